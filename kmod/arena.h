@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Arena: objects of one size, named by u32 indices, in blocks of pages.
+ *
+ * Blocks come as they are needed and stay until the arena goes, so that an
+ * object may be looked at without a lock as long as the arena exists: what it
+ * says must then be checked against its generation. The arena knows nothing of
+ * the objects but where each keeps a u32 for the list of free ones.
+ */
+#ifndef TW_ARENA_H
+#define TW_ARENA_H
+
+#include <linux/nospec.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#define TW_NIL	U32_MAX
+
+/**
+ * struct tw_arena - objects by index
+ * @blocks: directory of @nr_blocks pointers; set under the owner's lock, read
+ *	anywhere
+ * @nr_blocks: size of the directory; constant
+ * @size: bytes per object; constant
+ * @link: offset in an object of the u32 that links free ones; constant
+ * @shift: log2 of the objects per block; constant
+ * @allocated: blocks in the directory; owner's lock
+ * @fresh: objects below this index have been in use; owner's lock
+ * @used: objects in use; owner's lock
+ * @free: first of the free objects below @fresh, or TW_NIL; owner's lock
+ */
+struct tw_arena {
+	void		**blocks;
+	u32		nr_blocks;
+	u32		size;
+	u32		link;
+	u32		shift;
+	u32		allocated;
+	u32		fresh;
+	u32		used;
+	u32		free;
+};
+
+int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max);
+void tw_arena_destroy(struct tw_arena *arena);
+int tw_arena_grow(struct tw_arena *arena, spinlock_t *lock);
+u32 tw_arena_get(struct tw_arena *arena);
+void tw_arena_put(struct tw_arena *arena, u32 index);
+size_t tw_arena_bytes(const struct tw_arena *arena);
+
+/* How many objects there is memory for. Under the owner's lock. */
+static inline u32 tw_arena_capacity(const struct tw_arena *arena)
+{
+	return arena->allocated << arena->shift;
+}
+
+/* An object by an index that the arena gave. */
+static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
+{
+	u32 in_block = index & ((1U << arena->shift) - 1);
+
+	return READ_ONCE(arena->blocks[index >> arena->shift]) +
+	       (size_t)in_block * arena->size;
+}
+
+/* An object by an index from outside: NULL if there is no memory behind it. */
+static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
+{
+	u32 block = index >> arena->shift;
+	u32 in_block = index & ((1U << arena->shift) - 1);
+	void *base;
+
+	if (block >= arena->nr_blocks)
+		return NULL;
+	block = array_index_nospec(block, arena->nr_blocks);
+	/* Pairs with the release in tw_arena_grow(): the block is zeroed. */
+	base = smp_load_acquire(&arena->blocks[block]);
+
+	return base ? base + (size_t)in_block * arena->size : NULL;
+}
+
+#endif /* TW_ARENA_H */

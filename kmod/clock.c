@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Clocks: what turns a wheel, and how a process in a time namespace sees it.
+ *
+ * A process in a time namespace lives at host time + offset: its absolute times
+ * are converted on their way in and out, so the wheel itself knows host time
+ * only. Delays need no conversion.
+ */
+#include <linux/limits.h>
+#include <linux/overflow.h>
+#include <linux/time_namespace.h>
+#include <linux/timekeeping.h>
+
+#include "clock.h"
+
+/* The clock that a wheel's timer runs on; not for a MANUAL wheel. */
+clockid_t tw_clock_id(enum timewheel_clock clock)
+{
+	switch (clock) {
+	case TIMEWHEEL_CLOCK_BOOTTIME:
+		return CLOCK_BOOTTIME;
+	case TIMEWHEEL_CLOCK_REALTIME:
+		return CLOCK_REALTIME;
+	default:
+		return CLOCK_MONOTONIC;
+	}
+}
+
+/* Host time in ns; not of a MANUAL wheel, which keeps its own. */
+u64 tw_clock_ns(enum timewheel_clock clock)
+{
+	switch (clock) {
+	case TIMEWHEEL_CLOCK_BOOTTIME:
+		return ktime_get_boottime_ns();
+	case TIMEWHEEL_CLOCK_REALTIME:
+		return ktime_get_real_ns();
+	default:
+		return ktime_get_ns();
+	}
+}
+
+/* What the calling process has to add to host time. */
+s64 tw_clock_offset(enum timewheel_clock clock)
+{
+	struct timespec64 offset = { };
+
+	if (clock == TIMEWHEEL_CLOCK_MONOTONIC)
+		timens_add_monotonic(&offset);
+	else if (clock == TIMEWHEEL_CLOCK_BOOTTIME)
+		timens_add_boottime(&offset);
+
+	return timespec64_to_ns(&offset);
+}
+
+/* Host time of a process's time; what is before the host's zero is zero. */
+u64 tw_clock_from_user(u64 time, s64 offset)
+{
+	if (offset > 0)
+		return time > offset ? time - offset : 0;
+	if (check_add_overflow(time, (u64)-offset, &time))
+		return U64_MAX;
+
+	return time;
+}
+
+/* A process's time of host time, which is at most S64_MAX. */
+u64 tw_clock_to_user(u64 time, s64 offset)
+{
+	if (offset < 0)
+		return time > -offset ? time - -offset : 0;
+
+	return time + offset;
+}

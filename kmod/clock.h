@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Clocks: what turns a wheel, and how a process in a time namespace sees it.
+ */
+#ifndef TW_CLOCK_H
+#define TW_CLOCK_H
+
+#include <linux/types.h>
+#include <linux/timewheel.h>
+
+clockid_t tw_clock_id(enum timewheel_clock clock);
+u64 tw_clock_ns(enum timewheel_clock clock);
+s64 tw_clock_offset(enum timewheel_clock clock);
+u64 tw_clock_from_user(u64 time, s64 offset);
+u64 tw_clock_to_user(u64 time, s64 offset);
+
+#endif /* TW_CLOCK_H */

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events: expired tokens as read(2) and poll(2) show them.
+ *
+ * A token is its own event: it is taken from the ring, copied with no lock held,
+ * and only then ends. What could not be copied is put back.
+ */
+#include <linux/sched/signal.h>
+
+#include "clock.h"
+#include "events.h"
+#include "wheel.h"
+
+/* Tokens taken at a time. */
+#define TW_BATCH	64
+
+/* Events copied at a time. */
+#define TW_COPY		8
+
+static void tw_event_fill(struct timewheel_event *event,
+			  const struct tw_wheel *wheel, u32 index,
+			  const struct tw_now *now, s64 offset)
+{
+	const struct tw_ring *ring = &wheel->ring;
+	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	u64 due = tw_word_due(READ_ONCE(token->word));
+
+	*event = (struct timewheel_event) {
+		.id		= tw_token_id(ring, token),
+		.handle		= tw_ring_handle(ring, index),
+		.cookie		= tw_token_cookie(ring, token),
+		.deadline	= tw_clock_to_user(due * ring->tick, offset),
+		.taken		= tw_clock_to_user(now->ns, offset),
+	};
+}
+
+/* Copies tokens that the caller has taken. Returns how many went out whole. */
+static unsigned int tw_events_copy(const struct tw_wheel *wheel,
+				   const u32 *batch, unsigned int n,
+				   const struct tw_now *now, s64 offset,
+				   struct iov_iter *to)
+{
+	struct timewheel_event events[TW_COPY];
+	unsigned int done = 0;
+
+	while (done < n) {
+		unsigned int i, some = min_t(unsigned int, n - done, TW_COPY);
+		size_t copied;
+
+		for (i = 0; i < some; i++)
+			tw_event_fill(&events[i], wheel, batch[done + i], now,
+				      offset);
+		copied = copy_to_iter(events, some * sizeof(*events), to);
+		done += copied / sizeof(*events);
+		if (copied < some * sizeof(*events)) {
+			iov_iter_revert(to, copied % sizeof(*events));
+			break;
+		}
+	}
+
+	return done;
+}
+
+/*
+ * Reads what is due and fits. Returns the bytes; 0 when nothing is due; or an
+ * error when there were none.
+ */
+static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
+{
+	s64 offset = tw_clock_offset(wheel->clock);
+	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
+	size_t total = 0;
+	bool more = true;
+
+	while (more && total < room) {
+		unsigned int n, done;
+		u32 batch[TW_BATCH];
+		struct tw_now now;
+
+		n = tw_wheel_take(wheel, &now, batch,
+				  min_t(size_t, room - total, TW_BATCH), &more);
+		done = tw_events_copy(wheel, batch, n, &now, offset, to);
+		if (n)
+			tw_wheel_taken(wheel, batch, n, done);
+		total += done;
+		if (done < n)
+			return total * sizeof(struct timewheel_event) ?:
+			       -EFAULT;
+		if (signal_pending(current) && more)
+			return total * sizeof(struct timewheel_event) ?:
+			       -ERESTARTSYS;
+		cond_resched();
+	}
+
+	return total * sizeof(struct timewheel_event);
+}
+
+/* read(2) of /dev/timewheel; its contract is with struct timewheel_event. */
+ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct tw_wheel *wheel = iocb->ki_filp->private_data;
+	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
+		      iocb->ki_flags & IOCB_NOWAIT;
+
+	if (!tw_wheel_ready(wheel))
+		return -EBADFD;
+	if (iov_iter_count(to) < sizeof(struct timewheel_event))
+		return -EINVAL;
+
+	for (;;) {
+		ssize_t ret = tw_events_read_due(wheel, to);
+
+		if (ret)
+			return ret;
+		if (nowait)
+			return -EAGAIN;
+		ret = tw_wheel_wait(wheel);
+		if (ret)
+			return ret;
+	}
+}
+
+/* poll(2) of /dev/timewheel: readable when a token has expired. */
+__poll_t tw_events_poll(struct file *file, poll_table *wait)
+{
+	struct tw_wheel *wheel = file->private_data;
+
+	poll_wait(file, &wheel->pollers, wait);
+	if (!tw_wheel_ready(wheel) || !tw_wheel_is_due(wheel))
+		return 0;
+
+	return EPOLLIN | EPOLLRDNORM;
+}

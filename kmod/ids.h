@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ids: which token has which id. Changes are under the ring's lock; a look-up
+ * needs none, and what it finds must be checked by the token's word and id,
+ * because tokens are used again while others look.
+ */
+#ifndef TW_IDS_H
+#define TW_IDS_H
+
+#include <linux/rhashtable.h>
+
+#include "token.h"
+
+int tw_ids_init(struct rhashtable *ids, u32 max);
+void tw_ids_destroy(struct rhashtable *ids);
+int tw_ids_insert(struct rhashtable *ids, struct tw_named *named);
+void tw_ids_remove(struct rhashtable *ids, struct tw_named *named);
+struct tw_named *tw_ids_find(struct rhashtable *ids, u64 id);
+size_t tw_ids_bytes(struct rhashtable *ids);
+
+#endif /* TW_IDS_H */

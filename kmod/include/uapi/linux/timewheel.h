@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * timewheel: millions of timeouts behind one file descriptor.
+ *
+ * A wheel is a ring of slots turned by one timer. A token is one pending
+ * timeout, named by a u64 id of its user's choice or by the handle that its
+ * registration returned. Tokens are registered, touched, moved and cancelled
+ * by ioctl; expired ones are read(2) as struct timewheel_event and announced
+ * by poll(2), epoll(7) and io_uring.
+ *
+ * Each open of /dev/timewheel is one private wheel once TIMEWHEEL_SETUP has
+ * succeeded on it. dup(2), fork(2) and SCM_RIGHTS share that wheel. All calls
+ * may be made by any number of threads and processes at once.
+ *
+ * All times are u64 nanoseconds. Absolute times are those of the wheel's clock
+ * as the calling process sees it: in a time namespace, with its offsets.
+ * A tick is one step of the hand; ticks are numbered from the clock's zero.
+ * A deadline is rounded up to a whole tick, never down.
+ *
+ * Conventions of every structure here: the layout is the same for 32 and 64
+ * bit callers; @size is sizeof() the structure as the caller knows it, @flags
+ * holds only flags that are defined for the call, reserved fields are zero.
+ * A smaller @size than that of the first release, an undefined flag or a
+ * non-zero reserved field is EINVAL; a larger @size is fine when what the
+ * kernel does not know is zero, else E2BIG. A call that fails has changed
+ * nothing, unless it says otherwise.
+ *
+ * Errors that every ioctl may give besides its own:
+ *
+ * ===========  ===============================================================
+ * %EBADF       the call changes the wheel and the file is not open for writing
+ * %EBADFD      the call needs a wheel and the file has not been set up
+ * %EFAULT      an address cannot be read or written
+ * %EINVAL      @size too small, undefined flag, reserved field not zero
+ * %E2BIG       @size is larger than the kernel knows and the rest is not zero
+ * %ENOTTY      no such command
+ * ===========  ===============================================================
+ */
+#ifndef _UAPI_LINUX_TIMEWHEEL_H
+#define _UAPI_LINUX_TIMEWHEEL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/*
+ * Command numbers carry neither size nor direction: structures may grow, the
+ * numbers stay.
+ */
+#define TIMEWHEEL_IOC_TYPE	0xBE
+
+#define TIMEWHEEL_CAPS		_IO(TIMEWHEEL_IOC_TYPE, 0x00)
+#define TIMEWHEEL_SETUP		_IO(TIMEWHEEL_IOC_TYPE, 0x01)
+#define TIMEWHEEL_INFO		_IO(TIMEWHEEL_IOC_TYPE, 0x02)
+#define TIMEWHEEL_OP		_IO(TIMEWHEEL_IOC_TYPE, 0x03)
+#define TIMEWHEEL_BATCH		_IO(TIMEWHEEL_IOC_TYPE, 0x04)
+#define TIMEWHEEL_TOUCH		_IO(TIMEWHEEL_IOC_TYPE, 0x05)
+#define TIMEWHEEL_ADVANCE	_IO(TIMEWHEEL_IOC_TYPE, 0x06)
+
+/* Most operations that one TIMEWHEEL_BATCH takes. */
+#define TIMEWHEEL_MAX_BATCH	65536
+
+/* Number of the last tick: 223 years of 100 us. */
+#define TIMEWHEEL_MAX_TICK	((1ULL << 46) - 1)
+
+/* A time that is never reached. */
+#define TIMEWHEEL_NEVER		(~0ULL)
+
+/**
+ * enum timewheel_clock - what turns a wheel
+ * @TIMEWHEEL_CLOCK_MONOTONIC: CLOCK_MONOTONIC: stands still while suspended
+ * @TIMEWHEEL_CLOCK_BOOTTIME: CLOCK_BOOTTIME: goes on while suspended; what
+ *	fell due meanwhile expires on resume, the machine is never woken for it
+ * @TIMEWHEEL_CLOCK_REALTIME: CLOCK_REALTIME: wall time, which may be set: a
+ *	token is due when the clock shows its deadline, however it got there
+ * @TIMEWHEEL_CLOCK_MANUAL: moves only by TIMEWHEEL_ADVANCE
+ */
+enum timewheel_clock {
+	TIMEWHEEL_CLOCK_MONOTONIC	= 0,
+	TIMEWHEEL_CLOCK_BOOTTIME	= 1,
+	TIMEWHEEL_CLOCK_REALTIME	= 2,
+	TIMEWHEEL_CLOCK_MANUAL		= 3,
+};
+
+/**
+ * struct timewheel_caps - TIMEWHEEL_CAPS: what this module can do
+ * @size: in: sizeof(struct timewheel_caps)
+ * @flags: in: 0
+ * @clocks: out: bit n is set when clock n of enum timewheel_clock is there
+ * @setup_flags: out: flags that TIMEWHEEL_SETUP knows
+ * @codes: out: bit n is set when operation n of enum timewheel_code is there
+ * @max_slots: out: most slots of a ring
+ * @min_tick: out: shortest tick in ns (module parameter min_tick_ns)
+ * @max_tick: out: longest tick in ns
+ * @max_tokens: out: most tokens of a wheel (module parameter max_tokens)
+ * @max_batch: out: most operations of one batch
+ * @op_size: out: the module's sizeof(struct timewheel_op)
+ * @event_size: out: sizeof(struct timewheel_event), which never changes
+ * @reserved: in: 0
+ *
+ * Needs no set-up. Never blocks. Only the common errors.
+ */
+struct timewheel_caps {
+	__u32	size;
+	__u32	flags;
+	__u32	clocks;
+	__u32	setup_flags;
+	__u32	codes;
+	__u32	max_slots;
+	__u64	min_tick;
+	__u64	max_tick;
+	__u64	max_tokens;
+	__u32	max_batch;
+	__u32	op_size;
+	__u32	event_size;
+	__u32	reserved;
+};
+
+/*
+ * Flags of struct timewheel_setup.
+ *
+ * TIMEWHEEL_NO_IDS: tokens have no id, only the handle that their registration
+ *	returned: saves 16 bytes and a hash table entry each.
+ * TIMEWHEEL_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
+ */
+#define TIMEWHEEL_NO_IDS	(1U << 0)
+#define TIMEWHEEL_NO_COOKIES	(1U << 1)
+
+/**
+ * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel
+ * @size: sizeof(struct timewheel_setup)
+ * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES
+ * @clock: one of enum timewheel_clock
+ * @slots: slots of the ring, 1..65536; no power of two needed
+ * @tick: ns per tick, from caps' min_tick to max_tick (100 us to a day)
+ * @max_tokens: most tokens at any one time, 1 to caps' max_tokens; memory for
+ *	them is taken, and charged to the caller's memory cgroup, as they come
+ * @start: MANUAL: the tick on which the hand starts, at most
+ *	TIMEWHEEL_MAX_TICK; else 0
+ *
+ * May sleep for memory.
+ *
+ * Errors: %EBUSY this file has been set up; %EINVAL a value outside its range;
+ * %ERANGE with such short ticks the clock is, or @start would be, beyond the
+ * last tick or 2^63 ns; %ENOMEM.
+ */
+struct timewheel_setup {
+	__u32	size;
+	__u32	flags;
+	__u32	clock;
+	__u32	slots;
+	__u64	tick;
+	__u64	max_tokens;
+	__u64	start;
+};
+
+/**
+ * enum timewheel_code - operations on a token
+ * @TIMEWHEEL_REGISTER: a new token, due after @time ns or, with
+ *	TIMEWHEEL_ABSOLUTE, at @time. A deadline that has passed is due at once.
+ *	A token registered for a delay has that delay as its timeout; one
+ *	registered for a time has none.
+ *	Errors: %EEXIST the id is pending; %EINVAL an id or a cookie on a wheel
+ *	without; %ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the
+ *	deadline is beyond the last tick or 2^63 ns.
+ * @TIMEWHEEL_TOUCH_TOKEN: it lives: due its whole timeout from now. A touch
+ *	never brings a deadline nearer (moving does). Takes no lock.
+ *	Errors: %ENOENT, %ESTALE; %EINVAL the token has no timeout; %ERANGE.
+ * @TIMEWHEEL_TOUCH_OR_REGISTER: touch the token of this id, or register one
+ *	with timeout @time if there is none ("a packet of this user arrived").
+ *	@time and @cookie of a pending token stay as they are. By id only, for a
+ *	delay only. Errors: those of the other two without %EEXIST and %ENOENT.
+ * @TIMEWHEEL_MOVE: due after @time ns from now, which becomes the timeout, or
+ *	with TIMEWHEEL_ABSOLUTE at @time, which leaves the timeout; earlier or
+ *	later than before. Errors: %ENOENT, %ESTALE, %ERANGE.
+ * @TIMEWHEEL_CANCEL: no event will come of this token.
+ *	Errors: %ENOENT, %ESTALE.
+ * @TIMEWHEEL_GET: tell about the token, change nothing. Needs no file open for
+ *	writing. Errors: %ENOENT, %ESTALE.
+ *
+ * %ENOENT: no token with this id is pending: never registered, cancelled, or
+ * taken by a reader. %ESTALE: the token of this handle is no longer pending.
+ */
+enum timewheel_code {
+	TIMEWHEEL_REGISTER		= 0,
+	TIMEWHEEL_TOUCH_TOKEN		= 1,
+	TIMEWHEEL_TOUCH_OR_REGISTER	= 2,
+	TIMEWHEEL_MOVE			= 3,
+	TIMEWHEEL_CANCEL		= 4,
+	TIMEWHEEL_GET			= 5,
+};
+
+/*
+ * Flags of struct timewheel_op and struct timewheel_touch.
+ *
+ * TIMEWHEEL_BY_HANDLE: the token is named by its handle, not by its id
+ *	(not with REGISTER and TOUCH_OR_REGISTER).
+ * TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock, not a delay
+ *	(REGISTER and MOVE only).
+ */
+#define TIMEWHEEL_BY_HANDLE	(1U << 0)
+#define TIMEWHEEL_ABSOLUTE	(1U << 1)
+
+/*
+ * Bits of a result that is not negative.
+ *
+ * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
+ *	it: the operation won. From GET: it is past its deadline.
+ * TIMEWHEEL_REGISTERED: TOUCH_OR_REGISTER found none and registered one.
+ */
+#define TIMEWHEEL_WAS_DUE	(1 << 0)
+#define TIMEWHEEL_REGISTERED	(1 << 1)
+
+/**
+ * struct timewheel_op - TIMEWHEEL_OP: one operation; also a batch's element
+ * @size: sizeof(struct timewheel_op); in a batch the same as its op_size
+ * @flags: TIMEWHEEL_BY_HANDLE, TIMEWHEEL_ABSOLUTE
+ * @code: one of enum timewheel_code
+ * @result: out: bits TIMEWHEEL_WAS_DUE, TIMEWHEEL_REGISTERED; in a batch also
+ *	a negative errno
+ * @id: the token's id, any value; out, from GET by handle (0 without ids)
+ * @handle: in with TIMEWHEEL_BY_HANDLE; out, from GET and from whatever
+ *	registered a token: its handle, never 0
+ * @time: in: delay or deadline in ns, read by REGISTER, TOUCH_OR_REGISTER and
+ *	MOVE. Out, from GET: ns until the deadline, 0 when it has passed
+ * @cookie: in: travels with the token, read by REGISTER and TOUCH_OR_REGISTER;
+ *	out: the token's cookie, from GET
+ * @deadline: out: the deadline in ns of the wheel's clock, a whole tick; from
+ *	CANCEL: the one that it had
+ * @cycle: out, from GET: Cycle-Num, the whole laps that the hand still makes
+ *	before the lap in which the token is due: (d - 1) / slots with d >= 1
+ *	ticks to go, 0 when due
+ * @slot: out, from GET: the slot of the ring: due tick % slots
+ * @reserved: 0
+ *
+ * TIMEWHEEL_OP returns 0 and @result when the operation succeeded, else -1
+ * with errno and the structure as it was. Fields that an operation does not
+ * read are ignored; fields not named as its outputs stay as they were. May
+ * sleep for memory when it registers, else never blocks.
+ *
+ * Errors: those of the operation; %EINVAL no such @code, or a flag that does
+ * not go with it, or by id on a wheel without ids; %EFAULT also when @result
+ * cannot be written: the operation has then been carried out.
+ */
+struct timewheel_op {
+	__u32	size;
+	__u32	flags;
+	__u32	code;
+	__s32	result;
+	__u64	id;
+	__u64	handle;
+	__u64	time;
+	__u64	cookie;
+	__u64	deadline;
+	__u64	cycle;
+	__u32	slot;
+	__u32	reserved;
+};
+
+/**
+ * struct timewheel_batch - TIMEWHEEL_BATCH: many operations, in order
+ * @size: sizeof(struct timewheel_batch)
+ * @flags: 0
+ * @ops: address of an array of @count struct timewheel_op
+ * @count: operations in the array, 0..TIMEWHEEL_MAX_BATCH
+ * @op_size: bytes from one to the next: sizeof(struct timewheel_op)
+ * @done: out: how many of them, from the first on, were carried out
+ * @reserved: 0
+ *
+ * Each operation is carried out by itself and gets its own @result, 0 and
+ * more or a negative errno; a failed one does not end the batch. Returns 0
+ * with @done equal to @count, or less when a signal came: go on from there.
+ *
+ * Errors: %EINVAL also when @count is too large or @op_size is too small or
+ * no multiple of 8; %EFAULT: an operation could not be read or a result not be
+ * written: @done operations were carried out all the same, the results of the
+ * last of them may be missing. May sleep for memory, else never blocks.
+ */
+struct timewheel_batch {
+	__u32	size;
+	__u32	flags;
+	__u64	ops;
+	__u32	count;
+	__u32	op_size;
+	__u32	done;
+	__u32	reserved;
+};
+
+/**
+ * struct timewheel_touch - TIMEWHEEL_TOUCH: a touch, in the fewest instructions
+ * @size: sizeof(struct timewheel_touch)
+ * @flags: TIMEWHEEL_BY_HANDLE
+ * @key: the token's id, or its handle with TIMEWHEEL_BY_HANDLE
+ *
+ * Returns 0, or TIMEWHEEL_WAS_DUE when the token was past its deadline.
+ * Never blocks. Errors: those of TIMEWHEEL_TOUCH_TOKEN.
+ */
+struct timewheel_touch {
+	__u32	size;
+	__u32	flags;
+	__u64	key;
+};
+
+/**
+ * struct timewheel_advance - TIMEWHEEL_ADVANCE: put a MANUAL wheel's hand
+ * @size: sizeof(struct timewheel_advance)
+ * @flags: 0
+ * @tick: the tick to which the hand goes, forward or back
+ *
+ * What is due by then can be read at once. Never blocks.
+ *
+ * Errors: %EINVAL the wheel's clock is not MANUAL; %ERANGE @tick is beyond
+ * TIMEWHEEL_MAX_TICK or 2^63 ns.
+ */
+struct timewheel_advance {
+	__u32	size;
+	__u32	flags;
+	__u64	tick;
+};
+
+/**
+ * struct timewheel_info - TIMEWHEEL_INFO: a wheel's state and counters
+ * @size: in: sizeof(struct timewheel_info)
+ * @flags: in: 0
+ * @clock: out: as set up
+ * @slots: out: as set up
+ * @tick: out: as set up
+ * @max_tokens: out: as set up
+ * @setup_flags: out: as set up
+ * @reserved: in: 0
+ * @now: out: the wheel's clock in ns
+ * @hand: out: the tick on which the hand is: @now / @tick of the host's clock
+ * @next: out: ns time at which the wheel next looks for expired tokens, no
+ *	later than the earliest deadline; TIMEWHEEL_NEVER when it is empty
+ * @pending: out: tokens registered and not yet taken or cancelled
+ * @taken: out: tokens that readers have taken and are copying
+ * @bytes: out: memory that the wheel holds, in bytes
+ * @registered: out: registrations so far
+ * @cancelled: out: cancellations so far
+ * @moved: out: moves so far
+ * @delivered: out: events read so far
+ * @put_back: out: tokens put back by readers whose buffer could not be written
+ * @refiled: out: tokens filed again because they had been touched or their
+ *	block had been opened
+ * @callbacks: out: times that the wheel's timer went off
+ * @quiet: out: looks at the ring after such a callback that found no token due
+ *
+ * The figures are taken at one moment. Never blocks. Only the common errors.
+ */
+struct timewheel_info {
+	__u32	size;
+	__u32	flags;
+	__u32	clock;
+	__u32	slots;
+	__u64	tick;
+	__u64	max_tokens;
+	__u32	setup_flags;
+	__u32	reserved;
+	__u64	now;
+	__u64	hand;
+	__u64	next;
+	__u64	pending;
+	__u64	taken;
+	__u64	bytes;
+	__u64	registered;
+	__u64	cancelled;
+	__u64	moved;
+	__u64	delivered;
+	__u64	put_back;
+	__u64	refiled;
+	__u64	callbacks;
+	__u64	quiet;
+};
+
+/**
+ * struct timewheel_event - what read(2) returns: one expired token
+ * @id: the token's id, 0 on a wheel without ids
+ * @handle: its handle, no longer valid
+ * @cookie: as registered, 0 on a wheel without cookies
+ * @deadline: its deadline in ns, a whole tick of the wheel's clock
+ * @taken: the wheel's clock, in ns, when it was taken for delivery
+ * @flags: 0
+ * @reserved: 0
+ *
+ * read(2) returns whole events, as many as are due and fit, in the order of
+ * their due ticks. It blocks until there is one, unless O_NONBLOCK or
+ * RWF_NOWAIT is given. Each event goes to one reader only, and ends its token.
+ *
+ * Errors: %EAGAIN nothing is due and the call may not block; %EBADF not open
+ * for reading; %EBADFD not set up; %EFAULT the buffer cannot be written: what
+ * was not copied will be read again; %EINTR a signal came first; %EINVAL the
+ * buffer is smaller than one event.
+ */
+struct timewheel_event {
+	__u64	id;
+	__u64	handle;
+	__u64	cookie;
+	__u64	deadline;
+	__u64	taken;
+	__u32	flags;
+	__u32	reserved;
+};
+
+#endif /* _UAPI_LINUX_TIMEWHEEL_H */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lists of tokens, kept as indices in chunks of two cache lines.
+ *
+ * Everything here but setting up and tearing down is under the ring's lock.
+ */
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/prefetch.h>
+#include <linux/slab.h>
+
+#include "list.h"
+
+/* Tokens to fetch ahead of the one that is looked at. */
+#define TW_AHEAD	8
+
+static struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
+{
+	return tw_arena_at(&lists->chunks, chunk);
+}
+
+/**
+ * tw_lists_chunks() - chunks that any spread of tokens over the lists fits into
+ * @lists: the lists
+ * @tokens: how many tokens
+ *
+ * Chunks are most when as many lists as can be hold one token more than full
+ * chunks. Whoever registers sees to that many, so that filing never allocates.
+ *
+ * Return: how many chunks.
+ */
+u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens)
+{
+	u32 partial = min(tokens, lists->nr);
+
+	return partial + (tokens - partial) / TW_CHUNK_ENTRIES;
+}
+
+int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
+		  u32 max_tokens)
+{
+	int err;
+
+	BUILD_BUG_ON(TW_CHUNK_ENTRIES > 1 << TW_CHUNK_SHIFT);
+	lists->tokens = tokens;
+	lists->nr = nr;
+	lists->list = kvcalloc(nr, sizeof(*lists->list), GFP_KERNEL_ACCOUNT);
+	if (!lists->list)
+		return -ENOMEM;
+
+	err = tw_arena_init(&lists->chunks, sizeof(struct tw_chunk),
+			    offsetof(struct tw_chunk, next),
+			    tw_lists_chunks(lists, max_tokens));
+	if (err)
+		kvfree(lists->list);
+
+	return err;
+}
+
+void tw_lists_destroy(struct tw_lists *lists)
+{
+	tw_arena_destroy(&lists->chunks);
+	kvfree(lists->list);
+}
+
+static void tw_entry_set(struct tw_lists *lists, u32 chunk, u32 position,
+			 u32 token)
+{
+	struct tw_token *entry = tw_arena_at(lists->tokens, token);
+
+	tw_chunk(lists, chunk)->entry[position] = token;
+	entry->place = chunk << TW_CHUNK_SHIFT | position;
+}
+
+/* Adds a token. Returns whether the list was empty. */
+bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
+{
+	struct tw_list *to = &lists->list[list];
+	bool was_empty = !to->fill;
+
+	if (was_empty || to->fill == TW_CHUNK_ENTRIES) {
+		u32 chunk = tw_arena_get(&lists->chunks);
+
+		tw_chunk(lists, chunk)->next = was_empty ? TW_NIL : to->head;
+		tw_chunk(lists, chunk)->list = list;
+		to->head = chunk;
+		to->fill = 0;
+	}
+	tw_entry_set(lists, to->head, to->fill++, token);
+
+	return was_empty;
+}
+
+/* Takes a token out of the list that it is in, which is returned. */
+u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty)
+{
+	struct tw_token *entry = tw_arena_at(lists->tokens, token);
+	u32 place = entry->place;
+	u32 list = tw_chunk(lists, place >> TW_CHUNK_SHIFT)->list;
+	struct tw_list *from = &lists->list[list];
+	struct tw_chunk *head = tw_chunk(lists, from->head);
+	u32 last = head->entry[--from->fill];
+
+	if (last != token)
+		tw_entry_set(lists, place >> TW_CHUNK_SHIFT,
+			     place & ((1U << TW_CHUNK_SHIFT) - 1), last);
+	if (!from->fill) {
+		u32 next = head->next;
+
+		tw_arena_put(&lists->chunks, from->head);
+		if (next != TW_NIL) {
+			from->head = next;
+			from->fill = TW_CHUNK_ENTRIES;
+		}
+	}
+	*empty = !from->fill;
+
+	return list;
+}
+
+/* The last entry of a list that is not empty, which is the cheapest to take. */
+u32 tw_lists_last(const struct tw_lists *lists, u32 list)
+{
+	const struct tw_list *from = &lists->list[list];
+	const struct tw_chunk *head = tw_chunk(lists, from->head);
+
+	if (from->fill > TW_AHEAD)
+		prefetchw(tw_arena_at(lists->tokens,
+				      head->entry[from->fill - 1 - TW_AHEAD]));
+	else if (from->fill == TW_AHEAD && head->next != TW_NIL)
+		prefetch(tw_chunk(lists, head->next));
+
+	return head->entry[from->fill - 1];
+}

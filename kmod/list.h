@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Lists of tokens, kept as indices in chunks of two cache lines.
+ *
+ * Only the head chunk of a list is partly filled. Each token knows its exact
+ * place, so that it leaves its list by moving the list's last entry into the
+ * hole: no stale entries, no compaction, and walking a list reads memory in
+ * order. All of it is under the ring's lock. A list knows nothing of time.
+ */
+#ifndef TW_LIST_H
+#define TW_LIST_H
+
+#include <linux/types.h>
+
+#include "arena.h"
+#include "token.h"
+
+#define TW_CHUNK_ENTRIES	30
+#define TW_CHUNK_SHIFT		5	/* place: chunk << 5 | position */
+
+/**
+ * struct tw_chunk - part of a list
+ * @next: the next, full, chunk of the list or TW_NIL; next free one when free
+ * @list: the list that it is part of
+ * @entry: tokens; in the head chunk as many as the list's @fill, else all
+ */
+struct tw_chunk {
+	u32	next;
+	u32	list;
+	u32	entry[TW_CHUNK_ENTRIES];
+};
+
+/**
+ * struct tw_list - a list of tokens
+ * @head: its first chunk; valid while @fill is not 0
+ * @fill: entries in the head chunk; 0 when the list is empty
+ */
+struct tw_list {
+	u32	head;
+	u32	fill;
+};
+
+/**
+ * struct tw_lists - the lists of a ring and what they are made of
+ * @tokens: what the entries name; the ring's
+ * @chunks: memory
+ * @list: @nr lists
+ * @nr: how many; constant
+ */
+struct tw_lists {
+	struct tw_arena		*tokens;
+	struct tw_arena		chunks;
+	struct tw_list		*list;
+	u32			nr;
+};
+
+int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
+		  u32 max_tokens);
+void tw_lists_destroy(struct tw_lists *lists);
+u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
+bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
+u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty);
+u32 tw_lists_last(const struct tw_lists *lists, u32 list);
+
+/* Which token is at a place. */
+static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)
+{
+	const struct tw_chunk *chunk =
+		tw_arena_at(&lists->chunks, place >> TW_CHUNK_SHIFT);
+
+	return chunk->entry[place & ((1U << TW_CHUNK_SHIFT) - 1)];
+}
+
+static inline bool tw_lists_empty(const struct tw_lists *lists, u32 list)
+{
+	return !lists->list[list].fill;
+}
+
+#endif /* TW_LIST_H */

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ops: the operations on tokens, as callers ask for them: checked, timed,
+ * carried out in order, answered.
+ */
+#include <linux/bits.h>
+#include <linux/limits.h>
+#include <linux/sched.h>
+
+#include "clock.h"
+#include "ops.h"
+
+/* Which flags go with which operation. */
+static const u32 tw_op_flags[] = {
+	[TIMEWHEEL_REGISTER]		= TIMEWHEEL_ABSOLUTE,
+	[TIMEWHEEL_TOUCH_TOKEN]		= TIMEWHEEL_BY_HANDLE,
+	[TIMEWHEEL_TOUCH_OR_REGISTER]	= 0,
+	[TIMEWHEEL_MOVE]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
+	[TIMEWHEEL_CANCEL]		= TIMEWHEEL_BY_HANDLE,
+	[TIMEWHEEL_GET]			= TIMEWHEEL_BY_HANDLE,
+};
+
+static bool tw_op_registers(const struct timewheel_op *op)
+{
+	return op->code == TIMEWHEEL_REGISTER ||
+	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
+}
+
+static int tw_op_check(const struct tw_wheel *wheel,
+		       const struct tw_caller *caller,
+		       const struct timewheel_op *op)
+{
+	bool ids = !(wheel->flags & TIMEWHEEL_NO_IDS);
+	bool cookies = !(wheel->flags & TIMEWHEEL_NO_COOKIES);
+
+	if (op->code >= ARRAY_SIZE(tw_op_flags) || op->reserved ||
+	    op->flags & ~tw_op_flags[op->code])
+		return -EINVAL;
+	if (op->code != TIMEWHEEL_GET && !caller->may_write)
+		return -EBADF;
+	if (op->code == TIMEWHEEL_REGISTER && !ids)
+		return op->id || (op->cookie && !cookies) ? -EINVAL : 0;
+	if (tw_op_registers(op) && op->cookie && !cookies)
+		return -EINVAL;
+	if (!(op->flags & TIMEWHEEL_BY_HANDLE) && !ids)
+		return -EINVAL;
+
+	return 0;
+}
+
+static int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
+		      struct tw_found *found)
+{
+	if (flags & TIMEWHEEL_BY_HANDLE)
+		return tw_ring_by_handle(&wheel->ring, handle, found);
+
+	return tw_ring_by_id(&wheel->ring, id, found);
+}
+
+static int tw_was_due(const struct tw_found *found, const struct tw_now *now)
+{
+	return tw_word_due(found->word) <= now->tick ? TIMEWHEEL_WAS_DUE : 0;
+}
+
+static u64 tw_deadline_shown(const struct tw_wheel *wheel,
+			     const struct tw_caller *caller, u64 due)
+{
+	return tw_clock_to_user(due * wheel->ring.tick, caller->offset);
+}
+
+/* When an operation wants its token to be due. */
+static int tw_op_deadline(const struct tw_wheel *wheel,
+			  const struct tw_caller *caller,
+			  const struct timewheel_op *op,
+			  const struct tw_now *now,
+			  struct tw_deadline *deadline)
+{
+	u64 time;
+
+	deadline->timeout = 0;
+	if (op->flags & TIMEWHEEL_ABSOLUTE) {
+		time = tw_clock_from_user(op->time, caller->offset);
+	} else if (op->time <= S64_MAX) {
+		deadline->timeout = op->time;
+		time = now->ns + op->time;
+	} else {
+		return -ERANGE;
+	}
+
+	return tw_ring_due(&wheel->ring, now, time, &deadline->due);
+}
+
+/*
+ * The operations. Each returns its result and fills in what it tells. A touch
+ * needs no lock, the others are called with it.
+ */
+
+static int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
+		    const struct tw_now *now, u64 *due)
+{
+	struct tw_found found;
+	int err = tw_op_find(wheel, flags, id, handle, &found);
+
+	if (err)
+		return err;
+	err = tw_ring_touch(&wheel->ring, &found, now, due);
+	if (err)
+		/* It went meanwhile, and its id with it. */
+		return err == -ESTALE && !(flags & TIMEWHEEL_BY_HANDLE) ?
+			-ENOENT : err;
+
+	return tw_was_due(&found, now);
+}
+
+static int tw_op_touch(struct tw_wheel *wheel, const struct tw_caller *caller,
+		       struct timewheel_op *op, const struct tw_now *now)
+{
+	u64 due;
+	int ret = tw_touch(wheel, op->flags, op->id, op->handle, now, &due);
+
+	if (ret >= 0)
+		op->deadline = tw_deadline_shown(wheel, caller, due);
+
+	return ret;
+}
+
+static int tw_op_register(struct tw_wheel *wheel,
+			  const struct tw_caller *caller,
+			  struct timewheel_op *op, const struct tw_now *now)
+{
+	struct tw_deadline deadline;
+	int err = tw_op_deadline(wheel, caller, op, now, &deadline);
+
+	if (!err)
+		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
+				       &deadline, &op->handle);
+	if (!err)
+		op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+
+	return err;
+}
+
+static int tw_op_touch_or_register(struct tw_wheel *wheel,
+				   const struct tw_caller *caller,
+				   struct timewheel_op *op,
+				   const struct tw_now *now)
+{
+	int ret = tw_op_touch(wheel, caller, op, now);
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = tw_op_register(wheel, caller, op, now);
+
+	return ret ?: TIMEWHEEL_REGISTERED;
+}
+
+static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      struct timewheel_op *op, const struct tw_now *now)
+{
+	struct tw_deadline deadline;
+	struct tw_found found;
+	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+
+	if (!err)
+		err = tw_op_deadline(wheel, caller, op, now, &deadline);
+	if (err)
+		return err;
+	tw_ring_move(&wheel->ring, &found, now, &deadline);
+	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+
+	return tw_was_due(&found, now);
+}
+
+static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now)
+{
+	struct tw_found found;
+	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+
+	if (err)
+		return err;
+	tw_ring_cancel(&wheel->ring, &found);
+	op->deadline = tw_deadline_shown(wheel, caller,
+					 tw_word_due(found.word));
+
+	return tw_was_due(&found, now);
+}
+
+static int tw_op_get(struct tw_wheel *wheel, const struct tw_caller *caller,
+		     struct timewheel_op *op, const struct tw_now *now)
+{
+	const struct tw_ring *ring = &wheel->ring;
+	struct tw_found found;
+	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+	u64 due;
+
+	if (err)
+		return err;
+	due = tw_word_due(found.word);
+	op->id = tw_token_id(ring, found.token);
+	op->handle = tw_ring_handle(ring, tw_ring_index(ring, found.token));
+	op->cookie = tw_token_cookie(ring, found.token);
+	op->deadline = tw_deadline_shown(wheel, caller, due);
+	op->slot = due % ring->slots;
+	op->time = 0;
+	op->cycle = 0;
+	if (due > now->tick) {
+		op->time = due * ring->tick - now->ns;
+		op->cycle = (due - now->tick - 1) / ring->slots;
+	}
+
+	return tw_was_due(&found, now);
+}
+
+static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now)
+{
+	switch (op->code) {
+	case TIMEWHEEL_REGISTER:
+		return tw_op_register(wheel, caller, op, now);
+	case TIMEWHEEL_TOUCH_TOKEN:
+		return tw_op_touch(wheel, caller, op, now);
+	case TIMEWHEEL_TOUCH_OR_REGISTER:
+		return tw_op_touch_or_register(wheel, caller, op, now);
+	case TIMEWHEEL_MOVE:
+		return tw_op_move(wheel, caller, op, now);
+	case TIMEWHEEL_CANCEL:
+		return tw_op_cancel(wheel, caller, op, now);
+	default:
+		return tw_op_get(wheel, caller, op, now);
+	}
+}
+
+/* Makes a registration possible that was not; sleeps. */
+static int tw_op_make_room(struct tw_wheel *wheel, int why)
+{
+	if (why == -EAGAIN)
+		return tw_ring_grow(&wheel->ring);
+
+	/* The id table is being rearranged, by a worker. */
+	schedule_timeout_uninterruptible(1);
+
+	return 0;
+}
+
+/* Operations from the first that cannot do without the lock. */
+static void tw_ops_run_locked(struct tw_wheel *wheel,
+			      const struct tw_caller *caller,
+			      struct timewheel_op *ops, unsigned int n)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	unsigned int i = 0;
+
+	while (i < n) {
+		struct timewheel_op *op = &ops[i];
+		int ret = op->result;
+
+		if (!ret)
+			ret = tw_op_locked(wheel, caller, op, &now);
+		if (ret == -EAGAIN || ret == -EBUSY) {
+			tw_wheel_unlock(wheel, &now);
+			ret = tw_op_make_room(wheel, ret);
+			now = tw_wheel_lock(wheel);
+			if (!ret)
+				continue;
+		}
+		op->result = ret;
+		i++;
+	}
+	tw_wheel_unlock(wheel, &now);
+}
+
+/* Leading touches, which need no lock. Returns how many there were. */
+static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
+					const struct tw_caller *caller,
+					struct timewheel_op *ops,
+					unsigned int n)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct timewheel_op *op = &ops[i];
+		int ret = op->result;
+
+		if (!ret) {
+			if (op->code != TIMEWHEEL_TOUCH_TOKEN &&
+			    op->code != TIMEWHEEL_TOUCH_OR_REGISTER)
+				break;
+			ret = tw_op_touch(wheel, caller, op, &now);
+			if (ret == -ENOENT && tw_op_registers(op))
+				break;
+		}
+		op->result = ret;
+	}
+
+	return i;
+}
+
+/**
+ * tw_ops_run() - carry operations out, in order
+ * @wheel: the wheel, set up
+ * @caller: who asks
+ * @ops: the operations; one whose result is negative is passed over, the
+ *	results of the others are 0 and will be set
+ * @n: how many, few enough for one hold of the lock
+ *
+ * May sleep for memory.
+ */
+void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
+		struct timewheel_op *ops, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (!ops[i].result)
+			ops[i].result = tw_op_check(wheel, caller, &ops[i]);
+
+	i = tw_ops_run_unlocked(wheel, caller, ops, n);
+	if (i < n)
+		tw_ops_run_locked(wheel, caller, ops + i, n - i);
+}
+
+/**
+ * tw_ops_touch() - touch one token and tell no more than that it was done
+ * @wheel: the wheel, set up
+ * @flags: TIMEWHEEL_BY_HANDLE or 0
+ * @key: handle or id
+ *
+ * Never sleeps.
+ *
+ * Return: 0 or TIMEWHEEL_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
+ */
+int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	u64 due;
+
+	return tw_touch(wheel, flags, key, key, &now, &due);
+}

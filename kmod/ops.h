@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ops: the operations on tokens, as callers ask for them. Knows the wheel and
+ * the layout of an operation; the operations are in kernel memory.
+ */
+#ifndef TW_OPS_H
+#define TW_OPS_H
+
+#include <linux/timewheel.h>
+
+#include "wheel.h"
+
+/**
+ * struct tw_caller - who asks
+ * @offset: ns to add to host time for this process, see clock.h
+ * @may_write: may change the wheel
+ */
+struct tw_caller {
+	s64	offset;
+	bool	may_write;
+};
+
+void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
+		struct timewheel_op *ops, unsigned int n);
+int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key);
+
+#endif /* TW_OPS_H */

@@ -1,0 +1,760 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ring: the timing wheel itself.
+ *
+ * Level 0 is the user's ring of N slots of one tick. Each level k >= 1 has 64
+ * slots, a slot being a block of G(k) ticks:
+ *
+ *	G(1) = max(1, N / 2), G(k + 1) = 32 G(k)
+ *
+ *	level	for N = 3600, tick 1 s		reaches
+ *	0	1 s				1 h
+ *	1	30 min				31 h
+ *	2	16 h				42 d
+ *	3	21 d 8 h			3.7 years
+ *	...	and so on up to 2^46 ticks
+ *
+ * A token is filed at the lowest level that reaches its due tick from the frame,
+ * which is now, or the earliest tick that still waits to be looked at if that is
+ * before now. Block b of a level is opened when block b - 1 begins: its tokens
+ * are then filed again from there, further in, so each is filed at most once
+ * per level, and whoever does it has a whole block of time.
+ *
+ * Ticks are looked at in their order, whatever now is by then: each look takes
+ * the level whose next block comes first, and that tick is the frame. So a
+ * stall shifts nothing. What was touched is found not to be due on its list's
+ * tick and is filed again. The one rule that all rests on:
+ *
+ *	A token's list is looked at no later than its due tick.
+ *
+ * A level's blocks are known by its earliest one, from which its slots are
+ * counted. A clock that is stepped back brings an earlier one: lists beyond its
+ * lap are then looked at a lap or more too soon, once, and filed further out.
+ *
+ * There is no hand to keep: it is the time that the caller says it is.
+ */
+#include <linux/bitmap.h>
+#include <linux/bug.h>
+#include <linux/limits.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "ids.h"
+#include "ring.h"
+
+#define TW_OUTER_SLOTS	64	/* of each level but the user's: one word of bits */
+#define TW_OUTER_SHIFT	5	/* log2 of the ratio of two levels' widths */
+
+/*
+ * Levels: arithmetic.
+ */
+
+/* The tick on which a level is next to be looked at. */
+static u64 tw_level_tick(const struct tw_ring *ring, u32 nr)
+{
+	const struct tw_level *level = &ring->level[nr];
+
+	if (!nr || level->next == TW_NEVER)
+		return level->next;
+
+	return (level->next - 1) * level->width;
+}
+
+/* The lowest level that reaches a tick from the frame, and the block there. */
+static u32 tw_level_for(const struct tw_ring *ring, u64 due, u64 frame,
+			u64 *block)
+{
+	u32 nr = 1;
+
+	*block = due;
+	if (due - frame < ring->level[0].slots)
+		return 0;
+
+	due /= ring->level[1].width;
+	frame /= ring->level[1].width;
+	while (due - frame >= TW_OUTER_SLOTS) {
+		due >>= TW_OUTER_SHIFT;
+		frame >>= TW_OUTER_SHIFT;
+		nr++;
+	}
+	*block = due;
+
+	return nr;
+}
+
+static u32 tw_level_of_list(const struct tw_ring *ring, u32 list)
+{
+	if (list < ring->level[0].slots)
+		return 0;
+
+	return 1 + (list - ring->level[0].slots) / TW_OUTER_SLOTS;
+}
+
+/* Moves on from the block whose slot has just become empty. */
+static void tw_level_advance(struct tw_level *level, u32 slot)
+{
+	u32 to;
+
+	if (!level->count) {
+		level->next = TW_NEVER;
+		return;
+	}
+	to = find_next_bit(level->occupied, level->slots, slot);
+	if (to == level->slots)
+		to = level->slots + find_first_bit(level->occupied, slot);
+	level->next += to - slot;
+}
+
+static void tw_ring_find_next(struct tw_ring *ring)
+{
+	u32 nr;
+
+	ring->next = TW_NEVER;
+	for (nr = 0; nr < ring->nr_levels; nr++) {
+		u64 tick = tw_level_tick(ring, nr);
+
+		if (tick < ring->next) {
+			ring->next = tick;
+			ring->next_level = nr;
+		}
+	}
+}
+
+/*
+ * Filing. All under the lock.
+ */
+
+static void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame)
+{
+	u64 block;
+	u32 nr = tw_level_for(ring, due, frame, &block);
+	struct tw_level *level = &ring->level[nr];
+	u32 slot = block % level->slots;
+
+	if (tw_lists_add(&ring->lists, level->first + slot, index)) {
+		__set_bit(slot, level->occupied);
+		level->count++;
+	}
+	if (block < level->next) {
+		u64 tick;
+
+		level->next = block;
+		tick = tw_level_tick(ring, nr);
+		if (tick < ring->next) {
+			ring->next = tick;
+			ring->next_level = nr;
+		}
+	}
+}
+
+static void tw_unfile(struct tw_ring *ring, u32 index)
+{
+	struct tw_level *level;
+	u32 list, slot, nr;
+	bool empty;
+
+	list = tw_lists_remove(&ring->lists, index, &empty);
+	if (!empty || list == ring->front)
+		return;
+
+	nr = tw_level_of_list(ring, list);
+	level = &ring->level[nr];
+	slot = list - level->first;
+	__clear_bit(slot, level->occupied);
+	level->count--;
+	if (level->next % level->slots != slot)
+		return;
+
+	tw_level_advance(level, slot);
+	if (ring->next_level == nr)
+		tw_ring_find_next(ring);
+}
+
+/* From where deadlines are filed: nothing before it waits to be looked at. */
+static u64 tw_frame(const struct tw_ring *ring, u64 now)
+{
+	return min(now, ring->next);
+}
+
+/*
+ * Setting up.
+ */
+
+static int tw_ring_init_levels(struct tw_ring *ring, u32 slots)
+{
+	u64 width = max(slots / 2, 1U);
+	u32 first = slots;
+	u32 nr;
+
+	ring->occupied = kvcalloc(BITS_TO_LONGS(slots) + TW_LEVELS - 1,
+				  sizeof(long), GFP_KERNEL_ACCOUNT);
+	if (!ring->occupied)
+		return -ENOMEM;
+
+	ring->level[0] = (struct tw_level) {
+		.next = TW_NEVER, .width = 1, .slots = slots,
+		.occupied = ring->occupied,
+	};
+	for (nr = 1; ; nr++) {
+		ring->level[nr] = (struct tw_level) {
+			.next = TW_NEVER, .width = width,
+			.slots = TW_OUTER_SLOTS, .first = first,
+			.occupied = ring->occupied + BITS_TO_LONGS(slots) +
+				    nr - 1,
+		};
+		first += TW_OUTER_SLOTS;
+		if (TW_MAX_TICK / width < TW_OUTER_SLOTS)
+			break;
+		width <<= TW_OUTER_SHIFT;
+	}
+	ring->nr_levels = nr + 1;
+	ring->next = TW_NEVER;
+	ring->front = first;
+
+	return 0;
+}
+
+static int tw_ring_init_tokens(struct tw_ring *ring,
+			       const struct tw_ring_setup *setup)
+{
+	u32 size = sizeof(struct tw_token);
+
+	if (setup->ids)
+		size = sizeof(struct tw_named);
+	if (setup->cookies) {
+		ring->cookie_at = size;
+		size += sizeof(u64);
+	}
+
+	return tw_arena_init(&ring->tokens, size,
+			     offsetof(struct tw_token, place),
+			     setup->max_tokens);
+}
+
+/**
+ * tw_ring_init() - make an empty ring
+ * @ring: memory for it
+ * @setup: how it is to be; the caller has checked the ranges
+ *
+ * May sleep.
+ *
+ * Return: 0, or -ENOMEM with nothing left behind.
+ */
+int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
+{
+	int err;
+
+	BUILD_BUG_ON(BITS_PER_LONG != TW_OUTER_SLOTS);
+	memset(ring, 0, sizeof(*ring));
+	spin_lock_init(&ring->lock);
+	ring->tick = setup->tick;
+	ring->max_due = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
+	ring->slots = setup->slots;
+	ring->max_tokens = setup->max_tokens;
+
+	/* A ring of one slot is no ring: what is next to it must be reached. */
+	err = tw_ring_init_levels(ring, max(setup->slots, 2U));
+	if (err)
+		return err;
+	err = tw_ring_init_tokens(ring, setup);
+	if (err)
+		goto free_levels;
+	err = tw_lists_init(&ring->lists, &ring->tokens, ring->front + 1,
+			    setup->max_tokens);
+	if (err)
+		goto free_tokens;
+	if (setup->ids)
+		err = tw_ids_init(&ring->ids, setup->max_tokens);
+	if (err)
+		goto free_lists;
+	ring->has_ids = setup->ids;
+
+	return 0;
+
+free_lists:
+	tw_lists_destroy(&ring->lists);
+free_tokens:
+	tw_arena_destroy(&ring->tokens);
+free_levels:
+	kvfree(ring->occupied);
+	return err;
+}
+
+/* Frees everything; nobody uses the ring any more. May sleep. */
+void tw_ring_destroy(struct tw_ring *ring)
+{
+	if (ring->has_ids)
+		tw_ids_destroy(&ring->ids);
+	tw_lists_destroy(&ring->lists);
+	tw_arena_destroy(&ring->tokens);
+	kvfree(ring->occupied);
+}
+
+/* A registration needs a token, and places wherever tokens may come to lie. */
+static bool tw_ring_has_token(const struct tw_ring *ring)
+{
+	return ring->tokens.used < tw_arena_capacity(&ring->tokens);
+}
+
+static bool tw_ring_has_places(const struct tw_ring *ring)
+{
+	return tw_lists_chunks(&ring->lists, ring->tokens.used + 1) <=
+	       tw_arena_capacity(&ring->lists.chunks);
+}
+
+/**
+ * tw_ring_grow() - take memory for the registration that met -EAGAIN
+ * @ring: the ring, its lock not held
+ *
+ * Others may use it up first: register again until it does not say -EAGAIN.
+ * May sleep.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tw_ring_grow(struct tw_ring *ring)
+{
+	bool token, places;
+	int err = 0;
+
+	spin_lock(&ring->lock);
+	token = tw_ring_has_token(ring);
+	places = tw_ring_has_places(ring);
+	spin_unlock(&ring->lock);
+
+	if (!token)
+		err = tw_arena_grow(&ring->tokens, &ring->lock);
+	if (!err && !places)
+		err = tw_arena_grow(&ring->lists.chunks, &ring->lock);
+
+	return err;
+}
+
+/* Bytes that the ring holds. Under the lock. */
+size_t tw_ring_bytes(struct tw_ring *ring)
+{
+	return sizeof(*ring) +
+	       (BITS_TO_LONGS(ring->level[0].slots) + TW_LEVELS - 1) *
+	       sizeof(long) +
+	       ring->lists.nr * sizeof(struct tw_list) +
+	       tw_arena_bytes(&ring->lists.chunks) +
+	       tw_arena_bytes(&ring->tokens) +
+	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
+}
+
+/* The tick on which the ring is next to be looked at, or TW_NEVER. */
+u64 tw_ring_next(const struct tw_ring *ring)
+{
+	return tw_lists_empty(&ring->lists, ring->front) ? ring->next : 0;
+}
+
+/**
+ * tw_ring_due() - the tick on which a deadline is due
+ * @ring: the ring
+ * @now: the time
+ * @deadline: in ns
+ * @due: the tick
+ *
+ * Return: 0, or -ERANGE when it is beyond the last tick.
+ */
+int tw_ring_due(const struct tw_ring *ring, const struct tw_now *now,
+		u64 deadline, u64 *due)
+{
+	if (deadline <= now->ns)
+		*due = now->tick;
+	else
+		*due = deadline / ring->tick + !!(deadline % ring->tick);
+
+	return *due > ring->max_due ? -ERANGE : 0;
+}
+
+/*
+ * Looking up: with or without the lock.
+ */
+
+/* Reads the word before whatever else is then read of the token. */
+static bool tw_found_armed(struct tw_token *token, struct tw_found *found)
+{
+	found->token = token;
+	/* Pairs with the releases in tw_ring_register() and _put_back(). */
+	found->word = smp_load_acquire(&token->word);
+
+	return tw_word_state(found->word) == TW_ARMED;
+}
+
+int tw_ring_by_handle(struct tw_ring *ring, u64 handle, struct tw_found *found)
+{
+	struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
+
+	if (!token || !tw_found_armed(token, found) ||
+	    tw_generation(token, found->word) != handle >> 32)
+		return -ESTALE;
+
+	return 0;
+}
+
+int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
+{
+	struct tw_named *named;
+
+	if (!ring->has_ids)
+		return -EINVAL;
+
+	named = tw_ids_find(&ring->ids, id);
+	if (!named || !tw_found_armed(&named->token, found) ||
+	    READ_ONCE(named->id) != id)
+		return -ENOENT;
+
+	return 0;
+}
+
+/* The index of an ARMED token. Under the lock. */
+u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token)
+{
+	return tw_lists_at(&ring->lists, token->place);
+}
+
+/* The handle of a token that is not FREE. Under the lock, or by its taker. */
+u64 tw_ring_handle(const struct tw_ring *ring, u32 index)
+{
+	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+
+	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
+}
+
+/* The tick to which a touch raises a token with this timeout. */
+static int tw_touch_due(const struct tw_ring *ring, const struct tw_now *now,
+			u64 timeout, u64 *due)
+{
+	return timeout ? tw_ring_due(ring, now, now->ns + timeout, due) :
+			 -EINVAL;
+}
+
+/**
+ * tw_ring_touch() - due a whole timeout from now, if that is later
+ * @ring: the ring, its lock not needed
+ * @found: the token; on success with the word that it had before
+ * @now: the time
+ * @due: on which tick it is due then
+ *
+ * The token stays where it is filed: whoever looks there files it again.
+ *
+ * Return: 0; -ESTALE when it is no longer pending; -EINVAL when it has no
+ * timeout; -ERANGE.
+ */
+int tw_ring_touch(struct tw_ring *ring, struct tw_found *found,
+		  const struct tw_now *now, u64 *due)
+{
+	struct tw_token *token = found->token;
+	const u64 life = found->word & TW_LIFE_MASK;
+	u64 word = found->word;
+
+	while ((word & TW_LIFE_MASK) == life) {
+		u64 timeout = READ_ONCE(token->timeout);
+		int err = tw_touch_due(ring, now, timeout, due);
+
+		found->word = word;
+		if (!err && *due > tw_word_due(word)) {
+			if (try_cmpxchg64(&token->word, &word,
+					  tw_word_with_due(word, *due)))
+				return 0;
+			continue;
+		}
+		/* Nothing to swap: was it still this life's timeout? Pairs
+		 * with the release in tw_ring_register().
+		 */
+		smp_rmb();
+		word = READ_ONCE(token->word);
+		if (word == found->word) {
+			*due = tw_word_due(word);
+			return err;
+		}
+	}
+
+	return -ESTALE;
+}
+
+/*
+ * Changing: under the lock.
+ */
+
+/* Sets the word of a found token, whatever touches come between. */
+static void tw_found_set(struct tw_found *found, u64 due, enum tw_state state)
+{
+	u16 generation = found->word;
+
+	while (!try_cmpxchg64(&found->token->word, &found->word,
+			      tw_word(due, state, generation)))
+		;
+}
+
+/* Ends the id: the token is no longer ARMED. */
+static void tw_unname(struct tw_ring *ring, struct tw_token *token)
+{
+	if (!token->named)
+		return;
+	tw_ids_remove(&ring->ids, (struct tw_named *)token);
+	token->named = false;
+}
+
+static int tw_name(struct tw_ring *ring, struct tw_token *token)
+{
+	int err = 0;
+
+	if (ring->has_ids)
+		err = tw_ids_insert(&ring->ids, (struct tw_named *)token);
+	token->named = ring->has_ids && !err;
+
+	return err;
+}
+
+/* Ends a token's life; it is not ARMED, not filed and has no id. */
+static void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
+{
+	u32 generation = tw_generation(token, READ_ONCE(token->word)) + 1;
+
+	WRITE_ONCE(token->generation_hi, generation >> 16);
+	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
+	tw_arena_put(&ring->tokens, index);
+}
+
+static int tw_ring_may_register(struct tw_ring *ring, u64 id)
+{
+	struct tw_found found;
+
+	if (ring->tokens.used < ring->max_tokens) {
+		return tw_ring_has_token(ring) && tw_ring_has_places(ring) ?
+			0 : -EAGAIN;
+	}
+
+	return ring->has_ids && !tw_ring_by_id(ring, id, &found) ?
+		-EEXIST : -ENOSPC;
+}
+
+/**
+ * tw_ring_register() - a new token
+ * @ring: the ring, locked
+ * @now: the time
+ * @id: its id, if the ring has ids
+ * @cookie: its cookie, if the ring has cookies
+ * @deadline: when it is due, no earlier than @now
+ * @handle: its handle
+ *
+ * Return: 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EBUSY:
+ * let go of the lock for a moment, and again; -EEXIST; -ENOSPC; -ENOMEM.
+ */
+int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
+		     u64 cookie, const struct tw_deadline *deadline,
+		     u64 *handle)
+{
+	struct tw_token *token;
+	u32 index, generation;
+	int err;
+
+	lockdep_assert_held(&ring->lock);
+	err = tw_ring_may_register(ring, id);
+	if (err)
+		return err;
+
+	index = tw_arena_get(&ring->tokens);
+	token = tw_arena_at(&ring->tokens, index);
+	if (ring->has_ids)
+		WRITE_ONCE(((struct tw_named *)token)->id, id);
+	err = tw_name(ring, token);
+	if (err) {
+		tw_arena_put(&ring->tokens, index);
+		return err;
+	}
+	if (ring->cookie_at)
+		*(u64 *)((void *)token + ring->cookie_at) = cookie;
+	WRITE_ONCE(token->timeout, deadline->timeout);
+
+	/* No handle is 0: generation 0 is never used. */
+	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
+	/* Pairs with the acquire in tw_found_armed(). */
+	smp_store_release(&token->word,
+			  tw_word(deadline->due, TW_ARMED, generation));
+	tw_file(ring, index, deadline->due, tw_frame(ring, now->tick));
+	ring->pending++;
+	ring->registered++;
+	*handle = (u64)generation << 32 | index;
+
+	return 0;
+}
+
+/**
+ * tw_ring_move() - due at another time, earlier or later
+ * @ring: the ring, locked
+ * @found: the token; afterwards with the word that it had before
+ * @now: the time
+ * @deadline: when it is due, no earlier than @now; its timeout stays when this
+ *	has none
+ */
+void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
+		  const struct tw_now *now, const struct tw_deadline *deadline)
+{
+	u32 index = tw_ring_index(ring, found->token);
+
+	lockdep_assert_held(&ring->lock);
+	if (deadline->timeout)
+		WRITE_ONCE(found->token->timeout, deadline->timeout);
+	tw_found_set(found, deadline->due, TW_ARMED);
+	tw_unfile(ring, index);
+	tw_file(ring, index, deadline->due, tw_frame(ring, now->tick));
+	ring->moved++;
+}
+
+/* Takes a token that is no longer ARMED out of everything. */
+static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
+{
+	tw_unfile(ring, index);
+	tw_unname(ring, token);
+	ring->pending--;
+}
+
+/**
+ * tw_ring_cancel() - no event will come of this token
+ * @ring: the ring, locked
+ * @found: the token; afterwards with the word that it had before
+ */
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
+{
+	u32 index = tw_ring_index(ring, found->token);
+
+	lockdep_assert_held(&ring->lock);
+	tw_found_set(found, 0, TW_TAKEN);
+	tw_remove(ring, found->token, index);
+	tw_free(ring, found->token, index);
+	ring->cancelled++;
+}
+
+/*
+ * Expiring: under the lock.
+ */
+
+/**
+ * tw_ring_find_due() - find the earliest expired token and leave it there
+ * @ring: the ring, locked
+ * @now: the tick that the hand is on
+ * @work: how many tokens may still be filed again on the way; counted down
+ * @found: the token, with the word by which it is due
+ *
+ * Ticks are looked at in their order. A token found on a list of level 0 is due
+ * if its list's tick is its due tick: only when nothing earlier is left.
+ *
+ * Return: its index, or TW_NIL: then none is due, unless @work has run out.
+ */
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
+		     struct tw_found *found)
+{
+	lockdep_assert_held(&ring->lock);
+	for (; *work; --*work) {
+		u64 frame = tw_frame(ring, now);
+		u64 limit = now;
+		u32 list = ring->front;
+		u32 index;
+
+		if (tw_lists_empty(&ring->lists, list)) {
+			struct tw_level *level;
+
+			if (ring->next > now)
+				return TW_NIL;
+			level = &ring->level[ring->next_level];
+			list = level->first + level->next % level->slots;
+			limit = ring->next_level ? 0 : frame;
+		}
+		index = tw_lists_last(&ring->lists, list);
+		found->token = tw_arena_at(&ring->tokens, index);
+		found->word = READ_ONCE(found->token->word);
+		if (tw_word_due(found->word) <= limit)
+			return index;
+
+		tw_unfile(ring, index);
+		tw_file(ring, index, tw_word_due(found->word), frame);
+		ring->refiled++;
+	}
+
+	return TW_NIL;
+}
+
+/**
+ * tw_ring_take() - take expired tokens, in the order of their due ticks
+ * @ring: the ring, locked
+ * @now: the tick that the hand is on
+ * @work: how many tokens may still be looked at; counted down
+ * @batch: where their indices go
+ * @max: how many at most
+ *
+ * They are the caller's alone then, until each is given to tw_ring_delivered()
+ * or tw_ring_put_back().
+ *
+ * Return: how many. If fewer than @max and @work is left, no more are due.
+ */
+unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+			  u32 *batch, unsigned int max)
+{
+	struct tw_found found;
+	unsigned int n = 0;
+
+	while (n < max) {
+		u32 index = tw_ring_find_due(ring, now, work, &found);
+		u64 taken;
+
+		if (index == TW_NIL)
+			break;
+		--*work;
+		taken = tw_word(tw_word_due(found.word), TW_TAKEN, found.word);
+		/* Not if it was touched meanwhile: then look again. */
+		if (!try_cmpxchg64(&found.token->word, &found.word, taken))
+			continue;
+		tw_remove(ring, found.token, index);
+		batch[n++] = index;
+	}
+
+	return n;
+}
+
+/**
+ * tw_ring_put_back() - tokens that could not be delivered are pending again
+ * @ring: the ring, locked
+ * @batch: tokens that the caller took, in that order
+ * @n: how many
+ *
+ * They come first at the next look, in their order. One whose id has been
+ * registered anew meanwhile goes on without it, as does one for whose id the
+ * table has no memory.
+ */
+void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
+{
+	lockdep_assert_held(&ring->lock);
+	ring->put_back += n;
+	ring->pending += n;
+	while (n--) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[n]);
+		u64 word = READ_ONCE(token->word);
+
+		tw_name(ring, token);
+		tw_lists_add(&ring->lists, ring->front, batch[n]);
+		/* Pairs with the acquire in tw_found_armed(). */
+		smp_store_release(&token->word,
+				  tw_word(tw_word_due(word), TW_ARMED, word));
+	}
+}
+
+/**
+ * tw_ring_delivered() - tokens have been delivered: their life is over
+ * @ring: the ring, locked
+ * @batch: tokens that the caller took
+ * @n: how many
+ */
+void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	for (i = 0; i < n; i++)
+		tw_free(ring, tw_arena_at(&ring->tokens, batch[i]), batch[i]);
+	ring->delivered += n;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ring: the timing wheel itself. Tokens on lists by the tick on which they are
+ * due, the map from id to token, and how they are registered, touched, moved,
+ * cancelled, taken and put back.
+ *
+ * It is told the time and tells when it next wants to be looked at. It knows no
+ * clock, no timer, no file, no user pointer and no wait queue, and also builds
+ * in user space. The locking is explained at the head of wheel.c.
+ */
+#ifndef TW_RING_H
+#define TW_RING_H
+
+#include <linux/bits.h>
+#include <linux/rhashtable.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "list.h"
+#include "token.h"
+
+#define TW_MAX_TICK	((1ULL << 46) - 1)	/* what a word has bits for */
+#define TW_NEVER	U64_MAX
+#define TW_LEVELS	11	/* enough to reach TW_MAX_TICK from any ring */
+
+/**
+ * struct tw_now - one reading of the wheel's clock
+ * @ns: the time
+ * @tick: the tick that the hand is on: @ns / tick
+ */
+struct tw_now {
+	u64	ns;
+	u64	tick;
+};
+
+/**
+ * struct tw_level - one ring of slots; level 0 is the user's own
+ * @next: earliest block that may have tokens, TW_NEVER when none has; a token
+ *	in slot s is due no earlier than the first block >= @next that falls on
+ *	s; ring's lock
+ * @width: ticks per block; constant
+ * @slots: how many slots; constant
+ * @first: list of slot 0; constant
+ * @count: slots that have tokens; ring's lock
+ * @occupied: a bit for each slot that has tokens; ring's lock
+ *
+ * A block is a tick number divided by @width; block b is in slot b % slots.
+ */
+struct tw_level {
+	u64		next;
+	u64		width;
+	u32		slots;
+	u32		first;
+	u32		count;
+	unsigned long	*occupied;
+};
+
+/**
+ * struct tw_ring - tokens and where they are
+ * @lock: see wheel.c
+ * @tick: ns per tick; constant
+ * @max_due: last tick that a deadline may have; constant
+ * @slots: slots of the user's ring; constant
+ * @max_tokens: most tokens in use at once; constant
+ * @cookie_at: offset of a token's cookie, 0 without cookies; constant
+ * @has_ids: tokens have ids; constant
+ * @nr_levels: levels in use; constant
+ * @level: level 0 with a slot per tick, each further one coarser
+ * @next: the earliest tick on which a level is to be looked at; @lock
+ * @next_level: which level that is; valid unless @next is TW_NEVER; @lock
+ * @front: list of tokens that were put back, looked at first; constant
+ * @tokens: the tokens; @lock, look-ups without it
+ * @lists: lists of tokens; @lock
+ * @ids: id to token; changed under @lock, look-ups without it
+ * @occupied: bits of all levels; @lock
+ * @pending: ARMED tokens; @lock
+ * @registered: count; @lock
+ * @cancelled: count; @lock
+ * @moved: count; @lock
+ * @delivered: count; @lock
+ * @put_back: count; @lock
+ * @refiled: count; @lock
+ */
+struct tw_ring {
+	spinlock_t		lock;	/* the wheel's: see wheel.c */
+	u64			tick;
+	u64			max_due;
+	u32			slots;
+	u32			max_tokens;
+	u32			cookie_at;
+	bool			has_ids;
+	u32			nr_levels;
+	struct tw_level		level[TW_LEVELS];
+	u64			next;
+	u32			next_level;
+	u32			front;
+	struct tw_arena		tokens;
+	struct tw_lists		lists;
+	struct rhashtable	ids;
+	unsigned long		*occupied;
+	u32			pending;
+	u64			registered;
+	u64			cancelled;
+	u64			moved;
+	u64			delivered;
+	u64			put_back;
+	u64			refiled;
+};
+
+/**
+ * struct tw_ring_setup - how a ring is to be
+ * @tick: ns per tick, 1 and more
+ * @slots: 1..65536
+ * @max_tokens: 1..2^28
+ * @ids: tokens have ids
+ * @cookies: tokens have cookies
+ */
+struct tw_ring_setup {
+	u64	tick;
+	u32	slots;
+	u32	max_tokens;
+	bool	ids;
+	bool	cookies;
+};
+
+/**
+ * struct tw_deadline - when a token is to be due
+ * @due: on which tick
+ * @timeout: ns that a touch then adds to now, 0 for none
+ */
+struct tw_deadline {
+	u64	due;
+	u64	timeout;
+};
+
+/**
+ * struct tw_found - a token and the word that it had when it was found
+ * @token: the token
+ * @word: its word, ARMED
+ */
+struct tw_found {
+	struct tw_token	*token;
+	u64		word;
+};
+
+int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
+void tw_ring_destroy(struct tw_ring *ring);
+int tw_ring_grow(struct tw_ring *ring);
+size_t tw_ring_bytes(struct tw_ring *ring);
+u64 tw_ring_next(const struct tw_ring *ring);
+int tw_ring_due(const struct tw_ring *ring, const struct tw_now *now,
+		u64 deadline, u64 *due);
+
+int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
+		      struct tw_found *found);
+int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found);
+int tw_ring_touch(struct tw_ring *ring, struct tw_found *found,
+		  const struct tw_now *now, u64 *due);
+
+int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
+		     u64 cookie, const struct tw_deadline *deadline,
+		     u64 *handle);
+void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
+		  const struct tw_now *now, const struct tw_deadline *deadline);
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
+
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
+		     struct tw_found *found);
+unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+			  u32 *batch, unsigned int max);
+void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
+void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n);
+
+u64 tw_ring_handle(const struct tw_ring *ring, u32 index);
+u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token);
+
+static inline u64 tw_token_id(const struct tw_ring *ring,
+			      const struct tw_token *token)
+{
+	return ring->has_ids ?
+		READ_ONCE(((const struct tw_named *)token)->id) : 0;
+}
+
+static inline u64 tw_token_cookie(const struct tw_ring *ring,
+				  const struct tw_token *token)
+{
+	return ring->cookie_at ?
+		*(const u64 *)((const void *)token + ring->cookie_at) : 0;
+}
+
+#endif /* TW_RING_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A token: one pending timeout, and the one word that decides its life.
+ *
+ *	 63          18 17   16 15           0
+ *	+--------------+-------+--------------+
+ *	|  due tick    | state |  generation  |
+ *	+--------------+-------+--------------+
+ *
+ *	FREE --register--> ARMED --take--> TAKEN --delivered--> FREE
+ *	                   ^ | ^             |
+ *	        touch, move| | |             | put back, after a fault
+ *	                   +-+ +-------------+
+ *	                     |
+ *	                     +--cancel--> FREE
+ *
+ * Whoever holds a handle may raise the due tick of an ARMED token with a
+ * compare-and-swap and no lock: that is a touch. Every other change of the word
+ * happens under the ring's lock, and from ARMED by compare-and-swap as well,
+ * because touches do not wait for the lock. Becoming FREE takes the next
+ * generation, so that a compare-and-swap which was prepared for an earlier life
+ * of the token fails. The word holds the low 16 bits of the generation, the
+ * token the rest: both are compared before the swap, and only 65536 lives
+ * between a read of the word and the swap could fool it.
+ */
+#ifndef TW_TOKEN_H
+#define TW_TOKEN_H
+
+#include <linux/rhashtable-types.h>
+#include <linux/types.h>
+
+#define TW_STATE_SHIFT	16
+#define TW_DUE_SHIFT	18
+#define TW_LIFE_MASK	((1ULL << TW_DUE_SHIFT) - 1)	/* state, generation */
+
+enum tw_state {
+	TW_FREE		= 0,
+	TW_ARMED	= 1,
+	TW_TAKEN	= 2,
+};
+
+/**
+ * struct tw_token - what every token has
+ * @word: due tick, state, generation; see above
+ * @timeout: ns that a touch adds to now, 0 for none; written under the lock,
+ *	read anywhere
+ * @place: FREE: next free token; ARMED: where the lists have it; under the lock
+ * @generation_hi: upper half of the generation; written under the lock while
+ *	the token is not ARMED, read anywhere after the word
+ * @named: its id is in the id table; under the lock
+ *
+ * With ids a struct tw_named, and with cookies a u64 behind either.
+ */
+struct tw_token {
+	u64	word;
+	u64	timeout;
+	u32	place;
+	u16	generation_hi;
+	u16	named;
+};
+
+/**
+ * struct tw_named - a token of a wheel with ids
+ * @token: the token
+ * @id: written under the lock before the token is ARMED, read anywhere after
+ *	the word
+ * @node: in the id table
+ */
+struct tw_named {
+	struct tw_token		token;
+	u64			id;
+	struct rhash_head	node;
+};
+
+static inline u64 tw_word(u64 due, enum tw_state state, u16 generation)
+{
+	return due << TW_DUE_SHIFT | (u64)state << TW_STATE_SHIFT | generation;
+}
+
+static inline u64 tw_word_due(u64 word)
+{
+	return word >> TW_DUE_SHIFT;
+}
+
+static inline enum tw_state tw_word_state(u64 word)
+{
+	return (word >> TW_STATE_SHIFT) & 3;
+}
+
+/* The same life of the token, with another due tick. */
+static inline u64 tw_word_with_due(u64 word, u64 due)
+{
+	return (word & TW_LIFE_MASK) | due << TW_DUE_SHIFT;
+}
+
+static inline u32 tw_generation(const struct tw_token *token, u64 word)
+{
+	return (u32)READ_ONCE(token->generation_hi) << 16 | (u16)word;
+}
+
+#endif /* TW_TOKEN_H */

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Wheel: a ring with the clock that turns it, the alarm that announces what is
+ * due, and those who wait for it.
+ *
+ * LOCKING
+ *
+ * Overview
+ *
+ *	User space registers, touches, moves and cancels tokens, and takes the
+ *	expired ones. Nothing happens by itself: the timer's callback only sets
+ *	the alarm and wakes. Whoever reads or polls then looks at the ring, in
+ *	its own context, in steps of at most TW_STEP tokens, each a whole under
+ *	the lock. Between any two steps the ring is as consistent as at rest, so
+ *	it does not matter who does them, or how many at a time.
+ *
+ * Lock order, outer to inner
+ *
+ *	wheel->setup		mutex: one sets up, once. Sleeps for memory.
+ *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
+ *				and what is armed. Process context only: the
+ *				callback does not take it, so interrupts stay
+ *				on. Held for a bounded number of tokens. No
+ *				user memory is touched, no memory allocated
+ *				but what the id table takes GFP_ATOMIC.
+ *	id table's bucket locks	inside rhashtable.
+ *	timer base lock		inside hrtimer_start().
+ *
+ *	The wait queues' locks are taken with no other lock held, by the
+ *	callback or after unlocking; they are irq safe.
+ *
+ * What protects what
+ *
+ *	The ring's fields name the lock at their definition. Two things are
+ *	done without it:
+ *
+ *	A look-up, by handle or by id. Tokens' memory stays as long as the
+ *	wheel. The word is read first (acquire), then generation or id: if these
+ *	fit, they belong to that word, for they are written before the word
+ *	says ARMED (release).
+ *
+ *	A touch: one compare-and-swap on that word, which fails if the token
+ *	has been taken, cancelled, moved or touched since. It only raises the
+ *	due tick, so the rule of ring.c holds: no list is looked at too late.
+ *
+ * A token's states, and who changes them
+ *
+ *	FREE -> ARMED	register, under the lock: filed before it unlocks
+ *	ARMED -> ARMED	touch: no lock, raises the due tick
+ *			move: lock, compare-and-swap, filed again
+ *	ARMED -> TAKEN	take: lock, compare-and-swap; leaves list and id table
+ *	TAKEN -> FREE	delivered: lock; next generation
+ *	TAKEN -> ARMED	put back: lock; filed in front, id entered again
+ *	ARMED -> FREE	cancel: as take and delivered, within one lock
+ *
+ * Ways out of ARMED, and why each pair excludes the other
+ *
+ *	take, cancel, move	all hold the lock.
+ *	touch and any of them	all are compare-and-swaps on the whole word: the
+ *				one that comes second fails, reads it again and
+ *				decides anew. A touch that came first makes the
+ *				taker see a later due tick: it leaves the token.
+ *				A touch that comes second finds TAKEN or another
+ *				generation: it says so to its caller.
+ *	wheel's end		the last file is gone, and with it all callers;
+ *				hrtimer_cancel() waits for the callback.
+ *
+ * The alarm
+ *
+ *	Under the lock, whenever it is let go, one of these holds:
+ *	  - nothing is pending, and the timer is not started;
+ *	  - the timer is started for the ring's next tick;
+ *	  - the alarm is set: somebody has been told and will look, or the
+ *	    callback is about to tell them.
+ *	While the alarm is set no timer is started: no interrupts for what
+ *	nobody looks at. A look that finds nothing due ends the alarm and starts
+ *	the timer; one that leaves something due leaves the alarm set. It is
+ *	never cleared for a moment in between, because sleepers check it.
+ *
+ *	callback			reader
+ *	  alarm = true			  queue on readers
+ *	  wake readers, pollers		  alarm? then look again, else sleep
+ *
+ *	Both sides go through the wait queue's lock between their two steps: if
+ *	the callback does not find the reader queued, the reader finds the
+ *	alarm set. A poller is queued before it looks, under the lock.
+ *
+ *	A callback that is late may set the alarm after somebody has looked: all
+ *	are woken, look, find nothing and end it: one look for nothing. A look
+ *	may overwrite an alarm that came after it had read the clock: what was
+ *	announced is then still ahead of its clock, so it starts the timer for
+ *	it, which goes off at once.
+ *
+ *	Readers sleep exclusively: one alarm wakes one. It takes up to a batch;
+ *	if it leaves something due behind it wakes the next. One that is woken
+ *	and dies of a signal passes the wake-up on.
+ */
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "clock.h"
+#include "compat.h"
+#include "wheel.h"
+
+/* Most tokens that one step looks at, under the lock. */
+#define TW_STEP		256
+
+/* Most tokens that a poll looks at before it says "come and see". */
+#define TW_POLL_WORK	4096
+
+static void tw_wheel_wake(struct tw_wheel *wheel)
+{
+	/* No poll key: epoll and io_uring then ask whether it is readable. */
+	wake_up(&wheel->readers);
+	wake_up(&wheel->pollers);
+}
+
+/* The timer's callback: as much work for one token due as for a million. */
+static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
+{
+	struct tw_wheel *wheel = container_of(timer, struct tw_wheel, timer);
+
+	WRITE_ONCE(wheel->callbacks, wheel->callbacks + 1);
+	WRITE_ONCE(wheel->alarm, true);
+	tw_wheel_wake(wheel);
+
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * tw_wheel_new() - a wheel that is still to be set up
+ *
+ * Return: the wheel or NULL.
+ */
+struct tw_wheel *tw_wheel_new(void)
+{
+	struct tw_wheel *wheel = kzalloc(sizeof(*wheel), GFP_KERNEL_ACCOUNT);
+
+	if (!wheel)
+		return NULL;
+	mutex_init(&wheel->setup);
+	init_waitqueue_head(&wheel->readers);
+	init_waitqueue_head(&wheel->pollers);
+	wheel->armed = TW_NEVER;
+
+	return wheel;
+}
+
+static int tw_wheel_set_clock(struct tw_wheel *wheel,
+			      const struct timewheel_setup *setup)
+{
+	u64 max_tick = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
+
+	wheel->clock = setup->clock;
+	wheel->flags = setup->flags;
+	wheel->manual = setup->start;
+	hrtimer_setup(&wheel->timer, tw_wheel_alarm, tw_clock_id(setup->clock),
+		      HRTIMER_MODE_ABS);
+
+	if (setup->clock == TIMEWHEEL_CLOCK_MANUAL)
+		return setup->start > max_tick ? -ERANGE : 0;
+
+	return tw_clock_ns(setup->clock) / setup->tick > max_tick ? -ERANGE : 0;
+}
+
+/**
+ * tw_wheel_setup() - set a new wheel up
+ * @wheel: the wheel
+ * @setup: how; the caller has checked the ranges
+ *
+ * May sleep.
+ *
+ * Return: 0; -EBUSY when it has been set up; -ERANGE; -ENOMEM.
+ */
+int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
+{
+	const struct tw_ring_setup ring = {
+		.tick		= setup->tick,
+		.slots		= setup->slots,
+		.max_tokens	= setup->max_tokens,
+		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
+		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
+	};
+	int err;
+
+	mutex_lock(&wheel->setup);
+	err = wheel->ready ? -EBUSY : tw_wheel_set_clock(wheel, setup);
+	if (!err)
+		err = tw_ring_init(&wheel->ring, &ring);
+	if (!err)
+		/* Pairs with the acquire in tw_wheel_ready(). */
+		smp_store_release(&wheel->ready, true);
+	mutex_unlock(&wheel->setup);
+
+	return err;
+}
+
+/* Ends a wheel that nobody uses any more. May sleep. */
+void tw_wheel_free(struct tw_wheel *wheel)
+{
+	if (wheel->ready) {
+		hrtimer_cancel(&wheel->timer);
+		tw_ring_destroy(&wheel->ring);
+	}
+	mutex_destroy(&wheel->setup);
+	kfree(wheel);
+}
+
+/* Reads the wheel's clock. */
+struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
+{
+	struct tw_now now;
+
+	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL) {
+		now.tick = READ_ONCE(wheel->manual);
+		now.ns = now.tick * wheel->ring.tick;
+	} else {
+		now.ns = tw_clock_ns(wheel->clock);
+		now.tick = now.ns / wheel->ring.tick;
+	}
+
+	return now;
+}
+
+static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
+{
+	wheel->armed = tick;
+	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL)
+		return;
+	if (tick == TW_NEVER)
+		hrtimer_try_to_cancel(&wheel->timer);
+	else
+		hrtimer_start(&wheel->timer,
+			      ns_to_ktime(tick * wheel->ring.tick),
+			      HRTIMER_MODE_ABS);
+}
+
+/*
+ * Sees to it that somebody will look when the next tick comes. Returns whether
+ * it has come and nobody has been told.
+ */
+static bool tw_wheel_settle(struct tw_wheel *wheel, u64 now)
+{
+	u64 next = tw_ring_next(&wheel->ring);
+
+	if (READ_ONCE(wheel->alarm))
+		return false;
+	if (next > now) {
+		if (next != wheel->armed)
+			tw_wheel_arm(wheel, next);
+		return false;
+	}
+	WRITE_ONCE(wheel->alarm, true);
+	tw_wheel_arm(wheel, TW_NEVER);
+
+	return true;
+}
+
+/* Locks the wheel and reads its clock. */
+struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
+{
+	spin_lock(&wheel->ring.lock);
+
+	return tw_wheel_now(wheel);
+}
+
+/* Lets go of the wheel after whatever was done to it. */
+void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
+{
+	bool wake = tw_wheel_settle(wheel, now->tick);
+
+	spin_unlock(&wheel->ring.lock);
+	if (wake)
+		tw_wheel_wake(wheel);
+}
+
+/**
+ * tw_wheel_advance() - put the hand of a MANUAL wheel
+ * @wheel: the wheel
+ * @tick: on which tick
+ *
+ * Return: 0; -EINVAL when it is not MANUAL; -ERANGE.
+ */
+int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
+{
+	struct tw_now now;
+
+	if (wheel->clock != TIMEWHEEL_CLOCK_MANUAL)
+		return -EINVAL;
+	if (tick > wheel->ring.max_due)
+		return -ERANGE;
+
+	spin_lock(&wheel->ring.lock);
+	WRITE_ONCE(wheel->manual, tick);
+	now = tw_wheel_now(wheel);
+	tw_wheel_unlock(wheel, &now);
+
+	return 0;
+}
+
+/* Fills in all but @info's size and flags, in host time. */
+void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
+{
+	struct tw_ring *ring = &wheel->ring;
+	struct tw_now now = tw_wheel_lock(wheel);
+	u64 next = tw_ring_next(ring);
+
+	info->clock = wheel->clock;
+	info->slots = ring->slots;
+	info->tick = ring->tick;
+	info->max_tokens = ring->max_tokens;
+	info->setup_flags = wheel->flags;
+	info->now = now.ns;
+	info->hand = now.tick;
+	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
+	info->pending = ring->pending;
+	info->taken = ring->tokens.used - ring->pending;
+	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring);
+	info->registered = ring->registered;
+	info->cancelled = ring->cancelled;
+	info->moved = ring->moved;
+	info->delivered = ring->delivered;
+	info->put_back = ring->put_back;
+	info->refiled = ring->refiled;
+	info->callbacks = READ_ONCE(wheel->callbacks);
+	info->quiet = wheel->quiet;
+	tw_wheel_unlock(wheel, &now);
+}
+
+/*
+ * Expiring.
+ */
+
+/* Nothing is due: the alarm is over, the timer is to be started. */
+static void tw_wheel_rest(struct tw_wheel *wheel, bool quiet)
+{
+	if (!wheel->alarm)
+		return;
+	WRITE_ONCE(wheel->alarm, false);
+	wheel->armed = TW_NEVER;
+	wheel->quiet += quiet;
+}
+
+/**
+ * tw_wheel_take() - take expired tokens, in the order of their due ticks
+ * @wheel: the wheel
+ * @now: when they were taken
+ * @batch: where their indices go
+ * @max: how many at most
+ * @more: whether more may be due
+ *
+ * They are the caller's then, until tw_wheel_taken() has been told of them.
+ *
+ * Return: how many.
+ */
+unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
+			   u32 *batch, unsigned int max, bool *more)
+{
+	unsigned int work = TW_STEP;
+	unsigned int n;
+
+	*now = tw_wheel_lock(wheel);
+	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
+	*more = tw_ring_next(&wheel->ring) <= now->tick;
+	if (!*more)
+		tw_wheel_rest(wheel, !n);
+	tw_wheel_unlock(wheel, now);
+
+	/* The alarm woke one reader: it is for this one to wake the next. */
+	if (n && *more)
+		tw_wheel_wake(wheel);
+
+	return n;
+}
+
+/**
+ * tw_wheel_taken() - tell what became of tokens that were taken
+ * @wheel: the wheel
+ * @batch: the tokens
+ * @n: how many
+ * @delivered: how many of them, from the first on, were delivered; the others
+ *	are put back
+ */
+void tw_wheel_taken(struct tw_wheel *wheel, const u32 *batch, unsigned int n,
+		    unsigned int delivered)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+
+	tw_ring_delivered(&wheel->ring, batch, delivered);
+	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
+	tw_wheel_unlock(wheel, &now);
+}
+
+/* One step of a poll. Returns whether it is over; then *due is the answer. */
+static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	unsigned int work = TW_STEP;
+	struct tw_found found;
+
+	*due = tw_ring_find_due(&wheel->ring, now.tick, &work, &found) !=
+	       TW_NIL;
+	if (!*due && work)
+		tw_wheel_rest(wheel, true);
+	tw_wheel_unlock(wheel, &now);
+
+	return *due || work;
+}
+
+/**
+ * tw_wheel_is_due() - whether a token has expired
+ * @wheel: the wheel
+ *
+ * The caller is queued on @wheel->pollers.
+ *
+ * Return: whether one has, or true when it would take long to find out.
+ */
+bool tw_wheel_is_due(struct tw_wheel *wheel)
+{
+	unsigned int work;
+	bool due;
+
+	for (work = 0; work < TW_POLL_WORK; work += TW_STEP) {
+		if (tw_wheel_step(wheel, &due))
+			return due;
+		cond_resched();
+	}
+
+	return true;
+}
+
+/**
+ * tw_wheel_wait() - sleep until there is something to look at
+ * @wheel: the wheel
+ *
+ * Return: 0, or -ERESTARTSYS when a signal came.
+ */
+int tw_wheel_wait(struct tw_wheel *wheel)
+{
+	int err = wait_event_interruptible_exclusive(wheel->readers,
+						     READ_ONCE(wheel->alarm));
+
+	/* A task that is to die would take tokens along: the next one reads. */
+	if (!err && signal_pending(current)) {
+		wake_up(&wheel->readers);
+		err = -ERESTARTSYS;
+	}
+
+	return err;
+}
