@@ -86,9 +86,12 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
 		if (done < n)
 			return total * sizeof(struct timewheel_event) ?:
 			       -EFAULT;
-		if (signal_pending(current) && more)
+		if (signal_pending(current) && more) {
+			/* Not its to finish: the alarm woke this one only. */
+			tw_wheel_pass_on(wheel);
 			return total * sizeof(struct timewheel_event) ?:
 			       -ERESTARTSYS;
+		}
 		cond_resched();
 	}
 

@@ -3,9 +3,16 @@
  * Ids: which token has which id, by an rhashtable whose objects stay in the
  * arena: freed tokens remain readable, so no grace period is waited for. An
  * rhashtable walk starts over when an object was moved to another chain under
- * it, so a look-up misses no id that is there throughout.
+ * it. What a look-up without the lock does not find may still be there, though:
+ * see tw_ops_run_unlocked().
  */
 #include "ids.h"
+
+/* Buckets from the start: a worker adds more, which a first burst outruns. */
+#define TW_IDS_BUCKETS	1024
+
+/* Most buckets: what kvmalloc() gives at once. Holds twice as many ids. */
+#define TW_IDS_MAX	BIT(27)
 
 static int tw_ids_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
@@ -27,7 +34,8 @@ int tw_ids_init(struct rhashtable *ids, u32 max)
 {
 	struct rhashtable_params params = tw_ids_params;
 
-	params.max_size = roundup_pow_of_two(max);
+	params.max_size = min_t(u32, roundup_pow_of_two(max), TW_IDS_MAX);
+	params.min_size = min_t(u32, params.max_size, TW_IDS_BUCKETS);
 	return rhashtable_init(ids, &params);
 }
 
@@ -41,12 +49,15 @@ void tw_ids_destroy(struct rhashtable *ids)
  * @ids: the table
  * @named: the token, its id set
  *
- * Return: 0; -EEXIST; -ENOMEM; -EBUSY while the table is being rearranged: let
- * go of the lock and come again.
+ * Return: 0; -EEXIST; -ENOMEM.
  */
 int tw_ids_insert(struct rhashtable *ids, struct tw_named *named)
 {
-	return rhashtable_lookup_insert_fast(ids, &named->node, tw_ids_params);
+	int err = rhashtable_lookup_insert_fast(ids, &named->node,
+						tw_ids_params);
+
+	/* Rearranging itself for want of room, and again out of room. */
+	return err == -EBUSY ? -ENOMEM : err;
 }
 
 void tw_ids_remove(struct rhashtable *ids, struct tw_named *named)

@@ -5,7 +5,7 @@
  */
 #include <linux/bits.h>
 #include <linux/limits.h>
-#include <linux/sched.h>
+#include <linux/nospec.h>
 
 #include "clock.h"
 #include "ops.h"
@@ -34,14 +34,15 @@ static int tw_op_check(const struct tw_wheel *wheel,
 	bool cookies = !(wheel->flags & TIMEWHEEL_NO_COOKIES);
 
 	if (op->code >= ARRAY_SIZE(tw_op_flags) || op->reserved ||
-	    op->flags & ~tw_op_flags[op->code])
+	    op->flags & ~tw_op_flags[array_index_nospec(op->code,
+						ARRAY_SIZE(tw_op_flags))])
 		return -EINVAL;
 	if (op->code != TIMEWHEEL_GET && !caller->may_write)
 		return -EBADF;
-	if (op->code == TIMEWHEEL_REGISTER && !ids)
-		return op->id || (op->cookie && !cookies) ? -EINVAL : 0;
 	if (tw_op_registers(op) && op->cookie && !cookies)
 		return -EINVAL;
+	if (op->code == TIMEWHEEL_REGISTER && !ids)
+		return op->id ? -EINVAL : 0;
 	if (!(op->flags & TIMEWHEEL_BY_HANDLE) && !ids)
 		return -EINVAL;
 
@@ -231,18 +232,6 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 	}
 }
 
-/* Makes a registration possible that was not; sleeps. */
-static int tw_op_make_room(struct tw_wheel *wheel, int why)
-{
-	if (why == -EAGAIN)
-		return tw_ring_grow(&wheel->ring);
-
-	/* The id table is being rearranged, by a worker. */
-	schedule_timeout_uninterruptible(1);
-
-	return 0;
-}
-
 /* Operations from the first that cannot do without the lock. */
 static void tw_ops_run_locked(struct tw_wheel *wheel,
 			      const struct tw_caller *caller,
@@ -257,9 +246,9 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
 
 		if (!ret)
 			ret = tw_op_locked(wheel, caller, op, &now);
-		if (ret == -EAGAIN || ret == -EBUSY) {
+		if (ret == -EAGAIN) {
 			tw_wheel_unlock(wheel, &now);
-			ret = tw_op_make_room(wheel, ret);
+			ret = tw_ring_grow(&wheel->ring);
 			now = tw_wheel_lock(wheel);
 			if (!ret)
 				continue;
@@ -270,7 +259,12 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
 	tw_wheel_unlock(wheel, &now);
 }
 
-/* Leading touches, which need no lock. Returns how many there were. */
+/*
+ * Leading touches that find their token without the lock. Returns how many
+ * there were. A look-up without the lock may miss an id: a registration that is
+ * about to fail with EEXIST has put the same id into a token that is not in the
+ * table, but where the look-up may just pass. With the lock it is exact.
+ */
 static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
 					const struct tw_caller *caller,
 					struct timewheel_op *ops,
@@ -288,7 +282,7 @@ static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
 			    op->code != TIMEWHEEL_TOUCH_OR_REGISTER)
 				break;
 			ret = tw_op_touch(wheel, caller, op, &now);
-			if (ret == -ENOENT && tw_op_registers(op))
+			if (ret == -ENOENT)
 				break;
 		}
 		op->result = ret;
@@ -335,6 +329,14 @@ int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 {
 	struct tw_now now = tw_wheel_now(wheel);
 	u64 due;
+	int ret = tw_touch(wheel, flags, key, key, &now, &due);
 
-	return tw_touch(wheel, flags, key, key, &now, &due);
+	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
+	if (ret == -ENOENT) {
+		now = tw_wheel_lock(wheel);
+		ret = tw_touch(wheel, flags, key, key, &now, &due);
+		tw_wheel_unlock(wheel, &now);
+	}
+
+	return ret;
 }

@@ -2,8 +2,10 @@
 /*
  * Ring: the timing wheel itself.
  *
- * Level 0 is the user's ring of N slots of one tick. Each level k >= 1 has 64
- * slots, a slot being a block of G(k) ticks:
+ * Level 0 is the user's ring of N slots of one tick, and the slot that the hand
+ * is on, so that a whole lap ahead is still on it: a timeout as long as the ring
+ * needs no filing again. Each level k >= 1 has 64 slots, a slot being a block of
+ * G(k) ticks:
  *
  *	G(1) = max(1, N / 2), G(k + 1) = 32 G(k)
  *
@@ -94,18 +96,21 @@ static u32 tw_level_of_list(const struct tw_ring *ring, u32 list)
 }
 
 /* Moves on from the block whose slot has just become empty. */
-static void tw_level_advance(struct tw_level *level, u32 slot)
+static void tw_level_advance(struct tw_level *level)
 {
-	u32 to;
+	u32 from = level->at;
 
 	if (!level->count) {
 		level->next = TW_NEVER;
 		return;
 	}
-	to = find_next_bit(level->occupied, level->slots, slot);
-	if (to == level->slots)
-		to = level->slots + find_first_bit(level->occupied, slot);
-	level->next += to - slot;
+	level->at = find_next_bit(level->occupied, level->slots, from);
+	if (level->at < level->slots) {
+		level->next += level->at - from;
+	} else {
+		level->at = find_first_bit(level->occupied, from);
+		level->next += level->slots + level->at - from;
+	}
 }
 
 static void tw_ring_find_next(struct tw_ring *ring)
@@ -142,6 +147,7 @@ static void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame)
 		u64 tick;
 
 		level->next = block;
+		level->at = slot;
 		tick = tw_level_tick(ring, nr);
 		if (tick < ring->next) {
 			ring->next = tick;
@@ -165,10 +171,10 @@ static void tw_unfile(struct tw_ring *ring, u32 index)
 	slot = list - level->first;
 	__clear_bit(slot, level->occupied);
 	level->count--;
-	if (level->next % level->slots != slot)
+	if (slot != level->at)
 		return;
 
-	tw_level_advance(level, slot);
+	tw_level_advance(level);
 	if (ring->next_level == nr)
 		tw_ring_find_next(ring);
 }
@@ -183,9 +189,10 @@ static u64 tw_frame(const struct tw_ring *ring, u64 now)
  * Setting up.
  */
 
-static int tw_ring_init_levels(struct tw_ring *ring, u32 slots)
+static int tw_ring_init_levels(struct tw_ring *ring)
 {
-	u64 width = max(slots / 2, 1U);
+	u64 width = max(ring->slots / 2, 1U);
+	u32 slots = ring->slots + 1;
 	u32 first = slots;
 	u32 nr;
 
@@ -255,8 +262,7 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->slots = setup->slots;
 	ring->max_tokens = setup->max_tokens;
 
-	/* A ring of one slot is no ring: what is next to it must be reached. */
-	err = tw_ring_init_levels(ring, max(setup->slots, 2U));
+	err = tw_ring_init_levels(ring);
 	if (err)
 		return err;
 	err = tw_ring_init_tokens(ring, setup);
@@ -480,14 +486,14 @@ int tw_ring_touch(struct tw_ring *ring, struct tw_found *found,
  * Changing: under the lock.
  */
 
-/* Sets the word of a found token, whatever touches come between. */
+/*
+ * Sets the word of a token that was found under the lock: since then it can only
+ * have been touched, which this outdoes.
+ */
 static void tw_found_set(struct tw_found *found, u64 due, enum tw_state state)
 {
-	u16 generation = found->word;
-
-	while (!try_cmpxchg64(&found->token->word, &found->word,
-			      tw_word(due, state, generation)))
-		;
+	found->word = xchg(&found->token->word,
+			   tw_word(due, state, found->word));
 }
 
 /* Ends the id: the token is no longer ARMED. */
@@ -542,8 +548,8 @@ static int tw_ring_may_register(struct tw_ring *ring, u64 id)
  * @deadline: when it is due, no earlier than @now
  * @handle: its handle
  *
- * Return: 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EBUSY:
- * let go of the lock for a moment, and again; -EEXIST; -ENOSPC; -ENOMEM.
+ * Return: 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST;
+ * -ENOSPC; -ENOMEM.
  */
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 cookie, const struct tw_deadline *deadline,
@@ -589,8 +595,8 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
  * @ring: the ring, locked
  * @found: the token; afterwards with the word that it had before
  * @now: the time
- * @deadline: when it is due, no earlier than @now; its timeout stays when this
- *	has none
+ * @deadline: when it is due, no earlier than @now; the token's timeout stays
+ *	when this has none
  */
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline)
@@ -662,7 +668,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
 			if (ring->next > now)
 				return TW_NIL;
 			level = &ring->level[ring->next_level];
-			list = level->first + level->next % level->slots;
+			list = level->first + level->at;
 			limit = ring->next_level ? 0 : frame;
 		}
 		index = tw_lists_last(&ring->lists, list);

@@ -40,6 +40,7 @@ struct tw_now {
  *	s; ring's lock
  * @width: ticks per block; constant
  * @slots: how many slots; constant
+ * @at: slot of block @next; valid unless that is TW_NEVER; ring's lock
  * @first: list of slot 0; constant
  * @count: slots that have tokens; ring's lock
  * @occupied: a bit for each slot that has tokens; ring's lock
@@ -50,6 +51,7 @@ struct tw_level {
 	u64		next;
 	u64		width;
 	u32		slots;
+	u32		at;
 	u32		first;
 	u32		count;
 	unsigned long	*occupied;
@@ -65,7 +67,8 @@ struct tw_level {
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
  * @nr_levels: levels in use; constant
- * @level: level 0 with a slot per tick, each further one coarser
+ * @level: level 0 with a slot per tick, as many and one, each further one
+ *	coarser
  * @next: the earliest tick on which a level is to be looked at; @lock
  * @next_level: which level that is; valid unless @next is TW_NEVER; @lock
  * @front: list of tokens that were put back, looked at first; constant

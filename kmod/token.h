@@ -16,12 +16,14 @@
  *
  * Whoever holds a handle may raise the due tick of an ARMED token with a
  * compare-and-swap and no lock: that is a touch. Every other change of the word
- * happens under the ring's lock, and from ARMED by compare-and-swap as well,
- * because touches do not wait for the lock. Becoming FREE takes the next
- * generation, so that a compare-and-swap which was prepared for an earlier life
- * of the token fails. The word holds the low 16 bits of the generation, the
- * token the rest: both are compared before the swap, and only 65536 lives
- * between a read of the word and the swap could fool it.
+ * happens under the ring's lock, and from ARMED in one go, because touches do
+ * not wait for the lock: by compare-and-swap in a take, which is void if a touch
+ * came first, by exchange in a move or cancel, which are not.
+ *
+ * Becoming FREE takes the next generation, so that a compare-and-swap which was
+ * prepared for an earlier life of the token fails. The word holds the low 16
+ * bits of the generation, the token the rest: both are compared before the swap,
+ * and only 65536 lives between a read of the word and the swap could fool it.
  */
 #ifndef TW_TOKEN_H
 #define TW_TOKEN_H

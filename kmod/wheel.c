@@ -46,22 +46,23 @@
  * A token's states, and who changes them
  *
  *	FREE -> ARMED	register, under the lock: filed before it unlocks
- *	ARMED -> ARMED	touch: no lock, raises the due tick
- *			move: lock, compare-and-swap, filed again
+ *	ARMED -> ARMED	touch: no lock, compare-and-swap, raises the due tick
+ *			move: lock, exchange, filed again
  *	ARMED -> TAKEN	take: lock, compare-and-swap; leaves list and id table
  *	TAKEN -> FREE	delivered: lock; next generation
  *	TAKEN -> ARMED	put back: lock; filed in front, id entered again
- *	ARMED -> FREE	cancel: as take and delivered, within one lock
+ *	ARMED -> FREE	cancel: lock, exchange to TAKEN; then as delivered
  *
  * Ways out of ARMED, and why each pair excludes the other
  *
  *	take, cancel, move	all hold the lock.
- *	touch and any of them	all are compare-and-swaps on the whole word: the
- *				one that comes second fails, reads it again and
- *				decides anew. A touch that came first makes the
- *				taker see a later due tick: it leaves the token.
- *				A touch that comes second finds TAKEN or another
- *				generation: it says so to its caller.
+ *	touch and any of them	all change the whole word at once. A touch that
+ *				comes first voids the taker's compare-and-swap:
+ *				it looks again and leaves the token; a move or
+ *				cancel outdoes it. A touch that comes second
+ *				fails its compare-and-swap, reads the word again
+ *				and raises what the move has set, or finds TAKEN
+ *				or another generation and says so.
  *	wheel's end		the last file is gone, and with it all callers;
  *				hrtimer_cancel() waits for the callback.
  *
@@ -86,14 +87,15 @@
  *	alarm set. A poller is queued before it looks, under the lock.
  *
  *	A callback that is late may set the alarm after somebody has looked: all
- *	are woken, look, find nothing and end it: one look for nothing. A look
+ *	are woken, look, find nothing and end it: one look for nothing, and one
+ *	callback while that alarm is set, if the look had started the timer. A look
  *	may overwrite an alarm that came after it had read the clock: what was
  *	announced is then still ahead of its clock, so it starts the timer for
  *	it, which goes off at once.
  *
  *	Readers sleep exclusively: one alarm wakes one. It takes up to a batch;
- *	if it leaves something due behind it wakes the next. One that is woken
- *	and dies of a signal passes the wake-up on.
+ *	if it leaves something due behind it wakes the next. One that was woken
+ *	and leaves because of a signal passes the wake-up on.
  */
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -334,7 +336,7 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 /* Nothing is due: the alarm is over, the timer is to be started. */
 static void tw_wheel_rest(struct tw_wheel *wheel, bool quiet)
 {
-	if (!wheel->alarm)
+	if (!READ_ONCE(wheel->alarm))
 		return;
 	WRITE_ONCE(wheel->alarm, false);
 	wheel->armed = TW_NEVER;
@@ -429,6 +431,12 @@ bool tw_wheel_is_due(struct tw_wheel *wheel)
 	return true;
 }
 
+/* A reader that was woken leaves: it is the next one's turn to look. */
+void tw_wheel_pass_on(struct tw_wheel *wheel)
+{
+	wake_up(&wheel->readers);
+}
+
 /**
  * tw_wheel_wait() - sleep until there is something to look at
  * @wheel: the wheel
@@ -440,9 +448,9 @@ int tw_wheel_wait(struct tw_wheel *wheel)
 	int err = wait_event_interruptible_exclusive(wheel->readers,
 						     READ_ONCE(wheel->alarm));
 
-	/* A task that is to die would take tokens along: the next one reads. */
+	/* A task that is to die would take tokens along. */
 	if (!err && signal_pending(current)) {
-		wake_up(&wheel->readers);
+		tw_wheel_pass_on(wheel);
 		err = -ERESTARTSYS;
 	}
 

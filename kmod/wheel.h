@@ -66,6 +66,7 @@ void tw_wheel_taken(struct tw_wheel *wheel, const u32 *batch, unsigned int n,
 		    unsigned int delivered);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
+void tw_wheel_pass_on(struct tw_wheel *wheel);
 
 /* Whether the wheel has been set up; all else needs that. */
 static inline bool tw_wheel_ready(const struct tw_wheel *wheel)

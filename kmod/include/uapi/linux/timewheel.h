@@ -158,20 +158,22 @@ struct timewheel_setup {
  * @TIMEWHEEL_REGISTER: a new token, due after @time ns or, with
  *	TIMEWHEEL_ABSOLUTE, at @time. A deadline that has passed is due at once.
  *	A token registered for a delay has that delay as its timeout; one
- *	registered for a time has none.
+ *	registered for a time, or for a delay of 0, has none.
  *	Errors: %EEXIST the id is pending; %EINVAL an id or a cookie on a wheel
  *	without; %ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the
  *	deadline is beyond the last tick or 2^63 ns.
  * @TIMEWHEEL_TOUCH_TOKEN: it lives: due its whole timeout from now. A touch
- *	never brings a deadline nearer (moving does). Takes no lock.
+ *	never brings a deadline nearer (moving does). Takes no lock, unless an
+ *	id is not found.
  *	Errors: %ENOENT, %ESTALE; %EINVAL the token has no timeout; %ERANGE.
  * @TIMEWHEEL_TOUCH_OR_REGISTER: touch the token of this id, or register one
  *	with timeout @time if there is none ("a packet of this user arrived").
  *	@time and @cookie of a pending token stay as they are. By id only, for a
  *	delay only. Errors: those of the other two without %EEXIST and %ENOENT.
  * @TIMEWHEEL_MOVE: due after @time ns from now, which becomes the timeout, or
- *	with TIMEWHEEL_ABSOLUTE at @time, which leaves the timeout; earlier or
- *	later than before. Errors: %ENOENT, %ESTALE, %ERANGE.
+ *	with TIMEWHEEL_ABSOLUTE at @time; earlier or later than before. A time,
+ *	or a delay of 0, leaves the timeout as it was.
+ *	Errors: %ENOENT, %ESTALE, %ERANGE.
  * @TIMEWHEEL_CANCEL: no event will come of this token.
  *	Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_GET: tell about the token, change nothing. Needs no file open for
@@ -270,8 +272,8 @@ struct timewheel_op {
  * more or a negative errno; a failed one does not end the batch. Returns 0
  * with @done equal to @count, or less when a signal came: go on from there.
  *
- * Errors: %EINVAL also when @count is too large or @op_size is too small or
- * no multiple of 8; %EFAULT: an operation could not be read or a result not be
+ * Errors: %EINVAL also when @count is too large or @op_size is too small,
+ * larger than a page or no multiple of 8; %EFAULT: an operation could not be read or a result not be
  * written: @done operations were carried out all the same, the results of the
  * last of them may be missing. May sleep for memory, else never blocks.
  */
@@ -384,6 +386,13 @@ struct timewheel_info {
  * read(2) returns whole events, as many as are due and fit, in the order of
  * their due ticks. It blocks until there is one, unless O_NONBLOCK or
  * RWF_NOWAIT is given. Each event goes to one reader only, and ends its token.
+ * A signal ends a read early, with the events that it has by then.
+ *
+ * poll(2) and epoll(7) say EPOLLIN while an expired token is there. All who
+ * poll are told when one has expired, and need not be told again until all that
+ * is due has been read: edge-triggered waiters must read until EAGAIN. With
+ * EPOLLEXCLUSIVE one of them is told: it should not be one that goes away
+ * without reading.
  *
  * Errors: %EAGAIN nothing is due and the call may not block; %EBADF not open
  * for reading; %EBADFD not set up; %EFAULT the buffer cannot be written: what
