@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# For people. What the module is made of stands in Kbuild, which the kernel's
+# own build system reads.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+KERNEL ?= 6.1-cloud
+
+all: modules
+
+help:
+	@echo 'make                 build timewheel.ko for the running kernel (KDIR=...)'
+	@echo 'make install         install it there, for modprobe (as root)'
+	@echo 'make clean           remove everything built'
+	@echo
+	@echo 'These need no kernel of yours: they fetch packaged Debian kernels and run'
+	@echo 'them in QEMU. KERNEL=6.1-cloud (default), 6.12-cloud or 6.1-rt chooses one.'
+	@echo 'make demo            build and run the demonstration in a guest'
+	@echo 'make vm              a shell in a guest, with the module and the tests'
+	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
+	@echo '                     run some tests in a guest'
+	@echo 'make check           run everything; LANES="model core" only some of it'
+	@echo 'make check-core      the tests of the core in user space: no guest'
+
+modules modules_install:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+
+install: modules_install
+
+clean:
+	[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR) clean
+	rm -rf .build
+
+selftests := $(CURDIR)/.build/selftests
+
+build-selftests:
+	selftests/vm/deps check
+	$(MAKE) -C selftests OUTPUT=$(selftests)
+
+guest: build-selftests
+	selftests/vm/run -k $(KERNEL) $(OPTIONS) $(addprefix $(selftests)/,$(TESTS))
+
+vm: build-selftests build-demo
+	selftests/vm/run -k $(KERNEL) $(OPTIONS) --shell -f .build/demo/first \
+		$(addprefix -f $(selftests)/,$(basename $(notdir $(wildcard selftests/*.c))))
+
+build-demo:
+	selftests/vm/deps demo
+	$(MAKE) -C userspace/demo OUTPUT=$(CURDIR)/.build/demo
+
+# A guest's output is no terminal, though it may end on one.
+demo: build-demo
+	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) .build/demo/demo
+
+check:
+	selftests/vm/deps check
+	selftests/check
+
+check-core:
+	selftests/vm/deps core
+	$(MAKE) -C selftests/core check
+
+.PHONY: all help modules modules_install install clean build-selftests \
+	build-demo guest vm demo check check-core
