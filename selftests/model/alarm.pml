@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * alarm.pml: who is woken, and when: the alarm flag, the timer and the wait queues.
+ *
+ * What is modelled, and where it is in the module:
+ *   settle()   tw_wheel_settle() in kmod/wheel.c, the end of every section under the wheel's lock
+ *   callback   tw_wheel_alarm() in kmod/wheel.c, the timer's callback, which takes no lock
+ *   look()     the start of tw_ring_take() in kmod/ring.c and of the poll method: read the clock,
+ *              sort, find what is due; reader() goes on to take it
+ *   put_back() tw_ring_put_back() in kmod/ring.c after a fault while copying
+ *   reader     a blocking read; its program may stay away after a delivery, and it may be interrupted
+ *   poller     an epoll instance and its program, which reads without blocking until nothing is due
+ *   writer     another process that registers, moves and cancels
+ *   toucher    raises a due tick without the lock; the token's list stays where it was
+ *
+ * Every read or write of the clock, the flag, the timer and the wait queues that another party may
+ * see is a step of its own. What only the lock's holder sees is one step together. Memory is
+ * sequentially consistent here: the code needs a full barrier between queueing and the look at the
+ * flag, and between setting the flag and a look for sleepers; wait queue calls bring both.
+ *
+ * Bounds: 2 tokens, ticks 0..3 (tick 0 is the list of tokens put back), batches of one token, up to
+ * 2 readers and 2 pollers, a few operations of the writer; the clock runs and stops anywhere, and
+ * with BACK steps back once. Scenarios choose -D values, see check.sh.
+ *
+ * The rule that makes it work: the flag goes from 0 to 1 only by somebody who then wakes one reader and
+ * all pollers. A look by a poller therefore leaves it to settle().
+ *
+ * Properties, for every interleaving:
+ *   quiet     When nothing can move any more and somebody sleeps, then nothing is due, no alarm is
+ *             pending and the timer is armed for exactly the next list, or for nothing if the wheel
+ *             is empty. So no wake-up is ever lost, and none comes too late or for nothing.
+ *   P7        While an alarm is pending and nobody looks, at most two callbacks start: one if the timer
+ *             was armed already, one more if settle() looked at the flag just before it was set
+ *             and then armed the timer. Nobody arms it again before a look.
+ *   P5        Whatever is put back is found again (part of "quiet").
+ *
+ * Seeded bugs, each must be found: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
+ * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE.
+ */
+
+#ifndef READERS
+#define READERS 1
+#endif
+#ifndef POLLERS
+#define POLLERS 0
+#endif
+#ifndef OPS
+#define OPS 3		/* of the writer */
+#endif
+#ifndef SIGNALS
+#define SIGNALS 0
+#endif
+#ifndef FAULTS
+#define FAULTS 0
+#endif
+#ifndef BACK
+#define BACK 0		/* steps of the clock back */
+#endif
+#ifndef TOUCHES
+#define TOUCHES 0
+#endif
+
+#define NONE 7
+#define LAST 3
+#define FRONT 0		/* the list of tokens put back comes before every tick */
+
+/* The wheel, guarded by the lock. A slot of the arena is free when it is neither filed nor taken. */
+bit locked;
+byte filed[2] = NONE;	/* tick of the list that the token is in */
+byte due[2] = NONE;
+bit taken[2];
+byte armed = NONE;	/* what the lock's holders believe the timer is armed for */
+
+/* Not guarded. */
+byte now = 1;
+byte timer = NONE;	/* the real timer: when it fires */
+bit alarm;
+bit queued[2];		/* a reader waits; a wake-up takes it off the queue */
+bit polled[2];		/* a poller is on the wait queue and stays there */
+bit ready[2];		/* its epoll item was woken */
+
+/* Ghosts and budgets. */
+bit dozing[2];		/* a poller sleeps */
+byte late;		/* callbacks that started with an alarm pending, since the last look */
+byte signals = SIGNALS;
+byte faults = FAULTS;
+
+#define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
+#define DUE (NEXT <= n)
+#define LATER (NEXT != NONE && NEXT > n)
+
+inline wake_reader()
+{
+	atomic {
+		if
+		:: queued[0] -> queued[0] = 0
+		:: queued[1] -> queued[1] = 0
+		:: else
+		fi
+	}
+}
+
+inline wake_pollers()
+{
+	d_step { ready[0] = ready[0] || polled[0]; ready[1] = ready[1] || polled[1] }
+}
+
+inline unlock_and_tell()
+{
+	if
+	:: d_step { !tell -> locked = 0; n = 0 }
+	:: d_step { tell -> locked = 0; n = 0; tell = 0 }
+	   wake_reader();
+	   wake_pollers()
+	fi
+}
+
+inline settle()
+{
+	if
+	:: d_step { NEXT == NONE -> timer = NONE; armed = NONE }
+	:: DUE && alarm			/* somebody was told already */
+	:: DUE && !alarm -> d_step { alarm = 1; tell = 1 }
+	:: LATER && (alarm || NEXT == armed)	/* if alarm: somebody was told and will look */
+	:: LATER && !alarm && NEXT != armed -> d_step { armed = NEXT; timer = armed }
+	fi
+}
+
+/*
+ * Lock, read the clock and sort what is due: found is the first token that is really due, or NONE.
+ * One step: taking the lock later or earlier than the rest is the same to everybody else.
+ */
+inline look(take)
+{
+	d_step {
+		!locked -> locked = 1;
+		n = now;
+		found = NONE;
+		do
+		:: found == NONE && NEXT <= n ->
+			found = (filed[0] <= filed[1] -> 0 : 1);
+			if
+			:: due[found] <= (filed[found] == FRONT -> n : filed[found])
+			:: else -> filed[found] = due[found]; found = NONE
+			fi
+		:: else -> break
+		od;
+		if
+		:: take && found != NONE -> filed[found] = NONE; taken[found] = 1
+		:: else
+		fi
+	};
+	if
+	:: d_step { NEXT > n ->
+		alarm = 0;
+		late = 0;
+#ifndef BUG_KEEP_ARMED
+		armed = NONE
+#endif
+	   }
+#ifdef BUG_WAKE_NOBODY
+	:: d_step { take && NEXT <= n -> alarm = 1; late = 0 }
+#else
+	:: d_step { take && NEXT <= n -> alarm = 1; late = 0; tell = 1 }
+#endif
+#ifdef BUG_POLL_TELLS_NOBODY
+	:: d_step { !take && NEXT <= n -> alarm = 1; late = 0 }
+#else
+	:: d_step { !take && NEXT <= n -> late = 0 }
+#endif
+	fi;
+	settle();
+	unlock_and_tell()
+}
+
+inline put_back()
+{
+	d_step { !locked -> locked = 1; n = now; taken[found] = 0; filed[found] = FRONT };
+#ifndef BUG_PUT_BACK_QUIET
+	settle();
+#endif
+	unlock_and_tell()
+}
+
+/* Copy to user space, which may fault, and free. */
+inline deliver()
+{
+	if
+	:: d_step { faults > 0 -> faults-- } -> put_back()
+	:: atomic { !locked -> taken[found] = 0; due[found] = NONE }
+	fi
+}
+
+proctype reader(byte me)
+{
+	byte n, found;
+	bit tell;
+
+again:
+	look(true);
+	if
+	:: found != NONE ->
+		deliver();
+		found = NONE;
+		if
+		:: goto again
+		:: goto out	/* the program stays away */
+		fi
+	:: else
+	fi;
+#ifdef BUG_CHECK_FIRST
+	if
+	:: alarm -> goto again
+	:: else
+	fi;
+	queued[me] = 1;
+#else
+	queued[me] = 1;
+	if
+	:: alarm -> queued[me] = 0; goto again
+	:: else
+	fi;
+#endif
+end_sleep:
+	if
+	:: !queued[me] ->
+		if
+		:: goto again
+		:: atomic { signals > 0 -> signals-- }
+		fi
+	:: atomic { signals > 0 -> signals-- }
+	fi;
+	queued[me] = 0;
+#ifndef BUG_NO_HAND_ON
+	if
+	:: alarm -> wake_reader()
+	:: else
+	fi;
+#endif
+out:
+	found = 0
+}
+
+proctype poller(byte me)
+{
+	byte n, found;
+	bit tell;
+
+#ifndef BUG_POLL_LATE
+	polled[me] = 1;
+#endif
+poll:
+	ready[me] = 0;
+	look(false);
+	if
+	:: found == NONE -> goto rest
+#ifdef HANG
+	:: found != NONE -> goto out	/* the program was told and hangs */
+#endif
+	:: found != NONE
+	fi;
+read:
+	look(true);
+	if
+	:: found != NONE -> deliver(); goto read
+	:: else
+	fi;
+#ifndef EDGE
+	goto poll;
+#endif
+rest:
+#ifdef BUG_POLL_LATE
+	polled[me] = 1;
+#endif
+	dozing[me] = 1;
+end_sleep:
+	ready[me];
+	dozing[me] = 0;
+	goto poll;
+out:
+	found = 0
+}
+
+proctype callback()
+{
+end_idle:
+	do
+	:: d_step { timer <= now ->
+		timer = NONE;
+		late = late + alarm;
+		assert(late <= 2)
+	   };
+	   alarm = 1;
+	   wake_reader();
+	   wake_pollers()
+	od
+}
+
+proctype writer()
+{
+	byte n, t, d, ops = OPS;
+	bit tell;
+
+	do
+	:: ops > 0 ->
+		atomic {
+			ops--;
+			select(t : 0 .. 1);
+			select(d : 1 .. LAST)
+		};
+		if
+		:: d_step { !locked && !taken[t] ->	/* register, or move */
+			locked = 1; n = now; filed[t] = d; due[t] = d; t = 0; d = 0 }
+		:: d_step { !locked && filed[t] != NONE ->	/* cancel */
+			locked = 1; n = now; filed[t] = NONE; due[t] = NONE; t = 0; d = 0 }
+		fi;
+		settle();
+		unlock_and_tell()
+	:: break
+	od
+}
+
+#if TOUCHES
+proctype toucher()
+{
+	if
+	:: atomic { filed[0] != NONE && due[0] < LAST -> due[0] = LAST }
+	:: true
+	fi
+}
+#endif
+
+proctype clock()
+{
+	byte back = BACK;
+
+	do
+	:: now < LAST -> now++
+	:: now > 1 && back > 0 -> d_step { now--; back-- }
+	:: break
+	od
+}
+
+init {
+	byte i;
+
+	atomic {
+		run callback();
+		run writer();
+		run clock();
+#if TOUCHES
+		run toucher();
+#endif
+		do
+		:: i < READERS -> run reader(i); i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < POLLERS -> run poller(i); i++
+		:: else -> break
+		od
+	};
+	timeout;
+	assert(!locked);
+	if
+	:: queued[0] || queued[1] || (dozing[0] && !ready[0]) || (dozing[1] && !ready[1]) ->
+		assert(NEXT > now);
+		assert(timer == NEXT);
+		assert(!alarm)
+	:: else
+	fi
+}

@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Run every scenario below: check.sh [output directory]
+#
+# A line is: verdict, model, -D flags in brackets, and what it shows. "holds" wants a complete search
+# without an error. "finds" wants an error: a model that cannot see a bug shows nothing.
+set -eu
+
+scenarios() {
+	cat <<'END'
+holds token [TOUCHES=2 READERS=2 FAULTS=1] P1 P3 P4 P5: two touches, two readers, a fault
+holds token [TOUCHES=1 MOVES=1 CANCELS=1] P1 P3 P4: touch, move and cancel against a reader
+holds token [TOUCHES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from old handles
+holds token [MOVES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from an old move and cancel
+holds token [TOUCHES=1 MOVES=1 FAULTS=1 READERS=2] P1 P5: touch and move of what was put back
+holds token [TOUCHES=1 MOVES=1 CANCELS=1 PLAIN_MOVE PLAIN_CANCEL] P4: move and cancel may exchange the word
+finds token [TOUCHES=1 BUG_TOUCH_STORE] touch by a plain store
+finds token [TOUCHES=1 BUG_TAKE_STORE] take by a plain store
+finds token [TOUCHES=1 CANCELS=1 ADDS=1 BUG_KEEP_GENERATION] the generation stays when a token ends
+finds token [FAULTS=1 BUG_PUT_BACK_FORGETS] put back forgets one
+finds token [FAULTS=1 TOUCHES=1 BUG_PUT_BACK_GENERATION] put back changes the generation
+finds token [TOUCHES=1 MOVES=1 BUG_MOVE_KEEPS_LIST] a token moved nearer stays in its list
+holds ids [ADDS=3 CANCELS=1 READS=1] P4: touch by id, reuse, take and put back
+holds ids [ADDS=3 CANCELS=2 READS=0] P4: touch by id, cancel and reuse
+finds ids [ADDS=3 CANCELS=2 READS=0 BUG_NO_SWAP] no exchange when the due tick stays
+finds ids [BUG_NO_ID_CHECK] the id is not checked again
+finds ids [BUG_PUT_BACK_STEALS] put back takes the id from a newer registration
+finds ids [BUG_LATE_ID] register stores the word before the id
+holds alarm [READERS=1 POLLERS=1 OPS=2 HANG] P2 P7: a blocking reader and a polling program that may hang
+holds alarm [READERS=2 OPS=2 SIGNALS=1] P2 P7: two blocking readers and a signal
+holds alarm [READERS=0 POLLERS=1 OPS=3 EDGE] P2 P7: an edge-triggered poller
+holds alarm [READERS=0 POLLERS=2 OPS=2 HANG] P2 P7: two pollers, programs may hang
+holds alarm [READERS=2 OPS=1 FAULTS=1 SIGNALS=1] P5: two readers, a fault and a signal
+holds alarm [READERS=1 OPS=2 FAULTS=1 TOUCHES=1 BACK=1] P5 P8: a fault, a touch and a step back of the clock
+finds alarm [READERS=1 OPS=2 BUG_CHECK_FIRST] a reader looks at the alarm before it queues itself
+finds alarm [READERS=1 OPS=2 BUG_KEEP_ARMED] a look clears the alarm but believes the timer still armed
+finds alarm [READERS=2 OPS=2 BUG_WAKE_NOBODY] a reader that leaves due tokens wakes nobody
+finds alarm [READERS=2 OPS=2 SIGNALS=1 BUG_NO_HAND_ON] an interrupted reader keeps its wake-up
+finds alarm [READERS=2 OPS=2 FAULTS=1 BUG_PUT_BACK_QUIET] put back tells nobody
+finds alarm [READERS=1 POLLERS=1 OPS=3 HANG BUG_POLL_TELLS_NOBODY] a poller sets the alarm and tells nobody
+finds alarm [POLLERS=1 READERS=0 OPS=2 EDGE BUG_POLL_LATE] a poller looks before it queues itself
+END
+}
+
+models=$(cd "$(dirname "$0")" && pwd)
+if [ $# -gt 0 ]; then
+	mkdir -p "$1"
+	output=$(cd "$1" && pwd)
+else
+	output=$(mktemp -d)
+	trap 'rm -rf "$output"' EXIT
+	trap 'exit 1' HUP INT TERM
+fi
+
+CC=${CC:-gcc}
+for tool in spin "$CC"; do
+	command -v "$tool" >/dev/null || { echo "Bail out! $tool is not installed"; exit 1; }
+done
+
+# search <model> <optimization> <flags>: build and run the verifier here; its output goes to ./out
+search() {
+	model=$1 opt=$2
+	shift 2
+	# spin looks for an included file and writes its trail by the model's name: give it a copy.
+	cp "$models/$model.pml" . &&
+	spin -a "$@" "$model.pml" &&
+	# COLLAPSE halves the memory; MEMLIM is in MB.
+	"$CC" "$opt" -w -DSAFETY -DCOLLAPSE -DMEMLIM=1800 -o pan pan.c &&
+	./pan -m100000
+}
+
+search_held() {
+	grep -q 'errors: 0$' out &&
+	! grep -Eq 'search depth too small|out of memory|reached -DMEMLIM|not completed' out
+}
+
+search_found() {
+	grep -Eq '^pan:1: (assertion violated|invalid end state)' out && grep -q 'errors: 1$' out
+}
+
+scenarios | awk 'END { print "1.." NR }'
+failed=0
+number=0
+list=$(scenarios)
+while read -r verdict model rest; do
+	number=$((number + 1))
+	text=${rest#*] }
+	flags=${rest%%]*}
+	flags=${flags#[}
+	mkdir -p "$output/$number"
+	cd "$output/$number"
+	set --
+	for flag in $flags; do
+		set -- "$@" "-D$flag"
+	done
+	# A search that stops at a bug is short: there the compiler would take longest.
+	case $verdict in
+	holds) opt=-O2 name="$model: $text" ;;
+	finds) opt=-O0 name="$model: bug found: $text" ;;
+	esac
+	# pan's exit status says less than its output.
+	search "$model" "$opt" "$@" >out 2>&1 || :
+	if { [ "$verdict" = holds ] && search_held; } || { [ "$verdict" = finds ] && search_found; }; then
+		echo "ok $number - $name"
+	else
+		echo "not ok $number - $name"
+		sed 's/^/# /' out
+		failed=1
+	fi
+	cd "$output"
+done <<END
+$list
+END
+exit $failed

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ids.pml: a touch by id finds its token without a lock, while ids come and go.
+ *
+ * What is modelled, and where it is in the module:
+ *   toucher    look-up of an id in the table, then the token's word, then the token's own id once
+ *              more, then the compare-and-swap of the word (kmod/wheel.c); the word is exchanged even
+ *              when the due tick stays as it is, because only that proves that the word that was
+ *              read and the id that was read belonged to one registration
+ *   canceller  by id, under the lock; the id leaves the table
+ *   adder      registers an id unless the table has it, under the lock
+ *   reader     takes (the id leaves the table), then frees, or after a fault puts back: the id enters
+ *              the table again unless a newer registration has it by now
+ *
+ * Lists and the clock are left to token.pml: here a reader may take an armed token at any time.
+ * Memory is sequentially consistent: the code reads the word with acquire before the token's id, and
+ * stores the id before the word with release.
+ *
+ * Bounds: 2 slots, ids 1 and 2 of which 1 is touched, due ticks 1..2. See check.sh for the scenarios.
+ *
+ * Properties, for every interleaving:
+ *   right     a touch by id that succeeds met an armed registration of that id that was, or became,
+ *             the table's during the call, and its due tick is then no less than asked
+ *   missing   a touch by id that finds nothing did so when the table had no armed token of that id
+ *             at some time during the call
+ *   one       at each unlock the table names for an id an armed token of that id, and no armed token
+ *             that is not put back is missing from it
+ *
+ * Seeded bugs, each must be found: BUG_NO_SWAP (no exchange when the due tick stays), BUG_NO_ID_CHECK,
+ * BUG_PUT_BACK_STEALS (put back takes the id from the newer registration), BUG_LATE_ID (register
+ * stores the word before the id).
+ */
+
+#ifndef ADDS
+#define ADDS 2
+#endif
+#ifndef CANCELS
+#define CANCELS 1
+#endif
+#ifndef READS
+#define READS 1
+#endif
+#ifndef TOUCHERS
+#define TOUCHERS 1
+#endif
+
+#define NONE 7
+
+#define FREE 0
+#define ARMED 1
+#define TAKEN 2
+
+/* The state words. */
+byte due[2];
+byte state[2];
+byte gen[2];
+
+byte id[2];		/* each token's id, stored under the lock, read without */
+byte table[3] = NONE;	/* id to slot; written under the lock, read without */
+bit locked;
+
+/* Ghosts. */
+byte reg_id[2];		/* id of the registration that the slot holds or held */
+bit orphan[2];		/* put back while a newer registration had the id */
+bit absent;		/* since the touch began: id 1 had no armed token in the table */
+
+#define GONE(i) (table[i] == NONE || state[table[i]] != ARMED)
+#define NAMED_OK(i) (table[i] == NONE || (state[table[i]] == ARMED && id[table[i]] == i))
+#define TOKEN_OK(t) (state[t] != ARMED || orphan[t] || table[id[t]] == t)
+
+inline unlock()
+{
+	d_step {
+		assert(NAMED_OK(1) && NAMED_OK(2));
+		assert(TOKEN_OK(0) && TOKEN_OK(1));
+		locked = 0
+	}
+}
+
+/* Whoever makes the id absent notes it in the same step. */
+#define NOTE absent = absent || GONE(1)
+
+proctype toucher()
+{
+	byte t, wd, wg, nd;
+	bit same;
+
+	atomic { select(nd : 1 .. 2); absent = GONE(1) };
+again:
+	atomic { t = table[1]; wd = 0; wg = 0; same = 0 };
+	if
+	:: t == NONE -> goto missing
+	:: else
+	fi;
+	if
+	:: atomic { state[t] == ARMED -> wd = due[t]; wg = gen[t]; same = (reg_id[t] == 1) }
+	:: state[t] != ARMED -> goto missing
+	fi;
+#ifndef BUG_NO_ID_CHECK
+	if
+	:: id[t] != 1 -> goto again
+	:: else
+	fi;
+#endif
+#ifdef BUG_NO_SWAP
+	if
+	:: nd <= wd -> assert(same); goto out
+	:: else
+	fi;
+#endif
+	if
+	:: d_step { state[t] == ARMED && gen[t] == wg && due[t] == wd ->
+		assert(reg_id[t] == 1);
+		due[t] = (nd > wd -> nd : wd) } ->
+		goto out
+	:: state[t] != ARMED || gen[t] != wg || due[t] != wd -> goto again
+	fi;
+missing:
+	assert(absent);
+out:
+	atomic { t = 0; wd = 0; wg = 0; nd = 0; same = 0 }
+}
+
+proctype adder()
+{
+	byte t, i, d;
+
+	atomic {
+		if
+		:: !locked && state[0] == FREE -> t = 0
+		:: !locked && state[1] == FREE -> t = 1
+		:: goto out
+		fi;
+		locked = 1;
+		select(i : 1 .. 2);
+		select(d : 1 .. 2)
+	};
+	if
+	:: table[i] != NONE
+	:: else ->
+#ifndef BUG_LATE_ID
+		id[t] = i;
+#endif
+		d_step {
+			due[t] = d; state[t] = ARMED;
+			reg_id[t] = i; orphan[t] = 0
+		};
+#ifdef BUG_LATE_ID
+		id[t] = i;
+#endif
+		table[i] = t
+	fi;
+	unlock();
+out:
+	atomic { t = 0; i = 0; d = 0 }
+}
+
+proctype canceller()
+{
+	byte t, i;
+
+	atomic { !locked -> locked = 1; select(i : 1 .. 2); t = table[i] };
+	if
+	:: t == NONE
+	:: else ->
+		d_step { state[t] = FREE; gen[t]++; NOTE };
+		d_step { table[i] = NONE; NOTE }
+	fi;
+	unlock();
+	d_step { t = 0; i = 0 }
+}
+
+proctype reader()
+{
+	byte t;
+
+	if
+	:: atomic { !locked && state[0] == ARMED -> locked = 1; t = 0 }
+	:: atomic { !locked && state[1] == ARMED -> locked = 1; t = 1 }
+	:: goto out
+	fi;
+	d_step { state[t] = TAKEN; NOTE };
+	if
+	:: table[id[t]] == t -> d_step { table[id[t]] = NONE; NOTE }
+	:: else
+	fi;
+	unlock();
+	atomic { !locked -> locked = 1 };
+	if
+	:: d_step { state[t] = FREE; gen[t]++ }
+	:: d_step { state[t] = ARMED; orphan[t] = (table[id[t]] != NONE) };
+		if
+#ifndef BUG_PUT_BACK_STEALS
+		:: table[id[t]] != NONE
+		:: else -> table[id[t]] = t
+#else
+		:: table[id[t]] = t
+#endif
+		fi
+	fi;
+	unlock();
+out:
+	t = 0
+}
+
+#define SPAWN(count, what) i = 0; do :: i < count -> run what(); i++ :: else -> break od
+
+init {
+	byte i;
+
+	atomic {
+		SPAWN(TOUCHERS, toucher);
+		SPAWN(ADDS, adder);
+		SPAWN(CANCELS, canceller);
+		SPAWN(READS, reader)
+	}
+}

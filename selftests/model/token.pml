@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * token.pml: the life of a token: its state word, its list, and who may change them when.
+ *
+ * What is modelled, and where it is in the module:
+ *   touch()     raises the due tick without any lock, by compare-and-swap of the whole word
+ *   move()      lowers or raises it under the wheel's lock and files the token again
+ *   cancel()    under the lock: ARMED -> FREE with the next generation
+ *   take()      tw_ring_take() in kmod/ring.c: pop from the earliest list, judge by the word, take
+ *               (ARMED -> TAKEN) or file again, all under the lock
+ *   give()      copies to user space without the lock; on a fault tw_ring_put_back() in
+ *               kmod/ring.c puts what was not copied into the front list, the rest is freed
+ *   add()       registers: takes a free slot of the arena, files it, then stores the word
+ *
+ * Every read, store and compare-and-swap of a word is a step of its own. The lists are only seen under
+ * the lock. A ghost, the number of its registration, is a token's true identity, which the
+ * generation must stand for. Memory is sequentially consistent here.
+ *
+ * Bounds: 2 slots, ticks 1..3 (0 is the front list), batches of 2, one or two readers, a few
+ * operations of each kind with handles that may be old; the clock only grows. Who wakes the readers
+ * is the matter of alarm.pml: here a reader runs as soon as a list is due. See check.sh for the
+ * scenarios.
+ *
+ * Properties, for every interleaving:
+ *   P1  no token is taken or delivered before the tick last promised by register, touch or move
+ *   P3  each registration ends exactly once: delivered or cancelled
+ *   P4  a touch that returned success holds: nobody delivers before its tick (P1's assertion), and
+ *       a touch fails only if the registration was taken or had ended
+ *   P5  nothing is lost: when all else is over, the readers come to the end of every registration
+ *       (if not, they stand still: an invalid end state)
+ *   filed: at each unlock an armed token is in a list no later than its due tick, any other in none
+ *   stale: an operation that succeeds met the registration that its handle was made for
+ *
+ * PLAIN_MOVE and PLAIN_CANCEL show that move and cancel could as well exchange the word: the lock
+ * keeps all but touches away, and a touch overwritten by them came before them.
+ *
+ * Seeded bugs, each must be found: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
+ * BUG_PUT_BACK_FORGETS, BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
+ */
+
+#ifndef READERS
+#define READERS 1
+#endif
+#ifndef FAULTS
+#define FAULTS 0
+#endif
+#ifndef TOUCHES
+#define TOUCHES 0
+#endif
+#ifndef MOVES
+#define MOVES 0
+#endif
+#ifndef CANCELS
+#define CANCELS 0
+#endif
+#ifndef ADDS
+#define ADDS 0
+#endif
+#ifndef FIRST
+#define FIRST 2		/* tokens registered at the start */
+#endif
+
+#define NONE 7
+#define LAST 3
+#define FRONT 0
+
+#define FREE 0
+#define ARMED 1
+#define TAKEN 2
+
+/* The state words. */
+byte due[2];
+byte state[2];
+byte gen[2];
+
+/* The wheel, guarded by the lock. */
+bit locked;
+byte filed[2] = NONE;
+
+byte now = 1;
+
+/* Handles as user space knows them: the last one published for each slot. */
+byte handle[2] = 255;	/* none was ever given out */
+byte handle_reg[2] = 255;
+
+/* Ghosts. */
+byte reg[2];		/* the live registration of a slot, 0 if none */
+byte regs;		/* registrations so far */
+byte promise[2];	/* not before this tick */
+byte users;		/* processes that may still change something */
+byte faults = FAULTS;
+
+#define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
+
+#define FILED_OK(t) ((state[t] == ARMED && filed[t] <= due[t]) || \
+		     (state[t] != ARMED && filed[t] == NONE))
+
+inline unlock()
+{
+	d_step { assert(FILED_OK(0) && FILED_OK(1)); locked = 0 }
+}
+
+/* A registration ends: delivered or cancelled. */
+inline end(r)
+{
+	assert(r != 0 && reg[t] == r);
+	reg[t] = 0;
+	promise[t] = 0
+}
+
+inline next_gen()
+{
+#ifndef BUG_KEEP_GENERATION
+	gen[t]++
+#else
+	skip
+#endif
+}
+
+/* A user's variables: its handle {t, hg} with the ghost hr, the word as read, the new due tick. */
+#define USER_VARS byte t, hg, hr, wd, nd
+
+/* A process is over. Its variables are cleared to keep the number of states down. */
+inline leave()
+{
+	d_step { users--; t = 0; hg = 0; hr = 0; wd = 0; nd = 0 }
+}
+
+inline pick_handle()
+{
+	atomic {
+		select(t : 0 .. 1);
+		hg = handle[t];
+		hr = handle_reg[t];
+		select(nd : 2 .. LAST)
+	}
+}
+
+#define LIVE (state[t] == ARMED && gen[t] == hg)
+#define UNCHANGED (LIVE && due[t] == wd)
+
+proctype toucher()
+{
+	USER_VARS;
+
+	pick_handle();
+	do
+	:: d_step { !LIVE ->
+		assert(reg[t] != hr || state[t] == TAKEN) } ->
+		break
+	:: d_step { LIVE && nd <= due[t] ->
+		assert(reg[t] == hr);
+		promise[t] = (promise[t] < nd -> nd : promise[t]) } ->
+		break
+	:: d_step { LIVE && nd > due[t] -> wd = due[t] } ->
+		if
+#ifdef BUG_TOUCH_STORE
+		:: d_step {
+			due[t] = nd; state[t] = ARMED; gen[t] = hg;
+			promise[t] = nd } ->
+			break
+#else
+		:: d_step { UNCHANGED ->
+			assert(reg[t] == hr);
+			due[t] = nd;
+			promise[t] = nd } ->
+			break
+		:: !UNCHANGED
+#endif
+		fi
+	od;
+	leave()
+}
+
+proctype mover()
+{
+	USER_VARS;
+
+	pick_handle();
+	nd--;
+	atomic { !locked -> locked = 1 }
+	do
+	:: !LIVE -> break
+	:: d_step { LIVE -> wd = due[t] } ->
+		if
+#ifdef PLAIN_MOVE
+		:: d_step { true ->
+#else
+		:: !UNCHANGED
+		:: d_step { UNCHANGED ->
+#endif
+			assert(reg[t] == hr);
+			due[t] = nd;
+			promise[t] = nd };
+#ifndef BUG_MOVE_KEEPS_LIST
+			filed[t] = nd;
+#endif
+			break
+		fi
+	od;
+	unlock();
+	leave()
+}
+
+proctype canceller()
+{
+	USER_VARS;
+
+	pick_handle();
+	atomic { !locked -> locked = 1 }
+	do
+	:: !LIVE -> break
+	:: d_step { LIVE -> wd = due[t] } ->
+		if
+#ifdef PLAIN_CANCEL
+		:: d_step { true ->
+#else
+		:: !UNCHANGED
+		:: d_step { UNCHANGED ->
+#endif
+			end(hr);
+			state[t] = FREE;
+			next_gen() };
+			filed[t] = NONE;
+			break
+		fi
+	od;
+	unlock();
+	leave()
+}
+
+/* Under the lock, with a free slot t. The word comes last: it lets lockless callers in. */
+inline add(tick)
+{
+	filed[t] = tick;
+	d_step {
+		due[t] = tick;
+		state[t] = ARMED;
+		regs++;
+		reg[t] = regs;
+		promise[t] = tick
+	}
+	d_step {
+		assert(FILED_OK(t));
+		handle[t] = gen[t];
+		handle_reg[t] = reg[t]
+	}
+}
+
+proctype adder()
+{
+	byte t, nd;
+
+	atomic {
+		!locked && (state[0] == FREE || state[1] == FREE) ->
+		locked = 1;
+		if
+		:: state[0] == FREE -> t = 0
+		:: state[1] == FREE -> t = 1
+		fi;
+		select(nd : 1 .. LAST)
+	};
+	add(nd);
+	unlock();
+	d_step { users--; t = 0; nd = 0 }
+}
+
+inline take()
+{
+	do
+	:: NEXT <= n ->
+		d_step {
+			t = (filed[0] <= filed[1] -> 0 : 1);
+			wd = due[t]
+		};
+		if
+		:: wd > (filed[t] == FRONT -> n : filed[t]) ->
+			filed[t] = wd	/* touched: back into the ring */
+#ifdef BUG_TAKE_STORE
+		:: else -> d_step {
+			due[t] = wd;
+#else
+		:: d_step { wd <= (filed[t] == FRONT -> n : filed[t]) && due[t] != wd -> skip }
+		:: d_step { wd <= (filed[t] == FRONT -> n : filed[t]) && due[t] == wd ->
+			assert(state[t] == ARMED);
+#endif
+			state[t] = TAKEN;
+			filed[t] = NONE;
+			assert(now >= promise[t]);
+			mine[t] = reg[t] }
+		fi
+	:: else -> break
+	od
+}
+
+/* A fault may end the copying before any token; what was copied has been delivered. */
+inline give()
+{
+	if
+	:: mine[0] == 0
+	:: d_step { mine[0] != 0 -> t = 0; deliver() }
+	:: d_step { mine[0] != 0 && faults > 0 -> faults--; fault = 1 }
+	fi;
+	if
+	:: mine[1] == 0 || fault
+	:: d_step { mine[1] != 0 && !fault -> t = 1; deliver() }
+	:: d_step { mine[1] != 0 && !fault && faults > 0 -> faults--; fault = 1 }
+	fi
+}
+
+inline deliver()
+{
+	assert(now >= promise[t]);
+	end(mine[t]);
+	copied[t] = 1
+}
+
+/* Under the lock again: free what was copied, put back the rest. */
+inline finish(i)
+{
+	t = i;
+	if
+	:: mine[t] == 0
+	:: mine[t] != 0 && copied[t] ->
+		d_step { state[t] = FREE; next_gen() }
+	:: mine[t] != 0 && !copied[t] ->
+		d_step {
+			assert(state[t] == TAKEN && reg[t] == mine[t]);
+			state[t] = ARMED;
+#ifdef BUG_PUT_BACK_GENERATION
+			next_gen()
+#endif
+		};
+#ifdef BUG_PUT_BACK_FORGETS
+		if
+		:: i == 1 && !copied[0] && mine[0] != 0
+		:: else -> filed[t] = FRONT
+		fi
+#else
+		filed[t] = FRONT
+#endif
+	fi
+}
+
+proctype reader()
+{
+	byte n, t, wd;
+	byte mine[2];		/* the batch: the registrations in it */
+	bit copied[2], fault;
+
+	do
+	:: atomic { !locked && NEXT <= now -> locked = 1; n = now };
+		take();
+		unlock();
+		give();
+		atomic { !locked -> locked = 1 };
+		finish(0);
+		finish(1);
+		d_step {
+			mine[0] = 0; mine[1] = 0;
+			copied[0] = 0; copied[1] = 0;
+			fault = 0; n = 0; t = 0; wd = 0
+		};
+		unlock()
+	:: users == 0 && reg[0] == 0 && reg[1] == 0 -> break
+	od
+}
+
+proctype clock()
+{
+	do
+	:: now < LAST -> now++
+	:: else -> break
+	od
+}
+
+#define SPAWN(count, what) i = 0; do :: i < count -> run what(); i++ :: else -> break od
+
+init {
+	byte t, i;
+
+	atomic {
+		do
+		:: t < FIRST -> add(t + 1); t++
+		:: else -> break
+		od;
+		t = 0;
+		users = TOUCHES + MOVES + CANCELS + ADDS;
+		SPAWN(READERS, reader);
+		SPAWN(TOUCHES, toucher);
+		SPAWN(MOVES, mover);
+		SPAWN(CANCELS, canceller);
+		SPAWN(ADDS, adder);
+		run clock()
+	}
+}
