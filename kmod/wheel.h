@@ -33,7 +33,7 @@
  */
 struct tw_wheel {
 	struct tw_ring		ring;
-	struct mutex		setup;
+	struct mutex		setup;	/* one sets up, once */
 	bool			ready;
 	u32			clock;
 	u32			flags;

@@ -1,0 +1,1258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random operations on rings, each checked against a simple model: an array of
+ * tokens with their due ticks, searched from end to end. Held here of the
+ * promises: P1 never early, P2 and P8 on its very tick however long the delay
+ * and the stall, P3 exactly one end, P4 touch wins until the take, P5 memory is
+ * only taken at registration, P7 no look in vain, P9 precise errors that change
+ * nothing.
+ *
+ *	model_test [--seed=N] [--steps=N] [--only=TEST]
+ *
+ * A failure prints the seed, test and step; the same arguments come to it again.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+
+#include "ring.h"
+#include "shim.h"
+#include "tap.h"
+#include "walk.h"
+
+/* Of the sanitizer, when built with one. */
+extern void __sanitizer_set_death_callback(void (*callback)(void))
+	__attribute__((weak));
+
+#define BATCH	200
+#define HELD	4
+#define DEAD	64
+#define NO_ID	0	/* key of an id that is never registered */
+
+enum state { NONE, LIVE, TAKEN };
+
+/*
+ * What should be true of a token. @key stands for its id. @list is where it was
+ * filed last, @backs after how many steps back of the clock that was, @touched
+ * whether its due tick was raised since.
+ */
+struct life {
+	u64		handle;
+	u64		due;
+	u64		timeout;
+	u64		cookie;
+	u32		key;
+	u32		list;
+	u32		at;
+	u32		moves;
+	u32		backs;
+	enum state	state;
+	bool		named;
+	bool		touched;
+};
+
+struct batch {
+	u32		index[BATCH];
+	unsigned int	n;
+};
+
+/* A token that somebody has found and not yet touched. */
+struct stash {
+	struct tw_found	found;
+	struct tw_now	now;
+	struct life	life;
+	u32		index;
+	bool		filled;
+};
+
+/*
+ * @back: the clock may be stepped back; @backs: how often it was. @bits: how far,
+ * log2, deadlines and time go. @live, @due: indices and due ticks of the LIVE
+ * ones, in no order. @by_key: which token has the id.
+ */
+static struct model {
+	struct tw_ring	ring;
+	u32		max;
+	bool		ids;
+	bool		cookies;
+	bool		back;
+	u32		backs;
+	unsigned int	bits;
+	struct tw_now	now;
+	struct life	*life;
+	u32		*live;
+	u64		*due;
+	u32		nr_live;
+	u32		nr_taken;
+	u32		*by_key;
+	u32		nr_keys;
+	struct batch	held[HELD];
+	struct stash	stash;
+	u64		dead[DEAD];
+	u64		nr_dead;
+	u64		registered;
+	u64		cancelled;
+	u64		moved;
+	u64		delivered;
+	u64		put_back;
+	bool		expiring;
+} m;
+
+/* What a test came to, over all its rings. */
+static struct {
+	u64	registered;
+	u64	delivered;
+	u64	refiled;
+	u64	pending;
+} total;
+
+static u64 seed = 1, steps = 10000000, test, step, random_state;
+
+void print_context(void)
+{
+	printf("not ok %llu\n", test);
+	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
+	       seed, steps, test, step);
+	printf("slots %u tick %llu max %u ids %d cookies %d back %d bits %u ",
+	       m.ring.slots, m.ring.tick, m.max, m.ids, m.cookies, m.back,
+	       m.bits);
+	printf("now %llu next %llu pending %u taken %u\n", m.now.tick,
+	       tw_ring_next(&m.ring), m.nr_live, m.nr_taken);
+	fflush(stdout);
+}
+
+static void on_abort(int signal)
+{
+	(void)signal;
+	print_context();
+	_exit(1);
+}
+
+static u64 rnd(void)
+{
+	return random_next(&random_state);
+}
+
+static u64 below(u64 n)
+{
+	return rnd() % n;
+}
+
+/* Once in @n times. */
+static bool once(u64 n)
+{
+	return !below(n);
+}
+
+/* Small numbers are as frequent as large ones; less than 2^bits. */
+static u64 spread(unsigned int bits)
+{
+	unsigned int n = below(bits + 1);
+
+	return n ? rnd() >> (64 - n) : 0;
+}
+
+/*
+ * Time.
+ */
+
+static u64 now_ns(u64 tick, u64 into)
+{
+	unsigned __int128 ns = (unsigned __int128)tick * m.ring.tick + into;
+
+	return min(ns, (unsigned __int128)S64_MAX);
+}
+
+static void set_now(u64 ns)
+{
+	m.now.ns = ns;
+	m.now.tick = ns / m.ring.tick;
+}
+
+/* A reading of the clock that is of a while ago. */
+static struct tw_now lagging(void)
+{
+	struct tw_now now = m.now;
+
+	now.ns -= min(now.ns, below(3 * m.ring.tick));
+	now.tick = now.ns / m.ring.tick;
+
+	return now;
+}
+
+/* What changes things in a mode without steps back has the newest reading. */
+static struct tw_now changing_now(void)
+{
+	if (!m.back || !once(4))
+		return m.now;
+	m.backs++;
+
+	return lagging();
+}
+
+/* Ticks from now to a deadline, most often where something may go wrong. */
+static u64 pick_ticks(void)
+{
+	const struct tw_level *level =
+		&m.ring.level[below(m.ring.nr_levels)];
+
+	switch (below(8)) {
+	case 0:
+		return below(4);
+	case 1:
+		return m.ring.slots - 1 + below(4);
+	case 2:
+		return m.ring.slots * (1 + below(5)) + below(3) - 1;
+	case 3:
+		if (level->width >> m.bits)
+			return below(m.ring.slots);
+		return level->width * (1 + below(65)) + below(3) - 1;
+	default:
+		return spread(m.bits);
+	}
+}
+
+/* ns to a deadline; now and then one that nothing reaches. */
+static u64 pick_delay(void)
+{
+	if (once(500))
+		return S64_MAX - below(2);
+
+	return now_ns(pick_ticks(), below(m.ring.tick));
+}
+
+static u64 expected_due(const struct tw_now *now, u64 deadline)
+{
+	if (deadline <= now->ns)
+		return now->tick;
+
+	return ((unsigned __int128)deadline + m.ring.tick - 1) / m.ring.tick;
+}
+
+/* Asks for the tick of a deadline; returns whether there is one. */
+static bool due_on(const struct tw_now *now, u64 deadline, u64 *due)
+{
+	u64 expected = expected_due(now, deadline);
+	int err = tw_ring_due(&m.ring, now, deadline, due);
+
+	CHECK_EQ(err, expected > m.ring.max_due ? -ERANGE : 0);
+	if (!err)
+		CHECK_EQ(*due, expected);
+
+	return !err;
+}
+
+static void step_time(void)
+{
+	u64 next = tw_ring_next(&m.ring);
+	u64 tick = m.now.tick;
+
+	switch (below(m.back ? 12 : 10)) {
+	case 0:
+	case 1:
+		tick++;
+		break;
+	case 2:
+		tick += below(m.ring.slots);
+		break;
+	case 3:
+		set_now(min(m.now.ns + below(m.ring.tick), (u64)S64_MAX));
+		return;
+	case 4:
+	case 5:
+	case 6:
+		if (next != TW_NEVER)
+			tick = max(tick, next);
+		break;
+	case 7:
+		if (next != TW_NEVER && next)
+			tick = max(tick, next - 1);
+		break;
+	case 8:
+		tick += below(4);
+		break;
+	case 9:
+		if (once(4))
+			tick += spread(m.bits);
+		break;
+	case 10:
+		tick -= min(tick, below(4 * m.ring.slots));
+		break;
+	case 11:
+		if (once(4))
+			tick -= min(tick, spread(m.bits));
+		break;
+	}
+	m.backs += tick < m.now.tick;
+	if (tick != m.now.tick)
+		set_now(now_ns(tick, below(m.ring.tick)));
+}
+
+/*
+ * The model.
+ */
+
+/* Pairs of ids differ in one bit. */
+static u64 id_of(u32 key)
+{
+	u64 state = key / 2;
+
+	if (key == 1)
+		return 0;
+	if (key == 2)
+		return U64_MAX;
+
+	return random_next(&state) ^ (u64)(key & 1) << 40;
+}
+
+static struct tw_token *token_at(u32 index)
+{
+	return tw_arena_at(&m.ring.tokens, index);
+}
+
+static void set_due(u32 index, u64 due)
+{
+	m.life[index].due = due;
+	m.due[m.life[index].at] = due;
+}
+
+static void life_lives(u32 index, bool may_have_id)
+{
+	struct life *life = &m.life[index];
+
+	life->state = LIVE;
+	life->touched = false;
+	life->at = m.nr_live++;
+	m.live[life->at] = index;
+	m.due[life->at] = life->due;
+
+	life->named = may_have_id && m.by_key[life->key] == TW_NIL;
+	if (life->named)
+		m.by_key[life->key] = index;
+}
+
+static void life_stops(u32 index, enum state state)
+{
+	struct life *life = &m.life[index];
+	u32 last = m.live[--m.nr_live];
+
+	m.live[life->at] = last;
+	m.due[life->at] = m.due[m.nr_live];
+	m.life[last].at = life->at;
+	life->state = state;
+	if (life->named)
+		m.by_key[life->key] = TW_NIL;
+	life->named = false;
+}
+
+static void life_over(u32 index)
+{
+	m.life[index].state = NONE;
+	m.dead[m.nr_dead++ % DEAD] = m.life[index].handle;
+}
+
+static u64 earliest(void)
+{
+	u64 first = TW_NEVER;
+	u32 i;
+
+	for (i = 0; i < m.nr_live; i++)
+		first = min(first, m.due[i]);
+
+	return first;
+}
+
+static void check_token(u32 index)
+{
+	const struct life *life = &m.life[index];
+	const struct tw_token *token = token_at(index);
+
+	CHECK_EQ(tw_word_due(token->word), life->due);
+	CHECK_EQ(tw_ring_handle(&m.ring, index), life->handle);
+	CHECK_EQ(token->timeout, life->timeout);
+	CHECK_EQ(tw_token_id(&m.ring, token), m.ids ? id_of(life->key) : 0);
+	CHECK_EQ(tw_token_cookie(&m.ring, token),
+		 m.cookies ? life->cookie : 0);
+}
+
+/* Whatever the ring holds, and nothing else, is allocated. */
+static void check_all(void)
+{
+	u32 i;
+
+	walk(&m.ring);
+	for (i = 0; i < m.nr_live; i++) {
+		const struct life *life = &m.life[m.live[i]];
+
+		check_token(m.live[i]);
+		CHECK_EQ(token_at(m.live[i])->named, life->named);
+	}
+	CHECK_EQ(m.ring.pending, m.nr_live);
+	CHECK_EQ(m.ring.tokens.used, m.nr_live + m.nr_taken);
+	CHECK(tw_ring_next(&m.ring) <= earliest(), "due on %llu", earliest());
+	CHECK_EQ(m.ring.registered, m.registered);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
+	CHECK_EQ(m.ring.moved, m.moved);
+	CHECK_EQ(m.ring.delivered, m.delivered);
+	CHECK_EQ(m.ring.put_back, m.put_back);
+	CHECK_EQ(tw_ring_bytes(&m.ring), shim_bytes() + sizeof(m.ring));
+}
+
+/*
+ * Between the ring and its lists. P7: whoever looks files a token further in, or
+ * since it was filed it has been touched, or the clock stepped back: so once per
+ * level, per timeout and per step.
+ */
+bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
+{
+	struct life *life = &m.life[token];
+
+	if (m.expiring && !life->touched && life->backs == m.backs)
+		CHECK(list_level(&m.ring, list) <
+		      list_level(&m.ring, life->list),
+		      "token %u due on %llu filed again: list %u to %u", token,
+		      life->due, life->list, list);
+	if (m.expiring)
+		life->touched = false;
+	life->list = list;
+	life->backs = m.backs;
+
+	return __real_tw_lists_add(lists, list, token);
+}
+
+/*
+ * Operations.
+ */
+
+static void lock(void)
+{
+	spin_lock(&m.ring.lock);
+}
+
+static void unlock(void)
+{
+	spin_unlock(&m.ring.lock);
+}
+
+/* P5, P9: growing may fail, then nothing has changed. */
+static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
+			    const struct tw_deadline *deadline, u64 *handle)
+{
+	bool may_fail = step && once(4);
+	int err, rounds = 0;
+
+	for (;;) {
+		lock();
+		err = tw_ring_register(&m.ring, now, id_of(key), cookie,
+				       deadline, handle);
+		unlock();
+		if (err != -EAGAIN)
+			return err;
+		CHECK(rounds++ < 2, "growing is no help");
+		if (may_fail)
+			shim_fail_alloc = 1 + below(3);
+		err = tw_ring_grow(&m.ring);
+		CHECK(!err || (err == -ENOMEM && may_fail), "grow: %d", err);
+		shim_fail_alloc = 0;
+		if (err)
+			return err;
+	}
+}
+
+static bool register_error_is_right(int err, u32 key, int inserting)
+{
+	bool known = m.ids && m.by_key[key] != TW_NIL;
+
+	if (m.nr_live + m.nr_taken == m.max)
+		return err == (known ? -EEXIST : -ENOSPC);
+	if (err == -ENOMEM && m.ring.tokens.used == m.nr_live + m.nr_taken &&
+	    inserting != -ENOMEM)
+		return true;
+	if (inserting)
+		return err == inserting;
+
+	return err == (known ? -EEXIST : 0);
+}
+
+static void op_register(void)
+{
+	struct tw_now now = changing_now();
+	struct tw_deadline deadline = {
+		.timeout = once(4) ? 0 : pick_delay(),
+	};
+	u64 at = once(16) ? spread(63) : now.ns + pick_delay();
+	u64 handle, cookie = rnd();
+	u32 key = 1 + below(m.nr_keys - 1), index;
+	int inserting = 0, err;
+
+	if (!due_on(&now, at, &deadline.due))
+		return;
+	if (m.ids && m.nr_live + m.nr_taken < m.max && once(50))
+		inserting = once(2) ? -ENOMEM : -EBUSY;
+
+	shim_fail_insert = inserting;
+	err = register_growing(&now, key, cookie, &deadline, &handle);
+	shim_fail_insert = 0;
+	CHECK(register_error_is_right(err, key, inserting), "error %d", err);
+	if (err)
+		return;
+
+	index = (u32)handle;
+	CHECK(index < m.max && m.life[index].state == NONE,
+	      "token %u is given twice", index);
+	CHECK(handle && handle >> 32, "handle %llx", handle);
+	CHECK(handle != m.life[index].handle, "handle %llx again", handle);
+	m.life[index] = (struct life) {
+		.handle = handle, .due = deadline.due, .key = key,
+		.timeout = deadline.timeout, .cookie = cookie,
+		.list = m.life[index].list, .backs = m.backs,
+	};
+	life_lives(index, m.ids);
+	m.registered++;
+	CHECK(tw_ring_next(&m.ring) <= deadline.due, "due on %llu",
+	      deadline.due);
+}
+
+/* Finds a LIVE token in one way or another. */
+static bool find(struct tw_found *found, u32 *index)
+{
+	const struct life *life;
+
+	if (!m.nr_live)
+		return false;
+
+	*index = m.live[below(m.nr_live)];
+	life = &m.life[*index];
+	if (life->named && once(2))
+		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(life->key), found), 0);
+	else
+		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, found), 0);
+	CHECK(found->token == token_at(*index), "token %u not found", *index);
+	CHECK_EQ(tw_word_due(found->word), life->due);
+
+	return true;
+}
+
+static void op_touch(void)
+{
+	struct tw_now now = once(4) ? lagging() : m.now;
+	struct tw_found found;
+	struct life *life;
+	u64 due, raised;
+	u32 index;
+	int err;
+
+	if (!find(&found, &index))
+		return;
+
+	life = &m.life[index];
+	raised = expected_due(&now, now.ns + life->timeout);
+	err = tw_ring_touch(&m.ring, &found, &now, &due);
+	if (!life->timeout || raised > m.ring.max_due) {
+		CHECK_EQ(err, life->timeout ? -ERANGE : -EINVAL);
+		return;
+	}
+	CHECK_EQ(err, 0);
+	CHECK_EQ(due, max(life->due, raised));
+	CHECK_EQ(tw_word_due(found.word), life->due);
+	life->touched |= due > life->due;
+	set_due(index, due);
+}
+
+/* Finds a token, to touch it some steps later. */
+static void op_stash(void)
+{
+	if (!find(&m.stash.found, &m.stash.index))
+		return;
+	m.stash.filled = true;
+	m.stash.life = m.life[m.stash.index];
+	m.stash.now = m.now;
+}
+
+/*
+ * P4: a touch that says it succeeded keeps its token for its whole timeout, also
+ * when the token has ended, and another begun in its place, while it was at it.
+ */
+static void op_touch_stashed(void)
+{
+	struct life *life = &m.life[m.stash.index];
+	const struct life *before = &m.stash.life;
+	u64 due, raised;
+	int err;
+
+	if (!m.stash.filled || !before->timeout ||
+	    (life->handle == before->handle && life->moves != before->moves))
+		return;
+
+	m.stash.filled = false;
+	raised = expected_due(&m.stash.now, m.stash.now.ns + before->timeout);
+	err = tw_ring_touch(&m.ring, &m.stash.found, &m.stash.now, &due);
+	if (life->handle != before->handle || life->state != LIVE) {
+		CHECK_EQ(err, -ESTALE);
+		return;
+	}
+	CHECK_EQ(err, raised > m.ring.max_due ? -ERANGE : 0);
+	if (err)
+		return;
+	CHECK_EQ(due, max(life->due, raised));
+	life->touched |= due > life->due;
+	set_due(m.stash.index, due);
+}
+
+static void op_move(void)
+{
+	struct tw_now now = changing_now();
+	struct tw_deadline deadline = {
+		.timeout = once(2) ? 0 : pick_delay(),
+	};
+	struct tw_found found;
+	struct life *life;
+	u32 index;
+
+	lock();
+	if (find(&found, &index) &&
+	    due_on(&now, now.ns + pick_delay(), &deadline.due)) {
+		life = &m.life[index];
+		tw_ring_move(&m.ring, &found, &now, &deadline);
+		CHECK_EQ(tw_word_due(found.word), life->due);
+		life->timeout = deadline.timeout ?: life->timeout;
+		life->touched = false;
+		life->moves++;
+		set_due(index, deadline.due);
+		m.moved++;
+		CHECK(tw_ring_next(&m.ring) <= life->due, "due on %llu",
+		      life->due);
+	}
+	unlock();
+}
+
+static void op_cancel(void)
+{
+	struct tw_found found;
+	u32 index;
+
+	lock();
+	if (find(&found, &index)) {
+		tw_ring_cancel(&m.ring, &found);
+		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
+		life_stops(index, NONE);
+		life_over(index);
+		m.cancelled++;
+	}
+	unlock();
+}
+
+/* P9: what is not there is not found, and each in its own way. */
+static void op_find_nothing(void)
+{
+	u32 index = below(m.max), key = below(m.nr_keys);
+	u64 handle = m.dead[below(DEAD)];
+	struct tw_found found;
+
+	if (m.life[index].state != LIVE)
+		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[index].handle,
+					   &found), -ESTALE);
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
+
+	handle = rnd() << 32 | (once(2) ? U32_MAX - below(3) : below(m.max));
+	index = min((u32)handle, m.max - 1);
+	if (m.life[index].handle != handle)
+		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
+	/* Beyond all memory, but else the handle of a token that is there. */
+	handle = m.life[below(m.max)].handle | 1U << (14 + below(18));
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
+
+	if (!m.ids)
+		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(key), &found), -EINVAL);
+	else if (key == NO_ID || m.by_key[key] == TW_NIL)
+		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(key), &found), -ENOENT);
+}
+
+/*
+ * Expiring.
+ */
+
+static unsigned int pick_work(void)
+{
+	switch (below(4)) {
+	case 0:
+		return 1 + below(3);
+	case 1:
+		return 1 + below(100);
+	default:
+		return 1U << 30;
+	}
+}
+
+static void op_find_due(void)
+{
+	struct tw_now now = changing_now();
+	unsigned int work = pick_work(), before = work;
+	u64 refiled = m.ring.refiled;
+	struct tw_found found;
+	u32 index;
+
+	lock();
+	m.expiring = true;
+	index = tw_ring_find_due(&m.ring, now.tick, &work, &found);
+	m.expiring = false;
+	unlock();
+
+	CHECK_EQ(before - work, m.ring.refiled - refiled);
+	if (index != TW_NIL) {
+		CHECK_EQ(m.life[index].state, LIVE);
+		CHECK(found.token == token_at(index), "token %u", index);
+		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
+		CHECK(m.life[index].due <= now.tick, "early: due on %llu",
+		      m.life[index].due);
+		if (m.life[index].list != m.ring.front)
+			CHECK_EQ(m.life[index].due, earliest());
+	} else if (work) {
+		CHECK(earliest() > now.tick, "one is due on %llu", earliest());
+		CHECK(tw_ring_next(&m.ring) > now.tick, "nothing was due");
+	}
+}
+
+/*
+ * P1: not early. FIFO: none that is left, but those that were put back, is due
+ * earlier than one that was taken. P3: each is taken once.
+ */
+static void check_taken(const struct batch *batch, u64 now)
+{
+	bool front = true;
+	u64 last = 0;
+	unsigned int i;
+
+	for (i = 0; i < batch->n; i++) {
+		u32 index = batch->index[i];
+		const struct life *life = &m.life[index];
+
+		CHECK(index < m.max && life->state == LIVE,
+		      "took token %u, which is not pending", index);
+		check_token(index);
+		CHECK_EQ(tw_word_state(token_at(index)->word), TW_TAKEN);
+		CHECK(life->due <= now, "early: due on %llu", life->due);
+		if (life->list != m.ring.front) {
+			CHECK(life->due >= last, "due on %llu after %llu",
+			      life->due, last);
+			front = false;
+			last = life->due;
+		} else {
+			CHECK(front, "what was put back came late");
+		}
+		life_stops(index, TAKEN);
+		m.nr_taken++;
+	}
+	CHECK(earliest() >= last, "due on %llu, taken after %llu", earliest(),
+	      last);
+	CHECK(front || tw_lists_empty(&m.ring.lists, m.ring.front),
+	      "what was put back came late");
+}
+
+static void take(struct batch *batch, u64 now, unsigned int work,
+		 unsigned int max)
+{
+	unsigned int before = work;
+	u64 refiled = m.ring.refiled;
+	bool must = tw_ring_next(&m.ring) <= now;
+
+	lock();
+	m.expiring = true;
+	batch->n = tw_ring_take(&m.ring, now, &work, batch->index, max);
+	m.expiring = false;
+	unlock();
+
+	CHECK(batch->n <= max, "took %u of %u", batch->n, max);
+	CHECK_EQ(before - work, m.ring.refiled - refiled + batch->n);
+	CHECK((before != work) == must, "a look in vain, or none");
+	check_taken(batch, now);
+	if (batch->n < max && work) {
+		CHECK(earliest() > now, "one is due on %llu", earliest());
+		CHECK(tw_ring_next(&m.ring) > now, "nothing was due");
+	}
+}
+
+static void deliver(const struct batch *batch, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		check_token(batch->index[i]);
+		life_over(batch->index[i]);
+	}
+	lock();
+	tw_ring_delivered(&m.ring, batch->index, n);
+	unlock();
+	m.nr_taken -= n;
+	m.delivered += n;
+}
+
+/*
+ * P5: what could not be copied is pending again and comes first. When the id
+ * table has no memory the first one that is entered goes without its id.
+ */
+static void put_back(struct batch *batch, unsigned int from)
+{
+	unsigned int n = batch->n - from, i;
+	bool no_memory = m.ids && n && once(8);
+	struct batch again;
+
+	shim_fail_insert = no_memory ? -ENOMEM : 0;
+	lock();
+	tw_ring_put_back(&m.ring, batch->index + from, n);
+	unlock();
+	for (i = batch->n; i-- > from; ) {
+		struct life *life = &m.life[batch->index[i]];
+
+		life_lives(batch->index[i],
+			   m.ids && !(no_memory && i == batch->n - 1));
+		/* Not due any more after a step back: filed as if touched. */
+		life->touched = life->due > m.now.tick;
+	}
+	m.nr_taken -= n;
+	m.put_back += n;
+	if (!n)
+		return;
+
+	CHECK_EQ(tw_ring_next(&m.ring), 0);
+	if (m.back || once(2))
+		return;
+	take(&again, m.now.tick, n, n);
+	CHECK_EQ(again.n, n);
+	for (i = 0; i < n; i++)
+		CHECK_EQ(again.index[i], batch->index[from + i]);
+	deliver(&again, n);
+}
+
+static void finish(struct batch *batch)
+{
+	unsigned int n = once(2) ? batch->n : below(batch->n + 1);
+
+	deliver(batch, n);
+	put_back(batch, n);
+	batch->n = 0;
+}
+
+/* Readers take and are slow to finish. */
+static void op_take(void)
+{
+	static const unsigned int most[] = { 1, 3, 64, BATCH };
+	struct batch *batch = &m.held[below(HELD)];
+	struct tw_now now = changing_now();
+
+	if (batch->n)
+		finish(batch);
+	else
+		take(batch, now.tick, pick_work(), most[below(4)]);
+}
+
+/*
+ * Episodes: the life of one ring.
+ */
+
+static void begin(const struct tw_ring_setup *setup)
+{
+	u32 i;
+
+	memset(&m, 0, sizeof(m));
+	m.max = setup->max_tokens;
+	m.ids = setup->ids;
+	m.cookies = setup->cookies;
+	m.life = calloc(m.max, sizeof(*m.life));
+	m.live = calloc(m.max, sizeof(*m.live));
+	m.due = calloc(m.max, sizeof(*m.due));
+	m.nr_keys = once(4) ? 4 : 2 * m.max + 4;
+	m.by_key = calloc(m.nr_keys, sizeof(*m.by_key));
+	for (i = 0; i < m.nr_keys; i++)
+		m.by_key[i] = TW_NIL;
+	CHECK_EQ(tw_ring_init(&m.ring, setup), 0);
+	check_all();
+}
+
+static void end(void)
+{
+	check_all();
+	total.registered += m.registered;
+	total.delivered += m.delivered;
+	total.refiled += m.ring.refiled;
+	tw_ring_destroy(&m.ring);
+	CHECK_EQ(shim_bytes(), 0);
+	free(m.life);
+	free(m.live);
+	free(m.due);
+	free(m.by_key);
+}
+
+/* Takes and delivers what is due now, however much. */
+static void take_all(void)
+{
+	struct batch batch;
+
+	do {
+		take(&batch, m.now.tick, 1U << 30, BATCH);
+		deliver(&batch, batch.n);
+	} while (batch.n == BATCH);
+}
+
+/* P2, P7: woken as the ring says, every token comes on its very tick. */
+static void run_dry(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < HELD; i++) {
+		deliver(&m.held[i], m.held[i].n);
+		m.held[i].n = 0;
+	}
+	take_all();
+	while (m.nr_live) {
+		u64 delivered = m.delivered, first = earliest();
+
+		set_now(now_ns(tw_ring_next(&m.ring), 0));
+		take_all();
+		CHECK((m.delivered != delivered) == (m.now.tick == first),
+		      "due on %llu, looked at on %llu", first, m.now.tick);
+	}
+	CHECK(tw_ring_next(&m.ring) == TW_NEVER, "next %llu when empty",
+	      tw_ring_next(&m.ring));
+}
+
+/* Of a hundred steps, @registering register and @passing let time pass. */
+static void one_step(unsigned int registering, unsigned int passing)
+{
+	u64 choice = below(100);
+
+	if (choice < registering)
+		return op_register();
+	if (choice >= 100 - passing)
+		return once(2) ? op_take() : step_time();
+
+	switch (below(16)) {
+	case 0:
+	case 1:
+		return op_cancel();
+	case 2:
+	case 3:
+	case 4:
+		return op_move();
+	case 5:
+		return op_stash();
+	case 6:
+		return op_touch_stashed();
+	case 7:
+		return op_find_nothing();
+	case 8:
+		return op_find_due();
+	default:
+		return op_touch();
+	}
+}
+
+static void run_episode(u32 slots, bool back, u64 nr)
+{
+	static const u64 ticks[] = { 1, 7, 1000, 100000, 1000000000 };
+	static const u32 most[] = { 1, 2, 31, 100, 600, 2000, 5000 };
+	static const u64 lengths[] = { 500, 5000, 20000 };
+	struct tw_ring_setup setup = {
+		.tick = ticks[below(5)], .slots = slots,
+		.max_tokens = most[below(7)], .ids = nr & 1,
+		.cookies = nr >> 1 & 1,
+	};
+	u64 last = step + lengths[below(3)], check_at = step;
+	unsigned int registering = 30, passing = 20, reach;
+	u64 end_of_time;
+
+	begin(&setup);
+	m.back = back;
+	end_of_time = once(16) ? TW_NEVER : m.ring.max_due / 8 * 7;
+	reach = ilog2(m.ring.max_due);
+	m.bits = 3 + below(reach - 3);
+	set_now(now_ns(once(4) ? below(3) : spread(reach), below(m.ring.tick)));
+	for (; step < last && m.now.tick <= end_of_time; step++) {
+		if (once(500)) {
+			registering = below(60);
+			passing = 1 + below(1 + below(40));
+		}
+		one_step(registering, passing);
+		total.pending += m.nr_live;
+		if (step < check_at)
+			continue;
+		check_all();
+		check_at = step + 100 + m.ring.lists.nr / 16 + m.nr_live / 4;
+	}
+	if (m.now.tick <= m.ring.max_due && m.nr_live < 700 && !once(3))
+		run_dry();
+	end();
+}
+
+static void run_random(u32 slots, bool back, u64 nr_steps)
+{
+	u64 episode;
+
+	for (episode = 0; step < nr_steps; episode++)
+		run_episode(slots, back, episode);
+	printf("ok %llu - %u slots%s: %llu random steps\n", test, slots,
+	       back ? ", clock stepped back" : "", step);
+	printf("# registered %llu, delivered %llu, filed again %llu, pending %llu on average\n",
+	       total.registered, total.delivered, total.refiled,
+	       total.pending / step);
+}
+
+/*
+ * Tests of one thing.
+ */
+
+static u64 register_at(u64 due, u64 timeout)
+{
+	struct tw_deadline deadline = { .due = due, .timeout = timeout };
+	u64 handle;
+	u32 key;
+
+	for (key = 1; m.ids && m.by_key[key] != TW_NIL; )
+		key++;
+	CHECK_EQ(register_growing(&m.now, key, 0, &deadline, &handle), 0);
+	m.life[(u32)handle] = (struct life) {
+		.handle = handle, .due = due, .key = key, .timeout = timeout,
+		.list = m.life[(u32)handle].list, .backs = m.backs,
+	};
+	life_lives((u32)handle, m.ids);
+	m.registered++;
+
+	return handle;
+}
+
+/* The level that a token starts on; a whole lap ahead is still on the first. */
+static u32 level_of(u32 slots, u64 now, u64 due)
+{
+	u64 width = max(slots / 2, 1U);
+	u32 nr = 1;
+
+	if (due - now <= slots)
+		return 0;
+	while (due / width - now / width >= 64) {
+		width *= 32;
+		nr++;
+	}
+
+	return nr;
+}
+
+/* P2, P7: at most one look per level on the way, and then on its very tick. */
+static void lone_token(u32 slots, u64 now, u64 delay)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = slots, .max_tokens = 1,
+	};
+	u32 level, looks = 0;
+
+	begin(&setup);
+	set_now(now);
+	register_at(now + delay, 0);
+	level = level_of(slots, now, now + delay);
+	CHECK_EQ(list_level(&m.ring, m.life[0].list), level);
+	while (m.nr_live) {
+		CHECK(looks++ <= level, "look %u from level %u", looks, level);
+		set_now(tw_ring_next(&m.ring));
+		take_all();
+	}
+	CHECK_EQ(m.now.tick, now + delay);
+	end();
+}
+
+static void test_lone_tokens(void)
+{
+	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
+	static const struct { u32 slots; u64 now, delay; } examples[] = {
+		{ 3600, 1, 3610 }, { 3600, 1, 7219 }, { 60, 2, 147 },
+		{ 3600, 0, 48 * 3600 }, { 31, 12345, 30 },
+		{ 3600, 0, TW_MAX_TICK }, { 1, 0, TW_MAX_TICK },
+	};
+	unsigned int i;
+
+	for (i = 0; i < 7; i++)
+		lone_token(examples[i].slots, examples[i].now,
+			   examples[i].delay);
+	for (i = 0; i < 4000; i++)
+		lone_token(slots[i % 8], spread(45), spread(45));
+	printf("ok %llu - P2 P7 a far token: one look per level\n", test);
+}
+
+/* P3: no handle names two tokens, also when 16 and 32 bits are through. */
+static void test_generations(void)
+{
+	struct tw_ring_setup setup = { .tick = 1, .slots = 3, .max_tokens = 1 };
+	struct tw_found found;
+	u64 last = 0;
+	u32 i;
+
+	begin(&setup);
+	for (i = 0; i < 140000; i++) {
+		u64 handle = register_at(5, 1);
+
+		if (i == 70000) {
+			/* Close to the end of all generations. */
+			lock();
+			token_at(0)->generation_hi = U16_MAX;
+			unlock();
+			handle = tw_ring_handle(&m.ring, 0);
+			m.life[0].handle = handle;
+		}
+		CHECK(handle >> 32, "a handle without generation");
+		if (i != 70000 && last >> 32 != U32_MAX)
+			CHECK_EQ(handle, last + (1ULL << 32));
+		CHECK_EQ(tw_ring_by_handle(&m.ring, last, &found), -ESTALE);
+		last = handle;
+		op_cancel();
+		CHECK_EQ(tw_ring_by_handle(&m.ring, last, &found), -ESTALE);
+	}
+	end();
+	printf("ok %llu - P3 handles of 140000 lives\n", test);
+}
+
+/* P9: whichever allocation fails, nothing is left behind. */
+static void test_no_memory(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = 5000, .ids = true,
+	};
+	unsigned int nth = 0;
+	struct tw_ring ring;
+	int err;
+
+	do {
+		CHECK_EQ(shim_bytes(), 0);
+		memset(&ring, 0, sizeof(ring));
+		shim_fail_alloc = ++nth;
+		err = tw_ring_init(&ring, &setup);
+		CHECK(!err || err == -ENOMEM, "error %d", err);
+	} while (err);
+	CHECK(nth > 4, "only %u allocations", nth);
+	shim_fail_alloc = 0;
+	tw_ring_destroy(&ring);
+	CHECK_EQ(shim_bytes(), 0);
+	printf("ok %llu - P9 no memory for a ring\n", test);
+}
+
+/* P5: registered side by side, tokens may all move apart without memory. */
+static void test_spread(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = 122 * 31,
+	};
+	struct tw_deadline deadline = { 0 };
+	struct tw_found found;
+	size_t bytes;
+	u32 i;
+
+	begin(&setup);
+	for (i = 0; i < setup.max_tokens; i++)
+		register_at(59, 0);
+	bytes = shim_bytes();
+	for (i = 0; i < setup.max_tokens; i++) {
+		u32 to = i / 31;
+
+		/* Ticks of level 0, then blocks 2 to 63 of level 1. */
+		deadline.due = to < 60 ? to : 30 * (to - 60 + 2) + 1;
+		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[i].handle, &found),
+			 0);
+		lock();
+		tw_ring_move(&m.ring, &found, &m.now, &deadline);
+		unlock();
+		set_due(i, deadline.due);
+		m.moved++;
+	}
+	check_all();
+	CHECK_EQ(m.ring.lists.chunks.used, 2 * 122);
+	CHECK_EQ(shim_bytes(), bytes);
+	run_dry();
+	end();
+	printf("ok %llu - P5 tokens that lie close and move apart\n", test);
+}
+
+/*
+ * P4: between finding a token and touching it, it ends, and another begins in
+ * its place whose timeout is shorter. That touch kept nothing.
+ */
+static void test_touch_after_end(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = 1,
+	};
+	static const u64 timeouts[] = { 60, 3, 0 };
+	struct tw_now then = { .ns = 95, .tick = 95 };
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		struct tw_found found;
+		u64 due, handle;
+
+		begin(&setup);
+		handle = register_at(100, 60);
+		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+		set_now(100);
+		take_all();
+		register_at(150, timeouts[i]);
+		CHECK_EQ(tw_ring_touch(&m.ring, &found, &then, &due), -ESTALE);
+		end();
+	}
+	printf("ok %llu - P4 touch of a token that has just ended\n", test);
+}
+
+/*
+ * All of them.
+ */
+
+static void run_test(void)
+{
+	static void (*const tests[])(void) = {
+		test_lone_tokens, test_generations, test_no_memory,
+		test_spread, test_touch_after_end,
+	};
+	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
+
+	random_state = seed << 32 ^ test;
+	step = 0;
+	memset(&total, 0, sizeof(total));
+	if (test > 16)
+		tests[test - 17]();
+	else
+		run_random(slots[(test - 1) / 2], !(test & 1), steps / 16);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "steps", required_argument, NULL, 'n' },
+		{ "only", required_argument, NULL, 'o' },
+		{ 0 }
+	};
+	u64 only = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			steps = strtoull(optarg, NULL, 0);
+		else if (option == 'o')
+			only = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(print_context);
+	signal(SIGABRT, on_abort);
+	printf("TAP version 13\n1..21\n");
+	for (test = 1; test <= 21; test++)
+		if (!only || test == only)
+			run_test();
+
+	return 0;
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Touches without a lock against everything that is done under it, for the
+ * thread sanitizer and for a ledger of every life of every token. Held here: P3
+ * each life has exactly one end, P4 a touch that returned success kept its token
+ * for its whole timeout.
+ *
+ *	race_test [--seed=N] [--steps=N]
+ */
+#include <getopt.h>
+#include <sched.h>
+#include <string.h>
+
+#include <linux/minmax.h>
+
+#include "ring.h"
+#include "shim.h"
+#include "tap.h"
+#include "walk.h"
+
+#define TOKENS		64
+#define LIVES		4096
+#define IDS		96
+#define TOUCHERS	2
+#define CHANGERS	2
+#define BATCH		16
+#define ROUND		50000	/* steps of each changer */
+
+/*
+ * One life of a token, found by its handle. @end_due: when it was due at its end.
+ * @touched: the latest time at which a touch was called that succeeded, plus 1;
+ * @touched_id: the id that it named.
+ */
+struct life {
+	u64	id;
+	u64	timeout;
+	u64	end_due;
+	u64	touched;
+	u64	touched_id;
+	u32	began;
+	u32	ended;
+	bool	moved;
+};
+
+static struct tw_ring ring;
+static struct life lives[TOKENS][LIVES];
+static u64 handles[TOKENS];
+static u64 now, touches;
+static bool stop;
+static u64 seed = 1, steps = 10000000, test;
+
+void print_context(void)
+{
+	printf("not ok %llu\n# seed %llu, %u slots, now %llu\n", test, seed,
+	       ring.slots, READ_ONCE(now));
+}
+
+static struct tw_now clock_now(void)
+{
+	u64 tick = READ_ONCE(now);
+
+	return (struct tw_now){ .ns = tick * ring.tick, .tick = tick };
+}
+
+static struct life *life_of(u64 handle)
+{
+	CHECK((u32)handle < TOKENS && handle >> 32 < LIVES, "handle %llx",
+	      handle);
+
+	return &lives[(u32)handle][handle >> 32];
+}
+
+static void raise(u64 *to, u64 value)
+{
+	u64 old = READ_ONCE(*to);
+
+	while (old < value && !try_cmpxchg64(to, &old, value))
+		;
+}
+
+/* The scheduler may come between at any time; here it is asked to. */
+void shim_race(void)
+{
+	static __thread unsigned int calls;
+
+	if (!(calls++ & 31))
+		sched_yield();
+}
+
+/*
+ * Those who touch.
+ */
+
+/* The handle of a token that was found without the lock. All in one block. */
+static u64 found_handle(const struct tw_found *found)
+{
+	u64 index = ((char *)found->token -
+		     (char *)tw_arena_at(&ring.tokens, 0)) / ring.tokens.size;
+
+	return (u64)tw_generation(found->token, found->word) << 32 | index;
+}
+
+static void touch(u64 *random)
+{
+	u64 choice = random_next(random), id = 0, handle, due;
+	struct tw_now at = clock_now();
+	struct tw_found found;
+	int err;
+
+	if (choice & 1) {
+		id = 1 + (choice >> 8) % IDS;
+		err = tw_ring_by_id(&ring, id, &found);
+		if (!err)
+			handle = found_handle(&found);
+	} else {
+		handle = READ_ONCE(handles[(choice >> 8) % TOKENS]);
+		err = tw_ring_by_handle(&ring, handle, &found);
+	}
+	if (err)
+		return;
+	shim_race();
+	err = tw_ring_touch(&ring, &found, &at, &due);
+	if (err)
+		return;
+
+	CHECK(due >= at.tick, "touched on %llu, due on %llu", at.tick, due);
+	raise(&life_of(handle)->touched, at.tick + 1);
+	if (id)
+		WRITE_ONCE(life_of(handle)->touched_id, id);
+	__atomic_fetch_add(&touches, 1, __ATOMIC_RELAXED);
+}
+
+static void *toucher(void *state)
+{
+	while (!READ_ONCE(stop))
+		touch(state);
+
+	return NULL;
+}
+
+/*
+ * Those who change.
+ */
+
+struct changer {
+	u64		random;
+	u32		batch[BATCH];
+	unsigned int	n;
+};
+
+static u64 below(struct changer *me, u64 n)
+{
+	return random_next(&me->random) % n;
+}
+
+static void end_life(u64 handle, u64 word)
+{
+	struct life *life = life_of(handle);
+
+	CHECK(life->began == 1, "life %llx began %u times", handle,
+	      life->began);
+	CHECK(!life->ended++, "life %llx ended twice", handle);
+	life->end_due = tw_word_due(word);
+}
+
+static void change_register(struct changer *me)
+{
+	struct tw_now at = clock_now();
+	struct tw_deadline deadline = {
+		.due = at.tick + below(me, 60), .timeout = 1 + below(me, 40),
+	};
+	u64 id = 1 + below(me, IDS), handle;
+	struct life *life;
+	int err;
+
+	err = tw_ring_register(&ring, &at, id, ~id, &deadline, &handle);
+	if (err == -EAGAIN) {
+		spin_unlock(&ring.lock);
+		CHECK_EQ(tw_ring_grow(&ring), 0);
+		spin_lock(&ring.lock);
+		return;
+	}
+	CHECK(!err || err == -EEXIST || err == -ENOSPC, "error %d", err);
+	if (err)
+		return;
+
+	life = life_of(handle);
+	CHECK(!life->began++, "life %llx began twice", handle);
+	life->id = id;
+	life->timeout = deadline.timeout;
+	WRITE_ONCE(handles[(u32)handle], handle);
+}
+
+/* Finds a token under the lock; what is found is then really there. */
+static bool find(struct changer *me, struct tw_found *found, u64 *handle)
+{
+	u64 id = 1 + below(me, IDS);
+
+	if (below(me, 2)) {
+		*handle = handles[below(me, TOKENS)];
+		return !tw_ring_by_handle(&ring, *handle, found);
+	}
+	if (tw_ring_by_id(&ring, id, found))
+		return false;
+	*handle = tw_ring_handle(&ring, tw_ring_index(&ring, found->token));
+	CHECK_EQ(life_of(*handle)->id, id);
+
+	return true;
+}
+
+static void change_cancel(struct changer *me)
+{
+	struct tw_found found;
+	u64 handle;
+
+	if (!find(me, &found, &handle))
+		return;
+	tw_ring_cancel(&ring, &found);
+	end_life(handle, found.word);
+}
+
+/* Some tokens are never moved, so that touches alone decide on them. */
+static void change_move(struct changer *me)
+{
+	struct tw_now at = clock_now();
+	struct tw_deadline deadline = { .due = at.tick + below(me, 60) };
+	struct tw_found found;
+	u64 handle;
+
+	if (!find(me, &found, &handle) || handle & 3)
+		return;
+	life_of(handle)->moved = true;
+	tw_ring_move(&ring, &found, &at, &deadline);
+}
+
+static void change_take(struct changer *me)
+{
+	struct tw_now at = clock_now();
+	unsigned int work = 1 + below(me, 64), i;
+
+	me->n = tw_ring_take(&ring, at.tick, &work, me->batch,
+			     1 + below(me, BATCH));
+	for (i = 0; i < me->n; i++) {
+		struct tw_token *token = tw_arena_at(&ring.tokens,
+						     me->batch[i]);
+		u64 word = READ_ONCE(token->word);
+
+		CHECK_EQ(tw_word_state(word), TW_TAKEN);
+		CHECK(tw_word_due(word) <= at.tick, "due on %llu, taken on %llu",
+		      tw_word_due(word), at.tick);
+	}
+}
+
+static void change_finish(struct changer *me)
+{
+	unsigned int n = below(me, 3) ? me->n : below(me, me->n + 1), i;
+
+	for (i = 0; i < n; i++) {
+		u64 handle = tw_ring_handle(&ring, me->batch[i]);
+		struct tw_token *token = tw_arena_at(&ring.tokens,
+						     me->batch[i]);
+		struct life *life = life_of(handle);
+
+		end_life(handle, READ_ONCE(token->word));
+		CHECK_EQ(tw_token_id(&ring, token), life->id);
+		CHECK_EQ(tw_token_cookie(&ring, token), ~life->id);
+	}
+	tw_ring_delivered(&ring, me->batch, n);
+	tw_ring_put_back(&ring, me->batch + n, me->n - n);
+	me->n = 0;
+}
+
+static void change(struct changer *me)
+{
+	u64 choice = below(me, 100);
+
+	spin_lock(&ring.lock);
+	if (choice < 40)
+		change_register(me);
+	else if (choice < 50)
+		change_cancel(me);
+	else if (choice < 58)
+		change_move(me);
+	else if (choice < 90)
+		me->n ? change_finish(me) : change_take(me);
+	else
+		WRITE_ONCE(now, now + below(me, 12));
+	spin_unlock(&ring.lock);
+	if (!(choice & 15))
+		sched_yield();
+}
+
+static void *changer(void *data)
+{
+	struct changer *me = data;
+	unsigned int i;
+
+	for (i = 0; i < ROUND; i++)
+		change(me);
+	spin_lock(&ring.lock);
+	change_finish(me);
+	spin_unlock(&ring.lock);
+
+	return NULL;
+}
+
+/*
+ * The ledger, when all is over.
+ */
+
+static void check_life(u64 handle, u64 *began, u64 *ended)
+{
+	const struct life *life = life_of(handle);
+	struct tw_found found;
+	bool there = !tw_ring_by_handle(&ring, handle, &found);
+
+	CHECK(there == (life->began && !life->ended), "life %llx", handle);
+	if (life->touched)
+		CHECK(life->began, "a touch kept %llx, which never was",
+		      handle);
+	if (life->touched_id)
+		CHECK_EQ(life->touched_id, life->id);
+	if (life->touched && life->ended && !life->moved)
+		CHECK(life->end_due >= life->touched - 1 + life->timeout,
+		      "%llx touched on %llu for %llu, but due on %llu", handle,
+		      life->touched - 1, life->timeout, life->end_due);
+	*began += life->began;
+	*ended += life->ended;
+}
+
+static void check_ledger(void)
+{
+	u64 began = 0, ended = 0, index, generation;
+
+	walk(&ring);
+	for (index = 0; index < TOKENS; index++)
+		for (generation = 1; generation < LIVES; generation++)
+			check_life(generation << 32 | index, &began, &ended);
+	CHECK_EQ(began, ring.registered);
+	CHECK_EQ(ended, ring.cancelled + ring.delivered);
+	CHECK_EQ(began - ended, ring.pending);
+	CHECK(ring.put_back && ring.moved && ring.cancelled && ring.delivered,
+	      "something never happened");
+}
+
+static void run_round(u32 slots, u64 round)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = slots, .max_tokens = TOKENS,
+		.ids = true, .cookies = true,
+	};
+	u64 random = seed << 32 ^ test << 24 ^ round;
+	pthread_t threads[TOUCHERS + CHANGERS];
+	struct changer changers[CHANGERS];
+	u64 touchers[TOUCHERS];
+	int i;
+
+	memset(lives, 0, sizeof(lives));
+	memset(handles, 0, sizeof(handles));
+	memset(&ring, 0, sizeof(ring));
+	now = 0;
+	stop = false;
+	CHECK_EQ(tw_ring_init(&ring, &setup), 0);
+
+	for (i = 0; i < TOUCHERS; i++) {
+		touchers[i] = random_next(&random);
+		pthread_create(&threads[CHANGERS + i], NULL, toucher,
+			       &touchers[i]);
+	}
+	for (i = 0; i < CHANGERS; i++) {
+		changers[i] = (struct changer){
+			.random = random_next(&random)
+		};
+		pthread_create(&threads[i], NULL, changer, &changers[i]);
+	}
+	for (i = 0; i < CHANGERS + TOUCHERS; i++) {
+		if (i == CHANGERS)
+			WRITE_ONCE(stop, true);
+		pthread_join(threads[i], NULL);
+	}
+
+	check_ledger();
+	tw_ring_destroy(&ring);
+}
+
+/*
+ * P5: all take memory at the same time.
+ */
+
+#define MANY	20000
+
+static void *registrar(void *data)
+{
+	struct tw_deadline deadline = { .due = *(u64 *)data };
+	struct tw_now at = { 0 };
+	u64 handle;
+	int err;
+
+	do {
+		spin_lock(&ring.lock);
+		err = tw_ring_register(&ring, &at, 0, 0, &deadline, &handle);
+		spin_unlock(&ring.lock);
+		if (err == -EAGAIN)
+			err = tw_ring_grow(&ring);
+	} while (!err);
+	CHECK_EQ(err, -ENOSPC);
+
+	return NULL;
+}
+
+static void run_growing(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = MANY,
+	};
+	u64 due[CHANGERS];
+	pthread_t threads[CHANGERS];
+	int i;
+
+	memset(&ring, 0, sizeof(ring));
+	CHECK_EQ(tw_ring_init(&ring, &setup), 0);
+	for (i = 0; i < CHANGERS; i++) {
+		due[i] = i;
+		pthread_create(&threads[i], NULL, registrar, &due[i]);
+	}
+	for (i = 0; i < CHANGERS; i++)
+		pthread_join(threads[i], NULL);
+
+	CHECK_EQ(ring.pending, MANY);
+	walk(&ring);
+	CHECK_EQ(tw_ring_bytes(&ring), shim_bytes() + sizeof(ring));
+	tw_ring_destroy(&ring);
+	CHECK_EQ(shim_bytes(), 0);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "steps", required_argument, NULL, 'n' },
+		{ 0 }
+	};
+	static const u32 slots[] = { 2, 31, 3600 };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			steps = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+
+	printf("TAP version 13\n1..4\n");
+	for (test = 1; test <= 3; test++) {
+		u64 round, rounds = 1 + steps / 20 / (CHANGERS * ROUND);
+
+		touches = 0;
+		for (round = 0; round < rounds; round++)
+			run_round(slots[test - 1], round);
+		CHECK(touches, "no touch succeeded");
+		printf("ok %llu - P3 P4 %u slots: %llu changes, %llu touches\n",
+		       test, slots[test - 1], rounds * CHANGERS * ROUND,
+		       touches);
+		fflush(stdout);
+	}
+	for (option = 0; option < 20; option++)
+		run_growing();
+	printf("ok %llu - P5 grown by %u at once\n", test, CHANGERS);
+
+	return 0;
+}

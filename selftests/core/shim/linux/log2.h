@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in for the kernel's header. */
+#ifndef SHIM_LINUX_LOG2_H
+#define SHIM_LINUX_LOG2_H
+
+#include <linux/bits.h>
+
+/* Of 1 and more. */
+static inline int ilog2(unsigned long n)
+{
+	return BITS_PER_LONG - 1 - __builtin_clzl(n);
+}
+
+static inline unsigned long roundup_pow_of_two(unsigned long n)
+{
+	return n == 1 ? 1 : 2UL << ilog2(n - 1);
+}
+
+#endif /* SHIM_LINUX_LOG2_H */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in for the kernel's header, which brings as much along. */
+#ifndef SHIM_LINUX_MM_H
+#define SHIM_LINUX_MM_H
+
+#include <linux/bug.h>
+#include <linux/gfp.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+
+#undef PAGE_SIZE
+#define PAGE_SIZE		4096UL
+#define PAGE_ALIGN(size)	(((size) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
+
+#endif /* SHIM_LINUX_MM_H */

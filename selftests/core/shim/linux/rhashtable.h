@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in for the kernel's header. */
+#ifndef SHIM_LINUX_RHASHTABLE_H
+#define SHIM_LINUX_RHASHTABLE_H
+
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/rhashtable-types.h>
+
+#define rcu_read_lock()		do { } while (0)
+#define rcu_read_unlock()	do { } while (0)
+#define rcu_dereference(p)	smp_load_acquire(&(p))
+
+int rhashtable_init(struct rhashtable *ht,
+		    const struct rhashtable_params *params);
+void rhashtable_destroy(struct rhashtable *ht);
+void *rhashtable_lookup_fast(struct rhashtable *ht, const void *key,
+			     const struct rhashtable_params params);
+int rhashtable_lookup_insert_fast(struct rhashtable *ht,
+				  struct rhash_head *node,
+				  const struct rhashtable_params params);
+int rhashtable_remove_fast(struct rhashtable *ht, struct rhash_head *node,
+			   const struct rhashtable_params params);
+
+#endif /* SHIM_LINUX_RHASHTABLE_H */

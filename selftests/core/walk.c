@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Walk through a whole ring, and check that all its parts agree: every token is
+ * where it believes to be, bits and counts are those of the lists, and no list
+ * is looked at later than one of its tokens is due. It knows nothing of what the
+ * caller did with the ring, and everything of how the ring is built.
+ */
+#include <linux/bitmap.h>
+#include <linux/minmax.h>
+
+#include "ids.h"
+#include "tap.h"
+#include "walk.h"
+
+/* The front counts as level 0: what is there has nowhere further in to go. */
+u32 list_level(const struct tw_ring *ring, u32 list)
+{
+	u32 nr;
+
+	for (nr = ring->nr_levels - 1; nr > 0; nr--)
+		if (list != ring->front && list >= ring->level[nr].first)
+			return nr;
+
+	return 0;
+}
+
+/* The tick on which a list is looked at next. */
+static u64 look_tick(const struct tw_ring *ring, u32 list)
+{
+	u32 nr = list_level(ring, list);
+	const struct tw_level *level = &ring->level[nr];
+	u64 slot = list - level->first, block;
+
+	if (list == ring->front)
+		return 0;
+
+	block = level->next +
+		(slot + level->slots - level->next % level->slots) %
+		level->slots;
+
+	return nr ? (block - 1) * level->width : block;
+}
+
+static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look)
+{
+	u32 index = tw_lists_at(&ring->lists, place);
+	struct tw_token *token;
+
+	CHECK(index < ring->tokens.fresh, "list %u has token %u of %u", list,
+	      index, ring->tokens.fresh);
+	token = tw_arena_at(&ring->tokens, index);
+	CHECK_EQ(token->place, place);
+	CHECK_EQ(tw_word_state(token->word), TW_ARMED);
+	CHECK_EQ(tw_ring_index(ring, token), index);
+	CHECK(tw_word_due(token->word) >= look,
+	      "token %u is due on %llu, its list %u is looked at on %llu",
+	      index, tw_word_due(token->word), list, look);
+	if (token->named)
+		CHECK(tw_ids_find(&ring->ids, tw_token_id(ring, token)) ==
+		      (struct tw_named *)token, "id of token %u", index);
+}
+
+/* Returns how many tokens the list has. */
+static u32 walk_list(struct tw_ring *ring, u32 list, u32 *chunks)
+{
+	u32 chunk = ring->lists.list[list].head;
+	u32 fill = ring->lists.list[list].fill;
+	u64 look = fill ? look_tick(ring, list) : 0;
+	u32 tokens = 0, i;
+
+	if (!fill)
+		return 0;
+	CHECK(fill <= TW_CHUNK_ENTRIES, "list %u: %u in its head", list, fill);
+	for (; chunk != TW_NIL; fill = TW_CHUNK_ENTRIES) {
+		const struct tw_chunk *part =
+			tw_arena_at(&ring->lists.chunks, chunk);
+
+		CHECK_EQ(part->list, list);
+		for (i = 0; i < fill; i++)
+			walk_token(ring, list, chunk << TW_CHUNK_SHIFT | i,
+				   look);
+		tokens += fill;
+		++*chunks;
+		chunk = part->next;
+	}
+
+	return tokens;
+}
+
+static u64 level_tick(const struct tw_ring *ring, u32 nr)
+{
+	const struct tw_level *level = &ring->level[nr];
+
+	return nr && level->count ? (level->next - 1) * level->width :
+		level->next;
+}
+
+static void walk_level(const struct tw_ring *ring, u32 nr)
+{
+	const struct tw_level *level = &ring->level[nr];
+	u32 slot, occupied = 0;
+
+	for (slot = 0; slot < level->slots; slot++) {
+		bool filled = !tw_lists_empty(&ring->lists,
+					      level->first + slot);
+
+		CHECK(test_bit(slot, level->occupied) == filled,
+		      "level %u slot %u", nr, slot);
+		occupied += filled;
+	}
+	CHECK_EQ(level->count, occupied);
+	CHECK((level->next == TW_NEVER) == !occupied, "level %u", nr);
+	if (occupied) {
+		CHECK_EQ(level->at, level->next % level->slots);
+		CHECK(test_bit(level->at, level->occupied),
+		      "level %u is to be looked at where nothing is", nr);
+	}
+	CHECK(level_tick(ring, nr) >= ring->next,
+	      "level %u is earlier than the ring", nr);
+}
+
+static void walk_arena(struct tw_arena *arena)
+{
+	u32 index, unused = 0;
+
+	for (index = arena->free; index != TW_NIL; unused++) {
+		CHECK(index < arena->fresh, "%u is free, %u is fresh", index,
+		      arena->fresh);
+		CHECK(unused < arena->fresh, "free ones in a circle");
+		index = *(u32 *)(tw_arena_at(arena, index) + arena->link);
+	}
+	CHECK_EQ(arena->used + unused, arena->fresh);
+	CHECK(arena->fresh <= tw_arena_capacity(arena), "%u of %u",
+	      arena->fresh, tw_arena_capacity(arena));
+}
+
+/* With the lock, or when nobody else uses the ring. */
+void walk(struct tw_ring *ring)
+{
+	u32 list, nr, chunks = 0, tokens = 0;
+
+	for (list = 0; list < ring->lists.nr; list++)
+		tokens += walk_list(ring, list, &chunks);
+	CHECK_EQ(tokens, ring->pending);
+	CHECK_EQ(chunks, ring->lists.chunks.used);
+	CHECK(chunks <= tw_lists_chunks(&ring->lists, ring->tokens.used) &&
+	      tw_lists_chunks(&ring->lists, ring->tokens.used) <=
+	      tw_arena_capacity(&ring->lists.chunks),
+	      "%u chunks for %u tokens", chunks, ring->tokens.used);
+
+	for (nr = 0; nr < ring->nr_levels; nr++)
+		walk_level(ring, nr);
+	if (ring->next != TW_NEVER)
+		CHECK_EQ(ring->next, level_tick(ring, ring->next_level));
+
+	walk_arena(&ring->tokens);
+	walk_arena(&ring->lists.chunks);
+}
