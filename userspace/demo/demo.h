@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of the demonstration share.
+ */
+#ifndef DEMO_H
+#define DEMO_H
+
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "device.h"
+
+#define __printf(text, first) __attribute__((\
+	__format__(printf, text, first)))
+
+/*
+ * The users of the TCP server. As many slots as the timeout has ticks, and one:
+ * a user just heard of is filed under the hand, where it was a lap ago.
+ */
+#define USERS		2000
+#define FIRST_UID	100000ULL
+#define TIMEOUT		(10 * SEC)
+#define SLOTS		11
+
+/* So many of them fall silent, each for good, in the first so many seconds. */
+#define SILENT		50
+#define SILENT_WITHIN	(20 * SEC)
+
+/* What the clients tell the server, once, when all is over. */
+struct farewell {
+	__u64 packets;		/* sent by all */
+	__u32 silent;		/* users that fell silent, as below */
+	__u32 cut_off;		/* users that the server gave up too early */
+	struct silent_user {
+		__u64 uid;
+		__u64 last;	/* when it sent its last packet */
+		__u64 closed;	/* when the server closed its connection */
+	} user[SILENT];
+};
+
+/* clients.c: the users, in a process of their own. */
+void clients_plan(unsigned int seed);
+int clients_start(in_port_t port);
+
+/* idle.c: the server that notices who fell silent. */
+void idle_users(void);
+
+/* draw.c: the server's wheel, once a second. */
+struct picture {
+	__u64 second;		/* since the beginning */
+	__u64 hand;		/* the tick on which it is */
+	__u64 lap;		/* since the beginning, from 0 */
+	unsigned int *slots;	/* users due in each slot */
+	unsigned int online, offline;
+	unsigned int rate;	/* packets in the last second */
+	__u64 packets, touches, calls, callbacks;
+	const __u64 *recent;	/* uids, the last to go offline first */
+	unsigned int nr_recent;
+};
+
+void draw_start(void);
+void draw(const struct picture *picture);
+
+/* orders.c: delays of days, and an hour of the wall clock. */
+void delayed_orders(void);
+void text_messages(void);
+
+/* main.c: what is said at the end. */
+__printf(2, 3)
+void claim(bool ok, const char *format, ...);
+__printf(2, 3)
+void figure(const char *name, const char *format, ...);
+
+/* One more of a list of uids;  counts from 0. */
+void list_uid(unsigned int nth, __u64 uid);
+
+#endif /* DEMO_H */

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Job one: a TCP server that notices which of its users fell silent. Each turn
+ * of its loop is one epoll_wait() and, whoever sent packets in between, one
+ * batch for the wheel. The wheel is one more file in the loop: it is readable
+ * when somebody has not been heard of for the whole timeout.
+ */
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "demo.h"
+
+#define TURN	512		/* files that one turn looks after */
+#define MAX_FD	(USERS + 64)
+#define RECENT	8
+
+struct user {
+	int connection;		/* -1: none */
+	/* The last touch of the token happened between these two moments. */
+	__u64 before, after;
+	unsigned int offline;	/* times that the wheel reported it */
+};
+
+static struct server {
+	int wheel, epoll, listener, seconds, farewell_pipe;
+	__u64 start_hand, start_calls;
+	bool over;		/* the farewell has come */
+	struct farewell farewell;
+	unsigned int online, offline, logouts;
+	unsigned int early, wrong_tick, wrong_cookie;
+	__u64 packets, packets_drawn, touches, calls, late, late_sum;
+	__u64 recent[RECENT];
+} server;
+
+static struct user users[USERS];
+static struct user *user_of[MAX_FD];	/* whose connection that file is */
+
+static void watch(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	if (fd < 0 || fd >= MAX_FD)
+		errx(1, "file %d is out of range", fd);
+	if (epoll_ctl(server.epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		err(1, "epoll");
+}
+
+/* Returns the port, in network order. */
+static in_port_t listen_to_users(void)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t length = sizeof(address);
+	/* A packet is 8 bytes: less is not worth a turn. */
+	int packet = sizeof(__u64);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &packet, sizeof(packet)) ||
+	    listen(fd, USERS) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+		err(1, "listening");
+	server.listener = fd;
+	return address.sin_port;
+}
+
+/* Ticks when a second of the clock is over and its events have been read. */
+static int second_timer(void)
+{
+	__u64 first = clock_ns(CLOCK_MONOTONIC) / SEC + 1;
+	struct itimerspec each = {
+		.it_interval.tv_sec = 1,
+		.it_value = { .tv_sec = first, .tv_nsec = 100 * MS },
+	};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &each, NULL) < 0)
+		err(1, "timerfd");
+	return fd;
+}
+
+static void accept_users(void)
+{
+	int fd;
+
+	while ((fd = accept4(server.listener, NULL, NULL,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		watch(fd);
+	if (errno != EAGAIN)
+		err(1, "accept");
+}
+
+static struct user *log_in(int fd, __u64 uid)
+{
+	struct user *user;
+
+	if (uid < FIRST_UID || uid >= FIRST_UID + USERS)
+		errx(1, "a stranger: %llu", uid);
+	user = &users[uid - FIRST_UID];
+	user->connection = fd;
+	user_of[fd] = user;
+	server.online++;
+	return user;
+}
+
+static __u64 uid_of(const struct user *user)
+{
+	return FIRST_UID + (user - users);
+}
+
+static void hang_up(struct user *user)
+{
+	user_of[user->connection] = NULL;
+	close(user->connection);
+	user->connection = -1;
+	server.online--;
+}
+
+/* Takes a user's packets and returns what the wheel is to be told. */
+static struct timewheel_op take_packets(int fd)
+{
+	struct user *user = user_of[fd];
+	__u64 packets[32];
+	ssize_t bytes = read(fd, packets, sizeof(packets));
+
+	if (bytes < 0)
+		err(1, "reading from a user");
+	if (!user && !bytes)
+		errx(1, "a connection ended before its login");
+	if (!bytes) {
+		hang_up(user);
+		server.logouts++;
+		return op_cancel(uid_of(user));
+	}
+	if (!user)
+		user = log_in(fd, packets[0]);
+	server.packets += bytes / sizeof(packets[0]);
+	server.touches++;
+	return op_touch_or_register(uid_of(user), TIMEOUT, user);
+}
+
+/*
+ * One call for everybody who was heard of in this turn. The wheel's clock
+ * reads something between before and after: that is this server's own note of
+ * when each of them was last heard of.
+ */
+static void tell_wheel(struct timewheel_op *ops, unsigned int count)
+{
+	__u64 before, after;
+	unsigned int i;
+
+	if (!count)
+		return;
+	before = clock_ns(CLOCK_MONOTONIC);
+	wheel_batch(server.wheel, ops, count);
+	after = clock_ns(CLOCK_MONOTONIC);
+	server.calls++;
+	for (i = 0; i < count; i++) {
+		users[ops[i].id - FIRST_UID].before = before;
+		users[ops[i].id - FIRST_UID].after = after;
+	}
+}
+
+static __u64 round_up_to_tick(__u64 time)
+{
+	return (time + SEC - 1) / SEC * SEC;
+}
+
+/* The wheel says that a user fell silent. Is that so, by the server's notes? */
+static void user_silent(const struct timewheel_event *event)
+{
+	struct user *user = (struct user *)(uintptr_t)event->cookie;
+	__u64 now = clock_ns(CLOCK_MONOTONIC);
+
+	if (user < users || user >= users + USERS || uid_of(user) != event->id) {
+		server.wrong_cookie++;
+		return;
+	}
+	if (event->deadline < user->before + TIMEOUT ||
+	    event->taken < event->deadline || now < event->taken)
+		server.early++;
+	if (event->deadline < round_up_to_tick(user->before + TIMEOUT) ||
+	    event->deadline > round_up_to_tick(user->after + TIMEOUT))
+		server.wrong_tick++;
+	if (now - event->deadline > server.late)
+		server.late = now - event->deadline;
+	server.late_sum += now - event->deadline;
+
+	memmove(server.recent + 1, server.recent,
+		sizeof(server.recent) - sizeof(server.recent[0]));
+	server.recent[0] = event->id;
+	server.offline++;
+	user->offline++;
+	if (user->connection >= 0)
+		hang_up(user);
+}
+
+static void read_wheel(void)
+{
+	struct timewheel_event events[64];
+	size_t i, n = wheel_read(server.wheel, events, 64);
+
+	for (i = 0; i < n; i++)
+		user_silent(&events[i]);
+}
+
+/* Asks the wheel for the slot of every user who is online. */
+static void count_slots(unsigned int *slots)
+{
+	static struct timewheel_op ops[USERS];
+	unsigned int i, n = 0;
+
+	memset(slots, 0, SLOTS * sizeof(*slots));
+	for (i = 0; i < USERS; i++)
+		if (users[i].connection >= 0)
+			ops[n++] = op_get(FIRST_UID + i);
+	wheel_batch(server.wheel, ops, n);
+	for (i = 0; i < n; i++)
+		slots[ops[i].slot]++;
+}
+
+static void draw_second(void)
+{
+	struct timewheel_info info = wheel_info(server.wheel);
+	unsigned int slots[SLOTS];
+	struct picture picture = {
+		.second = info.hand - server.start_hand,
+		.hand = info.hand,
+		.lap = info.hand / SLOTS - server.start_hand / SLOTS,
+		.slots = slots,
+		.online = server.online,
+		.offline = server.offline,
+		.rate = server.packets - server.packets_drawn,
+		.packets = server.packets,
+		.touches = server.touches,
+		.calls = server.calls,
+		.callbacks = info.callbacks,
+		.recent = server.recent,
+		.nr_recent = server.offline < RECENT ? server.offline : RECENT,
+	};
+	__u64 expirations;
+
+	if (read(server.seconds, &expirations, sizeof(expirations)) < 0)
+		return;
+	server.packets_drawn = server.packets;
+	count_slots(slots);
+	draw(&picture);
+}
+
+static void read_farewell(void)
+{
+	if (read(server.farewell_pipe, &server.farewell,
+		 sizeof(server.farewell)) != sizeof(server.farewell))
+		errx(1, "the clients failed");
+	server.over = true;
+	epoll_ctl(server.epoll, EPOLL_CTL_DEL, server.farewell_pipe, NULL);
+}
+
+static void turn(void)
+{
+	struct epoll_event events[TURN];
+	struct timewheel_op ops[TURN];
+	bool silence = false, second = false;
+	int i, n = epoll_wait(server.epoll, events, TURN, -1);
+	unsigned int count = 0;
+
+	for (i = 0; i < n; i++) {
+		int fd = events[i].data.fd;
+
+		if (fd == server.wheel)
+			silence = true;
+		else if (fd == server.seconds)
+			second = true;
+		else if (fd == server.listener)
+			accept_users();
+		else if (fd == server.farewell_pipe)
+			read_farewell();
+		else
+			ops[count++] = take_packets(fd);
+	}
+	/* First those who spoke: whoever did in time is not silent. */
+	tell_wheel(ops, count);
+	if (silence)
+		read_wheel();
+	if (second && !server.over)
+		draw_second();
+}
+
+/* The clients' list of who fell silent against the wheel's. */
+static void compare_lists(void)
+{
+	const struct farewell *farewell = &server.farewell;
+	__u64 shortest = ~0ULL, longest = 0;
+	unsigned int i, same = 0;
+
+	for (i = 0; i < farewell->silent; i++) {
+		const struct silent_user *silent = &farewell->user[i];
+		__u64 silence = silent->closed - silent->last;
+
+		if (!silent->closed)
+			continue;
+		same += users[silent->uid - FIRST_UID].offline == 1;
+		if (silence < shortest)
+			shortest = silence;
+		if (silence > longest)
+			longest = silence;
+	}
+	claim(same == SILENT && farewell->silent == SILENT,
+	      "the %u users who fell silent were reported, each once", same);
+	claim(server.offline == same && !farewell->cut_off,
+	      "nobody else was reported or cut off");
+	if (same)
+		figure("silence until the user was cut off", "%.3f to %.3f s",
+		       (double)shortest / SEC, (double)longest / SEC);
+}
+
+static void check(void)
+{
+	struct timewheel_info info = wheel_info(server.wheel);
+	__u64 ticks = info.hand - server.start_hand;
+	unsigned int i, n = 0;
+
+	printf("\nReported offline:\n\n");
+	for (i = 0; i < USERS; i++)
+		if (users[i].offline)
+			list_uid(n++, FIRST_UID + i);
+	puts("");
+
+	figure("packets of users", "%llu", server.packets);
+	figure("touches", "%llu", server.touches);
+	figure("system calls used for touches", "%llu (%.1f touches in each)",
+	       server.calls, (double)server.touches / server.calls);
+	figure("callbacks of the wheel's timer", "%llu in %llu s",
+	       info.callbacks, ticks);
+	figure("tokens filed again", "%llu", info.refiled);
+	figure("users reported offline (events)", "%llu", info.delivered);
+	figure("latest, after the deadline", "%.3f ms", (double)server.late / MS);
+	if (server.offline)
+		figure("on average", "%.3f ms",
+		       (double)server.late_sum / server.offline / MS);
+
+	claim(server.packets == server.farewell.packets,
+	      "%llu packets sent, all of them received", server.packets);
+	compare_lists();
+	claim(!server.early, "nobody was reported before the timeout was over");
+	claim(!server.wrong_tick && !server.wrong_cookie,
+	      "each in the tick of its last packet and 10 s");
+	claim(info.registered == USERS && info.delivered == SILENT &&
+	      info.cancelled == USERS - SILENT &&
+	      info.cancelled == server.logouts && !info.pending,
+	      "%u registered = %llu reported + %llu logged out, none is left",
+	      USERS, info.delivered, info.cancelled);
+	claim(info.callbacks <= ticks + 1,
+	      "at most one callback per tick, for all users together");
+}
+
+/* The clients are forked off first: the wheel is the server's alone. */
+void idle_users(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < USERS; i++)
+		users[i].connection = -1;
+	printf("%u users talk to a TCP server here. Ten seconds without a packet\n"
+	       "mean offline. The wheel has %u slots of one second.\n\n", USERS,
+	       SLOTS);
+	clients_plan(2025);
+	draw_start();
+	server.farewell_pipe = clients_start(listen_to_users());
+
+	server.wheel = wheel_open(TIMEWHEEL_CLOCK_MONOTONIC, SLOTS, USERS);
+	server.start_hand = wheel_info(server.wheel).hand;
+	server.seconds = second_timer();
+	server.epoll = epoll_create1(EPOLL_CLOEXEC);
+	watch(server.wheel);
+	watch(server.listener);
+	watch(server.seconds);
+	watch(server.farewell_pipe);
+	while (!server.over || server.online)
+		turn();
+	wait(NULL);
+	check();
+	close(server.wheel);
+}
