@@ -5,8 +5,8 @@
  * What is modelled, and where it is in the module:
  *   settle()   tw_wheel_settle() in kmod/wheel.c, the end of every section under the wheel's lock
  *   callback   tw_wheel_alarm() in kmod/wheel.c, the timer's callback, which takes no lock
- *   look()     the start of tw_ring_take() in kmod/ring.c and of the poll method: read the clock,
- *              sort, find what is due; reader() goes on to take it
+ *   look()     tw_wheel_take() and tw_wheel_is_due() in kmod/wheel.c: read the clock, sort, find what
+ *              is due; reader() goes on to take it
  *   put_back() tw_ring_put_back() in kmod/ring.c after a fault while copying
  *   reader     a blocking read; its program may stay away after a delivery, and it may be interrupted
  *   poller     an epoll instance and its program, which reads without blocking until nothing is due

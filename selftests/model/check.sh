@@ -23,7 +23,7 @@ finds token [FAULTS=1 TOUCHES=1 BUG_PUT_BACK_GENERATION] put back changes the ge
 finds token [TOUCHES=1 MOVES=1 BUG_MOVE_KEEPS_LIST] a token moved nearer stays in its list
 holds ids [ADDS=3 CANCELS=1 READS=1] P4: touch by id, reuse, take and put back
 holds ids [ADDS=3 CANCELS=2 READS=0] P4: touch by id, cancel and reuse
-finds ids [ADDS=3 CANCELS=2 READS=0 BUG_NO_SWAP] no exchange when the due tick stays
+finds ids [ADDS=3 CANCELS=2 READS=0 BUG_NO_RECHECK] no second read when the due tick stays
 finds ids [BUG_NO_ID_CHECK] the id is not checked again
 finds ids [BUG_PUT_BACK_STEALS] put back takes the id from a newer registration
 finds ids [BUG_LATE_ID] register stores the word before the id

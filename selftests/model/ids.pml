@@ -3,10 +3,10 @@
  * ids.pml: a touch by id finds its token without a lock, while ids come and go.
  *
  * What is modelled, and where it is in the module:
- *   toucher    look-up of an id in the table, then the token's word, then the token's own id once
- *              more, then the compare-and-swap of the word (kmod/wheel.c); the word is exchanged even
- *              when the due tick stays as it is, because only that proves that the word that was
- *              read and the id that was read belonged to one registration
+ *   toucher    tw_ring_by_id() and tw_ring_touch() in kmod/ring.c: look-up of an id in the table, then
+ *              the token's word, then the token's own id once more, then the compare-and-swap of the
+ *              word; when the due tick stays as it is the word is read again instead, because only
+ *              that proves that the word and the id that were read belonged to one registration
  *   canceller  by id, under the lock; the id leaves the table
  *   adder      registers an id unless the table has it, under the lock
  *   reader     takes (the id leaves the table), then frees, or after a fault puts back: the id enters
@@ -26,7 +26,7 @@
  *   one       at each unlock the table names for an id an armed token of that id, and no armed token
  *             that is not put back is missing from it
  *
- * Seeded bugs, each must be found: BUG_NO_SWAP (no exchange when the due tick stays), BUG_NO_ID_CHECK,
+ * Seeded bugs, each must be found: BUG_NO_RECHECK (no second read when the due tick stays), BUG_NO_ID_CHECK,
  * BUG_PUT_BACK_STEALS (put back takes the id from the newer registration), BUG_LATE_ID (register
  * stores the word before the id).
  */
@@ -102,16 +102,21 @@ again:
 	:: else
 	fi;
 #endif
-#ifdef BUG_NO_SWAP
 	if
+#ifdef BUG_NO_RECHECK
 	:: nd <= wd -> assert(same); goto out
-	:: else
-	fi;
+#else
+	:: d_step { nd <= wd && state[t] == ARMED && gen[t] == wg && due[t] == wd ->
+		assert(reg_id[t] == 1) } ->
+		goto out
+	:: nd <= wd && (state[t] != ARMED || gen[t] != wg || due[t] != wd) -> goto again
 #endif
+	:: nd > wd
+	fi;
 	if
 	:: d_step { state[t] == ARMED && gen[t] == wg && due[t] == wd ->
 		assert(reg_id[t] == 1);
-		due[t] = (nd > wd -> nd : wd) } ->
+		due[t] = nd } ->
 		goto out
 	:: state[t] != ARMED || gen[t] != wg || due[t] != wd -> goto again
 	fi;
@@ -141,6 +146,7 @@ proctype adder()
 #ifndef BUG_LATE_ID
 		id[t] = i;
 #endif
+		table[i] = t;
 		d_step {
 			due[t] = d; state[t] = ARMED;
 			reg_id[t] = i; orphan[t] = 0
@@ -148,7 +154,6 @@ proctype adder()
 #ifdef BUG_LATE_ID
 		id[t] = i;
 #endif
-		table[i] = t
 	fi;
 	unlock();
 out:
