@@ -4,7 +4,9 @@
  * arena: freed tokens remain readable, so no grace period is waited for. An
  * rhashtable walk starts over when an object was moved to another chain under
  * it. What a look-up without the lock does not find may still be there, though:
- * see tw_ops_run_unlocked().
+ * see tw_ops_run_unlocked(). The table does not shrink, as the arena does not:
+ * what once was needed is kept for the next time, not given back and asked for
+ * again while a burst is drained.
  */
 #include "ids.h"
 
@@ -26,7 +28,6 @@ static const struct rhashtable_params tw_ids_params = {
 	.key_offset		= offsetof(struct tw_named, id),
 	.head_offset		= offsetof(struct tw_named, node),
 	.obj_cmpfn		= tw_ids_compare,
-	.automatic_shrinking	= true,
 };
 
 /* @max: most ids at once, which bounds the table. */
