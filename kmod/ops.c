@@ -26,7 +26,7 @@ static bool tw_op_registers(const struct timewheel_op *op)
 	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
 }
 
-static int tw_op_check(const struct tw_wheel *wheel,
+static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 		       const struct tw_caller *caller,
 		       const struct timewheel_op *op)
 {
@@ -49,7 +49,7 @@ static int tw_op_check(const struct tw_wheel *wheel,
 	return 0;
 }
 
-static int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
+static inline int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
 		      struct tw_found *found)
 {
 	if (flags & TIMEWHEEL_BY_HANDLE)
@@ -96,7 +96,7 @@ static int tw_op_deadline(const struct tw_wheel *wheel,
  * needs no lock, the others are called with it.
  */
 
-static int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
+static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
 		    const struct tw_now *now, u64 *due)
 {
 	struct tw_found found;
@@ -113,7 +113,7 @@ static int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
 	return tw_was_due(&found, now);
 }
 
-static int tw_op_touch(struct tw_wheel *wheel, const struct tw_caller *caller,
+static __always_inline int tw_op_touch(struct tw_wheel *wheel, const struct tw_caller *caller,
 		       struct timewheel_op *op, const struct tw_now *now)
 {
 	u64 due;

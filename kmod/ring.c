@@ -356,50 +356,9 @@ u64 tw_ring_next(const struct tw_ring *ring)
 	return tw_lists_empty(&ring->lists, ring->front) ? ring->next : 0;
 }
 
-/**
- * tw_ring_due() - the tick on which a deadline is due
- * @ring: the ring
- * @now: the time
- * @deadline: in ns
- * @due: the tick
- *
- * Return: 0, or -ERANGE when it is beyond the last tick.
- */
-int tw_ring_due(const struct tw_ring *ring, const struct tw_now *now,
-		u64 deadline, u64 *due)
-{
-	if (deadline <= now->ns)
-		*due = now->tick;
-	else
-		*due = deadline / ring->tick + !!(deadline % ring->tick);
-
-	return *due > ring->max_due ? -ERANGE : 0;
-}
-
 /*
  * Looking up: with or without the lock.
  */
-
-/* Reads the word before whatever else is then read of the token. */
-static bool tw_found_armed(struct tw_token *token, struct tw_found *found)
-{
-	found->token = token;
-	/* Pairs with the releases in tw_ring_register() and _put_back(). */
-	found->word = smp_load_acquire(&token->word);
-
-	return tw_word_state(found->word) == TW_ARMED;
-}
-
-int tw_ring_by_handle(struct tw_ring *ring, u64 handle, struct tw_found *found)
-{
-	struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
-
-	if (!token || !tw_found_armed(token, found) ||
-	    tw_generation(token, found->word) != handle >> 32)
-		return -ESTALE;
-
-	return 0;
-}
 
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
 {
@@ -428,58 +387,6 @@ u64 tw_ring_handle(const struct tw_ring *ring, u32 index)
 	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
 
 	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
-}
-
-/* The tick to which a touch raises a token with this timeout. */
-static int tw_touch_due(const struct tw_ring *ring, const struct tw_now *now,
-			u64 timeout, u64 *due)
-{
-	return timeout ? tw_ring_due(ring, now, now->ns + timeout, due) :
-			 -EINVAL;
-}
-
-/**
- * tw_ring_touch() - due a whole timeout from now, if that is later
- * @ring: the ring, its lock not needed
- * @found: the token; on success with the word that it had before
- * @now: the time
- * @due: on which tick it is due then
- *
- * The token stays where it is filed: whoever looks there files it again.
- *
- * Return: 0; -ESTALE when it is no longer pending; -EINVAL when it has no
- * timeout; -ERANGE.
- */
-int tw_ring_touch(struct tw_ring *ring, struct tw_found *found,
-		  const struct tw_now *now, u64 *due)
-{
-	struct tw_token *token = found->token;
-	const u64 life = found->word & TW_LIFE_MASK;
-	u64 word = found->word;
-
-	while ((word & TW_LIFE_MASK) == life) {
-		u64 timeout = READ_ONCE(token->timeout);
-		int err = tw_touch_due(ring, now, timeout, due);
-
-		found->word = word;
-		if (!err && *due > tw_word_due(word)) {
-			if (try_cmpxchg64(&token->word, &word,
-					  tw_word_with_due(word, *due)))
-				return 0;
-			continue;
-		}
-		/* Nothing to swap: was it still this life's timeout? Pairs
-		 * with the release in tw_ring_register().
-		 */
-		smp_rmb();
-		word = READ_ONCE(token->word);
-		if (word == found->word) {
-			*due = tw_word_due(word);
-			return err;
-		}
-	}
-
-	return -ESTALE;
 }
 
 /*

@@ -260,6 +260,7 @@ static bool tw_wheel_settle(struct tw_wheel *wheel, u64 now)
 
 /* Locks the wheel and reads its clock. */
 struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
+	__acquires(&wheel->ring.lock)
 {
 	spin_lock(&wheel->ring.lock);
 
@@ -268,6 +269,7 @@ struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
 
 /* Lets go of the wheel after whatever was done to it. */
 void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
+	__releases(&wheel->ring.lock)
 {
 	bool wake = tw_wheel_settle(wheel, now->tick);
 
@@ -292,7 +294,7 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 	if (tick > wheel->ring.max_due)
 		return -ERANGE;
 
-	spin_lock(&wheel->ring.lock);
+	tw_wheel_lock(wheel);
 	WRITE_ONCE(wheel->manual, tick);
 	now = tw_wheel_now(wheel);
 	tw_wheel_unlock(wheel, &now);

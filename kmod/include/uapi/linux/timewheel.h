@@ -273,9 +273,10 @@ struct timewheel_op {
  * with @done equal to @count, or less when a signal came: go on from there.
  *
  * Errors: %EINVAL also when @count is too large or @op_size is too small,
- * larger than a page or no multiple of 8; %EFAULT: an operation could not be read or a result not be
- * written: @done operations were carried out all the same, the results of the
- * last of them may be missing. May sleep for memory, else never blocks.
+ * larger than a page or no multiple of 8; %EFAULT: an operation could not be
+ * read or a result not be written: @done operations were carried out all the
+ * same, the results of the last of them may be missing. May sleep for memory,
+ * else never blocks.
  */
 struct timewheel_batch {
 	__u32	size;

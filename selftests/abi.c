@@ -1,0 +1,990 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The binary interface: layouts, sizes, flags, reserved fields, addresses,
+ * command numbers and the file operations that the device does not have. Bad
+ * input gets the documented errno and changes nothing (P9).
+ */
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+
+#include "tw_test.h"
+
+#define SAME_LAYOUT(type, field, offset)				\
+	_Static_assert(offsetof(struct type, field) == (offset),	\
+		       #type "." #field)
+#define SAME_SIZE(type, size)						\
+	_Static_assert(sizeof(struct type) == (size), #type)
+
+/* Programs that were built years ago depend on these, in 32 and 64 bit. */
+SAME_SIZE(timewheel_caps, 64);
+SAME_LAYOUT(timewheel_caps, size, 0);
+SAME_LAYOUT(timewheel_caps, flags, 4);
+SAME_LAYOUT(timewheel_caps, clocks, 8);
+SAME_LAYOUT(timewheel_caps, setup_flags, 12);
+SAME_LAYOUT(timewheel_caps, codes, 16);
+SAME_LAYOUT(timewheel_caps, max_slots, 20);
+SAME_LAYOUT(timewheel_caps, min_tick, 24);
+SAME_LAYOUT(timewheel_caps, max_tick, 32);
+SAME_LAYOUT(timewheel_caps, max_tokens, 40);
+SAME_LAYOUT(timewheel_caps, max_batch, 48);
+SAME_LAYOUT(timewheel_caps, op_size, 52);
+SAME_LAYOUT(timewheel_caps, event_size, 56);
+SAME_LAYOUT(timewheel_caps, reserved, 60);
+
+SAME_SIZE(timewheel_setup, 40);
+SAME_LAYOUT(timewheel_setup, size, 0);
+SAME_LAYOUT(timewheel_setup, flags, 4);
+SAME_LAYOUT(timewheel_setup, clock, 8);
+SAME_LAYOUT(timewheel_setup, slots, 12);
+SAME_LAYOUT(timewheel_setup, tick, 16);
+SAME_LAYOUT(timewheel_setup, max_tokens, 24);
+SAME_LAYOUT(timewheel_setup, start, 32);
+
+SAME_SIZE(timewheel_op, 72);
+SAME_LAYOUT(timewheel_op, size, 0);
+SAME_LAYOUT(timewheel_op, flags, 4);
+SAME_LAYOUT(timewheel_op, code, 8);
+SAME_LAYOUT(timewheel_op, result, 12);
+SAME_LAYOUT(timewheel_op, id, 16);
+SAME_LAYOUT(timewheel_op, handle, 24);
+SAME_LAYOUT(timewheel_op, time, 32);
+SAME_LAYOUT(timewheel_op, cookie, 40);
+SAME_LAYOUT(timewheel_op, deadline, 48);
+SAME_LAYOUT(timewheel_op, cycle, 56);
+SAME_LAYOUT(timewheel_op, slot, 64);
+SAME_LAYOUT(timewheel_op, reserved, 68);
+
+SAME_SIZE(timewheel_batch, 32);
+SAME_LAYOUT(timewheel_batch, size, 0);
+SAME_LAYOUT(timewheel_batch, flags, 4);
+SAME_LAYOUT(timewheel_batch, ops, 8);
+SAME_LAYOUT(timewheel_batch, count, 16);
+SAME_LAYOUT(timewheel_batch, op_size, 20);
+SAME_LAYOUT(timewheel_batch, done, 24);
+SAME_LAYOUT(timewheel_batch, reserved, 28);
+
+SAME_SIZE(timewheel_touch, 16);
+SAME_LAYOUT(timewheel_touch, size, 0);
+SAME_LAYOUT(timewheel_touch, flags, 4);
+SAME_LAYOUT(timewheel_touch, key, 8);
+
+SAME_SIZE(timewheel_advance, 16);
+SAME_LAYOUT(timewheel_advance, size, 0);
+SAME_LAYOUT(timewheel_advance, flags, 4);
+SAME_LAYOUT(timewheel_advance, tick, 8);
+
+SAME_SIZE(timewheel_info, 152);
+SAME_LAYOUT(timewheel_info, size, 0);
+SAME_LAYOUT(timewheel_info, flags, 4);
+SAME_LAYOUT(timewheel_info, clock, 8);
+SAME_LAYOUT(timewheel_info, slots, 12);
+SAME_LAYOUT(timewheel_info, tick, 16);
+SAME_LAYOUT(timewheel_info, max_tokens, 24);
+SAME_LAYOUT(timewheel_info, setup_flags, 32);
+SAME_LAYOUT(timewheel_info, reserved, 36);
+SAME_LAYOUT(timewheel_info, now, 40);
+SAME_LAYOUT(timewheel_info, hand, 48);
+SAME_LAYOUT(timewheel_info, next, 56);
+SAME_LAYOUT(timewheel_info, pending, 64);
+SAME_LAYOUT(timewheel_info, taken, 72);
+SAME_LAYOUT(timewheel_info, bytes, 80);
+SAME_LAYOUT(timewheel_info, registered, 88);
+SAME_LAYOUT(timewheel_info, cancelled, 96);
+SAME_LAYOUT(timewheel_info, moved, 104);
+SAME_LAYOUT(timewheel_info, delivered, 112);
+SAME_LAYOUT(timewheel_info, put_back, 120);
+SAME_LAYOUT(timewheel_info, refiled, 128);
+SAME_LAYOUT(timewheel_info, callbacks, 136);
+SAME_LAYOUT(timewheel_info, quiet, 144);
+
+SAME_SIZE(timewheel_event, 48);
+SAME_LAYOUT(timewheel_event, id, 0);
+SAME_LAYOUT(timewheel_event, handle, 8);
+SAME_LAYOUT(timewheel_event, cookie, 16);
+SAME_LAYOUT(timewheel_event, deadline, 24);
+SAME_LAYOUT(timewheel_event, taken, 32);
+SAME_LAYOUT(timewheel_event, flags, 40);
+SAME_LAYOUT(timewheel_event, reserved, 44);
+
+_Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
+	       TIMEWHEEL_INFO == 0xbe02 && TIMEWHEEL_OP == 0xbe03 &&
+	       TIMEWHEEL_BATCH == 0xbe04 && TIMEWHEEL_TOUCH == 0xbe05 &&
+	       TIMEWHEEL_ADVANCE == 0xbe06, "command numbers are frozen");
+
+#define WITNESS		1	/* a token that only a touch may change */
+#define WITNESS_DUE	100	/* its tick; the hand stands on tick 1 */
+#define FRESH		2	/* the id that OP and BATCH register */
+#define POISON		0xcc
+
+static struct timewheel_op batch_op;
+
+static void fill_caps(void *arg)
+{
+	((struct timewheel_caps *)arg)->size = sizeof(struct timewheel_caps);
+}
+
+static void fill_setup(void *arg)
+{
+	*(struct timewheel_setup *)arg = (struct timewheel_setup) {
+		.size = sizeof(struct timewheel_setup),
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+		.max_tokens = 10,
+	};
+}
+
+static void fill_info(void *arg)
+{
+	((struct timewheel_info *)arg)->size = sizeof(struct timewheel_info);
+}
+
+static void fill_op(void *arg)
+{
+	*(struct timewheel_op *)arg = (struct timewheel_op) {
+		.size = sizeof(struct timewheel_op),
+		.code = TIMEWHEEL_REGISTER, .id = FRESH, .time = 5 * TW_SEC,
+	};
+}
+
+static void fill_batch(void *arg)
+{
+	fill_op(&batch_op);
+	*(struct timewheel_batch *)arg = (struct timewheel_batch) {
+		.size = sizeof(struct timewheel_batch),
+		.ops = (__u64)(uintptr_t)&batch_op, .count = 1,
+		.op_size = sizeof(batch_op),
+	};
+}
+
+static void fill_touch(void *arg)
+{
+	*(struct timewheel_touch *)arg = (struct timewheel_touch) {
+		.size = sizeof(struct timewheel_touch), .key = WITNESS,
+	};
+}
+
+static void fill_advance(void *arg)
+{
+	*(struct timewheel_advance *)arg = (struct timewheel_advance) {
+		.size = sizeof(struct timewheel_advance), .tick = 2,
+	};
+}
+
+#define NONE	((size_t)-1)
+
+/*
+ * Every command: @fill makes a valid argument of it, @flags are those that are
+ * defined, @reserved is the offset of its u32 that has to be zero.
+ */
+static const struct command {
+	const char *name;
+	unsigned int number;
+	size_t size;
+	__u32 flags;
+	size_t reserved;
+	bool has_output;
+	void (*fill)(void *arg);
+} commands[] = {
+	{ "CAPS", TIMEWHEEL_CAPS, sizeof(struct timewheel_caps), 0,
+	  offsetof(struct timewheel_caps, reserved), true, fill_caps },
+	{ "SETUP", TIMEWHEEL_SETUP, sizeof(struct timewheel_setup),
+	  TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES, NONE, false, fill_setup },
+	{ "INFO", TIMEWHEEL_INFO, sizeof(struct timewheel_info), 0,
+	  offsetof(struct timewheel_info, reserved), true, fill_info },
+	{ "OP", TIMEWHEEL_OP, sizeof(struct timewheel_op),
+	  TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
+	  offsetof(struct timewheel_op, reserved), true, fill_op },
+	{ "BATCH", TIMEWHEEL_BATCH, sizeof(struct timewheel_batch), 0,
+	  offsetof(struct timewheel_batch, reserved), true, fill_batch },
+	{ "TOUCH", TIMEWHEEL_TOUCH, sizeof(struct timewheel_touch),
+	  TIMEWHEEL_BY_HANDLE, NONE, false, fill_touch },
+	{ "ADVANCE", TIMEWHEEL_ADVANCE, sizeof(struct timewheel_advance), 0,
+	  NONE, false, fill_advance },
+};
+
+#define for_each_command(c)						\
+	for (c = commands; c < commands + ARRAY_SIZE(commands); c++)
+
+FIXTURE(abi) {
+	int fd;
+	size_t page_size;
+	char *page;	/* the last of two mapped pages, zero */
+	char *end;	/* of both; what follows is not mapped */
+};
+
+/* Puts everything back to how a failed call has to leave it. */
+static void undo(int fd)
+{
+	struct timewheel_op move = {
+		.code = TIMEWHEEL_MOVE, .flags = TIMEWHEEL_ABSOLUTE,
+		.id = WITNESS, .time = WITNESS_DUE * TW_SEC,
+	};
+
+	tw_cancel(fd, 0, FRESH);
+	tw_advance(fd, 1);
+	tw_op(fd, &move);
+}
+
+FIXTURE_SETUP(abi)
+{
+	self->page_size = sysconf(_SC_PAGESIZE);
+	self->page = mmap(NULL, 3 * self->page_size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	self->page += self->page_size;
+	self->end = self->page + self->page_size;
+	ASSERT_EQ(0, munmap(self->end, self->page_size));
+
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 10, 0));
+	ASSERT_EQ(0, tw_register(self->fd, WITNESS, WITNESS_DUE * TW_SEC, 7,
+				 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+}
+
+FIXTURE_TEARDOWN(abi)
+{
+	close(self->fd);
+}
+
+/* Commands but SETUP: the wheel must be what it was when @expected is an error. */
+static void expect_on_wheel(struct __test_metadata *_metadata, int fd,
+			    const struct command *c, void *arg, int expected,
+			    const char *what)
+{
+	struct tw_state before, after;
+
+	ASSERT_EQ(0, tw_get_state(fd, 0, WITNESS, &before));
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, c->number, arg))) {
+		TH_LOG("%s: %s", c->name, what);
+	}
+	if (expected < 0) {
+		ASSERT_EQ(0, tw_get_state(fd, 0, WITNESS, &after));
+		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before))) {
+			TH_LOG("%s: %s: changed the wheel", c->name, what);
+		}
+	}
+	undo(fd);
+}
+
+/* SETUP: a file whose set-up failed is as good as new. */
+static void expect_on_new_file(struct __test_metadata *_metadata,
+			       const struct command *c, void *arg, int expected,
+			       const char *what)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+	struct timewheel_setup good = {};
+
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, c->number, arg))) {
+		TH_LOG("%s: %s", c->name, what);
+	}
+	if (expected < 0) {
+		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info))) {
+			TH_LOG("%s: %s: set up all the same", c->name, what);
+		}
+		fill_setup(&good);
+		EXPECT_EQ(0, ioctl(fd, c->number, &good));
+	}
+	close(fd);
+}
+
+static void expect_call(struct __test_metadata *_metadata, int fd,
+			const struct command *c, void *arg, int expected,
+			const char *what)
+{
+	if (c->number == TIMEWHEEL_SETUP)
+		expect_on_new_file(_metadata, c, arg, expected, what);
+	else
+		expect_on_wheel(_metadata, fd, c, arg, expected, what);
+}
+
+/* A valid argument that ends @beyond bytes after the mapped pages do. */
+static void *fill_at_end(const FIXTURE_DATA(abi) *self,
+			 const struct command *c, size_t beyond)
+{
+	char *arg = self->end - c->size;
+	char valid[256] = {};
+
+	c->fill(valid);
+	memcpy(arg + beyond, valid, c->size - beyond);
+	return arg + beyond;
+}
+
+static void *fill(const FIXTURE_DATA(abi) *self, const struct command *c)
+{
+	memset(self->page, 0, self->page_size);
+	c->fill(self->page);
+	return self->page;
+}
+
+/* Without this the other tests would find errors for the wrong reason. */
+TEST_F(abi, valid_calls_succeed)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		expect_call(_metadata, self->fd, c, fill(self, c), 0, "valid");
+		expect_call(_metadata, self->fd, c, fill_at_end(self, c, 0), 0,
+			    "at the end of the page");
+		/* Nothing says that a structure is aligned. */
+		memset(self->page, 0, self->page_size);
+		memmove(self->page + 1, fill_at_end(self, c, 0), c->size);
+		expect_call(_metadata, self->fd, c, self->page + 1, 0,
+			    "not aligned");
+	}
+}
+
+TEST_F(abi, too_small_a_size_is_einval)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		const __u32 sizes[] = {
+			0, 1, 4, 8, c->size / 2, c->size - 8, c->size - 1,
+		};
+
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			__u32 *arg = fill(self, c);
+
+			*arg = sizes[i];
+			expect_call(_metadata, self->fd, c, arg, -EINVAL,
+				    "small size");
+		}
+	}
+}
+
+/* Newer programs work as long as they use nothing that is not known here. */
+TEST_F(abi, larger_size_with_zero_tail_is_fine)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		const __u32 sizes[] = {
+			c->size + 1, c->size + 8, c->size + 64,
+			self->page_size,
+		};
+
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			__u32 *arg = fill(self, c);
+
+			*arg = sizes[i];
+			expect_call(_metadata, self->fd, c, arg, 0, "zero tail");
+		}
+	}
+}
+
+TEST_F(abi, larger_size_with_nonzero_tail_is_e2big)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		const __u32 tails[] = { 1, 8, 9, 64, self->page_size - c->size };
+
+		for (size_t i = 0; i < ARRAY_SIZE(tails); i++) {
+			__u32 *arg = fill(self, c);
+			__u32 size = c->size + tails[i];
+
+			*arg = size;
+			((char *)arg)[size - 1] = 1;
+			expect_call(_metadata, self->fd, c, arg, -E2BIG,
+				    "last byte of the tail set");
+			arg = fill(self, c);
+			*arg = size;
+			((char *)arg)[c->size] = 0x80;
+			expect_call(_metadata, self->fd, c, arg, -E2BIG,
+				    "first byte of the tail set");
+		}
+	}
+}
+
+/* A size that no memory of this program holds is refused, not believed. */
+TEST_F(abi, absurd_size_is_refused)
+{
+	const __u32 sizes[] = { 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff };
+	const struct command *c;
+
+	for_each_command(c) {
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			struct tw_state before, after;
+			__u32 *arg = fill(self, c);
+			int fd = TW_OPEN(O_RDWR);
+			int ret;
+
+			*arg = sizes[i];
+			ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS,
+						  &before));
+			ret = tw_ret(ioctl(c->number == TIMEWHEEL_SETUP ? fd :
+					   self->fd, c->number, arg));
+			EXPECT_TRUE(ret == -EFAULT || ret == -E2BIG) {
+				TH_LOG("%s: size %#x: %d", c->name, sizes[i],
+				       ret);
+			}
+			ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS,
+						  &after));
+			EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+			EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &after.info)));
+			close(fd);
+		}
+	}
+}
+
+TEST_F(abi, each_undefined_flag_is_einval)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		for (int bit = 0; bit < 32; bit++) {
+			__u32 *arg = fill(self, c);
+
+			if (c->flags & 1U << bit)
+				continue;
+			arg[1] = 1U << bit;
+			expect_call(_metadata, self->fd, c, arg, -EINVAL,
+				    "undefined flag");
+			/* Nor may it hide behind those that are defined. */
+			if (c->number == TIMEWHEEL_SETUP) {
+				arg[1] |= c->flags;
+				expect_call(_metadata, self->fd, c, arg,
+					    -EINVAL, "undefined flag too");
+			}
+		}
+	}
+}
+
+TEST_F(abi, each_reserved_byte_is_einval)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		for (size_t i = 0; c->reserved != NONE && i < 4; i++) {
+			char *arg = fill(self, c);
+
+			arg[c->reserved + i] = 1;
+			expect_call(_metadata, self->fd, c, arg, -EINVAL,
+				    "reserved field");
+			arg = fill(self, c);
+			arg[c->reserved + i] = 0x80;
+			expect_call(_metadata, self->fd, c, arg, -EINVAL,
+				    "reserved field");
+		}
+	}
+}
+
+TEST_F(abi, bad_address_is_efault)
+{
+	char *no_access = self->page - self->page_size;
+	void *const addresses[] = {
+		NULL, (void *)1, (void *)8, no_access,
+		no_access + self->page_size - 4, self->end,
+#ifdef __x86_64__
+		(void *)0x7ffffffff000,		/* the last page of user space */
+		(void *)0x00007ffffffffff8,
+		(void *)0x0000800000000000,	/* not canonical */
+		(void *)0xffff888000000000,	/* the kernel's */
+		(void *)0xffffffff81000000,
+#endif
+		(void *)-4096L, (void *)-8L, (void *)-1L,
+	};
+	const struct command *c;
+
+	ASSERT_EQ(0, mprotect(no_access, self->page_size, PROT_NONE));
+	for_each_command(c) {
+		for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+			expect_call(_metadata, self->fd, c, addresses[i],
+				    -EFAULT, "bad address");
+	}
+}
+
+TEST_F(abi, structure_over_the_last_page_is_efault)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		const size_t beyond[] = {
+			1, 4, 8, c->size / 2, c->size - 8, c->size - 4,
+			c->size - 1,
+		};
+		__u32 *arg;
+
+		for (size_t i = 0; i < ARRAY_SIZE(beyond); i++)
+			expect_call(_metadata, self->fd, c,
+				    fill_at_end(self, c, beyond[i]), -EFAULT,
+				    "over the last page");
+		/* All is there but the tail that the size speaks of. */
+		arg = fill_at_end(self, c, 0);
+		*arg = c->size + 8;
+		expect_call(_metadata, self->fd, c, arg, -EFAULT,
+			    "tail over the last page");
+	}
+}
+
+TEST_F(abi, what_is_only_read_may_be_read_only)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		void *arg = fill(self, c);
+
+		if (c->has_output)
+			continue;
+		ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
+		expect_call(_metadata, self->fd, c, arg, 0, "read-only");
+		ASSERT_EQ(0, mprotect(self->page, self->page_size,
+				      PROT_READ | PROT_WRITE));
+	}
+}
+
+TEST_F(abi, read_only_output_is_efault)
+{
+	const struct command *c;
+
+	for_each_command(c) {
+		void *arg = fill(self, c);
+
+		if (c->number != TIMEWHEEL_CAPS && c->number != TIMEWHEEL_INFO)
+			continue;
+		ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
+		expect_call(_metadata, self->fd, c, arg, -EFAULT, "read-only");
+		ASSERT_EQ(0, mprotect(self->page, self->page_size,
+				      PROT_READ | PROT_WRITE));
+	}
+}
+
+/* Documented: the operation has been carried out; never an unnamed token. */
+TEST_F(abi, op_whose_result_cannot_be_written)
+{
+	struct timewheel_op *op = (void *)self->page;
+	struct timewheel_op found;
+
+	fill_op(op);
+	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_OP, op)));
+	EXPECT_EQ(0, tw_get(self->fd, 0, FRESH, &found));
+	EXPECT_EQ(6 * TW_SEC, found.deadline);
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, FRESH));
+}
+
+TEST_F(abi, batch_whose_count_done_cannot_be_written)
+{
+	struct timewheel_op found;
+	struct timewheel_info before, info;
+
+	fill_batch(self->page);
+	ASSERT_EQ(0, tw_info(self->fd, &before));
+	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH, self->page)));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	/* Carried out or not, the wheel knows which. */
+	if (info.registered == before.registered) {
+		EXPECT_EQ(before.pending, info.pending);
+		EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, FRESH, &found)));
+	} else {
+		EXPECT_EQ(before.registered + 1, info.registered);
+		EXPECT_EQ(before.pending + 1, info.pending);
+		EXPECT_EQ(0, tw_cancel(self->fd, 0, FRESH));
+	}
+}
+
+/* Bytes of @outputs may differ, all others must not. */
+static void expect_only_outputs_changed(struct __test_metadata *_metadata,
+					const char *what, const void *before,
+					const void *after, size_t size,
+					const size_t *outputs)
+{
+	const unsigned char *old = before, *new = after;
+
+	for (size_t i = 0; i < size; i++) {
+		bool output = false;
+
+		for (const size_t *o = outputs; o[1]; o += 2)
+			output |= i >= o[0] && i < o[0] + o[1];
+		EXPECT_TRUE(output || old[i] == new[i]) {
+			TH_LOG("%s: byte %zu: %#x became %#x", what, i, old[i],
+			       new[i]);
+		}
+	}
+}
+
+#define FIELD(type, field)						\
+	offsetof(struct type, field), sizeof(((struct type *)0)->field)
+
+/*
+ * What is not named an output stays as it was, and what is one is written in
+ * whole: no byte of the kernel's memory gets out between the fields.
+ */
+TEST_F(abi, ops_write_their_outputs_only)
+{
+#define OUT(field) FIELD(timewheel_op, field)
+	const size_t registers[] = { OUT(result), OUT(handle), OUT(deadline), 0, 0 };
+	const size_t changes[] = { OUT(result), OUT(deadline), 0, 0 };
+	const size_t get_by_id[] = {
+		OUT(result), OUT(handle), OUT(deadline), OUT(time), OUT(cookie),
+		OUT(cycle), OUT(slot), 0, 0
+	};
+	const size_t get_by_handle[] = {
+		OUT(result), OUT(id), OUT(deadline), OUT(time), OUT(cookie),
+		OUT(cycle), OUT(slot), 0, 0
+	};
+#undef OUT
+	const struct {
+		const char *name;
+		__u32 code, flags;
+		bool pending;
+		const size_t *outputs;
+	} cases[] = {
+		{ "REGISTER", TIMEWHEEL_REGISTER, 0, false, registers },
+		{ "REGISTER at", TIMEWHEEL_REGISTER, TIMEWHEEL_ABSOLUTE, false,
+		  registers },
+		{ "touch or REGISTER", TIMEWHEEL_TOUCH_OR_REGISTER, 0, false,
+		  registers },
+		{ "TOUCH or register", TIMEWHEEL_TOUCH_OR_REGISTER, 0, true,
+		  changes },
+		{ "TOUCH", TIMEWHEEL_TOUCH_TOKEN, 0, true, changes },
+		{ "TOUCH by handle", TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_BY_HANDLE,
+		  true, changes },
+		{ "MOVE", TIMEWHEEL_MOVE, 0, true, changes },
+		{ "MOVE to", TIMEWHEEL_MOVE, TIMEWHEEL_ABSOLUTE, true, changes },
+		{ "MOVE by handle", TIMEWHEEL_MOVE, TIMEWHEEL_BY_HANDLE, true,
+		  changes },
+		{ "GET", TIMEWHEEL_GET, 0, true, get_by_id },
+		{ "GET by handle", TIMEWHEEL_GET, TIMEWHEEL_BY_HANDLE, true,
+		  get_by_handle },
+		{ "CANCEL", TIMEWHEEL_CANCEL, 0, true, changes },
+		{ "CANCEL by handle", TIMEWHEEL_CANCEL, TIMEWHEEL_BY_HANDLE,
+		  true, changes },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct timewheel_op before, op;
+		__u64 handle = 0;
+
+		if (cases[i].pending) {
+			ASSERT_EQ(0, tw_register(self->fd, FRESH, 5 * TW_SEC,
+						 0x5555555555555555, &handle));
+		}
+		memset(&op, POISON, sizeof(op));
+		op.size = sizeof(op);
+		op.flags = cases[i].flags;
+		op.code = cases[i].code;
+		if (cases[i].flags & TIMEWHEEL_BY_HANDLE)
+			op.handle = handle;
+		else
+			op.id = FRESH;
+		if (cases[i].code != TIMEWHEEL_GET)
+			op.time = 5 * TW_SEC;
+		op.reserved = 0;
+		before = op;
+		EXPECT_EQ(0, tw_ret(ioctl(self->fd, TIMEWHEEL_OP, &op))) {
+			TH_LOG("%s", cases[i].name);
+		}
+		expect_only_outputs_changed(_metadata, cases[i].name, &before,
+					    &op, sizeof(op), cases[i].outputs);
+		EXPECT_EQ(cases[i].pending ? 0 : TIMEWHEEL_REGISTERED *
+			  (cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER),
+			  op.result);
+		if (cases[i].outputs == registers)
+			EXPECT_NE(0ULL, op.handle);
+		EXPECT_EQ((op.flags & TIMEWHEEL_ABSOLUTE ? 5 : 6) * TW_SEC,
+			  op.deadline);
+		if (cases[i].code == TIMEWHEEL_GET) {
+			EXPECT_EQ(5 * TW_SEC, op.time);
+			EXPECT_EQ(0x5555555555555555ULL, op.cookie);
+			EXPECT_EQ(0ULL, op.cycle);
+			EXPECT_EQ(6U, op.slot);
+			EXPECT_EQ((__u64)FRESH, op.id);
+			EXPECT_EQ(handle, op.handle);
+		}
+
+		/* The same call again, failing: the structure stays whole. */
+		if (cases[i].code == TIMEWHEEL_CANCEL) {
+			op = before;
+			EXPECT_EQ(-1, ioctl(self->fd, TIMEWHEEL_OP, &op));
+			EXPECT_EQ(0, memcmp(&before, &op, sizeof(op))) {
+				TH_LOG("%s failed and wrote", cases[i].name);
+			}
+		}
+		undo(self->fd);
+	}
+}
+
+TEST_F(abi, other_commands_write_their_outputs_only)
+{
+#define OUT(field) FIELD(timewheel_caps, field)
+	const size_t caps_outputs[] = {
+		OUT(clocks), OUT(setup_flags), OUT(codes), OUT(max_slots),
+		OUT(min_tick), OUT(max_tick), OUT(max_tokens), OUT(max_batch),
+		OUT(op_size), OUT(event_size), 0, 0
+	};
+#undef OUT
+	const size_t info_outputs[] = {
+		FIELD(timewheel_info, clock), FIELD(timewheel_info, slots),
+		FIELD(timewheel_info, tick), FIELD(timewheel_info, max_tokens),
+		FIELD(timewheel_info, setup_flags),
+		offsetof(struct timewheel_info, now),
+		sizeof(struct timewheel_info) -
+			offsetof(struct timewheel_info, now), 0, 0
+	};
+	const size_t batch_outputs[] = { FIELD(timewheel_batch, done), 0, 0 };
+	struct timewheel_caps caps, old_caps;
+	struct timewheel_info info, old_info;
+	struct timewheel_batch batch, old_batch;
+
+	memset(&caps, POISON, sizeof(caps));
+	caps.size = sizeof(caps);
+	caps.flags = 0;
+	caps.reserved = 0;
+	old_caps = caps;
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	expect_only_outputs_changed(_metadata, "CAPS", &old_caps, &caps,
+				    sizeof(caps), caps_outputs);
+	EXPECT_EQ(0xfU, caps.clocks);
+	EXPECT_EQ(0x3U, caps.setup_flags);
+	EXPECT_EQ(0x3fU, caps.codes);
+	EXPECT_EQ(65536U, caps.max_slots);
+	EXPECT_EQ(86400 * TW_SEC, caps.max_tick);
+	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, caps.max_batch);
+	EXPECT_EQ(sizeof(struct timewheel_op), caps.op_size);
+	EXPECT_EQ(sizeof(struct timewheel_event), caps.event_size);
+	EXPECT_NE(0ULL, caps.min_tick);
+	EXPECT_NE(0ULL, caps.max_tokens);
+	EXPECT_GT(1ULL << 32, caps.max_tokens);
+
+	memset(&info, POISON, sizeof(info));
+	info.size = sizeof(info);
+	info.flags = 0;
+	info.reserved = 0;
+	old_info = info;
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_INFO, &info));
+	expect_only_outputs_changed(_metadata, "INFO", &old_info, &info,
+				    sizeof(info), info_outputs);
+	EXPECT_EQ((__u32)TIMEWHEEL_CLOCK_MANUAL, info.clock);
+	EXPECT_EQ(60U, info.slots);
+	EXPECT_EQ(TW_SEC, info.tick);
+	EXPECT_EQ(10ULL, info.max_tokens);
+	EXPECT_EQ(0U, info.setup_flags);
+	EXPECT_EQ(TW_SEC, info.now);
+	EXPECT_EQ(1ULL, info.hand);
+	EXPECT_GE(WITNESS_DUE * TW_SEC, info.next);
+	EXPECT_EQ(1ULL, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(1ULL, info.registered);
+	EXPECT_EQ(0ULL, info.cancelled);
+	EXPECT_EQ(0ULL, info.moved);
+	EXPECT_EQ(0ULL, info.delivered);
+	EXPECT_EQ(0ULL, info.put_back);
+	EXPECT_EQ(0ULL, info.callbacks);
+	/* Still poison: a counter that nobody wrote. */
+	EXPECT_GT(1ULL << 40, info.bytes);
+	EXPECT_GT(1ULL << 40, info.refiled);
+	EXPECT_GT(1ULL << 40, info.quiet);
+
+	fill_batch(&batch);
+	batch.done = 0xcccccccc;
+	old_batch = batch;
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &batch));
+	expect_only_outputs_changed(_metadata, "BATCH", &old_batch, &batch,
+				    sizeof(batch), batch_outputs);
+	EXPECT_EQ(1U, batch.done);
+}
+
+/* read(2) writes whole events and nothing behind them. */
+TEST_F(abi, events_are_written_whole)
+{
+	char buffer[4 * sizeof(struct timewheel_event)];
+	struct timewheel_event *event = (void *)buffer;
+
+	for (__u64 id = 10; id < 13; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 50));
+
+	memset(buffer, POISON, sizeof(buffer));
+	/* Room for two and all but one byte of the third. */
+	ASSERT_EQ((ssize_t)(2 * sizeof(*event)),
+		  read(self->fd, buffer, 3 * sizeof(*event) - 1));
+	for (size_t i = 2 * sizeof(*event); i < sizeof(buffer); i++)
+		ASSERT_EQ(POISON, (unsigned char)buffer[i]);
+	ASSERT_EQ((ssize_t)sizeof(*event),
+		  read(self->fd, event + 2, 2 * sizeof(*event)));
+	for (size_t i = 3 * sizeof(*event); i < sizeof(buffer); i++)
+		ASSERT_EQ(POISON, (unsigned char)buffer[i]);
+	for (__u64 i = 0; i < 3; i++) {
+		EXPECT_EQ(10 + i, event[i].id);
+		EXPECT_EQ(~(10 + i), event[i].cookie);
+		EXPECT_EQ((11 + i) * TW_SEC, event[i].deadline);
+		EXPECT_EQ(50 * TW_SEC, event[i].taken);
+		EXPECT_EQ(0U, event[i].flags);
+		EXPECT_EQ(0U, event[i].reserved);
+	}
+}
+
+/* @c's argument, so that nothing but the number is wrong. */
+static void expect_enotty(struct __test_metadata *_metadata, int fd,
+			  const struct command *c, unsigned int number)
+{
+	char valid[256] = {};
+
+	c->fill(valid);
+	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, number, valid))) {
+		TH_LOG("%s: %#x", c->name, number);
+	}
+	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, number, NULL)));
+}
+
+TEST_F(abi, unknown_commands_are_enotty)
+{
+	struct tw_state before, after;
+	const struct command *c;
+
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &before));
+	for (unsigned int nr = ARRAY_SIZE(commands); nr < 256; nr++)
+		expect_enotty(_metadata, self->fd, commands,
+			      _IO(TIMEWHEEL_IOC_TYPE, nr));
+	for_each_command(c) {
+		const size_t sizes[] = { 0, 1, 4, 8, c->size, 0x3fff };
+		unsigned int nr = _IOC_NR(c->number);
+
+		for (unsigned int dir = 0; dir < 4; dir++) {
+			/* No direction and no size is the command itself. */
+			for (size_t i = !dir; i < ARRAY_SIZE(sizes); i++)
+				expect_enotty(_metadata, self->fd, c,
+					      _IOC(dir, TIMEWHEEL_IOC_TYPE, nr,
+						   sizes[i]));
+		}
+		for (unsigned int type = 1; type < 256; type++) {
+			/* Some have commands that every file answers. */
+			if (type != TIMEWHEEL_IOC_TYPE &&
+			    !strchr("TfX\x12\x94", type))
+				expect_enotty(_metadata, self->fd, c,
+					      _IO(type, nr));
+		}
+	}
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+TEST_F(abi, o_path_is_ebadf)
+{
+	int fd = open(TW_DEVICE, O_PATH | O_CLOEXEC);
+	struct timewheel_event event;
+	const struct command *c;
+
+	ASSERT_GE(fd, 0);
+	for_each_command(c)
+		EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, c->number, fill(self, c))));
+	EXPECT_EQ(-EBADF, tw_ret(read(fd, &event, sizeof(event))));
+	close(fd);
+}
+
+/* What changes a wheel needs a file open for writing, what reads it reading. */
+TEST_F(abi, read_only_file)
+{
+	int fd = TW_OPEN(O_RDONLY | O_NONBLOCK);
+	struct timewheel_event event;
+	const struct command *c;
+
+	for_each_command(c) {
+		int ret = tw_ret(ioctl(fd, c->number, fill(self, c)));
+
+		switch (c->number) {
+		case TIMEWHEEL_CAPS:
+			EXPECT_EQ(0, ret);
+			break;
+		case TIMEWHEEL_SETUP:
+			EXPECT_EQ(-EBADF, ret);
+			break;
+		case TIMEWHEEL_INFO:
+			EXPECT_EQ(-EBADFD, ret);
+			break;
+		default:	/* both are true; which is said first is open */
+			EXPECT_TRUE(ret == -EBADF || ret == -EBADFD);
+		}
+	}
+	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_EQ(-EBADF, tw_ret(write(fd, &event, sizeof(event))));
+	EXPECT_FALSE(tw_readable(fd));
+	close(fd);
+}
+
+TEST_F(abi, write_only_file)
+{
+	int fd = TW_OPEN(O_WRONLY | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_op op;
+
+	EXPECT_EQ(-EBADF, tw_ret(tw_read(fd, &event, 1)));
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
+	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(0, tw_touch(fd, 0, 1));
+	EXPECT_EQ(0, tw_move(fd, 0, 1, 2 * TW_SEC));
+	EXPECT_EQ(0, tw_advance(fd, 2));
+	EXPECT_TRUE(tw_readable(fd));
+	EXPECT_EQ(-EBADF, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	close(fd);
+}
+
+/* The operations that the device lacks say so, and consume no event. */
+TEST_F(abi, operations_that_do_not_exist)
+{
+	struct timewheel_event event = {};
+	struct iovec iov = { &event, sizeof(event) };
+	struct tw_state before, after;
+	int pipes[2], on = 1;
+	loff_t offset = 0;
+	off_t at = 0;
+
+	ASSERT_EQ(0, tw_register(self->fd, FRESH, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 2));
+	ASSERT_EQ(0, pipe2(pipes, O_NONBLOCK | O_CLOEXEC));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, FRESH, &before));
+
+	EXPECT_EQ(-EINVAL, tw_ret(write(self->fd, &event, sizeof(event))));
+	EXPECT_EQ(-EINVAL, tw_ret(writev(self->fd, &iov, 1)));
+	EXPECT_EQ(-ESPIPE, tw_ret(pwrite(self->fd, &event, sizeof(event), 0)));
+	EXPECT_EQ(-ESPIPE, tw_ret(pread(self->fd, &event, sizeof(event), 0)));
+	EXPECT_EQ(-ESPIPE, tw_ret(preadv(self->fd, &iov, 1, 0)));
+	EXPECT_EQ(-ESPIPE, tw_ret(lseek(self->fd, 0, SEEK_SET)));
+	EXPECT_EQ(-ESPIPE, tw_ret(lseek(self->fd, 0, SEEK_CUR)));
+	EXPECT_EQ(-ESPIPE, tw_ret(lseek(self->fd, 0, SEEK_END)));
+	EXPECT_EQ(-EINVAL, tw_ret(ftruncate(self->fd, 0)));
+	EXPECT_EQ(-EINVAL, tw_ret(fsync(self->fd)));
+
+	EXPECT_EQ(-EINVAL, tw_ret(sendfile(pipes[1], self->fd, NULL, 48)));
+	EXPECT_EQ(-ESPIPE, tw_ret(sendfile(pipes[1], self->fd, &at, 48)));
+	EXPECT_EQ(-EINVAL, tw_ret(splice(self->fd, NULL, pipes[1], NULL, 48,
+					 0)));
+	EXPECT_EQ(-EINVAL, tw_ret(splice(self->fd, &offset, pipes[1], NULL, 48,
+					 0)));
+	ASSERT_EQ(48, write(pipes[1], &event, 48));
+	EXPECT_EQ(-EINVAL, tw_ret(splice(pipes[0], NULL, self->fd, NULL, 48,
+					 0)));
+
+	for (int prot = 0; prot < 4; prot++) {
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, self->page_size, prot,
+					   MAP_SHARED, self->fd, 0));
+		EXPECT_EQ(ENODEV, errno);
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, self->page_size, prot,
+					   MAP_PRIVATE, self->fd, 0));
+		EXPECT_EQ(ENODEV, errno);
+	}
+
+	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(self->fd, FIOASYNC, &on)));
+	EXPECT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK | O_ASYNC));
+	EXPECT_EQ(0, fcntl(self->fd, F_GETFL) & O_ASYNC);
+	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(self->fd, FIONREAD, &on)));
+
+	ASSERT_EQ(0, tw_advance(self->fd, 2));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get_state(self->fd, 0, FRESH, &after) ?:
+		  after.witness.result);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ((__u64)FRESH, event.id);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The timer callback: the same work whatever is due (P6), and none when nothing
+ * is (P7). Work is counted in instructions by the kernel's own tracepoints, in a
+ * guest that runs one instruction per nanosecond (TW_ICOUNT=1): there the time
+ * stamp counter counts instructions.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "tw_test.h"
+
+#define TRACING		"/sys/kernel/tracing/"
+#define ALARM		"function=tw_wheel_alarm"
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool trace_expiries(bool on)
+{
+	const char *value = on ? "1" : "0";
+
+	return write_file(TRACING "events/timer/hrtimer_expire_entry/enable",
+			  value) &&
+	       write_file(TRACING "events/timer/hrtimer_expire_exit/enable",
+			  value);
+}
+
+/*
+ * Reads what was traced: the shortest run of the wheel's callback, in cycles,
+ * and how often it ran. The exit's line names the timer only.
+ */
+static unsigned int parse_trace(__u64 *shortest)
+{
+	FILE *file = fopen(TRACING "trace", "r");
+	char line[512], timer[64] = "", name[64];
+	unsigned long long entered = 0, now;
+	unsigned int runs = 0;
+
+	*shortest = ~0ULL;
+	while (file && fgets(line, sizeof(line), file)) {
+		char *event = strstr(line, ": hrtimer_expire_");
+		char *stamp = event;
+		char *hrtimer = strstr(line, "hrtimer=");
+
+		if (line[0] == '#' || !event || !hrtimer ||
+		    sscanf(hrtimer, "hrtimer=%63s", name) != 1)
+			continue;
+		while (stamp > line && stamp[-1] != ' ')
+			stamp--;
+		now = strtoull(stamp, NULL, 10);
+		if (strstr(event, "_entry:")) {
+			timer[0] = 0;
+			if (strstr(event, ALARM)) {
+				memcpy(timer, name, sizeof(timer));
+				entered = now;
+			}
+		} else if (timer[0] && !strcmp(timer, name)) {
+			if (now - entered < *shortest)
+				*shortest = now - entered;
+			runs++;
+			timer[0] = 0;
+		}
+	}
+	if (file)
+		fclose(file);
+	return runs;
+}
+
+/* A thread that waits for the wheel, so that the callback has one to wake. */
+static void *wait_for_wheel(void *arg)
+{
+	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
+
+	poll(&p, 1, -1);
+	return NULL;
+}
+
+#define MOST	1000000
+
+FIXTURE(callback) {
+};
+
+FIXTURE_SETUP(callback)
+{
+	/* A mark for those who look at the trace when a test fails. */
+	write_file(TRACING "trace_marker", "timewheel callback test\n");
+}
+
+FIXTURE_TEARDOWN(callback)
+{
+}
+
+/* Instructions of the callback with @n tokens due in one tick; 0: failed. */
+static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
+		     bool waiter)
+{
+	static struct timewheel_event events[1024];
+	struct timespec at;
+	__u64 due, cycles;
+	unsigned int runs;
+	pthread_t thread;
+	size_t left = n;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, 10 * TW_MS,
+			      n, 0, 0));
+	/* Soon, but later than the registrations take, whatever they cost. */
+	due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS + n * 10000;
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_ABSOLUTE, due));
+	ASSERT_LT(tw_now(CLOCK_MONOTONIC) + 300 * TW_MS, due);
+	if (waiter)
+		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_wheel, &fd));
+	/* Emptying the trace waits for a grace period or two. */
+	at.tv_sec = (due - 60 * TW_MS) / TW_SEC;
+	at.tv_nsec = (due - 60 * TW_MS) % TW_SEC;
+	ASSERT_EQ(0, clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL));
+
+	ASSERT_TRUE(write_file(TRACING "trace", ""));
+	ASSERT_TRUE(write_file(TRACING "tracing_on", "1"));
+	ASSERT_LT(tw_now(CLOCK_MONOTONIC), due);
+	/*
+	 * Busy, so that the tick goes on and is traced: the tracer takes a few
+	 * more instructions for what comes long after the event before it.
+	 */
+	while (tw_now(CLOCK_MONOTONIC) < due + 30 * TW_MS)
+		;
+	ASSERT_TRUE(write_file(TRACING "tracing_on", "0"));
+	runs = parse_trace(&cycles);
+	EXPECT_EQ(1U, runs);
+	if (waiter)
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+
+	while (left) {
+		int got = tw_read(fd, events, 1024);
+
+		ASSERT_LT(0, got);
+		left -= got;
+	}
+	return runs ? cycles : 0;
+}
+
+/*
+ * One token due or a million in the same tick: the callback raises its flag and
+ * wakes, nothing else. Whoever reads does the work.
+ */
+TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
+{
+	const unsigned long numbers[] = { 1, 1000, tw_scaled(MOST) };
+	__u64 counts[3];
+
+	if (!getenv("TW_ICOUNT"))
+		SKIP(return, "counts instructions: needs TW_ICOUNT=1");
+	if (access(TRACING "trace", W_OK))
+		SKIP(return, "no tracefs, or not root");
+	if (!write_file(TRACING "trace_clock", "x86-tsc"))
+		SKIP(return, "no clock that counts instructions");
+	ASSERT_TRUE(write_file(TRACING "tracing_on", "0"));
+	ASSERT_TRUE(trace_expiries(true));
+	for (int waiter = 0; waiter < 2; waiter++) {
+		for (int i = 0; i < 3; i++) {
+			/* What runs for the first time takes longer. */
+			counts[i] = ~0ULL;
+			for (int try = 0; try < 3; try++) {
+				int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+				__u64 count = measure(_metadata, fd, numbers[i],
+						      waiter);
+
+				if (count < counts[i])
+					counts[i] = count;
+				close(fd);
+			}
+			TH_LOG("%lu due%s: %llu instructions in the callback",
+			       numbers[i], waiter ? ", one waits" : "",
+			       counts[i]);
+		}
+		EXPECT_LT(0ULL, counts[0]);
+		for (int i = 1; i < 3; i++) {
+			/* Who is woken is the scheduler's work, which varies. */
+			__u64 slack = waiter ? counts[0] / 10 : 0;
+
+			EXPECT_GE(counts[0] + slack, counts[i]);
+			EXPECT_LE(counts[0], counts[i] + slack);
+		}
+	}
+	trace_expiries(false);
+	write_file(TRACING "trace_clock", "local");
+	write_file(TRACING "tracing_on", "1");
+}
+
+/* Nothing pending, nothing to be woken for (P7). */
+TEST_F(callback, none_for_an_empty_wheel)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 10, 0,
+			      0));
+	EXPECT_FALSE(tw_readable(fd));
+	tw_sleep_ms(1000);
+	/* Nor for one that has become empty. */
+	ASSERT_EQ(0, tw_register(fd, 1, 300 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+	tw_sleep_ms(1000);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_GE(1ULL, info.callbacks);	/* of the cancelled one */
+	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
+	close(fd);
+}
+
+/* Users that are active for seconds, none of whose slots comes due. */
+TEST_F(callback, none_for_slots_that_are_not_due)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+	const __u64 users = 1000;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_SEC, users,
+			      0, 0));
+	ASSERT_EQ(users, tw_register_many(fd, 0, users, 0, 30 * TW_SEC));
+	for (int second = 0; second < 5; second++) {
+		for (__u64 id = 0; id < users; id++)
+			ASSERT_EQ(0, tw_touch(fd, 0, id));
+		EXPECT_FALSE(tw_readable(fd));
+		tw_sleep_ms(1000);
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0ULL, info.callbacks);
+	EXPECT_EQ(0ULL, info.quiet);
+	EXPECT_EQ(0ULL, info.refiled);
+	close(fd);
+}
+
+/* An alarm that nobody looks at is not repeated, however much falls due. */
+TEST_F(callback, one_while_nobody_looks)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event events[16];
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 10, 0,
+			      0));
+	for (__u64 id = 0; id < 10; id++)
+		ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 100 * TW_MS, 0,
+					 NULL));
+	tw_sleep_ms(1500);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1ULL, info.callbacks);
+	EXPECT_EQ(10, tw_read(fd, events, 16));
+	close(fd);
+}
+
+static void *read_one(void *arg)
+{
+	static struct timewheel_event event;
+
+	return tw_read(*(int *)arg, &event, 1) == 1 ? &event : NULL;
+}
+
+/*
+ * A lone token goes down the levels while a reader waits: at most one callback
+ * for each level. 60 slots of 1 ms: level 1 has slots of 30 ms and reaches
+ * 1920 ms far, level 2 has slots of 960 ms.
+ */
+TEST_F(callback, one_for_each_level_of_a_lone_token)
+{
+	const struct {
+		__u64 delay, levels;
+	} cases[] = {
+		{ 50 * TW_MS, 1 }, { 1000 * TW_MS, 2 }, { 4000 * TW_MS, 3 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fd = TW_OPEN(O_RDWR);
+		struct timewheel_event *event;
+		struct timewheel_info info;
+		pthread_t thread;
+		__u64 start;
+
+		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS,
+				      10, 0, 0));
+		start = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(0, tw_register(fd, 7, cases[i].delay, 0, NULL));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &fd));
+		ASSERT_EQ(0, pthread_join(thread, (void **)&event));
+		ASSERT_NE(NULL, event);
+		EXPECT_EQ(7ULL, event->id);
+		EXPECT_LE(start + cases[i].delay, event->taken);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_GE(cases[i].levels, info.callbacks) {
+			TH_LOG("after %llu ms", cases[i].delay / TW_MS);
+		}
+		EXPECT_LE(1ULL, info.callbacks);
+		EXPECT_GT(cases[i].levels, info.quiet);
+		close(fd);
+	}
+}
+
+TEST_HARNESS_MAIN

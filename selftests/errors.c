@@ -1,0 +1,977 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every documented errno of every operation, each provoked by one thing wrong
+ * in otherwise perfect input, and that the wheel is as before (P9). The common
+ * errors of arguments are in abi.c, those of bad memory in faults.c.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+
+#include "tw_test.h"
+
+#define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
+#define S64_LAST	0x7fffffffffffffffULL
+#define U64_LAST	(~0ULL)
+#define DAY		(86400 * TW_SEC)
+
+#define WITNESS		1	/* due tick 100, timeout 100 s */
+#define TIMELESS	2	/* registered for a time, tick 200: no timeout */
+#define ABSENT		3	/* never registered */
+#define CAPACITY	1000
+
+/* A manual wheel of 1 s ticks whose hand stands on 10. */
+FIXTURE(errors) {
+	int fd;
+	__u64 handle;	/* of WITNESS */
+	__u64 stale;	/* of a token that was cancelled */
+	struct tw_state before;
+};
+
+FIXTURE_SETUP(errors)
+{
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, CAPACITY, 0));
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 5 * TW_SEC, 0, &self->stale));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, ABSENT));
+	ASSERT_EQ(0, tw_register(self->fd, WITNESS, 100 * TW_SEC, 7,
+				 &self->handle));
+	ASSERT_EQ(0, tw_register_at(self->fd, TIMELESS, 200 * TW_SEC, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+}
+
+FIXTURE_TEARDOWN(errors)
+{
+	close(self->fd);
+}
+
+#define expect_unchanged()						\
+	_expect_unchanged(_metadata, self->fd, &self->before, __LINE__)
+
+static void _expect_unchanged(struct __test_metadata *_metadata, int fd,
+			      const struct tw_state *before, int line)
+{
+	struct tw_state after;
+
+	ASSERT_EQ(0, tw_get_state(fd, 0, WITNESS, &after));
+	EXPECT_EQ(0, memcmp(before, &after, sizeof(after))) {
+		TH_LOG("the call before line %d changed the wheel", line);
+	}
+}
+
+/* One operation with one error, alone and as an element of a batch. */
+#define expect_op_error(expected, ...)					\
+	_expect_op_error(_metadata, self->fd, &self->before, expected,	\
+			 (struct timewheel_op) { .size = sizeof(struct	\
+				timewheel_op), __VA_ARGS__ }, __LINE__)
+
+static void _expect_op_error(struct __test_metadata *_metadata, int fd,
+			     const struct tw_state *before, int expected,
+			     struct timewheel_op op, int line)
+{
+	struct timewheel_op old = op;
+	__u32 done;
+
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("in line %d: failed and wrote", line);
+	}
+	_expect_unchanged(_metadata, fd, before, line);
+
+	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
+	EXPECT_EQ(1U, done);
+	EXPECT_EQ(expected, op.result) {
+		TH_LOG("in line %d, in a batch", line);
+	}
+	_expect_unchanged(_metadata, fd, before, line);
+}
+
+TEST_F(errors, register_eexist)
+{
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
+			.time = TW_SEC);
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
+			.flags = TIMEWHEEL_ABSOLUTE, .time = 11 * TW_SEC);
+	/* Also when it is past its deadline: only a reader ends it. */
+	ASSERT_EQ(0, tw_advance(self->fd, 150));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, 0, WITNESS,
+					    &self->before.witness));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, WITNESS, TW_SEC, 0,
+					      NULL)));
+}
+
+/* A deadline that does not fit is refused, never taken for "at once". */
+TEST_F(errors, register_erange)
+{
+	/* Rounded up to a tick, the first beyond 2^63 ns. */
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	const __u64 times[] = {
+		last + 1, S64_LAST - 1, S64_LAST, S64_LAST + 1, S64_LAST + 2,
+		U64_LAST - TW_SEC, U64_LAST - 1, U64_LAST,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER,
+				.flags = TIMEWHEEL_ABSOLUTE, .id = ABSENT,
+				.time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER,
+				.id = ABSENT, .time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+				.id = ABSENT, .time = times[i]);
+	}
+	/* As delays these fit, but not from the hand on. */
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+			.time = last);
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+			.time = last - 10 * TW_SEC + 1);
+
+	EXPECT_EQ(0, tw_register_at(self->fd, ABSENT, last, 0));
+	EXPECT_EQ(0, tw_register(self->fd, ABSENT + 1, last - 10 * TW_SEC, 0,
+				 NULL));
+}
+
+TEST_F(errors, last_tick)
+{
+	struct timewheel_op op;
+	struct timewheel_event event;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	const __u64 tick = 100000;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick, 10, 0,
+			      TIMEWHEEL_MAX_TICK - 1));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_register_at(fd, 1, TIMEWHEEL_MAX_TICK *
+						 tick + 1, 0)));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_register(fd, 1, tick + 1, 0, NULL)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(0, tw_register(fd, 1, tick, 0, NULL));
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_advance(fd, TIMEWHEEL_MAX_TICK + 1)));
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_EQ(0, tw_advance(fd, TIMEWHEEL_MAX_TICK));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(TIMEWHEEL_MAX_TICK * tick, event.deadline);
+	close(fd);
+}
+
+TEST_F(errors, register_enospc)
+{
+	struct timewheel_event event;
+
+	ASSERT_EQ(CAPACITY - 2UL, tw_register_many(self->fd, 1000, CAPACITY - 2,
+						   0, 50 * TW_SEC));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+	expect_op_error(-ENOSPC, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+			.time = TW_SEC);
+	expect_op_error(-ENOSPC, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+			.id = ABSENT, .time = TW_SEC);
+	/* What is there can be touched in a full wheel, or goes before. */
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
+			.time = TW_SEC);
+	EXPECT_EQ(0, tw_touch_or_register(self->fd, WITNESS, TW_SEC, 0));
+
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, 1000));
+	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
+	EXPECT_EQ(-ENOSPC, tw_ret(tw_register(self->fd, 1000, 0, 0, NULL)));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, tw_register(self->fd, 1000, 0, 0, NULL));
+}
+
+TEST_F(errors, no_such_token)
+{
+	const __u32 codes[] = {
+		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
+		TIMEWHEEL_GET,
+	};
+	/* Handles that were never given out are as dead as those that were. */
+	const __u64 dead[] = {
+		self->stale, 0, 1, U64_LAST, self->handle ^ 1,
+		self->handle ^ 0x10000, self->handle ^ 1ULL << 31,
+		self->handle ^ 1ULL << 32, self->handle ^ 1ULL << 48,
+		self->handle ^ 1ULL << 63, self->handle + 1, ~self->handle,
+		self->handle & 0xffffffff, self->handle | 0xffffffff,
+	};
+
+	/* No guess shall hit the other one. */
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, TIMELESS));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		expect_op_error(-ENOENT, .code = codes[i], .id = ABSENT,
+				.handle = self->handle, .time = TW_SEC);
+		expect_op_error(-ENOENT, .code = codes[i], .id = 0,
+				.time = TW_SEC);
+		expect_op_error(-ENOENT, .code = codes[i], .id = U64_LAST,
+				.time = TW_SEC);
+		for (size_t j = 0; j < ARRAY_SIZE(dead); j++)
+			expect_op_error(-ESTALE, .code = codes[i],
+					.flags = TIMEWHEEL_BY_HANDLE,
+					.id = WITNESS, .handle = dead[j],
+					.time = TW_SEC);
+	}
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
+	for (size_t j = 0; j < ARRAY_SIZE(dead); j++)
+		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
+						   TIMEWHEEL_BY_HANDLE,
+						   dead[j])));
+	expect_unchanged();
+}
+
+/* A token whose event was read is gone by both names. */
+TEST_F(errors, no_such_token_after_its_event)
+{
+	struct timewheel_event event;
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, &handle));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(handle, event.handle);
+	for (__u32 code = 0; code <= TIMEWHEEL_GET; code++) {
+		if (code == TIMEWHEEL_REGISTER ||
+		    code == TIMEWHEEL_TOUCH_OR_REGISTER)
+			continue;
+		EXPECT_EQ(-ENOENT, tw_ret(tw_key_op(self->fd, code, 0, ABSENT,
+						    TW_SEC)));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_key_op(self->fd, code,
+						    TIMEWHEEL_BY_HANDLE, handle,
+						    TW_SEC)));
+	}
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					   handle)));
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, TW_SEC, 0, NULL));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+					    handle)));
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, ABSENT));
+}
+
+TEST_F(errors, flags_that_do_not_go_with_the_operation)
+{
+	const struct {
+		__u32 code, flags;
+	} cases[] = {
+		{ TIMEWHEEL_REGISTER, TIMEWHEEL_BY_HANDLE },
+		{ TIMEWHEEL_REGISTER, TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_BY_HANDLE },
+		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_BY_HANDLE |
+					 TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_CANCEL, TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_GET, TIMEWHEEL_ABSOLUTE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool registers = cases[i].code == TIMEWHEEL_REGISTER ||
+				 cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER;
+
+		expect_op_error(-EINVAL, .code = cases[i].code,
+				.flags = cases[i].flags,
+				.id = registers ? ABSENT : WITNESS,
+				.handle = self->handle, .time = 20 * TW_SEC);
+	}
+}
+
+TEST_F(errors, no_such_operation)
+{
+	const __u32 codes[] = {
+		TIMEWHEEL_GET + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
+		0x80000000, 0xffffffff,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		expect_op_error(-EINVAL, .code = codes[i], .id = WITNESS,
+				.time = TW_SEC);
+}
+
+TEST_F(errors, touch_without_a_timeout)
+{
+	__u64 handle;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
+	handle = op.handle;
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN, .id = TIMELESS);
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN,
+			.flags = TIMEWHEEL_BY_HANDLE, .handle = handle);
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+			.id = TIMELESS, .time = 30 * TW_SEC);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, TIMELESS)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					   handle)));
+	expect_unchanged();
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
+	EXPECT_EQ(200 * TW_SEC, op.deadline);
+}
+
+TEST_F(errors, touch_erange)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	struct timewheel_op op;
+
+	/* It fitted on tick 10, and does no longer on 11. */
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, last - 10 * TW_SEC, 0,
+				 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 11));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_TOKEN, .id = ABSENT);
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+			.id = ABSENT, .time = TW_SEC);
+	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
+	expect_unchanged();
+	ASSERT_EQ(0, tw_get(self->fd, 0, ABSENT, &op));
+	EXPECT_EQ(last, op.deadline);
+}
+
+TEST_F(errors, move_erange)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	const __u64 times[] = {
+		last + 1, S64_LAST, S64_LAST + 1, U64_LAST - TW_SEC, U64_LAST,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE, .id = WITNESS,
+				.time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE, .id = WITNESS,
+				.flags = TIMEWHEEL_ABSOLUTE, .time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE,
+				.flags = TIMEWHEEL_BY_HANDLE,
+				.handle = self->handle, .time = times[i]);
+	}
+	/* A refused move has not changed the timeout either. */
+	EXPECT_EQ(0, tw_touch(self->fd, 0, WITNESS));
+	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &self->before.witness));
+	EXPECT_EQ(110 * TW_SEC, self->before.witness.deadline);
+}
+
+TEST_F(errors, wheel_without_ids)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER, .id = 5, .time = TW_SEC,
+	};
+	struct tw_state before, after;
+	struct timewheel_event event;
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
+			      TIMEWHEEL_NO_IDS, 0));
+	ASSERT_EQ(0, tw_register(fd, 0, TW_SEC, 9, &handle));
+	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_BY_HANDLE, handle, &before));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_op(fd, &op)));
+	for (__u32 code = TIMEWHEEL_TOUCH_TOKEN; code <= TIMEWHEEL_GET; code++) {
+		EXPECT_EQ(-EINVAL, tw_ret(tw_key_op(fd, code, 0, 0, TW_SEC))) {
+			TH_LOG("operation %u by id", code);
+		}
+		EXPECT_EQ(-EINVAL, tw_ret(tw_key_op(fd, code, 0, 5, TW_SEC)));
+	}
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 0)));
+	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_BY_HANDLE, handle, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	EXPECT_EQ(0ULL, after.witness.id);
+	EXPECT_EQ(9ULL, after.witness.cookie);
+
+	/* Any number of tokens of no id. */
+	EXPECT_EQ(0, tw_register(fd, 0, TW_SEC, 9, NULL));
+	EXPECT_EQ(0, tw_advance(fd, 1));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(0ULL, event.id);
+	EXPECT_EQ(9ULL, event.cookie);
+	close(fd);
+}
+
+TEST_F(errors, wheel_without_cookies)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
+			      TIMEWHEEL_NO_COOKIES, 0));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 1, NULL)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(fd, 1, TW_SEC, 1)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_touch_or_register(fd, 2, TW_SEC, 0));
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(0ULL, op.cookie);
+	EXPECT_EQ(0, tw_advance(fd, 1));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(0ULL, event.cookie);
+	close(fd);
+}
+
+TEST_F(errors, advance)
+{
+	const __u64 beyond_last[] = {
+		TIMEWHEEL_MAX_TICK + 1, S64_LAST / TW_SEC + 1, S64_LAST, U64_LAST,
+	};
+	int clocks[] = {
+		TIMEWHEEL_CLOCK_MONOTONIC, TIMEWHEEL_CLOCK_BOOTTIME,
+		TIMEWHEEL_CLOCK_REALTIME,
+	};
+
+	/* 2^63 ns are fewer ticks than the last one when they are long. */
+	for (size_t i = 0; i < ARRAY_SIZE(beyond_last); i++)
+		EXPECT_EQ(-ERANGE, tw_ret(tw_advance(self->fd,
+						     beyond_last[i])));
+	expect_unchanged();
+	EXPECT_EQ(0, tw_advance(self->fd, S64_LAST / TW_SEC));
+	EXPECT_EQ(0, tw_advance(self->fd, 0));
+
+	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++) {
+		int fd = TW_OPEN(O_RDWR);
+
+		ASSERT_EQ(0, tw_setup(fd, clocks[i], 60, TW_SEC, 10, 0, 0));
+		EXPECT_EQ(-EINVAL, tw_ret(tw_advance(fd, 1)));
+		close(fd);
+	}
+}
+
+TEST_F(errors, read)
+{
+	struct timewheel_event events[2];
+	struct iovec iov = { events, sizeof(events) };
+	struct iovec pieces[2] = { { events, 24 }, { events, 23 } };
+	int fd;
+
+	EXPECT_EQ(-EAGAIN, tw_ret(read(self->fd, events, sizeof(events))));
+	EXPECT_EQ(-EAGAIN, tw_ret(readv(self->fd, &iov, 1)));
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+	for (size_t size = 0; size < sizeof(events[0]); size++) {
+		EXPECT_EQ(-EINVAL, tw_ret(read(self->fd, events, size))) {
+			TH_LOG("%zu bytes", size);
+		}
+	}
+	EXPECT_EQ(-EINVAL, tw_ret(readv(self->fd, pieces, 2)));
+	expect_unchanged();
+	EXPECT_EQ(1, tw_read(self->fd, events, 2));
+
+	/* RWF_NOWAIT where a plain read would block. */
+	fd = self->fd;
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+	EXPECT_EQ(-EAGAIN, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
+	ASSERT_EQ(0, tw_register(fd, ABSENT, 0, 0, NULL));
+	EXPECT_EQ((int)sizeof(events[0]),
+		  tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* A signal ends a blocked read; with SA_RESTART the read goes on. */
+TEST_F(errors, read_eintr)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	struct itimerval soon = { .it_value.tv_usec = 50000 };
+	struct timewheel_event event;
+	pid_t child;
+
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	EXPECT_EQ(-EINTR, tw_ret(read(self->fd, &event, sizeof(event))));
+	expect_unchanged();
+
+	action.sa_flags = SA_RESTART;
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	child = fork();
+	ASSERT_GE(child, 0);
+	if (!child) {
+		tw_sleep_ms(200);
+		_exit(tw_advance(self->fd, 110));
+	}
+	EXPECT_EQ((ssize_t)sizeof(event), read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ((__u64)WITNESS, event.id);
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+}
+
+TEST_F(errors, not_set_up)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_info info;
+	struct timewheel_op op = {};
+
+	EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
+	for (op.code = 0; op.code <= TIMEWHEEL_GET; op.code++) {
+		op.time = TW_SEC;
+		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
+	}
+	op = (struct timewheel_op) { .size = sizeof(op), .time = TW_SEC };
+	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 1, NULL)));
+	EXPECT_EQ(0, op.result);
+	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 0, NULL)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_FALSE(tw_readable(fd));
+	/* None of these set it up. */
+	EXPECT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
+	EXPECT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0ULL, info.registered);
+	close(fd);
+}
+
+TEST_F(errors, setup_ebusy)
+{
+	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(self->fd, 60, CAPACITY, 0)));
+	EXPECT_EQ(-EBUSY, tw_ret(tw_setup(self->fd, TIMEWHEEL_CLOCK_MONOTONIC,
+					  31, TW_MS, 1, 0, 0)));
+	expect_unchanged();
+}
+
+/* A new file each time: one that failed must take a good set-up, not another. */
+static void expect_setup(struct __test_metadata *_metadata, int expected,
+			 struct timewheel_setup setup, int line)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+
+	setup.size = sizeof(setup);
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup))) {
+		TH_LOG("in line %d", line);
+	}
+	if (expected < 0) {
+		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
+		EXPECT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
+	} else {
+		EXPECT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(setup.clock, info.clock);
+		EXPECT_EQ(setup.slots, info.slots);
+		EXPECT_EQ(setup.tick, info.tick);
+		EXPECT_EQ(setup.max_tokens, info.max_tokens);
+		EXPECT_EQ(setup.flags, info.setup_flags);
+		if (setup.clock == TIMEWHEEL_CLOCK_MANUAL)
+			EXPECT_EQ(setup.start, info.hand);
+		EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
+	}
+	close(fd);
+}
+
+/* A valid set-up but for the fields given. */
+#define expect_setup(expected, ...)					\
+	expect_setup(_metadata, expected, (struct timewheel_setup) {	\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
+		.tick = TW_SEC, .max_tokens = 10, __VA_ARGS__ }, __LINE__)
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+TEST_F(errors, setup_ranges)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+
+	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
+		expect_setup(0, .clock = clock);
+	expect_setup(-EINVAL, .clock = TIMEWHEEL_CLOCK_MANUAL + 1);
+	expect_setup(-EINVAL, .clock = 31);
+	expect_setup(-EINVAL, .clock = 0x80000000);
+	expect_setup(-EINVAL, .clock = 0xffffffff);
+
+	expect_setup(0, .flags = TIMEWHEEL_NO_IDS);
+	expect_setup(0, .flags = TIMEWHEEL_NO_COOKIES);
+	expect_setup(0, .flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES);
+
+	expect_setup(-EINVAL, .slots = 0);
+	expect_setup(0, .slots = 1);
+	expect_setup(0, .slots = 2);
+	expect_setup(0, .slots = 31);
+	expect_setup(0, .slots = 65535);
+	expect_setup(0, .slots = 65536);
+	expect_setup(-EINVAL, .slots = 65537);
+	expect_setup(-EINVAL, .slots = 0x80000000);
+	expect_setup(-EINVAL, .slots = 0xffffffff);
+
+	expect_setup(-EINVAL, .tick = 0);
+	expect_setup(-EINVAL, .tick = 1);
+	expect_setup(-EINVAL, .tick = caps.min_tick - 1);
+	expect_setup(0, .tick = caps.min_tick);
+	expect_setup(0, .tick = caps.min_tick + 1);
+	expect_setup(0, .tick = caps.max_tick - 1);
+	expect_setup(0, .tick = caps.max_tick);
+	expect_setup(-EINVAL, .tick = caps.max_tick + 1);
+	expect_setup(-EINVAL, .tick = caps.min_tick | 1ULL << 63);
+	expect_setup(-EINVAL, .tick = U64_LAST);
+
+	expect_setup(-EINVAL, .max_tokens = 0);
+	expect_setup(0, .max_tokens = 1);
+	expect_setup(0, .max_tokens = caps.max_tokens);
+	expect_setup(-EINVAL, .max_tokens = caps.max_tokens + 1);
+	expect_setup(-EINVAL, .max_tokens = 1ULL << 32);
+	expect_setup(-EINVAL, .max_tokens = (1ULL << 32) + 1);
+	expect_setup(-EINVAL, .max_tokens = U64_LAST);
+
+	/* Only a manual wheel is told where its hand starts. */
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		expect_setup(-EINVAL, .clock = clock, .start = 1);
+		expect_setup(-EINVAL, .clock = clock, .start = U64_LAST);
+	}
+	expect_setup(0, .start = 1);
+	expect_setup(0, .start = S64_LAST / TW_SEC);
+	expect_setup(-ERANGE, .start = S64_LAST / TW_SEC + 1);
+	expect_setup(-ERANGE, .start = U64_LAST);
+	expect_setup(0, .tick = 100000, .start = TIMEWHEEL_MAX_TICK);
+	expect_setup(-ERANGE, .tick = 100000, .start = TIMEWHEEL_MAX_TICK + 1);
+	expect_setup(0, .tick = DAY, .start = S64_LAST / DAY);
+	expect_setup(-ERANGE, .tick = DAY, .start = S64_LAST / DAY + 1);
+}
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/*
+ * The shortest tick is the administrator's choice while the module runs. Wheels
+ * that are there keep theirs.
+ */
+TEST_F(errors, min_tick_parameter)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	char old[32];
+	int fd;
+
+	if (access(MIN_TICK_NS, W_OK))
+		SKIP(return, "cannot write " MIN_TICK_NS);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	snprintf(old, sizeof(old), "%llu", caps.min_tick);
+
+	ASSERT_TRUE(write_text(MIN_TICK_NS, "10000"));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(10000ULL, caps.min_tick);
+	expect_setup(0, .tick = 10000);
+	expect_setup(-EINVAL, .tick = 9999);
+	expect_setup(0, .clock = TIMEWHEEL_CLOCK_MONOTONIC, .tick = 10000);
+	/* Today is beyond tick 2^46 of so short ones. */
+	if (tw_now(CLOCK_REALTIME) / 10000 > TIMEWHEEL_MAX_TICK)
+		expect_setup(-ERANGE, .clock = TIMEWHEEL_CLOCK_REALTIME,
+			     .tick = 10000);
+	fd = TW_OPEN(O_RDWR);
+	EXPECT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, 10000, 10, 0, 0));
+
+	EXPECT_TRUE(write_text(MIN_TICK_NS, "1000000"));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(1000000ULL, caps.min_tick);
+	expect_setup(-EINVAL, .tick = 999999);
+	expect_setup(0, .tick = 1000000);
+	EXPECT_EQ(0, tw_register(fd, 1, 10000, 0, NULL));
+	EXPECT_EQ(0, tw_advance(fd, 1));
+	EXPECT_TRUE(tw_readable(fd));
+	close(fd);
+
+	/* 0 would be a division by zero, and storms of interrupts next to it. */
+	EXPECT_FALSE(write_text(MIN_TICK_NS, "0"));
+	EXPECT_FALSE(write_text(MIN_TICK_NS, "-1"));
+	EXPECT_FALSE(write_text(MIN_TICK_NS, "x"));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(1000000ULL, caps.min_tick);
+	EXPECT_TRUE(write_text(MIN_TICK_NS, old));
+}
+
+#define BATCH	70
+
+static void fill_batch(struct timewheel_op *ops, __u32 n)
+{
+	memset(ops, 0, n * sizeof(*ops));
+	for (__u32 i = 0; i < n; i++) {
+		ops[i].size = sizeof(*ops);
+		ops[i].code = TIMEWHEEL_REGISTER;
+		ops[i].id = 1000 + i;
+		ops[i].time = TW_SEC;
+	}
+}
+
+static void cancel_batch(int fd, __u32 n)
+{
+	for (__u32 i = 0; i < n; i++)
+		tw_cancel(fd, 0, 1000 + i);
+}
+
+/* An element that is wrong gets its own result, all others are carried out. */
+TEST_F(errors, bad_element_of_a_batch)
+{
+	const __u32 bad_one[] = { 0, 1, BATCH / 2, BATCH - 1 };
+	const struct {
+		const char *what;
+		size_t offset;
+		__u32 value;
+		int result;
+	} cases[] = {
+#define AT(field) offsetof(struct timewheel_op, field)
+		{ "size 0", AT(size), 0, -EINVAL },
+		{ "size too small", AT(size), 71, -EINVAL },
+		{ "size not op_size", AT(size), 80, -EINVAL },
+		{ "undefined flag", AT(flags), 4, -EINVAL },
+		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
+		{ "by handle", AT(flags), TIMEWHEEL_BY_HANDLE, -EINVAL },
+		{ "no such code", AT(code), 6, -EINVAL },
+		{ "reserved", AT(reserved), 1, -EINVAL },
+		{ "not there", AT(code), TIMEWHEEL_CANCEL, -ENOENT },
+		{ "there already", AT(id), WITNESS, -EEXIST },
+		{ "too far", AT(time) + 4, 0xffffffff, -ERANGE },
+#undef AT
+	};
+
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		for (size_t k = 0; k < ARRAY_SIZE(bad_one); k++) {
+			struct timewheel_op ops[BATCH], old;
+			struct timewheel_info info;
+			__u32 done = 0;
+
+			fill_batch(ops, BATCH);
+			memcpy((char *)&ops[bad_one[k]] + cases[c].offset,
+			       &cases[c].value, 4);
+			old = ops[bad_one[k]];
+			old.result = cases[c].result;
+			EXPECT_EQ(0, tw_batch(self->fd, ops, BATCH, &done));
+			EXPECT_EQ((__u32)BATCH, done);
+			for (__u32 i = 0; i < BATCH; i++) {
+				EXPECT_EQ(i == bad_one[k] ? cases[c].result : 0,
+					  ops[i].result) {
+					TH_LOG("%s: %u of %u", cases[c].what, i,
+					       bad_one[k]);
+				}
+			}
+			EXPECT_EQ(0, memcmp(&old, &ops[bad_one[k]], sizeof(old)));
+			ASSERT_EQ(0, tw_info(self->fd, &info));
+			EXPECT_EQ(self->before.info.pending + BATCH - 1,
+				  info.pending);
+			cancel_batch(self->fd, BATCH);
+		}
+	}
+}
+
+TEST_F(errors, batch_einval)
+{
+	const __u32 counts[] = {
+		TIMEWHEEL_MAX_BATCH + 1, 0x7fffffff, 0x80000000, 0xffffffff,
+		/* times 72 they wrap to little in 32 bits */
+		0x100000000ULL / 72 + 1, 0x0e38e38f,
+	};
+	const __u32 sizes[] = { 0, 1, 8, 64, 71, 73, 74, 76, 79, 0xffffffff };
+	struct timewheel_op ops[2];
+	struct timewheel_batch batch = {
+		.size = sizeof(batch), .ops = (__u64)(uintptr_t)ops,
+	};
+
+	fill_batch(ops, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		batch.count = counts[i];
+		batch.op_size = sizeof(ops[0]);
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+						&batch))) {
+			TH_LOG("count %#x", counts[i]);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		batch.count = 2;
+		batch.op_size = sizes[i];
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+						&batch))) {
+			TH_LOG("op_size %u", sizes[i]);
+		}
+		batch.count = 0;
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+						&batch))) {
+			TH_LOG("op_size %u, no operation", sizes[i]);
+		}
+	}
+	expect_unchanged();
+}
+
+TEST_F(errors, batch_counts)
+{
+	struct timewheel_op *ops = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*ops));
+	struct timewheel_batch none = {
+		.size = sizeof(none), .op_size = sizeof(*ops), .done = 7,
+	};
+	__u32 done = 7;
+
+	ASSERT_NE(NULL, ops);
+	/* No operation needs no array. */
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &none));
+	EXPECT_EQ(0U, none.done);
+	expect_unchanged();
+
+	fill_batch(ops, 1);
+	EXPECT_EQ(0, tw_batch(self->fd, ops, 1, &done));
+	EXPECT_EQ(1U, done);
+	cancel_batch(self->fd, 1);
+
+	fill_batch(ops, TIMEWHEEL_MAX_BATCH);
+	EXPECT_EQ(0, tw_batch(self->fd, ops, TIMEWHEEL_MAX_BATCH, &done));
+	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
+	for (__u32 i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+		ASSERT_EQ(i < CAPACITY - 2 ? 0 : -ENOSPC, ops[i].result);
+	free(ops);
+}
+
+/* Elements of a newer program: larger, and zero in what is not known here. */
+TEST_F(errors, batch_of_larger_elements)
+{
+	const __u32 sizes[] = { 80, 128, 4096 };
+
+	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
+		char *array = calloc(BATCH, sizes[s]);
+		struct timewheel_batch batch = {
+			.size = sizeof(batch), .ops = (__u64)(uintptr_t)array,
+			.count = BATCH, .op_size = sizes[s],
+		};
+
+		ASSERT_NE(NULL, array);
+		for (__u32 i = 0; i < BATCH; i++) {
+			struct timewheel_op *op = (void *)(array + i * sizes[s]);
+
+			fill_batch(op, 1);
+			op->size = sizes[s];
+			op->id = 1000 + i;
+		}
+		/* One byte of one tail is not zero. */
+		array[BATCH / 2 * sizes[s] + sizes[s] - 1] = 1;
+		EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &batch));
+		EXPECT_EQ((__u32)BATCH, batch.done);
+		for (__u32 i = 0; i < BATCH; i++) {
+			struct timewheel_op *op = (void *)(array + i * sizes[s]);
+
+			EXPECT_EQ(i == BATCH / 2 ? -E2BIG : 0, op->result) {
+				TH_LOG("op_size %u, %u", sizes[s], i);
+			}
+			if (!op->result)
+				EXPECT_EQ(11 * TW_SEC, op->deadline);
+			EXPECT_EQ(i == BATCH / 2 ? -ENOENT : 0,
+				  tw_ret(tw_cancel(self->fd, 0, 1000 + i)));
+		}
+		free(array);
+	}
+}
+
+/* In order: an operation sees what those before it did. */
+TEST_F(errors, one_token_twice_in_a_batch)
+{
+	struct timewheel_op ops[10];
+	__u32 done;
+
+	fill_batch(ops, 10);
+	for (__u32 i = 0; i < 10; i++)
+		ops[i].id = 1000;
+	ops[1].code = TIMEWHEEL_REGISTER;
+	ops[2].code = TIMEWHEEL_TOUCH_TOKEN;
+	ops[3].code = TIMEWHEEL_TOUCH_TOKEN;
+	ops[4].code = TIMEWHEEL_CANCEL;
+	ops[5].code = TIMEWHEEL_CANCEL;
+	ops[6].code = TIMEWHEEL_TOUCH_TOKEN;
+	ops[7].code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	ops[8].code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	ops[9].code = TIMEWHEEL_CANCEL;
+	EXPECT_EQ(0, tw_batch(self->fd, ops, 10, &done));
+	EXPECT_EQ(10U, done);
+	EXPECT_EQ(0, ops[0].result);
+	EXPECT_EQ(-EEXIST, ops[1].result);
+	EXPECT_EQ(0, ops[2].result);
+	EXPECT_EQ(0, ops[3].result);
+	EXPECT_EQ(0, ops[4].result);
+	EXPECT_EQ(-ENOENT, ops[5].result);
+	EXPECT_EQ(-ENOENT, ops[6].result);
+	EXPECT_EQ(TIMEWHEEL_REGISTERED, ops[7].result);
+	EXPECT_EQ(0, ops[8].result);
+	EXPECT_EQ(0, ops[9].result);
+	EXPECT_NE(ops[0].handle, ops[7].handle);
+
+	fill_batch(ops, 3);
+	for (__u32 i = 0; i < 3; i++) {
+		ops[i].code = TIMEWHEEL_CANCEL;
+		ops[i].flags = TIMEWHEEL_BY_HANDLE;
+		ops[i].handle = self->handle;
+	}
+	EXPECT_EQ(0, tw_batch(self->fd, ops, 3, &done));
+	EXPECT_EQ(0, ops[0].result);
+	EXPECT_EQ(-ESTALE, ops[1].result);
+	EXPECT_EQ(-ESTALE, ops[2].result);
+}
+
+/*
+ * A signal ends a batch early with the exact count; the caller goes on from
+ * there, and at the end each operation has been carried out once (P3).
+ */
+TEST_F(errors, signal_in_mid_batch)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	const __u32 n = TIMEWHEEL_MAX_BATCH;
+	struct timewheel_op *ops = calloc(n, sizeof(*ops));
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+	int early = 0;
+
+	ASSERT_NE(NULL, ops);
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	/* Longer and longer before the signal, until one comes in the middle. */
+	for (int try = 0; try < 200 && !early; try++) {
+		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
+		__u32 at = 0;
+
+		fill_batch(ops, n);
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+		while (at < n) {
+			__u32 done = 0;
+
+			ASSERT_EQ(0, tw_batch(fd, ops + at, n - at, &done));
+			ASSERT_GE(n - at, done);
+			early += done > 0 && done < n - at;
+			at += done;
+			ASSERT_EQ(0, tw_info(fd, &info));
+			ASSERT_EQ((__u64)at, info.pending);
+		}
+		for (__u32 i = 0; i < n; i++)
+			ASSERT_EQ(0, ops[i].result);
+		/* Each was registered, once: each can be cancelled, once. */
+		for (__u32 i = 0; i < n; i++)
+			ops[i].code = TIMEWHEEL_CANCEL;
+		for (at = 0; at < n;) {
+			__u32 done = 0;
+
+			ASSERT_EQ(0, tw_batch(fd, ops + at, n - at, &done));
+			at += done;
+		}
+		for (__u32 i = 0; i < n; i++)
+			ASSERT_EQ(0, ops[i].result);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		ASSERT_EQ(0ULL, info.pending);
+	}
+	EXPECT_GT(early, 0);
+	close(fd);
+	free(ops);
+}
+
+/* GET is all that a batch may do on a file that is not open for writing. */
+TEST_F(errors, batch_on_read_only_file)
+{
+	int fd = TW_OPEN(O_RDONLY);
+	struct timewheel_op op = { .size = sizeof(op), .time = TW_SEC };
+	int ret = tw_ret(tw_batch(fd, &op, 1, NULL));
+
+	/* No such file can be set up, so both errors are true. */
+	EXPECT_TRUE(ret == -EBADF || ret == -EBADFD ||
+		    (!ret && op.result == -EBADF));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory that cannot be read or written while the kernel copies: nothing is
+ * lost or done twice. An event that could not be copied is read again (P5), a
+ * batch tells exactly how far it came, and a copy that takes its time, in a
+ * page fault of its own, stops nobody else.
+ */
+#define _GNU_SOURCE
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "tw_test.h"
+
+#define N		150	/* tokens due, one on each tick from 1 on */
+#define PAGES		4
+#define EVENT		sizeof(struct timewheel_event)
+#define OP		sizeof(struct timewheel_op)
+
+FIXTURE(faults) {
+	int fd;
+	size_t page_size;
+	char *pages;	/* PAGES of them */
+	char *hole;	/* what follows them: as many without access */
+	__u64 handles[N + 1];
+};
+
+/* A new wheel with N tokens that are due, in place of the old one. */
+static void refill(struct __test_metadata *_metadata, FIXTURE_DATA(faults) *self)
+{
+	close(self->fd);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 10 * N, 0));
+	for (__u64 id = 1; id <= N; id++) {
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id,
+					 &self->handles[id]));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, N));
+}
+
+FIXTURE_SETUP(faults)
+{
+	self->page_size = sysconf(_SC_PAGESIZE);
+	self->pages = mmap(NULL, 2 * PAGES * self->page_size,
+			   PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->pages);
+	self->hole = self->pages + PAGES * self->page_size;
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
+	self->fd = -1;
+	refill(_metadata, self);
+}
+
+FIXTURE_TEARDOWN(faults)
+{
+	close(self->fd);
+}
+
+/* Events of ids @first, @first + 1, ... as they were registered. */
+static void expect_events(struct __test_metadata *_metadata,
+			  const FIXTURE_DATA(faults) *self,
+			  const struct timewheel_event *events, int n,
+			  __u64 first)
+{
+	for (int i = 0; i < n; i++) {
+		__u64 id = first + i;
+
+		ASSERT_EQ(id, events[i].id);
+		ASSERT_EQ(~id, events[i].cookie);
+		ASSERT_EQ(self->handles[id], events[i].handle);
+		ASSERT_EQ(id * TW_SEC, events[i].deadline);
+	}
+}
+
+/* All from @first on can be read, in order, and then nothing. */
+static void expect_rest(struct __test_metadata *_metadata,
+			const FIXTURE_DATA(faults) *self, __u64 first)
+{
+	struct timewheel_event events[N];
+	int left = N + 1 - first;
+
+	if (left) {
+		ASSERT_EQ(left, tw_read(self->fd, events, N));
+		expect_events(_metadata, self, events, left, first);
+	}
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, events, 1)));
+}
+
+/* After @delivered events were read and the others put back. */
+static void expect_put_back(struct __test_metadata *_metadata,
+			    const FIXTURE_DATA(faults) *self, __u64 delivered)
+{
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(delivered, info.delivered);
+	EXPECT_EQ(N - delivered, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_LE(1ULL, info.put_back);
+	EXPECT_TRUE(delivered == N || tw_readable(self->fd));
+}
+
+TEST_F(faults, read_into_a_buffer_that_ends_too_early)
+{
+	const size_t whole[] = { 0, 1, 2, 7, 8, 9, 63, 64, 65, 100, N - 1 };
+	const size_t extra[] = { 0, 1, 24, 47 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(extra); j++) {
+			size_t fit = whole[i];
+			char *at = self->hole - fit * EVENT - extra[j];
+
+			refill(_metadata, self);
+			EXPECT_EQ(fit ? (int)(fit * EVENT) : -EFAULT,
+				  tw_ret(read(self->fd, at, 2 * N * EVENT))) {
+				TH_LOG("room for %zu and %zu bytes", fit,
+				       extra[j]);
+			}
+			expect_events(_metadata, self, (void *)at, fit, 1);
+			expect_put_back(_metadata, self, fit);
+			expect_rest(_metadata, self, 1 + fit);
+		}
+	}
+}
+
+TEST_F(faults, read_into_memory_without_access)
+{
+	void *const bad[] = {
+		self->hole, NULL, (void *)8, (void *)-4096L,
+#ifdef __x86_64__
+		(void *)0xffff888000000000, (void *)0x0000800000000000,
+#endif
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, bad[i], N * EVENT))) {
+			TH_LOG("%p", bad[i]);
+		}
+		EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, bad[i], EVENT)));
+	}
+	ASSERT_EQ(0, mprotect(self->pages, self->page_size, PROT_READ));
+	EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, self->pages, N * EVENT)));
+	expect_put_back(_metadata, self, 0);
+	expect_rest(_metadata, self, 1);
+}
+
+/* Many times, so that what is put back is in turn taken from there. */
+TEST_F(faults, read_again_and_again)
+{
+	struct timewheel_event event;
+
+	for (__u64 id = 1; id <= N; id++) {
+		for (int i = 0; i < 3; i++)
+			ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, self->hole,
+						       N * EVENT)));
+		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		expect_events(_metadata, self, &event, 1, id);
+	}
+	ASSERT_EQ(-EAGAIN, tw_ret(read(self->fd, self->hole, N * EVENT)));
+}
+
+/* A length of a GiB is no promise that the memory is there, nor that it is not. */
+TEST_F(faults, read_of_a_huge_length)
+{
+	char *at = self->hole - N * EVENT;
+
+	EXPECT_EQ((int)(N * EVENT), tw_ret(read(self->fd, at, 1UL << 30)));
+	expect_events(_metadata, self, (void *)at, N, 1);
+	expect_rest(_metadata, self, N + 1);
+}
+
+/* An event may lie in several pieces of memory; one in the hole is read again. */
+TEST_F(faults, readv)
+{
+	char *at = self->pages;
+	struct timewheel_event events[8];
+	struct iovec good[] = {
+		{ at, 0 }, { at, 1 }, { at + 1, EVENT }, { self->hole, 0 },
+		{ at + 1 + EVENT, EVENT - 1 }, { at + 2 * EVENT, 2 * EVENT + 7 },
+		{ at + 4 * EVENT + 7, EVENT },
+	};
+	struct iovec with_hole[] = {
+		{ at, EVENT + 20 }, { self->hole, EVENT }, { at, 8 * EVENT },
+	};
+	struct iovec hole_in_event[] = {
+		{ at, 20 }, { self->hole, 8 }, { at + 20, 8 * EVENT },
+	};
+
+	EXPECT_EQ((int)(5 * EVENT), tw_ret(readv(self->fd, good,
+						 ARRAY_SIZE(good))));
+	memcpy(events, at, sizeof(events));
+	expect_events(_metadata, self, events, 5, 1);
+
+	EXPECT_EQ((int)EVENT, tw_ret(readv(self->fd, with_hole,
+					   ARRAY_SIZE(with_hole))));
+	memcpy(events, at, sizeof(events));
+	expect_events(_metadata, self, events, 1, 6);
+
+	EXPECT_EQ(-EFAULT, tw_ret(readv(self->fd, hole_in_event,
+					ARRAY_SIZE(hole_in_event))));
+	expect_put_back(_metadata, self, 6);
+	expect_rest(_metadata, self, 7);
+}
+
+/* What was put back is a token like any other (P4). */
+TEST_F(faults, what_was_put_back_can_be_changed)
+{
+	struct timewheel_event events[N];
+	struct timewheel_op op;
+	int n;
+
+	ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, self->hole, N * EVENT)));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, 0, 1, &op));
+	EXPECT_EQ(self->handles[1], op.handle);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+					       self->handles[2]));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 3));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					      self->handles[4]));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 5, 20 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, TIMEWHEEL_BY_HANDLE,
+					     self->handles[6], 21 * TW_SEC));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, 7, TW_SEC, 0, NULL)));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch_or_register(self->fd, 8, TW_SEC,
+							  0));
+
+	/* Left are 7 and those from 9 on; 3, 4, 8 come back, then 5 and 6. */
+	n = tw_read(self->fd, events, N);
+	ASSERT_EQ(N - 7, n);
+	expect_events(_metadata, self, events, 1, 7);
+	expect_events(_metadata, self, events + 1, n - 1, 9);
+	ASSERT_EQ(0, tw_advance(self->fd, N + 8));
+	ASSERT_EQ(3, tw_read(self->fd, events, N));
+	EXPECT_EQ(3ULL, events[0].id);
+	EXPECT_EQ((N + 3) * TW_SEC, events[0].deadline);
+	EXPECT_EQ(4ULL, events[1].id);
+	EXPECT_EQ(8ULL, events[2].id);
+	ASSERT_EQ(0, tw_advance(self->fd, N + 19));
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, events, N)));
+	ASSERT_EQ(0, tw_advance(self->fd, N + 21));
+	ASSERT_EQ(2, tw_read(self->fd, events, N));
+	EXPECT_EQ(5ULL, events[0].id);
+	EXPECT_EQ(6ULL, events[1].id);
+}
+
+/* The hand may go back from under what was put back. */
+TEST_F(faults, what_was_put_back_keeps_its_deadline)
+{
+	struct timewheel_event events[N];
+
+	ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, self->hole, N * EVENT)));
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	ASSERT_EQ(10, tw_read(self->fd, events, N));
+	expect_events(_metadata, self, events, 10, 1);
+	ASSERT_EQ(0, tw_advance(self->fd, N));
+	expect_rest(_metadata, self, 11);
+}
+
+static void fill_ops(char *at, __u32 n, size_t last_bytes)
+{
+	struct timewheel_op op = {
+		.size = OP, .code = TIMEWHEEL_REGISTER, .result = -77,
+		.time = TW_SEC,
+	};
+
+	for (__u32 i = 0; i <= n; i++) {
+		op.id = 1000 + i;
+		memcpy(at + i * OP, &op, i < n ? OP : last_bytes);
+	}
+}
+
+/* Ids from 1000 on: the first @n of @of are there, and no other. */
+static void expect_registered(struct __test_metadata *_metadata,
+			      const FIXTURE_DATA(faults) *self, __u32 n,
+			      __u32 of)
+{
+	struct timewheel_info info;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)N + n, info.pending);
+	EXPECT_EQ((__u64)N + n, info.registered - info.cancelled);
+	for (__u32 i = 0; i < of; i++) {
+		EXPECT_EQ(i < n ? 0 : -ENOENT,
+			  tw_ret(tw_get(self->fd, 0, 1000 + i, &op))) {
+			TH_LOG("%u of %u", i, n);
+		}
+	}
+}
+
+/* The elements before the one that cannot be read are done, and @done says so. */
+TEST_F(faults, batch_that_ends_too_early)
+{
+	const __u32 whole[] = { 0, 1, 11, 12, 13, 24, 60, 100 };
+	const size_t extra[] = { 0, 1, 4, 16, 40, 71 };
+	const __u32 count = 120;
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(extra); j++) {
+			char *at = self->hole - whole[i] * OP - extra[j];
+			struct timewheel_op *ops = (void *)at;
+			__u32 done = 0xcccc;
+
+			fill_ops(at, whole[i], extra[j]);
+			EXPECT_EQ(-EFAULT, tw_ret(tw_batch(self->fd, ops, count,
+							   &done)));
+			EXPECT_EQ(whole[i], done) {
+				TH_LOG("%u and %zu bytes", whole[i], extra[j]);
+			}
+			expect_registered(_metadata, self, done, count);
+			for (__u32 k = 0; k < done; k++) {
+				struct timewheel_op op;
+
+				memcpy(&op, at + k * OP, OP);
+				EXPECT_EQ(0, op.result);
+				EXPECT_EQ(0, tw_cancel(self->fd,
+						       TIMEWHEEL_BY_HANDLE,
+						       op.handle));
+			}
+			expect_registered(_metadata, self, 0, count);
+		}
+	}
+}
+
+/* A caller that mends its memory goes on from @done. */
+TEST_F(faults, batch_that_is_continued)
+{
+	const __u32 count = 120;
+	char *at = self->hole - 50 * OP - 30;
+	struct timewheel_op *ops = (void *)at;
+	__u32 done, more;
+
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size,
+			      PROT_READ | PROT_WRITE));
+	fill_ops(at, count, 0);
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
+	EXPECT_EQ(-EFAULT, tw_ret(tw_batch(self->fd, ops, count, &done)));
+	expect_registered(_metadata, self, done, count);
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size,
+			      PROT_READ | PROT_WRITE));
+	EXPECT_EQ(0, tw_batch(self->fd, (void *)(at + done * OP), count - done,
+			      &more));
+	EXPECT_EQ(count, done + more);
+	expect_registered(_metadata, self, count, count);
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
+}
+
+/* Results that cannot be written: what @done counts was done all the same. */
+TEST_F(faults, batch_in_read_only_memory)
+{
+	const __u32 whole[] = { 0, 1, 11, 12, 13, 40 };
+	const __u32 count = 60;
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		char *at = self->hole - whole[i] * OP - 20 * !!whole[i];
+		struct timewheel_op op;
+		__u32 done = 0xcccc;
+
+		ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size,
+				      PROT_READ | PROT_WRITE));
+		fill_ops(at, count, 0);
+		ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size,
+				      PROT_READ));
+		EXPECT_EQ(-EFAULT, tw_ret(tw_batch(self->fd, (void *)at, count,
+						   &done)));
+		EXPECT_LT(whole[i], done);
+		EXPECT_GT(count, done);
+		expect_registered(_metadata, self, done, count);
+		for (__u32 k = 0; k < count; k++) {
+			memcpy(&op, at + k * OP, OP);
+			EXPECT_TRUE(op.result == -77 ||
+				    (k < done && op.result == 0));
+			tw_cancel(self->fd, 0, 1000 + k);
+		}
+		expect_registered(_metadata, self, 0, count);
+	}
+	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
+}
+
+TEST_F(faults, batch_at_a_bad_address)
+{
+	const __u64 bad[] = {
+		0, 8, (__u64)(uintptr_t)self->hole, ~0ULL, ~0ULL - 71,
+		~0ULL - 4095, 1ULL << 63, 0xffff888000000000, 0x800000000000,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct timewheel_batch batch = {
+			.size = sizeof(batch), .ops = bad[i], .count = 100,
+			.op_size = OP, .done = 0xcccc,
+		};
+
+		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+						&batch))) {
+			TH_LOG("%#llx", bad[i]);
+		}
+		EXPECT_EQ(0U, batch.done);
+	}
+	expect_registered(_metadata, self, 0, 1);
+	expect_rest(_metadata, self, 1);
+}
+
+/* The array may lie over the header; what was read of that counts. */
+TEST_F(faults, batch_over_its_own_header)
+{
+	struct timewheel_batch *batch = (void *)self->pages;
+
+	memset(self->pages, 0, self->page_size);
+	*batch = (struct timewheel_batch) {
+		.size = sizeof(*batch), .ops = (__u64)(uintptr_t)batch,
+		.count = 20, .op_size = OP,
+	};
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, batch));
+	EXPECT_EQ(20U, batch->done);
+	expect_registered(_metadata, self, 0, 1);
+}
+
+/*
+ * A page that is not there until somebody brings it, as from a network or a
+ * file system that hangs: the pages belong to userfaultfd.
+ */
+static int open_userfaultfd(void *pages, size_t size)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)pages, .len = size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -1;
+	if (ioctl(fd, UFFDIO_API, &api) || madvise(pages, size, MADV_DONTNEED) ||
+	    ioctl(fd, UFFDIO_REGISTER, &range)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool wait_for_fault(int uffd)
+{
+	struct pollfd p = { .fd = uffd, .events = POLLIN };
+	struct uffd_msg msg;
+
+	return poll(&p, 1, 10000) == 1 &&
+	       read(uffd, &msg, sizeof(msg)) == sizeof(msg) &&
+	       msg.event == UFFD_EVENT_PAGEFAULT;
+}
+
+/* Lets the fault end well: the pages are there. */
+static bool bring_pages(int uffd, void *pages, size_t size)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)pages, .len = size },
+	};
+
+	return !ioctl(uffd, UFFDIO_ZEROPAGE, &zero);
+}
+
+/* Lets it end badly: the pages are gone. */
+static bool lose_pages(int uffd, void *pages, size_t size)
+{
+	struct uffdio_range range = { .start = (uintptr_t)pages, .len = size };
+
+	return !munmap(pages, size) && !ioctl(uffd, UFFDIO_WAKE, &range);
+}
+
+/* A reader in a thread of its own whose buffer is not there yet. */
+struct slow_reader {
+	int fd, uffd;
+	void *buffer;
+	size_t size;
+	int ret;
+	pthread_t thread;
+};
+
+static void *read_slowly(void *arg)
+{
+	struct slow_reader *r = arg;
+
+	r->ret = tw_ret(read(r->fd, r->buffer, r->size));
+	return NULL;
+}
+
+#define START_SLOW_READER(r) do {					\
+	*(r) = (struct slow_reader) {					\
+		.fd = self->fd, .buffer = self->pages,			\
+		.size = 2 * self->page_size,				\
+		.uffd = open_userfaultfd(self->pages, 2 * self->page_size), \
+	};								\
+	if ((r)->uffd < 0)						\
+		SKIP(return, "no userfaultfd for faults of the kernel"); \
+	ASSERT_EQ(0, pthread_create(&(r)->thread, NULL, read_slowly, (r))); \
+	ASSERT_TRUE(wait_for_fault((r)->uffd));				\
+} while (0)
+
+/* All that others do while the reader of ids 1 to @taken stands in its fault. */
+static void expect_all_works(struct __test_metadata *_metadata,
+			     const FIXTURE_DATA(faults) *self, __u64 taken)
+{
+	struct timewheel_event event;
+	struct timewheel_info before, info;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_info(self->fd, &before));
+	for (__u64 id = 1; id <= taken; id++) {
+		EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, id)));
+		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, id)));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd,
+						    TIMEWHEEL_BY_HANDLE,
+						    self->handles[id])));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
+						   TIMEWHEEL_BY_HANDLE,
+						   self->handles[id])));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_BY_HANDLE,
+						  self->handles[id], 0)));
+	}
+	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, 500));
+	EXPECT_EQ(0, tw_move(self->fd, 0, 500, 2 * TW_SEC));
+	EXPECT_EQ(0, tw_get(self->fd, 0, 500, &op));
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, 500));
+	EXPECT_TRUE(tw_readable(self->fd));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	expect_events(_metadata, self, &event, 1, taken + 1);
+	EXPECT_EQ(0, tw_advance(self->fd, N));
+	EXPECT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(taken, info.taken);
+	EXPECT_EQ(before.pending - 1, info.pending);
+}
+
+TEST_F(faults, slow_reader_stops_nobody)
+{
+	struct timewheel_event *events = (void *)self->pages;
+	struct slow_reader r;
+	struct timewheel_info info;
+	__u64 taken;
+	int n;
+
+	START_SLOW_READER(&r);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	taken = info.taken;
+	EXPECT_LE(1ULL, taken);
+	EXPECT_EQ(N - taken, info.pending);
+	expect_all_works(_metadata, self, taken);
+	/* An id whose event is on its way is free. */
+	EXPECT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
+
+	ASSERT_TRUE(bring_pages(r.uffd, self->pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_LT(0, r.ret);
+	n = r.ret / (int)EVENT;
+	ASSERT_LE((int)taken, n);
+	expect_events(_metadata, self, events, taken, 1);
+	expect_events(_metadata, self, events + taken, n - taken, taken + 2);
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+	if (n < N - 1)
+		expect_rest(_metadata, self, n + 2);
+	close(r.uffd);
+}
+
+/*
+ * The buffer is lost while the reader waits for it. Its tokens are back, also
+ * one whose id has been registered anew meanwhile: both live, the older one by
+ * its handle only.
+ */
+TEST_F(faults, slow_reader_fails)
+{
+	struct timewheel_event events[N + 1];
+	struct timewheel_info info;
+	struct timewheel_op op;
+	struct slow_reader r;
+	__u64 newer, taken;
+
+	START_SLOW_READER(&r);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	taken = info.taken;
+	ASSERT_LT(4ULL, taken);
+	ASSERT_EQ(0, tw_register(self->fd, 1, 5 * TW_SEC, 11, &newer));
+	ASSERT_EQ(0, tw_register(self->fd, 2, 5 * TW_SEC, 12, NULL));
+	ASSERT_TRUE(lose_pages(r.uffd, self->pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(-EFAULT, r.ret);
+	close(r.uffd);
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(taken, info.put_back);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(0ULL, info.delivered);
+	EXPECT_EQ(N + 2ULL, info.pending);
+
+	/* 1 is two tokens now, and so is 2, of which the newer one ends first. */
+	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &op));
+	EXPECT_EQ(newer, op.handle);
+	EXPECT_EQ(11ULL, op.cookie);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+					    self->handles[1], &op));
+	EXPECT_EQ(1ULL, op.id);
+	EXPECT_EQ(~1ULL, op.cookie);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					      self->handles[1]));
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, 2));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+					       self->handles[2]));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 3, 0));
+
+	ASSERT_EQ(N - 2, tw_read(self->fd, events, N + 1));
+	ASSERT_EQ(0, tw_advance(self->fd, N + 1));
+	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
+	EXPECT_EQ(1ULL, events[0].id);
+	EXPECT_EQ(self->handles[1], events[0].handle);
+	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &op));
+	ASSERT_EQ(0, tw_advance(self->fd, N + 5));
+	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
+	EXPECT_EQ(1ULL, events[0].id);
+	EXPECT_EQ(newer, events[0].handle);
+	EXPECT_EQ(11ULL, events[0].cookie);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0ULL, info.pending);
+}
+
+/* A process that reads into pages that never come. Returns its pid, or -1. */
+static pid_t fork_slow_reader(int fd, void *pages, size_t size)
+{
+	pid_t child;
+	int ready[2];
+	char ok = 0;
+
+	if (pipe(ready))
+		return -1;
+	child = fork();
+	if (!child) {
+		ok = open_userfaultfd(pages, size) >= 0;
+		if (write(ready[1], &ok, 1) != 1 || !ok)
+			_exit(1);
+		_exit(read(fd, pages, size) < 0);
+	}
+	if (child > 0 && (read(ready[0], &ok, 1) != 1 || !ok)) {
+		waitpid(child, NULL, 0);
+		child = -1;
+	}
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static __u64 wait_for_taken(int fd)
+{
+	struct timewheel_info info;
+
+	for (int tries = 0; tries < 10000; tries++) {
+		if (tw_info(fd, &info) < 0)
+			return 0;
+		if (info.taken)
+			return info.taken;
+		tw_sleep_ms(1);
+	}
+	return 0;
+}
+
+/* A reader killed while it copies takes no event with it (P5). */
+TEST_F(faults, slow_reader_is_killed)
+{
+	struct timewheel_info info;
+	__u64 taken;
+	pid_t child;
+	int status;
+
+	child = fork_slow_reader(self->fd, self->pages, 2 * self->page_size);
+	if (child < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	taken = wait_for_taken(self->fd);
+	ASSERT_LT(0ULL, taken);
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(taken, info.put_back);
+	EXPECT_EQ(0ULL, info.delivered);
+	expect_rest(_metadata, self, 1);
+}
+
+/* Whoever waits meanwhile is woken by what comes back. */
+TEST_F(faults, killed_reader_wakes_the_next)
+{
+	struct timewheel_event events[N];
+	struct slow_reader next;
+	pid_t child;
+
+	/* One token, so that nothing is left for the next reader. */
+	ASSERT_EQ(N, tw_read(self->fd, events, N));
+	ASSERT_EQ(0, tw_register(self->fd, 900, 0, 0, NULL));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	child = fork_slow_reader(self->fd, self->pages, self->page_size);
+	if (child < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	ASSERT_EQ(1ULL, wait_for_taken(self->fd));
+	EXPECT_FALSE(tw_readable(self->fd));
+
+	next = (struct slow_reader) {
+		.fd = self->fd, .buffer = events, .size = sizeof(events),
+	};
+	ASSERT_EQ(0, pthread_create(&next.thread, NULL, read_slowly, &next));
+	tw_sleep_ms(200);
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	ASSERT_EQ(0, pthread_join(next.thread, NULL));
+	EXPECT_EQ((int)EVENT, next.ret);
+	EXPECT_EQ(900ULL, events[0].id);
+}
+
+/* Nor does a batch stop others while its memory is fetched. */
+struct slow_batch {
+	int fd;
+	void *ops;
+	__u32 done;
+	int ret;
+};
+
+static void *batch_slowly(void *arg)
+{
+	struct slow_batch *b = arg;
+
+	b->ret = tw_ret(tw_batch(b->fd, b->ops, 50, &b->done));
+	return NULL;
+}
+
+TEST_F(faults, slow_batch_stops_nobody)
+{
+	/* 20 whole elements are there, the next ones are not. */
+	char *at = self->pages + self->page_size - 20 * OP;
+	struct slow_batch b = { .fd = self->fd, .ops = at };
+	pthread_t thread;
+	int uffd;
+
+	uffd = open_userfaultfd(self->pages + self->page_size, self->page_size);
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	fill_ops(at, 20, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, batch_slowly, &b));
+	ASSERT_TRUE(wait_for_fault(uffd));
+	expect_all_works(_metadata, self, 0);
+
+	/* Brought as zeroes: elements whose size is wrong. */
+	ASSERT_TRUE(bring_pages(uffd, self->pages + self->page_size,
+				self->page_size));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, b.ret);
+	EXPECT_EQ(50U, b.done);
+	for (__u32 i = 0; i < 50; i++) {
+		struct timewheel_op op;
+
+		memcpy(&op, at + i * OP, OP);
+		EXPECT_EQ(i < 20 ? 0 : -EINVAL, op.result);
+	}
+	close(uffd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,897 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How expired tokens are announced: poll, select, epoll in all its modes,
+ * io_uring, and blocking readers. Mostly on MANUAL wheels, where the test says
+ * when something falls due. No wake-up may be lost (the harness ends a test
+ * that hangs), no event may reach two readers.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <linux/io_uring.h>
+
+#include "tw_test.h"
+
+#define STOP_ID	(1ULL << 32)	/* ids from here on end a thread */
+
+static int drain(int fd)
+{
+	struct timewheel_event events[16];
+	int n = 0, got;
+
+	while ((got = tw_read(fd, events, 16)) > 0)
+		n += got;
+	return n;
+}
+
+static int watch(int epoll, int fd, __u32 events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Returns the events that epoll has at once, or 0. */
+static __u32 epoll_now(int epoll)
+{
+	struct epoll_event event;
+
+	return epoll_wait(epoll, &event, 1, 0) == 1 ? event.events : 0;
+}
+
+/* A thread that does one thing that may block. */
+struct sleeper {
+	pthread_t thread;
+	int fd;
+	pid_t tid;
+	int ret;
+	int error;
+	struct timewheel_event event;
+};
+
+static void *sleep_in_read(void *arg)
+{
+	struct sleeper *self = arg;
+
+	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
+	self->ret = tw_read(self->fd, &self->event, 1);
+	self->error = errno;
+	return NULL;
+}
+
+static void *sleep_in_poll(void *arg)
+{
+	struct sleeper *self = arg;
+	struct pollfd p = { .fd = self->fd, .events = POLLIN };
+
+	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
+	self->ret = poll(&p, 1, -1);
+	return NULL;
+}
+
+static void *sleep_in_epoll(void *arg)
+{
+	struct sleeper *self = arg;
+	struct epoll_event event;
+
+	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
+	self->ret = epoll_wait(self->fd, &event, 1, -1);
+	return NULL;
+}
+
+/* Starts a thread in @function on @fd and waits until it sleeps there. */
+static bool start(struct sleeper *sleeper, int fd, void *(*function)(void *))
+{
+	memset(sleeper, 0, sizeof(*sleeper));
+	sleeper->fd = fd;
+	if (pthread_create(&sleeper->thread, NULL, function, sleeper))
+		return false;
+	while (!__atomic_load_n(&sleeper->tid, __ATOMIC_ACQUIRE))
+		tw_sleep_ms(1);
+	tw_wait_asleep(sleeper->tid);
+	return true;
+}
+
+/* Readable exactly while something is due, for poll and select alike. */
+TEST(readable_while_due)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLOUT | POLLPRI };
+	struct timeval zero = {};
+	fd_set set;
+
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 5 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 4));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	for (int i = 0; i < 3; i++) {
+		ASSERT_EQ(1, poll(&p, 1, 0));
+		EXPECT_EQ(POLLIN, p.revents);
+	}
+	p.events = POLLIN | POLLRDNORM;
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(POLLIN | POLLRDNORM, p.revents);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	EXPECT_EQ(1, select(fd + 1, &set, NULL, NULL, &zero));
+	FD_SET(fd, &set);
+	EXPECT_EQ(0, select(fd + 1, NULL, &set, NULL, &zero));
+
+	/* Not after a cancel, not after the hand went back, not when drained. */
+	ASSERT_EQ(0, tw_advance(fd, 4));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	EXPECT_EQ(0, select(fd + 1, &set, NULL, NULL, &zero));
+}
+
+/* A poll that began before the file was set up wakes for its first token. */
+TEST(poll_before_set_up)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct sleeper sleeper;
+
+	ASSERT_TRUE(start(&sleeper, fd, sleep_in_poll));
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(0, pthread_join(sleeper.thread, NULL));
+	EXPECT_EQ(1, sleeper.ret);
+}
+
+/* Level triggered: told again as long as something is due. */
+TEST(epoll_level)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLOUT));
+	EXPECT_EQ(0U, epoll_now(epoll));
+	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, TW_SEC));
+	EXPECT_EQ(0U, epoll_now(epoll));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+		EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+	}
+	EXPECT_EQ(0U, epoll_now(epoll));
+}
+
+/* Edge triggered: told once, and again after everything had been read. */
+TEST(epoll_edge)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLET));
+	for (__u64 hand = 1; hand <= 100; hand++) {
+		ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+		EXPECT_EQ(0U, epoll_now(epoll));
+		ASSERT_EQ(0, tw_advance(fd, hand));
+		ASSERT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+		EXPECT_EQ(0U, epoll_now(epoll));
+		ASSERT_EQ(1, drain(fd));
+	}
+}
+
+/* The same on a real clock, where the timer has to be armed each time. */
+TEST(epoll_edge_real_clock)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 7, TW_MS, 100, 0,
+			      0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLET));
+	for (int round = 0; round < 30; round++) {
+		int n = 0;
+
+		/* Two ticks: both may be due by the time of the first look. */
+		ASSERT_EQ(0, tw_register(fd, 1, 3 * TW_MS, 0, NULL));
+		ASSERT_EQ(0, tw_register(fd, 2, 20 * TW_MS, 0, NULL));
+		while (n < 2) {
+			ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
+			n += drain(fd);
+		}
+		ASSERT_EQ(2, n);
+	}
+}
+
+/* One shot: told once, until armed again. */
+TEST(epoll_oneshot)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLONESHOT));
+	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ(0U, epoll_now(epoll));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ(2, drain(fd));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
+	EXPECT_EQ(0U, epoll_now(epoll));
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+}
+
+/* An epoll in an epoll, and two epolls on one wheel. */
+TEST(epoll_nested_and_two)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int inner = epoll_create1(EPOLL_CLOEXEC);
+	int outer = epoll_create1(EPOLL_CLOEXEC);
+	int other = epoll_create1(EPOLL_CLOEXEC);
+	struct sleeper sleeper[2];
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(inner, fd, EPOLLIN));
+	ASSERT_EQ(0, watch(outer, inner, EPOLLIN));
+	ASSERT_EQ(0, watch(other, fd, EPOLLIN | EPOLLET));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	EXPECT_EQ(0U, epoll_now(outer));
+	ASSERT_TRUE(start(&sleeper[0], outer, sleep_in_epoll));
+	ASSERT_TRUE(start(&sleeper[1], other, sleep_in_epoll));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_join(sleeper[i].thread, NULL));
+		EXPECT_EQ(1, sleeper[i].ret);
+	}
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(outer));
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(inner));
+	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(0U, epoll_now(outer));
+	EXPECT_EQ(0U, epoll_now(other));
+}
+
+/* Many waiters, each with an epoll of its own that asks for one of them only. */
+struct crowd {
+	_Atomic int delivered, returns, empty;
+	_Atomic bool bad;
+	_Atomic __u8 seen[4096];
+	int fd;
+};
+
+static void *crowd_member(void *arg)
+{
+	struct crowd *crowd = arg;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event ready;
+	bool stop = false;
+
+	if (watch(epoll, crowd->fd, EPOLLIN | EPOLLEXCLUSIVE))
+		crowd->bad = true;
+	while (!stop && !crowd->bad) {
+		struct timewheel_event event;
+		int n = 0;
+
+		if (epoll_wait(epoll, &ready, 1, -1) != 1)
+			crowd->bad = true;
+		crowd->returns++;
+		while (!stop && tw_read(crowd->fd, &event, 1) == 1) {
+			n++;
+			if (event.id >= STOP_ID)
+				stop = true;
+			else if (crowd->seen[event.id % 4096]++)
+				crowd->bad = true;
+			else
+				crowd->delivered++;
+		}
+		if (!n)
+			crowd->empty++;
+	}
+	close(epoll);
+	return NULL;
+}
+
+TEST(epoll_exclusive)
+{
+	enum { MEMBERS = 16, ROUNDS = 30, BATCH = 20 };
+	static struct crowd crowd;
+	pthread_t member[MEMBERS];
+	int total = 0;
+
+	crowd.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(crowd.fd, 31, 1000, 0));
+	for (int i = 0; i < MEMBERS; i++)
+		ASSERT_EQ(0, pthread_create(&member[i], NULL, crowd_member,
+					    &crowd));
+	for (__u64 hand = 1; hand <= ROUNDS; hand++) {
+		ASSERT_EQ((size_t)BATCH, tw_register_many(crowd.fd, total,
+							  BATCH, 0, TW_SEC));
+		total += BATCH;
+		ASSERT_EQ(0, tw_advance(crowd.fd, hand));
+		/* The last stop is the harness's timeout. */
+		while (crowd.delivered < total && !crowd.bad)
+			tw_sleep_ms(1);
+		ASSERT_FALSE(crowd.bad);
+	}
+	TH_LOG("%d wake-ups for %d rounds, %d of them for nothing",
+	       crowd.returns, ROUNDS, crowd.empty);
+	for (int i = 0; i < MEMBERS; i++)
+		ASSERT_EQ(0, tw_register(crowd.fd, STOP_ID + i, 0, 0, NULL));
+	for (int i = 0; i < MEMBERS; i++)
+		ASSERT_EQ(0, pthread_join(member[i], NULL));
+	EXPECT_FALSE(crowd.bad);
+	EXPECT_EQ(total, crowd.delivered);
+	EXPECT_FALSE(tw_readable(crowd.fd));
+}
+
+/* A closed wheel is gone from its epoll; a copy of it keeps it there. */
+TEST(epoll_of_a_closed_wheel)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), copy = dup(fd);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	close(fd);
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	close(copy);
+	EXPECT_EQ(0U, epoll_now(epoll));
+}
+
+/* Many wheels in one epoll, all due on one tick: each is told of. */
+TEST(many_wheels_in_one_epoll)
+{
+	enum { WHEELS = 400 };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), fds[WHEELS];
+	__u64 due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS;
+	struct epoll_event event;
+
+	for (int i = 0; i < WHEELS; i++) {
+		fds[i] = TW_OPEN(O_RDWR | O_NONBLOCK);
+		ASSERT_EQ(0, tw_setup(fds[i], TIMEWHEEL_CLOCK_MONOTONIC, 1 + i,
+				      TW_MS, 10, 0, 0));
+		ASSERT_EQ(0, watch(epoll, fds[i], EPOLLIN));
+		ASSERT_EQ(0, tw_register_at(fds[i], i, due, 0));
+	}
+	for (int i = 0; i < WHEELS; i++) {
+		ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
+		ASSERT_LE(due, tw_now(CLOCK_MONOTONIC));
+		ASSERT_EQ(1, drain(event.data.fd));
+	}
+	EXPECT_EQ(0U, epoll_now(epoll));
+}
+
+/* Blocking readers, as many as there are: each event reaches exactly one. */
+struct readers {
+	_Atomic int delivered;
+	_Atomic bool bad;
+	_Atomic __u8 seen[1 << 14];
+	int fd;
+};
+
+static void *blocking_reader(void *arg)
+{
+	struct readers *readers = arg;
+	struct timewheel_event event;
+
+	for (;;) {
+		if (tw_read(readers->fd, &event, 1) != 1) {
+			readers->bad = true;
+			return NULL;
+		}
+		if (event.id >= STOP_ID)
+			return NULL;
+		if (event.deadline > event.taken ||
+		    readers->seen[event.id % ARRAY_SIZE(readers->seen)]++)
+			readers->bad = true;
+		readers->delivered++;
+	}
+}
+
+static void run_readers(struct __test_metadata *_metadata, int fd,
+			bool real_clock)
+{
+	enum { READERS = 8 };
+	static struct readers readers;
+	int tokens = tw_scaled(4000);
+	pthread_t reader[READERS];
+
+	if (tokens > (int)ARRAY_SIZE(readers.seen))
+		tokens = ARRAY_SIZE(readers.seen);
+	memset(&readers, 0, sizeof(readers));
+	readers.fd = fd;
+	for (int i = 0; i < READERS; i++)
+		ASSERT_EQ(0, pthread_create(&reader[i], NULL, blocking_reader,
+					    &readers));
+	for (int i = 0; i < tokens; i++) {
+		__u64 delay = real_clock ? i % 53 * TW_MS :
+					   (1 + i % 7) * TW_SEC;
+
+		ASSERT_EQ(0, tw_register(fd, i, delay, 0, NULL));
+		if (!real_clock && i % 11 == 0)
+			ASSERT_EQ(0, tw_advance(fd, i / 11));
+	}
+	if (!real_clock)
+		ASSERT_EQ(0, tw_advance(fd, tokens));
+	while (readers.delivered < tokens && !readers.bad)
+		tw_sleep_ms(1);
+	EXPECT_EQ(tokens, readers.delivered);
+	for (int i = 0; i < READERS; i++)
+		ASSERT_EQ(0, tw_register(fd, STOP_ID + i, 0, 0, NULL));
+	for (int i = 0; i < READERS; i++)
+		ASSERT_EQ(0, pthread_join(reader[i], NULL));
+	EXPECT_FALSE(readers.bad);
+	for (int i = 0; i < tokens; i++)
+		ASSERT_EQ(1, readers.seen[i]);
+}
+
+/* P3: several blocked readers, and no event lost or given twice. */
+TEST(blocking_readers)
+{
+	int fd = TW_OPEN(O_RDWR);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1 << 15, 0));
+	run_readers(_metadata, fd, false);
+	close(fd);
+	fd = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1 << 15,
+			      0, 0));
+	run_readers(_metadata, fd, true);
+}
+
+/* Whoever leaves due tokens behind wakes the next: one wake-up serves all. */
+TEST(readers_wake_each_other)
+{
+	enum { READERS = 6 };
+	int fd = TW_OPEN(O_RDWR);
+	struct sleeper reader[READERS];
+	unsigned int seen = 0;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, READERS, 0));
+	ASSERT_EQ((size_t)READERS,
+		  tw_register_many(fd, 0, READERS, 0, TW_SEC));
+	for (int i = 0; i < READERS; i++)
+		ASSERT_TRUE(start(&reader[i], fd, sleep_in_read));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	for (int i = 0; i < READERS; i++) {
+		ASSERT_EQ(0, pthread_join(reader[i].thread, NULL));
+		ASSERT_EQ(1, reader[i].ret);
+		seen |= 1U << reader[i].event.id;
+	}
+	EXPECT_EQ((1U << READERS) - 1, seen);
+}
+
+/* All that can make a token due wakes those who sleep for one. */
+TEST(whatever_is_due_wakes)
+{
+	static void *(*const function[])(void *) = {
+		sleep_in_read, sleep_in_poll, sleep_in_epoll,
+	};
+
+	for (size_t f = 0; f < ARRAY_SIZE(function); f++) {
+		for (int how = 0; how < 5; how++) {
+			int fd = TW_OPEN(O_RDWR);
+			int epoll = epoll_create1(EPOLL_CLOEXEC);
+			struct sleeper sleeper;
+
+			ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
+			ASSERT_EQ(0, tw_register(fd, 1, 50 * TW_SEC, 0, NULL));
+			ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
+			ASSERT_TRUE(start(&sleeper, f == 2 ? epoll : fd,
+					  function[f]));
+			switch (how) {
+			case 0:
+				ASSERT_EQ(0, tw_advance(fd, 150));
+				break;
+			case 1:
+				ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
+				break;
+			case 2:
+				ASSERT_EQ(0, tw_register_at(fd, 2, 7, 0));
+				break;
+			case 3:
+				ASSERT_EQ(0, tw_move(fd, 0, 1, 0));
+				break;
+			case 4:
+				ASSERT_EQ(TIMEWHEEL_REGISTERED,
+					  tw_touch_or_register(fd, 2, 0, 0));
+				break;
+			}
+			ASSERT_EQ(0, pthread_join(sleeper.thread, NULL));
+			EXPECT_EQ(1, sleeper.ret);
+			close(epoll);
+			close(fd);
+		}
+	}
+}
+
+/* A token due before all others arms the timer anew, by register or by move. */
+TEST(earlier_token_rearms)
+{
+	for (int how = 0; how < 2; how++) {
+		int fd = TW_OPEN(O_RDWR);
+		struct sleeper reader;
+
+		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS,
+				      10, 0, 0));
+		ASSERT_EQ(0, tw_register(fd, 1, 3600 * TW_SEC, 0, NULL));
+		ASSERT_EQ(0, tw_register(fd, 2, 7200 * TW_SEC, 0, NULL));
+		ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+		ASSERT_EQ(0, how ? tw_move(fd, 0, 2, 20 * TW_MS) :
+				   tw_register(fd, 3, 20 * TW_MS, 0, NULL));
+		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+		ASSERT_EQ(1, reader.ret);
+		EXPECT_EQ(how ? 2ULL : 3ULL, reader.event.id);
+		close(fd);
+	}
+}
+
+/* The timer stays right when the token it was armed for is gone or touched. */
+TEST(rearmed_for_the_next_token)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct sleeper reader;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
+			      0));
+	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 2, 150 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 3, 200 * TW_MS, 0, NULL));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	/* On a slow machine it may be late for that: then 1 comes first. */
+	if (tw_cancel(fd, 0, 1) == 0 && tw_move(fd, 0, 2, TW_SEC) == 0) {
+		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+		EXPECT_EQ(3ULL, reader.event.id);
+	} else {
+		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	}
+	EXPECT_EQ(1, reader.ret);
+}
+
+/* O_NONBLOCK set while a reader sleeps: it still gets its event. */
+TEST(nonblock_toggled)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	struct sleeper reader;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+}
+
+static _Atomic int signals;
+
+static void on_signal(int signal)
+{
+	signals++;
+}
+
+/* A signal ends a blocked read, or restarts it, and takes no event with it. */
+TEST(signal_consumes_nothing)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	struct sleeper reader;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	do {
+		pthread_kill(reader.thread, SIGUSR1);
+		tw_sleep_ms(5);
+	} while (!__atomic_load_n(&reader.error, __ATOMIC_ACQUIRE) &&
+		 signals < 1000);
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(-1, reader.ret);
+	EXPECT_EQ(EINTR, reader.error);
+
+	action.sa_flags = SA_RESTART;
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	for (int i = 0; i < 20; i++) {
+		int before = signals;
+
+		pthread_kill(reader.thread, SIGUSR1);
+		while (signals == before)
+			tw_sleep_ms(1);
+	}
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+	EXPECT_EQ(1ULL, reader.event.id);
+
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+}
+
+/*
+ * A reader that is killed while it sleeps, at about the time when a token falls
+ * due, either has read it or leaves it, and the wake-up, to the other reader.
+ */
+TEST(killed_reader_eats_no_wake_up)
+{
+	unsigned long rounds = tw_scaled(100);
+	struct timewheel_event *shared;
+	int fd = TW_OPEN(O_RDWR);
+	unsigned int first = 0;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, shared);
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	for (__u64 round = 1; round <= rounds; round++) {
+		struct sleeper reader;
+		pid_t child;
+
+		memset(shared, 0, sizeof(*shared));
+		ASSERT_EQ(0, tw_register(fd, round, TW_SEC, 0, NULL));
+		child = fork();
+		ASSERT_LE(0, child);
+		if (!child)
+			_exit(tw_read(fd, shared, 1));
+		tw_wait_asleep(child);
+		/* Behind the child in the queue of those who wait. */
+		ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+		if (round % 2) {
+			ASSERT_EQ(0, kill(child, SIGKILL));
+			ASSERT_EQ(0, tw_advance(fd, round));
+		} else {
+			/* Now and then it gets as far as taking the token. */
+			ASSERT_EQ(0, tw_advance(fd, round));
+			usleep(round % 20 * 10);
+			ASSERT_EQ(0, kill(child, SIGKILL));
+		}
+		ASSERT_EQ(child, waitpid(child, NULL, 0));
+		if (shared->id) {
+			first++;
+			ASSERT_EQ(round, shared->id);
+			ASSERT_EQ(0, tw_register(fd, STOP_ID, 0, 0, NULL));
+		}
+		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+		ASSERT_EQ(1, reader.ret);
+		ASSERT_EQ(shared->id ? STOP_ID : round, reader.event.id);
+	}
+	TH_LOG("the killed one was first %u times of %lu", first, rounds);
+}
+
+/*
+ * The same for one that is killed while it does no more than file touched tokens
+ * again: it has taken none, and the other reader is to be told of them in time.
+ */
+TEST(killed_while_it_files_again)
+{
+	const __u64 n = 100000;
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+	struct sleeper reader;
+	pid_t child;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	for (__u64 id = 0; id < n; id++)
+		ASSERT_EQ(0, tw_touch(fd, 0, id));
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		struct timewheel_event event;
+
+		_exit(tw_read(fd, &event, 1));
+	}
+	tw_wait_asleep(child);
+	/* Behind the child in the queue of those who wait. */
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	do {
+		ASSERT_EQ(0, tw_info(fd, &info));
+	} while (!info.refiled);
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+
+	ASSERT_EQ(0, tw_advance(fd, 15));
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+}
+
+/* RWF_NOWAIT: what is due, or EAGAIN, on a blocking fd. */
+TEST(read_nowait)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	struct iovec iov = { .iov_base = &event, .iov_len = sizeof(event) };
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	EXPECT_EQ(-1, preadv2(fd, &iov, 1, -1, RWF_NOWAIT));
+	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	EXPECT_EQ((ssize_t)sizeof(event),
+		  preadv2(fd, &iov, 1, -1, RWF_NOWAIT));
+	EXPECT_EQ(1ULL, event.id);
+	EXPECT_EQ(-1, preadv2(fd, &iov, 1, -1, RWF_NOWAIT));
+	EXPECT_EQ(EAGAIN, errno);
+}
+
+/* The few lines of io_uring that these tests need: one request at a time. */
+FIXTURE(uring) {
+	struct io_uring_params params;
+	struct io_uring_sqe *sqes;
+	char *sq, *cq;
+	int ring;
+	int fd;
+};
+
+FIXTURE_SETUP(uring)
+{
+	self->fd = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 31, 10, 0));
+	self->ring = syscall(SYS_io_uring_setup, 8, &self->params);
+	if (self->ring < 0)
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	self->sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  self->ring, IORING_OFF_SQES);
+	self->sq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			self->ring, IORING_OFF_SQ_RING);
+	self->cq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			self->ring, IORING_OFF_CQ_RING);
+	ASSERT_NE(MAP_FAILED, self->sqes);
+	ASSERT_NE(MAP_FAILED, self->sq);
+	ASSERT_NE(MAP_FAILED, self->cq);
+}
+
+FIXTURE_TEARDOWN(uring)
+{
+	close(self->ring);
+	close(self->fd);
+}
+
+static int uring_submit(FIXTURE_DATA(uring) *self,
+			const struct io_uring_sqe *sqe)
+{
+	__u32 *tail = (void *)(self->sq + self->params.sq_off.tail);
+	__u32 mask = self->params.sq_entries - 1;
+	__u32 *array = (void *)(self->sq + self->params.sq_off.array);
+
+	self->sqes[*tail & mask] = *sqe;
+	array[*tail & mask] = *tail & mask;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	return syscall(SYS_io_uring_enter, self->ring, 1, 0, 0, NULL, 0);
+}
+
+/* Takes the next completion; waits for one if @wait, else may return false. */
+static bool uring_next(FIXTURE_DATA(uring) *self, bool wait,
+		       struct io_uring_cqe *cqe)
+{
+	__u32 *head = (void *)(self->cq + self->params.cq_off.head);
+	__u32 *tail = (void *)(self->cq + self->params.cq_off.tail);
+	__u32 mask = self->params.cq_entries - 1;
+	struct io_uring_cqe *cqes;
+
+	cqes = (void *)(self->cq + self->params.cq_off.cqes);
+	/* Entering also runs what the kernel has put off until then. */
+	syscall(SYS_io_uring_enter, self->ring, 0, wait, IORING_ENTER_GETEVENTS,
+		NULL, 0);
+	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
+		return false;
+	*cqe = cqes[*head & mask];
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+TEST_F(uring, poll_once)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_POLL_ADD, .fd = self->fd,
+		.poll32_events = POLLIN, .user_data = 7,
+	};
+	struct io_uring_cqe cqe;
+
+	ASSERT_EQ(1, uring_submit(self, &sqe));
+	EXPECT_FALSE(uring_next(self, false, &cqe));
+	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
+	EXPECT_FALSE(uring_next(self, false, &cqe));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_TRUE(uring_next(self, true, &cqe));
+	EXPECT_EQ(7ULL, cqe.user_data);
+	EXPECT_EQ(POLLIN, cqe.res);
+
+	/* Due already when asked. */
+	ASSERT_EQ(1, uring_submit(self, &sqe));
+	ASSERT_TRUE(uring_next(self, true, &cqe));
+	EXPECT_EQ(POLLIN, cqe.res);
+	EXPECT_FALSE(uring_next(self, false, &cqe));
+}
+
+TEST_F(uring, poll_multishot)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_POLL_ADD, .fd = self->fd,
+		.len = IORING_POLL_ADD_MULTI, .poll32_events = POLLIN,
+		.user_data = 7,
+	};
+	struct io_uring_cqe cqe;
+
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	ASSERT_EQ(1, uring_submit(self, &sqe));
+	for (__u64 hand = 1; hand <= 20; hand++) {
+		int n = 0;
+
+		ASSERT_EQ(0, tw_register(self->fd, hand, TW_SEC, 0, NULL));
+		ASSERT_EQ(0, tw_advance(self->fd, hand));
+		/* It may tell more often than there is something to read. */
+		do {
+			ASSERT_TRUE(uring_next(self, true, &cqe));
+			if (cqe.res == -EINVAL && hand == 1)
+				SKIP(return, "no multishot poll");
+			ASSERT_EQ(POLLIN, cqe.res);
+			ASSERT_NE(0U, cqe.flags & IORING_CQE_F_MORE);
+			n += drain(self->fd);
+		} while (!n);
+		ASSERT_EQ(1, n);
+	}
+}
+
+TEST_F(uring, read)
+{
+	struct timewheel_event events[4] = {};
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_READ, .fd = self->fd, .off = -1,
+		.addr = (__u64)(uintptr_t)events, .len = sizeof(events),
+	};
+	struct io_uring_cqe cqe;
+
+	ASSERT_EQ(2UL, tw_register_many(self->fd, 1, 2, 0, TW_SEC));
+	ASSERT_EQ(1, uring_submit(self, &sqe));
+	EXPECT_FALSE(uring_next(self, false, &cqe));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_TRUE(uring_next(self, true, &cqe));
+	EXPECT_EQ(2 * (int)sizeof(*events), cqe.res);
+	EXPECT_EQ(TW_SEC, events[0].deadline);
+	EXPECT_EQ(3ULL, events[0].id + events[1].id);
+
+	/* Due already: completes at once. */
+	ASSERT_EQ(0, tw_register(self->fd, 9, 0, 0, NULL));
+	ASSERT_EQ(1, uring_submit(self, &sqe));
+	ASSERT_TRUE(uring_next(self, true, &cqe));
+	EXPECT_EQ((int)sizeof(*events), cqe.res);
+	EXPECT_EQ(9ULL, events[0].id);
+}
+
+TEST_HARNESS_MAIN

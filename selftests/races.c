@@ -1,0 +1,1253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Everything at once from eight threads. Each registration has exactly one end:
+ * its event or its cancellation, never both, never none (P3); who takes a token
+ * first decides (P4); nothing comes early (P1). The sums are told to the token,
+ * at the end of each run, after all that is left has been read.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "tw_test.h"
+
+#define THREADS		8
+#define LONG		280	/* seconds; guests may be emulated */
+
+static atomic_int failures;
+
+/* A thread's assertion: the first few are printed, all are counted. */
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+	va_list args;
+
+	if (atomic_fetch_add(&failures, 1) >= 20)
+		return;
+	va_start(args, format);
+	fprintf(stderr, "# ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+}
+
+static __u32 random_u32(__u64 *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed >> 16;
+}
+
+/*
+ * The ledger: one entry for each try to register, whose number is the token's
+ * cookie. @deadline is what the last successful operation promised, kept for
+ * tokens that only one thread changes; @exact tells that it is known to the
+ * tick.
+ */
+struct entry {
+	__u64 id, deadline;
+	atomic_ullong handle;
+	bool registered, owned, exact;
+	atomic_uchar events, cancels;
+	__u64 event_id, event_handle, event_deadline;
+};
+
+#define SHARED_IDS	512	/* ids that all threads fight for */
+#define OWN_IDS		16	/* ids of each thread alone */
+#define IDS		(SHARED_IDS + THREADS * OWN_IDS)
+#define MOST_OPS	32	/* in one batch */
+
+static struct {
+	int fd;
+	unsigned long rounds;
+	unsigned long capacity;
+	struct entry *entries;
+	atomic_ulong next;
+	atomic_ulong cancels_by_id[IDS];
+	atomic_ulong registered, cancelled, moved, delivered;
+	__u64 tick;
+	bool manual, backwards;
+} mix;
+
+struct worker {
+	pthread_t thread;
+	int number;
+	__u64 seed;
+	__u64 hand;
+	unsigned long current[OWN_IDS];	/* entry number + 1 */
+};
+
+/* What an operation was meant for, to book its result. */
+struct intent {
+	unsigned long entry;
+	int own;	/* -1: a shared id */
+};
+
+#define NO_ENTRY	(~0UL)
+
+static void plan_operation(struct worker *w, struct timewheel_op *op,
+			   struct intent *intent)
+{
+	static const __u32 codes[16] = {
+		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
+		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
+		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
+		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_TOUCH_TOKEN,
+		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_MOVE,
+		TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL,
+		TIMEWHEEL_GET,
+	};
+	unsigned long newest = atomic_load(&mix.next);
+
+	memset(op, 0, sizeof(*op));
+	op->size = sizeof(*op);
+	op->code = codes[random_u32(&w->seed) % 16];
+	op->time = (1 + random_u32(&w->seed) % 40) * mix.tick;
+	intent->entry = NO_ENTRY;
+	intent->own = -1;
+	if (random_u32(&w->seed) % 4 == 0) {
+		intent->own = random_u32(&w->seed) % OWN_IDS;
+		op->id = SHARED_IDS + w->number * OWN_IDS + intent->own;
+	} else {
+		op->id = random_u32(&w->seed) % SHARED_IDS;
+	}
+
+	if (op->code == TIMEWHEEL_REGISTER ||
+	    op->code == TIMEWHEEL_TOUCH_OR_REGISTER) {
+		struct entry *e;
+
+		intent->entry = atomic_fetch_add(&mix.next, 1);
+		if (intent->entry >= mix.capacity) {
+			fail("the ledger is full");
+			exit(1);
+		}
+		e = &mix.entries[intent->entry];
+		e->id = op->id;
+		e->owned = intent->own >= 0;
+		op->cookie = intent->entry;
+	} else if (random_u32(&w->seed) % 2) {
+		/* By a handle, often a stale one. */
+		if (intent->own >= 0)
+			intent->entry = w->current[intent->own] - 1;
+		else if (newest)
+			intent->entry = newest - 1 - random_u32(&w->seed) %
+				(newest < 2000 ? newest : 2000);
+		if (intent->entry >= newest ||
+		    (intent->own < 0 && mix.entries[intent->entry].owned) ||
+		    !mix.entries[intent->entry].handle) {
+			intent->entry = NO_ENTRY;
+			return;
+		}
+		op->flags = TIMEWHEEL_BY_HANDLE;
+		op->handle = mix.entries[intent->entry].handle;
+	}
+}
+
+static void book_registration(struct worker *w, const struct timewheel_op *op,
+			      const struct intent *intent)
+{
+	struct entry *e = &mix.entries[intent->entry];
+
+	if (!op->handle)
+		fail("a registration without a handle");
+	e->registered = true;
+	e->deadline = op->deadline;
+	e->exact = true;
+	e->handle = op->handle;
+	atomic_fetch_add(&mix.registered, 1);
+	if (intent->own >= 0)
+		w->current[intent->own] = intent->entry + 1;
+}
+
+static void book_operation(struct worker *w, const struct timewheel_op *op,
+			   const struct intent *intent)
+{
+	bool by_handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	struct entry *own = NULL;
+
+	if (op->result < 0) {
+		int gone = by_handle ? -ESTALE : -ENOENT;
+
+		if (op->code == TIMEWHEEL_REGISTER)
+			gone = -EEXIST;
+		if (op->code == TIMEWHEEL_TOUCH_OR_REGISTER ||
+		    op->result != gone)
+			fail("operation %u%s: %d", op->code,
+			     by_handle ? " by handle" : "", op->result);
+		return;
+	}
+	if (op->code == TIMEWHEEL_REGISTER ||
+	    op->result & TIMEWHEEL_REGISTERED) {
+		book_registration(w, op, intent);
+		return;
+	}
+	if (intent->own >= 0) {
+		unsigned long n = by_handle ? intent->entry + 1 :
+					      w->current[intent->own];
+
+		if (!n || n != w->current[intent->own]) {
+			fail("operation %u changed a token that had ended",
+			     op->code);
+			return;
+		}
+		own = &mix.entries[n - 1];
+	}
+	switch (op->code) {
+	case TIMEWHEEL_MOVE:
+		atomic_fetch_add(&mix.moved, 1);
+		__attribute__((fallthrough));
+	case TIMEWHEEL_TOUCH_TOKEN:
+	case TIMEWHEEL_TOUCH_OR_REGISTER:
+		if (own && op->code != TIMEWHEEL_MOVE &&
+		    op->deadline < own->deadline)
+			fail("a touch brought a deadline nearer");
+		if (own) {
+			own->deadline = op->deadline;
+			own->exact = true;
+		}
+		break;
+	case TIMEWHEEL_CANCEL:
+		atomic_fetch_add(&mix.cancelled, 1);
+		if (own)
+			atomic_fetch_add(&own->cancels, 1);
+		else if (by_handle)
+			atomic_fetch_add(&mix.entries[intent->entry].cancels, 1);
+		else
+			atomic_fetch_add(&mix.cancels_by_id[op->id], 1);
+		if (own)
+			w->current[intent->own] = 0;
+		break;
+	case TIMEWHEEL_GET:
+		if (own && (own->exact ? op->deadline != own->deadline :
+					 op->deadline < own->deadline))
+			fail("a deadline changed by itself");
+	}
+}
+
+static void run_operations(struct worker *w, unsigned int n)
+{
+	struct timewheel_op ops[MOST_OPS];
+	struct intent intents[MOST_OPS];
+	__u32 done = n;
+
+	for (unsigned int i = 0; i < n; i++)
+		plan_operation(w, &ops[i], &intents[i]);
+	if (n == 1) {
+		if (ioctl(mix.fd, TIMEWHEEL_OP, &ops[0]) < 0)
+			ops[0].result = -errno;
+	} else if (tw_batch(mix.fd, ops, n, &done) < 0 || done != n) {
+		fail("a batch of %u: done %u, errno %d", n, done, errno);
+	}
+	for (unsigned int i = 0; i < done; i++)
+		book_operation(w, &ops[i], &intents[i]);
+}
+
+/* The short way to touch; tells no deadline, which is then only a lower bound. */
+static void run_touch(struct worker *w)
+{
+	int own = random_u32(&w->seed) % OWN_IDS;
+	struct entry *e;
+	int ret;
+
+	if (!w->current[own])
+		return;
+	e = &mix.entries[w->current[own] - 1];
+	if (random_u32(&w->seed) % 2)
+		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, e->handle);
+	else
+		ret = tw_touch(mix.fd, 0, e->id);
+	if (ret < 0)
+		return;
+	e->exact = false;
+}
+
+static int run_read(int most)
+{
+	struct timewheel_event events[64];
+	int n = tw_read(mix.fd, events, most);
+
+	if (n < 0 && errno != EAGAIN)
+		fail("read: %d", errno);
+	for (int i = 0; i < n; i++) {
+		const struct timewheel_event *event = &events[i];
+		struct entry *e;
+
+		if (event->taken < event->deadline)
+			fail("early: deadline %llu taken %llu", event->deadline,
+			     event->taken);
+		if (event->cookie >= atomic_load(&mix.next)) {
+			fail("an event that nobody registered");
+			continue;
+		}
+		e = &mix.entries[event->cookie];
+		if (atomic_fetch_add(&e->events, 1)) {
+			fail("two events of registration %llu", event->cookie);
+			continue;
+		}
+		e->event_id = event->id;
+		e->event_handle = event->handle;
+		e->event_deadline = event->deadline;
+	}
+	if (n > 0)
+		atomic_fetch_add(&mix.delivered, n);
+	return n;
+}
+
+static void run_others(struct worker *w)
+{
+	struct timewheel_info info;
+
+	if (random_u32(&w->seed) % 2) {
+		tw_readable(mix.fd);
+		return;
+	}
+	if (tw_info(mix.fd, &info) < 0)
+		fail("info: %d", errno);
+	else if (info.registered != info.pending + info.taken +
+		 info.cancelled + info.delivered)
+		fail("registered %llu, pending %llu, taken %llu, cancelled %llu, delivered %llu",
+		     info.registered, info.pending, info.taken, info.cancelled,
+		     info.delivered);
+}
+
+static void run_clock(struct worker *w)
+{
+	if (mix.backwards && random_u32(&w->seed) % 8 == 0)
+		w->hand -= random_u32(&w->seed) % 30;
+	else
+		w->hand += 1 + (random_u32(&w->seed) % 64 == 0) * 100;
+	if (tw_advance(mix.fd, w->hand) < 0)
+		fail("advance: %d", errno);
+}
+
+static void *run_mix(void *arg)
+{
+	struct worker *w = arg;
+
+	for (unsigned long i = 0; i < mix.rounds;) {
+		__u32 dice = random_u32(&w->seed) % 64;
+
+		if (mix.manual && w->number == 0 && dice % 4 == 0) {
+			run_clock(w);
+		} else if (dice < 8) {
+			run_read(1 + random_u32(&w->seed) % 64);
+		} else if (dice < 10) {
+			run_others(w);
+		} else if (dice < 14) {
+			run_touch(w);
+		} else if (dice < 18) {
+			run_operations(w, MOST_OPS);
+			i += MOST_OPS - 1;
+		} else {
+			run_operations(w, 1);
+		}
+		i++;
+	}
+	return NULL;
+}
+
+/* Reads all that is left, of which the last is due within 2^20 ticks. */
+static void drain(struct __test_metadata *_metadata, __u64 hand)
+{
+	struct timewheel_info info;
+
+	if (mix.manual)
+		ASSERT_EQ(0, tw_advance(mix.fd, hand + (1 << 20)));
+	for (int tries = 0; tries < 10000; tries++) {
+		while (run_read(64) > 0)
+			;
+		ASSERT_EQ(0, tw_info(mix.fd, &info));
+		if (!info.pending)
+			break;
+		tw_sleep_ms(1);
+	}
+	EXPECT_EQ(0ULL, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(0ULL, info.put_back);
+	EXPECT_EQ(mix.registered, info.registered);
+	EXPECT_EQ(mix.cancelled, info.cancelled);
+	EXPECT_EQ(mix.moved, info.moved);
+	EXPECT_EQ(mix.delivered, info.delivered);
+	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* One end for each registration. */
+static void audit(struct __test_metadata *_metadata)
+{
+	unsigned long n = mix.next, good = 0, by_id[IDS] = {};
+	__u64 *handles = calloc(n, sizeof(*handles));
+
+	ASSERT_NE(NULL, handles);
+	for (unsigned long i = 0; i < n; i++) {
+		struct entry *e = &mix.entries[i];
+		unsigned int ends = e->events + e->cancels;
+
+		if (!e->registered && ends)
+			fail("registration %lu failed and ended", i);
+		if (!e->registered)
+			continue;
+		handles[good++] = e->handle;
+		if (ends > 1)
+			fail("registration %lu: %u events, %u cancellations", i,
+			     e->events, e->cancels);
+		if (e->owned && ends != 1)
+			fail("registration %lu of one owner: %u ends", i, ends);
+		if (!ends)
+			by_id[e->id]++;
+		if (!e->events)
+			continue;
+		if (e->event_id != e->id || e->event_handle != e->handle)
+			fail("registration %lu: an event of id %llu", i,
+			     e->event_id);
+		if (e->owned && (e->exact ? e->event_deadline != e->deadline :
+					    e->event_deadline < e->deadline))
+			fail("registration %lu: promised %llu, event of %llu", i,
+			     e->deadline, e->event_deadline);
+	}
+	/* Those cancelled by id cannot be told apart, but they can be counted. */
+	for (int id = 0; id < IDS; id++)
+		if (by_id[id] != mix.cancels_by_id[id])
+			fail("id %d: %lu without an end, %lu cancelled", id,
+			     by_id[id], (unsigned long)mix.cancels_by_id[id]);
+	qsort(handles, good, sizeof(*handles), compare_u64);
+	for (unsigned long i = 1; i < good; i++)
+		if (handles[i] == handles[i - 1])
+			fail("handle %#llx twice", handles[i]);
+	EXPECT_EQ(good, mix.registered);
+	/* Without these the run would have shown nothing. */
+	EXPECT_LT(0UL, mix.delivered);
+	EXPECT_LT(0UL, mix.cancelled);
+	EXPECT_LT(0UL, mix.moved);
+	TH_LOG("%lu registered, %lu delivered, %lu cancelled, %lu moved", good,
+	       mix.delivered, mix.cancelled, mix.moved);
+	free(handles);
+}
+
+FIXTURE(mix) {
+	struct worker workers[THREADS];
+};
+
+FIXTURE_VARIANT(mix) {
+	__u32 clock, slots;
+	__u64 tick;
+	bool backwards;
+	unsigned long operations;	/* of all threads */
+};
+
+FIXTURE_VARIANT_ADD(mix, manual) {
+	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 31, .tick = TW_SEC,
+	.operations = 300000,
+};
+
+/* The hand goes back at times; no slot of one tick is ever whole laps away. */
+FIXTURE_VARIANT_ADD(mix, manual_backwards) {
+	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 1, .tick = TW_SEC,
+	.backwards = true, .operations = 200000,
+};
+
+FIXTURE_VARIANT_ADD(mix, monotonic) {
+	.clock = TIMEWHEEL_CLOCK_MONOTONIC, .slots = 60, .tick = 100000,
+	.operations = 250000,
+};
+
+FIXTURE_SETUP(mix)
+{
+	bool manual = variant->clock == TIMEWHEEL_CLOCK_MANUAL;
+
+	memset(&mix, 0, sizeof(mix));
+	mix.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	mix.tick = variant->tick;
+	mix.manual = manual;
+	mix.backwards = variant->backwards;
+	mix.rounds = tw_scaled(variant->operations) / THREADS + 1;
+	mix.capacity = (mix.rounds + MOST_OPS) * THREADS;
+	mix.entries = calloc(mix.capacity, sizeof(*mix.entries));
+	ASSERT_NE(NULL, mix.entries);
+	ASSERT_EQ(0, tw_setup(mix.fd, variant->clock, variant->slots,
+			      variant->tick, IDS, 0, manual ? 100000 : 0));
+}
+
+FIXTURE_TEARDOWN(mix)
+{
+	close(mix.fd);
+	free(mix.entries);
+}
+
+TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
+{
+	for (int i = 0; i < THREADS; i++) {
+		struct worker *w = &self->workers[i];
+
+		w->number = i;
+		w->seed = 88172645463325252ULL + i * 1000003;
+		w->hand = 100000;
+		ASSERT_EQ(0, pthread_create(&w->thread, NULL, run_mix, w));
+	}
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(self->workers[i].thread, NULL));
+	drain(_metadata, self->workers[0].hand);
+	audit(_metadata);
+	EXPECT_EQ(0, failures);
+}
+
+/*
+ * Contests: all threads go over the same tokens at the same time, many tokens
+ * for each start, since a start of all threads costs more than what they do.
+ */
+#define TOKENS	500
+
+struct contest {
+	int fd;
+	int round;
+	__u64 hand;
+	__u64 handles[TOKENS];
+	atomic_int wins[TOKENS];
+	atomic_int events[TOKENS];
+	atomic_ullong promised[TOKENS];
+	__u64 deadlines[TOKENS];
+	pthread_barrier_t barrier;
+	int rounds;
+	void (*act)(struct contest *c, int thread);
+};
+
+struct contestant {
+	struct contest *contest;
+	pthread_t thread;
+	int number;
+};
+
+static void *compete(void *arg)
+{
+	struct contestant *me = arg;
+	struct contest *c = me->contest;
+
+	for (int i = 0; i < c->rounds; i++) {
+		pthread_barrier_wait(&c->barrier);
+		c->act(c, me->number);
+		pthread_barrier_wait(&c->barrier);
+	}
+	return NULL;
+}
+
+/* @prepare and @check run in this thread before and after each round. */
+static void run_contest(struct __test_metadata *_metadata, struct contest *c,
+			unsigned long rounds,
+			void (*prepare)(struct contest *c),
+			void (*act)(struct contest *c, int thread),
+			void (*check)(struct contest *c))
+{
+	struct contestant all[THREADS];
+
+	c->rounds = tw_scaled(rounds);
+	c->act = act;
+	ASSERT_EQ(0, pthread_barrier_init(&c->barrier, NULL, THREADS + 1));
+	for (int i = 0; i < THREADS; i++) {
+		all[i] = (struct contestant) { .contest = c, .number = i };
+		ASSERT_EQ(0, pthread_create(&all[i].thread, NULL, compete,
+					    &all[i]));
+	}
+	for (c->round = 0; c->round < c->rounds; c->round++) {
+		memset(c->wins, 0, sizeof(c->wins));
+		memset(c->events, 0, sizeof(c->events));
+		memset(c->promised, 0, sizeof(c->promised));
+		prepare(c);
+		pthread_barrier_wait(&c->barrier);
+		pthread_barrier_wait(&c->barrier);
+		check(c);
+	}
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(all[i].thread, NULL));
+	EXPECT_EQ(0, failures);
+}
+
+FIXTURE(contest) {
+	struct contest c;
+};
+
+FIXTURE_SETUP(contest)
+{
+	self->c.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->c.fd, 31, TOKENS, 0));
+}
+
+FIXTURE_TEARDOWN(contest)
+{
+	close(self->c.fd);
+}
+
+static void book_events(struct contest *c, const struct timewheel_event *events,
+			int n)
+{
+	for (int i = 0; i < n; i++) {
+		int t = events[i].id;
+
+		if (events[i].taken < events[i].deadline)
+			fail("early");
+		if (events[i].id >= TOKENS ||
+		    events[i].handle != c->handles[t]) {
+			fail("an event of a token that is not there");
+			continue;
+		}
+		if (atomic_fetch_add(&c->events[t], 1))
+			fail("two events of token %d", t);
+		c->deadlines[t] = events[i].deadline;
+	}
+}
+
+static void read_events(struct contest *c, int most)
+{
+	struct timewheel_event events[64];
+	int n = tw_read(c->fd, events, most);
+
+	if (n < 0 && errno != EAGAIN)
+		fail("read: %d", errno);
+	book_events(c, events, n);
+}
+
+/* Reads what is left; afterwards the wheel is empty. */
+static void read_all(struct contest *c)
+{
+	struct timewheel_event events[64];
+	struct timewheel_info info;
+	int n;
+
+	c->hand += 1000;
+	tw_advance(c->fd, c->hand);
+	while ((n = tw_read(c->fd, events, 64)) > 0)
+		book_events(c, events, n);
+	tw_info(c->fd, &info);
+	if (info.pending || info.taken)
+		fail("%llu left, %llu taken", info.pending, info.taken);
+}
+
+static void prepare_nothing(struct contest *c)
+{
+	(void)c;
+}
+
+/* All with the same timeout, due on ticks 1 to 20 from here. */
+static void prepare_tokens(struct contest *c)
+{
+	for (int i = 0; i < TOKENS; i++)
+		if (tw_register(c->fd, i, (1 + i % 20) * TW_SEC, 0,
+				&c->handles[i]))
+			fail("cannot register: %d", errno);
+}
+
+/* Odd rounds name tokens by id. */
+static int change(struct contest *c, __u32 code, int i, __u64 time)
+{
+	int ret = c->round % 2 ? tw_key_op(c->fd, code, 0, i, time) :
+		tw_key_op(c->fd, code, TIMEWHEEL_BY_HANDLE, c->handles[i],
+			  time);
+
+	if (ret < 0 && errno != (c->round % 2 ? ENOENT : ESTALE))
+		fail("operation %u: %d", code, errno);
+	return ret;
+}
+
+static void cancel_all(struct contest *c, int thread)
+{
+	(void)thread;
+	for (int i = 0; i < TOKENS; i++)
+		if (change(c, TIMEWHEEL_CANCEL, i, 0) >= 0)
+			c->wins[i]++;
+}
+
+static void check_one_win_no_event(struct contest *c)
+{
+	read_all(c);
+	for (int i = 0; i < TOKENS; i++)
+		if (c->wins[i] != 1 || c->events[i])
+			fail("token %d: %d wins, %d events", i, c->wins[i],
+			     c->events[i]);
+}
+
+TEST_F_TIMEOUT(contest, cancel_against_cancel, LONG)
+{
+	run_contest(_metadata, &self->c, 10, prepare_tokens, cancel_all,
+		    check_one_win_no_event);
+}
+
+static void register_all(struct contest *c, int thread)
+{
+	(void)thread;
+	for (int i = 0; i < TOKENS; i++) {
+		if (tw_register(c->fd, i, TW_SEC, 0, &c->handles[i]) >= 0)
+			c->wins[i]++;
+		else if (errno != EEXIST)
+			fail("register: %d", errno);
+	}
+}
+
+static void touch_or_register_all(struct contest *c, int thread)
+{
+	(void)thread;
+	for (int i = 0; i < TOKENS; i++) {
+		struct timewheel_op op = {
+			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = i,
+			.time = TW_SEC,
+		};
+		int ret = tw_op(c->fd, &op);
+
+		if (ret < 0)
+			fail("touch or register: %d", errno);
+		if (ret >= 0 && ret & TIMEWHEEL_REGISTERED) {
+			c->handles[i] = op.handle;
+			c->wins[i]++;
+		}
+	}
+}
+
+static void check_one_win_one_event(struct contest *c)
+{
+	read_all(c);
+	for (int i = 0; i < TOKENS; i++)
+		if (c->wins[i] != 1 || c->events[i] != 1)
+			fail("id %d: %d registrations, %d events", i, c->wins[i],
+			     c->events[i]);
+}
+
+TEST_F_TIMEOUT(contest, register_against_register, LONG)
+{
+	run_contest(_metadata, &self->c, 8, prepare_nothing, register_all,
+		    check_one_win_one_event);
+}
+
+TEST_F_TIMEOUT(contest, touch_or_register_against_itself, LONG)
+{
+	run_contest(_metadata, &self->c, 8, prepare_nothing,
+		    touch_or_register_all, check_one_win_one_event);
+}
+
+/* Thread 0 moves the hand over the due ticks, the next three read. */
+static bool turn_or_read(struct contest *c, int thread)
+{
+	if (thread > 3)
+		return false;
+	for (int i = 1; i <= 40; i++) {
+		if (!thread && tw_advance(c->fd, c->hand + i))
+			fail("advance: %d", errno);
+		for (int j = 0; thread && j < 10; j++)
+			read_events(c, 1 + i % 8);
+		sched_yield();
+	}
+	return true;
+}
+
+static void cancel_against_read(struct contest *c, int thread)
+{
+	if (!turn_or_read(c, thread))
+		cancel_all(c, thread);
+}
+
+static void check_one_end(struct contest *c)
+{
+	c->hand += 40;
+	read_all(c);
+	for (int i = 0; i < TOKENS; i++)
+		if (c->wins[i] + c->events[i] != 1)
+			fail("token %d: %d cancellations, %d events", i,
+			     c->wins[i], c->events[i]);
+}
+
+TEST_F_TIMEOUT(contest, cancel_against_expire, LONG)
+{
+	run_contest(_metadata, &self->c, 20, prepare_tokens,
+		    cancel_against_read, check_one_end);
+}
+
+static void promise(atomic_ullong *promised, __u64 deadline)
+{
+	__u64 old = *promised;
+
+	while (old < deadline &&
+	       !atomic_compare_exchange_weak(promised, &old, deadline))
+		;
+}
+
+static void touch_all(struct contest *c)
+{
+	for (int i = 0; i < TOKENS; i++) {
+		struct timewheel_op op = {
+			.code = TIMEWHEEL_TOUCH_TOKEN, .id = i,
+			.flags = c->round % 2 ? 0 : TIMEWHEEL_BY_HANDLE,
+			.handle = c->handles[i],
+		};
+
+		if (tw_op(c->fd, &op) >= 0)
+			promise(&c->promised[i], op.deadline);
+		else if (errno != (c->round % 2 ? ENOENT : ESTALE))
+			fail("touch: %d", errno);
+	}
+}
+
+static void touch_against_read(struct contest *c, int thread)
+{
+	if (!turn_or_read(c, thread))
+		for (int i = 0; i < 2; i++)
+			touch_all(c);
+}
+
+/* A touch that said yes is kept to the tick: no event before, none without. */
+static void check_promises(struct contest *c)
+{
+	c->hand += 40;
+	read_all(c);
+	for (int i = 0; i < TOKENS; i++) {
+		if (c->events[i] != 1)
+			fail("token %d: %d events", i, c->events[i]);
+		if (c->promised[i] && c->deadlines[i] != c->promised[i])
+			fail("token %d: promised %llu, event of %llu", i,
+			     (__u64)c->promised[i], c->deadlines[i]);
+	}
+}
+
+TEST_F_TIMEOUT(contest, touch_against_expire, LONG)
+{
+	run_contest(_metadata, &self->c, 12, prepare_tokens, touch_against_read,
+		    check_promises);
+}
+
+static void move_against_read(struct contest *c, int thread)
+{
+	if (turn_or_read(c, thread))
+		return;
+	/* One mover for each token, so that it knows what was promised. */
+	for (int i = thread - 4; i < TOKENS; i += 4) {
+		for (int j = 0; j < 3; j++) {
+			struct timewheel_op op = {
+				.code = TIMEWHEEL_MOVE, .id = i,
+				.time = (i + 7 * j) % 25 * TW_SEC,
+				.flags = c->round % 2 ? 0 : TIMEWHEEL_BY_HANDLE,
+				.handle = c->handles[i],
+			};
+
+			if (tw_op(c->fd, &op) < 0)
+				break;
+			c->promised[i] = op.deadline;
+		}
+	}
+}
+
+TEST_F_TIMEOUT(contest, move_against_expire, LONG)
+{
+	run_contest(_metadata, &self->c, 12, prepare_tokens, move_against_read,
+		    check_promises);
+}
+
+static void touch_against_cancel(struct contest *c, int thread)
+{
+	if (thread % 2)
+		touch_all(c);
+	else
+		cancel_all(c, thread);
+}
+
+TEST_F_TIMEOUT(contest, touch_against_cancel, LONG)
+{
+	run_contest(_metadata, &self->c, 10, prepare_tokens,
+		    touch_against_cancel, check_one_win_no_event);
+}
+
+static void touch_against_move(struct contest *c, int thread)
+{
+	if (thread % 2)
+		touch_all(c);
+	else
+		for (int i = 0; i < TOKENS; i++)
+			change(c, TIMEWHEEL_MOVE, i, (i + thread) % 50 * TW_SEC);
+}
+
+static void check_one_event(struct contest *c)
+{
+	read_all(c);
+	for (int i = 0; i < TOKENS; i++)
+		if (c->events[i] != 1)
+			fail("token %d: %d events", i, c->events[i]);
+}
+
+TEST_F_TIMEOUT(contest, touch_against_move, LONG)
+{
+	run_contest(_metadata, &self->c, 6, prepare_tokens, touch_against_move,
+		    check_one_event);
+}
+
+/*
+ * The closest race there is: a few tokens, touched without a pause by handle
+ * while they are taken and their places used again at once, with another
+ * timeout. A touch that said yes is kept, for the whole timeout that the token
+ * of that handle was registered with, or it was never said.
+ */
+#define HOT		8
+
+struct life {
+	atomic_ullong handle, promised;
+	__u64 timeout, event_deadline;
+	atomic_int events;
+};
+
+static struct {
+	int fd;
+	unsigned long most;
+	struct life *lives;		/* by cookie */
+	atomic_ulong current[HOT];	/* cookie of each token */
+	atomic_ullong hand;		/* it is there, or further */
+	atomic_bool stop;
+	atomic_ulong kept;
+} hot;
+
+static void *touch_hot(void *arg)
+{
+	struct timewheel_op ops[4 * HOT];
+	unsigned long cookies[4 * HOT];
+	__u32 done;
+
+	while (!hot.stop) {
+		__u64 hand = hot.hand;
+
+		for (int i = 0; i < 4 * HOT; i++) {
+			cookies[i] = hot.current[i % HOT];
+			ops[i] = (struct timewheel_op) {
+				.size = sizeof(ops[i]),
+				.code = TIMEWHEEL_TOUCH_TOKEN,
+				.flags = TIMEWHEEL_BY_HANDLE,
+				.handle = hot.lives[cookies[i]].handle,
+			};
+		}
+		if (tw_batch(hot.fd, ops, 4 * HOT, &done) < 0)
+			fail("batch: %d", errno);
+		for (int i = 0; i < 4 * HOT; i++) {
+			struct life *life = &hot.lives[cookies[i]];
+
+			if (ops[i].result == -ESTALE)
+				continue;
+			if (ops[i].result < 0)
+				fail("touch: %d", ops[i].result);
+			if (ops[i].deadline < (hand + life->timeout) * TW_SEC)
+				fail("on %llu a timeout of %llu was touched to %llu",
+				     hand, life->timeout, ops[i].deadline);
+			promise(&life->promised, ops[i].deadline);
+			hot.kept++;
+		}
+	}
+	return arg;
+}
+
+/* The token at place @id begins its next life. */
+static void begin_life(__u64 id, unsigned long cookie)
+{
+	struct life *life = &hot.lives[cookie];
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER, .id = id, .cookie = cookie,
+	};
+
+	/* Long and short by turns: each finds traces of the other. */
+	life->timeout = cookie % 2 ? 60 : 2;
+	op.time = life->timeout * TW_SEC;
+	if (tw_op(hot.fd, &op) < 0)
+		fail("register: %d", errno);
+	life->handle = op.handle;
+	promise(&life->promised, op.deadline);
+	hot.current[id] = cookie;
+}
+
+static int end_lives(void)
+{
+	struct timewheel_event events[HOT];
+	int n = tw_read(hot.fd, events, HOT);
+
+	for (int i = 0; i < n; i++) {
+		struct life *life = &hot.lives[events[i].cookie];
+
+		if (life->events++)
+			fail("two events of one life");
+		life->event_deadline = events[i].deadline;
+	}
+	return n;
+}
+
+TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
+{
+	const int touchers = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 3 : 1;
+	pthread_t threads[3];
+	unsigned long next = HOT;
+	__u64 seed = 424242;
+
+	memset(&hot, 0, sizeof(hot));
+	hot.fd = self->c.fd;
+	hot.most = tw_scaled(300000) + 2 * HOT;
+	hot.lives = calloc(hot.most, sizeof(*hot.lives));
+	ASSERT_NE(NULL, hot.lives);
+	for (int i = 0; i < HOT; i++)
+		begin_life(i, i);
+	for (int i = 0; i < touchers; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch_hot, NULL));
+	while (next + HOT < hot.most && !failures) {
+		static const __u64 steps[] = { 1, 2, 3, 61 };
+		__u64 to = hot.hand + steps[random_u32(&seed) % 4];
+		int n;
+
+		ASSERT_EQ(0, tw_advance(hot.fd, to));
+		hot.hand = to;
+		n = end_lives();
+		for (int id = 0; n > 0 && id < HOT; id++)
+			if (hot.lives[hot.current[id]].events)
+				begin_life(id, next++);
+	}
+	hot.stop = true;
+	for (int i = 0; i < touchers; i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	ASSERT_EQ(0, tw_advance(hot.fd, hot.hand + 1000));
+	while (end_lives() > 0)
+		;
+	for (unsigned long i = 0; i < next; i++) {
+		struct life *life = &hot.lives[i];
+
+		if (life->events != 1)
+			fail("life %lu: %d events", i, life->events);
+		if (life->event_deadline != life->promised)
+			fail("life %lu: promised %llu, event of %llu", i,
+			     (__u64)life->promised, life->event_deadline);
+	}
+	TH_LOG("%lu lives, %lu touches", next, hot.kept);
+	EXPECT_EQ(0, failures);
+	EXPECT_LT(0UL, hot.kept);
+	free(hot.lives);
+}
+
+/*
+ * A handle that has ended never means the token that has its place now: places
+ * and ids are used again at once, handles are not.
+ */
+static struct {
+	int fd;
+	atomic_ullong stale;
+	atomic_bool stop;
+	atomic_ulong attacks;
+} aba;
+
+static void *attack(void *arg)
+{
+	int how = (int)(intptr_t)arg;
+
+	while (!aba.stop) {
+		__u64 handle = aba.stale;
+		int ret;
+
+		switch (how % 4) {
+		case 0:
+			ret = tw_touch(aba.fd, TIMEWHEEL_BY_HANDLE, handle);
+			break;
+		case 1:
+			ret = tw_move(aba.fd, TIMEWHEEL_BY_HANDLE, handle, 0);
+			break;
+		case 2:
+			ret = tw_cancel(aba.fd, TIMEWHEEL_BY_HANDLE, handle);
+			break;
+		default:
+			ret = tw_key_op(aba.fd, TIMEWHEEL_GET,
+					TIMEWHEEL_BY_HANDLE, handle, 0);
+		}
+		if (ret >= 0 || errno != ESTALE)
+			fail("stale handle %#llx: %d, errno %d", handle, ret,
+			     errno);
+		aba.attacks++;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
+{
+	const unsigned long rounds = tw_scaled(30000);
+	pthread_t attackers[THREADS - 1];
+	struct timewheel_event event;
+	struct timewheel_op op;
+	int fd = self->c.fd;
+	__u64 handle;
+
+	memset(&aba, 0, sizeof(aba));
+	aba.fd = fd;
+	for (int i = 0; i < THREADS - 1; i++)
+		ASSERT_EQ(0, pthread_create(&attackers[i], NULL, attack,
+					    (void *)(intptr_t)i));
+	for (unsigned long i = 0; i < rounds && !failures; i++) {
+		/* Another delay each time: one that a stale touch would show. */
+		__u64 delay = (1 + i % 100) * TW_SEC;
+
+		ASSERT_EQ(0, tw_register(fd, 1, delay, i, &handle));
+		ASSERT_NE(handle, aba.stale);
+		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_BY_HANDLE, handle, &op));
+		ASSERT_EQ(delay, op.time);
+		ASSERT_EQ(i, op.cookie);
+		if (i % 2) {
+			ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+		} else {
+			ASSERT_EQ(0, tw_move(fd, 0, 1, 0));
+			ASSERT_EQ(1, tw_read(fd, &event, 1));
+			ASSERT_EQ(handle, event.handle);
+		}
+		aba.stale = handle;
+	}
+	aba.stop = true;
+	for (int i = 0; i < THREADS - 1; i++)
+		ASSERT_EQ(0, pthread_join(attackers[i], NULL));
+	EXPECT_EQ(0, failures);
+	EXPECT_LT(0UL, aba.attacks);
+}
+
+/* Of many set-ups of one file one succeeds; what uses it sees none or all. */
+static struct {
+	_Atomic int fd;
+	pthread_barrier_t barrier;
+	int rounds;
+	atomic_int winners;
+	atomic_int slots;
+} race;
+
+static void *run_setup(void *arg)
+{
+	int thread = (int)(intptr_t)arg;
+
+	for (int i = 0; i < race.rounds; i++) {
+		struct timewheel_info info;
+
+		pthread_barrier_wait(&race.barrier);
+		if (thread == THREADS - 1) {
+			tw_readable(race.fd);
+			if (tw_register(race.fd, 1, TW_SEC, 0, NULL) < 0 &&
+			    errno != EBADFD)
+				fail("register: %d", errno);
+			if (tw_info(race.fd, &info) < 0) {
+				if (errno != EBADFD)
+					fail("info: %d", errno);
+			} else if (info.tick != TW_SEC || info.slots < 10) {
+				fail("half a wheel");
+			}
+		} else if (tw_setup_manual(race.fd, 10 + thread, 10, 0) == 0) {
+			race.winners++;
+			race.slots = 10 + thread;
+		} else if (errno != EBUSY) {
+			fail("setup: %d", errno);
+		}
+		pthread_barrier_wait(&race.barrier);
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(contest, one_setup_wins, LONG)
+{
+	pthread_t threads[THREADS];
+	struct timewheel_info info;
+
+	race.rounds = tw_scaled(300);
+	ASSERT_EQ(0, pthread_barrier_init(&race.barrier, NULL, THREADS + 1));
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_setup,
+					    (void *)(intptr_t)i));
+	for (int i = 0; i < race.rounds; i++) {
+		race.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		race.winners = 0;
+		pthread_barrier_wait(&race.barrier);
+		pthread_barrier_wait(&race.barrier);
+		EXPECT_EQ(1, race.winners);
+		EXPECT_EQ(0, tw_info(race.fd, &info));
+		EXPECT_EQ((__u32)race.slots, info.slots);
+		close(race.fd);
+	}
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	EXPECT_EQ(0, failures);
+}
+
+/* Files are closed under the feet of calls; numbers come back as other wheels. */
+static void *run_on_closing(void *arg)
+{
+	__u64 seed = 77777 + (intptr_t)arg * 101;
+	struct timewheel_event events[8];
+	struct timewheel_info info;
+	unsigned long n = 0;
+
+	while (!aba.stop) {
+		int fd = race.fd, ret = 0;
+		__u64 id = random_u32(&seed) % 64;
+
+		switch (n++ % 8) {
+		case 0:
+		case 1:
+			ret = tw_register(fd, id, (1 + id % 4) * TW_MS, 0, NULL);
+			break;
+		case 2:
+			ret = tw_touch(fd, 0, id);
+			break;
+		case 3:
+			ret = tw_cancel(fd, 0, id);
+			break;
+		case 4:
+			ret = tw_read(fd, events, 8);
+			break;
+		case 5:
+			tw_readable(fd);
+			break;
+		case 6:
+			ret = tw_info(fd, &info);
+			break;
+		case 7:
+			ret = tw_register_many(fd, 1000 + id, 32, 0, TW_MS) > 32;
+		}
+		if (ret < 0 && errno != EBADF && errno != EBADFD &&
+		    errno != EEXIST && errno != ENOENT && errno != EAGAIN &&
+		    errno != ENOSPC)
+			fail("call %lu: %d", n, errno);
+		aba.attacks++;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
+{
+	const unsigned long rounds = tw_scaled(1500);
+	pthread_t threads[THREADS];
+	long references = tw_refcnt();
+
+	memset(&aba, 0, sizeof(aba));
+	race.fd = -1;
+	for (long i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, run_on_closing,
+					    (void *)i));
+	for (unsigned long i = 0; i < rounds; i++) {
+		unsigned long calls = aba.attacks;
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK), copy = -1;
+
+		race.fd = fd;
+		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS,
+				      1000, 0, 0));
+		if (i % 2)
+			copy = dup(fd);
+		for (int j = 0; j < 100 && aba.attacks < calls + 20 + i % 30; j++)
+			sched_yield();
+		if (copy >= 0) {
+			race.fd = copy;
+			close(fd);
+			sched_yield();
+		}
+		close(race.fd);
+	}
+	aba.stop = true;
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	EXPECT_EQ(0, failures);
+	EXPECT_LT(rounds, aba.attacks);
+	EXPECT_EQ(references, tw_refcnt());
+}
+
+TEST_HARNESS_MAIN

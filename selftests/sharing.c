@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One wheel, many hands: dup, fork, file descriptors sent to others, execve,
+ * close while in use, and processes that die. A wheel lives as long as its open
+ * file does, whoever made it, and not a moment longer.
+ */
+#define _GNU_SOURCE
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+/* Waits for @child. Returns its exit status, or -1 when a signal ended it. */
+static int reap(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/* All that is given up to the kernel to clean away is gone in a while. */
+static bool refcnt_becomes(long count)
+{
+	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
+		tw_sleep_ms(1);
+	return tw_refcnt() == count;
+}
+
+static void *shared_memory(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Two descriptors of one open file are one wheel; two opens are two. */
+TEST(dup_shares_open_does_not)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int copy = dup(fd);
+	int other = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	EXPECT_EQ(-1, tw_setup_manual(copy, 31, 10, 0));
+	EXPECT_EQ(EBUSY, errno);
+	ASSERT_EQ(0, tw_setup_manual(other, 60, 10, 0));
+
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 11, NULL));
+	EXPECT_EQ(0, tw_get(copy, 0, 1, &op));
+	EXPECT_EQ(11ULL, op.cookie);
+	EXPECT_EQ(-1, tw_get(other, 0, 1, &op));
+	EXPECT_EQ(ENOENT, errno);
+
+	ASSERT_EQ(0, tw_advance(copy, 1));
+	EXPECT_TRUE(tw_readable(fd));
+	EXPECT_FALSE(tw_readable(other));
+	close(fd);
+	ASSERT_EQ(1, tw_read(copy, &event, 1));
+	EXPECT_EQ(1ULL, event.id);
+	EXPECT_EQ(11ULL, event.cookie);
+}
+
+/* Parent and child share the wheel; either goes on when the other is gone. */
+TEST(fork_shares)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	pid_t child;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		/* The parent's token, one of our own, and the common hand. */
+		if (tw_touch(fd, 0, 1))
+			_exit(1);
+		if (tw_register(fd, 2, 3 * TW_SEC, 0, NULL))
+			_exit(2);
+		if (tw_register(fd, 3, TW_SEC, 0, NULL))
+			_exit(3);
+		if (tw_cancel(fd, 0, 1) || tw_advance(fd, 1))
+			_exit(4);
+		if (tw_read(fd, &event, 1) != 1 || event.id != 3)
+			_exit(5);
+		close(fd);
+		_exit(0);
+	}
+	ASSERT_EQ(0, reap(child));
+	EXPECT_EQ(-1, tw_cancel(fd, 0, 1));
+	EXPECT_EQ(ENOENT, errno);
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_advance(fd, 3));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2ULL, event.id);
+	EXPECT_EQ(0, tw_register(fd, 4, TW_SEC, 0, NULL));
+}
+
+/* A child that blocks in read gets what its parent makes due. */
+TEST(child_waits_for_parent)
+{
+	struct timewheel_event *shared = shared_memory(4096);
+	int fd = TW_OPEN(O_RDWR);
+	pid_t child;
+
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(tw_read(fd, shared, 1));
+	tw_wait_asleep(child);
+	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	ASSERT_EQ(1, reap(child));
+	EXPECT_EQ(7ULL, shared->id);
+}
+
+/* @fd goes over @socket in a message of its own. Returns 0 or -1. */
+static int send_fd(int socket, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
+}
+
+static int receive_fd(int socket)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	int fd = -1;
+
+	if (recvmsg(socket, &message, 0) != 1)
+		return -1;
+	cmsg = CMSG_FIRSTHDR(&message);
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	return fd;
+}
+
+/*
+ * A wheel sent over a socket outlives its sender. While it is in the socket
+ * only, it goes on as well, and holds the module.
+ */
+TEST(sent_wheel_outlives_sender)
+{
+	int probe = TW_OPEN(O_RDWR);
+	int sockets[2], fd;
+	struct timewheel_event event;
+	long before;
+	pid_t child;
+
+	close(probe);
+	before = tw_refcnt();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int wheel = open(TW_DEVICE, O_RDWR | O_NONBLOCK);
+
+		if (tw_setup(wheel, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
+			     0) ||
+		    tw_register(wheel, 7, 20 * TW_MS, 70, NULL) ||
+		    tw_register(wheel, 8, 3600 * TW_SEC, 80, NULL))
+			_exit(1);
+		_exit(send_fd(sockets[0], wheel) ? 2 : 0);
+	}
+	ASSERT_EQ(0, reap(child));
+	if (before >= 0)
+		EXPECT_EQ(before + 1, tw_refcnt());
+	tw_sleep_ms(30);
+	fd = receive_fd(sockets[1]);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(7ULL, event.id);
+	EXPECT_EQ(70ULL, event.cookie);
+	EXPECT_EQ(0, tw_cancel(fd, 0, 8));
+	EXPECT_EQ(0, tw_register(fd, 9, TW_MS, 0, NULL));
+	close(fd);
+	EXPECT_TRUE(refcnt_becomes(before));
+
+	/* Sent and never received: gone with the socket. */
+	fd = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, send_fd(sockets[0], fd));
+	close(fd);
+	if (before >= 0)
+		EXPECT_EQ(before + 1, tw_refcnt());
+	close(sockets[0]);
+	close(sockets[1]);
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+/* Who was given a wheel may use it, whoever it is: only opening is guarded. */
+TEST(given_to_another_user)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+		    setresuid(65534, 65534, 65534))
+			_exit(1);
+		if (open(TW_DEVICE, O_RDWR) >= 0 || errno != EACCES)
+			_exit(2);
+		if (tw_register(fd, 2, 2 * TW_SEC, 0, NULL) ||
+		    tw_advance(fd, 1) || tw_read(fd, &event, 1) != 1)
+			_exit(3);
+		_exit(0);
+	}
+	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_advance(fd, 2));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2ULL, event.id);
+}
+
+/* P3: processes read and cancel from one wheel; the ledger adds up exactly. */
+TEST(ledger_of_many_processes)
+{
+	enum { READERS = 4 };
+	const __u32 tokens = tw_scaled(20000);
+	struct {
+		_Atomic __u32 registered, ended;
+		_Atomic __u8 ends[];
+	} *ledger = shared_memory(sizeof(*ledger) + tokens);
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+	pid_t reader[READERS], canceller;
+	__u32 cancelled = 0;
+
+	ASSERT_NE(MAP_FAILED, (void *)ledger);
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, tokens,
+			      0, 0));
+	for (int i = 0; i < READERS; i++) {
+		reader[i] = fork();
+		ASSERT_LE(0, reader[i]);
+		if (reader[i])
+			continue;
+		while (ledger->ended < tokens) {
+			struct pollfd p = { .fd = fd, .events = POLLIN };
+			struct timewheel_event events[8];
+			int got = tw_read(fd, events, 1 + i * 2);
+
+			for (int n = 0; n < got; n++) {
+				if (events[n].id >= tokens ||
+				    events[n].taken < events[n].deadline)
+					_exit(1);
+				ledger->ends[events[n].id]++;
+				ledger->ended++;
+			}
+			if (got < 0 && errno != EAGAIN)
+				_exit(2);
+			if (got < 0)
+				poll(&p, 1, 10);
+		}
+		_exit(0);
+	}
+	canceller = fork();
+	ASSERT_LE(0, canceller);
+	if (!canceller) {
+		while (ledger->ended < tokens) {
+			/* One of the youngest: it may be anywhere in its life. */
+			__u32 id = ledger->registered - 1 - ledger->ended % 64;
+
+			if (tw_cancel(fd, 0, id) >= 0) {
+				ledger->ends[id]++;
+				ledger->ended++;
+			} else if (errno != ENOENT) {
+				_exit(1);
+			} else {
+				sched_yield();
+			}
+		}
+		_exit(0);
+	}
+	for (__u32 id = 0; id < tokens; id++) {
+		ASSERT_EQ(0, tw_register(fd, id, id % 97 * TW_MS, 0, NULL));
+		ledger->registered++;
+	}
+	for (int i = 0; i < READERS; i++)
+		EXPECT_EQ(0, reap(reader[i]));
+	EXPECT_EQ(0, reap(canceller));
+	for (__u32 id = 0; id < tokens; id++)
+		ASSERT_EQ(1, ledger->ends[id]);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	cancelled = info.cancelled;
+	EXPECT_EQ(0ULL, info.pending);
+	EXPECT_EQ(tokens, info.delivered + info.cancelled);
+	TH_LOG("%u of %u cancelled", cancelled, tokens);
+}
+
+/* Runs @command in a shell, after execve. Returns its exit status. */
+static int run_shell(const char *command)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(127);
+	}
+	return reap(child);
+}
+
+/* The next program gets the wheel, unless O_CLOEXEC keeps it from it. */
+TEST(next_program)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+
+	ASSERT_EQ(9, dup3(fd, 9, O_CLOEXEC));
+	EXPECT_EQ(1, run_shell("test -e /proc/self/fd/9"));
+
+	/* The other program reads one of the two events. */
+	ASSERT_EQ(9, dup2(fd, 9));
+	EXPECT_EQ(0, run_shell("dd bs=48 count=1 of=/dev/null <&9 2>/dev/null"));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1ULL, info.delivered);
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+}
+
+static void *read_one(void *arg)
+{
+	int fd = *(int *)arg;
+	struct timewheel_event event;
+
+	return tw_read(fd, &event, 1) == 1 && event.id == 7 ? NULL : "failed";
+}
+
+/* Closed by one thread while another reads: the reader finishes first. */
+TEST(close_while_reading)
+{
+	long before = tw_refcnt();
+	int fd = TW_OPEN(O_RDWR), wheel = fd;
+	pthread_t thread;
+	void *error;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
+			      0));
+	ASSERT_EQ(0, tw_register(fd, 7, 200 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &wheel));
+	tw_sleep_ms(50);
+	close(fd);
+	ASSERT_EQ(0, pthread_join(thread, &error));
+	EXPECT_NULL(error);
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+/* Reads the decimal value of a line of fdinfo; false if there is none. */
+static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
+{
+	char path[64], line[128];
+	size_t length = strlen(name);
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, length) || line[length] != ':')
+			continue;
+		found = sscanf(line + length + 1, "%llu", value) == 1;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What /proc tells about a wheel, to whoever may look at the process. */
+TEST(fdinfo_tells)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	unsigned long long value;
+
+	/* Not set up: nothing to tell, and no harm. */
+	EXPECT_TRUE(fdinfo_line(fd, "flags", &value));
+	EXPECT_FALSE(fdinfo_line(fd, "slots", &value));
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1000, 5));
+	ASSERT_EQ(20UL, tw_register_many(fd, 1, 20, 0, 40 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 6));
+	ASSERT_TRUE(fdinfo_line(fd, "slots", &value));
+	EXPECT_EQ(31ULL, value);
+	ASSERT_TRUE(fdinfo_line(fd, "tick_ns", &value));
+	EXPECT_EQ(TW_SEC, value);
+	ASSERT_TRUE(fdinfo_line(fd, "hand", &value));
+	EXPECT_EQ(6ULL, value);
+	ASSERT_TRUE(fdinfo_line(fd, "pending", &value));
+	EXPECT_EQ(20ULL, value);
+	ASSERT_TRUE(fdinfo_line(fd, "max_tokens", &value));
+	EXPECT_EQ(1000ULL, value);
+	ASSERT_TRUE(fdinfo_line(fd, "next_ns", &value));
+	EXPECT_LE(value, 45 * TW_SEC);
+}
+
+/* kill -9 of a process with many tokens leaves nothing behind. */
+TEST(killed_process_leaves_nothing)
+{
+	int probe = TW_OPEN(O_RDWR);
+	const unsigned long tokens = tw_scaled(100000);
+	long before;
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	close(probe);
+	before = tw_refcnt();
+	if (before < 0)
+		SKIP(return, "the kernel shows no reference count");
+	ASSERT_EQ(0, pipe(ready));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int fd = open(TW_DEVICE, O_RDWR);
+		struct timewheel_event event;
+
+		if (tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, tokens,
+			     0, 0) ||
+		    tw_register_many(fd, 0, tokens, 0, 3600 * TW_SEC) != tokens)
+			_exit(1);
+		if (write(ready[1], "", 1) != 1)
+			_exit(2);
+		_exit(tw_read(fd, &event, 1));
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ(before + 1, tw_refcnt());
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(-1, reap(child));
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The world around a wheel: a wall clock that is set, time namespaces, a
+ * machine that stands still, a million tokens at once, a module that shall be
+ * removed. Needs root and skips without. What it changes it puts back, so run
+ * it in a guest all the same.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x00000080
+#endif
+
+#define HOUR	(3600 * TW_SEC)
+
+#define NEEDS_ROOT()					\
+	do {						\
+		if (geteuid())				\
+			SKIP(return, "needs root");	\
+	} while (0)
+
+static int drain(int fd)
+{
+	struct timewheel_event events[256];
+	int n = 0, got;
+
+	while ((got = tw_read(fd, events, 256)) > 0)
+		n += got;
+	return n;
+}
+
+/* The wall clock as it was, for putting it back. */
+FIXTURE(wall_clock) {
+	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
+	bool changed;
+};
+
+static int set_clock(__u64 ns)
+{
+	struct timespec ts = {
+		.tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC,
+	};
+
+	return clock_settime(CLOCK_REALTIME, &ts);
+}
+
+/* Sets the wall clock @ns away from where it was at the start of the test. */
+static int shift_clock(FIXTURE_DATA(wall_clock) *self, __s64 ns)
+{
+	self->changed = true;
+	return set_clock(tw_now(CLOCK_MONOTONIC) + self->offset + ns);
+}
+
+FIXTURE_SETUP(wall_clock)
+{
+	NEEDS_ROOT();
+	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
+	if (set_clock(tw_now(CLOCK_REALTIME)))
+		SKIP(return, "cannot set the clock: %s", strerror(errno));
+}
+
+FIXTURE_TEARDOWN(wall_clock)
+{
+	if (self->changed)
+		shift_clock(self, 0);
+}
+
+static void *read_one(void *arg)
+{
+	int fd = *(int *)arg;
+	static struct timewheel_event event;
+
+	return tw_read(fd, &event, 1) == 1 ? &event : NULL;
+}
+
+/* P8: a REALTIME token is due when the clock shows it, set forward or not. */
+TEST_F(wall_clock, forward)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event *event;
+	pthread_t reader;
+	void *result;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 60, 10 * TW_MS, 10,
+			      0, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, HOUR, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 2, 3 * HOUR, 0, NULL));
+	ASSERT_EQ(0, pthread_create(&reader, NULL, read_one, &fd));
+	tw_sleep_ms(50);
+	ASSERT_EQ(0, shift_clock(self, HOUR + TW_SEC));
+	ASSERT_EQ(0, pthread_join(reader, &result));
+	event = result;
+	ASSERT_NE(NULL, event);
+	EXPECT_EQ(1ULL, event->id);
+	EXPECT_LE(event->deadline, event->taken);
+	EXPECT_FALSE(tw_readable(fd));
+}
+
+/* P1, P8: set back, and forth, and back: never early, and nothing lost. */
+TEST_F(wall_clock, back_and_forth)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_event event;
+	struct timewheel_op op;
+	__u64 deadline;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 60, 10 * TW_MS, 10,
+			      0, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
+	ASSERT_LE(0, tw_get(fd, 0, 1, &op));
+	deadline = op.deadline;
+
+	/* An hour back: what would have been due is not. */
+	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	EXPECT_EQ(0, poll(&p, 1, 300));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(deadline, op.deadline);
+
+	/* Registered at the earlier time: due by that clock. */
+	ASSERT_EQ(0, tw_register(fd, 2, 50 * TW_MS, 0, NULL));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2ULL, event.id);
+	EXPECT_LE(event.deadline, event.taken);
+	EXPECT_LT(event.taken, deadline);
+
+	/* An hour ahead and, unread, back again. */
+	ASSERT_EQ(0, shift_clock(self, HOUR));
+	EXPECT_EQ(1, poll(&p, 1, 1000));
+	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	EXPECT_EQ(0, poll(&p, 1, 100));
+
+	/* Shortly before its time again: the timer has to be armed for it. */
+	ASSERT_EQ(0, shift_clock(self, deadline - 200 * TW_MS - self->offset -
+				       tw_now(CLOCK_MONOTONIC)));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(1ULL, event.id);
+	EXPECT_EQ(deadline, event.deadline);
+	EXPECT_LE(deadline, event.taken);
+}
+
+/* P8: set back over an alarm that nobody has looked at: it is armed again. */
+TEST_F(wall_clock, back_over_an_alarm)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 60, 10 * TW_MS, 10,
+			      0, 0));
+	for (int round = 1; round <= 5; round++) {
+		ASSERT_EQ(0, tw_register(fd, round, 50 * TW_MS, 0, NULL));
+		tw_sleep_ms(100);
+		ASSERT_EQ(0, shift_clock(self, -round * 500LL * (__s64)TW_MS));
+		/* Most likely not due again yet: then this look finds none. */
+		tw_readable(fd);
+		ASSERT_EQ(1, poll(&p, 1, -1));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_LE(event.deadline, event.taken);
+	}
+}
+
+/* Hundreds of steps under tokens all over an hour: a ledger, and never early. */
+TEST_F(wall_clock, many_steps)
+{
+	enum { TOKENS = 1000 };
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	int seen[TOKENS] = {}, n = 0, got;
+	struct timewheel_event events[16];
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 31, 10 * TW_MS,
+			      TOKENS, 0, 0));
+	for (int i = 0; i < TOKENS; i++)
+		ASSERT_EQ(0, tw_register(fd, i, i * 7919ULL % 3600 * TW_SEC, 0,
+					 NULL));
+	for (int step = 0; step < 600; step++) {
+		/* Ever further, but back as often as forth. */
+		__s64 to = step * 10LL + (step % 2 ? -600 : 600);
+
+		ASSERT_EQ(0, shift_clock(self, to * (__s64)TW_SEC));
+		while ((got = tw_read(fd, events, 16)) > 0) {
+			for (int i = 0; i < got; i++, n++) {
+				EXPECT_LE(events[i].deadline, events[i].taken);
+				seen[events[i].id]++;
+			}
+		}
+	}
+	EXPECT_EQ(TOKENS, n);
+	for (int i = 0; i < TOKENS; i++)
+		EXPECT_EQ(1, seen[i]);
+}
+
+/* MONOTONIC and BOOTTIME wheels do not care about the wall clock. */
+TEST_F(wall_clock, others_unaffected)
+{
+	static const __u32 clocks[] = {
+		TIMEWHEEL_CLOCK_MONOTONIC, TIMEWHEEL_CLOCK_BOOTTIME,
+	};
+
+	for (size_t c = 0; c < ARRAY_SIZE(clocks); c++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		struct timewheel_event event;
+		struct timewheel_op op;
+		__u64 deadline;
+
+		ASSERT_EQ(0, tw_setup(fd, clocks[c], 60, TW_MS, 10, 0, 0));
+		ASSERT_EQ(0, tw_register(fd, 1, HOUR / 2, 0, NULL));
+		ASSERT_EQ(0, tw_register(fd, 2, 200 * TW_MS, 0, NULL));
+		ASSERT_LE(0, tw_get(fd, 0, 2, &op));
+		deadline = op.deadline;
+		ASSERT_EQ(0, shift_clock(self, HOUR));
+		ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+		ASSERT_EQ(1, poll(&p, 1, -1));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(2ULL, event.id);
+		EXPECT_EQ(deadline, event.deadline);
+		EXPECT_LE(deadline, event.taken);
+		ASSERT_EQ(0, shift_clock(self, HOUR));
+		EXPECT_EQ(0, poll(&p, 1, 20));
+		close(fd);
+	}
+}
+
+/* What a child in a time namespace finds out, in an exit status. */
+static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
+			__u64 outside_deadline, __u64 offset)
+{
+	struct timewheel_event event;
+	struct timewheel_info info;
+	struct timewheel_op op;
+	__u64 before, after, wish;
+
+	/* A wheel of its own: time as the clock shows it here. */
+	if (tw_setup(fd, clock, 31, TW_MS, 10, 0, 0))
+		return 1;
+	before = tw_now(id);
+	if (tw_info(fd, &info))
+		return 2;
+	after = tw_now(id);
+	if (info.now < before || info.now > after)
+		return 3;
+	wish = after + 50 * TW_MS;
+	if (tw_register_at(fd, 7, wish, 0))
+		return 4;
+	if (tw_get(fd, 0, 7, &op) < 0 || op.deadline < wish ||
+	    op.deadline >= wish + TW_MS)
+		return 5;
+	if (tw_info(fd, &info) || info.next > op.deadline)
+		return 6;
+	if (tw_read(fd, &event, 1) != 1 || event.deadline != op.deadline)
+		return 7;
+	if (event.taken < event.deadline || event.taken > tw_now(id) ||
+	    tw_now(id) < wish)
+		return 8;
+
+	/* One shared with the outside: the same moment, told in our time. */
+	if (tw_get(shared, 0, 1, &op) < 0)
+		return 9;
+	if (op.deadline != outside_deadline + offset)
+		return 10;
+	if (tw_read(shared, &event, 1) != 1 || event.id != 1 ||
+	    event.deadline != outside_deadline + offset ||
+	    event.taken > tw_now(id) || event.taken < event.deadline)
+		return 11;
+	/* For the outside, at a time of ours. */
+	wish = tw_now(id) + 20 * TW_MS;
+	if (tw_register_at(shared, 2, wish, wish))
+		return 12;
+	/* Zero of this clock is long past. */
+	if (tw_register_at(fd, 8, 0, 0) || tw_read(fd, &event, 1) != 1)
+		return 13;
+	if (tw_register_at(fd, 9, UINT64_MAX, 0) != -1 || errno != ERANGE)
+		return 14;
+	return 0;
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	int ret = fd < 0 || write(fd, text, strlen(text)) < 0 ? -1 : 0;
+
+	close(fd);
+	return ret;
+}
+
+/* Absolute times of a caller in a time namespace are those that it sees. */
+FIXTURE(time_namespace) {
+	int unused;
+};
+
+FIXTURE_VARIANT(time_namespace) {
+	__u32 clock;
+	clockid_t id;
+	__s64 offset;	/* in seconds; -1: back almost to zero */
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, monotonic_ahead) {
+	.clock = TIMEWHEEL_CLOCK_MONOTONIC, .id = CLOCK_MONOTONIC,
+	.offset = 100000,
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, monotonic_behind) {
+	.clock = TIMEWHEEL_CLOCK_MONOTONIC, .id = CLOCK_MONOTONIC,
+	.offset = -1,
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, boottime_ahead) {
+	.clock = TIMEWHEEL_CLOCK_BOOTTIME, .id = CLOCK_BOOTTIME,
+	.offset = 200000,
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, realtime_same) {
+	.clock = TIMEWHEEL_CLOCK_REALTIME, .id = CLOCK_REALTIME,
+	.offset = 0,
+};
+
+FIXTURE_SETUP(time_namespace)
+{
+	NEEDS_ROOT();
+}
+
+FIXTURE_TEARDOWN(time_namespace)
+{
+}
+
+TEST_F(time_namespace, times_are_the_callers)
+{
+	int fd = TW_OPEN(O_RDWR);
+	int shared = TW_OPEN(O_RDWR);
+	__s64 seconds = variant->offset;
+	struct timewheel_event event;
+	struct timewheel_op op;
+	char offsets[128];
+	int status;
+	pid_t child;
+
+	if (seconds < 0)
+		seconds = -(__s64)(tw_now(variant->id) / TW_SEC);
+	if (unshare(CLONE_NEWTIME))
+		SKIP(return, "no time namespaces: %s", strerror(errno));
+	snprintf(offsets, sizeof(offsets), "%d %lld 0\n",
+		 variant->id == CLOCK_BOOTTIME ? CLOCK_BOOTTIME :
+		 CLOCK_MONOTONIC, (long long)seconds);
+	ASSERT_EQ(0, write_file("/proc/self/timens_offsets", offsets));
+
+	ASSERT_EQ(0, tw_setup(shared, variant->clock, 31, TW_MS, 10, 0, 0));
+	ASSERT_EQ(0, tw_register(shared, 1, 200 * TW_MS, 0, NULL));
+	ASSERT_LE(0, tw_get(shared, 0, 1, &op));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(in_namespace(fd, shared, variant->id, variant->clock,
+				   op.deadline, seconds * TW_SEC));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	ASSERT_EQ(0, WEXITSTATUS(status));
+
+	ASSERT_EQ(1, tw_read(shared, &event, 1));
+	EXPECT_EQ(2ULL, event.id);
+	/* Its cookie is the time that the child asked for, in its own time. */
+	EXPECT_GE(event.deadline, event.cookie - seconds * TW_SEC);
+	EXPECT_LT(event.deadline, event.cookie - seconds * TW_SEC + TW_MS);
+	EXPECT_LE(event.deadline, event.taken);
+	EXPECT_LE(event.taken, tw_now(variant->id));
+}
+
+/* P8: the whole machine stands still: all that fell due comes, in order. */
+TEST(machine_stands_still)
+{
+	const char *stop = getenv("TW_VM_STOP");
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	__u64 last = 0, jump = 0, before;
+	struct timewheel_info info;
+
+	if (!stop)
+		SKIP(return, "TW_VM_STOP does not say how");
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, 10 * TW_MS,
+			      100, 0, 0));
+	for (int i = 0; i < 80; i++)
+		ASSERT_EQ(0, tw_register(fd, i, i * 100 * TW_MS, 0, NULL));
+	before = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, write_file(stop, "5\n"));
+	for (int i = 0; i < 80; i++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ((__u64)i, event.id);
+		EXPECT_LE(last, event.deadline);
+		EXPECT_LE(event.deadline, event.taken);
+		if (event.taken - event.deadline > jump)
+			jump = event.taken - event.deadline;
+		last = event.deadline;
+	}
+	EXPECT_GE(tw_now(CLOCK_MONOTONIC), before + 7900 * TW_MS);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0ULL, info.pending);
+	TH_LOG("the latest was %llu ms late", jump / TW_MS);
+}
+
+/* Tests with a million tokens. */
+FIXTURE(million) {
+	unsigned long tokens;
+	long refcnt;
+	int fd;
+};
+
+FIXTURE_SETUP(million)
+{
+	self->tokens = tw_scaled(1000000);
+	self->refcnt = tw_refcnt();
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+}
+
+FIXTURE_TEARDOWN(million)
+{
+	close(self->fd);
+}
+
+/* P5, P6: all in one tick: one callback, no event lost. */
+TEST_F_TIMEOUT(million, due_in_one_tick, 200)
+{
+	struct pollfd p = { .fd = self->fd, .events = POLLIN };
+	struct timewheel_info info;
+	__u64 due = 0;
+
+	/* Until it takes less time to register them than they have. */
+	for (__u64 ahead = 10 * TW_SEC; ; ahead *= 2) {
+		ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600,
+				      100 * TW_MS, self->tokens, 0, 0));
+		due = tw_now(CLOCK_MONOTONIC) + ahead;
+		ASSERT_EQ(self->tokens,
+			  tw_register_many(self->fd, 0, self->tokens,
+					   TIMEWHEEL_ABSOLUTE, due));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		if (info.now < due)
+			break;
+		close(self->fd);
+		self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	}
+	EXPECT_EQ(0ULL, info.callbacks);
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(self->tokens, (unsigned long)drain(self->fd));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1ULL, info.callbacks);
+	EXPECT_EQ(self->tokens, info.delivered);
+	EXPECT_EQ(0ULL, info.pending);
+}
+
+/* A wheel closed with all of them pending lets go of the module. */
+TEST_F_TIMEOUT(million, close, 200)
+{
+	__u64 start;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, TW_SEC,
+			      self->tokens, 0, 0));
+	for (unsigned long n = 0; n < self->tokens; n += 1000) {
+		unsigned long left = self->tokens - n;
+
+		left = left < 1000 ? left : 1000;
+		ASSERT_EQ(left, tw_register_many(self->fd, n, left, 0,
+						 (n % 99991 + 100) * TW_SEC));
+	}
+	start = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, close(self->fd));
+	TH_LOG("closed in %llu ms",
+	       (tw_now(CLOCK_MONOTONIC) - start) / TW_MS);
+	self->fd = -1;
+	EXPECT_EQ(self->refcnt, tw_refcnt());
+}
+
+/* P10: the module cannot be removed while a file is open. */
+TEST(module_in_use_stays)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+
+	NEEDS_ROOT();
+	if (tw_refcnt() < 0)
+		SKIP(return, "not a module");
+	for (int i = 0; i < 10; i++) {
+		EXPECT_EQ(-1, syscall(SYS_delete_module, "timewheel",
+				      O_NONBLOCK));
+		EXPECT_TRUE(errno == EWOULDBLOCK || errno == EBUSY) {
+			TH_LOG("%s", strerror(errno));
+		}
+		if (!i)
+			ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+		EXPECT_EQ(0, tw_register(fd, i, TW_SEC, 0, NULL));
+	}
+	EXPECT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(10ULL, info.pending);
+}
+
+TEST_HARNESS_MAIN

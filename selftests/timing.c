@@ -1,0 +1,984 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * When tokens expire, to the tick. On MANUAL wheels, whose hand moves only when
+ * told, so that a year takes no time and every result is exact.
+ */
+#define _GNU_SOURCE
+#include "tw_test.h"
+
+#define DAY	86400ULL
+
+static __u64 seed = 88172645463325252ULL;
+
+static __u64 rnd(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+/* Of any size up to 2^bits - 1, small ones as likely as large ones. */
+static __u64 rnd_size(unsigned int bits)
+{
+	return rnd() & ((1ULL << rnd() % (bits + 1)) - 1);
+}
+
+static void expect_nothing(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_event event;
+
+	ASSERT_EQ(-1, tw_read(fd, &event, 1)) {
+		TH_LOG("token %llu of deadline %llu came", event.id,
+		       event.deadline);
+	}
+	ASSERT_EQ(EAGAIN, errno);
+}
+
+/* Exactly one token is readable, @id with its deadline at tick @due. */
+static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
+		       __u64 due)
+{
+	struct timewheel_event events[2];
+
+	ASSERT_EQ(1, tw_read(fd, events, 2));
+	ASSERT_EQ(id, events[0].id);
+	ASSERT_EQ(due * TW_SEC, events[0].deadline);
+	expect_nothing(_metadata, fd);
+}
+
+/* Advances to the tick before @due and to @due: token @id comes then alone. */
+static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id,
+		      __u64 due)
+{
+	ASSERT_EQ(0, tw_advance(fd, due - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, due));
+	expect_one(_metadata, fd, id, due);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/*
+ * Tokens 0..@n-1 are pending and token i is due at tick @due[i]. Advances from
+ * @hand to the tick before each deadline and to the deadline itself. Nothing
+ * may come before it, and at it exactly the tokens of that tick.
+ */
+static void expect_all(struct __test_metadata *_metadata, int fd, __u64 hand,
+		       const __u64 *due, size_t n)
+{
+	__u64 *order = malloc(n * sizeof(*order));
+	bool *ended = calloc(n, sizeof(*ended));
+	struct timewheel_event events[64];
+
+	memcpy(order, due, n * sizeof(*order));
+	qsort(order, n, sizeof(*order), compare);
+	for (size_t at = 0; at < n;) {
+		__u64 tick = order[at];
+
+		if (tick > hand) {
+			ASSERT_EQ(0, tw_advance(fd, tick - 1));
+			expect_nothing(_metadata, fd);
+			ASSERT_EQ(0, tw_advance(fd, tick));
+			hand = tick;
+		}
+		while (at < n && order[at] == tick) {
+			int got = tw_read(fd, events, 64);
+
+			ASSERT_GT(got, 0) {
+				TH_LOG("nothing at tick %llu", tick);
+			}
+			for (int i = 0; i < got; i++, at++) {
+				ASSERT_LT(at, n);
+				ASSERT_EQ(tick, order[at]);
+				ASSERT_LT(events[i].id, n);
+				ASSERT_EQ(tick, due[events[i].id]);
+				ASSERT_FALSE(ended[events[i].id]);
+				ASSERT_EQ(tick * TW_SEC, events[i].deadline);
+				ASSERT_EQ(hand * TW_SEC, events[i].taken);
+				ended[events[i].id] = true;
+			}
+		}
+		expect_nothing(_metadata, fd);
+	}
+	free(order);
+	free(ended);
+}
+
+/*
+ * Registers a token for each of the delays (in ticks) at @hand, checks slot and
+ * Cycle-Num of each, then that each expires at its own tick.
+ */
+static void check_delays(struct __test_metadata *_metadata, int fd,
+			 __u32 slots, __u64 hand, const __u64 *delays, size_t n)
+{
+	__u64 *due = malloc(n * sizeof(*due));
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, slots, n, hand));
+	for (size_t i = 0; i < n; i++) {
+		__u64 d = delays[i];
+
+		due[i] = hand + d;
+		ASSERT_EQ(0, tw_register(fd, i, d * TW_SEC, 0, NULL));
+		ASSERT_EQ(d ? 0 : TIMEWHEEL_WAS_DUE, tw_get(fd, 0, i, &op));
+		ASSERT_EQ(due[i] * TW_SEC, op.deadline);
+		ASSERT_EQ(d * TW_SEC, op.time);
+		ASSERT_EQ(due[i] % slots, op.slot);
+		ASSERT_EQ(d ? (d - 1) / slots : 0, op.cycle) {
+			TH_LOG("%u slots, hand %llu, delay %llu", slots, hand, d);
+		}
+	}
+	expect_all(_metadata, fd, hand, due, n);
+	free(due);
+}
+
+/* Appends @center - 3 .. @center + 3 to the delays, as far as not negative. */
+static void add_near(__u64 *delays, size_t *n, __u64 center)
+{
+	for (int off = -3; off <= 3; off++)
+		if (off >= 0 || center >= (__u64)-off)
+			delays[(*n)++] = center + off;
+}
+
+/* The published examples of slot and Cycle-Num, and that they expire in time. */
+TEST(published_examples)
+{
+	static const struct {
+		__u32 slots;
+		__u64 hand, delay;
+		__u32 slot;
+		__u64 cycle;
+	} example[] = {
+		{ 3600, 1, 3610, 11, 1 },
+		{ 3600, 1, 7219, 20, 2 },
+		{ 60, 2, 147, 29, 2 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(example); i++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		struct timewheel_op op;
+
+		ASSERT_EQ(0, tw_setup_manual(fd, example[i].slots, 1,
+					     example[i].hand));
+		ASSERT_EQ(0, tw_register(fd, 7, example[i].delay * TW_SEC, 0,
+					 NULL));
+		ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
+		EXPECT_EQ(example[i].slot, op.slot);
+		EXPECT_EQ(example[i].cycle, op.cycle);
+		expect_at(_metadata, fd, 7, example[i].hand + example[i].delay);
+		close(fd);
+	}
+}
+
+/*
+ * Cycle-Num on the way: it falls by one each time the hand enters the tick
+ * after the token's slot, and is 0 throughout the last lap.
+ */
+TEST(cycle_counts_down)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1, 2));
+	ASSERT_EQ(0, tw_register(fd, 7, 147 * TW_SEC, 0, NULL));
+	for (__u64 hand = 2; hand < 149; hand++) {
+		ASSERT_EQ(0, tw_advance(fd, hand));
+		ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
+		ASSERT_EQ((149 - hand - 1) / 60, op.cycle);
+		ASSERT_EQ(29U, op.slot);
+	}
+	ASSERT_EQ(0, tw_advance(fd, 149));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 7, &op));
+	ASSERT_EQ(0ULL, op.cycle);
+	ASSERT_EQ(0ULL, op.time);
+}
+
+/* P1, P2: all delays within 3 ticks of whole laps, from all over the ring. */
+TEST(near_whole_laps)
+{
+	static const __u32 rings[] = { 1, 2, 31, 60, 3600, 65536 };
+	static const __u64 laps[] = {
+		0, 1, 2, 3, 4, 5, 31, 32, 33, 63, 64, 65, 1000, 4096,
+	};
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		__u32 slots = rings[r];
+		__u64 hands[] = { 0, 1, slots / 2, slots - 1, slots,
+				  3 * slots + slots / 3, 1000003 };
+
+		for (size_t h = 0; h < ARRAY_SIZE(hands); h++) {
+			__u64 delays[ARRAY_SIZE(laps) * 7];
+			int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+			size_t n = 0;
+
+			for (size_t k = 0; k < ARRAY_SIZE(laps); k++)
+				add_near(delays, &n, laps[k] * slots);
+			check_delays(_metadata, fd, slots, hands[h], delays, n);
+			close(fd);
+		}
+	}
+}
+
+/*
+ * P1, P2: all delays within 3 ticks of multiples of slots / 2 * 32^k, where a
+ * wheel of several levels would change from one to the next.
+ */
+TEST(near_level_edges)
+{
+	static const __u32 rings[] = { 1, 2, 3, 31, 60, 3600 };
+	static const __u64 times[] = { 1, 2, 30, 31, 32, 33, 62, 63, 64, 65 };
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		__u32 slots = rings[r];
+		__u64 unit = slots > 1 ? slots / 2 : 1;
+		__u64 hands[] = { 0, unit - 1, unit, 31 * unit, 32 * unit - 1,
+				  32 * unit, 1024 * unit - 1, 5 * unit + 3 };
+
+		for (size_t h = 0; h < ARRAY_SIZE(hands); h++) {
+			__u64 delays[4 * ARRAY_SIZE(times) * 7];
+			int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+			__u64 grain = unit;
+			size_t n = 0;
+
+			for (int k = 0; k < 4; k++, grain *= 32)
+				for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+					add_near(delays, &n, times[i] * grain);
+			check_delays(_metadata, fd, slots, hands[h], delays, n);
+			close(fd);
+		}
+	}
+}
+
+/* P1, P2: one token for every tick, the hand visiting each. */
+TEST(every_tick)
+{
+	static const __u32 rings[] = { 1, 2, 31, 60 };
+	enum { TICKS = 2200, HAND = 7 };
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+		ASSERT_EQ(0, tw_setup_manual(fd, rings[r], TICKS, HAND));
+		for (__u64 d = 0; d < TICKS; d++)
+			ASSERT_EQ(0, tw_register(fd, d, d * TW_SEC, 0, NULL));
+		for (__u64 d = 0; d < TICKS; d++) {
+			ASSERT_EQ(0, tw_advance(fd, HAND + d));
+			expect_one(_metadata, fd, d, HAND + d);
+		}
+		close(fd);
+	}
+}
+
+/* P2: 48 hours, 30 days and a year are as exact as 30 seconds. */
+TEST(long_delays)
+{
+	static const __u32 rings[] = { 1, 31, 60, 3600, 65536 };
+	static const __u64 days[] = { 2, 30, 365, 36500 };
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		__u64 delays[ARRAY_SIZE(days) * 7];
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		size_t n = 0;
+
+		for (size_t i = 0; i < ARRAY_SIZE(days); i++)
+			add_near(delays, &n, days[i] * DAY);
+		check_delays(_metadata, fd, rings[r], 1234567, delays, n);
+		close(fd);
+	}
+}
+
+/* A deadline is rounded up to a whole tick, never down. */
+TEST(rounds_up)
+{
+	static const struct {
+		__u64 delay, ticks;
+	} round[] = {
+		{ 0, 0 }, { 1, 1 }, { TW_SEC - 1, 1 }, { TW_SEC, 1 },
+		{ TW_SEC + 1, 2 }, { 60 * TW_SEC, 60 }, { 60 * TW_SEC + 1, 61 },
+	};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, 100, 1000));
+	for (size_t i = 0; i < ARRAY_SIZE(round); i++) {
+		ASSERT_EQ(0, tw_register(fd, i, round[i].delay, 0, NULL));
+		ASSERT_LE(0, tw_get(fd, 0, i, &op));
+		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, op.deadline);
+		ASSERT_EQ(0, tw_register_at(fd, 100 + i,
+					    1000 * TW_SEC + round[i].delay, 0));
+		ASSERT_LE(0, tw_get(fd, 0, 100 + i, &op));
+		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, op.deadline);
+	}
+}
+
+/* A time that has passed is due at once, on the tick of the hand. */
+TEST(past_is_due_at_once)
+{
+	static const __u64 past[] = { 0, 1, 99 * TW_SEC, 100 * TW_SEC };
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
+	for (size_t i = 0; i < ARRAY_SIZE(past); i++) {
+		ASSERT_EQ(0, tw_register_at(fd, i, past[i], 0));
+		expect_one(_metadata, fd, i, 100);
+	}
+	ASSERT_EQ(0, tw_register(fd, 50, 0, 0, NULL));
+	expect_one(_metadata, fd, 50, 100);
+
+	ASSERT_EQ(0, tw_register(fd, 51, 500 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 51, 3));
+	expect_one(_metadata, fd, 51, 100);
+}
+
+/* P9: what does not fit is ERANGE, never "at once", and changes nothing. */
+TEST(too_far_is_erange)
+{
+	static const __u64 far[] = {
+		INT64_MAX, (__u64)INT64_MAX + 1, UINT64_MAX, UINT64_MAX - 1,
+		UINT64_MAX - 100 * TW_SEC, UINT64_MAX - 100 * TW_SEC + 1,
+		INT64_MAX - 100 * TW_SEC + 1,
+	};
+	const __u64 last = INT64_MAX / TW_SEC;
+	const __u64 never[] = {
+		last * TW_SEC + 1, INT64_MAX, (__u64)INT64_MAX + 1,
+		UINT64_MAX - TW_SEC, UINT64_MAX - 1, UINT64_MAX,
+	};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info before, after;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
+	ASSERT_EQ(0, tw_register(fd, 1, 300 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_info(fd, &before));
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
+		EXPECT_EQ(-1, tw_register(fd, 2, far[i], 0, NULL));
+		EXPECT_EQ(ERANGE, errno);
+		EXPECT_EQ(-1, tw_touch_or_register(fd, 2, far[i], 0));
+		EXPECT_EQ(ERANGE, errno);
+		EXPECT_EQ(-1, tw_move(fd, 0, 1, far[i]));
+		EXPECT_EQ(ERANGE, errno);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
+		EXPECT_EQ(-1, tw_register_at(fd, 2, never[i], 0));
+		EXPECT_EQ(ERANGE, errno);
+		EXPECT_EQ(-1, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, never[i]));
+		EXPECT_EQ(ERANGE, errno);
+	}
+	ASSERT_EQ(0, tw_info(fd, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+
+	/* The last time that fits, and a touch that would go beyond it. */
+	ASSERT_EQ(0, tw_register_at(fd, 3, last * TW_SEC, 0));
+	EXPECT_EQ(-1, tw_advance(fd, last + 1));
+	EXPECT_EQ(ERANGE, errno);
+	ASSERT_EQ(0, tw_advance(fd, last - 299));
+	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
+	EXPECT_EQ(ERANGE, errno);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(400 * TW_SEC, op.deadline);
+	expect_one(_metadata, fd, 1, 400);
+	expect_at(_metadata, fd, 3, last);
+}
+
+/* The last of all ticks can be reached, none beyond it. */
+TEST(last_tick)
+{
+	const __u64 tick = 100000, last = TIMEWHEEL_MAX_TICK;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick, 10, 0,
+			      last - 1000));
+	EXPECT_EQ(-1, tw_register(fd, 1, 1001 * tick, 0, NULL));
+	EXPECT_EQ(ERANGE, errno);
+	EXPECT_EQ(-1, tw_register(fd, 1, 1000 * tick + 1, 0, NULL));
+	EXPECT_EQ(ERANGE, errno);
+	EXPECT_EQ(-1, tw_advance(fd, last + 1));
+	EXPECT_EQ(ERANGE, errno);
+	EXPECT_EQ(-1, tw_advance(fd, UINT64_MAX));
+	EXPECT_EQ(ERANGE, errno);
+
+	ASSERT_EQ(0, tw_register(fd, 1, 1000 * tick, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, last - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, last));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(last * tick, event.deadline);
+
+	/* Back at the beginning of time, the whole range is ahead. */
+	ASSERT_EQ(0, tw_advance(fd, 0));
+	ASSERT_EQ(0, tw_register(fd, 2, last * tick, 0, NULL));
+	EXPECT_EQ(-1, tw_register(fd, 3, last * tick + 1, 0, NULL));
+	EXPECT_EQ(ERANGE, errno);
+	ASSERT_EQ(0, tw_advance(fd, last - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, last));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2ULL, event.id);
+}
+
+/* The idle timeout: heard of at 0, 5, ... 25 s, gone at 55 s and only then. */
+TEST(touched_until_25_expires_at_55)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1, 0));
+	for (__u64 now = 0; now <= 120; now++) {
+		ASSERT_EQ(0, tw_advance(fd, now));
+		if (now <= 25 && now % 5 == 0) {
+			ASSERT_EQ(now ? 0 : TIMEWHEEL_REGISTERED,
+				  tw_touch_or_register(fd, 7, 30 * TW_SEC, 0));
+		}
+		if (now == 55)
+			expect_one(_metadata, fd, 7, 55);
+		else
+			expect_nothing(_metadata, fd);
+	}
+}
+
+/* Every way to touch, from every slot: slot 0 and the wrap are not special. */
+TEST(touched_anywhere_expires_after_timeout)
+{
+	for (__u64 at = 1; at <= 4 * 31; at++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		__u64 handle;
+
+		ASSERT_EQ(0, tw_setup_manual(fd, 31, 1, at - 1));
+		ASSERT_EQ(0, tw_register(fd, 7, 30 * TW_SEC, 0, &handle));
+		ASSERT_EQ(0, tw_advance(fd, at));
+		switch (at % 4) {
+		case 0:
+			ASSERT_EQ(0, tw_touch(fd, 0, 7));
+			break;
+		case 1:
+			ASSERT_EQ(0, tw_touch(fd, TIMEWHEEL_BY_HANDLE, handle));
+			break;
+		case 2:
+			ASSERT_EQ(0, tw_key_op(fd, TIMEWHEEL_TOUCH_TOKEN, 0, 7,
+					       0));
+			break;
+		case 3:
+			ASSERT_EQ(0, tw_touch_or_register(fd, 7, TW_SEC, 0));
+			break;
+		}
+		for (__u64 now = at + 1; now < at + 30; now++) {
+			ASSERT_EQ(0, tw_advance(fd, now));
+			expect_nothing(_metadata, fd);
+		}
+		expect_at(_metadata, fd, 7, at + 30);
+		close(fd);
+	}
+}
+
+/* P4: a tick before, at and after the deadline a touch wins, and says which. */
+TEST(touch_around_deadline)
+{
+	for (__u64 at = 29; at <= 31; at++) {
+		int was_due = at >= 30 ? TIMEWHEEL_WAS_DUE : 0;
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+		for (int looked = 0; looked < 2; looked++) {
+			__u64 start = 1000 * looked, id = looked;
+
+			if (!looked)
+				ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
+			ASSERT_EQ(0, tw_advance(fd, start));
+			ASSERT_EQ(0, tw_register(fd, id, 30 * TW_SEC, 0, NULL));
+			ASSERT_EQ(0, tw_advance(fd, start + at));
+			/* A look by poll takes nothing. */
+			if (looked)
+				ASSERT_EQ(was_due != 0, tw_readable(fd));
+			ASSERT_EQ(was_due, tw_touch(fd, 0, id));
+			ASSERT_EQ(0, tw_touch(fd, 0, id));
+			ASSERT_FALSE(tw_readable(fd));
+			expect_nothing(_metadata, fd);
+			expect_at(_metadata, fd, id, start + at + 30);
+		}
+		close(fd);
+	}
+}
+
+/* P4: the same for moves and cancels; GET only tells. */
+TEST(move_and_cancel_after_deadline)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op = { .code = TIMEWHEEL_CANCEL, .id = 2 };
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
+	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 30 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 40));
+	ASSERT_TRUE(tw_readable(fd));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(fd, 0, 1, 5 * TW_SEC));
+	op = (struct timewheel_op){ .code = TIMEWHEEL_CANCEL, .id = 2 };
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_op(fd, &op));
+	ASSERT_EQ(30 * TW_SEC, op.deadline);
+	ASSERT_FALSE(tw_readable(fd));
+	expect_at(_metadata, fd, 1, 45);
+}
+
+/* P3, P4: once a reader has taken a token, nothing wins over it any more. */
+TEST(taken_is_over)
+{
+	static const __u32 codes[] = {
+		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
+		TIMEWHEEL_GET,
+	};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	__u64 handle, newer;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, 30 * TW_SEC, 0, &handle));
+	expect_at(_metadata, fd, 1, 30);
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		EXPECT_EQ(-1, tw_key_op(fd, codes[i], 0, 1, TW_SEC));
+		EXPECT_EQ(ENOENT, errno);
+		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_BY_HANDLE,
+					handle, TW_SEC));
+		EXPECT_EQ(ESTALE, errno);
+	}
+	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
+	EXPECT_EQ(ENOENT, errno);
+	EXPECT_EQ(-1, tw_touch(fd, TIMEWHEEL_BY_HANDLE, handle));
+	EXPECT_EQ(ESTALE, errno);
+
+	/* The id is free again; the old handle does not reach the new token. */
+	ASSERT_EQ(0, tw_register(fd, 1, 30 * TW_SEC, 0, &newer));
+	EXPECT_NE(handle, newer);
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_BY_HANDLE,
+					handle, TW_SEC));
+		EXPECT_EQ(ESTALE, errno);
+	}
+	expect_at(_metadata, fd, 1, 60);
+}
+
+/* A touch never brings a deadline nearer. */
+TEST(touch_never_lowers)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 100 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+	ASSERT_EQ(100 * TW_SEC, op.deadline);
+
+	/* After a step back the deadline stays where the touch had put it. */
+	ASSERT_EQ(0, tw_advance(fd, 95));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	ASSERT_EQ(0, tw_advance(fd, 20));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	expect_at(_metadata, fd, 1, 105);
+}
+
+/* Moves go both ways; one by a delay sets the timeout, one to a time does not. */
+TEST(moves)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
+
+	/* Earlier by a delay: it is the timeout from then on. */
+	ASSERT_EQ(0, tw_register(fd, 1, 1000 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_move(fd, 0, 1, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	expect_at(_metadata, fd, 1, 15);
+
+	/* Later by a delay. */
+	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_move(fd, 0, 1, 5000 * TW_SEC));
+	expect_at(_metadata, fd, 1, 5015);
+
+	/* Later, then earlier to a time: the timeout stays 10 s. */
+	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 9000 * TW_SEC));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 5020 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5019));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	expect_at(_metadata, fd, 1, 5029);
+
+	/* Touched ahead, then moved to before where it had been filed. */
+	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 5100));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	ASSERT_EQ(0, tw_move(fd, 0, 1, 3 * TW_SEC));
+	expect_at(_metadata, fd, 1, 5103);
+
+	/* One registered for a time has no timeout until a move gives it one. */
+	ASSERT_EQ(0, tw_register_at(fd, 1, 6000 * TW_SEC, 0));
+	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, tw_touch_or_register(fd, 1, TW_SEC, 0));
+	EXPECT_EQ(EINVAL, errno);
+	ASSERT_EQ(0, tw_move(fd, 0, 1, 7 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5106));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	expect_at(_metadata, fd, 1, 5113);
+}
+
+/* P8: the hand goes by many laps at once; later deadlines stay exact. */
+TEST(many_laps_at_once)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event events[8];
+	__u64 last = 0;
+	int got, n = 0;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1000, 5));
+	for (__u64 d = 1; d <= 600; d++)
+		ASSERT_EQ(0, tw_register(fd, d, d * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 900, 1000001 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 901, 1000002 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 1000005));
+	while ((got = tw_read(fd, events, 8)) > 0) {
+		for (int i = 0; i < got; i++) {
+			ASSERT_GE(events[i].deadline, last);
+			ASSERT_EQ((events[i].id + 5) * TW_SEC,
+				  events[i].deadline);
+			last = events[i].deadline;
+		}
+		n += got;
+	}
+	ASSERT_EQ(600, n);
+	expect_at(_metadata, fd, 900, 1000006);
+	expect_at(_metadata, fd, 901, 1000007);
+}
+
+/*
+ * P1, P3, P8: the hand goes back and forth as it likes. What is readable is
+ * what is due where the hand is; nothing is lost and nothing early.
+ */
+TEST(back_and_forth)
+{
+	static const __u32 rings[] = { 1, 7, 31, 600 };
+	enum { TOKENS = 400, SPAN = 5000 };
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		__u64 due[TOKENS], hand = SPAN / 2;
+		struct timewheel_event events[16];
+		size_t left;
+
+		ASSERT_EQ(0, tw_setup_manual(fd, rings[r], TOKENS, hand));
+		for (int i = 0; i < TOKENS; i++) {
+			due[i] = rnd() % SPAN;
+			ASSERT_EQ(0, tw_register_at(fd, i, due[i] * TW_SEC, 0));
+			if (due[i] < hand)
+				due[i] = hand;
+		}
+		for (int step = 0; step < 1500; step++) {
+			int ready = 0, ask = rnd() % 16;
+
+			/* Mostly small steps, and a leap now and then. */
+			hand = rnd() % 8 ? hand + rnd() % 21 - 10 :
+					   rnd() % (2 * SPAN);
+			if (hand > 2 * SPAN)
+				hand = 0;
+			ASSERT_EQ(0, tw_advance(fd, hand));
+			for (int i = 0; i < TOKENS; i++)
+				ready += due[i] <= hand;
+			ASSERT_EQ(ready > 0, tw_readable(fd)) {
+				TH_LOG("step %d: hand %llu, %d due", step, hand,
+				       ready);
+			}
+			if (!ask)
+				continue;
+			int got = tw_read(fd, events, ask);
+
+			ASSERT_EQ(!ready ? -1 : ready < ask ? ready : ask, got);
+			for (int i = 0; i < got; i++) {
+				__u64 id = events[i].id;
+
+				ASSERT_LT(id, (__u64)TOKENS);
+				ASSERT_EQ(due[id] * TW_SEC, events[i].deadline);
+				ASSERT_LE(due[id], hand);
+				/* It starts again somewhere, as a new token. */
+				due[id] = hand + rnd_size(12);
+				ASSERT_EQ(0, tw_register_at(fd, id,
+							    due[id] * TW_SEC,
+							    0));
+			}
+		}
+		ASSERT_EQ(0, tw_advance(fd, 10 * SPAN));
+		for (left = TOKENS; left;) {
+			int got = tw_read(fd, events, 16);
+
+			ASSERT_GT(got, 0);
+			ASSERT_GE(left, (size_t)got);
+			left -= got;
+			for (int i = 0; i < got; i++) {
+				ASSERT_EQ(due[events[i].id] * TW_SEC,
+					  events[i].deadline);
+				due[events[i].id] = TIMEWHEEL_NEVER;
+			}
+		}
+		expect_nothing(_metadata, fd);
+		close(fd);
+	}
+}
+
+/*
+ * P8: after a stall all comes in the order of the deadlines, from whichever
+ * level, touched or moved or neither.
+ */
+TEST(fifo_after_stall)
+{
+	static const __u32 rings[] = { 1, 31, 3600 };
+	enum { TOKENS = 2000 };
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		__u64 due[TOKENS], timeout[TOKENS], last = 0;
+		struct timewheel_event events[7];
+
+		ASSERT_EQ(0, tw_setup_manual(fd, rings[r], TOKENS, 0));
+		for (int i = 0; i < TOKENS; i++) {
+			timeout[i] = 1000 + rnd_size(17);
+			due[i] = timeout[i];
+			ASSERT_EQ(0, tw_register(fd, i, timeout[i] * TW_SEC, 0,
+						 NULL));
+		}
+		for (__u64 hand = 50; hand < 1000; hand += 50) {
+			ASSERT_EQ(0, tw_advance(fd, hand));
+			for (int n = 0; n < 50; n++) {
+				int i = rnd() % TOKENS;
+
+				ASSERT_EQ(0, tw_touch(fd, 0, i));
+				if (hand + timeout[i] > due[i])
+					due[i] = hand + timeout[i];
+				i = rnd() % TOKENS;
+				timeout[i] = 1000 + rnd_size(16);
+				due[i] = hand + timeout[i];
+				ASSERT_EQ(0, tw_move(fd, 0, i,
+						     timeout[i] * TW_SEC));
+			}
+		}
+		/* In two leaps: the first into the midst of them. */
+		ASSERT_EQ(0, tw_advance(fd, 3000));
+		for (int n = 0; n < TOKENS;) {
+			int got = tw_read(fd, events, 7);
+
+			if (got < 0) {
+				ASSERT_EQ(EAGAIN, errno);
+				for (int i = 0; i < TOKENS; i++)
+					ASSERT_GT(due[i], 3000ULL);
+				ASSERT_EQ(0, tw_advance(fd, 1000000));
+				got = tw_read(fd, events, 7);
+			}
+			ASSERT_GT(got, 0);
+			for (int i = 0; i < got; i++, n++) {
+				__u64 id = events[i].id;
+
+				ASSERT_EQ(due[id] * TW_SEC, events[i].deadline);
+				ASSERT_GE(events[i].deadline, last);
+				last = events[i].deadline;
+				due[id] = TIMEWHEEL_NEVER;
+			}
+		}
+		expect_nothing(_metadata, fd);
+		close(fd);
+	}
+}
+
+/* Lazy touch: a token is filed again at most once per timeout. */
+TEST(refiled_once_per_timeout)
+{
+	enum { USERS = 200, TIMEOUT = 30, ROUNDS = 10 };
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, USERS, 0));
+	ASSERT_EQ((size_t)USERS,
+		  tw_register_many(fd, 0, USERS, 0, TIMEOUT * TW_SEC));
+	for (__u64 now = 1; now <= ROUNDS * TIMEOUT; now++) {
+		ASSERT_EQ(0, tw_advance(fd, now));
+		for (int i = 0; i < USERS; i++)
+			ASSERT_LE(0, tw_touch(fd, 0, i));
+		expect_nothing(_metadata, fd);
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_LE(info.refiled, (__u64)USERS * ROUNDS);
+	EXPECT_EQ((__u64)USERS, info.pending);
+	ASSERT_EQ(0, tw_advance(fd, ROUNDS * TIMEOUT + TIMEOUT - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, ROUNDS * TIMEOUT + TIMEOUT));
+	for (int i = 0; i < USERS; i++) {
+		struct timewheel_event event;
+
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+	}
+	expect_nothing(_metadata, fd);
+}
+
+/* A wheel beside the simplest thing that knows when a token is due. */
+FIXTURE(model) {
+	__u64 due[4096];	/* TIMEWHEEL_NEVER: not pending */
+	__u64 timeout[4096];
+	__u64 hand;
+	__u64 last;
+	__u64 registered;
+	int fd;
+};
+
+FIXTURE_SETUP(model)
+{
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+}
+
+FIXTURE_TEARDOWN(model)
+{
+	close(self->fd);
+}
+
+/* Registers whatever is not pending; touches, moves and cancels some others. */
+static void model_operate(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(model) *self)
+{
+	static struct timewheel_op ops[ARRAY_SIZE(self->due)];
+	static __u64 expect[ARRAY_SIZE(self->due)];
+	__u32 n = 0, done;
+
+	for (size_t id = 0; id < ARRAY_SIZE(self->due); id++) {
+		struct timewheel_op *op = &ops[n];
+		__u64 delay = rnd_size(24);
+		unsigned int dice = rnd() % 64;
+
+		memset(op, 0, sizeof(*op));
+		op->size = sizeof(*op);
+		op->id = id;
+		op->time = delay * TW_MS;
+		expect[n] = self->hand + delay;
+		op->cookie = self->due[id] <= self->hand;
+		if (self->due[id] == TIMEWHEEL_NEVER) {
+			op->code = TIMEWHEEL_REGISTER;
+			self->timeout[id] = delay;
+			self->registered++;
+		} else if (dice < 6 && self->timeout[id]) {
+			op->code = TIMEWHEEL_TOUCH_TOKEN;
+			expect[n] = self->hand + self->timeout[id];
+			if (expect[n] < self->due[id])
+				expect[n] = self->due[id];
+		} else if (dice < 9) {
+			/* To a time: leaves the timeout. After a delay: is it. */
+			op->code = TIMEWHEEL_MOVE;
+			if (dice == 8) {
+				op->flags = TIMEWHEEL_ABSOLUTE;
+				op->time += self->hand * TW_MS;
+			} else {
+				self->timeout[id] = delay;
+			}
+		} else if (dice < 10) {
+			op->code = TIMEWHEEL_CANCEL;
+			expect[n] = self->due[id];
+		} else {
+			continue;
+		}
+		self->due[id] = op->code == TIMEWHEEL_CANCEL ?
+				TIMEWHEEL_NEVER : expect[n];
+		n++;
+	}
+	ASSERT_EQ(0, tw_batch(self->fd, ops, n, &done));
+	ASSERT_EQ(n, done);
+	for (__u32 i = 0; i < n; i++) {
+		ASSERT_EQ(ops[i].cookie ? TIMEWHEEL_WAS_DUE : 0, ops[i].result);
+		ASSERT_EQ(expect[i] * TW_MS, ops[i].deadline);
+	}
+}
+
+/* Reads all that is due: exactly what the model has, in order. */
+static void model_read(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(model) *self)
+{
+	struct timewheel_event events[200];
+	int got;
+
+	while ((got = tw_read(self->fd, events, 1 + rnd() % 200)) > 0) {
+		for (int i = 0; i < got; i++) {
+			__u64 id = events[i].id;
+
+			ASSERT_LT(id, (__u64)ARRAY_SIZE(self->due));
+			ASSERT_LE(self->due[id], self->hand);
+			ASSERT_EQ(self->due[id] * TW_MS, events[i].deadline);
+			ASSERT_EQ(self->hand * TW_MS, events[i].taken);
+			ASSERT_LE(self->last, events[i].deadline);
+			self->last = events[i].deadline;
+			self->due[id] = TIMEWHEEL_NEVER;
+		}
+	}
+	ASSERT_EQ(EAGAIN, errno);
+	for (size_t id = 0; id < ARRAY_SIZE(self->due); id++)
+		ASSERT_GT(self->due[id], self->hand);
+}
+
+/* Where the hand goes next: mostly near some token's deadline. */
+static __u64 model_next(FIXTURE_DATA(model) *self)
+{
+	__u64 next = self->due[rnd() % ARRAY_SIZE(self->due)];
+
+	if (next == TIMEWHEEL_NEVER || rnd() % 8 == 0)
+		return self->hand + rnd_size(20);
+	next += rnd() % 5 - 2;
+	return next > self->hand ? next : self->hand;
+}
+
+/*
+ * P1, P2, P3: a million random tokens on random rings are delivered when the
+ * model says so, each once and in the order of their deadlines. Together with
+ * touches, moves and cancels, before and after the deadline.
+ */
+TEST_F_TIMEOUT(model, random, 300)
+{
+	static const __u32 rings[] = { 1, 2, 3, 31, 60, 100, 3600, 65536 };
+	unsigned long total = tw_scaled(1000000);
+	struct timewheel_info info;
+	__u64 sum = 0;
+
+	for (size_t round = 0; round < 2 * ARRAY_SIZE(rings); round++) {
+		__u32 slots = round < ARRAY_SIZE(rings) ? rings[round] :
+							   1 + rnd() % 65536;
+
+		close(self->fd);
+		self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		self->hand = rnd_size(30);
+		self->last = 0;
+		self->registered = 0;
+		memset(self->due, 0xff, sizeof(self->due));
+		ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MANUAL, slots,
+				      TW_MS, ARRAY_SIZE(self->due), 0,
+				      self->hand));
+		while (self->registered < total / (2 * ARRAY_SIZE(rings)) + 1) {
+			model_operate(_metadata, self);
+			model_read(_metadata, self);
+			self->hand = model_next(self);
+			ASSERT_EQ(0, tw_advance(self->fd, self->hand));
+			if (rnd() % 4 == 0)
+				model_operate(_metadata, self);
+			model_read(_metadata, self);
+		}
+		self->hand += 1 << 25;
+		ASSERT_EQ(0, tw_advance(self->fd, self->hand));
+		model_read(_metadata, self);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(0ULL, info.pending);
+		ASSERT_EQ(self->registered, info.registered);
+		ASSERT_EQ(info.registered, info.delivered + info.cancelled);
+		sum += self->registered;
+	}
+	TH_LOG("%llu tokens", sum);
+}
+
+TEST_HARNESS_MAIN

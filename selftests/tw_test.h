@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of the timewheel device share: opening and setting up a wheel,
+ * one function per ioctl, and the scale of long tests. It knows the UAPI header
+ * only. Functions return what the system call returns: -1 with errno on errors.
+ */
+#ifndef TW_TEST_H
+#define TW_TEST_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/timewheel.h>
+
+#include "kselftest_harness.h"
+
+#define TW_DEVICE	"/dev/timewheel"
+#define TW_MS		1000000ULL
+#define TW_SEC		1000000000ULL
+
+/* Opens the device; without it there is nothing to test: the test is skipped. */
+#define TW_OPEN(flags) ({						\
+	int fd_ = open(TW_DEVICE, (flags) | O_CLOEXEC);			\
+	if (fd_ < 0 && (errno == ENOENT || errno == ENODEV))		\
+		SKIP(return, "no " TW_DEVICE ": is the module loaded?"); \
+	ASSERT_GE(fd_, 0);						\
+	fd_;								\
+})
+
+static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
+			   __u64 max_tokens, __u32 flags, __u64 start)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .flags = flags, .clock = clock,
+		.slots = slots, .tick = tick, .max_tokens = max_tokens,
+		.start = start,
+	};
+
+	return ioctl(fd, TIMEWHEEL_SETUP, &setup);
+}
+
+/* A manual wheel of 1 s ticks: most rules of time are tested on one. */
+static inline int tw_setup_manual(int fd, __u32 slots, __u64 max_tokens,
+				  __u64 start)
+{
+	return tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, slots, TW_SEC, max_tokens,
+			0, start);
+}
+
+static inline int tw_advance(int fd, __u64 tick)
+{
+	struct timewheel_advance advance = {
+		.size = sizeof(advance), .tick = tick,
+	};
+
+	return ioctl(fd, TIMEWHEEL_ADVANCE, &advance);
+}
+
+static inline int tw_info(int fd, struct timewheel_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	return ioctl(fd, TIMEWHEEL_INFO, info);
+}
+
+/* One operation; *op is filled in. Returns its result bits, or -1 and errno. */
+static inline int tw_op(int fd, struct timewheel_op *op)
+{
+	op->size = sizeof(*op);
+	if (ioctl(fd, TIMEWHEEL_OP, op) < 0)
+		return -1;
+	return op->result;
+}
+
+static inline int tw_register(int fd, __u64 id, __u64 delay, __u64 cookie,
+			      __u64 *handle)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER, .id = id, .time = delay,
+		.cookie = cookie,
+	};
+	int result = tw_op(fd, &op);
+
+	if (result >= 0 && handle)
+		*handle = op.handle;
+	return result;
+}
+
+static inline int tw_register_at(int fd, __u64 id, __u64 time, __u64 cookie)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER, .flags = TIMEWHEEL_ABSOLUTE,
+		.id = id, .time = time, .cookie = cookie,
+	};
+
+	return tw_op(fd, &op);
+}
+
+static inline int tw_touch_or_register(int fd, __u64 id, __u64 timeout,
+				       __u64 cookie)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = id, .time = timeout,
+		.cookie = cookie,
+	};
+
+	return tw_op(fd, &op);
+}
+
+/* @flags: 0 with @key an id, or TIMEWHEEL_BY_HANDLE with @key a handle. */
+static inline int tw_key_op(int fd, __u32 code, __u32 flags, __u64 key,
+			    __u64 time)
+{
+	struct timewheel_op op = {
+		.code = code, .flags = flags, .id = key, .handle = key,
+		.time = time,
+	};
+
+	return tw_op(fd, &op);
+}
+
+static inline int tw_touch(int fd, __u32 flags, __u64 key)
+{
+	struct timewheel_touch touch = {
+		.size = sizeof(touch), .flags = flags, .key = key,
+	};
+
+	return ioctl(fd, TIMEWHEEL_TOUCH, &touch);
+}
+
+static inline int tw_move(int fd, __u32 flags, __u64 key, __u64 time)
+{
+	return tw_key_op(fd, TIMEWHEEL_MOVE, flags, key, time);
+}
+
+static inline int tw_cancel(int fd, __u32 flags, __u64 key)
+{
+	return tw_key_op(fd, TIMEWHEEL_CANCEL, flags, key, 0);
+}
+
+static inline int tw_get(int fd, __u32 flags, __u64 key,
+			 struct timewheel_op *op)
+{
+	memset(op, 0, sizeof(*op));
+	op->code = TIMEWHEEL_GET;
+	op->flags = flags;
+	op->id = key;
+	op->handle = key;
+	return tw_op(fd, op);
+}
+
+/* Returns 0 or -1 and errno; *done is how many were carried out either way. */
+static inline int tw_batch(int fd, struct timewheel_op *ops, __u32 count,
+			   __u32 *done)
+{
+	struct timewheel_batch batch = {
+		.size = sizeof(batch), .ops = (__u64)(uintptr_t)ops,
+		.count = count, .op_size = sizeof(*ops),
+	};
+	int ret = ioctl(fd, TIMEWHEEL_BATCH, &batch);
+
+	if (done)
+		*done = batch.done;
+	return ret;
+}
+
+/* Reads up to @n events. Returns how many, or -1 and errno. */
+static inline int tw_read(int fd, struct timewheel_event *events, size_t n)
+{
+	ssize_t ret = read(fd, events, n * sizeof(*events));
+
+	return ret < 0 ? -1 : (int)(ret / (ssize_t)sizeof(*events));
+}
+
+static inline bool tw_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
+static inline unsigned long tw_scaled(unsigned long n)
+{
+	const char *scale = getenv("TW_SCALE");
+	double scaled = scale ? (double)n * atof(scale) : (double)n;
+
+	return scaled < 1 ? 1 : (unsigned long)scaled;
+}
+
+/* The time of @clock in ns. */
+static inline __u64 tw_now(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * TW_SEC + ts.tv_nsec;
+}
+
+static inline void tw_sleep_ms(unsigned int ms)
+{
+	struct timespec ts = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * TW_MS,
+	};
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+/*
+ * Registers @n tokens @first_id, @first_id + 1, ... with the same @time, in
+ * batches. @flags: 0 or TIMEWHEEL_ABSOLUTE. Returns how many succeeded.
+ */
+static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
+				      __u32 flags, __u64 time)
+{
+	static __thread struct timewheel_op ops[512];
+	size_t good = 0;
+
+	for (size_t at = 0; at < n;) {
+		__u32 count = n - at < 512 ? n - at : 512, done = 0;
+
+		memset(ops, 0, count * sizeof(*ops));
+		for (__u32 i = 0; i < count; i++) {
+			ops[i].size = sizeof(*ops);
+			ops[i].code = TIMEWHEEL_REGISTER;
+			ops[i].flags = flags;
+			ops[i].id = first_id + at + i;
+			ops[i].time = time;
+		}
+		if (tw_batch(fd, ops, count, &done) < 0 || !done)
+			return good;
+		for (__u32 i = 0; i < done; i++)
+			good += ops[i].result >= 0;
+		at += done;
+	}
+	return good;
+}
+
+/* How many references the module has, -1 if it cannot be told. */
+static inline long tw_refcnt(void)
+{
+	FILE *file = fopen("/sys/module/timewheel/refcnt", "r");
+	long count = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &count) != 1)
+		count = -1;
+	fclose(file);
+	return count;
+}
+
+/*
+ * Waits until the task @tid (of any process) sleeps. A task on its way to
+ * sleep may still be met awake: whoever calls must not rely on it for being
+ * right, only for testing the more interesting case.
+ */
+static inline void tw_wait_asleep(pid_t tid)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	for (int tries = 0; tries < 2000 && state != 'S'; tries++) {
+		FILE *file = fopen(path, "r");
+
+		tw_sleep_ms(1);
+		if (!file)
+			continue;
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		fclose(file);
+	}
+	tw_sleep_ms(5);
+}
+
+/* What a system call returned, with the error in place of -1: -EINVAL, ... */
+static inline int tw_ret(long ret)
+{
+	return ret < 0 ? -errno : (int)ret;
+}
+
+/*
+ * All of a wheel that a failed call must leave as it was: settings, counters and
+ * one token, the witness. Left out is what goes on by itself: the clock, memory
+ * kept for later and what the timer does. Compare two with memcmp().
+ */
+struct tw_state {
+	struct timewheel_info info;
+	struct timewheel_op witness;
+};
+
+/* @flags and @key name the witness as in tw_key_op(). Returns 0 or -errno. */
+static inline int tw_get_state(int fd, __u32 flags, __u64 key,
+			       struct tw_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	if (tw_info(fd, &state->info) < 0 ||
+	    tw_get(fd, flags, key, &state->witness) < 0)
+		return -errno;
+	if (state->info.clock != TIMEWHEEL_CLOCK_MANUAL) {
+		state->info.now = 0;
+		state->info.hand = 0;
+		state->witness.time = 0;
+		state->witness.cycle = 0;
+	}
+	state->info.bytes = 0;
+	state->info.next = 0;
+	state->info.refiled = 0;
+	state->info.callbacks = 0;
+	state->info.quiet = 0;
+	return 0;
+}
+
+#endif /* TW_TEST_H */
