@@ -27,8 +27,8 @@ static bool tw_op_registers(const struct timewheel_op *op)
 }
 
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
-		       const struct tw_caller *caller,
-		       const struct timewheel_op *op)
+				       const struct tw_caller *caller,
+				       const struct timewheel_op *op)
 {
 	bool ids = !(wheel->flags & TIMEWHEEL_NO_IDS);
 	bool cookies = !(wheel->flags & TIMEWHEEL_NO_COOKIES);
@@ -49,8 +49,8 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 	return 0;
 }
 
-static inline int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
-		      struct tw_found *found)
+static inline int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id,
+			     u64 handle, struct tw_found *found)
 {
 	if (flags & TIMEWHEEL_BY_HANDLE)
 		return tw_ring_by_handle(&wheel->ring, handle, found);
@@ -96,8 +96,9 @@ static int tw_op_deadline(const struct tw_wheel *wheel,
  * needs no lock, the others are called with it.
  */
 
-static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u64 handle,
-		    const struct tw_now *now, u64 *due)
+static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
+				    u64 handle, const struct tw_now *now,
+				    u64 *due)
 {
 	struct tw_found found;
 	int err = tw_op_find(wheel, flags, id, handle, &found);
@@ -113,8 +114,10 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id, u
 	return tw_was_due(&found, now);
 }
 
-static __always_inline int tw_op_touch(struct tw_wheel *wheel, const struct tw_caller *caller,
-		       struct timewheel_op *op, const struct tw_now *now)
+static __always_inline int tw_op_touch(struct tw_wheel *wheel,
+				       const struct tw_caller *caller,
+				       struct timewheel_op *op,
+				       const struct tw_now *now)
 {
 	u64 due;
 	int ret = tw_touch(wheel, op->flags, op->id, op->handle, now, &due);

@@ -307,6 +307,19 @@ TEST_F(errors, touch_without_a_timeout)
 	expect_unchanged();
 	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
 	EXPECT_EQ(200 * TW_SEC, op.deadline);
+
+	/* A delay of 0 is none either; as a move it leaves the one there is. */
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ABSENT)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(self->fd, ABSENT, TW_SEC,
+						       0)));
+	EXPECT_EQ(0, tw_move(self->fd, 0, WITNESS, 0));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, WITNESS));
+	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &op));
+	EXPECT_EQ(110 * TW_SEC, op.deadline);
+	/* One that had none gets it by a move. */
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, ABSENT, 5 * TW_SEC));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, ABSENT));
 }
 
 TEST_F(errors, touch_erange)

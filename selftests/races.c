@@ -268,15 +268,17 @@ static int run_read(int most)
 	struct timewheel_event events[64];
 	int n = tw_read(mix.fd, events, most);
 
+	__u64 now = mix.manual ? ~0ULL : tw_now(CLOCK_MONOTONIC);
+
 	if (n < 0 && errno != EAGAIN)
 		fail("read: %d", errno);
 	for (int i = 0; i < n; i++) {
 		const struct timewheel_event *event = &events[i];
 		struct entry *e;
 
-		if (event->taken < event->deadline)
-			fail("early: deadline %llu taken %llu", event->deadline,
-			     event->taken);
+		if (event->taken < event->deadline || event->taken > now)
+			fail("early: deadline %llu taken %llu read %llu",
+			     event->deadline, event->taken, now);
 		if (event->cookie >= atomic_load(&mix.next)) {
 			fail("an event that nobody registered");
 			continue;
