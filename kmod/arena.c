@@ -6,7 +6,6 @@
  * held, tw_arena_get() takes an object under the owner's lock and cannot fail
  * while there is capacity.
  */
-#include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -49,7 +48,7 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 	};
 	arena->nr_blocks = (((u64)max - 1) >> arena->shift) + 1;
 	arena->blocks = kvcalloc(arena->nr_blocks, sizeof(*arena->blocks),
-				 GFP_KERNEL_ACCOUNT);
+				 TW_GFP);
 
 	return arena->blocks ? 0 : -ENOMEM;
 }
@@ -78,8 +77,7 @@ int tw_arena_grow(struct tw_arena *arena, spinlock_t *lock)
 	u32 before = READ_ONCE(arena->allocated);
 	void *block;
 
-	block = alloc_pages_exact(tw_block_bytes(arena),
-				  GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	block = alloc_pages_exact(tw_block_bytes(arena), TW_GFP);
 	if (!block)
 		return -ENOMEM;
 

@@ -10,11 +10,19 @@
 #ifndef TW_ARENA_H
 #define TW_ARENA_H
 
+#include <linux/gfp.h>
 #include <linux/nospec.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
 #define TW_NIL	U32_MAX
+
+/*
+ * How users' memory is asked for: charged to their cgroup, zeroed, and refused
+ * with an error, neither killing anybody nor filling the log.
+ */
+#define TW_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_RETRY_MAYFAIL | \
+		 __GFP_NOWARN)
 
 /**
  * struct tw_arena - objects by index

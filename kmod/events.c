@@ -52,10 +52,8 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 				      offset);
 		copied = copy_to_iter(events, some * sizeof(*events), to);
 		done += copied / sizeof(*events);
-		if (copied < some * sizeof(*events)) {
-			iov_iter_revert(to, copied % sizeof(*events));
+		if (copied < some * sizeof(*events))
 			break;
-		}
 	}
 
 	return done;

@@ -44,7 +44,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 	BUILD_BUG_ON(TW_CHUNK_ENTRIES > 1 << TW_CHUNK_SHIFT);
 	lists->tokens = tokens;
 	lists->nr = nr;
-	lists->list = kvcalloc(nr, sizeof(*lists->list), GFP_KERNEL_ACCOUNT);
+	lists->list = kvcalloc(nr, sizeof(*lists->list), TW_GFP);
 	if (!lists->list)
 		return -ENOMEM;
 

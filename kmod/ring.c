@@ -197,7 +197,7 @@ static int tw_ring_init_levels(struct tw_ring *ring)
 	u32 nr;
 
 	ring->occupied = kvcalloc(BITS_TO_LONGS(slots) + TW_LEVELS - 1,
-				  sizeof(long), GFP_KERNEL_ACCOUNT);
+				  sizeof(long), TW_GFP);
 	if (!ring->occupied)
 		return -ENOMEM;
 

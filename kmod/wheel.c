@@ -136,7 +136,7 @@ static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
  */
 struct tw_wheel *tw_wheel_new(void)
 {
-	struct tw_wheel *wheel = kzalloc(sizeof(*wheel), GFP_KERNEL_ACCOUNT);
+	struct tw_wheel *wheel = kzalloc(sizeof(*wheel), TW_GFP);
 
 	if (!wheel)
 		return NULL;

@@ -867,6 +867,8 @@ TEST_F(errors, batch_of_larger_elements)
 			EXPECT_EQ(i == BATCH / 2 ? -E2BIG : 0, op->result) {
 				TH_LOG("op_size %u, %u", sizes[s], i);
 			}
+			EXPECT_EQ(sizes[s], op->size);
+			EXPECT_EQ(1000 + i, op->id);
 			if (!op->result)
 				EXPECT_EQ(11 * TW_SEC, op->deadline);
 			EXPECT_EQ(i == BATCH / 2 ? -ENOENT : 0,

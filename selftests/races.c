@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include "tw_test.h"
 
@@ -68,7 +69,7 @@ static struct {
 	atomic_ulong cancels_by_id[IDS];
 	atomic_ulong registered, cancelled, moved, delivered;
 	__u64 tick;
-	bool manual, backwards;
+	bool manual, backwards, faults;
 } mix;
 
 struct worker {
@@ -77,6 +78,7 @@ struct worker {
 	__u64 seed;
 	__u64 hand;
 	unsigned long current[OWN_IDS];	/* entry number + 1 */
+	char *hole;			/* a page without access, after one with */
 };
 
 /* What an operation was meant for, to book its result. */
@@ -107,6 +109,8 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 	op->time = (1 + random_u32(&w->seed) % 40) * mix.tick;
 	intent->entry = NO_ENTRY;
 	intent->own = -1;
+	if (mix.faults && op->code == TIMEWHEEL_TOUCH_OR_REGISTER)
+		op->code = TIMEWHEEL_REGISTER;
 	if (random_u32(&w->seed) % 4 == 0) {
 		intent->own = random_u32(&w->seed) % OWN_IDS;
 		op->id = SHARED_IDS + w->number * OWN_IDS + intent->own;
@@ -127,7 +131,8 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 		e->id = op->id;
 		e->owned = intent->own >= 0;
 		op->cookie = intent->entry;
-	} else if (random_u32(&w->seed) % 2) {
+	} else if (random_u32(&w->seed) % 2 ||
+		   (mix.faults && intent->own >= 0)) {
 		/* By a handle, often a stale one. */
 		if (intent->own >= 0)
 			intent->entry = w->current[intent->own] - 1;
@@ -137,7 +142,10 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 		if (intent->entry >= newest ||
 		    (intent->own < 0 && mix.entries[intent->entry].owned) ||
 		    !mix.entries[intent->entry].handle) {
+			/* None is known: any of the shared ones. */
 			intent->entry = NO_ENTRY;
+			intent->own = -1;
+			op->id = random_u32(&w->seed) % SHARED_IDS;
 			return;
 		}
 		op->flags = TIMEWHEEL_BY_HANDLE;
@@ -254,7 +262,7 @@ static void run_touch(struct worker *w)
 	if (!w->current[own])
 		return;
 	e = &mix.entries[w->current[own] - 1];
-	if (random_u32(&w->seed) % 2)
+	if (mix.faults || random_u32(&w->seed) % 2)
 		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, e->handle);
 	else
 		ret = tw_touch(mix.fd, 0, e->id);
@@ -263,15 +271,27 @@ static void run_touch(struct worker *w)
 	e->exact = false;
 }
 
-static int run_read(int most)
+/* Memory for fewer than @most events, and what comes after cannot be written. */
+static struct timewheel_event *too_little_memory(struct worker *w, int most)
 {
-	struct timewheel_event events[64];
-	int n = tw_read(mix.fd, events, most);
+	return (void *)(w->hole - random_u32(&w->seed) %
+			(most * sizeof(struct timewheel_event)));
+}
 
-	__u64 now = mix.manual ? ~0ULL : tw_now(CLOCK_MONOTONIC);
+static int run_read(struct worker *w, int most)
+{
+	struct timewheel_event events[64], *buffer = events;
+	__u64 now;
+	int n;
 
-	if (n < 0 && errno != EAGAIN)
+	if (mix.faults && w && random_u32(&w->seed) % 2)
+		buffer = too_little_memory(w, most);
+	n = tw_read(mix.fd, buffer, most);
+	now = mix.manual ? ~0ULL : tw_now(CLOCK_MONOTONIC);
+	if (n < 0 && errno != EAGAIN && (buffer == events || errno != EFAULT))
 		fail("read: %d", errno);
+	if (n > 0 && buffer != events)
+		memcpy(events, buffer, n * sizeof(*events));
 	for (int i = 0; i < n; i++) {
 		const struct timewheel_event *event = &events[i];
 		struct entry *e;
@@ -334,7 +354,7 @@ static void *run_mix(void *arg)
 		if (mix.manual && w->number == 0 && dice % 4 == 0) {
 			run_clock(w);
 		} else if (dice < 8) {
-			run_read(1 + random_u32(&w->seed) % 64);
+			run_read(w, 1 + random_u32(&w->seed) % 64);
 		} else if (dice < 10) {
 			run_others(w);
 		} else if (dice < 14) {
@@ -358,7 +378,7 @@ static void drain(struct __test_metadata *_metadata, __u64 hand)
 	if (mix.manual)
 		ASSERT_EQ(0, tw_advance(mix.fd, hand + (1 << 20)));
 	for (int tries = 0; tries < 10000; tries++) {
-		while (run_read(64) > 0)
+		while (run_read(NULL, 64) > 0)
 			;
 		ASSERT_EQ(0, tw_info(mix.fd, &info));
 		if (!info.pending)
@@ -367,7 +387,7 @@ static void drain(struct __test_metadata *_metadata, __u64 hand)
 	}
 	EXPECT_EQ(0ULL, info.pending);
 	EXPECT_EQ(0ULL, info.taken);
-	EXPECT_EQ(0ULL, info.put_back);
+	EXPECT_EQ(mix.faults, info.put_back > 0);
 	EXPECT_EQ(mix.registered, info.registered);
 	EXPECT_EQ(mix.cancelled, info.cancelled);
 	EXPECT_EQ(mix.moved, info.moved);
@@ -441,7 +461,7 @@ FIXTURE(mix) {
 FIXTURE_VARIANT(mix) {
 	__u32 clock, slots;
 	__u64 tick;
-	bool backwards;
+	bool backwards, faults;
 	unsigned long operations;	/* of all threads */
 };
 
@@ -454,6 +474,15 @@ FIXTURE_VARIANT_ADD(mix, manual) {
 FIXTURE_VARIANT_ADD(mix, manual_backwards) {
 	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 1, .tick = TW_SEC,
 	.backwards = true, .operations = 200000,
+};
+
+/*
+ * Half of the reads fail in the middle, and what they had taken comes back while
+ * its id may be another token's: by id one cannot tell then which it was.
+ */
+FIXTURE_VARIANT_ADD(mix, manual_faults) {
+	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 31, .tick = TW_SEC,
+	.faults = true, .operations = 200000,
 };
 
 FIXTURE_VARIANT_ADD(mix, monotonic) {
@@ -470,6 +499,7 @@ FIXTURE_SETUP(mix)
 	mix.tick = variant->tick;
 	mix.manual = manual;
 	mix.backwards = variant->backwards;
+	mix.faults = variant->faults;
 	mix.rounds = tw_scaled(variant->operations) / THREADS + 1;
 	mix.capacity = (mix.rounds + MOST_OPS) * THREADS;
 	mix.entries = calloc(mix.capacity, sizeof(*mix.entries));
@@ -486,12 +516,19 @@ FIXTURE_TEARDOWN(mix)
 
 TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
 {
+	const size_t size = sysconf(_SC_PAGESIZE);
+
 	for (int i = 0; i < THREADS; i++) {
 		struct worker *w = &self->workers[i];
 
 		w->number = i;
 		w->seed = 88172645463325252ULL + i * 1000003;
 		w->hand = 100000;
+		w->hole = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ASSERT_NE(MAP_FAILED, w->hole);
+		w->hole += size;
+		ASSERT_EQ(0, mprotect(w->hole, size, PROT_NONE));
 		ASSERT_EQ(0, pthread_create(&w->thread, NULL, run_mix, w));
 	}
 	for (int i = 0; i < THREADS; i++)

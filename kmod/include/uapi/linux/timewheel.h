@@ -32,7 +32,8 @@
  * %EBADFD      the call needs a wheel and the file has not been set up
  * %EFAULT      an address cannot be read or written
  * %EINVAL      @size too small, undefined flag, reserved field not zero
- * %E2BIG       @size is larger than the kernel knows and the rest is not zero
+ * %E2BIG       @size is larger than the kernel knows and the rest is not zero,
+ *              or larger than a page
  * %ENOTTY      no such command
  * ===========  ===============================================================
  */
@@ -137,7 +138,7 @@ struct timewheel_caps {
  * @start: MANUAL: the tick on which the hand starts, at most
  *	TIMEWHEEL_MAX_TICK; else 0
  *
- * May sleep for memory.
+ * May sleep for memory, which is charged to the caller's memory cgroup.
  *
  * Errors: %EBUSY this file has been set up; %EINVAL a value outside its range;
  * %ERANGE with such short ticks the clock is, or @start would be, beyond the

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whose memory it is (P9): tokens are charged to the memory cgroup of whoever
+ * registers them, and what it cannot have is refused, not taken from others.
+ * Needs root and a version 2 hierarchy with the memory controller.
+ */
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+#define GROUP		"/sys/fs/cgroup/timewheel-test"
+#define LIMIT		(16ULL << 20)
+#define PLENTY		1000000
+
+static bool group_write(const char *file, __u64 value)
+{
+	char path[128], text[32];
+	int fd, len;
+	bool ok;
+
+	snprintf(path, sizeof(path), GROUP "/%s", file);
+	len = snprintf(text, sizeof(text), "%llu", value);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ok = fd >= 0 && write(fd, text, len) == len;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static __u64 group_read(const char *file)
+{
+	char path[128];
+	__u64 value = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), GROUP "/%s", file);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu", &value) != 1)
+		value = 0;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+FIXTURE(memory) {
+	int fd;
+};
+
+FIXTURE_SETUP(memory)
+{
+	if (mkdir(GROUP, 0755) && errno != EEXIST)
+		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
+	if (!group_write("memory.max", LIMIT)) {
+		rmdir(GROUP);
+		SKIP(return, "no memory controller here");
+	}
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, PLENTY, 0));
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	close(self->fd);
+	rmdir(GROUP);
+}
+
+/* In the group: registers all it can. Returns the error that ended it. */
+static int register_all(int fd)
+{
+	__u64 id = 0;
+
+	if (!group_write("cgroup.procs", 0))
+		return -1;
+	while (tw_register(fd, id, TW_SEC, 0, NULL) >= 0)
+		id++;
+	return errno;
+}
+
+/*
+ * P5, P9: shortage is ENOMEM at registration: nobody is killed, every token that
+ * was registered is delivered, and others still get theirs.
+ */
+TEST_F(memory, shortage_is_enomem)
+{
+	struct timewheel_event events[256];
+	struct timewheel_info info;
+	__u64 delivered = 0;
+	int status, other, n;
+	pid_t child;
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(register_all(self->fd));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(ENOMEM, WEXITSTATUS(status));
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_LT(100000ULL, info.registered);
+	/* All but the table of ids is charged to it, and outlives the child. */
+	EXPECT_LT(LIMIT / 2, group_read("memory.current"));
+
+	other = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup_manual(other, 60, 10000, 0));
+	EXPECT_EQ(10000UL, tw_register_many(other, 0, 10000, 0, TW_SEC));
+	close(other);
+
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	while ((n = tw_read(self->fd, events, 256)) > 0)
+		delivered += n;
+	EXPECT_EQ(info.registered, delivered);
+}
+
+/* P9: what was charged is given back when the wheel is closed. */
+TEST_F(memory, closing_gives_it_back)
+{
+	int status;
+	pid_t child;
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(register_all(self->fd));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_LT(LIMIT / 2, group_read("memory.current"));
+	close(self->fd);
+	/* What stays is the kernel's own caching of charges. */
+	EXPECT_GT(LIMIT / 4, group_read("memory.current"));
+}
+
+TEST_HARNESS_MAIN
