@@ -66,16 +66,28 @@ FIXTURE_TEARDOWN(memory)
 	rmdir(GROUP);
 }
 
-/* In the group: registers all it can. Returns the error that ended it. */
+/*
+ * A process of the group registers all it can. Returns the error that ended it,
+ * or -1 if it came to another end.
+ */
 static int register_all(int fd)
 {
+	pid_t child = fork();
 	__u64 id = 0;
+	int status;
 
-	if (!group_write("cgroup.procs", 0))
+	if (child < 0)
 		return -1;
-	while (tw_register(fd, id, TW_SEC, 0, NULL) >= 0)
-		id++;
-	return errno;
+	if (!child) {
+		if (!group_write("cgroup.procs", 0))
+			_exit(0);
+		while (tw_register(fd, id, TW_SEC, 0, NULL) >= 0)
+			id++;
+		_exit(errno);
+	}
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
 }
 
 /*
@@ -87,17 +99,9 @@ TEST_F(memory, shortage_is_enomem)
 	struct timewheel_event events[256];
 	struct timewheel_info info;
 	__u64 delivered = 0;
-	int status, other, n;
-	pid_t child;
+	int other, n;
 
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		_exit(register_all(self->fd));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_TRUE(WIFEXITED(status));
-	EXPECT_EQ(ENOMEM, WEXITSTATUS(status));
-
+	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_LT(100000ULL, info.registered);
 	/* All but the table of ids is charged to it, and outlives the child. */
@@ -117,14 +121,7 @@ TEST_F(memory, shortage_is_enomem)
 /* P9: what was charged is given back when the wheel is closed. */
 TEST_F(memory, closing_gives_it_back)
 {
-	int status;
-	pid_t child;
-
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		_exit(register_all(self->fd));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	EXPECT_LT(LIMIT / 2, group_read("memory.current"));
 	close(self->fd);
 	/* What stays is the kernel's own caching of charges. */

@@ -730,6 +730,39 @@ TEST(killed_while_it_files_again)
 	EXPECT_EQ(1, reader.ret);
 }
 
+/*
+ * A poll files so many touched tokens again, then it says "come and see": it may
+ * not say "nothing" before it has looked at all of them. A look at a list of
+ * which everything was touched is counted as quiet.
+ */
+TEST(poll_past_many_touched)
+{
+	const __u64 n = 20000;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_info info;
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	/* What is due was registered first, and is the last that is looked at. */
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	for (__u64 id = 1; id < n; id++)
+		ASSERT_EQ(0, tw_touch(fd, 0, id));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	ASSERT_EQ(1, poll(&p, 1, 5000));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(0ULL, event.id);
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+
+	for (__u64 id = 1; id < n; id++)
+		ASSERT_EQ(0, tw_touch(fd, 0, id));
+	ASSERT_EQ(0, tw_advance(fd, 15));
+	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1ULL, info.quiet);
+}
+
 /* RWF_NOWAIT: what is due, or EAGAIN, on a blocking fd. */
 TEST(read_nowait)
 {

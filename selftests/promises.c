@@ -641,6 +641,28 @@ TEST(p7_silent_while_nobody_looks)
 	EXPECT_EQ(200, drain(fd));
 }
 
+/* P7: not even when what it was for is gone and only later tokens are left. */
+TEST(p7_silent_after_a_cancel)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
+			      0));
+	ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
+	do {
+		tw_sleep_ms(10);
+		ASSERT_EQ(0, tw_info(fd, &info));
+	} while (!info.callbacks);
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(0, tw_register(fd, 2, 50 * TW_MS, 0, NULL));
+	tw_sleep_ms(200);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1ULL, info.callbacks);
+	EXPECT_TRUE(tw_readable(fd));
+	EXPECT_EQ(1, drain(fd));
+}
+
 /* P8: a missed tick shifts nothing: what is due comes, the rest stays exact. */
 TEST(p8_stall_shifts_nothing)
 {
