@@ -21,7 +21,7 @@
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
 #define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES)
 
-/* Operations of a batch that are copied, and carried out, together. */
+/* Operations of a batch, or listed tokens, that are copied together. */
 #define TW_CHUNK_OPS		12
 
 /* Limits of the limits. */
@@ -36,6 +36,8 @@ static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
 static_assert(sizeof(struct timewheel_advance) == 16);
 static_assert(sizeof(struct timewheel_info) == 152);
+static_assert(sizeof(struct timewheel_list) == 56);
+static_assert(sizeof(struct timewheel_token) == 48);
 static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
@@ -227,6 +229,12 @@ static int tw_ops_copy_out(const struct timewheel_op *ops, unsigned int n,
 	return 0;
 }
 
+/* Whether a user's array may have elements of this size, ours being @least. */
+static bool tw_stride_ok(u32 size, u32 least)
+{
+	return size >= least && size <= PAGE_SIZE && !(size % sizeof(u64));
+}
+
 static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 {
 	struct timewheel_op ops[TW_CHUNK_OPS];
@@ -260,8 +268,7 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	int err;
 
 	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
-	    batch->op_size < sizeof(struct timewheel_op) ||
-	    batch->op_size > PAGE_SIZE || batch->op_size % sizeof(u64))
+	    !tw_stride_ok(batch->op_size, sizeof(struct timewheel_op)))
 		return -EINVAL;
 
 	err = tw_batch_run(file, batch);
@@ -270,6 +277,52 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 		err = -EFAULT;
 
 	return err;
+}
+
+/* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
+static int tw_tokens_copy_out(const struct timewheel_token *tokens,
+			      unsigned int n, void __user *to, u32 size)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++, to += size)
+		if (copy_to_user(to, &tokens[i], sizeof(*tokens)) ||
+		    clear_user(to + sizeof(*tokens), size - sizeof(*tokens)))
+			return -EFAULT;
+
+	return 0;
+}
+
+static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_token tokens[TW_CHUNK_OPS];
+	struct timewheel_list *list = arg;
+	void __user *to = u64_to_user_ptr(list->tokens);
+	struct tw_caller caller;
+
+	if (list->reserved || !list->count ||
+	    !tw_stride_ok(list->token_size, sizeof(struct timewheel_token)) ||
+	    (list->cursor > U32_MAX && list->cursor != TIMEWHEEL_NEVER))
+		return -EINVAL;
+
+	tw_caller_init(&caller, file);
+	list->listed = 0;
+	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
+		unsigned int want = min_t(u32, list->count - list->listed,
+					  ARRAY_SIZE(tokens));
+		unsigned int n = tw_ops_list(file->private_data, &caller, list,
+					     tokens, want);
+
+		if (tw_tokens_copy_out(tokens, n, to, list->token_size))
+			return -EFAULT;
+		list->listed += n;
+		to += (size_t)n * list->token_size;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
 }
 
 /* Argument of any ioctl. */
@@ -285,6 +338,7 @@ union tw_arg {
 	struct timewheel_batch		batch;
 	struct timewheel_touch		touch;
 	struct timewheel_advance	advance;
+	struct timewheel_list		list;
 };
 
 enum tw_ioctl_needs {
@@ -336,6 +390,10 @@ static const struct tw_ioctl tw_ioctls[] = {
 	[_IOC_NR(TIMEWHEEL_ADVANCE)] = {
 		tw_ioctl_advance, sizeof(struct timewheel_advance), 0,
 		TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_LIST)] = {
+		tw_ioctl_list, sizeof(struct timewheel_list), 0,
+		TW_NEEDS_WHEEL | TW_ANSWERS,
 	},
 };
 
@@ -457,6 +515,8 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	if (!tw_wheel_ready(file->private_data))
 		return;
 	tw_info_fill(file, &info);
+	seq_printf(m, "wheel:\t%u\n",
+		   ((struct tw_wheel *)file->private_data)->number);
 	seq_printf(m, "clock:\t%s\n", clocks[info.clock]);
 	seq_printf(m, "slots:\t%u\n", info.slots);
 	seq_printf(m, "tick_ns:\t%llu\n", info.tick);

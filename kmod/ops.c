@@ -9,6 +9,10 @@
 
 #include "clock.h"
 #include "ops.h"
+#include "trace.h"
+
+/* Most places that one step of a listing looks at, under the lock. */
+#define TW_LIST_STEP	256
 
 /* Which flags go with which operation. */
 static const u32 tw_op_flags[] = {
@@ -39,11 +43,8 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 		return -EINVAL;
 	if (op->code != TIMEWHEEL_GET && !caller->may_write)
 		return -EBADF;
-	if (tw_op_registers(op) && op->cookie && !cookies)
-		return -EINVAL;
-	if (op->code == TIMEWHEEL_REGISTER && !ids)
-		return op->id ? -EINVAL : 0;
-	if (!(op->flags & TIMEWHEEL_BY_HANDLE) && !ids)
+	if (tw_op_registers(op) &&
+	    ((op->id && !ids) || (op->cookie && !cookies)))
 		return -EINVAL;
 
 	return 0;
@@ -56,6 +57,12 @@ static inline int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id,
 		return tw_ring_by_handle(&wheel->ring, handle, found);
 
 	return tw_ring_by_id(&wheel->ring, id, found);
+}
+
+/* By what the caller named the token. */
+static u64 tw_op_key(const struct timewheel_op *op)
+{
+	return op->flags & TIMEWHEEL_BY_HANDLE ? op->handle : op->id;
 }
 
 static int tw_was_due(const struct tw_found *found, const struct tw_now *now)
@@ -110,6 +117,8 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 		/* It went meanwhile, and its id with it. */
 		return err == -ESTALE && !(flags & TIMEWHEEL_BY_HANDLE) ?
 			-ENOENT : err;
+	trace_touch(wheel->number, flags & TIMEWHEEL_BY_HANDLE,
+		    flags & TIMEWHEEL_BY_HANDLE ? handle : id, *due);
 
 	return tw_was_due(&found, now);
 }
@@ -138,10 +147,12 @@ static int tw_op_register(struct tw_wheel *wheel,
 	if (!err)
 		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
 				       &deadline, &op->handle);
-	if (!err)
-		op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+	if (err)
+		return err;
+	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+	trace_register(wheel->number, op->id, op->handle, deadline.due);
 
-	return err;
+	return 0;
 }
 
 static int tw_op_touch_or_register(struct tw_wheel *wheel,
@@ -171,6 +182,8 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 		return err;
 	tw_ring_move(&wheel->ring, &found, now, &deadline);
 	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+	trace_move(wheel->number, op->flags & TIMEWHEEL_BY_HANDLE,
+		   tw_op_key(op), deadline.due);
 
 	return tw_was_due(&found, now);
 }
@@ -186,32 +199,53 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
 	tw_ring_cancel(&wheel->ring, &found);
 	op->deadline = tw_deadline_shown(wheel, caller,
 					 tw_word_due(found.word));
+	trace_cancel(wheel->number, op->flags & TIMEWHEEL_BY_HANDLE,
+		     tw_op_key(op), tw_word_due(found.word));
 
 	return tw_was_due(&found, now);
+}
+
+/* What there is to tell of a token that is not FREE, by its word. */
+static void tw_token_tell(const struct tw_wheel *wheel,
+			  const struct tw_caller *caller, u32 index, u64 word,
+			  const struct tw_now *now, struct timewheel_token *told)
+{
+	const struct tw_ring *ring = &wheel->ring;
+	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	u64 due = tw_word_due(word);
+
+	*told = (struct timewheel_token) {
+		.id		= tw_token_id(ring, token),
+		.handle		= tw_ring_handle(ring, index),
+		.cookie		= tw_token_cookie(ring, token),
+		.deadline	= tw_deadline_shown(wheel, caller, due),
+		.slot		= due % ring->slots,
+		.state		= tw_word_state(word) == TW_TAKEN ?
+					TIMEWHEEL_TAKEN : TIMEWHEEL_PENDING,
+	};
+	if (due > now->tick)
+		told->cycle = (due - now->tick - 1) / ring->slots;
 }
 
 static int tw_op_get(struct tw_wheel *wheel, const struct tw_caller *caller,
 		     struct timewheel_op *op, const struct tw_now *now)
 {
-	const struct tw_ring *ring = &wheel->ring;
+	u64 shown = tw_clock_to_user(now->ns, caller->offset);
+	struct timewheel_token told;
 	struct tw_found found;
 	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
-	u64 due;
 
 	if (err)
 		return err;
-	due = tw_word_due(found.word);
-	op->id = tw_token_id(ring, found.token);
-	op->handle = tw_ring_handle(ring, tw_ring_index(ring, found.token));
-	op->cookie = tw_token_cookie(ring, found.token);
-	op->deadline = tw_deadline_shown(wheel, caller, due);
-	op->slot = due % ring->slots;
-	op->time = 0;
-	op->cycle = 0;
-	if (due > now->tick) {
-		op->time = due * ring->tick - now->ns;
-		op->cycle = (due - now->tick - 1) / ring->slots;
-	}
+	tw_token_tell(wheel, caller, tw_ring_index(&wheel->ring, found.token),
+		      found.word, now, &told);
+	op->id = told.id;
+	op->handle = told.handle;
+	op->time = told.deadline > shown ? told.deadline - shown : 0;
+	op->cookie = told.cookie;
+	op->deadline = told.deadline;
+	op->cycle = told.cycle;
+	op->slot = told.slot;
 
 	return tw_was_due(&found, now);
 }
@@ -316,6 +350,41 @@ void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 	i = tw_ops_run_unlocked(wheel, caller, ops, n);
 	if (i < n)
 		tw_ops_run_locked(wheel, caller, ops + i, n - i);
+}
+
+/**
+ * tw_ops_list() - one step of a listing
+ * @wheel: the wheel, set up
+ * @caller: who asks
+ * @list: what is asked for; its cursor is moved on
+ * @tokens: where the tokens go
+ * @max: how many at most
+ *
+ * Return: how many, perhaps none although the cursor is not at the end.
+ */
+unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
+			 struct timewheel_list *list,
+			 struct timewheel_token *tokens, unsigned int max)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	unsigned int work = TW_LIST_STEP, n = 0;
+	u32 next = list->cursor;
+
+	while (n < max) {
+		u64 word;
+		u32 index = tw_ring_scan(&wheel->ring, &next, &work, &word);
+
+		if (index == TW_NIL)
+			break;
+		tw_token_tell(wheel, caller, index, word, &now, &tokens[n]);
+		if (tokens[n].deadline >= list->from &&
+		    tokens[n].deadline <= list->to)
+			n++;
+	}
+	list->cursor = n < max && work ? TIMEWHEEL_NEVER : next;
+	tw_wheel_unlock(wheel, &now);
+
+	return n;
 }
 
 /**

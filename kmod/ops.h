@@ -22,6 +22,9 @@ struct tw_caller {
 
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 		struct timewheel_op *ops, unsigned int n);
+unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
+			 struct timewheel_list *list,
+			 struct timewheel_token *tokens, unsigned int max);
 int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key);
 
 #endif /* TW_OPS_H */

@@ -389,6 +389,37 @@ u64 tw_ring_handle(const struct tw_ring *ring, u32 index)
 	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
 }
 
+/**
+ * tw_ring_scan() - find the next token by its place in memory
+ * @ring: the ring, locked
+ * @next: index to begin with; moved beyond what was looked at
+ * @work: how many places may still be looked at; counted down
+ * @word: the token's word
+ *
+ * A token keeps its index as long as it lives, so whoever goes through them all,
+ * letting go of the lock as often as it likes, meets each exactly once.
+ *
+ * Return: the index of a token that is not FREE, or TW_NIL: then there is none
+ * any more, unless @work has run out.
+ */
+u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
+		 u64 *word)
+{
+	lockdep_assert_held(&ring->lock);
+	while (*work && *next < ring->tokens.fresh) {
+		u32 index = (*next)++;
+		const struct tw_token *token =
+			tw_arena_at(&ring->tokens, index);
+
+		--*work;
+		*word = READ_ONCE(token->word);
+		if (tw_word_state(*word) != TW_FREE)
+			return index;
+	}
+
+	return TW_NIL;
+}
+
 /*
  * Changing: under the lock.
  */

@@ -167,6 +167,8 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
 void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n);
 
+u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
+		 u64 *word);
 u64 tw_ring_handle(const struct tw_ring *ring, u32 index);
 u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token);
 

@@ -104,6 +104,9 @@
 #include "compat.h"
 #include "wheel.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 /* Most tokens that one step looks at, under the lock. */
 #define TW_STEP		256
 
@@ -122,6 +125,7 @@ static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
 {
 	struct tw_wheel *wheel = container_of(timer, struct tw_wheel, timer);
 
+	trace_alarm(wheel->number);
 	WRITE_ONCE(wheel->callbacks, wheel->callbacks + 1);
 	WRITE_ONCE(wheel->alarm, true);
 	tw_wheel_wake(wheel);
@@ -183,15 +187,20 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
 		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
 	};
+	static atomic_t number;
 	int err;
 
 	mutex_lock(&wheel->setup);
 	err = wheel->ready ? -EBUSY : tw_wheel_set_clock(wheel, setup);
 	if (!err)
 		err = tw_ring_init(&wheel->ring, &ring);
-	if (!err)
+	if (!err) {
+		wheel->number = atomic_inc_return(&number);
+		trace_create(wheel->number, setup->clock, ring.slots, ring.tick,
+			     ring.max_tokens);
 		/* Pairs with the acquire in tw_wheel_ready(). */
 		smp_store_release(&wheel->ready, true);
+	}
 	mutex_unlock(&wheel->setup);
 
 	return err;
@@ -202,6 +211,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 {
 	if (wheel->ready) {
 		hrtimer_cancel(&wheel->timer);
+		trace_destroy(wheel->number, wheel->ring.pending);
 		tw_ring_destroy(&wheel->ring);
 	}
 	mutex_destroy(&wheel->setup);
@@ -345,6 +355,13 @@ static void tw_wheel_rest(struct tw_wheel *wheel, bool quiet)
 	wheel->quiet += quiet;
 }
 
+static void tw_wheel_trace_sort(const struct tw_wheel *wheel,
+				unsigned int refiled)
+{
+	if (refiled)
+		trace_sort(wheel->number, refiled);
+}
+
 /**
  * tw_wheel_take() - take expired tokens, in the order of their due ticks
  * @wheel: the wheel
@@ -365,6 +382,8 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 
 	*now = tw_wheel_lock(wheel);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
+	tw_wheel_trace_sort(wheel, TW_STEP - work - n);
+	trace_take(wheel->number, n);
 	*more = tw_ring_next(&wheel->ring) <= now->tick;
 	if (!*more)
 		tw_wheel_rest(wheel, !n);
@@ -392,6 +411,8 @@ void tw_wheel_taken(struct tw_wheel *wheel, const u32 *batch, unsigned int n,
 
 	tw_ring_delivered(&wheel->ring, batch, delivered);
 	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
+	if (n > delivered)
+		trace_put_back(wheel->number, n - delivered);
 	tw_wheel_unlock(wheel, &now);
 }
 
@@ -404,6 +425,7 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 
 	*due = tw_ring_find_due(&wheel->ring, now.tick, &work, &found) !=
 	       TW_NIL;
+	tw_wheel_trace_sort(wheel, TW_STEP - work);
 	if (!*due && work)
 		tw_wheel_rest(wheel, true);
 	tw_wheel_unlock(wheel, &now);

@@ -16,6 +16,7 @@
 /**
  * struct tw_wheel - a wheel
  * @ring: the tokens; its lock is the wheel's lock
+ * @number: names it in fdinfo and traces; constant
  * @setup: held while the wheel is set up; outermost
  * @ready: set up; set last under @setup, read anywhere
  * @clock: one of enum timewheel_clock; constant
@@ -33,6 +34,7 @@
  */
 struct tw_wheel {
 	struct tw_ring		ring;
+	u32			number;
 	struct mutex		setup;	/* one sets up, once */
 	bool			ready;
 	u32			clock;

@@ -100,6 +100,27 @@ SAME_LAYOUT(timewheel_info, refiled, 128);
 SAME_LAYOUT(timewheel_info, callbacks, 136);
 SAME_LAYOUT(timewheel_info, quiet, 144);
 
+SAME_SIZE(timewheel_list, 56);
+SAME_LAYOUT(timewheel_list, size, 0);
+SAME_LAYOUT(timewheel_list, flags, 4);
+SAME_LAYOUT(timewheel_list, cursor, 8);
+SAME_LAYOUT(timewheel_list, from, 16);
+SAME_LAYOUT(timewheel_list, to, 24);
+SAME_LAYOUT(timewheel_list, tokens, 32);
+SAME_LAYOUT(timewheel_list, count, 40);
+SAME_LAYOUT(timewheel_list, token_size, 44);
+SAME_LAYOUT(timewheel_list, listed, 48);
+SAME_LAYOUT(timewheel_list, reserved, 52);
+
+SAME_SIZE(timewheel_token, 48);
+SAME_LAYOUT(timewheel_token, id, 0);
+SAME_LAYOUT(timewheel_token, handle, 8);
+SAME_LAYOUT(timewheel_token, cookie, 16);
+SAME_LAYOUT(timewheel_token, deadline, 24);
+SAME_LAYOUT(timewheel_token, cycle, 32);
+SAME_LAYOUT(timewheel_token, slot, 40);
+SAME_LAYOUT(timewheel_token, state, 44);
+
 SAME_SIZE(timewheel_event, 48);
 SAME_LAYOUT(timewheel_event, id, 0);
 SAME_LAYOUT(timewheel_event, handle, 8);
@@ -112,7 +133,10 @@ SAME_LAYOUT(timewheel_event, reserved, 44);
 _Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
 	       TIMEWHEEL_INFO == 0xbe02 && TIMEWHEEL_OP == 0xbe03 &&
 	       TIMEWHEEL_BATCH == 0xbe04 && TIMEWHEEL_TOUCH == 0xbe05 &&
-	       TIMEWHEEL_ADVANCE == 0xbe06, "command numbers are frozen");
+	       TIMEWHEEL_ADVANCE == 0xbe06 && TIMEWHEEL_LIST == 0xbe07,
+	       "command numbers are frozen");
+_Static_assert(TIMEWHEEL_PENDING == 0 && TIMEWHEEL_TAKEN == 1,
+	       "states are frozen");
 
 #define WITNESS		1	/* a token that only a touch may change */
 #define WITNESS_DUE	100	/* its tick; the hand stands on tick 1 */
@@ -120,6 +144,7 @@ _Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
 #define POISON		0xcc
 
 static struct timewheel_op batch_op;
+static struct timewheel_token list_tokens[2];
 
 static void fill_caps(void *arg)
 {
@@ -172,6 +197,16 @@ static void fill_advance(void *arg)
 	};
 }
 
+static void fill_list(void *arg)
+{
+	*(struct timewheel_list *)arg = (struct timewheel_list) {
+		.size = sizeof(struct timewheel_list), .to = TIMEWHEEL_NEVER,
+		.tokens = (__u64)(uintptr_t)list_tokens,
+		.count = ARRAY_SIZE(list_tokens),
+		.token_size = sizeof(list_tokens[0]),
+	};
+}
+
 #define NONE	((size_t)-1)
 
 /*
@@ -202,6 +237,8 @@ static const struct command {
 	  TIMEWHEEL_BY_HANDLE, NONE, false, fill_touch },
 	{ "ADVANCE", TIMEWHEEL_ADVANCE, sizeof(struct timewheel_advance), 0,
 	  NONE, false, fill_advance },
+	{ "LIST", TIMEWHEEL_LIST, sizeof(struct timewheel_list), 0,
+	  offsetof(struct timewheel_list, reserved), true, fill_list },
 };
 
 #define for_each_command(c)						\
@@ -400,6 +437,23 @@ TEST_F(abi, larger_size_with_nonzero_tail_is_e2big)
 	}
 }
 
+/* Larger than a page is too big, whatever is in it. */
+TEST_F(abi, larger_than_a_page_is_e2big)
+{
+	const struct command *c;
+	char *pages = mmap(NULL, 2 * self->page_size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, pages);
+	for_each_command(c) {
+		memset(pages, 0, 2 * self->page_size);
+		memcpy(pages, fill(self, c), c->size);
+		*(__u32 *)pages = self->page_size + 8;
+		expect_call(_metadata, self->fd, c, pages, -E2BIG, "two pages");
+	}
+	munmap(pages, 2 * self->page_size);
+}
+
 /* A size that no memory of this program holds is refused, not believed. */
 TEST_F(abi, absurd_size_is_refused)
 {
@@ -544,7 +598,8 @@ TEST_F(abi, read_only_output_is_efault)
 	for_each_command(c) {
 		void *arg = fill(self, c);
 
-		if (c->number != TIMEWHEEL_CAPS && c->number != TIMEWHEEL_INFO)
+		if (c->number != TIMEWHEEL_CAPS &&
+		    c->number != TIMEWHEEL_INFO && c->number != TIMEWHEEL_LIST)
 			continue;
 		ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
 		expect_call(_metadata, self->fd, c, arg, -EFAULT, "read-only");
@@ -790,6 +845,36 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	EXPECT_EQ(1U, batch.done);
 }
 
+/* Tokens are written whole, and nothing behind the last one that was listed. */
+TEST_F(abi, list_writes_its_outputs_only)
+{
+	const size_t outputs[] = {
+		FIELD(timewheel_list, cursor), FIELD(timewheel_list, listed),
+		0, 0
+	};
+	struct timewheel_token expected[2];
+	struct timewheel_list list, old;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &op));
+	memset(list_tokens, POISON, sizeof(list_tokens));
+	memset(expected, POISON, sizeof(expected));
+	expected[0] = (struct timewheel_token) {
+		.id = WITNESS, .handle = op.handle, .cookie = 7,
+		.deadline = WITNESS_DUE * TW_SEC,
+		.cycle = (WITNESS_DUE - 1 - 1) / 60, .slot = WITNESS_DUE % 60,
+		.state = TIMEWHEEL_PENDING,
+	};
+	fill_list(&list);
+	list.listed = 0xcccccccc;
+	old = list;
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+	expect_only_outputs_changed(_metadata, "LIST", &old, &list,
+				    sizeof(list), outputs);
+	EXPECT_EQ(1U, list.listed);
+	EXPECT_EQ(0, memcmp(expected, list_tokens, sizeof(expected)));
+}
+
 /* read(2) writes whole events and nothing behind them. */
 TEST_F(abi, events_are_written_whole)
 {
@@ -896,6 +981,7 @@ TEST_F(abi, read_only_file)
 			EXPECT_EQ(-EBADF, ret);
 			break;
 		case TIMEWHEEL_INFO:
+		case TIMEWHEEL_LIST:
 			EXPECT_EQ(-EBADFD, ret);
 			break;
 		default:	/* both are true; which is said first is open */

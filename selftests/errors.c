@@ -14,6 +14,7 @@
 #include "tw_test.h"
 
 #define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
+#define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
 #define S64_LAST	0x7fffffffffffffffULL
 #define U64_LAST	(~0ULL)
 #define DAY		(86400 * TW_SEC)
@@ -516,8 +517,16 @@ TEST_F(errors, not_set_up)
 	struct timewheel_event event;
 	struct timewheel_info info;
 	struct timewheel_op op = {};
+	struct timewheel_token token;
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+		.tokens = (__u64)(uintptr_t)&token, .count = 1,
+		.token_size = sizeof(token),
+	};
 
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
+	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
+	EXPECT_EQ(0ULL, list.cursor);
 	for (op.code = 0; op.code <= TIMEWHEEL_GET; op.code++) {
 		op.time = TW_SEC;
 		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
@@ -699,6 +708,30 @@ TEST_F(errors, min_tick_parameter)
 	EXPECT_TRUE(write_text(MIN_TICK_NS, old));
 }
 
+/* So is the most tokens that a wheel may have, within what a token's index holds. */
+TEST_F(errors, max_tokens_parameter)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	char old[32];
+
+	if (access(MAX_TOKENS, W_OK))
+		SKIP(return, "cannot write " MAX_TOKENS);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	snprintf(old, sizeof(old), "%llu", (unsigned long long)caps.max_tokens);
+
+	ASSERT_TRUE(write_text(MAX_TOKENS, "100"));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(100ULL, caps.max_tokens);
+	expect_setup(0, .max_tokens = 100);
+	expect_setup(-EINVAL, .max_tokens = 101);
+	EXPECT_FALSE(write_text(MAX_TOKENS, "0"));
+	EXPECT_FALSE(write_text(MAX_TOKENS, "268435457"));
+	EXPECT_FALSE(write_text(MAX_TOKENS, "x"));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(100ULL, caps.max_tokens);
+	EXPECT_TRUE(write_text(MAX_TOKENS, old));
+}
+
 #define BATCH	70
 
 static void fill_batch(struct timewheel_op *ops, __u32 n)
@@ -859,19 +892,22 @@ TEST_F(errors, batch_of_larger_elements)
 		}
 		/* One byte of one tail is not zero. */
 		array[BATCH / 2 * sizes[s] + sizes[s] - 1] = 1;
+		/* One element says that it is smaller than they are. */
+		((struct timewheel_op *)array)->size = sizeof(struct timewheel_op);
 		EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &batch));
 		EXPECT_EQ((__u32)BATCH, batch.done);
 		for (__u32 i = 0; i < BATCH; i++) {
 			struct timewheel_op *op = (void *)(array + i * sizes[s]);
 
-			EXPECT_EQ(i == BATCH / 2 ? -E2BIG : 0, op->result) {
+			EXPECT_EQ(!i ? -EINVAL : i == BATCH / 2 ? -E2BIG : 0,
+				  op->result) {
 				TH_LOG("op_size %u, %u", sizes[s], i);
 			}
-			EXPECT_EQ(sizes[s], op->size);
+			EXPECT_EQ(i ? sizes[s] : sizeof(*op), op->size);
 			EXPECT_EQ(1000 + i, op->id);
 			if (!op->result)
 				EXPECT_EQ(11 * TW_SEC, op->deadline);
-			EXPECT_EQ(i == BATCH / 2 ? -ENOENT : 0,
+			EXPECT_EQ(!i || i == BATCH / 2 ? -ENOENT : 0,
 				  tw_ret(tw_cancel(self->fd, 0, 1000 + i)));
 		}
 		free(array);
@@ -974,6 +1010,96 @@ TEST_F(errors, signal_in_mid_batch)
 	EXPECT_GT(early, 0);
 	close(fd);
 	free(ops);
+}
+
+/* A valid listing but for the fields given, which stays as it was. */
+#define expect_list_error(expected, ...) do {				\
+	struct timewheel_list list_ = {					\
+		.size = sizeof(list_), .to = TIMEWHEEL_NEVER,		\
+		.tokens = (__u64)(uintptr_t)tokens, .count = 2,		\
+		.token_size = sizeof(tokens[0]), .listed = 0xcccc,	\
+		__VA_ARGS__ };						\
+	struct timewheel_list old_ = list_;				\
+									\
+	EXPECT_EQ(expected, tw_ret(ioctl(self->fd, TIMEWHEEL_LIST, &list_))); \
+	EXPECT_EQ(0, memcmp(&old_, &list_, sizeof(old_)));		\
+	expect_unchanged();						\
+} while (0)
+
+TEST_F(errors, list_einval)
+{
+	const __u32 sizes[] = {
+		0, 1, 8, 40, 47, 49, 50, 52, 55, 4095, 0x7ffffff8, 0xffffffff,
+	};
+	struct timewheel_token tokens[2], untouched[2];
+
+	memset(tokens, 0xcc, sizeof(tokens));
+	memset(untouched, 0xcc, sizeof(untouched));
+	expect_list_error(-EINVAL, .count = 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		expect_list_error(-EINVAL, .token_size = sizes[i]);
+	expect_list_error(-EINVAL,
+			  .token_size = sysconf(_SC_PAGESIZE) + 8);
+	/* Cursors that no listing gave. */
+	expect_list_error(-EINVAL, .cursor = TIMEWHEEL_NEVER - 1);
+	expect_list_error(-EINVAL, .cursor = 1ULL << 63);
+	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
+}
+
+/*
+ * No token is lost to an array that cannot be written: the same cursor lists
+ * the same tokens.
+ */
+TEST_F(errors, list_efault)
+{
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	const size_t fit[] = { 0, 1, 2, 11, 12, 13, 50 };
+	struct timewheel_token tokens[100], again[100];
+	struct timewheel_list first = {
+		.size = sizeof(first), .to = TIMEWHEEL_NEVER,
+		.tokens = (__u64)(uintptr_t)tokens, .count = 100,
+		.token_size = sizeof(tokens[0]),
+	}, second;
+	char *end;
+
+	ASSERT_EQ(500UL, tw_register_many(self->fd, 1000, 500, 0, TW_SEC));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
+	end = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, end);
+	ASSERT_EQ(0, mprotect(end, page_size, PROT_READ));
+	end += 2 * page_size;
+	ASSERT_EQ(0, munmap(end, page_size));
+
+	/* From the middle on. */
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &first));
+	ASSERT_EQ(100U, first.listed);
+	second = first;
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &second));
+	ASSERT_EQ(100U, second.listed);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fit); i++) {
+		for (size_t extra = 0; extra < sizeof(tokens[0]); extra += 8) {
+			char *at = end - fit[i] * sizeof(tokens[0]) - extra;
+
+			expect_list_error(-EFAULT, .cursor = first.cursor,
+					  .tokens = (__u64)(uintptr_t)at,
+					  .count = 100);
+		}
+	}
+	expect_list_error(-EFAULT, .cursor = first.cursor, .tokens = 0);
+	expect_list_error(-EFAULT, .cursor = first.cursor, .tokens = 8);
+	expect_list_error(-EFAULT, .cursor = first.cursor,
+			  .tokens = (__u64)(uintptr_t)(end - 2 * page_size));
+	expect_list_error(-EFAULT, .cursor = first.cursor,
+			  .tokens = 0xffff888000000000);
+	expect_list_error(-EFAULT, .cursor = first.cursor, .tokens = U64_LAST);
+
+	first.tokens = (__u64)(uintptr_t)again;
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &first));
+	EXPECT_EQ(second.listed, first.listed);
+	EXPECT_EQ(second.cursor, first.cursor);
+	EXPECT_EQ(0, memcmp(tokens, again, sizeof(tokens)));
 }
 
 /* GET is all that a batch may do on a file that is not open for writing. */

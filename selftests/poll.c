@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -696,7 +697,7 @@ TEST(killed_reader_eats_no_wake_up)
  */
 TEST(killed_while_it_files_again)
 {
-	const __u64 n = 100000;
+	const __u64 n = 400000;
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_info info;
 	struct sleeper reader;
@@ -705,8 +706,7 @@ TEST(killed_while_it_files_again)
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	for (__u64 id = 0; id < n; id++)
-		ASSERT_EQ(0, tw_touch(fd, 0, id));
+	ASSERT_EQ(n, tw_touch_many(fd, 0, n));
 
 	child = fork();
 	ASSERT_LE(0, child);
@@ -731,34 +731,85 @@ TEST(killed_while_it_files_again)
 }
 
 /*
- * A poll files so many touched tokens again, then it says "come and see": it may
- * not say "nothing" before it has looked at all of them. A look at a list of
- * which everything was touched is counted as quiet.
+ * A reader that finds both a token due and a signal leaves the token. On one CPU,
+ * first in first out, it cannot run before it has both.
  */
-TEST(poll_past_many_touched)
+TEST(signal_beside_the_wake_up)
 {
-	const __u64 n = 20000;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct timewheel_info info;
+	struct sigaction action = { .sa_handler = on_signal };
+	struct sched_param fifo = { .sched_priority = 1 };
+	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_event event;
+	struct sleeper reader;
+	cpu_set_t cpu;
 
-	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
-	/* What is due was registered first, and is the last that is looked at. */
-	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(fd, 5));
-	for (__u64 id = 1; id < n; id++)
-		ASSERT_EQ(0, tw_touch(fd, 0, id));
-	ASSERT_EQ(0, tw_advance(fd, 10));
-	ASSERT_EQ(1, poll(&p, 1, 5000));
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		SKIP(return, "no real time priority");
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(0, pthread_kill(reader.thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(-1, reader.ret);
+	EXPECT_EQ(EINTR, reader.error);
+	ASSERT_TRUE(tw_readable(fd));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(1ULL, event.id);
+}
+
+/* Registers @n tokens that the first look has to file again, and 1 behind. */
+static bool fill_with_touched(int fd, __u64 n)
+{
+	if (tw_setup_manual(fd, 60, n + 1, 0) ||
+	    tw_register_many(fd, 1, n, 0, 10 * TW_SEC) != n ||
+	    tw_advance(fd, 5))
+		return false;
+	if (tw_touch_many(fd, 1, n) != n)
+		return false;
+	return !tw_register_at(fd, 0, 11 * TW_SEC, 0) && !tw_advance(fd, 11);
+}
+
+/*
+ * A poll looks at a limited number of touched tokens, then has whoever asks come
+ * and see: what is due behind them is not overlooked.
+ */
+TEST(poll_behind_touched_tokens)
+{
+	const __u64 n = 10000;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_TRUE(fill_with_touched(fd, n));
+	EXPECT_TRUE(tw_readable(fd));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_LT(0ULL, info.refiled);
+	EXPECT_GE(5000ULL, info.refiled);
+	EXPECT_EQ(0ULL, info.quiet);
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(0ULL, event.id);
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(n, info.refiled);
 
-	for (__u64 id = 1; id < n; id++)
-		ASSERT_EQ(0, tw_touch(fd, 0, id));
-	ASSERT_EQ(0, tw_advance(fd, 15));
-	EXPECT_EQ(-1, tw_read(fd, &event, 1));
+	/* A look for nothing is told of. */
+	ASSERT_EQ(0, tw_register(fd, 0, 2 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 12));
+	ASSERT_EQ(0, tw_touch(fd, 0, 0));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0ULL, info.quiet);
+	ASSERT_EQ(0, tw_advance(fd, 13));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1ULL, info.quiet);
+	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.quiet);
 }

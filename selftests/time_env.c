@@ -213,6 +213,7 @@ TEST_F(wall_clock, others_unaffected)
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 		struct pollfd p = { .fd = fd, .events = POLLIN };
 		struct timewheel_event event;
+		struct timewheel_info info;
 		struct timewheel_op op;
 		__u64 deadline;
 
@@ -228,6 +229,9 @@ TEST_F(wall_clock, others_unaffected)
 		EXPECT_EQ(2ULL, event.id);
 		EXPECT_EQ(deadline, event.deadline);
 		EXPECT_LE(deadline, event.taken);
+		/* One for each level, and none that the wall clock set off. */
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_GE(3ULL, info.callbacks);
 		ASSERT_EQ(0, shift_clock(self, HOUR));
 		EXPECT_EQ(0, poll(&p, 1, 20));
 		close(fd);
@@ -252,6 +256,8 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	after = tw_now(id);
 	if (info.now < before || info.now > after)
 		return 3;
+	if (info.next != TIMEWHEEL_NEVER)
+		return 15;
 	wish = after + 50 * TW_MS;
 	if (tw_register_at(fd, 7, wish, 0))
 		return 4;

@@ -317,6 +317,51 @@ TEST(rounds_up)
 	}
 }
 
+/* A timeout as long as the ring, or shorter, is filed once. */
+TEST(whole_lap_is_not_refiled)
+{
+	static const __u32 slots[] = { 2, 31, 60, 3600 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(slots); i++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		struct timewheel_event events[2];
+		struct timewheel_info info;
+
+		ASSERT_EQ(0, tw_setup_manual(fd, slots[i], 10, 7));
+		ASSERT_EQ(0, tw_register(fd, 1, slots[i] * TW_SEC, 0, NULL));
+		ASSERT_EQ(0, tw_register(fd, 2, TW_SEC, 0, NULL));
+		for (__u64 tick = 8; tick <= 7 + slots[i]; tick++) {
+			ASSERT_EQ(0, tw_advance(fd, tick));
+			tw_read(fd, events, 2);
+		}
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(2ULL, info.delivered);
+		EXPECT_EQ(0ULL, info.refiled);
+		close(fd);
+	}
+}
+
+/* What GET says is left is counted from now, not from the last tick. */
+TEST(time_left_is_exact)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, 10 * TW_SEC,
+			      10, 0, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_SEC, 0, NULL));
+	for (int i = 0; i < 3; i++) {
+		struct timewheel_op op;
+		__u64 before, after;
+
+		before = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+		after = tw_now(CLOCK_MONOTONIC);
+		EXPECT_GE(op.deadline - before, op.time);
+		EXPECT_LE(op.deadline - after, op.time);
+		tw_sleep_ms(5);
+	}
+}
+
 /* A time that has passed is due at once, on the tick of the hand. */
 TEST(past_is_due_at_once)
 {

@@ -217,11 +217,11 @@ static inline void tw_sleep_ms(unsigned int ms)
 }
 
 /*
- * Registers @n tokens @first_id, @first_id + 1, ... with the same @time, in
- * batches. @flags: 0 or TIMEWHEEL_ABSOLUTE. Returns how many succeeded.
+ * The same operation by id on @n tokens @first_id, @first_id + 1, ..., in
+ * batches. Returns how many succeeded.
  */
-static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
-				      __u32 flags, __u64 time)
+static inline size_t tw_op_many(int fd, __u32 code, __u64 first_id, size_t n,
+				__u32 flags, __u64 time)
 {
 	static __thread struct timewheel_op ops[512];
 	size_t good = 0;
@@ -232,7 +232,7 @@ static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
 		memset(ops, 0, count * sizeof(*ops));
 		for (__u32 i = 0; i < count; i++) {
 			ops[i].size = sizeof(*ops);
-			ops[i].code = TIMEWHEEL_REGISTER;
+			ops[i].code = code;
 			ops[i].flags = flags;
 			ops[i].id = first_id + at + i;
 			ops[i].time = time;
@@ -244,6 +244,17 @@ static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
 		at += done;
 	}
 	return good;
+}
+
+static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
+				      __u32 flags, __u64 time)
+{
+	return tw_op_many(fd, TIMEWHEEL_REGISTER, first_id, n, flags, time);
+}
+
+static inline size_t tw_touch_many(int fd, __u64 first_id, size_t n)
+{
+	return tw_op_many(fd, TIMEWHEEL_TOUCH_TOKEN, first_id, n, 0, 0);
 }
 
 /* How many references the module has, -1 if it cannot be told. */

@@ -56,6 +56,7 @@
 #define TIMEWHEEL_BATCH		_IO(TIMEWHEEL_IOC_TYPE, 0x04)
 #define TIMEWHEEL_TOUCH		_IO(TIMEWHEEL_IOC_TYPE, 0x05)
 #define TIMEWHEEL_ADVANCE	_IO(TIMEWHEEL_IOC_TYPE, 0x06)
+#define TIMEWHEEL_LIST		_IO(TIMEWHEEL_IOC_TYPE, 0x07)
 
 /* Most operations that one TIMEWHEEL_BATCH takes. */
 #define TIMEWHEEL_MAX_BATCH	65536
@@ -373,6 +374,78 @@ struct timewheel_info {
 	__u64	refiled;
 	__u64	callbacks;
 	__u64	quiet;
+};
+
+/**
+ * enum timewheel_state - what a listed token is doing
+ * @TIMEWHEEL_PENDING: it waits for its deadline, or for a reader
+ * @TIMEWHEEL_TAKEN: a reader has taken it and is copying it
+ */
+enum timewheel_state {
+	TIMEWHEEL_PENDING	= 0,
+	TIMEWHEEL_TAKEN		= 1,
+};
+
+/**
+ * struct timewheel_token - a token, as TIMEWHEEL_LIST tells of it
+ * @id: its id, 0 on a wheel without ids
+ * @handle: its handle
+ * @cookie: as registered, 0 on a wheel without cookies
+ * @deadline: its deadline in ns, a whole tick of the wheel's clock
+ * @cycle: Cycle-Num, as in struct timewheel_op
+ * @slot: its slot: due tick % slots
+ * @state: one of enum timewheel_state
+ */
+struct timewheel_token {
+	__u64	id;
+	__u64	handle;
+	__u64	cookie;
+	__u64	deadline;
+	__u64	cycle;
+	__u32	slot;
+	__u32	state;
+};
+
+/**
+ * struct timewheel_list - TIMEWHEEL_LIST: a wheel's tokens, in no order of time
+ * @size: sizeof(struct timewheel_list)
+ * @flags: 0
+ * @cursor: in: 0 to begin, else as it came out; out: where to go on, or
+ *	TIMEWHEEL_NEVER when all have been listed
+ * @from: only tokens whose deadline is this time or later, in ns
+ * @to: only tokens whose deadline is this time or earlier, in ns;
+ *	TIMEWHEEL_NEVER for all
+ * @tokens: address of an array of @count struct timewheel_token
+ * @count: room in the array, 1 and more
+ * @token_size: bytes from one to the next: sizeof(struct timewheel_token); what
+ *	the kernel does not know of a larger one is zeroed
+ * @listed: out: how many were written
+ * @reserved: 0
+ *
+ * Called until @cursor is TIMEWHEEL_NEVER, it lists each token that was pending
+ * throughout exactly once, whatever is registered, touched, moved, cancelled
+ * and read meanwhile; a token that came or went meanwhile at most once. Tokens
+ * are touched, registered and read while it runs: no lock is held for more than
+ * a few hundred. It may end early, with fewer than @count or none: go on while
+ * @cursor says so. Needs no file open for writing. Never blocks but for memory
+ * that is paged out.
+ *
+ * Errors: %EINVAL also when @cursor is none that came out, @count is 0, or
+ * @token_size is too small, larger than a page or no multiple of 8; %EFAULT: the
+ * array could not be written: nothing is lost, list again from the same
+ * @cursor.
+ */
+struct timewheel_list {
+	__u32	size;
+	__u32	flags;
+	__u64	cursor;
+	__u64	from;
+	__u64	to;
+	__u64	tokens;
+	__u32	count;
+	__u32	token_size;
+	__u32	listed;
+	__u32	reserved;
 };
 
 /**

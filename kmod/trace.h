@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tracepoints, system "timewheel". Wheels are named by the number that fdinfo
+ * shows, tokens by what their caller named them by, times in ticks.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM timewheel
+
+#if !defined(TW_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define TW_TRACE_H
+
+#include <linux/tracepoint.h>
+
+TRACE_EVENT(create,
+	TP_PROTO(u32 wheel, u32 clock, u32 slots, u64 tick, u32 max_tokens),
+	TP_ARGS(wheel, clock, slots, tick, max_tokens),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u32, clock)
+		__field(u32, slots)
+		__field(u64, tick)
+		__field(u32, max_tokens)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->clock = clock;
+		__entry->slots = slots;
+		__entry->tick = tick;
+		__entry->max_tokens = max_tokens;
+	),
+	TP_printk("wheel=%u clock=%u slots=%u tick_ns=%llu max_tokens=%u",
+		  __entry->wheel, __entry->clock, __entry->slots,
+		  __entry->tick, __entry->max_tokens)
+);
+
+TRACE_EVENT(register,
+	TP_PROTO(u32 wheel, u64 id, u64 handle, u64 due),
+	TP_ARGS(wheel, id, handle, due),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u64, id)
+		__field(u64, handle)
+		__field(u64, due)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->id = id;
+		__entry->handle = handle;
+		__entry->due = due;
+	),
+	TP_printk("wheel=%u id=%llu handle=%#llx due=%llu",
+		  __entry->wheel, __entry->id, __entry->handle, __entry->due)
+);
+
+/* An operation on a token that was named by its id or by its handle. */
+DECLARE_EVENT_CLASS(tw_key,
+	TP_PROTO(u32 wheel, bool by_handle, u64 key, u64 due),
+	TP_ARGS(wheel, by_handle, key, due),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(bool, by_handle)
+		__field(u64, key)
+		__field(u64, due)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->by_handle = by_handle;
+		__entry->key = key;
+		__entry->due = due;
+	),
+	TP_printk("wheel=%u %s=%#llx due=%llu", __entry->wheel,
+		  __entry->by_handle ? "handle" : "id", __entry->key,
+		  __entry->due)
+);
+
+DEFINE_EVENT(tw_key, touch,
+	TP_PROTO(u32 wheel, bool by_handle, u64 key, u64 due),
+	TP_ARGS(wheel, by_handle, key, due)
+);
+
+DEFINE_EVENT(tw_key, move,
+	TP_PROTO(u32 wheel, bool by_handle, u64 key, u64 due),
+	TP_ARGS(wheel, by_handle, key, due)
+);
+
+DEFINE_EVENT(tw_key, cancel,
+	TP_PROTO(u32 wheel, bool by_handle, u64 key, u64 due),
+	TP_ARGS(wheel, by_handle, key, due)
+);
+
+/* Something happened to a number of a wheel's tokens. */
+DECLARE_EVENT_CLASS(tw_tokens,
+	TP_PROTO(u32 wheel, u64 tokens),
+	TP_ARGS(wheel, tokens),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u64, tokens)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->tokens = tokens;
+	),
+	TP_printk("wheel=%u tokens=%llu", __entry->wheel, __entry->tokens)
+);
+
+DEFINE_EVENT(tw_tokens, sort,
+	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
+
+DEFINE_EVENT(tw_tokens, take,
+	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
+
+DEFINE_EVENT(tw_tokens, put_back,
+	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
+
+DEFINE_EVENT(tw_tokens, destroy,
+	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
+
+TRACE_EVENT(alarm,
+	TP_PROTO(u32 wheel),
+	TP_ARGS(wheel),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+	),
+	TP_printk("wheel=%u", __entry->wheel)
+);
+
+#endif /* TW_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

@@ -1,0 +1,960 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TIMEWHEEL_LIST: each token that was pending all the while exactly once, each
+ * other at most once, all fields right, whatever goes on meanwhile; and nobody
+ * else waits for it.
+ */
+#define _GNU_SOURCE
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "tw_test.h"
+
+#define MANY		10000
+#define ROOM		(2 * MANY)	/* never full: more than any wheel here */
+#define SLOTS		60
+#define S64_LAST	0x7fffffffffffffffULL
+
+/* One call, which goes on from *cursor. Returns how many, or -errno. */
+static int list_some(int fd, __u64 *cursor, __u64 from, __u64 to,
+		     struct timewheel_token *tokens, __u32 count)
+{
+	struct timewheel_list list = {
+		.size = sizeof(list), .cursor = *cursor, .from = from, .to = to,
+		.tokens = (__u64)(uintptr_t)tokens, .count = count,
+		.token_size = sizeof(*tokens),
+	};
+
+	if (ioctl(fd, TIMEWHEEL_LIST, &list) < 0)
+		return -errno;
+	*cursor = list.cursor;
+	return list.listed <= count ? (int)list.listed : -EOVERFLOW;
+}
+
+/*
+ * From *cursor to the end in calls for at most @count. Returns how many, or
+ * -errno; -ENOSPC when they are @room and more.
+ */
+static int list_rest(int fd, __u64 *cursor, __u64 from, __u64 to,
+		     struct timewheel_token *tokens, __u32 room, __u32 count)
+{
+	__u32 n = 0;
+
+	while (*cursor != TIMEWHEEL_NEVER) {
+		__u32 left = room - n;
+		int ret = left ? list_some(fd, cursor, from, to, tokens + n,
+					   left < count ? left : count) : -ENOSPC;
+
+		if (ret < 0)
+			return ret;
+		n += ret;
+	}
+	return n;
+}
+
+static int list_all(int fd, __u64 from, __u64 to,
+		    struct timewheel_token *tokens, __u32 room, __u32 count)
+{
+	__u64 cursor = 0;
+
+	return list_rest(fd, &cursor, from, to, tokens, room, count);
+}
+
+/* A manual wheel of 1 s ticks. */
+FIXTURE(listing) {
+	int fd;
+	struct timewheel_token *tokens;	/* ROOM of them */
+};
+
+FIXTURE_SETUP(listing)
+{
+	self->tokens = calloc(ROOM, sizeof(*self->tokens));
+	ASSERT_NE(NULL, self->tokens);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, SLOTS, ROOM, 0));
+}
+
+FIXTURE_TEARDOWN(listing)
+{
+	close(self->fd);
+	free(self->tokens);
+}
+
+/* The tokens are those of the ids @first, @first + 1, ..., @last, each once. */
+static void expect_ids(struct __test_metadata *_metadata,
+		       const struct timewheel_token *tokens, int n,
+		       __u64 first, __u64 last)
+{
+	static bool seen[ROOM];
+
+	memset(seen, 0, sizeof(seen));
+	EXPECT_EQ((int)(last + 1 - first), n);
+	for (int i = 0; i < n; i++) {
+		__u64 id = tokens[i].id;
+
+		ASSERT_LE(first, id);
+		ASSERT_GE(last, id);
+		ASSERT_FALSE(seen[id - first]) {
+			TH_LOG("%llu is listed twice", id);
+		}
+		seen[id - first] = true;
+	}
+}
+
+/* An empty wheel says at once that this was all, and so does the end. */
+TEST_F(listing, empty)
+{
+	__u64 cursor = 0;
+
+	for (int again = 0; again < 2; again++) {
+		EXPECT_EQ(0, list_some(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+				       self->tokens, 10));
+		EXPECT_EQ((__u64)TIMEWHEEL_NEVER, cursor);
+	}
+	/* Emptied, it is as good as new. */
+	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 1, NULL));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+	cursor = 0;
+	EXPECT_EQ(0, list_rest(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+			       self->tokens, ROOM, 10));
+	for (int i = 0; i < 10; i++)
+		EXPECT_EQ(0ULL, self->tokens[i].handle);
+}
+
+/* Nothing is written behind what is listed, which is no more than @count. */
+TEST_F(listing, stays_within_the_array)
+{
+	__u64 cursor = 0;
+
+	ASSERT_EQ(20UL, tw_register_many(self->fd, 0, 20, 0, TW_SEC));
+	EXPECT_EQ(7, list_some(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+			       self->tokens, 7));
+	EXPECT_NE((__u64)TIMEWHEEL_NEVER, cursor);
+	EXPECT_NE(0ULL, self->tokens[6].handle);
+	EXPECT_EQ(0ULL, self->tokens[7].handle);
+	EXPECT_EQ(13, list_rest(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+				self->tokens + 7, ROOM - 7, 100));
+	expect_ids(_metadata, self->tokens, 20, 0, 19);
+	EXPECT_EQ(0ULL, self->tokens[20].handle);
+}
+
+/* Those that are due, those of the first lap and of later ones. */
+TEST_F(listing, fields)
+{
+	const __u64 hand = 1000, n = 3000;
+	static __u64 handles[3001];
+	struct timewheel_op op;
+
+	for (__u64 id = 1; id <= n; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC - id, ~id,
+					 &handles[id]));
+	ASSERT_EQ(0, tw_advance(self->fd, hand));
+	ASSERT_EQ((int)n, list_all(self->fd, 0, TIMEWHEEL_NEVER, self->tokens,
+				   ROOM, 100));
+	expect_ids(_metadata, self->tokens, n, 1, n);
+	for (__u64 i = 0; i < n; i++) {
+		const struct timewheel_token *token = &self->tokens[i];
+		__u64 id = token->id;
+
+		ASSERT_EQ(handles[id], token->handle);
+		ASSERT_EQ(~id, token->cookie);
+		ASSERT_EQ(id * TW_SEC, token->deadline);
+		ASSERT_EQ(id <= hand ? 0 : (id - hand - 1) / SLOTS,
+			  token->cycle);
+		ASSERT_EQ(id % SLOTS, token->slot);
+		ASSERT_EQ((__u32)TIMEWHEEL_PENDING, token->state);
+
+		ASSERT_EQ(id <= hand ? TIMEWHEEL_WAS_DUE : 0,
+			  tw_get(self->fd, TIMEWHEEL_BY_HANDLE, token->handle,
+				 &op));
+		ASSERT_EQ(op.id, token->id);
+		ASSERT_EQ(op.cookie, token->cookie);
+		ASSERT_EQ(op.deadline, token->deadline);
+		ASSERT_EQ(op.cycle, token->cycle);
+		ASSERT_EQ(op.slot, token->slot);
+	}
+}
+
+/* The deadline is that of the last touch or move. */
+TEST_F(listing, deadline_of_today)
+{
+	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, 1));
+	EXPECT_EQ(0, list_all(self->fd, 0, 100 * TW_SEC, self->tokens, ROOM, 9));
+	ASSERT_EQ(1, list_all(self->fd, 105 * TW_SEC, TIMEWHEEL_NEVER,
+			      self->tokens, ROOM, 9));
+	EXPECT_EQ(105 * TW_SEC, self->tokens[0].deadline);
+	EXPECT_EQ(1ULL, self->tokens[0].cycle);
+	EXPECT_EQ(45U, self->tokens[0].slot);
+
+	ASSERT_EQ(0, tw_move(self->fd, 0, 1, 2 * TW_SEC));
+	EXPECT_EQ(0, list_all(self->fd, 105 * TW_SEC, TIMEWHEEL_NEVER,
+			      self->tokens, ROOM, 9));
+	ASSERT_EQ(1, list_all(self->fd, 0, 7 * TW_SEC, self->tokens, ROOM, 9));
+	EXPECT_EQ(7 * TW_SEC, self->tokens[0].deadline);
+	EXPECT_EQ(0ULL, self->tokens[0].cycle);
+	EXPECT_EQ(7U, self->tokens[0].slot);
+}
+
+TEST_F(listing, each_token_exactly_once)
+{
+	const __u32 counts[] = { 1, 7, 1000, MANY - 1, MANY, ROOM, 0xffffffff };
+
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0,
+						 50 * TW_SEC));
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		int n = list_all(self->fd, 0, TIMEWHEEL_NEVER, self->tokens,
+				 ROOM, counts[i]);
+
+		expect_ids(_metadata, self->tokens, n, 0, MANY - 1);
+	}
+}
+
+/* A few of what were many, far apart. */
+TEST_F(listing, few_that_are_left_of_many)
+{
+	const __u32 counts[] = { 1, 7, 1000 };
+	__u64 left = 0;
+
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0,
+						 50 * TW_SEC));
+	for (__u64 id = 0; id < MANY; id++) {
+		left += !(id % 997);
+		if (id % 997)
+			ASSERT_EQ(0, tw_cancel(self->fd, 0, id));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		EXPECT_EQ((int)left,
+			  list_all(self->fd, 0, TIMEWHEEL_NEVER, self->tokens,
+				   ROOM, counts[i]));
+		for (__u64 k = 0; k < left; k++)
+			self->tokens[k].id /= 997;
+		expect_ids(_metadata, self->tokens, left, 0, left - 1);
+	}
+}
+
+/* Two listings at once know nothing of each other. */
+TEST_F(listing, two_at_once)
+{
+	struct timewheel_token *other = calloc(ROOM, sizeof(*other));
+	__u64 cursors[2] = {};
+	int n = 0, m = 0;
+
+	ASSERT_NE(NULL, other);
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0,
+						 50 * TW_SEC));
+	while (cursors[0] != TIMEWHEEL_NEVER || cursors[1] != TIMEWHEEL_NEVER) {
+		int ret = list_some(self->fd, &cursors[0], 0, TIMEWHEEL_NEVER,
+				    self->tokens + n, 13);
+
+		ASSERT_LE(0, ret);
+		n += ret;
+		ret = list_some(self->fd, &cursors[1], 0, 50 * TW_SEC,
+				other + m, 31);
+		ASSERT_LE(0, ret);
+		m += ret;
+		ASSERT_LE(n, MANY);
+		ASSERT_LE(m, MANY);
+	}
+	expect_ids(_metadata, self->tokens, n, 0, MANY - 1);
+	expect_ids(_metadata, other, m, 0, MANY - 1);
+	free(other);
+}
+
+#define expect_between(from, to, first, last)				\
+	expect_ids(_metadata, self->tokens,				\
+		   list_all(self->fd, from, to, self->tokens, ROOM, 7),	\
+		   first, last)
+
+#define expect_none_between(from, to)					\
+	EXPECT_EQ(0, list_all(self->fd, from, to, self->tokens, ROOM, 7))
+
+/* Id and deadline in seconds are the same: both ends count, to the ns. */
+TEST_F(listing, from_and_to)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+
+	for (__u64 id = 1; id <= 100; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, 0, NULL));
+
+	expect_between(0, TIMEWHEEL_NEVER, 1, 100);
+	expect_between(TW_SEC, 100 * TW_SEC, 1, 100);
+	expect_between(50 * TW_SEC, 50 * TW_SEC, 50, 50);
+	expect_between(50 * TW_SEC - 1, 50 * TW_SEC + 1, 50, 50);
+	expect_between(50 * TW_SEC + 1, 52 * TW_SEC - 1, 51, 51);
+	expect_between(50 * TW_SEC, TIMEWHEEL_NEVER, 50, 100);
+	expect_between(50 * TW_SEC, TIMEWHEEL_NEVER - 1, 50, 100);
+	expect_between(0, 50 * TW_SEC, 1, 50);
+	expect_between(100 * TW_SEC, TIMEWHEEL_NEVER, 100, 100);
+	expect_between(0, TW_SEC, 1, 1);
+
+	expect_none_between(50 * TW_SEC + 1, 51 * TW_SEC - 1);
+	expect_none_between(0, 0);
+	expect_none_between(0, TW_SEC - 1);
+	expect_none_between(100 * TW_SEC + 1, TIMEWHEEL_NEVER);
+	expect_none_between(TIMEWHEEL_NEVER, TIMEWHEEL_NEVER);
+	expect_none_between(60 * TW_SEC, 40 * TW_SEC);
+	expect_none_between(TIMEWHEEL_NEVER, 0);
+	expect_none_between(50 * TW_SEC, 50 * TW_SEC - 1);
+
+	/* Where the deadlines end, also when the others are due. */
+	ASSERT_EQ(0, tw_advance(self->fd, 200));
+	ASSERT_EQ(0, tw_register_at(self->fd, 101, last, 0));
+	expect_between(last, last, 101, 101);
+	expect_between(101 * TW_SEC, TIMEWHEEL_NEVER, 101, 101);
+	expect_between(0, last - 1, 1, 100);
+	expect_none_between(last + 1, TIMEWHEEL_NEVER);
+}
+
+/* However far it is from one that fits to the next. */
+TEST_F(listing, one_of_many_fits)
+{
+	const __u64 rare[] = { 0, 1, MANY / 2, MANY - 1 };
+
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0,
+						 50 * TW_SEC));
+	for (size_t i = 0; i < ARRAY_SIZE(rare); i++) {
+		ASSERT_EQ(0, tw_move(self->fd, 0, rare[i], 70 * TW_SEC));
+		expect_between(60 * TW_SEC, 80 * TW_SEC, rare[i], rare[i]);
+		ASSERT_EQ(0, tw_move(self->fd, 0, rare[i], 50 * TW_SEC));
+	}
+	expect_none_between(60 * TW_SEC, 80 * TW_SEC);
+}
+
+/* Without ids or cookies these are 0, and all else is there. */
+TEST_F(listing, wheels_without_ids_and_cookies)
+{
+	for (__u32 flags = 0; flags < 4; flags++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		bool ids = !(flags & TIMEWHEEL_NO_IDS);
+		bool cookies = !(flags & TIMEWHEEL_NO_COOKIES);
+		__u64 handles[100];
+		int n;
+
+		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, SLOTS, TW_SEC,
+				      100, flags, 0));
+		for (__u64 i = 0; i < 100; i++)
+			ASSERT_EQ(0, tw_register(fd, ids ? ~i : 0,
+						 (i + 1) * TW_SEC,
+						 cookies ? i + 7 : 0,
+						 &handles[i]));
+		n = list_all(fd, 0, TIMEWHEEL_NEVER, self->tokens, ROOM, 7);
+		ASSERT_EQ(100, n);
+		for (int k = 0; k < n; k++) {
+			struct timewheel_token *token = &self->tokens[k];
+			__u64 i = token->deadline / TW_SEC - 1;
+
+			ASSERT_GT(100ULL, i);
+			EXPECT_EQ(ids ? ~i : 0, token->id);
+			EXPECT_EQ(cookies ? i + 7 : 0, token->cookie);
+			EXPECT_EQ(handles[i], token->handle);
+			EXPECT_EQ(i / SLOTS, token->cycle);
+			EXPECT_EQ((i + 1) % SLOTS, token->slot);
+			token->id = i;
+		}
+		expect_ids(_metadata, self->tokens, n, 0, 99);
+		close(fd);
+	}
+}
+
+/* Newer programs know larger tokens: what is not known here is zero. */
+TEST_F(listing, larger_tokens)
+{
+	const __u32 sizes[] = { 56, 64, 4096 };
+	const size_t known = sizeof(struct timewheel_token);
+	char zero[4096] = {};
+
+	ASSERT_EQ(30UL, tw_register_many(self->fd, 0, 30, 0, TW_SEC));
+	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
+		char *array = malloc(31 * sizes[s]);
+		struct timewheel_list list = {
+			.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+			.tokens = (__u64)(uintptr_t)array, .count = 30,
+			.token_size = sizes[s],
+		};
+
+		ASSERT_NE(NULL, array);
+		memset(array, 0xcc, 31 * sizes[s]);
+		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+		ASSERT_EQ(30U, list.listed);
+		for (int i = 0; i < 30; i++) {
+			memcpy(&self->tokens[i], array + i * sizes[s], known);
+			EXPECT_EQ(0, memcmp(zero, array + i * sizes[s] + known,
+					    sizes[s] - known));
+		}
+		expect_ids(_metadata, self->tokens, 30, 0, 29);
+		for (__u32 i = 0; i < sizes[s]; i++)
+			ASSERT_EQ(0xcc, (__u8)array[30 * sizes[s] + i]);
+		free(array);
+	}
+}
+
+/* Made-up cursors list some tokens or are refused: no more can come of them. */
+TEST_F(listing, made_up_cursors)
+{
+	const __u64 cursors[] = {
+		1, 99, 100, 101, 255, 256, 65535, 65536, 0x7fffffff, 0x80000000,
+		0xfffffffe, 0xffffffff, 0x100000000, 0x100000001, 1ULL << 63,
+		TIMEWHEEL_NEVER - 1,
+	};
+
+	ASSERT_EQ(100UL, tw_register_many(self->fd, 0, 100, 0, TW_SEC));
+	for (size_t i = 0; i < ARRAY_SIZE(cursors); i++) {
+		__u64 cursor = cursors[i];
+		int n = list_rest(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+				  self->tokens, ROOM, 7);
+
+		EXPECT_TRUE(n == -EINVAL || (n >= 0 && n <= 100)) {
+			TH_LOG("%#llx: %d", cursors[i], n);
+		}
+		for (int k = 0; k < n; k++)
+			EXPECT_GT(100ULL, self->tokens[k].id);
+	}
+}
+
+/* Due it is listed, read it is not. */
+TEST_F(listing, until_it_is_read)
+{
+	struct timewheel_event event;
+
+	for (__u64 id = 1; id <= 3; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 2));
+	expect_between(0, TIMEWHEEL_NEVER, 1, 3);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	ASSERT_EQ(1ULL, event.id);
+	expect_between(0, TIMEWHEEL_NEVER, 2, 3);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	expect_between(0, TIMEWHEEL_NEVER, 3, 3);
+	ASSERT_EQ(0, tw_advance(self->fd, 3));
+	expect_between(0, TIMEWHEEL_NEVER, 3, 3);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	expect_none_between(0, TIMEWHEEL_NEVER);
+}
+
+/*
+ * Half is listed; then all slots change. What was listed is cancelled and its
+ * ids and memory go to new tokens, what was not goes to where the others were.
+ */
+TEST_F(listing, changes_between_two_calls)
+{
+	const int half = MANY / 2;
+	static bool listed[MANY];
+	__u64 cursor = 0;
+	int n = 0, rest, others = 0;
+
+	for (__u64 id = 0; id < MANY; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, (1 + id % 500) * TW_SEC,
+					 0, NULL));
+	while (n < half) {
+		int ret = list_some(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+				    self->tokens + n, half - n);
+
+		ASSERT_LE(0, ret);
+		n += ret;
+	}
+	for (int i = 0; i < half; i++) {
+		__u64 id = self->tokens[i].id;
+
+		ASSERT_FALSE(listed[id]);
+		listed[id] = true;
+		ASSERT_EQ(0, tw_cancel(self->fd, 0, id));
+	}
+	for (int i = 0; i < half; i++)
+		ASSERT_EQ(0, tw_register(self->fd, self->tokens[i].id, TW_SEC,
+					 1, NULL));
+	for (__u64 id = 0; id < MANY; id++) {
+		if (!listed[id])
+			ASSERT_EQ(0, tw_move(self->fd, 0, id,
+					     (1 + id % 7) * TW_SEC));
+	}
+
+	rest = list_rest(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+			 self->tokens + half, ROOM - half, 100);
+	ASSERT_LE(half, rest);
+	for (int i = half; i < half + rest; i++) {
+		__u64 id = self->tokens[i].id;
+
+		if (self->tokens[i].cookie)
+			continue;	/* a new one: may be listed, or not */
+		ASSERT_FALSE(listed[id]);
+		listed[id] = true;
+		others++;
+	}
+	EXPECT_EQ(half, others);
+}
+
+/* All go while it is half through: the listing ends. */
+TEST_F(listing, nothing_is_left_to_list)
+{
+	__u64 cursor = 0;
+
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0, TW_SEC));
+	ASSERT_LE(0, list_some(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+			       self->tokens, MANY / 2));
+	ASSERT_NE((__u64)TIMEWHEEL_NEVER, cursor);
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	for (int n = 0; n < MANY;) {
+		static struct timewheel_event events[1000];
+		int ret = tw_read(self->fd, events, 1000);
+
+		ASSERT_LT(0, ret);
+		n += ret;
+	}
+	EXPECT_EQ(0, list_rest(self->fd, &cursor, 0, TIMEWHEEL_NEVER,
+			       self->tokens, ROOM, 1000));
+	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, cursor);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+static int signal_every_ms(void)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	struct itimerval often = {
+		.it_value.tv_usec = 1000, .it_interval.tv_usec = 1000,
+	};
+
+	return sigaction(SIGALRM, &action, NULL) ?:
+	       setitimer(ITIMER_REAL, &often, NULL);
+}
+
+/* Signals may end a call early, and lose no token. */
+TEST_F(listing, signals)
+{
+	int early = 0;
+
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0, TW_SEC));
+	ASSERT_EQ(0, signal_every_ms());
+	for (int pass = 0; pass < 100 && early < 20; pass++) {
+		__u64 cursor = 0;
+		int n = 0;
+
+		while (cursor != TIMEWHEEL_NEVER) {
+			int ret = list_some(self->fd, &cursor, 0,
+					    TIMEWHEEL_NEVER, self->tokens + n,
+					    ROOM - n);
+
+			ASSERT_LE(0, ret);
+			n += ret;
+			ASSERT_LE(n, MANY);
+			early += cursor != TIMEWHEEL_NEVER;
+		}
+		expect_ids(_metadata, self->tokens, n, 0, MANY - 1);
+	}
+	EXPECT_LT(0, early);
+}
+
+/*
+ * No lock is held for more than a few hundred tokens, also when none of them
+ * fits: it is between two locks that a signal ends a call.
+ */
+TEST_F(listing, none_fits_and_a_signal_comes)
+{
+	const size_t n = 200000;
+	int early = 0;
+	int fd = TW_OPEN(O_RDWR);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, SLOTS, n, 0));
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 50 * TW_SEC));
+	ASSERT_EQ(0, signal_every_ms());
+	for (int pass = 0; pass < 100 && !early; pass++) {
+		__u64 cursor = 0;
+
+		while (cursor != TIMEWHEEL_NEVER) {
+			ASSERT_EQ(0, list_some(fd, &cursor, 60 * TW_SEC,
+					       TIMEWHEEL_NEVER, self->tokens,
+					       10));
+			early += cursor != TIMEWHEEL_NEVER;
+		}
+	}
+	EXPECT_LT(0, early);
+	close(fd);
+}
+
+/*
+ * A page that comes when its userfaultfd is closed, and not before: whoever
+ * needs it stands in the kernel till then. Returns the userfaultfd, or -1.
+ */
+static int withhold_page(void **page)
+{
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range.len = page_size, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	*page = mmap(NULL, page_size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	range.range.start = (uintptr_t)*page;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
+	    ioctl(fd, UFFDIO_REGISTER, &range))
+		return -1;
+	return fd;
+}
+
+/* Somebody waits for the page. */
+static bool page_is_missed(int uffd)
+{
+	struct pollfd p = { .fd = uffd, .events = POLLIN };
+
+	return poll(&p, 1, 10000) == 1 && (p.revents & POLLIN);
+}
+
+/* A thread that reads or lists into such a page. */
+struct slow {
+	pthread_t thread;
+	int fd, ret;
+	__u64 cursor;
+	void *page;
+};
+
+static void *read_slowly(void *arg)
+{
+	struct slow *slow = arg;
+
+	slow->ret = tw_read(slow->fd, slow->page, 10);
+	return NULL;
+}
+
+static void *list_slowly(void *arg)
+{
+	struct slow *slow = arg;
+
+	slow->ret = list_some(slow->fd, &slow->cursor, 0, TIMEWHEEL_NEVER,
+			      slow->page, 50);
+	return NULL;
+}
+
+/* What a reader has taken is neither lost nor pending, and listed as such. */
+TEST_F(listing, taken)
+{
+	struct slow slow = { .fd = self->fd };
+	struct timewheel_info info;
+	__u64 taken = 0;
+	int uffd = withhold_page(&slow.page);
+
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	for (__u64 id = 1; id <= 20; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 15));
+	ASSERT_EQ(0, pthread_create(&slow.thread, NULL, read_slowly, &slow));
+	ASSERT_TRUE(page_is_missed(uffd));
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_LE(1ULL, info.taken);
+	ASSERT_EQ(20, list_all(self->fd, 0, TIMEWHEEL_NEVER, self->tokens, ROOM,
+			       7));
+	expect_ids(_metadata, self->tokens, 20, 1, 20);
+	for (int i = 0; i < 20; i++) {
+		const struct timewheel_token *token = &self->tokens[i];
+
+		/* The earliest are taken first. */
+		EXPECT_EQ((__u32)(token->id <= info.taken ? TIMEWHEEL_TAKEN :
+				  TIMEWHEEL_PENDING), token->state);
+		EXPECT_EQ(~token->id, token->cookie);
+		EXPECT_EQ(token->id * TW_SEC, token->deadline);
+		taken += token->state == TIMEWHEEL_TAKEN;
+	}
+	EXPECT_EQ(info.taken, taken);
+
+	close(uffd);
+	ASSERT_EQ(0, pthread_join(slow.thread, NULL));
+	ASSERT_LE(1, slow.ret);
+	expect_between(0, TIMEWHEEL_NEVER, slow.ret + 1, 20);
+}
+
+/* A listing that waits for its memory stops nobody, and goes on well. */
+TEST_F(listing, slow_listing_stops_nobody)
+{
+	struct slow slow = { .fd = self->fd };
+	struct timewheel_event event;
+	struct timewheel_token *tokens;
+	int uffd = withhold_page(&slow.page), stable = 0;
+
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	ASSERT_EQ(200UL, tw_register_many(self->fd, 0, 200, 0, 9 * TW_SEC));
+	ASSERT_EQ(0, pthread_create(&slow.thread, NULL, list_slowly, &slow));
+	ASSERT_TRUE(page_is_missed(uffd));
+
+	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, 500));
+	EXPECT_EQ(0, tw_move(self->fd, 0, 100, 2 * TW_SEC));
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, 500));
+	EXPECT_EQ(0, tw_register(self->fd, 501, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_advance(self->fd, 1));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(501ULL, event.id);
+	expect_between(0, TIMEWHEEL_NEVER, 0, 199);
+
+	close(uffd);
+	ASSERT_EQ(0, pthread_join(slow.thread, NULL));
+	ASSERT_LE(0, slow.ret);
+	tokens = calloc(1000, sizeof(*tokens));
+	ASSERT_NE(NULL, tokens);
+	memcpy(tokens, slow.page, slow.ret * sizeof(*tokens));
+	ASSERT_LE(200 - slow.ret,
+		  list_rest(self->fd, &slow.cursor, 0, TIMEWHEEL_NEVER,
+			    tokens + slow.ret, 900, 100));
+	for (int i = 0; i < 1000; i++)
+		stable += tokens[i].handle && tokens[i].id < 200;
+	EXPECT_EQ(200, stable);
+	free(tokens);
+}
+
+/*
+ * The storm: tokens that are there all the time are touched and moved, others
+ * come and go by cancellation and by being read, while all is listed.
+ */
+#define STABLE		20000
+#define FLEETING	2000	/* ids of each thread for tokens that come and go */
+#define STORM_TICK	TW_MS
+#define LISTERS		2
+#define LONG		120	/* seconds; guests may be emulated */
+
+static struct {
+	int fd;
+	__u64 handles[STABLE];
+	atomic_bool stop;
+	atomic_int failures;
+	atomic_ulong comings, goings, changes, reads;
+	unsigned long passes;
+} storm;
+
+/* A thread's assertion: the first few are printed, all are counted. */
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+	va_list args;
+
+	if (atomic_fetch_add(&storm.failures, 1) >= 20)
+		return;
+	va_start(args, format);
+	fprintf(stderr, "# ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+}
+
+/* Touches and moves what is there all the time; nothing of it falls due. */
+static void *change(void *arg)
+{
+	for (unsigned long i = 0; !storm.stop; i++) {
+		__u64 id = i * 7919 % STABLE;
+		int ret;
+
+		if (i % 3)
+			ret = tw_touch(storm.fd, 0, id);
+		else
+			ret = tw_move(storm.fd, 0, id,
+				      (1000 + i % 5000) * TW_SEC);
+		if (ret)
+			fail("%llu: touch or move: %d", id, tw_ret(ret));
+		storm.changes++;
+	}
+	return NULL;
+}
+
+/* Registers tokens for a few ms, and cancels half of what is still there. */
+static void *come_and_go(void *arg)
+{
+	const __u64 first = STABLE + (uintptr_t)arg * FLEETING;
+
+	for (unsigned long i = 0; !storm.stop; i++) {
+		__u64 id = first + i % FLEETING;
+
+		if (!tw_register(storm.fd, id, i % 50 * TW_MS, ~id, NULL))
+			storm.comings++;
+		if (i % 2)
+			id = first + (i + FLEETING / 2) % FLEETING;
+		if (i % 4 < 2 && tw_cancel(storm.fd, 0, id) >= 0)
+			storm.goings++;
+	}
+	return NULL;
+}
+
+static void *read_all(void *arg)
+{
+	static struct timewheel_event events[100];
+
+	while (!storm.stop) {
+		int n = tw_read(storm.fd, events, ARRAY_SIZE(events));
+
+		if (n < 0)
+			tw_sleep_ms(1);
+		for (int i = 0; i < n; i++) {
+			if (events[i].id < STABLE)
+				fail("read %llu", events[i].id);
+		}
+		storm.reads += n > 0 ? n : 0;
+	}
+	return NULL;
+}
+
+/* What holds for each token, whenever it was listed. */
+static void check_token(const struct timewheel_token *token)
+{
+	const bool stable = token->id < STABLE;
+
+	if (token->cookie != (stable ? 0 : ~token->id) || !token->handle ||
+	    (stable && token->handle != storm.handles[token->id]))
+		fail("%llu: handle %#llx, cookie %#llx", token->id,
+		     token->handle, token->cookie);
+	if (token->state != TIMEWHEEL_PENDING &&
+	    (stable || token->state != TIMEWHEEL_TAKEN))
+		fail("%llu: state %u", token->id, token->state);
+	if (token->deadline % STORM_TICK ||
+	    token->slot != token->deadline / STORM_TICK % SLOTS)
+		fail("%llu: deadline %llu, slot %u", token->id, token->deadline,
+		     token->slot);
+}
+
+static int compare_handles(const void *a, const void *b)
+{
+	const struct timewheel_token *one = a, *other = b;
+
+	return (one->handle > other->handle) - (one->handle < other->handle);
+}
+
+/* Lists again and again, each time in calls for another count. */
+static void *list_in_a_storm(void *arg)
+{
+	const __u32 counts[] = { 1000, 64, 7, 0xffffffff, 500 };
+	const __u32 room = 2 * STABLE;
+	struct timewheel_token *tokens = calloc(room, sizeof(*tokens));
+
+	for (unsigned long pass = 0; tokens && pass < storm.passes; pass++) {
+		__u32 count = counts[(pass + (uintptr_t)arg) % 5];
+		int n = list_all(storm.fd, 0, TIMEWHEEL_NEVER, tokens, room,
+				 count);
+		int stable = 0;
+
+		if (n < 0)
+			fail("listing: %d", n);
+		for (int i = 0; i < n; i++) {
+			check_token(&tokens[i]);
+			stable += tokens[i].id < STABLE;
+		}
+		if (n > 0)
+			qsort(tokens, n, sizeof(*tokens), compare_handles);
+		for (int i = 1; i < n; i++) {
+			if (tokens[i].handle == tokens[i - 1].handle)
+				fail("%llu is listed twice", tokens[i].id);
+		}
+		/* None twice, so all of them once. */
+		if (stable != STABLE)
+			fail("pass %lu by %u: %d of %u", pass, count, stable,
+			     STABLE);
+	}
+	if (!tokens)
+		fail("no memory");
+	free(tokens);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(listing, storm, LONG)
+{
+	void *(*const others[])(void *) = {
+		change, come_and_go, come_and_go, read_all,
+	};
+	pthread_t threads[ARRAY_SIZE(others)], listers[LISTERS];
+	struct timewheel_info info;
+	struct timewheel_op op;
+
+	storm.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	storm.passes = tw_scaled(30);
+	ASSERT_EQ(0, tw_setup(storm.fd, TIMEWHEEL_CLOCK_MONOTONIC, SLOTS,
+			      STORM_TICK, 2 * STABLE, 0, 0));
+	/* With a gap between them for others, which are met on the way. */
+	ASSERT_EQ(STABLE / 2UL, tw_register_many(storm.fd, 0, STABLE / 2, 0,
+						 1000 * TW_SEC));
+	ASSERT_EQ((size_t)FLEETING, tw_register_many(storm.fd, STABLE, FLEETING,
+						     0, 1000 * TW_SEC));
+	ASSERT_EQ(STABLE / 2UL, tw_register_many(storm.fd, STABLE / 2,
+						 STABLE / 2, 0, 1000 * TW_SEC));
+	for (__u64 id = STABLE; id < STABLE + FLEETING; id++)
+		ASSERT_EQ(0, tw_cancel(storm.fd, 0, id));
+	for (__u64 id = 0; id < STABLE; id++) {
+		ASSERT_EQ(0, tw_get(storm.fd, 0, id, &op));
+		storm.handles[id] = op.handle;
+	}
+
+	for (uintptr_t i = 0; i < ARRAY_SIZE(others); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, others[i],
+					    (void *)i));
+	for (uintptr_t i = 0; i < LISTERS; i++)
+		ASSERT_EQ(0, pthread_create(&listers[i], NULL, list_in_a_storm,
+					    (void *)i));
+	for (int i = 0; i < LISTERS; i++)
+		ASSERT_EQ(0, pthread_join(listers[i], NULL));
+	storm.stop = true;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+
+	EXPECT_EQ(0, storm.failures);
+	/* It was one. */
+	EXPECT_LT(100UL, storm.changes);
+	EXPECT_LT(100UL, storm.comings);
+	EXPECT_LT(0UL, storm.goings);
+	EXPECT_LT(0UL, storm.reads);
+	TH_LOG("%lu changes, %lu came, %lu cancelled, %lu read", storm.changes,
+	       storm.comings, storm.goings, storm.reads);
+
+	/* And in the calm after it, the listing is what the wheel counts. */
+	ASSERT_EQ(0, tw_info(storm.fd, &info));
+	free(self->tokens);
+	self->tokens = calloc(2 * STABLE, sizeof(*self->tokens));
+	ASSERT_NE(NULL, self->tokens);
+	EXPECT_EQ((int)info.pending,
+		  list_all(storm.fd, 0, TIMEWHEEL_NEVER, self->tokens,
+			   2 * STABLE, 1000));
+	EXPECT_EQ(STABLE, list_all(storm.fd, tw_now(CLOCK_MONOTONIC) +
+				   100 * TW_SEC, TIMEWHEEL_NEVER, self->tokens,
+				   2 * STABLE, 1000));
+	close(storm.fd);
+}
+
+static void *read_into(void *nowhere)
+{
+	while (!storm.stop) {
+		int ret = tw_ret(tw_read(storm.fd, nowhere, 100));
+
+		if (ret != -EFAULT)
+			fail("read: %d", ret);
+	}
+	return NULL;
+}
+
+/* What readers take and put back is never missed, nor met twice. */
+TEST_F_TIMEOUT(listing, taken_and_put_back, LONG)
+{
+	struct timewheel_info info;
+	pthread_t thread;
+
+	storm.fd = self->fd;
+	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_into, NULL));
+	for (unsigned long pass = 0; pass < tw_scaled(20); pass++)
+		expect_between(0, TIMEWHEEL_NEVER, 0, MANY - 1);
+	storm.stop = true;
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, storm.failures);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_LT(0ULL, info.put_back);
+	EXPECT_EQ((__u64)MANY, info.pending);
+}
+
+TEST_HARNESS_MAIN

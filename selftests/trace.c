@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tracepoints: what happens to a wheel can be seen, by its number and the
+ * names that its callers use. Needs root and tracefs.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "tw_test.h"
+
+#define TRACING		"/sys/kernel/tracing/"
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* The number by which the traces name the wheel, 0 if fdinfo does not say. */
+static unsigned int wheel_number(int fd)
+{
+	unsigned int number = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "wheel: %u", &number) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return number;
+}
+
+/* How many traced events read "@name: wheel=@number @rest". */
+static int traced(const char *name, unsigned int number, const char *rest)
+{
+	char line[512], want[256];
+	int n = 0;
+	FILE *f = fopen(TRACING "trace", "re");
+
+	snprintf(want, sizeof(want), " %s: wheel=%u%s%s\n", name, number,
+		 *rest ? " " : "", rest);
+	while (f && fgets(line, sizeof(line), f)) {
+		size_t at = strlen(line), len = strlen(want);
+
+		n += at >= len && !strcmp(line + at - len, want);
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+FIXTURE(trace) {
+	int fd;
+	unsigned int number;
+};
+
+FIXTURE_SETUP(trace)
+{
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	if (access(TRACING "trace", W_OK))
+		SKIP(return, "no tracefs, or not root");
+	ASSERT_TRUE(write_file(TRACING "trace", ""));
+	ASSERT_TRUE(write_file(TRACING "events/timewheel/enable", "1"));
+	ASSERT_TRUE(write_file(TRACING "tracing_on", "1"));
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 100, 0));
+	self->number = wheel_number(self->fd);
+	ASSERT_NE(0U, self->number);
+}
+
+FIXTURE_TEARDOWN(trace)
+{
+	write_file(TRACING "events/timewheel/enable", "0");
+	close(self->fd);
+}
+
+/* Each operation that succeeded is one event, and no other is any. */
+TEST_F(trace, operations)
+{
+	char rest[128];
+	__u64 handle;
+
+	EXPECT_EQ(1, traced("create", self->number,
+			    "clock=3 slots=60 tick_ns=1000000000 max_tokens=100"));
+	ASSERT_EQ(0, tw_register(self->fd, 7, 10 * TW_SEC, 0, &handle));
+	ASSERT_EQ(-1, tw_register(self->fd, 7, 10 * TW_SEC, 0, NULL));
+	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10", handle);
+	EXPECT_EQ(1, traced("register", self->number, rest));
+
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, 7));
+	EXPECT_EQ(1, traced("touch", self->number, "id=0x7 due=11"));
+	ASSERT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	snprintf(rest, sizeof(rest), "handle=%#llx due=11", handle);
+	EXPECT_EQ(1, traced("touch", self->number, rest));
+	ASSERT_EQ(0, tw_move(self->fd, 0, 7, 5 * TW_SEC));
+	EXPECT_EQ(1, traced("move", self->number, "id=0x7 due=6"));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 7));
+	ASSERT_EQ(-1, tw_cancel(self->fd, 0, 7));
+	EXPECT_EQ(1, traced("cancel", self->number, "id=0x7 due=6"));
+}
+
+/* What is filed again, taken and put back is told with how many they were. */
+TEST_F(trace, expiry)
+{
+	struct timewheel_event events[8];
+	void *nowhere = mmap(NULL, 4096, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, nowhere);
+	for (int i = 0; i < 5; i++)
+		ASSERT_EQ(0, tw_register(self->fd, i, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, 0));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, 1));
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	ASSERT_EQ(-1, read(self->fd, nowhere, sizeof(events)));
+	EXPECT_EQ(1, traced("sort", self->number, "tokens=2"));
+	EXPECT_EQ(1, traced("take", self->number, "tokens=3"));
+	EXPECT_EQ(1, traced("put_back", self->number, "tokens=3"));
+	ASSERT_EQ(3, tw_read(self->fd, events, 8));
+	EXPECT_EQ(2, traced("take", self->number, "tokens=3"));
+	EXPECT_EQ(1, traced("put_back", self->number, "tokens=3"));
+	munmap(nowhere, 4096);
+}
+
+/* A wheel's timer and its end are told, the latter with what was pending. */
+TEST_F(trace, alarm_and_end)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info info;
+	unsigned int number;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 10, 0,
+			      0));
+	number = wheel_number(fd);
+	EXPECT_NE(self->number, number);
+	ASSERT_EQ(0, tw_register(fd, 2, 1000 * TW_SEC, 0, NULL));
+	/* On a slow machine it may be due before the timer has been started. */
+	for (;;) {
+		ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
+		tw_sleep_ms(50);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		if (info.callbacks)
+			break;
+		ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+		ASSERT_FALSE(tw_readable(fd));
+	}
+	EXPECT_EQ(1, traced("alarm", number, ""));
+	close(fd);
+	EXPECT_EQ(1, traced("destroy", number, "tokens=2"));
+}
+
+TEST_HARNESS_MAIN
