@@ -174,6 +174,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 {
 	bool by_handle = op->flags & TIMEWHEEL_BY_HANDLE;
 	struct entry *own = NULL;
+	unsigned long n = 0;
 
 	if (op->result < 0) {
 		int gone = by_handle ? -ESTALE : -ENOENT;
@@ -192,10 +193,12 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 		return;
 	}
 	if (intent->own >= 0) {
-		unsigned long n = by_handle ? intent->entry + 1 :
-					      w->current[intent->own];
-
-		if (!n || n != w->current[intent->own]) {
+		n = by_handle ? intent->entry + 1 : w->current[intent->own];
+		/*
+		 * A token that was taken, while its id was registered anew, and
+		 * put back goes on beside the new one.
+		 */
+		if (!n || (n != w->current[intent->own] && !mix.faults)) {
 			fail("operation %u changed a token that had ended",
 			     op->code);
 			return;
@@ -224,7 +227,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 			atomic_fetch_add(&mix.entries[intent->entry].cancels, 1);
 		else
 			atomic_fetch_add(&mix.cancels_by_id[op->id], 1);
-		if (own)
+		if (own && w->current[intent->own] == n)
 			w->current[intent->own] = 0;
 		break;
 	case TIMEWHEEL_GET:
