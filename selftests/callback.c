@@ -15,24 +15,14 @@
 #define TRACING		"/sys/kernel/tracing/"
 #define ALARM		"function=tw_wheel_alarm"
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 static bool trace_expiries(bool on)
 {
 	const char *value = on ? "1" : "0";
 
-	return write_file(TRACING "events/timer/hrtimer_expire_entry/enable",
-			  value) &&
-	       write_file(TRACING "events/timer/hrtimer_expire_exit/enable",
-			  value);
+	return tw_write_file(TRACING "events/timer/hrtimer_expire_entry/enable",
+			     value) &&
+	       tw_write_file(TRACING "events/timer/hrtimer_expire_exit/enable",
+			     value);
 }
 
 /*
@@ -93,7 +83,7 @@ FIXTURE(callback) {
 FIXTURE_SETUP(callback)
 {
 	/* A mark for those who look at the trace when a test fails. */
-	write_file(TRACING "trace_marker", "timewheel callback test\n");
+	tw_write_file(TRACING "trace_marker", "timewheel callback test\n");
 }
 
 FIXTURE_TEARDOWN(callback)
@@ -124,8 +114,8 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	at.tv_nsec = (due - 60 * TW_MS) % TW_SEC;
 	ASSERT_EQ(0, clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL));
 
-	ASSERT_TRUE(write_file(TRACING "trace", ""));
-	ASSERT_TRUE(write_file(TRACING "tracing_on", "1"));
+	ASSERT_TRUE(tw_write_file(TRACING "trace", ""));
+	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "1"));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC), due);
 	/*
 	 * Busy, so that the tick goes on and is traced: the tracer takes a few
@@ -133,7 +123,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	 */
 	while (tw_now(CLOCK_MONOTONIC) < due + 30 * TW_MS)
 		;
-	ASSERT_TRUE(write_file(TRACING "tracing_on", "0"));
+	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "0"));
 	runs = parse_trace(&cycles);
 	EXPECT_EQ(1U, runs);
 	if (waiter)
@@ -161,9 +151,9 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 		SKIP(return, "counts instructions: needs TW_ICOUNT=1");
 	if (access(TRACING "trace", W_OK))
 		SKIP(return, "no tracefs, or not root");
-	if (!write_file(TRACING "trace_clock", "x86-tsc"))
+	if (!tw_write_file(TRACING "trace_clock", "x86-tsc"))
 		SKIP(return, "no clock that counts instructions");
-	ASSERT_TRUE(write_file(TRACING "tracing_on", "0"));
+	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "0"));
 	ASSERT_TRUE(trace_expiries(true));
 	for (int waiter = 0; waiter < 2; waiter++) {
 		for (int i = 0; i < 3; i++) {
@@ -192,8 +182,8 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 		}
 	}
 	trace_expiries(false);
-	write_file(TRACING "trace_clock", "local");
-	write_file(TRACING "tracing_on", "1");
+	tw_write_file(TRACING "trace_clock", "local");
+	tw_write_file(TRACING "tracing_on", "1");
 }
 
 /* Nothing pending, nothing to be woken for (P7). */

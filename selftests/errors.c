@@ -651,16 +651,6 @@ TEST_F(errors, setup_ranges)
 	expect_setup(-ERANGE, .tick = DAY, .start = S64_LAST / DAY + 1);
 }
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 /*
  * The shortest tick is the administrator's choice while the module runs. Wheels
  * that are there keep theirs.
@@ -676,7 +666,7 @@ TEST_F(errors, min_tick_parameter)
 	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	snprintf(old, sizeof(old), "%llu", caps.min_tick);
 
-	ASSERT_TRUE(write_text(MIN_TICK_NS, "10000"));
+	ASSERT_TRUE(tw_write_file(MIN_TICK_NS, "10000"));
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	EXPECT_EQ(10000ULL, caps.min_tick);
 	expect_setup(0, .tick = 10000);
@@ -689,7 +679,7 @@ TEST_F(errors, min_tick_parameter)
 	fd = TW_OPEN(O_RDWR);
 	EXPECT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, 10000, 10, 0, 0));
 
-	EXPECT_TRUE(write_text(MIN_TICK_NS, "1000000"));
+	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, "1000000"));
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	EXPECT_EQ(1000000ULL, caps.min_tick);
 	expect_setup(-EINVAL, .tick = 999999);
@@ -700,12 +690,12 @@ TEST_F(errors, min_tick_parameter)
 	close(fd);
 
 	/* 0 would be a division by zero, and storms of interrupts next to it. */
-	EXPECT_FALSE(write_text(MIN_TICK_NS, "0"));
-	EXPECT_FALSE(write_text(MIN_TICK_NS, "-1"));
-	EXPECT_FALSE(write_text(MIN_TICK_NS, "x"));
+	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "0"));
+	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "-1"));
+	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "x"));
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	EXPECT_EQ(1000000ULL, caps.min_tick);
-	EXPECT_TRUE(write_text(MIN_TICK_NS, old));
+	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, old));
 }
 
 /* So is the most tokens that a wheel may have, within what a token's index holds. */
@@ -719,17 +709,17 @@ TEST_F(errors, max_tokens_parameter)
 	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	snprintf(old, sizeof(old), "%llu", (unsigned long long)caps.max_tokens);
 
-	ASSERT_TRUE(write_text(MAX_TOKENS, "100"));
+	ASSERT_TRUE(tw_write_file(MAX_TOKENS, "100"));
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	EXPECT_EQ(100ULL, caps.max_tokens);
 	expect_setup(0, .max_tokens = 100);
 	expect_setup(-EINVAL, .max_tokens = 101);
-	EXPECT_FALSE(write_text(MAX_TOKENS, "0"));
-	EXPECT_FALSE(write_text(MAX_TOKENS, "268435457"));
-	EXPECT_FALSE(write_text(MAX_TOKENS, "x"));
+	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "0"));
+	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "268435457"));
+	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "x"));
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
 	EXPECT_EQ(100ULL, caps.max_tokens);
-	EXPECT_TRUE(write_text(MAX_TOKENS, old));
+	EXPECT_TRUE(tw_write_file(MAX_TOKENS, old));
 }
 
 #define BATCH	70

@@ -10,16 +10,6 @@
 
 #define TRACING		"/sys/kernel/tracing/"
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 /* The number by which the traces name the wheel, 0 if fdinfo does not say. */
 static unsigned int wheel_number(int fd)
 {
@@ -66,9 +56,9 @@ FIXTURE_SETUP(trace)
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	if (access(TRACING "trace", W_OK))
 		SKIP(return, "no tracefs, or not root");
-	ASSERT_TRUE(write_file(TRACING "trace", ""));
-	ASSERT_TRUE(write_file(TRACING "events/timewheel/enable", "1"));
-	ASSERT_TRUE(write_file(TRACING "tracing_on", "1"));
+	ASSERT_TRUE(tw_write_file(TRACING "trace", ""));
+	ASSERT_TRUE(tw_write_file(TRACING "events/timewheel/enable", "1"));
+	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "1"));
 	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 100, 0));
 	self->number = wheel_number(self->fd);
 	ASSERT_NE(0U, self->number);
@@ -76,7 +66,7 @@ FIXTURE_SETUP(trace)
 
 FIXTURE_TEARDOWN(trace)
 {
-	write_file(TRACING "events/timewheel/enable", "0");
+	tw_write_file(TRACING "events/timewheel/enable", "0");
 	close(self->fd);
 }
 

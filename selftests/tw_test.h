@@ -188,6 +188,17 @@ static inline bool tw_readable(int fd)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
+/* Writes a file of the kernel's. Returns whether it took it. */
+static inline bool tw_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
 /* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
 static inline unsigned long tw_scaled(unsigned long n)
 {
