@@ -227,8 +227,11 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 		told->cycle = (due - now->tick - 1) / ring->slots;
 }
 
-static int tw_op_get(struct tw_wheel *wheel, const struct tw_caller *caller,
-		     struct timewheel_op *op, const struct tw_now *now)
+/* Apart, so that the others need no room for what it tells. */
+static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
+					const struct tw_caller *caller,
+					struct timewheel_op *op,
+					const struct tw_now *now)
 {
 	u64 shown = tw_clock_to_user(now->ns, caller->offset);
 	struct timewheel_token told;
