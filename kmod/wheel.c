@@ -88,10 +88,10 @@
  *
  *	A callback that is late may set the alarm after somebody has looked: all
  *	are woken, look, find nothing and end it: one look for nothing, and one
- *	callback while that alarm is set, if the look had started the timer. A look
- *	may overwrite an alarm that came after it had read the clock: what was
- *	announced is then still ahead of its clock, so it starts the timer for
- *	it, which goes off at once.
+ *	callback while that alarm is set, if the look had started the timer. A
+ *	look may overwrite an alarm that came after it had read the clock: what
+ *	was announced is then still ahead of its clock, so it starts the timer
+ *	for it, which goes off at once.
  *
  *	Readers sleep exclusively: one alarm wakes one. It takes up to a batch;
  *	if it leaves something due behind it wakes the next. One that was woken
@@ -383,7 +383,8 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	*now = tw_wheel_lock(wheel);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
 	tw_wheel_trace_sort(wheel, TW_STEP - work - n);
-	trace_take(wheel->number, n);
+	if (n)
+		trace_take(wheel->number, n);
 	*more = tw_ring_next(&wheel->ring) <= now->tick;
 	if (!*more)
 		tw_wheel_rest(wheel, !n);
