@@ -18,15 +18,15 @@
 
 static int tw_ids_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
-	const struct tw_named *named = obj;
+	const struct tw_id_token *token = obj;
 
-	return READ_ONCE(named->id) != *(const u64 *)arg->key;
+	return READ_ONCE(token->id) != *(const u64 *)arg->key;
 }
 
 static const struct rhashtable_params tw_ids_params = {
-	.key_len		= sizeof_field(struct tw_named, id),
-	.key_offset		= offsetof(struct tw_named, id),
-	.head_offset		= offsetof(struct tw_named, node),
+	.key_len		= sizeof_field(struct tw_id_token, id),
+	.key_offset		= offsetof(struct tw_id_token, id),
+	.head_offset		= offsetof(struct tw_id_token, node),
 	.obj_cmpfn		= tw_ids_compare,
 };
 
@@ -48,26 +48,26 @@ void tw_ids_destroy(struct rhashtable *ids)
 /**
  * tw_ids_insert() - enter a token's id
  * @ids: the table
- * @named: the token, its id set
+ * @token: the token, its id set
  *
  * Return: 0; -EEXIST; -ENOMEM.
  */
-int tw_ids_insert(struct rhashtable *ids, struct tw_named *named)
+int tw_ids_insert(struct rhashtable *ids, struct tw_id_token *token)
 {
-	int err = rhashtable_lookup_insert_fast(ids, &named->node,
+	int err = rhashtable_lookup_insert_fast(ids, &token->node,
 						tw_ids_params);
 
 	/* Rearranging itself for want of room, and again out of room. */
 	return err == -EBUSY ? -ENOMEM : err;
 }
 
-void tw_ids_remove(struct rhashtable *ids, struct tw_named *named)
+void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token)
 {
-	rhashtable_remove_fast(ids, &named->node, tw_ids_params);
+	rhashtable_remove_fast(ids, &token->node, tw_ids_params);
 }
 
 /* Finds the token with an id, which may be another one's a moment later. */
-struct tw_named *tw_ids_find(struct rhashtable *ids, u64 id)
+struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
 {
 	return rhashtable_lookup_fast(ids, &id, tw_ids_params);
 }

@@ -13,9 +13,9 @@
 
 int tw_ids_init(struct rhashtable *ids, u32 max);
 void tw_ids_destroy(struct rhashtable *ids);
-int tw_ids_insert(struct rhashtable *ids, struct tw_named *named);
-void tw_ids_remove(struct rhashtable *ids, struct tw_named *named);
-struct tw_named *tw_ids_find(struct rhashtable *ids, u64 id);
+int tw_ids_insert(struct rhashtable *ids, struct tw_id_token *token);
+void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token);
+struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id);
 size_t tw_ids_bytes(struct rhashtable *ids);
 
 #endif /* TW_IDS_H */

@@ -230,7 +230,7 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 	u32 size = sizeof(struct tw_token);
 
 	if (setup->ids)
-		size = sizeof(struct tw_named);
+		size = sizeof(struct tw_id_token);
 	if (setup->cookies) {
 		ring->cookie_at = size;
 		size += sizeof(u64);
@@ -362,14 +362,14 @@ u64 tw_ring_next(const struct tw_ring *ring)
 
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
 {
-	struct tw_named *named;
+	struct tw_id_token *token;
 
 	if (!ring->has_ids)
 		return -EINVAL;
 
-	named = tw_ids_find(&ring->ids, id);
-	if (!named || !tw_found_armed(&named->token, found) ||
-	    READ_ONCE(named->id) != id)
+	token = tw_ids_find(&ring->ids, id);
+	if (!token || !tw_found_armed(&token->token, found) ||
+	    READ_ONCE(token->id) != id)
 		return -ENOENT;
 
 	return 0;
@@ -439,7 +439,7 @@ static void tw_unname(struct tw_ring *ring, struct tw_token *token)
 {
 	if (!token->named)
 		return;
-	tw_ids_remove(&ring->ids, (struct tw_named *)token);
+	tw_ids_remove(&ring->ids, (struct tw_id_token *)token);
 	token->named = false;
 }
 
@@ -448,7 +448,7 @@ static int tw_name(struct tw_ring *ring, struct tw_token *token)
 	int err = 0;
 
 	if (ring->has_ids)
-		err = tw_ids_insert(&ring->ids, (struct tw_named *)token);
+		err = tw_ids_insert(&ring->ids, (struct tw_id_token *)token);
 	token->named = ring->has_ids && !err;
 
 	return err;
@@ -505,7 +505,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 	index = tw_arena_get(&ring->tokens);
 	token = tw_arena_at(&ring->tokens, index);
 	if (ring->has_ids)
-		WRITE_ONCE(((struct tw_named *)token)->id, id);
+		WRITE_ONCE(((struct tw_id_token *)token)->id, id);
 	err = tw_name(ring, token);
 	if (err) {
 		tw_arena_put(&ring->tokens, index);

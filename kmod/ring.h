@@ -176,7 +176,7 @@ static inline u64 tw_token_id(const struct tw_ring *ring,
 			      const struct tw_token *token)
 {
 	return ring->has_ids ?
-		READ_ONCE(((const struct tw_named *)token)->id) : 0;
+		READ_ONCE(((const struct tw_id_token *)token)->id) : 0;
 }
 
 static inline u64 tw_token_cookie(const struct tw_ring *ring,

@@ -51,7 +51,7 @@ enum tw_state {
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
  *
- * With ids a struct tw_named, and with cookies a u64 behind either.
+ * With ids a struct tw_id_token, and with cookies a u64 behind either.
  */
 struct tw_token {
 	u64	word;
@@ -62,13 +62,13 @@ struct tw_token {
 };
 
 /**
- * struct tw_named - a token of a wheel with ids
+ * struct tw_id_token - a token of a wheel with ids
  * @token: the token
  * @id: written under the lock before the token is ARMED, read anywhere after
  *	the word
  * @node: in the id table
  */
-struct tw_named {
+struct tw_id_token {
 	struct tw_token		token;
 	u64			id;
 	struct rhash_head	node;

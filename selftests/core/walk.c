@@ -57,7 +57,7 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look)
 	      index, tw_word_due(token->word), list, look);
 	if (token->named)
 		CHECK(tw_ids_find(&ring->ids, tw_token_id(ring, token)) ==
-		      (struct tw_named *)token, "id of token %u", index);
+		      (struct tw_id_token *)token, "id of token %u", index);
 }
 
 /* Returns how many tokens the list has. */
