@@ -21,11 +21,6 @@ static size_t tw_block_bytes(const struct tw_arena *arena)
 	return PAGE_ALIGN((size_t)arena->size << arena->shift);
 }
 
-static u32 *tw_link(struct tw_arena *arena, u32 index)
-{
-	return tw_arena_at(arena, index) + arena->link;
-}
-
 /**
  * tw_arena_init() - make an empty arena
  * @arena: to be set up
@@ -44,6 +39,7 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 		.size	= size,
 		.link	= link,
 		.shift	= ilog2(per_block),
+		.mask	= (1U << ilog2(per_block)) - 1,
 		.free	= TW_NIL,
 	};
 	arena->nr_blocks = (((u64)max - 1) >> arena->shift) + 1;
@@ -103,17 +99,10 @@ u32 tw_arena_get(struct tw_arena *arena)
 	if (index == TW_NIL)
 		index = arena->fresh++;
 	else
-		arena->free = *tw_link(arena, index);
+		arena->free = *(u32 *)(tw_arena_at(arena, index) + arena->link);
 	arena->used++;
 
 	return index;
-}
-
-void tw_arena_put(struct tw_arena *arena, u32 index)
-{
-	*tw_link(arena, index) = arena->free;
-	arena->free = index;
-	arena->used--;
 }
 
 size_t tw_arena_bytes(const struct tw_arena *arena)

@@ -32,6 +32,7 @@
  * @size: bytes per object; constant
  * @link: offset in an object of the u32 that links free ones; constant
  * @shift: log2 of the objects per block; constant
+ * @mask: objects per block, less one; constant
  * @allocated: blocks in the directory; owner's lock
  * @fresh: objects below this index have been in use; owner's lock
  * @used: objects in use; owner's lock
@@ -43,6 +44,7 @@ struct tw_arena {
 	u32		size;
 	u32		link;
 	u32		shift;
+	u32		mask;
 	u32		allocated;
 	u32		fresh;
 	u32		used;
@@ -53,7 +55,6 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max);
 void tw_arena_destroy(struct tw_arena *arena);
 int tw_arena_grow(struct tw_arena *arena, spinlock_t *lock);
 u32 tw_arena_get(struct tw_arena *arena);
-void tw_arena_put(struct tw_arena *arena, u32 index);
 size_t tw_arena_bytes(const struct tw_arena *arena);
 
 /* How many objects there is memory for. Under the owner's lock. */
@@ -65,7 +66,7 @@ static inline u32 tw_arena_capacity(const struct tw_arena *arena)
 /* An object by an index that the arena gave. */
 static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 {
-	u32 in_block = index & ((1U << arena->shift) - 1);
+	u32 in_block = index & arena->mask;
 
 	return READ_ONCE(arena->blocks[index >> arena->shift]) +
 	       (size_t)in_block * arena->size;
@@ -75,7 +76,7 @@ static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
 {
 	u32 block = index >> arena->shift;
-	u32 in_block = index & ((1U << arena->shift) - 1);
+	u32 in_block = index & arena->mask;
 	void *base;
 
 	if (block >= arena->nr_blocks)
@@ -85,6 +86,14 @@ static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
 	base = smp_load_acquire(&arena->blocks[block]);
 
 	return base ? base + (size_t)in_block * arena->size : NULL;
+}
+
+/* Gives back an object, which is at @index. */
+static inline void tw_arena_put(struct tw_arena *arena, u32 index, void *object)
+{
+	*(u32 *)(object + arena->link) = arena->free;
+	arena->free = index;
+	arena->used--;
 }
 
 #endif /* TW_ARENA_H */

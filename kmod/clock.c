@@ -62,12 +62,3 @@ u64 tw_clock_from_user(u64 time, s64 offset)
 
 	return time;
 }
-
-/* A process's time of host time, which is at most S64_MAX. */
-u64 tw_clock_to_user(u64 time, s64 offset)
-{
-	if (offset < 0)
-		return time > -offset ? time - -offset : 0;
-
-	return time + offset;
-}

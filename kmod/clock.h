@@ -12,6 +12,14 @@ clockid_t tw_clock_id(enum timewheel_clock clock);
 u64 tw_clock_ns(enum timewheel_clock clock);
 s64 tw_clock_offset(enum timewheel_clock clock);
 u64 tw_clock_from_user(u64 time, s64 offset);
-u64 tw_clock_to_user(u64 time, s64 offset);
+
+/* A process's time of host time, which is at most S64_MAX. */
+static inline u64 tw_clock_to_user(u64 time, s64 offset)
+{
+	if (offset < 0)
+		return time > -offset ? time - -offset : 0;
+
+	return time + offset;
+}
 
 #endif /* TW_CLOCK_H */

@@ -17,20 +17,20 @@
 /* Events copied at a time. */
 #define TW_COPY		8
 
+/* @taken: when, as the reader sees it. */
 static void tw_event_fill(struct timewheel_event *event,
-			  const struct tw_wheel *wheel, u32 index,
-			  const struct tw_now *now, s64 offset)
+			  const struct tw_ring *ring, u32 index, u64 taken,
+			  s64 offset)
 {
-	const struct tw_ring *ring = &wheel->ring;
 	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	u64 due = tw_word_due(READ_ONCE(token->word));
 
 	*event = (struct timewheel_event) {
 		.id		= tw_token_id(ring, token),
-		.handle		= tw_ring_handle(ring, index),
+		.handle		= tw_token_handle(token, index),
 		.cookie		= tw_token_cookie(ring, token),
 		.deadline	= tw_clock_to_user(due * ring->tick, offset),
-		.taken		= tw_clock_to_user(now->ns, offset),
+		.taken		= taken,
 	};
 }
 
@@ -41,6 +41,7 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 				   struct iov_iter *to)
 {
 	struct timewheel_event events[TW_COPY];
+	u64 taken = tw_clock_to_user(now->ns, offset);
 	unsigned int done = 0;
 
 	while (done < n) {
@@ -48,8 +49,8 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 		size_t copied;
 
 		for (i = 0; i < some; i++)
-			tw_event_fill(&events[i], wheel, batch[done + i], now,
-				      offset);
+			tw_event_fill(&events[i], &wheel->ring, batch[done + i],
+				      taken, offset);
 		copied = copy_to_iter(events, some * sizeof(*events), to);
 		done += copied / sizeof(*events);
 		if (copied < some * sizeof(*events))

@@ -6,18 +6,9 @@
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/prefetch.h>
 #include <linux/slab.h>
 
 #include "list.h"
-
-/* Tokens to fetch ahead of the one that is looked at. */
-#define TW_AHEAD	8
-
-static struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
-{
-	return tw_arena_at(&lists->chunks, chunk);
-}
 
 /**
  * tw_lists_chunks() - chunks that any spread of tokens over the lists fits into
@@ -91,44 +82,32 @@ bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 	return was_empty;
 }
 
+/* The head chunk has become empty: the list goes on with the next, if any. */
+void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list)
+{
+	struct tw_chunk *head = tw_chunk(lists, list->head);
+	u32 next = head->next;
+
+	tw_arena_put(&lists->chunks, list->head, head);
+	if (next != TW_NIL) {
+		list->head = next;
+		list->fill = TW_CHUNK_ENTRIES;
+	}
+}
+
 /* Takes a token out of the list that it is in, which is returned. */
 u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty)
 {
 	struct tw_token *entry = tw_arena_at(lists->tokens, token);
 	u32 place = entry->place;
 	u32 list = tw_chunk(lists, place >> TW_CHUNK_SHIFT)->list;
-	struct tw_list *from = &lists->list[list];
-	struct tw_chunk *head = tw_chunk(lists, from->head);
-	u32 last = head->entry[--from->fill];
+	const struct tw_list *from = &lists->list[list];
+	u32 last = tw_chunk(lists, from->head)->entry[from->fill - 1];
 
 	if (last != token)
 		tw_entry_set(lists, place >> TW_CHUNK_SHIFT,
 			     place & ((1U << TW_CHUNK_SHIFT) - 1), last);
-	if (!from->fill) {
-		u32 next = head->next;
-
-		tw_arena_put(&lists->chunks, from->head);
-		if (next != TW_NIL) {
-			from->head = next;
-			from->fill = TW_CHUNK_ENTRIES;
-		}
-	}
-	*empty = !from->fill;
+	*empty = tw_lists_pop(lists, list);
 
 	return list;
-}
-
-/* The last entry of a list that is not empty, which is the cheapest to take. */
-u32 tw_lists_last(const struct tw_lists *lists, u32 list)
-{
-	const struct tw_list *from = &lists->list[list];
-	const struct tw_chunk *head = tw_chunk(lists, from->head);
-
-	if (from->fill > TW_AHEAD)
-		prefetchw(tw_arena_at(lists->tokens,
-				      head->entry[from->fill - 1 - TW_AHEAD]));
-	else if (from->fill == TW_AHEAD && head->next != TW_NIL)
-		prefetch(tw_chunk(lists, head->next));
-
-	return head->entry[from->fill - 1];
 }

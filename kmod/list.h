@@ -10,6 +10,7 @@
 #ifndef TW_LIST_H
 #define TW_LIST_H
 
+#include <linux/prefetch.h>
 #include <linux/types.h>
 
 #include "arena.h"
@@ -17,6 +18,7 @@
 
 #define TW_CHUNK_ENTRIES	30
 #define TW_CHUNK_SHIFT		5	/* place: chunk << 5 | position */
+#define TW_AHEAD		8	/* tokens to fetch before they are looked at */
 
 /**
  * struct tw_chunk - part of a list
@@ -60,7 +62,39 @@ void tw_lists_destroy(struct tw_lists *lists);
 u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
 bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
 u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty);
-u32 tw_lists_last(const struct tw_lists *lists, u32 list);
+void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list);
+
+static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
+{
+	return tw_arena_at(&lists->chunks, chunk);
+}
+
+/* The last entry of a list that is not empty, which is the cheapest to take. */
+static inline u32 tw_lists_last(const struct tw_lists *lists, u32 list)
+{
+	const struct tw_list *from = &lists->list[list];
+	const struct tw_chunk *head = tw_chunk(lists, from->head);
+
+	if (from->fill > TW_AHEAD)
+		prefetchw(tw_arena_at(lists->tokens,
+				      head->entry[from->fill - 1 - TW_AHEAD]));
+	else if (from->fill == TW_AHEAD && head->next != TW_NIL)
+		prefetch(tw_chunk(lists, head->next));
+
+	return head->entry[from->fill - 1];
+}
+
+/* Takes the last entry off a list. Returns whether the list is empty then. */
+static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
+{
+	struct tw_list *from = &lists->list[list];
+
+	if (--from->fill)
+		return false;
+	tw_list_drop_head(lists, from);
+
+	return !from->fill;
+}
 
 /* Which token is at a place. */
 static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)

@@ -216,7 +216,7 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 
 	*told = (struct timewheel_token) {
 		.id		= tw_token_id(ring, token),
-		.handle		= tw_ring_handle(ring, index),
+		.handle		= tw_token_handle(token, index),
 		.cookie		= tw_token_cookie(ring, token),
 		.deadline	= tw_deadline_shown(wheel, caller, due),
 		.slot		= due % ring->slots,

@@ -156,14 +156,13 @@ static void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame)
 	}
 }
 
-static void tw_unfile(struct tw_ring *ring, u32 index)
+/* A list's last token has left it. */
+static void tw_list_emptied(struct tw_ring *ring, u32 list)
 {
 	struct tw_level *level;
-	u32 list, slot, nr;
-	bool empty;
+	u32 slot, nr;
 
-	list = tw_lists_remove(&ring->lists, index, &empty);
-	if (!empty || list == ring->front)
+	if (list == ring->front)
 		return;
 
 	nr = tw_level_of_list(ring, list);
@@ -177,6 +176,15 @@ static void tw_unfile(struct tw_ring *ring, u32 index)
 	tw_level_advance(level);
 	if (ring->next_level == nr)
 		tw_ring_find_next(ring);
+}
+
+static void tw_unfile(struct tw_ring *ring, u32 index)
+{
+	bool empty;
+	u32 list = tw_lists_remove(&ring->lists, index, &empty);
+
+	if (empty)
+		tw_list_emptied(ring, list);
 }
 
 /* From where deadlines are filed: nothing before it waits to be looked at. */
@@ -381,14 +389,6 @@ u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token)
 	return tw_lists_at(&ring->lists, token->place);
 }
 
-/* The handle of a token that is not FREE. Under the lock, or by its taker. */
-u64 tw_ring_handle(const struct tw_ring *ring, u32 index)
-{
-	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
-
-	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
-}
-
 /**
  * tw_ring_scan() - find the next token by its place in memory
  * @ring: the ring, locked
@@ -457,11 +457,12 @@ static int tw_name(struct tw_ring *ring, struct tw_token *token)
 /* Ends a token's life; it is not ARMED, not filed and has no id. */
 static void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
-	u32 generation = tw_generation(token, READ_ONCE(token->word)) + 1;
+	u16 generation = READ_ONCE(token->word) + 1;
 
-	WRITE_ONCE(token->generation_hi, generation >> 16);
+	if (!generation)
+		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
 	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
-	tw_arena_put(&ring->tokens, index);
+	tw_arena_put(&ring->tokens, index, token);
 }
 
 static int tw_ring_may_register(struct tw_ring *ring, u64 id)
@@ -508,7 +509,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		WRITE_ONCE(((struct tw_id_token *)token)->id, id);
 	err = tw_name(ring, token);
 	if (err) {
-		tw_arena_put(&ring->tokens, index);
+		tw_arena_put(&ring->tokens, index, token);
 		return err;
 	}
 	if (ring->cookie_at)
@@ -579,48 +580,117 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
  */
 
 /**
+ * struct tw_look - which list comes first
+ * @list: the list
+ * @frame: from where its tokens are filed again
+ * @limit: last due tick of those that are due
+ */
+struct tw_look {
+	u32	list;
+	u64	frame;
+	u64	limit;
+};
+
+/*
+ * Ticks are looked at in their order. A token found on a list of level 0 is due
+ * if its list's tick is its due tick: only when nothing earlier is left. Returns
+ * whether there is a list to look at.
+ */
+static bool tw_ring_look(const struct tw_ring *ring, u64 now,
+			 struct tw_look *look)
+{
+	const struct tw_level *level;
+
+	look->frame = tw_frame(ring, now);
+	look->limit = now;
+	look->list = ring->front;
+	if (!tw_lists_empty(&ring->lists, look->list))
+		return true;
+	if (ring->next > now)
+		return false;
+
+	level = &ring->level[ring->next_level];
+	look->list = level->first + level->at;
+	look->limit = ring->next_level ? 0 : look->frame;
+
+	return true;
+}
+
+/* Takes the last entry off the list. Returns whether there are more. */
+static bool tw_look_pop(struct tw_ring *ring, const struct tw_look *look)
+{
+	if (!tw_lists_pop(&ring->lists, look->list))
+		return true;
+	tw_list_emptied(ring, look->list);
+
+	return false;
+}
+
+/* Files the list's last entry again. Returns whether there are more. */
+static bool tw_look_refile(struct tw_ring *ring, const struct tw_look *look,
+			   u32 index, u64 due)
+{
+	bool more = tw_look_pop(ring, look);
+
+	tw_file(ring, index, due, look->frame);
+	ring->refiled++;
+
+	return more;
+}
+
+/**
  * tw_ring_find_due() - find the earliest expired token and leave it there
  * @ring: the ring, locked
  * @now: the tick that the hand is on
  * @work: how many tokens may still be filed again on the way; counted down
- * @found: the token, with the word by which it is due
- *
- * Ticks are looked at in their order. A token found on a list of level 0 is due
- * if its list's tick is its due tick: only when nothing earlier is left.
  *
  * Return: its index, or TW_NIL: then none is due, unless @work has run out.
  */
-u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
-		     struct tw_found *found)
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 {
+	struct tw_look look;
+
 	lockdep_assert_held(&ring->lock);
-	for (; *work; --*work) {
-		u64 frame = tw_frame(ring, now);
-		u64 limit = now;
-		u32 list = ring->front;
-		u32 index;
+	for (; *work && tw_ring_look(ring, now, &look); --*work) {
+		u32 index = tw_lists_last(&ring->lists, look.list);
+		u64 due = tw_ring_due_tick(ring, index);
 
-		if (tw_lists_empty(&ring->lists, list)) {
-			struct tw_level *level;
-
-			if (ring->next > now)
-				return TW_NIL;
-			level = &ring->level[ring->next_level];
-			list = level->first + level->at;
-			limit = ring->next_level ? 0 : frame;
-		}
-		index = tw_lists_last(&ring->lists, list);
-		found->token = tw_arena_at(&ring->tokens, index);
-		found->word = READ_ONCE(found->token->word);
-		if (tw_word_due(found->word) <= limit)
+		if (due <= look.limit)
 			return index;
-
-		tw_unfile(ring, index);
-		tw_file(ring, index, tw_word_due(found->word), frame);
-		ring->refiled++;
+		tw_look_refile(ring, &look, index, due);
 	}
 
 	return TW_NIL;
+}
+
+/* What tw_ring_take() does with one list. */
+static unsigned int tw_look_take(struct tw_ring *ring,
+				 const struct tw_look *look, unsigned int *work,
+				 u32 *batch, unsigned int max)
+{
+	unsigned int n = 0;
+	bool more = true;
+
+	for (; more && n < max && *work; --*work) {
+		u32 index = tw_lists_last(&ring->lists, look->list);
+		struct tw_token *token = tw_arena_at(&ring->tokens, index);
+		u64 word = READ_ONCE(token->word);
+		u64 due = tw_word_due(word);
+
+		if (due > look->limit) {
+			more = tw_look_refile(ring, look, index, due);
+			continue;
+		}
+		/* Not if it was touched meanwhile: then look again. */
+		if (!try_cmpxchg64(&token->word, &word,
+				   tw_word(due, TW_TAKEN, word)))
+			continue;
+		more = tw_look_pop(ring, look);
+		tw_unname(ring, token);
+		batch[n++] = index;
+	}
+
+	return n;
 }
 
 /**
@@ -639,23 +709,13 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
 unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max)
 {
-	struct tw_found found;
+	struct tw_look look;
 	unsigned int n = 0;
 
-	while (n < max) {
-		u32 index = tw_ring_find_due(ring, now, work, &found);
-		u64 taken;
-
-		if (index == TW_NIL)
-			break;
-		--*work;
-		taken = tw_word(tw_word_due(found.word), TW_TAKEN, found.word);
-		/* Not if it was touched meanwhile: then look again. */
-		if (!try_cmpxchg64(&found.token->word, &found.word, taken))
-			continue;
-		tw_remove(ring, found.token, index);
-		batch[n++] = index;
-	}
+	lockdep_assert_held(&ring->lock);
+	while (n < max && *work && tw_ring_look(ring, now, &look))
+		n += tw_look_take(ring, &look, work, batch + n, max - n);
+	ring->pending -= n;
 
 	return n;
 }

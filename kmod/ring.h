@@ -160,8 +160,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
-u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work,
-		     struct tw_found *found);
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
 unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max);
 void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
@@ -169,7 +168,6 @@ void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
-u64 tw_ring_handle(const struct tw_ring *ring, u32 index);
 u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token);
 
 static inline u64 tw_token_id(const struct tw_ring *ring,
@@ -177,6 +175,20 @@ static inline u64 tw_token_id(const struct tw_ring *ring,
 {
 	return ring->has_ids ?
 		READ_ONCE(((const struct tw_id_token *)token)->id) : 0;
+}
+
+/* The due tick of a token that is filed, or that the caller has taken. */
+static inline u64 tw_ring_due_tick(const struct tw_ring *ring, u32 index)
+{
+	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+
+	return tw_word_due(READ_ONCE(token->word));
+}
+
+/* The handle of a token that is not FREE. Under the lock, or by its taker. */
+static inline u64 tw_token_handle(const struct tw_token *token, u32 index)
+{
+	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
 }
 
 static inline u64 tw_token_cookie(const struct tw_ring *ring,

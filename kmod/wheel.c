@@ -422,10 +422,8 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int work = TW_STEP;
-	struct tw_found found;
 
-	*due = tw_ring_find_due(&wheel->ring, now.tick, &work, &found) !=
-	       TW_NIL;
+	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
 	tw_wheel_trace_sort(wheel, TW_STEP - work);
 	if (!*due && work)
 		tw_wheel_rest(wheel, true);

@@ -373,7 +373,7 @@ static void check_token(u32 index)
 	const struct tw_token *token = token_at(index);
 
 	CHECK_EQ(tw_word_due(token->word), life->due);
-	CHECK_EQ(tw_ring_handle(&m.ring, index), life->handle);
+	CHECK_EQ(tw_token_handle(token_at(index), index), life->handle);
 	CHECK_EQ(token->timeout, life->timeout);
 	CHECK_EQ(tw_token_id(&m.ring, token), m.ids ? id_of(life->key) : 0);
 	CHECK_EQ(tw_token_cookie(&m.ring, token),
@@ -694,20 +694,18 @@ static void op_find_due(void)
 	struct tw_now now = changing_now();
 	unsigned int work = pick_work(), before = work;
 	u64 refiled = m.ring.refiled;
-	struct tw_found found;
 	u32 index;
 
 	lock();
 	m.expiring = true;
-	index = tw_ring_find_due(&m.ring, now.tick, &work, &found);
+	index = tw_ring_find_due(&m.ring, now.tick, &work);
 	m.expiring = false;
 	unlock();
 
 	CHECK_EQ(before - work, m.ring.refiled - refiled);
 	if (index != TW_NIL) {
 		CHECK_EQ(m.life[index].state, LIVE);
-		CHECK(found.token == token_at(index), "token %u", index);
-		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
+		CHECK_EQ(tw_ring_due_tick(&m.ring, index), m.life[index].due);
 		CHECK(m.life[index].due <= now.tick, "early: due on %llu",
 		      m.life[index].due);
 		if (m.life[index].list != m.ring.front)
@@ -1098,7 +1096,7 @@ static void test_generations(void)
 			lock();
 			token_at(0)->generation_hi = U16_MAX;
 			unlock();
-			handle = tw_ring_handle(&m.ring, 0);
+			handle = tw_token_handle(token_at(0), 0);
 			m.life[0].handle = handle;
 		}
 		CHECK(handle >> 32, "a handle without generation");

@@ -202,7 +202,8 @@ static bool find(struct changer *me, struct tw_found *found, u64 *handle)
 	}
 	if (tw_ring_by_id(&ring, id, found))
 		return false;
-	*handle = tw_ring_handle(&ring, tw_ring_index(&ring, found->token));
+	*handle = tw_token_handle(found->token,
+				  tw_ring_index(&ring, found->token));
 	CHECK_EQ(life_of(*handle)->id, id);
 
 	return true;
@@ -256,9 +257,9 @@ static void change_finish(struct changer *me)
 	unsigned int n = below(me, 3) ? me->n : below(me, me->n + 1), i;
 
 	for (i = 0; i < n; i++) {
-		u64 handle = tw_ring_handle(&ring, me->batch[i]);
 		struct tw_token *token = tw_arena_at(&ring.tokens,
 						     me->batch[i]);
+		u64 handle = tw_token_handle(token, me->batch[i]);
 		struct life *life = life_of(handle);
 
 		end_life(handle, READ_ONCE(token->word));
