@@ -26,6 +26,18 @@ clockid_t tw_clock_id(enum timewheel_clock clock)
 	}
 }
 
+const char *tw_clock_name(enum timewheel_clock clock)
+{
+	static const char * const names[] = {
+		[TIMEWHEEL_CLOCK_MONOTONIC]	= "monotonic",
+		[TIMEWHEEL_CLOCK_BOOTTIME]	= "boottime",
+		[TIMEWHEEL_CLOCK_REALTIME]	= "realtime",
+		[TIMEWHEEL_CLOCK_MANUAL]	= "manual",
+	};
+
+	return names[clock];
+}
+
 /* Host time in ns; not of a MANUAL wheel, which keeps its own. */
 u64 tw_clock_ns(enum timewheel_clock clock)
 {

@@ -9,6 +9,7 @@
 #include <linux/timewheel.h>
 
 clockid_t tw_clock_id(enum timewheel_clock clock);
+const char *tw_clock_name(enum timewheel_clock clock);
 u64 tw_clock_ns(enum timewheel_clock clock);
 s64 tw_clock_offset(enum timewheel_clock clock);
 u64 tw_clock_from_user(u64 time, s64 offset);

@@ -18,4 +18,11 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+/* Whether device_type->devnode() may change the device. */
+#ifdef TW_HAS_CONST_DEVNODE
+#define TW_DEVNODE_CONST	const
+#else
+#define TW_DEVNODE_CONST
+#endif
+
 #endif /* TW_COMPAT_H */

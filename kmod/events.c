@@ -80,7 +80,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
 				  min_t(size_t, room - total, TW_BATCH), &more);
 		done = tw_events_copy(wheel, batch, n, &now, offset, to);
 		if (n)
-			tw_wheel_taken(wheel, batch, n, done);
+			tw_wheel_taken(wheel, &now, batch, n, done);
 		total += done;
 		if (done < n)
 			return total * sizeof(struct timewheel_event) ?:
@@ -97,21 +97,21 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
 	return total * sizeof(struct timewheel_event);
 }
 
-/* read(2) of /dev/timewheel; its contract is with struct timewheel_event. */
+/* read(2) of a wheel; its contract is with struct timewheel_event. */
 ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct tw_wheel *wheel = iocb->ki_filp->private_data;
 	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
 		      iocb->ki_flags & IOCB_NOWAIT;
 
-	if (!tw_wheel_ready(wheel))
-		return -EBADFD;
 	if (iov_iter_count(to) < sizeof(struct timewheel_event))
-		return -EINVAL;
+		return tw_wheel_check(wheel) ?: -EINVAL;
 
 	for (;;) {
-		ssize_t ret = tw_events_read_due(wheel, to);
+		ssize_t ret = tw_wheel_check(wheel);
 
+		if (!ret)
+			ret = tw_events_read_due(wheel, to);
 		if (ret)
 			return ret;
 		if (nowait)
@@ -122,14 +122,18 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 	}
 }
 
-/* poll(2) of /dev/timewheel: readable when a token has expired. */
+/* poll(2) of a wheel: readable when a token has expired. */
 __poll_t tw_events_poll(struct file *file, poll_table *wait)
 {
 	struct tw_wheel *wheel = file->private_data;
 
 	poll_wait(file, &wheel->pollers, wait);
-	if (!tw_wheel_ready(wheel) || !tw_wheel_is_due(wheel))
+	switch (tw_wheel_check(wheel)) {
+	case 0:
+		return tw_wheel_is_due(wheel) ? EPOLLIN | EPOLLRDNORM : 0;
+	case -ENODEV:
+		return EPOLLHUP | EPOLLERR;
+	default:
 		return 0;
-
-	return EPOLLIN | EPOLLRDNORM;
+	}
 }

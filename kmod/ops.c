@@ -6,6 +6,7 @@
 #include <linux/bits.h>
 #include <linux/limits.h>
 #include <linux/nospec.h>
+#include <linux/percpu.h>
 
 #include "clock.h"
 #include "ops.h"
@@ -117,6 +118,7 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 		/* It went meanwhile, and its id with it. */
 		return err == -ESTALE && !(flags & TIMEWHEEL_BY_HANDLE) ?
 			-ENOENT : err;
+	this_cpu_inc(*wheel->touched);
 	trace_touch(wheel->number, flags & TIMEWHEEL_BY_HANDLE,
 		    flags & TIMEWHEEL_BY_HANDLE ? handle : id, *due);
 

@@ -14,9 +14,20 @@
  *	the lock. Between any two steps the ring is as consistent as at rest, so
  *	it does not matter who does them, or how many at a time.
  *
+ *	A private wheel has one open file and ends with it. A named one is
+ *	referred to by its name and by each of its open files, see named.c:
+ *	whoever destroys it marks it ended and wakes all; it is freed when
+ *	nobody refers to it any more.
+ *
  * Lock order, outer to inner
  *
+ *	tw_named_lock		mutex: names; one creates or destroys at a time.
+ *				Opening a file does not take it.
  *	wheel->setup		mutex: one sets up, once. Sleeps for memory.
+ *	tw_limits_lock		mutex: who has how much. Nothing is taken inside.
+ *	tw_stats_lock		mutex: the list of all wheels, and what those
+ *				that are gone had counted. Not taken with
+ *				wheel->setup or tw_limits_lock held.
  *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
  *				and what is armed. Process context only: the
  *				callback does not take it, so interrupts stay
@@ -63,8 +74,14 @@
  *				fails its compare-and-swap, reads the word again
  *				and raises what the move has set, or finds TAKEN
  *				or another generation and says so.
- *	wheel's end		the last file is gone, and with it all callers;
- *				hrtimer_cancel() waits for the callback.
+ *	wheel's end		the last who refers to it is gone, and with it
+ *				all callers; hrtimer_cancel() waits for the
+ *				callback.
+ *
+ *	A wheel that is destroyed while others use it says so in wheel->stage,
+ *	set under the lock. Calls that have begun may still be carried out, as
+ *	if they had come before; the next one gets ENODEV. No timer is started
+ *	any more.
  *
  * The alarm
  *
@@ -84,7 +101,8 @@
  *
  *	Both sides go through the wait queue's lock between their two steps: if
  *	the callback does not find the reader queued, the reader finds the
- *	alarm set. A poller is queued before it looks, under the lock.
+ *	alarm set. A poller is queued before it looks, under the lock. The same
+ *	goes for whoever ends the wheel, with stage in place of alarm.
  *
  *	A callback that is late may set the alarm after somebody has looked: all
  *	are woken, look, find nothing and end it: one look for nothing, and one
@@ -97,11 +115,14 @@
  *	if it leaves something due behind it wakes the next. One that was woken
  *	and leaves because of a signal passes the wake-up on.
  */
+#include <linux/err.h>
+#include <linux/percpu.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "clock.h"
 #include "compat.h"
+#include "limits.h"
 #include "wheel.h"
 
 #define CREATE_TRACE_POINTS
@@ -169,16 +190,24 @@ static int tw_wheel_set_clock(struct tw_wheel *wheel,
 	return tw_clock_ns(setup->clock) / setup->tick > max_tick ? -ERANGE : 0;
 }
 
-/**
- * tw_wheel_setup() - set a new wheel up
- * @wheel: the wheel
- * @setup: how; the caller has checked the ranges
- *
- * May sleep.
- *
- * Return: 0; -EBUSY when it has been set up; -ERANGE; -ENOMEM.
- */
-int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
+static int tw_wheel_alloc_counters(struct tw_wheel *wheel)
+{
+	wheel->touched = alloc_percpu_gfp(u64, TW_GFP);
+	wheel->lateness = kzalloc(sizeof(*wheel->lateness), TW_GFP);
+
+	return wheel->touched && wheel->lateness ? 0 : -ENOMEM;
+}
+
+/* Frees counters, also if only some of them are there. */
+static void tw_wheel_free_counters(struct tw_wheel *wheel)
+{
+	free_percpu(wheel->touched);
+	kfree(wheel->lateness);
+}
+
+/* Takes what a wheel needs, all or nothing. */
+static int tw_wheel_acquire(struct tw_wheel *wheel,
+			    const struct timewheel_setup *setup)
 {
 	const struct tw_ring_setup ring = {
 		.tick		= setup->tick,
@@ -187,32 +216,61 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
 		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
 	};
+	int err;
+
+	wheel->user = tw_limits_charge(ring.max_tokens);
+	if (IS_ERR(wheel->user))
+		return PTR_ERR(wheel->user);
+	err = tw_wheel_alloc_counters(wheel);
+	if (!err)
+		err = tw_ring_init(&wheel->ring, &ring);
+	if (err) {
+		tw_wheel_free_counters(wheel);
+		tw_limits_uncharge(wheel->user, ring.max_tokens);
+	}
+
+	return err;
+}
+
+/**
+ * tw_wheel_setup() - set a new wheel up
+ * @wheel: the wheel
+ * @setup: how; the caller has checked the ranges
+ *
+ * Charges it to the calling user. May sleep.
+ *
+ * Return: 0; -EBUSY when it has been set up; -ERANGE; -EDQUOT; -ENOSPC; -ENOMEM.
+ */
+int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
+{
 	static atomic_t number;
 	int err;
 
 	mutex_lock(&wheel->setup);
-	err = wheel->ready ? -EBUSY : tw_wheel_set_clock(wheel, setup);
+	err = wheel->stage != TW_NEW ? -EBUSY : tw_wheel_set_clock(wheel, setup);
 	if (!err)
-		err = tw_ring_init(&wheel->ring, &ring);
+		err = tw_wheel_acquire(wheel, setup);
 	if (!err) {
 		wheel->number = atomic_inc_return(&number);
-		trace_create(wheel->number, setup->clock, ring.slots, ring.tick,
-			     ring.max_tokens);
+		trace_create(wheel->number, setup->clock, setup->slots,
+			     setup->tick, setup->max_tokens);
 		/* Pairs with the acquire in tw_wheel_ready(). */
-		smp_store_release(&wheel->ready, true);
+		smp_store_release(&wheel->stage, TW_READY);
 	}
 	mutex_unlock(&wheel->setup);
 
 	return err;
 }
 
-/* Ends a wheel that nobody uses any more. May sleep. */
+/* Frees a wheel that nobody uses any more. May sleep. */
 void tw_wheel_free(struct tw_wheel *wheel)
 {
-	if (wheel->ready) {
+	if (wheel->stage != TW_NEW) {
 		hrtimer_cancel(&wheel->timer);
 		trace_destroy(wheel->number, wheel->ring.pending);
+		tw_limits_uncharge(wheel->user, wheel->ring.max_tokens);
 		tw_ring_destroy(&wheel->ring);
+		tw_wheel_free_counters(wheel);
 	}
 	mutex_destroy(&wheel->setup);
 	kfree(wheel);
@@ -255,7 +313,7 @@ static bool tw_wheel_settle(struct tw_wheel *wheel, u64 now)
 {
 	u64 next = tw_ring_next(&wheel->ring);
 
-	if (READ_ONCE(wheel->alarm))
+	if (READ_ONCE(wheel->alarm) || wheel->stage == TW_ENDED)
 		return false;
 	if (next > now) {
 		if (next != wheel->armed)
@@ -289,6 +347,22 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 }
 
 /**
+ * tw_wheel_end() - end a wheel that others may be using
+ * @wheel: the wheel, ready
+ *
+ * They get -ENODEV from now on, and those who sleep are woken to learn of it.
+ */
+void tw_wheel_end(struct tw_wheel *wheel)
+{
+	tw_wheel_lock(wheel);
+	WRITE_ONCE(wheel->stage, TW_ENDED);
+	tw_wheel_arm(wheel, TW_NEVER);
+	spin_unlock(&wheel->ring.lock);
+	wake_up_all(&wheel->readers);
+	wake_up_all(&wheel->pollers);
+}
+
+/**
  * tw_wheel_advance() - put the hand of a MANUAL wheel
  * @wheel: the wheel
  * @tick: on which tick
@@ -318,18 +392,22 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	struct tw_ring *ring = &wheel->ring;
 	struct tw_now now = tw_wheel_lock(wheel);
 	u64 next = tw_ring_next(ring);
+	int cpu;
 
 	info->clock = wheel->clock;
 	info->slots = ring->slots;
 	info->tick = ring->tick;
 	info->max_tokens = ring->max_tokens;
 	info->setup_flags = wheel->flags;
+	info->number = wheel->number;
 	info->now = now.ns;
 	info->hand = now.tick;
 	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
 	info->pending = ring->pending;
 	info->taken = ring->tokens.used - ring->pending;
-	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring);
+	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
+		      sizeof(*wheel->lateness) +
+		      num_possible_cpus() * sizeof(*wheel->touched);
 	info->registered = ring->registered;
 	info->cancelled = ring->cancelled;
 	info->moved = ring->moved;
@@ -338,12 +416,36 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->refiled = ring->refiled;
 	info->callbacks = READ_ONCE(wheel->callbacks);
 	info->quiet = wheel->quiet;
+	info->touched = 0;
+	for_each_possible_cpu(cpu)
+		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
+	tw_wheel_unlock(wheel, &now);
+}
+
+/* Copies how late the wheel was, as of one moment. */
+void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+
+	*lateness = *wheel->lateness;
 	tw_wheel_unlock(wheel, &now);
 }
 
 /*
  * Expiring.
  */
+
+/* Somebody looks: the first to do so after the timer went off tells how late. */
+static void tw_wheel_look(struct tw_wheel *wheel, const struct tw_now *now)
+{
+	u64 late;
+
+	if (!READ_ONCE(wheel->alarm) || wheel->armed > now->tick)
+		return;
+	late = now->ns - wheel->armed * wheel->ring.tick;
+	wheel->lateness->looks.bucket[tw_bucket(late)]++;
+	wheel->armed = TW_NEVER;
+}
 
 /* Nothing is due: the alarm is over, the timer is to be started. */
 static void tw_wheel_rest(struct tw_wheel *wheel, bool quiet)
@@ -381,6 +483,7 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	unsigned int n;
 
 	*now = tw_wheel_lock(wheel);
+	tw_wheel_look(wheel, now);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
 	tw_wheel_trace_sort(wheel, TW_STEP - work - n);
 	if (n)
@@ -397,19 +500,42 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	return n;
 }
 
+/* Counts how late events were: many that follow each other are equally so. */
+static void tw_wheel_count_late(struct tw_wheel *wheel, u64 then,
+				const u32 *batch, unsigned int n)
+{
+	u64 *buckets = wheel->lateness->events.bucket;
+	u64 *bucket = buckets;
+	u64 due = TW_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		u64 next = tw_ring_due_tick(&wheel->ring, batch[i]);
+
+		if (next != due) {
+			due = next;
+			bucket = buckets +
+				 tw_bucket(then - due * wheel->ring.tick);
+		}
+		++*bucket;
+	}
+}
+
 /**
  * tw_wheel_taken() - tell what became of tokens that were taken
  * @wheel: the wheel
+ * @then: when they were taken
  * @batch: the tokens
  * @n: how many
  * @delivered: how many of them, from the first on, were delivered; the others
  *	are put back
  */
-void tw_wheel_taken(struct tw_wheel *wheel, const u32 *batch, unsigned int n,
-		    unsigned int delivered)
+void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
+		    const u32 *batch, unsigned int n, unsigned int delivered)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
+	tw_wheel_count_late(wheel, then->ns, batch, delivered);
 	tw_ring_delivered(&wheel->ring, batch, delivered);
 	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
 	if (n > delivered)
@@ -423,6 +549,7 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int work = TW_STEP;
 
+	tw_wheel_look(wheel, &now);
 	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
 	tw_wheel_trace_sort(wheel, TW_STEP - work);
 	if (!*due && work)
@@ -460,8 +587,14 @@ void tw_wheel_pass_on(struct tw_wheel *wheel)
 	wake_up(&wheel->readers);
 }
 
+/* Whether a sleeper has to get up. */
+static bool tw_wheel_called(const struct tw_wheel *wheel)
+{
+	return READ_ONCE(wheel->alarm) || READ_ONCE(wheel->stage) == TW_ENDED;
+}
+
 /**
- * tw_wheel_wait() - sleep until there is something to look at
+ * tw_wheel_wait() - sleep until there is something to look at, or it has ended
  * @wheel: the wheel
  *
  * Return: 0, or -ERESTARTSYS when a signal came.
@@ -469,7 +602,7 @@ void tw_wheel_pass_on(struct tw_wheel *wheel)
 int tw_wheel_wait(struct tw_wheel *wheel)
 {
 	int err = wait_event_interruptible_exclusive(wheel->readers,
-						     READ_ONCE(wheel->alarm));
+						     tw_wheel_called(wheel));
 
 	/* A task that is to die would take tokens along. */
 	if (!err && signal_pending(current)) {

@@ -11,14 +11,42 @@
 #include <linux/timewheel.h>
 #include <linux/wait.h>
 
+#include "histogram.h"
 #include "ring.h"
+
+struct tw_user;
+
+/**
+ * enum tw_stage - how far a wheel's life has come
+ * @TW_NEW: it is still to be set up
+ * @TW_READY: it can be used
+ * @TW_ENDED: it was destroyed, and waits for those who have it open
+ */
+enum tw_stage {
+	TW_NEW,
+	TW_READY,
+	TW_ENDED,
+};
+
+/**
+ * struct tw_lateness - how late a wheel was
+ * @events: ns from the deadline of each event until it was taken; the lock
+ * @looks: ns from when the timer was to go off until somebody looked; the lock
+ */
+struct tw_lateness {
+	struct tw_histogram	events;
+	struct tw_histogram	looks;
+};
 
 /**
  * struct tw_wheel - a wheel
  * @ring: the tokens; its lock is the wheel's lock
+ * @name: of a named wheel, else NULL; constant
  * @number: names it in fdinfo and traces; constant
  * @setup: held while the wheel is set up; outermost
- * @ready: set up; set last under @setup, read anywhere
+ * @stage: becomes TW_READY last under @setup, TW_ENDED under the lock; read
+ *	anywhere
+ * @user: to whom it is charged; constant
  * @clock: one of enum timewheel_clock; constant
  * @flags: as set up; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
@@ -29,14 +57,19 @@
  *	callback and under the lock, cleared under the lock, read anywhere
  * @callbacks: times that @timer went off; written by the callback only
  * @quiet: looks after an alarm that found nothing due; the lock
+ * @touched: count, of each CPU; no lock
+ * @lateness: how late it was; the lock
  * @readers: those who sleep in read, exclusively
  * @pollers: those who sleep in poll, and epoll and io_uring instances
+ * @entry: for who keeps the list of all wheels
  */
 struct tw_wheel {
 	struct tw_ring		ring;
+	const char		*name;
 	u32			number;
 	struct mutex		setup;	/* one sets up, once */
-	bool			ready;
+	enum tw_stage		stage;
+	struct tw_user		*user;
 	u32			clock;
 	u32			flags;
 	u64			manual;
@@ -45,12 +78,16 @@ struct tw_wheel {
 	bool			alarm;
 	u64			callbacks;
 	u64			quiet;
+	u64 __percpu		*touched;
+	struct tw_lateness	*lateness;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
+	struct list_head	entry;
 };
 
 struct tw_wheel *tw_wheel_new(void);
 int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup);
+void tw_wheel_end(struct tw_wheel *wheel);
 void tw_wheel_free(struct tw_wheel *wheel);
 
 struct tw_now tw_wheel_now(const struct tw_wheel *wheel);
@@ -61,20 +98,30 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 
 int tw_wheel_advance(struct tw_wheel *wheel, u64 tick);
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
+void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 			   u32 *batch, unsigned int max, bool *more);
-void tw_wheel_taken(struct tw_wheel *wheel, const u32 *batch, unsigned int n,
-		    unsigned int delivered);
+void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
+		    const u32 *batch, unsigned int n, unsigned int delivered);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
 void tw_wheel_pass_on(struct tw_wheel *wheel);
 
-/* Whether the wheel has been set up; all else needs that. */
+/* Whether the wheel can be used: all but setting it up needs that. */
 static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
 {
 	/* Pairs with the release in tw_wheel_setup(). */
-	return smp_load_acquire(&wheel->ready);
+	return smp_load_acquire(&wheel->stage) == TW_READY;
+}
+
+/* Why it cannot be used, as an errno; 0 if it can. */
+static inline int tw_wheel_check(const struct tw_wheel *wheel)
+{
+	if (tw_wheel_ready(wheel))
+		return 0;
+
+	return READ_ONCE(wheel->stage) == TW_ENDED ? -ENODEV : -EBADFD;
 }
 
 #endif /* TW_WHEEL_H */

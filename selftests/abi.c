@@ -43,6 +43,17 @@ SAME_LAYOUT(timewheel_setup, tick, 16);
 SAME_LAYOUT(timewheel_setup, max_tokens, 24);
 SAME_LAYOUT(timewheel_setup, start, 32);
 
+SAME_SIZE(timewheel_create, 80);
+SAME_LAYOUT(timewheel_create, size, 0);
+SAME_LAYOUT(timewheel_create, flags, 4);
+SAME_LAYOUT(timewheel_create, setup, 8);
+SAME_LAYOUT(timewheel_create, name, 16);
+
+SAME_SIZE(timewheel_destroy, 72);
+SAME_LAYOUT(timewheel_destroy, size, 0);
+SAME_LAYOUT(timewheel_destroy, flags, 4);
+SAME_LAYOUT(timewheel_destroy, name, 8);
+
 SAME_SIZE(timewheel_op, 72);
 SAME_LAYOUT(timewheel_op, size, 0);
 SAME_LAYOUT(timewheel_op, flags, 4);
@@ -76,7 +87,7 @@ SAME_LAYOUT(timewheel_advance, size, 0);
 SAME_LAYOUT(timewheel_advance, flags, 4);
 SAME_LAYOUT(timewheel_advance, tick, 8);
 
-SAME_SIZE(timewheel_info, 152);
+SAME_SIZE(timewheel_info, 160);
 SAME_LAYOUT(timewheel_info, size, 0);
 SAME_LAYOUT(timewheel_info, flags, 4);
 SAME_LAYOUT(timewheel_info, clock, 8);
@@ -84,7 +95,7 @@ SAME_LAYOUT(timewheel_info, slots, 12);
 SAME_LAYOUT(timewheel_info, tick, 16);
 SAME_LAYOUT(timewheel_info, max_tokens, 24);
 SAME_LAYOUT(timewheel_info, setup_flags, 32);
-SAME_LAYOUT(timewheel_info, reserved, 36);
+SAME_LAYOUT(timewheel_info, number, 36);
 SAME_LAYOUT(timewheel_info, now, 40);
 SAME_LAYOUT(timewheel_info, hand, 48);
 SAME_LAYOUT(timewheel_info, next, 56);
@@ -99,6 +110,13 @@ SAME_LAYOUT(timewheel_info, put_back, 120);
 SAME_LAYOUT(timewheel_info, refiled, 128);
 SAME_LAYOUT(timewheel_info, callbacks, 136);
 SAME_LAYOUT(timewheel_info, quiet, 144);
+SAME_LAYOUT(timewheel_info, touched, 152);
+
+SAME_SIZE(timewheel_stats, 24);
+SAME_LAYOUT(timewheel_stats, size, 0);
+SAME_LAYOUT(timewheel_stats, flags, 4);
+SAME_LAYOUT(timewheel_stats, lateness, 8);
+SAME_LAYOUT(timewheel_stats, wake, 16);
 
 SAME_SIZE(timewheel_list, 56);
 SAME_LAYOUT(timewheel_list, size, 0);
@@ -133,8 +151,17 @@ SAME_LAYOUT(timewheel_event, reserved, 44);
 _Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
 	       TIMEWHEEL_INFO == 0xbe02 && TIMEWHEEL_OP == 0xbe03 &&
 	       TIMEWHEEL_BATCH == 0xbe04 && TIMEWHEEL_TOUCH == 0xbe05 &&
-	       TIMEWHEEL_ADVANCE == 0xbe06 && TIMEWHEEL_LIST == 0xbe07,
+	       TIMEWHEEL_ADVANCE == 0xbe06 && TIMEWHEEL_LIST == 0xbe07 &&
+	       TIMEWHEEL_CREATE == 0xbe08 && TIMEWHEEL_DESTROY == 0xbe09 &&
+	       TIMEWHEEL_STATS == 0xbe0a,
 	       "command numbers are frozen");
+_Static_assert(TIMEWHEEL_NO_IDS == 1 && TIMEWHEEL_NO_COOKIES == 2 &&
+	       TIMEWHEEL_EXCLUSIVE == 1 && TIMEWHEEL_BY_HANDLE == 1 &&
+	       TIMEWHEEL_ABSOLUTE == 2 && TIMEWHEEL_EXISTED == 1 &&
+	       TIMEWHEEL_WAS_DUE == 1 && TIMEWHEEL_REGISTERED == 2,
+	       "flags and results are frozen");
+_Static_assert(TIMEWHEEL_NAME_SIZE == 64 && TIMEWHEEL_BUCKETS == 252,
+	       "array sizes are frozen");
 _Static_assert(TIMEWHEEL_PENDING == 0 && TIMEWHEEL_TAKEN == 1,
 	       "states are frozen");
 
@@ -143,8 +170,12 @@ _Static_assert(TIMEWHEEL_PENDING == 0 && TIMEWHEEL_TAKEN == 1,
 #define FRESH		2	/* the id that OP and BATCH register */
 #define POISON		0xcc
 
+#define NAME		"timewheel-abi"
+
 static struct timewheel_op batch_op;
 static struct timewheel_token list_tokens[2];
+static struct timewheel_setup named_setup;
+static __u64 histograms[2][TIMEWHEEL_BUCKETS];
 
 static void fill_caps(void *arg)
 {
@@ -207,6 +238,31 @@ static void fill_list(void *arg)
 	};
 }
 
+static void fill_create(void *arg)
+{
+	fill_setup(&named_setup);
+	*(struct timewheel_create *)arg = (struct timewheel_create) {
+		.size = sizeof(struct timewheel_create),
+		.setup = (__u64)(uintptr_t)&named_setup, .name = NAME,
+	};
+}
+
+static void fill_destroy(void *arg)
+{
+	*(struct timewheel_destroy *)arg = (struct timewheel_destroy) {
+		.size = sizeof(struct timewheel_destroy), .name = NAME,
+	};
+}
+
+static void fill_stats(void *arg)
+{
+	*(struct timewheel_stats *)arg = (struct timewheel_stats) {
+		.size = sizeof(struct timewheel_stats),
+		.lateness = (__u64)(uintptr_t)histograms[0],
+		.wake = (__u64)(uintptr_t)histograms[1],
+	};
+}
+
 #define NONE	((size_t)-1)
 
 /*
@@ -227,7 +283,7 @@ static const struct command {
 	{ "SETUP", TIMEWHEEL_SETUP, sizeof(struct timewheel_setup),
 	  TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES, NONE, false, fill_setup },
 	{ "INFO", TIMEWHEEL_INFO, sizeof(struct timewheel_info), 0,
-	  offsetof(struct timewheel_info, reserved), true, fill_info },
+	  NONE, true, fill_info },
 	{ "OP", TIMEWHEEL_OP, sizeof(struct timewheel_op),
 	  TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
 	  offsetof(struct timewheel_op, reserved), true, fill_op },
@@ -239,6 +295,12 @@ static const struct command {
 	  NONE, false, fill_advance },
 	{ "LIST", TIMEWHEEL_LIST, sizeof(struct timewheel_list), 0,
 	  offsetof(struct timewheel_list, reserved), true, fill_list },
+	{ "CREATE", TIMEWHEEL_CREATE, sizeof(struct timewheel_create),
+	  TIMEWHEEL_EXCLUSIVE, NONE, false, fill_create },
+	{ "DESTROY", TIMEWHEEL_DESTROY, sizeof(struct timewheel_destroy), 0,
+	  NONE, false, fill_destroy },
+	{ "STATS", TIMEWHEEL_STATS, sizeof(struct timewheel_stats), 0,
+	  NONE, false, fill_stats },
 };
 
 #define for_each_command(c)						\
@@ -264,6 +326,24 @@ static void undo(int fd)
 	tw_op(fd, &move);
 }
 
+/* The named wheel that CREATE makes and DESTROY ends. */
+static int create(int fd)
+{
+	struct timewheel_create create;
+
+	fill_create(&create);
+	create.flags = TIMEWHEEL_EXCLUSIVE;
+	return tw_ret(ioctl(fd, TIMEWHEEL_CREATE, &create));
+}
+
+static int destroy(int fd)
+{
+	struct timewheel_destroy destroy;
+
+	fill_destroy(&destroy);
+	return tw_ret(ioctl(fd, TIMEWHEEL_DESTROY, &destroy));
+}
+
 FIXTURE_SETUP(abi)
 {
 	self->page_size = sysconf(_SC_PAGESIZE);
@@ -275,6 +355,7 @@ FIXTURE_SETUP(abi)
 	ASSERT_EQ(0, munmap(self->end, self->page_size));
 
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	destroy(self->fd);
 	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 10, 0));
 	ASSERT_EQ(0, tw_register(self->fd, WITNESS, WITNESS_DUE * TW_SEC, 7,
 				 NULL));
@@ -283,10 +364,11 @@ FIXTURE_SETUP(abi)
 
 FIXTURE_TEARDOWN(abi)
 {
+	destroy(self->fd);
 	close(self->fd);
 }
 
-/* Commands but SETUP: the wheel must be what it was when @expected is an error. */
+/* All but SETUP: the wheel must be what it was when @expected is an error. */
 static void expect_on_wheel(struct __test_metadata *_metadata, int fd,
 			    const struct command *c, void *arg, int expected,
 			    const char *what)
@@ -328,14 +410,36 @@ static void expect_on_new_file(struct __test_metadata *_metadata,
 	close(fd);
 }
 
+/* CREATE, DESTROY: what fails makes and ends nothing either. */
+static void expect_on_named(struct __test_metadata *_metadata, int fd,
+			    const struct command *c, void *arg, int expected,
+			    const char *what)
+{
+	bool creates = c->number == TIMEWHEEL_CREATE;
+
+	if (!creates)
+		ASSERT_EQ(0, create(fd));
+	expect_on_wheel(_metadata, fd, c, arg, expected, what);
+	EXPECT_EQ(creates == !expected ? 0 : -ENOENT, destroy(fd)) {
+		TH_LOG("%s: %s: not what was returned", c->name, what);
+	}
+}
+
 static void expect_call(struct __test_metadata *_metadata, int fd,
 			const struct command *c, void *arg, int expected,
 			const char *what)
 {
-	if (c->number == TIMEWHEEL_SETUP)
+	switch (c->number) {
+	case TIMEWHEEL_SETUP:
 		expect_on_new_file(_metadata, c, arg, expected, what);
-	else
+		break;
+	case TIMEWHEEL_CREATE:
+	case TIMEWHEEL_DESTROY:
+		expect_on_named(_metadata, fd, c, arg, expected, what);
+		break;
+	default:
 		expect_on_wheel(_metadata, fd, c, arg, expected, what);
+	}
 }
 
 /* A valid argument that ends @beyond bytes after the mapped pages do. */
@@ -643,6 +747,66 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	}
 }
 
+/* The structure that CREATE points to is checked like any other. */
+TEST_F(abi, setup_of_a_creation)
+{
+	const struct command *c = &commands[_IOC_NR(TIMEWHEEL_CREATE)];
+	const size_t size = sizeof(struct timewheel_setup);
+	struct timewheel_create arg;
+	struct timewheel_setup *setup = (void *)self->page;
+	const struct {
+		const char *what;
+		__u32 size, flags;
+		size_t nonzero;	/* offset of a byte that is set */
+		int expected;
+	} cases[] = {
+		{ "no size", 0, 0, NONE, -EINVAL },
+		{ "small size", size - 1, 0, NONE, -EINVAL },
+		{ "small size", size - 8, 0, NONE, -EINVAL },
+		{ "undefined flag", size, 4, NONE, -EINVAL },
+		{ "undefined flag", size, 1U << 31, NONE, -EINVAL },
+		{ "zero tail", size + 1, 0, NONE, 0 },
+		{ "zero tail", size + 8, 0, NONE, 0 },
+		{ "zero tail", self->page_size, 0, NONE, 0 },
+		{ "tail set", size + 1, 0, size, -E2BIG },
+		{ "tail set", size + 8, 0, size + 7, -E2BIG },
+		{ "tail set", self->page_size, 0, self->page_size - 1, -E2BIG },
+		{ "two pages", 2 * self->page_size, 0, NONE, -E2BIG },
+	};
+
+	ASSERT_EQ(TIMEWHEEL_CREATE, c->number);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		memset(self->page, 0, self->page_size);
+		fill_setup(setup);
+		setup->size = cases[i].size;
+		setup->flags = cases[i].flags;
+		if (cases[i].nonzero != NONE)
+			self->page[cases[i].nonzero] = 1;
+		fill_create(&arg);
+		arg.setup = (__u64)(uintptr_t)setup;
+		expect_call(_metadata, self->fd, c, &arg, cases[i].expected,
+			    cases[i].what);
+	}
+	for (size_t beyond = 0; beyond <= size; beyond += 4) {
+		setup = (void *)(self->end - size + beyond);
+		fill_setup(&named_setup);
+		memcpy(setup, &named_setup, size - beyond);
+		arg.setup = (__u64)(uintptr_t)setup;
+		expect_call(_metadata, self->fd, c, &arg,
+			    beyond ? -EFAULT : 0, "over the last page");
+	}
+	setup = (void *)(self->end - size);
+	memcpy(setup, &named_setup, size);
+	setup->size = size + 8;
+	arg.setup = (__u64)(uintptr_t)setup;
+	expect_call(_metadata, self->fd, c, &arg, -EFAULT,
+		    "tail over the last page");
+	arg.setup = 0;
+	expect_call(_metadata, self->fd, c, &arg, -EFAULT, "no address");
+	arg.setup = 0xffff888000000000;
+	expect_call(_metadata, self->fd, c, &arg, -EFAULT, "the kernel's");
+}
+
 /* Bytes of @outputs may differ, all others must not. */
 static void expect_only_outputs_changed(struct __test_metadata *_metadata,
 					const char *what, const void *before,
@@ -778,6 +942,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 		FIELD(timewheel_info, clock), FIELD(timewheel_info, slots),
 		FIELD(timewheel_info, tick), FIELD(timewheel_info, max_tokens),
 		FIELD(timewheel_info, setup_flags),
+		FIELD(timewheel_info, number),
 		offsetof(struct timewheel_info, now),
 		sizeof(struct timewheel_info) -
 			offsetof(struct timewheel_info, now), 0, 0
@@ -810,7 +975,6 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	memset(&info, POISON, sizeof(info));
 	info.size = sizeof(info);
 	info.flags = 0;
-	info.reserved = 0;
 	old_info = info;
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_INFO, &info));
 	expect_only_outputs_changed(_metadata, "INFO", &old_info, &info,
@@ -831,7 +995,10 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	EXPECT_EQ(0ULL, info.delivered);
 	EXPECT_EQ(0ULL, info.put_back);
 	EXPECT_EQ(0ULL, info.callbacks);
-	/* Still poison: a counter that nobody wrote. */
+	EXPECT_EQ(0ULL, info.touched);
+	/* Still poison: a field that nobody wrote. */
+	EXPECT_NE(0xccccccccU, info.number);
+	EXPECT_NE(0U, info.number);
 	EXPECT_GT(1ULL << 40, info.bytes);
 	EXPECT_GT(1ULL << 40, info.refiled);
 	EXPECT_GT(1ULL << 40, info.quiet);
@@ -978,10 +1145,13 @@ TEST_F(abi, read_only_file)
 			EXPECT_EQ(0, ret);
 			break;
 		case TIMEWHEEL_SETUP:
+		case TIMEWHEEL_CREATE:
+		case TIMEWHEEL_DESTROY:
 			EXPECT_EQ(-EBADF, ret);
 			break;
 		case TIMEWHEEL_INFO:
 		case TIMEWHEEL_LIST:
+		case TIMEWHEEL_STATS:
 			EXPECT_EQ(-EBADFD, ret);
 			break;
 		default:	/* both are true; which is said first is open */

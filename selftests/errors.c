@@ -523,8 +523,10 @@ TEST_F(errors, not_set_up)
 		.tokens = (__u64)(uintptr_t)&token, .count = 1,
 		.token_size = sizeof(token),
 	};
+	struct timewheel_stats stats = { .size = sizeof(stats) };
 
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
+	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats)));
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
 	EXPECT_EQ(0ULL, list.cursor);
 	for (op.code = 0; op.code <= TIMEWHEEL_GET; op.code++) {

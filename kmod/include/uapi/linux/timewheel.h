@@ -9,8 +9,11 @@
  * by poll(2), epoll(7) and io_uring.
  *
  * Each open of /dev/timewheel is one private wheel once TIMEWHEEL_SETUP has
- * succeeded on it. dup(2), fork(2) and SCM_RIGHTS share that wheel. All calls
- * may be made by any number of threads and processes at once.
+ * succeeded on it. dup(2), fork(2) and SCM_RIGHTS share that wheel, which ends
+ * with the last of them. A named wheel, made by TIMEWHEEL_CREATE, is a node
+ * /dev/timewheels/NAME: each open of the node is the one wheel, which turns,
+ * with or without anybody, until TIMEWHEEL_DESTROY. All calls may be made by
+ * any number of threads and processes at once.
  *
  * All times are u64 nanoseconds. Absolute times are those of the wheel's clock
  * as the calling process sees it: in a time namespace, with its offsets.
@@ -30,6 +33,7 @@
  * ===========  ===============================================================
  * %EBADF       the call changes the wheel and the file is not open for writing
  * %EBADFD      the call needs a wheel and the file has not been set up
+ * %ENODEV      the call needs a wheel and the named one has been destroyed
  * %EFAULT      an address cannot be read or written
  * %EINVAL      @size too small, undefined flag, reserved field not zero
  * %E2BIG       @size is larger than the kernel knows and the rest is not zero,
@@ -57,12 +61,21 @@
 #define TIMEWHEEL_TOUCH		_IO(TIMEWHEEL_IOC_TYPE, 0x05)
 #define TIMEWHEEL_ADVANCE	_IO(TIMEWHEEL_IOC_TYPE, 0x06)
 #define TIMEWHEEL_LIST		_IO(TIMEWHEEL_IOC_TYPE, 0x07)
+#define TIMEWHEEL_CREATE	_IO(TIMEWHEEL_IOC_TYPE, 0x08)
+#define TIMEWHEEL_DESTROY	_IO(TIMEWHEEL_IOC_TYPE, 0x09)
+#define TIMEWHEEL_STATS		_IO(TIMEWHEEL_IOC_TYPE, 0x0a)
 
 /* Most operations that one TIMEWHEEL_BATCH takes. */
 #define TIMEWHEEL_MAX_BATCH	65536
 
 /* Number of the last tick: 223 years of 100 us. */
 #define TIMEWHEEL_MAX_TICK	((1ULL << 46) - 1)
+
+/* Room for the longest name of a wheel, 63 bytes, and the zero behind it. */
+#define TIMEWHEEL_NAME_SIZE	64
+
+/* Buckets of a histogram, see struct timewheel_stats. */
+#define TIMEWHEEL_BUCKETS	252
 
 /* A time that is never reached. */
 #define TIMEWHEEL_NEVER		(~0ULL)
@@ -128,7 +141,8 @@ struct timewheel_caps {
 #define TIMEWHEEL_NO_COOKIES	(1U << 1)
 
 /**
- * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel
+ * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel;
+ *	also how a named one is to be
  * @size: sizeof(struct timewheel_setup)
  * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES
  * @clock: one of enum timewheel_clock
@@ -139,11 +153,17 @@ struct timewheel_caps {
  * @start: MANUAL: the tick on which the hand starts, at most
  *	TIMEWHEEL_MAX_TICK; else 0
  *
- * May sleep for memory, which is charged to the caller's memory cgroup.
+ * The wheel and its @max_tokens count towards what the caller, by its effective
+ * user id, may have (module parameters max_user_wheels and max_user_tokens; a
+ * caller with CAP_SYS_RESOURCE may have more), and towards what there may be in
+ * all (max_all_wheels and max_all_tokens), until the wheel is gone. May sleep
+ * for memory, which is charged to the caller's memory cgroup.
  *
- * Errors: %EBUSY this file has been set up; %EINVAL a value outside its range;
+ * Errors: %EBUSY this file has been set up; %EDQUOT the user would have more
+ * wheels or tokens than a user may; %EINVAL a value outside its range; %ENOMEM;
+ * %ENOSPC there would be more wheels or tokens than there may be in all;
  * %ERANGE with such short ticks the clock is, or @start would be, beyond the
- * last tick or 2^63 ns; %ENOMEM.
+ * last tick or 2^63 ns.
  */
 struct timewheel_setup {
 	__u32	size;
@@ -153,6 +173,69 @@ struct timewheel_setup {
 	__u64	tick;
 	__u64	max_tokens;
 	__u64	start;
+};
+
+/*
+ * Flag of struct timewheel_create.
+ *
+ * TIMEWHEEL_EXCLUSIVE: only a new wheel will do.
+ */
+#define TIMEWHEEL_EXCLUSIVE	(1U << 0)
+
+/* What TIMEWHEEL_CREATE returns when the wheel was there already. */
+#define TIMEWHEEL_EXISTED	1
+
+/**
+ * struct timewheel_create - TIMEWHEEL_CREATE: make a named wheel
+ * @size: sizeof(struct timewheel_create)
+ * @flags: TIMEWHEEL_EXCLUSIVE
+ * @setup: address of a struct timewheel_setup: how it is to be
+ * @name: its name: 1 to 63 ASCII letters, digits, "-" and "_", then zeros. There
+ *	is one space of names for the whole machine
+ *
+ * A call on a file of /dev/timewheel, which need not be set up and stays as it
+ * is. The wheel is there when the call returns, as /dev/timewheels/NAME: owned
+ * by the caller's effective user and group, mode 0600 until chmod(1) and
+ * chown(1) say otherwise. Whoever may open the node for reading may read events
+ * and list tokens, for writing may do everything else. It is charged to its
+ * creator, as by TIMEWHEEL_SETUP, whoever owns the node later. It keeps the
+ * module loaded. May sleep.
+ *
+ * Returns 0 when it made the wheel, or TIMEWHEEL_EXISTED when one of this name
+ * and set up the same is there, without TIMEWHEEL_EXCLUSIVE. Whether the
+ * caller may open that one is for open(2) to say.
+ *
+ * Errors: those of TIMEWHEEL_SETUP but %EBUSY; %EEXIST there is one of this
+ * name, and the call is exclusive or the setup another; %EINVAL also when the
+ * name is empty, has another byte in it, or something behind its zero;
+ * %ENAMETOOLONG the name has no zero; %ENOTTY the file is a named wheel's.
+ */
+struct timewheel_create {
+	__u32	size;
+	__u32	flags;
+	__u64	setup;
+	char	name[TIMEWHEEL_NAME_SIZE];
+};
+
+/**
+ * struct timewheel_destroy - TIMEWHEEL_DESTROY: end a named wheel
+ * @size: sizeof(struct timewheel_destroy)
+ * @flags: 0
+ * @name: its name, as in struct timewheel_create
+ *
+ * For the user who created it (by effective user id), or with CAP_SYS_ADMIN, on
+ * a file of /dev/timewheel. The node goes, the name is free, its tokens come to
+ * nothing. Those who still have the wheel open get EPOLLHUP and EPOLLERR and
+ * %ENODEV from all but a close(2); who sleeps in a read is woken. Its memory is
+ * freed, and its creator's account credited, with the last file. May sleep.
+ *
+ * Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as TIMEWHEEL_CREATE; %ENOENT no wheel
+ * of this name; %EPERM it is not the caller's.
+ */
+struct timewheel_destroy {
+	__u32	size;
+	__u32	flags;
+	char	name[TIMEWHEEL_NAME_SIZE];
 };
 
 /**
@@ -331,7 +414,7 @@ struct timewheel_advance {
  * @tick: out: as set up
  * @max_tokens: out: as set up
  * @setup_flags: out: as set up
- * @reserved: in: 0
+ * @number: out: names the wheel in traces, fdinfo and debugfs
  * @now: out: the wheel's clock in ns
  * @hand: out: the tick on which the hand is: @now / @tick of the host's clock
  * @next: out: ns time at which the wheel next looks for expired tokens, no
@@ -348,6 +431,8 @@ struct timewheel_advance {
  *	block had been opened
  * @callbacks: out: times that the wheel's timer went off
  * @quiet: out: looks at the ring after such a callback that found no token due
+ * @touched: out: touches that succeeded so far; those that are under way on
+ *	other CPUs may be missing
  *
  * The figures are taken at one moment. Never blocks. Only the common errors.
  */
@@ -359,7 +444,7 @@ struct timewheel_info {
 	__u64	tick;
 	__u64	max_tokens;
 	__u32	setup_flags;
-	__u32	reserved;
+	__u32	number;
 	__u64	now;
 	__u64	hand;
 	__u64	next;
@@ -374,6 +459,29 @@ struct timewheel_info {
 	__u64	refiled;
 	__u64	callbacks;
 	__u64	quiet;
+	__u64	touched;
+};
+
+/**
+ * struct timewheel_stats - TIMEWHEEL_STATS: how late a wheel's events have been
+ * @size: sizeof(struct timewheel_stats)
+ * @flags: 0
+ * @lateness: address of TIMEWHEEL_BUCKETS u64, or 0: of the events read so far,
+ *	ns from the deadline until a reader took the token
+ * @wake: address of TIMEWHEEL_BUCKETS u64, or 0: of the times that the wheel's
+ *	timer went off, ns from when it should have until somebody looked
+ *
+ * Each is a histogram: bucket b counts what is at least low(b) and less than
+ * low(b + 1), where low(b) is b for the first 4, then
+ * (4 + b % 4) << (b / 4 - 1): four buckets to a power of two, the last one
+ * up to 2^64. Both are of one moment. Needs no file open for writing. Never
+ * blocks but for memory that is paged out. Only the common errors.
+ */
+struct timewheel_stats {
+	__u32	size;
+	__u32	flags;
+	__u64	lateness;
+	__u64	wake;
 };
 
 /**
@@ -472,7 +580,7 @@ struct timewheel_list {
  * Errors: %EAGAIN nothing is due and the call may not block; %EBADF not open
  * for reading; %EBADFD not set up; %EFAULT the buffer cannot be written: what
  * was not copied will be read again; %EINTR a signal came first; %EINVAL the
- * buffer is smaller than one event.
+ * buffer is smaller than one event; %ENODEV the wheel has been destroyed.
  */
 struct timewheel_event {
 	__u64	id;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Histogram: how often a number of ns came up, in buckets of which each power of
+ * two has four: a quarter of the value is the largest error, from 1 ns to
+ * centuries.
+ */
+#ifndef TW_HISTOGRAM_H
+#define TW_HISTOGRAM_H
+
+#include <linux/bitops.h>
+#include <linux/timewheel.h>
+#include <linux/types.h>
+
+/**
+ * struct tw_histogram - counts
+ * @bucket: how many of each; whose lock it is says the owner
+ */
+struct tw_histogram {
+	u64	bucket[TIMEWHEEL_BUCKETS];
+};
+
+/* The bucket of a value. */
+static inline unsigned int tw_bucket(u64 value)
+{
+	unsigned int shift;
+
+	if (value < 4)
+		return value;
+	shift = fls64(value) - 3;
+
+	return 4 * (shift + 1) + (value >> shift) % 4;
+}
+
+/* The least value of a bucket. */
+static inline u64 tw_bucket_low(unsigned int bucket)
+{
+	return bucket < 4 ? bucket : (4 + bucket % 4ULL) << (bucket / 4 - 1);
+}
+
+static inline void tw_histogram_add(struct tw_histogram *histogram,
+				    const struct tw_histogram *more)
+{
+	unsigned int i;
+
+	for (i = 0; i < TIMEWHEEL_BUCKETS; i++)
+		histogram->bucket[i] += more->bucket[i];
+}
+
+#endif /* TW_HISTOGRAM_H */

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ioctls: everything that comes from user space by ioctl(2) is copied and checked
+ * here, and handed to those who carry it out.
+ */
+#include <linux/ctype.h>
+#include <linux/fs.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "clock.h"
+#include "ioctl.h"
+#include "limits.h"
+#include "named.h"
+#include "ops.h"
+#include "stats.h"
+#include "wheel.h"
+
+#define TW_MAX_SLOTS		65536
+#define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
+#define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES)
+
+/* Operations of a batch, or listed tokens, that are copied together. */
+#define TW_CHUNK_OPS		12
+
+/* Layouts are the same for 32 and 64 bit callers, and do not change. */
+static_assert(sizeof(struct timewheel_caps) == 64);
+static_assert(sizeof(struct timewheel_setup) == 40);
+static_assert(sizeof(struct timewheel_create) == 80);
+static_assert(sizeof(struct timewheel_destroy) == 72);
+static_assert(sizeof(struct timewheel_op) == 72);
+static_assert(sizeof(struct timewheel_batch) == 32);
+static_assert(sizeof(struct timewheel_touch) == 16);
+static_assert(sizeof(struct timewheel_advance) == 16);
+static_assert(sizeof(struct timewheel_info) == 160);
+static_assert(sizeof(struct timewheel_stats) == 24);
+static_assert(sizeof(struct timewheel_list) == 56);
+static_assert(sizeof(struct timewheel_token) == 48);
+static_assert(sizeof(struct timewheel_event) == 48);
+static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
+static_assert(TIMEWHEEL_NEVER == TW_NEVER);
+
+/* Copies a structure in and checks what all of them have in common. */
+static int tw_copy_in(void *to, u32 known_size, u32 known_flags,
+		      void __user *from)
+{
+	const struct {
+		u32	size;
+		u32	flags;
+	} *head = to;
+	u32 size;
+	int err;
+
+	if (get_user(size, (u32 __user *)from))
+		return -EFAULT;
+	if (size < known_size)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	err = copy_struct_from_user(to, known_size, from, size);
+	if (err)
+		return err;
+
+	return head->flags & ~known_flags ? -EINVAL : 0;
+}
+
+static void tw_caller_init(struct tw_caller *caller, const struct file *file)
+{
+	const struct tw_wheel *wheel = file->private_data;
+
+	caller->offset = tw_clock_offset(wheel->clock);
+	caller->may_write = file->f_mode & FMODE_WRITE;
+}
+
+static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_caps *caps = arg;
+
+	if (caps->reserved)
+		return -EINVAL;
+	caps->clocks = BIT(TIMEWHEEL_CLOCK_MONOTONIC) |
+		       BIT(TIMEWHEEL_CLOCK_BOOTTIME) |
+		       BIT(TIMEWHEEL_CLOCK_REALTIME) |
+		       BIT(TIMEWHEEL_CLOCK_MANUAL);
+	caps->setup_flags = TW_SETUP_FLAGS;
+	caps->codes = BIT(TIMEWHEEL_GET + 1) - 1;
+	caps->max_slots = TW_MAX_SLOTS;
+	caps->min_tick = READ_ONCE(tw_min_tick_ns);
+	caps->max_tick = TW_MAX_TICK_NS;
+	caps->max_tokens = READ_ONCE(tw_max_tokens);
+	caps->max_batch = TIMEWHEEL_MAX_BATCH;
+	caps->op_size = sizeof(struct timewheel_op);
+	caps->event_size = sizeof(struct timewheel_event);
+
+	return 0;
+}
+
+static int tw_setup_check(const struct timewheel_setup *setup)
+{
+	if (setup->clock > TIMEWHEEL_CLOCK_MANUAL ||
+	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
+	    setup->tick < READ_ONCE(tw_min_tick_ns) ||
+	    setup->tick > TW_MAX_TICK_NS ||
+	    setup->max_tokens < 1 ||
+	    setup->max_tokens > READ_ONCE(tw_max_tokens) ||
+	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
+		return -EINVAL;
+
+	return 0;
+}
+
+static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_setup *setup = arg;
+	int err = tw_setup_check(setup);
+
+	if (!err)
+		err = tw_wheel_setup(file->private_data, setup);
+	if (!err)
+		tw_stats_add(file->private_data);
+
+	return err;
+}
+
+static bool tw_name_has(char c)
+{
+	return (isascii(c) && isalnum(c)) || c == '-' || c == '_';
+}
+
+static int tw_name_check(const char *name)
+{
+	size_t len = strnlen(name, TIMEWHEEL_NAME_SIZE);
+	size_t i;
+
+	if (len == TIMEWHEEL_NAME_SIZE)
+		return -ENAMETOOLONG;
+	if (!len || memchr_inv(name + len, 0, TIMEWHEEL_NAME_SIZE - len))
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		if (!tw_name_has(name[i]))
+			return -EINVAL;
+
+	return 0;
+}
+
+static int tw_ioctl_create(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_create *create = arg;
+	struct timewheel_setup setup;
+	int err = tw_name_check(create->name);
+
+	if (!err)
+		err = tw_copy_in(&setup, sizeof(setup), TW_SETUP_FLAGS,
+				 u64_to_user_ptr(create->setup));
+	if (!err)
+		err = tw_setup_check(&setup);
+
+	return err ?: tw_named_create(create->name, &setup,
+				      create->flags & TIMEWHEEL_EXCLUSIVE);
+}
+
+static int tw_ioctl_destroy(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_destroy *destroy = arg;
+
+	return tw_name_check(destroy->name) ?: tw_named_destroy(destroy->name);
+}
+
+/**
+ * tw_info_fill() - a wheel's state, as the calling process sees it
+ * @file: of the wheel, ready
+ * @info: all but its size and flags are filled in
+ */
+void tw_info_fill(const struct file *file, struct timewheel_info *info)
+{
+	struct tw_caller caller;
+
+	tw_caller_init(&caller, file);
+	tw_wheel_info(file->private_data, info);
+	info->now = tw_clock_to_user(info->now, caller.offset);
+	if (info->next != TIMEWHEEL_NEVER)
+		info->next = tw_clock_to_user(info->next, caller.offset);
+}
+
+static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
+{
+	tw_info_fill(file, arg);
+
+	return 0;
+}
+
+static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
+{
+	return to && copy_to_user(u64_to_user_ptr(to), histogram->bucket,
+				  sizeof(histogram->bucket)) ? -EFAULT : 0;
+}
+
+static int tw_ioctl_stats(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_stats *stats = arg;
+	struct tw_lateness *lateness = kmalloc(sizeof(*lateness),
+					       GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!lateness)
+		return -ENOMEM;
+	tw_wheel_lateness(file->private_data, lateness);
+	err = tw_histogram_copy_out(&lateness->events, stats->lateness);
+	if (!err)
+		err = tw_histogram_copy_out(&lateness->looks, stats->wake);
+	kfree(lateness);
+
+	return err;
+}
+
+static int tw_ioctl_advance(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_advance *advance = arg;
+
+	return tw_wheel_advance(file->private_data, advance->tick);
+}
+
+static int tw_ioctl_touch(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_touch *touch = arg;
+
+	return tw_ops_touch(file->private_data, touch->flags, touch->key);
+}
+
+static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_op *op = arg;
+	struct tw_caller caller;
+
+	op->result = 0;
+	tw_caller_init(&caller, file);
+	tw_ops_run(file->private_data, &caller, op, 1);
+
+	return min(op->result, 0);
+}
+
+/* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
+static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size)
+{
+	int known;
+
+	if (copy_from_user(op, from, sizeof(*op)))
+		return -EFAULT;
+	known = check_zeroed_user(from + sizeof(*op), op_size - sizeof(*op));
+	if (known < 0)
+		return known;
+	if (op->size != op_size)
+		return -EINVAL;
+
+	return known ? 0 : -E2BIG;
+}
+
+/*
+ * Copies up to @n operations in. One whose size or unknown rest is not right
+ * gets the error as its result. Returns how many could be read.
+ */
+static unsigned int tw_ops_copy_in(struct timewheel_op *ops, unsigned int n,
+				   void __user *from, u32 op_size)
+{
+	unsigned int i;
+
+	if (op_size == sizeof(*ops)) {
+		n -= DIV_ROUND_UP(copy_from_user(ops, from, n * sizeof(*ops)),
+				  sizeof(*ops));
+		for (i = 0; i < n; i++)
+			ops[i].result = ops[i].size != op_size ? -EINVAL : 0;
+		return n;
+	}
+
+	for (i = 0; i < n; i++) {
+		int err = tw_op_copy_in(&ops[i], from + (size_t)i * op_size,
+					op_size);
+
+		if (err == -EFAULT)
+			break;
+		ops[i].result = err;
+	}
+
+	return i;
+}
+
+static int tw_ops_copy_out(const struct timewheel_op *ops, unsigned int n,
+			   void __user *to, u32 op_size)
+{
+	unsigned int i;
+
+	if (op_size == sizeof(*ops))
+		return copy_to_user(to, ops, n * sizeof(*ops)) ? -EFAULT : 0;
+
+	for (i = 0; i < n; i++)
+		if (copy_to_user(to + (size_t)i * op_size, &ops[i],
+				 sizeof(*ops)))
+			return -EFAULT;
+
+	return 0;
+}
+
+/* Whether a user's array may have elements of this size, ours being @least. */
+static bool tw_stride_ok(u32 size, u32 least)
+{
+	return size >= least && size <= PAGE_SIZE && !(size % sizeof(u64));
+}
+
+static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
+{
+	struct timewheel_op ops[TW_CHUNK_OPS];
+	void __user *at = u64_to_user_ptr(batch->ops);
+	struct tw_caller caller;
+
+	tw_caller_init(&caller, file);
+	batch->done = 0;
+	while (batch->done < batch->count) {
+		unsigned int want = min_t(u32, batch->count - batch->done,
+					  TW_CHUNK_OPS);
+		unsigned int n = tw_ops_copy_in(ops, want, at, batch->op_size);
+
+		tw_ops_run(file->private_data, &caller, ops, n);
+		batch->done += n;
+		if (tw_ops_copy_out(ops, n, at, batch->op_size) || n < want)
+			return -EFAULT;
+		if (signal_pending(current))
+			break;
+		at += (size_t)n * batch->op_size;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_batch __user *ubatch = uarg;
+	struct timewheel_batch *batch = arg;
+	int err;
+
+	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
+	    !tw_stride_ok(batch->op_size, sizeof(struct timewheel_op)))
+		return -EINVAL;
+
+	err = tw_batch_run(file, batch);
+	/* Told even on an error: that much was done. */
+	if (put_user(batch->done, &ubatch->done))
+		err = -EFAULT;
+
+	return err;
+}
+
+/* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
+static int tw_tokens_copy_out(const struct timewheel_token *tokens,
+			      unsigned int n, void __user *to, u32 size)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++, to += size)
+		if (copy_to_user(to, &tokens[i], sizeof(*tokens)) ||
+		    clear_user(to + sizeof(*tokens), size - sizeof(*tokens)))
+			return -EFAULT;
+
+	return 0;
+}
+
+static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_token tokens[TW_CHUNK_OPS];
+	struct timewheel_list *list = arg;
+	void __user *to = u64_to_user_ptr(list->tokens);
+	struct tw_caller caller;
+
+	if (list->reserved || !list->count ||
+	    !tw_stride_ok(list->token_size, sizeof(struct timewheel_token)) ||
+	    (list->cursor > U32_MAX && list->cursor != TIMEWHEEL_NEVER))
+		return -EINVAL;
+
+	tw_caller_init(&caller, file);
+	list->listed = 0;
+	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
+		unsigned int want = min_t(u32, list->count - list->listed,
+					  ARRAY_SIZE(tokens));
+		unsigned int n = tw_ops_list(file->private_data, &caller, list,
+					     tokens, want);
+
+		if (tw_tokens_copy_out(tokens, n, to, list->token_size))
+			return -EFAULT;
+		list->listed += n;
+		to += (size_t)n * list->token_size;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+/* Argument of any ioctl. */
+union tw_arg {
+	struct timewheel_caps		caps;
+	struct timewheel_setup		setup;
+	struct timewheel_create		create;
+	struct timewheel_destroy	destroy;
+	struct timewheel_info		info;
+	struct timewheel_stats		stats;
+	struct timewheel_op		op;
+	struct timewheel_batch		batch;
+	struct timewheel_touch		touch;
+	struct timewheel_advance	advance;
+	struct timewheel_list		list;
+};
+
+enum tw_ioctl_needs {
+	TW_NEEDS_WHEEL	= BIT(0),
+	TW_NEEDS_WRITE	= BIT(1),
+	TW_NEEDS_DEVICE	= BIT(2),	/* a file of /dev/timewheel */
+	TW_ANSWERS	= BIT(3),	/* the argument is copied back */
+};
+
+/**
+ * struct tw_ioctl - one command
+ * @run: carries it out; the size has been checked, and the flags against @flags
+ * @size: of its argument here; the first release's is the least accepted, and
+ *	is the same as long as none has grown
+ * @flags: flags that it knows
+ * @needs: enum tw_ioctl_needs
+ */
+struct tw_ioctl {
+	int	(*run)(struct file *file, void *arg, void __user *uarg);
+	u32	size;
+	u32	flags;
+	u32	needs;
+};
+
+static const struct tw_ioctl tw_ioctls[] = {
+	[_IOC_NR(TIMEWHEEL_CAPS)] = {
+		tw_ioctl_caps, sizeof(struct timewheel_caps), 0, TW_ANSWERS,
+	},
+	[_IOC_NR(TIMEWHEEL_SETUP)] = {
+		tw_ioctl_setup, sizeof(struct timewheel_setup), TW_SETUP_FLAGS,
+		TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_INFO)] = {
+		tw_ioctl_info, sizeof(struct timewheel_info), 0,
+		TW_NEEDS_WHEEL | TW_ANSWERS,
+	},
+	[_IOC_NR(TIMEWHEEL_OP)] = {
+		tw_ioctl_op, sizeof(struct timewheel_op),
+		TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
+		TW_NEEDS_WHEEL | TW_ANSWERS,
+	},
+	[_IOC_NR(TIMEWHEEL_BATCH)] = {
+		tw_ioctl_batch, sizeof(struct timewheel_batch), 0,
+		TW_NEEDS_WHEEL,
+	},
+	[_IOC_NR(TIMEWHEEL_TOUCH)] = {
+		tw_ioctl_touch, sizeof(struct timewheel_touch),
+		TIMEWHEEL_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_ADVANCE)] = {
+		tw_ioctl_advance, sizeof(struct timewheel_advance), 0,
+		TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_LIST)] = {
+		tw_ioctl_list, sizeof(struct timewheel_list), 0,
+		TW_NEEDS_WHEEL | TW_ANSWERS,
+	},
+	[_IOC_NR(TIMEWHEEL_CREATE)] = {
+		tw_ioctl_create, sizeof(struct timewheel_create),
+		TIMEWHEEL_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_DESTROY)] = {
+		tw_ioctl_destroy, sizeof(struct timewheel_destroy), 0,
+		TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
+	},
+	[_IOC_NR(TIMEWHEEL_STATS)] = {
+		tw_ioctl_stats, sizeof(struct timewheel_stats), 0,
+		TW_NEEDS_WHEEL,
+	},
+};
+
+static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
+{
+	const struct tw_wheel *wheel = file->private_data;
+
+	if (ioctl->needs & TW_NEEDS_DEVICE && wheel->name)
+		return -ENOTTY;
+	if (ioctl->needs & TW_NEEDS_WRITE && !(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+
+	return ioctl->needs & TW_NEEDS_WHEEL ? tw_wheel_check(wheel) : 0;
+}
+
+static long tw_ioctl_run(struct file *file, const struct tw_ioctl *ioctl,
+			 void __user *uarg)
+{
+	union tw_arg arg;
+	int ret;
+
+	ret = tw_ioctl_may(file, ioctl);
+	if (!ret)
+		ret = tw_copy_in(&arg, ioctl->size, ioctl->flags, uarg);
+	if (!ret)
+		ret = ioctl->run(file, &arg, uarg);
+	if (ret >= 0 && ioctl->needs & TW_ANSWERS &&
+	    copy_to_user(uarg, &arg, ioctl->size))
+		ret = -EFAULT;
+
+	return ret;
+}
+
+/* Reads the argument of a touch if there is nothing to object to. */
+static bool tw_touch_copy_in(struct timewheel_touch *touch,
+			     struct timewheel_touch __user *utouch)
+{
+	if (!user_access_begin(utouch, sizeof(*utouch)))
+		return false;
+	unsafe_get_user(touch->size, &utouch->size, fault);
+	unsafe_get_user(touch->flags, &utouch->flags, fault);
+	unsafe_get_user(touch->key, &utouch->key, fault);
+	user_access_end();
+
+	return touch->size == sizeof(*touch) &&
+	       !(touch->flags & ~TIMEWHEEL_BY_HANDLE);
+
+fault:
+	user_access_end();
+	return false;
+}
+
+/* ioctl(2) of any wheel; the contract is <linux/timewheel.h>. */
+long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	unsigned int nr = _IOC_NR(cmd);
+	struct timewheel_touch touch;
+
+	/* The hottest call by the shortest way; the other finds what is wrong. */
+	if (cmd == TIMEWHEEL_TOUCH && file->f_mode & FMODE_WRITE &&
+	    tw_wheel_ready(file->private_data) &&
+	    tw_touch_copy_in(&touch, (void __user *)uarg))
+		return tw_ops_touch(file->private_data, touch.flags, touch.key);
+
+	if (cmd != _IO(TIMEWHEEL_IOC_TYPE, nr) || nr >= ARRAY_SIZE(tw_ioctls))
+		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(tw_ioctls));
+
+	return tw_ioctl_run(file, &tw_ioctls[nr], (void __user *)uarg);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ioctls of a wheel's files, whose private_data is the wheel.
+ */
+#ifndef TW_IOCTL_H
+#define TW_IOCTL_H
+
+#include <linux/fs.h>
+#include <linux/timewheel.h>
+
+long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg);
+void tw_info_fill(const struct file *file, struct timewheel_info *info);
+
+#endif /* TW_IOCTL_H */

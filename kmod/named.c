@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Named wheels: /dev/timewheels/NAME, each a character device whose open files
+ * are all the same wheel. It knows what a wheel is, not what is done with it.
+ *
+ * A named wheel lives as long as its struct device is referred to: by its name
+ * until it is destroyed, and by its cdev, which every open file refers to until
+ * after its release. So its memory goes with the last of them, whichever that
+ * is, and then the module is let go.
+ *
+ * Minors are given out in turn: a node that somebody has renamed or copied leads
+ * to no other wheel soon after its own is gone.
+ */
+#include <linux/capability.h>
+#include <linux/cdev.h>
+#include <linux/cred.h>
+#include <linux/device.h>
+#include <linux/idr.h>
+#include <linux/lockdep.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "named.h"
+#include "stats.h"
+
+#define TW_MINORS	(MINORMASK + 1)
+
+/**
+ * struct tw_named_wheel - a wheel with a name
+ * @dev: its device, called by its name; counts those who refer to all of this
+ * @cdev: its character device
+ * @wheel: the wheel; constant once it is open to others
+ * @setup: as it was created; constant
+ * @uid: its creator; constant
+ * @gid: its creator's group; constant
+ */
+struct tw_named_wheel {
+	struct device		dev;
+	struct cdev		cdev;
+	struct tw_wheel		*wheel;
+	struct timewheel_setup	setup;
+	kuid_t			uid;
+	kgid_t			gid;
+};
+
+/* Guards the names, and is held while a wheel is created or destroyed. Outside
+ * wheel->setup. Opening does not take it.
+ */
+static DEFINE_MUTEX(tw_named_lock);
+static DEFINE_IDR(tw_named_wheels);	/* by minor */
+static const struct file_operations *tw_named_fops;	/* constant */
+static dev_t tw_named_first;		/* constant */
+
+static struct class tw_class = {
+	.name	= "timewheel",
+};
+
+static struct tw_named_wheel *tw_named_from(const struct device *dev)
+{
+	return container_of(dev, struct tw_named_wheel, dev);
+}
+
+static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
+			      umode_t *mode, kuid_t *uid, kgid_t *gid)
+{
+	const struct tw_named_wheel *named = tw_named_from(dev);
+
+	/* Only who makes the node asks for its owner. */
+	if (uid)
+		*uid = named->uid;
+	if (gid)
+		*gid = named->gid;
+
+	return kasprintf(GFP_KERNEL, "timewheels/%s", dev_name(dev));
+}
+
+/* Nobody refers to it any more. May sleep. */
+static void tw_named_release(struct device *dev)
+{
+	struct tw_named_wheel *named = tw_named_from(dev);
+
+	if (named->wheel) {
+		tw_stats_remove(named->wheel);
+		tw_wheel_free(named->wheel);
+	}
+	kfree(named);
+	module_put(THIS_MODULE);
+}
+
+static const struct device_type tw_named_type = {
+	.name		= "timewheel",
+	.devnode	= tw_named_devnode,
+	.release	= tw_named_release,
+};
+
+static struct tw_named_wheel *tw_named_find(const char *name)
+{
+	struct tw_named_wheel *named;
+	int minor;
+
+	lockdep_assert_held(&tw_named_lock);
+	idr_for_each_entry(&tw_named_wheels, named, minor)
+		if (!strcmp(dev_name(&named->dev), name))
+			return named;
+
+	return NULL;
+}
+
+/* A wheel that nobody knows yet. To be let go with put_device(). */
+static struct tw_named_wheel *tw_named_new(const struct timewheel_setup *setup)
+{
+	struct tw_named_wheel *named = kzalloc(sizeof(*named), TW_GFP);
+
+	if (!named)
+		return NULL;
+	/* The caller's file holds the module as well. */
+	__module_get(THIS_MODULE);
+	device_initialize(&named->dev);
+	named->dev.class = &tw_class;
+	named->dev.type = &tw_named_type;
+	named->setup = *setup;
+	named->uid = current_euid();
+	named->gid = current_egid();
+
+	return named;
+}
+
+static int tw_named_setup(struct tw_named_wheel *named, const char *name)
+{
+	int err = dev_set_name(&named->dev, "%s", name);
+
+	if (err)
+		return err;
+	named->wheel = tw_wheel_new();
+	if (!named->wheel)
+		return -ENOMEM;
+	named->wheel->name = dev_name(&named->dev);
+	err = tw_wheel_setup(named->wheel, &named->setup);
+	if (!err)
+		tw_stats_add(named->wheel);
+
+	return err;
+}
+
+/* Gives it a number and lets others at it. */
+static int tw_named_publish(struct tw_named_wheel *named)
+{
+	int minor = idr_alloc_cyclic(&tw_named_wheels, named, 0, TW_MINORS,
+				     GFP_KERNEL);
+	int err;
+
+	if (minor < 0)
+		return minor;
+	named->dev.devt = MKDEV(MAJOR(tw_named_first), minor);
+	cdev_init(&named->cdev, tw_named_fops);
+	named->cdev.owner = THIS_MODULE;
+	err = cdev_device_add(&named->cdev, &named->dev);
+	if (err)
+		idr_remove(&tw_named_wheels, minor);
+
+	return err;
+}
+
+static int tw_named_make(const char *name, const struct timewheel_setup *setup)
+{
+	struct tw_named_wheel *named = tw_named_new(setup);
+	int err;
+
+	if (!named)
+		return -ENOMEM;
+	err = tw_named_setup(named, name);
+	if (!err)
+		err = tw_named_publish(named);
+	if (err)
+		put_device(&named->dev);
+
+	return err;
+}
+
+static bool tw_setup_same(const struct timewheel_setup *a,
+			  const struct timewheel_setup *b)
+{
+	return a->flags == b->flags && a->clock == b->clock &&
+	       a->slots == b->slots && a->tick == b->tick &&
+	       a->max_tokens == b->max_tokens && a->start == b->start;
+}
+
+/**
+ * tw_named_create() - make a named wheel, or find that it is there
+ * @name: its name, checked
+ * @setup: how it is to be, ranges checked
+ * @exclusive: only a new one will do
+ *
+ * May sleep.
+ *
+ * Return: 0; TIMEWHEEL_EXISTED; -EEXIST; -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
+ */
+int tw_named_create(const char *name, const struct timewheel_setup *setup,
+		    bool exclusive)
+{
+	struct tw_named_wheel *named;
+	int ret;
+
+	mutex_lock(&tw_named_lock);
+	named = tw_named_find(name);
+	if (!named)
+		ret = tw_named_make(name, setup);
+	else if (!exclusive && tw_setup_same(&named->setup, setup))
+		ret = TIMEWHEEL_EXISTED;
+	else
+		ret = -EEXIST;
+	mutex_unlock(&tw_named_lock);
+
+	return ret;
+}
+
+static bool tw_named_may_destroy(const struct tw_named_wheel *named)
+{
+	return uid_eq(named->uid, current_euid()) || capable(CAP_SYS_ADMIN);
+}
+
+/**
+ * tw_named_destroy() - end a named wheel
+ * @name: its name
+ *
+ * May sleep.
+ *
+ * Return: 0; -ENOENT; -EPERM.
+ */
+int tw_named_destroy(const char *name)
+{
+	struct tw_named_wheel *named;
+	int err = 0;
+
+	mutex_lock(&tw_named_lock);
+	named = tw_named_find(name);
+	if (!named) {
+		err = -ENOENT;
+	} else if (!tw_named_may_destroy(named)) {
+		err = -EPERM;
+	} else {
+		idr_remove(&tw_named_wheels, MINOR(named->dev.devt));
+		cdev_device_del(&named->cdev, &named->dev);
+		tw_wheel_end(named->wheel);
+		put_device(&named->dev);
+	}
+	mutex_unlock(&tw_named_lock);
+
+	return err;
+}
+
+/* The wheel of a node that is being opened. */
+struct tw_wheel *tw_named_of(const struct inode *inode)
+{
+	return container_of(inode->i_cdev, struct tw_named_wheel, cdev)->wheel;
+}
+
+/**
+ * tw_named_init() - before the first named wheel
+ * @fops: what can be done with their files
+ *
+ * Return: 0 or an error.
+ */
+int tw_named_init(const struct file_operations *fops)
+{
+	int err = alloc_chrdev_region(&tw_named_first, 0, TW_MINORS,
+				      "timewheels");
+
+	if (err)
+		return err;
+	tw_named_fops = fops;
+	err = class_register(&tw_class);
+	if (err)
+		unregister_chrdev_region(tw_named_first, TW_MINORS);
+
+	return err;
+}
+
+/* After the last. */
+void tw_named_exit(void)
+{
+	class_unregister(&tw_class);
+	unregister_chrdev_region(tw_named_first, TW_MINORS);
+	idr_destroy(&tw_named_wheels);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stats: all wheels at a glance, in debugfs.
+ */
+#ifndef TW_STATS_H
+#define TW_STATS_H
+
+#include "wheel.h"
+
+void tw_stats_add(struct tw_wheel *wheel);
+void tw_stats_remove(struct tw_wheel *wheel);
+void tw_stats_init(void);
+void tw_stats_exit(void);
+
+#endif /* TW_STATS_H */
