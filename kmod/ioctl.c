@@ -11,6 +11,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
+#include "arena.h"
 #include "clock.h"
 #include "ioctl.h"
 #include "limits.h"
@@ -201,8 +202,7 @@ static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
 static int tw_ioctl_stats(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_stats *stats = arg;
-	struct tw_lateness *lateness = kmalloc(sizeof(*lateness),
-					       GFP_KERNEL_ACCOUNT);
+	struct tw_lateness *lateness = kmalloc(sizeof(*lateness), TW_GFP);
 	int err;
 
 	if (!lateness)

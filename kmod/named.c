@@ -245,9 +245,12 @@ int tw_named_destroy(const char *name)
 		idr_remove(&tw_named_wheels, MINOR(named->dev.devt));
 		cdev_device_del(&named->cdev, &named->dev);
 		tw_wheel_end(named->wheel);
-		put_device(&named->dev);
 	}
 	mutex_unlock(&tw_named_lock);
+
+	/* Millions of tokens may go with it: others need not wait for that. */
+	if (!err)
+		put_device(&named->dev);
 
 	return err;
 }

@@ -202,8 +202,9 @@ struct timewheel_setup {
  * module loaded. May sleep.
  *
  * Returns 0 when it made the wheel, or TIMEWHEEL_EXISTED when one of this name
- * and set up the same is there, without TIMEWHEEL_EXCLUSIVE. Whether the
- * caller may open that one is for open(2) to say.
+ * and set up the same is there, without TIMEWHEEL_EXCLUSIVE. That may be
+ * another user's, who can end it: fstat(2) of the node tells whose it is, and
+ * open(2) whether the caller may open it.
  *
  * Errors: those of TIMEWHEEL_SETUP but %EBUSY; %EEXIST there is one of this
  * name, and the call is exclusive or the setup another; %EINVAL also when the
@@ -225,8 +226,9 @@ struct timewheel_create {
  *
  * For the user who created it (by effective user id), or with CAP_SYS_ADMIN, on
  * a file of /dev/timewheel. The node goes, the name is free, its tokens come to
- * nothing. Those who still have the wheel open get EPOLLHUP and EPOLLERR and
- * %ENODEV from all but a close(2); who sleeps in a read is woken. Its memory is
+ * nothing. Those who still have the wheel open get EPOLLHUP and EPOLLERR, and
+ * %ENODEV from read(2) and every command that needs a wheel; who sleeps in a read
+ * is woken. Its memory is
  * freed, and its creator's account credited, with the last file. May sleep.
  *
  * Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as TIMEWHEEL_CREATE; %ENOENT no wheel
@@ -254,7 +256,8 @@ struct timewheel_destroy {
  * @TIMEWHEEL_TOUCH_OR_REGISTER: touch the token of this id, or register one
  *	with timeout @time if there is none ("a packet of this user arrived").
  *	@time and @cookie of a pending token stay as they are. By id only, for a
- *	delay only. Errors: those of the other two without %EEXIST and %ENOENT.
+ *	delay only. Errors: those of the other two without %EEXIST, %ENOENT
+ *	and %ESTALE.
  * @TIMEWHEEL_MOVE: due after @time ns from now, which becomes the timeout, or
  *	with TIMEWHEEL_ABSOLUTE at @time; earlier or later than before. A time,
  *	or a delay of 0, leaves the timeout as it was.
@@ -474,8 +477,8 @@ struct timewheel_info {
  * Each is a histogram: bucket b counts what is at least low(b) and less than
  * low(b + 1), where low(b) is b for the first 4, then
  * (4 + b % 4) << (b / 4 - 1): four buckets to a power of two, the last one
- * up to 2^64. Both are of one moment. Needs no file open for writing. Never
- * blocks but for memory that is paged out. Only the common errors.
+ * up to 2^64. Both are of one moment. Needs no file open for writing. May sleep
+ * for memory. Errors: %ENOMEM, and the common ones.
  */
 struct timewheel_stats {
 	__u32	size;
@@ -538,7 +541,7 @@ struct timewheel_token {
  * @cursor says so. Needs no file open for writing. Never blocks but for memory
  * that is paged out.
  *
- * Errors: %EINVAL also when @cursor is none that came out, @count is 0, or
+ * Errors: %EINVAL also when @cursor cannot be one that came out, @count is 0, or
  * @token_size is too small, larger than a page or no multiple of 8; %EFAULT: the
  * array could not be written: nothing is lost, list again from the same
  * @cursor.
