@@ -10,6 +10,7 @@ all: modules
 
 help:
 	@echo 'make                 build timewheel.ko for the running kernel (KDIR=...)'
+	@echo 'make lib             build libtimewheel: .build/lib'
 	@echo 'make install         install it there, for modprobe (as root)'
 	@echo 'make clean           remove everything built'
 	@echo
@@ -26,6 +27,9 @@ modules modules_install:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
 install: modules_install
+
+lib:
+	$(MAKE) -C userspace/lib OUTPUT=$(CURDIR)/.build/lib
 
 clean:
 	[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR) clean
@@ -60,5 +64,5 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
-.PHONY: all help modules modules_install install clean build-selftests \
+.PHONY: all help modules modules_install lib install clean build-selftests \
 	build-demo guest vm demo check check-core

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Batches: operations are collected in an array, which the kernel carries out
+ * by one call.
+ */
+#include "internal.h"
+
+/**
+ * struct tw_batch - operations and their results
+ * @capacity: room in @ops
+ * @count: operations there are, each of which is as it was added or carried out
+ * @done: how many of them, from the first on, were carried out
+ * @ops: the operations
+ */
+struct tw_batch {
+	size_t			capacity;
+	size_t			count;
+	size_t			done;
+	struct timewheel_op	ops[];
+};
+
+struct tw_batch *tw_batch_new(size_t capacity)
+{
+	struct tw_batch *batch;
+
+	if (!capacity || capacity > TIMEWHEEL_MAX_BATCH) {
+		errno = EINVAL;
+		return NULL;
+	}
+	batch = malloc(sizeof(*batch) + capacity * sizeof(batch->ops[0]));
+	if (!batch)
+		return NULL;
+	batch->capacity = capacity;
+	tw_batch_clear(batch);
+	return batch;
+}
+
+void tw_batch_free(struct tw_batch *batch)
+{
+	free(batch);
+}
+
+void tw_batch_clear(struct tw_batch *batch)
+{
+	batch->count = 0;
+	batch->done = 0;
+}
+
+/* @key is the token's id or its handle, as @flags say. Returns the index. */
+static int add(struct tw_batch *batch, uint32_t code, uint64_t key,
+	       uint64_t time, uint64_t cookie, unsigned int flags)
+{
+	if (batch->count == batch->capacity) {
+		errno = ENOBUFS;
+		return -1;
+	}
+	batch->ops[batch->count] = (struct timewheel_op) {
+		.size = sizeof(batch->ops[0]),
+		.flags = flags,
+		.code = code,
+		.id = key,
+		.handle = flags & TIMEWHEEL_BY_HANDLE ? key : 0,
+		.time = time,
+		.cookie = cookie,
+	};
+	return batch->count++;
+}
+
+int tw_batch_register(struct tw_batch *batch, uint64_t id, uint64_t time,
+		      uint64_t cookie, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_REGISTER, id, time, cookie, flags);
+}
+
+int tw_batch_touch(struct tw_batch *batch, uint64_t key, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_TOUCH_TOKEN, key, 0, 0, flags);
+}
+
+int tw_batch_touch_or_register(struct tw_batch *batch, uint64_t id,
+			       uint64_t time, uint64_t cookie,
+			       unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_TOUCH_OR_REGISTER, id, time, cookie, flags);
+}
+
+int tw_batch_move(struct tw_batch *batch, uint64_t key, uint64_t time,
+		  unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_MOVE, key, time, 0, flags);
+}
+
+int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_CANCEL, key, 0, 0, flags);
+}
+
+int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_GET, key, 0, 0, flags);
+}
+
+size_t tw_batch_count(const struct tw_batch *batch)
+{
+	return batch->count;
+}
+
+static int failures(const struct tw_batch *batch)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < batch->count; i++)
+		failed += batch->ops[i].result < 0;
+	return failed;
+}
+
+int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel)
+{
+	struct timewheel_batch arg = {
+		.size = sizeof(arg),
+		.ops = (uintptr_t)&batch->ops[batch->done],
+		.count = batch->count - batch->done,
+		.op_size = sizeof(batch->ops[0]),
+	};
+	int ret = ioctl(wheel->fd, TIMEWHEEL_BATCH, &arg);
+
+	batch->done += arg.done;
+	if (ret < 0)
+		return -1;
+	/* Only a signal makes the kernel stop before the end. */
+	if (batch->done < batch->count) {
+		errno = EINTR;
+		return -1;
+	}
+	return failures(batch);
+}
+
+const struct timewheel_op *tw_batch_op(const struct tw_batch *batch,
+				       size_t index)
+{
+	if (index >= batch->count) {
+		errno = EDOM;
+		return NULL;
+	}
+	return &batch->ops[index];
+}
+
+int tw_batch_result(const struct tw_batch *batch, size_t index)
+{
+	const struct timewheel_op *op = tw_batch_op(batch, index);
+
+	if (!op)
+		return -1;
+	if (index >= batch->done) {
+		errno = EINPROGRESS;
+		return -1;
+	}
+	if (op->result < 0) {
+		errno = -op->result;
+		return -1;
+	}
+	return op->result;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the examples of event loops are about: three users are online and go
+ * offline when nothing has been heard of them for 100 ms. Of the second one
+ * something is heard once more, just before the first is told to be offline: so
+ * it stays online for longest. Each example is a loop of its own kind around this.
+ */
+#ifndef USERS_H
+#define USERS_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <timewheel.h>
+
+#define USERS	3
+#define TIMEOUT	100000000
+
+/**
+ * struct users - who is online
+ * @wheel: has a token for each who is
+ * @events: for those who no longer are
+ * @heard: the second was heard of once more
+ * @online: how many are
+ * @gone: bit n is set when user n went offline
+ */
+struct users {
+	struct tw_wheel		*wheel;
+	struct tw_events	*events;
+	bool			heard;
+	unsigned int		online;
+	unsigned int		gone;
+};
+
+static inline void users_fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* The wheel, and a token for each user. Ends the program without a device. */
+static inline void users_begin(struct users *users)
+{
+	const struct timewheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
+		.slots = 64,
+		.tick = 1000000,
+		.max_tokens = USERS,
+	};
+
+	*users = (struct users) {
+		.wheel = tw_wheel_open(&setup),
+		.events = tw_events_new(USERS),
+	};
+	if (!users->wheel && (errno == ENOENT || errno == ENODEV)) {
+		puts("no device: is the module loaded?");
+		exit(4);
+	}
+	if (!users->wheel || !users->events)
+		users_fail("no wheel");
+	for (uint64_t user = 1; user <= USERS; user++)
+		if (tw_wheel_touch_or_register(users->wheel, user, TIMEOUT, 0, 0,
+					       NULL) < 0)
+			users_fail("register");
+	users->online = USERS;
+}
+
+/*
+ * The wheel is readable: reads until nothing more is due, as loops need that
+ * tell of a change only. Returns whether anybody is still online.
+ */
+static inline bool users_readable(struct users *users)
+{
+	ssize_t n;
+
+	if (!users->heard && tw_wheel_touch(users->wheel, 2, 0) < 0)
+		users_fail("touch");
+	users->heard = true;
+	while ((n = tw_events_read(users->events, users->wheel, 0)) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			uint64_t user = tw_events_at(users->events, i)->id;
+
+			users->online--;
+			users->gone |= 1U << user;
+			printf("user %" PRIu64 " is offline\n", user);
+		}
+	}
+	if (n < 0)
+		users_fail("read");
+	return users->online;
+}
+
+/* Returns the program's exit status. */
+static inline int users_end(struct users *users, const char *loop)
+{
+	tw_wheel_close(users->wheel);
+	tw_events_free(users->events);
+	printf("%s: %u users went offline\n", loop, USERS - users->online);
+	return users->gone != (1U << 1 | 1U << 2 | 1U << 3);
+}
+
+#endif /* USERS_H */

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Operations on one token. Batches of them are in batch.c.
+ */
+#include "internal.h"
+
+int tw_wheel_op(struct tw_wheel *wheel, struct timewheel_op *op)
+{
+	if (ioctl(wheel->fd, TIMEWHEEL_OP, op) < 0)
+		return -1;
+	return op->result;
+}
+
+/* Hands out the handle of an operation that has registered a token. */
+static int register_op(struct tw_wheel *wheel, struct timewheel_op *op,
+		       uint64_t *handle)
+{
+	int result = tw_wheel_op(wheel, op);
+
+	if (result >= 0 && handle && op->handle)
+		*handle = op->handle;
+	return result;
+}
+
+int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
+		      uint64_t cookie, unsigned int flags, uint64_t *handle)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = flags,
+		.code = TIMEWHEEL_REGISTER,
+		.id = id,
+		.time = time,
+		.cookie = cookie,
+	};
+
+	return register_op(wheel, &op, handle);
+}
+
+int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
+			       uint64_t time, uint64_t cookie,
+			       unsigned int flags, uint64_t *handle)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = flags,
+		.code = TIMEWHEEL_TOUCH_OR_REGISTER,
+		.id = id,
+		.time = time,
+		.cookie = cookie,
+	};
+
+	return register_op(wheel, &op, handle);
+}
+
+int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
+{
+	struct timewheel_touch touch = {
+		.size = sizeof(touch),
+		.flags = flags,
+		.key = key,
+	};
+
+	return ioctl(wheel->fd, TIMEWHEEL_TOUCH, &touch);
+}
+
+int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
+		  unsigned int flags)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = flags,
+		.code = TIMEWHEEL_MOVE,
+		.id = key,
+		.handle = key,
+		.time = time,
+	};
+
+	return tw_wheel_op(wheel, &op);
+}
+
+int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = flags,
+		.code = TIMEWHEEL_CANCEL,
+		.id = key,
+		.handle = key,
+	};
+
+	return tw_wheel_op(wheel, &op);
+}
+
+/* Field by field: the caller's structure may be shorter or longer than ours. */
+int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		 struct timewheel_op *op)
+{
+	op->flags = flags;
+	op->code = TIMEWHEEL_GET;
+	op->id = key;
+	op->handle = key;
+	if (ioctl(wheel->fd, TIMEWHEEL_OP, op) < 0)
+		return -1;
+	return op->result;
+}

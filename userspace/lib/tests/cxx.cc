@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libtimewheel from C++: the header is taken, and its functions are found by
+ * their names in C. Exits with 0, or with 4 (skipped) without the device.
+ */
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "timewheel.h"
+
+int main()
+{
+	timewheel_setup setup = {};
+
+	setup.size = sizeof(setup);
+	setup.clock = TIMEWHEEL_CLOCK_MANUAL;
+	setup.slots = 60;
+	setup.tick = 1000000000;
+	setup.max_tokens = 10;
+
+	std::unique_ptr<tw_wheel, void (*)(tw_wheel *)>
+		wheel(tw_wheel_open(&setup), tw_wheel_close);
+	std::unique_ptr<tw_events, void (*)(tw_events *)>
+		events(tw_events_new(4), tw_events_free);
+
+	if (!wheel && (errno == ENOENT || errno == ENODEV))
+		return 4;
+	if (!wheel || !events ||
+	    tw_wheel_register(wheel.get(), 7, 1000000000, 0, 0, nullptr) ||
+	    tw_wheel_advance(wheel.get(), 1) ||
+	    tw_events_read(events.get(), wheel.get(), 0) != 1 ||
+	    tw_events_at(events.get(), 0)->id != 7) {
+		std::perror("cxx");
+		return 1;
+	}
+	return 0;
+}

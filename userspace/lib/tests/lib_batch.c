@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libtimewheel's batches: many operations by one call do, each by itself, what
+ * the single ones do.
+ */
+#include "lib_test.h"
+
+FIXTURE(batch)
+{
+	struct tw_wheel *wheel;
+	struct tw_batch *batch;
+};
+
+FIXTURE_SETUP(batch)
+{
+	self->wheel = open_wheel(&manual);
+	self->batch = tw_batch_new(16);
+	ASSERT_NE(NULL, self->batch);
+}
+
+FIXTURE_TEARDOWN(batch)
+{
+	tw_wheel_close(self->wheel);
+	tw_batch_free(self->batch);
+}
+
+TEST(new_errors)
+{
+	EXPECT_NONE(EINVAL, tw_batch_new(0));
+	EXPECT_NONE(EINVAL, tw_batch_new(TIMEWHEEL_MAX_BATCH + 1));
+}
+
+static int no_memory(void *arg)
+{
+	const struct rlimit none = { };
+
+	(void)arg;
+	if (setrlimit(RLIMIT_AS, &none))
+		return 1;
+	return tw_batch_new(TIMEWHEEL_MAX_BATCH) || errno != ENOMEM;
+}
+
+TEST(new_without_memory)
+{
+	EXPECT_EQ(0, in_child(no_memory, NULL));
+}
+
+TEST(free_takes_null)
+{
+	errno = E2BIG;
+	tw_batch_free(NULL);
+	tw_batch_free(tw_batch_new(1));
+	EXPECT_EQ(E2BIG, errno);
+}
+
+/* Each kind of operation, by id, with what it tells. */
+TEST_F(batch, every_operation)
+{
+	struct tw_batch *batch = self->batch;
+	struct timewheel_info info;
+
+	EXPECT_EQ(0, tw_batch_register(batch, 1, 10 * SEC, 11, 0));
+	EXPECT_EQ(1, tw_batch_touch(batch, 1, 0));
+	EXPECT_EQ(2, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
+	EXPECT_EQ(3, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
+	EXPECT_EQ(4, tw_batch_move(batch, 1, 130 * SEC, TIMEWHEEL_ABSOLUTE));
+	EXPECT_EQ(5, tw_batch_get(batch, 1, 0));
+	EXPECT_EQ(6, tw_batch_cancel(batch, 2, 0));
+	EXPECT_EQ(7, tw_batch_count(batch));
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+
+	EXPECT_NE(0, tw_batch_op(batch, 0)->handle);
+	EXPECT_EQ(110 * SEC, tw_batch_op(batch, 0)->deadline);
+	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_batch_result(batch, 2));
+	EXPECT_EQ(0, tw_batch_result(batch, 3));
+	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 5)->deadline);
+	EXPECT_EQ(11, tw_batch_op(batch, 5)->cookie);
+	EXPECT_EQ(0, tw_batch_result(batch, 6));
+	info = info_of(self->wheel);
+	EXPECT_EQ(2, info.registered);
+	EXPECT_EQ(2, info.touched);
+	EXPECT_EQ(1, info.moved);
+	EXPECT_EQ(1, info.cancelled);
+}
+
+/* And by handle, of tokens that are past their deadline. */
+TEST_F(batch, by_handle)
+{
+	struct tw_batch *batch = self->batch;
+	uint64_t handle;
+
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
+	tw_batch_get(batch, handle, TIMEWHEEL_BY_HANDLE);
+	tw_batch_touch(batch, handle, TIMEWHEEL_BY_HANDLE);
+	tw_batch_move(batch, handle, 0, TIMEWHEEL_BY_HANDLE);
+	tw_batch_cancel(batch, handle, TIMEWHEEL_BY_HANDLE);
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	EXPECT_EQ(7, tw_batch_op(batch, 0)->id);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 0));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 1));
+	EXPECT_EQ(0, tw_batch_result(batch, 2));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 3));
+}
+
+/* One that fails does not end the others, and is counted. */
+TEST_F(batch, failures)
+{
+	struct tw_batch *batch = self->batch;
+
+	tw_batch_register(batch, 1, SEC, 0, 0);
+	tw_batch_register(batch, 1, SEC, 0, 0);
+	tw_batch_touch(batch, 2, 0);
+	tw_batch_register(batch, 3, SEC, 0, 0);
+	EXPECT_EQ(2, tw_batch_run(batch, self->wheel));
+	EXPECT_EQ(0, tw_batch_result(batch, 0));
+	EXPECT_ERR(EEXIST, tw_batch_result(batch, 1));
+	EXPECT_ERR(ENOENT, tw_batch_result(batch, 2));
+	EXPECT_EQ(0, tw_batch_result(batch, 3));
+	EXPECT_EQ(2, info_of(self->wheel).pending);
+}
+
+TEST_F(batch, limits)
+{
+	struct tw_batch *batch = self->batch;
+
+	EXPECT_ERR(EDOM, tw_batch_result(batch, 0));
+	EXPECT_NONE(EDOM, tw_batch_op(batch, 0));
+	EXPECT_EQ(0, tw_batch_run(batch, self->wheel));
+	for (int i = 0; i < 16; i++)
+		EXPECT_EQ(i, tw_batch_touch(batch, i, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_register(batch, 1, SEC, 0, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_touch(batch, 1, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_touch_or_register(batch, 1, SEC, 0, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_move(batch, 1, SEC, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_cancel(batch, 1, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_get(batch, 1, 0));
+	EXPECT_EQ(16, tw_batch_count(batch));
+	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 15));
+	EXPECT_ERR(EDOM, tw_batch_result(batch, 16));
+	EXPECT_EQ(16, tw_batch_run(batch, self->wheel));
+}
+
+/* What has been carried out is not carried out again, what is added is. */
+TEST_F(batch, goes_on_and_is_used_again)
+{
+	struct tw_batch *batch = self->batch;
+
+	tw_batch_register(batch, 1, SEC, 0, 0);
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	tw_batch_register(batch, 2, SEC, 0, 0);
+	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 1));
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	EXPECT_EQ(2, info_of(self->wheel).registered);
+
+	tw_batch_clear(batch);
+	EXPECT_EQ(0, tw_batch_count(batch));
+	EXPECT_ERR(EDOM, tw_batch_result(batch, 0));
+	EXPECT_EQ(0, tw_batch_register(batch, 3, SEC, 0, 0));
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	EXPECT_EQ(3, info_of(self->wheel).registered);
+}
+
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+/*
+ * A batch that signals interrupt, once at least, is carried out by going on:
+ * each of its operations once.
+ */
+TEST(signals)
+{
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, off = { };
+	const struct sigaction action = { .sa_handler = ignore };
+	struct tw_batch *batch = tw_batch_new(TIMEWHEEL_MAX_BATCH);
+	struct tw_wheel *wheel = open_wheel(&monotonic);
+	int interrupted = 0, rounds, ret;
+
+	ASSERT_NE(NULL, batch);
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+		ASSERT_EQ(i, tw_batch_register(batch, i, 3600 * SEC, 0, 0));
+	ASSERT_EQ(0, tw_batch_run(batch, wheel));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
+	for (rounds = 0; rounds < 100 && !interrupted; rounds++) {
+		tw_batch_clear(batch);
+		for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+			tw_batch_touch(batch, i, 0);
+		while ((ret = tw_batch_run(batch, wheel)) < 0) {
+			ASSERT_EQ(EINTR, errno);
+			interrupted++;
+		}
+		EXPECT_EQ(0, ret);
+	}
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &off, NULL));
+	EXPECT_NE(0, interrupted);
+	EXPECT_EQ((uint64_t)rounds * TIMEWHEEL_MAX_BATCH, info_of(wheel).touched);
+	tw_batch_free(batch);
+	tw_wheel_close(wheel);
+}
+
+TEST_HARNESS_MAIN

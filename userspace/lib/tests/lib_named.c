@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libtimewheel's named wheels: made, shared by name, destroyed; and what every
+ * function says of a wheel that may not be changed, or is no more.
+ */
+#include "lib_test.h"
+
+#define LONGEST	"lib-3456789012345678901234567890123456789012345678901234567890_"
+
+FIXTURE(named)
+{
+	char name[32];
+	struct tw_wheel *wheel;
+	struct tw_events *events;
+};
+
+FIXTURE_SETUP(named)
+{
+	snprintf(self->name, sizeof(self->name), "lib-%d", getpid());
+	self->wheel = tw_wheel_open_or_create(self->name, &manual, O_RDWR);
+	if (!self->wheel && (errno == ENOENT || errno == ENODEV ||
+			     errno == ENOTTY))
+		skip("no device, or one without named wheels");
+	ASSERT_NE(NULL, self->wheel);
+	self->events = tw_events_new(4);
+}
+
+FIXTURE_TEARDOWN(named)
+{
+	tw_wheel_destroy(self->name);
+	tw_wheel_close(self->wheel);
+	tw_events_free(self->events);
+}
+
+/* The wheel goes on while nobody has it open. */
+TEST_F(named, outlives_its_users)
+{
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
+	tw_wheel_close(self->wheel);
+	self->wheel = tw_wheel_open_named(self->name, O_RDWR);
+	ASSERT_NE(NULL, self->wheel);
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
+	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
+	EXPECT_EQ(9, tw_events_at(self->events, 0)->cookie);
+}
+
+/* Two who opened it by name have the same wheel. */
+TEST_F(named, is_shared)
+{
+	struct tw_wheel *other = tw_wheel_open_or_create(self->name, &manual,
+							 O_RDWR);
+
+	ASSERT_NE(NULL, other);
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
+	EXPECT_EQ(0, tw_wheel_touch(other, 7, 0));
+	EXPECT_EQ(info_of(self->wheel).number, info_of(other).number);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(tw_wheel_fd(other), F_GETFD));
+	tw_wheel_close(other);
+}
+
+TEST_F(named, create)
+{
+	struct timewheel_setup setup = manual;
+	const unsigned int exclusive = TIMEWHEEL_EXCLUSIVE;
+
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_wheel_create(self->name, &manual, 0));
+	EXPECT_ERR(EEXIST, tw_wheel_create(self->name, &manual, exclusive));
+	setup.slots++;
+	EXPECT_ERR(EEXIST, tw_wheel_create(self->name, &setup, 0));
+	EXPECT_NONE(EEXIST, tw_wheel_open_or_create(self->name, &setup, O_RDWR));
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	EXPECT_EQ(0, tw_wheel_create(self->name, &setup, exclusive));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_wheel_create(self->name, &setup, 0));
+}
+
+TEST_F(named, create_errors)
+{
+	struct timewheel_setup setup = manual;
+
+	EXPECT_ERR(EINVAL, tw_wheel_create(self->name, &manual, 1U << 31));
+	setup.slots = 0;
+	EXPECT_ERR(EINVAL, tw_wheel_create("lib-none", &setup, 0));
+	EXPECT_NONE(EINVAL, tw_wheel_open_or_create("lib-none", &setup, O_RDWR));
+	setup = manual;
+	setup.start = TIMEWHEEL_MAX_TICK;
+	EXPECT_ERR(ERANGE, tw_wheel_create("lib-none", &setup, 0));
+	EXPECT_ERR(EFAULT, tw_wheel_create("lib-none", NULL, 0));
+	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDWR));
+}
+
+/* No name leads out of where the wheels are. */
+TEST_F(named, names)
+{
+	static const char * const wrong[] = {
+		"", ".", "..", "../null", "a/b", "a b", "a.b", "\303\244", "a\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		EXPECT_ERR(EINVAL, tw_wheel_create(wrong[i], &manual, 0));
+		EXPECT_ERR(EINVAL, tw_wheel_destroy(wrong[i]));
+		EXPECT_NONE(EINVAL, tw_wheel_open_named(wrong[i], O_RDWR));
+		EXPECT_NONE(EINVAL, tw_wheel_open_or_create(wrong[i], &manual,
+							    O_RDWR));
+	}
+	EXPECT_ERR(ENAMETOOLONG, tw_wheel_create(LONGEST "x", &manual, 0));
+	EXPECT_ERR(ENAMETOOLONG, tw_wheel_destroy(LONGEST "x"));
+	EXPECT_NONE(ENAMETOOLONG, tw_wheel_open_named(LONGEST "x", O_RDWR));
+	EXPECT_EQ(0, tw_wheel_create(LONGEST, &manual, TIMEWHEEL_EXCLUSIVE));
+	EXPECT_EQ(0, tw_wheel_destroy(LONGEST));
+}
+
+TEST_F(named, open_errors)
+{
+	const char *path = "/dev/timewheels/lib-null";
+
+	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDONLY));
+	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_RDWR | O_TRUNC));
+	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_ACCMODE));
+	/* A node of another device, 1:3 being /dev/null, is none. */
+	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, 1 << 8 | 3));
+	EXPECT_NONE(ENOTTY, tw_wheel_open_named("lib-null", O_RDWR));
+	unlink(path);
+}
+
+/* A node that was renamed stays when its wheel goes, and leads nowhere. */
+TEST_F(named, stale_node)
+{
+	char old[64];
+
+	snprintf(old, sizeof(old), "/dev/timewheels/%s", self->name);
+	ASSERT_EQ(0, rename(old, "/dev/timewheels/lib-stale"));
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	EXPECT_NONE(ENODEV, tw_wheel_open_named("lib-stale", O_RDWR));
+	tw_wheel_close(self->wheel);
+	self->wheel = NULL;
+	EXPECT_NONE(ENXIO, tw_wheel_open_named("lib-stale", O_RDWR));
+	EXPECT_EQ(0, unlink("/dev/timewheels/lib-stale"));
+}
+
+static int open_fails_as_nobody(void *name)
+{
+	become_nobody();
+	return tw_wheel_open_named(name, O_RDONLY) || errno != EACCES;
+}
+
+static int destroy_fails_as_nobody(void *name)
+{
+	become_nobody();
+	return tw_wheel_destroy(name) != -1 || errno != EPERM;
+}
+
+static int open_fails_without_fds(void *name)
+{
+	refuse_fds();
+	return tw_wheel_open_named(name, O_RDONLY) || errno != EMFILE;
+}
+
+TEST_F(named, others)
+{
+	if (getuid())
+		skip("needs root");
+	EXPECT_EQ(0, in_child(open_fails_as_nobody, self->name));
+	EXPECT_EQ(0, in_child(open_fails_without_fds, self->name));
+	chmod("/dev/timewheel", 0666);
+	EXPECT_EQ(0, in_child(destroy_fails_as_nobody, self->name));
+	chmod("/dev/timewheel", 0660);
+}
+
+/* Who may only read sees all, and changes nothing but by reading events. */
+TEST_F(named, read_only)
+{
+	struct tw_wheel *ro = tw_wheel_open_named(self->name, O_RDONLY);
+	struct timewheel_op op = { .size = sizeof(op) };
+	struct tw_batch *batch = tw_batch_new(8);
+	const struct timewheel_token *token;
+	struct tw_cursor *cursor;
+
+	ASSERT_NE(NULL, ro);
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
+	EXPECT_ERR(EBADF, tw_wheel_register(ro, 8, SEC, 0, 0, NULL));
+	EXPECT_ERR(EBADF, tw_wheel_touch(ro, 7, 0));
+	EXPECT_ERR(EBADF, tw_wheel_touch_or_register(ro, 7, SEC, 0, 0, NULL));
+	EXPECT_ERR(EBADF, tw_wheel_move(ro, 7, SEC, 0));
+	EXPECT_ERR(EBADF, tw_wheel_cancel(ro, 7, 0));
+	EXPECT_ERR(EBADF, tw_wheel_op(ro, &op));
+	EXPECT_ERR(EBADF, tw_wheel_advance(ro, 101));
+	tw_batch_touch(batch, 7, 0);
+	tw_batch_get(batch, 7, 0);
+	EXPECT_EQ(1, tw_batch_run(batch, ro));
+	EXPECT_ERR(EBADF, tw_batch_result(batch, 0));
+	EXPECT_EQ(0, tw_batch_result(batch, 1));
+
+	EXPECT_EQ(0, tw_wheel_get(ro, 7, 0, &op));
+	EXPECT_EQ(101 * SEC, op.deadline);
+	EXPECT_EQ(0, tw_wheel_stats(ro, NULL, NULL));
+	cursor = tw_cursor_open(ro, 0, TIMEWHEEL_NEVER);
+	EXPECT_EQ(1, tw_cursor_next(cursor, &token));
+	tw_cursor_close(cursor);
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
+	EXPECT_EQ(1, tw_events_read(self->events, ro, 0));
+	tw_batch_free(batch);
+	tw_wheel_close(ro);
+}
+
+TEST_F(named, write_only)
+{
+	struct tw_wheel *wo = tw_wheel_open_named(self->name, O_WRONLY);
+
+	ASSERT_NE(NULL, wo);
+	EXPECT_EQ(0, tw_wheel_register(wo, 7, 0, 9, 0, NULL));
+	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, 0));
+	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, SEC));
+	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, TIMEWHEEL_NEVER));
+	EXPECT_EQ(1, tw_events_read(self->events, self->wheel, 0));
+	tw_wheel_close(wo);
+}
+
+/* Who has it open is told that it is no more, by every function. */
+TEST_F(named, destroyed)
+{
+	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
+	struct timewheel_info info = { .size = sizeof(info) };
+	struct timewheel_op op = { .size = sizeof(op) };
+	struct pollfd pollfd = { .fd = tw_wheel_fd(self->wheel), .events = POLLIN };
+	struct tw_batch *batch = tw_batch_new(8);
+	struct tw_wheel *wheel = self->wheel;
+	const struct timewheel_token *token;
+
+	ASSERT_EQ(0, tw_wheel_register(wheel, 7, 0, 0, 0, NULL));
+	tw_batch_touch(batch, 7, 0);
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	EXPECT_ERR(ENOENT, tw_wheel_destroy(self->name));
+	EXPECT_NONE(ENOENT, tw_wheel_open_named(self->name, O_RDWR));
+
+	EXPECT_ERR(ENODEV, tw_wheel_register(wheel, 8, SEC, 0, 0, NULL));
+	EXPECT_ERR(ENODEV, tw_wheel_touch(wheel, 7, 0));
+	EXPECT_ERR(ENODEV, tw_wheel_touch_or_register(wheel, 7, SEC, 0, 0, NULL));
+	EXPECT_ERR(ENODEV, tw_wheel_move(wheel, 7, SEC, 0));
+	EXPECT_ERR(ENODEV, tw_wheel_cancel(wheel, 7, 0));
+	EXPECT_ERR(ENODEV, tw_wheel_get(wheel, 7, 0, &op));
+	EXPECT_ERR(ENODEV, tw_wheel_op(wheel, &op));
+	EXPECT_ERR(ENODEV, tw_wheel_info(wheel, &info));
+	EXPECT_ERR(ENODEV, tw_wheel_stats(wheel, NULL, NULL));
+	EXPECT_ERR(ENODEV, tw_wheel_advance(wheel, 101));
+	EXPECT_ERR(ENODEV, tw_batch_run(batch, wheel));
+	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 0));
+	EXPECT_ERR(ENODEV, tw_cursor_next(cursor, &token));
+	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, 0));
+	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, SEC));
+	EXPECT_ERR(ENODEV, tw_events_read(self->events, wheel, TIMEWHEEL_NEVER));
+	EXPECT_NONE(ENODEV, tw_wheel_open_fd(tw_wheel_fd(wheel)));
+	EXPECT_EQ(1, poll(&pollfd, 1, 0));
+	EXPECT_EQ(POLLHUP | POLLERR, pollfd.revents);
+	tw_batch_free(batch);
+	tw_cursor_close(cursor);
+}
+
+/* A walk that ends so does not hand out again what it had handed out. */
+TEST_F(named, destroyed_under_a_cursor)
+{
+	struct timewheel_setup setup = manual;
+	const struct timewheel_token *token;
+	struct tw_cursor *cursor;
+	struct tw_wheel *wheel;
+	int listed = 0;
+
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	setup.max_tokens = 5000;
+	wheel = tw_wheel_open_or_create(self->name, &setup, O_RDWR);
+	ASSERT_NE(NULL, wheel);
+	for (uint64_t i = 0; i < setup.max_tokens; i++)
+		ASSERT_EQ(0, tw_wheel_register(wheel, i, SEC, 0, 0, NULL));
+	cursor = tw_cursor_open(wheel, 0, TIMEWHEEL_NEVER);
+	ASSERT_EQ(1, tw_cursor_next(cursor, &token));
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	while (tw_cursor_next(cursor, &token) == 1)
+		listed++;
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_GT(5000, listed);
+	EXPECT_ERR(ENODEV, tw_cursor_next(cursor, &token));
+	tw_cursor_close(cursor);
+	tw_wheel_close(wheel);
+}
+
+struct reader {
+	struct tw_wheel *wheel;
+	uint64_t timeout;
+	atomic_int tid;
+	ssize_t got;
+	int err;
+};
+
+static void *reader(void *arg)
+{
+	struct tw_events *events = tw_events_new(1);
+	struct reader *r = arg;
+
+	r->tid = syscall(SYS_gettid);
+	r->got = tw_events_read(events, r->wheel, r->timeout);
+	r->err = errno;
+	tw_events_free(events);
+	return NULL;
+}
+
+TEST_F(named, destroy_wakes_sleepers)
+{
+	struct reader readers[] = {
+		{ .wheel = self->wheel, .timeout = TIMEWHEEL_NEVER },
+		{ .wheel = self->wheel, .timeout = 3600 * SEC },
+	};
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, reader, &readers[i]));
+		while (!readers[i].tid)
+			sched_yield();
+		wait_asleep(readers[i].tid);
+	}
+	ASSERT_EQ(0, tw_wheel_destroy(self->name));
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		EXPECT_EQ(-1, readers[i].got);
+		EXPECT_EQ(ENODEV, readers[i].err);
+	}
+}
+
+struct destroyer {
+	const char *name;
+	atomic_bool over;
+	atomic_ulong destroyed;
+};
+
+static void *destroyer(void *arg)
+{
+	struct destroyer *d = arg;
+
+	while (!d->over)
+		d->destroyed += !tw_wheel_destroy(d->name);
+	return NULL;
+}
+
+/* Who wants to open or create gets a wheel, however often others destroy it. */
+TEST_F(named, open_or_create_against_destroy)
+{
+	struct destroyer d = { .name = self->name };
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, destroyer, &d));
+	while (d.destroyed < 100) {
+		struct tw_wheel *wheel = tw_wheel_open_or_create(self->name,
+								 &manual, O_RDWR);
+
+		EXPECT_NE(NULL, wheel);
+		tw_wheel_close(wheel);
+	}
+	d.over = true;
+	pthread_join(thread, NULL);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of libtimewheel share: wheels to try things on, and how a call
+ * is seen to fail.
+ */
+#ifndef LIB_TEST_H
+#define LIB_TEST_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "timewheel.h"
+
+#include "kselftest_harness.h"
+
+#define MS	1000000ULL
+#define SEC	1000000000ULL
+
+/* @call fails with @err: -1, or the pointer NULL. */
+#define EXPECT_ERR(err, call) do {					\
+	errno = 0;							\
+	EXPECT_EQ(-1, (long)(call));					\
+	EXPECT_EQ(err, errno);						\
+} while (0)
+
+#define EXPECT_NONE(err, call) do {					\
+	errno = 0;							\
+	EXPECT_EQ(NULL, call);						\
+	EXPECT_EQ(err, errno);						\
+} while (0)
+
+/* A manual wheel of 60 slots of 1 s, its hand on 100, for ten tokens. */
+static const struct timewheel_setup manual = {
+	.size = sizeof(manual),
+	.clock = TIMEWHEEL_CLOCK_MANUAL,
+	.slots = 60,
+	.tick = SEC,
+	.max_tokens = 10,
+	.start = 100,
+};
+
+/* A wheel of the real clock, of 1 ms. */
+static const struct timewheel_setup monotonic = {
+	.size = sizeof(monotonic),
+	.clock = TIMEWHEEL_CLOCK_MONOTONIC,
+	.slots = 64,
+	.tick = MS,
+	.max_tokens = 100000,
+};
+
+/* Ends a test that has nothing to test here. */
+static inline void skip(const char *why)
+{
+	printf("# skipped: %s\n", why);
+	fflush(stdout);
+	_exit(KSFT_SKIP);
+}
+
+/* Without the device the test is skipped, without a wheel it fails. */
+static inline struct tw_wheel *open_wheel(const struct timewheel_setup *setup)
+{
+	struct tw_wheel *wheel = tw_wheel_open(setup);
+
+	if (wheel)
+		return wheel;
+	if (errno == ENOENT || errno == ENODEV)
+		skip("no device: is the module loaded?");
+	perror("tw_wheel_open");
+	_exit(KSFT_FAIL);
+}
+
+static inline struct timewheel_info info_of(const struct tw_wheel *wheel)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+
+	if (tw_wheel_info(wheel, &info) < 0)
+		abort();
+	return info;
+}
+
+/* Waits until the thread @tid sleeps, as it does in a call that blocks. */
+static inline void wait_asleep(pid_t tid)
+{
+	const struct timespec ms = { .tv_nsec = MS };
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	for (int tries = 0; tries < 5000 && state != 'S'; tries++) {
+		FILE *file = fopen(path, "r");
+
+		nanosleep(&ms, NULL);
+		if (!file)
+			continue;
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		fclose(file);
+	}
+}
+
+/* Runs @run in a child process; 0 when it returned 0. */
+static inline int in_child(int (*run)(void *), void *arg)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(run(arg));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Another user's process, in a child. */
+static inline void become_nobody(void)
+{
+	if (setgid(65534) || setuid(65534))
+		_exit(100);
+}
+
+/* For a child: there is no device any more. */
+static inline void hide_device(void)
+{
+	if (unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/dev", "tmpfs", 0, NULL))
+		_exit(101);
+}
+
+/* For a child: no fd is to be had any more. */
+static inline void refuse_fds(void)
+{
+	struct rlimit none = { };
+
+	if (setrlimit(RLIMIT_NOFILE, &none))
+		_exit(102);
+}
+
+static inline bool readable(const struct tw_wheel *wheel)
+{
+	struct pollfd pollfd = { .fd = tw_wheel_fd(wheel), .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1 && pollfd.revents & POLLIN;
+}
+
+#endif /* LIB_TEST_H */

@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libtimewheel: the timewheel device for C and C++ programs.
+ *
+ * A wheel is a ring of slots turned by a timer in the kernel; a token is one
+ * pending timeout on it. Tokens are registered, touched, moved and cancelled,
+ * singly or in batches; those that expire are read as events. What a wheel, a
+ * token and their fields are is told once, in <linux/timewheel.h>, of which
+ * programs see all structures, flags and result bits as they are.
+ *
+ *	struct timewheel_setup setup = {
+ *		.size = sizeof(setup),
+ *		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
+ *		.slots = 31,
+ *		.tick = 1000000000,
+ *		.max_tokens = 100000,
+ *	};
+ *	struct tw_wheel *wheel = tw_wheel_open(&setup);
+ *	struct tw_events *events = tw_events_new(64);
+ *
+ *	tw_wheel_touch_or_register(wheel, user, 30000000000, 0, 0, NULL);
+ *	...
+ *	n = tw_events_read(events, wheel, TIMEWHEEL_NEVER);
+ *	for (i = 0; i < n; i++)
+ *		offline(tw_events_at(events, i)->id);
+ *
+ * Conventions
+ *
+ * Results: a function that returns int or ssize_t returns -1 and sets errno
+ * when it fails, one that returns a pointer NULL and errno. A call that fails
+ * has changed nothing, unless it says otherwise.
+ *
+ * Times: uint64_t nanoseconds. Durations are those, absolute times are of the
+ * wheel's clock. TIMEWHEEL_NEVER is a time that is never reached.
+ *
+ * Structures: @size is set by the caller to sizeof() the structure, as it
+ * knows it, in struct timewheel_setup, _op, _info and _caps. That is how they
+ * grow, and programs built before go on as they are. %EINVAL: @size is too small
+ * (not set?), an undefined flag, a reserved field that is not zero. %E2BIG: a
+ * field is used that the kernel does not know.
+ *
+ * Keys: a token is named by its id, a number of the program's choice; or, with
+ * %TIMEWHEEL_BY_HANDLE in @flags, by the handle that its registration gave.
+ *
+ * Ownership: whatever a _open() or _new() function returns belongs to the caller
+ * until it is given to the _close() or _free() function of its kind, which takes
+ * NULL too, and leaves errno as it is. Nothing else that is returned is to be
+ * freed.
+ *
+ * Threads: any number of them may use one wheel at once, for whatever calls,
+ * until one closes it. A buffer of events, a batch, a cursor is for one thread at
+ * a time, as is any other memory that is passed. The library has no state of
+ * its own, starts no thread, and installs no signal handler.
+ *
+ * Processes: a fork(2) shares its parent's wheels. Wheels are closed on
+ * execve(2). An fd may be sent to others, who make a wheel of it by
+ * tw_wheel_open_fd().
+ *
+ * Errors that every function on a wheel may give besides its own:
+ *
+ * ===========  ===============================================================
+ * %EBADF       the wheel was opened for reading only, and the call changes it;
+ *              or for writing only, and the call is tw_events_read()
+ * %ENODEV      the wheel was a named one, and has been destroyed
+ * %ENOTTY      the kernel's module is older and does not know the call
+ * ===========  ===============================================================
+ */
+#ifndef TIMEWHEEL_H
+#define TIMEWHEEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <linux/timewheel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/**
+ * DOC: struct tw_wheel
+ *
+ * A wheel that this process has open: private or named. Any number of threads
+ * may use it at once.
+ */
+struct tw_wheel;
+
+/**
+ * DOC: struct tw_events
+ *
+ * A buffer for events, to be filled by one read after another.
+ */
+struct tw_events;
+
+/**
+ * DOC: struct tw_batch
+ *
+ * Operations that are to be carried out by one call, and their results.
+ */
+struct tw_batch;
+
+/**
+ * DOC: struct tw_cursor
+ *
+ * A walk through the tokens of a wheel.
+ */
+struct tw_cursor;
+
+/* The device */
+
+/**
+ * tw_device_caps() - what the kernel's module can do, and its limits
+ * @caps: filled in; @size set by the caller, @flags and @reserved 0
+ *
+ * Needs the right to open /dev/timewheel for reading. Does not block.
+ *
+ * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
+ * loaded; %EACCES or %EPERM it may not be opened; %EINVAL; %E2BIG; %EFAULT @caps
+ * is no such address; %EMFILE, %ENFILE, %ENOMEM.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_device_caps(struct timewheel_caps *caps);
+
+/* Wheels */
+
+/**
+ * tw_wheel_open() - make a private wheel
+ * @setup: how it is to be; @size set by the caller
+ *
+ * The wheel is this process's, and of those who get it by fork(2) or as an fd.
+ * It ends, with all its tokens, when the last of them has closed it. Needs the
+ * right to open /dev/timewheel for reading and writing. May sleep for memory.
+ *
+ * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
+ * loaded; %EACCES or %EPERM it may not be opened; %EINVAL a value of @setup is
+ * outside its range; %E2BIG; %EFAULT @setup is no such address; %ERANGE with
+ * such short ticks the clock is, or @start would be, beyond the last tick or
+ * 2^63 ns; %EDQUOT the user would have more wheels or tokens than a user may;
+ * %ENOSPC there would be more than there may be in all; %EMFILE, %ENFILE,
+ * %ENOMEM.
+ *
+ * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
+ */
+struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup);
+
+/**
+ * tw_wheel_open_named() - open a named wheel that is there
+ * @name: its name: 1 to 63 ASCII letters, digits, "-" and "_"
+ * @access: %O_RDONLY to read events, list and look, %O_WRONLY to do all else,
+ *	%O_RDWR for both
+ *
+ * Opens /dev/timewheels/NAME. Does not block.
+ *
+ * Errors: %EINVAL @name is empty or has another byte in it, or @access is none of
+ * the three; %ENAMETOOLONG it is longer; %ENOENT, %ENODEV or %ENXIO there is no
+ * wheel of this name, or it is being destroyed; %EACCES or %EPERM the node may
+ * not be opened so; %ENOTTY the node is none of timewheel's; %EMFILE, %ENFILE,
+ * %ENOMEM.
+ *
+ * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
+ */
+struct tw_wheel *tw_wheel_open_named(const char *name, int access);
+
+/**
+ * tw_wheel_open_or_create() - open a named wheel, make it if there is none
+ * @name: its name, as for tw_wheel_open_named()
+ * @setup: how it is to be; @size set by the caller
+ * @access: as for tw_wheel_open_named()
+ *
+ * tw_wheel_create() without flags and tw_wheel_open_named(), again when the
+ * wheel was destroyed between them. When it fails the wheel may have been made
+ * all the same. May sleep for memory.
+ *
+ * Errors: those of the two. %EEXIST: there is one of this name that was set up
+ * in another way.
+ *
+ * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
+ */
+struct tw_wheel *tw_wheel_open_or_create(const char *name,
+					 const struct timewheel_setup *setup,
+					 int access);
+
+/**
+ * tw_wheel_open_fd() - make a wheel of an fd
+ * @fd: of a wheel that has been set up: received from another process or left
+ *	by the one before, or a dup(2) of tw_wheel_fd()
+ *
+ * On success @fd belongs to the wheel, which closes it; when the call fails it
+ * is still the caller's. It stays as it is, blocking or not, kept on execve(2) or
+ * not. Does not block.
+ *
+ * Errors: %EBADF @fd is not open; %ENOTTY it is no wheel's; %EBADFD it is of
+ * /dev/timewheel but has not been set up; %ENODEV the wheel has been destroyed;
+ * %ENOMEM.
+ *
+ * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
+ */
+struct tw_wheel *tw_wheel_open_fd(int fd);
+
+/**
+ * tw_wheel_close() - have done with a wheel
+ * @wheel: the wheel, or NULL
+ *
+ * A private wheel ends with its last holder, a named one stays. No thread may be
+ * in a call on it or make one from now on, and its cursors are to be closed
+ * before. May take a while when many tokens end with the wheel.
+ */
+void tw_wheel_close(struct tw_wheel *wheel);
+
+/**
+ * tw_wheel_fd() - the wheel's fd, for poll(2), epoll(7), io_uring and the like
+ * @wheel: the wheel
+ *
+ * It is readable while an expired token is there. Edge-triggered waiters
+ * must read until tw_events_read() with a timeout of 0 says 0. A destroyed
+ * wheel gives EPOLLHUP and EPOLLERR. The fd stays the wheel's: not to be closed.
+ *
+ * Return: the fd. Cannot fail.
+ */
+int tw_wheel_fd(const struct tw_wheel *wheel);
+
+/**
+ * tw_wheel_create() - make a named wheel, without opening it
+ * @name: its name, as for tw_wheel_open_named()
+ * @setup: how it is to be; @size set by the caller
+ * @flags: %TIMEWHEEL_EXCLUSIVE: only a new wheel will do; else one of this name
+ *	that was set up the same will do as well
+ *
+ * The node /dev/timewheels/NAME is there on return, owned by the caller's
+ * effective user and group, mode 0600 until chmod(1) and chown(1) say otherwise.
+ * The wheel turns until tw_wheel_destroy(), with or without anybody. Needs the
+ * right to open /dev/timewheel for reading and writing. May sleep.
+ *
+ * Errors: those of tw_wheel_open(); %EEXIST there is one of this name, and the
+ * call is exclusive or the setup another; %EINVAL also when @name is empty or
+ * has another byte in it, or @flags another flag; %ENAMETOOLONG it is longer;
+ * %ENOTTY the kernel's module has no named wheels.
+ *
+ * Return: 0 when it made the wheel, %TIMEWHEEL_EXISTED (1) when that was there,
+ * or -1 and errno.
+ */
+int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
+		    unsigned int flags);
+
+/**
+ * tw_wheel_destroy() - end a named wheel
+ * @name: its name, as for tw_wheel_open_named()
+ *
+ * For the user who created it, and for who has CAP_SYS_ADMIN. The node goes and
+ * the name is free. Its tokens come to nothing. Those who have it open get
+ * %ENODEV from now on, those who sleep in a read at once. Needs the right to
+ * open /dev/timewheel for reading and writing. May sleep.
+ *
+ * Errors: %ENOENT no wheel of this name, or no device; %EPERM it is not the
+ * caller's, or the device may not be opened; %EINVAL @name is empty or has
+ * another byte in it; %ENAMETOOLONG it is longer; %ENOTTY the kernel's module has
+ * no named wheels; %ENODEV or %ENXIO no device; %EACCES it may not be opened;
+ * %EMFILE, %ENFILE, %ENOMEM.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_destroy(const char *name);
+
+/**
+ * tw_wheel_info() - a wheel's settings, state and counters
+ * @wheel: the wheel
+ * @info: filled in; @size set by the caller, @flags 0
+ *
+ * The figures are taken at one moment. Does not block.
+ *
+ * Errors: %EINVAL; %E2BIG; %EFAULT @info is no such address; those common to all.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info);
+
+/**
+ * tw_wheel_advance() - put the hand of a MANUAL wheel
+ * @wheel: the wheel
+ * @tick: the tick to which the hand goes, forward or back, 0 to
+ *	%TIMEWHEEL_MAX_TICK
+ *
+ * What is due by then can be read at once. Does not block.
+ *
+ * Errors: %EINVAL the wheel's clock is not MANUAL; %ERANGE @tick is beyond
+ * %TIMEWHEEL_MAX_TICK or 2^63 ns; those common to all.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
+
+/*
+ * Operations on a token
+ *
+ * They return bits that tell how it went, 0 for nothing special:
+ * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
+ * it: the operation won. TIMEWHEEL_REGISTERED: tw_wheel_touch_or_register()
+ * found none and registered one.
+ *
+ * %ENOENT: no token of this id is pending: never registered, cancelled, or taken
+ * by a reader. %ESTALE: the token of this handle is no longer pending. %EINVAL
+ * also: an undefined flag, or one that does not go with the operation; by id on
+ * a wheel without ids.
+ */
+
+/**
+ * tw_wheel_register() - register a token
+ * @wheel: the wheel
+ * @id: its id, any value that no pending token has; 0 on a wheel without ids
+ * @time: the delay in ns after which it is due, which also becomes its timeout;
+ *	0 is due at once, and no timeout
+ * @cookie: handed back with its event, any value; 0 on a wheel without cookies
+ * @flags: %TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock; one
+ *	that has passed is due at once; the token has no timeout
+ * @handle: where its handle goes, or NULL
+ *
+ * May sleep for memory, does not block else.
+ *
+ * Errors: %EEXIST the id is pending; %EINVAL see above, or an id or a cookie on
+ * a wheel without; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM;
+ * %ERANGE the deadline is beyond the last tick or 2^63 ns; those common to all.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
+		      uint64_t cookie, unsigned int flags, uint64_t *handle);
+
+/**
+ * tw_wheel_touch() - it lives: due its whole timeout from now
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ *
+ * Never brings a deadline nearer. The quickest of the operations. Does not
+ * block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL see above, or the token has no timeout;
+ * %ERANGE the deadline would be beyond the last tick or 2^63 ns; those common to
+ * all.
+ *
+ * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ */
+int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
+
+/**
+ * tw_wheel_touch_or_register() - touch a token, register it if there is none
+ * @wheel: the wheel
+ * @id: its id
+ * @time: its timeout in ns if it is registered; a pending one keeps its own
+ * @cookie: its cookie if it is registered; a pending one keeps its own
+ * @flags: 0
+ * @handle: where its handle goes if it is registered, or NULL
+ *
+ * May sleep for memory, does not block else.
+ *
+ * Errors: %EINVAL see above, or the token has no timeout, or a cookie on a wheel
+ * without; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the
+ * deadline would be beyond the last tick or 2^63 ns; those common to all.
+ *
+ * Return: %TIMEWHEEL_REGISTERED, or 0 or %TIMEWHEEL_WAS_DUE when it was touched
+ * (then *@handle stays as it was), or -1 and errno.
+ */
+int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
+			       uint64_t time, uint64_t cookie,
+			       unsigned int flags, uint64_t *handle);
+
+/**
+ * tw_wheel_move() - give a token another deadline, earlier or later
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @time: the delay in ns after which it is due, which also becomes its timeout;
+ *	0 is due at once, and leaves the timeout
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle; %TIMEWHEEL_ABSOLUTE: @time is
+ *	a time of the wheel's clock, the timeout stays
+ *
+ * Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL see above; %ERANGE the deadline would be
+ * beyond the last tick or 2^63 ns; those common to all.
+ *
+ * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ */
+int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
+		  unsigned int flags);
+
+/**
+ * tw_wheel_cancel() - end a token: no event will come of it
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ *
+ * Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL see above; those common to all.
+ *
+ * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ */
+int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
+
+/**
+ * tw_wheel_get() - tell about a token, change nothing
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @op: filled in; @size set by the caller, all else 0. Then @id, @handle,
+ *	@cookie, @deadline, @cycle and @slot are the token's, and @time the ns
+ *	until its deadline, 0 when that has passed
+ *
+ * A wheel opened for reading only will do. Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL see above, or @size; %E2BIG; those common to
+ * all. *@op is then not to be used.
+ *
+ * Return: 0, or %TIMEWHEEL_WAS_DUE when it is past its deadline, or -1 and
+ * errno.
+ */
+int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		 struct timewheel_op *op);
+
+/**
+ * tw_wheel_op() - any one operation, with all that it takes and tells
+ * @wheel: the wheel
+ * @op: the operation; @size and what it reads set by the caller, who finds there
+ *	what it tells: a deadline, say. See struct timewheel_op
+ *
+ * May sleep for memory when it registers, does not block else.
+ *
+ * Errors: those of the operation; %EINVAL also when there is no such @code, or
+ * @size, or a reserved field; %E2BIG; %EFAULT @op is no such address: when it
+ * cannot be written the operation has been carried out; those common to all.
+ *
+ * Return: op's @result, or -1 and errno.
+ */
+int tw_wheel_op(struct tw_wheel *wheel, struct timewheel_op *op);
+
+/* Events */
+
+/**
+ * tw_events_new() - a buffer for events
+ * @capacity: how many of them it holds at most, 1 and more; 64 is plenty unless
+ *	tens of thousands expire at once
+ *
+ * Errors: %EINVAL @capacity is 0; %ENOMEM.
+ *
+ * Return: the buffer, empty, to be freed by tw_events_free(), or NULL and errno.
+ */
+struct tw_events *tw_events_new(size_t capacity);
+
+/**
+ * tw_events_free() - free a buffer for events
+ * @events: the buffer, or NULL
+ */
+void tw_events_free(struct tw_events *events);
+
+/**
+ * tw_events_read() - read expired tokens
+ * @events: the buffer; what it held is gone when the call is made
+ * @wheel: the wheel
+ * @timeout: longest time in ns to wait for the first: 0 does not wait,
+ *	%TIMEWHEEL_NEVER waits as long as it takes
+ *
+ * Reads as many as are due and fit, in the order of their due ticks. Each event
+ * goes to one reader only, and ends its token. Blocks while nothing is due, for
+ * @timeout of CLOCK_MONOTONIC at most, whether the fd is a blocking one or not.
+ * With %TIMEWHEEL_NEVER and a blocking fd one sleeping thread is woken at a time,
+ * else all of them.
+ *
+ * Errors: %EINTR a signal came while nothing was due (one whose handler is set up
+ * with SA_RESTART does not end a wait without end on a blocking fd); %EBADF the
+ * wheel was opened for writing only; %ENODEV the named wheel has been destroyed,
+ * maybe while the call waited.
+ *
+ * Return: how many there are, 0 when nothing was due in time, or -1 and errno.
+ */
+ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
+		       uint64_t timeout);
+
+/**
+ * tw_events_count() - how many events the last read brought
+ * @events: the buffer
+ *
+ * Return: that. Cannot fail.
+ */
+size_t tw_events_count(const struct tw_events *events);
+
+/**
+ * tw_events_at() - one of the events that the last read brought
+ * @events: the buffer
+ * @index: which one, less than tw_events_count()
+ *
+ * They follow each other in memory: the first is an array of all. They are there
+ * until the buffer is read into again, or freed.
+ *
+ * Errors: %EDOM there is none at @index.
+ *
+ * Return: the event, or NULL and errno.
+ */
+const struct timewheel_event *tw_events_at(const struct tw_events *events,
+					   size_t index);
+
+/* Batches */
+
+/**
+ * tw_batch_new() - room for operations
+ * @capacity: how many of them it holds at most, 1 to %TIMEWHEEL_MAX_BATCH
+ *
+ * Errors: %EINVAL @capacity is outside its range; %ENOMEM.
+ *
+ * Return: the batch, empty, to be freed by tw_batch_free(), or NULL and errno.
+ */
+struct tw_batch *tw_batch_new(size_t capacity);
+
+/**
+ * tw_batch_free() - free a batch, carried out or not
+ * @batch: the batch, or NULL
+ */
+void tw_batch_free(struct tw_batch *batch);
+
+/**
+ * tw_batch_clear() - empty a batch, to use it again
+ * @batch: the batch
+ */
+void tw_batch_clear(struct tw_batch *batch);
+
+/**
+ * tw_batch_register() - add the registration of a token
+ * @batch: the batch
+ * @id: as for tw_wheel_register()
+ * @time: as for tw_wheel_register()
+ * @cookie: as for tw_wheel_register()
+ * @flags: as for tw_wheel_register()
+ *
+ * Nothing of it is looked at before tw_batch_run(). Afterwards @handle and
+ * @deadline of tw_batch_op() are the token's.
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_register(struct tw_batch *batch, uint64_t id, uint64_t time,
+		      uint64_t cookie, unsigned int flags);
+
+/**
+ * tw_batch_touch() - add the touch of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_touch()
+ * @flags: as for tw_wheel_touch()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_touch(struct tw_batch *batch, uint64_t key, unsigned int flags);
+
+/**
+ * tw_batch_touch_or_register() - add the touch or registration of a token
+ * @batch: the batch
+ * @id: as for tw_wheel_touch_or_register()
+ * @time: as for tw_wheel_touch_or_register()
+ * @cookie: as for tw_wheel_touch_or_register()
+ * @flags: as for tw_wheel_touch_or_register()
+ *
+ * Nothing of it is looked at before tw_batch_run(). Afterwards, if it was
+ * registered, @handle of tw_batch_op() is the token's.
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_touch_or_register(struct tw_batch *batch, uint64_t id,
+			       uint64_t time, uint64_t cookie,
+			       unsigned int flags);
+
+/**
+ * tw_batch_move() - add the move of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_move()
+ * @time: as for tw_wheel_move()
+ * @flags: as for tw_wheel_move()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_move(struct tw_batch *batch, uint64_t key, uint64_t time,
+		  unsigned int flags);
+
+/**
+ * tw_batch_cancel() - add the cancellation of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_cancel()
+ * @flags: as for tw_wheel_cancel()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags);
+
+/**
+ * tw_batch_get() - add a look at a token
+ * @batch: the batch
+ * @key: as for tw_wheel_get()
+ * @flags: as for tw_wheel_get()
+ *
+ * Nothing of it is looked at before tw_batch_run(). Afterwards tw_batch_op()
+ * tells about the token.
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags);
+
+/**
+ * tw_batch_count() - how many operations are in a batch
+ * @batch: the batch
+ *
+ * Return: that. Cannot fail.
+ */
+size_t tw_batch_count(const struct tw_batch *batch);
+
+/**
+ * tw_batch_run() - carry out what of a batch has not been carried out yet
+ * @batch: the batch; its operations stay there, with their results, until
+ *	tw_batch_clear()
+ * @wheel: the wheel
+ *
+ * In the order in which they were added, each by itself: one that fails does not
+ * end the batch. May sleep for memory when some of them register, does not block
+ * else.
+ *
+ * Errors: %EINTR a signal came before all were carried out: call it again to go
+ * on from there; %ENODEV the named wheel has been destroyed: the rest was not
+ * carried out. %EBADF comes as the result of each operation that it is true of.
+ *
+ * Return: how many of all operations in the batch have failed, 0 for none, see
+ * tw_batch_result(); or -1 and errno.
+ */
+int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel);
+
+/**
+ * tw_batch_result() - how one operation of a batch went
+ * @batch: the batch
+ * @index: which one, as it was returned when it was added
+ *
+ * Errors: those of the operation, as of the function tw_wheel_*() of its name;
+ * %EINPROGRESS it has not been carried out yet; %EDOM there is none at @index.
+ *
+ * Return: what that function would have returned.
+ */
+int tw_batch_result(const struct tw_batch *batch, size_t index);
+
+/**
+ * tw_batch_op() - one operation of a batch, with all that it told
+ * @batch: the batch
+ * @index: which one, as it was returned when it was added
+ *
+ * It is there until tw_batch_clear() and tw_batch_free().
+ *
+ * Errors: %EDOM there is none at @index.
+ *
+ * Return: the operation, or NULL and errno.
+ */
+const struct timewheel_op *tw_batch_op(const struct tw_batch *batch,
+				       size_t index);
+
+/* Listing */
+
+/**
+ * tw_cursor_open() - begin a walk through a wheel's tokens
+ * @wheel: the wheel, which has to stay open until tw_cursor_close()
+ * @from: only tokens due at this time or later, in ns of the wheel's clock; 0
+ *	for all
+ * @to: only tokens due at this time or earlier; %TIMEWHEEL_NEVER for all
+ *
+ * Looks at nothing yet.
+ *
+ * Errors: %ENOMEM.
+ *
+ * Return: the cursor, to be closed by tw_cursor_close(), or NULL and errno.
+ */
+struct tw_cursor *tw_cursor_open(const struct tw_wheel *wheel, uint64_t from,
+				 uint64_t to);
+
+/**
+ * tw_cursor_close() - have done with a walk, at its end or before
+ * @cursor: the cursor, or NULL
+ */
+void tw_cursor_close(struct tw_cursor *cursor);
+
+/**
+ * tw_cursor_next() - the next token
+ * @cursor: the cursor
+ * @token: where its address goes; it is there until the next call on @cursor
+ *
+ * In no order of time. A token that is pending throughout comes exactly once,
+ * whatever is registered, touched, moved, cancelled and read meanwhile; one that
+ * comes or goes meanwhile at most once. A wheel opened for reading only will do.
+ * Does not block.
+ *
+ * Errors: those common to all.
+ *
+ * Return: 1, or 0 when there are no more (then *@token stays as it was), or -1
+ * and errno.
+ */
+int tw_cursor_next(struct tw_cursor *cursor,
+		   const struct timewheel_token **token);
+
+/* Statistics */
+
+/**
+ * tw_wheel_stats() - how late a wheel's events have been
+ * @wheel: the wheel
+ * @lateness: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the events read
+ *	so far: ns from the deadline until a reader took the token
+ * @wake: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the times that the
+ *	wheel's timer went off: ns from when it should have until somebody looked
+ *
+ * Both are of one moment. A wheel opened for reading only will do. May sleep for
+ * memory.
+ *
+ * Errors: %EFAULT an array is no such address; %ENOMEM; those common to all.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness,
+		   uint64_t *wake);
+
+/**
+ * tw_histogram_bounds() - which values a bucket of a histogram counts
+ * @bucket: which one, less than %TIMEWHEEL_BUCKETS
+ * @low: where the least of them goes, or NULL
+ * @high: where the greatest of them goes, or NULL
+ *
+ * Errors: %EDOM there is no such bucket.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_histogram_bounds(unsigned int bucket, uint64_t *low, uint64_t *high);
+
+/**
+ * tw_histogram_percentile() - the value that a share of all do not exceed
+ * @buckets: a histogram: array of %TIMEWHEEL_BUCKETS, as of tw_wheel_stats()
+ * @percent: the share, 0 to 100: 50 for the median, 99.9, 100 for the greatest
+ * @value: where the value goes: the greatest of the first bucket with which at
+ *	least @percent of all that was counted, and at least one, is reached:
+ *	at most a quarter too high
+ *
+ * Errors: %EINVAL @percent is outside its range; %ENODATA nothing was counted.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_histogram_percentile(const uint64_t *buckets, double percent,
+			    uint64_t *value);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TIMEWHEEL_H */

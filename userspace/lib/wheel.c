@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Wheels: opened and closed, told about, advanced. Those with a name are in
+ * named.c.
+ */
+#include "internal.h"
+
+int tw_device_caps(struct timewheel_caps *caps)
+{
+	return tw_device_ioctl(O_RDONLY, TIMEWHEEL_CAPS, caps);
+}
+
+struct tw_wheel *tw_wheel_open_fd(int fd)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+	struct tw_wheel *wheel;
+
+	/* Tells wheels that have been set up from whatever else it may be. */
+	if (ioctl(fd, TIMEWHEEL_INFO, &info) < 0)
+		return NULL;
+	wheel = malloc(sizeof(*wheel));
+	if (wheel)
+		wheel->fd = fd;
+	return wheel;
+}
+
+struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	struct tw_wheel *wheel = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!ioctl(fd, TIMEWHEEL_SETUP, setup))
+		wheel = tw_wheel_open_fd(fd);
+	if (!wheel)
+		tw_close_keep_errno(fd);
+	return wheel;
+}
+
+void tw_wheel_close(struct tw_wheel *wheel)
+{
+	if (!wheel)
+		return;
+	tw_close_keep_errno(wheel->fd);
+	free(wheel);
+}
+
+int tw_wheel_fd(const struct tw_wheel *wheel)
+{
+	return wheel->fd;
+}
+
+int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info)
+{
+	return ioctl(wheel->fd, TIMEWHEEL_INFO, info);
+}
+
+int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
+{
+	struct timewheel_advance advance = {
+		.size = sizeof(advance),
+		.tick = tick,
+	};
+
+	return ioctl(wheel->fd, TIMEWHEEL_ADVANCE, &advance);
+}
