@@ -103,10 +103,8 @@ static int tw_setup_check(const struct timewheel_setup *setup)
 {
 	if (setup->clock > TIMEWHEEL_CLOCK_MANUAL ||
 	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
-	    setup->tick < READ_ONCE(tw_min_tick_ns) ||
-	    setup->tick > TW_MAX_TICK_NS ||
-	    setup->max_tokens < 1 ||
-	    setup->max_tokens > READ_ONCE(tw_max_tokens) ||
+	    setup->tick < 1 || setup->tick > TW_MAX_TICK_NS ||
+	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
 	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
 		return -EINVAL;
 
@@ -416,9 +414,10 @@ union tw_arg {
 
 enum tw_ioctl_needs {
 	TW_NEEDS_WHEEL	= BIT(0),
-	TW_NEEDS_WRITE	= BIT(1),
-	TW_NEEDS_DEVICE	= BIT(2),	/* a file of /dev/timewheel */
-	TW_ANSWERS	= BIT(3),	/* the argument is copied back */
+	TW_NEEDS_READ	= BIT(1),
+	TW_NEEDS_WRITE	= BIT(2),
+	TW_NEEDS_DEVICE	= BIT(3),	/* a file of /dev/timewheel */
+	TW_ANSWERS	= BIT(4),	/* the argument is copied back */
 };
 
 /**
@@ -467,7 +466,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 	},
 	[_IOC_NR(TIMEWHEEL_LIST)] = {
 		tw_ioctl_list, sizeof(struct timewheel_list), 0,
-		TW_NEEDS_WHEEL | TW_ANSWERS,
+		TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS,
 	},
 	[_IOC_NR(TIMEWHEEL_CREATE)] = {
 		tw_ioctl_create, sizeof(struct timewheel_create),
@@ -489,6 +488,8 @@ static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
 
 	if (ioctl->needs & TW_NEEDS_DEVICE && wheel->name)
 		return -ENOTTY;
+	if (ioctl->needs & TW_NEEDS_READ && !(file->f_mode & FMODE_READ))
+		return -EBADF;
 	if (ioctl->needs & TW_NEEDS_WRITE && !(file->f_mode & FMODE_WRITE))
 		return -EBADF;
 

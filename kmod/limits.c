@@ -4,7 +4,8 @@
  *
  * A wheel counts with all the tokens that it may ever hold, from its set-up to
  * its end, so that no registration has to ask here. Users are those of the
- * host's user namespace: a user namespace gives nobody more.
+ * host's user namespace. Who has made a user namespace pays for all in it, so
+ * that the ids lent to a user give no more; if that was root, each pays itself.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -15,6 +16,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/time64.h>
+#include <linux/user_namespace.h>
 
 #include "arena.h"
 #include "limits.h"
@@ -124,6 +126,20 @@ static int tw_limits_check(const struct tw_user *user, u32 tokens)
 	return 0;
 }
 
+/* Who is to be charged for what the caller does. */
+static kuid_t tw_payer(void)
+{
+	const struct user_namespace *ns;
+	kuid_t uid = current_euid();
+
+	/* Up to the host's, which has no parent. */
+	for (ns = current_user_ns(); ns->parent; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+
+	return uid;
+}
+
 static struct tw_user *tw_user_find(kuid_t uid)
 {
 	struct tw_user *user;
@@ -132,21 +148,7 @@ static struct tw_user *tw_user_find(kuid_t uid)
 		if (uid_eq(user->uid, uid))
 			return user;
 
-	user = kzalloc(sizeof(*user), TW_GFP);
-	if (user) {
-		user->uid = uid;
-		hash_add(tw_users, &user->node, __kuid_val(uid));
-	}
-
-	return user;
-}
-
-static void tw_user_forget_unused(struct tw_user *user)
-{
-	if (user->has.wheels)
-		return;
-	hash_del(&user->node);
-	kfree(user);
+	return NULL;
 }
 
 /**
@@ -155,26 +157,32 @@ static void tw_user_forget_unused(struct tw_user *user)
  *
  * May sleep.
  *
- * Return: the calling user, for tw_limits_uncharge(); -EDQUOT; -ENOSPC; -ENOMEM.
+ * Return: who pays, for tw_limits_uncharge(); -EDQUOT; -ENOSPC; -ENOMEM.
  */
 struct tw_user *tw_limits_charge(u32 tokens)
 {
+	struct tw_user *fresh = kzalloc(sizeof(*fresh), TW_GFP);
 	struct tw_user *user;
-	int err = -ENOMEM;
+	int err;
+
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	fresh->uid = tw_payer();
 
 	mutex_lock(&tw_limits_lock);
-	user = tw_user_find(current_euid());
-	if (user) {
-		err = tw_limits_check(user, tokens);
-		if (!err) {
-			user->has.wheels++;
-			user->has.tokens += tokens;
-			tw_all.wheels++;
-			tw_all.tokens += tokens;
-		}
-		tw_user_forget_unused(user);
+	user = tw_user_find(fresh->uid) ?: fresh;
+	err = tw_limits_check(user, tokens);
+	if (!err) {
+		if (user == fresh)
+			hash_add(tw_users, &user->node, __kuid_val(user->uid));
+		user->has.wheels++;
+		user->has.tokens += tokens;
+		tw_all.wheels++;
+		tw_all.tokens += tokens;
 	}
 	mutex_unlock(&tw_limits_lock);
+	if (err || user != fresh)
+		kfree(fresh);
 
 	return err ? ERR_PTR(err) : user;
 }
@@ -191,7 +199,10 @@ void tw_limits_uncharge(struct tw_user *user, u32 tokens)
 	user->has.tokens -= tokens;
 	tw_all.wheels--;
 	tw_all.tokens -= tokens;
-	tw_user_forget_unused(user);
+	if (!user->has.wheels) {
+		hash_del(&user->node);
+		kfree(user);
+	}
 	mutex_unlock(&tw_limits_lock);
 }
 

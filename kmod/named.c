@@ -15,21 +15,24 @@
 #include <linux/cdev.h>
 #include <linux/cred.h>
 #include <linux/device.h>
-#include <linux/idr.h>
+#include <linux/hashtable.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/stringhash.h>
+#include <linux/xarray.h>
 
 #include "compat.h"
 #include "named.h"
 #include "stats.h"
 
-#define TW_MINORS	(MINORMASK + 1)
+#define TW_MINORS	XA_LIMIT(0, MINORMASK)
 
 /**
  * struct tw_named_wheel - a wheel with a name
+ * @node: in tw_named_wheels; tw_named_lock
  * @dev: its device, called by its name; counts those who refer to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
@@ -38,6 +41,7 @@
  * @gid: its creator's group; constant
  */
 struct tw_named_wheel {
+	struct hlist_node	node;
 	struct device		dev;
 	struct cdev		cdev;
 	struct tw_wheel		*wheel;
@@ -50,9 +54,11 @@ struct tw_named_wheel {
  * wheel->setup. Opening does not take it.
  */
 static DEFINE_MUTEX(tw_named_lock);
-static DEFINE_IDR(tw_named_wheels);	/* by minor */
-static const struct file_operations *tw_named_fops;	/* constant */
-static dev_t tw_named_first;		/* constant */
+static DEFINE_HASHTABLE(tw_named_wheels, 10);	/* by name */
+static DEFINE_XARRAY_ALLOC(tw_minors);		/* those in use */
+static u32 tw_minor_next;
+static const struct file_operations *tw_named_fops __ro_after_init;
+static dev_t tw_named_first __ro_after_init;
 
 static struct class tw_class = {
 	.name	= "timewheel",
@@ -68,16 +74,23 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 {
 	const struct tw_named_wheel *named = tw_named_from(dev);
 
-	/* Only who makes the node asks for its owner. */
+	/* Who removes the node asks for its name only. */
 	if (uid)
 		*uid = named->uid;
 	if (gid)
 		*gid = named->gid;
+	/* Left to itself, udev opens the node of a group to the group. */
+	if (mode)
+		*mode = 0600;
 
 	return kasprintf(GFP_KERNEL, "timewheels/%s", dev_name(dev));
 }
 
-/* Nobody refers to it any more. May sleep. */
+/*
+ * Nobody refers to it any more. Whoever was the last to do so holds the module
+ * as well: a file of the device while it destroys, or one of the wheel that is
+ * not yet done with its operations. May sleep.
+ */
 static void tw_named_release(struct device *dev)
 {
 	struct tw_named_wheel *named = tw_named_from(dev);
@@ -96,13 +109,17 @@ static const struct device_type tw_named_type = {
 	.release	= tw_named_release,
 };
 
+static u32 tw_name_hash(const char *name)
+{
+	return full_name_hash(NULL, name, strlen(name));
+}
+
 static struct tw_named_wheel *tw_named_find(const char *name)
 {
 	struct tw_named_wheel *named;
-	int minor;
 
 	lockdep_assert_held(&tw_named_lock);
-	idr_for_each_entry(&tw_named_wheels, named, minor)
+	hash_for_each_possible(tw_named_wheels, named, node, tw_name_hash(name))
 		if (!strcmp(dev_name(&named->dev), name))
 			return named;
 
@@ -148,18 +165,22 @@ static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 /* Gives it a number and lets others at it. */
 static int tw_named_publish(struct tw_named_wheel *named)
 {
-	int minor = idr_alloc_cyclic(&tw_named_wheels, named, 0, TW_MINORS,
-				     GFP_KERNEL);
-	int err;
+	u32 minor;
+	int err = xa_alloc_cyclic(&tw_minors, &minor, named, TW_MINORS,
+				  &tw_minor_next, GFP_KERNEL);
 
-	if (minor < 0)
-		return minor;
+	if (err < 0)
+		return err == -EBUSY ? -ENOSPC : err;
 	named->dev.devt = MKDEV(MAJOR(tw_named_first), minor);
+	device_set_pm_not_required(&named->dev);
 	cdev_init(&named->cdev, tw_named_fops);
 	named->cdev.owner = THIS_MODULE;
 	err = cdev_device_add(&named->cdev, &named->dev);
 	if (err)
-		idr_remove(&tw_named_wheels, minor);
+		xa_erase(&tw_minors, minor);
+	else
+		hash_add(tw_named_wheels, &named->node,
+			 tw_name_hash(dev_name(&named->dev)));
 
 	return err;
 }
@@ -196,7 +217,8 @@ static bool tw_setup_same(const struct timewheel_setup *a,
  *
  * May sleep.
  *
- * Return: 0; TIMEWHEEL_EXISTED; -EEXIST; -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
+ * Return: 0; TIMEWHEEL_EXISTED; -EINTR to one who is killed; -EEXIST; -EINVAL;
+ * -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
  */
 int tw_named_create(const char *name, const struct timewheel_setup *setup,
 		    bool exclusive)
@@ -204,7 +226,8 @@ int tw_named_create(const char *name, const struct timewheel_setup *setup,
 	struct tw_named_wheel *named;
 	int ret;
 
-	mutex_lock(&tw_named_lock);
+	if (mutex_lock_killable(&tw_named_lock))
+		return -EINTR;
 	named = tw_named_find(name);
 	if (!named)
 		ret = tw_named_make(name, setup);
@@ -228,21 +251,23 @@ static bool tw_named_may_destroy(const struct tw_named_wheel *named)
  *
  * May sleep.
  *
- * Return: 0; -ENOENT; -EPERM.
+ * Return: 0; -EINTR to one who is killed; -ENOENT; -EPERM.
  */
 int tw_named_destroy(const char *name)
 {
 	struct tw_named_wheel *named;
 	int err = 0;
 
-	mutex_lock(&tw_named_lock);
+	if (mutex_lock_killable(&tw_named_lock))
+		return -EINTR;
 	named = tw_named_find(name);
 	if (!named) {
 		err = -ENOENT;
 	} else if (!tw_named_may_destroy(named)) {
 		err = -EPERM;
 	} else {
-		idr_remove(&tw_named_wheels, MINOR(named->dev.devt));
+		hash_del(&named->node);
+		xa_erase(&tw_minors, MINOR(named->dev.devt));
 		cdev_device_del(&named->cdev, &named->dev);
 		tw_wheel_end(named->wheel);
 	}
@@ -267,9 +292,9 @@ struct tw_wheel *tw_named_of(const struct inode *inode)
  *
  * Return: 0 or an error.
  */
-int tw_named_init(const struct file_operations *fops)
+int __init tw_named_init(const struct file_operations *fops)
 {
-	int err = alloc_chrdev_region(&tw_named_first, 0, TW_MINORS,
+	int err = alloc_chrdev_region(&tw_named_first, 0, MINORMASK + 1,
 				      "timewheels");
 
 	if (err)
@@ -277,7 +302,7 @@ int tw_named_init(const struct file_operations *fops)
 	tw_named_fops = fops;
 	err = class_register(&tw_class);
 	if (err)
-		unregister_chrdev_region(tw_named_first, TW_MINORS);
+		unregister_chrdev_region(tw_named_first, MINORMASK + 1);
 
 	return err;
 }
@@ -286,6 +311,6 @@ int tw_named_init(const struct file_operations *fops)
 void tw_named_exit(void)
 {
 	class_unregister(&tw_class);
-	unregister_chrdev_region(tw_named_first, TW_MINORS);
-	idr_destroy(&tw_named_wheels);
+	unregister_chrdev_region(tw_named_first, MINORMASK + 1);
+	xa_destroy(&tw_minors);
 }

@@ -14,6 +14,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
@@ -34,7 +35,7 @@ struct tw_sums {
 static DEFINE_MUTEX(tw_stats_lock);	/* guards the list and the sums */
 static LIST_HEAD(tw_wheels);		/* those set up */
 static struct tw_sums tw_ended;		/* of those that are gone */
-static struct dentry *tw_debugfs;
+static struct dentry *tw_debugfs __ro_after_init;
 
 #define TW_COUNTER(field)						\
 	{ #field, offsetof(struct timewheel_info, field) }
@@ -176,7 +177,10 @@ static void tw_histogram_show(struct seq_file *m, const char *name,
 				   histogram->bucket[i]);
 }
 
-/* Adds all that the living wheels have. Returns how many there are. */
+/*
+ * Adds all that the wheels have that are not gone; one that was destroyed and is
+ * still open is among them. Returns how many there are.
+ */
 static unsigned int tw_sums_add_living(struct tw_sums *sums,
 				       struct tw_lateness *lateness)
 {
@@ -191,6 +195,7 @@ static unsigned int tw_sums_add_living(struct tw_sums *sums,
 		sums->info.pending += info.pending;
 		sums->info.bytes += info.bytes;
 		n++;
+		cond_resched();
 	}
 
 	return n;
@@ -227,7 +232,7 @@ free:
 DEFINE_SHOW_ATTRIBUTE(tw_stats);
 
 /* Without debugfs there is nothing to see, and that is all. */
-void tw_stats_init(void)
+void __init tw_stats_init(void)
 {
 	tw_debugfs = debugfs_create_dir("timewheel", NULL);
 	debugfs_create_file("wheels", 0400, tw_debugfs, NULL, &tw_wheels_fops);

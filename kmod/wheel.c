@@ -246,8 +246,14 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 	static atomic_t number;
 	int err;
 
+	/* Here, not with the other ranges: they are for new wheels only. */
+	if (setup->tick < READ_ONCE(tw_min_tick_ns) ||
+	    setup->max_tokens > READ_ONCE(tw_max_tokens))
+		return -EINVAL;
+
 	mutex_lock(&wheel->setup);
-	err = wheel->stage != TW_NEW ? -EBUSY : tw_wheel_set_clock(wheel, setup);
+	err = READ_ONCE(wheel->stage) != TW_NEW ? -EBUSY :
+						  tw_wheel_set_clock(wheel, setup);
 	if (!err)
 		err = tw_wheel_acquire(wheel, setup);
 	if (!err) {

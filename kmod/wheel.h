@@ -118,10 +118,15 @@ static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
 /* Why it cannot be used, as an errno; 0 if it can. */
 static inline int tw_wheel_check(const struct tw_wheel *wheel)
 {
-	if (tw_wheel_ready(wheel))
+	/* Pairs with the release in tw_wheel_setup(). */
+	switch (smp_load_acquire(&wheel->stage)) {
+	case TW_READY:
 		return 0;
-
-	return READ_ONCE(wheel->stage) == TW_ENDED ? -ENODEV : -EBADFD;
+	case TW_ENDED:
+		return -ENODEV;
+	default:
+		return -EBADFD;
+	}
 }
 
 #endif /* TW_WHEEL_H */

@@ -31,7 +31,8 @@
  * Errors that every ioctl may give besides its own:
  *
  * ===========  ===============================================================
- * %EBADF       the call changes the wheel and the file is not open for writing
+ * %EBADF       the call changes the wheel and the file is not open for writing,
+ *              or lists its tokens and the file is not open for reading
  * %EBADFD      the call needs a wheel and the file has not been set up
  * %ENODEV      the call needs a wheel and the named one has been destroyed
  * %EFAULT      an address cannot be read or written
@@ -156,8 +157,9 @@ struct timewheel_caps {
  * The wheel and its @max_tokens count towards what the caller, by its effective
  * user id, may have (module parameters max_user_wheels and max_user_tokens; a
  * caller with CAP_SYS_RESOURCE may have more), and towards what there may be in
- * all (max_all_wheels and max_all_tokens), until the wheel is gone. May sleep
- * for memory, which is charged to the caller's memory cgroup.
+ * all (max_all_wheels and max_all_tokens), until the wheel is gone. In a user
+ * namespace that a user other than root has made, that user is charged. May
+ * sleep for memory, which is charged to the caller's memory cgroup.
  *
  * Errors: %EBUSY this file has been set up; %EDQUOT the user would have more
  * wheels or tokens than a user may; %EINVAL a value outside its range; %ENOMEM;
@@ -196,10 +198,12 @@ struct timewheel_setup {
  * A call on a file of /dev/timewheel, which need not be set up and stays as it
  * is. The wheel is there when the call returns, as /dev/timewheels/NAME: owned
  * by the caller's effective user and group, mode 0600 until chmod(1) and
- * chown(1) say otherwise. Whoever may open the node for reading may read events
- * and list tokens, for writing may do everything else. It is charged to its
- * creator, as by TIMEWHEEL_SETUP, whoever owns the node later. It keeps the
- * module loaded. May sleep.
+ * chown(1) say otherwise; how they last where udev(7) manages nodes, its rules
+ * say. Whoever may open the node for reading may read events and list tokens;
+ * for writing, register and change them; for either, GET one, and see INFO and
+ * STATS. It is charged to its creator, as by TIMEWHEEL_SETUP, whoever owns the
+ * node later. It keeps the module loaded. May sleep. Where no node can be made,
+ * because something else has its path, the wheel is there without one.
  *
  * Returns 0 when it made the wheel, or TIMEWHEEL_EXISTED when one of this name
  * and set up the same is there, without TIMEWHEEL_EXCLUSIVE. That may be
@@ -227,9 +231,9 @@ struct timewheel_create {
  * For the user who created it (by effective user id), or with CAP_SYS_ADMIN, on
  * a file of /dev/timewheel. The node goes, the name is free, its tokens come to
  * nothing. Those who still have the wheel open get EPOLLHUP and EPOLLERR, and
- * %ENODEV from read(2) and every command that needs a wheel; who sleeps in a read
- * is woken. Its memory is
- * freed, and its creator's account credited, with the last file. May sleep.
+ * %ENODEV from read(2) and every command that needs a wheel; who sleeps in a
+ * read is woken. Its memory is freed, and its creator's account credited, with
+ * the last file. May sleep.
  *
  * Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as TIMEWHEEL_CREATE; %ENOENT no wheel
  * of this name; %EPERM it is not the caller's.
