@@ -1,0 +1,864 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A server of several processes that share a named wheel: first the server, an
+ * example to copy, then the test of it.
+ *
+ * Users send packets over TCP; one who is silent for a while is to be reported.
+ * A master forks workers. Each serves connections of its own and touches the
+ * tokens of its users; whichever worker is told of expired tokens reads them.
+ * The wheel is none of theirs: it outlives a killed worker, and a restart of the
+ * whole server, through which the users' timeouts run on.
+ *
+ * What is kept, whichever processes are killed and when: each registration of a
+ * user is reported exactly once, with the deadline that his last packet gave it.
+ *
+ * A read without more care would break that. What read(2) has delivered is in
+ * the memory of the reader, and dies with it. So the workers read straight into
+ * the report: a file that they have mapped. An event is in the file as soon as
+ * the kernel has copied it; until then, or if it was not copied to its last byte,
+ * it is on the wheel. There is no moment in between that a SIGKILL could hit.
+ * Both last as long as the machine runs.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/timewheel.h>
+
+#define WORKERS		4
+
+/* Events of a report that are mapped at a time: 48 pages. */
+#define WINDOW		4096
+#define WINDOW_BYTES	(WINDOW * sizeof(struct timewheel_event))
+
+/**
+ * struct server - a server
+ * @name: of the wheel
+ * @reports: directory of the reports, one file for each worker
+ * @timeout: ns of silence after which a user is reported
+ * @start: which start of the server this is: the cookie of new tokens
+ * @listener: socket to which users connect
+ * @worker: the workers' process ids
+ */
+struct server {
+	char		name[TIMEWHEEL_NAME_SIZE];
+	char		reports[64];
+	__u64		timeout;
+	__u64		start;
+	int		listener;
+	pid_t		worker[WORKERS];
+};
+
+/**
+ * struct report - where a worker reads to
+ * @fd: the file: one event behind the other, then room
+ * @start: offset in the file of what is mapped
+ * @window: what is mapped
+ * @used: how many events are in it
+ */
+struct report {
+	int			fd;
+	off_t			start;
+	struct timewheel_event	*window;
+	size_t			used;
+};
+
+/* A connection, and the begin of a line that is not all there. */
+struct connection {
+	int	fd;
+	size_t	used;
+	char	line[64];
+};
+
+/* One worker; its epoll tells of the wheel by @report, of the listener by NULL. */
+struct worker {
+	const struct server	*server;
+	int			wheel;
+	int			epoll;
+	struct report		report;
+};
+
+/* For what cannot be mended by trying again: the server then ends as well. */
+static void give_up(const char *what)
+{
+	fprintf(stderr, "# server: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+/*
+ * Events are written front to back, and what was not written to the end is put
+ * back on the wheel and no event yet. So room is marked where an event ends.
+ */
+static bool is_room(const struct timewheel_event *event)
+{
+	return event->reserved || !event->taken;
+}
+
+/* Maps the part of the report at @start. */
+static void report_map(struct report *report, off_t start)
+{
+	if (report->window)
+		munmap(report->window, WINDOW_BYTES);
+	errno = posix_fallocate(report->fd, start, WINDOW_BYTES);
+	if (errno)
+		give_up("room for the report");
+	report->window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_SHARED, report->fd, start);
+	if (report->window == MAP_FAILED)
+		give_up("map the report");
+	report->start = start;
+	report->used = 0;
+	while (report->used < WINDOW && !is_room(&report->window[report->used]))
+		report->used++;
+	for (size_t i = report->used; i < WINDOW; i++)
+		report->window[i].reserved = ~0U;
+}
+
+/*
+ * Goes on with the report of the worker that was here before, behind the last
+ * event that it has read. Waits until that one is really gone, in the kernel too.
+ */
+static void report_open(struct report *report, const char *directory, int slot)
+{
+	char path[128];
+	off_t size;
+
+	snprintf(path, sizeof(path), "%s/silent.%d", directory, slot);
+	report->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (report->fd < 0 || flock(report->fd, LOCK_EX))
+		give_up(path);
+	size = lseek(report->fd, 0, SEEK_END);
+	report_map(report, size ? (size - 1) / WINDOW_BYTES * WINDOW_BYTES : 0);
+}
+
+/* Reads from the wheel: with that the users are reported. */
+static void report_silent(struct worker *worker)
+{
+	struct report *report = &worker->report;
+	ssize_t bytes;
+
+	if (report->used == WINDOW)
+		report_map(report, report->start + WINDOW_BYTES);
+	bytes = read(worker->wheel, &report->window[report->used],
+		     (WINDOW - report->used) * sizeof(*report->window));
+	if (bytes < 0 && errno != EAGAIN && errno != EINTR)
+		give_up("read the wheel");
+	if (bytes > 0)
+		report->used += bytes / sizeof(*report->window);
+}
+
+/*
+ * A packet is a line "USER". The answer is "USER new DEADLINE" or "USER touched
+ * DEADLINE". Returns whether the connection is any good.
+ */
+static bool serve_packet(const struct worker *worker, int fd, const char *line)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op), .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+		.time = worker->server->timeout,
+		.cookie = worker->server->start,
+	};
+	char answer[80], *end;
+	int length;
+
+	op.id = strtoull(line, &end, 10);
+	if (end == line || *end)
+		return false;
+	if (ioctl(worker->wheel, TIMEWHEEL_OP, &op) < 0)
+		return false;
+	length = snprintf(answer, sizeof(answer), "%llu %s %llu\n",
+			  (unsigned long long)op.id,
+			  op.result & TIMEWHEEL_REGISTERED ? "new" : "touched",
+			  (unsigned long long)op.deadline);
+	return send(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
+}
+
+/* Serves the whole lines that have come. Returns whether to go on. */
+static bool serve(const struct worker *worker, struct connection *user)
+{
+	ssize_t bytes = recv(user->fd, user->line + user->used,
+			     sizeof(user->line) - user->used, MSG_DONTWAIT);
+	char *end;
+
+	if (bytes < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (!bytes)
+		return false;
+	user->used += bytes;
+	while ((end = memchr(user->line, '\n', user->used))) {
+		size_t length = end + 1 - user->line;
+
+		*end = 0;
+		if (!serve_packet(worker, user->fd, user->line))
+			return false;
+		user->used -= length;
+		memmove(user->line, end + 1, user->used);
+	}
+	return user->used < sizeof(user->line);
+}
+
+/*
+ * With EPOLLEXCLUSIVE one worker is told, not all. Should that one be killed
+ * before it acts, the one that takes its place finds out when it begins to
+ * watch. (Should it be stopped instead, as by a debugger, all wait for it: where
+ * that matters, have all told.)
+ */
+static void watch(const struct worker *worker, int fd, __u32 events, void *what)
+{
+	struct epoll_event event = { .events = events, .data.ptr = what };
+
+	if (epoll_ctl(worker->epoll, EPOLL_CTL_ADD, fd, &event))
+		give_up("watch");
+}
+
+static void accept_user(const struct worker *worker)
+{
+	struct connection *user;
+	int fd = accept4(worker->server->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		give_up("accept");
+	user->fd = fd;
+	watch(worker, fd, EPOLLIN, user);
+}
+
+static int open_wheel(const struct server *server)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/timewheels/%s", server->name);
+	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void worker_run(const struct server *server, int slot)
+{
+	struct worker worker = {
+		.server = server, .wheel = open_wheel(server),
+		.epoll = epoll_create1(EPOLL_CLOEXEC),
+	};
+
+	if (worker.wheel < 0 || worker.epoll < 0)
+		give_up("start a worker");
+	report_open(&worker.report, server->reports, slot);
+	watch(&worker, worker.wheel, EPOLLIN | EPOLLEXCLUSIVE, &worker.report);
+	watch(&worker, server->listener, EPOLLIN | EPOLLEXCLUSIVE, NULL);
+	for (;;) {
+		struct epoll_event event;
+		struct connection *user;
+
+		if (epoll_wait(worker.epoll, &event, 1, -1) != 1)
+			continue;
+		user = event.data.ptr;
+		if (event.data.ptr == &worker.report) {
+			report_silent(&worker);
+		} else if (!user) {
+			accept_user(&worker);
+		} else if (!serve(&worker, user)) {
+			close(user->fd);
+			free(user);
+		}
+	}
+}
+
+static void start_worker(struct server *server, int slot)
+{
+	pid_t master = getpid(), pid = fork();
+
+	if (pid < 0)
+		give_up("fork");
+	if (!pid) {
+		/* No worker without a master, which may have died just now. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != master)
+			_exit(1);
+		worker_run(server, slot);
+	}
+	server->worker[slot] = pid;
+}
+
+/* The wheel of a name, whether or not a server has been here before. */
+static void create_wheel(const struct server *server)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
+		.slots = 60, .tick = 10000000 /* ns */, .max_tokens = 100000,
+	};
+	struct timewheel_create create = {
+		.size = sizeof(create), .setup = (uintptr_t)&setup,
+	};
+	int device = open("/dev/timewheel", O_RDWR | O_CLOEXEC);
+
+	memcpy(create.name, server->name, sizeof(create.name));
+	if (device < 0 || ioctl(device, TIMEWHEEL_CREATE, &create) < 0)
+		give_up("create the wheel");
+	close(device);
+}
+
+/* A socket on a port that is free. */
+static int listen_for_users(struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	socklen_t length = sizeof(*address);
+
+	*address = (struct sockaddr_in) {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	if (fd < 0 || bind(fd, (struct sockaddr *)address, length) ||
+	    listen(fd, 128) ||
+	    getsockname(fd, (struct sockaddr *)address, &length))
+		give_up("listen");
+	return fd;
+}
+
+/*
+ * The master: replaces workers that were killed, until one has given up. Writes
+ * to @ready, once, the address to which users may connect.
+ */
+static void server_run(struct server *server, int ready)
+{
+	struct sockaddr_in address;
+	int status;
+
+	create_wheel(server);
+	server->listener = listen_for_users(&address);
+	for (int slot = 0; slot < WORKERS; slot++)
+		start_worker(server, slot);
+	if (write(ready, &address, sizeof(address)) != sizeof(address))
+		give_up("tell where we are");
+	close(ready);
+	for (;;) {
+		pid_t pid = wait(&status);
+
+		if (pid < 0 || WIFEXITED(status))
+			give_up("a worker gave up");
+		for (int slot = 0; slot < WORKERS; slot++) {
+			if (server->worker[slot] == pid)
+				start_worker(server, slot);
+		}
+	}
+}
+
+/*
+ * Here the example ends. What follows plays its users, kills its processes, and
+ * compares what was reported with what the users had been told.
+ */
+#include "tw_test.h"
+
+#define USERS		120
+#define CONNECTIONS	12
+#define LONG		90	/* seconds that a test may take */
+
+/* Registrations of one user that a test may see. */
+#define LIVES		128
+
+/*
+ * A user, as far as he knows: his deadline, 0 if he has never been heard, and
+ * the deadlines of his registrations that have ended. Unsure is one whose packet
+ * was not answered: he may have had one more registration, and it another
+ * deadline, than he was told.
+ */
+struct user {
+	__u64 deadline;
+	__u64 ended[LIVES];
+	unsigned int lives;
+	bool unsure;
+};
+
+FIXTURE(prefork) {
+	struct server *server;
+	pid_t master;
+	struct sockaddr_in address;
+	int connection[CONNECTIONS];
+	struct user user[USERS];
+	size_t others;
+	struct timewheel_event *report;
+	size_t reported;
+};
+
+/* In a process group of its own, so that all of it can be killed at once. */
+static bool start_server(FIXTURE_DATA(prefork) *self)
+{
+	int ready[2];
+	bool ok;
+
+	self->server->start++;
+	if (pipe(ready))
+		return false;
+	self->master = fork();
+	if (!self->master) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ready[0]);
+		server_run(self->server, ready[1]);
+	}
+	close(ready[1]);
+	ok = self->master > 0 &&
+	     read(ready[0], &self->address, sizeof(self->address)) ==
+	     sizeof(self->address);
+	close(ready[0]);
+	return ok;
+}
+
+/* Returns the master's status, as of waitpid. */
+static int end_server(FIXTURE_DATA(prefork) *self, pid_t target)
+{
+	int status = -1;
+
+	kill(target, SIGKILL);
+	waitpid(self->master, &status, 0);
+	self->master = 0;
+	return status;
+}
+
+static int destroy_wheel(FIXTURE_DATA(prefork) *self)
+{
+	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
+	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	int ret;
+
+	memcpy(destroy.name, self->server->name, sizeof(destroy.name));
+	ret = ioctl(device, TIMEWHEEL_DESTROY, &destroy);
+	close(device);
+	return ret;
+}
+
+FIXTURE_SETUP(prefork)
+{
+	int device = TW_OPEN(O_RDWR);
+
+	close(device);
+	/* To see to it that the workers of a killed master are gone as well. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (int i = 0; i < CONNECTIONS; i++)
+		self->connection[i] = -1;
+	self->server = mmap(NULL, sizeof(*self->server), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->server);
+	self->server->timeout = 2 * TW_SEC;
+	snprintf(self->server->name, sizeof(self->server->name), "prefork-%d",
+		 getpid());
+	strcpy(self->server->reports, "/tmp/prefork-XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(self->server->reports));
+	ASSERT_TRUE(start_server(self));
+}
+
+FIXTURE_TEARDOWN(prefork)
+{
+	char path[128];
+
+	if (self->master > 0)
+		end_server(self, -self->master);
+	while (wait(NULL) > 0)
+		;
+	destroy_wheel(self);
+	for (int i = 0; i < WORKERS; i++) {
+		snprintf(path, sizeof(path), "%s/silent.%d",
+			 self->server->reports, i);
+		unlink(path);
+	}
+	rmdir(self->server->reports);
+}
+
+static int connect_user(const FIXTURE_DATA(prefork) *self)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (connect(fd, (const struct sockaddr *)&self->address,
+		    sizeof(self->address))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void book_answer(struct user *user, bool new, __u64 deadline)
+{
+	if (new && user->deadline && user->lives < LIVES)
+		user->ended[user->lives++] = user->deadline;
+	user->deadline = deadline;
+}
+
+/* Whether the other end is, as far as one knows, still there. */
+static bool connected(int fd)
+{
+	char byte;
+
+	return fd >= 0 && recv(fd, &byte, 1, MSG_DONTWAIT) < 0 &&
+	       errno == EAGAIN;
+}
+
+/* One packet and its answer. Returns false when the connection broke. */
+static bool exchange(FIXTURE_DATA(prefork) *self, int fd, unsigned int id)
+{
+	char line[80], what[16];
+	int length = snprintf(line, sizeof(line), "%u\n", id);
+	unsigned long long deadline;
+	unsigned int of;
+	ssize_t got = 0;
+
+	if (send(fd, line, length, MSG_NOSIGNAL) != length)
+		return false;
+	do {
+		ssize_t bytes = recv(fd, line + got, sizeof(line) - 1 - got, 0);
+
+		if (bytes <= 0)
+			return false;
+		got += bytes;
+	} while (line[got - 1] != '\n');
+	line[got] = 0;
+	if (sscanf(line, "%u %15s %llu", &of, what, &deadline) != 3 || of != id)
+		return false;
+	book_answer(&self->user[id], !strcmp(what, "new"), deadline);
+	return true;
+}
+
+/* A packet of a user, sent until it has been answered. */
+static bool say(FIXTURE_DATA(prefork) *self, unsigned int id)
+{
+	int *connection = &self->connection[id % CONNECTIONS];
+
+	for (int tries = 0; tries < 1000; tries++) {
+		if (!connected(*connection)) {
+			close(*connection);
+			*connection = connect_user(self);
+		}
+		if (*connection >= 0 && exchange(self, *connection, id))
+			return true;
+		self->user[id].unsure |= *connection >= 0;
+		tw_sleep_ms(1);
+	}
+	return false;
+}
+
+/* Every @step-th user, from @first on. */
+static bool say_all(FIXTURE_DATA(prefork) *self, unsigned int first,
+		    unsigned int step)
+{
+	for (unsigned int id = first; id < USERS; id += step) {
+		if (!say(self, id))
+			return false;
+	}
+	return true;
+}
+
+static void hang_up(FIXTURE_DATA(prefork) *self)
+{
+	for (int i = 0; i < CONNECTIONS; i++) {
+		if (self->connection[i] >= 0)
+			close(self->connection[i]);
+		self->connection[i] = -1;
+	}
+}
+
+/* Looks at the wheel, for no longer than that takes: it is the server's. */
+static bool wheel_info(const FIXTURE_DATA(prefork) *self,
+		       struct timewheel_info *info)
+{
+	int fd = open_wheel(self->server);
+	bool ok = fd >= 0 && !tw_info(fd, info);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Until everybody has fallen silent and been reported. */
+static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
+				struct timewheel_info *info)
+{
+	for (int tries = 0; tries < 3000; tries++) {
+		if (!wheel_info(self, info))
+			return false;
+		if (!info->pending && !info->taken)
+			return true;
+		tw_sleep_ms(10);
+	}
+	return false;
+}
+
+/* Reads the files, as anybody may who wants to know who is silent. */
+static bool read_reports(FIXTURE_DATA(prefork) *self)
+{
+	const size_t most = USERS * LIVES + self->others;
+	struct timewheel_event event;
+	char path[128];
+
+	free(self->report);
+	self->report = calloc(most, sizeof(*self->report));
+	self->reported = 0;
+	for (int i = 0; i < WORKERS; i++) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "%s/silent.%d",
+			 self->server->reports, i);
+		file = fopen(path, "r");
+		if (!file)
+			return false;
+		while (fread(&event, sizeof(event), 1, file) && !is_room(&event)) {
+			if (self->reported == most)
+				return false;
+			self->report[self->reported++] = event;
+		}
+		fclose(file);
+	}
+	return true;
+}
+
+static int by_handle(const void *a, const void *b)
+{
+	const struct timewheel_event *x = a, *y = b;
+
+	return x->handle < y->handle ? -1 : x->handle > y->handle;
+}
+
+static int by_user(const void *a, const void *b)
+{
+	const struct timewheel_event *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->deadline < y->deadline ? -1 : x->deadline > y->deadline;
+}
+
+/*
+ * The reports of one user: of each registration that he knows of its deadline,
+ * in order. Of one who is unsure the last must fit: it had been answered.
+ */
+static bool reports_fit(const struct user *user,
+			const struct timewheel_event *report, size_t n)
+{
+	size_t known = user->lives + !!user->deadline;
+
+	if (user->unsure)
+		return n >= known &&
+		       (!n || report[n - 1].deadline == user->deadline);
+	for (size_t i = 0; i < user->lives && i < n; i++) {
+		if (report[i].deadline != user->ended[i])
+			return false;
+	}
+	return n == known && (!n || report[n - 1].deadline == user->deadline);
+}
+
+/*
+ * All have fallen silent. A handle is of one registration only: as many reports
+ * as there have been registrations, and no handle twice, are one for each. And
+ * they have the deadlines that the users were told last.
+ */
+static void expect_each_reported_once(struct __test_metadata *_metadata,
+				      FIXTURE_DATA(prefork) *self)
+{
+	struct timewheel_info info;
+	unsigned int unsure = 0;
+	size_t at = 0;
+
+	ASSERT_TRUE(wait_until_reported(self, &info));
+	ASSERT_TRUE(read_reports(self));
+	EXPECT_EQ(info.registered, self->reported);
+	EXPECT_EQ(info.delivered, self->reported);
+	EXPECT_EQ(0ULL, info.cancelled);
+	qsort(self->report, self->reported, sizeof(*self->report), by_handle);
+	for (size_t i = 0; i < self->reported; i++) {
+		EXPECT_LE(self->report[i].deadline, self->report[i].taken);
+		if (i)
+			EXPECT_NE(self->report[i - 1].handle,
+				  self->report[i].handle);
+	}
+	qsort(self->report, self->reported, sizeof(*self->report), by_user);
+	for (unsigned int id = 0; id < USERS; id++) {
+		size_t first = at;
+
+		while (at < self->reported && self->report[at].id == id)
+			at++;
+		EXPECT_TRUE(reports_fit(&self->user[id], &self->report[first],
+					at - first)) {
+			TH_LOG("user %u: %zu reports, %u lives%s", id,
+			       at - first, self->user[id].lives,
+			       self->user[id].unsure ? ", unsure" : "");
+		}
+		unsure += self->user[id].unsure;
+	}
+	EXPECT_EQ(self->reported, at + self->others);
+	TH_LOG("%zu reports, %u users once without an answer", self->reported,
+	       unsure);
+}
+
+/* Who goes on talking is not silent; who stops is, once. */
+TEST_F_TIMEOUT(prefork, silent_users_are_reported, LONG)
+{
+	self->server->timeout = TW_SEC;
+	ASSERT_TRUE(say_all(self, 0, 1));
+	for (int i = 0; i < 15; i++) {
+		ASSERT_TRUE(say_all(self, 0, 3));
+		tw_sleep_ms(100);
+	}
+	expect_each_reported_once(_metadata, self);
+	/* He is as new as on the first day. */
+	ASSERT_TRUE(say_all(self, 0, 5));
+	expect_each_reported_once(_metadata, self);
+}
+
+/* The server is in memory that the test shares with the master. */
+static pid_t worker_of(const struct server *server, unsigned long slot)
+{
+	return __atomic_load_n(&server->worker[slot], __ATOMIC_RELAXED);
+}
+
+/* Kills one worker after the other, each when the one before is replaced. */
+static int kill_workers(const struct server *server)
+{
+	const unsigned long kills = tw_scaled(100);
+
+	for (unsigned long i = 0; i < kills; i++) {
+		pid_t victim = worker_of(server, i % WORKERS);
+
+		usleep(i * 331 % 30000);
+		if (kill(victim, SIGKILL))
+			return 1;
+		while (worker_of(server, i % WORKERS) == victim)
+			tw_sleep_ms(1);
+	}
+	return 0;
+}
+
+/*
+ * Workers are killed all the time, while they touch and while they report, and
+ * are replaced. Their users, of whom some fall silent at any time, connect again.
+ */
+TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
+{
+	int status = -1;
+	pid_t killer;
+
+	self->server->timeout = 300 * TW_MS;
+	ASSERT_TRUE(say_all(self, 0, 1));
+	killer = fork();
+	ASSERT_LE(0, killer);
+	if (!killer) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(kill_workers(self->server));
+	}
+	for (int i = 0; !waitpid(killer, &status, WNOHANG); i++)
+		ASSERT_TRUE(say_all(self, i % 11, 11));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, waitpid(self->master, NULL, WNOHANG));
+	expect_each_reported_once(_metadata, self);
+}
+
+/*
+ * The whole server is killed, and nobody has the wheel open for a second. Then it
+ * starts again on the same wheel. A third of the users fell due meanwhile; a
+ * third comes back in time, whose tokens are still those of the first start; a
+ * third does not come back, and their deadlines are still those of then.
+ */
+TEST_F_TIMEOUT(prefork, timeouts_run_on_without_a_server, LONG)
+{
+	enum { GONE, BACK, SILENT, KINDS };
+	__u64 until[USERS];
+	unsigned int in_time = 0;
+	struct timewheel_info info;
+
+	ASSERT_TRUE(say_all(self, GONE, KINDS));
+	tw_sleep_ms(1000);
+	ASSERT_TRUE(say_all(self, BACK, KINDS));
+	ASSERT_TRUE(say_all(self, SILENT, KINDS));
+	for (unsigned int id = 0; id < USERS; id++)
+		until[id] = self->user[id].deadline;
+	EXPECT_EQ(SIGKILL, WTERMSIG(end_server(self, -self->master)));
+	hang_up(self);
+	while (tw_now(CLOCK_MONOTONIC) < until[USERS - KINDS + GONE])
+		tw_sleep_ms(1);
+	ASSERT_TRUE(wheel_info(self, &info));
+	EXPECT_EQ((__u64)USERS, info.registered);
+
+	ASSERT_TRUE(start_server(self));
+	for (int i = 0; i < 3; i++) {
+		ASSERT_TRUE(say_all(self, BACK, KINDS));
+		tw_sleep_ms(100);
+	}
+	expect_each_reported_once(_metadata, self);
+	for (size_t i = 0; i < self->reported; i++) {
+		const struct timewheel_event *report = &self->report[i];
+
+		if (report->id % KINDS != BACK) {
+			EXPECT_EQ(until[report->id], report->deadline);
+			EXPECT_EQ(1ULL, report->cookie);
+		} else if (report->cookie == 1 && !self->user[report->id].lives) {
+			EXPECT_LT(until[report->id], report->deadline);
+			in_time++;
+		}
+	}
+	TH_LOG("%u of %u came back in time", in_time, USERS / KINDS);
+}
+
+/* Many more users at once, heard of by other ways; their ids are all different. */
+static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline)
+{
+	int fd = open_wheel(self->server);
+	size_t good = tw_register_many(fd, USERS + self->others, n,
+				       TIMEWHEEL_ABSOLUTE, deadline);
+
+	self->others += good;
+	close(fd);
+	return good == n;
+}
+
+/*
+ * Starts and ends, with users that talk on: all of it is killed at once, or the
+ * master alone, after which its workers have to go. The next one starts while
+ * they may be on their way out, and waits for them where it matters. The blow
+ * falls while so many are being reported that a read of them takes its time.
+ */
+TEST_F_TIMEOUT(prefork, killed_servers_lose_nothing, LONG)
+{
+	const unsigned long kills = tw_scaled(20);
+
+	self->server->timeout = 300 * TW_MS;
+	for (unsigned long i = 0; i < kills; i++) {
+		__u64 deadline;
+
+		ASSERT_TRUE(say_all(self, 0, 1 + i % 3));
+		deadline = self->user[0].deadline;
+		ASSERT_TRUE(hear_of_others(self, 3000, deadline));
+		while (tw_now(CLOCK_MONOTONIC) < deadline)
+			usleep(100);
+		usleep(i * 331 % 5000);
+		end_server(self, i % 2 ? self->master : -self->master);
+		ASSERT_TRUE(start_server(self));
+	}
+	expect_each_reported_once(_metadata, self);
+}
+
+/* Without its wheel a server ends, and says so, rather than to go on in vain. */
+TEST_F(prefork, ends_with_its_wheel)
+{
+	int status;
+
+	ASSERT_TRUE(say(self, 1));
+	ASSERT_EQ(0, destroy_wheel(self));
+	ASSERT_EQ(self->master, waitpid(self->master, &status, 0));
+	self->master = 0;
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(1, WEXITSTATUS(status));
+}
+
+TEST_HARNESS_MAIN
