@@ -28,12 +28,13 @@
 #include "named.h"
 #include "stats.h"
 
+#define TW_NODES	"timewheels!"
 #define TW_MINORS	XA_LIMIT(0, MINORMASK)
 
 /**
  * struct tw_named_wheel - a wheel with a name
  * @node: in tw_named_wheels; tw_named_lock
- * @dev: its device, called by its name; counts those who refer to all of this
+ * @dev: its device, called by its node; counts those who refer to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
  * @setup: as it was created; constant
@@ -69,12 +70,16 @@ static struct tw_named_wheel *tw_named_from(const struct device *dev)
 	return container_of(dev, struct tw_named_wheel, dev);
 }
 
+/*
+ * Tells whose the node is. Where it is says its name, in which "!" stands for "/":
+ * so a user's choice of NAME means nothing to udev's rules for other devices.
+ */
 static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 			      umode_t *mode, kuid_t *uid, kgid_t *gid)
 {
 	const struct tw_named_wheel *named = tw_named_from(dev);
 
-	/* Who removes the node asks for its name only. */
+	/* Who removes the node does not ask. */
 	if (uid)
 		*uid = named->uid;
 	if (gid)
@@ -83,7 +88,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 	if (mode)
 		*mode = 0600;
 
-	return kasprintf(GFP_KERNEL, "timewheels/%s", dev_name(dev));
+	return NULL;
 }
 
 /*
@@ -120,7 +125,7 @@ static struct tw_named_wheel *tw_named_find(const char *name)
 
 	lockdep_assert_held(&tw_named_lock);
 	hash_for_each_possible(tw_named_wheels, named, node, tw_name_hash(name))
-		if (!strcmp(dev_name(&named->dev), name))
+		if (!strcmp(named->wheel->name, name))
 			return named;
 
 	return NULL;
@@ -147,14 +152,14 @@ static struct tw_named_wheel *tw_named_new(const struct timewheel_setup *setup)
 
 static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 {
-	int err = dev_set_name(&named->dev, "%s", name);
+	int err = dev_set_name(&named->dev, TW_NODES "%s", name);
 
 	if (err)
 		return err;
 	named->wheel = tw_wheel_new();
 	if (!named->wheel)
 		return -ENOMEM;
-	named->wheel->name = dev_name(&named->dev);
+	named->wheel->name = dev_name(&named->dev) + strlen(TW_NODES);
 	err = tw_wheel_setup(named->wheel, &named->setup);
 	if (!err)
 		tw_stats_add(named->wheel);
@@ -180,7 +185,7 @@ static int tw_named_publish(struct tw_named_wheel *named)
 		xa_erase(&tw_minors, minor);
 	else
 		hash_add(tw_named_wheels, &named->node,
-			 tw_name_hash(dev_name(&named->dev)));
+			 tw_name_hash(named->wheel->name));
 
 	return err;
 }

@@ -1168,12 +1168,15 @@ TEST_F(abi, write_only_file)
 {
 	int fd = TW_OPEN(O_WRONLY | O_NONBLOCK);
 	struct timewheel_event event;
+	struct timewheel_list list;
 	struct timewheel_op op;
 
+	fill_list(&list);
 	EXPECT_EQ(-EBADF, tw_ret(tw_read(fd, &event, 1)));
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
 	EXPECT_EQ(0, tw_move(fd, 0, 1, 2 * TW_SEC));
 	EXPECT_EQ(0, tw_advance(fd, 2));

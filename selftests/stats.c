@@ -1,0 +1,1594 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a wheel tells of itself adds up, to the last unit: counters (INFO), how
+ * late its events and its wake-ups were (STATS), and the same figures again in
+ * debugfs and in fdinfo. What debugfs shows needs root.
+ */
+#define _GNU_SOURCE
+#include <linux/magic.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+#define DEBUGFS		"/sys/kernel/debug"
+#define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
+#define NODE		"/dev/timewheels/stats"
+#define GROUP		"/sys/fs/cgroup/timewheel-stats"
+#define S64_LAST	0x7fffffffffffffffULL
+#define DAY		(86400 * TW_SEC)
+#define BUCKETS		TIMEWHEEL_BUCKETS
+
+struct histogram {
+	__u64 count[BUCKETS];
+};
+
+/* Where a bucket begins, as documented; the end of the last one is 2^64. */
+static __u64 low(unsigned int bucket)
+{
+	if (bucket < 4)
+		return bucket;
+	return (4ULL + bucket % 4) << (bucket / 4 - 1);
+}
+
+static __u64 high(unsigned int bucket)
+{
+	return bucket + 1 < BUCKETS ? low(bucket + 1) - 1 : ~0ULL;
+}
+
+static unsigned int bucket_of(__u64 value)
+{
+	unsigned int bucket = 0;
+
+	while (value > high(bucket))
+		bucket++;
+	return bucket;
+}
+
+static __u64 sum(const struct histogram *h)
+{
+	__u64 sum = 0;
+
+	for (int i = 0; i < BUCKETS; i++)
+		sum += h->count[i];
+	return sum;
+}
+
+/* Either may be 0, or NULL. Returns 0 or -errno. */
+static int stats_to(int fd, __u64 lateness, __u64 wake)
+{
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = lateness, .wake = wake,
+	};
+
+	return tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats));
+}
+
+static int get_stats(int fd, struct histogram *lateness, struct histogram *wake)
+{
+	return stats_to(fd, (__u64)(uintptr_t)lateness,
+			(__u64)(uintptr_t)wake);
+}
+
+#define expect_same(expected, seen)					\
+	_expect_same(_metadata, expected, seen, __LINE__)
+
+static void _expect_same(struct __test_metadata *_metadata,
+			 const struct histogram *expected,
+			 const struct histogram *seen, int line)
+{
+	for (int i = 0; i < BUCKETS; i++) {
+		EXPECT_EQ(expected->count[i], seen->count[i]) {
+			TH_LOG("in line %d: bucket %d: %llu to %llu ns", line,
+			       i, low(i), high(i));
+		}
+	}
+}
+
+/* Counters of one moment say where every token has gone (P3). */
+#define expect_ledger(fd)	_expect_ledger(_metadata, fd, __LINE__)
+
+static struct timewheel_info _expect_ledger(struct __test_metadata *_metadata,
+					    int fd, int line)
+{
+	struct timewheel_info info;
+
+	EXPECT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(info.registered, info.delivered + info.cancelled +
+				   info.pending + info.taken) {
+		TH_LOG("in line %d: %llu = %llu + %llu + %llu + %llu", line,
+		       info.registered, info.delivered, info.cancelled,
+		       info.pending, info.taken);
+	}
+	return info;
+}
+
+/* The documented formula has neither gaps nor overlaps, and ends at 2^64. */
+TEST(buckets)
+{
+	EXPECT_EQ(0ULL, low(0));
+	for (int i = 1; i < BUCKETS; i++)
+		ASSERT_EQ(low(i) - 1, high(i - 1));
+	for (int i = 1; i < BUCKETS; i++)
+		ASSERT_LT(low(i - 1), low(i));
+	EXPECT_EQ(7ULL << 61, low(BUCKETS - 1));
+	EXPECT_EQ(BUCKETS - 1U, bucket_of(~0ULL));
+	EXPECT_EQ(36U, bucket_of(1024));
+	EXPECT_EQ(35U, bucket_of(1023));
+}
+
+/* A manual wheel on the hand's tick 0, of 1 s ticks. */
+FIXTURE(stats) {
+	int fd;
+	char min_tick[32];	/* as it was; empty when it may not be changed */
+};
+
+FIXTURE_SETUP(stats)
+{
+	FILE *file = fopen(MIN_TICK_NS, "re");
+
+	if (file && !access(MIN_TICK_NS, W_OK) &&
+	    !fgets(self->min_tick, sizeof(self->min_tick), file))
+		self->min_tick[0] = 0;
+	if (file)
+		fclose(file);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 1000, 0));
+}
+
+FIXTURE_TEARDOWN_PARENT(stats)
+{
+	struct timewheel_destroy destroy = {
+		.size = sizeof(destroy), .name = "stats",
+	};
+	int control = open(TW_DEVICE, O_RDWR);
+
+	if (self->min_tick[0])
+		EXPECT_TRUE(tw_write_file(MIN_TICK_NS, self->min_tick));
+	ioctl(control, TIMEWHEEL_DESTROY, &destroy);
+	close(control);
+}
+
+/* Every way to touch counts once when it succeeds, and not when it does not. */
+TEST_F(stats, touches_are_counted)
+{
+	__u64 touched = 0, handle, stale;
+	struct timewheel_info info;
+	struct timewheel_op ops[4];
+	__u32 done;
+
+#define expect_touched(by) do {						\
+	touched += (by);						\
+	ASSERT_EQ(0, tw_info(self->fd, &info));				\
+	EXPECT_EQ(touched, info.touched);				\
+} while (0)
+
+	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, &handle));
+	ASSERT_EQ(0, tw_register(self->fd, 2, 100 * TW_SEC, 0, &stale));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 2));
+	ASSERT_EQ(0, tw_register_at(self->fd, 3, 200 * TW_SEC, 0));
+	expect_touched(0);
+
+	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
+	expect_touched(1);
+	/* On the same tick it changes nothing, and is a touch all the same. */
+	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
+	expect_touched(1);
+	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	expect_touched(1);
+	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_TOUCH_TOKEN, 0, 1, 0));
+	expect_touched(1);
+	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_TOUCH_TOKEN,
+			       TIMEWHEEL_BY_HANDLE, handle, 0));
+	expect_touched(1);
+	EXPECT_EQ(0, tw_touch_or_register(self->fd, 1, TW_SEC, 0));
+	expect_touched(1);
+	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_touch_or_register(self->fd, 4,
+							     TW_SEC, 0));
+	expect_touched(0);
+	EXPECT_EQ(0, tw_move(self->fd, 0, 1, 100 * TW_SEC));
+	expect_touched(0);
+
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 9)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					   stale)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, 3)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(self->fd, 3, TW_SEC,
+						       0)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 2, 1)));
+	ASSERT_EQ(0, tw_register(self->fd, 5, S64_LAST / TW_SEC * TW_SEC, 0,
+				 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, 5)));
+	expect_touched(0);
+
+	/* Past its deadline it is as alive. */
+	ASSERT_EQ(0, tw_advance(self->fd, 100));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 1));
+	expect_touched(1);
+
+	memset(ops, 0, sizeof(ops));
+	for (int i = 0; i < 4; i++) {
+		ops[i].size = sizeof(ops[i]);
+		ops[i].code = TIMEWHEEL_TOUCH_TOKEN;
+		ops[i].id = 1 + i % 2 * 8;
+	}
+	EXPECT_EQ(0, tw_batch(self->fd, ops, 4, &done));
+	EXPECT_EQ(-ENOENT, ops[1].result);
+	expect_touched(2);
+	ops[0].flags = TIMEWHEEL_BY_HANDLE;
+	ops[0].handle = handle;
+	ops[1].flags = TIMEWHEEL_BY_HANDLE;
+	ops[1].handle = stale;
+	ops[2].code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	ops[3].code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	ops[3].time = TW_SEC;
+	EXPECT_EQ(0, tw_batch(self->fd, ops, 4, &done));
+	EXPECT_EQ(-ESTALE, ops[1].result);
+	EXPECT_EQ(TIMEWHEEL_REGISTERED, ops[3].result);
+	expect_touched(2);
+	/* Moves and other kinds have counters of their own. */
+	EXPECT_EQ(1ULL, info.moved);
+	EXPECT_EQ(1ULL, info.cancelled);
+	EXPECT_EQ(6ULL, info.registered);
+	expect_ledger(self->fd);
+#undef expect_touched
+}
+
+#define TOUCHERS	6
+
+struct toucher {
+	pthread_t thread;
+	int fd;
+	unsigned long rounds;
+	__u64 good, wrong;
+	__u64 *handles;
+	unsigned int tokens, step;
+};
+
+/* All ways in turn; a token that is not there any more is one to be missed. */
+static void *touch_all(void *arg)
+{
+	struct toucher *t = arg;
+
+	for (unsigned long i = 0; i < t->rounds; i++) {
+		__u64 id = i * t->step % t->tokens;
+		int ret;
+
+		switch (i % 4) {
+		case 0:
+			ret = tw_touch(t->fd, 0, id);
+			break;
+		case 1:
+			ret = tw_touch(t->fd, TIMEWHEEL_BY_HANDLE,
+				       t->handles[id]);
+			break;
+		case 2:
+			ret = tw_key_op(t->fd, TIMEWHEEL_TOUCH_TOKEN, 0, id, 0);
+			break;
+		default:
+			t->good += tw_touch_many(t->fd, id, 1);
+			continue;
+		}
+		t->good += ret >= 0;
+		t->wrong += ret < 0 && errno != ENOENT && errno != ESTALE;
+	}
+	return NULL;
+}
+
+/* Touches take no lock; their count is exact when they are over. */
+TEST_F(stats, touches_of_many_threads_are_counted)
+{
+	enum { TOKENS = 50 };
+	struct toucher touchers[TOUCHERS] = {};
+	struct timewheel_event events[TOKENS];
+	__u64 handles[TOKENS], good = 0, read = 0, last = 0;
+	struct timewheel_info info;
+	int n;
+
+	for (int id = 0; id < TOKENS; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, (1 + id % 7) * TW_SEC, 0,
+					 &handles[id]));
+	for (int i = 0; i < TOUCHERS; i++) {
+		touchers[i] = (struct toucher) {
+			.fd = self->fd, .rounds = tw_scaled(20000),
+			.handles = handles, .tokens = TOKENS,
+			/* Two at a time do the same. */
+			.step = 1 + i / 2 * 2,
+		};
+		ASSERT_EQ(0, pthread_create(&touchers[i].thread, NULL,
+					    touch_all, &touchers[i]));
+	}
+	/* Meanwhile tokens are lost to the hand, until a few are left. */
+	for (int tick = 1; tick < 100; tick++) {
+		ASSERT_EQ(0, tw_advance(self->fd, tick % 3 ? tick : tick + 8));
+		info = expect_ledger(self->fd);
+		EXPECT_LE(last, info.touched);
+		last = info.touched;
+		if (info.pending > 5) {
+			n = tw_read(self->fd, events, 1);
+			read += n > 0;
+		}
+		sched_yield();
+	}
+	for (int i = 0; i < TOUCHERS; i++) {
+		ASSERT_EQ(0, pthread_join(touchers[i].thread, NULL));
+		EXPECT_EQ(0ULL, touchers[i].wrong);
+		good += touchers[i].good;
+	}
+	info = expect_ledger(self->fd);
+	EXPECT_EQ(good, info.touched);
+	EXPECT_EQ(read, info.delivered);
+	EXPECT_LT(0ULL, good);
+}
+
+/* One event exactly @ticks late. Returns whether it was. */
+static bool late_by(int fd, __u64 ticks, __u64 tick)
+{
+	struct timewheel_event event;
+
+	return !tw_advance(fd, 0) && !tw_register_at(fd, 1, 0, 0) &&
+	       !tw_advance(fd, ticks) && tw_read(fd, &event, 1) == 1 &&
+	       event.taken - event.deadline == ticks * tick;
+}
+
+/* As late as can be put together of whole ticks, @value ns or the next less. */
+static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
+			 __u64 tick)
+{
+	struct histogram expected = {}, lateness, wake, none = {};
+	__u64 ticks = value / tick;
+	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick, 10, 0, 0));
+	ASSERT_TRUE(late_by(fd, ticks, tick)) {
+		TH_LOG("%llu ticks of %llu ns", ticks, tick);
+	}
+	expected.count[bucket_of(ticks * tick)]++;
+	memset(&lateness, 0xcc, sizeof(lateness));
+	memset(&wake, 0xcc, sizeof(wake));
+	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	expect_same(&expected, &lateness);
+	expect_same(&none, &wake);
+	close(fd);
+	return ticks * tick;
+}
+
+/*
+ * Around every boundary: one ns less, it, one more; where no tick is so short or
+ * the hand does not reach so far, the nearest that can be had. Each as one
+ * tick of that length, and as many short ones.
+ */
+TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
+{
+	bool seen[BUCKETS] = {};
+
+	if (!self->min_tick[0])
+		SKIP(return, "cannot write " MIN_TICK_NS);
+	ASSERT_TRUE(tw_write_file(MIN_TICK_NS, "1000"));
+	for (int b = 36; low(b) <= S64_LAST; b++) {
+		for (int off = -1; off <= 1; off++) {
+			__u64 value = low(b) + off, tick = 1024;
+
+			if (value <= DAY) {
+				EXPECT_EQ(value, expect_late(_metadata, value,
+							     value));
+				seen[bucket_of(value)] = true;
+			}
+			/* The shortest tick that gets there. */
+			while (value / tick > TIMEWHEEL_MAX_TICK)
+				tick *= 2;
+			value = expect_late(_metadata, value, tick);
+			seen[bucket_of(value)] = true;
+		}
+	}
+	/* From 1 us to 2^63 ns none was left out. */
+	for (int b = 35; low(b) <= S64_LAST; b++)
+		EXPECT_TRUE(seen[b]);
+}
+
+/* Nothing is late that is read on its tick, whatever it waited. */
+TEST_F(stats, nothing_is_late)
+{
+	struct histogram expected = {}, lateness;
+	struct timewheel_event events[10];
+
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&expected, &lateness);
+	for (int i = 0; i < 10; i++)
+		ASSERT_EQ(0, tw_register(self->fd, i, 50 * TW_SEC - i, 0,
+					 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 50));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&expected, &lateness);
+	ASSERT_EQ(10, tw_read(self->fd, events, 10));
+	/* Without a delay: due as it comes. */
+	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(self->fd, events, 10));
+	expected.count[0] = 11;
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&expected, &lateness);
+}
+
+/* Adds events to what the histogram of their lateness has to be. */
+static void book(struct histogram *h, const struct timewheel_event *events,
+		 int n)
+{
+	for (int i = 0; i < n; i++)
+		h->count[bucket_of(events[i].taken - events[i].deadline)]++;
+}
+
+/* All sorts of lives: the histogram is that of the events, to the last one. */
+TEST_F(stats, lateness_is_of_the_events)
+{
+	struct histogram expected = {}, lateness;
+	struct timewheel_event events[200];
+	unsigned int seed = 1;
+	__u64 read = 0, hand = 0;
+	struct timewheel_info info;
+
+	for (unsigned long round = 0; round < tw_scaled(300); round++) {
+		int n;
+
+		for (int i = 0; i < 20; i++) {
+			__u64 id = rand_r(&seed) % 500;
+			__u64 time = rand_r(&seed) % 300 * TW_SEC;
+
+			switch (rand_r(&seed) % 6) {
+			case 0:
+				tw_register_at(self->fd, id, time, 0);
+				break;
+			case 1:
+				tw_touch(self->fd, 0, id);
+				break;
+			case 2:
+				tw_move(self->fd, 0, id, time);
+				break;
+			case 3:
+				tw_cancel(self->fd, 0, id);
+				break;
+			default:
+				tw_touch_or_register(self->fd, id, time, 0);
+			}
+		}
+		/* Now and then back, or far ahead. */
+		hand += rand_r(&seed) % 40;
+		if (rand_r(&seed) % 10 == 0)
+			hand = rand_r(&seed) % 1000;
+		ASSERT_EQ(0, tw_advance(self->fd, hand));
+		n = tw_read(self->fd, events, rand_r(&seed) % 200 + 1);
+		if (n < 0)
+			ASSERT_EQ(EAGAIN, errno);
+		book(&expected, events, n);
+		read += n < 0 ? 0 : n;
+		info = expect_ledger(self->fd);
+		EXPECT_EQ(read, info.delivered);
+		ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+		ASSERT_EQ(read, sum(&lateness));
+	}
+	expect_same(&expected, &lateness);
+	EXPECT_LT(0ULL, read);
+}
+
+/* Taken twice because of a fault, an event counts when it is delivered, once. */
+TEST_F(stats, put_back_counts_once)
+{
+	enum { N = 100 };
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	const size_t size = sizeof(struct timewheel_event);
+	struct histogram expected = {}, lateness, none = {};
+	struct timewheel_event events[N];
+	struct timewheel_info info;
+	char *end;
+
+	end = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, end);
+	end += page_size;
+	ASSERT_EQ(0, munmap(end, page_size));
+
+	for (__u64 id = 1; id <= N; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, N));
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, end, N * size)));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&none, &lateness);
+	info = expect_ledger(self->fd);
+	EXPECT_LE(3ULL, info.put_back);
+	EXPECT_EQ(0ULL, info.delivered);
+
+	/* Some of them, and with the rest it gets later. */
+	ASSERT_EQ((ssize_t)(7 * size), read(self->fd, end - 7 * size - 5,
+					    N * size));
+	memcpy(events, end - 7 * size - 5, 7 * size);
+	book(&expected, events, 7);
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&expected, &lateness);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * N));
+	ASSERT_EQ(N - 7, tw_read(self->fd, events, N));
+	EXPECT_EQ(10 * N * TW_SEC, events[0].taken);
+	book(&expected, events, N - 7);
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&expected, &lateness);
+	EXPECT_EQ((__u64)N, sum(&lateness));
+}
+
+/* What ends otherwise was never late: cancelled, moved, touched in time. */
+TEST_F(stats, only_events_are_late)
+{
+	struct histogram lateness, none = {};
+
+	ASSERT_EQ(5UL, tw_register_many(self->fd, 1, 5, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 50));
+	EXPECT_TRUE(tw_readable(self->fd));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 2));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 3));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 4));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 5, TW_SEC));
+	EXPECT_FALSE(tw_readable(self->fd));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	expect_same(&none, &lateness);
+	expect_ledger(self->fd);
+}
+
+/* On a real clock too the figures are those in the events. */
+TEST(lateness_on_a_real_clock)
+{
+	const __u32 clocks[] = {
+		TIMEWHEEL_CLOCK_MONOTONIC, TIMEWHEEL_CLOCK_BOOTTIME,
+		TIMEWHEEL_CLOCK_REALTIME,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++) {
+		struct histogram expected = {}, lateness;
+		struct timewheel_event events[7];
+		int fd = TW_OPEN(O_RDWR), n;
+
+		ASSERT_EQ(0, tw_setup(fd, clocks[i], 31, TW_MS, 1000, 0, 0));
+		for (int id = 0; id < 300; id++)
+			ASSERT_EQ(0, tw_register(fd, id, id % 60 * TW_MS, 0,
+						 NULL));
+		for (int left = 300; left; left -= n) {
+			n = tw_read(fd, events, 7);
+			ASSERT_LT(0, n);
+			book(&expected, events, n);
+			if (left % 5 == 0)
+				tw_sleep_ms(1);
+		}
+		ASSERT_EQ(0, get_stats(fd, &lateness, NULL));
+		expect_same(&expected, &lateness);
+		expect_ledger(fd);
+		close(fd);
+	}
+}
+
+/*
+ * Registers a token and sleeps until its wheel's timer has gone off. Whoever has
+ * to do with the wheel on the very tick may be faster than the timer, which then
+ * need not go off: so nobody asks before, and when that was too soon all the
+ * same, it all begins again.
+ */
+static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
+{
+	struct timewheel_info before, info;
+	struct timewheel_event event;
+
+	for (int tries = 0; tries < 100; tries++) {
+		if (tw_info(fd, &before) ||
+		    tw_register(fd, 1, delay, 0, NULL))
+			return false;
+		tw_sleep_ms(delay / TW_MS + 2 + sleep);
+		if (tw_info(fd, &info))
+			return false;
+		if (info.callbacks == before.callbacks + 1)
+			return true;
+		/* What is on its way is not to be taken for the next one. */
+		tw_sleep_ms(20);
+		if (tw_read(fd, &event, 1) != 1)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * The timer went off, and some time later somebody looked, by read or by poll:
+ * that is one wake-up, as late as that, to the bucket. A tick that found its
+ * reader without the timer is none.
+ */
+TEST(wake_ups)
+{
+	struct histogram before = {}, wake;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
+			      0));
+	for (int round = 0; round < 20; round++) {
+		struct timewheel_event event;
+		__u64 first, last;
+		int bucket = 0;
+
+		/* A reader that comes to what is due already. */
+		ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
+		expect_same(&before, &wake);
+
+		ASSERT_TRUE(let_timer_go_off(fd, (1 + round % 3) * TW_MS,
+					     round));
+		/* Nobody has looked: INFO and STATS are not looking. */
+		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
+		expect_same(&before, &wake);
+
+		first = tw_now(CLOCK_MONOTONIC);
+		if (round % 2)
+			ASSERT_TRUE(tw_readable(fd));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		last = tw_now(CLOCK_MONOTONIC);
+
+		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
+		ASSERT_EQ(round + 1ULL, sum(&wake));
+		while (wake.count[bucket] == before.count[bucket])
+			bucket++;
+		/* It was due at the token's deadline, and no sooner. */
+		EXPECT_LE(low(bucket), last - event.deadline);
+		EXPECT_GE(high(bucket), first - event.deadline);
+		before = wake;
+	}
+	close(fd);
+}
+
+/* A wake-up in vain is one as well: the token had been moved meanwhile. */
+TEST(wake_ups_for_nothing)
+{
+	struct histogram lateness, wake;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info before, info;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
+			      0));
+	for (int round = 0; round < 5; round++) {
+		ASSERT_TRUE(let_timer_go_off(fd, 3 * TW_MS, 0));
+		ASSERT_EQ(0, tw_info(fd, &before));
+		ASSERT_LE(0, tw_move(fd, 0, 1, 3600 * TW_SEC));
+		EXPECT_FALSE(tw_readable(fd));
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(before.callbacks, info.callbacks);
+		EXPECT_EQ(before.quiet + 1, info.quiet);
+		ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+		EXPECT_EQ(round + 1ULL, sum(&wake));
+		EXPECT_EQ(info.delivered, sum(&lateness));
+		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+	}
+	close(fd);
+}
+
+/* Threads that register, touch, cancel and read as fast as they can. */
+struct crowd {
+	_Atomic bool stop;
+	_Atomic unsigned long registered, touched, cancelled, delivered;
+	_Atomic int wrong;
+	pthread_t threads[4];
+	int fd;
+};
+
+static void *be_busy(void *arg)
+{
+	static _Atomic unsigned int seeds;
+	struct crowd *c = arg;
+	unsigned int seed = ++seeds;
+
+	while (!c->stop) {
+		struct timewheel_event events[9];
+		__u64 id = rand_r(&seed) % 200;
+		int ret, n;
+
+		ret = tw_touch_or_register(c->fd, id, rand_r(&seed) % 4 * TW_MS,
+					   0);
+		if (ret >= 0 && ret & TIMEWHEEL_REGISTERED)
+			c->registered++;
+		else if (ret >= 0)
+			c->touched++;
+		else if (errno != EINVAL)	/* one that has no timeout */
+			c->wrong = errno;
+		ret = tw_touch(c->fd, 0, rand_r(&seed) % 200);
+		c->touched += ret >= 0;
+		if (tw_cancel(c->fd, 0, rand_r(&seed) % 200) >= 0)
+			c->cancelled++;
+		n = tw_read(c->fd, events, rand_r(&seed) % 9 + 1);
+		if (n > 0)
+			c->delivered += n;
+	}
+	return NULL;
+}
+
+/*
+ * While all of that goes on no figure ever goes back, each moment's ledger adds
+ * up, and the histogram has as many events as were read by then. When it is
+ * over, everything is what the threads have seen.
+ */
+TEST_F(stats, figures_of_a_busy_wheel)
+{
+	struct histogram lateness = {}, wake = {}, last[2] = {};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_info before, after;
+	struct crowd c = { .fd = fd };
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
+			      0));
+	for (size_t i = 0; i < ARRAY_SIZE(c.threads); i++)
+		ASSERT_EQ(0, pthread_create(&c.threads[i], NULL, be_busy, &c));
+	before = expect_ledger(fd);
+	for (unsigned long i = 0; i < tw_scaled(2000); i++) {
+		ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+		after = expect_ledger(fd);
+		ASSERT_LE(before.delivered, sum(&lateness));
+		ASSERT_GE(after.delivered, sum(&lateness));
+		ASSERT_GE(after.callbacks, sum(&wake));
+		for (int b = 0; b < BUCKETS; b++) {
+			ASSERT_LE(last[0].count[b], lateness.count[b]);
+			ASSERT_LE(last[1].count[b], wake.count[b]);
+		}
+		ASSERT_LE(before.registered, after.registered);
+		ASSERT_LE(before.cancelled, after.cancelled);
+		ASSERT_LE(before.delivered, after.delivered);
+		ASSERT_LE(before.touched, after.touched);
+		ASSERT_LE(before.refiled, after.refiled);
+		ASSERT_LE(before.callbacks, after.callbacks);
+		ASSERT_LE(before.quiet, after.quiet);
+		last[0] = lateness;
+		last[1] = wake;
+		before = after;
+		if (i % 50 == 0)
+			tw_sleep_ms(1);
+	}
+	c.stop = true;
+	for (size_t i = 0; i < ARRAY_SIZE(c.threads); i++)
+		ASSERT_EQ(0, pthread_join(c.threads[i], NULL));
+	EXPECT_EQ(0, c.wrong);
+	after = expect_ledger(fd);
+	EXPECT_EQ(c.registered, after.registered);
+	EXPECT_EQ(c.touched, after.touched);
+	EXPECT_EQ(c.cancelled, after.cancelled);
+	EXPECT_EQ(c.delivered, after.delivered);
+	EXPECT_EQ(0ULL, after.taken);
+	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	EXPECT_EQ(after.delivered, sum(&lateness));
+	EXPECT_GE(after.callbacks, sum(&wake));
+	EXPECT_LT(0ULL, sum(&wake));
+	close(fd);
+}
+
+/* Who wants one histogram, or none, asks for that. They are written whole. */
+TEST_F(stats, either_address_may_be_0)
+{
+	struct {
+		__u64 before;
+		struct histogram h;
+		__u64 behind;
+	} area[2], poison;
+	struct histogram expected = {}, none = {};
+	struct timewheel_event event;
+
+	memset(&poison, 0xcc, sizeof(poison));
+	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 3));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	book(&expected, &event, 1);
+
+	for (int which = 0; which < 4; which++) {
+		area[0] = poison;
+		area[1] = poison;
+		EXPECT_EQ(0, get_stats(self->fd, which & 1 ? &area[0].h : NULL,
+				       which & 2 ? &area[1].h : NULL));
+		for (int i = 0; i < 2; i++) {
+			EXPECT_EQ(poison.before, area[i].before);
+			EXPECT_EQ(poison.behind, area[i].behind);
+		}
+		expect_same(which & 1 ? &expected : &poison.h, &area[0].h);
+		expect_same(which & 2 ? &none : &poison.h, &area[1].h);
+	}
+	/* Nothing says that they are aligned. */
+	EXPECT_EQ(0, get_stats(self->fd, (void *)((char *)&area[0].h + 3),
+			       NULL));
+	memmove(&area[0].h, (char *)&area[0].h + 3, sizeof(area[0].h));
+	expect_same(&expected, &area[0].h);
+}
+
+/* Memory that cannot be written is EFAULT, and asking again tells all. */
+TEST_F(stats, bad_addresses)
+{
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	struct histogram expected = {}, h;
+	const __u64 good = (__u64)(uintptr_t)&h;
+	struct timewheel_event event;
+	struct tw_state before, after;
+	char *pages;
+	__u64 at, end;
+
+	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(self->fd, 2, 100 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 3));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	book(&expected, &event, 1);
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &before));
+
+	/* One page to read only, two to write, and nothing. */
+	pages = mmap(NULL, 4 * page_size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, pages);
+	ASSERT_EQ(0, mprotect(pages, page_size, PROT_READ));
+	at = (__u64)(uintptr_t)pages;
+	end = at + 3 * page_size;
+	ASSERT_EQ(0, munmap(pages + 3 * page_size, page_size));
+
+	const __u64 bad[] = {
+		1, 8, at, at + page_size - 8, end - sizeof(h) + 1, end - 8, end,
+		0xffff888000000000, 0x0000800000000000, 1ULL << 63, ~0ULL,
+		~0ULL - 7, ~0ULL - sizeof(h) + 1,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EFAULT, stats_to(self->fd, bad[i], 0)) {
+			TH_LOG("%#llx", bad[i]);
+		}
+		EXPECT_EQ(-EFAULT, stats_to(self->fd, 0, bad[i]));
+		EXPECT_EQ(-EFAULT, stats_to(self->fd, bad[i], good));
+		EXPECT_EQ(-EFAULT, stats_to(self->fd, good, bad[i]));
+	}
+	ASSERT_EQ(0, get_stats(self->fd, &h, NULL));
+	expect_same(&expected, &h);
+	/* It just fits, and both may be one address. */
+	EXPECT_EQ(0, stats_to(self->fd, end - sizeof(h), 0));
+	EXPECT_EQ(0, stats_to(self->fd, good, good));
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+/* Creates the named wheel "stats", by a file of the device. Returns 0 or -errno. */
+static int create_named(int control)
+{
+	static const struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = 100,
+	};
+	struct timewheel_create create = {
+		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
+		.setup = (__u64)(uintptr_t)&setup, .name = "stats",
+	};
+
+	return tw_ret(ioctl(control, TIMEWHEEL_CREATE, &create));
+}
+
+static int destroy_named(int control)
+{
+	struct timewheel_destroy destroy = {
+		.size = sizeof(destroy), .name = "stats",
+	};
+
+	return tw_ret(ioctl(control, TIMEWHEEL_DESTROY, &destroy));
+}
+
+/* Whoever may read a wheel's events may read how late they have been. */
+TEST_F(stats, read_only_file)
+{
+	struct histogram expected = {}, h;
+	struct timewheel_event event;
+	int fd, reader, writer;
+
+	ASSERT_EQ(0, create_named(self->fd));
+	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	reader = open(NODE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	writer = open(NODE, O_WRONLY | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, reader);
+	ASSERT_LE(0, writer);
+	ASSERT_EQ(0, tw_register(writer, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(writer, 5));
+	ASSERT_EQ(1, tw_read(reader, &event, 1));
+	book(&expected, &event, 1);
+	EXPECT_EQ(0, get_stats(reader, &h, NULL));
+	expect_same(&expected, &h);
+	EXPECT_EQ(0, get_stats(writer, &h, NULL));
+	expect_same(&expected, &h);
+	EXPECT_EQ(0, get_stats(fd, &h, NULL));
+	expect_same(&expected, &h);
+
+	/* The wheel has its figures, not the file: they outlive all files. */
+	close(fd);
+	close(reader);
+	close(writer);
+	reader = open(NODE, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, reader);
+	EXPECT_EQ(0, get_stats(reader, &h, NULL));
+	expect_same(&expected, &h);
+	EXPECT_EQ(0, destroy_named(self->fd));
+	EXPECT_EQ(-ENODEV, get_stats(reader, &h, NULL));
+	close(reader);
+}
+
+static bool group_write(const char *file, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), GROUP "/%s", file);
+	return tw_write_file(path, text);
+}
+
+/* In a child that may have little memory: takes all, and asks with none left. */
+static int ask_without_memory(int fd)
+{
+	static struct histogram lateness, wake;
+	int max = open(GROUP "/memory.max", O_RDWR);
+	int current = open(GROUP "/memory.current", O_RDONLY);
+	char text[32];
+	__u64 id = 0;
+
+	/* Its own memory comes first: for that it would be killed. */
+	if (pread(current, text, sizeof(text), 0) < 1 ||
+	    mlockall(MCL_CURRENT) || !group_write("cgroup.procs", "0"))
+		return 1;
+	/* Down to the last page: what is still left is taken away. */
+	for (int i = 0; i < 5; i++) {
+		ssize_t length;
+
+		while (tw_register(fd, id, TW_SEC, 0, NULL) >= 0)
+			id++;
+		if (errno != ENOMEM)
+			return 2;
+		length = pread(current, text, sizeof(text), 0);
+		if (length < 1 || pwrite(max, text, length, 0) != length)
+			return 3;
+	}
+	for (int i = 0; i < 50; i++) {
+		if (get_stats(fd, &lateness, &wake) && errno != ENOMEM)
+			return 4;
+	}
+	return 0;
+}
+
+/* Who has no memory left may be refused, and is not killed for asking (P9). */
+TEST_F(stats, without_memory)
+{
+	int fd = TW_OPEN(O_RDWR), status;
+	pid_t child;
+
+	if ((mkdir(GROUP, 0755) && errno != EEXIST) ||
+	    !group_write("memory.max", "8388608")) {
+		rmdir(GROUP);
+		SKIP(return, "no cgroup with a memory controller");
+	}
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1000000, 0));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(ask_without_memory(fd));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(fd);
+	rmdir(GROUP);
+}
+
+/* What stands behind @name in a wheel's fdinfo; empty when there is none. */
+static void get_fdinfo(int fd, const char *name, char *value, size_t size)
+{
+	char path[64], line[128];
+	size_t length = strlen(name);
+	FILE *file;
+
+	*value = 0;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, length) || line[length] != ':' ||
+		    line[length + 1] != '\t')
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + length + 2);
+	}
+	if (file)
+		fclose(file);
+}
+
+#define expect_fdinfo(fd, name, expected) do {				\
+	char expected_[32], value_[80];					\
+									\
+	snprintf(expected_, sizeof(expected_), "%llu",			\
+		 (unsigned long long)(expected));			\
+	get_fdinfo(fd, name, value_, sizeof(value_));			\
+	EXPECT_STREQ(expected_, value_) {				\
+		TH_LOG("%s", name);					\
+	}								\
+} while (0)
+
+/* Some of everything, on a manual wheel that stands on 0, in different numbers. */
+static void use(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_event events[3];
+	struct iovec nowhere = { (void *)8, sizeof(events) };
+
+	ASSERT_EQ(11UL, tw_register_many(fd, 1, 11, 0, TW_SEC));
+	ASSERT_EQ(7UL, tw_touch_many(fd, 1, 7));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 2));
+	ASSERT_EQ(0, tw_move(fd, 0, 3, 70 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 4));
+	ASSERT_EQ(-EFAULT, tw_ret(readv(fd, &nowhere, 1)));
+	ASSERT_EQ(3, tw_read(fd, events, 3));
+}
+
+TEST_F(stats, fdinfo_agrees_with_info)
+{
+	struct timewheel_info info;
+	char name[80];
+	int fd;
+
+	ASSERT_EQ(0, create_named(self->fd));
+	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	use(_metadata, fd);
+	use(_metadata, self->fd);
+	for (int i = 0; i < 2; i++) {
+		int wheel = i ? fd : self->fd;
+
+		ASSERT_EQ(0, tw_info(wheel, &info));
+		get_fdinfo(wheel, "name", name, sizeof(name));
+		EXPECT_STREQ(i ? "stats" : "", name);
+		EXPECT_EQ(11ULL, info.registered);
+		EXPECT_EQ(7ULL, info.touched);
+		EXPECT_EQ(3ULL, info.delivered);
+		expect_fdinfo(wheel, "wheel", info.number);
+		expect_fdinfo(wheel, "slots", info.slots);
+		expect_fdinfo(wheel, "tick_ns", info.tick);
+		expect_fdinfo(wheel, "hand", info.hand);
+		expect_fdinfo(wheel, "next_ns", info.next);
+		expect_fdinfo(wheel, "pending", info.pending);
+		expect_fdinfo(wheel, "max_tokens", info.max_tokens);
+		expect_fdinfo(wheel, "bytes", info.bytes);
+		expect_fdinfo(wheel, "registered", info.registered);
+		expect_fdinfo(wheel, "touched", info.touched);
+		expect_fdinfo(wheel, "delivered", info.delivered);
+	}
+	/* A wheel that is no more, and whose file still is: no harm. */
+	EXPECT_EQ(0, destroy_named(self->fd));
+	get_fdinfo(fd, "flags", name, sizeof(name));
+	EXPECT_NE(0, name[0]);
+	close(fd);
+}
+
+#define NEED_DEBUGFS() do {						\
+	struct statfs fs_;						\
+									\
+	if (geteuid())							\
+		SKIP(return, "needs root");				\
+	if (statfs(DEBUGFS, &fs_) || fs_.f_type != DEBUGFS_MAGIC)	\
+		SKIP(return, "needs " DEBUGFS);				\
+} while (0)
+
+#define HEADER	"number name uid clock slots tick_ns max_tokens pending bytes " \
+		"registered touched moved cancelled delivered put_back refiled " \
+		"callbacks quiet\n"
+
+/* Figures of a wheel, as debugfs lists them. */
+enum {
+	SLOTS, TICK, MAX_TOKENS, PENDING, BYTES, REGISTERED, TOUCHED, MOVED,
+	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, FIGURES
+};
+
+static void figures_of(const struct timewheel_info *info, __u64 *figures)
+{
+	const __u64 f[FIGURES] = {
+		info->slots, info->tick, info->max_tokens, info->pending,
+		info->bytes, info->registered, info->touched, info->moved,
+		info->cancelled, info->delivered, info->put_back,
+		info->refiled, info->callbacks, info->quiet,
+	};
+
+	memcpy(figures, f, sizeof(f));
+}
+
+/* A line of the list of wheels. */
+struct line {
+	unsigned long number, uid;
+	char name[TIMEWHEEL_NAME_SIZE], clock[16];
+	__u64 figures[FIGURES];
+};
+
+/* The list of wheels, behind its header; NULL when it cannot be had. */
+static FILE *open_wheels(void)
+{
+	FILE *file = fopen(DEBUGFS "/timewheel/wheels", "re");
+	char header[256];
+
+	if (file && fgets(header, sizeof(header), file) &&
+	    !strcmp(header, HEADER))
+		return file;
+	if (file)
+		fclose(file);
+	return NULL;
+}
+
+/* Reads a decimal number and nothing else. */
+static bool number(const char *text, __u64 *value)
+{
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	*value = strtoull(text, &end, 10);
+	return !*end;
+}
+
+/* Returns 1; 0 at the end; -1 when a line is not what it should be. */
+static int next_wheel(FILE *file, struct line *l)
+{
+	char text[512], *column[4 + FIGURES + 1], *at = text;
+	__u64 wheel, uid;
+	int n = 0;
+
+	if (!fgets(text, sizeof(text), file))
+		return 0;
+	text[strcspn(text, "\n")] = 0;
+	while (at && n < 4 + FIGURES + 1)
+		column[n++] = strsep(&at, " ");
+	if (n != 4 + FIGURES || !number(column[0], &wheel) ||
+	    !number(column[2], &uid))
+		return -1;
+	for (n = 0; n < FIGURES; n++) {
+		if (!number(column[4 + n], &l->figures[n]))
+			return -1;
+	}
+	l->number = wheel;
+	l->uid = uid;
+	snprintf(l->name, sizeof(l->name), "%s", column[1]);
+	snprintf(l->clock, sizeof(l->clock), "%s", column[3]);
+	return 1;
+}
+
+/* Looks for a wheel. Returns how many lines are of it, or -1. */
+static int find_wheel(unsigned long number, struct line *found)
+{
+	FILE *file = open_wheels();
+	struct line line;
+	int ret, lines = 0;
+
+	if (!file)
+		return -1;
+	while ((ret = next_wheel(file, &line)) > 0) {
+		if (line.number == number) {
+			*found = line;
+			lines++;
+		}
+	}
+	fclose(file);
+	return ret < 0 ? ret : lines;
+}
+
+#define expect_listed(fd, name, uid, clock)				\
+	_expect_listed(_metadata, fd, name, uid, clock, __LINE__)
+
+static void _expect_listed(struct __test_metadata *_metadata, int fd,
+			   const char *name, unsigned long uid,
+			   const char *clock, int line)
+{
+	struct timewheel_info info;
+	__u64 figures[FIGURES];
+	struct line l = {};
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	ASSERT_EQ(1, find_wheel(info.number, &l)) {
+		TH_LOG("wheel %u, in line %d", info.number, line);
+	}
+	EXPECT_STREQ(name, l.name);
+	EXPECT_STREQ(clock, l.clock);
+	EXPECT_EQ(uid, l.uid);
+	figures_of(&info, figures);
+	for (int i = 0; i < FIGURES; i++) {
+		EXPECT_EQ(figures[i], l.figures[i]) {
+			TH_LOG("column %d, in line %d", 5 + i, line);
+		}
+	}
+}
+
+/* Each living wheel has its line, whose figures are those of INFO. */
+TEST_F(stats, debugfs_wheels)
+{
+	struct timewheel_event event;
+	struct timewheel_info info;
+	struct line line;
+	int fd, real = TW_OPEN(O_RDWR);
+
+	NEED_DEBUGFS();
+	expect_listed(self->fd, "-", 0, "manual");
+	use(_metadata, self->fd);
+	expect_listed(self->fd, "-", 0, "manual");
+
+	ASSERT_EQ(0, seteuid(48213));
+	ASSERT_EQ(0, create_named(self->fd) ?:
+		     tw_setup(real, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
+			      0));
+	ASSERT_EQ(0, seteuid(0));
+	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	use(_metadata, fd);
+	expect_listed(fd, "stats", 48213, "manual");
+	ASSERT_EQ(0, tw_register(real, 1, TW_MS, 0, NULL));
+	ASSERT_EQ(1, tw_read(real, &event, 1));
+	ASSERT_EQ(0, tw_register(real, 1, 3600 * TW_SEC, 0, NULL));
+	expect_listed(real, "-", 48213, "monotonic");
+
+	ASSERT_EQ(0, tw_info(real, &info));
+	close(real);
+	EXPECT_EQ(0, find_wheel(info.number, &line));
+	real = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(real, TIMEWHEEL_CLOCK_BOOTTIME, 31, TW_MS, 10, 0,
+			      0));
+	expect_listed(real, "-", 0, "boottime");
+	close(real);
+	real = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(real, TIMEWHEEL_CLOCK_REALTIME, 31, TW_MS, 10, 0,
+			      0));
+	expect_listed(real, "-", 0, "realtime");
+	close(real);
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0, destroy_named(self->fd));
+	close(fd);
+	EXPECT_EQ(0, find_wheel(info.number, &line));
+	/* One that was never set up is none. */
+	real = TW_OPEN(O_RDWR);
+	expect_listed(self->fd, "-", 0, "manual");
+	close(real);
+}
+
+/* Of all wheels together; of these figures the first three may get less. */
+static const char *const total_names[] = {
+	"wheels", "pending", "bytes", "registered", "touched", "moved",
+	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
+};
+
+#define TOTALS	ARRAY_SIZE(total_names)
+
+struct totals {
+	__u64 value[TOTALS];
+	struct histogram lateness, wake;
+};
+
+static bool read_bucket(const char *text, struct histogram *h)
+{
+	unsigned long long from, to, count;
+	unsigned int bucket;
+
+	if (sscanf(text, "%llu %llu %llu", &from, &to, &count) != 3)
+		return false;
+	bucket = bucket_of(from);
+	/* Each bucket once, whole, and only with something in it. */
+	if (from != low(bucket) || to != high(bucket) || !count ||
+	    h->count[bucket])
+		return false;
+	h->count[bucket] = count;
+	return true;
+}
+
+static bool read_total(const char *name, const char *text, struct totals *t,
+		       unsigned int *seen)
+{
+	if (!strcmp(name, "lateness_ns"))
+		return read_bucket(text, &t->lateness);
+	if (!strcmp(name, "wake_ns"))
+		return read_bucket(text, &t->wake);
+	for (size_t i = 0; i < TOTALS; i++) {
+		if (strcmp(name, total_names[i]) || *seen & 1U << i)
+			continue;
+		*seen |= 1U << i;
+		return number(text, &t->value[i]);
+	}
+	return false;
+}
+
+/* Returns whether all that it should say is there, once, and nothing else. */
+static bool read_totals(struct totals *t)
+{
+	FILE *file = fopen(DEBUGFS "/timewheel/stats", "re");
+	unsigned int seen = 0;
+	char line[128];
+	bool ok = file;
+
+	memset(t, 0, sizeof(*t));
+	while (ok && fgets(line, sizeof(line), file)) {
+		char *text = line, *name = strsep(&text, " ");
+
+		line[sizeof(line) - 1] = 0;
+		if (text)
+			text[strcspn(text, "\n")] = 0;
+		ok = text && read_total(name, text, t, &seen);
+	}
+	if (file)
+		fclose(file);
+	return ok && seen == (1U << TOTALS) - 1;
+}
+
+/* What the wheel @fd adds to all figures, its memory aside. */
+static void add_wheel(struct __test_metadata *_metadata, struct totals *t,
+		      int fd)
+{
+	struct timewheel_info info;
+	struct histogram lateness, wake;
+	__u64 figures[FIGURES];
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	figures_of(&info, figures);
+	t->value[0]++;
+	for (size_t i = 1; i < TOTALS; i++)
+		t->value[i] += figures[PENDING + i - 1];
+	for (int b = 0; b < BUCKETS; b++) {
+		t->lateness.count[b] += lateness.count[b];
+		t->wake.count[b] += wake.count[b];
+	}
+}
+
+#define expect_totals(expected)						\
+	_expect_totals(_metadata, expected, __LINE__)
+
+static void _expect_totals(struct __test_metadata *_metadata,
+			   const struct totals *expected, int line)
+{
+	struct totals t;
+
+	ASSERT_TRUE(read_totals(&t));
+	for (size_t i = 0; i < TOTALS; i++) {
+		EXPECT_EQ(expected->value[i], t.value[i]) {
+			TH_LOG("%s, in line %d", total_names[i], line);
+		}
+	}
+	_expect_same(_metadata, &expected->lateness, &t.lateness, line);
+	_expect_same(_metadata, &expected->wake, &t.wake, line);
+}
+
+/* Takes back what is only counted of living wheels. */
+static void forget_living(struct totals *t, const struct totals *before)
+{
+	memcpy(t->value, before->value, 3 * sizeof(t->value[0]));
+}
+
+/* The module's figures are the sums over all wheels, of which none is forgotten. */
+TEST_F(stats, debugfs_stats)
+{
+	struct totals before, expected;
+	struct timewheel_event event;
+	int fd, real;
+
+	NEED_DEBUGFS();
+	/* The fixture's wheel is in them from the start, and stays unused. */
+	ASSERT_TRUE(read_totals(&before));
+	real = TW_OPEN(O_RDWR);
+	expect_totals(&before);
+	ASSERT_EQ(0, tw_setup(real, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 100,
+			      0, 0));
+	for (int i = 0; i < 5; i++) {
+		ASSERT_EQ(0, tw_register(real, 1, TW_MS, 0, NULL));
+		ASSERT_EQ(1, tw_read(real, &event, 1));
+	}
+	ASSERT_EQ(0, tw_register(real, 1, 3600 * TW_SEC, 0, NULL));
+	expected = before;
+	add_wheel(_metadata, &expected, real);
+	expect_totals(&expected);
+
+	ASSERT_EQ(0, create_named(self->fd));
+	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	use(_metadata, fd);
+	add_wheel(_metadata, &expected, fd);
+	expect_totals(&expected);
+
+	/* With a token in it: its end is none of those that are counted. */
+	close(real);
+	EXPECT_EQ(0, destroy_named(self->fd));
+	close(fd);
+	forget_living(&expected, &before);
+	expect_totals(&expected);
+}
+
+/* Only root may read any of it. */
+TEST_F(stats, debugfs_is_roots)
+{
+	static const char *const files[] = { "wheels", "users", "stats" };
+	char path[64];
+
+	NEED_DEBUGFS();
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), DEBUGFS "/timewheel/%s", files[i]);
+		fd = open(path, O_RDONLY);
+		EXPECT_LE(0, fd);
+		close(fd);
+		ASSERT_EQ(0, seteuid(48213));
+		EXPECT_EQ(-EACCES, tw_ret(open(path, O_RDONLY)));
+		ASSERT_EQ(0, seteuid(0));
+	}
+}
+
+/* Threads that make wheels, use them a little, and end them. */
+struct makers {
+	_Atomic bool stop;
+	_Atomic unsigned long made;
+	_Atomic int wrong;
+	pthread_t threads[3];
+	int control;
+};
+
+#define USED	5	/* tokens of each, of which one is read, one touched */
+
+static bool make_and_end(bool named)
+{
+	int fd = open(named ? NODE : TW_DEVICE, O_RDWR | O_CLOEXEC);
+	struct timewheel_event event;
+	bool ok = fd >= 0 && (named || !tw_setup_manual(fd, 60, 10, 0)) &&
+		  tw_register_many(fd, 1, USED, 0, TW_SEC) == USED &&
+		  !tw_touch(fd, 0, 1) && !tw_advance(fd, 1) &&
+		  tw_read(fd, &event, 1) == 1;
+
+	close(fd);
+	return ok;
+}
+
+static void *make_wheels(void *arg)
+{
+	struct makers *m = arg;
+	static _Atomic int first;
+	bool named = !first++;
+
+	while (!m->stop) {
+		bool ok = (!named || !create_named(m->control)) &&
+			  make_and_end(named) &&
+			  (!named || !destroy_named(m->control));
+
+		m->made += ok;
+		m->wrong += !ok;
+	}
+	return NULL;
+}
+
+/* Wheels that have counted a lot when they end. */
+static void *make_large_wheels(void *arg)
+{
+	struct makers *m = arg;
+
+	while (!m->stop) {
+		int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+		if (fd < 0 || tw_setup_manual(fd, 60, 500, 0) ||
+		    tw_register_many(fd, 1, 500, 0, TW_SEC) != 500 ||
+		    tw_touch_many(fd, 1, 500) != 500)
+			m->wrong++;
+		close(fd);
+		m->made++;
+	}
+	return NULL;
+}
+
+/*
+ * A wheel that ends is among the living or among the ended at any moment, never
+ * in neither: sums do not go back.
+ */
+TEST_F(stats, debugfs_stats_while_wheels_end)
+{
+	static struct totals before, last, now;
+	struct makers m = {};
+	unsigned long reads = 0;
+
+	NEED_DEBUGFS();
+	ASSERT_TRUE(read_totals(&before));
+	last = before;
+	ASSERT_EQ(0, pthread_create(&m.threads[0], NULL, make_large_wheels,
+				    &m));
+	for (; m.made < tw_scaled(500); reads++) {
+		ASSERT_TRUE(read_totals(&now));
+		for (size_t k = 3; k < TOTALS; k++) {
+			ASSERT_LE(last.value[k], now.value[k]) {
+				TH_LOG("%s", total_names[k]);
+			}
+		}
+		last = now;
+	}
+	m.stop = true;
+	ASSERT_EQ(0, pthread_join(m.threads[0], NULL));
+	EXPECT_EQ(0, m.wrong);
+	EXPECT_LT(0UL, reads);
+	before.value[3] += m.made * 500;
+	before.value[4] += m.made * 500;
+	expect_totals(&before);
+}
+
+#define LIVING	500
+
+/* Each of the living wheels has one line, and no line is torn or there twice. */
+static void expect_all_listed(struct __test_metadata *_metadata,
+			      const __u32 *living)
+{
+	FILE *file = open_wheels();
+	unsigned char lines[LIVING] = {};
+	struct line line;
+	int ret, listed = 0;
+
+	ASSERT_NE(NULL, file);
+	while ((ret = next_wheel(file, &line)) > 0) {
+		for (int i = 0; i < LIVING; i++) {
+			if (living[i] == line.number)
+				listed += !lines[i]++;
+		}
+	}
+	EXPECT_EQ(0, ret);
+	EXPECT_EQ(LIVING, listed);
+	for (int i = 0; i < LIVING; i++)
+		EXPECT_EQ(1, lines[i]);
+	fclose(file);
+}
+
+/*
+ * All of it may be read while wheels come and go: nothing that stays is missed
+ * or told twice, and in the end every wheel that ever was is in the sums.
+ */
+TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
+{
+	static struct totals before, now;
+	struct makers m = { .control = self->fd };
+	static __u32 living[LIVING];
+	static int fds[LIVING];
+
+	NEED_DEBUGFS();
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 4096, 4096 }));
+	for (int i = 0; i < LIVING; i++) {
+		struct timewheel_info info;
+
+		fds[i] = TW_OPEN(O_RDWR);
+		ASSERT_EQ(0, tw_setup_manual(fds[i], 1, 1, 0));
+		ASSERT_EQ(0, tw_info(fds[i], &info));
+		living[i] = info.number;
+	}
+	ASSERT_TRUE(read_totals(&before));
+	for (size_t i = 0; i < ARRAY_SIZE(m.threads); i++)
+		ASSERT_EQ(0, pthread_create(&m.threads[i], NULL, make_wheels,
+					    &m));
+	for (unsigned long i = 0; i < tw_scaled(100); i++) {
+		FILE *users = fopen(DEBUGFS "/timewheel/users", "re");
+		char line[128];
+
+		expect_all_listed(_metadata, living);
+		ASSERT_TRUE(read_totals(&now));
+		ASSERT_LE(before.value[0], now.value[0]);
+		ASSERT_NE(NULL, users);
+		while (fgets(line, sizeof(line), users))
+			EXPECT_EQ('\n', line[strlen(line) - 1]);
+		fclose(users);
+	}
+	m.stop = true;
+	for (size_t i = 0; i < ARRAY_SIZE(m.threads); i++)
+		ASSERT_EQ(0, pthread_join(m.threads[i], NULL));
+	EXPECT_EQ(0, m.wrong);
+	EXPECT_LT(0UL, m.made);
+
+	before.value[3] += m.made * USED;	/* registered */
+	before.value[4] += m.made;		/* touched */
+	before.value[7] += m.made;		/* delivered */
+	before.lateness.count[0] += m.made;
+	ASSERT_TRUE(read_totals(&now));
+	before.value[9] = now.value[9];		/* refiled: as it pleases */
+	expect_totals(&before);
+	for (int i = 0; i < LIVING; i++)
+		close(fds[i]);
+}
+
+TEST_HARNESS_MAIN
