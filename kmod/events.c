@@ -15,9 +15,12 @@
 #define TW_BATCH	64
 
 /* Events copied at a time. */
-#define TW_COPY		8
+#define TW_COPY		16
 
-/* @taken: when, as the reader sees it. */
+/*
+ * Every byte is written, each once: what a compound literal takes to zero it
+ * first is a quarter of all. @taken: when, as the reader sees it.
+ */
 static void tw_event_fill(struct timewheel_event *event,
 			  const struct tw_ring *ring, u32 index, u64 taken,
 			  s64 offset)
@@ -25,13 +28,13 @@ static void tw_event_fill(struct timewheel_event *event,
 	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	u64 due = tw_word_due(READ_ONCE(token->word));
 
-	*event = (struct timewheel_event) {
-		.id		= tw_token_id(ring, token),
-		.handle		= tw_token_handle(token, index),
-		.cookie		= tw_token_cookie(ring, token),
-		.deadline	= tw_clock_to_user(due * ring->tick, offset),
-		.taken		= taken,
-	};
+	event->id = tw_token_id(ring, token);
+	event->handle = tw_token_handle(token, index);
+	event->cookie = tw_token_cookie(ring, token);
+	event->deadline = tw_clock_to_user(due * ring->tick, offset);
+	event->taken = taken;
+	event->flags = 0;
+	event->reserved = 0;
 }
 
 /* Copies tokens that the caller has taken. Returns how many went out whole. */

@@ -216,17 +216,15 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	u64 due = tw_word_due(word);
 
-	*told = (struct timewheel_token) {
-		.id		= tw_token_id(ring, token),
-		.handle		= tw_token_handle(token, index),
-		.cookie		= tw_token_cookie(ring, token),
-		.deadline	= tw_deadline_shown(wheel, caller, due),
-		.slot		= due % ring->slots,
-		.state		= tw_word_state(word) == TW_TAKEN ?
-					TIMEWHEEL_TAKEN : TIMEWHEEL_PENDING,
-	};
-	if (due > now->tick)
-		told->cycle = (due - now->tick - 1) / ring->slots;
+	told->id = tw_token_id(ring, token);
+	told->handle = tw_token_handle(token, index);
+	told->cookie = tw_token_cookie(ring, token);
+	told->deadline = tw_deadline_shown(wheel, caller, due);
+	told->cycle = due > now->tick ?
+		(due - now->tick - 1) / ring->slots : 0;
+	told->slot = due % ring->slots;
+	told->state = tw_word_state(word) == TW_TAKEN ?
+		TIMEWHEEL_TAKEN : TIMEWHEEL_PENDING;
 }
 
 /* Apart, so that the others need no room for what it tells. */

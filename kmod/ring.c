@@ -751,14 +751,28 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
  * tw_ring_delivered() - tokens have been delivered: their life is over
  * @ring: the ring, locked
  * @batch: tokens that the caller took
- * @n: how many
+ * @n: how many, 1 and more
+ * @due: on which tick the first was due
+ *
+ * Ends those that were due on the same tick as the first, up to one that was not.
+ *
+ * Return: how many.
  */
-void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n)
+unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+			       unsigned int n, u64 *due)
 {
 	unsigned int i;
 
 	lockdep_assert_held(&ring->lock);
-	for (i = 0; i < n; i++)
-		tw_free(ring, tw_arena_at(&ring->tokens, batch[i]), batch[i]);
-	ring->delivered += n;
+	*due = tw_ring_due_tick(ring, batch[0]);
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+
+		if (tw_word_due(READ_ONCE(token->word)) != *due)
+			break;
+		tw_free(ring, token, batch[i]);
+	}
+	ring->delivered += i;
+
+	return i;
 }

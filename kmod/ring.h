@@ -164,7 +164,8 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
 unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max);
 void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
-void tw_ring_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n);
+unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+			       unsigned int n, u64 *due);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);

@@ -506,24 +506,20 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	return n;
 }
 
-/* Counts how late events were: many that follow each other are equally so. */
-static void tw_wheel_count_late(struct tw_wheel *wheel, u64 then,
-				const u32 *batch, unsigned int n)
+/* Ends tokens and counts how late they were: many in a row are equally so. */
+static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
+			       const u32 *batch, unsigned int n)
 {
-	u64 *buckets = wheel->lateness->events.bucket;
-	u64 *bucket = buckets;
-	u64 due = TW_NEVER;
-	unsigned int i;
+	u64 *bucket = wheel->lateness->events.bucket;
 
-	for (i = 0; i < n; i++) {
-		u64 next = tw_ring_due_tick(&wheel->ring, batch[i]);
+	while (n) {
+		u64 due;
+		unsigned int some = tw_ring_delivered(&wheel->ring, batch, n,
+						      &due);
 
-		if (next != due) {
-			due = next;
-			bucket = buckets +
-				 tw_bucket(then - due * wheel->ring.tick);
-		}
-		++*bucket;
+		bucket[tw_bucket(then - due * wheel->ring.tick)] += some;
+		batch += some;
+		n -= some;
 	}
 }
 
@@ -541,8 +537,7 @@ void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
-	tw_wheel_count_late(wheel, then->ns, batch, delivered);
-	tw_ring_delivered(&wheel->ring, batch, delivered);
+	tw_wheel_delivered(wheel, then->ns, batch, delivered);
 	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
 	if (n > delivered)
 		trace_put_back(wheel->number, n - delivered);

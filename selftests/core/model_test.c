@@ -784,7 +784,12 @@ static void deliver(const struct batch *batch, unsigned int n)
 		life_over(batch->index[i]);
 	}
 	lock();
-	tw_ring_delivered(&m.ring, batch->index, n);
+	for (i = 0; i < n;) {
+		u64 due, first = m.life[batch->index[i]].due;
+
+		i += tw_ring_delivered(&m.ring, batch->index + i, n - i, &due);
+		CHECK_EQ(due, first);
+	}
 	unlock();
 	m.nr_taken -= n;
 	m.delivered += n;

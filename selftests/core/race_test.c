@@ -255,6 +255,7 @@ static void change_take(struct changer *me)
 static void change_finish(struct changer *me)
 {
 	unsigned int n = below(me, 3) ? me->n : below(me, me->n + 1), i;
+	u64 due;
 
 	for (i = 0; i < n; i++) {
 		struct tw_token *token = tw_arena_at(&ring.tokens,
@@ -266,7 +267,9 @@ static void change_finish(struct changer *me)
 		CHECK_EQ(tw_token_id(&ring, token), life->id);
 		CHECK_EQ(tw_token_cookie(&ring, token), ~life->id);
 	}
-	tw_ring_delivered(&ring, me->batch, n);
+	for (i = 0; i < n; i += tw_ring_delivered(&ring, me->batch + i, n - i,
+						  &due))
+		;
 	tw_ring_put_back(&ring, me->batch + n, me->n - n);
 	me->n = 0;
 }
