@@ -7,6 +7,7 @@
 #define TW_COMPAT_H
 
 #include <linux/hrtimer.h>
+#include <linux/mm.h>
 
 #ifndef TW_HAS_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
@@ -15,6 +16,18 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 {
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;
+}
+#endif
+
+#ifndef TW_HAS_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
 }
 #endif
 

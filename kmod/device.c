@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "events.h"
 #include "ioctl.h"
+#include "map.h"
 #include "named.h"
 #include "stats.h"
 #include "wheel.h"
@@ -80,6 +81,7 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	.owner		= THIS_MODULE,					\
 	.read_iter	= tw_events_read,				\
 	.poll		= tw_events_poll,				\
+	.mmap		= tw_map,					\
 	.unlocked_ioctl	= tw_ioctl,					\
 	.compat_ioctl	= compat_ptr_ioctl,				\
 	.show_fdinfo	= tw_show_fdinfo

@@ -14,6 +14,9 @@
 /* Tokens taken at a time. */
 #define TW_BATCH	64
 
+/* Batches that one poll moves to the event ring. */
+#define TW_FILL_ROUNDS	64
+
 /* Events copied at a time. */
 #define TW_COPY		16
 
@@ -100,6 +103,38 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
 	return total * sizeof(struct timewheel_event);
 }
 
+/*
+ * Moves what is due to the event ring, as far as there is room. Returns whether
+ * there is something to consume, or may be.
+ */
+static bool tw_events_fill(struct tw_wheel *wheel)
+{
+	struct tw_event_ring *ring = &wheel->events;
+	unsigned int rounds = TW_FILL_ROUNDS;
+	bool more = true;
+	u64 room;
+
+	mutex_lock(&ring->lock);
+	while (more && rounds-- && (room = tw_event_ring_room(ring))) {
+		u32 batch[TW_BATCH];
+		struct tw_now now;
+		unsigned int n, i;
+
+		n = tw_wheel_take(wheel, &now, batch, min_t(u64, room, TW_BATCH),
+				  &more);
+		for (i = 0; i < n; i++)
+			tw_event_fill(tw_event_ring_at(ring, i), &wheel->ring,
+				      batch[i], now.ns, 0);
+		tw_event_ring_produce(ring, n);
+		if (n)
+			tw_wheel_taken(wheel, &now, batch, n, n);
+		cond_resched();
+	}
+	mutex_unlock(&ring->lock);
+
+	return more || !tw_event_ring_empty(ring);
+}
+
 /* read(2) of a wheel; its contract is with struct timewheel_event. */
 ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -125,15 +160,22 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 	}
 }
 
-/* poll(2) of a wheel: readable when a token has expired. */
+/*
+ * poll(2) of a wheel: readable when a token has expired, or, with an event ring,
+ * when there is an event in it, to which what has expired is moved.
+ */
 __poll_t tw_events_poll(struct file *file, poll_table *wait)
 {
 	struct tw_wheel *wheel = file->private_data;
 
+	bool due;
+
 	poll_wait(file, &wheel->pollers, wait);
 	switch (tw_wheel_check(wheel)) {
 	case 0:
-		return tw_wheel_is_due(wheel) ? EPOLLIN | EPOLLRDNORM : 0;
+		due = wheel->events.size ? tw_events_fill(wheel) :
+					   tw_wheel_is_due(wheel);
+		return due ? EPOLLIN | EPOLLRDNORM : 0;
 	case -ENODEV:
 		return EPOLLHUP | EPOLLERR;
 	default:

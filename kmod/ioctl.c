@@ -5,6 +5,7 @@
  */
 #include <linux/ctype.h>
 #include <linux/fs.h>
+#include <linux/log2.h>
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -21,22 +22,24 @@
 #include "wheel.h"
 
 #define TW_MAX_SLOTS		65536
+#define TW_MAX_EVENTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
-#define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES)
+#define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | \
+				 TIMEWHEEL_TOUCH_WORDS)
 
 /* Operations of a batch, or listed tokens, that are copied together. */
 #define TW_CHUNK_OPS		12
 
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
 static_assert(sizeof(struct timewheel_caps) == 64);
-static_assert(sizeof(struct timewheel_setup) == 40);
+static_assert(sizeof(struct timewheel_setup) == 48);
 static_assert(sizeof(struct timewheel_create) == 80);
 static_assert(sizeof(struct timewheel_destroy) == 72);
 static_assert(sizeof(struct timewheel_op) == 72);
 static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
 static_assert(sizeof(struct timewheel_advance) == 16);
-static_assert(sizeof(struct timewheel_info) == 160);
+static_assert(sizeof(struct timewheel_info) == 176);
 static_assert(sizeof(struct timewheel_stats) == 24);
 static_assert(sizeof(struct timewheel_list) == 56);
 static_assert(sizeof(struct timewheel_token) == 48);
@@ -105,6 +108,9 @@ static int tw_setup_check(const struct timewheel_setup *setup)
 	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
 	    setup->tick < 1 || setup->tick > TW_MAX_TICK_NS ||
 	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
+	    (setup->events && (!is_power_of_2(setup->events) ||
+			       setup->events > TW_MAX_EVENTS)) ||
+	    setup->reserved ||
 	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
 		return -EINVAL;
 
@@ -179,6 +185,8 @@ void tw_info_fill(const struct file *file, struct timewheel_info *info)
 
 	tw_caller_init(&caller, file);
 	tw_wheel_info(file->private_data, info);
+	info->offset = caller.offset;
+	info->reserved = 0;
 	info->now = tw_clock_to_user(info->now, caller.offset);
 	if (info->next != TIMEWHEEL_NEVER)
 		info->next = tw_clock_to_user(info->next, caller.offset);

@@ -211,7 +211,8 @@ static bool tw_setup_same(const struct timewheel_setup *a,
 {
 	return a->flags == b->flags && a->clock == b->clock &&
 	       a->slots == b->slots && a->tick == b->tick &&
-	       a->max_tokens == b->max_tokens && a->start == b->start;
+	       a->max_tokens == b->max_tokens && a->start == b->start &&
+	       a->events == b->events;
 }
 
 /**

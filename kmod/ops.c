@@ -31,6 +31,13 @@ static bool tw_op_registers(const struct timewheel_op *op)
 	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
 }
 
+static bool tw_op_touches(const struct timewheel_op *op)
+{
+	return op->code == TIMEWHEEL_TOUCH_TOKEN ||
+	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
+}
+
+/* What is wrong with an operation; it may have been found out before. */
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct tw_caller *caller,
 				       const struct timewheel_op *op)
@@ -38,6 +45,8 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 	bool ids = !(wheel->flags & TIMEWHEEL_NO_IDS);
 	bool cookies = !(wheel->flags & TIMEWHEEL_NO_COOKIES);
 
+	if (op->result)
+		return op->result;
 	if (op->code >= ARRAY_SIZE(tw_op_flags) || op->reserved ||
 	    op->flags & ~tw_op_flags[array_index_nospec(op->code,
 						ARRAY_SIZE(tw_op_flags))])
@@ -51,13 +60,25 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 	return 0;
 }
 
-static inline int tw_op_find(struct tw_wheel *wheel, u32 flags, u64 id,
-			     u64 handle, struct tw_found *found)
+static inline int tw_op_look_up(struct tw_wheel *wheel, u32 flags, u64 id,
+				u64 handle, struct tw_found *found)
 {
 	if (flags & TIMEWHEEL_BY_HANDLE)
 		return tw_ring_by_handle(&wheel->ring, handle, found);
 
 	return tw_ring_by_id(&wheel->ring, id, found);
+}
+
+/* With the lock. */
+static int tw_op_find(struct tw_wheel *wheel, const struct timewheel_op *op,
+		      const struct tw_now *now, struct tw_found *found)
+{
+	int err = tw_op_look_up(wheel, op->flags, op->id, op->handle, found);
+
+	if (!err && tw_ring_has_words(&wheel->ring))
+		tw_ring_judge(&wheel->ring, found, now->tick);
+
+	return err;
 }
 
 /* By what the caller named the token. */
@@ -90,6 +111,9 @@ static int tw_op_deadline(const struct tw_wheel *wheel,
 	if (op->flags & TIMEWHEEL_ABSOLUTE) {
 		time = tw_clock_from_user(op->time, caller->offset);
 	} else if (op->time <= S64_MAX) {
+		if (tw_ring_has_words(&wheel->ring) &&
+		    op->time / wheel->ring.tick >= TW_MAX_STAMPED - 1)
+			return -ERANGE;
 		deadline->timeout = op->time;
 		time = now->ns + op->time;
 	} else {
@@ -104,15 +128,18 @@ static int tw_op_deadline(const struct tw_wheel *wheel,
  * needs no lock, the others are called with it.
  */
 
+/* @locked: with the lock; must be so on a wheel with touch words. */
 static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 				    u64 handle, const struct tw_now *now,
-				    u64 *due)
+				    bool locked, u64 *due)
 {
 	struct tw_found found;
-	int err = tw_op_find(wheel, flags, id, handle, &found);
+	int err = tw_op_look_up(wheel, flags, id, handle, &found);
 
 	if (err)
 		return err;
+	if (locked && tw_ring_has_words(&wheel->ring))
+		tw_ring_judge(&wheel->ring, &found, now->tick);
 	err = tw_ring_touch(&wheel->ring, &found, now, due);
 	if (err)
 		/* It went meanwhile, and its id with it. */
@@ -128,10 +155,11 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 static __always_inline int tw_op_touch(struct tw_wheel *wheel,
 				       const struct tw_caller *caller,
 				       struct timewheel_op *op,
-				       const struct tw_now *now)
+				       const struct tw_now *now, bool locked)
 {
 	u64 due;
-	int ret = tw_touch(wheel, op->flags, op->id, op->handle, now, &due);
+	int ret = tw_touch(wheel, op->flags, op->id, op->handle, now, locked,
+			   &due);
 
 	if (ret >= 0)
 		op->deadline = tw_deadline_shown(wheel, caller, due);
@@ -162,7 +190,7 @@ static int tw_op_touch_or_register(struct tw_wheel *wheel,
 				   struct timewheel_op *op,
 				   const struct tw_now *now)
 {
-	int ret = tw_op_touch(wheel, caller, op, now);
+	int ret = tw_op_touch(wheel, caller, op, now, true);
 
 	if (ret != -ENOENT)
 		return ret;
@@ -176,7 +204,7 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 {
 	struct tw_deadline deadline;
 	struct tw_found found;
-	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+	int err = tw_op_find(wheel, op, now, &found);
 
 	if (!err)
 		err = tw_op_deadline(wheel, caller, op, now, &deadline);
@@ -194,7 +222,7 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
 			struct timewheel_op *op, const struct tw_now *now)
 {
 	struct tw_found found;
-	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+	int err = tw_op_find(wheel, op, now, &found);
 
 	if (err)
 		return err;
@@ -236,7 +264,7 @@ static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
 	u64 shown = tw_clock_to_user(now->ns, caller->offset);
 	struct timewheel_token told;
 	struct tw_found found;
-	int err = tw_op_find(wheel, op->flags, op->id, op->handle, &found);
+	int err = tw_op_find(wheel, op, now, &found);
 
 	if (err)
 		return err;
@@ -260,7 +288,7 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 	case TIMEWHEEL_REGISTER:
 		return tw_op_register(wheel, caller, op, now);
 	case TIMEWHEEL_TOUCH_TOKEN:
-		return tw_op_touch(wheel, caller, op, now);
+		return tw_op_touch(wheel, caller, op, now, true);
 	case TIMEWHEEL_TOUCH_OR_REGISTER:
 		return tw_op_touch_or_register(wheel, caller, op, now);
 	case TIMEWHEEL_MOVE:
@@ -282,7 +310,7 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
 
 	while (i < n) {
 		struct timewheel_op *op = &ops[i];
-		int ret = op->result;
+		int ret = tw_op_check(wheel, caller, op);
 
 		if (!ret)
 			ret = tw_op_locked(wheel, caller, op, &now);
@@ -300,31 +328,32 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
 }
 
 /*
- * Leading touches that find their token without the lock. Returns how many
- * there were. A look-up without the lock may miss an id: a registration that is
- * about to fail with EEXIST has put the same id into a token that is not in the
- * table, but where the look-up may just pass. With the lock it is exact.
+ * Leading touches that find their token without the lock, which a wheel with
+ * touch words does not allow. Returns how many there were. A look-up without the
+ * lock may miss an id: a registration that is about to fail with EEXIST has put
+ * the same id into a token that is not in the table, but where the look-up may
+ * just pass. With the lock it is exact.
  */
 static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
 					const struct tw_caller *caller,
 					struct timewheel_op *ops,
 					unsigned int n)
 {
-	struct tw_now now = tw_wheel_now(wheel);
+	struct tw_now now;
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		struct timewheel_op *op = &ops[i];
-		int ret = op->result;
+	if (tw_ring_has_words(&wheel->ring) || !tw_op_touches(&ops[0]))
+		return 0;
 
-		if (!ret) {
-			if (op->code != TIMEWHEEL_TOUCH_TOKEN &&
-			    op->code != TIMEWHEEL_TOUCH_OR_REGISTER)
-				break;
-			ret = tw_op_touch(wheel, caller, op, &now);
-			if (ret == -ENOENT)
-				break;
-		}
+	now = tw_wheel_now(wheel);
+	for (i = 0; i < n && tw_op_touches(&ops[i]); i++) {
+		struct timewheel_op *op = &ops[i];
+		int ret = tw_op_check(wheel, caller, op);
+
+		if (!ret)
+			ret = tw_op_touch(wheel, caller, op, &now, false);
+		if (ret == -ENOENT)
+			break;
 		op->result = ret;
 	}
 
@@ -337,22 +366,32 @@ static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
  * @caller: who asks
  * @ops: the operations; one whose result is negative is passed over, the
  *	results of the others are 0 and will be set
- * @n: how many, few enough for one hold of the lock
+ * @n: how many, 1 and more, few enough for one hold of the lock
  *
  * May sleep for memory.
  */
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 		struct timewheel_op *ops, unsigned int n)
 {
-	unsigned int i;
+	unsigned int i = tw_ops_run_unlocked(wheel, caller, ops, n);
 
-	for (i = 0; i < n; i++)
-		if (!ops[i].result)
-			ops[i].result = tw_op_check(wheel, caller, &ops[i]);
-
-	i = tw_ops_run_unlocked(wheel, caller, ops, n);
 	if (i < n)
 		tw_ops_run_locked(wheel, caller, ops + i, n - i);
+}
+
+/* The word of a token after its touch word, if it has one, has been judged. */
+static u64 tw_ops_judged(struct tw_wheel *wheel, u32 index, u64 word,
+			 const struct tw_now *now)
+{
+	struct tw_found found = {
+		.token	= tw_arena_at(&wheel->ring.tokens, index),
+		.word	= word,
+	};
+
+	if (tw_ring_has_words(&wheel->ring) && tw_word_state(word) == TW_ARMED)
+		tw_ring_judge(&wheel->ring, &found, now->tick);
+
+	return found.word;
 }
 
 /**
@@ -379,6 +418,7 @@ unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
 
 		if (index == TW_NIL)
 			break;
+		word = tw_ops_judged(wheel, index, word, &now);
 		tw_token_tell(wheel, caller, index, word, &now, &tokens[n]);
 		if (tokens[n].deadline >= list->from &&
 		    tokens[n].deadline <= list->to)
@@ -403,13 +443,15 @@ unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
 int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 {
 	struct tw_now now = tw_wheel_now(wheel);
+	int ret = -ENOENT;
 	u64 due;
-	int ret = tw_touch(wheel, flags, key, key, &now, &due);
 
+	if (!tw_ring_has_words(&wheel->ring))
+		ret = tw_touch(wheel, flags, key, key, &now, false, &due);
 	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
 	if (ret == -ENOENT) {
 		now = tw_wheel_lock(wheel);
-		ret = tw_touch(wheel, flags, key, key, &now, &due);
+		ret = tw_touch(wheel, flags, key, key, &now, true, &due);
 		tw_wheel_unlock(wheel, &now);
 	}
 

@@ -276,10 +276,14 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	err = tw_ring_init_tokens(ring, setup);
 	if (err)
 		goto free_levels;
+	if (setup->words)
+		err = tw_words_init(&ring->words, setup->max_tokens);
+	if (err)
+		goto free_tokens;
 	err = tw_lists_init(&ring->lists, &ring->tokens, ring->front + 1,
 			    setup->max_tokens);
 	if (err)
-		goto free_tokens;
+		goto free_words;
 	if (setup->ids)
 		err = tw_ids_init(&ring->ids, setup->max_tokens);
 	if (err)
@@ -290,6 +294,8 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 
 free_lists:
 	tw_lists_destroy(&ring->lists);
+free_words:
+	tw_words_destroy(&ring->words);
 free_tokens:
 	tw_arena_destroy(&ring->tokens);
 free_levels:
@@ -303,6 +309,7 @@ void tw_ring_destroy(struct tw_ring *ring)
 	if (ring->has_ids)
 		tw_ids_destroy(&ring->ids);
 	tw_lists_destroy(&ring->lists);
+	tw_words_destroy(&ring->words);
 	tw_arena_destroy(&ring->tokens);
 	kvfree(ring->occupied);
 }
@@ -311,6 +318,14 @@ void tw_ring_destroy(struct tw_ring *ring)
 static bool tw_ring_has_token(const struct tw_ring *ring)
 {
 	return ring->tokens.used < tw_arena_capacity(&ring->tokens);
+}
+
+/* Each token that there is memory for has a word, if there are words. */
+static bool tw_ring_has_all_words(const struct tw_ring *ring)
+{
+	return !tw_ring_has_words(ring) ||
+	       tw_words_capacity(&ring->words) >=
+	       min(tw_arena_capacity(&ring->tokens), ring->max_tokens);
 }
 
 static bool tw_ring_has_places(const struct tw_ring *ring)
@@ -330,16 +345,19 @@ static bool tw_ring_has_places(const struct tw_ring *ring)
  */
 int tw_ring_grow(struct tw_ring *ring)
 {
-	bool token, places;
+	bool token, words, places;
 	int err = 0;
 
 	spin_lock(&ring->lock);
 	token = tw_ring_has_token(ring);
+	words = tw_ring_has_all_words(ring);
 	places = tw_ring_has_places(ring);
 	spin_unlock(&ring->lock);
 
 	if (!token)
 		err = tw_arena_grow(&ring->tokens, &ring->lock);
+	if (!err && !words)
+		err = tw_words_grow(&ring->words, &ring->lock);
 	if (!err && !places)
 		err = tw_arena_grow(&ring->lists.chunks, &ring->lock);
 
@@ -355,6 +373,7 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	       ring->lists.nr * sizeof(struct tw_list) +
 	       tw_arena_bytes(&ring->lists.chunks) +
 	       tw_arena_bytes(&ring->tokens) +
+	       tw_words_bytes(&ring->words) +
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
 }
 
@@ -434,6 +453,13 @@ static void tw_found_set(struct tw_found *found, u64 due, enum tw_state state)
 			   tw_word(due, state, found->word));
 }
 
+/* Sets a token's touch word, if there are such: a plain touch may be lost. */
+static void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
+{
+	if (tw_ring_has_words(ring))
+		WRITE_ONCE(*tw_words_at(&ring->words, index), word);
+}
+
 /* Ends the id: the token is no longer ARMED. */
 static void tw_unname(struct tw_ring *ring, struct tw_token *token)
 {
@@ -470,8 +496,8 @@ static int tw_ring_may_register(struct tw_ring *ring, u64 id)
 	struct tw_found found;
 
 	if (ring->tokens.used < ring->max_tokens) {
-		return tw_ring_has_token(ring) && tw_ring_has_places(ring) ?
-			0 : -EAGAIN;
+		return tw_ring_has_token(ring) && tw_ring_has_places(ring) &&
+		       tw_ring_has_all_words(ring) ? 0 : -EAGAIN;
 	}
 
 	return ring->has_ids && !tw_ring_by_id(ring, id, &found) ?
@@ -518,6 +544,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 	/* No handle is 0: generation 0 is never used. */
 	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
+	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word,
 			  tw_word(deadline->due, TW_ARMED, generation));
@@ -546,6 +573,8 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	if (deadline->timeout)
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
+	tw_stamp_set(ring, index,
+		     tw_stamp_none(tw_generation(found->token, found->word)));
 	tw_unfile(ring, index);
 	tw_file(ring, index, deadline->due, tw_frame(ring, now->tick));
 	ring->moved++;
@@ -570,6 +599,7 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 
 	lockdep_assert_held(&ring->lock);
 	tw_found_set(found, 0, TW_TAKEN);
+	tw_stamp_set(ring, index, 0);
 	tw_remove(ring, found->token, index);
 	tw_free(ring, found->token, index);
 	ring->cancelled++;
@@ -579,16 +609,71 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
  * Expiring: under the lock.
  */
 
+/*
+ * Where the touch word of a token is, NULL if it has none or cannot be touched.
+ */
+static u64 *tw_stamp_of(const struct tw_ring *ring,
+			const struct tw_token *token, u32 index)
+{
+	return tw_ring_has_words(ring) && token->timeout ?
+		tw_words_at(&ring->words, index) : NULL;
+}
+
+/*
+ * Raises a token to where its touch word says, and returns what it said. A word
+ * that makes no sense becomes a touch of now, or it would be one for ever.
+ */
+static u64 tw_stamp_apply(struct tw_ring *ring, struct tw_token *token,
+			  u64 *stamp, u64 now)
+{
+	u64 timeout = (token->timeout - 1) / ring->tick + 1;
+	u64 word = READ_ONCE(token->word);
+	u32 generation = tw_generation(token, word);
+	u64 seen = READ_ONCE(*stamp);
+	u64 said = seen, due;
+
+	if (!tw_stamp_sane(seen, generation, now)) {
+		said = tw_stamp(generation, now);
+		if (try_cmpxchg64(stamp, &seen, said))
+			seen = said;
+	}
+	due = min(tw_stamp_due(said, now, timeout), ring->max_due);
+	if (due > tw_word_due(word))
+		WRITE_ONCE(token->word, tw_word_with_due(word, due));
+
+	return seen;
+}
+
+/**
+ * tw_ring_judge() - see to it that a token's word knows of its touch word
+ * @ring: the ring, locked
+ * @found: the token; its word is read again
+ * @now: the tick that the hand is on
+ */
+void tw_ring_judge(struct tw_ring *ring, struct tw_found *found, u64 now)
+{
+	u64 *stamp = tw_stamp_of(ring, found->token,
+				 tw_ring_index(ring, found->token));
+
+	lockdep_assert_held(&ring->lock);
+	if (!stamp)
+		return;
+	tw_stamp_apply(ring, found->token, stamp, now);
+	found->word = READ_ONCE(found->token->word);
+}
+
 /**
  * struct tw_look - which list comes first
  * @list: the list
  * @frame: from where its tokens are filed again
  * @limit: last due tick of those that are due
+ * @now: the tick that the hand is on
  */
 struct tw_look {
 	u32	list;
 	u64	frame;
 	u64	limit;
+	u64	now;
 };
 
 /*
@@ -603,6 +688,7 @@ static bool tw_ring_look(const struct tw_ring *ring, u64 now,
 
 	look->frame = tw_frame(ring, now);
 	look->limit = now;
+	look->now = now;
 	look->list = ring->front;
 	if (!tw_lists_empty(&ring->lists, look->list))
 		return true;
@@ -653,8 +739,13 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	lockdep_assert_held(&ring->lock);
 	for (; *work && tw_ring_look(ring, now, &look); --*work) {
 		u32 index = tw_lists_last(&ring->lists, look.list);
-		u64 due = tw_ring_due_tick(ring, index);
+		struct tw_token *token = tw_arena_at(&ring->tokens, index);
+		u64 *stamp = tw_stamp_of(ring, token, index);
+		u64 due;
 
+		if (stamp)
+			tw_stamp_apply(ring, token, stamp, now);
+		due = tw_word_due(READ_ONCE(token->word));
 		if (due <= look.limit)
 			return index;
 		tw_look_refile(ring, &look, index, due);
@@ -674,6 +765,9 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 	for (; more && n < max && *work; --*work) {
 		u32 index = tw_lists_last(&ring->lists, look->list);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
+		u64 *stamp = tw_stamp_of(ring, token, index);
+		u64 seen = stamp ? tw_stamp_apply(ring, token, stamp,
+						  look->now) : 0;
 		u64 word = READ_ONCE(token->word);
 		u64 due = tw_word_due(word);
 
@@ -681,10 +775,17 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 			more = tw_look_refile(ring, look, index, due);
 			continue;
 		}
-		/* Not if it was touched meanwhile: then look again. */
+		/* Not if it was touched meanwhile: then look again. With a
+		 * touch word, that decides: under the lock the other cannot
+		 * have changed.
+		 */
+		if (stamp && !try_cmpxchg64(stamp, &seen, 0))
+			continue;
 		if (!try_cmpxchg64(&token->word, &word,
 				   tw_word(due, TW_TAKEN, word)))
 			continue;
+		if (!stamp)
+			tw_stamp_set(ring, index, 0);
 		more = tw_look_pop(ring, look);
 		tw_unname(ring, token);
 		batch[n++] = index;
@@ -740,6 +841,8 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 		u64 word = READ_ONCE(token->word);
 
 		tw_name(ring, token);
+		tw_stamp_set(ring, batch[n],
+			     tw_stamp_none(tw_generation(token, word)));
 		tw_lists_add(&ring->lists, ring->front, batch[n]);
 		/* Pairs with the acquire in tw_found_armed(). */
 		smp_store_release(&token->word,

@@ -18,6 +18,7 @@
 
 #include "list.h"
 #include "token.h"
+#include "words.h"
 
 #define TW_MAX_TICK	((1ULL << 46) - 1)	/* what a word has bits for */
 #define TW_NEVER	U64_MAX
@@ -73,6 +74,8 @@ struct tw_level {
  * @next_level: which level that is; valid unless @next is TW_NEVER; @lock
  * @front: list of tokens that were put back, looked at first; constant
  * @tokens: the tokens; @lock, look-ups without it
+ * @words: touch words, if the ring has them: then all but the words changes
+ *	under @lock, touches too
  * @lists: lists of tokens; @lock
  * @ids: id to token; changed under @lock, look-ups without it
  * @occupied: bits of all levels; @lock
@@ -98,6 +101,7 @@ struct tw_ring {
 	u32			next_level;
 	u32			front;
 	struct tw_arena		tokens;
+	struct tw_words		words;
 	struct tw_lists		lists;
 	struct rhashtable	ids;
 	unsigned long		*occupied;
@@ -117,6 +121,7 @@ struct tw_ring {
  * @max_tokens: 1..2^28
  * @ids: tokens have ids
  * @cookies: tokens have cookies
+ * @words: tokens have touch words
  */
 struct tw_ring_setup {
 	u64	tick;
@@ -124,6 +129,7 @@ struct tw_ring_setup {
 	u32	max_tokens;
 	bool	ids;
 	bool	cookies;
+	bool	words;
 };
 
 /**
@@ -160,6 +166,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
+void tw_ring_judge(struct tw_ring *ring, struct tw_found *found, u64 now);
 u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
 unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max);
@@ -176,6 +183,11 @@ static inline u64 tw_token_id(const struct tw_ring *ring,
 {
 	return ring->has_ids ?
 		READ_ONCE(((const struct tw_id_token *)token)->id) : 0;
+}
+
+static inline bool tw_ring_has_words(const struct tw_ring *ring)
+{
+	return ring->words.page;
 }
 
 /* The due tick of a token that is filed, or that the caller has taken. */
@@ -235,8 +247,8 @@ static inline bool tw_found_armed(struct tw_token *token,
 	return tw_word_state(found->word) == TW_ARMED;
 }
 
-static inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
-				    struct tw_found *found)
+static __always_inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
+					     struct tw_found *found)
 {
 	struct tw_token *token = tw_arena_find(&ring->tokens, (u32)handle);
 
@@ -268,8 +280,9 @@ static inline int tw_touch_due(const struct tw_ring *ring,
  * Return: 0; -ESTALE when it is no longer pending; -EINVAL when it has no
  * timeout; -ERANGE.
  */
-static inline int tw_ring_touch(struct tw_ring *ring, struct tw_found *found,
-				const struct tw_now *now, u64 *due)
+static __always_inline int tw_ring_touch(struct tw_ring *ring,
+					 struct tw_found *found,
+					 const struct tw_now *now, u64 *due)
 {
 	struct tw_token *token = found->token;
 	const u64 life = found->word & TW_LIFE_MASK;

@@ -28,6 +28,8 @@
  *	tw_stats_lock		mutex: the list of all wheels, and what those
  *				that are gone had counted. Not taken with
  *				wheel->setup or tw_limits_lock held.
+ *	wheel->events.lock	mutex: one moves expired tokens to the event
+ *				ring at a time, from poll.
  *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
  *				and what is armed. Process context only: the
  *				callback does not take it, so interrupts stay
@@ -53,6 +55,14 @@
  *	A touch: one compare-and-swap on that word, which fails if the token
  *	has been taken, cancelled, moved or touched since. It only raises the
  *	due tick, so the rule of ring.c holds: no list is looked at too late.
+ *
+ *	On a wheel with touch words both are done under the lock, and it is the
+ *	touch word that changes without it, by who has it mapped. It is read
+ *	once, made sense of and applied to the token's word whenever somebody
+ *	comes to the token: then the token's word says all. A take replaces the
+ *	touch word by 0, by compare-and-swap with what was read: a touch that came
+ *	first voids it, and it looks again; a checked touch that comes second
+ *	fails. See words.h.
  *
  * A token's states, and who changes them
  *
@@ -215,6 +225,7 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.max_tokens	= setup->max_tokens,
 		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
 		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
+		.words		= setup->flags & TIMEWHEEL_TOUCH_WORDS,
 	};
 	int err;
 
@@ -222,9 +233,12 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	if (IS_ERR(wheel->user))
 		return PTR_ERR(wheel->user);
 	err = tw_wheel_alloc_counters(wheel);
+	if (!err && setup->events)
+		err = tw_event_ring_init(&wheel->events, setup->events);
 	if (!err)
 		err = tw_ring_init(&wheel->ring, &ring);
 	if (err) {
+		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 		tw_limits_uncharge(wheel->user, ring.max_tokens);
 	}
@@ -276,6 +290,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 		trace_destroy(wheel->number, wheel->ring.pending);
 		tw_limits_uncharge(wheel->user, wheel->ring.max_tokens);
 		tw_ring_destroy(&wheel->ring);
+		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 	}
 	mutex_destroy(&wheel->setup);
@@ -406,6 +421,7 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->max_tokens = ring->max_tokens;
 	info->setup_flags = wheel->flags;
 	info->number = wheel->number;
+	info->events = wheel->events.size;
 	info->now = now.ns;
 	info->hand = now.tick;
 	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
@@ -413,6 +429,7 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->taken = ring->tokens.used - ring->pending;
 	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
 		      sizeof(*wheel->lateness) +
+		      tw_event_ring_bytes(&wheel->events) +
 		      num_possible_cpus() * sizeof(*wheel->touched);
 	info->registered = ring->registered;
 	info->cancelled = ring->cancelled;

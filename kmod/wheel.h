@@ -11,6 +11,7 @@
 #include <linux/timewheel.h>
 #include <linux/wait.h>
 
+#include "event_ring.h"
 #include "histogram.h"
 #include "ring.h"
 
@@ -59,6 +60,7 @@ struct tw_lateness {
  * @quiet: looks after an alarm that found nothing due; the lock
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
+ * @events: where expired tokens go besides, if it has a size
  * @readers: those who sleep in read, exclusively
  * @pollers: those who sleep in poll, and epoll and io_uring instances
  * @entry: for who keeps the list of all wheels
@@ -80,6 +82,7 @@ struct tw_wheel {
 	u64			quiet;
 	u64 __percpu		*touched;
 	struct tw_lateness	*lateness;
+	struct tw_event_ring	events;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
 	struct list_head	entry;

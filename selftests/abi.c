@@ -34,7 +34,7 @@ SAME_LAYOUT(timewheel_caps, op_size, 52);
 SAME_LAYOUT(timewheel_caps, event_size, 56);
 SAME_LAYOUT(timewheel_caps, reserved, 60);
 
-SAME_SIZE(timewheel_setup, 40);
+SAME_SIZE(timewheel_setup, 48);
 SAME_LAYOUT(timewheel_setup, size, 0);
 SAME_LAYOUT(timewheel_setup, flags, 4);
 SAME_LAYOUT(timewheel_setup, clock, 8);
@@ -42,6 +42,8 @@ SAME_LAYOUT(timewheel_setup, slots, 12);
 SAME_LAYOUT(timewheel_setup, tick, 16);
 SAME_LAYOUT(timewheel_setup, max_tokens, 24);
 SAME_LAYOUT(timewheel_setup, start, 32);
+SAME_LAYOUT(timewheel_setup, events, 40);
+SAME_LAYOUT(timewheel_setup, reserved, 44);
 
 SAME_SIZE(timewheel_create, 80);
 SAME_LAYOUT(timewheel_create, size, 0);
@@ -87,7 +89,7 @@ SAME_LAYOUT(timewheel_advance, size, 0);
 SAME_LAYOUT(timewheel_advance, flags, 4);
 SAME_LAYOUT(timewheel_advance, tick, 8);
 
-SAME_SIZE(timewheel_info, 160);
+SAME_SIZE(timewheel_info, 176);
 SAME_LAYOUT(timewheel_info, size, 0);
 SAME_LAYOUT(timewheel_info, flags, 4);
 SAME_LAYOUT(timewheel_info, clock, 8);
@@ -111,6 +113,17 @@ SAME_LAYOUT(timewheel_info, refiled, 128);
 SAME_LAYOUT(timewheel_info, callbacks, 136);
 SAME_LAYOUT(timewheel_info, quiet, 144);
 SAME_LAYOUT(timewheel_info, touched, 152);
+SAME_LAYOUT(timewheel_info, offset, 160);
+SAME_LAYOUT(timewheel_info, events, 168);
+SAME_LAYOUT(timewheel_info, reserved, 172);
+
+SAME_SIZE(timewheel_produced, 16);
+SAME_LAYOUT(timewheel_produced, tail, 0);
+SAME_LAYOUT(timewheel_produced, size, 8);
+SAME_LAYOUT(timewheel_produced, reserved, 12);
+
+SAME_SIZE(timewheel_consumed, 8);
+SAME_LAYOUT(timewheel_consumed, head, 0);
 
 SAME_SIZE(timewheel_stats, 24);
 SAME_LAYOUT(timewheel_stats, size, 0);
@@ -281,7 +294,8 @@ static const struct command {
 	{ "CAPS", TIMEWHEEL_CAPS, sizeof(struct timewheel_caps), 0,
 	  offsetof(struct timewheel_caps, reserved), true, fill_caps },
 	{ "SETUP", TIMEWHEEL_SETUP, sizeof(struct timewheel_setup),
-	  TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES, NONE, false, fill_setup },
+	  TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | TIMEWHEEL_TOUCH_WORDS,
+	  offsetof(struct timewheel_setup, reserved), false, fill_setup },
 	{ "INFO", TIMEWHEEL_INFO, sizeof(struct timewheel_info), 0,
 	  NONE, true, fill_info },
 	{ "OP", TIMEWHEEL_OP, sizeof(struct timewheel_op),
@@ -763,7 +777,7 @@ TEST_F(abi, setup_of_a_creation)
 		{ "no size", 0, 0, NONE, -EINVAL },
 		{ "small size", size - 1, 0, NONE, -EINVAL },
 		{ "small size", size - 8, 0, NONE, -EINVAL },
-		{ "undefined flag", size, 4, NONE, -EINVAL },
+		{ "undefined flag", size, 8, NONE, -EINVAL },
 		{ "undefined flag", size, 1U << 31, NONE, -EINVAL },
 		{ "zero tail", size + 1, 0, NONE, 0 },
 		{ "zero tail", size + 8, 0, NONE, 0 },
@@ -961,7 +975,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	expect_only_outputs_changed(_metadata, "CAPS", &old_caps, &caps,
 				    sizeof(caps), caps_outputs);
 	EXPECT_EQ(0xfU, caps.clocks);
-	EXPECT_EQ(0x3U, caps.setup_flags);
+	EXPECT_EQ(0x7U, caps.setup_flags);
 	EXPECT_EQ(0x3fU, caps.codes);
 	EXPECT_EQ(65536U, caps.max_slots);
 	EXPECT_EQ(86400 * TW_SEC, caps.max_tick);
@@ -1222,13 +1236,14 @@ TEST_F(abi, operations_that_do_not_exist)
 	EXPECT_EQ(-EINVAL, tw_ret(splice(pipes[0], NULL, self->fd, NULL, 48,
 					 0)));
 
+	/* This wheel was set up with nothing to map. */
 	for (int prot = 0; prot < 4; prot++) {
 		EXPECT_EQ(MAP_FAILED, mmap(NULL, self->page_size, prot,
 					   MAP_SHARED, self->fd, 0));
-		EXPECT_EQ(ENODEV, errno);
+		EXPECT_EQ(EINVAL, errno);
 		EXPECT_EQ(MAP_FAILED, mmap(NULL, self->page_size, prot,
 					   MAP_PRIVATE, self->fd, 0));
-		EXPECT_EQ(ENODEV, errno);
+		EXPECT_EQ(EINVAL, errno);
 	}
 
 	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(self->fd, FIOASYNC, &on)));

@@ -915,7 +915,8 @@ TEST_F(named, setup_values)
 	expect_setup(-EINVAL, .clock = TIMEWHEEL_CLOCK_MANUAL + 1);
 	expect_setup(-EINVAL, .clock = ~0U);
 	for (int bit = 0; bit < 32; bit++)
-		expect_setup(bit < 2 ? 0 : -EINVAL, .flags = 1U << bit);
+		expect_setup(caps.setup_flags & 1U << bit ? 0 : -EINVAL,
+			     .flags = 1U << bit);
 	expect_setup(0, .slots = 1);
 	expect_setup(0, .slots = caps.max_slots);
 	expect_setup(-EINVAL, .slots = ~0U);		/* none */
@@ -929,6 +930,11 @@ TEST_F(named, setup_values)
 	expect_setup(-EINVAL, .max_tokens = ~0ULL);	/* none */
 	expect_setup(-EINVAL, .max_tokens = caps.max_tokens + 1);
 	expect_setup(-EINVAL, .max_tokens = 1ULL << 32);
+	expect_setup(0, .events = 1);
+	expect_setup(0, .events = 65536);
+	expect_setup(-EINVAL, .events = 3);
+	expect_setup(-EINVAL, .events = 131072);
+	expect_setup(-EINVAL, .reserved = 1);
 	expect_setup(0, .clock = TIMEWHEEL_CLOCK_MANUAL, .start = 1);
 	expect_setup(-EINVAL, .clock = TIMEWHEEL_CLOCK_MONOTONIC, .start = 1);
 	expect_setup(-ERANGE, .clock = TIMEWHEEL_CLOCK_MANUAL,

@@ -92,11 +92,12 @@ void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 
 void kvfree(const void *memory)
 {
-	struct shim_size *head = (struct shim_size *)memory - 1;
+	struct shim_size *head;
 
 	might_sleep();
 	if (!memory)
 		return;
+	head = (struct shim_size *)memory - 1;
 	count(-head->size);
 	free(head);
 }

@@ -137,15 +137,118 @@ struct timewheel_caps {
  * TIMEWHEEL_NO_IDS: tokens have no id, only the handle that their registration
  *	returned: saves 16 bytes and a hash table entry each.
  * TIMEWHEEL_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
+ * TIMEWHEEL_TOUCH_WORDS: tokens have touch words, which may be mapped. Costs 8
+ *	bytes each, and touches by ioctl(2) take the wheel's lock.
  */
 #define TIMEWHEEL_NO_IDS	(1U << 0)
 #define TIMEWHEEL_NO_COOKIES	(1U << 1)
+#define TIMEWHEEL_TOUCH_WORDS	(1U << 2)
+
+/*
+ * Mapping
+ *
+ * What a wheel has to be mapped is at these offsets for mmap(2), each for its
+ * whole length and MAP_SHARED, any number of times, by all who have it open. A
+ * mapping keeps the file open. It cannot be split, grown, moved or given other
+ * rights; it is inherited by fork(2), and not dumped with a core.
+ *
+ * mmap(2) fails with %EACCES not open for reading, or PROT_WRITE without being
+ * open for writing or of TIMEWHEEL_MAP_PRODUCED; %EBADFD not set up; %EINVAL
+ * the wheel has no such part, another offset or length, MAP_PRIVATE, PROT_EXEC;
+ * %ENODEV the wheel has been destroyed. Later, munmap(2) of a part of it fails
+ * with %EINVAL, mremap(2) with %EINVAL or %EFAULT, mprotect(2) with %EACCES.
+ *
+ * TIMEWHEEL_MAP_WORDS: touch words, 8 times max_tokens bytes, rounded up to
+ *	whole pages; to read and write.
+ * TIMEWHEEL_MAP_PRODUCED: the kernel's part of the event ring: struct
+ *	timewheel_produced, then, from TIMEWHEEL_EVENTS_AT on, as many struct
+ *	timewheel_event as were set up, rounded up to whole pages; to read only.
+ * TIMEWHEEL_MAP_CONSUMED: the consumers' part: one page with struct
+ *	timewheel_consumed; to read and write.
+ */
+#define TIMEWHEEL_MAP_WORDS	0ULL
+#define TIMEWHEEL_MAP_PRODUCED	(1ULL << 32)
+#define TIMEWHEEL_MAP_CONSUMED	(2ULL << 32)
+
+/*
+ * Touch words
+ *
+ * Handle h's word is the u64 at index (u32)h. To touch its token on tick t,
+ * store there, as one u64,
+ *
+ *	(h & 0xffffffff00000000) | ((u32)t ? (u32)t : 1)
+ *
+ * The token is then due its whole timeout after the end of tick t, if that is
+ * later than it was. A tick of the future counts as one of now. Nothing tells
+ * whether the token was still there: if it was not, the store does nothing to
+ * it, and if another token has its place by then, that one is touched instead:
+ * late by one timeout at most.
+ *
+ * A checked touch tells. It reads the word and fails if its upper half is not that
+ * of the handle. It is done if the stamp there, not 0, is not older than its own;
+ * else it replaces the word by compare-and-swap, and begins anew if that fails.
+ * It tells the truth if all touch so: a plain touch may undo a checked one of the
+ * same moment; one by the handle of a token that has ended lets a checked one by
+ * that handle succeed, and one of the token that has its place now fail, until
+ * a reader or an operation comes by. Of two plain touches at once the earlier one
+ * may win.
+ *
+ * A token is judged by its word when a reader comes to it, or an operation: GET
+ * and LIST tell what it says by then. Who may map a wheel for writing can
+ * make any of its tokens late, and none early. Where no token has been yet there
+ * is no word: SIGBUS. A touch of a token without timeout does nothing. Timeouts
+ * are less than 2^30 - 1 ticks, else ERANGE: so long may readers be away.
+ */
+
+/*
+ * Event ring
+ *
+ * poll(2), epoll(7) and io_uring move what is due to a wheel's event ring as far as
+ * there is room, and say EPOLLIN while there is something in it, or may be. What
+ * does not fit stays pending, and can still be touched and cancelled. Event
+ * number n is at index n % size. To consume, with one thread at a time:
+ *
+ *	tail = load-acquire produced->tail
+ *	for (; head != tail; head++)
+ *		use events[head % size]
+ *	store-release head to consumed->head
+ *
+ * and so on until it is empty; then poll, which must have said no before an
+ * edge-triggered waiter waits. Both count events from the ring's start and wrap
+ * at 2^64. They are the wheel's: who comes later goes on where the one before
+ * stopped. While consumed->head is not between tail - size and tail, nothing is
+ * produced. Times in these events are of the wheel's own clock, for callers in
+ * any time namespace. What read(2) takes does not come in the ring.
+ */
+
+/* Where the events begin in TIMEWHEEL_MAP_PRODUCED. */
+#define TIMEWHEEL_EVENTS_AT	4096
+
+/**
+ * struct timewheel_produced - the beginning of TIMEWHEEL_MAP_PRODUCED
+ * @tail: events produced so far
+ * @size: how many the ring holds
+ * @reserved: 0
+ */
+struct timewheel_produced {
+	__u64	tail;
+	__u32	size;
+	__u32	reserved;
+};
+
+/**
+ * struct timewheel_consumed - the beginning of TIMEWHEEL_MAP_CONSUMED
+ * @head: events consumed so far
+ */
+struct timewheel_consumed {
+	__u64	head;
+};
 
 /**
  * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel;
  *	also how a named one is to be
  * @size: sizeof(struct timewheel_setup)
- * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES
+ * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES, TIMEWHEEL_TOUCH_WORDS
  * @clock: one of enum timewheel_clock
  * @slots: slots of the ring, 1..65536; no power of two needed
  * @tick: ns per tick, from caps' min_tick to max_tick (100 us to a day)
@@ -153,6 +256,9 @@ struct timewheel_caps {
  *	them is taken, and charged to the caller's memory cgroup, as they come
  * @start: MANUAL: the tick on which the hand starts, at most
  *	TIMEWHEEL_MAX_TICK; else 0
+ * @events: events that its event ring holds: a power of two, at most 65536, or 0
+ *	for none
+ * @reserved: 0
  *
  * The wheel and its @max_tokens count towards what the caller, by its effective
  * user id, may have (module parameters max_user_wheels and max_user_tokens; a
@@ -175,6 +281,8 @@ struct timewheel_setup {
 	__u64	tick;
 	__u64	max_tokens;
 	__u64	start;
+	__u32	events;
+	__u32	reserved;
 };
 
 /*
@@ -252,7 +360,8 @@ struct timewheel_destroy {
  *	registered for a time, or for a delay of 0, has none.
  *	Errors: %EEXIST the id is pending; %EINVAL an id or a cookie on a wheel
  *	without; %ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the
- *	deadline is beyond the last tick or 2^63 ns.
+ *	deadline is beyond the last tick or 2^63 ns, or the delay too long for a
+ *	wheel with touch words.
  * @TIMEWHEEL_TOUCH_TOKEN: it lives: due its whole timeout from now. A touch
  *	never brings a deadline nearer (moving does). Takes no lock, unless an
  *	id is not found.
@@ -439,7 +548,11 @@ struct timewheel_advance {
  * @callbacks: out: times that the wheel's timer went off
  * @quiet: out: looks at the ring after such a callback that found no token due
  * @touched: out: touches that succeeded so far; those that are under way on
- *	other CPUs may be missing
+ *	other CPUs may be missing; those of mapped touch words are not counted
+ * @offset: out: ns that the clock is ahead for the caller, in a time namespace,
+ *	of what the wheel counts its ticks by: tick = (time - @offset) / @tick
+ * @events: out: as set up
+ * @reserved: out: 0
  *
  * The figures are taken at one moment. Never blocks. Only the common errors.
  */
@@ -467,6 +580,9 @@ struct timewheel_info {
 	__u64	callbacks;
 	__u64	quiet;
 	__u64	touched;
+	__s64	offset;
+	__u32	events;
+	__u32	reserved;
 };
 
 /**

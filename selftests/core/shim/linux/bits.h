@@ -4,6 +4,7 @@
 #define SHIM_LINUX_BITS_H
 
 #define BIT(nr)			(1UL << (nr))
+#define BIT_ULL(nr)		(1ULL << (nr))
 #define BITS_PER_LONG		(8 * (int)sizeof(long))
 #define BITS_TO_LONGS(bits)	(((bits) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 

@@ -9,6 +9,7 @@
 #define U16_MAX		((u16)~0U)
 #define U32_MAX		((u32)~0U)
 #define U64_MAX		((u64)~0ULL)
+#define S32_MAX		((s32)(U32_MAX >> 1))
 #define S64_MAX		((s64)(U64_MAX >> 1))
 
 #endif /* SHIM_LINUX_LIMITS_H */

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Event ring: expired tokens as events in memory that their consumers map.
+ */
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+
+#include "arena.h"
+#include "event_ring.h"
+
+static_assert(sizeof(struct timewheel_produced) <= TIMEWHEEL_EVENTS_AT);
+
+static size_t tw_event_ring_kernel_bytes(u32 size)
+{
+	return PAGE_ALIGN(TIMEWHEEL_EVENTS_AT +
+			  size * sizeof(struct timewheel_event));
+}
+
+/**
+ * tw_event_ring_init() - make an empty ring
+ * @ring: to be set up, zeroed
+ * @size: events that it holds, a power of two
+ *
+ * May sleep.
+ *
+ * Return: 0, or -ENOMEM with nothing left behind.
+ */
+int tw_event_ring_init(struct tw_event_ring *ring, u32 size)
+{
+	ring->kernel = __vmalloc(tw_event_ring_kernel_bytes(size), TW_GFP);
+	ring->user = __vmalloc(PAGE_SIZE, TW_GFP);
+	if (!ring->kernel || !ring->user) {
+		tw_event_ring_destroy(ring);
+		return -ENOMEM;
+	}
+	mutex_init(&ring->lock);
+	ring->kernel->size = size;
+	ring->size = size;
+
+	return 0;
+}
+
+/* Frees all, also if there is none. Nobody has it mapped any more. */
+void tw_event_ring_destroy(struct tw_event_ring *ring)
+{
+	vfree(ring->kernel);
+	vfree(ring->user);
+}
+
+size_t tw_event_ring_bytes(const struct tw_event_ring *ring)
+{
+	return ring->size ?
+		tw_event_ring_kernel_bytes(ring->size) + PAGE_SIZE : 0;
+}
+
+/* How many events it has room for; none if the consumers' index is nonsense. */
+u64 tw_event_ring_room(const struct tw_event_ring *ring)
+{
+	/* Pairs with the consumers' release: they have read what was there. */
+	u64 used = ring->tail - smp_load_acquire(&ring->user->head);
+
+	return used < ring->size ? ring->size - used : 0;
+}
+
+/* Whether there is nothing to consume, as far as the consumers say. */
+bool tw_event_ring_empty(const struct tw_event_ring *ring)
+{
+	return READ_ONCE(ring->kernel->tail) == READ_ONCE(ring->user->head);
+}
+
+/* The place of an event that is to be produced, less than the room ahead. */
+struct timewheel_event *tw_event_ring_at(struct tw_event_ring *ring, u32 ahead)
+{
+	struct timewheel_event *events =
+		(void *)ring->kernel + TIMEWHEEL_EVENTS_AT;
+
+	return &events[(ring->tail + ahead) & (ring->size - 1)];
+}
+
+/* Lets consumers see events that have been written. */
+void tw_event_ring_produce(struct tw_event_ring *ring, u32 n)
+{
+	ring->tail += n;
+	/* Pairs with the consumers' acquire: they see the events whole. */
+	smp_store_release(&ring->kernel->tail, ring->tail);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Touch words: a u64 for each token, which its users may map and write.
+ *
+ *	 63           32 31            0
+ *	+---------------+---------------+
+ *	|  generation   |     stamp     |
+ *	+---------------+---------------+
+ *
+ * Stamp s says "touched on tick s", in its low 32 bits; 0 says "not touched", so
+ * a tick whose low bits are 0 is stamped as the one after. A stamp that is a
+ * little ahead of now, as may be when the clock was read before the word, counts
+ * as now. One that is far ahead, and a word that is not of the token's generation,
+ * was written by who held an older handle, or writes nonsense, or so long ago that
+ * it seems to be new: it becomes a touch of now, once, which makes a token late,
+ * never early. The word of what is no token is 0.
+ *
+ * Nothing that is read here is trusted, and each word is read once. It knows
+ * neither tokens nor who maps the pages.
+ */
+#ifndef TW_WORDS_H
+#define TW_WORDS_H
+
+#include <linux/bits.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+/*
+ * Timeouts are shorter than this many ticks. Then a reader has as many to come
+ * late, before an old stamp seems to be new.
+ */
+#define TW_MAX_STAMPED	BIT_ULL(30)
+
+/**
+ * struct tw_words - pages of words, by token index
+ * @page: directory of @nr pages, NULL when there are no words; set under the
+ *	owner's lock, read anywhere
+ * @nr: size of the directory; constant
+ * @allocated: pages in the directory; owner's lock
+ */
+struct tw_words {
+	u64	**page;
+	u32	nr;
+	u32	allocated;
+};
+
+int tw_words_init(struct tw_words *words, u32 max);
+void tw_words_destroy(struct tw_words *words);
+int tw_words_grow(struct tw_words *words, spinlock_t *lock);
+u32 tw_words_capacity(const struct tw_words *words);
+size_t tw_words_bytes(const struct tw_words *words);
+u64 *tw_words_at(const struct tw_words *words, u32 index);
+void *tw_words_page(const struct tw_words *words, unsigned long nr);
+u64 tw_stamp_due(u64 word, u64 now, u64 timeout);
+
+/* The word of a token that has not been touched. */
+static inline u64 tw_stamp_none(u32 generation)
+{
+	return (u64)generation << 32;
+}
+
+/* What says that a token was touched on this tick. */
+static inline u64 tw_stamp(u32 generation, u64 tick)
+{
+	return tw_stamp_none(generation) | ((u32)tick ?: 1);
+}
+
+/* Whether a word makes sense for a token of this generation. */
+static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now)
+{
+	return word >> 32 == generation &&
+	       (!(u32)word || (s32)((u32)word - (u32)now) < (s32)TW_MAX_STAMPED);
+}
+
+#endif /* TW_WORDS_H */
