@@ -763,8 +763,8 @@ TEST_F(stats, figures_of_a_busy_wheel)
 	EXPECT_EQ(0ULL, after.taken);
 	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
 	EXPECT_EQ(after.delivered, sum(&lateness));
+	/* None at all, when somebody was always there before the timer. */
 	EXPECT_GE(after.callbacks, sum(&wake));
-	EXPECT_LT(0ULL, sum(&wake));
 	close(fd);
 }
 
