@@ -10,7 +10,7 @@ all: modules
 
 help:
 	@echo 'make                 build timewheel.ko for the running kernel (KDIR=...)'
-	@echo 'make lib             build libtimewheel: .build/lib'
+	@echo 'make lib twctl       build libtimewheel, the tool: .build/lib, .build/twctl'
 	@echo 'make install         install it there, for modprobe (as root)'
 	@echo 'make clean           remove everything built'
 	@echo
@@ -28,8 +28,8 @@ modules modules_install:
 
 install: modules_install
 
-lib:
-	$(MAKE) -C userspace/lib OUTPUT=$(CURDIR)/.build/lib
+lib twctl:
+	$(MAKE) -C userspace/$@ OUTPUT=$(CURDIR)/.build/$@
 
 clean:
 	[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR) clean
@@ -44,8 +44,9 @@ build-selftests:
 guest: build-selftests
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) $(addprefix $(selftests)/,$(TESTS))
 
-vm: build-selftests build-demo
+vm: build-selftests build-demo twctl
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) --shell -f .build/demo/first \
+		-f .build/twctl/twctl \
 		$(addprefix -f $(selftests)/,$(basename $(notdir $(wildcard selftests/*.c))))
 
 build-demo:
@@ -64,5 +65,5 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
-.PHONY: all help modules modules_install lib install clean build-selftests \
+.PHONY: all help modules modules_install lib twctl install clean build-selftests \
 	build-demo guest vm demo check check-core

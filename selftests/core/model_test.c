@@ -39,11 +39,14 @@ enum state { NONE, LIVE, TAKEN };
 /*
  * What should be true of a token. @key stands for its id. @list is where it was
  * filed last, @backs after how many steps back of the clock that was, @touched
- * whether its due tick was raised since.
+ * whether its due tick was raised since. @due is what the ring knows; its touch word
+ * raises that to @word_due at least and to @word_most at most, once somebody looks.
  */
 struct life {
 	u64		handle;
 	u64		due;
+	u64		word_due;
+	u64		word_most;
 	u64		timeout;
 	u64		cookie;
 	u32		key;
@@ -80,6 +83,7 @@ static struct model {
 	u32		max;
 	bool		ids;
 	bool		cookies;
+	bool		words;
 	bool		back;
 	u32		backs;
 	unsigned int	bits;
@@ -118,9 +122,9 @@ void print_context(void)
 	printf("not ok %llu\n", test);
 	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
 	       seed, steps, test, step);
-	printf("slots %u tick %llu max %u ids %d cookies %d back %d bits %u ",
-	       m.ring.slots, m.ring.tick, m.max, m.ids, m.cookies, m.back,
-	       m.bits);
+	printf("slots %u tick %llu max %u ids %d cookies %d words %d back %d bits %u ",
+	       m.ring.slots, m.ring.tick, m.max, m.ids, m.cookies, m.words,
+	       m.back, m.bits);
 	printf("now %llu next %llu pending %u taken %u\n", m.now.tick,
 	       tw_ring_next(&m.ring), m.nr_live, m.nr_taken);
 	fflush(stdout);
@@ -226,6 +230,15 @@ static u64 pick_delay(void)
 	return now_ns(pick_ticks(), below(m.ring.tick));
 }
 
+/* With touch words there are longest timeouts. */
+static u64 pick_timeout(void)
+{
+	u64 timeout = pick_delay();
+
+	return m.words && timeout / m.ring.tick >= TW_MAX_STAMPED - 1 ?
+		0 : timeout;
+}
+
 static u64 expected_due(const struct tw_now *now, u64 deadline)
 {
 	if (deadline <= now->ns)
@@ -321,6 +334,38 @@ static void set_due(u32 index, u64 due)
 	m.due[m.life[index].at] = due;
 }
 
+/*
+ * P1, P4: what the ring has found out from touch words since then is what they
+ * said: not less than was known, nor more than was ever stored.
+ */
+static void learn_due(u32 index)
+{
+	struct life *life = &m.life[index];
+	u64 due = tw_ring_due_tick(&m.ring, index);
+
+	if (due == life->due)
+		return;
+	CHECK(m.words && due > life->due && due <= life->word_most,
+	      "token %u due on %llu, not %llu to %llu", index, due, life->due,
+	      life->word_most);
+	set_due(index, due);
+}
+
+static void learn_all(void)
+{
+	u32 i;
+
+	for (i = 0; m.words && i < m.nr_live; i++)
+		learn_due(m.live[i]);
+}
+
+/* The word is as good as new. */
+static void life_word_reset(struct life *life)
+{
+	life->word_due = 0;
+	life->word_most = 0;
+}
+
 static void life_lives(u32 index, bool may_have_id)
 {
 	struct life *life = &m.life[index];
@@ -385,6 +430,7 @@ static void check_all(void)
 {
 	u32 i;
 
+	learn_all();
 	walk(&m.ring);
 	for (i = 0; i < m.nr_live; i++) {
 		const struct life *life = &m.life[m.live[i]];
@@ -412,7 +458,9 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 {
 	struct life *life = &m.life[token];
 
-	if (m.expiring && !life->touched && life->backs == m.backs)
+	/* To who has stepped back, a stamp is ahead: more than once. */
+	if (m.expiring && !life->touched && life->backs == m.backs &&
+	    !(m.words && m.backs))
 		CHECK(list_level(&m.ring, list) <
 		      list_level(&m.ring, life->list),
 		      "token %u due on %llu filed again: list %u to %u", token,
@@ -453,7 +501,7 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 		unlock();
 		if (err != -EAGAIN)
 			return err;
-		CHECK(rounds++ < 2, "growing is no help");
+		CHECK(rounds++ < (m.words ? 64 : 2), "growing is no help");
 		if (may_fail)
 			shim_fail_alloc = 1 + below(3);
 		err = tw_ring_grow(&m.ring);
@@ -483,9 +531,9 @@ static void op_register(void)
 {
 	struct tw_now now = changing_now();
 	struct tw_deadline deadline = {
-		.timeout = once(4) ? 0 : pick_delay(),
+		.timeout = once(4) ? 0 : pick_timeout(),
 	};
-	u64 at = once(16) ? spread(63) : now.ns + pick_delay();
+	u64 at = !m.words && once(16) ? spread(63) : now.ns + pick_delay();
 	u64 handle, cookie = rnd();
 	u32 key = 1 + below(m.nr_keys - 1), index;
 	int inserting = 0, err;
@@ -533,6 +581,7 @@ static bool find(struct tw_found *found, u32 *index)
 	else
 		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, found), 0);
 	CHECK(found->token == token_at(*index), "token %u not found", *index);
+	learn_due(*index);
 	CHECK_EQ(tw_word_due(found->word), life->due);
 
 	return true;
@@ -540,7 +589,7 @@ static bool find(struct tw_found *found, u32 *index)
 
 static void op_touch(void)
 {
-	struct tw_now now = once(4) ? lagging() : m.now;
+	struct tw_now now = !m.words && once(4) ? lagging() : m.now;
 	struct tw_found found;
 	struct life *life;
 	u64 due, raised;
@@ -549,6 +598,12 @@ static void op_touch(void)
 
 	if (!find(&found, &index))
 		return;
+	if (m.words) {
+		lock();
+		tw_ring_judge(&m.ring, &found, now.tick);
+		unlock();
+		learn_due(index);
+	}
 
 	life = &m.life[index];
 	raised = expected_due(&now, now.ns + life->timeout);
@@ -567,7 +622,7 @@ static void op_touch(void)
 /* Finds a token, to touch it some steps later. */
 static void op_stash(void)
 {
-	if (!find(&m.stash.found, &m.stash.index))
+	if (m.words || !find(&m.stash.found, &m.stash.index))
 		return;
 	m.stash.filled = true;
 	m.stash.life = m.life[m.stash.index];
@@ -604,11 +659,71 @@ static void op_touch_stashed(void)
 	set_due(m.stash.index, due);
 }
 
+static u64 *word_of(u32 index)
+{
+	return tw_words_at(&m.ring.words, index);
+}
+
+/*
+ * A store to a touch word, as any user may do: a touch as of now or before, or
+ * nonsense, which is a touch of when somebody looks.
+ */
+static void op_store(void)
+{
+	struct life *life;
+	u64 tick, timeout;
+	u32 index;
+
+	if (!m.words || !m.nr_live || !(u32)m.now.tick)
+		return;
+	index = m.live[below(m.nr_live)];
+	life = &m.life[index];
+	learn_due(index);
+	tick = m.now.tick - (once(4) ? below(100) : 0);
+	if (!(u32)tick)
+		return;
+	timeout = (life->timeout + m.ring.tick - 1) / m.ring.tick;
+	if (once(8)) {
+		WRITE_ONCE(*word_of(index), once(2) ? 0 : rnd());
+		life->word_due = m.back ? 0 : m.now.tick + 1 + timeout;
+		life->word_most = U64_MAX;
+	} else {
+		WRITE_ONCE(*word_of(index), tw_stamp(life->handle >> 32, tick));
+		life->word_due = tick + 1 + timeout;
+		life->word_most = max(life->word_most, life->word_due);
+	}
+	if (!life->timeout)
+		return life_word_reset(life);
+	life->word_due = min(life->word_due, m.ring.max_due);
+	life->touched = true;
+}
+
+/* GET and LIST judge, and what they say then holds. */
+static void op_judge(void)
+{
+	struct tw_found found;
+	u32 index;
+
+	if (!m.words)
+		return;
+	lock();
+	if (find(&found, &index)) {
+		tw_ring_judge(&m.ring, &found, m.now.tick);
+		learn_due(index);
+		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
+		if (!m.back)
+			CHECK(m.life[index].due >= m.life[index].word_due,
+			      "token %u due on %llu, its word said %llu", index,
+			      m.life[index].due, m.life[index].word_due);
+	}
+	unlock();
+}
+
 static void op_move(void)
 {
 	struct tw_now now = changing_now();
 	struct tw_deadline deadline = {
-		.timeout = once(2) ? 0 : pick_delay(),
+		.timeout = once(2) ? 0 : pick_timeout(),
 	};
 	struct tw_found found;
 	struct life *life;
@@ -622,6 +737,7 @@ static void op_move(void)
 		CHECK_EQ(tw_word_due(found.word), life->due);
 		life->timeout = deadline.timeout ?: life->timeout;
 		life->touched = false;
+		life_word_reset(life);
 		life->moves++;
 		set_due(index, deadline.due);
 		m.moved++;
@@ -703,6 +819,7 @@ static void op_find_due(void)
 	unlock();
 
 	CHECK_EQ(before - work, m.ring.refiled - refiled);
+	learn_all();
 	if (index != TW_NIL) {
 		CHECK_EQ(m.life[index].state, LIVE);
 		CHECK_EQ(tw_ring_due_tick(&m.ring, index), m.life[index].due);
@@ -726,6 +843,7 @@ static void check_taken(const struct batch *batch, u64 now)
 	u64 last = 0;
 	unsigned int i;
 
+	learn_all();
 	for (i = 0; i < batch->n; i++) {
 		u32 index = batch->index[i];
 		const struct life *life = &m.life[index];
@@ -735,6 +853,11 @@ static void check_taken(const struct batch *batch, u64 now)
 		check_token(index);
 		CHECK_EQ(tw_word_state(token_at(index)->word), TW_TAKEN);
 		CHECK(life->due <= now, "early: due on %llu", life->due);
+		CHECK(life->due >= life->word_due,
+		      "early: due on %llu, its word said %llu", life->due,
+		      life->word_due);
+		if (m.words)
+			CHECK_EQ(*word_of(index), 0);
 		if (life->list != m.ring.front) {
 			CHECK(life->due >= last, "due on %llu after %llu",
 			      life->due, last);
@@ -812,6 +935,7 @@ static void put_back(struct batch *batch, unsigned int from)
 	for (i = batch->n; i-- > from; ) {
 		struct life *life = &m.life[batch->index[i]];
 
+		life_word_reset(life);
 		life_lives(batch->index[i],
 			   m.ids && !(no_memory && i == batch->n - 1));
 		/* Not due any more after a step back: filed as if touched. */
@@ -866,6 +990,7 @@ static void begin(const struct tw_ring_setup *setup)
 	m.max = setup->max_tokens;
 	m.ids = setup->ids;
 	m.cookies = setup->cookies;
+	m.words = setup->words;
 	m.life = calloc(m.max, sizeof(*m.life));
 	m.live = calloc(m.max, sizeof(*m.live));
 	m.due = calloc(m.max, sizeof(*m.due));
@@ -902,6 +1027,22 @@ static void take_all(void)
 	} while (batch.n == BATCH);
 }
 
+/* Looks at all touch words, which nobody writes any more. */
+static void judge_all(void)
+{
+	struct tw_found found;
+	u32 i;
+
+	lock();
+	for (i = 0; m.words && i < m.nr_live; i++) {
+		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[m.live[i]].handle,
+					   &found), 0);
+		tw_ring_judge(&m.ring, &found, m.now.tick);
+	}
+	unlock();
+	learn_all();
+}
+
 /* P2, P7: woken as the ring says, every token comes on its very tick. */
 static void run_dry(void)
 {
@@ -911,13 +1052,16 @@ static void run_dry(void)
 		deliver(&m.held[i], m.held[i].n);
 		m.held[i].n = 0;
 	}
+	judge_all();
 	take_all();
 	while (m.nr_live) {
 		u64 delivered = m.delivered, first = earliest();
 
 		set_now(now_ns(tw_ring_next(&m.ring), 0));
 		take_all();
-		CHECK((m.delivered != delivered) == (m.now.tick == first),
+		/* Stamps that are ahead count when their tick has come. */
+		CHECK((m.words && m.back) ||
+		      (m.delivered != delivered) == (m.now.tick == first),
 		      "due on %llu, looked at on %llu", first, m.now.tick);
 	}
 	CHECK(tw_ring_next(&m.ring) == TW_NEVER, "next %llu when empty",
@@ -950,6 +1094,12 @@ static void one_step(unsigned int registering, unsigned int passing)
 		return op_find_nothing();
 	case 8:
 		return op_find_due();
+	case 9:
+		return op_judge();
+	case 10:
+	case 11:
+	case 12:
+		return m.words ? op_store() : op_touch();
 	default:
 		return op_touch();
 	}
@@ -963,7 +1113,7 @@ static void run_episode(u32 slots, bool back, u64 nr)
 	struct tw_ring_setup setup = {
 		.tick = ticks[below(5)], .slots = slots,
 		.max_tokens = most[below(7)], .ids = nr & 1,
-		.cookies = nr >> 1 & 1,
+		.cookies = nr >> 1 & 1, .words = once(3),
 	};
 	u64 last = step + lengths[below(3)], check_at = step;
 	unsigned int registering = 30, passing = 20, reach;
@@ -973,8 +1123,11 @@ static void run_episode(u32 slots, bool back, u64 nr)
 	m.back = back;
 	end_of_time = once(16) ? TW_NEVER : m.ring.max_due / 8 * 7;
 	reach = ilog2(m.ring.max_due);
-	m.bits = 3 + below(reach - 3);
+	m.bits = 3 + below(m.words ? 20 : reach - 3);
 	set_now(now_ns(once(4) ? below(3) : spread(reach), below(m.ring.tick)));
+	/* Words tell ticks apart that are not too far from each other. */
+	if (m.words)
+		set_now(now_ns((3ULL << 31) + below(1000), 0));
 	for (; step < last && m.now.tick <= end_of_time; step++) {
 		if (once(500)) {
 			registering = below(60);
@@ -1121,6 +1274,7 @@ static void test_no_memory(void)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1, .slots = 60, .max_tokens = 5000, .ids = true,
+		.words = true,
 	};
 	unsigned int nth = 0;
 	struct tw_ring ring;
@@ -1133,7 +1287,7 @@ static void test_no_memory(void)
 		err = tw_ring_init(&ring, &setup);
 		CHECK(!err || err == -ENOMEM, "error %d", err);
 	} while (err);
-	CHECK(nth > 4, "only %u allocations", nth);
+	CHECK(nth > 5, "only %u allocations", nth);
 	shim_fail_alloc = 0;
 	tw_ring_destroy(&ring);
 	CHECK_EQ(shim_bytes(), 0);

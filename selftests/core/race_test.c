@@ -3,7 +3,8 @@
  * Touches without a lock against everything that is done under it, for the
  * thread sanitizer and for a ledger of every life of every token. Held here: P3
  * each life has exactly one end, P4 a touch that returned success kept its token
- * for its whole timeout.
+ * for its whole timeout. The same with touch words: by checked touches, which keep
+ * it, and by stores of nonsense, which make none early (P1).
  *
  *	race_test [--seed=N] [--steps=N]
  */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include <linux/minmax.h>
+#include <linux/mm.h>
 
 #include "ring.h"
 #include "shim.h"
@@ -27,13 +29,14 @@
 #define ROUND		50000	/* steps of each changer */
 
 /*
- * One life of a token, found by its handle. @end_due: when it was due at its end.
- * @touched: the latest time at which a touch was called that succeeded, plus 1;
- * @touched_id: the id that it named.
+ * One life of a token, found by its handle. @due: when it was registered to be due.
+ * @end_due: when it was due at its end. @touched: the latest time at which a touch
+ * was called that succeeded, plus 1; @touched_id: the id that it named.
  */
 struct life {
 	u64	id;
 	u64	timeout;
+	u64	due;
 	u64	end_due;
 	u64	touched;
 	u64	touched_id;
@@ -46,6 +49,7 @@ static struct tw_ring ring;
 static struct life lives[TOKENS][LIVES];
 static u64 handles[TOKENS];
 static u64 now, touches;
+static enum { BY_CALL, CHECKED, NONSENSE } how;
 static bool stop;
 static u64 seed = 1, steps = 10000000, test;
 
@@ -100,6 +104,51 @@ static u64 found_handle(const struct tw_found *found)
 	return (u64)tw_generation(found->token, found->word) << 32 | index;
 }
 
+/* The word of a token, by its handle; NULL where no token has been. */
+static u64 *word_of(u64 handle)
+{
+	const u32 in_page = PAGE_SIZE / sizeof(u64);
+	u64 *page = tw_words_page(&ring.words, (u32)handle / in_page);
+
+	return page ? page + (u32)handle % in_page : NULL;
+}
+
+/* As <linux/timewheel.h> has it. */
+static bool touch_word(u64 *word, u64 handle, u64 tick)
+{
+	u64 seen = READ_ONCE(*word), own = tw_stamp(handle >> 32, tick);
+
+	while (seen >> 32 == handle >> 32) {
+		if ((u32)seen && (s32)((u32)seen - (u32)own) >= 0)
+			return true;
+		shim_race();
+		if (try_cmpxchg64(word, &seen, own))
+			return true;
+	}
+
+	return false;
+}
+
+static void touch_by_word(u64 *random)
+{
+	u64 choice = random_next(random);
+	u64 handle = READ_ONCE(handles[(choice >> 8) % TOKENS]);
+	struct tw_now at = clock_now();
+	u64 *word = word_of(handle);
+
+	if (!handle || !word)
+		return;
+	if (how == NONSENSE) {
+		WRITE_ONCE(*word, choice & 1 ? random_next(random) :
+			   tw_stamp(handle >> 32, at.tick - (choice >> 4 & 15)));
+		__atomic_fetch_add(&touches, 1, __ATOMIC_RELAXED);
+	} else if (touch_word(word, handle, at.tick)) {
+		/* Due after the end of the tick. */
+		raise(&life_of(handle)->touched, at.tick + 2);
+		__atomic_fetch_add(&touches, 1, __ATOMIC_RELAXED);
+	}
+}
+
 static void touch(u64 *random)
 {
 	u64 choice = random_next(random), id = 0, handle, due;
@@ -133,7 +182,7 @@ static void touch(u64 *random)
 static void *toucher(void *state)
 {
 	while (!READ_ONCE(stop))
-		touch(state);
+		how == BY_CALL ? touch(state) : touch_by_word(state);
 
 	return NULL;
 }
@@ -188,11 +237,12 @@ static void change_register(struct changer *me)
 	CHECK(!life->began++, "life %llx began twice", handle);
 	life->id = id;
 	life->timeout = deadline.timeout;
+	life->due = deadline.due;
 	WRITE_ONCE(handles[(u32)handle], handle);
 }
 
 /* Finds a token under the lock; what is found is then really there. */
-static bool find(struct changer *me, struct tw_found *found, u64 *handle)
+static bool find_any(struct changer *me, struct tw_found *found, u64 *handle)
 {
 	u64 id = 1 + below(me, IDS);
 
@@ -209,6 +259,16 @@ static bool find(struct changer *me, struct tw_found *found, u64 *handle)
 	return true;
 }
 
+static bool find(struct changer *me, struct tw_found *found, u64 *handle)
+{
+	bool there = find_any(me, found, handle);
+
+	if (there && how != BY_CALL)
+		tw_ring_judge(&ring, found, clock_now().tick);
+
+	return there;
+}
+
 static void change_cancel(struct changer *me)
 {
 	struct tw_found found;
@@ -218,6 +278,9 @@ static void change_cancel(struct changer *me)
 		return;
 	tw_ring_cancel(&ring, &found);
 	end_life(handle, found.word);
+	/* A touch in between came before it. */
+	if (how == CHECKED)
+		life_of(handle)->moved = true;
 }
 
 /* Some tokens are never moved, so that touches alone decide on them. */
@@ -324,6 +387,8 @@ static void check_life(u64 handle, u64 *began, u64 *ended)
 		      handle);
 	if (life->touched_id)
 		CHECK_EQ(life->touched_id, life->id);
+	if (life->ended && !life->moved)
+		CHECK(life->end_due >= life->due, "%llx early", handle);
 	if (life->touched && life->ended && !life->moved)
 		CHECK(life->end_due >= life->touched - 1 + life->timeout,
 		      "%llx touched on %llu for %llu, but due on %llu", handle,
@@ -351,7 +416,7 @@ static void run_round(u32 slots, u64 round)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1, .slots = slots, .max_tokens = TOKENS,
-		.ids = true, .cookies = true,
+		.ids = true, .cookies = true, .words = how != BY_CALL,
 	};
 	u64 random = seed << 32 ^ test << 24 ^ round;
 	pthread_t threads[TOUCHERS + CHANGERS];
@@ -444,7 +509,10 @@ int main(int argc, char **argv)
 		{ "steps", required_argument, NULL, 'n' },
 		{ 0 }
 	};
-	static const u32 slots[] = { 2, 31, 3600 };
+	static const u32 slots[] = { 3600, 2, 31 };
+	static const char *const names[] = {
+		"touches", "checked touches of words", "stores of nonsense",
+	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -456,17 +524,18 @@ int main(int argc, char **argv)
 			return 2;
 	}
 
-	printf("TAP version 13\n1..4\n");
-	for (test = 1; test <= 3; test++) {
+	printf("TAP version 13\n1..6\n");
+	for (test = 1; test <= 5; test++) {
 		u64 round, rounds = 1 + steps / 20 / (CHANGERS * ROUND);
 
+		how = test <= 3 ? BY_CALL : test == 4 ? CHECKED : NONSENSE;
 		touches = 0;
 		for (round = 0; round < rounds; round++)
-			run_round(slots[test - 1], round);
+			run_round(slots[test % 3], round);
 		CHECK(touches, "no touch succeeded");
-		printf("ok %llu - P3 P4 %u slots: %llu changes, %llu touches\n",
-		       test, slots[test - 1], rounds * CHANGERS * ROUND,
-		       touches);
+		printf("ok %llu - P3 P4 %u slots: %llu changes, %llu %s\n", test,
+		       slots[test % 3], rounds * CHANGERS * ROUND, touches,
+		       names[how]);
 		fflush(stdout);
 	}
 	for (option = 0; option < 20; option++)

@@ -40,6 +40,36 @@ finds alarm [READERS=2 OPS=2 SIGNALS=1 BUG_NO_HAND_ON] an interrupted reader kee
 finds alarm [READERS=2 OPS=2 FAULTS=1 BUG_PUT_BACK_QUIET] put back tells nobody
 finds alarm [READERS=1 POLLERS=1 OPS=3 HANG BUG_POLL_TELLS_NOBODY] a poller sets the alarm and tells nobody
 finds alarm [POLLERS=1 READERS=0 OPS=2 EDGE BUG_POLL_LATE] a poller looks before it queues itself
+holds words [CHECKED=2] P1 P4: two checked touches against a taker whose clock is behind
+holds words [CHECKED=1 PLAIN=2] P1 P4: a checked and two plain touches of any handles
+holds words [CHECKED=1 PLAIN=2 STILL] P1 P4: an older handle's touch is one of now
+holds words [CHECKED=1 PLAIN=1 MOVES=1 CANCELS=1] P1 P4: moved and cancelled besides
+holds words [CHECKED=1 PLAIN=1 FAULTS=1 LOOKS=1] P1 P5: put back, and looked at besides
+holds words [PLAIN=1 FUTURE=10 LOOKS=1 LAST=6] a stamp far ahead makes a token late once
+finds words [CHECKED=2 BUG_TAKE_STORES] the taker does not compare the word
+finds words [CHECKED=2 BUG_CHECKED_OLDER] a checked touch replaces a later one
+finds words [CHECKED=1 PLAIN=1 STILL BUG_FOREIGN_IGNORED] a word of another generation is no touch
+finds words [CHECKED=1 PLAIN=2 STILL BUG_FOREIGN_ONCE] one that comes while another is replaced is taken for its own
+finds words [PLAIN=1 LAST=6 BUG_FOREIGN_STAYS] a word of another generation stays
+finds words [PLAIN=1 FUTURE=10 LOOKS=1 LAST=6 BUG_FUTURE_STAYS] a stamp far ahead stays
+finds words [CHECKED=1 BUG_NEAR_SETTLED] a stamp that is only ahead of a reading of the clock is replaced
+finds words [CHECKED=1 CANCELS=1 BUG_CANCEL_KEEPS] cancel leaves the word
+finds words [CHECKED=1 BUG_REGISTER_KEEPS] register leaves the word
+finds words [CHECKED=1 FAULTS=1 BUG_PUT_BACK_KEEPS] put back leaves the word
+holds events [OTHERS=0] P3 P5: a consumer alone
+holds events [OTHERS=2 EVENTS=4] P3 P5: two others poll
+holds events [OTHERS=1 SIZE=1] P3 P5: a ring of one
+holds events [OTHERS=1 SIZE=4 EVENTS=6] P3 P5: a ring larger than what is taken at a time
+holds events [OTHERS=1 RESTARTS=2] P3 P5: a consumer is replaced
+holds events [OTHERS=1 NONSENSE=1] P5: an index that is none
+finds events [OTHERS=1 BUG_TAIL_EARLY] said to be produced before it is written
+finds events [OTHERS=1 BUG_TAIL_LATE] read before it is said to be produced
+finds events [OTHERS=1 BUG_HEAD_EARLY] said to be consumed before it is read
+finds events [OTHERS=1 BUG_HEAD_LATE] written before it is said to be consumed
+finds events [OTHERS=1 NONSENSE=1 BUG_TRUST_HEAD] the consumers' index is believed
+finds events [OTHERS=1 BUG_TELL_PRODUCED] a poll tells of what it has moved only
+finds events [OTHERS=1 BUG_FULL_IS_NO] a poll of a full ring says no
+finds events [OTHERS=1 BUG_NO_LOCK] two produce at once
 END
 }
 

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * words.pml: the touch word of a token decides between those who store there and who takes it.
+ *
+ * What is modelled, and where it is in the module:
+ *   word       a touch word, kmod/words.h: generation and stamp, stored and swapped as one
+ *   plain      a user's store of {generation of its handle, tick}, whatever is there
+ *   checked    a user's compare-and-swap while the generation is its handle's
+ *   judge()    tw_stamp_apply() in kmod/ring.c: the word is read once; one of another generation, or far
+ *              ahead, is replaced by a touch of now; the due tick is raised
+ *   taker      tw_look_take(): judges, files again what is not due, takes the rest by swapping the word
+ *              for 0; then delivers, or puts back after a fault; registers anew in the same place
+ *   looker     GET and LIST: judges and leaves it there
+ *   mover      tw_ring_move()
+ *   canceller  tw_ring_cancel()
+ *
+ * All accesses are to one u64: what matters is which comes first, for which every machine has one order.
+ * All but the users hold the wheel's lock. The place in the ring is left to token.pml.
+ *
+ * Bounds: one place, up to 3 lives, a timeout of 1 tick, ticks 1..LAST; users take any handle that has
+ * been given out, then a while to use it. See check.sh for the scenarios.
+ *
+ * Properties, for every interleaving:
+ *   P1  not taken before the tick last promised by register, move, or a checked touch that succeeded:
+ *       neither by it being overwritten by an older handle's store, which is a touch too
+ *   P4  a checked touch succeeds only on a token that is pending, and fails only if it is not, or an
+ *       older handle or nonsense has overwritten the word
+ *   late  a store that says nothing true makes its token late once: judged twice, it is raised once
+ *   P5  the taker comes to the end of every life (if not, it stands still: an invalid end state)
+ *
+ * A plain touch of the same life may undo a later one that came before it: its promise replaces others.
+ * So does one of an older handle, because the clock may go on between its being read and the word being
+ * judged: with STILL it does not, and then the older handle's store is a touch of now, no less.
+ * A stamp of the future is mostly one of a touch after the clock was read: it counts as now, and stays.
+ * Only one that is further ahead is replaced.
+ *
+ * Seeded bugs, each must be found: BUG_TAKE_STORES, BUG_FOREIGN_IGNORED, BUG_FOREIGN_ONCE,
+ * BUG_FOREIGN_STAYS, BUG_FUTURE_STAYS, BUG_CANCEL_KEEPS, BUG_REGISTER_KEEPS, BUG_PUT_BACK_KEEPS,
+ * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED. */
+
+#ifndef PLAIN
+#define PLAIN 0
+#endif
+#ifndef CHECKED
+#define CHECKED 0
+#endif
+#ifndef LOOKS
+#define LOOKS 0
+#endif
+#ifndef MOVES
+#define MOVES 0
+#endif
+#ifndef CANCELS
+#define CANCELS 0
+#endif
+#ifndef FAULTS
+#define FAULTS 0
+#endif
+#ifndef FUTURE
+#define FUTURE 0	/* plain touches are that many ticks ahead */
+#endif
+#ifndef LIVES
+#define LIVES 2
+#endif
+#ifndef LAST
+#define LAST 4		/* tick */
+#endif
+
+#define TIMEOUT 1
+#define STALE 3		/* ticks that pass, at most, while one judges */
+#define NONE 0
+
+#define FREE 0
+#define ARMED 1
+#define TAKEN 2
+
+/* The token, guarded by the lock. */
+bit locked;
+byte gen = 1;
+byte state = FREE;
+byte due;
+
+/* Its word, guarded by nothing. */
+byte wgen;
+byte stamp;
+
+byte now = 1;
+
+/* Ghosts. */
+byte given;		/* handles up to this generation are known to users */
+bit alive;		/* the word stands for a pending token */
+bit spoiled;		/* it was overwritten by what is not of this life */
+bit fresh;		/* it was stored to by a user since it was last judged */
+byte promise;		/* not before this tick */
+byte users = PLAIN + CHECKED;
+byte faults = FAULTS;
+
+#define FOREIGN (sg != gen)
+#define AHEAD (!FOREIGN && ss > n)
+#define FAR_AHEAD (!FOREIGN && ss > n + STALE)
+
+#ifdef BUG_FUTURE_STAYS
+#define SETTLES FOREIGN
+#elif defined(BUG_NEAR_SETTLED)
+#define SETTLES (FOREIGN || AHEAD)
+#elif defined(BUG_FOREIGN_STAYS) || defined(BUG_FOREIGN_IGNORED)
+#define SETTLES FAR_AHEAD
+#else
+#define SETTLES (FOREIGN || FAR_AHEAD)
+#endif
+
+inline lock()
+{
+	atomic { !locked -> locked = 1; n = now }
+}
+
+inline unlock()
+{
+	d_step { locked = 0; n = 0; sg = 0; ss = 0; to = 0; had = 0 }
+}
+
+/* By the kernel, for the life that begins or goes on. */
+inline reset_word()
+{
+	wgen = gen; stamp = NONE; alive = 1; spoiled = 0; fresh = 0
+}
+
+proctype plain()
+{
+	byte h, t;
+
+	atomic {
+		given > 0;
+		select(h : 1 .. given);
+		t = now + FUTURE
+	};
+	d_step {
+		wgen = h;
+		stamp = t;
+		fresh = 1;
+		spoiled = spoiled || h != gen || !alive;
+		if
+#ifndef STILL
+		:: h != gen && promise > due -> promise = due
+#endif
+		:: h == gen && alive && promise > due ->
+			promise = (t + 1 + TIMEOUT > due -> t + 1 + TIMEOUT : due)
+		:: else
+		fi;
+		users--; h = 0; t = 0
+	}
+}
+
+proctype checked()
+{
+	byte h, t, sg, ss;
+
+	atomic {
+		given > 0;
+		select(h : 1 .. given);
+		t = now
+	};
+#define KEPT (alive && gen == h && promise < t + 1 + TIMEOUT -> t + 1 + TIMEOUT : promise)
+#ifndef BUG_CHECKED_OLDER
+#define AS_LATE (wgen == h && stamp >= t)	/* a stamp is not 0 */
+#else
+#define AS_LATE false
+#endif
+	do
+	:: d_step { AS_LATE ->
+		assert((alive && gen == h) || spoiled);
+		promise = KEPT };
+		break
+	:: d_step { !AS_LATE -> sg = wgen; ss = stamp } ->
+		if
+		:: d_step { sg != h && wgen == sg && stamp == ss ->
+			assert(!(alive && gen == h) || spoiled) };
+			break
+		:: d_step { sg == h && wgen == sg && stamp == ss ->
+			assert((alive && gen == h) || spoiled);
+			stamp = t;
+			fresh = 1;
+			promise = KEPT };
+			break
+		:: wgen != sg || stamp != ss
+		fi
+	od;
+	atomic { users--; h = 0; t = 0; sg = 0; ss = 0 }
+}
+
+/* Reads the word as sg, ss, and raises the due tick to what it says. */
+inline judge()
+{
+	d_step { sg = wgen; ss = stamp; had = fresh; fresh = 0 };
+	if
+	:: SETTLES ->
+		if
+		:: d_step { wgen == sg && stamp == ss ->
+			wgen = gen; stamp = n; sg = gen; ss = n; spoiled = 0 }
+		:: d_step { wgen != sg || stamp != ss ->
+			sg = wgen; ss = stamp; had = 1 }
+		fi
+	:: else
+	fi;
+	d_step {
+		if
+#ifdef BUG_FOREIGN_ONCE
+		:: FOREIGN && ss == NONE -> to = 0
+		:: FOREIGN && ss != NONE -> to = (ss > n -> n : ss) + 1 + TIMEOUT
+#else
+#ifdef BUG_FOREIGN_IGNORED
+		:: FOREIGN -> to = 0
+#else
+		:: FOREIGN -> to = n + 1 + TIMEOUT
+#endif
+#endif
+		:: AHEAD -> to = n + 1 + TIMEOUT
+		:: !FOREIGN && !AHEAD && ss == NONE -> to = 0
+		:: !FOREIGN && !AHEAD && ss != NONE -> to = ss + 1 + TIMEOUT
+		fi;
+		if
+		:: to > due -> assert(had); due = to
+		:: else
+		fi;
+		/* What came after the clock was read counts in full at the next look. */
+		fresh = fresh || (AHEAD && !FAR_AHEAD);
+		to = 0; had = 0
+	}
+}
+
+/* Under the lock. The handle is known when the lock is let go of. */
+inline register()
+{
+	assert(state == FREE);
+#ifndef BUG_REGISTER_KEEPS
+	d_step { reset_word() };
+#else
+	alive = 1;
+#endif
+	d_step { state = ARMED; due = n + TIMEOUT; promise = due; given = gen }
+}
+
+inline finish()
+{
+	if
+	:: d_step { faults > 0 -> faults-- } ->
+#ifndef BUG_PUT_BACK_KEEPS
+		d_step { reset_word() };
+#else
+		d_step { alive = 1; spoiled = 0 };
+#endif
+		state = ARMED
+	:: d_step { state = FREE; gen++; promise = 0 };
+		if
+		:: gen <= LIVES -> register()
+		:: else
+		fi
+	fi
+}
+
+proctype taker()
+{
+	byte n, sg, ss, to;
+	bit had;
+
+	lock();
+	register();
+	unlock();
+	do
+	:: atomic { !locked && state == ARMED && due <= now -> locked = 1; n = now };
+again:
+		judge();
+		if
+		:: due > n
+		:: due <= n ->
+#ifdef BUG_TAKE_STORES
+			d_step { wgen = 0; stamp = NONE;
+#else
+			if
+			:: wgen != sg || stamp != ss -> goto again
+			:: d_step { wgen == sg && stamp == ss -> wgen = 0; stamp = NONE;
+#endif
+				alive = 0;
+				state = TAKEN;
+				assert(now >= promise)
+			};
+#ifndef BUG_TAKE_STORES
+			fi;
+#endif
+			unlock();
+			lock();
+			finish()
+		fi;
+		unlock()
+	:: atomic { !locked && state == FREE && gen <= LIVES -> locked = 1; n = now };
+		register();
+		unlock()
+	:: users == 0 && state == FREE && gen > LIVES -> break
+	/* Time has stood still before the last deadline: as far as this model goes. */
+	:: users == 0 && now == LAST && state == ARMED && due > LAST -> break
+	od
+}
+
+proctype looker()
+{
+	byte n, sg, ss, to;
+	bit had;
+
+	lock();
+	if
+	:: state == ARMED -> judge()
+	:: else
+	fi;
+	unlock()
+}
+
+proctype mover()
+{
+	byte n, sg, ss, to;
+	bit had;
+
+	lock();
+	if
+	:: state == ARMED ->
+		judge();
+		due = n;
+		/* A touch in between came before it. */
+		d_step { reset_word(); promise = n }
+	:: else
+	fi;
+	unlock()
+}
+
+proctype canceller()
+{
+	byte n, sg, ss, to;
+	bit had;
+
+	lock();
+	if
+	:: state == ARMED ->
+		judge();
+		state = TAKEN;
+#ifndef BUG_CANCEL_KEEPS
+		d_step { wgen = 0; stamp = NONE; alive = 0 };
+#else
+		alive = 0;
+#endif
+		d_step { state = FREE; gen++; promise = 0 }
+	:: else
+	fi;
+	unlock()
+}
+
+proctype clock()
+{
+	do
+#ifdef STILL
+	:: d_step { !locked && now < LAST -> now++ }
+#else
+	:: now < LAST -> now++
+#endif
+	:: now == LAST -> break
+	od
+}
+
+#define SPAWN(count, what) i = 0; do :: i < count -> run what(); i++ :: else -> break od
+
+init {
+	byte i;
+
+	atomic {
+		run taker();
+		SPAWN(PLAIN, plain);
+		SPAWN(CHECKED, checked);
+		SPAWN(LOOKS, looker);
+		SPAWN(MOVES, mover);
+		SPAWN(CANCELS, canceller);
+		run clock()
+	}
+}

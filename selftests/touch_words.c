@@ -1,0 +1,1981 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Touch words: tokens touched by a store into memory that is shared with the
+ * kernel. Whatever is stored there, no token is early (P1) and none is lost (P5);
+ * a checked touch that succeeded keeps its token its whole timeout (P4); a token
+ * that nobody touches is on time (P2); nobody else's wheel notices.
+ */
+#define _FILE_OFFSET_BITS 64
+#define _GNU_SOURCE
+#include <linux/mman.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+#define MAX_TOKENS	1000
+#define WORDS_SIZE	8192UL	/* of a wheel of that many, where pages have 4 KiB */
+#define TIMEOUT		10
+#define FAR		(1ULL << 32)
+
+/* Where nothing can be written. Not static, or the compiler would see through it. */
+void *nowhere = (void *)8;
+
+/* What a touch of this handle's token on this tick stores. */
+static __u64 stamped(__u64 handle, __u64 tick)
+{
+	return (handle & 0xffffffff00000000ULL) |
+	       ((__u32)tick ? (__u32)tick : 1);
+}
+
+static void store(__u64 *words, __u64 handle, __u64 word)
+{
+	__atomic_store_n(&words[(__u32)handle], word, __ATOMIC_RELAXED);
+}
+
+static __u64 load(const __u64 *words, __u64 handle)
+{
+	return __atomic_load_n(&words[(__u32)handle], __ATOMIC_RELAXED);
+}
+
+static void touch(__u64 *words, __u64 handle, __u64 tick)
+{
+	store(words, handle, stamped(handle, tick));
+}
+
+/*
+ * Returns whether the token was still pending. What another has stored for a later
+ * tick must stay.
+ */
+static bool touch_checked(__u64 *words, __u64 handle, __u64 tick)
+{
+	__u64 *word = &words[(__u32)handle];
+	__u64 seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+	__u64 touched = stamped(handle, tick);
+
+	while (seen >> 32 == handle >> 32) {
+		if ((__u32)seen && (__s32)((__u32)seen - (__u32)touched) >= 0)
+			return true;
+		if (__atomic_compare_exchange_n(word, &seen, touched, false,
+						__ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+/* Maps all words of a wheel that @fd has open; MAP_FAILED and errno if it cannot. */
+static __u64 *map_words(int fd, int prot)
+{
+	struct timewheel_info info;
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	if (tw_info(fd, &info) < 0)
+		return MAP_FAILED;
+	return mmap(NULL, (info.max_tokens * 8 + page - 1) / page * page, prot,
+		    MAP_SHARED, fd, TIMEWHEEL_MAP_WORDS);
+}
+
+FIXTURE(words) {
+	int fd;
+	__u64 *words;
+};
+
+/* A manual wheel with words, in place of the one before. */
+static void new_wheel(struct __test_metadata *_metadata,
+		      FIXTURE_DATA(words) *self, __u64 tick, __u64 start)
+{
+	if (self->words)
+		ASSERT_EQ(0, munmap(self->words, WORDS_SIZE));
+	if (self->fd >= 0)
+		close(self->fd);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick,
+			      MAX_TOKENS, TIMEWHEEL_TOUCH_WORDS, start));
+	self->words = map_words(self->fd, PROT_READ | PROT_WRITE);
+	ASSERT_NE(MAP_FAILED, (void *)self->words);
+}
+
+FIXTURE_SETUP(words)
+{
+	if (sysconf(_SC_PAGESIZE) != 4096)
+		SKIP(return, "written for pages of 4 KiB");
+	self->fd = -1;
+	self->words = NULL;
+	new_wheel(_metadata, self, TW_SEC, 100);
+}
+
+FIXTURE_TEARDOWN(words)
+{
+	if (self->words)
+		munmap(self->words, WORDS_SIZE);
+	close(self->fd);
+}
+
+static __u64 must_register(struct __test_metadata *_metadata, int fd, __u64 id,
+			   __u64 ticks)
+{
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_register(fd, id, ticks * TW_SEC, 0, &handle));
+	return handle;
+}
+
+/* On which tick GET says that the token is due. */
+static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
+{
+	struct timewheel_op op;
+
+	ASSERT_LE(0, tw_get(fd, TIMEWHEEL_BY_HANDLE, handle, &op));
+	return op.deadline / TW_SEC;
+}
+
+static void expect_nothing(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_event event;
+
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_FALSE(tw_readable(fd));
+}
+
+/* It comes on this tick of 1 s, and not on the one before. */
+static void expect_expiry(struct __test_metadata *_metadata, int fd,
+			  __u64 handle, __u64 due)
+{
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_advance(fd, due - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, due));
+	EXPECT_TRUE(tw_readable(fd));
+	ASSERT_EQ(1, tw_read(fd, &event, 1)) {
+		TH_LOG("due on %llu", due);
+	}
+	EXPECT_EQ(handle, event.handle);
+	EXPECT_EQ(due * TW_SEC, event.deadline);
+	EXPECT_EQ(due * TW_SEC, event.taken);
+}
+
+static __u64 later(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* P4: due a whole timeout after the end of the tick, if that is later. */
+TEST_F(words, stamps_of_past_present_and_future)
+{
+	for (__u64 now = 100; now < 112; now++) {
+		for (__u64 tick = 80; tick < 130; tick++) {
+			__u64 expected, counted = tick > now ? now : tick;
+			__u64 handle;
+
+			ASSERT_EQ(0, tw_advance(self->fd, 100));
+			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ(0, tw_advance(self->fd, now));
+			touch(self->words, handle, tick);
+			expected = later(110, counted + 1 + TIMEOUT);
+			EXPECT_EQ(expected,
+				  due_of(_metadata, self->fd, handle)) {
+				TH_LOG("now %llu, touched on %llu", now, tick);
+			}
+			ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
+		}
+	}
+}
+
+/* The same, found out by waiting for it rather than by asking. */
+TEST_F(words, a_touched_token_comes_on_its_tick)
+{
+	__u64 start = 100, handle;
+
+	for (__u64 at = 1; at <= TIMEOUT; at++) {
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_advance(self->fd, start + at));
+		touch(self->words, handle, start + at);
+		expect_expiry(_metadata, self->fd, handle,
+			      start + at + 1 + TIMEOUT);
+		start += at + 1 + TIMEOUT;
+	}
+	/* Again and again: alive as long as it is touched, then on time. */
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	for (int i = 0; i < 100; i++) {
+		start += 1 + i % TIMEOUT;
+		ASSERT_EQ(0, tw_advance(self->fd, start));
+		if (i % 3)
+			touch(self->words, handle, start);
+		else
+			EXPECT_TRUE(touch_checked(self->words, handle, start));
+		expect_nothing(_metadata, self->fd);
+	}
+	expect_expiry(_metadata, self->fd, handle, start + 1 + TIMEOUT);
+}
+
+/* P2: tokens that are not touched are on their ticks, words or not. */
+TEST_F(words, untouched_tokens)
+{
+	__u64 handles[100];
+
+	for (int i = 0; i < 100; i++)
+		handles[i] = must_register(_metadata, self->fd, i, 1 + 2 * i);
+	for (int i = 0; i < 100; i++)
+		expect_expiry(_metadata, self->fd, handles[i], 101 + 2 * i);
+}
+
+/*
+ * A deadline with a fraction of a tick is rounded up, and so is the timeout that
+ * a touch adds.
+ */
+TEST_F(words, timeouts_of_no_whole_tick)
+{
+	const __u64 delays[] = {
+		1, TW_SEC - 1, TW_SEC, TW_SEC + 1, 5 * TW_SEC / 2,
+		9 * TW_SEC - 1, 9 * TW_SEC + 1,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(delays); i++) {
+		__u64 ticks = (delays[i] + TW_SEC - 1) / TW_SEC, handle;
+
+		ASSERT_EQ(0, tw_advance(self->fd, 200));
+		ASSERT_EQ(0, tw_register(self->fd, 1, delays[i], 0, &handle));
+		EXPECT_EQ(200 + ticks, due_of(_metadata, self->fd, handle));
+		touch(self->words, handle, 200);
+		EXPECT_EQ(201 + ticks, due_of(_metadata, self->fd, handle));
+		expect_expiry(_metadata, self->fd, handle, 201 + ticks);
+	}
+}
+
+/* Ticks have 46 bits and stamps 32. */
+TEST_F(words, ticks_near_and_beyond_what_a_stamp_holds)
+{
+	const __u64 starts[] = {
+		1, (1ULL << 31) - 15, (1ULL << 31), FAR - 25, FAR - 12,
+		FAR - 11, FAR - 2, FAR - 1, FAR + 1, FAR + 77,
+		2 * FAR - 5, 2 * FAR + 3,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+		for (__u64 at = 1; at <= TIMEOUT; at++) {
+			__u64 now = starts[i] + at, handle;
+
+			new_wheel(_metadata, self, TW_SEC, starts[i]);
+			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ(0, tw_advance(self->fd, now));
+			touch(self->words, handle, now);
+			/* The one tick that has no stamp: see below. */
+			if ((__u32)now == 0)
+				continue;
+			expect_expiry(_metadata, self->fd, handle,
+				      now + 1 + TIMEOUT);
+		}
+	}
+}
+
+/*
+ * P4 also on the tick whose low bits say "not touched": perhaps late by one tick,
+ * but not early, whoever looks meanwhile.
+ */
+TEST_F(words, tick_whose_low_bits_are_0)
+{
+	for (int looks = 0; looks < 4; looks++) {
+		for (__u64 round = 0; round < 3; round++) {
+			__u64 now = round * FAR, due = now + 1 + TIMEOUT;
+			struct timewheel_event event;
+			__u64 handle;
+
+			new_wheel(_metadata, self, TW_SEC, now ? now - 1 : 0);
+			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ(0, tw_advance(self->fd, now));
+			touch(self->words, handle, now);
+			if (looks & 1)
+				EXPECT_LE(due, due_of(_metadata, self->fd,
+						      handle));
+			ASSERT_EQ(0, tw_advance(self->fd, now + 5));
+			if (looks & 2)
+				EXPECT_LE(due, due_of(_metadata, self->fd,
+						      handle));
+			ASSERT_EQ(0, tw_advance(self->fd, due - 1));
+			expect_nothing(_metadata, self->fd);
+			ASSERT_EQ(0, tw_advance(self->fd, due + 1));
+			EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+			EXPECT_LE(due * TW_SEC, event.deadline);
+		}
+	}
+}
+
+/*
+ * A stamp of the future counts as one of now when somebody looks. One that is far
+ * ahead, as is one that is older than half of what stamps tell apart, does so
+ * once: late by a timeout, and not for ever.
+ */
+TEST_F(words, future_is_now)
+{
+	const __u64 ahead[] = {
+		1, 5, TIMEOUT, 1000, 1U << 20, (1U << 30), (1U << 30) + 1,
+		(1ULL << 31) - 1000,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++) {
+		__u64 handle, tick = 104 + ahead[i];
+
+		new_wheel(_metadata, self, TW_SEC, 100);
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_advance(self->fd, 104));
+		touch(self->words, handle, tick);
+		EXPECT_EQ(105 + TIMEOUT, due_of(_metadata, self->fd, handle));
+		ASSERT_EQ(0, tw_advance(self->fd, 105));
+		if (ahead[i] < 1U << 30) {
+			/* It may well be true, and the clock was read before. */
+			EXPECT_EQ(106 + TIMEOUT,
+				  due_of(_metadata, self->fd, handle));
+			expect_expiry(_metadata, self->fd, handle,
+				      tick + 1 + TIMEOUT);
+			continue;
+		}
+		EXPECT_EQ(105 + TIMEOUT, due_of(_metadata, self->fd, handle));
+		expect_expiry(_metadata, self->fd, handle, 105 + TIMEOUT);
+	}
+	/* Nobody looks for long after the touch. */
+	for (__u64 late = (1ULL << 31) - 20; late < (1ULL << 31) + 20; late++) {
+		struct timewheel_event event;
+		__u64 handle;
+
+		new_wheel(_metadata, self, TW_SEC, 100);
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_advance(self->fd, 105));
+		touch(self->words, handle, 105);
+		ASSERT_EQ(0, tw_advance(self->fd, 105 + late));
+		if (tw_read(self->fd, &event, 1) == 1) {
+			EXPECT_EQ((106 + TIMEOUT) * TW_SEC, event.deadline);
+			continue;
+		}
+		expect_expiry(_metadata, self->fd, handle,
+			      106 + TIMEOUT + late);
+	}
+}
+
+/* P2: the longest timeouts that a wheel with words takes are as good as others. */
+TEST_F(words, longest_timeouts)
+{
+	const __u64 half = 1ULL << 30;
+	const __u64 ticks[] = { TW_SEC, 100000 };
+	struct timewheel_op op;
+
+	for (size_t t = 0; t < ARRAY_SIZE(ticks); t++) {
+		const __u64 tick = ticks[t];
+		const __u64 delays[] = {
+			(half - 3) * tick, (half - 2) * tick - 1,
+			(half - 2) * tick, (half - 2) * tick + 1,
+			(half - 1) * tick - 1,
+		};
+
+		for (size_t i = 0; i < ARRAY_SIZE(delays); i++) {
+			__u64 count = (delays[i] + tick - 1) / tick, handle;
+			struct timewheel_event event;
+
+			new_wheel(_metadata, self, tick, 7);
+			ASSERT_EQ(0, tw_register(self->fd, 1, delays[i], 0,
+						 &handle));
+			touch(self->words, handle, 7);
+			ASSERT_EQ(0, tw_advance(self->fd, 7 + count));
+			expect_nothing(_metadata, self->fd);
+			ASSERT_EQ(0, tw_advance(self->fd, 8 + count));
+			EXPECT_EQ(1, tw_read(self->fd, &event, 1)) {
+				TH_LOG("delay %llu of ticks of %llu", delays[i],
+				       tick);
+			}
+			EXPECT_EQ((8 + count) * tick, event.deadline);
+		}
+		new_wheel(_metadata, self, tick, 7);
+		ASSERT_EQ(0, tw_register(self->fd, 1, tick, 0, NULL));
+		for (__u64 more = 0; more < 2; more++) {
+			__u64 delay = (half - 1 + more * half) * tick + more;
+
+			EXPECT_EQ(-ERANGE, tw_ret(tw_register(self->fd, 2,
+							      delay, 0, NULL)));
+			EXPECT_EQ(-ERANGE,
+				  tw_ret(tw_touch_or_register(self->fd, 2,
+							      delay, 0)));
+			EXPECT_EQ(-ERANGE, tw_ret(tw_move(self->fd, 0, 1,
+							  delay)));
+		}
+		/* A time needs no timeout, and may be as far as on any wheel. */
+		EXPECT_EQ(0, tw_register_at(self->fd, 2, 3 * half * tick, 0));
+		ASSERT_EQ(0, tw_get(self->fd, 0, 1, &op));
+		EXPECT_EQ(8 * tick, op.deadline);
+		EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, 3, &op)));
+	}
+}
+
+/* P4: the end of all ticks is as far as a touch gets. */
+TEST_F(words, touch_near_the_last_tick)
+{
+	const __u64 last = INT64_MAX / TW_SEC;
+	struct timewheel_event event;
+	__u64 handle;
+
+	new_wheel(_metadata, self, TW_SEC, last - TIMEOUT);
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	touch(self->words, handle, last - TIMEOUT);
+	EXPECT_EQ(last, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, tw_advance(self->fd, last - 1));
+	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, 1)));
+	touch(self->words, handle, last - 1);
+	expect_nothing(_metadata, self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, last));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(last * TW_SEC, event.deadline);
+}
+
+/*
+ * A word of another generation makes its token late once, by a timeout at most:
+ * older handles and nonsense alike. None makes it early.
+ */
+TEST_F(words, foreign_generation)
+{
+	__u64 old = must_register(_metadata, self->fd, 1, TIMEOUT), handle;
+
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ((__u32)old, (__u32)handle);
+	ASSERT_NE(old, handle);
+
+	const __u64 words[] = {
+		stamped(old, 100), stamped(old, 105), stamped(old, 50),
+		old & ~0xffffffffULL, 0, 1, ~0ULL, 1ULL << 63, 0xffffffff,
+		stamped(handle + FAR, 100), handle + FAR - (__u32)handle,
+	};
+
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		for (int look = 0; look < 2; look++) {
+			__u64 due = 111 + TIMEOUT;
+
+			/* The first life of all has the handles above. */
+			new_wheel(_metadata, self, TW_SEC, 100);
+			must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+			ASSERT_EQ(handle, must_register(_metadata, self->fd, 1,
+							TIMEOUT));
+			store(self->words, handle, words[i]);
+			if (look) {
+				/* Who looks on 103 makes it a touch of 103. */
+				ASSERT_EQ(0, tw_advance(self->fd, 103));
+				due = 104 + TIMEOUT;
+				EXPECT_EQ(due, due_of(_metadata, self->fd,
+						      handle)) {
+					TH_LOG("word %llx", words[i]);
+				}
+			}
+			ASSERT_EQ(0, tw_advance(self->fd, 110));
+			expect_nothing(_metadata, self->fd);
+			expect_expiry(_metadata, self->fd, handle, due);
+		}
+	}
+}
+
+/* A checked touch succeeds exactly while the token is pending. */
+TEST_F(words, checked_touch_tells)
+{
+	struct timewheel_event event;
+	__u64 next, handle;
+
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	EXPECT_TRUE(touch_checked(self->words, handle, 100));
+	EXPECT_FALSE(touch_checked(self->words, handle - FAR, 100));
+	EXPECT_FALSE(touch_checked(self->words, handle + FAR, 100));
+	expect_expiry(_metadata, self->fd, handle, 101 + TIMEOUT);
+	EXPECT_FALSE(touch_checked(self->words, handle, 111));
+	EXPECT_EQ(0ULL, load(self->words, handle));
+
+	next = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ((__u32)next, (__u32)handle);
+	EXPECT_FALSE(touch_checked(self->words, handle, 111));
+	EXPECT_TRUE(touch_checked(self->words, next, 111));
+	EXPECT_EQ(112 + TIMEOUT, due_of(_metadata, self->fd, next));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+	EXPECT_FALSE(touch_checked(self->words, next, 111));
+
+	/* Due, but not yet taken: the touch wins. */
+	next = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ(0, tw_advance(self->fd, 130));
+	EXPECT_TRUE(tw_readable(self->fd));
+	EXPECT_TRUE(touch_checked(self->words, next, 130));
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+	expect_expiry(_metadata, self->fd, next, 131 + TIMEOUT);
+	EXPECT_FALSE(touch_checked(self->words, next, 141));
+}
+
+/* Moved, also by id and to a time: it stays the same token. */
+TEST_F(words, checked_touch_of_a_moved_token)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+
+	ASSERT_EQ(0, tw_move(self->fd, 0, 1, 5 * TW_SEC));
+	EXPECT_TRUE(touch_checked(self->words, handle, 100));
+	EXPECT_EQ(106ULL, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_BY_HANDLE, handle,
+			     7 * TW_SEC));
+	EXPECT_TRUE(touch_checked(self->words, handle, 100));
+	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
+}
+
+/* What is stored when the token has gone is nothing to the next in its place. */
+TEST_F(words, store_after_the_end)
+{
+	__u64 old = must_register(_metadata, self->fd, 1, TIMEOUT), handle;
+
+	for (int i = 0; i < 50; i++) {
+		struct timewheel_event event;
+
+		if (i & 1) {
+			ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
+		} else {
+			ASSERT_EQ(0, tw_advance(self->fd, 1000 * (i + 1)));
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		}
+		touch(self->words, old, 1000 * (i + 1));
+		expect_nothing(_metadata, self->fd);
+		ASSERT_EQ(0, tw_advance(self->fd, 1000 * (i + 1)));
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ((__u32)old, (__u32)handle);
+		EXPECT_EQ(1000 * (i + 1) + TIMEOUT,
+			  (int)due_of(_metadata, self->fd, handle));
+		EXPECT_TRUE(touch_checked(self->words, handle,
+					  1000 * (i + 1) - 500));
+		EXPECT_EQ(1000 * (i + 1) + TIMEOUT,
+			  (int)due_of(_metadata, self->fd, handle));
+		old = handle;
+	}
+}
+
+/* A token without timeout cannot be touched, whatever its word says. */
+TEST_F(words, tokens_without_timeout)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER, .flags = TIMEWHEEL_ABSOLUTE,
+		.id = 1, .time = 110 * TW_SEC,
+	};
+	struct timewheel_event event;
+	__u64 at, zero;
+
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	at = op.handle;
+	touch(self->words, at, 100);
+	EXPECT_EQ(110ULL, due_of(_metadata, self->fd, at));
+	store(self->words, at, ~0ULL);
+	EXPECT_EQ(110ULL, due_of(_metadata, self->fd, at));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, 1)));
+	expect_expiry(_metadata, self->fd, at, 110);
+
+	ASSERT_EQ(0, tw_register(self->fd, 2, 0, 0, &zero));
+	touch(self->words, zero, 110);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(110 * TW_SEC, event.deadline);
+
+	/* Checked touches of them tell the truth as well. */
+	ASSERT_EQ(0, tw_register(self->fd, 3, 0, 0, &zero));
+	EXPECT_TRUE(touch_checked(self->words, zero, 110));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_FALSE(touch_checked(self->words, zero, 110));
+	ASSERT_EQ(0, tw_register(self->fd, 3, 0, 0, &zero));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 3));
+	EXPECT_FALSE(touch_checked(self->words, zero, 110));
+}
+
+/* A move by a delay gives a timeout, one to a time leaves it. */
+TEST_F(words, moves_and_timeouts)
+{
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, &handle));
+	touch(self->words, handle, 100);
+	/* What was stored before a move is gone with it. */
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 1, 20 * TW_SEC));
+	EXPECT_EQ(120ULL, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, tw_advance(self->fd, 105));
+	touch(self->words, handle, 105);
+	EXPECT_EQ(126ULL, due_of(_metadata, self->fd, handle));
+	/* Nearer, and the touch before does not bring it back. */
+	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_MOVE, 0, 1, 2 * TW_SEC));
+	EXPECT_EQ(107ULL, due_of(_metadata, self->fd, handle));
+	touch(self->words, handle, 105);
+	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_MOVE, TIMEWHEEL_ABSOLUTE |
+			       TIMEWHEEL_BY_HANDLE, handle, 106 * TW_SEC));
+	EXPECT_EQ(106ULL, due_of(_metadata, self->fd, handle));
+	touch(self->words, handle, 105);
+	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
+	expect_expiry(_metadata, self->fd, handle, 108);
+}
+
+/* Touches by word and by call are the same thing: the later deadline counts. */
+TEST_F(words, touches_by_call)
+{
+	struct timewheel_op op = { .code = TIMEWHEEL_TOUCH_TOKEN, .id = 1 };
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 103));
+	touch(self->words, handle, 103);
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ((104 + TIMEOUT) * TW_SEC, op.deadline);
+	ASSERT_EQ(0, tw_advance(self->fd, 106));
+	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	EXPECT_EQ(106 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	touch(self->words, handle, 104);
+	EXPECT_EQ(106 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	EXPECT_EQ(0, tw_touch_or_register(self->fd, 1, TW_SEC, 0));
+	touch(self->words, handle, 106);
+	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
+	EXPECT_EQ(1U, tw_touch_many(self->fd, 1, 1));
+	EXPECT_EQ(107 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(5ULL, info.touched);
+	EXPECT_EQ(0ULL, info.moved);
+	expect_expiry(_metadata, self->fd, handle, 107 + TIMEOUT);
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+					   handle)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 1)));
+}
+
+/* Every operation that tells of a token has looked at its word. */
+TEST_F(words, operations_tell_what_the_word_says)
+{
+	struct timewheel_op op;
+	__u64 handle;
+
+	for (int saved = 0; saved < 2; saved++) {
+		int was = saved ? 0 : TIMEWHEEL_WAS_DUE;
+
+		for (__u32 code = 0; code < 4; code++) {
+			ASSERT_EQ(0, tw_advance(self->fd, 100));
+			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ(0, tw_advance(self->fd, 115));
+			if (saved)
+				touch(self->words, handle, 107);
+			memset(&op, 0, sizeof(op));
+			op.id = 1;
+			op.time = TW_SEC;
+			op.code = code == 0 ? TIMEWHEEL_GET :
+				  code == 1 ? TIMEWHEEL_TOUCH_TOKEN :
+				  code == 2 ? TIMEWHEEL_MOVE : TIMEWHEEL_CANCEL;
+			EXPECT_EQ(was, tw_op(self->fd, &op));
+			if (code == 0 || code == 3)
+				EXPECT_EQ((saved ? 118 : 110) * TW_SEC,
+					  op.deadline);
+			if (!code && saved) {
+				EXPECT_EQ(3 * TW_SEC, op.time);
+				EXPECT_EQ(0ULL, op.cycle);
+				EXPECT_EQ(118U % 60, op.slot);
+			}
+			if (code == 1)
+				EXPECT_EQ((115 + TIMEOUT) * TW_SEC,
+					  op.deadline);
+			if (code == 2)
+				EXPECT_EQ(116 * TW_SEC, op.deadline);
+			if (code != 3)
+				ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
+		}
+		ASSERT_EQ(0, tw_advance(self->fd, 100));
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_advance(self->fd, 115));
+		if (saved)
+			touch(self->words, handle, 107);
+		EXPECT_EQ(was, tw_touch(self->fd, 0, 1));
+		ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
+	}
+}
+
+TEST_F(words, list_tells_what_the_word_says)
+{
+	struct timewheel_token tokens[4];
+	struct timewheel_list list = {
+		.size = sizeof(list), .from = 111 * TW_SEC,
+		.to = 113 * TW_SEC, .tokens = (__u64)(uintptr_t)tokens,
+		.count = 4, .token_size = sizeof(tokens[0]),
+	};
+	__u64 handles[3];
+
+	for (__u64 id = 0; id < 3; id++)
+		handles[id] = must_register(_metadata, self->fd, id, TIMEOUT);
+	ASSERT_EQ(0, tw_advance(self->fd, 104));
+	touch(self->words, handles[1], 102);
+	touch(self->words, handles[2], 104);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+	ASSERT_EQ(1U, list.listed);
+	EXPECT_EQ(TIMEWHEEL_NEVER, list.cursor);
+	EXPECT_EQ(handles[1], tokens[0].handle);
+	EXPECT_EQ(113 * TW_SEC, tokens[0].deadline);
+	EXPECT_EQ(113U % 60, tokens[0].slot);
+}
+
+/*
+ * P5: put back by a read that could not copy, a token is pending again, with the
+ * deadline that it had. What was stored while it was away does not count.
+ */
+TEST_F(words, put_back)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 150));
+	EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere, sizeof(event))));
+	EXPECT_EQ(110ULL, due_of(_metadata, self->fd, handle));
+	EXPECT_TRUE(touch_checked(self->words, handle, 145));
+	EXPECT_EQ(156ULL, due_of(_metadata, self->fd, handle));
+	expect_expiry(_metadata, self->fd, handle, 156);
+	EXPECT_FALSE(touch_checked(self->words, handle, 156));
+
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ(0, tw_advance(self->fd, 200));
+	for (int i = 0; i < 5; i++)
+		EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere, sizeof(event))));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(166 * TW_SEC, event.deadline);
+}
+
+/*
+ * Reads while their copy stands still in a page fault of its own: the token is
+ * taken meanwhile, which a checked touch tells.
+ */
+struct stalled_read {
+	int fd;
+	void *buffer;
+	ssize_t ret;
+};
+
+static void *stalled_reader(void *data)
+{
+	struct stalled_read *read_ = data;
+
+	read_->ret = read(read_->fd, read_->buffer,
+			  sizeof(struct timewheel_event));
+	return NULL;
+}
+
+TEST_F(words, checked_touch_of_a_taken_token)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range;
+	struct stalled_read reading;
+	struct timewheel_event *got;
+	struct timewheel_info info;
+	struct uffd_msg message;
+	pthread_t thread;
+	__u64 handle;
+	int uffd;
+
+	uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd");
+	reading.fd = self->fd;
+	reading.buffer = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, reading.buffer);
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_API, &api));
+	range = (struct uffdio_register) {
+		.range = { (uintptr_t)reading.buffer, 4096 },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_REGISTER, &range));
+
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ(0, tw_advance(self->fd, 110));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, stalled_reader, &reading));
+	ASSERT_EQ((ssize_t)sizeof(message),
+		  read(uffd, &message, sizeof(message)));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1ULL, info.taken);
+	EXPECT_FALSE(touch_checked(self->words, handle, 110));
+	/* A plain one is not told, and does nothing. */
+	touch(self->words, handle, 110);
+
+	struct uffdio_zeropage zero = { .range = range.range };
+
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+	pthread_join(thread, NULL);
+	ASSERT_EQ((ssize_t)sizeof(*got), reading.ret);
+	got = reading.buffer;
+	EXPECT_EQ(handle, got->handle);
+	EXPECT_EQ(110 * TW_SEC, got->deadline);
+	close(uffd);
+	munmap(reading.buffer, 4096);
+}
+
+/*
+ * Random operations on one wheel and on a simple model of it: registrations,
+ * touches of all kinds, moves, cancellations, and reads as the hand goes on.
+ */
+#define TOKENS		200
+#define STEPS		60000
+
+struct expected {
+	__u64 handle;
+	__u64 due;
+	__u64 timeout;
+	__u64 word_due;	/* what its word says, once somebody looks */
+};
+
+static __u64 rnd(__u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* What the token's deadline is when somebody looks at it. */
+static __u64 expected_due(const struct expected *e)
+{
+	return later(e->due, e->word_due);
+}
+
+/* Takes what is due, which must be exactly what the model says. */
+static void read_all_due(struct __test_metadata *_metadata, int fd,
+			 struct expected *tokens, __u64 now)
+{
+	struct timewheel_event events[32];
+	__u64 last = 0, i;
+	int n, at;
+
+	while ((n = tw_read(fd, events, 32)) > 0) {
+		for (at = 0; at < n; at++) {
+			struct expected *e = &tokens[events[at].id];
+
+			ASSERT_EQ(e->handle, events[at].handle);
+			ASSERT_EQ(expected_due(e) * TW_SEC,
+				  events[at].deadline);
+			ASSERT_LE(expected_due(e), now);
+			ASSERT_LE(last, expected_due(e));
+			last = expected_due(e);
+			e->handle = 0;
+		}
+	}
+	for (i = 0; i < TOKENS; i++)
+		ASSERT_TRUE(!tokens[i].handle || expected_due(&tokens[i]) > now);
+}
+
+TEST_F_TIMEOUT(words, random_against_a_model, 120)
+{
+	struct expected tokens[TOKENS] = { };
+	__u64 state = 88172645463325252ULL, now = FAR - 20000;
+	unsigned long steps = tw_scaled(STEPS), refiled = 0, kept = 0;
+
+	new_wheel(_metadata, self, TW_SEC, now);
+	for (unsigned long step = 0; step < steps; step++) {
+		__u64 id = rnd(&state) % TOKENS, delay, tick;
+		struct expected *e = &tokens[id];
+
+		delay = rnd(&state) % (rnd(&state) % 8 ? 90 : 9000);
+		switch (rnd(&state) % 16) {
+		case 0:
+			now += rnd(&state) % (rnd(&state) % 8 ? 5 : 300);
+			ASSERT_EQ(0, tw_advance(self->fd, now));
+			read_all_due(_metadata, self->fd, tokens, now);
+			continue;
+		case 1:
+			if (!e->handle)
+				break;
+			ASSERT_LE(0, tw_move(self->fd, 0, id, delay * TW_SEC));
+			e->due = now + delay;
+			e->word_due = 0;
+			e->timeout = delay ? delay : e->timeout;
+			continue;
+		case 2:
+			if (!e->handle)
+				break;
+			ASSERT_LE(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+					       e->handle));
+			ASSERT_FALSE(touch_checked(self->words, e->handle,
+						   now));
+			e->handle = 0;
+			continue;
+		case 3:
+			if (!e->handle)
+				break;
+			ASSERT_EQ(e->timeout ? 0 : -EINVAL,
+				  tw_ret(tw_touch(self->fd, 0, id)) & ~1);
+			e->due = expected_due(e);
+			if (e->timeout)
+				e->due = later(e->due, now + e->timeout);
+			continue;
+		case 4:
+			if (!e->handle)
+				break;
+			e->due = expected_due(e);
+			ASSERT_EQ(e->due, due_of(_metadata, self->fd,
+						 e->handle));
+			continue;
+		default:
+			break;
+		}
+		if (!e->handle) {
+			ASSERT_EQ(0, tw_register(self->fd, id, delay * TW_SEC,
+						 0, &e->handle));
+			e->due = now + delay;
+			e->timeout = delay;
+			e->word_due = 0;
+			continue;
+		}
+		/* A touch as of now or of a while ago, but each later than the last:
+		 * the kernel may or may not have looked in between.
+		 */
+		tick = now - (rnd(&state) % 4 ? 0 : rnd(&state) % 200);
+		if (!(__u32)tick || tick + 1 + e->timeout < e->word_due)
+			continue;
+		if (rnd(&state) & 1)
+			touch(self->words, e->handle, tick);
+		else
+			ASSERT_TRUE(touch_checked(self->words, e->handle,
+						  tick));
+		e->word_due = e->timeout ? tick + 1 + e->timeout : 0;
+		refiled++;
+		kept += e->word_due > e->due;
+	}
+	EXPECT_LT(steps / 4, refiled);
+	EXPECT_LT(refiled / 8, kept);
+}
+
+/*
+ * Nonsense in every word, all the time: whatever else is done meanwhile, no token
+ * is early and none is lost, and another wheel does not notice.
+ */
+struct scribbler {
+	__u64 *words;
+	__u64 *handles;	/* as many as TOKENS; read while they change */
+	__u64 state;
+	bool stop;
+};
+
+static void *scribble(void *data)
+{
+	struct scribbler *me = data;
+
+	while (!__atomic_load_n(&me->stop, __ATOMIC_RELAXED)) {
+		__u64 handle = __atomic_load_n(&me->handles[rnd(&me->state) %
+							    TOKENS],
+					       __ATOMIC_RELAXED);
+		__u64 word = rnd(&me->state);
+
+		switch (word >> 40 & 7) {
+		case 0:
+			word = 0;
+			break;
+		case 1:
+		case 2:
+		case 3:
+			word = (handle & ~0xffffffffULL) | (__u32)word;
+			break;
+		case 4:
+			word = (handle & ~0xffffffffULL) - FAR;
+			break;
+		case 5:
+			word = (handle & ~0xffffffffULL) | (word & 0xffff);
+			break;
+		}
+		store(me->words, rnd(&me->state) & 1 ? handle :
+		      rnd(&me->state) % MAX_TOKENS / 2, word);
+	}
+	return NULL;
+}
+
+/* Counts and checks what can be read: none is early. */
+static __u64 read_some(struct __test_metadata *_metadata, int fd, __u64 *handles,
+		       const __u64 *earliest, __u64 now)
+{
+	struct timewheel_event events[16];
+	__u64 count = 0;
+	int n;
+
+	while ((n = tw_read(fd, events, 16)) > 0) {
+		for (int i = 0; i < n; i++) {
+			__u64 id = events[i].id;
+
+			ASSERT_LT(id, (__u64)TOKENS);
+			ASSERT_EQ(handles[id], events[i].handle);
+			ASSERT_LE(earliest[id] * TW_SEC, events[i].deadline);
+			ASSERT_LE(events[i].deadline, now * TW_SEC);
+			__atomic_store_n(&handles[id], 0, __ATOMIC_RELAXED);
+		}
+		count += n;
+	}
+	return count;
+}
+
+TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
+{
+	struct timewheel_event event;
+	struct timewheel_token tokens[TOKENS];
+	__u64 handles[TOKENS] = { }, earliest[TOKENS] = { };
+	__u64 registered = 0, ended = 0, now = 100, witness;
+	struct scribbler scribbler = {
+		.words = self->words, .handles = handles, .state = 4711,
+	};
+	unsigned long steps = tw_scaled(40000);
+	struct timewheel_info info;
+	__u64 state = 1234567;
+	__u64 *other_words;
+	pthread_t thread;
+	int other;
+
+	other = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup(other, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
+			      MAX_TOKENS, TIMEWHEEL_TOUCH_WORDS, 100));
+	other_words = map_words(other, PROT_READ | PROT_WRITE);
+	ASSERT_NE(MAP_FAILED, (void *)other_words);
+	witness = must_register(_metadata, other, 1, TIMEOUT);
+	touch(other_words, witness, 95);
+
+	/* So that all words that are stored to are there. */
+	for (__u64 id = 0; id < TOKENS; id++) {
+		handles[id] = must_register(_metadata, self->fd, id, 50);
+		earliest[id] = 150;
+		registered++;
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, &scribbler));
+	for (unsigned long step = 0; step < steps; step++) {
+		__u64 id = rnd(&state) % TOKENS, delay = rnd(&state) % 70;
+		struct timewheel_op op;
+
+		if (!(step % 16)) {
+			now += rnd(&state) % 6;
+			ASSERT_EQ(0, tw_advance(self->fd, now));
+			if (rnd(&state) & 1)
+				tw_readable(self->fd);
+			ended += read_some(_metadata, self->fd, handles,
+					   earliest, now);
+			if (!(step % 256))
+				EXPECT_GE(0, read(self->fd, nowhere,
+						  8 * sizeof(event)));
+			continue;
+		}
+		if (!handles[id]) {
+			__u64 handle;
+
+			ASSERT_EQ(0, tw_register(self->fd, id, delay * TW_SEC,
+						 0, &handle));
+			__atomic_store_n(&handles[id], handle,
+					 __ATOMIC_RELAXED);
+			earliest[id] = now + delay;
+			registered++;
+			continue;
+		}
+		switch (rnd(&state) % 5) {
+		case 0:
+			ASSERT_LE(0, tw_move(self->fd, 0, id, delay * TW_SEC));
+			earliest[id] = now + delay;
+			break;
+		case 1:
+			ASSERT_LE(0, tw_cancel(self->fd, 0, id));
+			__atomic_store_n(&handles[id], 0, __ATOMIC_RELAXED);
+			ended++;
+			break;
+		case 2:
+			ASSERT_LE(0, tw_get(self->fd, 0, id, &op));
+			ASSERT_LE(earliest[id] * TW_SEC, op.deadline);
+			earliest[id] = later(earliest[id],
+					     op.deadline / TW_SEC);
+			break;
+		case 3:
+			tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handles[id]);
+			break;
+		default: {
+			struct timewheel_list list = {
+				.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+				.tokens = (__u64)(uintptr_t)tokens,
+				.count = TOKENS,
+				.token_size = sizeof(tokens[0]),
+			};
+
+			if (rnd(&state) % 16)
+				break;
+			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+			EXPECT_EQ(registered - ended, list.listed);
+			break;
+		}
+		}
+	}
+	__atomic_store_n(&scribbler.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+
+	/* All come in the end, each once: stamps of the future when that has come. */
+	for (int i = 0; i < 200 && registered != ended; i++) {
+		now += 1U << 25;
+		ASSERT_EQ(0, tw_advance(self->fd, now));
+		ended += read_some(_metadata, self->fd, handles, earliest, now);
+	}
+	EXPECT_EQ(registered, ended);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(registered, info.registered);
+	EXPECT_EQ(registered, info.cancelled + info.delivered);
+	EXPECT_EQ(0ULL, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
+
+	EXPECT_EQ(stamped(witness, 95), load(other_words, witness));
+	expect_expiry(_metadata, other, witness, 110);
+	munmap(other_words, WORDS_SIZE);
+	close(other);
+}
+
+/*
+ * Checked touches by threads or processes against a reader, with a life for each
+ * registration of each place: P4 to the letter.
+ */
+#define PLACES		48
+#define LIVES		3000
+#define TOUCHERS	3
+
+struct life {
+	__u64 touched;	/* last tick of a touch that succeeded, and 1 */
+	__u64 due;	/* when it ended, 0 if it has not, 1 if cancelled */
+	__u64 timeout;
+};
+
+struct arena {
+	__u64 now;	/* not later than the hand */
+	__u64 handles[PLACES];
+	struct life lives[PLACES][LIVES];
+	__u64 touches;
+	__u64 refused;
+	bool stop;
+};
+
+struct toucher {
+	struct arena *arena;
+	__u64 *words;
+	__u64 state;
+};
+
+static struct life *life_of(struct arena *arena, __u64 handle)
+{
+	return &arena->lives[(__u32)handle % PLACES][(handle >> 32) % LIVES];
+}
+
+static void touch_for_the_record(struct toucher *me)
+{
+	struct arena *arena = me->arena;
+	__u64 handle = __atomic_load_n(&arena->handles[rnd(&me->state) %
+						       PLACES],
+				       __ATOMIC_RELAXED);
+	__u64 now = __atomic_load_n(&arena->now, __ATOMIC_ACQUIRE);
+	struct life *life = life_of(arena, handle);
+	__u64 seen;
+
+	if (!handle)
+		return;
+	if (!touch_checked(me->words, handle, now)) {
+		__atomic_fetch_add(&arena->refused, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_fetch_add(&arena->touches, 1, __ATOMIC_RELAXED);
+	seen = __atomic_load_n(&life->touched, __ATOMIC_RELAXED);
+	while (seen < now + 1 &&
+	       !__atomic_compare_exchange_n(&life->touched, &seen, now + 1,
+					    false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+static void *touch_until_stopped(void *data)
+{
+	struct toucher *me = data;
+
+	while (!__atomic_load_n(&me->arena->stop, __ATOMIC_RELAXED)) {
+		touch_for_the_record(me);
+		if (!(rnd(&me->state) % 32))
+			sched_yield();
+	}
+	return NULL;
+}
+
+static struct arena *new_arena(void)
+{
+	return mmap(NULL, sizeof(struct arena), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static bool arena_full(const struct arena *arena, __u64 handle)
+{
+	(void)arena;
+	return handle >> 32 >= LIVES - 2;
+}
+
+/* Keeps the wheel going until a place has had all its lives, or @rounds. */
+static void run_arena(struct __test_metadata *_metadata, int fd,
+		      struct arena *arena, __u64 start, unsigned long rounds)
+{
+	__u64 state = 99991, now = start;
+
+	for (unsigned long round = 0; round < rounds; round++) {
+		struct timewheel_event events[8];
+		bool full = false;
+		int n;
+
+		for (__u64 id = 0; id < PLACES; id++) {
+			__u64 timeout = 1 + rnd(&state) % 6, handle;
+
+			if (tw_register(fd, id, timeout * TW_SEC, 0, &handle))
+				continue;
+			ASSERT_GT((__u64)PLACES, (__u64)(__u32)handle);
+			full |= arena_full(arena, handle);
+			life_of(arena, handle)->timeout = timeout;
+			__atomic_store_n(&arena->handles[(__u32)handle],
+					 handle, __ATOMIC_RELAXED);
+		}
+		now += 1 + rnd(&state) % 3;
+		ASSERT_EQ(0, tw_advance(fd, now));
+		__atomic_store_n(&arena->now, now, __ATOMIC_RELEASE);
+		if (rnd(&state) & 1)
+			sched_yield();
+		while ((n = tw_read(fd, events, 1 + rnd(&state) % 8)) > 0)
+			for (int i = 0; i < n; i++) {
+				struct life *life = life_of(arena,
+							    events[i].handle);
+
+				ASSERT_EQ(0ULL, life->due);
+				life->due = events[i].deadline / TW_SEC;
+				ASSERT_LE(life->due, now);
+			}
+		if (!(rnd(&state) % 4)) {
+			__u64 id = rnd(&state) % PLACES, handle;
+
+			handle = arena->handles[id];
+			if (tw_cancel(fd, TIMEWHEEL_BY_HANDLE, handle) >= 0)
+				life_of(arena, handle)->due = 1;
+		}
+		if (full)
+			break;
+	}
+	__atomic_store_n(&arena->stop, true, __ATOMIC_RELAXED);
+}
+
+/* When nobody touches any more. */
+static void check_arena(struct __test_metadata *_metadata, int fd,
+			const struct arena *arena)
+{
+	__u64 begun = 0, delivered = 0, kept = 0, cancelled = 0;
+	struct timewheel_info info;
+
+	for (int place = 0; place < PLACES; place++) {
+		for (int i = 0; i < LIVES; i++) {
+			const struct life *life = &arena->lives[place][i];
+
+			begun += !!life->timeout;
+			cancelled += life->due == 1;
+			ASSERT_TRUE(life->timeout || !life->touched);
+			if (life->due <= 1)
+				continue;
+			delivered++;
+			if (!life->touched)
+				continue;
+			kept++;
+			ASSERT_LE(life->touched + life->timeout, life->due) {
+				TH_LOG("touched on %llu for %llu, due on %llu",
+				       life->touched - 1, life->timeout,
+				       life->due);
+			}
+		}
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(begun, info.registered);
+	EXPECT_EQ(delivered, info.delivered);
+	EXPECT_EQ(cancelled, info.cancelled);
+	EXPECT_EQ(begun - delivered - cancelled, info.pending);
+	EXPECT_LT(0ULL, kept);
+	EXPECT_LT(0ULL, arena->touches);
+	EXPECT_LT(0ULL, arena->refused);
+}
+
+TEST_F_TIMEOUT(words, checked_touches_by_threads, 120)
+{
+	struct arena *arena = new_arena();
+	struct toucher touchers[TOUCHERS];
+	pthread_t threads[TOUCHERS];
+
+	ASSERT_NE(MAP_FAILED, (void *)arena);
+	arena->now = 100;
+	for (int i = 0; i < TOUCHERS; i++) {
+		touchers[i] = (struct toucher){ arena, self->words, 17 + i };
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL,
+					    touch_until_stopped, &touchers[i]));
+	}
+	run_arena(_metadata, self->fd, arena, 100, tw_scaled(4000));
+	for (int i = 0; i < TOUCHERS; i++)
+		pthread_join(threads[i], NULL);
+	check_arena(_metadata, self->fd, arena);
+	munmap(arena, sizeof(*arena));
+}
+
+/* The same with the mapping that a child has inherited. */
+TEST_F_TIMEOUT(words, checked_touches_by_processes, 120)
+{
+	struct arena *arena = new_arena();
+	pid_t children[TOUCHERS];
+
+	ASSERT_NE(MAP_FAILED, (void *)arena);
+	arena->now = 100;
+	for (int i = 0; i < TOUCHERS; i++) {
+		children[i] = fork();
+		ASSERT_LE(0, children[i]);
+		if (!children[i]) {
+			struct toucher me = { arena, self->words, 23 + i };
+
+			touch_until_stopped(&me);
+			_exit(0);
+		}
+	}
+	run_arena(_metadata, self->fd, arena, 100, tw_scaled(4000));
+	for (int i = 0; i < TOUCHERS; i++)
+		ASSERT_EQ(children[i], waitpid(children[i], NULL, 0));
+	check_arena(_metadata, self->fd, arena);
+	munmap(arena, sizeof(*arena));
+}
+
+/*
+ * Mapping.
+ */
+
+static long map_ret(size_t length, int prot, int flags, int fd, __u64 offset)
+{
+	void *at = mmap(NULL, length, prot, flags, fd, offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	munmap(at, length);
+	return 0;
+}
+
+TEST_F(words, mmap_errors)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	const size_t page = 4096, len = WORDS_SIZE;
+	int fd = self->fd, other;
+
+	EXPECT_EQ(0, map_ret(len, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, map_ret(len, PROT_NONE, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, map_ret(len, PROT_WRITE, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, map_ret(len, rw, MAP_SHARED | MAP_POPULATE, fd, 0));
+	/* A length is rounded up to pages by the kernel, as everywhere. */
+	EXPECT_EQ(0, map_ret(len - page + 1, rw, MAP_SHARED, fd, 0));
+
+	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len + page, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len << 8, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(0, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd, page));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, page));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 8));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, FAR - page));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 3 * FAR));
+	/* There is no event ring on this one. */
+	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, fd,
+				   TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd,
+				   TIMEWHEEL_MAP_CONSUMED));
+
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_PRIVATE, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_PRIVATE, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw | PROT_EXEC, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
+				   0));
+	/* Flags that only files of another kind know. */
+	EXPECT_EQ(-EOPNOTSUPP, map_ret(len, rw,
+				       MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0));
+
+	/* Not yet set up; set up without words. */
+	other = TW_OPEN(O_RDWR);
+	EXPECT_EQ(-EBADFD, map_ret(len, rw, MAP_SHARED, other, 0));
+	EXPECT_EQ(-EBADFD, map_ret(page, rw, MAP_SHARED, other, page));
+	ASSERT_EQ(0, tw_setup_manual(other, 60, MAX_TOKENS, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, other, 0));
+	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, other, 0));
+	close(other);
+}
+
+/* The length is that of all words, from one page to many. */
+TEST_F(words, lengths)
+{
+	const __u64 most[] = { 1, 511, 512, 513, 1024, 1025, 100000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
+		size_t len = (most[i] * 8 + 4095) / 4096 * 4096;
+		int fd = TW_OPEN(O_RDWR);
+
+		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
+				      most[i], TIMEWHEEL_TOUCH_WORDS, 0));
+		EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
+		EXPECT_EQ(-EINVAL, map_ret(len + 4096, PROT_READ, MAP_SHARED,
+					   fd, 0));
+		EXPECT_EQ(-EINVAL, map_ret(len - 4096, PROT_READ, MAP_SHARED,
+					   fd, 0));
+		close(fd);
+	}
+}
+
+/* Every token has its word, up to the last. */
+TEST_F(words, words_of_all_tokens)
+{
+	const __u64 n = 3000;
+	__u64 *handles = calloc(n, sizeof(*handles));
+	__u64 *words;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, n,
+			      TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_NO_IDS, 0));
+	words = map_words(fd, PROT_READ | PROT_WRITE);
+	ASSERT_NE(MAP_FAILED, (void *)words);
+	for (__u64 i = 0; i < n; i++) {
+		ASSERT_EQ(0, tw_register(fd, 0, TIMEOUT * TW_SEC, 0,
+					 &handles[i]));
+		ASSERT_LT((__u32)handles[i], n);
+	}
+	ASSERT_EQ(-ENOSPC, tw_ret(tw_register(fd, 0, TW_SEC, 0, NULL)));
+	for (__u64 i = 0; i < n; i++)
+		ASSERT_TRUE(touch_checked(words, handles[i], 1 + i % 7));
+	ASSERT_EQ(0, tw_advance(fd, 9));
+	for (__u64 i = 0; i < n; i++)
+		ASSERT_EQ(2 + i % 7 + TIMEOUT,
+			  due_of(_metadata, fd, handles[i]));
+	munmap(words, (n * 8 + 4095) / 4096 * 4096);
+	close(fd);
+	free(handles);
+}
+
+/* Who may open a wheel for reading may see its words, for writing store there. */
+struct named {
+	char name[32];
+	char path[64];
+	int control;
+};
+
+static void make_named(struct __test_metadata *_metadata, struct named *named)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .flags = TIMEWHEEL_TOUCH_WORDS,
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+		.max_tokens = MAX_TOKENS, .start = 100,
+	};
+	struct timewheel_create create = {
+		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
+		.setup = (__u64)(uintptr_t)&setup,
+	};
+
+	snprintf(named->name, sizeof(named->name), "words-%d", getpid());
+	snprintf(named->path, sizeof(named->path), "/dev/timewheels/%s",
+		 named->name);
+	snprintf(create.name, sizeof(create.name), "%s", named->name);
+	named->control = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, ioctl(named->control, TIMEWHEEL_CREATE, &create));
+}
+
+static int destroy_named(struct named *named)
+{
+	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
+
+	snprintf(destroy.name, sizeof(destroy.name), "%s", named->name);
+	return ioctl(named->control, TIMEWHEEL_DESTROY, &destroy);
+}
+
+TEST_F(words, access_modes)
+{
+	struct named named;
+	int reader, writer, both;
+	__u64 *words, *seen;
+	__u64 handle;
+
+	make_named(_metadata, &named);
+	reader = open(named.path, O_RDONLY);
+	writer = open(named.path, O_WRONLY);
+	both = open(named.path, O_RDWR);
+	ASSERT_TRUE(reader >= 0 && writer >= 0 && both >= 0);
+
+	EXPECT_EQ(0, map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, reader, 0));
+	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, reader, 0));
+	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, reader,
+				   0));
+	EXPECT_EQ(-EINVAL, map_ret(WORDS_SIZE, PROT_READ, MAP_PRIVATE, reader,
+				   0));
+	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, writer,
+				   0));
+	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, writer, 0));
+
+	/* What one stores the other sees, and cannot change in any way. */
+	words = map_words(both, PROT_READ | PROT_WRITE);
+	ASSERT_NE(MAP_FAILED, (void *)words);
+	handle = must_register(_metadata, both, 1, TIMEOUT);
+	touch(words, handle, 77);
+	seen = map_words(reader, PROT_READ);
+	EXPECT_NE(MAP_FAILED, (void *)seen);
+	if (seen != MAP_FAILED) {
+		struct iovec local = { &handle, 8 };
+		struct iovec remote = { &seen[(__u32)handle], 8 };
+		int mem = open("/proc/self/mem", O_RDWR);
+
+		EXPECT_EQ(stamped(handle, 77), load(seen, handle));
+		EXPECT_EQ(-EACCES, tw_ret(mprotect(seen, WORDS_SIZE,
+						   PROT_READ | PROT_WRITE)));
+		EXPECT_GT(0, process_vm_writev(getpid(), &local, 1, &remote, 1,
+					       0));
+		EXPECT_GT(0, pwrite(mem, &handle, 8,
+				    (uintptr_t)&seen[(__u32)handle]));
+		EXPECT_EQ(stamped(handle, 77), load(words, handle));
+		close(mem);
+		munmap(seen, WORDS_SIZE);
+	}
+	munmap(words, WORDS_SIZE);
+	close(reader);
+	close(writer);
+	close(both);
+	ASSERT_EQ(0, destroy_named(&named));
+	close(named.control);
+}
+
+/* A mapping stays one piece as it is. */
+TEST_F(words, mapping_stays_as_it_is)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	char *words = (char *)self->words;
+	void *room = mmap(NULL, 4 * WORDS_SIZE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, room);
+	EXPECT_EQ(-EINVAL, tw_ret(munmap(words, 4096)));
+	EXPECT_EQ(-EINVAL, tw_ret(munmap(words + 4096, 4096)));
+
+	/* To grow, to shrink, to move, to have it twice. */
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 2 * WORDS_SIZE, 0));
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 2 * WORDS_SIZE,
+				     MREMAP_MAYMOVE));
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 4096, 0));
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 4096, MREMAP_MAYMOVE));
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, WORDS_SIZE,
+				     MREMAP_MAYMOVE | MREMAP_FIXED, room));
+	EXPECT_EQ(MAP_FAILED, mremap(words + 4096, 4096, 4096,
+				     MREMAP_MAYMOVE | MREMAP_FIXED,
+				     (char *)room + WORDS_SIZE));
+	EXPECT_EQ(MAP_FAILED, mremap(words, 0, WORDS_SIZE, MREMAP_MAYMOVE));
+	EXPECT_EQ(MAP_FAILED, mremap(words, 0, 4096, MREMAP_MAYMOVE));
+#ifdef MREMAP_DONTUNMAP
+	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, WORDS_SIZE,
+				     MREMAP_MAYMOVE | MREMAP_DONTUNMAP));
+#endif
+	for (int prot = 0; prot < 8; prot++) {
+		EXPECT_EQ(-EACCES, tw_ret(mprotect(words, WORDS_SIZE, prot)));
+		EXPECT_EQ(-EACCES, tw_ret(mprotect(words, 4096, prot)));
+	}
+	EXPECT_NE(0, syscall(SYS_remap_file_pages, words, 4096, 0, 1, 0));
+
+	/* It is still there, and still the same. */
+	touch(self->words, handle, 100);
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	expect_expiry(_metadata, self->fd, handle, 101 + TIMEOUT);
+	/* Something else in its place ends it, as a munmap of all would. */
+	ASSERT_NE(MAP_FAILED, mmap(words, WORDS_SIZE, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+				   0));
+	munmap(room, 4 * WORDS_SIZE);
+}
+
+TEST_F(words, mapped_twice)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	__u64 *again = map_words(self->fd, PROT_READ | PROT_WRITE);
+	__u64 *seen = map_words(self->fd, PROT_READ);
+
+	ASSERT_NE(MAP_FAILED, (void *)again);
+	ASSERT_NE(MAP_FAILED, (void *)seen);
+	touch(again, handle, 100);
+	EXPECT_EQ(stamped(handle, 100), load(self->words, handle));
+	EXPECT_EQ(stamped(handle, 100), load(seen, handle));
+	ASSERT_EQ(0, munmap(again, WORDS_SIZE));
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	touch(self->words, handle, 99);
+	EXPECT_EQ(stamped(handle, 99), load(seen, handle));
+	ASSERT_EQ(0, munmap(seen, WORDS_SIZE));
+}
+
+static sigjmp_buf after_fault;
+
+static void on_fault(int sig)
+{
+	siglongjmp(after_fault, sig);
+}
+
+/* The signal that a load, or a store, meets; 0 if none. */
+static int fault_at(__u64 *word, bool store_there)
+{
+	struct sigaction action = { .sa_handler = on_fault }, bus, segv;
+	int sig;
+
+	sigaction(SIGBUS, &action, &bus);
+	sigaction(SIGSEGV, &action, &segv);
+	sig = sigsetjmp(after_fault, 1);
+	if (!sig) {
+		if (store_there)
+			__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+		else
+			__atomic_load_n(word, __ATOMIC_RELAXED);
+	}
+	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGSEGV, &segv, NULL);
+	return sig;
+}
+
+/* Where no token has been there is no word: nobody else's memory either. */
+TEST_F(words, no_word_without_token)
+{
+	struct iovec local = { (char[8]){ }, 8 };
+	struct iovec remote = { &self->words[0], 8 };
+	int null = open("/dev/zero", O_RDWR), mem;
+	struct timewheel_info before, after;
+	__u64 handle, *words;
+
+	EXPECT_EQ(SIGBUS, fault_at(&self->words[0], false));
+	EXPECT_EQ(SIGBUS, fault_at(&self->words[0], true));
+	EXPECT_EQ(SIGBUS, fault_at(&self->words[WORDS_SIZE / 8 - 1], true));
+	EXPECT_GT(0, process_vm_readv(getpid(), &local, 1, &remote, 1, 0));
+	EXPECT_EQ(-EFAULT, tw_ret(read(null, self->words, 8)));
+	mem = open("/proc/self/mem", O_RDWR);
+	EXPECT_GT(0, pread(mem, local.iov_base, 8, (uintptr_t)self->words));
+	close(mem);
+	close(null);
+	words = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_POPULATE, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)words);
+	EXPECT_EQ(SIGBUS, fault_at(&words[0], false));
+
+	/* That has taken no memory; a registration does, and brings words. */
+	ASSERT_EQ(0, tw_info(self->fd, &before));
+	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	ASSERT_EQ(0, tw_info(self->fd, &after));
+	EXPECT_LE(before.bytes + 4096, after.bytes);
+	EXPECT_EQ(0, fault_at(&self->words[(__u32)handle], false));
+	touch(words, handle, 100);
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	munmap(words, WORDS_SIZE);
+}
+
+/* Nothing that can be said about the mapping to the kernel does any harm. */
+TEST_F(words, advice)
+{
+	const int all[] = {
+		MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED,
+		MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_DONTFORK,
+		MADV_DOFORK, MADV_MERGEABLE, MADV_UNMERGEABLE, MADV_HUGEPAGE,
+		MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK,
+		MADV_KEEPONFORK, MADV_COLD, MADV_PAGEOUT, 22, 23, 24, 25,
+	};
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	char *words = (char *)self->words;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		touch(self->words, handle, 60 + i);
+		madvise(words, WORDS_SIZE, all[i]);
+		madvise(words, 4096, all[i]);
+		EXPECT_EQ(stamped(handle, 60 + i), load(self->words, handle)) {
+			TH_LOG("advice %d", all[i]);
+		}
+	}
+	/* Not dumped with a core, whoever wants it to be. */
+	EXPECT_NE(0, madvise(words, WORDS_SIZE, MADV_DODUMP));
+	mlock(words, WORDS_SIZE);
+	munlock(words, WORDS_SIZE);
+	EXPECT_LE(-1, mlockall(MCL_CURRENT | MCL_FUTURE));
+	munlockall();
+	msync(words, WORDS_SIZE, MS_SYNC);
+	msync(words, WORDS_SIZE, MS_INVALIDATE | MS_ASYNC);
+	touch(self->words, handle, 100);
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
+}
+
+/* A store by another way into the same memory is a touch, too. */
+TEST_F(words, stores_of_other_kinds)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), word, got;
+	struct iovec local = { &word, 8 };
+	struct iovec remote = { &self->words[(__u32)handle], 8 };
+	int mem = open("/proc/self/mem", O_RDWR), pipes[2];
+
+	word = stamped(handle, 101);
+	ASSERT_EQ(0, tw_advance(self->fd, 104));
+	EXPECT_EQ(8, process_vm_writev(getpid(), &local, 1, &remote, 1, 0));
+	EXPECT_EQ(102 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	word = stamped(handle, 102);
+	EXPECT_EQ(8, pwrite(mem, &word, 8, (uintptr_t)remote.iov_base));
+	EXPECT_EQ(103 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	ASSERT_EQ(0, pipe(pipes));
+	word = stamped(handle, 103);
+	ASSERT_EQ(8, write(pipes[1], &word, 8));
+	ASSERT_EQ(8, read(pipes[0], remote.iov_base, 8));
+	EXPECT_EQ(104 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	local.iov_base = &got;
+	EXPECT_EQ(8, process_vm_readv(getpid(), &local, 1, &remote, 1, 0));
+	EXPECT_EQ(word, got);
+	close(mem);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* A page that somebody else still uses is there longer than the wheel. */
+TEST_F(words, page_outlives_the_wheel)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), got;
+	struct iovec iov = { &self->words[(__u32)handle], 8 };
+	int pipes[2];
+
+	touch(self->words, handle, 102);
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(8, vmsplice(pipes[1], &iov, 1, 0));
+	new_wheel(_metadata, self, TW_SEC, 0);
+	for (int i = 0; i < 500; i++)
+		must_register(_metadata, self->fd, i, TIMEOUT);
+	ASSERT_EQ(8, read(pipes[0], &got, 8));
+	EXPECT_EQ(stamped(handle, 102), got);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* A mapping holds the wheel, and the module, as an open file does. */
+TEST_F(words, close_and_keep_the_mapping)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	long refs = tw_refcnt();
+
+	touch(self->words, handle, 102);
+	close(self->fd);
+	EXPECT_EQ(refs, tw_refcnt());
+	EXPECT_EQ(stamped(handle, 102), load(self->words, handle));
+	/* Also when the pages have to be found anew. */
+	madvise(self->words, WORDS_SIZE, MADV_DONTNEED);
+	EXPECT_EQ(stamped(handle, 102), load(self->words, handle));
+	EXPECT_TRUE(touch_checked(self->words, handle, 103));
+	for (int i = 0; i < 20; i++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_LE(0, child);
+		if (!child) {
+			touch(self->words, handle, 200 + i);
+			_exit(load(self->words, handle) !=
+			      stamped(handle, 200 + i));
+		}
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		EXPECT_EQ(0, status);
+		EXPECT_EQ(stamped(handle, 200 + i), load(self->words, handle));
+	}
+	EXPECT_EQ(refs, tw_refcnt());
+	ASSERT_EQ(0, munmap(self->words, WORDS_SIZE));
+	if (refs > 0)
+		EXPECT_EQ(refs - 1, tw_refcnt());
+	self->words = NULL;
+	self->fd = -1;
+}
+
+/* The child's mapping is its own to keep or to lose; exec(2) loses it. */
+TEST_F(words, fork_and_exec)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	long refs = tw_refcnt();
+	int status, ready[2];
+	pid_t child;
+	char c;
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		touch(self->words, handle, 100);
+		_exit(munmap(self->words, WORDS_SIZE));
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(refs, tw_refcnt());
+	EXPECT_TRUE(touch_checked(self->words, handle, 100));
+
+	/* Parents go first, and the child still touches. */
+	ASSERT_EQ(0, pipe(ready));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		child = fork();
+		if (child)
+			_exit(child < 0);
+		close(self->fd);
+		touch(self->words, handle, 101);
+		c = write(ready[1], "x", 1);
+		_exit(0);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_EQ(1, read(ready[0], &c, 1));
+	ASSERT_EQ(0, tw_advance(self->fd, 101));
+	EXPECT_EQ(102 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* Two processes that have opened a wheel by its name; one of them is killed. */
+TEST_F(words, named_wheel_of_two_processes)
+{
+	struct timewheel_event event;
+	struct named named;
+	int fd, status, pipes[2];
+	__u64 handle, *words;
+	pid_t child;
+	char c;
+
+	make_named(_metadata, &named);
+	fd = open(named.path, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	words = map_words(fd, PROT_READ | PROT_WRITE);
+	ASSERT_NE(MAP_FAILED, (void *)words);
+	handle = must_register(_metadata, fd, 1, TIMEOUT);
+	ASSERT_EQ(0, pipe(pipes));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		__u64 *mine = map_words(open(named.path, O_RDWR),
+					PROT_READ | PROT_WRITE);
+
+		if (!touch_checked(mine, handle, 100))
+			_exit(1);
+		c = write(pipes[1], "x", 1);
+		for (;;)
+			store(mine, handle, stamped(handle, 100));
+	}
+	ASSERT_EQ(1, read(pipes[0], &c, 1));
+	kill(child, SIGKILL);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, fd, handle));
+	EXPECT_TRUE(touch_checked(words, handle, 100));
+	expect_expiry(_metadata, fd, handle, 101 + TIMEOUT);
+
+	/* Its memory stays as long as the mapping, also if it is destroyed. */
+	handle = must_register(_metadata, fd, 1, TIMEOUT);
+	ASSERT_EQ(0, destroy_named(&named));
+	EXPECT_EQ(-ENODEV, map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-ENODEV, map_ret(4096, PROT_READ, MAP_SHARED, fd, 4096));
+	touch(words, handle, 100);
+	madvise(words, WORDS_SIZE, MADV_DONTNEED);
+	EXPECT_EQ(stamped(handle, 100), load(words, handle));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
+	close(fd);
+	EXPECT_EQ(stamped(handle, 100), load(words, handle));
+	munmap(words, WORDS_SIZE);
+	close(named.control);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/*
+ * P9: the words are charged to who registers, and are credited with the last
+ * mapping. Needs root and a version 2 hierarchy with the memory controller.
+ */
+#define GROUP		"/sys/fs/cgroup/timewheel-words"
+#define MANY		200000ULL
+
+static __u64 group_memory(void)
+{
+	FILE *file = fopen(GROUP "/memory.current", "re");
+	__u64 value = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value;
+}
+
+/*
+ * What the group has when a process of it has registered MANY tokens, and when
+ * only its mapping, then nothing is left. Returns how that went.
+ */
+static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
+{
+	size_t len = (MANY * 8 + 4095) / 4096 * 4096;
+	__u32 flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES;
+	char *words = MAP_FAILED;
+	int fd;
+
+	fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || !tw_write_file(GROUP "/cgroup.procs", "0") ||
+	    tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, MANY,
+		     flags | (with_words ? TIMEWHEEL_TOUCH_WORDS : 0), 0))
+		return 1;
+	if (tw_register_many(fd, 0, 1, 0, TW_SEC) != 1)
+		return 2;
+	for (__u64 i = 1; i < MANY; i++)
+		if (tw_register(fd, 0, TW_SEC, 0, NULL))
+			return 3;
+	*full = group_memory();
+	if (with_words) {
+		words = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			     0);
+		if (words == MAP_FAILED)
+			return 4;
+		for (size_t at = 0; at < MANY * 8; at += 4096)
+			words[at]++;
+	}
+	*mapped = group_memory();
+	return 0;
+}
+
+TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
+{
+	__u64 *figures = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	__u64 left = 0;
+
+	ASSERT_NE(MAP_FAILED, (void *)figures);
+	if (mkdir(GROUP, 0755) && errno != EEXIST)
+		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
+	if (!tw_write_file(GROUP "/memory.max", "256M")) {
+		rmdir(GROUP);
+		SKIP(return, "no memory controller here");
+	}
+	for (int with = 0; with < 2; with++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_LE(0, child);
+		if (!child)
+			_exit(charge_in_group(with, &figures[2 * with],
+					      &figures[2 * with + 1]));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		ASSERT_EQ(0, status);
+	}
+	/* With words 8 bytes more for each, mapped or not. */
+	EXPECT_LE(figures[0] + MANY * 7, figures[2]);
+	EXPECT_GE(figures[2] + MANY * 3, figures[3]);
+	for (int tries = 0; tries < 300; tries++) {
+		left = group_memory();
+		if (left < MANY)
+			break;
+		tw_sleep_ms(20);
+	}
+	EXPECT_GT(MANY * 8, left);
+	EXPECT_EQ(0, rmdir(GROUP));
+	munmap(figures, 4096);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * doctor: why there is no device, or why it may not be used, and the command that
+ * mends it. With --root it looks at another system's files, and opens nothing.
+ */
+#include <dirent.h>
+#include <glob.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "twctl.h"
+
+#define DEVICE	"/dev/timewheel"
+
+enum {
+	CHECK, RESULT, DETAIL, MEND,
+};
+
+const struct column check_columns[] = {
+	[CHECK] = { "CHECK", 0, "what was looked at" },
+	[RESULT] = { "RESULT", 0, "ok or bad" },
+	[DETAIL] = { "DETAIL", 0, "what was found" },
+	[MEND] = { "MEND", 0, "the command that mends it" },
+	{ }
+};
+
+struct system {
+	const char	*root;
+	char		release[128];
+	struct out	*out;
+	bool		bad;
+};
+
+static __printf(2, 3)
+char *path_of(const struct system *system, const char *format, ...)
+{
+	static char path[PATH_MAX];
+	size_t length;
+	va_list args;
+
+	length = snprintf(path, sizeof(path), "%s", system->root);
+	va_start(args, format);
+	if (length < sizeof(path))
+		vsnprintf(path + length, sizeof(path) - length, format, args);
+	va_end(args);
+	return path;
+}
+
+static bool exists(const char *path)
+{
+	return !access(path, F_OK);
+}
+
+/* The first of a small file, "" when there is none. */
+static void read_text(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "re");
+	size_t length = file ? fread(text, 1, size - 1, file) : 0;
+
+	text[length] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+/* A row of the table, or lines for people to read. @mend: NULL when it is well. */
+static void report(struct system *system, const char *check, const char *detail,
+		   const char *mend)
+{
+	const char *result = mend ? "bad" : "ok";
+	const char *color = mend ? "\033[31m" : "\033[32m";
+	bool colors = colors_wanted();
+
+	if (!system->out) {
+		printf("%s%-3s%s  %-10s  %s\n", colors ? color : "", result,
+		       colors ? "\033[0m" : "", check, detail);
+		if (mend)
+			printf("\nThis mends it:\n  %s\n", mend);
+		return;
+	}
+	out_row(system->out);
+	out_text(system->out, CHECK, "%s", check);
+	out_text(system->out, RESULT, "%s", result);
+	out_text(system->out, DETAIL, "%s", detail);
+	if (mend)
+		out_text(system->out, MEND, "%s", mend);
+}
+
+static void good(struct system *system, const char *check, const char *detail)
+{
+	report(system, check, detail, NULL);
+}
+
+static __printf(4, 5)
+void bad(struct system *system, const char *check, const char *detail,
+	 const char *mend, ...)
+{
+	va_list args;
+	char text[1024];
+
+	va_start(args, mend);
+	vsnprintf(text, sizeof(text), mend, args);
+	va_end(args);
+	report(system, check, detail, text);
+	system->bad = true;
+}
+
+/* Where the module's file is for a kernel: folders differ by who installed it. */
+static bool find_module(const struct system *system, const char *release,
+			char *path, size_t size)
+{
+	static const char * const dirs[] = {
+		"updates/dkms", "updates", "extra", "kernel/drivers/misc",
+		"kernel/extra", "."
+	};
+	glob_t found;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(dirs); i++) {
+		bool yes = !glob(path_of(system, "/lib/modules/%s/%s/timewheel.ko*",
+					 release, dirs[i]), 0, NULL, &found);
+
+		if (yes)
+			snprintf(path, size, "%s", found.gl_pathv[0]);
+		globfree(&found);
+		if (yes)
+			return true;
+	}
+	return false;
+}
+
+/* 1: it is signed, 0: it is not, -1: it is compressed, and not known. */
+static int is_signed(const char *path)
+{
+	static const char mark[] = "~Module signature appended~\n";
+	char end[sizeof(mark)] = "";
+	FILE *file;
+
+	if (strcmp(path + strlen(path) - 3, ".ko"))
+		return -1;
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (!fseek(file, -(long)strlen(mark), SEEK_END) &&
+	    fread(end, 1, strlen(mark), file) < strlen(mark))
+		*end = '\0';
+	fclose(file);
+	return !strcmp(end, mark);
+}
+
+/* Does this kernel take modules only with a signature? Why, or NULL. */
+static const char *signatures_needed(const struct system *system)
+{
+	static char text[256];
+
+	read_text(path_of(system, "/sys/kernel/security/lockdown"), text,
+		  sizeof(text));
+	if (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"))
+		return "lockdown, as with Secure Boot";
+	read_text(path_of(system, "/sys/module/module/parameters/sig_enforce"),
+		  text, sizeof(text));
+	return *text == 'Y' ? "module.sig_enforce" : NULL;
+}
+
+/* Other kernels that the module is there for. */
+static void other_kernels(const struct system *system, char *text, size_t size)
+{
+	DIR *dir = opendir(path_of(system, "/lib/modules"));
+	struct dirent *entry;
+	char path[PATH_MAX];
+	size_t length = 0;
+
+	*text = '\0';
+	while (dir && (entry = readdir(dir)) && length < size) {
+		if (*entry->d_name != '.' &&
+		    find_module(system, entry->d_name, path, sizeof(path)))
+			length += snprintf(text + length, size - length, "%s%s",
+					   length ? " " : "", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void module_not_built(struct system *system)
+{
+	char others[256], detail[512];
+
+	other_kernels(system, others, sizeof(others));
+	snprintf(detail, sizeof(detail), "not built for this kernel, %s%s%s",
+		 system->release, *others ? "; there for " : "", others);
+	if (!exists(path_of(system, "/lib/modules/%s/build", system->release)))
+		bad(system, "module", detail,
+		    "sudo apt-get install linux-headers-%s; then in timewheel's source: make && sudo make install",
+		    system->release);
+	else if (exists(path_of(system, "/var/lib/dkms/timewheel")))
+		bad(system, "module", detail, "sudo dkms autoinstall -k %s",
+		    system->release);
+	else
+		bad(system, "module", detail,
+		    "in timewheel's source: make && sudo make install");
+}
+
+static void module_not_loaded(struct system *system, const char *path)
+{
+	const char *why = signatures_needed(system);
+	char detail[512];
+
+	if (why && !is_signed(path)) {
+		snprintf(detail, sizeof(detail), "not signed, and refused by %s",
+			 why);
+		bad(system, "module", detail,
+		    "sudo /lib/modules/%s/build/scripts/sign-file sha256 MOK.priv MOK.der %s, with a key enrolled by: sudo mokutil --import MOK.der",
+		    system->release, path);
+		return;
+	}
+	if (why) {
+		snprintf(detail, sizeof(detail),
+			 "not loaded; %s takes it only with a key it knows", why);
+		bad(system, "module", detail,
+		    "sudo modprobe timewheel; if that is refused: sudo mokutil --import the certificate of the key that signed it");
+		return;
+	}
+	bad(system, "module", "not loaded", "sudo modprobe timewheel");
+}
+
+static bool check_module(struct system *system)
+{
+	char path[PATH_MAX];
+
+	if (exists(path_of(system, "/sys/module/timewheel"))) {
+		good(system, "module", "loaded");
+		return true;
+	}
+	if (find_module(system, system->release, path, sizeof(path)))
+		module_not_loaded(system, path);
+	else
+		module_not_built(system);
+	return false;
+}
+
+/* What the kernel says its number is, and the node of that. */
+static bool check_device(struct system *system)
+{
+	struct stat stat_of;
+	char number[32];
+
+	read_text(path_of(system, "/sys/class/misc/timewheel/dev"), number,
+		  sizeof(number));
+	if (stat(path_of(system, DEVICE), &stat_of) < 0) {
+		number[strcspn(number, ":")] = ' ';
+		bad(system, "device", "the module is loaded, " DEVICE " is missing",
+		    "sudo mknod -m 660 " DEVICE " c %s", number);
+		return false;
+	}
+	/* A copy of a system has no nodes, just names. */
+	if (!*system->root && !S_ISCHR(stat_of.st_mode)) {
+		bad(system, "device", DEVICE " is no device",
+		    "sudo rm " DEVICE "; sudo modprobe -r timewheel; sudo modprobe timewheel");
+		return false;
+	}
+	good(system, "device", DEVICE);
+	return true;
+}
+
+/* Is the user of that group, if not this process? */
+static bool user_in_group(const struct group *group)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char **member;
+
+	for (member = group->gr_mem; user && *member; member++) {
+		if (!strcmp(*member, user->pw_name))
+			return true;
+	}
+	return false;
+}
+
+static void no_permission(struct system *system, const struct stat *stat_of)
+{
+	const struct group *group = getgrgid(stat_of->st_gid);
+	const struct passwd *user = getpwuid(geteuid());
+	const char *name = user ? user->pw_name : "$USER";
+
+	if (!stat_of->st_gid || !group || (stat_of->st_mode & 0060) != 0060)
+		bad(system, "permission", DEVICE " is open to no group",
+		    "sudo groupadd -rf timewheel; sudo chgrp timewheel /dev/timewheel; sudo chmod 660 /dev/timewheel; sudo usermod -aG timewheel %s; log in anew",
+		    name);
+	else if (user_in_group(group))
+		bad(system, "permission",
+		    "you are of the group, but not since you logged in",
+		    "newgrp %s, or log in anew", group->gr_name);
+	else
+		bad(system, "permission", DEVICE " is not open to you",
+		    "sudo usermod -aG %s %s; log in anew", group->gr_name, name);
+}
+
+static bool check_permission(struct system *system)
+{
+	struct stat stat_of;
+	const char *path = path_of(system, DEVICE);
+
+	if (!access(path, R_OK | W_OK)) {
+		good(system, "permission", "you may open " DEVICE);
+		return true;
+	}
+	if (stat(path, &stat_of) < 0)
+		return false;
+	no_permission(system, &stat_of);
+	return false;
+}
+
+/* All that this twctl asks of a module. */
+static const char *skew_of(const struct timewheel_caps *caps)
+{
+	if (caps->event_size != sizeof(struct timewheel_event))
+		return "its events have another size";
+	if (caps->op_size < sizeof(struct timewheel_op))
+		return "it is older: its operations are smaller";
+	if (!(caps->codes & 1U << TIMEWHEEL_GET))
+		return "it is older: it lacks operations";
+	if (!(caps->clocks & 1U << TIMEWHEEL_CLOCK_MANUAL))
+		return "it is older: it lacks clocks";
+	return NULL;
+}
+
+/* Named wheels came later. One that cannot be made will do to ask. */
+static bool knows_names(void)
+{
+	const struct timewheel_setup none = { .size = sizeof(none) };
+
+	return !tw_wheel_create("none", &none, 0) || errno != ENOTTY;
+}
+
+static void check_version(struct system *system)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	const char *why;
+	char detail[256];
+
+	if (tw_device_caps(&caps) < 0)
+		why = strerror(errno);
+	else
+		why = skew_of(&caps);
+	if (!why && !knows_names())
+		why = "it is older: it lacks named wheels";
+	if (!why) {
+		good(system, "version", "twctl and the module go together");
+		return;
+	}
+	snprintf(detail, sizeof(detail),
+		 "the module does not go with twctl " VERSION ": %s", why);
+	bad(system, "version", detail,
+	    "install both from one source (make && sudo make install); then: sudo modprobe -r timewheel; sudo modprobe timewheel");
+}
+
+static void examine(struct system *system)
+{
+	read_text(path_of(system, "/proc/sys/kernel/osrelease"), system->release,
+		  sizeof(system->release));
+	good(system, "kernel", system->release);
+	/* In a container the module is the host's: a node that works will do. */
+	if (!check_module(system) || !check_device(system) ||
+	    !check_permission(system))
+		return;
+	if (!*system->root)
+		check_version(system);
+}
+
+enum status verb_doctor(const struct args *args)
+{
+	const char *root = args->option[OPT_ROOT];
+	struct system system = { .root = root ? root : "" };
+
+	if (root && !exists(root))
+		die_usage("--root", root, "a folder that is there");
+	if (args->option[OPT_JSON] || args->option[OPT_OUTPUT])
+		system.out = out_begin(args, check_columns, "checks");
+	examine(&system);
+	if (system.out)
+		out_end(system.out);
+	return system.bad ? STATUS_FAILED : STATUS_OK;
+}

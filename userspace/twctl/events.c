@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Taking expired tokens so that none is lost: waiting for them, for signals and
+ * for what is written to all at once, and putting back what was taken in vain.
+ *
+ * Signals that end the program are blocked but while it waits, so they are
+ * never missed between a look and a wait, and never interrupt anything else.
+ */
+#include <time.h>
+
+#include "twctl.h"
+
+atomic_int stop_signal;
+
+/* As it was before: what is let through while waiting. */
+static sigset_t waiting_mask;
+
+static void on_signal(int number)
+{
+	if (number != SIGCHLD)
+		stop_signal = number;
+}
+
+/* One that is ignored, as by nohup(1), stays so. */
+static void handle(int number, sigset_t *blocked)
+{
+	struct sigaction action;
+
+	sigaction(number, NULL, &action);
+	if (action.sa_handler == SIG_IGN && number != SIGCHLD)
+		return;
+	action = (struct sigaction) { .sa_handler = on_signal };
+	sigaction(number, &action, NULL);
+	sigaddset(blocked, number);
+}
+
+void signals_begin(void)
+{
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	handle(SIGINT, &blocked);
+	handle(SIGTERM, &blocked);
+	handle(SIGHUP, &blocked);
+	handle(SIGCHLD, &blocked);
+	sigprocmask(SIG_BLOCK, &blocked, &waiting_mask);
+	/* They may have been blocked by who started this. */
+	sigdelset(&waiting_mask, SIGINT);
+	sigdelset(&waiting_mask, SIGTERM);
+	sigdelset(&waiting_mask, SIGHUP);
+	sigdelset(&waiting_mask, SIGCHLD);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Ends as the signal would have ended it, for who looks at the exit status. */
+__noreturn void signal_end(void)
+{
+	int number = stop_signal ? stop_signal : SIGPIPE;
+	sigset_t set;
+
+	fflush(stdout);
+	signal(number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(number);
+	exit(128 + number);
+}
+
+static uint64_t monotonic_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* A time of CLOCK_MONOTONIC; TIMEWHEEL_NEVER stays what it is. */
+uint64_t end_after(uint64_t span)
+{
+	return span > TIME_MAX_NS ? span : monotonic_now() + span;
+}
+
+/*
+ * poll(2) until @end, with signals let through. 0: it is @end; less: a signal
+ * came, maybe one to stop.
+ */
+int wait_for(struct pollfd *fds, int count, uint64_t end)
+{
+	struct timespec left = { };
+	uint64_t now = monotonic_now();
+	int ready;
+
+	if (end > now) {
+		left.tv_sec = (end - now) / NSEC_PER_SEC;
+		left.tv_nsec = (end - now) % NSEC_PER_SEC;
+	}
+	ready = ppoll(fds, count, end > TIME_MAX_NS ? NULL : &left,
+		      &waiting_mask);
+	if (ready < 0 && errno != EINTR)
+		die(STATUS_FAILED, "poll: %s", strerror(errno));
+	return ready;
+}
+
+/* For writing as well, if that is allowed: to be able to put back. */
+void wheel_open_to_read(struct wheel *wheel, const char *name)
+{
+	struct tw_wheel *both = tw_wheel_open_named(name, O_RDWR);
+
+	wheel_open(wheel, name, both ? O_RDWR : O_RDONLY);
+	tw_wheel_close(both);
+}
+
+/* What is due, up to @most, without a wait. Ends the program on errors. */
+struct tw_events *take(const struct wheel *wheel, size_t most)
+{
+	struct tw_events *events = tw_events_new(most);
+
+	if (!events)
+		die(STATUS_FAILED, "no memory for events");
+	/* No signal comes now but those that stop and go on: no EINTR. */
+	if (tw_events_read(events, wheel->wheel, 0) < 0 && errno != EINTR) {
+		tw_events_free(events);
+		return NULL;
+	}
+	return events;
+}
+
+/*
+ * Registers a token again that was taken in vain, for the deadline that it had:
+ * it expires at once, for another reader. If that cannot be, it is told of, so
+ * that it is not lost.
+ */
+void put_back(const struct wheel *wheel, const struct timewheel_event *event)
+{
+	if (!tw_wheel_register(wheel->wheel, event->id, event->deadline,
+			       event->cookie, TIMEWHEEL_ABSOLUTE, NULL))
+		return;
+	trouble(STATUS_FAILED,
+		"wheel '%s': taken in vain and not put back (%s): id %llu cookie %llu deadline %llu",
+		wheel->name, strerror(errno), (unsigned long long)event->id,
+		(unsigned long long)event->cookie,
+		(unsigned long long)event->deadline);
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * exec: a command for each token that expires, some of them at a time. A token
+ * is taken only when a worker is free for it, so that whatever is not running
+ * yet is still on the wheel, for others or for later.
+ */
+#include <ctype.h>
+#include <sys/wait.h>
+
+#include "twctl.h"
+
+/* What runs now. @pid: 0 when the worker is free. @tries: this one included. */
+struct worker {
+	pid_t			pid;
+	unsigned int		tries;
+	struct timewheel_event	event;
+};
+
+struct pool {
+	struct wheel	wheel;
+	char		**command;
+	struct worker	*workers;
+	unsigned int	jobs;
+	unsigned int	running;
+	unsigned int	retries;
+	uint64_t	idle;
+	uint64_t	left;
+	bool		ending;		/* takes no more */
+	bool		vanished;
+	uint64_t	tasks;
+	uint64_t	failed;
+	uint64_t	retried;
+};
+
+static void set_environment(const struct pool *pool, const struct worker *worker)
+{
+	char name[32], value[TIMEWHEEL_NAME_SIZE];
+	size_t i, j;
+
+	for (i = 0; event_fields[i]; i++) {
+		snprintf(name, sizeof(name), "TIMEWHEEL_%s", event_fields[i]);
+		for (j = 0; name[j]; j++)
+			name[j] = toupper((unsigned char)name[j]);
+		event_field(value, sizeof(value), event_fields[i],
+			    pool->wheel.name, &worker->event);
+		setenv(name, value, 1);
+	}
+	snprintf(value, sizeof(value), "%u", worker->tries);
+	setenv("TIMEWHEEL_TRY", value, 1);
+}
+
+/*
+ * The child: a process group of its own, so that a terminal's ^C ends twctl but
+ * lets tasks finish; and no input, which they would take from each other.
+ */
+static __noreturn void run_command(const struct pool *pool,
+				   const struct worker *worker)
+{
+	int i, input = open("/dev/null", O_RDONLY);
+	sigset_t none;
+
+	setpgid(0, 0);
+	dup2(input, STDIN_FILENO);
+	if (input > STDERR_FILENO)
+		close(input);
+	set_environment(pool, worker);
+	for (i = 0; pool->command[i]; i++)
+		pool->command[i] = template_fill(pool->command[i],
+						 pool->wheel.name,
+						 &worker->event);
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(pool->command[0], pool->command);
+	complain("%s: %s", pool->command[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+static bool start(struct pool *pool, struct worker *worker)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		run_command(pool, worker);
+	if (pid < 0)
+		return false;
+	worker->pid = pid;
+	pool->running++;
+	return true;
+}
+
+/* A machine that can start no process now is not hit further. */
+static void cannot_start(struct pool *pool, const struct timewheel_event *event)
+{
+	complain("cannot start a process: %s; ending", strerror(errno));
+	put_back(&pool->wheel, event);
+	pool->failed++;
+	pool->ending = true;
+	pool->retries = 0;
+}
+
+static struct worker *free_worker(struct pool *pool)
+{
+	struct worker *worker = pool->workers;
+
+	while (worker->pid)
+		worker++;
+	return worker;
+}
+
+/* Takes no more than there are free workers. */
+static void start_due(struct pool *pool)
+{
+	size_t most = pool->jobs - pool->running, i;
+	struct tw_events *events;
+
+	if (most > pool->left)
+		most = pool->left;
+	events = take(&pool->wheel, most);
+	if (!events) {
+		pool->ending = true;
+		pool->vanished = true;
+		return;
+	}
+	pool->left -= tw_events_count(events);
+	for (i = 0; i < tw_events_count(events); i++) {
+		struct worker *worker = free_worker(pool);
+
+		worker->event = *tw_events_at(events, i);
+		worker->tries = 1;
+		if (pool->ending)
+			put_back(&pool->wheel, &worker->event);
+		else if (start(pool, worker))
+			pool->tasks++;
+		else
+			cannot_start(pool, &worker->event);
+	}
+	tw_events_free(events);
+}
+
+static void report_failure(const struct pool *pool, const struct worker *worker,
+			   int status, bool again)
+{
+	char how[64];
+
+	if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "killed by signal %d",
+			 WTERMSIG(status));
+	else
+		snprintf(how, sizeof(how), "exit status %d",
+			 WEXITSTATUS(status));
+	complain("id %llu handle %llu: %s, try %u of %u%s",
+		 (unsigned long long)worker->event.id,
+		 (unsigned long long)worker->event.handle, how, worker->tries,
+		 pool->retries + 1, again ? ", again" : "");
+}
+
+/* One that fails is tried again at once, by the same worker. */
+static void finished(struct pool *pool, struct worker *worker, int status)
+{
+	bool again = status && worker->tries <= pool->retries && !stop_signal;
+
+	worker->pid = 0;
+	pool->running--;
+	if (!status)
+		return;
+	report_failure(pool, worker, status, again);
+	if (!again) {
+		pool->failed++;
+		return;
+	}
+	worker->tries++;
+	pool->retried++;
+	if (!start(pool, worker))
+		cannot_start(pool, &worker->event);
+}
+
+static void reap(struct pool *pool)
+{
+	unsigned int i;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (i = 0; i < pool->jobs; i++) {
+			if (pool->workers[i].pid == pid) {
+				finished(pool, &pool->workers[i], status);
+				break;
+			}
+		}
+	}
+}
+
+/* Until it is to end and nothing runs any more. True: nothing came for long. */
+static bool run(struct pool *pool)
+{
+	uint64_t end = end_after(pool->idle);
+	struct pollfd fd = { .events = POLLIN };
+	bool idle = false, look;
+
+	for (;;) {
+		reap(pool);
+		if (stop_signal || !pool->left)
+			pool->ending = true;
+		if (pool->ending && !pool->running)
+			return idle;
+		look = !pool->ending && pool->running < pool->jobs;
+		/* poll() leaves out what is below zero: a hang-up as well. */
+		fd.fd = look ? tw_wheel_fd(pool->wheel.wheel) : -1;
+		fd.revents = 0;
+		switch (wait_for(&fd, 1, pool->running ? TIMEWHEEL_NEVER : end)) {
+		case 0:
+			idle = true;
+			pool->ending = true;
+			break;
+		case 1:
+			start_due(pool);
+			end = end_after(pool->idle);
+		}
+		if (pool->running)
+			end = end_after(pool->idle);
+	}
+}
+
+/* Better known before a token was taken for it. */
+static void check_command(const char *command)
+{
+	const char *path = getenv("PATH");
+	char *dirs, *dir, *name;
+	bool found = false;
+
+	if (strchr(command, '{'))
+		return;
+	if (strchr(command, '/')) {
+		if (access(command, X_OK) < 0)
+			die(STATUS_USAGE, "CMD '%s': %s", command,
+			    strerror(errno));
+		return;
+	}
+	dirs = strdup(path ? path : "/bin:/usr/bin");
+	for (dir = strtok(dirs, ":"); dir && !found; dir = strtok(NULL, ":")) {
+		if (asprintf(&name, "%s/%s", dir, command) < 0)
+			break;
+		found = !access(name, X_OK);
+		free(name);
+	}
+	free(dirs);
+	if (!found)
+		die(STATUS_USAGE, "CMD '%s': not a command", command);
+}
+
+static enum status result(const struct pool *pool, bool idle)
+{
+	complain("%llu commands, %llu failed, %llu retries",
+		 (unsigned long long)pool->tasks,
+		 (unsigned long long)pool->failed,
+		 (unsigned long long)pool->retried);
+	if (pool->vanished) {
+		errno = ENODEV;
+		return wheel_trouble(pool->wheel.name);
+	}
+	if (pool->failed)
+		return STATUS_TASK_FAILED;
+	return idle ? STATUS_IDLE : STATUS_OK;
+}
+
+enum status verb_exec(const struct args *args)
+{
+	struct pool pool = {
+		.command = args->arg + 1,
+		.jobs = option_number(args, OPT_JOBS, 1, 65536, 1),
+		.retries = option_number(args, OPT_RETRIES, 0, 1000000, 0),
+		.idle = option_span(args, OPT_IDLE_TIMEOUT, TIMEWHEEL_NEVER),
+		.left = option_number(args, OPT_COUNT, 0, UINT64_MAX - 1,
+				      UINT64_MAX),
+	};
+	bool idle;
+	int i;
+
+	for (i = 1; i < args->count; i++)
+		template_check("CMD", args->arg[i]);
+	check_command(pool.command[0]);
+	pool.workers = calloc(pool.jobs, sizeof(*pool.workers));
+	if (!pool.workers)
+		die(STATUS_FAILED, "no memory for workers");
+	signals_begin();
+	wheel_open_to_read(&pool.wheel, args->arg[0]);
+	idle = run(&pool);
+	wheel_close(&pool.wheel);
+	free(pool.workers);
+	return result(&pool, idle);
+}

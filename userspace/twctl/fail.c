@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Saying what went wrong, in one line, and the exit status that fits.
+ */
+#include <stdarg.h>
+
+#include "twctl.h"
+
+/* The verb that runs, NULL when none was named. */
+const char *program_verb;
+
+static void say(const char *format, va_list args)
+{
+	char line[1024];
+
+	/* In one write: tasks and others may write there too. */
+	vsnprintf(line, sizeof(line), format, args);
+	fprintf(stderr, "twctl: %s%s%s\n", program_verb ? program_verb : "",
+		program_verb ? ": " : "", line);
+}
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+/* Says it, and returns the status for it. */
+enum status trouble(enum status status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	return status;
+}
+
+/* What was printed so far stands, and comes first. */
+__noreturn void die(enum status status, const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	exit(status);
+}
+
+__noreturn void die_usage(const char *name, const char *text,
+			  const char *accepted)
+{
+	die(STATUS_USAGE, "%s '%s': not %s", name, text, accepted);
+}
+
+static bool no_device(void)
+{
+	return access("/dev/timewheel", F_OK) < 0;
+}
+
+static bool can_be_name(const char *name)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	size_t length = strlen(name);
+
+	return length && length < TIMEWHEEL_NAME_SIZE &&
+	       strspn(name, letters) == length;
+}
+
+/* By errno: what is the matter with /dev/timewheel, or with what it was to do. */
+enum status device_trouble(void)
+{
+	switch (errno) {
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+		return trouble(STATUS_NO_DEVICE,
+			       "no device /dev/timewheel: the module is not loaded; see 'twctl doctor'");
+	case EACCES:
+	case EPERM:
+		return trouble(STATUS_NOT_ALLOWED,
+			       "no permission for /dev/timewheel; see 'twctl doctor'");
+	case ENOTTY:
+	case EINVAL:
+	case E2BIG:
+		return trouble(STATUS_FAILED,
+			       "the module is of another version than this twctl; see 'twctl doctor'");
+	case EDQUOT:
+		return trouble(STATUS_FULL,
+			       "you have all the wheels or tokens that a user may have: max_user_wheels, max_user_tokens in /sys/module/timewheel/parameters");
+	case ENOSPC:
+		return trouble(STATUS_FULL,
+			       "there are all the wheels or tokens that there may be: max_all_wheels, max_all_tokens in /sys/module/timewheel/parameters");
+	default:
+		return trouble(STATUS_FAILED,
+			       "/dev/timewheel: %s",
+			       strerror(errno));
+	}
+}
+
+/* By errno: why a wheel cannot be opened, or no longer answers. */
+enum status wheel_trouble(const char *wheel)
+{
+	if (!can_be_name(wheel))
+		return trouble(STATUS_USAGE,
+			       "WHEEL '%s': not 1 to 63 letters, digits, '-' and '_'",
+			       wheel);
+	switch (errno) {
+	case ENOENT:
+	case ENXIO:
+		if (no_device())
+			return device_trouble();
+		return trouble(STATUS_NOT_THERE,
+			       "no wheel '%s'",
+			       wheel);
+	case ENODEV:
+		return trouble(STATUS_DESTROYED,
+			       "wheel '%s' has been destroyed",
+			       wheel);
+	case EACCES:
+	case EPERM:
+	case EBADF:
+		return trouble(STATUS_NOT_ALLOWED,
+			       "wheel '%s': no permission: chown(1) or chmod(1) /dev/timewheels/%s",
+			       wheel, wheel);
+	case ENOTTY:
+	case EINVAL:
+	case E2BIG:
+		return trouble(STATUS_FAILED,
+			       "wheel '%s': the module is of another version than this twctl; see 'twctl doctor'",
+			       wheel);
+	default:
+		return trouble(STATUS_FAILED,
+			       "wheel '%s': %s",
+			       wheel, strerror(errno));
+	}
+}
+
+/* By errno: why an operation on a token failed. */
+enum status key_trouble(const char *wheel, const char *key, bool handle)
+{
+	const char *kind = handle ? "handle" : "id";
+
+	switch (errno) {
+	case ENOENT:
+		return trouble(STATUS_NOT_THERE,
+			       "wheel '%s': no token of id %s is pending",
+			       wheel, key);
+	case ESTALE:
+		return trouble(STATUS_NOT_THERE,
+			       "wheel '%s': the token of handle %s is no longer pending",
+			       wheel, key);
+	case EEXIST:
+		return trouble(STATUS_EXISTS,
+			       "wheel '%s': a token of id %s is pending",
+			       wheel, key);
+	case ENOSPC:
+		return trouble(STATUS_FULL,
+			       "wheel '%s' is full: it has its max-tokens tokens",
+			       wheel);
+	case ENOMEM:
+		return trouble(STATUS_FULL,
+			       "wheel '%s': no memory for another token",
+			       wheel);
+	case ERANGE:
+		return trouble(STATUS_USAGE,
+			       "TIME of %s %s: not one that wheel '%s' can reach: 2^46 ticks, and 292 years",
+			       kind, key, wheel);
+	case EINVAL:
+		return trouble(STATUS_FAILED,
+			       "wheel '%s': the token of %s %s has no timeout to touch: it was registered for a point of time",
+			       wheel, kind, key);
+	default:
+		return wheel_trouble(wheel);
+	}
+}

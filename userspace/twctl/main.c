@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twctl: the command-line tool for timing wheels.
+ */
+#include <locale.h>
+
+#include "twctl.h"
+
+/* What was printed has to have arrived, a full disk too is a failure. */
+static enum status finish(enum status status)
+{
+	if (fflush(stdout) || ferror(stdout)) {
+		complain("cannot write what it prints: %s", strerror(errno));
+		return status ? status : STATUS_FAILED;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	const struct verb *verb = verbs;
+	struct args args;
+
+	setlocale(LC_CTYPE, "");
+	if (argc > 1 && *argv[1] != '-') {
+		verb = verb_find(argv[1]);
+		if (!verb)
+			die_usage("VERB", argv[1], "one of 'twctl help'");
+		argc--;
+		argv++;
+		program_verb = verb->name;
+	}
+	args_parse(&args, verb, argc, argv);
+	if (args.option[OPT_VERSION]) {
+		puts("twctl " VERSION);
+		return finish(STATUS_OK);
+	}
+	if (args.option[OPT_HELP]) {
+		char *name = (char *)verb->name;
+
+		args.arg = &name;
+		args.count = program_verb ? 1 : 0;
+		return finish(verb_help(&args));
+	}
+	return finish(verb->run(&args));
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stats --prometheus: metrics in Prometheus' text format, to stdout or to a file
+ * that a collector of text files reads: all of it or what was there before.
+ */
+#include <sys/stat.h>
+
+#include "twctl.h"
+
+/*
+ * Bounds of a histogram's buckets are powers of two from 1 us to 18 min, less a
+ * ns: there the wheel's own buckets end, four to a power.
+ */
+#define FIRST_POWER	10
+#define LAST_POWER	40
+
+struct figures {
+	char		**names;
+	struct stats	*stats;
+	size_t		count;
+};
+
+static const struct metric {
+	const char	*name;
+	const char	*type;
+	const char	*help;
+	size_t		offset;
+} metrics[] = {
+#define METRIC(name, type, field, help) \
+	{ "timewheel_" name, type, help, offsetof(struct timewheel_info, field) }
+	METRIC("pending_tokens", "gauge", pending, "Tokens that are pending."),
+	METRIC("max_tokens", "gauge", max_tokens, "Tokens it may hold."),
+	METRIC("memory_bytes", "gauge", bytes, "Memory that it holds."),
+	METRIC("registered_total", "counter", registered, "Registrations."),
+	METRIC("touched_total", "counter", touched, "Touches."),
+	METRIC("moved_total", "counter", moved, "Moves."),
+	METRIC("cancelled_total", "counter", cancelled, "Cancellations."),
+	METRIC("delivered_total", "counter", delivered, "Events read."),
+	METRIC("put_back_total", "counter", put_back,
+	       "Tokens put back that could not be copied to a reader."),
+	METRIC("refiled_total", "counter", refiled, "Tokens filed again."),
+	METRIC("callbacks_total", "counter", callbacks,
+	       "Times that the timer went off."),
+	METRIC("quiet_total", "counter", quiet,
+	       "Looks after the timer that found nothing due."),
+};
+
+static void print_metric(FILE *file, const struct metric *metric,
+			 const struct figures *figures)
+{
+	size_t i;
+
+	fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
+		metric->name, metric->type);
+	for (i = 0; i < figures->count; i++) {
+		const char *info = (const char *)&figures->stats[i].info;
+		uint64_t value = *(const uint64_t *)(info + metric->offset);
+
+		fprintf(file, "%s{wheel=\"%s\"} %llu\n", metric->name,
+			figures->names[i], (unsigned long long)value);
+	}
+}
+
+/* A wheel counts no sum of its lateness, so there is no _sum. */
+static void print_histogram(FILE *file, const char *name, const char *wheel,
+			    const uint64_t *buckets)
+{
+	unsigned int bucket = 0, power;
+	uint64_t count = 0, high;
+
+	for (power = FIRST_POWER; power <= LAST_POWER; power++) {
+		for (; bucket < TIMEWHEEL_BUCKETS; bucket++) {
+			tw_histogram_bounds(bucket, NULL, &high);
+			if (high >= 1ULL << power)
+				break;
+			count += buckets[bucket];
+		}
+		high = (1ULL << power) - 1;
+		fprintf(file, "%s_bucket{wheel=\"%s\",le=\"%llu.%09llu\"} %llu\n",
+			name, wheel, (unsigned long long)(high / NSEC_PER_SEC),
+			(unsigned long long)(high % NSEC_PER_SEC),
+			(unsigned long long)count);
+	}
+	for (; bucket < TIMEWHEEL_BUCKETS; bucket++)
+		count += buckets[bucket];
+	fprintf(file, "%s_bucket{wheel=\"%s\",le=\"+Inf\"} %llu\n", name, wheel,
+		(unsigned long long)count);
+	fprintf(file, "%s_count{wheel=\"%s\"} %llu\n", name, wheel,
+		(unsigned long long)count);
+}
+
+static void print_histograms(FILE *file, const char *name, const char *help,
+			     const struct figures *figures, size_t offset)
+{
+	size_t i;
+
+	fprintf(file, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+	for (i = 0; i < figures->count; i++)
+		print_histogram(file, name, figures->names[i],
+				(const uint64_t *)((const char *)
+				&figures->stats[i] + offset));
+}
+
+static void print_all(FILE *file, const struct figures *figures)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(metrics); i++)
+		print_metric(file, &metrics[i], figures);
+	print_histograms(file, "timewheel_lateness_seconds",
+			 "From the deadline until a reader took the token.",
+			 figures, offsetof(struct stats, lateness));
+	print_histograms(file, "timewheel_wake_seconds",
+			 "From when the timer should have gone off until somebody looked.",
+			 figures, offsetof(struct stats, wake));
+}
+
+static enum status take_all(const struct args *args, struct figures *figures)
+{
+	enum status status = STATUS_OK, each;
+	char **name = wheel_names(args);
+	size_t count = 0;
+
+	while (name[count])
+		count++;
+	figures->names = calloc(count + 1, sizeof(*figures->names));
+	figures->stats = calloc(count + 1, sizeof(*figures->stats));
+	if (!figures->names || !figures->stats)
+		die(STATUS_FAILED, "no memory for the figures");
+	for (; *name; name++) {
+		struct stats *stats = &figures->stats[figures->count];
+
+		each = stats_take(stats, *name, args->count);
+		if (each && !status)
+			status = each;
+		if (stats->info.slots)
+			figures->names[figures->count++] = *name;
+	}
+	return status;
+}
+
+/* Into a new file beside it, which then takes its place. */
+static void write_file(const char *path, const struct figures *figures)
+{
+	char *temporary;
+	FILE *file;
+	int fd;
+
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		die(STATUS_FAILED, "no memory for a name");
+	fd = mkostemp(temporary, O_CLOEXEC);
+	file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!file)
+		die(STATUS_FAILED, "--output-file '%s': %s", path,
+		    strerror(errno));
+	print_all(file, figures);
+	if (fflush(file) || ferror(file) || fchmod(fd, 0644) || fsync(fd) ||
+	    fclose(file) || rename(temporary, path)) {
+		int err = errno;
+
+		unlink(temporary);
+		die(STATUS_FAILED, "--output-file '%s': %s", path, strerror(err));
+	}
+	free(temporary);
+}
+
+enum status prometheus(const struct args *args)
+{
+	struct figures figures = { };
+	enum status status = take_all(args, &figures);
+
+	/* What was there before is better than a part. */
+	if (status)
+		return status;
+	if (args->option[OPT_OUTPUT_FILE])
+		write_file(args->option[OPT_OUTPUT_FILE], &figures);
+	else
+		print_all(stdout, &figures);
+	free(figures.names);
+	free(figures.stats);
+	return STATUS_OK;
+}

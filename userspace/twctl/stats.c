@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stats: counters and lateness: as a table, as histograms, and for Prometheus.
+ */
+#include "twctl.h"
+
+enum {
+	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
+	PUT_BACK, REFILED, CALLBACKS, QUIET, BYTES, P50, P90, P99, P999, MAX,
+	WAKE_P50, WAKE_P99, WAKE_MAX,
+};
+
+const struct column stats_columns[] = {
+	[NAME] = { "NAME", 0, "the wheel's name" },
+	[PENDING] = { "PENDING", COL_NUMBER, "tokens that are pending" },
+	[REGISTERED] = { "REGISTERED", COL_NUMBER, "registrations so far" },
+	[TOUCHED] = { "TOUCHED", COL_NUMBER, "touches so far" },
+	[MOVED] = { "MOVED", COL_NUMBER, "moves so far" },
+	[CANCELLED] = { "CANCELLED", COL_NUMBER, "cancellations so far" },
+	[DELIVERED] = { "DELIVERED", COL_NUMBER, "events read so far" },
+	[PUT_BACK] = { "PUT-BACK", COL_NUMBER | COL_HIDDEN,
+		"tokens put back that could not be copied to a reader" },
+	[REFILED] = { "REFILED", COL_NUMBER | COL_HIDDEN, "tokens filed again" },
+	[CALLBACKS] = { "CALLBACKS", COL_NUMBER | COL_HIDDEN,
+		"times that the wheel's timer went off" },
+	[QUIET] = { "QUIET", COL_NUMBER | COL_HIDDEN,
+		"looks after that which found nothing due" },
+	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
+	[P50] = { "P50", COL_NUMBER, "half of the events were at most so late" },
+	[P90] = { "P90", COL_NUMBER | COL_HIDDEN, "90 % of the events" },
+	[P99] = { "P99", COL_NUMBER, "99 % of the events" },
+	[P999] = { "P999", COL_NUMBER | COL_HIDDEN, "99.9 % of the events" },
+	[MAX] = { "MAX", COL_NUMBER, "all events" },
+	[WAKE_P50] = { "WAKE-P50", COL_NUMBER | COL_HIDDEN,
+		"half of the timer's times were at most so late" },
+	[WAKE_P99] = { "WAKE-P99", COL_NUMBER | COL_HIDDEN, "99 % of them" },
+	[WAKE_MAX] = { "WAKE-MAX", COL_NUMBER | COL_HIDDEN, "all of them" },
+	{ }
+};
+
+enum {
+	BUCKET_NAME, BUCKET_OF, BUCKET_LOW, BUCKET_HIGH, BUCKET_COUNT,
+	BUCKET_SHARE, BUCKET_BAR,
+};
+
+const struct column bucket_columns[] = {
+	[BUCKET_NAME] = { "NAME", 0, "the wheel's name" },
+	[BUCKET_OF] = { "OF", 0, "lateness of events, or of the timer: wake" },
+	[BUCKET_LOW] = { "LOW", COL_NUMBER, "at least so late" },
+	[BUCKET_HIGH] = { "HIGH", COL_NUMBER, "at most so late" },
+	[BUCKET_COUNT] = { "COUNT", COL_NUMBER, "how many were" },
+	[BUCKET_SHARE] = { "SHARE", COL_NUMBER,
+		"per cent that were so late or less" },
+	[BUCKET_BAR] = { "BAR", 0, "the count, drawn" },
+	{ }
+};
+
+/*
+ * A wheel's figures. One that was not @asked for by name may be gone or not to be
+ * opened: then nothing is said of it, and it has no slots.
+ */
+enum status stats_take(struct stats *stats, const char *name, bool asked)
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(name, O_RDONLY);
+	bool done;
+
+	*stats = (struct stats) { .info.size = sizeof(stats->info) };
+	if (!wheel && errno == ENODEV)
+		errno = ENOENT;
+	done = wheel && !tw_wheel_info(wheel, &stats->info) &&
+	       !tw_wheel_stats(wheel, stats->lateness, stats->wake);
+	tw_wheel_close(wheel);
+	if (done)
+		return STATUS_OK;
+	stats->info.slots = 0;
+	return asked ? wheel_trouble(name) : STATUS_OK;
+}
+
+/* The last bucket has no end: what is in it is just told to be late. */
+void put_percentile(struct out *out, int column, const uint64_t *buckets,
+		    double percent)
+{
+	uint64_t value;
+
+	if (!tw_histogram_percentile(buckets, percent, &value))
+		out_span(out, column, value < TIME_MAX_NS ? value : TIME_MAX_NS);
+}
+
+static void put_stats(struct out *out, const char *name,
+		      const struct stats *stats)
+{
+	const struct timewheel_info *info = &stats->info;
+
+	out_row(out);
+	out_text(out, NAME, "%s", name);
+	out_number(out, PENDING, info->pending);
+	out_number(out, REGISTERED, info->registered);
+	out_number(out, TOUCHED, info->touched);
+	out_number(out, MOVED, info->moved);
+	out_number(out, CANCELLED, info->cancelled);
+	out_number(out, DELIVERED, info->delivered);
+	out_number(out, PUT_BACK, info->put_back);
+	out_number(out, REFILED, info->refiled);
+	out_number(out, CALLBACKS, info->callbacks);
+	out_number(out, QUIET, info->quiet);
+	out_size(out, BYTES, info->bytes);
+	put_percentile(out, P50, stats->lateness, 50);
+	put_percentile(out, P90, stats->lateness, 90);
+	put_percentile(out, P99, stats->lateness, 99);
+	put_percentile(out, P999, stats->lateness, 99.9);
+	put_percentile(out, MAX, stats->lateness, 100);
+	put_percentile(out, WAKE_P50, stats->wake, 50);
+	put_percentile(out, WAKE_P99, stats->wake, 99);
+	put_percentile(out, WAKE_MAX, stats->wake, 100);
+}
+
+static void put_histogram(struct out *out, const char *name, const char *of,
+			  const uint64_t *buckets)
+{
+	static const char bar[] = "########################################";
+	uint64_t total = 0, most = 0, sum = 0, low, high;
+	unsigned int i;
+
+	for (i = 0; i < TIMEWHEEL_BUCKETS; i++) {
+		total += buckets[i];
+		if (buckets[i] > most)
+			most = buckets[i];
+	}
+	for (i = 0; i < TIMEWHEEL_BUCKETS; i++) {
+		if (!buckets[i])
+			continue;
+		sum += buckets[i];
+		tw_histogram_bounds(i, &low, &high);
+		out_row(out);
+		out_text(out, BUCKET_NAME, "%s", name);
+		out_text(out, BUCKET_OF, "%s", of);
+		out_span(out, BUCKET_LOW, low);
+		out_span(out, BUCKET_HIGH, high < TIME_MAX_NS ? high : TIME_MAX_NS);
+		out_number(out, BUCKET_COUNT, buckets[i]);
+		out_text(out, BUCKET_SHARE, "%.2f", 100.0 * sum / total);
+		out_text(out, BUCKET_BAR, "%.*s",
+			 (int)(1 + 39.0 * buckets[i] / most), bar);
+	}
+}
+
+static enum status put_each(const struct args *args, struct out *out)
+{
+	enum status status = STATUS_OK;
+	struct stats stats;
+	char **name;
+
+	for (name = wheel_names(args); *name; name++) {
+		enum status each = stats_take(&stats, *name, args->count);
+
+		if (each && !status)
+			status = each;
+		if (each || !stats.info.slots)
+			continue;
+		if (args->option[OPT_HISTOGRAM]) {
+			put_histogram(out, *name, "lateness", stats.lateness);
+			put_histogram(out, *name, "wake", stats.wake);
+		} else {
+			put_stats(out, *name, &stats);
+		}
+	}
+	return status;
+}
+
+enum status verb_stats(const struct args *args)
+{
+	bool histogram = args->option[OPT_HISTOGRAM];
+	enum status status;
+	struct out *out;
+
+	if (args->option[OPT_OUTPUT_FILE] && !args->option[OPT_PROMETHEUS])
+		die(STATUS_USAGE, "--output-file: only with --prometheus");
+	if (args->option[OPT_PROMETHEUS])
+		return prometheus(args);
+	out = out_begin(args, histogram ? bucket_columns : stats_columns,
+			histogram ? "buckets" : "stats");
+	status = put_each(args, out);
+	out_end(out);
+	return status;
+}

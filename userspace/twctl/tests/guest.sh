@@ -1,0 +1,844 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# twctl on a real device: every verb, every way to fail, and that no expiration
+# is lost. Needs the module loaded, root, and beside itself: twctl, jq, skew.so.
+# Prints TAP. "make guest-tests" runs it in a guest.
+set -u
+# What hangs has failed.
+twctl="timeout 60 $PWD/twctl"
+jq=$PWD/jq
+tmp=/tmp/twctl
+mkdir -p $tmp
+chmod 777 $tmp
+n=0 failed=0
+
+# result STATUS WHAT: a result of the test
+result()
+{
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n $2"
+		return
+	fi
+	echo "not ok $n $2"
+	sed 's/^/# out: /' $tmp/out
+	sed 's/^/# err: /' $tmp/err
+	failed=1
+}
+
+# gives STATUS ARGUMENT...: twctl ends so; prints into $tmp/out and err
+gives()
+{
+	want=$1
+	shift
+	$twctl "$@" >$tmp/out 2>$tmp/err
+	got=$?
+	[ $got = "$want" ]
+	result $? "status $want${got:+ ($got)}: twctl $*"
+}
+
+# refuses STATUS PATTERN ARGUMENT...: it says why in one line, and prints nothing
+refuses()
+{
+	want=$1 pattern=$2
+	shift 2
+	$twctl "$@" >$tmp/out 2>$tmp/err
+	got=$?
+	[ $got = "$want" ] && [ "$(wc -l <$tmp/err)" = 1 ] &&
+		grep -q -- "$pattern" $tmp/err && [ ! -s $tmp/out ]
+	result $? "refused, status $want ($got): twctl $*"
+}
+
+# prints PATTERN: a line of what was printed last is so
+prints()
+{
+	grep -q -- "$1" $tmp/out
+	result $? "  prints $1"
+}
+
+# is WHAT VALUE WANTED
+is()
+{
+	[ "$2" = "$3" ]
+	result $? "$1: $2${3:+ = $3}"
+}
+
+# json FILTER VALUE ARGUMENT...: its JSON is well-formed, and has that in it
+json()
+{
+	filter=$1 value=$2
+	shift 2
+	$twctl "$@" >$tmp/out 2>$tmp/err
+	is "$filter of twctl $*" "$($jq -c "$filter" <$tmp/out 2>>$tmp/err)" "$value"
+}
+
+# pending WHEEL: how many tokens are on it
+pending()
+{
+	$twctl -o name,pending --no-headings | awk -v wheel="$1" '$1 == wheel { print $2 }'
+}
+
+# fill WHEEL COUNT: that many tokens that are due one after the other, ids from 1
+# on, and the hand of the manual wheel put behind the last
+fill()
+{
+	i=0
+	while [ $i -lt "$2" ]; do
+		i=$((i + 1))
+		$twctl add "$1" $i ${i}s >/dev/null
+	done
+	$twctl advance "$1" "+$2"
+}
+
+as_nobody()
+{
+	su nobody -s /bin/sh -c "$*" >$tmp/out 2>$tmp/err
+}
+
+# settle FILE LINES: wait until so many lines are in it, for a minute at most
+settle()
+{
+	tries=0
+	while [ "$(wc -l <"$1")" -lt "$2" ] && [ $tries -lt 600 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+}
+
+until_go()
+{
+	until [ -e $tmp/go ]; do
+		usleep 50000
+	done
+}
+
+wheels()
+{
+	gives 0 wheels
+	json '.wheels | length' 0 -J
+	gives 0 create plain
+	gives 0 create manual --clock manual --slots 3600 --start 1 --max-tokens 2
+	gives 0 create boot -c boottime -t 100ms -s 31 -m 10
+	gives 0 create real -c realtime
+	gives 0
+	prints '^NAME *OWNER MODE *CLOCK *TICK SLOTS PENDING *MAX NEXT'
+	prints '^plain *root *rw------- monotonic *1s *3600 *0 100000 *-$'
+	prints '^boot *root *rw------- boottime *100ms *31 *0 *10 *-$'
+	json '[.wheels[].name]' '["boot","manual","plain","real"]' -J
+	json '.wheels[0].tick, .wheels[0].next' '100000000
+null' wheels -J
+	gives 0 -o NAME,ids,cookies --no-headings
+	prints '^plain *yes *yes$'
+	is 'lines without headings' "$(wc -l <$tmp/out)" 4
+	gives 0 -o +number
+	prints 'NEXT NUMBER$'
+	gives 0 -b -o name,tick
+	prints '^plain *1000000000$'
+	gives 0 -b -o bytes --no-headings
+	is 'sizes that are not plain numbers' "$(grep -cv '^ *[0-9]*$' $tmp/out)" 0
+	gives 0 -o name,bytes --no-headings
+	prints '^plain *[0-9.]*K$'
+	json '[.wheels[].bytes | type] | unique' '["number"]' -J -o bytes
+	# Made again: the same will do, another will not.
+	gives 0 create plain
+	gives 0 create plain --slots 3600 --tick 1s
+	refuses 5 "there is a wheel 'plain'" create plain --exclusive
+	refuses 5 'other settings' create plain --slots 60
+	# What is wrong is named, with what would be right, and nothing is made.
+	refuses 2 "WHEEL 'a b': not 1 to 63" create 'a b'
+	refuses 2 "WHEEL '../x'" create ../x
+	refuses 2 "WHEEL ''" create ''
+	refuses 2 "--slots '0': not a number from 1 to 65536" create new --slots 0
+	refuses 2 "--slots '3x'" create new --slots 3x
+	refuses 2 "--slots '-3'" create new --slots -3
+	refuses 2 "--slots '99999999999999999999'" create new --slots 99999999999999999999
+	refuses 2 "--tick '1'*ns'" create new --tick 1ns
+	refuses 2 "--tick 'soon': not a span such as 30s" create new --tick soon
+	refuses 2 "--max-tokens '0'" create new --max-tokens 0
+	refuses 2 "--clock 'sun': not monotonic, boottime, realtime or manual" create new --clock sun
+	refuses 2 "--start '5': only with --clock manual" create new --start 5
+	refuses 2 'unknown option --colour' create new --colour
+	refuses 2 'unknown option -Q' create new -Q
+	refuses 2 '--slots needs an argument' create new --slots
+	refuses 2 '^twctl: create: usage: twctl create' create
+	refuses 2 'usage' create new newer
+	refuses 2 "VERB 'mend': not one of" mend
+	refuses 2 "'sun': not one of NAME," --output sun
+	refuses 2 "'': not one of NAME," -o name,
+	refuses 3 "no wheel 'new'" list new
+	is 'wheels after all that' "$($twctl -o name --no-headings | wc -l)" 4
+	refuses 3 "no wheel 'new'" destroy new
+	refuses 2 'WHEEL' destroy 'a b'
+	refuses 2 'usage' destroy
+	gives 3 destroy boot new real
+	is 'wheels left' "$($twctl -o name --no-headings | wc -l)" 2
+}
+
+# Deadlines, slots and laps to the digit: the clock is the test's.
+tokens()
+{
+	gives 0 add manual 7 3610s --cookie 0x10
+	prints '^ *7 *[0-9]* registered no'
+	json '.tokens[0] | .id, .slot, .cycle, .cookie, .left, .state, .due' '7
+11
+1
+16
+3610000000000
+"pending"
+null' get manual 7 -J
+	gives 0 add manual 18446744073709551615 clock 7220000000000
+	json '.tokens[0] | .slot, .cycle' '20
+2' get -J manual 18446744073709551615
+	refuses 6 'full' add manual 9 5s
+	refuses 5 'id 7 is pending' add manual 7 5s
+	refuses 3 'no token of id 9' get manual 9
+	refuses 2 "KEY '9x'" get manual 9x
+	refuses 2 "KEY 'x'" get manual 7 x
+	gives 3 get manual 9 7
+	prints '^ *7 '
+	gives 0 list manual
+	is 'the next one due first' "$(awk '{ print $1 }' $tmp/out | xargs)" \
+		'ID 7 18446744073709551615'
+	gives 0 list manual --to 'in 3610s' --no-headings -o id
+	is 'due by then' "$(cat $tmp/out | xargs)" 7
+	gives 0 list manual --from 'in 3611s' --no-headings -o id
+	is 'due from then on' "$(cat $tmp/out | xargs)" 18446744073709551615
+	gives 0 list manual --from 'clock 3611000000000' --to 'clock 3611000000000' -o id,deadline
+	prints '^ *7 *3611000000000$'
+	refuses 2 "--from 'x'" list manual --from x
+	refuses 2 'manual clock' list manual --from 'at 12:00'
+	gives 0 list manual --to 'in 1s'
+	is 'nothing to list' "$(wc -c <$tmp/out)" 0
+
+	gives 0 touch manual 7
+	prints '^ *7 *- touched *no'
+	refuses 1 'no timeout' touch manual 18446744073709551615
+	gives 0 move manual 7 10s
+	prints 'moved *no'
+	gives 0 advance manual +10
+	json '.tokens[0] | .state, .left' '"due"
+0' get manual 7 -J
+	json '.tokens[0] | .result, ."was-due", .deadline' '"moved"
+true
+16000000000' move manual 7 in 5s -J -o +deadline
+	gives 0 cancel manual 7
+	prints '^ *7 *- cancelled no'
+	refuses 3 'id 7' cancel manual 7
+	refuses 3 'id 7' touch manual 7
+	refuses 3 'id 7' move manual 7 5s
+	gives 0 touch manual 8 --register 20s --cookie 3
+	prints '^ *8 *[0-9]* registered no'
+	gives 0 touch manual 8 --register 20s
+	prints '^ *8 *- touched'
+	json '.tokens[0] | .cookie, .left' '3
+20000000000' get manual 8 -J
+	handle=$($twctl get manual 8 -o handle --no-headings | xargs)
+	gives 0 touch manual --handle "$handle"
+	prints "^ *- *$handle touched"
+	gives 0 move manual -H "$handle" 2s
+	gives 0 get manual -H "$handle"
+	prints '^ *8 '
+	gives 0 cancel manual -H "$handle"
+	refuses 3 "handle $handle is no longer pending" cancel manual -H "$handle"
+	refuses 3 'no longer' get manual -H "$handle"
+
+	refuses 2 "TIME 'soon': not a span such as" add manual 1 soon
+	refuses 2 "TIME '-5s'" add manual 1 -- -5s
+	refuses 2 "TIME '1h 30x'" add manual 1 1h 30x
+	refuses 2 "ID 'x'" add manual x 5s
+	refuses 2 "ID '-1'" add manual -- -1 5s
+	refuses 2 "ID '-': not a number" add manual - 5s
+	refuses 2 "--cookie 'x'" add manual 1 5s --cookie x
+	refuses 2 'reach' add manual 1 clock 9223372036854775807
+	gives 0 create fine --clock manual --tick 100us
+	refuses 2 'reach' add fine 1 224y
+	gives 0 destroy fine
+	refuses 2 'usage' add manual 1
+	refuses 2 '--register' touch manual -H 1 --register 5s
+	refuses 2 '--cookie' touch manual 1 --cookie 5
+	refuses 2 "--register 'x'" touch manual 1 --register x
+	refuses 2 "TICK 'x'" advance manual x
+	refuses 2 "TICK '99999999999999'" advance manual 99999999999999
+	refuses 2 'not one with --clock manual' advance plain 5
+	is 'tokens after all that' "$(pending manual)" 1
+}
+
+# More than are kept to be printed at a time.
+many()
+{
+	gives 0 create many --clock manual
+	# shellcheck disable=SC2046 # one word each
+	gives 0 touch many --register 5s -o id --no-headings $(seq 5000)
+	is 'registered' "$(wc -l <$tmp/out)" 5000
+	gives 0 list many
+	is 'listed, below one line of headings' "$(grep -c ID $tmp/out)/$(wc -l <$tmp/out)" 1/5001
+	json '.tokens | length' 5000 list many -J
+	gives 0 destroy many
+}
+
+without_ids()
+{
+	gives 0 create bare --no-ids --no-cookies --clock manual
+	gives 0 add bare - 5s
+	prints '^ *- *[0-9]* registered'
+	handle=$($twctl list bare -o handle --no-headings | xargs)
+	gives 0 list bare
+	prints '^ *- *- '
+	gives 0 touch bare -H "$handle"
+	refuses 2 'has no ids' touch bare "$handle"
+	refuses 2 'has no ids' get bare "$handle"
+	refuses 2 "ID '5': not -" add bare 5 5s
+	refuses 2 'has no cookies' add bare - 5s --cookie 5
+	gives 0 advance bare 5
+	gives 0 watch bare -n 1 --format '{handle} {late}'
+	prints "^$handle 0$"
+	gives 0 destroy bare
+}
+
+# Wall time: the wheel's own on a realtime wheel, a delay on others.
+wall_time()
+{
+	gives 0 create real -c realtime
+	export TZ=CET-1CEST,M3.5.0,M10.5.0/3
+	gives 0 add real 1 at 2100-12-01 08:00
+	json '.tokens[0] | .deadline, .due' '4131327600000000000
+"2100-12-01T08:00:00.000000+01:00"' get real 1 -J -o deadline,due
+	gives 0 move real 1 at 2100-07-01 08:00 UTC
+	json '.tokens[0].due' '"2100-07-01T10:00:00.000000+02:00"' get real 1 -J
+	gives 0 get real 1
+	prints '2100-07-01 10:00:00'
+	gives 0 list real --from 'at 2100-01-01' --to 'at 2101-01-01' -o id --no-headings
+	is 'due in 2100' "$(xargs <$tmp/out)" 1
+	gives 0 list real --to 'at 2100-01-01'
+	is 'due before 2100' "$(wc -c <$tmp/out)" 0
+	refuses 1 'no timeout' touch real 1
+	gives 0 add real 2 at 1999-01-01
+	gives 0 watch real -n 1 -f '{id}'
+	prints '^2$'
+	# Clocks may be read some seconds apart, on a busy machine.
+	now=$(date +%s)
+	gives 0 add plain 1 at "@$((now + 1000))"
+	left=$($twctl get plain 1 -b -o left --no-headings)
+	[ "$left" -gt 900000000000 ] && [ "$left" -le 1001000000000 ]
+	result $? "a delay of $left"
+	gives 0 touch plain 1
+	gives 0 move plain 1 at 1999-01-01
+	json '.tokens[0].state' '"due"' get plain 1 -J
+	refuses 2 "TIME 'at 25:00'" move plain 1 at 25:00
+	refuses 2 "TIME 'at 2026-02-29'" move plain 1 at 2026-02-29
+	gives 0 cancel plain 1
+	unset TZ
+	gives 0 destroy real
+}
+
+drawing()
+{
+	gives 0 create ring --clock manual --slots 31 --start 3
+	for token in '4 100s' '1 1s' '2 1s' '3 32s'; do
+		$twctl add ring $token >/dev/null
+	done
+	gives 0 list ring --from 'in 2s' -o id --no-headings
+	is 'the next one due first' "$(xargs <$tmp/out)" '3 4'
+	gives 0 show ring
+	prints '>3<'
+	prints '\[4\]'
+	prints '31 slots of 1s'
+	prints 'slot 3 of lap 0'
+	prints 'pending 4 of'
+	prints 'laps to go:  0: 2  1: 1  3: 1$'
+	json '[.slots[] | .slot, .hand, .tokens, .lap, .later]' \
+		'[4,false,3,2,1,10,false,1,0,1]' show ring -J
+	gives 0 show ring -o slot,left -b --no-headings
+	prints '^ *4 *1000000000$'
+	gives 0 create one --slots 1 --clock manual
+	gives 0 show one
+	prints '>0<'
+	gives 0 create large --slots 65536
+	gives 0 show large
+	prints '\[n\]: slots n to n+2047'
+	refuses 3 'no wheel' show none
+	gives 0 destroy ring one large
+}
+
+watching()
+{
+	gives 0 create watched --clock manual
+	fill watched 5
+	gives 0 watch watched -n 2
+	is 'a line each' "$(awk '{ print $1, $2, $5, NF }' $tmp/out | xargs)" \
+		'1 0 4000000000 5 2 0 3000000000 5'
+	is 'not one more is taken' "$(pending watched)" 3
+	gives 0 watch watched -n 1 -f 'id={id} c={cookie} of {wheel} {not one} {}'
+	prints '^id=3 c=0 of watched {not one} {}$'
+	json .id,.late '4
+1000000000' watch watched -n 1 -J
+	gives 9 watch watched --idle-timeout 50ms
+	is 'until nothing comes' "$(wc -l <$tmp/out)" 1
+	gives 0 watch watched -n 0
+	refuses 2 '{due}' watch watched -f '{id} {due}'
+	refuses 2 '--format' watch watched -J -f x
+	refuses 2 "--count 'x'" watch watched -n x
+	refuses 2 "--idle-timeout 'x'" watch watched -i x
+	refuses 3 'no wheel' watch none
+
+	# The reader goes: what it did not get is still there.
+	$twctl add watched 1 0 >/dev/null
+	$twctl add watched 2 10s >/dev/null
+	: >$tmp/err
+	$twctl watch watched | head -n 1 >$tmp/out
+	is 'head gets a line' "$(cut -d' ' -f1 $tmp/out)" 1
+	$twctl advance watched +10
+	is 'the next is still there' "$(pending watched)" 1
+	gives 0 cancel watched 2
+
+	# Nothing can be written: what was taken is put back, each as it was.
+	fill watched 5
+	$twctl move watched 3 0 >/dev/null
+	$twctl watch watched >/dev/full 2>$tmp/err
+	is 'status on a full disk' $? 1
+	is 'it says so in one line' "$(grep -c 'No space left' $tmp/err)/$(wc -l <$tmp/err)" 1/1
+	is 'all are still there' "$(pending watched)" 5
+	gives 0 watch watched -n 5
+	is 'and come again' "$(awk '{ print $1 }' $tmp/out | sort | xargs)" '1 2 3 4 5'
+
+	# A reader that is slow and a signal: each is printed or still there.
+	fill watched 40
+	long=$(printf '%03000d' 0)
+	mkfifo $tmp/fifo
+	rm -f $tmp/go
+	{ until_go; grep -c "$long" >$tmp/lines; } <$tmp/fifo &
+	reader=$!
+	$PWD/twctl watch watched -f "{id} $long" >$tmp/fifo 2>$tmp/err &
+	watcher=$!
+	sleep 1
+	kill -TERM $watcher
+	wait $watcher
+	is 'it ends by the signal' $? 143
+	: >$tmp/go
+	wait $reader
+	left=$(pending watched)
+	is "printed $(cat $tmp/lines) + $left left" $(($(cat $tmp/lines) + left)) 40
+	[ "$left" -gt 0 ]
+	result $? 'the pipe was full'
+	gives 9 watch watched -i 10ms
+
+	# Slow, but it gets all of them, however few a pipe holds.
+	fill watched 40
+	$twctl watch watched -n 40 -f "{id} $long" | { sleep 1; grep -c "$long" >$tmp/out; }
+	is 'a slow reader gets all' "$(cat $tmp/out)" 40
+
+	# A reader without the right to register says what it could not put back.
+	chmod 644 /dev/timewheels/watched
+	$twctl add watched 77 0 -c 5 >/dev/null
+	as_nobody "$twctl watch watched >/dev/full"
+	is 'what cannot be put back is told of' \
+		"$(grep -c 'not put back.*id 77 cookie 5 deadline' $tmp/err)" 1
+	$twctl add watched 78 0 >/dev/null
+	as_nobody "$twctl watch watched -n 1"
+	is 'reading is enough to watch' "$(cut -d' ' -f1 $tmp/out)" 78
+	as_nobody "$twctl cancel watched 78"
+	is 'but not to change it' $? 4
+
+	# A signal, and the end of the wheel, while it waits.
+	for end in 143 8; do
+		$twctl add watched 79 0 >/dev/null
+		: >$tmp/lines
+		$PWD/twctl watch watched >$tmp/lines 2>$tmp/err &
+		watcher=$!
+		settle $tmp/lines 1
+		case $end in
+		143) kill -TERM $watcher ;;
+		8) $twctl destroy watched ;;
+		esac
+		wait $watcher
+		is 'it ends' $? $end
+	done
+	is 'it says why' "$(grep -c "'watched' has been destroyed" $tmp/err)" 1
+}
+
+commands()
+{
+	gives 0 create work --clock manual
+	fill work 3
+	gives 0 exec work -n 3 -j 2 -- sh -c \
+		'echo $TIMEWHEEL_ID,{id},$TIMEWHEEL_COOKIE,$TIMEWHEEL_WHEEL,$TIMEWHEEL_LATE,{late},$TIMEWHEEL_TRY'
+	is 'environment and arguments' "$(sort $tmp/out | xargs)" \
+		'1,1,0,work,2000000000,2000000000,1 2,2,0,work,1000000000,1000000000,1 3,3,0,work,0,0,1'
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 0 failed, 0 retries'
+
+	# A slow one delays no other.
+	fill work 4
+	rm -f $tmp/go
+	gives 0 exec work -n 4 -j 2 -- sh -c 'case {id} in
+		1) until [ -e /tmp/twctl/go ]; do usleep 50000; done ;;
+		4) : >/tmp/twctl/go ;;
+	esac; [ {id} = 4 ] || echo {id}'
+	is 'the slow one is the last' "$(xargs <$tmp/out)" '2 3 1'
+
+	# One that fails is tried again, and delays no other.
+	fill work 3
+	gives 10 exec work -n 3 --retries 2 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
+	is 'tries' "$(xargs <$tmp/out)" '1.1 2.1 2.2 2.3 3.1'
+	is 'each is told of' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try [123] of 3' $tmp/err)" 3
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 2 retries'
+	fill work 1
+	gives 0 exec work -n 1 --retries 5 -- sh -c '[ $TIMEWHEEL_TRY = 3 ]'
+	fill work 1
+	gives 10 exec work -n 1 -- sh -c 'kill -9 $$'
+	is 'a killed one' "$(grep -c 'killed by signal 9' $tmp/err)" 1
+	fill work 1
+	gives 9 exec work -i 50ms -- true
+
+	# A signal: what runs is let finish, what does not run yet is left alone.
+	fill work 5
+	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; echo end {id}'
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec work -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 2
+	kill -TERM $pool
+	: >$tmp/go
+	wait $pool
+	is 'a signal is no failure' $? 0
+	is 'what ran has ended' "$(sort $tmp/out | xargs)" 'end 1 end 2 start 1 start 2'
+	is 'the others are still there' "$(pending work)" 3
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec work -n 1 --retries 5 -- sh -c "$slow; exit 1" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 1
+	kill -INT $pool 2>/dev/null
+	kill -HUP $pool
+	: >$tmp/go
+	wait $pool
+	is 'one that fails then' $? 10
+	is 'is not run again' "$(grep -c start $tmp/out)" 1
+
+	# The wheel goes: what runs is let finish.
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec work -j 4 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 2
+	$twctl destroy work
+	: >$tmp/go
+	wait $pool
+	is 'status when the wheel is destroyed' $? 8
+	is 'what ran has ended' "$(cut -d' ' -f1 $tmp/out | sort | uniq -c | xargs)" '2 end 2 start'
+	is 'it says so' "$(grep -c 'has been destroyed' $tmp/err)" 1
+
+	# No process can be started: what was taken for it is put back.
+	gives 0 create work --clock manual
+	chmod 666 /dev/timewheels/work
+	fill work 2
+	su nobody -s /bin/sh -c "ulimit -u 1; exec $PWD/twctl exec work -i 5s -- true" >$tmp/out 2>$tmp/err
+	is 'status without processes' $? 10
+	is 'it says so' "$(grep -c 'cannot start a process' $tmp/err)" 1
+	is 'the tokens are still there' "$(pending work)" 2
+	gives 0 watch work -n 1
+	refuses 2 "CMD 'no-such-command'" exec work -- no-such-command
+	refuses 2 "CMD '/no/such'" exec work -- /no/such
+	refuses 2 "CMD '{foo}'" exec work -- echo '{foo}'
+	refuses 2 "--jobs '0'" exec work -j 0 -- true
+	refuses 2 "--retries 'x'" exec work --retries x -- true
+	refuses 2 'usage' exec work
+	refuses 3 'no wheel' exec none -- true
+	is 'tokens after all that' "$(pending work)" 1
+	gives 0 destroy work
+}
+
+figures()
+{
+	gives 0 create counted --clock manual
+	for id in 1 2 3 4; do
+		$twctl add counted $id 0 >/dev/null
+	done
+	$twctl touch counted 9 --register 5s >/dev/null
+	$twctl touch counted 9 >/dev/null
+	$twctl move counted 9 6s >/dev/null
+	$twctl cancel counted 4 >/dev/null
+	$twctl advance counted +10
+	$twctl watch counted -n 3 >/dev/null
+	json '.stats[0] | .pending, .registered, .touched, .moved, .cancelled, .delivered, .max' '1
+5
+1
+1
+1
+3
+10737418239' stats counted -J
+	gives 0 stats
+	prints '^counted *1 *5 '
+	json '[.buckets[] | select(.of == "lateness") | .count, .share == 100, .low <= 10000000000, .high >= 10000000000]' \
+		'[3,true,true,true]' stats -g counted -J
+	gives 0 stats --histogram counted
+	prints '^counted lateness .* 3 100.00 #'
+	gives 0 stats --prometheus
+	prints '^timewheel_registered_total{wheel="counted"} 5$'
+	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="8.589934591"} 0$'
+	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="17.179869183"} 3$'
+	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="+Inf"} 3$'
+	prints '^timewheel_lateness_seconds_count{wheel="counted"} 3$'
+	# Each line is one that Prometheus reads, and each metric has its type.
+	is 'lines of another form' "$(grep -cvE \
+		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,le="[0-9.+Inf]+")?\} [0-9]+)$' \
+		$tmp/out)" 0
+	echo before >$tmp/metrics
+	refuses 3 'no wheel' stats -p --output-file $tmp/metrics none
+	is 'the file is as it was' "$(cat $tmp/metrics)" before
+	gives 0 stats -p --output-file $tmp/metrics
+	is 'the file has all' "$(grep -c '^timewheel_delivered_total{wheel="counted"} 3$' $tmp/metrics)" 1
+	is 'and nothing is beside it' "$(ls $tmp/metrics*)" $tmp/metrics
+	is 'others may read it' "$(stat -c %a $tmp/metrics)" 644
+	refuses 1 "'/none/metrics': No such file" stats -p --output-file /none/metrics
+	refuses 2 '--output-file' stats --output-file $tmp/metrics
+	refuses 3 'no wheel' stats none
+
+	gives 0 top -n 2 -d 20ms
+	is 'two looks' "$(grep -c '^counted ' $tmp/out)" 2
+	json '.wheels[0] | .name, .pending, .registered' '"counted"
+1
+0' top counted -J -n 1 -d 20ms
+	: >$tmp/out
+	$PWD/twctl top counted -d 100ms -o registered,touched --no-headings >$tmp/out 2>$tmp/err &
+	top=$!
+	settle $tmp/out 1
+	$twctl touch counted 9 9 9 9 9 9 9 9 9 9 >/dev/null
+	settle $tmp/out $(($(wc -l <$tmp/out) + 3))
+	kill -TERM $top
+	wait $top
+	is 'a signal ends it' $? 143
+	awk '$1 { bad = 1 } $2 { seen = 1 } END { exit bad || !seen }' $tmp/out
+	result $? 'touches a second, and no registrations'
+	refuses 2 "--delay '1ms'" top -d 1ms
+	refuses 2 "--count '0'" top -n 0
+	refuses 3 'no wheel' top none -n 1
+	gives 0 destroy counted
+}
+
+# A disk that is full, a reader that has gone.
+output()
+{
+	$twctl help >/dev/full 2>$tmp/err
+	is 'a full disk' $? 1
+	$twctl -J >/dev/full 2>$tmp/err
+	is 'a full disk' $? 1
+	is 'is told of once' "$(wc -l <$tmp/err)" 1
+	$twctl help | true
+	result $? 'a reader that has gone'
+	gives 0 --version
+	prints '^twctl [0-9]'
+	gives 0 help
+	prints '^  exec WHEEL -- CMD'
+	gives 0 help add
+	prints '^  -c, --cookie N'
+	gives 0 add --help
+	prints '^TIME: '
+	refuses 2 "VERB 'none'" help none
+	gives 0 completion bash
+	prints 'complete -F _twctl twctl'
+	gives 0 completion zsh
+	prints '^#compdef twctl'
+	refuses 2 "SHELL 'fish': not bash or zsh" completion fish
+	# Colours are for terminals only.
+	gives 0 doctor
+	is 'escapes' "$(grep -c "$(printf '\033')" $tmp/out)" 0
+}
+
+permissions()
+{
+	as_nobody $twctl
+	is 'anybody may list' $? 0
+	prints '^plain *root *rw------- - *- *- *- *- *-$'
+	as_nobody $twctl -J
+	is 'and in JSON' "$($jq -c '.wheels[] | select(.name == "plain") | .clock' <$tmp/out)" null
+	as_nobody $twctl list plain
+	is 'a wheel that is not open to all' $? 4
+	as_nobody $twctl stats plain
+	is 'nor its figures' $? 4
+	as_nobody $twctl create theirs
+	is 'a device that is not open to all' $? 4
+	is 'one line' "$(wc -l <$tmp/err)" 1
+	chmod 666 /dev/timewheel
+	as_nobody $twctl destroy plain
+	is "another's wheel" $? 4
+	as_nobody $twctl create theirs
+	is 'a wheel of theirs' $? 0
+	gives 0 -o name,owner
+	prints '^theirs nobody$'
+	# What a user may have, and what there may be.
+	parameters=/sys/module/timewheel/parameters
+	wheels=$(cat $parameters/max_user_wheels) all=$(cat $parameters/max_all_wheels)
+	echo 1 >$parameters/max_user_wheels
+	as_nobody $twctl create more
+	is 'too many for a user' $? 6
+	is 'says which limit' "$(grep -c max_user_wheels $tmp/err)" 1
+	echo "$wheels" >$parameters/max_user_wheels
+	echo 1 >$parameters/max_all_wheels
+	refuses 6 max_all_wheels create more
+	echo "$all" >$parameters/max_all_wheels
+	chmod 660 /dev/timewheel
+	gives 0 destroy theirs
+}
+
+# system WHAT...: a copy of a system's files that are looked at
+system()
+{
+	rm -rf $tmp/root
+	mkdir -p $tmp/root/proc/sys/kernel $tmp/root/sys/module $tmp/root/dev \
+		$tmp/root/sys/kernel/security $tmp/root/lib/modules/6.1.0
+	echo 6.1.0 >$tmp/root/proc/sys/kernel/osrelease
+	echo '[none] integrity confidentiality' >$tmp/root/sys/kernel/security/lockdown
+	for what; do
+		case $what in
+		headers) mkdir $tmp/root/lib/modules/6.1.0/build ;;
+		dkms) mkdir -p $tmp/root/var/lib/dkms/timewheel ;;
+		module) mkdir $tmp/root/lib/modules/6.1.0/extra
+			echo code >$tmp/root/lib/modules/6.1.0/extra/timewheel.ko ;;
+		signed) echo '~Module signature appended~' \
+			>>$tmp/root/lib/modules/6.1.0/extra/timewheel.ko ;;
+		other) mkdir -p $tmp/root/lib/modules/6.12.0/updates
+			echo code >$tmp/root/lib/modules/6.12.0/updates/timewheel.ko ;;
+		lockdown) echo 'none [integrity] confidentiality' \
+			>$tmp/root/sys/kernel/security/lockdown ;;
+		sig_enforce) mkdir -p $tmp/root/sys/module/module/parameters
+			echo Y >$tmp/root/sys/module/module/parameters/sig_enforce ;;
+		loaded) mkdir -p $tmp/root/sys/module/timewheel $tmp/root/sys/class/misc/timewheel
+			echo 10:123 >$tmp/root/sys/class/misc/timewheel/dev ;;
+		device) : >$tmp/root/dev/timewheel ;;
+		esac
+	done
+}
+
+# finds DETAIL MEND: what doctor says of that system
+finds()
+{
+	$twctl doctor --root $tmp/root -J >$tmp/out 2>$tmp/err
+	got=$?
+	bad=$($jq -r '.checks[] | select(.result == "bad") | .check + ": " + .detail + " | " + .mend' <$tmp/out)
+	[ $got = 1 ] && [ "$(echo "$bad" | wc -l)" = 1 ] &&
+		echo "$bad" | grep -q -- "$1.* | .*$2"
+	result $? "doctor: $bad"
+}
+
+doctor()
+{
+	gives 0 doctor
+	prints '^ok *version'
+	json '[.checks[] | .result] | unique' '["ok"]' doctor -J
+	system
+	finds 'module: not built for this kernel, 6.1.0' 'apt-get install linux-headers-6.1.0'
+	system headers
+	finds 'module: not built' 'make && sudo make install'
+	system headers dkms
+	finds 'module: not built' 'dkms autoinstall -k 6.1.0'
+	system headers other
+	finds 'not built.*there for 6.12.0' make
+	system module
+	finds 'module: not loaded' 'sudo modprobe timewheel$'
+	system module lockdown
+	finds 'not signed, and refused by lockdown' 'mokutil --import'
+	system module sig_enforce
+	finds 'not signed, and refused by module.sig_enforce' 'sign-file'
+	system module signed lockdown
+	finds 'takes it only with a key it knows' 'modprobe timewheel; if'
+	system module loaded
+	finds 'device: .*is missing' 'mknod -m 660 /dev/timewheel c 10 123'
+	system module loaded device
+	gives 0 doctor --root $tmp/root
+	refuses 2 "--root '/none'" doctor --root /none
+
+	as_nobody $twctl doctor
+	is 'doctor for nobody' $? 1
+	prints 'permission *'/dev/timewheel' is not open to you'
+	prints 'sudo usermod -aG timewheel nobody'
+	chgrp 0 /dev/timewheel
+	as_nobody $twctl doctor
+	prints 'is open to no group'
+	prints 'sudo chgrp timewheel /dev/timewheel'
+	chgrp timewheel /dev/timewheel
+	# Who was logged in before is still without the group.
+	cp /etc/group $tmp/group
+	rm -f $tmp/go
+	: >$tmp/out
+	as_nobody "echo; until [ -e $tmp/go ]; do usleep 50000; done; $twctl doctor" &
+	settle $tmp/out 1
+	sed -i 's/^timewheel:.*/&nobody/' /etc/group
+	: >$tmp/go
+	wait
+	prints 'not since you logged in'
+	prints 'newgrp timewheel'
+	cp $tmp/group /etc/group
+
+	# Another version of the module: what it would say is put in its mouth.
+	for skew in op_size event_size codes clocks names caps; do
+		TWCTL_SKEW=$skew LD_PRELOAD=$PWD/skew.so $twctl doctor >$tmp/out 2>$tmp/err
+		is "doctor of a module with other $skew" $? 1
+		prints '^bad *version *the module does not go with twctl'
+	done
+	TWCTL_SKEW=names LD_PRELOAD=$PWD/skew.so $twctl create new >$tmp/out 2>$tmp/err
+	is 'a module without named wheels' "$?, $(grep -c 'of another version' $tmp/err)" '1, 1'
+}
+
+# mend COMMAND: carry out what doctor said, which begins so
+mend()
+{
+	prints "^  sudo $1"
+	sh -c "sudo() { \"\$@\"; }
+		# busybox has none
+		usermod() { sed -i \"s/^\$2:.*/&\$3/\" /etc/group; }
+		log() { :; }
+		$(sed -n 's/^  sudo/sudo/p' $tmp/out)" 2>&1 | sed 's/^/# /'
+}
+
+no_device()
+{
+	rmmod timewheel || { result 1 'the module is not in use'; return; }
+	refuses 7 'no device' wheels
+	refuses 7 'no device' create new
+	refuses 7 'no device' destroy new
+	refuses 7 'no device' list new
+	refuses 7 'no device' add new 1 5s
+	refuses 7 'no device' watch new
+	refuses 7 'no device' exec new -- true
+	refuses 7 'no device' stats
+	refuses 7 'no device' top -n 1
+	gives 1 doctor
+	prints '^bad *module'
+	# What doctor says mends it.
+	mkdir -p "/lib/modules/$(uname -r)/updates"
+	cp /timewheel.ko "/lib/modules/$(uname -r)/updates"
+	depmod
+	gives 1 doctor
+	mend 'modprobe timewheel'
+	gives 0 doctor
+	rm /dev/timewheel
+	gives 1 doctor
+	mend 'mknod -m 660 /dev/timewheel c'
+	gives 0 doctor
+	chgrp timewheel /dev/timewheel
+	as_nobody $twctl doctor
+	mend 'usermod -aG timewheel nobody'
+	as_nobody $twctl doctor
+	prints '^ok *version'
+}
+
+: >$tmp/out
+: >$tmp/err
+wheels
+tokens
+many
+without_ids
+wall_time
+drawing
+watching
+commands
+figures
+output
+permissions
+doctor
+$twctl destroy plain manual
+no_device
+echo "1..$n"
+exit $failed

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * top: what wheels do, look by look: what is done to tokens a second, how late
+ * events were since the look before, and how full the ring is from the hand on.
+ */
+#include <time.h>
+
+#include "twctl.h"
+
+enum {
+	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
+	P50, P99, MAX, RING,
+};
+
+const struct column top_columns[] = {
+	[NAME] = { "NAME", 0, "the wheel's name" },
+	[PENDING] = { "PENDING", COL_NUMBER, "tokens that are pending" },
+	[REGISTERED] = { "REGISTERED", COL_NUMBER, "registrations a second" },
+	[TOUCHED] = { "TOUCHED", COL_NUMBER, "touches a second" },
+	[MOVED] = { "MOVED", COL_NUMBER | COL_HIDDEN, "moves a second" },
+	[CANCELLED] = { "CANCELLED", COL_NUMBER, "cancellations a second" },
+	[DELIVERED] = { "DELIVERED", COL_NUMBER, "events read a second" },
+	[P50] = { "P50", COL_NUMBER | COL_HIDDEN,
+		"half of the events since were at most so late" },
+	[P99] = { "P99", COL_NUMBER, "99 % of them" },
+	[MAX] = { "MAX", COL_NUMBER, "all of them" },
+	[RING] = { "RING", 0,
+		"how full the slots are, the one of the hand first" },
+	{ }
+};
+
+#define RING_CELLS	32
+
+/* A longer list takes longer than somebody who looks waits for. */
+#define RING_TOKENS	200000
+
+/* A look at a wheel. */
+struct look {
+	char		*name;
+	uint64_t	time;
+	struct stats	stats;
+};
+
+struct looks {
+	struct look	*look;
+	size_t		count;
+};
+
+static struct looks look_at_all(const struct args *args)
+{
+	char **names = wheel_names(args), **name;
+	struct looks looks = { };
+	enum status status;
+	size_t count = 0;
+
+	while (names[count])
+		count++;
+	looks.look = calloc(count + 1, sizeof(*looks.look));
+	if (!looks.look)
+		die(STATUS_FAILED, "no memory for figures");
+	for (name = names; *name; name++) {
+		struct look *look = &looks.look[looks.count];
+
+		status = stats_take(&look->stats, *name, args->count);
+		if (status)
+			exit(status);
+		if (!look->stats.info.slots)
+			continue;
+		look->name = strdup(*name);
+		look->time = end_after(0);
+		looks.count++;
+	}
+	if (!args->count)
+		wheel_names_free(names);
+	return looks;
+}
+
+static void forget(struct looks *looks)
+{
+	while (looks->count)
+		free(looks->look[--looks->count].name);
+	free(looks->look);
+}
+
+/* The look before at the same wheel, which may have been made anew since. */
+static const struct look *before_of(const struct looks *before,
+				    const struct look *look)
+{
+	size_t i;
+
+	for (i = 0; i < before->count; i++) {
+		if (before->look[i].stats.info.number == look->stats.info.number)
+			return &before->look[i];
+	}
+	return NULL;
+}
+
+static void put_rate(struct out *out, int column, uint64_t count, uint64_t span)
+{
+	out_text(out, column, "%.0f", (double)count * NSEC_PER_SEC / (span + 1));
+}
+
+static void put_rates(struct out *out, const struct look *look,
+		      const struct look *before)
+{
+	const struct timewheel_info *now = &look->stats.info;
+	const struct timewheel_info *then = &before->stats.info;
+	uint64_t span = look->time - before->time;
+	uint64_t late[TIMEWHEEL_BUCKETS];
+	int i;
+
+	put_rate(out, REGISTERED, now->registered - then->registered, span);
+	put_rate(out, TOUCHED, now->touched - then->touched, span);
+	put_rate(out, MOVED, now->moved - then->moved, span);
+	put_rate(out, CANCELLED, now->cancelled - then->cancelled, span);
+	put_rate(out, DELIVERED, now->delivered - then->delivered, span);
+	for (i = 0; i < TIMEWHEEL_BUCKETS; i++)
+		late[i] = look->stats.lateness[i] - before->stats.lateness[i];
+	put_percentile(out, P50, late, 50);
+	put_percentile(out, P99, late, 99);
+	put_percentile(out, MAX, late, 100);
+}
+
+/* Cells of slots, from the hand's on, as shades relative to the fullest. */
+static void shade(char *text, const struct ring *ring,
+		  const struct timewheel_info *info)
+{
+	static const char shades[] = " .:-=+*#@";
+	uint64_t cells[RING_CELLS] = { }, most = 1;
+	unsigned int count, i;
+
+	count = info->slots < RING_CELLS ? info->slots : RING_CELLS;
+	for (i = 0; i < info->slots; i++) {
+		uint64_t *cell = &cells[(uint64_t)i * count / info->slots];
+
+		*cell += ring->slots[(info->hand + i) % info->slots].tokens;
+		if (*cell > most)
+			most = *cell;
+	}
+	for (i = 0; i < count; i++)
+		text[i] = shades[(cells[i] * 8 + most - 1) / most];
+	text[count] = '\0';
+}
+
+static void put_ring(struct out *out, const char *name)
+{
+	struct wheel wheel = { .name = name, .info.size = sizeof(wheel.info) };
+	char text[RING_CELLS + 1];
+	struct ring ring;
+
+	wheel.wheel = tw_wheel_open_named(name, O_RDONLY);
+	if (!wheel.wheel)
+		return;
+	if (!tw_wheel_info(wheel.wheel, &wheel.info) &&
+	    wheel.info.pending <= RING_TOKENS) {
+		if (!ring_count(&ring, &wheel)) {
+			shade(text, &ring, &wheel.info);
+			out_text(out, RING, "|%s|", text);
+		}
+		ring_free(&ring);
+	}
+	tw_wheel_close(wheel.wheel);
+}
+
+static void print_looks(const struct args *args, const struct looks *looks,
+			const struct looks *before)
+{
+	struct out *out = out_begin(args, top_columns, "wheels");
+	size_t i;
+
+	for (i = 0; i < looks->count; i++) {
+		const struct look *look = &looks->look[i];
+		const struct look *then = before_of(before, look);
+
+		out_row(out);
+		out_text(out, NAME, "%s", look->name);
+		out_number(out, PENDING, look->stats.info.pending);
+		if (then)
+			put_rates(out, look, then);
+		if (out_wants(out, RING))
+			put_ring(out, look->name);
+	}
+	out_end(out);
+}
+
+/* On a terminal it is drawn over what was there. */
+static void print_screen(const struct args *args, const struct looks *looks,
+			 const struct looks *before)
+{
+	bool screen = isatty(STDOUT_FILENO) && !args->option[OPT_JSON];
+	char now[TIME_TEXT];
+
+	if (screen) {
+		real_text(now, sizeof(now), real_now(), false);
+		printf("\033[H\033[Jtwctl top  %s\n\n", now);
+	}
+	print_looks(args, looks, before);
+	if (fflush(stdout))
+		exit(STATUS_FAILED);
+}
+
+/* Until it is time for the next look. Signals that stop come through here. */
+static void pause_until(uint64_t end)
+{
+	while (wait_for(NULL, 0, end)) {
+		if (stop_signal)
+			signal_end();
+	}
+}
+
+enum status verb_top(const struct args *args)
+{
+	uint64_t rounds = option_number(args, OPT_ROUNDS, 1, UINT64_MAX - 1,
+					UINT64_MAX);
+	uint64_t delay = option_span(args, OPT_DELAY, NSEC_PER_SEC);
+	struct looks before, looks;
+	uint64_t next;
+
+	if (delay < NSEC_PER_SEC / 100)
+		die_usage("--delay", args->option[OPT_DELAY], "10ms or more");
+	signals_begin();
+	next = end_after(delay);
+	before = look_at_all(args);
+	for (; rounds; rounds--) {
+		pause_until(next);
+		next = end_after(delay);
+		looks = look_at_all(args);
+		print_screen(args, &looks, &before);
+		forget(&before);
+		before = looks;
+	}
+	forget(&before);
+	return STATUS_OK;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * watch: a line for each token that expires. A token is taken only when its line
+ * can be written, and put back when that fails all the same.
+ */
+#include <limits.h>
+
+#include "twctl.h"
+
+#define BATCH	64
+
+#define PLAIN_FORMAT "{id} {cookie} {deadline} {taken} {late}"
+#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late}}"
+
+struct watch {
+	struct wheel	wheel;
+	const char	*format;
+	uint64_t	idle;
+	uint64_t	left;
+};
+
+/* Waits until output takes bytes, which poll() says of a pipe for PIPE_BUF. */
+static bool can_write(void)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	while (!stop_signal) {
+		if (wait_for(&fd, 1, TIMEWHEEL_NEVER) > 0)
+			return !(fd.revents & (POLLERR | POLLHUP | POLLNVAL));
+	}
+	return false;
+}
+
+/*
+ * Writes a line, at best in one piece. Returns false and errno when its end did
+ * not get there: %EPIPE the reader has gone, %EINTR a signal came.
+ */
+static bool write_line(const char *line, size_t length)
+{
+	ssize_t written;
+
+	while (length) {
+		if (!can_write()) {
+			errno = stop_signal ? EINTR : EPIPE;
+			return false;
+		}
+		written = write(STDOUT_FILENO, line,
+				length < PIPE_BUF ? length : PIPE_BUF);
+		if (written < 0 && errno != EAGAIN)
+			return false;
+		if (written > 0) {
+			line += written;
+			length -= written;
+		}
+	}
+	return true;
+}
+
+static bool print(const struct watch *watch, const struct timewheel_event *event)
+{
+	char *text = template_fill(watch->format, watch->wheel.name, event);
+	size_t length = strlen(text);
+	bool done;
+
+	text[length] = '\n';
+	done = write_line(text, length + 1);
+	free(text);		/* leaves errno as it is */
+	return done;
+}
+
+/* Takes what is due and prints it, or puts it back. Returns 0 or errno. */
+static int print_due(struct watch *watch)
+{
+	size_t most = watch->left < BATCH ? watch->left : BATCH, i, count;
+	struct tw_events *events = take(&watch->wheel, most);
+	int err = 0;
+
+	if (!events)
+		exit(wheel_trouble(watch->wheel.name));
+	count = tw_events_count(events);
+	for (i = 0; i < count; i++) {
+		if (!err && !print(watch, tw_events_at(events, i)))
+			err = errno;
+		if (err)
+			put_back(&watch->wheel, tw_events_at(events, i));
+	}
+	tw_events_free(events);
+	watch->left -= count;
+	return err;
+}
+
+/* Waits for events, while somebody reads what is printed. */
+static enum wake await(const struct watch *watch, uint64_t end)
+{
+	struct pollfd fds[] = {
+		{ .fd = tw_wheel_fd(watch->wheel.wheel), .events = POLLIN },
+		{ .fd = STDOUT_FILENO },
+	};
+	int ready;
+
+	do {
+		ready = wait_for(fds, ARRAY_SIZE(fds), end);
+		if (stop_signal)
+			return WAKE_SIGNAL;
+	} while (ready < 0);
+	if (ready && fds[1].revents)
+		return WAKE_READER_GONE;
+	return ready ? WAKE_EVENTS : WAKE_IDLE;
+}
+
+static enum status watch_wheel(struct watch *watch)
+{
+	int err;
+
+	while (watch->left) {
+		switch (await(watch, end_after(watch->idle))) {
+		case WAKE_EVENTS:
+			err = print_due(watch);
+			if (err == EPIPE || err == EINTR)
+				signal_end();
+			if (err)
+				die(STATUS_FAILED, "cannot write what it prints: %s",
+				    strerror(err));
+			break;
+		case WAKE_IDLE:
+			return STATUS_IDLE;
+		default:
+			signal_end();
+		}
+	}
+	return STATUS_OK;
+}
+
+enum status verb_watch(const struct args *args)
+{
+	struct watch watch = {
+		.format = PLAIN_FORMAT,
+		.idle = option_span(args, OPT_IDLE_TIMEOUT, TIMEWHEEL_NEVER),
+		.left = option_number(args, OPT_COUNT, 0, UINT64_MAX - 1,
+				      UINT64_MAX),
+	};
+	enum status status;
+
+	if (args->option[OPT_JSON])
+		watch.format = JSON_FORMAT;
+	if (args->option[OPT_FORMAT])
+		watch.format = args->option[OPT_FORMAT];
+	if (args->option[OPT_JSON] && args->option[OPT_FORMAT])
+		die(STATUS_USAGE, "--format: not with --json");
+	template_check("--format", watch.format);
+	signals_begin();
+	wheel_open_to_read(&watch.wheel, args->arg[0]);
+	status = watch_wheel(&watch);
+	wheel_close(&watch.wheel);
+	return status;
+}

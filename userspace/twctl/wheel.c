@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A wheel that a verb works on, and what times mean to it.
+ */
+#include <time.h>
+
+#include "twctl.h"
+
+static uint64_t clock_now(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+uint64_t real_now(void)
+{
+	return clock_now(CLOCK_REALTIME);
+}
+
+/* Opens it or ends the program. */
+void wheel_open(struct wheel *wheel, const char *name, int access)
+{
+	wheel->name = name;
+	wheel->info = (struct timewheel_info) { .size = sizeof(wheel->info) };
+	wheel->wheel = tw_wheel_open_named(name, access);
+	if (!wheel->wheel && errno == ENODEV)
+		errno = ENOENT;
+	if (!wheel->wheel || tw_wheel_info(wheel->wheel, &wheel->info) < 0)
+		exit(wheel_trouble(name));
+	wheel->real = real_now();
+}
+
+void wheel_close(struct wheel *wheel)
+{
+	tw_wheel_close(wheel->wheel);
+	wheel->wheel = NULL;
+}
+
+const char *clock_name(unsigned int clock)
+{
+	switch (clock) {
+	case TIMEWHEEL_CLOCK_MONOTONIC:
+		return "monotonic";
+	case TIMEWHEEL_CLOCK_BOOTTIME:
+		return "boottime";
+	case TIMEWHEEL_CLOCK_REALTIME:
+		return "realtime";
+	case TIMEWHEEL_CLOCK_MANUAL:
+		return "manual";
+	default:
+		return "unknown";
+	}
+}
+
+/*
+ * Wall time is a wheel's own time on a REALTIME wheel only. For the others it
+ * becomes the delay from now until then, as wall time is now.
+ */
+struct wheel_time wheel_time_of(const struct wheel *wheel,
+				const struct when *when)
+{
+	struct wheel_time time = { .ns = when->ns };
+
+	switch (when->kind) {
+	case WHEN_SPAN:
+		break;
+	case WHEN_CLOCK:
+		time.absolute = true;
+		break;
+	case WHEN_REAL:
+		if (wheel->info.clock == TIMEWHEEL_CLOCK_MANUAL)
+			die(STATUS_USAGE,
+			    "TIME at ...: wheel '%s' has a manual clock, which knows a span or 'clock NS' only",
+			    wheel->name);
+		if (wheel->info.clock == TIMEWHEEL_CLOCK_REALTIME)
+			time.absolute = true;
+		else
+			time.ns = when->ns > wheel->real ?
+				  when->ns - wheel->real : 0;
+	}
+	return time;
+}
+
+/* The same as a time of the wheel's clock; of the past as well. */
+uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when)
+{
+	struct wheel_time time = wheel_time_of(wheel, when);
+	uint64_t now = wheel->info.now, passed;
+
+	if (time.absolute)
+		return time.ns;
+	if (when->kind == WHEN_REAL && !time.ns) {
+		passed = wheel->real - when->ns;
+		return now > passed ? now - passed : 0;
+	}
+	return now + time.ns;
+}
