@@ -22,6 +22,7 @@
 #define TW_WORDS_H
 
 #include <linux/bits.h>
+#include <linux/limits.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -65,11 +66,16 @@ static inline u64 tw_stamp(u32 generation, u64 tick)
 	return tw_stamp_none(generation) | ((u32)tick ?: 1);
 }
 
-/* Whether a word makes sense for a token of this generation. */
+/*
+ * Whether a word makes sense for a token of this generation: its stamp is not
+ * older than 2^31 ticks, nor too far ahead.
+ */
 static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now)
 {
+	u32 age = (u32)now - (u32)word;
+
 	return word >> 32 == generation &&
-	       (!(u32)word || (s32)((u32)word - (u32)now) < (s32)TW_MAX_STAMPED);
+	       (!(u32)word || age < BIT(31) || -age < TW_MAX_STAMPED);
 }
 
 #endif /* TW_WORDS_H */

@@ -507,7 +507,6 @@ TEST_F_TIMEOUT(ring, consumed_index_changes_at_random, 120)
 	pthread_join(thread, NULL);
 
 	tail = tail_of(&self->ring);
-	EXPECT_LT(64ULL, tail);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(registered, info.registered);
 	EXPECT_EQ(tail + read_, info.delivered);
@@ -738,7 +737,6 @@ TEST_F_TIMEOUT(ring, readers_pollers_and_a_consumer, 120)
 	EXPECT_EQ(registered, consumed + readers[0].read + readers[1].read);
 	for (__u64 i = 0; i < registered; i++)
 		ASSERT_EQ(1, got[i]);
-	EXPECT_LT(0ULL, consumed);
 	free(got);
 }
 

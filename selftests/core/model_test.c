@@ -755,6 +755,8 @@ static void op_cancel(void)
 	lock();
 	if (find(&found, &index)) {
 		tw_ring_cancel(&m.ring, &found);
+		if (m.words)
+			CHECK_EQ(*word_of(index), 0);
 		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
 		life_stops(index, NONE);
 		life_over(index);
