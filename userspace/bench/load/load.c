@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * load: many users of twidled, each with a connection of its own. They log in,
+ * send packets at a rate, and some fall silent, at random moments, for good:
+ * still connected or with their connection gone. The ledger says who did, and
+ * when each was last heard: what the service says is to be held against it.
+ *
+ * Each thread looks after its share of the users. All have the same pace, so
+ * the order in which they send is a ring that is walked: the work is that of the
+ * packets, however many users there are.
+ */
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS		1000000ULL
+#define SEC		1000000000ULL
+#define TURN		256
+/* Connections that one thread waits for at once: no listener's queue is full. */
+#define CONNECTING	512
+/* Before a connection that was lost, or refused, is tried again. */
+#define RETRY		(200 * MS)
+/* A source address has some 28,000 ports, but the last free ones are hard to find. */
+#define PER_ADDRESS	4000
+
+enum state {
+	AWAY,		/* not connected yet, or any more: will connect */
+	CONNECTS,
+	TALKS,
+	SILENT,		/* for good; may still be connected */
+};
+
+struct user {
+	int fd;			/* -1: none */
+	enum state state;
+	uint64_t silent_after;	/* falls silent so long after the start, 0: never */
+	bool vanishes;		/* and closes its connection then */
+	uint64_t retry;		/* AWAY: when it may connect */
+	uint64_t last;		/* a moment before it sent its last packet */
+	uint64_t longest;	/* between two of its packets */
+	uint64_t closed;	/* SILENT: when the service hung up */
+};
+
+/* A thread and its share of the users. */
+struct crew {
+	pthread_t thread;
+	int epoll;
+	unsigned int first, count;	/* of users */
+	unsigned int *away;		/* ring of those who are AWAY, in order */
+	unsigned int away_first, away_count;
+	unsigned int connecting;
+	uint64_t turn_of;		/* counts packets' moments */
+	uint64_t packets, skipped, connects, lost, refused;
+};
+
+static struct {
+	struct sockaddr_storage address;
+	socklen_t length;
+	unsigned int users, silent, vanish, threads, seed;
+	uint64_t first, interval, from, until, time, timeout;
+	double connect_rate;
+	bool reconnect;
+	const char *ledger;
+} options;
+
+static struct user *users;
+static struct crew *crews;
+static uint64_t began;			/* the first connection */
+static atomic_uint logged_in;		/* users who have been so once */
+static _Atomic uint64_t start;		/* when all had logged in; 0: not yet */
+static atomic_bool over;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * SEC + now.tv_nsec;
+}
+
+static void away(struct crew *crew, unsigned int number, uint64_t retry)
+{
+	users[number].state = AWAY;
+	users[number].retry = retry;
+	crew->away[(crew->away_first + crew->away_count++) % crew->count] =
+		number;
+}
+
+static void close_user(struct user *user)
+{
+	if (user->fd >= 0)
+		close(user->fd);
+	user->fd = -1;
+}
+
+/* The moment may have come for it to fall silent. Returns whether it is. */
+static bool is_silent(struct user *user, uint64_t now)
+{
+	if (user->state == SILENT)
+		return true;
+	if (!user->silent_after || !start || now < start + user->silent_after)
+		return false;
+	/* On its way it would yet say its name. */
+	if (user->state == CONNECTS)
+		return false;
+	user->state = SILENT;
+	if (user->vanishes)
+		close_user(user);
+	return true;
+}
+
+/* The connection is no more, or could not be made. */
+static void lose(struct crew *crew, unsigned int number, uint64_t now)
+{
+	struct user *user = &users[number];
+
+	close_user(user);
+	if (is_silent(user, now)) {
+		user->closed = now;
+		return;
+	}
+	if (user->state == CONNECTS) {
+		crew->connecting--;
+		crew->refused++;
+	} else {
+		crew->lost++;
+	}
+	/* Else it is as silent as one that planned it: so it is in the ledger. */
+	if (options.reconnect || !user->last)
+		away(crew, number, now + RETRY);
+	else
+		user->state = SILENT;
+}
+
+/* Returns whether it was sent, whole. */
+static bool send_packet(struct crew *crew, unsigned int number,
+			const char *text, size_t length)
+{
+	struct user *user = &users[number];
+	uint64_t now = now_ns();
+	ssize_t bytes = send(user->fd, text, length,
+			     MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (bytes == (ssize_t)length) {
+		if (user->last && now - user->last > user->longest)
+			user->longest = now - user->last;
+		user->last = now;
+		crew->packets++;
+		return true;
+	}
+	if (bytes < 0 && errno != EAGAIN)
+		lose(crew, number, now);
+	else
+		crew->skipped++;
+	return false;
+}
+
+static void bind_source(int fd, unsigned int number)
+{
+	struct sockaddr_in source = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 +
+					 number / PER_ADDRESS),
+	};
+	const struct sockaddr_in *to = (struct sockaddr_in *)&options.address;
+	const int on = 1;
+
+	if (to->sin_family != AF_INET || ntohl(to->sin_addr.s_addr) >> 24 != 127)
+		return;
+	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) ||
+	    bind(fd, (struct sockaddr *)&source, sizeof(source)))
+		err(1, "a source address");
+}
+
+static void connect_user(struct crew *crew, unsigned int number)
+{
+	struct user *user = &users[number];
+	struct epoll_event event = {
+		.events = EPOLLOUT | EPOLLIN,
+		.data.u32 = number,
+	};
+
+	user->fd = socket(options.address.ss_family,
+			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (user->fd < 0)
+		err(1, "socket of user %u", number);
+	bind_source(user->fd, number);
+	user->state = CONNECTS;
+	crew->connecting++;
+	if (connect(user->fd, (struct sockaddr *)&options.address,
+		    options.length) < 0 && errno != EINPROGRESS) {
+		/* EAGAIN: the queue of a unix socket is full */
+		lose(crew, number, now_ns());
+		return;
+	}
+	if (epoll_ctl(crew->epoll, EPOLL_CTL_ADD, user->fd, &event) < 0)
+		err(1, "epoll");
+}
+
+/* The first packet. When all have sent it, the start is reached. */
+static void log_in(struct crew *crew, unsigned int number)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = number };
+	struct user *user = &users[number];
+	bool first = !user->last;
+	char hello[32];
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	getsockopt(user->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	if (error) {
+		lose(crew, number, now_ns());
+		return;
+	}
+	crew->connecting--;
+	crew->connects++;
+	user->state = TALKS;
+	if (epoll_ctl(crew->epoll, EPOLL_CTL_MOD, user->fd, &event) < 0)
+		err(1, "epoll");
+	sprintf(hello, "user %" PRIu64 "\n", options.first + number);
+	if (!send_packet(crew, number, hello, strlen(hello))) {
+		/* Whatever came next would be taken for its name. */
+		if (user->fd >= 0)
+			lose(crew, number, now_ns());
+		return;
+	}
+	if (first && ++logged_in == options.users)
+		start = now_ns();
+}
+
+static void hear(struct crew *crew, const struct epoll_event *event)
+{
+	unsigned int number = event->data.u32;
+	struct user *user = &users[number];
+	char text[64];
+	ssize_t bytes;
+
+	if (user->fd < 0)
+		return;
+	if (user->state == CONNECTS) {
+		log_in(crew, number);
+		return;
+	}
+	bytes = recv(user->fd, text, sizeof(text), 0);
+	/* What the service says is why it will hang up. */
+	if (bytes == 0 || (bytes < 0 && errno != EAGAIN))
+		lose(crew, number, now_ns());
+}
+
+static void connect_some(struct crew *crew, uint64_t now)
+{
+	/* Not all at once: at the rate, since the beginning. */
+	uint64_t most = options.connect_rate ?
+		(double)(now - began) / SEC * options.connect_rate /
+		options.threads + 1 : UINT64_MAX;
+
+	while (crew->away_count && crew->connecting < CONNECTING &&
+	       (crew->connects + crew->connecting < most || start)) {
+		unsigned int number = crew->away[crew->away_first];
+
+		if (users[number].retry > now)
+			break;
+		crew->away_first = (crew->away_first + 1) % crew->count;
+		crew->away_count--;
+		if (!is_silent(&users[number], now))
+			connect_user(crew, number);
+	}
+}
+
+/* Those whose moment has come. After a stall nobody sends twice. */
+static void send_some(struct crew *crew, uint64_t now)
+{
+	uint64_t due = (now - began) * (double)crew->count / options.interval;
+
+	if (due > crew->turn_of + crew->count)
+		crew->turn_of = due - crew->count;
+	for (; crew->turn_of < due; crew->turn_of++) {
+		unsigned int number = crew->first + crew->turn_of % crew->count;
+
+		if (!is_silent(&users[number], now) &&
+		    users[number].state == TALKS)
+			send_packet(crew, number, "alive\n", 6);
+	}
+}
+
+static void *work(void *arg)
+{
+	struct crew *crew = arg;
+	unsigned int i;
+
+	for (i = 0; i < crew->count; i++)
+		away(crew, crew->first + i, 0);
+	while (!over) {
+		struct epoll_event events[TURN];
+		uint64_t now = now_ns();
+		int j, n;
+
+		connect_some(crew, now);
+		send_some(crew, now);
+		n = epoll_wait(crew->epoll, events, TURN, 10);
+		for (j = 0; j < n; j++)
+			hear(crew, &events[j]);
+		if (options.time && start && now > start + options.time)
+			break;
+	}
+	return NULL;
+}
+
+static void plan(void)
+{
+	unsigned int i;
+
+	users = calloc(options.users, sizeof(*users));
+	if (!users)
+		err(1, "users");
+	for (i = 0; i < options.users; i++)
+		users[i].fd = -1;
+	srandom(options.seed);
+	for (i = 0; i < options.silent;) {
+		struct user *user = &users[random() % options.users];
+
+		if (user->silent_after)
+			continue;
+		user->silent_after = options.from + random() * MS %
+			(options.until - options.from + 1);
+		user->vanishes = i < options.vanish;
+		i++;
+	}
+}
+
+/*
+ * silent USER LAST CLOSED: it was last heard at LAST, nothing after that
+ * gap USER LONGEST: it goes on, but paused for longer than the timeout
+ */
+static void write_ledger(uint64_t end)
+{
+	FILE *file = fopen(options.ledger, "we");
+	unsigned int i;
+
+	if (!file)
+		err(1, "%s", options.ledger);
+	for (i = 0; i < options.users; i++) {
+		struct user *user = &users[i];
+
+		/* A pause that is not over is one too. */
+		if (user->state != SILENT && end - user->last > user->longest)
+			user->longest = end - user->last;
+		if (user->state == SILENT)
+			fprintf(file, "silent %" PRIu64 " %.9f %.9f\n",
+				options.first + i, (double)user->last / SEC,
+				(double)user->closed / SEC);
+		if (user->longest > options.timeout)
+			fprintf(file, "gap %" PRIu64 " %.9f\n",
+				options.first + i, (double)user->longest / SEC);
+	}
+	if (fclose(file))
+		err(1, "%s", options.ledger);
+}
+
+static void report(void)
+{
+	uint64_t packets = 0, skipped = 0, connects = 0, lost = 0, refused = 0;
+	unsigned int i, silent = 0;
+	uint64_t longest = 0, now = now_ns();
+
+	for (i = 0; i < options.threads; i++) {
+		packets += crews[i].packets;
+		skipped += crews[i].skipped;
+		connects += crews[i].connects;
+		lost += crews[i].lost;
+		refused += crews[i].refused;
+	}
+	for (i = 0; i < options.users; i++) {
+		silent += users[i].state == SILENT;
+		if (users[i].longest > longest)
+			longest = users[i].longest;
+	}
+	printf("users %u, logged in after %.1f s; in %.1f s then: silent %u\n",
+	       options.users, start ? (double)(start - began) / SEC : 0.0,
+	       start ? (double)(now - start) / SEC : 0.0, silent);
+	printf("connections %" PRIu64 ", refused %" PRIu64 ", lost %" PRIu64
+	       "; packets %" PRIu64 " (%.0f/s), skipped %" PRIu64
+	       "; longest pause of one who goes on %.3f s\n",
+	       connects, refused, lost, packets,
+	       packets / ((double)(now - began) / SEC), skipped,
+	       (double)longest / SEC);
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	over = true;
+}
+
+static void run(void)
+{
+	unsigned int i;
+
+	crews = calloc(options.threads, sizeof(*crews));
+	if (!crews)
+		err(1, "threads");
+	began = now_ns();
+	for (i = 0; i < options.threads; i++) {
+		struct crew *crew = &crews[i];
+		unsigned int end = (uint64_t)options.users * (i + 1) /
+				   options.threads;
+
+		crew->first = (uint64_t)options.users * i / options.threads;
+		crew->count = end - crew->first;
+		crew->away = calloc(crew->count, sizeof(*crew->away));
+		crew->epoll = epoll_create1(EPOLL_CLOEXEC);
+		if (!crew->away || crew->epoll < 0 ||
+		    pthread_create(&crew->thread, NULL, work, crew))
+			err(1, "a thread");
+	}
+	for (i = 0; i < options.threads; i++)
+		pthread_join(crews[i].thread, NULL);
+}
+
+/* ADDRESS:PORT in numbers, or the path of a unix socket. */
+static void parse_address(char *text)
+{
+	struct sockaddr_un *path = (struct sockaddr_un *)&options.address;
+	const struct addrinfo hints = {
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM,
+	};
+	char *port = strrchr(text, ':');
+	struct addrinfo *found;
+
+	if (text[0] == '/' && strlen(text) < sizeof(path->sun_path)) {
+		path->sun_family = AF_UNIX;
+		strcpy(path->sun_path, text);
+		options.length = sizeof(*path);
+		return;
+	}
+	if (!port)
+		errx(2, "\"%s\" is neither ADDRESS:PORT nor a path", text);
+	*port++ = '\0';
+	if (getaddrinfo(text, port, &hints, &found))
+		errx(2, "\"%s\", \"%s\" is no address", text, port);
+	memcpy(&options.address, found->ai_addr, found->ai_addrlen);
+	options.length = found->ai_addrlen;
+	freeaddrinfo(found);
+}
+
+__attribute__((__noreturn__))
+static void usage(FILE *to, int status)
+{
+	fputs("load [OPTION]...\n"
+	      "  --to ADDRESS:PORT|PATH  the service (127.0.0.1:7075)\n"
+	      "  --users N               users, one connection each (1000)\n"
+	      "  --first ID              the first one's number (1)\n"
+	      "  --rate N                packets per second of all (users / 10)\n"
+	      "  --connect-rate N        connections per second at first (0: all)\n"
+	      "  --silent N              so many fall silent (0)\n"
+	      "  --vanish N              so many of these also hang up (0)\n"
+	      "  --from S --until S      when, after all have logged in (1, 10)\n"
+	      "  --time S                how long, after that (0: until SIGTERM)\n"
+	      "  --timeout S             longer pauses are in the ledger (30)\n"
+	      "  --reconnect             connect again when the service hangs up\n"
+	      "  --threads N             (1)\n"
+	      "  --seed N                (1)\n"
+	      "  --ledger FILE           who fell silent\n", to);
+	exit(status);
+}
+
+static double parse_number(const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*end || end == text || !(value >= 0))
+		errx(2, "\"%s\" is no number", text);
+	return value;
+}
+
+/* Options, those first that are numbers. */
+enum {
+	USERS, FIRST, RATE, CONNECT_RATE, SILENT_USERS, VANISH, FROM, UNTIL, TIME,
+	TIMEOUT, THREADS, SEED, NUMBERS,
+	TO = NUMBERS, RECONNECT, LEDGER, HELP,
+};
+
+static void parse_options(int argc, char **argv, double *numbers)
+{
+	static const struct option names[] = {
+		{ "users", required_argument, NULL, USERS },
+		{ "first", required_argument, NULL, FIRST },
+		{ "rate", required_argument, NULL, RATE },
+		{ "connect-rate", required_argument, NULL, CONNECT_RATE },
+		{ "silent", required_argument, NULL, SILENT_USERS },
+		{ "vanish", required_argument, NULL, VANISH },
+		{ "from", required_argument, NULL, FROM },
+		{ "until", required_argument, NULL, UNTIL },
+		{ "time", required_argument, NULL, TIME },
+		{ "timeout", required_argument, NULL, TIMEOUT },
+		{ "threads", required_argument, NULL, THREADS },
+		{ "seed", required_argument, NULL, SEED },
+		{ "to", required_argument, NULL, TO },
+		{ "reconnect", no_argument, NULL, RECONNECT },
+		{ "ledger", required_argument, NULL, LEDGER },
+		{ "help", no_argument, NULL, HELP },
+		{ }
+	};
+	char standard[] = "127.0.0.1:7075";
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (option >= 0 && option < NUMBERS)
+			numbers[option] = parse_number(optarg);
+		else if (option == TO)
+			parse_address(optarg);
+		else if (option == RECONNECT)
+			options.reconnect = true;
+		else if (option == LEDGER)
+			options.ledger = optarg;
+		else if (option == HELP)
+			usage(stdout, 0);
+		else
+			usage(stderr, 2);
+	}
+	if (optind < argc)
+		usage(stderr, 2);
+	if (!options.length)
+		parse_address(standard);
+}
+
+static void set_options(int argc, char **argv)
+{
+	double numbers[NUMBERS] = {
+		[USERS] = 1000, [FIRST] = 1, [FROM] = 1, [UNTIL] = 10,
+		[TIMEOUT] = 30, [THREADS] = 1, [SEED] = 1,
+	};
+
+	parse_options(argc, argv, numbers);
+	if (numbers[THREADS] < 1 || numbers[USERS] < numbers[THREADS] ||
+	    numbers[SILENT_USERS] > numbers[USERS] ||
+	    numbers[VANISH] > numbers[SILENT_USERS] ||
+	    numbers[FROM] <= 0 || numbers[UNTIL] < numbers[FROM])
+		usage(stderr, 2);
+	options.users = numbers[USERS];
+	options.first = numbers[FIRST];
+	/* Each user's time from one packet to the next. */
+	options.interval = numbers[RATE] ?
+		numbers[USERS] / numbers[RATE] * SEC : 10 * SEC;
+	options.connect_rate = numbers[CONNECT_RATE];
+	options.silent = numbers[SILENT_USERS];
+	options.vanish = numbers[VANISH];
+	options.from = numbers[FROM] * SEC;
+	options.until = numbers[UNTIL] * SEC;
+	options.time = numbers[TIME] * SEC;
+	options.timeout = numbers[TIMEOUT] * SEC;
+	options.threads = numbers[THREADS];
+	options.seed = numbers[SEED];
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct rlimit limit;
+
+	set_options(argc, argv);
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	plan();
+	run();
+	if (options.ledger)
+		write_ledger(now_ns());
+	report();
+	/* Without all of them it was not the load that was asked for. */
+	return start ? 0 : 1;
+}

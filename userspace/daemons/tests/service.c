@@ -1,0 +1,1049 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twidled, by what its users, its subscribers and its administrator see of it.
+ * Each test has a service of its own, on a wheel of its own. It is told that
+ * the service is ready as systemd would be. Standard output is a socket, as it
+ * is under systemd, unless the test is about another.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <timewheel.h>
+
+#include "kselftest_harness.h"
+
+#define MS		1000000ULL
+#define SEC		1000000000ULL
+#define DEVICE		"/dev/timewheel"
+#define PORT		7099
+#define PATIENCE	20000		/* ms, for a machine that is slow */
+#define LINES		8192
+
+static __u64 now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * SEC + time.tv_nsec;
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	usleep(ms * 1000);
+}
+
+/* A stream that is read by lines: of the service's output, or from a socket. */
+struct stream {
+	int fd;
+	size_t start, end;
+	char text[LINES];
+};
+
+/* The next line without its end. NULL: there is none (any more). */
+static char *next_line_within(struct stream *stream, int ms)
+{
+	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
+
+	for (;;) {
+		char *line = stream->text + stream->start;
+		char *end = memchr(line, '\n', stream->end - stream->start);
+		ssize_t bytes;
+
+		if (end) {
+			*end = '\0';
+			stream->start = end + 1 - stream->text;
+			return line;
+		}
+		memmove(stream->text, line, stream->end - stream->start);
+		stream->end -= stream->start;
+		stream->start = 0;
+		if (poll(&ready, 1, ms) <= 0)
+			return NULL;
+		bytes = read(stream->fd, stream->text + stream->end,
+			     LINES - stream->end);
+		if (bytes <= 0)
+			return NULL;
+		stream->end += bytes;
+	}
+}
+
+static char *next_line(struct stream *stream)
+{
+	return next_line_within(stream, PATIENCE);
+}
+
+/* Nothing comes within a while, and the stream does not end. */
+static bool quiet(struct stream *stream, int ms)
+{
+	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
+
+	return stream->start == stream->end && poll(&ready, 1, ms) == 0;
+}
+
+static bool ended(struct stream *stream)
+{
+	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
+
+	return !next_line(stream) && poll(&ready, 1, 0) == 1;
+}
+
+#define EXPECT_LINE(text, stream) do {			\
+	const char *line_ = next_line(stream);		\
+	EXPECT_STREQ(text, line_ ? line_ : "no line");	\
+} while (0)
+
+#define ASSERT_LINE(text, stream) do {			\
+	const char *line_ = next_line(stream);		\
+	ASSERT_STREQ(text, line_ ? line_ : "no line");	\
+} while (0)
+
+/* "offline USER DEADLINE": its deadline, in ns. 0 when it is another line. */
+static __u64 offline_at(const char *line, __u64 user)
+{
+	unsigned long long who, seconds, ns;
+
+	if (!line || sscanf(line, "offline %llu %llu.%9llu", &who, &seconds,
+			    &ns) != 3 || who != user)
+		return 0;
+	return seconds * SEC + ns;
+}
+
+/* Whether it is no line about one of the first @n users, or about one of whom it
+ * has been @told.
+ */
+static bool is_wrong(const char *line, bool *told, unsigned int n)
+{
+	unsigned long long user;
+
+	if (!line || sscanf(line, "offline %llu ", &user) != 1 || user >= n ||
+	    told[user])
+		return true;
+	told[user] = true;
+	return false;
+}
+
+#define NO_TIME		"is no time, such as 500ms, 30s, 10min or 48h, or too long a one"
+#define NO_ADDRESS	"is neither ADDRESS:PORT, in numbers, nor a path"
+
+FIXTURE(service) {
+	char dir[64], config[80], users[80], events[80], state[80];
+	char wheel[64];
+	pid_t pid;
+	int notify;		/* where the service says that it is ready */
+	int out_end;		/* what it gets as standard output */
+	rlim_t files;		/* not 0: run as nobody, with so many files */
+	struct stream out, log;
+};
+
+static void write_config(FIXTURE_DATA(service) *self, const char *format, ...)
+{
+	FILE *file = fopen(self->config, "we");
+	va_list args;
+
+	fprintf(file, "wheel = %s\nlisten = %s\nevents = %s\nstate = %s\n"
+		"tick = 50ms\n", self->wheel, self->users, self->events,
+		self->state);
+	va_start(args, format);
+	vfprintf(file, format, args);
+	va_end(args);
+	fclose(file);
+}
+
+static void unix_address(struct sockaddr_un *address, const char *path)
+{
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	strcpy(address->sun_path, path);
+}
+
+FIXTURE_SETUP(service)
+{
+	struct sockaddr_un address;
+	int out[2];
+
+	if (access(DEVICE, F_OK))
+		SKIP(return, "no /dev/timewheel: is the module loaded?");
+	strcpy(self->dir, "/tmp/twidled.XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(self->dir));
+	sprintf(self->config, "%s/config", self->dir);
+	sprintf(self->users, "%s/users", self->dir);
+	sprintf(self->events, "%s/events", self->dir);
+	sprintf(self->state, "%s/state", self->dir);
+	sprintf(self->wheel, "twidled-test-%d", getpid());
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out));
+	self->out.fd = out[0];
+	self->out_end = out[1];
+	self->log.fd = -1;
+	self->notify = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unix_address(&address, self->dir);
+	strcat(address.sun_path, "/notify");
+	ASSERT_EQ(0, bind(self->notify, (struct sockaddr *)&address,
+			  sizeof(address)));
+	ASSERT_EQ(0, chmod(address.sun_path, 0777));
+	ASSERT_EQ(0, setenv("NOTIFY_SOCKET", address.sun_path, 1));
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* As a service that has no privilege but the group of the device. */
+static void drop_privilege(rlim_t files)
+{
+	struct rlimit limit = { files, files };
+	struct stat device;
+
+	if (stat(DEVICE, &device) || setrlimit(RLIMIT_NOFILE, &limit) ||
+	    setgroups(0, NULL) || setgid(device.st_gid) || setuid(65534))
+		_exit(126);
+}
+
+/* Starts it, without a wait. */
+static void spawn(FIXTURE_DATA(service) *self, const char *option)
+{
+	int log[2];
+
+	close(self->log.fd);
+	if (pipe2(log, O_CLOEXEC))
+		abort();
+	self->log.fd = log[0];
+	self->log.start = 0;
+	self->log.end = 0;
+	self->pid = fork();
+	if (!self->pid) {
+		if (self->files)
+			drop_privilege(self->files);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(self->out_end, STDOUT_FILENO);
+		dup2(log[1], STDERR_FILENO);
+		execl("./twidled", "twidled", "--config", self->config, option,
+		      NULL);
+		_exit(127);
+	}
+	close(log[1]);
+}
+
+/* Whether the service tells systemd this before long. */
+static bool notified(FIXTURE_DATA(service) *self, const char *what)
+{
+	struct pollfd ready = { .fd = self->notify, .events = POLLIN };
+	char text[256];
+
+	while (poll(&ready, 1, PATIENCE) == 1) {
+		ssize_t bytes = recv(self->notify, text, sizeof(text) - 1, 0);
+
+		text[bytes < 0 ? 0 : bytes] = '\0';
+		if (strstr(text, what))
+			return true;
+	}
+	return false;
+}
+
+static bool start(FIXTURE_DATA(service) *self)
+{
+	const char *line;
+
+	spawn(self, NULL);
+	if (notified(self, "READY=1"))
+		return true;
+	while ((line = next_line_within(&self->log, 0)))
+		fprintf(stderr, "# %s\n", line);
+	return false;
+}
+
+/* How it ended: its exit status, or minus the signal that killed it. */
+static int status_of(FIXTURE_DATA(service) *self)
+{
+	pid_t pid = self->pid;
+	int status;
+
+	self->pid = 0;
+	if (waitpid(pid, &status, 0) != pid)
+		return 256;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int end(FIXTURE_DATA(service) *self, int signal)
+{
+	kill(self->pid, signal);
+	return status_of(self);
+}
+
+FIXTURE_TEARDOWN(service)
+{
+	if (self->pid > 0)
+		end(self, SIGKILL);
+	tw_wheel_destroy(self->wheel);
+	for (char *c = self->dir + strlen(self->dir); *self->dir; *c = '\0') {
+		char path[128];
+
+		for (char **name = (char *[]){ "/config", "/users", "/events",
+		     "/state", "/notify", NULL }; *name; name++) {
+			snprintf(path, sizeof(path), "%s%s", self->dir, *name);
+			unlink(path);
+		}
+		rmdir(self->dir);
+		break;
+	}
+}
+
+static int connect_to(const char *path)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+
+	unix_address(&address, path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return fd;
+}
+
+static bool say(int fd, const char *text)
+{
+	return send(fd, text, strlen(text), MSG_NOSIGNAL) ==
+	       (ssize_t)strlen(text);
+}
+
+/* A user's connection, on which it has said its name. */
+static int log_in(FIXTURE_DATA(service) *self, __u64 user)
+{
+	int fd = connect_to(self->users);
+	char hello[40];
+
+	sprintf(hello, "user %llu\n", user);
+	if (fd >= 0 && !say(fd, hello))
+		return -1;
+	return fd;
+}
+
+/* What the wheel knows of a user's deadline, 0 when it is not online. */
+static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
+	struct timewheel_op op = { .size = sizeof(op) };
+	int result = wheel ? tw_wheel_get(wheel, user, 0, &op) : -1;
+
+	tw_wheel_close(wheel);
+	return result < 0 ? 0 : op.deadline;
+}
+
+/* Who falls silent is told, once, no earlier than its timeout after its last
+ * packet, and is told so; then it is gone.
+ */
+TEST_F(service, silence)
+{
+	struct stream user = { };
+	__u64 before, deadline;
+
+	write_config(self, "timeout = 500ms\n");
+	ASSERT_TRUE(start(self));
+	before = now();
+	user.fd = log_in(self, 4711);
+	ASSERT_GE(user.fd, 0);
+	ASSERT_LINE("online 4711", &self->out);
+	deadline = offline_at(next_line(&self->out), 4711);
+	EXPECT_GE(deadline, before + 500 * MS);
+	EXPECT_GE(now(), deadline);
+	EXPECT_LINE("offline", &user);
+	EXPECT_TRUE(ended(&user));
+	EXPECT_EQ(0, deadline_of(self, 4711));
+	EXPECT_TRUE(quiet(&self->out, 1500));
+}
+
+/* Each packet, whatever is in it, gives its user the whole timeout again. */
+TEST_F(service, packets)
+{
+	int talks, silent, i;
+	__u64 last;
+
+	write_config(self, "timeout = 4s\n");
+	ASSERT_TRUE(start(self));
+	silent = log_in(self, 1);
+	ASSERT_LINE("online 1", &self->out);
+	talks = log_in(self, 2);
+	ASSERT_LINE("online 2", &self->out);
+	for (i = 0; i < 60; i++) {
+		ASSERT_TRUE(say(talks, i % 2 ? "x" : "user 1\n"));
+		sleep_ms(100);
+	}
+	last = now();
+	ASSERT_TRUE(say(talks, "\n"));
+	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
+	EXPECT_GE(offline_at(next_line(&self->out), 2), last + 4 * SEC);
+	close(silent);
+}
+
+/* The end of a connection says nothing; coming back in time says nothing. */
+TEST_F(service, comes_back)
+{
+	int user;
+
+	write_config(self, "timeout = 3s\n");
+	ASSERT_TRUE(start(self));
+	close(log_in(self, 5));
+	ASSERT_LINE("online 5", &self->out);
+	user = log_in(self, 5);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
+	close(user);
+	/* And when it was too late it is online anew. */
+	user = log_in(self, 5);
+	EXPECT_LINE("online 5", &self->out);
+}
+
+/* close = no: the connection stays, and its next packet brings it back. */
+TEST_F(service, stays_connected)
+{
+	int user;
+
+	write_config(self, "timeout = 300ms\nclose = no\n");
+	ASSERT_TRUE(start(self));
+	user = log_in(self, 6);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_LINE("online 6", &self->out);
+		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
+		ASSERT_TRUE(say(user, "here\n"));
+	}
+}
+
+/* A first line may come in pieces and end in CR LF; each other one is refused,
+ * with a word, and nobody else is disturbed.
+ */
+TEST_F(service, protocol)
+{
+	static const char * const wrong[] = {
+		"\n", "user\n", "user\x20\n", "user -1\n", "user 1\x20\n", "user 1x\n",
+		"user 18446744073709551616\n", "User 1\n", "user  1\n",
+		"user 1\r2\n", "GET / HTTP/1.1\r\n", "user 99999999999999999999999\n",
+	};
+	struct stream bad = { };
+	int pieces, big;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	pieces = connect_to(self->users);
+	for (const char *c = "user 0012\r\n"; *c; c++) {
+		ASSERT_EQ(1, send(pieces, c, 1, 0));
+		sleep_ms(5);
+	}
+	EXPECT_LINE("online 12", &self->out);
+	big = log_in(self, ~0ULL);
+	EXPECT_LINE("online 18446744073709551615", &self->out);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		bad.fd = connect_to(self->users);
+		ASSERT_TRUE(say(bad.fd, wrong[i]));
+		EXPECT_LINE("error expected: user NUMBER", &bad);
+		EXPECT_TRUE(ended(&bad));
+		close(bad.fd);
+	}
+	EXPECT_TRUE(quiet(&self->out, 100));
+	EXPECT_NE(0, deadline_of(self, 12));
+	EXPECT_NE(0, deadline_of(self, ~0ULL));
+	close(big);
+}
+
+/* Who does not say its name is not waited for longer than the timeout. */
+TEST_F(service, no_name)
+{
+	struct stream mute = { };
+
+	write_config(self, "timeout = 300ms\n");
+	ASSERT_TRUE(start(self));
+	mute.fd = connect_to(self->users);
+	ASSERT_TRUE(say(mute.fd, "user 1"));
+	EXPECT_LINE("error expected: user NUMBER", &mute);
+	EXPECT_TRUE(ended(&mute));
+	EXPECT_TRUE(quiet(&self->out, 100));
+}
+
+/* A user's newest connection is the one that counts; the older one is told and closed. */
+TEST_F(service, connects_twice)
+{
+	struct stream old = { };
+	int user;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	old.fd = log_in(self, 7);
+	ASSERT_LINE("online 7", &self->out);
+	user = log_in(self, 7);
+	EXPECT_LINE("error connected again", &old);
+	EXPECT_TRUE(ended(&old));
+	ASSERT_TRUE(say(user, "packet"));
+	EXPECT_TRUE(quiet(&self->out, 300));
+	EXPECT_NE(0, deadline_of(self, 7));
+}
+
+/* TCP, on several addresses at once. */
+TEST_F(service, tcp)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int user = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	write_config(self, "timeout = 500ms\nlisten = 127.0.0.1:%d\n", PORT);
+	ASSERT_TRUE(start(self));
+	ASSERT_EQ(0, connect(user, (struct sockaddr *)&address, sizeof(address)));
+	ASSERT_TRUE(say(user, "user 8\nand more\n"));
+	EXPECT_LINE("online 8", &self->out);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 8));
+}
+
+/* More than max-users: refused, with a word; the others stay. */
+TEST_F(service, full)
+{
+	struct stream third = { };
+
+	write_config(self, "timeout = 60s\nmax-users = 2\n");
+	ASSERT_TRUE(start(self));
+	ASSERT_GE(log_in(self, 1), 0);
+	ASSERT_GE(log_in(self, 2), 0);
+	EXPECT_LINE("online 1", &self->out);
+	EXPECT_LINE("online 2", &self->out);
+	third.fd = log_in(self, 3);
+	EXPECT_LINE("error no room", &third);
+	EXPECT_TRUE(ended(&third));
+	EXPECT_LINE("twidled: user 3 is refused: max-users are online",
+		    &self->log);
+	EXPECT_NE(0, deadline_of(self, 1));
+}
+
+/* What was sent in time counts, also when the service comes to it late: of more
+ * users than it hears in one turn.
+ */
+TEST_F(service, late_service)
+{
+	enum { N = 1500 };
+	int users[N];
+	bool told[N] = { };
+	unsigned int wrong = 0, i;
+
+	write_config(self, "timeout = 5s\n");
+	ASSERT_TRUE(start(self));
+	for (i = 0; i < N; i++) {
+		users[i] = log_in(self, i);
+		ASSERT_GE(users[i], 0);
+	}
+	for (i = 0; i < N; i++)
+		ASSERT_NE(NULL, next_line(&self->out));
+	ASSERT_EQ(0, kill(self->pid, SIGSTOP));
+	for (i = 0; i < N; i++)
+		ASSERT_TRUE(say(users[i], "in time"));
+	while (now() < deadline_of(self, N - 1))
+		sleep_ms(100);
+	ASSERT_EQ(0, kill(self->pid, SIGCONT));
+	EXPECT_TRUE(quiet(&self->out, 1000));
+	for (i = 0; i < N; i++)
+		wrong += is_wrong(next_line(&self->out), told, N);
+	EXPECT_EQ(0, wrong);
+}
+
+/* Killed: deadlines stay what they are. Who comes back in time never was away;
+ * who fell silent meanwhile is told afterwards, once.
+ */
+TEST_F(service, killed)
+{
+	__u64 stays, silent, first, second, last;
+	int user;
+
+	write_config(self, "timeout = 4s\n");
+	ASSERT_TRUE(start(self));
+	log_in(self, 1);
+	ASSERT_LINE("online 1", &self->out);
+	sleep_ms(1500);
+	user = log_in(self, 2);
+	ASSERT_LINE("online 2", &self->out);
+	silent = deadline_of(self, 1);
+	stays = deadline_of(self, 2);
+	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+	close(user);
+	while (now() < silent)
+		sleep_ms(10);
+	ASSERT_TRUE(start(self));
+	last = now();
+	EXPECT_EQ(stays, deadline_of(self, 2));
+	user = log_in(self, 2);
+	first = offline_at(next_line(&self->out), 1);
+	EXPECT_EQ(silent, first);
+	second = offline_at(next_line(&self->out), 2);
+	/* On a machine so slow that it came too late it was silent. */
+	if (second == stays)
+		SKIP(return, "too slow");
+	EXPECT_GE(second, last + 4 * SEC);
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* Tokens straight to the wheel: many users, all due at once. */
+static bool register_many(FIXTURE_DATA(service) *self, unsigned int n)
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDWR);
+	struct tw_batch *batch = tw_batch_new(n);
+	int failed = -1;
+
+	for (unsigned int i = 0; wheel && batch && i < n; i++)
+		tw_batch_register(batch, i, 1, 0, 0);
+	if (wheel && batch)
+		failed = tw_batch_run(batch, wheel);
+	tw_batch_free(batch);
+	tw_wheel_close(wheel);
+	return !failed;
+}
+
+/* Killed again and again while it tells of many: of each exactly once. Lines may
+ * be broken by a kill; what comes next goes on there.
+ */
+TEST_F_TIMEOUT(service, killed_while_telling, 90)
+{
+	enum { N = 20000 };
+	static bool told[N];
+	unsigned int lines = 0, wrong = 0, kills = 0;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	ASSERT_EQ(0, kill(self->pid, SIGSTOP));
+	ASSERT_TRUE(register_many(self, N));
+	ASSERT_EQ(0, kill(self->pid, SIGCONT));
+	while (lines < N) {
+		/* Each life tells some more, a different number each time. */
+		unsigned int until = lines + 1 + kills * 251 % 1500;
+		const char *line = "";
+
+		while (lines < N && lines < until && line) {
+			line = next_line(&self->out);
+			if (!line)
+				break;
+			lines++;
+			wrong += is_wrong(line, told, N);
+		}
+		ASSERT_NE(NULL, line);
+		ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+		kills++;
+		if (lines < N)
+			ASSERT_TRUE(start(self));
+	}
+	TH_LOG("%u kills", kills);
+	EXPECT_EQ(0, wrong);
+	ASSERT_TRUE(start(self));
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* Nobody reads standard output: users are heard all the same, silences wait, more
+ * of them than there is room for, and all are told in the end.
+ */
+TEST_F_TIMEOUT(service, stdout_stuck, 90)
+{
+	enum { N = 40000 };
+	static bool told[N];
+	unsigned int i, wrong = 0;
+	struct stream talks = { };
+
+	write_config(self, "timeout = 5s\n");
+	ASSERT_TRUE(start(self));
+	talks.fd = log_in(self, N + 1);
+	ASSERT_LINE("online 40001", &self->out);
+	ASSERT_TRUE(register_many(self, N));
+	for (i = 0; i < 60; i++) {
+		ASSERT_TRUE(say(talks.fd, "alive"));
+		sleep_ms(100);
+	}
+	EXPECT_TRUE(quiet(&talks, 0));
+	EXPECT_GT(deadline_of(self, N + 1), now());
+	for (i = 0; i < N; i++)
+		wrong += is_wrong(next_line(&self->out), told, N);
+	EXPECT_EQ(0, wrong);
+}
+
+/* Standard output may be a pipe or a file too; a pipe whose reader is gone is the
+ * end, and what it did not take is told later.
+ */
+TEST_F(service, pipe_and_file)
+{
+	int ends[2], file;
+	char path[80], text[64] = "";
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+	close(self->out.fd);
+	close(self->out_end);
+	self->out.fd = ends[0];
+	self->out_end = ends[1];
+	ASSERT_TRUE(start(self));
+	log_in(self, 1);
+	EXPECT_LINE("online 1", &self->out);
+	close(ends[0]);
+	log_in(self, 2);
+	EXPECT_EQ(1, status_of(self));
+	EXPECT_LINE("twidled: standard output: Broken pipe", &self->log);
+
+	close(ends[1]);
+	snprintf(path, sizeof(path), "%s/notify.out", self->dir);
+	file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	unlink(path);
+	self->out.fd = -1;
+	self->out_end = file;
+	ASSERT_TRUE(start(self));
+	EXPECT_LINE("twidled: 1 lines were left to be told", &self->log);
+	EXPECT_EQ(0, end(self, SIGTERM));
+	EXPECT_EQ(9, pread(file, text, sizeof(text) - 1, 0));
+	EXPECT_STREQ("online 2\n", text);
+}
+
+/* Every subscriber is told every line, in the same order. */
+TEST_F(service, subscribers)
+{
+	struct stream subscribers[3] = { };
+	const char *line;
+	char offline[64];
+
+	write_config(self, "timeout = 500ms\n");
+	ASSERT_TRUE(start(self));
+	for (int i = 0; i < 3; i++) {
+		subscribers[i].fd = connect_to(self->events);
+		ASSERT_GE(subscribers[i].fd, 0);
+	}
+	/* They are accepted by the time that another one's hanging up is seen. */
+	sleep_ms(200);
+	close(subscribers[2].fd);
+	log_in(self, 3);
+	ASSERT_LINE("online 3", &self->out);
+	line = next_line(&self->out);
+	ASSERT_NE(0, offline_at(line, 3));
+	strcpy(offline, line);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_LINE("online 3", &subscribers[i]);
+		EXPECT_LINE(offline, &subscribers[i]);
+	}
+}
+
+/* No more than 64 of them; the one too many is not left waiting. */
+TEST_F(service, many_subscribers)
+{
+	struct stream subscriber = { };
+	int i;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	for (i = 0; i < 65; i++) {
+		subscriber.fd = connect_to(self->events);
+		ASSERT_GE(subscriber.fd, 0);
+	}
+	EXPECT_LINE("twidled: more than 64 subscribers: one is refused",
+		    &self->log);
+	EXPECT_TRUE(ended(&subscriber));
+	log_in(self, 1);
+	EXPECT_LINE("online 1", &self->out);
+}
+
+/* A subscriber that does not read is dropped when its buffer is full, with a
+ * message; the others and standard output miss nothing.
+ */
+TEST_F_TIMEOUT(service, slow_subscriber, 60)
+{
+	enum { N = 40000 };
+	struct stream slow = { }, quick = { };
+	static char lines[N][40];
+	static bool told[N];
+	unsigned int wrong = 0, differ = 0, i;
+	const char *line;
+
+	/* The quick one may be behind by all there is: this is a slow machine. */
+	write_config(self, "timeout = 60s\nbuffer = 4096\n");
+	ASSERT_TRUE(start(self));
+	slow.fd = connect_to(self->events);
+	sleep_ms(200);
+	write_config(self, "timeout = 60s\nbuffer = 4194304\n");
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	quick.fd = connect_to(self->events);
+	sleep_ms(200);
+	ASSERT_TRUE(register_many(self, N));
+	for (i = 0; i < N; i++) {
+		line = next_line(&self->out);
+		wrong += is_wrong(line, told, N);
+		snprintf(lines[i], sizeof(lines[i]), "%s", line ?: "");
+		line = next_line(&quick);
+		differ += !line || strcmp(line, lines[i]);
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, differ);
+	line = next_line(&self->log);
+	ASSERT_NE(NULL, line);
+	EXPECT_NE(NULL, strstr(line, "subscriber 1 is more than"));
+	EXPECT_NE(NULL, strstr(line, "dropped"));
+	/* It has the beginning, without a hole, and then the end. */
+	for (i = 0; i < N && (line = next_line(&slow)); i++)
+		differ += !!strcmp(line, lines[i]);
+	EXPECT_EQ(0, differ);
+	EXPECT_LT(i, N);
+}
+
+/* SIGHUP: another timeout, for those who are online from their next packet on.
+ * What cannot change is told, and stays; a file with an error changes nothing.
+ */
+TEST_F(service, reload)
+{
+	__u64 before, long_one;
+	char expected[128];
+	int user;
+
+	write_config(self, "timeout = 1h\n");
+	ASSERT_TRUE(start(self));
+	user = log_in(self, 1);
+	ASSERT_LINE("online 1", &self->out);
+	long_one = deadline_of(self, 1);
+	ASSERT_GT(long_one, now() + 3000 * SEC);
+
+	write_config(self, "timeout = 1s\nfoo = 1\n");
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	sprintf(expected, "%s:7: unknown key \"foo\"", self->config);
+	EXPECT_LINE(expected, &self->log);
+	sprintf(expected, "twidled: %s has an error: nothing is changed",
+		self->config);
+	EXPECT_LINE(expected, &self->log);
+
+	write_config(self, "timeout = 1s\nmax-users = 5\n");
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	sprintf(expected, "twidled: %s: another max-users needs a restart",
+		self->config);
+	EXPECT_LINE(expected, &self->log);
+	EXPECT_TRUE(quiet(&self->out, 1500));
+	EXPECT_EQ(long_one, deadline_of(self, 1));
+	before = now();
+	ASSERT_TRUE(say(user, "packet"));
+	EXPECT_GE(offline_at(next_line(&self->out), 1), before + SEC);
+}
+
+/* A service with another timeout than the one before it gives it to all who come
+ * back.
+ */
+TEST_F(service, other_timeout)
+{
+	write_config(self, "timeout = 1h\n");
+	ASSERT_TRUE(start(self));
+	log_in(self, 1);
+	ASSERT_LINE("online 1", &self->out);
+	EXPECT_EQ(0, end(self, SIGTERM));
+	write_config(self, "timeout = 1s\n");
+	ASSERT_TRUE(start(self));
+	log_in(self, 1);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
+}
+
+/* SIGTERM: told to systemd, status 0, and the users are where they were. */
+TEST_F(service, stops)
+{
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	log_in(self, 1);
+	ASSERT_LINE("online 1", &self->out);
+	ASSERT_EQ(0, kill(self->pid, SIGTERM));
+	EXPECT_TRUE(notified(self, "STOPPING=1"));
+	EXPECT_EQ(0, status_of(self));
+	EXPECT_NE(0, deadline_of(self, 1));
+	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
+}
+
+/* The wheel is gone: it is said, and the status is not 0. */
+TEST_F(service, destroyed)
+{
+	char expected[128];
+
+	write_config(self, "");
+	sprintf(expected, "twidled: the wheel \"%s\" has been destroyed",
+		self->wheel);
+	ASSERT_TRUE(start(self));
+	ASSERT_EQ(0, tw_wheel_destroy(self->wheel));
+	EXPECT_EQ(1, status_of(self));
+	EXPECT_LINE(expected, &self->log);
+}
+
+/* Two services on one state, or a wheel that is set up otherwise: no. */
+TEST_F(service, in_use)
+{
+	pid_t first;
+	char expected[192];
+
+	write_config(self, "");
+	ASSERT_TRUE(start(self));
+	first = self->pid;
+	spawn(self, NULL);
+	EXPECT_EQ(1, status_of(self));
+	sprintf(expected, "twidled: %s is in use by another twidled",
+		self->state);
+	EXPECT_LINE(expected, &self->log);
+	self->pid = first;
+	ASSERT_EQ(0, end(self, SIGTERM));
+
+	write_config(self, "max-users = 77\n");
+	spawn(self, NULL);
+	EXPECT_EQ(1, status_of(self));
+	EXPECT_NE(NULL, strstr(next_line(&self->log) ?: "",
+			       "is there, with another tick or max-users"));
+}
+
+/* A socket at which another service listens is not taken from it. */
+TEST_F(service, address_in_use)
+{
+	char expected[192];
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+
+	unix_address(&address, self->users);
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&address, sizeof(address)));
+	ASSERT_EQ(0, listen(fd, 1));
+	write_config(self, "");
+	spawn(self, NULL);
+	EXPECT_EQ(1, status_of(self));
+	sprintf(expected, "twidled: listening on %s: Address already in use",
+		self->users);
+	EXPECT_LINE(expected, &self->log);
+	/* What nobody listens at is in nobody's way. */
+	close(fd);
+	ASSERT_TRUE(start(self));
+}
+
+/* A state that is somebody else's file is left as it is. */
+TEST_F(service, foreign_state)
+{
+	char expected[192], text[16] = "";
+	FILE *file = fopen(self->state, "we");
+
+	ASSERT_NE(NULL, file);
+	fputs("precious", file);
+	fclose(file);
+	write_config(self, "");
+	spawn(self, NULL);
+	EXPECT_EQ(1, status_of(self));
+	sprintf(expected, "twidled: %s is none of this twidled's", self->state);
+	EXPECT_LINE(expected, &self->log);
+	file = fopen(self->state, "re");
+	EXPECT_NE(NULL, fgets(text, sizeof(text), file));
+	EXPECT_STREQ("precious", text);
+	EXPECT_EQ(EOF, fgetc(file));
+	fclose(file);
+}
+
+/* An error in the file is one line that says where; nothing has been touched. */
+TEST_F(service, config_errors)
+{
+	static const struct {
+		const char *line, *error;
+	} wrong[] = {
+		{ "foo = 1", "unknown key \"foo\"" },
+		{ "max_users = 1", "unknown key \"max_users\"" },
+		{ "timeout", "\"timeout\" is not \"key = value\"" },
+		{ "timeout =", "timeout has no value" },
+		{ "tick = 1s", "tick is given twice" },
+		{ "timeout = 30", "timeout: \"30\" " NO_TIME },
+		{ "timeout = 0s", "timeout: \"0s\" " NO_TIME },
+		{ "timeout = -1s", "timeout: \"-1s\" " NO_TIME },
+		{ "timeout = 18446744073709551616s",
+		  "timeout: \"18446744073709551616s\" " NO_TIME },
+		{ "timeout = 8761h", "timeout: \"8761h\" " NO_TIME },
+		{ "max-users = 0", "max-users: \"0\" is no number from 1 to 16777216" },
+		{ "max-users = 1e5",
+		  "max-users: \"1e5\" is no number from 1 to 16777216" },
+		{ "buffer = 4095",
+		  "buffer: \"4095\" is no number of bytes from 4096 to 1073741824" },
+		{ "close = maybe", "close: \"maybe\" is neither yes nor no" },
+		{ "listen = localhost:1", "listen: \"localhost:1\" " NO_ADDRESS },
+		{ "listen = 127.0.0.1:65536", "listen: \"127.0.0.1:65536\" " NO_ADDRESS },
+		{ "listen = ::1:80", "listen: \"::1:80\" has an IPv6 address that is not in []" },
+	};
+	char expected[256];
+	struct stat stat_;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		write_config(self, "# a comment\n%s\n", wrong[i].line);
+		for (int check = 0; check < 2; check++) {
+			spawn(self, check ? "--check-config" : NULL);
+			EXPECT_EQ(2, status_of(self));
+			sprintf(expected, "%s:7: %s", self->config,
+				wrong[i].error);
+			EXPECT_LINE(expected, &self->log);
+			EXPECT_EQ(NULL, next_line_within(&self->log, 0));
+		}
+	}
+	unlink(self->config);
+	spawn(self, NULL);
+	EXPECT_EQ(2, status_of(self));
+	sprintf(expected, "%s:0: No such file or directory", self->config);
+	EXPECT_LINE(expected, &self->log);
+	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
+
+	EXPECT_NE(0, stat(self->state, &stat_));
+	EXPECT_NE(0, stat(self->users, &stat_));
+	EXPECT_EQ(NULL, tw_wheel_open_named(self->wheel, O_RDONLY));
+	EXPECT_TRUE(quiet(&self->out, 0));
+}
+
+/* --check-config: a file that is right is nothing to talk about; the example that
+ * is installed is right.
+ */
+TEST_F(service, config_right)
+{
+	struct stat stat_;
+
+	write_config(self, "  timeout=48h\t\n\n#x = y\nlisten = [::1]:7075\n"
+		     "listen = 0.0.0.0:7075\nmax-users = 16777216\nclose = no\n");
+	for (int i = 0; i < 2; i++) {
+		spawn(self, "--check-config");
+		EXPECT_EQ(0, status_of(self));
+		EXPECT_EQ(NULL, next_line_within(&self->log, 0));
+		strcpy(self->config, "./twidled.conf");
+	}
+	EXPECT_NE(0, stat(self->state, &stat_));
+	self->config[0] = '\0';
+}
+
+/* Without privilege: as many connections as files may be open; the next one waits
+ * until there is room.
+ */
+TEST_F(service, few_files)
+{
+	enum { MOST = 12 };
+	char expected[128];
+	int users[MOST], waits;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_EQ(0, chmod(self->dir, 0777));
+	ASSERT_EQ(0, chmod(self->config, 0644));
+	self->files = 128 + MOST;
+	ASSERT_TRUE(start(self));
+	sprintf(expected, "twidled: no more than %d connections: the limit of open files is %d",
+		MOST, MOST + 128);
+	EXPECT_LINE(expected, &self->log);
+	for (int i = 0; i < MOST; i++) {
+		users[i] = log_in(self, i);
+		ASSERT_GE(users[i], 0);
+		sprintf(expected, "online %d", i);
+		EXPECT_LINE(expected, &self->out);
+	}
+	waits = log_in(self, 99);
+	EXPECT_LINE("twidled: connections wait, there are 12: the most there may be",
+		    &self->log);
+	EXPECT_TRUE(quiet(&self->out, 500));
+	close(users[5]);
+	EXPECT_LINE("online 99", &self->out);
+	close(waits);
+}
+
+TEST_HARNESS_MAIN

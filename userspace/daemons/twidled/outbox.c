@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is to be told, on its way from the wheel to standard output.
+ *
+ * A token ends when its event is read, so an event that this process has read
+ * and not told yet exists nowhere else; the process may be killed at any moment.
+ * So the outbox is a file, mapped: the kernel writes events right into it, and
+ * whoever comes next finds there what has not been told. It need not outlive
+ * the machine's boot, as the wheel does not either.
+ *
+ * It is a ring of records. A record's handle is not 0 from when it is filled
+ * until it has been told. @told says how far that has come: a record is NEWS_LINE
+ * bytes of it, however long its line, so that one store moves on, also within a
+ * line.
+ *
+ * The message that is being sent is in the file too: to a socket, as which
+ * systemd provides standard output, the kernel itself writes there how much it
+ * took. So nothing is told twice either. Of a pipe or a file this process has to
+ * note it, and a kill in that very moment repeats what it wrote last.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "twidled.h"
+
+#define RECORDS		16384
+#define READ_AT_ONCE	64
+/* What a pipe that is writable takes without a wait. */
+#define MESSAGE		4096
+#define MAGIC		0x3164656c64697774ULL	/* "twidled1" */
+
+/* Stored in this order, whatever the compiler thinks: a kill may come between. */
+#define STORE(where, value)	__atomic_store_n(&(where), value, __ATOMIC_RELEASE)
+
+struct file {
+	uint64_t magic;
+	uint64_t told;
+	/* The message: records from @from to @to; its msg_len. */
+	uint64_t from, to;
+	struct mmsghdr message;
+	struct timewheel_event records[RECORDS] __attribute__((__aligned__(4096)));
+};
+
+static struct file *file;
+static uint64_t filled;		/* counts records */
+static uint64_t left_out;	/* online lines for which there was no room */
+
+static bool is_socket;
+static sd_event_source *writable;	/* NULL: standard output always is */
+static bool waiting;			/* for standard output to be that */
+
+static struct timewheel_event *record(uint64_t number)
+{
+	return &file->records[number % RECORDS];
+}
+
+size_t news_format(const struct timewheel_event *news, char *line)
+{
+	switch (news->reserved) {
+	case NEWS_OFFLINE:
+		return sprintf(line, "offline %" PRIu64 " %" PRIu64 ".%09" PRIu64
+			       "\n", (uint64_t)news->id,
+			       (uint64_t)(news->deadline / NSEC_PER_SEC),
+			       (uint64_t)(news->deadline % NSEC_PER_SEC));
+	case NEWS_ONLINE:
+		return sprintf(line, "online %" PRIu64 "\n", (uint64_t)news->id);
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Where @told gets when @bytes of the lines from @at have been taken. Records
+ * that have been told become free. Doing it twice is the same as once.
+ */
+static uint64_t move_on(uint64_t at, uint64_t to, size_t bytes)
+{
+	char line[NEWS_LINE];
+
+	while (at / NEWS_LINE < to) {
+		struct timewheel_event *news = record(at / NEWS_LINE);
+		size_t rest = news_format(news, line) - at % NEWS_LINE;
+
+		if (bytes < rest)
+			return at + bytes;
+		bytes -= rest;
+		STORE(news->handle, 0);
+		at = (at / NEWS_LINE + 1) * NEWS_LINE;
+	}
+	return at;
+}
+
+/* What the last message came to counts, also when nobody was left to note it. */
+static void note_message(void)
+{
+	if (file->from == file->told && file->to > file->told / NEWS_LINE)
+		STORE(file->told, move_on(file->told, file->to,
+					  file->message.msg_len));
+}
+
+static void map_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct stat stat;
+	int err;
+
+	if (fd < 0 || fstat(fd, &stat) < 0)
+		die(errno, "%s", path);
+	/* The fd stays open, and with it the lock, as long as this process is. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		die(0, "%s is in use by another twidled", path);
+	/* It may be somebody's file, by mistake. */
+	if (!S_ISREG(stat.st_mode) ||
+	    (stat.st_size && stat.st_size != (off_t)sizeof(*file)))
+		die(0, "%s is none of this twidled's", path);
+	/* All of it has to be there: no page may be missing when it is written. */
+	err = posix_fallocate(fd, 0, sizeof(*file));
+	if (err)
+		die(err, "%s", path);
+	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (file == MAP_FAILED)
+		die(errno, "%s", path);
+	if (file->magic && file->magic != MAGIC)
+		die(0, "%s is none of this twidled's", path);
+	STORE(file->magic, MAGIC);
+}
+
+static int on_writable(sd_event_source *source, int fd, uint32_t events,
+		       void *unused)
+{
+	(void)source;
+	(void)fd;
+	(void)events;
+	(void)unused;
+	waiting = false;
+	outbox_flush();
+	return 0;
+}
+
+void outbox_open(const char *path)
+{
+	struct stat stat;
+	int result;
+
+	map_file(path);
+	note_message();
+	filled = file->told / NEWS_LINE;
+	while (filled - file->told / NEWS_LINE < RECORDS && record(filled)->handle)
+		filled++;
+	if (filled != file->told / NEWS_LINE)
+		say("%" PRIu64 " lines were left to be told",
+		    filled - file->told / NEWS_LINE);
+
+	is_socket = !fstat(STDOUT_FILENO, &stat) && S_ISSOCK(stat.st_mode);
+	/* EPERM: a file, which is always writable. */
+	result = sd_event_add_io(service.event, &writable, STDOUT_FILENO,
+				 EPOLLOUT, on_writable, NULL);
+	if (result < 0 && result != -EPERM)
+		die(-result, "standard output");
+	if (writable)
+		must(sd_event_source_set_enabled(writable, SD_EVENT_OFF));
+}
+
+static bool full(void)
+{
+	return filled - file->told / NEWS_LINE == RECORDS;
+}
+
+size_t outbox_read(struct timewheel_event **silent)
+{
+	uint64_t start = filled % RECORDS;
+	uint64_t room = RECORDS - (filled - file->told / NEWS_LINE);
+	struct iovec into = { .iov_base = record(filled) };
+	ssize_t bytes;
+
+	if (room > READ_AT_ONCE)
+		room = READ_AT_ONCE;
+	if (room > RECORDS - start)
+		room = RECORDS - start;
+	if (!room)
+		return 0;
+	into.iov_len = room * sizeof(struct timewheel_event);
+	/* Not tw_events_read(): a kill might come before they are copied here. */
+	bytes = preadv2(tw_wheel_fd(service.wheel), &into, 1, -1, RWF_NOWAIT);
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (bytes < 0 && errno == ENODEV)
+		die(0, "the wheel \"%s\" has been destroyed",
+		    service.config.wheel);
+	if (bytes < 0)
+		die(errno, "reading the wheel");
+	*silent = record(filled);
+	filled += bytes / sizeof(struct timewheel_event);
+	return bytes / sizeof(struct timewheel_event);
+}
+
+void outbox_online(uint64_t user, uint64_t handle)
+{
+	struct timewheel_event *news = record(filled);
+
+	/* Silences wait on the wheel, this cannot. */
+	if (full()) {
+		if (!left_out++)
+			say("standard output takes nothing: online lines are left out");
+		return;
+	}
+	news->id = user;
+	news->deadline = 0;
+	news->reserved = NEWS_ONLINE;
+	STORE(news->handle, handle);
+	filled++;
+	subscribers_tell(news);
+}
+
+/* Lines for one message, from @told on. Returns its length. */
+static size_t gather(char *text, uint64_t *to)
+{
+	uint64_t at = file->told;
+	size_t length = 0;
+
+	while (at / NEWS_LINE < filled && length <= MESSAGE - NEWS_LINE) {
+		char line[NEWS_LINE];
+		size_t all = news_format(record(at / NEWS_LINE), line);
+
+		memcpy(text + length, line + at % NEWS_LINE,
+		       all - at % NEWS_LINE);
+		length += all - at % NEWS_LINE;
+		at = (at / NEWS_LINE + 1) * NEWS_LINE;
+	}
+	*to = at / NEWS_LINE;
+	return length;
+}
+
+/* Does not wait. Returns whether standard output took some of it. */
+static bool send_message(char *text, size_t length)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	static struct iovec part;
+	ssize_t bytes;
+
+	if (is_socket) {
+		part.iov_base = text;
+		part.iov_len = length;
+		file->message.msg_hdr = (struct msghdr) {
+			.msg_iov = &part,
+			.msg_iovlen = 1,
+		};
+		bytes = sendmmsg(STDOUT_FILENO, &file->message, 1,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+	} else {
+		if (writable && poll(&out, 1, 0) <= 0)
+			return false;
+		bytes = write(STDOUT_FILENO, text, length);
+		if (bytes >= 0)
+			STORE(file->message.msg_len, bytes);
+	}
+	if (bytes < 0 && errno != EAGAIN && errno != EINTR)
+		die(errno, "standard output");
+	return bytes >= 0;
+}
+
+/* Who is silent can wait on the wheel until there is room for it. */
+static void set_reading(void)
+{
+	if (service.silent)
+		must(sd_event_source_set_enabled(service.silent, full() ?
+						 SD_EVENT_OFF : SD_EVENT_ON));
+}
+
+/* As much as standard output takes now. */
+static void tell(void)
+{
+	char text[MESSAGE];
+
+	while (!waiting && file->told / NEWS_LINE < filled) {
+		uint64_t to;
+		size_t length = gather(text, &to);
+
+		/* As long as @from is not @told, @to and the length are nobody's. */
+		STORE(file->from, UINT64_MAX);
+		STORE(file->message.msg_len, 0);
+		STORE(file->to, to);
+		STORE(file->from, file->told);
+		if (length && !send_message(text, length)) {
+			if (!writable)
+				continue;
+			must(sd_event_source_set_enabled(writable,
+							 SD_EVENT_ONESHOT));
+			waiting = true;
+			return;
+		}
+		note_message();
+	}
+}
+
+void outbox_flush(void)
+{
+	tell();
+	set_reading();
+	if (left_out && !full()) {
+		say("%" PRIu64 " online lines were left out", left_out);
+		left_out = 0;
+	}
+}

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections of users. The first line of one says whose it is; whatever comes
+ * then, and that line too, is a packet: its user lives.
+ *
+ * The connections have an epoll of their own inside the service's loop: a turn
+ * takes up to TURN of those who spoke and tells the wheel by one batch. The loop
+ * itself would be asked once for each, about all who spoke each time.
+ *
+ * A connection is not a user: one that ends says nothing, its user has the rest
+ * of its timeout to come back. A user's newest connection counts.
+ *
+ * A token keeps the timeout it was registered with. When the timeout has been
+ * configured anew, the next packet of each connection moves its user's token
+ * to it; service.timeouts tells which connections have done so. That is also how
+ * tokens of an earlier life of this service get it.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "twidled.h"
+
+#define TURN		512
+#define PACKET		4096
+#define PAUSE		100000	/* us that nobody is accepted when there is no room */
+#define SAY_EVERY	60000000	/* us, what might be said all the time */
+
+static const char hello[] = "user ";
+
+/* How far a connection's first line has come, beyond the bytes of @hello. */
+enum {
+	DIGIT	= sizeof(hello),
+	RETURN,
+	KNOWN,
+};
+
+struct connection {
+	TAILQ_ENTRY(connection) next;	/* of the unknown, or of the closed */
+	uint64_t user;
+	uint64_t accepted;		/* us, while unknown */
+	int fd;				/* -1: closed, freed after the turn */
+	uint32_t timeout;		/* of service.timeouts, its token's */
+	uint8_t progress;
+	bool revived;			/* spoke just when it was given up */
+};
+
+TAILQ_HEAD(connections, connection);
+
+static struct users {
+	int epoll;
+	sd_event_source *listeners[MAX_LISTENERS];
+	int nr_listeners;
+	sd_event_source *pause;		/* ends a pause of accepting */
+	sd_event_source *login;		/* when the oldest unknown is to go */
+	struct connections unknown;	/* in order of coming */
+	struct connections closed;
+	uint64_t count;
+	void *tree;			/* of known users' newest connections */
+	struct tw_batch *batch;
+	struct connection *heard[TURN];	/* whose operations the batch has */
+} users = {
+	.unknown = TAILQ_HEAD_INITIALIZER(users.unknown),
+	.closed = TAILQ_HEAD_INITIALIZER(users.closed),
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct connection *x = a, *y = b;
+
+	return x->user < y->user ? -1 : x->user > y->user;
+}
+
+/* @last: a line that tells why, if it can be told, or NULL. */
+static void hang_up(struct connection *connection, const char *last)
+{
+	if (last)
+		send(connection->fd, last, strlen(last),
+		     MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(connection->fd);
+	connection->fd = -1;
+	users.count--;
+	if (connection->progress == KNOWN)
+		tdelete(connection, &users.tree, compare);
+	else
+		TAILQ_REMOVE(&users.unknown, connection, next);
+	TAILQ_INSERT_TAIL(&users.closed, connection, next);
+}
+
+/* Only now has nobody a pointer to them. */
+static void free_closed(void)
+{
+	struct connection *connection;
+
+	while ((connection = TAILQ_FIRST(&users.closed))) {
+		TAILQ_REMOVE(&users.closed, connection, next);
+		free(connection);
+	}
+}
+
+/* The first line is complete. An older connection of the same user goes. */
+static void log_in(struct connection *connection)
+{
+	struct connection **found = tsearch(connection, &users.tree, compare);
+
+	if (!found)
+		die(ENOMEM, "a user");
+	TAILQ_REMOVE(&users.unknown, connection, next);
+	if (*found != connection) {
+		struct connection *old = *found;
+
+		hang_up(old, "error connected again\n");
+		if (!tsearch(connection, &users.tree, compare))
+			die(ENOMEM, "a user");
+	}
+	connection->progress = KNOWN;
+}
+
+/* Returns 1 when the first line is complete, 0 when not yet, -1 if it is none. */
+static int parse_hello(struct connection *connection, const char *text,
+		       size_t length)
+{
+	uint64_t *user = &connection->user;
+
+	for (; length--; text++) {
+		if (connection->progress < sizeof(hello) - 1) {
+			if (*text != hello[connection->progress++])
+				return -1;
+		} else if (*text >= '0' && *text <= '9' &&
+			   connection->progress <= DIGIT) {
+			if (__builtin_mul_overflow(*user, 10, user) ||
+			    __builtin_add_overflow(*user, *text - '0', user))
+				return -1;
+			connection->progress = DIGIT;
+		} else if (*text == '\r' && connection->progress == DIGIT) {
+			connection->progress = RETURN;
+		} else {
+			return *text == '\n' && connection->progress >= DIGIT ?
+			       1 : -1;
+		}
+	}
+	return 0;
+}
+
+/* To the wheel, with the others of this turn. There is room for all of them. */
+static void touch(struct connection *connection)
+{
+	int at = tw_batch_touch_or_register(users.batch, connection->user,
+					    service.config.timeout, 0, 0);
+
+	if (at < 0)
+		die(errno, "a batch");
+	users.heard[at] = connection;
+}
+
+static void take_packet(struct connection *connection)
+{
+	char packet[PACKET];
+	ssize_t bytes = recv(connection->fd, packet, sizeof(packet), 0);
+
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (bytes <= 0) {
+		hang_up(connection, NULL);
+		return;
+	}
+	if (connection->progress != KNOWN) {
+		int complete = parse_hello(connection, packet, bytes);
+
+		if (complete < 0)
+			hang_up(connection, "error expected: user NUMBER\n");
+		if (complete <= 0)
+			return;
+		log_in(connection);
+	}
+	touch(connection);
+}
+
+void users_turn(void)
+{
+	struct epoll_event events[TURN];
+	int i, n = epoll_wait(users.epoll, events, TURN, 0);
+
+	for (i = 0; i < n; i++) {
+		struct connection *connection = events[i].data.ptr;
+
+		/* May have been closed by another in this turn. */
+		if (connection->fd >= 0)
+			take_packet(connection);
+	}
+	users_flush();
+}
+
+static uint64_t now_us(void)
+{
+	uint64_t now;
+
+	must(sd_event_now(service.event, CLOCK_MONOTONIC, &now));
+	return now;
+}
+
+/* Whether it is time to say so again. @said: when it was said last, 0: never */
+static bool worth_saying(uint64_t *said)
+{
+	uint64_t now = now_us();
+
+	if (*said && now - *said < SAY_EVERY)
+		return false;
+	*said = now;
+	return true;
+}
+
+/* The wheel will not have it, nobody would notice its silence: better no. */
+static void refuse(struct connection *connection, int err)
+{
+	static uint64_t said;
+
+	if (worth_saying(&said))
+		say("user %llu is refused: %s",
+		    (unsigned long long)connection->user,
+		    err == ENOSPC ? "max-users are online" : strerror(err));
+	if (connection->fd >= 0)
+		hang_up(connection, "error no room\n");
+}
+
+static void run_batch(void)
+{
+	while (tw_batch_run(users.batch, service.wheel) < 0) {
+		if (errno == ENODEV)
+			die(0, "the wheel \"%s\" has been destroyed",
+			    service.config.wheel);
+		if (errno != EINTR)
+			die(errno, "the wheel \"%s\"", service.config.wheel);
+	}
+}
+
+/* Tokens that were there, and with another timeout than is configured now. */
+static void move_tokens(struct connection **movers, size_t n)
+{
+	size_t i;
+
+	tw_batch_clear(users.batch);
+	for (i = 0; i < n; i++)
+		if (tw_batch_move(users.batch, movers[i]->user,
+				  service.config.timeout, 0) < 0)
+			die(errno, "a batch");
+	run_batch();
+}
+
+void users_flush(void)
+{
+	size_t i, n = tw_batch_count(users.batch), nr_movers = 0;
+	struct connection *movers[TURN];
+
+	if (n)
+		run_batch();
+	for (i = 0; i < n; i++) {
+		struct connection *connection = users.heard[i];
+		const struct timewheel_op *op = tw_batch_op(users.batch, i);
+		int result = tw_batch_result(users.batch, i);
+
+		if (result < 0) {
+			refuse(connection, errno);
+			continue;
+		}
+		if (!(result & TIMEWHEEL_REGISTERED)) {
+			if (connection->timeout != service.timeouts)
+				movers[nr_movers++] = connection;
+		} else if (!connection->revived) {
+			outbox_online(op->id, op->handle);
+		}
+		connection->timeout = service.timeouts;
+		connection->revived = false;
+	}
+	if (nr_movers)
+		move_tokens(movers, nr_movers);
+	tw_batch_clear(users.batch);
+	free_closed();
+	outbox_flush();
+	subscribers_flush();
+}
+
+bool users_silent(uint64_t user)
+{
+	const struct connection sought = { .user = user };
+	struct connection **found = tfind(&sought, &users.tree, compare);
+	struct connection *connection;
+	char byte;
+
+	if (!found)
+		return true;
+	connection = *found;
+	/* What it sent and nobody has read yet was said all the same. */
+	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+		connection->revived = true;
+		take_packet(connection);
+		return false;
+	}
+	if (service.config.close)
+		hang_up(connection, "offline\n");
+	return true;
+}
+
+static void set_listening(bool on)
+{
+	int i;
+
+	for (i = 0; i < users.nr_listeners; i++)
+		must(sd_event_source_set_enabled(users.listeners[i],
+						 on ? SD_EVENT_ON : SD_EVENT_OFF));
+}
+
+/* No room: who waits to be accepted waits on, and the loop does not spin. */
+static void pause_listening(int err)
+{
+	static uint64_t said;
+
+	if (worth_saying(&said))
+		say("connections wait, there are %llu: %s",
+		    (unsigned long long)users.count,
+		    err ? strerror(err) : "the most there may be");
+	set_listening(false);
+	must(sd_event_source_set_time_relative(users.pause, PAUSE));
+	must(sd_event_source_set_enabled(users.pause, SD_EVENT_ONESHOT));
+}
+
+static int on_pause_over(sd_event_source *source, uint64_t time, void *unused)
+{
+	(void)source;
+	(void)time;
+	(void)unused;
+	set_listening(true);
+	return 0;
+}
+
+/* Sets the timer for the oldest that has not said its name. */
+static void expect_login(void)
+{
+	struct connection *oldest = TAILQ_FIRST(&users.unknown);
+
+	if (!oldest)
+		return;
+	must(sd_event_source_set_time(users.login, oldest->accepted +
+			service.config.timeout / NSEC_PER_USEC));
+	must(sd_event_source_set_enabled(users.login, SD_EVENT_ONESHOT));
+}
+
+static int on_login_over(sd_event_source *source, uint64_t time, void *unused)
+{
+	uint64_t since = now_us() - service.config.timeout / NSEC_PER_USEC;
+	struct connection *oldest;
+
+	(void)source;
+	(void)time;
+	(void)unused;
+	while ((oldest = TAILQ_FIRST(&users.unknown)) &&
+	       (int64_t)(oldest->accepted - since) <= 0)
+		hang_up(oldest, "error expected: user NUMBER\n");
+	free_closed();
+	expect_login();
+	return 0;
+}
+
+static void add(int fd)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	struct epoll_event event = {
+		.events = EPOLLIN,
+		.data.ptr = connection,
+	};
+	bool first = TAILQ_EMPTY(&users.unknown);
+
+	if (!connection || epoll_ctl(users.epoll, EPOLL_CTL_ADD, fd, &event) < 0) {
+		say("a connection: %s", strerror(errno));
+		free(connection);
+		close(fd);
+		return;
+	}
+	connection->fd = fd;
+	connection->accepted = now_us();
+	TAILQ_INSERT_TAIL(&users.unknown, connection, next);
+	users.count++;
+	if (first)
+		expect_login();
+}
+
+/* Errors of one connection, which are not those of the listener: accept(2). */
+static bool passing(int err)
+{
+	return err == EINTR || err == ECONNABORTED || err == EPROTO ||
+	       err == EPERM || err == ENETDOWN || err == ENETUNREACH ||
+	       err == EHOSTDOWN || err == EHOSTUNREACH || err == ENONET ||
+	       err == ENOPROTOOPT || err == EOPNOTSUPP;
+}
+
+static void accept_some(int listener)
+{
+	int i;
+
+	for (i = 0; i < TURN; i++) {
+		int fd;
+
+		if (users.count >= service.max_connections) {
+			pause_listening(0);
+			break;
+		}
+		fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			add(fd);
+		} else if (!passing(errno)) {
+			if (errno != EAGAIN)
+				pause_listening(errno);
+			break;
+		}
+	}
+}
+
+static int on_listener(sd_event_source *source, int listener, uint32_t events,
+		       void *unused)
+{
+	(void)source;
+	(void)events;
+	(void)unused;
+	accept_some(listener);
+	return 0;
+}
+
+void users_accept(void)
+{
+	int i;
+
+	for (i = 0; i < users.nr_listeners; i++)
+		accept_some(sd_event_source_get_io_fd(users.listeners[i]));
+}
+
+static int on_users(sd_event_source *source, int fd, uint32_t events,
+		    void *unused)
+{
+	(void)source;
+	(void)fd;
+	(void)events;
+	(void)unused;
+	users_turn();
+	return 0;
+}
+
+static void listen_at(const struct address *address)
+{
+	must(sd_event_add_io(service.event,
+			     &users.listeners[users.nr_listeners++],
+			     config_listen(address), EPOLLIN, on_listener, NULL));
+}
+
+void users_open(const struct config *config)
+{
+	int i;
+
+	users.batch = tw_batch_new(TURN);
+	users.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!users.batch || users.epoll < 0)
+		die(errno, "users");
+	must(sd_event_add_io(service.event, NULL, users.epoll, EPOLLIN,
+			     on_users, NULL));
+	must(sd_event_add_time_relative(service.event, &users.pause,
+					CLOCK_MONOTONIC, 0, 0, on_pause_over,
+					NULL));
+	must(sd_event_add_time_relative(service.event, &users.login,
+					CLOCK_MONOTONIC, 0, 0, on_login_over,
+					NULL));
+	must(sd_event_source_set_enabled(users.pause, SD_EVENT_OFF));
+	must(sd_event_source_set_enabled(users.login, SD_EVENT_OFF));
+	for (i = 0; i < MAX_LISTENERS && config->listen[i].length; i++)
+		listen_at(&config->listen[i]);
+}
