@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# sh guest.sh MODULE...: runs tests in a guest, with the Python that was carried to
+# this folder.
+here=$PWD
+export PYTHONHOME=$here PYTHONPATH=$here/python.zip LD_LIBRARY_PATH=$here
+exec "$here"/python3.* -m tap "$@"

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Events, read by threads that wait."""
+
+import errno
+import os
+import select
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Callable
+
+import timewheel
+from common import MONOTONIC, SEC, WheelTest, registered
+from timewheel import Batch, Wheel
+
+
+def asleep(thread: threading.Thread) -> None:
+    """Waits until a thread sleeps, as it does in a call that blocks."""
+    while thread.is_alive():
+        with open(f"/proc/self/task/{thread.native_id}/stat") as file:
+            if file.read().rpartition(")")[2].split()[0] == "S":
+                return
+        time.sleep(0.001)
+
+
+class Reading(WheelTest):
+    def test_event(self) -> None:
+        handle = self.wheel.register(7, 30, cookie=9)
+        self.wheel.advance(132)
+        [event] = self.wheel.read()
+        self.assertEqual((event.id, event.handle, event.cookie, event.deadline_ns,
+                          event.taken_ns), (7, handle, 9, 130 * SEC, 132 * SEC))
+        with self.assertRaises(AttributeError):
+            event.id = 1  # type: ignore[misc]
+        self.assertEqual(1, len({event, event}))
+
+    def test_order_and_maximum(self) -> None:
+        ids = registered(self.wheel, 500)
+        self.assertEqual([], self.wheel.read(0))
+        self.wheel.advance(1000)
+        read = [e.id for e in self.wheel.read(0, 3)]
+        self.assertEqual([1, 2, 3], read)
+        read += [e.id for e in self.wheel.read(0, 1000)]
+        self.assertEqual(sorted(ids), read)
+        with self.fails(errno.EINVAL):
+            self.wheel.read(0, 0)
+
+    def test_iteration_keeps_nothing_back(self) -> None:
+        """What a loop that ended has not handed out, others read."""
+        registered(self.wheel, 100)
+        self.wheel.advance(1000)
+        for event in self.wheel:
+            if event.id == 10:
+                break
+        self.assertEqual(10, self.wheel.info().delivered)
+        with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
+            self.assertEqual(11, next(other).id)
+        self.assertEqual(12, next(self.wheel).id)
+
+    def test_real_clock(self) -> None:
+        """Never early."""
+        wheel = self.opened(MONOTONIC)
+        start = time.monotonic_ns()
+        for id in range(1, 51):
+            wheel.register(id, id / 1000)
+        events = [next(wheel) for _ in range(50)]
+        self.assertEqual(set(range(1, 51)), {e.id for e in events})
+        for event in events:
+            self.assertLessEqual(start + event.id * 1_000_000, event.deadline_ns)
+            self.assertLessEqual(event.deadline_ns, event.taken_ns)
+            self.assertLessEqual(event.taken_ns, time.monotonic_ns())
+
+    def test_timeout(self) -> None:
+        start = time.monotonic_ns()
+        self.assertEqual([], self.wheel.read(0.02))
+        self.assertGreaterEqual(time.monotonic_ns() - start, 20_000_000)
+
+    def test_poll(self) -> None:
+        poll = select.poll()
+        poll.register(self.wheel, select.POLLIN)
+        self.wheel.register(7, 1)
+        self.assertEqual([], poll.poll(0))
+        self.wheel.advance(101)
+        self.assertEqual([(self.wheel.fileno(), select.POLLIN)], poll.poll(0))
+
+
+class Waiting(WheelTest):
+    def reader(self, read: Callable[[], object]) -> threading.Thread:
+        """A thread that sleeps in @read, whose result goes to self.told."""
+        self.told: object = None
+
+        def run() -> None:
+            try:
+                self.told = read()
+            except (OSError, ValueError) as error:
+                self.told = error
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        asleep(thread)
+        return thread
+
+    def test_others_run_meanwhile(self) -> None:
+        thread = self.reader(lambda: next(self.wheel).id)
+        self.wheel.register(7, 1)
+        self.wheel.advance(101)
+        thread.join()
+        self.assertEqual(7, self.told)
+
+    def test_closed_meanwhile(self) -> None:
+        """The wheel stays what it is for who is in a call on it."""
+        with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
+            thread = self.reader(lambda: [e.id for e in self.wheel.read()])
+            fd = self.wheel.fileno()
+            self.wheel.close()
+            os.fstat(fd)
+            other.register(7, 0)
+            thread.join()
+        self.assertEqual([7], self.told)
+        with self.fails(errno.EBADF):
+            os.fstat(fd)
+
+    def test_destroyed_meanwhile(self) -> None:
+        name, wheel = self.named()
+        thread = self.reader(wheel.read)
+        timewheel.destroy(name)
+        thread.join()
+        assert isinstance(self.told, OSError)
+        self.assertEqual(errno.ENODEV, self.told.errno)
+
+    def test_each_event_to_one_thread(self) -> None:
+        wheel = self.opened(MONOTONIC)
+        found: list[int] = []
+
+        def read() -> None:
+            # An id of 0 ends a thread.
+            for event in wheel:
+                if not event.id:
+                    break
+                found.append(event.id)
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for id in range(1, 501):
+            wheel.register(id, id % 20 / 1000)
+        while len(found) < 500:
+            time.sleep(0.001)
+        for thread in threads:
+            wheel.register(0, 0)
+            while any(t.id == 0 for t in wheel.tokens()):
+                time.sleep(0.001)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(list(range(1, 501)), sorted(found))
+
+
+class Signals(WheelTest):
+    """A call goes on after a signal, unless its handler raises."""
+
+    def alarm(self, handler: Callable[[], None], interval: float = 0) -> None:
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self.signals += 1
+            handler()
+
+        self.signals = 0
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, interval)
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.SIG_DFL)
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+
+    def test_read_goes_on(self) -> None:
+        def third() -> None:
+            if self.signals == 3:
+                self.wheel.register(7, 0)
+
+        self.alarm(third, 0.02)
+        self.assertEqual(7, next(self.wheel).id)
+        self.assertGreaterEqual(self.signals, 3)
+
+    def test_read_goes_on_for_the_rest_of_its_time(self) -> None:
+        start = time.monotonic_ns()
+        self.alarm(lambda: None, 0.02)
+        self.assertEqual([], self.wheel.read(0.1))
+        self.assertGreaterEqual(time.monotonic_ns() - start, 100_000_000)
+        self.assertGreaterEqual(self.signals, 1)
+
+    def test_handler_that_raises(self) -> None:
+        def stop() -> None:
+            raise KeyboardInterrupt
+
+        self.alarm(stop)
+        with self.assertRaises(KeyboardInterrupt):
+            self.wheel.read()
+        self.wheel.register(7, 0)
+        self.assertEqual(7, next(self.wheel).id)
+
+    def test_batch_goes_on(self) -> None:
+        wheel = self.opened(MONOTONIC)
+        batch = Batch(20000)
+        for id in range(20000):
+            batch.register(id, 1000)
+        self.alarm(lambda: None, 0.0005)
+        # Until a signal has come in between, most likely.
+        for _ in range(5):
+            self.assertEqual(0, batch.run(wheel))
+            self.assertEqual(20000, wheel.info().pending)
+            batch.clear()
+            for id in range(20000):
+                batch.move(id, 1000)

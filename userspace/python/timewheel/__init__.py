@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Millions of timeouts behind one file descriptor.
+
+A wheel is a ring of slots turned by a timer in the kernel; a token is one
+pending timeout on it. Tokens are registered, touched, moved and cancelled,
+singly or in batches; those that expire are read as events::
+
+    import timewheel
+
+    setup = timewheel.Setup(slots=31, tick=1, max_tokens=100_000)
+    with timewheel.Wheel.open(setup) as wheel:
+        wheel.touch_or_register(user, 30)
+        for event in wheel:
+            offline(event.id)
+
+and with asyncio ``async for event in wheel``.
+
+Times: durations are given in seconds, int or float, and rounded to the nearest
+nanosecond. Times of a wheel's clock, and whatever is told, are int nanoseconds
+and have names that end in _ns. A token is never early: its deadline is rounded
+up to a whole tick.
+
+Keys: a token is named by its id, a number from 0 to 2**64-1 of the program's
+choice, or by the handle that its registration gave: ``wheel.touch(user)``,
+``wheel.touch(handle=handle)``.
+
+Errors: OSError with errno as of the C library's functions, so for one thing
+FileNotFoundError (ENOENT): no token of this id is pending, no wheel of this
+name, no device; FileExistsError (EEXIST): the id is pending, the name is in use;
+PermissionError (EACCES, EPERM). Others are plain OSError; of those ESTALE: the
+token of this handle is no longer pending; ERANGE: a deadline beyond the last
+tick or 2**63 ns; EINVAL: the kernel does not take a value, or an operation does
+not go with the wheel or the token; ENOSPC: the wheel has its max_tokens tokens;
+ENOMEM; EBADF: the wheel was opened for reading or writing only and the call is
+of the other kind; ENODEV: the wheel was a named one and has been destroyed. A
+call that fails has changed nothing. Besides: OverflowError for a number that C
+cannot hold, ValueError for a negative duration, a NUL byte in a name and a wheel
+that is closed, TypeError.
+
+Threads: any number of them may use one wheel at once. A call that waits lets
+others run. Signals: calls go on after a signal unless its handler raises.
+"""
+
+from ._batch import Batch, Outcome
+from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, State
+from ._types import Stats, Token
+from ._wheel import Wheel, caps, create, destroy
+
+__all__ = [
+    "Batch",
+    "Caps",
+    "Clock",
+    "Event",
+    "Histogram",
+    "Info",
+    "Outcome",
+    "Result",
+    "Setup",
+    "State",
+    "Stats",
+    "Token",
+    "Wheel",
+    "caps",
+    "create",
+    "destroy",
+]

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Wheels, opened and used; with asyncio too."""
+
+import asyncio
+import ctypes
+import os
+import time
+import warnings
+from types import TracebackType
+from typing import Iterator, NoReturn
+
+from . import _abi
+from ._abi import Owned
+from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
+from ._types import Token, due, duration, info_of, key, setup_struct
+from ._types import token_of_list, token_of_op, u64
+
+# So many events in a row before other tasks of the loop have their turn.
+_IN_A_ROW = 64
+
+
+def _name_bytes(name: str) -> bytes:
+    encoded = os.fsencode(name)
+    if b"\0" in encoded:
+        raise ValueError("NUL byte in a wheel's name")
+    return encoded
+
+
+def caps() -> Caps:
+    """What the kernel's module can do, and its limits.
+
+    FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not loaded;
+    PermissionError: /dev/timewheel may not be opened for reading.
+    """
+    told = _abi.timewheel_caps(size=ctypes.sizeof(_abi.timewheel_caps))
+    _abi.tw_device_caps(ctypes.byref(told))
+    return Caps(
+        clocks=frozenset(c for c in Clock if told.clocks & 1 << c),
+        ids_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_IDS),
+        cookies_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_COOKIES),
+        max_slots=told.max_slots,
+        min_tick_ns=told.min_tick,
+        max_tick_ns=told.max_tick,
+        max_tokens=told.max_tokens,
+        max_batch=told.max_batch,
+    )
+
+
+def create(name: str, setup: Setup, *, exclusive: bool = False) -> bool:
+    """Make a named wheel, without opening it.
+
+    @name: 1 to 63 ASCII letters, digits, "-" and "_"
+    @exclusive: only a new wheel will do
+
+    The node /dev/timewheels/NAME is there on return, of mode 0600 and the
+    caller's. The wheel turns until destroy(), with or without anybody. Returns
+    True when it made the wheel, False when one of this name and the same setup
+    was there.
+
+    FileExistsError: there is one of this name, and the call is exclusive or the
+    setup another; those of Wheel.open(); OSError with ENAMETOOLONG, or EINVAL for
+    a name with other bytes; ENOTTY: the kernel's module has no named wheels.
+    """
+    flags = _abi.TIMEWHEEL_EXCLUSIVE if exclusive else 0
+    made: int = _abi.tw_wheel_create(
+        _name_bytes(name), ctypes.byref(setup_struct(setup)), flags)
+    return made != _abi.TIMEWHEEL_EXISTED
+
+
+def destroy(name: str) -> None:
+    """End a named wheel: its tokens come to nothing.
+
+    Those who have it open get OSError with ENODEV from now on.
+
+    FileNotFoundError: no wheel of this name; PermissionError: it is not the
+    caller's; OSError as create().
+    """
+    _abi.tw_wheel_destroy(_name_bytes(name))
+
+
+class Wheel:
+    """A wheel that this process has open.
+
+    To be made by open(), open_named(), open_or_create() or open_fd(), and closed
+    by close() or as a context manager. It is an iterator of its events, which
+    waits for each: ``for event in wheel``, ``async for event in wheel``. An event
+    that was read is handed out: none is kept back by the iteration, so that
+    nothing is lost when it ends or its task is cancelled, and other readers of
+    the wheel have their share.
+    """
+
+    def __init__(self, wheel: Owned) -> None:
+        # What is none would be taken for an address.
+        if not isinstance(wheel, Owned):
+            raise TypeError("a wheel is made by Wheel.open() and the like")
+        self._wheel: Owned | None = wheel
+        # Futures of tasks that wait, in the order of their coming.
+        self._waiters: dict[asyncio.AbstractEventLoop,
+                            list[asyncio.Future[None]]] = {}
+        self._in_a_row = 0
+
+    @classmethod
+    def open(cls, setup: Setup) -> "Wheel":
+        """Make a private wheel.
+
+        It is this process's and of those who get it by fork or as an fd, and
+        ends with all its tokens when the last of them has closed it.
+
+        FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not
+        loaded; PermissionError: /dev/timewheel may not be opened; OSError with
+        EINVAL: a value of @setup is outside its range; EDQUOT: the user would have
+        more wheels or tokens than a user may; ENOSPC: there would be more than
+        there may be in all; ERANGE; EMFILE; ENFILE; ENOMEM.
+        """
+        wheel: int = _abi.tw_wheel_open(ctypes.byref(setup_struct(setup)))
+        return cls(Owned(wheel, _abi.tw_wheel_close))
+
+    @classmethod
+    def open_named(cls, name: str, access: int = os.O_RDWR) -> "Wheel":
+        """Open a named wheel that is there.
+
+        @access: os.O_RDONLY to read events, list and look, os.O_WRONLY to do all
+        else, os.O_RDWR for both
+
+        FileNotFoundError, or OSError with ENODEV or ENXIO: no wheel of this name;
+        PermissionError: it may not be opened so; OSError with EINVAL,
+        ENAMETOOLONG, EMFILE, ENFILE, ENOMEM.
+        """
+        wheel: int = _abi.tw_wheel_open_named(_name_bytes(name), access)
+        return cls(Owned(wheel, _abi.tw_wheel_close))
+
+    @classmethod
+    def open_or_create(cls, name: str, setup: Setup,
+                       access: int = os.O_RDWR) -> "Wheel":
+        """Open a named wheel, make it if there is none.
+
+        Errors: those of create() and open_named(). When it fails the wheel may
+        have been made all the same.
+        """
+        wheel: int = _abi.tw_wheel_open_or_create(
+            _name_bytes(name), ctypes.byref(setup_struct(setup)), access)
+        return cls(Owned(wheel, _abi.tw_wheel_close))
+
+    @classmethod
+    def open_fd(cls, fd: int) -> "Wheel":
+        """Make a wheel of an fd: received from another process, say.
+
+        On success @fd belongs to the wheel, which closes it.
+
+        OSError with EBADF: @fd is not open; ENOTTY: it is no wheel's; EBADFD: it is
+        of /dev/timewheel but was not set up; ENODEV; ENOMEM.
+        """
+        wheel: int = _abi.tw_wheel_open_fd(fd)
+        return cls(Owned(wheel, _abi.tw_wheel_close))
+
+    def _opened(self) -> Owned:
+        if self._wheel is None:
+            raise ValueError("the wheel is closed")
+        return self._wheel
+
+    @property
+    def closed(self) -> bool:
+        return self._wheel is None
+
+    def close(self) -> None:
+        """Have done with the wheel; more than once does no harm.
+
+        A private wheel ends with its last holder, a named one stays. The fd is
+        closed when no thread is in a call on it any more, one that waits still
+        waits, and no walk by tokens() is under way. A task that waits gets
+        ValueError; where tasks wait, this is for their loop's thread only.
+        """
+        wheel = self._wheel
+        if wheel is None:
+            return
+        fd = self.fileno()
+        self._wheel = None
+        # The fd has to be open still, as @wheel sees to.
+        for loop, futures in self._waiters.items():
+            if not loop.is_closed():
+                loop.remove_reader(fd)
+                for future in futures:
+                    _wake(future)
+        self._waiters = {}
+
+    def __enter__(self) -> "Wheel":
+        self._opened()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_wheel", None) is not None:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a wheel cannot be copied or pickled: see open_fd()")
+
+    def __repr__(self) -> str:
+        state = "closed" if self._wheel is None else f"fd={self.fileno()}"
+        return f"<timewheel.Wheel {state}>"
+
+    def fileno(self) -> int:
+        """The wheel's fd, for select and the like: readable while an event is
+        there to be read. It stays the wheel's: not to be closed."""
+        fd: int = _abi.tw_wheel_fd(self._opened())
+        return fd
+
+    # Operations on a token
+
+    def register(self, id: int, timeout: float | None = None, *,
+                 at_ns: int | None = None, cookie: int = 0) -> int:
+        """Register a token; returns its handle.
+
+        @id: any number that no pending token has; 0 on a wheel without ids
+        @timeout: seconds after which it is due, and which also become the timeout
+        that a touch begins again; 0 is due at once, and no timeout
+        @at_ns: instead, when it is due, as a time of the wheel's clock; one that
+        has passed is due at once; the token has no timeout
+        @cookie: handed back with its event; 0 on a wheel without cookies
+
+        FileExistsError: the id is pending; OSError with EINVAL: an id or a cookie
+        on a wheel without; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV.
+        """
+        when, flags = due(timeout, at_ns)
+        handle = ctypes.c_uint64()
+        _abi.tw_wheel_register(self._opened(), u64(id), when, u64(cookie), flags,
+                               ctypes.byref(handle))
+        return handle.value
+
+    def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
+        """It lives: due its whole timeout from now.
+
+        Never brings a deadline nearer.
+
+        FileNotFoundError: no token of this id is pending; OSError with ESTALE: the
+        token of this handle no longer is; EINVAL: the token has no timeout, or the
+        wheel no ids; ERANGE; EBADF; ENODEV.
+        """
+        return Result(_abi.tw_wheel_touch(self._opened(), *key(id, handle)))
+
+    def touch_or_register(self, id: int, timeout: float, *,
+                          cookie: int = 0) -> Result:
+        """Touch the token of this id, register it if there is none.
+
+        @timeout, @cookie: as of register(), if it is registered; a pending token
+        keeps its own
+
+        OSError with EINVAL: the token has no timeout, or as register(); ENOSPC;
+        ENOMEM; ERANGE; EBADF; ENODEV.
+        """
+        return Result(_abi.tw_wheel_touch_or_register(
+            self._opened(), u64(id), duration(timeout), u64(cookie), 0, None))
+
+    def move(self, id: int | None = None, timeout: float | None = None, *,
+             handle: int | None = None, at_ns: int | None = None) -> Result:
+        """Give a token another deadline, earlier or later.
+
+        @timeout: seconds after which it is due, which also become its timeout; 0
+        is due at once, and leaves the timeout
+        @at_ns: instead, when it is due, as a time of the wheel's clock; the timeout
+        stays
+
+        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ERANGE; EBADF;
+        ENODEV.
+        """
+        which, by = key(id, handle)
+        when, flags = due(timeout, at_ns)
+        return Result(_abi.tw_wheel_move(self._opened(), which, when, by | flags))
+
+    def cancel(self, id: int | None = None, *, handle: int | None = None) -> Result:
+        """End a token: no event will come of it.
+
+        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; EBADF; ENODEV.
+        """
+        return Result(_abi.tw_wheel_cancel(self._opened(), *key(id, handle)))
+
+    def get(self, id: int | None = None, *, handle: int | None = None) -> Token:
+        """Tell about a token, change nothing.
+
+        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ENODEV.
+        """
+        op = _abi.timewheel_op(size=ctypes.sizeof(_abi.timewheel_op))
+        _abi.tw_wheel_get(self._opened(), *key(id, handle), ctypes.byref(op))
+        return token_of_op(op)
+
+    # Events
+
+    def read(self, timeout: float | None = None, maximum: int = 64) -> list[Event]:
+        """Read expired tokens, in the order of their due ticks.
+
+        @timeout: longest time in seconds to wait for the first: 0 does not wait,
+        None waits as long as it takes
+        @maximum: most events to read, 1 or more
+
+        Returns as many as are due, at most @maximum; none when nothing was due in
+        time. Each event goes to one reader only, and ends its token.
+
+        OSError with EBADF, ENODEV: the latter maybe while it waited; EINVAL:
+        @maximum is 0; ENOMEM. When a signal's handler raises, events that were
+        read by then are gone.
+        """
+        wheel = self._opened()
+        room = Owned(_abi.tw_events_new(u64(maximum)), _abi.tw_events_free)
+        left = _abi.TIMEWHEEL_NEVER if timeout is None else duration(timeout)
+        end = time.monotonic_ns() + left
+        while True:
+            try:
+                count: int = _abi.tw_events_read(room, wheel, left)
+                break
+            except InterruptedError:
+                if timeout is not None:
+                    left = max(0, end - time.monotonic_ns())
+        if not count:
+            return []
+        events = _abi.tw_events_at(room, 0)
+        return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken)
+                for e in events[:count]]
+
+    def __iter__(self) -> "Wheel":
+        return self
+
+    def __next__(self) -> Event:
+        return self.read(None, 1)[0]
+
+    def __aiter__(self) -> "Wheel":
+        return self
+
+    async def __anext__(self) -> Event:
+        # Between the read and the return nothing is awaited: a task is cancelled
+        # either before an event was read or after it has got it.
+        if self._in_a_row >= _IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
+        while not (events := self.read(0, 1)):
+            self._in_a_row = 0
+            await self._readable()
+        self._in_a_row += 1
+        return events[0]
+
+    async def _readable(self) -> None:
+        """Waits until the wheel is readable, or closed, or maybe for less."""
+        loop = asyncio.get_running_loop()
+        fd = self.fileno()
+        futures = self._waiters.get(loop)
+        if futures is None:
+            # A loop has room for one callback per fd only: it serves all tasks.
+            loop.add_reader(fd, self._wake_one, loop)
+            futures = self._waiters[loop] = []
+        future = loop.create_future()
+        futures.append(future)
+        try:
+            await future
+        finally:
+            futures.remove(future)
+            if not futures and self._waiters.get(loop) is futures:
+                del self._waiters[loop]
+                loop.remove_reader(fd)
+
+    def _wake_one(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The fd is readable. While it is, this is called in each turn of the loop:
+        when the first has gone, to read or because it was cancelled, the next."""
+        _wake(self._waiters[loop][0])
+
+    # Listing and looking
+
+    def tokens(self, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Token]:
+        """All tokens, one after the other, in no order of time.
+
+        @from_ns: only those due at this time of the wheel's clock or later
+        @to_ns: only those due at this time or earlier; None for all
+
+        A token that is pending throughout comes exactly once, whatever is done to
+        the wheel meanwhile; one that comes or goes meanwhile at most once.
+
+        OSError with EBADF: the wheel was opened for writing only; ENODEV; ENOMEM;
+        each may come with any token.
+        """
+        to = _abi.TIMEWHEEL_NEVER if to_ns is None else u64(to_ns)
+        return _walk(self._opened(), u64(from_ns), to)
+
+    def advance(self, tick: int) -> None:
+        """Put the hand of a Clock.MANUAL on @tick, forward or back.
+
+        OSError with EINVAL: the wheel's clock is another; ERANGE; EBADF; ENODEV.
+        """
+        _abi.tw_wheel_advance(self._opened(), u64(tick))
+
+    def info(self) -> Info:
+        """The wheel's settings, state and counters. OSError with ENODEV."""
+        told = _abi.timewheel_info(size=ctypes.sizeof(_abi.timewheel_info))
+        _abi.tw_wheel_info(self._opened(), ctypes.byref(told))
+        return info_of(told)
+
+    def stats(self) -> Stats:
+        """How late the wheel's events have been. OSError with ENODEV, ENOMEM;
+        ENOTTY: the kernel's module has no statistics."""
+        buckets = ctypes.c_uint64 * _abi.TIMEWHEEL_BUCKETS
+        lateness, wake = buckets(), buckets()
+        _abi.tw_wheel_stats(self._opened(), lateness, wake)
+        return Stats(Histogram(tuple(lateness)), Histogram(tuple(wake)))
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    # Done it is when it was woken or cancelled and its task has not run yet.
+    if not future.done():
+        future.set_result(None)
+
+
+def _walk(wheel: Owned, from_: int, to: int) -> Iterator[Token]:
+    cursor = Owned(_abi.tw_cursor_open(wheel, from_, to), _abi.tw_cursor_close)
+    token = ctypes.POINTER(_abi.timewheel_token)()
+    # The cursor needs the wheel, which is held by @wheel here.
+    while _abi.tw_cursor_next(cursor, ctypes.byref(token)):
+        yield token_of_list(token.contents)
