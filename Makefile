@@ -11,7 +11,9 @@ all: modules
 help:
 	@echo 'make                 build timewheel.ko for the running kernel (KDIR=...)'
 	@echo 'make lib twctl       build libtimewheel, the tool: .build/lib, .build/twctl'
-	@echo 'make install         install it there, for modprobe (as root)'
+	@echo 'make install         install all of it (DESTDIR=, prefix=; as root)'
+	@echo 'make deb             Debian packages: .build/deb'
+	@echo 'make sign KEY= CERT= sign timewheel.ko for Secure Boot'
 	@echo 'make clean           remove everything built'
 	@echo
 	@echo 'These need no kernel of yours: they fetch packaged Debian kernels and run'
@@ -23,10 +25,20 @@ help:
 	@echo 'make check           run everything; LANES="model core" only some of it'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 
-modules modules_install:
+modules:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
-install: modules_install
+install: modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_PATH=$(DESTDIR) \
+		CONFIG_MODULE_SIG_ALL= modules_install
+	$(MAKE) -C userspace/packaging install
+
+deb:
+	selftests/vm/deps deb
+	$(MAKE) -C userspace/packaging deb
+
+sign:
+	@userspace/packaging/sign "$(KDIR)" timewheel.ko "$(KEY)" "$(CERT)"
 
 lib twctl:
 	$(MAKE) -C userspace/$@ OUTPUT=$(CURDIR)/.build/$@
@@ -65,5 +77,5 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
-.PHONY: all help modules modules_install lib twctl install clean build-selftests \
+.PHONY: all help modules lib twctl install deb sign clean build-selftests \
 	build-demo guest vm demo check check-core
