@@ -2,13 +2,10 @@
 /*
  * Events: expired tokens are read into a buffer, with or without a wait.
  */
-#include <poll.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include "internal.h"
-
-#define NSEC_PER_SEC	1000000000ULL
+#include "wait.h"
 
 struct tw_events {
 	size_t			capacity;
@@ -65,46 +62,6 @@ static ssize_t read_due(struct tw_events *events, int fd, int flags)
 	return preadv2(fd, &room, 1, -1, flags);
 }
 
-static uint64_t monotonic_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-/* When @timeout from now is over. What does not fit is never. */
-static uint64_t end_of(uint64_t timeout)
-{
-	uint64_t now = monotonic_now();
-
-	return timeout < TIMEWHEEL_NEVER - now ? now + timeout : TIMEWHEEL_NEVER;
-}
-
-/*
- * Waits until the wheel is readable, or @end has come. Returns 1 or 0, or -1 and
- * errno.
- */
-static int wait_until(int fd, uint64_t end)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-	struct timespec left = { };
-	uint64_t now;
-
-	if (end == TIMEWHEEL_NEVER)
-		return ppoll(&pollfd, 1, NULL, NULL);
-	now = monotonic_now();
-	if (now >= end)
-		return 0;
-	/* A time_t may have 32 bits: 68 years. */
-	left.tv_sec = INT32_MAX;
-	if ((end - now) / NSEC_PER_SEC < INT32_MAX) {
-		left.tv_sec = (end - now) / NSEC_PER_SEC;
-		left.tv_nsec = (end - now) % NSEC_PER_SEC;
-	}
-	return ppoll(&pollfd, 1, &left, NULL);
-}
-
 /* Reads, waiting by poll(2): others may take what woke us. Returns bytes. */
 static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
 {
@@ -115,7 +72,7 @@ static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
 		bytes = read_due(events, fd, RWF_NOWAIT);
 		if (bytes >= 0 || errno != EAGAIN)
 			return bytes;
-		more = end ? wait_until(fd, end) : 0;
+		more = end ? tw_wait_until(fd, end) : 0;
 	} while (more > 0);
 	return more;
 }
@@ -133,7 +90,7 @@ ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 			bytes = read_until(events, wheel->fd, timeout);
 	} else {
 		bytes = read_until(events, wheel->fd,
-				   timeout ? end_of(timeout) : 0);
+				   timeout ? tw_end_of(timeout) : 0);
 	}
 	if (bytes < 0)
 		return -1;

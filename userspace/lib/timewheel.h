@@ -42,21 +42,22 @@
  * Keys: a token is named by its id, a number of the program's choice; or, with
  * %TIMEWHEEL_BY_HANDLE in @flags, by the handle that its registration gave.
  *
- * Ownership: whatever a _open() or _new() function returns belongs to the caller
- * until it is given to the _close() or _free() function of its kind, which takes
- * NULL too, and leaves errno as it is. Nothing else that is returned is to be
- * freed.
+ * Ownership: whatever a _open(), _new() or _map() function returns belongs to the
+ * caller until it is given to the _close(), _free() or _unmap() function of its
+ * kind, which takes NULL too, and leaves errno as it is. Nothing else that is
+ * returned is to be freed.
  *
  * Threads: any number of them may use one wheel at once, for whatever calls,
- * until one closes it. A buffer of events, a batch, a cursor is for one thread at
- * a time, as is any other memory that is passed. The library has no state of
- * its own, starts no thread, and installs no signal handler.
+ * until one closes it. A buffer of events, a batch, a cursor, an event ring is for
+ * one thread at a time, as is any other memory that is passed. The library has no
+ * state of its own, starts no thread, and installs no signal handler.
  *
- * Processes: a fork(2) shares its parent's wheels. Wheels are closed on
- * execve(2). An fd may be sent to others, who make a wheel of it by
- * tw_wheel_open_fd().
+ * Processes: a fork(2) shares its parent's wheels, and what is mapped of them.
+ * Wheels are closed on execve(2). An fd may be sent to others, who make a wheel
+ * of it by tw_wheel_open_fd().
  *
- * Errors that every function on a wheel may give besides its own:
+ * Errors that a function may give besides its own where it says "those common to
+ * all", of which %EBADF only where it changes the wheel:
  *
  * ===========  ===============================================================
  * %EBADF       the wheel was opened for reading only, and the call changes it;
@@ -68,6 +69,7 @@
 #ifndef TIMEWHEEL_H
 #define TIMEWHEEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -108,6 +110,32 @@ struct tw_batch;
  * A walk through the tokens of a wheel.
  */
 struct tw_cursor;
+
+/**
+ * DOC: struct tw_event_ring
+ *
+ * The event ring of a wheel, mapped.
+ */
+struct tw_event_ring;
+
+/**
+ * struct tw_word - the touch word of a token
+ * @value: as <linux/timewheel.h> says; where a uint64_t is aligned to less, as for
+ *	32 bit, it is still to be written as one
+ */
+struct tw_word {
+	uint64_t	value __attribute__((aligned(8)));
+};
+
+/**
+ * struct tw_words - the touch words of a wheel, mapped
+ * @words: the words; handle h's is the one at index (uint32_t)h
+ *
+ * Made by tw_words_map() only: behind @words is more, which is the library's.
+ */
+struct tw_words {
+	struct tw_word	*words;
+};
 
 /* The device */
 
@@ -217,7 +245,8 @@ void tw_wheel_close(struct tw_wheel *wheel);
  *
  * It is readable while an expired token is there. Edge-triggered waiters
  * must read until tw_events_read() with a timeout of 0 says 0. A destroyed
- * wheel gives EPOLLHUP and EPOLLERR. The fd stays the wheel's: not to be closed.
+ * wheel gives EPOLLHUP and EPOLLERR. With an event ring, who polls moves what is
+ * due there: see tw_event_ring_peek(). The fd stays the wheel's: not to be closed.
  *
  * Return: the fd. Cannot fail.
  */
@@ -469,6 +498,9 @@ void tw_events_free(struct tw_events *events);
  * With %TIMEWHEEL_NEVER and a blocking fd one sleeping thread is woken at a time,
  * else all of them.
  *
+ * Not for a wheel with an event ring, but with a @timeout of 0: other waits poll,
+ * by which what is due moves to the ring.
+ *
  * Errors: %EINTR a signal came while nothing was due (one whose handler is set up
  * with SA_RESTART does not end a wait without end on a blocking fd); %EBADF the
  * wheel was opened for writing only; %ENODEV the named wheel has been destroyed,
@@ -642,7 +674,7 @@ size_t tw_batch_count(const struct tw_batch *batch);
  *
  * Errors: %EINTR a signal came before all were carried out: call it again to go
  * on from there; %ENODEV the named wheel has been destroyed: the rest was not
- * carried out. %EBADF comes as the result of each operation that it is true of.
+ * carried out.
  *
  * Return: how many of all operations in the batch have failed, 0 for none, see
  * tw_batch_result(); or -1 and errno.
@@ -654,10 +686,11 @@ int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel);
  * @batch: the batch
  * @index: which one, as it was returned when it was added
  *
- * Errors: those of the operation, as of the function tw_wheel_*() of its name;
- * %EINPROGRESS it has not been carried out yet; %EDOM there is none at @index.
+ * Errors: those of the operation; %EBADF the wheel was opened for reading only,
+ * and the operation changes it; %EINPROGRESS it has not been carried out yet;
+ * %EDOM there is none at @index.
  *
- * Return: what that function would have returned.
+ * Return: what the function tw_wheel_*() of its name would have returned.
  */
 int tw_batch_result(const struct tw_batch *batch, size_t index);
 
@@ -716,6 +749,232 @@ void tw_cursor_close(struct tw_cursor *cursor);
  */
 int tw_cursor_next(struct tw_cursor *cursor,
 		   const struct timewheel_token **token);
+
+/*
+ * Mapped touches
+ *
+ * Tokens of a wheel that was set up with %TIMEWHEEL_TOUCH_WORDS can be touched by
+ * a store to memory. It takes a few instructions and no system call, and says
+ * less: with which tick, and what becomes of a touch that comes too late.
+ *
+ *	uint32_t tick = tw_tick(words);		// once per turn of a loop
+ *
+ *	for (i = 0; i < packets; i++)
+ *		tw_touch(words, handle_of(packet[i]), tick);
+ *
+ * Any number of threads and processes may touch the same tokens at once. They
+ * may in a signal handler too.
+ */
+
+/**
+ * tw_words_map() - map a wheel's touch words
+ * @wheel: the wheel, which has to stay open until tw_words_unmap()
+ *
+ * The wheel has to be open for reading and writing. A child by fork(2) has them
+ * too; in another time namespace it maps its own. May sleep for memory.
+ *
+ * Errors: %EACCES the wheel was not opened for both; %EINVAL it was set up
+ * without %TIMEWHEEL_TOUCH_WORDS; %ENODEV the named wheel has been destroyed;
+ * %ENOMEM also when the address space, or what of it may be used, is too small;
+ * %EAGAIN memory is to be locked, by mlockall(2), and this would be too much.
+ *
+ * Return: the words, to be unmapped by tw_words_unmap(), or NULL and errno.
+ */
+struct tw_words *tw_words_map(struct tw_wheel *wheel);
+
+/**
+ * tw_words_unmap() - have done with touch words
+ * @words: the words, or NULL
+ */
+void tw_words_unmap(struct tw_words *words);
+
+/**
+ * tw_tick() - the tick of now, to touch with
+ * @words: the touch words of the wheel
+ *
+ * Reads the clock without a system call, where the kernel's vDSO can: 20 to 50 ns.
+ * On a MANUAL wheel it is the hand, by a system call; 0 if the wheel has been
+ * destroyed. For a loop it is enough to ask once per turn: a touch says that the
+ * token lived on this tick, and an old tick makes it due as much earlier.
+ *
+ * Return: the low 32 bits of the tick. Cannot fail.
+ */
+uint32_t tw_tick(const struct tw_words *words);
+
+/**
+ * tw_touch_word() - what a touch stores in a token's word
+ * @handle: the token's handle
+ * @tick: as from tw_tick()
+ *
+ * For programs that store for themselves.
+ *
+ * Return: that. Cannot fail.
+ */
+static inline uint64_t tw_touch_word(uint64_t handle, uint32_t tick)
+{
+	/* A 0 there says "not touched". */
+	return (handle & 0xffffffff00000000ULL) | (tick ? tick : 1);
+}
+
+/**
+ * tw_touch() - it lives: due its whole timeout after the end of a tick
+ * @words: the touch words of the wheel
+ * @handle: the handle of a token of this wheel, which may have ended; none
+ *	else, not even 0: there may be no memory where its word would be
+ * @tick: as from tw_tick()
+ *
+ * One store. Never brings a deadline nearer. A touch of a token that has no
+ * timeout does nothing. Nothing tells whether the token was still there: when it
+ * was not, the touch is lost; when another token has its place by then, that one
+ * is touched instead, and is late by one timeout at most. Of two plain touches at
+ * once the earlier one may win.
+ */
+static inline void tw_touch(struct tw_words *words, uint64_t handle,
+			    uint32_t tick)
+{
+	__atomic_store_n(&words->words[(uint32_t)handle].value,
+			 tw_touch_word(handle, tick), __ATOMIC_RELAXED);
+}
+
+/**
+ * tw_touch_checked() - touch a token if it is there, and tell
+ * @words: the touch words of the wheel
+ * @handle: as for tw_touch()
+ * @tick: as from tw_tick()
+ *
+ * As tw_touch(), by a compare-and-swap. It tells the truth while all who touch the
+ * wheel's tokens by words do it so. A plain touch may undo a checked one of the
+ * same moment. One by the handle of a token that has ended lets a checked one by
+ * that handle succeed, and one of the token that has its place now fail, until a
+ * reader or an operation comes by.
+ *
+ * Return: true when the token was there and is touched, false when it has ended.
+ */
+static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
+				    uint32_t tick)
+{
+	struct tw_word *word = &words->words[(uint32_t)handle];
+	const uint64_t touched = tw_touch_word(handle, tick);
+	uint64_t old = __atomic_load_n(&word->value, __ATOMIC_RELAXED);
+
+	do {
+		if ((old ^ handle) >> 32)
+			return false;
+		/* Ticks wrap: not older is less than half of them ahead. */
+		if ((uint32_t)old && (uint32_t)(old - touched) <= INT32_MAX)
+			return true;
+	} while (!__atomic_compare_exchange_n(&word->value, &old, touched,
+					      false, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return true;
+}
+
+/*
+ * The event ring
+ *
+ * Expired tokens of a wheel that was set up with @events can be consumed from
+ * memory: no system call, and no copy, while there are some in the ring. They get
+ * there when the wheel's fd is polled, by poll(2), epoll(7) or io_uring.
+ *
+ *	const struct timewheel_event *events;
+ *
+ *	while ((n = tw_event_ring_wait(ring, &events, TIMEWHEEL_NEVER)) > 0) {
+ *		for (i = 0; i < n; i++)
+ *			offline(events[i].id);
+ *		tw_event_ring_advance(ring, n);
+ *	}
+ *
+ * How far it has been consumed stands in the ring, not in the program: who comes
+ * after it goes on there, and finds again what was looked at but not advanced
+ * over. One thread of all processes consumes at a time. What tw_events_read()
+ * takes does not come in the ring.
+ *
+ * Times in its events are those of callers in no time namespace: in one, @offset
+ * of tw_wheel_info() is to be added.
+ */
+
+/**
+ * tw_event_ring_map() - map a wheel's event ring
+ * @wheel: the wheel, which has to stay open until tw_event_ring_unmap()
+ *
+ * The wheel has to be open for reading and writing. A child by fork(2) has it
+ * too. May sleep for memory.
+ *
+ * Errors: %EACCES the wheel was not opened for both; %EINVAL it was set up
+ * without @events; %ENODEV the named wheel has been destroyed; %ENOMEM also when
+ * the address space, or what of it may be used, is too small; %EAGAIN memory is
+ * to be locked, by mlockall(2), and this would be too much.
+ *
+ * Return: the ring, to be unmapped by tw_event_ring_unmap(), or NULL and errno.
+ */
+struct tw_event_ring *tw_event_ring_map(struct tw_wheel *wheel);
+
+/**
+ * tw_event_ring_unmap() - have done with an event ring
+ * @ring: the ring, or NULL
+ *
+ * What is in it stays there, for whoever maps it next.
+ */
+void tw_event_ring_unmap(struct tw_event_ring *ring);
+
+/**
+ * tw_event_ring_peek() - the events that are in the ring, without a system call
+ * @ring: the ring
+ * @events: where the address of the first goes; the others follow it in memory
+ *
+ * They are there until tw_event_ring_advance() is called for them, and may not be
+ * written. There may be more behind the end of the ring: the next call after
+ * tw_event_ring_advance() tells of them. Does not block.
+ *
+ * When there are none the wheel's fd is to be polled. A loop that is told of
+ * changes only, as by EPOLLET, has to ask tw_event_ring_wait() with a timeout of 0
+ * until that says 0.
+ *
+ * Errors: %EBADMSG a process that has the ring mapped has written nonsense where
+ * it says how far it has been consumed. Nothing comes in the ring any more.
+ *
+ * Return: how many there are, 0 when there are none (then *@events stays as it
+ * was), or -1 and errno.
+ */
+ssize_t tw_event_ring_peek(const struct tw_event_ring *ring,
+			   const struct timewheel_event **events);
+
+/**
+ * tw_event_ring_wait() - the events that are in the ring, if need be after a wait
+ * @ring: the ring
+ * @events: as for tw_event_ring_peek()
+ * @timeout: longest time in ns to wait for the first: 0 does not wait,
+ *	%TIMEWHEEL_NEVER waits as long as it takes
+ *
+ * As tw_event_ring_peek(), but when the ring is empty it polls the wheel, which
+ * moves there what is due. Blocks while nothing is due, for @timeout of
+ * CLOCK_MONOTONIC at most.
+ *
+ * Errors: %EINTR a signal came while nothing was due; %ENODEV the named wheel has
+ * been destroyed, maybe while the call waited, and the ring is empty; %EBADMSG as
+ * for tw_event_ring_peek().
+ *
+ * Return: how many there are, 0 when nothing was due in time (then *@events stays
+ * as it was), or -1 and errno.
+ */
+ssize_t tw_event_ring_wait(const struct tw_event_ring *ring,
+			   const struct timewheel_event **events,
+			   uint64_t timeout);
+
+/**
+ * tw_event_ring_advance() - events have been consumed
+ * @ring: the ring
+ * @count: how many, from the first that was not: at most what
+ *	tw_event_ring_peek() or tw_event_ring_wait() said
+ *
+ * Their room is for others from now on. Does not block.
+ *
+ * Errors: %EDOM there are not so many: all stay; %EBADMSG as for
+ * tw_event_ring_peek().
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_event_ring_advance(struct tw_event_ring *ring, size_t count);
 
 /* Statistics */
 

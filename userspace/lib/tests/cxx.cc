@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libtimewheel from C++: the header is taken, and its functions are found by
- * their names in C. Exits with 0, or with 4 (skipped) without the device.
+ * libtimewheel from C++: the header is taken, with its inline functions, and the
+ * others are found by their names in C. Exits with 0, or with 4 (skipped) without the device.
  */
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 
@@ -18,17 +19,27 @@ int main()
 	setup.slots = 60;
 	setup.tick = 1000000000;
 	setup.max_tokens = 10;
+	setup.start = 100;
+	setup.flags = TIMEWHEEL_TOUCH_WORDS;
 
 	std::unique_ptr<tw_wheel, void (*)(tw_wheel *)>
 		wheel(tw_wheel_open(&setup), tw_wheel_close);
 	std::unique_ptr<tw_events, void (*)(tw_events *)>
 		events(tw_events_new(4), tw_events_free);
 
+	std::uint64_t handle;
+
 	if (!wheel && (errno == ENOENT || errno == ENODEV))
 		return 4;
-	if (!wheel || !events ||
-	    tw_wheel_register(wheel.get(), 7, 1000000000, 0, 0, nullptr) ||
-	    tw_wheel_advance(wheel.get(), 1) ||
+	std::unique_ptr<tw_words, void (*)(tw_words *)>
+		words(wheel ? tw_words_map(wheel.get()) : nullptr,
+		      tw_words_unmap);
+	if (!words || !events ||
+	    tw_wheel_register(wheel.get(), 7, 1000000000, 0, 0, &handle) ||
+	    !tw_touch_checked(words.get(), handle, tw_tick(words.get())) ||
+	    tw_wheel_advance(wheel.get(), 101) ||
+	    tw_events_read(events.get(), wheel.get(), 0) != 0 ||
+	    tw_wheel_advance(wheel.get(), 102) ||
 	    tw_events_read(events.get(), wheel.get(), 0) != 1 ||
 	    tw_events_at(events.get(), 0)->id != 7) {
 		std::perror("cxx");

@@ -115,30 +115,6 @@ TEST_F(events, wait_on_nonblocking_fd)
 	}
 }
 
-static void ignore(int sig)
-{
-	(void)sig;
-}
-
-/* Sends signals to a thread until it no longer waits. */
-struct pester {
-	pthread_t thread;
-	struct tw_wheel *wheel;
-	atomic_bool done;
-};
-
-static void *pester(void *arg)
-{
-	const struct timespec ms = { .tv_nsec = 5 * MS };
-	struct pester *p = arg;
-
-	while (!p->done) {
-		pthread_kill(p->thread, SIGUSR1);
-		nanosleep(&ms, NULL);
-	}
-	return NULL;
-}
-
 /*
  * A signal ends each wait. The buffer is empty then, whatever it held; nothing
  * due is lost.
@@ -146,7 +122,7 @@ static void *pester(void *arg)
 TEST_F(events, signal_ends_a_wait)
 {
 	const uint64_t waits[] = { 3600 * SEC, TIMEWHEEL_NEVER };
-	const struct sigaction action = { .sa_handler = ignore };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	for (int i = 0; i < 2; i++) {
@@ -181,7 +157,7 @@ static void *signal_then_register(void *arg)
 TEST_F(events, restarting_signals_do_not_end_a_wait)
 {
 	const struct sigaction action = {
-		.sa_handler = ignore,
+		.sa_handler = ignore_signal,
 		.sa_flags = SA_RESTART,
 	};
 	struct pester p = { .thread = pthread_self(), .wheel = self->real };

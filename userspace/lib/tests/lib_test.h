@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -150,6 +151,58 @@ static inline void refuse_fds(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &none))
 		_exit(102);
+}
+
+/* For a child: no memory is to be mapped any more. */
+static inline void refuse_memory(void)
+{
+	struct rlimit none = { };
+
+	if (setrlimit(RLIMIT_AS, &none))
+		_exit(103);
+}
+
+/* For a child: all that is mapped is locked, which it may not do. */
+static inline void refuse_locked_memory(void)
+{
+	struct rlimit none = { };
+
+	if (mlockall(MCL_FUTURE) || setrlimit(RLIMIT_MEMLOCK, &none))
+		_exit(104);
+	become_nobody();
+}
+
+/* A named wheel of this name; destroyed and closed by the test. */
+static inline struct tw_wheel *open_new(const char *name,
+					const struct timewheel_setup *setup)
+{
+	tw_wheel_close(open_wheel(setup));
+	tw_wheel_destroy(name);
+	return tw_wheel_open_or_create(name, setup, O_RDWR);
+}
+
+static inline void ignore_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Sends signals to a thread until it no longer waits. */
+struct pester {
+	pthread_t thread;
+	struct tw_wheel *wheel;
+	atomic_bool done;
+};
+
+static inline void *pester(void *arg)
+{
+	const struct timespec ms = { .tv_nsec = 5 * MS };
+	struct pester *p = arg;
+
+	while (!p->done) {
+		pthread_kill(p->thread, SIGUSR1);
+		nanosleep(&ms, NULL);
+	}
+	return NULL;
 }
 
 static inline bool readable(const struct tw_wheel *wheel)

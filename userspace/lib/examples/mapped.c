@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A busy server: packets of its users come by the thousand, and each is a touch.
+ * Here that is a store to memory, with the tick that was asked for once per turn of
+ * the loop; and who has gone offline stands in the event ring, which is filled when
+ * epoll(7) looks at the wheel. No system call but epoll_wait(2) and what brings the
+ * packets.
+ *
+ *	cc mapped.c $(pkg-config --cflags --libs libtimewheel)
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <timewheel.h>
+
+#define USERS	1000
+#define MS	1000000ULL
+#define TIMEOUT	(100 * MS)
+/* The network: that many times, every 10 ms, each second user sends a packet. */
+#define ROUNDS	30
+
+/* A user's number is its token's cookie: the token needs no id. */
+static uint64_t handles[USERS];
+static unsigned int offline[USERS];
+static unsigned int online = USERS, touches, rounds;
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static struct tw_wheel *open_wheel(void)
+{
+	const struct timewheel_setup setup = {
+		.size = sizeof(setup),
+		.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
+		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
+		.slots = 128,
+		.tick = MS,
+		.max_tokens = USERS,
+		.events = 256,
+	};
+	struct tw_wheel *wheel = tw_wheel_open(&setup);
+
+	if (!wheel && (errno == ENOENT || errno == ENODEV)) {
+		puts("no device: is the module loaded?");
+		exit(4);
+	}
+	if (!wheel)
+		fail("no wheel");
+	return wheel;
+}
+
+static void watch(int epoll, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		fail("epoll_ctl");
+}
+
+static int start_network(void)
+{
+	const struct itimerspec every = {
+		.it_interval.tv_nsec = 10 * MS,
+		.it_value.tv_nsec = 10 * MS,
+	};
+	int network = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (network < 0 || timerfd_settime(network, 0, &every, NULL) < 0)
+		fail("timerfd");
+	return network;
+}
+
+/* Packets of every second user, whether it is still online or not. */
+static void packets(int network, struct tw_words *words, uint32_t tick)
+{
+	uint64_t count;
+
+	if (read(network, &count, sizeof(count)) < 0)
+		fail("read");
+	if (rounds++ >= ROUNDS)
+		return;
+	for (int user = 0; user < USERS; user += 2)
+		tw_touch(words, handles[user], tick);
+	touches += USERS / 2;
+}
+
+/* What is in the ring; the next epoll_wait(2) brings what had no room. */
+static void expired(struct tw_event_ring *ring)
+{
+	const struct timewheel_event *events;
+	ssize_t n;
+
+	while ((n = tw_event_ring_peek(ring, &events)) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			offline[events[i].cookie]++;
+		online -= n;
+		tw_event_ring_advance(ring, n);
+	}
+	if (n < 0)
+		fail("ring");
+}
+
+int main(void)
+{
+	struct tw_wheel *wheel = open_wheel();
+	struct tw_words *words = tw_words_map(wheel);
+	struct tw_event_ring *ring = tw_event_ring_map(wheel);
+	int epoll = epoll_create1(EPOLL_CLOEXEC), network = start_network();
+	struct epoll_event event;
+
+	if (!words || !ring || epoll < 0)
+		fail("no mapping");
+	watch(epoll, tw_wheel_fd(wheel));
+	watch(epoll, network);
+	for (uint64_t user = 0; user < USERS; user++)
+		if (tw_wheel_register(wheel, 0, TIMEOUT, user, 0, &handles[user]))
+			fail("register");
+
+	while (online) {
+		if (epoll_wait(epoll, &event, 1, -1) < 0)
+			fail("epoll_wait");
+		if (event.data.fd == network)
+			packets(network, words, tw_tick(words));
+		else
+			expired(ring);
+	}
+	tw_event_ring_unmap(ring);
+	tw_words_unmap(words);
+	tw_wheel_close(wheel);
+	for (int user = 0; user < USERS; user++)
+		if (offline[user] != 1)
+			return 1;
+	printf("mapped: %u users went offline, once each, after %u touches\n",
+	       USERS, touches);
+	return 0;
+}
