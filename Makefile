@@ -23,6 +23,7 @@ help:
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
 	@echo '                     run some tests in a guest'
 	@echo 'make check           run everything; LANES="model core" only some of it'
+	@echo 'make bench           the core beside other ways to keep timeouts: no guest'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 
 modules:
@@ -73,9 +74,13 @@ check:
 	selftests/vm/deps check
 	selftests/check
 
+bench:
+	selftests/vm/deps bench
+	$(MAKE) -C userspace/bench native
+
 check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check check-core
+	build-demo guest vm demo check bench check-core

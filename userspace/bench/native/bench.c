@@ -1,0 +1,938 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The driver: lets the contenders take turns, each time in a process of its own,
+ * checks what they did, and tells medians and ratios.
+ *
+ *	native [-q] [-r ROUNDS] [-d DIRECTORY] [SIZE...]
+ *
+ * -q only shows that all of them run, as TAP. -d says where the tables go that
+ * are plotted. Times are CPU time of the thread, so that what else the machine
+ * does disturbs little; ratios are medians of the ratios of each round.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define MAX_SIZES	8
+#define MAX_ROUNDS	32
+#define MAX_OPS		40
+#define WINDOW		250000		/* most operations of one round */
+#define ROUND_NS	50e6		/* enough to measure one operation */
+#define ALL_AT_ONCE	1000000		/* most that are made due at once */
+#define TOGETHER	512		/* operations of one batch */
+#define NONE		-1
+
+static const struct contender *const contenders[] = {
+	&store, &cas, &ioctls, &timerfds, &wheel_handle, &wheel_ids,
+	&wheel_words, &linked_wheel, &heap4, &map_scan, &map_ring,
+#ifdef HAVE_LIBUV
+	&uv,
+#endif
+#ifdef HAVE_LIBEVENT
+	&event_heap, &event_common,
+#endif
+#ifdef HAVE_LIBEV
+	&ev,
+#endif
+#ifdef HAVE_DPDK
+	&dpdk,
+#endif
+	&threads_mapped, &threads_batch, &consumer,
+};
+
+#define NR	((int)ARRAY_SIZE(contenders))
+
+struct result {
+	char	op[24];
+	double	value;
+};
+
+__u8 *fired;
+
+static int to_parent = -1;
+static const struct contender *running;
+
+/*
+ * For contenders.
+ */
+
+void bench_fail(const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", running ? running->name : "native");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* Touched, so that no page has to be found while time is measured. */
+void *bench_alloc(__u64 n, __u64 size)
+{
+	void *memory = malloc(n * size);
+
+	MUST(memory);
+	memset(memory, 0xff, n * size);
+	memset(memory, 0, n * size);
+
+	return memory;
+}
+
+__u32 *bench_permutation(__u32 n, __u64 seed)
+{
+	__u32 *order = bench_alloc(n, sizeof(*order));
+	__u32 i;
+
+	for (i = 0; i < n; i++) {
+		__u32 j = bench_mix(seed << 32 | i) % (i + 1);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+
+	return order;
+}
+
+void bench_report(const char *op, double value)
+{
+	struct result result = { .value = value };
+
+	snprintf(result.op, sizeof(result.op), "%s", op);
+	MUST(write(to_parent, &result, sizeof(result)) == sizeof(result));
+}
+
+static double clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+double bench_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double bench_wall_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_quantile(double *values, __u32 n, double which)
+{
+	if (!n)
+		return NAN;
+	qsort(values, n, sizeof(*values), compare);
+
+	return values[(__u32)((n - 1) * which + 0.5)];
+}
+
+/*
+ * One contender with one size: in a process of its own.
+ */
+
+/* What each timer is to be: due in so many seconds, or NONE. */
+static int *expected;
+
+static void expect(const __u32 *which, __u32 n, int seconds)
+{
+	__u32 i;
+
+	for (i = 0; i < n; i++)
+		expected[which[i]] = seconds ?: running->one_timeout ?
+			TIMEOUT : (int)bench_after(which[i]);
+}
+
+/* Touched timers may be due later than told, for time passes. */
+static void verify(__u32 n, const char *when)
+{
+	__u32 i;
+
+	for (i = 0; i < n; i++) {
+		int is = running->slot(i);
+
+		if (is != expected[i] &&
+		    !(expected[i] == TIMEOUT && is > TIMEOUT))
+			bench_fail("timer %u of %u after %s: due in %d, not %d",
+				   i, n, when, is, expected[i]);
+	}
+}
+
+typedef void (*action_t)(const __u32 *which, __u32 n);
+
+static double timed(action_t action, const __u32 *which, __u32 n)
+{
+	double start;
+
+	if (running->prepare && action != running->arm)
+		running->prepare(which, n);
+	start = bench_cpu_ns();
+	action(which, n);
+	start = bench_cpu_ns() - start;
+	if (running->finish && action == running->arm)
+		running->finish(which, n);
+
+	return start;
+}
+
+/*
+ * Other timers for each round, in an order that has to do with no other: the
+ * first @size of @order become any of all n.
+ */
+static void shuffle(__u32 *order, __u32 n, __u32 size)
+{
+	static __u64 seed = 1000000;
+	__u32 i;
+
+	for (i = 0; i < size; i++) {
+		__u32 j = i + bench_mix(seed++) % (n - i), swap = order[i];
+
+		order[i] = order[j];
+		order[j] = swap;
+	}
+}
+
+/* The first round finds everything as it was armed, and is not counted. */
+static void measure_touch(__u32 *order, __u32 n, __u32 size)
+{
+	double ns = 0;
+	__u32 round;
+
+	for (round = 0; round <= 4 && ns < ROUND_NS; round++) {
+		double took;
+
+		shuffle(order, n, size);
+		took = timed(running->touch, order, size);
+		if (round)
+			ns += took;
+		if (!running->slot)
+			continue;
+		expect(order, size, TIMEOUT);
+		if (!round)
+			verify(n, "the first touches");
+	}
+	bench_report("touch", ns / (round - 1) / size);
+	if (running->slot)
+		verify(n, "touches");
+	if (running->check)
+		MUST(running->check());
+}
+
+/* Many at once first, to see that they are gone, and then back. */
+static void check_cancel_arm(__u32 *order, __u32 n, __u32 size)
+{
+	shuffle(order, n, size);
+	timed(running->cancel, order, size);
+	expect(order, size, NONE);
+	verify(n, "cancels");
+	shuffle(order, size, size);
+	timed(running->arm, order, size);
+	expect(order, size, 0);
+}
+
+/*
+ * In batches, as a program would: so many go, and as many come. All of a round's
+ * timers are different ones.
+ */
+static void measure_cancel_arm(__u32 *order, __u32 n, __u32 size)
+{
+	double cancel = 0, arm = 0;
+	__u32 round, i, done = 0;
+
+	check_cancel_arm(order, n, size);
+	for (round = 0; round < 4 && cancel + arm < 2 * ROUND_NS; round++) {
+		shuffle(order, n, size);
+		for (i = 0; i + TOGETHER <= size; i += TOGETHER) {
+			cancel += timed(running->cancel, order + i, TOGETHER);
+			shuffle(order + i, TOGETHER, TOGETHER);
+			arm += timed(running->arm, order + i, TOGETHER);
+			done += TOGETHER;
+		}
+		expect(order, i, 0);
+	}
+	verify(n, "arming");
+	bench_report("cancel", cancel / done);
+	bench_report("arm", arm / done);
+	bench_report("pair", (cancel + arm) / done);
+}
+
+/* All are due at once, and each is fired, once. */
+static void measure_expiry(const __u32 *order, __u32 n)
+{
+	double ns;
+	__u32 i;
+
+	running->soon(order, n);
+	ns = bench_cpu_ns();
+	running->run();
+	ns = bench_cpu_ns() - ns;
+	for (i = 0; i < n; i++)
+		if (fired[i] != 1)
+			bench_fail("timer %u of %u was fired %u times", i, n,
+				   fired[i]);
+	for (i = 0; i < n; i++)
+		if (running->slot(i) != NONE)
+			bench_fail("timer %u of %u is there still", i, n);
+	bench_report("expire", ns / n);
+	bench_report("all", ns / 1e6);
+}
+
+static double heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+static void run_one(__u32 n)
+{
+	__u32 size = n / 2 < WINDOW ? n / 2 : WINDOW;
+	__u32 *order = bench_permutation(n, 1);
+	double before;
+
+	fired = bench_alloc(n, 1);
+	expected = bench_alloc(n, sizeof(*expected));
+	before = heap_bytes();
+	running->setup(n);
+	if (running->arm) {
+		timed(running->arm, order, n);
+		expect(order, n, 0);
+		verify(n, "the start");
+		if (!running->ours)
+			bench_report("bytes", (heap_bytes() - before) / n);
+	}
+	if (running->touch)
+		measure_touch(order, n, size);
+	if (running->cancel)
+		measure_cancel_arm(order, n, size);
+	if (running->extra)
+		running->extra(n);
+	shuffle(order, n, n);
+	if (running->run && (n <= ALL_AT_ONCE || running->ours))
+		measure_expiry(order, n);
+}
+
+/*
+ * Results.
+ */
+
+static char ops[MAX_OPS][24];
+static int nr_ops;
+static __u32 sizes[MAX_SIZES];
+static int nr_sizes;
+static double (*samples)[NR][MAX_OPS][MAX_ROUNDS];
+
+static int op_index(const char *op)
+{
+	int i;
+
+	for (i = 0; i < nr_ops; i++)
+		if (!strcmp(ops[i], op))
+			return i;
+	MUST(nr_ops < MAX_OPS);
+	strcpy(ops[nr_ops], op);
+
+	return nr_ops++;
+}
+
+static int who(const struct contender *contender)
+{
+	int i;
+
+	for (i = 0; i < NR && contenders[i] != contender; i++)
+		;
+
+	return i;
+}
+
+static double median(const double *values)
+{
+	double sorted[MAX_ROUNDS];
+	int i, n = 0;
+
+	for (i = 0; i < MAX_ROUNDS; i++)
+		if (!isnan(values[i]))
+			sorted[n++] = values[i];
+
+	return bench_quantile(sorted, n, 0.5);
+}
+
+static double figure(int size, const struct contender *contender,
+		     const char *op)
+{
+	int i = who(contender);
+
+	return i < NR ? median(samples[size][i][op_index(op)]) : NAN;
+}
+
+/* Of figures that were measured in the same round. */
+static double ratio(int size, const struct contender *a, const char *op_a,
+		    const struct contender *b, const char *op_b)
+{
+	double ratios[MAX_ROUNDS];
+	int i = who(a), j = who(b), round;
+
+	if (i == NR || j == NR)
+		return NAN;
+	for (round = 0; round < MAX_ROUNDS; round++)
+		ratios[round] = samples[size][i][op_index(op_a)][round] /
+				samples[size][j][op_index(op_b)][round];
+
+	return median(ratios);
+}
+
+static bool fits(int i, __u32 size)
+{
+	return !contenders[i]->most || size <= contenders[i]->most;
+}
+
+static void child(int i, __u32 size, int fd)
+{
+	const struct rlimit many = { 20000, 20000 };
+
+	/* Small pages for all: how it is unless somebody asks for others. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	setrlimit(RLIMIT_NOFILE, &many);
+	/* All memory from one heap, which is kept. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	to_parent = fd;
+	running = contenders[i];
+	run_one(size);
+	exit(0);
+}
+
+/* Returns whether all went well. */
+static bool turn(int i, int size, int round)
+{
+	struct result result;
+	int fds[2], status;
+	pid_t pid;
+
+	MUST(!pipe(fds));
+	fflush(NULL);
+	pid = fork();
+	MUST(pid >= 0);
+	if (!pid) {
+		close(fds[0]);
+		child(i, sizes[size], fds[1]);
+	}
+	close(fds[1]);
+	while (read(fds[0], &result, sizeof(result)) == sizeof(result))
+		samples[size][i][op_index(result.op)][round] = result.value;
+	close(fds[0]);
+	MUST(waitpid(pid, &status, 0) == pid);
+
+	return !status;
+}
+
+static void measure_size(int size, int rounds)
+{
+	int round, i;
+
+	for (round = 0; round < rounds; round++) {
+		fprintf(stderr, "# %u timers, round %d of %d\n", sizes[size],
+			round + 1, rounds);
+		for (i = 0; i < NR; i++)
+			if (fits(i, sizes[size]) && !turn(i, size, round))
+				bench_fail("%s with %u timers failed",
+					   contenders[i]->name, sizes[size]);
+	}
+}
+
+/* The more timers, the longer it takes, and the less chance has to say. */
+static int rounds_for(__u32 size)
+{
+	if (size <= 100000)
+		return 5;
+
+	return size <= 1000000 ? 3 : 1;
+}
+
+/*
+ * What is printed.
+ */
+
+static void print_figure(FILE *to, double value, int width)
+{
+	if (isnan(value))
+		fprintf(to, " %*s", width, "-");
+	else
+		fprintf(to, " %*.*f", width, value < 10 ? 2 : value < 100 ? 1 : 0,
+			value);
+}
+
+static void print_figures(FILE *to, int size, int i)
+{
+	static const char *const shown[] = {
+		"arm", "touch", "cancel", "expire", "bytes", "all",
+	};
+	unsigned int op;
+
+	for (op = 0; op < ARRAY_SIZE(shown); op++)
+		print_figure(to, figure(size, contenders[i], shown[op]), 8);
+	fputc('\n', to);
+}
+
+static int rounds_of(int size)
+{
+	int rounds;
+
+	for (rounds = 0; rounds < MAX_ROUNDS; rounds++)
+		if (isnan(samples[size][0][op_index("touch")][rounds]))
+			break;
+
+	return rounds;
+}
+
+static void print_size(int size)
+{
+	int i;
+
+	printf("\n%u timers, %d rounds: ns each, in random order; bytes each; ms for all\n",
+	       sizes[size], rounds_of(size));
+	printf("%-62s %8s %8s %8s %8s %8s %8s\n", "", "arm", "touch",
+	       "cancel", "expire", "bytes", "all");
+	for (i = 0; i < NR; i++) {
+		if (!contenders[i]->touch || !fits(i, sizes[size]))
+			continue;
+		printf("%-62s", contenders[i]->what);
+		print_figures(stdout, size, i);
+	}
+}
+
+/* At most, or at least if negative. NAN: nothing was promised. */
+static void verdict(double value, double goal)
+{
+	if (isnan(goal))
+		printf(" %10s  -\n", "-");
+	else if (isnan(value))
+		printf(" %2s%8g  not measured\n", goal < 0 ? ">=" : "<=",
+		       fabs(goal));
+	else
+		printf(" %2s%8g  %s\n", goal < 0 ? ">=" : "<=", fabs(goal),
+		       goal < 0 ? value >= -goal ? "reached" : "not reached" :
+				  value <= goal ? "reached" : "not reached");
+}
+
+static void row_start(int size, const char *property, double ours)
+{
+	char label[80];
+
+	snprintf(label, sizeof(label), "%s, %u", property, sizes[size]);
+	printf("%-56s", label);
+	print_figure(stdout, ours, 9);
+}
+
+/* A goal for what we do ourselves. */
+static void row_own(int size, const char *property, double ours, double goal)
+{
+	row_start(size, property, ours);
+	printf(" %-16s %9s %9s", "-", "-", "-");
+	verdict(ours, goal);
+}
+
+/* Another's figure, and ours divided by it. */
+static void row_ratio(int size, const char *property,
+		      const struct contender *our, const char *op,
+		      const struct contender *peer, const char *peer_op,
+		      double goal)
+{
+	double value = ratio(size, our, op, peer, peer_op);
+
+	row_start(size, property, figure(size, our, op));
+	printf(" %-16s", peer->name);
+	print_figure(stdout, figure(size, peer, peer_op), 9);
+	print_figure(stdout, value, 9);
+	verdict(value, goal);
+}
+
+/* Another's figure, and how many times ours it is. */
+static void row_times(int size, const char *property,
+		      const struct contender *our, const char *op,
+		      const struct contender *peer, const char *peer_op,
+		      double goal)
+{
+	double value = ratio(size, peer, peer_op, our, op);
+
+	row_start(size, property, figure(size, our, op));
+	printf(" %-16s", peer->name);
+	print_figure(stdout, figure(size, peer, peer_op), 9);
+	print_figure(stdout, value, 8);
+	putchar('x');
+	verdict(value, goal);
+}
+
+static const struct {
+	const struct contender	*peer;
+	double			times;
+} peers[] = {
+	{ &timerfds, -100 },
+	{ &linked_wheel, -20 },
+	{ &heap4, NAN },
+	{ &map_scan, NAN },
+	{ &map_ring, NAN },
+#ifdef HAVE_LIBUV
+	{ &uv, -100 },
+#endif
+#ifdef HAVE_LIBEVENT
+	{ &event_heap, -100 },
+	{ &event_common, NAN },
+#endif
+#ifdef HAVE_LIBEV
+	{ &ev, NAN },
+#endif
+#ifdef HAVE_DPDK
+	{ &dpdk, NAN },
+#endif
+};
+
+static void print_peers(int size, const char *property,
+			const struct contender *our, const char *op, bool goals)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(peers); i++)
+		if (!isnan(figure(size, peers[i].peer, op)))
+			row_times(size, property, our, op, peers[i].peer, op,
+				  goals ? peers[i].times : NAN);
+}
+
+/* Goals that are for a million, or the most that were measured up to that. */
+static void print_goals_at(int s)
+{
+	row_own(s, "touch by handle, ns", figure(s, &wheel_handle, "touch"), 20);
+	row_times(s, "touch by handle beside timerfd", &wheel_handle, "touch",
+		  &timerfds, "touch", -50);
+	row_own(s, "checked touch of a mapped word, ns",
+		figure(s, &wheel_words, "checked"), NAN);
+	row_own(s, "register and cancel, ns the pair",
+		figure(s, &wheel_handle, "pair"), 90);
+	row_own(s, "filing a touched token again, ns",
+		figure(s, &wheel_handle, "refile"), 25);
+	row_own(s, "the same, touched by mapped word, ns",
+		figure(s, &wheel_words, "refile"), 25);
+	row_own(s, "taking an expired token, ns",
+		figure(s, &wheel_handle, "take"), 20);
+	row_own(s, "the same, with touch words, ns",
+		figure(s, &wheel_words, "take"), 20);
+	row_own(s, "the same, copied and called back, ns",
+		figure(s, &wheel_handle, "expire"), 20);
+	row_ratio(s, "touch by id beside handle", &wheel_ids, "touch",
+		  &wheel_handle, "touch", 8);
+	row_ratio(s, "register and cancel by id beside handle", &wheel_ids,
+		  "pair", &wheel_handle, "pair", 8);
+	row_ratio(s, "taking with ids beside without", &wheel_ids, "expire",
+		  &wheel_handle, "expire", 8);
+	print_peers(s, "arm", &wheel_handle, "arm", false);
+	print_peers(s, "cancel", &wheel_handle, "cancel", false);
+	row_own(s, "bytes per token, handle",
+		figure(s, &wheel_handle, "bytes"), 32);
+	row_own(s, "bytes per token, with touch word",
+		figure(s, &wheel_words, "bytes"), 40);
+	row_own(s, "bytes per token, u64 id and cookie",
+		figure(s, &wheel_ids, "bytes"), 72);
+	row_own(s, "two threads, mapped touches apart, times one",
+		figure(s, &threads_mapped, "scale_apart"), -1.9);
+	row_ratio(s, "the same, tokens mixed; bare stores mixed",
+		  &threads_mapped, "scale_mixed", &threads_mapped,
+		  "scale_store", NAN);
+	row_own(s, "two threads, touches by handle, times one",
+		figure(s, &threads_batch, "scale_touch"), -1.6);
+	row_own(s, "two threads, register and cancel, times one",
+		figure(s, &threads_batch, "scale_replace"), -1.6);
+	row_own(s, "event ring, million events consumed per second",
+		1e3 / figure(s, &consumer, "consume"), -100);
+}
+
+/* Everything due at once: how long callbacks hold others up, and how long we. */
+static void print_all_at_once(int s)
+{
+	double look = figure(s, &wheel_handle, "take_look") / 1e3;
+	double look_p99 = figure(s, &wheel_handle, "take_look_p99") / 1e3;
+	unsigned int i;
+
+	row_own(s, "most tokens in one look, taking",
+		figure(s, &wheel_handle, "take_look_tokens"), 256);
+	row_own(s, "most tokens in one look, sorting",
+		figure(s, &wheel_words, "sort_look_tokens"), 256);
+	row_own(s, "look that takes, us, median", look, NAN);
+	row_own(s, "look that takes, us, 99 of 100 are below", look_p99, NAN);
+	row_own(s, "look that sorts 256, us, median",
+		figure(s, &wheel_handle, "sort_look") / 1e3, NAN);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		double all = figure(s, peers[i].peer, "all") * 1e3;
+
+		if (isnan(all))
+			continue;
+		row_start(s, "all at once: a look of ours, all of theirs, us",
+			  look);
+		printf(" %-16s", peers[i].peer->name);
+		print_figure(stdout, all, 9);
+		print_figure(stdout, all / look, 8);
+		putchar('x');
+		verdict(0, NAN);
+	}
+	row_start(s, "filing again each second, all in 30 s; one scan, ms",
+		  figure(s, &wheel_handle, "refile") * sizes[s] / TIMEOUT / 1e6);
+	printf(" %-16s", map_scan.name);
+	print_figure(stdout, figure(s, &map_scan, "scan"), 9);
+	print_figure(stdout, figure(s, &map_scan, "scan") /
+		     (figure(s, &wheel_handle, "refile") * sizes[s] / TIMEOUT /
+		      1e6), 8);
+	putchar('x');
+	verdict(0, NAN);
+}
+
+static int size_for_goals(void)
+{
+	int i, best = 0;
+
+	for (i = 1; i < nr_sizes; i++)
+		if (sizes[i] <= 1000000)
+			best = i;
+
+	return best;
+}
+
+static void print_goals(void)
+{
+	int i;
+
+	printf("\n%-56s %9s %-16s %9s %9s %10s\n", "property, timers", "ours",
+	       "peer", "peer's", "ratio", "goal");
+	for (i = 0; i < nr_sizes; i++)
+		row_ratio(i, "touch by mapped word beside a bare store",
+			  &wheel_words, "touch", &store, "touch", 1.3);
+	for (i = 0; i < nr_sizes; i++)
+		print_peers(i, "touch by mapped word", &wheel_words, "touch",
+			    true);
+	if (sizes[size_for_goals()] != 1000000)
+		printf("# the goals that follow are for 1000000 timers\n");
+	print_goals_at(size_for_goals());
+	for (i = 0; i < nr_sizes; i++)
+		if (sizes[i] <= ALL_AT_ONCE)
+			print_all_at_once(i);
+}
+
+static void print_notes(void)
+{
+	printf("Native benchmark of the wheel's core, in user space.\n"
+	       "Times are CPU time of the one thread; medians; ratios are medians of each round's ratio.\n"
+	       "Core: kmod/*.c with -O2. Lock: one compare-and-swap, one store. Ids: a chained hash table\n"
+	       "that does an rhashtable's work per operation (Jenkins' hash, a lock per bucket, atomic count)\n"
+	       "without RCU. Pages of 4 KiB for all; in the kernel tokens lie in larger ones. System calls\n"
+	       "and the copying of batches are not in the wheel's figures; what read(2) copies is in expire.\n"
+	       "expire: from due to called back or delivered, each. all: the same for all that are due at once.\n");
+#ifndef HAVE_LIBUV
+	printf("Left out, not installed: libuv (libuv1-dev)\n");
+#endif
+#ifndef HAVE_LIBEVENT
+	printf("Left out, not installed: libevent (libevent-dev)\n");
+#endif
+#ifndef HAVE_LIBEV
+	printf("Left out, not installed: libev (libev-dev)\n");
+#endif
+#ifndef HAVE_DPDK
+	printf("Left out, not installed: DPDK (libdpdk-dev)\n");
+#else
+	printf("DPDK runs without huge pages, and with a million timers at most.\n");
+#endif
+}
+
+/*
+ * What is plotted.
+ */
+
+static FILE *open_table(const char *directory, const char *name)
+{
+	char path[512];
+	FILE *to;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	to = fopen(path, "w");
+	if (!to)
+		bench_fail("%s: %s", path, strerror(errno));
+
+	return to;
+}
+
+static void write_all(const char *directory)
+{
+	FILE *to = open_table(directory, "native.tsv");
+	int size, i, op, round;
+
+	fprintf(to, "timers\tcontender\tfigure\tmedian\trounds\n");
+	for (size = 0; size < nr_sizes; size++) {
+		for (i = 0; i < NR; i++) {
+			for (op = 0; op < nr_ops; op++) {
+				const double *all = samples[size][i][op];
+
+				if (isnan(median(all)))
+					continue;
+				fprintf(to, "%u\t%s\t%s\t%.4g\t", sizes[size],
+					contenders[i]->name, ops[op],
+					median(all));
+				for (round = 0; round < MAX_ROUNDS; round++)
+					if (!isnan(all[round]))
+						fprintf(to, "%s%.4g", round ?
+							" " : "", all[round]);
+				fputc('\n', to);
+			}
+		}
+	}
+	fclose(to);
+}
+
+/* Whether a contender has this figure with any size. */
+static bool has(const struct contender *contender, const char *op)
+{
+	int size;
+
+	for (size = 0; size < nr_sizes; size++)
+		if (!isnan(figure(size, contender, op)))
+			return true;
+
+	return false;
+}
+
+/* One figure, a line for each size, a column for each contender that has it. */
+static void write_by_size(const char *directory, const char *name,
+			  const char *op)
+{
+	FILE *to = open_table(directory, name);
+	int size, i;
+
+	fprintf(to, "timers");
+	for (i = 0; i < NR; i++)
+		if (has(contenders[i], op))
+			fprintf(to, "\t%s", contenders[i]->name);
+	fputc('\n', to);
+	for (size = 0; size < nr_sizes; size++) {
+		fprintf(to, "%u", sizes[size]);
+		for (i = 0; i < NR; i++) {
+			double value = figure(size, contenders[i], op);
+
+			if (!has(contenders[i], op))
+				continue;
+			if (isnan(value))
+				fprintf(to, "\t?");
+			else
+				fprintf(to, "\t%.4g", value);
+		}
+		fputc('\n', to);
+	}
+	fclose(to);
+}
+
+/* All at once: for us the longest that others wait, one look. */
+static void write_stall(const char *directory)
+{
+	FILE *to = open_table(directory, "native-stall.tsv");
+	int size, i;
+
+	fprintf(to, "contender");
+	for (size = 0; size < nr_sizes; size++)
+		if (sizes[size] <= ALL_AT_ONCE)
+			fprintf(to, "\t%u", sizes[size]);
+	fputc('\n', to);
+	for (i = 0; i < NR; i++) {
+		if (!contenders[i]->run)
+			continue;
+		fprintf(to, "%s", contenders[i]->name);
+		for (size = 0; size < nr_sizes; size++)
+			if (sizes[size] <= ALL_AT_ONCE)
+				fprintf(to, "\t%.4g", contenders[i]->ours ?
+					figure(size, contenders[i],
+					       "take_look") / 1e6 :
+					figure(size, contenders[i], "all"));
+		fputc('\n', to);
+	}
+	fclose(to);
+}
+
+static int quick(void)
+{
+	int i, failed = 0;
+
+	nr_sizes = 1;
+	sizes[0] = 10000;
+	printf("1..%d\n", NR);
+	for (i = 0; i < NR; i++) {
+		bool ok = turn(i, 0, 0);
+
+		printf("%sok %d - native benchmark: %s\n", ok ? "" : "not ",
+		       i + 1, contenders[i]->what);
+		failed += !ok;
+	}
+
+	return !!failed;
+}
+
+int main(int argc, char **argv)
+{
+	static const __u32 usual[] = { 100000, 1000000, 10000000 };
+	const char *directory = NULL;
+	bool only_show = false;
+	int option, rounds = 0, i;
+
+	while ((option = getopt(argc, argv, "qr:d:")) != -1) {
+		if (option == 'q')
+			only_show = true;
+		else if (option == 'r')
+			rounds = atoi(optarg);
+		else if (option == 'd')
+			directory = optarg;
+		else
+			bench_fail("usage: native [-q] [-r rounds] [-d directory] [size...]");
+	}
+	samples = malloc(MAX_SIZES * sizeof(*samples));
+	MUST(samples && rounds >= 0 && rounds <= MAX_ROUNDS);
+	for (i = 0; i < (int)(MAX_SIZES * sizeof(*samples) / sizeof(double)); i++)
+		((double *)samples)[i] = NAN;
+	if (only_show)
+		return quick();
+
+	for (i = optind; i < argc && nr_sizes < MAX_SIZES; i++)
+		sizes[nr_sizes++] = strtoul(argv[i], NULL, 0);
+	for (i = 0; !nr_sizes || (optind == argc && nr_sizes < 3); i++)
+		sizes[nr_sizes++] = usual[i];
+	for (i = 0; i < nr_sizes; i++) {
+		MUST(sizes[i] >= 10000 && sizes[i] <= 1U << 26);
+		measure_size(i, rounds ?: rounds_for(sizes[i]));
+	}
+	print_notes();
+	for (i = 0; i < nr_sizes; i++)
+		print_size(i);
+	print_goals();
+	if (directory) {
+		write_all(directory);
+		write_by_size(directory, "native-touch.tsv", "touch");
+		write_by_size(directory, "native-arm.tsv", "arm");
+		write_by_size(directory, "native-cancel.tsv", "cancel");
+		write_stall(directory);
+	}
+
+	return 0;
+}

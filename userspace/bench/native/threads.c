@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two threads beside one: how many times the work of one they do in the same
+ * time, each with tokens of its own on one wheel.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "wheel.h"
+
+#define ROUNDS	9
+
+struct worker {
+	pthread_t		thread;
+	pthread_barrier_t	*begin;
+	int			cpu;
+	void			(*work)(struct worker *worker);
+	u32			*which;
+	u64			*keys;
+	u32			n;
+	double			begun, ended;
+};
+
+static struct worker workers[2];
+static struct tw_now now;
+static u32 *which;
+static u64 *keys;
+static u64 *array;
+static bool realtime;
+
+/* Alone on its CPU, if that is allowed: others would make it a lottery. */
+static void keep_cpu(int cpu)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	realtime = !pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+}
+
+static void *thread(void *arg)
+{
+	struct worker *worker = arg;
+
+	keep_cpu(worker->cpu);
+	pthread_barrier_wait(worker->begin);
+	worker->begun = bench_wall_ns();
+	worker->work(worker);
+	worker->ended = bench_wall_ns();
+
+	return NULL;
+}
+
+/* Returns operations per ns of some of the workers. */
+static double rate(u32 first, u32 last, void (*work)(struct worker *worker))
+{
+	double begun = 1e300, ended = 0, ops = 0;
+	pthread_barrier_t begin;
+	u32 i;
+
+	now = wheel_at(now.tick + 1);
+	pthread_barrier_init(&begin, NULL, last - first + 1);
+	for (i = first; i <= last; i++) {
+		workers[i].begin = &begin;
+		workers[i].work = work;
+		MUST(!pthread_create(&workers[i].thread, NULL, thread,
+				     &workers[i]));
+	}
+	for (i = first; i <= last; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (workers[i].begun < begun)
+			begun = workers[i].begun;
+		if (workers[i].ended > ended)
+			ended = workers[i].ended;
+		ops += workers[i].n;
+	}
+	pthread_barrier_destroy(&begin);
+
+	return ops / (ended - begun);
+}
+
+static void measure(const char *op, void (*work)(struct worker *worker))
+{
+	double times[ROUNDS];
+	u32 i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		double both = rate(0, 1, work);
+
+		times[i] = both / ((rate(0, 0, work) + rate(1, 1, work)) / 2);
+	}
+	bench_report(op, bench_quantile(times, ROUNDS, 0.5));
+}
+
+/* Registers n tokens, with handles and timers in the order of @which. */
+static void register_all(u32 n)
+{
+	u32 i;
+
+	now = wheel_at(BASE);
+	which = bench_permutation(n, 21);
+	keys = bench_alloc(n, sizeof(*keys));
+	wheel_register(which, keys, n, &now);
+	for (i = 0; i < 2; i++) {
+		workers[i].cpu = i;
+		workers[i].n = n / 2;
+		workers[i].which = bench_alloc(n / 2, sizeof(*which));
+		workers[i].keys = bench_alloc(n / 2, sizeof(*keys));
+	}
+}
+
+/*
+ * Gives each worker half of the tokens, which are apart in memory, or mixed: then
+ * two of different workers often share a cache line.
+ */
+static void deal(u32 n, bool apart)
+{
+	u32 i, dealt[2] = { 0, 0 };
+
+	for (i = 0; i < n / 2 * 2; i++) {
+		u32 to = apart ? (u32)keys[i] >= n / 2 : i % 2;
+
+		MUST(dealt[to] < n / 2);
+		workers[to].keys[dealt[to]] = keys[i];
+		workers[to].which[dealt[to]++] = which[i];
+	}
+}
+
+/* All are there, and due a timeout after the last touch, if that is expected. */
+static void check_workers(int due)
+{
+	struct tw_found found;
+	u32 i, j;
+
+	MUST(ring.pending == workers[0].n + workers[1].n);
+	spin_lock(&ring.lock);
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < workers[i].n; j++) {
+			MUST(!tw_ring_by_handle(&ring, workers[i].keys[j],
+						&found));
+			tw_ring_judge(&ring, &found, now.tick);
+			MUST(!due || (int)(tw_word_due(found.word) -
+					   now.tick) >= due);
+		}
+	}
+	spin_unlock(&ring.lock);
+}
+
+static void stamp(struct worker *worker)
+{
+	wheel_stamp(worker->keys, worker->n, now.tick);
+}
+
+static void store_bare(struct worker *worker)
+{
+	u64 *const to = array;
+	u32 i;
+
+	for (i = 0; i < worker->n; i++)
+		WRITE_ONCE(to[(u32)worker->keys[i]], worker->keys[i]);
+}
+
+static void touch(struct worker *worker)
+{
+	wheel_touch(worker->keys, worker->n, &now);
+}
+
+/* As many operations as the others have: half of them of each kind. */
+static void replace(struct worker *worker)
+{
+	u32 i;
+
+	for (i = 0; i + HOLD <= worker->n / 2; i += HOLD) {
+		wheel_cancel(worker->keys + i, HOLD);
+		wheel_register(worker->which + i, worker->keys + i, HOLD,
+			       &now);
+	}
+}
+
+static void setup_mapped(u32 n)
+{
+	wheel_setup(n, false, true);
+	register_all(n);
+	array = bench_alloc(n, sizeof(*array));
+}
+
+static void setup_batch(u32 n)
+{
+	wheel_setup(n, false, false);
+	register_all(n);
+}
+
+static void extra_mapped(u32 n)
+{
+	deal(n, true);
+	measure("scale_apart", stamp);
+	check_workers(TIMEOUT);
+	deal(n, false);
+	measure("scale_store", store_bare);
+	measure("scale_mixed", stamp);
+	check_workers(TIMEOUT);
+	bench_report("realtime", realtime);
+}
+
+static void extra_batch(u32 n)
+{
+	deal(n, false);
+	measure("scale_touch", touch);
+	check_workers(TIMEOUT - 1);
+	now = wheel_at(BASE);
+	measure("scale_replace", replace);
+	check_workers(0);
+}
+
+const struct contender threads_mapped = {
+	.name = "threads-mapped", .what = "two threads, mapped touches",
+	.ours = true, .most = 1000000, .setup = setup_mapped,
+	.extra = extra_mapped,
+};
+
+const struct contender threads_batch = {
+	.name = "threads-batch", .what = "two threads, batches", .ours = true,
+	.most = 1000000, .setup = setup_batch, .extra = extra_batch,
+};

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The wheel: with handles only, with ids and cookies, and with touch words.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/timewheel.h>
+
+#include "wheel.h"
+
+struct tw_ring ring;
+u64 *handles;
+u64 *words;
+
+static struct tw_now now;
+static u64 *keys;		/* handles or ids in the order of their use */
+
+/*
+ * The operations, each as the module carries it out.
+ */
+
+static void register_one(u32 i, u64 *to, const struct tw_now *at)
+{
+	const u64 id = ring.has_ids ? bench_id(i) : 0;
+	struct tw_deadline deadline = { .timeout = TIMEOUT * TICK_NS };
+	int err;
+
+	MUST(!tw_ring_due(&ring, at, (BASE + bench_after(i)) * TICK_NS,
+			  &deadline.due));
+	while ((err = tw_ring_register(&ring, at, id, i, &deadline, to))) {
+		MUST(err == -EAGAIN);
+		spin_unlock(&ring.lock);
+		MUST(!tw_ring_grow(&ring));
+		spin_lock(&ring.lock);
+	}
+}
+
+void wheel_register(const u32 *which, u64 *to, u32 n, const struct tw_now *at)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (i % HOLD == 0)
+			spin_lock(&ring.lock);
+		register_one(which[i], to + i, at);
+		if (i % HOLD == HOLD - 1 || i == n - 1)
+			spin_unlock(&ring.lock);
+	}
+}
+
+static inline int find(u64 key, struct tw_found *found)
+{
+	return ring.has_ids ? tw_ring_by_id(&ring, key, found) :
+			      tw_ring_by_handle(&ring, key, found);
+}
+
+void wheel_cancel(const u64 *which, u32 n)
+{
+	struct tw_found found;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (i % HOLD == 0)
+			spin_lock(&ring.lock);
+		MUST(!find(which[i], &found));
+		tw_ring_cancel(&ring, &found);
+		if (i % HOLD == HOLD - 1 || i == n - 1)
+			spin_unlock(&ring.lock);
+	}
+}
+
+void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
+{
+	struct tw_found found;
+	u64 due;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		MUST(!find(which[i], &found));
+		MUST(!tw_ring_touch(&ring, &found, at, &due));
+	}
+}
+
+/* What a program does that has the touch words mapped. */
+void wheel_stamp(const u64 *which, u32 n, u32 tick)
+{
+	u64 *const mapped = words;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		WRITE_ONCE(mapped[(u32)which[i]],
+			   (which[i] & ~(u64)U32_MAX) | tick);
+}
+
+/*
+ * The contender.
+ */
+
+static void fill(u32 n)
+{
+	u32 *order = bench_permutation(n, 17);
+
+	wheel_register(order, keys, n, &now);
+	memcpy(handles, keys, n * sizeof(*keys));
+	if (ring.has_ids) {
+		u32 i;
+
+		for (i = 0; i < n; i++)
+			keys[i] = bench_id(order[i]);
+	}
+	free(order);
+}
+
+/* Has had all its tokens once: the free ones are in random order. */
+static void churn(u32 n)
+{
+	u32 *order = bench_permutation(n, 18);
+	u64 *mixed = bench_alloc(n, sizeof(*mixed));
+	u32 i;
+
+	fill(n);
+	for (i = 0; i < n; i++)
+		mixed[i] = keys[order[i]];
+	wheel_cancel(mixed, n);
+	MUST(!ring.pending && ring.cancelled == n);
+	free(mixed);
+	free(order);
+}
+
+/* The pages of words are in a row: see memory.c. */
+static void map_words(void)
+{
+	u32 i;
+
+	words = ring.words.page[0];
+	for (i = 0; i < ring.words.allocated; i++)
+		MUST(ring.words.page[i] == words + i * 512);
+}
+
+void wheel_setup(u32 n, bool with_ids, bool with_words)
+{
+	const struct tw_ring_setup setup = {
+		.tick = TICK_NS, .slots = TIMEOUT + 1, .max_tokens = n,
+		.ids = with_ids, .cookies = with_ids, .words = with_words,
+	};
+
+	MUST(!tw_ring_init(&ring, &setup));
+	now = wheel_at(BASE);
+	handles = bench_alloc(n, sizeof(*handles));
+	keys = bench_alloc(n, sizeof(*keys));
+	churn(n);
+	if (with_words)
+		map_words();
+}
+
+static void setup_handle(u32 n)
+{
+	wheel_setup(n, false, false);
+}
+
+static void setup_ids(u32 n)
+{
+	wheel_setup(n, true, false);
+}
+
+static void setup_words(u32 n)
+{
+	wheel_setup(n, false, true);
+}
+
+static void prepare(const u32 *which, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		keys[i] = ring.has_ids ? bench_id(which[i]) :
+					 handles[which[i]];
+}
+
+static void arm(const u32 *which, u32 n)
+{
+	wheel_register(which, keys, n, &now);
+}
+
+static void finish(const u32 *which, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		handles[which[i]] = keys[i];
+}
+
+/* Each time one tick later, so that each touch has something to raise. */
+static void touch(const u32 *which, u32 n)
+{
+	(void)which;
+	now = wheel_at(now.tick + 1);
+	wheel_touch(keys, n, &now);
+}
+
+static void touch_mapped(const u32 *which, u32 n)
+{
+	(void)which;
+	now = wheel_at(now.tick + 1);
+	wheel_stamp(keys, n, now.tick);
+}
+
+static void cancel(const u32 *which, u32 n)
+{
+	(void)which;
+	wheel_cancel(keys, n);
+}
+
+static void judge(struct tw_found *found)
+{
+	if (!tw_ring_has_words(&ring))
+		return;
+	spin_lock(&ring.lock);
+	tw_ring_judge(&ring, found, now.tick);
+	spin_unlock(&ring.lock);
+}
+
+static int slot(u32 i)
+{
+	struct tw_found found;
+
+	if (find(ring.has_ids ? bench_id(i) : handles[i], &found))
+		return -1;
+	/* The wheel would take any other for a touch, too. */
+	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
+	judge(&found);
+
+	return tw_word_due(found.word) - BASE;
+}
+
+/*
+ * Looks: what readers and pollers do, in steps under the lock.
+ */
+
+struct looks {
+	double	*ns;
+	u32	nr;
+	u32	most;		/* tokens in one look */
+};
+
+static void looks_init(struct looks *looks, u32 n)
+{
+	*looks = (struct looks) {
+		.ns = bench_alloc(n / BATCH + n / STEP + 100, sizeof(double)),
+	};
+}
+
+static void looked(struct looks *looks, double since, u32 tokens)
+{
+	looks->ns[looks->nr++] = bench_wall_ns() - since;
+	if (tokens > looks->most)
+		looks->most = tokens;
+}
+
+static void looks_report(struct looks *looks, const char *median,
+			 const char *p99, const char *tokens)
+{
+	bench_report(median, bench_quantile(looks->ns, looks->nr, 0.5));
+	bench_report(p99, bench_quantile(looks->ns, looks->nr, 0.99));
+	bench_report(tokens, looks->most);
+	free(looks->ns);
+}
+
+/* Touched at a moment before its list comes due, another one for each. */
+static u64 touched_at(u32 i)
+{
+	return BASE + 6 + bench_mix(i) % (bench_after(i) - 6);
+}
+
+static void touch_all_spread(u32 n)
+{
+	struct tw_found found;
+	u64 due;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		struct tw_now at = wheel_at(touched_at(i));
+
+		if (words) {
+			words[(u32)handles[i]] =
+				tw_stamp(handles[i] >> 32, at.tick);
+			continue;
+		}
+		MUST(!find(ring.has_ids ? bench_id(i) : handles[i], &found));
+		MUST(!tw_ring_touch(&ring, &found, &at, &due));
+	}
+}
+
+/*
+ * All were touched since they were filed: each list that comes due is filed
+ * again, token by token, and nothing expires.
+ */
+static void measure_refile(u32 n)
+{
+	u64 before = ring.refiled;
+	struct looks looks;
+	double start, ns;
+	u32 work;
+
+	looks_init(&looks, n);
+	touch_all_spread(n);
+	now = wheel_at(BASE + TIMEOUT);
+	start = bench_cpu_ns();
+	do {
+		double since = bench_wall_ns();
+
+		work = STEP;
+		spin_lock(&ring.lock);
+		MUST(tw_ring_find_due(&ring, now.tick, &work) == TW_NIL);
+		spin_unlock(&ring.lock);
+		looked(&looks, since, STEP - work);
+	} while (!work);
+	ns = bench_cpu_ns() - start;
+	MUST(ring.refiled - before == n);
+	MUST(ring.pending == n);
+	bench_report("refile", ns / n);
+	looks_report(&looks, "sort_look", "sort_look_p99", "sort_look_tokens");
+}
+
+/* Compare-and-swap as a checked touch of a mapped word does it. */
+static void measure_checked(u32 n)
+{
+	u32 *order = bench_permutation(n, 19);
+	u32 m = n / 2, i, failed = 0;
+	double start;
+
+	prepare(order, n);
+	now = wheel_at(now.tick + 1);
+	start = bench_cpu_ns();
+	for (i = 0; i < m; i++) {
+		u64 handle = keys[i], *word = words + (u32)handle;
+		u64 seen = READ_ONCE(*word);
+
+		failed += seen >> 32 != handle >> 32 ||
+			  !try_cmpxchg64(word, &seen,
+					 (handle & ~(u64)U32_MAX) |
+					 (u32)now.tick);
+	}
+	bench_report("checked", (bench_cpu_ns() - start) / m);
+	MUST(!failed);
+	for (i = 0; i < n; i++)
+		MUST(i >= m || slot(order[i]) == (int)(now.tick - BASE) + 31);
+	free(order);
+}
+
+static void extra(u32 n)
+{
+	bench_report("bytes", (double)tw_ring_bytes(&ring) / n);
+	if (words)
+		measure_checked(n);
+	measure_refile(n);
+}
+
+static void soon(const u32 *which, u32 n)
+{
+	const struct tw_deadline deadline = {
+		.due = now.tick + 1, .timeout = TIMEOUT * TICK_NS,
+	};
+	struct tw_found found;
+	u32 i;
+
+	prepare(which, n);
+	for (i = 0; i < n; i++) {
+		spin_lock(&ring.lock);
+		MUST(!find(keys[i], &found));
+		tw_ring_move(&ring, &found, &now, &deadline);
+		spin_unlock(&ring.lock);
+	}
+	now = wheel_at(now.tick + 1);
+}
+
+/* Events as read(2) gives them, and a program that uses them. */
+static void deliver(const u32 *batch, u32 n)
+{
+	static struct timewheel_event events[BATCH];
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		const struct tw_token *token =
+			tw_arena_at(&ring.tokens, batch[i]);
+
+		events[i].id = tw_token_id(&ring, token);
+		events[i].handle = tw_token_handle(token, batch[i]);
+		events[i].cookie = tw_token_cookie(&ring, token);
+		events[i].deadline = tw_word_due(token->word) * ring.tick;
+		events[i].taken = now.ns;
+		events[i].flags = 0;
+		events[i].reserved = 0;
+	}
+	/* All n tokens are in use, so their indices are 0 to n - 1, too. */
+	for (i = 0; i < n; i++)
+		bench_fired(ring.has_ids ? events[i].cookie :
+					   (u32)events[i].handle);
+}
+
+static void end(const u32 *batch, u32 n)
+{
+	while (n) {
+		u64 due;
+		u32 some = tw_ring_delivered(&ring, batch, n, &due);
+
+		batch += some;
+		n -= some;
+	}
+}
+
+static void run(void)
+{
+	u64 delivered = ring.delivered;
+	u32 all = ring.pending;
+	struct looks looks, batches;
+	bool more;
+
+	looks_init(&looks, all);
+	looks_init(&batches, all);
+	do {
+		double since = bench_wall_ns(), taken;
+		u32 work = STEP, batch[BATCH], n;
+
+		spin_lock(&ring.lock);
+		n = tw_ring_take(&ring, now.tick, &work, batch, BATCH);
+		more = tw_ring_next(&ring) <= now.tick;
+		spin_unlock(&ring.lock);
+		looked(&looks, since, STEP - work);
+		deliver(batch, n);
+		taken = bench_wall_ns() - (looks.ns[looks.nr - 1]);
+		spin_lock(&ring.lock);
+		end(batch, n);
+		spin_unlock(&ring.lock);
+		looked(&batches, taken, n);
+	} while (more);
+	MUST(!ring.pending && ring.delivered - delivered == all);
+	/* All but the last were full. */
+	bench_report("take", bench_quantile(batches.ns, batches.nr, 0.5) / BATCH);
+	free(batches.ns);
+	looks_report(&looks, "take_look", "take_look_p99", "take_look_tokens");
+}
+
+#define WHEEL								\
+	.ours = true, .prepare = prepare, .arm = arm, .finish = finish,	\
+	.touch = touch, .cancel = cancel, .slot = slot, .soon = soon,	\
+	.run = run, .extra = extra
+
+const struct contender wheel_handle = {
+	WHEEL, .name = "wheel", .what = "the wheel, by handle",
+	.setup = setup_handle,
+};
+
+const struct contender wheel_ids = {
+	WHEEL, .name = "wheel-id", .what = "the wheel, by random u64 id",
+	.setup = setup_ids,
+};
+
+const struct contender wheel_words = {
+	.ours = true, .name = "wheel-mapped",
+	.what = "the wheel, touched by mapped touch words",
+	.setup = setup_words, .prepare = prepare, .arm = arm, .finish = finish,
+	.touch = touch_mapped, .cancel = cancel, .slot = slot, .soon = soon,
+	.run = run, .extra = extra,
+};

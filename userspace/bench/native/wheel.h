@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The wheel's core as the benchmarks use it: as the module does, with as many
+ * operations under one hold of the lock, and as many tokens in one look.
+ */
+#ifndef BENCH_WHEEL_H
+#define BENCH_WHEEL_H
+
+#include "bench.h"
+#include "ring.h"
+
+#define BASE		(1U << 20)	/* the tick on which it all begins */
+#define TICK_NS		1000000000ULL
+#define HOLD		12		/* operations under one hold of the lock */
+#define STEP		256		/* most tokens in one look */
+#define BATCH		64		/* most tokens taken at once */
+
+extern struct tw_ring ring;
+extern u64 *handles;			/* of each timer */
+extern u64 *words;			/* as a user has them mapped */
+
+void wheel_setup(u32 n, bool with_ids, bool with_words);
+void wheel_register(const u32 *which, u64 *to, u32 n, const struct tw_now *now);
+void wheel_cancel(const u64 *keys, u32 n);
+void wheel_touch(const u64 *keys, u32 n, const struct tw_now *now);
+void wheel_stamp(const u64 *keys, u32 n, u32 tick);
+
+static inline struct tw_now wheel_at(u64 tick)
+{
+	return (struct tw_now) { .ns = tick * TICK_NS, .tick = tick };
+}
+
+#endif /* BENCH_WHEEL_H */
