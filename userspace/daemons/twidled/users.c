@@ -54,10 +54,10 @@ TAILQ_HEAD(connections, connection);
 
 static struct users {
 	int epoll;
-	sd_event_source *listeners[MAX_LISTENERS];
+	struct sd_event_source *listeners[MAX_LISTENERS];
 	int nr_listeners;
-	sd_event_source *pause;		/* ends a pause of accepting */
-	sd_event_source *login;		/* when the oldest unknown is to go */
+	struct sd_event_source *pause;		/* ends a pause of accepting */
+	struct sd_event_source *login;		/* when the oldest unknown is to go */
 	struct connections unknown;	/* in order of coming */
 	struct connections closed;
 	uint64_t count;
