@@ -23,7 +23,8 @@ help:
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
 	@echo '                     run some tests in a guest'
 	@echo 'make check           run everything; LANES="model core" only some of it'
-	@echo 'make bench           the core beside other ways to keep timeouts: no guest'
+	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
+	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 
 modules:
@@ -76,7 +77,7 @@ check:
 
 bench:
 	selftests/vm/deps bench
-	$(MAKE) -C userspace/bench native
+	$(MAKE) -C userspace/bench native guest
 
 check-core:
 	selftests/vm/deps core

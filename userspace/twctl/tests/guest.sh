@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # twctl on a real device: every verb, every way to fail, and that no expiration
-# is lost. Needs the module loaded, root, and beside itself: twctl, jq, skew.so.
-# Prints TAP. "make guest-tests" runs it in a guest.
+# is lost. Needs the module loaded, root, and beside itself: twctl, jq, skew.so,
+# promtool. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
 # What hangs has failed.
 twctl="timeout 60 $PWD/twctl"
@@ -584,6 +584,8 @@ figures()
 	is 'lines of another form' "$(grep -cvE \
 		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,le="[0-9.+Inf]+")?\} [0-9]+)$' \
 		$tmp/out)" 0
+	$PWD/promtool check metrics <$tmp/out >$tmp/err 2>&1
+	result $? 'promtool finds nothing'
 	echo before >$tmp/metrics
 	refuses 3 'no wheel' stats -p --output-file $tmp/metrics none
 	is 'the file is as it was' "$(cat $tmp/metrics)" before

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The guest benchmark: what timeouts cost in a guest that runs one instruction
+ * per nanosecond, where clock readings count instructions and repeat on any
+ * machine, however busy. Each way of keeping timeouts is a struct kind; the
+ * measurements (counts.c, crowd.c, job.c, memory.c) know only that.
+ *
+ * What is printed: tables for people, and lines "= NAME<tab>VALUE..." that
+ * guest/run collects.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+
+#define MS	1000000ULL
+#define SEC	1000000000ULL
+#define BATCH	512		/* operations handed over at once */
+#define FAR	(1000 * SEC)	/* not within any measurement */
+
+/*
+ * A way of keeping timeouts, numbered 0..n-1. Kinds with @flush collect up to
+ * BATCH operations, all of one sort, until they are flushed. Whatever goes wrong
+ * ends the program: there is no figure then.
+ */
+struct kind {
+	const char *name;
+	const void *config;
+	/* Makes ready for @n timeouts; the wheels have ticks of @tick ns. */
+	void (*open)(const struct kind *kind, unsigned int n, u64 tick);
+	void (*close)(void);
+	/* A new one, due after @time, or at @time of CLOCK_MONOTONIC. */
+	void (*arm)(unsigned int i, u64 time, bool absolute);
+	/* Due FAR from now, as it was before. */
+	void (*rearm)(unsigned int i);
+	void (*cancel)(unsigned int i);
+	/* Due a little earlier; touch, or register if there is none. Or NULL. */
+	void (*move)(unsigned int i);
+	void (*upsert)(unsigned int i);
+	void (*flush)(void);
+	/*
+	 * Waits for what has expired, or not, and reads it. Tells @gone of each,
+	 * if not NULL. Returns how many there were.
+	 */
+	unsigned int (*drain)(bool wait, void (*gone)(unsigned int i));
+	u64 (*bytes)(void);	/* what it says that it has; or NULL */
+	unsigned int most;	/* timeouts that it can keep */
+	bool stores;		/* ->rearm stores, nothing to flush */
+};
+
+extern const struct kind wheel_id, wheel_handle, wheel_batch_id,
+	wheel_batch_handle, wheel_word, wheel_checked, wheel_ring, wheel_plain,
+	wheel_plain_word;
+extern const struct kind timerfd, posix_timers, uring;
+
+static inline u64 now_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * SEC + ts.tv_nsec;
+}
+
+/* Instructions so far. */
+static inline u64 count_now(void)
+{
+	return now_of(CLOCK_MONOTONIC_RAW);
+}
+
+static inline struct timespec to_timespec(u64 ns)
+{
+	return (struct timespec){ .tv_sec = ns / SEC, .tv_nsec = ns % SEC };
+}
+
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+
+/* Ends the program unless @good. */
+#define NEED(good) do {							\
+	if (!(good))							\
+		fail(__FILE__, __LINE__, #good);			\
+} while (0)
+
+_Noreturn void fail(const char *file, int line, const char *what);
+void *grab(size_t size);
+void sleep_until(u64 at);
+void raise_limits(void);
+
+/* 0..@n-1 in an order that is no order, the same each time. */
+u32 *shuffled(unsigned int n);
+
+void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
+
+/* A value for guest/run. */
+void put(const char *name, const char *kind, unsigned int n, double value);
+
+void run_counts(unsigned int n, bool limits);
+void run_crowd(unsigned int n);
+void run_job(unsigned int seconds);
+void run_memory(unsigned int n);
+
+#endif /* BENCH_H */

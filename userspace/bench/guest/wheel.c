@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Timeouts on a timing wheel: by ioctl, in batches, by mapped touch words; read
+ * from the fd or from the event ring.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <linux/timewheel.h>
+
+#include "bench.h"
+
+#define RING_SIZE	65536
+#define READ_AT_ONCE	1024
+
+struct config {
+	u32 setup_flags;
+	u32 key;	/* 0 or TIMEWHEEL_BY_HANDLE */
+	bool ring;
+};
+
+static const struct config *config;
+static int fd, epoll;
+static u64 *handles, tick_ns;
+static unsigned int room;
+
+static struct timewheel_op ops[BATCH];
+static u32 op_of[BATCH];	/* the timeout of each */
+static unsigned int collected;
+
+static _Atomic u64 *words;
+static u64 words_size;
+
+static struct timewheel_produced *produced;
+static struct timewheel_consumed *consumed;
+static struct timewheel_event *in_ring;
+static u64 ring_bytes;
+
+static struct timewheel_event events[READ_AT_ONCE];
+
+static void *map(u64 offset, u64 size, int rights)
+{
+	void *memory = mmap(NULL, size, rights, MAP_SHARED, fd, offset);
+
+	NEED(memory != MAP_FAILED);
+	return memory;
+}
+
+static void wheel_open(const struct kind *kind, unsigned int n, u64 tick)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
+		.slots = 3600, .tick = tick, .max_tokens = n,
+	};
+	struct epoll_event in = { .events = EPOLLIN };
+
+	config = kind->config;
+	setup.flags = config->setup_flags;
+	setup.events = config->ring ? RING_SIZE : 0;
+	fd = open("/dev/timewheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	NEED(fd >= 0);
+	NEED(!ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	NEED(epoll >= 0);
+	NEED(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &in));
+	handles = grab(n * sizeof(*handles));
+	room = n;
+	tick_ns = tick;
+	if (config->setup_flags & TIMEWHEEL_TOUCH_WORDS) {
+		words_size = (n * 8ULL + 4095) & ~4095ULL;
+		words = map(TIMEWHEEL_MAP_WORDS, words_size,
+			    PROT_READ | PROT_WRITE);
+	}
+	if (config->ring) {
+		ring_bytes = (TIMEWHEEL_EVENTS_AT +
+			      RING_SIZE * sizeof(*in_ring) + 4095) & ~4095ULL;
+		produced = map(TIMEWHEEL_MAP_PRODUCED, ring_bytes, PROT_READ);
+		in_ring = (void *)produced + TIMEWHEEL_EVENTS_AT;
+		consumed = map(TIMEWHEEL_MAP_CONSUMED, 4096,
+			       PROT_READ | PROT_WRITE);
+	}
+}
+
+static void wheel_close(void)
+{
+	if (words)
+		NEED(!munmap((void *)words, words_size));
+	words = NULL;
+	if (produced) {
+		NEED(!munmap(produced, ring_bytes));
+		NEED(!munmap(consumed, 4096));
+	}
+	produced = NULL;
+	close(epoll);
+	close(fd);
+	free(handles);
+}
+
+/* Ids begin at 1 and are spread, as uids or order numbers may be. */
+static u64 id_of(unsigned int i)
+{
+	return config->setup_flags & TIMEWHEEL_NO_IDS ? 0 : (i + 1) * 2654435761ULL;
+}
+
+/* The cookie tells whose an event is; without it only how many there are. */
+static u64 cookie_of(unsigned int i)
+{
+	return config->setup_flags & TIMEWHEEL_NO_COOKIES ? 0 : i;
+}
+
+static struct timewheel_op make_op(u32 code, u32 flags, unsigned int i, u64 time)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op), .flags = flags, .code = code, .time = time,
+	};
+
+	if (flags & TIMEWHEEL_BY_HANDLE)
+		op.handle = handles[i];
+	else
+		op.id = id_of(i);
+	if (code == TIMEWHEEL_REGISTER || code == TIMEWHEEL_TOUCH_OR_REGISTER)
+		op.cookie = cookie_of(i);
+	return op;
+}
+
+static void one(u32 code, u32 flags, unsigned int i, u64 time)
+{
+	struct timewheel_op op = make_op(code, flags, i, time);
+
+	NEED(!ioctl(fd, TIMEWHEEL_OP, &op));
+	if (code == TIMEWHEEL_REGISTER || op.result & TIMEWHEEL_REGISTERED)
+		handles[i] = op.handle;
+}
+
+static void collect(u32 code, u32 flags, unsigned int i, u64 time)
+{
+	NEED(collected < BATCH);
+	op_of[collected] = i;
+	ops[collected++] = make_op(code, flags, i, time);
+}
+
+static void batch_flush(void)
+{
+	unsigned int done = 0;
+
+	/* A signal ends a batch early, as does work that io_uring left behind. */
+	while (done < collected) {
+		struct timewheel_batch batch = {
+			.size = sizeof(batch), .ops = (uintptr_t)(ops + done),
+			.count = collected - done, .op_size = sizeof(ops[0]),
+		};
+
+		NEED(!ioctl(fd, TIMEWHEEL_BATCH, &batch));
+		done += batch.done;
+	}
+	for (unsigned int i = 0; i < collected; i++) {
+		NEED(ops[i].result >= 0);
+		if (ops[i].code == TIMEWHEEL_REGISTER ||
+		    ops[i].result & TIMEWHEEL_REGISTERED)
+			handles[op_of[i]] = ops[i].handle;
+	}
+	collected = 0;
+}
+
+static void one_arm(unsigned int i, u64 time, bool absolute)
+{
+	one(TIMEWHEEL_REGISTER, absolute ? TIMEWHEEL_ABSOLUTE : 0, i, time);
+}
+
+static void one_touch(unsigned int i)
+{
+	struct timewheel_touch touch = {
+		.size = sizeof(touch), .flags = config->key,
+		.key = config->key ? handles[i] : id_of(i),
+	};
+
+	NEED(ioctl(fd, TIMEWHEEL_TOUCH, &touch) >= 0);
+}
+
+static void one_cancel(unsigned int i)
+{
+	one(TIMEWHEEL_CANCEL, config->key, i, 0);
+}
+
+static void one_move(unsigned int i)
+{
+	one(TIMEWHEEL_MOVE, config->key, i, FAR - SEC);
+}
+
+static void one_upsert(unsigned int i)
+{
+	one(TIMEWHEEL_TOUCH_OR_REGISTER, 0, i, FAR);
+}
+
+static void batch_arm(unsigned int i, u64 time, bool absolute)
+{
+	collect(TIMEWHEEL_REGISTER, absolute ? TIMEWHEEL_ABSOLUTE : 0, i, time);
+}
+
+static void batch_touch(unsigned int i)
+{
+	collect(TIMEWHEEL_TOUCH_TOKEN, config->key, i, 0);
+}
+
+static void batch_cancel(unsigned int i)
+{
+	collect(TIMEWHEEL_CANCEL, config->key, i, 0);
+}
+
+static void batch_move(unsigned int i)
+{
+	collect(TIMEWHEEL_MOVE, config->key, i, FAR - SEC);
+}
+
+static void batch_upsert(unsigned int i)
+{
+	collect(TIMEWHEEL_TOUCH_OR_REGISTER, 0, i, FAR);
+}
+
+/*
+ * The tick is that of the turn of the program's loop, which reads the clock once:
+ * whenever it drains. What is touched later in the turn is due a little earlier.
+ */
+static u64 stamp;
+
+static void take_stamp(void)
+{
+	u32 tick = now_of(CLOCK_MONOTONIC) / tick_ns;
+
+	stamp = tick ? tick : 1;
+}
+
+static void word_arm(unsigned int i, u64 time, bool absolute)
+{
+	take_stamp();
+	batch_arm(i, time, absolute);
+}
+
+static void word_touch(unsigned int i)
+{
+	u64 handle = handles[i];
+
+	atomic_store_explicit(&words[(u32)handle],
+			      (handle & 0xffffffff00000000) | stamp,
+			      memory_order_relaxed);
+}
+
+static void checked_touch(unsigned int i)
+{
+	u64 handle = handles[i], mine = (handle & 0xffffffff00000000) | stamp;
+	_Atomic u64 *word = &words[(u32)handle];
+	u64 seen = atomic_load_explicit(word, memory_order_relaxed);
+
+	do {
+		NEED((seen ^ handle) >> 32 == 0);
+		if ((u32)seen && (int32_t)((u32)seen - (u32)stamp) >= 0)
+			return;
+	} while (!atomic_compare_exchange_weak(word, &seen, mine));
+}
+
+static unsigned int drain_ring(void (*gone)(unsigned int i))
+{
+	u64 head = consumed->head;
+	u64 tail = atomic_load_explicit((_Atomic u64 *)&produced->tail,
+					memory_order_acquire);
+	unsigned int n = tail - head;
+
+	for (; head != tail; head++)
+		if (gone)
+			gone(in_ring[head % RING_SIZE].cookie);
+	atomic_store_explicit((_Atomic u64 *)&consumed->head, head,
+			      memory_order_release);
+	return n;
+}
+
+static unsigned int wheel_drain(bool wait, void (*gone)(unsigned int i))
+{
+	struct epoll_event got;
+	ssize_t bytes;
+
+	if (words)
+		take_stamp();
+	if (epoll_wait(epoll, &got, 1, wait ? -1 : 0) < 1)
+		return 0;
+	if (produced)
+		return drain_ring(gone);
+	bytes = read(fd, events, sizeof(events));
+	if (bytes < 0)
+		return 0;
+	bytes /= sizeof(events[0]);
+	for (ssize_t i = 0; gone && i < bytes; i++)
+		gone(events[i].cookie);
+	return bytes;
+}
+
+static u64 wheel_bytes(void)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+
+	NEED(!ioctl(fd, TIMEWHEEL_INFO, &info));
+	return info.bytes;
+}
+
+#define CONFIG(flags, key, ring)	(&(const struct config){ flags, key, ring })
+
+#define ALL_OF_WHEEL							\
+	.open = wheel_open, .close = wheel_close, .drain = wheel_drain,	\
+	.bytes = wheel_bytes, .most = 16000000
+
+#define BY_IOCTL							\
+	.arm = one_arm, .rearm = one_touch, .cancel = one_cancel,	\
+	.move = one_move
+
+#define BY_BATCH							\
+	.arm = batch_arm, .rearm = batch_touch, .cancel = batch_cancel,	\
+	.move = batch_move, .flush = batch_flush
+
+const struct kind wheel_id = {
+	.name = "wheel: ioctl, id", .config = CONFIG(0, 0, false),
+	ALL_OF_WHEEL, BY_IOCTL, .upsert = one_upsert,
+};
+
+const struct kind wheel_handle = {
+	.name = "wheel: ioctl, handle",
+	.config = CONFIG(0, TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, BY_IOCTL,
+};
+
+const struct kind wheel_batch_id = {
+	.name = "wheel: batch, id", .config = CONFIG(0, 0, false),
+	ALL_OF_WHEEL, BY_BATCH, .upsert = batch_upsert,
+};
+
+/* No ids, and the cookie for the program to know its own by. */
+const struct kind wheel_batch_handle = {
+	.name = "wheel: batch, handle",
+	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, BY_BATCH,
+};
+
+/* The least that a token can have: neither id nor cookie. */
+const struct kind wheel_plain = {
+	.name = "wheel: handle only",
+	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+			 TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, BY_BATCH,
+};
+
+const struct kind wheel_plain_word = {
+	.name = "wheel: handle, touch word",
+	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES |
+			 TIMEWHEEL_TOUCH_WORDS, TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
+	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
+};
+
+const struct kind wheel_word = {
+	.name = "wheel: touch word",
+	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
+			 TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
+	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
+};
+
+const struct kind wheel_checked = {
+	.name = "wheel: checked touch",
+	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
+			 TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, .arm = word_arm, .rearm = checked_touch,
+	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
+};
+
+const struct kind wheel_ring = {
+	.name = "wheel: event ring",
+	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, true),
+	ALL_OF_WHEEL, BY_BATCH,
+};
