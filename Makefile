@@ -69,7 +69,8 @@ build-demo:
 
 # A guest's output is no terminal, though it may end on one.
 demo: build-demo
-	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) .build/demo/demo
+	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) \
+		-f .build/demo/load .build/demo/demo
 
 check:
 	selftests/vm/deps check

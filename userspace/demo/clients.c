@@ -1,184 +1,121 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The server's users: a process with one TCP connection for each. A user logs
- * in by sending its uid and then sends a packet every one to three seconds.
- * Some fall silent at a random moment but stay connected. This process does
- * not know the wheel: it is the witness of who fell silent, and when.
+ * The server's users: the load generator, a process of its own with one TCP
+ * connection for each. A user logs in and then sends a packet every two seconds.
+ * Some fall silent at a random moment but stay connected. That process does not
+ * know the wheel: its ledger is the witness of who fell silent, and when.
  */
 #include <err.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "demo.h"
 
-#define TURN		20		/* ms */
-#define PATIENCE	(20 * SEC)	/* for a machine that is slow */
+/* After the last has been silent for the timeout; for a machine that is slow. */
+#define PATIENCE	(6 * SEC)
 
-struct client {
-	int connection;		/* -1: the server closed it */
-	__u64 silent_after;	/* sends no more then; 0: goes on talking */
-	__u64 next;		/* when it sends its next packet */
-	__u64 last;		/* when it sent its last */
-	__u64 closed;
-};
+static char ledger[] = "/tmp/timewheel-demo-XXXXXX";
+static pid_t load;
 
-static struct client clients[USERS];
-static __u64 packets;
-static unsigned int open_silent = SILENT, cut_off;
-
-static __u64 random_ns(__u64 below)
+/* The generator lies beside this program. */
+static void beside(char *path, size_t size, const char *name)
 {
-	return (__u64)random() * MS % below;
+	ssize_t length = readlink("/proc/self/exe", path, size - 1);
+
+	if (length < 0)
+		err(1, "/proc/self/exe");
+	path[length] = '\0';
+	snprintf(strrchr(path, '/') + 1, NAME_MAX, "%s", name);
 }
 
-/* Decides, and tells the reader, who will fall silent. */
-void clients_plan(unsigned int seed)
+static void run(in_port_t port)
 {
-	unsigned int i, chosen = 0;
+	char path[PATH_MAX + NAME_MAX], to[32], users[16], first[24], rate[16];
+	char silent[16], until[24], seconds[24];
 
-	srandom(seed);
-	while (chosen < SILENT) {
-		struct client *client = &clients[random() % USERS];
-
-		if (client->silent_after)
-			continue;
-		client->silent_after = SEC + random_ns(SILENT_WITHIN - SEC);
-		chosen++;
-	}
-	printf("These %u of the %u will fall silent (seed %u):\n\n", SILENT,
-	       USERS, seed);
-	for (i = 0, chosen = 0; i < USERS; i++)
-		if (clients[i].silent_after)
-			list_uid(chosen++, FIRST_UID + i);
-	puts("");
+	beside(path, PATH_MAX, "load");
+	snprintf(to, sizeof(to), "127.0.0.1:%u", ntohs(port));
+	snprintf(users, sizeof(users), "%u", USERS);
+	snprintf(first, sizeof(first), "%llu", FIRST_UID);
+	snprintf(rate, sizeof(rate), "%u", USERS / 2);
+	snprintf(silent, sizeof(silent), "%u", SILENT);
+	snprintf(until, sizeof(until), "%llu", SILENT_WITHIN / SEC);
+	snprintf(seconds, sizeof(seconds), "%llu",
+		 (SILENT_WITHIN + TIMEOUT + PATIENCE) / SEC);
+	execl(path, "load", "--to", to, "--users", users, "--first", first,
+	      "--rate", rate, "--silent", silent, "--until", until,
+	      "--time", seconds, "--seed", "2025", "--ledger", ledger, NULL);
+	err(1, "%s", path);
 }
 
-static void send_packet(struct client *client, __u64 payload)
-{
-	__u64 now = clock_ns(CLOCK_MONOTONIC);
-
-	/* Fails when the server just closed it: its EOF will be counted. */
-	if (send(client->connection, &payload, sizeof(payload),
-		 MSG_NOSIGNAL) < 0)
-		return;
-	packets++;
-	client->last = now;
-	client->next = now + SEC + random_ns(2 * SEC);
-}
-
-/* All connect, then all log in: no one waits long for its first packet. */
-static void log_in(in_port_t port, int epoll)
-{
-	struct sockaddr_in server = {
-		.sin_family = AF_INET,
-		.sin_port = port,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	unsigned int i;
-
-	for (i = 0; i < USERS; i++) {
-		struct epoll_event event = {
-			.events = EPOLLIN | EPOLLRDHUP,
-			.data.ptr = &clients[i],
-		};
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		if (fd < 0 || connect(fd, (struct sockaddr *)&server,
-				      sizeof(server)) < 0)
-			err(1, "connecting user %u", i);
-		if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-			err(1, "epoll");
-		clients[i].connection = fd;
-	}
-	for (i = 0; i < USERS; i++)
-		send_packet(&clients[i], FIRST_UID + i);
-}
-
-/* The server never sends: what arrives is the end of a connection. */
-static void hang_up(struct client *client)
-{
-	client->closed = clock_ns(CLOCK_MONOTONIC);
-	close(client->connection);
-	client->connection = -1;
-	if (client->silent_after)
-		open_silent--;
-	else
-		cut_off++;
-}
-
-static void turn(int epoll, __u64 start)
-{
-	struct epoll_event events[64];
-	int i, n = epoll_wait(epoll, events, 64, TURN);
-	__u64 now = clock_ns(CLOCK_MONOTONIC);
-
-	for (i = 0; i < n; i++)
-		hang_up(events[i].data.ptr);
-	for (i = 0; i < USERS; i++) {
-		struct client *client = &clients[i];
-
-		if (client->connection < 0 || now < client->next)
-			continue;
-		if (client->silent_after && now > start + client->silent_after)
-			continue;
-		send_packet(client, now);
-	}
-}
-
-static void say_farewell(int pipe)
-{
-	struct farewell farewell = { .packets = packets, .cut_off = cut_off };
-	unsigned int i;
-
-	for (i = 0; i < USERS; i++)
-		if (clients[i].silent_after)
-			farewell.user[farewell.silent++] = (struct silent_user) {
-				.uid = FIRST_UID + i,
-				.last = clients[i].last,
-				.closed = clients[i].closed,
-			};
-	if (write(pipe, &farewell, sizeof(farewell)) != sizeof(farewell))
-		err(1, "the farewell");
-}
-
-static void run(in_port_t port, int pipe)
-{
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-	__u64 start, end, now;
-
-	log_in(port, epoll);
-	start = clock_ns(CLOCK_MONOTONIC);
-	/* Everything is over by then, and some time for what must not come. */
-	end = start + SILENT_WITHIN + TIMEOUT + 3 * SEC;
-	do {
-		turn(epoll, start);
-		now = clock_ns(CLOCK_MONOTONIC);
-	} while (now < end || (open_silent && now < end + PATIENCE));
-	say_farewell(pipe);
-}
-
-/* Returns a pipe from which the farewell can be read. @port: network order. */
+/* Returns a pipe from which clients_farewell() reads. @port: network order. */
 int clients_start(in_port_t port)
 {
-	int ends[2];
+	int ends[2], fd = mkstemp(ledger);
 
-	if (pipe(ends) < 0)
-		err(1, "pipe");
+	if (fd < 0 || pipe(ends) < 0)
+		err(1, "%s", ledger);
+	close(fd);
 	fflush(stdout);
-	switch (fork()) {
-	case -1:
+	load = fork();
+	if (load < 0)
 		err(1, "fork");
-	case 0:
+	if (!load) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], STDOUT_FILENO);
 		close(ends[0]);
-		run(port, ends[1]);
-		_exit(0);	/* ends all connections: the others log out */
+		close(ends[1]);
+		run(port);
 	}
 	close(ends[1]);
 	return ends[0];
+}
+
+static void read_ledger(struct farewell *farewell)
+{
+	FILE *file = fopen(ledger, "r");
+	double last, closed;
+	__u64 uid;
+
+	if (!file)
+		err(1, "%s", ledger);
+	/* Of those who fell silent first; the rest would be long pauses. */
+	while (fscanf(file, "silent %llu %lf %lf\n", &uid, &last, &closed) == 3) {
+		if (farewell->silent < SILENT)
+			farewell->user[farewell->silent] = (struct silent_user) {
+				.uid = uid,
+				.last = last * SEC,
+				.closed = closed * SEC,
+			};
+		farewell->silent++;
+	}
+	fclose(file);
+	unlink(ledger);
+}
+
+/* Reads what the clients say. Returns whether that was the last of it. */
+bool clients_farewell(int pipe, struct farewell *farewell)
+{
+	static char text[4096];
+	static size_t length;
+	ssize_t bytes = read(pipe, text + length, sizeof(text) - 1 - length);
+	const char *packets;
+	int status;
+
+	if (bytes > 0) {
+		length += bytes;
+		return false;
+	}
+	packets = strstr(text, "; packets ");
+	if (bytes < 0 || waitpid(load, &status, 0) < 0 || status || !packets)
+		errx(1, "the clients failed");
+	farewell->packets = strtoull(packets + strlen("; packets "), NULL, 10);
+	read_ledger(farewell);
+	return true;
 }

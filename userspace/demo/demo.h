@@ -30,8 +30,8 @@
 /* What the clients tell the server, once, when all is over. */
 struct farewell {
 	__u64 packets;		/* sent by all */
-	__u32 silent;		/* users that fell silent, as below */
-	__u32 cut_off;		/* users that the server gave up too early */
+	/* Users that fell silent, as below, or were given up: as many as meant to */
+	__u32 silent;
 	struct silent_user {
 		__u64 uid;
 		__u64 last;	/* when it sent its last packet */
@@ -40,8 +40,8 @@ struct farewell {
 };
 
 /* clients.c: the users, in a process of their own. */
-void clients_plan(unsigned int seed);
 int clients_start(in_port_t port);
+bool clients_farewell(int pipe, struct farewell *farewell);
 
 /* idle.c: the server that notices who fell silent. */
 void idle_users(void);

@@ -107,7 +107,7 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	allow_files(USERS + 64);
 
-	puts("A timing wheel at its two jobs. This takes about 40 seconds.\n");
+	puts("A timing wheel at its two jobs. This takes about 45 seconds.\n");
 	puts("1. Users who fall silent\n");
 	idle_users();
 	puts("\n2. Orders: two days later, \"rate it five stars\"\n");
