@@ -20,7 +20,7 @@
 /* After the last has been silent for the timeout; for a machine that is slow. */
 #define PATIENCE	(6 * SEC)
 
-static char ledger[] = "/tmp/timewheel-demo-XXXXXX";
+static char ledger[32] = "/tmp/timewheel-demo-XXXXXX";
 static pid_t load;
 
 /* The generator lies beside this program. */
