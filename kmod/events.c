@@ -167,7 +167,6 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 __poll_t tw_events_poll(struct file *file, poll_table *wait)
 {
 	struct tw_wheel *wheel = file->private_data;
-
 	bool due;
 
 	poll_wait(file, &wheel->pollers, wait);
