@@ -30,6 +30,9 @@
 /* Operations of a batch, or listed tokens, that are copied together. */
 #define TW_CHUNK_OPS		12
 
+/* Keys of a TIMEWHEEL_TOUCH_MANY that are copied together. */
+#define TW_CHUNK_KEYS		64
+
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
 static_assert(sizeof(struct timewheel_caps) == 64);
 static_assert(sizeof(struct timewheel_setup) == 48);
@@ -38,6 +41,7 @@ static_assert(sizeof(struct timewheel_destroy) == 72);
 static_assert(sizeof(struct timewheel_op) == 72);
 static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
+static_assert(sizeof(struct timewheel_touch_many) == 24);
 static_assert(sizeof(struct timewheel_advance) == 16);
 static_assert(sizeof(struct timewheel_info) == 176);
 static_assert(sizeof(struct timewheel_stats) == 24);
@@ -359,6 +363,53 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	return err;
 }
 
+static int tw_touch_many_run(struct file *file,
+			     struct timewheel_touch_many *many)
+{
+	u64 __user *at = u64_to_user_ptr(many->keys);
+	u64 keys[TW_CHUNK_KEYS];
+
+	many->done = 0;
+	while (many->done < many->count) {
+		unsigned int want = min_t(u32, many->count - many->done,
+					  TW_CHUNK_KEYS);
+		size_t missing = copy_from_user(keys, at + many->done,
+						want * sizeof(keys[0]));
+		unsigned int n = want - DIV_ROUND_UP(missing, sizeof(keys[0]));
+		unsigned int done;
+		int err = tw_ops_touch_many(file->private_data, many->flags,
+					    keys, n, &done);
+
+		many->done += done;
+		if (err)
+			return err;
+		if (n < want)
+			return -EFAULT;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_touch_many __user *umany = uarg;
+	struct timewheel_touch_many *many = arg;
+	int err;
+
+	if (many->count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+
+	err = tw_touch_many_run(file, many);
+	/* Told on an error too: that is where the error is. */
+	if (put_user(many->done, &umany->done))
+		err = -EFAULT;
+
+	return err;
+}
+
 /* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
 static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 			      unsigned int n, void __user *to, u32 size)
@@ -416,6 +467,7 @@ union tw_arg {
 	struct timewheel_op		op;
 	struct timewheel_batch		batch;
 	struct timewheel_touch		touch;
+	struct timewheel_touch_many	touch_many;
 	struct timewheel_advance	advance;
 	struct timewheel_list		list;
 };
@@ -487,6 +539,10 @@ static const struct tw_ioctl tw_ioctls[] = {
 	[_IOC_NR(TIMEWHEEL_STATS)] = {
 		tw_ioctl_stats, sizeof(struct timewheel_stats), 0,
 		TW_NEEDS_WHEEL,
+	},
+	[_IOC_NR(TIMEWHEEL_TOUCH_MANY)] = {
+		tw_ioctl_touch_many, sizeof(struct timewheel_touch_many),
+		TIMEWHEEL_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
 };
 

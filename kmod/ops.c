@@ -457,3 +457,53 @@ int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 
 	return ret;
 }
+
+/* Touches tokens up to the first that cannot be, and says why that is. */
+static int tw_touch_each(struct tw_wheel *wheel, u32 flags, const u64 *keys,
+			 unsigned int n, const struct tw_now *now, bool locked,
+			 unsigned int *done)
+{
+	u64 due;
+
+	for (; *done < n; ++*done) {
+		u64 key = keys[*done];
+		int ret = tw_touch(wheel, flags, key, key, now, locked, &due);
+
+		if (ret < 0)
+			return ret;
+	}
+
+	return 0;
+}
+
+/**
+ * tw_ops_touch_many() - touch tokens in order, up to the first that cannot be
+ * @wheel: the wheel, set up
+ * @flags: TIMEWHEEL_BY_HANDLE or 0
+ * @keys: handles or ids
+ * @n: how many, few enough for one hold of the lock
+ * @done: how many were touched
+ *
+ * Never sleeps.
+ *
+ * Return: 0, or why the token of key @done could not be: -EINVAL; -ENOENT;
+ * -ESTALE; -ERANGE.
+ */
+int tw_ops_touch_many(struct tw_wheel *wheel, u32 flags, const u64 *keys,
+		      unsigned int n, unsigned int *done)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	int err = -ENOENT;
+
+	*done = 0;
+	if (!tw_ring_has_words(&wheel->ring))
+		err = tw_touch_each(wheel, flags, keys, n, &now, false, done);
+	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
+	if (err == -ENOENT) {
+		now = tw_wheel_lock(wheel);
+		err = tw_touch_each(wheel, flags, keys, n, &now, true, done);
+		tw_wheel_unlock(wheel, &now);
+	}
+
+	return err;
+}

@@ -84,6 +84,13 @@ SAME_LAYOUT(timewheel_touch, size, 0);
 SAME_LAYOUT(timewheel_touch, flags, 4);
 SAME_LAYOUT(timewheel_touch, key, 8);
 
+SAME_SIZE(timewheel_touch_many, 24);
+SAME_LAYOUT(timewheel_touch_many, size, 0);
+SAME_LAYOUT(timewheel_touch_many, flags, 4);
+SAME_LAYOUT(timewheel_touch_many, keys, 8);
+SAME_LAYOUT(timewheel_touch_many, count, 16);
+SAME_LAYOUT(timewheel_touch_many, done, 20);
+
 SAME_SIZE(timewheel_advance, 16);
 SAME_LAYOUT(timewheel_advance, size, 0);
 SAME_LAYOUT(timewheel_advance, flags, 4);
@@ -166,7 +173,7 @@ _Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
 	       TIMEWHEEL_BATCH == 0xbe04 && TIMEWHEEL_TOUCH == 0xbe05 &&
 	       TIMEWHEEL_ADVANCE == 0xbe06 && TIMEWHEEL_LIST == 0xbe07 &&
 	       TIMEWHEEL_CREATE == 0xbe08 && TIMEWHEEL_DESTROY == 0xbe09 &&
-	       TIMEWHEEL_STATS == 0xbe0a,
+	       TIMEWHEEL_STATS == 0xbe0a && TIMEWHEEL_TOUCH_MANY == 0xbe0b,
 	       "command numbers are frozen");
 _Static_assert(TIMEWHEEL_NO_IDS == 1 && TIMEWHEEL_NO_COOKIES == 2 &&
 	       TIMEWHEEL_EXCLUSIVE == 1 && TIMEWHEEL_BY_HANDLE == 1 &&
@@ -186,6 +193,7 @@ _Static_assert(TIMEWHEEL_PENDING == 0 && TIMEWHEEL_TAKEN == 1,
 #define NAME		"timewheel-abi"
 
 static struct timewheel_op batch_op;
+static const __u64 touched_keys[] = { WITNESS };
 static struct timewheel_token list_tokens[2];
 static struct timewheel_setup named_setup;
 static __u64 histograms[2][TIMEWHEEL_BUCKETS];
@@ -231,6 +239,15 @@ static void fill_touch(void *arg)
 {
 	*(struct timewheel_touch *)arg = (struct timewheel_touch) {
 		.size = sizeof(struct timewheel_touch), .key = WITNESS,
+	};
+}
+
+static void fill_touch_many(void *arg)
+{
+	*(struct timewheel_touch_many *)arg = (struct timewheel_touch_many) {
+		.size = sizeof(struct timewheel_touch_many),
+		.keys = (__u64)(uintptr_t)touched_keys,
+		.count = ARRAY_SIZE(touched_keys),
 	};
 }
 
@@ -315,6 +332,9 @@ static const struct command {
 	  NONE, false, fill_destroy },
 	{ "STATS", TIMEWHEEL_STATS, sizeof(struct timewheel_stats), 0,
 	  NONE, false, fill_stats },
+	{ "TOUCH_MANY", TIMEWHEEL_TOUCH_MANY,
+	  sizeof(struct timewheel_touch_many), TIMEWHEEL_BY_HANDLE, NONE, true,
+	  fill_touch_many },
 };
 
 #define for_each_command(c)						\
@@ -761,6 +781,19 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	}
 }
 
+/* Documented: the token has been touched. */
+TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
+{
+	struct timewheel_op found;
+
+	fill_touch_many(self->page);
+	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+					self->page)));
+	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &found));
+	EXPECT_EQ((WITNESS_DUE + 1) * TW_SEC, found.deadline);
+}
+
 /* The structure that CREATE points to is checked like any other. */
 TEST_F(abi, setup_of_a_creation)
 {
@@ -962,6 +995,10 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 			offsetof(struct timewheel_info, now), 0, 0
 	};
 	const size_t batch_outputs[] = { FIELD(timewheel_batch, done), 0, 0 };
+	const size_t many_outputs[] = {
+		FIELD(timewheel_touch_many, done), 0, 0
+	};
+	struct timewheel_touch_many many, old_many;
 	struct timewheel_caps caps, old_caps;
 	struct timewheel_info info, old_info;
 	struct timewheel_batch batch, old_batch;
@@ -1024,6 +1061,14 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	expect_only_outputs_changed(_metadata, "BATCH", &old_batch, &batch,
 				    sizeof(batch), batch_outputs);
 	EXPECT_EQ(1U, batch.done);
+
+	fill_touch_many(&many);
+	many.done = 0xcccccccc;
+	old_many = many;
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_TOUCH_MANY, &many));
+	expect_only_outputs_changed(_metadata, "TOUCH_MANY", &old_many, &many,
+				    sizeof(many), many_outputs);
+	EXPECT_EQ(1U, many.done);
 }
 
 /* Tokens are written whole, and nothing behind the last one that was listed. */
@@ -1192,6 +1237,7 @@ TEST_F(abi, write_only_file)
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
+	EXPECT_EQ(0, tw_touch_keys(fd, 0, &op.id, 1, NULL));
 	EXPECT_EQ(0, tw_move(fd, 0, 1, 2 * TW_SEC));
 	EXPECT_EQ(0, tw_advance(fd, 2));
 	EXPECT_TRUE(tw_readable(fd));

@@ -342,6 +342,109 @@ TEST_F(errors, touch_erange)
 	EXPECT_EQ(last, op.deadline);
 }
 
+#define MANY	200		/* a few times what the module copies at once */
+
+/* @bad among MANY good ones: those before it are touched, those behind are not. */
+static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
+				 const __u64 *good, __u32 flags, __u64 bad,
+				 int expected)
+{
+	const __u32 places[] = { 0, 1, 62, 63, 64, 65, 127, 128, MANY - 1 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct timewheel_info before, after;
+		struct timewheel_op op;
+		__u64 keys[MANY];
+		__u32 done = 0xcccc;
+
+		memcpy(keys, good, sizeof(keys));
+		keys[places[i]] = bad;
+		ASSERT_EQ(0, tw_info(fd, &before));
+		ASSERT_EQ(0, tw_advance(fd, before.hand + 1));
+		EXPECT_EQ(expected, tw_ret(tw_touch_keys(fd, flags, keys, MANY,
+							 &done)));
+		EXPECT_EQ(places[i], done);
+		ASSERT_EQ(0, tw_info(fd, &after));
+		EXPECT_EQ(before.touched + places[i], after.touched);
+		/* Those before, and them alone, are due from this tick on. */
+		for (__u32 k = 0; k < MANY; k++) {
+			if (k == places[i])
+				continue;
+			ASSERT_EQ(0, tw_get(fd, flags, good[k], &op));
+			EXPECT_EQ(k < places[i],
+				  op.deadline == (after.hand + 100) * TW_SEC) {
+				TH_LOG("error %d at %u: %u", expected,
+				       places[i], k);
+			}
+		}
+	}
+}
+
+/* Which key it was, and what became of the others, is exact for each error. */
+TEST_F(errors, touch_many_stops_at_the_first_error)
+{
+	const __u64 far = S64_LAST / TW_SEC * TW_SEC;
+	__u64 ids[MANY], handles[MANY], timeless, beyond;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
+	timeless = op.handle;
+	ASSERT_EQ(0, tw_register(self->fd, ABSENT + 1, far - 10 * TW_SEC, 0,
+				 &beyond));
+	for (__u32 i = 0; i < MANY; i++) {
+		ids[i] = 1000 + i;
+		ASSERT_EQ(0, tw_register(self->fd, ids[i], 100 * TW_SEC, 0,
+					 &handles[i]));
+	}
+	expect_touched_up_to(_metadata, self->fd, ids, 0, ABSENT, -ENOENT);
+	expect_touched_up_to(_metadata, self->fd, ids, 0, TIMELESS, -EINVAL);
+	expect_touched_up_to(_metadata, self->fd, ids, 0, ABSENT + 1, -ERANGE);
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+			     self->stale, -ESTALE);
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+			     U64_LAST, -ESTALE);
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+			     timeless, -EINVAL);
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+			     beyond, -ERANGE);
+}
+
+TEST_F(errors, touch_many_counts)
+{
+	const __u32 too_many[] = {
+		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x20000001, 0x7fffffff,
+		0x80000000, 0xffffffff,
+	};
+	__u64 *keys = calloc(TIMEWHEEL_MAX_BATCH, sizeof(*keys));
+	struct timewheel_touch_many many = { .size = sizeof(many) };
+	struct timewheel_info info;
+	__u32 done = 7;
+
+	ASSERT_NE(NULL, keys);
+	for (__u32 i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+		keys[i] = WITNESS;
+	many.keys = (__u64)(uintptr_t)keys;
+	for (size_t i = 0; i < ARRAY_SIZE(too_many); i++) {
+		many.count = too_many[i];
+		many.done = 0xcccc;
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+						&many)));
+		EXPECT_EQ(0xccccU, many.done);
+	}
+	/* No key needs no array. */
+	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, NULL, 0, &done));
+	EXPECT_EQ(0U, done);
+	expect_unchanged();
+
+	/* The same one as often as one likes. */
+	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, keys, TIMEWHEEL_MAX_BATCH,
+				   &done));
+	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)TIMEWHEEL_MAX_BATCH, info.touched);
+	free(keys);
+}
+
 TEST_F(errors, move_erange)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
@@ -386,6 +489,7 @@ TEST_F(errors, wheel_without_ids)
 		EXPECT_EQ(-EINVAL, tw_ret(tw_key_op(fd, code, 0, 5, TW_SEC)));
 	}
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 0)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_keys(fd, 0, &handle, 1, NULL)));
 	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_BY_HANDLE, handle, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 	EXPECT_EQ(0ULL, after.witness.id);
@@ -538,6 +642,7 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(0, op.result);
 	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
 	EXPECT_FALSE(tw_readable(fd));
@@ -1002,6 +1107,42 @@ TEST_F(errors, signal_in_mid_batch)
 	EXPECT_GT(early, 0);
 	close(fd);
 	free(ops);
+}
+
+/* So does one end touches early: those counted, and they alone, were touched. */
+TEST_F(errors, signal_amid_many_touches)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	const __u32 n = TIMEWHEEL_MAX_BATCH;
+	__u64 *keys = calloc(n, sizeof(*keys));
+	struct timewheel_info info;
+	__u64 touched = 0;
+	int early = 0;
+
+	ASSERT_NE(NULL, keys);
+	for (__u32 i = 0; i < n; i++)
+		keys[i] = WITNESS;
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	for (int try = 0; try < 200 && !early; try++) {
+		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
+		__u32 at = 0;
+
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+		while (at < n) {
+			__u32 done = 0;
+
+			ASSERT_EQ(0, tw_touch_keys(self->fd, 0, keys + at,
+						   n - at, &done));
+			ASSERT_GE(n - at, done);
+			early += done > 0 && done < n - at;
+			at += done;
+			touched += done;
+			ASSERT_EQ(0, tw_info(self->fd, &info));
+			ASSERT_EQ(touched, info.touched);
+		}
+	}
+	EXPECT_GT(early, 0);
+	free(keys);
 }
 
 /* A valid listing but for the fields given, which stays as it was. */

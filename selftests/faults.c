@@ -404,6 +404,66 @@ TEST_F(faults, batch_at_a_bad_address)
 	expect_rest(_metadata, self, 1);
 }
 
+/* The tokens of the keys that could be read are touched, and @done says so. */
+TEST_F(faults, keys_that_end_too_early)
+{
+	const __u32 whole[] = { 0, 1, 63, 64, 65, 128, 200 };
+	const __u64 key = 1000;
+	struct timewheel_info info;
+	__u64 touched = 0, *keys;
+	__u32 done;
+
+	ASSERT_EQ(0, tw_register(self->fd, key, TW_SEC, 0, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		for (size_t extra = 0; extra < sizeof(key); extra++) {
+			char *at = self->hole - whole[i] * sizeof(key) - extra;
+
+			for (__u32 k = 0; k < whole[i]; k++)
+				memcpy(at + k * sizeof(key), &key, sizeof(key));
+			done = 0xcccc;
+			EXPECT_EQ(-EFAULT, tw_ret(tw_touch_keys(self->fd, 0,
+								(void *)at, 300,
+								&done)));
+			EXPECT_EQ(whole[i], done) {
+				TH_LOG("%u and %zu bytes", whole[i], extra);
+			}
+			touched += whole[i];
+			ASSERT_EQ(0, tw_info(self->fd, &info));
+			EXPECT_EQ(touched, info.touched);
+		}
+	}
+	/* A key that was read and is wrong comes before one that cannot be. */
+	keys = (void *)self->hole;
+	keys[-2] = key;
+	keys[-1] = key + 1;
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch_keys(self->fd, 0, keys - 2, 300,
+						&done)));
+	EXPECT_EQ(1U, done);
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, key));
+}
+
+TEST_F(faults, keys_at_a_bad_address)
+{
+	const __u64 bad[] = {
+		0, 8, (__u64)(uintptr_t)self->hole, ~0ULL, ~0ULL - 7,
+		~0ULL - 4095, 1ULL << 63, 0xffff888000000000, 0x800000000000,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct timewheel_touch_many many = {
+			.size = sizeof(many), .keys = bad[i], .count = 100,
+			.done = 0xcccc,
+		};
+
+		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+						&many))) {
+			TH_LOG("%#llx", bad[i]);
+		}
+		EXPECT_EQ(0U, many.done);
+	}
+	expect_rest(_metadata, self, 1);
+}
+
 /* The array may lie over the header; what was read of that counts. */
 TEST_F(faults, batch_over_its_own_header)
 {

@@ -1105,7 +1105,7 @@ TEST_F(named, files_of_the_wheel)
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
 	/* No command of a later release either. */
-	for (int number = 0x0b; number < 0x100; number++)
+	for (int number = 0x0c; number < 0x100; number++)
 		EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, _IO(TIMEWHEEL_IOC_TYPE,
 							number), &caps)));
 }
@@ -1669,6 +1669,8 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, NULL, 0, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 99)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, &op.id, 1, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_advance(fd, 9)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_info(fd, &info)));
 	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
@@ -1961,6 +1963,7 @@ TEST_F(named, open_for_reading)
 	EXPECT_EQ(0, ops[ARRAY_SIZE(changing)].result);
 	EXPECT_EQ(10ULL, ops[ARRAY_SIZE(changing)].cookie);
 	EXPECT_EQ(-EBADF, tw_ret(tw_touch(ro, 0, 1)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_touch_keys(ro, 0, &token.id, 1, NULL)));
 	EXPECT_EQ(-EBADF, tw_ret(tw_advance(ro, 20)));
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));

@@ -265,7 +265,10 @@ static void run_touch(struct worker *w)
 	if (!w->current[own])
 		return;
 	e = &mix.entries[w->current[own] - 1];
-	if (mix.faults || random_u32(&w->seed) % 2)
+	if (random_u32(&w->seed) % 4 == 0)
+		ret = tw_touch_keys(mix.fd, TIMEWHEEL_BY_HANDLE, &e->handle, 1,
+				    NULL);
+	else if (mix.faults || random_u32(&w->seed) % 2)
 		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, e->handle);
 	else
 		ret = tw_touch(mix.fd, 0, e->id);

@@ -162,6 +162,7 @@ TEST_F(stats, touches_are_counted)
 {
 	__u64 touched = 0, handle, stale;
 	struct timewheel_info info;
+	__u64 op_keys[] = { 1, 1, 1, 1 };
 	struct timewheel_op ops[4];
 	__u32 done;
 
@@ -179,6 +180,9 @@ TEST_F(stats, touches_are_counted)
 
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
+	op_keys[2] = 9;
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch_keys(self->fd, 0, op_keys, 4, NULL)));
+	expect_touched(2);
 	/* On the same tick it changes nothing, and is a touch all the same. */
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
@@ -263,13 +267,18 @@ static void *touch_all(void *arg)
 		__u64 id = i * t->step % t->tokens;
 		int ret;
 
-		switch (i % 4) {
+		switch (i % 5) {
 		case 0:
 			ret = tw_touch(t->fd, 0, id);
 			break;
 		case 1:
 			ret = tw_touch(t->fd, TIMEWHEEL_BY_HANDLE,
 				       t->handles[id]);
+			break;
+		case 3:
+			ret = tw_touch_keys(t->fd, i % 2 ? TIMEWHEEL_BY_HANDLE :
+					    0, i % 2 ? &t->handles[id] : &id,
+					    1, NULL);
 			break;
 		case 2:
 			ret = tw_key_op(t->fd, TIMEWHEEL_TOUCH_TOKEN, 0, id, 0);

@@ -621,7 +621,9 @@ TEST_F(words, touches_by_call)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_TOUCH_TOKEN, .id = 1 };
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	const __u64 keys[] = { 1, 1 };
 	struct timewheel_info info;
+	__u32 done;
 
 	ASSERT_EQ(0, tw_advance(self->fd, 103));
 	touch(self->words, handle, 103);
@@ -637,13 +639,20 @@ TEST_F(words, touches_by_call)
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
 	EXPECT_EQ(1U, tw_touch_many(self->fd, 1, 1));
 	EXPECT_EQ(107 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	touch(self->words, handle, 105);
+	ASSERT_EQ(0, tw_advance(self->fd, 108));
+	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, keys, 2, &done));
+	EXPECT_EQ(2U, done);
+	EXPECT_EQ(108 + TIMEOUT, due_of(_metadata, self->fd, handle));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(5ULL, info.touched);
+	EXPECT_EQ(7ULL, info.touched);
 	EXPECT_EQ(0ULL, info.moved);
-	expect_expiry(_metadata, self->fd, handle, 107 + TIMEOUT);
+	expect_expiry(_metadata, self->fd, handle, 108 + TIMEOUT);
 	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
 					   handle)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 1)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch_keys(self->fd, 0, keys, 2, &done)));
+	EXPECT_EQ(0U, done);
 }
 
 /* Every operation that tells of a token has looked at its word. */

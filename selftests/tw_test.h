@@ -137,6 +137,21 @@ static inline int tw_touch(int fd, __u32 flags, __u64 key)
 	return ioctl(fd, TIMEWHEEL_TOUCH, &touch);
 }
 
+/* Returns 0 or -1 and errno; *done is how many were touched either way. */
+static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
+				__u32 count, __u32 *done)
+{
+	struct timewheel_touch_many many = {
+		.size = sizeof(many), .flags = flags,
+		.keys = (__u64)(uintptr_t)keys, .count = count,
+	};
+	int ret = ioctl(fd, TIMEWHEEL_TOUCH_MANY, &many);
+
+	if (done)
+		*done = many.done;
+	return ret;
+}
+
 static inline int tw_move(int fd, __u32 flags, __u64 key, __u64 time)
 {
 	return tw_key_op(fd, TIMEWHEEL_MOVE, flags, key, time);

@@ -65,8 +65,9 @@
 #define TIMEWHEEL_CREATE	_IO(TIMEWHEEL_IOC_TYPE, 0x08)
 #define TIMEWHEEL_DESTROY	_IO(TIMEWHEEL_IOC_TYPE, 0x09)
 #define TIMEWHEEL_STATS		_IO(TIMEWHEEL_IOC_TYPE, 0x0a)
+#define TIMEWHEEL_TOUCH_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0b)
 
-/* Most operations that one TIMEWHEEL_BATCH takes. */
+/* Most operations of one TIMEWHEEL_BATCH, and keys of one TIMEWHEEL_TOUCH_MANY. */
 #define TIMEWHEEL_MAX_BATCH	65536
 
 /* Number of the last tick: 223 years of 100 us. */
@@ -393,7 +394,8 @@ enum timewheel_code {
 };
 
 /*
- * Flags of struct timewheel_op and struct timewheel_touch.
+ * Flags of struct timewheel_op, struct timewheel_touch and struct
+ * timewheel_touch_many.
  *
  * TIMEWHEEL_BY_HANDLE: the token is named by its handle, not by its id
  *	(not with REGISTER and TOUCH_OR_REGISTER).
@@ -502,6 +504,33 @@ struct timewheel_touch {
 	__u32	size;
 	__u32	flags;
 	__u64	key;
+};
+
+/**
+ * struct timewheel_touch_many - TIMEWHEEL_TOUCH_MANY: touches, by keys alone
+ * @size: sizeof(struct timewheel_touch_many)
+ * @flags: TIMEWHEEL_BY_HANDLE
+ * @keys: address of an array of @count u64: the tokens' ids, or their handles
+ *	with TIMEWHEEL_BY_HANDLE
+ * @count: keys in the array, 0..TIMEWHEEL_MAX_BATCH
+ * @done: out: how many tokens, from that of the first key on, were touched
+ *
+ * For who has heard from many connections at once. Tokens are touched in the
+ * order of the keys, as by TIMEWHEEL_TOUCH, up to the first that cannot be: the
+ * error is that of key @done, and those behind it have not been looked at.
+ * Returns 0 with @done equal to @count, or less when a signal came: go on from
+ * there. Never blocks but for memory that is paged out.
+ *
+ * Errors: those of TIMEWHEEL_TOUCH_TOKEN; %EINVAL also when @count is too large,
+ * then without @done; %EFAULT: key @done could not be read, or @done itself not be
+ * written: those before have been touched all the same.
+ */
+struct timewheel_touch_many {
+	__u32	size;
+	__u32	flags;
+	__u64	keys;
+	__u32	count;
+	__u32	done;
 };
 
 /**
