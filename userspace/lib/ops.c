@@ -64,6 +64,27 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 	return ioctl(wheel->fd, TIMEWHEEL_TOUCH, &touch);
 }
 
+int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
+			size_t count, unsigned int flags, size_t *done)
+{
+	struct timewheel_touch_many many = {
+		.size = sizeof(many),
+		.flags = flags,
+		.keys = (uintptr_t)keys,
+		.count = count > UINT32_MAX ? UINT32_MAX : count,
+	};
+	int ret = ioctl(wheel->fd, TIMEWHEEL_TOUCH_MANY, &many);
+
+	if (done)
+		*done = many.done;
+	/* Only a signal makes the kernel stop before the end. */
+	if (!ret && many.done < count) {
+		errno = EINTR;
+		return -1;
+	}
+	return ret;
+}
+
 int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
 		  unsigned int flags)
 {

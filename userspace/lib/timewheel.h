@@ -376,6 +376,27 @@ int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
 int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
 
 /**
+ * tw_wheel_touch_many() - touch many tokens, up to the first that cannot be
+ * @wheel: the wheel
+ * @keys: the tokens' ids, or their handles
+ * @count: how many, at most %TIMEWHEEL_MAX_BATCH
+ * @flags: %TIMEWHEEL_BY_HANDLE: @keys are handles
+ * @done: where goes how many, from the first on, were touched; or NULL
+ *
+ * As tw_wheel_touch() one after the other, for a fraction of the cost. An error is
+ * that of the token of keys[@done]; those behind it have not been touched. Does not
+ * block.
+ *
+ * Errors: those of tw_wheel_touch(); %EINVAL also: @count is too large, nothing is
+ * touched; %EFAULT @keys is no such address; %EINTR a signal came before the end:
+ * go on from keys[@done].
+ *
+ * Return: 0 when all were touched, or -1 and errno.
+ */
+int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
+			size_t count, unsigned int flags, size_t *done);
+
+/**
  * tw_wheel_touch_or_register() - touch a token, register it if there is none
  * @wheel: the wheel
  * @id: its id

@@ -112,6 +112,65 @@ TEST_F(ops, touch_errors)
 	EXPECT_ERR(ERANGE, tw_wheel_touch(self->wheel, 7, 0));
 }
 
+/* All, or those before the first that cannot be. */
+TEST_F(ops, touch_many)
+{
+	uint64_t keys[] = { 1, 2, 3 }, handles[3];
+	size_t done = 7;
+
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(0, tw_wheel_register(self->wheel, keys[i], 10 * SEC,
+					       0, 0, &handles[i]));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
+	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
+	EXPECT_EQ(3, done);
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 106));
+	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, handles, 2,
+					 TIMEWHEEL_BY_HANDLE, NULL));
+	for (int i = 0; i < 3; i++) {
+		self->op = (struct timewheel_op) { .size = sizeof(self->op) };
+		ASSERT_EQ(0, tw_wheel_get(self->wheel, keys[i], 0, &self->op));
+		EXPECT_EQ((i < 2 ? 116 : 115) * SEC, self->op.deadline);
+	}
+	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, NULL, 0, 0, &done));
+	EXPECT_EQ(0, done);
+}
+
+TEST_F(ops, touch_many_errors)
+{
+	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	uint64_t keys[] = { 1, 2, 3 }, stale;
+	size_t done = 7;
+
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 1, 10 * SEC, 0, 0, &stale));
+	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 1, 0));
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 1, 10 * SEC, 0, 0, NULL));
+	EXPECT_ERR(ENOENT, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
+	EXPECT_EQ(1, done);
+	EXPECT_ERR(ESTALE, tw_wheel_touch_many(self->wheel, &stale, 1, by_handle,
+					       &done));
+	EXPECT_EQ(0, done);
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 2, 0, 0, 0, NULL));
+	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
+	EXPECT_EQ(1, done);
+	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3,
+					       TIMEWHEEL_ABSOLUTE, &done));
+	EXPECT_EQ(0, done);
+	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys,
+					       TIMEWHEEL_MAX_BATCH + 1UL, 0,
+					       &done));
+	EXPECT_EQ(0, done);
+	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, SIZE_MAX, 0,
+					       &done));
+	EXPECT_ERR(EFAULT, tw_wheel_touch_many(self->wheel, NULL, 1, 0, &done));
+	EXPECT_EQ(0, done);
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 3, TOO_LATE - 200 * SEC, 0, 0,
+				       NULL));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 300));
+	EXPECT_ERR(ERANGE, tw_wheel_touch_many(self->wheel, keys + 2, 1, 0,
+					       &done));
+}
+
 TEST_F(ops, touch_or_register)
 {
 	uint64_t handle = 0, first;
