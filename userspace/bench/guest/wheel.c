@@ -32,6 +32,8 @@ static unsigned int room;
 static struct timewheel_op ops[BATCH];
 static u32 op_of[BATCH];	/* the timeout of each */
 static unsigned int collected;
+static u64 keys[BATCH];		/* of touches that are nothing but keys */
+static unsigned int keys_collected;
 
 static _Atomic u64 *words;
 static u64 words_size;
@@ -144,9 +146,28 @@ static void collect(u32 code, u32 flags, unsigned int i, u64 time)
 	ops[collected++] = make_op(code, flags, i, time);
 }
 
+static void keys_flush(void)
+{
+	unsigned int done = 0;
+
+	while (done < keys_collected) {
+		struct timewheel_touch_many many = {
+			.size = sizeof(many), .flags = config->key,
+			.keys = (uintptr_t)(keys + done),
+			.count = keys_collected - done,
+		};
+
+		NEED(!ioctl(fd, TIMEWHEEL_TOUCH_MANY, &many));
+		done += many.done;
+	}
+	keys_collected = 0;
+}
+
 static void batch_flush(void)
 {
 	unsigned int done = 0;
+
+	keys_flush();
 
 	/* A signal ends a batch early, as does work that io_uring left behind. */
 	while (done < collected) {
@@ -205,6 +226,12 @@ static void batch_arm(unsigned int i, u64 time, bool absolute)
 static void batch_touch(unsigned int i)
 {
 	collect(TIMEWHEEL_TOUCH_TOKEN, config->key, i, 0);
+}
+
+static void keys_touch(unsigned int i)
+{
+	NEED(keys_collected < BATCH);
+	keys[keys_collected++] = config->key ? handles[i] : id_of(i);
 }
 
 static void batch_cancel(unsigned int i)
@@ -320,6 +347,11 @@ static u64 wheel_bytes(void)
 	.arm = batch_arm, .rearm = batch_touch, .cancel = batch_cancel,	\
 	.move = batch_move, .flush = batch_flush
 
+/* Touches by keys alone, all else in batches. */
+#define BY_KEYS								\
+	.arm = batch_arm, .rearm = keys_touch, .cancel = batch_cancel,	\
+	.move = batch_move, .flush = batch_flush
+
 const struct kind wheel_id = {
 	.name = "wheel: ioctl, id", .config = CONFIG(0, 0, false),
 	ALL_OF_WHEEL, BY_IOCTL, .upsert = one_upsert,
@@ -341,6 +373,17 @@ const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
 	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, false),
 	ALL_OF_WHEEL, BY_BATCH,
+};
+
+const struct kind wheel_keys_id = {
+	.name = "wheel: keys, id", .config = CONFIG(0, 0, false),
+	ALL_OF_WHEEL, BY_KEYS,
+};
+
+const struct kind wheel_keys_handle = {
+	.name = "wheel: keys, handle",
+	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, false),
+	ALL_OF_WHEEL, BY_KEYS,
 };
 
 /* The least that a token can have: neither id nor cookie. */
