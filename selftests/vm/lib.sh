@@ -19,9 +19,34 @@ lock_cache()
 	flock 9
 }
 
+# Has apt know Debian's arm64 too, by a configuration and package lists in the
+# cache: the machine's own stay as they are.
+know_arm64()
+{
+	apt=$cache/apt
+	mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+	: >"$apt/status"
+	cat >"$apt/conf" <<-END
+	APT::Architecture "arm64";
+	APT::Architectures { "arm64"; "amd64"; };
+	APT::Sandbox::User "root";
+	Dir::State "$apt";
+	Dir::State::status "$apt/status";
+	Dir::Cache "$apt";
+	END
+	export APT_CONFIG="$apt/conf"
+}
+
+# Fails where the lists are not ours to bring up to date.
+update_lists()
+{
+	[ "${apt-}" ] || [ "$(id -u)" = 0 ] || return
+	apt-get -qq update >&2
+}
+
 # unpack_into DIR PACKAGE...: download packages and unpack them below DIR
 # without installing anything. Old package lists name files that the mirror
-# dropped long ago, so root gets one try with fresh lists.
+# dropped long ago, so there is one try with fresh lists.
 unpack_into()
 {
 	into=$1
@@ -31,7 +56,7 @@ unpack_into()
 		cd "$into/deb"
 		get="apt-get -qq -o APT::Sandbox::User=root download"
 		$get "$@" ||
-		{ [ "$(id -u)" = 0 ] && apt-get -qq update && $get "$@"; }
+		{ update_lists && $get "$@"; }
 	) >&2 || die "cannot download $* (network down, or 'apt-get update' needed)"
 	for deb in "$into"/deb/*.deb; do
 		dpkg -x "$deb" "$into" || die "cannot unpack ${deb##*/}"
