@@ -14,6 +14,7 @@
 #define GROUP		"/sys/fs/cgroup/timewheel-test"
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
+#define AT_ONCE		512
 
 static bool group_write(const char *file, __u64 value)
 {
@@ -81,8 +82,14 @@ static int register_all(int fd)
 		return -1;
 	if (!child) {
 		/* Its own pages come first: for those it would be killed. */
-		if (mlockall(MCL_CURRENT) || !group_write("cgroup.procs", 0))
+		if (tw_register_many(fd, id, AT_ONCE, 0, TW_SEC) != AT_ONCE ||
+		    mlockall(MCL_CURRENT) || !group_write("cgroup.procs", 0))
 			_exit(0);
+		do {
+			id += AT_ONCE;
+		} while (tw_register_many(fd, id, AT_ONCE, 0, TW_SEC) ==
+			 AT_ONCE);
+		id += AT_ONCE;
 		while (tw_register(fd, id, TW_SEC, 0, NULL) >= 0)
 			id++;
 		_exit(errno);

@@ -639,8 +639,8 @@ TEST(p7_silent_while_nobody_looks)
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 200, 0,
 			      0));
 	for (int i = 0; i < 200; i++)
-		ASSERT_EQ(0, tw_register(fd, i, (i + 20) * TW_MS, 0, NULL));
-	tw_sleep_ms(300);
+		ASSERT_EQ(0, tw_register(fd, i, (i + 300) * TW_MS, 0, NULL));
+	tw_sleep_ms(600);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
 	EXPECT_EQ(200, drain(fd));
