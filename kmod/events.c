@@ -40,6 +40,26 @@ static void tw_event_fill(struct timewheel_event *event,
 	event->reserved = 0;
 }
 
+/*
+ * Copies events out. Returns how many went out whole. A copy that meets a fault
+ * may tell of less than there was room for: then each goes by itself.
+ */
+static unsigned int tw_events_out(const struct timewheel_event *events,
+				  unsigned int n, struct iov_iter *to)
+{
+	size_t copied = copy_to_iter(events, n * sizeof(*events), to);
+	unsigned int i = 0;
+
+	if (copied == n * sizeof(*events))
+		return n;
+	iov_iter_revert(to, copied);
+	while (i < n && copy_to_iter(&events[i], sizeof(*events), to) ==
+			sizeof(*events))
+		i++;
+
+	return i;
+}
+
 /* Copies tokens that the caller has taken. Returns how many went out whole. */
 static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 				   const u32 *batch, unsigned int n,
@@ -52,14 +72,13 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 
 	while (done < n) {
 		unsigned int i, some = min_t(unsigned int, n - done, TW_COPY);
-		size_t copied;
 
 		for (i = 0; i < some; i++)
 			tw_event_fill(&events[i], &wheel->ring, batch[done + i],
 				      taken, offset);
-		copied = copy_to_iter(events, some * sizeof(*events), to);
-		done += copied / sizeof(*events);
-		if (copied < some * sizeof(*events))
+		i = tw_events_out(events, some, to);
+		done += i;
+		if (i < some)
 			break;
 	}
 

@@ -270,16 +270,16 @@ static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size
 
 /*
  * Copies up to @n operations in. One whose size or unknown rest is not right
- * gets the error as its result. Returns how many could be read.
+ * gets the error as its result. Returns how many could be read. A copy of all that
+ * meets a fault may tell of less: then each comes by itself.
  */
 static unsigned int tw_ops_copy_in(struct timewheel_op *ops, unsigned int n,
 				   void __user *from, u32 op_size)
 {
 	unsigned int i;
 
-	if (op_size == sizeof(*ops)) {
-		n -= DIV_ROUND_UP(copy_from_user(ops, from, n * sizeof(*ops)),
-				  sizeof(*ops));
+	if (op_size == sizeof(*ops) &&
+	    !copy_from_user(ops, from, n * sizeof(*ops))) {
 		for (i = 0; i < n; i++)
 			ops[i].result = ops[i].size != op_size ? -EINVAL : 0;
 		return n;
@@ -363,6 +363,22 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	return err;
 }
 
+/* Copies up to @n keys in, as tw_ops_copy_in() does. */
+static unsigned int tw_keys_copy_in(u64 *keys, unsigned int n,
+				    const u64 __user *from)
+{
+	unsigned int i;
+
+	if (!copy_from_user(keys, from, n * sizeof(*keys)))
+		return n;
+
+	for (i = 0; i < n; i++)
+		if (get_user(keys[i], &from[i]))
+			break;
+
+	return i;
+}
+
 static int tw_touch_many_run(struct file *file,
 			     struct timewheel_touch_many *many)
 {
@@ -373,9 +389,7 @@ static int tw_touch_many_run(struct file *file,
 	while (many->done < many->count) {
 		unsigned int want = min_t(u32, many->count - many->done,
 					  TW_CHUNK_KEYS);
-		size_t missing = copy_from_user(keys, at + many->done,
-						want * sizeof(keys[0]));
-		unsigned int n = want - DIV_ROUND_UP(missing, sizeof(keys[0]));
+		unsigned int n = tw_keys_copy_in(keys, want, at + many->done);
 		unsigned int done;
 		int err = tw_ops_touch_many(file->private_data, many->flags,
 					    keys, n, &done);
