@@ -10,6 +10,9 @@
 
 static_assert(sizeof(struct timewheel_produced) <= TIMEWHEEL_EVENTS_AT);
 
+/* As TW_GFP, with what vmalloc() takes: some warn of __GFP_RETRY_MAYFAIL. */
+#define TW_GFP_VMALLOC	((TW_GFP & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY)
+
 static size_t tw_event_ring_kernel_bytes(u32 size)
 {
 	return PAGE_ALIGN(TIMEWHEEL_EVENTS_AT +
@@ -27,8 +30,9 @@ static size_t tw_event_ring_kernel_bytes(u32 size)
  */
 int tw_event_ring_init(struct tw_event_ring *ring, u32 size)
 {
-	ring->kernel = __vmalloc(tw_event_ring_kernel_bytes(size), TW_GFP);
-	ring->user = __vmalloc(PAGE_SIZE, TW_GFP);
+	ring->kernel = __vmalloc(tw_event_ring_kernel_bytes(size),
+				 TW_GFP_VMALLOC);
+	ring->user = __vmalloc(PAGE_SIZE, TW_GFP_VMALLOC);
 	if (!ring->kernel || !ring->user) {
 		tw_event_ring_destroy(ring);
 		return -ENOMEM;
