@@ -17,12 +17,16 @@ help:
 	@echo 'make clean           remove everything built'
 	@echo
 	@echo 'These need no kernel of yours: they fetch packaged Debian kernels and run'
-	@echo 'them in QEMU. KERNEL=6.1-cloud (default), 6.12-cloud or 6.1-rt chooses one.'
+	@echo 'them in QEMU. KERNEL=6.1-cloud (default), 6.12-cloud, 6.1-rt or 6.12-rt chooses'
+	@echo 'one; 6.1-arm64, for make guest, is emulated.'
 	@echo 'make demo            build and run the demonstration in a guest'
 	@echo 'make vm              a shell in a guest, with the module and the tests'
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
 	@echo '                     run some tests in a guest'
 	@echo 'make check           run everything; LANES="model core" only some of it'
+	@echo 'make matrix          the tests on each kernel with 1, 2 and 8 CPUs, 32-bit callers and'
+	@echo '                     checked memory, and on arm64: an hour on two quiet CPUs;'
+	@echo '                     LANES="6.12-rt+8cpus 6.1-arm64+2cpus" only some of it'
 	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
 	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
 	@echo 'make check-core      the tests of the core in user space: no guest'
@@ -49,11 +53,13 @@ clean:
 	[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR) clean
 	rm -rf .build
 
-selftests := $(CURDIR)/.build/selftests
+static := $(if $(filter %-arm64,$(KERNEL)),-static)
+selftests := $(CURDIR)/.build/selftests$(static)
 
 build-selftests:
-	selftests/vm/deps check
-	$(MAKE) -C selftests OUTPUT=$(selftests)
+	selftests/vm/deps $(if $(static),matrix,check)
+	selftests/vm/cross $(KERNEL) $(MAKE) -C selftests OUTPUT=$(selftests) \
+		USERCFLAGS=$(static)
 
 guest: build-selftests
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) $(addprefix $(selftests)/,$(TESTS))
@@ -76,6 +82,10 @@ check:
 	selftests/vm/deps check
 	selftests/check
 
+matrix:
+	selftests/vm/deps matrix
+	selftests/check matrix
+
 bench:
 	selftests/vm/deps bench
 	$(MAKE) -C userspace/bench native guest
@@ -85,4 +95,4 @@ check-core:
 	$(MAKE) -C selftests/core check
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check bench check-core
+	build-demo guest vm demo check matrix bench check-core
