@@ -3,6 +3,7 @@
  * Event ring: expired tokens as events in memory that their consumers map.
  */
 #include <linux/mm.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "arena.h"
@@ -44,11 +45,15 @@ int tw_event_ring_init(struct tw_event_ring *ring, u32 size)
 	return 0;
 }
 
-/* Frees all, also if there is none. Nobody has it mapped any more. */
+/*
+ * Frees all, also if there is none. Nobody has it mapped any more. Then there is
+ * none: a wheel that could not be set up may be set up without.
+ */
 void tw_event_ring_destroy(struct tw_event_ring *ring)
 {
 	vfree(ring->kernel);
 	vfree(ring->user);
+	memset(ring, 0, sizeof(*ring));
 }
 
 size_t tw_event_ring_bytes(const struct tw_event_ring *ring)

@@ -139,4 +139,62 @@ TEST_F(memory, closing_gives_it_back)
 	EXPECT_GT(LIMIT / 4, group_read("memory.current"));
 }
 
+/* What becomes of a set-up with an event ring for which memory is short. */
+static int setup_short(int fd, __u64 limit)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 65536, .tick = TW_SEC, .max_tokens = PLENTY,
+		.events = 4096,
+	};
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return -1;
+	if (!child) {
+		if (mlockall(MCL_CURRENT) || !group_write("cgroup.procs", 0) ||
+		    !group_write("memory.max", group_read("memory.current") + limit))
+			_exit(255);
+		_exit(ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0 ? errno : 0);
+	}
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/*
+ * P9: a set-up that fails for want of memory, wherever that is, leaves nothing
+ * behind: the file can be set up in another way, and has no more than that.
+ */
+TEST_F(memory, failed_setup_leaves_nothing)
+{
+	int i, failed = 0;
+
+	for (i = 0; i < 64; i++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+		int err = setup_short(fd, i * 32768);
+		struct timewheel_info info;
+
+		ASSERT_TRUE(!err || err == ENOMEM) {
+			TH_LOG("%s", strerror(err));
+		}
+		if (err) {
+			failed++;
+			ASSERT_EQ(0, tw_setup_manual(fd, 60, 100, 0));
+			ASSERT_EQ(0, tw_info(fd, &info));
+			EXPECT_EQ(0U, info.events);
+			EXPECT_EQ(MAP_FAILED,
+				  mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				       MAP_SHARED, fd, TIMEWHEEL_MAP_CONSUMED));
+			EXPECT_EQ(0, poll(&pollfd, 1, 0));
+		}
+		close(fd);
+		ASSERT_TRUE(group_write("memory.max", LIMIT));
+	}
+	EXPECT_LT(0, failed);
+	EXPECT_GT(64, failed);
+}
+
 TEST_HARNESS_MAIN
