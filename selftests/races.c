@@ -260,16 +260,18 @@ static void run_touch(struct worker *w)
 {
 	int own = random_u32(&w->seed) % OWN_IDS;
 	struct entry *e;
+	__u64 handle;
 	int ret;
 
 	if (!w->current[own])
 		return;
 	e = &mix.entries[w->current[own] - 1];
+	handle = e->handle;
 	if (random_u32(&w->seed) % 4 == 0)
-		ret = tw_touch_keys(mix.fd, TIMEWHEEL_BY_HANDLE, &e->handle, 1,
+		ret = tw_touch_keys(mix.fd, TIMEWHEEL_BY_HANDLE, &handle, 1,
 				    NULL);
 	else if (mix.faults || random_u32(&w->seed) % 2)
-		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, e->handle);
+		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, handle);
 	else
 		ret = tw_touch(mix.fd, 0, e->id);
 	if (ret < 0)
