@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "tw_test.h"
+#include "tw_uring.h"
 
 #define MAX_TOKENS	5000
 
@@ -363,6 +364,34 @@ TEST_F(ring, mass_expiry)
 		set_head(&ring, tail);
 	}
 	EXPECT_EQ(n, seen);
+	unmap_ring(&ring);
+	close(fd);
+}
+
+/*
+ * Touched tokens are filed again on the way, more than one poll does: it says so
+ * until all are, else nobody would look, and nobody be told of the next one.
+ */
+TEST_F(ring, many_filed_again_and_none_due)
+{
+	const __u64 n = 40000;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), polls = 0;
+	struct timewheel_info info;
+	struct ring ring;
+
+	ASSERT_EQ(0, setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL, TW_SEC, n + 1, 16,
+				0));
+	ASSERT_TRUE(map_ring(fd, &ring));
+	ASSERT_EQ(n, tw_register_many(fd, 1, n, 0, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	ASSERT_EQ(n, tw_touch_many(fd, 1, n));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	while (tw_readable(fd))
+		ASSERT_LT(polls++, 1000);
+	EXPECT_EQ(0ULL, tail_of(&ring));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(n, info.refiled);
+	EXPECT_EQ(15 * TW_SEC, info.next);
 	unmap_ring(&ring);
 	close(fd);
 }
@@ -741,8 +770,9 @@ TEST_F_TIMEOUT(ring, readers_pollers_and_a_consumer, 120)
 }
 
 /*
- * The protocol of an edge-triggered waiter, and of a level-triggered one: a real
- * clock, a ring that is often full, and nothing that is not heard of.
+ * The protocol of an edge-triggered waiter, as a multishot poll of io_uring is one
+ * too, and of a level-triggered one: a real clock, a ring that is often full, and
+ * nothing that is not heard of.
  */
 struct producer {
 	int fd;
@@ -768,7 +798,7 @@ static void *produce(void *data)
 	return NULL;
 }
 
-enum how { EDGE, LEVEL, POLL };
+enum how { EDGE, LEVEL, POLL, URING, MULTISHOT };
 
 static void consume_all(struct __test_metadata *_metadata, int fd,
 			struct ring *ring, __u64 n, enum how how)
@@ -779,9 +809,14 @@ static void consume_all(struct __test_metadata *_metadata, int fd,
 	};
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	int ep = epoll_create1(EPOLL_CLOEXEC);
+	const __u32 flags = how == MULTISHOT ? IORING_POLL_ADD_MULTI : 0;
+	struct io_uring_cqe cqe = { .flags = 0 };
+	struct tw_uring uring;
 	__u64 seen = 0;
 
 	ASSERT_EQ(0, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event));
+	if (how >= URING)
+		ASSERT_EQ(0, tw_uring_open(&uring));
 	while (seen < n) {
 		struct timewheel_event events[4];
 		__u32 some;
@@ -789,42 +824,121 @@ static void consume_all(struct __test_metadata *_metadata, int fd,
 		while ((some = consume(ring, events, 4)))
 			for (__u32 i = 0; i < some; i++, seen++)
 				ASSERT_EQ(0, got[events[i].id]++);
-		if (how == EDGE && tw_readable(fd))
+		if ((how == EDGE || how == MULTISHOT) && tw_readable(fd))
 			continue;
 		/* What is not told of now is lost. */
-		if (seen < n)
-			ASSERT_EQ(1, how == POLL ? poll(&p, 1, 20000) :
-				  epoll_wait(ep, &event, 1, 20000)) {
+		if (seen < n && how >= URING) {
+			/* One with many answers comes to its end at times. */
+			if (!(cqe.flags & IORING_CQE_F_MORE))
+				ASSERT_EQ(1, tw_uring_poll(&uring, fd, flags));
+			ASSERT_TRUE(tw_uring_next(&uring, true, &cqe));
+			ASSERT_EQ(POLLIN, cqe.res);
+		} else if (seen < n) {
+			int told = how == POLL ? poll(&p, 1, 20000) :
+				   epoll_wait(ep, &event, 1, 20000);
+
+			ASSERT_EQ(1, told) {
 				TH_LOG("%llu of %llu", seen, n);
 			}
+		}
 	}
+	if (how >= URING)
+		tw_uring_close(&uring);
 	close(ep);
 	free(got);
 }
 
+static void wait_for_events(struct __test_metadata *_metadata, enum how how)
+{
+	for (__u32 size = 2; size <= 128; size *= 8) {
+		struct producer producer = { .n = tw_scaled(1500) };
+		struct ring ring;
+		pthread_t thread;
+
+		producer.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		ASSERT_EQ(0, setup_ring(producer.fd, TIMEWHEEL_CLOCK_MONOTONIC,
+					TW_MS, MAX_TOKENS, size, 0));
+		ASSERT_TRUE(map_ring(producer.fd, &ring));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, produce, &producer));
+		consume_all(_metadata, producer.fd, &ring, producer.n, how);
+		pthread_join(thread, NULL);
+		EXPECT_EQ(0ULL, pending(_metadata, producer.fd));
+		unmap_ring(&ring);
+		close(producer.fd);
+	}
+}
+
 TEST_F_TIMEOUT(ring, waiting_for_events, 120)
 {
-	for (enum how how = EDGE; how <= POLL; how++) {
-		for (__u32 size = 2; size <= 128; size *= 8) {
-			struct producer producer = { .n = tw_scaled(1500) };
-			struct ring ring;
-			pthread_t thread;
+	for (enum how how = EDGE; how <= POLL; how++)
+		wait_for_events(_metadata, how);
+}
 
-			producer.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-			ASSERT_EQ(0, setup_ring(producer.fd,
-						TIMEWHEEL_CLOCK_MONOTONIC,
-						TW_MS, MAX_TOKENS, size, 0));
-			ASSERT_TRUE(map_ring(producer.fd, &ring));
-			ASSERT_EQ(0, pthread_create(&thread, NULL, produce,
-						    &producer));
-			consume_all(_metadata, producer.fd, &ring, producer.n,
-				    how);
-			pthread_join(thread, NULL);
-			EXPECT_EQ(0ULL, pending(_metadata, producer.fd));
-			unmap_ring(&ring);
-			close(producer.fd);
-		}
+/* Apart: what io_uring leaves behind ends an epoll_wait(2) early. */
+TEST_F_TIMEOUT(ring, waiting_for_events_by_io_uring, 120)
+{
+	struct tw_uring uring;
+
+	if (tw_uring_open(&uring))
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	tw_uring_close(&uring);
+	wait_for_events(_metadata, URING);
+	wait_for_events(_metadata, MULTISHOT);
+}
+
+/* It is the poll of io_uring that moves what is due to the ring: nobody else does. */
+TEST_F(ring, io_uring_poll_fills_it)
+{
+	struct io_uring_cqe cqe;
+	struct tw_uring uring;
+
+	new_wheel(_metadata, self, 4);
+	if (tw_uring_open(&uring))
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	ASSERT_EQ(1, tw_uring_poll(&uring, self->fd, 0));
+	EXPECT_FALSE(tw_uring_next(&uring, false, &cqe));
+	register_due(_metadata, self->fd, 1, 6, 1);
+	EXPECT_FALSE(tw_uring_next(&uring, false, &cqe));
+	ASSERT_EQ(0, tw_advance(self->fd, 6));
+	ASSERT_TRUE(tw_uring_next(&uring, true, &cqe));
+	EXPECT_EQ(POLLIN, cqe.res);
+	EXPECT_EQ(2ULL, pending(_metadata, self->fd));
+	expect_ids(_metadata, &self->ring, 1, 4, 1, 6);
+
+	/* What had no room is told of at once, and so is what is in the ring. */
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(1, tw_uring_poll(&uring, self->fd, 0));
+		ASSERT_TRUE(tw_uring_next(&uring, false, &cqe));
+		EXPECT_EQ(POLLIN, cqe.res);
+		EXPECT_EQ(0ULL, pending(_metadata, self->fd));
 	}
+	expect_ids(_metadata, &self->ring, 5, 2, 5, 6);
+	ASSERT_EQ(1, tw_uring_poll(&uring, self->fd, 0));
+	EXPECT_FALSE(tw_uring_next(&uring, false, &cqe));
+	tw_uring_close(&uring);
+}
+
+/* Told again each time, as long as the ring is found empty in between. */
+TEST_F(ring, io_uring_multishot_poll)
+{
+	struct io_uring_cqe cqe;
+	struct tw_uring uring;
+
+	if (tw_uring_open(&uring))
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	ASSERT_EQ(1, tw_uring_poll(&uring, self->fd, IORING_POLL_ADD_MULTI));
+	for (__u64 tick = 1; tick <= 50; tick++) {
+		EXPECT_FALSE(tw_readable(self->fd));
+		register_due(_metadata, self->fd, tick, 1, tick);
+		ASSERT_EQ(0, tw_advance(self->fd, tick));
+		do {
+			ASSERT_TRUE(tw_uring_next(&uring, true, &cqe));
+			ASSERT_EQ(POLLIN, cqe.res);
+			ASSERT_NE(0U, cqe.flags & IORING_CQE_F_MORE);
+		} while (tail_of(&self->ring) < tick);
+		expect_ids(_metadata, &self->ring, tick, 1, tick, tick);
+	}
+	tw_uring_close(&uring);
 }
 
 /* A sleeper in read(2) is not forgotten because somebody polls. */
@@ -977,6 +1091,35 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 	unmap_ring(&ring);
 	close(named.control);
 	munmap(shared, 4096);
+}
+
+/* Whether the flags of the mapping at @at, as smaps has them, have this one. */
+static bool mapping_has(const void *at, const char *flag)
+{
+	FILE *file = fopen("/proc/self/smaps", "re");
+	char line[512] = "", begins[32];
+	bool here = false, has;
+
+	snprintf(begins, sizeof(begins), "%08lx-", (unsigned long)at);
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, begins, strlen(begins)))
+			here = true;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			break;
+	}
+	has = here && strstr(line, flag);
+	if (file)
+		fclose(file);
+	return has;
+}
+
+/* Neither in a core dump nor made longer. */
+TEST_F(ring, mapping_flags)
+{
+	EXPECT_TRUE(mapping_has(self->ring.produced, " dd"));
+	EXPECT_TRUE(mapping_has(self->ring.consumed, " dd"));
+	EXPECT_TRUE(mapping_has(self->ring.produced, " de"));
+	EXPECT_TRUE(mapping_has(self->ring.consumed, " de"));
 }
 
 TEST_F(ring, access_modes)

@@ -16,9 +16,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include <linux/io_uring.h>
-
 #include "tw_test.h"
+#include "tw_uring.h"
 
 #define STOP_ID	(1ULL << 32)	/* ids from here on end a thread */
 
@@ -833,12 +832,8 @@ TEST(read_nowait)
 	EXPECT_EQ(EAGAIN, errno);
 }
 
-/* The few lines of io_uring that these tests need: one request at a time. */
 FIXTURE(uring) {
-	struct io_uring_params params;
-	struct io_uring_sqe *sqes;
-	char *sq, *cq;
-	int ring;
+	struct tw_uring ring;
 	int fd;
 };
 
@@ -846,94 +841,43 @@ FIXTURE_SETUP(uring)
 {
 	self->fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_setup_manual(self->fd, 31, 10, 0));
-	self->ring = syscall(SYS_io_uring_setup, 8, &self->params);
-	if (self->ring < 0)
+	if (tw_uring_open(&self->ring))
 		SKIP(return, "no io_uring: %s", strerror(errno));
-	self->sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  self->ring, IORING_OFF_SQES);
-	self->sq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-			self->ring, IORING_OFF_SQ_RING);
-	self->cq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-			self->ring, IORING_OFF_CQ_RING);
-	ASSERT_NE(MAP_FAILED, self->sqes);
-	ASSERT_NE(MAP_FAILED, self->sq);
-	ASSERT_NE(MAP_FAILED, self->cq);
 }
 
 FIXTURE_TEARDOWN(uring)
 {
-	close(self->ring);
+	tw_uring_close(&self->ring);
 	close(self->fd);
-}
-
-static int uring_submit(FIXTURE_DATA(uring) *self,
-			const struct io_uring_sqe *sqe)
-{
-	__u32 *tail = (void *)(self->sq + self->params.sq_off.tail);
-	__u32 mask = self->params.sq_entries - 1;
-	__u32 *array = (void *)(self->sq + self->params.sq_off.array);
-
-	self->sqes[*tail & mask] = *sqe;
-	array[*tail & mask] = *tail & mask;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	return syscall(SYS_io_uring_enter, self->ring, 1, 0, 0, NULL, 0);
-}
-
-/* Takes the next completion; waits for one if @wait, else may return false. */
-static bool uring_next(FIXTURE_DATA(uring) *self, bool wait,
-		       struct io_uring_cqe *cqe)
-{
-	__u32 *head = (void *)(self->cq + self->params.cq_off.head);
-	__u32 *tail = (void *)(self->cq + self->params.cq_off.tail);
-	__u32 mask = self->params.cq_entries - 1;
-	struct io_uring_cqe *cqes;
-
-	cqes = (void *)(self->cq + self->params.cq_off.cqes);
-	/* Entering also runs what the kernel has put off until then. */
-	syscall(SYS_io_uring_enter, self->ring, 0, wait, IORING_ENTER_GETEVENTS,
-		NULL, 0);
-	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
-		return false;
-	*cqe = cqes[*head & mask];
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
-	return true;
 }
 
 TEST_F(uring, poll_once)
 {
-	struct io_uring_sqe sqe = {
-		.opcode = IORING_OP_POLL_ADD, .fd = self->fd,
-		.poll32_events = POLLIN, .user_data = 7,
-	};
 	struct io_uring_cqe cqe;
 
-	ASSERT_EQ(1, uring_submit(self, &sqe));
-	EXPECT_FALSE(uring_next(self, false, &cqe));
+	ASSERT_EQ(1, tw_uring_poll(&self->ring, self->fd, 0));
+	EXPECT_FALSE(tw_uring_next(&self->ring, false, &cqe));
 	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
-	EXPECT_FALSE(uring_next(self, false, &cqe));
+	EXPECT_FALSE(tw_uring_next(&self->ring, false, &cqe));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
-	ASSERT_TRUE(uring_next(self, true, &cqe));
+	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 	EXPECT_EQ(7ULL, cqe.user_data);
 	EXPECT_EQ(POLLIN, cqe.res);
 
 	/* Due already when asked. */
-	ASSERT_EQ(1, uring_submit(self, &sqe));
-	ASSERT_TRUE(uring_next(self, true, &cqe));
+	ASSERT_EQ(1, tw_uring_poll(&self->ring, self->fd, 0));
+	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 	EXPECT_EQ(POLLIN, cqe.res);
-	EXPECT_FALSE(uring_next(self, false, &cqe));
+	EXPECT_FALSE(tw_uring_next(&self->ring, false, &cqe));
 }
 
 TEST_F(uring, poll_multishot)
 {
-	struct io_uring_sqe sqe = {
-		.opcode = IORING_OP_POLL_ADD, .fd = self->fd,
-		.len = IORING_POLL_ADD_MULTI, .poll32_events = POLLIN,
-		.user_data = 7,
-	};
 	struct io_uring_cqe cqe;
 
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_RDWR | O_NONBLOCK));
-	ASSERT_EQ(1, uring_submit(self, &sqe));
+	ASSERT_EQ(1, tw_uring_poll(&self->ring, self->fd,
+				   IORING_POLL_ADD_MULTI));
 	for (__u64 hand = 1; hand <= 20; hand++) {
 		int n = 0;
 
@@ -941,7 +885,7 @@ TEST_F(uring, poll_multishot)
 		ASSERT_EQ(0, tw_advance(self->fd, hand));
 		/* It may tell more often than there is something to read. */
 		do {
-			ASSERT_TRUE(uring_next(self, true, &cqe));
+			ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 			if (cqe.res == -EINVAL && hand == 1)
 				SKIP(return, "no multishot poll");
 			ASSERT_EQ(POLLIN, cqe.res);
@@ -962,18 +906,18 @@ TEST_F(uring, read)
 	struct io_uring_cqe cqe;
 
 	ASSERT_EQ(2UL, tw_register_many(self->fd, 1, 2, 0, TW_SEC));
-	ASSERT_EQ(1, uring_submit(self, &sqe));
-	EXPECT_FALSE(uring_next(self, false, &cqe));
+	ASSERT_EQ(1, tw_uring_submit(&self->ring, &sqe));
+	EXPECT_FALSE(tw_uring_next(&self->ring, false, &cqe));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
-	ASSERT_TRUE(uring_next(self, true, &cqe));
+	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 	EXPECT_EQ(2 * (int)sizeof(*events), cqe.res);
 	EXPECT_EQ(TW_SEC, events[0].deadline);
 	EXPECT_EQ(3ULL, events[0].id + events[1].id);
 
 	/* Due already: completes at once. */
 	ASSERT_EQ(0, tw_register(self->fd, 9, 0, 0, NULL));
-	ASSERT_EQ(1, uring_submit(self, &sqe));
-	ASSERT_TRUE(uring_next(self, true, &cqe));
+	ASSERT_EQ(1, tw_uring_submit(&self->ring, &sqe));
+	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 	EXPECT_EQ((int)sizeof(*events), cqe.res);
 	EXPECT_EQ(9ULL, events[0].id);
 }
