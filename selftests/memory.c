@@ -197,4 +197,48 @@ TEST_F(memory, failed_setup_leaves_nothing)
 	EXPECT_GT(64, failed);
 }
 
+/* Bytes that the group has more, or less, than before after it did @what. */
+#define CHARGED_BY(what) ({						\
+	__s64 before_ = group_read("memory.current");			\
+									\
+	what;								\
+	(__s64)group_read("memory.current") - before_;			\
+})
+
+/* In the group: sets up a wheel with the largest event ring, and closes it. */
+static int event_ring_is_charged(int fd)
+{
+	const __s64 bytes = 65536 * sizeof(struct timewheel_event);
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = 1, .events = 65536,
+	};
+	__s64 left;
+
+	if (!group_write("cgroup.procs", 0))
+		return 1;
+	if (CHARGED_BY(ioctl(fd, TIMEWHEEL_SETUP, &setup)) < bytes * 3 / 4)
+		return 2;
+	left = group_read("memory.current") - bytes / 4 * 3;
+	close(fd);
+	for (int i = 0; i < 200 && group_read("memory.current") > left; i++)
+		tw_sleep_ms(50);
+	return group_read("memory.current") > left ? 3 : 0;
+}
+
+/* P9: an event ring is charged to who sets it up, and goes with the wheel. */
+TEST_F(memory, event_ring)
+{
+	int fd = TW_OPEN(O_RDWR), status;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(event_ring_is_charged(fd));
+	close(fd);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_HARNESS_MAIN
