@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Millions of tokens on one wheel, all due at once after a stall: each is
+ * delivered exactly once (P3), in the order of their due ticks (P8), none is
+ * dropped (P5), the counters are exact, and memory comes back when the wheel is
+ * closed (P9), for which nobody else has to wait.
+ *
+ * TW_SCALE=64 is the full size: 2^26 tokens without ids, and 10 million with ids
+ * and cookies. It wants 6 GB of memory, and minutes:
+ *
+ *	TW_SCALE=64 make guest TESTS=scale OPTIONS="-m 6144 -t 3600"
+ *
+ * Where there is less memory there are fewer tokens. How many is printed.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include "tw_test.h"
+
+#define WITHOUT_IDS	(1UL << 20)
+#define WITH_IDS	(10000000UL >> 6)
+#define LEAST		(1UL << 18)
+#define GROUP		"/sys/fs/cgroup/timewheel-scale"
+#define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
+#define BATCH		512
+#define TICKS		255	/* tokens are due on one of the ticks 1..TICKS */
+#define CANCELLED	16	/* one in so many is cancelled, and replaced */
+#define SLACK		(2LL << 20)	/* bytes that a CPU keeps charged for later */
+#define PERIOD		(100ULL * 1000)	/* ns */
+
+/* Bytes that the machine could still give. */
+static __u64 available(void)
+{
+	unsigned long long kib = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (file && !kib && fgets(line, sizeof(line), file))
+		sscanf(line, "MemAvailable: %llu", &kib);
+	if (file)
+		fclose(file);
+	return kib * 1024;
+}
+
+/* Bytes that are charged to the group that this runs in; 0 if there is none. */
+static __s64 charged(void)
+{
+	FILE *file = fopen(GROUP "/memory.current", "re");
+	long long bytes = 0;
+
+	if (!file || fscanf(file, "%lld", &bytes) != 1)
+		bytes = 0;
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+/*
+ * Tokens, and what is known of each by its index: generation and due tick while it
+ * is pending, else 0.
+ */
+struct crowd {
+	int fd;
+	bool ids;
+	unsigned long n;
+	__u16 *known;
+	__u64 last;	/* deadline of the event before */
+	unsigned long wrong;
+};
+
+static __u64 id_of(__u64 i)
+{
+	return (i + 1) * 0x9e3779b97f4a7c15ULL;
+}
+
+static __u16 tick_of(__u64 i)
+{
+	return 1 + (__u32)(i * 2654435761U) % TICKS;
+}
+
+static __u16 knowledge(__u64 handle, __u64 tick)
+{
+	return (handle >> 32 & 255) << 8 | tick;
+}
+
+/* Carries @n of the operations out. What fails is counted. */
+static void run_batch(struct crowd *crowd, struct timewheel_op *ops, __u32 n)
+{
+	__u32 done = 0;
+
+	if (tw_batch(crowd->fd, ops, n, &done) < 0 || done != n)
+		crowd->wrong++;
+	for (__u32 i = 0; i < done; i++)
+		crowd->wrong += ops[i].result != 0;
+}
+
+static void register_some(struct crowd *crowd, struct timewheel_op *ops, __u64 at,
+			  __u32 n, __u32 step)
+{
+	__u32 count = 0;
+
+	for (__u32 i = 0; i < n; i += step)
+		ops[count++] = (struct timewheel_op) {
+			.size = sizeof(*ops), .code = TIMEWHEEL_REGISTER,
+			.id = crowd->ids ? id_of(at + i) : 0,
+			.cookie = crowd->ids ? at + i : 0,
+			.time = tick_of(at + i) * TW_SEC,
+		};
+	run_batch(crowd, ops, count);
+	for (__u32 i = 0; i < count; i++) {
+		__u32 index = ops[i].handle;
+
+		if (index < crowd->n && !crowd->known[index])
+			crowd->known[index] = knowledge(ops[i].handle,
+							tick_of(at + i * step));
+		else
+			crowd->wrong++;
+	}
+}
+
+static void cancel_some(struct crowd *crowd, struct timewheel_op *ops, __u32 n)
+{
+	__u32 count = 0;
+
+	for (__u32 i = 0; i < n; i += CANCELLED) {
+		crowd->known[(__u32)ops[i].handle] = 0;
+		ops[count++] = (struct timewheel_op) {
+			.size = sizeof(*ops), .code = TIMEWHEEL_CANCEL,
+			.flags = TIMEWHEEL_BY_HANDLE, .handle = ops[i].handle,
+		};
+	}
+	run_batch(crowd, ops, count);
+}
+
+static void register_crowd(struct crowd *crowd)
+{
+	static struct timewheel_op ops[BATCH];
+
+	for (unsigned long at = 0; at < crowd->n && !crowd->wrong; at += BATCH) {
+		__u32 n = crowd->n - at < BATCH ? crowd->n - at : BATCH;
+
+		register_some(crowd, ops, at, n, 1);
+		cancel_some(crowd, ops, n);
+		register_some(crowd, ops, at, n, CANCELLED);
+	}
+}
+
+/* An event has to be of a token that is pending, and no earlier than the last. */
+static void check_event(struct crowd *crowd, const struct timewheel_event *event)
+{
+	__u64 tick = event->deadline / TW_SEC;
+	__u32 index = event->handle;
+
+	if (index >= crowd->n || event->deadline < crowd->last ||
+	    crowd->known[index] != knowledge(event->handle, tick) ||
+	    event->id != (crowd->ids ? id_of(event->cookie) : 0) ||
+	    (crowd->ids ? tick_of(event->cookie) != tick : event->cookie)) {
+		crowd->wrong++;
+		return;
+	}
+	crowd->known[index] = 0;
+	crowd->last = event->deadline;
+}
+
+/* Returns how many events there were until there were no more. */
+static unsigned long read_crowd(struct crowd *crowd)
+{
+	static struct timewheel_event events[4096];
+	unsigned long total = 0;
+	int n;
+
+	while ((n = tw_read(crowd->fd, events, ARRAY_SIZE(events))) > 0) {
+		for (int i = 0; i < n; i++)
+			check_event(crowd, &events[i]);
+		total += n;
+	}
+	return n < 0 && errno == EAGAIN ? total : 0;
+}
+
+/* So many tokens as were asked for, as long as half of the memory will do. */
+static unsigned long fitting(unsigned long n, unsigned int bytes)
+{
+	while (n > 1 && n * bytes > available() / 2)
+		n /= 2;
+	return n;
+}
+
+static void expect_info(struct __test_metadata *_metadata, struct crowd *crowd,
+			__u64 delivered, struct timewheel_info *info)
+{
+	const __u64 again = crowd->n / BATCH * (BATCH / CANCELLED) +
+			    (crowd->n % BATCH + CANCELLED - 1) / CANCELLED;
+
+	ASSERT_EQ(0, tw_info(crowd->fd, info));
+	EXPECT_EQ(crowd->n + again, info->registered);
+	EXPECT_EQ(again, info->cancelled);
+	EXPECT_EQ(delivered, info->delivered);
+	EXPECT_EQ(crowd->n - delivered, info->pending);
+	EXPECT_EQ(0ULL, info->taken);
+	EXPECT_EQ(0ULL, info->put_back);
+	/* Once for each level on its way, of which here there is one. */
+	EXPECT_GE(crowd->n + again, info->refiled);
+}
+
+FIXTURE(scale) {
+	struct crowd crowd;
+};
+
+FIXTURE_VARIANT(scale) {
+	unsigned long tokens;
+	unsigned int bytes;	/* that each may take at most, and its own note */
+	__u32 flags;
+};
+
+FIXTURE_VARIANT_ADD(scale, without_ids) {
+	.tokens = WITHOUT_IDS, .bytes = 32,
+	.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+};
+
+FIXTURE_VARIANT_ADD(scale, ids_and_cookies) {
+	.tokens = WITH_IDS, .bytes = 72, .flags = 0,
+};
+
+FIXTURE_SETUP(scale)
+{
+	self->crowd.fd = -1;
+	self->crowd.ids = !variant->flags;
+	self->crowd.n = tw_scaled(variant->tokens);
+	if (self->crowd.n < LEAST)
+		self->crowd.n = LEAST;
+	self->crowd.n = fitting(self->crowd.n, variant->bytes + 2);
+	self->crowd.known = calloc(self->crowd.n, sizeof(*self->crowd.known));
+	ASSERT_NE(NULL, self->crowd.known);
+	/* Its pages are to be there before free memory is looked at. */
+	memset(self->crowd.known, 1, self->crowd.n * sizeof(__u16));
+	memset(self->crowd.known, 0, self->crowd.n * sizeof(__u16));
+	mkdir(GROUP, 0755);
+	tw_write_file(GROUP "/cgroup.procs", "0");
+	TH_LOG("%lu tokens", self->crowd.n);
+	if (self->crowd.n > 1 << 24 && !tw_write_file(MAX_TOKENS, "67108864"))
+		SKIP(return, "max_tokens of the module does not let us");
+}
+
+FIXTURE_TEARDOWN(scale)
+{
+	if (self->crowd.n > 1 << 24)
+		tw_write_file(MAX_TOKENS, "16777216");
+	free(self->crowd.known);
+	tw_write_file("/sys/fs/cgroup/cgroup.procs", "0");
+	rmdir(GROUP);
+}
+
+TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
+{
+	struct crowd *crowd = &self->crowd;
+	struct timewheel_info info;
+	__s64 before = charged(), after;
+
+	crowd->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup(crowd->fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
+			      crowd->n, variant->flags, 0));
+	register_crowd(crowd);
+	ASSERT_EQ(0UL, crowd->wrong);
+	expect_info(_metadata, crowd, 0, &info);
+	EXPECT_FALSE(tw_readable(crowd->fd));
+
+	/* Charged for no more than it says; for the table of ids not at all. */
+	after = charged() - before;
+	EXPECT_GE((__s64)info.bytes + SLACK, after);
+	EXPECT_LE((__s64)info.bytes / 4 * (before ? 3 : 0), after + SLACK);
+	EXPECT_GE(crowd->n * variant->bytes + 65536, info.bytes);
+	TH_LOG("bytes each: %.2f, and %.2f charged",
+	       info.bytes / (double)crowd->n, after / (double)crowd->n);
+
+	ASSERT_EQ(0, tw_advance(crowd->fd, 100 * TICKS));
+	EXPECT_TRUE(tw_readable(crowd->fd));
+	EXPECT_EQ(crowd->n, read_crowd(crowd));
+	EXPECT_EQ(0UL, crowd->wrong);
+	EXPECT_FALSE(tw_readable(crowd->fd));
+	expect_info(_metadata, crowd, crowd->n, &info);
+
+	/* Freeing takes its time. */
+	close(crowd->fd);
+	for (int i = 0; i < 200 && charged() > before + SLACK; i++)
+		tw_sleep_ms(50);
+	EXPECT_GE(before + SLACK, charged());
+}
+
+/* A real-time thread that wakes often, and how late it was at most. */
+struct urgent {
+	pthread_t thread;
+	bool over;
+	__u64 latest;
+};
+
+static void *wake_often(void *arg)
+{
+	const struct timespec period = { .tv_nsec = PERIOD };
+	struct urgent *urgent = arg;
+
+	while (!__atomic_load_n(&urgent->over, __ATOMIC_ACQUIRE)) {
+		__u64 due = tw_now(CLOCK_MONOTONIC) + PERIOD, now;
+
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &period, NULL);
+		now = tw_now(CLOCK_MONOTONIC);
+		if (now - due > urgent->latest)
+			urgent->latest = now - due;
+	}
+	return NULL;
+}
+
+/* Closes the crowd's file. Returns for which part of that another had to wait. */
+static double close_beside(struct __test_metadata *_metadata,
+			   struct crowd *crowd)
+{
+	const struct sched_param first = { .sched_priority = 10 };
+	struct urgent urgent = { .over = false };
+	pthread_attr_t attr;
+	__u64 took;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &first);
+	ASSERT_EQ(0, pthread_create(&urgent.thread, &attr, wake_often,
+				    &urgent));
+	tw_sleep_ms(5);
+	__atomic_store_n(&urgent.latest, 0, __ATOMIC_RELEASE);
+	took = tw_now(CLOCK_MONOTONIC);
+	close(crowd->fd);
+	took = tw_now(CLOCK_MONOTONIC) - took;
+	__atomic_store_n(&urgent.over, true, __ATOMIC_RELEASE);
+	pthread_join(urgent.thread, NULL);
+	pthread_attr_destroy(&attr);
+	return (double)urgent.latest / took;
+}
+
+/*
+ * Another on the same CPU gets its turns while millions are freed. A machine that
+ * is busy may stop both for as long as it takes, so it has some tries.
+ */
+TEST_F_TIMEOUT(scale, closing_stalls_nobody, 3000)
+{
+	struct crowd *crowd = &self->crowd;
+	double part = 1;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	if (crowd->n > 32 * LEAST)
+		crowd->n = 32 * LEAST;
+	for (int tries = 0; tries < 10 && part > 1. / 3; tries++) {
+		double now;
+
+		memset(crowd->known, 0, crowd->n * sizeof(__u16));
+		crowd->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		ASSERT_EQ(0, tw_setup(crowd->fd, TIMEWHEEL_CLOCK_MANUAL, 60,
+				      TW_SEC, crowd->n, variant->flags, 0));
+		register_crowd(crowd);
+		ASSERT_EQ(0UL, crowd->wrong);
+		now = close_beside(_metadata, crowd);
+		if (now < part)
+			part = now;
+	}
+	EXPECT_GE(1. / 3, part);
+	TH_LOG("at most %.3f of the time in one go", part);
+}
+
+TEST_HARNESS_MAIN
