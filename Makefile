@@ -88,7 +88,7 @@ matrix:
 
 bench:
 	selftests/vm/deps bench
-	$(MAKE) -C userspace/bench native guest
+	$(MAKE) -C userspace/bench native guest goals
 
 check-core:
 	selftests/vm/deps core

@@ -3,7 +3,8 @@
  * The guest benchmark: what timeouts cost in a guest that runs one instruction
  * per nanosecond, where clock readings count instructions and repeat on any
  * machine, however busy. Each way of keeping timeouts is a struct kind; the
- * measurements (counts.c, crowd.c, job.c, memory.c) know only that.
+ * measurements (counts.c, crowd.c, job.c, memory.c) know only that; scale.c is
+ * about the wheel alone.
  *
  * What is printed: tables for people, and lines "= NAME<tab>VALUE..." that
  * guest/run collects.
@@ -11,6 +12,8 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,9 +104,26 @@ void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
 /* A value for guest/run. */
 void put(const char *name, const char *kind, unsigned int n, double value);
 
+/*
+ * A thread that finds out for how long others keep it from running: by running all
+ * the while, or because it @sleeps and wakes each 100 us; @urgent: real-time.
+ */
+struct watcher {
+	pthread_t thread;
+	bool urgent, sleeps;
+	u64 until;		/* of CLOCK_MONOTONIC, when it ends by itself */
+	atomic_bool over;
+	u64 longest;
+};
+
+void start_watcher(struct watcher *w);
+void join_watcher(struct watcher *w);
+void stop_watcher(struct watcher *w);
+
 void run_counts(unsigned int n, bool limits);
 void run_crowd(unsigned int n);
 void run_job(unsigned int seconds);
 void run_memory(unsigned int n);
+void run_scale(unsigned int n);
 
 #endif /* BENCH_H */

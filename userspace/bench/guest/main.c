@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * guest counts|crowd|job|memory N...: one measurement, see bench.h.
+ * guest counts|crowd|job|memory|scale N...: one measurement, see bench.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 	struct utsname kernel;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: guest counts|crowd|job|memory N...\n");
+		fprintf(stderr, "usage: guest counts|crowd|job|memory|scale N...\n");
 		return 2;
 	}
 	if (!getenv("TW_ICOUNT")) {
@@ -108,6 +108,8 @@ int main(int argc, char **argv)
 			run_job(n);
 		else if (!strcmp(argv[1], "memory"))
 			run_memory(n);
+		else if (!strcmp(argv[1], "scale"))
+			run_scale(n);
 		else
 			return 2;
 	}
