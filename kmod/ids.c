@@ -8,6 +8,8 @@
  * what once was needed is kept for the next time, not given back and asked for
  * again while a burst is drained.
  */
+#include <linux/prefetch.h>
+
 #include "ids.h"
 
 /* Buckets from the start: a worker adds more, which a first burst outruns. */
@@ -70,6 +72,38 @@ void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token)
 struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
 {
 	return rhashtable_lookup_fast(ids, &id, tw_ids_params);
+}
+
+/**
+ * tw_ids_prefetch() - fetch what look-ups are about to read
+ * @ids: the table
+ * @id: the ids
+ * @n: how many, at most TW_IDS_AHEAD
+ *
+ * All buckets at once, then the first token of each: two waits for memory in
+ * place of as many as there are ids, twice.
+ */
+void tw_ids_prefetch(struct rhashtable *ids, const u64 *id, unsigned int n)
+{
+	struct rhash_lock_head __rcu *const *bucket[TW_IDS_AHEAD];
+	const struct bucket_table *tbl;
+	unsigned int i;
+
+	rcu_read_lock();
+	tbl = rht_dereference_rcu(ids->tbl, ids);
+	for (i = 0; i < n; i++) {
+		bucket[i] = rht_bucket(tbl, rht_key_hashfn(ids, tbl, &id[i],
+							   tw_ids_params));
+		prefetch(bucket[i]);
+	}
+	/* Of an empty bucket this is no address, which a prefetch may be given. */
+	for (i = 0; i < n; i++) {
+		unsigned long node = (unsigned long)rht_ptr_rcu(bucket[i]);
+
+		prefetchw((void *)node);
+		prefetchw((void *)(node - offsetof(struct tw_id_token, node)));
+	}
+	rcu_read_unlock();
 }
 
 /* The bucket table: the one part that no memory cgroup is charged for. */

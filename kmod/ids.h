@@ -11,11 +11,15 @@
 
 #include "token.h"
 
+/* Most ids that are fetched together. */
+#define TW_IDS_AHEAD	64
+
 int tw_ids_init(struct rhashtable *ids, u32 max);
 void tw_ids_destroy(struct rhashtable *ids);
 int tw_ids_insert(struct rhashtable *ids, struct tw_id_token *token);
 void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token);
 struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id);
+void tw_ids_prefetch(struct rhashtable *ids, const u64 *id, unsigned int n);
 size_t tw_ids_bytes(struct rhashtable *ids);
 
 #endif /* TW_IDS_H */

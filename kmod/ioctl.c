@@ -27,11 +27,8 @@
 #define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | \
 				 TIMEWHEEL_TOUCH_WORDS)
 
-/* Operations of a batch, or listed tokens, that are copied together. */
-#define TW_CHUNK_OPS		12
-
-/* Keys of a TIMEWHEEL_TOUCH_MANY that are copied together. */
-#define TW_CHUNK_KEYS		64
+/* Listed tokens that are copied together. */
+#define TW_CHUNK_TOKENS		12
 
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
 static_assert(sizeof(struct timewheel_caps) == 64);
@@ -321,7 +318,7 @@ static bool tw_stride_ok(u32 size, u32 least)
 
 static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 {
-	struct timewheel_op ops[TW_CHUNK_OPS];
+	struct timewheel_op ops[TW_MAX_OPS];
 	void __user *at = u64_to_user_ptr(batch->ops);
 	struct tw_caller caller;
 
@@ -329,7 +326,7 @@ static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 	batch->done = 0;
 	while (batch->done < batch->count) {
 		unsigned int want = min_t(u32, batch->count - batch->done,
-					  TW_CHUNK_OPS);
+					  TW_MAX_OPS);
 		unsigned int n = tw_ops_copy_in(ops, want, at, batch->op_size);
 
 		tw_ops_run(file->private_data, &caller, ops, n);
@@ -383,12 +380,12 @@ static int tw_touch_many_run(struct file *file,
 			     struct timewheel_touch_many *many)
 {
 	u64 __user *at = u64_to_user_ptr(many->keys);
-	u64 keys[TW_CHUNK_KEYS];
+	u64 keys[TW_MAX_KEYS];
 
 	many->done = 0;
 	while (many->done < many->count) {
 		unsigned int want = min_t(u32, many->count - many->done,
-					  TW_CHUNK_KEYS);
+					  TW_MAX_KEYS);
 		unsigned int n = tw_keys_copy_in(keys, want, at + many->done);
 		unsigned int done;
 		int err = tw_ops_touch_many(file->private_data, many->flags,
@@ -440,7 +437,7 @@ static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 
 static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_token tokens[TW_CHUNK_OPS];
+	struct timewheel_token tokens[TW_CHUNK_TOKENS];
 	struct timewheel_list *list = arg;
 	void __user *to = u64_to_user_ptr(list->tokens);
 	struct tw_caller caller;

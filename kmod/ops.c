@@ -9,11 +9,14 @@
 #include <linux/percpu.h>
 
 #include "clock.h"
+#include "ids.h"
 #include "ops.h"
 #include "trace.h"
 
 /* Most places that one step of a listing looks at, under the lock. */
 #define TW_LIST_STEP	256
+
+static_assert(TW_MAX_OPS <= TW_IDS_AHEAD && TW_MAX_KEYS <= TW_IDS_AHEAD);
 
 /* Which flags go with which operation. */
 static const u32 tw_op_flags[] = {
@@ -300,6 +303,37 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 	}
 }
 
+/*
+ * Fetches the tokens of operations that are carried out together, so that one
+ * waits for memory while the others' comes in, too.
+ */
+static void tw_ops_prefetch(struct tw_wheel *wheel,
+			    const struct timewheel_op *ops, unsigned int n)
+{
+	u64 ids[TW_MAX_OPS];
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < n; i++)
+		if (ops[i].flags & TIMEWHEEL_BY_HANDLE)
+			tw_ring_prefetch_handle(&wheel->ring, ops[i].handle);
+		else if (wheel->ring.has_ids)
+			ids[nr++] = ops[i].id;
+	if (nr)
+		tw_ids_prefetch(&wheel->ring.ids, ids, nr);
+}
+
+/* The same for where the tokens of handles are filed. With the lock. */
+static void tw_ops_prefetch_places(struct tw_wheel *wheel,
+				   const struct timewheel_op *ops,
+				   unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (ops[i].flags & TIMEWHEEL_BY_HANDLE)
+			tw_ring_prefetch_place(&wheel->ring, ops[i].handle);
+}
+
 /* Operations from the first that cannot do without the lock. */
 static void tw_ops_run_locked(struct tw_wheel *wheel,
 			      const struct tw_caller *caller,
@@ -308,6 +342,8 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int i = 0;
 
+	if (n > 1)
+		tw_ops_prefetch_places(wheel, ops, n);
 	while (i < n) {
 		struct timewheel_op *op = &ops[i];
 		int ret = tw_op_check(wheel, caller, op);
@@ -366,15 +402,18 @@ static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
  * @caller: who asks
  * @ops: the operations; one whose result is negative is passed over, the
  *	results of the others are 0 and will be set
- * @n: how many, 1 and more, few enough for one hold of the lock
+ * @n: how many, at most TW_MAX_OPS
  *
  * May sleep for memory.
  */
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 		struct timewheel_op *ops, unsigned int n)
 {
-	unsigned int i = tw_ops_run_unlocked(wheel, caller, ops, n);
+	unsigned int i;
 
+	if (n > 1)
+		tw_ops_prefetch(wheel, ops, n);
+	i = tw_ops_run_unlocked(wheel, caller, ops, n);
 	if (i < n)
 		tw_ops_run_locked(wheel, caller, ops + i, n - i);
 }
@@ -458,22 +497,39 @@ int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 	return ret;
 }
 
-/* Touches tokens up to the first that cannot be, and says why that is. */
+static void tw_keys_prefetch(struct tw_wheel *wheel, u32 flags,
+			     const u64 *keys, unsigned int n)
+{
+	unsigned int i;
+
+	if (flags & TIMEWHEEL_BY_HANDLE)
+		for (i = 0; i < n; i++)
+			tw_ring_prefetch_handle(&wheel->ring, keys[i]);
+	else if (wheel->ring.has_ids)
+		tw_ids_prefetch(&wheel->ring.ids, keys, n);
+}
+
+/*
+ * Touches tokens from key @done on, up to the first that cannot be, and says
+ * why that is.
+ */
 static int tw_touch_each(struct tw_wheel *wheel, u32 flags, const u64 *keys,
 			 unsigned int n, const struct tw_now *now, bool locked,
 			 unsigned int *done)
 {
+	unsigned int i;
+	int ret = 0;
 	u64 due;
 
-	for (; *done < n; ++*done) {
-		u64 key = keys[*done];
-		int ret = tw_touch(wheel, flags, key, key, now, locked, &due);
-
+	for (i = *done; i < n; i++) {
+		ret = tw_touch(wheel, flags, keys[i], keys[i], now, locked,
+			       &due);
 		if (ret < 0)
-			return ret;
+			break;
 	}
+	*done = i;
 
-	return 0;
+	return min(ret, 0);
 }
 
 /**
@@ -481,7 +537,7 @@ static int tw_touch_each(struct tw_wheel *wheel, u32 flags, const u64 *keys,
  * @wheel: the wheel, set up
  * @flags: TIMEWHEEL_BY_HANDLE or 0
  * @keys: handles or ids
- * @n: how many, few enough for one hold of the lock
+ * @n: how many, at most TW_MAX_KEYS
  * @done: how many were touched
  *
  * Never sleeps.
@@ -496,6 +552,7 @@ int tw_ops_touch_many(struct tw_wheel *wheel, u32 flags, const u64 *keys,
 	int err = -ENOENT;
 
 	*done = 0;
+	tw_keys_prefetch(wheel, flags, keys, n);
 	if (!tw_ring_has_words(&wheel->ring))
 		err = tw_touch_each(wheel, flags, keys, n, &now, false, done);
 	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */

@@ -10,6 +10,10 @@
 
 #include "wheel.h"
 
+/* Most operations, and keys, of one call: few enough for one hold of the lock. */
+#define TW_MAX_OPS	12
+#define TW_MAX_KEYS	64
+
 /**
  * struct tw_caller - who asks
  * @offset: ns to add to host time for this process, see clock.h

@@ -259,6 +259,28 @@ static __always_inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
 	return 0;
 }
 
+/* Fetches the token of a handle, which is about to be looked up. */
+static inline void tw_ring_prefetch_handle(const struct tw_ring *ring,
+					   u64 handle)
+{
+	tw_arena_prefetch(&ring->tokens, (u32)handle);
+}
+
+/*
+ * Fetches where a token is filed, of which the token itself has been fetched.
+ * Under the lock. The place of one that is FREE is none, and may be anywhere.
+ */
+static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
+					  u64 handle)
+{
+	const struct tw_token *token =
+		tw_arena_find(&ring->tokens, (u32)handle);
+
+	if (token)
+		tw_arena_prefetch(&ring->lists.chunks,
+				  token->place >> TW_CHUNK_SHIFT);
+}
+
 /* The tick to which a touch raises a token with this timeout. */
 static inline int tw_touch_due(const struct tw_ring *ring,
 			       const struct tw_now *now, u64 timeout,

@@ -20,6 +20,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
+#include "ids.h"
 #include "ring.h"
 #include "shim.h"
 #include "tap.h"
@@ -765,6 +766,20 @@ static void op_cancel(void)
 	unlock();
 }
 
+/* What is fetched ahead need not be there: nothing comes of it. */
+static void fetch_ahead(u64 handle)
+{
+	u64 ids[TW_IDS_AHEAD];
+	u32 i;
+
+	for (i = 0; i < TW_IDS_AHEAD; i++)
+		ids[i] = id_of(below(m.nr_keys));
+	if (m.ids)
+		tw_ids_prefetch(&m.ring.ids, ids, 1 + below(TW_IDS_AHEAD));
+	tw_ring_prefetch_handle(&m.ring, handle);
+	tw_ring_prefetch_place(&m.ring, handle);
+}
+
 /* P9: what is not there is not found, and each in its own way. */
 static void op_find_nothing(void)
 {
@@ -782,7 +797,9 @@ static void op_find_nothing(void)
 	if (m.life[index].handle != handle)
 		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
 	/* Beyond all memory, but else the handle of a token that is there. */
+	fetch_ahead(handle);
 	handle = m.life[below(m.max)].handle | 1U << (14 + below(18));
+	fetch_ahead(handle);
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
 
 	if (!m.ids)

@@ -113,21 +113,31 @@ static void *object(const struct rhashtable *ht, struct rhash_head *node)
 	return (char *)node - ht->p.head_offset;
 }
 
-static struct rhash_head **bucket(struct bucket_table *tbl, const void *key)
+unsigned int rht_key_hashfn(struct rhashtable *ht,
+			    const struct bucket_table *tbl, const void *key,
+			    const struct rhashtable_params params)
 {
 	u64 hash;
 
+	(void)ht;
+	(void)params;
 	memcpy(&hash, key, sizeof(hash));
 	hash *= 0x9e3779b97f4a7c15ULL;
 
-	return &tbl->buckets[(hash >> 32) & (tbl->size - 1)];
+	return (hash >> 32) & (tbl->size - 1);
+}
+
+static struct rhash_head **bucket(struct rhashtable *ht,
+				  struct bucket_table *tbl, const void *key)
+{
+	return &tbl->buckets[rht_key_hashfn(ht, tbl, key, ht->p)];
 }
 
 static struct rhash_head **bucket_of(struct rhashtable *ht,
 				     struct bucket_table *tbl,
 				     struct rhash_head *node)
 {
-	return bucket(tbl, (char *)object(ht, node) + ht->p.key_offset);
+	return bucket(ht, tbl, (char *)object(ht, node) + ht->p.key_offset);
 }
 
 static struct bucket_table *new_table(unsigned int size)
@@ -218,7 +228,7 @@ void *rhashtable_lookup_fast(struct rhashtable *ht, const void *key,
 		struct rhash_head *node;
 
 		changes = smp_load_acquire(&ht->changes);
-		node = smp_load_acquire(bucket(smp_load_acquire(&ht->tbl),
+		node = smp_load_acquire(bucket(ht, smp_load_acquire(&ht->tbl),
 					       key));
 		for (; node; node = smp_load_acquire(&node->next))
 			if (!params.obj_cmpfn(&arg, object(ht, node))) {

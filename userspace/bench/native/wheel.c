@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/minmax.h>
 #include <linux/timewheel.h>
 
+#include "ids.h"
 #include "wheel.h"
 
 struct tw_ring ring;
@@ -36,13 +38,40 @@ static void register_one(u32 i, u64 *to, const struct tw_now *at)
 	}
 }
 
+static void prefetch_ids(const u32 *which, u32 n)
+{
+	u64 ids[HOLD];
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		ids[i] = bench_id(which[i]);
+	tw_ids_prefetch(&ring.ids, ids, n);
+}
+
+/* @places: where they are filed, too; with the lock. */
+static void prefetch_keys(const u64 *which, u32 n, bool places)
+{
+	u32 i;
+
+	if (ring.has_ids && !places)
+		tw_ids_prefetch(&ring.ids, which, n);
+	for (i = 0; !ring.has_ids && i < n; i++)
+		if (places)
+			tw_ring_prefetch_place(&ring, which[i]);
+		else
+			tw_ring_prefetch_handle(&ring, which[i]);
+}
+
 void wheel_register(const u32 *which, u64 *to, u32 n, const struct tw_now *at)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		if (i % HOLD == 0)
+		if (i % HOLD == 0) {
+			if (ring.has_ids)
+				prefetch_ids(which + i, min(n - i, (u32)HOLD));
 			spin_lock(&ring.lock);
+		}
 		register_one(which[i], to + i, at);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
 			spin_unlock(&ring.lock);
@@ -61,8 +90,13 @@ void wheel_cancel(const u64 *which, u32 n)
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		if (i % HOLD == 0)
+		u32 some = min(n - i, (u32)HOLD);
+
+		if (i % HOLD == 0) {
+			prefetch_keys(which + i, some, false);
 			spin_lock(&ring.lock);
+			prefetch_keys(which + i, some, true);
+		}
 		MUST(!find(which[i], &found));
 		tw_ring_cancel(&ring, &found);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
@@ -77,6 +111,8 @@ void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
 	u32 i;
 
 	for (i = 0; i < n; i++) {
+		if (i % KEYS == 0)
+			prefetch_keys(which + i, min(n - i, (u32)KEYS), false);
 		MUST(!find(which[i], &found));
 		MUST(!tw_ring_touch(&ring, &found, at, &due));
 	}

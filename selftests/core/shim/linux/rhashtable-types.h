@@ -14,6 +14,10 @@ struct rhash_head {
 	struct rhash_head	*next;
 };
 
+/* What the kernel's buckets point to: the same, but for a lock in the pointer. */
+#define rhash_lock_head	rhash_head
+#define __rcu
+
 struct rhashtable;
 
 struct rhashtable_compare_arg {

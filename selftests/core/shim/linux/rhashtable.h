@@ -10,6 +10,18 @@
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define rcu_dereference(p)	smp_load_acquire(&(p))
+#define rht_dereference_rcu(p, ht)	smp_load_acquire(&(p))
+#define rht_ptr_rcu(bucket)	smp_load_acquire(bucket)
+
+unsigned int rht_key_hashfn(struct rhashtable *ht,
+			    const struct bucket_table *tbl, const void *key,
+			    const struct rhashtable_params params);
+
+static inline struct rhash_head *const *
+rht_bucket(const struct bucket_table *tbl, unsigned int hash)
+{
+	return &tbl->buckets[hash];
+}
 
 int rhashtable_init(struct rhashtable *ht,
 		    const struct rhashtable_params *params);

@@ -21,6 +21,7 @@
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define rcu_dereference(p)	READ_ONCE(p)
+#define rht_dereference_rcu(p, ht)	READ_ONCE(p)
 
 #define RHT_LOCKED	1UL
 
@@ -49,8 +50,24 @@ static inline u32 rht_hash(const void *key, u32 seed)
 	return c;
 }
 
-static inline struct rhash_head **rht_bucket(struct bucket_table *tbl,
-					     const void *key)
+static inline u32 rht_key_hashfn(struct rhashtable *ht,
+				 const struct bucket_table *tbl, const void *key,
+				 const struct rhashtable_params params)
+{
+	(void)ht;
+	(void)params;
+
+	return rht_hash(key, tbl->hash_rnd) & (tbl->size - 1);
+}
+
+static inline struct rhash_head *const *
+rht_bucket(const struct bucket_table *tbl, u32 hash)
+{
+	return &tbl->buckets[hash];
+}
+
+static inline struct rhash_head **rht_bucket_of(struct bucket_table *tbl,
+						const void *key)
 {
 	return &tbl->buckets[rht_hash(key, tbl->hash_rnd) & (tbl->size - 1)];
 }
@@ -67,10 +84,12 @@ static inline const void *rht_key(struct rhash_head *node,
 	return (char *)rht_obj(node, p) + p->key_offset;
 }
 
-static inline struct rhash_head *rht_first(struct rhash_head **bucket)
+static inline struct rhash_head *rht_first(struct rhash_head *const *bucket)
 {
 	return (void *)((unsigned long)smp_load_acquire(bucket) & ~RHT_LOCKED);
 }
+
+#define rht_ptr_rcu(bucket)	rht_first(bucket)
 
 static inline struct rhash_head *rht_lock(struct rhash_head **bucket)
 {
@@ -111,7 +130,7 @@ rht_grow(struct rhashtable *ht, const struct rhashtable_params *p)
 	for (i = 0; i < old->size; i++) {
 		while (old->buckets[i]) {
 			struct rhash_head *node = old->buckets[i];
-			struct rhash_head **to = rht_bucket(tbl, rht_key(node, p));
+			struct rhash_head **to = rht_bucket_of(tbl, rht_key(node, p));
 
 			old->buckets[i] = node->next;
 			node->next = *to;
@@ -158,7 +177,7 @@ static inline void *rhashtable_lookup_fast(struct rhashtable *ht,
 					   const void *key,
 					   const struct rhashtable_params p)
 {
-	return rht_find(ht, rht_first(rht_bucket(READ_ONCE(ht->tbl), key)), key,
+	return rht_find(ht, rht_first(rht_bucket_of(READ_ONCE(ht->tbl), key)), key,
 			p.obj_cmpfn, &p);
 }
 
@@ -167,7 +186,7 @@ static inline int rhashtable_lookup_insert_fast(struct rhashtable *ht,
 						const struct rhashtable_params p)
 {
 	const void *key = rht_key(node, &p);
-	struct rhash_head **bucket = rht_bucket(ht->tbl, key);
+	struct rhash_head **bucket = rht_bucket_of(ht->tbl, key);
 	struct rhash_head *first = rht_lock(bucket);
 	int err = 0;
 
@@ -192,7 +211,7 @@ static inline int rhashtable_remove_fast(struct rhashtable *ht,
 					 struct rhash_head *node,
 					 const struct rhashtable_params p)
 {
-	struct rhash_head **bucket = rht_bucket(ht->tbl, rht_key(node, &p));
+	struct rhash_head **bucket = rht_bucket_of(ht->tbl, rht_key(node, &p));
 	struct rhash_head *first = rht_lock(bucket);
 	struct rhash_head **link = &first;
 
