@@ -69,6 +69,16 @@ static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
 	return tw_arena_at(&lists->chunks, chunk);
 }
 
+/* Which token will be the last of a list a few later, or TW_NIL. */
+static inline u32 tw_lists_ahead(const struct tw_lists *lists, u32 list)
+{
+	const struct tw_list *from = &lists->list[list];
+
+	return from->fill > TW_AHEAD ?
+		tw_chunk(lists, from->head)->entry[from->fill - 1 - TW_AHEAD] :
+		TW_NIL;
+}
+
 /* The last entry of a list that is not empty, which is the cheapest to take. */
 static inline u32 tw_lists_last(const struct tw_lists *lists, u32 list)
 {

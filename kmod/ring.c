@@ -702,6 +702,25 @@ static bool tw_ring_look(const struct tw_ring *ring, u64 now,
 	return true;
 }
 
+/*
+ * Where the touch word of a list's last token is, if it has one; those of the
+ * tokens that come soon are fetched.
+ */
+static u64 *tw_look_stamp(const struct tw_ring *ring,
+			  const struct tw_look *look,
+			  const struct tw_token *token, u32 index)
+{
+	u32 ahead;
+
+	if (!tw_ring_has_words(ring))
+		return NULL;
+	ahead = tw_lists_ahead(&ring->lists, look->list);
+	if (ahead != TW_NIL)
+		prefetchw(tw_words_at(&ring->words, ahead));
+
+	return tw_stamp_of(ring, token, index);
+}
+
 /* Takes the last entry off the list. Returns whether there are more. */
 static bool tw_look_pop(struct tw_ring *ring, const struct tw_look *look)
 {
@@ -740,7 +759,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	for (; *work && tw_ring_look(ring, now, &look); --*work) {
 		u32 index = tw_lists_last(&ring->lists, look.list);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *stamp = tw_stamp_of(ring, token, index);
+		u64 *stamp = tw_look_stamp(ring, &look, token, index);
 		u64 due;
 
 		if (stamp)
@@ -765,7 +784,7 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 	for (; more && n < max && *work; --*work) {
 		u32 index = tw_lists_last(&ring->lists, look->list);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *stamp = tw_stamp_of(ring, token, index);
+		u64 *stamp = tw_look_stamp(ring, look, token, index);
 		u64 seen = stamp ? tw_stamp_apply(ring, token, stamp,
 						  look->now) : 0;
 		u64 word = READ_ONCE(token->word);
