@@ -9,7 +9,6 @@
 #include <linux/limits.h>
 #include <linux/overflow.h>
 #include <linux/time_namespace.h>
-#include <linux/timekeeping.h>
 
 #include "clock.h"
 
@@ -36,19 +35,6 @@ const char *tw_clock_name(enum timewheel_clock clock)
 	};
 
 	return names[clock];
-}
-
-/* Host time in ns; not of a MANUAL wheel, which keeps its own. */
-u64 tw_clock_ns(enum timewheel_clock clock)
-{
-	switch (clock) {
-	case TIMEWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns();
-	case TIMEWHEEL_CLOCK_REALTIME:
-		return ktime_get_real_ns();
-	default:
-		return ktime_get_ns();
-	}
 }
 
 /* What the calling process has to add to host time. */

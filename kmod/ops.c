@@ -469,6 +469,37 @@ unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
 	return n;
 }
 
+/* A touch with the lock, which few need. */
+static noinline int tw_touch_locked(struct tw_wheel *wheel, u32 flags, u64 key)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	u64 due;
+	int ret = tw_touch(wheel, flags, key, key, &now, true, &due);
+
+	tw_wheel_unlock(wheel, &now);
+
+	return ret;
+}
+
+/* Two of what would be one with @flags: this one is all in registers. */
+static __always_inline int tw_touch_by_handle(struct tw_wheel *wheel,
+					      u64 handle)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	u64 due;
+
+	return tw_touch(wheel, TIMEWHEEL_BY_HANDLE, 0, handle, &now, false,
+			&due);
+}
+
+static noinline int tw_touch_by_id(struct tw_wheel *wheel, u64 id)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	u64 due;
+
+	return tw_touch(wheel, 0, id, 0, &now, false, &due);
+}
+
 /**
  * tw_ops_touch() - touch one token and tell no more than that it was done
  * @wheel: the wheel, set up
@@ -481,20 +512,15 @@ unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
  */
 int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 {
-	struct tw_now now = tw_wheel_now(wheel);
 	int ret = -ENOENT;
-	u64 due;
 
 	if (!tw_ring_has_words(&wheel->ring))
-		ret = tw_touch(wheel, flags, key, key, &now, false, &due);
-	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
-	if (ret == -ENOENT) {
-		now = tw_wheel_lock(wheel);
-		ret = tw_touch(wheel, flags, key, key, &now, true, &due);
-		tw_wheel_unlock(wheel, &now);
-	}
+		ret = flags & TIMEWHEEL_BY_HANDLE ?
+			tw_touch_by_handle(wheel, key) :
+			tw_touch_by_id(wheel, key);
 
-	return ret;
+	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
+	return ret == -ENOENT ? tw_touch_locked(wheel, flags, key) : ret;
 }
 
 static void tw_keys_prefetch(struct tw_wheel *wheel, u32 flags,
