@@ -54,13 +54,14 @@ void tw_lists_destroy(struct tw_lists *lists)
 	kvfree(lists->list);
 }
 
-static void tw_entry_set(struct tw_lists *lists, u32 chunk, u32 position,
-			 u32 token)
+/* @place is in @chunk. */
+static void tw_entry_set(struct tw_lists *lists, struct tw_chunk *chunk,
+			 u32 place, u32 token)
 {
 	struct tw_token *entry = tw_arena_at(lists->tokens, token);
 
-	tw_chunk(lists, chunk)->entry[position] = token;
-	entry->place = chunk << TW_CHUNK_SHIFT | position;
+	chunk->entry[place & TW_CHUNK_MASK] = token;
+	entry->place = place;
 }
 
 /* Adds a token. Returns whether the list was empty. */
@@ -68,16 +69,21 @@ bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 {
 	struct tw_list *to = &lists->list[list];
 	bool was_empty = !to->fill;
+	struct tw_chunk *head;
 
 	if (was_empty || to->fill == TW_CHUNK_ENTRIES) {
 		u32 chunk = tw_arena_get(&lists->chunks);
 
-		tw_chunk(lists, chunk)->next = was_empty ? TW_NIL : to->head;
-		tw_chunk(lists, chunk)->list = list;
+		head = tw_chunk(lists, chunk);
+		head->next = was_empty ? TW_NIL : to->head;
+		head->list = list;
 		to->head = chunk;
 		to->fill = 0;
+	} else {
+		head = tw_chunk(lists, to->head);
 	}
-	tw_entry_set(lists, to->head, to->fill++, token);
+	tw_entry_set(lists, head, to->head << TW_CHUNK_SHIFT | to->fill++,
+		     token);
 
 	return was_empty;
 }
@@ -100,13 +106,13 @@ u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty)
 {
 	struct tw_token *entry = tw_arena_at(lists->tokens, token);
 	u32 place = entry->place;
-	u32 list = tw_chunk(lists, place >> TW_CHUNK_SHIFT)->list;
+	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
+	u32 list = chunk->list;
 	const struct tw_list *from = &lists->list[list];
 	u32 last = tw_chunk(lists, from->head)->entry[from->fill - 1];
 
 	if (last != token)
-		tw_entry_set(lists, place >> TW_CHUNK_SHIFT,
-			     place & ((1U << TW_CHUNK_SHIFT) - 1), last);
+		tw_entry_set(lists, chunk, place, last);
 	*empty = tw_lists_pop(lists, list);
 
 	return list;

@@ -18,6 +18,7 @@
 
 #define TW_CHUNK_ENTRIES	30
 #define TW_CHUNK_SHIFT		5	/* place: chunk << 5 | position */
+#define TW_CHUNK_MASK		((1U << TW_CHUNK_SHIFT) - 1)
 #define TW_AHEAD		8	/* tokens to fetch before they are looked at */
 
 /**
@@ -112,7 +113,7 @@ static inline u32 tw_lists_at(const struct tw_lists *lists, u32 place)
 	const struct tw_chunk *chunk =
 		tw_arena_at(&lists->chunks, place >> TW_CHUNK_SHIFT);
 
-	return chunk->entry[place & ((1U << TW_CHUNK_SHIFT) - 1)];
+	return chunk->entry[place & TW_CHUNK_MASK];
 }
 
 static inline bool tw_lists_empty(const struct tw_lists *lists, u32 list)
