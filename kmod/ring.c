@@ -706,9 +706,9 @@ static bool tw_ring_look(const struct tw_ring *ring, u64 now,
  * Where the touch word of a list's last token is, if it has one; those of the
  * tokens that come soon are fetched.
  */
-static u64 *tw_look_stamp(const struct tw_ring *ring,
-			  const struct tw_look *look,
-			  const struct tw_token *token, u32 index)
+static inline u64 *tw_look_stamp(const struct tw_ring *ring,
+				 const struct tw_look *look,
+				 const struct tw_token *token, u32 index)
 {
 	u32 ahead;
 
@@ -722,7 +722,7 @@ static u64 *tw_look_stamp(const struct tw_ring *ring,
 }
 
 /* Takes the last entry off the list. Returns whether there are more. */
-static bool tw_look_pop(struct tw_ring *ring, const struct tw_look *look)
+static inline bool tw_look_pop(struct tw_ring *ring, const struct tw_look *look)
 {
 	if (!tw_lists_pop(&ring->lists, look->list))
 		return true;
