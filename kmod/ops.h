@@ -11,7 +11,7 @@
 #include "wheel.h"
 
 /* Most operations, and keys, of one call: few enough for one hold of the lock. */
-#define TW_MAX_OPS	12
+#define TW_MAX_OPS	16
 #define TW_MAX_KEYS	64
 
 /**

@@ -11,7 +11,7 @@
 
 #define BASE		(1U << 20)	/* the tick on which it all begins */
 #define TICK_NS		1000000000ULL
-#define HOLD		12		/* operations under one hold of the lock */
+#define HOLD		16		/* operations under one hold of the lock */
 #define KEYS		64		/* touches whose tokens are fetched together */
 #define STEP		256		/* most tokens in one look */
 #define BATCH		64		/* most tokens taken at once */
