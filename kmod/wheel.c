@@ -297,22 +297,6 @@ void tw_wheel_free(struct tw_wheel *wheel)
 	kfree(wheel);
 }
 
-/* Reads the wheel's clock. */
-struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
-{
-	struct tw_now now;
-
-	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL) {
-		now.tick = READ_ONCE(wheel->manual);
-		now.ns = now.tick * wheel->ring.tick;
-	} else {
-		now.ns = tw_clock_ns(wheel->clock);
-		now.tick = now.ns / wheel->ring.tick;
-	}
-
-	return now;
-}
-
 static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 {
 	wheel->armed = tick;

@@ -11,6 +11,7 @@
 #include <linux/timewheel.h>
 #include <linux/wait.h>
 
+#include "clock.h"
 #include "event_ring.h"
 #include "histogram.h"
 #include "ring.h"
@@ -93,7 +94,6 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup);
 void tw_wheel_end(struct tw_wheel *wheel);
 void tw_wheel_free(struct tw_wheel *wheel);
 
-struct tw_now tw_wheel_now(const struct tw_wheel *wheel);
 struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
 	__acquires(&wheel->ring.lock);
 void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
@@ -110,6 +110,22 @@ void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
 void tw_wheel_pass_on(struct tw_wheel *wheel);
+
+/* Reads the wheel's clock. */
+static inline struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
+{
+	struct tw_now now;
+
+	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL) {
+		now.tick = READ_ONCE(wheel->manual);
+		now.ns = now.tick * wheel->ring.tick;
+	} else {
+		now.ns = tw_clock_ns(wheel->clock);
+		now.tick = now.ns / wheel->ring.tick;
+	}
+
+	return now;
+}
 
 /* Whether the wheel can be used: all but setting it up needs that. */
 static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
