@@ -645,6 +645,8 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
+	/* Whatever is wrong with the buffer. */
+	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
 	EXPECT_FALSE(tw_readable(fd));
 	/* None of these set it up. */
 	EXPECT_EQ(0, tw_setup_manual(fd, 60, 10, 0));

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -759,6 +760,34 @@ TEST(signal_beside_the_wake_up)
 	ASSERT_TRUE(tw_readable(fd));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(1ULL, event.id);
+}
+
+/* A signal ends a read early, with what it has by then, and nothing is lost. */
+TEST(signal_ends_a_long_read)
+{
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+	struct sigaction action = { .sa_handler = on_signal };
+	const __u64 n = 200000;
+	struct timewheel_event *events = calloc(n, sizeof(*events));
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	__u64 seen = 0, reads = 0;
+	int got;
+
+	ASSERT_NE(NULL, events);
+	memset(events, 1, n * sizeof(*events));
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
+	while ((got = tw_read(fd, events + seen, n)) > 0 ||
+	       (got < 0 && errno == EINTR)) {
+		seen += got > 0 ? got : 0;
+		reads++;
+	}
+	EXPECT_EQ(n, seen);
+	EXPECT_LT(2ULL, reads);
+	free(events);
 }
 
 /* Registers @n tokens that the first look has to file again, and 1 behind. */
