@@ -539,9 +539,10 @@ static void tw_keys_prefetch(struct tw_wheel *wheel, u32 flags,
  * Touches tokens from key @done on, up to the first that cannot be, and says
  * why that is.
  */
-static int tw_touch_each(struct tw_wheel *wheel, u32 flags, const u64 *keys,
-			 unsigned int n, const struct tw_now *now, bool locked,
-			 unsigned int *done)
+static __always_inline int tw_touch_each(struct tw_wheel *wheel, u32 flags,
+					 const u64 *keys, unsigned int n,
+					 const struct tw_now *now, bool locked,
+					 unsigned int *done)
 {
 	unsigned int i;
 	int ret = 0;
@@ -580,7 +581,11 @@ int tw_ops_touch_many(struct tw_wheel *wheel, u32 flags, const u64 *keys,
 	*done = 0;
 	tw_keys_prefetch(wheel, flags, keys, n);
 	if (!tw_ring_has_words(&wheel->ring))
-		err = tw_touch_each(wheel, flags, keys, n, &now, false, done);
+		/* Said so that by handle all is in registers here, too. */
+		err = flags & TIMEWHEEL_BY_HANDLE ?
+			tw_touch_each(wheel, TIMEWHEEL_BY_HANDLE, keys, n, &now,
+				      false, done) :
+			tw_touch_each(wheel, 0, keys, n, &now, false, done);
 	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
 	if (err == -ENOENT) {
 		now = tw_wheel_lock(wheel);
