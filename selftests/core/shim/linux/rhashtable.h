@@ -10,7 +10,7 @@
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define rcu_dereference(p)	smp_load_acquire(&(p))
-#define rht_dereference_rcu(p, ht)	smp_load_acquire(&(p))
+#define rht_dereference_rcu(p, ht)	((void)(ht), smp_load_acquire(&(p)))
 #define rht_ptr_rcu(bucket)	smp_load_acquire(bucket)
 
 unsigned int rht_key_hashfn(struct rhashtable *ht,

@@ -21,7 +21,7 @@
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define rcu_dereference(p)	READ_ONCE(p)
-#define rht_dereference_rcu(p, ht)	READ_ONCE(p)
+#define rht_dereference_rcu(p, ht)	((void)(ht), READ_ONCE(p))
 
 #define RHT_LOCKED	1UL
 
