@@ -11,11 +11,12 @@ die()
 	exit 1
 }
 
-# Only one script at a time fills the cache: lanes run in parallel.
+# Only one script at a time fills the cache, or the PART of it that takes long:
+# lanes run in parallel.
 lock_cache()
 {
 	mkdir -p "$cache"
-	exec 9>"$cache/lock"
+	exec 9>"$cache/lock${1:+-$1}"
 	flock 9
 }
 
