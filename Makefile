@@ -29,6 +29,9 @@ help:
 	@echo '                     LANES="6.12-rt+8cpus 6.1-arm64+2cpus" only some of it'
 	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
 	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
+	@echo 'make check-debug     the tests under KASAN, lockdep, KCSAN and their like, and that'
+	@echo '                     these find faults: long, before a release; KERNEL=6.1-debug'
+	@echo '                     and 6.1-kcsan also work elsewhere, built on their first use'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 
 modules:
@@ -86,6 +89,10 @@ matrix:
 	selftests/vm/deps matrix
 	selftests/check matrix
 
+check-debug:
+	selftests/vm/deps check
+	selftests/check debug
+
 bench:
 	selftests/vm/deps bench
 	$(MAKE) -C userspace/bench native guest goals
@@ -95,4 +102,4 @@ check-core:
 	$(MAKE) -C selftests/core check
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check matrix bench check-core
+	build-demo guest vm demo check matrix check-debug bench check-core
