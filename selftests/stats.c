@@ -936,6 +936,7 @@ static bool group_write(const char *file, const char *text)
 /* In a child that may have little memory: takes all, and asks with none left. */
 static int ask_without_memory(int fd)
 {
+	const size_t at_once = 512;
 	static struct histogram lateness, wake;
 	int max = open(GROUP "/memory.max", O_RDWR);
 	int current = open(GROUP "/memory.current", O_RDONLY);
@@ -943,9 +944,14 @@ static int ask_without_memory(int fd)
 	__u64 id = 0;
 
 	/* Its own memory comes first: for that it would be killed. */
-	if (pread(current, text, sizeof(text), 0) < 1 ||
+	if (tw_register_many(fd, id, at_once, 0, TW_SEC) != at_once ||
+	    pread(current, text, sizeof(text), 0) < 1 ||
 	    mlockall(MCL_CURRENT) || !group_write("cgroup.procs", "0"))
 		return 1;
+	do {
+		id += at_once;
+	} while (tw_register_many(fd, id, at_once, 0, TW_SEC) == at_once);
+	id += at_once;
 	/* Down to the last page: what is still left is taken away. */
 	for (int i = 0; i < 5; i++) {
 		ssize_t length;
