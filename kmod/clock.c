@@ -13,7 +13,7 @@
 #include "clock.h"
 
 /* The clock that a wheel's timer runs on; not for a MANUAL wheel. */
-clockid_t tw_clock_id(enum timewheel_clock clock)
+clockid_t tw_clock_id(u32 clock)
 {
 	switch (clock) {
 	case TIMEWHEEL_CLOCK_BOOTTIME:
@@ -25,7 +25,7 @@ clockid_t tw_clock_id(enum timewheel_clock clock)
 	}
 }
 
-const char *tw_clock_name(enum timewheel_clock clock)
+const char *tw_clock_name(u32 clock)
 {
 	static const char * const names[] = {
 		[TIMEWHEEL_CLOCK_MONOTONIC]	= "monotonic",
@@ -37,8 +37,17 @@ const char *tw_clock_name(enum timewheel_clock clock)
 	return names[clock];
 }
 
-/* What the calling process has to add to host time. */
-s64 tw_clock_offset(enum timewheel_clock clock)
+/* Apart: the others are asked for at each operation. */
+static noinline s64 tw_clock_wall_offset(void)
+{
+	return ktime_get_real_ns() - ktime_get_boottime_ns();
+}
+
+/*
+ * What the calling process has to add to host time; of CLOCK_BOOTTIME shown as
+ * wall time, what there is between the two at this moment.
+ */
+s64 tw_clock_offset(u32 clock)
 {
 	struct timespec64 offset = { };
 
@@ -46,6 +55,8 @@ s64 tw_clock_offset(enum timewheel_clock clock)
 		timens_add_monotonic(&offset);
 	else if (clock == TIMEWHEEL_CLOCK_BOOTTIME)
 		timens_add_boottime(&offset);
+	else if (clock == TW_CLOCK_DURATION)
+		return tw_clock_wall_offset();
 
 	return timespec64_to_ns(&offset);
 }

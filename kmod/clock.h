@@ -10,13 +10,19 @@
 #include <linux/timewheel.h>
 #include <linux/types.h>
 
-clockid_t tw_clock_id(enum timewheel_clock clock);
-const char *tw_clock_name(enum timewheel_clock clock);
-s64 tw_clock_offset(enum timewheel_clock clock);
+/*
+ * Beside those of enum timewheel_clock, to be shown only: CLOCK_BOOTTIME as wall
+ * time, of a REALTIME wheel whose tokens keep their durations.
+ */
+#define TW_CLOCK_DURATION	(TIMEWHEEL_CLOCK_MANUAL + 1)
+
+clockid_t tw_clock_id(u32 clock);
+const char *tw_clock_name(u32 clock);
+s64 tw_clock_offset(u32 clock);
 u64 tw_clock_from_user(u64 time, s64 offset);
 
 /* Host time in ns; not of a MANUAL wheel, which keeps its own. */
-static inline u64 tw_clock_ns(enum timewheel_clock clock)
+static inline u64 tw_clock_ns(u32 clock)
 {
 	switch (clock) {
 	case TIMEWHEEL_CLOCK_BOOTTIME:

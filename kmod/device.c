@@ -41,6 +41,20 @@ static int tw_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* What was read by this file and not answered comes again. */
+static int tw_named_release(struct inode *inode, struct file *file)
+{
+	struct tw_wheel *wheel = file->private_data;
+	struct tw_taker *taker = tw_takers_find(&wheel->takers, file);
+
+	if (taker) {
+		tw_wheel_return(wheel, taker);
+		tw_takers_remove(&wheel->takers, taker);
+	}
+
+	return 0;
+}
+
 /* The file refers to the wheel by its cdev, until after its release. */
 static int tw_named_open(struct inode *inode, struct file *file)
 {
@@ -55,7 +69,7 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	const struct tw_wheel *wheel = file->private_data;
 	struct timewheel_info info;
 
-	if (!tw_wheel_ready(wheel))
+	if (tw_wheel_check(wheel))
 		return;
 	tw_info_fill(file, &info);
 	seq_printf(m, "wheel:\t%u\n", info.number);
@@ -70,6 +84,8 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	else
 		seq_printf(m, "next_ns:\t%llu\n", info.next);
 	seq_printf(m, "pending:\t%llu\n", info.pending);
+	seq_printf(m, "held:\t%llu\n", info.held);
+	seq_printf(m, "buried:\t%llu\n", info.buried);
 	seq_printf(m, "max_tokens:\t%llu\n", info.max_tokens);
 	seq_printf(m, "bytes:\t%llu\n", info.bytes);
 	seq_printf(m, "registered:\t%llu\n", info.registered);
@@ -95,6 +111,7 @@ static const struct file_operations tw_fops = {
 static const struct file_operations tw_named_fops = {
 	TW_FOPS,
 	.open		= tw_named_open,
+	.release	= tw_named_release,
 };
 
 static struct miscdevice tw_device = {

@@ -62,13 +62,17 @@ size_t tw_event_ring_bytes(const struct tw_event_ring *ring)
 		tw_event_ring_kernel_bytes(ring->size) + PAGE_SIZE : 0;
 }
 
-/* How many events it has room for; none if the consumers' index is nonsense. */
+/*
+ * How many events it has room for in a row, before it starts over; none if the
+ * consumers' index is nonsense.
+ */
 u64 tw_event_ring_room(const struct tw_event_ring *ring)
 {
 	/* Pairs with the consumers' release: they have read what was there. */
 	u64 used = ring->tail - smp_load_acquire(&ring->user->head);
+	u64 left = ring->size - (ring->tail & (ring->size - 1));
 
-	return used < ring->size ? ring->size - used : 0;
+	return used < ring->size ? min(ring->size - used, left) : 0;
 }
 
 /* Whether there is nothing to consume, as far as the consumers say. */
@@ -77,13 +81,13 @@ bool tw_event_ring_empty(const struct tw_event_ring *ring)
 	return READ_ONCE(ring->kernel->tail) == READ_ONCE(ring->user->head);
 }
 
-/* The place of an event that is to be produced, less than the room ahead. */
-struct timewheel_event *tw_event_ring_at(struct tw_event_ring *ring, u32 ahead)
+/* Where the next events are to be written, as many as there is room for. */
+struct timewheel_event *tw_event_ring_next(struct tw_event_ring *ring)
 {
 	struct timewheel_event *events =
 		(void *)ring->kernel + TIMEWHEEL_EVENTS_AT;
 
-	return &events[(ring->tail + ahead) & (ring->size - 1)];
+	return &events[ring->tail & (ring->size - 1)];
 }
 
 /* Lets consumers see events that have been written. */

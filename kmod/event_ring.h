@@ -44,7 +44,7 @@ void tw_event_ring_destroy(struct tw_event_ring *ring);
 size_t tw_event_ring_bytes(const struct tw_event_ring *ring);
 u64 tw_event_ring_room(const struct tw_event_ring *ring);
 bool tw_event_ring_empty(const struct tw_event_ring *ring);
-struct timewheel_event *tw_event_ring_at(struct tw_event_ring *ring, u32 ahead);
+struct timewheel_event *tw_event_ring_next(struct tw_event_ring *ring);
 void tw_event_ring_produce(struct tw_event_ring *ring, u32 n);
 
 #endif /* TW_EVENT_RING_H */

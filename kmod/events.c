@@ -5,6 +5,7 @@
  * A token is its own event: it is taken from the ring, copied with no lock held,
  * and only then ends. What could not be copied is put back.
  */
+#include <linux/math.h>
 #include <linux/sched/signal.h>
 
 #include "clock.h"
@@ -36,8 +37,39 @@ static void tw_event_fill(struct timewheel_event *event,
 	event->cookie = tw_token_cookie(ring, token);
 	event->deadline = tw_clock_to_user(due * ring->tick, offset);
 	event->taken = taken;
-	event->flags = 0;
-	event->reserved = 0;
+	event->lease = 0;
+	event->missed = 0;
+}
+
+/* What there is to tell besides on a wheel with leases or periods. */
+static void tw_event_fill_delivery(struct timewheel_event *event,
+				   const struct tw_ring *ring, u32 index,
+				   s64 offset)
+{
+	const struct tw_delivery *delivery =
+		tw_delivery_of(ring, tw_arena_at(&ring->tokens, index));
+
+	event->lease = delivery->lease;
+	event->missed = delivery->missed;
+	if (tw_delivery_is_of_base(delivery))
+		event->deadline = tw_clock_to_user(roundup(delivery->base,
+							   ring->tick),
+						   offset);
+}
+
+/* @taken: when, as the reader sees it. */
+static void tw_events_fill(struct timewheel_event *events,
+			   const struct tw_ring *ring, const u32 *batch,
+			   unsigned int n, u64 taken, s64 offset)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		tw_event_fill(&events[i], ring, batch[i], taken, offset);
+	if (!tw_ring_has_deliveries(ring))
+		return;
+	for (i = 0; i < n; i++)
+		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
 }
 
 /*
@@ -71,14 +103,14 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int i, some = min_t(unsigned int, n - done, TW_COPY);
+		unsigned int some = min_t(unsigned int, n - done, TW_COPY);
+		unsigned int out;
 
-		for (i = 0; i < some; i++)
-			tw_event_fill(&events[i], &wheel->ring, batch[done + i],
-				      taken, offset);
-		i = tw_events_out(events, some, to);
-		done += i;
-		if (i < some)
+		tw_events_fill(events, &wheel->ring, batch + done, some, taken,
+			       offset);
+		out = tw_events_out(events, some, to);
+		done += out;
+		if (out < some)
 			break;
 	}
 
@@ -86,12 +118,13 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 }
 
 /*
- * Reads what is due and fits. Returns the bytes; 0 when nothing is due; or an
- * error when there were none.
+ * Reads what is due and fits, for a taker on a wheel with leases. Returns the
+ * bytes; 0 when nothing is due; or an error when there were none.
  */
-static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
+static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
+				  struct tw_taker *taker)
 {
-	s64 offset = tw_clock_offset(wheel->clock);
+	s64 offset = tw_clock_offset(wheel->shown);
 	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
 	size_t total = 0;
 	bool more = true;
@@ -105,7 +138,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
 				  min_t(size_t, room - total, TW_BATCH), &more);
 		done = tw_events_copy(wheel, batch, n, &now, offset, to);
 		if (n)
-			tw_wheel_taken(wheel, &now, batch, n, done);
+			tw_wheel_taken(wheel, &now, batch, n, done, taker);
 		total += done;
 		if (done < n)
 			return total * sizeof(struct timewheel_event) ?:
@@ -126,7 +159,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to)
  * Moves what is due to the event ring, as far as there is room. Returns whether
  * there is something to consume, or may be.
  */
-static bool tw_events_fill(struct tw_wheel *wheel)
+static bool tw_events_produce(struct tw_wheel *wheel)
 {
 	struct tw_event_ring *ring = &wheel->events;
 	unsigned int rounds = TW_FILL_ROUNDS;
@@ -137,16 +170,15 @@ static bool tw_events_fill(struct tw_wheel *wheel)
 	while (more && rounds-- && (room = tw_event_ring_room(ring))) {
 		u32 batch[TW_BATCH];
 		struct tw_now now;
-		unsigned int n, i;
+		unsigned int n;
 
 		n = tw_wheel_take(wheel, &now, batch, min_t(u64, room, TW_BATCH),
 				  &more);
-		for (i = 0; i < n; i++)
-			tw_event_fill(tw_event_ring_at(ring, i), &wheel->ring,
-				      batch[i], now.ns, 0);
+		tw_events_fill(tw_event_ring_next(ring), &wheel->ring, batch, n,
+			       now.ns, 0);
 		tw_event_ring_produce(ring, n);
 		if (n)
-			tw_wheel_taken(wheel, &now, batch, n, n);
+			tw_wheel_taken(wheel, &now, batch, n, n, NULL);
 		cond_resched();
 	}
 	mutex_unlock(&ring->lock);
@@ -160,16 +192,22 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 	struct tw_wheel *wheel = iocb->ki_filp->private_data;
 	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
 		      iocb->ki_flags & IOCB_NOWAIT;
+	struct tw_taker *taker = NULL;
 
 	if (iov_iter_count(to) < sizeof(struct timewheel_event))
 		return tw_wheel_check(wheel) ?: -EINVAL;
 
 	for (;;) {
-		ssize_t ret = tw_wheel_check(wheel);
+		ssize_t ret = tw_wheel_check_due(wheel);
 
+		if (!ret && wheel->takers.ready && !taker) {
+			taker = tw_takers_get(&wheel->takers, iocb->ki_filp);
+			ret = taker ? 0 : -ENOMEM;
+		}
 		if (!ret)
-			ret = tw_events_read_due(wheel, to);
-		if (ret)
+			ret = tw_events_read_due(wheel, to, taker);
+		/* While it is paused there is nothing due. */
+		if (ret && ret != -EAGAIN)
 			return ret;
 		if (nowait)
 			return -EAGAIN;
@@ -189,9 +227,9 @@ __poll_t tw_events_poll(struct file *file, poll_table *wait)
 	bool due;
 
 	poll_wait(file, &wheel->pollers, wait);
-	switch (tw_wheel_check(wheel)) {
+	switch (tw_wheel_check_due(wheel)) {
 	case 0:
-		due = wheel->events.size ? tw_events_fill(wheel) :
+		due = wheel->events.size ? tw_events_produce(wheel) :
 					   tw_wheel_is_due(wheel);
 		return due ? EPOLLIN | EPOLLRDNORM : 0;
 	case -ENODEV:

@@ -25,14 +25,16 @@
 #define TW_MAX_EVENTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
 #define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | \
-				 TIMEWHEEL_TOUCH_WORDS)
+				 TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_PERIODS | \
+				 TIMEWHEEL_KEEP_DURATION)
+#define TW_CONTROL_FLAGS	(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)
 
 /* Listed tokens that are copied together. */
 #define TW_CHUNK_TOKENS		12
 
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
 static_assert(sizeof(struct timewheel_caps) == 64);
-static_assert(sizeof(struct timewheel_setup) == 48);
+static_assert(sizeof(struct timewheel_setup) == 80);
 static_assert(sizeof(struct timewheel_create) == 80);
 static_assert(sizeof(struct timewheel_destroy) == 72);
 static_assert(sizeof(struct timewheel_op) == 72);
@@ -40,13 +42,15 @@ static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
 static_assert(sizeof(struct timewheel_touch_many) == 24);
 static_assert(sizeof(struct timewheel_advance) == 16);
-static_assert(sizeof(struct timewheel_info) == 176);
+static_assert(sizeof(struct timewheel_info) == 280);
+static_assert(sizeof(struct timewheel_control) == 16);
 static_assert(sizeof(struct timewheel_stats) == 24);
 static_assert(sizeof(struct timewheel_list) == 56);
-static_assert(sizeof(struct timewheel_token) == 48);
+static_assert(sizeof(struct timewheel_token) == 56);
 static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
+static_assert((int)TIMEWHEEL_MISFIRE_SKIP == (int)TW_MISFIRE_SKIP);
 
 /* Copies a structure in and checks what all of them have in common. */
 static int tw_copy_in(void *to, u32 known_size, u32 known_flags,
@@ -76,7 +80,8 @@ static void tw_caller_init(struct tw_caller *caller, const struct file *file)
 {
 	const struct tw_wheel *wheel = file->private_data;
 
-	caller->offset = tw_clock_offset(wheel->clock);
+	caller->offset = tw_clock_offset(wheel->shown);
+	caller->file = file;
 	caller->may_write = file->f_mode & FMODE_WRITE;
 }
 
@@ -91,7 +96,7 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 		       BIT(TIMEWHEEL_CLOCK_REALTIME) |
 		       BIT(TIMEWHEEL_CLOCK_MANUAL);
 	caps->setup_flags = TW_SETUP_FLAGS;
-	caps->codes = BIT(TIMEWHEEL_GET + 1) - 1;
+	caps->codes = BIT(TIMEWHEEL_REGISTER_PERIODIC + 1) - 1;
 	caps->max_slots = TW_MAX_SLOTS;
 	caps->min_tick = READ_ONCE(tw_min_tick_ns);
 	caps->max_tick = TW_MAX_TICK_NS;
@@ -99,6 +104,33 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 	caps->max_batch = TIMEWHEEL_MAX_BATCH;
 	caps->op_size = sizeof(struct timewheel_op);
 	caps->event_size = sizeof(struct timewheel_event);
+
+	return 0;
+}
+
+/* What is to become of tokens that have been read. */
+static int tw_setup_check_delivery(const struct timewheel_setup *setup)
+{
+	bool periods = setup->flags & TIMEWHEEL_PERIODS;
+
+	if (setup->misfire > (periods ? TIMEWHEEL_MISFIRE_SKIP : 0) ||
+	    (setup->max_attempts && !setup->lease) ||
+	    (setup->lease && (setup->lease < setup->tick ||
+			      setup->lease > S64_MAX || setup->events)))
+		return -EINVAL;
+
+	return 0;
+}
+
+/* When tokens are due. */
+static int tw_setup_check_time(const struct timewheel_setup *setup)
+{
+	if (setup->slack > S64_MAX || setup->jitter > S64_MAX ||
+	    (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL) ||
+	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL) ||
+	    (setup->flags & TIMEWHEEL_KEEP_DURATION &&
+	     setup->clock != TIMEWHEEL_CLOCK_REALTIME))
+		return -EINVAL;
 
 	return 0;
 }
@@ -111,11 +143,10 @@ static int tw_setup_check(const struct timewheel_setup *setup)
 	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
 	    (setup->events && (!is_power_of_2(setup->events) ||
 			       setup->events > TW_MAX_EVENTS)) ||
-	    setup->reserved ||
-	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
+	    setup->reserved)
 		return -EINVAL;
 
-	return 0;
+	return tw_setup_check_time(setup) ?: tw_setup_check_delivery(setup);
 }
 
 static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
@@ -187,7 +218,6 @@ void tw_info_fill(const struct file *file, struct timewheel_info *info)
 	tw_caller_init(&caller, file);
 	tw_wheel_info(file->private_data, info);
 	info->offset = caller.offset;
-	info->reserved = 0;
 	info->now = tw_clock_to_user(info->now, caller.offset);
 	if (info->next != TIMEWHEEL_NEVER)
 		info->next = tw_clock_to_user(info->next, caller.offset);
@@ -195,9 +225,14 @@ void tw_info_fill(const struct file *file, struct timewheel_info *info)
 
 static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
 {
-	tw_info_fill(file, arg);
+	struct timewheel_info info;
+	int err = tw_copy_in(&info, sizeof(info), 0, uarg);
 
-	return 0;
+	if (err)
+		return err;
+	tw_info_fill(file, &info);
+
+	return copy_to_user(uarg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
 static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
@@ -228,6 +263,18 @@ static int tw_ioctl_advance(struct file *file, void *arg, void __user *uarg)
 	const struct timewheel_advance *advance = arg;
 
 	return tw_wheel_advance(file->private_data, advance->tick);
+}
+
+static int tw_ioctl_control(struct file *file, void *arg, void __user *uarg)
+{
+	const struct timewheel_control *control = arg;
+
+	if (control->reserved || control->mask & ~TW_CONTROL_FLAGS ||
+	    control->flags & ~control->mask)
+		return -EINVAL;
+
+	return tw_wheel_control(file->private_data, control->flags,
+				control->mask);
 }
 
 static int tw_ioctl_touch(struct file *file, void *arg, void __user *uarg)
@@ -467,13 +514,15 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
-/* Argument of any ioctl. */
+/*
+ * Argument of any ioctl but those that copy a larger one: there are kernels that
+ * zero all of the stack that a call uses.
+ */
 union tw_arg {
 	struct timewheel_caps		caps;
 	struct timewheel_setup		setup;
 	struct timewheel_create		create;
 	struct timewheel_destroy	destroy;
-	struct timewheel_info		info;
 	struct timewheel_stats		stats;
 	struct timewheel_op		op;
 	struct timewheel_batch		batch;
@@ -481,6 +530,7 @@ union tw_arg {
 	struct timewheel_touch_many	touch_many;
 	struct timewheel_advance	advance;
 	struct timewheel_list		list;
+	struct timewheel_control	control;
 };
 
 enum tw_ioctl_needs {
@@ -489,6 +539,7 @@ enum tw_ioctl_needs {
 	TW_NEEDS_WRITE	= BIT(2),
 	TW_NEEDS_DEVICE	= BIT(3),	/* a file of /dev/timewheel */
 	TW_ANSWERS	= BIT(4),	/* the argument is copied back */
+	TW_COPIES	= BIT(5),	/* it copies its argument itself */
 };
 
 /**
@@ -516,11 +567,12 @@ static const struct tw_ioctl tw_ioctls[] = {
 	},
 	[_IOC_NR(TIMEWHEEL_INFO)] = {
 		tw_ioctl_info, sizeof(struct timewheel_info), 0,
-		TW_NEEDS_WHEEL | TW_ANSWERS,
+		TW_NEEDS_WHEEL | TW_COPIES,
 	},
 	[_IOC_NR(TIMEWHEEL_OP)] = {
 		tw_ioctl_op, sizeof(struct timewheel_op),
-		TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
+		TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE |
+		TIMEWHEEL_ANY_FILE | TIMEWHEEL_FIXED_DELAY,
 		TW_NEEDS_WHEEL | TW_ANSWERS,
 	},
 	[_IOC_NR(TIMEWHEEL_BATCH)] = {
@@ -555,6 +607,10 @@ static const struct tw_ioctl tw_ioctls[] = {
 		tw_ioctl_touch_many, sizeof(struct timewheel_touch_many),
 		TIMEWHEEL_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
+	[_IOC_NR(TIMEWHEEL_CONTROL)] = {
+		tw_ioctl_control, sizeof(struct timewheel_control),
+		TW_CONTROL_FLAGS, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+	},
 };
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
@@ -571,14 +627,15 @@ static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
 	return ioctl->needs & TW_NEEDS_WHEEL ? tw_wheel_check(wheel) : 0;
 }
 
-static long tw_ioctl_run(struct file *file, const struct tw_ioctl *ioctl,
-			 void __user *uarg)
+static noinline_for_stack long tw_ioctl_run(struct file *file,
+					    const struct tw_ioctl *ioctl,
+					    void __user *uarg)
 {
 	union tw_arg arg;
 	int ret;
 
 	ret = tw_ioctl_may(file, ioctl);
-	if (!ret)
+	if (!ret && !(ioctl->needs & TW_COPIES))
 		ret = tw_copy_in(&arg, ioctl->size, ioctl->flags, uarg);
 	if (!ret)
 		ret = ioctl->run(file, &arg, uarg);

@@ -209,10 +209,11 @@ static int tw_named_make(const char *name, const struct timewheel_setup *setup)
 static bool tw_setup_same(const struct timewheel_setup *a,
 			  const struct timewheel_setup *b)
 {
-	return a->flags == b->flags && a->clock == b->clock &&
-	       a->slots == b->slots && a->tick == b->tick &&
-	       a->max_tokens == b->max_tokens && a->start == b->start &&
-	       a->events == b->events;
+	const size_t size = offsetof(struct timewheel_setup, size) +
+			    sizeof(a->size);
+
+	/* All but the size: there are no holes, and what is reserved is 0. */
+	return !memcmp((void *)a + size, (void *)b + size, sizeof(*a) - size);
 }
 
 /**

@@ -5,8 +5,11 @@
  */
 #include <linux/bits.h>
 #include <linux/limits.h>
+#include <linux/math64.h>
 #include <linux/nospec.h>
+#include <linux/overflow.h>
 #include <linux/percpu.h>
+#include <linux/random.h>
 
 #include "clock.h"
 #include "ids.h"
@@ -26,6 +29,15 @@ static const u32 tw_op_flags[] = {
 	[TIMEWHEEL_MOVE]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
 	[TIMEWHEEL_CANCEL]		= TIMEWHEEL_BY_HANDLE,
 	[TIMEWHEEL_GET]			= TIMEWHEEL_BY_HANDLE,
+	[TIMEWHEEL_ACK]			= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
+	[TIMEWHEEL_NACK]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE |
+					  TIMEWHEEL_ABSOLUTE,
+	[TIMEWHEEL_EXTEND]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
+	[TIMEWHEEL_BURY]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
+	[TIMEWHEEL_KICK]		= TIMEWHEEL_BY_HANDLE,
+	[TIMEWHEEL_DELETE]		= TIMEWHEEL_BY_HANDLE,
+	[TIMEWHEEL_REGISTER_PERIODIC]	= TIMEWHEEL_ABSOLUTE |
+					  TIMEWHEEL_FIXED_DELAY,
 };
 
 static bool tw_op_registers(const struct timewheel_op *op)
@@ -34,10 +46,43 @@ static bool tw_op_registers(const struct timewheel_op *op)
 	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
 }
 
+/* Whether it names a delivery. */
+static bool tw_op_answers(const struct timewheel_op *op)
+{
+	return op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_BURY;
+}
+
 static bool tw_op_touches(const struct timewheel_op *op)
 {
 	return op->code == TIMEWHEEL_TOUCH_TOKEN ||
 	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
+}
+
+/* Whether it has a flag that does not go with it. */
+static bool tw_op_bad_flags(const struct timewheel_op *op)
+{
+	return op->flags & ~tw_op_flags[array_index_nospec(op->code,
+						ARRAY_SIZE(tw_op_flags))];
+}
+
+/* The same for those that came with deliveries. */
+static noinline int tw_op_check_more(const struct tw_wheel *wheel,
+				     const struct tw_caller *caller,
+				     const struct timewheel_op *op)
+{
+	if (op->code >= ARRAY_SIZE(tw_op_flags) || tw_op_bad_flags(op) ||
+	    (op->lease && !tw_op_answers(op)))
+		return -EINVAL;
+	if (!caller->may_write)
+		return -EBADF;
+	if (op->code != TIMEWHEEL_REGISTER_PERIODIC)
+		return wheel->ring.delivery.lease ? 0 : -EINVAL;
+	if (!(wheel->flags & TIMEWHEEL_PERIODS) ||
+	    (op->id && wheel->flags & TIMEWHEEL_NO_IDS) ||
+	    (op->cookie && wheel->flags & TIMEWHEEL_NO_COOKIES))
+		return -EINVAL;
+
+	return 0;
 }
 
 /* What is wrong with an operation; it may have been found out before. */
@@ -50,9 +95,9 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 
 	if (op->result)
 		return op->result;
-	if (op->code >= ARRAY_SIZE(tw_op_flags) || op->reserved ||
-	    op->flags & ~tw_op_flags[array_index_nospec(op->code,
-						ARRAY_SIZE(tw_op_flags))])
+	if (op->code > TIMEWHEEL_GET)
+		return tw_op_check_more(wheel, caller, op);
+	if (op->lease || tw_op_bad_flags(op))
 		return -EINVAL;
 	if (op->code != TIMEWHEEL_GET && !caller->may_write)
 		return -EBADF;
@@ -101,6 +146,53 @@ static u64 tw_deadline_shown(const struct tw_wheel *wheel,
 	return tw_clock_to_user(due * wheel->ring.tick, caller->offset);
 }
 
+/*
+ * Spreads registrations. Returns the time or an error: what is beyond S64_MAX is
+ * beyond any wheel.
+ */
+static noinline s64 tw_op_jitter(const struct tw_wheel *wheel,
+				 const struct timewheel_op *op, u64 time)
+{
+	if (tw_op_registers(op) || op->code == TIMEWHEEL_REGISTER_PERIODIC) {
+		if (!(op->flags & TIMEWHEEL_ABSOLUTE) &&
+		    op->time < wheel->jitter)
+			return -EINVAL;
+		if (check_add_overflow(time, mul_u64_u64_shr(get_random_u64(),
+							     wheel->jitter + 1,
+							     64), &time))
+			return -ERANGE;
+	}
+
+	return time > S64_MAX ? -ERANGE : time;
+}
+
+/* Which time an operation means, and which timeout comes of it. */
+static __always_inline int tw_op_time(const struct tw_wheel *wheel,
+				      const struct tw_caller *caller,
+				      const struct timewheel_op *op,
+				      const struct tw_now *now, u64 *time,
+				      u64 *timeout)
+{
+	s64 spread;
+
+	*timeout = 0;
+	if (op->flags & TIMEWHEEL_ABSOLUTE) {
+		*time = tw_clock_from_user(op->time, caller->offset);
+	} else if (op->time <= wheel->max_delay) {
+		*timeout = op->time;
+		*time = now->ns + op->time;
+	} else {
+		return -ERANGE;
+	}
+	if (!wheel->jitter)
+		return 0;
+
+	spread = tw_op_jitter(wheel, op, *time);
+	*time = spread;
+
+	return min_t(s64, spread, 0);
+}
+
 /* When an operation wants its token to be due. */
 static int tw_op_deadline(const struct tw_wheel *wheel,
 			  const struct tw_caller *caller,
@@ -109,21 +201,9 @@ static int tw_op_deadline(const struct tw_wheel *wheel,
 			  struct tw_deadline *deadline)
 {
 	u64 time;
+	int err = tw_op_time(wheel, caller, op, now, &time, &deadline->timeout);
 
-	deadline->timeout = 0;
-	if (op->flags & TIMEWHEEL_ABSOLUTE) {
-		time = tw_clock_from_user(op->time, caller->offset);
-	} else if (op->time <= S64_MAX) {
-		if (tw_ring_has_words(&wheel->ring) &&
-		    op->time / wheel->ring.tick >= TW_MAX_STAMPED - 1)
-			return -ERANGE;
-		deadline->timeout = op->time;
-		time = now->ns + op->time;
-	} else {
-		return -ERANGE;
-	}
-
-	return tw_ring_due(&wheel->ring, now, time, &deadline->due);
+	return err ?: tw_ring_due(&wheel->ring, now, time, &deadline->due);
 }
 
 /*
@@ -188,6 +268,39 @@ static int tw_op_register(struct tw_wheel *wheel,
 	return 0;
 }
 
+static noinline_for_stack int
+tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now)
+{
+	struct tw_period period = {
+		.length		= op->period,
+		.fixed_delay	= op->flags & TIMEWHEEL_FIXED_DELAY,
+	};
+	struct tw_deadline deadline;
+	int err;
+
+	if (op->period < wheel->ring.tick)
+		return -EINVAL;
+	if (op->period > S64_MAX)
+		return -ERANGE;
+	err = tw_op_time(wheel, caller, op, now, &period.first,
+			 &deadline.timeout);
+	if (!err)
+		err = tw_ring_due(&wheel->ring, now, period.first,
+				  &deadline.due);
+	deadline.timeout = 0;
+	if (!err)
+		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
+				       &deadline, &op->handle);
+	if (err)
+		return err;
+	tw_delivery_repeat(&wheel->ring, (u32)op->handle, &period);
+	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+	trace_register(wheel->number, op->id, op->handle, deadline.due);
+
+	return 0;
+}
+
 static int tw_op_touch_or_register(struct tw_wheel *wheel,
 				   const struct tw_caller *caller,
 				   struct timewheel_op *op,
@@ -238,13 +351,27 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
 	return tw_was_due(&found, now);
 }
 
+/* The same, of its deliveries. Not while a reader has it. */
+static void tw_token_tell_delivery(const struct tw_ring *ring,
+				   struct tw_token *token, u64 word,
+				   struct timewheel_token *told)
+{
+	const struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	told->lease = delivery->lease;
+	told->attempts = delivery->attempts;
+	if (tw_word_state(word) == TW_HELD)
+		told->state = delivery->taker ? TIMEWHEEL_HELD :
+						TIMEWHEEL_BURIED;
+}
+
 /* What there is to tell of a token that is not FREE, by its word. */
 static void tw_token_tell(const struct tw_wheel *wheel,
 			  const struct tw_caller *caller, u32 index, u64 word,
 			  const struct tw_now *now, struct timewheel_token *told)
 {
 	const struct tw_ring *ring = &wheel->ring;
-	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	u64 due = tw_word_due(word);
 
 	told->id = tw_token_id(ring, token);
@@ -256,6 +383,18 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 	told->slot = due % ring->slots;
 	told->state = tw_word_state(word) == TW_TAKEN ?
 		TIMEWHEEL_TAKEN : TIMEWHEEL_PENDING;
+	told->lease = 0;
+	told->attempts = 0;
+	if (tw_ring_has_deliveries(ring) && tw_word_state(word) != TW_TAKEN)
+		tw_token_tell_delivery(ring, token, word, told);
+}
+
+static int tw_state_bits(u32 state)
+{
+	if (state == TIMEWHEEL_HELD)
+		return TIMEWHEEL_IS_HELD;
+
+	return state == TIMEWHEEL_BURIED ? TIMEWHEEL_IS_BURIED : 0;
 }
 
 /* Apart, so that the others need no room for what it tells. */
@@ -269,6 +408,10 @@ static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
 	struct tw_found found;
 	int err = tw_op_find(wheel, op, now, &found);
 
+	if (err && wheel->ring.delivery.lease)
+		err = tw_delivery_find(&wheel->ring,
+				       op->flags & TIMEWHEEL_BY_HANDLE,
+				       tw_op_key(op), &found);
 	if (err)
 		return err;
 	tw_token_tell(wheel, caller, tw_ring_index(&wheel->ring, found.token),
@@ -280,8 +423,157 @@ static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
 	op->deadline = told.deadline;
 	op->cycle = told.cycle;
 	op->slot = told.slot;
+	op->lease = told.lease;
 
-	return tw_was_due(&found, now);
+	return tw_state_bits(told.state) ?: tw_was_due(&found, now);
+}
+
+/*
+ * Those on wheels with leases.
+ */
+
+static int tw_op_nack(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      struct timewheel_op *op, const struct tw_now *now,
+		      struct tw_found *found)
+{
+	struct tw_deadline deadline;
+	int err = tw_op_deadline(wheel, caller, op, now, &deadline);
+
+	if (err)
+		return err;
+	if (tw_delivery_nack(&wheel->ring, found, now, deadline.due))
+		return TIMEWHEEL_IS_BURIED;
+	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+
+	return 0;
+}
+
+static int tw_op_extend(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now,
+			struct tw_found *found)
+{
+	u64 time = op->time ?: wheel->ring.delivery.lease;
+	u64 due;
+	int err;
+
+	if (time > S64_MAX)
+		return -ERANGE;
+	err = tw_ring_due(&wheel->ring, now, now->ns + time, &due);
+	if (!err)
+		err = tw_delivery_extend(&wheel->ring, found, now, due);
+	if (err)
+		return err;
+	op->deadline = tw_deadline_shown(wheel, caller, due);
+
+	return 0;
+}
+
+/* Whether a token that was found for these was pending, and past its deadline. */
+static int tw_delivery_was_due(const struct tw_found *found,
+			       const struct tw_now *now)
+{
+	return tw_word_state(found->word) == TW_ARMED ?
+		tw_was_due(found, now) : 0;
+}
+
+static int tw_op_bury(struct tw_wheel *wheel, const struct tw_now *now,
+		      struct tw_found *found)
+{
+	tw_delivery_bury(&wheel->ring, found, now);
+
+	return tw_delivery_was_due(found, now);
+}
+
+static int tw_op_kick(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      struct timewheel_op *op, const struct tw_now *now,
+		      struct tw_found *found)
+{
+	if (tw_delivery_is_out(&wheel->ring, found))
+		return -EBUSY;
+	tw_delivery_kick(&wheel->ring, found, now);
+	op->deadline = tw_deadline_shown(wheel, caller, now->tick);
+
+	return tw_delivery_was_due(found, now);
+}
+
+static int tw_op_delete(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now,
+			struct tw_found *found)
+{
+	tw_delivery_delete(&wheel->ring, found);
+	op->deadline = tw_deadline_shown(wheel, caller,
+					 tw_word_due(found->word));
+
+	return tw_delivery_was_due(found, now);
+}
+
+/* Whether the caller may answer to what it says it has. */
+static int tw_op_may_answer(struct tw_wheel *wheel,
+			    const struct tw_caller *caller,
+			    const struct timewheel_op *op,
+			    const struct tw_found *found)
+{
+	const struct tw_answer answer = {
+		.lease	= op->lease,
+		.taker	= tw_takers_find(&wheel->takers, caller->file),
+		.any	= op->flags & TIMEWHEEL_ANY_FILE,
+	};
+
+	if (op->code == TIMEWHEEL_BURY && !op->lease)
+		return tw_word_state(found->word) == TW_ARMED ? 0 : -ESTALE;
+
+	return tw_op_answers(op) ?
+		tw_delivery_check(&wheel->ring, found, &answer) : 0;
+}
+
+static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
+					     const struct tw_caller *caller,
+					     struct timewheel_op *op,
+					     const struct tw_now *now)
+{
+	bool by_handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	struct tw_found found;
+	int err = tw_delivery_find(&wheel->ring, by_handle, tw_op_key(op),
+				   &found);
+
+	if (!err)
+		err = tw_op_may_answer(wheel, caller, op, &found);
+	if (err)
+		return err;
+	trace_answer(wheel->number, op->code, by_handle, tw_op_key(op),
+		     op->lease);
+
+	switch (op->code) {
+	case TIMEWHEEL_ACK:
+		tw_delivery_ack(&wheel->ring, &found, now);
+		return 0;
+	case TIMEWHEEL_NACK:
+		return tw_op_nack(wheel, caller, op, now, &found);
+	case TIMEWHEEL_EXTEND:
+		return tw_op_extend(wheel, caller, op, now, &found);
+	case TIMEWHEEL_BURY:
+		return tw_op_bury(wheel, now, &found);
+	case TIMEWHEEL_KICK:
+		return tw_op_kick(wheel, caller, op, now, &found);
+	default:
+		return tw_op_delete(wheel, caller, op, now, &found);
+	}
+}
+
+/* Those that are not as frequent. */
+static noinline int tw_op_more(struct tw_wheel *wheel,
+			       const struct tw_caller *caller,
+			       struct timewheel_op *op,
+			       const struct tw_now *now)
+{
+	switch (op->code) {
+	case TIMEWHEEL_GET:
+		return tw_op_get(wheel, caller, op, now);
+	case TIMEWHEEL_REGISTER_PERIODIC:
+		return tw_op_register_periodic(wheel, caller, op, now);
+	default:
+		return tw_op_delivery(wheel, caller, op, now);
+	}
 }
 
 static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
@@ -299,7 +591,7 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 	case TIMEWHEEL_CANCEL:
 		return tw_op_cancel(wheel, caller, op, now);
 	default:
-		return tw_op_get(wheel, caller, op, now);
+		return tw_op_more(wheel, caller, op, now);
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ops: the operations on tokens, as callers ask for them. Knows the wheel and
- * the layout of an operation; the operations are in kernel memory.
+ * Ops: the operations on tokens, as callers ask for them. Knows the wheel, the
+ * layout of an operation, and by which file it came; the operations are in
+ * kernel memory.
  */
 #ifndef TW_OPS_H
 #define TW_OPS_H
@@ -17,11 +18,13 @@
 /**
  * struct tw_caller - who asks
  * @offset: ns to add to host time for this process, see clock.h
+ * @file: the open file of the wheel that it came by: a key, and no more
  * @may_write: may change the wheel
  */
 struct tw_caller {
-	s64	offset;
-	bool	may_write;
+	s64		offset;
+	const void	*file;
+	bool		may_write;
 };
 
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,

@@ -132,7 +132,7 @@ static void tw_ring_find_next(struct tw_ring *ring)
  * Filing. All under the lock.
  */
 
-static void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame)
+void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame)
 {
 	u64 block;
 	u32 nr = tw_level_for(ring, due, frame, &block);
@@ -162,7 +162,7 @@ static void tw_list_emptied(struct tw_ring *ring, u32 list)
 	struct tw_level *level;
 	u32 slot, nr;
 
-	if (list == ring->front)
+	if (list >= ring->front)
 		return;
 
 	nr = tw_level_of_list(ring, list);
@@ -178,19 +178,13 @@ static void tw_list_emptied(struct tw_ring *ring, u32 list)
 		tw_ring_find_next(ring);
 }
 
-static void tw_unfile(struct tw_ring *ring, u32 index)
+void tw_unfile(struct tw_ring *ring, u32 index)
 {
 	bool empty;
 	u32 list = tw_lists_remove(&ring->lists, index, &empty);
 
 	if (empty)
 		tw_list_emptied(ring, list);
-}
-
-/* From where deadlines are filed: nothing before it waits to be looked at. */
-static u64 tw_frame(const struct tw_ring *ring, u64 now)
-{
-	return min(now, ring->next);
 }
 
 /*
@@ -228,6 +222,7 @@ static int tw_ring_init_levels(struct tw_ring *ring)
 	ring->nr_levels = nr + 1;
 	ring->next = TW_NEVER;
 	ring->front = first;
+	ring->delivery.aside = first + 1;
 
 	return 0;
 }
@@ -242,6 +237,11 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 	if (setup->cookies) {
 		ring->cookie_at = size;
 		size += sizeof(u64);
+	}
+
+	if (setup->lease || setup->periods) {
+		ring->delivery.at = size;
+		size += sizeof(struct tw_delivery);
 	}
 
 	return tw_arena_init(&ring->tokens, size,
@@ -269,6 +269,11 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->max_due = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
 	ring->slots = setup->slots;
 	ring->max_tokens = setup->max_tokens;
+	ring->room = setup->max_tokens;
+	ring->rich = setup->words || setup->lease || setup->periods;
+	ring->delivery.lease = setup->lease;
+	ring->delivery.max_attempts = setup->max_attempts;
+	ring->delivery.misfire = setup->misfire;
 
 	err = tw_ring_init_levels(ring);
 	if (err)
@@ -280,7 +285,9 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 		err = tw_words_init(&ring->words, setup->max_tokens);
 	if (err)
 		goto free_tokens;
-	err = tw_lists_init(&ring->lists, &ring->tokens, ring->front + 1,
+	err = tw_lists_init(&ring->lists, &ring->tokens,
+			    tw_ring_has_deliveries(ring) ?
+			    ring->delivery.aside + 1 : ring->front + 1,
 			    setup->max_tokens);
 	if (err)
 		goto free_words;
@@ -443,25 +450,8 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
  * Changing: under the lock.
  */
 
-/*
- * Sets the word of a token that was found under the lock: since then it can only
- * have been touched, which this outdoes.
- */
-static void tw_found_set(struct tw_found *found, u64 due, enum tw_state state)
-{
-	found->word = xchg(&found->token->word,
-			   tw_word(due, state, found->word));
-}
-
-/* Sets a token's touch word, if there are such: a plain touch may be lost. */
-static void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
-{
-	if (tw_ring_has_words(ring))
-		WRITE_ONCE(*tw_words_at(&ring->words, index), word);
-}
-
-/* Ends the id: the token is no longer ARMED. */
-static void tw_unname(struct tw_ring *ring, struct tw_token *token)
+/* Ends the id: the token is no longer ARMED, nor HELD. */
+void tw_unname(struct tw_ring *ring, struct tw_token *token)
 {
 	if (!token->named)
 		return;
@@ -481,7 +471,7 @@ static int tw_name(struct tw_ring *ring, struct tw_token *token)
 }
 
 /* Ends a token's life; it is not ARMED, not filed and has no id. */
-static void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
+void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	u16 generation = READ_ONCE(token->word) + 1;
 
@@ -493,15 +483,15 @@ static void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 
 static int tw_ring_may_register(struct tw_ring *ring, u64 id)
 {
-	struct tw_found found;
-
-	if (ring->tokens.used < ring->max_tokens) {
+	if (ring->tokens.used < ring->room) {
 		return tw_ring_has_token(ring) && tw_ring_has_places(ring) &&
 		       tw_ring_has_all_words(ring) ? 0 : -EAGAIN;
 	}
 
-	return ring->has_ids && !tw_ring_by_id(ring, id, &found) ?
-		-EEXIST : -ENOSPC;
+	if (ring->has_ids && tw_ids_find(&ring->ids, id))
+		return -EEXIST;
+
+	return ring->room ? -ENOSPC : -ESHUTDOWN;
 }
 
 /**
@@ -514,7 +504,7 @@ static int tw_ring_may_register(struct tw_ring *ring, u64 id)
  * @handle: its handle
  *
  * Return: 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST;
- * -ENOSPC; -ENOMEM.
+ * -ENOSPC; -ENOMEM; -ESHUTDOWN the ring is draining.
  */
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 cookie, const struct tw_deadline *deadline,
@@ -556,6 +546,17 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 	return 0;
 }
 
+/* What else a move has to see to. */
+static void tw_moved_rich(struct tw_ring *ring, const struct tw_found *found,
+			  u32 index)
+{
+	u32 generation = tw_generation(found->token, found->word);
+
+	tw_stamp_set(ring, index, tw_stamp_none(generation));
+	if (tw_ring_has_deliveries(ring))
+		tw_delivery_moved(ring, found->token);
+}
+
 /**
  * tw_ring_move() - due at another time, earlier or later
  * @ring: the ring, locked
@@ -573,8 +574,8 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	if (deadline->timeout)
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
-	tw_stamp_set(ring, index,
-		     tw_stamp_none(tw_generation(found->token, found->word)));
+	if (ring->rich)
+		tw_moved_rich(ring, found, index);
 	tw_unfile(ring, index);
 	tw_file(ring, index, deadline->due, tw_frame(ring, now->tick));
 	ring->moved++;
@@ -615,7 +616,8 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 static u64 *tw_stamp_of(const struct tw_ring *ring,
 			const struct tw_token *token, u32 index)
 {
-	return tw_ring_has_words(ring) && token->timeout ?
+	return tw_ring_has_words(ring) && token->timeout &&
+	       tw_word_state(READ_ONCE(token->word)) == TW_ARMED ?
 		tw_words_at(&ring->words, index) : NULL;
 }
 
@@ -743,6 +745,33 @@ static bool tw_look_refile(struct tw_ring *ring, const struct tw_look *look,
 	return more;
 }
 
+/*
+ * Whether a due token, the list's last, was not to be delivered after all, and
+ * there may be another in its place.
+ */
+static bool tw_look_settle(struct tw_ring *ring, const struct tw_look *look,
+			   u32 index)
+{
+	return tw_ring_has_deliveries(ring) &&
+	       tw_delivery_settle(ring, index, look->frame, look->now);
+}
+
+/*
+ * Sees to it that the word of the list's last token knows all that there is to
+ * know. Returns whether it still is the last.
+ */
+static bool tw_look_prepare(struct tw_ring *ring, const struct tw_look *look,
+			    struct tw_token *token, u32 index)
+{
+	u64 *stamp = tw_look_stamp(ring, look, token, index);
+
+	if (stamp)
+		tw_stamp_apply(ring, token, stamp, look->now);
+
+	return tw_word_due(READ_ONCE(token->word)) > look->limit ||
+	       !tw_look_settle(ring, look, index);
+}
+
 /**
  * tw_ring_find_due() - find the earliest expired token and leave it there
  * @ring: the ring, locked
@@ -759,11 +788,10 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	for (; *work && tw_ring_look(ring, now, &look); --*work) {
 		u32 index = tw_lists_last(&ring->lists, look.list);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *stamp = tw_look_stamp(ring, &look, token, index);
 		u64 due;
 
-		if (stamp)
-			tw_stamp_apply(ring, token, stamp, now);
+		if (ring->rich && !tw_look_prepare(ring, &look, token, index))
+			continue;
 		due = tw_word_due(READ_ONCE(token->word));
 		if (due <= look.limit)
 			return index;
@@ -773,10 +801,14 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	return TW_NIL;
 }
 
-/* What tw_ring_take() does with one list. */
-static unsigned int tw_look_take(struct tw_ring *ring,
-				 const struct tw_look *look, unsigned int *work,
-				 u32 *batch, unsigned int max)
+/*
+ * What tw_ring_take() does with one list. @words, @deliveries: the ring may have
+ * them.
+ */
+static __always_inline unsigned int
+tw_look_take(struct tw_ring *ring, const struct tw_look *look,
+	     unsigned int *work, u32 *batch, unsigned int max,
+	     const bool words, const bool deliveries)
 {
 	unsigned int n = 0;
 	bool more = true;
@@ -784,7 +816,8 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 	for (; more && n < max && *work; --*work) {
 		u32 index = tw_lists_last(&ring->lists, look->list);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *stamp = tw_look_stamp(ring, look, token, index);
+		u64 *stamp = words ? tw_look_stamp(ring, look, token, index) :
+				     NULL;
 		u64 seen = stamp ? tw_stamp_apply(ring, token, stamp,
 						  look->now) : 0;
 		u64 word = READ_ONCE(token->word);
@@ -792,6 +825,11 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 
 		if (due > look->limit) {
 			more = tw_look_refile(ring, look, index, due);
+			continue;
+		}
+		if (deliveries && tw_delivery_settle(ring, index, look->frame,
+						     look->now)) {
+			more = !tw_lists_empty(&ring->lists, look->list);
 			continue;
 		}
 		/* Not if it was touched meanwhile: then look again. With a
@@ -803,14 +841,30 @@ static unsigned int tw_look_take(struct tw_ring *ring,
 		if (!try_cmpxchg64(&token->word, &word,
 				   tw_word(due, TW_TAKEN, word)))
 			continue;
-		if (!stamp)
+		if (words && !stamp)
 			tw_stamp_set(ring, index, 0);
 		more = tw_look_pop(ring, look);
-		tw_unname(ring, token);
+		if (deliveries)
+			tw_delivery_taken(ring, token);
+		else
+			tw_unname(ring, token);
 		batch[n++] = index;
 	}
 
 	return n;
+}
+
+/* Rings without either do not pay for it. */
+static __always_inline unsigned int
+tw_ring_take_list(struct tw_ring *ring, const struct tw_look *look,
+		  unsigned int *work, u32 *batch, unsigned int max)
+{
+	if (!ring->rich)
+		return tw_look_take(ring, look, work, batch, max, false, false);
+	if (!tw_ring_has_deliveries(ring))
+		return tw_look_take(ring, look, work, batch, max, true, false);
+
+	return tw_look_take(ring, look, work, batch, max, true, true);
 }
 
 /**
@@ -834,7 +888,7 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 
 	lockdep_assert_held(&ring->lock);
 	while (n < max && *work && tw_ring_look(ring, now, &look))
-		n += tw_look_take(ring, &look, work, batch + n, max - n);
+		n += tw_ring_take_list(ring, &look, work, batch + n, max - n);
 	ring->pending -= n;
 
 	return n;
@@ -859,7 +913,10 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 		struct tw_token *token = tw_arena_at(&ring->tokens, batch[n]);
 		u64 word = READ_ONCE(token->word);
 
-		tw_name(ring, token);
+		if (tw_ring_has_deliveries(ring))
+			tw_delivery_undo(ring, token);
+		else
+			tw_name(ring, token);
 		tw_stamp_set(ring, batch[n],
 			     tw_stamp_none(tw_generation(token, word)));
 		tw_lists_add(&ring->lists, ring->front, batch[n]);
@@ -869,9 +926,33 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 	}
 }
 
+/* @now, @taker: for tw_delivery_done(), @now NULL on rings without deliveries. */
+static __always_inline unsigned int
+tw_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n, u64 *due,
+	     const struct tw_now *now, struct tw_taker *taker)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+
+		if (tw_word_due(READ_ONCE(token->word)) != *due)
+			break;
+		if (now)
+			tw_delivery_done(ring, token, batch[i], now, taker);
+		else
+			tw_free(ring, token, batch[i]);
+	}
+	ring->delivered += i;
+
+	return i;
+}
+
 /**
  * tw_ring_delivered() - tokens have been delivered: their life is over
- * @ring: the ring, locked
+ * @ring: the ring, locked, without deliveries to look after
  * @batch: tokens that the caller took
  * @n: how many, 1 and more
  * @due: on which tick the first was due
@@ -883,18 +964,26 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due)
 {
-	unsigned int i;
+	return tw_delivered(ring, batch, n, due, NULL, NULL);
+}
 
-	lockdep_assert_held(&ring->lock);
-	*due = tw_ring_due_tick(ring, batch[0]);
-	for (i = 0; i < n; i++) {
-		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
-
-		if (tw_word_due(READ_ONCE(token->word)) != *due)
-			break;
-		tw_free(ring, token, batch[i]);
-	}
-	ring->delivered += i;
-
-	return i;
+/**
+ * tw_ring_delivered_to() - tokens have been delivered, and may go on
+ * @ring: the ring, locked, with deliveries to look after
+ * @batch: tokens that the caller took
+ * @n: how many, 1 and more
+ * @due: on which tick the first was due
+ * @now: the time
+ * @taker: who has got them; not NULL on a ring with leases
+ *
+ * As tw_ring_delivered(), but see tw_delivery_done().
+ *
+ * Return: how many.
+ */
+unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+				  unsigned int n, u64 *due,
+				  const struct tw_now *now,
+				  struct tw_taker *taker)
+{
+	return tw_delivered(ring, batch, n, due, now, taker);
 }

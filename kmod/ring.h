@@ -12,10 +12,12 @@
 #define TW_RING_H
 
 #include <linux/bits.h>
+#include <linux/minmax.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+#include "delivery.h"
 #include "list.h"
 #include "token.h"
 #include "words.h"
@@ -65,8 +67,11 @@ struct tw_level {
  * @max_due: last tick that a deadline may have; constant
  * @slots: slots of the user's ring; constant
  * @max_tokens: most tokens in use at once; constant
+ * @room: how many may be in use for another to be registered: @max_tokens, or
+ *	0 while the ring is draining; @lock
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
+ * @rich: tokens have touch words or deliveries to look after; constant
  * @nr_levels: levels in use; constant
  * @level: level 0 with a slot per tick, as many and one, each further one
  *	coarser
@@ -76,6 +81,7 @@ struct tw_level {
  * @tokens: the tokens; @lock, look-ups without it
  * @words: touch words, if the ring has them: then all but the words changes
  *	under @lock, touches too
+ * @delivery: what becomes of tokens that have been read
  * @lists: lists of tokens; @lock
  * @ids: id to token; changed under @lock, look-ups without it
  * @occupied: bits of all levels; @lock
@@ -93,8 +99,10 @@ struct tw_ring {
 	u64			max_due;
 	u32			slots;
 	u32			max_tokens;
+	u32			room;
 	u32			cookie_at;
 	bool			has_ids;
+	bool			rich;
 	u32			nr_levels;
 	struct tw_level		level[TW_LEVELS];
 	u64			next;
@@ -102,6 +110,7 @@ struct tw_ring {
 	u32			front;
 	struct tw_arena		tokens;
 	struct tw_words		words;
+	struct tw_deliveries	delivery;
 	struct tw_lists		lists;
 	struct rhashtable	ids;
 	unsigned long		*occupied;
@@ -122,6 +131,10 @@ struct tw_ring {
  * @ids: tokens have ids
  * @cookies: tokens have cookies
  * @words: tokens have touch words
+ * @periods: tokens may be periodic
+ * @misfire: what to do about missed periods
+ * @max_attempts: after how many deliveries a token is buried, 0 for never
+ * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
  */
 struct tw_ring_setup {
 	u64	tick;
@@ -130,6 +143,10 @@ struct tw_ring_setup {
 	bool	ids;
 	bool	cookies;
 	bool	words;
+	bool	periods;
+	enum tw_misfire misfire;
+	u32	max_attempts;
+	u64	lease;
 };
 
 /**
@@ -173,10 +190,20 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
 unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due);
+unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+				  unsigned int n, u64 *due,
+				  const struct tw_now *now,
+				  struct tw_taker *taker);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
 u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token);
+
+/* What delivery.c, which is part of the ring, is made of. */
+void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame);
+void tw_unfile(struct tw_ring *ring, u32 index);
+void tw_unname(struct tw_ring *ring, struct tw_token *token);
+void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index);
 
 static inline u64 tw_token_id(const struct tw_ring *ring,
 			      const struct tw_token *token)
@@ -188,6 +215,35 @@ static inline u64 tw_token_id(const struct tw_ring *ring,
 static inline bool tw_ring_has_words(const struct tw_ring *ring)
 {
 	return ring->words.page;
+}
+
+static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)
+{
+	return ring->delivery.at;
+}
+
+/* From where deadlines are filed: nothing before it waits to be looked at. */
+static inline u64 tw_frame(const struct tw_ring *ring, u64 now)
+{
+	return min(now, ring->next);
+}
+
+/*
+ * Sets the word of a token that was found ARMED under the lock: since then it can
+ * only have been touched, which this outdoes.
+ */
+static inline void tw_found_set(struct tw_found *found, u64 due,
+				enum tw_state state)
+{
+	found->word = xchg(&found->token->word,
+			   tw_word(due, state, found->word));
+}
+
+/* Sets a token's touch word, if there are such: a plain touch may be lost. */
+static inline void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
+{
+	if (tw_ring_has_words(ring))
+		WRITE_ONCE(*tw_words_at(&ring->words, index), word);
 }
 
 /* The due tick of a token that is filed, or that the caller has taken. */

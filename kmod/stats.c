@@ -54,6 +54,13 @@ static const struct {
 	TW_COUNTER(refiled),
 	TW_COUNTER(callbacks),
 	TW_COUNTER(quiet),
+	TW_COUNTER(acked),
+	TW_COUNTER(nacked),
+	TW_COUNTER(lapsed),
+	TW_COUNTER(returned),
+	TW_COUNTER(kicked),
+	TW_COUNTER(deleted),
+	TW_COUNTER(missed),
 };
 
 static u64 tw_counter(const struct timewheel_info *info, unsigned int i)

@@ -14,6 +14,8 @@
  *	                     |
  *	                     +--cancel--> FREE
  *
+ * With leases a token that was delivered becomes HELD instead: see delivery.h.
+ *
  * Whoever holds a handle may raise the due tick of an ARMED token with a
  * compare-and-swap and no lock: that is a touch. Every other change of the word
  * happens under the ring's lock, and from ARMED in one go, because touches do
@@ -39,6 +41,7 @@ enum tw_state {
 	TW_FREE		= 0,
 	TW_ARMED	= 1,
 	TW_TAKEN	= 2,
+	TW_HELD		= 3,
 };
 
 /**
@@ -46,12 +49,14 @@ enum tw_state {
  * @word: due tick, state, generation; see above
  * @timeout: ns that a touch adds to now, 0 for none; written under the lock,
  *	read anywhere
- * @place: FREE: next free token; ARMED: where the lists have it; under the lock
+ * @place: FREE: next free token; ARMED, HELD: where the lists have it; under the
+ *	lock
  * @generation_hi: upper half of the generation; written under the lock while
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
  *
- * With ids a struct tw_id_token, and with cookies a u64 behind either.
+ * With ids a struct tw_id_token, and with cookies a u64 behind either, and with
+ * leases or periods a struct tw_delivery behind all of it.
  */
 struct tw_token {
 	u64	word;

@@ -88,6 +88,29 @@ DEFINE_EVENT(tw_key, cancel,
 	TP_ARGS(wheel, by_handle, key, due)
 );
 
+/* An operation, by its number, on a token that has been delivered, or may be. */
+TRACE_EVENT(answer,
+	TP_PROTO(u32 wheel, u32 code, bool by_handle, u64 key, u32 lease),
+	TP_ARGS(wheel, code, by_handle, key, lease),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u32, code)
+		__field(bool, by_handle)
+		__field(u64, key)
+		__field(u32, lease)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->code = code;
+		__entry->by_handle = by_handle;
+		__entry->key = key;
+		__entry->lease = lease;
+	),
+	TP_printk("wheel=%u code=%u %s=%#llx lease=%u", __entry->wheel,
+		  __entry->code, __entry->by_handle ? "handle" : "id",
+		  __entry->key, __entry->lease)
+);
+
 /* Something happened to a number of a wheel's tokens. */
 DECLARE_EVENT_CLASS(tw_tokens,
 	TP_PROTO(u32 wheel, u64 tokens),

@@ -28,6 +28,8 @@
  *	tw_stats_lock		mutex: the list of all wheels, and what those
  *				that are gone had counted. Not taken with
  *				wheel->setup or tw_limits_lock held.
+ *	takers' bucket locks	inside rhashtable, to add and remove one. Looking
+ *				one up takes none.
  *	wheel->events.lock	mutex: one moves expired tokens to the event
  *				ring at a time, from poll.
  *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
@@ -66,12 +68,16 @@
  *
  * A token's states, and who changes them
  *
+ *	HELD		a delivery is out, or it is buried; on wheels with leases.
+ *			All of it is under the lock: see delivery.h
  *	FREE -> ARMED	register, under the lock: filed before it unlocks
  *	ARMED -> ARMED	touch: no lock, compare-and-swap, raises the due tick
  *			move: lock, exchange, filed again
  *	ARMED -> TAKEN	take: lock, compare-and-swap; leaves list and id table
  *	TAKEN -> FREE	delivered: lock; next generation
- *	TAKEN -> ARMED	put back: lock; filed in front, id entered again
+ *	TAKEN -> HELD	delivered, with leases: lock; filed by the lease's end
+ *	TAKEN -> ARMED	put back: lock; filed in front, id entered again; or
+ *			delivered, periodic: lock; filed by its next deadline
  *	ARMED -> FREE	cancel: lock, exchange to TAKEN; then as delivered
  *
  * Ways out of ARMED, and why each pair excludes the other
@@ -92,6 +98,18 @@
  *	set under the lock. Calls that have begun may still be carried out, as
  *	if they had come before; the next one gets ENODEV. No timer is started
  *	any more.
+ *
+ *	A wheel that is paused says so there too. It has no alarm and no timer,
+ *	and who sleeps in a read stays asleep; a look that was under way may take
+ *	what is due. Resuming it settles it like any change.
+ *
+ * Who holds a delivery
+ *
+ *	The token points to its taker, which stands for an open file. That one
+ *	is there from the file's first read to its release, which is after its
+ *	last call: so whoever finds a token HELD by a taker, under the lock, may
+ *	look at it, and whoever releases a file comes to all that it holds before
+ *	the taker goes.
  *
  * The alarm
  *
@@ -187,17 +205,23 @@ static int tw_wheel_set_clock(struct tw_wheel *wheel,
 			      const struct timewheel_setup *setup)
 {
 	u64 max_tick = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
+	bool duration = setup->flags & TIMEWHEEL_KEEP_DURATION;
 
-	wheel->clock = setup->clock;
+	wheel->clock = duration ? TIMEWHEEL_CLOCK_BOOTTIME : setup->clock;
+	wheel->shown = duration ? TW_CLOCK_DURATION : setup->clock;
 	wheel->flags = setup->flags;
+	wheel->slack = setup->slack;
+	wheel->jitter = setup->jitter;
+	wheel->max_delay = setup->flags & TIMEWHEEL_TOUCH_WORDS ?
+			   tw_words_max_timeout(setup->tick) : S64_MAX;
 	wheel->manual = setup->start;
-	hrtimer_setup(&wheel->timer, tw_wheel_alarm, tw_clock_id(setup->clock),
+	hrtimer_setup(&wheel->timer, tw_wheel_alarm, tw_clock_id(wheel->clock),
 		      HRTIMER_MODE_ABS);
 
 	if (setup->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return setup->start > max_tick ? -ERANGE : 0;
 
-	return tw_clock_ns(setup->clock) / setup->tick > max_tick ? -ERANGE : 0;
+	return tw_clock_ns(wheel->clock) / setup->tick > max_tick ? -ERANGE : 0;
 }
 
 static int tw_wheel_alloc_counters(struct tw_wheel *wheel)
@@ -226,6 +250,10 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
 		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
 		.words		= setup->flags & TIMEWHEEL_TOUCH_WORDS,
+		.periods	= setup->flags & TIMEWHEEL_PERIODS,
+		.misfire	= (enum tw_misfire)setup->misfire,
+		.max_attempts	= setup->max_attempts,
+		.lease		= setup->lease,
 	};
 	int err;
 
@@ -235,9 +263,12 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	err = tw_wheel_alloc_counters(wheel);
 	if (!err && setup->events)
 		err = tw_event_ring_init(&wheel->events, setup->events);
+	if (!err && setup->lease)
+		err = tw_takers_init(&wheel->takers);
 	if (!err)
 		err = tw_ring_init(&wheel->ring, &ring);
 	if (err) {
+		tw_takers_destroy(&wheel->takers);
 		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 		tw_limits_uncharge(wheel->user, ring.max_tokens);
@@ -290,6 +321,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 		trace_destroy(wheel->number, wheel->ring.pending);
 		tw_limits_uncharge(wheel->user, wheel->ring.max_tokens);
 		tw_ring_destroy(&wheel->ring);
+		tw_takers_destroy(&wheel->takers);
 		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 	}
@@ -305,9 +337,9 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 	if (tick == TW_NEVER)
 		hrtimer_try_to_cancel(&wheel->timer);
 	else
-		hrtimer_start(&wheel->timer,
-			      ns_to_ktime(tick * wheel->ring.tick),
-			      HRTIMER_MODE_ABS);
+		hrtimer_start_range_ns(&wheel->timer,
+				       ns_to_ktime(tick * wheel->ring.tick),
+				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
 /*
@@ -318,7 +350,7 @@ static bool tw_wheel_settle(struct tw_wheel *wheel, u64 now)
 {
 	u64 next = tw_ring_next(&wheel->ring);
 
-	if (READ_ONCE(wheel->alarm) || wheel->stage == TW_ENDED)
+	if (READ_ONCE(wheel->alarm) || wheel->stage != TW_READY)
 		return false;
 	if (next > now) {
 		if (next != wheel->armed)
@@ -391,6 +423,65 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 	return 0;
 }
 
+/* Whether it is to deliver, of a wheel that is one of the two. */
+static void tw_wheel_pause(struct tw_wheel *wheel, bool pause)
+{
+	WRITE_ONCE(wheel->stage, pause ? TW_PAUSED : TW_READY);
+	/* A callback that is late may have set it while the wheel was paused. */
+	WRITE_ONCE(wheel->alarm, false);
+	tw_wheel_arm(wheel, TW_NEVER);
+}
+
+/**
+ * tw_wheel_control() - pause, resume, drain
+ * @wheel: the wheel
+ * @flags: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING
+ * @mask: which of them are to change
+ *
+ * Return: 0, or -ENODEV when it has ended.
+ */
+int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	bool pause = flags & TIMEWHEEL_PAUSED;
+	int err = wheel->stage == TW_ENDED ? -ENODEV : 0;
+
+	if (!err && mask & TIMEWHEEL_PAUSED &&
+	    pause != (wheel->stage == TW_PAUSED))
+		tw_wheel_pause(wheel, pause);
+	if (!err && mask & TIMEWHEEL_DRAINING)
+		wheel->ring.room = flags & TIMEWHEEL_DRAINING ?
+				   0 : wheel->ring.max_tokens;
+	tw_wheel_unlock(wheel, &now);
+
+	return err;
+}
+
+/* What deliveries add to what there is to tell. Under the lock. */
+static void tw_wheel_info_deliveries(const struct tw_wheel *wheel,
+				     struct timewheel_info *info)
+{
+	const struct tw_deliveries *delivery = &wheel->ring.delivery;
+
+	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_PAUSED : 0;
+	if (!wheel->ring.room)
+		info->state |= TIMEWHEEL_DRAINING;
+	info->lease = delivery->lease;
+	info->slack = wheel->slack;
+	info->jitter = wheel->jitter;
+	info->max_attempts = delivery->max_attempts;
+	info->misfire = delivery->misfire;
+	info->held = delivery->held;
+	info->buried = delivery->buried;
+	info->acked = delivery->acked;
+	info->nacked = delivery->nacked;
+	info->lapsed = delivery->lapsed;
+	info->returned = delivery->returned;
+	info->kicked = delivery->kicked;
+	info->deleted = delivery->deleted;
+	info->missed = delivery->missed;
+}
+
 /* Fills in all but @info's size and flags, in host time. */
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 {
@@ -399,7 +490,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	u64 next = tw_ring_next(ring);
 	int cpu;
 
-	info->clock = wheel->clock;
+	info->clock = wheel->shown == TW_CLOCK_DURATION ?
+		      TIMEWHEEL_CLOCK_REALTIME : wheel->clock;
 	info->slots = ring->slots;
 	info->tick = ring->tick;
 	info->max_tokens = ring->max_tokens;
@@ -410,7 +502,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->hand = now.tick;
 	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
 	info->pending = ring->pending;
-	info->taken = ring->tokens.used - ring->pending;
+	info->taken = ring->tokens.used - ring->pending -
+		      ring->delivery.held - ring->delivery.buried;
 	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
 		      sizeof(*wheel->lateness) +
 		      tw_event_ring_bytes(&wheel->events) +
@@ -423,6 +516,7 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->refiled = ring->refiled;
 	info->callbacks = READ_ONCE(wheel->callbacks);
 	info->quiet = wheel->quiet;
+	tw_wheel_info_deliveries(wheel, info);
 	info->touched = 0;
 	for_each_possible_cpu(cpu)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
@@ -507,16 +601,22 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	return n;
 }
 
-/* Ends tokens and counts how late they were: many in a row are equally so. */
+/*
+ * Does what is to be done with tokens that were delivered, and counts how late
+ * they were: many in a row are equally so.
+ */
 static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
-			       const u32 *batch, unsigned int n)
+			       const u32 *batch, unsigned int n,
+			       const struct tw_now *now, struct tw_taker *taker)
 {
 	u64 *bucket = wheel->lateness->events.bucket;
+	struct tw_ring *ring = &wheel->ring;
 
 	while (n) {
 		u64 due;
-		unsigned int some = tw_ring_delivered(&wheel->ring, batch, n,
-						      &due);
+		unsigned int some = tw_ring_has_deliveries(ring) ?
+			tw_ring_delivered_to(ring, batch, n, &due, now, taker) :
+			tw_ring_delivered(ring, batch, n, &due);
 
 		bucket[tw_bucket(then - due * wheel->ring.tick)] += some;
 		batch += some;
@@ -532,17 +632,41 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
  * @n: how many
  * @delivered: how many of them, from the first on, were delivered; the others
  *	are put back
+ * @taker: who has got them, on a wheel with leases
  */
 void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
-		    const u32 *batch, unsigned int n, unsigned int delivered)
+		    const u32 *batch, unsigned int n, unsigned int delivered,
+		    struct tw_taker *taker)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
-	tw_wheel_delivered(wheel, then->ns, batch, delivered);
+	tw_wheel_delivered(wheel, then->ns, batch, delivered, &now, taker);
 	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
 	if (n > delivered)
 		trace_put_back(wheel->number, n - delivered);
 	tw_wheel_unlock(wheel, &now);
+}
+
+/**
+ * tw_wheel_return() - somebody reads no more: what it holds is due again
+ * @wheel: the wheel
+ * @taker: who; nobody uses it
+ *
+ * May sleep.
+ */
+void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker)
+{
+	bool more = true;
+	u32 next = 0;
+
+	while (more) {
+		struct tw_now now = tw_wheel_lock(wheel);
+
+		more = tw_delivery_return(&wheel->ring, taker, &next, TW_STEP,
+					  &now);
+		tw_wheel_unlock(wheel, &now);
+		cond_resched();
+	}
 }
 
 /* One step of a poll. Returns whether it is over; then *due is the answer. */
@@ -592,7 +716,14 @@ void tw_wheel_pass_on(struct tw_wheel *wheel)
 /* Whether a sleeper has to get up. */
 static bool tw_wheel_called(const struct tw_wheel *wheel)
 {
-	return READ_ONCE(wheel->alarm) || READ_ONCE(wheel->stage) == TW_ENDED;
+	switch (READ_ONCE(wheel->stage)) {
+	case TW_READY:
+		return READ_ONCE(wheel->alarm);
+	case TW_PAUSED:
+		return false;
+	default:
+		return true;
+	}
 }
 
 /**

@@ -15,6 +15,7 @@
 #include "event_ring.h"
 #include "histogram.h"
 #include "ring.h"
+#include "takers.h"
 
 struct tw_user;
 
@@ -22,11 +23,13 @@ struct tw_user;
  * enum tw_stage - how far a wheel's life has come
  * @TW_NEW: it is still to be set up
  * @TW_READY: it can be used
+ * @TW_PAUSED: so it can, but nothing is delivered
  * @TW_ENDED: it was destroyed, and waits for those who have it open
  */
 enum tw_stage {
 	TW_NEW,
 	TW_READY,
+	TW_PAUSED,
 	TW_ENDED,
 };
 
@@ -46,11 +49,15 @@ struct tw_lateness {
  * @name: of a named wheel, else NULL; constant
  * @number: names it in fdinfo and traces; constant
  * @setup: held while the wheel is set up; outermost
- * @stage: becomes TW_READY last under @setup, TW_ENDED under the lock; read
- *	anywhere
+ * @stage: becomes TW_READY last under @setup, from then on changed under the
+ *	lock; read anywhere
  * @user: to whom it is charged; constant
- * @clock: one of enum timewheel_clock; constant
+ * @clock: what turns it, one of enum timewheel_clock; constant
+ * @shown: what its users see: the same, or TW_CLOCK_DURATION; constant
  * @flags: as set up; constant
+ * @slack: ns that the timer may be late; constant
+ * @jitter: ns over which deadlines are spread; constant
+ * @max_delay: longest delay in ns that a token may be registered for; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
  * @timer: sets the alarm; started and cancelled under the lock
  * @armed: the tick that @timer is started for, TW_NEVER when it is not, or when
@@ -62,6 +69,7 @@ struct tw_lateness {
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
  * @events: where expired tokens go besides, if it has a size
+ * @takers: the open files that have read, on a wheel with leases
  * @readers: those who sleep in read, exclusively
  * @pollers: those who sleep in poll, and epoll and io_uring instances
  * @entry: for who keeps the list of all wheels
@@ -74,7 +82,11 @@ struct tw_wheel {
 	enum tw_stage		stage;
 	struct tw_user		*user;
 	u32			clock;
+	u32			shown;
 	u32			flags;
+	u64			slack;
+	u64			jitter;
+	u64			max_delay;
 	u64			manual;
 	struct hrtimer		timer;
 	u64			armed;
@@ -84,6 +96,7 @@ struct tw_wheel {
 	u64 __percpu		*touched;
 	struct tw_lateness	*lateness;
 	struct tw_event_ring	events;
+	struct tw_takers	takers;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
 	struct list_head	entry;
@@ -100,13 +113,16 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 	__releases(&wheel->ring.lock);
 
 int tw_wheel_advance(struct tw_wheel *wheel, u64 tick);
+int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask);
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
 void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 			   u32 *batch, unsigned int max, bool *more);
 void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
-		    const u32 *batch, unsigned int n, unsigned int delivered);
+		    const u32 *batch, unsigned int n, unsigned int delivered,
+		    struct tw_taker *taker);
+void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
 void tw_wheel_pass_on(struct tw_wheel *wheel);
@@ -127,7 +143,7 @@ static inline struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
 	return now;
 }
 
-/* Whether the wheel can be used: all but setting it up needs that. */
+/* Whether the wheel can be used and is not paused. */
 static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
 {
 	/* Pairs with the release in tw_wheel_setup(). */
@@ -138,14 +154,26 @@ static inline bool tw_wheel_ready(const struct tw_wheel *wheel)
 static inline int tw_wheel_check(const struct tw_wheel *wheel)
 {
 	/* Pairs with the release in tw_wheel_setup(). */
-	switch (smp_load_acquire(&wheel->stage)) {
-	case TW_READY:
+	enum tw_stage stage = smp_load_acquire(&wheel->stage);
+
+	if (likely(stage == TW_READY))
+		return 0;
+	switch (stage) {
+	case TW_PAUSED:
 		return 0;
 	case TW_ENDED:
 		return -ENODEV;
 	default:
 		return -EBADFD;
 	}
+}
+
+/* The same, to take what is due: -EAGAIN while nothing is delivered. */
+static inline int tw_wheel_check_due(const struct tw_wheel *wheel)
+{
+	int err = tw_wheel_check(wheel);
+
+	return !err && READ_ONCE(wheel->stage) == TW_PAUSED ? -EAGAIN : err;
 }
 
 #endif /* TW_WHEEL_H */

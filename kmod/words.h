@@ -54,6 +54,13 @@ u64 *tw_words_at(const struct tw_words *words, u32 index);
 void *tw_words_page(const struct tw_words *words, unsigned long nr);
 u64 tw_stamp_due(u64 word, u64 now, u64 timeout);
 
+/* The longest timeout in ns that a stamp can tell, with ticks of so many ns. */
+static inline u64 tw_words_max_timeout(u64 tick)
+{
+	return S64_MAX / tick < TW_MAX_STAMPED ?
+	       S64_MAX : (TW_MAX_STAMPED - 1) * tick - 1;
+}
+
 /* The word of a token that has not been touched. */
 static inline u64 tw_stamp_none(u32 generation)
 {

@@ -265,6 +265,18 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 					 TIMEWHEEL_ABSOLUTE },
 		{ TIMEWHEEL_CANCEL, TIMEWHEEL_ABSOLUTE },
 		{ TIMEWHEEL_GET, TIMEWHEEL_ABSOLUTE },
+		{ TIMEWHEEL_REGISTER, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_REGISTER, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_MOVE, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_MOVE, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_CANCEL, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_CANCEL, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_GET, TIMEWHEEL_ANY_FILE },
+		{ TIMEWHEEL_GET, TIMEWHEEL_FIXED_DELAY },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -281,7 +293,7 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 TEST_F(errors, no_such_operation)
 {
 	const __u32 codes[] = {
-		TIMEWHEEL_GET + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
+		TIMEWHEEL_REGISTER_PERIODIC + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
 		0x80000000, 0xffffffff,
 	};
 
@@ -633,8 +645,9 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats)));
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
 	EXPECT_EQ(0ULL, list.cursor);
-	for (op.code = 0; op.code <= TIMEWHEEL_GET; op.code++) {
+	for (op.code = 0; op.code <= TIMEWHEEL_REGISTER_PERIODIC; op.code++) {
 		op.time = TW_SEC;
+		op.period = TW_SEC;
 		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
 	}
 	op = (struct timewheel_op) { .size = sizeof(op), .time = TW_SEC };
@@ -644,6 +657,8 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_PAUSED,
+					     TIMEWHEEL_PAUSED)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
 	/* Whatever is wrong with the buffer. */
 	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
@@ -864,11 +879,15 @@ TEST_F(errors, bad_element_of_a_batch)
 		{ "size 0", AT(size), 0, -EINVAL },
 		{ "size too small", AT(size), 71, -EINVAL },
 		{ "size not op_size", AT(size), 80, -EINVAL },
-		{ "undefined flag", AT(flags), 4, -EINVAL },
+		{ "undefined flag", AT(flags), 16, -EINVAL },
+		{ "flag of an answer", AT(flags), TIMEWHEEL_ANY_FILE, -EINVAL },
+		{ "flag of a period", AT(flags), TIMEWHEEL_FIXED_DELAY, -EINVAL },
 		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
 		{ "by handle", AT(flags), TIMEWHEEL_BY_HANDLE, -EINVAL },
-		{ "no such code", AT(code), 6, -EINVAL },
-		{ "reserved", AT(reserved), 1, -EINVAL },
+		{ "no such code", AT(code), TIMEWHEEL_REGISTER_PERIODIC + 1,
+		  -EINVAL },
+		{ "no leases", AT(code), TIMEWHEEL_ACK, -EINVAL },
+		{ "no delivery", AT(lease), 1, -EINVAL },
 		{ "not there", AT(code), TIMEWHEEL_CANCEL, -ENOENT },
 		{ "there already", AT(id), WITNESS, -EEXIST },
 		{ "too far", AT(time) + 4, 0xffffffff, -ERANGE },

@@ -176,8 +176,8 @@ static void expect_ids(struct __test_metadata *_metadata, struct ring *ring,
 		ASSERT_NE(0ULL, event.handle);
 		ASSERT_EQ((first_tick + i) * TW_SEC, event.deadline);
 		ASSERT_EQ(now * TW_SEC, event.taken);
-		ASSERT_EQ(0U, event.flags);
-		ASSERT_EQ(0U, event.reserved);
+		ASSERT_EQ(0U, event.lease);
+		ASSERT_EQ(0U, event.missed);
 	}
 	ASSERT_EQ(0U, consume(ring, &event, 1));
 }
@@ -236,7 +236,7 @@ TEST_F(ring, setup_errors)
 	ASSERT_EQ(0, setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL, TW_SEC, 1, 0, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0U, info.events);
-	EXPECT_EQ(0U, info.reserved);
+	EXPECT_EQ(0U, info.state);
 	close(fd);
 }
 

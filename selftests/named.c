@@ -916,6 +916,7 @@ TEST_F(named, setup_values)
 	expect_setup(-EINVAL, .clock = ~0U);
 	for (int bit = 0; bit < 32; bit++)
 		expect_setup(caps.setup_flags & 1U << bit ? 0 : -EINVAL,
+			     .clock = TIMEWHEEL_CLOCK_REALTIME,
 			     .flags = 1U << bit);
 	expect_setup(0, .slots = 1);
 	expect_setup(0, .slots = caps.max_slots);
@@ -1105,7 +1106,7 @@ TEST_F(named, files_of_the_wheel)
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
 	/* No command of a later release either. */
-	for (int number = 0x0c; number < 0x100; number++)
+	for (int number = 0x0d; number < 0x100; number++)
 		EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, _IO(TIMEWHEEL_IOC_TYPE,
 							number), &caps)));
 }

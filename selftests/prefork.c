@@ -107,7 +107,7 @@ static void give_up(const char *what)
  */
 static bool is_room(const struct timewheel_event *event)
 {
-	return event->reserved || !event->taken;
+	return event->missed || !event->taken;
 }
 
 /* Maps the part of the report at @start. */
@@ -127,7 +127,7 @@ static void report_map(struct report *report, off_t start)
 	while (report->used < WINDOW && !is_room(&report->window[report->used]))
 		report->used++;
 	for (size_t i = report->used; i < WINDOW; i++)
-		report->window[i].reserved = ~0U;
+		report->window[i].missed = ~0U;
 }
 
 /*

@@ -620,7 +620,7 @@ static __u32 book_what_is_left(struct shared *shared, int i)
 {
 	__u32 n;
 
-	for (n = 0; n < TOKENS && !left_behind[i][n].reserved; n++)
+	for (n = 0; n < TOKENS && !left_behind[i][n].missed; n++)
 		shared->entry[left_behind[i][n].cookie].ends++;
 	return n;
 }

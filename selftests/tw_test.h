@@ -72,6 +72,16 @@ static inline int tw_info(int fd, struct timewheel_info *info)
 	return ioctl(fd, TIMEWHEEL_INFO, info);
 }
 
+/* Puts what of a wheel's state is in @mask to @flags. */
+static inline int tw_control(int fd, __u32 flags, __u32 mask)
+{
+	struct timewheel_control control = {
+		.size = sizeof(control), .flags = flags, .mask = mask,
+	};
+
+	return ioctl(fd, TIMEWHEEL_CONTROL, &control);
+}
+
 /* One operation; *op is filled in. Returns its result bits, or -1 and errno. */
 static inline int tw_op(int fd, struct timewheel_op *op)
 {
@@ -160,6 +170,36 @@ static inline int tw_move(int fd, __u32 flags, __u64 key, __u64 time)
 static inline int tw_cancel(int fd, __u32 flags, __u64 key)
 {
 	return tw_key_op(fd, TIMEWHEEL_CANCEL, flags, key, 0);
+}
+
+/* An answer to, or by @lease 0 an order about, the token of @key, as tw_key_op(). */
+static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
+			    __u32 lease, __u64 time)
+{
+	struct timewheel_op op = {
+		.code = code, .flags = flags, .id = key, .handle = key,
+		.time = time, .lease = lease,
+	};
+
+	return tw_op(fd, &op);
+}
+
+static inline int tw_ack(int fd, const struct timewheel_event *event)
+{
+	return tw_answer(fd, TIMEWHEEL_ACK, TIMEWHEEL_BY_HANDLE, event->handle,
+			 event->lease, 0);
+}
+
+/* @flags: 0, TIMEWHEEL_ABSOLUTE, TIMEWHEEL_FIXED_DELAY. */
+static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
+				       __u64 time, __u64 period)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER_PERIODIC, .flags = flags, .id = id,
+		.time = time, .period = period,
+	};
+
+	return tw_op(fd, &op);
 }
 
 static inline int tw_get(int fd, __u32 flags, __u64 key,

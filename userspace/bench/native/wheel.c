@@ -426,8 +426,8 @@ static void deliver(const u32 *batch, u32 n)
 		events[i].cookie = tw_token_cookie(&ring, token);
 		events[i].deadline = tw_word_due(token->word) * ring.tick;
 		events[i].taken = now.ns;
-		events[i].flags = 0;
-		events[i].reserved = 0;
+		events[i].lease = 0;
+		events[i].missed = 0;
 	}
 	/* All n tokens are in use, so their indices are 0 to n - 1, too. */
 	for (i = 0; i < n; i++)

@@ -15,6 +15,9 @@
  * with or without anybody, until TIMEWHEEL_DESTROY. All calls may be made by
  * any number of threads and processes at once.
  *
+ * A read ends a token, unless the wheel was set up with leases, or the token is
+ * periodic: see "Leases" and "Periods".
+ *
  * All times are u64 nanoseconds. Absolute times are those of the wheel's clock
  * as the calling process sees it: in a time namespace, with its offsets.
  * A tick is one step of the hand; ticks are numbered from the clock's zero.
@@ -66,6 +69,7 @@
 #define TIMEWHEEL_DESTROY	_IO(TIMEWHEEL_IOC_TYPE, 0x09)
 #define TIMEWHEEL_STATS		_IO(TIMEWHEEL_IOC_TYPE, 0x0a)
 #define TIMEWHEEL_TOUCH_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0b)
+#define TIMEWHEEL_CONTROL	_IO(TIMEWHEEL_IOC_TYPE, 0x0c)
 
 /* Most operations of one TIMEWHEEL_BATCH, and keys of one TIMEWHEEL_TOUCH_MANY. */
 #define TIMEWHEEL_MAX_BATCH	65536
@@ -78,6 +82,9 @@
 
 /* Buckets of a histogram, see struct timewheel_stats. */
 #define TIMEWHEEL_BUCKETS	252
+
+/* How many leases long a token can be held, however often it is extended. */
+#define TIMEWHEEL_MAX_LEASES	1000
 
 /* A time that is never reached. */
 #define TIMEWHEEL_NEVER		(~0ULL)
@@ -140,10 +147,19 @@ struct timewheel_caps {
  * TIMEWHEEL_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
  * TIMEWHEEL_TOUCH_WORDS: tokens have touch words, which may be mapped. Costs 8
  *	bytes each, and touches by ioctl(2) take the wheel's lock.
+ * TIMEWHEEL_PERIODS: tokens may be periodic. Costs 56 bytes each, which a wheel
+ *	with leases has anyway.
+ * TIMEWHEEL_KEEP_DURATION: REALTIME only: when the clock is set, a token is due
+ *	as long after its registration as it was to be, and its deadline, as it is
+ *	shown, is another. Without it a token keeps its deadline: it follows the
+ *	wall, and how long that takes is another. The wheel is then turned by
+ *	CLOCK_BOOTTIME, and shows wall time.
  */
 #define TIMEWHEEL_NO_IDS	(1U << 0)
 #define TIMEWHEEL_NO_COOKIES	(1U << 1)
 #define TIMEWHEEL_TOUCH_WORDS	(1U << 2)
+#define TIMEWHEEL_PERIODS	(1U << 3)
+#define TIMEWHEEL_KEEP_DURATION	(1U << 4)
 
 /*
  * Mapping
@@ -245,11 +261,64 @@ struct timewheel_consumed {
 	__u64	head;
 };
 
+/*
+ * Leases
+ *
+ * On a wheel set up with a lease, a read does not end a token: it is held for
+ * the reader until that has answered, at most until the lease is over. Each
+ * delivery has a number, the event's @lease, one more than the one before: an
+ * answer names the token, by id or handle, and that number.
+ *
+ *	pending --read--> held --ACK----------------------> ended
+ *	   ^  ^            |---NACK, after its delay--+
+ *	   |  |            |---lease over-------------+--> pending, or, after
+ *	   |  |            |---file closed, at once---+    max_attempts, buried
+ *	   |  |            +---BURY--------------> buried
+ *	   |  +------KICK--------------------------------+
+ *	   +---------KICK: due now
+ *
+ * A delivery is held by the open file that read it. When that is released, by
+ * the exit of all who have it or by close(2), what it holds is due again at
+ * once, for the others; fork(2), dup(2), SCM_RIGHTS and mappings keep it. An
+ * answer that comes by another file is EPERM, unless it has TIMEWHEEL_ANY_FILE.
+ *
+ * The id stays taken, and the handle valid, until the token has ended; touch,
+ * move and cancel find it only while it is pending. What the read has not copied
+ * out was not delivered, and counts for nothing.
+ */
+
+/*
+ * Periods
+ *
+ * A periodic token, by TIMEWHEEL_REGISTER_PERIODIC, is pending again after each
+ * delivery, on a wheel with leases after its ACK; one event of it is out at a
+ * time. At a fixed rate it is due @period after it was due before, to the ns and
+ * without drift, whenever it was read; with a fixed delay, @period after it was
+ * delivered or acked. What is missed at a fixed rate, because nobody came for it
+ * or an answer was late, is up to the wheel's @misfire:
+ *
+ * TIMEWHEEL_MISFIRE_ONCE: one event, at once, for the last of them
+ * TIMEWHEEL_MISFIRE_ALL: an event for each, one after the other
+ * TIMEWHEEL_MISFIRE_SKIP: no event for any: it comes when it is next due, unless
+ *	it is read before a whole period has passed
+ *
+ * The event's @missed tells how many were missed, since the one before, and had
+ * no event of their own. A token that is moved is periodic from its new deadline
+ * on; one that is kicked keeps to its times. It ends by CANCEL, on a wheel with
+ * leases also by DELETE, or with the wheel; it cannot be touched.
+ */
+enum timewheel_misfire {
+	TIMEWHEEL_MISFIRE_ONCE	= 0,
+	TIMEWHEEL_MISFIRE_ALL	= 1,
+	TIMEWHEEL_MISFIRE_SKIP	= 2,
+};
+
 /**
  * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel;
  *	also how a named one is to be
  * @size: sizeof(struct timewheel_setup)
- * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES, TIMEWHEEL_TOUCH_WORDS
+ * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES, TIMEWHEEL_TOUCH_WORDS,
+ *	TIMEWHEEL_PERIODS, TIMEWHEEL_KEEP_DURATION
  * @clock: one of enum timewheel_clock
  * @slots: slots of the ring, 1..65536; no power of two needed
  * @tick: ns per tick, from caps' min_tick to max_tick (100 us to a day)
@@ -259,6 +328,17 @@ struct timewheel_consumed {
  *	TIMEWHEEL_MAX_TICK; else 0
  * @events: events that its event ring holds: a power of two, at most 65536, or 0
  *	for none
+ * @max_attempts: with a lease: after how many deliveries without ACK, lease over
+ *	or NACK, a token is buried; 0 for never
+ * @lease: ns for which a delivered token is held, a tick and more, or 0: a read
+ *	ends tokens. Not with an event ring. Costs 56 bytes a token
+ * @slack: ns by which the timer may be late, so that expirations that near to each
+ *	other, and other timers of the CPU, share one interrupt; not with a MANUAL
+ *	clock
+ * @jitter: ns: each registration adds a random part of it to its deadline, so
+ *	that those of many tokens spread evenly over that window. No delay may be
+ *	shorter. Not added by touch and move
+ * @misfire: with TIMEWHEEL_PERIODS: one of enum timewheel_misfire; else 0
  * @reserved: 0
  *
  * The wheel and its @max_tokens count towards what the caller, by its effective
@@ -269,7 +349,8 @@ struct timewheel_consumed {
  * sleep for memory, which is charged to the caller's memory cgroup.
  *
  * Errors: %EBUSY this file has been set up; %EDQUOT the user would have more
- * wheels or tokens than a user may; %EINVAL a value outside its range; %ENOMEM;
+ * wheels or tokens than a user may; %EINVAL a value outside its range, or one that
+ * does not go with another; %ENOMEM;
  * %ENOSPC there would be more wheels or tokens than there may be in all;
  * %ERANGE with such short ticks the clock is, or @start would be, beyond the
  * last tick or 2^63 ns.
@@ -283,6 +364,11 @@ struct timewheel_setup {
 	__u64	max_tokens;
 	__u64	start;
 	__u32	events;
+	__u32	max_attempts;
+	__u64	lease;
+	__u64	slack;
+	__u64	jitter;
+	__u32	misfire;
 	__u32	reserved;
 };
 
@@ -359,10 +445,11 @@ struct timewheel_destroy {
  *	TIMEWHEEL_ABSOLUTE, at @time. A deadline that has passed is due at once.
  *	A token registered for a delay has that delay as its timeout; one
  *	registered for a time, or for a delay of 0, has none.
- *	Errors: %EEXIST the id is pending; %EINVAL an id or a cookie on a wheel
- *	without; %ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the
- *	deadline is beyond the last tick or 2^63 ns, or the delay too long for a
- *	wheel with touch words.
+ *	Errors: %EEXIST the id is pending, held or buried; %EINVAL an id or a
+ *	cookie on a wheel without, or a delay shorter than the wheel's jitter;
+ *	%ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the deadline is
+ *	beyond the last tick or 2^63 ns, or the delay too long for a wheel with
+ *	touch words; %ESHUTDOWN the wheel is draining.
  * @TIMEWHEEL_TOUCH_TOKEN: it lives: due its whole timeout from now. A touch
  *	never brings a deadline nearer (moving does). Takes no lock, unless an
  *	id is not found.
@@ -370,19 +457,46 @@ struct timewheel_destroy {
  * @TIMEWHEEL_TOUCH_OR_REGISTER: touch the token of this id, or register one
  *	with timeout @time if there is none ("a packet of this user arrived").
  *	@time and @cookie of a pending token stay as they are. By id only, for a
- *	delay only. Errors: those of the other two without %EEXIST, %ENOENT
- *	and %ESTALE.
+ *	delay only. Errors: those of the other two without %ENOENT and %ESTALE;
+ *	%EEXIST the token is held or buried.
  * @TIMEWHEEL_MOVE: due after @time ns from now, which becomes the timeout, or
  *	with TIMEWHEEL_ABSOLUTE at @time; earlier or later than before. A time,
  *	or a delay of 0, leaves the timeout as it was.
  *	Errors: %ENOENT, %ESTALE, %ERANGE.
  * @TIMEWHEEL_CANCEL: no event will come of this token.
  *	Errors: %ENOENT, %ESTALE.
- * @TIMEWHEEL_GET: tell about the token, change nothing. Needs no file open for
- *	writing. Errors: %ENOENT, %ESTALE.
+ * @TIMEWHEEL_GET: tell about the token, change nothing, also when it is held or
+ *	buried. Needs no file open for writing. Errors: %ENOENT, %ESTALE.
+ * @TIMEWHEEL_ACK: a delivery has been dealt with: its token ends, or, if it is
+ *	periodic, is pending again.
+ * @TIMEWHEEL_NACK: it has not: the token is due again after @time ns, or at @time
+ *	with TIMEWHEEL_ABSOLUTE; after max_attempts deliveries it is buried.
+ *	Errors: also %ERANGE.
+ * @TIMEWHEEL_EXTEND: it takes longer: the lease is over after @time ns from now,
+ *	0 for the wheel's lease. Errors: also %ERANGE it would be beyond the last
+ *	tick, or more than TIMEWHEEL_MAX_LEASES leases after the delivery.
+ * @TIMEWHEEL_BURY: it cannot be dealt with: the token is kept aside until KICK or
+ *	DELETE. With a @lease of 0 it is one that is pending.
+ * @TIMEWHEEL_KICK: a token that is buried or pending is due now, and has all its
+ *	attempts before it. Errors: also %EBUSY it is held.
+ * @TIMEWHEEL_DELETE: the token ends, whether it is pending, held or buried.
+ * @TIMEWHEEL_REGISTER_PERIODIC: as REGISTER, and again and again: first after
+ *	@time ns, or at @time, then every @period ns; with TIMEWHEEL_FIXED_DELAY
+ *	counted from the end of the one before, else at a fixed rate. It has no
+ *	timeout.
+ *	Errors: those of REGISTER; %EINVAL also when @period is shorter than a
+ *	tick, or the wheel was set up without TIMEWHEEL_PERIODS; %ERANGE also when
+ *	it is 2^63 ns and more.
  *
  * %ENOENT: no token with this id is pending: never registered, cancelled, or
  * taken by a reader. %ESTALE: the token of this handle is no longer pending.
+ *
+ * Of the answers ACK, NACK, EXTEND and BURY, and of KICK and DELETE, %ENOENT: no
+ * token has this id; %ESTALE: none has this handle, or a reader is still about
+ * to copy it; of an answer also when delivery @lease is not out any more: it was
+ * answered, its lease is over and it was delivered again or buried. %EPERM: the
+ * delivery is another file's. %EINVAL: the wheel has no leases. They need a file
+ * that is open for writing, and change nothing when they fail.
  */
 enum timewheel_code {
 	TIMEWHEEL_REGISTER		= 0,
@@ -391,6 +505,13 @@ enum timewheel_code {
 	TIMEWHEEL_MOVE			= 3,
 	TIMEWHEEL_CANCEL		= 4,
 	TIMEWHEEL_GET			= 5,
+	TIMEWHEEL_ACK			= 6,
+	TIMEWHEEL_NACK			= 7,
+	TIMEWHEEL_EXTEND		= 8,
+	TIMEWHEEL_BURY			= 9,
+	TIMEWHEEL_KICK			= 10,
+	TIMEWHEEL_DELETE		= 11,
+	TIMEWHEEL_REGISTER_PERIODIC	= 12,
 };
 
 /*
@@ -398,44 +519,59 @@ enum timewheel_code {
  * timewheel_touch_many.
  *
  * TIMEWHEEL_BY_HANDLE: the token is named by its handle, not by its id
- *	(not with REGISTER and TOUCH_OR_REGISTER).
+ *	(not with those that register).
  * TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock, not a delay
- *	(REGISTER and MOVE only).
+ *	(REGISTER, REGISTER_PERIODIC, MOVE and NACK only).
+ * TIMEWHEEL_ANY_FILE: also when another open file holds the delivery (ACK, NACK,
+ *	EXTEND and BURY only).
+ * TIMEWHEEL_FIXED_DELAY: a period is counted from the end of the one before
+ *	(REGISTER_PERIODIC only).
  */
 #define TIMEWHEEL_BY_HANDLE	(1U << 0)
 #define TIMEWHEEL_ABSOLUTE	(1U << 1)
+#define TIMEWHEEL_ANY_FILE	(1U << 2)
+#define TIMEWHEEL_FIXED_DELAY	(1U << 3)
 
 /*
  * Bits of a result that is not negative.
  *
  * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
- *	it: the operation won. From GET: it is past its deadline.
+ *	it: the operation won. From GET: it is pending, and past its deadline.
  * TIMEWHEEL_REGISTERED: TOUCH_OR_REGISTER found none and registered one.
+ * TIMEWHEEL_IS_HELD: from GET: a delivery of the token is out.
+ * TIMEWHEEL_IS_BURIED: the token is buried: from GET; from NACK, which did so.
  */
 #define TIMEWHEEL_WAS_DUE	(1 << 0)
 #define TIMEWHEEL_REGISTERED	(1 << 1)
+#define TIMEWHEEL_IS_HELD	(1 << 2)
+#define TIMEWHEEL_IS_BURIED	(1 << 3)
 
 /**
  * struct timewheel_op - TIMEWHEEL_OP: one operation; also a batch's element
  * @size: sizeof(struct timewheel_op); in a batch the same as its op_size
- * @flags: TIMEWHEEL_BY_HANDLE, TIMEWHEEL_ABSOLUTE
+ * @flags: TIMEWHEEL_BY_HANDLE, TIMEWHEEL_ABSOLUTE, TIMEWHEEL_ANY_FILE,
+ *	TIMEWHEEL_FIXED_DELAY
  * @code: one of enum timewheel_code
- * @result: out: bits TIMEWHEEL_WAS_DUE, TIMEWHEEL_REGISTERED; in a batch also
- *	a negative errno
+ * @result: out: bits TIMEWHEEL_WAS_DUE, TIMEWHEEL_REGISTERED, TIMEWHEEL_IS_HELD,
+ *	TIMEWHEEL_IS_BURIED; in a batch also a negative errno
  * @id: the token's id, any value; out, from GET by handle (0 without ids)
  * @handle: in with TIMEWHEEL_BY_HANDLE; out, from GET and from whatever
  *	registered a token: its handle, never 0
- * @time: in: delay or deadline in ns, read by REGISTER, TOUCH_OR_REGISTER and
- *	MOVE. Out, from GET: ns until the deadline, 0 when it has passed
- * @cookie: in: travels with the token, read by REGISTER and TOUCH_OR_REGISTER;
+ * @time: in: delay or deadline in ns, read by those that register, MOVE, NACK and
+ *	EXTEND. Out, from GET: ns until the deadline, 0 when it has passed
+ * @cookie: in: travels with the token, read by those that register;
  *	out: the token's cookie, from GET
  * @deadline: out: the deadline in ns of the wheel's clock, a whole tick; from
- *	CANCEL: the one that it had
+ *	CANCEL and DELETE: the one that it had; of a token that is held, when its
+ *	lease is over; of one that is buried, when it was
  * @cycle: out, from GET: Cycle-Num, the whole laps that the hand still makes
  *	before the lap in which the token is due: (d - 1) / slots with d >= 1
  *	ticks to go, 0 when due
+ * @period: in: ns, read by REGISTER_PERIODIC, in the place of @cycle
  * @slot: out, from GET: the slot of the ring: due tick % slots
- * @reserved: 0
+ * @lease: in: number of the delivery, from the event: read by ACK, NACK, EXTEND
+ *	and BURY, 0 for all others. Out, from GET: of the last delivery, 0 when
+ *	there was none
  *
  * TIMEWHEEL_OP returns 0 and @result when the operation succeeded, else -1
  * with errno and the structure as it was. Fields that an operation does not
@@ -456,9 +592,12 @@ struct timewheel_op {
 	__u64	time;
 	__u64	cookie;
 	__u64	deadline;
-	__u64	cycle;
+	union {
+		__u64	cycle;
+		__u64	period;
+	};
 	__u32	slot;
-	__u32	reserved;
+	__u32	lease;
 };
 
 /**
@@ -564,13 +703,13 @@ struct timewheel_advance {
  * @hand: out: the tick on which the hand is: @now / @tick of the host's clock
  * @next: out: ns time at which the wheel next looks for expired tokens, no
  *	later than the earliest deadline; TIMEWHEEL_NEVER when it is empty
- * @pending: out: tokens registered and not yet taken or cancelled
+ * @pending: out: tokens that wait for their deadline, or for a reader
  * @taken: out: tokens that readers have taken and are copying
  * @bytes: out: memory that the wheel holds, in bytes
  * @registered: out: registrations so far
  * @cancelled: out: cancellations so far
  * @moved: out: moves so far
- * @delivered: out: events read so far
+ * @delivered: out: events read so far, each delivery of a token one
  * @put_back: out: tokens put back by readers whose buffer could not be written
  * @refiled: out: tokens filed again because they had been touched or their
  *	block had been opened
@@ -581,9 +720,25 @@ struct timewheel_advance {
  * @offset: out: ns that the clock is ahead for the caller, in a time namespace,
  *	of what the wheel counts its ticks by: tick = (time - @offset) / @tick
  * @events: out: as set up
- * @reserved: out: 0
+ * @state: out: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING
+ * @lease: out: as set up
+ * @slack: out: as set up
+ * @jitter: out: as set up
+ * @max_attempts: out: as set up
+ * @misfire: out: as set up
+ * @held: out: tokens of which a delivery is out
+ * @buried: out: tokens that are buried
+ * @acked: out: ACKs so far
+ * @nacked: out: NACKs so far
+ * @lapsed: out: leases so far that were over without an answer
+ * @returned: out: deliveries so far that came back when a file was released
+ * @kicked: out: KICKs so far
+ * @deleted: out: DELETEs so far
+ * @missed: out: periods so far that were missed and had no event of their own
  *
- * The figures are taken at one moment. Never blocks. Only the common errors.
+ * At any time @registered is the sum of the tokens that have ended, by CANCEL,
+ * DELETE, a read, or, with leases, an ACK, and of those that are pending, taken,
+ * held and buried. The figures are taken at one moment. Never blocks. Only the common errors.
  */
 struct timewheel_info {
 	__u32	size;
@@ -611,6 +766,50 @@ struct timewheel_info {
 	__u64	touched;
 	__s64	offset;
 	__u32	events;
+	__u32	state;
+	__u64	lease;
+	__u64	slack;
+	__u64	jitter;
+	__u32	max_attempts;
+	__u32	misfire;
+	__u64	held;
+	__u64	buried;
+	__u64	acked;
+	__u64	nacked;
+	__u64	lapsed;
+	__u64	returned;
+	__u64	kicked;
+	__u64	deleted;
+	__u64	missed;
+};
+
+/*
+ * What a wheel may be told to be, by TIMEWHEEL_CONTROL.
+ *
+ * TIMEWHEEL_PAUSED: time passes and all operations go on, but nothing is
+ *	delivered: a read blocks, or says %EAGAIN, and poll(2) says no.
+ * TIMEWHEEL_DRAINING: no token can be registered: %ESHUTDOWN. Those that are
+ *	periodic go on.
+ */
+#define TIMEWHEEL_PAUSED	(1U << 0)
+#define TIMEWHEEL_DRAINING	(1U << 1)
+
+/**
+ * struct timewheel_control - TIMEWHEEL_CONTROL: pause, resume, drain
+ * @size: sizeof(struct timewheel_control)
+ * @flags: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING: what the wheel is from now on; 0
+ *	for neither
+ * @mask: which of these are to change; the others stay as they are
+ * @reserved: 0
+ *
+ * A read that is under way when a wheel is paused may still bring events. Never
+ * blocks. Errors: %EINVAL also when @mask has another bit, or @flags
+ * one that is not in @mask.
+ */
+struct timewheel_control {
+	__u32	size;
+	__u32	flags;
+	__u32	mask;
 	__u32	reserved;
 };
 
@@ -640,10 +839,14 @@ struct timewheel_stats {
  * enum timewheel_state - what a listed token is doing
  * @TIMEWHEEL_PENDING: it waits for its deadline, or for a reader
  * @TIMEWHEEL_TAKEN: a reader has taken it and is copying it
+ * @TIMEWHEEL_HELD: a delivery of it is out
+ * @TIMEWHEEL_BURIED: it is kept aside
  */
 enum timewheel_state {
 	TIMEWHEEL_PENDING	= 0,
 	TIMEWHEEL_TAKEN		= 1,
+	TIMEWHEEL_HELD		= 2,
+	TIMEWHEEL_BURIED	= 3,
 };
 
 /**
@@ -655,6 +858,11 @@ enum timewheel_state {
  * @cycle: Cycle-Num, as in struct timewheel_op
  * @slot: its slot: due tick % slots
  * @state: one of enum timewheel_state
+ * @lease: number of its last delivery, 0 when there was none
+ * @attempts: its deliveries since it was registered, acked or kicked
+ *
+ * Of a held token @deadline is when its lease is over, of a buried one when it was
+ * buried.
  */
 struct timewheel_token {
 	__u64	id;
@@ -664,6 +872,8 @@ struct timewheel_token {
 	__u64	cycle;
 	__u32	slot;
 	__u32	state;
+	__u32	lease;
+	__u32	attempts;
 };
 
 /**
@@ -711,16 +921,19 @@ struct timewheel_list {
 /**
  * struct timewheel_event - what read(2) returns: one expired token
  * @id: the token's id, 0 on a wheel without ids
- * @handle: its handle, no longer valid
+ * @handle: its handle, no longer valid if the read ends the token
  * @cookie: as registered, 0 on a wheel without cookies
- * @deadline: its deadline in ns, a whole tick of the wheel's clock
+ * @deadline: its deadline in ns, a whole tick of the wheel's clock; when it comes
+ *	again, when it was due again; at a fixed rate, that of the period which the
+ *	event is for
  * @taken: the wheel's clock, in ns, when it was taken for delivery
- * @flags: 0
- * @reserved: 0
+ * @lease: number of this delivery of the token, on a wheel with leases; else 0
+ * @missed: of a periodic token, periods since the event before that had none
  *
  * read(2) returns whole events, as many as are due and fit, in the order of
  * their due ticks. It blocks until there is one, unless O_NONBLOCK or
- * RWF_NOWAIT is given. Each event goes to one reader only, and ends its token.
+ * RWF_NOWAIT is given. Each event goes to one reader only, and ends its token,
+ * unless the wheel has leases or the token is periodic.
  * A signal ends a read early, with the events that it has by then.
  *
  * poll(2) and epoll(7) say EPOLLIN while an expired token is there. All who
@@ -732,7 +945,8 @@ struct timewheel_list {
  * Errors: %EAGAIN nothing is due and the call may not block; %EBADF not open
  * for reading; %EBADFD not set up; %EFAULT the buffer cannot be written: what
  * was not copied will be read again; %EINTR a signal came first; %EINVAL the
- * buffer is smaller than one event; %ENODEV the wheel has been destroyed.
+ * buffer is smaller than one event; %ENODEV the wheel has been destroyed; %ENOMEM
+ * only the first read by a file of a wheel with leases.
  */
 struct timewheel_event {
 	__u64	id;
@@ -740,8 +954,8 @@ struct timewheel_event {
 	__u64	cookie;
 	__u64	deadline;
 	__u64	taken;
-	__u32	flags;
-	__u32	reserved;
+	__u32	lease;
+	__u32	missed;
 };
 
 #endif /* _UAPI_LINUX_TIMEWHEEL_H */

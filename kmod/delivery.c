@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Delivery: what becomes of tokens after they have been read, on a ring with
+ * leases or periods. Everything here is under the ring's lock.
+ *
+ *	ARMED --take--> TAKEN --delivered--> HELD --ack--> FREE, or ARMED anew
+ *	  ^                                   |
+ *	  +--nack, lapse, return--------------+--> buried
+ *	  +--kick--------------------------------------+
+ *
+ * Without leases a periodic token goes from TAKEN to ARMED, any other to FREE.
+ */
+#include <linux/bug.h>
+#include <linux/limits.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+
+#include "delivery.h"
+#include "ids.h"
+#include "ring.h"
+
+#define TW_MAX_LEASES	1000	/* that a token is held for at most */
+
+/**
+ * tw_delivery_of() - what there is to know of a token's deliveries
+ * @ring: the ring, locked, or @token is the caller's, who has taken it
+ * @token: the token, not FREE
+ *
+ * What an earlier life has left is cleared here, not where lives end: there it
+ * would be a burden on rings without.
+ *
+ * Return: it.
+ */
+struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
+				   struct tw_token *token)
+{
+	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
+	u32 generation = tw_generation(token, READ_ONCE(token->word));
+
+	if (delivery->generation != generation)
+		*delivery = (struct tw_delivery) { .generation = generation };
+
+	return delivery;
+}
+
+static bool tw_delivery_exhausted(const struct tw_ring *ring,
+				  const struct tw_delivery *delivery)
+{
+	return ring->delivery.max_attempts &&
+	       delivery->attempts >= ring->delivery.max_attempts;
+}
+
+/* Nobody holds it any more. */
+static void tw_delivery_let_go(struct tw_ring *ring,
+			       struct tw_delivery *delivery)
+{
+	delivery->taker->out--;
+	delivery->taker = NULL;
+	ring->delivery.held--;
+}
+
+/* The tick of a time, at most the last one, and not before the hand. */
+static u64 tw_delivery_tick(const struct tw_ring *ring,
+			    const struct tw_now *now, u64 time)
+{
+	u64 due;
+
+	return tw_ring_due(ring, now, time, &due) ? ring->max_due : due;
+}
+
+/* Makes a token ARMED that is where it is to be. */
+static void tw_delivery_arm(struct tw_ring *ring, struct tw_token *token,
+			    u32 index, u64 due)
+{
+	u64 word = READ_ONCE(token->word);
+
+	tw_delivery_of(ring, token)->since = due;
+	tw_stamp_set(ring, index, tw_stamp_none(tw_generation(token, word)));
+	/* Pairs with the acquire in tw_found_armed(). */
+	smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
+	ring->pending++;
+}
+
+/*
+ * Sets aside a token that is neither filed nor ARMED. Its tick tells when it was.
+ */
+static void tw_delivery_aside(struct tw_ring *ring, struct tw_token *token,
+			      u32 index, u64 now)
+{
+	u64 word = READ_ONCE(token->word);
+
+	WRITE_ONCE(token->word,
+		   tw_word(min(now, ring->max_due), TW_HELD, word));
+	tw_lists_add(&ring->lists, ring->delivery.aside, index);
+	ring->delivery.buried++;
+}
+
+/*
+ * What a delivery in vain comes to, of a token that is not filed and that nobody
+ * holds any more. Returns whether it has been buried.
+ */
+static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
+			      u32 index, const struct tw_now *now, u64 due)
+{
+	if (tw_delivery_exhausted(ring, tw_delivery_of(ring, token))) {
+		tw_delivery_aside(ring, token, index, now->tick);
+		return true;
+	}
+	tw_delivery_arm(ring, token, index, due);
+	tw_file(ring, index, due, tw_frame(ring, now->tick));
+
+	return false;
+}
+
+/* A periodic token, which is not filed, goes on. */
+static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
+			     u32 index, const struct tw_now *now)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	u64 base = delivery->base, due;
+
+	if (delivery->fixed_delay)
+		base = now->ns + delivery->period;
+	else if (!delivery->kicked || base <= now->ns)
+		base += delivery->period;
+	delivery->base = min_t(u64, base, S64_MAX);
+	delivery->kicked = false;
+	delivery->attempts = 0;
+	delivery->missed = 0;
+
+	due = tw_delivery_tick(ring, now, delivery->base);
+	tw_delivery_arm(ring, token, index, due);
+	tw_file(ring, index, due, tw_frame(ring, now->tick));
+}
+
+/* Ends a token that is neither filed nor ARMED. */
+static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
+			    u32 index)
+{
+	tw_stamp_set(ring, index, 0);
+	tw_unname(ring, token);
+	tw_free(ring, token, index);
+}
+
+/*
+ * For the ring.
+ */
+
+/*
+ * The lease of the list's last token is over: it is due where it is, or buried.
+ */
+static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
+			      u32 index, u64 now)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	tw_delivery_let_go(ring, delivery);
+	ring->delivery.lapsed++;
+	if (tw_delivery_exhausted(ring, delivery)) {
+		tw_unfile(ring, index);
+		tw_delivery_aside(ring, token, index, now);
+	} else {
+		tw_delivery_arm(ring, token, index,
+				tw_word_due(READ_ONCE(token->word)));
+	}
+}
+
+/*
+ * Counts the periods that a due token has missed: those before the last one, and
+ * that as well if it is to be skipped and not just due on the hand's tick. Returns
+ * the deadline to wait for, in ns, if it is not to be delivered now, else 0.
+ */
+static u64 tw_delivery_count_missed(struct tw_ring *ring,
+				    struct tw_delivery *delivery, u64 now)
+{
+	u64 periods, late;
+	bool skip;
+
+	if (now < delivery->base || ring->delivery.misfire == TW_MISFIRE_ALL)
+		return 0;
+	periods = (now - delivery->base) / delivery->period;
+	if (!periods)
+		return 0;
+	late = now - delivery->base - periods * delivery->period;
+	skip = ring->delivery.misfire == TW_MISFIRE_SKIP && late >= ring->tick;
+	periods += skip;
+	delivery->base += periods * delivery->period;
+	delivery->missed = min(delivery->missed + periods, (u64)U32_MAX);
+	ring->delivery.missed += periods;
+
+	return skip ? delivery->base : 0;
+}
+
+/**
+ * tw_delivery_settle() - see whether a token that is due is to be delivered
+ * @ring: the ring, locked
+ * @index: the token, last entry of the list that is looked at
+ * @frame: from where it is filed again
+ * @now: the tick that the hand is on
+ *
+ * Return: false: it is; true: it was not, look again at what is there now.
+ */
+bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 frame, u64 now)
+{
+	struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	u64 word = READ_ONCE(token->word);
+	u64 due = tw_word_due(word), next;
+
+	if (tw_word_state(word) == TW_HELD) {
+		tw_delivery_lapse(ring, token, index, now);
+		return true;
+	}
+	if (!delivery->period || delivery->fixed_delay || delivery->attempts)
+		return false;
+	if (due != delivery->since) {
+		delivery->base = due * ring->tick;
+		delivery->since = due;
+		delivery->kicked = false;
+	}
+	next = tw_delivery_count_missed(ring, delivery, now * ring->tick);
+	if (!next)
+		return false;
+
+	due = min(next / ring->tick + !!(next % ring->tick), ring->max_due);
+	delivery->since = due;
+	/* A move with a delay has let it be touched, for a moment. */
+	if (try_cmpxchg64(&token->word, &word, tw_word_with_due(word, due))) {
+		tw_unfile(ring, index);
+		tw_file(ring, index, due, frame);
+	}
+
+	return true;
+}
+
+/* A token has been taken, to be delivered. */
+void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	delivery->attempts++;
+	if (ring->delivery.lease)
+		delivery->lease++;
+}
+
+/* It could not be delivered, and will be put back. */
+void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
+{
+	tw_delivery_of(ring, token)->attempts--;
+}
+
+/**
+ * tw_delivery_done() - a token has been delivered
+ * @ring: the ring, locked
+ * @token: the token, TAKEN
+ * @index: its index
+ * @now: the time
+ * @taker: who has got it; not NULL on a ring with leases
+ */
+void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
+		      const struct tw_now *now, struct tw_taker *taker)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	u64 word = READ_ONCE(token->word);
+	u64 due;
+
+	if (!ring->delivery.lease) {
+		if (delivery->period)
+			tw_delivery_next(ring, token, index, now);
+		else
+			tw_delivery_end(ring, token, index);
+		return;
+	}
+
+	due = tw_delivery_tick(ring, now, now->ns + ring->delivery.lease);
+	WRITE_ONCE(token->word, tw_word(due, TW_HELD, word));
+	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	delivery->taker = taker;
+	delivery->since = now->tick;
+	taker->out++;
+	ring->delivery.held++;
+}
+
+/* A token has been moved: what is periodic has no timeout. */
+void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token)
+{
+	if (tw_delivery_of(ring, token)->period)
+		WRITE_ONCE(token->timeout, 0);
+}
+
+/*
+ * For others.
+ */
+
+/* Makes a token periodic that has just been registered. */
+void tw_delivery_repeat(struct tw_ring *ring, u32 index,
+			const struct tw_period *period)
+{
+	struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	lockdep_assert_held(&ring->lock);
+	delivery->base = period->first;
+	delivery->period = period->length;
+	delivery->fixed_delay = period->fixed_delay;
+	delivery->since = tw_word_due(READ_ONCE(token->word));
+}
+
+/**
+ * tw_delivery_find() - find a token that is pending, held or buried
+ * @ring: the ring, locked
+ * @by_handle: by handle, else by id
+ * @key: handle or id
+ * @found: the token
+ *
+ * Return: 0; -ENOENT no token has this id; -ESTALE none has this handle, or it
+ * is being copied; -EINVAL the ring has no ids.
+ */
+int tw_delivery_find(struct tw_ring *ring, bool by_handle, u64 key,
+		     struct tw_found *found)
+{
+	struct tw_id_token *named;
+
+	lockdep_assert_held(&ring->lock);
+	if (!by_handle && !ring->has_ids)
+		return -EINVAL;
+
+	if (by_handle) {
+		found->token = tw_arena_find(&ring->tokens, (u32)key);
+		if (!found->token)
+			return -ESTALE;
+	} else {
+		named = tw_ids_find(&ring->ids, key);
+		if (!named)
+			return -ENOENT;
+		found->token = &named->token;
+	}
+	found->word = READ_ONCE(found->token->word);
+	if (by_handle && tw_generation(found->token, found->word) != key >> 32)
+		return -ESTALE;
+
+	return tw_word_state(found->word) == TW_ARMED ||
+	       tw_word_state(found->word) == TW_HELD ? 0 : -ESTALE;
+}
+
+/* Whether a delivery of a token is out; if not, and it is HELD, it is buried. */
+bool tw_delivery_is_out(const struct tw_ring *ring,
+			const struct tw_found *found)
+{
+	return tw_word_state(found->word) == TW_HELD &&
+	       tw_delivery_of(ring, found->token)->taker;
+}
+
+/**
+ * tw_delivery_check() - whether an answer is to a delivery that is out
+ * @ring: the ring, locked
+ * @found: the token
+ * @answer: which delivery, and who answers
+ *
+ * Return: 0; -ESTALE it is not out; -EPERM another has it.
+ */
+int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found,
+		      const struct tw_answer *answer)
+{
+	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+
+	if (!tw_delivery_is_out(ring, found) ||
+	    delivery->lease != answer->lease)
+		return -ESTALE;
+
+	return answer->any || delivery->taker == answer->taker ? 0 : -EPERM;
+}
+
+/* Takes a token that is held out of the lists, and from who has it. */
+static u32 tw_delivery_back(struct tw_ring *ring, struct tw_token *token)
+{
+	u32 index = tw_ring_index(ring, token);
+
+	lockdep_assert_held(&ring->lock);
+	tw_unfile(ring, index);
+	tw_delivery_let_go(ring, tw_delivery_of(ring, token));
+
+	return index;
+}
+
+/* A delivery, which is out, has been dealt with. */
+void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
+		     const struct tw_now *now)
+{
+	u32 index = tw_delivery_back(ring, found->token);
+
+	if (tw_delivery_of(ring, found->token)->period)
+		tw_delivery_next(ring, found->token, index, now);
+	else
+		tw_delivery_end(ring, found->token, index);
+	ring->delivery.acked++;
+}
+
+/*
+ * A delivery, which is out, has not been dealt with: it is to come again on tick
+ * @due. Returns whether the token has been buried instead.
+ */
+bool tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
+		      const struct tw_now *now, u64 due)
+{
+	u32 index = tw_delivery_back(ring, found->token);
+
+	ring->delivery.nacked++;
+
+	return tw_delivery_retry(ring, found->token, index, now, due);
+}
+
+/* The lease of a delivery, which is out, ends on tick @due. 0 or -ERANGE. */
+int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
+		       const struct tw_now *now, u64 due)
+{
+	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+	u64 lease = min((ring->delivery.lease - 1) / ring->tick + 1, TW_MAX_TICK);
+	u32 index = tw_ring_index(ring, found->token);
+
+	lockdep_assert_held(&ring->lock);
+	if (due > delivery->since && due - delivery->since > lease * TW_MAX_LEASES)
+		return -ERANGE;
+	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
+	tw_unfile(ring, index);
+	tw_file(ring, index, due, tw_frame(ring, now->tick));
+
+	return 0;
+}
+
+/* Sets aside a token that is pending, or of which a delivery is out. */
+void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
+		      const struct tw_now *now)
+{
+	u32 index = tw_ring_index(ring, found->token);
+
+	lockdep_assert_held(&ring->lock);
+	if (tw_word_state(found->word) == TW_ARMED) {
+		tw_found_set(found, tw_word_due(found->word), TW_HELD);
+		tw_stamp_set(ring, index, 0);
+		tw_unfile(ring, index);
+		ring->pending--;
+	} else {
+		tw_delivery_back(ring, found->token);
+	}
+	tw_delivery_aside(ring, found->token, index, now->tick);
+}
+
+/* Makes a token due now that is pending or buried. */
+void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
+		      const struct tw_now *now)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+	u32 index = tw_ring_index(ring, found->token);
+	u64 due = min(now->tick, ring->max_due);
+
+	lockdep_assert_held(&ring->lock);
+	if (tw_word_state(found->word) == TW_ARMED) {
+		tw_found_set(found, tw_word_due(found->word), TW_HELD);
+		ring->pending--;
+	} else {
+		ring->delivery.buried--;
+	}
+	tw_unfile(ring, index);
+	delivery->attempts = 0;
+	delivery->kicked = !!delivery->period;
+	tw_delivery_arm(ring, found->token, index, due);
+	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	ring->delivery.kicked++;
+}
+
+/* Ends a token that is pending, held or buried. */
+void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
+{
+	u32 index = tw_ring_index(ring, found->token);
+
+	lockdep_assert_held(&ring->lock);
+	if (tw_word_state(found->word) == TW_ARMED) {
+		tw_found_set(found, tw_word_due(found->word), TW_HELD);
+		tw_unfile(ring, index);
+		ring->pending--;
+	} else if (tw_delivery_is_out(ring, found)) {
+		tw_delivery_back(ring, found->token);
+	} else {
+		tw_unfile(ring, index);
+		ring->delivery.buried--;
+	}
+	tw_delivery_end(ring, found->token, index);
+	ring->delivery.deleted++;
+}
+
+/**
+ * tw_delivery_return() - one step of taking back what somebody holds
+ * @ring: the ring, locked
+ * @taker: who reads no more
+ * @next: where to go on, 0 at first
+ * @work: how many tokens to look at
+ * @now: the time
+ *
+ * Return: whether there may be more.
+ */
+bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
+			u32 *next, unsigned int work, const struct tw_now *now)
+{
+	u64 due = min(now->tick, ring->max_due), word;
+
+	lockdep_assert_held(&ring->lock);
+	while (taker->out) {
+		u32 index = tw_ring_scan(ring, next, &work, &word);
+		struct tw_token *token;
+
+		if (index == TW_NIL)
+			break;
+		token = tw_arena_at(&ring->tokens, index);
+		if (tw_word_state(word) != TW_HELD ||
+		    tw_delivery_of(ring, token)->taker != taker)
+			continue;
+		tw_delivery_back(ring, token);
+		ring->delivery.returned++;
+		tw_delivery_retry(ring, token, index, now, due);
+	}
+
+	return taker->out && *next < ring->tokens.fresh;
+}
