@@ -100,6 +100,63 @@ int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags)
 	return add(batch, TIMEWHEEL_GET, key, 0, 0, flags);
 }
 
+int tw_batch_register_periodic(struct tw_batch *batch, uint64_t id,
+			       uint64_t time, uint64_t period, uint64_t cookie,
+			       unsigned int flags)
+{
+	int index = add(batch, TIMEWHEEL_REGISTER_PERIODIC, id, time, cookie,
+			flags);
+
+	if (index >= 0)
+		batch->ops[index].period = period;
+	return index;
+}
+
+/* An operation on delivery @lease. Returns the index. */
+static int add_answer(struct tw_batch *batch, uint32_t code, uint64_t key,
+		      unsigned int flags, uint32_t lease, uint64_t time)
+{
+	int index = add(batch, code, key, time, 0, flags);
+
+	if (index >= 0)
+		batch->ops[index].lease = lease;
+	return index;
+}
+
+int tw_batch_ack(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		 uint32_t lease)
+{
+	return add_answer(batch, TIMEWHEEL_ACK, key, flags, lease, 0);
+}
+
+int tw_batch_nack(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		  uint32_t lease, uint64_t time)
+{
+	return add_answer(batch, TIMEWHEEL_NACK, key, flags, lease, time);
+}
+
+int tw_batch_extend(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		    uint32_t lease, uint64_t time)
+{
+	return add_answer(batch, TIMEWHEEL_EXTEND, key, flags, lease, time);
+}
+
+int tw_batch_bury(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		  uint32_t lease)
+{
+	return add_answer(batch, TIMEWHEEL_BURY, key, flags, lease, 0);
+}
+
+int tw_batch_kick(struct tw_batch *batch, uint64_t key, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_KICK, key, 0, 0, flags);
+}
+
+int tw_batch_delete(struct tw_batch *batch, uint64_t key, unsigned int flags)
+{
+	return add(batch, TIMEWHEEL_DELETE, key, 0, 0, flags);
+}
+
 size_t tw_batch_count(const struct tw_batch *batch)
 {
 	return batch->count;

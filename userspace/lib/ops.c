@@ -53,6 +53,23 @@ int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
 	return register_op(wheel, &op, handle);
 }
 
+int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
+			       uint64_t time, uint64_t period, uint64_t cookie,
+			       unsigned int flags, uint64_t *handle)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = flags,
+		.code = TIMEWHEEL_REGISTER_PERIODIC,
+		.id = id,
+		.time = time,
+		.period = period,
+		.cookie = cookie,
+	};
+
+	return register_op(wheel, &op, handle);
+}
+
 int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 {
 	struct timewheel_touch touch = {
@@ -85,32 +102,66 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 	return ret;
 }
 
-int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
-		  unsigned int flags)
+/* An operation on the token @key, and, if it answers one, on delivery @lease. */
+static int key_op(struct tw_wheel *wheel, uint32_t code, uint64_t key,
+		  unsigned int flags, uint32_t lease, uint64_t time)
 {
 	struct timewheel_op op = {
 		.size = sizeof(op),
 		.flags = flags,
-		.code = TIMEWHEEL_MOVE,
+		.code = code,
 		.id = key,
 		.handle = key,
 		.time = time,
+		.lease = lease,
 	};
 
 	return tw_wheel_op(wheel, &op);
 }
 
+int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
+		  unsigned int flags)
+{
+	return key_op(wheel, TIMEWHEEL_MOVE, key, flags, 0, time);
+}
+
 int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 {
-	struct timewheel_op op = {
-		.size = sizeof(op),
-		.flags = flags,
-		.code = TIMEWHEEL_CANCEL,
-		.id = key,
-		.handle = key,
-	};
+	return key_op(wheel, TIMEWHEEL_CANCEL, key, flags, 0, 0);
+}
 
-	return tw_wheel_op(wheel, &op);
+int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		 uint32_t lease)
+{
+	return key_op(wheel, TIMEWHEEL_ACK, key, flags, lease, 0);
+}
+
+int tw_wheel_nack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		  uint32_t lease, uint64_t time)
+{
+	return key_op(wheel, TIMEWHEEL_NACK, key, flags, lease, time);
+}
+
+int tw_wheel_extend(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		    uint32_t lease, uint64_t time)
+{
+	return key_op(wheel, TIMEWHEEL_EXTEND, key, flags, lease, time);
+}
+
+int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		  uint32_t lease)
+{
+	return key_op(wheel, TIMEWHEEL_BURY, key, flags, lease, 0);
+}
+
+int tw_wheel_kick(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
+{
+	return key_op(wheel, TIMEWHEEL_KICK, key, flags, 0, 0);
+}
+
+int tw_wheel_delete(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
+{
+	return key_op(wheel, TIMEWHEEL_DELETE, key, flags, 0, 0);
 }
 
 /* Field by field: the caller's structure may be shorter or longer than ours. */

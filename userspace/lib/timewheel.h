@@ -42,6 +42,9 @@
  * Keys: a token is named by its id, a number of the program's choice; or, with
  * %TIMEWHEEL_BY_HANDLE in @flags, by the handle that its registration gave.
  *
+ * Delivery: a read ends the token of an event, whatever becomes of the reader: at
+ * most once. On a wheel with a @lease it does not: at least once, see "Delivery".
+ *
  * Ownership: whatever a _open(), _new() or _map() function returns belongs to the
  * caller until it is given to the _close(), _free() or _unmap() function of its
  * kind, which takes NULL too, and leaves errno as it is. Nothing else that is
@@ -165,11 +168,11 @@ int tw_device_caps(struct timewheel_caps *caps);
  *
  * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
  * loaded; %EACCES or %EPERM it may not be opened; %EINVAL a value of @setup is
- * outside its range; %E2BIG; %EFAULT @setup is no such address; %ERANGE with
- * such short ticks the clock is, or @start would be, beyond the last tick or
- * 2^63 ns; %EDQUOT the user would have more wheels or tokens than a user may;
- * %ENOSPC there would be more than there may be in all; %EMFILE, %ENFILE,
- * %ENOMEM.
+ * outside its range, or does not go with another; %E2BIG; %EFAULT @setup is no
+ * such address; %ERANGE with such short ticks the clock is, or @start would be,
+ * beyond the last tick or 2^63 ns; %EDQUOT the user would have more wheels or
+ * tokens than a user may; %ENOSPC there would be more than there may be in all;
+ * %EMFILE, %ENFILE, %ENOMEM.
  *
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
  */
@@ -219,7 +222,9 @@ struct tw_wheel *tw_wheel_open_or_create(const char *name,
  *
  * On success @fd belongs to the wheel, which closes it; when the call fails it
  * is still the caller's. It stays as it is, blocking or not, kept on execve(2) or
- * not. Does not block.
+ * not. It is the same open file as the one that it was made of: who has either may
+ * answer what was read from the other, and what that holds is not due again before
+ * both are closed. Does not block.
  *
  * Errors: %EBADF @fd is not open; %ENOTTY it is no wheel's; %EBADFD it is of
  * /dev/timewheel but has not been set up; %ENODEV the wheel has been destroyed;
@@ -233,9 +238,11 @@ struct tw_wheel *tw_wheel_open_fd(int fd);
  * tw_wheel_close() - have done with a wheel
  * @wheel: the wheel, or NULL
  *
- * A private wheel ends with its last holder, a named one stays. No thread may be
- * in a call on it or make one from now on, and its cursors are to be closed
- * before. May take a while when many tokens end with the wheel.
+ * A private wheel ends with its last holder, a named one stays. What was read from
+ * it under a lease, and has not been answered, is due again at once, unless the
+ * same open file is open elsewhere. No thread may be in a call on it or make one
+ * from now on, and its cursors are to be closed before. May take a while when many
+ * tokens end with the wheel, or come back to it.
  */
 void tw_wheel_close(struct tw_wheel *wheel);
 
@@ -322,26 +329,84 @@ int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info);
  */
 int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
 
+/**
+ * tw_wheel_pause() - deliver nothing until tw_wheel_resume()
+ * @wheel: the wheel
+ *
+ * For all who have the wheel open. Time passes, all operations go on, what falls
+ * due waits. Reads wait as if nothing were due, and the fd is not readable; a read
+ * that is under way may still bring what it has taken. Deliveries that are out can
+ * be answered; those whose lease is over come again after the pause. Does not
+ * block.
+ *
+ * Errors: those common to all.
+ *
+ * Return: 0, also when it was paused, or -1 and errno.
+ */
+int tw_wheel_pause(struct tw_wheel *wheel);
+
+/**
+ * tw_wheel_resume() - the end of tw_wheel_pause()
+ * @wheel: the wheel
+ *
+ * What fell due meanwhile can be read at once. Does not block.
+ *
+ * Errors: those common to all.
+ *
+ * Return: 0, also when it was not paused, or -1 and errno.
+ */
+int tw_wheel_resume(struct tw_wheel *wheel);
+
+/**
+ * tw_wheel_drain() - take no new tokens until tw_wheel_undrain()
+ * @wheel: the wheel
+ *
+ * For all who have the wheel open: what would register a token fails with
+ * %ESHUTDOWN. All else goes on, and the wheel becomes empty in time, but for what
+ * is periodic or buried, which is to be cancelled or deleted: @pending, @taken,
+ * @held and @buried of tw_wheel_info() tell what is left. Does not block.
+ *
+ * Errors: those common to all.
+ *
+ * Return: 0, also when it was draining, or -1 and errno.
+ */
+int tw_wheel_drain(struct tw_wheel *wheel);
+
+/**
+ * tw_wheel_undrain() - the end of tw_wheel_drain()
+ * @wheel: the wheel
+ *
+ * Does not block.
+ *
+ * Errors: those common to all.
+ *
+ * Return: 0, also when it was not draining, or -1 and errno.
+ */
+int tw_wheel_undrain(struct tw_wheel *wheel);
+
 /*
  * Operations on a token
  *
  * They return bits that tell how it went, 0 for nothing special:
  * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
  * it: the operation won. TIMEWHEEL_REGISTERED: tw_wheel_touch_or_register()
- * found none and registered one.
+ * found none and registered one. TIMEWHEEL_IS_HELD and TIMEWHEEL_IS_BURIED: see
+ * tw_wheel_get() and tw_wheel_nack().
  *
  * %ENOENT: no token of this id is pending: never registered, cancelled, or taken
- * by a reader. %ESTALE: the token of this handle is no longer pending. %EINVAL
- * also: an undefined flag, or one that does not go with the operation; by id on
- * a wheel without ids.
+ * by a reader, who may still hold it. %ESTALE: the token of this handle is no
+ * longer pending. %EINVAL also: an undefined flag, or one that does not go with
+ * the operation; by id on a wheel without ids.
  */
 
 /**
  * tw_wheel_register() - register a token
  * @wheel: the wheel
- * @id: its id, any value that no pending token has; 0 on a wheel without ids
+ * @id: its id, any value that no token has that is pending, held or buried; 0 on
+ *	a wheel without ids
  * @time: the delay in ns after which it is due, which also becomes its timeout;
- *	0 is due at once, and no timeout
+ *	0 is due at once, and no timeout. A wheel with @jitter adds a random part
+ *	of that to the deadline
  * @cookie: handed back with its event, any value; 0 on a wheel without cookies
  * @flags: %TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock; one
  *	that has passed is due at once; the token has no timeout
@@ -349,14 +414,51 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
  *
  * May sleep for memory, does not block else.
  *
- * Errors: %EEXIST the id is pending; %EINVAL see above, or an id or a cookie on
- * a wheel without; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM;
- * %ERANGE the deadline is beyond the last tick or 2^63 ns; those common to all.
+ * Errors: %EEXIST the id is pending, held or buried; %EINVAL see above, or an id
+ * or a cookie on a wheel without, or a delay shorter than the wheel's @jitter;
+ * %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the deadline is
+ * beyond the last tick or 2^63 ns, or the delay too long for a wheel with touch
+ * words; %ESHUTDOWN the wheel is draining; those common to all.
  *
  * Return: 0, or -1 and errno.
  */
 int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
 		      uint64_t cookie, unsigned int flags, uint64_t *handle);
+
+/**
+ * tw_wheel_register_periodic() - register a token that is due again and again
+ * @wheel: the wheel, set up with %TIMEWHEEL_PERIODS
+ * @id: as for tw_wheel_register()
+ * @time: the delay in ns after which it is due for the first time
+ * @period: ns from one time to the next, a tick and more
+ * @cookie: as for tw_wheel_register(); handed back with each of its events
+ * @flags: %TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock;
+ *	%TIMEWHEEL_FIXED_DELAY: a period begins when the event of the one before
+ *	was read, on a wheel with a @lease when it was acked; else, at a fixed
+ *	rate, with the deadline of that
+ * @handle: where its handle goes, or NULL; it is valid as long as the token
+ *
+ * It is pending again by itself after each event, on a wheel with a @lease after
+ * its ack: one event of it is out at a time. A fixed rate does not drift: deadlines
+ * are whole periods from the first one, whenever events were read. What of them
+ * nobody came for in time comes as the wheel's @misfire says: as one event, as one
+ * each, or not at all, which are the misfire instructions of the Quartz scheduler;
+ * @missed of an event tells how many had none. Fixed rate and fixed delay are those
+ * of Java's ScheduledExecutorService.
+ *
+ * It ends by tw_wheel_cancel() while it is pending, by tw_wheel_delete() on a wheel
+ * with a @lease, or with the wheel. It has no timeout and cannot be touched. May
+ * sleep for memory, does not block else.
+ *
+ * Errors: those of tw_wheel_register(); %EINVAL also when @period is shorter than a
+ * tick, or the wheel was set up without periods; %ERANGE also when it is 2^63 ns
+ * and more.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
+			       uint64_t time, uint64_t period, uint64_t cookie,
+			       unsigned int flags, uint64_t *handle);
 
 /**
  * tw_wheel_touch() - it lives: due its whole timeout from now
@@ -408,8 +510,11 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
  * May sleep for memory, does not block else.
  *
  * Errors: %EINVAL see above, or the token has no timeout, or a cookie on a wheel
- * without; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the
- * deadline would be beyond the last tick or 2^63 ns; those common to all.
+ * without, or a delay shorter than the wheel's @jitter; %EEXIST the token is held
+ * or buried; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the
+ * deadline would be beyond the last tick or 2^63 ns, or the delay too long for a
+ * wheel with touch words; %ESHUTDOWN it would register and the wheel is draining;
+ * those common to all.
  *
  * Return: %TIMEWHEEL_REGISTERED, or 0 or %TIMEWHEEL_WAS_DUE when it was touched
  * (then *@handle stays as it was), or -1 and errno.
@@ -457,16 +562,19 @@ int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * @key: the token's id, or its handle
  * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
  * @op: filled in; @size set by the caller, all else 0. Then @id, @handle,
- *	@cookie, @deadline, @cycle and @slot are the token's, and @time the ns
- *	until its deadline, 0 when that has passed
+ *	@cookie, @deadline, @cycle and @slot are the token's, @time the ns
+ *	until its deadline, 0 when that has passed, and @lease the number of its
+ *	last delivery, 0 when there was none
  *
- * A wheel opened for reading only will do. Does not block.
+ * Also when it is held, with the end of the lease for a deadline, or buried. A wheel
+ * opened for reading only will do. Does not block.
  *
  * Errors: %ENOENT; %ESTALE; %EINVAL see above, or @size; %E2BIG; those common to
  * all. *@op is then not to be used.
  *
- * Return: 0, or %TIMEWHEEL_WAS_DUE when it is past its deadline, or -1 and
- * errno.
+ * Return: bits: %TIMEWHEEL_WAS_DUE when it is past its deadline,
+ * %TIMEWHEEL_IS_HELD when a delivery of it is out, %TIMEWHEEL_IS_BURIED when it is
+ * buried; or -1 and errno.
  */
 int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		 struct timewheel_op *op);
@@ -514,7 +622,8 @@ void tw_events_free(struct tw_events *events);
  *	%TIMEWHEEL_NEVER waits as long as it takes
  *
  * Reads as many as are due and fit, in the order of their due ticks. Each event
- * goes to one reader only, and ends its token. Blocks while nothing is due, for
+ * goes to one reader only, and ends its token, unless the wheel has a @lease or the
+ * token is periodic. Blocks while nothing is due, or the wheel is paused, for
  * @timeout of CLOCK_MONOTONIC at most, whether the fd is a blocking one or not.
  * With %TIMEWHEEL_NEVER and a blocking fd one sleeping thread is woken at a time,
  * else all of them.
@@ -554,6 +663,149 @@ size_t tw_events_count(const struct tw_events *events);
  */
 const struct timewheel_event *tw_events_at(const struct tw_events *events,
 					   size_t index);
+
+/*
+ * Delivery
+ *
+ * On a wheel that was set up with a @lease, who reads an event holds its token and
+ * owes an answer: tw_wheel_ack() when it has been dealt with, which ends the token;
+ * tw_wheel_nack() when it is to come again later; tw_wheel_bury() when it is not to
+ * come again. Without one it comes again, to whoever reads, when the lease is over,
+ * and at once when the open file that it was read from is released, as by the end
+ * of its processes. So each token is delivered at least once, perhaps more often,
+ * and to one reader at a time.
+ *
+ *	while ((n = tw_events_read(events, wheel, TIMEWHEEL_NEVER)) > 0)
+ *		for (i = 0; i < n; i++) {
+ *			event = tw_events_at(events, i);
+ *			if (remind(event->id))
+ *				tw_wheel_ack(wheel, event->id, 0, event->lease);
+ *			else
+ *				tw_wheel_nack(wheel, event->id, 0, event->lease,
+ *					      60000000000);
+ *		}
+ *
+ * Each delivery of a token has a number, @lease of its event. An answer names it, so
+ * that one which comes too late does not answer for who has got the token since.
+ * After @max_attempts deliveries, if that was set up, a token is buried where it
+ * would come again. A token is held by an open file, not by a thread or a process:
+ * all who share the fd may answer; who has the wheel open otherwise may with
+ * %TIMEWHEEL_ANY_FILE. One file must not have what it holds answered by another by
+ * mistake: that is %EPERM.
+ *
+ * The words are those of beanstalkd's protocol (bury, kick, delete), and of AMQP's
+ * (ack, nack); its touch is extend here, where a touch is another thing.
+ *
+ * Errors of all of these: %ENOENT: no token has this id. %ESTALE: none has this
+ * handle, or it is being read at this moment; of an answer also: this delivery is
+ * not out any more, as it was answered, or its lease was over and the token has
+ * been delivered again or buried. %EPERM: another open file holds the delivery.
+ * %EINVAL: the wheel has no leases, or as for the operations above.
+ */
+
+/**
+ * tw_wheel_ack() - a delivery has been dealt with: its token ends
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle; %TIMEWHEEL_ANY_FILE: also when
+ *	another open file holds the delivery
+ * @lease: the number of the delivery, from its event
+ *
+ * A periodic token is pending again. Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; those common to all.
+ *
+ * Return: bits, 0 for nothing special, or -1 and errno.
+ */
+int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		 uint32_t lease);
+
+/**
+ * tw_wheel_nack() - a delivery has not been dealt with: its token is due again
+ * @wheel: the wheel
+ * @key: as for tw_wheel_ack()
+ * @flags: as for tw_wheel_ack(); %TIMEWHEEL_ABSOLUTE: @time is a time of the
+ *	wheel's clock
+ * @lease: as for tw_wheel_ack()
+ * @time: the delay in ns after which it is due again, 0 for at once
+ *
+ * The attempt counts: after @max_attempts of them the token is buried instead.
+ * Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; %ERANGE the deadline would be beyond
+ * the last tick or 2^63 ns; those common to all.
+ *
+ * Return: bits, of which %TIMEWHEEL_IS_BURIED says that it is buried, 0 for nothing
+ * special; or -1 and errno.
+ */
+int tw_wheel_nack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		  uint32_t lease, uint64_t time);
+
+/**
+ * tw_wheel_extend() - a delivery takes longer than its lease
+ * @wheel: the wheel
+ * @key: as for tw_wheel_ack()
+ * @flags: as for tw_wheel_ack()
+ * @lease: as for tw_wheel_ack(); the number stays
+ * @time: ns from now after which the lease is over, 0 for the wheel's @lease
+ *
+ * Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; %ERANGE that would be beyond the last
+ * tick or 2^63 ns, or more than %TIMEWHEEL_MAX_LEASES leases after the delivery;
+ * those common to all.
+ *
+ * Return: bits, 0 for nothing special, or -1 and errno.
+ */
+int tw_wheel_extend(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		    uint32_t lease, uint64_t time);
+
+/**
+ * tw_wheel_bury() - keep a token aside until tw_wheel_kick() or tw_wheel_delete()
+ * @wheel: the wheel
+ * @key: as for tw_wheel_ack()
+ * @flags: as for tw_wheel_ack()
+ * @lease: as for tw_wheel_ack(); 0: the token is pending, no delivery of it is out
+ *
+ * It keeps its id, and counts towards the wheel's @max_tokens. tw_cursor_next()
+ * finds what is buried. Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; those common to all.
+ *
+ * Return: bits, 0 for nothing special, or -1 and errno.
+ */
+int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
+		  uint32_t lease);
+
+/**
+ * tw_wheel_kick() - a token that is buried or pending is due now
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ *
+ * It has all its attempts before it again. Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EBUSY the token is held; %EINVAL; those common to
+ * all.
+ *
+ * Return: bits, 0 for nothing special, or -1 and errno.
+ */
+int tw_wheel_kick(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
+
+/**
+ * tw_wheel_delete() - end a token, whether it is pending, held or buried
+ * @wheel: the wheel
+ * @key: the token's id, or its handle
+ * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ *
+ * Who holds it, if anybody does, learns of it by the %ENOENT or %ESTALE of the
+ * answer. Does not block.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL; those common to all.
+ *
+ * Return: bits, 0 for nothing special, or -1 and errno.
+ */
+int tw_wheel_delete(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
 
 /* Batches */
 
@@ -676,6 +928,120 @@ int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags);
 int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags);
 
 /**
+ * tw_batch_register_periodic() - add the registration of a periodic token
+ * @batch: the batch
+ * @id: as for tw_wheel_register_periodic()
+ * @time: as for tw_wheel_register_periodic()
+ * @period: as for tw_wheel_register_periodic()
+ * @cookie: as for tw_wheel_register_periodic()
+ * @flags: as for tw_wheel_register_periodic()
+ *
+ * Nothing of it is looked at before tw_batch_run(). Afterwards @handle and
+ * @deadline of tw_batch_op() are the token's.
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_register_periodic(struct tw_batch *batch, uint64_t id,
+			       uint64_t time, uint64_t period, uint64_t cookie,
+			       unsigned int flags);
+
+/**
+ * tw_batch_ack() - add the ack of a delivery
+ * @batch: the batch
+ * @key: as for tw_wheel_ack()
+ * @flags: as for tw_wheel_ack()
+ * @lease: as for tw_wheel_ack()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_ack(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		 uint32_t lease);
+
+/**
+ * tw_batch_nack() - add the nack of a delivery
+ * @batch: the batch
+ * @key: as for tw_wheel_nack()
+ * @flags: as for tw_wheel_nack()
+ * @lease: as for tw_wheel_nack()
+ * @time: as for tw_wheel_nack()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_nack(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		  uint32_t lease, uint64_t time);
+
+/**
+ * tw_batch_extend() - add the extension of a lease
+ * @batch: the batch
+ * @key: as for tw_wheel_extend()
+ * @flags: as for tw_wheel_extend()
+ * @lease: as for tw_wheel_extend()
+ * @time: as for tw_wheel_extend()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_extend(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		    uint32_t lease, uint64_t time);
+
+/**
+ * tw_batch_bury() - add the burial of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_bury()
+ * @flags: as for tw_wheel_bury()
+ * @lease: as for tw_wheel_bury()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_bury(struct tw_batch *batch, uint64_t key, unsigned int flags,
+		  uint32_t lease);
+
+/**
+ * tw_batch_kick() - add the kick of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_kick()
+ * @flags: as for tw_wheel_kick()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_kick(struct tw_batch *batch, uint64_t key, unsigned int flags);
+
+/**
+ * tw_batch_delete() - add the end of a token
+ * @batch: the batch
+ * @key: as for tw_wheel_delete()
+ * @flags: as for tw_wheel_delete()
+ *
+ * Nothing of it is looked at before tw_batch_run().
+ *
+ * Errors: %ENOBUFS the batch is full.
+ *
+ * Return: the operation's index in the batch, or -1 and errno.
+ */
+int tw_batch_delete(struct tw_batch *batch, uint64_t key, unsigned int flags);
+
+/**
  * tw_batch_count() - how many operations are in a batch
  * @batch: the batch
  *
@@ -758,10 +1124,11 @@ void tw_cursor_close(struct tw_cursor *cursor);
  * @cursor: the cursor
  * @token: where its address goes; it is there until the next call on @cursor
  *
- * In no order of time. A token that is pending throughout comes exactly once,
- * whatever is registered, touched, moved, cancelled and read meanwhile; one that
- * comes or goes meanwhile at most once. A wheel opened for reading only will do.
- * Does not block.
+ * In no order of time. A token that is there throughout comes exactly once,
+ * whatever is registered, touched, moved, cancelled, read and answered meanwhile;
+ * one that comes or goes meanwhile at most once. @state tells whether it is
+ * pending, held or buried, @lease and @attempts of its deliveries. A wheel opened
+ * for reading only will do. Does not block.
  *
  * Errors: those common to all.
  *
@@ -814,9 +1181,10 @@ void tw_words_unmap(struct tw_words *words);
  * @words: the touch words of the wheel
  *
  * Reads the clock without a system call, where the kernel's vDSO can: 20 to 50 ns.
- * On a MANUAL wheel it is the hand, by a system call; 0 if the wheel has been
- * destroyed. For a loop it is enough to ask once per turn: a touch says that the
- * token lived on this tick, and an old tick makes it due as much earlier.
+ * On a MANUAL wheel, and one set up with %TIMEWHEEL_KEEP_DURATION, it is the hand,
+ * by a system call; 0 if the wheel has been destroyed. For a loop it is enough to
+ * ask once per turn: a touch says that the token lived on this tick, and an old
+ * tick makes it due as much earlier.
  *
  * Return: the low 32 bits of the tick. Cannot fail.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Wheels: opened and closed, told about, advanced. Those with a name are in
- * named.c.
+ * Wheels: opened and closed, told about, advanced, paused and drained. Those with
+ * a name are in named.c.
  */
 #include "internal.h"
 
@@ -64,4 +64,35 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
 	};
 
 	return ioctl(wheel->fd, TIMEWHEEL_ADVANCE, &advance);
+}
+
+static int control(struct tw_wheel *wheel, uint32_t flags, uint32_t mask)
+{
+	struct timewheel_control control = {
+		.size = sizeof(control),
+		.flags = flags,
+		.mask = mask,
+	};
+
+	return ioctl(wheel->fd, TIMEWHEEL_CONTROL, &control);
+}
+
+int tw_wheel_pause(struct tw_wheel *wheel)
+{
+	return control(wheel, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED);
+}
+
+int tw_wheel_resume(struct tw_wheel *wheel)
+{
+	return control(wheel, 0, TIMEWHEEL_PAUSED);
+}
+
+int tw_wheel_drain(struct tw_wheel *wheel)
+{
+	return control(wheel, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING);
+}
+
+int tw_wheel_undrain(struct tw_wheel *wheel)
+{
+	return control(wheel, 0, TIMEWHEEL_DRAINING);
 }
