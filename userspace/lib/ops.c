@@ -172,6 +172,7 @@ int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 	op->code = TIMEWHEEL_GET;
 	op->id = key;
 	op->handle = key;
+	op->lease = 0;
 	if (ioctl(wheel->fd, TIMEWHEEL_OP, op) < 0)
 		return -1;
 	return op->result;

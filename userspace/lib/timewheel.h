@@ -561,10 +561,10 @@ int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * @wheel: the wheel
  * @key: the token's id, or its handle
  * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
- * @op: filled in; @size set by the caller, all else 0. Then @id, @handle,
- *	@cookie, @deadline, @cycle and @slot are the token's, @time the ns
- *	until its deadline, 0 when that has passed, and @lease the number of its
- *	last delivery, 0 when there was none
+ * @op: filled in; @size set by the caller, all else 0 or as it came out before.
+ *	Then @id, @handle, @cookie, @deadline, @cycle and @slot are the token's,
+ *	@time the ns until its deadline, 0 when that has passed, and @lease the
+ *	number of its last delivery, 0 when there was none
  *
  * Also when it is held, with the end of the lease for a deadline, or buried. A wheel
  * opened for reading only will do. Does not block.

@@ -103,6 +103,61 @@ TEST_F(batch, by_handle)
 	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 3));
 }
 
+/* A wheel with leases and periods, whose tokens 1 to 6 have been delivered. */
+static struct tw_wheel *open_delivered(void)
+{
+	struct tw_events *events = tw_events_new(6);
+	struct timewheel_setup setup = manual;
+	struct tw_wheel *wheel;
+	ssize_t delivered;
+
+	setup.flags = TIMEWHEEL_PERIODS;
+	setup.lease = 10 * SEC;
+	wheel = open_wheel(&setup);
+	for (int i = 1; i <= 6; i++)
+		tw_wheel_register(wheel, i, 0, 0, 0, NULL);
+	delivered = tw_events_read(events, wheel, 0);
+	tw_events_free(events);
+	return delivered == 6 ? wheel : NULL;
+}
+
+/* Each kind of operation on deliveries, and one that comes too late. */
+TEST_F(batch, deliveries)
+{
+	struct tw_wheel *wheel = open_delivered();
+	struct tw_batch *batch = self->batch;
+	struct timewheel_info info;
+
+	ASSERT_NE(NULL, wheel);
+	EXPECT_EQ(0, tw_batch_ack(batch, 1, 0, 1));
+	EXPECT_EQ(1, tw_batch_nack(batch, 2, 0, 1, 5 * SEC));
+	EXPECT_EQ(2, tw_batch_extend(batch, 3, 0, 1, 30 * SEC));
+	EXPECT_EQ(3, tw_batch_bury(batch, 4, 0, 1));
+	EXPECT_EQ(4, tw_batch_bury(batch, 5, 0, 1));
+	EXPECT_EQ(5, tw_batch_kick(batch, 5, 0));
+	EXPECT_EQ(6, tw_batch_delete(batch, 6, 0));
+	EXPECT_EQ(7, tw_batch_register_periodic(batch, 7, 2 * SEC, 3 * SEC, 0, 0));
+	EXPECT_EQ(8, tw_batch_ack(batch, 2, 0, 1));
+	EXPECT_EQ(9, tw_batch_get(batch, 2, 0));
+	EXPECT_EQ(10, tw_batch_get(batch, 3, 0));
+	ASSERT_EQ(1, tw_batch_run(batch, wheel));
+
+	EXPECT_ERR(ESTALE, tw_batch_result(batch, 8));
+	EXPECT_EQ(102 * SEC, tw_batch_op(batch, 7)->deadline);
+	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 9)->deadline);
+	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 10)->deadline);
+	EXPECT_EQ(TIMEWHEEL_IS_HELD, tw_batch_result(batch, 10));
+	info = info_of(wheel);
+	EXPECT_EQ(1, info.acked);
+	EXPECT_EQ(1, info.nacked);
+	EXPECT_EQ(1, info.held);
+	EXPECT_EQ(1, info.buried);
+	EXPECT_EQ(1, info.kicked);
+	EXPECT_EQ(1, info.deleted);
+	EXPECT_EQ(3, info.pending);
+	tw_wheel_close(wheel);
+}
+
 /* One that fails does not end the others, and is counted. */
 TEST_F(batch, failures)
 {
@@ -135,6 +190,9 @@ TEST_F(batch, limits)
 	EXPECT_ERR(ENOBUFS, tw_batch_move(batch, 1, SEC, 0));
 	EXPECT_ERR(ENOBUFS, tw_batch_cancel(batch, 1, 0));
 	EXPECT_ERR(ENOBUFS, tw_batch_get(batch, 1, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_register_periodic(batch, 1, SEC, SEC, 0, 0));
+	EXPECT_ERR(ENOBUFS, tw_batch_ack(batch, 1, 0, 1));
+	EXPECT_ERR(ENOBUFS, tw_batch_kick(batch, 1, 0));
 	EXPECT_EQ(16, tw_batch_count(batch));
 	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 15));
 	EXPECT_ERR(EDOM, tw_batch_result(batch, 16));

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libtimewheel's answers to deliveries, periodic tokens, pause and drain: each does
+ * what its name says, and each of its errors comes when it should. What leases and
+ * periods promise is tested with the device.
+ */
+#include "lib_test.h"
+
+#define NAME		"lib-delivery"
+#define LEASE		(10 * SEC)
+#define ATTEMPTS	3
+
+/* A time beyond 2^63 ns from any now. */
+#define TOO_LATE	(1ULL << 63)
+
+static const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+static const unsigned int any_file = TIMEWHEEL_ANY_FILE;
+
+FIXTURE(delivery)
+{
+	struct tw_wheel *wheel;
+	struct tw_wheel *other;
+	struct tw_wheel *plain;
+	struct tw_events *events;
+	struct timewheel_op op;
+	uint64_t handle;
+};
+
+/* A named wheel, open twice, that has delivered token 7 to @wheel on tick 101. */
+FIXTURE_SETUP(delivery)
+{
+	struct timewheel_setup setup = manual;
+
+	self->plain = open_wheel(&manual);
+	setup.lease = LEASE;
+	setup.max_attempts = ATTEMPTS;
+	setup.flags = TIMEWHEEL_PERIODS;
+	self->wheel = open_new(NAME, &setup);
+	ASSERT_NE(NULL, self->wheel);
+	self->other = tw_wheel_open_named(NAME, O_RDWR);
+	ASSERT_NE(NULL, self->other);
+	self->events = tw_events_new(4);
+	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, &self->handle));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
+	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
+	ASSERT_EQ(1, tw_events_at(self->events, 0)->lease);
+}
+
+FIXTURE_TEARDOWN(delivery)
+{
+	tw_wheel_close(self->plain);
+	tw_wheel_close(self->wheel);
+	tw_wheel_close(self->other);
+	tw_events_free(self->events);
+	tw_wheel_destroy(NAME);
+}
+
+/* Goes to @tick. Returns the number of token 7's delivery, 0 when none comes. */
+static unsigned int deliver(struct tw_wheel *wheel, struct tw_events *events,
+			    uint64_t tick)
+{
+	if (tw_wheel_advance(wheel, tick) < 0 ||
+	    tw_events_read(events, wheel, 0) != 1 ||
+	    tw_events_at(events, 0)->id != 7)
+		return 0;
+	return tw_events_at(events, 0)->lease;
+}
+
+TEST_F(delivery, ack)
+{
+	ASSERT_EQ(TIMEWHEEL_IS_HELD, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	EXPECT_EQ(111 * SEC, self->op.deadline);
+	EXPECT_EQ(1, self->op.lease);
+	EXPECT_EQ(0, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
+	EXPECT_EQ(1, info_of(self->wheel).acked);
+	EXPECT_EQ(0, info_of(self->wheel).held);
+}
+
+TEST_F(delivery, ack_by_handle)
+{
+	EXPECT_EQ(0, tw_wheel_ack(self->wheel, self->handle, by_handle, 1));
+	EXPECT_EQ(1, info_of(self->wheel).acked);
+}
+
+/* Due again after the delay, as another delivery. */
+TEST_F(delivery, nack)
+{
+	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 5 * SEC));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 105));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 106));
+	EXPECT_EQ(0, tw_wheel_nack(self->wheel, self->handle,
+				   by_handle | TIMEWHEEL_ABSOLUTE, 2, 120 * SEC));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
+	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
+	EXPECT_EQ(2, info_of(self->wheel).nacked);
+}
+
+/* After its attempts it is buried, and a kick gives it all of them again. */
+TEST_F(delivery, attempts)
+{
+	for (int round = 0; round < 2; round++) {
+		for (unsigned int n = 1; n < ATTEMPTS; n++) {
+			unsigned int lease = tw_events_at(self->events, 0)->lease;
+
+			EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, lease, 0));
+			EXPECT_EQ(lease + 1, deliver(self->wheel, self->events,
+						     101));
+		}
+		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
+			  tw_wheel_nack(self->wheel, 7, 0,
+					tw_events_at(self->events, 0)->lease, 0));
+		EXPECT_EQ(1, info_of(self->wheel).buried);
+		EXPECT_LE(0, tw_wheel_kick(self->wheel, 7, 0));
+		EXPECT_EQ((round + 1) * ATTEMPTS + 1,
+			  deliver(self->wheel, self->events, 101));
+	}
+	EXPECT_EQ(2, info_of(self->wheel).kicked);
+}
+
+TEST_F(delivery, extend)
+{
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
+	EXPECT_EQ(0, tw_wheel_extend(self->wheel, 7, 0, 1, 0));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
+	EXPECT_EQ(0, tw_wheel_extend(self->wheel, self->handle, by_handle, 1,
+				     30 * SEC));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 143));
+	EXPECT_EQ(2, deliver(self->other, self->events, 144));
+	EXPECT_ERR(ESTALE, tw_wheel_extend(self->wheel, 7, any_file, 1, 0));
+}
+
+TEST_F(delivery, bury_and_kick)
+{
+	EXPECT_LE(0, tw_wheel_bury(self->wheel, 7, 0, 1));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
+	EXPECT_NE(0, tw_wheel_get(self->wheel, 7, 0, &self->op) &
+		  TIMEWHEEL_IS_BURIED);
+	EXPECT_ERR(EEXIST, tw_wheel_register(self->wheel, 7, SEC, 0, 0, NULL));
+	EXPECT_LE(0, tw_wheel_kick(self->wheel, self->handle, by_handle));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 200));
+}
+
+/* With the lease number 0 it is for one that is pending. */
+TEST_F(delivery, bury_and_kick_pending)
+{
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 50 * SEC, 0, 0, NULL));
+	EXPECT_LE(0, tw_wheel_bury(self->wheel, 8, 0, 0));
+	EXPECT_EQ(1, info_of(self->wheel).buried);
+	EXPECT_LE(0, tw_wheel_delete(self->wheel, 8, 0));
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 50 * SEC, 0, 0, NULL));
+	EXPECT_LE(0, tw_wheel_kick(self->wheel, 8, 0));
+	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
+	EXPECT_EQ(8, tw_events_at(self->events, 0)->id);
+}
+
+/* Whatever it is doing; who holds it learns of it by its answer. */
+TEST_F(delivery, delete)
+{
+	EXPECT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
+	EXPECT_ERR(ENOENT, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_ERR(ESTALE, tw_wheel_ack(self->wheel, self->handle, by_handle, 1));
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &self->handle));
+	EXPECT_LE(0, tw_wheel_delete(self->wheel, self->handle, by_handle));
+	EXPECT_EQ(2, info_of(self->wheel).deleted);
+	EXPECT_EQ(0, info_of(self->wheel).pending);
+}
+
+/* Over leases the token goes to another; the answer of the first is too late. */
+TEST_F(delivery, lease_over)
+{
+	EXPECT_EQ(0, deliver(self->other, self->events, 110));
+	EXPECT_EQ(2, deliver(self->other, self->events, 111));
+	EXPECT_EQ(1, info_of(self->wheel).lapsed);
+	EXPECT_ERR(ESTALE, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_ERR(ESTALE, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
+	EXPECT_ERR(ESTALE, tw_wheel_bury(self->wheel, 7, 0, 1));
+	EXPECT_EQ(0, tw_wheel_ack(self->other, 7, 0, 2));
+}
+
+/* It is the open file's that read it: a dup's too, another's only if asked for. */
+TEST_F(delivery, whose)
+{
+	struct tw_wheel *dupped = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
+
+	ASSERT_NE(NULL, dupped);
+	EXPECT_ERR(EPERM, tw_wheel_ack(self->other, 7, 0, 1));
+	EXPECT_ERR(EPERM, tw_wheel_nack(self->other, 7, 0, 1, 0));
+	EXPECT_ERR(EPERM, tw_wheel_extend(self->other, 7, 0, 1, 0));
+	EXPECT_ERR(EPERM, tw_wheel_bury(self->other, 7, 0, 1));
+	EXPECT_EQ(0, tw_wheel_extend(dupped, 7, 0, 1, 0));
+	EXPECT_EQ(0, tw_wheel_extend(self->other, 7, any_file, 1, 0));
+	EXPECT_EQ(0, tw_wheel_nack(self->other, 7, any_file, 1, 0));
+	EXPECT_EQ(2, deliver(dupped, self->events, 101));
+	EXPECT_EQ(0, tw_wheel_ack(self->other, 7, any_file, 2));
+	tw_wheel_close(dupped);
+}
+
+/* What the last of an open file's fds held is due at once, for the others. */
+TEST_F(delivery, close_gives_back)
+{
+	struct tw_wheel *third = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
+
+	ASSERT_NE(NULL, third);
+	tw_wheel_close(self->wheel);
+	self->wheel = NULL;
+	EXPECT_EQ(0, deliver(self->other, self->events, 102));
+	tw_wheel_close(third);
+	EXPECT_EQ(2, deliver(self->other, self->events, 102));
+	EXPECT_EQ(1, info_of(self->other).returned);
+}
+
+TEST_F(delivery, errors)
+{
+	struct tw_wheel *plain = self->plain, *wheel = self->wheel;
+	const unsigned int unknown = 1U << 31;
+
+	ASSERT_EQ(0, tw_wheel_register(plain, 7, SEC, 0, 0, NULL));
+	EXPECT_ERR(EINVAL, tw_wheel_ack(plain, 7, 0, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_nack(plain, 7, 0, 1, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_extend(plain, 7, 0, 1, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_bury(plain, 7, 0, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_kick(plain, 7, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_delete(plain, 7, 0));
+
+	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, TIMEWHEEL_ABSOLUTE, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_nack(wheel, 7, unknown, 1, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_extend(wheel, 7, TIMEWHEEL_ABSOLUTE, 1, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_FIXED_DELAY, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_kick(wheel, 7, any_file));
+	EXPECT_ERR(EINVAL, tw_wheel_delete(wheel, 7, any_file));
+
+	EXPECT_ERR(ENOENT, tw_wheel_ack(wheel, 8, 0, 1));
+	EXPECT_ERR(ENOENT, tw_wheel_kick(wheel, 8, 0));
+	EXPECT_ERR(ENOENT, tw_wheel_delete(wheel, 8, 0));
+	EXPECT_ERR(ESTALE, tw_wheel_ack(wheel, 7, 0, 2));
+	EXPECT_ERR(EBUSY, tw_wheel_kick(wheel, 7, 0));
+	EXPECT_ERR(ERANGE, tw_wheel_nack(wheel, 7, 0, 1, TOO_LATE));
+	EXPECT_ERR(ERANGE, tw_wheel_extend(wheel, 7, 0, 1,
+					   TIMEWHEEL_MAX_LEASES * LEASE + SEC));
+	/* None of them has changed anything. */
+	EXPECT_EQ(0, tw_wheel_ack(wheel, 7, 0, 1));
+}
+
+/* A reader has no say; errors that are common to all. */
+TEST_F(delivery, read_only)
+{
+	struct tw_wheel *reader = tw_wheel_open_named(NAME, O_RDONLY);
+
+	ASSERT_NE(NULL, reader);
+	EXPECT_ERR(EBADF, tw_wheel_ack(reader, 7, any_file, 1));
+	EXPECT_ERR(EBADF, tw_wheel_pause(reader));
+	EXPECT_ERR(EBADF, tw_wheel_resume(reader));
+	EXPECT_ERR(EBADF, tw_wheel_drain(reader));
+	EXPECT_ERR(EBADF, tw_wheel_undrain(reader));
+	tw_wheel_close(reader);
+	ASSERT_EQ(0, tw_wheel_destroy(NAME));
+	EXPECT_ERR(ENODEV, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_ERR(ENODEV, tw_wheel_pause(self->wheel));
+	EXPECT_ERR(ENODEV, tw_wheel_drain(self->wheel));
+}
+
+/* Again and again until it is cancelled, each after its ack. */
+TEST_F(delivery, periodic)
+{
+	uint64_t handle = 0;
+
+	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
+	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 2 * SEC, 3 * SEC,
+						5, 0, &handle));
+	EXPECT_NE(0, handle);
+	for (unsigned int n = 0; n < 5; n++) {
+		EXPECT_EQ(0, deliver(self->wheel, self->events, 102 + 3 * n));
+		EXPECT_EQ(n + 1, deliver(self->wheel, self->events, 103 + 3 * n));
+		EXPECT_EQ(5, tw_events_at(self->events, 0)->cookie);
+		EXPECT_EQ(handle, tw_events_at(self->events, 0)->handle);
+		EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, n + 1));
+	}
+	EXPECT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 300));
+}
+
+/* At a fixed delay the period begins with the ack. */
+TEST_F(delivery, periodic_fixed_delay)
+{
+	const unsigned int flags = TIMEWHEEL_FIXED_DELAY | TIMEWHEEL_ABSOLUTE;
+
+	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
+	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
+						3 * SEC, 0, flags, NULL));
+	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
+	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 115));
+}
+
+TEST_F(delivery, periodic_errors)
+{
+	struct tw_wheel *wheel = self->wheel;
+
+	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(self->plain, 8, SEC, SEC, 0,
+						      0, NULL));
+	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(wheel, 8, SEC, SEC - 1, 0,
+						      0, NULL));
+	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(wheel, 8, SEC, SEC, 0,
+						      by_handle, NULL));
+	EXPECT_ERR(ERANGE, tw_wheel_register_periodic(wheel, 8, SEC, TOO_LATE, 0,
+						      0, NULL));
+	EXPECT_ERR(EEXIST, tw_wheel_register_periodic(wheel, 7, SEC, SEC, 0, 0,
+						      NULL));
+	ASSERT_EQ(0, tw_wheel_register_periodic(wheel, 8, SEC, SEC, 0, 0, NULL));
+	EXPECT_ERR(EINVAL, tw_wheel_touch(wheel, 8, 0));
+	ASSERT_EQ(0, tw_wheel_drain(wheel));
+	EXPECT_ERR(ESHUTDOWN, tw_wheel_register_periodic(wheel, 9, SEC, SEC, 0, 0,
+							 NULL));
+}
+
+/* For all who have the wheel open; what fell due waits. */
+TEST_F(delivery, pause_and_resume)
+{
+	ASSERT_EQ(0, tw_wheel_pause(self->wheel));
+	ASSERT_EQ(0, tw_wheel_pause(self->other));
+	EXPECT_EQ(TIMEWHEEL_PAUSED, info_of(self->other).state);
+	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
+	EXPECT_FALSE(readable(self->other));
+	EXPECT_EQ(0, deliver(self->other, self->events, 102));
+	EXPECT_EQ(0, tw_events_read(self->events, self->wheel, MS));
+	EXPECT_EQ(0, tw_wheel_resume(self->other));
+	EXPECT_EQ(0, tw_wheel_resume(self->wheel));
+	EXPECT_EQ(0, info_of(self->wheel).state);
+	EXPECT_TRUE(readable(self->other));
+	EXPECT_EQ(2, deliver(self->other, self->events, 102));
+}
+
+/* No new token, while the others go on; each of the two states by itself. */
+TEST_F(delivery, drain)
+{
+	struct tw_wheel *wheel = self->wheel;
+
+	ASSERT_EQ(0, tw_wheel_pause(wheel));
+	ASSERT_EQ(0, tw_wheel_drain(wheel));
+	EXPECT_EQ(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING, info_of(wheel).state);
+	ASSERT_EQ(0, tw_wheel_resume(wheel));
+	EXPECT_EQ(TIMEWHEEL_DRAINING, info_of(wheel).state);
+	EXPECT_ERR(ESHUTDOWN, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));
+	EXPECT_ERR(ESHUTDOWN, tw_wheel_touch_or_register(wheel, 8, SEC, 0, 0,
+							 NULL));
+	EXPECT_EQ(0, tw_wheel_nack(wheel, 7, 0, 1, 0));
+	EXPECT_EQ(2, deliver(wheel, self->events, 101));
+	EXPECT_EQ(0, tw_wheel_undrain(self->other));
+	EXPECT_EQ(0, info_of(wheel).state);
+	EXPECT_EQ(0, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));
+}
+
+/* What a cursor tells of tokens that are held, buried and pending. */
+TEST_F(delivery, listed)
+{
+	static const struct timewheel_token expected[] = {
+		{ .id = 7, .state = TIMEWHEEL_HELD, .lease = 2, .attempts = 2 },
+		{ .id = 8, .state = TIMEWHEEL_BURIED },
+		{ .id = 9, .state = TIMEWHEEL_PENDING },
+	};
+	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
+	const struct timewheel_token *token;
+	unsigned int seen = 0;
+
+	ASSERT_NE(NULL, cursor);
+	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 101));
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, SEC, 0, 0, NULL));
+	ASSERT_LE(0, tw_wheel_bury(self->wheel, 8, 0, 0));
+	ASSERT_EQ(0, tw_wheel_register(self->wheel, 9, SEC, 0, 0, NULL));
+	while (tw_cursor_next(cursor, &token) > 0) {
+		ASSERT_LE(7, token->id);
+		ASSERT_GE(9, token->id);
+		EXPECT_EQ(expected[token->id - 7].state, token->state);
+		EXPECT_EQ(expected[token->id - 7].lease, token->lease);
+		EXPECT_EQ(expected[token->id - 7].attempts, token->attempts);
+		seen |= 1U << (token->id - 7);
+	}
+	EXPECT_EQ(7, seen);
+	tw_cursor_close(cursor);
+}
+
+TEST_HARNESS_MAIN
