@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A private wheel that outlives its daemon: the service manager keeps its fd, and
+ * gives it to the daemon that comes after a crash, an update or a restart. No
+ * token is lost, and time goes on meanwhile. Requests, 16 bytes each, come by a
+ * socket that the service manager keeps too.
+ *
+ *	cc fdstore.c $(pkg-config --cflags --libs libtimewheel libsystemd)
+ *
+ * reminder.socket:			reminder.service:
+ *
+ *	[Socket]			[Service]
+ *	ListenDatagram=/run/reminder	Type=notify
+ *					ExecStart=/usr/local/bin/fdstore
+ *	[Install]			FileDescriptorStoreMax=1
+ *	WantedBy=sockets.target		Restart=always
+ *
+ * The wheel ends with "systemctl stop", not with "systemctl restart".
+ *
+ * What was read, and not acked when the daemon died, comes again when its lease is
+ * over. Elsewhere it would come at once, but here the open file that holds it is
+ * not released: the service manager has it. A lease that is not much longer than
+ * the work takes is all it needs. Where that is too long, the next daemon may ask
+ * tw_cursor_next() for the tokens that are held, and nack each: it has the same
+ * open file, so that it may answer for the one before.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+
+#include <timewheel.h>
+
+#define MS	1000000ULL
+#define SEC	1000000000ULL
+
+/**
+ * struct request - remind of an order
+ * @order: which one; there is one reminder of it
+ * @delay: ns after which
+ */
+struct request {
+	uint64_t	order;
+	uint64_t	delay;
+};
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* The fd that the service manager has passed by this name, or -1. */
+static int passed(const char *name)
+{
+	char **names = NULL;
+	int count = sd_listen_fds_with_names(0, &names), fd = -1;
+
+	for (int i = 0; i < count; i++) {
+		if (!strcmp(names[i], name))
+			fd = SD_LISTEN_FDS_START + i;
+		free(names[i]);
+	}
+	free(names);
+	return fd;
+}
+
+/*
+ * FDPOLL=0: who polls a wheel is woken whenever one of its tokens expires. The
+ * service manager would, to see whether the fd is of use any more; it always is.
+ */
+static struct tw_wheel *make_wheel(void)
+{
+	const struct timewheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TIMEWHEEL_CLOCK_BOOTTIME,
+		.slots = 3600,
+		.tick = MS,
+		.max_tokens = 100000,
+		.lease = 2 * SEC,
+	};
+	struct tw_wheel *wheel = tw_wheel_open(&setup);
+	int fd;
+
+	if (!wheel)
+		fail("no wheel");
+	fd = tw_wheel_fd(wheel);
+	if (sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=wheel\nFDPOLL=0", &fd,
+				   1) <= 0)
+		fail("the wheel cannot be stored");
+	return wheel;
+}
+
+/* The wheel of the daemon before, or a new one. */
+static struct tw_wheel *find_wheel(void)
+{
+	int fd = passed("wheel");
+	struct tw_wheel *wheel;
+
+	if (fd < 0)
+		return make_wheel();
+	wheel = tw_wheel_open_fd(fd);
+	if (!wheel)
+		fail("the wheel that was stored");
+	return wheel;
+}
+
+/*
+ * A request leaves the socket when its token is there. If the daemon before died
+ * between the two, it is there already: this has to be found out before the event
+ * of that token is acked, so requests come before events.
+ */
+static void take_requests(struct tw_wheel *wheel, int fd)
+{
+	struct request request;
+
+	while (recv(fd, &request, sizeof(request), MSG_PEEK | MSG_DONTWAIT) ==
+	       sizeof(request)) {
+		if (tw_wheel_register(wheel, request.order, request.delay, 0, 0,
+				      NULL) < 0 && errno != EEXIST)
+			fail("register");
+		recv(fd, &request, sizeof(request), MSG_DONTWAIT);
+	}
+}
+
+/* What is due, each acked when it is done. ESTALE: that took too long. */
+static void remind(struct tw_wheel *wheel, struct tw_events *events)
+{
+	ssize_t count = tw_events_read(events, wheel, 0);
+
+	if (count < 0)
+		fail("read");
+	for (ssize_t i = 0; i < count; i++) {
+		const struct timewheel_event *event = tw_events_at(events, i);
+
+		printf("remind of order %llu\n", event->id);
+		if (tw_wheel_ack(wheel, event->id, 0, event->lease) < 0 &&
+		    errno != ESTALE && errno != ENOENT)
+			fail("ack");
+	}
+}
+
+int main(void)
+{
+	struct tw_events *events = tw_events_new(64);
+	int requests = passed("reminder.socket");
+	struct pollfd polled[2] = {
+		{ .fd = requests, .events = POLLIN },
+		{ .events = POLLIN },
+	};
+	struct tw_wheel *wheel;
+
+	if (requests < 0 || !events) {
+		puts("to be started by the service manager, with a socket");
+		return 1;
+	}
+	setlinebuf(stdout);
+	wheel = find_wheel();
+	polled[1].fd = tw_wheel_fd(wheel);
+	sd_notify(0, "READY=1");
+	while (poll(polled, 2, -1) > 0) {
+		take_requests(wheel, requests);
+		remind(wheel, events);
+	}
+	fail("poll");
+}
