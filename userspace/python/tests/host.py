@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 from ctypes import POINTER
-from typing import Any
+from typing import Any, Iterator
 
 from timewheel import _abi
 
@@ -22,6 +22,7 @@ C_TYPES: dict[str, Any] = {
     "void": None,
     "int": ctypes.c_int,
     "unsigned int": ctypes.c_uint,
+    "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_size_t,
     "ssize_t": ctypes.c_ssize_t,
@@ -63,7 +64,7 @@ class Tap:
 def header_fields(text: str) -> dict[str, list[str]]:
     """The names of each structure's fields."""
     return {
-        name: re.findall(r"^\t\w+\t(\w+)(?:\[\w+\])?;", body, re.M)
+        name: re.findall(r"^\t+\w+\t(\w+)(?:\[\w+\])?;", body, re.M)
         for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.M | re.S)}
 
 
@@ -96,11 +97,20 @@ def told_by_c(fields: dict[str, list[str]], output: str,
     return told.stdout.splitlines()
 
 
+def members(cls: Any) -> Iterator[tuple[str, Any]]:
+    """A structure's fields, and those of what has no name in it."""
+    for field, kind in cls._fields_:
+        if issubclass(kind, ctypes.Union):
+            yield from kind._fields_
+        else:
+            yield field, kind
+
+
 def told_by_python() -> list[str]:
     lines = []
     for struct, cls in STRUCTS.items():
         lines += [f"{struct} size {ctypes.sizeof(cls)}"]
-        for field, kind in cls._fields_:
+        for field, kind in members(cls):
             place = getattr(cls, field)
             lines += [f"{struct} {field} at {place.offset}, {place.size} bytes,"
                       f" signed {int(kind in SIGNED)}"]

@@ -74,6 +74,10 @@ class Opening(WheelTest):
             lambda: self.wheel.touch_or_register(1, 1),
             lambda: self.wheel.move(1, 1), lambda: self.wheel.get(1),
             lambda: self.wheel.advance(1), lambda: next(self.wheel),
+            lambda: self.wheel.register_periodic(1, 1),
+            lambda: self.wheel.kick(1), lambda: self.wheel.delete(1),
+            self.wheel.pause, self.wheel.resume, self.wheel.drain,
+            self.wheel.undrain,
             lambda: Batch().run(self.wheel),
         )
         for call in calls:

@@ -15,6 +15,15 @@ singly or in batches; those that expire are read as events::
 
 and with asyncio ``async for event in wheel``.
 
+A read ends the token of an event. On a wheel with leases it does not: who has read
+it answers when it has been dealt with; else it comes again::
+
+    setup = timewheel.Setup(slots=60, tick=1, max_tokens=100_000, lease=30)
+    with timewheel.Wheel.open_or_create("orders", setup) as wheel:
+        for event in wheel:
+            remind(event.id)
+            wheel.ack(event)
+
 Times: durations are given in seconds, int or float, and rounded to the nearest
 nanosecond. Times of a wheel's clock, and whatever is told, are int nanoseconds
 and have names that end in _ns. A token is never early: its deadline is rounded
@@ -28,7 +37,8 @@ Errors: OSError with errno as of the C library's functions, so for one thing
 FileNotFoundError (ENOENT): no token of this id is pending, no wheel of this
 name, no device; FileExistsError (EEXIST): the id is pending, the name is in use;
 PermissionError (EACCES, EPERM). Others are plain OSError; of those ESTALE: the
-token of this handle is no longer pending; ERANGE: a deadline beyond the last
+token of this handle is no longer pending, or the answer to a delivery too late;
+ESHUTDOWN: the wheel takes no new tokens; ERANGE: a deadline beyond the last
 tick or 2**63 ns; EINVAL: the kernel does not take a value, or an operation does
 not go with the wheel or the token; ENOSPC: the wheel has its max_tokens tokens;
 ENOMEM; EBADF: the wheel was opened for reading or writing only and the call is
@@ -42,8 +52,8 @@ others run. Signals: calls go on after a signal unless its handler raises.
 """
 
 from ._batch import Batch, Outcome
-from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, State
-from ._types import Stats, Token
+from ._types import Caps, Clock, Event, Histogram, Info, Misfire, Result, Setup
+from ._types import State, Stats, Token
 from ._wheel import Wheel, caps, create, destroy
 
 __all__ = [
@@ -53,6 +63,7 @@ __all__ = [
     "Event",
     "Histogram",
     "Info",
+    "Misfire",
     "Outcome",
     "Result",
     "Setup",

@@ -20,22 +20,39 @@ TIMEWHEEL_CLOCK_MANUAL = 3
 TIMEWHEEL_NO_IDS = 1 << 0
 TIMEWHEEL_NO_COOKIES = 1 << 1
 TIMEWHEEL_TOUCH_WORDS = 1 << 2
+TIMEWHEEL_PERIODS = 1 << 3
+TIMEWHEEL_KEEP_DURATION = 1 << 4
+
+TIMEWHEEL_MISFIRE_ONCE = 0
+TIMEWHEEL_MISFIRE_ALL = 1
+TIMEWHEEL_MISFIRE_SKIP = 2
 
 TIMEWHEEL_EXCLUSIVE = 1 << 0
 TIMEWHEEL_EXISTED = 1
 
 TIMEWHEEL_BY_HANDLE = 1 << 0
 TIMEWHEEL_ABSOLUTE = 1 << 1
+TIMEWHEEL_ANY_FILE = 1 << 2
+TIMEWHEEL_FIXED_DELAY = 1 << 3
 
 TIMEWHEEL_WAS_DUE = 1 << 0
 TIMEWHEEL_REGISTERED = 1 << 1
+TIMEWHEEL_IS_HELD = 1 << 2
+TIMEWHEEL_IS_BURIED = 1 << 3
 
 TIMEWHEEL_REGISTER = 0
 TIMEWHEEL_TOUCH_OR_REGISTER = 2
 TIMEWHEEL_GET = 5
+TIMEWHEEL_ACK = 6
+TIMEWHEEL_REGISTER_PERIODIC = 12
 
 TIMEWHEEL_PENDING = 0
 TIMEWHEEL_TAKEN = 1
+TIMEWHEEL_HELD = 2
+TIMEWHEEL_BURIED = 3
+
+TIMEWHEEL_PAUSED = 1 << 0
+TIMEWHEEL_DRAINING = 1 << 1
 
 TIMEWHEEL_MAX_BATCH = 65536
 TIMEWHEEL_BUCKETS = 252
@@ -70,6 +87,11 @@ class timewheel_setup(ctypes.Structure):
         ("max_tokens", c_uint64),
         ("start", c_uint64),
         ("events", c_uint32),
+        ("max_attempts", c_uint32),
+        ("lease", c_uint64),
+        ("slack", c_uint64),
+        ("jitter", c_uint64),
+        ("misfire", c_uint32),
         ("reserved", c_uint32),
     ]
 
@@ -101,11 +123,33 @@ class timewheel_info(ctypes.Structure):
         ("touched", c_uint64),
         ("offset", c_int64),
         ("events", c_uint32),
-        ("reserved", c_uint32),
+        ("state", c_uint32),
+        ("lease", c_uint64),
+        ("slack", c_uint64),
+        ("jitter", c_uint64),
+        ("max_attempts", c_uint32),
+        ("misfire", c_uint32),
+        ("held", c_uint64),
+        ("buried", c_uint64),
+        ("acked", c_uint64),
+        ("nacked", c_uint64),
+        ("lapsed", c_uint64),
+        ("returned", c_uint64),
+        ("kicked", c_uint64),
+        ("deleted", c_uint64),
+        ("missed", c_uint64),
+    ]
+
+
+class _cycle_or_period(ctypes.Union):
+    _fields_ = [
+        ("cycle", c_uint64),
+        ("period", c_uint64),
     ]
 
 
 class timewheel_op(ctypes.Structure):
+    _anonymous_ = ("cycle_or_period",)
     _fields_ = [
         ("size", c_uint32),
         ("flags", c_uint32),
@@ -116,9 +160,9 @@ class timewheel_op(ctypes.Structure):
         ("time", c_uint64),
         ("cookie", c_uint64),
         ("deadline", c_uint64),
-        ("cycle", c_uint64),
+        ("cycle_or_period", _cycle_or_period),
         ("slot", c_uint32),
-        ("reserved", c_uint32),
+        ("lease", c_uint32),
     ]
 
 
@@ -131,6 +175,8 @@ class timewheel_token(ctypes.Structure):
         ("cycle", c_uint64),
         ("slot", c_uint32),
         ("state", c_uint32),
+        ("lease", c_uint32),
+        ("attempts", c_uint32),
     ]
 
 
@@ -141,8 +187,8 @@ class timewheel_event(ctypes.Structure):
         ("cookie", c_uint64),
         ("deadline", c_uint64),
         ("taken", c_uint64),
-        ("flags", c_uint32),
-        ("reserved", c_uint32),
+        ("lease", c_uint32),
+        ("missed", c_uint32),
     ]
 
 
@@ -209,6 +255,9 @@ tw_wheel_advance = _declare("tw_wheel_advance", _int, c_int, _wheel, c_uint64)
 tw_wheel_register = _declare(
     "tw_wheel_register", _int, c_int,
     _wheel, c_uint64, c_uint64, c_uint64, c_uint, _u64s)
+tw_wheel_register_periodic = _declare(
+    "tw_wheel_register_periodic", _int, c_int,
+    _wheel, c_uint64, c_uint64, c_uint64, c_uint64, c_uint, _u64s)
 tw_wheel_touch = _declare(
     "tw_wheel_touch", _int, c_int, _wheel, c_uint64, c_uint)
 tw_wheel_touch_or_register = _declare(
@@ -220,6 +269,23 @@ tw_wheel_cancel = _declare(
     "tw_wheel_cancel", _int, c_int, _wheel, c_uint64, c_uint)
 tw_wheel_get = _declare(
     "tw_wheel_get", _int, c_int, _wheel, c_uint64, c_uint, _op)
+
+tw_wheel_ack = _declare(
+    "tw_wheel_ack", _int, c_int, _wheel, c_uint64, c_uint, c_uint32)
+tw_wheel_nack = _declare(
+    "tw_wheel_nack", _int, c_int, _wheel, c_uint64, c_uint, c_uint32, c_uint64)
+tw_wheel_extend = _declare(
+    "tw_wheel_extend", _int, c_int, _wheel, c_uint64, c_uint, c_uint32, c_uint64)
+tw_wheel_bury = _declare(
+    "tw_wheel_bury", _int, c_int, _wheel, c_uint64, c_uint, c_uint32)
+tw_wheel_kick = _declare("tw_wheel_kick", _int, c_int, _wheel, c_uint64, c_uint)
+tw_wheel_delete = _declare(
+    "tw_wheel_delete", _int, c_int, _wheel, c_uint64, c_uint)
+
+tw_wheel_pause = _declare("tw_wheel_pause", _int, c_int, _wheel)
+tw_wheel_resume = _declare("tw_wheel_resume", _int, c_int, _wheel)
+tw_wheel_drain = _declare("tw_wheel_drain", _int, c_int, _wheel)
+tw_wheel_undrain = _declare("tw_wheel_undrain", _int, c_int, _wheel)
 
 tw_events_new = _declare("tw_events_new", _pointer, c_void_p, c_size_t)
 tw_events_free = _declare("tw_events_free", None, None, _events)
@@ -244,6 +310,20 @@ tw_batch_move = _declare(
 tw_batch_cancel = _declare(
     "tw_batch_cancel", _int, c_int, _batch, c_uint64, c_uint)
 tw_batch_get = _declare("tw_batch_get", _int, c_int, _batch, c_uint64, c_uint)
+tw_batch_register_periodic = _declare(
+    "tw_batch_register_periodic", _int, c_int,
+    _batch, c_uint64, c_uint64, c_uint64, c_uint64, c_uint)
+tw_batch_ack = _declare(
+    "tw_batch_ack", _int, c_int, _batch, c_uint64, c_uint, c_uint32)
+tw_batch_nack = _declare(
+    "tw_batch_nack", _int, c_int, _batch, c_uint64, c_uint, c_uint32, c_uint64)
+tw_batch_extend = _declare(
+    "tw_batch_extend", _int, c_int, _batch, c_uint64, c_uint, c_uint32, c_uint64)
+tw_batch_bury = _declare(
+    "tw_batch_bury", _int, c_int, _batch, c_uint64, c_uint, c_uint32)
+tw_batch_kick = _declare("tw_batch_kick", _int, c_int, _batch, c_uint64, c_uint)
+tw_batch_delete = _declare(
+    "tw_batch_delete", _int, c_int, _batch, c_uint64, c_uint)
 tw_batch_count = _declare("tw_batch_count", None, c_size_t, _batch)
 tw_batch_run = _declare("tw_batch_run", _int, c_int, _batch, _wheel)
 tw_batch_result = _declare("tw_batch_result", _int, c_int, _batch, c_size_t)

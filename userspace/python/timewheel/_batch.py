@@ -7,7 +7,8 @@ from typing import Iterator
 
 from . import _abi
 from ._abi import Owned
-from ._types import Result, Token, due, duration, key, token_of_op, u64
+from ._types import Event, Result, Token, answer, burial, due, duration
+from ._types import first_due, key, nacking, token_of_op, u64
 from ._wheel import Wheel
 
 
@@ -87,6 +88,59 @@ class Batch:
             index: int = _abi.tw_batch_get(self._batch, *key(id, handle))
         return index
 
+    def register_periodic(self, id: int, period: float,
+                          timeout: float | None = None, *,
+                          at_ns: int | None = None, fixed_delay: bool = False,
+                          cookie: int = 0) -> int:
+        """Add the registration of one, see Wheel.register_periodic()."""
+        when, every, flags = first_due(period, timeout, at_ns, fixed_delay)
+        with self._lock:
+            index: int = _abi.tw_batch_register_periodic(
+                self._batch, u64(id), when, every, u64(cookie), flags)
+        return index
+
+    def ack(self, delivery: Event | Token, *, any_file: bool = False) -> int:
+        """Add the ack of a delivery, see Wheel.ack()."""
+        with self._lock:
+            index: int = _abi.tw_batch_ack(
+                self._batch, *answer(delivery, any_file))
+        return index
+
+    def nack(self, delivery: Event | Token, timeout: float | None = None, *,
+             at_ns: int | None = None, any_file: bool = False) -> int:
+        """Add the nack of a delivery, see Wheel.nack()."""
+        with self._lock:
+            index: int = _abi.tw_batch_nack(
+                self._batch, *nacking(delivery, timeout, at_ns, any_file))
+        return index
+
+    def extend(self, delivery: Event | Token, lease: float = 0, *,
+               any_file: bool = False) -> int:
+        """Add the extension of a lease, see Wheel.extend()."""
+        with self._lock:
+            index: int = _abi.tw_batch_extend(
+                self._batch, *answer(delivery, any_file), duration(lease))
+        return index
+
+    def bury(self, delivery: Event | Token, *, any_file: bool = False) -> int:
+        """Add the burial of a token, see Wheel.bury()."""
+        with self._lock:
+            index: int = _abi.tw_batch_bury(
+                self._batch, *burial(delivery, any_file))
+        return index
+
+    def kick(self, id: int | None = None, *, handle: int | None = None) -> int:
+        """Add the kick of a token, see Wheel.kick()."""
+        with self._lock:
+            index: int = _abi.tw_batch_kick(self._batch, *key(id, handle))
+        return index
+
+    def delete(self, id: int | None = None, *, handle: int | None = None) -> int:
+        """Add the end of a token, see Wheel.delete()."""
+        with self._lock:
+            index: int = _abi.tw_batch_delete(self._batch, *key(id, handle))
+        return index
+
     def clear(self) -> None:
         """Empty the batch, to use it again."""
         with self._lock:
@@ -133,7 +187,8 @@ class Batch:
 
 
 def _outcome(op: _abi.timewheel_op, result: Result) -> Outcome:
-    registered = (op.code == _abi.TIMEWHEEL_REGISTER or
+    registered = (op.code in (_abi.TIMEWHEEL_REGISTER,
+                              _abi.TIMEWHEEL_REGISTER_PERIODIC) or
                   result & Result.REGISTERED)
     got = op.code == _abi.TIMEWHEEL_GET
     return Outcome(None, result, op.handle if registered else None, op.deadline,

@@ -22,6 +22,17 @@ class Clock(enum.IntEnum):
     """Moves only by Wheel.advance()."""
 
 
+class Misfire(enum.IntEnum):
+    """What comes of the times of a periodic token that nobody came for."""
+
+    ONCE = _abi.TIMEWHEEL_MISFIRE_ONCE
+    """One event, at once, for all of them."""
+    ALL = _abi.TIMEWHEEL_MISFIRE_ALL
+    """An event for each, one after the other."""
+    SKIP = _abi.TIMEWHEEL_MISFIRE_SKIP
+    """No event for any: it comes when it is next due."""
+
+
 class Result(enum.IntFlag):
     """How an operation on a token went, besides that it succeeded."""
 
@@ -30,6 +41,10 @@ class Result(enum.IntFlag):
     won."""
     REGISTERED = _abi.TIMEWHEEL_REGISTERED
     """touch_or_register() found none and registered one."""
+    IS_HELD = _abi.TIMEWHEEL_IS_HELD
+    """From get(): a delivery of the token is out."""
+    IS_BURIED = _abi.TIMEWHEEL_IS_BURIED
+    """The token is buried: from get(), and from nack(), which did so."""
 
 
 class State(enum.IntEnum):
@@ -39,6 +54,10 @@ class State(enum.IntEnum):
     """It waits for its deadline, or for a reader."""
     TAKEN = _abi.TIMEWHEEL_TAKEN
     """A reader has taken it and is copying it."""
+    HELD = _abi.TIMEWHEEL_HELD
+    """A delivery of it is out."""
+    BURIED = _abi.TIMEWHEEL_BURIED
+    """It is kept aside until kick() or delete()."""
 
 
 def u32(value: int) -> int:
@@ -102,11 +121,32 @@ class Setup:
     """False: tokens carry no cookie (it is 0); saves memory."""
     start: int = 0
     """The tick on which the hand of a Clock.MANUAL starts; else 0."""
+    lease: float = 0
+    """Seconds for which who has read an event holds its token, and owes an answer;
+    0: a read ends tokens."""
+    max_attempts: int = 0
+    """With a lease: after how many deliveries that were not acked a token is
+    buried; 0 for never."""
+    periods: bool = False
+    """True: tokens may be periodic; costs memory."""
+    misfire: Misfire = Misfire.ONCE
+    """With periods: what comes of times that nobody came for."""
+    slack: float = 0
+    """Seconds by which the timer may be late, to save interrupts; not with
+    Clock.MANUAL."""
+    jitter: float = 0
+    """Seconds: each registration adds a random part of it to its deadline. No
+    timeout may be shorter."""
+    keep_duration: bool = False
+    """With Clock.REALTIME, True: a token is due as long after its registration as
+    it was to be, also when the clock is set."""
 
 
 def setup_struct(setup: Setup) -> _abi.timewheel_setup:
     flags = 0 if setup.ids else _abi.TIMEWHEEL_NO_IDS
     flags |= 0 if setup.cookies else _abi.TIMEWHEEL_NO_COOKIES
+    flags |= _abi.TIMEWHEEL_PERIODS if setup.periods else 0
+    flags |= _abi.TIMEWHEEL_KEEP_DURATION if setup.keep_duration else 0
     return _abi.timewheel_setup(
         size=ctypes.sizeof(_abi.timewheel_setup),
         flags=flags,
@@ -115,6 +155,11 @@ def setup_struct(setup: Setup) -> _abi.timewheel_setup:
         tick=duration(setup.tick),
         max_tokens=u64(setup.max_tokens),
         start=u64(setup.start),
+        max_attempts=u32(setup.max_attempts),
+        lease=duration(setup.lease),
+        slack=duration(setup.slack),
+        jitter=duration(setup.jitter),
+        misfire=u32(setup.misfire),
     )
 
 
@@ -125,24 +170,31 @@ class Event:
     id: int
     """The token's id, 0 on a wheel without ids."""
     handle: int
-    """Its handle, no longer valid."""
+    """Its handle, no longer valid if the read has ended the token."""
     cookie: int
     """As registered, 0 on a wheel without cookies."""
     deadline_ns: int
     """Its deadline, a whole tick of the wheel's clock."""
     taken_ns: int
     """The wheel's clock when it was taken for delivery."""
+    lease: int
+    """The number of this delivery of the token, which an answer names; 0 on a wheel
+    without leases."""
+    missed: int
+    """Of a periodic token: how many of its times, since the event before, have no
+    event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that is pending."""
+    """A token that is there: pending, held or buried."""
 
     id: int
     handle: int
     cookie: int
     deadline_ns: int
-    """Its deadline, a whole tick of the wheel's clock."""
+    """Its deadline, a whole tick of the wheel's clock; when it is held, the end of
+    the lease; when it is buried, the time when it was."""
     cycle: int
     """Cycle-Num: whole laps that the hand still makes before the lap in which
     it is due."""
@@ -151,16 +203,59 @@ class Token:
     state: State
     left_ns: int | None
     """Time until its deadline, 0 when that has passed; None from tokens()."""
+    lease: int
+    """The number of its last delivery, 0 when there was none."""
+    attempts: int | None
+    """Its deliveries since it was registered, acked or kicked; None from get()."""
 
 
 def token_of_op(op: _abi.timewheel_op) -> Token:
+    state = State.PENDING
+    if op.result & _abi.TIMEWHEEL_IS_HELD:
+        state = State.HELD
+    elif op.result & _abi.TIMEWHEEL_IS_BURIED:
+        state = State.BURIED
     return Token(op.id, op.handle, op.cookie, op.deadline, op.cycle, op.slot,
-                 State.PENDING, op.time)
+                 state, op.time, op.lease, None)
 
 
 def token_of_list(token: _abi.timewheel_token) -> Token:
     return Token(token.id, token.handle, token.cookie, token.deadline,
-                 token.cycle, token.slot, State(token.state), None)
+                 token.cycle, token.slot, State(token.state), None, token.lease,
+                 token.attempts)
+
+
+def answer(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
+    """Key, flags and number of a delivery, for an operation that answers it."""
+    flags = _abi.TIMEWHEEL_ANY_FILE if any_file else 0
+    return delivery.handle, flags | _abi.TIMEWHEEL_BY_HANDLE, delivery.lease
+
+
+def nacking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
+            any_file: bool) -> tuple[int, int, int, int]:
+    """As answer(), and when the token is due again."""
+    if timeout is None and at_ns is None:
+        timeout = 0
+    which, flags, lease = answer(delivery, any_file)
+    when, absolute = due(timeout, at_ns)
+    return which, flags | absolute, lease, when
+
+
+def burial(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
+    """As answer(); of what is pending there is no delivery."""
+    which, flags, lease = answer(delivery, any_file)
+    pending = isinstance(delivery, Token) and delivery.state == State.PENDING
+    return which, flags, 0 if pending else lease
+
+
+def first_due(period: float, timeout: float | None, at_ns: int | None,
+              fixed_delay: bool) -> tuple[int, int, int]:
+    """Time, period and flags of a periodic token."""
+    if timeout is None and at_ns is None:
+        timeout = period
+    when, flags = due(timeout, at_ns)
+    flags |= _abi.TIMEWHEEL_FIXED_DELAY if fixed_delay else 0
+    return when, duration(period), flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +267,10 @@ class Caps:
     """Wheels without ids may be set up."""
     cookies_optional: bool
     """Wheels without cookies may be set up."""
+    leases: bool
+    """Wheels with leases may be set up."""
+    periods: bool
+    """Wheels with periods may be set up."""
     max_slots: int
     min_tick_ns: int
     max_tick_ns: int
@@ -201,7 +300,7 @@ class Info:
     """Time of the clock at which the wheel next looks for expired tokens; None
     when it is empty."""
     pending: int
-    """Tokens registered and not yet taken or cancelled."""
+    """Tokens that wait for their deadline, or for a reader."""
     taken: int
     """Tokens that readers have taken and are copying."""
     bytes: int
@@ -230,6 +329,28 @@ class Info:
     """How many events its event ring holds, for programs in other languages; 0:
     it has none. What has come to the ring cannot be read here: a wheel with one is
     not for ``async for``."""
+    paused: bool
+    draining: bool
+    lease_ns: int
+    max_attempts: int
+    periods: bool
+    misfire: Misfire
+    slack_ns: int
+    jitter_ns: int
+    keep_duration: bool
+    held: int
+    """Tokens of which a delivery is out."""
+    buried: int
+    acked: int
+    nacked: int
+    lapsed: int
+    """Leases that were over without an answer."""
+    returned: int
+    """Deliveries that came back when a file was released."""
+    kicked: int
+    deleted: int
+    missed: int
+    """Times of periodic tokens that had no event."""
 
 
 def info_of(info: _abi.timewheel_info) -> Info:
@@ -259,6 +380,24 @@ def info_of(info: _abi.timewheel_info) -> Info:
         offset_ns=info.offset,
         touch_words=bool(info.setup_flags & _abi.TIMEWHEEL_TOUCH_WORDS),
         events=info.events,
+        paused=bool(info.state & _abi.TIMEWHEEL_PAUSED),
+        draining=bool(info.state & _abi.TIMEWHEEL_DRAINING),
+        lease_ns=info.lease,
+        max_attempts=info.max_attempts,
+        periods=bool(info.setup_flags & _abi.TIMEWHEEL_PERIODS),
+        misfire=Misfire(info.misfire),
+        slack_ns=info.slack,
+        jitter_ns=info.jitter,
+        keep_duration=bool(info.setup_flags & _abi.TIMEWHEEL_KEEP_DURATION),
+        held=info.held,
+        buried=info.buried,
+        acked=info.acked,
+        nacked=info.nacked,
+        lapsed=info.lapsed,
+        returned=info.returned,
+        kicked=info.kicked,
+        deleted=info.deleted,
+        missed=info.missed,
     )
 
 

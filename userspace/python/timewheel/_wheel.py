@@ -12,8 +12,8 @@ from typing import Iterator, NoReturn
 from . import _abi
 from ._abi import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
-from ._types import Token, due, duration, info_of, key, setup_struct
-from ._types import token_of_list, token_of_op, u64
+from ._types import Token, answer, burial, due, duration, first_due, info_of
+from ._types import key, nacking, setup_struct, token_of_list, token_of_op, u64
 
 # So many events in a row before other tasks of the loop have their turn.
 _IN_A_ROW = 64
@@ -38,6 +38,8 @@ def caps() -> Caps:
         clocks=frozenset(c for c in Clock if told.clocks & 1 << c),
         ids_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_IDS),
         cookies_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_COOKIES),
+        leases=bool(told.codes & 1 << _abi.TIMEWHEEL_ACK),
+        periods=bool(told.setup_flags & _abi.TIMEWHEEL_PERIODS),
         max_slots=told.max_slots,
         min_tick_ns=told.min_tick,
         max_tick_ns=told.max_tick,
@@ -165,8 +167,9 @@ class Wheel:
     def close(self) -> None:
         """Have done with the wheel; more than once does no harm.
 
-        A private wheel ends with its last holder, a named one stays. The fd is
-        closed when no thread is in a call on it any more, one that waits still
+        A private wheel ends with its last holder, a named one stays. What was read
+        under a lease, and not answered, is due again at once, unless the same open
+        file is open elsewhere. The fd is closed when no thread is in a call on it any more, one that waits still
         waits, and no walk by tokens() is under way. A task that waits gets
         ValueError; where tasks wait, this is for their loop's thread only.
         """
@@ -215,20 +218,48 @@ class Wheel:
                  at_ns: int | None = None, cookie: int = 0) -> int:
         """Register a token; returns its handle.
 
-        @id: any number that no pending token has; 0 on a wheel without ids
+        @id: any number that no token has that is there; 0 on a wheel without ids
         @timeout: seconds after which it is due, and which also become the timeout
         that a touch begins again; 0 is due at once, and no timeout
         @at_ns: instead, when it is due, as a time of the wheel's clock; one that
         has passed is due at once; the token has no timeout
         @cookie: handed back with its event; 0 on a wheel without cookies
 
-        FileExistsError: the id is pending; OSError with EINVAL: an id or a cookie
-        on a wheel without; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV.
+        FileExistsError: the id is pending, held or buried; OSError with EINVAL: an
+        id or a cookie on a wheel without, or a timeout shorter than its jitter;
+        ESHUTDOWN: the wheel is draining; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV.
         """
         when, flags = due(timeout, at_ns)
         handle = ctypes.c_uint64()
         _abi.tw_wheel_register(self._opened(), u64(id), when, u64(cookie), flags,
                                ctypes.byref(handle))
+        return handle.value
+
+    def register_periodic(self, id: int, period: float,
+                          timeout: float | None = None, *,
+                          at_ns: int | None = None, fixed_delay: bool = False,
+                          cookie: int = 0) -> int:
+        """Register a token that is due again and again; returns its handle.
+
+        @period: seconds from one time to the next, a tick and more
+        @timeout, @at_ns: when it is due for the first time, as of register(); else
+        after one period
+        @fixed_delay: a period begins when the event of the one before was read, on
+        a wheel with leases when it was acked; else, at a fixed rate, with the
+        deadline of that
+        @id, @cookie: as of register()
+
+        It ends by cancel() or delete(). It has no timeout that a touch begins
+        again.
+
+        Errors: those of register(); OSError with EINVAL also: the period is shorter
+        than a tick, or the wheel was set up without periods.
+        """
+        when, every, flags = first_due(period, timeout, at_ns, fixed_delay)
+        handle = ctypes.c_uint64()
+        _abi.tw_wheel_register_periodic(
+            self._opened(), u64(id), when, every, u64(cookie), flags,
+            ctypes.byref(handle))
         return handle.value
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
@@ -249,8 +280,9 @@ class Wheel:
         @timeout, @cookie: as of register(), if it is registered; a pending token
         keeps its own
 
-        OSError with EINVAL: the token has no timeout, or as register(); ENOSPC;
-        ENOMEM; ERANGE; EBADF; ENODEV.
+        FileExistsError: the token is held or buried; OSError with EINVAL: the token
+        has no timeout, or as register(); ESHUTDOWN; ENOSPC; ENOMEM; ERANGE; EBADF;
+        ENODEV.
         """
         return Result(_abi.tw_wheel_touch_or_register(
             self._opened(), u64(id), duration(timeout), u64(cookie), 0, None))
@@ -279,13 +311,106 @@ class Wheel:
         return Result(_abi.tw_wheel_cancel(self._opened(), *key(id, handle)))
 
     def get(self, id: int | None = None, *, handle: int | None = None) -> Token:
-        """Tell about a token, change nothing.
+        """Tell about a token, pending, held or buried; change nothing.
 
         FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ENODEV.
         """
         op = _abi.timewheel_op(size=ctypes.sizeof(_abi.timewheel_op))
         _abi.tw_wheel_get(self._opened(), *key(id, handle), ctypes.byref(op))
         return token_of_op(op)
+
+    # Answers to deliveries, on a wheel with leases
+
+    def ack(self, delivery: Event | Token, *, any_file: bool = False) -> Result:
+        """It has been dealt with: its token ends, or is pending again if it is
+        periodic.
+
+        @delivery: an event that was read; or what tokens() has told of a token that
+        is held, whoever has read its event
+        @any_file: also if it was read from another open file
+
+        OSError with ESTALE: it is too late: it was answered, or the lease was over
+        and the token has been delivered again, buried or ended; EINVAL: the wheel
+        has no leases; EBADF; ENODEV. PermissionError: it was read from another open
+        file.
+        """
+        return Result(_abi.tw_wheel_ack(
+            self._opened(), *answer(delivery, any_file)))
+
+    def nack(self, delivery: Event | Token, timeout: float | None = None, *,
+             at_ns: int | None = None, any_file: bool = False) -> Result:
+        """It has not been dealt with: the token is due again.
+
+        @delivery, @any_file: as of ack()
+        @timeout: seconds after which it is; at once without
+        @at_ns: instead, when it is, as a time of the wheel's clock
+
+        Result.IS_BURIED: this was the last attempt that it had.
+
+        Errors: those of ack(); OSError with ERANGE.
+        """
+        return Result(_abi.tw_wheel_nack(
+            self._opened(), *nacking(delivery, timeout, at_ns, any_file)))
+
+    def extend(self, delivery: Event | Token, lease: float = 0, *,
+               any_file: bool = False) -> Result:
+        """It takes longer.
+
+        @delivery, @any_file: as of ack()
+        @lease: seconds from now after which the lease is over; 0 for the wheel's
+
+        Errors: those of ack(); OSError with ERANGE: that is too far away.
+        """
+        return Result(_abi.tw_wheel_extend(
+            self._opened(), *answer(delivery, any_file), duration(lease)))
+
+    def bury(self, delivery: Event | Token, *, any_file: bool = False) -> Result:
+        """It cannot be dealt with: the token is kept aside until kick() or delete().
+
+        @delivery, @any_file: as of ack(); also a token that is pending, as get() or
+        tokens() has told of it
+
+        Errors: those of ack().
+        """
+        return Result(_abi.tw_wheel_bury(
+            self._opened(), *burial(delivery, any_file)))
+
+    def kick(self, id: int | None = None, *, handle: int | None = None) -> Result:
+        """A token that is buried or pending is due now, with all its attempts.
+
+        FileNotFoundError, OSError with ESTALE: there is no such token; EBUSY: it is
+        held; EINVAL; EBADF; ENODEV.
+        """
+        return Result(_abi.tw_wheel_kick(self._opened(), *key(id, handle)))
+
+    def delete(self, id: int | None = None, *, handle: int | None = None) -> Result:
+        """End a token, whether it is pending, held or buried.
+
+        FileNotFoundError, OSError with ESTALE: there is no such token; EINVAL;
+        EBADF; ENODEV.
+        """
+        return Result(_abi.tw_wheel_delete(self._opened(), *key(id, handle)))
+
+    # Pause and drain, for all who have the wheel open
+
+    def pause(self) -> None:
+        """Deliver nothing until resume(): reads wait, what falls due waits.
+
+        OSError with EBADF, ENODEV; as of the other three.
+        """
+        _abi.tw_wheel_pause(self._opened())
+
+    def resume(self) -> None:
+        """The end of pause(): what fell due meanwhile can be read at once."""
+        _abi.tw_wheel_resume(self._opened())
+
+    def drain(self) -> None:
+        """Take no new tokens until undrain(): OSError with ESHUTDOWN."""
+        _abi.tw_wheel_drain(self._opened())
+
+    def undrain(self) -> None:
+        """The end of drain()."""
+        _abi.tw_wheel_undrain(self._opened())
 
     # Events
 
@@ -297,7 +422,8 @@ class Wheel:
         @maximum: most events to read, 1 or more
 
         Returns as many as are due, at most @maximum; none when nothing was due in
-        time. Each event goes to one reader only, and ends its token.
+        time. Each event goes to one reader only, and ends its token, unless the
+        wheel has leases or the token is periodic.
 
         OSError with EBADF, ENODEV: the latter maybe while it waited; EINVAL:
         @maximum is 0; ENOMEM. When a signal's handler raises, events that were
@@ -317,7 +443,8 @@ class Wheel:
         if not count:
             return []
         events = _abi.tw_events_at(room, 0)
-        return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken)
+        return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken, e.lease,
+                      e.missed)
                 for e in events[:count]]
 
     def __iter__(self) -> "Wheel":
@@ -373,8 +500,9 @@ class Wheel:
         @from_ns: only those due at this time of the wheel's clock or later
         @to_ns: only those due at this time or earlier; None for all
 
-        A token that is pending throughout comes exactly once, whatever is done to
-        the wheel meanwhile; one that comes or goes meanwhile at most once.
+        A token that is there throughout, pending, held or buried, comes exactly
+        once, whatever is done to the wheel meanwhile; one that comes or goes
+        meanwhile at most once.
 
         OSError with EBADF: the wheel was opened for writing only; ENODEV; ENOMEM;
         each may come with any token.

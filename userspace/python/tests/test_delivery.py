@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Leases and their answers, periodic tokens, pause and drain."""
+
+import errno
+import os
+from dataclasses import replace
+from typing import Callable
+
+import timewheel
+from common import MANUAL, MONOTONIC, SEC, WheelTest
+from timewheel import Batch, Clock, Event, Misfire, Result, Setup, State, Wheel
+
+LEASED = replace(MANUAL, lease=10, max_attempts=3)
+
+
+class Answers(WheelTest):
+    def setUp(self) -> None:
+        """Token 7 has been delivered on tick 101."""
+        super().setUp()
+        self.name, self.wheel = self.named(LEASED)
+        self.handle = self.wheel.register(7, 1, cookie=9)
+        self.event = self.next_at(101)
+
+    def next_at(self, tick: int) -> Event:
+        """The one event that comes when the hand is on @tick."""
+        self.wheel.advance(tick)
+        [event] = self.wheel.read(0)
+        self.assertEqual(7, event.id)
+        return event
+
+    def test_event_and_token(self) -> None:
+        self.assertEqual((1, 0), (self.event.lease, self.event.missed))
+        token = self.wheel.get(7)
+        self.assertEqual((State.HELD, 111 * SEC, 1, None),
+                         (token.state, token.deadline_ns, token.lease,
+                          token.attempts))
+        [token] = self.wheel.tokens()
+        self.assertEqual((State.HELD, 111 * SEC, 1, 1),
+                         (token.state, token.deadline_ns, token.lease,
+                          token.attempts))
+
+    def test_ack(self) -> None:
+        self.assertEqual(Result(0), self.wheel.ack(self.event))
+        with self.fails(errno.ENOENT):
+            self.wheel.get(7)
+        with self.fails(errno.ESTALE):
+            self.wheel.ack(self.event)
+        info = self.wheel.info()
+        self.assertEqual((1, 1, 0), (info.delivered, info.acked, info.held))
+
+    def test_nack(self) -> None:
+        self.wheel.nack(self.event, 5)
+        self.wheel.advance(105)
+        self.assertEqual([], self.wheel.read(0))
+        self.wheel.nack(self.next_at(106), at_ns=120 * SEC)
+        self.wheel.advance(119)
+        self.assertEqual([], self.wheel.read(0))
+        event = self.next_at(120)
+        self.assertEqual(3, event.lease)
+        self.assertEqual(Result.IS_BURIED, self.wheel.nack(event))
+        self.assertEqual(State.BURIED, self.wheel.get(7).state)
+        self.assertEqual((3, 1), (self.wheel.info().nacked,
+                                  self.wheel.info().buried))
+
+    def test_nack_is_at_once(self) -> None:
+        self.wheel.nack(self.event)
+        self.assertEqual(2, self.next_at(101).lease)
+
+    def test_extend(self) -> None:
+        self.wheel.advance(105)
+        self.wheel.extend(self.event)
+        self.assertEqual(115 * SEC, self.wheel.get(7).deadline_ns)
+        self.wheel.extend(self.event, 30)
+        self.assertEqual(135 * SEC, self.wheel.get(7).deadline_ns)
+        with self.fails(errno.ERANGE):
+            self.wheel.extend(self.event, 10 * 1000 + 10)
+
+    def test_bury_and_kick(self) -> None:
+        self.wheel.bury(self.event)
+        self.wheel.advance(200)
+        self.assertEqual([], self.wheel.read(0))
+        self.wheel.kick(7)
+        event = self.next_at(200)
+        with self.fails(errno.EBUSY):
+            self.wheel.kick(7)
+        # What is pending has no delivery, though it has had some.
+        self.wheel.nack(event, 50)
+        self.wheel.bury(self.wheel.get(7))
+        self.assertEqual(State.BURIED, self.wheel.get(7).state)
+        self.wheel.kick(handle=self.handle)
+        self.assertEqual(3, self.next_at(200).lease)
+        self.assertEqual(2, self.wheel.info().kicked)
+
+    def test_delete(self) -> None:
+        self.wheel.delete(7)
+        with self.fails(errno.ESTALE):
+            self.wheel.ack(self.event)
+        with self.fails(errno.ENOENT):
+            self.wheel.delete(7)
+        self.assertEqual(1, self.wheel.info().deleted)
+
+    def test_lease_over(self) -> None:
+        event = self.next_at(111)
+        self.assertEqual(2, event.lease)
+        with self.fails(errno.ESTALE):
+            self.wheel.ack(self.event)
+        self.wheel.ack(event)
+        self.assertEqual(1, self.wheel.info().lapsed)
+
+    def test_whose(self) -> None:
+        """The open file's that it was read from, or any's that says so."""
+        with Wheel.open_named(self.name) as other:
+            with self.fails(errno.EPERM):
+                other.ack(self.event)
+            with self.fails(errno.EPERM):
+                other.bury(self.event)
+            other.extend(self.event, any_file=True)
+            other.nack(self.event, any_file=True)
+        event = self.next_at(101)
+        with Wheel.open_fd(os.dup(self.wheel.fileno())) as same:
+            same.ack(event)
+
+    def test_close_gives_back(self) -> None:
+        self.wheel.close()
+        self.wheel = Wheel.open_named(self.name)
+        self.addCleanup(self.wheel.close)
+        self.assertEqual(2, self.next_at(101).lease)
+        self.assertEqual(1, self.wheel.info().returned)
+
+    def test_successor_answers(self) -> None:
+        """Who has the same open file finds what is out by a walk."""
+        [token] = self.wheel.tokens()
+        self.wheel.nack(token)
+        self.assertEqual(2, self.next_at(101).lease)
+
+    def test_plain_wheel(self) -> None:
+        """Has no answers: its events have no number."""
+        plain = self.opened(MANUAL)
+        plain.register(7, 0)
+        [event] = plain.read(0)
+        self.assertEqual((0, 0), (event.lease, event.missed))
+        plain.register(7, 0)
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: plain.ack(event), lambda: plain.nack(event),
+            lambda: plain.extend(event), lambda: plain.bury(event),
+            lambda: plain.kick(7), lambda: plain.delete(7),
+        )
+        for call in calls:
+            with self.fails(errno.EINVAL):
+                call()
+
+    def test_batch(self) -> None:
+        batch = Batch()
+        for id in (1, 2, 3, 4, 5):
+            self.wheel.register(id, 0)
+        one, two, three, four, five = sorted(self.wheel.read(0),
+                                             key=lambda event: event.id)
+        calls = (batch.ack(one), batch.nack(two, 5), batch.extend(three, 30),
+                 batch.bury(four), batch.kick(4), batch.delete(5),
+                 batch.ack(five), batch.get(3))
+        self.assertEqual(tuple(range(8)), calls)
+        self.assertEqual(1, batch.run(self.wheel))
+        error = batch.outcome(6).error
+        assert error
+        self.assertEqual(errno.ESTALE, error.errno)
+        token = batch.outcome(7).token
+        assert token
+        self.assertEqual((State.HELD, 131 * SEC), (token.state, token.deadline_ns))
+        info = self.wheel.info()
+        self.assertEqual((1, 1, 1, 1), (info.acked, info.nacked, info.kicked,
+                                        info.deleted))
+
+
+class Periods(WheelTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.wheel = self.opened(replace(MANUAL, periods=True))
+
+    def come(self, ticks: range) -> list[int]:
+        """On which of the ticks an event came."""
+        came = []
+        for tick in ticks:
+            self.wheel.advance(tick)
+            came += [tick for _ in self.wheel.read(0)]
+        return came
+
+    def test_fixed_rate(self) -> None:
+        handle = self.wheel.register_periodic(7, 3)
+        self.assertEqual(handle, self.wheel.get(7).handle)
+        self.assertEqual([103, 106, 109], self.come(range(100, 112)))
+        self.wheel.cancel(7)
+        self.assertEqual([], self.come(range(112, 120)))
+
+    def test_first_time(self) -> None:
+        self.wheel.register_periodic(7, 5, 1)
+        self.wheel.register_periodic(8, 5, at_ns=110 * SEC)
+        self.assertEqual([101, 106, 110, 111, 115], self.come(range(100, 116)))
+
+    def test_missed(self) -> None:
+        """Once, and told of how many there were none."""
+        self.wheel.register_periodic(7, 2)
+        self.wheel.advance(111)
+        [event] = self.wheel.read(0)
+        self.assertEqual(4, event.missed)
+        self.assertEqual(4, self.wheel.info().missed)
+        self.assertEqual([112, 114], self.come(range(112, 116)))
+
+    def test_fixed_delay(self) -> None:
+        """From when the one before was read."""
+        self.wheel.register_periodic(7, 2, fixed_delay=True)
+        self.wheel.advance(105)
+        self.assertEqual(1, len(self.wheel.read(0)))
+        self.assertEqual([107, 109], self.come(range(105, 111)))
+
+    def test_errors(self) -> None:
+        with self.fails(errno.EINVAL):
+            self.wheel.register_periodic(7, 0.5)
+        with self.fails(errno.EINVAL):
+            self.opened(MANUAL).register_periodic(7, 1)
+        self.wheel.register_periodic(7, 1)
+        with self.fails(errno.EEXIST):
+            self.wheel.register_periodic(7, 1)
+        with self.fails(errno.EINVAL):
+            self.wheel.touch(7)
+
+    def test_batch(self) -> None:
+        batch = Batch()
+        batch.register_periodic(7, 3, 1, cookie=5)
+        self.assertEqual(0, batch.run(self.wheel))
+        self.assertEqual((self.wheel.get(7).handle, 101 * SEC),
+                         (batch.outcome(0).handle, batch.outcome(0).deadline_ns))
+        self.assertEqual([101, 104], self.come(range(100, 106)))
+
+
+class Policies(WheelTest):
+    def test_settings_arrive(self) -> None:
+        setup = Setup(slots=60, tick=0.001, max_tokens=9, clock=Clock.REALTIME,
+                      lease=1.5, max_attempts=4, periods=True,
+                      misfire=Misfire.SKIP, slack=0.25, jitter=0.125,
+                      keep_duration=True)
+        info = self.opened(setup).info()
+        self.assertEqual(
+            (info.lease_ns, info.max_attempts, info.periods, info.misfire,
+             info.slack_ns, info.jitter_ns, info.keep_duration),
+            (1_500_000_000, 4, True, Misfire.SKIP, SEC // 4, SEC // 8, True))
+        info = self.wheel.info()
+        self.assertEqual(
+            (info.lease_ns, info.max_attempts, info.periods, info.misfire,
+             info.slack_ns, info.jitter_ns, info.keep_duration),
+            (0, 0, False, Misfire.ONCE, 0, 0, False))
+        caps = timewheel.caps()
+        self.assertTrue(caps.leases and caps.periods)
+
+    def test_what_does_not_go_together(self) -> None:
+        for setup in (replace(MANUAL, lease=0.5), replace(MANUAL, max_attempts=1),
+                      replace(MANUAL, slack=1), replace(MANUAL, keep_duration=True),
+                      replace(MANUAL, misfire=Misfire.ALL)):
+            with self.fails(errno.EINVAL):
+                Wheel.open(setup)
+
+    def test_jitter(self) -> None:
+        wheel = self.opened(replace(MANUAL, jitter=50))
+        with self.fails(errno.EINVAL):
+            wheel.register(0, 49)
+        for id in range(100):
+            wheel.register(id, 60)
+        due = {t.deadline_ns for t in wheel.tokens()}
+        self.assertGreater(len(due), 1)
+        self.assertTrue(160 * SEC <= min(due) and max(due) <= 210 * SEC)
+
+    def test_pause(self) -> None:
+        self.wheel.register(7, 0)
+        self.wheel.pause()
+        self.assertEqual((True, False), (self.wheel.info().paused,
+                                         self.wheel.info().draining))
+        self.assertEqual([], self.wheel.read(0))
+        self.wheel.resume()
+        self.assertEqual([7], [e.id for e in self.wheel.read(0)])
+        self.assertFalse(self.wheel.info().paused)
+
+    def test_drain(self) -> None:
+        self.wheel.register(7, 0)
+        self.wheel.drain()
+        self.assertTrue(self.wheel.info().draining)
+        with self.fails(errno.ESHUTDOWN):
+            self.wheel.register(8, 1)
+        self.assertEqual(Result.WAS_DUE, self.wheel.move(7, 0))
+        self.wheel.undrain()
+        self.wheel.register(8, 1)
+        self.assertFalse(self.wheel.info().draining)
+
+    def test_real_clock(self) -> None:
+        """A job that comes again and again, each time after its ack."""
+        wheel = self.opened(replace(MONOTONIC, lease=60, periods=True))
+        wheel.register_periodic(7, 0.002)
+        for number in range(1, 21):
+            event = next(wheel)
+            self.assertEqual((7, number), (event.id, event.lease))
+            self.assertLessEqual(event.deadline_ns, event.taken_ns)
+            wheel.ack(event)
+        wheel.delete(7)
+        self.assertEqual((20, 20, 0), (wheel.info().delivered, wheel.info().acked,
+                                       wheel.info().pending))
