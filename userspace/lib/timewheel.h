@@ -693,8 +693,8 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
  * %TIMEWHEEL_ANY_FILE. One file must not have what it holds answered by another by
  * mistake: that is %EPERM.
  *
- * The words are those of beanstalkd's protocol (bury, kick, delete), and of AMQP's
- * (ack, nack); its touch is extend here, where a touch is another thing.
+ * The words are those of beanstalkd's protocol (bury, kick, delete) and RabbitMQ's
+ * (ack, nack); beanstalkd's touch is extend here, where a touch is another thing.
  *
  * Errors of all of these: %ENOENT: no token has this id. %ESTALE: none has this
  * handle, or it is being read at this moment; of an answer also: this delivery is
