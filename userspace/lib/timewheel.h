@@ -335,9 +335,8 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
  *
  * For all who have the wheel open. Time passes, all operations go on, what falls
  * due waits. Reads wait as if nothing were due, and the fd is not readable; a read
- * that is under way may still bring what it has taken. Deliveries that are out can
- * be answered; those whose lease is over come again after the pause. Does not
- * block.
+ * that is under way may still bring events. Deliveries that are out can be answered;
+ * those whose lease is over come again after the pause. Does not block.
  *
  * Errors: those common to all.
  *
@@ -441,9 +440,9 @@ int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
  * It is pending again by itself after each event, on a wheel with a @lease after
  * its ack: one event of it is out at a time. A fixed rate does not drift: deadlines
  * are whole periods from the first one, whenever events were read. What of them
- * nobody came for in time comes as the wheel's @misfire says: as one event, as one
- * each, or not at all, which are the misfire instructions of the Quartz scheduler;
- * @missed of an event tells how many had none. Fixed rate and fixed delay are those
+ * nobody came for in time comes as the wheel's @misfire says: one event for the last
+ * of them, one for each, or none, which are the misfire instructions of the Quartz
+ * scheduler; @missed of an event tells how many had none. Fixed rate and fixed delay are those
  * of Java's ScheduledExecutorService.
  *
  * It ends by tw_wheel_cancel() while it is pending, by tw_wheel_delete() on a wheel

@@ -127,7 +127,7 @@ static void take_requests(struct tw_wheel *wheel, int fd)
 }
 
 /* What is due, each acked when it is done. ESTALE: that took too long. */
-static void remind(struct tw_wheel *wheel, struct tw_events *events)
+static void take_events(struct tw_wheel *wheel, struct tw_events *events)
 {
 	ssize_t count = tw_events_read(events, wheel, 0);
 
@@ -163,7 +163,7 @@ int main(void)
 	sd_notify(0, "READY=1");
 	while (poll(polled, 2, -1) > 0) {
 		take_requests(wheel, requests);
-		remind(wheel, events);
+		take_events(wheel, events);
 	}
 	fail("poll");
 }

@@ -32,12 +32,12 @@ struct job {
 	int		runs;
 };
 
-static struct job jobs[] = {
+#define JOBS	2
+
+static struct job jobs[JOBS] = {
 	{ "heartbeat", 20 * MS, 0, 0, 20 },
 	{ "backup", 50 * MS, TIMEWHEEL_FIXED_DELAY, 90, 3 },
 };
-
-#define JOBS	(sizeof(jobs) / sizeof(jobs[0]))
 
 static void fail(const char *what)
 {

@@ -26,7 +26,7 @@ class Misfire(enum.IntEnum):
     """What comes of the times of a periodic token that nobody came for."""
 
     ONCE = _abi.TIMEWHEEL_MISFIRE_ONCE
-    """One event, at once, for all of them."""
+    """One event, at once, for the last of them."""
     ALL = _abi.TIMEWHEEL_MISFIRE_ALL
     """An event for each, one after the other."""
     SKIP = _abi.TIMEWHEEL_MISFIRE_SKIP
