@@ -163,7 +163,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 		if (users_silent(silent[i].id))
 			subscribers_tell(&silent[i]);
 		else
-			silent[i].reserved = NEWS_NONE;
+			silent[i].missed = NEWS_NONE;
 	}
 	users_flush();
 	return 0;

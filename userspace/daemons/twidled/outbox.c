@@ -65,7 +65,7 @@ static struct timewheel_event *record(uint64_t number)
 
 size_t news_format(const struct timewheel_event *news, char *line)
 {
-	switch (news->reserved) {
+	switch (news->missed) {
 	case NEWS_OFFLINE:
 		return sprintf(line, "offline %" PRIu64 " %" PRIu64 ".%09" PRIu64
 			       "\n", (uint64_t)news->id,
@@ -216,7 +216,7 @@ void outbox_online(uint64_t user, uint64_t handle)
 	}
 	news->id = user;
 	news->deadline = 0;
-	news->reserved = NEWS_ONLINE;
+	news->missed = NEWS_ONLINE;
 	STORE(news->handle, handle);
 	filled++;
 	subscribers_tell(news);

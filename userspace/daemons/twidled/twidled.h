@@ -89,7 +89,7 @@ int config_listen(const struct address *address);
 
 /*
  * outbox.c: a line that is to be told. It is a struct timewheel_event, as the
- * kernel wrote it, of which the last field says more.
+ * kernel wrote it, of which the last field, for periodic tokens, says more.
  */
 enum news {
 	NEWS_OFFLINE	= 0,	/* what the kernel writes */
