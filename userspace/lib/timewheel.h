@@ -77,7 +77,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* C99 has no unnamed unions. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 #include <linux/timewheel.h>
+#pragma GCC diagnostic pop
 
 #ifdef __cplusplus
 extern "C" {
@@ -633,7 +637,7 @@ void tw_events_free(struct tw_events *events);
  * Errors: %EINTR a signal came while nothing was due (one whose handler is set up
  * with SA_RESTART does not end a wait without end on a blocking fd); %EBADF the
  * wheel was opened for writing only; %ENODEV the named wheel has been destroyed,
- * maybe while the call waited.
+ * maybe while the call waited; %ENOMEM only the first read of a wheel with a @lease.
  *
  * Return: how many there are, 0 when nothing was due in time, or -1 and errno.
  */
