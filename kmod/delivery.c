@@ -68,13 +68,21 @@ static u64 tw_delivery_tick(const struct tw_ring *ring,
 	return tw_ring_due(ring, now, time, &due) ? ring->max_due : due;
 }
 
+/*
+ * Files a token. Beyond the last tick there are no deadlines, but a clock may get
+ * there: then what is due now is due before.
+ */
+static void tw_delivery_file(struct tw_ring *ring, u32 index, u64 due, u64 now)
+{
+	tw_file(ring, index, due, min(due, tw_frame(ring, now)));
+}
+
 /* Makes a token ARMED that is where it is to be. */
 static void tw_delivery_arm(struct tw_ring *ring, struct tw_token *token,
 			    u32 index, u64 due)
 {
 	u64 word = READ_ONCE(token->word);
 
-	tw_delivery_of(ring, token)->since = due;
 	tw_stamp_set(ring, index, tw_stamp_none(tw_generation(token, word)));
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
@@ -107,7 +115,7 @@ static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 		return true;
 	}
 	tw_delivery_arm(ring, token, index, due);
-	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	tw_delivery_file(ring, index, due, now->tick);
 
 	return false;
 }
@@ -121,7 +129,7 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 
 	if (delivery->fixed_delay)
 		base = now->ns + delivery->period;
-	else if (!delivery->kicked || base <= now->ns)
+	else if (!delivery->kicked)
 		base += delivery->period;
 	delivery->base = min_t(u64, base, S64_MAX);
 	delivery->kicked = false;
@@ -130,7 +138,7 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 
 	due = tw_delivery_tick(ring, now, delivery->base);
 	tw_delivery_arm(ring, token, index, due);
-	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	tw_delivery_file(ring, index, due, now->tick);
 }
 
 /* Ends a token that is neither filed nor ARMED. */
@@ -184,7 +192,8 @@ static u64 tw_delivery_count_missed(struct tw_ring *ring,
 	late = now - delivery->base - periods * delivery->period;
 	skip = ring->delivery.misfire == TW_MISFIRE_SKIP && late >= ring->tick;
 	periods += skip;
-	delivery->base += periods * delivery->period;
+	delivery->base = min_t(u64, delivery->base + periods * delivery->period,
+			       S64_MAX);
 	delivery->missed = min(delivery->missed + periods, (u64)U32_MAX);
 	ring->delivery.missed += periods;
 
@@ -205,30 +214,23 @@ bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 frame, u64 now)
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 	u64 word = READ_ONCE(token->word);
-	u64 due = tw_word_due(word), next;
+	u64 due, next;
 
 	if (tw_word_state(word) == TW_HELD) {
 		tw_delivery_lapse(ring, token, index, now);
 		return true;
 	}
-	if (!delivery->period || delivery->fixed_delay || delivery->attempts)
+	if (!tw_delivery_is_of_base(delivery) || delivery->attempts)
 		return false;
-	if (due != delivery->since) {
-		delivery->base = due * ring->tick;
-		delivery->since = due;
-		delivery->kicked = false;
-	}
 	next = tw_delivery_count_missed(ring, delivery, now * ring->tick);
 	if (!next)
 		return false;
 
 	due = min(next / ring->tick + !!(next % ring->tick), ring->max_due);
-	delivery->since = due;
-	/* A move with a delay has let it be touched, for a moment. */
-	if (try_cmpxchg64(&token->word, &word, tw_word_with_due(word, due))) {
-		tw_unfile(ring, index);
-		tw_file(ring, index, due, frame);
-	}
+	/* It has no timeout: nobody touches it meanwhile. */
+	WRITE_ONCE(token->word, tw_word_with_due(word, due));
+	tw_unfile(ring, index);
+	tw_file(ring, index, due, min(due, frame));
 
 	return true;
 }
@@ -274,18 +276,26 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 
 	due = tw_delivery_tick(ring, now, now->ns + ring->delivery.lease);
 	WRITE_ONCE(token->word, tw_word(due, TW_HELD, word));
-	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	tw_delivery_file(ring, index, due, now->tick);
 	delivery->taker = taker;
 	delivery->since = now->tick;
 	taker->out++;
 	ring->delivery.held++;
 }
 
-/* A token has been moved: what is periodic has no timeout. */
-void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token)
+/* Whether a token can be touched: one that is periodic cannot. */
+bool tw_delivery_has_timeout(struct tw_ring *ring, struct tw_token *token)
 {
-	if (tw_delivery_of(ring, token)->period)
-		WRITE_ONCE(token->timeout, 0);
+	return !tw_delivery_of(ring, token)->period;
+}
+
+/* A token has been moved to tick @due: from there its periods are counted. */
+void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token, u64 due)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	delivery->base = due * ring->tick;
+	delivery->kicked = false;
 }
 
 /*
@@ -303,7 +313,6 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 	delivery->base = period->first;
 	delivery->period = period->length;
 	delivery->fixed_delay = period->fixed_delay;
-	delivery->since = tw_word_due(READ_ONCE(token->word));
 }
 
 /**
@@ -423,7 +432,7 @@ int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
 		return -ERANGE;
 	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
 	tw_unfile(ring, index);
-	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	tw_delivery_file(ring, index, due, now->tick);
 
 	return 0;
 }
@@ -446,6 +455,21 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
 	tw_delivery_aside(ring, found->token, index, now->tick);
 }
 
+/*
+ * A kicked event is one more than its period has: that comes after it, or, when it
+ * has been delivered in vain, the next.
+ */
+static void tw_delivery_kicked(struct tw_delivery *delivery)
+{
+	if (delivery->attempts) {
+		delivery->base = min_t(u64, S64_MAX,
+				       (u64)delivery->base + delivery->period);
+		delivery->missed = 0;
+	}
+	delivery->attempts = 0;
+	delivery->kicked = !!delivery->period;
+}
+
 /* Makes a token due now that is pending or buried. */
 void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 		      const struct tw_now *now)
@@ -455,17 +479,17 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 	u64 due = min(now->tick, ring->max_due);
 
 	lockdep_assert_held(&ring->lock);
+	tw_unfile(ring, index);
+	tw_delivery_kicked(delivery);
 	if (tw_word_state(found->word) == TW_ARMED) {
-		tw_found_set(found, tw_word_due(found->word), TW_HELD);
-		ring->pending--;
+		/* In one go: it can be touched all the time. */
+		tw_found_set(found, due, TW_ARMED);
+		tw_stamp_set(ring, index, tw_stamp_none(delivery->generation));
 	} else {
 		ring->delivery.buried--;
+		tw_delivery_arm(ring, found->token, index, due);
 	}
-	tw_unfile(ring, index);
-	delivery->attempts = 0;
-	delivery->kicked = !!delivery->period;
-	tw_delivery_arm(ring, found->token, index, due);
-	tw_file(ring, index, due, tw_frame(ring, now->tick));
+	tw_delivery_file(ring, index, due, now->tick);
 	ring->delivery.kicked++;
 }
 

@@ -36,11 +36,10 @@ struct tw_taker {
 /**
  * struct tw_delivery - what there is to know of a token's deliveries
  * @taker: who holds it; NULL when nobody does
- * @since: HELD: on which tick it was delivered; ARMED and periodic: the tick
- *	for which it was armed: if it is due on another, it has been moved
+ * @since: HELD: on which tick it was delivered
  * @base: periodic: the deadline in ns that comes next, or that this delivery
  *	is of
- * @kicked: periodic: it is due before @base, of which it takes nothing away
+ * @kicked: periodic: this delivery is of no period, and @base comes next
  * @period: ns, 0 when it is not periodic
  * @fixed_delay: a period is counted from the end of the one before
  * @generation: of the life that all of this is about: void in another
@@ -131,7 +130,8 @@ void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token);
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token);
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_taker *taker);
-void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token);
+bool tw_delivery_has_timeout(struct tw_ring *ring, struct tw_token *token);
+void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token, u64 due);
 
 /* For others. */
 struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,

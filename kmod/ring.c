@@ -548,13 +548,13 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 /* What else a move has to see to. */
 static void tw_moved_rich(struct tw_ring *ring, const struct tw_found *found,
-			  u32 index)
+			  u32 index, u64 due)
 {
 	u32 generation = tw_generation(found->token, found->word);
 
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (tw_ring_has_deliveries(ring))
-		tw_delivery_moved(ring, found->token);
+		tw_delivery_moved(ring, found->token, due);
 }
 
 /**
@@ -563,7 +563,7 @@ static void tw_moved_rich(struct tw_ring *ring, const struct tw_found *found,
  * @found: the token; afterwards with the word that it had before
  * @now: the time
  * @deadline: when it is due, no earlier than @now; the token's timeout stays
- *	when this has none
+ *	when this has none, or it is periodic
  */
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline)
@@ -571,11 +571,12 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	u32 index = tw_ring_index(ring, found->token);
 
 	lockdep_assert_held(&ring->lock);
-	if (deadline->timeout)
+	if (deadline->timeout && (!tw_ring_has_deliveries(ring) ||
+				  tw_delivery_has_timeout(ring, found->token)))
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
 	if (ring->rich)
-		tw_moved_rich(ring, found, index);
+		tw_moved_rich(ring, found, index, deadline->due);
 	tw_unfile(ring, index);
 	tw_file(ring, index, deadline->due, tw_frame(ring, now->tick));
 	ring->moved++;

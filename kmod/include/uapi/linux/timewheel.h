@@ -304,8 +304,9 @@ struct timewheel_consumed {
  *
  * The event's @missed tells how many were missed, since the one before, and had
  * no event of their own. A token that is moved is periodic from its new deadline
- * on; one that is kicked keeps to its times. It ends by CANCEL, on a wheel with
- * leases also by DELETE, or with the wheel; it cannot be touched.
+ * on; one that is kicked is delivered besides, and keeps to its times. It ends by
+ * CANCEL, on a wheel with leases also by DELETE, or with the wheel; it cannot be
+ * touched.
  */
 enum timewheel_misfire {
 	TIMEWHEEL_MISFIRE_ONCE	= 0,
