@@ -536,6 +536,8 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 	int err = tw_delivery_find(&wheel->ring, by_handle, tw_op_key(op),
 				   &found);
 
+	if (!err && tw_ring_has_words(&wheel->ring))
+		tw_ring_judge(&wheel->ring, &found, now->tick);
 	if (!err)
 		err = tw_op_may_answer(wheel, caller, op, &found);
 	if (err)
