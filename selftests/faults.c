@@ -6,7 +6,6 @@
  * page fault of its own, stops nobody else.
  */
 #define _GNU_SOURCE
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "tw_test.h"
+#include "tw_fault.h"
 
 #define N		150	/* tokens due, one on each tick from 1 on */
 #define PAGES		4
@@ -479,57 +479,6 @@ TEST_F(faults, batch_over_its_own_header)
 	expect_registered(_metadata, self, 0, 1);
 }
 
-/*
- * A page that is not there until somebody brings it, as from a network or a
- * file system that hangs: the pages belong to userfaultfd.
- */
-static int open_userfaultfd(void *pages, size_t size)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = {
-		.range = { .start = (uintptr_t)pages, .len = size },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return -1;
-	if (ioctl(fd, UFFDIO_API, &api) || madvise(pages, size, MADV_DONTNEED) ||
-	    ioctl(fd, UFFDIO_REGISTER, &range)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static bool wait_for_fault(int uffd)
-{
-	struct pollfd p = { .fd = uffd, .events = POLLIN };
-	struct uffd_msg msg;
-
-	return poll(&p, 1, 10000) == 1 &&
-	       read(uffd, &msg, sizeof(msg)) == sizeof(msg) &&
-	       msg.event == UFFD_EVENT_PAGEFAULT;
-}
-
-/* Lets the fault end well: the pages are there. */
-static bool bring_pages(int uffd, void *pages, size_t size)
-{
-	struct uffdio_zeropage zero = {
-		.range = { .start = (uintptr_t)pages, .len = size },
-	};
-
-	return !ioctl(uffd, UFFDIO_ZEROPAGE, &zero);
-}
-
-/* Lets it end badly: the pages are gone. */
-static bool lose_pages(int uffd, void *pages, size_t size)
-{
-	struct uffdio_range range = { .start = (uintptr_t)pages, .len = size };
-
-	return !munmap(pages, size) && !ioctl(uffd, UFFDIO_WAKE, &range);
-}
-
 /* A reader in a thread of its own whose buffer is not there yet. */
 struct slow_reader {
 	int fd, uffd;
@@ -551,12 +500,12 @@ static void *read_slowly(void *arg)
 	*(r) = (struct slow_reader) {					\
 		.fd = self->fd, .buffer = self->pages,			\
 		.size = 2 * self->page_size,				\
-		.uffd = open_userfaultfd(self->pages, 2 * self->page_size), \
+		.uffd = tw_open_userfaultfd(self->pages, 2 * self->page_size), \
 	};								\
 	if ((r)->uffd < 0)						\
 		SKIP(return, "no userfaultfd for faults of the kernel"); \
 	ASSERT_EQ(0, pthread_create(&(r)->thread, NULL, read_slowly, (r))); \
-	ASSERT_TRUE(wait_for_fault((r)->uffd));				\
+	ASSERT_TRUE(tw_wait_for_fault((r)->uffd));				\
 } while (0)
 
 /* All that others do while the reader of ids 1 to @taken stands in its fault. */
@@ -611,7 +560,7 @@ TEST_F(faults, slow_reader_stops_nobody)
 	/* An id whose event is on its way is free. */
 	EXPECT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
 
-	ASSERT_TRUE(bring_pages(r.uffd, self->pages, r.size));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_LT(0, r.ret);
 	n = r.ret / (int)EVENT;
@@ -643,7 +592,7 @@ TEST_F(faults, slow_reader_fails)
 	ASSERT_LT(4ULL, taken);
 	ASSERT_EQ(0, tw_register(self->fd, 1, 5 * TW_SEC, 11, &newer));
 	ASSERT_EQ(0, tw_register(self->fd, 2, 5 * TW_SEC, 12, NULL));
-	ASSERT_TRUE(lose_pages(r.uffd, self->pages, r.size));
+	ASSERT_TRUE(tw_lose_pages(r.uffd, self->pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	EXPECT_EQ(-EFAULT, r.ret);
 	close(r.uffd);
@@ -695,7 +644,7 @@ static pid_t fork_slow_reader(int fd, void *pages, size_t size)
 		return -1;
 	child = fork();
 	if (!child) {
-		ok = open_userfaultfd(pages, size) >= 0;
+		ok = tw_open_userfaultfd(pages, size) >= 0;
 		if (write(ready[1], &ok, 1) != 1 || !ok)
 			_exit(1);
 		_exit(read(fd, pages, size) < 0);
@@ -799,17 +748,18 @@ TEST_F(faults, slow_batch_stops_nobody)
 	pthread_t thread;
 	int uffd;
 
-	uffd = open_userfaultfd(self->pages + self->page_size, self->page_size);
+	uffd = tw_open_userfaultfd(self->pages + self->page_size,
+				   self->page_size);
 	if (uffd < 0)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	fill_ops(at, 20, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, batch_slowly, &b));
-	ASSERT_TRUE(wait_for_fault(uffd));
+	ASSERT_TRUE(tw_wait_for_fault(uffd));
 	expect_all_works(_metadata, self, 0);
 
 	/* Brought as zeroes: elements whose size is wrong. */
-	ASSERT_TRUE(bring_pages(uffd, self->pages + self->page_size,
-				self->page_size));
+	ASSERT_TRUE(tw_bring_pages(uffd, self->pages + self->page_size,
+				   self->page_size));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, b.ret);
 	EXPECT_EQ(50U, b.done);

@@ -1,0 +1,2048 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Leases: a delivery is held for its reader until it has answered, its lease is
+ * over or its file is released. Each answer and each order from each state, each
+ * error, and all figures after each step; on a MANUAL wheel of 1 s ticks, whose
+ * leases are over when the test says so. Processes that die are at the end.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "tw_delivery.h"
+#include "tw_fault.h"
+
+#define SLOTS		60
+#define LEASE		30	/* in ticks */
+#define TOKENS		1000	/* that a wheel takes */
+#define ID		7
+#define ABSENT		8
+#define S64_LAST	0x7fffffffffffffffULL
+
+/* A wheel that two files have open; its hand stands on tick 0. */
+FIXTURE(leases) {
+	int device;
+	int fd, other;
+	char name[TIMEWHEEL_NAME_SIZE];
+	bool created;
+};
+
+static void destroy(FIXTURE_DATA(leases) *self)
+{
+	close(self->fd);
+	close(self->other);
+	if (self->created)
+		tw_destroy_named(self->device, self->name);
+	self->created = false;
+}
+
+/* A new wheel in the place of the one before. */
+static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(leases) *self,
+		  struct timewheel_setup setup)
+{
+	destroy(self);
+	ASSERT_EQ(0, tw_create_named(self->device, self->name, setup));
+	self->created = true;
+	self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	self->other = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_LE(0, self->other);
+}
+
+#define make(...)							\
+	_make(_metadata, self, (struct timewheel_setup) {		\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = SLOTS,	\
+		.tick = TW_SEC, .max_tokens = TOKENS,			\
+		.lease = LEASE * TW_SEC, __VA_ARGS__ })
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+FIXTURE_SETUP(leases)
+{
+	self->device = TW_OPEN(O_RDWR);
+	self->fd = -1;
+	self->other = -1;
+	snprintf(self->name, sizeof(self->name), "leases-%d", getpid());
+	make();
+}
+
+/* However the test has ended. */
+FIXTURE_TEARDOWN_PARENT(leases)
+{
+	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (self->created)
+		EXPECT_EQ(0, tw_destroy_named(device, self->name));
+	close(device);
+}
+
+static int answer(int fd, __u32 code, __u64 id, __u32 lease, __u64 time)
+{
+	return tw_ret(tw_answer(fd, code, 0, id, lease, time));
+}
+
+static int order(int fd, __u32 code, __u64 id)
+{
+	return tw_ret(tw_answer(fd, code, 0, id, 0, 0));
+}
+
+/* The one event that is due: delivery @lease of token @id, due on tick @due. */
+static struct timewheel_event
+_expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 lease,
+	      __u64 due, int line)
+{
+	struct timewheel_event events[2];
+	struct timewheel_info info;
+
+	memset(events, 0, sizeof(events));
+	EXPECT_EQ(1, tw_read(fd, events, 2)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(id, events[0].id) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(lease, events[0].lease) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(due * TW_SEC, events[0].deadline) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(0U, events[0].missed);
+	EXPECT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(info.now, events[0].taken);
+	return events[0];
+}
+
+#define expect_event(fd, id, lease, due)				\
+	_expect_event(_metadata, fd, id, lease, due, __LINE__)
+
+static void _expect_nothing(struct __test_metadata *_metadata, int fd, int line)
+{
+	struct timewheel_event event;
+
+	EXPECT_FALSE(tw_readable(fd)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
+		TH_LOG("in line %d", line);
+	}
+}
+
+#define expect_nothing(fd)	_expect_nothing(_metadata, fd, __LINE__)
+
+/* One operation that fails, alone and in a batch, and leaves all as it is. */
+static void _expect_error(struct __test_metadata *_metadata, int fd, __u64 id,
+			  int expected, struct timewheel_op op, int line)
+{
+	struct timewheel_op old;
+	struct tw_state before, after;
+	__u32 done = 0;
+
+	op.size = sizeof(op);
+	old = op;
+	ASSERT_EQ(0, tw_get_state(fd, 0, id, &before));
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+		TH_LOG("operation %u, in line %d", op.code, line);
+	}
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("operation %u, in line %d: wrote", op.code, line);
+	}
+	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
+	EXPECT_EQ(expected, op.result) {
+		TH_LOG("operation %u, in line %d: batch", op.code, line);
+	}
+	ASSERT_EQ(0, tw_get_state(fd, 0, id, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
+		TH_LOG("operation %u, in line %d: changed it", op.code, line);
+	}
+}
+
+/* @witness is a token of which nothing may change. */
+#define expect_error(fd, witness, expected, ...)			\
+	_expect_error(_metadata, fd, witness, expected,			\
+		      (struct timewheel_op) { __VA_ARGS__ }, __LINE__)
+
+/* Token ID, due and read on tick 5: its first delivery is out until 35. */
+static struct timewheel_event _hold(struct __test_metadata *_metadata,
+				    FIXTURE_DATA(leases) *self)
+{
+	struct timewheel_event event = {};
+
+	ASSERT_EQ(0, tw_register_at(self->fd, ID, 5 * TW_SEC, 70));
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	event = expect_event(self->fd, ID, 1, 5);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 35,
+			.lease = 1, .attempts = 1);
+	return event;
+}
+
+#define hold()	_hold(_metadata, self)
+
+TEST_F(leases, life_of_a_token)
+{
+	struct timewheel_event event;
+	struct timewheel_info info;
+	struct timewheel_op op;
+
+	tw_expect_figures(self->fd);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 70, NULL));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(LEASE * TW_SEC, info.lease);
+	EXPECT_EQ(0U, info.max_attempts);
+	EXPECT_GE(5 * TW_SEC, info.next);
+
+	ASSERT_EQ(0, tw_advance(self->fd, 4));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 6));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	EXPECT_TRUE(tw_readable(self->other));
+	event = expect_event(self->fd, ID, 1, 5);
+	EXPECT_EQ(70ULL, event.cookie);
+	ASSERT_LE(0, tw_get(self->fd, 0, ID, &op));
+	EXPECT_EQ(op.handle, event.handle);
+
+	/* Held for the lease, from when it was taken. */
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 36,
+			.lease = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_LT(6 * TW_SEC, info.next);
+	EXPECT_GE(36 * TW_SEC, info.next);
+	expect_nothing(self->fd);
+	expect_nothing(self->other);
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	expect_nothing(self->fd);
+
+	ASSERT_EQ(0, tw_ack(self->fd, &event));
+	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 1);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+					 event.handle, &op)));
+	EXPECT_EQ(NULL, tw_find(self->fd, ID));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
+	ASSERT_EQ(0, tw_advance(self->fd, 100000));
+	expect_nothing(self->fd);
+
+	/* The id is free, and a new token's deliveries count from 1. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 71, NULL));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+			.due = 100000);
+	event = expect_event(self->fd, ID, 1, 100000);
+	EXPECT_EQ(71ULL, event.cookie);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	tw_expect_figures(self->fd, .registered = 2, .acked = 2, .delivered = 2);
+}
+
+/* Without an answer it comes again when the lease is over: one lease more. */
+TEST_F(leases, lease_over)
+{
+	__u64 handle = hold().handle;
+	struct timewheel_event event;
+
+	for (__u32 n = 1; n <= 20; n++) {
+		__u64 end = 5 + n * LEASE;
+
+		ASSERT_EQ(0, tw_advance(self->fd, end - 1));
+		expect_nothing(self->fd);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+				.due = end, .lease = n, .attempts = n);
+		ASSERT_EQ(0, tw_advance(self->fd, end));
+		EXPECT_TRUE(tw_readable(self->other));
+		event = expect_event(self->other, ID, n + 1, end);
+		EXPECT_EQ(handle, event.handle);
+		EXPECT_EQ(70ULL, event.cookie);
+		tw_expect_figures(self->fd, .registered = 1, .held = 1,
+				  .delivered = n + 1, .lapsed = n);
+	}
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 20, 0));
+	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_ACK, ID, 21, 0));
+	tw_expect_balance(self->fd);
+}
+
+/* Until somebody has seen that the lease is over, an answer is in time. */
+TEST_F(leases, late_answers)
+{
+	static const __u32 codes[] = {
+		TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
+		TIMEWHEEL_DELETE,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		bool deletes = codes[i] == TIMEWHEEL_DELETE;
+
+		make();
+		hold();
+		ASSERT_EQ(0, tw_advance(self->fd, 50));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+				.due = 35, .lease = 1, .attempts = 1);
+		EXPECT_EQ(0, answer(self->fd, codes[i], ID, !deletes,
+				    10 * TW_SEC)) {
+			TH_LOG("operation %u", codes[i]);
+		}
+		expect_nothing(self->fd);
+		tw_expect_figures(self->fd, .registered = 1, .delivered = 1,
+				  .acked = codes[i] == TIMEWHEEL_ACK,
+				  .nacked = codes[i] == TIMEWHEEL_NACK,
+				  .pending = codes[i] == TIMEWHEEL_NACK,
+				  .held = codes[i] == TIMEWHEEL_EXTEND,
+				  .buried = codes[i] == TIMEWHEEL_BURY,
+				  .deleted = deletes);
+	}
+	/* So is one that comes first after a look that took it for another. */
+	make();
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 50));
+	expect_event(self->other, ID, 2, 35);
+	for (size_t i = 0; i < 4; i++)
+		expect_error(self->fd, ID, -ESTALE, .code = codes[i], .id = ID,
+			     .lease = 1, .time = TW_SEC);
+}
+
+TEST_F(leases, nack)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_NACK, .id = ID, .lease = 1, .time = 10 * TW_SEC,
+	};
+	struct timewheel_event event;
+
+	/* After a delay, rounded up. */
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 6));
+	op.time -= 1;
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ(16 * TW_SEC, op.deadline);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 16,
+			.lease = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .nacked = 1,
+			  .delivered = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 15));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 20));
+	event = expect_event(self->fd, ID, 2, 16);
+
+	/* At once. */
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+			       event.handle, 2, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 20,
+			.lease = 2, .attempts = 2);
+	EXPECT_TRUE(tw_readable(self->other));
+	expect_event(self->other, ID, 3, 20);
+
+	/* At a time, to come or past. */
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_NACK, TIMEWHEEL_ABSOLUTE,
+			       ID, 3, 25 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 25,
+			.lease = 3, .attempts = 3);
+	ASSERT_EQ(0, tw_advance(self->fd, 25));
+	expect_event(self->fd, ID, 4, 25);
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_ABSOLUTE,
+			       ID, 4, 24 * TW_SEC));
+	EXPECT_TRUE(tw_readable(self->fd));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(5U, event.lease);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .nacked = 4,
+			  .delivered = 5);
+
+	/* What is pending again is like any: it can be moved and cancelled. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 5, 10 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 35,
+			.lease = 5, .attempts = 5);
+	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 45,
+			.lease = 5, .attempts = 5);
+	ASSERT_EQ(0, tw_advance(self->fd, 30));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 50,
+			.lease = 5, .attempts = 5);
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
+	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
+			  .nacked = 5, .delivered = 5);
+}
+
+TEST_F(leases, nack_erange)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	const __u64 times[] = {
+		last + 1, S64_LAST, S64_LAST + 1, ~0ULL - TW_SEC, ~0ULL,
+	};
+
+	hold();
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK,
+			     .id = ID, .lease = 1, .time = times[i]);
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK,
+			     .flags = TIMEWHEEL_ABSOLUTE, .id = ID, .lease = 1,
+			     .time = times[i]);
+	}
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK, .id = ID,
+		     .lease = 1, .time = last - 5 * TW_SEC + 1);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, last - 5 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+			.due = last / TW_SEC, .lease = 1, .attempts = 1);
+}
+
+TEST_F(leases, extend)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_EXTEND, .id = ID, .lease = 1,
+		.time = 50 * TW_SEC + 1,
+	};
+
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ(61 * TW_SEC, op.deadline);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 61,
+			.lease = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 60));
+	expect_nothing(self->fd);
+
+	/* 0 is the wheel's lease, from now. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 90,
+			.lease = 1, .attempts = 1);
+	/* Shorter than it was. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 3 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 63,
+			.lease = 1, .attempts = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 63));
+	EXPECT_TRUE(tw_readable(self->other));
+	expect_event(self->other, ID, 2, 63);
+	/* Another delivery is as long as any. */
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 93,
+			.lease = 2, .attempts = 2);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
+			  .lapsed = 1);
+}
+
+/* However often it is extended, a delivery ends: so many leases after it began. */
+TEST_F(leases, extend_erange)
+{
+	const __u64 most = (__u64)TIMEWHEEL_MAX_LEASES * LEASE;
+	const __u64 times[] = {
+		most * TW_SEC + 1, (most + 1) * TW_SEC, S64_LAST,
+		S64_LAST + 1, ~0ULL - 5 * TW_SEC, ~0ULL,
+	};
+
+	hold();
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND,
+			     .id = ID, .lease = 1, .time = times[i]);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, most * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 5 + most,
+			.lease = 1, .attempts = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 4 + most));
+	expect_nothing(self->fd);
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+		     .lease = 1, .time = TW_SEC + 1);
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+		     .lease = 1, .time = 0);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, TW_SEC));
+
+	/* In steps of a lease it comes exactly as far. */
+	make();
+	hold();
+	for (__u64 n = 1; n < TIMEWHEEL_MAX_LEASES; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * LEASE - 1));
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE + 1));
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+		     .lease = 1, .time = 0);
+	/* The next delivery has all of them before it. */
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + most));
+	expect_event(self->fd, ID, 2, 5 + most);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 2, most * TW_SEC));
+}
+
+TEST_F(leases, extend_beyond_the_last_tick)
+{
+	const __u64 last = S64_LAST / TW_SEC;
+
+	make(.start = last - 40);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	expect_event(self->fd, ID, 1, last - 40);
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+		     .lease = 1, .time = 40 * TW_SEC + 1);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 40 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = last,
+			.lease = 1, .attempts = 1);
+}
+
+TEST_F(leases, bury_and_kick)
+{
+	__u64 handle = hold().handle;
+	struct timewheel_info info;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 9));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .due = 9,
+			.lease = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
+			  .delivered = 1);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
+	ASSERT_EQ(0, tw_advance(self->fd, 100000));
+	expect_nothing(self->fd);
+
+	/* Kicked: due now, with all its attempts, and a new number. */
+	op = (struct timewheel_op) { .code = TIMEWHEEL_KICK, .id = ID };
+	ASSERT_EQ(0, tw_op(self->other, &op));
+	EXPECT_EQ(100000 * TW_SEC, op.deadline);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+			.due = 100000, .lease = 1, .attempts = 0);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .kicked = 1,
+			  .delivered = 1);
+	EXPECT_TRUE(tw_readable(self->fd));
+	EXPECT_EQ(handle, expect_event(self->fd, ID, 2, 100000).handle);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+			.due = 100000 + LEASE, .lease = 2, .attempts = 1);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 2, 0));
+
+	/* One that is pending, of either kind. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 500 * TW_SEC, 0, &handle));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, ID));
+	ASSERT_EQ(0, tw_advance(self->fd, 100600));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED,
+			.due = 100000);
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, TIMEWHEEL_BY_HANDLE,
+			       handle, 0, 0));
+	expect_event(self->fd, ID, 1, 100600);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, 500 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 100601));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+			.due = 100601, .lease = 1, .attempts = 0);
+	expect_event(self->fd, ID, 2, 100601);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 2, 0));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_BURY, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .due = 100601,
+			.lease = 2);
+	tw_expect_figures(self->fd, .registered = 2, .buried = 1, .kicked = 4,
+			  .acked = 1, .nacked = 2, .delivered = 4);
+	expect_nothing(self->fd);
+}
+
+/* Many are buried: what is kicked comes, and nothing else, in any order. */
+TEST_F(leases, kick_some_of_many)
+{
+	struct timewheel_event events[TOKENS];
+	static bool seen[TOKENS];
+
+	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
+						   TW_SEC));
+	for (__u64 id = 0; id < TOKENS; id++)
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, id));
+	ASSERT_EQ(0, tw_advance(self->fd, 50));
+	expect_nothing(self->fd);
+	tw_expect_figures(self->fd, .registered = TOKENS, .buried = TOKENS);
+	/* 334 of them: 7 and 334 have no common divisor. */
+	for (__u64 i = 0; i < (TOKENS + 2) / 3; i++)
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK,
+				   i * 7 % ((TOKENS + 2) / 3) * 3));
+	memset(seen, 0, sizeof(seen));
+	for (int n; (n = tw_read(self->fd, events, TOKENS)) > 0;) {
+		for (int i = 0; i < n; i++) {
+			ASSERT_EQ(0ULL, events[i].id % 3);
+			ASSERT_FALSE(seen[events[i].id]);
+			seen[events[i].id] = true;
+		}
+	}
+	for (__u64 id = 0; id < TOKENS; id++) {
+		EXPECT_EQ(seen[id] ? TIMEWHEEL_IS_HELD : TIMEWHEEL_IS_BURIED,
+			  tw_get(self->fd, 0, id, &(struct timewheel_op) {}));
+		EXPECT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, id));
+	}
+	tw_expect_balance(self->fd);
+}
+
+/* An end for whatever a token does; the answers that come then are too late. */
+TEST_F(leases, delete)
+{
+	struct timewheel_op op = { .code = TIMEWHEEL_DELETE, .id = ID };
+	__u64 handle;
+
+	/* Pending. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_op(self->other, &op));
+	EXPECT_EQ(5 * TW_SEC, op.deadline);
+	tw_expect_figures(self->fd, .registered = 1, .deleted = 1);
+	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_DELETE, ID));
+
+	/* Due. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_DELETE, ID));
+	expect_nothing(self->fd);
+
+	/* Held, by this file or by another one. */
+	handle = hold().handle;
+	op = (struct timewheel_op) { .code = TIMEWHEEL_DELETE, .id = ID };
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ(35 * TW_SEC, op.deadline);
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd, TIMEWHEEL_ACK,
+					    TIMEWHEEL_BY_HANDLE, handle, 1,
+					    0)));
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
+	expect_event(self->fd, ID, 1, 5);
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_DELETE,
+			       TIMEWHEEL_BY_HANDLE, handle, 0, 0));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->other, TIMEWHEEL_DELETE,
+					    TIMEWHEEL_BY_HANDLE, handle, 0,
+					    0)));
+
+	/* Buried. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
+	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_KICK, ID));
+	tw_expect_figures(self->fd, .registered = 5, .deleted = 5,
+			  .delivered = 2);
+	ASSERT_EQ(0, tw_advance(self->fd, 1000));
+	expect_nothing(self->fd);
+	/* What they had is there for others. */
+	EXPECT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
+						   TW_SEC));
+}
+
+static const __u32 answers[] = {
+	TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
+};
+
+/* Each answer names the delivery that is out, or is none. */
+TEST_F(leases, answers_to_what_is_not_out)
+{
+	static const __u32 wrong[] = { 0, 2, 3, 0x10001, 0x80000001, ~0U };
+	struct timewheel_event event = hold();
+
+	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		expect_error(self->fd, ID, -ENOENT, .code = answers[i],
+			     .id = ABSENT, .lease = 1, .time = TW_SEC);
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .flags = TIMEWHEEL_BY_HANDLE, .id = ID,
+			     .handle = event.handle + (1ULL << 32), .lease = 1,
+			     .time = TW_SEC);
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .flags = TIMEWHEEL_BY_HANDLE, .id = ID,
+			     .handle = 0, .lease = 1, .time = TW_SEC);
+		for (size_t j = 0; j < ARRAY_SIZE(wrong); j++) {
+			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				     .id = ID, .lease = wrong[j],
+				     .time = TW_SEC);
+			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				     .flags = TIMEWHEEL_BY_HANDLE |
+					      TIMEWHEEL_ANY_FILE,
+				     .handle = event.handle, .lease = wrong[j],
+				     .time = TW_SEC);
+		}
+		/* Of one that is pending no delivery is out. */
+		for (__u32 lease = answers[i] == TIMEWHEEL_BURY; lease < 3;
+		     lease++)
+			expect_error(self->fd, 1, -ESTALE, .code = answers[i],
+				     .id = 1, .lease = lease, .time = TW_SEC);
+	}
+
+	/* Nor of this one, once it has been answered. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, 10 * TW_SEC));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .id = ID, .lease = 1, .time = TW_SEC);
+	ASSERT_EQ(0, tw_advance(self->fd, 15));
+	expect_event(self->fd, ID, 2, 15);
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .id = ID, .lease = 1, .time = TW_SEC);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 2, 0));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		for (__u32 lease = 0; lease < 4; lease++)
+			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				     .id = ID, .lease = lease, .time = TW_SEC);
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .id = ID, .lease = 2, .time = TW_SEC);
+	expect_event(self->fd, ID, 3, 15);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 3, 0));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		expect_error(self->fd, 1, -ENOENT, .code = answers[i],
+			     .id = ID, .lease = 3, .time = TW_SEC);
+		expect_error(self->fd, 1, -ESTALE, .code = answers[i],
+			     .flags = TIMEWHEEL_BY_HANDLE,
+			     .handle = event.handle, .lease = 3,
+			     .time = TW_SEC);
+	}
+	/* A newer token of this id is another one, with the same numbers. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	expect_event(self->fd, ID, 1, 15);
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+			     .flags = TIMEWHEEL_BY_HANDLE,
+			     .handle = event.handle, .lease = 1,
+			     .time = TW_SEC);
+	}
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+}
+
+/* A delivery is its file's, unless the caller says that it knows. */
+TEST_F(leases, answers_by_another_file)
+{
+	struct timewheel_event event;
+	int same;
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		for (int by_handle = 0; by_handle < 2; by_handle++) {
+			__u32 flags = by_handle ? TIMEWHEEL_BY_HANDLE : 0;
+
+			make();
+			event = hold();
+			expect_error(self->other, ID, -EPERM,
+				     .code = answers[i], .flags = flags,
+				     .id = by_handle ? ABSENT : ID,
+				     .handle = event.handle, .lease = 1,
+				     .time = TW_SEC);
+			/* Which delivery, is said first. */
+			expect_error(self->other, ID, -ESTALE,
+				     .code = answers[i], .flags = flags,
+				     .id = ID, .handle = event.handle,
+				     .lease = 2, .time = TW_SEC);
+			EXPECT_EQ(0, tw_answer(self->other, answers[i],
+					       flags | TIMEWHEEL_ANY_FILE,
+					       by_handle ? event.handle : ID,
+					       1, TW_SEC));
+		}
+	}
+	/* The holder may say so as well, and a dup is the same file. */
+	make();
+	hold();
+	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_EXTEND, TIMEWHEEL_ANY_FILE,
+			       ID, 1, 0));
+	same = dup(self->fd);
+	ASSERT_LE(0, same);
+	EXPECT_EQ(0, answer(same, TIMEWHEEL_EXTEND, ID, 1, 0));
+	/* One that has it extended does not get it. */
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_EXTEND,
+			       TIMEWHEEL_ANY_FILE, ID, 1, 0));
+	EXPECT_EQ(-EPERM, answer(self->other, TIMEWHEEL_ACK, ID, 1, 0));
+	close(same);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	/* It goes to who reads it next. */
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	expect_event(self->other, ID, 2, 35);
+	EXPECT_EQ(-EPERM, answer(self->fd, TIMEWHEEL_ACK, ID, 2, 0));
+	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_ACK, ID, 2, 0));
+}
+
+TEST_F(leases, kick_of_a_held_one_is_ebusy)
+{
+	struct timewheel_event event = hold();
+
+	expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_KICK, .id = ID);
+	expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_KICK,
+		     .flags = TIMEWHEEL_BY_HANDLE, .handle = event.handle);
+	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_KICK,
+		     .id = ABSENT);
+	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_KICK,
+		     .flags = TIMEWHEEL_BY_HANDLE,
+		     .handle = event.handle ^ 1ULL << 40);
+	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_DELETE,
+		     .id = ABSENT);
+	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_DELETE,
+		     .flags = TIMEWHEEL_BY_HANDLE,
+		     .handle = event.handle ^ 1ULL << 40);
+}
+
+/* Flags, and a lease, where they do not belong. */
+TEST_F(leases, what_does_not_go_with_the_operation)
+{
+	const struct {
+		__u32 code, flags, lease;
+	} cases[] = {
+		{ TIMEWHEEL_ACK, TIMEWHEEL_ABSOLUTE, 1 },
+		{ TIMEWHEEL_EXTEND, TIMEWHEEL_ABSOLUTE, 1 },
+		{ TIMEWHEEL_BURY, TIMEWHEEL_ABSOLUTE, 1 },
+		{ TIMEWHEEL_KICK, TIMEWHEEL_ABSOLUTE, 0 },
+		{ TIMEWHEEL_KICK, TIMEWHEEL_ANY_FILE, 0 },
+		{ TIMEWHEEL_DELETE, TIMEWHEEL_ABSOLUTE, 0 },
+		{ TIMEWHEEL_DELETE, TIMEWHEEL_ANY_FILE, 0 },
+		{ TIMEWHEEL_ACK, TIMEWHEEL_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_NACK, TIMEWHEEL_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_EXTEND, TIMEWHEEL_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_BURY, TIMEWHEEL_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_KICK, TIMEWHEEL_FIXED_DELAY, 0 },
+		{ TIMEWHEEL_DELETE, TIMEWHEEL_FIXED_DELAY, 0 },
+		{ TIMEWHEEL_ACK, 16, 1 }, { TIMEWHEEL_DELETE, 1U << 31, 0 },
+		{ TIMEWHEEL_REGISTER, 0, 1 }, { TIMEWHEEL_TOUCH_TOKEN, 0, 1 },
+		{ TIMEWHEEL_TOUCH_OR_REGISTER, 0, 1 },
+		{ TIMEWHEEL_MOVE, 0, 1 }, { TIMEWHEEL_CANCEL, 0, 1 },
+		{ TIMEWHEEL_GET, 0, 1 }, { TIMEWHEEL_KICK, 0, 1 },
+		{ TIMEWHEEL_DELETE, 0, 1 },
+		{ TIMEWHEEL_REGISTER_PERIODIC, 0, 0 },	/* no PERIODS */
+	};
+
+	hold();
+	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		/* All is as it must be, but for one thing. */
+		bool answers = cases[i].code >= TIMEWHEEL_ACK &&
+			       cases[i].code <= TIMEWHEEL_BURY;
+		bool registers = cases[i].code == TIMEWHEEL_REGISTER ||
+			cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER ||
+			cases[i].code == TIMEWHEEL_REGISTER_PERIODIC;
+
+		expect_error(self->fd, ID, -EINVAL, .code = cases[i].code,
+			     .flags = cases[i].flags, .lease = cases[i].lease,
+			     .id = registers ? ABSENT : answers ? ID : 1,
+			     .time = TW_SEC, .period = TW_SEC);
+	}
+}
+
+static const __u32 all_codes[] = {
+	TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
+	TIMEWHEEL_KICK, TIMEWHEEL_DELETE,
+};
+
+TEST_F(leases, wheel_without_leases)
+{
+	make(.lease = 0);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
+		for (__u32 lease = 0; lease < 2; lease++) {
+			if (lease && all_codes[i] >= TIMEWHEEL_KICK)
+				continue;
+			expect_error(self->fd, ID, -EINVAL,
+				     .code = all_codes[i], .id = ID,
+				     .lease = lease, .time = TW_SEC);
+			expect_error(self->fd, ID, -EINVAL,
+				     .code = all_codes[i], .id = ABSENT,
+				     .lease = lease, .time = TW_SEC);
+		}
+	}
+	/* As ever: a read ends it. */
+	ASSERT_EQ(0, tw_advance(self->fd, 100));
+	expect_event(self->fd, ID, 0, 100);
+	tw_expect_figures(self->fd, .registered = 1, .delivered = 1);
+}
+
+/* Reading is enough to get a delivery; to answer it, write. */
+TEST_F(leases, read_only_file)
+{
+	int reader = tw_open_named(self->name, O_RDONLY | O_NONBLOCK);
+	struct timewheel_event event;
+
+	ASSERT_LE(0, reader);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	event = expect_event(reader, ID, 1, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
+		struct timewheel_op op = {
+			.size = sizeof(op), .code = all_codes[i], .id = ID,
+			.lease = all_codes[i] < TIMEWHEEL_KICK,
+		};
+
+		EXPECT_EQ(-EBADF, tw_ret(ioctl(reader, TIMEWHEEL_OP, &op)));
+		EXPECT_EQ(0, tw_batch(reader, &op, 1, NULL));
+		EXPECT_EQ(-EBADF, op.result);
+	}
+	tw_expect_token(reader, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+			.lease = 1, .attempts = 1);
+	EXPECT_EQ(-EPERM, tw_ret(tw_ack(self->fd, &event)));
+	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_ACK, TIMEWHEEL_ANY_FILE, ID,
+			       1, 0));
+	close(reader);
+}
+
+/* The id is the token's until it has ended. */
+TEST_F(leases, id_stays_taken)
+{
+	for (int buried = 0; buried < 2; buried++) {
+		struct timewheel_event event;
+		static const __u32 codes[] = {
+			TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
+		};
+
+		make();
+		event = hold();
+		if (buried)
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
+		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER,
+			     .id = ID, .time = TW_SEC);
+		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER,
+			     .flags = TIMEWHEEL_ABSOLUTE, .id = ID,
+			     .time = 100 * TW_SEC);
+		expect_error(self->other, ID, -EEXIST,
+			     .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = ID,
+			     .time = TW_SEC);
+		for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+			expect_error(self->fd, ID, -ENOENT, .code = codes[i],
+				     .id = ID, .time = 50 * TW_SEC);
+			expect_error(self->fd, ID, -ESTALE, .code = codes[i],
+				     .flags = TIMEWHEEL_BY_HANDLE,
+				     .handle = event.handle,
+				     .time = 50 * TW_SEC);
+		}
+		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
+						   TIMEWHEEL_BY_HANDLE,
+						   event.handle)));
+		ASSERT_EQ(0, tw_advance(self->fd, 35));
+		if (buried) {
+			expect_nothing(self->fd);
+		} else {
+			expect_event(self->fd, ID, 2, 35);
+		}
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
+		EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
+	}
+	/* On a periodic wheel too. */
+	make(.flags = TIMEWHEEL_PERIODS);
+	hold();
+	expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER_PERIODIC,
+		     .id = ID, .time = TW_SEC, .period = TW_SEC);
+}
+
+/* Held and buried tokens are among those that the wheel has room for. */
+TEST_F(leases, enospc)
+{
+	struct timewheel_event event;
+
+	make(.max_tokens = 2);
+	hold();
+	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
+	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_REGISTER,
+		     .id = ABSENT);
+	event = expect_event(self->fd, 1, 1, 5);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
+	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_REGISTER,
+		     .id = ABSENT);
+	ASSERT_EQ(0, tw_ack(self->fd, &event));
+	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
+}
+
+/* Buried after so many deliveries, whichever way the last one came to nothing. */
+TEST_F(leases, max_attempts_by_nack)
+{
+	for (__u32 most = 1; most <= 4; most++) {
+		struct timewheel_info info;
+
+		make(.max_attempts = most);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(most, info.max_attempts);
+		hold();
+		for (__u32 n = 1; n < most; n++) {
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, n,
+					    0));
+			expect_event(self->fd, ID, n + 1, 5);
+		}
+		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
+			  answer(self->fd, TIMEWHEEL_NACK, ID, most, 0));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED,
+				.lease = most, .attempts = most);
+		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
+				  .delivered = most, .nacked = most);
+		ASSERT_EQ(0, tw_advance(self->fd, 1000));
+		expect_nothing(self->fd);
+
+		/* Kicked, it has all of them again. */
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+		for (__u32 n = 1; n <= most; n++) {
+			expect_event(self->fd, ID, most + n, 1000);
+			tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+					.due = 1000 + LEASE, .lease = most + n,
+					.attempts = n);
+			EXPECT_EQ(n == most ? TIMEWHEEL_IS_BURIED : 0,
+				  answer(self->fd, TIMEWHEEL_NACK, ID, most + n,
+					 0));
+		}
+		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
+				  .delivered = 2 * most, .nacked = 2 * most,
+				  .kicked = 1);
+	}
+}
+
+TEST_F(leases, max_attempts_by_lapse)
+{
+	make(.max_attempts = 3);
+	hold();
+	for (__u32 n = 2; n <= 3; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, 5 + (n - 1) * LEASE));
+		expect_event(self->fd, ID, n, 5 + (n - 1) * LEASE);
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE - 1));
+	expect_nothing(self->fd);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+			.due = 5 + 3 * LEASE, .lease = 3, .attempts = 3);
+	/* The last lease is over: found by who looks, and nobody gets it. */
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE));
+	expect_nothing(self->fd);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 3,
+			.attempts = 3);
+	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
+			  .delivered = 3, .lapsed = 3);
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 3, 0));
+	/* Those behind it come all the same. */
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	expect_event(self->fd, ID, 4, 5 + 3 * LEASE);
+	for (__u32 n = 5; n <= 6; n++) {
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, n - 1, 0));
+		expect_event(self->fd, ID, n, 5 + 3 * LEASE);
+	}
+	ASSERT_EQ(0, tw_register(self->fd, 1, LEASE * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 5 + 4 * LEASE));
+	expect_event(self->fd, 1, 1, 5 + 4 * LEASE);
+	expect_nothing(self->fd);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 6,
+			.attempts = 3);
+}
+
+TEST_F(leases, max_attempts_by_release)
+{
+	make(.max_attempts = 2);
+	for (__u32 n = 1; n <= 2; n++) {
+		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+
+		ASSERT_LE(0, fd);
+		if (n == 1)
+			ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+		expect_event(fd, ID, n, 0);
+		close(fd);
+	}
+	expect_nothing(self->fd);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 2,
+			.attempts = 2);
+	tw_expect_balance(self->fd);
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	expect_event(self->fd, ID, 3, 0);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+			.lease = 3, .attempts = 1);
+}
+
+/* A lease ends on a tick, not before it has been given whole. */
+TEST_F(leases, lease_is_rounded_up)
+{
+	const struct {
+		__u64 lease, ticks;
+	} cases[] = {
+		{ TW_SEC, 1 }, { TW_SEC + 1, 2 }, { 2 * TW_SEC - 1, 2 },
+		{ 2 * TW_SEC, 2 }, { 2 * TW_SEC + 1, 3 },
+		{ 3600 * TW_SEC, 3600 }, { 86400 * 7 * TW_SEC - 1, 86400 * 7 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		make(.lease = cases[i].lease);
+		ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+		ASSERT_EQ(0, tw_advance(self->fd, 17));
+		expect_event(self->fd, ID, 1, 0);
+		ASSERT_EQ(0, tw_advance(self->fd, 17 + cases[i].ticks - 1));
+		expect_nothing(self->fd);
+		ASSERT_EQ(0, tw_advance(self->fd, 17 + cases[i].ticks));
+		EXPECT_TRUE(tw_readable(self->fd));
+		expect_event(self->fd, ID, 2, 17 + cases[i].ticks);
+	}
+}
+
+/* Lapsed ones and new ones come in the order of their due ticks. */
+TEST_F(leases, order_of_delivery)
+{
+	struct timewheel_event events[8];
+
+	for (__u64 id = 1; id <= 3; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, 0, NULL));
+	for (__u64 id = 1; id <= 3; id++) {
+		ASSERT_EQ(0, tw_advance(self->fd, id));
+		expect_event(self->fd, id, 1, id);
+	}
+	ASSERT_EQ(0, tw_register_at(self->fd, 10, (LEASE + 2) * TW_SEC - 1, 0));
+	ASSERT_EQ(0, tw_register_at(self->fd, 11, 4 * TW_SEC, 0));
+	ASSERT_EQ(0, tw_register_at(self->fd, 12, (LEASE + 4) * TW_SEC, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, 1, 1,
+			    (LEASE + 2) * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1000));
+	ASSERT_EQ(6, tw_read(self->fd, events, 8));
+	EXPECT_EQ(11ULL, events[0].id);
+	EXPECT_TRUE((events[1].id == 10 && events[2].id == 2) ||
+		    (events[1].id == 2 && events[2].id == 10));
+	EXPECT_EQ(3ULL, events[3].id);
+	EXPECT_EQ(12ULL, events[4].id);
+	EXPECT_EQ(1ULL, events[5].id);
+	for (int i = 1; i < 6; i++)
+		EXPECT_LE(events[i - 1].deadline, events[i].deadline);
+	for (int i = 0; i < 6; i++)
+		EXPECT_EQ(events[i].id < 10 ? 2U : 1U, events[i].lease);
+}
+
+/* The hand put back: a lease is over when its end has come, not before. */
+TEST_F(leases, hand_put_back)
+{
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 34));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 40,
+			.lease = 1, .attempts = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 40));
+	expect_event(self->fd, ID, 2, 40);
+}
+
+/* What a read has not copied out was not delivered: no attempt, no lease. */
+TEST_F(leases, faulting_reads_count_nothing)
+{
+	enum { N = 100 };
+	const size_t page = sysconf(_SC_PAGESIZE);
+	const size_t event = sizeof(struct timewheel_event);
+	char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timewheel_event events[N];
+	char *end = pages + 2 * page;
+	struct timewheel_info info;
+
+	ASSERT_NE(MAP_FAILED, (void *)pages);
+	ASSERT_EQ(0, munmap(end, page));
+	make(.max_attempts = 1);
+	for (__u64 id = 0; id < N; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, (1 + id) * TW_SEC, 0,
+					 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, N));
+	for (int i = 0; i < 10; i++) {
+		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, end, N * event)));
+		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, end - 1, N * event)));
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)N, info.pending);
+	EXPECT_EQ(0ULL, info.held + info.taken + info.buried + info.delivered +
+		  info.lapsed + info.returned);
+	for (__u64 id = 0; id < N; id++) {
+		const struct timewheel_token *token = tw_find(self->fd, id);
+
+		ASSERT_NE(NULL, token);
+		ASSERT_EQ(0U, token->attempts);
+		ASSERT_EQ((__u32)TIMEWHEEL_PENDING, token->state);
+		ASSERT_EQ((1 + id) * TW_SEC, token->deadline);
+	}
+	/* Those that were copied are held, and those behind are not. */
+	ASSERT_EQ((int)(7 * event), tw_ret(read(self->fd, end - 7 * event - 5,
+						N * event)));
+	for (__u64 id = 0; id < N; id++) {
+		const struct timewheel_token *token = tw_find(self->fd, id);
+
+		ASSERT_NE(NULL, token);
+		ASSERT_EQ(id < 7, token->attempts);
+		ASSERT_EQ((__u32)(id < 7 ? TIMEWHEEL_HELD : TIMEWHEEL_PENDING),
+			  token->state);
+	}
+	/* A read that fails does not bury those whose last attempt it was. */
+	ASSERT_EQ(N - 7, tw_read(self->fd, events, N));
+	for (int i = 0; i < N - 7; i++) {
+		ASSERT_EQ(7ULL + i, events[i].id);
+		ASSERT_EQ(0, tw_ack(self->fd, &events[i]));
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)N, info.delivered);
+	EXPECT_EQ(7ULL, info.held);
+	EXPECT_EQ(N - 7ULL, info.acked);
+	tw_expect_balance(self->fd);
+	munmap(pages, 2 * page);
+}
+
+/* Lapsed ones are put back by a faulting read too, and come again. */
+TEST_F(leases, faulting_read_of_a_lapsed_one)
+{
+	void *volatile nowhere = (void *)8;
+	struct timewheel_event event;
+
+	make(.max_attempts = 2);
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 40));
+	for (int i = 0; i < 10; i++)
+		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere, 480)));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ((__u64)ID, event.id);
+	EXPECT_LT(1U, event.lease);
+	EXPECT_EQ(2U, tw_find(self->fd, ID)->attempts);
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, tw_ack(self->fd, &event));
+	tw_expect_balance(self->fd);
+}
+
+struct slow_reader {
+	pthread_t thread;
+	int fd, uffd, ret;
+	char *page;
+	size_t size;
+};
+
+static void *read_slowly(void *arg)
+{
+	struct slow_reader *r = arg;
+
+	r->ret = tw_ret(read(r->fd, r->page, r->size));
+	return NULL;
+}
+
+/* Starts a thread whose buffer is not there yet; 0: that cannot be done here. */
+static int start_slow_reader(struct __test_metadata *_metadata,
+			     struct slow_reader *r, int fd)
+{
+	r->size = sysconf(_SC_PAGESIZE);
+	r->fd = fd;
+	r->page = mmap(NULL, r->size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (r->page == MAP_FAILED)
+		return 0;
+	r->uffd = tw_open_userfaultfd(r->page, r->size);
+	if (r->uffd < 0)
+		return 0;
+	if (pthread_create(&r->thread, NULL, read_slowly, r))
+		return 0;
+	EXPECT_TRUE(tw_wait_for_fault(r->uffd));
+	return 1;
+}
+
+/* A reader is about to copy: answers to that delivery are not due yet. */
+TEST_F(leases, taken)
+{
+	struct slow_reader r;
+	struct timewheel_info info;
+	struct timewheel_op op;
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
+	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
+	if (!start_slow_reader(_metadata, &r, self->fd))
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	tw_expect_figures(self->other, .registered = 2, .pending = 1,
+			  .taken = 1);
+	EXPECT_EQ((__u32)TIMEWHEEL_TAKEN, tw_find(self->other, ID)->state);
+	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
+		bool orders = all_codes[i] >= TIMEWHEEL_KICK;
+
+		for (__u32 lease = 0; lease < (orders ? 1 : 3); lease++) {
+			int by_id = tw_ret(tw_answer(self->fd, all_codes[i], 0,
+						     ID, lease, TW_SEC));
+
+			EXPECT_EQ(-ESTALE, by_id) {
+				TH_LOG("operation %u by id, lease %u",
+				       all_codes[i], lease);
+			}
+			EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd,
+							    all_codes[i],
+							    TIMEWHEEL_BY_HANDLE,
+							    handle, lease,
+							    TW_SEC)));
+		}
+	}
+	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, ID)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_BY_HANDLE, handle,
+					  TW_SEC)));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, ID, TW_SEC, 0, NULL)));
+	EXPECT_GT(0, tw_touch_or_register(self->fd, ID, TW_SEC, 0));
+	tw_expect_figures(self->other, .registered = 2, .pending = 1,
+			  .taken = 1);
+	expect_nothing(self->other);
+
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+			.lease = 1, .attempts = 1);
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0ULL, info.taken);
+	close(r.uffd);
+	munmap(r.page, r.size);
+}
+
+/* The lease of what took long to copy is over all the same, and not too early. */
+TEST_F(leases, taken_for_longer_than_its_lease)
+{
+	struct timewheel_event event;
+	struct slow_reader r;
+
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	if (!start_slow_reader(_metadata, &r, self->fd))
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * LEASE));
+	expect_nothing(self->other);
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * LEASE));
+	ASSERT_EQ(1, tw_read(self->other, &event, 1));
+	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(0, tw_ack(self->other, &event));
+	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 2,
+			  .lapsed = 1);
+	close(r.uffd);
+	munmap(r.page, r.size);
+}
+
+TEST_F(leases, wheels_without_ids)
+{
+	struct timewheel_event event;
+	struct timewheel_op op;
+	__u64 handle, second;
+
+	make(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+	     .max_attempts = 2);
+	ASSERT_EQ(0, tw_register(self->fd, 0, TW_SEC, 0, &handle));
+	ASSERT_EQ(0, tw_register(self->fd, 0, 100 * TW_SEC, 0, &second));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(handle, event.handle);
+	EXPECT_EQ(0ULL, event.id);
+	EXPECT_EQ(0ULL, event.cookie);
+	EXPECT_EQ(1U, event.lease);
+	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++)
+		EXPECT_EQ(-EINVAL, tw_ret(tw_answer(self->fd, all_codes[i], 0,
+						    0, all_codes[i] <
+						    TIMEWHEEL_KICK, TW_SEC)));
+	EXPECT_EQ(TIMEWHEEL_IS_HELD, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+					    handle, &op));
+	EXPECT_EQ(1U, op.lease);
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+			       handle, 1, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	ASSERT_EQ(TIMEWHEEL_IS_BURIED, tw_answer(self->fd, TIMEWHEEL_NACK,
+						 TIMEWHEEL_BY_HANDLE, handle, 2,
+						 0));
+	EXPECT_EQ(TIMEWHEEL_IS_BURIED, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+					      handle, &op));
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, TIMEWHEEL_BY_HANDLE,
+			       handle, 0, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(3U, event.lease);
+	ASSERT_EQ(0, tw_ack(self->fd, &event));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_ack(self->fd, &event)));
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_BURY, TIMEWHEEL_BY_HANDLE,
+			       second, 0, 0));
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_DELETE, TIMEWHEEL_BY_HANDLE,
+			       second, 0, 0));
+	tw_expect_figures(self->fd, .registered = 2, .acked = 1, .deleted = 1,
+			  .nacked = 2, .kicked = 1, .delivered = 3);
+}
+
+/* Touch words judge what is pending, and no lease. */
+TEST_F(leases, wheels_with_touch_words)
+{
+	const size_t size = TOKENS * 8;
+	struct timewheel_event event;
+	__u64 handle, *words;
+
+	make(.flags = TIMEWHEEL_TOUCH_WORDS);
+	words = mmap(NULL, (size + 4095) & ~4095UL, PROT_READ | PROT_WRITE,
+		     MAP_SHARED, self->fd, TIMEWHEEL_MAP_WORDS);
+	ASSERT_NE(MAP_FAILED, (void *)words);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, &handle));
+	ASSERT_EQ(0, tw_advance(self->fd, 3));
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 3;
+	ASSERT_EQ(0, tw_advance(self->fd, 8));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 9));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(handle, event.handle);
+	EXPECT_EQ(1U, event.lease);
+	/* Touched while it is held: the lease is over when it is over. */
+	ASSERT_EQ(0, tw_advance(self->fd, 20));
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 20;
+	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE - 1));
+	expect_nothing(self->fd);
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 38;
+	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
+	/* Pending again it can be touched by either way. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 2, 5 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 42));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
+	ASSERT_EQ(0, tw_advance(self->fd, 46));
+	expect_nothing(self->fd);
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 46;
+	ASSERT_EQ(0, tw_advance(self->fd, 51));
+	expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 52));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(3U, event.lease);
+	EXPECT_EQ(0, tw_ack(self->fd, &event));
+	tw_expect_balance(self->fd);
+	munmap(words, (size + 4095) & ~4095UL);
+}
+
+/* A batch of answers, each with its own result. */
+TEST_F(leases, batch_of_answers)
+{
+	enum { N = 200 };
+	struct timewheel_event events[N];
+	struct timewheel_op ops[N];
+	__u32 done = 0;
+
+	ASSERT_EQ((size_t)N, tw_register_many(self->fd, 0, N, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	for (int n = 0; n < N;) {
+		int got = tw_read(self->fd, events + n, N - n);
+
+		ASSERT_LT(0, got);
+		n += got;
+	}
+	memset(ops, 0, sizeof(ops));
+	for (int i = 0; i < N; i++) {
+		ops[i].size = sizeof(ops[i]);
+		ops[i].flags = TIMEWHEEL_BY_HANDLE;
+		ops[i].handle = events[i].handle;
+		ops[i].lease = events[i].lease + (i % 5 == 4);
+		ops[i].code = answers[i % 4];
+		ops[i].time = 50 * TW_SEC;
+	}
+	ASSERT_EQ(0, tw_batch(self->fd, ops, N, &done));
+	EXPECT_EQ((__u32)N, done);
+	for (int i = 0; i < N; i++)
+		EXPECT_EQ(i % 5 == 4 ? -ESTALE : 0, ops[i].result);
+	tw_expect_figures(self->fd, .registered = N, .delivered = N,
+			  .acked = N / 5, .nacked = N / 5, .pending = N / 5,
+			  .buried = N / 5, .held = 2 * N / 5);
+}
+
+/* Lease ends are announced like any deadline. */
+TEST_F(leases, lease_ends_are_announced)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->other, &event));
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	expect_event(self->fd, ID, 1, 5);
+	for (__u32 n = 1; n < 10; n++) {
+		EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * LEASE));
+		EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0)) {
+			TH_LOG("lease %u", n);
+		}
+		expect_event(n % 2 ? self->other : self->fd, ID, n + 1,
+			     5 + n * LEASE);
+	}
+	/* So are NACK and KICK. */
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	ASSERT_EQ(0, answer(self->other, TIMEWHEEL_NACK, ID, 10, 0));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	expect_event(self->fd, ID, 11, 5 + 9 * LEASE);
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 11, 0));
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	close(epoll);
+}
+
+struct blocked {
+	pthread_t thread;
+	pid_t tid;
+	int fd, ret;
+	struct timewheel_event event;
+};
+
+static void *read_one(void *arg)
+{
+	struct blocked *b = arg;
+
+	__atomic_store_n(&b->tid, gettid(), __ATOMIC_RELEASE);
+	b->ret = tw_ret(tw_read(b->fd, &b->event, 1));
+	return NULL;
+}
+
+/* A thread that sleeps in a read of @fd, which may block. */
+static bool block(struct blocked *b, int fd)
+{
+	memset(b, 0, sizeof(*b));
+	b->fd = fd;
+	if (pthread_create(&b->thread, NULL, read_one, b))
+		return false;
+	while (!__atomic_load_n(&b->tid, __ATOMIC_ACQUIRE))
+		tw_sleep_ms(1);
+	tw_wait_asleep(b->tid);
+	return true;
+}
+
+/* Each of these wakes a reader that sleeps; nothing else does. */
+TEST_F(leases, blocked_readers)
+{
+	struct blocked b;
+	int fd = tw_open_named(self->name, O_RDWR);
+
+	ASSERT_LE(0, fd);
+	hold();
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(2U, b.event.lease);
+
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 2, 0));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(3U, b.event.lease);
+
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 3, 5 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 40));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(4U, b.event.lease);
+
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_BURY, ID, 4, 0));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(5U, b.event.lease);
+
+	/* Shortened by EXTEND. */
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, ID, 5, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 41));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(6U, b.event.lease);
+
+	/* What another file held comes back. */
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 6, 0));
+	expect_event(self->other, ID, 7, 41);
+	ASSERT_TRUE(block(&b, fd));
+	close(self->other);
+	self->other = -1;
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(8U, b.event.lease);
+	close(fd);
+}
+
+/* On a clock that goes by itself: a lease ends, not early, and somebody wakes. */
+TEST_F(leases, real_clock)
+{
+	struct timewheel_event event, again;
+	int fd;
+
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		make(.clock = clock, .tick = TW_MS, .lease = 50 * TW_MS,
+		     .max_attempts = 3);
+		fd = tw_open_named(self->name, O_RDWR);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_register(fd, ID, 5 * TW_MS, 0, NULL));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(1U, event.lease);
+		for (__u32 n = 2; n <= 3; n++) {
+			ASSERT_EQ(1, tw_read(fd, &again, 1));
+			EXPECT_EQ(n, again.lease);
+			EXPECT_LE(event.taken + 50 * TW_MS, again.deadline);
+			EXPECT_LE(again.deadline, again.taken);
+			event = again;
+		}
+		/* Nobody is woken for one that is buried; the next one comes. */
+		ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(1ULL, event.id);
+		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
+			  tw_get(fd, 0, ID, &(struct timewheel_op) {}));
+		close(fd);
+	}
+}
+
+/*
+ * Death.
+ */
+
+/* What is held by a file is due at once when that is released, for the others. */
+TEST_F(leases, last_close)
+{
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	int copies[3];
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 6));
+	event = expect_event(fd, ID, 1, 5);
+	for (int i = 0; i < 3; i++) {
+		copies[i] = dup(fd);
+		ASSERT_LE(0, copies[i]);
+	}
+	close(fd);
+	for (int i = 0; i < 3; i++) {
+		expect_nothing(self->fd);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+				.due = 6 + LEASE, .lease = 1, .attempts = 1);
+		ASSERT_EQ(0, tw_answer(copies[i], TIMEWHEEL_EXTEND, 0, ID, 1,
+				       0));
+		close(copies[i]);
+	}
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 6,
+			.lease = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 1, .returned = 1);
+	EXPECT_TRUE(tw_readable(self->other));
+	event = expect_event(self->other, ID, 2, 6);
+	EXPECT_EQ(-ESTALE, answer(self->other, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, tw_ack(self->other, &event));
+	tw_expect_balance(self->fd);
+}
+
+/* Only what the file still holds, whatever it has held. */
+TEST_F(leases, only_what_is_held)
+{
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	struct timewheel_event events[8];
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(8UL, tw_register_many(self->fd, 0, 8, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(8, tw_read(fd, events, 8));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_ACK, 0, 1, 0));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_NACK, 1, 1, 500 * TW_SEC));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_BURY, 2, 1, 0));
+	EXPECT_EQ(0, order(fd, TIMEWHEEL_DELETE, 3));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, 4, 1, 200 * TW_SEC));
+	/* One goes over to another file, when its lease is over. */
+	for (__u64 id = 6; id < 8; id++)
+		EXPECT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, id, 1, 300 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 100));
+	expect_event(self->other, 5, 2, 1 + LEASE);
+	/* And one is held here for the second time. */
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_NACK, 7, 1, 0));
+	expect_event(fd, 7, 2, 100);
+	close(fd);
+
+	tw_expect_figures(self->fd, .registered = 8, .acked = 1, .nacked = 2,
+			  .buried = 1, .deleted = 1, .held = 1, .pending = 4,
+			  .delivered = 10, .lapsed = 1, .returned = 3);
+	tw_expect_token(self->fd, 1, .state = TIMEWHEEL_PENDING, .due = 501,
+			.lease = 1, .attempts = 1);
+	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_BURIED, .lease = 1,
+			.attempts = 1);
+	tw_expect_token(self->fd, 4, .state = TIMEWHEEL_PENDING, .due = 100,
+			.lease = 1, .attempts = 1);
+	tw_expect_token(self->fd, 5, .state = TIMEWHEEL_HELD,
+			.due = 100 + LEASE, .lease = 2, .attempts = 2);
+	tw_expect_token(self->fd, 6, .state = TIMEWHEEL_PENDING, .due = 100,
+			.lease = 1, .attempts = 1);
+	tw_expect_token(self->fd, 7, .state = TIMEWHEEL_PENDING, .due = 100,
+			.lease = 2, .attempts = 2);
+	ASSERT_EQ(3, tw_read(self->fd, events, 8));
+	expect_nothing(self->fd);
+}
+
+/* Files that hold nothing come and go, and take nothing with them. */
+TEST_F(leases, files_that_hold_nothing)
+{
+	hold();
+	for (int i = 0; i < 200; i++) {
+		int fd = tw_open_named(self->name, i % 3);
+		struct timewheel_event event;
+
+		ASSERT_LE(0, fd);
+		if (i % 3 != O_WRONLY) {
+			ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+			ASSERT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+		}
+		close(fd);
+	}
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 35,
+			.lease = 1, .attempts = 1);
+	/* One more that was given this one to answer, and only answers. */
+	for (int i = 0; i < 50; i++) {
+		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, TIMEWHEEL_ANY_FILE,
+				       ID, 1, 0));
+		close(fd);
+		expect_nothing(self->fd);
+	}
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	tw_expect_figures(self->fd, .registered = 1, .acked = 1,
+			  .delivered = 1);
+}
+
+/* More than are walked in one step, of many files, of which some are closed. */
+TEST_F_TIMEOUT(leases, many_files_hold_many, 120)
+{
+	enum { FILES = 20, EACH = 1000 };
+	static __u8 came_again[FILES * EACH];
+	struct timewheel_event events[64];
+	int fds[FILES], n, again = 0;
+
+	make(.max_tokens = FILES * EACH);
+	ASSERT_EQ((size_t)FILES * EACH,
+		  tw_register_many(self->fd, 0, FILES * EACH, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	for (int i = 0; i < FILES; i++) {
+		fds[i] = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+		ASSERT_LE(0, fds[i]);
+	}
+	/* In turns, so that what each holds lies among the others'. */
+	for (int i = 0; i < FILES * EACH; i++) {
+		ASSERT_EQ(1, tw_read(fds[i % FILES], events, 1));
+		ASSERT_EQ(0, tw_move(self->fd, 0, events[0].id, 0) >= 0);
+		came_again[events[0].id] = i % FILES;
+	}
+	for (int i = 1; i < FILES; i += 2) {
+		close(fds[i]);
+		fds[i] = -1;
+	}
+	while ((n = tw_read(self->other, events, 64)) > 0) {
+		for (int i = 0; i < n; i++, again++) {
+			ASSERT_EQ(2U, events[i].lease);
+			ASSERT_EQ(1, came_again[events[i].id] % 2);
+			came_again[events[i].id] = 0;
+		}
+	}
+	EXPECT_EQ(FILES / 2 * EACH, again);
+	tw_expect_figures(self->fd, .registered = FILES * EACH,
+			  .held = FILES * EACH,
+			  .delivered = FILES * EACH * 3 / 2,
+			  .returned = FILES / 2 * EACH);
+	for (int i = 0; i < FILES; i += 2)
+		close(fds[i]);
+	tw_expect_figures(self->fd, .registered = FILES * EACH,
+			  .held = FILES / 2 * EACH,
+			  .pending = FILES / 2 * EACH,
+			  .delivered = FILES * EACH * 3 / 2,
+			  .returned = FILES * EACH);
+}
+
+/* A child that opens the wheel by itself, reads @n events, and reads on or not. */
+static pid_t fork_reader(const char *name, int n, bool on)
+{
+	int ready[2];
+	pid_t child;
+	char ok = 0;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (!child) {
+		struct timewheel_event event;
+		int fd = tw_open_named(name, O_RDONLY);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < n; i++)
+			if (fd < 0 || tw_read(fd, &event, 1) != 1)
+				_exit(1);
+		if (write(ready[1], &ok, 1) != 1)
+			_exit(2);
+		while (on)
+			tw_read(fd, &event, 1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (child > 0 && read(ready[0], &ok, 1) != 1) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		child = -1;
+	}
+	close(ready[0]);
+	return child;
+}
+
+/* Killed while it holds: the next one gets it at once, though no time passes. */
+TEST_F(leases, killed_while_it_holds)
+{
+	struct timewheel_event events[8];
+	struct blocked b;
+	pid_t child, second;
+	int fd = tw_open_named(self->name, O_RDWR);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(3UL, tw_register_many(self->fd, 0, 3, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	child = fork_reader(self->name, 2, true);
+	ASSERT_LT(0, child);
+	/* The third one, and then it sleeps in a read of its own. */
+	tw_wait_asleep(child);
+	tw_expect_figures(self->fd, .registered = 3, .held = 3, .delivered = 3);
+	ASSERT_TRUE(tw_kill(child));
+	tw_expect_figures(self->fd, .registered = 3, .pending = 3,
+			  .delivered = 3, .returned = 3);
+	ASSERT_EQ(3, tw_read(self->fd, events, 8));
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(2U, events[i].lease);
+		EXPECT_EQ(1 * TW_SEC, events[i].deadline);
+		EXPECT_EQ(1 * TW_SEC, events[i].taken);
+	}
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK,
+				       TIMEWHEEL_BY_HANDLE, events[i].handle, 2,
+				       0));
+
+	/* Two hold one each; one of them dies, and who sleeps here is woken. */
+	child = fork_reader(self->name, 1, false);
+	second = fork_reader(self->name, 1, false);
+	ASSERT_LT(0, child);
+	ASSERT_LT(0, second);
+	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_kill(second));
+	ASSERT_EQ(0, pthread_join(b.thread, NULL));
+	ASSERT_EQ(1, b.ret);
+	EXPECT_EQ(4U, b.event.lease);
+	expect_nothing(self->fd);
+	ASSERT_TRUE(tw_kill(child));
+	ASSERT_EQ(1, tw_read(self->fd, events, 8));
+	EXPECT_EQ(4U, events[0].lease);
+	EXPECT_NE(b.event.id, events[0].id);
+	close(fd);
+	tw_expect_balance(self->fd);
+}
+
+/* Killed in the read itself, between taking and copying: nothing is lost. */
+TEST_F(leases, killed_while_it_reads)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timewheel_event events[8];
+	struct timewheel_info info = {};
+	pid_t child;
+
+	ASSERT_NE(MAP_FAILED, (void *)pages);
+	make(.max_attempts = 1);
+	ASSERT_EQ(5UL, tw_register_many(self->fd, 0, 5, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int fd = tw_open_named(self->name, O_RDONLY);
+
+		if (tw_open_userfaultfd(pages, page) < 0)
+			_exit(1);
+		_exit(read(fd, pages, page) < 0);
+	}
+	for (int tries = 0; tries < 10000 && !info.taken; tries++) {
+		tw_sleep_ms(1);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		if (waitpid(child, NULL, WNOHANG) == child)
+			SKIP(return, "no userfaultfd for faults of the kernel");
+	}
+	EXPECT_EQ(5ULL, info.taken);
+	ASSERT_TRUE(tw_kill(child));
+	/* It was not delivered: no attempt is lost, and none is buried. */
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0ULL, info.delivered);
+	EXPECT_EQ(5ULL, info.pending);
+	EXPECT_EQ(0ULL, info.buried);
+	ASSERT_EQ(5, tw_read(self->fd, events, 8));
+	for (int i = 0; i < 5; i++)
+		EXPECT_EQ(0, tw_ack(self->fd, &events[i]));
+	tw_expect_balance(self->fd);
+	munmap(pages, page);
+}
+
+/* A child that has the file by fork keeps what its parent read, and answers it. */
+TEST_F(leases, fork_keeps)
+{
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	int go[2];
+	pid_t child;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(2UL, tw_register_many(self->fd, 0, 2, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(2, tw_read(fd, (struct timewheel_event[2]) {}, 2));
+	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		char byte;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		if (tw_answer(fd, TIMEWHEEL_ACK, 0, 0, 1, 0))
+			_exit(2);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(3);
+		_exit(0);
+	}
+	close(fd);
+	expect_nothing(self->fd);
+	tw_expect_figures(self->fd, .registered = 2, .held = 2, .delivered = 2);
+	ASSERT_EQ(1, write(go[1], "", 1));
+	for (int tries = 0; tries < 10000; tries++) {
+		struct timewheel_info info;
+
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		if (info.acked)
+			break;
+		tw_sleep_ms(1);
+	}
+	tw_expect_figures(self->fd, .registered = 2, .held = 1, .acked = 1,
+			  .delivered = 2);
+	ASSERT_EQ(1, write(go[1], "", 1));
+	ASSERT_EQ(0, tw_reap(child));
+	expect_event(self->fd, 1, 2, 1);
+	tw_expect_figures(self->fd, .registered = 2, .held = 1, .acked = 1,
+			  .delivered = 3, .returned = 1);
+	close(go[0]);
+	close(go[1]);
+}
+
+static int send_fd(int socket, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec iov = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
+}
+
+/* So does a socket that has it on its way to somebody. */
+TEST_F(leases, sent_file_keeps)
+{
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK), sockets[2];
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				sockets));
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	expect_event(fd, ID, 1, 0);
+	ASSERT_EQ(0, send_fd(sockets[0], fd));
+	close(fd);
+	expect_nothing(self->fd);
+	close(sockets[0]);
+	expect_nothing(self->fd);
+	close(sockets[1]);
+	/* Files in a socket that is gone are released by and by. */
+	for (int tries = 0; tries < 10000 && !tw_readable(self->fd); tries++)
+		tw_sleep_ms(1);
+	expect_event(self->fd, ID, 2, 0);
+}
+
+TEST_F(leases, mapping_keeps)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	void *words;
+	int fd;
+
+	make(.flags = TIMEWHEEL_TOUCH_WORDS, .max_tokens = page / 8);
+	fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	words = mmap(NULL, page, PROT_READ, MAP_SHARED, fd,
+		     TIMEWHEEL_MAP_WORDS);
+	ASSERT_NE(MAP_FAILED, words);
+	expect_event(fd, ID, 1, 0);
+	close(fd);
+	expect_nothing(self->fd);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+			.lease = 1, .attempts = 1);
+	ASSERT_EQ(0, munmap(words, page));
+	expect_event(self->fd, ID, 2, 0);
+}
+
+/* Put back by a read that faults after its file's other deliveries came back. */
+TEST_F(leases, closed_while_a_read_is_under_way)
+{
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	struct slow_reader r;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	if (!start_slow_reader(_metadata, &r, fd))
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	/* The read keeps the file: it is released when the read returns. */
+	close(fd);
+	expect_nothing(self->fd);
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
+	expect_event(self->fd, ID, 2, 0);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
+			  .returned = 1);
+	close(r.uffd);
+	munmap(r.page, r.size);
+}
+
+/* The wheel is destroyed while some hold and some are buried: all goes. */
+TEST_F(leases, destroyed_while_held)
+{
+	long before = tw_refcnt();
+	pid_t child;
+
+	make(.max_tokens = TOKENS);
+	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
+						   TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	child = fork_reader(self->name, 300, true);
+	ASSERT_LT(0, child);
+	for (__u64 id = 0; id < TOKENS; id += 7)
+		order(self->fd, TIMEWHEEL_BURY, id);
+	ASSERT_EQ(0, tw_destroy_named(self->device, self->name));
+	self->created = false;
+	EXPECT_EQ(-ENODEV, answer(self->fd, TIMEWHEEL_ACK, 1, 1, 0));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_control(self->fd, 0, 0)));
+	ASSERT_TRUE(tw_kill(child));
+	close(self->fd);
+	close(self->other);
+	self->fd = -1;
+	self->other = -1;
+	if (before >= 0)
+		EXPECT_GT(before, tw_refcnt());
+}
+
+/* A private wheel has leases as well; they end with it. */
+TEST_F(leases, private_wheel)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = SLOTS, .tick = TW_SEC, .max_tokens = 300,
+		.lease = LEASE * TW_SEC,
+	};
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(300UL, tw_register_many(fd, 0, 300, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	for (int i = 0; i < 300; i++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		if (i % 3)
+			ASSERT_EQ(0, tw_ack(fd, &event));
+	}
+	tw_expect_figures(fd, .registered = 300, .delivered = 300,
+			  .acked = 200, .held = 100);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

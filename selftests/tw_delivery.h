@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of deliveries share: wheels by name, which several files open,
+ * and the figures of a wheel, of which none may be other than said.
+ */
+#ifndef TW_DELIVERY_H
+#define TW_DELIVERY_H
+
+#include <sys/wait.h>
+
+#include "tw_test.h"
+
+static inline int tw_create_named(int device, const char *name,
+				  struct timewheel_setup setup)
+{
+	struct timewheel_create create = {
+		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
+		.setup = (uintptr_t)&setup,
+	};
+
+	setup.size = sizeof(setup);
+	memcpy(create.name, name, strlen(name));
+	return ioctl(device, TIMEWHEEL_CREATE, &create);
+}
+
+static inline int tw_destroy_named(int device, const char *name)
+{
+	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
+
+	memcpy(destroy.name, name, strlen(name));
+	return ioctl(device, TIMEWHEEL_DESTROY, &destroy);
+}
+
+static inline int tw_open_named(const char *name, int flags)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/timewheels/%s", name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* Ends a child for good: its files are released when this returns. */
+static inline bool tw_kill(pid_t child)
+{
+	int status;
+
+	return !kill(child, SIGKILL) && waitpid(child, &status, 0) == child &&
+	       WIFSIGNALED(status);
+}
+
+/* What the child exited with, or -1. */
+static inline int tw_reap(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+#define TW_FIGURES(X)							\
+	X(registered) X(pending) X(taken) X(held) X(buried) X(cancelled) \
+	X(moved) X(delivered) X(put_back) X(acked) X(nacked) X(lapsed)	\
+	X(returned) X(kicked) X(deleted) X(missed)
+
+struct tw_figures {
+#define TW_FIGURE(name)	__u64 name;
+	TW_FIGURES(TW_FIGURE)
+#undef TW_FIGURE
+};
+
+static inline void _tw_expect_figures(struct __test_metadata *_metadata, int fd,
+				      struct tw_figures f, int line)
+{
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+#define TW_FIGURE(name)							\
+	EXPECT_EQ(f.name, info.name) {					\
+		TH_LOG("%s, in line %d", #name, line);			\
+	}
+	TW_FIGURES(TW_FIGURE)
+#undef TW_FIGURE
+}
+
+/* INFO's counters are these, and those that are not named are 0. */
+#define tw_expect_figures(fd, ...)					\
+	_tw_expect_figures(_metadata, fd,				\
+			   (struct tw_figures) { __VA_ARGS__ }, __LINE__)
+
+/*
+ * Nothing is lost: of a wheel with leases and without periodic tokens, what was
+ * registered has ended or is still there.
+ */
+static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
+				      int line)
+{
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(info.registered, info.cancelled + info.deleted + info.acked +
+		  info.pending + info.taken + info.held + info.buried) {
+		TH_LOG("in line %d", line);
+	}
+}
+
+#define tw_expect_balance(fd)	_tw_expect_balance(_metadata, fd, __LINE__)
+
+/* Room for all tokens of most tests. */
+#define TW_LISTED	4096
+
+/* All tokens of the wheel, into @tokens. Returns how many, or -1 and errno. */
+static inline int tw_list(int fd, struct timewheel_token *tokens)
+{
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+		.token_size = sizeof(*tokens),
+	};
+	int n = 0;
+
+	while (list.cursor != TIMEWHEEL_NEVER) {
+		list.tokens = (uintptr_t)(tokens + n);
+		list.count = TW_LISTED - n;
+		if (!list.count) {
+			errno = E2BIG;
+			return -1;
+		}
+		if (ioctl(fd, TIMEWHEEL_LIST, &list) < 0)
+			return -1;
+		n += list.listed;
+	}
+	return n;
+}
+
+/* The listed token of this id; NULL if there is none, or more than one. */
+static inline const struct timewheel_token *tw_find(int fd, __u64 id)
+{
+	static struct timewheel_token tokens[TW_LISTED];
+	const struct timewheel_token *found = NULL;
+	int n = tw_list(fd, tokens);
+
+	for (int i = 0; i < n; i++) {
+		if (tokens[i].id != id)
+			continue;
+		if (found)
+			return NULL;
+		found = &tokens[i];
+	}
+	return found;
+}
+
+/* What a token is to be; @due is a tick, of a buried one 0 if it may be any. */
+struct tw_token {
+	__u32 state;
+	__u64 due;
+	__u32 lease;
+	__u32 attempts;
+};
+
+/* GET by id and by handle, and LIST, say of a MANUAL wheel's token of 1 s ticks. */
+static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
+				    __u64 id, struct tw_token t, int line)
+{
+	const struct timewheel_token *listed = tw_find(fd, id);
+	const int which = TIMEWHEEL_IS_HELD | TIMEWHEEL_IS_BURIED;
+	const int bits[] = {
+		[TIMEWHEEL_PENDING] = 0, [TIMEWHEEL_HELD] = TIMEWHEEL_IS_HELD,
+		[TIMEWHEEL_BURIED] = TIMEWHEEL_IS_BURIED,
+	};
+	struct timewheel_info info;
+	struct timewheel_op op, by_handle;
+	bool due;
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	ASSERT_LE(0, tw_get(fd, 0, id, &op)) {
+		TH_LOG("no token %llu, in line %d", id, line);
+	}
+	ASSERT_EQ(op.result, tw_get(fd, TIMEWHEEL_BY_HANDLE, op.handle,
+				    &by_handle));
+	EXPECT_EQ(id, by_handle.id);
+	EXPECT_EQ(op.deadline, by_handle.deadline);
+	EXPECT_EQ(op.lease, by_handle.lease);
+	EXPECT_EQ(bits[t.state], op.result & which) {
+		TH_LOG("GET of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(t.lease, op.lease) {
+		TH_LOG("lease of %llu, in line %d", id, line);
+	}
+	ASSERT_NE(NULL, listed) {
+		TH_LOG("%llu is not listed once, in line %d", id, line);
+	}
+	EXPECT_EQ(op.handle, listed->handle);
+	EXPECT_EQ(op.cookie, listed->cookie);
+	EXPECT_EQ(t.state, listed->state) {
+		TH_LOG("state of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(t.lease, listed->lease);
+	EXPECT_EQ(t.attempts, listed->attempts) {
+		TH_LOG("attempts of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(op.deadline, listed->deadline);
+	if (t.state != TIMEWHEEL_BURIED || t.due)
+		EXPECT_EQ(t.due * TW_SEC, op.deadline) {
+			TH_LOG("deadline of %llu, in line %d", id, line);
+		}
+	due = t.due <= info.hand;
+	EXPECT_EQ(due && t.state == TIMEWHEEL_PENDING ? TIMEWHEEL_WAS_DUE : 0,
+		  op.result & TIMEWHEEL_WAS_DUE) {
+		TH_LOG("GET of %llu, in line %d", id, line);
+	}
+	if (t.state == TIMEWHEEL_BURIED)
+		return;
+	EXPECT_EQ(due ? 0 : t.due * TW_SEC - info.now, op.time);
+	EXPECT_EQ(due ? 0 : (t.due - info.hand - 1) / info.slots, op.cycle);
+	EXPECT_EQ(op.cycle, listed->cycle);
+	EXPECT_EQ(t.due % info.slots, op.slot);
+	EXPECT_EQ(op.slot, listed->slot);
+}
+
+#define tw_expect_token(fd, id, ...)					\
+	_tw_expect_token(_metadata, fd, id,				\
+			 (struct tw_token) { __VA_ARGS__ }, __LINE__)
+
+#endif /* TW_DELIVERY_H */
