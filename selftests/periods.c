@@ -1,0 +1,1034 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Periodic tokens: when each of their events is due, to the ns and without
+ * drift, what becomes of those that were missed, and how periods, leases and
+ * orders go together. On MANUAL wheels of 1 s ticks, but for one test.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "tw_delivery.h"
+
+#define ID		7
+#define P		10ULL		/* most periods, in ticks */
+#define LEASE		1000ULL		/* longer than most tests */
+#define S64_LAST	0x7fffffffffffffffULL
+
+FIXTURE(periods) {
+	int fd;
+};
+
+static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(periods) *self,
+		  struct timewheel_setup setup)
+{
+	close(self->fd);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	setup.size = sizeof(setup);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_SETUP, &setup));
+}
+
+#define make(...)							\
+	_make(_metadata, self, (struct timewheel_setup) {		\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
+		.tick = TW_SEC, .max_tokens = 1000,			\
+		.flags = TIMEWHEEL_PERIODS, __VA_ARGS__ })
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+FIXTURE_SETUP(periods)
+{
+	self->fd = -1;
+	make();
+}
+
+FIXTURE_TEARDOWN(periods)
+{
+	close(self->fd);
+}
+
+static __u64 round_up(__u64 ns)
+{
+	return (ns + TW_SEC - 1) / TW_SEC * TW_SEC;
+}
+
+/* The one event that is due is of ID, on tick @due, with so many missed. */
+static struct timewheel_event
+_expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
+	      __u32 missed, int line)
+{
+	struct timewheel_event event = {};
+
+	EXPECT_TRUE(tw_readable(fd)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(1, tw_read(fd, &event, 1)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ((__u64)ID, event.id);
+	EXPECT_EQ(due * TW_SEC, event.deadline) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(missed, event.missed) {
+		TH_LOG("in line %d", line);
+	}
+	return event;
+}
+
+#define expect_event(due, missed)					\
+	_expect_event(_metadata, self->fd, due, missed, __LINE__)
+
+static void _expect_nothing(struct __test_metadata *_metadata, int fd, int line)
+{
+	struct timewheel_event event;
+
+	EXPECT_FALSE(tw_readable(fd)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
+		TH_LOG("in line %d", line);
+	}
+}
+
+#define expect_nothing()	_expect_nothing(_metadata, self->fd, __LINE__)
+
+/* It is due next on tick @due: nothing comes before. */
+static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
+			 int line)
+{
+	struct timewheel_info info;
+	struct timewheel_op op;
+
+	_expect_nothing(_metadata, fd, line);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	ASSERT_EQ(0, tw_get(fd, 0, ID, &op)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(due * TW_SEC, op.deadline) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_GE(due * TW_SEC, info.next);
+	ASSERT_EQ(0, tw_advance(fd, due - 1));
+	_expect_nothing(_metadata, fd, line);
+	ASSERT_EQ(0, tw_advance(fd, info.hand));
+}
+
+#define expect_next(due)						\
+	_expect_next(_metadata, self->fd, due, __LINE__)
+
+/* ID, first due on tick @first, then each P ticks. */
+static void _start(struct __test_metadata *_metadata, int fd, __u64 first,
+		   __u32 flags)
+{
+	ASSERT_EQ(0, tw_register_periodic(fd, flags | TIMEWHEEL_ABSOLUTE, ID,
+					  first * TW_SEC, P * TW_SEC));
+}
+
+#define start(first, flags)	_start(_metadata, self->fd, first, flags)
+
+static int answer(int fd, __u32 code, __u32 lease, __u64 time)
+{
+	return tw_ret(tw_answer(fd, code, 0, ID, lease, time));
+}
+
+TEST_F(periods, again_and_again)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER_PERIODIC, .id = ID, .cookie = 70,
+		.time = 3 * TW_SEC, .period = P * TW_SEC,
+	};
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 2));
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ(5 * TW_SEC, op.deadline);
+	EXPECT_NE(0ULL, op.handle);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	for (__u64 n = 0; n < 100; n++) {
+		expect_next(5 + n * P);
+		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * P));
+		event = expect_event(5 + n * P, 0);
+		EXPECT_EQ(op.handle, event.handle);
+		EXPECT_EQ(70ULL, event.cookie);
+		EXPECT_EQ(0U, event.lease);
+		expect_nothing();
+		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+				  .delivered = n + 1);
+	}
+	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE, op.handle));
+	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
+			  .delivered = 100);
+	ASSERT_EQ(0, tw_advance(self->fd, 100000));
+	expect_nothing();
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
+	/* The id is free, for either kind. */
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	expect_event(100000, 0);
+	tw_expect_figures(self->fd, .registered = 2, .cancelled = 1,
+			  .delivered = 101);
+}
+
+/* On the wheel of periodic tokens a plain one ends as ever. */
+TEST_F(periods, beside_plain_tokens)
+{
+	struct timewheel_event events[16];
+
+	start(5, 0);
+	for (__u64 id = 100; id < 110; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, (id - 99) * TW_SEC, 0,
+					 NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 12));
+	ASSERT_EQ(11, tw_read(self->fd, events, 16));
+	for (int i = 1; i < 11; i++)
+		EXPECT_LE(events[i - 1].deadline, events[i].deadline);
+	tw_expect_figures(self->fd, .registered = 11, .pending = 1,
+			  .delivered = 11);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, 100)));
+	expect_next(15);
+}
+
+/*
+ * Each deadline is the first one and a multiple of the period, summed up in ns
+ * and rounded up for itself: nothing adds up.
+ */
+TEST_F_TIMEOUT(periods, no_drift, 120)
+{
+	const struct {
+		__u64 first, period;
+	} cases[] = {
+		{ 10 * TW_SEC, 1300000000 },
+		{ 700000000, 1000000007 },
+		{ 999999999, 1999999999 },
+		{ 1, 1000000001 },
+	};
+	const __u64 n = tw_scaled(100000);
+
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		struct timewheel_event event;
+		__u64 rounds = c ? n / 20 + 1 : n;
+
+		make();
+		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE,
+						  ID, cases[c].first,
+						  cases[c].period));
+		for (__u64 i = 0; i < rounds; i++) {
+			__u64 due = cases[c].first + i * cases[c].period;
+
+			due = round_up(due);
+			ASSERT_EQ(0, tw_advance(self->fd, due / TW_SEC));
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1)) {
+				TH_LOG("event %llu of case %zu", i, c);
+			}
+			ASSERT_EQ(due, event.deadline) {
+				TH_LOG("event %llu of case %zu", i, c);
+			}
+			ASSERT_EQ(0U, event.missed);
+		}
+		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+				  .delivered = rounds);
+	}
+}
+
+/* The hand stops often, and not where it is due: none too early, none twice. */
+TEST_F(periods, no_drift_when_read_late)
+{
+	const __u64 period = 1300000000, first = 400000000;
+	struct timewheel_event event;
+	__u64 n = 0;
+
+	make(.misfire = TIMEWHEEL_MISFIRE_ALL);
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+					  first, period));
+	for (__u64 hand = 0; hand < 3000; hand += 1 + hand % 7) {
+		ASSERT_EQ(0, tw_advance(self->fd, hand));
+		while (round_up(first + n * period) <= hand * TW_SEC) {
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+			ASSERT_EQ(round_up(first + n * period), event.deadline);
+			n++;
+		}
+		ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+	}
+}
+
+/* Late by less than a period: the next one is not. */
+TEST_F(periods, fixed_rate_does_not_shift)
+{
+	static const __u32 policies[] = {
+		TIMEWHEEL_MISFIRE_ONCE, TIMEWHEEL_MISFIRE_ALL,
+		TIMEWHEEL_MISFIRE_SKIP,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		make(.misfire = policies[i]);
+		start(5, 0);
+		for (__u64 n = 0; n < 10; n++) {
+			ASSERT_EQ(0, tw_advance(self->fd, 5 + n * P + n));
+			expect_event(5 + n * P, 0);
+		}
+		expect_next(5 + 10 * P);
+		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+				  .delivered = 10);
+	}
+}
+
+TEST_F(periods, fixed_delay)
+{
+	__u64 taken = 5;
+
+	start(5, TIMEWHEEL_FIXED_DELAY);
+	for (__u64 late = 0; late < 50; late += 7) {
+		expect_next(taken);
+		ASSERT_EQ(0, tw_advance(self->fd, taken + late));
+		expect_event(taken, 0);
+		taken += late + P;
+	}
+	expect_next(taken);
+	/* Never is more than one missed: none has a time before. */
+	ASSERT_EQ(0, tw_advance(self->fd, taken + 1000 * P));
+	expect_event(taken, 0);
+	expect_next(taken + 1001 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 9);
+
+	/* Rounded up for itself. */
+	make();
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE |
+					  TIMEWHEEL_FIXED_DELAY, ID, TW_SEC,
+					  P * TW_SEC - TW_SEC / 2));
+	for (__u64 n = 0; n < 20; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, 1 + n * P));
+		expect_event(1 + n * P, 0);
+	}
+}
+
+/* Nobody reads until the middle of the period after the tenth deadline. */
+TEST_F(periods, missed_once)
+{
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	expect_event(10 * P, 9);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 1, .missed = 9);
+	expect_next(11 * P);
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * P));
+	expect_event(11 * P, 0);
+	/* On the very tick of the next one: that is missed as well. */
+	ASSERT_EQ(0, tw_advance(self->fd, 13 * P - 1));
+	expect_event(12 * P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 14 * P));
+	expect_event(14 * P, 1);
+	expect_next(15 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 4, .missed = 10);
+}
+
+TEST_F(periods, missed_all)
+{
+	struct timewheel_event events[64];
+	int n = 0, got;
+
+	make(.misfire = TIMEWHEEL_MISFIRE_ALL);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	while ((got = tw_read(self->fd, events + n, 64 - n)) > 0)
+		n += got;
+	ASSERT_EQ(10, n);
+	for (__u64 i = 0; i < 10; i++) {
+		EXPECT_EQ((i + 1) * P * TW_SEC, events[i].deadline);
+		EXPECT_EQ(0U, events[i].missed);
+		EXPECT_EQ((10 * P + P / 2) * TW_SEC, events[i].taken);
+	}
+	expect_next(11 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 10);
+	/* By ones, with the hand going on. */
+	ASSERT_EQ(0, tw_advance(self->fd, 13 * P));
+	expect_event(11 * P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 14 * P - 1));
+	expect_event(12 * P, 0);
+	expect_event(13 * P, 0);
+	expect_next(14 * P);
+}
+
+TEST_F(periods, missed_skip)
+{
+	make(.misfire = TIMEWHEEL_MISFIRE_SKIP);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	expect_next(11 * P);
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * P));
+	expect_event(11 * P, 10);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 1, .missed = 10);
+	/* In time, if late. */
+	ASSERT_EQ(0, tw_advance(self->fd, 13 * P - 1));
+	expect_event(12 * P, 0);
+	/* On the very tick of the one after it. */
+	ASSERT_EQ(0, tw_advance(self->fd, 14 * P));
+	expect_event(14 * P, 1);
+	expect_next(15 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 3, .missed = 11);
+}
+
+/* Whatever the policy: each period has an event, or is told to be missed. */
+TEST_F(periods, each_period_is_accounted_for)
+{
+	static const __u64 periods[] = {
+		TW_SEC, 1300000000, 2 * TW_SEC, 7654321098, 60 * TW_SEC,
+	};
+
+	for (__u32 policy = 0; policy <= TIMEWHEEL_MISFIRE_SKIP; policy++) {
+		for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
+			__u64 delivered = 0, missed = 0, last = 0, hand = 0;
+			struct timewheel_event event;
+			struct timewheel_info info;
+			struct timewheel_op op;
+
+			make(.misfire = policy);
+			ASSERT_EQ(0, tw_register_periodic(self->fd,
+							  TIMEWHEEL_ABSOLUTE,
+							  ID, periods[i],
+							  periods[i]));
+			srand(policy * 10 + i);
+			for (int round = 0; round < 200; round++) {
+				hand += rand() % 40;
+				ASSERT_EQ(0, tw_advance(self->fd, hand));
+				while (tw_read(self->fd, &event, 1) == 1) {
+					ASSERT_LT(last, event.deadline);
+					ASSERT_LE(event.deadline, event.taken);
+					last = event.deadline;
+					delivered++;
+					missed += event.missed;
+				}
+				ASSERT_EQ(0, tw_info(self->fd, &info));
+				EXPECT_EQ(delivered, info.delivered);
+				EXPECT_EQ(0, missed && policy ==
+					     TIMEWHEEL_MISFIRE_ALL);
+			}
+			/* Let the next one come in time: what it tells is all. */
+			ASSERT_EQ(0, tw_get(self->fd, 0, ID, &op));
+			ASSERT_EQ(0, tw_advance(self->fd, op.deadline / TW_SEC));
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+			EXPECT_EQ(op.deadline, event.deadline);
+			delivered++;
+			missed += event.missed;
+			EXPECT_EQ(round_up((delivered + missed) * periods[i]),
+				  event.deadline) {
+				TH_LOG("policy %u, period %llu: %llu and %llu",
+				       policy, periods[i], delivered, missed);
+			}
+			ASSERT_EQ(0, tw_info(self->fd, &info));
+			EXPECT_EQ(missed, info.missed);
+		}
+	}
+}
+
+/* A very long time, and all at once: no loop over what is not delivered. */
+TEST_F(periods, missed_for_years)
+{
+	const __u64 years = 100 * 365 * 86400ULL;
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+					  TW_SEC, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, years));
+	expect_event(years, years - 1);
+	expect_next(years + 1);
+	/* Even more than the event has room for; INFO has it. */
+	ASSERT_EQ(0, tw_advance(self->fd, years + (1ULL << 32) + 10));
+	expect_event(years + (1ULL << 32) + 10, ~0U);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+			  .delivered = 2,
+			  .missed = years - 1 + (1ULL << 32) + 9);
+	make(.misfire = TIMEWHEEL_MISFIRE_SKIP);
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+					  TW_SEC, TW_SEC + 1));
+	ASSERT_EQ(0, tw_advance(self->fd, years));
+	for (int tries = 0; tries < 3; tries++) {
+		if (tw_readable(self->fd))
+			break;
+		ASSERT_EQ(0, tw_advance(self->fd, years + 1 + tries));
+	}
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_LE(event.taken - event.deadline, TW_SEC);
+	EXPECT_LE(years - 5, event.missed);
+}
+
+/* With a lease it is pending again after its ACK: one event is out at a time. */
+TEST_F(periods, one_event_is_out)
+{
+	make(.lease = LEASE * TW_SEC);
+	start(P, 0);
+	for (__u32 n = 1; n <= 20; n++) {
+		__u64 due = n * P;
+
+		ASSERT_EQ(0, tw_advance(self->fd, due + 2));
+		EXPECT_EQ(n, expect_event(due, 0).lease);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+				.due = due + 2 + LEASE, .lease = n,
+				.attempts = 1);
+		ASSERT_EQ(0, tw_advance(self->fd, due + P - 1));
+		expect_nothing();
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+				.due = due + P, .lease = n, .attempts = 0);
+		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
+				  .acked = n, .delivered = n);
+		EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, n, 0));
+		expect_next(due + P);
+	}
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, ID));
+	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
+			  .acked = 20, .delivered = 20);
+}
+
+/* Acked in the middle of the period after the tenth deadline. */
+TEST_F(periods, late_ack_once)
+{
+	make(.lease = LEASE * TW_SEC);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	expect_event(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	expect_nothing();
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_TRUE(tw_readable(self->fd));
+	/* 2P to 10P: the last of these nine has the event. */
+	expect_event(10 * P, 8);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	expect_next(11 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 2,
+			  .delivered = 2, .missed = 8);
+}
+
+TEST_F(periods, late_ack_all)
+{
+	make(.lease = LEASE * TW_SEC, .misfire = TIMEWHEEL_MISFIRE_ALL);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	expect_event(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	for (__u32 n = 1; n <= 10; n++) {
+		/* One after the other: each is out before the next comes. */
+		expect_nothing();
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
+		if (n < 10)
+			EXPECT_EQ(n + 1, expect_event((n + 1) * P, 0).lease);
+	}
+	expect_next(11 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 10,
+			  .delivered = 10);
+}
+
+TEST_F(periods, late_ack_skip)
+{
+	make(.lease = LEASE * TW_SEC, .misfire = TIMEWHEEL_MISFIRE_SKIP);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	expect_event(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	expect_next(11 * P);
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * P + 3));
+	expect_event(11 * P, 9);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 2,
+			  .delivered = 2, .missed = 9);
+}
+
+/* A fixed delay begins with the ACK. */
+TEST_F(periods, fixed_delay_from_the_ack)
+{
+	make(.lease = LEASE * TW_SEC);
+	start(P, TIMEWHEEL_FIXED_DELAY);
+	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
+	expect_event(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 57));
+	expect_nothing();
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	expect_next(57 + P);
+	ASSERT_EQ(0, tw_advance(self->fd, 57 + P));
+	expect_event(57 + P, 0);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .acked = 1,
+			  .delivered = 2);
+}
+
+/* Its lease over, it is the same event that comes again, and then it goes on. */
+TEST_F(periods, lease_over)
+{
+	make(.lease = 4 * TW_SEC);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	EXPECT_EQ(1U, expect_event(P, 0).lease);
+	ASSERT_EQ(0, tw_advance(self->fd, P + 4));
+	EXPECT_EQ(2U, expect_event(P, 0).lease);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = P + 8,
+			.lease = 2, .attempts = 2);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	expect_next(2 * P);
+	/* Acked as late as in the next period but one: that between was missed. */
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
+	EXPECT_EQ(3U, expect_event(2 * P, 0).lease);
+	for (__u32 n = 1; n <= 4; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, 2 * P + n * 4));
+		EXPECT_EQ(3 + n, expect_event(2 * P, 0).lease);
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * P - 1));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 7, 0));
+	expect_event(3 * P, 0);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 8, 0));
+	expect_next(4 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
+			  .delivered = 8, .lapsed = 5);
+}
+
+TEST_F(periods, nack_and_max_attempts)
+{
+	make(.lease = LEASE * TW_SEC, .max_attempts = 3);
+	start(P, 0);
+	for (__u32 round = 0; round < 3; round++) {
+		__u64 due = (round + 1) * P;
+
+		ASSERT_EQ(0, tw_advance(self->fd, due));
+		expect_event(due, 0);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, round * 3 + 1,
+				    TW_SEC));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+				.due = due + 1, .lease = round * 3 + 1,
+				.attempts = 1);
+		ASSERT_EQ(0, tw_advance(self->fd, due + 1));
+		expect_event(due, 0);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, round * 3 + 2,
+				    0));
+		expect_event(due, 0);
+		/* After an ACK it has all its attempts before it. */
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, round * 3 + 3,
+				    0));
+		expect_next(due + P);
+	}
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
+			  .nacked = 6, .delivered = 9);
+
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * P));
+	for (__u32 n = 10; n <= 12; n++) {
+		expect_event(4 * P, 0);
+		EXPECT_EQ(n == 12 ? TIMEWHEEL_IS_BURIED : 0,
+			  answer(self->fd, TIMEWHEEL_NACK, n, 0));
+	}
+	/* Buried it stays, however many periods go by; kicked it goes on. */
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * P));
+	expect_nothing();
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 12,
+			.attempts = 3);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &(struct timewheel_event) {}, 1));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, 13, 0));
+}
+
+/* Moved, it is periodic from there on. */
+TEST_F(periods, moved)
+{
+	for (int lease = 0; lease < 2; lease++) {
+		make(.lease = lease * LEASE * TW_SEC);
+		start(P, 0);
+		ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+				     33 * TW_SEC - TW_SEC / 4));
+		expect_next(33);
+		for (__u32 n = 0; n < 5; n++) {
+			ASSERT_EQ(0, tw_advance(self->fd, 33 + n * P));
+			expect_event(33 + n * P, 0);
+			if (lease)
+				ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK,
+						    n + 1, 0));
+		}
+		expect_next(33 + 5 * P);
+		/* Nearer, by a delay. */
+		ASSERT_EQ(0, tw_move(self->fd, 0, ID, 2 * TW_SEC));
+		expect_next(75);
+		ASSERT_EQ(0, tw_advance(self->fd, 75));
+		expect_event(75, 0);
+		if (lease)
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 6, 0));
+		expect_next(75 + P);
+		/* What was missed before the move is not made up for. */
+		ASSERT_EQ(0, tw_advance(self->fd, 75 + 7 * P));
+		ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, ID,
+						     TW_SEC));
+		ASSERT_EQ(0, tw_advance(self->fd, 76 + 7 * P));
+		expect_event(76 + 7 * P, 0);
+		/* It has no timeout, and a move gives it none. */
+		EXPECT_GT(0, tw_touch(self->fd, 0, ID));
+	}
+}
+
+/* Kicked, it comes now as well; its times stay. */
+TEST_F(periods, kicked)
+{
+	make(.lease = LEASE * TW_SEC);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	expect_event(P, 0);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = P + 3,
+			.lease = 1);
+	expect_event(P + 3, 0);
+	EXPECT_EQ(-EBUSY, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	expect_next(2 * P);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
+	expect_event(2 * P, 0);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 3, 0));
+	expect_next(3 * P);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
+			  .delivered = 3, .kicked = 1);
+}
+
+/* An end in each state. */
+TEST_F(periods, ended)
+{
+	make(.lease = LEASE * TW_SEC);
+	start(P, 0);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, P));
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, ID));
+	expect_nothing();
+
+	start(P, 0);
+	expect_event(P, 0);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, ID)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_move(self->fd, 0, ID, TW_SEC)));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register_periodic(self->fd, 0, ID, 0,
+						       TW_SEC)));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+
+	start(P, 0);
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_BURY, 0, ID, 0, 0) &
+		     ~TIMEWHEEL_WAS_DUE);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * P));
+	expect_nothing();
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	tw_expect_figures(self->fd, .registered = 4, .deleted = 3,
+			  .cancelled = 1, .delivered = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 1000));
+	expect_nothing();
+}
+
+/* One operation that fails, alone and in a batch, and leaves all as it is. */
+#define expect_error(expected, ...)					\
+	_expect_error(_metadata, self->fd, expected,			\
+		      (struct timewheel_op) {				\
+			.code = TIMEWHEEL_REGISTER_PERIODIC, .id = 1,	\
+			.time = TW_SEC, .period = TW_SEC,		\
+			__VA_ARGS__ }, __LINE__)
+
+static void _expect_error(struct __test_metadata *_metadata, int fd,
+			  int expected, struct timewheel_op op, int line)
+{
+	struct tw_state before, after;
+	struct timewheel_op old;
+
+	op.size = sizeof(op);
+	old = op;
+	ASSERT_EQ(0, tw_get_state(fd, 0, ID, &before));
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("in line %d: wrote", line);
+	}
+	EXPECT_EQ(0, tw_batch(fd, &op, 1, NULL));
+	EXPECT_EQ(expected, op.result) {
+		TH_LOG("in line %d: batch", line);
+	}
+	ASSERT_EQ(0, tw_get_state(fd, 0, ID, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
+		TH_LOG("in line %d: changed the wheel", line);
+	}
+}
+
+TEST_F(periods, errors)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	__u64 handle;
+
+	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, &handle));
+	expect_error(-EINVAL, .period = 0);
+	expect_error(-EINVAL, .period = 1);
+	expect_error(-EINVAL, .period = TW_SEC - 1);
+	expect_error(-ERANGE, .period = S64_LAST + 1);
+	expect_error(-ERANGE, .period = ~0ULL);
+	expect_error(-EINVAL, .flags = TIMEWHEEL_BY_HANDLE, .handle = handle);
+	expect_error(-EINVAL, .flags = TIMEWHEEL_ANY_FILE);
+	expect_error(-EINVAL, .flags = 16);
+	expect_error(-EINVAL, .lease = 1);
+	expect_error(-EEXIST, .id = ID);
+	expect_error(-ERANGE, .time = last + 1);
+	expect_error(-ERANGE, .flags = TIMEWHEEL_ABSOLUTE, .time = last + 1);
+	expect_error(-ERANGE, .flags = TIMEWHEEL_ABSOLUTE, .time = ~0ULL);
+	/* A touch of one that has no timeout. */
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, ID));
+	start(P, 0);
+	expect_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN, .id = ID,
+		     .period = 0);
+	expect_error(-EINVAL, .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = ID,
+		     .period = 0);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
+	expect_next(P);
+
+	/* The best that can be had. */
+	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 1, 0, TW_SEC));
+	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 2, 0, S64_LAST));
+	EXPECT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, 3, last,
+					  TW_SEC));
+
+	make(.flags = 0);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
+	expect_error(-EINVAL);
+	make(.flags = 0, .lease = LEASE * TW_SEC);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
+	expect_error(-EINVAL);
+	make(.max_tokens = 1);
+	start(P, 0);
+	expect_error(-ENOSPC);
+	make(.flags = TIMEWHEEL_PERIODS | TIMEWHEEL_NO_COOKIES);
+	start(P, 0);
+	expect_error(-EINVAL, .cookie = 1);
+}
+
+/* Without ids, by handle; and neither ids nor cookies in its events. */
+TEST_F(periods, without_ids)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_REGISTER_PERIODIC, .id = 1,
+		.time = P * TW_SEC, .period = P * TW_SEC,
+	};
+	struct timewheel_event event;
+
+	make(.flags = TIMEWHEEL_PERIODS | TIMEWHEEL_NO_IDS |
+		      TIMEWHEEL_NO_COOKIES);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_op(self->fd, &op)));
+	op.id = 0;
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	for (__u64 n = 1; n <= 20; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, n * P));
+		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		EXPECT_EQ(op.handle, event.handle);
+		EXPECT_EQ(n * P * TW_SEC, event.deadline);
+		ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+	}
+	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE, op.handle));
+	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
+			  .delivered = 20);
+}
+
+/* What a read has not copied out comes again as it was: its missed too. */
+TEST_F(periods, faulting_reads)
+{
+	void *volatile nowhere = (void *)8;
+
+	for (__u32 policy = 0; policy <= TIMEWHEEL_MISFIRE_SKIP; policy++) {
+		make(.misfire = policy);
+		start(P, 0);
+		/* The fourth; by SKIP the three before it are missed. */
+		ASSERT_EQ(0, tw_advance(self->fd, 4 * P));
+		for (int i = 0; i < 5; i++)
+			ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere,
+						       480)));
+		if (policy == TIMEWHEEL_MISFIRE_ONCE)
+			expect_event(4 * P, 3);
+		if (policy == TIMEWHEEL_MISFIRE_SKIP)
+			expect_event(4 * P, 3);
+		for (__u64 n = 1; policy == TIMEWHEEL_MISFIRE_ALL && n <= 4;
+		     n++) {
+			expect_event(n * P, 0);
+			ASSERT_EQ(-1, read(self->fd, nowhere, 480));
+		}
+		expect_next(5 * P);
+	}
+}
+
+/* Many at once, of all periods: each keeps its own times. */
+TEST_F(periods, many)
+{
+	enum { N = 200 };
+	static __u64 delivered[N + 1];
+	struct timewheel_event events[64];
+
+	memset(delivered, 0, sizeof(delivered));
+	for (__u64 id = 1; id <= N; id++)
+		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE,
+						  id, id * TW_SEC,
+						  id * TW_SEC));
+	for (__u64 hand = 1; hand <= 2000; hand++) {
+		__u64 expected = 0, n = 0;
+		int got;
+
+		ASSERT_EQ(0, tw_advance(self->fd, hand));
+		for (__u64 id = 1; id <= N; id++)
+			expected += hand % id == 0;
+		while ((got = tw_read(self->fd, events, 64)) > 0) {
+			for (int i = 0; i < got; i++, n++) {
+				ASSERT_EQ(hand * TW_SEC, events[i].deadline);
+				ASSERT_EQ(0ULL, hand % events[i].id);
+				delivered[events[i].id]++;
+			}
+		}
+		ASSERT_EQ(expected, n);
+	}
+	for (__u64 id = 1; id <= N; id++)
+		EXPECT_EQ(2000 / id, delivered[id]);
+}
+
+/* A random part is added to the first deadline, and to no other. */
+TEST_F(periods, jitter)
+{
+	bool apart = false;
+
+	for (int round = 0; round < 20; round++) {
+		struct timewheel_event event;
+		struct timewheel_op op;
+		__u64 first;
+
+		make(.jitter = 50 * TW_SEC);
+		EXPECT_EQ(-EINVAL, tw_ret(tw_register_periodic(self->fd, 0, ID,
+							       49 * TW_SEC,
+							       P * TW_SEC)));
+		ASSERT_EQ(0, tw_register_periodic(self->fd, 0, ID, 60 * TW_SEC,
+						  P * TW_SEC));
+		ASSERT_EQ(0, tw_get(self->fd, 0, ID, &op));
+		first = op.deadline / TW_SEC;
+		EXPECT_LE(60ULL, first);
+		EXPECT_GE(110ULL, first);
+		apart |= first % P;
+		for (__u64 n = 0; n < 30; n++) {
+			ASSERT_EQ(0, tw_advance(self->fd, first + n * P));
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+			EXPECT_EQ((first + n * P) * TW_SEC, event.deadline);
+			EXPECT_EQ(0U, event.missed);
+		}
+	}
+	EXPECT_TRUE(apart);
+}
+
+/* In an event ring they come as by read(2). */
+TEST_F(periods, event_ring)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct timewheel_produced *produced;
+	struct timewheel_consumed *consumed;
+	struct timewheel_event *events;
+
+	make(.events = 8);
+	produced = mmap(NULL, TIMEWHEEL_EVENTS_AT + page, PROT_READ, MAP_SHARED,
+			self->fd, TIMEWHEEL_MAP_PRODUCED);
+	consumed = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			self->fd, TIMEWHEEL_MAP_CONSUMED);
+	ASSERT_NE(MAP_FAILED, (void *)produced);
+	ASSERT_NE(MAP_FAILED, (void *)consumed);
+	events = (void *)((char *)produced + TIMEWHEEL_EVENTS_AT);
+	start(P, 0);
+	for (__u64 n = 1; n <= 30; n++) {
+		EXPECT_FALSE(tw_readable(self->fd));
+		ASSERT_EQ(0, tw_advance(self->fd, n * P + 1));
+		EXPECT_TRUE(tw_readable(self->fd));
+		ASSERT_EQ(n, produced->tail);
+		EXPECT_EQ((__u64)ID, events[(n - 1) % 8].id);
+		EXPECT_EQ(n * P * TW_SEC, events[(n - 1) % 8].deadline);
+		EXPECT_EQ(0U, events[(n - 1) % 8].missed);
+		consumed->head = n;
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 35 * P + 1));
+	EXPECT_TRUE(tw_readable(self->fd));
+	EXPECT_EQ(31ULL, produced->tail);
+	EXPECT_EQ(4U, events[30 % 8].missed);
+	munmap(produced, TIMEWHEEL_EVENTS_AT + page);
+	munmap(consumed, page);
+}
+
+/* What its dead holder leaves comes at once, and its times stay. */
+TEST_F(periods, holder_dies)
+{
+	int device = TW_OPEN(O_RDWR), holder, fd;
+	const struct timewheel_setup setup = {
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+		.max_tokens = 10, .lease = LEASE * TW_SEC,
+		.flags = TIMEWHEEL_PERIODS,
+	};
+	char name[TIMEWHEEL_NAME_SIZE] = {};
+
+	snprintf(name, sizeof(name), "periods-%d", getpid());
+	ASSERT_EQ(0, tw_create_named(device, name, setup));
+	close(self->fd);
+	self->fd = tw_open_named(name, O_RDWR | O_NONBLOCK);
+	fd = self->fd;
+	holder = tw_open_named(name, O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_destroy_named(device, "no-such-wheel") + 1);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(fd, P + 1));
+	EXPECT_EQ(1U, _expect_event(_metadata, holder, P, 0, __LINE__).lease);
+	ASSERT_EQ(0, tw_advance(fd, P + 4));
+	expect_nothing();
+	close(holder);
+	EXPECT_EQ(2U, expect_event(P, 0).lease);
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_ACK, 2, 0));
+	expect_next(2 * P);
+	tw_expect_figures(fd, .registered = 1, .pending = 1, .acked = 1,
+			  .delivered = 2, .returned = 1);
+	ASSERT_EQ(0, tw_destroy_named(device, name));
+	close(device);
+}
+
+/* The next deadline is beyond the last tick: nothing comes early or at once. */
+TEST_F(periods, end_of_time)
+{
+	const __u64 last = S64_LAST / TW_SEC;
+	struct timewheel_event event;
+
+	make(.start = last - 100);
+	ASSERT_EQ(0, tw_register_periodic(self->fd, 0, ID, TW_SEC, S64_LAST));
+	ASSERT_EQ(0, tw_register_periodic(self->fd, 0, 1, TW_SEC, 60 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, last - 99));
+	ASSERT_EQ(2, tw_read(self->fd, (struct timewheel_event[4]) {}, 4));
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+	ASSERT_EQ(0, tw_advance(self->fd, last - 39));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(1ULL, event.id);
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+	ASSERT_EQ(0, tw_advance(self->fd, last - 1));
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+}
+
+/* On clocks that go by themselves: never early, and never out of step. */
+TEST_F(periods, real_clock)
+{
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		const __u64 period = 7 * TW_MS + 300000;
+		struct timewheel_event event;
+		struct timewheel_op op;
+		__u64 first, n = 0;
+
+		make(.clock = clock, .tick = TW_MS);
+		ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+		ASSERT_EQ(0, tw_register_periodic(self->fd, 0, ID, 5 * TW_MS,
+						  period));
+		ASSERT_LE(0, tw_get(self->fd, 0, ID, &op));
+		first = op.deadline;
+		for (int i = 0; i < 30; i++) {
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+			EXPECT_LE(event.deadline, event.taken);
+			/* Each deadline is rounded up for itself. */
+			n += event.missed;
+			EXPECT_LE(first + n * period, event.deadline + TW_MS);
+			EXPECT_GE(first + n * period + TW_MS, event.deadline);
+			n++;
+		}
+		ASSERT_EQ(0, tw_cancel(self->fd, 0, ID) & ~TIMEWHEEL_WAS_DUE);
+	}
+}
+
+TEST_HARNESS_MAIN
