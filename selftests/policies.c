@@ -1,0 +1,1255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How a wheel is set up to go about its work: contradictions, slack, jitter and
+ * a wall clock that is set; and what it is told while it runs: pause, resume
+ * and drain.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "tw_delivery.h"
+
+#define HOUR		(3600 * TW_SEC)
+#define S64_LAST	0x7fffffffffffffffULL
+#define BOTH		(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static int setup(int fd, struct timewheel_setup setup)
+{
+	setup.size = sizeof(setup);
+	return ioctl(fd, TIMEWHEEL_SETUP, &setup);
+}
+
+/* A manual wheel of 1 s ticks but for what is said. */
+#define MANUAL(...)							\
+	((struct timewheel_setup) {					\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
+		.tick = TW_SEC, .max_tokens = 1000, __VA_ARGS__ })
+
+#define TW_WHEEL(...) ({						\
+	int wheel_ = TW_OPEN(O_RDWR | O_NONBLOCK);			\
+	ASSERT_EQ(0, setup(wheel_, MANUAL(__VA_ARGS__)));		\
+	wheel_;								\
+})
+
+static void _expect_setup(struct __test_metadata *_metadata, int expected,
+			  struct timewheel_setup s, int line)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_info info;
+	char name[TIMEWHEEL_NAME_SIZE] = {};
+
+	EXPECT_EQ(expected, tw_ret(setup(fd, s))) {
+		TH_LOG("in line %d", line);
+	}
+	if (expected < 0) {
+		/* It was this and nothing else: the file is as good as new. */
+		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
+		EXPECT_EQ(0, setup(fd, MANUAL()));
+	} else {
+		EXPECT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(s.flags, info.setup_flags);
+		EXPECT_EQ(s.clock, info.clock);
+		EXPECT_EQ(s.lease, info.lease);
+		EXPECT_EQ(s.max_attempts, info.max_attempts);
+		EXPECT_EQ(s.slack, info.slack);
+		EXPECT_EQ(s.jitter, info.jitter);
+		EXPECT_EQ(s.misfire, info.misfire);
+		EXPECT_EQ(s.events, info.events);
+		EXPECT_EQ(0U, info.state);
+	}
+	/* By name it is the same. */
+	snprintf(name, sizeof(name), "policies-%d", getpid());
+	EXPECT_EQ(expected, tw_ret(tw_create_named(fd, name, s))) {
+		TH_LOG("by name, in line %d", line);
+	}
+	EXPECT_EQ(expected ? -ENOENT : 0, tw_ret(tw_destroy_named(fd, name)));
+	close(fd);
+}
+
+#define expect_setup(expected, ...)					\
+	_expect_setup(_metadata, expected, MANUAL(__VA_ARGS__), __LINE__)
+
+#define REAL	.clock = TIMEWHEEL_CLOCK_MONOTONIC
+
+TEST(lease_setup)
+{
+	expect_setup(0, .lease = 0);
+	expect_setup(-EINVAL, .lease = 1);
+	expect_setup(-EINVAL, .lease = TW_SEC - 1);
+	expect_setup(0, .lease = TW_SEC);
+	expect_setup(0, .lease = TW_SEC + 1);
+	expect_setup(0, .lease = 86400 * TW_SEC);
+	expect_setup(0, .lease = S64_LAST);
+	expect_setup(-EINVAL, .lease = S64_LAST + 1);
+	expect_setup(-EINVAL, .lease = ~0ULL);
+	/* Who consumes from a ring does not answer. */
+	expect_setup(-EINVAL, .lease = TW_SEC, .events = 1);
+	expect_setup(-EINVAL, .lease = TW_SEC, .events = 65536);
+	expect_setup(0, .events = 1);
+	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
+		expect_setup(0, .clock = clock, .lease = TW_SEC);
+	expect_setup(0, .lease = TW_SEC, .flags = TIMEWHEEL_NO_IDS |
+		     TIMEWHEEL_NO_COOKIES | TIMEWHEEL_TOUCH_WORDS |
+		     TIMEWHEEL_PERIODS);
+}
+
+TEST(max_attempts_setup)
+{
+	expect_setup(-EINVAL, .max_attempts = 1);
+	expect_setup(-EINVAL, .max_attempts = ~0U);
+	expect_setup(-EINVAL, .max_attempts = 1, .flags = TIMEWHEEL_PERIODS);
+	expect_setup(0, .max_attempts = 1, .lease = TW_SEC);
+	expect_setup(0, .max_attempts = ~0U, .lease = TW_SEC);
+}
+
+TEST(slack_setup)
+{
+	expect_setup(-EINVAL, .slack = 1);
+	expect_setup(-EINVAL, .slack = TW_SEC);
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		expect_setup(0, .clock = clock, .slack = 1);
+		expect_setup(0, .clock = clock, .slack = S64_LAST);
+		expect_setup(-EINVAL, .clock = clock, .slack = S64_LAST + 1);
+		expect_setup(-EINVAL, .clock = clock, .slack = ~0ULL);
+	}
+}
+
+TEST(jitter_setup)
+{
+	expect_setup(0, .jitter = 1);
+	expect_setup(0, .jitter = HOUR);
+	expect_setup(0, .jitter = S64_LAST);
+	expect_setup(-EINVAL, .jitter = S64_LAST + 1);
+	expect_setup(-EINVAL, .jitter = ~0ULL);
+}
+
+TEST(misfire_setup)
+{
+	for (__u32 misfire = 0; misfire <= TIMEWHEEL_MISFIRE_SKIP; misfire++) {
+		expect_setup(misfire ? -EINVAL : 0, .misfire = misfire);
+		expect_setup(misfire ? -EINVAL : 0, .misfire = misfire,
+			     .lease = TW_SEC);
+		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_PERIODS);
+		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_PERIODS,
+			     .lease = TW_SEC, .max_attempts = 5);
+	}
+	expect_setup(-EINVAL, .misfire = TIMEWHEEL_MISFIRE_SKIP + 1,
+		     .flags = TIMEWHEEL_PERIODS);
+	expect_setup(-EINVAL, .misfire = ~0U, .flags = TIMEWHEEL_PERIODS);
+}
+
+TEST(keep_duration_setup)
+{
+	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
+		expect_setup(clock == TIMEWHEEL_CLOCK_REALTIME ? 0 : -EINVAL,
+			     .clock = clock, .flags = TIMEWHEEL_KEEP_DURATION);
+	expect_setup(0, .clock = TIMEWHEEL_CLOCK_REALTIME,
+		     .flags = TIMEWHEEL_KEEP_DURATION | TIMEWHEEL_PERIODS |
+			      TIMEWHEEL_TOUCH_WORDS,
+		     .lease = TW_SEC, .max_attempts = 1, .slack = TW_SEC,
+		     .jitter = TW_SEC, .misfire = TIMEWHEEL_MISFIRE_ALL);
+}
+
+/* A wheel of this name that is set up otherwise is another wheel. */
+TEST(same_name_other_setup)
+{
+	const struct timewheel_setup base = {
+		.size = sizeof(base), .clock = TIMEWHEEL_CLOCK_REALTIME,
+		.slots = 60, .tick = TW_MS, .max_tokens = 10,
+		.flags = TIMEWHEEL_PERIODS, .lease = TW_SEC, .max_attempts = 3,
+		.slack = TW_MS, .jitter = TW_MS,
+		.misfire = TIMEWHEEL_MISFIRE_ALL,
+	};
+	struct timewheel_setup other[8];
+	struct timewheel_create create = { .size = sizeof(create) };
+	int fd = TW_OPEN(O_RDWR);
+
+	snprintf(create.name, sizeof(create.name), "policies-%d", getpid());
+	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
+		other[i] = base;
+	other[0].lease++;
+	other[1].max_attempts++;
+	other[2].slack++;
+	other[3].jitter++;
+	other[4].misfire = TIMEWHEEL_MISFIRE_SKIP;
+	other[5].flags |= TIMEWHEEL_KEEP_DURATION;
+	other[6].lease = 0;
+	other[6].max_attempts = 0;
+	other[7].flags = 0;
+	other[7].misfire = 0;
+	create.setup = (uintptr_t)&base;
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_CREATE, &create));
+	for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
+		create.setup = (uintptr_t)&other[i];
+		EXPECT_EQ(-EEXIST, tw_ret(ioctl(fd, TIMEWHEEL_CREATE,
+						&create))) {
+			TH_LOG("case %zu", i);
+		}
+	}
+	create.setup = (uintptr_t)&base;
+	EXPECT_EQ(TIMEWHEEL_EXISTED, ioctl(fd, TIMEWHEEL_CREATE, &create));
+	EXPECT_EQ(0, tw_destroy_named(fd, create.name));
+	close(fd);
+}
+
+/*
+ * Slack: late on purpose, but never early; how many interrupts it saves is
+ * counted where nothing else disturbs, in callback.c.
+ */
+TEST(slack_is_not_early)
+{
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		enum { N = 50 };
+		int fd = TW_WHEEL(.clock = clock, .tick = TW_MS,
+				  .slack = 30 * TW_MS);
+		struct timewheel_event event;
+
+		ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+		for (__u64 id = 0; id < N; id++)
+			ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 5 * TW_MS,
+						 0, NULL));
+		for (__u64 id = 0; id < N; id++) {
+			ASSERT_EQ(1, tw_read(fd, &event, 1));
+			EXPECT_EQ(id, event.id);
+			EXPECT_LE(event.deadline, event.taken);
+		}
+		close(fd);
+	}
+}
+
+/* One further off than the slack of the one before is armed for all the same. */
+TEST(slack_of_an_earlier_token)
+{
+	int fd = TW_WHEEL(REAL, .tick = TW_MS, .slack = HOUR);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_event event;
+
+	/* As late as it may be, a look sees what is due. */
+	ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
+	EXPECT_FALSE(tw_readable(fd));
+	tw_sleep_ms(30);
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	close(fd);
+}
+
+/* Jitter: never less than the delay, never more than the window on top of it. */
+static void _expect_jitter(struct __test_metadata *_metadata,
+			   struct timewheel_setup s, __u32 code, __u32 flags,
+			   __u64 time)
+{
+	enum { SLOTS = 100, N = 10000, HAND = 500 };
+	const __u64 base = time + (flags & TIMEWHEEL_ABSOLUTE ? 0 :
+				   HAND * TW_SEC);
+	/* Those that are past still are due now, and cannot be told apart. */
+	const int first = base < HAND * TW_SEC ? HAND - base / TW_SEC + 1 : 1;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	static __u32 count[SLOTS + 1];
+	double expected = (double)N / SLOTS, chi_square = 0;
+
+	memset(count, 0, sizeof(count));
+	s.jitter = SLOTS * TW_SEC;
+	s.max_tokens = N;
+	ASSERT_EQ(0, setup(fd, s));
+	ASSERT_EQ(0, tw_advance(fd, HAND));
+	for (__u64 id = 0; id < N; id++) {
+		struct timewheel_op op = {
+			.code = code, .flags = flags, .id = id, .time = time,
+			.period = code == TIMEWHEEL_REGISTER_PERIODIC ?
+				  TW_SEC : 0,
+		};
+
+		ASSERT_LE(0, tw_op(fd, &op));
+		ASSERT_EQ(0ULL, op.deadline % TW_SEC);
+		ASSERT_LE(base, op.deadline);
+		ASSERT_GE(base + s.jitter, op.deadline);
+		count[(op.deadline - base + TW_SEC - 1) / TW_SEC]++;
+	}
+	/* Rounded up, nearly nothing of it falls on the tick of the base. */
+	if (first == 1)
+		count[1] += count[0];
+	for (int i = first; i <= SLOTS; i++) {
+		double d = count[i] - expected;
+
+		chi_square += d * d / expected;
+	}
+	/*
+	 * For n slots its mean is n and its standard deviation sqrt(2 n): seven
+	 * of them away but once in 10^8 times.
+	 */
+	TH_LOG("chi-square of %d slots: %.1f", SLOTS + 1 - first, chi_square);
+	EXPECT_GT(SLOTS + 1 - first + 100, chi_square);
+	EXPECT_LT((SLOTS + 1 - first) * 0.3, chi_square);
+	close(fd);
+}
+
+TEST(jitter_is_uniform)
+{
+	const __u64 delay = 100 * TW_SEC;
+
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER, 0, delay);
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER,
+		       TIMEWHEEL_ABSOLUTE, 1000 * TW_SEC);
+	/* Past: at random from then on, and perhaps past still. */
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER,
+		       TIMEWHEEL_ABSOLUTE, 450 * TW_SEC);
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_TOUCH_OR_REGISTER, 0,
+		       delay);
+	_expect_jitter(_metadata, MANUAL(.flags = TIMEWHEEL_PERIODS),
+		       TIMEWHEEL_REGISTER_PERIODIC, 0, delay);
+	_expect_jitter(_metadata, MANUAL(.lease = TW_SEC), TIMEWHEEL_REGISTER,
+		       0, delay);
+}
+
+TEST(jitter_errors)
+{
+	int fd = TW_WHEEL(.jitter = 100 * TW_SEC, .flags = TIMEWHEEL_PERIODS);
+	static const __u32 codes[] = {
+		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
+		TIMEWHEEL_REGISTER_PERIODIC,
+	};
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+
+	ASSERT_EQ(0, tw_register(fd, 7, 100 * TW_SEC, 0, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		const __u64 delays[] = {
+			0, 1, TW_SEC, 100 * TW_SEC - 1,
+		};
+
+		for (size_t j = 0; j < ARRAY_SIZE(delays); j++) {
+			struct tw_state before, after;
+			struct timewheel_op op = {
+				.code = codes[i], .id = 1, .time = delays[j],
+				.period = TW_SEC,
+			};
+
+			ASSERT_EQ(0, tw_get_state(fd, 0, 7, &before));
+			EXPECT_EQ(-EINVAL, tw_ret(tw_op(fd, &op))) {
+				TH_LOG("operation %u", codes[i]);
+			}
+			ASSERT_EQ(0, tw_get_state(fd, 0, 7, &after));
+			EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+		}
+		/* With what is added it would not fit, or might not. */
+		EXPECT_EQ(-ERANGE, tw_ret(tw_op(fd, &(struct timewheel_op) {
+			.code = codes[i], .id = 1, .time = last + 1,
+			.period = TW_SEC })));
+	}
+	/* A touch and a move are of any length, and exact. */
+	EXPECT_EQ(0, tw_touch_or_register(fd, 7, TW_SEC, 0));
+	EXPECT_EQ(0, tw_move(fd, 0, 7, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	EXPECT_TRUE(tw_readable(fd));
+	close(fd);
+}
+
+/* What is registered is spread; a touch or a move is for the timeout itself. */
+TEST(jitter_not_by_touch_and_move)
+{
+	int fd = TW_WHEEL(.jitter = 50 * TW_SEC);
+	struct timewheel_op op;
+	bool apart = false;
+
+	for (__u64 id = 1; id <= 200; id++)
+		ASSERT_EQ(0, tw_register(fd, id, 60 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 55));
+	for (__u64 id = 1; id <= 200; id++) {
+		ASSERT_EQ(0, tw_get(fd, 0, id, &op));
+		apart |= op.deadline > 61 * TW_SEC;
+		ASSERT_EQ(0, id % 2 ? tw_touch(fd, 0, id) :
+				      tw_move(fd, 0, id, 60 * TW_SEC));
+		ASSERT_EQ(0, tw_get(fd, 0, id, &op));
+		EXPECT_EQ(115 * TW_SEC, op.deadline);
+	}
+	EXPECT_TRUE(apart);
+	ASSERT_EQ(0, tw_advance(fd, 100));
+	for (__u64 id = 1; id <= 200; id++) {
+		ASSERT_EQ(0, tw_touch_or_register(fd, id, TW_SEC, 0));
+		ASSERT_EQ(0, tw_get(fd, 0, id, &op));
+		EXPECT_EQ(160 * TW_SEC, op.deadline);
+	}
+	close(fd);
+}
+
+/* Two wheels do not draw the same numbers, nor does one twice. */
+TEST(jitter_is_not_the_same_twice)
+{
+	int fds[2] = {
+		TW_WHEEL(.jitter = HOUR), TW_WHEEL(.jitter = HOUR),
+	};
+	__u64 deadlines[2][50];
+	int same = 0;
+
+	for (int w = 0; w < 2; w++) {
+		for (__u64 id = 0; id < 50; id++) {
+			struct timewheel_op op;
+
+			ASSERT_EQ(0, tw_register(fds[w], id, HOUR, 0, NULL));
+			ASSERT_EQ(0, tw_get(fds[w], 0, id, &op));
+			deadlines[w][id] = op.deadline;
+		}
+	}
+	for (int i = 0; i < 50; i++)
+		same += deadlines[0][i] == deadlines[1][i];
+	EXPECT_GT(5, same);
+}
+
+/* The wall clock as it was, for putting it back. */
+FIXTURE(clock_step) {
+	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
+	bool changed;
+};
+
+static int set_clock(__u64 ns)
+{
+	struct timespec ts = {
+		.tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC,
+	};
+
+	return clock_settime(CLOCK_REALTIME, &ts);
+}
+
+static int shift_clock(FIXTURE_DATA(clock_step) *self, __s64 ns)
+{
+	self->changed = true;
+	return set_clock(tw_now(CLOCK_MONOTONIC) + self->offset + ns);
+}
+
+FIXTURE_SETUP(clock_step)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
+	if (set_clock(tw_now(CLOCK_REALTIME)))
+		SKIP(return, "cannot set the clock: %s", strerror(errno));
+}
+
+FIXTURE_TEARDOWN_PARENT(clock_step)
+{
+	if (self->changed)
+		set_clock(tw_now(CLOCK_MONOTONIC) + self->offset);
+}
+
+#define WALL(...)							\
+	TW_WHEEL(.clock = TIMEWHEEL_CLOCK_REALTIME, .tick = 10 * TW_MS,	\
+		 __VA_ARGS__)
+
+/* @ns away from @time, give or take what a step of the clock may lose. */
+#define EXPECT_NEAR(time, ns) do {					\
+	EXPECT_LE((time) - 100 * TW_MS, (__u64)(ns));			\
+	EXPECT_GE((time) + 100 * TW_MS, (__u64)(ns));			\
+} while (0)
+
+/* Set forward: by one policy it is due, by the other it has as long as before. */
+TEST_F(clock_step, forward)
+{
+	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	struct timewheel_op at_wall, before, op;
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_register(wall, 1, HOUR, 0, NULL));
+	ASSERT_EQ(0, tw_register(duration, 1, HOUR, 0, NULL));
+	ASSERT_EQ(0, tw_get(wall, 0, 1, &at_wall));
+	ASSERT_EQ(0, tw_get(duration, 0, 1, &before));
+	EXPECT_NEAR(at_wall.deadline, before.deadline);
+	ASSERT_EQ(0, shift_clock(self, HOUR + TW_SEC));
+	EXPECT_TRUE(tw_readable(wall));
+	ASSERT_EQ(1, tw_read(wall, &event, 1));
+	EXPECT_EQ(at_wall.deadline, event.deadline);
+
+	EXPECT_FALSE(tw_readable(duration));
+	ASSERT_EQ(0, tw_get(duration, 0, 1, &op));
+	EXPECT_NEAR(before.deadline + HOUR + TW_SEC, op.deadline);
+	EXPECT_GE(HOUR + 10 * TW_MS, op.time);
+	EXPECT_LE(HOUR - 60 * TW_SEC, op.time);
+	EXPECT_EQ(before.slot, op.slot);
+	close(wall);
+	close(duration);
+}
+
+TEST_F(clock_step, back)
+{
+	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	struct pollfd p = { .fd = duration, .events = POLLIN };
+	__u64 start = tw_now(CLOCK_MONOTONIC), wish;
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_register(wall, 1, 200 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, tw_register(duration, 1, 200 * TW_MS, 0, NULL));
+	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	/* It is due after the time that it was to be, on the new clock. */
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_LE(start + 200 * TW_MS, tw_now(CLOCK_MONOTONIC));
+	ASSERT_EQ(1, tw_read(duration, &event, 1));
+	EXPECT_LE(event.deadline, event.taken);
+	EXPECT_LE(event.taken, tw_now(CLOCK_REALTIME));
+	EXPECT_NEAR(start + self->offset - HOUR + 200 * TW_MS, event.deadline);
+	EXPECT_FALSE(tw_readable(wall));
+
+	/* Both show wall time, and take it. */
+	for (int i = 0; i < 2; i++) {
+		int fd = i ? duration : wall;
+		struct timewheel_op op;
+
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ((__u32)TIMEWHEEL_CLOCK_REALTIME, info.clock);
+		EXPECT_NEAR(tw_now(CLOCK_REALTIME), info.now);
+		wish = tw_now(CLOCK_REALTIME) + 1000 * TW_SEC;
+		ASSERT_EQ(0, tw_register_at(fd, 2, wish, 0));
+		ASSERT_EQ(0, tw_get(fd, 0, 2, &op));
+		EXPECT_LE(wish, op.deadline);
+		EXPECT_NEAR(wish, op.deadline);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_GE(op.deadline + 10 * TW_MS, info.next);
+	}
+	close(wall);
+	close(duration);
+}
+
+/* An absolute time is converted when it is said: a step later takes it along. */
+TEST_F(clock_step, absolute_times)
+{
+	int fd = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	__u64 wish = tw_now(CLOCK_REALTIME) + HOUR;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_register_at(fd, 1, wish, 0));
+	ASSERT_EQ(0, shift_clock(self, 10 * HOUR));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_NEAR(wish + 10 * HOUR, op.deadline);
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1,
+			     tw_now(CLOCK_REALTIME) + HOUR));
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_GE(HOUR + 10 * TW_MS, op.time);
+	EXPECT_LE(HOUR - 60 * TW_SEC, op.time);
+	/* What is past by the new clock is due. */
+	ASSERT_EQ(0, tw_register_at(fd, 2, wish, 0));
+	EXPECT_TRUE(tw_readable(fd));
+	close(fd);
+}
+
+/* Leases and periods go by the wheel's own clock as well. */
+TEST_F(clock_step, leases_and_periods)
+{
+	int fd = WALL(.flags = TIMEWHEEL_KEEP_DURATION | TIMEWHEEL_PERIODS,
+		      .lease = 300 * TW_MS);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	__u64 start = tw_now(CLOCK_MONOTONIC);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, shift_clock(self, 5 * HOUR));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_LE(start + 300 * TW_MS, tw_now(CLOCK_MONOTONIC));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(0, tw_ack(fd, &event));
+
+	/* No period is missed though the wall has leapt over an hour of them. */
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 2, 0, 600 * TW_SEC));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_ack(fd, &event));
+	ASSERT_EQ(0, shift_clock(self, 5 * HOUR));
+	EXPECT_FALSE(tw_readable(fd));
+	close(fd);
+}
+
+/*
+ * Pause, resume, drain.
+ */
+
+static int control(int fd, __u32 flags, __u32 mask)
+{
+	return tw_ret(tw_control(fd, flags, mask));
+}
+
+static __u32 state_of(int fd)
+{
+	struct timewheel_info info;
+
+	return tw_info(fd, &info) < 0 ? ~0U : info.state;
+}
+
+TEST(control_changes_what_is_in_the_mask)
+{
+	int fd = TW_WHEEL();
+
+	EXPECT_EQ(0U, state_of(fd));
+	for (__u32 from = 0; from <= BOTH; from++) {
+		for (__u32 mask = 0; mask <= BOTH; mask++) {
+			for (__u32 flags = 0; flags <= BOTH; flags++) {
+				bool good = !(flags & ~mask);
+
+				ASSERT_EQ(0, control(fd, from, BOTH));
+				ASSERT_EQ(from, state_of(fd));
+				EXPECT_EQ(good ? 0 : -EINVAL,
+					  control(fd, flags, mask));
+				EXPECT_EQ(good ? (from & ~mask) | flags : from,
+					  state_of(fd));
+			}
+		}
+	}
+	close(fd);
+}
+
+TEST(control_errors)
+{
+	int fd = TW_WHEEL(), fresh = TW_OPEN(O_RDWR);
+	struct timewheel_setup s = MANUAL(.size = sizeof(s));
+	char name[TIMEWHEEL_NAME_SIZE] = {};
+	int reader;
+
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	for (int bit = 2; bit < 32; bit++) {
+		EXPECT_EQ(-EINVAL, control(fd, 1U << bit, 1U << bit));
+		EXPECT_EQ(-EINVAL, control(fd, 0, 1U << bit));
+		EXPECT_EQ(-EINVAL, control(fd, 0, BOTH | 1U << bit));
+		EXPECT_EQ(-EINVAL, control(fd, TIMEWHEEL_PAUSED | 1U << bit,
+					   BOTH));
+	}
+	EXPECT_EQ((__u32)TIMEWHEEL_DRAINING, state_of(fd));
+	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
+
+	/* It changes the wheel: to look on is not enough. */
+	snprintf(name, sizeof(name), "policies-%d", getpid());
+	ASSERT_EQ(0, tw_create_named(fresh, name, s));
+	reader = tw_open_named(name, O_RDONLY);
+	ASSERT_LE(0, reader);
+	EXPECT_EQ(-EBADF, control(reader, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ(0U, state_of(reader));
+	ASSERT_EQ(0, tw_destroy_named(fresh, name));
+	close(reader);
+	reader = TW_OPEN(O_WRONLY);
+	ASSERT_EQ(0, setup(reader, MANUAL()));
+	EXPECT_EQ(0, control(reader, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	close(reader);
+	close(fresh);
+	close(fd);
+}
+
+static void _expect_quiet(struct __test_metadata *_metadata, int fd, int line)
+{
+	struct timewheel_event event;
+	struct iovec iov = { &event, sizeof(event) };
+
+	EXPECT_FALSE(tw_readable(fd)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(-EAGAIN, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
+}
+
+#define expect_quiet(fd)	_expect_quiet(_metadata, fd, __LINE__)
+
+/* Time passes and all operations go on; nothing is delivered. */
+TEST(paused)
+{
+	int fd = TW_WHEEL();
+	struct timewheel_event events[8];
+	struct timewheel_op op;
+
+	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 4));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ((__u32)TIMEWHEEL_PAUSED, state_of(fd));
+	expect_quiet(fd);
+	ASSERT_EQ(0, tw_advance(fd, 7));
+	expect_quiet(fd);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(0ULL, op.time);
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 2));
+	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(fd, 0, 3, 100 * TW_SEC));
+	EXPECT_EQ(0, tw_register(fd, 5, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_register(fd, 6, 0, 0, NULL));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(fd, 6, 0, 0, NULL)));
+	EXPECT_NE(NULL, tw_find(fd, 6));
+	expect_quiet(fd);
+	ASSERT_EQ(0, tw_advance(fd, 8));
+	expect_quiet(fd);
+	tw_expect_figures(fd, .registered = 6, .pending = 5, .cancelled = 1,
+			  .moved = 1);
+	/* Twice is once. */
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	expect_quiet(fd);
+
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	EXPECT_EQ((__u32)TIMEWHEEL_DRAINING, state_of(fd));
+	EXPECT_TRUE(tw_readable(fd));
+	ASSERT_EQ(3, tw_read(fd, events, 8));
+	EXPECT_EQ(4ULL, events[0].id);
+	EXPECT_EQ(5 * TW_SEC, events[0].deadline);
+	EXPECT_EQ(8 * TW_SEC, events[0].taken);
+	EXPECT_EQ(6ULL, events[1].id);
+	EXPECT_EQ(5ULL, events[2].id);
+	expect_quiet(fd);
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, tw_advance(fd, 12));
+	EXPECT_EQ(1, tw_read(fd, events, 8));
+	EXPECT_EQ(1ULL, events[0].id);
+	close(fd);
+}
+
+/* The hand goes far ahead and back while it is paused. */
+TEST(paused_while_the_hand_moves)
+{
+	int fd = TW_WHEEL();
+	struct timewheel_event events[64];
+	int n = 0, got;
+
+	for (__u64 id = 1; id <= 500; id++)
+		ASSERT_EQ(0, tw_register(fd, id, id * id * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	for (__u64 hand = 1; hand < 1000000; hand = hand * 3 + 7) {
+		ASSERT_EQ(0, tw_advance(fd, hand));
+		expect_quiet(fd);
+	}
+	ASSERT_EQ(0, tw_advance(fd, 10000));
+	expect_quiet(fd);
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	while ((got = tw_read(fd, events, 64)) > 0) {
+		for (int i = 0; i < got; i++)
+			EXPECT_EQ((__u64)++n, events[i].id);
+	}
+	EXPECT_EQ(100, n);
+	tw_expect_figures(fd, .registered = 500, .pending = 400,
+			  .delivered = 100);
+	close(fd);
+}
+
+/* Leases end, and are answered, while nothing is delivered. */
+TEST(paused_with_leases)
+{
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 2,
+			  .flags = TIMEWHEEL_PERIODS);
+	struct timewheel_event events[8];
+
+	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(4, tw_read(fd, events, 8));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_ACK, 0, 1, 1, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_NACK, 0, 2, 1, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_BURY, 0, 3, 1, 0));
+	expect_quiet(fd);
+	ASSERT_EQ(0, tw_advance(fd, 11));
+	expect_quiet(fd);
+	ASSERT_EQ(0, tw_advance(fd, 50));
+	expect_quiet(fd);
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_KICK, 0, 3, 0, 0));
+	expect_quiet(fd);
+	/* Over, but nobody was told: an answer is in time. */
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, 0, 4, 1, 20 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 75));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(3, tw_read(fd, events, 8));
+	EXPECT_EQ(2ULL, events[0].id);
+	EXPECT_EQ(3ULL, events[1].id);
+	EXPECT_EQ(4ULL, events[2].id);
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(2U, events[i].lease);
+	tw_expect_figures(fd, .registered = 4, .acked = 1, .nacked = 1,
+			  .kicked = 1, .held = 3, .delivered = 7, .lapsed = 1);
+	close(fd);
+}
+
+/* Neither does a look bury what a pause keeps from being looked at. */
+TEST(paused_over_the_last_lease)
+{
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 1);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, tw_advance(fd, 100));
+	expect_quiet(fd);
+	EXPECT_EQ(0, tw_ack(fd, &event));
+	tw_expect_figures(fd, .registered = 1, .acked = 1, .delivered = 1);
+	close(fd);
+}
+
+/* Periods pass: what was missed is told afterwards. */
+TEST(paused_over_periods)
+{
+	int fd = TW_WHEEL(.flags = TIMEWHEEL_PERIODS);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 10 * TW_SEC, 10 * TW_SEC));
+	ASSERT_EQ(0, control(fd, BOTH, BOTH));
+	ASSERT_EQ(0, tw_advance(fd, 55));
+	expect_quiet(fd);
+	tw_expect_figures(fd, .registered = 1, .pending = 1);
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(4U, event.missed);
+	/* Those that are periodic go on while it drains. */
+	ASSERT_EQ(0, tw_advance(fd, 60));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(60 * TW_SEC, event.deadline);
+	close(fd);
+}
+
+struct sleeper {
+	pthread_t thread;
+	pid_t tid;
+	int fd, ret;
+	struct timewheel_event event;
+	int (*sleep)(struct sleeper *self);
+};
+
+static int sleep_in_read(struct sleeper *self)
+{
+	return tw_ret(tw_read(self->fd, &self->event, 1));
+}
+
+static int sleep_in_poll(struct sleeper *self)
+{
+	struct pollfd p = { .fd = self->fd, .events = POLLIN };
+
+	return poll(&p, 1, -1) == 1 ? p.revents : -1;
+}
+
+static int sleep_in_epoll(struct sleeper *self)
+{
+	struct epoll_event event;
+
+	return epoll_wait(self->fd, &event, 1, -1) == 1 ? (int)event.events :
+							   -1;
+}
+
+static void *run_sleeper(void *arg)
+{
+	struct sleeper *self = arg;
+
+	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
+	self->ret = self->sleep(self);
+	return NULL;
+}
+
+static bool start(struct sleeper *s, int fd, int (*sleep)(struct sleeper *))
+{
+	*s = (struct sleeper) { .fd = fd, .sleep = sleep };
+	if (pthread_create(&s->thread, NULL, run_sleeper, s))
+		return false;
+	while (!__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE))
+		tw_sleep_ms(1);
+	tw_wait_asleep(s->tid);
+	return true;
+}
+
+static bool is_asleep(const struct sleeper *s)
+{
+	void *result;
+
+	tw_sleep_ms(50);
+	return pthread_tryjoin_np(s->thread, &result) == EBUSY;
+}
+
+/* Who waits in any way goes on waiting, and is woken by the resume. */
+TEST(resume_wakes)
+{
+	for (int before = 0; before < 2; before++) {
+		struct epoll_event event = { .events = EPOLLIN };
+		int fd = TW_WHEEL(), level, edge;
+		struct sleeper s[5];
+
+		ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+		level = epoll_create1(EPOLL_CLOEXEC);
+		edge = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_EQ(0, epoll_ctl(level, EPOLL_CTL_ADD, fd, &event));
+		event.events = EPOLLIN | EPOLLET;
+		ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
+		ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 5 * TW_SEC));
+		/* Due when it is paused, or only then. */
+		if (before)
+			ASSERT_EQ(0, tw_advance(fd, 5));
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		EXPECT_EQ(0, epoll_wait(level, &event, 1, 0));
+		ASSERT_TRUE(start(&s[0], fd, sleep_in_poll));
+		ASSERT_TRUE(start(&s[1], level, sleep_in_epoll));
+		ASSERT_TRUE(start(&s[2], edge, sleep_in_epoll));
+		ASSERT_TRUE(start(&s[3], fd, sleep_in_read));
+		ASSERT_TRUE(start(&s[4], fd, sleep_in_read));
+		ASSERT_EQ(0, tw_advance(fd, 6));
+		ASSERT_EQ(0, tw_register(fd, 3, 0, 0, NULL));
+		for (int i = 0; i < 5; i++) {
+			EXPECT_TRUE(is_asleep(&s[i])) {
+				TH_LOG("sleeper %d woke", i);
+			}
+		}
+		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+		/* Three are due: two are read, the last is for those who poll. */
+		for (int i = 0; i < 5; i++) {
+			ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
+			EXPECT_EQ(i < 3 ? POLLIN : 1, s[i].ret) {
+				TH_LOG("sleeper %d", i);
+			}
+		}
+		close(fd);
+		close(level);
+		close(edge);
+	}
+}
+
+/* A reader that slept before the pause does not get what falls due in it. */
+TEST(pause_under_a_blocked_reader)
+{
+	int fd = TW_WHEEL();
+	struct sleeper s;
+
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_TRUE(start(&s, fd, sleep_in_read));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	EXPECT_TRUE(is_asleep(&s));
+	/* Cancelled under it: resumed, there is nothing, and it sleeps on. */
+	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	EXPECT_TRUE(is_asleep(&s));
+	ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
+	ASSERT_EQ(0, pthread_join(s.thread, NULL));
+	EXPECT_EQ(1, s.ret);
+	EXPECT_EQ(2ULL, s.event.id);
+	close(fd);
+}
+
+/* An edge-triggered waiter gets one edge for each resume that brings something. */
+TEST(resume_is_an_edge)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	int fd = TW_WHEEL(), edge = epoll_create1(EPOLL_CLOEXEC);
+	struct timewheel_event got;
+
+	ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
+	for (__u64 id = 1; id <= 5; id++) {
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, tw_register(fd, id, 0, 0, NULL));
+		EXPECT_EQ(0, epoll_wait(edge, &event, 1, 0));
+		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+		EXPECT_EQ(1, epoll_wait(edge, &event, 1, 0));
+		EXPECT_EQ(1, tw_read(fd, &got, 1));
+		EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &got, 1)));
+	}
+	close(fd);
+	close(edge);
+}
+
+/* Of a named wheel all files are paused, and any may resume it. */
+TEST(pause_of_a_named_wheel)
+{
+	int device = TW_OPEN(O_RDWR), fd;
+	char name[TIMEWHEEL_NAME_SIZE] = {};
+	struct sleeper s;
+	pid_t child;
+
+	snprintf(name, sizeof(name), "policies-%d", getpid());
+	ASSERT_EQ(0, tw_create_named(device, name, MANUAL()));
+	fd = tw_open_named(name, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int other = tw_open_named(name, O_RDWR | O_NONBLOCK);
+
+		if (control(other, BOTH, BOTH) || tw_readable(other))
+			_exit(1);
+		_exit(0);
+	}
+	/* Who has paused it is gone; it is paused all the same. */
+	EXPECT_EQ(0, tw_reap(child));
+	EXPECT_EQ(BOTH, state_of(fd));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_TRUE(start(&s, fd, sleep_in_read));
+	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 2, 0, 0, NULL)));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int other = tw_open_named(name, O_WRONLY);
+
+		_exit(control(other, 0, BOTH) != 0);
+	}
+	EXPECT_EQ(0, tw_reap(child));
+	ASSERT_EQ(0, pthread_join(s.thread, NULL));
+	EXPECT_EQ(1, s.ret);
+	EXPECT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
+
+	/* Found again by its name, it is what it was. */
+	ASSERT_EQ(0, control(fd, BOTH, BOTH));
+	close(fd);
+	fd = tw_open_named(name, O_RDWR);
+	EXPECT_EQ(BOTH, state_of(fd));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_destroy_named(device, name));
+	close(fd);
+	close(device);
+}
+
+/* Destroyed while it is paused: those who sleep are told that it is gone. */
+TEST(destroyed_while_paused)
+{
+	int device = TW_OPEN(O_RDWR), fd, epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	char name[TIMEWHEEL_NAME_SIZE] = {};
+	struct timewheel_event got;
+	struct sleeper s[3];
+	struct pollfd p;
+
+	snprintf(name, sizeof(name), "policies-%d", getpid());
+	ASSERT_EQ(0, tw_create_named(device, name,
+				     MANUAL(.lease = 10 * TW_SEC)));
+	fd = tw_open_named(name, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 0));
+	ASSERT_EQ(1, tw_read(fd, &got, 1));
+	ASSERT_EQ(0, control(fd, BOTH, BOTH));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+	ASSERT_TRUE(start(&s[0], fd, sleep_in_read));
+	ASSERT_TRUE(start(&s[1], fd, sleep_in_poll));
+	ASSERT_TRUE(start(&s[2], epoll, sleep_in_epoll));
+	ASSERT_EQ(0, tw_destroy_named(device, name));
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
+	EXPECT_EQ(-ENODEV, s[0].ret);
+	EXPECT_EQ(POLLHUP | POLLERR, s[1].ret & (POLLHUP | POLLERR));
+	EXPECT_EQ(EPOLLHUP | EPOLLERR, s[2].ret & (EPOLLHUP | EPOLLERR));
+	EXPECT_EQ(-ENODEV, control(fd, 0, BOTH));
+	p = (struct pollfd) { .fd = fd, .events = POLLIN };
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &got, 1)));
+	close(fd);
+	close(epoll);
+	close(device);
+}
+
+/* A private wheel is closed while it is paused, with or without anything in it. */
+TEST(closed_while_paused)
+{
+	long before = tw_refcnt();
+
+	for (int i = 0; i < 50; i++) {
+		int fd = TW_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
+
+		ASSERT_EQ(100UL, tw_register_many(fd, 1, 100, 0, i * TW_MS));
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		close(fd);
+	}
+	EXPECT_EQ(before, tw_refcnt());
+}
+
+/* P7: nobody may look, so no interrupt says that something is due. */
+TEST(no_callbacks_while_paused)
+{
+	int fd = TW_WHEEL(REAL, .tick = TW_MS);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_event events[16];
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	for (__u64 id = 0; id < 10; id++)
+		ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 5 * TW_MS, 0,
+					 NULL));
+	EXPECT_EQ(0, poll(&p, 1, 100));
+	expect_quiet(fd);
+	EXPECT_EQ(0, poll(&p, 1, 100));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0ULL, info.callbacks);
+	EXPECT_EQ(10ULL, info.pending);
+	EXPECT_LT(50 * TW_MS, info.now);
+
+	/* Time has passed meanwhile. */
+	ASSERT_EQ(0, tw_register(fd, 10, HOUR, 0, NULL));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(10, tw_read(fd, events, 16));
+	for (int i = 0; i < 10; i++)
+		EXPECT_EQ((__u64)i, events[i].id);
+	/* And it is armed again for what is to come. */
+	ASSERT_EQ(0, tw_register(fd, 11, 20 * TW_MS, 0, NULL));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(1, tw_read(fd, events, 16));
+	EXPECT_EQ(11ULL, events[0].id);
+
+	/* Armed before the pause, for after it: it wakes who waits by then. */
+	ASSERT_EQ(0, tw_register(fd, 12, 100 * TW_MS, 0, NULL));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(1, tw_read(fd, events, 16));
+	EXPECT_EQ(12ULL, events[0].id);
+	close(fd);
+}
+
+/* Paused and resumed all the time under those who read: all comes, once. */
+static void *pause_and_resume(void *arg)
+{
+	struct sleeper *s = arg;
+
+	while (!__atomic_load_n(&s->ret, __ATOMIC_ACQUIRE)) {
+		tw_control(s->fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED);
+		sched_yield();
+		tw_control(s->fd, 0, TIMEWHEEL_PAUSED);
+		sched_yield();
+	}
+	return NULL;
+}
+
+TEST(paused_and_resumed_all_the_time)
+{
+	const __u64 n = tw_scaled(20000);
+	int fd = TW_WHEEL(REAL, .tick = TW_MS, .max_tokens = n + 1);
+	struct sleeper s[2] = { { .fd = fd }, { .fd = fd } };
+	__u8 *seen = calloc(n, 1);
+	__u64 got = 0;
+
+	ASSERT_NE(NULL, seen);
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&s[i].thread, NULL,
+					    pause_and_resume, &s[i]));
+	for (__u64 id = 0; id < n; id++)
+		ASSERT_EQ(0, tw_register(fd, id, id * 7919 % 200 * TW_MS, 0,
+					 NULL));
+	while (got < n) {
+		struct timewheel_event events[16];
+		int some = tw_read(fd, events, 16);
+
+		ASSERT_LT(0, some);
+		for (int i = 0; i < some; i++)
+			ASSERT_EQ(0, seen[events[i].id]++);
+		got += some;
+	}
+	for (int i = 0; i < 2; i++) {
+		__atomic_store_n(&s[i].ret, 1, __ATOMIC_RELEASE);
+		ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
+	}
+	tw_expect_figures(fd, .registered = n, .delivered = n);
+	free(seen);
+	close(fd);
+}
+
+/* Nothing moves to an event ring either. */
+TEST(paused_with_an_event_ring)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	int fd = TW_WHEEL(.events = 8);
+	struct timewheel_produced *produced;
+
+	produced = mmap(NULL, TIMEWHEEL_EVENTS_AT + page, PROT_READ, MAP_SHARED,
+			fd, TIMEWHEEL_MAP_PRODUCED);
+	ASSERT_NE(MAP_FAILED, (void *)produced);
+	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, TW_SEC));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	expect_quiet(fd);
+	EXPECT_EQ(0ULL, produced->tail);
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	EXPECT_TRUE(tw_readable(fd));
+	EXPECT_EQ(3ULL, produced->tail);
+	munmap(produced, TIMEWHEEL_EVENTS_AT + page);
+	close(fd);
+}
+
+/* Nothing new comes in; what is there goes its way to the end. */
+TEST(draining)
+{
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_PERIODS);
+	struct timewheel_event event;
+	struct tw_state before, after;
+	struct timewheel_op ops[] = {
+		{ .code = TIMEWHEEL_REGISTER, .id = 9, .time = TW_SEC },
+		{ .code = TIMEWHEEL_REGISTER, .id = 9, .time = TW_SEC,
+		  .flags = TIMEWHEEL_ABSOLUTE },
+		{ .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = 9,
+		  .time = TW_SEC },
+		{ .code = TIMEWHEEL_REGISTER_PERIODIC, .id = 9, .time = TW_SEC,
+		  .period = TW_SEC },
+	};
+
+	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 5, 50 * TW_SEC,
+					  50 * TW_SEC));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &before));
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		struct timewheel_op op = ops[i];
+
+		EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_op(fd, &op))) {
+			TH_LOG("case %zu", i);
+		}
+		op = ops[i];
+		op.size = sizeof(op);
+		EXPECT_EQ(0, tw_batch(fd, &op, 1, NULL));
+		EXPECT_EQ(-ESHUTDOWN, op.result);
+		op = ops[i];
+		op.id = 1;
+		if (op.code != TIMEWHEEL_TOUCH_OR_REGISTER)
+			EXPECT_EQ(-EEXIST, tw_ret(tw_op(fd, &op)));
+	}
+	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+
+	EXPECT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
+	EXPECT_EQ(0, tw_touch(fd, 0, 1));
+	EXPECT_EQ(0, tw_move(fd, 0, 2, 6 * TW_SEC));
+	EXPECT_EQ(0, tw_cancel(fd, 0, 3));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	for (__u32 n = 1; n <= 2; n++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(0, event.id != 1 ? tw_ack(fd, &event) :
+			  tw_answer(fd, TIMEWHEEL_NACK, 0, 1, 1, 3 * TW_SEC));
+	}
+	ASSERT_EQ(0, tw_advance(fd, 8));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(0, tw_ack(fd, &event));
+	}
+	for (__u64 n = 1; n <= 5; n++) {
+		ASSERT_EQ(0, tw_advance(fd, n * 50));
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(5ULL, event.id);
+		EXPECT_EQ(0, tw_ack(fd, &event));
+	}
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_DELETE, 0, 5, 0, 0));
+	tw_expect_figures(fd, .registered = 5, .cancelled = 1, .moved = 1,
+			  .acked = 8, .nacked = 1, .delivered = 9,
+			  .deleted = 1);
+	/* Drained, and then open again. */
+	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 9, 0, 0, NULL)));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_DRAINING));
+	EXPECT_EQ(0, tw_register(fd, 9, 0, 0, NULL));
+	close(fd);
+}
+
+/* Other errors stay what they are: input that is wrong in itself comes first. */
+TEST(draining_without_ids)
+{
+	int fd = TW_WHEEL(.flags = TIMEWHEEL_NO_IDS);
+
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 0, TW_SEC, 0, NULL)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 0, NULL)));
+	tw_expect_figures(fd);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN
