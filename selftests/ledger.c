@@ -1,0 +1,764 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ledger of a wheel with leases, id by id: what was registered was acked,
+ * deleted or buried, or is still there, whoever died meanwhile; nothing is lost,
+ * and nothing comes again after its ACK. Consumers are killed by the hundred,
+ * daemons are replaced under load, a great deal is due after a long silence, and
+ * a model says of random operations what each of them must do.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "tw_delivery.h"
+
+#define CONSUMERS	4
+#define LONG		600	/* seconds; guests may be emulated */
+
+/* What processes know of one id, in memory that outlives them. */
+struct entry {
+	_Atomic __u8 registered;
+	_Atomic __u8 delivered;
+	_Atomic __u8 answering;	/* an end is about to be asked for */
+	_Atomic __u8 acked;	/* and was granted */
+	_Atomic __u8 deleted;
+};
+
+struct shared {
+	_Atomic __u32 stop;
+	_Atomic __u32 faults;	/* what must not be, by any process */
+	_Atomic __u32 reads[CONSUMERS];
+	_Atomic __u32 next;	/* id to register */
+	struct entry entry[];
+};
+
+FIXTURE(ledger) {
+	int device, fd;
+	char name[TIMEWHEEL_NAME_SIZE];
+	bool created;
+	__u32 tokens;
+	struct shared *shared;
+	pid_t child[CONSUMERS + 1];
+};
+
+FIXTURE_SETUP(ledger)
+{
+	self->device = TW_OPEN(O_RDWR);
+	self->fd = -1;
+	snprintf(self->name, sizeof(self->name), "ledger-%d", getpid());
+}
+
+FIXTURE_TEARDOWN_PARENT(ledger)
+{
+	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i <= CONSUMERS; i++) {
+		if (self->child[i] > 0)
+			kill(self->child[i], SIGKILL);
+	}
+	if (self->created)
+		EXPECT_EQ(0, tw_destroy_named(device, self->name));
+	close(device);
+}
+
+static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
+		  __u32 tokens, struct timewheel_setup setup)
+{
+	self->tokens = tokens;
+	self->shared = mmap(NULL, sizeof(*self->shared) +
+			    tokens * sizeof(struct entry),
+			    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->shared);
+	setup.max_tokens = tokens;
+	ASSERT_EQ(0, tw_create_named(self->device, self->name, setup));
+	self->created = true;
+	self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+#define make(tokens, ...)						\
+	_make(_metadata, self, tokens, (struct timewheel_setup) {	\
+		.clock = TIMEWHEEL_CLOCK_MONOTONIC, .slots = 60,	\
+		.tick = TW_MS, .lease = 3600 * TW_SEC, __VA_ARGS__ })
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+/* Starts process @i, which exits with what @run returns. */
+static bool start(FIXTURE_DATA(ledger) *self, int i,
+		  int (*run)(FIXTURE_DATA(ledger) *self, int i))
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		srand(getpid());
+		_exit(run(self, i));
+	}
+	self->child[i] = child;	/* which children have in common */
+	return child > 0;
+}
+
+/* Registers all tokens, in small steps, due within the next milliseconds. */
+static int produce(FIXTURE_DATA(ledger) *self, int i)
+{
+	int fd = tw_open_named(self->name, O_RDWR);
+
+	(void)i;
+	while (self->shared->next < self->tokens) {
+		struct timewheel_op ops[32];
+		__u32 first = self->shared->next, n = self->tokens - first;
+
+		n = n < 32 ? n : 32;
+		memset(ops, 0, sizeof(ops));
+		for (__u32 k = 0; k < n; k++) {
+			ops[k].size = sizeof(ops[k]);
+			ops[k].id = first + k;
+			ops[k].time = rand() % 20 * TW_MS;
+			self->shared->entry[first + k].registered = 1;
+		}
+		if (tw_batch(fd, ops, n, NULL) < 0)
+			return 1;
+		for (__u32 k = 0; k < n; k++)
+			if (ops[k].result < 0)
+				return 2;
+		self->shared->next += n;
+		if (first % 1024 == 0)
+			sched_yield();
+	}
+	return 0;
+}
+
+/*
+ * Deals with one delivery. Leases are long: while one is out, nobody else has
+ * another of the same token, so that what was acked before is seen here.
+ */
+static void deal_with(struct shared *shared, int fd,
+		      const struct timewheel_event *event, bool tidy)
+{
+	struct entry *entry = &shared->entry[event->id];
+	int choice = tidy ? 0 : rand() % 16, ret;
+
+	shared->faults += !entry->registered || entry->acked ||
+			  entry->deleted;
+	entry->delivered = 1;
+	switch (choice) {
+	default:
+		entry->answering = 1;
+		ret = tw_ack(fd, event);
+		shared->faults += ret != 0;
+		entry->acked++;
+		break;
+	case 1:
+	case 2:
+		ret = tw_answer(fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+				event->handle, event->lease,
+				rand() % 3 * TW_MS);
+		shared->faults += ret & ~TIMEWHEEL_IS_BURIED;
+		break;
+	case 3:
+		ret = tw_answer(fd, TIMEWHEEL_BURY, 0, event->id, event->lease,
+				0);
+		shared->faults += ret != 0;
+		break;
+	case 4:
+		entry->answering = 1;
+		ret = tw_answer(fd, TIMEWHEEL_DELETE, 0, event->id, 0, 0);
+		shared->faults += ret != 0;
+		entry->deleted++;
+		break;
+	case 5:
+		ret = tw_answer(fd, TIMEWHEEL_EXTEND, 0, event->id,
+				event->lease, 0);
+		shared->faults += ret != 0;
+		/* And forgets about it: it comes back by death, or at the end. */
+		break;
+	}
+}
+
+static int consume(FIXTURE_DATA(ledger) *self, int i)
+{
+	int fd = tw_open_named(self->name, O_RDWR);
+
+	for (;;) {
+		struct timewheel_event events[16];
+		int n = tw_read(fd, events, 1 + rand() % 16);
+
+		if (n < 0)
+			return 1;
+		for (int k = 0; k < n; k++)
+			deal_with(self->shared, fd, &events[k], false);
+		self->shared->reads[i]++;
+	}
+}
+
+/* The whole account. What is held by this file may be so. */
+static void expect_ledger(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(ledger) *self)
+{
+	__u64 ended = 0, buried = 0, there = 0;
+	struct timewheel_info info;
+
+	for (__u32 id = 0; id < self->tokens; id++) {
+		const struct entry *entry = &self->shared->entry[id];
+		struct timewheel_op op;
+		int ret = tw_ret(tw_get(self->fd, 0, id, &op));
+
+		ASSERT_EQ(1, entry->registered);
+		if (ret == -ENOENT) {
+			/* Gone: only because somebody has said so. */
+			ASSERT_EQ(1, entry->answering) {
+				TH_LOG("token %u is lost", id);
+			}
+			ASSERT_GE(1, entry->acked + entry->deleted) {
+				TH_LOG("token %u has ended twice", id);
+			}
+			ended++;
+			continue;
+		}
+		ASSERT_LE(0, ret);
+		ASSERT_EQ(0, entry->acked + entry->deleted) {
+			TH_LOG("token %u is there after its end", id);
+		}
+		if (ret & TIMEWHEEL_IS_BURIED)
+			buried++;
+		else
+			there++;
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(self->tokens, info.registered);
+	EXPECT_EQ(ended, info.acked + info.deleted);
+	EXPECT_EQ(buried, info.buried);
+	EXPECT_EQ(there, info.pending + info.held);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(0ULL, info.lapsed);
+	EXPECT_EQ(0ULL, info.cancelled);
+	EXPECT_EQ(0U, self->shared->faults);
+	tw_expect_balance(self->fd);
+	TH_LOG("%llu acked, %llu deleted, %llu buried, %llu there", info.acked,
+	       info.deleted, buried, there);
+	TH_LOG("%llu delivered, %llu nacked, %llu came back by death",
+	       info.delivered, info.nacked, info.returned);
+}
+
+/* Kills one consumer after the other, wherever it is, until all has come in. */
+static __u32 kill_consumers(struct __test_metadata *_metadata,
+			    FIXTURE_DATA(ledger) *self, __u32 kills)
+{
+	__u32 killed = 0;
+
+	while (killed < kills || self->shared->next < self->tokens) {
+		int i = rand() % CONSUMERS;
+		__u32 before = self->shared->reads[i];
+
+		/* Mostly in the middle of something. */
+		for (int spin = rand() % 50; spin > 0; spin--) {
+			sched_yield();
+			if (self->shared->reads[i] > before + spin)
+				break;
+		}
+		EXPECT_TRUE(tw_kill(self->child[i]));
+		killed++;
+		if (!start(self, i, consume))
+			break;
+		if (killed >= kills)
+			tw_sleep_ms(10);
+	}
+	return killed;
+}
+
+TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
+{
+	const __u32 kills = tw_scaled(1000);
+	struct timewheel_event events[64];
+	int n;
+
+	make(tw_scaled(100000), .max_attempts = 100);
+	for (int i = 0; i < CONSUMERS; i++)
+		ASSERT_TRUE(start(self, i, consume));
+	ASSERT_TRUE(start(self, CONSUMERS, produce));
+	TH_LOG("%u killed", kill_consumers(_metadata, self, kills));
+	ASSERT_EQ(0, tw_reap(self->child[CONSUMERS]));
+	self->child[CONSUMERS] = 0;
+	for (int i = 0; i < CONSUMERS; i++) {
+		EXPECT_TRUE(tw_kill(self->child[i]));
+		self->child[i] = 0;
+	}
+	expect_ledger(_metadata, self);
+
+	/* All that is left comes now, and can be dealt with; also the buried. */
+	for (__u32 id = 0; id < self->tokens; id++) {
+		struct timewheel_op op;
+
+		if (tw_get(self->fd, 0, id, &op) == TIMEWHEEL_IS_BURIED)
+			ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, 0, id,
+					       0, 0));
+	}
+	tw_sleep_ms(50);
+	while ((n = tw_read(self->fd, events, 64)) > 0)
+		for (int i = 0; i < n; i++)
+			deal_with(self->shared, self->fd, &events[i], true);
+	expect_ledger(_metadata, self);
+	tw_expect_balance(self->fd);
+	for (__u32 id = 0; id < self->tokens; id++)
+		ASSERT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, id,
+						 &(struct timewheel_op) {})));
+}
+
+/* A daemon that leaves well: it finishes what it has, and reads no more. */
+static volatile sig_atomic_t leaving;
+
+static void leave(int signal)
+{
+	(void)signal;
+	leaving = 1;
+}
+
+static int serve(FIXTURE_DATA(ledger) *self, int i)
+{
+	struct sigaction action = { .sa_handler = leave };
+	struct pollfd p = { .events = POLLIN };
+
+	p.fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	sigaction(SIGTERM, &action, NULL);
+	self->shared->reads[i]++;
+	while (!leaving) {
+		struct timewheel_event events[16];
+		int n = tw_read(p.fd, events, 16);
+
+		if (n < 0 && errno != EAGAIN)
+			return 1;
+		for (int k = 0; k < n; k++) {
+			self->shared->faults +=
+				self->shared->entry[events[k].id].delivered;
+			deal_with(self->shared, p.fd, &events[k], true);
+		}
+		/* Told to leave in between, it does so a moment later. */
+		if (n < 0)
+			poll(&p, 1, 20);
+	}
+	return 0;
+}
+
+/* Replaced again and again: the new one is there before the old one leaves. */
+TEST_F_TIMEOUT(ledger, daemon_is_replaced_under_load, LONG)
+{
+	const __u32 upgrades = tw_scaled(100);
+	struct timewheel_info info;
+	int now = 0;
+
+	make(tw_scaled(100000));
+	ASSERT_TRUE(start(self, now, serve));
+	while (!self->shared->reads[now])
+		tw_sleep_ms(1);
+	ASSERT_TRUE(start(self, CONSUMERS, produce));
+	for (__u32 n = 0; n < upgrades || self->shared->next < self->tokens;
+	     n++) {
+		int then = !now;
+		__u32 before = self->shared->reads[then];
+
+		ASSERT_TRUE(start(self, then, serve));
+		while (self->shared->reads[then] == before)
+			tw_sleep_ms(1);
+		ASSERT_EQ(0, kill(self->child[now], SIGTERM));
+		ASSERT_EQ(0, tw_reap(self->child[now]));
+		self->child[now] = 0;
+		now = then;
+	}
+	ASSERT_EQ(0, tw_reap(self->child[CONSUMERS]));
+	self->child[CONSUMERS] = 0;
+	do {
+		tw_sleep_ms(5);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+	} while (info.acked < self->tokens && !self->shared->faults);
+	ASSERT_EQ(0, kill(self->child[now], SIGTERM));
+	ASSERT_EQ(0, tw_reap(self->child[now]));
+	self->child[now] = 0;
+	/* Nobody has noticed: each came once, and no lease went unanswered. */
+	tw_expect_figures(self->fd, .registered = self->tokens,
+			  .acked = self->tokens, .delivered = self->tokens);
+	expect_ledger(_metadata, self);
+}
+
+/* An hour in which nobody came: all is there, in order, each once. */
+TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
+{
+	enum { TICKS = 3600, BATCH = 512 };
+	const __u32 tokens = tw_scaled(1000000);
+	static struct timewheel_event events[BATCH];
+	static struct timewheel_op acks[BATCH];
+	__u64 last = 0, got = 0;
+	int n;
+
+	make(tokens, .clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC,
+	     .lease = 600 * TW_SEC);
+	for (__u32 id = 0; id < tokens; id += 1000)
+		ASSERT_EQ(tokens - id < 1000 ? tokens - id : 1000UL,
+			  tw_register_many(self->fd, id, tokens - id < 1000 ?
+					   tokens - id : 1000, 0,
+					   (1 + id % TICKS) * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, TICKS));
+	EXPECT_TRUE(tw_readable(self->fd));
+	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
+		for (int i = 0; i < n; i++) {
+			ASSERT_LE(last, events[i].deadline);
+			ASSERT_EQ(1U, events[i].lease);
+			ASSERT_EQ(0, self->shared->entry[events[i].id].delivered++);
+			last = events[i].deadline;
+		}
+		got += n;
+	}
+	ASSERT_EQ(tokens, got);
+	tw_expect_figures(self->fd, .registered = tokens, .held = tokens,
+			  .delivered = tokens);
+
+	/* And again, for none of it was answered in time. */
+	ASSERT_EQ(0, tw_advance(self->fd, TICKS + 600));
+	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
+		memset(acks, 0, sizeof(acks));
+		for (int i = 0; i < n; i++) {
+			ASSERT_EQ(2U, events[i].lease);
+			ASSERT_EQ(1, self->shared->entry[events[i].id].delivered++);
+			acks[i].size = sizeof(acks[i]);
+			acks[i].code = TIMEWHEEL_ACK;
+			acks[i].id = events[i].id;
+			acks[i].lease = 2;
+		}
+		ASSERT_EQ(0, tw_batch(self->fd, acks, n, NULL));
+		for (int i = 0; i < n; i++)
+			ASSERT_EQ(0, acks[i].result);
+	}
+	tw_expect_figures(self->fd, .registered = tokens, .acked = tokens,
+			  .delivered = 2 * tokens, .lapsed = tokens);
+}
+
+/*
+ * The model: what a MANUAL wheel of 1 s ticks must do.
+ */
+
+#define IDS	24
+#define FILES	3
+#define LEASE	7
+#define MOST	3	/* attempts */
+#define ABSENT	(-1)
+
+struct model_token {
+	int state;		/* ABSENT or of enum timewheel_state */
+	__u64 due, timeout;	/* in ticks */
+	__u64 taken;		/* when its delivery was */
+	__u32 lease, attempts;
+	int file;
+};
+
+struct model {
+	struct model_token token[IDS];
+	struct tw_figures figures;
+	__u64 hand;
+	int fds[FILES];
+};
+
+static void bury(struct model *m, struct model_token *t)
+{
+	t->state = TIMEWHEEL_BURIED;
+	t->due = m->hand;
+}
+
+/* Its delivery has come to nothing: due again on @tick, or buried. */
+static int fail(struct model *m, struct model_token *t, __u64 tick)
+{
+	if (t->attempts >= MOST) {
+		bury(m, t);
+		return TIMEWHEEL_IS_BURIED;
+	}
+	t->state = TIMEWHEEL_PENDING;
+	t->due = tick;
+	return 0;
+}
+
+static int was_due(const struct model *m, const struct model_token *t)
+{
+	return t->due <= m->hand ? TIMEWHEEL_WAS_DUE : 0;
+}
+
+static void model_register(struct model *m, struct model_token *t, __u64 delay)
+{
+	*t = (struct model_token) {
+		.state = TIMEWHEEL_PENDING, .due = m->hand + delay,
+		.timeout = delay,
+	};
+	m->figures.registered++;
+}
+
+static int model_touch(struct model *m, struct model_token *t)
+{
+	int bits = was_due(m, t);
+
+	if (!t->timeout)
+		return -EINVAL;
+	if (t->due < m->hand + t->timeout)
+		t->due = m->hand + t->timeout;
+	return bits;
+}
+
+/* The answers: @op as it goes to the kernel, by file @file. */
+static int model_answer(struct model *m, struct model_token *t, int file,
+			const struct timewheel_op *op, __u64 delay)
+{
+	int bits;
+
+	if (t->state == ABSENT)
+		return -ENOENT;
+	if (op->code == TIMEWHEEL_BURY && !op->lease) {
+		if (t->state != TIMEWHEEL_PENDING)
+			return -ESTALE;
+		bits = was_due(m, t);
+		bury(m, t);
+		return bits;
+	}
+	if (t->state != TIMEWHEEL_HELD || t->lease != op->lease)
+		return -ESTALE;
+	if (t->file != file && !(op->flags & TIMEWHEEL_ANY_FILE))
+		return -EPERM;
+	switch (op->code) {
+	case TIMEWHEEL_ACK:
+		t->state = ABSENT;
+		m->figures.acked++;
+		return 0;
+	case TIMEWHEEL_NACK:
+		m->figures.nacked++;
+		return fail(m, t, m->hand + delay);
+	case TIMEWHEEL_EXTEND:
+		if (m->hand + (delay ?: LEASE) >
+		    t->taken + TIMEWHEEL_MAX_LEASES * LEASE)
+			return -ERANGE;
+		t->due = m->hand + (delay ?: LEASE);
+		return 0;
+	default:
+		bury(m, t);
+		return 0;
+	}
+}
+
+static int model_order(struct model *m, struct model_token *t,
+		       const struct timewheel_op *op)
+{
+	int bits = t->state == TIMEWHEEL_PENDING ? was_due(m, t) : 0;
+
+	if (t->state == ABSENT)
+		return -ENOENT;
+	if (op->code == TIMEWHEEL_DELETE) {
+		t->state = ABSENT;
+		m->figures.deleted++;
+		return bits;
+	}
+	if (t->state == TIMEWHEEL_HELD)
+		return -EBUSY;
+	t->state = TIMEWHEEL_PENDING;
+	t->due = m->hand;
+	t->attempts = 0;
+	m->figures.kicked++;
+	return bits;
+}
+
+/* What @op, by @file and with a delay of @delay ticks, must return. */
+static int model_op(struct model *m, int file, const struct timewheel_op *op,
+		    __u64 delay)
+{
+	struct model_token *t = &m->token[op->id];
+	bool pending = t->state == TIMEWHEEL_PENDING;
+	int bits = pending ? was_due(m, t) : 0;
+
+	switch (op->code) {
+	case TIMEWHEEL_REGISTER:
+		if (t->state != ABSENT)
+			return -EEXIST;
+		model_register(m, t, delay);
+		return 0;
+	case TIMEWHEEL_TOUCH_OR_REGISTER:
+		if (pending)
+			return model_touch(m, t);
+		if (t->state != ABSENT)
+			return -EEXIST;
+		model_register(m, t, delay);
+		return TIMEWHEEL_REGISTERED;
+	case TIMEWHEEL_TOUCH_TOKEN:
+		return pending ? model_touch(m, t) : -ENOENT;
+	case TIMEWHEEL_MOVE:
+		if (!pending)
+			return -ENOENT;
+		t->due = m->hand + delay;
+		t->timeout = delay ?: t->timeout;
+		m->figures.moved++;
+		return bits;
+	case TIMEWHEEL_CANCEL:
+		if (!pending)
+			return -ENOENT;
+		t->state = ABSENT;
+		m->figures.cancelled++;
+		return bits;
+	case TIMEWHEEL_KICK:
+	case TIMEWHEEL_DELETE:
+		return model_order(m, t, op);
+	default:
+		return model_answer(m, t, file, op, delay);
+	}
+}
+
+static void random_op(struct __test_metadata *_metadata, struct model *m)
+{
+	static const __u32 codes[] = {
+		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
+		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_TOUCH_TOKEN,
+		TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL, TIMEWHEEL_ACK, TIMEWHEEL_ACK,
+		TIMEWHEEL_NACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND,
+		TIMEWHEEL_BURY, TIMEWHEEL_KICK, TIMEWHEEL_DELETE,
+	};
+	__u64 delay = rand() % 3 ? rand() % 12 : rand() % 500;
+	int file = rand() % FILES, expected;
+	struct timewheel_op op = {
+		.code = codes[rand() % ARRAY_SIZE(codes)],
+		.id = rand() % IDS, .time = delay * TW_SEC,
+	};
+	struct model_token *t = &m->token[op.id];
+
+	if (op.code >= TIMEWHEEL_ACK && op.code <= TIMEWHEEL_BURY) {
+		op.lease = rand() % 8 ? t->lease : t->lease + rand() % 3 - 1;
+		op.flags = rand() % 4 ? 0 : TIMEWHEEL_ANY_FILE;
+		file = rand() % 4 ? t->file : file;
+		if (op.code == TIMEWHEEL_EXTEND && !(rand() % 8)) {
+			delay = rand() % (TIMEWHEEL_MAX_LEASES * LEASE + 10);
+			op.time = delay * TW_SEC;
+		}
+	}
+	expected = model_op(m, file, &op, delay);
+	ASSERT_EQ(expected, tw_ret(tw_op(m->fds[file], &op))) {
+		TH_LOG("operation %u, token %llu, lease %u", op.code, op.id,
+		       op.lease);
+	}
+}
+
+/* All that is due comes, each once; what has no attempt left is buried. */
+static void model_read(struct __test_metadata *_metadata, struct model *m)
+{
+	struct timewheel_event events[IDS + 8];
+	int file = rand() % FILES, n, expected = 0;
+	bool due[IDS] = {};
+
+	for (int id = 0; id < IDS; id++) {
+		struct model_token *t = &m->token[id];
+
+		if ((t->state != TIMEWHEEL_PENDING &&
+		     t->state != TIMEWHEEL_HELD) || t->due > m->hand)
+			continue;
+		m->figures.lapsed += t->state == TIMEWHEEL_HELD;
+		if (t->state == TIMEWHEEL_HELD && fail(m, t, t->due))
+			continue;
+		due[id] = true;
+		expected++;
+	}
+	n = tw_read(m->fds[file], events, IDS + 8);
+	ASSERT_EQ(expected ?: -1, n);
+	for (int i = 0; i < n; i++) {
+		struct model_token *t = &m->token[events[i].id];
+
+		ASSERT_TRUE(due[events[i].id]);
+		due[events[i].id] = false;
+		ASSERT_EQ(t->due * TW_SEC, events[i].deadline);
+		ASSERT_EQ(m->hand * TW_SEC, events[i].taken);
+		ASSERT_EQ(t->lease + 1, events[i].lease);
+		if (i)
+			ASSERT_LE(events[i - 1].deadline, events[i].deadline);
+		t->state = TIMEWHEEL_HELD;
+		t->due = m->hand + LEASE;
+		t->taken = m->hand;
+		t->lease++;
+		t->attempts++;
+		t->file = file;
+		m->figures.delivered++;
+	}
+}
+
+static void model_reopen(struct __test_metadata *_metadata, struct model *m,
+			 const char *name)
+{
+	int file = rand() % FILES;
+
+	ASSERT_EQ(0, close(m->fds[file]));
+	m->fds[file] = tw_open_named(name, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, m->fds[file]);
+	for (int id = 0; id < IDS; id++) {
+		struct model_token *t = &m->token[id];
+
+		if (t->state != TIMEWHEEL_HELD || t->file != file)
+			continue;
+		m->figures.returned++;
+		fail(m, t, m->hand);
+	}
+}
+
+static void expect_model(struct __test_metadata *_metadata, struct model *m)
+{
+	static struct timewheel_token listed[TW_LISTED];
+	int n = tw_list(m->fds[0], listed), there = 0;
+	struct tw_figures f = m->figures;
+
+	for (int id = 0; id < IDS; id++) {
+		f.pending += m->token[id].state == TIMEWHEEL_PENDING;
+		f.held += m->token[id].state == TIMEWHEEL_HELD;
+		f.buried += m->token[id].state == TIMEWHEEL_BURIED;
+		there += m->token[id].state != ABSENT;
+	}
+	_tw_expect_figures(_metadata, m->fds[0], f, __LINE__);
+	ASSERT_EQ(there, n);
+	for (int i = 0; i < n; i++) {
+		const struct model_token *t = &m->token[listed[i].id];
+
+		ASSERT_EQ((__u32)t->state, listed[i].state);
+		ASSERT_EQ(t->due * TW_SEC, listed[i].deadline);
+		ASSERT_EQ(t->lease, listed[i].lease);
+		ASSERT_EQ(t->attempts, listed[i].attempts);
+	}
+}
+
+TEST_F_TIMEOUT(ledger, as_the_model_says, LONG)
+{
+	const unsigned long rounds = tw_scaled(50000);
+	unsigned int seed = time(NULL);
+	struct model m = {};
+
+	make(IDS, .clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC, .slots = 5,
+	     .lease = LEASE * TW_SEC, .max_attempts = MOST);
+	for (int i = 0; i < FILES; i++) {
+		m.fds[i] = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+		ASSERT_LE(0, m.fds[i]);
+	}
+	for (int id = 0; id < IDS; id++)
+		m.token[id].state = ABSENT;
+	srand(seed);
+	TH_LOG("seed %u", seed);
+	for (unsigned long n = 0; n < rounds; n++) {
+		int choice = rand() % 100;
+
+		if (choice < 15) {
+			m.hand += rand() % 10 ? rand() % 4 : rand() % 200;
+			ASSERT_EQ(0, tw_advance(self->fd, m.hand));
+		} else if (choice < 30) {
+			model_read(_metadata, &m);
+		} else if (choice < 32) {
+			model_reopen(_metadata, &m, self->name);
+		} else {
+			random_op(_metadata, &m);
+		}
+		expect_model(_metadata, &m);
+		ASSERT_EQ(0, _metadata->exit_code) {
+			TH_LOG("in round %lu", n);
+		}
+	}
+	TH_LOG("%llu delivered, %llu lapsed, %llu returned, %llu nacked",
+	       m.figures.delivered, m.figures.lapsed, m.figures.returned,
+	       m.figures.nacked);
+}
+
+TEST_HARNESS_MAIN
