@@ -20,6 +20,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
+#include "dice.h"
 #include "ids.h"
 #include "ring.h"
 #include "shim.h"
@@ -116,7 +117,7 @@ static struct {
 	u64	pending;
 } total;
 
-static u64 seed = 1, steps = 10000000, test, step, random_state;
+static u64 seed = 1, steps = 10000000, test, step;
 
 void print_context(void)
 {
@@ -136,30 +137,6 @@ static void on_abort(int signal)
 	(void)signal;
 	print_context();
 	_exit(1);
-}
-
-static u64 rnd(void)
-{
-	return random_next(&random_state);
-}
-
-static u64 below(u64 n)
-{
-	return rnd() % n;
-}
-
-/* Once in @n times. */
-static bool once(u64 n)
-{
-	return !below(n);
-}
-
-/* Small numbers are as frequent as large ones; less than 2^bits. */
-static u64 spread(unsigned int bits)
-{
-	unsigned int n = below(bits + 1);
-
-	return n ? rnd() >> (64 - n) : 0;
 }
 
 /*

@@ -12,13 +12,16 @@
 #include "tap.h"
 #include "walk.h"
 
-/* The front counts as level 0: what is there has nowhere further in to go. */
+/*
+ * The front counts as level 0, and so does what is aside: what is there has
+ * nowhere further in to go.
+ */
 u32 list_level(const struct tw_ring *ring, u32 list)
 {
 	u32 nr;
 
 	for (nr = ring->nr_levels - 1; nr > 0; nr--)
-		if (list != ring->front && list >= ring->level[nr].first)
+		if (list < ring->front && list >= ring->level[nr].first)
 			return nr;
 
 	return 0;
@@ -31,7 +34,7 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 	const struct tw_level *level = &ring->level[nr];
 	u64 slot = list - level->first, block;
 
-	if (list == ring->front)
+	if (list >= ring->front)
 		return 0;
 
 	block = level->next +
@@ -41,7 +44,37 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 	return nr ? (block - 1) * level->width : block;
 }
 
-static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look)
+/* What a ring has on its lists. */
+struct walked {
+	u32	chunks;
+	u32	pending;
+	u32	held;
+	u32	buried;
+};
+
+/* Who waits is ARMED; what somebody holds is HELD, and what nobody does is aside. */
+static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
+		       struct walked *walked)
+{
+	if (tw_word_state(token->word) == TW_ARMED) {
+		CHECK(list <= ring->front, "ARMED, but aside");
+		walked->pending++;
+		return;
+	}
+	CHECK_EQ(tw_word_state(token->word), TW_HELD);
+	CHECK(tw_ring_has_deliveries(ring), "HELD on a ring without leases");
+	CHECK(list != ring->front, "HELD, but put back");
+	if (tw_delivery_of(ring, token)->taker) {
+		CHECK(list < ring->front, "held, but aside");
+		walked->held++;
+	} else {
+		CHECK_EQ(list, ring->delivery.aside);
+		walked->buried++;
+	}
+}
+
+static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
+		       struct walked *walked)
 {
 	u32 index = tw_lists_at(&ring->lists, place);
 	struct tw_token *token;
@@ -50,7 +83,7 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look)
 	      index, ring->tokens.fresh);
 	token = tw_arena_at(&ring->tokens, index);
 	CHECK_EQ(token->place, place);
-	CHECK_EQ(tw_word_state(token->word), TW_ARMED);
+	walk_state(ring, list, token, walked);
 	CHECK_EQ(tw_ring_index(ring, token), index);
 	CHECK(tw_word_due(token->word) >= look,
 	      "token %u is due on %llu, its list %u is looked at on %llu",
@@ -60,16 +93,15 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look)
 		      (struct tw_id_token *)token, "id of token %u", index);
 }
 
-/* Returns how many tokens the list has. */
-static u32 walk_list(struct tw_ring *ring, u32 list, u32 *chunks)
+static void walk_list(struct tw_ring *ring, u32 list, struct walked *walked)
 {
 	u32 chunk = ring->lists.list[list].head;
 	u32 fill = ring->lists.list[list].fill;
 	u64 look = fill ? look_tick(ring, list) : 0;
-	u32 tokens = 0, i;
+	u32 i;
 
 	if (!fill)
-		return 0;
+		return;
 	CHECK(fill <= TW_CHUNK_ENTRIES, "list %u: %u in its head", list, fill);
 	for (; chunk != TW_NIL; fill = TW_CHUNK_ENTRIES) {
 		const struct tw_chunk *part =
@@ -78,13 +110,10 @@ static u32 walk_list(struct tw_ring *ring, u32 list, u32 *chunks)
 		CHECK_EQ(part->list, list);
 		for (i = 0; i < fill; i++)
 			walk_token(ring, list, chunk << TW_CHUNK_SHIFT | i,
-				   look);
-		tokens += fill;
-		++*chunks;
+				   look, walked);
+		walked->chunks++;
 		chunk = part->next;
 	}
-
-	return tokens;
 }
 
 static u64 level_tick(const struct tw_ring *ring, u32 nr)
@@ -137,11 +166,15 @@ static void walk_arena(struct tw_arena *arena)
 /* With the lock, or when nobody else uses the ring. */
 void walk(struct tw_ring *ring)
 {
-	u32 list, nr, chunks = 0, tokens = 0;
+	struct walked walked = { 0 };
+	u32 list, nr, chunks;
 
 	for (list = 0; list < ring->lists.nr; list++)
-		tokens += walk_list(ring, list, &chunks);
-	CHECK_EQ(tokens, ring->pending);
+		walk_list(ring, list, &walked);
+	chunks = walked.chunks;
+	CHECK_EQ(walked.pending, ring->pending);
+	CHECK_EQ(walked.held, ring->delivery.held);
+	CHECK_EQ(walked.buried, ring->delivery.buried);
 	CHECK_EQ(chunks, ring->lists.chunks.used);
 	CHECK(chunks <= tw_lists_chunks(&ring->lists, ring->tokens.used) &&
 	      tw_lists_chunks(&ring->lists, ring->tokens.used) <=

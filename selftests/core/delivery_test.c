@@ -1,0 +1,1422 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random operations on rings with leases and periods, each checked against a
+ * simple model: an array of tokens, searched from end to end. What plain rings do
+ * is the matter of model_test. Held here of the promises: P1 never early, P2 on
+ * its very tick, and so is the end of a lease, P3 exactly one end, P5 nothing is
+ * lost: not by an answer, a lapse, a return, a fault nor a burial; P8 what is
+ * missed is counted, whatever the clock does.
+ *
+ *	delivery_test [--seed=N] [--steps=N] [--only=TEST]
+ *
+ * A failure prints the seed, test and step; the same arguments come to it again.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+
+#include "dice.h"
+#include "ids.h"
+#include "ring.h"
+#include "shim.h"
+#include "tap.h"
+#include "walk.h"
+
+/* Of the sanitizer, when built with one. */
+extern void __sanitizer_set_death_callback(void (*callback)(void))
+	__attribute__((weak));
+
+#define BATCH	40
+#define BATCHES	3
+#define TAKERS	4
+#define KEYS	300
+#define TESTS	14
+
+enum state { NONE, PENDING, TAKEN, HELD, BURIED };
+
+/*
+ * What should be true of a token. @due: of one HELD when its lease is over, of one
+ * BURIED when it was. @word_due: what its touch word says and nobody has seen yet.
+ * @taker, @since: HELD: who has it, and since which tick. @base, @kicked: see struct
+ * tw_delivery.
+ */
+struct life {
+	enum state	state;
+	u64		handle;
+	u32		key;
+	u64		cookie;
+	u64		due;
+	u64		timeout;
+	u64		word_due;
+	struct tw_taker	*taker;
+	u64		since;
+	u32		lease;
+	u32		attempts;
+	u64		missed;
+	u64		period;
+	u64		base;
+	bool		fixed_delay;
+	bool		kicked;
+};
+
+/* @who: number of the taker that it was taken for. */
+struct batch {
+	u32		index[BATCH];
+	unsigned int	n;
+	u32		who;
+};
+
+/*
+ * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
+ * go. @leaving: number of a taker that is being returned, TAKERS for none; @next:
+ * up to which token. @ended: tokens that came to their end by a read or an ACK.
+ */
+static struct model {
+	struct tw_ring		ring;
+	struct tw_ring_setup	setup;
+	bool			backs;
+	unsigned int		bits;
+	struct tw_now		now;
+	struct life		*life;
+	struct batch		batch[BATCHES];
+	struct tw_taker		*taker[TAKERS];
+	u32			leaving;
+	u32			next;
+	u64			registered;
+	u64			ended;
+	u64			cancelled;
+	u64			moved;
+	u64			delivered;
+	u64			put_back;
+	struct tw_deliveries	count;
+} m;
+
+/* What a test came to, over all its rings. */
+static struct {
+	u64	delivered;
+	u64	answered;
+	u64	lapsed;
+	u64	returned;
+	u64	buried;
+	u64	missed;
+} total;
+
+static u64 seed = 1, steps = 10000000, test, step;
+
+void print_context(void)
+{
+	printf("not ok %llu\n", test);
+	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
+	       seed, steps, test, step);
+	printf("slots %u tick %llu max %u ids %d words %d periods %d misfire %d lease %llu attempts %u back %d bits %u ",
+	       m.ring.slots, m.ring.tick, m.setup.max_tokens, m.setup.ids,
+	       m.setup.words, m.setup.periods, m.setup.misfire, m.setup.lease,
+	       m.setup.max_attempts, m.backs, m.bits);
+	printf("now %llu ns %llu next %llu\n", m.now.tick, m.now.ns,
+	       m.life ? tw_ring_next(&m.ring) : TW_NEVER);
+	fflush(stdout);
+}
+
+static void on_abort(int signal)
+{
+	(void)signal;
+	print_context();
+	_exit(1);
+}
+
+static void lock(void)
+{
+	spin_lock(&m.ring.lock);
+}
+
+static void unlock(void)
+{
+	spin_unlock(&m.ring.lock);
+}
+
+/*
+ * Time.
+ */
+
+static u64 capped(unsigned __int128 ns)
+{
+	return min(ns, (unsigned __int128)S64_MAX);
+}
+
+static void set_now(u64 tick, u64 into)
+{
+	m.now.ns = capped((unsigned __int128)tick * m.ring.tick + into);
+	m.now.tick = m.now.ns / m.ring.tick;
+}
+
+/* A reading of the clock, which where it may step back is not always the newest. */
+static struct tw_now some_now(void)
+{
+	struct tw_now now = m.now;
+
+	if (m.backs && once(4)) {
+		now.ns -= min(now.ns, below(3 * m.ring.tick));
+		now.tick = now.ns / m.ring.tick;
+	}
+
+	return now;
+}
+
+static u64 pick_ticks(void)
+{
+	switch (below(6)) {
+	case 0:
+		return below(4);
+	case 1:
+		return m.ring.slots - 1 + below(4);
+	case 2:
+		return below(3 * m.ring.slots);
+	case 3:
+		return once(4) ? spread(m.bits) : below(100);
+	default:
+		return below(20);
+	}
+}
+
+static u64 pick_ns(void)
+{
+	if (!m.setup.words && once(300))
+		return S64_MAX - below(2);
+
+	return capped((unsigned __int128)pick_ticks() * m.ring.tick +
+		      below(m.ring.tick));
+}
+
+/* The tick of a time that is reached at last, if only on the last tick. */
+static u64 tick_of(const struct tw_now *now, u64 time)
+{
+	u64 tick = now->tick;
+
+	if (time > now->ns)
+		tick = ((unsigned __int128)time + m.ring.tick - 1) /
+		       m.ring.tick;
+
+	return min(tick, m.ring.max_due);
+}
+
+/* Asks for the tick of a deadline; returns whether there is one. */
+static bool due_on(const struct tw_now *now, u64 time, u64 *due)
+{
+	int err = tw_ring_due(&m.ring, now, time, due);
+
+	CHECK(!err || err == -ERANGE, "error %d", err);
+	if (!err)
+		CHECK_EQ(*due, tick_of(now, time));
+
+	return !err;
+}
+
+static void step_time(void)
+{
+	u64 next = tw_ring_next(&m.ring), tick = m.now.tick;
+
+	switch (below(m.backs ? 10 : 8)) {
+	case 0:
+		return set_now(tick, m.now.ns % m.ring.tick +
+			       below(m.ring.tick));
+	case 1:
+		tick += below(m.ring.slots);
+		break;
+	case 2:
+		tick += pick_ticks();
+		break;
+	case 3:
+	case 4:
+		if (next != TW_NEVER)
+			tick = max(tick, next);
+		break;
+	case 5:
+		if (next != TW_NEVER && next)
+			tick = max(tick, next - 1);
+		break;
+	case 8:
+		tick -= min(tick, below(40));
+		break;
+	case 9:
+		if (once(4))
+			tick -= min(tick, spread(m.bits));
+		break;
+	default:
+		tick++;
+		break;
+	}
+	if (tick != m.now.tick)
+		set_now(tick, below(m.ring.tick));
+}
+
+/*
+ * The model.
+ */
+
+/* Pairs of ids differ in one bit. */
+static u64 id_of(u32 key)
+{
+	u64 state = key / 2;
+
+	return random_next(&state) ^ (u64)(key & 1) << 40;
+}
+
+static struct tw_token *token_at(u32 index)
+{
+	return tw_arena_at(&m.ring.tokens, index);
+}
+
+/* Who has an id, or TW_NIL. */
+static u32 by_key(u32 key)
+{
+	u32 i;
+
+	for (i = 0; i < m.setup.max_tokens; i++)
+		if (m.life[i].state != NONE && m.life[i].key == key)
+			return i;
+
+	return TW_NIL;
+}
+
+static u32 count_of(enum state state)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < m.setup.max_tokens; i++)
+		n += m.life[i].state == state;
+
+	return n;
+}
+
+/* The first tick on which something is to be found out. */
+static u64 earliest(void)
+{
+	u64 first = TW_NEVER;
+	u32 i;
+
+	for (i = 0; i < m.setup.max_tokens; i++)
+		if (m.life[i].state == PENDING || m.life[i].state == HELD)
+			first = min(first, m.life[i].due);
+
+	return first;
+}
+
+static void life_ends(struct life *life)
+{
+	life->state = NONE;
+	life->taker = NULL;
+}
+
+static void life_armed(struct life *life, u64 due)
+{
+	life->state = PENDING;
+	life->due = due;
+	life->word_due = 0;
+	life->taker = NULL;
+}
+
+static void life_buried(struct life *life, u64 now)
+{
+		life->state = BURIED;
+	life->due = min(now, m.ring.max_due);
+	life->word_due = 0;
+	life->taker = NULL;
+}
+
+/* A delivery was in vain. */
+static void life_retried(struct life *life, u64 now, u64 due)
+{
+	if (m.setup.max_attempts && life->attempts >= m.setup.max_attempts)
+		life_buried(life, now);
+	else
+		life_armed(life, due);
+}
+
+/* A periodic token has been dealt with. */
+static void life_goes_on(struct life *life, const struct tw_now *now)
+{
+	if (life->fixed_delay)
+		life->base = capped((unsigned __int128)now->ns + life->period);
+	else if (!life->kicked)
+		life->base = capped((unsigned __int128)life->base +
+				    life->period);
+	life->kicked = false;
+	life->attempts = 0;
+	life->missed = 0;
+	life_armed(life, tick_of(now, life->base));
+}
+
+/* The periods that a due token has missed by now. */
+static u64 life_misses(struct life *life, u64 now)
+{
+	u64 ns = now * m.ring.tick, periods;
+	bool skip;
+
+	if (!life->period || life->fixed_delay || life->kicked ||
+	    life->attempts || ns < life->base ||
+	    m.setup.misfire == TW_MISFIRE_ALL)
+		return 0;
+	periods = (ns - life->base) / life->period;
+	skip = periods && m.setup.misfire == TW_MISFIRE_SKIP &&
+	       (ns - life->base) % life->period >= m.ring.tick;
+	periods += skip;
+	life->base = capped(life->base +
+			    (unsigned __int128)periods * life->period);
+	life->missed = min(life->missed + periods, (u64)U32_MAX);
+	if (skip)
+		life->due = min(life->base / m.ring.tick +
+				!!(life->base % m.ring.tick), m.ring.max_due);
+
+	return periods;
+}
+
+/* A touch word has been seen. */
+static void life_judged(struct life *life)
+{
+	life->due = max(life->due, life->word_due);
+	life->word_due = 0;
+}
+
+/*
+ * What somebody who looks at a token on tick @now makes of it. Returns the periods
+ * that it has missed.
+ */
+static u64 life_seen(struct life *life, u64 now)
+{
+	if (life->state == HELD && life->due <= now) {
+		life_retried(life, now, life->due);
+		return 0;
+	}
+	if (life->state == PENDING && life->due <= now)
+		life_judged(life);
+	if (life->state == PENDING && life->due <= now)
+		return life_misses(life, now);
+
+	return 0;
+}
+
+static enum state state_of(u32 index)
+{
+	const struct tw_token *token = token_at(index);
+
+	switch (tw_word_state(token->word)) {
+	case TW_ARMED:
+		return PENDING;
+	case TW_TAKEN:
+		return TAKEN;
+	case TW_HELD:
+		return tw_delivery_of(&m.ring, token_at(index))->taker ?
+		       HELD : BURIED;
+	default:
+		return NONE;
+	}
+}
+
+/* Whether a token is as it should be in what somebody who looks may change. */
+static bool is_as(u32 index, const struct life *life)
+{
+	const struct tw_delivery *delivery =
+		tw_delivery_of(&m.ring, token_at(index));
+
+	return state_of(index) == life->state &&
+	       tw_ring_due_tick(&m.ring, index) == life->due &&
+	       delivery->missed == life->missed &&
+	       (!life->period || life->fixed_delay ||
+		delivery->base == life->base);
+}
+
+static void adopt(struct life *life, const struct life *seen, u64 missed)
+{
+	m.count.lapsed += life->state == HELD && seen->state != HELD;
+	m.count.missed += missed;
+	*life = *seen;
+}
+
+static void check_life(u32 index)
+{
+	const struct life *life = &m.life[index];
+	struct tw_token *token = token_at(index);
+	const struct tw_delivery *delivery;
+
+	CHECK_EQ(state_of(index), life->state);
+	CHECK_EQ(tw_word_due(token->word), life->due);
+	CHECK_EQ(tw_token_handle(token, index), life->handle);
+	CHECK_EQ(token->timeout, life->timeout);
+	CHECK_EQ(tw_token_id(&m.ring, token),
+		 m.setup.ids ? id_of(life->key) : 0);
+	CHECK_EQ(token->named, m.setup.ids);
+	CHECK_EQ(tw_token_cookie(&m.ring, token),
+		 m.setup.cookies ? life->cookie : 0);
+	delivery = tw_delivery_of(&m.ring, token);
+	CHECK_EQ(delivery->lease, life->lease);
+	CHECK_EQ(delivery->attempts, life->attempts);
+	CHECK_EQ(delivery->missed, life->missed);
+	CHECK_EQ(delivery->period, life->period);
+	CHECK(delivery->taker == life->taker, "token %u is held by another",
+	      index);
+	CHECK(is_as(index, life), "token %u: base %llu, not %llu", index,
+	      (u64)delivery->base, life->base);
+}
+
+/* Whoever opens a block looks at the touch words of all that are in it. */
+static void learn_word(u32 index)
+{
+	struct life judged = m.life[index];
+
+	life_judged(&judged);
+	if (is_as(index, &judged))
+		m.life[index] = judged;
+}
+
+/*
+ * Somebody has looked at some tokens on tick @now, at all that are due if it was
+ * @whole: they are now what comes of that, the others as they were.
+ */
+static void learn(u64 now, bool whole)
+{
+	u32 i;
+
+	for (i = 0; i < m.setup.max_tokens; i++) {
+		struct life *life = &m.life[i], seen = *life;
+		u64 missed;
+
+		if (life->state != PENDING && life->state != HELD)
+			continue;
+		if (life->due > now) {
+			learn_word(i);
+		} else {
+			missed = life_seen(&seen, now);
+			if (is_as(i, &seen))
+				adopt(life, &seen, missed);
+			else
+				CHECK(!whole, "token %u was not looked at", i);
+		}
+		check_life(i);
+	}
+	if (whole) {
+		CHECK(earliest() > now, "one is due on %llu", earliest());
+		CHECK(tw_ring_next(&m.ring) > now, "nothing was due");
+	}
+}
+
+static void check_counts(void)
+{
+	const struct tw_deliveries *have = &m.ring.delivery;
+
+	CHECK_EQ(m.ring.pending, count_of(PENDING));
+	CHECK_EQ(have->held, count_of(HELD));
+	CHECK_EQ(have->buried, count_of(BURIED));
+	total.buried = max(total.buried, (u64)have->buried);
+	CHECK_EQ(m.ring.tokens.used, m.setup.max_tokens - count_of(NONE));
+	CHECK_EQ(m.ring.registered, m.registered);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
+	CHECK_EQ(m.ring.moved, m.moved);
+	CHECK_EQ(m.ring.delivered, m.delivered);
+	CHECK_EQ(m.ring.put_back, m.put_back);
+	CHECK_EQ(have->acked, m.count.acked);
+	CHECK_EQ(have->nacked, m.count.nacked);
+	CHECK_EQ(have->lapsed, m.count.lapsed);
+	CHECK_EQ(have->returned, m.count.returned);
+	CHECK_EQ(have->kicked, m.count.kicked);
+	CHECK_EQ(have->deleted, m.count.deleted);
+	CHECK_EQ(have->missed, m.count.missed);
+	/* The ledger, as INFO promises it. */
+	CHECK_EQ(m.registered, m.ended + m.cancelled + m.count.deleted +
+		 m.ring.tokens.used);
+}
+
+static void check_all(void)
+{
+	u32 i, out[TAKERS] = { 0 }, who;
+
+	walk(&m.ring);
+	for (i = 0; i < m.setup.max_tokens; i++) {
+		if (m.life[i].state == NONE)
+			continue;
+		if (m.life[i].state != TAKEN)
+			check_life(i);
+		for (who = 0; who < TAKERS; who++)
+			out[who] += m.life[i].state == HELD &&
+				    m.life[i].taker == m.taker[who];
+	}
+	for (who = 0; who < TAKERS; who++)
+		CHECK_EQ(m.taker[who]->out, out[who]);
+	check_counts();
+	CHECK(tw_ring_next(&m.ring) <= earliest(), "due on %llu", earliest());
+	CHECK_EQ(tw_ring_bytes(&m.ring), shim_bytes() + sizeof(m.ring));
+}
+
+/*
+ * Operations.
+ */
+
+static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
+			    const struct tw_deadline *deadline, u64 *handle,
+			    const struct tw_period *period)
+{
+	int err, rounds = 0;
+
+	for (;;) {
+		lock();
+		err = tw_ring_register(&m.ring, now, id_of(key), cookie,
+				       deadline, handle);
+		if (!err && period)
+			tw_delivery_repeat(&m.ring, (u32)*handle, period);
+		unlock();
+		if (err != -EAGAIN)
+			return err;
+		CHECK(rounds++ < 64, "growing is no help");
+		CHECK_EQ(tw_ring_grow(&m.ring), 0);
+	}
+}
+
+/* A first time may have passed; a period is a tick and more. */
+static struct tw_period pick_period(const struct tw_now *now)
+{
+	unsigned __int128 length = once(8) ? S64_MAX - below(9) :
+		(unsigned __int128)m.ring.tick * (1 + below(12)) +
+		below(m.ring.tick);
+	struct tw_period period = {
+		.first = once(8) ? now->ns - min(now->ns, pick_ns()) :
+			 capped((unsigned __int128)now->ns + pick_ns()),
+		.length = capped(length),
+		.fixed_delay = once(3),
+	};
+
+	return period;
+}
+
+/* P9: an id that is there, in whatever state, first; then whether there is room. */
+static int register_error(u32 key)
+{
+	if (m.setup.ids && by_key(key) != TW_NIL)
+		return -EEXIST;
+	if (!m.ring.room)
+		return -ESHUTDOWN;
+
+	return count_of(NONE) ? 0 : -ENOSPC;
+}
+
+static void op_register(void)
+{
+	struct tw_now now = some_now();
+	bool periodic = m.setup.periods && once(2);
+	struct tw_period period = pick_period(&now);
+	struct tw_deadline deadline = {
+		.timeout = periodic || once(4) ? 0 : pick_ns(),
+	};
+	u64 time = periodic ? period.first : now.ns + pick_ns();
+	u64 handle, cookie = rnd();
+	u32 key = 1 + below(once(4) ? 6 : KEYS);
+	struct life *life;
+	int err;
+
+	if (!due_on(&now, time, &deadline.due))
+		return;
+	err = register_growing(&now, key, cookie, &deadline, &handle,
+			       periodic ? &period : NULL);
+	CHECK_EQ(err, register_error(key));
+	if (err)
+		return;
+	life = &m.life[(u32)handle];
+	CHECK((u32)handle < m.setup.max_tokens && life->state == NONE,
+	      "token %u is given twice", (u32)handle);
+	CHECK(handle != life->handle, "handle %llx again", handle);
+	*life = (struct life) {
+		.handle = handle, .key = key, .cookie = cookie,
+		.timeout = deadline.timeout,
+	};
+	if (periodic) {
+		life->base = period.first;
+		life->period = period.length;
+		life->fixed_delay = period.fixed_delay;
+	}
+	life_armed(life, deadline.due);
+	m.registered++;
+}
+
+/* A token, or TW_NIL; if there is one in such a state, that; NONE: any. */
+static u32 any_token(enum state liked)
+{
+	u32 i, at = below(m.setup.max_tokens), any = TW_NIL;
+
+	for (i = 0; i < m.setup.max_tokens; i++, at++) {
+		u32 index = at % m.setup.max_tokens;
+
+		if (m.life[index].state == NONE)
+			continue;
+		if (m.life[index].state == liked)
+			return index;
+		if (any == TW_NIL)
+			any = index;
+	}
+
+	return any;
+}
+
+/* Looks a token up by whatever way there is to one that is pending. */
+static bool find_pending(struct tw_found *found, u32 *index)
+{
+	const struct life *life;
+	bool pending;
+
+	*index = any_token(once(4) ? NONE : PENDING);
+	if (*index == TW_NIL)
+		return false;
+	life = &m.life[*index];
+	pending = life->state == PENDING;
+	if (m.setup.ids && once(2))
+		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(life->key), found),
+			 pending ? 0 : -ENOENT);
+	else
+		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, found),
+			 pending ? 0 : -ESTALE);
+	if (pending)
+		CHECK(found->token == token_at(*index), "another token");
+
+	return pending;
+}
+
+/* With touch words these come after somebody has looked. */
+static void judge(struct tw_found *found, u32 index, u64 now)
+{
+	if (!m.setup.words)
+		return;
+	tw_ring_judge(&m.ring, found, now);
+	life_judged(&m.life[index]);
+	check_life(index);
+}
+
+static void op_touch(void)
+{
+	struct tw_now now = some_now();
+	struct tw_found found;
+	struct life *life;
+	u64 due, raised;
+	u32 index;
+	int err;
+
+	lock();
+	if (find_pending(&found, &index)) {
+		life = &m.life[index];
+		judge(&found, index, now.tick);
+		err = tw_ring_touch(&m.ring, &found, &now, &due);
+		if (!life->timeout) {
+			CHECK_EQ(err, -EINVAL);
+		} else if (!due_on(&now, now.ns + life->timeout, &raised)) {
+			CHECK_EQ(err, -ERANGE);
+		} else {
+			CHECK_EQ(err, 0);
+			life->due = max(life->due, raised);
+			CHECK_EQ(due, life->due);
+		}
+		check_life(index);
+	}
+	unlock();
+}
+
+/* A store to any token's touch word: of one that is not pending it does nothing. */
+static void op_store(void)
+{
+	u32 index = any_token(once(2) ? NONE : PENDING);
+	struct life *life;
+	u64 timeout;
+
+	if (!m.setup.words || index == TW_NIL || !(u32)m.now.tick)
+		return;
+	life = &m.life[index];
+	WRITE_ONCE(*tw_words_at(&m.ring.words, index),
+		   tw_stamp(life->handle >> 32, m.now.tick));
+	if (life->state != PENDING || !life->timeout)
+		return;
+	timeout = (life->timeout + m.ring.tick - 1) / m.ring.tick;
+	life->word_due = min(m.now.tick + 1 + timeout, m.ring.max_due);
+}
+
+static void op_move(void)
+{
+	struct tw_now now = some_now();
+	struct tw_deadline deadline = {
+		.timeout = once(2) ? 0 : pick_ns(),
+	};
+	struct tw_found found;
+	struct life *life;
+	u32 index;
+
+	lock();
+	if (find_pending(&found, &index) &&
+	    due_on(&now, now.ns + pick_ns(), &deadline.due)) {
+		life = &m.life[index];
+		tw_ring_move(&m.ring, &found, &now, &deadline);
+		life_armed(life, deadline.due);
+		if (life->period) {
+			life->base = life->due * m.ring.tick;
+			life->kicked = false;
+		} else {
+			life->timeout = deadline.timeout ?: life->timeout;
+		}
+		m.moved++;
+		check_life(index);
+	}
+	unlock();
+}
+
+static void op_cancel(void)
+{
+	struct tw_found found;
+	u32 index;
+
+	lock();
+	if (find_pending(&found, &index)) {
+		tw_ring_cancel(&m.ring, &found);
+		life_ends(&m.life[index]);
+		m.cancelled++;
+	}
+	unlock();
+}
+
+static void op_drain(void)
+{
+	lock();
+	m.ring.room = once(12) ? 0 : m.setup.max_tokens;
+	unlock();
+}
+
+/*
+ * What is done with a token whose delivery may be out.
+ */
+
+static int find(bool by_handle, u64 key, struct tw_found *found)
+{
+	return tw_delivery_find(&m.ring, by_handle, key, found);
+}
+
+/* P9: what is not there is not found, and each in its own way. */
+static void op_find_nothing(void)
+{
+	u32 index = below(m.setup.max_tokens), key = 1 + below(KEYS);
+	struct tw_found found;
+
+	lock();
+	if (m.life[index].state == NONE)
+		CHECK_EQ(find(true, m.life[index].handle, &found), -ESTALE);
+	if (m.life[index].handle)
+		CHECK_EQ(find(true, m.life[index].handle + (1ULL << 32),
+			      &found), -ESTALE);
+	CHECK_EQ(find(true, m.life[index].handle | 1U << 30, &found), -ESTALE);
+	if (!m.setup.ids)
+		CHECK_EQ(find(false, id_of(key), &found), -EINVAL);
+	else if (by_key(key) == TW_NIL)
+		CHECK_EQ(find(false, id_of(key), &found), -ENOENT);
+	unlock();
+}
+
+/* Finds a token that is pending, held or buried. With the lock. */
+static bool find_any(struct tw_found *found, u32 *index, enum state liked)
+{
+	bool by_handle = !m.setup.ids || once(2);
+	const struct life *life;
+	int err;
+
+	*index = any_token(once(4) ? NONE : liked);
+	if (*index == TW_NIL)
+		return false;
+	life = &m.life[*index];
+	err = find(by_handle, by_handle ? life->handle : id_of(life->key),
+		   found);
+	CHECK_EQ(err, life->state == TAKEN ? -ESTALE : 0);
+	if (err)
+		return false;
+	CHECK(found->token == token_at(*index), "another token");
+	CHECK_EQ(tw_delivery_is_out(&m.ring, found), life->state == HELD);
+
+	return true;
+}
+
+/* P3: only to the last delivery, and only by who has it, or may for all. */
+static bool may_answer(const struct tw_found *found, const struct life *life)
+{
+	const struct tw_answer answer = {
+		.lease = once(6) ? life->lease - 1 + 2 * below(2) :
+				   life->lease,
+		.taker = once(4) ? m.taker[below(TAKERS)] :
+			 once(8) ? NULL : life->taker,
+		.any = once(4),
+	};
+	int err = tw_delivery_check(&m.ring, found, &answer);
+
+	if (life->state != HELD || answer.lease != life->lease)
+		CHECK_EQ(err, -ESTALE);
+	else
+		CHECK_EQ(err, answer.any || answer.taker == life->taker ?
+			 0 : -EPERM);
+
+	return !err;
+}
+
+static void answer_ack(struct tw_found *found, struct life *life,
+		       const struct tw_now *now)
+{
+	tw_delivery_ack(&m.ring, found, now);
+	m.count.acked++;
+	if (life->period) {
+		life_goes_on(life, now);
+	} else {
+		life_ends(life);
+		m.ended++;
+	}
+}
+
+static void answer_nack(struct tw_found *found, struct life *life,
+			const struct tw_now *now)
+{
+	bool buried;
+	u64 due;
+
+	if (!due_on(now, now->ns + (once(3) ? 0 : pick_ns()), &due))
+		return;
+	buried = tw_delivery_nack(&m.ring, found, now, due);
+	m.count.nacked++;
+	life_retried(life, now->tick, due);
+	CHECK_EQ(buried, life->state == BURIED);
+}
+
+/* At most a thousand leases after the delivery, however often. */
+static void answer_extend(struct tw_found *found, struct life *life,
+			  const struct tw_now *now)
+{
+	u64 lease = (m.setup.lease + m.ring.tick - 1) / m.ring.tick;
+	u64 time = once(3) ? m.setup.lease : once(3) ? pick_ns() :
+		   capped((unsigned __int128)m.setup.lease * below(1200));
+	u64 due;
+	bool far;
+	int err;
+
+	if (!due_on(now, now->ns + time, &due))
+		return;
+	far = due > life->since && (due - life->since) / 1000 +
+	      !!((due - life->since) % 1000) > lease;
+	err = tw_delivery_extend(&m.ring, found, now, due);
+	CHECK_EQ(err, far ? -ERANGE : 0);
+	if (!err)
+		life->due = due;
+}
+
+static void op_answer(void)
+{
+	struct tw_now now = some_now();
+	struct tw_found found;
+	struct life *life;
+	u32 index;
+
+	lock();
+	if (find_any(&found, &index, HELD) &&
+	    may_answer(&found, &m.life[index])) {
+		life = &m.life[index];
+		switch (below(4)) {
+		case 0:
+			answer_nack(&found, life, &now);
+			break;
+		case 1:
+			answer_extend(&found, life, &now);
+			break;
+		case 2:
+			if (once(2)) {
+				tw_delivery_bury(&m.ring, &found, &now);
+				life_buried(life, now.tick);
+				break;
+			}
+			/* fallthrough */
+		default:
+			answer_ack(&found, life, &now);
+			break;
+		}
+		if (life->state != NONE)
+			check_life(index);
+	}
+	unlock();
+}
+
+/* A kick takes no period away; one whose period has had its event is at the next. */
+static void kick(struct tw_found *found, struct life *life,
+		 const struct tw_now *now)
+{
+	tw_delivery_kick(&m.ring, found, now);
+	if (life->period && life->attempts) {
+		life->base = capped((unsigned __int128)life->base +
+				    life->period);
+		life->missed = 0;
+	}
+	life->attempts = 0;
+	life->kicked = life->period;
+	life_armed(life, min(now->tick, m.ring.max_due));
+	m.count.kicked++;
+}
+
+/* Bury, kick and delete, without a lease of one's own. */
+static void op_change(void)
+{
+	struct tw_now now = some_now();
+	struct tw_found found;
+	struct life *life;
+	u32 index;
+
+	lock();
+	if (!find_any(&found, &index, once(2) ? BURIED : PENDING))
+		return unlock();
+	life = &m.life[index];
+	switch (below(4)) {
+	case 0:
+		if (life->state != PENDING)
+			break;
+		tw_delivery_bury(&m.ring, &found, &now);
+		life_buried(life, now.tick);
+		break;
+	case 1:
+		tw_delivery_delete(&m.ring, &found);
+		life_ends(life);
+		m.count.deleted++;
+		break;
+	default:
+		if (life->state != HELD)
+			kick(&found, life, &now);
+		break;
+	}
+	if (life->state != NONE)
+		check_life(index);
+	unlock();
+}
+
+/*
+ * Reading.
+ */
+
+static unsigned int pick_work(void)
+{
+	return once(3) ? 1 + below(once(2) ? 3 : 40) : 1U << 30;
+}
+
+static void op_find_due(void)
+{
+	struct tw_now now = some_now();
+	unsigned int work = pick_work();
+	u32 index;
+
+	lock();
+	index = tw_ring_find_due(&m.ring, now.tick, &work);
+	unlock();
+	learn(now.tick, index == TW_NIL && work);
+	if (index == TW_NIL)
+		return;
+	CHECK_EQ(m.life[index].state, PENDING);
+	CHECK(m.life[index].due <= now.tick, "early: due on %llu",
+	      m.life[index].due);
+}
+
+/* On the list of those that were put back. */
+static bool in_front(u32 index)
+{
+	const struct tw_chunk *chunk =
+		tw_chunk(&m.ring.lists,
+			 token_at(index)->place >> TW_CHUNK_SHIFT);
+
+	return chunk->list == m.ring.front;
+}
+
+/* What was taken was due by then, and is counted as one more delivery. */
+static void check_taken(u32 index, u64 now, u64 *last, bool front)
+{
+	struct life *life = &m.life[index], seen = *life;
+	u64 missed;
+
+	CHECK(life->state == PENDING || life->state == HELD,
+	      "took token %u, which is %d", index, life->state);
+	missed = life_seen(&seen, now);
+	CHECK_EQ(seen.state, PENDING);
+	CHECK(seen.due <= now, "early: due on %llu", seen.due);
+	adopt(life, &seen, missed);
+	life->state = TAKEN;
+	life->attempts++;
+	life->lease += !!m.setup.lease;
+	check_life(index);
+	if (front)
+		return;
+	CHECK(life->due >= *last, "due on %llu after %llu", life->due, *last);
+	*last = life->due;
+}
+
+/* Those that were put back come first, then the others in their order. */
+static void take(struct batch *batch, u64 now, unsigned int work,
+		 unsigned int most)
+{
+	bool front[BATCH], was_front[5000];
+	u64 last = 0;
+	u32 i;
+
+	for (i = 0; i < m.setup.max_tokens; i++)
+		was_front[i] = m.life[i].state == PENDING && in_front(i);
+	lock();
+	batch->n = tw_ring_take(&m.ring, now, &work, batch->index, most);
+	unlock();
+	CHECK(batch->n <= most, "took %u of %u", batch->n, most);
+	for (i = 0; i < batch->n; i++) {
+		front[i] = was_front[batch->index[i]];
+		CHECK(!i || !front[i] || front[i - 1],
+		      "what was put back came late");
+		check_taken(batch->index[i], now, &last, front[i]);
+	}
+	learn(now, batch->n < most && work);
+	for (i = 0; i < m.setup.max_tokens; i++)
+		if ((m.life[i].state == PENDING && !in_front(i)) ||
+		    m.life[i].state == HELD)
+			CHECK(m.life[i].due >= last,
+			      "due on %llu, taken after %llu", m.life[i].due,
+			      last);
+}
+
+static void life_delivered(struct life *life, const struct tw_now *now,
+			   struct tw_taker *taker)
+{
+	m.delivered++;
+	if (m.setup.lease) {
+		life->state = HELD;
+		life->taker = taker;
+		life->since = now->tick;
+		life->due = tick_of(now, now->ns + m.setup.lease);
+	} else if (life->period) {
+		life_goes_on(life, now);
+	} else {
+		life_ends(life);
+		m.ended++;
+	}
+}
+
+static void deliver(const struct batch *batch, unsigned int n,
+		    const struct tw_now *now)
+{
+	struct tw_taker *taker = m.setup.lease ? m.taker[batch->who] : NULL;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		check_life(batch->index[i]);
+	lock();
+	for (i = 0; i < n;) {
+		u64 due, first = m.life[batch->index[i]].due;
+
+		i += tw_ring_delivered_to(&m.ring, batch->index + i, n - i,
+					  &due, now, taker);
+		CHECK_EQ(due, first);
+	}
+	unlock();
+	for (i = 0; i < n; i++) {
+		struct life *life = &m.life[batch->index[i]];
+
+		life_delivered(life, now, taker);
+		if (life->state != NONE)
+			check_life(batch->index[i]);
+	}
+}
+
+/* P5: what could not be copied was not delivered, but keeps its lease number. */
+static void put_back(const struct batch *batch, unsigned int from)
+{
+	unsigned int n = batch->n - from, i;
+
+	lock();
+	tw_ring_put_back(&m.ring, batch->index + from, n);
+	unlock();
+	for (i = from; i < batch->n; i++) {
+		struct life *life = &m.life[batch->index[i]];
+
+		life->attempts--;
+		life_armed(life, life->due);
+		check_life(batch->index[i]);
+		CHECK(in_front(batch->index[i]), "not in front");
+	}
+	m.put_back += n;
+}
+
+static void finish(struct batch *batch)
+{
+	struct tw_now now = some_now();
+	unsigned int n = once(2) ? batch->n : below(batch->n + 1);
+
+	deliver(batch, n, &now);
+	put_back(batch, n);
+	batch->n = 0;
+}
+
+/* Readers take and are slow to finish. One who leaves reads no more. */
+static void op_take(void)
+{
+	static const unsigned int most[] = { 1, 3, BATCH };
+	struct batch *batch = &m.batch[below(BATCHES)];
+	struct tw_now now = some_now();
+
+	if (batch->n)
+		return finish(batch);
+	batch->who = below(TAKERS);
+	if (batch->who != m.leaving)
+		take(batch, now.tick, pick_work(), most[below(3)]);
+}
+
+static bool is_reading(u32 who)
+{
+	unsigned int i;
+
+	for (i = 0; i < BATCHES; i++)
+		if (m.batch[i].n && m.batch[i].who == who)
+			return true;
+
+	return false;
+}
+
+/*
+ * P5: one who reads no more, step by step, between whatever others do. Then
+ * nobody may look at it again: its memory is gone.
+ */
+static void op_return(void)
+{
+	struct tw_now now = some_now();
+	u32 from, i, who;
+	bool more;
+
+	if (m.leaving == TAKERS) {
+		who = below(TAKERS);
+		if (is_reading(who))
+			return;
+		m.leaving = who;
+		m.next = 0;
+	}
+	who = m.leaving;
+	from = m.next;
+	lock();
+	more = tw_delivery_return(&m.ring, m.taker[who], &m.next,
+				  1 + below(once(2) ? 4 : 300), &now);
+	unlock();
+	for (i = from; i < m.next; i++) {
+		if (m.life[i].state != HELD || m.life[i].taker != m.taker[who])
+			continue;
+		life_retried(&m.life[i], now.tick,
+			     min(now.tick, m.ring.max_due));
+		m.count.returned++;
+		check_life(i);
+	}
+	if (more)
+		return;
+	CHECK_EQ(m.taker[who]->out, 0);
+	for (i = 0; i < m.setup.max_tokens; i++)
+		CHECK(m.life[i].taker != m.taker[who], "token %u is forgotten",
+		      i);
+	free(m.taker[who]);
+	m.taker[who] = calloc(1, sizeof(*m.taker[who]));
+	m.leaving = TAKERS;
+}
+
+/*
+ * Episodes: the life of one ring.
+ */
+
+static void begin(const struct tw_ring_setup *setup)
+{
+	u32 i;
+
+	memset(&m, 0, sizeof(m));
+	m.setup = *setup;
+	m.leaving = TAKERS;
+	m.bits = 10;
+	m.life = calloc(setup->max_tokens, sizeof(*m.life));
+	for (i = 0; i < TAKERS; i++)
+		m.taker[i] = calloc(1, sizeof(*m.taker[i]));
+	CHECK_EQ(tw_ring_init(&m.ring, setup), 0);
+	check_all();
+}
+
+static void end(void)
+{
+	u32 i;
+
+	check_all();
+	total.delivered += m.delivered;
+	total.answered += m.count.acked + m.count.nacked;
+	total.lapsed += m.count.lapsed;
+	total.returned += m.count.returned;
+	total.missed += m.count.missed;
+	tw_ring_destroy(&m.ring);
+	CHECK_EQ(shim_bytes(), 0);
+	for (i = 0; i < TAKERS; i++)
+		free(m.taker[i]);
+	free(m.life);
+	m.life = NULL;
+}
+
+/*
+ * Woken as the ring says and not otherwise: whatever is then due is found, and
+ * after a look the ring wants to be looked at later. Then all come to an end.
+ */
+static void run_dry(void)
+{
+	struct tw_found found;
+	unsigned int i;
+	u32 index;
+
+	for (i = 0; i < BATCHES; i++) {
+		deliver(&m.batch[i], m.batch[i].n, &m.now);
+		m.batch[i].n = 0;
+	}
+	for (i = 0; i < 100 && tw_ring_next(&m.ring) <= m.ring.max_due; i++) {
+		set_now(max(m.now.tick, tw_ring_next(&m.ring)), 0);
+		take(&m.batch[0], m.now.tick, 1U << 30, BATCH);
+		deliver(&m.batch[0], m.batch[0].n, &m.now);
+	}
+	m.batch[0].n = 0;
+	lock();
+	while ((index = any_token(NONE)) != TW_NIL) {
+		CHECK_EQ(find(true, m.life[index].handle, &found), 0);
+		tw_delivery_delete(&m.ring, &found);
+		life_ends(&m.life[index]);
+		m.count.deleted++;
+	}
+	unlock();
+	CHECK(tw_ring_next(&m.ring) == TW_NEVER, "next %llu when empty",
+	      tw_ring_next(&m.ring));
+}
+
+/* Of a hundred steps, @registering register and @passing let time pass. */
+static void one_step(unsigned int registering, unsigned int passing)
+{
+	static void (*const with_lease[])(void) = {
+		op_answer, op_answer, op_answer, op_change, op_change,
+		op_return,
+	};
+	static void (*const others[])(void) = {
+		op_touch, op_touch, op_store, op_move, op_cancel, op_drain,
+		op_find_nothing, op_find_due,
+	};
+	u64 choice = below(100);
+
+	if (choice < registering)
+		return op_register();
+	if (choice >= 100 - passing)
+		return once(3) ? step_time() : op_take();
+	if (m.setup.lease && once(2))
+		return with_lease[below(6)]();
+	others[below(8)]();
+}
+
+static struct tw_ring_setup pick_setup(u32 slots, u64 nr)
+{
+	static const u64 ticks[] = { 1, 7, 1000, 100000, 1000000000 };
+	static const u32 most[] = { 1, 2, 10, 31, 100 };
+	struct tw_ring_setup setup = {
+		.tick = ticks[below(5)], .slots = slots,
+		.max_tokens = most[below(5)], .ids = nr & 1,
+		.cookies = nr >> 1 & 1, .words = once(4),
+		.periods = once(2), .misfire = below(3),
+	};
+
+	if (!setup.periods || !once(3)) {
+		setup.lease = setup.tick * (1 + below(once(2) ? 4 : 50)) +
+			      below(setup.tick);
+		setup.max_attempts = below(4);
+	}
+
+	return setup;
+}
+
+static void run_episode(u32 slots, bool backs, u64 nr)
+{
+	static const u64 lengths[] = { 200, 2000, 8000 };
+	struct tw_ring_setup setup = pick_setup(slots, nr);
+	u64 last = step + lengths[below(3)];
+	unsigned int registering = 15, passing = 45, reach;
+
+	begin(&setup);
+	m.backs = backs && !setup.words;
+	reach = ilog2(m.ring.max_due);
+	m.bits = 3 + below(setup.words ? 12 : reach - 3);
+	set_now(once(4) ? below(3) : spread(reach), below(m.ring.tick));
+	/* Words tell ticks apart that are not too far from each other. */
+	if (setup.words)
+		set_now((3ULL << 31) + below(1000), 0);
+	for (; step < last; step++) {
+		if (once(300)) {
+			registering = below(30);
+			passing = 10 + below(60);
+		}
+		one_step(registering, passing);
+		if (once(50 + setup.max_tokens))
+			check_all();
+	}
+	if (once(2))
+		run_dry();
+	end();
+}
+
+static void run_random(u32 slots, bool backs, u64 nr_steps)
+{
+	u64 episode;
+
+	for (episode = 0; step < nr_steps; episode++)
+		run_episode(slots, backs, episode);
+	printf("ok %llu - %u slots%s: %llu random steps\n", test, slots,
+	       backs ? ", clock stepped back" : "", step);
+	printf("# delivered %llu, answered %llu, lapsed %llu, returned %llu, buried %llu at once, missed %llu\n",
+	       total.delivered, total.answered, total.lapsed, total.returned,
+	       total.buried, total.missed);
+	CHECK(nr_steps < 100000 || (total.answered && total.lapsed && total.returned &&
+	      total.buried && total.missed), "something never happened");
+}
+
+/*
+ * All of them.
+ */
+
+static void run_test(void)
+{
+	static const u32 slots[] = { 1, 2, 31, 60, 64, 3600, 65536 };
+
+	random_state = seed << 32 ^ test;
+	step = 0;
+	memset(&total, 0, sizeof(total));
+	run_random(slots[(test - 1) / 2], !(test & 1), steps / 80);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "steps", required_argument, NULL, 'n' },
+		{ "only", required_argument, NULL, 'o' },
+		{ 0 }
+	};
+	u64 only = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'n')
+			steps = strtoull(optarg, NULL, 0);
+		else if (option == 'o')
+			only = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(print_context);
+	signal(SIGABRT, on_abort);
+	printf("TAP version 13\n1..%u\n", TESTS);
+	for (test = 1; test <= TESTS; test++)
+		if (!only || test == only)
+			run_test();
+
+	return 0;
+}
