@@ -31,6 +31,18 @@ static void print_columns(const struct verb *verb)
 		print_names(bucket_columns);
 }
 
+/* What an option may be set to, of those that name it by a word. NULL: any. */
+static const char *words_of(const char *arg)
+{
+	if (!strcmp(arg, "CLOCK"))
+		return "monotonic boottime realtime manual";
+	if (!strcmp(arg, "MISFIRE"))
+		return "once all skip";
+	if (!strcmp(arg, "STATE"))
+		return "pending due taken held lapsed buried";
+	return NULL;
+}
+
 static void print_verbs(void)
 {
 	const struct verb *verb;
@@ -51,8 +63,8 @@ static void bash_value(const struct verb *verb, const struct option_text *text)
 		printf("_twctl_list '");
 		print_columns(verb);
 		printf("'");
-	} else if (!strcmp(text->arg, "CLOCK")) {
-		printf("_twctl_words 'monotonic boottime realtime manual'");
+	} else if (words_of(text->arg)) {
+		printf("_twctl_words '%s'", words_of(text->arg));
 	} else if (!strcmp(text->arg, "FILE")) {
 		printf("_twctl_files -f");
 	} else if (!strcmp(text->arg, "DIR")) {
@@ -212,8 +224,8 @@ static void zsh_value(const struct verb *verb, const char *arg)
 	if (!strcmp(arg, "COLUMNS")) {
 		printf("_values -s , column ");
 		print_columns(verb);
-	} else if (!strcmp(arg, "CLOCK")) {
-		printf("(monotonic boottime realtime manual)");
+	} else if (words_of(arg)) {
+		printf("(%s)", words_of(arg));
 	} else if (!strcmp(arg, "FILE")) {
 		printf("_files");
 	} else if (!strcmp(arg, "DIR")) {

@@ -18,6 +18,74 @@ static uint32_t clock_of(const struct args *args)
 	die_usage("--clock", text, "monotonic, boottime, realtime or manual");
 }
 
+static uint32_t misfire_of(const struct args *args)
+{
+	const char *text = args->option[OPT_MISFIRE];
+	uint32_t misfire;
+
+	if (!text)
+		return TIMEWHEEL_MISFIRE_ONCE;
+	if (!args->option[OPT_PERIODS])
+		die(STATUS_USAGE, "--misfire '%s': only with --periods", text);
+	for (misfire = 0; misfire <= TIMEWHEEL_MISFIRE_SKIP; misfire++) {
+		if (!strcmp(text, misfire_name(misfire)))
+			return misfire;
+	}
+	die_usage("--misfire", text, "once, all or skip");
+}
+
+static uint32_t flags_of(const struct args *args)
+{
+	static const struct {
+		enum opt	option;
+		uint32_t	flag;
+	} flags[] = {
+		{ OPT_NO_IDS, TIMEWHEEL_NO_IDS },
+		{ OPT_NO_COOKIES, TIMEWHEEL_NO_COOKIES },
+		{ OPT_TOUCH_WORDS, TIMEWHEEL_TOUCH_WORDS },
+		{ OPT_PERIODS, TIMEWHEEL_PERIODS },
+		{ OPT_KEEP_DURATION, TIMEWHEEL_KEEP_DURATION },
+	};
+	uint32_t set = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		if (args->option[flags[i].option])
+			set |= flags[i].flag;
+	}
+	return set;
+}
+
+/* How tokens are delivered, which @setup's clock and tick have a say in. */
+static void set_delivery(const struct args *args, struct timewheel_setup *setup)
+{
+	setup->events = option_number(args, OPT_EVENTS, 0, 65536, 0);
+	setup->lease = option_span(args, OPT_LEASE, 0);
+	setup->max_attempts = option_number(args, OPT_MAX_ATTEMPTS, 0,
+					    UINT32_MAX, 0);
+	setup->slack = option_span(args, OPT_SLACK, 0);
+	setup->jitter = option_span(args, OPT_JITTER, 0);
+	setup->misfire = misfire_of(args);
+	if (setup->events & (setup->events - 1))
+		die_usage("--events", args->option[OPT_EVENTS],
+			  "a power of two up to 65536, or 0");
+	if (setup->lease && setup->events)
+		die(STATUS_USAGE, "--lease '%s': not with --events",
+		    args->option[OPT_LEASE]);
+	if (setup->lease && setup->lease < setup->tick)
+		die_usage("--lease", args->option[OPT_LEASE],
+			  "as long as a tick, or longer");
+	if (setup->max_attempts && !setup->lease)
+		die(STATUS_USAGE, "--max-attempts '%s': only with --lease",
+		    args->option[OPT_MAX_ATTEMPTS]);
+	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
+		die(STATUS_USAGE, "--slack '%s': not with --clock manual, which has no timer",
+		    args->option[OPT_SLACK]);
+	if (args->option[OPT_KEEP_DURATION] &&
+	    setup->clock != TIMEWHEEL_CLOCK_REALTIME)
+		die(STATUS_USAGE, "--keep-duration: only with --clock realtime");
+}
+
 /* What the module says it can do is what numbers are checked against. */
 static enum status setup_of(const struct args *args,
 			    struct timewheel_setup *setup)
@@ -28,6 +96,7 @@ static enum status setup_of(const struct args *args,
 		return device_trouble();
 	*setup = (struct timewheel_setup) {
 		.size = sizeof(*setup),
+		.flags = flags_of(args),
 		.clock = clock_of(args),
 		.slots = option_number(args, OPT_SLOTS, 1, caps.max_slots, 3600),
 		.tick = option_span(args, OPT_TICK, NSEC_PER_SEC),
@@ -43,10 +112,7 @@ static enum status setup_of(const struct args *args,
 	if (args->option[OPT_START] && setup->clock != TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "--start '%s': only with --clock manual",
 		    args->option[OPT_START]);
-	if (args->option[OPT_NO_IDS])
-		setup->flags |= TIMEWHEEL_NO_IDS;
-	if (args->option[OPT_NO_COOKIES])
-		setup->flags |= TIMEWHEEL_NO_COOKIES;
+	set_delivery(args, setup);
 	return STATUS_OK;
 }
 

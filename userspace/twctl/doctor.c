@@ -316,12 +316,19 @@ static bool check_permission(struct system *system)
 /* All that this twctl asks of a module. */
 static const char *skew_of(const struct timewheel_caps *caps)
 {
+	const uint32_t codes = (2U << TIMEWHEEL_REGISTER_PERIODIC) - 1;
+	const uint32_t setup_flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES |
+		TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_PERIODS |
+		TIMEWHEEL_KEEP_DURATION;
+
 	if (caps->event_size != sizeof(struct timewheel_event))
 		return "its events have another size";
 	if (caps->op_size < sizeof(struct timewheel_op))
 		return "it is older: its operations are smaller";
-	if (!(caps->codes & 1U << TIMEWHEEL_GET))
+	if (~caps->codes & codes)
 		return "it is older: it lacks operations";
+	if (~caps->setup_flags & setup_flags)
+		return "it is older: it lacks settings";
 	if (!(caps->clocks & 1U << TIMEWHEEL_CLOCK_MANUAL))
 		return "it is older: it lacks clocks";
 	return NULL;

@@ -109,6 +109,10 @@ void wheel_open_to_read(struct wheel *wheel, const char *name)
 
 	wheel_open(wheel, name, both ? O_RDWR : O_RDONLY);
 	tw_wheel_close(both);
+	if (wheel->info.events)
+		die(STATUS_USAGE,
+		    "WHEEL '%s': has an event ring, from which a program takes its events; make one without --events",
+		    name);
 }
 
 /* What is due, up to @most, without a wait. Ends the program on errors. */

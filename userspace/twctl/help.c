@@ -30,7 +30,7 @@ static void print_columns(const struct column *columns, const char *with)
 	printf("\nColumns%s, and what they are in JSON; * those of the default:\n",
 	       with);
 	for (i = 0; columns[i].name; i++)
-		printf("  %c %-10s %-8s %s\n",
+		printf("  %c %-13s %-8s %s\n",
 		       columns[i].flags & COL_HIDDEN ? ' ' : '*',
 		       columns[i].name, type_of(&columns[i]), columns[i].help);
 }
@@ -61,7 +61,7 @@ static void print_all(void)
 	puts("usage: twctl [VERB] [OPTION]... [ARGUMENT]...\n");
 	for (verb = verbs; verb->name; verb++) {
 		snprintf(text, sizeof(text), "%s %s", verb->name, verb->args);
-		printf("  %-25s %s\n", text, verb->help);
+		printf("  %-27s %s\n", text, verb->help);
 	}
 	puts("\n'twctl help VERB' tells all about a verb, twctl(1) what it is all for.");
 }

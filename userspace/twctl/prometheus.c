@@ -29,6 +29,9 @@ static const struct metric {
 #define METRIC(name, type, field, help) \
 	{ "timewheel_" name, type, help, offsetof(struct timewheel_info, field) }
 	METRIC("pending_tokens", "gauge", pending, "Tokens that are pending."),
+	METRIC("held_tokens", "gauge", held,
+	       "Tokens that readers hold by a lease."),
+	METRIC("buried_tokens", "gauge", buried, "Tokens that are buried."),
 	METRIC("max_tokens", "gauge", max_tokens, "Tokens it may hold."),
 	METRIC("memory_bytes", "gauge", bytes, "Memory that it holds."),
 	METRIC("registered_total", "counter", registered, "Registrations."),
@@ -41,6 +44,16 @@ static const struct metric {
 	METRIC("refiled_total", "counter", refiled, "Tokens filed again."),
 	METRIC("callbacks_total", "counter", callbacks,
 	       "Times that the timer went off."),
+	METRIC("acked_total", "counter", acked, "Acks."),
+	METRIC("nacked_total", "counter", nacked, "Nacks."),
+	METRIC("lapsed_total", "counter", lapsed,
+	       "Leases that were over without an answer."),
+	METRIC("returned_total", "counter", returned,
+	       "Deliveries that came back from readers that ended."),
+	METRIC("kicked_total", "counter", kicked, "Kicks."),
+	METRIC("deleted_total", "counter", deleted, "Deletions."),
+	METRIC("missed_total", "counter", missed,
+	       "Periods that were missed and had no event of their own."),
 	METRIC("quiet_total", "counter", quiet,
 	       "Looks after the timer that found nothing due."),
 };
@@ -59,6 +72,18 @@ static void print_metric(FILE *file, const struct metric *metric,
 		fprintf(file, "%s{wheel=\"%s\"} %llu\n", metric->name,
 			figures->names[i], (unsigned long long)value);
 	}
+}
+
+/* 1 while a wheel is told to be so, else 0. */
+static void print_state(FILE *file, const char *name, const char *help,
+			const struct figures *figures, uint32_t state)
+{
+	size_t i;
+
+	fprintf(file, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+	for (i = 0; i < figures->count; i++)
+		fprintf(file, "%s{wheel=\"%s\"} %d\n", name, figures->names[i],
+			!!(figures->stats[i].info.state & state));
 }
 
 /* A wheel counts no sum of its lateness, so there is no _sum. */
@@ -107,6 +132,10 @@ static void print_all(FILE *file, const struct figures *figures)
 
 	for (i = 0; i < ARRAY_SIZE(metrics); i++)
 		print_metric(file, &metrics[i], figures);
+	print_state(file, "timewheel_paused", "It delivers nothing.", figures,
+		    TIMEWHEEL_PAUSED);
+	print_state(file, "timewheel_draining", "No token can be registered.",
+		    figures, TIMEWHEEL_DRAINING);
 	print_histograms(file, "timewheel_lateness_seconds",
 			 "From the deadline until a reader took the token.",
 			 figures, offsetof(struct stats, lateness));

@@ -10,6 +10,9 @@ static void count_token(struct ring *ring, const struct timewheel_info *info,
 	const size_t last = ARRAY_SIZE(ring->laps) - 1;
 	struct slot *slot = &ring->slots[token->slot];
 
+	/* It is on no slot. */
+	if (token->state == TIMEWHEEL_BURIED)
+		return;
 	ring->tokens++;
 	if (token->deadline <= info->now)
 		ring->due++;

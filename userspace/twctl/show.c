@@ -120,7 +120,7 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 	const struct timewheel_info *info = &wheel->info;
 	const int column = 3 * CELL_WIDTH;
 	char tick[TIME_TEXT], lap[TIME_TEXT], next[TIME_TEXT] = "never";
-	int row = ROWS / 2 - 4;
+	int row = ROWS / 2 - 5;
 
 	span_text(tick, sizeof(tick), info->tick);
 	span_text(lap, sizeof(lap), info->tick * info->slots);
@@ -129,6 +129,8 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 	else if (info->next != TIMEWHEEL_NEVER)
 		span_text(next, sizeof(next), info->next - info->now);
 	put(picture, row++, column, "%.28s", wheel->name);
+	if (info->state)
+		put(picture, row++, column, "%s", state_name(info->state));
 	put(picture, row++, column, "%u slots of %s", info->slots, tick);
 	put(picture, row++, column, "a lap takes %s", lap);
 	put(picture, row++, column, "hand: slot %llu of lap %llu",
@@ -137,6 +139,10 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 	put(picture, row++, column, "pending %llu of %llu",
 	    (unsigned long long)info->pending,
 	    (unsigned long long)info->max_tokens);
+	if (info->lease)
+		put(picture, row++, column, "held %llu, buried %llu",
+		    (unsigned long long)info->held,
+		    (unsigned long long)info->buried);
 	put(picture, row++, column, "due %llu",
 	    (unsigned long long)ring->due);
 	put(picture, row++, column, "next look: %s", next);

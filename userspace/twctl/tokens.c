@@ -5,7 +5,7 @@
 #include "twctl.h"
 
 enum {
-	ID, HANDLE, COOKIE, DEADLINE, DUE, LEFT, SLOT, CYCLE, STATE,
+	ID, HANDLE, COOKIE, DEADLINE, DUE, LEFT, SLOT, CYCLE, STATE, LEASE, ATTEMPTS,
 };
 
 const struct column token_columns[] = {
@@ -13,21 +13,42 @@ const struct column token_columns[] = {
 	[HANDLE] = { "HANDLE", COL_NUMBER | COL_HIDDEN, "its handle" },
 	[COOKIE] = { "COOKIE", COL_NUMBER, "its cookie" },
 	[DEADLINE] = { "DEADLINE", COL_NUMBER | COL_HIDDEN,
-		"its deadline in ns of the wheel's clock" },
+		"its deadline in ns of the wheel's clock: see STATE" },
 	[DUE] = { "DUE", 0, "its deadline in local time" },
 	[LEFT] = { "LEFT", COL_NUMBER, "time until its deadline" },
 	[SLOT] = { "SLOT", COL_NUMBER, "its slot of the ring" },
 	[CYCLE] = { "CYCLE", COL_NUMBER,
 		"Cycle-Num: whole laps that the hand makes before" },
-	[STATE] = { "STATE", 0, "pending, due, or taken by a reader" },
+	[STATE] = { "STATE", 0, "pending, due, taken, held, lapsed or buried" },
+	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
+		"number of its last delivery" },
+	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER | COL_HIDDEN,
+		"its deliveries since it was registered, acked or kicked" },
 	{ }
 };
+
+/* A lease that is over is a deadline: it is delivered again, or buried. */
+static const char *state_of(const struct wheel *wheel,
+			    const struct timewheel_token *token)
+{
+	bool passed = token->deadline <= wheel->info.now;
+
+	switch (token->state) {
+	case TIMEWHEEL_TAKEN:
+		return "taken";
+	case TIMEWHEEL_HELD:
+		return passed ? "lapsed" : "held";
+	case TIMEWHEEL_BURIED:
+		return "buried";
+	default:
+		return passed ? "due" : "pending";
+	}
+}
 
 static void put_token(struct out *out, const struct wheel *wheel,
 		      const struct timewheel_token *token)
 {
 	const struct timewheel_info *info = &wheel->info;
-	int64_t left = token->deadline - info->now;
 
 	out_row(out);
 	if (!(info->setup_flags & TIMEWHEEL_NO_IDS))
@@ -37,13 +58,14 @@ static void put_token(struct out *out, const struct wheel *wheel,
 		out_number(out, COOKIE, token->cookie);
 	out_number(out, DEADLINE, token->deadline);
 	out_due(out, DUE, wheel, token->deadline);
-	out_span(out, LEFT, left);
-	out_number(out, SLOT, token->slot);
-	out_number(out, CYCLE, token->cycle);
-	if (token->state == TIMEWHEEL_TAKEN)
-		out_text(out, STATE, "taken");
-	else
-		out_text(out, STATE, left > 0 ? "pending" : "due");
+	out_span(out, LEFT, token->deadline - info->now);
+	if (token->state != TIMEWHEEL_BURIED) {
+		out_number(out, SLOT, token->slot);
+		out_number(out, CYCLE, token->cycle);
+	}
+	out_text(out, STATE, "%s", state_of(wheel, token));
+	if (info->lease)
+		out_number(out, LEASE, token->lease);
 }
 
 /* An option's time, as one of the wheel's clock. */
@@ -60,10 +82,15 @@ static struct when option_when(const char *name, const char *text)
 	return text ? words_when(name, &word, 1) : (struct when) { };
 }
 
+/* Buried ones, which are due no more, are the last. */
 static int earlier(const void *a, const void *b)
 {
 	const struct timewheel_token *first = a, *second = b;
+	int buried = (first->state == TIMEWHEEL_BURIED) -
+		     (second->state == TIMEWHEEL_BURIED);
 
+	if (buried)
+		return buried;
 	return (first->deadline > second->deadline) -
 	       (first->deadline < second->deadline);
 }
@@ -86,6 +113,31 @@ static void keep(struct tokens *tokens, const struct timewheel_token *token)
 	tokens->token[tokens->count++] = *token;
 }
 
+static void check_state(const struct args *args)
+{
+	static const char * const states[] = {
+		"pending", "due", "taken", "held", "lapsed", "buried"
+	};
+	const char *text = args->option[OPT_STATE];
+	size_t i;
+
+	if (!text)
+		return;
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		if (!strcmp(text, states[i]))
+			return;
+	}
+	die_usage("--state", text, "pending, due, taken, held, lapsed or buried");
+}
+
+static bool listed(const struct args *args, const struct wheel *wheel,
+		   const struct timewheel_token *token)
+{
+	const char *state = args->option[OPT_STATE];
+
+	return !state || !strcmp(state, state_of(wheel, token));
+}
+
 enum status verb_list(const struct args *args)
 {
 	const char *from = args->option[OPT_FROM], *to = args->option[OPT_TO];
@@ -99,21 +151,27 @@ enum status verb_list(const struct args *args)
 	int more;
 	size_t i;
 
+	check_state(args);
 	wheel_open(&wheel, args->arg[0], O_RDONLY);
 	cursor = tw_cursor_open(wheel.wheel, bound(&wheel, &from_when, from, 0),
 				bound(&wheel, &to_when, to, TIMEWHEEL_NEVER));
 	if (!cursor)
 		return wheel_trouble(wheel.name);
-	while ((more = tw_cursor_next(cursor, &token)) > 0)
-		keep(&tokens, token);
+	while ((more = tw_cursor_next(cursor, &token)) > 0) {
+		if (listed(args, &wheel, token))
+			keep(&tokens, token);
+	}
 	if (more < 0)
 		return wheel_trouble(wheel.name);
 	tw_cursor_close(cursor);
 	wheel_close(&wheel);
 	if (tokens.count)
 		qsort(tokens.token, tokens.count, sizeof(*tokens.token), earlier);
-	for (i = 0; i < tokens.count; i++)
+	for (i = 0; i < tokens.count; i++) {
 		put_token(out, &wheel, &tokens.token[i]);
+		if (wheel.info.lease)
+			out_number(out, ATTEMPTS, tokens.token[i].attempts);
+	}
 	free(tokens.token);
 	out_end(out);
 	return STATUS_OK;
@@ -137,6 +195,10 @@ static enum status get(struct out *out, const struct wheel *wheel,
 		.deadline = op.deadline,
 		.cycle = op.cycle,
 		.slot = op.slot,
+		.state = got & TIMEWHEEL_IS_HELD ? TIMEWHEEL_HELD :
+			 got & TIMEWHEEL_IS_BURIED ? TIMEWHEEL_BURIED :
+						     TIMEWHEEL_PENDING,
+		.lease = op.lease,
 	};
 	put_token(out, wheel, &token);
 	return STATUS_OK;

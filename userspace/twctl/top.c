@@ -9,7 +9,7 @@
 
 enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
-	P50, P99, MAX, RING,
+	P50, P99, MAX, RING, STATE, HELD, BURIED, ACKED, NACKED, LAPSED,
 };
 
 const struct column top_columns[] = {
@@ -26,6 +26,15 @@ const struct column top_columns[] = {
 	[MAX] = { "MAX", COL_NUMBER, "all of them" },
 	[RING] = { "RING", 0,
 		"how full the slots are, the one of the hand first" },
+	[STATE] = { "STATE", COL_HIDDEN,
+		"running, paused, draining, or both of these" },
+	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
+		"tokens that readers hold by a lease" },
+	[BURIED] = { "BURIED", COL_NUMBER | COL_HIDDEN, "tokens that are buried" },
+	[ACKED] = { "ACKED", COL_NUMBER | COL_HIDDEN, "acks a second" },
+	[NACKED] = { "NACKED", COL_NUMBER | COL_HIDDEN, "nacks a second" },
+	[LAPSED] = { "LAPSED", COL_NUMBER | COL_HIDDEN,
+		"leases a second that were over without an answer" },
 	{ }
 };
 
@@ -114,6 +123,9 @@ static void put_rates(struct out *out, const struct look *look,
 	put_rate(out, MOVED, now->moved - then->moved, span);
 	put_rate(out, CANCELLED, now->cancelled - then->cancelled, span);
 	put_rate(out, DELIVERED, now->delivered - then->delivered, span);
+	put_rate(out, ACKED, now->acked - then->acked, span);
+	put_rate(out, NACKED, now->nacked - then->nacked, span);
+	put_rate(out, LAPSED, now->lapsed - then->lapsed, span);
 	for (i = 0; i < TIMEWHEEL_BUCKETS; i++)
 		late[i] = look->stats.lateness[i] - before->stats.lateness[i];
 	put_percentile(out, P50, late, 50);
@@ -175,6 +187,9 @@ static void print_looks(const struct args *args, const struct looks *looks,
 		out_row(out);
 		out_text(out, NAME, "%s", look->name);
 		out_number(out, PENDING, look->stats.info.pending);
+		out_text(out, STATE, "%s", state_name(look->stats.info.state));
+		out_number(out, HELD, look->stats.info.held);
+		out_number(out, BURIED, look->stats.info.buried);
 		if (then)
 			put_rates(out, look, then);
 		if (out_wants(out, RING))

@@ -57,9 +57,19 @@ enum opt {
 	OPT_START,
 	OPT_NO_IDS,
 	OPT_NO_COOKIES,
+	OPT_TOUCH_WORDS,
+	OPT_EVENTS,
+	OPT_LEASE,
+	OPT_MAX_ATTEMPTS,
+	OPT_PERIODS,
+	OPT_MISFIRE,
+	OPT_SLACK,
+	OPT_JITTER,
+	OPT_KEEP_DURATION,
 	OPT_EXCLUSIVE,
 	OPT_FROM,
 	OPT_TO,
+	OPT_STATE,
 	OPT_HANDLE,
 	OPT_COOKIE,
 	OPT_REGISTER,
@@ -191,6 +201,8 @@ struct wheel {
 void wheel_open(struct wheel *wheel, const char *name, int access);
 void wheel_close(struct wheel *wheel);
 const char *clock_name(unsigned int clock);
+const char *misfire_name(unsigned int misfire);
+const char *state_name(unsigned int state);
 uint64_t real_now(void);
 
 /* What a time that was given means to a wheel. @absolute: it is no delay. */

@@ -2,7 +2,8 @@
 /*
  * The table of verbs and options: all that there are, and all that help and
  * completion say of them. What an option or an argument is called in capitals
- * tells completion what to offer: WHEEL, FILE, DIR, COLUMNS, SHELL, VERB, CLOCK.
+ * tells completion what to offer: WHEEL, FILE, DIR, COLUMNS, SHELL, VERB, CLOCK,
+ * MISFIRE, STATE.
  */
 #include "twctl.h"
 
@@ -32,10 +33,30 @@ const struct option_text option_texts[NR_OPTIONS] = {
 		"tokens have handles only: takes less memory" },
 	[OPT_NO_COOKIES] = { 0, "no-cookies", NULL,
 		"tokens carry no cookie: takes less memory" },
+	[OPT_TOUCH_WORDS] = { 0, "touch-words", NULL,
+		"tokens may be touched in mapped memory: takes more memory" },
+	[OPT_EVENTS] = { 0, "events", "N",
+		"events that its event ring holds: a power of two, or 0 (0)" },
+	[OPT_LEASE] = { 'l', "lease", "SPAN",
+		"a reader holds a token so long, until it has acked it (0: a read ends it)" },
+	[OPT_MAX_ATTEMPTS] = { 0, "max-attempts", "N",
+		"bury a token that was delivered N times and not acked (0: never)" },
+	[OPT_PERIODS] = { 0, "periods", NULL,
+		"tokens may be periodic: takes more memory" },
+	[OPT_MISFIRE] = { 0, "misfire", "MISFIRE",
+		"periods that were missed come once (default), all, or are skipped: skip" },
+	[OPT_SLACK] = { 0, "slack", "SPAN",
+		"its timer may be so late, to save interrupts (0)" },
+	[OPT_JITTER] = { 0, "jitter", "SPAN",
+		"spread deadlines: add a random time up to this (0)" },
+	[OPT_KEEP_DURATION] = { 0, "keep-duration", NULL,
+		"delays stay what they are when a realtime clock is set" },
 	[OPT_EXCLUSIVE] = { 'x', "exclusive", NULL,
 		"fail when the wheel is there, even with the same settings" },
 	[OPT_FROM] = { 0, "from", "TIME", "only tokens due then or later" },
 	[OPT_TO] = { 0, "to", "TIME", "only tokens due then or earlier" },
+	[OPT_STATE] = { 0, "state", "STATE",
+		"only those that are pending, due, taken, held, lapsed or buried" },
 	[OPT_HANDLE] = { 'H', "handle", NULL, "each KEY is a handle, not an id" },
 	[OPT_COOKIE] = { 'c', "cookie", "N", "comes back with the event (0)" },
 	[OPT_REGISTER] = { 'r', "register", "SPAN",
@@ -64,12 +85,15 @@ const struct verb verbs[] = {
 	  ALL | TABLE | BIT(VERSION), wheel_columns, 0, 0, verb_wheels },
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
-	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(EXCLUSIVE),
+	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
+	  BIT(EVENTS) | BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) |
+	  BIT(MISFIRE) | BIT(SLACK) | BIT(JITTER) | BIT(KEEP_DURATION) |
+	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "destroy", "WHEEL...", "end wheels, and their tokens with them",
 	  ALL, NULL, 1, MANY, verb_destroy },
 	{ "list", "WHEEL", "list a wheel's tokens, the next one due first",
-	  ALL | TABLE | BIT(FROM) | BIT(TO), token_columns, 1, 1, verb_list },
+	  ALL | TABLE | BIT(FROM) | BIT(TO) | BIT(STATE), token_columns, 1, 1, verb_list },
 	{ "show", "WHEEL",
 	  "draw a wheel; with -J or -o: a table of its slots with tokens",
 	  ALL | TABLE, slot_columns, 1, 1, verb_show },

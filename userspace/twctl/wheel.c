@@ -54,6 +54,35 @@ const char *clock_name(unsigned int clock)
 	}
 }
 
+const char *misfire_name(unsigned int misfire)
+{
+	switch (misfire) {
+	case TIMEWHEEL_MISFIRE_ONCE:
+		return "once";
+	case TIMEWHEEL_MISFIRE_ALL:
+		return "all";
+	case TIMEWHEEL_MISFIRE_SKIP:
+		return "skip";
+	default:
+		return "unknown";
+	}
+}
+
+/* What a wheel has been told to be. */
+const char *state_name(unsigned int state)
+{
+	switch (state & (TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)) {
+	case 0:
+		return "running";
+	case TIMEWHEEL_PAUSED:
+		return "paused";
+	case TIMEWHEEL_DRAINING:
+		return "draining";
+	default:
+		return "paused+draining";
+	}
+}
+
 /*
  * Wall time is a wheel's own time on a REALTIME wheel only. For the others it
  * becomes the delay from now until then, as wall time is now.

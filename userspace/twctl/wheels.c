@@ -13,7 +13,8 @@
 
 enum {
 	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
-	PENDING, MAX, NEXT, BYTES,
+	PENDING, MAX, NEXT, STATE, HELD, BURIED, BYTES, TOUCH_WORDS, EVENTS, LEASE,
+	MAX_ATTEMPTS, PERIODS, MISFIRE, SLACK, JITTER, KEEP_DURATION,
 };
 
 const struct column wheel_columns[] = {
@@ -32,7 +33,28 @@ const struct column wheel_columns[] = {
 	[MAX] = { "MAX", COL_NUMBER, "tokens it may hold" },
 	[NEXT] = { "NEXT", COL_NUMBER,
 		"time until it next looks for expired tokens" },
+	[STATE] = { "STATE", 0, "running, paused, draining, or both of these" },
+	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
+		"tokens that readers hold by a lease" },
+	[BURIED] = { "BURIED", COL_NUMBER | COL_HIDDEN, "tokens that are buried" },
 	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
+	[TOUCH_WORDS] = { "TOUCH-WORDS", COL_BOOL | COL_HIDDEN,
+		"tokens may be touched in mapped memory" },
+	[EVENTS] = { "EVENTS", COL_NUMBER | COL_HIDDEN,
+		"events that its event ring holds" },
+	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
+		"how long a reader holds a token, if it has leases" },
+	[MAX_ATTEMPTS] = { "MAX-ATTEMPTS", COL_NUMBER | COL_HIDDEN,
+		"deliveries until a token is buried, 0: never" },
+	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
+	[MISFIRE] = { "MISFIRE", COL_HIDDEN,
+		"what becomes of periods that were missed" },
+	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
+		"how late its timer may be" },
+	[JITTER] = { "JITTER", COL_NUMBER | COL_HIDDEN,
+		"up to how much is added to deadlines" },
+	[KEEP_DURATION] = { "KEEP-DURATION", COL_BOOL | COL_HIDDEN,
+		"delays stay what they are when the clock is set" },
 	{ }
 };
 
@@ -58,19 +80,41 @@ static void put_owner(struct out *out, const struct stat *stat)
 	out_text(out, MODE, "%s", mode);
 }
 
+static void put_settings(struct out *out, const struct timewheel_info *info)
+{
+	uint32_t flags = info->setup_flags;
+
+	out_bool(out, IDS, !(flags & TIMEWHEEL_NO_IDS));
+	out_bool(out, COOKIES, !(flags & TIMEWHEEL_NO_COOKIES));
+	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_TOUCH_WORDS);
+	out_number(out, EVENTS, info->events);
+	if (info->lease) {
+		out_span(out, LEASE, info->lease);
+		out_number(out, MAX_ATTEMPTS, info->max_attempts);
+	}
+	out_bool(out, PERIODS, flags & TIMEWHEEL_PERIODS);
+	if (flags & TIMEWHEEL_PERIODS)
+		out_text(out, MISFIRE, "%s", misfire_name(info->misfire));
+	out_span(out, SLACK, info->slack);
+	out_span(out, JITTER, info->jitter);
+	out_bool(out, KEEP_DURATION, flags & TIMEWHEEL_KEEP_DURATION);
+}
+
 static void put_info(struct out *out, const struct timewheel_info *info)
 {
 	out_number(out, NUMBER, info->number);
 	out_text(out, CLOCK, "%s", clock_name(info->clock));
 	out_span(out, TICK, info->tick);
 	out_number(out, SLOTS, info->slots);
-	out_bool(out, IDS, !(info->setup_flags & TIMEWHEEL_NO_IDS));
-	out_bool(out, COOKIES, !(info->setup_flags & TIMEWHEEL_NO_COOKIES));
 	out_number(out, PENDING, info->pending);
 	out_number(out, MAX, info->max_tokens);
 	if (info->next != TIMEWHEEL_NEVER)
 		out_span(out, NEXT, info->next - info->now);
+	out_text(out, STATE, "%s", state_name(info->state));
+	out_number(out, HELD, info->held);
+	out_number(out, BURIED, info->buried);
 	out_size(out, BYTES, info->bytes);
+	put_settings(out, info);
 }
 
 /*

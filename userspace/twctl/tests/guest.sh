@@ -122,9 +122,9 @@ wheels()
 	gives 0 create boot -c boottime -t 100ms -s 31 -m 10
 	gives 0 create real -c realtime
 	gives 0
-	prints '^NAME *OWNER MODE *CLOCK *TICK SLOTS PENDING *MAX NEXT'
-	prints '^plain *root *rw------- monotonic *1s *3600 *0 100000 *-$'
-	prints '^boot *root *rw------- boottime *100ms *31 *0 *10 *-$'
+	prints '^NAME *OWNER MODE *CLOCK *TICK SLOTS PENDING *MAX NEXT STATE$'
+	prints '^plain *root *rw------- monotonic *1s *3600 *0 100000 *- running$'
+	prints '^boot *root *rw------- boottime *100ms *31 *0 *10 *- running$'
 	json '[.wheels[].name]' '["boot","manual","plain","real"]' -J
 	json '.wheels[0].tick, .wheels[0].next' '100000000
 null' wheels -J
@@ -132,7 +132,7 @@ null' wheels -J
 	prints '^plain *yes *yes$'
 	is 'lines without headings' "$(wc -l <$tmp/out)" 4
 	gives 0 -o +number
-	prints 'NEXT NUMBER$'
+	prints 'STATE *NUMBER$'
 	gives 0 -b -o name,tick
 	prints '^plain *1000000000$'
 	gives 0 -b -o bytes --no-headings
@@ -549,6 +549,58 @@ commands()
 	gives 0 destroy work
 }
 
+# What a wheel can be set up with, and that it says so.
+settings()
+{
+	gives 0 create set --clock realtime --lease 30s --max-attempts 5 --periods \
+		--misfire skip --slack 20ms --jitter 2s --keep-duration --touch-words
+	json '.wheels[-1] | .lease, ."max-attempts", .periods, .misfire, .slack, .jitter, ."keep-duration", ."touch-words", .events, .state, .held, .buried' '30000000000
+5
+true
+"skip"
+20000000
+2000000000
+true
+true
+0
+"running"
+0
+0' wheels -J -o name,lease,max-attempts,periods,misfire,slack,jitter,keep-duration,touch-words,events,state,held,buried
+	gives 0 create set -c realtime -l 30s --max-attempts 5 --periods \
+		--misfire skip --slack 20ms --jitter 2s --keep-duration --touch-words
+	refuses 5 'other settings' create set -c realtime -l 30s
+	gives 0 destroy set
+	gives 0 create rung --events 64
+	json '.wheels[-1] | .events, .lease, ."max-attempts", .misfire' '64
+null
+null
+null' wheels -J -o events,lease,max-attempts,misfire
+	refuses 2 "'rung': has an event ring, .*make one without --events" watch rung
+	refuses 2 "'rung': has an event ring" exec rung -- true
+	gives 0 destroy rung
+	for misfire in once all; do
+		gives 0 create set --periods --misfire $misfire
+		json '.wheels[-1].misfire' "\"$misfire\"" wheels -J -o misfire
+		gives 0 destroy set
+	done
+
+	refuses 2 "--events '3': not a power of two" create new --events 3
+	refuses 2 "--events '131072': not a number from 0 to 65536" create new --events 131072
+	refuses 2 "--lease '30s': not with --events" create new --lease 30s --events 64
+	refuses 2 "--lease '10ms': not as long as a tick" create new --lease 10ms
+	refuses 2 "--lease '300y': not a span" create new --lease 300y
+	refuses 2 "--lease 'x': not a span" create new --lease x
+	refuses 2 "--max-attempts '3': only with --lease" create new --max-attempts 3
+	refuses 2 "--max-attempts 'x': not a number" create new -l 5s --max-attempts x
+	refuses 2 "--misfire 'all': only with --periods" create new --misfire all
+	refuses 2 "--misfire 'sun': not once, all or skip" create new --periods --misfire sun
+	refuses 2 "--slack '1s': not with --clock manual" create new -c manual --slack 1s
+	refuses 2 "--slack '300y': not a span" create new --slack 300y
+	refuses 2 "--jitter '300y': not a span" create new --jitter 300y
+	refuses 2 '--keep-duration: only with --clock realtime' create new --keep-duration
+	refuses 3 "no wheel 'new'" list new
+}
+
 figures()
 {
 	gives 0 create counted --clock manual
@@ -652,7 +704,7 @@ permissions()
 {
 	as_nobody $twctl
 	is 'anybody may list' $? 0
-	prints '^plain *root *rw------- - *- *- *- *- *-$'
+	prints '^plain *root *rw------- - *- *- *- *- *- *-$'
 	as_nobody $twctl -J
 	is 'and in JSON' "$($jq -c '.wheels[] | select(.name == "plain") | .clock' <$tmp/out)" null
 	as_nobody $twctl list plain
@@ -774,7 +826,7 @@ doctor()
 	cp $tmp/group /etc/group
 
 	# Another version of the module: what it would say is put in its mouth.
-	for skew in op_size event_size codes clocks names caps; do
+	for skew in op_size event_size codes settings clocks names caps; do
 		TWCTL_SKEW=$skew LD_PRELOAD=$PWD/skew.so $twctl doctor >$tmp/out 2>$tmp/err
 		is "doctor of a module with other $skew" $? 1
 		prints '^bad *version *the module does not go with twctl'
@@ -836,6 +888,7 @@ wall_time
 drawing
 watching
 commands
+settings
 figures
 output
 permissions

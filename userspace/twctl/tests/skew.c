@@ -18,7 +18,9 @@ static void change(struct timewheel_caps *caps, const char *what)
 	else if (!strcmp(what, "event_size"))
 		caps->event_size += 8;
 	else if (!strcmp(what, "codes"))
-		caps->codes &= ~(1U << TIMEWHEEL_GET);
+		caps->codes &= ~(1U << TIMEWHEEL_REGISTER_PERIODIC);
+	else if (!strcmp(what, "settings"))
+		caps->setup_flags &= ~TIMEWHEEL_PERIODS;
 	else if (!strcmp(what, "clocks"))
 		caps->clocks &= ~(1U << TIMEWHEEL_CLOCK_MANUAL);
 }
