@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * create, destroy and advance: verbs on whole wheels.
+ * create, destroy, pause, resume, drain and advance: verbs on whole wheels.
  */
 #include "twctl.h"
 
@@ -160,17 +160,73 @@ static enum status destroy_one(const char *name)
 	}
 }
 
-enum status verb_destroy(const struct args *args)
+/* For each wheel that is named. */
+static enum status each_wheel(const struct args *args,
+			      enum status (*one)(const char *name))
 {
 	enum status status = STATUS_OK, each;
 	int i;
 
 	for (i = 0; i < args->count; i++) {
-		each = destroy_one(args->arg[i]);
+		each = one(args->arg[i]);
 		if (!status)
 			status = each;
 	}
 	return status;
+}
+
+enum status verb_destroy(const struct args *args)
+{
+	return each_wheel(args, destroy_one);
+}
+
+static enum status tell(const char *name, int (*what)(struct tw_wheel *wheel))
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(name, O_WRONLY);
+	enum status status = STATUS_OK;
+
+	if (!wheel && errno == ENODEV)
+		errno = ENOENT;
+	if (!wheel || what(wheel) < 0)
+		status = wheel_trouble(name);
+	tw_wheel_close(wheel);
+	return status;
+}
+
+static enum status pause_one(const char *name)
+{
+	return tell(name, tw_wheel_pause);
+}
+
+static enum status resume_one(const char *name)
+{
+	return tell(name, tw_wheel_resume);
+}
+
+static enum status drain_one(const char *name)
+{
+	return tell(name, tw_wheel_drain);
+}
+
+static enum status undrain_one(const char *name)
+{
+	return tell(name, tw_wheel_undrain);
+}
+
+enum status verb_pause(const struct args *args)
+{
+	return each_wheel(args, pause_one);
+}
+
+enum status verb_resume(const struct args *args)
+{
+	return each_wheel(args, resume_one);
+}
+
+enum status verb_drain(const struct args *args)
+{
+	return each_wheel(args, args->option[OPT_UNDO] ? undrain_one :
+							 drain_one);
 }
 
 enum status verb_advance(const struct args *args)

@@ -157,8 +157,8 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 			       wheel, key);
 	case EEXIST:
 		return trouble(STATUS_EXISTS,
-			       "wheel '%s': a token of id %s is pending",
-			       wheel, key);
+			       "wheel '%s': a token of id %s is pending, held or buried; see 'twctl get %s %s'",
+			       wheel, key, wheel, key);
 	case ENOSPC:
 		return trouble(STATUS_FULL,
 			       "wheel '%s' is full: it has its max-tokens tokens",
@@ -175,6 +175,50 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 		return trouble(STATUS_FAILED,
 			       "wheel '%s': the token of %s %s has no timeout to touch: it was registered for a point of time",
 			       wheel, kind, key);
+	case ESHUTDOWN:
+		return trouble(STATUS_NOT_NOW,
+			       "wheel '%s' is draining and takes no more tokens; to let it: twctl drain --undo %s",
+			       wheel, wheel);
+	default:
+		return wheel_trouble(wheel);
+	}
+}
+
+/* By errno: why an answer, or what becomes of a buried token, failed. */
+enum status delivery_trouble(const char *wheel, const char *key,
+			     const struct timewheel_op *op)
+{
+	const char *kind = op->flags & TIMEWHEEL_BY_HANDLE ? "handle" : "id";
+
+	switch (errno) {
+	case ENOENT:
+		return trouble(STATUS_NOT_THERE,
+			       "wheel '%s': there is no token of %s %s; see 'twctl list %s'",
+			       wheel, kind, key, wheel);
+	case ESTALE:
+		if (op->lease)
+			return trouble(STATUS_NOT_THERE,
+				       "wheel '%s': delivery %u of %s %s is not out any more: it was answered, or its lease was over; see 'twctl list %s --state held'",
+				       wheel, op->lease, kind, key, wheel);
+		return trouble(STATUS_NOT_THERE,
+			       "wheel '%s': the token of %s %s has ended, or a reader is taking it; see 'twctl list %s'",
+			       wheel, kind, key, wheel);
+	case EBUSY:
+		return trouble(STATUS_NOT_NOW,
+			       "wheel '%s': %s %s is held: 'twctl nack %s %s', or wait until its lease is over",
+			       wheel, kind, key, wheel, key);
+	case EINVAL:
+		return trouble(STATUS_USAGE,
+			       "wheel '%s' has no leases: end tokens by 'twctl cancel', bring them forward by 'twctl move'",
+			       wheel);
+	case ERANGE:
+		if (op->code == TIMEWHEEL_EXTEND)
+			return trouble(STATUS_USAGE,
+				       "--lease of %s %s: more than 1000 leases after its delivery, or beyond what wheel '%s' can reach: take less, or nack it",
+				       kind, key, wheel);
+		return trouble(STATUS_USAGE,
+			       "--delay of %s %s: not one that wheel '%s' can reach: 2^46 ticks, and 292 years",
+			       kind, key, wheel);
 	default:
 		return wheel_trouble(wheel);
 	}

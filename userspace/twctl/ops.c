@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * add, touch, move and cancel: operations on tokens, and how each one went.
+ * add, touch, move and cancel: operations on tokens, and how each one went, also
+ * those on deliveries.
  */
 #include "twctl.h"
 
@@ -12,11 +13,11 @@ const struct column op_columns[] = {
 	[ID] = { "ID", COL_NUMBER, "its id, if that is how it was named" },
 	[HANDLE] = { "HANDLE", COL_NUMBER,
 		"its handle, if it was registered or named so" },
-	[RESULT] = { "RESULT", 0, "registered, touched, moved or cancelled" },
+	[RESULT] = { "RESULT", 0, "what became of it: registered, say" },
 	[WAS_DUE] = { "WAS-DUE", COL_BOOL,
 		"it was past its deadline, but not taken by a reader" },
 	[DEADLINE] = { "DEADLINE", COL_NUMBER | COL_HIDDEN,
-		"its deadline in ns of the wheel's clock; cancelled: what it was" },
+		"its deadline, or end of its lease, in ns of the wheel's clock" },
 	[DUE] = { "DUE", 0, "that in local time" },
 	[LEFT] = { "LEFT", COL_NUMBER | COL_HIDDEN, "time until then" },
 	{ }
@@ -59,13 +60,25 @@ static const char *result_text(const struct timewheel_op *op)
 		return "moved";
 	case TIMEWHEEL_CANCEL:
 		return "cancelled";
+	case TIMEWHEEL_ACK:
+		return "acked";
+	case TIMEWHEEL_NACK:
+		return op->result & TIMEWHEEL_IS_BURIED ? "buried" : "nacked";
+	case TIMEWHEEL_EXTEND:
+		return "extended";
+	case TIMEWHEEL_BURY:
+		return "buried";
+	case TIMEWHEEL_KICK:
+		return "kicked";
+	case TIMEWHEEL_DELETE:
+		return "deleted";
 	default:
 		return "registered";
 	}
 }
 
-static void put_op(struct out *out, const struct wheel *wheel,
-		   const struct timewheel_op *op, bool has_id)
+void op_put(struct out *out, const struct wheel *wheel,
+	    const struct timewheel_op *op, bool has_id)
 {
 	out_row(out);
 	if (has_id)
@@ -74,29 +87,36 @@ static void put_op(struct out *out, const struct wheel *wheel,
 		out_number(out, HANDLE, op->handle);
 	out_text(out, RESULT, "%s", result_text(op));
 	out_bool(out, WAS_DUE, op->result & TIMEWHEEL_WAS_DUE);
+	if (op->deadline == TIMEWHEEL_NEVER)
+		return;
 	out_number(out, DEADLINE, op->deadline);
 	out_due(out, DUE, wheel, op->deadline);
 	out_span(out, LEFT, op->deadline - wheel->info.now);
 }
 
 /* One operation on the token of @key, with all else in @op set. */
-static enum status run(struct out *out, const struct wheel *wheel,
-		       struct timewheel_op *op, const char *key)
+enum status op_run(struct out *out, const struct wheel *wheel,
+		   struct timewheel_op *op, const char *key)
 {
 	bool handle = op->flags & TIMEWHEEL_BY_HANDLE, has_id = strcmp(key, "-");
 	uint64_t number = has_id ? number_of("KEY", key, 0, UINT64_MAX) : 0;
 
 	op->size = sizeof(*op);
 	*(handle ? &op->handle : &op->id) = number;
+	/* It stays so when the token has none any more. */
+	op->deadline = TIMEWHEEL_NEVER;
 	if (tw_wheel_op(wheel->wheel, op) < 0)
-		return key_trouble(wheel->name, key, handle);
-	put_op(out, wheel, op, has_id && !handle);
+		return op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_DELETE ?
+		       delivery_trouble(wheel->name, key, op) :
+		       key_trouble(wheel->name, key, handle);
+	op_put(out, wheel, op, has_id && !handle);
 	return STATUS_OK;
 }
 
-static enum status run_each(const struct args *args, struct out *out,
-			    const struct wheel *wheel,
-			    const struct timewheel_op *model)
+/* For each token that is named behind the wheel. */
+enum status op_run_each(const struct args *args, struct out *out,
+			const struct wheel *wheel,
+			const struct timewheel_op *model)
 {
 	enum status status = STATUS_OK, each;
 	int i;
@@ -104,7 +124,7 @@ static enum status run_each(const struct args *args, struct out *out,
 	for (i = 1; i < args->count; i++) {
 		struct timewheel_op op = *model;
 
-		each = run(out, wheel, &op, args->arg[i]);
+		each = op_run(out, wheel, &op, args->arg[i]);
 		if (!status)
 			status = each;
 	}
@@ -121,11 +141,61 @@ static void set_time(struct timewheel_op *op, const struct wheel *wheel,
 		op->flags |= TIMEWHEEL_ABSOLUTE;
 }
 
+static void check_jitter(const char *name, const struct wheel *wheel,
+			 uint64_t delay)
+{
+	char jitter[TIME_TEXT];
+
+	if (delay >= wheel->info.jitter)
+		return;
+	span_text(jitter, sizeof(jitter), wheel->info.jitter);
+	die(STATUS_USAGE, "%s: shorter than the jitter of wheel '%s': take %s or more",
+	    name, wheel->name, jitter);
+}
+
+static void check_period(const struct args *args, const struct wheel *wheel,
+			 uint64_t period)
+{
+	char tick[TIME_TEXT];
+
+	if (!(wheel->info.setup_flags & TIMEWHEEL_PERIODS))
+		die(STATUS_USAGE,
+		    "--every '%s': wheel '%s' has no periodic tokens: make one with 'twctl create --periods'",
+		    args->option[OPT_EVERY], wheel->name);
+	if (period >= wheel->info.tick)
+		return;
+	span_text(tick, sizeof(tick), wheel->info.tick);
+	die(STATUS_USAGE, "--every '%s': shorter than a tick of wheel '%s': take %s or more",
+	    args->option[OPT_EVERY], wheel->name, tick);
+}
+
+/* When it is due first: after one period if nothing else is said. */
+static struct when first_time(const struct args *args, struct timewheel_op *op)
+{
+	const char *every = args->option[OPT_EVERY];
+
+	if (args->option[OPT_FIXED_DELAY] && !every)
+		die(STATUS_USAGE, "--fixed-delay: only with --every");
+	if (args->option[OPT_FIXED_DELAY])
+		op->flags = TIMEWHEEL_FIXED_DELAY;
+	if (every) {
+		op->code = TIMEWHEEL_REGISTER_PERIODIC;
+		op->period = option_span(args, OPT_EVERY, 0);
+		if (args->count == 2)
+			return (struct when) { .kind = WHEN_SPAN, .ns = op->period };
+	}
+	if (args->count == 2)
+		die(STATUS_USAGE,
+		    "usage: twctl add [OPTION]... %s, where only --every needs no TIME",
+		    args->verb->args);
+	return words_when("TIME", args->arg + 2, args->count - 2);
+}
+
 enum status verb_add(const struct args *args)
 {
-	struct when when = words_when("TIME", args->arg + 2, args->count - 2);
 	struct out *out = out_begin(args, op_columns, "tokens");
 	struct timewheel_op op = { .code = TIMEWHEEL_REGISTER };
+	struct when when = first_time(args, &op);
 	const char *id = args->arg[1];
 	bool has_id = strcmp(id, "-");
 	enum status status;
@@ -139,7 +209,11 @@ enum status verb_add(const struct args *args)
 		    has_id ? "-" : "a number", wheel.name, has_id ? "no " : "");
 	set_time(&op, &wheel, &when);
 	op.cookie = cookie_of(args, &wheel);
-	status = run(out, &wheel, &op, id);
+	if (!(op.flags & TIMEWHEEL_ABSOLUTE))
+		check_jitter("TIME", &wheel, op.time);
+	if (args->option[OPT_EVERY])
+		check_period(args, &wheel, op.period);
+	status = op_run(out, &wheel, &op, id);
 	wheel_close(&wheel);
 	out_end(out);
 	return status;
@@ -165,8 +239,10 @@ enum status verb_touch(const struct args *args)
 		op.flags = TIMEWHEEL_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
+	if (args->option[OPT_REGISTER])
+		check_jitter("--register", &wheel, op.time);
 	op.cookie = cookie_of(args, &wheel);
-	status = run_each(args, out, &wheel, &op);
+	status = op_run_each(args, out, &wheel, &op);
 	wheel_close(&wheel);
 	out_end(out);
 	return status;
@@ -187,7 +263,7 @@ enum status verb_move(const struct args *args)
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
 	set_time(&op, &wheel, &when);
-	status = run(out, &wheel, &op, args->arg[1]);
+	status = op_run(out, &wheel, &op, args->arg[1]);
 	wheel_close(&wheel);
 	out_end(out);
 	return status;
@@ -206,7 +282,7 @@ enum status verb_cancel(const struct args *args)
 		op.flags = TIMEWHEEL_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
-	status = run_each(args, out, &wheel, &op);
+	status = op_run_each(args, out, &wheel, &op);
 	wheel_close(&wheel);
 	out_end(out);
 	return status;

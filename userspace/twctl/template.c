@@ -7,7 +7,8 @@
 #include "twctl.h"
 
 const char * const event_fields[] = {
-	"wheel", "id", "handle", "cookie", "deadline", "taken", "late", NULL
+	"wheel", "id", "handle", "cookie", "deadline", "taken", "late", "lease",
+	"missed", NULL
 };
 
 static bool same(const char *name, const char *field, size_t length)
@@ -29,8 +30,11 @@ static uint64_t number(const char *field, const struct timewheel_event *event)
 		return event->deadline;
 	case 't':
 		return event->taken;
+	case 'm':
+		return event->missed;
 	default:
-		return event->taken - event->deadline;
+		return strcmp(field, "lease") ? event->taken - event->deadline :
+						event->lease;
 	}
 }
 
@@ -79,7 +83,7 @@ void template_check(const char *name, const char *template)
 		length = field_length(template);
 		if (length && !field_of(template, length))
 			die(STATUS_USAGE,
-			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late}",
+			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {lease} {missed}",
 			    name, (int)length, template);
 	}
 }

@@ -39,6 +39,7 @@ enum status {
 	STATUS_DESTROYED	= 8,
 	STATUS_IDLE		= 9,
 	STATUS_TASK_FAILED	= 10,
+	STATUS_NOT_NOW		= 11,
 };
 
 /* The table (verbs.c) */
@@ -67,12 +68,18 @@ enum opt {
 	OPT_JITTER,
 	OPT_KEEP_DURATION,
 	OPT_EXCLUSIVE,
+	OPT_UNDO,
 	OPT_FROM,
 	OPT_TO,
 	OPT_STATE,
 	OPT_HANDLE,
 	OPT_COOKIE,
+	OPT_EVERY,
+	OPT_FIXED_DELAY,
 	OPT_REGISTER,
+	OPT_NACK_DELAY,
+	OPT_EXTENSION,
+	OPT_BURIED,
 	OPT_COUNT,
 	OPT_IDLE_TIMEOUT,
 	OPT_FORMAT,
@@ -111,6 +118,7 @@ struct column {
 };
 
 struct args;
+struct out;
 
 /* @options: bit per enum opt. @most: arguments it takes at most. */
 struct verb {
@@ -143,6 +151,15 @@ enum status verb_touch(const struct args *args);
 enum status verb_move(const struct args *args);
 enum status verb_cancel(const struct args *args);
 enum status verb_get(const struct args *args);
+enum status verb_ack(const struct args *args);
+enum status verb_nack(const struct args *args);
+enum status verb_extend(const struct args *args);
+enum status verb_bury(const struct args *args);
+enum status verb_kick(const struct args *args);
+enum status verb_delete(const struct args *args);
+enum status verb_pause(const struct args *args);
+enum status verb_resume(const struct args *args);
+enum status verb_drain(const struct args *args);
 enum status verb_advance(const struct args *args);
 enum status verb_watch(const struct args *args);
 enum status verb_stats(const struct args *args);
@@ -187,6 +204,8 @@ __noreturn void die_usage(const char *name, const char *text,
 enum status device_trouble(void);
 enum status wheel_trouble(const char *wheel);
 enum status key_trouble(const char *wheel, const char *key, bool handle);
+enum status delivery_trouble(const char *wheel, const char *key,
+			     const struct timewheel_op *op);
 
 /* Wheels (wheel.c) */
 
@@ -215,12 +234,19 @@ struct wheel_time wheel_time_of(const struct wheel *wheel,
 				const struct when *when);
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when);
 
+/* Operations on tokens (ops.c) */
+
 void check_keys(char **keys, int count);
 void need_ids(const struct wheel *wheel, bool handle);
+enum status op_run(struct out *out, const struct wheel *wheel,
+		   struct timewheel_op *op, const char *key);
+enum status op_run_each(const struct args *args, struct out *out,
+			const struct wheel *wheel,
+			const struct timewheel_op *model);
+void op_put(struct out *out, const struct wheel *wheel,
+	    const struct timewheel_op *op, bool has_id);
 
 /* Tables (out.c) */
-
-struct out;
 
 struct out *out_begin(const struct args *args, const struct column *columns,
 		      const char *name);

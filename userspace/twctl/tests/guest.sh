@@ -254,6 +254,7 @@ true
 	gives 0 create fine --clock manual --tick 100us
 	refuses 2 'reach' add fine 1 224y
 	gives 0 destroy fine
+	refuses 2 'usage' add manual
 	refuses 2 'usage' add manual 1
 	refuses 2 '--register' touch manual -H 1 --register 5s
 	refuses 2 '--cookie' touch manual 1 --cookie 5
@@ -601,6 +602,248 @@ null' wheels -J -o events,lease,max-attempts,misfire
 	refuses 3 "no wheel 'new'" list new
 }
 
+# hold WHEEL COUNT: that many tokens that are due, and the file of a reader that
+# has them for as long as $holder lives
+hold()
+{
+	fill "$1" "$2"
+	: >$tmp/held
+	$PWD/twctl watch "$1" -f '{id}:{lease}' >$tmp/held 2>/dev/null &
+	holder=$!
+	settle $tmp/held "$2"
+}
+
+release()
+{
+	kill $holder
+	wait $holder 2>/dev/null
+}
+
+answers()
+{
+	gives 0 create leased --clock manual --lease 10s --max-attempts 3
+	refuses 3 'there is no token of id 1; see' ack leased 1
+	$twctl add leased 1 1s >/dev/null
+	refuses 3 'no delivery of id 1 is out: it is pending' ack leased 1
+	$twctl cancel leased 1 >/dev/null
+	hold leased 5
+	is 'what is out' "$(xargs <$tmp/held)" '1:1 2:1 3:1 4:1 5:1'
+	gives 0 list leased --state held -o id,state,lease,attempts,left --no-headings
+	is 'is listed so' "$(sed 's/  */ /g; s/^ //' $tmp/out | head -n 1)" '1 held 1 1 10s'
+	is 'all of them' "$(wc -l <$tmp/out)" 5
+	json '.tokens[0] | .state, .lease, .attempts' '"held"
+1
+null' get leased 1 -J -o state,lease,attempts
+	json '.wheels[0] | .held, .pending, .buried' '5
+0
+0' wheels -J -o held,pending,buried
+	refuses 3 'no token of id 1 is pending' touch leased 1
+	refuses 5 'id 1 is pending, held or buried; see .twctl get leased 1' add leased 1 5s
+
+	# By the number, or whatever delivery is out.
+	gives 0 ack leased 1:1
+	prints '^ *1 *- acked'
+	gives 0 ack leased 2
+	refuses 3 'delivery 2 of id 3 is not out any more' ack leased 3:2
+	refuses 3 'there is no token of id 2; see' ack leased 2:1
+	gives 0 extend leased 3 --lease 25s
+	prints '^ *3 *- extended'
+	json '.tokens[0].left' 25000000000 get leased 3 -J
+	gives 0 extend leased 3
+	json '.tokens[0].left' 10000000000 get leased 3 -J
+	refuses 2 '--lease of id 3: more than 1000 leases' extend leased 3 -l 3h
+	gives 0 nack leased 3:1 --delay 5s
+	prints '^ *3 *- nacked'
+	json '.tokens[0] | .state, .left' '"pending"
+5000000000' get leased 3 -J
+	handle=$($twctl get leased 4 -o handle --no-headings | xargs)
+	gives 0 nack leased -H "$handle:1"
+	gives 0 bury leased 5
+	prints '^ *5 *- buried'
+	json '.tokens[0] | .state, .left, .slot' '"buried"
+0
+null' get leased 5 -J
+	refuses 3 'no delivery of id 5 is out: it is buried' nack leased 5
+	gives 0 bury leased 3
+	gives 0 list leased --state buried -o id --no-headings
+	is 'two are buried' "$(sort -n $tmp/out | xargs)" '3 5'
+	gives 0 list leased --from 'in 1s' --state buried
+	is 'and no more later' "$(wc -c <$tmp/out)" 0
+	gives 0 kick leased 3
+	prints '^ *3 *- kicked'
+	settle $tmp/held 7
+	is 'that is delivered again' "$(sed 1,5d $tmp/held | sort | xargs)" '3:2 4:2'
+	refuses 11 'id 4 is held: .twctl nack leased 4' kick leased 4
+	gives 0 list leased -o id,state --no-headings
+	is 'the buried one is the last' "$(tail -n 1 $tmp/out | xargs)" '5 buried'
+	gives 0 delete leased 5
+	prints '^ *5 *- deleted'
+	refuses 3 'no token of id 5; see' delete leased 5
+	refuses 3 'no token of id 5' kick leased 5
+	gives 0 delete leased 4
+	release
+	json '.stats[0] | .held, .buried, .acked, .nacked, .lapsed, .returned, .kicked, .deleted' '0
+0
+2
+2
+0
+1
+1
+2' stats leased -J -o held,buried,acked,nacked,lapsed,returned,kicked,deleted
+	is 'what the reader had is back' "$($twctl list leased -o id,state --no-headings | xargs)" '3 due'
+
+	refuses 2 "KEY 'x'" ack leased x
+	refuses 2 "LEASE 'x'" ack leased 3:x
+	refuses 2 "LEASE '0': not a number from 1" nack leased 3:0
+	refuses 2 "LEASE '4294967296'" nack leased 3:4294967296
+	refuses 2 "KEY 'x'" bury leased 3 x
+	refuses 2 "--delay 'x'" nack leased 3 --delay x
+	refuses 2 "--lease 'x'" extend leased 3 --lease x
+	refuses 2 'KEY, or .*--buried, and not both' kick leased
+	refuses 2 'KEY, or .*--buried, and not both' delete leased 3 --buried
+	refuses 2 '--handle: not with --buried' kick leased -H --buried
+	refuses 2 "--state 'sun': not pending, due" list leased --state sun
+	refuses 2 "KEY 'x'" delete leased x
+	refuses 2 usage ack leased
+	refuses 3 'no wheel' ack none 1
+	refuses 3 'no wheel' kick none --buried
+	for verb in ack nack extend bury; do
+		refuses 2 "'plain' has no leases.*--lease" $verb plain 1
+	done
+	for verb in kick delete; do
+		refuses 2 "'plain' has no leases: .*twctl" $verb plain 1
+	done
+	gives 0 kick plain --buried
+	chmod 444 /dev/timewheels/leased
+	for verb in ack nack extend bury kick delete; do
+		as_nobody "$twctl $verb leased 3"
+		is "$verb needs the right to write" $? 4
+	done
+	gives 0 delete leased 3
+	gives 0 destroy leased
+
+	gives 0 create bare --no-ids --clock manual --lease 10s
+	refuses 2 'has no ids' ack bare 1
+	refuses 2 'has no ids' kick bare 1
+	gives 0 destroy bare
+}
+
+# After its attempts a token is buried, and waits for somebody.
+burying()
+{
+	gives 0 create leased --clock manual --lease 10s --max-attempts 2
+	fill leased 3
+	gives 0 watch leased -n 3 -f '{id}:{lease}'
+	is 'what was printed comes again, as nobody acked it' \
+		"$($twctl list leased -o id,state,attempts --no-headings | xargs)" \
+		'1 due 1 2 due 1 3 due 1'
+	gives 0 watch leased -n 3 -f '{id}:{lease}'
+	is 'its number' "$(sort $tmp/out | xargs)" '1:2 2:2 3:2'
+	is 'then it is buried' "$($twctl list leased -o id,state,attempts --no-headings | sort | xargs)" \
+		'1 buried 2 2 buried 2 3 buried 2'
+	gives 0 show leased
+	prints 'held 0, buried 3'
+	prints 'laps to go: -'
+	gives 0 kick leased --buried
+	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 kicked 2 kicked 3 kicked'
+	is 'with all attempts' "$($twctl list leased -o state,attempts --no-headings | sort -u | xargs)" 'due 0'
+	gives 0 bury leased 1 3
+	gives 0 delete leased --buried
+	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 deleted 3 deleted'
+	is 'and no other' "$($twctl list leased -o id --no-headings | xargs)" 2
+	gives 0 destroy leased
+}
+
+periods()
+{
+	gives 0 create cron --clock manual --periods --misfire all
+	gives 0 add cron 1 5s --every 10s --cookie 3
+	prints '^ *1 *[0-9]* registered no'
+	gives 0 add cron 2 --every 1m --fixed-delay
+	is 'when they are due first' "$($twctl list cron -b -o id,left --no-headings | xargs)" \
+		'1 5000000000 2 60000000000'
+	$twctl advance cron +5
+	gives 0 watch cron -n 1 -f '{id} {cookie} {missed}'
+	is 'it comes' "$(cat $tmp/out)" '1 3 0'
+	json '.tokens[0].left' 10000000000 get cron 1 -J
+	$twctl advance cron +30
+	gives 0 watch cron -n 3 -f '{id} {missed}'
+	is 'for each period' "$(xargs <$tmp/out)" '1 0 1 0 1 0'
+	json '.tokens[0].left' 10000000000 get cron 1 -J
+	gives 0 cancel cron 1
+	$twctl advance cron +32
+	gives 0 watch cron -n 1 -f '{id}'
+	is 'a period from the end of the one before' \
+		"$($twctl list cron -b -o id,left --no-headings | xargs)" '2 60000000000'
+	refuses 1 'no timeout' touch cron 2
+	refuses 2 "--every '5s': wheel 'plain' has no periodic tokens.*--periods" add plain 1 --every 5s
+	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1s or more" add cron 3 --every 1ms
+	refuses 2 "--every 'x'" add cron 3 --every x
+	refuses 2 "--every '300y': not a span" add cron 3 --every 300y
+	refuses 2 '--fixed-delay: only with --every' add cron 3 5s --fixed-delay
+	refuses 2 'usage: .*only --every needs no TIME' add cron 3
+	refuses 2 "TIME 'x'" add cron 3 x --every 5s
+	gives 0 destroy cron
+	gives 0 create cron --clock manual --periods --misfire once
+	$twctl add cron 1 --every 10s >/dev/null
+	$twctl advance cron +35
+	gives 0 watch cron -n 1 -f '{id} {missed}'
+	is 'those missed are counted' "$(cat $tmp/out)" '1 2'
+	json '.stats[0].missed' 2 stats cron -J -o missed
+	gives 0 destroy cron
+	gives 0 create spread --clock manual --jitter 10s
+	refuses 2 "TIME: shorter than the jitter of wheel 'spread': take 10s or more" add spread 1 5s
+	refuses 2 "--register: shorter than the jitter" touch spread 1 --register 5s
+	gives 0 add spread 1 10s
+	gives 0 touch spread 2 --register 20s
+	gives 0 destroy spread
+}
+
+stopping()
+{
+	gives 0 create gate --clock manual
+	$twctl add gate 1 0 >/dev/null
+	gives 0 pause gate
+	gives 0 -o name,state --no-headings
+	prints '^gate *paused$'
+	gives 9 watch gate -i 50ms
+	is 'nothing comes' "$(wc -c <$tmp/out)" 0
+	gives 0 show gate
+	prints ' paused '
+	gives 0 drain gate
+	gives 0 -o name,state --no-headings
+	prints '^gate *paused+draining$'
+	gives 0 top gate -n 1 -d 20ms -o state,held,buried,acked,nacked,lapsed --no-headings
+	prints 'paused+draining *0 *0 *0 *0 *0$'
+	gives 0 stats -p gate
+	prints '^timewheel_paused{wheel="gate"} 1$'
+	prints '^timewheel_draining{wheel="gate"} 1$'
+	prints '^timewheel_held_tokens{wheel="gate"} 0$'
+	prints '^timewheel_acked_total{wheel="gate"} 0$'
+	refuses 11 "'gate' is draining.*twctl drain --undo gate" add gate 2 5s
+	refuses 11 "'gate' is draining" touch gate 2 --register 5s
+	refuses 5 'id 1 is pending' add gate 1 5s
+	gives 0 resume gate
+	gives 0 -o name,state --no-headings
+	prints '^gate *draining$'
+	gives 0 watch gate -n 1
+	is 'what was there comes' "$(cut -d' ' -f1 $tmp/out)" 1
+	gives 0 drain --undo gate
+	gives 0 add gate 2 5s
+	gives 0 -o name,state --no-headings
+	prints '^gate *running$'
+	gives 3 pause none gate
+	is 'each is tried' "$($twctl -o name,state --no-headings | xargs)" 'gate paused manual running plain running'
+	for verb in pause resume drain; do
+		refuses 3 "no wheel 'none'" $verb none
+		refuses 2 "WHEEL 'a b'" $verb 'a b'
+		refuses 2 usage $verb
+		as_nobody "$twctl $verb gate"
+		is "$verb needs the right to write" $? 4
+	done
+	gives 0 destroy gate
+}
+
 figures()
 {
 	gives 0 create counted --clock manual
@@ -889,6 +1132,10 @@ drawing
 watching
 commands
 settings
+answers
+burying
+periods
+stopping
 figures
 output
 permissions

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ack, nack, extend, bury, kick and delete: answers to deliveries, and what to do
+ * with those that nobody could deal with. A command line is never the reader that
+ * holds a delivery, so it answers for whoever does.
+ */
+#include "twctl.h"
+
+/* What KEY[:LEASE] says. @lease: 0 when it is left out. */
+struct delivery {
+	char		key[24];
+	uint32_t	lease;
+};
+
+static struct delivery delivery_of(const char *text)
+{
+	const char *colon = strchrnul(text, ':');
+	struct delivery delivery = { };
+	size_t length = colon - text;
+
+	if (length >= sizeof(delivery.key))
+		die_usage("KEY", text, "a number, of 64 bits");
+	memcpy(delivery.key, text, length);
+	number_of("KEY", delivery.key, 0, UINT64_MAX);
+	if (*colon)
+		delivery.lease = number_of("LEASE", colon + 1, 1, UINT32_MAX);
+	return delivery;
+}
+
+static void need_leases(const struct wheel *wheel)
+{
+	if (!wheel->info.lease)
+		die(STATUS_USAGE,
+		    "wheel '%s' has no leases, a read ends its tokens: make one with 'twctl create --lease'",
+		    wheel->name);
+}
+
+/* The delivery that is out now. To bury it, a token may also be pending. */
+static enum status find_delivery(const struct wheel *wheel,
+				 struct timewheel_op *op, const char *key)
+{
+	bool handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	struct timewheel_op got = { .size = sizeof(got) };
+	int result;
+
+	result = tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
+			      op->flags & TIMEWHEEL_BY_HANDLE, &got);
+	if (result < 0)
+		return delivery_trouble(wheel->name, key, op);
+	if (result & TIMEWHEEL_IS_HELD)
+		op->lease = got.lease;
+	else if (op->code != TIMEWHEEL_BURY || result & TIMEWHEEL_IS_BURIED)
+		return trouble(STATUS_NOT_THERE,
+			       "wheel '%s': no delivery of %s %s is out: it is %s; see 'twctl list %s --state held'",
+			       wheel->name, handle ? "handle" : "id", key,
+			       result & TIMEWHEEL_IS_BURIED ? "buried" : "pending",
+			       wheel->name);
+	return STATUS_OK;
+}
+
+static enum status answer(struct out *out, const struct wheel *wheel,
+			  const struct timewheel_op *model, const char *text)
+{
+	struct delivery delivery = delivery_of(text);
+	struct timewheel_op op = *model;
+	enum status status = STATUS_OK;
+
+	op.lease = delivery.lease;
+	if (!op.lease)
+		status = find_delivery(wheel, &op, delivery.key);
+	return status ? status : op_run(out, wheel, &op, delivery.key);
+}
+
+static enum status answer_each(const struct args *args, uint32_t code,
+			       uint64_t time)
+{
+	struct timewheel_op op = {
+		.flags = TIMEWHEEL_ANY_FILE,
+		.code = code,
+		.time = time,
+	};
+	struct out *out = out_begin(args, op_columns, "tokens");
+	enum status status = STATUS_OK, each;
+	struct wheel wheel;
+	int i;
+
+	for (i = 1; i < args->count; i++)
+		delivery_of(args->arg[i]);
+	if (args->option[OPT_HANDLE])
+		op.flags |= TIMEWHEEL_BY_HANDLE;
+	wheel_open(&wheel, args->arg[0], O_WRONLY);
+	need_leases(&wheel);
+	need_ids(&wheel, args->option[OPT_HANDLE]);
+	for (i = 1; i < args->count; i++) {
+		each = answer(out, &wheel, &op, args->arg[i]);
+		if (!status)
+			status = each;
+	}
+	wheel_close(&wheel);
+	out_end(out);
+	return status;
+}
+
+enum status verb_ack(const struct args *args)
+{
+	return answer_each(args, TIMEWHEEL_ACK, 0);
+}
+
+enum status verb_nack(const struct args *args)
+{
+	return answer_each(args, TIMEWHEEL_NACK,
+			   option_span(args, OPT_NACK_DELAY, 0));
+}
+
+enum status verb_extend(const struct args *args)
+{
+	return answer_each(args, TIMEWHEEL_EXTEND,
+			   option_span(args, OPT_EXTENSION, 0));
+}
+
+enum status verb_bury(const struct args *args)
+{
+	return answer_each(args, TIMEWHEEL_BURY, 0);
+}
+
+/* One that is not there any more has been dealt with by somebody else. */
+static enum status run_buried(struct out *out, const struct wheel *wheel,
+			      const struct timewheel_op *model,
+			      const struct timewheel_token *token)
+{
+	bool has_id = !(wheel->info.setup_flags & TIMEWHEEL_NO_IDS);
+	struct timewheel_op op = *model;
+	char key[24];
+
+	op.size = sizeof(op);
+	op.flags |= TIMEWHEEL_BY_HANDLE;
+	op.id = token->id;
+	op.handle = token->handle;
+	op.deadline = TIMEWHEEL_NEVER;
+	if (tw_wheel_op(wheel->wheel, &op) >= 0) {
+		op_put(out, wheel, &op, has_id);
+		return STATUS_OK;
+	}
+	if (errno == ESTALE)
+		return STATUS_OK;
+	snprintf(key, sizeof(key), "%llu", (unsigned long long)token->handle);
+	return delivery_trouble(wheel->name, key, &op);
+}
+
+static enum status run_all_buried(struct out *out, const struct wheel *wheel,
+				  const struct timewheel_op *model)
+{
+	enum status status = STATUS_OK, each;
+	const struct timewheel_token *token;
+	struct tw_cursor *cursor;
+	int more;
+
+	cursor = tw_cursor_open(wheel->wheel, 0, TIMEWHEEL_NEVER);
+	if (!cursor)
+		return wheel_trouble(wheel->name);
+	while ((more = tw_cursor_next(cursor, &token)) > 0) {
+		if (token->state != TIMEWHEEL_BURIED)
+			continue;
+		each = run_buried(out, wheel, model, token);
+		if (!status)
+			status = each;
+	}
+	if (more < 0 && !status)
+		status = wheel_trouble(wheel->name);
+	tw_cursor_close(cursor);
+	return status;
+}
+
+/* On those that are named, or on all that are buried. */
+static enum status dispose(const struct args *args, uint32_t code)
+{
+	bool buried = args->option[OPT_BURIED], handle = args->option[OPT_HANDLE];
+	struct out *out = out_begin(args, op_columns, "tokens");
+	struct timewheel_op op = { .code = code };
+	enum status status;
+	struct wheel wheel;
+
+	if (buried ? args->count > 1 : args->count == 1)
+		die(STATUS_USAGE,
+		    "name tokens by KEY, or all that are buried by --buried, and not both");
+	if (buried && handle)
+		die(STATUS_USAGE, "--handle: not with --buried, which takes no KEY");
+	check_keys(args->arg + 1, args->count - 1);
+	if (handle)
+		op.flags = TIMEWHEEL_BY_HANDLE;
+	wheel_open(&wheel, args->arg[0], buried ? O_RDWR : O_WRONLY);
+	if (buried) {
+		status = run_all_buried(out, &wheel, &op);
+	} else {
+		need_ids(&wheel, handle);
+		status = op_run_each(args, out, &wheel, &op);
+	}
+	wheel_close(&wheel);
+	out_end(out);
+	return status;
+}
+
+enum status verb_kick(const struct args *args)
+{
+	return dispose(args, TIMEWHEEL_KICK);
+}
+
+enum status verb_delete(const struct args *args)
+{
+	return dispose(args, TIMEWHEEL_DELETE);
+}
