@@ -115,6 +115,13 @@ void wheel_open_to_read(struct wheel *wheel, const char *name)
 		    name);
 }
 
+/* Answers need the right to write. Takes the place of wheel_open_to_read(). */
+void wheel_open_to_answer(struct wheel *wheel, const char *name)
+{
+	wheel_close(wheel);
+	wheel_open(wheel, name, O_RDWR);
+}
+
 /* What is due, up to @most, without a wait. Ends the program on errors. */
 struct tw_events *take(const struct wheel *wheel, size_t most)
 {
@@ -133,10 +140,16 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
 /*
  * Registers a token again that was taken in vain, for the deadline that it had:
  * it expires at once, for another reader. If that cannot be, it is told of, so
- * that it is not lost.
+ * that it is not lost. One that is held is given back; if that cannot be, it comes
+ * back when the wheel is closed.
  */
 void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 {
+	if (event->lease) {
+		tw_wheel_nack(wheel->wheel, event->handle, TIMEWHEEL_BY_HANDLE,
+			      event->lease, 0);
+		return;
+	}
 	if (!tw_wheel_register(wheel->wheel, event->id, event->deadline,
 			       event->cookie, TIMEWHEEL_ABSOLUTE, NULL))
 		return;

@@ -3,16 +3,36 @@
  * exec: a command for each token that expires, some of them at a time. A token
  * is taken only when a worker is free for it, so that whatever is not running
  * yet is still on the wheel, for others or for later.
+ *
+ * On a wheel with leases each command runs under one, which is extended while it
+ * runs, and answered when it has ended. What this process has not answered comes
+ * back to the wheel when it ends, in whatever way.
  */
 #include <ctype.h>
 #include <sys/wait.h>
 
 #include "twctl.h"
 
-/* What runs now. @pid: 0 when the worker is free. @tries: this one included. */
+/*
+ * How long a token stays away whose command has failed: at first, then twice as
+ * long from delivery to delivery, at most. The man page tells users.
+ */
+#define FIRST_BACK_OFF	(1 * NSEC_PER_SEC)
+#define MOST_BACK_OFF	(300 * NSEC_PER_SEC)
+
+/* No use to look more often than a process is likely to run. */
+#define LEAST_EXTENSION	(NSEC_PER_SEC / 1000)
+
+/*
+ * What runs now. @pid: 0 when the worker is free. @tries: this one included, on a
+ * wheel with leases deliveries. @extend: when its lease is to be extended next.
+ * @lost: it has lost its lease.
+ */
 struct worker {
 	pid_t			pid;
 	unsigned int		tries;
+	uint64_t		extend;
+	bool			lost;
 	struct timewheel_event	event;
 };
 
@@ -30,6 +50,7 @@ struct pool {
 	uint64_t	tasks;
 	uint64_t	failed;
 	uint64_t	retried;
+	bool		lost;		/* a lease */
 };
 
 static void set_environment(const struct pool *pool, const struct worker *worker)
@@ -76,6 +97,16 @@ static __noreturn void run_command(const struct pool *pool,
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+/* Two more can come too late before a lease is over. */
+static uint64_t next_extension(const struct pool *pool)
+{
+	uint64_t span = pool->wheel.info.lease / 3;
+
+	if (!span)
+		return TIMEWHEEL_NEVER;
+	return end_after(span < LEAST_EXTENSION ? LEAST_EXTENSION : span);
+}
+
 static bool start(struct pool *pool, struct worker *worker)
 {
 	pid_t pid = fork();
@@ -85,6 +116,8 @@ static bool start(struct pool *pool, struct worker *worker)
 	if (pid < 0)
 		return false;
 	worker->pid = pid;
+	worker->extend = next_extension(pool);
+	worker->lost = false;
 	pool->running++;
 	return true;
 }
@@ -127,7 +160,7 @@ static void start_due(struct pool *pool)
 		struct worker *worker = free_worker(pool);
 
 		worker->event = *tw_events_at(events, i);
-		worker->tries = 1;
+		worker->tries = worker->event.lease ? worker->event.lease : 1;
 		if (pool->ending)
 			put_back(&pool->wheel, &worker->event);
 		else if (start(pool, worker))
@@ -138,8 +171,9 @@ static void start_due(struct pool *pool)
 	tw_events_free(events);
 }
 
-static void report_failure(const struct pool *pool, const struct worker *worker,
-			   int status, bool again)
+/* @what: what comes of it, behind the number of the try. */
+static void report_failure(const struct worker *worker, int status,
+			   const char *what)
 {
 	char how[64];
 
@@ -149,22 +183,122 @@ static void report_failure(const struct pool *pool, const struct worker *worker,
 	else
 		snprintf(how, sizeof(how), "exit status %d",
 			 WEXITSTATUS(status));
-	complain("id %llu handle %llu: %s, try %u of %u%s",
+	complain("id %llu handle %llu: %s, try %u%s",
 		 (unsigned long long)worker->event.id,
 		 (unsigned long long)worker->event.handle, how, worker->tries,
-		 pool->retries + 1, again ? ", again" : "");
+		 what);
+}
+
+/*
+ * An answer to the delivery that a command runs for. Returns the result, or -1
+ * when that cannot be, which is told of once.
+ */
+static int answer(struct pool *pool, struct worker *worker, uint32_t code,
+		  uint64_t time)
+{
+	struct timewheel_op op = {
+		.size = sizeof(op),
+		.flags = TIMEWHEEL_BY_HANDLE,
+		.code = code,
+		.handle = worker->event.handle,
+		.time = time,
+		.lease = worker->event.lease,
+	};
+	int result;
+
+	if (worker->lost)
+		return -1;
+	result = tw_wheel_op(pool->wheel.wheel, &op);
+	if (result >= 0)
+		return result;
+	worker->lost = errno != ERANGE;
+	if (errno == ENODEV) {
+		pool->ending = true;
+		pool->vanished = true;
+		return -1;
+	}
+	pool->lost = true;
+	complain("id %llu handle %llu: %s; it may run again",
+		 (unsigned long long)worker->event.id,
+		 (unsigned long long)worker->event.handle,
+		 errno == ERANGE ?
+		 "it is held for 1000 leases, and no more (take longer ones)" :
+		 errno == ESTALE ?
+		 "its lease was over (take a longer one), or somebody else answered" :
+		 strerror(errno));
+	return -1;
+}
+
+/* Extends those for which it is time. Returns when it is for the next. */
+static uint64_t extend_leases(struct pool *pool)
+{
+	uint64_t now = end_after(0), next = TIMEWHEEL_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < pool->jobs; i++) {
+		struct worker *worker = &pool->workers[i];
+
+		if (!worker->pid)
+			continue;
+		if (worker->extend <= now) {
+			worker->extend = next_extension(pool);
+			if (answer(pool, worker, TIMEWHEEL_EXTEND, 0) < 0)
+				worker->extend = TIMEWHEEL_NEVER;
+		}
+		if (worker->extend < next)
+			next = worker->extend;
+	}
+	return next;
+}
+
+static uint64_t back_off(unsigned int deliveries)
+{
+	uint64_t span = FIRST_BACK_OFF;
+
+	while (--deliveries && span < MOST_BACK_OFF)
+		span *= 2;
+	return span < MOST_BACK_OFF ? span : MOST_BACK_OFF;
+}
+
+/* One that fails comes again by the wheel, until that has buried it. */
+static void answer_finished(struct pool *pool, struct worker *worker, int status)
+{
+	uint64_t span = back_off(worker->tries);
+	char text[TIME_TEXT + 16] = "";
+	int result;
+
+	if (!status) {
+		answer(pool, worker, TIMEWHEEL_ACK, 0);
+		return;
+	}
+	pool->failed++;
+	result = answer(pool, worker, TIMEWHEEL_NACK, span);
+	if (result >= 0 && result & TIMEWHEEL_IS_BURIED) {
+		strcpy(text, ", buried");
+	} else if (result >= 0) {
+		strcpy(text, ", again in ");
+		span_text(text + strlen(text), TIME_TEXT, span);
+	}
+	report_failure(worker, status, text);
 }
 
 /* One that fails is tried again at once, by the same worker. */
 static void finished(struct pool *pool, struct worker *worker, int status)
 {
 	bool again = status && worker->tries <= pool->retries && !stop_signal;
+	char text[32];
 
 	worker->pid = 0;
 	pool->running--;
+	if (worker->event.lease) {
+		answer_finished(pool, worker, status);
+		return;
+	}
 	if (!status)
 		return;
-	report_failure(pool, worker, status, again);
+	snprintf(text, sizeof(text), " of %u%s", pool->retries + 1,
+		 again ? ", again" : "");
+	report_failure(worker, status, text);
 	if (!again) {
 		pool->failed++;
 		return;
@@ -194,12 +328,13 @@ static void reap(struct pool *pool)
 /* Until it is to end and nothing runs any more. True: nothing came for long. */
 static bool run(struct pool *pool)
 {
-	uint64_t end = end_after(pool->idle);
+	uint64_t end = end_after(pool->idle), extension;
 	struct pollfd fd = { .events = POLLIN };
 	bool idle = false, look;
 
 	for (;;) {
 		reap(pool);
+		extension = extend_leases(pool);
 		if (stop_signal || !pool->left)
 			pool->ending = true;
 		if (pool->ending && !pool->running)
@@ -208,8 +343,10 @@ static bool run(struct pool *pool)
 		/* poll() leaves out what is below zero: a hang-up as well. */
 		fd.fd = look ? tw_wheel_fd(pool->wheel.wheel) : -1;
 		fd.revents = 0;
-		switch (wait_for(&fd, 1, pool->running ? TIMEWHEEL_NEVER : end)) {
+		switch (wait_for(&fd, 1, pool->running ? extension : end)) {
 		case 0:
+			if (pool->running)
+				break;
 			idle = true;
 			pool->ending = true;
 			break;
@@ -261,6 +398,8 @@ static enum status result(const struct pool *pool, bool idle)
 	}
 	if (pool->failed)
 		return STATUS_TASK_FAILED;
+	if (pool->lost)
+		return STATUS_FAILED;
 	return idle ? STATUS_IDLE : STATUS_OK;
 }
 
@@ -285,6 +424,12 @@ enum status verb_exec(const struct args *args)
 		die(STATUS_FAILED, "no memory for workers");
 	signals_begin();
 	wheel_open_to_read(&pool.wheel, args->arg[0]);
+	if (pool.wheel.info.lease)
+		wheel_open_to_answer(&pool.wheel, args->arg[0]);
+	if (pool.wheel.info.lease && pool.retries)
+		die(STATUS_USAGE,
+		    "--retries '%s': not on wheel '%s', which has leases: what fails comes again, --max-attempts of 'twctl create' says how often",
+		    args->option[OPT_RETRIES], pool.wheel.name);
 	idle = run(&pool);
 	wheel_close(&pool.wheel);
 	free(pool.workers);

@@ -80,6 +80,7 @@ enum opt {
 	OPT_NACK_DELAY,
 	OPT_EXTENSION,
 	OPT_BURIED,
+	OPT_ACK,
 	OPT_COUNT,
 	OPT_IDLE_TIMEOUT,
 	OPT_FORMAT,
@@ -314,6 +315,7 @@ __noreturn void signal_end(void);
 int wait_for(struct pollfd *fds, int count, uint64_t end);
 uint64_t end_after(uint64_t span);
 void wheel_open_to_read(struct wheel *wheel, const char *name);
+void wheel_open_to_answer(struct wheel *wheel, const char *name);
 struct tw_events *take(const struct wheel *wheel, size_t most);
 void put_back(const struct wheel *wheel, const struct timewheel_event *event);
 

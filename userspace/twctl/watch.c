@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * watch: a line for each token that expires. A token is taken only when its line
- * can be written, and put back when that fails all the same.
+ * can be written, and put back when that fails all the same. With --ack one is
+ * taken at a time, so that no more are held while a reader is slow.
  */
 #include <limits.h>
 
@@ -10,13 +11,16 @@
 #define BATCH	64
 
 #define PLAIN_FORMAT "{id} {cookie} {deadline} {taken} {late}"
-#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late}}"
+#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"lease\":{lease},\"missed\":{missed}}"
 
 struct watch {
 	struct wheel	wheel;
 	const char	*format;
 	uint64_t	idle;
 	uint64_t	left;
+	size_t		batch;
+	bool		ack;
+	bool		lost;		/* a lease */
 };
 
 /* Waits until output takes bytes, which poll() says of a pipe for PIPE_BUF. */
@@ -68,11 +72,27 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 	return done;
 }
 
+/* Its line is out. If the lease was over before that, it comes again. */
+static void ack(struct watch *watch, const struct timewheel_event *event)
+{
+	if (tw_wheel_ack(watch->wheel.wheel, event->handle, TIMEWHEEL_BY_HANDLE,
+			 event->lease) >= 0)
+		return;
+	complain("id %llu handle %llu: printed, not acked: %s; it may come again",
+		 (unsigned long long)event->id,
+		 (unsigned long long)event->handle,
+		 errno == ESTALE ?
+		 "its lease was over (take a longer one), or somebody else answered" :
+		 strerror(errno));
+	watch->lost = true;
+}
+
 /* Takes what is due and prints it, or puts it back. Returns 0 or errno. */
 static int print_due(struct watch *watch)
 {
-	size_t most = watch->left < BATCH ? watch->left : BATCH, i, count;
+	size_t most = watch->left < watch->batch ? watch->left : watch->batch;
 	struct tw_events *events = take(&watch->wheel, most);
+	size_t i, count;
 	int err = 0;
 
 	if (!events)
@@ -83,6 +103,8 @@ static int print_due(struct watch *watch)
 			err = errno;
 		if (err)
 			put_back(&watch->wheel, tw_events_at(events, i));
+		else if (watch->ack)
+			ack(watch, tw_events_at(events, i));
 	}
 	tw_events_free(events);
 	watch->left -= count;
@@ -135,6 +157,8 @@ enum status verb_watch(const struct args *args)
 {
 	struct watch watch = {
 		.format = PLAIN_FORMAT,
+		.ack = args->option[OPT_ACK],
+		.batch = args->option[OPT_ACK] ? 1 : BATCH,
 		.idle = option_span(args, OPT_IDLE_TIMEOUT, TIMEWHEEL_NEVER),
 		.left = option_number(args, OPT_COUNT, 0, UINT64_MAX - 1,
 				      UINT64_MAX),
@@ -150,7 +174,13 @@ enum status verb_watch(const struct args *args)
 	template_check("--format", watch.format);
 	signals_begin();
 	wheel_open_to_read(&watch.wheel, args->arg[0]);
+	if (watch.ack && !watch.wheel.info.lease)
+		die(STATUS_USAGE,
+		    "--ack: wheel '%s' has no leases: leave it out, a read ends its tokens",
+		    watch.wheel.name);
+	if (watch.ack)
+		wheel_open_to_answer(&watch.wheel, args->arg[0]);
 	status = watch_wheel(&watch);
 	wheel_close(&watch.wheel);
-	return status;
+	return watch.lost ? STATUS_FAILED : status;
 }

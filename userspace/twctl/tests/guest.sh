@@ -643,11 +643,13 @@ null' get leased 1 -J -o state,lease,attempts
 	# By the number, or whatever delivery is out.
 	gives 0 ack leased 1:1
 	prints '^ *1 *- acked'
-	gives 0 ack leased 2
+	json '.tokens[0] | .id, .result, .deadline' '2
+"acked"
+null' ack leased 2 -J -o id,result,deadline
 	refuses 3 'delivery 2 of id 3 is not out any more' ack leased 3:2
 	refuses 3 'there is no token of id 2; see' ack leased 2:1
-	gives 0 extend leased 3 --lease 25s
-	prints '^ *3 *- extended'
+	json '.tokens[0] | .result, .left' '"extended"
+25000000000' extend leased 3 --lease 25s -J -o result,left
 	json '.tokens[0].left' 25000000000 get leased 3 -J
 	gives 0 extend leased 3
 	json '.tokens[0].left' 10000000000 get leased 3 -J
@@ -751,7 +753,174 @@ burying()
 	gives 0 delete leased --buried
 	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 deleted 3 deleted'
 	is 'and no other' "$($twctl list leased -o id --no-headings | xargs)" 2
+	# A lease that is over: who comes next gets it.
+	: >$tmp/held
+	$PWD/twctl exec leased -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/held 2>$tmp/err &
+	holder=$!
+	rm -f $tmp/go
+	settle $tmp/held 1
+	kill -STOP $holder
+	$twctl advance leased +10
+	is 'is told of' "$($twctl list leased -o id,state --no-headings | xargs)" '2 lapsed'
+	gives 0 watch leased -n 1 --ack -f '{id}:{lease}'
+	is 'delivered to another' "$(cat $tmp/out)" 2:4
+	kill -CONT $holder
+	kill -TERM $holder
+	: >$tmp/go
+	wait $holder
+	is 'who was too late is told' "$?, $(grep -c 'id 2 .*: its lease was over (.*; it may run again$' $tmp/err)" '1, 1'
 	gives 0 destroy leased
+}
+
+acking()
+{
+	gives 0 create leased --clock manual --lease 10s
+	fill leased 3
+	gives 0 watch leased -n 2 --ack
+	is 'two lines' "$(awk '{ print $1 }' $tmp/out | xargs)" '1 2'
+	is 'and both are done' "$($twctl list leased -o id,lease --no-headings | xargs)" '3 0'
+	json '.id, .lease, .missed' '3
+1
+0' watch leased -a -J -n 1
+	fill leased 2
+	$twctl watch leased -a >/dev/full 2>$tmp/err
+	is 'status on a full disk' $? 1
+	is 'nothing is done that was not printed' \
+		"$($twctl list leased -o id,state --no-headings | sort | xargs)" '1 due 2 due'
+	gives 9 watch leased -a -i 50ms
+	is 'both come again' "$(awk '{ print $1 }' $tmp/out | sort | xargs)" '1 2'
+	# It comes again if another got it while its line was on the way.
+	long=$(printf '%070000d' 0)
+	$twctl add leased 3 0 >/dev/null
+	rm -f $tmp/go $tmp/fifo
+	mkfifo $tmp/fifo
+	{ until_go; cat; } <$tmp/fifo >/dev/null &
+	$PWD/twctl watch leased -a -n 1 -f "{id} $long" >$tmp/fifo 2>$tmp/err &
+	watcher=$!
+	tries=0
+	until [ "$($twctl list leased -o state --no-headings)" = held ] || [ $tries = 600 ]; do
+		tries=$((tries + 1))
+		usleep 50000
+	done
+	$twctl advance leased +10
+	gives 0 watch leased -a -n 1 -f '{id}:{lease}'
+	is 'another gets it' "$(cat $tmp/out)" 3:2
+	: >$tmp/go
+	wait $watcher
+	is 'who was too late says so' \
+		"$?, $(grep -c 'id 3 handle [0-9]*: printed, not acked: its lease was over .*; it may come again$' $tmp/err)" '1, 1'
+	refuses 2 "--ack: wheel 'plain' has no leases: leave it out" watch plain --ack
+	chmod 444 /dev/timewheels/leased
+	as_nobody "$twctl watch leased --ack -i 10ms"
+	is 'an ack needs the right to write' $? 4
+	as_nobody "$twctl exec leased -i 10ms -- true"
+	is 'exec as well' $? 4
+	$twctl add leased 7 0 >/dev/null
+	as_nobody "$twctl watch leased -n 1"
+	is 'without acks reading is enough' "$?, $(cut -d' ' -f1 $tmp/out)" '0, 7'
+	is 'but it comes again' "$($twctl list leased -o id,state --no-headings | xargs)" '7 due'
+	gives 0 destroy leased
+}
+
+leased_commands()
+{
+	gives 0 create jobs --clock manual --lease 1h --max-attempts 3
+	fill jobs 3
+	gives 10 exec jobs -n 3 -- sh -c 'echo {id}.{lease}.$TIMEWHEEL_LEASE.$TIMEWHEEL_TRY.$TIMEWHEEL_MISSED; [ {id} != 2 ]'
+	is 'each is run once' "$(xargs <$tmp/out)" '1.1.1.1.0 2.1.1.1.0 3.1.1.1.0'
+	is 'the failed one is told of' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try 1, again in 1s$' $tmp/err)" 1
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 0 retries'
+	is 'the others are done' "$($twctl list jobs -b -o id,state,left --no-headings | xargs)" '2 pending 1000000000'
+	$twctl advance jobs +1
+	gives 10 exec jobs -n 1 -- sh -c 'kill -9 $$'
+	is 'it stays away for longer' "$(grep -c 'killed by signal 9, try 2, again in 2s$' $tmp/err)" 1
+	$twctl advance jobs +2
+	gives 10 exec jobs -n 1 -- false
+	is 'and is buried' "$(grep -c 'id 2 .*, try 3, buried$' $tmp/err)" 1
+	is 'as the wheel says' "$($twctl list jobs -o id,state --no-headings | xargs)" '2 buried'
+	$twctl kick jobs --buried >/dev/null
+	gives 0 exec jobs -n 1 -- true
+	is 'nothing is left' "$($twctl list jobs | wc -l)" 0
+
+	# How long one stays away has an end.
+	gives 0 create often --clock manual --lease 1h
+	$twctl add often 1 0 >/dev/null
+	for left in 1 2 4 8 16 32 64 128 256 300 300; do
+		$twctl exec often -n 1 -- false 2>/dev/null
+		is 'back-off' "$($twctl get often 1 -b -o left --no-headings | xargs)" ${left}000000000
+		$twctl advance often +$left
+	done
+	gives 0 destroy often
+
+	# A signal: what runs is let finish and is answered, the rest was never taken.
+	fill jobs 5
+	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; [ {id} = 1 ]'
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 2
+	kill -TERM $pool
+	: >$tmp/go
+	wait $pool
+	is 'status' $? 10
+	is 'the one that failed waits, the others are untouched' \
+		"$($twctl list jobs -o id,state,attempts --no-headings | sort -n | xargs)" \
+		'2 pending 1 3 due 0 4 due 0 5 due 0'
+	# Killed, it answers nothing: what it had is back at once.
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 2
+	kill -KILL $pool
+	wait $pool 2>/dev/null
+	: >$tmp/go
+	is 'is back' "$($twctl list jobs -o id,state,attempts --no-headings | sort -n | xargs)" \
+		'2 pending 1 3 due 1 4 due 1 5 due 0'
+	# The wheel goes: what runs is let finish.
+	gives 0 create gone --clock manual --lease 1h
+	fill gone 2
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec gone -j 2 -- sh -c "$slow; echo end" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 2
+	$twctl destroy gone
+	: >$tmp/go
+	wait $pool
+	is 'the wheel was destroyed' "$?, $(grep -c end $tmp/out), $(grep -c 'has been destroyed' $tmp/err)" '8, 2, 1'
+	refuses 2 "--retries '2': not on wheel 'jobs', which has leases.*--max-attempts" exec jobs --retries 2 -- true
+	chmod 666 /dev/timewheels/jobs
+	su nobody -s /bin/sh -c "ulimit -u 1; exec $PWD/twctl exec jobs -i 5s -- true" >$tmp/out 2>$tmp/err
+	is 'status without processes' $? 10
+	json '.stats[0] | .nacked, .returned' '5
+2' stats jobs -J -o nacked,returned
+	is 'what was taken is given back' "$($twctl list jobs -o id,state --no-headings | sort -n | xargs)" \
+		'2 pending 3 due 4 due 5 due'
+	gives 0 destroy jobs
+
+	# A periodic one is pending again.
+	gives 0 create jobs --clock manual --lease 1h --periods
+	$twctl add jobs 1 0 --every 10s >/dev/null
+	gives 0 exec jobs -n 1 -- true
+	is 'and again' "$($twctl list jobs -b -o id,state,left --no-headings | xargs)" '1 pending 10000000000'
+	gives 0 destroy jobs
+
+	# A lease that is much shorter than the job: nobody else gets it.
+	gives 0 create jobs --tick 100ms --lease 3s --max-attempts 1
+	$twctl add jobs 1 0 >/dev/null
+	rm -f $tmp/go
+	: >$tmp/out
+	$PWD/twctl exec jobs -n 1 -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out 1
+	gives 9 watch jobs -i 8s
+	is 'it is still held' "$($twctl list jobs -o id,state,lease --no-headings | xargs)" '1 held 1'
+	: >$tmp/go
+	wait $pool
+	is 'and done' "$?, $($twctl list jobs | wc -l)" '0, 0'
+	gives 0 destroy jobs
 }
 
 periods()
@@ -767,11 +936,15 @@ periods()
 	is 'it comes' "$(cat $tmp/out)" '1 3 0'
 	json '.tokens[0].left' 10000000000 get cron 1 -J
 	$twctl advance cron +30
-	gives 0 watch cron -n 3 -f '{id} {missed}'
-	is 'for each period' "$(xargs <$tmp/out)" '1 0 1 0 1 0'
+	gives 0 watch cron -n 3 -f '{deadline} {missed}'
+	is 'for each period' "$(xargs <$tmp/out)" '15000000000 0 25000000000 0 35000000000 0'
 	json '.tokens[0].left' 10000000000 get cron 1 -J
+	# What was taken in vain is not put back, as it is pending again.
+	$twctl advance cron +10
+	$twctl watch cron >/dev/full 2>$tmp/err
+	is 'is told of' "$?, $(grep -c 'not put back.*id 1 cookie 3 deadline 45000000000' $tmp/err)" '1, 1'
 	gives 0 cancel cron 1
-	$twctl advance cron +32
+	$twctl advance cron +22
 	gives 0 watch cron -n 1 -f '{id}'
 	is 'a period from the end of the one before' \
 		"$($twctl list cron -b -o id,left --no-headings | xargs)" '2 60000000000'
@@ -787,8 +960,8 @@ periods()
 	gives 0 create cron --clock manual --periods --misfire once
 	$twctl add cron 1 --every 10s >/dev/null
 	$twctl advance cron +35
-	gives 0 watch cron -n 1 -f '{id} {missed}'
-	is 'those missed are counted' "$(cat $tmp/out)" '1 2'
+	gives 0 watch cron -n 1 -f '{deadline} {missed}'
+	is 'those missed are counted' "$(cat $tmp/out)" '30000000000 2'
 	json '.stats[0].missed' 2 stats cron -J -o missed
 	gives 0 destroy cron
 	gives 0 create spread --clock manual --jitter 10s
@@ -1134,6 +1307,8 @@ commands
 settings
 answers
 burying
+acking
+leased_commands
 periods
 stopping
 figures
