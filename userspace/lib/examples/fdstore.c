@@ -7,13 +7,21 @@
  *
  *	cc fdstore.c $(pkg-config --cflags --libs libtimewheel libsystemd)
  *
- * reminder.socket:			reminder.service:
+ * reminder.socket:
  *
- *	[Socket]			[Service]
- *	ListenDatagram=/run/reminder	Type=notify
- *					ExecStart=/usr/local/bin/fdstore
- *	[Install]			FileDescriptorStoreMax=1
- *	WantedBy=sockets.target		Restart=always
+ *	[Socket]
+ *	ListenDatagram=/run/reminder
+ *
+ *	[Install]
+ *	WantedBy=sockets.target
+ *
+ * reminder.service:
+ *
+ *	[Service]
+ *	Type=notify
+ *	ExecStart=/usr/local/bin/fdstore
+ *	FileDescriptorStoreMax=1
+ *	Restart=always
  *
  * The wheel ends with "systemctl stop", not with "systemctl restart".
  *
