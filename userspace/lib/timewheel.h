@@ -339,8 +339,9 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
  *
  * For all who have the wheel open. Time passes, all operations go on, what falls
  * due waits. Reads wait as if nothing were due, and the fd is not readable; a read
- * that is under way may still bring events. Deliveries that are out can be answered;
- * those whose lease is over come again after the pause. Does not block.
+ * that is under way may still bring events, and what is in an event ring already
+ * stays there, to be looked at. Deliveries that are out can be answered; those whose
+ * lease is over come again after the pause. Does not block.
  *
  * Errors: those common to all.
  *
@@ -786,7 +787,8 @@ int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
  * @key: the token's id, or its handle
  * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
  *
- * It has all its attempts before it again. Does not block.
+ * It has all its attempts before it again. What is periodic is delivered besides, and
+ * keeps to its times. Does not block.
  *
  * Errors: %ENOENT; %ESTALE; %EBUSY the token is held; %EINVAL; those common to
  * all.

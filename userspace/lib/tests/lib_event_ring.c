@@ -261,6 +261,23 @@ static int maps_no_locked_memory(void *wheel)
 	return tw_event_ring_map(wheel) || errno != EAGAIN;
 }
 
+/* While the wheel is paused what is there stays there, and nothing is added. */
+TEST_F(ring, paused)
+{
+	const struct timewheel_event *events;
+
+	ASSERT_EQ(0, register_due(self->wheel, 1, 3));
+	ASSERT_EQ(3, tw_event_ring_wait(self->ring, &events, 0));
+	ASSERT_EQ(0, register_due(self->wheel, 4, 2));
+	ASSERT_EQ(0, tw_wheel_pause(self->wheel));
+	EXPECT_FALSE(readable(self->wheel));
+	EXPECT_EQ(3, tw_event_ring_peek(self->ring, &events));
+	ASSERT_EQ(0, tw_event_ring_advance(self->ring, 3));
+	EXPECT_EQ(0, tw_event_ring_wait(self->ring, &events, MS));
+	ASSERT_EQ(0, tw_wheel_resume(self->wheel));
+	EXPECT_EQ(6, consume(self->ring, 4));
+}
+
 TEST(map_errors)
 {
 	struct timewheel_setup setup = with_ring(&manual);
