@@ -204,12 +204,11 @@ static u64 tw_delivery_count_missed(struct tw_ring *ring,
  * tw_delivery_settle() - see whether a token that is due is to be delivered
  * @ring: the ring, locked
  * @index: the token, last entry of the list that is looked at
- * @frame: from where it is filed again
  * @now: the tick that the hand is on
  *
  * Return: false: it is; true: it was not, look again at what is there now.
  */
-bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 frame, u64 now)
+bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 now)
 {
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
@@ -227,10 +226,8 @@ bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 frame, u64 now)
 		return false;
 
 	due = min(next / ring->tick + !!(next % ring->tick), ring->max_due);
-	/* It has no timeout: nobody touches it meanwhile. */
+	/* It has no timeout: nobody touches it. Whoever looks files it again. */
 	WRITE_ONCE(token->word, tw_word_with_due(word, due));
-	tw_unfile(ring, index);
-	tw_file(ring, index, due, min(due, frame));
 
 	return true;
 }

@@ -754,7 +754,7 @@ static bool tw_look_settle(struct tw_ring *ring, const struct tw_look *look,
 			   u32 index)
 {
 	return tw_ring_has_deliveries(ring) &&
-	       tw_delivery_settle(ring, index, look->frame, look->now);
+	       tw_delivery_settle(ring, index, look->now);
 }
 
 /*
@@ -828,8 +828,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_look *look,
 			more = tw_look_refile(ring, look, index, due);
 			continue;
 		}
-		if (deliveries && tw_delivery_settle(ring, index, look->frame,
-						     look->now)) {
+		if (deliveries && tw_delivery_settle(ring, index, look->now)) {
 			more = !tw_lists_empty(&ring->lists, look->list);
 			continue;
 		}
