@@ -35,7 +35,7 @@ extern void __sanitizer_set_death_callback(void (*callback)(void))
 #define BATCHES	3
 #define TAKERS	4
 #define KEYS	300
-#define TESTS	14
+#define TESTS	16
 
 enum state { NONE, PENDING, TAKEN, HELD, BURIED };
 
@@ -530,14 +530,23 @@ static void check_counts(void)
 		 m.ring.tokens.used);
 }
 
+/* The touch word of what is no token says nothing. */
+static void check_word_of_none(u32 index)
+{
+	if (m.setup.words && m.life[index].handle)
+		CHECK_EQ(*tw_words_at(&m.ring.words, index), 0);
+}
+
 static void check_all(void)
 {
 	u32 i, out[TAKERS] = { 0 }, who;
 
 	walk(&m.ring);
 	for (i = 0; i < m.setup.max_tokens; i++) {
-		if (m.life[i].state == NONE)
+		if (m.life[i].state == NONE) {
+			check_word_of_none(i);
 			continue;
+		}
 		if (m.life[i].state != TAKEN)
 			check_life(i);
 		for (who = 0; who < TAKERS; who++)
@@ -1374,17 +1383,86 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 }
 
 /*
+ * Tests of one thing.
+ */
+
+static void register_periodic(u64 first, u64 length)
+{
+	struct tw_period period = { .first = first, .length = length };
+	struct tw_deadline deadline = { 0 };
+	u64 handle;
+
+	CHECK(due_on(&m.now, first, &deadline.due), "first %llu", first);
+	CHECK_EQ(register_growing(&m.now, 1, 0, &deadline, &handle, &period),
+		 0);
+	m.life[(u32)handle] = (struct life) {
+		.handle = handle, .key = 1, .base = first, .period = length,
+	};
+	life_armed(&m.life[(u32)handle], deadline.due);
+	m.registered++;
+}
+
+/* P8: periods that end beyond the end of time, skipped on the last ticks. */
+static void test_last_period(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1000000000, .slots = 60, .max_tokens = 1,
+		.periods = true, .misfire = TW_MISFIRE_SKIP,
+	};
+	struct batch batch = { .n = 0 };
+
+	begin(&setup);
+	register_periodic(setup.tick, 5000000000 * setup.tick);
+	set_now(9000000000, 0);
+	take(&batch, m.now.tick, 100, 1);
+	CHECK_EQ(batch.n, 0);
+	CHECK_EQ(m.life[0].due, m.ring.max_due);
+	end();
+	printf("ok %llu - P8 a period beyond the end of time is skipped\n",
+	       test);
+}
+
+/* P8: a clock that has run beyond the last tick does no harm to what was put back. */
+static void test_beyond_the_last_tick(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 65536, .max_tokens = 1, .periods = true,
+		.misfire = TW_MISFIRE_SKIP,
+	};
+	struct batch batch = { .n = 0 };
+
+	begin(&setup);
+	set_now(TW_MAX_TICK - 1, 0);
+	register_periodic(TW_MAX_TICK, 2);
+	set_now(TW_MAX_TICK, 0);
+	take(&batch, m.now.tick, 100, 1);
+	CHECK_EQ(batch.n, 1);
+	put_back(&batch, 0);
+	set_now(TW_MAX_TICK + 6000001, 0);
+	take(&batch, m.now.tick, 100, 1);
+	put_back(&batch, 0);
+	end();
+	printf("ok %llu - P8 put back, and then beyond the last tick\n", test);
+}
+
+/*
  * All of them.
  */
 
 static void run_test(void)
 {
+	static void (*const tests[])(void) = {
+		test_last_period, test_beyond_the_last_tick,
+	};
 	static const u32 slots[] = { 1, 2, 31, 60, 64, 3600, 65536 };
 
 	random_state = seed << 32 ^ test;
 	step = 0;
 	memset(&total, 0, sizeof(total));
-	run_random(slots[(test - 1) / 2], !(test & 1), steps / 80);
+	if (test > 14)
+		tests[test - 15]();
+	else
+		run_random(slots[(test - 1) / 2], !(test & 1), steps / 80);
 	fflush(stdout);
 }
 
