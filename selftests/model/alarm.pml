@@ -12,6 +12,7 @@
  *   poller     an epoll instance and its program, which reads without blocking until nothing is due
  *   writer     another process that registers, moves and cancels
  *   toucher    raises a due tick without the lock; the token's list stays where it was
+ *   pauser     tw_wheel_pause(): nothing is delivered, then again, or not again
  *
  * Every read or write of the clock, the flag, the timer and the wait queues that another party may
  * see is a step of its own. What only the lock's holder sees is one step together. Memory is
@@ -33,9 +34,13 @@
  *             was armed already, one more if settle() looked at the flag just before it was set
  *             and then armed the timer. Nobody arms it again before a look.
  *   P5        Whatever is put back is found again (part of "quiet").
+ *   paused    When nothing can move any more and the wheel is paused, no timer is started. While it is, a
+ *             reader gets up at most once, having looked before it was: it does not go round and round.
+ *             Once resumed, all that "quiet" says holds again, also when a callback was late.
  *
  * Seeded bugs, each must be found: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
- * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE.
+ * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE, BUG_PAUSE_KEEPS_TIMER,
+ * BUG_SETTLE_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET.
  */
 
 #ifndef READERS
@@ -59,6 +64,9 @@
 #ifndef TOUCHES
 #define TOUCHES 0
 #endif
+#ifndef PAUSES
+#define PAUSES 0
+#endif
 
 #define NONE 7
 #define LAST 3
@@ -79,15 +87,27 @@ bit queued[2];		/* a reader waits; a wake-up takes it off the queue */
 bit polled[2];		/* a poller is on the wait queue and stays there */
 bit ready[2];		/* its epoll item was woken */
 
+#if PAUSES
+bit paused;		/* written under the lock */
+#else
+#define paused 0
+#endif
+
 /* Ghosts and budgets. */
 bit dozing[2];		/* a poller sleeps */
 byte late;		/* callbacks that started with an alarm pending, since the last look */
+byte rounds[2];		/* how often a reader got up since the wheel was paused */
 byte signals = SIGNALS;
 byte faults = FAULTS;
 
 #define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
 #define DUE (NEXT <= n)
 #define LATER (NEXT != NONE && NEXT > n)
+#ifdef BUG_SETTLE_PAUSED
+#define RUNS true
+#else
+#define RUNS (!paused)
+#endif
 
 inline wake_reader()
 {
@@ -118,11 +138,16 @@ inline unlock_and_tell()
 inline settle()
 {
 	if
-	:: d_step { NEXT == NONE -> timer = NONE; armed = NONE }
-	:: DUE && alarm			/* somebody was told already */
-	:: DUE && !alarm -> d_step { alarm = 1; tell = 1 }
-	:: LATER && (alarm || NEXT == armed)	/* if alarm: somebody was told and will look */
-	:: LATER && !alarm && NEXT != armed -> d_step { armed = NEXT; timer = armed }
+#ifdef BUG_SETTLE_PAUSED
+	:: false
+#else
+	:: paused
+#endif
+	:: d_step { RUNS && NEXT == NONE -> timer = NONE; armed = NONE }
+	:: RUNS && DUE && alarm		/* somebody was told already */
+	:: RUNS && DUE && !alarm -> d_step { alarm = 1; tell = 1 }
+	:: RUNS && LATER && (alarm || NEXT == armed)	/* if alarm: somebody was told and will look */
+	:: RUNS && LATER && !alarm && NEXT != armed -> d_step { armed = NEXT; timer = armed }
 	fi
 }
 
@@ -159,12 +184,12 @@ inline look(take)
 #endif
 	   }
 #ifdef BUG_WAKE_NOBODY
-	:: d_step { take && NEXT <= n -> alarm = 1; late = 0 }
+	:: d_step { take && NEXT <= n -> alarm = alarm || !paused; late = 0 }
 #else
-	:: d_step { take && NEXT <= n -> alarm = 1; late = 0; tell = 1 }
+	:: d_step { take && NEXT <= n -> alarm = alarm || !paused; late = 0; tell = 1 }
 #endif
 #ifdef BUG_POLL_TELLS_NOBODY
-	:: d_step { !take && NEXT <= n -> alarm = 1; late = 0 }
+	:: d_step { !take && NEXT <= n -> alarm = alarm || !paused; late = 0 }
 #else
 	:: d_step { !take && NEXT <= n -> late = 0 }
 #endif
@@ -197,6 +222,12 @@ proctype reader(byte me)
 	bit tell;
 
 again:
+#if PAUSES
+	if
+	:: paused -> goto wait
+	:: else
+	fi;
+#endif
 	look(true);
 	if
 	:: found != NONE ->
@@ -208,6 +239,7 @@ again:
 		fi
 	:: else
 	fi;
+wait:
 #ifdef BUG_CHECK_FIRST
 	if
 	:: alarm -> goto again
@@ -216,8 +248,15 @@ again:
 	queued[me] = 1;
 #else
 	queued[me] = 1;
+#if PAUSES && !defined(BUG_SLEEP_BY_ALARM)
 	if
-	:: alarm -> queued[me] = 0; goto again
+	:: paused -> goto end_sleep
+	:: else
+	fi;
+#endif
+	if
+	:: d_step { alarm -> queued[me] = 0; rounds[me] = rounds[me] + paused; assert(rounds[me] <= 1) } ->
+		goto again
 	:: else
 	fi;
 #endif
@@ -225,7 +264,11 @@ end_sleep:
 	if
 	:: !queued[me] ->
 		if
+#if PAUSES
+		:: goto wait
+#else
 		:: goto again
+#endif
 		:: atomic { signals > 0 -> signals-- }
 		fi
 	:: atomic { signals > 0 -> signals-- }
@@ -251,6 +294,12 @@ proctype poller(byte me)
 #endif
 poll:
 	ready[me] = 0;
+#if PAUSES
+	if
+	:: paused -> goto rest
+	:: else
+	fi;
+#endif
 	look(false);
 	if
 	:: found == NONE -> goto rest
@@ -260,6 +309,12 @@ poll:
 	:: found != NONE
 	fi;
 read:
+#if PAUSES
+	if
+	:: paused -> goto rest
+	:: else
+	fi;
+#endif
 	look(true);
 	if
 	:: found != NONE -> deliver(); goto read
@@ -330,6 +385,52 @@ proctype toucher()
 }
 #endif
 
+#if PAUSES
+inline stop()
+{
+	d_step { alarm = 0; late = 0 };
+#ifdef BUG_PAUSE_KEEPS_TIMER
+	armed = NONE
+#else
+	d_step { timer = NONE; armed = NONE }
+#endif
+}
+
+proctype pauser()
+{
+	byte n, left = PAUSES;
+	bit tell;
+
+	do
+	:: left > 0 ->
+		left--;
+		d_step { !locked -> locked = 1; n = now; paused = 1; rounds[0] = 0; rounds[1] = 0 };
+		stop();
+		settle();
+		unlock_and_tell();
+		if
+		:: break		/* it stays so */
+		:: true
+		fi;
+#ifdef BUG_RESUME_LATE
+		d_step { !locked -> locked = 1; n = now };
+		stop();
+		paused = 0;
+#else
+		d_step { !locked -> locked = 1; n = now; paused = 0 };
+#ifndef BUG_RESUME_KEEPS_ALARM
+		stop();
+#endif
+#endif
+#ifndef BUG_RESUME_QUIET
+		settle();
+#endif
+		unlock_and_tell()
+	:: left == 0 -> break
+	od
+}
+#endif
+
 proctype clock()
 {
 	byte back = BACK;
@@ -351,6 +452,9 @@ init {
 #if TOUCHES
 		run toucher();
 #endif
+#if PAUSES
+		run pauser();
+#endif
 		do
 		:: i < READERS -> run reader(i); i++
 		:: else -> break
@@ -364,7 +468,8 @@ init {
 	timeout;
 	assert(!locked);
 	if
-	:: queued[0] || queued[1] || (dozing[0] && !ready[0]) || (dozing[1] && !ready[1]) ->
+	:: paused -> assert(timer == NONE)
+	:: !paused && (queued[0] || queued[1] || (dozing[0] && !ready[0]) || (dozing[1] && !ready[1])) ->
 		assert(NEXT > now);
 		assert(timer == NEXT);
 		assert(!alarm)

@@ -40,6 +40,36 @@ finds alarm [READERS=2 OPS=2 SIGNALS=1 BUG_NO_HAND_ON] an interrupted reader kee
 finds alarm [READERS=2 OPS=2 FAULTS=1 BUG_PUT_BACK_QUIET] put back tells nobody
 finds alarm [READERS=1 POLLERS=1 OPS=3 HANG BUG_POLL_TELLS_NOBODY] a poller sets the alarm and tells nobody
 finds alarm [POLLERS=1 READERS=0 OPS=2 EDGE BUG_POLL_LATE] a poller looks before it queues itself
+holds alarm [READERS=1 OPS=1 PAUSES=2] P2 P7: a reader, paused and resumed twice
+holds alarm [READERS=2 OPS=1 PAUSES=1] P2 P7: two readers, paused and resumed
+holds alarm [READERS=1 OPS=1 SIGNALS=1 FAULTS=1 PAUSES=1] P5: a signal, a fault, paused and resumed
+holds alarm [READERS=0 POLLERS=1 OPS=1 EDGE PAUSES=1] P2 P7: an edge-triggered poller, paused and resumed
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_PAUSE_KEEPS_TIMER] the timer runs on while paused
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_SETTLE_PAUSED] a change starts the timer while paused
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_SLEEP_BY_ALARM] a sleeper does not ask whether it is paused
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_KEEPS_ALARM] an alarm that came late outlives the pause
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_LATE] the alarm is cleared before the pause is over
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_QUIET] resumed without a look at what is due
+holds lease [TOUCHES=1 ANSWERS=1 LEAVES=1] P1 P3 P4 P5: a touch, an answer, a file released
+holds lease [TOUCHES=1 KICKS=1 BURIES=1 FAULTS=1] P1 P4 P5: touched, buried, kicked, put back
+holds lease [TOUCHES=1 KICKS=1 LEAVES=1 FAULTS=1] P4 P5: touched, kicked, put back, a file released
+holds lease [TOUCHES=1 DELETES=1 ADDS=1] P3 P4: deleted and registered again
+holds lease [ANSWERS=1 DELETES=1 ADDS=1] P3: no answer to an earlier life's delivery
+holds lease [ANSWERS=2] P3: two answers at once
+holds lease [ANSWERS=1 FAULTS=1 LEAVES=1] P3: no answer to what was put back
+holds lease [ANSWERS=1 LEASE=2] P1: a lease is made shorter
+finds lease [ANSWERS=1 LEAVES=1 BUG_NO_NUMBER] the delivery's number is not asked for
+finds lease [ANSWERS=1 LEAVES=1 BUG_NO_HOLDER] anybody may answer
+finds lease [ANSWERS=1 FAULTS=1 BUG_NUMBER_AGAIN] what was put back uses its number again
+finds lease [ANSWERS=1 LEAVES=1 BUG_LAPSE_HOLDS] a lease that is over leaves its holder
+finds lease [LEAVES=1 BUG_RELEASE_EARLY] a file is released while it is read
+finds lease [LEAVES=1 BUG_RELEASE_FORGETS] a released file leaves something held
+finds lease [ANSWERS=1 LEASE=2 BUG_EXTEND_STAYS] a lease made shorter stays in its list
+finds lease [TOUCHES=1 KICKS=1 BUG_KICK_HELD] a kick makes a pending token seem held for a moment
+finds lease [DELETES=1 BUG_DELETE_TAKEN] deleted while it is copied
+finds lease [BURIES=1 BUG_BURIED_FILED] a buried token stays in its list
+finds lease [TOUCHES=1 BUG_TAKE_STORE] take by a plain store
+finds lease [ANSWERS=1 DELETES=1 ADDS=1 BY_ID] an answer by an id that was used again
 holds words [CHECKED=2] P1 P4: two checked touches against a taker whose clock is behind
 holds words [CHECKED=1 PLAIN=2] P1 P4: a checked and two plain touches of any handles
 holds words [CHECKED=1 PLAIN=2 STILL] P1 P4: an older handle's touch is one of now
