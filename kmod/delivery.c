@@ -458,7 +458,7 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
  */
 static void tw_delivery_kicked(struct tw_delivery *delivery)
 {
-	if (delivery->attempts) {
+	if (delivery->attempts && !delivery->kicked) {
 		delivery->base = min_t(u64, S64_MAX,
 				       (u64)delivery->base + delivery->period);
 		delivery->missed = 0;

@@ -951,12 +951,15 @@ static void op_answer(void)
 	unlock();
 }
 
-/* A kick takes no period away; one whose period has had its event is at the next. */
+/*
+ * A kick takes no period away, however often; one whose period has had its own
+ * event, in vain, is at the next.
+ */
 static void kick(struct tw_found *found, struct life *life,
 		 const struct tw_now *now)
 {
 	tw_delivery_kick(&m.ring, found, now);
-	if (life->period && life->attempts) {
+	if (life->period && life->attempts && !life->kicked) {
 		life->base = capped((unsigned __int128)life->base +
 				    life->period);
 		life->missed = 0;
