@@ -294,4 +294,51 @@ TEST_F(callback, one_for_each_level_of_a_lone_token)
 	}
 }
 
+/* Reads @n events, one by one. Returns how often the timer went off. */
+static __u64 callbacks_of(struct __test_metadata *_metadata, int fd,
+			  __u64 slack, int n)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
+		.slots = 60, .tick = 100000, .max_tokens = n, .slack = slack,
+	};
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	for (int id = 0; id < n; id++)
+		ASSERT_EQ(0, tw_register(fd, id, 100 * TW_MS + id * 500000ULL,
+					 0, NULL));
+	for (int id = 0; id < n; id++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ((__u64)id, event.id);
+		EXPECT_LE(event.deadline, event.taken);
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	return info.callbacks;
+}
+
+/*
+ * 40 tokens, one each half a millisecond, while the machine sleeps: an interrupt
+ * for each, or, with more slack than that takes, few for all: one for each time
+ * that something else has woken the machine.
+ */
+TEST_F(callback, few_within_the_slack)
+{
+	enum { N = 40 };
+	int plain = TW_OPEN(O_RDWR), slack = TW_OPEN(O_RDWR);
+	__u64 with, without;
+
+	if (!getenv("TW_ICOUNT"))
+		SKIP(return, "wants a machine without other work: TW_ICOUNT=1");
+	without = callbacks_of(_metadata, plain, 0, N);
+	with = callbacks_of(_metadata, slack, 50 * TW_MS, N);
+	TH_LOG("%llu callbacks, with slack %llu", without, with);
+	EXPECT_LE((__u64)N, without);
+	EXPECT_GE(N / 4ULL, with);
+	EXPECT_LE(1ULL, with);
+	close(plain);
+	close(slack);
+}
+
 TEST_HARNESS_MAIN

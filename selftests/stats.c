@@ -994,6 +994,38 @@ TEST_F(stats, without_memory)
 	rmdir(GROUP);
 }
 
+/*
+ * A wheel with leases and periodic tokens, and of each thing that can become of a
+ * delivery a number of its own: 3 acked, 2 nacked, 1 each of the others.
+ */
+static void use_deliveries(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = 100,
+		.flags = TIMEWHEEL_PERIODS, .lease = 10 * TW_SEC,
+	};
+	struct timewheel_event events[8];
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(8UL, tw_register_many(fd, 1, 8, 0, 0));
+	ASSERT_EQ(8, tw_read(fd, events, 8));
+	for (__u64 id = 1; id <= 3; id++)
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_ACK, 0, id, 1, 0));
+	for (__u64 id = 4; id <= 5; id++)
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_NACK, 0, id, 1,
+				       3600 * TW_SEC));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_BURY, 0, 6, 1, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_DELETE, 0, 7, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_KICK, 0, 4, 0, 0));
+	ASSERT_EQ(1, tw_read(fd, events, 8));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, 0, 4, 2, 100 * TW_SEC));
+	/* One has lapsed, and one has missed 5 periods. */
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 10, 10 * TW_SEC, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 15));
+	ASSERT_EQ(2, tw_read(fd, events, 8));
+}
+
 /* What stands behind @name in a wheel's fdinfo; empty when there is none. */
 static void get_fdinfo(int fd, const char *name, char *value, size_t size)
 {
@@ -1092,12 +1124,14 @@ TEST_F(stats, fdinfo_agrees_with_info)
 
 #define HEADER	"number name uid clock slots tick_ns max_tokens pending bytes " \
 		"registered touched moved cancelled delivered put_back refiled " \
-		"callbacks quiet\n"
+		"callbacks quiet acked nacked lapsed returned kicked deleted " \
+		"missed\n"
 
 /* Figures of a wheel, as debugfs lists them. */
 enum {
 	SLOTS, TICK, MAX_TOKENS, PENDING, BYTES, REGISTERED, TOUCHED, MOVED,
-	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, FIGURES
+	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, ACKED, NACKED,
+	LAPSED, RETURNED, KICKED, DELETED, MISSED, FIGURES
 };
 
 static void figures_of(const struct timewheel_info *info, __u64 *figures)
@@ -1106,7 +1140,9 @@ static void figures_of(const struct timewheel_info *info, __u64 *figures)
 		info->slots, info->tick, info->max_tokens, info->pending,
 		info->bytes, info->registered, info->touched, info->moved,
 		info->cancelled, info->delivered, info->put_back,
-		info->refiled, info->callbacks, info->quiet,
+		info->refiled, info->callbacks, info->quiet, info->acked,
+		info->nacked, info->lapsed, info->returned, info->kicked,
+		info->deleted, info->missed,
 	};
 
 	memcpy(figures, f, sizeof(f));
@@ -1260,6 +1296,21 @@ TEST_F(stats, debugfs_wheels)
 	EXPECT_EQ(0, destroy_named(self->fd));
 	close(fd);
 	EXPECT_EQ(0, find_wheel(info.number, &line));
+	real = TW_OPEN(O_RDWR | O_NONBLOCK);
+	use_deliveries(_metadata, real);
+	ASSERT_EQ(0, tw_info(real, &info));
+	EXPECT_EQ(3ULL, info.acked);
+	EXPECT_EQ(2ULL, info.nacked);
+	EXPECT_EQ(1ULL, info.lapsed);
+	EXPECT_EQ(1ULL, info.kicked);
+	EXPECT_EQ(1ULL, info.deleted);
+	EXPECT_EQ(5ULL, info.missed);
+	expect_listed(real, "-", 0, "manual");
+	expect_fdinfo(real, "held", info.held);
+	expect_fdinfo(real, "buried", info.buried);
+	EXPECT_EQ(3ULL, info.held);
+	EXPECT_EQ(1ULL, info.buried);
+	close(real);
 	/* One that was never set up is none. */
 	real = TW_OPEN(O_RDWR);
 	expect_listed(self->fd, "-", 0, "manual");
@@ -1270,6 +1321,7 @@ TEST_F(stats, debugfs_wheels)
 static const char *const total_names[] = {
 	"wheels", "pending", "bytes", "registered", "touched", "moved",
 	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
+	"acked", "nacked", "lapsed", "returned", "kicked", "deleted", "missed",
 };
 
 #define TOTALS	ARRAY_SIZE(total_names)
