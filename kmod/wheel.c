@@ -427,7 +427,11 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 static void tw_wheel_pause(struct tw_wheel *wheel, bool pause)
 {
 	WRITE_ONCE(wheel->stage, pause ? TW_PAUSED : TW_READY);
-	/* A callback that is late may have set it while the wheel was paused. */
+	/* A callback that is late may have set the alarm while the wheel was
+	 * paused. One that sets it from now on wakes who sees the new stage. Pairs
+	 * with the barrier in prepare_to_wait().
+	 */
+	smp_mb();
 	WRITE_ONCE(wheel->alarm, false);
 	tw_wheel_arm(wheel, TW_NEVER);
 }

@@ -282,6 +282,10 @@ struct timewheel_consumed {
  * once, for the others; fork(2), dup(2), SCM_RIGHTS and mappings keep it. An
  * answer that comes by another file is EPERM, unless it has TIMEWHEEL_ANY_FILE.
  *
+ * A new token's deliveries are counted from 1, also one whose id was another's
+ * before: where ids are used again while old answers may be under way, answers
+ * are safe by handle.
+ *
  * The id stays taken, and the handle valid, until the token has ended; touch,
  * move and cancel find it only while it is pending. What the read has not copied
  * out was not delivered, and counts for nothing.
