@@ -157,8 +157,26 @@ TEST(keep_duration_setup)
 		     .jitter = TW_SEC, .misfire = TIMEWHEEL_MISFIRE_ALL);
 }
 
+/* Wheels that have a name, which is gone however the test has ended. */
+FIXTURE(named) {
+	char name[TIMEWHEEL_NAME_SIZE];
+};
+
+FIXTURE_SETUP(named)
+{
+	snprintf(self->name, sizeof(self->name), "policies-%d", getpid());
+}
+
+FIXTURE_TEARDOWN_PARENT(named)
+{
+	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+	tw_destroy_named(device, self->name);
+	close(device);
+}
+
 /* A wheel of this name that is set up otherwise is another wheel. */
-TEST(same_name_other_setup)
+TEST_F(named, same_name_other_setup)
 {
 	const struct timewheel_setup base = {
 		.size = sizeof(base), .clock = TIMEWHEEL_CLOCK_REALTIME,
@@ -171,7 +189,7 @@ TEST(same_name_other_setup)
 	struct timewheel_create create = { .size = sizeof(create) };
 	int fd = TW_OPEN(O_RDWR);
 
-	snprintf(create.name, sizeof(create.name), "policies-%d", getpid());
+	memcpy(create.name, self->name, sizeof(create.name));
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
 		other[i] = base;
 	other[0].lease++;
@@ -604,11 +622,11 @@ TEST(control_changes_what_is_in_the_mask)
 	close(fd);
 }
 
-TEST(control_errors)
+TEST_F(named, control_errors)
 {
 	int fd = TW_WHEEL(), fresh = TW_OPEN(O_RDWR);
 	struct timewheel_setup s = MANUAL(.size = sizeof(s));
-	char name[TIMEWHEEL_NAME_SIZE] = {};
+	const char *name = self->name;
 	int reader;
 
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
@@ -624,7 +642,6 @@ TEST(control_errors)
 	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
 
 	/* It changes the wheel: to look on is not enough. */
-	snprintf(name, sizeof(name), "policies-%d", getpid());
 	ASSERT_EQ(0, tw_create_named(fresh, name, s));
 	reader = tw_open_named(name, O_RDONLY);
 	ASSERT_LE(0, reader);
@@ -953,14 +970,13 @@ TEST(resume_is_an_edge)
 }
 
 /* Of a named wheel all files are paused, and any may resume it. */
-TEST(pause_of_a_named_wheel)
+TEST_F(named, pause)
 {
 	int device = TW_OPEN(O_RDWR), fd;
-	char name[TIMEWHEEL_NAME_SIZE] = {};
+	const char *name = self->name;
 	struct sleeper s;
 	pid_t child;
 
-	snprintf(name, sizeof(name), "policies-%d", getpid());
 	ASSERT_EQ(0, tw_create_named(device, name, MANUAL()));
 	fd = tw_open_named(name, O_RDWR);
 	ASSERT_LE(0, fd);
@@ -1004,16 +1020,15 @@ TEST(pause_of_a_named_wheel)
 }
 
 /* Destroyed while it is paused: those who sleep are told that it is gone. */
-TEST(destroyed_while_paused)
+TEST_F(named, destroyed_while_paused)
 {
 	int device = TW_OPEN(O_RDWR), fd, epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	char name[TIMEWHEEL_NAME_SIZE] = {};
+	const char *name = self->name;
 	struct timewheel_event got;
 	struct sleeper s[3];
 	struct pollfd p;
 
-	snprintf(name, sizeof(name), "policies-%d", getpid());
 	ASSERT_EQ(0, tw_create_named(device, name,
 				     MANUAL(.lease = 10 * TW_SEC)));
 	fd = tw_open_named(name, O_RDWR);
