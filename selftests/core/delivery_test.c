@@ -42,6 +42,7 @@ enum state { NONE, PENDING, TAKEN, HELD, BURIED };
 /*
  * What should be true of a token. @due: of one HELD when its lease is over, of one
  * BURIED when it was. @word_due: what its touch word says and nobody has seen yet.
+ * @stored: somebody has written that word since the token was taken or buried.
  * @taker, @since: HELD: who has it, and since which tick. @base, @kicked: see struct
  * tw_delivery.
  */
@@ -62,6 +63,7 @@ struct life {
 	u64		base;
 	bool		fixed_delay;
 	bool		kicked;
+	bool		stored;
 };
 
 /* @who: number of the taker that it was taken for. */
@@ -317,6 +319,7 @@ static void life_armed(struct life *life, u64 due)
 	life->state = PENDING;
 	life->due = due;
 	life->word_due = 0;
+	life->stored = false;
 	life->taker = NULL;
 }
 
@@ -459,6 +462,8 @@ static void check_life(u32 index)
 	CHECK_EQ(delivery->period, life->period);
 	CHECK(delivery->taker == life->taker, "token %u is held by another",
 	      index);
+	if (m.setup.words && life->state != PENDING && !life->stored)
+		CHECK_EQ(*tw_words_at(&m.ring.words, index), 0);
 	CHECK(is_as(index, life), "token %u: base %llu, not %llu", index,
 	      (u64)delivery->base, life->base);
 }
@@ -741,6 +746,7 @@ static void op_store(void)
 	life = &m.life[index];
 	WRITE_ONCE(*tw_words_at(&m.ring.words, index),
 		   tw_stamp(life->handle >> 32, m.now.tick));
+	life->stored = life->state != PENDING;
 	if (life->state != PENDING || !life->timeout)
 		return;
 	timeout = (life->timeout + m.ring.tick - 1) / m.ring.tick;

@@ -4,7 +4,8 @@
  * thread sanitizer and for a ledger of every life of every token. Held here: P3
  * each life has exactly one end, P4 a touch that returned success kept its token
  * for its whole timeout. The same with touch words: by checked touches, which keep
- * it, and by stores of nonsense, which make none early (P1).
+ * it, and by stores of nonsense, which make none early (P1). And with leases: each
+ * delivery goes to one, and a touch by handle fails only if the token was away.
  *
  *	race_test [--seed=N] [--steps=N]
  */
@@ -31,7 +32,8 @@
 /*
  * One life of a token, found by its handle. @due: when it was registered to be due.
  * @end_due: when it was due at its end. @touched: the latest time at which a touch
- * was called that succeeded, plus 1; @touched_id: the id that it named.
+ * was called that succeeded, plus 1; @touched_id: the id that it named. @refused: a
+ * touch by its handle failed; @away: it was not pending for a while.
  */
 struct life {
 	u64	id;
@@ -42,14 +44,17 @@ struct life {
 	u64	touched_id;
 	u32	began;
 	u32	ended;
+	u32	leases;
 	bool	moved;
+	bool	refused;
+	bool	away;
 };
 
 static struct tw_ring ring;
 static struct life lives[TOKENS][LIVES];
 static u64 handles[TOKENS];
 static u64 now, touches;
-static enum { BY_CALL, CHECKED, NONSENSE } how;
+static enum { BY_CALL, CHECKED, NONSENSE, LEASES } how;
 static bool stop;
 static u64 seed = 1, steps = 10000000, test;
 
@@ -165,10 +170,12 @@ static void touch(u64 *random)
 		handle = READ_ONCE(handles[(choice >> 8) % TOKENS]);
 		err = tw_ring_by_handle(&ring, handle, &found);
 	}
-	if (err)
-		return;
-	shim_race();
-	err = tw_ring_touch(&ring, &found, &at, &due);
+	if (!err) {
+		shim_race();
+		err = tw_ring_touch(&ring, &found, &at, &due);
+	}
+	if (err == -ESTALE && !id && handle)
+		WRITE_ONCE(life_of(handle)->refused, true);
 	if (err)
 		return;
 
@@ -182,7 +189,8 @@ static void touch(u64 *random)
 static void *toucher(void *state)
 {
 	while (!READ_ONCE(stop))
-		how == BY_CALL ? touch(state) : touch_by_word(state);
+		tw_ring_has_words(&ring) ? touch_by_word(state) :
+					   touch(state);
 
 	return NULL;
 }
@@ -193,6 +201,7 @@ static void *toucher(void *state)
 
 struct changer {
 	u64		random;
+	struct tw_taker	taker;
 	u32		batch[BATCH];
 	unsigned int	n;
 };
@@ -209,6 +218,7 @@ static void end_life(u64 handle, u64 word)
 	CHECK(life->began == 1, "life %llx began %u times", handle,
 	      life->began);
 	CHECK(!life->ended++, "life %llx ended twice", handle);
+	life->away = true;
 	life->end_due = tw_word_due(word);
 }
 
@@ -263,7 +273,7 @@ static bool find(struct changer *me, struct tw_found *found, u64 *handle)
 {
 	bool there = find_any(me, found, handle);
 
-	if (there && how != BY_CALL)
+	if (there && tw_ring_has_words(&ring))
 		tw_ring_judge(&ring, found, clock_now().tick);
 
 	return there;
@@ -312,6 +322,73 @@ static void change_take(struct changer *me)
 		CHECK_EQ(tw_word_state(word), TW_TAKEN);
 		CHECK(tw_word_due(word) <= at.tick, "due on %llu, taken on %llu",
 		      tw_word_due(word), at.tick);
+		life_of(tw_token_handle(token, me->batch[i]))->away = true;
+	}
+}
+
+/* With leases: each delivery has its number, and only who has it may answer. */
+static void hold(struct changer *me, unsigned int n)
+{
+	struct tw_now at = clock_now();
+	unsigned int i;
+	u64 due;
+
+	for (i = 0; i < me->n; i++) {
+		struct tw_token *token = tw_arena_at(&ring.tokens,
+						     me->batch[i]);
+		struct life *life = life_of(tw_token_handle(token,
+							    me->batch[i]));
+
+		CHECK_EQ(life->began - life->ended, 1);
+		CHECK_EQ(tw_delivery_of(&ring, token)->lease, ++life->leases);
+		/* Touched again, when it was due again. */
+		life->moved |= life->leases > 1;
+		life->end_due = tw_word_due(READ_ONCE(token->word));
+	}
+	for (i = 0; i < n; i += tw_ring_delivered_to(&ring, me->batch + i,
+						     n - i, &due, &at,
+						     &me->taker))
+		;
+	tw_ring_put_back(&ring, me->batch + n, me->n - n);
+	me->n = 0;
+}
+
+/* Answers to what is held, kicks, buries and deletes what is not. */
+static void change_held(struct changer *me)
+{
+	struct tw_answer answer = { .taker = &me->taker };
+	struct tw_now at = clock_now();
+	struct tw_found found;
+	struct life *life;
+	u64 handle, choice = below(me, 8);
+	u32 next = 0;
+
+	handle = handles[below(me, TOKENS)];
+	if (!handle || tw_delivery_find(&ring, true, handle, &found))
+		return;
+	life = life_of(handle);
+	answer.lease = life->leases;
+	if (!below(me, 20)) {
+		tw_delivery_return(&ring, &me->taker, &next, TOKENS, &at);
+		CHECK_EQ(me->taker.out, 0);
+	} else if (!tw_delivery_check(&ring, &found, &answer)) {
+		if (choice < 4) {
+			end_life(handle, tw_word(life->end_due, 0, 0));
+			tw_delivery_ack(&ring, &found, &at);
+		} else {
+			tw_delivery_nack(&ring, &found, &at, at.tick + choice);
+		}
+	} else if (!tw_delivery_is_out(&ring, &found)) {
+		life->moved = true;
+		if (choice < 5) {
+			tw_delivery_kick(&ring, &found, &at);
+		} else if (choice < 7) {
+			end_life(handle, found.word);
+			tw_delivery_delete(&ring, &found);
+		} else if (tw_word_state(found.word) == TW_ARMED) {
+			tw_delivery_bury(&ring, &found, &at);
+			life->away = true;
+		}
 	}
 }
 
@@ -320,6 +397,8 @@ static void change_finish(struct changer *me)
 	unsigned int n = below(me, 3) ? me->n : below(me, me->n + 1), i;
 	u64 due;
 
+	if (how == LEASES)
+		return hold(me, n);
 	for (i = 0; i < n; i++) {
 		struct tw_token *token = tw_arena_at(&ring.tokens,
 						     me->batch[i]);
@@ -337,17 +416,30 @@ static void change_finish(struct changer *me)
 	me->n = 0;
 }
 
+/* P4: whoever takes a token away says so before it lets go of the lock. */
+static void check_refused(u64 handle)
+{
+	const struct life *life = life_of(handle);
+
+	if (handle && READ_ONCE(life->refused))
+		CHECK(life->away, "a touch of %llx failed, which was pending",
+		      handle);
+}
+
 static void change(struct changer *me)
 {
 	u64 choice = below(me, 100);
 
 	spin_lock(&ring.lock);
+	check_refused(handles[below(me, TOKENS)]);
 	if (choice < 40)
 		change_register(me);
 	else if (choice < 50)
 		change_cancel(me);
 	else if (choice < 58)
 		change_move(me);
+	else if (how == LEASES && choice < 75)
+		change_held(me);
 	else if (choice < 90)
 		me->n ? change_finish(me) : change_take(me);
 	else
@@ -379,8 +471,11 @@ static void check_life(u64 handle, u64 *began, u64 *ended)
 {
 	const struct life *life = life_of(handle);
 	struct tw_found found;
-	bool there = !tw_ring_by_handle(&ring, handle, &found);
+	bool there;
 
+	spin_lock(&ring.lock);
+	there = !tw_delivery_find(&ring, true, handle, &found);
+	spin_unlock(&ring.lock);
 	CHECK(there == (life->began && !life->ended), "life %llx", handle);
 	if (life->touched)
 		CHECK(life->began, "a touch kept %llx, which never was",
@@ -406,8 +501,10 @@ static void check_ledger(void)
 		for (generation = 1; generation < LIVES; generation++)
 			check_life(generation << 32 | index, &began, &ended);
 	CHECK_EQ(began, ring.registered);
-	CHECK_EQ(ended, ring.cancelled + ring.delivered);
-	CHECK_EQ(began - ended, ring.pending);
+	CHECK_EQ(ended, ring.cancelled + ring.delivery.deleted +
+		 (how == LEASES ? ring.delivery.acked : ring.delivered));
+	CHECK_EQ(began - ended, ring.pending + ring.delivery.held +
+		 ring.delivery.buried);
 	CHECK(ring.put_back && ring.moved && ring.cancelled && ring.delivered,
 	      "something never happened");
 }
@@ -416,7 +513,10 @@ static void run_round(u32 slots, u64 round)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1, .slots = slots, .max_tokens = TOKENS,
-		.ids = true, .cookies = true, .words = how != BY_CALL,
+		.ids = true, .cookies = true,
+		.words = how == CHECKED || how == NONSENSE,
+		.lease = how == LEASES ? 30 : 0,
+		.max_attempts = how == LEASES ? 3 : 0,
 	};
 	u64 random = seed << 32 ^ test << 24 ^ round;
 	pthread_t threads[TOUCHERS + CHANGERS];
@@ -512,6 +612,7 @@ int main(int argc, char **argv)
 	static const u32 slots[] = { 3600, 2, 31 };
 	static const char *const names[] = {
 		"touches", "checked touches of words", "stores of nonsense",
+		"touches against leases",
 	};
 	int option;
 
@@ -524,11 +625,11 @@ int main(int argc, char **argv)
 			return 2;
 	}
 
-	printf("TAP version 13\n1..6\n");
-	for (test = 1; test <= 5; test++) {
+	printf("TAP version 13\n1..7\n");
+	for (test = 1; test <= 6; test++) {
 		u64 round, rounds = 1 + steps / 20 / (CHANGERS * ROUND);
 
-		how = test <= 3 ? BY_CALL : test == 4 ? CHECKED : NONSENSE;
+		how = test <= 3 ? BY_CALL : CHECKED + test - 4;
 		touches = 0;
 		for (round = 0; round < rounds; round++)
 			run_round(slots[test % 3], round);
