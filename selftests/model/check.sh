@@ -41,7 +41,6 @@ finds alarm [READERS=2 OPS=2 FAULTS=1 BUG_PUT_BACK_QUIET] put back tells nobody
 finds alarm [READERS=1 POLLERS=1 OPS=3 HANG BUG_POLL_TELLS_NOBODY] a poller sets the alarm and tells nobody
 finds alarm [POLLERS=1 READERS=0 OPS=2 EDGE BUG_POLL_LATE] a poller looks before it queues itself
 holds alarm [READERS=1 OPS=1 PAUSES=2] P2 P7: a reader, paused and resumed twice
-holds alarm [READERS=2 OPS=1 PAUSES=1] P2 P7: two readers, paused and resumed
 holds alarm [READERS=1 OPS=1 SIGNALS=1 FAULTS=1 PAUSES=1] P5: a signal, a fault, paused and resumed
 holds alarm [READERS=0 POLLERS=1 OPS=1 EDGE PAUSES=1] P2 P7: an edge-triggered poller, paused and resumed
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_PAUSE_KEEPS_TIMER] the timer runs on while paused
