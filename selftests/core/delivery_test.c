@@ -115,10 +115,12 @@ void print_context(void)
 	printf("not ok %llu\n", test);
 	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
 	       seed, steps, test, step);
-	printf("slots %u tick %llu max %u ids %d words %d periods %d misfire %d lease %llu attempts %u back %d bits %u ",
+	printf("slots %u tick %llu max %u ids %d words %d back %d bits %u ",
 	       m.ring.slots, m.ring.tick, m.setup.max_tokens, m.setup.ids,
-	       m.setup.words, m.setup.periods, m.setup.misfire, m.setup.lease,
-	       m.setup.max_attempts, m.backs, m.bits);
+	       m.setup.words, m.backs, m.bits);
+	printf("periods %d misfire %d lease %llu attempts %u ",
+	       m.setup.periods, m.setup.misfire, m.setup.lease,
+	       m.setup.max_attempts);
 	printf("now %llu ns %llu next %llu\n", m.now.tick, m.now.ns,
 	       m.life ? tw_ring_next(&m.ring) : TW_NEVER);
 	fflush(stdout);
@@ -145,14 +147,14 @@ static void unlock(void)
  * Time.
  */
 
-static u64 capped(unsigned __int128 ns)
+static u64 capped(__uint128_t ns)
 {
-	return min(ns, (unsigned __int128)S64_MAX);
+	return min(ns, (__uint128_t)S64_MAX);
 }
 
 static void set_now(u64 tick, u64 into)
 {
-	m.now.ns = capped((unsigned __int128)tick * m.ring.tick + into);
+	m.now.ns = capped((__uint128_t)tick * m.ring.tick + into);
 	m.now.tick = m.now.ns / m.ring.tick;
 }
 
@@ -190,7 +192,7 @@ static u64 pick_ns(void)
 	if (!m.setup.words && once(300))
 		return S64_MAX - below(2);
 
-	return capped((unsigned __int128)pick_ticks() * m.ring.tick +
+	return capped((__uint128_t)pick_ticks() * m.ring.tick +
 		      below(m.ring.tick));
 }
 
@@ -200,7 +202,7 @@ static u64 tick_of(const struct tw_now *now, u64 time)
 	u64 tick = now->tick;
 
 	if (time > now->ns)
-		tick = ((unsigned __int128)time + m.ring.tick - 1) /
+		tick = ((__uint128_t)time + m.ring.tick - 1) /
 		       m.ring.tick;
 
 	return min(tick, m.ring.max_due);
@@ -344,9 +346,9 @@ static void life_retried(struct life *life, u64 now, u64 due)
 static void life_goes_on(struct life *life, const struct tw_now *now)
 {
 	if (life->fixed_delay)
-		life->base = capped((unsigned __int128)now->ns + life->period);
+		life->base = capped((__uint128_t)now->ns + life->period);
 	else if (!life->kicked)
-		life->base = capped((unsigned __int128)life->base +
+		life->base = capped((__uint128_t)life->base +
 				    life->period);
 	life->kicked = false;
 	life->attempts = 0;
@@ -369,7 +371,7 @@ static u64 life_misses(struct life *life, u64 now)
 	       (ns - life->base) % life->period >= m.ring.tick;
 	periods += skip;
 	life->base = capped(life->base +
-			    (unsigned __int128)periods * life->period);
+			    (__uint128_t)periods * life->period);
 	life->missed = min(life->missed + periods, (u64)U32_MAX);
 	if (skip)
 		life->due = min(life->base / m.ring.tick +
@@ -516,7 +518,7 @@ static void check_counts(void)
 	CHECK_EQ(m.ring.pending, count_of(PENDING));
 	CHECK_EQ(have->held, count_of(HELD));
 	CHECK_EQ(have->buried, count_of(BURIED));
-	total.buried = max(total.buried, (u64)have->buried);
+	total.buried = max_t(u64, total.buried, have->buried);
 	CHECK_EQ(m.ring.tokens.used, m.setup.max_tokens - count_of(NONE));
 	CHECK_EQ(m.ring.registered, m.registered);
 	CHECK_EQ(m.ring.cancelled, m.cancelled);
@@ -592,12 +594,12 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 /* A first time may have passed; a period is a tick and more. */
 static struct tw_period pick_period(const struct tw_now *now)
 {
-	unsigned __int128 length = once(8) ? S64_MAX - below(9) :
-		(unsigned __int128)m.ring.tick * (1 + below(12)) +
+	__uint128_t length = once(8) ? S64_MAX - below(9) :
+		(__uint128_t)m.ring.tick * (1 + below(12)) +
 		below(m.ring.tick);
 	struct tw_period period = {
 		.first = once(8) ? now->ns - min(now->ns, pick_ns()) :
-			 capped((unsigned __int128)now->ns + pick_ns()),
+			 capped((__uint128_t)now->ns + pick_ns()),
 		.length = capped(length),
 		.fixed_delay = once(3),
 	};
@@ -907,7 +909,7 @@ static void answer_extend(struct tw_found *found, struct life *life,
 {
 	u64 lease = (m.setup.lease + m.ring.tick - 1) / m.ring.tick;
 	u64 time = once(3) ? m.setup.lease : once(3) ? pick_ns() :
-		   capped((unsigned __int128)m.setup.lease * below(1200));
+		   capped((__uint128_t)m.setup.lease * below(1200));
 	u64 due;
 	bool far;
 	int err;
@@ -966,7 +968,7 @@ static void kick(struct tw_found *found, struct life *life,
 {
 	tw_delivery_kick(&m.ring, found, now);
 	if (life->period && life->attempts && !life->kicked) {
-		life->base = capped((unsigned __int128)life->base +
+		life->base = capped((__uint128_t)life->base +
 				    life->period);
 		life->missed = 0;
 	}
@@ -1384,11 +1386,12 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 		run_episode(slots, backs, episode);
 	printf("ok %llu - %u slots%s: %llu random steps\n", test, slots,
 	       backs ? ", clock stepped back" : "", step);
-	printf("# delivered %llu, answered %llu, lapsed %llu, returned %llu, buried %llu at once, missed %llu\n",
-	       total.delivered, total.answered, total.lapsed, total.returned,
-	       total.buried, total.missed);
-	CHECK(nr_steps < 100000 || (total.answered && total.lapsed && total.returned &&
-	      total.buried && total.missed), "something never happened");
+	printf("# delivered %llu, answered %llu, lapsed %llu, returned %llu, ",
+	       total.delivered, total.answered, total.lapsed, total.returned);
+	printf("buried %llu at once, missed %llu\n", total.buried, total.missed);
+	CHECK(nr_steps < 100000 ||
+	      (total.answered && total.lapsed && total.returned &&
+	       total.buried && total.missed), "something never happened");
 }
 
 /*
