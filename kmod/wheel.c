@@ -423,10 +423,10 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 	return 0;
 }
 
-/* Whether it is to deliver, of a wheel that is one of the two. */
-static void tw_wheel_pause(struct tw_wheel *wheel, bool pause)
+/* A wheel that delivers is to pause, or the other way round. */
+static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
 {
-	WRITE_ONCE(wheel->stage, pause ? TW_PAUSED : TW_READY);
+	WRITE_ONCE(wheel->stage, stage);
 	/* A callback that is late may have set the alarm while the wheel was
 	 * paused. One that sets it from now on wakes who sees the new stage. Pairs
 	 * with the barrier in prepare_to_wait().
@@ -447,12 +447,11 @@ static void tw_wheel_pause(struct tw_wheel *wheel, bool pause)
 int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	bool pause = flags & TIMEWHEEL_PAUSED;
+	enum tw_stage stage = flags & TIMEWHEEL_PAUSED ? TW_PAUSED : TW_READY;
 	int err = wheel->stage == TW_ENDED ? -ENODEV : 0;
 
-	if (!err && mask & TIMEWHEEL_PAUSED &&
-	    pause != (wheel->stage == TW_PAUSED))
-		tw_wheel_pause(wheel, pause);
+	if (!err && mask & TIMEWHEEL_PAUSED && wheel->stage != stage)
+		tw_wheel_enter(wheel, stage);
 	if (!err && mask & TIMEWHEEL_DRAINING)
 		wheel->ring.room = flags & TIMEWHEEL_DRAINING ?
 				   0 : wheel->ring.max_tokens;

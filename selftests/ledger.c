@@ -308,7 +308,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 }
 
 /* A daemon that leaves well: it finishes what it has, and reads no more. */
-static volatile sig_atomic_t leaving;
+static _Atomic int leaving;
 
 static void leave(int signal)
 {

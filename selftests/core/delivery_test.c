@@ -149,7 +149,7 @@ static void unlock(void)
 
 static u64 capped(__uint128_t ns)
 {
-	return min(ns, (__uint128_t)S64_MAX);
+	return ns > S64_MAX ? S64_MAX : (u64)ns;
 }
 
 static void set_now(u64 tick, u64 into)
