@@ -251,8 +251,10 @@ static void tw_probe_race_with_timer(void)
 	timer.function = tw_probe_count_again;
 	preempt_disable();
 	hrtimer_start(&timer, ns_to_ktime(TW_PROBE_PERIOD), HRTIMER_MODE_REL_PINNED);
-	while (time_before(jiffies, end))
+	while (time_before(jiffies, end)) {
 		tw_probe_shared.number++;
+		barrier();
+	}
 	preempt_enable();
 	hrtimer_cancel(&timer);
 	destroy_hrtimer_on_stack(&timer);
