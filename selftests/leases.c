@@ -6,12 +6,14 @@
  * leases are over when the test says so. Processes that die are at the end.
  */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "tw_delivery.h"
 #include "tw_fault.h"
@@ -899,10 +901,9 @@ TEST_F(leases, id_stays_taken)
 						   TIMEWHEEL_BY_HANDLE,
 						   event.handle)));
 		ASSERT_EQ(0, tw_advance(self->fd, 35));
-		if (buried)
-			expect_nothing(self->fd);
-		else
+		if (!buried)
 			expect_event(self->fd, ID, 2, 35);
+		expect_nothing(self->fd);
 		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
 		EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
 	}
@@ -1164,15 +1165,14 @@ TEST_F(leases, faulting_reads_count_nothing)
 /* Lapsed ones are put back by a faulting read too, and come again. */
 TEST_F(leases, faulting_read_of_a_lapsed_one)
 {
-	void *nowhere = (void *)8;
+	const struct iovec nowhere = { (void *)8, 480 };
 	struct timewheel_event event;
 
-	asm volatile("" : "+r" (nowhere)); /* or the compiler warns */
 	make(.max_attempts = 2);
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	for (int i = 0; i < 10; i++)
-		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere, 480)));
+		ASSERT_EQ(-EFAULT, tw_ret(readv(self->fd, &nowhere, 1)));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ((__u64)ID, event.id);
 	EXPECT_LT(1U, event.lease);

@@ -5,6 +5,7 @@
  * and drain.
  */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

@@ -64,9 +64,9 @@ static inline int tw_reap(pid_t child)
 	X(returned) X(kicked) X(deleted) X(missed)
 
 struct tw_figures {
-#define TW_FIGURE(name)	__u64 name;
-	TW_FIGURES(TW_FIGURE)
-#undef TW_FIGURE
+	__u64 registered, pending, taken, held, buried, cancelled, moved;
+	__u64 delivered, put_back, acked, nacked, lapsed, returned, kicked;
+	__u64 deleted, missed;
 };
 
 static inline void _tw_expect_figures(struct __test_metadata *_metadata, int fd,

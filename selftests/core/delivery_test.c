@@ -11,10 +11,7 @@
  *
  * A failure prints the seed, test and step; the same arguments come to it again.
  */
-#include <getopt.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <linux/log2.h>
 #include <linux/minmax.h>
@@ -22,20 +19,16 @@
 
 #include "dice.h"
 #include "ids.h"
+#include "main.h"
 #include "ring.h"
 #include "shim.h"
 #include "tap.h"
 #include "walk.h"
 
-/* Of the sanitizer, when built with one. */
-extern void __sanitizer_set_death_callback(void (*callback)(void))
-	__attribute__((weak));
-
 #define BATCH	40
 #define BATCHES	3
 #define TAKERS	4
 #define KEYS	300
-#define TESTS	16
 
 enum state { NONE, PENDING, TAKEN, HELD, BURIED };
 
@@ -108,13 +101,8 @@ static struct {
 	u64	missed;
 } total;
 
-static u64 seed = 1, steps = 10000000, test, step;
-
-void print_context(void)
+void print_state(void)
 {
-	printf("not ok %llu\n", test);
-	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
-	       seed, steps, test, step);
 	printf("slots %u tick %llu max %u ids %d words %d back %d bits %u ",
 	       m.ring.slots, m.ring.tick, m.setup.max_tokens, m.setup.ids,
 	       m.setup.words, m.backs, m.bits);
@@ -123,14 +111,6 @@ void print_context(void)
 	       m.setup.max_attempts);
 	printf("now %llu ns %llu next %llu\n", m.now.tick, m.now.ns,
 	       m.life ? tw_ring_next(&m.ring) : TW_NEVER);
-	fflush(stdout);
-}
-
-static void on_abort(int signal)
-{
-	(void)signal;
-	print_context();
-	_exit(1);
 }
 
 static void lock(void)
@@ -1461,52 +1441,18 @@ static void test_beyond_the_last_tick(void)
  * All of them.
  */
 
-static void run_test(void)
+const unsigned int nr_tests = 16;
+
+void run_test(void)
 {
 	static void (*const tests[])(void) = {
 		test_last_period, test_beyond_the_last_tick,
 	};
 	static const u32 slots[] = { 1, 2, 31, 60, 64, 3600, 65536 };
 
-	random_state = seed << 32 ^ test;
-	step = 0;
 	memset(&total, 0, sizeof(total));
 	if (test > 14)
 		tests[test - 15]();
 	else
 		run_random(slots[(test - 1) / 2], !(test & 1), steps / 80);
-	fflush(stdout);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "seed", required_argument, NULL, 's' },
-		{ "steps", required_argument, NULL, 'n' },
-		{ "only", required_argument, NULL, 'o' },
-		{ 0 }
-	};
-	u64 only = 0;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 's')
-			seed = strtoull(optarg, NULL, 0);
-		else if (option == 'n')
-			steps = strtoull(optarg, NULL, 0);
-		else if (option == 'o')
-			only = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-
-	if (__sanitizer_set_death_callback)
-		__sanitizer_set_death_callback(print_context);
-	signal(SIGABRT, on_abort);
-	printf("TAP version 13\n1..%u\n", TESTS);
-	for (test = 1; test <= TESTS; test++)
-		if (!only || test == only)
-			run_test();
-
-	return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-static u64 random_state;
+extern u64 random_state;
 
 static inline u64 rnd(void)
 {
