@@ -120,6 +120,25 @@ static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 	return false;
 }
 
+/**
+ * tw_delivery_due() - the tick on which a period's deadline is due
+ * @ring: the ring
+ * @now: the time
+ * @base: the deadline in ns
+ *
+ * Its event tells that deadline, rounded up. So one that has passed within the
+ * hand's tick waits for the next one, as if it had been registered in time.
+ *
+ * Return: the tick, not before the hand's, at most the last one.
+ */
+u64 tw_delivery_due(const struct tw_ring *ring, const struct tw_now *now,
+		    u64 base)
+{
+	u64 due = base / ring->tick + !!(base % ring->tick);
+
+	return min(max(due, now->tick), ring->max_due);
+}
+
 /* A periodic token, which is not filed, goes on. */
 static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 			     u32 index, const struct tw_now *now)
@@ -136,7 +155,7 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 	delivery->attempts = 0;
 	delivery->missed = 0;
 
-	due = tw_delivery_tick(ring, now, delivery->base);
+	due = tw_delivery_due(ring, now, delivery->base);
 	tw_delivery_arm(ring, token, index, due);
 	tw_delivery_file(ring, index, due, now->tick);
 }
@@ -421,11 +440,13 @@ int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
 		       const struct tw_now *now, u64 due)
 {
 	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
-	u64 lease = min((ring->delivery.lease - 1) / ring->tick + 1, TW_MAX_TICK);
+	u64 most = min(ring->delivery.lease, U64_MAX / TW_MAX_LEASES) *
+		   TW_MAX_LEASES;
 	u32 index = tw_ring_index(ring, found->token);
 
 	lockdep_assert_held(&ring->lock);
-	if (due > delivery->since && due - delivery->since > lease * TW_MAX_LEASES)
+	if (due > delivery->since &&
+	    due - delivery->since > most / ring->tick + !!(most % ring->tick))
 		return -ERANGE;
 	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
 	tw_unfile(ring, index);

@@ -188,6 +188,14 @@ static u64 tick_of(const struct tw_now *now, u64 time)
 	return min(tick, m.ring.max_due);
 }
 
+/* The tick of a period's deadline: P1, not in the middle of one, also if it passed. */
+static u64 period_tick_of(const struct tw_now *now, u64 base)
+{
+	u64 tick = ((__uint128_t)base + m.ring.tick - 1) / m.ring.tick;
+
+	return min(max(tick, now->tick), m.ring.max_due);
+}
+
 /* Asks for the tick of a deadline; returns whether there is one. */
 static bool due_on(const struct tw_now *now, u64 time, u64 *due)
 {
@@ -333,7 +341,7 @@ static void life_goes_on(struct life *life, const struct tw_now *now)
 	life->kicked = false;
 	life->attempts = 0;
 	life->missed = 0;
-	life_armed(life, tick_of(now, life->base));
+	life_armed(life, period_tick_of(now, life->base));
 }
 
 /* The periods that a due token has missed by now. */
@@ -887,7 +895,8 @@ static void answer_nack(struct tw_found *found, struct life *life,
 static void answer_extend(struct tw_found *found, struct life *life,
 			  const struct tw_now *now)
 {
-	u64 lease = (m.setup.lease + m.ring.tick - 1) / m.ring.tick;
+	__uint128_t most = ((__uint128_t)1000 * m.setup.lease + m.ring.tick - 1) /
+			   m.ring.tick;
 	u64 time = once(3) ? m.setup.lease : once(3) ? pick_ns() :
 		   capped((__uint128_t)m.setup.lease * below(1200));
 	u64 due;
@@ -896,8 +905,7 @@ static void answer_extend(struct tw_found *found, struct life *life,
 
 	if (!due_on(now, now->ns + time, &due))
 		return;
-	far = due > life->since && (due - life->since) / 1000 +
-	      !!((due - life->since) % 1000) > lease;
+	far = due > life->since && due - life->since > most;
 	err = tw_delivery_extend(&m.ring, found, now, due);
 	CHECK_EQ(err, far ? -ERANGE : 0);
 	if (!err)
