@@ -120,19 +120,13 @@ static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 	return false;
 }
 
-/**
- * tw_delivery_due() - the tick on which a period's deadline is due
- * @ring: the ring
- * @now: the time
- * @base: the deadline in ns
- *
- * Its event tells that deadline, rounded up. So one that has passed within the
- * hand's tick waits for the next one, as if it had been registered in time.
- *
- * Return: the tick, not before the hand's, at most the last one.
+/*
+ * The tick on which a period's next deadline is due, not before the hand. Its event
+ * tells that deadline, rounded up to a tick: one that has passed within the hand's
+ * tick waits for that, as if it had been registered in time.
  */
-u64 tw_delivery_due(const struct tw_ring *ring, const struct tw_now *now,
-		    u64 base)
+static u64 tw_delivery_due(const struct tw_ring *ring,
+			   const struct tw_now *now, u64 base)
 {
 	u64 due = base / ring->tick + !!(base % ring->tick);
 
@@ -318,7 +312,11 @@ void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token, u64 due)
  * For others.
  */
 
-/* Makes a token periodic that has just been registered. */
+/*
+ * Makes a token periodic that has just been registered. If it is due at once, in
+ * the middle of a tick, its periods are counted from the beginning of that: its
+ * event is not to tell a deadline that is still to come.
+ */
 void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 			const struct tw_period *period)
 {
@@ -326,7 +324,8 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
 	lockdep_assert_held(&ring->lock);
-	delivery->base = period->first;
+	delivery->base = min(period->first,
+			     tw_word_due(READ_ONCE(token->word)) * ring->tick);
 	delivery->period = period->length;
 	delivery->fixed_delay = period->fixed_delay;
 }

@@ -136,8 +136,6 @@ void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token, u64 due);
 /* For others. */
 struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
 				   struct tw_token *token);
-u64 tw_delivery_due(const struct tw_ring *ring, const struct tw_now *now,
-		    u64 base);
 void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 			const struct tw_period *period);
 int tw_delivery_find(struct tw_ring *ring, bool by_handle, u64 key,

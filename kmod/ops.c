@@ -288,12 +288,10 @@ tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
 	if (!err)
 		err = tw_ring_due(&wheel->ring, now, period.first,
 				  &deadline.due);
-	if (err)
-		return err;
-	deadline.due = tw_delivery_due(&wheel->ring, now, period.first);
 	deadline.timeout = 0;
-	err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
-			       &deadline, &op->handle);
+	if (!err)
+		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
+				       &deadline, &op->handle);
 	if (err)
 		return err;
 	tw_delivery_repeat(&wheel->ring, (u32)op->handle, &period);

@@ -636,7 +636,7 @@ static void op_register(void)
 		.timeout = deadline.timeout,
 	};
 	if (periodic) {
-		life->base = period.first;
+		life->base = min(period.first, deadline.due * m.ring.tick);
 		life->period = period.length;
 		life->fixed_delay = period.fixed_delay;
 	}
