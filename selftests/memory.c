@@ -5,6 +5,7 @@
  * Needs root and a version 2 hierarchy with the memory controller.
  */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
