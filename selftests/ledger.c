@@ -328,7 +328,8 @@ static int serve(FIXTURE_DATA(ledger) *self, int i)
 		struct timewheel_event events[16];
 		int n = tw_read(p.fd, events, 16);
 
-		if (n < 0 && errno != EAGAIN)
+		/* EINTR: told to leave while it looked. */
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return 1;
 		for (int k = 0; k < n; k++) {
 			self->shared->faults +=
