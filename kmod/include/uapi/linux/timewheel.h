@@ -147,7 +147,7 @@ struct timewheel_caps {
  * TIMEWHEEL_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
  * TIMEWHEEL_TOUCH_WORDS: tokens have touch words, which may be mapped. Costs 8
  *	bytes each, and touches by ioctl(2) take the wheel's lock.
- * TIMEWHEEL_PERIODS: tokens may be periodic. Costs 56 bytes each, which a wheel
+ * TIMEWHEEL_PERIODS: tokens may be periodic. Costs 48 bytes each, which a wheel
  *	with leases has anyway.
  * TIMEWHEEL_KEEP_DURATION: REALTIME only: when the clock is set, a token is due
  *	as long after its registration as it was to be, and its deadline, as it is
@@ -336,7 +336,7 @@ enum timewheel_misfire {
  * @max_attempts: with a lease: after how many deliveries without ACK, lease over
  *	or NACK, a token is buried; 0 for never
  * @lease: ns for which a delivered token is held, a tick and more, or 0: a read
- *	ends tokens. Not with an event ring. Costs 56 bytes a token
+ *	ends tokens. Not with an event ring. Costs 48 bytes a token
  * @slack: ns by which the timer may be late, so that expirations that near to each
  *	other, and other timers of the CPU, share one interrupt; not with a MANUAL
  *	clock
