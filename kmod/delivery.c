@@ -19,8 +19,6 @@
 #include "ids.h"
 #include "ring.h"
 
-#define TW_MAX_LEASES	1000	/* that a token is held for at most */
-
 /**
  * tw_delivery_of() - what there is to know of a token's deliveries
  * @ring: the ring, locked, or @token is the caller's, who has taken it

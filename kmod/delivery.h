@@ -14,6 +14,8 @@
 
 #include <linux/types.h>
 
+#define TW_MAX_LEASES	1000	/* that a token is held for at most */
+
 struct tw_found;
 struct tw_now;
 struct tw_ring;

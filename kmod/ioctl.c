@@ -50,6 +50,7 @@ static_assert(sizeof(struct timewheel_token) == 56);
 static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
+static_assert(TIMEWHEEL_MAX_LEASES == TW_MAX_LEASES);
 static_assert((int)TIMEWHEEL_MISFIRE_SKIP == (int)TW_MISFIRE_SKIP);
 
 /* Copies a structure in and checks what all of them have in common. */
