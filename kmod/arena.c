@@ -79,9 +79,10 @@ int tw_arena_grow(struct tw_arena *arena, spinlock_t *lock)
 
 	spin_lock(lock);
 	if (arena->allocated == before && before < arena->nr_blocks) {
+		/* Who prefetches may look already. */
+		WRITE_ONCE(arena->blocks[before], block);
 		/* Pairs with the acquire in tw_arena_find(). */
-		smp_store_release(&arena->blocks[before], block);
-		WRITE_ONCE(arena->allocated, before + 1);
+		smp_store_release(&arena->allocated, before + 1);
 		block = NULL;
 	}
 	spin_unlock(lock);

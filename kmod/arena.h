@@ -27,14 +27,13 @@
 
 /**
  * struct tw_arena - objects by index
- * @blocks: directory of @nr_blocks pointers; set under the owner's lock, read
- *	anywhere
+ * @blocks: directory of @nr_blocks pointers, of which @allocated are set
  * @nr_blocks: size of the directory; constant
  * @size: bytes per object; constant
  * @link: offset in an object of the u32 that links free ones; constant
  * @shift: log2 of the objects per block; constant
  * @mask: objects per block, less one; constant
- * @allocated: blocks in the directory; owner's lock
+ * @allocated: blocks in the directory; set under the owner's lock, read anywhere
  * @fresh: objects below this index have been in use; owner's lock
  * @used: objects in use; owner's lock
  * @free: first of the free objects below @fresh, or TW_NIL; owner's lock
@@ -76,17 +75,16 @@ static inline void *tw_arena_at(const struct tw_arena *arena, u32 index)
 /* An object by an index from outside: NULL if there is no memory behind it. */
 static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
 {
+	/* Pairs with the release in tw_arena_grow(): each block is there. */
+	u32 blocks = smp_load_acquire(&arena->allocated);
 	u32 block = index >> arena->shift;
 	u32 in_block = index & arena->mask;
-	void *base;
 
-	if (block >= arena->nr_blocks)
+	if (block >= blocks)
 		return NULL;
-	block = array_index_nospec(block, arena->nr_blocks);
-	/* Pairs with the release in tw_arena_grow(): the block is zeroed. */
-	base = smp_load_acquire(&arena->blocks[block]);
 
-	return base ? base + (size_t)in_block * arena->size : NULL;
+	return arena->blocks[array_index_nospec(block, blocks)] +
+	       (size_t)in_block * arena->size;
 }
 
 /*

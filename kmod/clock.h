@@ -24,14 +24,11 @@ u64 tw_clock_from_user(u64 time, s64 offset);
 /* Host time in ns; not of a MANUAL wheel, which keeps its own. */
 static inline u64 tw_clock_ns(u32 clock)
 {
-	switch (clock) {
-	case TIMEWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns();
-	case TIMEWHEEL_CLOCK_REALTIME:
-		return ktime_get_real_ns();
-	default:
+	if (likely(clock == TIMEWHEEL_CLOCK_MONOTONIC))
 		return ktime_get_ns();
-	}
+
+	return clock == TIMEWHEEL_CLOCK_BOOTTIME ? ktime_get_boottime_ns() :
+						   ktime_get_real_ns();
 }
 
 /* A process's time of host time, which is at most S64_MAX. */

@@ -669,15 +669,17 @@ fault:
 /* ioctl(2) of any wheel; the contract is <linux/timewheel.h>. */
 long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
-	unsigned int nr = _IOC_NR(cmd);
+	struct tw_wheel *wheel = file->private_data;
 	struct timewheel_touch touch;
+	unsigned int nr;
 
 	/* The hottest call by the shortest way; the other finds what is wrong. */
 	if (cmd == TIMEWHEEL_TOUCH && file->f_mode & FMODE_WRITE &&
-	    tw_wheel_ready(file->private_data) &&
+	    tw_wheel_ready(wheel) &&
 	    tw_touch_copy_in(&touch, (void __user *)uarg))
-		return tw_ops_touch(file->private_data, touch.flags, touch.key);
+		return tw_ops_touch(wheel, touch.flags, touch.key);
 
+	nr = _IOC_NR(cmd);
 	if (cmd != _IO(TIMEWHEEL_IOC_TYPE, nr) || nr >= ARRAY_SIZE(tw_ioctls))
 		return -ENOTTY;
 	nr = array_index_nospec(nr, ARRAY_SIZE(tw_ioctls));

@@ -228,11 +228,12 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 		/* It went meanwhile, and its id with it. */
 		return err == -ESTALE && !(flags & TIMEWHEEL_BY_HANDLE) ?
 			-ENOENT : err;
+	err = tw_was_due(&found, now);
 	this_cpu_inc(*wheel->touched);
 	trace_touch(wheel->number, flags & TIMEWHEEL_BY_HANDLE,
 		    flags & TIMEWHEEL_BY_HANDLE ? handle : id, *due);
 
-	return tw_was_due(&found, now);
+	return err;
 }
 
 static __always_inline int tw_op_touch(struct tw_wheel *wheel,
@@ -764,7 +765,7 @@ unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
 }
 
 /* A touch with the lock, which few need. */
-static noinline int tw_touch_locked(struct tw_wheel *wheel, u32 flags, u64 key)
+static noinline long tw_touch_locked(struct tw_wheel *wheel, u32 flags, u64 key)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 	u64 due;
@@ -776,7 +777,7 @@ static noinline int tw_touch_locked(struct tw_wheel *wheel, u32 flags, u64 key)
 }
 
 /* Two of what would be one with @flags: this one is all in registers. */
-static __always_inline int tw_touch_by_handle(struct tw_wheel *wheel,
+static __always_inline long tw_touch_by_handle(struct tw_wheel *wheel,
 					      u64 handle)
 {
 	struct tw_now now = tw_wheel_now(wheel);
@@ -786,12 +787,14 @@ static __always_inline int tw_touch_by_handle(struct tw_wheel *wheel,
 			&due);
 }
 
-static noinline int tw_touch_by_id(struct tw_wheel *wheel, u64 id)
+static noinline long tw_touch_by_id(struct tw_wheel *wheel, u64 id)
 {
 	struct tw_now now = tw_wheel_now(wheel);
 	u64 due;
+	int ret = tw_touch(wheel, 0, id, 0, &now, false, &due);
 
-	return tw_touch(wheel, 0, id, 0, &now, false, &due);
+	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
+	return ret == -ENOENT ? tw_touch_locked(wheel, 0, id) : ret;
 }
 
 /**
@@ -804,17 +807,13 @@ static noinline int tw_touch_by_id(struct tw_wheel *wheel, u64 id)
  *
  * Return: 0 or TIMEWHEEL_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
  */
-int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
+long tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 {
-	int ret = -ENOENT;
+	if (tw_ring_has_words(&wheel->ring))
+		return tw_touch_locked(wheel, flags, key);
 
-	if (!tw_ring_has_words(&wheel->ring))
-		ret = flags & TIMEWHEEL_BY_HANDLE ?
-			tw_touch_by_handle(wheel, key) :
-			tw_touch_by_id(wheel, key);
-
-	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */
-	return ret == -ENOENT ? tw_touch_locked(wheel, flags, key) : ret;
+	return flags & TIMEWHEEL_BY_HANDLE ? tw_touch_by_handle(wheel, key) :
+					     tw_touch_by_id(wheel, key);
 }
 
 static void tw_keys_prefetch(struct tw_wheel *wheel, u32 flags,

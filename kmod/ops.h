@@ -32,7 +32,7 @@ void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 unsigned int tw_ops_list(struct tw_wheel *wheel, const struct tw_caller *caller,
 			 struct timewheel_list *list,
 			 struct timewheel_token *tokens, unsigned int max);
-int tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key);
+long tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key);
 int tw_ops_touch_many(struct tw_wheel *wheel, u32 flags, const u64 *keys,
 		      unsigned int n, unsigned int *done);
 

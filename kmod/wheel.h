@@ -132,7 +132,7 @@ static inline struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
 {
 	struct tw_now now;
 
-	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL) {
+	if (unlikely(wheel->clock == TIMEWHEEL_CLOCK_MANUAL)) {
 		now.tick = READ_ONCE(wheel->manual);
 		now.ns = now.tick * wheel->ring.tick;
 	} else {
