@@ -350,8 +350,11 @@ TEST_F_TIMEOUT(scale, closing_stalls_nobody, 3000)
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
-	if (crowd->n > 32 * LEAST)
-		crowd->n = 32 * LEAST;
+	/* Enough for that to take much longer than one turn. */
+	crowd->n = fitting(8 * LEAST, variant->bytes + 2);
+	free(crowd->known);
+	crowd->known = calloc(crowd->n, sizeof(*crowd->known));
+	ASSERT_NE(NULL, crowd->known);
 	for (int tries = 0; tries < 10 && part > 1. / 3; tries++) {
 		double now;
 
