@@ -33,6 +33,7 @@ help:
 	@echo '                     these find faults: long, before a release; KERNEL=6.1-debug'
 	@echo '                     and 6.1-kcsan also work elsewhere, built on their first use'
 	@echo 'make check-core      the tests of the core in user space: no guest'
+	@echo 'make fuzz-core       the same by a fuzzer, for a minute each (T=600s)'
 
 modules:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -101,5 +102,10 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
+fuzz-core:
+	selftests/vm/deps fuzz
+	$(MAKE) -C selftests/core fuzz
+
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check matrix check-debug bench check-core
+	build-demo guest vm demo check matrix check-debug bench check-core \
+	fuzz-core

@@ -18,6 +18,7 @@
 #include <linux/mm.h>
 
 #include "dice.h"
+#include "generations.h"
 #include "ids.h"
 #include "main.h"
 #include "ring.h"
@@ -68,14 +69,18 @@ struct batch {
 
 /*
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
- * go. @leaving: number of a taker that is being returned, TAKERS for none; @next:
- * up to which token. @ended: tokens that came to their end by a read or an ACK.
+ * go. @generation: of tokens that have not been in use; @lease: number of the
+ * delivery before a token's first. @leaving: number of a taker that is being
+ * returned, TAKERS for none; @next: up to which token. @ended: tokens that came to
+ * their end by a read or an ACK.
  */
 static struct model {
 	struct tw_ring		ring;
 	struct tw_ring_setup	setup;
 	bool			backs;
 	unsigned int		bits;
+	u32			generation;
+	u32			lease;
 	struct tw_now		now;
 	struct life		*life;
 	struct batch		batch[BATCHES];
@@ -169,11 +174,13 @@ static u64 pick_ticks(void)
 
 static u64 pick_ns(void)
 {
+	__uint128_t ns;
+
 	if (!m.setup.words && once(300))
 		return S64_MAX - below(2);
+	ns = (__uint128_t)pick_ticks() * m.ring.tick;
 
-	return capped((__uint128_t)pick_ticks() * m.ring.tick +
-		      below(m.ring.tick));
+	return capped(ns + below(m.ring.tick));
 }
 
 /* The tick of a time that is reached at last, if only on the last tick. */
@@ -576,19 +583,19 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 			return err;
 		CHECK(rounds++ < 64, "growing is no help");
 		CHECK_EQ(tw_ring_grow(&m.ring), 0);
+		age_tokens(&m.ring, m.generation);
 	}
 }
 
 /* A first time may have passed; a period is a tick and more. */
 static struct tw_period pick_period(const struct tw_now *now)
 {
-	__uint128_t length = once(8) ? S64_MAX - below(9) :
-		(__uint128_t)m.ring.tick * (1 + below(12)) +
-		below(m.ring.tick);
+	__uint128_t length = (__uint128_t)m.ring.tick * (1 + below(12));
 	struct tw_period period = {
 		.first = once(8) ? now->ns - min(now->ns, pick_ns()) :
 			 capped((__uint128_t)now->ns + pick_ns()),
-		.length = capped(length),
+		.length = once(8) ? S64_MAX - below(9) :
+			  capped(length + below(m.ring.tick)),
 		.fixed_delay = once(3),
 	};
 
@@ -606,6 +613,37 @@ static int register_error(u32 key)
 	return count_of(NONE) ? 0 : -ENOSPC;
 }
 
+static void register_one(const struct tw_now *now, u32 key,
+			 const struct tw_deadline *deadline,
+			 const struct tw_period *period)
+{
+	u64 handle, cookie = spread(64);
+	struct life *life;
+	int err;
+
+	err = register_growing(now, key, cookie, deadline, &handle, period);
+	CHECK_EQ(err, register_error(key));
+	if (err)
+		return;
+	life = &m.life[(u32)handle];
+	CHECK((u32)handle < m.setup.max_tokens && life->state == NONE,
+	      "token %u is given twice", (u32)handle);
+	CHECK_EQ(handle >> 32, next_generation(life->handle, m.generation));
+	tw_delivery_of(&m.ring, token_at((u32)handle))->lease = m.lease;
+	*life = (struct life) {
+		.handle = handle, .key = key, .cookie = cookie,
+		.timeout = deadline->timeout, .lease = m.lease,
+	};
+	if (period) {
+		life->base = min(period->first, deadline->due * m.ring.tick);
+		life->period = period->length;
+		life->fixed_delay = period->fixed_delay;
+	}
+	life_armed(life, deadline->due);
+	m.registered++;
+}
+
+/* One, or many at once that are alike. */
 static void op_register(void)
 {
 	struct tw_now now = some_now();
@@ -615,33 +653,13 @@ static void op_register(void)
 		.timeout = periodic || once(4) ? 0 : pick_ns(),
 	};
 	u64 time = periodic ? period.first : now.ns + pick_ns();
-	u64 handle, cookie = rnd();
-	u32 key = 1 + below(once(4) ? 6 : KEYS);
-	struct life *life;
-	int err;
+	u32 key = below(once(4) ? 6 : KEYS), n = once(100) ? below(100) : 1;
 
 	if (!due_on(&now, time, &deadline.due))
 		return;
-	err = register_growing(&now, key, cookie, &deadline, &handle,
-			       periodic ? &period : NULL);
-	CHECK_EQ(err, register_error(key));
-	if (err)
-		return;
-	life = &m.life[(u32)handle];
-	CHECK((u32)handle < m.setup.max_tokens && life->state == NONE,
-	      "token %u is given twice", (u32)handle);
-	CHECK(handle != life->handle, "handle %llx again", handle);
-	*life = (struct life) {
-		.handle = handle, .key = key, .cookie = cookie,
-		.timeout = deadline.timeout,
-	};
-	if (periodic) {
-		life->base = min(period.first, deadline.due * m.ring.tick);
-		life->period = period.length;
-		life->fixed_delay = period.fixed_delay;
-	}
-	life_armed(life, deadline.due);
-	m.registered++;
+	for (; n; n--, key++)
+		register_one(&now, 1 + key % KEYS, &deadline,
+			     periodic ? &period : NULL);
 }
 
 /* A token, or TW_NIL; if there is one in such a state, that; NONE: any. */
@@ -1165,12 +1183,13 @@ static void op_take(void)
 	static const unsigned int most[] = { 1, 3, BATCH };
 	struct batch *batch = &m.batch[below(BATCHES)];
 	struct tw_now now = some_now();
+	unsigned int work = pick_work();
 
 	if (batch->n)
 		return finish(batch);
 	batch->who = below(TAKERS);
 	if (batch->who != m.leaving)
-		take(batch, now.tick, pick_work(), most[below(3)]);
+		take(batch, now.tick, work, most[below(3)]);
 }
 
 static bool is_reading(u32 who)
@@ -1329,38 +1348,59 @@ static struct tw_ring_setup pick_setup(u32 slots, u64 nr)
 	};
 
 	if (!setup.periods || !once(3)) {
-		setup.lease = setup.tick * (1 + below(once(2) ? 4 : 50)) +
-			      below(setup.tick);
+		setup.lease = setup.tick * (1 + below(once(2) ? 4 : 50));
+		setup.lease += below(setup.tick);
 		setup.max_attempts = below(4);
 	}
 
 	return setup;
 }
 
-static void run_episode(u32 slots, bool backs, u64 nr)
+/*
+ * The tick on which time begins: anywhere, but now and then before a wrap. Words tell
+ * ticks apart that are not too far from each other.
+ */
+static u64 pick_start(void)
 {
-	static const u64 lengths[] = { 200, 2000, 8000 };
-	struct tw_ring_setup setup = pick_setup(slots, nr);
-	u64 last = step + lengths[below(3)];
-	unsigned int registering = 15, passing = 45, reach;
+	u64 stamps = (1 + below(3)) << 31;
 
-	begin(&setup);
-	m.backs = backs && !setup.words;
-	reach = ilog2(m.ring.max_due);
-	m.bits = 3 + below(setup.words ? 12 : reach - 3);
-	set_now(once(4) ? below(3) : spread(reach), below(m.ring.tick));
-	/* Words tell ticks apart that are not too far from each other. */
-	if (setup.words)
-		set_now((3ULL << 31) + below(1000), 0);
-	for (; step < last; step++) {
+	if (m.setup.words)
+		return stamps - 100 + below(200);
+	if (once(16))
+		return m.ring.max_due - below(100);
+
+	return once(4) ? below(3) : spread(ilog2(m.ring.max_due));
+}
+
+static void run_steps(u64 last)
+{
+	unsigned int registering = 15, passing = 45;
+
+	for (; step < last && dice_left(); step++) {
 		if (once(300)) {
 			registering = below(30);
 			passing = 10 + below(60);
 		}
 		one_step(registering, passing);
-		if (once(50 + setup.max_tokens))
+		if (once(50 + m.setup.max_tokens))
 			check_all();
 	}
+}
+
+static void run_episode(u32 slots, bool backs, u64 nr)
+{
+	static const u64 lengths[] = { 200, 2000, 8000 };
+	struct tw_ring_setup setup = pick_setup(slots, nr);
+	u64 start;
+
+	begin(&setup);
+	m.backs = backs && !setup.words;
+	m.generation = pick_generation();
+	m.lease = setup.lease && once(2) ? U32_MAX - below(4) : 0;
+	m.bits = 3 + below(setup.words ? 12 : ilog2(m.ring.max_due) - 3);
+	start = pick_start();
+	set_now(start, below(m.ring.tick));
+	run_steps(step + lengths[below(3)]);
 	if (once(2))
 		run_dry();
 	end();
@@ -1448,6 +1488,14 @@ static void test_beyond_the_last_tick(void)
 /*
  * All of them.
  */
+
+void run_input(void)
+{
+	u32 slots = 1 + spread(once(8) ? 16 : 7);
+	bool backs = once(2);
+
+	run_episode(slots, backs, below(4));
+}
 
 const unsigned int nr_tests = 16;
 

@@ -5,16 +5,24 @@
 
 #include "tap.h"
 
-extern u64 random_state;
+/* They fall by a generator, the same for the same seed, and for ever. */
+void dice_seed(u64 seed);
+
+/* They fall as a fuzzer has it: each takes its bytes, and is 0 after the last. */
+void dice_bytes(const u8 *bytes, size_t size);
+bool dice_left(void);
+
+/* A number less than @n; any at all if that is 0. */
+u64 roll(u64 n);
 
 static inline u64 rnd(void)
 {
-	return random_next(&random_state);
+	return roll(0);
 }
 
 static inline u64 below(u64 n)
 {
-	return rnd() % n;
+	return roll(n);
 }
 
 /* Once in @n times. */
@@ -28,7 +36,7 @@ static inline u64 spread(unsigned int bits)
 {
 	unsigned int n = below(bits + 1);
 
-	return n ? rnd() >> (64 - n) : 0;
+	return roll(n < 64 ? 1ULL << n : 0);
 }
 
 #endif /* DICE_H */

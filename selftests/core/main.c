@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the tests of random operations begin with: their arguments, the same dice
- * for the same seed, and where to go on when one has failed.
+ * for the same seed, and where to go on when one has failed. With files, which a
+ * fuzzer has written, the dice fall as these say.
  *
  *	model_test [--seed=N] [--steps=N] [--only=TEST]
+ *	model_test FILE...
  */
 #include <getopt.h>
 #include <signal.h>
@@ -17,13 +19,18 @@ extern void __sanitizer_set_death_callback(void (*callback)(void))
 	__attribute__((weak));
 
 u64 seed = 1, steps = 10000000, test, step;
-u64 random_state;
+
+static const char *program, *file;
 
 void print_context(void)
 {
 	printf("not ok %llu\n", test);
-	printf("# again: --seed=%llu --steps=%llu --only=%llu; step %llu: ",
-	       seed, steps, test, step);
+	if (file)
+		printf("# again: %s %s; ", program, file);
+	else
+		printf("# again: --seed=%llu --steps=%llu --only=%llu; ", seed,
+		       steps, test);
+	printf("step %llu: ", step);
 	print_state();
 	fflush(stdout);
 }
@@ -33,6 +40,51 @@ static void on_abort(int signal)
 	(void)signal;
 	print_context();
 	_exit(1);
+}
+
+static void run_tests(u64 only)
+{
+	printf("TAP version 13\n1..%u\n", nr_tests);
+	for (test = 1; test <= nr_tests; test++) {
+		if (only && test != only)
+			continue;
+		dice_seed(seed << 32 ^ test);
+		step = 0;
+		run_test();
+		fflush(stdout);
+	}
+}
+
+static bool run_file(void)
+{
+	static u8 bytes[1 << 16];
+	FILE *input = fopen(file, "r");
+
+	if (!input) {
+		perror(file);
+		return false;
+	}
+	dice_bytes(bytes, fread(bytes, 1, sizeof(bytes), input));
+	fclose(input);
+	step = 0;
+	run_input();
+
+	return true;
+}
+
+static bool run_files(char **files, int n)
+{
+	int i;
+
+	printf("TAP version 13\n1..1\n");
+	for (i = 0, test = 1; i < n; i++) {
+		file = files[i];
+		if (!run_file())
+			return false;
+	}
+	printf("ok 1 - %d inputs that a fuzzer has found\n", n);
+
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -57,18 +109,13 @@ int main(int argc, char **argv)
 			return 2;
 	}
 
+	program = argv[0];
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(print_context);
 	signal(SIGABRT, on_abort);
-	printf("TAP version 13\n1..%u\n", nr_tests);
-	for (test = 1; test <= nr_tests; test++) {
-		if (only && test != only)
-			continue;
-		random_state = seed << 32 ^ test;
-		step = 0;
-		run_test();
-		fflush(stdout);
-	}
+	if (optind < argc)
+		return !run_files(argv + optind, argc - optind);
+	run_tests(only);
 
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include <linux/mm.h>
 
 #include "dice.h"
+#include "generations.h"
 #include "ids.h"
 #include "main.h"
 #include "ring.h"
@@ -36,7 +37,8 @@ enum state { NONE, LIVE, TAKEN };
  * What should be true of a token. @key stands for its id. @list is where it was
  * filed last, @backs after how many steps back of the clock that was, @touched
  * whether its due tick was raised since. @due is what the ring knows; its touch word
- * raises that to @word_due at least and to @word_most at most, once somebody looks.
+ * raises that to @word_due at least and to @word_most at most, once somebody looks;
+ * and again, as time goes by, if its stamp may be @ahead.
  */
 struct life {
 	u64		handle;
@@ -53,6 +55,7 @@ struct life {
 	enum state	state;
 	bool		named;
 	bool		touched;
+	bool		ahead;
 };
 
 struct batch {
@@ -71,8 +74,9 @@ struct stash {
 
 /*
  * @back: the clock may be stepped back; @backs: how often it was. @bits: how far,
- * log2, deadlines and time go. @live, @due: indices and due ticks of the LIVE
- * ones, in no order. @by_key: which token has the id.
+ * log2, deadlines and time go. @generation: of tokens that have not been in use.
+ * @live, @due: indices and due ticks of the LIVE ones, in no order. @by_key: which
+ * token has the id.
  */
 static struct model {
 	struct tw_ring	ring;
@@ -83,6 +87,7 @@ static struct model {
 	bool		back;
 	u32		backs;
 	unsigned int	bits;
+	u32		generation;
 	struct tw_now	now;
 	struct life	*life;
 	u32		*live;
@@ -163,6 +168,7 @@ static u64 pick_ticks(void)
 {
 	const struct tw_level *level =
 		&m.ring.level[below(m.ring.nr_levels)];
+	u64 ticks;
 
 	switch (below(8)) {
 	case 0:
@@ -170,11 +176,13 @@ static u64 pick_ticks(void)
 	case 1:
 		return m.ring.slots - 1 + below(4);
 	case 2:
-		return m.ring.slots * (1 + below(5)) + below(3) - 1;
+		ticks = m.ring.slots * (1 + below(5));
+		return ticks + below(3) - 1;
 	case 3:
 		if (level->width >> m.bits)
 			return below(m.ring.slots);
-		return level->width * (1 + below(65)) + below(3) - 1;
+		ticks = level->width * (1 + below(65));
+		return ticks + below(3) - 1;
 	default:
 		return spread(m.bits);
 	}
@@ -183,10 +191,13 @@ static u64 pick_ticks(void)
 /* ns to a deadline; now and then one that nothing reaches. */
 static u64 pick_delay(void)
 {
+	u64 ticks;
+
 	if (once(500))
 		return S64_MAX - below(2);
+	ticks = pick_ticks();
 
-	return now_ns(pick_ticks(), below(m.ring.tick));
+	return now_ns(ticks, below(m.ring.tick));
 }
 
 /* With touch words there are longest timeouts. */
@@ -323,6 +334,7 @@ static void life_word_reset(struct life *life)
 {
 	life->word_due = 0;
 	life->word_most = 0;
+	life->ahead = false;
 }
 
 static void life_lives(u32 index, bool may_have_id)
@@ -418,8 +430,8 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 	struct life *life = &m.life[token];
 
 	/* To who has stepped back, a stamp is ahead: more than once. */
-	if (m.expiring && !life->touched && life->backs == m.backs &&
-	    !(m.words && m.backs))
+	if (m.expiring && !life->touched && !life->ahead &&
+	    life->backs == m.backs && !(m.words && m.backs))
 		CHECK(list_level(&m.ring, list) <
 		      list_level(&m.ring, life->list),
 		      "token %u due on %llu filed again: list %u to %u", token,
@@ -466,6 +478,7 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 		err = tw_ring_grow(&m.ring);
 		CHECK(!err || (err == -ENOMEM && may_fail), "grow: %d", err);
 		shim_fail_alloc = 0;
+		age_tokens(&m.ring, m.generation);
 		if (err)
 			return err;
 	}
@@ -486,24 +499,18 @@ static bool register_error_is_right(int err, u32 key, int inserting)
 	return err == (known ? -EEXIST : 0);
 }
 
-static void op_register(void)
+static void register_one(const struct tw_now *now, u32 key,
+			 const struct tw_deadline *deadline)
 {
-	struct tw_now now = changing_now();
-	struct tw_deadline deadline = {
-		.timeout = once(4) ? 0 : pick_timeout(),
-	};
-	u64 at = !m.words && once(16) ? spread(63) : now.ns + pick_delay();
-	u64 handle, cookie = rnd();
-	u32 key = 1 + below(m.nr_keys - 1), index;
+	u64 handle, cookie = spread(64);
 	int inserting = 0, err;
+	u32 index;
 
-	if (!due_on(&now, at, &deadline.due))
-		return;
 	if (m.ids && m.nr_live + m.nr_taken < m.max && once(50))
 		inserting = once(2) ? -ENOMEM : -EBUSY;
 
 	shim_fail_insert = inserting;
-	err = register_growing(&now, key, cookie, &deadline, &handle);
+	err = register_growing(now, key, cookie, deadline, &handle);
 	shim_fail_insert = 0;
 	CHECK(register_error_is_right(err, key, inserting), "error %d", err);
 	if (err)
@@ -512,17 +519,33 @@ static void op_register(void)
 	index = (u32)handle;
 	CHECK(index < m.max && m.life[index].state == NONE,
 	      "token %u is given twice", index);
-	CHECK(handle && handle >> 32, "handle %llx", handle);
-	CHECK(handle != m.life[index].handle, "handle %llx again", handle);
+	CHECK_EQ(handle >> 32, next_generation(m.life[index].handle,
+					       m.generation));
 	m.life[index] = (struct life) {
-		.handle = handle, .due = deadline.due, .key = key,
-		.timeout = deadline.timeout, .cookie = cookie,
+		.handle = handle, .due = deadline->due, .key = key,
+		.timeout = deadline->timeout, .cookie = cookie,
 		.list = m.life[index].list, .backs = m.backs,
 	};
 	life_lives(index, m.ids);
 	m.registered++;
-	CHECK(tw_ring_next(&m.ring) <= deadline.due, "due on %llu",
-	      deadline.due);
+	CHECK(tw_ring_next(&m.ring) <= deadline->due, "due on %llu",
+	      deadline->due);
+}
+
+/* One, or many at once that are alike. */
+static void op_register(void)
+{
+	struct tw_now now = changing_now();
+	struct tw_deadline deadline = {
+		.timeout = once(4) ? 0 : pick_timeout(),
+	};
+	u64 at = !m.words && once(16) ? spread(63) : now.ns + pick_delay();
+	u32 key = below(m.nr_keys), n = once(100) ? below(100) : 1;
+
+	if (!due_on(&now, at, &deadline.due))
+		return;
+	for (; n; n--, key++)
+		register_one(&now, 1 + key % (m.nr_keys - 1), &deadline);
 }
 
 /* Finds a LIVE token in one way or another. */
@@ -624,37 +647,53 @@ static u64 *word_of(u32 index)
 }
 
 /*
- * A store to a touch word, as any user may do: a touch as of now or before, or
- * nonsense, which is a touch of when somebody looks.
+ * What a word will come to that is stored now. A touch of now, or before, is what it
+ * says; one of a while ahead becomes one of when somebody looks, if not of its own
+ * tick; nonsense as well, and one of long ago may seem to be nonsense. On a tick
+ * that has no stamp it becomes one of the next.
  */
-static void op_store(void)
+static void life_stored(struct life *life, u64 word)
 {
-	struct life *life;
-	u64 tick, timeout;
-	u32 index;
+	u64 timeout = (life->timeout + m.ring.tick - 1) / m.ring.tick;
+	u64 now_due = m.now.tick + 1 + timeout;
+	s32 ahead = (u32)word - (u32)m.now.tick;
+	bool sane = word >> 32 == life->handle >> 32;
 
-	if (!m.words || !m.nr_live || !(u32)m.now.tick)
+	life_word_reset(life);
+	if (!life->timeout || (sane && !(u32)word))
 		return;
-	index = m.live[below(m.nr_live)];
-	life = &m.life[index];
-	learn_due(index);
-	tick = m.now.tick - (once(4) ? below(100) : 0);
-	if (!(u32)tick)
-		return;
-	timeout = (life->timeout + m.ring.tick - 1) / m.ring.tick;
-	if (once(8)) {
-		WRITE_ONCE(*word_of(index), once(2) ? 0 : rnd());
-		life->word_due = m.back ? 0 : m.now.tick + 1 + timeout;
-		life->word_most = U64_MAX;
+	life->ahead = !sane || ahead > 0 || ahead <= -(1 << 30);
+	if (!life->ahead) {
+		life->word_due = max(now_due, (u64)-ahead) - -ahead;
+		life->word_most = life->word_due;
+	} else if (sane && ahead > 0 && ahead < 1 << 29) {
+		life->word_due = now_due;
+		life->word_most = now_due + ahead;
 	} else {
-		WRITE_ONCE(*word_of(index), tw_stamp(life->handle >> 32, tick));
-		life->word_due = tick + 1 + timeout;
-		life->word_most = max(life->word_most, life->word_due);
+		life->word_due = m.back || (sane && ahead < 0) ? 0 : now_due;
+		life->word_most = U64_MAX;
 	}
-	if (!life->timeout)
-		return life_word_reset(life);
 	life->word_due = min(life->word_due, m.ring.max_due);
 	life->touched = true;
+}
+
+/* A store to a touch word, as any user may do: sense most often, or nonsense. */
+static void op_store(void)
+{
+	u32 index;
+	u64 word;
+
+	if (!m.nr_live)
+		return;
+	index = m.live[below(m.nr_live)];
+	learn_due(index);
+	if (once(8))
+		word = once(2) ? 0 : rnd();
+	else
+		word = tw_stamp(m.life[index].handle >> 32,
+				m.now.tick - (once(4) ? below(100) : 0));
+	WRITE_ONCE(*word_of(index), word);
+	life_stored(&m.life[index], word);
 }
 
 /* GET and LIST judge, and what they say then holds. */
@@ -750,13 +789,15 @@ static void op_find_nothing(void)
 					   &found), -ESTALE);
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
 
-	handle = rnd() << 32 | (once(2) ? U32_MAX - below(3) : below(m.max));
+	handle = once(2) ? U32_MAX - below(3) : below(m.max);
+	handle |= rnd() << 32;
 	index = min((u32)handle, m.max - 1);
 	if (m.life[index].handle != handle)
 		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
 	/* Beyond all memory, but else the handle of a token that is there. */
 	fetch_ahead(handle);
-	handle = m.life[below(m.max)].handle | 1U << (14 + below(18));
+	handle = m.life[below(m.max)].handle;
+	handle |= 1U << (14 + below(18));
 	fetch_ahead(handle);
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
 
@@ -948,16 +989,33 @@ static void op_take(void)
 	static const unsigned int most[] = { 1, 3, 64, BATCH };
 	struct batch *batch = &m.held[below(HELD)];
 	struct tw_now now = changing_now();
+	unsigned int work = pick_work();
 
 	if (batch->n)
 		finish(batch);
 	else
-		take(batch, now.tick, pick_work(), most[below(4)]);
+		take(batch, now.tick, work, most[below(4)]);
 }
 
 /*
  * Episodes: the life of one ring.
  */
+
+/* Words tell ticks apart that are not too far from each other. */
+#define WORDS_REACH	(1ULL << 28)
+
+/* The tick on which time begins: anywhere, but now and then before a wrap. */
+static u64 pick_start(void)
+{
+	u64 stamps = below(4) << 31;
+
+	if (m.words)
+		return stamps ? stamps - 100 + below(200) : below(200);
+	if (once(16))
+		return m.ring.max_due - below(100);
+
+	return once(4) ? below(3) : spread(ilog2(m.ring.max_due));
+}
 
 static void begin(const struct tw_ring_setup *setup)
 {
@@ -1004,7 +1062,7 @@ static void take_all(void)
 	} while (batch.n == BATCH);
 }
 
-/* Looks at all touch words, which nobody writes any more. */
+/* Looks at all touch words, a last time. */
 static void judge_all(void)
 {
 	struct tw_found found;
@@ -1012,12 +1070,16 @@ static void judge_all(void)
 
 	lock();
 	for (i = 0; m.words && i < m.nr_live; i++) {
-		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[m.live[i]].handle,
-					   &found), 0);
+		struct life *life = &m.life[m.live[i]];
+
+		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, &found), 0);
 		tw_ring_judge(&m.ring, &found, m.now.tick);
+		learn_due(m.live[i]);
+		WRITE_ONCE(*word_of(m.live[i]),
+			   tw_stamp_none(life->handle >> 32));
+		life_word_reset(life);
 	}
 	unlock();
-	learn_all();
 }
 
 /* P2, P7: woken as the ring says, every token comes on its very tick. */
@@ -1036,9 +1098,7 @@ static void run_dry(void)
 
 		set_now(now_ns(tw_ring_next(&m.ring), 0));
 		take_all();
-		/* Stamps that are ahead count when their tick has come. */
-		CHECK((m.words && m.back) ||
-		      (m.delivered != delivered) == (m.now.tick == first),
+		CHECK((m.delivered != delivered) == (m.now.tick == first),
 		      "due on %llu, looked at on %llu", first, m.now.tick);
 	}
 	CHECK(tw_ring_next(&m.ring) == TW_NEVER, "next %llu when empty",
@@ -1082,30 +1142,22 @@ static void one_step(unsigned int registering, unsigned int passing)
 	}
 }
 
-static void run_episode(u32 slots, bool back, u64 nr)
+static bool time_is_over(u64 start, u64 end)
 {
-	static const u64 ticks[] = { 1, 7, 1000, 100000, 1000000000 };
-	static const u32 most[] = { 1, 2, 31, 100, 600, 2000, 5000 };
-	static const u64 lengths[] = { 500, 5000, 20000 };
-	struct tw_ring_setup setup = {
-		.tick = ticks[below(5)], .slots = slots,
-		.max_tokens = most[below(7)], .ids = nr & 1,
-		.cookies = nr >> 1 & 1, .words = once(3),
-	};
-	u64 last = step + lengths[below(3)], check_at = step;
-	unsigned int registering = 30, passing = 20, reach;
-	u64 end_of_time;
+	u64 tick = m.now.tick;
 
-	begin(&setup);
-	m.back = back;
-	end_of_time = once(16) ? TW_NEVER : m.ring.max_due / 8 * 7;
-	reach = ilog2(m.ring.max_due);
-	m.bits = 3 + below(m.words ? 20 : reach - 3);
-	set_now(now_ns(once(4) ? below(3) : spread(reach), below(m.ring.tick)));
-	/* Words tell ticks apart that are not too far from each other. */
-	if (m.words)
-		set_now(now_ns((3ULL << 31) + below(1000), 0));
-	for (; step < last && m.now.tick <= end_of_time; step++) {
+	return tick > end ||
+	       (m.words && max(tick, start) - min(tick, start) > WORDS_REACH);
+}
+
+static void run_steps(u64 last)
+{
+	u64 start = m.now.tick, check_at = step, end = m.ring.max_due / 8 * 7;
+	unsigned int registering = 30, passing = 20;
+
+	if (start > end || once(16))
+		end = TW_NEVER;
+	for (; step < last && dice_left() && !time_is_over(start, end); step++) {
 		if (once(500)) {
 			registering = below(60);
 			passing = 1 + below(1 + below(40));
@@ -1117,7 +1169,29 @@ static void run_episode(u32 slots, bool back, u64 nr)
 		check_all();
 		check_at = step + 100 + m.ring.lists.nr / 16 + m.nr_live / 4;
 	}
-	if (m.now.tick <= m.ring.max_due && m.nr_live < 700 && !once(3))
+}
+
+static void run_episode(u32 slots, bool back, u64 nr)
+{
+	static const u64 ticks[] = { 1, 7, 1000, 100000, 1000000000 };
+	static const u32 most[] = { 1, 2, 31, 100, 600, 2000, 5000 };
+	static const u64 lengths[] = { 500, 5000, 20000 };
+	struct tw_ring_setup setup = {
+		.tick = ticks[below(5)], .slots = slots,
+		.max_tokens = most[below(7)], .ids = nr & 1,
+		.cookies = nr >> 1 & 1, .words = once(3),
+	};
+	u64 start;
+
+	begin(&setup);
+	m.back = back;
+	m.generation = pick_generation();
+	m.bits = 3 + below(m.words ? 20 : ilog2(m.ring.max_due) - 3);
+	start = pick_start();
+	set_now(now_ns(start, below(m.ring.tick)));
+	run_steps(step + lengths[below(3)]);
+	if (m.now.tick <= m.ring.max_due && m.nr_live < 700 &&
+	    (once(2) || once(3)))
 		run_dry();
 	end();
 }
@@ -1339,6 +1413,14 @@ static void test_touch_after_end(void)
 /*
  * All of them.
  */
+
+void run_input(void)
+{
+	u32 slots = 1 + spread(once(8) ? 16 : 7);
+	bool back = once(2);
+
+	run_episode(slots, back, below(4));
+}
 
 const unsigned int nr_tests = 21;
 
