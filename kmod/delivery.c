@@ -250,7 +250,7 @@ void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token)
 
 	delivery->attempts++;
 	if (ring->delivery.lease)
-		delivery->lease++;
+		delivery->lease = delivery->lease + 1 ?: 1;	/* 0 is none */
 }
 
 /* It could not be delivered, and will be put back. */

@@ -1054,7 +1054,10 @@ static bool in_front(u32 index)
 	return chunk->list == m.ring.front;
 }
 
-/* What was taken was due by then, and is counted as one more delivery. */
+/*
+ * What was taken was due by then, and is counted as one more delivery. These are
+ * numbered from 1, which is also after the last number: 0 is none.
+ */
 static void check_taken(u32 index, u64 now, u64 *last, bool front)
 {
 	struct life *life = &m.life[index], seen = *life;
@@ -1068,7 +1071,8 @@ static void check_taken(u32 index, u64 now, u64 *last, bool front)
 	adopt(life, &seen, missed);
 	life->state = TAKEN;
 	life->attempts++;
-	life->lease += !!m.setup.lease;
+	if (m.setup.lease)
+		life->lease = life->lease + 1 ?: 1;
 	check_life(index);
 	if (front)
 		return;
