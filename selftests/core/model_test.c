@@ -1414,6 +1414,111 @@ static void test_touch_after_end(void)
  * All of them.
  */
 
+/* To a tick beyond the last one nothing is raised. */
+static void touch_at_the_end(u64 handle, int expected)
+{
+	struct tw_found found;
+	u64 due;
+
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+	CHECK_EQ(tw_ring_touch(&m.ring, &found, &m.now, &due), expected);
+	if (!expected)
+		CHECK_EQ(due, m.ring.max_due);
+}
+
+/* P2, P9: up to the last tick, each token on its own; none is beyond it. */
+static void last_ticks(u32 slots, u64 before)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = slots, .max_tokens = 400,
+	};
+	u64 last, due;
+
+	begin(&setup);
+	last = m.ring.max_due;
+	CHECK_EQ(last, (1ULL << 46) - 1);
+	set_now(last - before);
+	for (due = last; due + 200 > last && due >= m.now.tick; due--) {
+		register_at(due, 1);
+		register_at(due, before + 1);
+	}
+	CHECK(!due_on(&m.now, last + 1, &due), "beyond the last tick");
+	touch_at_the_end(m.life[0].handle, 0);
+	touch_at_the_end(m.life[1].handle, -ERANGE);
+	run_dry();
+	CHECK_EQ(m.now.tick, last);
+	set_now(last + 1);
+	CHECK(!due_on(&m.now, m.now.ns, &due), "now is beyond the last tick");
+	end();
+}
+
+static void test_last_ticks(void)
+{
+	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
+	static const u64 before[] = { 1, 2, 31, 64, 100, 5000, 1ULL << 40 };
+	unsigned int i;
+
+	for (i = 0; i < 56; i++)
+		last_ticks(slots[i % 8], before[i / 8]);
+	printf("ok %llu - P2 P9 the last ticks of all\n", test);
+}
+
+/* What a touch word that is stored on tick @now makes of a token, on tick @look. */
+static u64 stamped(u64 now, u64 look, u64 timeout)
+{
+	struct tw_found found;
+	u64 handle, due;
+
+	set_now(now);
+	handle = register_at(now + 1, timeout);
+	WRITE_ONCE(*word_of(0), tw_stamp(handle >> 32, now));
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+	lock();
+	tw_ring_judge(&m.ring, &found, look);
+	due = tw_word_due(found.word);
+	tw_ring_cancel(&m.ring, &found);
+	unlock();
+	life_stops(0, NONE);
+	life_over(0);
+	m.cancelled++;
+
+	return due;
+}
+
+/* A tick whose bits are all 0 is stamped as the next, and that is ahead on it. */
+static void stamps_of(u64 now, u64 timeout)
+{
+	static const u64 looks[] = { 0, 1, 2, 100, 1 << 30, BIT(31) - 1 };
+	u64 due = now + 1 + timeout;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		CHECK_EQ(stamped(now, now + looks[i], timeout),
+			 due + (!(u32)now && looks[i]));
+	/* So old that it is nonsense. */
+	if ((u32)now)
+		CHECK_EQ(stamped(now, now + BIT(31), timeout), due + BIT(31));
+}
+
+/* P1, P4: stamps of the ticks on which they have a new bit, or wrap. */
+static void test_stamps(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = 1, .words = true,
+	};
+	u64 nr, i;
+
+	begin(&setup);
+	for (nr = 1; nr < 5; nr++)
+		for (i = 0; i < 8; i++) {
+			stamps_of((nr << 31) - 4 + i, 1);
+			stamps_of((nr << 31) - 4 + i, 60);
+			stamps_of((nr << 31) - 4 + i, TW_MAX_STAMPED - 1);
+		}
+	end();
+	printf("ok %llu - P1 P4 stamps when their bits are through\n", test);
+}
+
 void run_input(void)
 {
 	u32 slots = 1 + spread(once(8) ? 16 : 7);
@@ -1422,13 +1527,14 @@ void run_input(void)
 	run_episode(slots, back, below(4));
 }
 
-const unsigned int nr_tests = 21;
+const unsigned int nr_tests = 23;
 
 void run_test(void)
 {
 	static void (*const tests[])(void) = {
 		test_lone_tokens, test_generations, test_no_memory,
-		test_spread, test_touch_after_end,
+		test_spread, test_touch_after_end, test_last_ticks,
+		test_stamps,
 	};
 	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
 
