@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module's own life: it is loaded, refused, held by what its users have, and
+ * removed while others try to open it (P10). TW_MODULE names the module's file;
+ * nobody else may use the module meanwhile. Needs root. It is there in the end,
+ * with the parameters that it has by itself.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "tw_test.h"
+#include "tw_uring.h"
+
+#define MODULE		"timewheel"
+#define NODE		"/dev/timewheels/module"
+#define LONG		120	/* seconds that a test may take */
+#define MISC_MAJOR	10
+
+static int insert(int image, const char *parameters)
+{
+	return tw_ret(syscall(SYS_finit_module, image, parameters, 0));
+}
+
+static int delete(unsigned int flags)
+{
+	return tw_ret(syscall(SYS_delete_module, MODULE, O_NONBLOCK | flags));
+}
+
+static bool is_loaded(void)
+{
+	return !access("/sys/module/" MODULE, F_OK);
+}
+
+/* Files are let go of a little after they have been closed. */
+static int delete_soon(void)
+{
+	int ret = -EWOULDBLOCK;
+
+	for (int tries = 0; tries < 2000 && ret == -EWOULDBLOCK; tries++) {
+		ret = delete(0);
+		if (ret == -EWOULDBLOCK)
+			tw_sleep_ms(5);
+	}
+	return ret;
+}
+
+FIXTURE(module) {
+	int image;
+	bool may_change;	/* it is there for the test */
+	gid_t gid;		/* who may use it: as it was set up */
+};
+
+static int open_image(void)
+{
+	return open(getenv("TW_MODULE"), O_RDONLY | O_CLOEXEC);
+}
+
+FIXTURE_SETUP(module)
+{
+	int fd = TW_OPEN(O_RDWR);
+	struct stat st;
+
+	ASSERT_EQ(0, fstat(fd, &st));
+	self->gid = st.st_gid;
+	close(fd);
+	if (geteuid())
+		SKIP(return, "needs root");
+	if (!getenv("TW_MODULE"))
+		SKIP(return, "TW_MODULE does not name the module's file");
+	if (tw_refcnt())
+		SKIP(return, "somebody else uses the module");
+	self->image = open_image();
+	ASSERT_LE(0, self->image);
+	self->may_change = true;
+}
+
+/* By the parent, whatever has become of the test. */
+FIXTURE_TEARDOWN_PARENT(module)
+{
+	int image = self->may_change ? open_image() : -1;
+
+	if (image < 0)
+		return;
+	/* Also one that a test has left with other parameters. */
+	if (is_loaded())
+		EXPECT_EQ(0, delete_soon());
+	EXPECT_EQ(0, insert(image, ""));
+	EXPECT_EQ(0, chown(TW_DEVICE, 0, self->gid));
+	close(image);
+}
+
+TEST_F(module, loaded_twice_is_eexist)
+{
+	struct timewheel_info info;
+	int fd = TW_OPEN(O_RDWR);
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	EXPECT_EQ(-EEXIST, insert(self->image, ""));
+	EXPECT_EQ(-EEXIST, insert(self->image, "max_tokens=1"));
+	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	EXPECT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1, tw_refcnt());
+	close(fd);
+}
+
+static bool file_mentions(const char *path, const char *word)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, word);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool dir_mentions(const char *path, const char *word)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = strstr(entry->d_name, word);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* Nothing in all of the kernel's lists speaks of it any more. */
+static void expect_gone(struct __test_metadata *_metadata)
+{
+	static const char *const dirs[] = {
+		"/dev", "/sys/module", "/sys/class", "/sys/class/misc",
+		"/sys/devices/virtual", "/sys/kernel/slab", "/sys/kernel/debug",
+		"/sys/kernel/tracing/events", "/sys/dev/char",
+	};
+	static const char *const files[] = {
+		"/proc/misc", "/proc/devices", "/proc/modules", "/proc/kallsyms",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		EXPECT_FALSE(dir_mentions(dirs[i], MODULE)) {
+			TH_LOG("%s", dirs[i]);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		EXPECT_FALSE(file_mentions(files[i], MODULE)) {
+			TH_LOG("%s", files[i]);
+		}
+	}
+}
+
+TEST_F(module, removed_without_a_trace)
+{
+	int fd = TW_OPEN(O_RDWR);
+
+	EXPECT_TRUE(dir_mentions("/dev", MODULE));
+	EXPECT_TRUE(file_mentions("/proc/misc", MODULE));
+	EXPECT_TRUE(file_mentions("/proc/devices", MODULE));
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1000, 0));
+	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
+	close(fd);
+	ASSERT_EQ(0, delete_soon());
+	expect_gone(_metadata);
+	EXPECT_EQ(-ENOENT, delete(0));
+	EXPECT_EQ(-ENOENT, tw_ret(open(TW_DEVICE, O_RDWR)));
+}
+
+/* Before udev has its say, the node is root's. */
+TEST_F(module, node_is_not_for_all)
+{
+	struct stat st;
+
+	ASSERT_EQ(0, delete_soon());
+	ASSERT_EQ(0, insert(self->image, ""));
+	ASSERT_EQ(0, stat(TW_DEVICE, &st));
+	EXPECT_EQ(S_IFCHR | 0660U, st.st_mode);
+	EXPECT_EQ(0U, st.st_uid);
+	EXPECT_EQ(0U, st.st_gid);
+	EXPECT_EQ((unsigned int)MISC_MAJOR, major(st.st_rdev));
+}
+
+/* Not even by force, which would pull it from under its users. */
+TEST_F(module, users_may_not_remove_it)
+{
+	pid_t child = fork();
+	int status;
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		if (setresgid(65534, 65534, 65534) ||
+		    setresuid(65534, 65534, 65534))
+			_exit(1);
+		_exit(delete(0) != -EPERM || delete(O_TRUNC) != -EPERM ||
+		      insert(self->image, "") != -EPERM ? 2 : 0);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_TRUE(is_loaded());
+}
+
+/* A bad parameter is refused with the module, which then is not there. */
+TEST_F(module, parameters_out_of_range)
+{
+	static const char *const names[] = {
+		"max_tokens", "max_user_wheels", "max_user_tokens",
+		"max_all_wheels", "max_all_tokens", "min_tick_ns",
+	};
+	static const char *const values[] = {
+		"0", "-1", "x", "", "0x", "1.5", "4294967296",
+		"18446744073709551616",
+	};
+	static const char *const others[] = {
+		"max_tokens=268435457", "max_tokens=2147483648",
+		"min_tick_ns=999", "min_tick_ns=1000000001",
+		"min_tick_ns=2147483648", "max_tokens=1 max_all_tokens=0",
+	};
+	char parameter[64];
+
+	ASSERT_EQ(0, delete_soon());
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
+			int ret;
+
+			snprintf(parameter, sizeof(parameter), "%s=%s",
+				 names[i], values[j]);
+			ret = insert(self->image, parameter);
+			/* One that no integer holds is out of range, too. */
+			EXPECT_TRUE(ret == -EINVAL || ret == -ERANGE) {
+				TH_LOG("%s: %d", parameter, ret);
+			}
+			EXPECT_FALSE(is_loaded());
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		EXPECT_EQ(-EINVAL, insert(self->image, others[i])) {
+			TH_LOG("%s", others[i]);
+		}
+	}
+	expect_gone(_metadata);
+}
+
+TEST_F(module, parameters_at_their_limits)
+{
+	static const struct {
+		const char *parameters;
+		__u64 min_tick, max_tokens;
+	} cases[] = {
+		{ "min_tick_ns=1000 max_tokens=1", 1000, 1 },
+		{ "min_tick_ns=1000000000 max_tokens=268435456", 1000000000,
+		  268435456 },
+		{ "max_user_wheels=1 max_user_tokens=1 max_all_wheels=1 max_all_tokens=1",
+		  100000, 1 << 24 },
+		{ "max_user_wheels=4294967295 max_user_tokens=4294967295"
+		  " max_all_wheels=4294967295 max_all_tokens=4294967295",
+		  100000, 1 << 24 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct timewheel_caps caps = { .size = sizeof(caps) };
+		struct timewheel_event event;
+		int fd;
+
+		ASSERT_EQ(0, delete_soon());
+		ASSERT_EQ(0, insert(self->image, cases[i].parameters));
+		fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
+		EXPECT_EQ(cases[i].min_tick, caps.min_tick);
+		EXPECT_EQ(cases[i].max_tokens, caps.max_tokens);
+		EXPECT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31,
+				      caps.min_tick, 1, 0, 0));
+		EXPECT_EQ(0, tw_register(fd, 1, 1, 0, NULL));
+		EXPECT_EQ(-ENOSPC, tw_ret(tw_register(fd, 2, 1, 0, NULL)));
+		EXPECT_EQ(1, tw_read(fd, &event, 1));
+		close(fd);
+	}
+}
+
+/*
+ * Who holds the module: what a user may have of a wheel besides the file that was
+ * opened. Each takes over the file @fd, and gives it up.
+ */
+struct held {
+	int fd;
+	int sockets[2];
+	void *at;
+	struct tw_uring ring;
+};
+
+static bool hold_file(struct held *held)
+{
+	return held->fd >= 0;
+}
+
+static void release_file(struct held *held)
+{
+	close(held->fd);
+}
+
+static bool hold_copy(struct held *held)
+{
+	int copy = dup(held->fd);
+
+	close(held->fd);
+	held->fd = copy;
+	return copy >= 0;
+}
+
+static bool hold_mapping(struct held *held)
+{
+	held->at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			held->fd, TIMEWHEEL_MAP_WORDS);
+	close(held->fd);
+	return held->at != MAP_FAILED;
+}
+
+static void release_mapping(struct held *held)
+{
+	munmap(held->at, 4096);
+}
+
+/* In a message that nobody has received. */
+static bool hold_message(struct held *held)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	bool ok = !socketpair(AF_UNIX, SOCK_STREAM, 0, held->sockets);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &held->fd, sizeof(int));
+	ok = ok && sendmsg(held->sockets[0], &message, 0) == 1;
+	close(held->fd);
+	return ok;
+}
+
+static void release_message(struct held *held)
+{
+	close(held->sockets[0]);
+	close(held->sockets[1]);
+}
+
+static bool hold_uring_file(struct held *held)
+{
+	bool ok = !tw_uring_open(&held->ring) &&
+		  !syscall(SYS_io_uring_register, held->ring.fd,
+			   IORING_REGISTER_FILES, &held->fd, 1);
+
+	close(held->fd);
+	return ok;
+}
+
+static void release_uring_file(struct held *held)
+{
+	tw_uring_close(&held->ring);
+}
+
+/* A wheel that nobody has open. */
+static bool hold_name(struct held *held)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .slots = 60, .tick = TW_MS,
+		.max_tokens = 10,
+	};
+	struct timewheel_create create = {
+		.size = sizeof(create), .setup = (__u64)(uintptr_t)&setup,
+		.name = "module",
+	};
+	bool ok = !ioctl(held->fd, TIMEWHEEL_CREATE, &create);
+	int fd = open(NODE, O_RDWR | O_CLOEXEC);
+
+	ok = ok && !tw_register(fd, 1, TW_MS, 0, NULL) &&
+	     !tw_register(fd, 2, 3600 * TW_SEC, 0, NULL);
+	close(fd);
+	close(held->fd);
+	return ok;
+}
+
+static void release_name(struct held *held)
+{
+	struct timewheel_destroy destroy = {
+		.size = sizeof(destroy), .name = "module",
+	};
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+	(void)held;
+	ioctl(fd, TIMEWHEEL_DESTROY, &destroy);
+	close(fd);
+}
+
+/* P10: whatever holds it, it stays; and goes when that has gone. */
+TEST_F_TIMEOUT(module, stays_while_held, LONG)
+{
+	static const struct {
+		const char *what;
+		bool (*hold)(struct held *held);
+		void (*release)(struct held *held);
+	} cases[] = {
+		{ "file", hold_file, release_file },
+		{ "copy", hold_copy, release_file },
+		{ "mapping", hold_mapping, release_mapping },
+		{ "message", hold_message, release_message },
+		{ "file of an io_uring", hold_uring_file, release_uring_file },
+		{ "name", hold_name, release_name },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct held held = { .fd = TW_OPEN(O_RDWR) };
+
+		ASSERT_EQ(0, tw_setup(held.fd, TIMEWHEEL_CLOCK_MONOTONIC, 60,
+				      TW_MS, 512, TIMEWHEEL_TOUCH_WORDS, 0));
+		ASSERT_EQ(512UL, tw_register_many(held.fd, 0, 512, 0, TW_MS));
+		EXPECT_TRUE(cases[i].hold(&held)) {
+			TH_LOG("%s: %s", cases[i].what, strerror(errno));
+		}
+		for (int tries = 0; tries < 5; tries++) {
+			EXPECT_EQ(-EWOULDBLOCK, delete(0)) {
+				TH_LOG("%s", cases[i].what);
+			}
+			tw_sleep_ms(2);
+		}
+		cases[i].release(&held);
+		EXPECT_EQ(0, delete_soon()) {
+			TH_LOG("%s", cases[i].what);
+		}
+		ASSERT_EQ(0, insert(self->image, ""));
+	}
+}
+
+/* Wheels under way: timers that go off, tokens that are due, and far ones. */
+static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
+{
+	for (size_t i = 0; i < wheels; i++) {
+		fd[i] = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		if (fd[i] < 0 ||
+		    tw_setup(fd[i], i % 2 ? TIMEWHEEL_CLOCK_BOOTTIME :
+			     TIMEWHEEL_CLOCK_MONOTONIC, 1 + 37 * i, TW_MS / 10,
+			     tokens + 64, 0, 0) ||
+		    tw_register_many(fd[i], 0, tokens, 0,
+				     3600 * TW_SEC) != tokens)
+			return false;
+		for (int n = 0; n < 64; n++)
+			if (tw_register(fd[i], tokens + n, n * TW_MS / 7, 0,
+					NULL))
+				return false;
+	}
+	return true;
+}
+
+/*
+ * Removed at once after wheels were closed whose timers are just going off: no
+ * callback comes after, and nothing is left. A fraction of it has its work cut
+ * short by the scale twice, in rounds and tokens.
+ */
+TEST_F_TIMEOUT(module, removed_as_soon_as_closed, LONG)
+{
+	const unsigned long rounds = tw_scaled(100);
+	const unsigned long tokens = tw_scaled(20000);
+	enum { WHEELS = 3 };
+
+	for (unsigned long round = 0; round < rounds; round++) {
+		struct pollfd p = { .events = POLLIN };
+		int fd[WHEELS];
+
+		ASSERT_TRUE(start_wheels(fd, WHEELS,
+					 round % 10 ? 10 : tokens)) {
+			TH_LOG("%s", strerror(errno));
+		}
+		p.fd = fd[round % WHEELS];
+		ASSERT_EQ(1, poll(&p, 1, -1));
+		for (int i = 0; i < WHEELS; i++)
+			close(fd[i]);
+		ASSERT_EQ(0, delete_soon());
+		ASSERT_EQ(0, insert(self->image, ""));
+	}
+	ASSERT_EQ(0, delete_soon());
+	expect_gone(_metadata);
+}
+
+/* Some open it, one removes it and one brings it back. */
+struct storm {
+	_Atomic bool stop;
+	_Atomic unsigned long opened, missed, removed, inserted;
+	_Atomic int wrong;	/* what must not have happened: an errno */
+	int image;
+};
+
+static bool is_absence(int error)
+{
+	return error == ENOENT || error == ENODEV || error == ENXIO;
+}
+
+static void use(struct storm *storm, int fd)
+{
+	struct timewheel_event event;
+
+	if (tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS / 10, 10, 0, 0) ||
+	    tw_register(fd, 1, TW_MS / 5, 0, NULL) ||
+	    tw_register(fd, 2, 3600 * TW_SEC, 0, NULL) ||
+	    tw_read(fd, &event, 1) != 1)
+		storm->wrong = errno ?: EPROTO;
+}
+
+static void *open_and_use(void *arg)
+{
+	struct storm *storm = arg;
+
+	while (!storm->stop) {
+		int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+		if (fd < 0) {
+			if (!is_absence(errno))
+				storm->wrong = errno;
+			storm->missed++;
+			usleep(300);
+			continue;
+		}
+		if (storm->opened++ % 2)
+			use(storm, fd);
+		close(fd);
+		/* Now and then nobody has it open. */
+		if (!(storm->opened % 4))
+			tw_sleep_ms(2);
+	}
+	return NULL;
+}
+
+static void *remove_again(void *arg)
+{
+	struct storm *storm = arg;
+
+	while (!storm->stop) {
+		int ret = delete(0);
+
+		if (!ret)
+			storm->removed++;
+		else if (ret != -EWOULDBLOCK && ret != -ENOENT && ret != -EBUSY)
+			storm->wrong = -ret;
+		usleep(300);
+	}
+	return NULL;
+}
+
+static void *insert_again(void *arg)
+{
+	struct storm *storm = arg;
+
+	while (!storm->stop) {
+		int ret = insert(storm->image, "");
+
+		if (!ret)
+			storm->inserted++;
+		else if (ret != -EEXIST && ret != -EBUSY)
+			storm->wrong = -ret;
+		usleep(300);
+	}
+	return NULL;
+}
+
+/* P10: an open finds the module or does not; what it has opened works. */
+TEST_F_TIMEOUT(module, opened_while_it_comes_and_goes, LONG)
+{
+	static void *(*const runs[])(void *arg) = {
+		open_and_use, open_and_use, remove_again, insert_again,
+	};
+	static struct storm storm;
+	__u64 end = tw_now(CLOCK_MONOTONIC) + tw_scaled(10000) * TW_MS;
+	pthread_t threads[ARRAY_SIZE(runs)];
+
+	storm.image = self->image;
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, runs[i], &storm));
+	while (!storm.wrong && (tw_now(CLOCK_MONOTONIC) < end || !storm.opened ||
+				!storm.missed || storm.removed < 3))
+		tw_sleep_ms(10);
+	storm.stop = true;
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	EXPECT_EQ(0, storm.wrong) {
+		TH_LOG("%s", strerror(storm.wrong));
+	}
+	TH_LOG("%lu opened, %lu not there; %lu removed, %lu inserted",
+	       storm.opened, storm.missed, storm.removed, storm.inserted);
+	if (is_loaded())
+		ASSERT_EQ(0, delete_soon());
+	expect_gone(_metadata);
+}
+
+TEST_HARNESS_MAIN
