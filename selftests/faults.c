@@ -515,6 +515,8 @@ static void expect_all_works(struct __test_metadata *_metadata,
 	struct timewheel_event event;
 	struct timewheel_info before, info;
 	struct timewheel_op op;
+	char path[64];
+	int fdinfo;
 
 	ASSERT_EQ(0, tw_info(self->fd, &before));
 	for (__u64 id = 1; id <= taken; id++) {
@@ -541,6 +543,10 @@ static void expect_all_works(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(taken, info.taken);
 	EXPECT_EQ(before.pending - 1, info.pending);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
+	fdinfo = open(path, O_RDONLY | O_CLOEXEC);
+	EXPECT_LT(0, read(fdinfo, path, sizeof(path)));
+	close(fdinfo);
 }
 
 TEST_F(faults, slow_reader_stops_nobody)

@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -634,7 +635,8 @@ static __u32 book_what_is_left(struct shared *shared, int i)
  * in its memory when it dies is its own loss; here the memory is shared.
  */
 static void expect_nothing_lost(struct __test_metadata *_metadata,
-				FIXTURE_DATA(processes) *self, int signal)
+				FIXTURE_DATA(processes) *self,
+				void (*halt)(pid_t child))
 {
 	enum { VICTIMS = PROCESSES - 2 };
 	const __u32 rounds = tw_scaled(60);
@@ -671,7 +673,7 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 		}
 		for (int i = 0; i < VICTIMS; i++) {
 			usleep(round * 97 % 1500);
-			kill(self->child[i], signal);
+			halt(self->child[i]);
 		}
 		ASSERT_TRUE(wait_for_readers(fd));
 		for (int i = 0; i < VICTIMS; i++) {
@@ -686,15 +688,48 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 	       rounds * TOKENS);
 }
 
+static void kill_one(pid_t child)
+{
+	kill(child, SIGKILL);
+}
+
 TEST_F_TIMEOUT(processes, killed_readers_lose_nothing, LONG)
 {
-	expect_nothing_lost(_metadata, self, SIGKILL);
+	expect_nothing_lost(_metadata, self, kill_one);
+}
+
+static void stop_one(pid_t child)
+{
+	kill(child, SIGSTOP);
 }
 
 /* A process that stands still keeps nothing back from the others either. */
 TEST_F_TIMEOUT(processes, stopped_readers_lose_nothing, LONG)
 {
-	expect_nothing_lost(_metadata, self, SIGSTOP);
+	expect_nothing_lost(_metadata, self, stop_one);
+}
+
+/* A group of processes that is frozen: who comes into it stands still. */
+#define FROZEN	"/sys/fs/cgroup/timewheel-frozen"
+
+static void freeze_one(pid_t child)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", child);
+	tw_write_file(FROZEN "/cgroup.procs", pid);
+}
+
+TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
+{
+	if (mkdir(FROZEN, 0755) && errno != EEXIST)
+		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
+	if (!tw_write_file(FROZEN "/cgroup.freeze", "1")) {
+		rmdir(FROZEN);
+		SKIP(return, "no freezer here");
+	}
+	expect_nothing_lost(_metadata, self, freeze_one);
+	EXPECT_EQ(0, rmdir(FROZEN));
 }
 
 /* A page that never comes, of a userfaultfd that nobody serves. */

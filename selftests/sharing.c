@@ -6,11 +6,14 @@
  */
 #define _GNU_SOURCE
 #include <grp.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tw_test.h"
@@ -390,6 +393,193 @@ TEST(close_while_reading)
 	EXPECT_TRUE(refcnt_becomes(before));
 }
 
+/* Its number is made another wheel's while it is read: the read is the old one's. */
+TEST(dup2_while_reading)
+{
+	long before = tw_refcnt();
+	int fd = TW_OPEN(O_RDWR), wheel = fd, copy = dup(fd);
+	int other = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	pthread_t thread;
+	void *error;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_setup_manual(other, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 7, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(other, 8, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &wheel));
+	tw_sleep_ms(50);
+	ASSERT_EQ(fd, dup2(other, fd));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(8ULL, event.id);
+	ASSERT_EQ(0, tw_advance(copy, 1));
+	ASSERT_EQ(0, pthread_join(thread, &error));
+	EXPECT_NULL(error);
+	close(copy);
+	close(fd);
+	close(other);
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+/* A thread that has left its files to the others keeps the wheel by its own. */
+static struct {
+	pthread_barrier_t barrier;
+	int fd;
+	const char *wrong;
+} leaver;
+
+static void *leave(void *arg)
+{
+	struct timewheel_event event;
+
+	if (unshare(CLONE_FILES))
+		leaver.wrong = "unshare";
+	pthread_barrier_wait(&leaver.barrier);
+	/* Closed by the others meanwhile, and not in this table. */
+	pthread_barrier_wait(&leaver.barrier);
+	if (tw_register(leaver.fd, 1, TW_SEC, 0, NULL) ||
+	    tw_advance(leaver.fd, 1) ||
+	    tw_read(leaver.fd, &event, 1) != 1 || event.id != 1)
+		leaver.wrong = "the wheel is gone";
+	return arg;
+}
+
+TEST(thread_with_files_of_its_own)
+{
+	long before = tw_refcnt();
+	pthread_t thread;
+
+	leaver.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(leaver.fd, 31, 10, 0));
+	ASSERT_EQ(0, pthread_barrier_init(&leaver.barrier, NULL, 2));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leave, NULL));
+	pthread_barrier_wait(&leaver.barrier);
+	close(leaver.fd);
+	EXPECT_EQ(-EBADF, tw_ret(tw_touch(leaver.fd, 0, 1)));
+	if (before >= 0)
+		EXPECT_EQ(before + 1, tw_refcnt());
+	pthread_barrier_wait(&leaver.barrier);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_NULL(leaver.wrong);
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+/* Many closed at once, in the middle of their lives, also out of a copied table. */
+TEST(close_range_ends_them)
+{
+	enum { FIRST = 500, WHEELS = 20, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
+	long before = tw_refcnt();
+
+	for (int flags = 0; flags <= UNSHARE; flags += UNSHARE) {
+		for (int i = 0; i < WHEELS; i++) {
+			int fd = TW_OPEN(O_RDWR);
+
+			ASSERT_EQ(FIRST + i, dup2(fd, FIRST + i));
+			close(fd);
+			ASSERT_EQ(0, tw_setup(FIRST + i,
+					      TIMEWHEEL_CLOCK_MONOTONIC, 31,
+					      TW_MS, 1000, 0, 0));
+			ASSERT_EQ(500UL, tw_register_many(FIRST + i, 0, 500, 0,
+							  i * TW_MS));
+			ASSERT_EQ(500UL, tw_register_many(FIRST + i, 500, 500,
+							  0, 3600 * TW_SEC));
+		}
+		if (syscall(SYS_close_range, FIRST, FIRST + WHEELS - 1, flags))
+			SKIP(return, "no close_range");
+		EXPECT_EQ(-EBADF, tw_ret(tw_touch(FIRST, 0, 1)));
+		EXPECT_TRUE(refcnt_becomes(before));
+	}
+}
+
+/* Taken out of a process by somebody else, it outlives that process. */
+TEST(taken_by_pidfd)
+{
+	long before = tw_refcnt();
+	struct timewheel_event event;
+	int ready[2], pidfd, fd;
+	pid_t child;
+	char number;
+
+	ASSERT_EQ(0, pipe(ready));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		number = open(TW_DEVICE, O_RDWR);
+		if (tw_setup(number, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10,
+			     0, 0) ||
+		    tw_register(number, 7, 20 * TW_MS, 0, NULL) ||
+		    write(ready[1], &number, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &number, 1));
+	pidfd = syscall(SYS_pidfd_open, child, 0);
+	if (pidfd < 0)
+		SKIP(return, "no pidfd: %s", strerror(errno));
+	fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
+	EXPECT_LE(0, fd);
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(-1, reap(child));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(7ULL, event.id);
+	EXPECT_EQ(0, tw_register(fd, 8, TW_MS, 0, NULL));
+	close(fd);
+	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+/*
+ * A process that has given up all it can may read what it was given, and no more
+ * than that: who asks for an ioctl under seccomp's strict mode dies of it.
+ */
+static void read_confined(int fd, struct timewheel_event *event)
+{
+	struct timewheel_touch touch = { .size = sizeof(touch), .key = 2 };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || chroot("/proc") ||
+	    chdir("/") || setgroups(0, NULL) ||
+	    setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		_exit(1);
+	if (read(fd, event, sizeof(*event)) != sizeof(*event))
+		syscall(SYS_exit, 2);
+	ioctl(fd, TIMEWHEEL_TOUCH, &touch);
+	syscall(SYS_exit, 3);
+}
+
+TEST(confined)
+{
+	struct timewheel_event *shared = shared_memory(4096);
+	int fd = TW_OPEN(O_RDWR), status;
+	struct timewheel_op before, after;
+	pid_t child;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 11, NULL));
+	ASSERT_EQ(0, tw_register(fd, 2, 9 * TW_SEC, 22, NULL));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		read_confined(fd, shared);
+	tw_wait_asleep(child);
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	ASSERT_EQ(0, tw_get(fd, 0, 2, &before));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+		TH_LOG("status %#x", status);
+	}
+	EXPECT_EQ(1ULL, shared->id);
+	EXPECT_EQ(11ULL, shared->cookie);
+	ASSERT_EQ(0, tw_get(fd, 0, 2, &after));
+	EXPECT_EQ(before.deadline, after.deadline);
+	EXPECT_EQ(0, tw_cancel(fd, 0, 2));
+}
+
 /* Reads the decimal value of a line of fdinfo; false if there is none. */
 static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
 {
@@ -473,6 +663,124 @@ TEST(killed_process_leaves_nothing)
 	ASSERT_EQ(0, kill(child, SIGKILL));
 	ASSERT_EQ(-1, reap(child));
 	EXPECT_TRUE(refcnt_becomes(before));
+}
+
+FIXTURE(dying) {
+	long refcnt;
+};
+
+FIXTURE_SETUP(dying)
+{
+	int fd = TW_OPEN(O_RDWR);
+
+	close(fd);
+	self->refcnt = tw_refcnt();
+}
+
+FIXTURE_TEARDOWN(dying)
+{
+}
+
+/* Threads in all calls at once, of which some sleep; none of them ever ends. */
+static struct {
+	_Atomic unsigned long calls;
+	unsigned long tokens;
+	int fd;
+} last;
+
+static void *call_for_ever(void *arg)
+{
+	int how = (int)(intptr_t)arg;
+	struct pollfd p = { .fd = last.fd, .events = POLLIN };
+	struct timewheel_event events[64];
+	struct timewheel_token tokens[64];
+
+	for (unsigned long n = how;; n += 997) {
+		struct timewheel_list list = {
+			.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+			.tokens = (__u64)(uintptr_t)tokens, .count = 64,
+			.token_size = sizeof(tokens[0]),
+		};
+		unsigned long id = n % last.tokens;
+
+		last.calls++;
+		switch (how) {
+		case 0:		/* nothing is ever due for this one */
+			while (poll(&p, 1, -1) == 1)
+				tw_read(last.fd, events, 64);
+			break;
+		case 1:
+			tw_read(last.fd, events, 3);
+			break;
+		case 2:
+			tw_register_many(last.fd, id, 256, 0, n % 7 * TW_MS);
+			break;
+		case 3:
+			tw_touch_many(last.fd, id, 256);
+			break;
+		case 4:
+			tw_op_many(last.fd, TIMEWHEEL_CANCEL, id, 32, 0, 0);
+			break;
+		default:
+			ioctl(last.fd, TIMEWHEEL_LIST, &list);
+		}
+	}
+	return NULL;
+}
+
+/* What is to die: a wheel with all its tokens, a tenth of them due, and threads. */
+static void live(int ready, bool exits)
+{
+	enum { THREADS = 6 };
+	pthread_t thread;
+
+	last.fd = open(TW_DEVICE, O_RDWR);
+	if (tw_setup(last.fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, TW_MS,
+		     last.tokens, 0, 0) ||
+	    tw_register_many(last.fd, 0, last.tokens / 10, 0, 0) !=
+	    last.tokens / 10 ||
+	    tw_register_many(last.fd, last.tokens / 10,
+			     last.tokens / 10 * 9, 0, 3600 * TW_SEC) !=
+	    last.tokens / 10 * 9)
+		_exit(1);
+	for (long i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, call_for_ever, (void *)i))
+			_exit(2);
+	while (last.calls < 100)
+		sched_yield();
+	if (write(ready, "", 1) != 1)
+		_exit(3);
+	if (!exits)
+		for (;;)
+			pause();
+	tw_sleep_ms(2);
+	_exit(0);
+}
+
+/* Killed, or gone by itself, with threads in all calls: nothing is left. */
+TEST_F_TIMEOUT(dying, in_all_calls, 200)
+{
+	for (int round = 0; round < 12; round++) {
+		bool exits = round % 2;
+		int ready[2];
+		pid_t child;
+		char byte;
+
+		last.tokens = round ? 1000 * round : tw_scaled(1000000) + 10;
+		ASSERT_EQ(0, pipe(ready));
+		child = fork();
+		ASSERT_LE(0, child);
+		if (!child)
+			live(ready[1], exits);
+		close(ready[1]);
+		ASSERT_EQ(1, read(ready[0], &byte, 1));
+		close(ready[0]);
+		tw_sleep_ms(round);
+		if (!exits)
+			ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(exits ? 0 : -1, reap(child));
+		EXPECT_TRUE(refcnt_becomes(self->refcnt));
+	}
 }
 
 TEST_HARNESS_MAIN
