@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The machine sleeps (suspend to RAM), and its RTC wakes it: MONOTONIC wheels have
+ * stood still meanwhile, BOOTTIME and REALTIME ones have gone on. What fell due is
+ * there on resume, nothing is early or lost, and no wheel has woken the machine
+ * (P1, P3, P8). Needs root, and a machine that may be sent to sleep; for emulated
+ * ones once is enough, they do not sleep well a second time.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "tw_test.h"
+
+#define ASLEEP	"5"	/* seconds; the RTC has no finer ones */
+#define WAKE	"/sys/class/rtc/rtc0/wakealarm"
+#define STATE	"/sys/power/state"
+
+static const struct {
+	__u32 clock;
+	clockid_t id;
+	bool stands_still;
+} clocks[] = {
+	{ TIMEWHEEL_CLOCK_MONOTONIC, CLOCK_MONOTONIC, true },
+	{ TIMEWHEEL_CLOCK_BOOTTIME, CLOCK_BOOTTIME, false },
+	{ TIMEWHEEL_CLOCK_REALTIME, CLOCK_REALTIME, false },
+};
+
+#define CLOCKS	ARRAY_SIZE(clocks)
+#define TOKENS	100	/* due in the 4 s from before the sleep on */
+#define FAR	TOKENS	/* one that is due in an hour */
+
+/* Wheels of which one has a reader that sleeps in it, and one has not. */
+struct wheels {
+	pthread_t thread;
+	int blocked, fd, got;
+	struct timewheel_event event;
+	struct timewheel_op far;	/* as it was before the sleep */
+	__u64 before;
+};
+
+static void *read_one(void *arg)
+{
+	struct wheels *me = arg;
+
+	me->got = tw_read(me->blocked, &me->event, 1);
+	return NULL;
+}
+
+static void prepare(struct __test_metadata *_metadata, struct wheels *w,
+		    size_t i)
+{
+	w->fd = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(w->fd, clocks[i].clock, 31, TW_MS, TOKENS + 1, 0,
+			      0));
+	for (int n = 0; n < TOKENS; n++)
+		ASSERT_EQ(0, tw_register(w->fd, n, n * 40 * TW_MS, n, NULL));
+	ASSERT_EQ(0, tw_register(w->fd, FAR, 3600 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_get(w->fd, 0, FAR, &w->far));
+
+	w->blocked = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(w->blocked, clocks[i].clock, 31, TW_MS, 10, 0, 0));
+	ASSERT_EQ(0, tw_register(w->blocked, 1, 1500 * TW_MS, 7, NULL));
+	w->before = tw_now(clocks[i].id);
+	ASSERT_EQ(0, pthread_create(&w->thread, NULL, read_one, w));
+}
+
+/* Who slept in a read gets its event after the sleep, and no error. */
+static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
+			size_t i)
+{
+	ASSERT_EQ(0, pthread_join(w->thread, NULL));
+	ASSERT_EQ(1, w->got);
+	EXPECT_EQ(7ULL, w->event.cookie);
+	EXPECT_LE(w->event.deadline, w->event.taken);
+	EXPECT_LE(w->event.taken, tw_now(clocks[i].id));
+	/* By its own clock, whatever others did meanwhile. */
+	EXPECT_GE(w->before + 1501 * TW_MS, w->event.deadline);
+}
+
+/* Those due before, in and after the sleep: each once, in order, not early. */
+static void expect_all(struct __test_metadata *_metadata, struct wheels *w)
+{
+	struct timewheel_event event;
+	struct timewheel_info info;
+	__u64 last = 0;
+
+	for (__u64 n = 0; n < TOKENS; n++) {
+		ASSERT_EQ(1, tw_read(w->fd, &event, 1));
+		EXPECT_EQ(n, event.id);
+		EXPECT_LE(event.deadline, event.taken);
+		EXPECT_LE(last, event.deadline);
+		last = event.deadline;
+	}
+	EXPECT_FALSE(tw_readable(w->fd));
+	ASSERT_EQ(0, tw_info(w->fd, &info));
+	EXPECT_EQ(1ULL, info.pending);
+}
+
+/* A far deadline is where it was; on MONOTONIC the sleep does not count. */
+static void expect_far(struct __test_metadata *_metadata, struct wheels *w,
+		       size_t i, __u64 slept)
+{
+	struct timewheel_op far;
+	__u64 before, after;
+
+	before = tw_now(clocks[i].id);
+	ASSERT_EQ(0, tw_get(w->fd, 0, FAR, &far));
+	after = tw_now(clocks[i].id);
+	EXPECT_EQ(w->far.deadline, far.deadline);
+	EXPECT_LE(before, far.deadline - far.time);
+	EXPECT_GE(after, far.deadline - far.time);
+	if (!clocks[i].stands_still)
+		EXPECT_LE(slept, w->far.time - far.time);
+	EXPECT_EQ(0, tw_cancel(w->fd, 0, FAR));
+}
+
+static __u64 time_asleep(void)
+{
+	__u64 monotonic = tw_now(CLOCK_MONOTONIC);
+
+	return tw_now(CLOCK_BOOTTIME) - monotonic;
+}
+
+TEST(suspend_to_ram)
+{
+	struct wheels wheels[CLOCKS] = {};
+	__u64 slept = time_asleep();
+
+	if (geteuid() || access(STATE, W_OK) || access(WAKE, W_OK))
+		SKIP(return, "cannot send this machine to sleep");
+	for (size_t i = 0; i < CLOCKS; i++)
+		prepare(_metadata, &wheels[i], i);
+	tw_sleep_ms(50);
+	ASSERT_TRUE(tw_write_file(WAKE, "+" ASLEEP));
+	ASSERT_TRUE(tw_write_file(STATE, "mem"));
+	slept = time_asleep() - slept;
+	TH_LOG("slept for %llu ms", slept / TW_MS);
+	/* It was the RTC that has woken it, and no wheel: these had 40 ms. */
+	EXPECT_LE(TW_SEC, slept);
+	for (size_t i = 0; i < CLOCKS; i++) {
+		expect_read(_metadata, &wheels[i], i);
+		expect_all(_metadata, &wheels[i]);
+		expect_far(_metadata, &wheels[i], i, slept);
+		close(wheels[i].fd);
+		close(wheels[i].blocked);
+	}
+}
+
+TEST_HARNESS_MAIN
