@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "tw_test.h"
@@ -1345,6 +1346,80 @@ TEST_F(abi, unknown_commands_are_enotty)
 	}
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+#if defined(__x86_64__) && !defined(__ILP32__)
+/*
+ * Programs with 32-bit pointers in 64-bit mode come by another number for ioctl(2):
+ * most kernels know none of those; where they do it is as for all others.
+ */
+#define X32_IOCTL	(0x40000000L | 514)
+
+TEST_F(abi, calls_by_x32)
+{
+	bool known = tw_ret(syscall(X32_IOCTL, -1, 0, NULL)) != -ENOSYS;
+	const struct command *c;
+
+	for_each_command(c) {
+		int fd = c->number == TIMEWHEEL_SETUP ? TW_OPEN(O_RDWR) :
+			 self->fd;
+		void *arg = fill(self, c);
+
+		if (c->number == TIMEWHEEL_DESTROY)
+			create(fd);
+		EXPECT_EQ(known ? 0 : -ENOSYS,
+			  tw_ret(syscall(X32_IOCTL, fd, c->number, arg))) {
+			TH_LOG("%s", c->name);
+		}
+		EXPECT_EQ(known ? -EFAULT : -ENOSYS,
+			  tw_ret(syscall(X32_IOCTL, fd, c->number,
+					 self->end)));
+		if (c->number == TIMEWHEEL_CREATE)
+			destroy(fd);
+		undo(self->fd);
+		if (fd != self->fd)
+			close(fd);
+	}
+	EXPECT_EQ(known ? -ENOTTY : -ENOSYS,
+		  tw_ret(syscall(X32_IOCTL, self->fd, 0xbeff, NULL)));
+}
+#endif
+
+/* Whoever calls, and however badly, writes nothing into the kernel's log. */
+TEST_F(abi, bad_calls_say_nothing)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	const struct command *c;
+	char record[8192];
+	ssize_t size;
+
+	if (log < 0)
+		SKIP(return, "cannot read the kernel's log");
+	ASSERT_LE(0, lseek(log, 0, SEEK_END));
+	for (int round = 0; round < 50; round++) {
+		for_each_command(c) {
+			__u32 *arg = fill(self, c);
+
+			arg[1] = ~0U;
+			ioctl(self->fd, c->number, arg);
+			arg[1] = 0;
+			arg[0] = ~0U;
+			ioctl(self->fd, c->number, arg);
+			ioctl(self->fd, c->number, self->end);
+			ioctl(self->fd, c->number | 0x80, arg);
+		}
+		read(self->fd, self->end, 4096);
+		mmap(NULL, self->page_size, PROT_EXEC, MAP_PRIVATE, self->fd,
+		     round * self->page_size);
+	}
+	while ((size = read(log, record, sizeof(record) - 1)) > 0) {
+		record[size] = 0;
+		EXPECT_NULL(strstr(record, "timewheel")) {
+			TH_LOG("%s", record);
+		}
+	}
+	EXPECT_EQ(EAGAIN, errno);
+	close(log);
 }
 
 TEST_F(abi, o_path_is_ebadf)

@@ -5,11 +5,13 @@
  * errors of arguments are in abi.c, those of bad memory in faults.c.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "tw_test.h"
 
@@ -1126,6 +1128,72 @@ TEST_F(errors, signal_in_mid_batch)
 		ASSERT_EQ(0ULL, info.pending);
 	}
 	EXPECT_GT(early, 0);
+	close(fd);
+	free(ops);
+}
+
+/*
+ * In a process that is to die, and gets little of the CPU: registers them all and
+ * cancels them all, for ever.
+ */
+static void register_and_cancel(int fd, struct timewheel_op *ops, __u32 n)
+{
+	struct sched_param param = {};
+
+	sched_setscheduler(0, SCHED_IDLE, &param);
+	for (;;) {
+		fill_batch(ops, n);
+		tw_batch(fd, ops, n, NULL);
+		for (__u32 i = 0; i < n; i++)
+			ops[i].code = TIMEWHEEL_CANCEL;
+		tw_batch(fd, ops, n, NULL);
+	}
+}
+
+/*
+ * Killed in the middle of a batch: it ends there and then, each operation is done
+ * or is not, in order, and the wheel's sums are right (P3).
+ */
+TEST_F(errors, killed_in_mid_batch)
+{
+	const __u32 n = TIMEWHEEL_MAX_BATCH;
+	struct timewheel_op *ops = calloc(n, sizeof(*ops));
+	const unsigned long rounds = tw_scaled(20);
+	struct timewheel_info info;
+	unsigned long in_the_middle = 0;
+	int fd = TW_OPEN(O_RDWR);
+
+	ASSERT_NE(NULL, ops);
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	for (unsigned long i = 0; i < rounds || !in_the_middle; i++) {
+		pid_t child = fork();
+		bool there = false;
+		__u32 edges = 0;
+
+		ASSERT_LE(0, child);
+		if (!child)
+			register_and_cancel(fd, ops, n);
+		usleep(i * 7919 % 100000);
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, NULL, 0));
+		ASSERT_EQ(0, tw_info(fd, &info));
+		ASSERT_EQ(info.registered, info.cancelled + info.pending);
+		in_the_middle += info.pending && info.pending < n;
+		/* They are the first ones, or the last ones. */
+		fill_batch(ops, n);
+		for (__u32 k = 0; k < n; k++)
+			ops[k].code = TIMEWHEEL_CANCEL;
+		ASSERT_EQ(0, tw_batch(fd, ops, n, NULL));
+		for (__u32 k = 0; k < n; k++) {
+			ASSERT_TRUE(!ops[k].result || ops[k].result == -ENOENT);
+			info.pending -= !ops[k].result;
+			edges += k && there != !ops[k].result;
+			there = !ops[k].result;
+		}
+		ASSERT_EQ(0ULL, info.pending);
+		ASSERT_GE(1U, edges);
+	}
+	TH_LOG("%lu of them in the middle", in_the_middle);
 	close(fd);
 	free(ops);
 }

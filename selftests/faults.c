@@ -479,6 +479,70 @@ TEST_F(faults, batch_over_its_own_header)
 	expect_registered(_metadata, self, 0, 1);
 }
 
+/* So may keys: the first is what the size and flags of the header make of it. */
+TEST_F(faults, keys_over_their_own_header)
+{
+	struct timewheel_touch_many *many = (void *)self->pages;
+
+	*many = (struct timewheel_touch_many) {
+		.size = sizeof(*many), .keys = (__u64)(uintptr_t)many,
+		.count = 2,
+	};
+	EXPECT_EQ(-ENOENT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY, many)));
+	EXPECT_EQ(1U, many->done);
+	EXPECT_EQ(sizeof(*many), many->size);
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, sizeof(*many)));
+}
+
+/* What is told of the listing comes last, over the tokens that lay there. */
+TEST_F(faults, list_over_its_own_header)
+{
+	struct timewheel_list *list = (void *)self->pages;
+	struct timewheel_token *tokens = (void *)self->pages;
+
+	*list = (struct timewheel_list) {
+		.size = sizeof(*list), .to = TIMEWHEEL_NEVER, .count = 3,
+		.tokens = (__u64)(uintptr_t)list, .token_size = sizeof(*tokens),
+	};
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, list));
+	EXPECT_EQ(sizeof(*list), list->size);
+	EXPECT_EQ(3U, list->listed);
+	EXPECT_EQ(3U, list->count);
+	for (int i = 1; i < 3; i++) {
+		ASSERT_LE(1ULL, tokens[i].id);
+		ASSERT_GE((__u64)N, tokens[i].id);
+		EXPECT_EQ(~tokens[i].id, tokens[i].cookie);
+		EXPECT_EQ(self->handles[tokens[i].id], tokens[i].handle);
+	}
+	expect_rest(_metadata, self, 1);
+}
+
+/* Of two histograms in one place it is the later one. */
+TEST_F(faults, histograms_over_their_own_header)
+{
+	static __u64 lateness[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS];
+	struct timewheel_stats *stats = (void *)self->pages;
+	struct timewheel_stats apart = {
+		.size = sizeof(apart), .lateness = (__u64)(uintptr_t)lateness,
+		.wake = (__u64)(uintptr_t)wake,
+	};
+	const __u64 here = (__u64)(uintptr_t)stats;
+
+	expect_rest(_metadata, self, 1);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, &apart));
+	ASSERT_NE(0, memcmp(lateness, wake, sizeof(wake)));
+	*stats = (struct timewheel_stats) {
+		.size = sizeof(*stats), .lateness = here,
+	};
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, stats));
+	EXPECT_EQ(0, memcmp(stats, lateness, sizeof(lateness)));
+	*stats = (struct timewheel_stats) {
+		.size = sizeof(*stats), .lateness = here, .wake = here,
+	};
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, stats));
+	EXPECT_EQ(0, memcmp(stats, wake, sizeof(wake)));
+}
+
 /* A reader in a thread of its own whose buffer is not there yet. */
 struct slow_reader {
 	int fd, uffd;

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -138,6 +139,51 @@ TEST_F(memory, closing_gives_it_back)
 	for (int i = 0; i < 200 && group_read("memory.current") > LIMIT / 4; i++)
 		tw_sleep_ms(50);
 	EXPECT_GT(LIMIT / 4, group_read("memory.current"));
+}
+
+/* In the group: a wheel with tokens, and then ever more pages, until it is killed. */
+static void ask_for_too_much(void)
+{
+	int fd = open(TW_DEVICE, O_RDWR);
+	char *pages;
+
+	if (!group_write("cgroup.procs", 0) ||
+	    tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 30000, 0, 0) ||
+	    tw_register_many(fd, 0, 10000, 0, 0) != 10000 ||
+	    tw_register_many(fd, 10000, 20000, 0, 3600 * TW_SEC) != 20000)
+		_exit(1);
+	pages = mmap(NULL, 4 * LIMIT, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t at = 0; at < 4 * LIMIT; at += 4096)
+		pages[at] = 1;
+	_exit(2);
+}
+
+/* P9: who is killed for want of memory gives back that of its wheel. */
+TEST_F(memory, killed_for_memory)
+{
+	long refs = tw_refcnt();
+
+	for (int round = 0; round < 5; round++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_LE(0, child);
+		if (!child) {
+			close(self->fd);
+			ask_for_too_much();
+		}
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		ASSERT_TRUE(WIFSIGNALED(status)) {
+			TH_LOG("status %#x", status);
+		}
+		EXPECT_EQ(SIGKILL, WTERMSIG(status));
+		for (int i = 0; i < 200 && (tw_refcnt() != refs ||
+		     group_read("memory.current") > LIMIT / 4); i++)
+			tw_sleep_ms(50);
+		EXPECT_EQ(refs, tw_refcnt());
+		EXPECT_GT(LIMIT / 4, group_read("memory.current"));
+	}
 }
 
 /* What becomes of a set-up with an event ring for which memory is short. */

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -98,6 +99,17 @@ static bool start(struct sleeper *sleeper, int fd, void *(*function)(void *))
 		tw_sleep_ms(1);
 	tw_wait_asleep(sleeper->tid);
 	return true;
+}
+
+FIXTURE(many) {
+};
+
+FIXTURE_SETUP(many)
+{
+}
+
+FIXTURE_TEARDOWN(many)
+{
 }
 
 /* Readable exactly while something is due, for poll and select alike. */
@@ -380,6 +392,118 @@ TEST(many_wheels_in_one_epoll)
 		ASSERT_EQ(1, drain(event.data.fd));
 	}
 	EXPECT_EQ(0U, epoll_now(epoll));
+}
+
+/* Closed here it stays in the epoll as long as another process has it open. */
+TEST(epoll_of_a_wheel_of_two_processes)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), ready[2], go[2];
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	pid_t child;
+	char byte;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		if (read(go[0], &byte, 1) != 1 ||
+		    tw_register(fd, 1, 0, 0, NULL) ||
+		    write(ready[1], "", 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		close(fd);
+		_exit(write(ready[1], "", 1) != 1 ||
+		      read(go[0], &byte, 1) != 1);
+	}
+	close(fd);
+	ASSERT_EQ(1, write(go[1], "", 1));
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	ASSERT_EQ(1, write(go[1], "", 1));
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ(0U, epoll_now(epoll));
+	ASSERT_EQ(1, write(go[1], "", 1));
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	close(epoll);
+}
+
+/* Room for as many more files; returns how many of them there may be. */
+static unsigned long room_for_files(unsigned long most)
+{
+	struct rlimit limit = { most + 100, most + 100 };
+
+	if (!setrlimit(RLIMIT_NOFILE, &limit) ||
+	    getrlimit(RLIMIT_NOFILE, &limit))
+		return most;
+	return limit.rlim_cur - 100 < most ? limit.rlim_cur - 100 : most;
+}
+
+/*
+ * Very many wheels, each with a token that is due on its next tick: each has one
+ * interrupt and then no more, and one poll tells of all of them.
+ */
+TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
+{
+	unsigned long n = room_for_files(tw_scaled(10000));
+	struct pollfd *wheels = calloc(n, sizeof(*wheels));
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_NE(NULL, wheels);
+	for (unsigned long i = 0; i < n; i++) {
+		wheels[i].fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		wheels[i].events = POLLIN;
+		ASSERT_EQ(0, tw_setup(wheels[i].fd, TIMEWHEEL_CLOCK_MONOTONIC,
+				      1 + i % 3, TW_MS / 10, 1, 0, 0)) {
+			TH_LOG("%lu: %s", i, strerror(errno));
+		}
+	}
+	for (int round = 1; round <= 2; round++) {
+		for (unsigned long i = 0; i < n; i++)
+			ASSERT_EQ(0, tw_register(wheels[i].fd, i, 1, i, NULL));
+		while ((unsigned long)poll(wheels, n, -1) < n)
+			tw_sleep_ms(1);
+		tw_sleep_ms(20);
+		for (unsigned long i = 0; i < n; i++) {
+			ASSERT_EQ(POLLIN, wheels[i].revents);
+			ASSERT_EQ(1, tw_read(wheels[i].fd, &event, 1));
+			ASSERT_EQ(i, event.cookie);
+			ASSERT_LE(event.deadline, event.taken);
+			ASSERT_EQ(0, tw_info(wheels[i].fd, &info));
+			/* None where it was due before it could be armed. */
+			ASSERT_GE((__u64)round, info.callbacks);
+		}
+		ASSERT_EQ(0, poll(wheels, n, 0));
+	}
+	TH_LOG("%lu wheels", n);
+	for (unsigned long i = 0; i < n; i++)
+		close(wheels[i].fd);
+	free(wheels);
+}
+
+/* A number that no fd_set of the C library holds. */
+TEST(select_of_a_high_number)
+{
+	enum { HIGH = 3000, BITS = 8 * sizeof(long) };
+	long set[HIGH / BITS + 1] = {};
+	struct timeval zero = {};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	if (room_for_files(HIGH + 1) <= HIGH)
+		SKIP(return, "no file may have that number");
+	ASSERT_EQ(HIGH, dup2(fd, HIGH));
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
+	set[HIGH / BITS] = 1L << HIGH % BITS;
+	EXPECT_EQ(0, select(HIGH + 1, (fd_set *)set, NULL, NULL, &zero));
+	EXPECT_EQ(0, set[HIGH / BITS]);
+	ASSERT_EQ(0, tw_register(HIGH, 1, 0, 0, NULL));
+	set[HIGH / BITS] = 1L << HIGH % BITS;
+	EXPECT_EQ(1, select(HIGH + 1, (fd_set *)set, NULL, NULL, NULL));
+	EXPECT_EQ(1L << HIGH % BITS, set[HIGH / BITS]);
+	EXPECT_EQ(1, drain(HIGH));
+	close(HIGH);
 }
 
 /* Blocking readers, as many as there are: each event reaches exactly one. */

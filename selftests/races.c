@@ -1216,6 +1216,22 @@ TEST_F_TIMEOUT(contest, one_setup_wins, LONG)
 	EXPECT_EQ(0, failures);
 }
 
+/* What /proc tells of a file that may be going. */
+static void look_at(int fd)
+{
+	char text[512];
+	int fdinfo;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", fd);
+	fdinfo = open(text, O_RDONLY | O_CLOEXEC);
+	if (fdinfo < 0)
+		return;
+	/* It has gone since, or it is told of. */
+	if (read(fdinfo, text, sizeof(text)) <= 0 && errno != ENOENT)
+		fail("fdinfo: %d", errno);
+	close(fdinfo);
+}
+
 /* Files are closed under the feet of calls; numbers come back as other wheels. */
 static void *run_on_closing(void *arg)
 {
@@ -1228,7 +1244,7 @@ static void *run_on_closing(void *arg)
 		int fd = race.fd, ret = 0;
 		__u64 id = random_u32(&seed) % 64;
 
-		switch (n++ % 8) {
+		switch (n++ % 9) {
 		case 0:
 		case 1:
 			ret = tw_register(fd, id, (1 + id % 4) * TW_MS, 0, NULL);
@@ -1250,6 +1266,9 @@ static void *run_on_closing(void *arg)
 			break;
 		case 7:
 			ret = tw_register_many(fd, 1000 + id, 32, 0, TW_MS) > 32;
+			break;
+		case 8:
+			look_at(fd);
 		}
 		if (ret < 0 && errno != EBADF && errno != EBADFD &&
 		    errno != EEXIST && errno != ENOENT && errno != EAGAIN &&
@@ -1295,6 +1314,90 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 	EXPECT_EQ(0, failures);
 	EXPECT_LT(rounds, aba.attacks);
 	EXPECT_EQ(references, tw_refcnt());
+}
+
+/*
+ * Touches without end keep no event back: tokens in the one slot of a wheel, some
+ * of them touched by all threads, others by each of its own, and among them some
+ * that nobody touches, each of which has to come, once and not early.
+ */
+#define TOUCHED	64
+#define VICTIM	1000	/* ids from here on are not touched */
+
+static struct {
+	int fd;
+	atomic_bool stop;
+	atomic_ulong touches;
+} heat;
+
+static void *keep_touching(void *arg)
+{
+	long thread = (intptr_t)arg;
+	__u64 keys[TOUCHED];
+
+	for (unsigned long n = 0; !heat.stop; n++) {
+		__u32 done = 0;
+
+		if (thread % 2) {
+			/* All the same one, by all ways. */
+			tw_touch_or_register(heat.fd, 0, 3 * TW_MS, 0);
+			tw_touch(heat.fd, 0, 0);
+			heat.touches += 2;
+			continue;
+		}
+		for (int i = 0; i < TOUCHED; i++)
+			keys[i] = (n + i + thread) % TOUCHED;
+		/* Up to one that has expired, which comes back. */
+		tw_touch_keys(heat.fd, 0, keys, TOUCHED, &done);
+		heat.touches += done;
+		if (done < TOUCHED)
+			tw_touch_or_register(heat.fd, keys[done], 3 * TW_MS, 0);
+	}
+	return NULL;
+}
+
+TEST(storm_of_touches)
+{
+	const unsigned long rounds = tw_scaled(300);
+	struct timewheel_event events[64];
+	pthread_t threads[THREADS];
+	__u64 latest = 0;
+
+	heat.fd = TW_OPEN(O_RDWR);
+	ASSERT_EQ(0, tw_setup(heat.fd, TIMEWHEEL_CLOCK_MONOTONIC, 1, TW_MS,
+			      1000, 0, 0));
+	for (long i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, keep_touching,
+					    (void *)i));
+	for (unsigned long round = 0; round < rounds; round++) {
+		bool come = false;
+
+		ASSERT_EQ(0, tw_register(heat.fd, VICTIM + round,
+					 round % 9 * TW_MS, 0, NULL));
+		while (!come) {
+			int n = tw_read(heat.fd, events, ARRAY_SIZE(events));
+
+			ASSERT_LT(0, n);
+			for (int i = 0; i < n; i++) {
+				ASSERT_LE(events[i].deadline, events[i].taken);
+				if (events[i].id < TOUCHED)
+					continue;
+				ASSERT_EQ(VICTIM + round, events[i].id);
+				ASSERT_FALSE(come);
+				come = true;
+				if (latest < events[i].taken - events[i].deadline)
+					latest = events[i].taken -
+						 events[i].deadline;
+			}
+		}
+	}
+	heat.stop = true;
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	TH_LOG("%lu events, the latest by %llu us, beside %lu touches", rounds,
+	       latest / 1000, heat.touches);
+	EXPECT_EQ(0, failures);
+	close(heat.fd);
 }
 
 TEST_HARNESS_MAIN

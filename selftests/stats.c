@@ -1487,6 +1487,44 @@ TEST_F(stats, debugfs_is_roots)
 	}
 }
 
+/* Whether a word of the file at @path could be an address of the kernel's. */
+static bool tells_an_address(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char word[256];
+	bool tells = !file;
+
+	while (file && !tells && fscanf(file, "%255s", word) == 1) {
+		for (int base = 10; base <= 16; base += 6) {
+			__u64 value = strtoull(word, NULL, base);
+
+			tells |= value >= 0xffff800000000000ULL &&
+				 value != TIMEWHEEL_NEVER;
+		}
+	}
+	if (file)
+		fclose(file);
+	return tells;
+}
+
+/* What is shown of wheels are their figures, and nothing of the kernel's memory. */
+TEST_F(stats, no_addresses)
+{
+	char paths[4][64] = {
+		DEBUGFS "/timewheel/wheels", DEBUGFS "/timewheel/users",
+		DEBUGFS "/timewheel/stats",
+	};
+
+	NEED_DEBUGFS();
+	ASSERT_EQ(0, tw_register(self->fd, 1, DAY, 2, NULL));
+	snprintf(paths[3], sizeof(paths[3]), "/proc/self/fdinfo/%d", self->fd);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		EXPECT_FALSE(tells_an_address(paths[i])) {
+			TH_LOG("%s", paths[i]);
+		}
+	}
+}
+
 /* Threads that make wheels, use them a little, and end them. */
 struct makers {
 	_Atomic bool stop;

@@ -415,6 +415,69 @@ TEST(machine_stands_still)
 	TH_LOG("the latest was %llu ms late", jump / TW_MS);
 }
 
+/*
+ * All CPUs belong to somebody else for a while, who lets nobody else run: what
+ * falls due meanwhile is late, and comes all the same, in order (P8).
+ */
+static _Atomic __u64 hogged_until;
+
+static void *hog(void *arg)
+{
+	struct sched_param param = { .sched_priority = 50 };
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET((intptr_t)arg, &cpu);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu) ||
+	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &param))
+		return "cannot";
+	while (!hogged_until)
+		tw_sleep_ms(1);
+	while (tw_now(CLOCK_MONOTONIC) < hogged_until)
+		;
+	return NULL;
+}
+
+TEST(hogged_cpus)
+{
+	enum { TOKENS = 100, MOST_CPUS = 64 };
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t hogs[MOST_CPUS];
+	int fd = TW_OPEN(O_RDWR);
+	struct timewheel_event event;
+	__u64 last = 0, latest = 0;
+	void *error;
+
+	NEEDS_ROOT();
+	ASSERT_GE(MOST_CPUS, cpus);
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, TOKENS,
+			      0, 0));
+	for (long i = 0; i < cpus; i++)
+		ASSERT_EQ(0, pthread_create(&hogs[i], NULL, hog, (void *)i));
+	tw_sleep_ms(20);
+	for (int i = 0; i < TOKENS; i++)
+		ASSERT_EQ(0, tw_register(fd, i, (50 + 9 * i) * TW_MS, 0, NULL));
+	hogged_until = tw_now(CLOCK_MONOTONIC) + 1200 * TW_MS;
+	for (int i = 0; i < TOKENS; i++) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		EXPECT_EQ((__u64)i, event.id);
+		EXPECT_LE(event.deadline, event.taken);
+		EXPECT_LE(last, event.deadline);
+		last = event.deadline;
+		if (event.taken - event.deadline > latest)
+			latest = event.taken - event.deadline;
+	}
+	for (long i = 0; i < cpus; i++) {
+		ASSERT_EQ(0, pthread_join(hogs[i], &error));
+		EXPECT_NULL(error);
+	}
+	/* None is left, and it goes on as if nothing had been. */
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_register(fd, 1, 5 * TW_MS, 0, NULL));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	TH_LOG("%ld CPUs, the latest was %llu ms late", cpus, latest / TW_MS);
+}
+
 /* Tests with a million tokens. */
 FIXTURE(million) {
 	unsigned long tokens;

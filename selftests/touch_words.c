@@ -14,12 +14,15 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "tw_test.h"
+#include "tw_uring.h"
 
 #define MAX_TOKENS	1000
 #define WORDS_SIZE	8192UL	/* of a wheel of that many, where pages have 4 KiB */
@@ -1385,6 +1388,11 @@ TEST_F(words, mmap_errors)
 	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 8));
 	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, FAR - page));
 	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 3 * FAR));
+	/* Ends where offsets do, or beyond: so it may be refused for that. */
+	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, FAR << 31));
+	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, -len));
+	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, -page));
+	EXPECT_GT(0, map_ret(-page, rw, MAP_SHARED, fd, 0));
 	/* There is no event ring on this one. */
 	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, fd,
 				   TIMEWHEEL_MAP_PRODUCED));
@@ -1696,6 +1704,19 @@ TEST_F(words, advice)
 			TH_LOG("advice %d", all[i]);
 		}
 	}
+	for (int mode = 0; mode < 5; mode++) {
+		unsigned long node = 1;
+		void *page = words;
+		int to = 0, status;
+
+		touch(self->words, handle, 90 + mode);
+		/* MPOL_MF_MOVE, and with MPOL_MF_STRICT */
+		syscall(SYS_mbind, words, WORDS_SIZE, mode, &node, 8, 2);
+		syscall(SYS_mbind, words, WORDS_SIZE, mode, &node, 8, 3);
+		syscall(SYS_move_pages, 0, 1, &page, &to, &status, 2);
+		syscall(SYS_migrate_pages, 0, 8, &node, &node);
+		EXPECT_EQ(stamped(handle, 90 + mode), load(self->words, handle));
+	}
 	/* Not dumped with a core, whoever wants it to be. */
 	EXPECT_NE(0, madvise(words, WORDS_SIZE, MADV_DODUMP));
 	mlock(words, WORDS_SIZE);
@@ -1736,6 +1757,150 @@ TEST_F(words, stores_of_other_kinds)
 	close(pipes[1]);
 }
 
+/* A debugger sees the words of its child, and touches there. */
+TEST_F(words, traced)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+	__u64 *word = &self->words[(__u32)handle];
+	pid_t child = fork();
+	int status;
+	long got;
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	touch(self->words, handle, 100);
+	errno = 0;
+	got = ptrace(PTRACE_PEEKDATA, child, word, NULL);
+	EXPECT_EQ(0, errno);
+	EXPECT_EQ((long)stamped(handle, 100), got);
+	ASSERT_EQ(0, tw_advance(self->fd, 103));
+	/* The lower half, where a long has 32 bits. */
+	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, child, word,
+			    (void *)(long)stamped(handle, 103)));
+	EXPECT_EQ(stamped(handle, 103), load(self->words, handle));
+	EXPECT_EQ(104 + TIMEOUT, due_of(_metadata, self->fd, handle));
+	/* There is no page yet. */
+	EXPECT_EQ(-1, ptrace(PTRACE_PEEKDATA, child,
+			     &self->words[WORDS_SIZE / 8 - 1], NULL));
+	EXPECT_EQ(0, ptrace(PTRACE_CONT, child, NULL, NULL));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* Whether the file has these bytes anywhere; a file of nothing has none. */
+static bool file_has(const char *path, const void *bytes, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st = {};
+	char *all;
+	bool has;
+
+	if (fd < 0 || fstat(fd, &st) || !st.st_size)
+		return false;
+	all = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	has = all != MAP_FAILED && memmem(all, st.st_size, bytes, size);
+	munmap(all, st.st_size);
+	close(fd);
+	return has;
+}
+
+#define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
+
+/* A core has the memory of its process, but not that of wheels. */
+TEST_F(words, core_dump)
+{
+	const __u64 other[2] = { 0x5ca1ab1e5ca1ab1e, 0xdeba5edeba5edeba };
+	char pattern[256] = {}, path[] = "/tmp/words-core.XXXXXX";
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	__u64 handles[2], here[2], *ours;
+	int status, fd = mkstemp(path);
+	pid_t child;
+
+	ASSERT_LE(0, fd);
+	close(fd);
+	fd = open(CORE_PATTERN, O_RDONLY);
+	if (geteuid() || fd < 0 || read(fd, pattern, sizeof(pattern) - 1) <= 0)
+		SKIP(return, "cannot say where cores go");
+	close(fd);
+	ours = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)ours);
+	for (int i = 0; i < 2; i++) {
+		handles[i] = must_register(_metadata, self->fd, i, TIMEOUT);
+		touch(self->words, handles[i], 77 + i);
+		here[i] = stamped(handles[i], 77 + i);
+	}
+	ASSERT_EQ((__u32)handles[0] + 1, (__u32)handles[1]);
+	/* Nowhere else are these two side by side. */
+	memset(handles, 0, sizeof(handles));
+	ASSERT_TRUE(tw_write_file(CORE_PATTERN, path));
+	child = fork();
+	if (!child) {
+		volatile __u64 *mine = ours;
+
+		mine[0] = ~here[0];
+		for (int i = 0; i < 2; i++) {
+			mine[100 + i] = other[i];
+			((volatile __u64 *)here)[i] = 0;
+		}
+		setrlimit(RLIMIT_CORE, &limit);
+		abort();
+	}
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(tw_write_file(CORE_PATTERN, pattern));
+	EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status));
+	EXPECT_TRUE(file_has(path, other, sizeof(other)));
+	EXPECT_FALSE(file_has(path, here, sizeof(here)));
+	unlink(path);
+}
+
+/*
+ * An io_uring that is given words as a buffer for good keeps them, longer than
+ * there is a wheel, or will not have them.
+ */
+TEST_F(words, buffer_of_an_io_uring)
+{
+	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), got = 0;
+	struct iovec iov = { self->words, 4096 };
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_WRITE_FIXED, .off = -1, .len = 8,
+		.addr = (uintptr_t)&self->words[(__u32)handle],
+	};
+	struct tw_uring ring;
+	struct io_uring_cqe cqe;
+	int pipes[2], ret;
+
+	if (tw_uring_open(&ring))
+		SKIP(return, "no io_uring: %s", strerror(errno));
+	ASSERT_EQ(0, pipe(pipes));
+	touch(self->words, handle, 102);
+	ret = tw_ret(syscall(SYS_io_uring_register, ring.fd,
+			     IORING_REGISTER_BUFFERS, &iov, 1));
+	EXPECT_TRUE(!ret || ret == -EOPNOTSUPP || ret == -EFAULT) {
+		TH_LOG("%d", ret);
+	}
+	new_wheel(_metadata, self, TW_SEC, 0);
+	for (int i = 0; i < 500; i++)
+		must_register(_metadata, self->fd, i, TIMEOUT);
+	sqe.fd = pipes[1];
+	if (!ret) {
+		ASSERT_EQ(1, tw_uring_submit(&ring, &sqe));
+		ASSERT_TRUE(tw_uring_next(&ring, true, &cqe));
+		EXPECT_EQ(8, cqe.res);
+		ASSERT_EQ(8, read(pipes[0], &got, 8));
+		EXPECT_EQ(stamped(handle, 102), got);
+	}
+	tw_uring_close(&ring);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* A page that somebody else still uses is there longer than the wheel. */
 TEST_F(words, page_outlives_the_wheel)
 {
@@ -1769,7 +1934,7 @@ TEST_F(words, close_and_keep_the_mapping)
 	madvise(self->words, WORDS_SIZE, MADV_DONTNEED);
 	EXPECT_EQ(stamped(handle, 102), load(self->words, handle));
 	EXPECT_TRUE(touch_checked(self->words, handle, 103));
-	for (int i = 0; i < 20; i++) {
+	for (unsigned long i = 0; i < tw_scaled(1000); i++) {
 		pid_t child = fork();
 		int status;
 
