@@ -9,6 +9,11 @@
 #include "arena.h"
 #include "event_ring.h"
 
+/* Number of the first event. Tests begin near the end, to see it wrap. */
+#ifndef TW_FIRST_EVENT
+#define TW_FIRST_EVENT	0
+#endif
+
 static_assert(sizeof(struct timewheel_produced) <= TIMEWHEEL_EVENTS_AT);
 
 /* As TW_GFP, with what vmalloc() takes: some warn of __GFP_RETRY_MAYFAIL. */
@@ -40,6 +45,9 @@ int tw_event_ring_init(struct tw_event_ring *ring, u32 size)
 	}
 	mutex_init(&ring->lock);
 	ring->kernel->size = size;
+	ring->kernel->tail = TW_FIRST_EVENT;
+	ring->user->head = TW_FIRST_EVENT;
+	ring->tail = TW_FIRST_EVENT;
 	ring->size = size;
 
 	return 0;

@@ -31,6 +31,11 @@
 #define TW_NODES	"timewheels!"
 #define TW_MINORS	XA_LIMIT(0, MINORMASK)
 
+/* The first minor. Tests begin near the end, to see them wrap. */
+#ifndef TW_FIRST_MINOR
+#define TW_FIRST_MINOR	0
+#endif
+
 /**
  * struct tw_named_wheel - a wheel with a name
  * @node: in tw_named_wheels; tw_named_lock
@@ -57,7 +62,7 @@ struct tw_named_wheel {
 static DEFINE_MUTEX(tw_named_lock);
 static DEFINE_HASHTABLE(tw_named_wheels, 10);	/* by name */
 static DEFINE_XARRAY_ALLOC(tw_minors);		/* those in use */
-static u32 tw_minor_next;
+static u32 tw_minor_next = TW_FIRST_MINOR;
 static const struct file_operations *tw_named_fops __ro_after_init;
 static dev_t tw_named_first __ro_after_init;
 

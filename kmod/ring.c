@@ -494,6 +494,20 @@ static int tw_ring_may_register(struct tw_ring *ring, u64 id)
 	return ring->room ? -ENOSPC : -ESHUTDOWN;
 }
 
+/* The generation of a token's next life. One that is fresh has had none. */
+static u32 tw_next_generation(struct tw_token *token, bool fresh)
+{
+	u32 generation = tw_generation(token, READ_ONCE(token->word));
+
+	if (fresh && TW_FIRST_GENERATION != 1) {
+		generation = TW_FIRST_GENERATION;
+		WRITE_ONCE(token->generation_hi, generation >> 16);
+	}
+
+	/* No handle is 0: generation 0 is never used. */
+	return generation ?: 1;
+}
+
 /**
  * tw_ring_register() - a new token
  * @ring: the ring, locked
@@ -511,6 +525,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 *handle)
 {
 	struct tw_token *token;
+	u32 fresh = ring->tokens.fresh;
 	u32 index, generation;
 	int err;
 
@@ -532,8 +547,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		*(u64 *)((void *)token + ring->cookie_at) = cookie;
 	WRITE_ONCE(token->timeout, deadline->timeout);
 
-	/* No handle is 0: generation 0 is never used. */
-	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
+	generation = tw_next_generation(token, index == fresh);
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word,

@@ -37,6 +37,11 @@
 #define TW_DUE_SHIFT	18
 #define TW_LIFE_MASK	((1ULL << TW_DUE_SHIFT) - 1)	/* state, generation */
 
+/* The first life's generation. Tests begin near the end, to see it wrap. */
+#ifndef TW_FIRST_GENERATION
+#define TW_FIRST_GENERATION	1U
+#endif
+
 enum tw_state {
 	TW_FREE		= 0,
 	TW_ARMED	= 1,
