@@ -32,6 +32,8 @@ help:
 	@echo 'make check-debug     the tests under KASAN, lockdep, KCSAN and their like, and that'
 	@echo '                     these find faults: long, before a release; KERNEL=6.1-debug'
 	@echo '                     and 6.1-kcsan also work elsewhere, built on their first use'
+	@echo 'make torture T=30m   everything at once, killed, stopped, short of memory, with its'
+	@echo '                     CPU unplugged and its clock set, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 	@echo 'make fuzz-core       the same by a fuzzer, for a minute each (T=600s)'
 
@@ -94,6 +96,10 @@ check-debug:
 	selftests/vm/deps check
 	selftests/check debug
 
+torture:
+	selftests/vm/deps check
+	$(MAKE) -s -C selftests/torture check T=$(T) KERNEL=$(KERNEL) OPTIONS="$(OPTIONS)"
+
 bench:
 	selftests/vm/deps bench
 	$(MAKE) -C userspace/bench native guest goals
@@ -107,5 +113,5 @@ fuzz-core:
 	$(MAKE) -C selftests/core fuzz
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check matrix check-debug bench check-core \
-	fuzz-core
+	build-demo guest vm demo check matrix check-debug torture bench \
+	check-core fuzz-core

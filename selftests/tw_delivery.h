@@ -58,6 +58,8 @@ static inline int tw_reap(pid_t child)
 	return WEXITSTATUS(status);
 }
 
+#ifndef TW_NO_HARNESS
+
 #define TW_FIGURES(X)							\
 	X(registered) X(pending) X(taken) X(held) X(buried) X(cancelled) \
 	X(moved) X(delivered) X(put_back) X(acked) X(nacked) X(lapsed)	\
@@ -106,6 +108,8 @@ static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 
 #define tw_expect_balance(fd)	_tw_expect_balance(_metadata, fd, __LINE__)
 
+#endif /* TW_NO_HARNESS */
+
 /* Room for all tokens of most tests. */
 #define TW_LISTED	4096
 
@@ -148,6 +152,8 @@ static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 	}
 	return found;
 }
+
+#ifndef TW_NO_HARNESS
 
 /* What a token is to be; @due is a tick, of a buried one 0 if it may be any. */
 struct tw_token {
@@ -220,5 +226,7 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 #define tw_expect_token(fd, id, ...)					\
 	_tw_expect_token(_metadata, fd, id,				\
 			 (struct tw_token) { __VA_ARGS__ }, __LINE__)
+
+#endif /* TW_NO_HARNESS */
 
 #endif /* TW_DELIVERY_H */

@@ -21,7 +21,10 @@
 
 #include <linux/timewheel.h>
 
+/* A program of several files is without: it would be in each of them. */
+#ifndef TW_NO_HARNESS
 #include "kselftest_harness.h"
+#endif
 
 #define TW_DEVICE	"/dev/timewheel"
 #define TW_MS		1000000ULL

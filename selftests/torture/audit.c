@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The reckoning, when nobody works any more: each registration that was granted
+ * has exactly one end, or is still there, or went with its wheel; no event came
+ * twice, none after the end. Then all that is there comes, each once.
+ *
+ * What a killed one was about counts as what the wheel says it was: it has the
+ * token, or has not. Of a registration that may or may not have been, and may or
+ * may not have been ended, the wheel's own counters must agree.
+ */
+#define _GNU_SOURCE
+#include <sys/uio.h>
+
+#include "torture.h"
+
+#define MOST_EVENTS	(SLOTS * EVENTS + CONSUMED)
+
+static const struct timewheel_event *all[MOST_EVENTS];
+static __u32 nr_events;			/* in all of them */
+static __u32 events[ENTRIES];		/* of each registration */
+static __u8 listed[ENTRIES];
+static struct wheel wheels[KINDS];
+
+/* What the ledger says of one wheel, or of those that are gone. */
+struct account {
+	__u64 registered;	/* certainly */
+	__u64 maybe;		/* perhaps registered, and ended, or gone */
+	__u64 read;		/* ended by an event */
+	__u64 ended;		/* by who says so */
+	__u64 killed;		/* by one who was killed meanwhile */
+	__u64 listed;		/* are there */
+	__u64 gone;		/* with their wheel */
+	__u64 events;
+};
+
+static void add_event(const struct timewheel_event *event)
+{
+	if (!check_event(event))
+		return;
+	all[nr_events++] = event;
+	events[event->cookie]++;
+}
+
+static int in_order(const void *x, const void *y)
+{
+	const struct timewheel_event *a = *(const void **)x;
+	const struct timewheel_event *b = *(const void **)y;
+
+	if (a->cookie != b->cookie)
+		return a->cookie < b->cookie ? -1 : 1;
+	if (a->lease != b->lease)
+		return a->lease < b->lease ? -1 : 1;
+	return (a->deadline > b->deadline) - (a->deadline < b->deadline);
+}
+
+/* Deliveries differ by their number, periods by their deadline. */
+static bool is_same(const struct timewheel_event *a,
+		    const struct timewheel_event *b)
+{
+	return a->cookie == b->cookie && a->lease == b->lease &&
+	       (a->lease || !shared->entry[a->cookie].periodic ||
+		a->deadline == b->deadline);
+}
+
+/* Collects all events. Each has come once. */
+bool audit_events(void)
+{
+	__u32 faults = shared->faults;
+	__u64 consumed;
+
+	nr_events = 0;
+	memset(events, 0, sizeof(events));
+	memset(listed, 0, sizeof(listed));
+	for (int i = 0; i < KINDS; i++)
+		open_wheel(&wheels[i], &kinds[i],
+			   is_named(&kinds[i]) ? -1 : dup(private));
+	for (int i = 0; i < SLOTS; i++) {
+		__u32 n = slot_count(&shared->slot[i]);
+
+		for (__u32 k = 0; k < n; k++)
+			add_event(&shared->slot[i].events[k]);
+	}
+	consume(&wheels[RINGED], CONSUMED);
+	consumed = wheels[RINGED].consumed->head - shared->first;
+	for (__u64 i = 0; i < consumed; i++)
+		add_event(&shared->consumed[i]);
+
+	qsort(all, nr_events, sizeof(*all), in_order);
+	for (__u32 i = 1; i < nr_events; i++) {
+		const struct timewheel_event *event = all[i];
+
+		if (is_same(all[i - 1], event))
+			fail("registration %llu: two events, lease %u",
+			     event->cookie, event->lease);
+	}
+	for (__u32 i = 0; i < nr_events; i++) {
+		const struct entry *entry = &shared->entry[all[i]->cookie];
+
+		if (entry->acked && all[i]->lease > entry->acked)
+			fail("registration %llu: an event after its ACK",
+			     all[i]->cookie);
+	}
+	return shared->faults == faults;
+}
+
+/* Enters a registration into the account of its wheel, @living or not. */
+static void enter(struct account *a, __u32 number, bool living)
+{
+	const struct entry *entry = &shared->entry[number];
+	bool read = events[number] && !entry->leased && !entry->periodic;
+	unsigned int end = entry->ends + read;
+	bool known = entry->phase == REGISTERED || events[number] || end ||
+		     listed[number];
+
+	a->events += events[number];
+	if (end > 1 || listed[number] > 1 || (end && listed[number]))
+		fail("registration %u: %u events, ended %u times, listed %u times",
+		     number, events[number], entry->ends, listed[number]);
+	if (entry->phase == REFUSED && known)
+		fail("registration %u was refused, and is there", number);
+	if (!known) {
+		a->maybe += entry->phase == TRIED && (entry->ending || !living);
+		return;
+	}
+	a->registered++;
+	a->read += read;
+	a->ended += entry->ends;
+	a->listed += listed[number];
+	if (end || listed[number])
+		return;
+	if (entry->ending)
+		a->killed++;
+	else if (!living)
+		a->gone++;
+	else
+		fail("registration %u, id %llx, handle %llx, is lost", number,
+		     entry->id, entry->handle);
+}
+
+static void list_wheel(const struct wheel *wheel, struct timewheel_token *tokens,
+		       int *n)
+{
+	*n = tw_list(wheel->fd, tokens);
+	if (*n < 0)
+		fail("list of %s: %d", wheel->kind->name, errno);
+	for (int i = 0; i < *n; i++) {
+		const struct entry *entry = &shared->entry[tokens[i].cookie];
+
+		if (tokens[i].cookie >= shared->next ||
+		    entry->wheel != wheel->number ||
+		    (entry->handle && entry->handle != tokens[i].handle))
+			fail("%s lists cookie %llu", wheel->kind->name,
+			     tokens[i].cookie);
+		else
+			listed[tokens[i].cookie]++;
+	}
+}
+
+static void tell_difference(const struct wheel *wheel,
+			    const struct timewheel_info *info,
+			    const struct account *a)
+{
+	fail("%s says: registered %llu, delivered %llu, cancelled %llu",
+	     wheel->kind->name, info->registered, info->delivered,
+	     info->cancelled);
+	fail("deleted %llu, acked %llu, pending %llu, taken %llu, held %llu, buried %llu",
+	     info->deleted, info->acked, info->pending, info->taken, info->held,
+	     info->buried);
+	fail("the ledger: registered %llu (%llu), events %llu, read %llu, ended %llu (%llu), listed %llu",
+	     a->registered, a->maybe, a->events, a->read, a->ended, a->killed,
+	     a->listed);
+}
+
+/* The wheel's own figures are those of the ledger. */
+static void compare(const struct wheel *wheel, const struct account *a)
+{
+	struct timewheel_info info;
+	__u64 there, ended, maybe;
+
+	if (tw_info(wheel->fd, &info) < 0) {
+		fail("info of %s: %d", wheel->kind->name, errno);
+		return;
+	}
+	there = info.pending + info.held + info.buried;
+	ended = info.cancelled + info.deleted + (info.lease ? info.acked : 0);
+	maybe = info.registered - a->registered;
+	if (maybe > a->maybe || info.taken || info.held || there != a->listed ||
+	    info.registered - there != a->read + a->ended + a->killed + maybe ||
+	    info.delivered != a->events ||
+	    (!(info.lease && info.setup_flags & TIMEWHEEL_PERIODS) &&
+	     ended != a->ended + a->killed + maybe))
+		tell_difference(wheel, &info, a);
+}
+
+static struct timewheel_token left[KINDS][TW_LISTED];
+static int nr_left[KINDS];
+
+/* Each registration has one end, or is there. */
+bool audit_wheels(void)
+{
+	__u32 faults = shared->faults;
+	struct account sum = {}, of[KINDS + 1] = {};
+
+	for (int i = 0; i < KINDS; i++)
+		if (wheels[i].fd >= 0)
+			list_wheel(&wheels[i], left[i], &nr_left[i]);
+	for (__u32 number = 0; number < shared->next; number++) {
+		int i = 0;
+
+		while (i < KINDS && (wheels[i].fd < 0 ||
+				     wheels[i].number != shared->entry[number].wheel))
+			i++;
+		enter(&of[i], number, i < KINDS);
+	}
+	for (int i = 0; i <= KINDS; i++) {
+		if (i < KINDS && wheels[i].fd >= 0)
+			compare(&wheels[i], &of[i]);
+		sum.registered += of[i].registered;
+		sum.maybe += of[i].maybe;
+		sum.read += of[i].read;
+		sum.ended += of[i].ended;
+		sum.killed += of[i].killed;
+		sum.listed += of[i].listed;
+		sum.gone += of[i].gone;
+		sum.events += of[i].events;
+	}
+	printf("# tried %u, registered %llu, perhaps %llu more: read %llu, ended %llu,\n",
+	       shared->next, sum.registered, sum.maybe, sum.read, sum.ended);
+	printf("# by who was killed %llu, there %llu, gone with their wheels %llu; events %llu\n",
+	       sum.killed, sum.listed, sum.gone, sum.events);
+	if (sum.events != nr_events)
+		fail("%llu events of %u", sum.events, nr_events);
+	return shared->faults == faults;
+}
+
+/* Has a token come now, or ends it. Returns whether it is to come. */
+static bool call_token(const struct wheel *wheel,
+		       const struct timewheel_token *token)
+{
+	const struct entry *entry = &shared->entry[token->cookie];
+	__u32 code = TIMEWHEEL_MOVE;
+
+	if (entry->periodic)
+		code = entry->leased ? TIMEWHEEL_DELETE : TIMEWHEEL_CANCEL;
+	else if (token->state == TIMEWHEEL_BURIED)
+		code = TIMEWHEEL_KICK;
+	if (tw_key_op(wheel->fd, code, TIMEWHEEL_BY_HANDLE, token->handle,
+		      0) < 0)
+		fail("operation %u on what is left of %s: %d", code,
+		     wheel->kind->name, errno);
+	return !entry->periodic;
+}
+
+/* Reads all that is due. Returns how many there were. */
+static __u32 read_left(const struct wheel *wheel)
+{
+	struct timewheel_event event;
+	struct iovec to = { &event, sizeof(event) };
+	__u32 n = 0;
+
+	for (; preadv2(wheel->fd, &to, 1, -1, RWF_NOWAIT) > 0; n++) {
+		if (check_event(&event) && listed[event.cookie]-- != 1)
+			fail("registration %llu was not there, but comes",
+			     event.cookie);
+		if (event.lease && tw_ack(wheel->fd, &event))
+			fail("ACK of what was left: %d", errno);
+	}
+	if (errno != EAGAIN)
+		fail("read of what is left of %s: %d", wheel->kind->name, errno);
+	return n;
+}
+
+static void empty(const struct wheel *wheel, const struct timewheel_token *tokens,
+		  int n)
+{
+	struct timewheel_info info;
+	__u32 due = 0, came;
+
+	tw_control(wheel->fd, 0, TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING);
+	for (int i = 0; i < n; i++)
+		due += call_token(wheel, &tokens[i]);
+	came = read_left(wheel);
+	nr_events += came;
+	if (came != due || tw_info(wheel->fd, &info) < 0 || info.pending ||
+	    info.taken || info.held || info.buried)
+		fail("%s: %u of %u came, pending %llu, taken %llu, held %llu, buried %llu",
+		     wheel->kind->name, came, due, info.pending, info.taken,
+		     info.held, info.buried);
+}
+
+/* What is there comes, each once. Then no handle of the past means anything. */
+bool audit_left(void)
+{
+	__u32 faults = shared->faults;
+
+	for (int i = 0; i < KINDS; i++)
+		if (wheels[i].fd >= 0)
+			empty(&wheels[i], left[i], nr_left[i]);
+	for (__u32 number = 0; number < shared->next; number++) {
+		const struct entry *entry = &shared->entry[number];
+		struct timewheel_op op;
+
+		for (int i = 0; i < KINDS && entry->handle; i++)
+			if (wheels[i].fd >= 0 &&
+			    wheels[i].number == entry->wheel &&
+			    tw_ret(tw_get(wheels[i].fd, TIMEWHEEL_BY_HANDLE,
+					  entry->handle, &op)) != -ESTALE)
+				fail("handle %llx of %s is there after its end",
+				     entry->handle, kinds[i].name);
+	}
+	for (int i = 0; i < KINDS; i++)
+		close_wheel(&wheels[i]);
+	return shared->faults == faults;
+}
+
+#define DEBUGFS	"/sys/kernel/debug/timewheel/"
+
+static unsigned int lines(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned int n = 0;
+	int c;
+
+	while (file && (c = getc(file)) != EOF)
+		n += c == '\n';
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* No user has a wheel, no wheel is there, and the sums of all are the ledger's. */
+bool audit_limits(void)
+{
+	long long delivered;
+
+	/* Files of those who were killed may take a moment. */
+	for (int tries = 0; tries < 1000; tries++) {
+		if (lines(DEBUGFS "users") == 1 && lines(DEBUGFS "wheels") == 1)
+			break;
+		tw_sleep_ms(10);
+	}
+	delivered = value_of(DEBUGFS "stats", "delivered");
+	printf("# users %u, wheels %u, delivered %lld\n",
+	       lines(DEBUGFS "users") - 1, lines(DEBUGFS "wheels") - 1,
+	       delivered);
+	return lines(DEBUGFS "users") == 1 && lines(DEBUGFS "wheels") == 1 &&
+	       delivered == nr_events &&
+	       !value_of(DEBUGFS "stats", "wheels") &&
+	       !value_of(DEBUGFS "stats", "pending") &&
+	       !value_of(DEBUGFS "stats", "bytes");
+}

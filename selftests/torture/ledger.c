@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ledger: who writes to it may be killed between any two lines.
+ */
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "torture.h"
+
+struct shared *shared;
+
+/* What must not be: all are counted, the first few are told in the end. */
+void fail(const char *format, ...)
+{
+	__u32 number = shared->faults++;
+	va_list args;
+
+	if (number >= MOST_FAULTS)
+		return;
+	va_start(args, format);
+	vsnprintf(shared->fault[number], sizeof(shared->fault[number]), format,
+		  args);
+	va_end(args);
+}
+
+void tell_faults(void)
+{
+	__u32 n = shared->faults < MOST_FAULTS ? shared->faults : MOST_FAULTS;
+
+	for (; shared->told < n; shared->told++)
+		printf("# fault: %s\n", shared->fault[shared->told]);
+}
+
+/* Nothing in @n events, as far as whoever counts them can see. */
+void slot_clear(struct slot *slot, __u32 from, __u32 n)
+{
+	for (__u32 i = from; i < from + n; i++)
+		slot->events[i].missed = UNREAD;
+}
+
+/* Counts what a slot's last owner has read; some of it he may not have known. */
+__u32 slot_count(struct slot *slot)
+{
+	__u32 used = slot->used;
+
+	while (used < EVENTS && slot->events[used].missed != UNREAD)
+		used++;
+	slot->used = used;
+	return used;
+}
+
+void ledger_open(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		exit(1);
+}
+
+/* All pages are there then, and are not those of who is short of memory. */
+void ledger_clear(void)
+{
+	memset(shared, 0, sizeof(*shared));
+	for (int i = 0; i < SLOTS; i++)
+		slot_clear(&shared->slot[i], 0, EVENTS);
+}
+
+/* A registration is about to be tried. Returns its number, NONE if there is none. */
+__u32 book_try(const struct wheel *wheel, __u64 id, bool periodic)
+{
+	const struct timewheel_setup *setup = &wheel->kind->setup;
+	struct entry *entry;
+	__u32 number;
+
+	if (shared->next >= ENTRIES - SLOTS)
+		return NONE;
+	number = shared->next++;
+	entry = &shared->entry[number];
+	if (setup->flags & TIMEWHEEL_NO_IDS)
+		entry->id = 0;
+	else
+		entry->id = id < SHARED_IDS ? id : OWN_ID + number;
+	entry->wheel = wheel->number;
+	entry->periodic = periodic;
+	entry->leased = setup->lease != 0;
+	entry->phase = TRIED;
+	return number;
+}
+
+/* What came of it. */
+void book_tried(__u32 number, const struct timewheel_op *op, bool registered)
+{
+	struct entry *entry = &shared->entry[number];
+
+	if (!registered) {
+		entry->phase = REFUSED;
+		return;
+	}
+	if (!op->handle)
+		fail("a registration without a handle");
+	entry->handle = op->handle;
+	entry->phase = REGISTERED;
+}
+
+void book_ending(__u32 number)
+{
+	shared->entry[number].ending++;
+}
+
+/* An ACK of what is periodic does not end it. */
+void book_ended(__u32 number, const struct timewheel_op *op)
+{
+	struct entry *entry = &shared->entry[number];
+	bool ack = op->code == TIMEWHEEL_ACK;
+
+	if (op->result >= 0 && !(ack && entry->periodic)) {
+		if (ack)
+			entry->acked = op->lease;
+		entry->ends++;
+	}
+	entry->ending--;
+}
+
+/* A registration on this wheel, one of the latest, that may or may not be over. */
+__u32 pick(struct worker *w, const struct wheel *wheel)
+{
+	__u32 next = shared->next, latest = next < 4096 ? next : 4096;
+
+	for (int tries = 0; latest && tries < 64; tries++) {
+		__u32 number = next - 1 - below(w, latest);
+		const struct entry *entry = &shared->entry[number];
+
+		if (entry->phase == REGISTERED && entry->wheel == wheel->number)
+			return number;
+	}
+	return NONE;
+}
+
+/* What an event says of its token. */
+bool check_event(const struct timewheel_event *event)
+{
+	const struct entry *entry;
+
+	if (event->cookie >= shared->next) {
+		fail("an event of cookie %llx", event->cookie);
+		return false;
+	}
+	entry = &shared->entry[event->cookie];
+	if (event->taken < event->deadline)
+		fail("taken %llu before its deadline %llu", event->taken,
+		     event->deadline);
+	if (entry->phase == REFUSED || entry->phase == UNUSED ||
+	    event->id != entry->id ||
+	    (entry->handle && event->handle != entry->handle))
+		fail("registration %llu, phase %u: %llx, %llx; its event: %llx, %llx",
+		     event->cookie, entry->phase, entry->id, entry->handle,
+		     event->id, event->handle);
+	if (!event->lease != !entry->leased)
+		fail("registration %llu: lease %u", event->cookie, event->lease);
+	return true;
+}

@@ -1,0 +1,819 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Work: what threads do to wheels, one random thing after the other, until they
+ * are killed. Each knows what the answer may be; what must not be is a fault.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "torture.h"
+
+#define MOST_OPS	16	/* in one batch */
+
+/* Through which files are passed from anybody to anybody. */
+int sockets[2];
+
+/* One that is there, or NULL. */
+static struct wheel *any_wheel(struct worker *w)
+{
+	struct wheel *wheel = &w->wheel[below(w, KINDS)];
+
+	return wheel->fd < 0 ? NULL : wheel;
+}
+
+static bool has(const struct wheel *wheel, __u32 flag)
+{
+	return wheel->kind->setup.flags & flag;
+}
+
+/*
+ * Operations.
+ */
+
+static bool registers(__u32 code)
+{
+	return code == TIMEWHEEL_REGISTER || code == TIMEWHEEL_REGISTER_PERIODIC ||
+	       code == TIMEWHEEL_TOUCH_OR_REGISTER;
+}
+
+static bool ends(__u32 code)
+{
+	return code == TIMEWHEEL_CANCEL || code == TIMEWHEEL_ACK ||
+	       code == TIMEWHEEL_DELETE;
+}
+
+static bool goes_with(const struct wheel *wheel, __u32 code)
+{
+	if (code == TIMEWHEEL_REGISTER_PERIODIC)
+		return has(wheel, TIMEWHEEL_PERIODS);
+	if (code >= TIMEWHEEL_ACK)
+		return wheel->kind->setup.lease;
+	return code != TIMEWHEEL_TOUCH_OR_REGISTER ||
+	       !has(wheel, TIMEWHEEL_NO_IDS);
+}
+
+static bool about_absent(int error)
+{
+	return error == ENOENT || error == ESTALE;
+}
+
+/* Whether an operation may fail so; any may be, on a wheel that has come to an end. */
+static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
+{
+	int error = -op->result;
+
+	if (error == ENODEV)
+		return wheel->kind == &kinds[MORTAL];
+	/* Also: more than TIMEWHEEL_MAX_LEASES. */
+	if (error == ERANGE)
+		return wheel->kind == &kinds[LATE] ||
+		       op->code == TIMEWHEEL_EXTEND;
+	switch (op->code) {
+	case TIMEWHEEL_REGISTER:
+	case TIMEWHEEL_REGISTER_PERIODIC:
+		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
+		       error == ESHUTDOWN;
+	case TIMEWHEEL_TOUCH_OR_REGISTER:
+		/* Also: held or buried; without timeout. */
+		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
+		       error == ESHUTDOWN || error == EINVAL;
+	case TIMEWHEEL_TOUCH_TOKEN:
+		return about_absent(error) || error == EINVAL;
+	case TIMEWHEEL_KICK:
+		return about_absent(error) || error == EBUSY;
+	case TIMEWHEEL_ACK:
+	case TIMEWHEEL_NACK:
+	case TIMEWHEEL_EXTEND:
+	case TIMEWHEEL_BURY:
+		return about_absent(error) || error == EPERM;
+	default:
+		return about_absent(error);
+	}
+}
+
+/* Mostly soon; a few are still there in the end. */
+static __u64 delay(struct worker *w, const struct wheel *wheel)
+{
+	if (once(w, 64))
+		return 3600 * TW_SEC;
+	return below(w, 80) * wheel->kind->setup.tick;
+}
+
+static void plan_registration(struct worker *w, const struct wheel *wheel,
+			      struct timewheel_op *op, __u32 entry)
+{
+	op->id = shared->entry[entry].id;
+	op->cookie = entry;
+	op->time = delay(w, wheel);
+	if (op->code == TIMEWHEEL_REGISTER_PERIODIC) {
+		op->period = (20 + below(w, 2000)) * wheel->kind->setup.tick;
+		op->flags = once(w, 2) ? TIMEWHEEL_FIXED_DELAY : 0;
+	} else if (op->code == TIMEWHEEL_REGISTER && once(w, 8) &&
+		   wheel->kind->setup.clock == TIMEWHEEL_CLOCK_MONOTONIC) {
+		op->flags = TIMEWHEEL_ABSOLUTE;
+		op->time += tw_now(CLOCK_MONOTONIC);
+	}
+}
+
+/* About a delivery that this thread has got, now and then another one. */
+static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
+			 struct timewheel_op *op)
+{
+	const struct delivery *delivery = &w->delivery[below(w, DELIVERIES)];
+
+	if (delivery->wheel != wheel->number)
+		return NONE;
+	op->lease = delivery->lease;
+	if (once(w, 16))
+		op->lease += once(w, 2) ? 1 : -1;
+	if (once(w, 4))
+		op->flags |= TIMEWHEEL_ANY_FILE;
+	return delivery->entry;
+}
+
+/* By handle or id; an id that was many tokens' does not tell whose end it was. */
+static void plan_key(struct worker *w, const struct wheel *wheel,
+		     struct timewheel_op *op, __u32 number)
+{
+	const struct entry *entry = &shared->entry[number];
+	bool by_id = !has(wheel, TIMEWHEEL_NO_IDS) &&
+		     (entry->id >= OWN_ID || !ends(op->code));
+
+	op->id = entry->id;
+	op->handle = entry->handle;
+	if (!by_id || once(w, 2))
+		op->flags |= TIMEWHEEL_BY_HANDLE;
+}
+
+/* Returns the registration that it is about; NONE when there is nothing to do. */
+static __u32 plan(struct worker *w, const struct wheel *wheel,
+		  struct timewheel_op *op)
+{
+	static const __u32 codes[] = {
+		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
+		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
+		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_REGISTER_PERIODIC,
+		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE,
+		TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL, TIMEWHEEL_GET,
+		TIMEWHEEL_ACK, TIMEWHEEL_ACK, TIMEWHEEL_ACK, TIMEWHEEL_NACK,
+		TIMEWHEEL_EXTEND, TIMEWHEEL_BURY, TIMEWHEEL_KICK,
+		TIMEWHEEL_DELETE,
+	};
+	__u32 entry;
+
+	memset(op, 0, sizeof(*op));
+	op->size = sizeof(*op);
+	do {
+		op->code = codes[below(w, ARRAY_SIZE(codes))];
+	} while (!goes_with(wheel, op->code));
+	if (registers(op->code)) {
+		entry = book_try(wheel, below(w, 2 * SHARED_IDS),
+				 op->code == TIMEWHEEL_REGISTER_PERIODIC);
+		if (entry != NONE)
+			plan_registration(w, wheel, op, entry);
+		return entry;
+	}
+	if (op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_BURY)
+		entry = plan_answer(w, wheel, op);
+	else
+		entry = pick(w, wheel);
+	/* Where its period is counted from is what tells its events apart. */
+	if (entry == NONE || (op->code == TIMEWHEEL_MOVE &&
+			      shared->entry[entry].periodic))
+		return NONE;
+	op->time = delay(w, wheel);
+	plan_key(w, wheel, op, entry);
+	if (ends(op->code))
+		book_ending(entry);
+	return entry;
+}
+
+static void book(const struct wheel *wheel, const struct timewheel_op *op,
+		 __u32 number)
+{
+	const struct entry *entry = &shared->entry[number];
+	bool good = op->result >= 0;
+
+	if (registers(op->code))
+		book_tried(number, op, good &&
+			   (op->code != TIMEWHEEL_TOUCH_OR_REGISTER ||
+			    op->result & TIMEWHEEL_REGISTERED));
+	else if (ends(op->code))
+		book_ended(number, op);
+	else if (op->code == TIMEWHEEL_GET && good &&
+		 op->flags & TIMEWHEEL_BY_HANDLE &&
+		 (op->id != entry->id || op->cookie != number))
+		fail("GET of handle %llx, id %llx, says id %llx, cookie %llu",
+		     entry->handle, entry->id, op->id, op->cookie);
+	if (good)
+		shared->done[op->code]++;
+	else
+		shared->refused[op->code]++;
+	/* -EINTR: in a batch, and not carried out. */
+	if (!good && op->result != -EINTR && !may_fail(wheel, op))
+		fail("operation %u, flags %u, on %s: %d", op->code, op->flags,
+		     wheel->kind->name, op->result);
+}
+
+static void operate(struct worker *w, struct wheel *wheel)
+{
+	struct timewheel_op op;
+	__u32 entry = plan(w, wheel, &op);
+
+	if (entry == NONE)
+		return;
+	if (ioctl(wheel->fd, TIMEWHEEL_OP, &op) < 0)
+		op.result = -errno;
+	book(wheel, &op, entry);
+}
+
+static void act_operate(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+
+	if (wheel)
+		operate(w, wheel);
+}
+
+static void act_batch(struct worker *w)
+{
+	struct timewheel_op ops[MOST_OPS];
+	__u32 entries[MOST_OPS], n = 0, done = 0;
+	struct wheel *wheel = any_wheel(w);
+	int error = 0;
+
+	if (!wheel)
+		return;
+	for (int i = 0; i < MOST_OPS; i++) {
+		entries[n] = plan(w, wheel, &ops[n]);
+		n += entries[n] != NONE;
+	}
+	if (tw_batch(wheel->fd, ops, n, &done) < 0)
+		error = errno;
+	for (__u32 i = 0; i < n; i++) {
+		if (i >= done)
+			ops[i].result = error ? -error : -EINTR;
+		book(wheel, &ops[i], entries[i]);
+	}
+}
+
+/*
+ * Touches.
+ */
+
+static void check_touch(const struct wheel *wheel, long ret)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_TOUCH_TOKEN, .result = tw_ret(ret),
+	};
+
+	if (op.result < 0 && !may_fail(wheel, &op))
+		fail("a touch on %s: %d", wheel->kind->name, op.result);
+}
+
+static void act_touch(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	__u32 entry = wheel ? pick(w, wheel) : NONE;
+
+	if (entry == NONE)
+		return;
+	if (once(w, 2) || has(wheel, TIMEWHEEL_NO_IDS))
+		check_touch(wheel, tw_touch(wheel->fd, TIMEWHEEL_BY_HANDLE,
+					    shared->entry[entry].handle));
+	else
+		check_touch(wheel, tw_touch(wheel->fd, 0,
+					    shared->entry[entry].id));
+}
+
+static void act_touch_many(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	__u64 keys[MOST_OPS];
+	__u32 n = 0, done;
+
+	for (int i = 0; wheel && i < MOST_OPS; i++) {
+		__u32 entry = pick(w, wheel);
+
+		if (entry != NONE)
+			keys[n++] = shared->entry[entry].handle;
+	}
+	if (n)
+		check_touch(wheel, tw_touch_keys(wheel->fd, TIMEWHEEL_BY_HANDLE,
+						 keys, n, &done));
+}
+
+/* One store; or checked, which may be told that it was too late. */
+static void act_touch_mapped(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	__u32 entry = wheel && wheel->words ? pick(w, wheel) : NONE;
+	struct timewheel_info info;
+	__u64 handle, old, new;
+
+	if (entry == NONE || tw_info(wheel->fd, &info) < 0)
+		return;
+	handle = shared->entry[entry].handle;
+	old = __atomic_load_n(&wheel->words[(__u32)handle], __ATOMIC_RELAXED);
+	new = handle >> 32 << 32 | ((__u32)info.hand ?: 1);
+	if (once(w, 2))
+		__atomic_store_n(&wheel->words[(__u32)handle], new,
+				 __ATOMIC_RELAXED);
+	else if (old >> 32 == handle >> 32)
+		__atomic_compare_exchange_n(&wheel->words[(__u32)handle], &old,
+					    new, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+}
+
+/*
+ * Reading.
+ */
+
+static void note_delivery(struct worker *w, const struct wheel *wheel,
+			  const struct timewheel_event *event)
+{
+	if (!check_event(event) || !event->lease)
+		return;
+	w->delivery[w->delivered++ % DELIVERIES] = (struct delivery) {
+		.wheel = wheel->number, .entry = event->cookie,
+		.lease = event->lease,
+	};
+}
+
+static void check_read(const struct wheel *wheel, int error, bool bad)
+{
+	switch (error) {
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+		return;
+	case EFAULT:
+		if (bad)
+			return;
+		break;
+	case ENODEV:
+		if (wheel->kind == &kinds[MORTAL])
+			return;
+		break;
+	}
+	fail("read from %s: %d", wheel->kind->name, error);
+}
+
+/* Into the ledger; now and then with room behind it that is none. */
+static void read_wheel(struct worker *w, struct wheel *wheel)
+{
+	struct slot *slot = &shared->slot[w->slot];
+	__u32 used = slot->used, most = 1 + below(w, 96);
+	bool bad = once(w, 4);
+	struct iovec to[] = {
+		{ &slot->events[used], most * EVENT_SIZE },
+		{ (void *)64, 32 * EVENT_SIZE },
+	};
+	ssize_t n;
+
+	if (used + most > EVENTS)
+		return;
+	n = preadv2(wheel->fd, to, 1 + bad, -1, once(w, 16) ? 0 : RWF_NOWAIT);
+	if (n < 0) {
+		check_read(wheel, errno, bad);
+		return;
+	}
+	if (!n || n % EVENT_SIZE)
+		fail("read from %s: %zd bytes", wheel->kind->name, n);
+	n /= EVENT_SIZE;
+	for (__u32 i = used; i < used + n; i++)
+		note_delivery(w, wheel, &slot->events[i]);
+	slot->used = used + n;
+	shared->read += n;
+}
+
+static void act_read(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+
+	if (wheel)
+		read_wheel(w, wheel);
+}
+
+static void act_poll(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	struct pollfd p = { .events = POLLIN };
+
+	if (!wheel)
+		return;
+	p.fd = wheel->fd;
+	if (poll(&p, 1, below(w, 4)) == 1 &&
+	    p.revents & (POLLHUP | POLLERR | POLLNVAL) &&
+	    wheel->kind != &kinds[MORTAL])
+		fail("poll of %s says %x", wheel->kind->name, p.revents);
+}
+
+/* One thread at a time may: the first one. */
+static void act_consume(struct worker *w)
+{
+	struct wheel *wheel = &w->wheel[RINGED];
+
+	if (w->slot || wheel->fd < 0)
+		return;
+	tw_readable(wheel->fd);
+	/* What the ring holds in the end has room as well. */
+	consume(wheel, CONSUMED - kinds[RINGED].setup.events);
+}
+
+/*
+ * Looking.
+ */
+
+static void check_token(const struct wheel *wheel,
+			const struct timewheel_token *token)
+{
+	const struct entry *entry = &shared->entry[token->cookie];
+
+	if (token->cookie >= shared->next || token->id != entry->id ||
+	    token->state > TIMEWHEEL_BURIED || entry->wheel != wheel->number ||
+	    (entry->handle && token->handle != entry->handle))
+		fail("%s lists id %llx, handle %llx, cookie %llu, state %u",
+		     wheel->kind->name, token->id, token->handle,
+		     token->cookie, token->state);
+}
+
+static void act_list(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	struct timewheel_token tokens[32];
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+		.tokens = (uintptr_t)tokens, .count = ARRAY_SIZE(tokens),
+		.token_size = sizeof(*tokens),
+	};
+
+	while (wheel && list.cursor != TIMEWHEEL_NEVER &&
+	       !ioctl(wheel->fd, TIMEWHEEL_LIST, &list))
+		for (__u32 i = 0; i < list.listed; i++)
+			check_token(wheel, &tokens[i]);
+}
+
+/* At any time the figures go together. */
+static void act_info(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	struct timewheel_info info;
+	__u64 ended;
+
+	if (!wheel || tw_info(wheel->fd, &info) < 0 ||
+	    info.setup_flags & TIMEWHEEL_PERIODS)
+		return;
+	ended = info.cancelled + info.deleted;
+	ended += info.lease ? info.acked : info.delivered;
+	if (info.registered != ended + info.pending + info.taken + info.held +
+			       info.buried)
+		fail("%s: %llu are not %llu ended, %llu pending, %llu taken, %llu held, %llu buried",
+		     wheel->kind->name, info.registered, ended, info.pending,
+		     info.taken, info.held, info.buried);
+}
+
+static void act_stats(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	__u64 late[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS];
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = (uintptr_t)late,
+		.wake = (uintptr_t)wake,
+	};
+
+	if (wheel && ioctl(wheel->fd, TIMEWHEEL_STATS, &stats) < 0 &&
+	    errno != ENOMEM && errno != ENODEV)
+		fail("stats of %s: %d", wheel->kind->name, errno);
+}
+
+/*
+ * Ruling.
+ */
+
+static void act_control(struct worker *w)
+{
+	const __u32 all = TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING;
+	struct wheel *wheel = any_wheel(w);
+
+	if (!wheel)
+		return;
+	if (once(w, 2))
+		tw_control(wheel->fd, once(w, 2) ? TIMEWHEEL_PAUSED :
+						   TIMEWHEEL_DRAINING, all);
+	/* Soon, by this one or, if he is killed now, by any other. */
+	tw_control(wheel->fd, 0, all);
+}
+
+static void act_advance(struct worker *w)
+{
+	struct wheel *wheel = &w->wheel[once(w, 2) ? MANUAL : LATE];
+	struct timewheel_info info;
+
+	if (wheel->fd < 0 || tw_info(wheel->fd, &info) < 0)
+		return;
+	info.hand += below(w, 12);
+	if (once(w, 8))
+		info.hand -= 30;
+	if (tw_advance(wheel->fd, info.hand) < 0 && errno != ERANGE)
+		fail("advance: %d", errno);
+}
+
+static void act_reopen(struct worker *w)
+{
+	int i = below(w, KINDS);
+
+	if (!is_named(&kinds[i]))
+		return;
+	close_wheel(&w->wheel[i]);
+	open_wheel(&w->wheel[i], &kinds[i], -1);
+	if (w->wheel[i].fd < 0 && i != MORTAL && errno != ENOMEM)
+		fail("open of %s: %d", kinds[i].name, errno);
+}
+
+/* Mapped once more, and what cannot be done to a mapping. */
+static void act_map(struct worker *w)
+{
+	struct wheel again, *wheel = any_wheel(w);
+	int fd;
+
+	if (!wheel || (!wheel->words && !wheel->produced))
+		return;
+	fd = dup(wheel->fd);
+	if (fd < 0)
+		return;
+	open_wheel(&again, wheel->kind, fd);
+	if (again.words && !munmap(again.words, 4096))
+		fail("half of a mapping has gone");
+	if (again.produced && !mprotect(again.produced, 4096, PROT_WRITE))
+		fail("the kernel's part of the ring can be written");
+	close_wheel(&again);
+}
+
+/* The first user's alone to end, who makes it again. */
+static void act_destroy(struct worker *w)
+{
+	bool mine = w->slot < THREADS;
+	bool gone = destroy_wheel(&kinds[MORTAL]);
+
+	if (gone && !mine)
+		fail("another user's wheel destroyed");
+	if (!gone && errno != (mine ? ENOENT : EPERM) && errno != ENOENT)
+		fail("destroy: %d", errno);
+	if (mine)
+		create_wheel(&kinds[MORTAL]);
+}
+
+/* A wheel for a moment: what is left on it goes with it. */
+static void act_private(struct worker *w)
+{
+	const struct kind *kind = &kinds[below(w, KINDS)];
+	struct timewheel_setup setup = kind->setup;
+	struct wheel wheel;
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+
+	setup.size = sizeof(setup);
+	setup.max_tokens = 1 + below(w, TOKENS);
+	if (fd < 0 || ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0) {
+		if (errno != ENOMEM)
+			fail("private wheel: %d", errno);
+		close(fd);
+		return;
+	}
+	open_wheel(&wheel, kind, fd);
+	for (int i = below(w, 40); wheel.fd >= 0 && i > 0; i--) {
+		operate(w, &wheel);
+		/* What went to its event ring nobody would consume. */
+		if (!setup.events && tw_readable(wheel.fd))
+			read_wheel(w, &wheel);
+	}
+	close_wheel(&wheel);
+}
+
+/*
+ * Handing on.
+ */
+
+/* A child has all files and mappings, too; and dies with its parent. */
+static void act_fork(struct worker *w)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	for (int i = 0; i < 16; i++) {
+		act_operate(w);
+		act_touch_mapped(w);
+	}
+	_exit(0);
+}
+
+union passed {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static void pass(struct worker *w, int fd)
+{
+	union passed control = {
+		.header = {
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+		},
+	};
+	struct iovec byte = { w, 1 };
+	struct msghdr message = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	sendmsg(sockets[0], &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Returns a file that somebody passed, or -1. */
+static int passed(void)
+{
+	union passed control;
+	char room;
+	struct iovec byte = { &room, 1 };
+	struct msghdr message = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	if (recvmsg(sockets[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 &&
+	    CMSG_FIRSTHDR(&message))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+/* Whoever receives it works with it, whatever has become of the sender. */
+static void act_pass(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w), other;
+	struct timewheel_info info;
+	int fd = passed();
+
+	if (wheel)
+		pass(w, wheel->fd);
+	if (fd < 0)
+		return;
+	for (int i = 0; !tw_info(fd, &info) && i < KINDS; i++) {
+		if (w->wheel[i].number != info.number)
+			continue;
+		other = (struct wheel) {
+			.kind = &kinds[i], .fd = fd, .number = info.number,
+		};
+		operate(w, &other);
+		if (tw_readable(fd))
+			read_wheel(w, &other);
+		break;
+	}
+	close(fd);
+}
+
+/*
+ * The thread.
+ */
+
+static const struct {
+	const char *name;
+	unsigned int weight;
+	void (*act)(struct worker *w);
+} actions[] = {
+	{ "operation", 300, act_operate },
+	{ "batch", 60, act_batch },
+	{ "touch", 60, act_touch },
+	{ "touch_many", 20, act_touch_many },
+	{ "mapped touch", 60, act_touch_mapped },
+	{ "read", 200, act_read },
+	{ "poll", 40, act_poll },
+	{ "consume", 40, act_consume },
+	{ "list", 4, act_list },
+	{ "info", 20, act_info },
+	{ "stats", 4, act_stats },
+	{ "control", 4, act_control },
+	{ "advance", 20, act_advance },
+	{ "reopen", 8, act_reopen },
+	{ "map", 4, act_map },
+	{ "destroy", 2, act_destroy },
+	{ "private wheel", 4, act_private },
+	{ "fork", 1, act_fork },
+	{ "pass", 16, act_pass },
+};
+
+_Static_assert(ARRAY_SIZE(actions) <= MOST_ACTIONS, "too many actions");
+
+static void act(struct worker *w)
+{
+	unsigned int all = 0, i = 0, dice;
+
+	for (unsigned int k = 0; k < ARRAY_SIZE(actions); k++)
+		all += actions[k].weight;
+	dice = below(w, all);
+	for (; dice >= actions[i].weight; i++)
+		dice -= actions[i].weight;
+	actions[i].act(w);
+	shared->acted[i]++;
+}
+
+static void wake_up(int signal)
+{
+	(void)signal;
+}
+
+/* Begins: with what a killed one has read, and files of its own. */
+static void begin(struct worker *w, int slot, __u64 seed)
+{
+	struct sigaction action = { .sa_handler = wake_up };
+
+	memset(w, 0, sizeof(*w));
+	w->slot = slot;
+	w->random = seed;
+	slot_count(&shared->slot[slot]);
+	sigaction(SIGUSR1, &action, NULL);
+	/* From now on it can be interrupted. */
+	shared->slot[slot].tid = syscall(SYS_gettid);
+	for (int i = 0; i < KINDS; i++)
+		open_wheel(&w->wheel[i], &kinds[i],
+			   is_named(&kinds[i]) ? -1 : dup(private));
+}
+
+/* So many things, and then it has still all that it opened. */
+void work_briefly(struct worker *w, int slot, __u64 seed, int times)
+{
+	begin(w, slot, seed);
+	while (times--)
+		act(w);
+}
+
+struct start {
+	int slot;
+	__u64 seed;
+};
+
+static void *run(void *arg)
+{
+	const struct start *start = arg;
+	struct worker *w = malloc(sizeof(*w));
+
+	begin(w, start->slot, start->seed);
+	for (;;)
+		act(w);
+	return NULL;
+}
+
+/* A whole process, of THREADS slots from @slot on. */
+void work(int slot, __u64 seed)
+{
+	struct start start[THREADS];
+	pthread_t thread;
+
+	signal(SIGCHLD, SIG_IGN);
+	for (int i = 0; i < THREADS; i++)
+		start[i] = (struct start) { slot + i, seed + i };
+	for (int i = 1; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, run, &start[i]))
+			_exit(1);
+	run(&start[0]);
+	_exit(1);
+}
+
+/* Tells what was done in this round. Returns whether by now all has been. */
+bool worked(void)
+{
+	static const char *const names[CODES] = {
+		"register", "touch", "touch_or_register", "move", "cancel",
+		"get", "ack", "nack", "extend", "bury", "kick", "delete",
+		"register_periodic",
+	};
+	static bool done[CODES], acted[ARRAY_SIZE(actions)];
+	bool all = true;
+
+	printf("# done (refused):");
+	for (int i = 0; i < CODES; i++) {
+		printf(" %s %u (%u)", names[i], shared->done[i],
+		       shared->refused[i]);
+		done[i] |= shared->done[i] > 0;
+		all &= done[i];
+	}
+	printf("\n#");
+	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
+		printf(" %s %u,", actions[i].name, shared->acted[i]);
+		acted[i] |= shared->acted[i] > 0;
+		all &= acted[i];
+	}
+	printf(" %u events read\n", shared->read);
+	return all;
+}

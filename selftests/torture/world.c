@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The world: what is done to those who work. They are killed, stopped, interrupted
+ * and short of memory; a CPU comes and goes, the clock is set, and somebody always
+ * tries to unload the module.
+ */
+#define _GNU_SOURCE
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "torture.h"
+
+#define GROUP	"/sys/fs/cgroup/torture"
+#define TIGHT	(PROCESSES - 1)	/* the process whose group is made small */
+#define CPU	"/sys/devices/system/cpu/cpu1/online"
+
+static struct {
+	struct worker dice;
+	__u64 seed;
+	__u32 lives;
+	pid_t process[PROCESSES];
+	__u64 wall;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+} world;
+
+/* Becomes a user's process, in one of the groups, that ends with its parent. */
+bool become(int user, const char *group)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), GROUP "/%s/cgroup.procs", group);
+	if (!tw_write_file(path, "0") || setgroups(0, NULL) ||
+	    setgid(USER + user) || setuid(USER + user))
+		return false;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return true;
+}
+
+static bool group_set(const char *file, unsigned long value)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), GROUP "/%s", file);
+	snprintf(text, sizeof(text), "%lu", value);
+	return tw_write_file(path, text);
+}
+
+/* The value behind @key in a file of the kernel's, or -1. */
+long long value_of(const char *path, const char *key)
+{
+	char name[64];
+	long long value, found = -1;
+	FILE *file = fopen(path, "r");
+
+	while (file && fscanf(file, "%63s %lld", name, &value) == 2)
+		if (!strcmp(name, key))
+			found = value;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void start(int i)
+{
+	__u64 seed = world.seed + 1000 * ++world.lives;
+
+	world.process[i] = fork();
+	if (world.process[i])
+		return;
+	if (!become(i, i == TIGHT ? "tight" : "wide"))
+		_exit(1);
+	work(i * THREADS, seed);
+}
+
+/* One that the kernel has killed, for want of memory, is replaced as well. */
+static void replace_dead(void)
+{
+	int status;
+
+	for (int i = 0; i < PROCESSES; i++) {
+		if (waitpid(world.process[i], &status, WNOHANG) <= 0)
+			continue;
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+			fail("process %d ended with status %x", i, status);
+		start(i);
+	}
+}
+
+/*
+ * What is done to them. Each returns whether it was.
+ */
+
+static bool kill_one(void)
+{
+	int i = below(&world.dice, PROCESSES);
+
+	if (!tw_kill(world.process[i]))
+		return false;
+	start(i);
+	return true;
+}
+
+static bool stop_one(void)
+{
+	pid_t pid = world.process[below(&world.dice, PROCESSES)];
+	bool stopped = !kill(pid, SIGSTOP);
+
+	tw_sleep_ms(below(&world.dice, 40));
+	return !kill(pid, SIGCONT) && stopped;
+}
+
+/* Whatever they are about, reads and batches among them. */
+static bool interrupt_all(void)
+{
+	bool done = false;
+
+	for (int i = 0; i < 200; i++) {
+		int slot = below(&world.dice, VICTIM);
+
+		done |= !syscall(SYS_tgkill, world.process[slot / THREADS],
+				 shared->slot[slot].tid, SIGUSR1);
+		if (i % 16 == 0)
+			sched_yield();
+	}
+	return done;
+}
+
+static bool plug_cpu(void)
+{
+	bool done = tw_write_file(CPU, "0");
+
+	tw_sleep_ms(below(&world.dice, 20));
+	return tw_write_file(CPU, "1") && done;
+}
+
+static bool set_clock(__s64 ahead)
+{
+	__u64 now = tw_now(CLOCK_MONOTONIC) + world.wall + ahead;
+	struct timespec ts = { now / TW_SEC, now % TW_SEC };
+
+	return !clock_settime(CLOCK_REALTIME, &ts);
+}
+
+/* Up to two hours off; often by less than tokens have to go. */
+static bool step_clock(void)
+{
+	__s64 most = once(&world.dice, 2) ? 7200 * TW_SEC : 200 * TW_MS;
+
+	return set_clock((__s64)(rnd(&world.dice.random) % (2 * most)) - most);
+}
+
+/* So little that registrations fail, or that somebody has to be killed. */
+static bool squeeze(void)
+{
+	bool done = group_set("tight/memory.max",
+			      (256 + below(&world.dice, 4096)) << 10);
+
+	tw_sleep_ms(below(&world.dice, 40));
+	return group_set("tight/memory.max", 64 << 20) && done;
+}
+
+/* Works, and then takes memory until it is killed, with all that it has open. */
+static void be_victim(__u64 seed)
+{
+	struct worker *w = malloc(sizeof(*w));
+
+	if (!become(PROCESSES, "victim"))
+		_exit(1);
+	work_briefly(w, VICTIM, seed, 60);
+	for (;;)
+		memset(malloc(1 << 20), 1, 1 << 20);
+}
+
+static bool exhaust(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		be_victim(world.seed + 1000 * (world.lives + 1));
+	world.lives++;
+	while (!waitpid(child, &status, WNOHANG)) {
+		/* Should it sleep in a read. */
+		if (shared->slot[VICTIM].tid == child)
+			kill(child, SIGUSR1);
+		tw_sleep_ms(5);
+	}
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/* P10: not while somebody has it. */
+static bool unload_in_use(void)
+{
+	int ret = unload();
+
+	if (ret != -EWOULDBLOCK)
+		fail("to unload the module in use: %d", ret);
+	return ret;
+}
+
+static const struct {
+	const char *name;
+	unsigned int weight;
+	bool (*act)(void);
+} evils[] = {
+	{ "killed", 8, kill_one },
+	{ "stopped", 4, stop_one },
+	{ "interrupted", 10, interrupt_all },
+	{ "CPU unplugged", 3, plug_cpu },
+	{ "clock set", 8, step_clock },
+	{ "memory squeezed", 4, squeeze },
+	{ "memory exhausted", 1, exhaust },
+	{ "unload refused", 4, unload_in_use },
+};
+
+static unsigned int suffered[ARRAY_SIZE(evils)];
+
+void world_turn(double seconds)
+{
+	__u64 end = tw_now(CLOCK_MONOTONIC) + seconds * TW_SEC;
+
+	while (tw_now(CLOCK_MONOTONIC) < end && !shared->faults) {
+		unsigned int i = below(&world.dice, ARRAY_SIZE(evils));
+
+		if (below(&world.dice, 10) < evils[i].weight)
+			suffered[i] += evils[i].act();
+		replace_dead();
+		tw_sleep_ms(below(&world.dice, 20));
+	}
+}
+
+bool world_start(__u64 seed)
+{
+	memset(&world, 0, sizeof(world));
+	world.seed = seed;
+	world.dice.random = seed;
+	world.wall = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
+	if (mkdir(GROUP, 0755) ||
+	    !tw_write_file(GROUP "/cgroup.subtree_control", "+memory") ||
+	    mkdir(GROUP "/wide", 0755) || mkdir(GROUP "/tight", 0755) ||
+	    mkdir(GROUP "/victim", 0755) ||
+	    !group_set("victim/memory.max", 16 << 20) ||
+	    socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) ||
+	    !create_wheels())
+		return false;
+	for (int i = 0; i < PROCESSES; i++)
+		start(i);
+	return true;
+}
+
+/* All are killed at once, also children of children, and what was on its way goes. */
+bool world_end(void)
+{
+	bool ok = group_set("cgroup.kill", 1);
+
+	for (int i = 0; i < PROCESSES; i++)
+		ok &= waitpid(world.process[i], NULL, 0) > 0;
+	while (value_of(GROUP "/cgroup.events", "populated") > 0)
+		tw_sleep_ms(1);
+	close(sockets[0]);
+	close(sockets[1]);
+	return set_clock(0) && ok;
+}
+
+/* Tells what was done. Returns whether all has been. */
+bool world_was_bad(void)
+{
+	bool all = true;
+
+	printf("#");
+	for (unsigned int i = 0; i < ARRAY_SIZE(evils); i++) {
+		printf(" %s %u,", evils[i].name, suffered[i]);
+		all &= suffered[i] > 0;
+	}
+	printf(" in all so far\n");
+	return all;
+}
+
+/*
+ * P9: what was charged is given back: a group that is removed lasts as long as
+ * anything is charged to it. Files that were looked at are in the kernel's caches.
+ */
+bool group_gives_back(void)
+{
+	bool ok = !rmdir(GROUP "/wide") && !rmdir(GROUP "/tight") &&
+		  !rmdir(GROUP "/victim") && !rmdir(GROUP);
+
+	for (int tries = 0; tries < 500; tries++) {
+		if (!value_of("/sys/fs/cgroup/cgroup.stat",
+			      "nr_dying_descendants"))
+			return ok;
+		tw_write_file("/proc/sys/vm/drop_caches", "7");
+		tw_sleep_ms(20);
+	}
+	return false;
+}
