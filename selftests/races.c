@@ -15,6 +15,7 @@
 #include "tw_test.h"
 
 #define THREADS		8
+#define FAULT_ROUNDS	5000	/* of each thread, at least */
 #define LONG		280	/* seconds; guests may be emulated */
 
 static atomic_int failures;
@@ -509,6 +510,9 @@ FIXTURE_SETUP(mix)
 	mix.backwards = variant->backwards;
 	mix.faults = variant->faults;
 	mix.rounds = tw_scaled(variant->operations) / THREADS + 1;
+	/* Few of them meet a fault at a moment when there is something to lose. */
+	if (mix.faults && mix.rounds < FAULT_ROUNDS)
+		mix.rounds = FAULT_ROUNDS;
 	mix.capacity = (mix.rounds + MOST_OPS) * THREADS;
 	mix.entries = calloc(mix.capacity, sizeof(*mix.entries));
 	ASSERT_NE(NULL, mix.entries);
