@@ -199,6 +199,50 @@ TEST(cycle_counts_down)
 	ASSERT_EQ(0ULL, op.time);
 }
 
+/* The last tick of all, from @hand: no Cycle-Num is larger than that from 0. */
+static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
+			    __u64 hand)
+{
+	const __u64 last = TIMEWHEEL_MAX_TICK, tick = TW_MS / 10;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_op op;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, slots, tick, 2, 0,
+			      hand));
+	ASSERT_EQ(0, tw_register_at(fd, 7, last * tick, 0));
+	ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
+	ASSERT_EQ((last - hand - 1) / slots, op.cycle);
+	ASSERT_EQ(last % slots, op.slot);
+	ASSERT_EQ((last - hand) * tick, op.time);
+	ASSERT_EQ(0, tw_advance(fd, last - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
+	ASSERT_EQ(0ULL, op.cycle);
+	ASSERT_EQ(0, tw_advance(fd, last));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(last * tick, event.deadline);
+	ASSERT_EQ(last * tick, event.taken);
+	ASSERT_EQ(-1, tw_register(fd, 8, 1, 0, NULL));
+	ASSERT_EQ(ERANGE, errno);
+	close(fd);
+}
+
+TEST(largest_cycle_numbers)
+{
+	static const __u32 rings[] = { 1, 2, 60, 65536 };
+	const __u64 last = TIMEWHEEL_MAX_TICK;
+
+	for (size_t r = 0; r < ARRAY_SIZE(rings); r++) {
+		__u64 hands[] = { 0, 1, rings[r], last - 2 * rings[r] - 1,
+				  last - rings[r] - 1, last - rings[r],
+				  last - 1 };
+
+		for (size_t h = 0; h < ARRAY_SIZE(hands); h++)
+			check_last_tick(_metadata, rings[r], hands[h]);
+	}
+}
+
 /* P1, P2: all delays within 3 ticks of whole laps, from all over the ring. */
 TEST(near_whole_laps)
 {
