@@ -248,7 +248,7 @@ void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token)
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
-	delivery->attempts++;
+	delivery->attempts += delivery->attempts < U32_MAX;
 	if (ring->delivery.lease)
 		delivery->lease = delivery->lease + 1 ?: 1;	/* 0 is none */
 }

@@ -69,8 +69,8 @@ struct batch {
 
 /*
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
- * go. @generation: of tokens that have not been in use; @lease: number of the
- * delivery before a token's first. @leaving: number of a taker that is being
+ * go. @generation: of tokens that have not been in use; @lease, @attempts: number of
+ * the delivery before a token's first, and how many there were. @leaving: number of a taker that is being
  * returned, TAKERS for none; @next: up to which token. @ended: tokens that came to
  * their end by a read or an ACK.
  */
@@ -81,6 +81,7 @@ static struct model {
 	unsigned int		bits;
 	u32			generation;
 	u32			lease;
+	u32			attempts;
 	struct tw_now		now;
 	struct life		*life;
 	struct batch		batch[BATCHES];
@@ -618,6 +619,7 @@ static void register_one(const struct tw_now *now, u32 key,
 			 const struct tw_period *period)
 {
 	u64 handle, cookie = spread(64);
+	struct tw_delivery *delivery;
 	struct life *life;
 	int err;
 
@@ -629,10 +631,13 @@ static void register_one(const struct tw_now *now, u32 key,
 	CHECK((u32)handle < m.setup.max_tokens && life->state == NONE,
 	      "token %u is given twice", (u32)handle);
 	CHECK_EQ(handle >> 32, next_generation(life->handle, m.generation));
-	tw_delivery_of(&m.ring, token_at((u32)handle))->lease = m.lease;
+	delivery = tw_delivery_of(&m.ring, token_at((u32)handle));
+	delivery->lease = m.lease;
+	delivery->attempts = m.attempts;
 	*life = (struct life) {
 		.handle = handle, .key = key, .cookie = cookie,
 		.timeout = deadline->timeout, .lease = m.lease,
+		.attempts = m.attempts,
 	};
 	if (period) {
 		life->base = min(period->first, deadline->due * m.ring.tick);
@@ -1056,7 +1061,8 @@ static bool in_front(u32 index)
 
 /*
  * What was taken was due by then, and is counted as one more delivery. These are
- * numbered from 1, which is also after the last number: 0 is none.
+ * numbered from 1, which is also after the last number: 0 is none. Those in vain are
+ * never so many that it seems to be the first.
  */
 static void check_taken(u32 index, u64 now, u64 *last, bool front)
 {
@@ -1070,7 +1076,7 @@ static void check_taken(u32 index, u64 now, u64 *last, bool front)
 	CHECK(seen.due <= now, "early: due on %llu", seen.due);
 	adopt(life, &seen, missed);
 	life->state = TAKEN;
-	life->attempts++;
+	life->attempts = min(life->attempts, U32_MAX - 1) + 1;
 	if (m.setup.lease)
 		life->lease = life->lease + 1 ?: 1;
 	check_life(index);
@@ -1401,6 +1407,7 @@ static void run_episode(u32 slots, bool backs, u64 nr)
 	m.backs = backs && !setup.words;
 	m.generation = pick_generation();
 	m.lease = setup.lease && once(2) ? U32_MAX - below(4) : 0;
+	m.attempts = setup.max_attempts ? 0 : m.lease;
 	m.bits = 3 + below(setup.words ? 12 : ilog2(m.ring.max_due) - 3);
 	start = pick_start();
 	set_now(start, below(m.ring.tick));
