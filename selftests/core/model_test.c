@@ -329,9 +329,10 @@ static void learn_all(void)
 		learn_due(m.live[i]);
 }
 
-/* The word is as good as new. */
+/* The word is as good as new. One that was ahead may have raised the token again. */
 static void life_word_reset(struct life *life)
 {
+	life->touched |= life->ahead;
 	life->word_due = 0;
 	life->word_most = 0;
 	life->ahead = false;
@@ -734,8 +735,8 @@ static void op_move(void)
 		tw_ring_move(&m.ring, &found, &now, &deadline);
 		CHECK_EQ(tw_word_due(found.word), life->due);
 		life->timeout = deadline.timeout ?: life->timeout;
-		life->touched = false;
 		life_word_reset(life);
+		life->touched = false;
 		life->moves++;
 		set_due(index, deadline.due);
 		m.moved++;
