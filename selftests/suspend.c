@@ -14,6 +14,7 @@
 #define ASLEEP	"5"	/* seconds; the RTC has no finer ones */
 #define WAKE	"/sys/class/rtc/rtc0/wakealarm"
 #define STATE	"/sys/power/state"
+#define PRETEND	"/sys/power/pm_test"
 
 static const struct {
 	__u32 clock;
@@ -121,21 +122,34 @@ static __u64 time_asleep(void)
 	return tw_now(CLOCK_BOOTTIME) - monotonic;
 }
 
+/* A kernel without an RTC that wakes it may pretend to sleep, for a few seconds. */
+static bool sleep_until_woken(void)
+{
+	bool pretends = access(WAKE, W_OK);
+	bool ok = (pretends ? tw_write_file(PRETEND, "core") :
+			      tw_write_file(WAKE, "+" ASLEEP)) &&
+		  tw_write_file(STATE, "mem");
+
+	if (pretends)
+		tw_write_file(PRETEND, "none");
+	return ok;
+}
+
 TEST(suspend_to_ram)
 {
 	struct wheels wheels[CLOCKS] = {};
 	__u64 slept = time_asleep();
 
-	if (geteuid() || access(STATE, W_OK) || access(WAKE, W_OK))
+	if (geteuid() || access(STATE, W_OK) ||
+	    (access(WAKE, W_OK) && access(PRETEND, W_OK)))
 		SKIP(return, "cannot send this machine to sleep");
 	for (size_t i = 0; i < CLOCKS; i++)
 		prepare(_metadata, &wheels[i], i);
 	tw_sleep_ms(50);
-	ASSERT_TRUE(tw_write_file(WAKE, "+" ASLEEP));
-	ASSERT_TRUE(tw_write_file(STATE, "mem"));
+	ASSERT_TRUE(sleep_until_woken());
 	slept = time_asleep() - slept;
 	TH_LOG("slept for %llu ms", slept / TW_MS);
-	/* It was the RTC that has woken it, and no wheel: these had 40 ms. */
+	/* No wheel has woken it: they had tokens due every 40 ms. */
 	EXPECT_LE(TW_SEC, slept);
 	for (size_t i = 0; i < CLOCKS; i++) {
 		expect_read(_metadata, &wheels[i], i);

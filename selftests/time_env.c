@@ -58,6 +58,14 @@ static int shift_clock(FIXTURE_DATA(wall_clock) *self, __s64 ns)
 	return set_clock(tw_now(CLOCK_MONOTONIC) + self->offset + ns);
 }
 
+/* @tick: us that a hundredth of a second takes, 10000 by itself. */
+static int slew_clock(long tick)
+{
+	struct timex timex = { .modes = ADJ_TICK, .tick = tick };
+
+	return adjtimex(&timex);
+}
+
 FIXTURE_SETUP(wall_clock)
 {
 	NEEDS_ROOT();
@@ -68,6 +76,7 @@ FIXTURE_SETUP(wall_clock)
 
 FIXTURE_TEARDOWN(wall_clock)
 {
+	slew_clock(10000);
 	if (self->changed)
 		shift_clock(self, 0);
 }
@@ -200,6 +209,43 @@ TEST_F(wall_clock, many_steps)
 	EXPECT_EQ(TOKENS, n);
 	for (int i = 0; i < TOKENS; i++)
 		EXPECT_EQ(1, seen[i]);
+}
+
+/* P1, P8: slower and faster by a tenth, as NTP might have it: by their clocks. */
+TEST_F(wall_clock, slewed)
+{
+	static const struct {
+		__u32 clock;
+		clockid_t id;
+	} clocks[] = {
+		{ TIMEWHEEL_CLOCK_MONOTONIC, CLOCK_MONOTONIC },
+		{ TIMEWHEEL_CLOCK_BOOTTIME, CLOCK_BOOTTIME },
+		{ TIMEWHEEL_CLOCK_REALTIME, CLOCK_REALTIME },
+	};
+	static const long ticks[] = { 9000, 11000, 10000 };
+
+	for (size_t c = 0; c < ARRAY_SIZE(clocks); c++) {
+		int fd = TW_OPEN(O_RDWR);
+		struct timewheel_event event;
+		__u64 last = 0;
+
+		ASSERT_EQ(0, tw_setup(fd, clocks[c].clock, 31, TW_MS, 100, 0,
+				      0));
+		for (__u64 i = 0; i < 100; i++)
+			ASSERT_EQ(0, tw_register(fd, i, i * 3 * TW_MS, 0, NULL));
+		for (__u64 i = 0; i < 100; i++) {
+			ASSERT_LE(0, slew_clock(ticks[i / 34])) {
+				TH_LOG("%s", strerror(errno));
+			}
+			ASSERT_EQ(1, tw_read(fd, &event, 1));
+			EXPECT_EQ(i, event.id);
+			EXPECT_LE(last, event.deadline);
+			EXPECT_LE(event.deadline, event.taken);
+			EXPECT_LE(event.taken, tw_now(clocks[c].id));
+			last = event.deadline;
+		}
+		close(fd);
+	}
 }
 
 /* MONOTONIC and BOOTTIME wheels do not care about the wall clock. */
