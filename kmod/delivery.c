@@ -36,7 +36,10 @@ struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
 	u32 generation = tw_generation(token, READ_ONCE(token->word));
 
 	if (delivery->generation != generation)
-		*delivery = (struct tw_delivery) { .generation = generation };
+		*delivery = (struct tw_delivery) {
+			.generation = generation,
+			.lease = ring->delivery.lease ? TW_FIRST_LEASE - 1 : 0,
+		};
 
 	return delivery;
 }

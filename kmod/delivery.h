@@ -16,6 +16,11 @@
 
 #define TW_MAX_LEASES	1000	/* that a token is held for at most */
 
+/* The first delivery's number. Tests begin near the end, to see it wrap. */
+#ifndef TW_FIRST_LEASE
+#define TW_FIRST_LEASE	1U
+#endif
+
 struct tw_found;
 struct tw_now;
 struct tw_ring;

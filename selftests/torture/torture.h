@@ -208,6 +208,8 @@ int unload(void);
 bool audit_events(void);
 bool audit_wheels(void);
 bool audit_left(void);
+bool audit_generations(void);
+bool audit_leases(void);
 bool audit_limits(void);
 
 #endif /* TORTURE_H */

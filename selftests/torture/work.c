@@ -474,7 +474,7 @@ static void act_info(struct worker *w)
 	ended += info.lease ? info.acked : info.delivered;
 	if (info.registered != ended + info.pending + info.taken + info.held +
 			       info.buried)
-		fail("%s: %llu are not %llu ended, %llu pending, %llu taken, %llu held, %llu buried",
+		fail("%s: %llu is not %llu ended + %llu pending + %llu taken + %llu held + %llu",
 		     wheel->kind->name, info.registered, ended, info.pending,
 		     info.taken, info.held, info.buried);
 }
