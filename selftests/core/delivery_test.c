@@ -70,9 +70,9 @@ struct batch {
 /*
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
  * go. @generation: of tokens that have not been in use; @lease, @attempts: number of
- * the delivery before a token's first, and how many there were. @leaving: number of a taker that is being
- * returned, TAKERS for none; @next: up to which token. @ended: tokens that came to
- * their end by a read or an ACK.
+ * the delivery before a token's first, and how many there were. @leaving: number of
+ * a taker that is being returned, TAKERS for none; @next: up to which token.
+ * @ended: tokens that came to their end by a read or an ACK.
  */
 static struct model {
 	struct tw_ring		ring;
