@@ -1,0 +1,1261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each call, with each of its allocations and copies failing in turn, and each two
+ * copies in a row: it tells what was done, all the rest is as it was, and a second
+ * call does that; each token ends once. The module's loading as well. Needs root,
+ * and a kernel that injects faults.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "tw_delivery.h"
+#include "tw_inject.h"
+
+#define LONG		1200	/* seconds; guests may be emulated */
+#define NAME		"sweep"
+#define NODE		"/dev/timewheels/" NAME
+#define NEW		5000	/* an id that nobody has */
+#define MOST_UNITS	700
+#define FAR		100000	/* a tick when all is due */
+
+/* What is there when a call comes. */
+enum scene {
+	WHEEL,		/* a private wheel */
+	NAMED,		/* a named one, by two files */
+	FRESH,		/* a file that is not set up */
+};
+
+struct wheel;
+
+/**
+ * struct sweep - a call whose allocations and copies are to fail
+ * @name: how it is called
+ * @scene: enum scene
+ * @setup: how the wheel is, or is to be, set up
+ * @tokens: how many it has, with ids from 1 on, due on ticks from 1 on
+ * @hand: on which tick its hand is
+ * @held: of the wheel with leases, token 1 is held and token 2 buried
+ * @call: the call for units @from to @to, of which wheel->done tells how far it
+ *	came. Returns what the system call does, or -errno
+ * @units: how many things it does, one after the other; 0 for 1
+ * @op: operation, if it is one
+ * @arg: command, mapping or flags
+ * @path: of a file that it reads
+ * @nomem: ENOMEM is one of its errors
+ * @unsure: when it fails, all may have been done
+ * @immune: nothing in it can fail
+ */
+struct sweep {
+	const char		*name;
+	enum scene		scene;
+	struct timewheel_setup	setup;
+	__u64			tokens;
+	__u64			hand;
+	bool			held;
+	int			(*call)(struct wheel *w, __u32 from, __u32 to);
+	__u32			units;
+	struct timewheel_op	op;
+	__u64			arg;
+	const char		*path;
+	bool			nomem;
+	bool			unsure;
+	bool			immune;
+};
+
+/**
+ * struct wheel - what a call is made on
+ * @sweep: the call
+ * @device: a file of the device
+ * @fd: the file that is used by the call
+ * @view: a file that its outcome is seen by
+ * @other: what the call has opened
+ * @map: what is mapped
+ * @map_size: how much
+ * @done: units that were done
+ * @skip: units that were not, in the midst of others
+ * @out: what the call tells, compared after it was successful
+ */
+struct wheel {
+	const struct sweep	*sweep;
+	int			device;
+	int			fd;
+	int			view;
+	int			other;
+	void			*map;
+	size_t			map_size;
+	__u32			done;
+	bool			skip[MOST_UNITS];
+	union {
+		struct timewheel_op	ops[MOST_UNITS];
+		struct timewheel_event	events[MOST_UNITS];
+		struct timewheel_token	tokens[MOST_UNITS];
+		__u64			keys[MOST_UNITS];
+		__u64			buckets[2][TIMEWHEEL_BUCKETS];
+		struct timewheel_info	info;
+		struct timewheel_caps	caps;
+	} out;
+};
+
+static __u32 units(const struct sweep *s)
+{
+	return s->units ?: 1;
+}
+
+/*
+ * The calls.
+ */
+
+static int finish(struct wheel *w, long ret)
+{
+	ret = tw_ret(ret);
+	w->done = ret >= 0;
+	return ret;
+}
+
+static int call_op(struct wheel *w, __u32 from, __u32 to)
+{
+	w->out.ops[0] = w->sweep->op;
+	return finish(w, tw_op(w->fd, &w->out.ops[0]));
+}
+
+/* The operation, and registrations behind it. Those to be skipped are left out. */
+static int call_batch(struct wheel *w, __u32 from, __u32 to)
+{
+	bool ids = !(w->sweep->setup.flags & TIMEWHEEL_NO_IDS);
+	struct timewheel_op *ops = w->out.ops;
+	__u32 n = 0, done = 0;
+	int ret;
+
+	for (__u32 i = from; i < to; i++) {
+		if (w->skip[i])
+			continue;
+		ops[n] = w->sweep->op;
+		if (i)
+			ops[n] = (struct timewheel_op) {
+				.code = TIMEWHEEL_REGISTER,
+				.id = ids ? NEW + i : 0, .time = i * TW_SEC,
+			};
+		ops[n++].size = sizeof(*ops);
+	}
+	ret = tw_ret(tw_batch(w->fd, ops, n, &done));
+	w->done = from + done;
+	return ret;
+}
+
+static int call_read(struct wheel *w, __u32 from, __u32 to)
+{
+	int ret = tw_ret(tw_read(w->fd, w->out.events, to - from));
+
+	w->done = ret < 0 ? from : from + ret;
+	return ret;
+}
+
+/* The short way has no copy that could be made to fail; a larger one has. */
+static int call_touch(struct wheel *w, __u32 from, __u32 to)
+{
+	struct {
+		struct timewheel_touch touch;
+		__u64 more;
+	} longer = {
+		.touch = { .size = w->sweep->arg, .key = w->sweep->op.id },
+	};
+
+	return finish(w, ioctl(w->fd, TIMEWHEEL_TOUCH, &longer));
+}
+
+static int call_touch_many(struct wheel *w, __u32 from, __u32 to)
+{
+	__u32 done = 0;
+	int ret;
+
+	for (__u32 i = from; i < to; i++)
+		w->out.keys[i] = 1 + i;
+	ret = tw_ret(tw_touch_keys(w->fd, 0, w->out.keys + from, to - from,
+				   &done));
+	w->done = from + done;
+	return ret;
+}
+
+static int call_advance(struct wheel *w, __u32 from, __u32 to)
+{
+	return finish(w, tw_advance(w->fd, w->sweep->arg));
+}
+
+static int call_control(struct wheel *w, __u32 from, __u32 to)
+{
+	return finish(w, tw_control(w->fd, w->sweep->arg, w->sweep->arg));
+}
+
+static int call_list(struct wheel *w, __u32 from, __u32 to)
+{
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+		.tokens = (uintptr_t)w->out.tokens, .count = MOST_UNITS,
+		.token_size = sizeof(w->out.tokens[0]),
+	};
+
+	return finish(w, ioctl(w->fd, TIMEWHEEL_LIST, &list));
+}
+
+static int call_stats(struct wheel *w, __u32 from, __u32 to)
+{
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = (uintptr_t)w->out.buckets[0],
+		.wake = (uintptr_t)w->out.buckets[1],
+	};
+
+	return finish(w, ioctl(w->fd, TIMEWHEEL_STATS, &stats));
+}
+
+static int call_info(struct wheel *w, __u32 from, __u32 to)
+{
+	int ret = finish(w, tw_info(w->fd, &w->out.info));
+
+	w->out.info.number = 0;
+	w->out.info.bytes = 0;
+	return ret;
+}
+
+static int call_caps(struct wheel *w, __u32 from, __u32 to)
+{
+	w->out.caps.size = sizeof(w->out.caps);
+	return finish(w, ioctl(w->fd, TIMEWHEEL_CAPS, &w->out.caps));
+}
+
+static int call_setup(struct wheel *w, __u32 from, __u32 to)
+{
+	struct timewheel_setup setup = w->sweep->setup;
+
+	return finish(w, ioctl(w->fd, TIMEWHEEL_SETUP, &setup));
+}
+
+static int call_create(struct wheel *w, __u32 from, __u32 to)
+{
+	struct timewheel_setup setup = w->sweep->setup;
+	struct timewheel_create create = {
+		.size = sizeof(create), .flags = w->sweep->arg,
+		.setup = (uintptr_t)&setup, .name = NAME,
+	};
+
+	return finish(w, ioctl(w->device, TIMEWHEEL_CREATE, &create));
+}
+
+static int call_destroy(struct wheel *w, __u32 from, __u32 to)
+{
+	return finish(w, tw_destroy_named(w->device, NAME));
+}
+
+static int call_open(struct wheel *w, __u32 from, __u32 to)
+{
+	return finish(w, w->other = open(w->sweep->path, O_RDWR | O_CLOEXEC));
+}
+
+static int call_close(struct wheel *w, __u32 from, __u32 to)
+{
+	int fd = w->fd;
+
+	w->fd = -1;
+	if (w->view == fd)
+		w->view = -1;
+	return finish(w, close(fd));
+}
+
+/* A file that tells of wheels; the descriptor's is made of w->fd. */
+static int call_file(struct wheel *w, __u32 from, __u32 to)
+{
+	char path[64], text[4096];
+	int fd, n;
+
+	snprintf(path, sizeof(path), w->sweep->path, w->fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return finish(w, fd);
+	n = tw_ret(read(fd, text, sizeof(text)));
+	close(fd);
+	w->done = n > 0;
+	return n ?: -ENODATA;
+}
+
+static int call_poll(struct wheel *w, __u32 from, __u32 to)
+{
+	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+
+	return finish(w, poll(&p, 1, 0));
+}
+
+/* Waiters are told by another file, which is there already. */
+static int call_epoll(struct wheel *w, __u32 from, __u32 to)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return finish(w, epoll_ctl(w->other, EPOLL_CTL_ADD, w->fd, &event));
+}
+
+/* Where no page table is: a mapping and its first use need one. */
+static void *nowhere(void)
+{
+	const size_t span = 4 << 20;
+	char *at = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+
+	munmap(at, span);
+	return (void *)(((uintptr_t)at + span / 2 - 1) & -(span / 2));
+}
+
+static int map(struct wheel *w)
+{
+	const struct sweep *s = w->sweep;
+	bool ro = s->arg == TIMEWHEEL_MAP_PRODUCED;
+	void *at;
+
+	w->map_size = sysconf(_SC_PAGESIZE);
+	if (s->arg == TIMEWHEEL_MAP_WORDS)
+		w->map_size = s->setup.max_tokens * sizeof(__u64);
+	else if (ro)
+		w->map_size += s->setup.events * sizeof(struct timewheel_event);
+	at = mmap(w->map, w->map_size, PROT_READ | (ro ? 0 : PROT_WRITE),
+		  MAP_SHARED | MAP_FIXED_NOREPLACE, w->fd, s->arg);
+	if (at == MAP_FAILED)
+		w->map_size = 0;
+	return at == MAP_FAILED ? -1 : 0;
+}
+
+static int call_mmap(struct wheel *w, __u32 from, __u32 to)
+{
+	return finish(w, map(w));
+}
+
+/*
+ * The first use of a page. A touch of token 4, by its word; events are consumed
+ * that were none; or the ring is looked at.
+ */
+static int call_use(struct wheel *w, __u32 from, __u32 to)
+{
+	__u64 *word = w->map;
+
+	switch (w->sweep->arg) {
+	case TIMEWHEEL_MAP_WORDS:
+		__atomic_store_n(&word[3], (1ULL << 32) | (w->sweep->hand + 1),
+				 __ATOMIC_RELAXED);
+		break;
+	case TIMEWHEEL_MAP_CONSUMED:
+		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+		break;
+	default:
+		word += TIMEWHEEL_EVENTS_AT / sizeof(*word);
+		w->out.keys[0] = __atomic_load_n(word, __ATOMIC_RELAXED);
+	}
+	return finish(w, 0);
+}
+
+/*
+ * The outcome.
+ */
+
+/* All that there is to see. Nothing of it changes by itself. */
+struct state {
+	bool			node;
+	long			references;
+	char			users[256];
+	struct timewheel_info	info;	/* its size is 0: there is no wheel */
+	long			n;
+	struct timewheel_token	tokens[TW_LISTED];
+};
+
+static void see_wheel(struct __test_metadata *_metadata, const struct wheel *w,
+		      int fd, struct state *st)
+{
+	struct timewheel_info *info = &st->info;
+
+	if (tw_info(fd, info) < 0) {
+		memset(info, 0, sizeof(*info));
+		return;
+	}
+	info->number = 0;
+	info->bytes = 0;
+	info->next = 0;
+	info->put_back = 0;
+	info->refiled = 0;
+	st->n = tw_list(fd, st->tokens);
+	ASSERT_LE(0, st->n);
+	/* A read that was in vain may count as a delivery here, and here only. */
+	for (int i = 0; i < st->n && w->sweep->call == call_read; i++)
+		st->tokens[i].lease = 0;
+}
+
+static void see(struct __test_metadata *_metadata, const struct wheel *w,
+		struct state *st)
+{
+	int fd = open("/sys/kernel/debug/timewheel/users", O_RDONLY | O_CLOEXEC);
+	int view = w->view;
+
+	memset(st, 0, offsetof(struct state, tokens));
+	ASSERT_LT(0, read(fd, st->users, sizeof(st->users) - 1));
+	close(fd);
+	st->references = tw_refcnt();
+	st->node = !access(NODE, F_OK);
+	if (view < 0 && st->node)
+		view = tw_open_named(NAME, O_RDWR);
+	see_wheel(_metadata, w, view, st);
+	if (view != w->view)
+		close(view);
+}
+
+static bool same(const struct state *a, const struct state *b)
+{
+	return !memcmp(a, b, offsetof(struct state, tokens)) &&
+	       !memcmp(a->tokens, b->tokens, a->n * sizeof(a->tokens[0]));
+}
+
+static void print_state(struct __test_metadata *_metadata, const char *what,
+			const struct state *st)
+{
+	TH_LOG("%s: node %d, references %ld, %ld listed", what, st->node,
+	       st->references, st->n);
+#define PRINT(name)	{ TH_LOG("%s: %llu", #name, st->info.name); }
+	TW_FIGURES(PRINT)
+#undef PRINT
+}
+
+/*
+ * The stage.
+ */
+
+/* Its tokens, and what has become of them. */
+static void fill(struct __test_metadata *_metadata, struct wheel *w)
+{
+	const struct sweep *s = w->sweep;
+	bool ids = !(s->setup.flags & TIMEWHEEL_NO_IDS);
+	bool cookies = !(s->setup.flags & TIMEWHEEL_NO_COOKIES);
+	__u32 done;
+
+	for (__u64 i = 1; i <= s->tokens; i++)
+		w->out.ops[i - 1] = (struct timewheel_op) {
+			.size = sizeof(struct timewheel_op), .time = i * TW_SEC,
+			.id = ids ? i : 0, .cookie = cookies ? ~i : 0,
+		};
+	ASSERT_EQ(0, tw_batch(w->fd, w->out.ops, s->tokens, &done));
+	for (__u64 i = 0; i < s->tokens; i++)
+		ASSERT_EQ(0, w->out.ops[i].result);
+	memset(&w->out, 0, sizeof(w->out));
+	if (s->hand)
+		ASSERT_EQ(0, tw_advance(w->fd, s->hand));
+	if (!s->held)
+		return;
+	ASSERT_EQ(1, tw_read(w->fd, &(struct timewheel_event) {}, 1));
+	ASSERT_LE(0, tw_answer(w->fd, TIMEWHEEL_BURY, 0, 2, 0, 0));
+}
+
+static void make(struct __test_metadata *_metadata, struct wheel *w,
+		 const struct sweep *s)
+{
+	struct timewheel_setup setup = s->setup;
+	const int flags = O_RDWR | O_NONBLOCK;
+
+	memset(w, 0, sizeof(*w));
+	w->sweep = s;
+	w->other = -1;
+	w->view = -1;
+	w->device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, w->device);
+	if (s->scene == NAMED) {
+		ASSERT_EQ(0, tw_create_named(w->device, NAME, setup));
+		w->fd = tw_open_named(NAME, flags);
+		w->view = tw_open_named(NAME, flags);
+		ASSERT_LE(0, w->fd);
+		ASSERT_LE(0, w->view);
+	} else {
+		w->fd = open(TW_DEVICE, flags | O_CLOEXEC);
+		ASSERT_LE(0, w->fd);
+	}
+	if (s->scene == WHEEL)
+		ASSERT_EQ(0, ioctl(w->fd, TIMEWHEEL_SETUP, &setup));
+	if (s->scene == WHEEL || s->call == call_setup)
+		w->view = w->fd;
+	if (s->scene != FRESH)
+		fill(_metadata, w);
+	if (s->call == call_epoll)
+		w->other = epoll_create1(EPOLL_CLOEXEC);
+	w->map = nowhere();
+	if (s->call == call_use)
+		ASSERT_EQ(0, map(w));
+}
+
+static void unmake(struct __test_metadata *_metadata, struct wheel *w)
+{
+	if (w->map_size)
+		ASSERT_EQ(0, munmap(w->map, w->map_size));
+	if (w->other >= 0)
+		close(w->other);
+	if (w->view >= 0 && w->view != w->fd)
+		close(w->view);
+	if (w->fd >= 0)
+		close(w->fd);
+	if (tw_destroy_named(w->device, NAME) < 0)
+		ASSERT_EQ(ENOENT, errno);
+	close(w->device);
+	ASSERT_EQ(0, tw_refcnt());
+}
+
+/* What is there if units were done up to @done, but for those to be skipped. */
+static void see_after(struct __test_metadata *_metadata, const struct sweep *s,
+		      __u32 done, const bool *skip, struct wheel *w,
+		      struct state *st)
+{
+	make(_metadata, w, s);
+	if (skip)
+		memcpy(w->skip, skip, sizeof(w->skip));
+	if (done)
+		ASSERT_LE(0, s->call(w, 0, done));
+	see(_metadata, w, st);
+	unmake(_metadata, w);
+}
+
+/*
+ * The ledger.
+ */
+
+/* An event of a listed token: it ends, by whatever it takes. */
+static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
+		      const struct state *st, unsigned char *ends,
+		      const struct timewheel_event *event)
+{
+	const struct sweep *s = w->sweep;
+	long i = 0;
+
+	while (i < st->n && st->tokens[i].handle != event->handle)
+		i++;
+	ASSERT_LT(i, st->n);
+	ASSERT_EQ(st->tokens[i].id, event->id);
+	ends[i]++;
+	if (s->setup.lease)
+		ASSERT_EQ(0, tw_ack(w->view, event));
+	if (s->op.code == TIMEWHEEL_REGISTER_PERIODIC && event->id == NEW)
+		ASSERT_LE(0, tw_cancel(w->view, TIMEWHEEL_BY_HANDLE,
+				       event->handle));
+}
+
+/* All tokens that are there come, each once, and then there are none. */
+static void drain(struct __test_metadata *_metadata, const struct wheel *w)
+{
+	static struct timewheel_event events[64];
+	static struct state st;
+	unsigned char ends[TW_LISTED] = {};
+	struct timewheel_info info;
+	int n;
+
+	if (w->view < 0 || tw_info(w->view, &info) < 0)
+		return;
+	ASSERT_EQ(0, tw_control(w->view, 0, TIMEWHEEL_PAUSED |
+				TIMEWHEEL_DRAINING));
+	see(_metadata, w, &st);
+	for (int i = 0; i < st.n; i++)
+		if (st.tokens[i].state == TIMEWHEEL_BURIED)
+			ASSERT_EQ(0, tw_answer(w->view, TIMEWHEEL_KICK,
+					       TIMEWHEEL_BY_HANDLE,
+					       st.tokens[i].handle, 0, 0));
+	ASSERT_EQ(0, tw_advance(w->view, FAR));
+	while ((n = tw_read(w->view, events, 64)) > 0)
+		for (int i = 0; i < n; i++)
+			end_token(_metadata, w, &st, ends, &events[i]);
+	EXPECT_EQ(EAGAIN, errno);
+	for (int i = 0; i < st.n; i++) {
+		EXPECT_EQ(1, ends[i]) {
+			TH_LOG("%s: token %llu", w->sweep->name,
+			       st.tokens[i].id);
+		}
+	}
+	ASSERT_EQ(0, tw_info(w->view, &info));
+	EXPECT_EQ(0ULL, info.pending + info.taken + info.held + info.buried);
+	if (w->sweep->setup.lease)
+		tw_expect_balance(w->view);
+	else if (!(w->sweep->setup.flags & TIMEWHEEL_PERIODS))
+		EXPECT_EQ(info.registered, info.cancelled + info.delivered);
+}
+
+/*
+ * Turns.
+ */
+
+enum fault {
+	NTH,	/* the n-th allocation or copy */
+	PAIR,	/* the n-th copy and the one after it */
+	FAULTS,
+};
+
+FIXTURE(sweep) {
+	int nth, make;
+};
+
+FIXTURE_SETUP(sweep)
+{
+	if (!tw_inject_init())
+		SKIP(return, "no injection of faults here, or not for this user");
+	close(TW_OPEN(O_RDWR));
+	self->nth = tw_inject_open("fail-nth");
+	self->make = tw_inject_open("make-it-fail");
+	ASSERT_LE(0, self->nth);
+	ASSERT_LE(0, self->make);
+}
+
+FIXTURE_TEARDOWN(sweep)
+{
+	tw_inject_init();
+}
+
+static void inject(const FIXTURE_DATA(sweep) *self, enum fault fault,
+		   unsigned int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	if (fault == NTH) {
+		tw_inject_switch(self->nth, text);
+		return;
+	}
+	tw_inject_set("fail_usercopy", "times", "2");
+	tw_inject_set("fail_usercopy", "space", text);
+	tw_inject_set("fail_usercopy", "probability", "100");
+	tw_inject_switch(self->make, "1");
+}
+
+/* How many have failed since. What looks is counted, too, and may fail itself. */
+static int injected(const FIXTURE_DATA(sweep) *self, enum fault fault)
+{
+	char left = 0;
+	int failed, fd;
+
+	if (fault == NTH) {
+		failed = pread(self->nth, &left, 1, 0) == 1 && left == '0';
+		tw_inject_switch(self->nth, "0");
+		return failed;
+	}
+	failed = 2 - tw_inject_switch(self->make, "0");
+	fd = open("/sys/kernel/debug/fail_usercopy/times", O_RDONLY | O_CLOEXEC);
+	if (read(fd, &left, 1) == 1)
+		failed -= left - '0';
+	close(fd);
+	tw_inject_set("fail_usercopy", "probability", "0");
+	return failed;
+}
+
+/* What the sweep of a call goes by: nothing done, and all. */
+static struct {
+	struct wheel wheel;
+	struct state before, after;
+} should;
+
+/* What a batch says of operations in its midst that could not be done. */
+static void see_results(struct __test_metadata *_metadata, struct wheel *w)
+{
+	for (__u32 i = 0; w->sweep->call == call_batch && i < w->done; i++) {
+		if (w->out.ops[i].result >= 0)
+			continue;
+		EXPECT_EQ(-ENOMEM, w->out.ops[i].result);
+		w->skip[i] = true;
+	}
+}
+
+static bool skips(const struct wheel *w)
+{
+	return memchr(w->skip, true, sizeof(w->skip));
+}
+
+/* What the call has said: an error that it may give, or the same as ever. */
+static void judge_return(struct __test_metadata *_metadata,
+			 const struct wheel *w, int ret)
+{
+	const struct sweep *s = w->sweep;
+
+	if (ret < 0) {
+		EXPECT_TRUE(ret == -EFAULT || (s->nomem && ret == -ENOMEM)) {
+			TH_LOG("%s: %s", s->name, strerror(-ret));
+		}
+	} else if (w->done == units(s) && !skips(w)) {
+		EXPECT_EQ(0, memcmp(&w->out, &should.wheel.out,
+				    sizeof(w->out))) {
+			TH_LOG("%s tells something else", s->name);
+		}
+	}
+}
+
+/* What the call has not done, once more, and there it is. */
+static void mend(struct __test_metadata *_metadata, struct wheel *w)
+{
+	const struct sweep *s = w->sweep;
+	static struct state st;
+	bool skipped[MOST_UNITS], any = skips(w);
+	__u32 done = w->done;
+
+	memcpy(skipped, w->skip, sizeof(skipped));
+	memset(w->skip, 0, sizeof(w->skip));
+	for (__u32 i = 0; i < done; i++)
+		if (skipped[i])
+			EXPECT_LE(0, s->call(w, i, i + 1));
+	if (done < units(s))
+		EXPECT_LE(0, s->call(w, done, units(s)));
+	see(_metadata, w, &st);
+	EXPECT_EQ(0, memcmp(&st, &should.after, offsetof(struct state, tokens)));
+	/* Tokens that came later than others have other handles. */
+	if (!any)
+		EXPECT_TRUE(same(&st, &should.after));
+}
+
+/* The call with its fault @n. Returns how many there were. */
+static int turn(struct __test_metadata *_metadata,
+		const FIXTURE_DATA(sweep) *self, const struct sweep *s,
+		enum fault fault, unsigned int n)
+{
+	static struct state st, expected;
+	static struct wheel w, other;
+	const struct state *right;
+	bool skip[MOST_UNITS];
+	int ret, failed;
+	__u32 done;
+
+	make(_metadata, &w, s);
+	inject(self, fault, n);
+	ret = s->call(&w, 0, units(s));
+	failed = injected(self, fault);
+	see(_metadata, &w, &st);
+	see_results(_metadata, &w);
+	judge_return(_metadata, &w, ret);
+	if (ret < 0 && s->unsure && same(&st, &should.after))
+		w.done = units(s);
+	done = w.done;
+	memcpy(skip, w.skip, sizeof(skip));
+	mend(_metadata, &w);
+	drain(_metadata, &w);
+	unmake(_metadata, &w);
+
+	right = done ? &should.after : &should.before;
+	if ((done && done < units(s)) || memchr(skip, true, sizeof(skip))) {
+		see_after(_metadata, s, done, skip, &other, &expected);
+		right = &expected;
+	}
+	EXPECT_TRUE(same(right, &st)) {
+		TH_LOG("%s: fault %u, %d: %u were done", s->name, n, ret, done);
+		print_state(_metadata, "is", &st);
+		print_state(_metadata, "should be", right);
+	}
+	return failed;
+}
+
+static void sweep(struct __test_metadata *_metadata,
+		  const FIXTURE_DATA(sweep) *self, const struct sweep *s)
+{
+	unsigned int failed[FAULTS] = {}, turns[FAULTS] = {};
+
+	see_after(_metadata, s, 0, NULL, &should.wheel, &should.before);
+	see_after(_metadata, s, units(s), NULL, &should.wheel, &should.after);
+	for (int fault = 0; fault < FAULTS; fault++) {
+		int some;
+
+		do {
+			some = turn(_metadata, self, s, fault, ++turns[fault]);
+			failed[fault] += some;
+		} while (some && _metadata->exit_code == KSFT_PASS);
+	}
+	if (!s->immune)
+		EXPECT_LT(0U, failed[NTH]);
+	TH_LOG("%s: %u faults one by one, %u copies in pairs", s->name,
+	       failed[NTH], failed[PAIR]);
+}
+
+#define SWEEP(sweeps) do {						\
+	for (size_t i_ = 0; i_ < ARRAY_SIZE(sweeps); i_++)		\
+		sweep(_metadata, self, &(sweeps)[i_]);			\
+} while (0)
+
+/* A wheel, or how it is to be. */
+#define SETUP(...)							\
+	.setup = {							\
+		.size = sizeof(struct timewheel_setup),			\
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
+		.tick = TW_SEC, .max_tokens = 4096, __VA_ARGS__		\
+	}
+
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static const struct sweep operations[] = {
+	{
+		"REGISTER", SETUP(), .nomem = true,
+		.op = { .id = NEW, .time = 5 * TW_SEC, .cookie = 7 },
+	}, {
+		"REGISTER beside others", SETUP(), .tokens = 4, .nomem = true,
+		.op = { .id = NEW, .time = 5 * TW_SEC, .cookie = 7 },
+	}, {
+		"REGISTER without id", .nomem = true,
+		SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES),
+		.op = { .time = 5 * TW_SEC },
+	}, {
+		"REGISTER with touch words", .nomem = true,
+		SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+		.op = { .id = NEW, .time = 5 * TW_SEC },
+	}, {
+		"REGISTER with leases", SETUP(.lease = 10 * TW_SEC),
+		.op = { .id = NEW, .time = 5 * TW_SEC }, .nomem = true,
+	}, {
+		"REGISTER_PERIODIC", SETUP(.flags = TIMEWHEEL_PERIODS),
+		.op = {
+			.code = TIMEWHEEL_REGISTER_PERIODIC, .id = NEW,
+			.time = TW_SEC, .period = 5 * TW_SEC,
+		}, .nomem = true,
+	}, {
+		"TOUCH_OR_REGISTER of none", SETUP(), .nomem = true,
+		.op = {
+			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = NEW,
+			.time = TW_SEC,
+		},
+	}, {
+		"TOUCH_OR_REGISTER of one", SETUP(), .tokens = 4, .hand = 2,
+		.op = {
+			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = 4,
+			.time = TW_SEC,
+		},
+	}, {
+		"TOUCH_TOKEN", SETUP(), .tokens = 4, .hand = 2,
+		.op = { .code = TIMEWHEEL_TOUCH_TOKEN, .id = 4 },
+	}, {
+		"MOVE", SETUP(), .tokens = 4,
+		.op = {
+			.code = TIMEWHEEL_MOVE, .id = 4, .time = 99 * TW_SEC,
+		},
+	}, {
+		"CANCEL", SETUP(), .tokens = 4,
+		.op = { .code = TIMEWHEEL_CANCEL, .id = 4 },
+	}, {
+		"GET", SETUP(), .tokens = 4,
+		.op = { .code = TIMEWHEEL_GET, .id = 4 },
+	}, {
+		"ACK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true,
+		.op = { .code = TIMEWHEEL_ACK, .id = 1, .lease = 1 },
+	}, {
+		"NACK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true,
+		.op = {
+			.code = TIMEWHEEL_NACK, .id = 1, .lease = 1,
+			.time = 9 * TW_SEC,
+		},
+	}, {
+		"EXTEND", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true,
+		.op = {
+			.code = TIMEWHEEL_EXTEND, .id = 1, .lease = 1,
+			.time = 99 * TW_SEC,
+		},
+	}, {
+		"BURY", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true,
+		.op = { .code = TIMEWHEEL_BURY, .id = 1, .lease = 1 },
+	}, {
+		"KICK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true, .op = { .code = TIMEWHEEL_KICK, .id = 2 },
+	}, {
+		"DELETE", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
+		.held = true, .op = { .code = TIMEWHEEL_DELETE, .id = 1 },
+	},
+};
+
+/* Carried out or not, and if its answer is lost, it is seen which. */
+TEST_F_TIMEOUT(sweep, an_operation_is_done_or_not, LONG)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+		struct sweep s = operations[i];
+
+		s.call = call_op;
+		s.unsure = true;
+		sweep(_metadata, self, &s);
+	}
+}
+
+/* As many as it says, and those among them that it says could not be. */
+TEST_F_TIMEOUT(sweep, a_batch_tells_what_was_done, LONG)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+		struct sweep s = operations[i];
+
+		s.call = call_batch;
+		s.units = 40;
+		s.nomem = false;
+		sweep(_metadata, self, &s);
+	}
+}
+
+/*
+ * The arena, its lists and the table of ids grow meanwhile: the latter in the midst
+ * of a registration, because the worker that should have done it has no CPU.
+ */
+TEST_F_TIMEOUT(sweep, a_batch_grows_the_wheel, LONG)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+	const struct sweep sweeps[] = {
+		{
+			"BATCH of many", SETUP(), .tokens = 700, .units = 400,
+			.call = call_batch, .op = { .id = NEW },
+		}, {
+			"BATCH of many, with touch words", .tokens = 700,
+			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS), .units = 400,
+			.call = call_batch, .op = { .id = NEW },
+		},
+	};
+
+	ASSERT_EQ(0, sched_setscheduler(0, SCHED_FIFO, &param));
+	SWEEP(sweeps);
+}
+
+TEST_F_TIMEOUT(sweep, a_command_is_done_or_not, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"TOUCH", SETUP(), .tokens = 4, .hand = 2,
+			.call = call_touch, .op = { .id = 4 },
+			.arg = sizeof(struct timewheel_touch), .immune = true,
+		}, {
+			"TOUCH of a larger size", SETUP(), .tokens = 4,
+			.hand = 2, .call = call_touch, .op = { .id = 4 },
+			.arg = sizeof(struct timewheel_touch) + 8,
+		}, {
+			"TOUCH_MANY", SETUP(), .tokens = 200, .hand = 2,
+			.call = call_touch_many, .units = 200,
+		}, {
+			"ADVANCE", SETUP(), .tokens = 4, .arg = 3,
+			.call = call_advance,
+		}, {
+			"CONTROL, pause", SETUP(), .tokens = 4, .hand = 2,
+			.call = call_control, .arg = TIMEWHEEL_PAUSED,
+		}, {
+			"CONTROL, drain", SETUP(), .tokens = 4, .hand = 2,
+			.call = call_control, .arg = TIMEWHEEL_DRAINING,
+		}, {
+			"LIST", SETUP(), .tokens = 30, .hand = 2,
+			.call = call_list,
+		}, {
+			"STATS", SETUP(), .tokens = 4, .hand = 2,
+			.call = call_stats, .nomem = true,
+		}, {
+			"INFO", SETUP(), .tokens = 4, .hand = 2,
+			.call = call_info,
+		}, {
+			"CAPS", .scene = FRESH, .call = call_caps,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+/* What was not copied out comes again, also to one who reads for the first time. */
+TEST_F_TIMEOUT(sweep, a_read_loses_nothing, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"read of one", SETUP(), .tokens = 1, .hand = 9,
+			.call = call_read,
+		}, {
+			"read of many", SETUP(), .tokens = 100, .hand = 200,
+			.call = call_read, .units = 100,
+		}, {
+			"read without ids", .tokens = 20, .hand = 200,
+			SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES),
+			.call = call_read, .units = 20,
+		}, {
+			"read with touch words", .tokens = 20, .hand = 200,
+			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			.call = call_read, .units = 20,
+		}, {
+			"read with periods", .tokens = 20, .hand = 200,
+			SETUP(.flags = TIMEWHEEL_PERIODS),
+			.call = call_read, .units = 20,
+		}, {
+			"first read with leases", .tokens = 100, .hand = 200,
+			SETUP(.lease = 1000 * TW_SEC),
+			.call = call_read, .units = 100, .nomem = true,
+		}, {
+			"another read with leases", .tokens = 21, .hand = 200,
+			SETUP(.lease = 1000 * TW_SEC), .held = true,
+			.call = call_read, .units = 19,
+		}, {
+			"read of a named wheel", .tokens = 20, .hand = 200,
+			SETUP(.lease = 1000 * TW_SEC), .scene = NAMED,
+			.call = call_read, .units = 20, .nomem = true,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+TEST_F_TIMEOUT(sweep, a_poll_loses_nothing, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"poll", SETUP(), .tokens = 20, .hand = 200,
+			.call = call_poll,
+		}, {
+			"poll with an event ring", SETUP(.events = 16),
+			.tokens = 20, .hand = 200, .call = call_poll,
+		}, {
+			"epoll_ctl", SETUP(), .tokens = 20, .hand = 200,
+			.call = call_epoll, .nomem = true, .unsure = true,
+		}, {
+			"epoll_ctl with an event ring", SETUP(.events = 16),
+			.tokens = 20, .hand = 200, .call = call_epoll,
+			.nomem = true, .unsure = true,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"mmap of words", SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
+			.call = call_mmap, .nomem = true,
+		}, {
+			"mmap of events", SETUP(.events = 256),
+			.arg = TIMEWHEEL_MAP_PRODUCED,
+			.call = call_mmap, .nomem = true,
+		}, {
+			"mmap of the consumers' part", SETUP(.events = 256),
+			.arg = TIMEWHEEL_MAP_CONSUMED,
+			.call = call_mmap, .nomem = true,
+		}, {
+			"store to a word",
+			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
+			.call = call_use,
+		}, {
+			"load of events", SETUP(.events = 256),
+			.arg = TIMEWHEEL_MAP_PRODUCED, .call = call_use,
+		}, {
+			"store to the consumers' part", SETUP(.events = 256),
+			.arg = TIMEWHEEL_MAP_CONSUMED, .call = call_use,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+TEST_F_TIMEOUT(sweep, what_tells_of_wheels_changes_nothing, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"fdinfo", SETUP(), .tokens = 4, .call = call_file,
+			.path = "/proc/self/fdinfo/%d", .nomem = true,
+		}, {
+			"wheels", SETUP(), .tokens = 4, .call = call_file,
+			.path = "/sys/kernel/debug/timewheel/wheels",
+			.nomem = true,
+		}, {
+			"users", SETUP(), .tokens = 4, .call = call_file,
+			.path = "/sys/kernel/debug/timewheel/users",
+			.nomem = true,
+		}, {
+			"stats", SETUP(), .tokens = 4, .call = call_file,
+			.path = "/sys/kernel/debug/timewheel/stats",
+			.nomem = true,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+/* Neither the file nor its user's account has anything of what failed. */
+TEST_F_TIMEOUT(sweep, a_wheel_is_set_up_or_not, LONG)
+{
+	const struct sweep sweeps[] = {
+		{ "SETUP", SETUP(), },
+		{
+			"SETUP of little",
+			SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+			      .max_tokens = 1, .slots = 1),
+		}, {
+			"SETUP with touch words",
+			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+		}, {
+			"SETUP with an event ring", SETUP(.events = 4096),
+		}, {
+			"SETUP with leases",
+			SETUP(.flags = TIMEWHEEL_PERIODS, .lease = TW_SEC),
+		}, {
+			"SETUP of much",
+			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS, .slots = 65536,
+			      .max_tokens = 10000000, .events = 65536),
+		},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sweeps); i++) {
+		struct sweep s = sweeps[i];
+
+		s.scene = FRESH;
+		s.call = call_setup;
+		s.nomem = true;
+		sweep(_metadata, self, &s);
+	}
+}
+
+TEST_F_TIMEOUT(sweep, a_named_wheel_is_there_or_not, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"CREATE", SETUP(), .scene = FRESH, .call = call_create,
+			.nomem = true,
+		}, {
+			"CREATE, exclusive", SETUP(.lease = TW_SEC),
+			.scene = FRESH, .call = call_create, .nomem = true,
+			.arg = TIMEWHEEL_EXCLUSIVE,
+		}, {
+			"CREATE of one that is there", SETUP(),
+			.scene = NAMED, .call = call_create, .tokens = 4,
+		}, {
+			"DESTROY", SETUP(), .scene = NAMED, .tokens = 4,
+			.call = call_destroy,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+TEST_F_TIMEOUT(sweep, a_file_is_open_or_not, LONG)
+{
+	const struct sweep sweeps[] = {
+		{
+			"open", .scene = FRESH, .call = call_open,
+			.path = TW_DEVICE, .nomem = true,
+		}, {
+			"open of a named wheel", SETUP(), .scene = NAMED,
+			.tokens = 4, .call = call_open, .path = NODE,
+			.nomem = true,
+		}, {
+			"close", SETUP(), .tokens = 4, .call = call_close,
+			.immune = true,
+		}, {
+			"close with a delivery", SETUP(.lease = 10 * TW_SEC),
+			.scene = NAMED, .tokens = 4, .hand = 2, .held = true,
+			.call = call_close, .immune = true,
+		},
+	};
+
+	SWEEP(sweeps);
+}
+
+/*
+ * The module.
+ */
+
+FIXTURE(module) {
+	FIXTURE_DATA(sweep) inject;
+	struct stat device;
+	int file;
+	size_t size;
+	void *image;	/* without its trace events */
+};
+
+/* A kernel that has no memory for trace events warns, which is not the module's. */
+FIXTURE_SETUP(module)
+{
+	static const char events[] = "_ftrace_events";
+	char *at;
+
+	sweep_setup(_metadata, &self->inject, NULL);
+	if (_metadata->exit_code)
+		return;
+	ASSERT_EQ(0, stat(TW_DEVICE, &self->device));
+	self->file = open("/timewheel.ko", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, self->file);
+	self->size = lseek(self->file, 0, SEEK_END);
+	self->image = mmap(NULL, self->size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_POPULATE, self->file, 0);
+	ASSERT_NE(MAP_FAILED, self->image);
+	at = memmem(self->image, self->size, events, sizeof(events));
+	ASSERT_NE(NULL, at);
+	*at = '-';
+}
+
+static int unload(void)
+{
+	return tw_ret(syscall(SYS_delete_module, "timewheel", O_NONBLOCK));
+}
+
+static int load(const FIXTURE_DATA(module) *self)
+{
+	return tw_ret(syscall(SYS_init_module, self->image, self->size, ""));
+}
+
+/* With all that is in it, as it was. */
+FIXTURE_TEARDOWN(module)
+{
+	tw_inject_init();
+	unload();
+	EXPECT_EQ(0, syscall(SYS_finit_module, self->file, "", 0));
+	EXPECT_EQ(0, chown(TW_DEVICE, self->device.st_uid, self->device.st_gid));
+}
+
+static bool module_works(void)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	bool works = !tw_setup_manual(fd, 60, 100, 0) &&
+		     !tw_register(fd, 1, TW_SEC, 0, NULL);
+
+	close(fd);
+	return works;
+}
+
+/* Whatever failed: it is there and works, or is not. */
+TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
+{
+	unsigned int n = 0, refused = 0;
+	bool failed = true;
+
+	while (failed) {
+		int ret;
+
+		ASSERT_EQ(0, unload());
+		do {
+			inject(&self->inject, NTH, ++n);
+			ret = load(self);
+			failed = injected(&self->inject, NTH);
+			refused += ret < 0;
+			EXPECT_TRUE(!ret || ret == -ENOMEM || ret == -EFAULT) {
+				TH_LOG("fault %u: %s", n, strerror(-ret));
+			}
+			EXPECT_EQ(ret < 0, access(TW_DEVICE, F_OK) < 0);
+		} while (ret < 0);
+		ASSERT_TRUE(module_works());
+	}
+	EXPECT_LT(0U, refused);
+	TH_LOG("%u faults, %u times it was not loaded", n - 1, refused);
+}
+
+TEST_F_TIMEOUT(module, is_unloaded_or_not, LONG)
+{
+	unsigned int n = 0;
+	bool failed;
+
+	do {
+		int ret;
+
+		inject(&self->inject, NTH, ++n);
+		ret = unload();
+		failed = injected(&self->inject, NTH);
+		EXPECT_TRUE(!ret || ret == -EFAULT) {
+			TH_LOG("fault %u: %s", n, strerror(-ret));
+		}
+		EXPECT_EQ(!ret, access(TW_DEVICE, F_OK) < 0);
+		if (!ret)
+			ASSERT_EQ(0, load(self));
+		ASSERT_TRUE(module_works());
+	} while (failed);
+	EXPECT_LT(1U, n);
+	TH_LOG("%u faults", n - 1);
+}
+
+TEST_HARNESS_MAIN
