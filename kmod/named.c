@@ -42,6 +42,8 @@
  * @dev: its device, called by its node; counts those who refer to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
+ * @path: its node's below /dev, once for who makes it and once for who removes it:
+ *	both free what they are told, and go without if there is no memory then
  * @setup: as it was created; constant
  * @uid: its creator; constant
  * @gid: its creator's group; constant
@@ -51,6 +53,7 @@ struct tw_named_wheel {
 	struct device		dev;
 	struct cdev		cdev;
 	struct tw_wheel		*wheel;
+	char			*path[2];
 	struct timewheel_setup	setup;
 	kuid_t			uid;
 	kgid_t			gid;
@@ -76,15 +79,16 @@ static struct tw_named_wheel *tw_named_from(const struct device *dev)
 }
 
 /*
- * Tells whose the node is. Where it is says its name, in which "!" stands for "/":
- * so a user's choice of NAME means nothing to udev's rules for other devices.
+ * Tells whose the node is, and where. Others who ask are told by its name, in which
+ * "!" stands for "/": so a user's choice of NAME means nothing to udev's rules for
+ * other devices.
  */
 static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 			      umode_t *mode, kuid_t *uid, kgid_t *gid)
 {
-	const struct tw_named_wheel *named = tw_named_from(dev);
+	struct tw_named_wheel *named = tw_named_from(dev);
 
-	/* Who removes the node does not ask. */
+	/* Who removes the node asks for no more. */
 	if (uid)
 		*uid = named->uid;
 	if (gid)
@@ -93,7 +97,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 	if (mode)
 		*mode = 0600;
 
-	return NULL;
+	return xchg(&named->path[!mode], NULL);
 }
 
 /*
@@ -109,6 +113,8 @@ static void tw_named_release(struct device *dev)
 		tw_stats_remove(named->wheel);
 		tw_wheel_free(named->wheel);
 	}
+	kfree(named->path[0]);
+	kfree(named->path[1]);
 	kfree(named);
 	module_put(THIS_MODULE);
 }
@@ -158,9 +164,15 @@ static struct tw_named_wheel *tw_named_new(const struct timewheel_setup *setup)
 static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 {
 	int err = dev_set_name(&named->dev, TW_NODES "%s", name);
+	unsigned int i;
 
 	if (err)
 		return err;
+	for (i = 0; i < ARRAY_SIZE(named->path); i++) {
+		named->path[i] = kasprintf(TW_GFP, "timewheels/%s", name);
+		if (!named->path[i])
+			return -ENOMEM;
+	}
 	named->wheel = tw_wheel_new();
 	if (!named->wheel)
 		return -ENOMEM;
