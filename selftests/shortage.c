@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One in a hundred of all allocations and copies fails while threads do whatever can
+ * be done. What was said to be registered ends once, what was not is never heard of,
+ * and where an answer was lost it is one or the other. Needs root, and a kernel that
+ * injects faults.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "tw_delivery.h"
+#include "tw_inject.h"
+
+#define LONG		1200	/* seconds; guests may be emulated */
+#define THREADS		4
+#define NAME		"shortage"
+#define OWN		64	/* latest ids that a thread goes on with */
+#define AT_ONCE		20	/* in a batch, and a read */
+#define MOST		4096	/* tokens */
+#define LOST		(-9999)	/* in the place of a result */
+#define FAR		(1ULL << 24)
+#define LEASE		(1ULL << 31)
+
+/* What is known of one try to register, whose number is the id. */
+struct entry {
+	atomic_bool	sure;		/* it was registered */
+	atomic_bool	unsure;		/* or nobody has said so */
+	atomic_bool	unsure_end;	/* a cancellation may have been carried out */
+	bool		periodic;
+	atomic_uint	events;
+	atomic_uint	ends;
+};
+
+static struct {
+	struct timewheel_setup setup;
+	struct entry *entries;
+	unsigned long capacity, rounds;
+	atomic_ulong next, acks, delivered;
+	atomic_int faults;
+	char said[8][128];
+} all;
+
+struct worker {
+	pthread_t thread;
+	int number, fd, device;
+	__u64 seed, hand;
+	unsigned long own[OWN];
+	unsigned long kept;
+	const struct timewheel_produced *produced;
+	struct timewheel_consumed *consumed;
+};
+
+/* What must not be. It is printed at the end: what prints may be made to fail. */
+static void __attribute__((format(printf, 1, 2))) fault(const char *format, ...)
+{
+	int n = atomic_fetch_add(&all.faults, 1);
+	va_list args;
+
+	if (n >= (int)ARRAY_SIZE(all.said))
+		return;
+	va_start(args, format);
+	vsnprintf(all.said[n], sizeof(all.said[n]), format, args);
+	va_end(args);
+}
+
+static __u32 dice(struct worker *w, __u32 sides)
+{
+	w->seed ^= w->seed << 13;
+	w->seed ^= w->seed >> 7;
+	w->seed ^= w->seed << 17;
+	return (w->seed >> 16) % sides;
+}
+
+/* A success, lost on the way or short of memory, or @or1, @or2. Returns @ret. */
+static int may(const char *what, int ret, int or1, int or2)
+{
+	if (ret < 0 && ret != -EFAULT && ret != -ENOMEM && ret != or1 &&
+	    ret != or2)
+		fault("%s: %s", what, strerror(-ret));
+	return ret;
+}
+
+/* GET until it is answered. */
+static bool is_there(struct worker *w, __u64 id)
+{
+	struct timewheel_op op;
+	int ret;
+
+	do {
+		ret = may("GET", tw_ret(tw_get(w->fd, 0, id, &op)), -ENOENT,
+			  -ESTALE);
+	} while (ret == -EFAULT);
+	return ret >= 0;
+}
+
+/*
+ * Registrations.
+ */
+
+static bool plan(struct worker *w, struct timewheel_op *op)
+{
+	bool periods = all.setup.flags & TIMEWHEEL_PERIODS;
+	unsigned long id = atomic_fetch_add(&all.next, 1);
+
+	if (id >= all.capacity)
+		return false;
+	*op = (struct timewheel_op) {
+		.size = sizeof(*op), .result = LOST, .id = id, .cookie = ~id,
+		.code = TIMEWHEEL_REGISTER, .time = dice(w, 40) * TW_SEC,
+	};
+	if (periods && !dice(w, 8)) {
+		op->code = TIMEWHEEL_REGISTER_PERIODIC;
+		op->period = (1 + dice(w, 20)) * TW_SEC;
+		all.entries[id].periodic = true;
+	} else if (!dice(w, 4)) {
+		op->code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	}
+	return true;
+}
+
+static void book(struct worker *w, __u64 id, int ret)
+{
+	struct entry *entry = &all.entries[id];
+
+	if (ret == LOST || ret == -EFAULT) {
+		if (!is_there(w, id)) {
+			entry->unsure = true;
+			return;
+		}
+	} else if (may("REGISTER", ret, -ENOSPC, 0) < 0) {
+		return;
+	}
+	entry->sure = true;
+	w->own[w->kept++ % OWN] = id;
+}
+
+static void run_register(struct worker *w)
+{
+	struct timewheel_op op;
+
+	if (plan(w, &op))
+		book(w, op.id, tw_ret(tw_op(w->fd, &op)));
+}
+
+static void run_batch(struct worker *w)
+{
+	struct timewheel_op ops[AT_ONCE];
+	__u32 n = 0, done = 0;
+	int ret;
+
+	while (n < AT_ONCE && plan(w, &ops[n]))
+		n++;
+	ret = may("BATCH", tw_ret(tw_batch(w->fd, ops, n, &done)), 0, 0);
+	if (done > n || (!ret && done < n))
+		fault("BATCH: %u of %u done", done, n);
+	for (__u32 i = 0; i < done; i++)
+		book(w, ops[i].id, ops[i].result);
+}
+
+/*
+ * Ends.
+ */
+
+/* Ends a token by id. Told twice that an answer was lost, it may have been done. */
+static void finish(struct worker *w, __u32 code, __u64 id)
+{
+	struct entry *entry = &all.entries[id];
+	bool lost = false;
+	int ret;
+
+	do {
+		ret = may("an end", tw_ret(tw_key_op(w->fd, code, 0, id, 0)),
+			  -ENOENT, -ESTALE);
+		lost |= ret == -EFAULT;
+	} while (ret == -EFAULT);
+	if (ret >= 0)
+		entry->ends++;
+	else if (lost)
+		entry->unsure_end = true;
+}
+
+/* Nobody else can: if an answer to it was lost, the next one says that it is done. */
+static void acknowledge(struct worker *w, const struct timewheel_event *event)
+{
+	struct entry *entry = &all.entries[event->id];
+	bool lost = false;
+	int ret;
+
+	do {
+		ret = may("ACK", tw_ret(tw_ack(w->fd, event)), -ESTALE, 0);
+		lost |= ret == -EFAULT;
+	} while (ret == -EFAULT);
+	if (ret < 0 && !lost) {
+		fault("ACK of %llu: %s", event->id, strerror(-ret));
+		return;
+	}
+	all.acks++;
+	if (!entry->periodic)
+		entry->ends++;
+	else if (!dice(w, 4))
+		finish(w, TIMEWHEEL_DELETE, event->id);
+}
+
+static void deal_with(struct worker *w, const struct timewheel_event *event)
+{
+	struct entry *entry;
+
+	all.delivered++;
+	if (event->id >= all.next || event->cookie != ~event->id) {
+		fault("an event of nothing: %llu", event->id);
+		return;
+	}
+	entry = &all.entries[event->id];
+	entry->events++;
+	if (!all.setup.lease)
+		entry->ends++;
+	else if (dice(w, 8))
+		acknowledge(w, event);
+	else if (dice(w, 2))
+		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_NACK,
+					     TIMEWHEEL_BY_HANDLE, event->handle,
+					     event->lease, TW_SEC)), 0, 0);
+	/* Or it comes again when the file is closed. */
+}
+
+static int run_read(struct worker *w)
+{
+	struct timewheel_event events[AT_ONCE];
+	int n = may("read", tw_ret(tw_read(w->fd, events, 1 + dice(w, AT_ONCE))),
+		    -EAGAIN, 0);
+
+	for (int i = 0; i < n; i++)
+		deal_with(w, &events[i]);
+	return n;
+}
+
+/* One thread consumes events. */
+static void run_poll(struct worker *w)
+{
+	const struct timewheel_event *events =
+		(const void *)w->produced + TIMEWHEEL_EVENTS_AT;
+	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	__u64 head, tail;
+
+	may("poll", tw_ret(poll(&p, 1, 0)), 0, 0);
+	if (!w->produced)
+		return;
+	head = w->consumed->head;
+	tail = __atomic_load_n(&w->produced->tail, __ATOMIC_ACQUIRE);
+	for (; head != tail; head++)
+		deal_with(w, &events[head % w->produced->size]);
+	__atomic_store_n(&w->consumed->head, head, __ATOMIC_RELEASE);
+}
+
+/*
+ * All else.
+ */
+
+/* They may be there no more, and periodic ones have no timeout. */
+static void run_change(struct worker *w)
+{
+	__u64 id = w->own[dice(w, w->kept < OWN ? w->kept : OWN)];
+	__u64 ids[AT_ONCE];
+
+	for (int i = 0; i < AT_ONCE; i++)
+		ids[i] = w->own[dice(w, OWN)];
+	switch (dice(w, 6)) {
+	case 0:
+		finish(w, TIMEWHEEL_CANCEL, id);
+		break;
+	case 1:
+		may("MOVE", tw_ret(tw_move(w->fd, 0, id, dice(w, 9) * TW_SEC)),
+		    -ENOENT, 0);
+		break;
+	case 2:
+		may("TOUCH", tw_ret(tw_touch(w->fd, 0, id)), -ENOENT, -EINVAL);
+		break;
+	case 3:
+		may("TOUCH_MANY", tw_ret(tw_touch_keys(w->fd, 0, ids, AT_ONCE,
+						       NULL)),
+		    -ENOENT, -EINVAL);
+		break;
+	case 4:
+		may("TOUCH_TOKEN", tw_ret(tw_key_op(w->fd, TIMEWHEEL_TOUCH_TOKEN,
+						    0, id, 0)),
+		    -ENOENT, -EINVAL);
+		break;
+	default:
+		is_there(w, id);
+	}
+}
+
+/* All is seen, or why it is not. */
+static void run_look(struct worker *w)
+{
+	struct timewheel_token tokens[50];
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER,
+		.tokens = (uintptr_t)tokens, .count = ARRAY_SIZE(tokens),
+		.token_size = sizeof(tokens[0]),
+	};
+	__u64 buckets[TIMEWHEEL_BUCKETS];
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
+	};
+	struct timewheel_info info;
+
+	switch (dice(w, 4)) {
+	case 0:
+		may("LIST", tw_ret(ioctl(w->fd, TIMEWHEEL_LIST, &list)), 0, 0);
+		break;
+	case 1:
+		may("STATS", tw_ret(ioctl(w->fd, TIMEWHEEL_STATS, &stats)), 0, 0);
+		break;
+	case 2:
+		may("INFO", tw_ret(tw_info(w->fd, &info)), 0, 0);
+		break;
+	default:
+		while (tw_control(w->fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED) < 0)
+			;
+		while (tw_control(w->fd, 0, TIMEWHEEL_PAUSED) < 0)
+			;
+	}
+}
+
+/* Another file: what this one holds comes back. */
+static void run_reopen(struct worker *w)
+{
+	close(w->fd);
+	do {
+		w->fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+		may("open", tw_ret(w->fd), 0, 0);
+	} while (w->fd < 0);
+}
+
+/* Wheels of a moment. */
+static void run_wheels(struct worker *w)
+{
+	struct timewheel_setup setup = all.setup;
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	char name[32] = NAME "-0";
+
+	name[strlen(NAME) + 1] += w->number;
+	may("CREATE", tw_ret(tw_create_named(w->device, name, setup)),
+	    -EEXIST, 0);
+	if (may("open", tw_ret(fd), 0, 0) >= 0) {
+		int ret = tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup));
+
+		if (may("SETUP", ret, 0, 0) >= 0)
+			may("REGISTER", tw_ret(tw_register(fd, 1, TW_SEC, 0,
+							   NULL)), 0, 0);
+		close(fd);
+	}
+	may("DESTROY", tw_ret(tw_destroy_named(w->device, name)), -ENOENT, 0);
+}
+
+/* Touch words, which others may be using, too. */
+static void run_map(struct worker *w)
+{
+	const size_t size = MOST * sizeof(__u64);
+	void *at;
+
+	if (!(all.setup.flags & TIMEWHEEL_TOUCH_WORDS))
+		return;
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
+		  TIMEWHEEL_MAP_WORDS);
+	if (at == MAP_FAILED) {
+		may("mmap", -errno, 0, 0);
+		return;
+	}
+	/* Nonsense, which is a touch of now. */
+	if (w->kept)
+		__atomic_store_n((__u64 *)at, dice(w, 1000), __ATOMIC_RELAXED);
+	while (munmap(at, size))
+		;
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	int make = tw_inject_open("make-it-fail");
+
+	tw_inject_switch(make, "1");
+	for (unsigned long i = 0; i < all.rounds; i++) {
+		__u32 what = dice(w, 64);
+
+		if (what < 6)
+			run_register(w);
+		else if (what < 10)
+			run_batch(w);
+		else if (what < 30)
+			run_read(w);
+		else if (what < 50 && w->kept)
+			run_change(w);
+		else if (what < 54)
+			run_look(w);
+		else if (what < 56)
+			run_poll(w);
+		else if (what < 57)
+			run_reopen(w);
+		else if (what < 58)
+			run_wheels(w);
+		else if (what < 59)
+			run_map(w);
+		else if (!w->number && !tw_advance(w->fd, w->hand + 1))
+			w->hand++;
+	}
+	tw_inject_switch(make, "0");
+	close(make);
+	return NULL;
+}
+
+FIXTURE(shortage) {
+	int device;
+	struct worker worker[THREADS];
+};
+
+FIXTURE_VARIANT(shortage) {
+	__u32 flags, events;
+	__u64 lease;
+};
+
+FIXTURE_VARIANT_ADD(shortage, plain) {
+};
+
+FIXTURE_VARIANT_ADD(shortage, mapped) {
+	.flags = TIMEWHEEL_TOUCH_WORDS, .events = 64,
+};
+
+FIXTURE_VARIANT_ADD(shortage, leases) {
+	.flags = TIMEWHEEL_PERIODS, .lease = LEASE * TW_SEC,
+};
+
+FIXTURE_SETUP(shortage)
+{
+	if (!tw_inject_init())
+		SKIP(return, "no injection of faults here, or not for this user");
+	self->device = TW_OPEN(O_RDWR);
+	memset(&all, 0, sizeof(all));
+	all.setup = (struct timewheel_setup) {
+		.size = sizeof(all.setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 31, .tick = TW_SEC, .max_tokens = MOST,
+		.flags = variant->flags, .events = variant->events,
+		.lease = variant->lease,
+	};
+	all.rounds = tw_scaled(1000000) / THREADS;
+	all.capacity = all.rounds * THREADS * 2;
+	all.entries = calloc(all.capacity, sizeof(*all.entries));
+	ASSERT_NE(NULL, all.entries);
+	ASSERT_EQ(0, tw_create_named(self->device, NAME, all.setup));
+}
+
+FIXTURE_TEARDOWN(shortage)
+{
+	tw_inject_init();
+	for (int i = 0; i < THREADS; i++)
+		close(self->worker[i].fd);
+	EXPECT_EQ(0, tw_destroy_named(self->device, NAME));
+	close(self->device);
+	free(all.entries);
+}
+
+static void start(struct __test_metadata *_metadata, struct worker *w, int i,
+		  int device)
+{
+	w->number = i;
+	w->device = device;
+	w->seed = 88172645463325252ULL + i * 1000003;
+	w->fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, w->fd);
+	if (!i && all.setup.events) {
+		w->produced = mmap(NULL, TIMEWHEEL_EVENTS_AT + all.setup.events *
+				   sizeof(struct timewheel_event), PROT_READ,
+				   MAP_SHARED, w->fd, TIMEWHEEL_MAP_PRODUCED);
+		w->consumed = mmap(NULL, sysconf(_SC_PAGESIZE),
+				   PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
+				   TIMEWHEEL_MAP_CONSUMED);
+		ASSERT_NE(MAP_FAILED, w->produced);
+		ASSERT_NE(MAP_FAILED, w->consumed);
+	}
+}
+
+/* Which tries have come to a registration, and how each has ended. */
+static void audit(struct __test_metadata *_metadata,
+		  const struct timewheel_info *info)
+{
+	unsigned long registered = 0, cancelled = 0, unsure = 0, ends = 0;
+
+	for (unsigned long id = 0; id < all.next && id < all.capacity; id++) {
+		const struct entry *entry = &all.entries[id];
+
+		unsure += entry->unsure || entry->unsure_end;
+		ends += entry->ends;
+		if (!entry->sure && !(entry->unsure && entry->ends)) {
+			if (entry->events || entry->ends)
+				fault("%lu came of nothing", id);
+			continue;
+		}
+		registered++;
+		if (entry->ends > 1)
+			fault("%lu has ended %u times", id, entry->ends);
+		if (!entry->ends && !entry->unsure_end)
+			fault("%lu is lost", id);
+		cancelled += !entry->ends;
+	}
+	EXPECT_EQ(registered, info->registered);
+	EXPECT_EQ(registered, ends + cancelled);
+	EXPECT_EQ(all.delivered, info->delivered);
+	EXPECT_EQ(all.acks, info->acked);
+	EXPECT_EQ(0ULL, info->pending + info->taken + info->held + info->buried);
+	TH_LOG("%lu registered, %llu delivered, %llu put back, %llu returned, %lu answers lost",
+	       registered, info->delivered, info->put_back, info->returned,
+	       unsure);
+}
+
+static unsigned long injected(const char *who)
+{
+	unsigned long left = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/times", who);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%lu", &left) != 1)
+		return 0;
+	fclose(file);
+	return 1000000000 - left;
+}
+
+TEST_F_TIMEOUT(shortage, each_registration_ends_once, LONG)
+{
+	static const char *const who[] = {
+		"failslab", "fail_page_alloc", "fail_usercopy",
+	};
+	struct worker *w = &self->worker[0];
+	struct timewheel_info info;
+
+	for (int i = 0; i < THREADS; i++)
+		start(_metadata, &self->worker[i], i, self->device);
+	for (int i = 0; i < 3; i++)
+		ASSERT_TRUE(tw_inject_percent(who[i], "1"));
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&self->worker[i].thread, NULL, run,
+					    &self->worker[i]));
+	for (int i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_join(self->worker[i].thread, NULL));
+	for (int i = 0; i < 3; i++) {
+		TH_LOG("%s: %lu", who[i], injected(who[i]));
+		EXPECT_LT(0UL, injected(who[i]));
+		ASSERT_TRUE(tw_inject_percent(who[i], "0"));
+	}
+
+	/* Now nothing fails, and all that is left comes. */
+	for (int i = 0; i < THREADS; i++)
+		run_reopen(&self->worker[i]);
+	ASSERT_EQ(0, tw_advance(w->fd, FAR));
+	for (int i = 0; i < 100000; i++) {
+		run_poll(w);
+		while (run_read(w) > 0)
+			;
+		run_reopen(w);
+		ASSERT_EQ(0, tw_info(w->fd, &info));
+		if (!info.pending && !info.held)
+			break;
+		ASSERT_EQ(0, tw_advance(w->fd, FAR + i * 40));
+	}
+	audit(_metadata, &info);
+	EXPECT_EQ(0, all.faults);
+	for (int i = 0; i < all.faults && i < (int)ARRAY_SIZE(all.said); i++)
+		TH_LOG("%s", all.said[i]);
+}
+
+TEST_HARNESS_MAIN
