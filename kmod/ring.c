@@ -475,8 +475,11 @@ void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	u16 generation = READ_ONCE(token->word) + 1;
 
-	if (!generation)
+	if (!generation) {
 		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
+		if (tw_ring_has_deliveries(ring))
+			tw_delivery_forget(ring, token);
+	}
 	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
 	tw_arena_put(&ring->tokens, index, token);
 }

@@ -1500,6 +1500,52 @@ static void test_beyond_the_last_tick(void)
  * All of them.
  */
 
+/* Of a token that nobody looks at before its life is over. */
+static u64 begin_life(bool periodic)
+{
+	const struct tw_period period = { .length = 77 };
+	const struct tw_deadline deadline = { .due = 1 };
+	u64 handle;
+
+	CHECK_EQ(register_growing(&m.now, 1, 0, &deadline, &handle,
+				  periodic ? &period : NULL), 0);
+	m.registered++;
+
+	return handle;
+}
+
+static void end_life(u64 handle)
+{
+	struct tw_found found;
+
+	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
+	lock();
+	tw_ring_cancel(&m.ring, &found);
+	unlock();
+	m.cancelled++;
+}
+
+/* P3: when generations are through, a life has nothing of the first one. */
+static void test_generations(void)
+{
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = 60, .max_tokens = 1, .periods = true,
+	};
+	u64 first;
+
+	begin(&setup);
+	first = begin_life(true);
+	end_life(first);
+	token_at(0)->generation_hi = U16_MAX;
+	token_at(0)->word = tw_word(0, TW_FREE, U16_MAX);
+	end_life(begin_life(false));
+	CHECK_EQ(begin_life(false), first);
+	CHECK_EQ(tw_delivery_of(&m.ring, token_at(0))->period, 0);
+	end_life(first);
+	end();
+	printf("ok %llu - P3 a life has nothing of an earlier one\n", test);
+}
+
 void run_input(void)
 {
 	u32 slots = 1 + spread(once(8) ? 16 : 7);
@@ -1508,12 +1554,12 @@ void run_input(void)
 	run_episode(slots, backs, below(4));
 }
 
-const unsigned int nr_tests = 16;
+const unsigned int nr_tests = 17;
 
 void run_test(void)
 {
 	static void (*const tests[])(void) = {
-		test_last_period, test_beyond_the_last_tick,
+		test_last_period, test_beyond_the_last_tick, test_generations,
 	};
 	static const u32 slots[] = { 1, 2, 31, 60, 64, 3600, 65536 };
 
