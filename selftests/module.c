@@ -261,8 +261,9 @@ TEST_F(module, parameters_at_their_limits)
 		  268435456 },
 		{ "max_user_wheels=1 max_user_tokens=1 max_all_wheels=1 max_all_tokens=1",
 		  100000, 1 << 24 },
-		{ "max_user_wheels=4294967295 max_user_tokens=4294967295"
-		  " max_all_wheels=4294967295 max_all_tokens=4294967295",
+		{ "max_user_wheels=4294967295 max_all_wheels=4294967295",
+		  100000, 1 << 24 },
+		{ "max_user_tokens=4294967295 max_all_tokens=4294967295",
 		  100000, 1 << 24 },
 	};
 
@@ -469,7 +470,7 @@ static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
  * callback comes after, and nothing is left. A fraction of it has its work cut
  * short by the scale twice, in rounds and tokens.
  */
-TEST_F_TIMEOUT(module, removed_as_soon_as_closed, LONG)
+TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 10 * LONG)
 {
 	const unsigned long rounds = tw_scaled(100);
 	const unsigned long tokens = tw_scaled(20000);

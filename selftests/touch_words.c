@@ -1842,12 +1842,9 @@ TEST_F(words, core_dump)
 	ASSERT_TRUE(tw_write_file(CORE_PATTERN, path));
 	child = fork();
 	if (!child) {
-		volatile __u64 *mine = ours;
-
-		mine[0] = ~here[0];
 		for (int i = 0; i < 2; i++) {
-			mine[100 + i] = other[i];
-			((volatile __u64 *)here)[i] = 0;
+			__atomic_store_n(&ours[i], other[i], __ATOMIC_SEQ_CST);
+			__atomic_store_n(&here[i], 0, __ATOMIC_SEQ_CST);
 		}
 		setrlimit(RLIMIT_CORE, &limit);
 		abort();
