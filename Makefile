@@ -35,7 +35,8 @@ help:
 	@echo 'make torture T=30m   everything at once, killed, stopped, short of memory, with its'
 	@echo '                     CPU unplugged and its clock set, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
-	@echo 'make fuzz-core       the same by a fuzzer, for a minute each (T=600s)'
+	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
+	@echo '                     the device in a debug kernel, half of the core in user space'
 
 modules:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -108,10 +109,15 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
-fuzz-core:
+T ?= 10m
+# T in seconds: the core has two fuzzers, one after the other.
+fuzzed = $$(($(patsubst %h,%*3600,$(patsubst %m,%*60,$(T:%s=%)))))
+
+fuzz:
 	selftests/vm/deps fuzz
-	$(MAKE) -C selftests/core fuzz
+	selftests/fuzz/run $$(($(fuzzed) / 2))
+	$(MAKE) -C selftests/core fuzz T=$$(($(fuzzed) / 4))s
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
-	build-demo guest vm demo check matrix check-debug torture bench \
-	check-core fuzz-core
+	build-demo guest vm demo check matrix check-debug torture fuzz bench \
+	check-core

@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fuzzer: makes random calls of /dev/timewheel, in a guest whose kernel tells when
+ * that went wrong. Each program runs in a process of its own; which one it is goes to
+ * $TW_VM_DATA before it runs, to be there also if the kernel is not.
+ *
+ *	fuzzer fuzz FILE	runs the programs in FILE, then changed ones and new
+ *				ones for --seconds=N
+ *	fuzzer replay FILE	each program in FILE --times=N times, up to the first
+ *				that finds something
+ *	fuzzer reduce FILE	says by "keep" which programs of FILE do all that they
+ *				do together, each as simple as can be
+ *	fuzzer print PROGRAM	as the rest of a C program that begins with act.h
+ *	fuzzer simpler PROGRAM	all programs that are a step simpler
+ *
+ * The same --seed=N makes the same choices. Besides what the kernel's log tells, it
+ * is a finding if a program cannot be killed, or leaves a wheel behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/timewheel.h>
+
+#include "cover.h"
+#include "program.h"
+
+#define CORPUS		8192	/* most programs that are kept */
+#define RUN_MS		10000	/* how long a program may take */
+#define DEATH_MS	60000	/* and how long to be killed */
+#define WHEELS		"/sys/kernel/debug/timewheel/wheels"
+
+static uint64_t seed = 1;
+static unsigned int seconds = 60, times = 1;
+static FILE *data;
+static bool covered;
+static int kernel_log = -1;
+
+static struct {
+	struct program	program;
+	uint32_t	*edge;
+	unsigned int	edges;
+} corpus[CORPUS];
+static unsigned int nr_corpus;
+
+/* Edges that programs in the corpus have. */
+static bool seen[COVER_EDGES];
+static unsigned int nr_seen;
+
+static struct {
+	uint64_t	programs;
+	uint64_t	calls;
+	uint64_t	killed;
+} total;
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	poll(NULL, 0, ms);
+}
+
+/* Has the host know what was told: the serial port's driver has nothing left. */
+static void tell_now(void)
+{
+	int left = 1;
+
+	fflush(data);
+	while (left && !ioctl(fileno(data), TIOCOUTQ, &left))
+		sched_yield();
+}
+
+static void tell(const char *what, const struct program *program)
+{
+	char text[PROGRAM_TEXT];
+
+	program_format(program, text);
+	fprintf(data, "%s %s\n", what, text);
+	tell_now();
+}
+
+/*
+ * Findings.
+ */
+
+/* What the kernel has said since it was asked last, if it is bad. */
+static bool kernel_complained(char *what, size_t size)
+{
+	static const char * const bad[] = {
+		"BUG:", "WARNING:", "INFO: possible", "INFO: trying", "KASAN",
+		"UBSAN", "ODEBUG", "suspicious RCU", "lockdep is turned off",
+		"Oops", "blocked for more than", "refcount_t", "corruption",
+		"page allocation failure",
+	};
+	char line[1024];
+	ssize_t n;
+
+	while ((n = read(kernel_log, line, sizeof(line) - 1)) > 0 ||
+	       (n < 0 && errno == EPIPE)) {
+		line[n < 0 ? 0 : n] = 0;
+		line[strcspn(line, "\n")] = 0;
+		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+			const char *at = strstr(line, bad[i]);
+
+			if (!at)
+				continue;
+			snprintf(what, size, "%s", at);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+		perror(path);
+	close(fd);
+}
+
+/* Where memory can fail, so may that which may be waited for. */
+static void prepare_failures(void)
+{
+	static const char * const setting[][2] = {
+		{ "failslab/ignore-gfp-wait", "N" },
+		{ "failslab/verbose", "0" },
+		{ "fail_page_alloc/ignore-gfp-wait", "N" },
+		{ "fail_page_alloc/min-order", "0" },
+		{ "fail_page_alloc/verbose", "0" },
+		{ "fail_usercopy/verbose", "0" },
+	};
+	char path[80];
+
+	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s",
+			 setting[i][0]);
+		write_file(path, setting[i][1]);
+	}
+}
+
+static void kernel_log_open(void)
+{
+	kernel_log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	lseek(kernel_log, 0, SEEK_END);
+}
+
+static void destroy_named(void)
+{
+	int fd = open("/dev/timewheel", O_RDWR | O_CLOEXEC);
+
+	for (unsigned int i = 0; i < 4; i++) {
+		struct timewheel_destroy destroy = { .size = sizeof(destroy) };
+
+		sprintf(destroy.name, "fuzz%u", i);
+		ioctl(fd, TIMEWHEEL_DESTROY, &destroy);
+	}
+	close(fd);
+}
+
+/* One line is the table's head. */
+static bool wheels_left(void)
+{
+	char text[4096];
+	ssize_t n;
+	int fd = open(WHEELS, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text));
+	close(fd);
+	return n > 0 && memchr(text, '\n', n) != text + n - 1;
+}
+
+/* What is freed later than its last file was closed takes a while. */
+static bool leaked(void)
+{
+	if (!wheels_left())
+		return false;
+	destroy_named();
+	for (int i = 0; i < 500; i++) {
+		if (!wheels_left())
+			return false;
+		sleep_ms(10);
+	}
+	return true;
+}
+
+static void report(const struct program *program, const char *what)
+{
+	tell("found", program);
+	fprintf(data, "finding %s\n", what);
+	tell_now();
+	printf("not ok 1 nothing is found: %s\n", what);
+	exit(1);
+}
+
+/*
+ * Running.
+ */
+
+static sigset_t child_signal;	/* blocked, and waited for */
+
+static const struct program_hooks hooks = { cover_begin, cover_called };
+
+/* Waits for a child, any with -1, and all others that there are. */
+static bool reap(pid_t pid, unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
+
+	for (;;) {
+		const struct timespec soon = { .tv_nsec = 10000000 };
+		pid_t dead = waitpid(pid, NULL, WNOHANG);
+
+		if (dead == pid || (dead < 0 && errno == ECHILD))
+			return true;
+		if (dead > 0)
+			continue;
+		if (now_ms() > end)
+			return false;
+		sigtimedwait(&child_signal, NULL, &soon);
+	}
+}
+
+static pid_t begin(const struct program *program)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sigprocmask(SIG_UNBLOCK, &child_signal, NULL);
+		program_run(program, &hooks);
+		_exit(0);
+	}
+	setpgid(pid, pid);
+	return pid;
+}
+
+/* Runs a program and looks what has become of the kernel. */
+static void run(const struct program *program)
+{
+	char what[256];
+	pid_t pid;
+
+	tell("run", program);
+	cover_clear();
+	pid = begin(program);
+	if (!reap(pid, RUN_MS))
+		total.killed++;
+	kill(-pid, SIGKILL);
+	kill(pid, SIGKILL);
+	if (!reap(-1, DEATH_MS))
+		report(program, "a process that cannot be killed");
+	if (kernel_complained(what, sizeof(what)))
+		report(program, what);
+	if (leaked())
+		report(program, "a wheel that nobody has");
+	total.programs++;
+	total.calls += program->calls;
+}
+
+/*
+ * Programs that are worth keeping.
+ */
+
+/* The edges of the last run, or only the new ones; to be freed. */
+static uint32_t *edges_copy(unsigned int *n, bool only_new)
+{
+	const uint32_t *hits;
+	unsigned int hit = cover_hits(&hits);
+	uint32_t *edges = malloc((hit + 1) * sizeof(*edges));
+
+	*n = 0;
+	for (unsigned int i = 0; i < hit; i++)
+		if (!only_new || !seen[hits[i]])
+			edges[(*n)++] = hits[i];
+	return edges;
+}
+
+/* Whether it comes to all of these. */
+static bool comes_to(const struct program *program, const uint32_t *edges,
+		     unsigned int n)
+{
+	run(program);
+	while (n)
+		if (!cover_has(edges[--n]))
+			return false;
+	return true;
+}
+
+/* Leaves out calls that it does not need for these edges. */
+static void shorten(struct program *program, const uint32_t *edges,
+		    unsigned int n)
+{
+	for (unsigned int i = program->calls; i-- && program->calls > 1;) {
+		struct program shorter = *program;
+
+		program_drop(&shorter, i);
+		if (comes_to(&shorter, edges, n))
+			*program = shorter;
+	}
+}
+
+/* And takes ordinary arguments for the others. */
+static void simplify(struct program *program, const uint32_t *edges,
+		     unsigned int n)
+{
+	for (unsigned int i = 0; i < program->calls * PROGRAM_BYTES; i++) {
+		struct program simpler = *program;
+		uint8_t *byte = &simpler.call[i / PROGRAM_BYTES]
+					.byte[i % PROGRAM_BYTES];
+
+		if (!*byte)
+			continue;
+		*byte = 0;
+		if (comes_to(&simpler, edges, n))
+			*program = simpler;
+	}
+}
+
+static void see(const uint32_t *edges, unsigned int n)
+{
+	while (n--) {
+		nr_seen += !seen[edges[n]];
+		seen[edges[n]] = true;
+	}
+}
+
+static void keep(const struct program *program)
+{
+	if (nr_corpus < CORPUS)
+		corpus[nr_corpus++].program = *program;
+}
+
+/* Runs a program and keeps it, shorter, if it has come to something new. */
+static void attempt(const struct program *program)
+{
+	struct program shorter = *program;
+	uint32_t *edges;
+	unsigned int n;
+
+	run(program);
+	edges = edges_copy(&n, true);
+	if (n) {
+		if (comes_to(&shorter, edges, n))
+			shorten(&shorter, edges, n);
+		see(edges, n);
+		keep(&shorter);
+		tell("new", &shorter);
+	}
+	free(edges);
+}
+
+/*
+ * What it can be told to do.
+ */
+
+static void load(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char text[PROGRAM_TEXT];
+
+	while (file && fgets(text, sizeof(text), file)) {
+		struct program program;
+
+		if (*text == '#')
+			continue;
+		if (program_parse(&program, text)) {
+			keep(&program);
+			continue;
+		}
+		fprintf(stderr, "no program: %s", text);
+		exit(2);
+	}
+	if (file)
+		fclose(file);
+}
+
+static void print_figures(uint64_t ms)
+{
+	printf("# seed %lu: %lu programs of %lu calls in %lu s, %lu a second, %lu killed\n",
+	       seed, total.programs, total.calls, ms / 1000,
+	       total.programs * 1000 / (ms + 1), total.killed);
+	if (covered)
+		printf("# %u places, %u edges, %u programs kept\n",
+		       cover_places(), nr_seen, nr_corpus);
+	for (unsigned int i = 0; i < program_types(); i++)
+		fprintf(data, "calls %s %lu\n", program_type_name(i),
+			cover_calls(i));
+	cover_print(data);
+	tell_now();
+}
+
+/* One that is there, changed, or one that is not. */
+static void fuzz_once(void)
+{
+	struct program program;
+
+	if (!nr_corpus || !random_below(6)) {
+		program_random(&program);
+	} else {
+		program = corpus[random_below(nr_corpus)].program;
+		program_mutate(&program,
+			       &corpus[random_below(nr_corpus)].program);
+	}
+	attempt(&program);
+}
+
+static void fuzz(void)
+{
+	unsigned int given = nr_corpus;
+	uint64_t start = now_ms();
+
+	for (unsigned int i = 0; i < given; i++) {
+		uint32_t *edges;
+		unsigned int n;
+
+		run(&corpus[i].program);
+		edges = edges_copy(&n, true);
+		see(edges, n);
+		free(edges);
+	}
+	printf("# %u programs given: %u edges, %lu s\n", given, nr_seen,
+	       (now_ms() - start) / 1000);
+	while (now_ms() - start < seconds * 1000ULL)
+		fuzz_once();
+	print_figures(now_ms() - start);
+}
+
+/* What comes late is to come before the next program. */
+static void replay(void)
+{
+	uint64_t start = now_ms();
+
+	for (unsigned int i = 0; i < nr_corpus; i++) {
+		for (unsigned int k = 0; k < times; k++)
+			run(&corpus[i].program);
+		sleep_ms(50);
+	}
+	print_figures(now_ms() - start);
+}
+
+static unsigned int weight(const struct program *program)
+{
+	char text[PROGRAM_TEXT];
+
+	program_format(program, text);
+	return strlen(text);
+}
+
+/* Of those who come to an edge, the shortest. */
+static void reduce(void)
+{
+	static unsigned int best[COVER_EDGES], weights[CORPUS];
+
+	for (unsigned int i = 0; i < nr_corpus; i++) {
+		run(&corpus[i].program);
+		corpus[i].edge = edges_copy(&corpus[i].edges, false);
+		weights[i] = weight(&corpus[i].program);
+		for (unsigned int k = 0; k < corpus[i].edges; k++) {
+			unsigned int *of = &best[corpus[i].edge[k]];
+
+			if (!*of || weights[i] < weights[*of - 1])
+				*of = i + 1;
+		}
+	}
+	for (unsigned int edge = 0; edge < COVER_EDGES; edge++) {
+		unsigned int i = best[edge] - 1, n;
+		struct program program;
+		uint32_t *edges;
+
+		if (!best[edge] || seen[edge])
+			continue;
+		program = corpus[i].program;
+		run(&program);
+		edges = edges_copy(&n, true);
+		shorten(&program, edges, n);
+		simplify(&program, edges, n);
+		see(edges, n);
+		seen[edge] = true;
+		tell("keep", &program);
+		free(edges);
+	}
+}
+
+static void use(const char *mode, const char *path)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} modes[] = {
+		{ "fuzz", fuzz }, { "replay", replay }, { "reduce", reduce },
+	};
+
+	load(path);
+	for (unsigned int i = 0; i < 3; i++) {
+		if (strcmp(modes[i].name, mode))
+			continue;
+		modes[i].run();
+		printf("ok 1 nothing is found\n");
+		exit(0);
+	}
+	exit(2);
+}
+
+static int print(const char *text, void (*how)(const struct program *, FILE *))
+{
+	struct program program;
+
+	if (!program_parse(&program, text))
+		return 2;
+	how(&program, stdout);
+	return 0;
+}
+
+static void options(int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "times", required_argument, NULL, 'n' },
+		{ 0 }
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 't')
+			seconds = strtoul(optarg, NULL, 0);
+		else if (option == 'n')
+			times = strtoul(optarg, NULL, 0);
+		else
+			exit(2);
+	}
+	if (argc - optind != 2)
+		exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	const char *path = getenv("TW_VM_DATA");
+
+	options(argc, argv);
+	if (!strcmp(argv[optind], "print"))
+		return print(argv[optind + 1], program_print);
+	if (!strcmp(argv[optind], "simpler"))
+		return print(argv[optind + 1], program_print_simpler);
+
+	data = fopen(path ? path : "/dev/null", "w");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigemptyset(&child_signal);
+	sigaddset(&child_signal, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child_signal, NULL);
+	random_state = seed;
+	covered = cover_open();
+	kernel_log_open();
+	prepare_failures();
+	printf("TAP version 13\n1..1\n# %s KCOV\n", covered ? "with" : "without");
+	use(argv[optind], argv[optind + 1]);
+}
