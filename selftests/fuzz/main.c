@@ -8,8 +8,8 @@
  *				ones for --seconds=N
  *	fuzzer replay FILE	each program in FILE --times=N times, up to the first
  *				that finds something
- *	fuzzer reduce FILE	says by "keep" which programs of FILE do all that they
- *				do together, each as simple as can be
+ *	fuzzer reduce FILE	says by "keep" which programs of FILE come to all that
+ *				they come to together: the shortest
  *	fuzzer print PROGRAM	as the rest of a C program that begins with act.h
  *	fuzzer simpler PROGRAM	all programs that are a step simpler
  *
@@ -320,23 +320,6 @@ static void shorten(struct program *program, const uint32_t *edges,
 	}
 }
 
-/* And takes ordinary arguments for the others. */
-static void simplify(struct program *program, const uint32_t *edges,
-		     unsigned int n)
-{
-	for (unsigned int i = 0; i < program->calls * PROGRAM_BYTES; i++) {
-		struct program simpler = *program;
-		uint8_t *byte = &simpler.call[i / PROGRAM_BYTES]
-					.byte[i % PROGRAM_BYTES];
-
-		if (!*byte)
-			continue;
-		*byte = 0;
-		if (comes_to(&simpler, edges, n))
-			*program = simpler;
-	}
-}
-
 static void see(const uint32_t *edges, unsigned int n)
 {
 	while (n--) {
@@ -484,21 +467,12 @@ static void reduce(void)
 		}
 	}
 	for (unsigned int edge = 0; edge < COVER_EDGES; edge++) {
-		unsigned int i = best[edge] - 1, n;
-		struct program program;
-		uint32_t *edges;
+		unsigned int i = best[edge] - 1;
 
 		if (!best[edge] || seen[edge])
 			continue;
-		program = corpus[i].program;
-		run(&program);
-		edges = edges_copy(&n, true);
-		shorten(&program, edges, n);
-		simplify(&program, edges, n);
-		see(edges, n);
-		seen[edge] = true;
-		tell("keep", &program);
-		free(edges);
+		see(corpus[i].edge, corpus[i].edges);
+		tell("keep", &corpus[i].program);
 	}
 }
 

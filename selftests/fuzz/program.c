@@ -683,13 +683,15 @@ static uint8_t random_byte(void)
 {
 	if (!once(3))
 		return 0;
-	return once(2) ? random_below(256) : random_below(16);
+	return once(2) ? random_below(256) : random_below(1 + random_below(16));
 }
 
 static uint8_t random_type(void)
 {
 	unsigned int sum = 0, at;
 
+	if (once(4))
+		return random_below(TYPES);
 	for (unsigned int i = 0; i < TYPES; i++)
 		sum += types[i].weight;
 	at = random_below(sum);
