@@ -169,17 +169,6 @@ static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
  */
 
 /*
- * What an earlier life has left is void. Once in a while, so that there is nothing
- * left of a generation when it comes again.
- */
-void tw_delivery_forget(const struct tw_ring *ring, struct tw_token *token)
-{
-	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
-
-	delivery->generation = 0;
-}
-
-/*
  * The lease of the list's last token is over: it is due where it is, or buried.
  */
 static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,

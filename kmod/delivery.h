@@ -132,7 +132,6 @@ static inline bool tw_delivery_is_of_base(const struct tw_delivery *delivery)
 }
 
 /* For the ring. */
-void tw_delivery_forget(const struct tw_ring *ring, struct tw_token *token);
 bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 now);
 void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token);
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token);

@@ -470,6 +470,15 @@ static int tw_name(struct tw_ring *ring, struct tw_token *token)
 	return err;
 }
 
+/* Nothing is to be left of a generation when that comes again. */
+static void tw_forget_delivery(const struct tw_ring *ring, struct tw_token *token)
+{
+	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
+
+	if (tw_ring_has_deliveries(ring))
+		delivery->generation = 0;
+}
+
 /* Ends a token's life; it is not ARMED, not filed and has no id. */
 void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
@@ -477,8 +486,7 @@ void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 
 	if (!generation) {
 		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
-		if (tw_ring_has_deliveries(ring))
-			tw_delivery_forget(ring, token);
+		tw_forget_delivery(ring, token);
 	}
 	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
 	tw_arena_put(&ring->tokens, index, token);
