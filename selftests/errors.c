@@ -1154,7 +1154,7 @@ static void register_and_cancel(int fd, struct timewheel_op *ops, __u32 n)
  * Killed in the middle of a batch: it ends there and then, each operation is done
  * or is not, in order, and the wheel's sums are right (P3).
  */
-TEST_F(errors, killed_in_mid_batch)
+TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 {
 	const __u32 n = TIMEWHEEL_MAX_BATCH;
 	struct timewheel_op *ops = calloc(n, sizeof(*ops));
@@ -1162,9 +1162,11 @@ TEST_F(errors, killed_in_mid_batch)
 	struct timewheel_info info;
 	unsigned long in_the_middle = 0;
 	int fd = TW_OPEN(O_RDWR);
+	__u64 registered;
 
 	ASSERT_NE(NULL, ops);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
+	ASSERT_EQ(0, tw_info(fd, &info));
 	for (unsigned long i = 0; i < rounds || !in_the_middle; i++) {
 		pid_t child = fork();
 		bool there = false;
@@ -1173,7 +1175,10 @@ TEST_F(errors, killed_in_mid_batch)
 		ASSERT_LE(0, child);
 		if (!child)
 			register_and_cancel(fd, ops, n);
-		usleep(i * 7919 % 100000);
+		/* Once it has begun: anywhere from there on. */
+		for (registered = info.registered; registered == info.registered;)
+			ASSERT_EQ(0, tw_info(fd, &info));
+		usleep(i * 7919 % 50000);
 		ASSERT_EQ(0, kill(child, SIGKILL));
 		ASSERT_EQ(child, waitpid(child, NULL, 0));
 		ASSERT_EQ(0, tw_info(fd, &info));
