@@ -101,6 +101,7 @@ static bool start(struct sleeper *sleeper, int fd, void *(*function)(void *))
 	return true;
 }
 
+/* Tests with many of something take their time, on some kernels. */
 FIXTURE(many) {
 };
 
@@ -819,7 +820,7 @@ TEST(killed_reader_eats_no_wake_up)
  * The same for one that is killed while it does no more than file touched tokens
  * again: it has taken none, and the other reader is to be told of them in time.
  */
-TEST(killed_while_it_files_again)
+TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 {
 	const __u64 n = 400000;
 	int fd = TW_OPEN(O_RDWR);
@@ -887,7 +888,7 @@ TEST(signal_beside_the_wake_up)
 }
 
 /* A signal ends a read early, with what it has by then, and nothing is lost. */
-TEST(signal_ends_a_long_read)
+TEST_F_TIMEOUT(many, signal_ends_a_long_read, 200)
 {
 	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
 	struct sigaction action = { .sa_handler = on_signal };
