@@ -20,7 +20,7 @@
 
 #define MODULE		"timewheel"
 #define NODE		"/dev/timewheels/module"
-#define LONG		120	/* seconds that a test may take */
+#define LONG		300	/* seconds that a test may take */
 #define MISC_MAJOR	10
 
 static int insert(int image, const char *parameters)
@@ -96,7 +96,7 @@ FIXTURE_TEARDOWN_PARENT(module)
 	close(image);
 }
 
-TEST_F(module, loaded_twice_is_eexist)
+TEST_F_TIMEOUT(module, loaded_twice_is_eexist, LONG)
 {
 	struct timewheel_info info;
 	int fd = TW_OPEN(O_RDWR);
@@ -160,7 +160,7 @@ static void expect_gone(struct __test_metadata *_metadata)
 	}
 }
 
-TEST_F(module, removed_without_a_trace)
+TEST_F_TIMEOUT(module, removed_without_a_trace, LONG)
 {
 	int fd = TW_OPEN(O_RDWR);
 
@@ -177,7 +177,7 @@ TEST_F(module, removed_without_a_trace)
 }
 
 /* Before udev has its say, the node is root's. */
-TEST_F(module, node_is_not_for_all)
+TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 {
 	struct stat st;
 
@@ -191,7 +191,7 @@ TEST_F(module, node_is_not_for_all)
 }
 
 /* Not even by force, which would pull it from under its users. */
-TEST_F(module, users_may_not_remove_it)
+TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 {
 	pid_t child = fork();
 	int status;
@@ -210,7 +210,7 @@ TEST_F(module, users_may_not_remove_it)
 }
 
 /* A bad parameter is refused with the module, which then is not there. */
-TEST_F(module, parameters_out_of_range)
+TEST_F_TIMEOUT(module, parameters_out_of_range, LONG)
 {
 	static const char *const names[] = {
 		"max_tokens", "max_user_wheels", "max_user_tokens",
@@ -250,7 +250,7 @@ TEST_F(module, parameters_out_of_range)
 	expect_gone(_metadata);
 }
 
-TEST_F(module, parameters_at_their_limits)
+TEST_F_TIMEOUT(module, parameters_at_their_limits, LONG)
 {
 	static const struct {
 		const char *parameters;
@@ -470,7 +470,7 @@ static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
  * callback comes after, and nothing is left. A fraction of it has its work cut
  * short by the scale twice, in rounds and tokens.
  */
-TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 10 * LONG)
+TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 {
 	const unsigned long rounds = tw_scaled(100);
 	const unsigned long tokens = tw_scaled(20000);
