@@ -1398,6 +1398,7 @@ TEST_F(abi, bad_calls_say_nothing)
 	const struct command *c;
 	char record[8192];
 	ssize_t size;
+	int said = 0;
 
 	if (log < 0)
 		SKIP(return, "cannot read the kernel's log");
@@ -1423,8 +1424,11 @@ TEST_F(abi, bad_calls_say_nothing)
 		EXPECT_NULL(strstr(record, "timewheel")) {
 			TH_LOG("%s", record);
 		}
+		said++;
 	}
 	EXPECT_EQ(EAGAIN, errno);
+	/* Others may have had something to say; limits of rates let 10 pass. */
+	EXPECT_GT(10, said);
 	close(log);
 }
 

@@ -1846,6 +1846,8 @@ TEST_F(words, core_dump)
 			__atomic_store_n(&ours[i], other[i], __ATOMIC_SEQ_CST);
 			__atomic_store_n(&here[i], 0, __ATOMIC_SEQ_CST);
 		}
+		/* All there is, also what is shared and of files. */
+		tw_write_file("/proc/self/coredump_filter", "0xff");
 		setrlimit(RLIMIT_CORE, &limit);
 		abort();
 	}
