@@ -778,7 +778,7 @@ static noinline long tw_touch_locked(struct tw_wheel *wheel, u32 flags, u64 key)
 
 /* Two of what would be one with @flags: this one is all in registers. */
 static __always_inline long tw_touch_by_handle(struct tw_wheel *wheel,
-					      u64 handle)
+					       u64 handle)
 {
 	struct tw_now now = tw_wheel_now(wheel);
 	u64 due;
