@@ -381,6 +381,30 @@ TEST_F(faults, batch_in_read_only_memory)
 	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
 }
 
+/* The same of a newer program's operations, of which each is answered by itself. */
+TEST_F(faults, batch_of_wider_operations_in_read_only_memory)
+{
+	const __u32 count = 3, size = OP + 8;
+	struct timewheel_batch batch = {
+		.size = sizeof(batch), .ops = (uintptr_t)self->pages,
+		.count = count, .op_size = size,
+	};
+
+	memset(self->pages, 0, self->page_size);
+	for (__u32 i = 0; i < count; i++) {
+		const struct timewheel_op op = {
+			.size = size, .code = TIMEWHEEL_REGISTER,
+			.id = 1000 + i, .time = TW_SEC,
+		};
+
+		memcpy(self->pages + i * size, &op, OP);
+	}
+	ASSERT_EQ(0, mprotect(self->pages, self->page_size, PROT_READ));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH, &batch)));
+	EXPECT_EQ(count, batch.done);
+	expect_registered(_metadata, self, count, count);
+}
+
 TEST_F(faults, batch_at_a_bad_address)
 {
 	const __u64 bad[] = {

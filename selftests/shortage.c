@@ -340,13 +340,13 @@ static void run_reopen(struct worker *w)
 static void run_wheels(struct worker *w)
 {
 	struct timewheel_setup setup = all.setup;
-	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	int fd = tw_ret(open(TW_DEVICE, O_RDWR | O_CLOEXEC));
 	char name[32] = NAME "-0";
 
 	name[strlen(NAME) + 1] += w->number;
 	may("CREATE", tw_ret(tw_create_named(w->device, name, setup)),
 	    -EEXIST, 0);
-	if (may("open", tw_ret(fd), 0, 0) >= 0) {
+	if (may("open", fd, 0, 0) >= 0) {
 		int ret = tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup));
 
 		if (may("SETUP", ret, 0, 0) >= 0)
