@@ -863,7 +863,8 @@ enum timewheel_state {
  * @cycle: Cycle-Num, as in struct timewheel_op
  * @slot: its slot: due tick % slots
  * @state: one of enum timewheel_state
- * @lease: number of its last delivery, 0 when there was none
+ * @lease: number of its last delivery, or of one after it whose event could not be
+ *	copied; 0 when there was none
  * @attempts: its deliveries since it was registered, acked or kicked
  *
  * Of a held token @deadline is when its lease is over, of a buried one when it was
