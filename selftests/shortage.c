@@ -5,6 +5,7 @@
  * and where an answer was lost it is one or the other. Needs root, and a kernel that
  * injects faults.
  */
+#define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
  * call does that; each token ends once. The module's loading as well. Needs root,
  * and a kernel that injects faults.
  */
+#define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stddef.h>
