@@ -442,9 +442,9 @@ TEST(machine_stands_still)
 		SKIP(return, "TW_VM_STOP does not say how");
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, 10 * TW_MS,
 			      100, 0, 0));
+	before = tw_now(CLOCK_MONOTONIC);
 	for (int i = 0; i < 80; i++)
 		ASSERT_EQ(0, tw_register(fd, i, i * 100 * TW_MS, 0, NULL));
-	before = tw_now(CLOCK_MONOTONIC);
 	ASSERT_EQ(0, write_file(stop, "5\n"));
 	for (int i = 0; i < 80; i++) {
 		ASSERT_EQ(1, tw_read(fd, &event, 1));

@@ -1155,6 +1155,7 @@ struct arena {
 	__u64 now;	/* not later than the hand */
 	__u64 handles[PLACES];
 	struct life lives[PLACES][LIVES];
+	__u32 first;	/* generation */
 	__u64 touches;
 	__u64 refused;
 	bool stop;
@@ -1214,10 +1215,14 @@ static struct arena *new_arena(void)
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-static bool arena_full(const struct arena *arena, __u64 handle)
+/* Whether a place has had about as many lives as are kept. */
+static bool arena_full(struct arena *arena, __u64 handle)
 {
-	(void)arena;
-	return handle >> 32 >= LIVES - 2;
+	__u32 generation = handle >> 32;
+
+	if (!arena->first)
+		arena->first = generation;
+	return generation - arena->first >= LIVES - 2;
 }
 
 /* Keeps the wheel going for @rounds, and until all has happened that can. */
