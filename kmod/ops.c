@@ -805,7 +805,8 @@ static noinline long tw_touch_by_id(struct tw_wheel *wheel, u64 id)
  *
  * Never sleeps.
  *
- * Return: 0 or TIMEWHEEL_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
+ * Return: 0 or TIMEWHEEL_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE. It is of
+ * ioctl(2)'s type, so that the caller can leave the return to it.
  */
 long tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 {
