@@ -1230,8 +1230,11 @@ static void look_at(int fd)
 	fdinfo = open(text, O_RDONLY | O_CLOEXEC);
 	if (fdinfo < 0)
 		return;
-	/* It has gone since, or it is told of. */
-	if (read(fdinfo, text, sizeof(text)) <= 0 && errno != ENOENT)
+	/*
+	 * It has gone since, or it is told of: from the start, for this number may
+	 * be the one that others read by now.
+	 */
+	if (pread(fdinfo, text, sizeof(text), 0) <= 0 && errno != ENOENT)
 		fail("fdinfo: %d", errno);
 	close(fdinfo);
 }
