@@ -6,7 +6,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "arena.h"
+#include "blocks.h"
 #include "event_ring.h"
 
 /* Number of the first event. Tests begin near the end, to see it wrap. */

@@ -12,7 +12,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "arena.h"
+#include "blocks.h"
 #include "clock.h"
 #include "ioctl.h"
 #include "limits.h"

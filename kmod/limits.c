@@ -18,7 +18,7 @@
 #include <linux/time64.h>
 #include <linux/user_namespace.h>
 
-#include "arena.h"
+#include "blocks.h"
 #include "limits.h"
 
 /* Limits of the limits. */

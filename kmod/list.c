@@ -50,7 +50,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 
 void tw_lists_destroy(struct tw_lists *lists)
 {
-	tw_arena_destroy(&lists->chunks);
+	tw_blocks_destroy(&lists->chunks.blocks);
 	kvfree(lists->list);
 }
 

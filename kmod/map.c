@@ -35,9 +35,10 @@ static unsigned long tw_words_pages(const struct tw_wheel *wheel)
 /* Where there has been no token yet there is no page. */
 static struct page *tw_words_get(const struct tw_wheel *wheel, unsigned long nr)
 {
-	void *page = tw_words_page(&wheel->ring.words, nr);
+	void *page;
 
-	return page ? virt_to_page(page) : NULL;
+	return tw_blocks_find(&wheel->ring.words, nr, &page) ?
+		virt_to_page(page) : NULL;
 }
 
 static unsigned long tw_produced_pages(const struct tw_wheel *wheel)

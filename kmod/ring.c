@@ -302,9 +302,9 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 free_lists:
 	tw_lists_destroy(&ring->lists);
 free_words:
-	tw_words_destroy(&ring->words);
+	tw_blocks_destroy(&ring->words);
 free_tokens:
-	tw_arena_destroy(&ring->tokens);
+	tw_blocks_destroy(&ring->tokens.blocks);
 free_levels:
 	kvfree(ring->occupied);
 	return err;
@@ -316,8 +316,8 @@ void tw_ring_destroy(struct tw_ring *ring)
 	if (ring->has_ids)
 		tw_ids_destroy(&ring->ids);
 	tw_lists_destroy(&ring->lists);
-	tw_words_destroy(&ring->words);
-	tw_arena_destroy(&ring->tokens);
+	tw_blocks_destroy(&ring->words);
+	tw_blocks_destroy(&ring->tokens.blocks);
 	kvfree(ring->occupied);
 }
 
@@ -362,11 +362,12 @@ int tw_ring_grow(struct tw_ring *ring)
 	spin_unlock(&ring->lock);
 
 	if (!token)
-		err = tw_arena_grow(&ring->tokens, &ring->lock);
+		err = tw_blocks_grow(&ring->tokens.blocks, &ring->lock);
 	if (!err && !words)
-		err = tw_words_grow(&ring->words, &ring->lock);
+		err = tw_blocks_grow(&ring->words, &ring->lock);
 	if (!err && !places)
-		err = tw_arena_grow(&ring->lists.chunks, &ring->lock);
+		err = tw_blocks_grow(&ring->lists.chunks.blocks,
+				     &ring->lock);
 
 	return err;
 }
@@ -378,9 +379,9 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	       (BITS_TO_LONGS(ring->level[0].slots) + TW_LEVELS - 1) *
 	       sizeof(long) +
 	       ring->lists.nr * sizeof(struct tw_list) +
-	       tw_arena_bytes(&ring->lists.chunks) +
-	       tw_arena_bytes(&ring->tokens) +
-	       tw_words_bytes(&ring->words) +
+	       tw_blocks_bytes(&ring->lists.chunks.blocks) +
+	       tw_blocks_bytes(&ring->tokens.blocks) +
+	       tw_blocks_bytes(&ring->words) +
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
 }
 

@@ -109,7 +109,7 @@ struct tw_ring {
 	u32			next_level;
 	u32			front;
 	struct tw_arena		tokens;
-	struct tw_words		words;
+	struct tw_blocks	words;
 	struct tw_deliveries	delivery;
 	struct tw_lists		lists;
 	struct rhashtable	ids;
@@ -214,7 +214,7 @@ static inline u64 tw_token_id(const struct tw_ring *ring,
 
 static inline bool tw_ring_has_words(const struct tw_ring *ring)
 {
-	return ring->words.page;
+	return ring->words.block;
 }
 
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)

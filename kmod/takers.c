@@ -9,7 +9,7 @@
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 
-#include "arena.h"
+#include "blocks.h"
 #include "takers.h"
 
 /**

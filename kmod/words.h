@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Touch words: a u64 for each token, which its users may map and write.
+ * Touch words: a u64 for each token, which its users may map and write. They lie
+ * in blocks of one page each, by the token's index.
  *
  *	 63           32 31            0
  *	+---------------+---------------+
@@ -23,8 +24,10 @@
 
 #include <linux/bits.h>
 #include <linux/limits.h>
-#include <linux/spinlock.h>
+#include <linux/mm.h>
 #include <linux/types.h>
+
+#include "blocks.h"
 
 /*
  * Timeouts are shorter than this many ticks. Then a reader has as many to come
@@ -32,27 +35,24 @@
  */
 #define TW_MAX_STAMPED	BIT_ULL(30)
 
-/**
- * struct tw_words - pages of words, by token index
- * @page: directory of @nr pages, NULL when there are no words; set under the
- *	owner's lock, read anywhere
- * @nr: size of the directory; constant
- * @allocated: pages in the directory; owner's lock
- */
-struct tw_words {
-	u64	**page;
-	u32	nr;
-	u32	allocated;
-};
+#define TW_WORDS_PER_PAGE	((u32)(PAGE_SIZE / sizeof(u64)))
 
-int tw_words_init(struct tw_words *words, u32 max);
-void tw_words_destroy(struct tw_words *words);
-int tw_words_grow(struct tw_words *words, spinlock_t *lock);
-u32 tw_words_capacity(const struct tw_words *words);
-size_t tw_words_bytes(const struct tw_words *words);
-u64 *tw_words_at(const struct tw_words *words, u32 index);
-void *tw_words_page(const struct tw_words *words, unsigned long nr);
+int tw_words_init(struct tw_blocks *words, u32 max);
 u64 tw_stamp_due(u64 word, u64 now, u64 timeout);
+
+/* How many tokens there are words for. Under the owner's lock. */
+static inline u32 tw_words_capacity(const struct tw_blocks *words)
+{
+	return words->allocated * TW_WORDS_PER_PAGE;
+}
+
+/* The word of a token. */
+static inline u64 *tw_words_at(const struct tw_blocks *words, u32 index)
+{
+	u64 *page = words->block[index / TW_WORDS_PER_PAGE];
+
+	return page + index % TW_WORDS_PER_PAGE;
+}
 
 /* The longest timeout in ns that a stamp can tell, with ticks of so many ns. */
 static inline u64 tw_words_max_timeout(u64 tick)

@@ -113,9 +113,10 @@ static u64 found_handle(const struct tw_found *found)
 static u64 *word_of(u64 handle)
 {
 	const u32 in_page = PAGE_SIZE / sizeof(u64);
-	u64 *page = tw_words_page(&ring.words, (u32)handle / in_page);
+	void *page;
 
-	return page ? page + (u32)handle % in_page : NULL;
+	return tw_blocks_find(&ring.words, (u32)handle / in_page, &page) ?
+		(u64 *)page + (u32)handle % in_page : NULL;
 }
 
 /* As <linux/timewheel.h> has it. */

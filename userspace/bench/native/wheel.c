@@ -169,9 +169,9 @@ static void map_words(void)
 {
 	u32 i;
 
-	words = ring.words.page[0];
+	words = ring.words.block[0];
 	for (i = 0; i < ring.words.allocated; i++)
-		MUST(ring.words.page[i] == words + i * 512);
+		MUST(ring.words.block[i] == words + i * 512);
 }
 
 void wheel_setup(u32 n, bool with_ids, bool with_words)
