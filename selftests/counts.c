@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What operations cost, in instructions, beside the same work done by timerfd
- * and POSIX timers. For a guest that runs one instruction per nanosecond
- * (TW_ICOUNT=1), where clock readings count instructions and repeat on any
- * machine, however busy. All figures are printed; what is asserted are ratios
- * of one run.
+ * and POSIX timers, and for how many closing keeps the CPU from others. For a
+ * guest that runs one instruction per nanosecond (TW_ICOUNT=1), where clock
+ * readings count instructions and repeat on any machine, however busy. All figures
+ * are printed; what is asserted are ratios of one run, and that bound.
  */
 #define _GNU_SOURCE
 #include <linux/sockios.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -404,6 +406,92 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	EXPECT_GE(0.2 * (timerfd.create + timerfd.arm + timerfd.close),
 		  by_handle.add + by_handle.cancel);
 	free(handles);
+}
+
+/* A real-time thread that wakes often, and how late it was at most. */
+struct urgent {
+	pthread_t thread;
+	bool over;
+	__u64 latest;	/* ns */
+};
+
+static void *wake_often(void *arg)
+{
+	const struct timespec period = { .tv_nsec = 20000 };
+	struct urgent *urgent = arg;
+
+	while (!__atomic_load_n(&urgent->over, __ATOMIC_ACQUIRE)) {
+		__u64 due = tw_now(CLOCK_MONOTONIC) + period.tv_nsec, now;
+
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &period, NULL);
+		now = tw_now(CLOCK_MONOTONIC);
+		if (now - due > urgent->latest)
+			urgent->latest = now - due;
+	}
+	return NULL;
+}
+
+static void start_urgent(struct __test_metadata *_metadata,
+			 struct urgent *urgent)
+{
+	const struct sched_param first = { .sched_priority = 10 };
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &first);
+	ASSERT_EQ(0, pthread_create(&urgent->thread, &attr, wake_often,
+				    urgent));
+	pthread_attr_destroy(&attr);
+	tw_sleep_ms(5);
+	__atomic_store_n(&urgent->latest, 0, __ATOMIC_RELEASE);
+}
+
+/* A wheel with @n tokens on it is closed. Returns how long another waits then. */
+static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
+				__u32 n)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	struct urgent urgent = { .over = false };
+	__u32 done;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_SEC, n,
+			      flags, 0));
+	for (__u32 i = 0; i < n; i += BATCH) {
+		fill(TIMEWHEEL_REGISTER, 0);
+		for (__u32 j = 0; j < BATCH; j++)
+			ops[j].id = flags & TIMEWHEEL_NO_IDS ? 0 : i + j;
+		ASSERT_EQ(0, tw_batch(fd, ops, BATCH, &done));
+		ASSERT_EQ((__u32)BATCH, done);
+	}
+	start_urgent(_metadata, &urgent);
+	close(fd);
+	__atomic_store_n(&urgent.over, true, __ATOMIC_RELEASE);
+	pthread_join(urgent.thread, NULL);
+	return urgent.latest;
+}
+
+#define KEPT_PAGES	"/proc/sys/vm/percpu_pagelist_high_fraction"
+
+/*
+ * Another on the same CPU gets its turns while a million tokens are freed. The
+ * kernel keeps freed pages for their CPU, and may give all back at once, with
+ * interrupts off: here it is to keep few, which take it some 60,000 instructions.
+ */
+TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
+{
+	const __u32 flags[] = { 0, TIMEWHEEL_NO_IDS };
+
+	ASSERT_TRUE(tw_write_file(KEPT_PAGES, "1000000"));
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		__u64 waits = stalled_by_closing(_metadata, flags[i],
+						 2048 * BATCH);
+
+		print("closing a million tokens, another waits", waits);
+		EXPECT_GE(200000ULL, waits);
+	}
+	EXPECT_TRUE(tw_write_file(KEPT_PAGES, "0"));
 }
 
 TEST_HARNESS_MAIN

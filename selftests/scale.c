@@ -3,7 +3,7 @@
  * Millions of tokens on one wheel, all due at once after a stall: each is
  * delivered exactly once (P3), in the order of their due ticks (P8), none is
  * dropped (P5), the counters are exact, and memory comes back when the wheel is
- * closed (P9), for which nobody else has to wait.
+ * closed (P9).
  *
  * TW_SCALE=64 is the full size: 2^26 tokens without ids, and 10 million with ids
  * and cookies. It wants 6 GB of memory, and minutes:
@@ -13,8 +13,6 @@
  * Where there is less memory there are fewer tokens. How many is printed.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
 #include <sys/stat.h>
 
 #include "tw_test.h"
@@ -28,7 +26,6 @@
 #define TICKS		255	/* tokens are due on one of the ticks 1..TICKS */
 #define CANCELLED	16	/* one in so many is cancelled, and replaced */
 #define SLACK		(2LL << 20)	/* bytes that a CPU keeps charged for later */
-#define PERIOD		(100ULL * 1000)	/* ns */
 
 /* Bytes that the machine could still give. */
 static __u64 available(void)
@@ -286,90 +283,6 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	for (int i = 0; i < 200 && charged() > before + SLACK; i++)
 		tw_sleep_ms(50);
 	EXPECT_GE(before + SLACK, charged());
-}
-
-/* A real-time thread that wakes often, and how late it was at most. */
-struct urgent {
-	pthread_t thread;
-	bool over;
-	__u64 latest;
-};
-
-static void *wake_often(void *arg)
-{
-	const struct timespec period = { .tv_nsec = PERIOD };
-	struct urgent *urgent = arg;
-
-	while (!__atomic_load_n(&urgent->over, __ATOMIC_ACQUIRE)) {
-		__u64 due = tw_now(CLOCK_MONOTONIC) + PERIOD, now;
-
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &period, NULL);
-		now = tw_now(CLOCK_MONOTONIC);
-		if (now - due > urgent->latest)
-			urgent->latest = now - due;
-	}
-	return NULL;
-}
-
-/* Closes the crowd's file. Returns for which part of that another had to wait. */
-static double close_beside(struct __test_metadata *_metadata,
-			   struct crowd *crowd)
-{
-	const struct sched_param first = { .sched_priority = 10 };
-	struct urgent urgent = { .over = false };
-	pthread_attr_t attr;
-	__u64 took;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
-	pthread_attr_setschedparam(&attr, &first);
-	ASSERT_EQ(0, pthread_create(&urgent.thread, &attr, wake_often,
-				    &urgent));
-	tw_sleep_ms(5);
-	__atomic_store_n(&urgent.latest, 0, __ATOMIC_RELEASE);
-	took = tw_now(CLOCK_MONOTONIC);
-	close(crowd->fd);
-	took = tw_now(CLOCK_MONOTONIC) - took;
-	__atomic_store_n(&urgent.over, true, __ATOMIC_RELEASE);
-	pthread_join(urgent.thread, NULL);
-	pthread_attr_destroy(&attr);
-	return (double)urgent.latest / took;
-}
-
-/*
- * Another on the same CPU gets its turns while millions are freed. A machine that
- * is busy may stop both for as long as it takes, so it has some tries.
- */
-TEST_F_TIMEOUT(scale, closing_stalls_nobody, 3000)
-{
-	struct crowd *crowd = &self->crowd;
-	double part = 1;
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
-	/* Enough for that to take much longer than one turn. */
-	crowd->n = fitting(8 * LEAST, variant->bytes + 2);
-	free(crowd->known);
-	crowd->known = calloc(crowd->n, sizeof(*crowd->known));
-	ASSERT_NE(NULL, crowd->known);
-	for (int tries = 0; tries < 10 && part > 1. / 3; tries++) {
-		double now;
-
-		memset(crowd->known, 0, crowd->n * sizeof(__u16));
-		crowd->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-		ASSERT_EQ(0, tw_setup(crowd->fd, TIMEWHEEL_CLOCK_MANUAL, 60,
-				      TW_SEC, crowd->n, variant->flags, 0));
-		register_crowd(crowd);
-		ASSERT_EQ(0UL, crowd->wrong);
-		now = close_beside(_metadata, crowd);
-		if (now < part)
-			part = now;
-	}
-	EXPECT_GE(1. / 3, part);
-	TH_LOG("at most %.3f of the time in one go", part);
 }
 
 TEST_HARNESS_MAIN
