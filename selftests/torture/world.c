@@ -253,13 +253,17 @@ bool world_start(__u64 seed)
 	return true;
 }
 
-/* All are killed at once, also children of children, and what was on its way goes. */
+/*
+ * All are killed at once, and what was on its way goes. Who has only just been
+ * forked is not in the group yet: it is killed by itself, and then its children.
+ */
 bool world_end(void)
 {
 	bool ok = group_set("cgroup.kill", 1);
 
 	for (int i = 0; i < PROCESSES; i++)
-		ok &= waitpid(world.process[i], NULL, 0) > 0;
+		ok &= tw_kill(world.process[i]);
+	ok &= group_set("cgroup.kill", 1);
 	while (value_of(GROUP "/cgroup.events", "populated") > 0)
 		tw_sleep_ms(1);
 	close(sockets[0]);
