@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -1023,8 +1024,7 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 {
 	const __u64 n = 100;
 	struct named named;
-	__u64 *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	__u64 *shared = tw_shared_memory(4096);
 	__u64 seen = 0;
 	int fd, status;
 
@@ -1155,7 +1155,6 @@ TEST_F(ring, close_and_keep_the_mapping)
 {
 	long refs = tw_refcnt();
 	pid_t child;
-	int status;
 
 	register_due(_metadata, self->fd, 1, 10, 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 10));
@@ -1173,8 +1172,7 @@ TEST_F(ring, close_and_keep_the_mapping)
 		_exit(consume(&self->ring, events, 4) != 4 ||
 		      events[3].id != 4);
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, tw_reap(child));
 	expect_ids(_metadata, &self->ring, 5, 6, 5, 10);
 }
 
@@ -1263,11 +1261,10 @@ TEST_F(ring, time_namespace)
 		child = fork();
 		if (!child)
 			_exit(in_time_namespace(fd));
-		waitpid(child, &status, 0);
-		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
+		_exit(tw_reap(child));
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	if (WEXITSTATUS(status) == 77)
+	status = tw_reap(child);
+	if (status == 77)
 		SKIP(return, "no time namespaces");
 	EXPECT_EQ(0, status);
 	close(fd);

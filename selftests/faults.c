@@ -14,6 +14,7 @@
 
 #include "tw_test.h"
 #include "tw_fault.h"
+#include "tw_process.h"
 
 #define N		150	/* tokens due, one on each tick from 1 on */
 #define PAGES		4
@@ -772,16 +773,13 @@ TEST_F(faults, slow_reader_is_killed)
 	struct timewheel_info info;
 	__u64 taken;
 	pid_t child;
-	int status;
 
 	child = fork_slow_reader(self->fd, self->pages, 2 * self->page_size);
 	if (child < 0)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	taken = wait_for_taken(self->fd);
 	ASSERT_LT(0ULL, taken);
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_TRUE(WIFSIGNALED(status));
+	ASSERT_TRUE(tw_kill(child));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.taken);
 	EXPECT_EQ(taken, info.put_back);
@@ -811,8 +809,7 @@ TEST_F(faults, killed_reader_wakes_the_next)
 	};
 	ASSERT_EQ(0, pthread_create(&next.thread, NULL, read_slowly, &next));
 	tw_sleep_ms(200);
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	ASSERT_TRUE(tw_kill(child));
 	ASSERT_EQ(0, pthread_join(next.thread, NULL));
 	EXPECT_EQ((int)EVENT, next.ret);
 	EXPECT_EQ(900ULL, events[0].id);

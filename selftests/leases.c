@@ -11,12 +11,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "tw_delivery.h"
 #include "tw_fault.h"
+#include "tw_process.h"
 
 #define SLOTS		60
 #define LEASE		30	/* in ticks */
@@ -1740,12 +1740,11 @@ static pid_t fork_reader(const char *name, int n, bool on)
 
 	if (pipe2(ready, O_CLOEXEC))
 		return -1;
-	child = fork();
+	child = tw_fork();
 	if (!child) {
 		struct timewheel_event event;
 		int fd = tw_open_named(name, O_RDONLY);
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0; i < n; i++)
 			if (fd < 0 || tw_read(fd, &event, 1) != 1)
 				_exit(1);
@@ -1870,12 +1869,11 @@ TEST_F(leases, fork_keeps)
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	ASSERT_EQ(2, tw_read(fd, (struct timewheel_event[2]) {}, 2));
 	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
-	child = fork();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		char byte;
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
 		if (tw_answer(fd, TIMEWHEEL_ACK, 0, 0, 1, 0))
@@ -1907,26 +1905,6 @@ TEST_F(leases, fork_keeps)
 	close(go[1]);
 }
 
-static int send_fd(int socket, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec iov = { .iov_base = "", .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
-}
-
 /* So does a socket that has it on its way to somebody. */
 TEST_F(leases, sent_file_keeps)
 {
@@ -1937,7 +1915,7 @@ TEST_F(leases, sent_file_keeps)
 				sockets));
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(fd, ID, 1, 0);
-	ASSERT_EQ(0, send_fd(sockets[0], fd));
+	ASSERT_EQ(0, tw_send_fd(sockets[0], fd, 0));
 	close(fd);
 	expect_nothing(self->fd);
 	close(sockets[0]);

@@ -10,9 +10,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include "tw_delivery.h"
+#include "tw_process.h"
 
 #define CONSUMERS	4
 #define LONG		600	/* seconds; guests may be emulated */
@@ -67,10 +67,8 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 		  __u32 tokens, struct timewheel_setup setup)
 {
 	self->tokens = tokens;
-	self->shared = mmap(NULL, sizeof(*self->shared) +
-			    tokens * sizeof(struct entry),
-			    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			    -1, 0);
+	self->shared = tw_shared_memory(sizeof(*self->shared) +
+					tokens * sizeof(struct entry));
 	ASSERT_NE(MAP_FAILED, (void *)self->shared);
 	setup.max_tokens = tokens;
 	ASSERT_EQ(0, tw_create_named(self->device, self->name, setup));
@@ -90,10 +88,9 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 static bool start(FIXTURE_DATA(ledger) *self, int i,
 		  int (*run)(FIXTURE_DATA(ledger) *self, int i))
 {
-	pid_t child = fork();
+	pid_t child = tw_fork();
 
 	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		srand(getpid());
 		_exit(run(self, i));
 	}

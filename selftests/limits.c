@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #define PARAMETERS	"/sys/module/timewheel/parameters/"
@@ -204,15 +204,6 @@ static int open_named(int n)
 
 	fill_name(path + strlen(NODES), n);
 	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-}
-
-static int reap(pid_t child)
-{
-	int status;
-
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
 }
 
 FIXTURE(limits) {
@@ -623,34 +614,6 @@ TEST_F(limits, caller_of_setup_pays)
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
 }
 
-/* One open file over @socket, or with @fd -1 from it. Returns it, or -1. */
-static int pass_fd(int socket, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {
-		.header = {
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-		},
-	};
-	char byte = 0;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	void *data = CMSG_DATA(&control.header);
-
-	memcpy(data, &fd, sizeof(fd));
-	if ((fd >= 0 ? sendmsg(socket, &message, 0) :
-		       recvmsg(socket, &message, 0)) != 1)
-		return -1;
-	memcpy(&fd, data, sizeof(fd));
-	return fd;
-}
-
 /* Becomes @uid for good, in a child. */
 static bool be_only(uid_t uid)
 {
@@ -664,7 +627,7 @@ static int make_and_send(int fd, int socket)
 
 	if (!be_only(USER) || ioctl(fd, TIMEWHEEL_SETUP, &setup))
 		return 1;
-	return pass_fd(socket, fd) == fd ? 0 : 2;
+	return tw_send_fd(socket, fd, 0) ? 2 : 0;
 }
 
 /* In another: gets it, and leaves it to a child of its own, who tells its pid. */
@@ -675,7 +638,7 @@ static int receive_and_leave(int socket, int tell)
 
 	if (!be_only(OTHER))
 		return 1;
-	fd = pass_fd(socket, -1);
+	fd = tw_receive_fd(socket, 0);
 	if (fd < 0 || tw_register(fd, 1, TW_SEC, 0, NULL))
 		return 2;
 	child = fork();
@@ -704,7 +667,7 @@ TEST_F(limits, charge_stays_with_the_maker)
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(make_and_send(fd, sockets[0]));
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	expect_account(USER, 1, 10);
 	/* Now it is in the socket only. */
 	close(fd);
@@ -714,7 +677,7 @@ TEST_F(limits, charge_stays_with_the_maker)
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(receive_and_leave(sockets[1], tell[1]));
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	ASSERT_EQ((ssize_t)sizeof(child), read(tell[0], &child, sizeof(child)));
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 0, 0);
@@ -734,7 +697,7 @@ TEST_F(limits, charge_stays_with_the_creator)
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(create_as(USER, self->control, 0, 10, 0) ? 1 : 0);
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	expect_account(USER, 1, 10);
 
 	ASSERT_EQ(0, stat(NODES "limits-0", &node));
@@ -799,7 +762,7 @@ TEST_F(limits, killed_user_is_paid_back)
 	expect_account(USER, 4, 40);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 10));
 	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(-1, reap(child));
+	ASSERT_EQ(-1, tw_reap(child));
 	EXPECT_TRUE(account_becomes_empty(USER));
 	fd[0] = new_wheel(USER, 10);
 	EXPECT_LE(0, fd[0]);
@@ -986,7 +949,7 @@ TEST_F(limits, no_memory_costs_nothing)
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(set_up_until_error(fd, FILES));
-	EXPECT_EQ(ENOMEM, reap(child));
+	EXPECT_EQ(ENOMEM, tw_reap(child));
 	while (good < FILES && !tw_info(fd[good], &info))
 		good++;
 	EXPECT_LT(0U, good);
@@ -1068,7 +1031,7 @@ TEST_F(limits, user_namespace)
 		ASSERT_LE(0, child);
 		if (!child)
 			_exit(escape(fd, self->control, uids[i]));
-		status = reap(child);
+		status = tw_reap(child);
 		if (status == 77)
 			SKIP(return, "user %u may not make user namespaces",
 			     uids[i]);
@@ -1158,7 +1121,7 @@ TEST_F(limits, user_namespace_is_charged_outside)
 		if (!give_maps(child, cases[i].map, cases[i].maker, ready[0],
 			       mapped[1]))
 			kill(child, SIGKILL);
-		status = reap(child);
+		status = tw_reap(child);
 		if (status == 77)
 			SKIP(return, "user %u may not make user namespaces",
 			     cases[i].maker);

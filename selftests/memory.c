@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #define GROUP		"/sys/fs/cgroup/timewheel-test"
@@ -79,7 +80,6 @@ static int register_all(int fd)
 {
 	pid_t child = fork();
 	__u64 id = 0;
-	int status;
 
 	if (child < 0)
 		return -1;
@@ -97,9 +97,7 @@ static int register_all(int fd)
 			id++;
 		_exit(errno);
 	}
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
+	return tw_reap(child);
 }
 
 /*
@@ -206,7 +204,6 @@ static int setup_short(int fd, __u64 limit)
 		.events = 4096,
 	};
 	pid_t child = fork();
-	int status;
 
 	if (child < 0)
 		return -1;
@@ -216,9 +213,7 @@ static int setup_short(int fd, __u64 limit)
 			_exit(255);
 		_exit(ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0 ? errno : 0);
 	}
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
+	return tw_reap(child);
 }
 
 /*
@@ -287,16 +282,14 @@ static int event_ring_is_charged(int fd)
 /* P9: an event ring is charged to who sets it up, and goes with the wheel. */
 TEST_F(memory, event_ring)
 {
-	int fd = TW_OPEN(O_RDWR), status;
+	int fd = TW_OPEN(O_RDWR);
 	pid_t child = fork();
 
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(event_ring_is_charged(fd));
 	close(fd);
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_TRUE(WIFEXITED(status));
-	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(0, tw_reap(child));
 }
 
 TEST_HARNESS_MAIN

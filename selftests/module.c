@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -194,7 +194,6 @@ TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 {
 	pid_t child = fork();
-	int status;
 
 	ASSERT_LE(0, child);
 	if (!child) {
@@ -204,8 +203,7 @@ TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 		_exit(delete(0) != -EPERM || delete(O_TRUNC) != -EPERM ||
 		      insert(self->image, "") != -EPERM ? 2 : 0);
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, tw_reap(child));
 	EXPECT_TRUE(is_loaded());
 }
 
@@ -334,20 +332,9 @@ static void release_mapping(struct held *held)
 /* In a message that nobody has received. */
 static bool hold_message(struct held *held)
 {
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
-	struct iovec iov = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	bool ok = !socketpair(AF_UNIX, SOCK_STREAM, 0, held->sockets);
+	bool ok = !socketpair(AF_UNIX, SOCK_STREAM, 0, held->sockets) &&
+		  !tw_send_fd(held->sockets[0], held->fd, 0);
 
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &held->fd, sizeof(int));
-	ok = ok && sendmsg(held->sockets[0], &message, 0) == 1;
 	close(held->fd);
 	return ok;
 }

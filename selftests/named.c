@@ -27,6 +27,7 @@
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #ifndef CLONE_NEWTIME
@@ -268,26 +269,6 @@ static void clear_away(int dev)
 		closedir(dir);
 }
 
-/* A child that ends with the test, whatever happens to that. */
-static pid_t spawn(void)
-{
-	pid_t child = fork();
-
-	if (!child)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
-
-/* Waits for @child. Returns its exit status, or -1 when a signal ended it. */
-static int reap(pid_t child)
-{
-	int status;
-
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
-}
-
 /*
  * Becomes an ordinary user for good, but one who may use the device if its group
  * may. Returns whether it did.
@@ -307,12 +288,6 @@ static bool group_may_use_device(void)
 	struct stat st;
 
 	return !stat(TW_DEVICE, &st) && (st.st_mode & 0060) == 0060;
-}
-
-static void *shared_memory(size_t size)
-{
-	return mmap(NULL, size, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
 static void init_barrier(pthread_barrier_t *barrier, unsigned int n)
@@ -383,7 +358,7 @@ TEST_F(named, two_processes_share_it)
 
 	ASSERT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
 	EXPECT_TRUE(is_here(NAME));
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		fd = open_named(NAME, O_RDWR);
@@ -401,7 +376,7 @@ TEST_F(named, two_processes_share_it)
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
 	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 70, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	ASSERT_EQ(0, tw_get(fd, 0, 8, &op));
 	EXPECT_EQ(80ULL, op.cookie);
 	EXPECT_EQ(8 * TW_SEC, op.deadline);
@@ -418,7 +393,7 @@ TEST_F(named, one_event_goes_to_one_open)
 	struct {
 		_Atomic __u32 ended;
 		_Atomic __u8 ends[];
-	} *ledger = shared_memory(sizeof(*ledger) + tokens);
+	} *ledger = tw_shared_memory(sizeof(*ledger) + tokens);
 	pid_t reader[READERS];
 	int fd;
 
@@ -426,7 +401,7 @@ TEST_F(named, one_event_goes_to_one_open)
 	setup.max_tokens = tokens;
 	ASSERT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &setup));
 	for (int i = 0; i < READERS; i++) {
-		reader[i] = spawn();
+		reader[i] = tw_fork();
 		ASSERT_LE(0, reader[i]);
 		if (reader[i])
 			continue;
@@ -454,7 +429,7 @@ TEST_F(named, one_event_goes_to_one_open)
 	for (__u32 id = 0; id < tokens; id++)
 		ASSERT_EQ(0, tw_register(fd, id, id % 97 * TW_MS, 0, NULL));
 	for (int i = 0; i < READERS; i++)
-		EXPECT_EQ(0, reap(reader[i]));
+		EXPECT_EQ(0, tw_reap(reader[i]));
 	for (__u32 id = 0; id < tokens; id++)
 		ASSERT_EQ(1, ledger->ends[id]);
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -472,7 +447,7 @@ TEST_F(named, turns_with_nobody)
 	pid_t child;
 	int fd;
 
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		EXPECT_EQ(0, create(self->dev, NAME, 0, &monotonic));
@@ -485,7 +460,7 @@ TEST_F(named, turns_with_nobody)
 		EXPECT_EQ(0, tw_register(fd, FAR, 3600 * TW_SEC, 0, NULL));
 		END_CHILD();
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	if (self->refs >= 0)
 		EXPECT_TRUE(refcnt_becomes(self->refs + 1));
 	tw_sleep_ms(100);
@@ -609,7 +584,7 @@ TEST_F(named, node_of_root)
 /* Whether @uid of group @gid can open the node: 0 or -errno. */
 static int open_as(uid_t uid, gid_t gid, int flags)
 {
-	pid_t child = spawn();
+	pid_t child = tw_fork();
 
 	if (!child) {
 		int fd;
@@ -619,7 +594,7 @@ static int open_as(uid_t uid, gid_t gid, int flags)
 		fd = open_named(NAME, flags);
 		_exit(fd < 0 ? errno : 0);
 	}
-	return -reap(child);
+	return -tw_reap(child);
 }
 
 TEST_F(named, node_of_a_user)
@@ -629,7 +604,7 @@ TEST_F(named, node_of_a_user)
 	int fd;
 
 	NEEDS_USERS();
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		EXPECT_TRUE(become(USER, USER_GROUP));
@@ -645,7 +620,7 @@ TEST_F(named, node_of_a_user)
 		EXPECT_EQ(1, tw_read(fd, &event, 1));
 		END_CHILD();
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	expect_owned(_metadata, USER, USER_GROUP);
 	EXPECT_EQ(0, open_as(USER, USER_GROUP, O_RDWR));
 	EXPECT_EQ(-EACCES, open_as(STRANGER, USER_GROUP, O_RDWR));
@@ -660,7 +635,7 @@ TEST_F(named, node_of_an_effective_user)
 	pid_t child;
 
 	NEEDS_ROOT();
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		EXPECT_EQ(0, setresgid(-1, USER_GROUP, -1));
@@ -668,7 +643,7 @@ TEST_F(named, node_of_an_effective_user)
 		EXPECT_EQ(0, create(self->dev, NAME, 0, &manual));
 		END_CHILD();
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	expect_owned(_metadata, USER, USER_GROUP);
 }
 
@@ -1114,7 +1089,7 @@ TEST_F(named, files_of_the_wheel)
 /* Does @what to NAME as @uid. Returns 0 or more, or -errno. */
 static int do_as(uid_t uid, int dev, int (*what)(int dev))
 {
-	pid_t child = spawn();
+	pid_t child = tw_fork();
 	int ret;
 
 	if (!child) {
@@ -1123,7 +1098,7 @@ static int do_as(uid_t uid, int dev, int (*what)(int dev))
 		ret = what(dev);
 		_exit(ret < 0 ? 100 + errno : ret);
 	}
-	ret = reap(child);
+	ret = tw_reap(child);
 	return ret < 100 ? ret : 100 - ret;
 }
 
@@ -1200,11 +1175,11 @@ TEST_F(named, user_namespaces)
 	pid_t child;
 
 	NEEDS_ROOT();
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(!become(USER, USER_GROUP) || unshare(CLONE_NEWUSER));
-	if (reap(child))
+	if (tw_reap(child))
 		SKIP(return, "no user namespaces for users");
 
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
@@ -1227,7 +1202,7 @@ TEST_F(named, effective_user_destroys)
 
 	NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		EXPECT_EQ(0, setresuid(-1, USER, -1));
@@ -1238,7 +1213,7 @@ TEST_F(named, effective_user_destroys)
 		EXPECT_EQ(0, destroy(self->dev, NAME));
 		END_CHILD();
 	}
-	EXPECT_EQ(0, reap(child));
+	EXPECT_EQ(0, tw_reap(child));
 }
 
 /* There already: fine when it is the same, an error when it must be new. */
@@ -1471,7 +1446,7 @@ TEST_F(named, destroying_wakes_all)
 				  IN_EPOLL));
 	}
 	ASSERT_TRUE(start(&sleepers[n++], watch(common, 0), IN_EPOLL));
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		struct timewheel_event event;
@@ -1483,7 +1458,7 @@ TEST_F(named, destroying_wakes_all)
 	tw_wait_asleep(child);
 
 	ASSERT_EQ(0, destroy(self->dev, NAME));
-	EXPECT_EQ(0, reap(child));
+	EXPECT_EQ(0, tw_reap(child));
 	for (int i = 0; i < n; i++) {
 		struct sleeper *s = &sleepers[i];
 
@@ -1762,7 +1737,7 @@ TEST_F(named, destroyed_while_full_and_busy)
 	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
 					       3600 * TW_SEC));
 	for (int i = 0; i < BUSY; i++) {
-		child[i] = spawn();
+		child[i] = tw_fork();
 		ASSERT_LE(0, child[i]);
 		if (child[i])
 			continue;
@@ -1784,7 +1759,7 @@ TEST_F(named, destroyed_while_full_and_busy)
 	tw_sleep_ms(200);
 	ASSERT_EQ(0, destroy(self->dev, NAME));
 	for (int i = 0; i < BUSY; i++)
-		EXPECT_EQ(0, reap(child[i]));
+		EXPECT_EQ(0, tw_reap(child[i]));
 	expect_enodev(_metadata, fd);
 }
 
@@ -1875,7 +1850,7 @@ TEST_F(named, account_of_a_namespace)
 		SKIP(return, "no debugfs");
 	ASSERT_EQ(0, pipe(ready));
 	ASSERT_EQ(0, pipe(go));
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		close(ready[0]);
@@ -1892,12 +1867,12 @@ TEST_F(named, account_of_a_namespace)
 	close(ready[1]);
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", child);
 	if (read(ready[0], &byte, 1) != 1) {
-		EXPECT_EQ(99, reap(child));
+		EXPECT_EQ(99, tw_reap(child));
 		SKIP(return, "no user namespaces for users");
 	}
 	ASSERT_TRUE(tw_write_file(path, "0 12345 1\n7 200000 1\n"));
 	ASSERT_EQ(1, write(go[1], "", 1));
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 
 	ASSERT_EQ(0, stat(NODE, &st));
 	EXPECT_EQ((uid_t)LENT, st.st_uid);
@@ -2284,14 +2259,14 @@ FIXTURE_TEARDOWN(named_race)
 TEST_F_TIMEOUT(named_race, one_wins, LONG)
 {
 	const unsigned long rounds = tw_scaled(100);
-	struct race *race = shared_memory(sizeof(*race));
+	struct race *race = tw_shared_memory(sizeof(*race));
 	struct timewheel_info info;
 	pid_t child[RACERS];
 
 	ASSERT_NE(MAP_FAILED, (void *)race);
 	init_barrier(&race->barrier, RACERS + 1);
 	for (int i = 0; i < RACERS; i++) {
-		child[i] = spawn();
+		child[i] = tw_fork();
 		ASSERT_LE(0, child[i]);
 		if (child[i])
 			continue;
@@ -2321,7 +2296,7 @@ TEST_F_TIMEOUT(named_race, one_wins, LONG)
 		EXPECT_TRUE(is_gone(NAME));
 	}
 	for (int i = 0; i < RACERS; i++)
-		EXPECT_EQ(0, reap(child[i]));
+		EXPECT_EQ(0, tw_reap(child[i]));
 }
 
 /* All kinds of calls on few names; each may fail in its own ways only. */
@@ -2475,7 +2450,7 @@ static void look_around(void)
 TEST_F_TIMEOUT(named, storm, LONG)
 {
 	enum { WORKERS = 4, READERS = 3 };
-	struct storm *storm = shared_memory(sizeof(*storm));
+	struct storm *storm = tw_shared_memory(sizeof(*storm));
 	__u64 end = tw_now(CLOCK_MONOTONIC) + tw_scaled(6000) * TW_MS;
 	pid_t child[WORKERS + READERS], victim;
 	__u64 seed = 1;
@@ -2483,7 +2458,7 @@ TEST_F_TIMEOUT(named, storm, LONG)
 
 	ASSERT_NE(MAP_FAILED, (void *)storm);
 	for (int i = 0; i < WORKERS + READERS; i++) {
-		child[i] = spawn();
+		child[i] = tw_fork();
 		ASSERT_LE(0, child[i]);
 		if (child[i])
 			continue;
@@ -2495,7 +2470,7 @@ TEST_F_TIMEOUT(named, storm, LONG)
 	}
 	while (tw_now(CLOCK_MONOTONIC) < end || !storm_was_one(storm)) {
 		/* One more, who is killed wherever it is, time and again. */
-		victim = spawn();
+		victim = tw_fork();
 		ASSERT_LE(0, victim);
 		if (!victim) {
 			run_storm(_metadata, storm, self->dev, random_u32(&seed));
@@ -2504,7 +2479,7 @@ TEST_F_TIMEOUT(named, storm, LONG)
 		look_around();
 		tw_sleep_ms(random_u32(&seed) % 40);
 		kill(victim, SIGKILL);
-		EXPECT_EQ(-1, reap(victim));
+		EXPECT_EQ(-1, tw_reap(victim));
 	}
 	storm->stop = true;
 	for (int i = 0; i < WORKERS + READERS; i++) {
@@ -2530,7 +2505,7 @@ TEST_F_TIMEOUT(named, open_against_create_and_destroy, LONG)
 	int status;
 	pid_t child;
 
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		for (unsigned long n = 0; n < rounds; n++) {
@@ -2597,7 +2572,7 @@ TEST_F(named, mount_namespaces)
 	int fd;
 
 	NEEDS_ROOT();
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		if (unshare(CLONE_NEWNS))
@@ -2605,7 +2580,7 @@ TEST_F(named, mount_namespaces)
 		in_mount_namespace(_metadata, self->dev);
 		END_CHILD();
 	}
-	fd = reap(child);
+	fd = tw_reap(child);
 	if (fd == 99)
 		SKIP(return, "no mount namespaces");
 	ASSERT_EQ(0, fd);
@@ -2735,7 +2710,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	ASSERT_EQ(0, create(dev, NAME, 0, &setup));
 	init_barrier(&times->barrier, 3);
 	for (int who = 0; who < 2; who++) {
-		child[who] = spawn();
+		child[who] = tw_fork();
 		ASSERT_LE(0, child[who]);
 		if (child[who])
 			continue;
@@ -2752,7 +2727,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	pthread_barrier_wait(&times->barrier);
 	pthread_barrier_wait(&times->barrier);
 	for (int who = 0; who < 2; who++)
-		EXPECT_EQ(0, reap(child[who]));
+		EXPECT_EQ(0, tw_reap(child[who]));
 	close(fd);
 	ASSERT_EQ(0, destroy(dev, NAME));
 }
@@ -2760,16 +2735,16 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 /* One wheel, and each sees the same moment in its own time. */
 TEST_F(named, time_namespaces)
 {
-	struct times *times = shared_memory(sizeof(*times));
+	struct times *times = tw_shared_memory(sizeof(*times));
 	pid_t child;
 
 	NEEDS_ROOT();
 	ASSERT_NE(MAP_FAILED, (void *)times);
-	child = spawn();
+	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(!enter_time_namespace(CLOCK_MONOTONIC, 1));
-	if (reap(child))
+	if (tw_reap(child))
 		SKIP(return, "no time namespaces");
 	times->clock = TIMEWHEEL_CLOCK_MONOTONIC;
 	times->id = CLOCK_MONOTONIC;
@@ -2904,7 +2879,7 @@ FIXTURE_TEARDOWN(named_shortage)
 /* Creates a wheel from within the group. Returns 0, an error, -1 when killed. */
 static int create_in_group(int dev, const struct timewheel_setup *setup)
 {
-	pid_t child = spawn();
+	pid_t child = tw_fork();
 
 	if (!child) {
 		/* Its own pages come first: for those it would be killed. */
@@ -2913,7 +2888,7 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 			_exit(255);
 		_exit(create(dev, NAME, TIMEWHEEL_EXCLUSIVE, setup) ? errno : 0);
 	}
-	return reap(child);
+	return tw_reap(child);
 }
 
 /* What is charged to the group, in bytes, when all that is kept for later is not. */

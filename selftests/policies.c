@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "tw_delivery.h"
+#include "tw_process.h"
 
 #define HOUR		(3600 * TW_SEC)
 #define S64_LAST	0x7fffffffffffffffULL

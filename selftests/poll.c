@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -773,12 +774,10 @@ TEST(signal_consumes_nothing)
 TEST(killed_reader_eats_no_wake_up)
 {
 	unsigned long rounds = tw_scaled(100);
-	struct timewheel_event *shared;
+	struct timewheel_event *shared = tw_shared_memory(sizeof(*shared));
 	int fd = TW_OPEN(O_RDWR);
 	unsigned int first = 0;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	for (__u64 round = 1; round <= rounds; round++) {

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #define PROCESSES	8
@@ -65,8 +66,7 @@ FIXTURE_SETUP(processes)
 		 getpid());
 	snprintf(self->path, sizeof(self->path), "/dev/timewheels/%s",
 		 self->create.name);
-	self->shared = mmap(NULL, sizeof(*self->shared), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	self->shared = tw_shared_memory(sizeof(*self->shared));
 	ASSERT_NE(MAP_FAILED, (void *)self->shared);
 }
 
@@ -74,12 +74,9 @@ FIXTURE_SETUP(processes)
 static int reap(FIXTURE_DATA(processes) *self, int i)
 {
 	pid_t child = self->child[i];
-	int status;
 
 	self->child[i] = 0;
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
+	return tw_reap(child);
 }
 
 /* Whether child @i is there to be reaped. */
@@ -132,10 +129,9 @@ static int create_wheel(FIXTURE_DATA(processes) *self, __u32 clock, __u64 tick)
 static bool start(FIXTURE_DATA(processes) *self, int i,
 		  int (*run)(FIXTURE_DATA(processes) *self, int i))
 {
-	self->child[i] = fork();
+	self->child[i] = tw_fork();
 	if (self->child[i])
 		return self->child[i] > 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	_exit(run(self, i));
 }
 
@@ -644,9 +640,7 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 	__u32 left = 0;
 	int fd;
 
-	left_behind = mmap(NULL, sizeof(*left_behind) * VICTIMS,
-			   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			   -1, 0);
+	left_behind = tw_shared_memory(sizeof(*left_behind) * VICTIMS);
 	ASSERT_NE(MAP_FAILED, (void *)left_behind);
 	ASSERT_EQ(0, create_wheel(self, TIMEWHEEL_CLOCK_MONOTONIC,
 				  TW_MS / 10));
@@ -809,44 +803,13 @@ TEST_F(processes, killed_while_it_holds_a_batch)
  * Given away.
  */
 
-union control {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(sizeof(int))];
-};
-
 /* Opens the wheel and leaves it to the message. */
 static int open_and_send(const FIXTURE_DATA(processes) *self, int socket,
 			 int flags)
 {
 	int fd = open_wheel(self, flags);
-	union control control = { .header = {
-		.cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS,
-	} };
-	struct iovec byte = { .iov_base = "", .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &byte, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
 
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return fd >= 0 && sendmsg(socket, &message, 0) == 1 ? 0 : 1;
-}
-
-static int receive(int socket)
-{
-	union control control;
-	char space;
-	struct iovec byte = { .iov_base = &space, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &byte, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-
-	if (recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
+	return fd < 0 || tw_send_fd(socket, fd, 0);
 }
 
 /* How a process comes to be unable to open the node: then open says @error. */
@@ -929,8 +892,7 @@ static void give_away(struct __test_metadata *_metadata,
 		_exit(open_and_send(self, sockets[0], O_RDWR | O_NONBLOCK) ||
 		      open_and_send(self, sockets[0], O_RDONLY | O_NONBLOCK));
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_EQ(0, status);
+	ASSERT_EQ(0, tw_reap(child));
 
 	child = fork();
 	ASSERT_LE(0, child);
@@ -940,14 +902,14 @@ static void give_away(struct __test_metadata *_metadata,
 			_exit(77);
 		if (open_wheel(self, O_RDONLY) >= 0 || errno != error)
 			_exit(2);
-		status = use(receive(sockets[1]));
-		_exit(status ?: use_for_reading(receive(sockets[1])));
+		status = use(tw_receive_fd(sockets[1], 0));
+		_exit(status ?: use_for_reading(tw_receive_fd(sockets[1],
+							      0)));
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_TRUE(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
+	status = tw_reap(child);
+	if (status == 77)
 		SKIP(return, "cannot become somebody else here");
-	ASSERT_EQ(0, WEXITSTATUS(status));
+	ASSERT_EQ(0, status);
 	close(sockets[0]);
 	close(sockets[1]);
 

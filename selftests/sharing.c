@@ -16,17 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
-
-/* Waits for @child. Returns its exit status, or -1 when a signal ended it. */
-static int reap(pid_t child)
-{
-	int status;
-
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
-}
 
 /* All that is given up to the kernel to clean away is gone in a while. */
 static bool refcnt_becomes(long count)
@@ -34,12 +25,6 @@ static bool refcnt_becomes(long count)
 	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
 		tw_sleep_ms(1);
 	return tw_refcnt() == count;
-}
-
-static void *shared_memory(size_t size)
-{
-	return mmap(NULL, size, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Two descriptors of one open file are one wheel; two opens are two. */
@@ -97,7 +82,7 @@ TEST(fork_shares)
 		close(fd);
 		_exit(0);
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(ENOENT, errno);
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
@@ -110,7 +95,7 @@ TEST(fork_shares)
 /* A child that blocks in read gets what its parent makes due. */
 TEST(child_waits_for_parent)
 {
-	struct timewheel_event *shared = shared_memory(4096);
+	struct timewheel_event *shared = tw_shared_memory(4096);
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
@@ -123,53 +108,8 @@ TEST(child_waits_for_parent)
 	tw_wait_asleep(child);
 	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	ASSERT_EQ(1, reap(child));
+	ASSERT_EQ(1, tw_reap(child));
 	EXPECT_EQ(7ULL, shared->id);
-}
-
-/* @fd goes over @socket in a message of its own. Returns 0 or -1. */
-static int send_fd(int socket, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	char byte = 0;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
-}
-
-static int receive_fd(int socket)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	char byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg;
-	int fd = -1;
-
-	if (recvmsg(socket, &message, 0) != 1)
-		return -1;
-	cmsg = CMSG_FIRSTHDR(&message);
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	return fd;
 }
 
 /*
@@ -197,13 +137,13 @@ TEST(sent_wheel_outlives_sender)
 		    tw_register(wheel, 7, 20 * TW_MS, 70, NULL) ||
 		    tw_register(wheel, 8, 3600 * TW_SEC, 80, NULL))
 			_exit(1);
-		_exit(send_fd(sockets[0], wheel) ? 2 : 0);
+		_exit(tw_send_fd(sockets[0], wheel, 0) ? 2 : 0);
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	if (before >= 0)
 		EXPECT_EQ(before + 1, tw_refcnt());
 	tw_sleep_ms(30);
-	fd = receive_fd(sockets[1]);
+	fd = tw_receive_fd(sockets[1], 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(7ULL, event.id);
@@ -217,7 +157,7 @@ TEST(sent_wheel_outlives_sender)
 	fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-	ASSERT_EQ(0, send_fd(sockets[0], fd));
+	ASSERT_EQ(0, tw_send_fd(sockets[0], fd, 0));
 	close(fd);
 	if (before >= 0)
 		EXPECT_EQ(before + 1, tw_refcnt());
@@ -250,7 +190,7 @@ TEST(given_to_another_user)
 			_exit(3);
 		_exit(0);
 	}
-	ASSERT_EQ(0, reap(child));
+	ASSERT_EQ(0, tw_reap(child));
 	ASSERT_EQ(0, tw_advance(fd, 2));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(2ULL, event.id);
@@ -264,7 +204,7 @@ TEST(ledger_of_many_processes)
 	struct {
 		_Atomic __u32 registered, ended;
 		_Atomic __u8 ends[];
-	} *ledger = shared_memory(sizeof(*ledger) + tokens);
+	} *ledger = tw_shared_memory(sizeof(*ledger) + tokens);
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info info;
 	pid_t reader[READERS], canceller;
@@ -320,8 +260,8 @@ TEST(ledger_of_many_processes)
 		ledger->registered++;
 	}
 	for (int i = 0; i < READERS; i++)
-		EXPECT_EQ(0, reap(reader[i]));
-	EXPECT_EQ(0, reap(canceller));
+		EXPECT_EQ(0, tw_reap(reader[i]));
+	EXPECT_EQ(0, tw_reap(canceller));
 	for (__u32 id = 0; id < tokens; id++)
 		ASSERT_EQ(1, ledger->ends[id]);
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -340,7 +280,7 @@ static int run_shell(const char *command)
 		execl("/bin/sh", "sh", "-c", command, NULL);
 		_exit(127);
 	}
-	return reap(child);
+	return tw_reap(child);
 }
 
 /* The next program gets the wheel, unless O_CLOEXEC keeps it from it. */
@@ -521,8 +461,7 @@ TEST(taken_by_pidfd)
 		SKIP(return, "no pidfd: %s", strerror(errno));
 	fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
 	EXPECT_LE(0, fd);
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(-1, reap(child));
+	ASSERT_TRUE(tw_kill(child));
 	EXPECT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(7ULL, event.id);
 	EXPECT_EQ(0, tw_register(fd, 8, TW_MS, 0, NULL));
@@ -551,7 +490,7 @@ static void read_confined(int fd, struct timewheel_event *event)
 
 TEST(confined)
 {
-	struct timewheel_event *shared = shared_memory(4096);
+	struct timewheel_event *shared = tw_shared_memory(4096);
 	int fd = TW_OPEN(O_RDWR), status;
 	struct timewheel_op before, after;
 	pid_t child;
@@ -660,8 +599,7 @@ TEST(killed_process_leaves_nothing)
 	close(ready[1]);
 	ASSERT_EQ(1, read(ready[0], &byte, 1));
 	EXPECT_EQ(before + 1, tw_refcnt());
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(-1, reap(child));
+	ASSERT_TRUE(tw_kill(child));
 	EXPECT_TRUE(refcnt_becomes(before));
 }
 
@@ -778,7 +716,7 @@ TEST_F_TIMEOUT(dying, in_all_calls, 200)
 		tw_sleep_ms(round);
 		if (!exits)
 			ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(exits ? 0 : -1, reap(child));
+		ASSERT_EQ(exits ? 0 : -1, tw_reap(child));
 		EXPECT_TRUE(refcnt_becomes(self->refcnt));
 	}
 }

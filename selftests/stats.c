@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
@@ -974,7 +974,7 @@ static int ask_without_memory(int fd)
 /* Who has no memory left may be refused, and is not killed for asking (P9). */
 TEST_F(stats, without_memory)
 {
-	int fd = TW_OPEN(O_RDWR), status;
+	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
 	if ((mkdir(GROUP, 0755) && errno != EEXIST) ||
@@ -987,9 +987,7 @@ TEST_F(stats, without_memory)
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(ask_without_memory(fd));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_TRUE(WIFEXITED(status));
-	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(0, tw_reap(child));
 	close(fd);
 	rmdir(GROUP);
 }

@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
-#include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 
 #ifndef CLONE_NEWTIME
@@ -396,7 +396,6 @@ TEST_F(time_namespace, times_are_the_callers)
 	struct timewheel_event event;
 	struct timewheel_op op;
 	char offsets[128];
-	int status;
 	pid_t child;
 
 	if (seconds < 0)
@@ -416,9 +415,7 @@ TEST_F(time_namespace, times_are_the_callers)
 	if (!child)
 		_exit(in_namespace(fd, shared, variant->id, variant->clock,
 				   op.deadline, seconds * TW_SEC));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_TRUE(WIFEXITED(status));
-	ASSERT_EQ(0, WEXITSTATUS(status));
+	ASSERT_EQ(0, tw_reap(child));
 
 	ASSERT_EQ(1, tw_read(shared, &event, 1));
 	EXPECT_EQ(2ULL, event.id);

@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -1209,12 +1210,6 @@ static void *touch_until_stopped(void *data)
 	return NULL;
 }
 
-static struct arena *new_arena(void)
-{
-	return mmap(NULL, sizeof(struct arena), PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-}
-
 /* Whether a place has had about as many lives as are kept. */
 static bool arena_full(struct arena *arena, __u64 handle)
 {
@@ -1313,7 +1308,7 @@ static void check_arena(struct __test_metadata *_metadata, int fd,
 
 TEST_F_TIMEOUT(words, checked_touches_by_threads, 120)
 {
-	struct arena *arena = new_arena();
+	struct arena *arena = tw_shared_memory(sizeof(*arena));
 	struct toucher touchers[TOUCHERS];
 	pthread_t threads[TOUCHERS];
 
@@ -1334,7 +1329,7 @@ TEST_F_TIMEOUT(words, checked_touches_by_threads, 120)
 /* The same with the mapping that a child has inherited. */
 TEST_F_TIMEOUT(words, checked_touches_by_processes, 120)
 {
-	struct arena *arena = new_arena();
+	struct arena *arena = tw_shared_memory(sizeof(*arena));
 	pid_t children[TOUCHERS];
 
 	ASSERT_NE(MAP_FAILED, (void *)arena);
@@ -1794,8 +1789,7 @@ TEST_F(words, traced)
 	EXPECT_EQ(-1, ptrace(PTRACE_PEEKDATA, child,
 			     &self->words[WORDS_SIZE / 8 - 1], NULL));
 	EXPECT_EQ(0, ptrace(PTRACE_CONT, child, NULL, NULL));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, tw_reap(child));
 }
 
 /* Whether the file has these bytes anywhere; a file of nothing has none. */
@@ -1940,7 +1934,6 @@ TEST_F(words, close_and_keep_the_mapping)
 	EXPECT_TRUE(touch_checked(self->words, handle, 103));
 	for (unsigned long i = 0; i < tw_scaled(1000); i++) {
 		pid_t child = fork();
-		int status;
 
 		ASSERT_LE(0, child);
 		if (!child) {
@@ -1948,8 +1941,7 @@ TEST_F(words, close_and_keep_the_mapping)
 			_exit(load(self->words, handle) !=
 			      stamped(handle, 200 + i));
 		}
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		EXPECT_EQ(0, status);
+		EXPECT_EQ(0, tw_reap(child));
 		EXPECT_EQ(stamped(handle, 200 + i), load(self->words, handle));
 	}
 	EXPECT_EQ(refs, tw_refcnt());
@@ -1975,8 +1967,7 @@ TEST_F(words, fork_and_exec)
 		touch(self->words, handle, 100);
 		_exit(munmap(self->words, WORDS_SIZE));
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, tw_reap(child));
 	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
 
 	child = fork();
@@ -1985,8 +1976,7 @@ TEST_F(words, fork_and_exec)
 		execl("/bin/true", "true", NULL);
 		_exit(1);
 	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, tw_reap(child));
 	EXPECT_EQ(refs, tw_refcnt());
 	EXPECT_TRUE(touch_checked(self->words, handle, 100));
 
@@ -2120,8 +2110,7 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 
 TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
 {
-	__u64 *figures = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	__u64 *figures = tw_shared_memory(4096);
 	__u64 left = 0;
 
 	ASSERT_NE(MAP_FAILED, (void *)figures);
@@ -2133,14 +2122,12 @@ TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
 	}
 	for (int with = 0; with < 2; with++) {
 		pid_t child = fork();
-		int status;
 
 		ASSERT_LE(0, child);
 		if (!child)
 			_exit(charge_in_group(with, &figures[2 * with],
 					      &figures[2 * with + 1]));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_EQ(0, status);
+		ASSERT_EQ(0, tw_reap(child));
 	}
 	/* With words 8 bytes more for each, mapped or not; charges come in lots. */
 	EXPECT_LE(figures[0] + MANY * 4, figures[2]);

@@ -6,8 +6,6 @@
 #ifndef TW_DELIVERY_H
 #define TW_DELIVERY_H
 
-#include <sys/wait.h>
-
 #include "tw_test.h"
 
 static inline int tw_create_named(int device, const char *name,
@@ -37,25 +35,6 @@ static inline int tw_open_named(const char *name, int flags)
 
 	snprintf(path, sizeof(path), "/dev/timewheels/%s", name);
 	return open(path, flags | O_CLOEXEC);
-}
-
-/* Ends a child for good: its files are released when this returns. */
-static inline bool tw_kill(pid_t child)
-{
-	int status;
-
-	return !kill(child, SIGKILL) && waitpid(child, &status, 0) == child &&
-	       WIFSIGNALED(status);
-}
-
-/* What the child exited with, or -1. */
-static inline int tw_reap(pid_t child)
-{
-	int status;
-
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
 }
 
 #ifndef TW_NO_HARNESS

@@ -51,8 +51,7 @@ __u32 slot_count(struct slot *slot)
 
 void ledger_open(void)
 {
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = tw_shared_memory(sizeof(*shared));
 	if (shared == MAP_FAILED)
 		exit(1);
 }

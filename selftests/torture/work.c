@@ -617,56 +617,16 @@ static void act_fork(struct worker *w)
 	_exit(0);
 }
 
-union passed {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
-static void pass(struct worker *w, int fd)
-{
-	union passed control = {
-		.header = {
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-		},
-	};
-	struct iovec byte = { w, 1 };
-	struct msghdr message = {
-		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	sendmsg(sockets[0], &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* Returns a file that somebody passed, or -1. */
-static int passed(void)
-{
-	union passed control;
-	char room;
-	struct iovec byte = { &room, 1 };
-	struct msghdr message = {
-		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-
-	if (recvmsg(sockets[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 &&
-	    CMSG_FIRSTHDR(&message))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
 /* Whoever receives it works with it, whatever has become of the sender. */
 static void act_pass(struct worker *w)
 {
 	struct wheel *wheel = any_wheel(w), other;
 	struct timewheel_info info;
-	int fd = passed();
+	int fd = tw_receive_fd(sockets[1], MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (wheel)
-		pass(w, wheel->fd);
+		tw_send_fd(sockets[0], wheel->fd,
+			   MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (fd < 0)
 		return;
 	for (int i = 0; !tw_info(fd, &info) && i < KINDS; i++) {
