@@ -122,51 +122,9 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 lease,
 #define expect_event(fd, id, lease, due)				\
 	_expect_event(_metadata, fd, id, lease, due, __LINE__)
 
-static void _expect_nothing(struct __test_metadata *_metadata, int fd, int line)
-{
-	struct timewheel_event event;
-
-	EXPECT_FALSE(tw_readable(fd)) {
-		TH_LOG("in line %d", line);
-	}
-	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
-		TH_LOG("in line %d", line);
-	}
-}
-
-#define expect_nothing(fd)	_expect_nothing(_metadata, fd, __LINE__)
-
-/* One operation that fails, alone and in a batch, and leaves all as it is. */
-static void _expect_error(struct __test_metadata *_metadata, int fd, __u64 id,
-			  int expected, struct timewheel_op op, int line)
-{
-	struct timewheel_op old;
-	struct tw_state before, after;
-	__u32 done = 0;
-
-	op.size = sizeof(op);
-	old = op;
-	ASSERT_EQ(0, tw_get_state(fd, 0, id, &before));
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
-		TH_LOG("operation %u, in line %d", op.code, line);
-	}
-	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
-		TH_LOG("operation %u, in line %d: wrote", op.code, line);
-	}
-	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
-	EXPECT_EQ(expected, op.result) {
-		TH_LOG("operation %u, in line %d: batch", op.code, line);
-	}
-	ASSERT_EQ(0, tw_get_state(fd, 0, id, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
-		TH_LOG("operation %u, in line %d: changed it", op.code, line);
-	}
-}
-
-/* @witness is a token of which nothing may change. */
 #define expect_error(fd, witness, expected, ...)			\
-	_expect_error(_metadata, fd, witness, expected,			\
-		      (struct timewheel_op) { __VA_ARGS__ }, __LINE__)
+	_tw_expect_error(_metadata, fd, witness, expected,		\
+			 (struct timewheel_op) { __VA_ARGS__ }, __LINE__)
 
 /* Token ID, due and read on tick 5: its first delivery is out until 35. */
 static struct timewheel_event _hold(struct __test_metadata *_metadata,
@@ -200,7 +158,7 @@ TEST_F(leases, life_of_a_token)
 	EXPECT_GE(5 * TW_SEC, info.next);
 
 	ASSERT_EQ(0, tw_advance(self->fd, 4));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 6));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
 	EXPECT_TRUE(tw_readable(self->other));
@@ -216,10 +174,10 @@ TEST_F(leases, life_of_a_token)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_LT(6 * TW_SEC, info.next);
 	EXPECT_GE(36 * TW_SEC, info.next);
-	expect_nothing(self->fd);
-	expect_nothing(self->other);
+	tw_expect_nothing(self->fd);
+	tw_expect_nothing(self->other);
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 1);
@@ -230,7 +188,7 @@ TEST_F(leases, life_of_a_token)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 	ASSERT_EQ(0, tw_advance(self->fd, 100000));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 
 	/* The id is free, and a new token's deliveries count from 1. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 71, NULL));
@@ -252,7 +210,7 @@ TEST_F(leases, lease_over)
 		__u64 end = 5 + n * LEASE;
 
 		ASSERT_EQ(0, tw_advance(self->fd, end - 1));
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
 				.due = end, .lease = n, .attempts = n);
 		ASSERT_EQ(0, tw_advance(self->fd, end));
@@ -288,7 +246,7 @@ TEST_F(leases, late_answers)
 				    10 * TW_SEC)) {
 			TH_LOG("operation %u", codes[i]);
 		}
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 		tw_expect_figures(self->fd, .registered = 1, .delivered = 1,
 				  .acked = codes[i] == TIMEWHEEL_ACK,
 				  .nacked = codes[i] == TIMEWHEEL_NACK,
@@ -325,7 +283,7 @@ TEST_F(leases, nack)
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .nacked = 1,
 			  .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 15));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 20));
 	event = expect_event(self->fd, ID, 2, 16);
 
@@ -405,7 +363,7 @@ TEST_F(leases, extend)
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 60));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 
 	/* 0 is the wheel's lease, from now. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
@@ -442,7 +400,7 @@ TEST_F(leases, extend_erange)
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 5 + most,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 4 + most));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
 		     .lease = 1, .time = TW_SEC + 1);
 	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
@@ -496,7 +454,7 @@ TEST_F(leases, bury_and_kick)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 	ASSERT_EQ(0, tw_advance(self->fd, 100000));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 
 	/* Kicked: due now, with all its attempts, and a new number. */
 	op = (struct timewheel_op) { .code = TIMEWHEEL_KICK, .id = ID };
@@ -518,7 +476,7 @@ TEST_F(leases, bury_and_kick)
 	ASSERT_EQ(0, tw_advance(self->fd, 100600));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED,
 			.due = 100000);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, TIMEWHEEL_BY_HANDLE,
 			       handle, 0, 0));
 	expect_event(self->fd, ID, 1, 100600);
@@ -535,7 +493,7 @@ TEST_F(leases, bury_and_kick)
 			.lease = 2);
 	tw_expect_figures(self->fd, .registered = 2, .buried = 1, .kicked = 4,
 			  .acked = 1, .nacked = 2, .delivered = 4);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 }
 
 /* Many are buried: what is kicked comes, and nothing else, in any order. */
@@ -549,7 +507,7 @@ TEST_F(leases, kick_some_of_many)
 	for (__u64 id = 0; id < TOKENS; id++)
 		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, id));
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_figures(self->fd, .registered = TOKENS, .buried = TOKENS);
 	/* 334 of them: 7 and 334 have no common divisor. */
 	for (__u64 i = 0; i < (TOKENS + 2) / 3; i++)
@@ -587,7 +545,7 @@ TEST_F(leases, delete)
 	/* Due. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_DELETE, ID));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 
 	/* Held, by this file or by another one. */
 	handle = hold().handle;
@@ -614,7 +572,7 @@ TEST_F(leases, delete)
 	tw_expect_figures(self->fd, .registered = 5, .deleted = 5,
 			  .delivered = 2);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	/* What they had is there for others. */
 	EXPECT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
 						   TW_SEC));
@@ -903,7 +861,7 @@ TEST_F(leases, id_stays_taken)
 		ASSERT_EQ(0, tw_advance(self->fd, 35));
 		if (!buried)
 			expect_event(self->fd, ID, 2, 35);
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
 		EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
 	}
@@ -954,7 +912,7 @@ TEST_F(leases, max_attempts_by_nack)
 		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 				  .delivered = most, .nacked = most);
 		ASSERT_EQ(0, tw_advance(self->fd, 1000));
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 
 		/* Kicked, it has all of them again. */
 		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
@@ -982,12 +940,12 @@ TEST_F(leases, max_attempts_by_lapse)
 		expect_event(self->fd, ID, n, 5 + (n - 1) * LEASE);
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE - 1));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
 			.due = 5 + 3 * LEASE, .lease = 3, .attempts = 3);
 	/* The last lease is over: found by who looks, and nobody gets it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 3,
 			.attempts = 3);
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
@@ -1003,7 +961,7 @@ TEST_F(leases, max_attempts_by_lapse)
 	ASSERT_EQ(0, tw_register(self->fd, 1, LEASE * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 4 * LEASE));
 	expect_event(self->fd, 1, 1, 5 + 4 * LEASE);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 6,
 			.attempts = 3);
 }
@@ -1020,7 +978,7 @@ TEST_F(leases, max_attempts_by_release)
 		expect_event(fd, ID, n, 0);
 		close(fd);
 	}
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 2,
 			.attempts = 2);
 	tw_expect_balance(self->fd);
@@ -1047,7 +1005,7 @@ TEST_F(leases, lease_is_rounded_up)
 		ASSERT_EQ(0, tw_advance(self->fd, 17));
 		expect_event(self->fd, ID, 1, 0);
 		ASSERT_EQ(0, tw_advance(self->fd, 17 + cases[i].ticks - 1));
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 		ASSERT_EQ(0, tw_advance(self->fd, 17 + cases[i].ticks));
 		EXPECT_TRUE(tw_readable(self->fd));
 		expect_event(self->fd, ID, 2, 17 + cases[i].ticks);
@@ -1089,12 +1047,12 @@ TEST_F(leases, hand_put_back)
 {
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 34));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	ASSERT_EQ(0, tw_advance(self->fd, 10));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 40,
 			.lease = 1, .attempts = 1);
@@ -1256,7 +1214,7 @@ TEST_F(leases, taken)
 	EXPECT_GT(0, tw_touch_or_register(self->fd, ID, TW_SEC, 0));
 	tw_expect_figures(self->other, .registered = 2, .pending = 1,
 			  .taken = 1);
-	expect_nothing(self->other);
+	tw_expect_nothing(self->other);
 
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
@@ -1281,7 +1239,7 @@ TEST_F(leases, taken_for_longer_than_its_lease)
 	if (!start_slow_reader(_metadata, &r, self->fd))
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * LEASE));
-	expect_nothing(self->other);
+	tw_expect_nothing(self->other);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
@@ -1355,7 +1313,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 3));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 3;
 	ASSERT_EQ(0, tw_advance(self->fd, 8));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 9));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(handle, event.handle);
@@ -1364,7 +1322,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 20));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 20;
 	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE - 1));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 38;
 	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -1375,10 +1333,10 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 42));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
 	ASSERT_EQ(0, tw_advance(self->fd, 46));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 46;
 	ASSERT_EQ(0, tw_advance(self->fd, 51));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 52));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(3U, event.lease);
@@ -1591,7 +1549,7 @@ TEST_F(leases, last_close)
 	}
 	close(fd);
 	for (int i = 0; i < 3; i++) {
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
 				.due = 6 + LEASE, .lease = 1, .attempts = 1);
 		ASSERT_EQ(0, tw_answer(copies[i], TIMEWHEEL_EXTEND, 0, ID, 1,
@@ -1650,7 +1608,7 @@ TEST_F(leases, only_what_is_held)
 	tw_expect_token(self->fd, 7, .state = TIMEWHEEL_PENDING, .due = 100,
 			.lease = 2, .attempts = 2);
 	ASSERT_EQ(3, tw_read(self->fd, events, 8));
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 }
 
 /* Files that hold nothing come and go, and take nothing with them. */
@@ -1677,7 +1635,7 @@ TEST_F(leases, files_that_hold_nothing)
 		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, TIMEWHEEL_ANY_FILE,
 				       ID, 1, 0));
 		close(fd);
-		expect_nothing(self->fd);
+		tw_expect_nothing(self->fd);
 	}
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1,
@@ -1805,7 +1763,7 @@ TEST_F(leases, killed_while_it_holds)
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(4U, b.event.lease);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_TRUE(tw_kill(child));
 	ASSERT_EQ(1, tw_read(self->fd, events, 8));
 	EXPECT_EQ(4U, events[0].lease);
@@ -1883,7 +1841,7 @@ TEST_F(leases, fork_keeps)
 		_exit(0);
 	}
 	close(fd);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_figures(self->fd, .registered = 2, .held = 2, .delivered = 2);
 	ASSERT_EQ(1, write(go[1], "", 1));
 	for (int tries = 0; tries < 10000; tries++) {
@@ -1917,9 +1875,9 @@ TEST_F(leases, sent_file_keeps)
 	expect_event(fd, ID, 1, 0);
 	ASSERT_EQ(0, tw_send_fd(sockets[0], fd, 0));
 	close(fd);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	close(sockets[0]);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	close(sockets[1]);
 	/* Files in a socket that is gone are released by and by. */
 	for (int tries = 0; tries < 10000 && !tw_readable(self->fd); tries++)
@@ -1942,7 +1900,7 @@ TEST_F(leases, mapping_keeps)
 	ASSERT_NE(MAP_FAILED, words);
 	expect_event(fd, ID, 1, 0);
 	close(fd);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, munmap(words, page));
@@ -1961,7 +1919,7 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	/* The read keeps the file: it is released when the read returns. */
 	close(fd);
-	expect_nothing(self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);

@@ -85,20 +85,6 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
 #define expect_event(due, missed)					\
 	_expect_event(_metadata, self->fd, due, missed, __LINE__)
 
-static void _expect_nothing(struct __test_metadata *_metadata, int fd, int line)
-{
-	struct timewheel_event event;
-
-	EXPECT_FALSE(tw_readable(fd)) {
-		TH_LOG("in line %d", line);
-	}
-	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
-		TH_LOG("in line %d", line);
-	}
-}
-
-#define expect_nothing()	_expect_nothing(_metadata, self->fd, __LINE__)
-
 /* It is due next on tick @due: nothing comes before. */
 static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 			 int line)
@@ -106,7 +92,7 @@ static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 	struct timewheel_info info;
 	struct timewheel_op op;
 
-	_expect_nothing(_metadata, fd, line);
+	_tw_expect_nothing(_metadata, fd, line);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	ASSERT_EQ(0, tw_get(fd, 0, ID, &op)) {
 		TH_LOG("in line %d", line);
@@ -116,7 +102,7 @@ static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 	}
 	EXPECT_GE(due * TW_SEC, info.next);
 	ASSERT_EQ(0, tw_advance(fd, due - 1));
-	_expect_nothing(_metadata, fd, line);
+	_tw_expect_nothing(_metadata, fd, line);
 	ASSERT_EQ(0, tw_advance(fd, info.hand));
 }
 
@@ -158,7 +144,7 @@ TEST_F(periods, again_and_again)
 		EXPECT_EQ(op.handle, event.handle);
 		EXPECT_EQ(70ULL, event.cookie);
 		EXPECT_EQ(0U, event.lease);
-		expect_nothing();
+		tw_expect_nothing(self->fd);
 		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
 				  .delivered = n + 1);
 	}
@@ -166,7 +152,7 @@ TEST_F(periods, again_and_again)
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
 			  .delivered = 100);
 	ASSERT_EQ(0, tw_advance(self->fd, 100000));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
 	/* The id is free, for either kind. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
@@ -476,7 +462,7 @@ TEST_F(periods, one_event_is_out)
 				.due = due + 2 + LEASE, .lease = n,
 				.attempts = 1);
 		ASSERT_EQ(0, tw_advance(self->fd, due + P - 1));
-		expect_nothing();
+		tw_expect_nothing(self->fd);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
 				.due = due + P, .lease = n, .attempts = 0);
@@ -498,7 +484,7 @@ TEST_F(periods, late_ack_once)
 	ASSERT_EQ(0, tw_advance(self->fd, P));
 	expect_event(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
 	ASSERT_TRUE(tw_readable(self->fd));
 	/* 2P to 10P: the last of these nine has the event. */
@@ -518,7 +504,7 @@ TEST_F(periods, late_ack_all)
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
 	for (__u32 n = 1; n <= 10; n++) {
 		/* One after the other: each is out before the next comes. */
-		expect_nothing();
+		tw_expect_nothing(self->fd);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
 		if (n < 10)
 			EXPECT_EQ(n + 1, expect_event((n + 1) * P, 0).lease);
@@ -552,7 +538,7 @@ TEST_F(periods, fixed_delay_from_the_ack)
 	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
 	expect_event(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 57));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
 	expect_next(57 + P);
 	ASSERT_EQ(0, tw_advance(self->fd, 57 + P));
@@ -625,7 +611,7 @@ TEST_F(periods, nack_and_max_attempts)
 	}
 	/* Buried it stays, however many periods go by; kicked it goes on. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * P));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 12,
 			.attempts = 3);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
@@ -703,7 +689,7 @@ TEST_F(periods, ended)
 	start(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, P));
 	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, ID));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 
 	start(P, 0);
 	expect_event(P, 0);
@@ -718,46 +704,21 @@ TEST_F(periods, ended)
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_BURY, 0, ID, 0, 0) &
 		     ~TIMEWHEEL_WAS_DUE);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
 	tw_expect_figures(self->fd, .registered = 4, .deleted = 3,
 			  .cancelled = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 }
 
 /* One operation that fails, alone and in a batch, and leaves all as it is. */
 #define expect_error(expected, ...)					\
-	_expect_error(_metadata, self->fd, expected,			\
-		      (struct timewheel_op) {				\
+	_tw_expect_error(_metadata, self->fd, ID, expected,		\
+			 (struct timewheel_op) {			\
 			.code = TIMEWHEEL_REGISTER_PERIODIC, .id = 1,	\
 			.time = TW_SEC, .period = TW_SEC,		\
 			__VA_ARGS__ }, __LINE__)
-
-static void _expect_error(struct __test_metadata *_metadata, int fd,
-			  int expected, struct timewheel_op op, int line)
-{
-	struct tw_state before, after;
-	struct timewheel_op old;
-
-	op.size = sizeof(op);
-	old = op;
-	ASSERT_EQ(0, tw_get_state(fd, 0, ID, &before));
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
-		TH_LOG("in line %d", line);
-	}
-	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
-		TH_LOG("in line %d: wrote", line);
-	}
-	EXPECT_EQ(0, tw_batch(fd, &op, 1, NULL));
-	EXPECT_EQ(expected, op.result) {
-		TH_LOG("in line %d: batch", line);
-	}
-	ASSERT_EQ(0, tw_get_state(fd, 0, ID, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
-		TH_LOG("in line %d: changed the wheel", line);
-	}
-}
 
 TEST_F(periods, errors)
 {
@@ -979,7 +940,7 @@ TEST_F(periods, holder_dies)
 	ASSERT_EQ(0, tw_advance(fd, P + 1));
 	EXPECT_EQ(1U, _expect_event(_metadata, holder, P, 0, __LINE__).lease);
 	ASSERT_EQ(0, tw_advance(fd, P + 4));
-	expect_nothing();
+	tw_expect_nothing(self->fd);
 	close(holder);
 	EXPECT_EQ(2U, expect_event(P, 0).lease);
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_ACK, 2, 0));

@@ -69,6 +69,53 @@ static inline void _tw_expect_figures(struct __test_metadata *_metadata, int fd,
 	_tw_expect_figures(_metadata, fd,				\
 			   (struct tw_figures) { __VA_ARGS__ }, __LINE__)
 
+static inline void _tw_expect_nothing(struct __test_metadata *_metadata, int fd,
+				      int line)
+{
+	struct timewheel_event event;
+
+	EXPECT_FALSE(tw_readable(fd)) {
+		TH_LOG("in line %d", line);
+	}
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1))) {
+		TH_LOG("in line %d", line);
+	}
+}
+
+/* Nothing is due. */
+#define tw_expect_nothing(fd)	_tw_expect_nothing(_metadata, fd, __LINE__)
+
+/*
+ * One operation that fails, alone and in a batch, and leaves all as it is, above
+ * all the token @witness.
+ */
+static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
+				    __u64 witness, int expected,
+				    struct timewheel_op op, int line)
+{
+	struct timewheel_op old;
+	struct tw_state before, after;
+	__u32 done = 0;
+
+	op.size = sizeof(op);
+	old = op;
+	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &before));
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+		TH_LOG("operation %u, in line %d", op.code, line);
+	}
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("operation %u, in line %d: wrote", op.code, line);
+	}
+	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
+	EXPECT_EQ(expected, op.result) {
+		TH_LOG("operation %u, in line %d: batch", op.code, line);
+	}
+	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
+		TH_LOG("operation %u, in line %d: changed it", op.code, line);
+	}
+}
+
 /*
  * Nothing is lost: of a wheel with leases and without periodic tokens, what was
  * registered has ended or is still there.
