@@ -136,14 +136,6 @@ FIXTURE_TEARDOWN(ring)
 	unmap_ring(&self->ring);
 }
 
-static __u64 rnd(__u64 *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static __u64 pending(struct __test_metadata *_metadata, int fd)
 {
 	struct timewheel_info info;
@@ -255,12 +247,12 @@ TEST_F_TIMEOUT(ring, fifo_many_times_around, 120)
 		new_wheel(_metadata, self, sizes[s]);
 		for (__u64 id = 0; id < n; id++)
 			ASSERT_EQ(0, tw_register(self->fd, id, TW_SEC *
-						 (1 + rnd(&state) % 900), ~id,
-						 NULL));
+						 (1 + tw_random(&state) % 900),
+						 ~id, NULL));
 		while (seen < n) {
 			struct timewheel_event events[64];
 			__u32 some = consume(&self->ring, events,
-					     1 + rnd(&state) % 64);
+					     1 + tw_random(&state) % 64);
 
 			for (__u32 i = 0; i < some; i++) {
 				ASSERT_LT(events[i].id, n);
@@ -271,9 +263,9 @@ TEST_F_TIMEOUT(ring, fifo_many_times_around, 120)
 				last = events[i].deadline;
 			}
 			seen += some;
-			if (some && rnd(&state) % 4)
+			if (some && tw_random(&state) % 4)
 				continue;
-			now += 1 + rnd(&state) % 20;
+			now += 1 + tw_random(&state) % 20;
 			ASSERT_EQ(0, tw_advance(self->fd, now));
 			tw_readable(self->fd);
 		}
@@ -491,7 +483,7 @@ static void *scribble(void *data)
 	struct scribbler *me = data;
 
 	while (!__atomic_load_n(&me->stop, __ATOMIC_RELAXED)) {
-		__u64 head = rnd(&me->state);
+		__u64 head = tw_random(&me->state);
 
 		if (head >> 40 & 3)
 			head = tail_of(me->ring) + 10 - head % 80;
@@ -561,16 +553,6 @@ TEST_F_TIMEOUT(ring, consumed_index_changes_at_random, 120)
 	EXPECT_EQ(0ULL, pending(_metadata, self->fd));
 }
 
-static long map_ret(size_t length, int prot, int flags, int fd, __u64 offset)
-{
-	void *at = mmap(NULL, length, prot, flags, fd, offset);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	munmap(at, length);
-	return 0;
-}
-
 /* The kernel's part cannot be written, in whatever way. */
 TEST_F(ring, produced_part_is_read_only)
 {
@@ -581,18 +563,18 @@ TEST_F(ring, produced_part_is_read_only)
 	struct iovec local = { &word, 8 }, remote = { at, 8 };
 	int fd = self->fd, mem, zero;
 
-	EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, fd,
-			     TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(0, map_ret(len, PROT_NONE, MAP_SHARED, fd,
-			     TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EACCES, map_ret(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EACCES, map_ret(len, PROT_WRITE, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_PRIVATE, fd,
-				   TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, fd,
+				TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_NONE, MAP_SHARED, fd,
+				TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EACCES, tw_map_ret(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EACCES, tw_map_ret(len, PROT_WRITE, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_PRIVATE, fd,
+				      TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_PRODUCED));
 	EXPECT_EQ(-EACCES, tw_ret(mprotect(at, len, PROT_READ | PROT_WRITE)));
 	EXPECT_EQ(-EACCES, tw_ret(mprotect(events, 4096, PROT_WRITE)));
 
@@ -626,21 +608,21 @@ TEST_F(ring, mmap_errors)
 	const size_t len = self->ring.len;
 	int fd = self->fd, other;
 
-	EXPECT_EQ(-EINVAL, map_ret(len + 4096, PROT_READ, MAP_SHARED, fd,
-				   produced));
-	EXPECT_EQ(-EINVAL, map_ret(4096, PROT_READ, MAP_SHARED, fd, produced));
-	EXPECT_EQ(-EINVAL, map_ret(4096, PROT_READ, MAP_SHARED, fd,
-				   produced + 4096));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, fd,
-				   produced - 4096));
-	EXPECT_EQ(0, map_ret(4096, rw, MAP_SHARED, fd, consumed));
-	EXPECT_EQ(0, map_ret(4096, PROT_READ, MAP_SHARED, fd, consumed));
-	EXPECT_EQ(-EINVAL, map_ret(8192, rw, MAP_SHARED, fd, consumed));
-	EXPECT_EQ(-EINVAL, map_ret(4096, rw, MAP_PRIVATE, fd, consumed));
-	EXPECT_EQ(-EINVAL, map_ret(4096, rw | PROT_EXEC, MAP_SHARED, fd,
-				   consumed));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len + 4096, PROT_READ, MAP_SHARED, fd,
+				      produced));
+	EXPECT_EQ(-EINVAL, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd, produced));
+	EXPECT_EQ(-EINVAL, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd,
+				      produced + 4096));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_SHARED, fd,
+				      produced - 4096));
+	EXPECT_EQ(0, tw_map_ret(4096, rw, MAP_SHARED, fd, consumed));
+	EXPECT_EQ(0, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd, consumed));
+	EXPECT_EQ(-EINVAL, tw_map_ret(8192, rw, MAP_SHARED, fd, consumed));
+	EXPECT_EQ(-EINVAL, tw_map_ret(4096, rw, MAP_PRIVATE, fd, consumed));
+	EXPECT_EQ(-EINVAL, tw_map_ret(4096, rw | PROT_EXEC, MAP_SHARED, fd,
+				      consumed));
 	/* This one has no words. */
-	EXPECT_EQ(-EINVAL, map_ret(40960, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(40960, rw, MAP_SHARED, fd, 0));
 	EXPECT_EQ(-EINVAL, tw_ret(munmap((char *)self->ring.produced + 4096,
 					 4096)));
 	EXPECT_EQ(MAP_FAILED, mremap((void *)self->ring.consumed, 4096, 8192,
@@ -651,13 +633,13 @@ TEST_F(ring, mmap_errors)
 					   PROT_READ)));
 
 	other = TW_OPEN(O_RDWR);
-	EXPECT_EQ(-EBADFD, map_ret(len, PROT_READ, MAP_SHARED, other,
-				   produced));
-	EXPECT_EQ(-EBADFD, map_ret(4096, rw, MAP_SHARED, other, consumed));
+	EXPECT_EQ(-EBADFD, tw_map_ret(len, PROT_READ, MAP_SHARED, other,
+				      produced));
+	EXPECT_EQ(-EBADFD, tw_map_ret(4096, rw, MAP_SHARED, other, consumed));
 	ASSERT_EQ(0, tw_setup_manual(other, 60, 1, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, other,
-				   produced));
-	EXPECT_EQ(-EINVAL, map_ret(4096, rw, MAP_SHARED, other, consumed));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_SHARED, other,
+				      produced));
+	EXPECT_EQ(-EINVAL, tw_map_ret(4096, rw, MAP_SHARED, other, consumed));
 	close(other);
 }
 
@@ -786,15 +768,15 @@ static void *produce(void *data)
 	__u64 state = 271828;
 
 	for (__u64 id = 0; id < me->n;) {
-		__u64 some = 1 + rnd(&state) % 30;
+		__u64 some = 1 + tw_random(&state) % 30;
 
 		for (; some && id < me->n; some--, id++)
 			while (tw_register(me->fd, id,
-					   rnd(&state) % (4 * TW_MS), 0,
+					   tw_random(&state) % (4 * TW_MS), 0,
 					   NULL) < 0)
 				sched_yield();
-		if (rnd(&state) & 1)
-			usleep(rnd(&state) % 3000);
+		if (tw_random(&state) & 1)
+			usleep(tw_random(&state) % 3000);
 	}
 	return NULL;
 }
@@ -1080,8 +1062,8 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 	ASSERT_EQ(0, destroy_named(&named));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLHUP | POLLERR, p.revents);
-	EXPECT_EQ(-ENODEV, map_ret(4096, PROT_READ, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_CONSUMED));
+	EXPECT_EQ(-ENODEV, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_CONSUMED));
 	madvise((void *)ring.produced, ring.len, MADV_DONTNEED);
 	close(fd);
 	EXPECT_EQ(n + 16, tail_of(&ring));
@@ -1132,18 +1114,18 @@ TEST_F(ring, access_modes)
 	reader = open(named.path, O_RDONLY | O_NONBLOCK);
 	writer = open(named.path, O_WRONLY | O_NONBLOCK);
 	ASSERT_TRUE(reader >= 0 && writer >= 0);
-	EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, reader,
-			     TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(0, map_ret(4096, PROT_READ, MAP_SHARED, reader,
-			     TIMEWHEEL_MAP_CONSUMED));
-	EXPECT_EQ(-EACCES, map_ret(len, PROT_READ | PROT_WRITE, MAP_SHARED,
-				   reader, TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EACCES, map_ret(4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-				   reader, TIMEWHEEL_MAP_CONSUMED));
-	EXPECT_EQ(-EACCES, map_ret(len, PROT_READ, MAP_SHARED, writer,
-				   TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EACCES, map_ret(4096, PROT_WRITE, MAP_SHARED, writer,
-				   TIMEWHEEL_MAP_CONSUMED));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, reader,
+				TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(0, tw_map_ret(4096, PROT_READ, MAP_SHARED, reader,
+				TIMEWHEEL_MAP_CONSUMED));
+	EXPECT_EQ(-EACCES, tw_map_ret(len, PROT_READ | PROT_WRITE, MAP_SHARED,
+				      reader, TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EACCES, tw_map_ret(4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+				      reader, TIMEWHEEL_MAP_CONSUMED));
+	EXPECT_EQ(-EACCES, tw_map_ret(len, PROT_READ, MAP_SHARED, writer,
+				      TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EACCES, tw_map_ret(4096, PROT_WRITE, MAP_SHARED, writer,
+				      TIMEWHEEL_MAP_CONSUMED));
 	close(reader);
 	close(writer);
 	ASSERT_EQ(0, destroy_named(&named));

@@ -218,8 +218,7 @@ FIXTURE_SETUP(limits)
 	struct statfs fs;
 
 	self->control = TW_OPEN(O_RDWR);
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	if (statfs(DEBUGFS, &fs) || fs.f_type != DEBUGFS_MAGIC)
 		SKIP(return, "needs " DEBUGFS);
 	for (size_t i = 0; i < N_PARAMETERS; i++) {

@@ -8,8 +8,6 @@
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -729,24 +727,9 @@ static struct {
 	int fd;
 	__u64 handles[STABLE];
 	atomic_bool stop;
-	atomic_int failures;
 	atomic_ulong comings, goings, changes, reads;
 	unsigned long passes;
 } storm;
-
-/* A thread's assertion: the first few are printed, all are counted. */
-static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
-{
-	va_list args;
-
-	if (atomic_fetch_add(&storm.failures, 1) >= 20)
-		return;
-	va_start(args, format);
-	fprintf(stderr, "# ");
-	vfprintf(stderr, format, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-}
 
 /* Touches and moves what is there all the time; nothing of it falls due. */
 static void *change(void *arg)
@@ -761,7 +744,7 @@ static void *change(void *arg)
 			ret = tw_move(storm.fd, 0, id,
 				      (1000 + i % 5000) * TW_SEC);
 		if (ret)
-			fail("%llu: touch or move: %d", id, tw_ret(ret));
+			tw_fail("%llu: touch or move: %d", id, tw_ret(ret));
 		storm.changes++;
 	}
 	return NULL;
@@ -796,7 +779,7 @@ static void *read_all(void *arg)
 			tw_sleep_ms(1);
 		for (int i = 0; i < n; i++) {
 			if (events[i].id < STABLE)
-				fail("read %llu", events[i].id);
+				tw_fail("read %llu", events[i].id);
 		}
 		storm.reads += n > 0 ? n : 0;
 	}
@@ -810,15 +793,15 @@ static void check_token(const struct timewheel_token *token)
 
 	if (token->cookie != (stable ? 0 : ~token->id) || !token->handle ||
 	    (stable && token->handle != storm.handles[token->id]))
-		fail("%llu: handle %#llx, cookie %#llx", token->id,
-		     token->handle, token->cookie);
+		tw_fail("%llu: handle %#llx, cookie %#llx", token->id,
+			token->handle, token->cookie);
 	if (token->state != TIMEWHEEL_PENDING &&
 	    (stable || token->state != TIMEWHEEL_TAKEN))
-		fail("%llu: state %u", token->id, token->state);
+		tw_fail("%llu: state %u", token->id, token->state);
 	if (token->deadline % STORM_TICK ||
 	    token->slot != token->deadline / STORM_TICK % SLOTS)
-		fail("%llu: deadline %llu, slot %u", token->id, token->deadline,
-		     token->slot);
+		tw_fail("%llu: deadline %llu, slot %u", token->id,
+			token->deadline, token->slot);
 }
 
 static int compare_handles(const void *a, const void *b)
@@ -842,7 +825,7 @@ static void *list_in_a_storm(void *arg)
 		int stable = 0;
 
 		if (n < 0)
-			fail("listing: %d", n);
+			tw_fail("listing: %d", n);
 		for (int i = 0; i < n; i++) {
 			check_token(&tokens[i]);
 			stable += tokens[i].id < STABLE;
@@ -851,15 +834,15 @@ static void *list_in_a_storm(void *arg)
 			qsort(tokens, n, sizeof(*tokens), compare_handles);
 		for (int i = 1; i < n; i++) {
 			if (tokens[i].handle == tokens[i - 1].handle)
-				fail("%llu is listed twice", tokens[i].id);
+				tw_fail("%llu is listed twice", tokens[i].id);
 		}
 		/* None twice, so all of them once. */
 		if (stable != STABLE)
-			fail("pass %lu by %u: %d of %u", pass, count, stable,
-			     STABLE);
+			tw_fail("pass %lu by %u: %d of %u", pass, count, stable,
+				STABLE);
 	}
 	if (!tokens)
-		fail("no memory");
+		tw_fail("no memory");
 	free(tokens);
 	return NULL;
 }
@@ -903,7 +886,7 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 
-	EXPECT_EQ(0, storm.failures);
+	EXPECT_EQ(0, tw_failures);
 	/* It was one. */
 	EXPECT_LT(100UL, storm.changes);
 	EXPECT_LT(100UL, storm.comings);
@@ -932,7 +915,7 @@ static void *read_into(void *nowhere)
 		int ret = tw_ret(tw_read(storm.fd, nowhere, 100));
 
 		if (ret != -EFAULT)
-			fail("read: %d", ret);
+			tw_fail("read: %d", ret);
 	}
 	return NULL;
 }
@@ -955,7 +938,7 @@ TEST_F_TIMEOUT(listing, taken_and_put_back, LONG)
 		expect_between(0, TIMEWHEEL_NEVER, 0, MANY - 1);
 	storm.stop = true;
 	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(0, storm.failures);
+	EXPECT_EQ(0, tw_failures);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)MANY, info.pending);
 }

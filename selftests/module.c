@@ -70,8 +70,7 @@ FIXTURE_SETUP(module)
 	ASSERT_EQ(0, fstat(fd, &st));
 	self->gid = st.st_gid;
 	close(fd);
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	if (!getenv("TW_MODULE"))
 		SKIP(return, "TW_MODULE does not name the module's file");
 	if (tw_refcnt())

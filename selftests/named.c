@@ -230,14 +230,6 @@ static bool account(uid_t uid, unsigned long long *wheels,
 	return true;
 }
 
-/* All that is given up to the kernel to clean away is gone in a while. */
-static bool refcnt_becomes(long count)
-{
-	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
-		tw_sleep_ms(1);
-	return tw_refcnt() == count;
-}
-
 static bool count_wheels_becomes(int count)
 {
 	for (int i = 0; i < 500 && count_wheels() != count; i++)
@@ -299,15 +291,9 @@ static void init_barrier(pthread_barrier_t *barrier, unsigned int n)
 	pthread_barrier_init(barrier, &attr, n);
 }
 
-#define NEEDS_ROOT()					\
-	do {						\
-		if (geteuid())				\
-			SKIP(return, "needs root");	\
-	} while (0)
-
 #define NEEDS_USERS()						\
 	do {							\
-		NEEDS_ROOT();					\
+		TW_NEEDS_ROOT();				\
 		if (!group_may_use_device())			\
 			SKIP(return, "the device is root's alone"); \
 	} while (0)
@@ -339,7 +325,7 @@ FIXTURE_TEARDOWN(named)
 		if (fd != self->dev)
 			close(fd);
 	EXPECT_EQ(self->entries, count_entries(CLASS));
-	EXPECT_TRUE(refcnt_becomes(self->refs)) {
+	EXPECT_TRUE(tw_refcnt_becomes(self->refs)) {
 		TH_LOG("%ld references, were %ld", tw_refcnt(), self->refs);
 	}
 	EXPECT_TRUE(count_wheels_becomes(self->wheels)) {
@@ -462,7 +448,7 @@ TEST_F(named, turns_with_nobody)
 	}
 	ASSERT_EQ(0, tw_reap(child));
 	if (self->refs >= 0)
-		EXPECT_TRUE(refcnt_becomes(self->refs + 1));
+		EXPECT_TRUE(tw_refcnt_becomes(self->refs + 1));
 	tw_sleep_ms(100);
 
 	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
@@ -504,14 +490,14 @@ TEST_F(named, module_stays)
 	ASSERT_LE(0, second);
 	EXPECT_LT(open_once, tw_refcnt());
 	close(second);
-	EXPECT_TRUE(refcnt_becomes(open_once));
+	EXPECT_TRUE(tw_refcnt_becomes(open_once));
 
 	/* Destroyed, not closed: the wheel is still there. */
 	ASSERT_EQ(0, destroy(self->dev, NAME));
 	tw_sleep_ms(50);
 	EXPECT_EQ(open_once, tw_refcnt());
 	close(first);
-	EXPECT_TRUE(refcnt_becomes(self->refs));
+	EXPECT_TRUE(tw_refcnt_becomes(self->refs));
 }
 
 /* P10: with no file open at all, the wheel alone keeps the module. */
@@ -521,12 +507,12 @@ TEST_F(named, module_is_not_removed_under_it)
 	long ret;
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	if (self->refs != 1)
 		SKIP(return, "somebody else uses the module, or it is none");
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	close(self->dev);
-	EXPECT_TRUE(refcnt_becomes(1));
+	EXPECT_TRUE(tw_refcnt_becomes(1));
 	ret = syscall(SYS_delete_module, "timewheel", O_NONBLOCK);
 	EXPECT_EQ(-1, ret);
 	EXPECT_TRUE(errno == EWOULDBLOCK || errno == EBUSY) {
@@ -634,7 +620,7 @@ TEST_F(named, node_of_an_effective_user)
 {
 	pid_t child;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
@@ -800,7 +786,7 @@ static void _expect_create(struct __test_metadata *_metadata,
 	}
 	EXPECT_EQ(expected ? -ENOENT : 0, tw_ret(destroy(self->dev, NAME)));
 	EXPECT_EQ(self->entries, count_entries(CLASS));
-	EXPECT_TRUE(refcnt_becomes(self->refs)) {
+	EXPECT_TRUE(tw_refcnt_becomes(self->refs)) {
 		TH_LOG("in line %d", line);
 	}
 }
@@ -1123,7 +1109,7 @@ TEST_F(named, who_may_destroy)
 	struct timewheel_info info;
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	fd = open_named(NAME, O_RDWR);
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, destroy_it));
@@ -1174,7 +1160,7 @@ TEST_F(named, user_namespaces)
 	struct stat st;
 	pid_t child;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child)
@@ -1200,7 +1186,7 @@ TEST_F(named, effective_user_destroys)
 {
 	pid_t child;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -1250,7 +1236,7 @@ TEST_F(named, existing_wheel_of_another_user)
 {
 	struct stat before, after;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	ASSERT_EQ(0, stat(NODE, &before));
 	EXPECT_EQ(TIMEWHEEL_EXISTED, do_as(STRANGER, self->dev, create_it));
@@ -1685,7 +1671,7 @@ TEST_F(named, calls_on_a_destroyed_wheel)
 	EXPECT_TRUE(read_line(path, line, sizeof(line)));
 	EXPECT_EQ(0, close(copy));
 	EXPECT_EQ(0, close(blocking));
-	EXPECT_TRUE(refcnt_becomes(self->refs));
+	EXPECT_TRUE(tw_refcnt_becomes(self->refs));
 }
 
 /* The next of its name is another wheel, and the old one stays dead. */
@@ -1807,7 +1793,7 @@ TEST_F(named, account_of_the_creator)
 	unsigned long long wheels, tokens;
 	int fd, ret;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ret = do_as(USER, self->dev, open_and_destroy);
 	if (ret == 99)
 		SKIP(return, "no limits to look at");
@@ -1845,7 +1831,7 @@ TEST_F(named, account_of_a_namespace)
 	char path[64], byte;
 	pid_t child;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	if (!account(USER, &wheels, &tokens))
 		SKIP(return, "no debugfs");
 	ASSERT_EQ(0, pipe(ready));
@@ -1991,7 +1977,7 @@ TEST_F(named, open_for_writing)
 /* The node's own permissions say who may what. */
 TEST_F(named, node_is_shared_out)
 {
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	EXPECT_EQ(-EACCES, open_as(STRANGER, STRANGER, O_RDONLY));
 	ASSERT_EQ(0, chmod(NODE, 0604));
@@ -2018,7 +2004,7 @@ static int chmod_it(int dev)
 
 TEST_F(named, node_is_its_owners)
 {
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, chmod_it));
 	EXPECT_EQ(0, do_as(USER, self->dev, chmod_it));
@@ -2072,7 +2058,7 @@ TEST_F(named, renamed_node)
 	const char *path = NODES "/" PREFIX "renamed";
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	fd = open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, rename(NODE, path));
@@ -2089,7 +2075,7 @@ TEST_F(named, linked_node)
 	const char *path = NODES "/" PREFIX "linked";
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	fd = open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, link(NODE, path));
@@ -2103,7 +2089,7 @@ TEST_F(named, unlinked_node)
 	struct stat st;
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	fd = open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, stat(NODE, &st));
@@ -2132,7 +2118,7 @@ TEST_F(named, node_elsewhere)
 	struct stat st;
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
 	fd = open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, stat(NODE, &st));
@@ -2156,7 +2142,7 @@ TEST_F(named, something_in_the_way)
 	struct stat st;
 	int file, fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	mkdir(NODES, 0755);
 	file = open(NODE, O_CREAT | O_EXCL | O_RDWR, 0600);
 	if (file < 0)
@@ -2305,17 +2291,11 @@ struct storm {
 	_Atomic unsigned int made, opened, events, dead;
 };
 
-static __u32 random_u32(__u64 *seed)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return *seed >> 33;
-}
-
 static const char *random_name(__u64 *seed)
 {
 	static const char *const names[] = { NAME, OTHER, PREFIX "c" };
 
-	return names[random_u32(seed) % ARRAY_SIZE(names)];
+	return names[tw_random(seed) % ARRAY_SIZE(names)];
 }
 
 static int open_in_storm(struct __test_metadata *_metadata, struct storm *storm,
@@ -2337,11 +2317,11 @@ static bool use_in_storm(struct __test_metadata *_metadata,
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event events[4];
-	__u64 id = random_u32(seed) % 50;
+	__u64 id = tw_random(seed) % 50;
 	char name[128];
 	int ret;
 
-	ret = tw_ret(tw_register(fd, id, random_u32(seed) % 4 * TW_MS, 0,
+	ret = tw_ret(tw_register(fd, id, tw_random(seed) % 4 * TW_MS, 0,
 				 NULL));
 	EXPECT_TRUE(!ret || ret == -EEXIST || ret == -ENODEV) {
 		TH_LOG("register: %d", ret);
@@ -2357,7 +2337,7 @@ static bool use_in_storm(struct __test_metadata *_metadata,
 	}
 	storm->events += ret > 0 ? ret : 0;
 	fdinfo_name(fd, name, sizeof(name));
-	if (poll(&p, 1, random_u32(seed) % 2) == 1 && p.revents != POLLIN) {
+	if (poll(&p, 1, tw_random(seed) % 2) == 1 && p.revents != POLLIN) {
 		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
 		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, events, 4)));
 		return false;
@@ -2373,8 +2353,8 @@ static void run_storm(struct __test_metadata *_metadata, struct storm *storm,
 	memset(held, -1, sizeof(held));
 	while (!storm->stop) {
 		const char *name = random_name(&seed);
-		int *fd = &held[random_u32(&seed) % ARRAY_SIZE(held)];
-		__u32 what = random_u32(&seed) % 8;
+		int *fd = &held[tw_random(&seed) % ARRAY_SIZE(held)];
+		__u32 what = tw_random(&seed) % 8;
 
 		if (what == 0) {
 			ret = tw_ret(create(dev, name, 0, &monotonic));
@@ -2473,11 +2453,11 @@ TEST_F_TIMEOUT(named, storm, LONG)
 		victim = tw_fork();
 		ASSERT_LE(0, victim);
 		if (!victim) {
-			run_storm(_metadata, storm, self->dev, random_u32(&seed));
+			run_storm(_metadata, storm, self->dev, tw_random(&seed));
 			END_CHILD();
 		}
 		look_around();
-		tw_sleep_ms(random_u32(&seed) % 40);
+		tw_sleep_ms(tw_random(&seed) % 40);
 		kill(victim, SIGKILL);
 		EXPECT_EQ(-1, tw_reap(victim));
 	}
@@ -2571,7 +2551,7 @@ TEST_F(named, mount_namespaces)
 	pid_t child;
 	int fd;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
@@ -2738,7 +2718,7 @@ TEST_F(named, time_namespaces)
 	struct times *times = tw_shared_memory(sizeof(*times));
 	pid_t child;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_NE(MAP_FAILED, (void *)times);
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -2841,7 +2821,7 @@ TEST_F(named, destroyed_while_a_reader_copies)
 		expect_enodev(_metadata, r.fd);
 		close(r.fd);
 		close(uffd);
-		EXPECT_TRUE(refcnt_becomes(self->refs));
+		EXPECT_TRUE(tw_refcnt_becomes(self->refs));
 	}
 }
 
@@ -2860,7 +2840,7 @@ static bool set_limit(unsigned long bytes)
 
 FIXTURE_SETUP(named_shortage)
 {
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	if (mkdir(GROUP_DIR, 0755) && errno != EEXIST)
 		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
 	if (!set_limit(0)) {
@@ -2932,7 +2912,7 @@ TEST_F_TIMEOUT(named_shortage, leaves_nothing, LONG)
 			break;
 		failed++;
 		EXPECT_TRUE(is_gone(NAME));
-		EXPECT_TRUE(refcnt_becomes(self->named.refs));
+		EXPECT_TRUE(tw_refcnt_becomes(self->named.refs));
 		EXPECT_EQ(self->named.wheels, count_wheels());
 		if (told && account(0, &wheels, &tokens)) {
 			EXPECT_EQ(wheels_before, wheels);
@@ -2955,8 +2935,7 @@ TEST_F_TIMEOUT(named_shortage, leaves_nothing, LONG)
 TEST_F(named_shortage, outlives_its_group)
 {
 	struct timewheel_setup setup = manual;
-	struct timewheel_event events[64];
-	int dev = self->named.dev, fd, got, n = 0;
+	int dev = self->named.dev, fd;
 
 	setup.max_tokens = 1000;
 	ASSERT_TRUE(set_limit(64UL << 20));
@@ -2965,9 +2944,7 @@ TEST_F(named_shortage, outlives_its_group)
 	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	while ((got = tw_read(fd, events, 64)) > 0)
-		n += got;
-	EXPECT_EQ(1000, n);
+	EXPECT_EQ(1000, tw_drain(fd));
 	EXPECT_EQ(0, destroy(dev, NAME));
 }
 

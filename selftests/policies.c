@@ -444,8 +444,7 @@ static int shift_clock(FIXTURE_DATA(clock_step) *self, __s64 ns)
 
 FIXTURE_SETUP(clock_step)
 {
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
 	if (set_clock(tw_now(CLOCK_REALTIME)))
 		SKIP(return, "cannot set the clock: %s", strerror(errno));

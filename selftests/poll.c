@@ -24,16 +24,6 @@
 
 #define STOP_ID	(1ULL << 32)	/* ids from here on end a thread */
 
-static int drain(int fd)
-{
-	struct timewheel_event events[16];
-	int n = 0, got;
-
-	while ((got = tw_read(fd, events, 16)) > 0)
-		n += got;
-	return n;
-}
-
 static int watch(int epoll, int fd, __u32 events)
 {
 	struct epoll_event event = { .events = events, .data.fd = fd };
@@ -150,7 +140,7 @@ TEST(readable_while_due)
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(1, poll(&p, 1, 0));
-	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(1, tw_drain(fd));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	FD_ZERO(&set);
 	FD_SET(fd, &set);
@@ -206,7 +196,7 @@ TEST(epoll_edge)
 		ASSERT_EQ(0, tw_advance(fd, hand));
 		ASSERT_EQ((__u32)EPOLLIN, epoll_now(epoll));
 		EXPECT_EQ(0U, epoll_now(epoll));
-		ASSERT_EQ(1, drain(fd));
+		ASSERT_EQ(1, tw_drain(fd));
 	}
 }
 
@@ -228,7 +218,7 @@ TEST(epoll_edge_real_clock)
 		ASSERT_EQ(0, tw_register(fd, 2, 20 * TW_MS, 0, NULL));
 		while (n < 2) {
 			ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
-			n += drain(fd);
+			n += tw_drain(fd);
 		}
 		ASSERT_EQ(2, n);
 	}
@@ -249,7 +239,7 @@ TEST(epoll_oneshot)
 	EXPECT_EQ(0U, epoll_now(epoll));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
 	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
-	EXPECT_EQ(2, drain(fd));
+	EXPECT_EQ(2, tw_drain(fd));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
 	EXPECT_EQ(0U, epoll_now(epoll));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
@@ -280,7 +270,7 @@ TEST(epoll_nested_and_two)
 	}
 	EXPECT_EQ((__u32)EPOLLIN, epoll_now(outer));
 	EXPECT_EQ((__u32)EPOLLIN, epoll_now(inner));
-	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(1, tw_drain(fd));
 	EXPECT_EQ(0U, epoll_now(outer));
 	EXPECT_EQ(0U, epoll_now(other));
 }
@@ -391,7 +381,7 @@ TEST(many_wheels_in_one_epoll)
 	for (int i = 0; i < WHEELS; i++) {
 		ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
 		ASSERT_LE(due, tw_now(CLOCK_MONOTONIC));
-		ASSERT_EQ(1, drain(event.data.fd));
+		ASSERT_EQ(1, tw_drain(event.data.fd));
 	}
 	EXPECT_EQ(0U, epoll_now(epoll));
 }
@@ -504,7 +494,7 @@ TEST(select_of_a_high_number)
 	set[HIGH / BITS] = 1L << HIGH % BITS;
 	EXPECT_EQ(1, select(HIGH + 1, (fd_set *)set, NULL, NULL, NULL));
 	EXPECT_EQ(1L << HIGH % BITS, set[HIGH / BITS]);
-	EXPECT_EQ(1, drain(HIGH));
+	EXPECT_EQ(1, tw_drain(HIGH));
 	close(HIGH);
 }
 
@@ -1043,7 +1033,7 @@ TEST_F(uring, poll_multishot)
 				SKIP(return, "no multishot poll");
 			ASSERT_EQ(POLLIN, cqe.res);
 			ASSERT_NE(0U, cqe.flags & IORING_CQE_F_MORE);
-			n += drain(self->fd);
+			n += tw_drain(self->fd);
 		} while (!n);
 		ASSERT_EQ(1, n);
 	}

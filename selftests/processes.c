@@ -877,8 +877,7 @@ static void give_away(struct __test_metadata *_metadata,
 	int fd, sockets[2], status;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, create_wheel(self, TIMEWHEEL_CLOCK_MANUAL, TW_MS));
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();

@@ -11,17 +11,6 @@
 
 #include "tw_test.h"
 
-/* Reads everything that is due from a non-blocking fd. Returns how many. */
-static int drain(int fd)
-{
-	struct timewheel_event events[64];
-	int n = 0, got;
-
-	while ((got = tw_read(fd, events, 64)) > 0)
-		n += got;
-	return n;
-}
-
 /* P1: never early, on any clock: not before the deadline nor the wish. */
 TEST(p1_never_early)
 {
@@ -141,7 +130,7 @@ TEST(p3_one_end)
 	EXPECT_EQ(ESTALE, errno);
 
 	ASSERT_EQ(0, tw_advance(fd, 1000));
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.pending);
 	EXPECT_EQ(3ULL, info.registered);
@@ -283,13 +272,13 @@ TEST(p4_delivery_decides)
 	EXPECT_EQ(4ULL, event.id);
 	EXPECT_EQ(-1, tw_touch(fd, 0, 4));
 	EXPECT_EQ(ENOENT, errno);
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 
 	ASSERT_EQ(0, tw_advance(fd, 17));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(2ULL, event.id);
 	ASSERT_EQ(0, tw_advance(fd, 21));
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 	ASSERT_EQ(0, tw_advance(fd, 22));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(1ULL, event.id);
@@ -459,7 +448,7 @@ TEST(p5_no_queue_overflow)
 		}
 		n += got;
 	}
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 }
 
 /* P5: reads into memory that cannot be written lose nothing. */
@@ -555,7 +544,7 @@ TEST(p6_one_callback_for_all)
 	EXPECT_EQ(0ULL, info.callbacks);
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_GE(tw_now(CLOCK_MONOTONIC), due);
-	EXPECT_EQ(tokens, (unsigned long)drain(fd));
+	EXPECT_EQ(tokens, (unsigned long)tw_drain(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
 }
@@ -643,7 +632,7 @@ TEST(p7_silent_while_nobody_looks)
 	tw_sleep_ms(600);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
-	EXPECT_EQ(200, drain(fd));
+	EXPECT_EQ(200, tw_drain(fd));
 }
 
 /*
@@ -676,13 +665,13 @@ TEST(p7_silent_until_somebody_looks)
 	tw_sleep_ms(1000);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.callbacks);
-	EXPECT_EQ(26, drain(fd));
+	EXPECT_EQ(26, tw_drain(fd));
 	/* Looked at: the next one is announced again. */
 	ASSERT_EQ(0, tw_register(fd, 1, 5 * TW_MS, 0, NULL));
 	tw_sleep_ms(20);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
-	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(1, tw_drain(fd));
 }
 
 /* P8: a missed tick shifts nothing: what is due comes, the rest stays exact. */
@@ -703,7 +692,7 @@ TEST(p8_stall_shifts_nothing)
 		EXPECT_LE(last, event.deadline);
 		last = event.deadline;
 	}
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5000));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(5000ULL, event.id);
@@ -714,9 +703,9 @@ TEST(p8_stall_shifts_nothing)
 	ASSERT_TRUE(tw_readable(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5009));
 	EXPECT_FALSE(tw_readable(fd));
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5010));
-	EXPECT_EQ(1, drain(fd));
+	EXPECT_EQ(1, tw_drain(fd));
 }
 
 /* P8: the same on a real clock: a reader that slept through it all. */
@@ -737,7 +726,7 @@ TEST(p8_late_reader_gets_all_in_order)
 		EXPECT_LE(event.deadline, event.taken);
 		last = event.deadline;
 	}
-	EXPECT_EQ(0, drain(fd));
+	EXPECT_EQ(0, tw_drain(fd));
 }
 
 /* P9: a wheel takes max_tokens tokens and says so; room comes back. */
@@ -764,7 +753,7 @@ TEST(p9_full_is_enospc)
 	EXPECT_EQ(-1, tw_register(fd, 1001, TW_SEC, 0, NULL));
 	EXPECT_EQ(ENOSPC, errno);
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	EXPECT_EQ(100, drain(fd));
+	EXPECT_EQ(100, tw_drain(fd));
 	EXPECT_EQ(100UL, tw_register_many(fd, 0, 100, 0, TW_SEC));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(100ULL, info.pending);
@@ -830,7 +819,7 @@ TEST(p9_memory_is_reused)
 		for (__u64 i = 0; i < 500; i++)
 			ASSERT_LE(0, tw_cancel(fd, 0, round * 1000 + 2 * i));
 		ASSERT_EQ(0, tw_advance(fd, round * 10));
-		ASSERT_EQ(500, drain(fd));
+		ASSERT_EQ(500, tw_drain(fd));
 	}
 }
 

@@ -8,8 +8,6 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "tw_test.h"
@@ -17,30 +15,6 @@
 #define THREADS		8
 #define FAULT_ROUNDS	5000	/* of each thread, at least */
 #define LONG		280	/* seconds; guests may be emulated */
-
-static atomic_int failures;
-
-/* A thread's assertion: the first few are printed, all are counted. */
-static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
-{
-	va_list args;
-
-	if (atomic_fetch_add(&failures, 1) >= 20)
-		return;
-	va_start(args, format);
-	fprintf(stderr, "# ");
-	vfprintf(stderr, format, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-}
-
-static __u32 random_u32(__u64 *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed >> 16;
-}
 
 /*
  * The ledger: one entry for each try to register, whose number is the token's
@@ -106,17 +80,17 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 
 	memset(op, 0, sizeof(*op));
 	op->size = sizeof(*op);
-	op->code = codes[random_u32(&w->seed) % 16];
-	op->time = (1 + random_u32(&w->seed) % 40) * mix.tick;
+	op->code = codes[tw_random(&w->seed) % 16];
+	op->time = (1 + tw_random(&w->seed) % 40) * mix.tick;
 	intent->entry = NO_ENTRY;
 	intent->own = -1;
 	if (mix.faults && op->code == TIMEWHEEL_TOUCH_OR_REGISTER)
 		op->code = TIMEWHEEL_REGISTER;
-	if (random_u32(&w->seed) % 4 == 0) {
-		intent->own = random_u32(&w->seed) % OWN_IDS;
+	if (tw_random(&w->seed) % 4 == 0) {
+		intent->own = tw_random(&w->seed) % OWN_IDS;
 		op->id = SHARED_IDS + w->number * OWN_IDS + intent->own;
 	} else {
-		op->id = random_u32(&w->seed) % SHARED_IDS;
+		op->id = tw_random(&w->seed) % SHARED_IDS;
 	}
 
 	if (op->code == TIMEWHEEL_REGISTER ||
@@ -125,20 +99,20 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 
 		intent->entry = atomic_fetch_add(&mix.next, 1);
 		if (intent->entry >= mix.capacity) {
-			fail("the ledger is full");
+			tw_fail("the ledger is full");
 			exit(1);
 		}
 		e = &mix.entries[intent->entry];
 		e->id = op->id;
 		e->owned = intent->own >= 0;
 		op->cookie = intent->entry;
-	} else if (random_u32(&w->seed) % 2 ||
+	} else if (tw_random(&w->seed) % 2 ||
 		   (mix.faults && intent->own >= 0)) {
 		/* By a handle, often a stale one. */
 		if (intent->own >= 0)
 			intent->entry = w->current[intent->own] - 1;
 		else if (newest)
-			intent->entry = newest - 1 - random_u32(&w->seed) %
+			intent->entry = newest - 1 - tw_random(&w->seed) %
 				(newest < 2000 ? newest : 2000);
 		if (intent->entry >= newest ||
 		    (intent->own < 0 && mix.entries[intent->entry].owned) ||
@@ -146,7 +120,7 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 			/* None is known: any of the shared ones. */
 			intent->entry = NO_ENTRY;
 			intent->own = -1;
-			op->id = random_u32(&w->seed) % SHARED_IDS;
+			op->id = tw_random(&w->seed) % SHARED_IDS;
 			return;
 		}
 		op->flags = TIMEWHEEL_BY_HANDLE;
@@ -160,7 +134,7 @@ static void book_registration(struct worker *w, const struct timewheel_op *op,
 	struct entry *e = &mix.entries[intent->entry];
 
 	if (!op->handle)
-		fail("a registration without a handle");
+		tw_fail("a registration without a handle");
 	e->registered = true;
 	e->deadline = op->deadline;
 	e->exact = true;
@@ -184,8 +158,8 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 			gone = -EEXIST;
 		if (op->code == TIMEWHEEL_TOUCH_OR_REGISTER ||
 		    op->result != gone)
-			fail("operation %u%s: %d", op->code,
-			     by_handle ? " by handle" : "", op->result);
+			tw_fail("operation %u%s: %d", op->code,
+				by_handle ? " by handle" : "", op->result);
 		return;
 	}
 	if (op->code == TIMEWHEEL_REGISTER ||
@@ -200,8 +174,8 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 		 * put back goes on beside the new one.
 		 */
 		if (!n || (n != w->current[intent->own] && !mix.faults)) {
-			fail("operation %u changed a token that had ended",
-			     op->code);
+			tw_fail("operation %u changed a token that had ended",
+				op->code);
 			return;
 		}
 		own = &mix.entries[n - 1];
@@ -214,7 +188,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 	case TIMEWHEEL_TOUCH_OR_REGISTER:
 		if (own && op->code != TIMEWHEEL_MOVE &&
 		    op->deadline < own->deadline)
-			fail("a touch brought a deadline nearer");
+			tw_fail("a touch brought a deadline nearer");
 		if (own) {
 			own->deadline = op->deadline;
 			own->exact = true;
@@ -234,7 +208,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 	case TIMEWHEEL_GET:
 		if (own && (own->exact ? op->deadline != own->deadline :
 					 op->deadline < own->deadline))
-			fail("a deadline changed by itself");
+			tw_fail("a deadline changed by itself");
 	}
 }
 
@@ -250,7 +224,7 @@ static void run_operations(struct worker *w, unsigned int n)
 		if (ioctl(mix.fd, TIMEWHEEL_OP, &ops[0]) < 0)
 			ops[0].result = -errno;
 	} else if (tw_batch(mix.fd, ops, n, &done) < 0 || done != n) {
-		fail("a batch of %u: done %u, errno %d", n, done, errno);
+		tw_fail("a batch of %u: done %u, errno %d", n, done, errno);
 	}
 	for (unsigned int i = 0; i < done; i++)
 		book_operation(w, &ops[i], &intents[i]);
@@ -259,7 +233,7 @@ static void run_operations(struct worker *w, unsigned int n)
 /* The short way to touch; tells no deadline, which is then only a lower bound. */
 static void run_touch(struct worker *w)
 {
-	int own = random_u32(&w->seed) % OWN_IDS;
+	int own = tw_random(&w->seed) % OWN_IDS;
 	struct entry *e;
 	__u64 handle;
 	int ret;
@@ -268,10 +242,10 @@ static void run_touch(struct worker *w)
 		return;
 	e = &mix.entries[w->current[own] - 1];
 	handle = e->handle;
-	if (random_u32(&w->seed) % 4 == 0)
+	if (tw_random(&w->seed) % 4 == 0)
 		ret = tw_touch_keys(mix.fd, TIMEWHEEL_BY_HANDLE, &handle, 1,
 				    NULL);
-	else if (mix.faults || random_u32(&w->seed) % 2)
+	else if (mix.faults || tw_random(&w->seed) % 2)
 		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, handle);
 	else
 		ret = tw_touch(mix.fd, 0, e->id);
@@ -283,7 +257,7 @@ static void run_touch(struct worker *w)
 /* Memory for fewer than @most events, and what comes after cannot be written. */
 static struct timewheel_event *too_little_memory(struct worker *w, int most)
 {
-	return (void *)(w->hole - random_u32(&w->seed) %
+	return (void *)(w->hole - tw_random(&w->seed) %
 			(most * sizeof(struct timewheel_event)));
 }
 
@@ -293,12 +267,12 @@ static int run_read(struct worker *w, int most)
 	__u64 now;
 	int n;
 
-	if (mix.faults && w && random_u32(&w->seed) % 2)
+	if (mix.faults && w && tw_random(&w->seed) % 2)
 		buffer = too_little_memory(w, most);
 	n = tw_read(mix.fd, buffer, most);
 	now = mix.manual ? ~0ULL : tw_now(CLOCK_MONOTONIC);
 	if (n < 0 && errno != EAGAIN && (buffer == events || errno != EFAULT))
-		fail("read: %d", errno);
+		tw_fail("read: %d", errno);
 	if (n > 0 && buffer != events)
 		memcpy(events, buffer, n * sizeof(*events));
 	for (int i = 0; i < n; i++) {
@@ -306,15 +280,15 @@ static int run_read(struct worker *w, int most)
 		struct entry *e;
 
 		if (event->taken < event->deadline || event->taken > now)
-			fail("early: deadline %llu taken %llu read %llu",
-			     event->deadline, event->taken, now);
+			tw_fail("early: deadline %llu taken %llu read %llu",
+				event->deadline, event->taken, now);
 		if (event->cookie >= atomic_load(&mix.next)) {
-			fail("an event that nobody registered");
+			tw_fail("an event that nobody registered");
 			continue;
 		}
 		e = &mix.entries[event->cookie];
 		if (atomic_fetch_add(&e->events, 1)) {
-			fail("two events of registration %llu", event->cookie);
+			tw_fail("two events of registration %llu", event->cookie);
 			continue;
 		}
 		e->event_id = event->id;
@@ -330,27 +304,27 @@ static void run_others(struct worker *w)
 {
 	struct timewheel_info info;
 
-	if (random_u32(&w->seed) % 2) {
+	if (tw_random(&w->seed) % 2) {
 		tw_readable(mix.fd);
 		return;
 	}
 	if (tw_info(mix.fd, &info) < 0)
-		fail("info: %d", errno);
+		tw_fail("info: %d", errno);
 	else if (info.registered != info.pending + info.taken +
 		 info.cancelled + info.delivered)
-		fail("registered %llu, pending %llu, taken %llu, cancelled %llu, delivered %llu",
-		     info.registered, info.pending, info.taken, info.cancelled,
-		     info.delivered);
+		tw_fail("registered %llu, pending %llu, taken %llu, cancelled %llu, delivered %llu",
+			info.registered, info.pending, info.taken, info.cancelled,
+			info.delivered);
 }
 
 static void run_clock(struct worker *w)
 {
-	if (mix.backwards && random_u32(&w->seed) % 8 == 0)
-		w->hand -= random_u32(&w->seed) % 30;
+	if (mix.backwards && tw_random(&w->seed) % 8 == 0)
+		w->hand -= tw_random(&w->seed) % 30;
 	else
-		w->hand += 1 + (random_u32(&w->seed) % 64 == 0) * 100;
+		w->hand += 1 + (tw_random(&w->seed) % 64 == 0) * 100;
 	if (tw_advance(mix.fd, w->hand) < 0)
-		fail("advance: %d", errno);
+		tw_fail("advance: %d", errno);
 }
 
 static void *run_mix(void *arg)
@@ -358,12 +332,12 @@ static void *run_mix(void *arg)
 	struct worker *w = arg;
 
 	for (unsigned long i = 0; i < mix.rounds;) {
-		__u32 dice = random_u32(&w->seed) % 64;
+		__u32 dice = tw_random(&w->seed) % 64;
 
 		if (mix.manual && w->number == 0 && dice % 4 == 0) {
 			run_clock(w);
 		} else if (dice < 8) {
-			run_read(w, 1 + random_u32(&w->seed) % 64);
+			run_read(w, 1 + tw_random(&w->seed) % 64);
 		} else if (dice < 10) {
 			run_others(w);
 		} else if (dice < 14) {
@@ -423,36 +397,37 @@ static void audit(struct __test_metadata *_metadata)
 		unsigned int ends = e->events + e->cancels;
 
 		if (!e->registered && ends)
-			fail("registration %lu failed and ended", i);
+			tw_fail("registration %lu failed and ended", i);
 		if (!e->registered)
 			continue;
 		handles[good++] = e->handle;
 		if (ends > 1)
-			fail("registration %lu: %u events, %u cancellations", i,
-			     e->events, e->cancels);
+			tw_fail("registration %lu: %u events, %u cancellations",
+				i, e->events, e->cancels);
 		if (e->owned && ends != 1)
-			fail("registration %lu of one owner: %u ends", i, ends);
+			tw_fail("registration %lu of one owner: %u ends", i,
+				ends);
 		if (!ends)
 			by_id[e->id]++;
 		if (!e->events)
 			continue;
 		if (e->event_id != e->id || e->event_handle != e->handle)
-			fail("registration %lu: an event of id %llu", i,
-			     e->event_id);
+			tw_fail("registration %lu: an event of id %llu", i,
+				e->event_id);
 		if (e->owned && (e->exact ? e->event_deadline != e->deadline :
 					    e->event_deadline < e->deadline))
-			fail("registration %lu: promised %llu, event of %llu", i,
-			     e->deadline, e->event_deadline);
+			tw_fail("registration %lu: promised %llu, event of %llu",
+				i, e->deadline, e->event_deadline);
 	}
 	/* Those cancelled by id cannot be told apart, but they can be counted. */
 	for (int id = 0; id < IDS; id++)
 		if (by_id[id] != mix.cancels_by_id[id])
-			fail("id %d: %lu without an end, %lu cancelled", id,
-			     by_id[id], (unsigned long)mix.cancels_by_id[id]);
+			tw_fail("id %d: %lu without an end, %lu cancelled", id,
+				by_id[id], (unsigned long)mix.cancels_by_id[id]);
 	qsort(handles, good, sizeof(*handles), compare_u64);
 	for (unsigned long i = 1; i < good; i++)
 		if (handles[i] == handles[i - 1])
-			fail("handle %#llx twice", handles[i]);
+			tw_fail("handle %#llx twice", handles[i]);
 	EXPECT_EQ(good, mix.registered);
 	/* Without these the run would have shown nothing. */
 	EXPECT_LT(0UL, mix.delivered);
@@ -547,7 +522,7 @@ TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
 		ASSERT_EQ(0, pthread_join(self->workers[i].thread, NULL));
 	drain(_metadata, self->workers[0].hand);
 	audit(_metadata);
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 }
 
 /*
@@ -617,7 +592,7 @@ static void run_contest(struct __test_metadata *_metadata, struct contest *c,
 	}
 	for (int i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_join(all[i].thread, NULL));
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 }
 
 FIXTURE(contest) {
@@ -642,14 +617,14 @@ static void book_events(struct contest *c, const struct timewheel_event *events,
 		int t = events[i].id;
 
 		if (events[i].taken < events[i].deadline)
-			fail("early");
+			tw_fail("early");
 		if (events[i].id >= TOKENS ||
 		    events[i].handle != c->handles[t]) {
-			fail("an event of a token that is not there");
+			tw_fail("an event of a token that is not there");
 			continue;
 		}
 		if (atomic_fetch_add(&c->events[t], 1))
-			fail("two events of token %d", t);
+			tw_fail("two events of token %d", t);
 		c->deadlines[t] = events[i].deadline;
 	}
 }
@@ -660,7 +635,7 @@ static void read_events(struct contest *c, int most)
 	int n = tw_read(c->fd, events, most);
 
 	if (n < 0 && errno != EAGAIN)
-		fail("read: %d", errno);
+		tw_fail("read: %d", errno);
 	book_events(c, events, n);
 }
 
@@ -677,7 +652,7 @@ static void read_all(struct contest *c)
 		book_events(c, events, n);
 	tw_info(c->fd, &info);
 	if (info.pending || info.taken)
-		fail("%llu left, %llu taken", info.pending, info.taken);
+		tw_fail("%llu left, %llu taken", info.pending, info.taken);
 }
 
 static void prepare_nothing(struct contest *c)
@@ -691,7 +666,7 @@ static void prepare_tokens(struct contest *c)
 	for (int i = 0; i < TOKENS; i++)
 		if (tw_register(c->fd, i, (1 + i % 20) * TW_SEC, 0,
 				&c->handles[i]))
-			fail("cannot register: %d", errno);
+			tw_fail("cannot register: %d", errno);
 }
 
 /* Odd rounds name tokens by id. */
@@ -702,7 +677,7 @@ static int change(struct contest *c, __u32 code, int i, __u64 time)
 			  time);
 
 	if (ret < 0 && errno != (c->round % 2 ? ENOENT : ESTALE))
-		fail("operation %u: %d", code, errno);
+		tw_fail("operation %u: %d", code, errno);
 	return ret;
 }
 
@@ -719,8 +694,8 @@ static void check_one_win_no_event(struct contest *c)
 	read_all(c);
 	for (int i = 0; i < TOKENS; i++)
 		if (c->wins[i] != 1 || c->events[i])
-			fail("token %d: %d wins, %d events", i, c->wins[i],
-			     c->events[i]);
+			tw_fail("token %d: %d wins, %d events", i,
+				c->wins[i], c->events[i]);
 }
 
 TEST_F_TIMEOUT(contest, cancel_against_cancel, LONG)
@@ -736,7 +711,7 @@ static void register_all(struct contest *c, int thread)
 		if (tw_register(c->fd, i, TW_SEC, 0, &c->handles[i]) >= 0)
 			c->wins[i]++;
 		else if (errno != EEXIST)
-			fail("register: %d", errno);
+			tw_fail("register: %d", errno);
 	}
 }
 
@@ -751,7 +726,7 @@ static void touch_or_register_all(struct contest *c, int thread)
 		int ret = tw_op(c->fd, &op);
 
 		if (ret < 0)
-			fail("touch or register: %d", errno);
+			tw_fail("touch or register: %d", errno);
 		if (ret >= 0 && ret & TIMEWHEEL_REGISTERED) {
 			c->handles[i] = op.handle;
 			c->wins[i]++;
@@ -764,8 +739,8 @@ static void check_one_win_one_event(struct contest *c)
 	read_all(c);
 	for (int i = 0; i < TOKENS; i++)
 		if (c->wins[i] != 1 || c->events[i] != 1)
-			fail("id %d: %d registrations, %d events", i, c->wins[i],
-			     c->events[i]);
+			tw_fail("id %d: %d registrations, %d events", i,
+				c->wins[i], c->events[i]);
 }
 
 TEST_F_TIMEOUT(contest, register_against_register, LONG)
@@ -787,7 +762,7 @@ static bool turn_or_read(struct contest *c, int thread)
 		return false;
 	for (int i = 1; i <= 40; i++) {
 		if (!thread && tw_advance(c->fd, c->hand + i))
-			fail("advance: %d", errno);
+			tw_fail("advance: %d", errno);
 		for (int j = 0; thread && j < 10; j++)
 			read_events(c, 1 + i % 8);
 		sched_yield();
@@ -807,8 +782,8 @@ static void check_one_end(struct contest *c)
 	read_all(c);
 	for (int i = 0; i < TOKENS; i++)
 		if (c->wins[i] + c->events[i] != 1)
-			fail("token %d: %d cancellations, %d events", i,
-			     c->wins[i], c->events[i]);
+			tw_fail("token %d: %d cancellations, %d events", i,
+				c->wins[i], c->events[i]);
 }
 
 TEST_F_TIMEOUT(contest, cancel_against_expire, LONG)
@@ -838,7 +813,7 @@ static void touch_all(struct contest *c)
 		if (tw_op(c->fd, &op) >= 0)
 			promise(&c->promised[i], op.deadline);
 		else if (errno != (c->round % 2 ? ENOENT : ESTALE))
-			fail("touch: %d", errno);
+			tw_fail("touch: %d", errno);
 	}
 }
 
@@ -856,10 +831,10 @@ static void check_promises(struct contest *c)
 	read_all(c);
 	for (int i = 0; i < TOKENS; i++) {
 		if (c->events[i] != 1)
-			fail("token %d: %d events", i, c->events[i]);
+			tw_fail("token %d: %d events", i, c->events[i]);
 		if (c->promised[i] && c->deadlines[i] != c->promised[i])
-			fail("token %d: promised %llu, event of %llu", i,
-			     (__u64)c->promised[i], c->deadlines[i]);
+			tw_fail("token %d: promised %llu, event of %llu", i,
+				(__u64)c->promised[i], c->deadlines[i]);
 	}
 }
 
@@ -924,7 +899,7 @@ static void check_one_event(struct contest *c)
 	read_all(c);
 	for (int i = 0; i < TOKENS; i++)
 		if (c->events[i] != 1)
-			fail("token %d: %d events", i, c->events[i]);
+			tw_fail("token %d: %d events", i, c->events[i]);
 }
 
 TEST_F_TIMEOUT(contest, touch_against_move, LONG)
@@ -976,17 +951,17 @@ static void *touch_hot(void *arg)
 			};
 		}
 		if (tw_batch(hot.fd, ops, 4 * HOT, &done) < 0)
-			fail("batch: %d", errno);
+			tw_fail("batch: %d", errno);
 		for (int i = 0; i < 4 * HOT; i++) {
 			struct life *life = &hot.lives[cookies[i]];
 
 			if (ops[i].result == -ESTALE)
 				continue;
 			if (ops[i].result < 0)
-				fail("touch: %d", ops[i].result);
+				tw_fail("touch: %d", ops[i].result);
 			if (ops[i].deadline < (hand + life->timeout) * TW_SEC)
-				fail("on %llu a timeout of %llu was touched to %llu",
-				     hand, life->timeout, ops[i].deadline);
+				tw_fail("on %llu a timeout of %llu was touched to %llu",
+					hand, life->timeout, ops[i].deadline);
 			promise(&life->promised, ops[i].deadline);
 			hot.kept++;
 		}
@@ -1006,7 +981,7 @@ static void begin_life(__u64 id, unsigned long cookie)
 	life->timeout = cookie % 2 ? 60 : 2;
 	op.time = life->timeout * TW_SEC;
 	if (tw_op(hot.fd, &op) < 0)
-		fail("register: %d", errno);
+		tw_fail("register: %d", errno);
 	life->handle = op.handle;
 	promise(&life->promised, op.deadline);
 	hot.current[id] = cookie;
@@ -1021,7 +996,7 @@ static int end_lives(void)
 		struct life *life = &hot.lives[events[i].cookie];
 
 		if (life->events++)
-			fail("two events of one life");
+			tw_fail("two events of one life");
 		life->event_deadline = events[i].deadline;
 	}
 	return n;
@@ -1043,9 +1018,9 @@ TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
 		begin_life(i, i);
 	for (int i = 0; i < touchers; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch_hot, NULL));
-	while (next + HOT < hot.most && !failures) {
+	while (next + HOT < hot.most && !tw_failures) {
 		static const __u64 steps[] = { 1, 2, 3, 61 };
-		__u64 to = hot.hand + steps[random_u32(&seed) % 4];
+		__u64 to = hot.hand + steps[tw_random(&seed) % 4];
 		int n;
 
 		ASSERT_EQ(0, tw_advance(hot.fd, to));
@@ -1065,13 +1040,13 @@ TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
 		struct life *life = &hot.lives[i];
 
 		if (life->events != 1)
-			fail("life %lu: %d events", i, life->events);
+			tw_fail("life %lu: %d events", i, life->events);
 		if (life->event_deadline != life->promised)
-			fail("life %lu: promised %llu, event of %llu", i,
-			     (__u64)life->promised, life->event_deadline);
+			tw_fail("life %lu: promised %llu, event of %llu", i,
+				(__u64)life->promised, life->event_deadline);
 	}
 	TH_LOG("%lu lives, %lu touches", next, hot.kept);
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 	EXPECT_LT(0UL, hot.kept);
 	free(hot.lives);
 }
@@ -1110,8 +1085,8 @@ static void *attack(void *arg)
 					TIMEWHEEL_BY_HANDLE, handle, 0);
 		}
 		if (ret >= 0 || errno != ESTALE)
-			fail("stale handle %#llx: %d, errno %d", handle, ret,
-			     errno);
+			tw_fail("stale handle %#llx: %d, errno %d", handle, ret,
+				errno);
 		aba.attacks++;
 	}
 	return NULL;
@@ -1131,7 +1106,7 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 	for (int i = 0; i < THREADS - 1; i++)
 		ASSERT_EQ(0, pthread_create(&attackers[i], NULL, attack,
 					    (void *)(intptr_t)i));
-	for (unsigned long i = 0; i < rounds && !failures; i++) {
+	for (unsigned long i = 0; i < rounds && !tw_failures; i++) {
 		/* Another delay each time: one that a stale touch would show. */
 		__u64 delay = (1 + i % 100) * TW_SEC;
 
@@ -1152,7 +1127,7 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 	aba.stop = true;
 	for (int i = 0; i < THREADS - 1; i++)
 		ASSERT_EQ(0, pthread_join(attackers[i], NULL));
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 	EXPECT_LT(0UL, aba.attacks);
 }
 
@@ -1177,18 +1152,18 @@ static void *run_setup(void *arg)
 			tw_readable(race.fd);
 			if (tw_register(race.fd, 1, TW_SEC, 0, NULL) < 0 &&
 			    errno != EBADFD)
-				fail("register: %d", errno);
+				tw_fail("register: %d", errno);
 			if (tw_info(race.fd, &info) < 0) {
 				if (errno != EBADFD)
-					fail("info: %d", errno);
+					tw_fail("info: %d", errno);
 			} else if (info.tick != TW_SEC || info.slots < 10) {
-				fail("half a wheel");
+				tw_fail("half a wheel");
 			}
 		} else if (tw_setup_manual(race.fd, 10 + thread, 10, 0) == 0) {
 			race.winners++;
 			race.slots = 10 + thread;
 		} else if (errno != EBUSY) {
-			fail("setup: %d", errno);
+			tw_fail("setup: %d", errno);
 		}
 		pthread_barrier_wait(&race.barrier);
 	}
@@ -1217,7 +1192,7 @@ TEST_F_TIMEOUT(contest, one_setup_wins, LONG)
 	}
 	for (int i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 }
 
 /* What /proc tells of a file that may be going. */
@@ -1235,7 +1210,7 @@ static void look_at(int fd)
 	 * be the one that others read by now.
 	 */
 	if (pread(fdinfo, text, sizeof(text), 0) <= 0 && errno != ENOENT)
-		fail("fdinfo: %d", errno);
+		tw_fail("fdinfo: %d", errno);
 	close(fdinfo);
 }
 
@@ -1249,7 +1224,7 @@ static void *run_on_closing(void *arg)
 
 	while (!aba.stop) {
 		int fd = race.fd, ret = 0;
-		__u64 id = random_u32(&seed) % 64;
+		__u64 id = tw_random(&seed) % 64;
 
 		switch (n++ % 9) {
 		case 0:
@@ -1281,7 +1256,7 @@ static void *run_on_closing(void *arg)
 		if (ret < 0 && errno != EBADF && errno != EBADFD &&
 		    errno != EEXIST && errno != ENOENT && errno != EAGAIN &&
 		    errno != ENOSPC && errno != ENOTTY)
-			fail("call %lu: %d", n, errno);
+			tw_fail("call %lu: %d", n, errno);
 		aba.attacks++;
 	}
 	return NULL;
@@ -1319,7 +1294,7 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 	aba.stop = true;
 	for (int i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 	EXPECT_LT(rounds, aba.attacks);
 	EXPECT_EQ(references, tw_refcnt());
 }
@@ -1404,7 +1379,7 @@ TEST(storm_of_touches)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	TH_LOG("%lu events, the latest by %llu us, beside %lu touches", rounds,
 	       latest / 1000, heat.touches);
-	EXPECT_EQ(0, failures);
+	EXPECT_EQ(0, tw_failures);
 	close(heat.fd);
 }
 

@@ -19,14 +19,6 @@
 #include "tw_process.h"
 #include "tw_test.h"
 
-/* All that is given up to the kernel to clean away is gone in a while. */
-static bool refcnt_becomes(long count)
-{
-	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
-		tw_sleep_ms(1);
-	return tw_refcnt() == count;
-}
-
 /* Two descriptors of one open file are one wheel; two opens are two. */
 TEST(dup_shares_open_does_not)
 {
@@ -151,7 +143,7 @@ TEST(sent_wheel_outlives_sender)
 	EXPECT_EQ(0, tw_cancel(fd, 0, 8));
 	EXPECT_EQ(0, tw_register(fd, 9, TW_MS, 0, NULL));
 	close(fd);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 
 	/* Sent and never received: gone with the socket. */
 	fd = TW_OPEN(O_RDWR);
@@ -163,7 +155,7 @@ TEST(sent_wheel_outlives_sender)
 		EXPECT_EQ(before + 1, tw_refcnt());
 	close(sockets[0]);
 	close(sockets[1]);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 /* Who was given a wheel may use it, whoever it is: only opening is guarded. */
@@ -173,8 +165,7 @@ TEST(given_to_another_user)
 	struct timewheel_event event;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	child = fork();
@@ -330,7 +321,7 @@ TEST(close_while_reading)
 	close(fd);
 	ASSERT_EQ(0, pthread_join(thread, &error));
 	EXPECT_NULL(error);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 /* Its number is made another wheel's while it is read: the read is the old one's. */
@@ -359,7 +350,7 @@ TEST(dup2_while_reading)
 	close(copy);
 	close(fd);
 	close(other);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 /* A thread that has left its files to the others keeps the wheel by its own. */
@@ -402,7 +393,7 @@ TEST(thread_with_files_of_its_own)
 	pthread_barrier_wait(&leaver.barrier);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_NULL(leaver.wrong);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 /* Many closed at once, in the middle of their lives, also out of a copied table. */
@@ -428,7 +419,7 @@ TEST(close_range_ends_them)
 		if (syscall(SYS_close_range, FIRST, FIRST + WHEELS - 1, flags))
 			SKIP(return, "no close_range");
 		EXPECT_EQ(-EBADF, tw_ret(tw_touch(FIRST, 0, 1)));
-		EXPECT_TRUE(refcnt_becomes(before));
+		EXPECT_TRUE(tw_refcnt_becomes(before));
 	}
 }
 
@@ -466,7 +457,7 @@ TEST(taken_by_pidfd)
 	EXPECT_EQ(7ULL, event.id);
 	EXPECT_EQ(0, tw_register(fd, 8, TW_MS, 0, NULL));
 	close(fd);
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 /*
@@ -495,8 +486,7 @@ TEST(confined)
 	struct timewheel_op before, after;
 	pid_t child;
 
-	if (geteuid())
-		SKIP(return, "needs root");
+	TW_NEEDS_ROOT();
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 11, NULL));
@@ -600,7 +590,7 @@ TEST(killed_process_leaves_nothing)
 	ASSERT_EQ(1, read(ready[0], &byte, 1));
 	EXPECT_EQ(before + 1, tw_refcnt());
 	ASSERT_TRUE(tw_kill(child));
-	EXPECT_TRUE(refcnt_becomes(before));
+	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
 FIXTURE(dying) {
@@ -717,7 +707,7 @@ TEST_F_TIMEOUT(dying, in_all_calls, 200)
 		if (!exits)
 			ASSERT_EQ(0, kill(child, SIGKILL));
 		ASSERT_EQ(exits ? 0 : -1, tw_reap(child));
-		EXPECT_TRUE(refcnt_becomes(self->refcnt));
+		EXPECT_TRUE(tw_refcnt_becomes(self->refcnt));
 	}
 }
 

@@ -69,10 +69,7 @@ static void __attribute__((format(printf, 1, 2))) fault(const char *format, ...)
 
 static __u32 dice(struct worker *w, __u32 sides)
 {
-	w->seed ^= w->seed << 13;
-	w->seed ^= w->seed >> 7;
-	w->seed ^= w->seed << 17;
-	return (w->seed >> 16) % sides;
+	return tw_random(&w->seed) % sides;
 }
 
 /* A success, lost on the way or short of memory, or @or1, @or2. Returns @ret. */

@@ -1114,8 +1114,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 #define NEED_DEBUGFS() do {						\
 	struct statfs fs_;						\
 									\
-	if (geteuid())							\
-		SKIP(return, "needs root");				\
+	TW_NEEDS_ROOT();						\
 	if (statfs(DEBUGFS, &fs_) || fs_.f_type != DEBUGFS_MAGIC)	\
 		SKIP(return, "needs " DEBUGFS);				\
 } while (0)

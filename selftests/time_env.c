@@ -20,22 +20,6 @@
 
 #define HOUR	(3600 * TW_SEC)
 
-#define NEEDS_ROOT()					\
-	do {						\
-		if (geteuid())				\
-			SKIP(return, "needs root");	\
-	} while (0)
-
-static int drain(int fd)
-{
-	struct timewheel_event events[256];
-	int n = 0, got;
-
-	while ((got = tw_read(fd, events, 256)) > 0)
-		n += got;
-	return n;
-}
-
 /* The wall clock as it was, for putting it back. */
 FIXTURE(wall_clock) {
 	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
@@ -68,7 +52,7 @@ static int slew_clock(long tick)
 
 FIXTURE_SETUP(wall_clock)
 {
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
 	if (set_clock(tw_now(CLOCK_REALTIME)))
 		SKIP(return, "cannot set the clock: %s", strerror(errno));
@@ -381,7 +365,7 @@ FIXTURE_VARIANT_ADD(time_namespace, realtime_same) {
 
 FIXTURE_SETUP(time_namespace)
 {
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 }
 
 FIXTURE_TEARDOWN(time_namespace)
@@ -491,7 +475,7 @@ TEST(hogged_cpus)
 	__u64 last = 0, latest = 0;
 	void *error;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	ASSERT_GE(MOST_CPUS, cpus);
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, TOKENS,
 			      0, 0));
@@ -563,7 +547,7 @@ TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 	}
 	EXPECT_EQ(0ULL, info.callbacks);
 	ASSERT_EQ(1, poll(&p, 1, -1));
-	EXPECT_EQ(self->tokens, (unsigned long)drain(self->fd));
+	EXPECT_EQ(self->tokens, (unsigned long)tw_drain(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
 	EXPECT_EQ(self->tokens, info.delivered);
@@ -598,7 +582,7 @@ TEST(module_in_use_stays)
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_info info;
 
-	NEEDS_ROOT();
+	TW_NEEDS_ROOT();
 	if (tw_refcnt() < 0)
 		SKIP(return, "not a module");
 	for (int i = 0; i < 10; i++) {

@@ -12,10 +12,7 @@ static __u64 seed = 88172645463325252ULL;
 
 static __u64 rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	return tw_random(&seed);
 }
 
 /* Of any size up to 2^bits - 1, small ones as likely as large ones. */

@@ -837,14 +837,6 @@ struct expected {
 	__u64 word_due;	/* what its word says, once somebody looks */
 };
 
-static __u64 rnd(__u64 *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /* What the token's deadline is when somebody looks at it. */
 static __u64 expected_due(const struct expected *e)
 {
@@ -884,13 +876,14 @@ TEST_F_TIMEOUT(words, random_against_a_model, 120)
 
 	new_wheel(_metadata, self, TW_SEC, now);
 	for (unsigned long step = 0; step < steps; step++) {
-		__u64 id = rnd(&state) % TOKENS, delay, tick;
+		__u64 id = tw_random(&state) % TOKENS, delay, tick;
 		struct expected *e = &tokens[id];
 
-		delay = rnd(&state) % (rnd(&state) % 8 ? 90 : 9000);
-		switch (rnd(&state) % 16) {
+		delay = tw_random(&state) % (tw_random(&state) % 8 ? 90 : 9000);
+		switch (tw_random(&state) % 16) {
 		case 0:
-			now += rnd(&state) % (rnd(&state) % 8 ? 5 : 300);
+			now += tw_random(&state) %
+			       (tw_random(&state) % 8 ? 5 : 300);
 			ASSERT_EQ(0, tw_advance(self->fd, now));
 			read_all_due(_metadata, self->fd, tokens, now);
 			continue;
@@ -941,10 +934,11 @@ TEST_F_TIMEOUT(words, random_against_a_model, 120)
 		/* A touch as of now or of a while ago, but each later than the last:
 		 * the kernel may or may not have looked in between.
 		 */
-		tick = now - (rnd(&state) % 4 ? 0 : rnd(&state) % 200);
+		tick = now - (tw_random(&state) % 4 ? 0 :
+			      tw_random(&state) % 200);
 		if (!(__u32)tick || tick + 1 + e->timeout < e->word_due)
 			continue;
-		if (rnd(&state) & 1)
+		if (tw_random(&state) & 1)
 			touch(self->words, e->handle, tick);
 		else
 			ASSERT_TRUE(touch_checked(self->words, e->handle,
@@ -973,10 +967,10 @@ static void *scribble(void *data)
 	struct scribbler *me = data;
 
 	while (!__atomic_load_n(&me->stop, __ATOMIC_RELAXED)) {
-		__u64 handle = __atomic_load_n(&me->handles[rnd(&me->state) %
-							    TOKENS],
+		int place = tw_random(&me->state) % TOKENS;
+		__u64 handle = __atomic_load_n(&me->handles[place],
 					       __ATOMIC_RELAXED);
-		__u64 word = rnd(&me->state);
+		__u64 word = tw_random(&me->state);
 
 		switch (word >> 40 & 7) {
 		case 0:
@@ -994,8 +988,8 @@ static void *scribble(void *data)
 			word = (handle & ~0xffffffffULL) | (word & 0xffff);
 			break;
 		}
-		store(me->words, rnd(&me->state) & 1 ? handle :
-		      rnd(&me->state) % MAX_TOKENS / 2, word);
+		store(me->words, tw_random(&me->state) & 1 ? handle :
+		      tw_random(&me->state) % MAX_TOKENS / 2, word);
 	}
 	return NULL;
 }
@@ -1055,13 +1049,14 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 	}
 	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, &scribbler));
 	for (unsigned long step = 0; step < steps; step++) {
-		__u64 id = rnd(&state) % TOKENS, delay = rnd(&state) % 70;
+		__u64 id = tw_random(&state) % TOKENS;
+		__u64 delay = tw_random(&state) % 70;
 		struct timewheel_op op;
 
 		if (!(step % 16)) {
-			now += rnd(&state) % 6;
+			now += tw_random(&state) % 6;
 			ASSERT_EQ(0, tw_advance(self->fd, now));
-			if (rnd(&state) & 1)
+			if (tw_random(&state) & 1)
 				tw_readable(self->fd);
 			ended += read_some(_metadata, self->fd, handles,
 					   earliest, now);
@@ -1081,7 +1076,7 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 			registered++;
 			continue;
 		}
-		switch (rnd(&state) % 5) {
+		switch (tw_random(&state) % 5) {
 		case 0:
 			ASSERT_LE(0, tw_move(self->fd, 0, id, delay * TW_SEC));
 			earliest[id] = now + delay;
@@ -1108,7 +1103,7 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 				.token_size = sizeof(tokens[0]),
 			};
 
-			if (rnd(&state) % 16)
+			if (tw_random(&state) % 16)
 				break;
 			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
 			EXPECT_EQ(registered - ended, list.listed);
@@ -1176,7 +1171,7 @@ static struct life *life_of(struct arena *arena, __u64 handle)
 static void touch_for_the_record(struct toucher *me)
 {
 	struct arena *arena = me->arena;
-	__u64 handle = __atomic_load_n(&arena->handles[rnd(&me->state) %
+	__u64 handle = __atomic_load_n(&arena->handles[tw_random(&me->state) %
 						       PLACES],
 				       __ATOMIC_RELAXED);
 	__u64 now = __atomic_load_n(&arena->now, __ATOMIC_ACQUIRE);
@@ -1204,7 +1199,7 @@ static void *touch_until_stopped(void *data)
 
 	while (!__atomic_load_n(&me->arena->stop, __ATOMIC_RELAXED)) {
 		touch_for_the_record(me);
-		if (!(rnd(&me->state) % 32))
+		if (!(tw_random(&me->state) % 32))
 			sched_yield();
 	}
 	return NULL;
@@ -1234,7 +1229,7 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 		int n;
 
 		for (__u64 id = 0; id < PLACES; id++) {
-			__u64 timeout = 1 + rnd(&state) % 6, handle;
+			__u64 timeout = 1 + tw_random(&state) % 6, handle;
 
 			if (tw_register(fd, id, timeout * TW_SEC, 0, &handle))
 				continue;
@@ -1244,12 +1239,12 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 			__atomic_store_n(&arena->handles[(__u32)handle],
 					 handle, __ATOMIC_RELAXED);
 		}
-		now += 1 + rnd(&state) % 3;
+		now += 1 + tw_random(&state) % 3;
 		ASSERT_EQ(0, tw_advance(fd, now));
 		__atomic_store_n(&arena->now, now, __ATOMIC_RELEASE);
-		if (rnd(&state) & 1)
+		if (tw_random(&state) & 1)
 			sched_yield();
-		while ((n = tw_read(fd, events, 1 + rnd(&state) % 8)) > 0)
+		while ((n = tw_read(fd, events, 1 + tw_random(&state) % 8)) > 0)
 			for (int i = 0; i < n; i++) {
 				struct life *life = life_of(arena,
 							    events[i].handle);
@@ -1258,8 +1253,8 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 				life->due = events[i].deadline / TW_SEC;
 				ASSERT_LE(life->due, now);
 			}
-		if (!(rnd(&state) % 4)) {
-			__u64 id = rnd(&state) % PLACES, handle;
+		if (!(tw_random(&state) % 4)) {
+			__u64 id = tw_random(&state) % PLACES, handle;
 
 			handle = arena->handles[id];
 			if (tw_cancel(fd, TIMEWHEEL_BY_HANDLE, handle) >= 0)
@@ -1355,66 +1350,56 @@ TEST_F_TIMEOUT(words, checked_touches_by_processes, 120)
  * Mapping.
  */
 
-static long map_ret(size_t length, int prot, int flags, int fd, __u64 offset)
-{
-	void *at = mmap(NULL, length, prot, flags, fd, offset);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	munmap(at, length);
-	return 0;
-}
-
 TEST_F(words, mmap_errors)
 {
 	const int rw = PROT_READ | PROT_WRITE;
 	const size_t page = 4096, len = WORDS_SIZE;
 	int fd = self->fd, other;
 
-	EXPECT_EQ(0, map_ret(len, rw, MAP_SHARED, fd, 0));
-	EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
-	EXPECT_EQ(0, map_ret(len, PROT_NONE, MAP_SHARED, fd, 0));
-	EXPECT_EQ(0, map_ret(len, PROT_WRITE, MAP_SHARED, fd, 0));
-	EXPECT_EQ(0, map_ret(len, rw, MAP_SHARED | MAP_POPULATE, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_NONE, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len, PROT_WRITE, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len, rw, MAP_SHARED | MAP_POPULATE, fd, 0));
 	/* A length is rounded up to pages by the kernel, as everywhere. */
-	EXPECT_EQ(0, map_ret(len - page + 1, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(0, tw_map_ret(len - page + 1, rw, MAP_SHARED, fd, 0));
 
-	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len + page, rw, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len << 8, rw, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(0, rw, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd, page));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, page));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 8));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, FAR - page));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, fd, 3 * FAR));
+	EXPECT_EQ(-EINVAL, tw_map_ret(page, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len + page, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len << 8, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(0, rw, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(page, rw, MAP_SHARED, fd, page));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, page));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, 8));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, FAR - page));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, 3 * FAR));
 	/* Ends where offsets do, or beyond: so it may be refused for that. */
-	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, FAR << 31));
-	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, -len));
-	EXPECT_GT(0, map_ret(len, rw, MAP_SHARED, fd, -page));
-	EXPECT_GT(0, map_ret(-page, rw, MAP_SHARED, fd, 0));
+	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, FAR << 31));
+	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -len));
+	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -page));
+	EXPECT_GT(0, tw_map_ret(-page, rw, MAP_SHARED, fd, 0));
 	/* There is no event ring on this one. */
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EINVAL, map_ret(page, rw, MAP_SHARED, fd,
-				   TIMEWHEEL_MAP_CONSUMED));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_PRODUCED));
+	EXPECT_EQ(-EINVAL, tw_map_ret(page, rw, MAP_SHARED, fd,
+				      TIMEWHEEL_MAP_CONSUMED));
 
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_PRIVATE, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_PRIVATE, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw | PROT_EXEC, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
-				   0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_PRIVATE, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_PRIVATE, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw | PROT_EXEC, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
+				      0));
 	/* Flags that only files of another kind know. */
-	EXPECT_EQ(-EOPNOTSUPP, map_ret(len, rw,
-				       MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0));
+	EXPECT_EQ(-EOPNOTSUPP, tw_map_ret(len, rw,
+					  MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0));
 
 	/* Not yet set up; set up without words. */
 	other = TW_OPEN(O_RDWR);
-	EXPECT_EQ(-EBADFD, map_ret(len, rw, MAP_SHARED, other, 0));
-	EXPECT_EQ(-EBADFD, map_ret(page, rw, MAP_SHARED, other, page));
+	EXPECT_EQ(-EBADFD, tw_map_ret(len, rw, MAP_SHARED, other, 0));
+	EXPECT_EQ(-EBADFD, tw_map_ret(page, rw, MAP_SHARED, other, page));
 	ASSERT_EQ(0, tw_setup_manual(other, 60, MAX_TOKENS, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, rw, MAP_SHARED, other, 0));
-	EXPECT_EQ(-EINVAL, map_ret(len, PROT_READ, MAP_SHARED, other, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, other, 0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_SHARED, other, 0));
 	close(other);
 }
 
@@ -1429,11 +1414,11 @@ TEST_F(words, lengths)
 
 		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
 				      most[i], TIMEWHEEL_TOUCH_WORDS, 0));
-		EXPECT_EQ(0, map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
-		EXPECT_EQ(-EINVAL, map_ret(len + 4096, PROT_READ, MAP_SHARED,
-					   fd, 0));
-		EXPECT_EQ(-EINVAL, map_ret(len - 4096, PROT_READ, MAP_SHARED,
-					   fd, 0));
+		EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
+		EXPECT_EQ(-EINVAL, tw_map_ret(len + 4096, PROT_READ, MAP_SHARED,
+					      fd, 0));
+		EXPECT_EQ(-EINVAL, tw_map_ret(len - 4096, PROT_READ, MAP_SHARED,
+					      fd, 0));
 		close(fd);
 	}
 }
@@ -1515,17 +1500,17 @@ TEST_F(words, access_modes)
 	both = open(named.path, O_RDWR);
 	ASSERT_TRUE(reader >= 0 && writer >= 0 && both >= 0);
 
-	EXPECT_EQ(0, map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, reader, 0));
-	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
-				   MAP_SHARED, reader, 0));
-	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, reader,
-				   0));
-	EXPECT_EQ(-EINVAL, map_ret(WORDS_SIZE, PROT_READ, MAP_PRIVATE, reader,
-				   0));
-	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, writer,
-				   0));
-	EXPECT_EQ(-EACCES, map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
-				   MAP_SHARED, writer, 0));
+	EXPECT_EQ(0, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, reader, 0));
+	EXPECT_EQ(-EACCES, tw_map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_SHARED, reader, 0));
+	EXPECT_EQ(-EACCES, tw_map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, reader,
+				      0));
+	EXPECT_EQ(-EINVAL, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_PRIVATE, reader,
+				      0));
+	EXPECT_EQ(-EACCES, tw_map_ret(WORDS_SIZE, PROT_WRITE, MAP_SHARED, writer,
+				      0));
+	EXPECT_EQ(-EACCES, tw_map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_SHARED, writer, 0));
 
 	/* What one stores the other sees, and cannot change in any way. */
 	words = map_words(both, PROT_READ | PROT_WRITE);
@@ -2040,8 +2025,8 @@ TEST_F(words, named_wheel_of_two_processes)
 	/* Its memory stays as long as the mapping, also if it is destroyed. */
 	handle = must_register(_metadata, fd, 1, TIMEOUT);
 	ASSERT_EQ(0, destroy_named(&named));
-	EXPECT_EQ(-ENODEV, map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, fd, 0));
-	EXPECT_EQ(-ENODEV, map_ret(4096, PROT_READ, MAP_SHARED, fd, 4096));
+	EXPECT_EQ(-ENODEV, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, fd, 0));
+	EXPECT_EQ(-ENODEV, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd, 4096));
 	touch(words, handle, 100);
 	madvise(words, WORDS_SIZE, MADV_DONTNEED);
 	EXPECT_EQ(stamped(handle, 100), load(words, handle));

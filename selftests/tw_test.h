@@ -10,12 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +41,28 @@
 	ASSERT_GE(fd_, 0);						\
 	fd_;								\
 })
+
+#define TW_NEEDS_ROOT() do {						\
+	if (geteuid())							\
+		SKIP(return, "needs root");				\
+} while (0)
+
+static atomic_int tw_failures;
+
+/* A thread's assertion: the first few are printed, all are counted. */
+static inline void __attribute__((format(printf, 1, 2)))
+tw_fail(const char *format, ...)
+{
+	va_list args;
+
+	if (atomic_fetch_add(&tw_failures, 1) >= 20)
+		return;
+	va_start(args, format);
+	fprintf(stderr, "# ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+}
 
 static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 			   __u64 max_tokens, __u32 flags, __u64 start)
@@ -239,6 +264,17 @@ static inline int tw_read(int fd, struct timewheel_event *events, size_t n)
 	return ret < 0 ? -1 : (int)(ret / (ssize_t)sizeof(*events));
 }
 
+/* Reads all that is due from a non-blocking fd. Returns how many that were. */
+static inline int tw_drain(int fd)
+{
+	struct timewheel_event events[256];
+	int n = 0, got;
+
+	while ((got = tw_read(fd, events, 256)) > 0)
+		n += got;
+	return n;
+}
+
 static inline bool tw_readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -255,6 +291,18 @@ static inline bool tw_write_file(const char *path, const char *text)
 	if (fd >= 0)
 		close(fd);
 	return ok;
+}
+
+/* What mmap says to this: 0 or -errno. What it maps is unmapped. */
+static inline int tw_map_ret(size_t length, int prot, int flags, int fd,
+			     __u64 offset)
+{
+	void *at = mmap(NULL, length, prot, flags, fd, offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	munmap(at, length);
+	return 0;
 }
 
 /* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
@@ -283,6 +331,16 @@ static inline void tw_sleep_ms(unsigned int ms)
 
 	while (nanosleep(&ts, &ts) && errno == EINTR)
 		;
+}
+
+/* A random number; splitmix64: every state is a good one. */
+static inline __u64 tw_random(__u64 *state)
+{
+	__u64 z = (*state += 0x9e3779b97f4a7c15ULL);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
 }
 
 /*
@@ -338,6 +396,14 @@ static inline long tw_refcnt(void)
 		count = -1;
 	fclose(file);
 	return count;
+}
+
+/* All that is given up to the kernel to clean away is gone in a while. */
+static inline bool tw_refcnt_becomes(long count)
+{
+	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
+		tw_sleep_ms(1);
+	return tw_refcnt() == count;
 }
 
 /*

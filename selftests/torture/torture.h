@@ -142,19 +142,9 @@ struct worker {
 	unsigned int	delivered;
 };
 
-/* splitmix64: every state is a good one. */
-static inline __u64 rnd(__u64 *state)
-{
-	__u64 z = (*state += 0x9e3779b97f4a7c15ULL);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
 static inline __u32 below(struct worker *w, __u32 n)
 {
-	return rnd(&w->random) % n;
+	return tw_random(&w->random) % n;
 }
 
 static inline bool once(struct worker *w, __u32 n)

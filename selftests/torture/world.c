@@ -151,7 +151,8 @@ static bool step_clock(void)
 {
 	__s64 most = once(&world.dice, 2) ? 7200 * TW_SEC : 200 * TW_MS;
 
-	return set_clock((__s64)(rnd(&world.dice.random) % (2 * most)) - most);
+	return set_clock((__s64)(tw_random(&world.dice.random) % (2 * most)) -
+			 most);
 }
 
 /* So little that registrations fail, or that somebody has to be killed. */
