@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
@@ -961,7 +962,6 @@ TEST_F(ring, blocking_reader_beside_a_poller)
  */
 struct named {
 	char name[32];
-	char path[64];
 	int control;
 };
 
@@ -973,32 +973,16 @@ static void make_named(struct __test_metadata *_metadata, struct named *named,
 		.slots = 60, .tick = TW_SEC, .max_tokens = MAX_TOKENS,
 		.events = events,
 	};
-	struct timewheel_create create = {
-		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
-		.setup = (__u64)(uintptr_t)&setup,
-	};
 
 	snprintf(named->name, sizeof(named->name), "ring-%d", getpid());
-	snprintf(named->path, sizeof(named->path), "/dev/timewheels/%s",
-		 named->name);
-	snprintf(create.name, sizeof(create.name), "%s", named->name);
 	named->control = TW_OPEN(O_RDWR);
-	ASSERT_EQ(0, ioctl(named->control, TIMEWHEEL_CREATE, &create));
+	ASSERT_EQ(0, tw_create_named(named->control, named->name, setup));
 	/* With another ring it would be another wheel. */
-	create.flags = 0;
 	ASSERT_EQ(TIMEWHEEL_EXISTED,
-		  ioctl(named->control, TIMEWHEEL_CREATE, &create));
+		  tw_create(named->control, named->name, 0, &setup));
 	setup.events *= 2;
-	EXPECT_EQ(-EEXIST, tw_ret(ioctl(named->control, TIMEWHEEL_CREATE,
-					&create)));
-}
-
-static int destroy_named(struct named *named)
-{
-	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
-
-	snprintf(destroy.name, sizeof(destroy.name), "%s", named->name);
-	return ioctl(named->control, TIMEWHEEL_DESTROY, &destroy);
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(named->control, named->name, 0,
+					    &setup)));
 }
 
 /* A consumer that dies leaves what it had not said it had consumed. */
@@ -1012,7 +996,7 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	make_named(_metadata, &named, 16);
-	fd = open(named.path, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(named.name, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	register_due(_metadata, fd, 0, n, 1);
 	ASSERT_EQ(0, tw_advance(fd, n));
@@ -1022,7 +1006,7 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 		ASSERT_LE(0, child);
 		ASSERT_LT(round, 100);
 		if (!child) {
-			int mine = open(named.path, O_RDWR | O_NONBLOCK);
+			int mine = tw_open_named(named.name, O_RDWR | O_NONBLOCK);
 			struct timewheel_event event;
 			struct ring ring;
 
@@ -1059,7 +1043,7 @@ TEST_F(ring, consumer_is_killed_and_replaced)
 	ASSERT_EQ(0, tw_advance(fd, n + 20));
 	EXPECT_TRUE(tw_readable(fd));
 	EXPECT_EQ(n + 16, tail_of(&ring));
-	ASSERT_EQ(0, destroy_named(&named));
+	ASSERT_EQ(0, tw_destroy_named(named.control, named.name));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLHUP | POLLERR, p.revents);
 	EXPECT_EQ(-ENODEV, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd,
@@ -1111,8 +1095,8 @@ TEST_F(ring, access_modes)
 	int reader, writer;
 
 	make_named(_metadata, &named, 16);
-	reader = open(named.path, O_RDONLY | O_NONBLOCK);
-	writer = open(named.path, O_WRONLY | O_NONBLOCK);
+	reader = tw_open_named(named.name, O_RDONLY | O_NONBLOCK);
+	writer = tw_open_named(named.name, O_WRONLY | O_NONBLOCK);
 	ASSERT_TRUE(reader >= 0 && writer >= 0);
 	EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, reader,
 				TIMEWHEEL_MAP_PRODUCED));
@@ -1128,7 +1112,7 @@ TEST_F(ring, access_modes)
 				      TIMEWHEEL_MAP_CONSUMED));
 	close(reader);
 	close(writer);
-	ASSERT_EQ(0, destroy_named(&named));
+	ASSERT_EQ(0, tw_destroy_named(named.control, named.name));
 	close(named.control);
 }
 

@@ -16,6 +16,7 @@
 
 #include "tw_delivery.h"
 #include "tw_fault.h"
+#include "tw_named.h"
 #include "tw_process.h"
 
 #define SLOTS		60

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "tw_delivery.h"
+#include "tw_named.h"
 #include "tw_process.h"
 
 #define CONSUMERS	4

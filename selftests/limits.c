@@ -20,12 +20,12 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
 #define PARAMETERS	"/sys/module/timewheel/parameters/"
 #define DEBUGFS		"/sys/kernel/debug"
-#define NODES		"/dev/timewheels/"
 #define GROUP		"/sys/fs/cgroup/timewheel-limits"
 
 #define ROOT		0
@@ -200,10 +200,10 @@ static int destroy_as(uid_t uid, int control, int n)
 
 static int open_named(int n)
 {
-	char path[128] = NODES;
+	char name[TIMEWHEEL_NAME_SIZE];
 
-	fill_name(path + strlen(NODES), n);
-	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fill_name(name, n);
+	return tw_open_named(name, O_RDWR | O_NONBLOCK);
 }
 
 FIXTURE(limits) {
@@ -699,9 +699,9 @@ TEST_F(limits, charge_stays_with_the_creator)
 	ASSERT_EQ(0, tw_reap(child));
 	expect_account(USER, 1, 10);
 
-	ASSERT_EQ(0, stat(NODES "limits-0", &node));
+	ASSERT_EQ(0, stat(TW_NODES "limits-0", &node));
 	EXPECT_EQ((uid_t)USER, node.st_uid);
-	ASSERT_EQ(0, chown(NODES "limits-0", OTHER, OTHER));
+	ASSERT_EQ(0, chown(TW_NODES "limits-0", OTHER, OTHER));
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 0, 0);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 10));

@@ -14,12 +14,13 @@
 #include <sys/sysmacros.h>
 #include <sys/syscall.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
 #define MODULE		"timewheel"
-#define NODE		"/dev/timewheels/module"
+#define NAME		"module"
 #define LONG		300	/* seconds that a test may take */
 #define MISC_MAJOR	10
 
@@ -362,16 +363,11 @@ static void release_uring_file(struct held *held)
 /* A wheel that nobody has open. */
 static bool hold_name(struct held *held)
 {
-	struct timewheel_setup setup = {
-		.size = sizeof(setup), .slots = 60, .tick = TW_MS,
-		.max_tokens = 10,
+	const struct timewheel_setup setup = {
+		.slots = 60, .tick = TW_MS, .max_tokens = 10,
 	};
-	struct timewheel_create create = {
-		.size = sizeof(create), .setup = (__u64)(uintptr_t)&setup,
-		.name = "module",
-	};
-	bool ok = !ioctl(held->fd, TIMEWHEEL_CREATE, &create);
-	int fd = open(NODE, O_RDWR | O_CLOEXEC);
+	bool ok = !tw_create_named(held->fd, NAME, setup);
+	int fd = tw_open_named(NAME, O_RDWR);
 
 	ok = ok && !tw_register(fd, 1, TW_MS, 0, NULL) &&
 	     !tw_register(fd, 2, 3600 * TW_SEC, 0, NULL);
@@ -382,13 +378,10 @@ static bool hold_name(struct held *held)
 
 static void release_name(struct held *held)
 {
-	struct timewheel_destroy destroy = {
-		.size = sizeof(destroy), .name = "module",
-	};
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 
 	(void)held;
-	ioctl(fd, TIMEWHEEL_DESTROY, &destroy);
+	tw_destroy_named(fd, NAME);
 	close(fd);
 }
 

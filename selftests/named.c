@@ -27,6 +27,7 @@
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
@@ -43,7 +44,7 @@
 #define PREFIX		"kselftest-"
 #define NAME		PREFIX "a"
 #define OTHER		PREFIX "b"
-#define NODE		NODES "/" NAME
+#define NODE		TW_NODES NAME
 
 /* Users that nobody is. */
 #define USER		12345
@@ -63,34 +64,6 @@ static const struct timewheel_setup monotonic = {
 	.size = sizeof(monotonic), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
 	.slots = 31, .tick = TW_MS, .max_tokens = 1000,
 };
-
-static int create(int dev, const char *name, __u32 flags,
-		  const struct timewheel_setup *setup)
-{
-	struct timewheel_create arg = {
-		.size = sizeof(arg), .flags = flags,
-		.setup = (uintptr_t)setup,
-	};
-
-	memcpy(arg.name, name, strlen(name));
-	return ioctl(dev, TIMEWHEEL_CREATE, &arg);
-}
-
-static int destroy(int dev, const char *name)
-{
-	struct timewheel_destroy arg = { .size = sizeof(arg) };
-
-	memcpy(arg.name, name, strlen(name));
-	return ioctl(dev, TIMEWHEEL_DESTROY, &arg);
-}
-
-static int open_named(const char *name, int flags)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), NODES "/%s", name);
-	return open(path, flags | O_CLOEXEC);
-}
 
 static bool in_dir(const char *dir, const char *name)
 {
@@ -247,14 +220,14 @@ static void clear_away(int dev)
 	while (dir && (entry = readdir(dir)))
 		if (!strncmp(entry->d_name, ENTRY_NAME PREFIX,
 			     strlen(ENTRY_NAME PREFIX)))
-			destroy(dev, entry->d_name + strlen(ENTRY_NAME));
+			tw_destroy_named(dev, entry->d_name + strlen(ENTRY_NAME));
 	if (dir)
 		closedir(dir);
 	dir = opendir(NODES);
 	while (dir && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
 			continue;
-		snprintf(path, sizeof(path), NODES "/%s", entry->d_name);
+		snprintf(path, sizeof(path), TW_NODES "%s", entry->d_name);
 		unlink(path);
 	}
 	if (dir)
@@ -342,12 +315,12 @@ TEST_F(named, two_processes_share_it)
 	pid_t child;
 	int fd;
 
-	ASSERT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
 	EXPECT_TRUE(is_here(NAME));
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		fd = open_named(NAME, O_RDWR);
+		fd = tw_open_named(NAME, O_RDWR);
 		EXPECT_LE(0, fd);
 		EXPECT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(7ULL, event.id);
@@ -357,7 +330,7 @@ TEST_F(named, two_processes_share_it)
 		END_CHILD();
 	}
 	tw_wait_asleep(child);
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
 	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 70, NULL));
@@ -385,13 +358,13 @@ TEST_F(named, one_event_goes_to_one_open)
 
 	ASSERT_NE(MAP_FAILED, (void *)ledger);
 	setup.max_tokens = tokens;
-	ASSERT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &setup));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &setup));
 	for (int i = 0; i < READERS; i++) {
 		reader[i] = tw_fork();
 		ASSERT_LE(0, reader[i]);
 		if (reader[i])
 			continue;
-		fd = open_named(NAME, O_RDONLY | O_NONBLOCK);
+		fd = tw_open_named(NAME, O_RDONLY | O_NONBLOCK);
 		while (ledger->ended < tokens) {
 			struct pollfd p = { .fd = fd, .events = POLLIN };
 			struct timewheel_event events[8];
@@ -410,7 +383,7 @@ TEST_F(named, one_event_goes_to_one_open)
 		}
 		END_CHILD();
 	}
-	fd = open_named(NAME, O_WRONLY);
+	fd = tw_open_named(NAME, O_WRONLY);
 	ASSERT_LE(0, fd);
 	for (__u32 id = 0; id < tokens; id++)
 		ASSERT_EQ(0, tw_register(fd, id, id % 97 * TW_MS, 0, NULL));
@@ -436,8 +409,8 @@ TEST_F(named, turns_with_nobody)
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		EXPECT_EQ(0, create(self->dev, NAME, 0, &monotonic));
-		fd = open_named(NAME, O_RDWR);
+		EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &monotonic));
+		fd = tw_open_named(NAME, O_RDWR);
 		/* The later ones often first. */
 		for (int i = 0; i < TOKENS; i++)
 			EXPECT_EQ(0, tw_register(fd, i,
@@ -451,7 +424,7 @@ TEST_F(named, turns_with_nobody)
 		EXPECT_TRUE(tw_refcnt_becomes(self->refs + 1));
 	tw_sleep_ms(100);
 
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(TOKENS + 1ULL, info.pending);
@@ -477,23 +450,23 @@ TEST_F(named, module_stays)
 
 	if (self->refs < 0)
 		SKIP(return, "not a module");
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(self->refs + 1, tw_refcnt());
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
-					 &manual)));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+					    &manual)));
 	EXPECT_EQ(self->refs + 1, tw_refcnt());
-	first = open_named(NAME, O_RDWR);
+	first = tw_open_named(NAME, O_RDWR);
 	open_once = tw_refcnt();
 	EXPECT_LT(self->refs + 1, open_once);
-	second = open_named(NAME, O_RDWR);
+	second = tw_open_named(NAME, O_RDWR);
 	ASSERT_LE(0, second);
 	EXPECT_LT(open_once, tw_refcnt());
 	close(second);
 	EXPECT_TRUE(tw_refcnt_becomes(open_once));
 
 	/* Destroyed, not closed: the wheel is still there. */
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	tw_sleep_ms(50);
 	EXPECT_EQ(open_once, tw_refcnt());
 	close(first);
@@ -510,7 +483,7 @@ TEST_F(named, module_is_not_removed_under_it)
 	TW_NEEDS_ROOT();
 	if (self->refs != 1)
 		SKIP(return, "somebody else uses the module, or it is none");
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	close(self->dev);
 	EXPECT_TRUE(tw_refcnt_becomes(1));
 	ret = syscall(SYS_delete_module, "timewheel", O_NONBLOCK);
@@ -520,7 +493,7 @@ TEST_F(named, module_is_not_removed_under_it)
 	}
 	self->dev = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->dev);
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	EXPECT_EQ(0, tw_info(fd, &info));
 }
 
@@ -553,16 +526,16 @@ TEST_F(named, node_of_root)
 	mode_t mask = umask(0);
 	struct stat st;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	expect_owned(_metadata, geteuid(), getegid());
 	/* Nobody but root puts anything beside it. */
 	ASSERT_EQ(0, stat(NODES, &st));
 	EXPECT_EQ(S_IFDIR | 0755U, st.st_mode);
 	EXPECT_EQ(0U, st.st_uid);
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_TRUE(is_gone(NAME));
 	umask(0777);
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	expect_owned(_metadata, geteuid(), getegid());
 	umask(mask);
 }
@@ -577,7 +550,7 @@ static int open_as(uid_t uid, gid_t gid, int flags)
 
 		if (!become(uid, gid))
 			_exit(255);
-		fd = open_named(NAME, flags);
+		fd = tw_open_named(NAME, flags);
 		_exit(fd < 0 ? errno : 0);
 	}
 	return -tw_reap(child);
@@ -597,9 +570,9 @@ TEST_F(named, node_of_a_user)
 		/* The group of the device is enough to create one. */
 		fd = open(TW_DEVICE, O_RDWR);
 		EXPECT_LE(0, fd);
-		EXPECT_EQ(0, create(fd, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+		EXPECT_EQ(0, tw_create(fd, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
 		close(fd);
-		fd = open_named(NAME, O_RDWR);
+		fd = tw_open_named(NAME, O_RDWR);
 		EXPECT_LE(0, fd);
 		EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 		EXPECT_EQ(0, tw_advance(fd, 1));
@@ -626,7 +599,7 @@ TEST_F(named, node_of_an_effective_user)
 	if (!child) {
 		EXPECT_EQ(0, setresgid(-1, USER_GROUP, -1));
 		EXPECT_EQ(0, setresuid(-1, USER, -1));
-		EXPECT_EQ(0, create(self->dev, NAME, 0, &manual));
+		EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 		END_CHILD();
 	}
 	ASSERT_EQ(0, tw_reap(child));
@@ -660,7 +633,7 @@ static void _expect_name(struct __test_metadata *_metadata,
 	EXPECT_EQ(entries + !expected, count_entries(CLASS));
 	if (!expected) {
 		EXPECT_TRUE(is_here(c.name));
-		EXPECT_EQ(0, close(open_named(c.name, O_RDWR)));
+		EXPECT_EQ(0, close(tw_open_named(c.name, O_RDWR)));
 	}
 	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_DESTROY, &d))) {
 		TH_LOG("line %d: %.64s", line, name);
@@ -681,7 +654,7 @@ TEST_F(named, names)
 	char name[] = PREFIX "?", behind[TIMEWHEEL_NAME_SIZE] = "";
 
 	/* The folder of the nodes is to stay, so that they can be counted. */
-	ASSERT_EQ(0, create(self->dev, PREFIX "other", 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, PREFIX "other", 0, &manual));
 
 	for (int byte = 1; byte < 256; byte++) {
 		name[sizeof(PREFIX) - 1] = byte;
@@ -731,7 +704,7 @@ TEST_F(named, names)
 
 	/* None of the refused calls touched the one that is there. */
 	EXPECT_TRUE(is_here(PREFIX "other"));
-	EXPECT_EQ(0, close(open_named(PREFIX "other", O_RDWR)));
+	EXPECT_EQ(0, close(tw_open_named(PREFIX "other", O_RDWR)));
 }
 
 /* Names differ in each byte that they have: nothing is cut off or folded. */
@@ -749,18 +722,18 @@ TEST_F(named, names_are_distinct)
 		struct timewheel_setup setup = manual;
 
 		setup.slots = 100 + i;
-		ASSERT_EQ(0, create(self->dev, names[i], TIMEWHEEL_EXCLUSIVE,
-				    &setup));
+		ASSERT_EQ(0, tw_create(self->dev, names[i], TIMEWHEEL_EXCLUSIVE,
+				       &setup));
 	}
 	for (__u32 i = 0; i < ARRAY_SIZE(names); i++) {
-		int fd = open_named(names[i], O_RDWR);
+		int fd = tw_open_named(names[i], O_RDWR);
 
 		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_EQ(100 + i, info.slots);
 		close(fd);
 	}
 	for (__u32 i = 0; i < ARRAY_SIZE(names); i++) {
-		EXPECT_EQ(0, destroy(self->dev, names[i]));
+		EXPECT_EQ(0, tw_destroy_named(self->dev, names[i]));
 		for (__u32 j = 0; j < ARRAY_SIZE(names); j++)
 			EXPECT_EQ(j > i, is_here(names[j]));
 	}
@@ -784,7 +757,8 @@ static void _expect_create(struct __test_metadata *_metadata,
 	EXPECT_EQ(!expected, is_here(NAME)) {
 		TH_LOG("in line %d", line);
 	}
-	EXPECT_EQ(expected ? -ENOENT : 0, tw_ret(destroy(self->dev, NAME)));
+	EXPECT_EQ(expected ? -ENOENT : 0,
+		  tw_ret(tw_destroy_named(self->dev, NAME)));
 	EXPECT_EQ(self->entries, count_entries(CLASS));
 	EXPECT_TRUE(tw_refcnt_becomes(self->refs)) {
 		TH_LOG("in line %d", line);
@@ -988,7 +962,7 @@ TEST_F(named, destroy_arguments)
 		char tail[8];
 	} larger = { .destroy = { .size = sizeof(larger), .name = NAME } };
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	for (int bit = 0; bit < 32; bit++)
 		expect_destroy(-EINVAL, .flags = 1U << bit);
 	for (__u32 less = 1; less <= size; less++)
@@ -1000,11 +974,11 @@ TEST_F(named, destroy_arguments)
 	_expect_destroy(_metadata, self, 0, &larger, __LINE__);
 
 	/* Once only, and not what never was. */
-	EXPECT_EQ(-ENOENT, tw_ret(destroy(self->dev, NAME)));
-	EXPECT_EQ(-ENOENT, tw_ret(destroy(self->dev, OTHER)));
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(-ENOENT, tw_ret(destroy(self->dev, NAME "-")));
-	EXPECT_EQ(-ENOENT, tw_ret(destroy(self->dev, PREFIX)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, NAME)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, OTHER)));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, NAME "-")));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, PREFIX)));
 	expect_destroy(0);
 }
 
@@ -1017,26 +991,26 @@ TEST_F(named, device_files)
 	struct timewheel_info info;
 	struct tw_state before, after;
 
-	EXPECT_EQ(-EBADF, tw_ret(create(reading, NAME, 0, &manual)));
-	EXPECT_EQ(-EBADF, tw_ret(create(path, NAME, 0, &manual)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_create(reading, NAME, 0, &manual)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_create(path, NAME, 0, &manual)));
 	EXPECT_TRUE(is_gone(NAME));
-	EXPECT_EQ(0, create(writing, NAME, 0, &manual));
-	EXPECT_EQ(-EBADF, tw_ret(destroy(reading, NAME)));
-	EXPECT_EQ(-EBADF, tw_ret(destroy(path, NAME)));
+	EXPECT_EQ(0, tw_create(writing, NAME, 0, &manual));
+	EXPECT_EQ(-EBADF, tw_ret(tw_destroy_named(reading, NAME)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_destroy_named(path, NAME)));
 	EXPECT_TRUE(is_here(NAME));
-	EXPECT_EQ(0, destroy(writing, NAME));
+	EXPECT_EQ(0, tw_destroy_named(writing, NAME));
 
 	/* The file stays as it is: not set up ... */
-	EXPECT_EQ(0, create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(self->dev, &info)));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(self->dev, &info)));
 	/* ... or with its private wheel. */
 	ASSERT_EQ(0, tw_setup_manual(self->dev, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(self->dev, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_get_state(self->dev, 0, 1, &before));
-	EXPECT_EQ(0, create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 	ASSERT_EQ(0, tw_get_state(self->dev, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 
@@ -1052,13 +1026,13 @@ TEST_F(named, files_of_the_wheel)
 	struct timewheel_info info;
 	int fd;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ENOTTY, tw_ret(create(fd, OTHER, 0, &manual)));
-	EXPECT_EQ(-ENOTTY, tw_ret(create(fd, NAME, 0, &manual)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, OTHER, 0, &manual)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, NAME, 0, &manual)));
 	EXPECT_TRUE(is_gone(OTHER));
-	EXPECT_EQ(-ENOTTY, tw_ret(destroy(fd, NAME)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_destroy_named(fd, NAME)));
 	EXPECT_TRUE(is_here(NAME));
 	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(fd, 60, 100, 0)));
 	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(fd, 31, 10, 0)));
@@ -1090,17 +1064,17 @@ static int do_as(uid_t uid, int dev, int (*what)(int dev))
 
 static int create_it(int dev)
 {
-	return create(dev, NAME, 0, &manual);
+	return tw_create(dev, NAME, 0, &manual);
 }
 
 static int create_it_alone(int dev)
 {
-	return create(dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual);
+	return tw_create(dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual);
 }
 
 static int destroy_it(int dev)
 {
-	return destroy(dev, NAME);
+	return tw_destroy_named(dev, NAME);
 }
 
 /* It ends by its creator or by the administrator, whoever owns the node. */
@@ -1111,7 +1085,7 @@ TEST_F(named, who_may_destroy)
 
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, destroy_it));
 	EXPECT_EQ(0, tw_info(fd, &info));
 	EXPECT_TRUE(is_here(NAME));
@@ -1119,14 +1093,14 @@ TEST_F(named, who_may_destroy)
 	EXPECT_TRUE(is_gone(NAME));
 
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(-EPERM, do_as(USER, self->dev, destroy_it));
 	ASSERT_EQ(0, chown(NODE, USER, USER_GROUP));
 	ASSERT_EQ(0, chmod(NODE, 0777));
 	EXPECT_EQ(-EPERM, do_as(USER, self->dev, destroy_it));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 
 	/* Given away by its creator, and out of its reach, but still its. */
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
@@ -1147,7 +1121,7 @@ static int create_effectively(int dev)
 /* Root in a user namespace of its own is nobody outside. */
 static int destroy_as_root_inside(int dev)
 {
-	return unshare(CLONE_NEWUSER) ? -1 : destroy(dev, NAME);
+	return unshare(CLONE_NEWUSER) ? -1 : tw_destroy_named(dev, NAME);
 }
 
 static int create_as_root_inside(int dev)
@@ -1168,10 +1142,10 @@ TEST_F(named, user_namespaces)
 	if (tw_reap(child))
 		SKIP(return, "no user namespaces for users");
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(-EPERM, do_as(USER, self->dev, destroy_as_root_inside));
 	EXPECT_TRUE(is_here(NAME));
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
 	/* Inside, it is still the user that it is outside. */
 	ASSERT_EQ(0, do_as(USER, self->dev, create_as_root_inside));
@@ -1187,16 +1161,16 @@ TEST_F(named, effective_user_destroys)
 	pid_t child;
 
 	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		EXPECT_EQ(0, setresuid(-1, USER, -1));
-		EXPECT_EQ(-EPERM, tw_ret(destroy(self->dev, NAME)));
+		EXPECT_EQ(-EPERM, tw_ret(tw_destroy_named(self->dev, NAME)));
 		EXPECT_EQ(0, setresuid(-1, 0, -1));
-		EXPECT_EQ(0, destroy(self->dev, NAME));
+		EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 		EXPECT_EQ(0, create_effectively(self->dev));
-		EXPECT_EQ(0, destroy(self->dev, NAME));
+		EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 		END_CHILD();
 	}
 	EXPECT_EQ(0, tw_reap(child));
@@ -1213,22 +1187,23 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 	int fd;
 
 	larger.setup.size = sizeof(larger);
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &larger.setup));
-	EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
-					 &manual)));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_EXISTED,
+		  tw_create(self->dev, NAME, 0, &larger.setup));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+					    &manual)));
 	/* It is the same wheel, whatever has become of it meanwhile. */
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(fd, 1, 7 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(7 * TW_SEC, op.deadline);
 
 	/* Destroyed, the next one is new, and its name may be had alone. */
-	ASSERT_EQ(0, destroy(self->dev, NAME));
-	EXPECT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	EXPECT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
 }
 
 /* Another's name is taken all the same; opening is for the node to refuse. */
@@ -1242,7 +1217,7 @@ TEST_F(named, existing_wheel_of_another_user)
 	EXPECT_EQ(TIMEWHEEL_EXISTED, do_as(STRANGER, self->dev, create_it));
 	EXPECT_EQ(-EEXIST, do_as(STRANGER, self->dev, create_it_alone));
 	EXPECT_EQ(-EACCES, open_as(STRANGER, USER_GROUP, O_RDWR));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	ASSERT_EQ(0, stat(NODE, &after));
 	EXPECT_EQ(before.st_uid, after.st_uid);
 	EXPECT_EQ(before.st_rdev, after.st_rdev);
@@ -1275,43 +1250,43 @@ TEST_F(named, existing_wheel_of_another_setup)
 	others[9].clock = TIMEWHEEL_CLOCK_MONOTONIC;
 	others[9].start = 0;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &base));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &base));
+	fd = tw_open_named(NAME, O_RDWR);
 	refs = tw_refcnt();
 	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &before));
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, 0,
-						 &others[i]))) {
+		EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, 0,
+						    &others[i]))) {
 			TH_LOG("difference %zu", i);
 		}
 		ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
 		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 		EXPECT_EQ(refs, tw_refcnt());
 	}
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &base));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &base));
 	close(fd);
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
 	/* The other way round, and between clocks that start alike. */
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		ASSERT_EQ(0, create(self->dev, NAME, 0, &others[i]));
-		EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, 0, &base)));
-		EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0,
-						    &others[i]));
-		ASSERT_EQ(0, destroy(self->dev, NAME));
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &others[i]));
+		EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, 0, &base)));
+		EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0,
+						       &others[i]));
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	}
 	for (__u32 one = 0; one <= TIMEWHEEL_CLOCK_MANUAL; one++) {
 		struct timewheel_setup setup = manual;
 
 		setup.clock = one;
-		ASSERT_EQ(0, create(self->dev, NAME, 0, &setup));
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &setup));
 		for (__u32 two = 0; two <= TIMEWHEEL_CLOCK_MANUAL; two++) {
 			setup.clock = two;
 			EXPECT_EQ(one == two ? TIMEWHEEL_EXISTED : -EEXIST,
-				  tw_ret(create(self->dev, NAME, 0, &setup)));
+				  tw_ret(tw_create(self->dev, NAME, 0, &setup)));
 		}
-		ASSERT_EQ(0, destroy(self->dev, NAME));
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	}
 }
 
@@ -1323,13 +1298,13 @@ TEST_F(named, existing_wheel_beyond_a_limit)
 	char before[32];
 	int same, alone, other;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	if (!read_line(parameter, before, sizeof(before)) ||
 	    !tw_write_file(parameter, "99"))
 		SKIP(return, "cannot change the limit");
-	same = tw_ret(create(self->dev, NAME, 0, &manual));
-	alone = tw_ret(create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
-	other = tw_ret(create(self->dev, OTHER, 0, &manual));
+	same = tw_ret(tw_create(self->dev, NAME, 0, &manual));
+	alone = tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	other = tw_ret(tw_create(self->dev, OTHER, 0, &manual));
 	ASSERT_TRUE(tw_write_file(parameter, before));
 	EXPECT_EQ(TIMEWHEEL_EXISTED, same);
 	EXPECT_EQ(-EEXIST, alone);
@@ -1411,16 +1386,16 @@ TEST_F(named, destroying_wakes_all)
 	int n = 0, common;
 	pid_t child;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	common = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	common = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(common, 1, TW_SEC, 0, NULL));
 	/* Readers of their own files, and of one file. */
 	for (int i = 0; i < 3; i++) {
-		ASSERT_TRUE(start(&sleepers[n++], open_named(NAME, O_RDONLY),
+		ASSERT_TRUE(start(&sleepers[n++], tw_open_named(NAME, O_RDONLY),
 				  IN_READ));
 		ASSERT_TRUE(start(&sleepers[n++], common, IN_READ));
 	}
-	ASSERT_TRUE(start(&sleepers[n++], open_named(NAME, O_RDWR), IN_POLL));
+	ASSERT_TRUE(start(&sleepers[n++], tw_open_named(NAME, O_RDWR), IN_POLL));
 	ASSERT_TRUE(start(&sleepers[n++], common, IN_POLL));
 	for (int i = 0; i < 2; i++) {
 		ASSERT_TRUE(start(&sleepers[n++], watch(common, EPOLLIN),
@@ -1436,14 +1411,14 @@ TEST_F(named, destroying_wakes_all)
 	ASSERT_LE(0, child);
 	if (!child) {
 		struct timewheel_event event;
-		int fd = open_named(NAME, O_RDONLY);
+		int fd = tw_open_named(NAME, O_RDONLY);
 
 		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
 		END_CHILD();
 	}
 	tw_wait_asleep(child);
 
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_EQ(0, tw_reap(child));
 	for (int i = 0; i < n; i++) {
 		struct sleeper *s = &sleepers[i];
@@ -1464,8 +1439,8 @@ TEST_F(named, destroying_wakes_many_readers)
 	int fd;
 
 	for (unsigned long round = 0; round < tw_scaled(10); round++) {
-		ASSERT_EQ(0, create(self->dev, NAME, 0, &monotonic));
-		fd = open_named(NAME, O_RDWR);
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &monotonic));
+		fd = tw_open_named(NAME, O_RDWR);
 		for (int i = 0; i < READERS; i++) {
 			sleepers[i] = (struct sleeper) { .fd = fd };
 			ASSERT_EQ(0, pthread_create(&sleepers[i].thread, NULL,
@@ -1474,7 +1449,7 @@ TEST_F(named, destroying_wakes_many_readers)
 		}
 		/* Some are asleep by now and some on their way. */
 		tw_sleep_ms(round);
-		ASSERT_EQ(0, destroy(self->dev, NAME));
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 		for (int i = 0; i < READERS; i++) {
 			ASSERT_EQ(0, pthread_join(sleepers[i].thread, NULL));
 			EXPECT_EQ(-ENODEV, sleepers[i].ret);
@@ -1489,8 +1464,8 @@ TEST_F(named, poll_of_a_destroyed_wheel)
 	struct pollfd p;
 	int fd, level, edge, once;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	p = (struct pollfd) { .fd = fd, .events = POLLIN };
 	level = watch(fd, EPOLLIN);
 	edge = watch(fd, EPOLLIN | EPOLLET);
@@ -1504,7 +1479,7 @@ TEST_F(named, poll_of_a_destroyed_wheel)
 	EXPECT_EQ(0U, epoll_now(edge));
 	EXPECT_EQ(EPOLLIN, epoll_now(once));
 
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(1, poll(&p, 1, 0));
 		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
@@ -1579,8 +1554,8 @@ TEST_F(named, destroying_wakes_io_uring)
 
 	if (!open_uring(&u))
 		SKIP(return, "no io_uring");
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	for (int i = 0; i < 4; i++) {
 		ASSERT_TRUE(submit(&u, &(struct io_uring_sqe) {
 			.opcode = i < 2 ? IORING_OP_READ : IORING_OP_POLL_ADD,
@@ -1590,7 +1565,7 @@ TEST_F(named, destroying_wakes_io_uring)
 			.poll32_events = i < 2 ? 0 : POLLIN,
 		}));
 	}
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	for (int i = 0; i < 4; i++)
 		EXPECT_EQ(i < 2 ? -ENODEV : POLLHUP | POLLERR,
 			  result_of(&u, 4, i));
@@ -1642,8 +1617,8 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(-ENODEV, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
 
 	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
-	EXPECT_EQ(-ENOTTY, tw_ret(create(fd, OTHER, 0, &manual)));
-	EXPECT_EQ(-ENOTTY, tw_ret(destroy(fd, NAME)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, OTHER, 0, &manual)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_destroy_named(fd, NAME)));
 	ret = tw_ret(tw_setup_manual(fd, 31, 10, 0));
 	EXPECT_TRUE(ret == -EBUSY || ret == -ENODEV);
 }
@@ -1653,12 +1628,12 @@ TEST_F(named, calls_on_a_destroyed_wheel)
 	int blocking, fd, copy;
 	char path[64], line[128];
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
-	blocking = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	blocking = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	copy = dup(fd);
 	ASSERT_LE(0, copy);
 	expect_enodev(_metadata, fd);
@@ -1683,19 +1658,19 @@ TEST_F(named, next_wheel_of_the_name)
 	struct stat before, after;
 	int old, fd;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	ASSERT_EQ(0, stat(NODE, &before));
-	old = open_named(NAME, O_RDWR | O_NONBLOCK);
+	old = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_register(old, 1, 0, 0, NULL));
 	ASSERT_EQ(0, tw_info(old, &first));
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_TRUE(is_gone(NAME));
-	EXPECT_EQ(-ENOENT, tw_ret(open_named(NAME, O_RDWR)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_open_named(NAME, O_RDWR)));
 
-	ASSERT_EQ(0, create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
 	ASSERT_EQ(0, stat(NODE, &after));
 	EXPECT_NE(before.st_rdev, after.st_rdev);
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_info(fd, &second));
 	EXPECT_NE(first.number, second.number);
 	EXPECT_EQ(0ULL, second.registered);
@@ -1718,8 +1693,8 @@ TEST_F(named, destroyed_while_full_and_busy)
 	int fd;
 
 	setup.max_tokens = tokens;
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &setup));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &setup));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
 					       3600 * TW_SEC));
 	for (int i = 0; i < BUSY; i++) {
@@ -1727,7 +1702,7 @@ TEST_F(named, destroyed_while_full_and_busy)
 		ASSERT_LE(0, child[i]);
 		if (child[i])
 			continue;
-		fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+		fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 		for (__u32 id = 0;; id = (id + 100) % tokens) {
 			struct timewheel_event events[64];
 
@@ -1743,7 +1718,7 @@ TEST_F(named, destroyed_while_full_and_busy)
 		END_CHILD();
 	}
 	tw_sleep_ms(200);
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	for (int i = 0; i < BUSY; i++)
 		EXPECT_EQ(0, tw_reap(child[i]));
 	expect_enodev(_metadata, fd);
@@ -1763,25 +1738,25 @@ static int open_and_destroy(int dev)
 	limit = strtoull(text, NULL, 10);
 	half.max_tokens = limit / 2 + 1;
 	for (int round = 0; round < 10; round++) {
-		if (create(dev, NAME, 0, &half))
+		if (tw_create(dev, NAME, 0, &half))
 			return 1;
-		fd = open_named(NAME, O_RDWR);
+		fd = tw_open_named(NAME, O_RDWR);
 		/* Failing, or there already, costs nothing. */
 		for (int i = 0; i < 3; i++) {
-			if (create(dev, NAME, 0, &half) != TIMEWHEEL_EXISTED)
+			if (tw_create(dev, NAME, 0, &half) != TIMEWHEEL_EXISTED)
 				return 2;
-			if (create(dev, NAME, 0, &manual) >= 0 ||
+			if (tw_create(dev, NAME, 0, &manual) >= 0 ||
 			    errno != EEXIST)
 				return 3;
-			if (create(dev, OTHER, 0, &half) >= 0 ||
+			if (tw_create(dev, OTHER, 0, &half) >= 0 ||
 			    errno != EDQUOT)
 				return 4;
 		}
 		if (!is_gone(OTHER))
 			return 5;
-		if (destroy(dev, NAME))
+		if (tw_destroy_named(dev, NAME))
 			return 6;
-		if (create(dev, NAME, 0, &half) >= 0 || errno != EDQUOT)
+		if (tw_create(dev, NAME, 0, &half) >= 0 || errno != EDQUOT)
 			return 7;
 		close(fd);
 	}
@@ -1805,13 +1780,13 @@ TEST_F(named, account_of_the_creator)
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	/* It is its creator's, also when another owns and uses it. */
 	ASSERT_EQ(0, chown(NODE, STRANGER, USER_GROUP));
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_TRUE(account(USER, &wheels, &tokens));
 	EXPECT_EQ(1ULL, wheels);
 	EXPECT_EQ(manual.max_tokens, tokens);
 	ASSERT_TRUE(account(STRANGER, &wheels, &tokens));
 	EXPECT_EQ(0ULL, wheels);
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	ASSERT_TRUE(account(USER, &wheels, &tokens));
 	EXPECT_EQ(1ULL, wheels);
 	EXPECT_EQ(manual.max_tokens, tokens);
@@ -1847,7 +1822,7 @@ TEST_F(named, account_of_a_namespace)
 			_exit(98);
 		/* A user whom the administrator has lent to the namespace. */
 		EXPECT_EQ(0, setresuid(7, 7, 7));
-		EXPECT_EQ(0, create(self->dev, NAME, 0, &manual));
+		EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 		END_CHILD();
 	}
 	close(ready[1]);
@@ -1897,9 +1872,9 @@ TEST_F(named, open_for_reading)
 	__u32 done;
 	int fd, ro;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
-	ro = open_named(NAME, O_RDONLY | O_NONBLOCK);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
+	ro = tw_open_named(NAME, O_RDONLY | O_NONBLOCK);
 	ASSERT_LE(0, ro);
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 10, NULL));
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &before));
@@ -1959,8 +1934,8 @@ TEST_F(named, open_for_writing)
 	struct timewheel_op op;
 	int fd;
 
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_WRONLY);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_WRONLY);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
@@ -2035,7 +2010,7 @@ static void expect_stale(struct __test_metadata *_metadata,
 {
 	int ret;
 
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	ret = tw_ret(open(path, O_RDWR));
 	EXPECT_TRUE(ret == -ENODEV || ret == -ENXIO) {
 		TH_LOG("open: %d", ret);
@@ -2045,9 +2020,9 @@ static void expect_stale(struct __test_metadata *_metadata,
 	EXPECT_EQ(-ENXIO, tw_ret(open(path, O_RDWR)));
 	/* Nor does it lead to a wheel that comes later. */
 	for (int i = 0; i < 50; i++) {
-		ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 		EXPECT_EQ(-ENXIO, tw_ret(open(path, O_RDWR)));
-		ASSERT_EQ(0, destroy(self->dev, NAME));
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 		EXPECT_EQ(-ENXIO, tw_ret(open(path, O_RDWR)));
 	}
 	EXPECT_EQ(0, unlink(path));
@@ -2055,29 +2030,29 @@ static void expect_stale(struct __test_metadata *_metadata,
 
 TEST_F(named, renamed_node)
 {
-	const char *path = NODES "/" PREFIX "renamed";
+	const char *path = TW_NODES PREFIX "renamed";
 	int fd;
 
 	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, rename(NODE, path));
 	expect_same_wheel(_metadata, path, fd);
 	EXPECT_EQ(-ENOENT, tw_ret(open(NODE, O_RDWR)));
 	/* The name is taken as before. */
-	EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
-					 &manual)));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+					    &manual)));
 	expect_stale(_metadata, self, path, fd);
 }
 
 TEST_F(named, linked_node)
 {
-	const char *path = NODES "/" PREFIX "linked";
+	const char *path = TW_NODES PREFIX "linked";
 	int fd;
 
 	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, link(NODE, path));
 	expect_same_wheel(_metadata, path, fd);
 	expect_same_wheel(_metadata, NODE, fd);
@@ -2090,26 +2065,26 @@ TEST_F(named, unlinked_node)
 	int fd;
 
 	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, stat(NODE, &st));
 	ASSERT_EQ(0, unlink(NODE));
 	EXPECT_EQ(-ENOENT, tw_ret(open(NODE, O_RDWR)));
 	EXPECT_EQ(0, tw_register(fd, 2, TW_SEC, 0, NULL));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	/* The folder went with its last node, perhaps. */
 	mkdir(NODES, 0755);
 	ASSERT_EQ(0, mknod(NODE, S_IFCHR | 0600, st.st_rdev));
 	expect_same_wheel(_metadata, NODE, fd);
 	ASSERT_EQ(0, unlink(NODE));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 	expect_enodev(_metadata, fd);
 	rmdir(NODES);
 
 	/* And the next one has its node again. */
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_TRUE(is_here(NAME));
-	EXPECT_EQ(0, close(open_named(NAME, O_RDWR)));
+	EXPECT_EQ(0, close(tw_open_named(NAME, O_RDWR)));
 }
 
 TEST_F(named, node_elsewhere)
@@ -2119,8 +2094,8 @@ TEST_F(named, node_elsewhere)
 	int fd;
 
 	TW_NEEDS_ROOT();
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-	fd = open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, stat(NODE, &st));
 	unlink(path);
 	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, st.st_rdev));
@@ -2147,26 +2122,26 @@ TEST_F(named, something_in_the_way)
 	file = open(NODE, O_CREAT | O_EXCL | O_RDWR, 0600);
 	if (file < 0)
 		SKIP(return, "cannot make a file in " NODES);
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_TRUE(in_dir(CLASS, ENTRY_NAME NAME));
-	EXPECT_EQ(-EEXIST, tw_ret(create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
-					 &manual)));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+					    &manual)));
 	unlink(path);
 	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, number_of(NAME)));
 	fd = open(path, O_RDWR);
 	ASSERT_LE(0, fd);
 	expect_same_wheel(_metadata, path, fd);
 	EXPECT_EQ(0, unlink(path));
-	EXPECT_EQ(0, destroy(self->dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 	expect_enodev(_metadata, fd);
 
 	ASSERT_EQ(0, stat(NODE, &st));
 	EXPECT_TRUE(S_ISREG(st.st_mode));
 	EXPECT_EQ(0, unlink(NODE));
-	ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	ASSERT_EQ(0, stat(NODE, &st));
 	EXPECT_TRUE(S_ISCHR(st.st_mode));
-	ASSERT_EQ(0, destroy(self->dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	rmdir(NODES);
 }
 
@@ -2190,8 +2165,8 @@ static void race_once(struct race *race, int dev, int racer, enum contest how)
 	if (how == DIFFERENT)
 		setup.max_tokens += racer;
 	pthread_barrier_wait(&race->barrier);
-	ret = tw_ret(create(dev, NAME, how == EXCLUSIVE ? TIMEWHEEL_EXCLUSIVE :
-			    0, &setup));
+	ret = tw_ret(tw_create(dev, NAME, how == EXCLUSIVE ? TIMEWHEEL_EXCLUSIVE :
+			       0, &setup));
 	if (!ret) {
 		race->made++;
 		race->winner = setup.max_tokens;
@@ -2203,13 +2178,13 @@ static void race_once(struct race *race, int dev, int racer, enum contest how)
 		race->odd++;
 	}
 	/* It is there when the call returns. */
-	fd = ret >= 0 ? open_named(NAME, O_RDWR) : -1;
+	fd = ret >= 0 ? tw_open_named(NAME, O_RDWR) : -1;
 	race->opened += fd >= 0;
 	close(fd);
 	pthread_barrier_wait(&race->barrier);
 	/* The parent looks. */
 	pthread_barrier_wait(&race->barrier);
-	ret = tw_ret(destroy(dev, NAME));
+	ret = tw_ret(tw_destroy_named(dev, NAME));
 	if (!ret)
 		race->destroyed++;
 	else if (ret == -ENOENT)
@@ -2270,7 +2245,7 @@ TEST_F_TIMEOUT(named_race, one_wins, LONG)
 		EXPECT_EQ(variant->how == SAME ? losers : 0, race->existed);
 		EXPECT_EQ(variant->how == SAME ? 0 : losers, race->refused);
 		EXPECT_EQ(variant->how == SAME ? n * RACERS : n, race->opened);
-		fd = open_named(NAME, O_RDWR);
+		fd = tw_open_named(NAME, O_RDWR);
 		EXPECT_EQ(0, tw_info(fd, &info));
 		EXPECT_EQ(race->winner, info.max_tokens);
 		close(fd);
@@ -2301,7 +2276,7 @@ static const char *random_name(__u64 *seed)
 static int open_in_storm(struct __test_metadata *_metadata, struct storm *storm,
 			 const char *name, int flags)
 {
-	int fd = open_named(name, flags);
+	int fd = tw_open_named(name, flags);
 
 	EXPECT_TRUE(fd >= 0 || errno == ENOENT || errno == ENODEV ||
 		    errno == ENXIO) {
@@ -2357,20 +2332,20 @@ static void run_storm(struct __test_metadata *_metadata, struct storm *storm,
 		__u32 what = tw_random(&seed) % 8;
 
 		if (what == 0) {
-			ret = tw_ret(create(dev, name, 0, &monotonic));
+			ret = tw_ret(tw_create(dev, name, 0, &monotonic));
 			EXPECT_LE(0, ret) {
 				TH_LOG("create: %d", ret);
 			}
 			storm->made += !ret;
 		} else if (what == 1) {
-			ret = tw_ret(create(dev, name, TIMEWHEEL_EXCLUSIVE,
-					    &monotonic));
+			ret = tw_ret(tw_create(dev, name, TIMEWHEEL_EXCLUSIVE,
+					       &monotonic));
 			EXPECT_TRUE(!ret || ret == -EEXIST) {
 				TH_LOG("exclusive create: %d", ret);
 			}
 			storm->made += !ret;
 		} else if (what == 2) {
-			ret = tw_ret(destroy(dev, name));
+			ret = tw_ret(tw_destroy_named(dev, name));
 			EXPECT_TRUE(!ret || ret == -ENOENT) {
 				TH_LOG("destroy: %d", ret);
 			}
@@ -2489,15 +2464,15 @@ TEST_F_TIMEOUT(named, open_against_create_and_destroy, LONG)
 	ASSERT_LE(0, child);
 	if (!child) {
 		for (unsigned long n = 0; n < rounds; n++) {
-			EXPECT_EQ(0, create(self->dev, NAME,
-					    TIMEWHEEL_EXCLUSIVE, &manual));
+			EXPECT_EQ(0, tw_create(self->dev, NAME,
+					       TIMEWHEEL_EXCLUSIVE, &manual));
 			sched_yield();
-			EXPECT_EQ(0, destroy(self->dev, NAME));
+			EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 		}
 		END_CHILD();
 	}
 	while (!waitpid(child, &status, WNOHANG)) {
-		int fd = open_named(NAME, O_RDWR);
+		int fd = tw_open_named(NAME, O_RDWR);
 		struct timewheel_info info;
 		int ret;
 
@@ -2528,8 +2503,8 @@ static void in_mount_namespace(struct __test_metadata *_metadata, int dev)
 
 	EXPECT_EQ(0, mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	EXPECT_EQ(0, mount("none", "/dev", "tmpfs", 0, NULL));
-	EXPECT_EQ(0, create(dev, NAME, 0, &manual));
-	EXPECT_EQ(-ENOENT, tw_ret(open_named(NAME, O_RDWR)));
+	EXPECT_EQ(0, tw_create(dev, NAME, 0, &manual));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_open_named(NAME, O_RDWR)));
 	EXPECT_FALSE(in_dir("/dev", "timewheels"));
 	/* By a node of its own it comes to the wheel nevertheless. */
 	EXPECT_EQ(0, mknod("/dev/own", S_IFCHR | 0600, number_of(NAME)));
@@ -2564,7 +2539,7 @@ TEST_F(named, mount_namespaces)
 	if (fd == 99)
 		SKIP(return, "no mount namespaces");
 	ASSERT_EQ(0, fd);
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(77ULL, op.cookie);
@@ -2659,7 +2634,7 @@ static void in_time_namespace(struct __test_metadata *_metadata,
 	int fd;
 
 	EXPECT_TRUE(enter_time_namespace(times->id, seconds_ahead[who]));
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	EXPECT_LE(0, fd);
 	expect_own_time(_metadata, fd, times->id);
 	if (!who)
@@ -2687,7 +2662,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	int fd;
 
 	setup.clock = times->clock;
-	ASSERT_EQ(0, create(dev, NAME, 0, &setup));
+	ASSERT_EQ(0, tw_create(dev, NAME, 0, &setup));
 	init_barrier(&times->barrier, 3);
 	for (int who = 0; who < 2; who++) {
 		child[who] = tw_fork();
@@ -2697,7 +2672,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 		in_time_namespace(_metadata, times, who);
 		END_CHILD();
 	}
-	fd = open_named(NAME, O_RDWR);
+	fd = tw_open_named(NAME, O_RDWR);
 	pthread_barrier_wait(&times->barrier);
 	/* The tick is the wheel's own, whoever asks. */
 	EXPECT_LE(0, tw_get(fd, 0, 1, &op));
@@ -2709,7 +2684,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	for (int who = 0; who < 2; who++)
 		EXPECT_EQ(0, tw_reap(child[who]));
 	close(fd);
-	ASSERT_EQ(0, destroy(dev, NAME));
+	ASSERT_EQ(0, tw_destroy_named(dev, NAME));
 }
 
 /* One wheel, and each sees the same moment in its own time. */
@@ -2740,11 +2715,11 @@ TEST_F(named, fdinfo_tells_the_name)
 	char name[128];
 	int fd;
 
-	ASSERT_EQ(0, create(self->dev, LONGEST, 0, &manual));
-	fd = open_named(LONGEST, O_RDONLY);
+	ASSERT_EQ(0, tw_create(self->dev, LONGEST, 0, &manual));
+	fd = tw_open_named(LONGEST, O_RDONLY);
 	EXPECT_TRUE(fdinfo_name(fd, name, sizeof(name)));
 	EXPECT_STREQ(LONGEST, name);
-	ASSERT_EQ(0, destroy(self->dev, LONGEST));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, LONGEST));
 	fdinfo_name(fd, name, sizeof(name));
 
 	fd = TW_OPEN(O_RDWR);
@@ -2799,12 +2774,12 @@ TEST_F(named, destroyed_while_a_reader_copies)
 		uffd = open_userfaultfd(r.pages, r.size);
 		if (uffd < 0)
 			SKIP(return, "no userfaultfd for faults of the kernel");
-		ASSERT_EQ(0, create(self->dev, NAME, 0, &manual));
-		r.fd = open_named(NAME, O_RDWR);
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+		r.fd = tw_open_named(NAME, O_RDWR);
 		ASSERT_EQ(50UL, tw_register_many(r.fd, 1, 50, 0, 0));
 		ASSERT_EQ(0, pthread_create(&thread, NULL, read_slowly, &r));
 		ASSERT_EQ(sizeof(msg), read(uffd, &msg, sizeof(msg)));
-		ASSERT_EQ(0, destroy(self->dev, NAME));
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 		EXPECT_TRUE(is_gone(NAME));
 		EXPECT_EQ(-ENODEV, tw_ret(tw_read(r.fd, &event, 1)));
 		if (lose) {
@@ -2866,7 +2841,8 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 		if (mlockall(MCL_CURRENT) ||
 		    !tw_write_file(GROUP_DIR "/cgroup.procs", "0"))
 			_exit(255);
-		_exit(create(dev, NAME, TIMEWHEEL_EXCLUSIVE, setup) ? errno : 0);
+		_exit(tw_create(dev, NAME, TIMEWHEEL_EXCLUSIVE, setup) ?
+		      errno : 0);
 	}
 	return tw_reap(child);
 }
@@ -2923,9 +2899,9 @@ TEST_F_TIMEOUT(named_shortage, leaves_nothing, LONG)
 	EXPECT_EQ(0, ret);
 	EXPECT_LT(0, failed);
 	EXPECT_TRUE(is_here(NAME));
-	EXPECT_EQ(0, close(open_named(NAME, O_RDWR)));
+	EXPECT_EQ(0, close(tw_open_named(NAME, O_RDWR)));
 	EXPECT_LT(little, charged());
-	EXPECT_EQ(0, destroy(dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
 	EXPECT_TRUE(charged_becomes_less_than(little)) {
 		TH_LOG("%lu bytes remain", charged());
 	}
@@ -2941,11 +2917,11 @@ TEST_F(named_shortage, outlives_its_group)
 	ASSERT_TRUE(set_limit(64UL << 20));
 	ASSERT_EQ(0, create_in_group(dev, &setup));
 	ASSERT_EQ(0, rmdir(GROUP_DIR));
-	fd = open_named(NAME, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_EQ(1000, tw_drain(fd));
-	EXPECT_EQ(0, destroy(dev, NAME));
+	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
 }
 
 TEST_HARNESS_MAIN

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "tw_delivery.h"
+#include "tw_named.h"
 
 #define ID		7
 #define P		10ULL		/* most periods, in ticks */

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "tw_delivery.h"
+#include "tw_named.h"
 #include "tw_process.h"
 
 #define HOUR		(3600 * TW_SEC)
@@ -188,10 +189,8 @@ TEST_F(named, same_name_other_setup)
 		.misfire = TIMEWHEEL_MISFIRE_ALL,
 	};
 	struct timewheel_setup other[8];
-	struct timewheel_create create = { .size = sizeof(create) };
 	int fd = TW_OPEN(O_RDWR);
 
-	memcpy(create.name, self->name, sizeof(create.name));
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
 		other[i] = base;
 	other[0].lease++;
@@ -204,18 +203,15 @@ TEST_F(named, same_name_other_setup)
 	other[6].max_attempts = 0;
 	other[7].flags = 0;
 	other[7].misfire = 0;
-	create.setup = (uintptr_t)&base;
-	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_CREATE, &create));
+	ASSERT_EQ(0, tw_create(fd, self->name, 0, &base));
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
-		create.setup = (uintptr_t)&other[i];
-		EXPECT_EQ(-EEXIST, tw_ret(ioctl(fd, TIMEWHEEL_CREATE,
-						&create))) {
+		EXPECT_EQ(-EEXIST, tw_ret(tw_create(fd, self->name, 0,
+						    &other[i]))) {
 			TH_LOG("case %zu", i);
 		}
 	}
-	create.setup = (uintptr_t)&base;
-	EXPECT_EQ(TIMEWHEEL_EXISTED, ioctl(fd, TIMEWHEEL_CREATE, &create));
-	EXPECT_EQ(0, tw_destroy_named(fd, create.name));
+	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(fd, self->name, 0, &base));
+	EXPECT_EQ(0, tw_destroy_named(fd, self->name));
 	close(fd);
 }
 

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
@@ -51,9 +52,9 @@ struct shared {
 };
 
 FIXTURE(processes) {
-	struct timewheel_create create;
-	char path[128];
+	char name[32];
 	int device;
+	bool created;
 	struct shared *shared;
 	pid_t child[PROCESSES];
 };
@@ -61,11 +62,7 @@ FIXTURE(processes) {
 FIXTURE_SETUP(processes)
 {
 	self->device = TW_OPEN(O_RDWR);
-	self->create.size = sizeof(self->create);
-	snprintf(self->create.name, sizeof(self->create.name), "processes-%d",
-		 getpid());
-	snprintf(self->path, sizeof(self->path), "/dev/timewheels/%s",
-		 self->create.name);
+	snprintf(self->name, sizeof(self->name), "processes-%d", getpid());
 	self->shared = tw_shared_memory(sizeof(*self->shared));
 	ASSERT_NE(MAP_FAILED, (void *)self->shared);
 }
@@ -97,32 +94,29 @@ static int end(FIXTURE_DATA(processes) *self, int i)
 /* No process and no wheel is left behind, however the test ended. */
 FIXTURE_TEARDOWN(processes)
 {
-	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
-
 	for (int i = 0; i < PROCESSES; i++) {
 		if (self->child[i] > 0)
 			end(self, i);
 	}
-	memcpy(destroy.name, self->create.name, sizeof(destroy.name));
-	if (self->create.setup)
-		EXPECT_EQ(0, ioctl(self->device, TIMEWHEEL_DESTROY, &destroy));
+	if (self->created)
+		EXPECT_EQ(0, tw_destroy_named(self->device, self->name));
 	close(self->device);
 }
 
 static int open_wheel(const FIXTURE_DATA(processes) *self, int flags)
 {
-	return open(self->path, flags | O_CLOEXEC);
+	return tw_open_named(self->name, flags);
 }
 
 static int create_wheel(FIXTURE_DATA(processes) *self, __u32 clock, __u64 tick)
 {
-	struct timewheel_setup setup = {
-		.size = sizeof(setup), .clock = clock, .slots = 60,
-		.tick = tick, .max_tokens = ENTRIES,
+	const struct timewheel_setup setup = {
+		.clock = clock, .slots = 60, .tick = tick,
+		.max_tokens = ENTRIES,
 	};
 
-	self->create.setup = (uintptr_t)&setup;
-	return ioctl(self->device, TIMEWHEEL_CREATE, &self->create);
+	self->created = true;
+	return tw_create_named(self->device, self->name, setup);
 }
 
 /* Starts child @i; what @run returns is its exit status. */

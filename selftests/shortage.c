@@ -14,6 +14,7 @@
 
 #include "tw_delivery.h"
 #include "tw_inject.h"
+#include "tw_named.h"
 
 #define LONG		1200	/* seconds; guests may be emulated */
 #define THREADS		4

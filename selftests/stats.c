@@ -16,12 +16,13 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
 #define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
-#define NODE		"/dev/timewheels/stats"
+#define NAME		"stats"
 #define GROUP		"/sys/fs/cgroup/timewheel-stats"
 #define S64_LAST	0x7fffffffffffffffULL
 #define DAY		(86400 * TW_SEC)
@@ -146,14 +147,11 @@ FIXTURE_SETUP(stats)
 
 FIXTURE_TEARDOWN_PARENT(stats)
 {
-	struct timewheel_destroy destroy = {
-		.size = sizeof(destroy), .name = "stats",
-	};
 	int control = open(TW_DEVICE, O_RDWR);
 
 	if (self->min_tick[0])
 		EXPECT_TRUE(tw_write_file(MIN_TICK_NS, self->min_tick));
-	ioctl(control, TIMEWHEEL_DESTROY, &destroy);
+	tw_destroy_named(control, NAME);
 	close(control);
 }
 
@@ -870,21 +868,8 @@ static int create_named(int control)
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 60, .tick = TW_SEC, .max_tokens = 100,
 	};
-	struct timewheel_create create = {
-		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
-		.setup = (__u64)(uintptr_t)&setup, .name = "stats",
-	};
 
-	return tw_ret(ioctl(control, TIMEWHEEL_CREATE, &create));
-}
-
-static int destroy_named(int control)
-{
-	struct timewheel_destroy destroy = {
-		.size = sizeof(destroy), .name = "stats",
-	};
-
-	return tw_ret(ioctl(control, TIMEWHEEL_DESTROY, &destroy));
+	return tw_ret(tw_create_named(control, NAME, setup));
 }
 
 /* Whoever may read a wheel's events may read how late they have been. */
@@ -895,9 +880,9 @@ TEST_F(stats, read_only_file)
 	int fd, reader, writer;
 
 	ASSERT_EQ(0, create_named(self->fd));
-	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	reader = open(NODE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	writer = open(NODE, O_WRONLY | O_CLOEXEC);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	reader = tw_open_named(NAME, O_RDONLY | O_NONBLOCK);
+	writer = tw_open_named(NAME, O_WRONLY);
 	ASSERT_LE(0, fd);
 	ASSERT_LE(0, reader);
 	ASSERT_LE(0, writer);
@@ -916,11 +901,11 @@ TEST_F(stats, read_only_file)
 	close(fd);
 	close(reader);
 	close(writer);
-	reader = open(NODE, O_RDONLY | O_CLOEXEC);
+	reader = tw_open_named(NAME, O_RDONLY);
 	ASSERT_LE(0, reader);
 	EXPECT_EQ(0, get_stats(reader, &h, NULL));
 	expect_same(&expected, &h);
-	EXPECT_EQ(0, destroy_named(self->fd));
+	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	EXPECT_EQ(-ENODEV, get_stats(reader, &h, NULL));
 	close(reader);
 }
@@ -1079,7 +1064,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 	int fd;
 
 	ASSERT_EQ(0, create_named(self->fd));
-	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	use(_metadata, fd);
 	use(_metadata, self->fd);
@@ -1105,7 +1090,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 		expect_fdinfo(wheel, "delivered", info.delivered);
 	}
 	/* A wheel that is no more, and whose file still is: no harm. */
-	EXPECT_EQ(0, destroy_named(self->fd));
+	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	get_fdinfo(fd, "flags", name, sizeof(name));
 	EXPECT_NE(0, name[0]);
 	close(fd);
@@ -1266,7 +1251,7 @@ TEST_F(stats, debugfs_wheels)
 		     tw_setup(real, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
 			      0));
 	ASSERT_EQ(0, seteuid(0));
-	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	use(_metadata, fd);
 	expect_listed(fd, "stats", 48213, "manual");
@@ -1290,7 +1275,7 @@ TEST_F(stats, debugfs_wheels)
 	close(real);
 
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, destroy_named(self->fd));
+	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	close(fd);
 	EXPECT_EQ(0, find_wheel(info.number, &line));
 	real = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -1450,7 +1435,7 @@ TEST_F(stats, debugfs_stats)
 	expect_totals(&expected);
 
 	ASSERT_EQ(0, create_named(self->fd));
-	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	use(_metadata, fd);
 	add_wheel(_metadata, &expected, fd);
@@ -1458,7 +1443,7 @@ TEST_F(stats, debugfs_stats)
 
 	/* With a token in it: its end is none of those that are counted. */
 	close(real);
-	EXPECT_EQ(0, destroy_named(self->fd));
+	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	close(fd);
 	forget_living(&expected, &before);
 	expect_totals(&expected);
@@ -1535,7 +1520,8 @@ struct makers {
 
 static bool make_and_end(bool named)
 {
-	int fd = open(named ? NODE : TW_DEVICE, O_RDWR | O_CLOEXEC);
+	int fd = named ? tw_open_named(NAME, O_RDWR) :
+			 open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	struct timewheel_event event;
 	bool ok = fd >= 0 && (named || !tw_setup_manual(fd, 60, 10, 0)) &&
 		  tw_register_many(fd, 1, USED, 0, TW_SEC) == USED &&
@@ -1555,7 +1541,7 @@ static void *make_wheels(void *arg)
 	while (!m->stop) {
 		bool ok = (!named || !create_named(m->control)) &&
 			  make_and_end(named) &&
-			  (!named || !destroy_named(m->control));
+			  (!named || !tw_destroy_named(m->control, NAME));
 
 		m->made += ok;
 		m->wrong += !ok;

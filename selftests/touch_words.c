@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 #include "tw_uring.h"
@@ -1455,7 +1456,6 @@ TEST_F(words, words_of_all_tokens)
 /* Who may open a wheel for reading may see its words, for writing store there. */
 struct named {
 	char name[32];
-	char path[64];
 	int control;
 };
 
@@ -1466,25 +1466,10 @@ static void make_named(struct __test_metadata *_metadata, struct named *named)
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
 		.max_tokens = MAX_TOKENS, .start = 100,
 	};
-	struct timewheel_create create = {
-		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
-		.setup = (__u64)(uintptr_t)&setup,
-	};
 
 	snprintf(named->name, sizeof(named->name), "words-%d", getpid());
-	snprintf(named->path, sizeof(named->path), "/dev/timewheels/%s",
-		 named->name);
-	snprintf(create.name, sizeof(create.name), "%s", named->name);
 	named->control = TW_OPEN(O_RDWR);
-	ASSERT_EQ(0, ioctl(named->control, TIMEWHEEL_CREATE, &create));
-}
-
-static int destroy_named(struct named *named)
-{
-	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
-
-	snprintf(destroy.name, sizeof(destroy.name), "%s", named->name);
-	return ioctl(named->control, TIMEWHEEL_DESTROY, &destroy);
+	ASSERT_EQ(0, tw_create_named(named->control, named->name, setup));
 }
 
 TEST_F(words, access_modes)
@@ -1495,9 +1480,9 @@ TEST_F(words, access_modes)
 	__u64 handle;
 
 	make_named(_metadata, &named);
-	reader = open(named.path, O_RDONLY);
-	writer = open(named.path, O_WRONLY);
-	both = open(named.path, O_RDWR);
+	reader = tw_open_named(named.name, O_RDONLY);
+	writer = tw_open_named(named.name, O_WRONLY);
+	both = tw_open_named(named.name, O_RDWR);
 	ASSERT_TRUE(reader >= 0 && writer >= 0 && both >= 0);
 
 	EXPECT_EQ(0, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, reader, 0));
@@ -1539,7 +1524,7 @@ TEST_F(words, access_modes)
 	close(reader);
 	close(writer);
 	close(both);
-	ASSERT_EQ(0, destroy_named(&named));
+	ASSERT_EQ(0, tw_destroy_named(named.control, named.name));
 	close(named.control);
 }
 
@@ -1997,7 +1982,7 @@ TEST_F(words, named_wheel_of_two_processes)
 	char c;
 
 	make_named(_metadata, &named);
-	fd = open(named.path, O_RDWR | O_NONBLOCK);
+	fd = tw_open_named(named.name, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	words = map_words(fd, PROT_READ | PROT_WRITE);
 	ASSERT_NE(MAP_FAILED, (void *)words);
@@ -2006,7 +1991,7 @@ TEST_F(words, named_wheel_of_two_processes)
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		__u64 *mine = map_words(open(named.path, O_RDWR),
+		__u64 *mine = map_words(tw_open_named(named.name, O_RDWR),
 					PROT_READ | PROT_WRITE);
 
 		if (!touch_checked(mine, handle, 100))
@@ -2024,7 +2009,7 @@ TEST_F(words, named_wheel_of_two_processes)
 
 	/* Its memory stays as long as the mapping, also if it is destroyed. */
 	handle = must_register(_metadata, fd, 1, TIMEOUT);
-	ASSERT_EQ(0, destroy_named(&named));
+	ASSERT_EQ(0, tw_destroy_named(named.control, named.name));
 	EXPECT_EQ(-ENODEV, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, fd, 0));
 	EXPECT_EQ(-ENODEV, tw_map_ret(4096, PROT_READ, MAP_SHARED, fd, 4096));
 	touch(words, handle, 100);

@@ -1,41 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of deliveries share: wheels by name, which several files open,
- * and the figures of a wheel, of which none may be other than said.
+ * What the tests of deliveries share: the figures of a wheel, of which none may be
+ * other than said, and what is told of its tokens.
  */
 #ifndef TW_DELIVERY_H
 #define TW_DELIVERY_H
 
 #include "tw_test.h"
-
-static inline int tw_create_named(int device, const char *name,
-				  struct timewheel_setup setup)
-{
-	struct timewheel_create create = {
-		.size = sizeof(create), .flags = TIMEWHEEL_EXCLUSIVE,
-		.setup = (uintptr_t)&setup,
-	};
-
-	setup.size = sizeof(setup);
-	memcpy(create.name, name, strlen(name));
-	return ioctl(device, TIMEWHEEL_CREATE, &create);
-}
-
-static inline int tw_destroy_named(int device, const char *name)
-{
-	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
-
-	memcpy(destroy.name, name, strlen(name));
-	return ioctl(device, TIMEWHEEL_DESTROY, &destroy);
-}
-
-static inline int tw_open_named(const char *name, int flags)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/dev/timewheels/%s", name);
-	return open(path, flags | O_CLOEXEC);
-}
 
 #ifndef TW_NO_HARNESS
 

@@ -18,6 +18,7 @@
 
 #define TW_NO_HARNESS
 #include "../tw_delivery.h"
+#include "../tw_named.h"
 #include "../tw_process.h"
 
 #define PROCESSES	4

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Wheels by name: what creates, opens and destroys them. @device is a file of the
+ * device that is not set up.
+ */
+#ifndef TW_NAMED_H
+#define TW_NAMED_H
+
+#include "tw_test.h"
+
+#define TW_NODES	"/dev/timewheels/"
+
+/* As CREATE returns: 0, TIMEWHEEL_EXISTED or -1 and errno. */
+static inline int tw_create(int device, const char *name, __u32 flags,
+			    const struct timewheel_setup *setup)
+{
+	struct timewheel_create create = {
+		.size = sizeof(create), .flags = flags,
+		.setup = (uintptr_t)setup,
+	};
+
+	memcpy(create.name, name, strlen(name));
+	return ioctl(device, TIMEWHEEL_CREATE, &create);
+}
+
+/* A new wheel, or an error. */
+static inline int tw_create_named(int device, const char *name,
+				  struct timewheel_setup setup)
+{
+	setup.size = sizeof(setup);
+	return tw_create(device, name, TIMEWHEEL_EXCLUSIVE, &setup);
+}
+
+static inline int tw_destroy_named(int device, const char *name)
+{
+	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
+
+	memcpy(destroy.name, name, strlen(name));
+	return ioctl(device, TIMEWHEEL_DESTROY, &destroy);
+}
+
+static inline int tw_open_named(const char *name, int flags)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TW_NODES "%s", name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+#endif /* TW_NAMED_H */
