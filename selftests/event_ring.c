@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_clock.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
@@ -1220,14 +1221,9 @@ TEST_F(ring, time_namespace)
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		if (unshare(0x80 /* CLONE_NEWTIME */) ||
-		    !tw_write_file("/proc/self/timens_offsets",
-				   "monotonic 1000000 0"))
+		if (!tw_enter_time_namespace(CLOCK_MONOTONIC, 1000000))
 			_exit(77);
-		child = fork();
-		if (!child)
-			_exit(in_time_namespace(fd));
-		_exit(tw_reap(child));
+		_exit(in_time_namespace(fd));
 	}
 	status = tw_reap(child);
 	if (status == 77)

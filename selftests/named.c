@@ -27,13 +27,10 @@
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 
+#include "tw_clock.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
-
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
 
 #define NODES		"/dev/timewheels"
 #define CLASS		"/sys/class/timewheel"
@@ -2545,20 +2542,6 @@ TEST_F(named, mount_namespaces)
 	EXPECT_EQ(77ULL, op.cookie);
 }
 
-/* Enters a time namespace whose clock @id is @seconds ahead. */
-static bool enter_time_namespace(clockid_t id, __s64 seconds)
-{
-	char offset[64];
-	int fd;
-
-	snprintf(offset, sizeof(offset), "%d %lld 0\n", id, (long long)seconds);
-	if (unshare(CLONE_NEWTIME) ||
-	    !tw_write_file("/proc/self/timens_offsets", offset))
-		return false;
-	fd = open("/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && !setns(fd, CLONE_NEWTIME);
-}
-
 /* What two processes, each in its own time, and the test in its have in common. */
 struct times {
 	pthread_barrier_t barrier;
@@ -2633,7 +2616,7 @@ static void in_time_namespace(struct __test_metadata *_metadata,
 	const __u64 ahead = (seconds_ahead[1] - seconds_ahead[0]) * TW_SEC;
 	int fd;
 
-	EXPECT_TRUE(enter_time_namespace(times->id, seconds_ahead[who]));
+	EXPECT_TRUE(tw_enter_time_namespace(times->id, seconds_ahead[who]));
 	fd = tw_open_named(NAME, O_RDWR);
 	EXPECT_LE(0, fd);
 	expect_own_time(_metadata, fd, times->id);
@@ -2698,7 +2681,7 @@ TEST_F(named, time_namespaces)
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child)
-		_exit(!enter_time_namespace(CLOCK_MONOTONIC, 1));
+		_exit(!tw_enter_time_namespace(CLOCK_MONOTONIC, 1));
 	if (tw_reap(child))
 		SKIP(return, "no time namespaces");
 	times->clock = TIMEWHEEL_CLOCK_MONOTONIC;

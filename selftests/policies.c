@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "tw_clock.h"
 #include "tw_delivery.h"
 #include "tw_named.h"
 #include "tw_process.h"
@@ -417,39 +418,20 @@ TEST(jitter_is_not_the_same_twice)
 	EXPECT_GT(5, same);
 }
 
-/* The wall clock as it was, for putting it back. */
 FIXTURE(clock_step) {
-	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
-	bool changed;
+	struct tw_wall wall;
 };
-
-static int set_clock(__u64 ns)
-{
-	struct timespec ts = {
-		.tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC,
-	};
-
-	return clock_settime(CLOCK_REALTIME, &ts);
-}
-
-static int shift_clock(FIXTURE_DATA(clock_step) *self, __s64 ns)
-{
-	self->changed = true;
-	return set_clock(tw_now(CLOCK_MONOTONIC) + self->offset + ns);
-}
 
 FIXTURE_SETUP(clock_step)
 {
 	TW_NEEDS_ROOT();
-	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
-	if (set_clock(tw_now(CLOCK_REALTIME)))
+	if (tw_save_wall(&self->wall))
 		SKIP(return, "cannot set the clock: %s", strerror(errno));
 }
 
 FIXTURE_TEARDOWN_PARENT(clock_step)
 {
-	if (self->changed)
-		set_clock(tw_now(CLOCK_MONOTONIC) + self->offset);
+	tw_restore_wall(&self->wall);
 }
 
 #define WALL(...)							\
@@ -474,7 +456,7 @@ TEST_F(clock_step, forward)
 	ASSERT_EQ(0, tw_get(wall, 0, 1, &at_wall));
 	ASSERT_EQ(0, tw_get(duration, 0, 1, &before));
 	EXPECT_NEAR(at_wall.deadline, before.deadline);
-	ASSERT_EQ(0, shift_clock(self, HOUR + TW_SEC));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR + TW_SEC));
 	EXPECT_TRUE(tw_readable(wall));
 	ASSERT_EQ(1, tw_read(wall, &event, 1));
 	EXPECT_EQ(at_wall.deadline, event.deadline);
@@ -499,14 +481,15 @@ TEST_F(clock_step, back)
 
 	ASSERT_EQ(0, tw_register(wall, 1, 200 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(duration, 1, 200 * TW_MS, 0, NULL));
-	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	/* It is due after the time that it was to be, on the new clock. */
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_LE(start + 200 * TW_MS, tw_now(CLOCK_MONOTONIC));
 	ASSERT_EQ(1, tw_read(duration, &event, 1));
 	EXPECT_LE(event.deadline, event.taken);
 	EXPECT_LE(event.taken, tw_now(CLOCK_REALTIME));
-	EXPECT_NEAR(start + self->offset - HOUR + 200 * TW_MS, event.deadline);
+	EXPECT_NEAR(start + self->wall.offset - HOUR + 200 * TW_MS,
+		    event.deadline);
 	EXPECT_FALSE(tw_readable(wall));
 
 	/* Both show wall time, and take it. */
@@ -537,7 +520,7 @@ TEST_F(clock_step, absolute_times)
 	struct timewheel_op op;
 
 	ASSERT_EQ(0, tw_register_at(fd, 1, wish, 0));
-	ASSERT_EQ(0, shift_clock(self, 10 * HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, 10 * HOUR));
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_NEAR(wish + 10 * HOUR, op.deadline);
@@ -563,9 +546,9 @@ TEST_F(clock_step, leases_and_periods)
 
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
-	ASSERT_EQ(0, shift_clock(self, 5 * HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, 5 * HOUR));
 	EXPECT_FALSE(tw_readable(fd));
-	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_LE(start + 300 * TW_MS, tw_now(CLOCK_MONOTONIC));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
@@ -576,7 +559,7 @@ TEST_F(clock_step, leases_and_periods)
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 2, 0, 600 * TW_SEC));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	ASSERT_EQ(0, tw_ack(fd, &event));
-	ASSERT_EQ(0, shift_clock(self, 5 * HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, 5 * HOUR));
 	EXPECT_FALSE(tw_readable(fd));
 	close(fd);
 }

@@ -11,36 +11,15 @@
 #include <sys/syscall.h>
 #include <sys/timex.h>
 
+#include "tw_clock.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
-
 #define HOUR	(3600 * TW_SEC)
 
-/* The wall clock as it was, for putting it back. */
 FIXTURE(wall_clock) {
-	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
-	bool changed;
+	struct tw_wall wall;
 };
-
-static int set_clock(__u64 ns)
-{
-	struct timespec ts = {
-		.tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC,
-	};
-
-	return clock_settime(CLOCK_REALTIME, &ts);
-}
-
-/* Sets the wall clock @ns away from where it was at the start of the test. */
-static int shift_clock(FIXTURE_DATA(wall_clock) *self, __s64 ns)
-{
-	self->changed = true;
-	return set_clock(tw_now(CLOCK_MONOTONIC) + self->offset + ns);
-}
 
 /* @tick: us that a hundredth of a second takes, 10000 by itself. */
 static int slew_clock(long tick)
@@ -53,16 +32,14 @@ static int slew_clock(long tick)
 FIXTURE_SETUP(wall_clock)
 {
 	TW_NEEDS_ROOT();
-	self->offset = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
-	if (set_clock(tw_now(CLOCK_REALTIME)))
+	if (tw_save_wall(&self->wall))
 		SKIP(return, "cannot set the clock: %s", strerror(errno));
 }
 
 FIXTURE_TEARDOWN(wall_clock)
 {
 	slew_clock(10000);
-	if (self->changed)
-		shift_clock(self, 0);
+	tw_restore_wall(&self->wall);
 }
 
 static void *read_one(void *arg)
@@ -87,7 +64,7 @@ TEST_F(wall_clock, forward)
 	ASSERT_EQ(0, tw_register(fd, 2, 3 * HOUR, 0, NULL));
 	ASSERT_EQ(0, pthread_create(&reader, NULL, read_one, &fd));
 	tw_sleep_ms(50);
-	ASSERT_EQ(0, shift_clock(self, HOUR + TW_SEC));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR + TW_SEC));
 	ASSERT_EQ(0, pthread_join(reader, &result));
 	event = result;
 	ASSERT_NE(NULL, event);
@@ -112,7 +89,7 @@ TEST_F(wall_clock, back_and_forth)
 	deadline = op.deadline;
 
 	/* An hour back: what would have been due is not. */
-	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	EXPECT_EQ(0, poll(&p, 1, 300));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
@@ -127,16 +104,17 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_LT(event.taken, deadline);
 
 	/* An hour ahead and, unread, back again. */
-	ASSERT_EQ(0, shift_clock(self, HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
 	EXPECT_EQ(1, poll(&p, 1, 1000));
-	ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 	EXPECT_EQ(0, poll(&p, 1, 100));
 
 	/* Shortly before its time again: the timer has to be armed for it. */
-	ASSERT_EQ(0, shift_clock(self, deadline - 200 * TW_MS - self->offset -
-				       tw_now(CLOCK_MONOTONIC)));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, deadline - 200 * TW_MS -
+				   self->wall.offset -
+				   tw_now(CLOCK_MONOTONIC)));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(1ULL, event.id);
@@ -156,7 +134,7 @@ TEST_F(wall_clock, back_over_an_alarm)
 	for (int round = 1; round <= 5; round++) {
 		ASSERT_EQ(0, tw_register(fd, round, 50 * TW_MS, 0, NULL));
 		tw_sleep_ms(100);
-		ASSERT_EQ(0, shift_clock(self, -round * 500LL * (__s64)TW_MS));
+		ASSERT_EQ(0, tw_shift_wall(&self->wall, -round * 500LL * (__s64)TW_MS));
 		/* Most likely not due again yet: then this look finds none. */
 		tw_readable(fd);
 		ASSERT_EQ(1, poll(&p, 1, -1));
@@ -182,7 +160,7 @@ TEST_F(wall_clock, many_steps)
 		/* Ever further, but back as often as forth. */
 		__s64 to = step * 10LL + (step % 2 ? -600 : 600);
 
-		ASSERT_EQ(0, shift_clock(self, to * (__s64)TW_SEC));
+		ASSERT_EQ(0, tw_shift_wall(&self->wall, to * (__s64)TW_SEC));
 		while ((got = tw_read(fd, events, 16)) > 0) {
 			for (int i = 0; i < got; i++, n++) {
 				EXPECT_LE(events[i].deadline, events[i].taken);
@@ -252,8 +230,8 @@ TEST_F(wall_clock, others_unaffected)
 		ASSERT_EQ(0, tw_register(fd, 2, 200 * TW_MS, 0, NULL));
 		ASSERT_LE(0, tw_get(fd, 0, 2, &op));
 		deadline = op.deadline;
-		ASSERT_EQ(0, shift_clock(self, HOUR));
-		ASSERT_EQ(0, shift_clock(self, -(__s64)HOUR));
+		ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
+		ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 		ASSERT_EQ(1, poll(&p, 1, -1));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(2ULL, event.id);
@@ -262,7 +240,7 @@ TEST_F(wall_clock, others_unaffected)
 		/* One for each level, and none that the wall clock set off. */
 		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_GE(3ULL, info.callbacks);
-		ASSERT_EQ(0, shift_clock(self, HOUR));
+		ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
 		EXPECT_EQ(0, poll(&p, 1, 20));
 		close(fd);
 	}
@@ -323,15 +301,6 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	return 0;
 }
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	int ret = fd < 0 || write(fd, text, strlen(text)) < 0 ? -1 : 0;
-
-	close(fd);
-	return ret;
-}
-
 /* Absolute times of a caller in a time namespace are those that it sees. */
 FIXTURE(time_namespace) {
 	int unused;
@@ -389,7 +358,7 @@ TEST_F(time_namespace, times_are_the_callers)
 	snprintf(offsets, sizeof(offsets), "%d %lld 0\n",
 		 variant->id == CLOCK_BOOTTIME ? CLOCK_BOOTTIME :
 		 CLOCK_MONOTONIC, (long long)seconds);
-	ASSERT_EQ(0, write_file("/proc/self/timens_offsets", offsets));
+	ASSERT_TRUE(tw_write_file("/proc/self/timens_offsets", offsets));
 
 	ASSERT_EQ(0, tw_setup(shared, variant->clock, 31, TW_MS, 10, 0, 0));
 	ASSERT_EQ(0, tw_register(shared, 1, 200 * TW_MS, 0, NULL));
@@ -426,7 +395,7 @@ TEST(machine_stands_still)
 	before = tw_now(CLOCK_MONOTONIC);
 	for (int i = 0; i < 80; i++)
 		ASSERT_EQ(0, tw_register(fd, i, i * 100 * TW_MS, 0, NULL));
-	ASSERT_EQ(0, write_file(stop, "5\n"));
+	ASSERT_TRUE(tw_write_file(stop, "5\n"));
 	for (int i = 0; i < 80; i++) {
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ((__u64)i, event.id);

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "torture.h"
+#include "../tw_clock.h"
 
 #define GROUP	"/sys/fs/cgroup/torture"
 #define TIGHT	(PROCESSES - 1)	/* the process whose group is made small */
@@ -25,7 +26,7 @@ static struct {
 	__u64 seed;
 	__u32 lives;
 	pid_t process[PROCESSES];
-	__u64 wall;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	struct tw_wall wall;
 } world;
 
 /* Becomes a user's process, in one of the groups, that ends with its parent. */
@@ -138,21 +139,13 @@ static bool plug_cpu(void)
 	return tw_write_file(CPU, "1") && done;
 }
 
-static bool set_clock(__s64 ahead)
-{
-	__u64 now = tw_now(CLOCK_MONOTONIC) + world.wall + ahead;
-	struct timespec ts = { now / TW_SEC, now % TW_SEC };
-
-	return !clock_settime(CLOCK_REALTIME, &ts);
-}
-
 /* Up to two hours off; often by less than tokens have to go. */
 static bool step_clock(void)
 {
 	__s64 most = once(&world.dice, 2) ? 7200 * TW_SEC : 200 * TW_MS;
 
-	return set_clock((__s64)(tw_random(&world.dice.random) % (2 * most)) -
-			 most);
+	return !tw_shift_wall(&world.wall, tw_random(&world.dice.random) %
+			      (2 * most) - most);
 }
 
 /* So little that registrations fail, or that somebody has to be killed. */
@@ -240,8 +233,7 @@ bool world_start(__u64 seed)
 	memset(&world, 0, sizeof(world));
 	world.seed = seed;
 	world.dice.random = seed;
-	world.wall = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
-	if (mkdir(GROUP, 0755) ||
+	if (tw_save_wall(&world.wall) || mkdir(GROUP, 0755) ||
 	    !tw_write_file(GROUP "/cgroup.subtree_control", "+memory") ||
 	    mkdir(GROUP "/wide", 0755) || mkdir(GROUP "/tight", 0755) ||
 	    mkdir(GROUP "/victim", 0755) ||
@@ -269,7 +261,7 @@ bool world_end(void)
 		tw_sleep_ms(1);
 	close(sockets[0]);
 	close(sockets[1]);
-	return set_clock(0) && ok;
+	return !tw_restore_wall(&world.wall) && ok;
 }
 
 /* Tells what was done. Returns whether all has been. */
