@@ -18,6 +18,7 @@
 #include "tw_fault.h"
 #include "tw_named.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 
 #define SLOTS		60
 #define LEASE		30	/* in ticks */
@@ -1415,63 +1416,34 @@ TEST_F(leases, lease_ends_are_announced)
 	close(epoll);
 }
 
-struct blocked {
-	pthread_t thread;
-	pid_t tid;
-	int fd, ret;
-	struct timewheel_event event;
-};
-
-static void *read_one(void *arg)
-{
-	struct blocked *b = arg;
-
-	__atomic_store_n(&b->tid, gettid(), __ATOMIC_RELEASE);
-	b->ret = tw_ret(tw_read(b->fd, &b->event, 1));
-	return NULL;
-}
-
-/* A thread that sleeps in a read of @fd, which may block. */
-static bool block(struct blocked *b, int fd)
-{
-	memset(b, 0, sizeof(*b));
-	b->fd = fd;
-	if (pthread_create(&b->thread, NULL, read_one, b))
-		return false;
-	while (!__atomic_load_n(&b->tid, __ATOMIC_ACQUIRE))
-		tw_sleep_ms(1);
-	tw_wait_asleep(b->tid);
-	return true;
-}
-
 /* Each of these wakes a reader that sleeps; nothing else does. */
 TEST_F(leases, blocked_readers)
 {
-	struct blocked b;
+	struct tw_sleeper b;
 	int fd = tw_open_named(self->name, O_RDWR);
 
 	ASSERT_LE(0, fd);
 	hold();
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(2U, b.event.lease);
 
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 2, 0));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(3U, b.event.lease);
 
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 3, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(4U, b.event.lease);
 
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_BURY, ID, 4, 0));
 	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
@@ -1479,7 +1451,7 @@ TEST_F(leases, blocked_readers)
 	EXPECT_EQ(5U, b.event.lease);
 
 	/* Shortened by EXTEND. */
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, ID, 5, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 41));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
@@ -1489,7 +1461,7 @@ TEST_F(leases, blocked_readers)
 	/* What another file held comes back. */
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 6, 0));
 	expect_event(self->other, ID, 7, 41);
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	close(self->other);
 	self->other = -1;
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
@@ -1728,7 +1700,7 @@ static pid_t fork_reader(const char *name, int n, bool on)
 TEST_F(leases, killed_while_it_holds)
 {
 	struct timewheel_event events[8];
-	struct blocked b;
+	struct tw_sleeper b;
 	pid_t child, second;
 	int fd = tw_open_named(self->name, O_RDWR);
 
@@ -1759,7 +1731,7 @@ TEST_F(leases, killed_while_it_holds)
 	second = fork_reader(self->name, 1, false);
 	ASSERT_LT(0, child);
 	ASSERT_LT(0, second);
-	ASSERT_TRUE(block(&b, fd));
+	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_TRUE(tw_kill(second));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);

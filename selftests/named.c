@@ -30,6 +30,7 @@
 #include "tw_clock.h"
 #include "tw_named.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 
 #define NODES		"/dev/timewheels"
@@ -1309,54 +1310,6 @@ TEST_F(named, existing_wheel_beyond_a_limit)
 	EXPECT_TRUE(is_gone(OTHER));
 }
 
-/* A thread that sleeps on a wheel until that is no more. */
-enum where { IN_READ, IN_POLL, IN_EPOLL };
-
-struct sleeper {
-	pthread_t thread;
-	enum where where;
-	int fd;
-	pid_t tid;
-	int ret;
-	__u32 events;
-};
-
-static void *sleep_on_it(void *arg)
-{
-	struct sleeper *self = arg;
-	struct pollfd p = { .fd = self->fd, .events = POLLIN };
-	struct epoll_event got = {};
-	struct timewheel_event event;
-
-	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
-	switch (self->where) {
-	case IN_READ:
-		self->ret = tw_ret(tw_read(self->fd, &event, 1));
-		break;
-	case IN_POLL:
-		self->ret = tw_ret(poll(&p, 1, -1));
-		self->events = p.revents;
-		break;
-	case IN_EPOLL:
-		self->ret = tw_ret(epoll_wait(self->fd, &got, 1, -1));
-		self->events = got.events;
-		break;
-	}
-	return NULL;
-}
-
-static bool start(struct sleeper *sleeper, int fd, enum where where)
-{
-	*sleeper = (struct sleeper) { .fd = fd, .where = where };
-	if (fd < 0 ||
-	    pthread_create(&sleeper->thread, NULL, sleep_on_it, sleeper))
-		return false;
-	while (!__atomic_load_n(&sleeper->tid, __ATOMIC_ACQUIRE))
-		tw_sleep_ms(1);
-	tw_wait_asleep(sleeper->tid);
-	return true;
-}
-
 /* An epoll that watches @fd for @events. */
 static int watch(int fd, __u32 events)
 {
@@ -1366,20 +1319,12 @@ static int watch(int fd, __u32 events)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? -1 : epoll;
 }
 
-/* The events that epoll has at once, or 0. */
-static __u32 epoll_now(int epoll)
-{
-	struct epoll_event event;
-
-	return epoll_wait(epoll, &event, 1, 0) == 1 ? event.events : 0;
-}
-
 #define DEAD	(EPOLLHUP | EPOLLERR)
 
 /* All who sleep are woken, by whatever they sleep in, and told why. */
 TEST_F(named, destroying_wakes_all)
 {
-	struct sleeper sleepers[15];
+	struct tw_sleeper sleepers[15];
 	int n = 0, common;
 	pid_t child;
 
@@ -1388,22 +1333,29 @@ TEST_F(named, destroying_wakes_all)
 	ASSERT_EQ(0, tw_register(common, 1, TW_SEC, 0, NULL));
 	/* Readers of their own files, and of one file. */
 	for (int i = 0; i < 3; i++) {
-		ASSERT_TRUE(start(&sleepers[n++], tw_open_named(NAME, O_RDONLY),
-				  IN_READ));
-		ASSERT_TRUE(start(&sleepers[n++], common, IN_READ));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    tw_open_named(NAME, O_RDONLY),
+					    tw_sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], common,
+					    tw_sleep_in_read));
 	}
-	ASSERT_TRUE(start(&sleepers[n++], tw_open_named(NAME, O_RDWR), IN_POLL));
-	ASSERT_TRUE(start(&sleepers[n++], common, IN_POLL));
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], tw_open_named(NAME, O_RDWR),
+				    tw_sleep_in_poll));
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], common, tw_sleep_in_poll));
 	for (int i = 0; i < 2; i++) {
-		ASSERT_TRUE(start(&sleepers[n++], watch(common, EPOLLIN),
-				  IN_EPOLL));
-		ASSERT_TRUE(start(&sleepers[n++],
-				  watch(common, EPOLLIN | EPOLLET), IN_EPOLL));
-		ASSERT_TRUE(start(&sleepers[n++],
-				  watch(common, EPOLLIN | EPOLLEXCLUSIVE),
-				  IN_EPOLL));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common, EPOLLIN),
+					    tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common, EPOLLIN | EPOLLET),
+					    tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common,
+						  EPOLLIN | EPOLLEXCLUSIVE),
+					    tw_sleep_in_epoll));
 	}
-	ASSERT_TRUE(start(&sleepers[n++], watch(common, 0), IN_EPOLL));
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], watch(common, 0),
+				    tw_sleep_in_epoll));
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child) {
@@ -1418,11 +1370,12 @@ TEST_F(named, destroying_wakes_all)
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_EQ(0, tw_reap(child));
 	for (int i = 0; i < n; i++) {
-		struct sleeper *s = &sleepers[i];
+		struct tw_sleeper *s = &sleepers[i];
+		bool reads = s->sleep == tw_sleep_in_read;
 
 		ASSERT_EQ(0, pthread_join(s->thread, NULL));
-		EXPECT_EQ(s->where == IN_READ ? -ENODEV : 1, s->ret);
-		EXPECT_EQ(s->where == IN_READ ? 0U : DEAD, s->events) {
+		EXPECT_EQ(reads ? -ENODEV : 1, s->ret);
+		EXPECT_EQ(reads ? 0U : DEAD, s->events) {
 			TH_LOG("sleeper %d", i);
 		}
 	}
@@ -1432,18 +1385,15 @@ TEST_F(named, destroying_wakes_all)
 TEST_F(named, destroying_wakes_many_readers)
 {
 	enum { READERS = 40 };
-	struct sleeper sleepers[READERS];
+	struct tw_sleeper sleepers[READERS];
 	int fd;
 
 	for (unsigned long round = 0; round < tw_scaled(10); round++) {
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &monotonic));
 		fd = tw_open_named(NAME, O_RDWR);
-		for (int i = 0; i < READERS; i++) {
-			sleepers[i] = (struct sleeper) { .fd = fd };
-			ASSERT_EQ(0, pthread_create(&sleepers[i].thread, NULL,
-						    sleep_on_it,
-						    &sleepers[i]));
-		}
+		for (int i = 0; i < READERS; i++)
+			ASSERT_TRUE(tw_start_sleeper(&sleepers[i], fd,
+						     tw_sleep_in_read));
 		/* Some are asleep by now and some on their way. */
 		tw_sleep_ms(round);
 		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
@@ -1471,18 +1421,18 @@ TEST_F(named, poll_of_a_destroyed_wheel)
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLIN, p.revents);
-	EXPECT_EQ(EPOLLIN, epoll_now(level));
-	EXPECT_EQ(EPOLLIN, epoll_now(edge));
-	EXPECT_EQ(0U, epoll_now(edge));
-	EXPECT_EQ(EPOLLIN, epoll_now(once));
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(level));
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(edge));
+	EXPECT_EQ(0U, tw_epoll_now(edge));
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(once));
 
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(1, poll(&p, 1, 0));
 		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
-		EXPECT_EQ(DEAD, epoll_now(level));
-		EXPECT_EQ(i ? 0U : DEAD, epoll_now(edge));
-		EXPECT_EQ(0U, epoll_now(once));
+		EXPECT_EQ(DEAD, tw_epoll_now(level));
+		EXPECT_EQ(i ? 0U : DEAD, tw_epoll_now(edge));
+		EXPECT_EQ(0U, tw_epoll_now(once));
 	}
 	p.events = POLLOUT | POLLPRI;
 	EXPECT_EQ(1, poll(&p, 1, -1));
@@ -1491,9 +1441,9 @@ TEST_F(named, poll_of_a_destroyed_wheel)
 	EXPECT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(POLLHUP | POLLERR, p.revents);
 	/* Who begins to wait only now is told at once, in all ways. */
-	EXPECT_EQ(DEAD, epoll_now(watch(fd, EPOLLIN)));
-	EXPECT_EQ(DEAD, epoll_now(watch(fd, EPOLLIN | EPOLLET)));
-	EXPECT_EQ(DEAD, epoll_now(watch(fd, 0)));
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, EPOLLIN)));
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, EPOLLIN | EPOLLET)));
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, 0)));
 }
 
 /* As much of io_uring as it takes to leave calls waiting and hear of their end. */

@@ -17,6 +17,7 @@
 #include "tw_delivery.h"
 #include "tw_named.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 
 #define HOUR		(3600 * TW_SEC)
 #define S64_LAST	0x7fffffffffffffffULL
@@ -803,55 +804,7 @@ TEST(paused_over_periods)
 	close(fd);
 }
 
-struct sleeper {
-	pthread_t thread;
-	pid_t tid;
-	int fd, ret;
-	struct timewheel_event event;
-	int (*sleep)(struct sleeper *self);
-};
-
-static int sleep_in_read(struct sleeper *self)
-{
-	return tw_ret(tw_read(self->fd, &self->event, 1));
-}
-
-static int sleep_in_poll(struct sleeper *self)
-{
-	struct pollfd p = { .fd = self->fd, .events = POLLIN };
-
-	return poll(&p, 1, -1) == 1 ? p.revents : -1;
-}
-
-static int sleep_in_epoll(struct sleeper *self)
-{
-	struct epoll_event event;
-
-	return epoll_wait(self->fd, &event, 1, -1) == 1 ? (int)event.events :
-							   -1;
-}
-
-static void *run_sleeper(void *arg)
-{
-	struct sleeper *self = arg;
-
-	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
-	self->ret = self->sleep(self);
-	return NULL;
-}
-
-static bool start(struct sleeper *s, int fd, int (*sleep)(struct sleeper *))
-{
-	*s = (struct sleeper) { .fd = fd, .sleep = sleep };
-	if (pthread_create(&s->thread, NULL, run_sleeper, s))
-		return false;
-	while (!__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE))
-		tw_sleep_ms(1);
-	tw_wait_asleep(s->tid);
-	return true;
-}
-
-static bool is_asleep(const struct sleeper *s)
+static bool is_asleep(const struct tw_sleeper *s)
 {
 	void *result;
 
@@ -865,7 +818,7 @@ TEST(resume_wakes)
 	for (int before = 0; before < 2; before++) {
 		struct epoll_event event = { .events = EPOLLIN };
 		int fd = TW_WHEEL(), level, edge;
-		struct sleeper s[5];
+		struct tw_sleeper s[5];
 
 		ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
 		level = epoll_create1(EPOLL_CLOEXEC);
@@ -879,11 +832,11 @@ TEST(resume_wakes)
 			ASSERT_EQ(0, tw_advance(fd, 5));
 		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
 		EXPECT_EQ(0, epoll_wait(level, &event, 1, 0));
-		ASSERT_TRUE(start(&s[0], fd, sleep_in_poll));
-		ASSERT_TRUE(start(&s[1], level, sleep_in_epoll));
-		ASSERT_TRUE(start(&s[2], edge, sleep_in_epoll));
-		ASSERT_TRUE(start(&s[3], fd, sleep_in_read));
-		ASSERT_TRUE(start(&s[4], fd, sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&s[0], fd, tw_sleep_in_poll));
+		ASSERT_TRUE(tw_put_to_sleep(&s[1], level, tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&s[2], edge, tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&s[3], fd, tw_sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&s[4], fd, tw_sleep_in_read));
 		ASSERT_EQ(0, tw_advance(fd, 6));
 		ASSERT_EQ(0, tw_register(fd, 3, 0, 0, NULL));
 		for (int i = 0; i < 5; i++) {
@@ -895,7 +848,8 @@ TEST(resume_wakes)
 		/* Three are due: two are read, the last is for those who poll. */
 		for (int i = 0; i < 5; i++) {
 			ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
-			EXPECT_EQ(i < 3 ? POLLIN : 1, s[i].ret) {
+			EXPECT_EQ(1, s[i].ret);
+			EXPECT_EQ(i < 3 ? POLLIN : 0U, s[i].events) {
 				TH_LOG("sleeper %d", i);
 			}
 		}
@@ -909,11 +863,11 @@ TEST(resume_wakes)
 TEST(pause_under_a_blocked_reader)
 {
 	int fd = TW_WHEEL();
-	struct sleeper s;
+	struct tw_sleeper s;
 
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-	ASSERT_TRUE(start(&s, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&s, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_TRUE(is_asleep(&s));
@@ -954,7 +908,7 @@ TEST_F(named, pause)
 {
 	int device = TW_OPEN(O_RDWR), fd;
 	const char *name = self->name;
-	struct sleeper s;
+	struct tw_sleeper s;
 	pid_t child;
 
 	ASSERT_EQ(0, tw_create_named(device, name, MANUAL()));
@@ -974,7 +928,7 @@ TEST_F(named, pause)
 	EXPECT_EQ(0, tw_reap(child));
 	EXPECT_EQ(BOTH, state_of(fd));
 	EXPECT_FALSE(tw_readable(fd));
-	ASSERT_TRUE(start(&s, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&s, fd, tw_sleep_in_read));
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 2, 0, 0, NULL)));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -1006,7 +960,7 @@ TEST_F(named, destroyed_while_paused)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	const char *name = self->name;
 	struct timewheel_event got;
-	struct sleeper s[3];
+	struct tw_sleeper s[3];
 	struct pollfd p;
 
 	ASSERT_EQ(0, tw_create_named(device, name,
@@ -1017,15 +971,15 @@ TEST_F(named, destroyed_while_paused)
 	ASSERT_EQ(1, tw_read(fd, &got, 1));
 	ASSERT_EQ(0, control(fd, BOTH, BOTH));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
-	ASSERT_TRUE(start(&s[0], fd, sleep_in_read));
-	ASSERT_TRUE(start(&s[1], fd, sleep_in_poll));
-	ASSERT_TRUE(start(&s[2], epoll, sleep_in_epoll));
+	ASSERT_TRUE(tw_put_to_sleep(&s[0], fd, tw_sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&s[1], fd, tw_sleep_in_poll));
+	ASSERT_TRUE(tw_put_to_sleep(&s[2], epoll, tw_sleep_in_epoll));
 	ASSERT_EQ(0, tw_destroy_named(device, name));
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
 	EXPECT_EQ(-ENODEV, s[0].ret);
-	EXPECT_EQ(POLLHUP | POLLERR, s[1].ret & (POLLHUP | POLLERR));
-	EXPECT_EQ(EPOLLHUP | EPOLLERR, s[2].ret & (EPOLLHUP | EPOLLERR));
+	EXPECT_EQ(POLLHUP | POLLERR, s[1].events & (POLLHUP | POLLERR));
+	EXPECT_EQ(EPOLLHUP | EPOLLERR, s[2].events & (EPOLLHUP | EPOLLERR));
 	EXPECT_EQ(-ENODEV, control(fd, 0, BOTH));
 	p = (struct pollfd) { .fd = fd, .events = POLLIN };
 	EXPECT_EQ(1, poll(&p, 1, 0));
@@ -1097,7 +1051,7 @@ TEST(no_callbacks_while_paused)
 /* Paused and resumed all the time under those who read: all comes, once. */
 static void *pause_and_resume(void *arg)
 {
-	struct sleeper *s = arg;
+	struct tw_sleeper *s = arg;
 
 	while (!__atomic_load_n(&s->ret, __ATOMIC_ACQUIRE)) {
 		tw_control(s->fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED);
@@ -1112,7 +1066,7 @@ TEST(paused_and_resumed_all_the_time)
 {
 	const __u64 n = tw_scaled(20000);
 	int fd = TW_WHEEL(REAL, .tick = TW_MS, .max_tokens = n + 1);
-	struct sleeper s[2] = { { .fd = fd }, { .fd = fd } };
+	struct tw_sleeper s[2] = { { .fd = fd }, { .fd = fd } };
 	__u8 *seen = calloc(n, 1);
 	__u64 got = 0;
 

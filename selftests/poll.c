@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -29,67 +30,6 @@ static int watch(int epoll, int fd, __u32 events)
 	struct epoll_event event = { .events = events, .data.fd = fd };
 
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
-}
-
-/* Returns the events that epoll has at once, or 0. */
-static __u32 epoll_now(int epoll)
-{
-	struct epoll_event event;
-
-	return epoll_wait(epoll, &event, 1, 0) == 1 ? event.events : 0;
-}
-
-/* A thread that does one thing that may block. */
-struct sleeper {
-	pthread_t thread;
-	int fd;
-	pid_t tid;
-	int ret;
-	int error;
-	struct timewheel_event event;
-};
-
-static void *sleep_in_read(void *arg)
-{
-	struct sleeper *self = arg;
-
-	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
-	self->ret = tw_read(self->fd, &self->event, 1);
-	self->error = errno;
-	return NULL;
-}
-
-static void *sleep_in_poll(void *arg)
-{
-	struct sleeper *self = arg;
-	struct pollfd p = { .fd = self->fd, .events = POLLIN };
-
-	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
-	self->ret = poll(&p, 1, -1);
-	return NULL;
-}
-
-static void *sleep_in_epoll(void *arg)
-{
-	struct sleeper *self = arg;
-	struct epoll_event event;
-
-	__atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
-	self->ret = epoll_wait(self->fd, &event, 1, -1);
-	return NULL;
-}
-
-/* Starts a thread in @function on @fd and waits until it sleeps there. */
-static bool start(struct sleeper *sleeper, int fd, void *(*function)(void *))
-{
-	memset(sleeper, 0, sizeof(*sleeper));
-	sleeper->fd = fd;
-	if (pthread_create(&sleeper->thread, NULL, function, sleeper))
-		return false;
-	while (!__atomic_load_n(&sleeper->tid, __ATOMIC_ACQUIRE))
-		tw_sleep_ms(1);
-	tw_wait_asleep(sleeper->tid);
-	return true;
 }
 
 /* Tests with many of something take their time, on some kernels. */
@@ -151,9 +91,9 @@ TEST(readable_while_due)
 TEST(poll_before_set_up)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct sleeper sleeper;
+	struct tw_sleeper sleeper;
 
-	ASSERT_TRUE(start(&sleeper, fd, sleep_in_poll));
+	ASSERT_TRUE(tw_put_to_sleep(&sleeper, fd, tw_sleep_in_poll));
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 1));
@@ -170,16 +110,16 @@ TEST(epoll_level)
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLOUT));
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, TW_SEC));
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
-		EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+		EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
+		EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 	}
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
 /* Edge triggered: told once, and again after everything had been read. */
@@ -192,10 +132,10 @@ TEST(epoll_edge)
 	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLET));
 	for (__u64 hand = 1; hand <= 100; hand++) {
 		ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-		EXPECT_EQ(0U, epoll_now(epoll));
+		EXPECT_EQ(0U, tw_epoll_now(epoll));
 		ASSERT_EQ(0, tw_advance(fd, hand));
-		ASSERT_EQ((__u32)EPOLLIN, epoll_now(epoll));
-		EXPECT_EQ(0U, epoll_now(epoll));
+		ASSERT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
+		EXPECT_EQ(0U, tw_epoll_now(epoll));
 		ASSERT_EQ(1, tw_drain(fd));
 	}
 }
@@ -235,15 +175,15 @@ TEST(epoll_oneshot)
 	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN | EPOLLONESHOT));
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 	EXPECT_EQ(2, tw_drain(fd));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 }
 
 /* An epoll in an epoll, and two epolls on one wheel. */
@@ -253,26 +193,26 @@ TEST(epoll_nested_and_two)
 	int inner = epoll_create1(EPOLL_CLOEXEC);
 	int outer = epoll_create1(EPOLL_CLOEXEC);
 	int other = epoll_create1(EPOLL_CLOEXEC);
-	struct sleeper sleeper[2];
+	struct tw_sleeper sleeper[2];
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, watch(inner, fd, EPOLLIN));
 	ASSERT_EQ(0, watch(outer, inner, EPOLLIN));
 	ASSERT_EQ(0, watch(other, fd, EPOLLIN | EPOLLET));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-	EXPECT_EQ(0U, epoll_now(outer));
-	ASSERT_TRUE(start(&sleeper[0], outer, sleep_in_epoll));
-	ASSERT_TRUE(start(&sleeper[1], other, sleep_in_epoll));
+	EXPECT_EQ(0U, tw_epoll_now(outer));
+	ASSERT_TRUE(tw_put_to_sleep(&sleeper[0], outer, tw_sleep_in_epoll));
+	ASSERT_TRUE(tw_put_to_sleep(&sleeper[1], other, tw_sleep_in_epoll));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	for (int i = 0; i < 2; i++) {
 		ASSERT_EQ(0, pthread_join(sleeper[i].thread, NULL));
 		EXPECT_EQ(1, sleeper[i].ret);
 	}
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(outer));
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(inner));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(outer));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(inner));
 	EXPECT_EQ(1, tw_drain(fd));
-	EXPECT_EQ(0U, epoll_now(outer));
-	EXPECT_EQ(0U, epoll_now(other));
+	EXPECT_EQ(0U, tw_epoll_now(outer));
+	EXPECT_EQ(0U, tw_epoll_now(other));
 }
 
 /* Many waiters, each with an epoll of its own that asks for one of them only. */
@@ -358,9 +298,9 @@ TEST(epoll_of_a_closed_wheel)
 	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	close(fd);
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 	close(copy);
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
 /* Many wheels in one epoll, all due on one tick: each is told of. */
@@ -383,7 +323,7 @@ TEST(many_wheels_in_one_epoll)
 		ASSERT_LE(due, tw_now(CLOCK_MONOTONIC));
 		ASSERT_EQ(1, tw_drain(event.data.fd));
 	}
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
 /* Closed here it stays in the epoll as long as another process has it open. */
@@ -412,10 +352,10 @@ TEST(epoll_of_a_wheel_of_two_processes)
 	close(fd);
 	ASSERT_EQ(1, write(go[1], "", 1));
 	ASSERT_EQ(1, read(ready[0], &byte, 1));
-	EXPECT_EQ((__u32)EPOLLIN, epoll_now(epoll));
+	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 	ASSERT_EQ(1, write(go[1], "", 1));
 	ASSERT_EQ(1, read(ready[0], &byte, 1));
-	EXPECT_EQ(0U, epoll_now(epoll));
+	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(1, write(go[1], "", 1));
 	ASSERT_EQ(child, waitpid(child, NULL, 0));
 	close(epoll);
@@ -581,14 +521,14 @@ TEST(readers_wake_each_other)
 {
 	enum { READERS = 6 };
 	int fd = TW_OPEN(O_RDWR);
-	struct sleeper reader[READERS];
+	struct tw_sleeper reader[READERS];
 	unsigned int seen = 0;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, READERS, 0));
 	ASSERT_EQ((size_t)READERS,
 		  tw_register_many(fd, 0, READERS, 0, TW_SEC));
 	for (int i = 0; i < READERS; i++)
-		ASSERT_TRUE(start(&reader[i], fd, sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&reader[i], fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	for (int i = 0; i < READERS; i++) {
 		ASSERT_EQ(0, pthread_join(reader[i].thread, NULL));
@@ -601,21 +541,22 @@ TEST(readers_wake_each_other)
 /* All that can make a token due wakes those who sleep for one. */
 TEST(whatever_is_due_wakes)
 {
-	static void *(*const function[])(void *) = {
-		sleep_in_read, sleep_in_poll, sleep_in_epoll,
+	static void (*const function[])(struct tw_sleeper *sleeper) = {
+		tw_sleep_in_read, tw_sleep_in_poll, tw_sleep_in_epoll,
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(function); f++) {
 		for (int how = 0; how < 5; how++) {
 			int fd = TW_OPEN(O_RDWR);
 			int epoll = epoll_create1(EPOLL_CLOEXEC);
-			struct sleeper sleeper;
+			struct tw_sleeper sleeper;
 
 			ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
 			ASSERT_EQ(0, tw_register(fd, 1, 50 * TW_SEC, 0, NULL));
 			ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
-			ASSERT_TRUE(start(&sleeper, f == 2 ? epoll : fd,
-					  function[f]));
+			ASSERT_TRUE(tw_put_to_sleep(&sleeper,
+						    f == 2 ? epoll : fd,
+						    function[f]));
 			switch (how) {
 			case 0:
 				ASSERT_EQ(0, tw_advance(fd, 150));
@@ -647,13 +588,13 @@ TEST(earlier_token_rearms)
 {
 	for (int how = 0; how < 2; how++) {
 		int fd = TW_OPEN(O_RDWR);
-		struct sleeper reader;
+		struct tw_sleeper reader;
 
 		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS,
 				      10, 0, 0));
 		ASSERT_EQ(0, tw_register(fd, 1, 3600 * TW_SEC, 0, NULL));
 		ASSERT_EQ(0, tw_register(fd, 2, 7200 * TW_SEC, 0, NULL));
-		ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 		ASSERT_EQ(0, how ? tw_move(fd, 0, 2, 20 * TW_MS) :
 				   tw_register(fd, 3, 20 * TW_MS, 0, NULL));
 		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
@@ -667,14 +608,14 @@ TEST(earlier_token_rearms)
 TEST(rearmed_for_the_next_token)
 {
 	int fd = TW_OPEN(O_RDWR);
-	struct sleeper reader;
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
 			      0));
 	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 2, 150 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 3, 200 * TW_MS, 0, NULL));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	/* On a slow machine it may be late for that: then 1 comes first. */
 	if (tw_cancel(fd, 0, 1) == 0 && tw_move(fd, 0, 2, TW_SEC) == 0) {
 		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
@@ -690,11 +631,11 @@ TEST(nonblock_toggled)
 {
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_event event;
-	struct sleeper reader;
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 	EXPECT_EQ(EAGAIN, errno);
@@ -703,7 +644,7 @@ TEST(nonblock_toggled)
 	EXPECT_EQ(1, reader.ret);
 
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
 	EXPECT_EQ(1, reader.ret);
@@ -722,25 +663,24 @@ TEST(signal_consumes_nothing)
 	struct sigaction action = { .sa_handler = on_signal };
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_event event;
-	struct sleeper reader;
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	do {
 		pthread_kill(reader.thread, SIGUSR1);
 		tw_sleep_ms(5);
-	} while (!__atomic_load_n(&reader.error, __ATOMIC_ACQUIRE) &&
+	} while (!__atomic_load_n(&reader.ret, __ATOMIC_ACQUIRE) &&
 		 signals < 1000);
 	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
-	EXPECT_EQ(-1, reader.ret);
-	EXPECT_EQ(EINTR, reader.error);
+	EXPECT_EQ(-EINTR, reader.ret);
 
 	action.sa_flags = SA_RESTART;
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	for (int i = 0; i < 20; i++) {
 		int before = signals;
 
@@ -771,7 +711,7 @@ TEST(killed_reader_eats_no_wake_up)
 	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	for (__u64 round = 1; round <= rounds; round++) {
-		struct sleeper reader;
+		struct tw_sleeper reader;
 		pid_t child;
 
 		memset(shared, 0, sizeof(*shared));
@@ -782,7 +722,7 @@ TEST(killed_reader_eats_no_wake_up)
 			_exit(tw_read(fd, shared, 1));
 		tw_wait_asleep(child);
 		/* Behind the child in the queue of those who wait. */
-		ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 		if (round % 2) {
 			ASSERT_EQ(0, kill(child, SIGKILL));
 			ASSERT_EQ(0, tw_advance(fd, round));
@@ -814,7 +754,7 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 	const __u64 n = 400000;
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_info info;
-	struct sleeper reader;
+	struct tw_sleeper reader;
 	pid_t child;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
@@ -831,7 +771,7 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 	}
 	tw_wait_asleep(child);
 	/* Behind the child in the queue of those who wait. */
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_advance(fd, 10));
 	do {
 		ASSERT_EQ(0, tw_info(fd, &info));
@@ -854,7 +794,7 @@ TEST(signal_beside_the_wake_up)
 	struct sched_param fifo = { .sched_priority = 1 };
 	int fd = TW_OPEN(O_RDWR);
 	struct timewheel_event event;
-	struct sleeper reader;
+	struct tw_sleeper reader;
 	cpu_set_t cpu;
 
 	CPU_ZERO(&cpu);
@@ -865,12 +805,11 @@ TEST(signal_beside_the_wake_up)
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	ASSERT_TRUE(start(&reader, fd, sleep_in_read));
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	ASSERT_EQ(0, pthread_kill(reader.thread, SIGUSR1));
 	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
-	EXPECT_EQ(-1, reader.ret);
-	EXPECT_EQ(EINTR, reader.error);
+	EXPECT_EQ(-EINTR, reader.ret);
 	ASSERT_TRUE(tw_readable(fd));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(1ULL, event.id);
