@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "tw_test.h"
 #include "tw_fault.h"
 #include "tw_process.h"
+#include "tw_test.h"
 
 #define N		150	/* tokens due, one on each tick from 1 on */
 #define PAGES		4
@@ -568,35 +568,6 @@ TEST_F(faults, histograms_over_their_own_header)
 	EXPECT_EQ(0, memcmp(stats, wake, sizeof(wake)));
 }
 
-/* A reader in a thread of its own whose buffer is not there yet. */
-struct slow_reader {
-	int fd, uffd;
-	void *buffer;
-	size_t size;
-	int ret;
-	pthread_t thread;
-};
-
-static void *read_slowly(void *arg)
-{
-	struct slow_reader *r = arg;
-
-	r->ret = tw_ret(read(r->fd, r->buffer, r->size));
-	return NULL;
-}
-
-#define START_SLOW_READER(r) do {					\
-	*(r) = (struct slow_reader) {					\
-		.fd = self->fd, .buffer = self->pages,			\
-		.size = 2 * self->page_size,				\
-		.uffd = tw_open_userfaultfd(self->pages, 2 * self->page_size), \
-	};								\
-	if ((r)->uffd < 0)						\
-		SKIP(return, "no userfaultfd for faults of the kernel"); \
-	ASSERT_EQ(0, pthread_create(&(r)->thread, NULL, read_slowly, (r))); \
-	ASSERT_TRUE(tw_wait_for_fault((r)->uffd));				\
-} while (0)
-
 /* All that others do while the reader of ids 1 to @taken stands in its fault. */
 static void expect_all_works(struct __test_metadata *_metadata,
 			     const FIXTURE_DATA(faults) *self, __u64 taken)
@@ -641,12 +612,12 @@ static void expect_all_works(struct __test_metadata *_metadata,
 TEST_F(faults, slow_reader_stops_nobody)
 {
 	struct timewheel_event *events = (void *)self->pages;
-	struct slow_reader r;
+	struct tw_slow_reader r;
 	struct timewheel_info info;
 	__u64 taken;
 	int n;
 
-	START_SLOW_READER(&r);
+	TW_START_SLOW_READER(&r, self->fd, self->pages, 2 * self->page_size);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	taken = info.taken;
 	EXPECT_LE(1ULL, taken);
@@ -678,10 +649,10 @@ TEST_F(faults, slow_reader_fails)
 	struct timewheel_event events[N + 1];
 	struct timewheel_info info;
 	struct timewheel_op op;
-	struct slow_reader r;
+	struct tw_slow_reader r;
 	__u64 newer, taken;
 
-	START_SLOW_READER(&r);
+	TW_START_SLOW_READER(&r, self->fd, self->pages, 2 * self->page_size);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	taken = info.taken;
 	ASSERT_LT(4ULL, taken);
@@ -791,7 +762,7 @@ TEST_F(faults, slow_reader_is_killed)
 TEST_F(faults, killed_reader_wakes_the_next)
 {
 	struct timewheel_event events[N];
-	struct slow_reader next;
+	struct tw_slow_reader next;
 	pid_t child;
 
 	/* One token, so that nothing is left for the next reader. */
@@ -804,10 +775,10 @@ TEST_F(faults, killed_reader_wakes_the_next)
 	ASSERT_EQ(1ULL, wait_for_taken(self->fd));
 	EXPECT_FALSE(tw_readable(self->fd));
 
-	next = (struct slow_reader) {
-		.fd = self->fd, .buffer = events, .size = sizeof(events),
+	next = (struct tw_slow_reader) {
+		.fd = self->fd, .pages = events, .size = sizeof(events),
 	};
-	ASSERT_EQ(0, pthread_create(&next.thread, NULL, read_slowly, &next));
+	ASSERT_EQ(0, pthread_create(&next.thread, NULL, tw_read_slowly, &next));
 	tw_sleep_ms(200);
 	ASSERT_TRUE(tw_kill(child));
 	ASSERT_EQ(0, pthread_join(next.thread, NULL));

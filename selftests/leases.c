@@ -1142,52 +1142,18 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	tw_expect_balance(self->fd);
 }
 
-struct slow_reader {
-	pthread_t thread;
-	int fd, uffd, ret;
-	char *page;
-	size_t size;
-};
-
-static void *read_slowly(void *arg)
-{
-	struct slow_reader *r = arg;
-
-	r->ret = tw_ret(read(r->fd, r->page, r->size));
-	return NULL;
-}
-
-/* Starts a thread whose buffer is not there yet; 0: that cannot be done here. */
-static int start_slow_reader(struct __test_metadata *_metadata,
-			     struct slow_reader *r, int fd)
-{
-	r->size = sysconf(_SC_PAGESIZE);
-	r->fd = fd;
-	r->page = mmap(NULL, r->size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r->page == MAP_FAILED)
-		return 0;
-	r->uffd = tw_open_userfaultfd(r->page, r->size);
-	if (r->uffd < 0)
-		return 0;
-	if (pthread_create(&r->thread, NULL, read_slowly, r))
-		return 0;
-	EXPECT_TRUE(tw_wait_for_fault(r->uffd));
-	return 1;
-}
-
 /* A reader is about to copy: answers to that delivery are not due yet. */
 TEST_F(leases, taken)
 {
-	struct slow_reader r;
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct tw_slow_reader r;
 	struct timewheel_info info;
 	struct timewheel_op op;
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
 	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
-	if (!start_slow_reader(_metadata, &r, self->fd))
-		SKIP(return, "no userfaultfd for faults of the kernel");
+	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
 	tw_expect_figures(self->other, .registered = 2, .pending = 1,
 			  .taken = 1);
 	EXPECT_EQ((__u32)TIMEWHEEL_TAKEN, tw_find(self->other, ID)->state);
@@ -1218,7 +1184,7 @@ TEST_F(leases, taken)
 			  .taken = 1);
 	tw_expect_nothing(self->other);
 
-	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
@@ -1228,21 +1194,21 @@ TEST_F(leases, taken)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.taken);
 	close(r.uffd);
-	munmap(r.page, r.size);
+	munmap(r.pages, r.size);
 }
 
 /* The lease of what took long to copy is over all the same, and not too early. */
 TEST_F(leases, taken_for_longer_than_its_lease)
 {
 	struct timewheel_event event;
-	struct slow_reader r;
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct tw_slow_reader r;
 
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
-	if (!start_slow_reader(_metadata, &r, self->fd))
-		SKIP(return, "no userfaultfd for faults of the kernel");
+	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * LEASE));
 	tw_expect_nothing(self->other);
-	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * LEASE));
@@ -1252,7 +1218,7 @@ TEST_F(leases, taken_for_longer_than_its_lease)
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 2,
 			  .lapsed = 1);
 	close(r.uffd);
-	munmap(r.page, r.size);
+	munmap(r.pages, r.size);
 }
 
 TEST_F(leases, wheels_without_ids)
@@ -1884,23 +1850,23 @@ TEST_F(leases, mapping_keeps)
 TEST_F(leases, closed_while_a_read_is_under_way)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
-	struct slow_reader r;
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct tw_slow_reader r;
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
-	if (!start_slow_reader(_metadata, &r, fd))
-		SKIP(return, "no userfaultfd for faults of the kernel");
+	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
 	/* The read keeps the file: it is released when the read returns. */
 	close(fd);
 	tw_expect_nothing(self->fd);
-	ASSERT_TRUE(tw_bring_pages(r.uffd, r.page, r.size));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	expect_event(self->fd, ID, 2, 0);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
 			  .returned = 1);
 	close(r.uffd);
-	munmap(r.page, r.size);
+	munmap(r.pages, r.size);
 }
 
 /* The wheel is destroyed while some hold and some are buried: all goes. */

@@ -5,13 +5,11 @@
  * else waits for it.
  */
 #define _GNU_SOURCE
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "tw_fault.h"
 #include "tw_test.h"
 
 #define MANY		10000
@@ -587,27 +585,9 @@ TEST_F(listing, none_fits_and_a_signal_comes)
 static int withhold_page(void **page)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = {
-		.range.len = page_size, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	*page = mmap(NULL, page_size, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	range.range.start = (uintptr_t)*page;
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
-	    ioctl(fd, UFFDIO_REGISTER, &range))
-		return -1;
-	return fd;
-}
-
-/* Somebody waits for the page. */
-static bool page_is_missed(int uffd)
-{
-	struct pollfd p = { .fd = uffd, .events = POLLIN };
-
-	return poll(&p, 1, 10000) == 1 && (p.revents & POLLIN);
+	*page = tw_new_pages(page_size);
+	return tw_open_userfaultfd(*page, page_size);
 }
 
 /* A thread that reads or lists into such a page. */
@@ -649,7 +629,7 @@ TEST_F(listing, taken)
 		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 15));
 	ASSERT_EQ(0, pthread_create(&slow.thread, NULL, read_slowly, &slow));
-	ASSERT_TRUE(page_is_missed(uffd));
+	ASSERT_TRUE(tw_wait_for_fault(uffd));
 
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	ASSERT_LE(1ULL, info.taken);
@@ -686,7 +666,7 @@ TEST_F(listing, slow_listing_stops_nobody)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	ASSERT_EQ(200UL, tw_register_many(self->fd, 0, 200, 0, 9 * TW_SEC));
 	ASSERT_EQ(0, pthread_create(&slow.thread, NULL, list_slowly, &slow));
-	ASSERT_TRUE(page_is_missed(uffd));
+	ASSERT_TRUE(tw_wait_for_fault(uffd));
 
 	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 500));

@@ -25,9 +25,9 @@
 #include <sys/wait.h>
 
 #include <linux/io_uring.h>
-#include <linux/userfaultfd.h>
 
 #include "tw_clock.h"
+#include "tw_fault.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_sleeper.h"
@@ -2660,75 +2660,32 @@ TEST_F(named, fdinfo_tells_the_name)
 	EXPECT_FALSE(fdinfo_name(fd, name, sizeof(name)));
 }
 
-/* A reader whose buffer comes late, if ever: the pages belong to userfaultfd. */
-struct slow_reader {
-	int fd;
-	char *pages;
-	size_t size;
-	int ret;
-};
-
-static void *read_slowly(void *arg)
-{
-	struct slow_reader *r = arg;
-
-	r->ret = tw_ret(read(r->fd, r->pages, r->size));
-	return NULL;
-}
-
-static int open_userfaultfd(void *pages, size_t size)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = {
-		.range = { .start = (uintptr_t)pages, .len = size },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
-	       ioctl(fd, UFFDIO_REGISTER, &range) ? -1 : fd;
-}
-
 /* Destroyed while a reader holds tokens: they reach it or come to nothing. */
 TEST_F(named, destroyed_while_a_reader_copies)
 {
 	for (int lose = 0; lose < 2; lose++) {
-		struct slow_reader r = { .size = sysconf(_SC_PAGESIZE) };
-		struct uffdio_zeropage zero = { .range = { .len = r.size } };
+		const size_t page = sysconf(_SC_PAGESIZE);
+		struct tw_slow_reader r;
 		struct timewheel_event event;
-		struct uffd_msg msg;
-		pthread_t thread;
-		int uffd;
+		int fd;
 
-		r.pages = mmap(NULL, r.size, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		ASSERT_NE(MAP_FAILED, (void *)r.pages);
-		zero.range.start = (uintptr_t)r.pages;
-		uffd = open_userfaultfd(r.pages, r.size);
-		if (uffd < 0)
-			SKIP(return, "no userfaultfd for faults of the kernel");
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
-		r.fd = tw_open_named(NAME, O_RDWR);
-		ASSERT_EQ(50UL, tw_register_many(r.fd, 1, 50, 0, 0));
-		ASSERT_EQ(0, pthread_create(&thread, NULL, read_slowly, &r));
-		ASSERT_EQ(sizeof(msg), read(uffd, &msg, sizeof(msg)));
+		fd = tw_open_named(NAME, O_RDWR);
+		ASSERT_EQ(50UL, tw_register_many(fd, 1, 50, 0, 0));
+		TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
 		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 		EXPECT_TRUE(is_gone(NAME));
-		EXPECT_EQ(-ENODEV, tw_ret(tw_read(r.fd, &event, 1)));
-		if (lose) {
-			ASSERT_EQ(0, munmap(r.pages, r.size));
-			ASSERT_EQ(0, ioctl(uffd, UFFDIO_WAKE, &zero.range));
-		} else {
-			ASSERT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
-		}
-		ASSERT_EQ(0, pthread_join(thread, NULL));
+		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
+		ASSERT_TRUE(lose ? tw_lose_pages(r.uffd, r.pages, r.size) :
+				   tw_bring_pages(r.uffd, r.pages, r.size));
+		ASSERT_EQ(0, pthread_join(r.thread, NULL));
 		EXPECT_TRUE(r.ret == -ENODEV || (lose && r.ret == -EFAULT) ||
 			    (!lose && r.ret > 0)) {
 			TH_LOG("read: %d", r.ret);
 		}
-		expect_enodev(_metadata, r.fd);
-		close(r.fd);
-		close(uffd);
+		expect_enodev(_metadata, fd);
+		close(fd);
+		close(r.uffd);
 		EXPECT_TRUE(tw_refcnt_becomes(self->refs));
 	}
 }

@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include <grp.h>
-#include <linux/userfaultfd.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,9 +15,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "tw_fault.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
@@ -723,19 +722,9 @@ TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
 /* A page that never comes, of a userfaultfd that nobody serves. */
 static void *page_that_never_comes(size_t size)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = {
-		.range = { .len = size }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *page = tw_new_pages(size);
 
-	range.range.start = (uintptr_t)page;
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
-	    ioctl(fd, UFFDIO_REGISTER, &range))
-		return NULL;
-	return page;
+	return tw_open_userfaultfd(page, size) < 0 ? NULL : page;
 }
 
 static int read_into_nothing(FIXTURE_DATA(processes) *self, int i)

@@ -6,15 +6,18 @@
 #ifndef TW_FAULT_H
 #define TW_FAULT_H
 
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
+#include <pthread.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+
+#include "tw_test.h"
+
+/* MAP_FAILED and errno when there are none. */
+static inline void *tw_new_pages(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
 
 /* Returns -1 where the kernel's own faults cannot be kept waiting. */
 static inline int tw_open_userfaultfd(void *pages, size_t size)
@@ -63,5 +66,41 @@ static inline bool tw_lose_pages(int uffd, void *pages, size_t size)
 
 	return !munmap(pages, size) && !ioctl(uffd, UFFDIO_WAKE, &range);
 }
+
+/* A reader in a thread of its own whose buffer may come late, if ever. */
+struct tw_slow_reader {
+	pthread_t thread;
+	int fd, uffd;
+	void *pages;
+	size_t size;
+	int ret;	/* what read returned, or -errno */
+};
+
+static inline void *tw_read_slowly(void *arg)
+{
+	struct tw_slow_reader *reader = arg;
+
+	reader->ret = tw_ret(read(reader->fd, reader->pages, reader->size));
+	return NULL;
+}
+
+/* Returns false where there is no such buffer. */
+static inline bool tw_start_slow_reader(struct tw_slow_reader *reader, int fd,
+					void *pages, size_t size)
+{
+	*reader = (struct tw_slow_reader) {
+		.fd = fd, .pages = pages, .size = size,
+		.uffd = tw_open_userfaultfd(pages, size),
+	};
+	return reader->uffd >= 0 &&
+	       !pthread_create(&reader->thread, NULL, tw_read_slowly, reader);
+}
+
+/* Afterwards it stands in its fault, with what it has taken. */
+#define TW_START_SLOW_READER(reader, fd, pages, size) do {		\
+	if (!tw_start_slow_reader(reader, fd, pages, size))		\
+		SKIP(return, "no userfaultfd for faults of the kernel"); \
+	ASSERT_TRUE(tw_wait_for_fault((reader)->uffd));			\
+} while (0)
 
 #endif /* TW_FAULT_H */
