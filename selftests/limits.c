@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,9 +23,11 @@
 #include "tw_process.h"
 #include "tw_test.h"
 
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-limits"
+#include "tw_group.h"
+
 #define PARAMETERS	"/sys/module/timewheel/parameters/"
 #define DEBUGFS		"/sys/kernel/debug"
-#define GROUP		"/sys/fs/cgroup/timewheel-limits"
 
 #define ROOT		0
 #define USER		48211
@@ -903,22 +904,13 @@ TEST_F(limits, what_fails_costs_nothing)
 	expect_account(OTHER, 0, 0);
 }
 
-static bool group_write(const char *file, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), GROUP "/%s", file);
-	return tw_write_file(path, text);
-}
-
 /* In a child that may have little memory: sets up large wheels until one fails. */
 static int set_up_until_error(const int *fd, int n)
 {
 	struct timewheel_setup setup = setup_of(10);
 
 	setup.slots = 65536;
-	/* Its own pages come first: for those it would be killed. */
-	if (mlockall(MCL_CURRENT) || !group_write("cgroup.procs", "0"))
+	if (!tw_group_enter_locked())
 		return 1;
 	become(USER);
 	for (int i = 0; i < n; i++) {
@@ -937,11 +929,7 @@ TEST_F(limits, no_memory_costs_nothing)
 	struct timewheel_info info;
 	pid_t child;
 
-	if ((mkdir(GROUP, 0755) && errno != EEXIST) ||
-	    !group_write("memory.max", "8388608")) {
-		rmdir(GROUP);
-		SKIP(return, "no cgroup with a memory controller");
-	}
+	TW_MAKE_GROUP(8 << 20);
 	for (int i = 0; i < FILES; i++)
 		fd[i] = TW_OPEN(O_RDWR);
 	child = fork();
@@ -959,7 +947,7 @@ TEST_F(limits, no_memory_costs_nothing)
 	for (int i = 0; i < FILES; i++)
 		close(fd[i]);
 	expect_account(USER, 0, 0);
-	rmdir(GROUP);
+	rmdir(TW_GROUP);
 }
 
 static bool write_map(const char *file, const char *text)

@@ -8,47 +8,18 @@
 #define _FILE_OFFSET_BITS 64
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tw_process.h"
 #include "tw_test.h"
 
-#define GROUP		"/sys/fs/cgroup/timewheel-test"
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-test"
+#include "tw_group.h"
+
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
 #define LONG		120	/* seconds that a test may take */
-
-static bool group_write(const char *file, __u64 value)
-{
-	char path[128], text[32];
-	int fd, len;
-	bool ok;
-
-	snprintf(path, sizeof(path), GROUP "/%s", file);
-	len = snprintf(text, sizeof(text), "%llu", value);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ok = fd >= 0 && write(fd, text, len) == len;
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-static __u64 group_read(const char *file)
-{
-	char path[128];
-	__u64 value = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), GROUP "/%s", file);
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%llu", &value) != 1)
-		value = 0;
-	if (f)
-		fclose(f);
-	return value;
-}
 
 FIXTURE(memory) {
 	int fd;
@@ -56,12 +27,7 @@ FIXTURE(memory) {
 
 FIXTURE_SETUP(memory)
 {
-	if (mkdir(GROUP, 0755) && errno != EEXIST)
-		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
-	if (!group_write("memory.max", LIMIT)) {
-		rmdir(GROUP);
-		SKIP(return, "no memory controller here");
-	}
+	TW_MAKE_GROUP(LIMIT);
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, PLENTY, 0));
 }
@@ -69,7 +35,7 @@ FIXTURE_SETUP(memory)
 FIXTURE_TEARDOWN(memory)
 {
 	close(self->fd);
-	rmdir(GROUP);
+	rmdir(TW_GROUP);
 }
 
 /*
@@ -84,9 +50,8 @@ static int register_all(int fd)
 	if (child < 0)
 		return -1;
 	if (!child) {
-		/* Its own pages come first: for those it would be killed. */
 		if (tw_register_many(fd, id, AT_ONCE, 0, TW_SEC) != AT_ONCE ||
-		    mlockall(MCL_CURRENT) || !group_write("cgroup.procs", 0))
+		    !tw_group_enter_locked())
 			_exit(0);
 		do {
 			id += AT_ONCE;
@@ -113,7 +78,7 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_LT(100000ULL, info.registered);
 	/* All but the table of ids is charged to it, and outlives the child. */
-	EXPECT_LT(LIMIT / 2, group_read("memory.current"));
+	EXPECT_LT(LIMIT / 2, tw_group_charged());
 
 	other = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_setup_manual(other, 60, 10000, 0));
@@ -128,12 +93,12 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 TEST_F_TIMEOUT(memory, closing_gives_it_back, LONG)
 {
 	ASSERT_EQ(ENOMEM, register_all(self->fd));
-	EXPECT_LT(LIMIT / 2, group_read("memory.current"));
+	EXPECT_LT(LIMIT / 2, tw_group_charged());
 	close(self->fd);
 	/* The kernel may take its time over it, and keeps some charges cached. */
-	for (int i = 0; i < 200 && group_read("memory.current") > LIMIT / 4; i++)
+	for (int i = 0; i < 200 && tw_group_charged() > LIMIT / 4; i++)
 		tw_sleep_ms(50);
-	EXPECT_GT(LIMIT / 4, group_read("memory.current"));
+	EXPECT_GT(LIMIT / 4, tw_group_charged());
 }
 
 /* In the group: a wheel with tokens, and then ever more pages, until it is killed. */
@@ -142,7 +107,7 @@ static void ask_for_too_much(void)
 	int fd = open(TW_DEVICE, O_RDWR);
 	char *pages;
 
-	if (!group_write("cgroup.procs", 0) ||
+	if (!tw_group_enter() ||
 	    tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 30000, 0, 0) ||
 	    tw_register_many(fd, 0, 10000, 0, 0) != 10000 ||
 	    tw_register_many(fd, 10000, 20000, 0, 3600 * TW_SEC) != 20000)
@@ -161,7 +126,7 @@ static bool is_over(long refs)
 
 	for (int i = 0; i < 400 && !over; i++) {
 		over = tw_refcnt() <= refs &&
-		       group_read("memory.current") < LIMIT / 4;
+		       tw_group_charged() < LIMIT / 4;
 		if (!over)
 			tw_sleep_ms(50);
 	}
@@ -204,8 +169,8 @@ static int setup_short(int fd, __u64 limit)
 	if (child < 0)
 		return -1;
 	if (!child) {
-		if (mlockall(MCL_CURRENT) || !group_write("cgroup.procs", 0) ||
-		    !group_write("memory.max", group_read("memory.current") + limit))
+		if (!tw_group_enter_locked() ||
+		    !tw_group_limit(tw_group_charged() + limit))
 			_exit(255);
 		_exit(ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0 ? errno : 0);
 	}
@@ -240,7 +205,7 @@ TEST_F(memory, failed_setup_leaves_nothing)
 			EXPECT_EQ(0, poll(&pollfd, 1, 0));
 		}
 		close(fd);
-		ASSERT_TRUE(group_write("memory.max", LIMIT));
+		ASSERT_TRUE(tw_group_limit(LIMIT));
 	}
 	EXPECT_LT(0, failed);
 	EXPECT_GT(64, failed);
@@ -248,10 +213,10 @@ TEST_F(memory, failed_setup_leaves_nothing)
 
 /* Bytes that the group has more, or less, than before after it did @what. */
 #define CHARGED_BY(what) ({						\
-	__s64 before_ = group_read("memory.current");			\
+	__s64 before_ = tw_group_charged();				\
 									\
 	what;								\
-	(__s64)group_read("memory.current") - before_;			\
+	(__s64)tw_group_charged() - before_;				\
 })
 
 /* In the group: sets up a wheel with the largest event ring, and closes it. */
@@ -264,15 +229,15 @@ static int event_ring_is_charged(int fd)
 	};
 	__s64 left;
 
-	if (!group_write("cgroup.procs", 0))
+	if (!tw_group_enter())
 		return 1;
 	if (CHARGED_BY(ioctl(fd, TIMEWHEEL_SETUP, &setup)) < bytes * 3 / 4)
 		return 2;
-	left = group_read("memory.current") - bytes / 4 * 3;
+	left = tw_group_charged() - bytes / 4 * 3;
 	close(fd);
-	for (int i = 0; i < 200 && group_read("memory.current") > left; i++)
+	for (int i = 0; i < 200 && tw_group_charged() > left; i++)
 		tw_sleep_ms(50);
-	return group_read("memory.current") > left ? 3 : 0;
+	return tw_group_charged() > left ? 3 : 0;
 }
 
 /* P9: an event ring is charged to who sets it up, and goes with the wheel. */

@@ -33,12 +33,14 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-named-test"
+#include "tw_group.h"
+
 #define NODES		"/dev/timewheels"
 #define CLASS		"/sys/class/timewheel"
 #define ENTRY_NAME	"timewheels!"		/* and the wheel's name */
 #define ENTRY		CLASS "/" ENTRY_NAME
 #define DEBUG		"/sys/kernel/debug/timewheel"
-#define GROUP_DIR	"/sys/fs/cgroup/timewheel-named-test"
 #define PREFIX		"kselftest-"
 #define NAME		PREFIX "a"
 #define OTHER		PREFIX "b"
@@ -2695,30 +2697,17 @@ FIXTURE(named_shortage) {
 	FIXTURE_DATA(named) named;
 };
 
-static bool set_limit(unsigned long bytes)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%lu", bytes);
-	return tw_write_file(GROUP_DIR "/memory.max", text);
-}
-
 FIXTURE_SETUP(named_shortage)
 {
 	TW_NEEDS_ROOT();
-	if (mkdir(GROUP_DIR, 0755) && errno != EEXIST)
-		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
-	if (!set_limit(0)) {
-		rmdir(GROUP_DIR);
-		SKIP(return, "no memory controller here");
-	}
+	TW_MAKE_GROUP(0);
 	named_setup(_metadata, &self->named, NULL);
 }
 
 FIXTURE_TEARDOWN(named_shortage)
 {
 	named_teardown(_metadata, &self->named, NULL);
-	rmdir(GROUP_DIR);
+	rmdir(TW_GROUP);
 }
 
 /* Creates a wheel from within the group. Returns 0, an error, -1 when killed. */
@@ -2727,9 +2716,7 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 	pid_t child = tw_fork();
 
 	if (!child) {
-		/* Its own pages come first: for those it would be killed. */
-		if (mlockall(MCL_CURRENT) ||
-		    !tw_write_file(GROUP_DIR "/cgroup.procs", "0"))
+		if (!tw_group_enter_locked())
 			_exit(255);
 		_exit(tw_create(dev, NAME, TIMEWHEEL_EXCLUSIVE, setup) ?
 		      errno : 0);
@@ -2740,12 +2727,9 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 /* What is charged to the group, in bytes, when all that is kept for later is not. */
 static unsigned long charged(void)
 {
-	char text[32] = "";
-
 	/* A limit below it has the kernel settle up. */
-	set_limit(0);
-	read_line(GROUP_DIR "/memory.current", text, sizeof(text));
-	return strtoul(text, NULL, 10);
+	tw_group_limit(0);
+	return tw_group_charged();
 }
 
 static bool charged_becomes_less_than(unsigned long bytes)
@@ -2772,7 +2756,7 @@ TEST_F_TIMEOUT(named_shortage, leaves_nothing, LONG)
 	setup.max_tokens = caps.max_tokens;
 	told = account(0, &wheels_before, &tokens_before);
 	for (limit = 0; limit < most; limit += page + limit / 32 / page * page) {
-		ASSERT_TRUE(set_limit(limit));
+		ASSERT_TRUE(tw_group_limit(limit));
 		ret = create_in_group(dev, &setup);
 		if (ret != ENOMEM)
 			break;
@@ -2804,9 +2788,9 @@ TEST_F(named_shortage, outlives_its_group)
 	int dev = self->named.dev, fd;
 
 	setup.max_tokens = 1000;
-	ASSERT_TRUE(set_limit(64UL << 20));
+	ASSERT_TRUE(tw_group_limit(64UL << 20));
 	ASSERT_EQ(0, create_in_group(dev, &setup));
-	ASSERT_EQ(0, rmdir(GROUP_DIR));
+	ASSERT_EQ(0, rmdir(TW_GROUP));
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));

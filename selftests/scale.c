@@ -17,10 +17,12 @@
 
 #include "tw_test.h"
 
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-scale"
+#include "tw_group.h"
+
 #define WITHOUT_IDS	(1UL << 20)
 #define WITH_IDS	(10000000UL >> 6)
 #define LEAST		(1UL << 18)
-#define GROUP		"/sys/fs/cgroup/timewheel-scale"
 #define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
 #define BATCH		512
 #define TICKS		255	/* tokens are due on one of the ticks 1..TICKS */
@@ -39,19 +41,6 @@ static __u64 available(void)
 	if (file)
 		fclose(file);
 	return kib * 1024;
-}
-
-/* Bytes that are charged to the group that this runs in; 0 if there is none. */
-static __s64 charged(void)
-{
-	FILE *file = fopen(GROUP "/memory.current", "re");
-	long long bytes = 0;
-
-	if (!file || fscanf(file, "%lld", &bytes) != 1)
-		bytes = 0;
-	if (file)
-		fclose(file);
-	return bytes;
 }
 
 /*
@@ -233,8 +222,8 @@ FIXTURE_SETUP(scale)
 	/* Its pages are to be there before free memory is looked at. */
 	memset(self->crowd.known, 1, self->crowd.n * sizeof(__u16));
 	memset(self->crowd.known, 0, self->crowd.n * sizeof(__u16));
-	mkdir(GROUP, 0755);
-	tw_write_file(GROUP "/cgroup.procs", "0");
+	mkdir(TW_GROUP, 0755);
+	tw_group_enter();
 	TH_LOG("%lu tokens", self->crowd.n);
 	if (self->crowd.n > 1 << 24 && !tw_write_file(MAX_TOKENS, "67108864"))
 		SKIP(return, "max_tokens of the module does not let us");
@@ -246,14 +235,14 @@ FIXTURE_TEARDOWN(scale)
 		tw_write_file(MAX_TOKENS, "16777216");
 	free(self->crowd.known);
 	tw_write_file("/sys/fs/cgroup/cgroup.procs", "0");
-	rmdir(GROUP);
+	rmdir(TW_GROUP);
 }
 
 TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 {
 	struct crowd *crowd = &self->crowd;
 	struct timewheel_info info;
-	__s64 before = charged(), after;
+	__s64 before = tw_group_charged(), after;
 
 	crowd->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_setup(crowd->fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
@@ -264,7 +253,7 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	EXPECT_FALSE(tw_readable(crowd->fd));
 
 	/* Charged for no more than it says; for the table of ids not at all. */
-	after = charged() - before;
+	after = tw_group_charged() - before;
 	EXPECT_GE((__s64)info.bytes + SLACK, after);
 	EXPECT_LE((__s64)info.bytes / 4 * (before ? 3 : 0), after + SLACK);
 	EXPECT_GE(crowd->n * variant->bytes + 65536, info.bytes);
@@ -280,9 +269,9 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 
 	/* Freeing takes its time. */
 	close(crowd->fd);
-	for (int i = 0; i < 200 && charged() > before + SLACK; i++)
+	for (int i = 0; i < 200 && tw_group_charged() > before + SLACK; i++)
 		tw_sleep_ms(50);
-	EXPECT_GE(before + SLACK, charged());
+	EXPECT_GE(before + SLACK, tw_group_charged());
 }
 
 TEST_HARNESS_MAIN

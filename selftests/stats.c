@@ -20,10 +20,12 @@
 #include "tw_process.h"
 #include "tw_test.h"
 
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-stats"
+#include "tw_group.h"
+
 #define DEBUGFS		"/sys/kernel/debug"
 #define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
 #define NAME		"stats"
-#define GROUP		"/sys/fs/cgroup/timewheel-stats"
 #define S64_LAST	0x7fffffffffffffffULL
 #define DAY		(86400 * TW_SEC)
 #define BUCKETS		TIMEWHEEL_BUCKETS
@@ -910,28 +912,19 @@ TEST_F(stats, read_only_file)
 	close(reader);
 }
 
-static bool group_write(const char *file, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), GROUP "/%s", file);
-	return tw_write_file(path, text);
-}
-
 /* In a child that may have little memory: takes all, and asks with none left. */
 static int ask_without_memory(int fd)
 {
 	const size_t at_once = 512;
 	static struct histogram lateness, wake;
-	int max = open(GROUP "/memory.max", O_RDWR);
-	int current = open(GROUP "/memory.current", O_RDONLY);
+	int max = open(TW_GROUP "/memory.max", O_RDWR);
+	int current = open(TW_GROUP "/memory.current", O_RDONLY);
 	char text[32];
 	__u64 id = 0;
 
-	/* Its own memory comes first: for that it would be killed. */
 	if (tw_register_many(fd, id, at_once, 0, TW_SEC) != at_once ||
 	    pread(current, text, sizeof(text), 0) < 1 ||
-	    mlockall(MCL_CURRENT) || !group_write("cgroup.procs", "0"))
+	    !tw_group_enter_locked())
 		return 1;
 	do {
 		id += at_once;
@@ -962,11 +955,7 @@ TEST_F(stats, without_memory)
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
-	if ((mkdir(GROUP, 0755) && errno != EEXIST) ||
-	    !group_write("memory.max", "8388608")) {
-		rmdir(GROUP);
-		SKIP(return, "no cgroup with a memory controller");
-	}
+	TW_MAKE_GROUP(8 << 20);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1000000, 0));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -974,7 +963,7 @@ TEST_F(stats, without_memory)
 		_exit(ask_without_memory(fd));
 	EXPECT_EQ(0, tw_reap(child));
 	close(fd);
-	rmdir(GROUP);
+	rmdir(TW_GROUP);
 }
 
 /*

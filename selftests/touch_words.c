@@ -26,6 +26,9 @@
 #include "tw_test.h"
 #include "tw_uring.h"
 
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-words"
+#include "tw_group.h"
+
 #define MAX_TOKENS	1000
 #define WORDS_SIZE	8192UL	/* of a wheel of that many, where pages have 4 KiB */
 #define TIMEOUT		10
@@ -2028,21 +2031,7 @@ TEST_F(words, named_wheel_of_two_processes)
  * P9: the words are charged to who registers, and are credited with the last
  * mapping. Needs root and a version 2 hierarchy with the memory controller.
  */
-#define GROUP		"/sys/fs/cgroup/timewheel-words"
 #define MANY		200000ULL
-
-static __u64 group_memory(void)
-{
-	FILE *file = fopen(GROUP "/memory.current", "re");
-	__u64 value = 0;
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%llu", &value) != 1)
-		value = 0;
-	fclose(file);
-	return value;
-}
 
 /*
  * What the group has when a process of it has registered MANY tokens, and when
@@ -2056,7 +2045,7 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 	int fd;
 
 	fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || !tw_write_file(GROUP "/cgroup.procs", "0") ||
+	if (fd < 0 || !tw_group_enter() ||
 	    tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, MANY,
 		     flags | (with_words ? TIMEWHEEL_TOUCH_WORDS : 0), 0))
 		return 1;
@@ -2065,7 +2054,7 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 	for (__u64 i = 1; i < MANY; i++)
 		if (tw_register(fd, 0, TW_SEC, 0, NULL))
 			return 3;
-	*full = group_memory();
+	*full = tw_group_charged();
 	if (with_words) {
 		words = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			     0);
@@ -2074,7 +2063,7 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 		for (size_t at = 0; at < MANY * 8; at += 4096)
 			words[at]++;
 	}
-	*mapped = group_memory();
+	*mapped = tw_group_charged();
 	return 0;
 }
 
@@ -2084,12 +2073,7 @@ TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
 	__u64 left = 0;
 
 	ASSERT_NE(MAP_FAILED, (void *)figures);
-	if (mkdir(GROUP, 0755) && errno != EEXIST)
-		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
-	if (!tw_write_file(GROUP "/memory.max", "256M")) {
-		rmdir(GROUP);
-		SKIP(return, "no memory controller here");
-	}
+	TW_MAKE_GROUP(256 << 20);
 	for (int with = 0; with < 2; with++) {
 		pid_t child = fork();
 
@@ -2103,13 +2087,13 @@ TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
 	EXPECT_LE(figures[0] + MANY * 4, figures[2]);
 	EXPECT_GE(figures[2] + MANY * 3, figures[3]);
 	for (int tries = 0; tries < 300; tries++) {
-		left = group_memory();
+		left = tw_group_charged();
 		if (left < MANY)
 			break;
 		tw_sleep_ms(20);
 	}
 	EXPECT_GT(MANY * 8, left);
-	EXPECT_EQ(0, rmdir(GROUP));
+	EXPECT_EQ(0, rmdir(TW_GROUP));
 	munmap(figures, 4096);
 }
 

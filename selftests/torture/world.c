@@ -17,7 +17,9 @@
 #include "torture.h"
 #include "../tw_clock.h"
 
-#define GROUP	"/sys/fs/cgroup/torture"
+#define TW_GROUP	"/sys/fs/cgroup/torture"
+#include "../tw_group.h"
+
 #define TIGHT	(PROCESSES - 1)	/* the process whose group is made small */
 #define CPU	"/sys/devices/system/cpu/cpu1/online"
 
@@ -34,21 +36,12 @@ bool become(int user, const char *group)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), GROUP "/%s/cgroup.procs", group);
+	snprintf(path, sizeof(path), TW_GROUP "/%s/cgroup.procs", group);
 	if (!tw_write_file(path, "0") || setgroups(0, NULL) ||
 	    setgid(USER + user) || setuid(USER + user))
 		return false;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return true;
-}
-
-static bool group_set(const char *file, unsigned long value)
-{
-	char path[128], text[32];
-
-	snprintf(path, sizeof(path), GROUP "/%s", file);
-	snprintf(text, sizeof(text), "%lu", value);
-	return tw_write_file(path, text);
 }
 
 /* The value behind @key in a file of the kernel's, or -1. */
@@ -151,11 +144,11 @@ static bool step_clock(void)
 /* So little that registrations fail, or that somebody has to be killed. */
 static bool squeeze(void)
 {
-	bool done = group_set("tight/memory.max",
-			      (256 + below(&world.dice, 4096)) << 10);
+	bool done = tw_group_set("tight/memory.max",
+				 (256 + below(&world.dice, 4096)) << 10);
 
 	tw_sleep_ms(below(&world.dice, 40));
-	return group_set("tight/memory.max", 64 << 20) && done;
+	return tw_group_set("tight/memory.max", 64 << 20) && done;
 }
 
 /* Works, and then takes memory until it is killed, with all that it has open. */
@@ -233,11 +226,11 @@ bool world_start(__u64 seed)
 	memset(&world, 0, sizeof(world));
 	world.seed = seed;
 	world.dice.random = seed;
-	if (tw_save_wall(&world.wall) || mkdir(GROUP, 0755) ||
-	    !tw_write_file(GROUP "/cgroup.subtree_control", "+memory") ||
-	    mkdir(GROUP "/wide", 0755) || mkdir(GROUP "/tight", 0755) ||
-	    mkdir(GROUP "/victim", 0755) ||
-	    !group_set("victim/memory.max", 16 << 20) ||
+	if (tw_save_wall(&world.wall) || mkdir(TW_GROUP, 0755) ||
+	    !tw_write_file(TW_GROUP "/cgroup.subtree_control", "+memory") ||
+	    mkdir(TW_GROUP "/wide", 0755) || mkdir(TW_GROUP "/tight", 0755) ||
+	    mkdir(TW_GROUP "/victim", 0755) ||
+	    !tw_group_set("victim/memory.max", 16 << 20) ||
 	    socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) ||
 	    !create_wheels())
 		return false;
@@ -252,12 +245,12 @@ bool world_start(__u64 seed)
  */
 bool world_end(void)
 {
-	bool ok = group_set("cgroup.kill", 1);
+	bool ok = tw_group_set("cgroup.kill", 1);
 
 	for (int i = 0; i < PROCESSES; i++)
 		ok &= tw_kill(world.process[i]);
-	ok &= group_set("cgroup.kill", 1);
-	while (value_of(GROUP "/cgroup.events", "populated") > 0)
+	ok &= tw_group_set("cgroup.kill", 1);
+	while (value_of(TW_GROUP "/cgroup.events", "populated") > 0)
 		tw_sleep_ms(1);
 	close(sockets[0]);
 	close(sockets[1]);
@@ -284,11 +277,11 @@ bool world_was_bad(void)
  */
 static bool group_is_empty(void)
 {
-	const char *const stat = GROUP "/memory.stat";
+	const char *const stat = TW_GROUP "/memory.stat";
 
 	return !value_of(stat, "percpu") && !value_of(stat, "vmalloc") &&
 	       value_of(stat, "kernel") < 64 << 10 &&
-	       !value_of(GROUP "/cgroup.stat", "nr_dying_descendants");
+	       !value_of(TW_GROUP "/cgroup.stat", "nr_dying_descendants");
 }
 
 /*
@@ -297,8 +290,8 @@ static bool group_is_empty(void)
  */
 bool group_gives_back(void)
 {
-	bool ok = !rmdir(GROUP "/wide") && !rmdir(GROUP "/tight") &&
-		  !rmdir(GROUP "/victim");
+	bool ok = !rmdir(TW_GROUP "/wide") && !rmdir(TW_GROUP "/tight") &&
+		  !rmdir(TW_GROUP "/victim");
 
 	for (int tries = 0; tries < 100 && !group_is_empty(); tries++) {
 		tw_write_file("/proc/sys/vm/drop_caches", "7");
@@ -306,10 +299,10 @@ bool group_gives_back(void)
 	}
 	if (!group_is_empty()) {
 		fail("not given back: percpu %lld, vmalloc %lld, kernel %lld",
-		     value_of(GROUP "/memory.stat", "percpu"),
-		     value_of(GROUP "/memory.stat", "vmalloc"),
-		     value_of(GROUP "/memory.stat", "kernel"));
+		     value_of(TW_GROUP "/memory.stat", "percpu"),
+		     value_of(TW_GROUP "/memory.stat", "vmalloc"),
+		     value_of(TW_GROUP "/memory.stat", "kernel"));
 		ok = false;
 	}
-	return !rmdir(GROUP) && ok;
+	return !rmdir(TW_GROUP) && ok;
 }
