@@ -24,14 +24,13 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include <linux/io_uring.h>
-
 #include "tw_clock.h"
 #include "tw_fault.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_sleeper.h"
 #include "tw_test.h"
+#include "tw_uring.h"
 
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-named-test"
 #include "tw_group.h"
@@ -128,27 +127,6 @@ static bool has_line(const char *path, const char *wanted)
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = 0;
 		found |= !strcmp(line, wanted);
-	}
-	if (file)
-		fclose(file);
-	return found;
-}
-
-/* The name that /proc tells of a file, if any. */
-static bool fdinfo_name(int fd, char *name, size_t size)
-{
-	char path[64], line[128];
-	bool found = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "name:", 5))
-			continue;
-		found = true;
-		snprintf(name, size, "%s", line + 5 + strspn(line + 5, " \t"));
-		name[strcspn(name, "\n")] = 0;
 	}
 	if (file)
 		fclose(file);
@@ -1448,82 +1426,45 @@ TEST_F(named, poll_of_a_destroyed_wheel)
 	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, 0)));
 }
 
-/* As much of io_uring as it takes to leave calls waiting and hear of their end. */
-struct uring {
-	int fd;
-	struct io_uring_params params;
-	struct io_uring_sqe *sqes;
-	char *rings;
-};
-
-static bool open_uring(struct uring *u)
-{
-	memset(&u->params, 0, sizeof(u->params));
-	u->fd = syscall(SYS_io_uring_setup, 8, &u->params);
-	if (u->fd < 0 || !(u->params.features & IORING_FEAT_SINGLE_MMAP))
-		return false;
-	/* One page holds either: eight calls are few. */
-	u->rings = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, u->fd,
-			IORING_OFF_SQ_RING);
-	u->sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, u->fd,
-		       IORING_OFF_SQES);
-	return u->rings != MAP_FAILED && (void *)u->sqes != MAP_FAILED;
-}
-
-static bool submit(struct uring *u, const struct io_uring_sqe *sqe)
-{
-	__u32 *tail = (__u32 *)(u->rings + u->params.sq_off.tail);
-	__u32 *array = (__u32 *)(u->rings + u->params.sq_off.array);
-	__u32 slot = *tail & 7;
-
-	u->sqes[slot] = *sqe;
-	array[slot] = slot;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	return syscall(SYS_io_uring_enter, u->fd, 1, 0, 0, NULL, 0) == 1;
-}
-
-/* Waits until @n calls have ended, and returns what the @i-th submitted gave. */
-static int result_of(struct uring *u, __u32 n, __u64 i)
-{
-	struct io_uring_cqe *cqes = (void *)(u->rings + u->params.cq_off.cqes);
-
-	syscall(SYS_io_uring_enter, u->fd, 0, n, IORING_ENTER_GETEVENTS, NULL,
-		0);
-	for (__u32 at = 0; at < n; at++)
-		if (cqes[at].user_data == i)
-			return cqes[at].res;
-	return 1;
-}
-
 TEST_F(named, destroying_wakes_io_uring)
 {
 	struct timewheel_event events[4];
-	struct uring u;
-	int fd;
+	struct io_uring_cqe cqe;
+	struct tw_uring ring;
+	int fd, ended = 0;
 
-	if (!open_uring(&u))
+	if (tw_uring_open(&ring))
 		SKIP(return, "no io_uring");
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	fd = tw_open_named(NAME, O_RDWR);
 	for (int i = 0; i < 4; i++) {
-		ASSERT_TRUE(submit(&u, &(struct io_uring_sqe) {
+		struct io_uring_sqe sqe = {
 			.opcode = i < 2 ? IORING_OP_READ : IORING_OP_POLL_ADD,
 			.fd = fd, .user_data = i, .off = i < 2 ? -1 : 0,
 			.addr = i < 2 ? (uintptr_t)&events[i] : 0,
 			.len = i < 2 ? sizeof(events[i]) : 0,
 			.poll32_events = i < 2 ? 0 : POLLIN,
-		}));
+		};
+
+		ASSERT_EQ(1, tw_uring_submit(&ring, &sqe));
 	}
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
-	for (int i = 0; i < 4; i++)
-		EXPECT_EQ(i < 2 ? -ENODEV : POLLHUP | POLLERR,
-			  result_of(&u, 4, i));
+	for (int i = 0; i < 4; i++) {
+		ASSERT_TRUE(tw_uring_next(&ring, true, &cqe));
+		EXPECT_EQ(cqe.user_data < 2 ? -ENODEV : POLLHUP | POLLERR,
+			  cqe.res);
+		ended |= 1 << cqe.user_data;
+	}
+	EXPECT_EQ(0xf, ended);
 	/* Who comes after the end need not wait for it. */
-	ASSERT_TRUE(submit(&u, &(struct io_uring_sqe) {
+	ASSERT_EQ(1, tw_uring_submit(&ring, &(struct io_uring_sqe) {
 		.opcode = IORING_OP_READ, .fd = fd, .user_data = 4, .off = -1,
 		.addr = (uintptr_t)events, .len = sizeof(events),
 	}));
-	EXPECT_EQ(-ENODEV, result_of(&u, 5, 4));
+	ASSERT_TRUE(tw_uring_next(&ring, true, &cqe));
+	EXPECT_EQ(4ULL, cqe.user_data);
+	EXPECT_EQ(-ENODEV, cqe.res);
+	tw_uring_close(&ring);
 }
 
 /* Every call that needs the wheel, on a destroyed one. */
@@ -2260,7 +2201,7 @@ static bool use_in_storm(struct __test_metadata *_metadata,
 		TH_LOG("read: %d", ret);
 	}
 	storm->events += ret > 0 ? ret : 0;
-	fdinfo_name(fd, name, sizeof(name));
+	tw_fdinfo(fd, "name", name, sizeof(name));
 	if (poll(&p, 1, tw_random(seed) % 2) == 1 && p.revents != POLLIN) {
 		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
 		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, events, 4)));
@@ -2652,14 +2593,14 @@ TEST_F(named, fdinfo_tells_the_name)
 
 	ASSERT_EQ(0, tw_create(self->dev, LONGEST, 0, &manual));
 	fd = tw_open_named(LONGEST, O_RDONLY);
-	EXPECT_TRUE(fdinfo_name(fd, name, sizeof(name)));
+	EXPECT_TRUE(tw_fdinfo(fd, "name", name, sizeof(name)));
 	EXPECT_STREQ(LONGEST, name);
 	ASSERT_EQ(0, tw_destroy_named(self->dev, LONGEST));
-	fdinfo_name(fd, name, sizeof(name));
+	tw_fdinfo(fd, "name", name, sizeof(name));
 
 	fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
-	EXPECT_FALSE(fdinfo_name(fd, name, sizeof(name)));
+	EXPECT_FALSE(tw_fdinfo(fd, "name", name, sizeof(name)));
 }
 
 /* Destroyed while a reader holds tokens: they reach it or come to nothing. */

@@ -512,21 +512,10 @@ TEST(confined)
 /* Reads the decimal value of a line of fdinfo; false if there is none. */
 static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
 {
-	char path[64], line[128];
-	size_t length = strlen(name);
-	bool found = false;
-	FILE *file;
+	char text[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "r");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, name, length) || line[length] != ':')
-			continue;
-		found = sscanf(line + length + 1, "%llu", value) == 1;
-	}
-	if (file)
-		fclose(file);
-	return found;
+	return tw_fdinfo(fd, name, text, sizeof(text)) &&
+	       sscanf(text, "%llu", value) == 1;
 }
 
 /* What /proc tells about a wheel, to whoever may look at the process. */

@@ -998,33 +998,12 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(2, tw_read(fd, events, 8));
 }
 
-/* What stands behind @name in a wheel's fdinfo; empty when there is none. */
-static void get_fdinfo(int fd, const char *name, char *value, size_t size)
-{
-	char path[64], line[128];
-	size_t length = strlen(name);
-	FILE *file;
-
-	*value = 0;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, name, length) || line[length] != ':' ||
-		    line[length + 1] != '\t')
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		snprintf(value, size, "%s", line + length + 2);
-	}
-	if (file)
-		fclose(file);
-}
-
 #define expect_fdinfo(fd, name, expected) do {				\
 	char expected_[32], value_[80];					\
 									\
 	snprintf(expected_, sizeof(expected_), "%llu",			\
 		 (unsigned long long)(expected));			\
-	get_fdinfo(fd, name, value_, sizeof(value_));			\
+	tw_fdinfo(fd, name, value_, sizeof(value_));			\
 	EXPECT_STREQ(expected_, value_) {				\
 		TH_LOG("%s", name);					\
 	}								\
@@ -1061,7 +1040,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 		int wheel = i ? fd : self->fd;
 
 		ASSERT_EQ(0, tw_info(wheel, &info));
-		get_fdinfo(wheel, "name", name, sizeof(name));
+		tw_fdinfo(wheel, "name", name, sizeof(name));
 		EXPECT_STREQ(i ? "stats" : "", name);
 		EXPECT_EQ(11ULL, info.registered);
 		EXPECT_EQ(7ULL, info.touched);
@@ -1080,7 +1059,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 	}
 	/* A wheel that is no more, and whose file still is: no harm. */
 	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
-	get_fdinfo(fd, "flags", name, sizeof(name));
+	tw_fdinfo(fd, "flags", name, sizeof(name));
 	EXPECT_NE(0, name[0]);
 	close(fd);
 }

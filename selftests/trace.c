@@ -13,18 +13,10 @@
 /* The number by which the traces name the wheel, 0 if fdinfo does not say. */
 static unsigned int wheel_number(int fd)
 {
-	unsigned int number = 0;
-	char path[64], line[128];
-	FILE *f;
+	char number[32];
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "wheel: %u", &number) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return number;
+	return tw_fdinfo(fd, "wheel", number, sizeof(number)) ? atoi(number) :
+								0;
 }
 
 /* How many traced events read "@name: wheel=@number @rest". */

@@ -305,6 +305,33 @@ static inline int tw_map_ret(size_t length, int prot, int flags, int fd,
 	return 0;
 }
 
+/*
+ * What stands behind @key in a file's fdinfo. Returns false, and an empty @value,
+ * when there is none.
+ */
+static inline bool tw_fdinfo(int fd, const char *key, char *value, size_t size)
+{
+	const size_t length = strlen(key);
+	char path[64], line[128];
+	bool found = false;
+	FILE *file;
+
+	*value = 0;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, key, length) ||
+		    strncmp(line + length, ":\t", 2))
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%.*s", (int)size - 1, line + length + 2);
+		found = true;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
 /* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
 static inline unsigned long tw_scaled(unsigned long n)
 {
