@@ -19,6 +19,7 @@
 #include "tw_clock.h"
 #include "tw_named.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 #include "tw_uring.h"
 
@@ -927,32 +928,22 @@ TEST_F(ring, io_uring_multishot_poll)
 }
 
 /* A sleeper in read(2) is not forgotten because somebody polls. */
-static void *blocking_reader(void *data)
-{
-	struct timewheel_event event;
-	int *fd = data;
-
-	return (void *)(long)tw_read(*fd, &event, 1);
-}
-
 TEST_F(ring, blocking_reader_beside_a_poller)
 {
 	int fd = TW_OPEN(O_RDWR);
-	pthread_t thread;
+	struct tw_sleeper reader;
 	struct ring ring;
-	void *ret;
 
 	ASSERT_EQ(0, setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL, TW_SEC, 10, 2, 0));
 	ASSERT_TRUE(map_ring(fd, &ring));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, blocking_reader, &fd));
-	tw_sleep_ms(20);
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	register_due(_metadata, fd, 1, 1, 1);
 	/* More than the ring has room for, so that one is left to be read. */
 	register_due(_metadata, fd, 2, 3, 2);
 	ASSERT_EQ(0, tw_advance(fd, 9));
 	tw_readable(fd);
-	pthread_join(thread, &ret);
-	EXPECT_EQ(1L, (long)ret);
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(1, reader.ret);
 	EXPECT_LE(1ULL, pending(_metadata, fd));
 	unmap_ring(&ring);
 	close(fd);

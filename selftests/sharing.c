@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 
 /* Two descriptors of one open file are one wheel; two opens are two. */
@@ -297,30 +298,21 @@ TEST(next_program)
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 }
 
-static void *read_one(void *arg)
-{
-	int fd = *(int *)arg;
-	struct timewheel_event event;
-
-	return tw_read(fd, &event, 1) == 1 && event.id == 7 ? NULL : "failed";
-}
-
 /* Closed by one thread while another reads: the reader finishes first. */
 TEST(close_while_reading)
 {
 	long before = tw_refcnt();
-	int fd = TW_OPEN(O_RDWR), wheel = fd;
-	pthread_t thread;
-	void *error;
+	int fd = TW_OPEN(O_RDWR);
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 10, 0,
 			      0));
 	ASSERT_EQ(0, tw_register(fd, 7, 200 * TW_MS, 0, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &wheel));
-	tw_sleep_ms(50);
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	close(fd);
-	ASSERT_EQ(0, pthread_join(thread, &error));
-	EXPECT_NULL(error);
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+	EXPECT_EQ(7ULL, reader.event.id);
 	EXPECT_TRUE(tw_refcnt_becomes(before));
 }
 
@@ -328,25 +320,24 @@ TEST(close_while_reading)
 TEST(dup2_while_reading)
 {
 	long before = tw_refcnt();
-	int fd = TW_OPEN(O_RDWR), wheel = fd, copy = dup(fd);
+	int fd = TW_OPEN(O_RDWR), copy = dup(fd);
 	int other = TW_OPEN(O_RDWR);
 	struct timewheel_event event;
-	pthread_t thread;
-	void *error;
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_setup_manual(other, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 7, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_register(other, 8, TW_SEC, 0, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &wheel));
-	tw_sleep_ms(50);
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(fd, dup2(other, fd));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(8ULL, event.id);
 	ASSERT_EQ(0, tw_advance(copy, 1));
-	ASSERT_EQ(0, pthread_join(thread, &error));
-	EXPECT_NULL(error);
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	EXPECT_EQ(1, reader.ret);
+	EXPECT_EQ(7ULL, reader.event.id);
 	close(copy);
 	close(fd);
 	close(other);

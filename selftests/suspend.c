@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
+#include "tw_sleeper.h"
 #include "tw_test.h"
 
 #define ASLEEP	"5"	/* seconds; the RTC has no finer ones */
@@ -32,20 +33,11 @@ static const struct {
 
 /* Wheels of which one has a reader that sleeps in it, and one has not. */
 struct wheels {
-	pthread_t thread;
-	int blocked, fd, got;
-	struct timewheel_event event;
+	struct tw_sleeper reader;
+	int blocked, fd;
 	struct timewheel_op far;	/* as it was before the sleep */
 	__u64 before;
 };
-
-static void *read_one(void *arg)
-{
-	struct wheels *me = arg;
-
-	me->got = tw_read(me->blocked, &me->event, 1);
-	return NULL;
-}
 
 static void prepare(struct __test_metadata *_metadata, struct wheels *w,
 		    size_t i)
@@ -62,20 +54,22 @@ static void prepare(struct __test_metadata *_metadata, struct wheels *w,
 	ASSERT_EQ(0, tw_setup(w->blocked, clocks[i].clock, 31, TW_MS, 10, 0, 0));
 	ASSERT_EQ(0, tw_register(w->blocked, 1, 1500 * TW_MS, 7, NULL));
 	w->before = tw_now(clocks[i].id);
-	ASSERT_EQ(0, pthread_create(&w->thread, NULL, read_one, w));
+	ASSERT_TRUE(tw_start_sleeper(&w->reader, w->blocked, tw_sleep_in_read));
 }
 
 /* Who slept in a read gets its event after the sleep, and no error. */
 static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
 			size_t i)
 {
-	ASSERT_EQ(0, pthread_join(w->thread, NULL));
-	ASSERT_EQ(1, w->got);
-	EXPECT_EQ(7ULL, w->event.cookie);
-	EXPECT_LE(w->event.deadline, w->event.taken);
-	EXPECT_LE(w->event.taken, tw_now(clocks[i].id));
+	const struct timewheel_event *event = &w->reader.event;
+
+	ASSERT_EQ(0, pthread_join(w->reader.thread, NULL));
+	ASSERT_EQ(1, w->reader.ret);
+	EXPECT_EQ(7ULL, event->cookie);
+	EXPECT_LE(event->deadline, event->taken);
+	EXPECT_LE(event->taken, tw_now(clocks[i].id));
 	/* By its own clock, whatever others did meanwhile. */
-	EXPECT_GE(w->before + 1501 * TW_MS, w->event.deadline);
+	EXPECT_GE(w->before + 1501 * TW_MS, event->deadline);
 }
 
 /* Those due before, in and after the sleep: each once, in order, not early. */

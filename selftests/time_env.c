@@ -13,6 +13,7 @@
 
 #include "tw_clock.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 
 #define HOUR	(3600 * TW_SEC)
@@ -42,34 +43,22 @@ FIXTURE_TEARDOWN(wall_clock)
 	tw_restore_wall(&self->wall);
 }
 
-static void *read_one(void *arg)
-{
-	int fd = *(int *)arg;
-	static struct timewheel_event event;
-
-	return tw_read(fd, &event, 1) == 1 ? &event : NULL;
-}
-
 /* P8: a REALTIME token is due when the clock shows it, set forward or not. */
 TEST_F(wall_clock, forward)
 {
 	int fd = TW_OPEN(O_RDWR);
-	struct timewheel_event *event;
-	pthread_t reader;
-	void *result;
+	struct tw_sleeper reader;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 60, 10 * TW_MS, 10,
 			      0, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, HOUR, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 2, 3 * HOUR, 0, NULL));
-	ASSERT_EQ(0, pthread_create(&reader, NULL, read_one, &fd));
-	tw_sleep_ms(50);
+	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR + TW_SEC));
-	ASSERT_EQ(0, pthread_join(reader, &result));
-	event = result;
-	ASSERT_NE(NULL, event);
-	EXPECT_EQ(1ULL, event->id);
-	EXPECT_LE(event->deadline, event->taken);
+	ASSERT_EQ(0, pthread_join(reader.thread, NULL));
+	ASSERT_EQ(1, reader.ret);
+	EXPECT_EQ(1ULL, reader.event.id);
+	EXPECT_LE(reader.event.deadline, reader.event.taken);
 	EXPECT_FALSE(tw_readable(fd));
 }
 
