@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Pages that are not there until somebody brings them, as from a network or a
- * file system that hangs: they belong to userfaultfd.
+ * file system that hangs: they belong to userfaultfd. And readers into such pages.
  */
 #ifndef TW_FAULT_H
 #define TW_FAULT_H

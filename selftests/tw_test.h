@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of the timewheel device share: opening and setting up a wheel,
- * one function per ioctl, and the scale of long tests. It knows the UAPI header
- * only. Functions return what the system call returns: -1 with errno on errors.
+ * What all tests of the timewheel device share: opening and setting up a wheel,
+ * one function per ioctl, and what they ask of the kernel and of this machine. It
+ * knows the UAPI header only; the other headers here are each for tests of one
+ * kind. Functions return what the system call returns: -1 with errno on errors.
  */
 #ifndef TW_TEST_H
 #define TW_TEST_H
