@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "tw_delivery.h"
 #include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
@@ -146,14 +147,6 @@ static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 	return op.deadline / TW_SEC;
 }
 
-static void expect_nothing(struct __test_metadata *_metadata, int fd)
-{
-	struct timewheel_event event;
-
-	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
-	EXPECT_FALSE(tw_readable(fd));
-}
-
 /* It comes on this tick of 1 s, and not on the one before. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd,
 			  __u64 handle, __u64 due)
@@ -161,7 +154,7 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd,
 	struct timewheel_event event;
 
 	ASSERT_EQ(0, tw_advance(fd, due - 1));
-	expect_nothing(_metadata, fd);
+	tw_expect_nothing(fd);
 	ASSERT_EQ(0, tw_advance(fd, due));
 	EXPECT_TRUE(tw_readable(fd));
 	ASSERT_EQ(1, tw_read(fd, &event, 1)) {
@@ -221,7 +214,7 @@ TEST_F(words, a_touched_token_comes_on_its_tick)
 			touch(self->words, handle, start);
 		else
 			EXPECT_TRUE(touch_checked(self->words, handle, start));
-		expect_nothing(_metadata, self->fd);
+		tw_expect_nothing(self->fd);
 	}
 	expect_expiry(_metadata, self->fd, handle, start + 1 + TIMEOUT);
 }
@@ -310,7 +303,7 @@ TEST_F(words, tick_whose_low_bits_are_0)
 				EXPECT_LE(due, due_of(_metadata, self->fd,
 						      handle));
 			ASSERT_EQ(0, tw_advance(self->fd, due - 1));
-			expect_nothing(_metadata, self->fd);
+			tw_expect_nothing(self->fd);
 			ASSERT_EQ(0, tw_advance(self->fd, due + 1));
 			EXPECT_EQ(1, tw_read(self->fd, &event, 1));
 			EXPECT_LE(due * TW_SEC, event.deadline);
@@ -393,7 +386,7 @@ TEST_F(words, longest_timeouts)
 						 &handle));
 			touch(self->words, handle, 7);
 			ASSERT_EQ(0, tw_advance(self->fd, 7 + count));
-			expect_nothing(_metadata, self->fd);
+			tw_expect_nothing(self->fd);
 			ASSERT_EQ(0, tw_advance(self->fd, 8 + count));
 			EXPECT_EQ(1, tw_read(self->fd, &event, 1)) {
 				TH_LOG("delay %llu of ticks of %llu", delays[i],
@@ -436,7 +429,7 @@ TEST_F(words, touch_near_the_last_tick)
 	ASSERT_EQ(0, tw_advance(self->fd, last - 1));
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, 1)));
 	touch(self->words, handle, last - 1);
-	expect_nothing(_metadata, self->fd);
+	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, last));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(last * TW_SEC, event.deadline);
@@ -483,7 +476,7 @@ TEST_F(words, foreign_generation)
 				}
 			}
 			ASSERT_EQ(0, tw_advance(self->fd, 110));
-			expect_nothing(_metadata, self->fd);
+			tw_expect_nothing(self->fd);
 			expect_expiry(_metadata, self->fd, handle, due);
 		}
 	}
@@ -550,7 +543,7 @@ TEST_F(words, store_after_the_end)
 			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 		}
 		touch(self->words, old, 1000 * (i + 1));
-		expect_nothing(_metadata, self->fd);
+		tw_expect_nothing(self->fd);
 		ASSERT_EQ(0, tw_advance(self->fd, 1000 * (i + 1)));
 		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 		ASSERT_EQ((__u32)old, (__u32)handle);
