@@ -386,8 +386,8 @@ static void print_figures(uint64_t ms)
 	if (covered)
 		printf("# %u places, %u edges, %u programs kept\n",
 		       cover_places(), nr_seen, nr_corpus);
-	for (unsigned int i = 0; i < program_types(); i++)
-		fprintf(data, "calls %s %lu\n", program_type_name(i),
+	for (unsigned int i = 0; i < call_types(); i++)
+		fprintf(data, "calls %s %lu\n", call_name(i),
 			cover_calls(i));
 	cover_print(data);
 	tell_now();

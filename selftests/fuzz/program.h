@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Program: a short sequence of calls, as bytes, of which any make a program. A 0
- * stands for the most ordinary argument: so what is shorter, and has more zeros, is
- * simpler.
+ * Program: a short sequence of calls. What is shorter, and has more zeros in its
+ * calls, is simpler.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -11,17 +10,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "call.h"
+
 #define PROGRAM_CALLS	20	/* most in one program */
-#define PROGRAM_BYTES	24	/* of arguments, in one call */
 #define PROGRAM_TEXT	2048	/* longest as text, with a zero */
 
-struct program_call {
-	uint8_t	type;
-	uint8_t	byte[PROGRAM_BYTES];
-};
-
 struct program {
-	struct program_call	call[PROGRAM_CALLS];
+	struct call	call[PROGRAM_CALLS];
 	unsigned int		calls;
 };
 
@@ -46,9 +41,6 @@ void program_format(const struct program *program, char *text);
 void program_random(struct program *program);
 void program_mutate(struct program *program, const struct program *other);
 void program_drop(struct program *program, unsigned int call);
-
-unsigned int program_types(void);
-const char *program_type_name(unsigned int type);
 
 /* Dice: the same for the same seed. */
 extern uint64_t random_state;

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "act.h"
+
+struct act_map act_map[ACT_MAPS];
+struct timewheel_setup act_named[ACT_NAMES];
+
+static struct act_file act_file[ACT_FILES];
+static __u64 act_handles[ACT_HANDLES];
+static unsigned int act_nr_handles;
+static pid_t act_child[ACT_CHILDREN];
+static unsigned int act_nr_children;
+static pthread_t act_second;
+static bool act_has_second;
+static bool act_over;
+
+/*
+ * Memory that may not be there.
+ */
+
+static __thread sigjmp_buf act_jump;
+static __thread bool act_guarded;
+
+static void act_on_fault(int signal)
+{
+	if (__atomic_load_n(&act_guarded, __ATOMIC_RELAXED))
+		siglongjmp(act_jump, 1);
+	_exit(100 + signal);
+}
+
+static void act_on_alarm(int signal)
+{
+	(void)signal;
+}
+
+static void act_guard(bool on)
+{
+	__atomic_store_n(&act_guarded, on, __ATOMIC_SEQ_CST);
+}
+
+/* Copies whole words, as far as there is memory. Returns whether there was. */
+bool act_copy(void *to, const void *from, size_t size)
+{
+	const __u64 *words = from;
+	__u64 *at = to;
+
+	if (sigsetjmp(act_jump, 0)) {
+		act_guard(false);
+		return false;
+	}
+	act_guard(true);
+	for (size_t i = 0; i < size / 8; i++) {
+		__u64 word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+
+		__atomic_store_n(&at[i], word, __ATOMIC_RELAXED);
+	}
+	act_guard(false);
+	return true;
+}
+
+/* An address for @size bytes; @at: at which place, if it is a good one. */
+void *act_where(__u64 where, size_t size, size_t at)
+{
+	char *end = ACT_MEMORY + ACT_MEMORY_SIZE;
+	size_t fits = size < ACT_MEMORY_SIZE ? size : ACT_MEMORY_SIZE;
+
+	switch (where & 15) {
+	case 0:
+		return ACT_MEMORY + at;
+	case 1:
+		return NULL;
+	case 2:
+		return (void *)1;
+	case 3:
+		return end + ACT_PAGE;
+	case 4:
+		return (void *)0xffff888000000000;
+	case 5:
+		return (void *)0x8000dead00000000;
+	case 6:
+		return ACT_FORBIDDEN;
+	case 7:
+		return ACT_CONSTANT;
+	case 8:
+		return end - (fits > 8 ? fits - 8 : 0);
+	case 9:
+		return end - fits;
+	case 10:
+		return end - fits / 16 * 8;
+	case 11:
+		return ACT_MEMORY + at + 1;
+	default:
+		return act_map[where & 3].at;
+	}
+}
+
+void *act_put(__u64 where, const void *data, size_t size, size_t at)
+{
+	void *to = act_where(where, size, at);
+
+	act_copy(to, data, size);
+	return to;
+}
+
+/*
+ * What programs remember.
+ */
+
+struct act_file *act_at_file(__u64 file)
+{
+	return &act_file[file % ACT_FILES];
+}
+
+int act_fd(__u64 file)
+{
+	return act_at_file(file)->fd;
+}
+
+void act_keep_file(__u64 file, int fd, const struct timewheel_setup *setup)
+{
+	if (fd < 0)
+		return;
+	act_at_file(file)->fd = fd;
+	if (setup)
+		act_at_file(file)->setup = *setup;
+}
+
+void act_keep_handle(__u64 handle)
+{
+	if (handle)
+		act_handles[act_nr_handles++ % ACT_HANDLES] = handle;
+}
+
+/* The n-th handle that a call has returned, 0 if there is none. */
+__u64 act_handle(__u64 n)
+{
+	return act_handles[n % ACT_HANDLES];
+}
+
+/* That many ticks, in ns. */
+__u64 act_ticks(__u64 file, __u64 ticks)
+{
+	return ticks * act_at_file(file)->setup.tick;
+}
+
+/* That many laps of the ring, and @ticks. */
+__u64 act_laps(__u64 file, __u64 laps, __u64 ticks)
+{
+	return act_ticks(file, laps * act_at_file(file)->setup.slots + ticks);
+}
+
+static struct timewheel_info act_info_of(__u64 file)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+
+	ioctl(act_fd(file), TIMEWHEEL_INFO, &info);
+	return info;
+}
+
+/* So many ticks from now, as a time. */
+__u64 act_time(__u64 file, __u64 ticks)
+{
+	return act_info_of(file).now + act_ticks(file, ticks);
+}
+
+/* So many ticks from now, as a tick. */
+__u64 act_tick(__u64 file, __u64 ticks)
+{
+	return act_info_of(file).hand + ticks;
+}
+
+/* What a touch of this handle stores, that many ticks from now. */
+__u64 act_stamp(__u64 file, __u64 n, __u64 ticks)
+{
+	__u32 stamp = act_tick(file, ticks);
+
+	return (act_handle(n) & 0xffffffff00000000) | (stamp ? stamp : 1);
+}
+
+/* The event ring's tail, of which @map is the kernel's part. */
+__u64 act_tail(__u64 map)
+{
+	__u64 tail = 0;
+
+	act_copy(&tail, act_map[map % ACT_MAPS].at, sizeof(tail));
+	return tail;
+}
+
+/* Wakes all that sleeps, again and again. */
+static void act_wake(void)
+{
+	const struct itimerval timer = {
+		.it_interval.tv_usec = ACT_ALARM, .it_value.tv_usec = ACT_ALARM,
+	};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* A part of a program, for a second thread or another process. */
+struct act_run {
+	void		(*run)(const void *part);
+	const void	*part;
+	unsigned int	times;
+};
+
+static void *act_run_second(void *arg)
+{
+	const struct act_run *run = arg;
+
+	for (unsigned int i = 0; i < run->times &&
+	     !__atomic_load_n(&act_over, __ATOMIC_RELAXED); i++)
+		run->run(run->part);
+	return NULL;
+}
+
+/* Only one; what follows goes on beside it. */
+void act_thread(void (*run)(const void *part), const void *part,
+		unsigned int times)
+{
+	static struct act_run second;
+
+	if (act_has_second)
+		return;
+	second = (struct act_run){ run, part, times };
+	act_has_second = !pthread_create(&act_second, NULL, act_run_second,
+					 &second);
+}
+
+void act_fork(void (*run)(const void *part), const void *part)
+{
+	pid_t pid;
+
+	if (act_nr_children == ACT_CHILDREN)
+		return;
+	pid = fork();
+	if (!pid) {
+		act_wake();
+		run(part);
+		_exit(0);
+	}
+	if (pid > 0)
+		act_child[act_nr_children++] = pid;
+}
+
+void act_begin(void)
+{
+	const struct sigaction fault = {
+		.sa_handler = act_on_fault, .sa_flags = SA_NODEFER,
+	};
+	const struct sigaction alarm = { .sa_handler = act_on_alarm };
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+
+	for (int i = 0; i < ACT_FILES; i++)
+		act_file[i].fd = -1;
+	mmap(ACT_MEMORY, ACT_MEMORY_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	mmap(ACT_FORBIDDEN, ACT_PAGE, PROT_NONE, flags, -1, 0);
+	mmap(ACT_CONSTANT, ACT_PAGE, PROT_READ, flags, -1, 0);
+	sigaction(SIGSEGV, &fault, NULL);
+	sigaction(SIGBUS, &fault, NULL);
+	sigaction(SIGALRM, &alarm, NULL);
+	act_wake();
+}
+
+void act_end(void)
+{
+	__atomic_store_n(&act_over, true, __ATOMIC_RELAXED);
+	if (act_has_second)
+		pthread_join(act_second, NULL);
+	for (unsigned int i = 0; i < act_nr_children; i++)
+		while (waitpid(act_child[i], NULL, 0) < 0 && errno == EINTR)
+			;
+	for (int i = 0; i < ACT_MAPS; i++)
+		if (act_map[i].at)
+			munmap(act_map[i].at, act_map[i].size);
+	for (int i = 0; i < ACT_FILES; i++)
+		if (act_file[i].fd >= 0)
+			close(act_file[i].fd);
+}

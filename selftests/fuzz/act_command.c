@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Acts: the commands of a wheel. */
+#include "act.h"
+
+/*
+ * A command with a structure, of which the first word is its size: more than
+ * @known is zeros, or, if the upper half of @v[2] says so, is not. @v: file,
+ * where, size, ... What comes back is in *arg.
+ */
+static long act_command(const __u64 *v, unsigned long command, void *arg,
+			size_t known)
+{
+	static __thread char whole[2 * ACT_PAGE];
+	__u32 size = v[2];
+	size_t most = size > known ? size : known;
+	void *at;
+	long ret;
+
+	if (most > sizeof(whole))
+		most = sizeof(whole);
+	memset(whole, v[2] >> 32 ? 0xff : 0, sizeof(whole));
+	*(__u32 *)arg = size;
+	memcpy(whole, arg, known);
+	at = act_put(v[1], whole, (most + 7) & ~7UL, 0);
+	ret = ioctl(act_fd(v[0]), command, at);
+	act_copy(arg, at, known);
+	return ret;
+}
+
+long act_caps(const __u64 *v)
+{
+	struct timewheel_caps caps = { .flags = v[3], .reserved = v[4] };
+
+	return act_command(v, TIMEWHEEL_CAPS, &caps, sizeof(caps));
+}
+
+static struct timewheel_setup act_setup_of(const __u64 *v)
+{
+	return (struct timewheel_setup){
+		.size = v[0], .flags = v[1], .clock = v[2], .slots = v[3],
+		.tick = v[4], .max_tokens = v[5], .start = v[6],
+		.events = v[7], .max_attempts = v[8], .lease = v[9],
+		.slack = v[10], .jitter = v[11], .misfire = v[12],
+		.reserved = v[13],
+	};
+}
+
+long act_setup(const __u64 *v)
+{
+	struct timewheel_setup setup = act_setup_of(v + 2);
+	const struct timewheel_setup wanted = setup;
+	long ret = act_command(v, TIMEWHEEL_SETUP, &setup, sizeof(setup));
+
+	if (!ret)
+		act_at_file(v[0])->setup = wanted;
+	return ret;
+}
+
+/* The names are few, and some of them wrong. */
+static void act_name(char *name, __u64 which)
+{
+	memset(name, 0, TIMEWHEEL_NAME_SIZE);
+	switch (which) {
+	case ACT_NAMES:
+		break;
+	case ACT_NAMES + 1:
+		memset(name, 'x', TIMEWHEEL_NAME_SIZE);
+		break;
+	case ACT_NAMES + 2:
+		strcpy(name, "../fuzz");
+		break;
+	case ACT_NAMES + 3:
+		strcpy(name, "fuzz");
+		name[TIMEWHEEL_NAME_SIZE - 1] = 'x';
+		break;
+	default:
+		sprintf(name, "fuzz%u", (unsigned int)which % ACT_NAMES);
+	}
+}
+
+long act_create(const __u64 *v)
+{
+	struct timewheel_setup setup = act_setup_of(v + 6);
+	struct timewheel_create create = {
+		.flags = v[3],
+		.setup = (uintptr_t)act_put(v[5], &setup, sizeof(setup),
+					    ACT_ARRAY),
+	};
+	long ret;
+
+	act_name(create.name, v[4]);
+	ret = act_command(v, TIMEWHEEL_CREATE, &create, sizeof(create));
+	if (ret >= 0)
+		act_named[v[4] % ACT_NAMES] = setup;
+	return ret;
+}
+
+long act_destroy(const __u64 *v)
+{
+	struct timewheel_destroy destroy = { .flags = v[3] };
+
+	act_name(destroy.name, v[4]);
+	return act_command(v, TIMEWHEEL_DESTROY, &destroy, sizeof(destroy));
+}
+
+long act_info(const __u64 *v)
+{
+	struct timewheel_info info = { .flags = v[3] };
+
+	return act_command(v, TIMEWHEEL_INFO, &info, sizeof(info));
+}
+
+static bool act_registers(__u32 code)
+{
+	return code == TIMEWHEEL_REGISTER ||
+	       code == TIMEWHEEL_TOUCH_OR_REGISTER ||
+	       code == TIMEWHEEL_REGISTER_PERIODIC;
+}
+
+long act_op(const __u64 *v)
+{
+	struct timewheel_op op = {
+		.flags = v[3], .code = v[4], .id = v[5], .handle = v[6],
+		.time = v[7], .cookie = v[8], .period = v[9], .lease = v[10],
+	};
+	long ret = act_command(v, TIMEWHEEL_OP, &op, sizeof(op));
+
+	if (!ret && act_registers(v[4]))
+		act_keep_handle(op.handle);
+	return ret;
+}
+
+/* Of two kinds in turn, on ids that follow each other. */
+static void act_put_ops(char *at, const __u64 *v)
+{
+	__u32 op_size = v[5];
+
+	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++, at += op_size) {
+		const struct timewheel_op op = {
+			.size = op_size, .flags = v[8], .code = v[9 + i % 2],
+			.id = v[11] + i * (v[12] + 1), .handle = v[13],
+			.time = v[14] + i * v[15], .cookie = v[16],
+			.period = v[17], .lease = v[18],
+		};
+
+		if (!act_copy(at, &op, sizeof(op)))
+			return;
+	}
+}
+
+long act_batch(const __u64 *v)
+{
+	__u32 op_size = v[5];
+	char *ops = act_where(v[7], v[4] * op_size, ACT_ARRAY);
+	struct timewheel_batch batch = {
+		.flags = v[3], .ops = (uintptr_t)ops, .count = v[4],
+		.op_size = op_size, .reserved = v[6],
+	};
+	long ret;
+
+	act_put_ops(ops, v);
+	ret = act_command(v, TIMEWHEEL_BATCH, &batch, sizeof(batch));
+	for (__u32 i = 0; i < batch.done && i < ACT_HANDLES; i++) {
+		struct timewheel_op op;
+
+		if (act_copy(&op, ops + i * op_size, sizeof(op)) &&
+		    op.result >= 0 && act_registers(op.code))
+			act_keep_handle(op.handle);
+	}
+	return ret;
+}
+
+long act_touch(const __u64 *v)
+{
+	struct timewheel_touch touch = { .flags = v[3], .key = v[4] };
+
+	if (v[3] & TIMEWHEEL_BY_HANDLE)
+		touch.key = v[5];
+	return act_command(v, TIMEWHEEL_TOUCH, &touch, sizeof(touch));
+}
+
+long act_touch_many(const __u64 *v)
+{
+	__u64 *keys = act_where(v[5], v[4] * sizeof(*keys), ACT_ARRAY);
+	struct timewheel_touch_many many = {
+		.flags = v[3], .keys = (uintptr_t)keys, .count = v[4],
+	};
+
+	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++) {
+		__u64 key = v[3] & TIMEWHEEL_BY_HANDLE ? act_handle(v[6] + i) :
+							 v[6] + i * (v[7] + 1);
+
+		if (!act_copy(&keys[i], &key, sizeof(key)))
+			break;
+	}
+	return act_command(v, TIMEWHEEL_TOUCH_MANY, &many, sizeof(many));
+}
+
+long act_advance(const __u64 *v)
+{
+	struct timewheel_advance advance = { .flags = v[3], .tick = v[4] };
+
+	return act_command(v, TIMEWHEEL_ADVANCE, &advance, sizeof(advance));
+}
+
+long act_list(const __u64 *v)
+{
+	static __u64 cursor;
+	struct timewheel_list list = {
+		.flags = v[3], .cursor = v[4] == 1 ? cursor : v[4],
+		.from = v[5], .to = v[6], .count = v[8],
+		.token_size = v[9], .reserved = v[10],
+	};
+	long ret;
+
+	list.tokens = (uintptr_t)act_where(v[7], v[8] * list.token_size,
+					   ACT_ARRAY);
+	ret = act_command(v, TIMEWHEEL_LIST, &list, sizeof(list));
+	if (!ret)
+		cursor = list.cursor;
+	return ret;
+}
+
+long act_stats(const __u64 *v)
+{
+	const size_t size = TIMEWHEEL_BUCKETS * sizeof(__u64);
+	struct timewheel_stats stats = {
+		.flags = v[3],
+		.lateness = (uintptr_t)act_where(v[4], size, ACT_ARRAY),
+		.wake = (uintptr_t)act_where(v[5], size, ACT_OTHER),
+	};
+
+	return act_command(v, TIMEWHEEL_STATS, &stats, sizeof(stats));
+}
+
+long act_control(const __u64 *v)
+{
+	struct timewheel_control control = {
+		.flags = v[3], .mask = v[4], .reserved = v[5],
+	};
+
+	return act_command(v, TIMEWHEEL_CONTROL, &control, sizeof(control));
+}
+
+/* Any number, with what is left of other calls for an argument. */
+long act_ioctl(const __u64 *v)
+{
+	return ioctl(act_fd(v[0]), v[2], act_where(v[1], 80, 0));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Call: one call of a program, as bytes, of which any make a call. A 0 stands for
+ * the most ordinary argument.
+ */
+#ifndef CALL_H
+#define CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CALL_BYTES	24	/* of arguments */
+
+struct call {
+	uint8_t	type;
+	uint8_t	byte[CALL_BYTES];
+};
+
+/* Types are numbers; that of a name that there is not is call_types(). */
+unsigned int call_types(void);
+unsigned int call_type(const char *name);
+const char *call_name(unsigned int type);
+unsigned int call_weight(unsigned int type);
+bool call_runs_others(const struct call *call);
+
+void call_run(const struct call *call);
+void call_print(const struct call *call, FILE *file);
+
+#endif /* CALL_H */
