@@ -37,7 +37,10 @@ static void act_guard(bool on)
 	__atomic_store_n(&act_guarded, on, __ATOMIC_SEQ_CST);
 }
 
-/* Copies whole words, as far as there is memory. Returns whether there was. */
+/*
+ * Copies whole words, and the half of one, as far as there is memory. Returns whether
+ * there was.
+ */
 bool act_copy(void *to, const void *from, size_t size)
 {
 	const __u64 *words = from;
@@ -53,33 +56,43 @@ bool act_copy(void *to, const void *from, size_t size)
 
 		__atomic_store_n(&at[i], word, __ATOMIC_RELAXED);
 	}
+	if (size & 4) {
+		const __u32 *half = (const __u32 *)&words[size / 8];
+		__u32 word = __atomic_load_n(half, __ATOMIC_RELAXED);
+
+		__atomic_store_n((__u32 *)&at[size / 8], word, __ATOMIC_RELAXED);
+	}
 	act_guard(false);
 	return true;
 }
 
-/* An address for @size bytes; @at: at which place, if it is a good one. */
-void *act_where(__u64 where, size_t size, size_t at)
+/*
+ * An address for @size bytes; @at: at which place, if it is a good one. In a
+ * structure it has 64 bits for all callers.
+ */
+__u64 act_address(__u64 where, size_t size, size_t at)
 {
-	char *end = ACT_MEMORY + ACT_MEMORY_SIZE;
+	const __u64 begin = (uintptr_t)ACT_MEMORY;
+	const __u64 end = begin + ACT_MEMORY_SIZE;
 	size_t fits = size < ACT_MEMORY_SIZE ? size : ACT_MEMORY_SIZE;
 
 	switch (where & 15) {
 	case 0:
-		return ACT_MEMORY + at;
+		return begin + at;
 	case 1:
-		return NULL;
+		return 0;
 	case 2:
-		return (void *)1;
+		return 1;
 	case 3:
 		return end + ACT_PAGE;
 	case 4:
-		return (void *)0xffff888000000000;
+		return 0xffff888000000000;
 	case 5:
-		return (void *)0x8000dead00000000;
+		return 0x8000dead00000000;
 	case 6:
-		return ACT_FORBIDDEN;
+		return (uintptr_t)ACT_FORBIDDEN;
 	case 7:
-		return ACT_CONSTANT;
+		return (uintptr_t)ACT_CONSTANT;
 	case 8:
 		return end - (fits > 8 ? fits - 8 : 0);
 	case 9:
@@ -87,18 +100,21 @@ void *act_where(__u64 where, size_t size, size_t at)
 	case 10:
 		return end - fits / 16 * 8;
 	case 11:
-		return ACT_MEMORY + at + 1;
+		return begin + at + 1;
 	default:
-		return act_map[where & 3].at;
+		return (uintptr_t)act_map[where & 3].at;
 	}
 }
 
-void *act_put(__u64 where, const void *data, size_t size, size_t at)
+void *act_where(__u64 where, size_t size, size_t at)
 {
-	void *to = act_where(where, size, at);
+	return (void *)(uintptr_t)act_address(where, size, at);
+}
 
-	act_copy(to, data, size);
-	return to;
+__u64 act_put(__u64 where, const void *data, size_t size, size_t at)
+{
+	act_copy(act_where(where, size, at), data, size);
+	return act_address(where, size, at);
 }
 
 /*
@@ -272,6 +288,8 @@ void act_end(void)
 		if (act_map[i].at)
 			munmap(act_map[i].at, act_map[i].size);
 	for (int i = 0; i < ACT_FILES; i++)
-		if (act_file[i].fd >= 0)
+		if (act_file[i].fd >= 0) {
+			act_uring_end(i);
 			close(act_file[i].fd);
+		}
 }

@@ -11,6 +11,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+/* For 32 bits: times and offsets have 64. */
+#define _TIME_BITS		64
+#define _FILE_OFFSET_BITS	64
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -51,6 +54,7 @@
 #define ACT_MEMORY	((char *)0x20000000)
 #define ACT_MEMORY_SIZE	(1UL << 20)
 #define ACT_ARRAY	(64 * 1024)	/* behind the structures */
+#define ACT_VECTOR	(32 * 1024)	/* vectors of arrays */
 #define ACT_OTHER	(512 * 1024)	/* a second array */
 #define ACT_FORBIDDEN	(ACT_MEMORY + ACT_MEMORY_SIZE + 4 * ACT_PAGE)
 #define ACT_CONSTANT	(ACT_FORBIDDEN + 2 * ACT_PAGE)
@@ -88,15 +92,18 @@ void act_fork(void (*run)(const void *part), const void *part);
 
 /* Memory that may not be there. */
 bool act_copy(void *to, const void *from, size_t size);
+__u64 act_address(__u64 where, size_t size, size_t at);
 void *act_where(__u64 where, size_t size, size_t at);
-void *act_put(__u64 where, const void *data, size_t size, size_t at);
+__u64 act_put(__u64 where, const void *data, size_t size, size_t at);
 
 /* What programs remember. */
 struct act_file *act_at_file(__u64 file);
 int act_fd(__u64 file);
 void act_keep_file(__u64 file, int fd, const struct timewheel_setup *setup);
 void act_keep_handle(__u64 handle);
+const char *act_path(__u64 which);
 struct act_map act_part(const __u64 *v);
+void act_uring_end(__u64 file);
 
 /* What arguments may be made of. */
 __u64 act_handle(__u64 n);
@@ -145,6 +152,16 @@ long act_reach(const __u64 *v);
 long act_store(const __u64 *v);
 long act_load(const __u64 *v);
 long act_scribble(const __u64 *v);
+
+long act_uring(const __u64 *v);
+long act_uring_files(const __u64 *v);
+long act_uring_buffers(const __u64 *v);
+long act_uring_register(const __u64 *v);
+long act_uring_read(const __u64 *v);
+long act_uring_poll(const __u64 *v);
+long act_uring_cancel(const __u64 *v);
+long act_uring_do(const __u64 *v);
+long act_uring_enter(const __u64 *v);
 
 long act_sleep(const __u64 *v);
 long act_set_clock(const __u64 *v);

@@ -21,7 +21,8 @@ static long act_command(const __u64 *v, unsigned long command, void *arg,
 	memset(whole, v[2] >> 32 ? 0xff : 0, sizeof(whole));
 	*(__u32 *)arg = size;
 	memcpy(whole, arg, known);
-	at = act_put(v[1], whole, (most + 7) & ~7UL, 0);
+	at = act_where(v[1], (most + 7) & ~7UL, 0);
+	act_copy(at, whole, (most + 7) & ~7UL);
 	ret = ioctl(act_fd(v[0]), command, at);
 	act_copy(arg, at, known);
 	return ret;
@@ -83,8 +84,7 @@ long act_create(const __u64 *v)
 	struct timewheel_setup setup = act_setup_of(v + 6);
 	struct timewheel_create create = {
 		.flags = v[3],
-		.setup = (uintptr_t)act_put(v[5], &setup, sizeof(setup),
-					    ACT_ARRAY),
+		.setup = act_put(v[5], &setup, sizeof(setup), ACT_ARRAY),
 	};
 	long ret;
 
@@ -153,8 +153,9 @@ long act_batch(const __u64 *v)
 	__u32 op_size = v[5];
 	char *ops = act_where(v[7], v[4] * op_size, ACT_ARRAY);
 	struct timewheel_batch batch = {
-		.flags = v[3], .ops = (uintptr_t)ops, .count = v[4],
-		.op_size = op_size, .reserved = v[6],
+		.flags = v[3], .count = v[4], .op_size = op_size,
+		.ops = act_address(v[7], v[4] * op_size, ACT_ARRAY),
+		.reserved = v[6],
 	};
 	long ret;
 
@@ -183,7 +184,8 @@ long act_touch_many(const __u64 *v)
 {
 	__u64 *keys = act_where(v[5], v[4] * sizeof(*keys), ACT_ARRAY);
 	struct timewheel_touch_many many = {
-		.flags = v[3], .keys = (uintptr_t)keys, .count = v[4],
+		.flags = v[3], .count = v[4],
+		.keys = act_address(v[5], v[4] * sizeof(*keys), ACT_ARRAY),
 	};
 
 	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++) {
@@ -213,8 +215,7 @@ long act_list(const __u64 *v)
 	};
 	long ret;
 
-	list.tokens = (uintptr_t)act_where(v[7], v[8] * list.token_size,
-					   ACT_ARRAY);
+	list.tokens = act_address(v[7], v[8] * list.token_size, ACT_ARRAY);
 	ret = act_command(v, TIMEWHEEL_LIST, &list, sizeof(list));
 	if (!ret)
 		cursor = list.cursor;
@@ -226,8 +227,8 @@ long act_stats(const __u64 *v)
 	const size_t size = TIMEWHEEL_BUCKETS * sizeof(__u64);
 	struct timewheel_stats stats = {
 		.flags = v[3],
-		.lateness = (uintptr_t)act_where(v[4], size, ACT_ARRAY),
-		.wake = (uintptr_t)act_where(v[5], size, ACT_OTHER),
+		.lateness = act_address(v[4], size, ACT_ARRAY),
+		.wake = act_address(v[5], size, ACT_OTHER),
 	};
 
 	return act_command(v, TIMEWHEEL_STATS, &stats, sizeof(stats));

@@ -2,7 +2,7 @@
 /* Acts: files, and what waits for them. */
 #include "act.h"
 
-static const char *act_path(__u64 which)
+const char *act_path(__u64 which)
 {
 	static __thread char path[64];
 
@@ -25,8 +25,10 @@ long act_open(const __u64 *v)
 
 long act_close(const __u64 *v)
 {
-	long ret = close(act_fd(v[0]));
+	long ret;
 
+	act_uring_end(v[0]);
+	ret = close(act_fd(v[0]));
 	act_at_file(v[0])->fd = -1;
 	return ret;
 }

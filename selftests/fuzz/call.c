@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/io_uring.h>
+
 #include "act.h"
 #include "call.h"
 
@@ -11,11 +13,12 @@
  * first is the most ordinary. TIME, TICK and WORD take two bytes.
  */
 enum kind {
-	NONE, NUMBER, SLOT, FLAGS, SIZE, ID, HANDLE, TIME, TICK, WORD,
+	NONE, NUMBER, SLOT, RING, FLAGS, SIZE, ID, HANDLE, TIME, TICK, WORD,
 	/* From here on those with a table. */
 	CODE, CLOCK, SLOTS, TICK_NS, TOKENS, START, EVENTS, NS, COUNT, BYTES,
 	UNTIL, CURSOR, COMMAND, OPEN, PATH, STATUS, POLL, OFFSET, PROT, MAP, LESS,
-	MREMAP, ADVICE, INDEX, SECONDS, UID,
+	MREMAP, ADVICE, INDEX, SECONDS, UID, ENTRIES, RING_FLAGS, REQUEST_FLAGS,
+	POLL32, POLL_HOW, REQUESTS,
 	KINDS
 };
 
@@ -77,6 +80,28 @@ static const __u64 indices[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 511, 512, 51
 static const __u64 seconds[] = { 1, 3600, -1ULL, -3600ULL, 86400 * 365,
 	86400 * -365ULL, 0 };
 static const __u64 uids[] = { 65534, 0, 1 };
+static const __u64 entries[] = { 8, 1, 64, 4096, 0, 32769 };
+static const __u64 ring_flags[] = { 0, IORING_SETUP_COOP_TASKRUN,
+	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	IORING_SETUP_SQPOLL, IORING_SETUP_IOPOLL, IORING_SETUP_R_DISABLED,
+	IORING_SETUP_CQSIZE, IORING_SETUP_SUBMIT_ALL,
+	IORING_SETUP_CLAMP | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_COOP_TASKRUN,
+	IORING_SETUP_SQPOLL | IORING_SETUP_IOPOLL, 0xffffffff };
+static const __u64 request_flags[] = { 0, IOSQE_ASYNC, IOSQE_IO_LINK,
+	IOSQE_FIXED_FILE, IOSQE_FIXED_FILE | IOSQE_ASYNC,
+	IOSQE_IO_LINK | IOSQE_ASYNC, IOSQE_IO_HARDLINK, IOSQE_IO_DRAIN,
+	IOSQE_CQE_SKIP_SUCCESS, IOSQE_BUFFER_SELECT,
+	IOSQE_BUFFER_SELECT | IOSQE_ASYNC, IOSQE_FIXED_FILE | IOSQE_IO_LINK, 0xff };
+static const __u64 polls32[] = { POLLIN, POLLIN | EPOLLET, 0, 0xffff,
+	POLLIN | EPOLLEXCLUSIVE, POLLIN | EPOLLONESHOT, 0xffffffff };
+static const __u64 poll_hows[] = { 0, IORING_POLL_ADD_MULTI,
+	IORING_POLL_ADD_MULTI | IORING_POLL_ADD_LEVEL,
+	IORING_POLL_UPDATE_EVENTS, IORING_POLL_UPDATE_USER_DATA, 0xff };
+static const __u64 requests[] = { IORING_OP_CLOSE, IORING_OP_OPENAT,
+	IORING_OP_PROVIDE_BUFFERS, IORING_OP_EPOLL_CTL, IORING_OP_TIMEOUT,
+	IORING_OP_MADVISE, IORING_OP_SPLICE, IORING_OP_WRITE, IORING_OP_FSYNC,
+	IORING_OP_FALLOCATE, IORING_OP_URING_CMD, IORING_OP_MSG_RING,
+	IORING_OP_FADVISE, IORING_OP_NOP };
 
 #define KIND(kind, table) \
 	[kind] = { table, sizeof(table) / sizeof(*(table)) }
@@ -93,7 +118,9 @@ static const struct {
 	KIND(POLL, polls), KIND(OFFSET, offsets), KIND(PROT, prots),
 	KIND(MAP, maps), KIND(LESS, less), KIND(MREMAP, mremaps),
 	KIND(ADVICE, advices), KIND(INDEX, indices), KIND(SECONDS, seconds),
-	KIND(UID, uids),
+	KIND(UID, uids), KIND(ENTRIES, entries), KIND(RING_FLAGS, ring_flags),
+	KIND(REQUEST_FLAGS, request_flags), KIND(POLL32, polls32),
+	KIND(POLL_HOW, poll_hows), KIND(REQUESTS, requests),
 };
 
 /*
@@ -133,6 +160,9 @@ struct type {
 				A(slack, NS), A(jitter, NS), \
 				A(misfire, NUMBER), A(reserved, NUMBER)
 #define PART			A(map, SLOT), A(skip, LESS), A(less, LESS)
+#define RING_			A(ring, RING)
+#define REQUEST			RING_, A(of, SLOT), A(flags, REQUEST_FLAGS), \
+				A(key, NUMBER), A(hold, NUMBER), A(limit, NUMBER)
 
 static const struct type types[] = {
 	CALL(op, 60, HEAD(op), A(code, CODE), A(id, ID), A(handle, HANDLE),
@@ -187,6 +217,23 @@ static const struct type types[] = {
 	CALL(store, 15, FILE_, A(map, SLOT), A(index, INDEX), A(word, WORD)),
 	CALL(load, 3, FILE_, A(map, SLOT), A(index, INDEX)),
 	CALL(scribble, 4, A(map, SLOT), A(seed, NUMBER)),
+	CALL(uring, 6, RING_, A(entries, ENTRIES), A(flags, RING_FLAGS),
+	     A(cq_entries, NUMBER)),
+	CALL(uring_files, 4, RING_, A(how, NUMBER), A(at, NUMBER), A(of, SLOT)),
+	CALL(uring_buffers, 4, RING_, A(how, NUMBER), A(where, NUMBER),
+	     A(size, BYTES), PART),
+	CALL(uring_register, 1, RING_, A(how, NUMBER), A(of, SLOT),
+	     A(key, NUMBER), A(flags, FLAGS), A(ms, NUMBER)),
+	CALL(uring_read, 15, REQUEST, A(how, NUMBER), A(where, NUMBER),
+	     A(size, BYTES), A(where2, NUMBER), A(rw_flags, FLAGS),
+	     A(offset, NUMBER), A(index, NUMBER)),
+	CALL(uring_poll, 10, REQUEST, A(events, POLL32), A(how, POLL_HOW)),
+	CALL(uring_cancel, 5, REQUEST, A(how, NUMBER), A(key, NUMBER),
+	     A(cancel_flags, FLAGS), A(new_key, NUMBER), A(events, POLL32)),
+	CALL(uring_do, 6, REQUEST, A(what, REQUESTS), A(index, NUMBER),
+	     A(other, SLOT), A(n, NUMBER)),
+	CALL(uring_enter, 10, RING_, A(completions, NUMBER), A(ms, NUMBER),
+	     A(enter_flags, FLAGS)),
 	CALL(sleep, 8, A(ms, NUMBER)),
 	CALL(set_clock, 3, A(seconds, SECONDS)),
 	CALL(fail, 8, A(nth, NUMBER)),
@@ -386,6 +433,9 @@ static struct value value_at(const struct arg *arg, const uint8_t **at,
 		return constant(byte);
 	case SLOT:
 		return constant(byte % ACT_FILES);
+	case RING:
+		/* Not where the first file is. */
+		return constant((byte + ACT_FILES - 1) % ACT_FILES);
 	case FLAGS:
 		return constant(byte < 128 ? byte : 1U << byte % 32);
 	case SIZE:
@@ -426,15 +476,24 @@ static unsigned int call_values(const struct call *call,
  * Calls.
  */
 
-void call_run(const struct call *call)
+/*
+ * Returns what has come of it where that does not show in the code that has run: what
+ * io_uring has others do, in threads of the kernel's. Else 0.
+ */
+int call_run(const struct call *call)
 {
+	const struct type *type = type_of(call);
 	struct value values[ACT_ARGS];
 	__u64 v[ACT_ARGS] = { 0 };
 	unsigned int n = call_values(call, values);
+	long ret;
 
 	for (unsigned int i = 0; i < n; i++)
 		v[i] = value_of(&values[i]);
-	type_of(call)->run(v);
+	ret = type->run(v);
+	if (strncmp(type->name, "uring", 5))
+		return 0;
+	return ret < 0 ? -errno : 1 + !!ret;
 }
 
 void call_print(const struct call *call, FILE *file)

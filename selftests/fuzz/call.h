@@ -24,7 +24,7 @@ const char *call_name(unsigned int type);
 unsigned int call_weight(unsigned int type);
 bool call_runs_others(const struct call *call);
 
-void call_run(const struct call *call);
+int call_run(const struct call *call);
 void call_print(const struct call *call, FILE *file);
 
 #endif /* CALL_H */

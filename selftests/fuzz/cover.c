@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/kcov.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 
 #define WORDS	(16 * 1024)	/* that the kernel writes in one call */
 #define PLACES	16384		/* a hash table's size */
+
+/* As the kernel knows it: its words have 64 bits for all callers. */
+#define INIT_TRACE	_IOR('c', 1, uint64_t)
 
 /* Shared by all processes. A place that is lost in a race comes again. */
 static struct {
@@ -36,7 +40,7 @@ bool cover_open(void)
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < 2; i++) {
 		kcov[i].fd = open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC);
-		if (kcov[i].fd < 0 || ioctl(kcov[i].fd, KCOV_INIT_TRACE, WORDS))
+		if (kcov[i].fd < 0 || ioctl(kcov[i].fd, INIT_TRACE, WORDS))
 			return false;
 		kcov[i].words = mmap(NULL, WORDS * sizeof(uint64_t),
 				     PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -71,28 +75,32 @@ static void add_place(uint64_t place)
 	}
 }
 
-static void add_edge(uint64_t from, uint64_t to)
+/* Returns whether it was not there. */
+static bool add_edge(uint64_t from, uint64_t to)
 {
 	uint32_t edge = ((from * 31 ^ to) * 0x9e3779b97f4a7c15) >> 48;
 
 	if (__atomic_exchange_n(&shared->hit[edge], 1, __ATOMIC_RELAXED))
-		return;
+		return false;
 	shared->hits[__atomic_fetch_add(&shared->nr_hits, 1, __ATOMIC_RELAXED)] =
 		edge;
-	add_place(to);
+	return true;
 }
 
 /* Takes what the call that was made has run. */
-void cover_called(unsigned int type)
+void cover_called(unsigned int type, int outcome)
 {
 	uint64_t n, last = 0;
 
 	shared->calls[type]++;
+	if (outcome)
+		add_edge(type, outcome);
 	if (!my_words)
 		return;
 	n = my_words[0];
 	for (uint64_t i = 1; i <= n; i++) {
-		add_edge(last, my_words[i]);
+		if (add_edge(last, my_words[i]))
+			add_place(my_words[i]);
 		last = my_words[i];
 	}
 	my_words[0] = 0;
@@ -152,7 +160,7 @@ static size_t symbols_read(struct symbol *symbols, size_t most)
 	size_t n = 0;
 
 	while (file && n < most && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%lx %*c %55s %31s", &symbols[n].at,
+		if (sscanf(line, "%" SCNx64 " %*c %55s %31s", &symbols[n].at,
 			   symbols[n].name, module) == 3 &&
 		    !strcmp(module, "[timewheel]"))
 			n++;
@@ -175,7 +183,7 @@ void cover_print(FILE *file)
 		while (at && place && symbols[at - 1].at > place)
 			at--;
 		if (at && place)
-			fprintf(file, "place %s %lu\n", symbols[at - 1].name,
+			fprintf(file, "place %s %" PRIu64 "\n", symbols[at - 1].name,
 				place - symbols[at - 1].at);
 	}
 	free(symbols);

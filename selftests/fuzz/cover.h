@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cover: which code of the module a program has run, as the kernel's KCOV tells of
- * each thread: edges from one place to the next. Without KCOV there is none.
+ * each thread: edges from one place to the next. An outcome that is not 0 counts as
+ * an edge. Without KCOV there are no others.
  */
 #ifndef COVER_H
 #define COVER_H
@@ -17,7 +18,7 @@ bool cover_open(void);
 
 /* In the process that runs the program: it is watched from here on. */
 void cover_begin(bool second);
-void cover_called(unsigned int type);
+void cover_called(unsigned int type, int outcome);
 
 /* In the one that began it. */
 void cover_clear(void);

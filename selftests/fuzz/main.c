@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * fuzzer: makes random calls of /dev/timewheel, in a guest whose kernel tells when
- * that went wrong. Each program runs in a process of its own; which one it is goes to
- * $TW_VM_DATA before it runs, to be there also if the kernel is not.
+ * that went wrong; fuzzer32 makes them as a caller of 32 bits. Each program runs in a
+ * process of its own; which one it is goes to $TW_VM_DATA before it runs, to be there
+ * also if the kernel is not.
  *
  *	fuzzer fuzz FILE	runs the programs in FILE, then changed ones and new
  *				ones for --seconds=N
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -39,8 +41,9 @@
 #define CORPUS		8192	/* most programs that are kept */
 #define RUN_MS		10000	/* how long a program may take */
 #define DEATH_MS	60000	/* and how long to be killed */
-#define WHEELS		"/sys/kernel/debug/timewheel/wheels"
+#define LATE_MS		20000	/* and until what it had is gone */
 
+static const unsigned int bits = 8 * sizeof(long);
 static uint64_t seed = 1;
 static unsigned int seconds = 60, times = 1;
 static FILE *data;
@@ -177,11 +180,11 @@ static void destroy_named(void)
 }
 
 /* One line is the table's head. */
-static bool wheels_left(void)
+static bool has_lines(const char *path)
 {
 	char text[4096];
 	ssize_t n;
-	int fd = open(WHEELS, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
@@ -190,18 +193,26 @@ static bool wheels_left(void)
 	return n > 0 && memchr(text, '\n', n) != text + n - 1;
 }
 
-/* What is freed later than its last file was closed takes a while. */
+static bool something_left(void)
+{
+	return has_lines("/sys/kernel/debug/timewheel/wheels") ||
+	       has_lines("/sys/kernel/debug/timewheel/users");
+}
+
+/* io_uring lets go of files after those who had its rings have gone. */
 static bool leaked(void)
 {
-	if (!wheels_left())
+	uint64_t end = now_ms() + LATE_MS;
+
+	if (!something_left())
 		return false;
 	destroy_named();
-	for (int i = 0; i < 500; i++) {
-		if (!wheels_left())
-			return false;
+	while (something_left()) {
+		if (now_ms() > end)
+			return true;
 		sleep_ms(10);
 	}
-	return true;
+	return false;
 }
 
 static void report(const struct program *program, const char *what)
@@ -273,7 +284,7 @@ static void run(const struct program *program)
 	if (kernel_complained(what, sizeof(what)))
 		report(program, what);
 	if (leaked())
-		report(program, "a wheel that nobody has");
+		report(program, "a wheel, or a charge for one, that nobody has");
 	total.programs++;
 	total.calls += program->calls;
 }
@@ -380,15 +391,17 @@ static void load(const char *path)
 
 static void print_figures(uint64_t ms)
 {
-	printf("# seed %lu: %lu programs of %lu calls in %lu s, %lu a second, %lu killed\n",
-	       seed, total.programs, total.calls, ms / 1000,
+	printf("# a caller of %u bits, seed %" PRIu64 ": %" PRIu64 " programs of %" PRIu64
+	       " calls in %" PRIu64 " s, %" PRIu64 " a second, %" PRIu64 " killed\n",
+	       bits, seed, total.programs, total.calls, ms / 1000,
 	       total.programs * 1000 / (ms + 1), total.killed);
 	if (covered)
 		printf("# %u places, %u edges, %u programs kept\n",
 		       cover_places(), nr_seen, nr_corpus);
+	printf("# calls:");
 	for (unsigned int i = 0; i < call_types(); i++)
-		fprintf(data, "calls %s %lu\n", call_name(i),
-			cover_calls(i));
+		printf(" %s %" PRIu64, call_name(i), cover_calls(i));
+	printf("\n");
 	cover_print(data);
 	tell_now();
 }
@@ -422,8 +435,8 @@ static void fuzz(void)
 		see(edges, n);
 		free(edges);
 	}
-	printf("# %u programs given: %u edges, %lu s\n", given, nr_seen,
-	       (now_ms() - start) / 1000);
+	printf("# %u programs given: %u edges, %" PRIu64 " s\n", given,
+	       nr_seen, (now_ms() - start) / 1000);
 	while (now_ms() - start < seconds * 1000ULL)
 		fuzz_once();
 	print_figures(now_ms() - start);
@@ -542,6 +555,7 @@ int main(int argc, char **argv)
 
 	data = fopen(path ? path : "/dev/null", "w");
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	fprintf(data, "bits %u\n", bits);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigemptyset(&child_signal);
 	sigaddset(&child_signal, SIGCHLD);

@@ -53,15 +53,16 @@ static void run_part(const void *arg)
 	part->hooks->begin(part->second);
 	for (unsigned int i = part->from; i < part->to; i++) {
 		const struct call *call = &part->program->call[i];
+		int outcome = 0;
 
 		if (!call_runs_others(call)) {
-			call_run(call);
-			part->hooks->called(call->type);
+			outcome = call_run(call);
 		} else {
 			run_beside(part, i);
 			if (!part->second)
 				i = part_end(part->program, i) - 1;
 		}
+		part->hooks->called(call->type, outcome);
 	}
 }
 
@@ -73,7 +74,7 @@ void program_run(const struct program *program,
 	act_begin();
 	run_part(&all);
 	act_end();
-	hooks->called(call_types());
+	hooks->called(call_types(), 0);
 }
 
 /*
@@ -313,6 +314,8 @@ void program_random(struct program *program)
 	} else {
 		insert(program, 1, random_call(call_type("setup")));
 	}
+	if (once(4))
+		insert(program, program->calls, random_call(call_type("uring")));
 	while (n--)
 		insert(program, program->calls, random_call(random_type()));
 }

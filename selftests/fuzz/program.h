@@ -23,11 +23,11 @@ struct program {
 /**
  * struct program_hooks - who watches programs that run
  * @begin: a thread is to make its first call; @second: it is not the first thread
- * @called: it has made a call
+ * @called: it has made a call, with that outcome
  */
 struct program_hooks {
 	void (*begin)(bool second);
-	void (*called)(unsigned int type);
+	void (*called)(unsigned int type, int outcome);
 };
 
 void program_run(const struct program *program,
