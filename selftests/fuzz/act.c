@@ -278,12 +278,18 @@ void act_begin(void)
 
 void act_end(void)
 {
+	sigset_t alarm;
+
 	__atomic_store_n(&act_over, true, __ATOMIC_RELAXED);
-	if (act_has_second)
-		pthread_join(act_second, NULL);
+	/* From here on it is the other thread that is interrupted. */
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+	/* To wait takes a futex, of which a kernel may be without that of 32 bits. */
+	while (act_has_second && pthread_tryjoin_np(act_second, NULL) == EBUSY)
+		poll(NULL, 0, 1);
 	for (unsigned int i = 0; i < act_nr_children; i++)
-		while (waitpid(act_child[i], NULL, 0) < 0 && errno == EINTR)
-			;
+		waitpid(act_child[i], NULL, 0);
 	for (int i = 0; i < ACT_MAPS; i++)
 		if (act_map[i].at)
 			munmap(act_map[i].at, act_map[i].size);

@@ -41,7 +41,7 @@
 #define CORPUS		8192	/* most programs that are kept */
 #define RUN_MS		10000	/* how long a program may take */
 #define DEATH_MS	60000	/* and how long to be killed */
-#define LATE_MS		20000	/* and until what it had is gone */
+#define LATE_MS		10000	/* and until what it had is gone */
 
 static const unsigned int bits = 8 * sizeof(long);
 static uint64_t seed = 1;
