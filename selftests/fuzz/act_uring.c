@@ -7,7 +7,7 @@
 
 #include <linux/io_uring.h>
 
-/* How many files and buffers are registered at most. */
+/* How many are registered at most. */
 #define ACT_BUFFERS	2
 
 /**
@@ -101,7 +101,7 @@ static long act_register(__u64 ring, unsigned int what, const void *arg,
 	return syscall(SYS_io_uring_register, act_fd(ring), what, arg, n);
 }
 
-/* @v[1]: all files, at their places in the table, or only that of @v[2]. */
+/* All files, at their places in the table; or one of them, or none, at place @v[2]. */
 long act_uring_files(const __u64 *v)
 {
 	int fds[ACT_FILES];
@@ -344,7 +344,7 @@ long act_uring_do(const __u64 *v)
 		sqe.fadvise_advice = v[9];
 		break;
 	case IORING_OP_PROVIDE_BUFFERS:
-		/* Of 64 bytes, so many. */
+		/* So many of 64 bytes. */
 		sqe.flags = v[2];
 		sqe.user_data = v[3];
 		sqe.fd = v[9];
