@@ -84,6 +84,9 @@ struct act_map {
 extern struct act_map act_map[ACT_MAPS];
 extern struct timewheel_setup act_named[ACT_NAMES];
 
+/* What has come of a call where the code that it has run does not show that, or 0. */
+extern __thread int act_outcome;
+
 void act_begin(void);
 void act_end(void);
 void act_thread(void (*run)(const void *part), const void *part,

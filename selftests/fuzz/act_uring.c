@@ -18,6 +18,7 @@
  * @sqes_size: bytes there
  * @params: as it was set up
  * @tail: requests so far
+ * @of: the last one's file
  */
 struct act_uring {
 	char			*rings;
@@ -26,7 +27,10 @@ struct act_uring {
 	size_t			sqes_size;
 	struct io_uring_params	params;
 	__u32			tail;
+	__u64			of;
 };
+
+__thread int act_outcome;
 
 static struct act_uring act_urings[ACT_FILES];
 
@@ -194,10 +198,7 @@ static long act_enter(__u64 ring, __u32 flags, __u32 completions, __u64 ms)
 		       &arg, sizeof(arg));
 }
 
-/*
- * Takes all completions. Returns what the last one says, or -1 with EINPROGRESS if
- * there is none.
- */
+/* Takes all completions. What the last one says, of a wheel, is the call's outcome. */
 static long act_take(__u64 ring)
 {
 	const struct act_uring *uring = act_at_uring(ring);
@@ -206,7 +207,6 @@ static long act_take(__u64 ring)
 	struct io_uring_cqe last;
 	__u32 head, tail;
 
-	errno = EINPROGRESS;
 	if (!uring->rings ||
 	    !act_copy(&head, uring->rings + params->cq_off.head, sizeof(head)) ||
 	    !act_copy(&tail, uring->rings + params->cq_off.tail, sizeof(tail)) ||
@@ -216,10 +216,9 @@ static long act_take(__u64 ring)
 	act_copy(&last, &cqes[(tail - 1) & (params->cq_entries - 1)],
 		 sizeof(last));
 	act_copy(uring->rings + params->cq_off.head, &tail, sizeof(tail));
-	if (last.res >= 0)
-		return last.res;
-	errno = -last.res;
-	return -1;
+	if (act_at_file(uring->of)->setup.tick)
+		act_outcome = last.res > 0 ? 2 : last.res ? : 1;
+	return last.res;
 }
 
 static void act_queue(__u64 ring, const struct io_uring_sqe *sqe)
@@ -248,6 +247,7 @@ static long act_request(const __u64 *v, struct io_uring_sqe sqe)
 	sqe.fd = v[2] & IOSQE_FIXED_FILE ? (__s32)v[1] : act_fd(v[1]);
 	sqe.flags = v[2] | (v[5] ? IOSQE_IO_LINK : 0);
 	sqe.user_data = v[3];
+	act_at_uring(v[0])->of = v[1];
 	act_queue(v[0], &sqe);
 	if (v[5]) {
 		limit.tv_nsec = v[5] % 16 * 1000000;
