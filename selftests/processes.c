@@ -583,6 +583,7 @@ TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
  */
 
 #define TOKENS		150	/* of a round: more than two batches */
+#define VICTIMS		(PROCESSES - 2)
 
 /* Where the readers that are killed, or stopped, leave what they have read. */
 static struct timewheel_event (*left_behind)[TOKENS];
@@ -625,9 +626,9 @@ static __u32 book_what_is_left(struct shared *shared, int i)
  */
 static void expect_nothing_lost(struct __test_metadata *_metadata,
 				FIXTURE_DATA(processes) *self,
-				void (*halt)(pid_t child))
+				bool (*begin)(int i, pid_t child),
+				bool (*halt)(int i, pid_t child))
 {
-	enum { VICTIMS = PROCESSES - 2 };
 	const __u32 rounds = tw_scaled(60);
 	struct shared *shared = self->shared;
 	__u32 left = 0;
@@ -645,8 +646,10 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 		__u32 number = round * TOKENS;
 
 		memset(left_behind, 0xff, sizeof(*left_behind) * VICTIMS);
-		for (int i = 0; i < VICTIMS; i++)
+		for (int i = 0; i < VICTIMS; i++) {
 			ASSERT_TRUE(start(self, i, read_until_killed));
+			ASSERT_TRUE(!begin || begin(i, self->child[i]));
+		}
 		for (int i = 0; i < VICTIMS; i++)
 			tw_wait_asleep(self->child[i]);
 		/* A third is due at once, on many ticks, and on one tick. */
@@ -660,7 +663,7 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 		}
 		for (int i = 0; i < VICTIMS; i++) {
 			usleep(round * 97 % 1500);
-			halt(self->child[i]);
+			ASSERT_TRUE(halt(i, self->child[i]));
 		}
 		ASSERT_TRUE(wait_for_readers(fd));
 		for (int i = 0; i < VICTIMS; i++) {
@@ -675,48 +678,78 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 	       rounds * TOKENS);
 }
 
-static void kill_one(pid_t child)
+static bool kill_one(int i, pid_t child)
 {
-	kill(child, SIGKILL);
+	return !kill(child, SIGKILL);
 }
 
 TEST_F_TIMEOUT(processes, killed_readers_lose_nothing, LONG)
 {
-	expect_nothing_lost(_metadata, self, kill_one);
+	expect_nothing_lost(_metadata, self, NULL, kill_one);
 }
 
-static void stop_one(pid_t child)
+static bool stop_one(int i, pid_t child)
 {
-	kill(child, SIGSTOP);
+	return !kill(child, SIGSTOP);
 }
 
 /* A process that stands still keeps nothing back from the others either. */
 TEST_F_TIMEOUT(processes, stopped_readers_lose_nothing, LONG)
 {
-	expect_nothing_lost(_metadata, self, stop_one);
+	expect_nothing_lost(_metadata, self, NULL, stop_one);
 }
 
-/* A group of processes that is frozen: who comes into it stands still. */
-#define FROZEN	"/sys/fs/cgroup/timewheel-frozen"
+/*
+ * Each in a group of its own, which is then frozen: to bring it into one that is
+ * takes longer than the tokens do.
+ */
+#define FREEZER	"/sys/fs/cgroup/timewheel-freezer-"
 
-static void freeze_one(pid_t child)
+static bool write_freezer(int i, const char *file, int value)
 {
-	char pid[16];
+	char path[64], text[16];
 
-	snprintf(pid, sizeof(pid), "%d", child);
-	tw_write_file(FROZEN "/cgroup.procs", pid);
+	snprintf(path, sizeof(path), FREEZER "%d/cgroup.%s", i, file);
+	snprintf(text, sizeof(text), "%d", value);
+	return tw_write_file(path, text);
+}
+
+static bool enter_freezer(int i, pid_t child)
+{
+	return write_freezer(i, "freeze", 0) && write_freezer(i, "procs", child);
+}
+
+static bool freeze_one(int i, pid_t child)
+{
+	return write_freezer(i, "freeze", 1);
+}
+
+static bool make_freezer(int i)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), FREEZER "%d", i);
+	return (!mkdir(path, 0755) || errno == EEXIST) &&
+	       write_freezer(i, "freeze", 0);
+}
+
+static bool remove_freezer(int i)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), FREEZER "%d", i);
+	return !rmdir(path);
 }
 
 TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
 {
-	if (mkdir(FROZEN, 0755) && errno != EEXIST)
-		SKIP(return, "cannot make a cgroup: %s", strerror(errno));
-	if (!tw_write_file(FROZEN "/cgroup.freeze", "1")) {
-		rmdir(FROZEN);
-		SKIP(return, "no freezer here");
+	for (int i = 0; i < VICTIMS; i++) {
+		if (!make_freezer(i))
+			SKIP(return, "no freezer here: %s", strerror(errno));
 	}
-	expect_nothing_lost(_metadata, self, freeze_one);
-	EXPECT_EQ(0, rmdir(FROZEN));
+	expect_nothing_lost(_metadata, self, enter_freezer, freeze_one);
+	for (int i = 0; i < VICTIMS; i++)
+		EXPECT_TRUE(remove_freezer(i));
 }
 
 /* A page that never comes, of a userfaultfd that nobody serves. */
