@@ -409,6 +409,10 @@ TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
 		}
 		ASSERT_EQ(0, poll(wheels, n, 0));
 	}
+	/* A poll that sleeps, behind all of them, is told by the last. */
+	ASSERT_EQ(0, tw_register(wheels[n - 1].fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(1, poll(wheels, n, -1));
+	ASSERT_EQ(POLLIN, wheels[n - 1].revents);
 	TH_LOG("%lu wheels", n);
 	for (unsigned long i = 0; i < n; i++)
 		close(wheels[i].fd);
