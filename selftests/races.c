@@ -1300,18 +1300,28 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 }
 
 /*
- * Touches without end keep no event back: tokens in the one slot of a wheel, some
- * of them touched by all threads, others by each of its own, and among them some
- * that nobody touches, each of which has to come, once and not early.
+ * Touches without end keep no event back: tokens in the one slot of a wheel, more
+ * than are looked at in one step, one of them touched by all threads, others by
+ * each in its turn, and among them some that nobody touches, each of which has to
+ * come, once, when it was due. So do the others that are touched no more.
  */
-#define TOUCHED	64
+#define TOUCHED	600
 #define VICTIM	1000	/* ids from here on are not touched */
 
 static struct {
 	int fd;
 	atomic_bool stop;
-	atomic_ulong touches;
+	atomic_ulong touches, registered;
 } heat;
+
+static void touch_or_register(__u64 id)
+{
+	int ret = tw_touch_or_register(heat.fd, id, 3 * TW_MS, 0);
+
+	if (ret < 0)
+		tw_fail("%llu: %d", id, errno);
+	heat.registered += ret == TIMEWHEEL_REGISTERED;
+}
 
 static void *keep_touching(void *arg)
 {
@@ -1323,7 +1333,7 @@ static void *keep_touching(void *arg)
 
 		if (thread % 2) {
 			/* All the same one, by all ways. */
-			tw_touch_or_register(heat.fd, 0, 3 * TW_MS, 0);
+			touch_or_register(0);
 			tw_touch(heat.fd, 0, 0);
 			heat.touches += 2;
 			continue;
@@ -1334,7 +1344,7 @@ static void *keep_touching(void *arg)
 		tw_touch_keys(heat.fd, 0, keys, TOUCHED, &done);
 		heat.touches += done;
 		if (done < TOUCHED)
-			tw_touch_or_register(heat.fd, keys[done], 3 * TW_MS, 0);
+			touch_or_register(keys[done]);
 	}
 	return NULL;
 }
@@ -1343,6 +1353,7 @@ TEST(storm_of_touches)
 {
 	const unsigned long rounds = tw_scaled(300);
 	struct timewheel_event events[64];
+	struct timewheel_info info;
 	pthread_t threads[THREADS];
 	__u64 latest = 0;
 
@@ -1353,10 +1364,13 @@ TEST(storm_of_touches)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, keep_touching,
 					    (void *)i));
 	for (unsigned long round = 0; round < rounds; round++) {
+		struct timewheel_op victim = {
+			.code = TIMEWHEEL_REGISTER, .id = VICTIM + round,
+			.time = round % 9 * TW_MS,
+		};
 		bool come = false;
 
-		ASSERT_EQ(0, tw_register(heat.fd, VICTIM + round,
-					 round % 9 * TW_MS, 0, NULL));
+		ASSERT_EQ(0, tw_op(heat.fd, &victim));
 		while (!come) {
 			int n = tw_read(heat.fd, events, ARRAY_SIZE(events));
 
@@ -1365,7 +1379,8 @@ TEST(storm_of_touches)
 				ASSERT_LE(events[i].deadline, events[i].taken);
 				if (events[i].id < TOUCHED)
 					continue;
-				ASSERT_EQ(VICTIM + round, events[i].id);
+				ASSERT_EQ(victim.id, events[i].id);
+				ASSERT_EQ(victim.deadline, events[i].deadline);
 				ASSERT_FALSE(come);
 				come = true;
 				if (latest < events[i].taken - events[i].deadline)
@@ -1377,6 +1392,13 @@ TEST(storm_of_touches)
 	heat.stop = true;
 	for (int i = 0; i < THREADS; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	for (;;) {
+		ASSERT_EQ(0, tw_info(heat.fd, &info));
+		if (!info.pending)
+			break;
+		ASSERT_LT(0, tw_read(heat.fd, events, ARRAY_SIZE(events)));
+	}
+	EXPECT_EQ(rounds + heat.registered, info.delivered);
 	TH_LOG("%lu events, the latest by %llu us, beside %lu touches", rounds,
 	       latest / 1000, heat.touches);
 	EXPECT_EQ(0, tw_failures);
