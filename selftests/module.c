@@ -110,19 +110,6 @@ TEST_F_TIMEOUT(module, loaded_twice_is_eexist, LONG)
 	close(fd);
 }
 
-static bool file_mentions(const char *path, const char *word)
-{
-	FILE *file = fopen(path, "re");
-	char line[256];
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = strstr(line, word);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 static bool dir_mentions(const char *path, const char *word)
 {
 	DIR *dir = opendir(path);
@@ -154,7 +141,7 @@ static void expect_gone(struct __test_metadata *_metadata)
 		}
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		EXPECT_FALSE(file_mentions(files[i], MODULE)) {
+		EXPECT_FALSE(tw_file_mentions(files[i], MODULE)) {
 			TH_LOG("%s", files[i]);
 		}
 	}
@@ -165,8 +152,8 @@ TEST_F_TIMEOUT(module, removed_without_a_trace, LONG)
 	int fd = TW_OPEN(O_RDWR);
 
 	EXPECT_TRUE(dir_mentions("/dev", MODULE));
-	EXPECT_TRUE(file_mentions("/proc/misc", MODULE));
-	EXPECT_TRUE(file_mentions("/proc/devices", MODULE));
+	EXPECT_TRUE(tw_file_mentions("/proc/misc", MODULE));
+	EXPECT_TRUE(tw_file_mentions("/proc/devices", MODULE));
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 1000, 0));
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	close(fd);

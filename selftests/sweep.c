@@ -51,6 +51,7 @@ struct wheel;
  * @nomem: ENOMEM is one of its errors
  * @unsure: when it fails, all may have been done
  * @immune: nothing in it can fail
+ * @still: it changes nothing that can be seen
  */
 struct sweep {
 	const char		*name;
@@ -67,6 +68,7 @@ struct sweep {
 	bool			nomem;
 	bool			unsure;
 	bool			immune;
+	bool			still;
 };
 
 /**
@@ -542,6 +544,24 @@ static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
 				       event->handle));
 }
 
+/* How many events have gone to the event ring, if there is one. */
+static __u64 produced(struct __test_metadata *_metadata, const struct wheel *w)
+{
+	const size_t size = TIMEWHEEL_EVENTS_AT + w->sweep->setup.events *
+			    sizeof(struct timewheel_event);
+	struct timewheel_produced *ring;
+	__u64 tail;
+
+	if (!w->sweep->setup.events)
+		return 0;
+	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, w->view,
+		    TIMEWHEEL_MAP_PRODUCED);
+	ASSERT_NE(MAP_FAILED, (void *)ring);
+	tail = ring->tail;
+	munmap(ring, size);
+	return tail;
+}
+
 /* All tokens that are there come, each once, and then there are none. */
 static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 {
@@ -549,6 +569,7 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 	static struct state st;
 	unsigned char ends[TW_LISTED] = {};
 	struct timewheel_info info;
+	__u64 read = 0;
 	int n;
 
 	if (w->view < 0 || tw_info(w->view, &info) < 0)
@@ -562,7 +583,7 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 					       TIMEWHEEL_BY_HANDLE,
 					       st.tokens[i].handle, 0, 0));
 	ASSERT_EQ(0, tw_advance(w->view, FAR));
-	while ((n = tw_read(w->view, events, 64)) > 0)
+	for (; (n = tw_read(w->view, events, 64)) > 0; read += n)
 		for (int i = 0; i < n; i++)
 			end_token(_metadata, w, &st, ends, &events[i]);
 	EXPECT_EQ(EAGAIN, errno);
@@ -574,6 +595,8 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 	}
 	ASSERT_EQ(0, tw_info(w->view, &info));
 	EXPECT_EQ(0ULL, info.pending + info.taken + info.held + info.buried);
+	if (w->sweep->setup.events)
+		EXPECT_EQ(info.delivered, produced(_metadata, w) + read);
 	if (w->sweep->setup.lease)
 		tw_expect_balance(w->view);
 	else if (!(w->sweep->setup.flags & TIMEWHEEL_PERIODS))
@@ -755,6 +778,13 @@ static void sweep(struct __test_metadata *_metadata,
 
 	see_after(_metadata, s, 0, NULL, &should.wheel, &should.before);
 	see_after(_metadata, s, units(s), NULL, &should.wheel, &should.after);
+	if (s->still) {
+		EXPECT_TRUE(same(&should.before, &should.after)) {
+			TH_LOG("%s", s->name);
+			print_state(_metadata, "is", &should.after);
+			print_state(_metadata, "was", &should.before);
+		}
+	}
 	for (int fault = 0; fault < FAULTS; fault++) {
 		int some;
 
@@ -832,7 +862,7 @@ static const struct sweep operations[] = {
 		"CANCEL", SETUP(), .tokens = 4,
 		.op = { .code = TIMEWHEEL_CANCEL, .id = 4 },
 	}, {
-		"GET", SETUP(), .tokens = 4,
+		"GET", SETUP(), .tokens = 4, .still = true,
 		.op = { .code = TIMEWHEEL_GET, .id = 4 },
 	}, {
 		"ACK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
@@ -886,6 +916,7 @@ TEST_F_TIMEOUT(sweep, a_batch_tells_what_was_done, LONG)
 		s.call = call_batch;
 		s.units = 40;
 		s.nomem = false;
+		s.still = false;
 		sweep(_metadata, self, &s);
 	}
 }
@@ -937,15 +968,15 @@ TEST_F_TIMEOUT(sweep, a_command_is_done_or_not, LONG)
 			.call = call_control, .arg = TIMEWHEEL_DRAINING,
 		}, {
 			"LIST", SETUP(), .tokens = 30, .hand = 2,
-			.call = call_list,
+			.call = call_list, .still = true,
 		}, {
 			"STATS", SETUP(), .tokens = 4, .hand = 2,
-			.call = call_stats, .nomem = true,
+			.call = call_stats, .nomem = true, .still = true,
 		}, {
 			"INFO", SETUP(), .tokens = 4, .hand = 2,
-			.call = call_info,
+			.call = call_info, .still = true,
 		}, {
-			"CAPS", .scene = FRESH, .call = call_caps,
+			"CAPS", .scene = FRESH, .call = call_caps, .still = true,
 		},
 	};
 
@@ -997,13 +1028,14 @@ TEST_F_TIMEOUT(sweep, a_poll_loses_nothing, LONG)
 	const struct sweep sweeps[] = {
 		{
 			"poll", SETUP(), .tokens = 20, .hand = 200,
-			.call = call_poll,
+			.call = call_poll, .still = true,
 		}, {
 			"poll with an event ring", SETUP(.events = 16),
 			.tokens = 20, .hand = 200, .call = call_poll,
 		}, {
 			"epoll_ctl", SETUP(), .tokens = 20, .hand = 200,
 			.call = call_epoll, .nomem = true, .unsure = true,
+			.still = true,
 		}, {
 			"epoll_ctl with an event ring", SETUP(.events = 16),
 			.tokens = 20, .hand = 200, .call = call_epoll,
@@ -1020,15 +1052,15 @@ TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
 		{
 			"mmap of words", SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
 			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
-			.call = call_mmap, .nomem = true,
+			.call = call_mmap, .nomem = true, .still = true,
 		}, {
 			"mmap of events", SETUP(.events = 256),
 			.arg = TIMEWHEEL_MAP_PRODUCED,
-			.call = call_mmap, .nomem = true,
+			.call = call_mmap, .nomem = true, .still = true,
 		}, {
 			"mmap of the consumers' part", SETUP(.events = 256),
 			.arg = TIMEWHEEL_MAP_CONSUMED,
-			.call = call_mmap, .nomem = true,
+			.call = call_mmap, .nomem = true, .still = true,
 		}, {
 			"store to a word",
 			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
@@ -1037,9 +1069,11 @@ TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
 		}, {
 			"load of events", SETUP(.events = 256),
 			.arg = TIMEWHEEL_MAP_PRODUCED, .call = call_use,
+			.still = true,
 		}, {
 			"store to the consumers' part", SETUP(.events = 256),
 			.arg = TIMEWHEEL_MAP_CONSUMED, .call = call_use,
+			.still = true,
 		},
 	};
 
@@ -1052,18 +1086,19 @@ TEST_F_TIMEOUT(sweep, what_tells_of_wheels_changes_nothing, LONG)
 		{
 			"fdinfo", SETUP(), .tokens = 4, .call = call_file,
 			.path = "/proc/self/fdinfo/%d", .nomem = true,
+			.still = true,
 		}, {
 			"wheels", SETUP(), .tokens = 4, .call = call_file,
 			.path = "/sys/kernel/debug/timewheel/wheels",
-			.nomem = true,
+			.nomem = true, .still = true,
 		}, {
 			"users", SETUP(), .tokens = 4, .call = call_file,
 			.path = "/sys/kernel/debug/timewheel/users",
-			.nomem = true,
+			.nomem = true, .still = true,
 		}, {
 			"stats", SETUP(), .tokens = 4, .call = call_file,
 			.path = "/sys/kernel/debug/timewheel/stats",
-			.nomem = true,
+			.nomem = true, .still = true,
 		},
 	};
 
@@ -1117,6 +1152,7 @@ TEST_F_TIMEOUT(sweep, a_named_wheel_is_there_or_not, LONG)
 		}, {
 			"CREATE of one that is there", SETUP(),
 			.scene = NAMED, .call = call_create, .tokens = 4,
+			.still = true,
 		}, {
 			"DESTROY", SETUP(), .scene = NAMED, .tokens = 4,
 			.call = call_destroy,
@@ -1201,6 +1237,12 @@ FIXTURE_TEARDOWN(module)
 	EXPECT_EQ(0, chown(TW_DEVICE, self->device.st_uid, self->device.st_gid));
 }
 
+static void expect_there(struct __test_metadata *_metadata, bool there)
+{
+	EXPECT_EQ(there, !access(TW_DEVICE, F_OK));
+	EXPECT_EQ(there, tw_file_mentions("/proc/devices", "timewheels"));
+}
+
 static bool module_works(void)
 {
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
@@ -1229,7 +1271,7 @@ TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
 			EXPECT_TRUE(!ret || ret == -ENOMEM || ret == -EFAULT) {
 				TH_LOG("fault %u: %s", n, strerror(-ret));
 			}
-			EXPECT_EQ(ret < 0, access(TW_DEVICE, F_OK) < 0);
+			expect_there(_metadata, !ret);
 		} while (ret < 0);
 		ASSERT_TRUE(module_works());
 	}
@@ -1251,7 +1293,7 @@ TEST_F_TIMEOUT(module, is_unloaded_or_not, LONG)
 		EXPECT_TRUE(!ret || ret == -EFAULT) {
 			TH_LOG("fault %u: %s", n, strerror(-ret));
 		}
-		EXPECT_EQ(!ret, access(TW_DEVICE, F_OK) < 0);
+		expect_there(_metadata, ret < 0);
 		if (!ret)
 			ASSERT_EQ(0, load(self));
 		ASSERT_TRUE(module_works());

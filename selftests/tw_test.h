@@ -333,6 +333,20 @@ static inline bool tw_fdinfo(int fd, const char *key, char *value, size_t size)
 	return found;
 }
 
+/* Whether a line of the file has @word, within its first bytes. */
+static inline bool tw_file_mentions(const char *path, const char *word)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, word);
+	if (file)
+		fclose(file);
+	return found;
+}
+
 /* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
 static inline unsigned long tw_scaled(unsigned long n)
 {
