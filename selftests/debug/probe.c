@@ -186,7 +186,10 @@ static struct {
 	unsigned long	ready;
 } tw_probe_shared;
 
-/* Runs a function in two threads for a second, as 0 and 1. */
+/*
+ * Runs a function in two threads, as 0 and 1. On a busy machine it takes KCSAN
+ * seconds to see both at once.
+ */
 static void tw_probe_twice(int (*function)(void *which))
 {
 	struct task_struct *task[2];
@@ -194,7 +197,7 @@ static void tw_probe_twice(int (*function)(void *which))
 
 	for (i = 0; i < 2; i++)
 		task[i] = kthread_run(function, (void *)i, "tw_probe/%ld", i);
-	msleep(1000);
+	msleep(5000);
 	for (i = 0; i < 2; i++)
 		kthread_stop(task[i]);
 }
