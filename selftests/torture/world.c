@@ -21,6 +21,7 @@
 #define TW_GROUP	"/sys/fs/cgroup/torture"
 #include "../tw_group.h"
 
+#define OTHER	"/sys/fs/cgroup/torture-other"
 #define TIGHT	(PROCESSES - 1)	/* the process whose group is made small */
 #define CPU	"/sys/devices/system/cpu/cpu1/online"
 
@@ -285,13 +286,33 @@ static bool group_is_empty(void)
 	       !value_of(TW_GROUP "/cgroup.stat", "nr_dying_descendants");
 }
 
+/* Has something of another group on each CPU, which remembers whom it charged last. */
+static void use_cpus(void)
+{
+	cpu_set_t one;
+
+	if (!tw_write_file(OTHER "/cgroup.procs", "0"))
+		_exit(1);
+	for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		munmap(mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0),
+		       4096);
+	}
+	_exit(0);
+}
+
 /*
  * Has the kernel let go of what it keeps for later: of files that were looked at; of
- * what was freed, by which KASAN sees who uses it still; and of a group for which
- * a CPU has some bytes in hand.
+ * what was freed, by which KASAN sees who uses it still; and of the groups that
+ * CPUs charged last.
  */
 static void settle(void)
 {
+	pid_t child;
+
 	glob_t found;
 
 	tw_write_file("/proc/sys/vm/drop_caches", "7");
@@ -301,6 +322,12 @@ static void settle(void)
 		globfree(&found);
 	}
 	tw_group_set("memory.high", 0);
+	mkdir(OTHER, 0755);
+	child = fork();
+	if (!child)
+		use_cpus();
+	tw_reap(child);
+	rmdir(OTHER);
 }
 
 /*
