@@ -311,9 +311,8 @@ static void use_cpus(void)
  */
 static void settle(void)
 {
-	pid_t child;
-
 	glob_t found;
+	pid_t child;
 
 	tw_write_file("/proc/sys/vm/drop_caches", "7");
 	if (!glob("/sys/kernel/slab/*/shrink", 0, NULL, &found)) {
