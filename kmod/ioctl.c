@@ -24,10 +24,10 @@
 #define TW_MAX_SLOTS		65536
 #define TW_MAX_EVENTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
-#define TW_SETUP_FLAGS		(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | \
-				 TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_PERIODS | \
-				 TIMEWHEEL_KEEP_DURATION)
-#define TW_CONTROL_FLAGS	(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)
+#define TW_SETUP_FLAGS		(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | \
+				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS | \
+				 TIMEWHEEL_SETUP_KEEP_DURATION)
+#define TW_CONTROL_FLAGS	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
 /* Listed tokens that are copied together. */
 #define TW_CHUNK_TOKENS		12
@@ -97,7 +97,7 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 		       BIT(TIMEWHEEL_CLOCK_REALTIME) |
 		       BIT(TIMEWHEEL_CLOCK_MANUAL);
 	caps->setup_flags = TW_SETUP_FLAGS;
-	caps->codes = BIT(TIMEWHEEL_REGISTER_PERIODIC + 1) - 1;
+	caps->codes = BIT(TIMEWHEEL_OP_REGISTER_PERIODIC + 1) - 1;
 	caps->max_slots = TW_MAX_SLOTS;
 	caps->min_tick = READ_ONCE(tw_min_tick_ns);
 	caps->max_tick = TW_MAX_TICK_NS;
@@ -112,7 +112,7 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 /* What is to become of tokens that have been read. */
 static int tw_setup_check_delivery(const struct timewheel_setup *setup)
 {
-	bool periods = setup->flags & TIMEWHEEL_PERIODS;
+	bool periods = setup->flags & TIMEWHEEL_SETUP_PERIODS;
 
 	if (setup->misfire > (periods ? TIMEWHEEL_MISFIRE_SKIP : 0) ||
 	    (setup->max_attempts && !setup->lease) ||
@@ -129,7 +129,7 @@ static int tw_setup_check_time(const struct timewheel_setup *setup)
 	if (setup->slack > S64_MAX || setup->jitter > S64_MAX ||
 	    (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL) ||
 	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL) ||
-	    (setup->flags & TIMEWHEEL_KEEP_DURATION &&
+	    (setup->flags & TIMEWHEEL_SETUP_KEEP_DURATION &&
 	     setup->clock != TIMEWHEEL_CLOCK_REALTIME))
 		return -EINVAL;
 
@@ -197,7 +197,7 @@ static int tw_ioctl_create(struct file *file, void *arg, void __user *uarg)
 		err = tw_setup_check(&setup);
 
 	return err ?: tw_named_create(create->name, &setup,
-				      create->flags & TIMEWHEEL_EXCLUSIVE);
+				      create->flags & TIMEWHEEL_CREATE_EXCLUSIVE);
 }
 
 static int tw_ioctl_destroy(struct file *file, void *arg, void __user *uarg)
@@ -559,56 +559,56 @@ struct tw_ioctl {
 };
 
 static const struct tw_ioctl tw_ioctls[] = {
-	[_IOC_NR(TIMEWHEEL_CAPS)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_CAPS)] = {
 		tw_ioctl_caps, sizeof(struct timewheel_caps), 0, TW_ANSWERS,
 	},
-	[_IOC_NR(TIMEWHEEL_SETUP)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_SETUP)] = {
 		tw_ioctl_setup, sizeof(struct timewheel_setup), TW_SETUP_FLAGS,
 		TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_INFO)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_INFO)] = {
 		tw_ioctl_info, sizeof(struct timewheel_info), 0,
 		TW_NEEDS_WHEEL | TW_COPIES,
 	},
-	[_IOC_NR(TIMEWHEEL_OP)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_OP)] = {
 		tw_ioctl_op, sizeof(struct timewheel_op),
-		TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE |
-		TIMEWHEEL_ANY_FILE | TIMEWHEEL_FIXED_DELAY,
+		TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
+		TIMEWHEEL_OPF_ANY_FILE | TIMEWHEEL_OPF_FIXED_DELAY,
 		TW_NEEDS_WHEEL | TW_ANSWERS,
 	},
-	[_IOC_NR(TIMEWHEEL_BATCH)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_BATCH)] = {
 		tw_ioctl_batch, sizeof(struct timewheel_batch), 0,
 		TW_NEEDS_WHEEL,
 	},
-	[_IOC_NR(TIMEWHEEL_TOUCH)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_TOUCH)] = {
 		tw_ioctl_touch, sizeof(struct timewheel_touch),
-		TIMEWHEEL_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+		TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_ADVANCE)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_ADVANCE)] = {
 		tw_ioctl_advance, sizeof(struct timewheel_advance), 0,
 		TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_LIST)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_LIST)] = {
 		tw_ioctl_list, sizeof(struct timewheel_list), 0,
 		TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS,
 	},
-	[_IOC_NR(TIMEWHEEL_CREATE)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_CREATE)] = {
 		tw_ioctl_create, sizeof(struct timewheel_create),
-		TIMEWHEEL_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
+		TIMEWHEEL_CREATE_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_DESTROY)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_DESTROY)] = {
 		tw_ioctl_destroy, sizeof(struct timewheel_destroy), 0,
 		TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_STATS)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_STATS)] = {
 		tw_ioctl_stats, sizeof(struct timewheel_stats), 0,
 		TW_NEEDS_WHEEL,
 	},
-	[_IOC_NR(TIMEWHEEL_TOUCH_MANY)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_TOUCH_MANY)] = {
 		tw_ioctl_touch_many, sizeof(struct timewheel_touch_many),
-		TIMEWHEEL_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
+		TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
-	[_IOC_NR(TIMEWHEEL_CONTROL)] = {
+	[_IOC_NR(TIMEWHEEL_IOC_CONTROL)] = {
 		tw_ioctl_control, sizeof(struct timewheel_control),
 		TW_CONTROL_FLAGS, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
 	},
@@ -659,7 +659,7 @@ static bool tw_touch_copy_in(struct timewheel_touch *touch,
 	user_access_end();
 
 	return touch->size == sizeof(*touch) &&
-	       !(touch->flags & ~TIMEWHEEL_BY_HANDLE);
+	       !(touch->flags & ~TIMEWHEEL_OPF_BY_HANDLE);
 
 fault:
 	user_access_end();
@@ -674,7 +674,7 @@ long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	unsigned int nr;
 
 	/* The hottest call by the shortest way; the other finds what is wrong. */
-	if (cmd == TIMEWHEEL_TOUCH && file->f_mode & FMODE_WRITE &&
+	if (cmd == TIMEWHEEL_IOC_TOUCH && file->f_mode & FMODE_WRITE &&
 	    tw_wheel_ready(wheel) &&
 	    tw_touch_copy_in(&touch, (void __user *)uarg))
 		return tw_ops_touch(wheel, touch.flags, touch.key);

@@ -241,7 +241,7 @@ static bool tw_setup_same(const struct timewheel_setup *a,
  *
  * May sleep.
  *
- * Return: 0; TIMEWHEEL_EXISTED; -EINTR to one who is killed; -EEXIST; -EINVAL;
+ * Return: 0; TIMEWHEEL_RES_EXISTED; -EINTR to one who is killed; -EEXIST; -EINVAL;
  * -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
  */
 int tw_named_create(const char *name, const struct timewheel_setup *setup,
@@ -256,7 +256,7 @@ int tw_named_create(const char *name, const struct timewheel_setup *setup,
 	if (!named)
 		ret = tw_named_make(name, setup);
 	else if (!exclusive && tw_setup_same(&named->setup, setup))
-		ret = TIMEWHEEL_EXISTED;
+		ret = TIMEWHEEL_RES_EXISTED;
 	else
 		ret = -EEXIST;
 	mutex_unlock(&tw_named_lock);

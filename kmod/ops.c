@@ -23,39 +23,39 @@ static_assert(TW_MAX_OPS <= TW_IDS_AHEAD && TW_MAX_KEYS <= TW_IDS_AHEAD);
 
 /* Which flags go with which operation. */
 static const u32 tw_op_flags[] = {
-	[TIMEWHEEL_REGISTER]		= TIMEWHEEL_ABSOLUTE,
-	[TIMEWHEEL_TOUCH_TOKEN]		= TIMEWHEEL_BY_HANDLE,
-	[TIMEWHEEL_TOUCH_OR_REGISTER]	= 0,
-	[TIMEWHEEL_MOVE]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE,
-	[TIMEWHEEL_CANCEL]		= TIMEWHEEL_BY_HANDLE,
-	[TIMEWHEEL_GET]			= TIMEWHEEL_BY_HANDLE,
-	[TIMEWHEEL_ACK]			= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
-	[TIMEWHEEL_NACK]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE |
-					  TIMEWHEEL_ABSOLUTE,
-	[TIMEWHEEL_EXTEND]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
-	[TIMEWHEEL_BURY]		= TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ANY_FILE,
-	[TIMEWHEEL_KICK]		= TIMEWHEEL_BY_HANDLE,
-	[TIMEWHEEL_DELETE]		= TIMEWHEEL_BY_HANDLE,
-	[TIMEWHEEL_REGISTER_PERIODIC]	= TIMEWHEEL_ABSOLUTE |
-					  TIMEWHEEL_FIXED_DELAY,
+	[TIMEWHEEL_OP_REGISTER]		= TIMEWHEEL_OPF_ABSOLUTE,
+	[TIMEWHEEL_OP_TOUCH]		= TIMEWHEEL_OPF_BY_HANDLE,
+	[TIMEWHEEL_OP_TOUCH_OR_REGISTER]	= 0,
+	[TIMEWHEEL_OP_MOVE]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
+	[TIMEWHEEL_OP_CANCEL]		= TIMEWHEEL_OPF_BY_HANDLE,
+	[TIMEWHEEL_OP_GET]			= TIMEWHEEL_OPF_BY_HANDLE,
+	[TIMEWHEEL_OP_ACK]			= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
+	[TIMEWHEEL_OP_NACK]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE |
+					  TIMEWHEEL_OPF_ABSOLUTE,
+	[TIMEWHEEL_OP_EXTEND]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
+	[TIMEWHEEL_OP_BURY]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
+	[TIMEWHEEL_OP_KICK]		= TIMEWHEEL_OPF_BY_HANDLE,
+	[TIMEWHEEL_OP_DELETE]		= TIMEWHEEL_OPF_BY_HANDLE,
+	[TIMEWHEEL_OP_REGISTER_PERIODIC]	= TIMEWHEEL_OPF_ABSOLUTE |
+					  TIMEWHEEL_OPF_FIXED_DELAY,
 };
 
 static bool tw_op_registers(const struct timewheel_op *op)
 {
-	return op->code == TIMEWHEEL_REGISTER ||
-	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
+	return op->code == TIMEWHEEL_OP_REGISTER ||
+	       op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 /* Whether it names a delivery. */
 static bool tw_op_answers(const struct timewheel_op *op)
 {
-	return op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_BURY;
+	return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_BURY;
 }
 
 static bool tw_op_touches(const struct timewheel_op *op)
 {
-	return op->code == TIMEWHEEL_TOUCH_TOKEN ||
-	       op->code == TIMEWHEEL_TOUCH_OR_REGISTER;
+	return op->code == TIMEWHEEL_OP_TOUCH ||
+	       op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 /* Whether it has a flag that does not go with it. */
@@ -75,11 +75,11 @@ static noinline int tw_op_check_more(const struct tw_wheel *wheel,
 		return -EINVAL;
 	if (!caller->may_write)
 		return -EBADF;
-	if (op->code != TIMEWHEEL_REGISTER_PERIODIC)
+	if (op->code != TIMEWHEEL_OP_REGISTER_PERIODIC)
 		return wheel->ring.delivery.lease ? 0 : -EINVAL;
-	if (!(wheel->flags & TIMEWHEEL_PERIODS) ||
-	    (op->id && wheel->flags & TIMEWHEEL_NO_IDS) ||
-	    (op->cookie && wheel->flags & TIMEWHEEL_NO_COOKIES))
+	if (!(wheel->flags & TIMEWHEEL_SETUP_PERIODS) ||
+	    (op->id && wheel->flags & TIMEWHEEL_SETUP_NO_IDS) ||
+	    (op->cookie && wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES))
 		return -EINVAL;
 
 	return 0;
@@ -90,16 +90,16 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct tw_caller *caller,
 				       const struct timewheel_op *op)
 {
-	bool ids = !(wheel->flags & TIMEWHEEL_NO_IDS);
-	bool cookies = !(wheel->flags & TIMEWHEEL_NO_COOKIES);
+	bool ids = !(wheel->flags & TIMEWHEEL_SETUP_NO_IDS);
+	bool cookies = !(wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
 
 	if (op->result)
 		return op->result;
-	if (op->code > TIMEWHEEL_GET)
+	if (op->code > TIMEWHEEL_OP_GET)
 		return tw_op_check_more(wheel, caller, op);
 	if (op->lease || tw_op_bad_flags(op))
 		return -EINVAL;
-	if (op->code != TIMEWHEEL_GET && !caller->may_write)
+	if (op->code != TIMEWHEEL_OP_GET && !caller->may_write)
 		return -EBADF;
 	if (tw_op_registers(op) &&
 	    ((op->id && !ids) || (op->cookie && !cookies)))
@@ -111,7 +111,7 @@ static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 static inline int tw_op_look_up(struct tw_wheel *wheel, u32 flags, u64 id,
 				u64 handle, struct tw_found *found)
 {
-	if (flags & TIMEWHEEL_BY_HANDLE)
+	if (flags & TIMEWHEEL_OPF_BY_HANDLE)
 		return tw_ring_by_handle(&wheel->ring, handle, found);
 
 	return tw_ring_by_id(&wheel->ring, id, found);
@@ -132,12 +132,12 @@ static int tw_op_find(struct tw_wheel *wheel, const struct timewheel_op *op,
 /* By what the caller named the token. */
 static u64 tw_op_key(const struct timewheel_op *op)
 {
-	return op->flags & TIMEWHEEL_BY_HANDLE ? op->handle : op->id;
+	return op->flags & TIMEWHEEL_OPF_BY_HANDLE ? op->handle : op->id;
 }
 
 static int tw_was_due(const struct tw_found *found, const struct tw_now *now)
 {
-	return tw_word_due(found->word) <= now->tick ? TIMEWHEEL_WAS_DUE : 0;
+	return tw_word_due(found->word) <= now->tick ? TIMEWHEEL_RES_WAS_DUE : 0;
 }
 
 static u64 tw_deadline_shown(const struct tw_wheel *wheel,
@@ -153,8 +153,8 @@ static u64 tw_deadline_shown(const struct tw_wheel *wheel,
 static noinline s64 tw_op_jitter(const struct tw_wheel *wheel,
 				 const struct timewheel_op *op, u64 time)
 {
-	if (tw_op_registers(op) || op->code == TIMEWHEEL_REGISTER_PERIODIC) {
-		if (!(op->flags & TIMEWHEEL_ABSOLUTE) &&
+	if (tw_op_registers(op) || op->code == TIMEWHEEL_OP_REGISTER_PERIODIC) {
+		if (!(op->flags & TIMEWHEEL_OPF_ABSOLUTE) &&
 		    op->time < wheel->jitter)
 			return -EINVAL;
 		if (check_add_overflow(time, mul_u64_u64_shr(get_random_u64(),
@@ -176,7 +176,7 @@ static __always_inline int tw_op_time(const struct tw_wheel *wheel,
 	s64 spread;
 
 	*timeout = 0;
-	if (op->flags & TIMEWHEEL_ABSOLUTE) {
+	if (op->flags & TIMEWHEEL_OPF_ABSOLUTE) {
 		*time = tw_clock_from_user(op->time, caller->offset);
 	} else if (op->time <= wheel->max_delay) {
 		*timeout = op->time;
@@ -226,12 +226,12 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, u32 flags, u64 id,
 	err = tw_ring_touch(&wheel->ring, &found, now, due);
 	if (err)
 		/* It went meanwhile, and its id with it. */
-		return err == -ESTALE && !(flags & TIMEWHEEL_BY_HANDLE) ?
+		return err == -ESTALE && !(flags & TIMEWHEEL_OPF_BY_HANDLE) ?
 			-ENOENT : err;
 	err = tw_was_due(&found, now);
 	this_cpu_inc(*wheel->touched);
-	trace_touch(wheel->number, flags & TIMEWHEEL_BY_HANDLE,
-		    flags & TIMEWHEEL_BY_HANDLE ? handle : id, *due);
+	trace_touch(wheel->number, flags & TIMEWHEEL_OPF_BY_HANDLE,
+		    flags & TIMEWHEEL_OPF_BY_HANDLE ? handle : id, *due);
 
 	return err;
 }
@@ -275,7 +275,7 @@ tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
 {
 	struct tw_period period = {
 		.length		= op->period,
-		.fixed_delay	= op->flags & TIMEWHEEL_FIXED_DELAY,
+		.fixed_delay	= op->flags & TIMEWHEEL_OPF_FIXED_DELAY,
 	};
 	struct tw_deadline deadline;
 	int err;
@@ -313,7 +313,7 @@ static int tw_op_touch_or_register(struct tw_wheel *wheel,
 		return ret;
 	ret = tw_op_register(wheel, caller, op, now);
 
-	return ret ?: TIMEWHEEL_REGISTERED;
+	return ret ?: TIMEWHEEL_RES_REGISTERED;
 }
 
 static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
@@ -329,7 +329,7 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 		return err;
 	tw_ring_move(&wheel->ring, &found, now, &deadline);
 	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
-	trace_move(wheel->number, op->flags & TIMEWHEEL_BY_HANDLE,
+	trace_move(wheel->number, op->flags & TIMEWHEEL_OPF_BY_HANDLE,
 		   tw_op_key(op), deadline.due);
 
 	return tw_was_due(&found, now);
@@ -346,7 +346,7 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
 	tw_ring_cancel(&wheel->ring, &found);
 	op->deadline = tw_deadline_shown(wheel, caller,
 					 tw_word_due(found.word));
-	trace_cancel(wheel->number, op->flags & TIMEWHEEL_BY_HANDLE,
+	trace_cancel(wheel->number, op->flags & TIMEWHEEL_OPF_BY_HANDLE,
 		     tw_op_key(op), tw_word_due(found.word));
 
 	return tw_was_due(&found, now);
@@ -362,8 +362,8 @@ static void tw_token_tell_delivery(const struct tw_ring *ring,
 	told->lease = delivery->lease;
 	told->attempts = delivery->attempts;
 	if (tw_word_state(word) == TW_HELD)
-		told->state = delivery->taker ? TIMEWHEEL_HELD :
-						TIMEWHEEL_BURIED;
+		told->state = delivery->taker ? TIMEWHEEL_STATE_HELD :
+						TIMEWHEEL_STATE_BURIED;
 }
 
 /* What there is to tell of a token that is not FREE, by its word. */
@@ -383,7 +383,7 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 		(due - now->tick - 1) / ring->slots : 0;
 	told->slot = due % ring->slots;
 	told->state = tw_word_state(word) == TW_TAKEN ?
-		TIMEWHEEL_TAKEN : TIMEWHEEL_PENDING;
+		TIMEWHEEL_STATE_TAKEN : TIMEWHEEL_STATE_PENDING;
 	told->lease = 0;
 	told->attempts = 0;
 	if (tw_ring_has_deliveries(ring) && tw_word_state(word) != TW_TAKEN)
@@ -392,10 +392,10 @@ static void tw_token_tell(const struct tw_wheel *wheel,
 
 static int tw_state_bits(u32 state)
 {
-	if (state == TIMEWHEEL_HELD)
-		return TIMEWHEEL_IS_HELD;
+	if (state == TIMEWHEEL_STATE_HELD)
+		return TIMEWHEEL_RES_HELD;
 
-	return state == TIMEWHEEL_BURIED ? TIMEWHEEL_IS_BURIED : 0;
+	return state == TIMEWHEEL_STATE_BURIED ? TIMEWHEEL_RES_BURIED : 0;
 }
 
 /* Apart, so that the others need no room for what it tells. */
@@ -411,7 +411,7 @@ static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
 
 	if (err && wheel->ring.delivery.lease)
 		err = tw_delivery_find(&wheel->ring,
-				       op->flags & TIMEWHEEL_BY_HANDLE,
+				       op->flags & TIMEWHEEL_OPF_BY_HANDLE,
 				       tw_op_key(op), &found);
 	if (err)
 		return err;
@@ -443,7 +443,7 @@ static int tw_op_nack(struct tw_wheel *wheel, const struct tw_caller *caller,
 	if (err)
 		return err;
 	if (tw_delivery_nack(&wheel->ring, found, now, deadline.due))
-		return TIMEWHEEL_IS_BURIED;
+		return TIMEWHEEL_RES_BURIED;
 	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
 
 	return 0;
@@ -517,10 +517,10 @@ static int tw_op_may_answer(struct tw_wheel *wheel,
 	const struct tw_answer answer = {
 		.lease	= op->lease,
 		.taker	= tw_takers_find(&wheel->takers, caller->file),
-		.any	= op->flags & TIMEWHEEL_ANY_FILE,
+		.any	= op->flags & TIMEWHEEL_OPF_ANY_FILE,
 	};
 
-	if (op->code == TIMEWHEEL_BURY && !op->lease)
+	if (op->code == TIMEWHEEL_OP_BURY && !op->lease)
 		return tw_word_state(found->word) == TW_ARMED ? 0 : -ESTALE;
 
 	return tw_op_answers(op) ?
@@ -532,7 +532,7 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 					     struct timewheel_op *op,
 					     const struct tw_now *now)
 {
-	bool by_handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	bool by_handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
 	struct tw_found found;
 	int err = tw_delivery_find(&wheel->ring, by_handle, tw_op_key(op),
 				   &found);
@@ -547,16 +547,16 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 		     op->lease);
 
 	switch (op->code) {
-	case TIMEWHEEL_ACK:
+	case TIMEWHEEL_OP_ACK:
 		tw_delivery_ack(&wheel->ring, &found, now);
 		return 0;
-	case TIMEWHEEL_NACK:
+	case TIMEWHEEL_OP_NACK:
 		return tw_op_nack(wheel, caller, op, now, &found);
-	case TIMEWHEEL_EXTEND:
+	case TIMEWHEEL_OP_EXTEND:
 		return tw_op_extend(wheel, caller, op, now, &found);
-	case TIMEWHEEL_BURY:
+	case TIMEWHEEL_OP_BURY:
 		return tw_op_bury(wheel, now, &found);
-	case TIMEWHEEL_KICK:
+	case TIMEWHEEL_OP_KICK:
 		return tw_op_kick(wheel, caller, op, now, &found);
 	default:
 		return tw_op_delete(wheel, caller, op, now, &found);
@@ -570,9 +570,9 @@ static noinline int tw_op_more(struct tw_wheel *wheel,
 			       const struct tw_now *now)
 {
 	switch (op->code) {
-	case TIMEWHEEL_GET:
+	case TIMEWHEEL_OP_GET:
 		return tw_op_get(wheel, caller, op, now);
-	case TIMEWHEEL_REGISTER_PERIODIC:
+	case TIMEWHEEL_OP_REGISTER_PERIODIC:
 		return tw_op_register_periodic(wheel, caller, op, now);
 	default:
 		return tw_op_delivery(wheel, caller, op, now);
@@ -583,15 +583,15 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 			struct timewheel_op *op, const struct tw_now *now)
 {
 	switch (op->code) {
-	case TIMEWHEEL_REGISTER:
+	case TIMEWHEEL_OP_REGISTER:
 		return tw_op_register(wheel, caller, op, now);
-	case TIMEWHEEL_TOUCH_TOKEN:
+	case TIMEWHEEL_OP_TOUCH:
 		return tw_op_touch(wheel, caller, op, now, true);
-	case TIMEWHEEL_TOUCH_OR_REGISTER:
+	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
 		return tw_op_touch_or_register(wheel, caller, op, now);
-	case TIMEWHEEL_MOVE:
+	case TIMEWHEEL_OP_MOVE:
 		return tw_op_move(wheel, caller, op, now);
-	case TIMEWHEEL_CANCEL:
+	case TIMEWHEEL_OP_CANCEL:
 		return tw_op_cancel(wheel, caller, op, now);
 	default:
 		return tw_op_more(wheel, caller, op, now);
@@ -609,7 +609,7 @@ static void tw_ops_prefetch(struct tw_wheel *wheel,
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < n; i++)
-		if (ops[i].flags & TIMEWHEEL_BY_HANDLE)
+		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
 			tw_ring_prefetch_handle(&wheel->ring, ops[i].handle);
 		else if (wheel->ring.has_ids)
 			ids[nr++] = ops[i].id;
@@ -625,7 +625,7 @@ static void tw_ops_prefetch_places(struct tw_wheel *wheel,
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		if (ops[i].flags & TIMEWHEEL_BY_HANDLE)
+		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
 			tw_ring_prefetch_place(&wheel->ring, ops[i].handle);
 }
 
@@ -783,7 +783,7 @@ static __always_inline long tw_touch_by_handle(struct tw_wheel *wheel,
 	struct tw_now now = tw_wheel_now(wheel);
 	u64 due;
 
-	return tw_touch(wheel, TIMEWHEEL_BY_HANDLE, 0, handle, &now, false,
+	return tw_touch(wheel, TIMEWHEEL_OPF_BY_HANDLE, 0, handle, &now, false,
 			&due);
 }
 
@@ -800,12 +800,12 @@ static noinline long tw_touch_by_id(struct tw_wheel *wheel, u64 id)
 /**
  * tw_ops_touch() - touch one token and tell no more than that it was done
  * @wheel: the wheel, set up
- * @flags: TIMEWHEEL_BY_HANDLE or 0
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE or 0
  * @key: handle or id
  *
  * Never sleeps.
  *
- * Return: 0 or TIMEWHEEL_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE. It is of
+ * Return: 0 or TIMEWHEEL_RES_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE. It is of
  * ioctl(2)'s type, so that the caller can leave the return to it.
  */
 long tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
@@ -813,7 +813,7 @@ long tw_ops_touch(struct tw_wheel *wheel, u32 flags, u64 key)
 	if (tw_ring_has_words(&wheel->ring))
 		return tw_touch_locked(wheel, flags, key);
 
-	return flags & TIMEWHEEL_BY_HANDLE ? tw_touch_by_handle(wheel, key) :
+	return flags & TIMEWHEEL_OPF_BY_HANDLE ? tw_touch_by_handle(wheel, key) :
 					     tw_touch_by_id(wheel, key);
 }
 
@@ -822,7 +822,7 @@ static void tw_keys_prefetch(struct tw_wheel *wheel, u32 flags,
 {
 	unsigned int i;
 
-	if (flags & TIMEWHEEL_BY_HANDLE)
+	if (flags & TIMEWHEEL_OPF_BY_HANDLE)
 		for (i = 0; i < n; i++)
 			tw_ring_prefetch_handle(&wheel->ring, keys[i]);
 	else if (wheel->ring.has_ids)
@@ -856,7 +856,7 @@ static __always_inline int tw_touch_each(struct tw_wheel *wheel, u32 flags,
 /**
  * tw_ops_touch_many() - touch tokens in order, up to the first that cannot be
  * @wheel: the wheel, set up
- * @flags: TIMEWHEEL_BY_HANDLE or 0
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE or 0
  * @keys: handles or ids
  * @n: how many, at most TW_MAX_KEYS
  * @done: how many were touched
@@ -876,8 +876,8 @@ int tw_ops_touch_many(struct tw_wheel *wheel, u32 flags, const u64 *keys,
 	tw_keys_prefetch(wheel, flags, keys, n);
 	if (!tw_ring_has_words(&wheel->ring))
 		/* Said so that by handle all is in registers here, too. */
-		err = flags & TIMEWHEEL_BY_HANDLE ?
-			tw_touch_each(wheel, TIMEWHEEL_BY_HANDLE, keys, n, &now,
+		err = flags & TIMEWHEEL_OPF_BY_HANDLE ?
+			tw_touch_each(wheel, TIMEWHEEL_OPF_BY_HANDLE, keys, n, &now,
 				      false, done) :
 			tw_touch_each(wheel, 0, keys, n, &now, false, done);
 	/* As in tw_ops_run_unlocked(): only the lock makes sure of that. */

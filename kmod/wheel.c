@@ -205,14 +205,14 @@ static int tw_wheel_set_clock(struct tw_wheel *wheel,
 			      const struct timewheel_setup *setup)
 {
 	u64 max_tick = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
-	bool duration = setup->flags & TIMEWHEEL_KEEP_DURATION;
+	bool duration = setup->flags & TIMEWHEEL_SETUP_KEEP_DURATION;
 
 	wheel->clock = duration ? TIMEWHEEL_CLOCK_BOOTTIME : setup->clock;
 	wheel->shown = duration ? TW_CLOCK_DURATION : setup->clock;
 	wheel->flags = setup->flags;
 	wheel->slack = setup->slack;
 	wheel->jitter = setup->jitter;
-	wheel->max_delay = setup->flags & TIMEWHEEL_TOUCH_WORDS ?
+	wheel->max_delay = setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS ?
 			   tw_words_max_timeout(setup->tick) : S64_MAX;
 	wheel->manual = setup->start;
 	hrtimer_setup(&wheel->timer, tw_wheel_alarm, tw_clock_id(wheel->clock),
@@ -247,10 +247,10 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.tick		= setup->tick,
 		.slots		= setup->slots,
 		.max_tokens	= setup->max_tokens,
-		.ids		= !(setup->flags & TIMEWHEEL_NO_IDS),
-		.cookies	= !(setup->flags & TIMEWHEEL_NO_COOKIES),
-		.words		= setup->flags & TIMEWHEEL_TOUCH_WORDS,
-		.periods	= setup->flags & TIMEWHEEL_PERIODS,
+		.ids		= !(setup->flags & TIMEWHEEL_SETUP_NO_IDS),
+		.cookies	= !(setup->flags & TIMEWHEEL_SETUP_NO_COOKIES),
+		.words		= setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS,
+		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
 		.misfire	= (enum tw_misfire)setup->misfire,
 		.max_attempts	= setup->max_attempts,
 		.lease		= setup->lease,
@@ -439,7 +439,7 @@ static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
 /**
  * tw_wheel_control() - pause, resume, drain
  * @wheel: the wheel
- * @flags: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING
+ * @flags: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
  * @mask: which of them are to change
  *
  * Return: 0, or -ENODEV when it has ended.
@@ -447,13 +447,13 @@ static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
 int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	enum tw_stage stage = flags & TIMEWHEEL_PAUSED ? TW_PAUSED : TW_READY;
+	enum tw_stage stage = flags & TIMEWHEEL_CONTROL_PAUSED ? TW_PAUSED : TW_READY;
 	int err = wheel->stage == TW_ENDED ? -ENODEV : 0;
 
-	if (!err && mask & TIMEWHEEL_PAUSED && wheel->stage != stage)
+	if (!err && mask & TIMEWHEEL_CONTROL_PAUSED && wheel->stage != stage)
 		tw_wheel_enter(wheel, stage);
-	if (!err && mask & TIMEWHEEL_DRAINING)
-		wheel->ring.room = flags & TIMEWHEEL_DRAINING ?
+	if (!err && mask & TIMEWHEEL_CONTROL_DRAINING)
+		wheel->ring.room = flags & TIMEWHEEL_CONTROL_DRAINING ?
 				   0 : wheel->ring.max_tokens;
 	tw_wheel_unlock(wheel, &now);
 
@@ -466,9 +466,9 @@ static void tw_wheel_info_deliveries(const struct tw_wheel *wheel,
 {
 	const struct tw_deliveries *delivery = &wheel->ring.delivery;
 
-	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_PAUSED : 0;
+	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_CONTROL_PAUSED : 0;
 	if (!wheel->ring.room)
-		info->state |= TIMEWHEEL_DRAINING;
+		info->state |= TIMEWHEEL_CONTROL_DRAINING;
 	info->lease = delivery->lease;
 	info->slack = wheel->slack;
 	info->jitter = wheel->jitter;

@@ -197,36 +197,36 @@ SAME_LAYOUT(timewheel_event, taken, 32);
 SAME_LAYOUT(timewheel_event, lease, 40);
 SAME_LAYOUT(timewheel_event, missed, 44);
 
-_Static_assert(TIMEWHEEL_CAPS == 0xbe00 && TIMEWHEEL_SETUP == 0xbe01 &&
-	       TIMEWHEEL_INFO == 0xbe02 && TIMEWHEEL_OP == 0xbe03 &&
-	       TIMEWHEEL_BATCH == 0xbe04 && TIMEWHEEL_TOUCH == 0xbe05 &&
-	       TIMEWHEEL_ADVANCE == 0xbe06 && TIMEWHEEL_LIST == 0xbe07 &&
-	       TIMEWHEEL_CREATE == 0xbe08 && TIMEWHEEL_DESTROY == 0xbe09 &&
-	       TIMEWHEEL_STATS == 0xbe0a && TIMEWHEEL_TOUCH_MANY == 0xbe0b &&
-	       TIMEWHEEL_CONTROL == 0xbe0c,
+_Static_assert(TIMEWHEEL_IOC_CAPS == 0xbe00 && TIMEWHEEL_IOC_SETUP == 0xbe01 &&
+	       TIMEWHEEL_IOC_INFO == 0xbe02 && TIMEWHEEL_IOC_OP == 0xbe03 &&
+	       TIMEWHEEL_IOC_BATCH == 0xbe04 && TIMEWHEEL_IOC_TOUCH == 0xbe05 &&
+	       TIMEWHEEL_IOC_ADVANCE == 0xbe06 && TIMEWHEEL_IOC_LIST == 0xbe07 &&
+	       TIMEWHEEL_IOC_CREATE == 0xbe08 && TIMEWHEEL_IOC_DESTROY == 0xbe09 &&
+	       TIMEWHEEL_IOC_STATS == 0xbe0a && TIMEWHEEL_IOC_TOUCH_MANY == 0xbe0b &&
+	       TIMEWHEEL_IOC_CONTROL == 0xbe0c,
 	       "command numbers are frozen");
-_Static_assert(TIMEWHEEL_NO_IDS == 1 && TIMEWHEEL_NO_COOKIES == 2 &&
-	       TIMEWHEEL_EXCLUSIVE == 1 && TIMEWHEEL_BY_HANDLE == 1 &&
-	       TIMEWHEEL_ABSOLUTE == 2 && TIMEWHEEL_EXISTED == 1 &&
-	       TIMEWHEEL_WAS_DUE == 1 && TIMEWHEEL_REGISTERED == 2 &&
-	       TIMEWHEEL_TOUCH_WORDS == 4 && TIMEWHEEL_PERIODS == 8 &&
-	       TIMEWHEEL_KEEP_DURATION == 16 && TIMEWHEEL_ANY_FILE == 4 &&
-	       TIMEWHEEL_FIXED_DELAY == 8 && TIMEWHEEL_IS_HELD == 4 &&
-	       TIMEWHEEL_IS_BURIED == 8 && TIMEWHEEL_PAUSED == 1 &&
-	       TIMEWHEEL_DRAINING == 2,
+_Static_assert(TIMEWHEEL_SETUP_NO_IDS == 1 && TIMEWHEEL_SETUP_NO_COOKIES == 2 &&
+	       TIMEWHEEL_CREATE_EXCLUSIVE == 1 && TIMEWHEEL_OPF_BY_HANDLE == 1 &&
+	       TIMEWHEEL_OPF_ABSOLUTE == 2 && TIMEWHEEL_RES_EXISTED == 16 &&
+	       TIMEWHEEL_RES_WAS_DUE == 1 && TIMEWHEEL_RES_REGISTERED == 2 &&
+	       TIMEWHEEL_SETUP_TOUCH_WORDS == 4 && TIMEWHEEL_SETUP_PERIODS == 8 &&
+	       TIMEWHEEL_SETUP_KEEP_DURATION == 16 && TIMEWHEEL_OPF_ANY_FILE == 4 &&
+	       TIMEWHEEL_OPF_FIXED_DELAY == 8 && TIMEWHEEL_RES_HELD == 4 &&
+	       TIMEWHEEL_RES_BURIED == 8 && TIMEWHEEL_CONTROL_PAUSED == 1 &&
+	       TIMEWHEEL_CONTROL_DRAINING == 2,
 	       "flags and results are frozen");
 _Static_assert(TIMEWHEEL_NAME_SIZE == 64 && TIMEWHEEL_BUCKETS == 252,
 	       "array sizes are frozen");
-_Static_assert(TIMEWHEEL_PENDING == 0 && TIMEWHEEL_TAKEN == 1 &&
-	       TIMEWHEEL_HELD == 2 && TIMEWHEEL_BURIED == 3,
+_Static_assert(TIMEWHEEL_STATE_PENDING == 0 && TIMEWHEEL_STATE_TAKEN == 1 &&
+	       TIMEWHEEL_STATE_HELD == 2 && TIMEWHEEL_STATE_BURIED == 3,
 	       "states are frozen");
-_Static_assert(TIMEWHEEL_REGISTER == 0 && TIMEWHEEL_TOUCH_TOKEN == 1 &&
-	       TIMEWHEEL_TOUCH_OR_REGISTER == 2 && TIMEWHEEL_MOVE == 3 &&
-	       TIMEWHEEL_CANCEL == 4 && TIMEWHEEL_GET == 5 &&
-	       TIMEWHEEL_ACK == 6 && TIMEWHEEL_NACK == 7 &&
-	       TIMEWHEEL_EXTEND == 8 && TIMEWHEEL_BURY == 9 &&
-	       TIMEWHEEL_KICK == 10 && TIMEWHEEL_DELETE == 11 &&
-	       TIMEWHEEL_REGISTER_PERIODIC == 12,
+_Static_assert(TIMEWHEEL_OP_REGISTER == 0 && TIMEWHEEL_OP_TOUCH == 1 &&
+	       TIMEWHEEL_OP_TOUCH_OR_REGISTER == 2 && TIMEWHEEL_OP_MOVE == 3 &&
+	       TIMEWHEEL_OP_CANCEL == 4 && TIMEWHEEL_OP_GET == 5 &&
+	       TIMEWHEEL_OP_ACK == 6 && TIMEWHEEL_OP_NACK == 7 &&
+	       TIMEWHEEL_OP_EXTEND == 8 && TIMEWHEEL_OP_BURY == 9 &&
+	       TIMEWHEEL_OP_KICK == 10 && TIMEWHEEL_OP_DELETE == 11 &&
+	       TIMEWHEEL_OP_REGISTER_PERIODIC == 12,
 	       "operations are frozen");
 _Static_assert(TIMEWHEEL_MISFIRE_ONCE == 0 && TIMEWHEEL_MISFIRE_ALL == 1 &&
 	       TIMEWHEEL_MISFIRE_SKIP == 2,
@@ -268,7 +268,7 @@ static void fill_op(void *arg)
 {
 	*(struct timewheel_op *)arg = (struct timewheel_op) {
 		.size = sizeof(struct timewheel_op),
-		.code = TIMEWHEEL_REGISTER, .id = FRESH, .time = 5 * TW_SEC,
+		.code = TIMEWHEEL_OP_REGISTER, .id = FRESH, .time = 5 * TW_SEC,
 	};
 }
 
@@ -344,7 +344,7 @@ static void fill_control(void *arg)
 {
 	*(struct timewheel_control *)arg = (struct timewheel_control) {
 		.size = sizeof(struct timewheel_control),
-		.flags = TIMEWHEEL_DRAINING, .mask = TIMEWHEEL_DRAINING,
+		.flags = TIMEWHEEL_CONTROL_DRAINING, .mask = TIMEWHEEL_CONTROL_DRAINING,
 	};
 }
 
@@ -363,38 +363,38 @@ static const struct command {
 	bool has_output;
 	void (*fill)(void *arg);
 } commands[] = {
-	{ "CAPS", TIMEWHEEL_CAPS, sizeof(struct timewheel_caps), 0,
+	{ "CAPS", TIMEWHEEL_IOC_CAPS, sizeof(struct timewheel_caps), 0,
 	  offsetof(struct timewheel_caps, reserved), true, fill_caps },
-	{ "SETUP", TIMEWHEEL_SETUP, sizeof(struct timewheel_setup),
-	  TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES | TIMEWHEEL_TOUCH_WORDS |
-	  TIMEWHEEL_PERIODS | TIMEWHEEL_KEEP_DURATION,
+	{ "SETUP", TIMEWHEEL_IOC_SETUP, sizeof(struct timewheel_setup),
+	  TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TOUCH_WORDS |
+	  TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_KEEP_DURATION,
 	  offsetof(struct timewheel_setup, reserved), false, fill_setup },
-	{ "INFO", TIMEWHEEL_INFO, sizeof(struct timewheel_info), 0,
+	{ "INFO", TIMEWHEEL_IOC_INFO, sizeof(struct timewheel_info), 0,
 	  NONE, true, fill_info },
-	{ "OP", TIMEWHEEL_OP, sizeof(struct timewheel_op),
-	  TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE | TIMEWHEEL_ANY_FILE |
-	  TIMEWHEEL_FIXED_DELAY,
+	{ "OP", TIMEWHEEL_IOC_OP, sizeof(struct timewheel_op),
+	  TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE |
+	  TIMEWHEEL_OPF_FIXED_DELAY,
 	  /* which is read by answers only */
 	  offsetof(struct timewheel_op, lease), true, fill_op },
-	{ "BATCH", TIMEWHEEL_BATCH, sizeof(struct timewheel_batch), 0,
+	{ "BATCH", TIMEWHEEL_IOC_BATCH, sizeof(struct timewheel_batch), 0,
 	  offsetof(struct timewheel_batch, reserved), true, fill_batch },
-	{ "TOUCH", TIMEWHEEL_TOUCH, sizeof(struct timewheel_touch),
-	  TIMEWHEEL_BY_HANDLE, NONE, false, fill_touch },
-	{ "ADVANCE", TIMEWHEEL_ADVANCE, sizeof(struct timewheel_advance), 0,
+	{ "TOUCH", TIMEWHEEL_IOC_TOUCH, sizeof(struct timewheel_touch),
+	  TIMEWHEEL_OPF_BY_HANDLE, NONE, false, fill_touch },
+	{ "ADVANCE", TIMEWHEEL_IOC_ADVANCE, sizeof(struct timewheel_advance), 0,
 	  NONE, false, fill_advance },
-	{ "LIST", TIMEWHEEL_LIST, sizeof(struct timewheel_list), 0,
+	{ "LIST", TIMEWHEEL_IOC_LIST, sizeof(struct timewheel_list), 0,
 	  offsetof(struct timewheel_list, reserved), true, fill_list },
-	{ "CREATE", TIMEWHEEL_CREATE, sizeof(struct timewheel_create),
-	  TIMEWHEEL_EXCLUSIVE, NONE, false, fill_create },
-	{ "DESTROY", TIMEWHEEL_DESTROY, sizeof(struct timewheel_destroy), 0,
+	{ "CREATE", TIMEWHEEL_IOC_CREATE, sizeof(struct timewheel_create),
+	  TIMEWHEEL_CREATE_EXCLUSIVE, NONE, false, fill_create },
+	{ "DESTROY", TIMEWHEEL_IOC_DESTROY, sizeof(struct timewheel_destroy), 0,
 	  NONE, false, fill_destroy },
-	{ "STATS", TIMEWHEEL_STATS, sizeof(struct timewheel_stats), 0,
+	{ "STATS", TIMEWHEEL_IOC_STATS, sizeof(struct timewheel_stats), 0,
 	  NONE, false, fill_stats },
-	{ "TOUCH_MANY", TIMEWHEEL_TOUCH_MANY,
-	  sizeof(struct timewheel_touch_many), TIMEWHEEL_BY_HANDLE, NONE, true,
+	{ "TOUCH_MANY", TIMEWHEEL_IOC_TOUCH_MANY,
+	  sizeof(struct timewheel_touch_many), TIMEWHEEL_OPF_BY_HANDLE, NONE, true,
 	  fill_touch_many },
-	{ "CONTROL", TIMEWHEEL_CONTROL, sizeof(struct timewheel_control),
-	  TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING,
+	{ "CONTROL", TIMEWHEEL_IOC_CONTROL, sizeof(struct timewheel_control),
+	  TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING,
 	  offsetof(struct timewheel_control, reserved), false, fill_control },
 };
 
@@ -412,11 +412,11 @@ FIXTURE(abi) {
 static void undo(int fd)
 {
 	struct timewheel_op move = {
-		.code = TIMEWHEEL_MOVE, .flags = TIMEWHEEL_ABSOLUTE,
+		.code = TIMEWHEEL_OP_MOVE, .flags = TIMEWHEEL_OPF_ABSOLUTE,
 		.id = WITNESS, .time = WITNESS_DUE * TW_SEC,
 	};
 
-	tw_control(fd, 0, TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING);
+	tw_control(fd, 0, TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING);
 	tw_cancel(fd, 0, FRESH);
 	tw_advance(fd, 1);
 	tw_op(fd, &move);
@@ -428,8 +428,8 @@ static int create(int fd)
 	struct timewheel_create create;
 
 	fill_create(&create);
-	create.flags = TIMEWHEEL_EXCLUSIVE;
-	return tw_ret(ioctl(fd, TIMEWHEEL_CREATE, &create));
+	create.flags = TIMEWHEEL_CREATE_EXCLUSIVE;
+	return tw_ret(ioctl(fd, TIMEWHEEL_IOC_CREATE, &create));
 }
 
 static int destroy(int fd)
@@ -437,7 +437,7 @@ static int destroy(int fd)
 	struct timewheel_destroy destroy;
 
 	fill_destroy(&destroy);
-	return tw_ret(ioctl(fd, TIMEWHEEL_DESTROY, &destroy));
+	return tw_ret(ioctl(fd, TIMEWHEEL_IOC_DESTROY, &destroy));
 }
 
 FIXTURE_SETUP(abi)
@@ -511,7 +511,7 @@ static void expect_on_named(struct __test_metadata *_metadata, int fd,
 			    const struct command *c, void *arg, int expected,
 			    const char *what)
 {
-	bool creates = c->number == TIMEWHEEL_CREATE;
+	bool creates = c->number == TIMEWHEEL_IOC_CREATE;
 
 	if (!creates)
 		ASSERT_EQ(0, create(fd));
@@ -526,11 +526,11 @@ static void expect_call(struct __test_metadata *_metadata, int fd,
 			const char *what)
 {
 	switch (c->number) {
-	case TIMEWHEEL_SETUP:
+	case TIMEWHEEL_IOC_SETUP:
 		expect_on_new_file(_metadata, c, arg, expected, what);
 		break;
-	case TIMEWHEEL_CREATE:
-	case TIMEWHEEL_DESTROY:
+	case TIMEWHEEL_IOC_CREATE:
+	case TIMEWHEEL_IOC_DESTROY:
 		expect_on_named(_metadata, fd, c, arg, expected, what);
 		break;
 	default:
@@ -670,7 +670,7 @@ TEST_F(abi, absurd_size_is_refused)
 			*arg = sizes[i];
 			ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS,
 						  &before));
-			ret = tw_ret(ioctl(c->number == TIMEWHEEL_SETUP ? fd :
+			ret = tw_ret(ioctl(c->number == TIMEWHEEL_IOC_SETUP ? fd :
 					   self->fd, c->number, arg));
 			EXPECT_TRUE(ret == -EFAULT || ret == -E2BIG) {
 				TH_LOG("%s: size %#x: %d", c->name, sizes[i],
@@ -699,7 +699,7 @@ TEST_F(abi, each_undefined_flag_is_einval)
 			expect_call(_metadata, self->fd, c, arg, -EINVAL,
 				    "undefined flag");
 			/* Nor may it hide behind those that are defined. */
-			if (c->number == TIMEWHEEL_SETUP) {
+			if (c->number == TIMEWHEEL_IOC_SETUP) {
 				arg[1] |= c->flags;
 				expect_call(_metadata, self->fd, c, arg,
 					    -EINVAL, "undefined flag too");
@@ -798,8 +798,8 @@ TEST_F(abi, read_only_output_is_efault)
 	for_each_command(c) {
 		void *arg = fill(self, c);
 
-		if (c->number != TIMEWHEEL_CAPS &&
-		    c->number != TIMEWHEEL_INFO && c->number != TIMEWHEEL_LIST)
+		if (c->number != TIMEWHEEL_IOC_CAPS &&
+		    c->number != TIMEWHEEL_IOC_INFO && c->number != TIMEWHEEL_IOC_LIST)
 			continue;
 		ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
 		expect_call(_metadata, self->fd, c, arg, -EFAULT, "read-only");
@@ -816,7 +816,7 @@ TEST_F(abi, op_whose_result_cannot_be_written)
 
 	fill_op(op);
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
-	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_OP, op)));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_OP, op)));
 	EXPECT_EQ(0, tw_get(self->fd, 0, FRESH, &found));
 	EXPECT_EQ(6 * TW_SEC, found.deadline);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, FRESH));
@@ -830,7 +830,7 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	fill_batch(self->page);
 	ASSERT_EQ(0, tw_info(self->fd, &before));
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
-	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH, self->page)));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH, self->page)));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	/* Carried out or not, the wheel knows which. */
 	if (info.registered == before.registered) {
@@ -850,7 +850,7 @@ TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
 
 	fill_touch_many(self->page);
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
-	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY,
 					self->page)));
 	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &found));
 	EXPECT_EQ((WITNESS_DUE + 1) * TW_SEC, found.deadline);
@@ -859,7 +859,7 @@ TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
 /* The structure that CREATE points to is checked like any other. */
 TEST_F(abi, setup_of_a_creation)
 {
-	const struct command *c = &commands[_IOC_NR(TIMEWHEEL_CREATE)];
+	const struct command *c = &commands[_IOC_NR(TIMEWHEEL_IOC_CREATE)];
 	const size_t size = sizeof(struct timewheel_setup);
 	struct timewheel_create arg;
 	struct timewheel_setup *setup = (void *)self->page;
@@ -883,7 +883,7 @@ TEST_F(abi, setup_of_a_creation)
 		{ "two pages", 2 * self->page_size, 0, NONE, -E2BIG },
 	};
 
-	ASSERT_EQ(TIMEWHEEL_CREATE, c->number);
+	ASSERT_EQ(TIMEWHEEL_IOC_CREATE, c->number);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		memset(self->page, 0, self->page_size);
 		fill_setup(setup);
@@ -963,25 +963,25 @@ TEST_F(abi, ops_write_their_outputs_only)
 		bool pending;
 		const size_t *outputs;
 	} cases[] = {
-		{ "REGISTER", TIMEWHEEL_REGISTER, 0, false, registers },
-		{ "REGISTER at", TIMEWHEEL_REGISTER, TIMEWHEEL_ABSOLUTE, false,
+		{ "REGISTER", TIMEWHEEL_OP_REGISTER, 0, false, registers },
+		{ "REGISTER at", TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_ABSOLUTE, false,
 		  registers },
-		{ "touch or REGISTER", TIMEWHEEL_TOUCH_OR_REGISTER, 0, false,
+		{ "touch or REGISTER", TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, false,
 		  registers },
-		{ "TOUCH or register", TIMEWHEEL_TOUCH_OR_REGISTER, 0, true,
+		{ "TOUCH or register", TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, true,
 		  changes },
-		{ "TOUCH", TIMEWHEEL_TOUCH_TOKEN, 0, true, changes },
-		{ "TOUCH by handle", TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_BY_HANDLE,
+		{ "TOUCH", TIMEWHEEL_OP_TOUCH, 0, true, changes },
+		{ "TOUCH by handle", TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_BY_HANDLE,
 		  true, changes },
-		{ "MOVE", TIMEWHEEL_MOVE, 0, true, changes },
-		{ "MOVE to", TIMEWHEEL_MOVE, TIMEWHEEL_ABSOLUTE, true, changes },
-		{ "MOVE by handle", TIMEWHEEL_MOVE, TIMEWHEEL_BY_HANDLE, true,
+		{ "MOVE", TIMEWHEEL_OP_MOVE, 0, true, changes },
+		{ "MOVE to", TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, true, changes },
+		{ "MOVE by handle", TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_BY_HANDLE, true,
 		  changes },
-		{ "GET", TIMEWHEEL_GET, 0, true, get_by_id },
-		{ "GET by handle", TIMEWHEEL_GET, TIMEWHEEL_BY_HANDLE, true,
+		{ "GET", TIMEWHEEL_OP_GET, 0, true, get_by_id },
+		{ "GET by handle", TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_BY_HANDLE, true,
 		  get_by_handle },
-		{ "CANCEL", TIMEWHEEL_CANCEL, 0, true, changes },
-		{ "CANCEL by handle", TIMEWHEEL_CANCEL, TIMEWHEEL_BY_HANDLE,
+		{ "CANCEL", TIMEWHEEL_OP_CANCEL, 0, true, changes },
+		{ "CANCEL by handle", TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_BY_HANDLE,
 		  true, changes },
 	};
 
@@ -997,27 +997,27 @@ TEST_F(abi, ops_write_their_outputs_only)
 		op.size = sizeof(op);
 		op.flags = cases[i].flags;
 		op.code = cases[i].code;
-		if (cases[i].flags & TIMEWHEEL_BY_HANDLE)
+		if (cases[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
 			op.handle = handle;
 		else
 			op.id = FRESH;
-		if (cases[i].code != TIMEWHEEL_GET)
+		if (cases[i].code != TIMEWHEEL_OP_GET)
 			op.time = 5 * TW_SEC;
 		op.lease = 0;
 		before = op;
-		EXPECT_EQ(0, tw_ret(ioctl(self->fd, TIMEWHEEL_OP, &op))) {
+		EXPECT_EQ(0, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_OP, &op))) {
 			TH_LOG("%s", cases[i].name);
 		}
 		expect_only_outputs_changed(_metadata, cases[i].name, &before,
 					    &op, sizeof(op), cases[i].outputs);
-		EXPECT_EQ(cases[i].pending ? 0 : TIMEWHEEL_REGISTERED *
-			  (cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER),
+		EXPECT_EQ(cases[i].pending ? 0 : TIMEWHEEL_RES_REGISTERED *
+			  (cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER),
 			  op.result);
 		if (cases[i].outputs == registers)
 			EXPECT_NE(0ULL, op.handle);
-		EXPECT_EQ((op.flags & TIMEWHEEL_ABSOLUTE ? 5 : 6) * TW_SEC,
+		EXPECT_EQ((op.flags & TIMEWHEEL_OPF_ABSOLUTE ? 5 : 6) * TW_SEC,
 			  op.deadline);
-		if (cases[i].code == TIMEWHEEL_GET) {
+		if (cases[i].code == TIMEWHEEL_OP_GET) {
 			EXPECT_EQ(5 * TW_SEC, op.time);
 			EXPECT_EQ(0x5555555555555555ULL, op.cookie);
 			EXPECT_EQ(0ULL, op.cycle);
@@ -1028,9 +1028,9 @@ TEST_F(abi, ops_write_their_outputs_only)
 		}
 
 		/* The same call again, failing: the structure stays whole. */
-		if (cases[i].code == TIMEWHEEL_CANCEL) {
+		if (cases[i].code == TIMEWHEEL_OP_CANCEL) {
 			op = before;
-			EXPECT_EQ(-1, ioctl(self->fd, TIMEWHEEL_OP, &op));
+			EXPECT_EQ(-1, ioctl(self->fd, TIMEWHEEL_IOC_OP, &op));
 			EXPECT_EQ(0, memcmp(&before, &op, sizeof(op))) {
 				TH_LOG("%s failed and wrote", cases[i].name);
 			}
@@ -1054,20 +1054,20 @@ TEST_F(abi, answers_write_their_outputs_only)
 		__u32 code;
 		bool held;
 	} cases[] = {
-		{ "ACK", TIMEWHEEL_ACK, true },
-		{ "NACK", TIMEWHEEL_NACK, true },
-		{ "EXTEND", TIMEWHEEL_EXTEND, true },
-		{ "BURY", TIMEWHEEL_BURY, true },
-		{ "BURY pending", TIMEWHEEL_BURY, false },
-		{ "KICK", TIMEWHEEL_KICK, false },
-		{ "DELETE", TIMEWHEEL_DELETE, false },
-		{ "DELETE held", TIMEWHEEL_DELETE, true },
-		{ "REGISTER_PERIODIC", TIMEWHEEL_REGISTER_PERIODIC, false },
+		{ "ACK", TIMEWHEEL_OP_ACK, true },
+		{ "NACK", TIMEWHEEL_OP_NACK, true },
+		{ "EXTEND", TIMEWHEEL_OP_EXTEND, true },
+		{ "BURY", TIMEWHEEL_OP_BURY, true },
+		{ "BURY pending", TIMEWHEEL_OP_BURY, false },
+		{ "KICK", TIMEWHEEL_OP_KICK, false },
+		{ "DELETE", TIMEWHEEL_OP_DELETE, false },
+		{ "DELETE held", TIMEWHEEL_OP_DELETE, true },
+		{ "REGISTER_PERIODIC", TIMEWHEEL_OP_REGISTER_PERIODIC, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		bool periodic = cases[i].code == TIMEWHEEL_REGISTER_PERIODIC;
-		bool answer = cases[i].code <= TIMEWHEEL_BURY && cases[i].held;
+		bool periodic = cases[i].code == TIMEWHEEL_OP_REGISTER_PERIODIC;
+		bool answer = cases[i].code <= TIMEWHEEL_OP_BURY && cases[i].held;
 		struct timewheel_setup setup = {};
 		struct timewheel_event event;
 		struct timewheel_op before, op;
@@ -1075,8 +1075,8 @@ TEST_F(abi, answers_write_their_outputs_only)
 
 		fill_setup(&setup);
 		setup.lease = 30 * TW_SEC;
-		setup.flags = TIMEWHEEL_PERIODS;
-		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+		setup.flags = TIMEWHEEL_SETUP_PERIODS;
+		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 		if (!periodic)
 			ASSERT_EQ(0, tw_register(fd, FRESH, TW_SEC, 5, NULL));
 		if (cases[i].held) {
@@ -1093,7 +1093,7 @@ TEST_F(abi, answers_write_their_outputs_only)
 		if (periodic)
 			op.period = 5 * TW_SEC;
 		before = op;
-		EXPECT_EQ(0, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+		EXPECT_EQ(0, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
 			TH_LOG("%s", cases[i].name);
 		}
 		EXPECT_EQ(0, op.result);
@@ -1107,10 +1107,10 @@ TEST_F(abi, answers_write_their_outputs_only)
 			op.id = WITNESS;
 		if (periodic)
 			op.period = 0;
-		if (cases[i].code == TIMEWHEEL_EXTEND)
+		if (cases[i].code == TIMEWHEEL_OP_EXTEND)
 			op.lease = 2;
 		before = op;
-		EXPECT_EQ(-1, ioctl(fd, TIMEWHEEL_OP, &op)) {
+		EXPECT_EQ(-1, ioctl(fd, TIMEWHEEL_IOC_OP, &op)) {
 			TH_LOG("%s", cases[i].name);
 		}
 		EXPECT_EQ(0, memcmp(&before, &op, sizeof(op))) {
@@ -1152,7 +1152,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	caps.flags = 0;
 	caps.reserved = 0;
 	old_caps = caps;
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	expect_only_outputs_changed(_metadata, "CAPS", &old_caps, &caps,
 				    sizeof(caps), caps_outputs);
 	EXPECT_EQ(0xfU, caps.clocks);
@@ -1171,7 +1171,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	info.size = sizeof(info);
 	info.flags = 0;
 	old_info = info;
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_INFO, &info));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_INFO, &info));
 	expect_only_outputs_changed(_metadata, "INFO", &old_info, &info,
 				    sizeof(info), info_outputs);
 	EXPECT_EQ((__u32)TIMEWHEEL_CLOCK_MANUAL, info.clock);
@@ -1216,7 +1216,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	fill_batch(&batch);
 	batch.done = 0xcccccccc;
 	old_batch = batch;
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &batch));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &batch));
 	expect_only_outputs_changed(_metadata, "BATCH", &old_batch, &batch,
 				    sizeof(batch), batch_outputs);
 	EXPECT_EQ(1U, batch.done);
@@ -1224,7 +1224,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	fill_touch_many(&many);
 	many.done = 0xcccccccc;
 	old_many = many;
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_TOUCH_MANY, &many));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY, &many));
 	expect_only_outputs_changed(_metadata, "TOUCH_MANY", &old_many, &many,
 				    sizeof(many), many_outputs);
 	EXPECT_EQ(1U, many.done);
@@ -1248,12 +1248,12 @@ TEST_F(abi, list_writes_its_outputs_only)
 		.id = WITNESS, .handle = op.handle, .cookie = 7,
 		.deadline = WITNESS_DUE * TW_SEC,
 		.cycle = (WITNESS_DUE - 1 - 1) / 60, .slot = WITNESS_DUE % 60,
-		.state = TIMEWHEEL_PENDING,
+		.state = TIMEWHEEL_STATE_PENDING,
 	};
 	fill_list(&list);
 	list.listed = 0xcccccccc;
 	old = list;
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
 	expect_only_outputs_changed(_metadata, "LIST", &old, &list,
 				    sizeof(list), outputs);
 	EXPECT_EQ(1U, list.listed);
@@ -1365,12 +1365,12 @@ TEST_F(abi, calls_by_x32)
 
 	ASSERT_NE(MAP_FAILED, low);
 	for_each_command(c) {
-		int fd = c->number == TIMEWHEEL_SETUP ? TW_OPEN(O_RDWR) :
+		int fd = c->number == TIMEWHEEL_IOC_SETUP ? TW_OPEN(O_RDWR) :
 			 self->fd;
 
 		memset(low, 0, self->page_size);
 		c->fill(low);
-		if (c->number == TIMEWHEEL_DESTROY)
+		if (c->number == TIMEWHEEL_IOC_DESTROY)
 			create(fd);
 		EXPECT_EQ(known ? 0 : unknown,
 			  tw_ret(syscall(X32_IOCTL, fd, c->number, low))) {
@@ -1379,7 +1379,7 @@ TEST_F(abi, calls_by_x32)
 		EXPECT_EQ(known ? -EFAULT : unknown,
 			  tw_ret(syscall(X32_IOCTL, fd, c->number,
 					 low + self->page_size - 1)));
-		if (c->number == TIMEWHEEL_CREATE)
+		if (c->number == TIMEWHEEL_IOC_CREATE)
 			destroy(fd);
 		undo(self->fd);
 		if (fd != self->fd)
@@ -1456,17 +1456,17 @@ TEST_F(abi, read_only_file)
 		int ret = tw_ret(ioctl(fd, c->number, fill(self, c)));
 
 		switch (c->number) {
-		case TIMEWHEEL_CAPS:
+		case TIMEWHEEL_IOC_CAPS:
 			EXPECT_EQ(0, ret);
 			break;
-		case TIMEWHEEL_SETUP:
-		case TIMEWHEEL_CREATE:
-		case TIMEWHEEL_DESTROY:
+		case TIMEWHEEL_IOC_SETUP:
+		case TIMEWHEEL_IOC_CREATE:
+		case TIMEWHEEL_IOC_DESTROY:
 			EXPECT_EQ(-EBADF, ret);
 			break;
-		case TIMEWHEEL_INFO:
-		case TIMEWHEEL_LIST:
-		case TIMEWHEEL_STATS:
+		case TIMEWHEEL_IOC_INFO:
+		case TIMEWHEEL_IOC_LIST:
+		case TIMEWHEEL_IOC_STATS:
 			EXPECT_EQ(-EBADFD, ret);
 			break;
 		default:	/* both are true; which is said first is open */
@@ -1491,14 +1491,14 @@ TEST_F(abi, write_only_file)
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
+	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
 	EXPECT_EQ(0, tw_touch_keys(fd, 0, &op.id, 1, NULL));
 	EXPECT_EQ(0, tw_move(fd, 0, 1, 2 * TW_SEC));
 	EXPECT_EQ(0, tw_advance(fd, 2));
 	EXPECT_TRUE(tw_readable(fd));
 	EXPECT_EQ(-EBADF, tw_ret(tw_read(fd, &event, 1)));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	close(fd);
 }
 
@@ -1554,7 +1554,7 @@ TEST_F(abi, operations_that_do_not_exist)
 	EXPECT_EQ(-ENOTTY, tw_ret(ioctl(self->fd, FIONREAD, &on)));
 
 	ASSERT_EQ(0, tw_advance(self->fd, 2));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get_state(self->fd, 0, FRESH, &after) ?:
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get_state(self->fd, 0, FRESH, &after) ?:
 		  after.witness.result);
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));

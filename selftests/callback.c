@@ -105,7 +105,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 			      n, 0, 0));
 	/* Soon, but later than the registrations take, whatever they cost. */
 	due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS + n * 10000;
-	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_ABSOLUTE, due));
+	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_OPF_ABSOLUTE, due));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC) + 300 * TW_MS, due);
 	if (waiter)
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_wheel, &fd));
@@ -305,7 +305,7 @@ static __u64 callbacks_of(struct __test_metadata *_metadata, int fd,
 	struct timewheel_event event;
 	struct timewheel_info info;
 
-	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 	for (int id = 0; id < n; id++)
 		ASSERT_EQ(0, tw_register(fd, id, 100 * TW_MS + id * 500000ULL,
 					 0, NULL));

@@ -126,15 +126,15 @@ static struct batch_counts count_batches(struct __test_metadata *_metadata,
 
 	for (int try = 0; try < TRIES; try++) {
 #define BATCH_OF(code, flags) count_batch(_metadata, fd, code, flags)
-		all.add = least(all.add, BATCH_OF(TIMEWHEEL_REGISTER, 0));
-		all.touch = least(all.touch, BATCH_OF(TIMEWHEEL_TOUCH_TOKEN,
+		all.add = least(all.add, BATCH_OF(TIMEWHEEL_OP_REGISTER, 0));
+		all.touch = least(all.touch, BATCH_OF(TIMEWHEEL_OP_TOUCH,
 						      flags));
 		all.touch_or_register =
 			least(all.touch_or_register,
-			      BATCH_OF(TIMEWHEEL_TOUCH_OR_REGISTER, 0));
-		all.move = least(all.move, BATCH_OF(TIMEWHEEL_MOVE, flags));
-		all.get = least(all.get, BATCH_OF(TIMEWHEEL_GET, flags));
-		all.cancel = least(all.cancel, BATCH_OF(TIMEWHEEL_CANCEL,
+			      BATCH_OF(TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0));
+		all.move = least(all.move, BATCH_OF(TIMEWHEEL_OP_MOVE, flags));
+		all.get = least(all.get, BATCH_OF(TIMEWHEEL_OP_GET, flags));
+		all.cancel = least(all.cancel, BATCH_OF(TIMEWHEEL_OP_CANCEL,
 							flags));
 #undef BATCH_OF
 	}
@@ -148,13 +148,13 @@ static struct batch_counts count_handle_batches(struct __test_metadata *_metadat
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, TW_SEC,
-			      100000, TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+			      100000, TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
 			      0));
 	for (int try = 0; try < TRIES; try++) {
 		__u64 start;
 		__u32 done;
 
-		fill(TIMEWHEEL_REGISTER, 0);
+		fill(TIMEWHEEL_OP_REGISTER, 0);
 		for (int i = 0; i < BATCH; i++)
 			ops[i].id = 0;
 		start = tw_now(CLOCK_MONOTONIC_RAW);
@@ -162,10 +162,10 @@ static struct batch_counts count_handle_batches(struct __test_metadata *_metadat
 		all.add = least(all.add, (tw_now(CLOCK_MONOTONIC_RAW) - start -
 					  clock_cost) / (double)BATCH);
 		EXPECT_EQ(0, ops[0].result);
-#define BATCH_OF(code) count_batch(_metadata, fd, code, TIMEWHEEL_BY_HANDLE)
-		all.touch = least(all.touch, BATCH_OF(TIMEWHEEL_TOUCH_TOKEN));
-		all.move = least(all.move, BATCH_OF(TIMEWHEEL_MOVE));
-		all.cancel = least(all.cancel, BATCH_OF(TIMEWHEEL_CANCEL));
+#define BATCH_OF(code) count_batch(_metadata, fd, code, TIMEWHEEL_OPF_BY_HANDLE)
+		all.touch = least(all.touch, BATCH_OF(TIMEWHEEL_OP_TOUCH));
+		all.move = least(all.move, BATCH_OF(TIMEWHEEL_OP_MOVE));
+		all.cancel = least(all.cancel, BATCH_OF(TIMEWHEEL_OP_CANCEL));
 #undef BATCH_OF
 	}
 	close(fd);
@@ -331,20 +331,20 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 
 	print("open, setup, close", count_files(_metadata));
 	touch_id = COUNT_EACH(ROUNDS, tw_touch(fd, 0, 1));
-	print("TIMEWHEEL_TOUCH by id", touch_id);
-	touch_handle = COUNT_EACH(ROUNDS, tw_touch(fd, TIMEWHEEL_BY_HANDLE,
+	print("TIMEWHEEL_IOC_TOUCH by id", touch_id);
+	touch_handle = COUNT_EACH(ROUNDS, tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE,
 						   handle));
-	print("TIMEWHEEL_TOUCH by handle", touch_handle);
+	print("TIMEWHEEL_IOC_TOUCH by handle", touch_handle);
 	print("touch by id",
-	      COUNT_EACH(ROUNDS, tw_key_op(fd, TIMEWHEEL_TOUCH_TOKEN, 0, 1, 0)));
+	      COUNT_EACH(ROUNDS, tw_key_op(fd, TIMEWHEEL_OP_TOUCH, 0, 1, 0)));
 	print("touch by handle",
-	      COUNT_EACH(ROUNDS, tw_key_op(fd, TIMEWHEEL_TOUCH_TOKEN,
-					   TIMEWHEEL_BY_HANDLE, handle, 0)));
+	      COUNT_EACH(ROUNDS, tw_key_op(fd, TIMEWHEEL_OP_TOUCH,
+					   TIMEWHEEL_OPF_BY_HANDLE, handle, 0)));
 	print("touch or register: touches",
 	      COUNT_EACH(ROUNDS, tw_touch_or_register(fd, 1, FAR, 0)));
 	print("move by id", COUNT_EACH(ROUNDS, tw_move(fd, 0, 1, FAR + i)));
 	print("move by handle",
-	      COUNT_EACH(ROUNDS, tw_move(fd, TIMEWHEEL_BY_HANDLE, handle,
+	      COUNT_EACH(ROUNDS, tw_move(fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
 					 FAR + i)));
 	print("get", COUNT_EACH(ROUNDS, tw_get(fd, 0, 1, &op)));
 	print("register and cancel by id", COUNT_EACH(ROUNDS, {
@@ -353,7 +353,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	}));
 	print("register and cancel by handle", COUNT_EACH(ROUNDS, {
 		if (tw_register(fd, 2, FAR, 0, &handles[0]) ||
-		    tw_cancel(fd, TIMEWHEEL_BY_HANDLE, handles[0]))
+		    tw_cancel(fd, TIMEWHEEL_OPF_BY_HANDLE, handles[0]))
 			abort();
 	}));
 	print("touch or register: registers; and cancel",
@@ -365,7 +365,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	print("poll, nothing due", COUNT_EACH(ROUNDS, poll(&p, 1, 0)));
 
 	by_id = count_batches(_metadata, fd, 0);
-	by_handle = count_batches(_metadata, fd, TIMEWHEEL_BY_HANDLE);
+	by_handle = count_batches(_metadata, fd, TIMEWHEEL_OPF_BY_HANDLE);
 	handles_only = count_handle_batches(_metadata);
 	print_batches("by id", &by_id);
 	print_batches("by handle", &by_handle);
@@ -375,7 +375,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	print("read of 64 events, per event", count_reads(_metadata, 64, 0));
 	read1024 = count_reads(_metadata, 1024, 0);
 	print("read of 1024 events, per event", read1024);
-	read1024 = count_reads(_metadata, 1024, TIMEWHEEL_NO_IDS);
+	read1024 = count_reads(_metadata, 1024, TIMEWHEEL_SETUP_NO_IDS);
 	print("read of 1024 events, per event, without ids", read1024);
 
 	timerfd = count_timerfd(_metadata);
@@ -389,9 +389,9 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	print_posix_timers(_metadata);
 
 	printf("# ratios, with the goals:\n");
-	print("TIMEWHEEL_TOUCH by handle / bare ioctl (1.25)",
+	print("TIMEWHEEL_IOC_TOUCH by handle / bare ioctl (1.25)",
 	      touch_handle / bare);
-	print("TIMEWHEEL_TOUCH by handle / timerfd_settime (0.5)",
+	print("TIMEWHEEL_IOC_TOUCH by handle / timerfd_settime (0.5)",
 	      touch_handle / timerfd.rearm);
 	print("touch in a batch / timerfd_settime (0.06)",
 	      by_handle.touch / timerfd.rearm);
@@ -459,9 +459,9 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_SEC, n,
 			      flags, 0));
 	for (__u32 i = 0; i < n; i += BATCH) {
-		fill(TIMEWHEEL_REGISTER, 0);
+		fill(TIMEWHEEL_OP_REGISTER, 0);
 		for (__u32 j = 0; j < BATCH; j++)
-			ops[j].id = flags & TIMEWHEEL_NO_IDS ? 0 : i + j;
+			ops[j].id = flags & TIMEWHEEL_SETUP_NO_IDS ? 0 : i + j;
 		ASSERT_EQ(0, tw_batch(fd, ops, BATCH, &done));
 		ASSERT_EQ((__u32)BATCH, done);
 	}
@@ -481,7 +481,7 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
  */
 TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
 {
-	const __u32 flags[] = { 0, TIMEWHEEL_NO_IDS };
+	const __u32 flags[] = { 0, TIMEWHEEL_SETUP_NO_IDS };
 
 	ASSERT_TRUE(tw_write_file(KEPT_PAGES, "1000000"));
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {

@@ -79,7 +79,7 @@ static void _expect_op_error(struct __test_metadata *_metadata, int fd,
 	struct timewheel_op old = op;
 	__u32 done;
 
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
 		TH_LOG("in line %d", line);
 	}
 	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
@@ -97,13 +97,13 @@ static void _expect_op_error(struct __test_metadata *_metadata, int fd,
 
 TEST_F(errors, register_eexist)
 {
-	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_OP_REGISTER, .id = WITNESS,
 			.time = TW_SEC);
-	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
-			.flags = TIMEWHEEL_ABSOLUTE, .time = 11 * TW_SEC);
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_OP_REGISTER, .id = WITNESS,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = 11 * TW_SEC);
 	/* Also when it is past its deadline: only a reader ends it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 150));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, 0, WITNESS,
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, 0, WITNESS,
 					    &self->before.witness));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, WITNESS, TW_SEC, 0,
 					      NULL)));
@@ -120,18 +120,18 @@ TEST_F(errors, register_erange)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER,
-				.flags = TIMEWHEEL_ABSOLUTE, .id = ABSENT,
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ABSENT,
 				.time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER,
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
 				.id = ABSENT, .time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 				.id = ABSENT, .time = times[i]);
 	}
 	/* As delays these fit, but not from the hand on. */
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = last);
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = last - 10 * TW_SEC + 1);
 
 	EXPECT_EQ(0, tw_register_at(self->fd, ABSENT, last, 0));
@@ -169,12 +169,12 @@ TEST_F(errors, register_enospc)
 	ASSERT_EQ(CAPACITY - 2UL, tw_register_many(self->fd, 1000, CAPACITY - 2,
 						   0, 50 * TW_SEC));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
-	expect_op_error(-ENOSPC, .code = TIMEWHEEL_REGISTER, .id = ABSENT,
+	expect_op_error(-ENOSPC, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = TW_SEC);
-	expect_op_error(-ENOSPC, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+	expect_op_error(-ENOSPC, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 			.id = ABSENT, .time = TW_SEC);
 	/* What is there can be touched in a full wheel, or goes before. */
-	expect_op_error(-EEXIST, .code = TIMEWHEEL_REGISTER, .id = WITNESS,
+	expect_op_error(-EEXIST, .code = TIMEWHEEL_OP_REGISTER, .id = WITNESS,
 			.time = TW_SEC);
 	EXPECT_EQ(0, tw_touch_or_register(self->fd, WITNESS, TW_SEC, 0));
 
@@ -188,8 +188,8 @@ TEST_F(errors, register_enospc)
 TEST_F(errors, no_such_token)
 {
 	const __u32 codes[] = {
-		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
-		TIMEWHEEL_GET,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+		TIMEWHEEL_OP_GET,
 	};
 	/* Handles that were never given out are as dead as those that were. */
 	const __u64 dead[] = {
@@ -213,14 +213,14 @@ TEST_F(errors, no_such_token)
 				.time = TW_SEC);
 		for (size_t j = 0; j < ARRAY_SIZE(dead); j++)
 			expect_op_error(-ESTALE, .code = codes[i],
-					.flags = TIMEWHEEL_BY_HANDLE,
+					.flags = TIMEWHEEL_OPF_BY_HANDLE,
 					.id = WITNESS, .handle = dead[j],
 					.time = TW_SEC);
 	}
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 	for (size_t j = 0; j < ARRAY_SIZE(dead); j++)
 		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
-						   TIMEWHEEL_BY_HANDLE,
+						   TIMEWHEEL_OPF_BY_HANDLE,
 						   dead[j])));
 	expect_unchanged();
 }
@@ -234,21 +234,21 @@ TEST_F(errors, no_such_token_after_its_event)
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, &handle));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(handle, event.handle);
-	for (__u32 code = 0; code <= TIMEWHEEL_GET; code++) {
-		if (code == TIMEWHEEL_REGISTER ||
-		    code == TIMEWHEEL_TOUCH_OR_REGISTER)
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_GET; code++) {
+		if (code == TIMEWHEEL_OP_REGISTER ||
+		    code == TIMEWHEEL_OP_TOUCH_OR_REGISTER)
 			continue;
 		EXPECT_EQ(-ENOENT, tw_ret(tw_key_op(self->fd, code, 0, ABSENT,
 						    TW_SEC)));
 		EXPECT_EQ(-ESTALE, tw_ret(tw_key_op(self->fd, code,
-						    TIMEWHEEL_BY_HANDLE, handle,
+						    TIMEWHEEL_OPF_BY_HANDLE, handle,
 						    TW_SEC)));
 	}
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   handle)));
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, TW_SEC, 0, NULL));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    handle)));
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, ABSENT));
 }
@@ -258,32 +258,32 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 	const struct {
 		__u32 code, flags;
 	} cases[] = {
-		{ TIMEWHEEL_REGISTER, TIMEWHEEL_BY_HANDLE },
-		{ TIMEWHEEL_REGISTER, TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_BY_HANDLE },
-		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_BY_HANDLE |
-					 TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_CANCEL, TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_GET, TIMEWHEEL_ABSOLUTE },
-		{ TIMEWHEEL_REGISTER, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_REGISTER, TIMEWHEEL_FIXED_DELAY },
-		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_FIXED_DELAY },
-		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_FIXED_DELAY },
-		{ TIMEWHEEL_MOVE, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_MOVE, TIMEWHEEL_FIXED_DELAY },
-		{ TIMEWHEEL_CANCEL, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_CANCEL, TIMEWHEEL_FIXED_DELAY },
-		{ TIMEWHEEL_GET, TIMEWHEEL_ANY_FILE },
-		{ TIMEWHEEL_GET, TIMEWHEEL_FIXED_DELAY },
+		{ TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_BY_HANDLE },
+		{ TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_BY_HANDLE },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_BY_HANDLE |
+					 TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_ABSOLUTE },
+		{ TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_FIXED_DELAY },
+		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_FIXED_DELAY },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_FIXED_DELAY },
+		{ TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_FIXED_DELAY },
+		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_FIXED_DELAY },
+		{ TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_ANY_FILE },
+		{ TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_FIXED_DELAY },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		bool registers = cases[i].code == TIMEWHEEL_REGISTER ||
-				 cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER;
+		bool registers = cases[i].code == TIMEWHEEL_OP_REGISTER ||
+				 cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 
 		expect_op_error(-EINVAL, .code = cases[i].code,
 				.flags = cases[i].flags,
@@ -295,7 +295,7 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 TEST_F(errors, no_such_operation)
 {
 	const __u32 codes[] = {
-		TIMEWHEEL_REGISTER_PERIODIC + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
+		TIMEWHEEL_OP_REGISTER_PERIODIC + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
 		0x80000000, 0xffffffff,
 	};
 
@@ -311,13 +311,13 @@ TEST_F(errors, touch_without_a_timeout)
 
 	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
 	handle = op.handle;
-	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN, .id = TIMELESS);
-	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN,
-			.flags = TIMEWHEEL_BY_HANDLE, .handle = handle);
-	expect_op_error(-EINVAL, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH, .id = TIMELESS);
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 			.id = TIMELESS, .time = 30 * TW_SEC);
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, TIMELESS)));
-	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   handle)));
 	expect_unchanged();
 	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
@@ -329,11 +329,11 @@ TEST_F(errors, touch_without_a_timeout)
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(self->fd, ABSENT, TW_SEC,
 						       0)));
 	EXPECT_EQ(0, tw_move(self->fd, 0, WITNESS, 0));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, WITNESS));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, WITNESS));
 	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &op));
 	EXPECT_EQ(110 * TW_SEC, op.deadline);
 	/* One that had none gets it by a move. */
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, ABSENT, 5 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ABSENT, 5 * TW_SEC));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ABSENT));
 }
 
@@ -347,8 +347,8 @@ TEST_F(errors, touch_erange)
 				 NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 11));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_TOKEN, .id = ABSENT);
-	expect_op_error(-ERANGE, .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_TOUCH, .id = ABSENT);
+	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 			.id = ABSENT, .time = TW_SEC);
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 	expect_unchanged();
@@ -413,13 +413,13 @@ TEST_F(errors, touch_many_stops_at_the_first_error)
 	expect_touched_up_to(_metadata, self->fd, ids, 0, ABSENT, -ENOENT);
 	expect_touched_up_to(_metadata, self->fd, ids, 0, TIMELESS, -EINVAL);
 	expect_touched_up_to(_metadata, self->fd, ids, 0, ABSENT + 1, -ERANGE);
-	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_OPF_BY_HANDLE,
 			     self->stale, -ESTALE);
-	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_OPF_BY_HANDLE,
 			     U64_LAST, -ESTALE);
-	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_OPF_BY_HANDLE,
 			     timeless, -EINVAL);
-	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_BY_HANDLE,
+	expect_touched_up_to(_metadata, self->fd, handles, TIMEWHEEL_OPF_BY_HANDLE,
 			     beyond, -ERANGE);
 }
 
@@ -441,7 +441,7 @@ TEST_F(errors, touch_many_counts)
 	for (size_t i = 0; i < ARRAY_SIZE(too_many); i++) {
 		many.count = too_many[i];
 		many.done = 0xcccc;
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY,
 						&many)));
 		EXPECT_EQ(0xccccU, many.done);
 	}
@@ -467,12 +467,12 @@ TEST_F(errors, move_erange)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE, .id = WITNESS,
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
 				.time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE, .id = WITNESS,
-				.flags = TIMEWHEEL_ABSOLUTE, .time = times[i]);
-		expect_op_error(-ERANGE, .code = TIMEWHEEL_MOVE,
-				.flags = TIMEWHEEL_BY_HANDLE,
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = times[i]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE,
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
 				.handle = self->handle, .time = times[i]);
 	}
 	/* A refused move has not changed the timeout either. */
@@ -485,18 +485,18 @@ TEST_F(errors, wheel_without_ids)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER, .id = 5, .time = TW_SEC,
+		.code = TIMEWHEEL_OP_REGISTER, .id = 5, .time = TW_SEC,
 	};
 	struct tw_state before, after;
 	struct timewheel_event event;
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
-			      TIMEWHEEL_NO_IDS, 0));
+			      TIMEWHEEL_SETUP_NO_IDS, 0));
 	ASSERT_EQ(0, tw_register(fd, 0, TW_SEC, 9, &handle));
-	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_BY_HANDLE, handle, &before));
+	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &before));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_op(fd, &op)));
-	for (__u32 code = TIMEWHEEL_TOUCH_TOKEN; code <= TIMEWHEEL_GET; code++) {
+	for (__u32 code = TIMEWHEEL_OP_TOUCH; code <= TIMEWHEEL_OP_GET; code++) {
 		EXPECT_EQ(-EINVAL, tw_ret(tw_key_op(fd, code, 0, 0, TW_SEC))) {
 			TH_LOG("operation %u by id", code);
 		}
@@ -504,7 +504,7 @@ TEST_F(errors, wheel_without_ids)
 	}
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 0)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_keys(fd, 0, &handle, 1, NULL)));
-	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_BY_HANDLE, handle, &after));
+	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 	EXPECT_EQ(0ULL, after.witness.id);
 	EXPECT_EQ(9ULL, after.witness.cookie);
@@ -525,12 +525,12 @@ TEST_F(errors, wheel_without_cookies)
 	struct timewheel_op op;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
-			      TIMEWHEEL_NO_COOKIES, 0));
+			      TIMEWHEEL_SETUP_NO_COOKIES, 0));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 1, NULL)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(fd, 1, TW_SEC, 1)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
-	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_touch_or_register(fd, 2, TW_SEC, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_touch_or_register(fd, 2, TW_SEC, 0));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(0ULL, op.cookie);
 	EXPECT_EQ(0, tw_advance(fd, 1));
@@ -644,10 +644,10 @@ TEST_F(errors, not_set_up)
 	struct timewheel_stats stats = { .size = sizeof(stats) };
 
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
-	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats)));
-	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
+	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
+	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(0ULL, list.cursor);
-	for (op.code = 0; op.code <= TIMEWHEEL_REGISTER_PERIODIC; op.code++) {
+	for (op.code = 0; op.code <= TIMEWHEEL_OP_REGISTER_PERIODIC; op.code++) {
 		op.time = TW_SEC;
 		op.period = TW_SEC;
 		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
@@ -659,8 +659,8 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
-	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_PAUSED,
-					     TIMEWHEEL_PAUSED)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_CONTROL_PAUSED,
+					     TIMEWHEEL_CONTROL_PAUSED)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
 	/* Whatever is wrong with the buffer. */
 	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
@@ -688,7 +688,7 @@ static void expect_setup(struct __test_metadata *_metadata, int expected,
 	struct timewheel_info info;
 
 	setup.size = sizeof(setup);
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup))) {
 		TH_LOG("in line %d", line);
 	}
 	if (expected < 0) {
@@ -720,7 +720,7 @@ TEST_F(errors, setup_ranges)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
 
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 
 	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
 		expect_setup(0, .clock = clock);
@@ -729,9 +729,9 @@ TEST_F(errors, setup_ranges)
 	expect_setup(-EINVAL, .clock = 0x80000000);
 	expect_setup(-EINVAL, .clock = 0xffffffff);
 
-	expect_setup(0, .flags = TIMEWHEEL_NO_IDS);
-	expect_setup(0, .flags = TIMEWHEEL_NO_COOKIES);
-	expect_setup(0, .flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES);
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_IDS);
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_COOKIES);
+	expect_setup(0, .flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES);
 
 	expect_setup(-EINVAL, .slots = 0);
 	expect_setup(0, .slots = 1);
@@ -789,11 +789,11 @@ TEST_F(errors, min_tick_parameter)
 
 	if (access(MIN_TICK_NS, W_OK))
 		SKIP(return, "cannot write " MIN_TICK_NS);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	snprintf(old, sizeof(old), "%llu", caps.min_tick);
 
 	ASSERT_TRUE(tw_write_file(MIN_TICK_NS, "10000"));
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(10000ULL, caps.min_tick);
 	expect_setup(0, .tick = 10000);
 	expect_setup(-EINVAL, .tick = 9999);
@@ -806,7 +806,7 @@ TEST_F(errors, min_tick_parameter)
 	EXPECT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, 10000, 10, 0, 0));
 
 	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, "1000000"));
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(1000000ULL, caps.min_tick);
 	expect_setup(-EINVAL, .tick = 999999);
 	expect_setup(0, .tick = 1000000);
@@ -819,7 +819,7 @@ TEST_F(errors, min_tick_parameter)
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "0"));
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "-1"));
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "x"));
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(1000000ULL, caps.min_tick);
 	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, old));
 }
@@ -832,18 +832,18 @@ TEST_F(errors, max_tokens_parameter)
 
 	if (access(MAX_TOKENS, W_OK))
 		SKIP(return, "cannot write " MAX_TOKENS);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	snprintf(old, sizeof(old), "%llu", (unsigned long long)caps.max_tokens);
 
 	ASSERT_TRUE(tw_write_file(MAX_TOKENS, "100"));
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(100ULL, caps.max_tokens);
 	expect_setup(0, .max_tokens = 100);
 	expect_setup(-EINVAL, .max_tokens = 101);
 	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "0"));
 	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "268435457"));
 	EXPECT_FALSE(tw_write_file(MAX_TOKENS, "x"));
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(100ULL, caps.max_tokens);
 	EXPECT_TRUE(tw_write_file(MAX_TOKENS, old));
 }
@@ -855,7 +855,7 @@ static void fill_batch(struct timewheel_op *ops, __u32 n)
 	memset(ops, 0, n * sizeof(*ops));
 	for (__u32 i = 0; i < n; i++) {
 		ops[i].size = sizeof(*ops);
-		ops[i].code = TIMEWHEEL_REGISTER;
+		ops[i].code = TIMEWHEEL_OP_REGISTER;
 		ops[i].id = 1000 + i;
 		ops[i].time = TW_SEC;
 	}
@@ -882,15 +882,15 @@ TEST_F(errors, bad_element_of_a_batch)
 		{ "size too small", AT(size), 71, -EINVAL },
 		{ "size not op_size", AT(size), 80, -EINVAL },
 		{ "undefined flag", AT(flags), 16, -EINVAL },
-		{ "flag of an answer", AT(flags), TIMEWHEEL_ANY_FILE, -EINVAL },
-		{ "flag of a period", AT(flags), TIMEWHEEL_FIXED_DELAY, -EINVAL },
+		{ "flag of an answer", AT(flags), TIMEWHEEL_OPF_ANY_FILE, -EINVAL },
+		{ "flag of a period", AT(flags), TIMEWHEEL_OPF_FIXED_DELAY, -EINVAL },
 		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
-		{ "by handle", AT(flags), TIMEWHEEL_BY_HANDLE, -EINVAL },
-		{ "no such code", AT(code), TIMEWHEEL_REGISTER_PERIODIC + 1,
+		{ "by handle", AT(flags), TIMEWHEEL_OPF_BY_HANDLE, -EINVAL },
+		{ "no such code", AT(code), TIMEWHEEL_OP_REGISTER_PERIODIC + 1,
 		  -EINVAL },
-		{ "no leases", AT(code), TIMEWHEEL_ACK, -EINVAL },
+		{ "no leases", AT(code), TIMEWHEEL_OP_ACK, -EINVAL },
 		{ "no delivery", AT(lease), 1, -EINVAL },
-		{ "not there", AT(code), TIMEWHEEL_CANCEL, -ENOENT },
+		{ "not there", AT(code), TIMEWHEEL_OP_CANCEL, -ENOENT },
 		{ "there already", AT(id), WITNESS, -EEXIST },
 		{ "too far", AT(time) + 4, 0xffffffff, -ERANGE },
 #undef AT
@@ -942,7 +942,7 @@ TEST_F(errors, batch_einval)
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		batch.count = counts[i];
 		batch.op_size = sizeof(ops[0]);
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
 						&batch))) {
 			TH_LOG("count %#x", counts[i]);
 		}
@@ -950,12 +950,12 @@ TEST_F(errors, batch_einval)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		batch.count = 2;
 		batch.op_size = sizes[i];
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
 						&batch))) {
 			TH_LOG("op_size %u", sizes[i]);
 		}
 		batch.count = 0;
-		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
 						&batch))) {
 			TH_LOG("op_size %u, no operation", sizes[i]);
 		}
@@ -973,7 +973,7 @@ TEST_F(errors, batch_counts)
 
 	ASSERT_NE(NULL, ops);
 	/* No operation needs no array. */
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &none));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &none));
 	EXPECT_EQ(0U, none.done);
 	expect_unchanged();
 
@@ -1014,7 +1014,7 @@ TEST_F(errors, batch_of_larger_elements)
 		array[BATCH / 2 * sizes[s] + sizes[s] - 1] = 1;
 		/* One element says that it is smaller than they are. */
 		((struct timewheel_op *)array)->size = sizeof(struct timewheel_op);
-		EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, &batch));
+		EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &batch));
 		EXPECT_EQ((__u32)BATCH, batch.done);
 		for (__u32 i = 0; i < BATCH; i++) {
 			struct timewheel_op *op = (void *)(array + i * sizes[s]);
@@ -1043,15 +1043,15 @@ TEST_F(errors, one_token_twice_in_a_batch)
 	fill_batch(ops, 10);
 	for (__u32 i = 0; i < 10; i++)
 		ops[i].id = 1000;
-	ops[1].code = TIMEWHEEL_REGISTER;
-	ops[2].code = TIMEWHEEL_TOUCH_TOKEN;
-	ops[3].code = TIMEWHEEL_TOUCH_TOKEN;
-	ops[4].code = TIMEWHEEL_CANCEL;
-	ops[5].code = TIMEWHEEL_CANCEL;
-	ops[6].code = TIMEWHEEL_TOUCH_TOKEN;
-	ops[7].code = TIMEWHEEL_TOUCH_OR_REGISTER;
-	ops[8].code = TIMEWHEEL_TOUCH_OR_REGISTER;
-	ops[9].code = TIMEWHEEL_CANCEL;
+	ops[1].code = TIMEWHEEL_OP_REGISTER;
+	ops[2].code = TIMEWHEEL_OP_TOUCH;
+	ops[3].code = TIMEWHEEL_OP_TOUCH;
+	ops[4].code = TIMEWHEEL_OP_CANCEL;
+	ops[5].code = TIMEWHEEL_OP_CANCEL;
+	ops[6].code = TIMEWHEEL_OP_TOUCH;
+	ops[7].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
+	ops[8].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
+	ops[9].code = TIMEWHEEL_OP_CANCEL;
 	EXPECT_EQ(0, tw_batch(self->fd, ops, 10, &done));
 	EXPECT_EQ(10U, done);
 	EXPECT_EQ(0, ops[0].result);
@@ -1061,15 +1061,15 @@ TEST_F(errors, one_token_twice_in_a_batch)
 	EXPECT_EQ(0, ops[4].result);
 	EXPECT_EQ(-ENOENT, ops[5].result);
 	EXPECT_EQ(-ENOENT, ops[6].result);
-	EXPECT_EQ(TIMEWHEEL_REGISTERED, ops[7].result);
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, ops[7].result);
 	EXPECT_EQ(0, ops[8].result);
 	EXPECT_EQ(0, ops[9].result);
 	EXPECT_NE(ops[0].handle, ops[7].handle);
 
 	fill_batch(ops, 3);
 	for (__u32 i = 0; i < 3; i++) {
-		ops[i].code = TIMEWHEEL_CANCEL;
-		ops[i].flags = TIMEWHEEL_BY_HANDLE;
+		ops[i].code = TIMEWHEEL_OP_CANCEL;
+		ops[i].flags = TIMEWHEEL_OPF_BY_HANDLE;
 		ops[i].handle = self->handle;
 	}
 	EXPECT_EQ(0, tw_batch(self->fd, ops, 3, &done));
@@ -1115,7 +1115,7 @@ TEST_F(errors, signal_in_mid_batch)
 			ASSERT_EQ(0, ops[i].result);
 		/* Each was registered, once: each can be cancelled, once. */
 		for (__u32 i = 0; i < n; i++)
-			ops[i].code = TIMEWHEEL_CANCEL;
+			ops[i].code = TIMEWHEEL_OP_CANCEL;
 		for (at = 0; at < n;) {
 			__u32 done = 0;
 
@@ -1145,7 +1145,7 @@ static void register_and_cancel(int fd, struct timewheel_op *ops, __u32 n)
 		fill_batch(ops, n);
 		tw_batch(fd, ops, n, NULL);
 		for (__u32 i = 0; i < n; i++)
-			ops[i].code = TIMEWHEEL_CANCEL;
+			ops[i].code = TIMEWHEEL_OP_CANCEL;
 		tw_batch(fd, ops, n, NULL);
 	}
 }
@@ -1187,7 +1187,7 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 		/* They are the first ones, or the last ones. */
 		fill_batch(ops, n);
 		for (__u32 k = 0; k < n; k++)
-			ops[k].code = TIMEWHEEL_CANCEL;
+			ops[k].code = TIMEWHEEL_OP_CANCEL;
 		ASSERT_EQ(0, tw_batch(fd, ops, n, NULL));
 		for (__u32 k = 0; k < n; k++) {
 			ASSERT_TRUE(!ops[k].result || ops[k].result == -ENOENT);
@@ -1248,7 +1248,7 @@ TEST_F(errors, signal_amid_many_touches)
 		__VA_ARGS__ };						\
 	struct timewheel_list old_ = list_;				\
 									\
-	EXPECT_EQ(expected, tw_ret(ioctl(self->fd, TIMEWHEEL_LIST, &list_))); \
+	EXPECT_EQ(expected, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list_))); \
 	EXPECT_EQ(0, memcmp(&old_, &list_, sizeof(old_)));		\
 	expect_unchanged();						\
 } while (0)
@@ -1299,10 +1299,10 @@ TEST_F(errors, list_efault)
 	ASSERT_EQ(0, munmap(end, page_size));
 
 	/* From the middle on. */
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &first));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &first));
 	ASSERT_EQ(100U, first.listed);
 	second = first;
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &second));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &second));
 	ASSERT_EQ(100U, second.listed);
 
 	for (size_t i = 0; i < ARRAY_SIZE(fit); i++) {
@@ -1323,7 +1323,7 @@ TEST_F(errors, list_efault)
 	expect_list_error(-EFAULT, .cursor = first.cursor, .tokens = U64_LAST);
 
 	first.tokens = (__u64)(uintptr_t)again;
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &first));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &first));
 	EXPECT_EQ(second.listed, first.listed);
 	EXPECT_EQ(second.cursor, first.cursor);
 	EXPECT_EQ(0, memcmp(tokens, again, sizeof(tokens)));

@@ -105,7 +105,7 @@ static int setup_ring(int fd, __u32 clock, __u64 tick, __u64 max_tokens,
 		.events = events,
 	};
 
-	return ioctl(fd, TIMEWHEEL_SETUP, &setup);
+	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
 FIXTURE(ring) {
@@ -228,7 +228,7 @@ TEST_F(ring, setup_errors)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		EXPECT_EQ(-EINVAL, tw_ret(setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL,
 						     TW_SEC, 1, bad[i], 0)));
-	EXPECT_EQ(-EINVAL, tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup)));
+	EXPECT_EQ(-EINVAL, tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)));
 	ASSERT_EQ(0, setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL, TW_SEC, 1, 0, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0U, info.events);
@@ -304,13 +304,13 @@ TEST_F(ring, full)
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, 1, &op)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 4)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, 4)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    self->ring.events[0].handle)));
 	/* What is not can still be kept, moved and cancelled. */
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, 0, 5, &op));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 5));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 6));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 7, 10 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, 0, 5, &op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 5));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 6));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 7, 10 * TW_SEC));
 	EXPECT_TRUE(tw_readable(self->fd));
 	EXPECT_EQ(4ULL, tail_of(&self->ring));
 
@@ -970,7 +970,7 @@ static void make_named(struct __test_metadata *_metadata, struct named *named,
 	named->control = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_create_named(named->control, named->name, setup));
 	/* With another ring it would be another wheel. */
-	ASSERT_EQ(TIMEWHEEL_EXISTED,
+	ASSERT_EQ(TIMEWHEEL_RES_EXISTED,
 		  tw_create(named->control, named->name, 0, &setup));
 	setup.events *= 2;
 	EXPECT_EQ(-EEXIST, tw_ret(tw_create(named->control, named->name, 0,
@@ -1153,7 +1153,7 @@ TEST_F(ring, counted_as_delivered)
 	EXPECT_EQ(10ULL, info.delivered);
 	EXPECT_EQ(0ULL, info.pending);
 	EXPECT_EQ(0ULL, info.put_back);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, &stats));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_STATS, &stats));
 	for (int i = 0; i < TIMEWHEEL_BUCKETS; i++)
 		sum += lateness[i];
 	EXPECT_EQ(10ULL, sum);
@@ -1180,8 +1180,8 @@ static int in_time_namespace(int fd)
 	now = tw_now(CLOCK_MONOTONIC);
 	for (__u64 id = 1; id <= 2; id++) {
 		op = (struct timewheel_op) {
-			.code = TIMEWHEEL_REGISTER,
-			.flags = TIMEWHEEL_ABSOLUTE, .id = id,
+			.code = TIMEWHEEL_OP_REGISTER,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = id,
 			.time = now - id * TW_SEC,
 		};
 		if (tw_op(fd, &op) < 0)
@@ -1231,7 +1231,7 @@ TEST_F(ring, with_touch_words)
 	struct ring ring;
 
 	ASSERT_EQ(0, setup_ring(fd, TIMEWHEEL_CLOCK_MANUAL, TW_SEC, 512, 4,
-				TIMEWHEEL_TOUCH_WORDS));
+				TIMEWHEEL_SETUP_TOUCH_WORDS));
 	ASSERT_TRUE(map_ring(fd, &ring));
 	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		     TIMEWHEEL_MAP_WORDS);

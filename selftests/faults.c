@@ -214,19 +214,19 @@ TEST_F(faults, what_was_put_back_can_be_changed)
 	int n;
 
 	ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, self->hole, N * EVENT)));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, 0, 1, &op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, 0, 1, &op));
 	EXPECT_EQ(self->handles[1], op.handle);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 1));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					       self->handles[2]));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 3));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 3));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					      self->handles[4]));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 5, 20 * TW_SEC));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 5, 20 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					     self->handles[6], 21 * TW_SEC));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, 7, TW_SEC, 0, NULL)));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch_or_register(self->fd, 8, TW_SEC,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch_or_register(self->fd, 8, TW_SEC,
 							  0));
 
 	/* Left are 7 and those from 9 on; 3, 4, 8 come back, then 5 and 6. */
@@ -264,7 +264,7 @@ TEST_F(faults, what_was_put_back_keeps_its_deadline)
 static void fill_ops(char *at, __u32 n, size_t last_bytes)
 {
 	struct timewheel_op op = {
-		.size = OP, .code = TIMEWHEEL_REGISTER, .result = -77,
+		.size = OP, .code = TIMEWHEEL_OP_REGISTER, .result = -77,
 		.time = TW_SEC,
 	};
 
@@ -319,7 +319,7 @@ TEST_F(faults, batch_that_ends_too_early)
 				memcpy(&op, at + k * OP, OP);
 				EXPECT_EQ(0, op.result);
 				EXPECT_EQ(0, tw_cancel(self->fd,
-						       TIMEWHEEL_BY_HANDLE,
+						       TIMEWHEEL_OPF_BY_HANDLE,
 						       op.handle));
 			}
 			expect_registered(_metadata, self, 0, count);
@@ -394,14 +394,14 @@ TEST_F(faults, batch_of_wider_operations_in_read_only_memory)
 	memset(self->pages, 0, self->page_size);
 	for (__u32 i = 0; i < count; i++) {
 		const struct timewheel_op op = {
-			.size = size, .code = TIMEWHEEL_REGISTER,
+			.size = size, .code = TIMEWHEEL_OP_REGISTER,
 			.id = 1000 + i, .time = TW_SEC,
 		};
 
 		memcpy(self->pages + i * size, &op, OP);
 	}
 	ASSERT_EQ(0, mprotect(self->pages, self->page_size, PROT_READ));
-	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH, &batch)));
+	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &batch)));
 	EXPECT_EQ(count, batch.done);
 	expect_registered(_metadata, self, count, count);
 }
@@ -419,7 +419,7 @@ TEST_F(faults, batch_at_a_bad_address)
 			.op_size = OP, .done = 0xcccc,
 		};
 
-		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_BATCH,
+		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH,
 						&batch))) {
 			TH_LOG("%#llx", bad[i]);
 		}
@@ -480,7 +480,7 @@ TEST_F(faults, keys_at_a_bad_address)
 			.done = 0xcccc,
 		};
 
-		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY,
+		EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY,
 						&many))) {
 			TH_LOG("%#llx", bad[i]);
 		}
@@ -499,7 +499,7 @@ TEST_F(faults, batch_over_its_own_header)
 		.size = sizeof(*batch), .ops = (__u64)(uintptr_t)batch,
 		.count = 20, .op_size = OP,
 	};
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_BATCH, batch));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, batch));
 	EXPECT_EQ(20U, batch->done);
 	expect_registered(_metadata, self, 0, 1);
 }
@@ -513,7 +513,7 @@ TEST_F(faults, keys_over_their_own_header)
 		.size = sizeof(*many), .keys = (__u64)(uintptr_t)many,
 		.count = 2,
 	};
-	EXPECT_EQ(-ENOENT, tw_ret(ioctl(self->fd, TIMEWHEEL_TOUCH_MANY, many)));
+	EXPECT_EQ(-ENOENT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY, many)));
 	EXPECT_EQ(1U, many->done);
 	EXPECT_EQ(sizeof(*many), many->size);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, sizeof(*many)));
@@ -529,7 +529,7 @@ TEST_F(faults, list_over_its_own_header)
 		.size = sizeof(*list), .to = TIMEWHEEL_NEVER, .count = 3,
 		.tokens = (__u64)(uintptr_t)list, .token_size = sizeof(*tokens),
 	};
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, list));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, list));
 	EXPECT_EQ(sizeof(*list), list->size);
 	EXPECT_EQ(3U, list->listed);
 	EXPECT_EQ(3U, list->count);
@@ -554,17 +554,17 @@ TEST_F(faults, histograms_over_their_own_header)
 	const __u64 here = (__u64)(uintptr_t)stats;
 
 	expect_rest(_metadata, self, 1);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, &apart));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_STATS, &apart));
 	ASSERT_NE(0, memcmp(lateness, wake, sizeof(wake)));
 	*stats = (struct timewheel_stats) {
 		.size = sizeof(*stats), .lateness = here,
 	};
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, stats));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_STATS, stats));
 	EXPECT_EQ(0, memcmp(stats, lateness, sizeof(lateness)));
 	*stats = (struct timewheel_stats) {
 		.size = sizeof(*stats), .lateness = here, .wake = here,
 	};
-	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_STATS, stats));
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_STATS, stats));
 	EXPECT_EQ(0, memcmp(stats, wake, sizeof(wake)));
 }
 
@@ -583,12 +583,12 @@ static void expect_all_works(struct __test_metadata *_metadata,
 		EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, id)));
 		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, id)));
 		EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd,
-						    TIMEWHEEL_BY_HANDLE,
+						    TIMEWHEEL_OPF_BY_HANDLE,
 						    self->handles[id])));
 		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
-						   TIMEWHEEL_BY_HANDLE,
+						   TIMEWHEEL_OPF_BY_HANDLE,
 						   self->handles[id])));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_BY_HANDLE,
+		EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 						  self->handles[id], 0)));
 	}
 	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
@@ -673,16 +673,16 @@ TEST_F(faults, slow_reader_fails)
 	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &op));
 	EXPECT_EQ(newer, op.handle);
 	EXPECT_EQ(11ULL, op.cookie);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    self->handles[1], &op));
 	EXPECT_EQ(1ULL, op.id);
 	EXPECT_EQ(~1ULL, op.cookie);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					      self->handles[1]));
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, 2));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					       self->handles[2]));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 3, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 3, 0));
 
 	ASSERT_EQ(N - 2, tw_read(self->fd, events, N + 1));
 	ASSERT_EQ(0, tw_advance(self->fd, N + 1));

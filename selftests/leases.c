@@ -137,7 +137,7 @@ static struct timewheel_event _hold(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, tw_register_at(self->fd, ID, 5 * TW_SEC, 70));
 	ASSERT_EQ(0, tw_advance(self->fd, 5));
 	event = expect_event(self->fd, ID, 1, 5);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 35,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
 			.lease = 1, .attempts = 1);
 	return event;
 }
@@ -152,7 +152,7 @@ TEST_F(leases, life_of_a_token)
 
 	tw_expect_figures(self->fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 70, NULL));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 5);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(LEASE * TW_SEC, info.lease);
@@ -162,7 +162,7 @@ TEST_F(leases, life_of_a_token)
 	ASSERT_EQ(0, tw_advance(self->fd, 4));
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 6));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 5);
 	EXPECT_TRUE(tw_readable(self->other));
 	event = expect_event(self->fd, ID, 1, 5);
 	EXPECT_EQ(70ULL, event.cookie);
@@ -170,7 +170,7 @@ TEST_F(leases, life_of_a_token)
 	EXPECT_EQ(op.handle, event.handle);
 
 	/* Held for the lease, from when it was taken. */
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 36,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 36,
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -184,7 +184,7 @@ TEST_F(leases, life_of_a_token)
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 1);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					 event.handle, &op)));
 	EXPECT_EQ(NULL, tw_find(self->fd, ID));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -194,11 +194,11 @@ TEST_F(leases, life_of_a_token)
 
 	/* The id is free, and a new token's deliveries count from 1. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 71, NULL));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 			.due = 100000);
 	event = expect_event(self->fd, ID, 1, 100000);
 	EXPECT_EQ(71ULL, event.cookie);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	tw_expect_figures(self->fd, .registered = 2, .acked = 2, .delivered = 2);
 }
 
@@ -213,7 +213,7 @@ TEST_F(leases, lease_over)
 
 		ASSERT_EQ(0, tw_advance(self->fd, end - 1));
 		tw_expect_nothing(self->fd);
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = end, .lease = n, .attempts = n);
 		ASSERT_EQ(0, tw_advance(self->fd, end));
 		EXPECT_TRUE(tw_readable(self->other));
@@ -223,8 +223,8 @@ TEST_F(leases, lease_over)
 		tw_expect_figures(self->fd, .registered = 1, .held = 1,
 				  .delivered = n + 1, .lapsed = n);
 	}
-	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 20, 0));
-	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_ACK, ID, 21, 0));
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 20, 0));
+	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_OP_ACK, ID, 21, 0));
 	tw_expect_balance(self->fd);
 }
 
@@ -232,17 +232,17 @@ TEST_F(leases, lease_over)
 TEST_F(leases, late_answers)
 {
 	static const __u32 codes[] = {
-		TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
-		TIMEWHEEL_DELETE,
+		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
+		TIMEWHEEL_OP_DELETE,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-		bool deletes = codes[i] == TIMEWHEEL_DELETE;
+		bool deletes = codes[i] == TIMEWHEEL_OP_DELETE;
 
 		make();
 		hold();
 		ASSERT_EQ(0, tw_advance(self->fd, 50));
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = 35, .lease = 1, .attempts = 1);
 		EXPECT_EQ(0, answer(self->fd, codes[i], ID, !deletes,
 				    10 * TW_SEC)) {
@@ -250,11 +250,11 @@ TEST_F(leases, late_answers)
 		}
 		tw_expect_nothing(self->fd);
 		tw_expect_figures(self->fd, .registered = 1, .delivered = 1,
-				  .acked = codes[i] == TIMEWHEEL_ACK,
-				  .nacked = codes[i] == TIMEWHEEL_NACK,
-				  .pending = codes[i] == TIMEWHEEL_NACK,
-				  .held = codes[i] == TIMEWHEEL_EXTEND,
-				  .buried = codes[i] == TIMEWHEEL_BURY,
+				  .acked = codes[i] == TIMEWHEEL_OP_ACK,
+				  .nacked = codes[i] == TIMEWHEEL_OP_NACK,
+				  .pending = codes[i] == TIMEWHEEL_OP_NACK,
+				  .held = codes[i] == TIMEWHEEL_OP_EXTEND,
+				  .buried = codes[i] == TIMEWHEEL_OP_BURY,
 				  .deleted = deletes);
 	}
 	/* So is one that comes first after a look that took it for another. */
@@ -270,7 +270,7 @@ TEST_F(leases, late_answers)
 TEST_F(leases, nack)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_NACK, .id = ID, .lease = 1, .time = 10 * TW_SEC,
+		.code = TIMEWHEEL_OP_NACK, .id = ID, .lease = 1, .time = 10 * TW_SEC,
 	};
 	struct timewheel_event event;
 
@@ -280,7 +280,7 @@ TEST_F(leases, nack)
 	op.time -= 1;
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(16 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 16,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 16,
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .nacked = 1,
 			  .delivered = 1);
@@ -290,21 +290,21 @@ TEST_F(leases, nack)
 	event = expect_event(self->fd, ID, 2, 16);
 
 	/* At once. */
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       event.handle, 2, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 20,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 20,
 			.lease = 2, .attempts = 2);
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 3, 20);
 
 	/* At a time, to come or past. */
-	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_NACK, TIMEWHEEL_ABSOLUTE,
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_ABSOLUTE,
 			       ID, 3, 25 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 25,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
 			.lease = 3, .attempts = 3);
 	ASSERT_EQ(0, tw_advance(self->fd, 25));
 	expect_event(self->fd, ID, 4, 25);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_ABSOLUTE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_ABSOLUTE,
 			       ID, 4, 24 * TW_SEC));
 	EXPECT_TRUE(tw_readable(self->fd));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -313,15 +313,15 @@ TEST_F(leases, nack)
 			  .delivered = 5);
 
 	/* What is pending again is like any: it can be moved and cancelled. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 5, 10 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 35,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 5, 10 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 35,
 			.lease = 5, .attempts = 5);
 	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 45,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 45,
 			.lease = 5, .attempts = 5);
 	ASSERT_EQ(0, tw_advance(self->fd, 30));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 50,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 50,
 			.lease = 5, .attempts = 5);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
@@ -337,23 +337,23 @@ TEST_F(leases, nack_erange)
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK,
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
 			     .id = ID, .lease = 1, .time = times[i]);
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK,
-			     .flags = TIMEWHEEL_ABSOLUTE, .id = ID, .lease = 1,
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
+			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .lease = 1,
 			     .time = times[i]);
 	}
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_NACK, .id = ID,
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK, .id = ID,
 		     .lease = 1, .time = last - 5 * TW_SEC + 1);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, last - 5 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, last - 5 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 			.due = last / TW_SEC, .lease = 1, .attempts = 1);
 }
 
 TEST_F(leases, extend)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_EXTEND, .id = ID, .lease = 1,
+		.code = TIMEWHEEL_OP_EXTEND, .id = ID, .lease = 1,
 		.time = 50 * TW_SEC + 1,
 	};
 
@@ -361,25 +361,25 @@ TEST_F(leases, extend)
 	ASSERT_EQ(0, tw_advance(self->fd, 10));
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(61 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 61,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 61,
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 60));
 	tw_expect_nothing(self->fd);
 
 	/* 0 is the wheel's lease, from now. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 90,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 90,
 			.lease = 1, .attempts = 1);
 	/* Shorter than it was. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 3 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 63,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 3 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 63,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 63));
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 2, 63);
 	/* Another delivery is as long as any. */
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 93,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 93,
 			.lease = 2, .attempts = 2);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
 			  .lapsed = 1);
@@ -396,35 +396,35 @@ TEST_F(leases, extend_erange)
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND,
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND,
 			     .id = ID, .lease = 1, .time = times[i]);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, most * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 5 + most,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, most * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 5 + most,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 4 + most));
 	tw_expect_nothing(self->fd);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
 		     .lease = 1, .time = TW_SEC + 1);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
 		     .lease = 1, .time = 0);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, TW_SEC));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, TW_SEC));
 
 	/* In steps of a lease it comes exactly as far. */
 	make();
 	hold();
 	for (__u64 n = 1; n < TIMEWHEEL_MAX_LEASES; n++) {
 		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * LEASE - 1));
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE + 1));
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
 		     .lease = 1, .time = 0);
 	/* The next delivery has all of them before it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most));
 	expect_event(self->fd, ID, 2, 5 + most);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 2, most * TW_SEC));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 2, most * TW_SEC));
 }
 
 TEST_F(leases, extend_beyond_the_last_tick)
@@ -434,10 +434,10 @@ TEST_F(leases, extend_beyond_the_last_tick)
 	make(.start = last - 40);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(self->fd, ID, 1, last - 40);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_EXTEND, .id = ID,
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
 		     .lease = 1, .time = 40 * TW_SEC + 1);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 40 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = last,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 40 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = last,
 			.lease = 1, .attempts = 1);
 }
 
@@ -448,8 +448,8 @@ TEST_F(leases, bury_and_kick)
 	struct timewheel_op op;
 
 	ASSERT_EQ(0, tw_advance(self->fd, 9));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .due = 9,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 9,
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 			  .delivered = 1);
@@ -459,39 +459,39 @@ TEST_F(leases, bury_and_kick)
 	tw_expect_nothing(self->fd);
 
 	/* Kicked: due now, with all its attempts, and a new number. */
-	op = (struct timewheel_op) { .code = TIMEWHEEL_KICK, .id = ID };
+	op = (struct timewheel_op) { .code = TIMEWHEEL_OP_KICK, .id = ID };
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(100000 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 			.due = 100000, .lease = 1, .attempts = 0);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .kicked = 1,
 			  .delivered = 1);
 	EXPECT_TRUE(tw_readable(self->fd));
 	EXPECT_EQ(handle, expect_event(self->fd, ID, 2, 100000).handle);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 			.due = 100000 + LEASE, .lease = 2, .attempts = 1);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 2, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
 
 	/* One that is pending, of either kind. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 500 * TW_SEC, 0, &handle));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, ID));
 	ASSERT_EQ(0, tw_advance(self->fd, 100600));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED,
 			.due = 100000);
 	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 0, 0));
 	expect_event(self->fd, ID, 1, 100600);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, 500 * TW_SEC));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 500 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 100601));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 			.due = 100601, .lease = 1, .attempts = 0);
 	expect_event(self->fd, ID, 2, 100601);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 2, 0));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_KICK, ID));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_BURY, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .due = 100601,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 0));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_KICK, ID));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_BURY, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 100601,
 			.lease = 2);
 	tw_expect_figures(self->fd, .registered = 2, .buried = 1, .kicked = 4,
 			  .acked = 1, .nacked = 2, .delivered = 4);
@@ -507,13 +507,13 @@ TEST_F(leases, kick_some_of_many)
 	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
 						   TW_SEC));
 	for (__u64 id = 0; id < TOKENS; id++)
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, id));
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, id));
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	tw_expect_nothing(self->fd);
 	tw_expect_figures(self->fd, .registered = TOKENS, .buried = TOKENS);
 	/* 334 of them: 7 and 334 have no common divisor. */
 	for (__u64 i = 0; i < (TOKENS + 2) / 3; i++)
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK,
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK,
 				   i * 7 % ((TOKENS + 2) / 3) * 3));
 	memset(seen, 0, sizeof(seen));
 	for (int n; (n = tw_read(self->fd, events, TOKENS)) > 0;) {
@@ -524,9 +524,9 @@ TEST_F(leases, kick_some_of_many)
 		}
 	}
 	for (__u64 id = 0; id < TOKENS; id++) {
-		EXPECT_EQ(seen[id] ? TIMEWHEEL_IS_HELD : TIMEWHEEL_IS_BURIED,
+		EXPECT_EQ(seen[id] ? TIMEWHEEL_RES_HELD : TIMEWHEEL_RES_BURIED,
 			  tw_get(self->fd, 0, id, &(struct timewheel_op) {}));
-		EXPECT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, id));
+		EXPECT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, id));
 	}
 	tw_expect_balance(self->fd);
 }
@@ -534,7 +534,7 @@ TEST_F(leases, kick_some_of_many)
 /* An end for whatever a token does; the answers that come then are too late. */
 TEST_F(leases, delete)
 {
-	struct timewheel_op op = { .code = TIMEWHEEL_DELETE, .id = ID };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_DELETE, .id = ID };
 	__u64 handle;
 
 	/* Pending. */
@@ -542,35 +542,35 @@ TEST_F(leases, delete)
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(5 * TW_SEC, op.deadline);
 	tw_expect_figures(self->fd, .registered = 1, .deleted = 1);
-	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_DELETE, ID));
+	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
 
 	/* Due. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, order(self->fd, TIMEWHEEL_DELETE, ID));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
 	tw_expect_nothing(self->fd);
 
 	/* Held, by this file or by another one. */
 	handle = hold().handle;
-	op = (struct timewheel_op) { .code = TIMEWHEEL_DELETE, .id = ID };
+	op = (struct timewheel_op) { .code = TIMEWHEEL_OP_DELETE, .id = ID };
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(35 * TW_SEC, op.deadline);
-	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd, TIMEWHEEL_ACK,
-					    TIMEWHEEL_BY_HANDLE, handle, 1,
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_ACK,
+					    TIMEWHEEL_OPF_BY_HANDLE, handle, 1,
 					    0)));
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
 	expect_event(self->fd, ID, 1, 5);
-	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_DELETE,
-			       TIMEWHEEL_BY_HANDLE, handle, 0, 0));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->other, TIMEWHEEL_DELETE,
-					    TIMEWHEEL_BY_HANDLE, handle, 0,
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_DELETE,
+			       TIMEWHEEL_OPF_BY_HANDLE, handle, 0, 0));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->other, TIMEWHEEL_OP_DELETE,
+					    TIMEWHEEL_OPF_BY_HANDLE, handle, 0,
 					    0)));
 
 	/* Buried. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_BURY, ID));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
-	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
+	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	tw_expect_figures(self->fd, .registered = 5, .deleted = 5,
 			  .delivered = 2);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
@@ -581,7 +581,7 @@ TEST_F(leases, delete)
 }
 
 static const __u32 answers[] = {
-	TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
+	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
 };
 
 /* Each answer names the delivery that is out, or is none. */
@@ -595,31 +595,31 @@ TEST_F(leases, answers_to_what_is_not_out)
 		expect_error(self->fd, ID, -ENOENT, .code = answers[i],
 			     .id = ABSENT, .lease = 1, .time = TW_SEC);
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_BY_HANDLE, .id = ID,
+			     .flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
 			     .handle = event.handle + (1ULL << 32), .lease = 1,
 			     .time = TW_SEC);
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_BY_HANDLE, .id = ID,
+			     .flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
 			     .handle = 0, .lease = 1, .time = TW_SEC);
 		for (size_t j = 0; j < ARRAY_SIZE(wrong); j++) {
 			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 				     .id = ID, .lease = wrong[j],
 				     .time = TW_SEC);
 			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-				     .flags = TIMEWHEEL_BY_HANDLE |
-					      TIMEWHEEL_ANY_FILE,
+				     .flags = TIMEWHEEL_OPF_BY_HANDLE |
+					      TIMEWHEEL_OPF_ANY_FILE,
 				     .handle = event.handle, .lease = wrong[j],
 				     .time = TW_SEC);
 		}
 		/* Of one that is pending no delivery is out. */
-		for (__u32 lease = answers[i] == TIMEWHEEL_BURY; lease < 3;
+		for (__u32 lease = answers[i] == TIMEWHEEL_OP_BURY; lease < 3;
 		     lease++)
 			expect_error(self->fd, 1, -ESTALE, .code = answers[i],
 				     .id = 1, .lease = lease, .time = TW_SEC);
 	}
 
 	/* Nor of this one, once it has been answered. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 1, 10 * TW_SEC));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 10 * TW_SEC));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 			     .id = ID, .lease = 1, .time = TW_SEC);
@@ -628,22 +628,22 @@ TEST_F(leases, answers_to_what_is_not_out)
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 			     .id = ID, .lease = 1, .time = TW_SEC);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 2, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 2, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		for (__u32 lease = 0; lease < 4; lease++)
 			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 				     .id = ID, .lease = lease, .time = TW_SEC);
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 			     .id = ID, .lease = 2, .time = TW_SEC);
 	expect_event(self->fd, ID, 3, 15);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 3, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		expect_error(self->fd, 1, -ENOENT, .code = answers[i],
 			     .id = ID, .lease = 3, .time = TW_SEC);
 		expect_error(self->fd, 1, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_BY_HANDLE,
+			     .flags = TIMEWHEEL_OPF_BY_HANDLE,
 			     .handle = event.handle, .lease = 3,
 			     .time = TW_SEC);
 	}
@@ -652,11 +652,11 @@ TEST_F(leases, answers_to_what_is_not_out)
 	expect_event(self->fd, ID, 1, 15);
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_BY_HANDLE,
+			     .flags = TIMEWHEEL_OPF_BY_HANDLE,
 			     .handle = event.handle, .lease = 1,
 			     .time = TW_SEC);
 	}
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 }
 
 /* A delivery is its file's, unless the caller says that it knows. */
@@ -667,7 +667,7 @@ TEST_F(leases, answers_by_another_file)
 
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		for (int by_handle = 0; by_handle < 2; by_handle++) {
-			__u32 flags = by_handle ? TIMEWHEEL_BY_HANDLE : 0;
+			__u32 flags = by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0;
 
 			make();
 			event = hold();
@@ -682,7 +682,7 @@ TEST_F(leases, answers_by_another_file)
 				     .id = ID, .handle = event.handle,
 				     .lease = 2, .time = TW_SEC);
 			EXPECT_EQ(0, tw_answer(self->other, answers[i],
-					       flags | TIMEWHEEL_ANY_FILE,
+					       flags | TIMEWHEEL_OPF_ANY_FILE,
 					       by_handle ? event.handle : ID,
 					       1, TW_SEC));
 		}
@@ -690,41 +690,41 @@ TEST_F(leases, answers_by_another_file)
 	/* The holder may say so as well, and a dup is the same file. */
 	make();
 	hold();
-	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_EXTEND, TIMEWHEEL_ANY_FILE,
+	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ANY_FILE,
 			       ID, 1, 0));
 	same = dup(self->fd);
 	ASSERT_LE(0, same);
-	EXPECT_EQ(0, answer(same, TIMEWHEEL_EXTEND, ID, 1, 0));
+	EXPECT_EQ(0, answer(same, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	/* One that has it extended does not get it. */
-	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_EXTEND,
-			       TIMEWHEEL_ANY_FILE, ID, 1, 0));
-	EXPECT_EQ(-EPERM, answer(self->other, TIMEWHEEL_ACK, ID, 1, 0));
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_EXTEND,
+			       TIMEWHEEL_OPF_ANY_FILE, ID, 1, 0));
+	EXPECT_EQ(-EPERM, answer(self->other, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	close(same);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	/* It goes to who reads it next. */
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	expect_event(self->other, ID, 2, 35);
-	EXPECT_EQ(-EPERM, answer(self->fd, TIMEWHEEL_ACK, ID, 2, 0));
-	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_ACK, ID, 2, 0));
+	EXPECT_EQ(-EPERM, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
+	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_OP_ACK, ID, 2, 0));
 }
 
 TEST_F(leases, kick_of_a_held_one_is_ebusy)
 {
 	struct timewheel_event event = hold();
 
-	expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_KICK, .id = ID);
-	expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_KICK,
-		     .flags = TIMEWHEEL_BY_HANDLE, .handle = event.handle);
-	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_KICK,
+	expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK, .id = ID);
+	expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK,
+		     .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = event.handle);
+	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_KICK,
 		     .id = ABSENT);
-	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_KICK,
-		     .flags = TIMEWHEEL_BY_HANDLE,
+	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_KICK,
+		     .flags = TIMEWHEEL_OPF_BY_HANDLE,
 		     .handle = event.handle ^ 1ULL << 40);
-	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_DELETE,
+	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
 		     .id = ABSENT);
-	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_DELETE,
-		     .flags = TIMEWHEEL_BY_HANDLE,
+	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_DELETE,
+		     .flags = TIMEWHEEL_OPF_BY_HANDLE,
 		     .handle = event.handle ^ 1ULL << 40);
 }
 
@@ -734,37 +734,37 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 	const struct {
 		__u32 code, flags, lease;
 	} cases[] = {
-		{ TIMEWHEEL_ACK, TIMEWHEEL_ABSOLUTE, 1 },
-		{ TIMEWHEEL_EXTEND, TIMEWHEEL_ABSOLUTE, 1 },
-		{ TIMEWHEEL_BURY, TIMEWHEEL_ABSOLUTE, 1 },
-		{ TIMEWHEEL_KICK, TIMEWHEEL_ABSOLUTE, 0 },
-		{ TIMEWHEEL_KICK, TIMEWHEEL_ANY_FILE, 0 },
-		{ TIMEWHEEL_DELETE, TIMEWHEEL_ABSOLUTE, 0 },
-		{ TIMEWHEEL_DELETE, TIMEWHEEL_ANY_FILE, 0 },
-		{ TIMEWHEEL_ACK, TIMEWHEEL_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_NACK, TIMEWHEEL_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_EXTEND, TIMEWHEEL_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_BURY, TIMEWHEEL_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_KICK, TIMEWHEEL_FIXED_DELAY, 0 },
-		{ TIMEWHEEL_DELETE, TIMEWHEEL_FIXED_DELAY, 0 },
-		{ TIMEWHEEL_ACK, 16, 1 }, { TIMEWHEEL_DELETE, 1U << 31, 0 },
-		{ TIMEWHEEL_REGISTER, 0, 1 }, { TIMEWHEEL_TOUCH_TOKEN, 0, 1 },
-		{ TIMEWHEEL_TOUCH_OR_REGISTER, 0, 1 },
-		{ TIMEWHEEL_MOVE, 0, 1 }, { TIMEWHEEL_CANCEL, 0, 1 },
-		{ TIMEWHEEL_GET, 0, 1 }, { TIMEWHEEL_KICK, 0, 1 },
-		{ TIMEWHEEL_DELETE, 0, 1 },
-		{ TIMEWHEEL_REGISTER_PERIODIC, 0, 0 },	/* no PERIODS */
+		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE, 1 },
+		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ABSOLUTE, 1 },
+		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_ABSOLUTE, 1 },
+		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ABSOLUTE, 0 },
+		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ANY_FILE, 0 },
+		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ABSOLUTE, 0 },
+		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ANY_FILE, 0 },
+		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
+		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_FIXED_DELAY, 0 },
+		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_FIXED_DELAY, 0 },
+		{ TIMEWHEEL_OP_ACK, 16, 1 }, { TIMEWHEEL_OP_DELETE, 1U << 31, 0 },
+		{ TIMEWHEEL_OP_REGISTER, 0, 1 }, { TIMEWHEEL_OP_TOUCH, 0, 1 },
+		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
+		{ TIMEWHEEL_OP_MOVE, 0, 1 }, { TIMEWHEEL_OP_CANCEL, 0, 1 },
+		{ TIMEWHEEL_OP_GET, 0, 1 }, { TIMEWHEEL_OP_KICK, 0, 1 },
+		{ TIMEWHEEL_OP_DELETE, 0, 1 },
+		{ TIMEWHEEL_OP_REGISTER_PERIODIC, 0, 0 },	/* no PERIODS */
 	};
 
 	hold();
 	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		/* All is as it must be, but for one thing. */
-		bool answers = cases[i].code >= TIMEWHEEL_ACK &&
-			       cases[i].code <= TIMEWHEEL_BURY;
-		bool registers = cases[i].code == TIMEWHEEL_REGISTER ||
-			cases[i].code == TIMEWHEEL_TOUCH_OR_REGISTER ||
-			cases[i].code == TIMEWHEEL_REGISTER_PERIODIC;
+		bool answers = cases[i].code >= TIMEWHEEL_OP_ACK &&
+			       cases[i].code <= TIMEWHEEL_OP_BURY;
+		bool registers = cases[i].code == TIMEWHEEL_OP_REGISTER ||
+			cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
+			cases[i].code == TIMEWHEEL_OP_REGISTER_PERIODIC;
 
 		expect_error(self->fd, ID, -EINVAL, .code = cases[i].code,
 			     .flags = cases[i].flags, .lease = cases[i].lease,
@@ -774,8 +774,8 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 }
 
 static const __u32 all_codes[] = {
-	TIMEWHEEL_ACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND, TIMEWHEEL_BURY,
-	TIMEWHEEL_KICK, TIMEWHEEL_DELETE,
+	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
+	TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
 };
 
 TEST_F(leases, wheel_without_leases)
@@ -784,7 +784,7 @@ TEST_F(leases, wheel_without_leases)
 	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		for (__u32 lease = 0; lease < 2; lease++) {
-			if (lease && all_codes[i] >= TIMEWHEEL_KICK)
+			if (lease && all_codes[i] >= TIMEWHEEL_OP_KICK)
 				continue;
 			expect_error(self->fd, ID, -EINVAL,
 				     .code = all_codes[i], .id = ID,
@@ -812,17 +812,17 @@ TEST_F(leases, read_only_file)
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		struct timewheel_op op = {
 			.size = sizeof(op), .code = all_codes[i], .id = ID,
-			.lease = all_codes[i] < TIMEWHEEL_KICK,
+			.lease = all_codes[i] < TIMEWHEEL_OP_KICK,
 		};
 
-		EXPECT_EQ(-EBADF, tw_ret(ioctl(reader, TIMEWHEEL_OP, &op)));
+		EXPECT_EQ(-EBADF, tw_ret(ioctl(reader, TIMEWHEEL_IOC_OP, &op)));
 		EXPECT_EQ(0, tw_batch(reader, &op, 1, NULL));
 		EXPECT_EQ(-EBADF, op.result);
 	}
-	tw_expect_token(reader, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+	tw_expect_token(reader, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
 			.lease = 1, .attempts = 1);
 	EXPECT_EQ(-EPERM, tw_ret(tw_ack(self->fd, &event)));
-	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_ACK, TIMEWHEEL_ANY_FILE, ID,
+	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ANY_FILE, ID,
 			       1, 0));
 	close(reader);
 }
@@ -833,44 +833,44 @@ TEST_F(leases, id_stays_taken)
 	for (int buried = 0; buried < 2; buried++) {
 		struct timewheel_event event;
 		static const __u32 codes[] = {
-			TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
+			TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
 		};
 
 		make();
 		event = hold();
 		if (buried)
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
-		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER,
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
+		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
 			     .id = ID, .time = TW_SEC);
-		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER,
-			     .flags = TIMEWHEEL_ABSOLUTE, .id = ID,
+		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID,
 			     .time = 100 * TW_SEC);
 		expect_error(self->other, ID, -EEXIST,
-			     .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = ID,
+			     .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
 			     .time = TW_SEC);
 		for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
 			expect_error(self->fd, ID, -ENOENT, .code = codes[i],
 				     .id = ID, .time = 50 * TW_SEC);
 			expect_error(self->fd, ID, -ESTALE, .code = codes[i],
-				     .flags = TIMEWHEEL_BY_HANDLE,
+				     .flags = TIMEWHEEL_OPF_BY_HANDLE,
 				     .handle = event.handle,
 				     .time = 50 * TW_SEC);
 		}
 		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
 		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
-						   TIMEWHEEL_BY_HANDLE,
+						   TIMEWHEEL_OPF_BY_HANDLE,
 						   event.handle)));
 		ASSERT_EQ(0, tw_advance(self->fd, 35));
 		if (!buried)
 			expect_event(self->fd, ID, 2, 35);
 		tw_expect_nothing(self->fd);
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_DELETE, ID));
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
 		EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
 	}
 	/* On a periodic wheel too. */
-	make(.flags = TIMEWHEEL_PERIODS);
+	make(.flags = TIMEWHEEL_SETUP_PERIODS);
 	hold();
-	expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_REGISTER_PERIODIC,
+	expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER_PERIODIC,
 		     .id = ID, .time = TW_SEC, .period = TW_SEC);
 }
 
@@ -882,11 +882,11 @@ TEST_F(leases, enospc)
 	make(.max_tokens = 2);
 	hold();
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
-	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_REGISTER,
+	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
 		     .id = ABSENT);
 	event = expect_event(self->fd, 1, 1, 5);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 1, 0));
-	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_REGISTER,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
+	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
 		     .id = ABSENT);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
@@ -903,13 +903,13 @@ TEST_F(leases, max_attempts_by_nack)
 		EXPECT_EQ(most, info.max_attempts);
 		hold();
 		for (__u32 n = 1; n < most; n++) {
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, n,
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, n,
 					    0));
 			expect_event(self->fd, ID, n + 1, 5);
 		}
-		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
-			  answer(self->fd, TIMEWHEEL_NACK, ID, most, 0));
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED,
+		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
+			  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most, 0));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED,
 				.lease = most, .attempts = most);
 		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 				  .delivered = most, .nacked = most);
@@ -917,14 +917,14 @@ TEST_F(leases, max_attempts_by_nack)
 		tw_expect_nothing(self->fd);
 
 		/* Kicked, it has all of them again. */
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 		for (__u32 n = 1; n <= most; n++) {
 			expect_event(self->fd, ID, most + n, 1000);
-			tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+			tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 					.due = 1000 + LEASE, .lease = most + n,
 					.attempts = n);
-			EXPECT_EQ(n == most ? TIMEWHEEL_IS_BURIED : 0,
-				  answer(self->fd, TIMEWHEEL_NACK, ID, most + n,
+			EXPECT_EQ(n == most ? TIMEWHEEL_RES_BURIED : 0,
+				  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most + n,
 					 0));
 		}
 		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
@@ -943,28 +943,28 @@ TEST_F(leases, max_attempts_by_lapse)
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE - 1));
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 			.due = 5 + 3 * LEASE, .lease = 3, .attempts = 3);
 	/* The last lease is over: found by who looks, and nobody gets it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE));
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 3,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 3,
 			.attempts = 3);
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 			  .delivered = 3, .lapsed = 3);
-	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 3, 0));
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 0));
 	/* Those behind it come all the same. */
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	expect_event(self->fd, ID, 4, 5 + 3 * LEASE);
 	for (__u32 n = 5; n <= 6; n++) {
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, n - 1, 0));
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, n - 1, 0));
 		expect_event(self->fd, ID, n, 5 + 3 * LEASE);
 	}
 	ASSERT_EQ(0, tw_register(self->fd, 1, LEASE * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 4 * LEASE));
 	expect_event(self->fd, 1, 1, 5 + 4 * LEASE);
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 6,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 6,
 			.attempts = 3);
 }
 
@@ -981,12 +981,12 @@ TEST_F(leases, max_attempts_by_release)
 		close(fd);
 	}
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 2,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 2,
 			.attempts = 2);
 	tw_expect_balance(self->fd);
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	expect_event(self->fd, ID, 3, 0);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
 			.lease = 3, .attempts = 1);
 }
 
@@ -1028,7 +1028,7 @@ TEST_F(leases, order_of_delivery)
 	ASSERT_EQ(0, tw_register_at(self->fd, 10, (LEASE + 2) * TW_SEC - 1, 0));
 	ASSERT_EQ(0, tw_register_at(self->fd, 11, 4 * TW_SEC, 0));
 	ASSERT_EQ(0, tw_register_at(self->fd, 12, (LEASE + 4) * TW_SEC, 0));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, 1, 1,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 1, 1,
 			    (LEASE + 2) * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
 	ASSERT_EQ(6, tw_read(self->fd, events, 8));
@@ -1055,8 +1055,8 @@ TEST_F(leases, hand_put_back)
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	ASSERT_EQ(0, tw_advance(self->fd, 10));
 	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_EXTEND, ID, 1, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 40,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 40,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	expect_event(self->fd, ID, 2, 40);
@@ -1094,7 +1094,7 @@ TEST_F(leases, faulting_reads_count_nothing)
 
 		ASSERT_NE(NULL, token);
 		ASSERT_EQ(0U, token->attempts);
-		ASSERT_EQ((__u32)TIMEWHEEL_PENDING, token->state);
+		ASSERT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token->state);
 		ASSERT_EQ((1 + id) * TW_SEC, token->deadline);
 	}
 	/* Those that were copied are held, and those behind are not. */
@@ -1105,7 +1105,7 @@ TEST_F(leases, faulting_reads_count_nothing)
 
 		ASSERT_NE(NULL, token);
 		ASSERT_EQ(id < 7, token->attempts);
-		ASSERT_EQ((__u32)(id < 7 ? TIMEWHEEL_HELD : TIMEWHEEL_PENDING),
+		ASSERT_EQ((__u32)(id < 7 ? TIMEWHEEL_STATE_HELD : TIMEWHEEL_STATE_PENDING),
 			  token->state);
 	}
 	/* A read that fails does not bury those whose last attempt it was. */
@@ -1137,7 +1137,7 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	EXPECT_EQ((__u64)ID, event.id);
 	EXPECT_LT(1U, event.lease);
 	EXPECT_EQ(2U, tw_find(self->fd, ID)->attempts);
-	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
 	tw_expect_balance(self->fd);
 }
@@ -1156,9 +1156,9 @@ TEST_F(leases, taken)
 	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
 	tw_expect_figures(self->other, .registered = 2, .pending = 1,
 			  .taken = 1);
-	EXPECT_EQ((__u32)TIMEWHEEL_TAKEN, tw_find(self->other, ID)->state);
+	EXPECT_EQ((__u32)TIMEWHEEL_STATE_TAKEN, tw_find(self->other, ID)->state);
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
-		bool orders = all_codes[i] >= TIMEWHEEL_KICK;
+		bool orders = all_codes[i] >= TIMEWHEEL_OP_KICK;
 
 		for (__u32 lease = 0; lease < (orders ? 1 : 3); lease++) {
 			int by_id = tw_ret(tw_answer(self->fd, all_codes[i], 0,
@@ -1170,13 +1170,13 @@ TEST_F(leases, taken)
 			}
 			EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd,
 							    all_codes[i],
-							    TIMEWHEEL_BY_HANDLE,
+							    TIMEWHEEL_OPF_BY_HANDLE,
 							    handle, lease,
 							    TW_SEC)));
 		}
 	}
 	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, ID)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_BY_HANDLE, handle,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
 					  TW_SEC)));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, ID, TW_SEC, 0, NULL)));
 	EXPECT_GT(0, tw_touch_or_register(self->fd, ID, TW_SEC, 0));
@@ -1187,9 +1187,9 @@ TEST_F(leases, taken)
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
 			.lease = 1, .attempts = 1);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.taken);
@@ -1227,7 +1227,7 @@ TEST_F(leases, wheels_without_ids)
 	struct timewheel_op op;
 	__u64 handle, second;
 
-	make(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+	make(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
 	     .max_attempts = 2);
 	ASSERT_EQ(0, tw_register(self->fd, 0, TW_SEC, 0, &handle));
 	ASSERT_EQ(0, tw_register(self->fd, 0, 100 * TW_SEC, 0, &second));
@@ -1240,27 +1240,27 @@ TEST_F(leases, wheels_without_ids)
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++)
 		EXPECT_EQ(-EINVAL, tw_ret(tw_answer(self->fd, all_codes[i], 0,
 						    0, all_codes[i] <
-						    TIMEWHEEL_KICK, TW_SEC)));
-	EXPECT_EQ(TIMEWHEEL_IS_HELD, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+						    TIMEWHEEL_OP_KICK, TW_SEC)));
+	EXPECT_EQ(TIMEWHEEL_RES_HELD, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    handle, &op));
 	EXPECT_EQ(1U, op.lease);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 1, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	ASSERT_EQ(TIMEWHEEL_IS_BURIED, tw_answer(self->fd, TIMEWHEEL_NACK,
-						 TIMEWHEEL_BY_HANDLE, handle, 2,
+	ASSERT_EQ(TIMEWHEEL_RES_BURIED, tw_answer(self->fd, TIMEWHEEL_OP_NACK,
+						 TIMEWHEEL_OPF_BY_HANDLE, handle, 2,
 						 0));
-	EXPECT_EQ(TIMEWHEEL_IS_BURIED, tw_get(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(TIMEWHEEL_RES_BURIED, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					      handle, &op));
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 0, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(3U, event.lease);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_ack(self->fd, &event)));
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_BURY, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_BY_HANDLE,
 			       second, 0, 0));
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_DELETE, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_BY_HANDLE,
 			       second, 0, 0));
 	tw_expect_figures(self->fd, .registered = 2, .acked = 1, .deleted = 1,
 			  .nacked = 2, .kicked = 1, .delivered = 3);
@@ -1273,7 +1273,7 @@ TEST_F(leases, wheels_with_touch_words)
 	struct timewheel_event event;
 	__u64 handle, *words;
 
-	make(.flags = TIMEWHEEL_TOUCH_WORDS);
+	make(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS);
 	words = mmap(NULL, (size + 4095) & ~4095UL, PROT_READ | PROT_WRITE,
 		     MAP_SHARED, self->fd, TIMEWHEEL_MAP_WORDS);
 	ASSERT_NE(MAP_FAILED, (void *)words);
@@ -1297,7 +1297,7 @@ TEST_F(leases, wheels_with_touch_words)
 	EXPECT_EQ(2U, event.lease);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
 	/* Pending again it can be touched by either way. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, ID, 2, 5 * TW_SEC));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 42));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
 	ASSERT_EQ(0, tw_advance(self->fd, 46));
@@ -1332,7 +1332,7 @@ TEST_F(leases, batch_of_answers)
 	memset(ops, 0, sizeof(ops));
 	for (int i = 0; i < N; i++) {
 		ops[i].size = sizeof(ops[i]);
-		ops[i].flags = TIMEWHEEL_BY_HANDLE;
+		ops[i].flags = TIMEWHEEL_OPF_BY_HANDLE;
 		ops[i].handle = events[i].handle;
 		ops[i].lease = events[i].lease + (i % 5 == 4);
 		ops[i].code = answers[i % 4];
@@ -1371,13 +1371,13 @@ TEST_F(leases, lease_ends_are_announced)
 	}
 	/* So are NACK and KICK. */
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
-	ASSERT_EQ(0, answer(self->other, TIMEWHEEL_NACK, ID, 10, 0));
+	ASSERT_EQ(0, answer(self->other, TIMEWHEEL_OP_NACK, ID, 10, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
 	expect_event(self->fd, ID, 11, 5 + 9 * LEASE);
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_BURY, ID, 11, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 11, 0));
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
 	close(epoll);
 }
@@ -1397,35 +1397,35 @@ TEST_F(leases, blocked_readers)
 	EXPECT_EQ(2U, b.event.lease);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 2, 0));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 2, 0));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(3U, b.event.lease);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 3, 5 * TW_SEC));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 3, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(4U, b.event.lease);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_BURY, ID, 4, 0));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_KICK, ID));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_BURY, ID, 4, 0));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(5U, b.event.lease);
 
 	/* Shortened by EXTEND. */
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, ID, 5, TW_SEC));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, ID, 5, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 41));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(6U, b.event.lease);
 
 	/* What another file held comes back. */
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_NACK, ID, 6, 0));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 6, 0));
 	expect_event(self->other, ID, 7, 41);
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	close(self->other);
@@ -1461,7 +1461,7 @@ TEST_F(leases, real_clock)
 		ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(1ULL, event.id);
-		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
+		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
 			  tw_get(fd, 0, ID, &(struct timewheel_op) {}));
 		close(fd);
 	}
@@ -1489,19 +1489,19 @@ TEST_F(leases, last_close)
 	close(fd);
 	for (int i = 0; i < 3; i++) {
 		tw_expect_nothing(self->fd);
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = 6 + LEASE, .lease = 1, .attempts = 1);
-		ASSERT_EQ(0, tw_answer(copies[i], TIMEWHEEL_EXTEND, 0, ID, 1,
+		ASSERT_EQ(0, tw_answer(copies[i], TIMEWHEEL_OP_EXTEND, 0, ID, 1,
 				       0));
 		close(copies[i]);
 	}
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 6,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 6,
 			.lease = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
 			  .delivered = 1, .returned = 1);
 	EXPECT_TRUE(tw_readable(self->other));
 	event = expect_event(self->other, ID, 2, 6);
-	EXPECT_EQ(-ESTALE, answer(self->other, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(-ESTALE, answer(self->other, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	EXPECT_EQ(0, tw_ack(self->other, &event));
 	tw_expect_balance(self->fd);
 }
@@ -1516,35 +1516,35 @@ TEST_F(leases, only_what_is_held)
 	ASSERT_EQ(8UL, tw_register_many(self->fd, 0, 8, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	ASSERT_EQ(8, tw_read(fd, events, 8));
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_ACK, 0, 1, 0));
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_NACK, 1, 1, 500 * TW_SEC));
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_BURY, 2, 1, 0));
-	EXPECT_EQ(0, order(fd, TIMEWHEEL_DELETE, 3));
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, 4, 1, 200 * TW_SEC));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_ACK, 0, 1, 0));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, 1, 1, 500 * TW_SEC));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_BURY, 2, 1, 0));
+	EXPECT_EQ(0, order(fd, TIMEWHEEL_OP_DELETE, 3));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, 4, 1, 200 * TW_SEC));
 	/* One goes over to another file, when its lease is over. */
 	for (__u64 id = 6; id < 8; id++)
-		EXPECT_EQ(0, answer(fd, TIMEWHEEL_EXTEND, id, 1, 300 * TW_SEC));
+		EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, id, 1, 300 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
 	expect_event(self->other, 5, 2, 1 + LEASE);
 	/* And one is held here for the second time. */
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_NACK, 7, 1, 0));
+	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, 7, 1, 0));
 	expect_event(fd, 7, 2, 100);
 	close(fd);
 
 	tw_expect_figures(self->fd, .registered = 8, .acked = 1, .nacked = 2,
 			  .buried = 1, .deleted = 1, .held = 1, .pending = 4,
 			  .delivered = 10, .lapsed = 1, .returned = 3);
-	tw_expect_token(self->fd, 1, .state = TIMEWHEEL_PENDING, .due = 501,
+	tw_expect_token(self->fd, 1, .state = TIMEWHEEL_STATE_PENDING, .due = 501,
 			.lease = 1, .attempts = 1);
-	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_BURIED, .lease = 1,
+	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_STATE_BURIED, .lease = 1,
 			.attempts = 1);
-	tw_expect_token(self->fd, 4, .state = TIMEWHEEL_PENDING, .due = 100,
+	tw_expect_token(self->fd, 4, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
 			.lease = 1, .attempts = 1);
-	tw_expect_token(self->fd, 5, .state = TIMEWHEEL_HELD,
+	tw_expect_token(self->fd, 5, .state = TIMEWHEEL_STATE_HELD,
 			.due = 100 + LEASE, .lease = 2, .attempts = 2);
-	tw_expect_token(self->fd, 6, .state = TIMEWHEEL_PENDING, .due = 100,
+	tw_expect_token(self->fd, 6, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
 			.lease = 1, .attempts = 1);
-	tw_expect_token(self->fd, 7, .state = TIMEWHEEL_PENDING, .due = 100,
+	tw_expect_token(self->fd, 7, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
 			.lease = 2, .attempts = 2);
 	ASSERT_EQ(3, tw_read(self->fd, events, 8));
 	tw_expect_nothing(self->fd);
@@ -1565,18 +1565,18 @@ TEST_F(leases, files_that_hold_nothing)
 		}
 		close(fd);
 	}
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = 35,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
 			.lease = 1, .attempts = 1);
 	/* One more that was given this one to answer, and only answers. */
 	for (int i = 0; i < 50; i++) {
 		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 
-		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, TIMEWHEEL_ANY_FILE,
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ANY_FILE,
 				       ID, 1, 0));
 		close(fd);
 		tw_expect_nothing(self->fd);
 	}
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, ID, 1, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1,
 			  .delivered = 1);
 }
@@ -1688,8 +1688,8 @@ TEST_F(leases, killed_while_it_holds)
 		EXPECT_EQ(1 * TW_SEC, events[i].taken);
 	}
 	for (int i = 0; i < 2; i++)
-		ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_NACK,
-				       TIMEWHEEL_BY_HANDLE, events[i].handle, 2,
+		ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK,
+				       TIMEWHEEL_OPF_BY_HANDLE, events[i].handle, 2,
 				       0));
 
 	/* Two hold one each; one of them dies, and who sleeps here is woken. */
@@ -1773,7 +1773,7 @@ TEST_F(leases, fork_keeps)
 
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
-		if (tw_answer(fd, TIMEWHEEL_ACK, 0, 0, 1, 0))
+		if (tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 0, 1, 0))
 			_exit(2);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(3);
@@ -1830,7 +1830,7 @@ TEST_F(leases, mapping_keeps)
 	void *words;
 	int fd;
 
-	make(.flags = TIMEWHEEL_TOUCH_WORDS, .max_tokens = page / 8);
+	make(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .max_tokens = page / 8);
 	fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
@@ -1840,7 +1840,7 @@ TEST_F(leases, mapping_keeps)
 	expect_event(fd, ID, 1, 0);
 	close(fd);
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = LEASE,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
 			.lease = 1, .attempts = 1);
 	ASSERT_EQ(0, munmap(words, page));
 	expect_event(self->fd, ID, 2, 0);
@@ -1882,10 +1882,10 @@ TEST_F(leases, destroyed_while_held)
 	child = fork_reader(self->name, 300, true);
 	ASSERT_LT(0, child);
 	for (__u64 id = 0; id < TOKENS; id += 7)
-		order(self->fd, TIMEWHEEL_BURY, id);
+		order(self->fd, TIMEWHEEL_OP_BURY, id);
 	ASSERT_EQ(0, tw_destroy_named(self->device, self->name));
 	self->created = false;
-	EXPECT_EQ(-ENODEV, answer(self->fd, TIMEWHEEL_ACK, 1, 1, 0));
+	EXPECT_EQ(-ENODEV, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 1, 0));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_control(self->fd, 0, 0)));
 	ASSERT_TRUE(tw_kill(child));
 	close(self->fd);
@@ -1907,7 +1907,7 @@ TEST_F(leases, private_wheel)
 	};
 	struct timewheel_event event;
 
-	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 	ASSERT_EQ(300UL, tw_register_many(fd, 0, 300, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	for (int i = 0; i < 300; i++) {

@@ -151,24 +151,24 @@ static void deal_with(struct shared *shared, int fd,
 		break;
 	case 1:
 	case 2:
-		ret = tw_answer(fd, TIMEWHEEL_NACK, TIMEWHEEL_BY_HANDLE,
+		ret = tw_answer(fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 				event->handle, event->lease,
 				rand() % 3 * TW_MS);
-		shared->faults += ret & ~TIMEWHEEL_IS_BURIED;
+		shared->faults += ret & ~TIMEWHEEL_RES_BURIED;
 		break;
 	case 3:
-		ret = tw_answer(fd, TIMEWHEEL_BURY, 0, event->id, event->lease,
+		ret = tw_answer(fd, TIMEWHEEL_OP_BURY, 0, event->id, event->lease,
 				0);
 		shared->faults += ret != 0;
 		break;
 	case 4:
 		entry->answering = 1;
-		ret = tw_answer(fd, TIMEWHEEL_DELETE, 0, event->id, 0, 0);
+		ret = tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, event->id, 0, 0);
 		shared->faults += ret != 0;
 		entry->deleted++;
 		break;
 	case 5:
-		ret = tw_answer(fd, TIMEWHEEL_EXTEND, 0, event->id,
+		ret = tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, event->id,
 				event->lease, 0);
 		shared->faults += ret != 0;
 		/* And forgets about it: it comes back by death, or at the end. */
@@ -220,7 +220,7 @@ static void expect_ledger(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, entry->acked + entry->deleted) {
 			TH_LOG("token %u is there after its end", id);
 		}
-		if (ret & TIMEWHEEL_IS_BURIED)
+		if (ret & TIMEWHEEL_RES_BURIED)
 			buried++;
 		else
 			there++;
@@ -290,8 +290,8 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 	for (__u32 id = 0; id < self->tokens; id++) {
 		struct timewheel_op op;
 
-		if (tw_get(self->fd, 0, id, &op) == TIMEWHEEL_IS_BURIED)
-			ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_KICK, 0, id,
+		if (tw_get(self->fd, 0, id, &op) == TIMEWHEEL_RES_BURIED)
+			ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, 0, id,
 					       0, 0));
 	}
 	tw_sleep_ms(50);
@@ -421,7 +421,7 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 			ASSERT_EQ(2U, events[i].lease);
 			ASSERT_EQ(1, self->shared->entry[events[i].id].delivered++);
 			acks[i].size = sizeof(acks[i]);
-			acks[i].code = TIMEWHEEL_ACK;
+			acks[i].code = TIMEWHEEL_OP_ACK;
 			acks[i].id = events[i].id;
 			acks[i].lease = 2;
 		}
@@ -460,7 +460,7 @@ struct model {
 
 static void bury(struct model *m, struct model_token *t)
 {
-	t->state = TIMEWHEEL_BURIED;
+	t->state = TIMEWHEEL_STATE_BURIED;
 	t->due = m->hand;
 }
 
@@ -469,22 +469,22 @@ static int fail(struct model *m, struct model_token *t, __u64 tick)
 {
 	if (t->attempts >= MOST) {
 		bury(m, t);
-		return TIMEWHEEL_IS_BURIED;
+		return TIMEWHEEL_RES_BURIED;
 	}
-	t->state = TIMEWHEEL_PENDING;
+	t->state = TIMEWHEEL_STATE_PENDING;
 	t->due = tick;
 	return 0;
 }
 
 static int was_due(const struct model *m, const struct model_token *t)
 {
-	return t->due <= m->hand ? TIMEWHEEL_WAS_DUE : 0;
+	return t->due <= m->hand ? TIMEWHEEL_RES_WAS_DUE : 0;
 }
 
 static void model_register(struct model *m, struct model_token *t, __u64 delay)
 {
 	*t = (struct model_token) {
-		.state = TIMEWHEEL_PENDING, .due = m->hand + delay,
+		.state = TIMEWHEEL_STATE_PENDING, .due = m->hand + delay,
 		.timeout = delay,
 	};
 	m->figures.registered++;
@@ -509,26 +509,26 @@ static int model_answer(struct model *m, struct model_token *t, int file,
 
 	if (t->state == ABSENT)
 		return -ENOENT;
-	if (op->code == TIMEWHEEL_BURY && !op->lease) {
-		if (t->state != TIMEWHEEL_PENDING)
+	if (op->code == TIMEWHEEL_OP_BURY && !op->lease) {
+		if (t->state != TIMEWHEEL_STATE_PENDING)
 			return -ESTALE;
 		bits = was_due(m, t);
 		bury(m, t);
 		return bits;
 	}
-	if (t->state != TIMEWHEEL_HELD || t->lease != op->lease)
+	if (t->state != TIMEWHEEL_STATE_HELD || t->lease != op->lease)
 		return -ESTALE;
-	if (t->file != file && !(op->flags & TIMEWHEEL_ANY_FILE))
+	if (t->file != file && !(op->flags & TIMEWHEEL_OPF_ANY_FILE))
 		return -EPERM;
 	switch (op->code) {
-	case TIMEWHEEL_ACK:
+	case TIMEWHEEL_OP_ACK:
 		t->state = ABSENT;
 		m->figures.acked++;
 		return 0;
-	case TIMEWHEEL_NACK:
+	case TIMEWHEEL_OP_NACK:
 		m->figures.nacked++;
 		return fail(m, t, m->hand + delay);
-	case TIMEWHEEL_EXTEND:
+	case TIMEWHEEL_OP_EXTEND:
 		if (m->hand + (delay ?: LEASE) >
 		    t->taken + TIMEWHEEL_MAX_LEASES * LEASE)
 			return -ERANGE;
@@ -543,18 +543,18 @@ static int model_answer(struct model *m, struct model_token *t, int file,
 static int model_order(struct model *m, struct model_token *t,
 		       const struct timewheel_op *op)
 {
-	int bits = t->state == TIMEWHEEL_PENDING ? was_due(m, t) : 0;
+	int bits = t->state == TIMEWHEEL_STATE_PENDING ? was_due(m, t) : 0;
 
 	if (t->state == ABSENT)
 		return -ENOENT;
-	if (op->code == TIMEWHEEL_DELETE) {
+	if (op->code == TIMEWHEEL_OP_DELETE) {
 		t->state = ABSENT;
 		m->figures.deleted++;
 		return bits;
 	}
-	if (t->state == TIMEWHEEL_HELD)
+	if (t->state == TIMEWHEEL_STATE_HELD)
 		return -EBUSY;
-	t->state = TIMEWHEEL_PENDING;
+	t->state = TIMEWHEEL_STATE_PENDING;
 	t->due = m->hand;
 	t->attempts = 0;
 	m->figures.kicked++;
@@ -566,39 +566,39 @@ static int model_op(struct model *m, int file, const struct timewheel_op *op,
 		    __u64 delay)
 {
 	struct model_token *t = &m->token[op->id];
-	bool pending = t->state == TIMEWHEEL_PENDING;
+	bool pending = t->state == TIMEWHEEL_STATE_PENDING;
 	int bits = pending ? was_due(m, t) : 0;
 
 	switch (op->code) {
-	case TIMEWHEEL_REGISTER:
+	case TIMEWHEEL_OP_REGISTER:
 		if (t->state != ABSENT)
 			return -EEXIST;
 		model_register(m, t, delay);
 		return 0;
-	case TIMEWHEEL_TOUCH_OR_REGISTER:
+	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
 		if (pending)
 			return model_touch(m, t);
 		if (t->state != ABSENT)
 			return -EEXIST;
 		model_register(m, t, delay);
-		return TIMEWHEEL_REGISTERED;
-	case TIMEWHEEL_TOUCH_TOKEN:
+		return TIMEWHEEL_RES_REGISTERED;
+	case TIMEWHEEL_OP_TOUCH:
 		return pending ? model_touch(m, t) : -ENOENT;
-	case TIMEWHEEL_MOVE:
+	case TIMEWHEEL_OP_MOVE:
 		if (!pending)
 			return -ENOENT;
 		t->due = m->hand + delay;
 		t->timeout = delay ?: t->timeout;
 		m->figures.moved++;
 		return bits;
-	case TIMEWHEEL_CANCEL:
+	case TIMEWHEEL_OP_CANCEL:
 		if (!pending)
 			return -ENOENT;
 		t->state = ABSENT;
 		m->figures.cancelled++;
 		return bits;
-	case TIMEWHEEL_KICK:
-	case TIMEWHEEL_DELETE:
+	case TIMEWHEEL_OP_KICK:
+	case TIMEWHEEL_OP_DELETE:
 		return model_order(m, t, op);
 	default:
 		return model_answer(m, t, file, op, delay);
@@ -608,11 +608,11 @@ static int model_op(struct model *m, int file, const struct timewheel_op *op,
 static void random_op(struct __test_metadata *_metadata, struct model *m)
 {
 	static const __u32 codes[] = {
-		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
-		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_TOUCH_TOKEN,
-		TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL, TIMEWHEEL_ACK, TIMEWHEEL_ACK,
-		TIMEWHEEL_NACK, TIMEWHEEL_NACK, TIMEWHEEL_EXTEND,
-		TIMEWHEEL_BURY, TIMEWHEEL_KICK, TIMEWHEEL_DELETE,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
+		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_TOUCH,
+		TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK,
+		TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
+		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
 	};
 	__u64 delay = rand() % 3 ? rand() % 12 : rand() % 500;
 	int file = rand() % FILES, expected;
@@ -622,11 +622,11 @@ static void random_op(struct __test_metadata *_metadata, struct model *m)
 	};
 	struct model_token *t = &m->token[op.id];
 
-	if (op.code >= TIMEWHEEL_ACK && op.code <= TIMEWHEEL_BURY) {
+	if (op.code >= TIMEWHEEL_OP_ACK && op.code <= TIMEWHEEL_OP_BURY) {
 		op.lease = rand() % 8 ? t->lease : t->lease + rand() % 3 - 1;
-		op.flags = rand() % 4 ? 0 : TIMEWHEEL_ANY_FILE;
+		op.flags = rand() % 4 ? 0 : TIMEWHEEL_OPF_ANY_FILE;
 		file = rand() % 4 ? t->file : file;
-		if (op.code == TIMEWHEEL_EXTEND && !(rand() % 8)) {
+		if (op.code == TIMEWHEEL_OP_EXTEND && !(rand() % 8)) {
 			delay = rand() % (TIMEWHEEL_MAX_LEASES * LEASE + 10);
 			op.time = delay * TW_SEC;
 		}
@@ -648,11 +648,11 @@ static void model_read(struct __test_metadata *_metadata, struct model *m)
 	for (int id = 0; id < IDS; id++) {
 		struct model_token *t = &m->token[id];
 
-		if ((t->state != TIMEWHEEL_PENDING &&
-		     t->state != TIMEWHEEL_HELD) || t->due > m->hand)
+		if ((t->state != TIMEWHEEL_STATE_PENDING &&
+		     t->state != TIMEWHEEL_STATE_HELD) || t->due > m->hand)
 			continue;
-		m->figures.lapsed += t->state == TIMEWHEEL_HELD;
-		if (t->state == TIMEWHEEL_HELD && fail(m, t, t->due))
+		m->figures.lapsed += t->state == TIMEWHEEL_STATE_HELD;
+		if (t->state == TIMEWHEEL_STATE_HELD && fail(m, t, t->due))
 			continue;
 		due[id] = true;
 		expected++;
@@ -669,7 +669,7 @@ static void model_read(struct __test_metadata *_metadata, struct model *m)
 		ASSERT_EQ(t->lease + 1, events[i].lease);
 		if (i)
 			ASSERT_LE(events[i - 1].deadline, events[i].deadline);
-		t->state = TIMEWHEEL_HELD;
+		t->state = TIMEWHEEL_STATE_HELD;
 		t->due = m->hand + LEASE;
 		t->taken = m->hand;
 		t->lease++;
@@ -690,7 +690,7 @@ static void model_reopen(struct __test_metadata *_metadata, struct model *m,
 	for (int id = 0; id < IDS; id++) {
 		struct model_token *t = &m->token[id];
 
-		if (t->state != TIMEWHEEL_HELD || t->file != file)
+		if (t->state != TIMEWHEEL_STATE_HELD || t->file != file)
 			continue;
 		m->figures.returned++;
 		fail(m, t, m->hand);
@@ -704,9 +704,9 @@ static void expect_model(struct __test_metadata *_metadata, struct model *m)
 	struct tw_figures f = m->figures;
 
 	for (int id = 0; id < IDS; id++) {
-		f.pending += m->token[id].state == TIMEWHEEL_PENDING;
-		f.held += m->token[id].state == TIMEWHEEL_HELD;
-		f.buried += m->token[id].state == TIMEWHEEL_BURIED;
+		f.pending += m->token[id].state == TIMEWHEEL_STATE_PENDING;
+		f.held += m->token[id].state == TIMEWHEEL_STATE_HELD;
+		f.buried += m->token[id].state == TIMEWHEEL_STATE_BURIED;
 		there += m->token[id].state != ABSENT;
 	}
 	_tw_expect_figures(_metadata, m->fds[0], f, __LINE__);

@@ -158,7 +158,7 @@ static int setup_as(uid_t uid, int fd, __u64 tokens)
 {
 	struct timewheel_setup setup = setup_of(tokens);
 
-	return ioctl_as(uid, fd, TIMEWHEEL_SETUP, &setup);
+	return ioctl_as(uid, fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
 /* A private wheel of @uid's, opened by root. Returns its file, or -errno. */
@@ -178,7 +178,7 @@ static void fill_name(char *name, int n)
 	snprintf(name, TIMEWHEEL_NAME_SIZE, "limits-%d", n);
 }
 
-/* Creates the named wheel @n. Returns 0, TIMEWHEEL_EXISTED or -errno. */
+/* Creates the named wheel @n. Returns 0, TIMEWHEEL_RES_EXISTED or -errno. */
 static int create_as(uid_t uid, int control, int n, __u64 tokens, __u32 flags)
 {
 	struct timewheel_setup setup = setup_of(tokens);
@@ -188,7 +188,7 @@ static int create_as(uid_t uid, int control, int n, __u64 tokens, __u32 flags)
 	};
 
 	fill_name(create.name, n);
-	return ioctl_as(uid, control, TIMEWHEEL_CREATE, &create);
+	return ioctl_as(uid, control, TIMEWHEEL_IOC_CREATE, &create);
 }
 
 static int destroy_as(uid_t uid, int control, int n)
@@ -196,7 +196,7 @@ static int destroy_as(uid_t uid, int control, int n)
 	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
 
 	fill_name(destroy.name, n);
-	return ioctl_as(uid, control, TIMEWHEEL_DESTROY, &destroy);
+	return ioctl_as(uid, control, TIMEWHEEL_IOC_DESTROY, &destroy);
 }
 
 static int open_named(int n)
@@ -322,7 +322,7 @@ TEST_F(limits, tokens_of_a_user)
 	expect_account(USER, 2, 1000);
 	EXPECT_EQ(600UL, tw_register_many(first, 1, 600, 0, TW_SEC));
 	EXPECT_EQ(-ENOSPC, tw_ret(tw_register(first, 601, TW_SEC, 0, NULL)));
-	EXPECT_EQ(600UL, tw_op_many(first, TIMEWHEEL_CANCEL, 1, 600, 0, 0));
+	EXPECT_EQ(600UL, tw_op_many(first, TIMEWHEEL_OP_CANCEL, 1, 600, 0, 0));
 	expect_account(USER, 2, 1000);
 	other = new_wheel(OTHER, 1000);
 	EXPECT_LE(0, other);
@@ -367,8 +367,8 @@ TEST_F(limits, private_and_named_together)
 	expect_account(USER, 3, 900);
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
 	/* Nor does asking for one that is there, at the limit or elsewhere. */
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create_as(USER, self->control, 0, 500, 0));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create_as(OTHER, self->control, 0, 500,
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 500, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(OTHER, self->control, 0, 500,
 					       0));
 	expect_account(USER, 3, 900);
 	expect_account(OTHER, 0, 0);
@@ -547,17 +547,17 @@ TEST_F(limits, capability)
 	ASSERT_TRUE(set_limit("max_user_wheels", self->root.wheels + 1));
 	ASSERT_EQ(0, setup_as(ROOT, fd[0], 10));
 	ASSERT_TRUE(may_exceed(false));
-	EXPECT_EQ(-EDQUOT, tw_ret(ioctl(fd[1], TIMEWHEEL_SETUP, &setup)));
+	EXPECT_EQ(-EDQUOT, tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)));
 	ASSERT_TRUE(may_exceed(true));
-	EXPECT_EQ(0, tw_ret(ioctl(fd[1], TIMEWHEEL_SETUP, &setup)));
+	EXPECT_EQ(0, tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)));
 	expect_account(ROOT, self->root.wheels + 2, self->root.tokens + 20);
 
 	/* Another who has it may, and is counted all the same. */
 	ASSERT_TRUE(set_limit("max_user_wheels", 1));
 	become(USER);
 	ASSERT_TRUE(may_exceed(true));
-	EXPECT_EQ(0, tw_ret(ioctl(fd[2], TIMEWHEEL_SETUP, &setup)));
-	EXPECT_EQ(0, tw_ret(ioctl(fd[3], TIMEWHEEL_SETUP, &setup)));
+	EXPECT_EQ(0, tw_ret(ioctl(fd[2], TIMEWHEEL_IOC_SETUP, &setup)));
+	EXPECT_EQ(0, tw_ret(ioctl(fd[3], TIMEWHEEL_IOC_SETUP, &setup)));
 	become(ROOT);
 	expect_account(USER, 2, 20);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 10));
@@ -591,7 +591,7 @@ TEST_F(limits, caller_of_setup_pays)
 	/* Of the real, the effective and the saved one it is the second. */
 	fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, setresuid(OTHER, USER, ROOT));
-	EXPECT_EQ(0, tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup)));
+	EXPECT_EQ(0, tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)));
 	ASSERT_EQ(0, setresuid(ROOT, ROOT, ROOT));
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 0, 0);
@@ -625,7 +625,7 @@ static int make_and_send(int fd, int socket)
 {
 	struct timewheel_setup setup = setup_of(10);
 
-	if (!be_only(USER) || ioctl(fd, TIMEWHEEL_SETUP, &setup))
+	if (!be_only(USER) || ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup))
 		return 1;
 	return tw_send_fd(socket, fd, 0) ? 2 : 0;
 }
@@ -747,7 +747,7 @@ TEST_F(limits, killed_user_is_paid_back)
 		if (!be_only(USER))
 			_exit(1);
 		for (int i = 0; i < 4; i++) {
-			if (ioctl(fd[i], TIMEWHEEL_SETUP, &setup) ||
+			if (ioctl(fd[i], TIMEWHEEL_IOC_SETUP, &setup) ||
 			    tw_register_many(fd[i], 0, 10, 0, TW_SEC) != 10)
 				_exit(2);
 		}
@@ -803,8 +803,8 @@ static void _expect_refused(struct __test_metadata *_metadata,
 		.size = sizeof(create_), .name = "limits-7",		\
 		.setup = (__u64)(uintptr_t)&setup_ };			\
 									\
-	expect_refused(expected, TIMEWHEEL_SETUP, &setup_);		\
-	expect_refused(expected, TIMEWHEEL_CREATE, &create_);		\
+	expect_refused(expected, TIMEWHEEL_IOC_SETUP, &setup_);		\
+	expect_refused(expected, TIMEWHEEL_IOC_CREATE, &create_);		\
 	EXPECT_EQ(-ENOENT, destroy_as(ROOT, self->control, 7));		\
 } while (0)
 
@@ -815,7 +815,7 @@ static void _expect_refused(struct __test_metadata *_metadata,
 		.size = sizeof(create_), .name = "limits-7",		\
 		.setup = (__u64)(uintptr_t)&setup_, __VA_ARGS__ };	\
 									\
-	expect_refused(expected, TIMEWHEEL_CREATE, &create_);		\
+	expect_refused(expected, TIMEWHEEL_IOC_CREATE, &create_);		\
 } while (0)
 
 static void refuse_all(struct __test_metadata *_metadata,
@@ -834,8 +834,8 @@ static void refuse_all(struct __test_metadata *_metadata,
 	expect_setup_refused(-EINVAL, .clock = TIMEWHEEL_CLOCK_MONOTONIC,
 			     .start = 1);
 	expect_setup_refused(-ERANGE, .start = ~0ULL);
-	expect_refused(-EFAULT, TIMEWHEEL_SETUP, NULL);
-	expect_refused(-EFAULT, TIMEWHEEL_CREATE, NULL);
+	expect_refused(-EFAULT, TIMEWHEEL_IOC_SETUP, NULL);
+	expect_refused(-EFAULT, TIMEWHEEL_IOC_CREATE, NULL);
 	expect_create_refused(-EFAULT, .setup = 0);
 	expect_create_refused(-EFAULT, .setup = ~0ULL);
 	expect_create_refused(-EINVAL, .size = 0);
@@ -879,21 +879,21 @@ TEST_F(limits, what_fails_costs_nothing)
 	ASSERT_TRUE(set_limit("max_all_tokens", 1 << 28));
 	ASSERT_TRUE(set_limit("max_user_tokens", 1048576));
 
-	EXPECT_EQ(-EBUSY, ioctl_as(USER, fd, TIMEWHEEL_SETUP, &setup));
-	EXPECT_EQ(-EBUSY, ioctl_as(OTHER, fd, TIMEWHEEL_SETUP, &setup));
+	EXPECT_EQ(-EBUSY, ioctl_as(USER, fd, TIMEWHEEL_IOC_SETUP, &setup));
+	EXPECT_EQ(-EBUSY, ioctl_as(OTHER, fd, TIMEWHEEL_IOC_SETUP, &setup));
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 0, 0);
 
 	ASSERT_EQ(0, create_as(OTHER, self->control, 0, 10, 0));
 	EXPECT_EQ(-EEXIST, create_as(USER, self->control, 0, 11, 0));
 	EXPECT_EQ(-EEXIST, create_as(USER, self->control, 0, 10,
-				     TIMEWHEEL_EXCLUSIVE));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create_as(USER, self->control, 0, 10, 0));
+				     TIMEWHEEL_CREATE_EXCLUSIVE));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 10, 0));
 	EXPECT_EQ(-EPERM, destroy_as(USER, self->control, 0));
 	EXPECT_EQ(-ENOENT, destroy_as(USER, self->control, 1));
 	named = open_named(0);
 	ASSERT_LE(0, named);
-	EXPECT_EQ(-EBUSY, ioctl_as(USER, named, TIMEWHEEL_SETUP, &setup));
+	EXPECT_EQ(-EBUSY, ioctl_as(USER, named, TIMEWHEEL_IOC_SETUP, &setup));
 	EXPECT_EQ(-ENOTTY, create_as(USER, named, 1, 10, 0));
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 1, 10);
@@ -914,7 +914,7 @@ static int set_up_until_error(const int *fd, int n)
 		return 1;
 	become(USER);
 	for (int i = 0; i < n; i++) {
-		if (ioctl(fd[i], TIMEWHEEL_SETUP, &setup))
+		if (ioctl(fd[i], TIMEWHEEL_IOC_SETUP, &setup))
 			return errno;
 	}
 	return 2;
@@ -973,9 +973,9 @@ static int escape(const int *fd, int control, uid_t uid)
 
 	if (uid && !be_only(uid))
 		return 1;
-	if (ioctl(fd[0], TIMEWHEEL_SETUP, &setup))
+	if (ioctl(fd[0], TIMEWHEEL_IOC_SETUP, &setup))
 		return 2;
-	if (tw_ret(ioctl(fd[1], TIMEWHEEL_SETUP, &setup)) !=
+	if (tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)) !=
 	    (uid ? -EDQUOT : 0))
 		return 3;
 	for (int depth = 0; depth < 2; depth++) {
@@ -983,7 +983,7 @@ static int escape(const int *fd, int control, uid_t uid)
 		if (prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER))
 			return depth ? 4 : 77;
 		/* Nobody that anybody knows. */
-		if (tw_ret(ioctl(fd[2], TIMEWHEEL_SETUP, &setup)) != -EDQUOT)
+		if (tw_ret(ioctl(fd[2], TIMEWHEEL_IOC_SETUP, &setup)) != -EDQUOT)
 			return 5;
 		snprintf(map, sizeof(map), "0 %u 1", depth ? 0 : uid);
 		if (!write_map("/proc/self/setgroups", "deny") ||
@@ -993,8 +993,8 @@ static int escape(const int *fd, int control, uid_t uid)
 		/* With all capabilities, in here. */
 		if (!may_exceed(true))
 			return 7;
-		if (tw_ret(ioctl(fd[2], TIMEWHEEL_SETUP, &setup)) != -EDQUOT ||
-		    tw_ret(ioctl(control, TIMEWHEEL_CREATE, &create)) !=
+		if (tw_ret(ioctl(fd[2], TIMEWHEEL_IOC_SETUP, &setup)) != -EDQUOT ||
+		    tw_ret(ioctl(control, TIMEWHEEL_IOC_CREATE, &create)) !=
 		    -EDQUOT)
 			return 8;
 	}
@@ -1049,9 +1049,9 @@ static int take_inside(uid_t maker, uid_t uid, bool nested, const int *fd,
 	if (write(ready, &byte, 1) != 1 || read(mapped, &byte, 1) != 1 ||
 	    setresuid(uid, uid, uid) || (nested && unshare(CLONE_NEWUSER)))
 		return 2;
-	if (ioctl(fd[0], TIMEWHEEL_SETUP, &setup))
+	if (ioctl(fd[0], TIMEWHEEL_IOC_SETUP, &setup))
 		return 3;
-	return tw_ret(ioctl(fd[1], TIMEWHEEL_SETUP, &setup)) == -EDQUOT ? 0 : 4;
+	return tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)) == -EDQUOT ? 0 : 4;
 }
 
 /* As root gives @child, once it is ready, its maps: of users, and of its group. */
@@ -1217,7 +1217,7 @@ TEST_F(limits, lowered_below_use)
 	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1));
 	EXPECT_EQ(-EINVAL, new_wheel(ROOT, 2));
 	/* Who asks for what is there gets it. */
-	EXPECT_EQ(TIMEWHEEL_EXISTED, create_as(USER, self->control, 0, 100, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 100, 0));
 	/* All that was promised to those who have wheels. */
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(100UL, tw_register_many(fd[i], 1, 100, 0, TW_SEC));
@@ -1291,8 +1291,8 @@ static const char *have_a_wheel(struct racer *r, int fd, int tokens)
 
 	fill_name(create.name, r->name);
 	fill_name(destroy.name, r->name);
-	if (named ? ioctl(r->control, TIMEWHEEL_CREATE, &create) :
-		    ioctl(fd, TIMEWHEEL_SETUP, &setup))
+	if (named ? ioctl(r->control, TIMEWHEEL_IOC_CREATE, &create) :
+		    ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup))
 		return errno == EDQUOT && !p->enough ? NULL : strerror(errno);
 	r->wheels--;
 	if (atomic_fetch_add(&p->wheels, 1) + 1 > p->most_wheels)
@@ -1302,7 +1302,7 @@ static const char *have_a_wheel(struct racer *r, int fd, int tokens)
 	sched_yield();
 	atomic_fetch_sub(&p->tokens, tokens);
 	atomic_fetch_sub(&p->wheels, 1);
-	if (named && ioctl(r->control, TIMEWHEEL_DESTROY, &destroy))
+	if (named && ioctl(r->control, TIMEWHEEL_IOC_DESTROY, &destroy))
 		error = "not destroyed";
 	return error;
 }
@@ -1402,7 +1402,7 @@ static void *be_refused(void *arg)
 	if (!thread_becomes(r->purse->uid))
 		r->error = "cannot begin";
 	while (r->wheels-- && !r->error) {
-		if (!ioctl(r->control, TIMEWHEEL_SETUP, &setup) ||
+		if (!ioctl(r->control, TIMEWHEEL_IOC_SETUP, &setup) ||
 		    errno != EDQUOT)
 			r->error = "not refused";
 	}
@@ -1452,7 +1452,7 @@ static void *contend(void *arg)
 	if (!thread_becomes(c->uid))
 		return "cannot begin";
 	pthread_barrier_wait(c->start);
-	c->ret = tw_ret(ioctl(c->fd, TIMEWHEEL_SETUP, &setup));
+	c->ret = tw_ret(ioctl(c->fd, TIMEWHEEL_IOC_SETUP, &setup));
 	return NULL;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TIMEWHEEL_LIST: each token that was pending all the while exactly once, each
+ * TIMEWHEEL_IOC_LIST: each token that was pending all the while exactly once, each
  * other at most once, all fields right, whatever goes on meanwhile; and nobody
  * else waits for it.
  */
@@ -27,7 +27,7 @@ static int list_some(int fd, __u64 *cursor, __u64 from, __u64 to,
 		.token_size = sizeof(*tokens),
 	};
 
-	if (ioctl(fd, TIMEWHEEL_LIST, &list) < 0)
+	if (ioctl(fd, TIMEWHEEL_IOC_LIST, &list) < 0)
 		return -errno;
 	*cursor = list.cursor;
 	return list.listed <= count ? (int)list.listed : -EOVERFLOW;
@@ -164,10 +164,10 @@ TEST_F(listing, fields)
 		ASSERT_EQ(id <= hand ? 0 : (id - hand - 1) / SLOTS,
 			  token->cycle);
 		ASSERT_EQ(id % SLOTS, token->slot);
-		ASSERT_EQ((__u32)TIMEWHEEL_PENDING, token->state);
+		ASSERT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token->state);
 
-		ASSERT_EQ(id <= hand ? TIMEWHEEL_WAS_DUE : 0,
-			  tw_get(self->fd, TIMEWHEEL_BY_HANDLE, token->handle,
+		ASSERT_EQ(id <= hand ? TIMEWHEEL_RES_WAS_DUE : 0,
+			  tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, token->handle,
 				 &op));
 		ASSERT_EQ(op.id, token->id);
 		ASSERT_EQ(op.cookie, token->cookie);
@@ -329,8 +329,8 @@ TEST_F(listing, wheels_without_ids_and_cookies)
 {
 	for (__u32 flags = 0; flags < 4; flags++) {
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-		bool ids = !(flags & TIMEWHEEL_NO_IDS);
-		bool cookies = !(flags & TIMEWHEEL_NO_COOKIES);
+		bool ids = !(flags & TIMEWHEEL_SETUP_NO_IDS);
+		bool cookies = !(flags & TIMEWHEEL_SETUP_NO_COOKIES);
 		__u64 handles[100];
 		int n;
 
@@ -378,7 +378,7 @@ TEST_F(listing, larger_tokens)
 
 		ASSERT_NE(NULL, array);
 		memset(array, 0xcc, 31 * sizes[s]);
-		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
 		ASSERT_EQ(30U, list.listed);
 		for (int i = 0; i < 30; i++) {
 			memcpy(&self->tokens[i], array + i * sizes[s], known);
@@ -640,11 +640,11 @@ TEST_F(listing, taken)
 		const struct timewheel_token *token = &self->tokens[i];
 
 		/* The earliest are taken first. */
-		EXPECT_EQ((__u32)(token->id <= info.taken ? TIMEWHEEL_TAKEN :
-				  TIMEWHEEL_PENDING), token->state);
+		EXPECT_EQ((__u32)(token->id <= info.taken ? TIMEWHEEL_STATE_TAKEN :
+				  TIMEWHEEL_STATE_PENDING), token->state);
 		EXPECT_EQ(~token->id, token->cookie);
 		EXPECT_EQ(token->id * TW_SEC, token->deadline);
-		taken += token->state == TIMEWHEEL_TAKEN;
+		taken += token->state == TIMEWHEEL_STATE_TAKEN;
 	}
 	EXPECT_EQ(info.taken, taken);
 
@@ -775,8 +775,8 @@ static void check_token(const struct timewheel_token *token)
 	    (stable && token->handle != storm.handles[token->id]))
 		tw_fail("%llu: handle %#llx, cookie %#llx", token->id,
 			token->handle, token->cookie);
-	if (token->state != TIMEWHEEL_PENDING &&
-	    (stable || token->state != TIMEWHEEL_TAKEN))
+	if (token->state != TIMEWHEEL_STATE_PENDING &&
+	    (stable || token->state != TIMEWHEEL_STATE_TAKEN))
 		tw_fail("%llu: state %u", token->id, token->state);
 	if (token->deadline % STORM_TICK ||
 	    token->slot != token->deadline / STORM_TICK % SLOTS)

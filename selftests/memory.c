@@ -172,7 +172,7 @@ static int setup_short(int fd, __u64 limit)
 		if (!tw_group_enter_locked() ||
 		    !tw_group_limit(tw_group_charged() + limit))
 			_exit(255);
-		_exit(ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0 ? errno : 0);
+		_exit(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0 ? errno : 0);
 	}
 	return tw_reap(child);
 }
@@ -231,7 +231,7 @@ static int event_ring_is_charged(int fd)
 
 	if (!tw_group_enter())
 		return 1;
-	if (CHARGED_BY(ioctl(fd, TIMEWHEEL_SETUP, &setup)) < bytes * 3 / 4)
+	if (CHARGED_BY(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)) < bytes * 3 / 4)
 		return 2;
 	left = tw_group_charged() - bytes / 4 * 3;
 	close(fd);

@@ -261,7 +261,7 @@ TEST_F_TIMEOUT(module, parameters_at_their_limits, LONG)
 		ASSERT_EQ(0, insert(self->image, cases[i].parameters));
 		fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 		ASSERT_LE(0, fd);
-		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
+		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
 		EXPECT_EQ(cases[i].min_tick, caps.min_tick);
 		EXPECT_EQ(cases[i].max_tokens, caps.max_tokens);
 		EXPECT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31,
@@ -392,7 +392,7 @@ TEST_F_TIMEOUT(module, stays_while_held, LONG)
 		struct held held = { .fd = TW_OPEN(O_RDWR) };
 
 		ASSERT_EQ(0, tw_setup(held.fd, TIMEWHEEL_CLOCK_MONOTONIC, 60,
-				      TW_MS, 512, TIMEWHEEL_TOUCH_WORDS, 0));
+				      TW_MS, 512, TIMEWHEEL_SETUP_TOUCH_WORDS, 0));
 		ASSERT_EQ(512UL, tw_register_many(held.fd, 0, 512, 0, TW_MS));
 		EXPECT_TRUE(cases[i].hold(&held)) {
 			TH_LOG("%s: %s", cases[i].what, strerror(errno));

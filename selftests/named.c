@@ -293,7 +293,7 @@ TEST_F(named, two_processes_share_it)
 	pid_t child;
 	int fd;
 
-	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 	EXPECT_TRUE(is_here(NAME));
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -336,7 +336,7 @@ TEST_F(named, one_event_goes_to_one_open)
 
 	ASSERT_NE(MAP_FAILED, (void *)ledger);
 	setup.max_tokens = tokens;
-	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &setup));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &setup));
 	for (int i = 0; i < READERS; i++) {
 		reader[i] = tw_fork();
 		ASSERT_LE(0, reader[i]);
@@ -430,8 +430,8 @@ TEST_F(named, module_stays)
 		SKIP(return, "not a module");
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(self->refs + 1, tw_refcnt());
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
 	EXPECT_EQ(self->refs + 1, tw_refcnt());
 	first = tw_open_named(NAME, O_RDWR);
@@ -548,7 +548,7 @@ TEST_F(named, node_of_a_user)
 		/* The group of the device is enough to create one. */
 		fd = open(TW_DEVICE, O_RDWR);
 		EXPECT_LE(0, fd);
-		EXPECT_EQ(0, tw_create(fd, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+		EXPECT_EQ(0, tw_create(fd, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 		close(fd);
 		fd = tw_open_named(NAME, O_RDWR);
 		EXPECT_LE(0, fd);
@@ -593,7 +593,7 @@ static void _expect_name(struct __test_metadata *_metadata,
 			 const char *name, size_t length, int line)
 {
 	struct timewheel_create c = {
-		.size = sizeof(c), .flags = TIMEWHEEL_EXCLUSIVE,
+		.size = sizeof(c), .flags = TIMEWHEEL_CREATE_EXCLUSIVE,
 		.setup = (uintptr_t)&manual,
 	};
 	struct timewheel_destroy d = { .size = sizeof(d) };
@@ -602,7 +602,7 @@ static void _expect_name(struct __test_metadata *_metadata,
 
 	memcpy(c.name, name, length);
 	memcpy(d.name, name, length);
-	ret = tw_ret(ioctl(self->dev, TIMEWHEEL_CREATE, &c));
+	ret = tw_ret(ioctl(self->dev, TIMEWHEEL_IOC_CREATE, &c));
 	EXPECT_EQ(expected, ret) {
 		TH_LOG("line %d: %.64s", line, name);
 	}
@@ -613,7 +613,7 @@ static void _expect_name(struct __test_metadata *_metadata,
 		EXPECT_TRUE(is_here(c.name));
 		EXPECT_EQ(0, close(tw_open_named(c.name, O_RDWR)));
 	}
-	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_DESTROY, &d))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_IOC_DESTROY, &d))) {
 		TH_LOG("line %d: %.64s", line, name);
 	}
 	EXPECT_EQ(entries, count_entries(CLASS));
@@ -700,7 +700,7 @@ TEST_F(named, names_are_distinct)
 		struct timewheel_setup setup = manual;
 
 		setup.slots = 100 + i;
-		ASSERT_EQ(0, tw_create(self->dev, names[i], TIMEWHEEL_EXCLUSIVE,
+		ASSERT_EQ(0, tw_create(self->dev, names[i], TIMEWHEEL_CREATE_EXCLUSIVE,
 				       &setup));
 	}
 	for (__u32 i = 0; i < ARRAY_SIZE(names); i++) {
@@ -729,7 +729,7 @@ static void _expect_create(struct __test_metadata *_metadata,
 			   const FIXTURE_DATA(named) *self, int expected,
 			   const void *arg, int line)
 {
-	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_CREATE, arg))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_IOC_CREATE, arg))) {
 		TH_LOG("in line %d", line);
 	}
 	EXPECT_EQ(!expected, is_here(NAME)) {
@@ -794,7 +794,7 @@ TEST_F(named, create_arguments)
 	_expect_create(_metadata, self, -EFAULT, (void *)-8L, __LINE__);
 }
 
-/* The setup is read as TIMEWHEEL_SETUP reads it. */
+/* The setup is read as TIMEWHEEL_IOC_SETUP reads it. */
 #define expect_setup(expected, ...)					\
 	_expect_setup(_metadata, self, expected,			\
 		      (struct timewheel_setup) {			\
@@ -822,7 +822,7 @@ TEST_F(named, setup_values)
 	struct timewheel_caps caps = { .size = sizeof(caps) };
 	const __u32 size = sizeof(struct timewheel_setup);
 
-	ASSERT_EQ(0, ioctl(self->dev, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(self->dev, TIMEWHEEL_IOC_CAPS, &caps));
 	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
 		expect_setup(0, .clock = clock);
 	expect_setup(-EINVAL, .clock = TIMEWHEEL_CLOCK_MANUAL + 1);
@@ -924,7 +924,7 @@ static void _expect_destroy(struct __test_metadata *_metadata,
 			    const FIXTURE_DATA(named) *self, int expected,
 			    const void *arg, int line)
 {
-	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_DESTROY, arg))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(self->dev, TIMEWHEEL_IOC_DESTROY, arg))) {
 		TH_LOG("in line %d", line);
 	}
 	EXPECT_EQ(!!expected, is_here(NAME)) {
@@ -1014,7 +1014,7 @@ TEST_F(named, files_of_the_wheel)
 	EXPECT_TRUE(is_here(NAME));
 	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(fd, 60, 100, 0)));
 	EXPECT_EQ(-EBUSY, tw_ret(tw_setup_manual(fd, 31, 10, 0)));
-	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
@@ -1047,7 +1047,7 @@ static int create_it(int dev)
 
 static int create_it_alone(int dev)
 {
-	return tw_create(dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual);
+	return tw_create(dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual);
 }
 
 static int destroy_it(int dev)
@@ -1166,22 +1166,22 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 
 	larger.setup.size = sizeof(larger);
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(TIMEWHEEL_EXISTED,
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED,
 		  tw_create(self->dev, NAME, 0, &larger.setup));
-	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
 	/* It is the same wheel, whatever has become of it meanwhile. */
 	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(fd, 1, 7 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(7 * TW_SEC, op.deadline);
 
 	/* Destroyed, the next one is new, and its name may be had alone. */
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
-	EXPECT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	EXPECT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 }
 
 /* Another's name is taken all the same; opening is for the node to refuse. */
@@ -1192,10 +1192,10 @@ TEST_F(named, existing_wheel_of_another_user)
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	ASSERT_EQ(0, stat(NODE, &before));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, do_as(STRANGER, self->dev, create_it));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, do_as(STRANGER, self->dev, create_it));
 	EXPECT_EQ(-EEXIST, do_as(STRANGER, self->dev, create_it_alone));
 	EXPECT_EQ(-EACCES, open_as(STRANGER, USER_GROUP, O_RDWR));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	ASSERT_EQ(0, stat(NODE, &after));
 	EXPECT_EQ(before.st_uid, after.st_uid);
 	EXPECT_EQ(before.st_rdev, after.st_rdev);
@@ -1223,8 +1223,8 @@ TEST_F(named, existing_wheel_of_another_setup)
 	others[4].max_tokens++;
 	others[5].max_tokens--;
 	others[6].start = 0;
-	others[7].flags = TIMEWHEEL_NO_IDS;
-	others[8].flags = TIMEWHEEL_NO_COOKIES;
+	others[7].flags = TIMEWHEEL_SETUP_NO_IDS;
+	others[8].flags = TIMEWHEEL_SETUP_NO_COOKIES;
 	others[9].clock = TIMEWHEEL_CLOCK_MONOTONIC;
 	others[9].start = 0;
 
@@ -1242,7 +1242,7 @@ TEST_F(named, existing_wheel_of_another_setup)
 		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 		EXPECT_EQ(refs, tw_refcnt());
 	}
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &base));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &base));
 	close(fd);
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
@@ -1250,7 +1250,7 @@ TEST_F(named, existing_wheel_of_another_setup)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &others[i]));
 		EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, 0, &base)));
-		EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0,
+		EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0,
 						       &others[i]));
 		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	}
@@ -1261,7 +1261,7 @@ TEST_F(named, existing_wheel_of_another_setup)
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &setup));
 		for (__u32 two = 0; two <= TIMEWHEEL_CLOCK_MANUAL; two++) {
 			setup.clock = two;
-			EXPECT_EQ(one == two ? TIMEWHEEL_EXISTED : -EEXIST,
+			EXPECT_EQ(one == two ? TIMEWHEEL_RES_EXISTED : -EEXIST,
 				  tw_ret(tw_create(self->dev, NAME, 0, &setup)));
 		}
 		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
@@ -1281,10 +1281,10 @@ TEST_F(named, existing_wheel_beyond_a_limit)
 	    !tw_write_file(parameter, "99"))
 		SKIP(return, "cannot change the limit");
 	same = tw_ret(tw_create(self->dev, NAME, 0, &manual));
-	alone = tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	alone = tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 	other = tw_ret(tw_create(self->dev, OTHER, 0, &manual));
 	ASSERT_TRUE(tw_write_file(parameter, before));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, same);
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, same);
 	EXPECT_EQ(-EEXIST, alone);
 	EXPECT_EQ(-EINVAL, other);
 	EXPECT_TRUE(is_gone(OTHER));
@@ -1486,11 +1486,11 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	struct timewheel_info info;
 	int ret;
 
-	for (__u32 code = 0; code <= TIMEWHEEL_GET; code++) {
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_GET; code++) {
 		op.code = code;
 		op.id = 1;
 		op.time = TW_SEC;
-		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op)));
+		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op)));
 	}
 	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, &op, 1, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, NULL, 0, NULL)));
@@ -1500,13 +1500,13 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_advance(fd, 9)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_info(fd, &info)));
-	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
-	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats)));
+	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
+	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(readv(fd, &iov, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
 
-	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, OTHER, 0, &manual)));
 	EXPECT_EQ(-ENOTTY, tw_ret(tw_destroy_named(fd, NAME)));
 	ret = tw_ret(tw_setup_manual(fd, 31, 10, 0));
@@ -1557,7 +1557,7 @@ TEST_F(named, next_wheel_of_the_name)
 	EXPECT_TRUE(is_gone(NAME));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_open_named(NAME, O_RDWR)));
 
-	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 	ASSERT_EQ(0, stat(NODE, &after));
 	EXPECT_NE(before.st_rdev, after.st_rdev);
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
@@ -1599,7 +1599,7 @@ TEST_F(named, destroyed_while_full_and_busy)
 			tw_register_many(fd, tokens + id, 100, 0,
 					 id % 20 * TW_MS);
 			tw_touch_many(fd, id, 100);
-			tw_op_many(fd, TIMEWHEEL_CANCEL, id + 50, 5, 0, 0);
+			tw_op_many(fd, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
 			if (tw_read(fd, events, 64) < 0 && errno != EAGAIN)
 				break;
 		}
@@ -1633,7 +1633,7 @@ static int open_and_destroy(int dev)
 		fd = tw_open_named(NAME, O_RDWR);
 		/* Failing, or there already, costs nothing. */
 		for (int i = 0; i < 3; i++) {
-			if (tw_create(dev, NAME, 0, &half) != TIMEWHEEL_EXISTED)
+			if (tw_create(dev, NAME, 0, &half) != TIMEWHEEL_RES_EXISTED)
 				return 2;
 			if (tw_create(dev, NAME, 0, &manual) >= 0 ||
 			    errno != EEXIST)
@@ -1742,8 +1742,8 @@ TEST_F(named, account_of_a_namespace)
 TEST_F(named, open_for_reading)
 {
 	static const __u32 changing[] = {
-		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_TOKEN,
-		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH,
+		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
 	};
 	struct timewheel_op ops[ARRAY_SIZE(changing) + 1] = {};
 	__u64 buckets[TIMEWHEEL_BUCKETS];
@@ -1781,7 +1781,7 @@ TEST_F(named, open_for_reading)
 		};
 	}
 	ops[ARRAY_SIZE(changing)] = (struct timewheel_op) {
-		.size = sizeof(op), .code = TIMEWHEEL_GET, .id = 1,
+		.size = sizeof(op), .code = TIMEWHEEL_OP_GET, .id = 1,
 	};
 	EXPECT_EQ(0, tw_batch(ro, ops, ARRAY_SIZE(ops), &done));
 	EXPECT_EQ(ARRAY_SIZE(ops), done);
@@ -1798,10 +1798,10 @@ TEST_F(named, open_for_reading)
 	/* The same state, seen through this file. */
 	ASSERT_EQ(0, tw_get_state(ro, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
-	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_LIST, &list));
+	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_IOC_LIST, &list));
 	EXPECT_EQ(1U, list.listed);
 	EXPECT_EQ(1ULL, token.id);
-	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_STATS, &stats));
+	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_IOC_STATS, &stats));
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(ro, &event, 1)));
 	ASSERT_EQ(0, tw_advance(fd, 10));
 	EXPECT_TRUE(tw_readable(ro));
@@ -1831,12 +1831,12 @@ TEST_F(named, open_for_writing)
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_STATS, &stats));
-	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_LIST, &list)));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_STATS, &stats));
+	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(0, tw_advance(fd, 1));
 	EXPECT_EQ(-EBADF, tw_ret(tw_read(fd, &event, 1)));
 	EXPECT_EQ(-EBADF, tw_ret(readv(fd, &iov, 1)));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 }
 
 /* The node's own permissions say who may what. */
@@ -1930,7 +1930,7 @@ TEST_F(named, renamed_node)
 	expect_same_wheel(_metadata, path, fd);
 	EXPECT_EQ(-ENOENT, tw_ret(open(NODE, O_RDWR)));
 	/* The name is taken as before. */
-	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
 	expect_stale(_metadata, self, path, fd);
 }
@@ -1961,7 +1961,7 @@ TEST_F(named, unlinked_node)
 	ASSERT_EQ(0, unlink(NODE));
 	EXPECT_EQ(-ENOENT, tw_ret(open(NODE, O_RDWR)));
 	EXPECT_EQ(0, tw_register(fd, 2, TW_SEC, 0, NULL));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
 	/* The folder went with its last node, perhaps. */
 	mkdir(NODES, 0755);
 	ASSERT_EQ(0, mknod(NODE, S_IFCHR | 0600, st.st_rdev));
@@ -2014,7 +2014,7 @@ TEST_F(named, something_in_the_way)
 		SKIP(return, "cannot make a file in " NODES);
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_TRUE(in_dir(CLASS, ENTRY_NAME NAME));
-	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_EXCLUSIVE,
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
 	unlink(path);
 	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, number_of(NAME)));
@@ -2055,12 +2055,12 @@ static void race_once(struct race *race, int dev, int racer, enum contest how)
 	if (how == DIFFERENT)
 		setup.max_tokens += racer;
 	pthread_barrier_wait(&race->barrier);
-	ret = tw_ret(tw_create(dev, NAME, how == EXCLUSIVE ? TIMEWHEEL_EXCLUSIVE :
+	ret = tw_ret(tw_create(dev, NAME, how == EXCLUSIVE ? TIMEWHEEL_CREATE_EXCLUSIVE :
 			       0, &setup));
 	if (!ret) {
 		race->made++;
 		race->winner = setup.max_tokens;
-	} else if (ret == TIMEWHEEL_EXISTED) {
+	} else if (ret == TIMEWHEEL_RES_EXISTED) {
 		race->existed++;
 	} else if (ret == -EEXIST) {
 		race->refused++;
@@ -2228,7 +2228,7 @@ static void run_storm(struct __test_metadata *_metadata, struct storm *storm,
 			}
 			storm->made += !ret;
 		} else if (what == 1) {
-			ret = tw_ret(tw_create(dev, name, TIMEWHEEL_EXCLUSIVE,
+			ret = tw_ret(tw_create(dev, name, TIMEWHEEL_CREATE_EXCLUSIVE,
 					       &monotonic));
 			EXPECT_TRUE(!ret || ret == -EEXIST) {
 				TH_LOG("exclusive create: %d", ret);
@@ -2355,7 +2355,7 @@ TEST_F_TIMEOUT(named, open_against_create_and_destroy, LONG)
 	if (!child) {
 		for (unsigned long n = 0; n < rounds; n++) {
 			EXPECT_EQ(0, tw_create(self->dev, NAME,
-					       TIMEWHEEL_EXCLUSIVE, &manual));
+					       TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 			sched_yield();
 			EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 		}
@@ -2471,7 +2471,7 @@ static void expect_token(struct __test_metadata *_metadata, int fd, __u64 id,
 
 	EXPECT_LE(0, tw_get(fd, 0, id, &op));
 	EXPECT_EQ(deadline, op.deadline);
-	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_LIST, &list));
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_LIST, &list));
 	EXPECT_EQ(1U, list.listed);
 	EXPECT_EQ(id, token.id);
 	EXPECT_EQ(deadline, token.deadline);
@@ -2659,7 +2659,7 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 	if (!child) {
 		if (!tw_group_enter_locked())
 			_exit(255);
-		_exit(tw_create(dev, NAME, TIMEWHEEL_EXCLUSIVE, setup) ?
+		_exit(tw_create(dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, setup) ?
 		      errno : 0);
 	}
 	return tw_reap(child);
@@ -2692,7 +2692,7 @@ TEST_F_TIMEOUT(named_shortage, leaves_nothing, LONG)
 	unsigned long limit;
 	bool told;
 
-	ASSERT_EQ(0, ioctl(dev, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(dev, TIMEWHEEL_IOC_CAPS, &caps));
 	setup.slots = caps.max_slots;
 	setup.max_tokens = caps.max_tokens;
 	told = account(0, &wheels_before, &tokens_before);

@@ -28,14 +28,14 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(periods) *self
 	close(self->fd);
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	setup.size = sizeof(setup);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_SETUP, &setup));
 }
 
 #define make(...)							\
 	_make(_metadata, self, (struct timewheel_setup) {		\
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
 		.tick = TW_SEC, .max_tokens = 1000,			\
-		.flags = TIMEWHEEL_PERIODS, __VA_ARGS__ })
+		.flags = TIMEWHEEL_SETUP_PERIODS, __VA_ARGS__ })
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -114,7 +114,7 @@ static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 static void _start(struct __test_metadata *_metadata, int fd, __u64 first,
 		   __u32 flags)
 {
-	ASSERT_EQ(0, tw_register_periodic(fd, flags | TIMEWHEEL_ABSOLUTE, ID,
+	ASSERT_EQ(0, tw_register_periodic(fd, flags | TIMEWHEEL_OPF_ABSOLUTE, ID,
 					  first * TW_SEC, P * TW_SEC));
 }
 
@@ -128,7 +128,7 @@ static int answer(int fd, __u32 code, __u32 lease, __u64 time)
 TEST_F(periods, again_and_again)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER_PERIODIC, .id = ID, .cookie = 70,
+		.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .id = ID, .cookie = 70,
 		.time = 3 * TW_SEC, .period = P * TW_SEC,
 	};
 	struct timewheel_event event;
@@ -137,7 +137,7 @@ TEST_F(periods, again_and_again)
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(5 * TW_SEC, op.deadline);
 	EXPECT_NE(0ULL, op.handle);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = 5);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 5);
 	for (__u64 n = 0; n < 100; n++) {
 		expect_next(5 + n * P);
 		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * P));
@@ -149,7 +149,7 @@ TEST_F(periods, again_and_again)
 		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
 				  .delivered = n + 1);
 	}
-	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE, op.handle));
+	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle));
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
 			  .delivered = 100);
 	ASSERT_EQ(0, tw_advance(self->fd, 100000));
@@ -202,7 +202,7 @@ TEST_F_TIMEOUT(periods, no_drift, 120)
 		__u64 rounds = c ? n / 20 + 1 : n;
 
 		make();
-		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE,
+		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE,
 						  ID, cases[c].first,
 						  cases[c].period));
 		for (__u64 i = 0; i < rounds; i++) {
@@ -231,7 +231,7 @@ TEST_F(periods, no_drift_when_read_late)
 	__u64 n = 0;
 
 	make(.misfire = TIMEWHEEL_MISFIRE_ALL);
-	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
 					  first, period));
 	for (__u64 hand = 0; hand < 3000; hand += 1 + hand % 7) {
 		ASSERT_EQ(0, tw_advance(self->fd, hand));
@@ -269,7 +269,7 @@ TEST_F(periods, fixed_delay)
 {
 	__u64 taken = 5;
 
-	start(5, TIMEWHEEL_FIXED_DELAY);
+	start(5, TIMEWHEEL_OPF_FIXED_DELAY);
 	for (__u64 late = 0; late < 50; late += 7) {
 		expect_next(taken);
 		ASSERT_EQ(0, tw_advance(self->fd, taken + late));
@@ -286,8 +286,8 @@ TEST_F(periods, fixed_delay)
 
 	/* Rounded up for itself. */
 	make();
-	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE |
-					  TIMEWHEEL_FIXED_DELAY, ID, TW_SEC,
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE |
+					  TIMEWHEEL_OPF_FIXED_DELAY, ID, TW_SEC,
 					  P * TW_SEC - TW_SEC / 2));
 	for (__u64 n = 0; n < 20; n++) {
 		ASSERT_EQ(0, tw_advance(self->fd, 1 + n * P));
@@ -381,7 +381,7 @@ TEST_F(periods, each_period_is_accounted_for)
 
 			make(.misfire = policy);
 			ASSERT_EQ(0, tw_register_periodic(self->fd,
-							  TIMEWHEEL_ABSOLUTE,
+							  TIMEWHEEL_OPF_ABSOLUTE,
 							  ID, periods[i],
 							  periods[i]));
 			srand(policy * 10 + i);
@@ -424,7 +424,7 @@ TEST_F(periods, missed_for_years)
 	const __u64 years = 100 * 365 * 86400ULL;
 	struct timewheel_event event;
 
-	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
 					  TW_SEC, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, years));
 	expect_event(years, years - 1);
@@ -436,7 +436,7 @@ TEST_F(periods, missed_for_years)
 			  .delivered = 2,
 			  .missed = years - 1 + (1ULL << 32) + 9);
 	make(.misfire = TIMEWHEEL_MISFIRE_SKIP);
-	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
 					  TW_SEC, TW_SEC + 1));
 	ASSERT_EQ(0, tw_advance(self->fd, years));
 	for (int tries = 0; tries < 3; tries++) {
@@ -459,17 +459,17 @@ TEST_F(periods, one_event_is_out)
 
 		ASSERT_EQ(0, tw_advance(self->fd, due + 2));
 		EXPECT_EQ(n, expect_event(due, 0).lease);
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD,
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = due + 2 + LEASE, .lease = n,
 				.attempts = 1);
 		ASSERT_EQ(0, tw_advance(self->fd, due + P - 1));
 		tw_expect_nothing(self->fd);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n, 0));
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 				.due = due + P, .lease = n, .attempts = 0);
 		tw_expect_figures(self->fd, .registered = 1, .pending = 1,
 				  .acked = n, .delivered = n);
-		EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_ACK, n, 0));
+		EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, n, 0));
 		expect_next(due + P);
 	}
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, ID));
@@ -486,11 +486,11 @@ TEST_F(periods, late_ack_once)
 	expect_event(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
 	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 	ASSERT_TRUE(tw_readable(self->fd));
 	/* 2P to 10P: the last of these nine has the event. */
 	expect_event(10 * P, 8);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(11 * P);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 2,
 			  .delivered = 2, .missed = 8);
@@ -506,7 +506,7 @@ TEST_F(periods, late_ack_all)
 	for (__u32 n = 1; n <= 10; n++) {
 		/* One after the other: each is out before the next comes. */
 		tw_expect_nothing(self->fd);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, n, 0));
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n, 0));
 		if (n < 10)
 			EXPECT_EQ(n + 1, expect_event((n + 1) * P, 0).lease);
 	}
@@ -522,11 +522,11 @@ TEST_F(periods, late_ack_skip)
 	ASSERT_EQ(0, tw_advance(self->fd, P));
 	expect_event(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P + P / 2));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 	expect_next(11 * P);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * P + 3));
 	expect_event(11 * P, 9);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 2,
 			  .delivered = 2, .missed = 9);
 }
@@ -535,12 +535,12 @@ TEST_F(periods, late_ack_skip)
 TEST_F(periods, fixed_delay_from_the_ack)
 {
 	make(.lease = LEASE * TW_SEC);
-	start(P, TIMEWHEEL_FIXED_DELAY);
+	start(P, TIMEWHEEL_OPF_FIXED_DELAY);
 	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
 	expect_event(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 57));
 	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 	expect_next(57 + P);
 	ASSERT_EQ(0, tw_advance(self->fd, 57 + P));
 	expect_event(57 + P, 0);
@@ -557,9 +557,9 @@ TEST_F(periods, lease_over)
 	EXPECT_EQ(1U, expect_event(P, 0).lease);
 	ASSERT_EQ(0, tw_advance(self->fd, P + 4));
 	EXPECT_EQ(2U, expect_event(P, 0).lease);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_HELD, .due = P + 8,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = P + 8,
 			.lease = 2, .attempts = 2);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(2 * P);
 	/* Acked as late as in the next period but one: that between was missed. */
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
@@ -569,9 +569,9 @@ TEST_F(periods, lease_over)
 		EXPECT_EQ(3 + n, expect_event(2 * P, 0).lease);
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 4 * P - 1));
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 7, 0));
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 7, 0));
 	expect_event(3 * P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 8, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 8, 0));
 	expect_next(4 * P);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
 			  .delivered = 8, .lapsed = 5);
@@ -586,18 +586,18 @@ TEST_F(periods, nack_and_max_attempts)
 
 		ASSERT_EQ(0, tw_advance(self->fd, due));
 		expect_event(due, 0);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, round * 3 + 1,
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, round * 3 + 1,
 				    TW_SEC));
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING,
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 				.due = due + 1, .lease = round * 3 + 1,
 				.attempts = 1);
 		ASSERT_EQ(0, tw_advance(self->fd, due + 1));
 		expect_event(due, 0);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_NACK, round * 3 + 2,
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, round * 3 + 2,
 				    0));
 		expect_event(due, 0);
 		/* After an ACK it has all its attempts before it. */
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, round * 3 + 3,
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, round * 3 + 3,
 				    0));
 		expect_next(due + P);
 	}
@@ -607,18 +607,18 @@ TEST_F(periods, nack_and_max_attempts)
 	ASSERT_EQ(0, tw_advance(self->fd, 4 * P));
 	for (__u32 n = 10; n <= 12; n++) {
 		expect_event(4 * P, 0);
-		EXPECT_EQ(n == 12 ? TIMEWHEEL_IS_BURIED : 0,
-			  answer(self->fd, TIMEWHEEL_NACK, n, 0));
+		EXPECT_EQ(n == 12 ? TIMEWHEEL_RES_BURIED : 0,
+			  answer(self->fd, TIMEWHEEL_OP_NACK, n, 0));
 	}
 	/* Buried it stays, however many periods go by; kicked it goes on. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * P));
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_BURIED, .lease = 12,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 12,
 			.attempts = 3);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &(struct timewheel_event) {}, 1));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
-	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, 13, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 13, 0));
 }
 
 /* Moved, it is periodic from there on. */
@@ -627,14 +627,14 @@ TEST_F(periods, moved)
 	for (int lease = 0; lease < 2; lease++) {
 		make(.lease = lease * LEASE * TW_SEC);
 		start(P, 0);
-		ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_ABSOLUTE, ID,
+		ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
 				     33 * TW_SEC - TW_SEC / 4));
 		expect_next(33);
 		for (__u32 n = 0; n < 5; n++) {
 			ASSERT_EQ(0, tw_advance(self->fd, 33 + n * P));
 			expect_event(33 + n * P, 0);
 			if (lease)
-				ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK,
+				ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK,
 						    n + 1, 0));
 		}
 		expect_next(33 + 5 * P);
@@ -644,11 +644,11 @@ TEST_F(periods, moved)
 		ASSERT_EQ(0, tw_advance(self->fd, 75));
 		expect_event(75, 0);
 		if (lease)
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 6, 0));
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 6, 0));
 		expect_next(75 + P);
 		/* What was missed before the move is not made up for. */
 		ASSERT_EQ(0, tw_advance(self->fd, 75 + 7 * P));
-		ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, ID,
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ID,
 						     TW_SEC));
 		ASSERT_EQ(0, tw_advance(self->fd, 76 + 7 * P));
 		expect_event(76 + 7 * P, 0);
@@ -664,18 +664,18 @@ TEST_F(periods, kicked)
 	start(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, P));
 	expect_event(P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_PENDING, .due = P + 3,
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = P + 3,
 			.lease = 1);
 	expect_event(P + 3, 0);
-	EXPECT_EQ(-EBUSY, answer(self->fd, TIMEWHEEL_KICK, 0, 0));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 2, 0));
+	EXPECT_EQ(-EBUSY, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(2 * P);
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
 	expect_event(2 * P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_ACK, 3, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 3, 0));
 	expect_next(3 * P);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
 			  .delivered = 3, .kicked = 1);
@@ -686,10 +686,10 @@ TEST_F(periods, ended)
 {
 	make(.lease = LEASE * TW_SEC);
 	start(P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
 	start(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, P));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, ID));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, ID));
 	tw_expect_nothing(self->fd);
 
 	start(P, 0);
@@ -698,15 +698,15 @@ TEST_F(periods, ended)
 	EXPECT_EQ(-ENOENT, tw_ret(tw_move(self->fd, 0, ID, TW_SEC)));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register_periodic(self->fd, 0, ID, 0,
 						       TW_SEC)));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
-	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_ACK, 1, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 
 	start(P, 0);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_BURY, 0, ID, 0, 0) &
-		     ~TIMEWHEEL_WAS_DUE);
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_BURY, 0, ID, 0, 0) &
+		     ~TIMEWHEEL_RES_WAS_DUE);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * P));
 	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_DELETE, 0, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
 	tw_expect_figures(self->fd, .registered = 4, .deleted = 3,
 			  .cancelled = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
@@ -717,7 +717,7 @@ TEST_F(periods, ended)
 #define expect_error(expected, ...)					\
 	_tw_expect_error(_metadata, self->fd, ID, expected,		\
 			 (struct timewheel_op) {			\
-			.code = TIMEWHEEL_REGISTER_PERIODIC, .id = 1,	\
+			.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .id = 1,	\
 			.time = TW_SEC, .period = TW_SEC,		\
 			__VA_ARGS__ }, __LINE__)
 
@@ -732,20 +732,20 @@ TEST_F(periods, errors)
 	expect_error(-EINVAL, .period = TW_SEC - 1);
 	expect_error(-ERANGE, .period = S64_LAST + 1);
 	expect_error(-ERANGE, .period = ~0ULL);
-	expect_error(-EINVAL, .flags = TIMEWHEEL_BY_HANDLE, .handle = handle);
-	expect_error(-EINVAL, .flags = TIMEWHEEL_ANY_FILE);
+	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
+	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_ANY_FILE);
 	expect_error(-EINVAL, .flags = 16);
 	expect_error(-EINVAL, .lease = 1);
 	expect_error(-EEXIST, .id = ID);
 	expect_error(-ERANGE, .time = last + 1);
-	expect_error(-ERANGE, .flags = TIMEWHEEL_ABSOLUTE, .time = last + 1);
-	expect_error(-ERANGE, .flags = TIMEWHEEL_ABSOLUTE, .time = ~0ULL);
+	expect_error(-ERANGE, .flags = TIMEWHEEL_OPF_ABSOLUTE, .time = last + 1);
+	expect_error(-ERANGE, .flags = TIMEWHEEL_OPF_ABSOLUTE, .time = ~0ULL);
 	/* A touch of one that has no timeout. */
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, ID));
 	start(P, 0);
-	expect_error(-EINVAL, .code = TIMEWHEEL_TOUCH_TOKEN, .id = ID,
+	expect_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH, .id = ID,
 		     .period = 0);
-	expect_error(-EINVAL, .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = ID,
+	expect_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
 		     .period = 0);
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
 	expect_next(P);
@@ -753,7 +753,7 @@ TEST_F(periods, errors)
 	/* The best that can be had. */
 	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 1, 0, TW_SEC));
 	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 2, 0, S64_LAST));
-	EXPECT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE, 3, last,
+	EXPECT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 3, last,
 					  TW_SEC));
 
 	make(.flags = 0);
@@ -765,7 +765,7 @@ TEST_F(periods, errors)
 	make(.max_tokens = 1);
 	start(P, 0);
 	expect_error(-ENOSPC);
-	make(.flags = TIMEWHEEL_PERIODS | TIMEWHEEL_NO_COOKIES);
+	make(.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_NO_COOKIES);
 	start(P, 0);
 	expect_error(-EINVAL, .cookie = 1);
 }
@@ -774,13 +774,13 @@ TEST_F(periods, errors)
 TEST_F(periods, without_ids)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER_PERIODIC, .id = 1,
+		.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .id = 1,
 		.time = P * TW_SEC, .period = P * TW_SEC,
 	};
 	struct timewheel_event event;
 
-	make(.flags = TIMEWHEEL_PERIODS | TIMEWHEEL_NO_IDS |
-		      TIMEWHEEL_NO_COOKIES);
+	make(.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_NO_IDS |
+		      TIMEWHEEL_SETUP_NO_COOKIES);
 	EXPECT_EQ(-EINVAL, tw_ret(tw_op(self->fd, &op)));
 	op.id = 0;
 	ASSERT_EQ(0, tw_op(self->fd, &op));
@@ -791,7 +791,7 @@ TEST_F(periods, without_ids)
 		EXPECT_EQ(n * P * TW_SEC, event.deadline);
 		ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
 	}
-	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE, op.handle));
+	ASSERT_EQ(0, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle));
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1,
 			  .delivered = 20);
 }
@@ -831,7 +831,7 @@ TEST_F(periods, many)
 
 	memset(delivered, 0, sizeof(delivered));
 	for (__u64 id = 1; id <= N; id++)
-		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_ABSOLUTE,
+		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE,
 						  id, id * TW_SEC,
 						  id * TW_SEC));
 	for (__u64 hand = 1; hand <= 2000; hand++) {
@@ -927,7 +927,7 @@ TEST_F(periods, holder_dies)
 	const struct timewheel_setup setup = {
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
 		.max_tokens = 10, .lease = LEASE * TW_SEC,
-		.flags = TIMEWHEEL_PERIODS,
+		.flags = TIMEWHEEL_SETUP_PERIODS,
 	};
 	const char *name = self->name;
 
@@ -944,7 +944,7 @@ TEST_F(periods, holder_dies)
 	tw_expect_nothing(self->fd);
 	close(holder);
 	EXPECT_EQ(2U, expect_event(P, 0).lease);
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_ACK, 2, 0));
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(2 * P);
 	tw_expect_figures(fd, .registered = 1, .pending = 1, .acked = 1,
 			  .delivered = 2, .returned = 1);
@@ -995,7 +995,7 @@ TEST_F(periods, real_clock)
 			EXPECT_GE(first + n * period + TW_MS, event.deadline);
 			n++;
 		}
-		ASSERT_EQ(0, tw_cancel(self->fd, 0, ID) & ~TIMEWHEEL_WAS_DUE);
+		ASSERT_EQ(0, tw_cancel(self->fd, 0, ID) & ~TIMEWHEEL_RES_WAS_DUE);
 	}
 }
 

@@ -21,14 +21,14 @@
 
 #define HOUR		(3600 * TW_SEC)
 #define S64_LAST	0x7fffffffffffffffULL
-#define BOTH		(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)
+#define BOTH		(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 static int setup(int fd, struct timewheel_setup setup)
 {
 	setup.size = sizeof(setup);
-	return ioctl(fd, TIMEWHEEL_SETUP, &setup);
+	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
 /* A manual wheel of 1 s ticks but for what is said. */
@@ -100,16 +100,16 @@ TEST(lease_setup)
 	expect_setup(0, .events = 1);
 	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
 		expect_setup(0, .clock = clock, .lease = TW_SEC);
-	expect_setup(0, .lease = TW_SEC, .flags = TIMEWHEEL_NO_IDS |
-		     TIMEWHEEL_NO_COOKIES | TIMEWHEEL_TOUCH_WORDS |
-		     TIMEWHEEL_PERIODS);
+	expect_setup(0, .lease = TW_SEC, .flags = TIMEWHEEL_SETUP_NO_IDS |
+		     TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TOUCH_WORDS |
+		     TIMEWHEEL_SETUP_PERIODS);
 }
 
 TEST(max_attempts_setup)
 {
 	expect_setup(-EINVAL, .max_attempts = 1);
 	expect_setup(-EINVAL, .max_attempts = ~0U);
-	expect_setup(-EINVAL, .max_attempts = 1, .flags = TIMEWHEEL_PERIODS);
+	expect_setup(-EINVAL, .max_attempts = 1, .flags = TIMEWHEEL_SETUP_PERIODS);
 	expect_setup(0, .max_attempts = 1, .lease = TW_SEC);
 	expect_setup(0, .max_attempts = ~0U, .lease = TW_SEC);
 }
@@ -141,23 +141,23 @@ TEST(misfire_setup)
 		expect_setup(misfire ? -EINVAL : 0, .misfire = misfire);
 		expect_setup(misfire ? -EINVAL : 0, .misfire = misfire,
 			     .lease = TW_SEC);
-		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_PERIODS);
-		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_PERIODS,
+		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_SETUP_PERIODS);
+		expect_setup(0, .misfire = misfire, .flags = TIMEWHEEL_SETUP_PERIODS,
 			     .lease = TW_SEC, .max_attempts = 5);
 	}
 	expect_setup(-EINVAL, .misfire = TIMEWHEEL_MISFIRE_SKIP + 1,
-		     .flags = TIMEWHEEL_PERIODS);
-	expect_setup(-EINVAL, .misfire = ~0U, .flags = TIMEWHEEL_PERIODS);
+		     .flags = TIMEWHEEL_SETUP_PERIODS);
+	expect_setup(-EINVAL, .misfire = ~0U, .flags = TIMEWHEEL_SETUP_PERIODS);
 }
 
 TEST(keep_duration_setup)
 {
 	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
 		expect_setup(clock == TIMEWHEEL_CLOCK_REALTIME ? 0 : -EINVAL,
-			     .clock = clock, .flags = TIMEWHEEL_KEEP_DURATION);
+			     .clock = clock, .flags = TIMEWHEEL_SETUP_KEEP_DURATION);
 	expect_setup(0, .clock = TIMEWHEEL_CLOCK_REALTIME,
-		     .flags = TIMEWHEEL_KEEP_DURATION | TIMEWHEEL_PERIODS |
-			      TIMEWHEEL_TOUCH_WORDS,
+		     .flags = TIMEWHEEL_SETUP_KEEP_DURATION | TIMEWHEEL_SETUP_PERIODS |
+			      TIMEWHEEL_SETUP_TOUCH_WORDS,
 		     .lease = TW_SEC, .max_attempts = 1, .slack = TW_SEC,
 		     .jitter = TW_SEC, .misfire = TIMEWHEEL_MISFIRE_ALL);
 }
@@ -186,7 +186,7 @@ TEST_F(named, same_name_other_setup)
 	const struct timewheel_setup base = {
 		.size = sizeof(base), .clock = TIMEWHEEL_CLOCK_REALTIME,
 		.slots = 60, .tick = TW_MS, .max_tokens = 10,
-		.flags = TIMEWHEEL_PERIODS, .lease = TW_SEC, .max_attempts = 3,
+		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = TW_SEC, .max_attempts = 3,
 		.slack = TW_MS, .jitter = TW_MS,
 		.misfire = TIMEWHEEL_MISFIRE_ALL,
 	};
@@ -200,7 +200,7 @@ TEST_F(named, same_name_other_setup)
 	other[2].slack++;
 	other[3].jitter++;
 	other[4].misfire = TIMEWHEEL_MISFIRE_SKIP;
-	other[5].flags |= TIMEWHEEL_KEEP_DURATION;
+	other[5].flags |= TIMEWHEEL_SETUP_KEEP_DURATION;
 	other[6].lease = 0;
 	other[6].max_attempts = 0;
 	other[7].flags = 0;
@@ -212,7 +212,7 @@ TEST_F(named, same_name_other_setup)
 			TH_LOG("case %zu", i);
 		}
 	}
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_create(fd, self->name, 0, &base));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(fd, self->name, 0, &base));
 	EXPECT_EQ(0, tw_destroy_named(fd, self->name));
 	close(fd);
 }
@@ -264,7 +264,7 @@ static void _expect_jitter(struct __test_metadata *_metadata,
 			   __u64 time)
 {
 	enum { SLOTS = 100, N = 10000, HAND = 500 };
-	const __u64 base = time + (flags & TIMEWHEEL_ABSOLUTE ? 0 :
+	const __u64 base = time + (flags & TIMEWHEEL_OPF_ABSOLUTE ? 0 :
 				   HAND * TW_SEC);
 	/* Those that are past still are due now, and cannot be told apart. */
 	const int first = base < HAND * TW_SEC ? HAND - base / TW_SEC + 1 : 1;
@@ -280,7 +280,7 @@ static void _expect_jitter(struct __test_metadata *_metadata,
 	for (__u64 id = 0; id < N; id++) {
 		struct timewheel_op op = {
 			.code = code, .flags = flags, .id = id, .time = time,
-			.period = code == TIMEWHEEL_REGISTER_PERIODIC ?
+			.period = code == TIMEWHEEL_OP_REGISTER_PERIODIC ?
 				  TW_SEC : 0,
 		};
 
@@ -312,26 +312,26 @@ TEST(jitter_is_uniform)
 {
 	const __u64 delay = 100 * TW_SEC;
 
-	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER, 0, delay);
-	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER,
-		       TIMEWHEEL_ABSOLUTE, 1000 * TW_SEC);
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_OP_REGISTER, 0, delay);
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_OP_REGISTER,
+		       TIMEWHEEL_OPF_ABSOLUTE, 1000 * TW_SEC);
 	/* Past: at random from then on, and perhaps past still. */
-	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_REGISTER,
-		       TIMEWHEEL_ABSOLUTE, 450 * TW_SEC);
-	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_TOUCH_OR_REGISTER, 0,
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_OP_REGISTER,
+		       TIMEWHEEL_OPF_ABSOLUTE, 450 * TW_SEC);
+	_expect_jitter(_metadata, MANUAL(), TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0,
 		       delay);
-	_expect_jitter(_metadata, MANUAL(.flags = TIMEWHEEL_PERIODS),
-		       TIMEWHEEL_REGISTER_PERIODIC, 0, delay);
-	_expect_jitter(_metadata, MANUAL(.lease = TW_SEC), TIMEWHEEL_REGISTER,
+	_expect_jitter(_metadata, MANUAL(.flags = TIMEWHEEL_SETUP_PERIODS),
+		       TIMEWHEEL_OP_REGISTER_PERIODIC, 0, delay);
+	_expect_jitter(_metadata, MANUAL(.lease = TW_SEC), TIMEWHEEL_OP_REGISTER,
 		       0, delay);
 }
 
 TEST(jitter_errors)
 {
-	int fd = TW_WHEEL(.jitter = 100 * TW_SEC, .flags = TIMEWHEEL_PERIODS);
+	int fd = TW_WHEEL(.jitter = 100 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
 	static const __u32 codes[] = {
-		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
-		TIMEWHEEL_REGISTER_PERIODIC,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+		TIMEWHEEL_OP_REGISTER_PERIODIC,
 	};
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
 
@@ -448,7 +448,7 @@ FIXTURE_TEARDOWN_PARENT(clock_step)
 /* Set forward: by one policy it is due, by the other it has as long as before. */
 TEST_F(clock_step, forward)
 {
-	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_SETUP_KEEP_DURATION);
 	struct timewheel_op at_wall, before, op;
 	struct timewheel_event event;
 
@@ -474,7 +474,7 @@ TEST_F(clock_step, forward)
 
 TEST_F(clock_step, back)
 {
-	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	int wall = WALL(), duration = WALL(.flags = TIMEWHEEL_SETUP_KEEP_DURATION);
 	struct pollfd p = { .fd = duration, .events = POLLIN };
 	__u64 start = tw_now(CLOCK_MONOTONIC), wish;
 	struct timewheel_event event;
@@ -516,7 +516,7 @@ TEST_F(clock_step, back)
 /* An absolute time is converted when it is said: a step later takes it along. */
 TEST_F(clock_step, absolute_times)
 {
-	int fd = WALL(.flags = TIMEWHEEL_KEEP_DURATION);
+	int fd = WALL(.flags = TIMEWHEEL_SETUP_KEEP_DURATION);
 	__u64 wish = tw_now(CLOCK_REALTIME) + HOUR;
 	struct timewheel_op op;
 
@@ -525,7 +525,7 @@ TEST_F(clock_step, absolute_times)
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_NEAR(wish + 10 * HOUR, op.deadline);
-	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1,
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1,
 			     tw_now(CLOCK_REALTIME) + HOUR));
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
 	EXPECT_GE(HOUR + 10 * TW_MS, op.time);
@@ -539,7 +539,7 @@ TEST_F(clock_step, absolute_times)
 /* Leases and periods go by the wheel's own clock as well. */
 TEST_F(clock_step, leases_and_periods)
 {
-	int fd = WALL(.flags = TIMEWHEEL_KEEP_DURATION | TIMEWHEEL_PERIODS,
+	int fd = WALL(.flags = TIMEWHEEL_SETUP_KEEP_DURATION | TIMEWHEEL_SETUP_PERIODS,
 		      .lease = 300 * TW_MS);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	__u64 start = tw_now(CLOCK_MONOTONIC);
@@ -610,29 +610,29 @@ TEST_F(named, control_errors)
 	const char *name = self->name;
 	int reader;
 
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	for (int bit = 2; bit < 32; bit++) {
 		EXPECT_EQ(-EINVAL, control(fd, 1U << bit, 1U << bit));
 		EXPECT_EQ(-EINVAL, control(fd, 0, 1U << bit));
 		EXPECT_EQ(-EINVAL, control(fd, 0, BOTH | 1U << bit));
-		EXPECT_EQ(-EINVAL, control(fd, TIMEWHEEL_PAUSED | 1U << bit,
+		EXPECT_EQ(-EINVAL, control(fd, TIMEWHEEL_CONTROL_PAUSED | 1U << bit,
 					   BOTH));
 	}
-	EXPECT_EQ((__u32)TIMEWHEEL_DRAINING, state_of(fd));
-	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_DRAINING, state_of(fd));
+	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
 
 	/* It changes the wheel: to look on is not enough. */
 	ASSERT_EQ(0, tw_create_named(fresh, name, s));
 	reader = tw_open_named(name, O_RDONLY);
 	ASSERT_LE(0, reader);
-	EXPECT_EQ(-EBADF, control(reader, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ(-EBADF, control(reader, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_EQ(0U, state_of(reader));
 	ASSERT_EQ(0, tw_destroy_named(fresh, name));
 	close(reader);
 	reader = TW_OPEN(O_WRONLY);
 	ASSERT_EQ(0, setup(reader, MANUAL()));
-	EXPECT_EQ(0, control(reader, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	EXPECT_EQ(0, control(reader, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	close(reader);
 	close(fresh);
 	close(fd);
@@ -663,16 +663,16 @@ TEST(paused)
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 4));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
-	EXPECT_EQ((__u32)TIMEWHEEL_PAUSED, state_of(fd));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_PAUSED, state_of(fd));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 7));
 	expect_quiet(fd);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(0ULL, op.time);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(fd, 0, 1));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 2));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(fd, 0, 3, 100 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 2));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(fd, 0, 3, 100 * TW_SEC));
 	EXPECT_EQ(0, tw_register(fd, 5, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_register(fd, 6, 0, 0, NULL));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(fd, 6, 0, 0, NULL)));
@@ -683,12 +683,12 @@ TEST(paused)
 	tw_expect_figures(fd, .registered = 6, .pending = 5, .cancelled = 1,
 			  .moved = 1);
 	/* Twice is once. */
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	expect_quiet(fd);
 
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
-	EXPECT_EQ((__u32)TIMEWHEEL_DRAINING, state_of(fd));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ((__u32)TIMEWHEEL_CONTROL_DRAINING, state_of(fd));
 	EXPECT_TRUE(tw_readable(fd));
 	ASSERT_EQ(3, tw_read(fd, events, 8));
 	EXPECT_EQ(4ULL, events[0].id);
@@ -697,7 +697,7 @@ TEST(paused)
 	EXPECT_EQ(6ULL, events[1].id);
 	EXPECT_EQ(5ULL, events[2].id);
 	expect_quiet(fd);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 12));
 	EXPECT_EQ(1, tw_read(fd, events, 8));
 	EXPECT_EQ(1ULL, events[0].id);
@@ -713,14 +713,14 @@ TEST(paused_while_the_hand_moves)
 
 	for (__u64 id = 1; id <= 500; id++)
 		ASSERT_EQ(0, tw_register(fd, id, id * id * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	for (__u64 hand = 1; hand < 1000000; hand = hand * 3 + 7) {
 		ASSERT_EQ(0, tw_advance(fd, hand));
 		expect_quiet(fd);
 	}
 	ASSERT_EQ(0, tw_advance(fd, 10000));
 	expect_quiet(fd);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	while ((got = tw_read(fd, events, 64)) > 0) {
 		for (int i = 0; i < got; i++)
 			EXPECT_EQ((__u64)++n, events[i].id);
@@ -735,27 +735,27 @@ TEST(paused_while_the_hand_moves)
 TEST(paused_with_leases)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 2,
-			  .flags = TIMEWHEEL_PERIODS);
+			  .flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event events[8];
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	ASSERT_EQ(4, tw_read(fd, events, 8));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_ACK, 0, 1, 1, 0));
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_NACK, 0, 2, 1, 0));
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_BURY, 0, 3, 1, 0));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 1, 1, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 2, 1, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 3, 1, 0));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 11));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 50));
 	expect_quiet(fd);
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_KICK, 0, 3, 0, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 3, 0, 0));
 	expect_quiet(fd);
 	/* Over, but nobody was told: an answer is in time. */
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, 0, 4, 1, 20 * TW_SEC));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 1, 20 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 75));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(3, tw_read(fd, events, 8));
 	EXPECT_EQ(2ULL, events[0].id);
 	EXPECT_EQ(3ULL, events[1].id);
@@ -775,7 +775,7 @@ TEST(paused_over_the_last_lease)
 
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 100));
 	expect_quiet(fd);
 	EXPECT_EQ(0, tw_ack(fd, &event));
@@ -786,7 +786,7 @@ TEST(paused_over_the_last_lease)
 /* Periods pass: what was missed is told afterwards. */
 TEST(paused_over_periods)
 {
-	int fd = TW_WHEEL(.flags = TIMEWHEEL_PERIODS);
+	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event event;
 
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 10 * TW_SEC, 10 * TW_SEC));
@@ -794,7 +794,7 @@ TEST(paused_over_periods)
 	ASSERT_EQ(0, tw_advance(fd, 55));
 	expect_quiet(fd);
 	tw_expect_figures(fd, .registered = 1, .pending = 1);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(4U, event.missed);
 	/* Those that are periodic go on while it drains. */
@@ -830,7 +830,7 @@ TEST(resume_wakes)
 		/* Due when it is paused, or only then. */
 		if (before)
 			ASSERT_EQ(0, tw_advance(fd, 5));
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 		EXPECT_EQ(0, epoll_wait(level, &event, 1, 0));
 		ASSERT_TRUE(tw_put_to_sleep(&s[0], fd, tw_sleep_in_poll));
 		ASSERT_TRUE(tw_put_to_sleep(&s[1], level, tw_sleep_in_epoll));
@@ -844,7 +844,7 @@ TEST(resume_wakes)
 				TH_LOG("sleeper %d woke", i);
 			}
 		}
-		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 		/* Three are due: two are read, the last is for those who poll. */
 		for (int i = 0; i < 5; i++) {
 			ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
@@ -868,12 +868,12 @@ TEST(pause_under_a_blocked_reader)
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_TRUE(tw_put_to_sleep(&s, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_TRUE(is_asleep(&s));
 	/* Cancelled under it: resumed, there is nothing, and it sleeps on. */
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_TRUE(is_asleep(&s));
 	ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
 	ASSERT_EQ(0, pthread_join(s.thread, NULL));
@@ -891,10 +891,10 @@ TEST(resume_is_an_edge)
 
 	ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
 	for (__u64 id = 1; id <= 5; id++) {
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 		ASSERT_EQ(0, tw_register(fd, id, 0, 0, NULL));
 		EXPECT_EQ(0, epoll_wait(edge, &event, 1, 0));
-		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 		EXPECT_EQ(1, epoll_wait(edge, &event, 1, 0));
 		EXPECT_EQ(1, tw_read(fd, &got, 1));
 		EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &got, 1)));
@@ -998,7 +998,7 @@ TEST(closed_while_paused)
 		int fd = TW_WHEEL(REAL, .tick = TW_MS, .lease = TW_MS);
 
 		ASSERT_EQ(100UL, tw_register_many(fd, 1, 100, 0, i * TW_MS));
-		ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 		close(fd);
 	}
 	EXPECT_EQ(before, tw_refcnt());
@@ -1012,7 +1012,7 @@ TEST(no_callbacks_while_paused)
 	struct timewheel_event events[16];
 	struct timewheel_info info;
 
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	for (__u64 id = 0; id < 10; id++)
 		ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 5 * TW_MS, 0,
 					 NULL));
@@ -1026,7 +1026,7 @@ TEST(no_callbacks_while_paused)
 
 	/* Time has passed meanwhile. */
 	ASSERT_EQ(0, tw_register(fd, 10, HOUR, 0, NULL));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(10, tw_read(fd, events, 16));
 	for (int i = 0; i < 10; i++)
@@ -1040,8 +1040,8 @@ TEST(no_callbacks_while_paused)
 	/* Armed before the pause, for after it: it wakes who waits by then. */
 	ASSERT_EQ(0, tw_register(fd, 12, 100 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(1, tw_read(fd, events, 16));
 	EXPECT_EQ(12ULL, events[0].id);
@@ -1054,9 +1054,9 @@ static void *pause_and_resume(void *arg)
 	struct tw_sleeper *s = arg;
 
 	while (!__atomic_load_n(&s->ret, __ATOMIC_ACQUIRE)) {
-		tw_control(s->fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED);
+		tw_control(s->fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED);
 		sched_yield();
-		tw_control(s->fd, 0, TIMEWHEEL_PAUSED);
+		tw_control(s->fd, 0, TIMEWHEEL_CONTROL_PAUSED);
 		sched_yield();
 	}
 	return NULL;
@@ -1107,11 +1107,11 @@ TEST(paused_with_an_event_ring)
 			fd, TIMEWHEEL_MAP_PRODUCED);
 	ASSERT_NE(MAP_FAILED, (void *)produced);
 	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, TW_SEC));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	expect_quiet(fd);
 	EXPECT_EQ(0ULL, produced->tail);
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_PAUSED));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_TRUE(tw_readable(fd));
 	EXPECT_EQ(3ULL, produced->tail);
 	munmap(produced, TIMEWHEEL_EVENTS_AT + page);
@@ -1121,23 +1121,23 @@ TEST(paused_with_an_event_ring)
 /* Nothing new comes in; what is there goes its way to the end. */
 TEST(draining)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_PERIODS);
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event event;
 	struct tw_state before, after;
 	struct timewheel_op ops[] = {
-		{ .code = TIMEWHEEL_REGISTER, .id = 9, .time = TW_SEC },
-		{ .code = TIMEWHEEL_REGISTER, .id = 9, .time = TW_SEC,
-		  .flags = TIMEWHEEL_ABSOLUTE },
-		{ .code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = 9,
+		{ .code = TIMEWHEEL_OP_REGISTER, .id = 9, .time = TW_SEC },
+		{ .code = TIMEWHEEL_OP_REGISTER, .id = 9, .time = TW_SEC,
+		  .flags = TIMEWHEEL_OPF_ABSOLUTE },
+		{ .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = 9,
 		  .time = TW_SEC },
-		{ .code = TIMEWHEEL_REGISTER_PERIODIC, .id = 9, .time = TW_SEC,
+		{ .code = TIMEWHEEL_OP_REGISTER_PERIODIC, .id = 9, .time = TW_SEC,
 		  .period = TW_SEC },
 	};
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 5, 50 * TW_SEC,
 					  50 * TW_SEC));
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &before));
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
 		struct timewheel_op op = ops[i];
@@ -1151,7 +1151,7 @@ TEST(draining)
 		EXPECT_EQ(-ESHUTDOWN, op.result);
 		op = ops[i];
 		op.id = 1;
-		if (op.code != TIMEWHEEL_TOUCH_OR_REGISTER)
+		if (op.code != TIMEWHEEL_OP_TOUCH_OR_REGISTER)
 			EXPECT_EQ(-EEXIST, tw_ret(tw_op(fd, &op)));
 	}
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
@@ -1165,7 +1165,7 @@ TEST(draining)
 	for (__u32 n = 1; n <= 2; n++) {
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(0, event.id != 1 ? tw_ack(fd, &event) :
-			  tw_answer(fd, TIMEWHEEL_NACK, 0, 1, 1, 3 * TW_SEC));
+			  tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 1, 1, 3 * TW_SEC));
 	}
 	ASSERT_EQ(0, tw_advance(fd, 8));
 	for (int i = 0; i < 2; i++) {
@@ -1178,13 +1178,13 @@ TEST(draining)
 		EXPECT_EQ(5ULL, event.id);
 		EXPECT_EQ(0, tw_ack(fd, &event));
 	}
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_DELETE, 0, 5, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, 5, 0, 0));
 	tw_expect_figures(fd, .registered = 5, .cancelled = 1, .moved = 1,
 			  .acked = 8, .nacked = 1, .delivered = 9,
 			  .deleted = 1);
 	/* Drained, and then open again. */
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 9, 0, 0, NULL)));
-	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_DRAINING));
 	EXPECT_EQ(0, tw_register(fd, 9, 0, 0, NULL));
 	close(fd);
 }
@@ -1192,9 +1192,9 @@ TEST(draining)
 /* Other errors stay what they are: input that is wrong in itself comes first. */
 TEST(draining_without_ids)
 {
-	int fd = TW_WHEEL(.flags = TIMEWHEEL_NO_IDS);
+	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);
 
-	ASSERT_EQ(0, control(fd, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 0, TW_SEC, 0, NULL)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 0, NULL)));
 	tw_expect_figures(fd);

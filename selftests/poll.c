@@ -78,7 +78,7 @@ TEST(readable_while_due)
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	EXPECT_EQ(1, poll(&p, 1, 0));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(1, tw_drain(fd));
 	EXPECT_EQ(0, poll(&p, 1, 0));
@@ -575,7 +575,7 @@ TEST(whatever_is_due_wakes)
 				ASSERT_EQ(0, tw_move(fd, 0, 1, 0));
 				break;
 			case 4:
-				ASSERT_EQ(TIMEWHEEL_REGISTERED,
+				ASSERT_EQ(TIMEWHEEL_RES_REGISTERED,
 					  tw_touch_or_register(fd, 2, 0, 0));
 				break;
 			}

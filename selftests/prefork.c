@@ -170,7 +170,7 @@ static void report_silent(struct worker *worker)
 static bool serve_packet(const struct worker *worker, int fd, const char *line)
 {
 	struct timewheel_op op = {
-		.size = sizeof(op), .code = TIMEWHEEL_TOUCH_OR_REGISTER,
+		.size = sizeof(op), .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 		.time = worker->server->timeout,
 		.cookie = worker->server->start,
 	};
@@ -180,11 +180,11 @@ static bool serve_packet(const struct worker *worker, int fd, const char *line)
 	op.id = strtoull(line, &end, 10);
 	if (end == line || *end)
 		return false;
-	if (ioctl(worker->wheel, TIMEWHEEL_OP, &op) < 0)
+	if (ioctl(worker->wheel, TIMEWHEEL_IOC_OP, &op) < 0)
 		return false;
 	length = snprintf(answer, sizeof(answer), "%llu %s %llu\n",
 			  (unsigned long long)op.id,
-			  op.result & TIMEWHEEL_REGISTERED ? "new" : "touched",
+			  op.result & TIMEWHEEL_RES_REGISTERED ? "new" : "touched",
 			  (unsigned long long)op.deadline);
 	return send(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
 }
@@ -308,7 +308,7 @@ static void create_wheel(const struct server *server)
 	int device = open("/dev/timewheel", O_RDWR | O_CLOEXEC);
 
 	memcpy(create.name, server->name, sizeof(create.name));
-	if (device < 0 || ioctl(device, TIMEWHEEL_CREATE, &create) < 0)
+	if (device < 0 || ioctl(device, TIMEWHEEL_IOC_CREATE, &create) < 0)
 		give_up("create the wheel");
 	close(device);
 }
@@ -437,7 +437,7 @@ static int destroy_wheel(FIXTURE_DATA(prefork) *self)
 	int ret;
 
 	memcpy(destroy.name, self->server->name, sizeof(destroy.name));
-	ret = ioctl(device, TIMEWHEEL_DESTROY, &destroy);
+	ret = ioctl(device, TIMEWHEEL_IOC_DESTROY, &destroy);
 	close(device);
 	return ret;
 }
@@ -815,7 +815,7 @@ static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline
 {
 	int fd = open_wheel(self->server);
 	size_t good = tw_register_many(fd, USERS + self->others, n,
-				       TIMEWHEEL_ABSOLUTE, deadline);
+				       TIMEWHEEL_OPF_ABSOLUTE, deadline);
 
 	self->others += good;
 	close(fd);

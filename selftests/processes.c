@@ -204,7 +204,7 @@ static int try_register(struct shared *shared, int fd, __u32 code)
 
 	if (result < 0)
 		return errno == EEXIST ? 0 : -errno;
-	if (code == TIMEWHEEL_REGISTER || result & TIMEWHEEL_REGISTERED)
+	if (code == TIMEWHEEL_OP_REGISTER || result & TIMEWHEEL_RES_REGISTERED)
 		book_registration(shared, number, op.id, op.handle);
 	return 0;
 }
@@ -216,14 +216,14 @@ static int try_change(struct shared *shared, int fd, __u32 code)
 	struct entry *entry = &shared->entry[number % ENTRIES];
 	bool by_handle = rand() % 2 && entry->handle;
 	struct timewheel_op op = {
-		.code = code, .flags = by_handle ? TIMEWHEEL_BY_HANDLE : 0,
+		.code = code, .flags = by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0,
 		.id = rand() % IDS, .handle = entry->handle,
 		.time = (1 + rand() % 20) * TW_MS,
 	};
 
 	if (tw_op(fd, &op) < 0)
 		return errno == ENOENT || errno == ESTALE ? 0 : -errno;
-	if (code != TIMEWHEEL_CANCEL)
+	if (code != TIMEWHEEL_OP_CANCEL)
 		return 0;
 	shared->cancelled++;
 	if (by_handle)
@@ -237,15 +237,15 @@ static int try_anything(struct shared *shared, int fd)
 {
 	switch (rand() % 16) {
 	case 0 ... 6:
-		return try_register(shared, fd, TIMEWHEEL_REGISTER);
+		return try_register(shared, fd, TIMEWHEEL_OP_REGISTER);
 	case 7 ... 9:
-		return try_register(shared, fd, TIMEWHEEL_TOUCH_OR_REGISTER);
+		return try_register(shared, fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER);
 	case 10 ... 12:
-		return try_change(shared, fd, TIMEWHEEL_TOUCH_TOKEN);
+		return try_change(shared, fd, TIMEWHEEL_OP_TOUCH);
 	case 13 ... 14:
-		return try_change(shared, fd, TIMEWHEEL_MOVE);
+		return try_change(shared, fd, TIMEWHEEL_OP_MOVE);
 	default:
-		return try_change(shared, fd, TIMEWHEEL_CANCEL);
+		return try_change(shared, fd, TIMEWHEEL_OP_CANCEL);
 	}
 }
 
@@ -428,8 +428,8 @@ static bool register_at(struct shared *shared, int fd, __u32 number, __u32 n,
 
 	for (__u32 i = 0; i < n; i++) {
 		ops[i] = (struct timewheel_op) {
-			.size = sizeof(*ops), .code = TIMEWHEEL_REGISTER,
-			.flags = TIMEWHEEL_ABSOLUTE, .id = number + i,
+			.size = sizeof(*ops), .code = TIMEWHEEL_OP_REGISTER,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = number + i,
 			.cookie = number + i, .time = deadline,
 		};
 	}
@@ -850,10 +850,10 @@ static int use(int fd)
 	struct timewheel_op op;
 
 	/* 1 and 2 are due; 3 is not. */
-	if (!tw_readable(fd) || tw_cancel(fd, 0, 1) != TIMEWHEEL_WAS_DUE ||
+	if (!tw_readable(fd) || tw_cancel(fd, 0, 1) != TIMEWHEEL_RES_WAS_DUE ||
 	    tw_read(fd, events, 4) != 1 || events[0].id != 2)
 		return 10;
-	if (tw_get(fd, 0, 3, &op) || tw_touch(fd, TIMEWHEEL_BY_HANDLE, op.handle))
+	if (tw_get(fd, 0, 3, &op) || tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle))
 		return 11;
 	if (tw_register(fd, 4, 7 * TW_MS, 44, NULL) || tw_advance(fd, 2))
 		return 12;

@@ -119,14 +119,14 @@ TEST(p3_one_end)
 
 	/* Cancelled when due already: the same. */
 	ASSERT_EQ(0, tw_advance(fd, 10));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 2));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 2));
 
 	/* Delivered: once, and a cancel says so. */
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(3ULL, event.id);
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 3));
 	EXPECT_EQ(ENOENT, errno);
-	EXPECT_EQ(-1, tw_cancel(fd, TIMEWHEEL_BY_HANDLE, event.handle));
+	EXPECT_EQ(-1, tw_cancel(fd, TIMEWHEEL_OPF_BY_HANDLE, event.handle));
 	EXPECT_EQ(ESTALE, errno);
 
 	ASSERT_EQ(0, tw_advance(fd, 1000));
@@ -265,9 +265,9 @@ TEST(p4_delivery_decides)
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 12));
 	ASSERT_TRUE(tw_readable(fd));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(fd, 0, 1));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(fd, 0, 2, 5 * TW_SEC));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 3));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(fd, 0, 2, 5 * TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 3));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(4ULL, event.id);
 	EXPECT_EQ(-1, tw_touch(fd, 0, 4));
@@ -398,7 +398,7 @@ TEST(p4_one_winner)
 		}
 		if (ret < 0)
 			ret = -errno;
-		ASSERT_EQ(ret < 0 ? -ENOENT : TIMEWHEEL_WAS_DUE, ret);
+		ASSERT_EQ(ret < 0 ? -ENOENT : TIMEWHEEL_RES_WAS_DUE, ret);
 		duel_meet(&duel, 4 * round);
 		ASSERT_EQ(ret < 0 ? 1 : -1, duel.got) {
 			TH_LOG("round %u: %d, %d read", round, ret, duel.got);
@@ -506,9 +506,9 @@ TEST(p5_faults_lose_nothing)
 	TH_LOG("%d read in part, %llu put back", n, info.put_back);
 
 	/* What was put back can still be cancelled and touched. */
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, n));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, n));
 	seen[n]++;
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(fd, 0, n + 1));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, n + 1));
 	events = (void *)map;
 	for (n++; (got = tw_read(fd, events, page / event_size)) > 0; n += got)
 		for (int i = 0; i < got; i++)
@@ -536,7 +536,7 @@ TEST(p6_one_callback_for_all)
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, 100 * TW_MS,
 			      tokens, 0, 0));
 	due = tw_now(CLOCK_MONOTONIC) + 5 * TW_SEC;
-	ASSERT_EQ(tokens, tw_register_many(fd, 0, tokens, TIMEWHEEL_ABSOLUTE,
+	ASSERT_EQ(tokens, tw_register_many(fd, 0, tokens, TIMEWHEEL_OPF_ABSOLUTE,
 					   due));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	if (info.now >= due)
@@ -654,13 +654,13 @@ TEST(p7_silent_until_somebody_looks)
 	/* Or this machine is too slow to tell. */
 	ASSERT_GT(1400 * TW_MS, tw_now(CLOCK_MONOTONIC) - start);
 	/* 1 goes, what is next is ahead, and then due: all of it unseen. */
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	for (int i = 2; i < 52; i++) {
 		ASSERT_EQ(0, tw_register(fd, i, 5 * TW_MS, 0, NULL));
 		tw_sleep_ms(10);
 		ASSERT_EQ(0, tw_info(fd, &info));
 		if (i % 2)
-			ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, i));
+			ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, i));
 	}
 	tw_sleep_ms(1000);
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -765,7 +765,7 @@ TEST(p9_limits_of_set_up)
 	struct timewheel_caps caps = { .size = sizeof(caps) };
 	int fd = TW_OPEN(O_RDWR);
 
-	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_CAPS, &caps));
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
 	EXPECT_GE(caps.min_tick, 1ULL);
 	const struct {
 		__u32 slots;

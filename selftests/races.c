@@ -68,13 +68,13 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 			   struct intent *intent)
 {
 	static const __u32 codes[16] = {
-		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
-		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
-		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
-		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_TOUCH_TOKEN,
-		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_MOVE,
-		TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL,
-		TIMEWHEEL_GET,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_MOVE,
+		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL,
+		TIMEWHEEL_OP_GET,
 	};
 	unsigned long newest = atomic_load(&mix.next);
 
@@ -84,8 +84,8 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 	op->time = (1 + tw_random(&w->seed) % 40) * mix.tick;
 	intent->entry = NO_ENTRY;
 	intent->own = -1;
-	if (mix.faults && op->code == TIMEWHEEL_TOUCH_OR_REGISTER)
-		op->code = TIMEWHEEL_REGISTER;
+	if (mix.faults && op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER)
+		op->code = TIMEWHEEL_OP_REGISTER;
 	if (tw_random(&w->seed) % 4 == 0) {
 		intent->own = tw_random(&w->seed) % OWN_IDS;
 		op->id = SHARED_IDS + w->number * OWN_IDS + intent->own;
@@ -93,8 +93,8 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 		op->id = tw_random(&w->seed) % SHARED_IDS;
 	}
 
-	if (op->code == TIMEWHEEL_REGISTER ||
-	    op->code == TIMEWHEEL_TOUCH_OR_REGISTER) {
+	if (op->code == TIMEWHEEL_OP_REGISTER ||
+	    op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER) {
 		struct entry *e;
 
 		intent->entry = atomic_fetch_add(&mix.next, 1);
@@ -123,7 +123,7 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 			op->id = tw_random(&w->seed) % SHARED_IDS;
 			return;
 		}
-		op->flags = TIMEWHEEL_BY_HANDLE;
+		op->flags = TIMEWHEEL_OPF_BY_HANDLE;
 		op->handle = mix.entries[intent->entry].handle;
 	}
 }
@@ -147,23 +147,23 @@ static void book_registration(struct worker *w, const struct timewheel_op *op,
 static void book_operation(struct worker *w, const struct timewheel_op *op,
 			   const struct intent *intent)
 {
-	bool by_handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	bool by_handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
 	struct entry *own = NULL;
 	unsigned long n = 0;
 
 	if (op->result < 0) {
 		int gone = by_handle ? -ESTALE : -ENOENT;
 
-		if (op->code == TIMEWHEEL_REGISTER)
+		if (op->code == TIMEWHEEL_OP_REGISTER)
 			gone = -EEXIST;
-		if (op->code == TIMEWHEEL_TOUCH_OR_REGISTER ||
+		if (op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
 		    op->result != gone)
 			tw_fail("operation %u%s: %d", op->code,
 				by_handle ? " by handle" : "", op->result);
 		return;
 	}
-	if (op->code == TIMEWHEEL_REGISTER ||
-	    op->result & TIMEWHEEL_REGISTERED) {
+	if (op->code == TIMEWHEEL_OP_REGISTER ||
+	    op->result & TIMEWHEEL_RES_REGISTERED) {
 		book_registration(w, op, intent);
 		return;
 	}
@@ -181,12 +181,12 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 		own = &mix.entries[n - 1];
 	}
 	switch (op->code) {
-	case TIMEWHEEL_MOVE:
+	case TIMEWHEEL_OP_MOVE:
 		atomic_fetch_add(&mix.moved, 1);
 		__attribute__((fallthrough));
-	case TIMEWHEEL_TOUCH_TOKEN:
-	case TIMEWHEEL_TOUCH_OR_REGISTER:
-		if (own && op->code != TIMEWHEEL_MOVE &&
+	case TIMEWHEEL_OP_TOUCH:
+	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
+		if (own && op->code != TIMEWHEEL_OP_MOVE &&
 		    op->deadline < own->deadline)
 			tw_fail("a touch brought a deadline nearer");
 		if (own) {
@@ -194,7 +194,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 			own->exact = true;
 		}
 		break;
-	case TIMEWHEEL_CANCEL:
+	case TIMEWHEEL_OP_CANCEL:
 		atomic_fetch_add(&mix.cancelled, 1);
 		if (own)
 			atomic_fetch_add(&own->cancels, 1);
@@ -205,7 +205,7 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 		if (own && w->current[intent->own] == n)
 			w->current[intent->own] = 0;
 		break;
-	case TIMEWHEEL_GET:
+	case TIMEWHEEL_OP_GET:
 		if (own && (own->exact ? op->deadline != own->deadline :
 					 op->deadline < own->deadline))
 			tw_fail("a deadline changed by itself");
@@ -221,7 +221,7 @@ static void run_operations(struct worker *w, unsigned int n)
 	for (unsigned int i = 0; i < n; i++)
 		plan_operation(w, &ops[i], &intents[i]);
 	if (n == 1) {
-		if (ioctl(mix.fd, TIMEWHEEL_OP, &ops[0]) < 0)
+		if (ioctl(mix.fd, TIMEWHEEL_IOC_OP, &ops[0]) < 0)
 			ops[0].result = -errno;
 	} else if (tw_batch(mix.fd, ops, n, &done) < 0 || done != n) {
 		tw_fail("a batch of %u: done %u, errno %d", n, done, errno);
@@ -243,10 +243,10 @@ static void run_touch(struct worker *w)
 	e = &mix.entries[w->current[own] - 1];
 	handle = e->handle;
 	if (tw_random(&w->seed) % 4 == 0)
-		ret = tw_touch_keys(mix.fd, TIMEWHEEL_BY_HANDLE, &handle, 1,
+		ret = tw_touch_keys(mix.fd, TIMEWHEEL_OPF_BY_HANDLE, &handle, 1,
 				    NULL);
 	else if (mix.faults || tw_random(&w->seed) % 2)
-		ret = tw_touch(mix.fd, TIMEWHEEL_BY_HANDLE, handle);
+		ret = tw_touch(mix.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
 	else
 		ret = tw_touch(mix.fd, 0, e->id);
 	if (ret < 0)
@@ -673,7 +673,7 @@ static void prepare_tokens(struct contest *c)
 static int change(struct contest *c, __u32 code, int i, __u64 time)
 {
 	int ret = c->round % 2 ? tw_key_op(c->fd, code, 0, i, time) :
-		tw_key_op(c->fd, code, TIMEWHEEL_BY_HANDLE, c->handles[i],
+		tw_key_op(c->fd, code, TIMEWHEEL_OPF_BY_HANDLE, c->handles[i],
 			  time);
 
 	if (ret < 0 && errno != (c->round % 2 ? ENOENT : ESTALE))
@@ -685,7 +685,7 @@ static void cancel_all(struct contest *c, int thread)
 {
 	(void)thread;
 	for (int i = 0; i < TOKENS; i++)
-		if (change(c, TIMEWHEEL_CANCEL, i, 0) >= 0)
+		if (change(c, TIMEWHEEL_OP_CANCEL, i, 0) >= 0)
 			c->wins[i]++;
 }
 
@@ -720,14 +720,14 @@ static void touch_or_register_all(struct contest *c, int thread)
 	(void)thread;
 	for (int i = 0; i < TOKENS; i++) {
 		struct timewheel_op op = {
-			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = i,
+			.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = i,
 			.time = TW_SEC,
 		};
 		int ret = tw_op(c->fd, &op);
 
 		if (ret < 0)
 			tw_fail("touch or register: %d", errno);
-		if (ret >= 0 && ret & TIMEWHEEL_REGISTERED) {
+		if (ret >= 0 && ret & TIMEWHEEL_RES_REGISTERED) {
 			c->handles[i] = op.handle;
 			c->wins[i]++;
 		}
@@ -805,8 +805,8 @@ static void touch_all(struct contest *c)
 {
 	for (int i = 0; i < TOKENS; i++) {
 		struct timewheel_op op = {
-			.code = TIMEWHEEL_TOUCH_TOKEN, .id = i,
-			.flags = c->round % 2 ? 0 : TIMEWHEEL_BY_HANDLE,
+			.code = TIMEWHEEL_OP_TOUCH, .id = i,
+			.flags = c->round % 2 ? 0 : TIMEWHEEL_OPF_BY_HANDLE,
 			.handle = c->handles[i],
 		};
 
@@ -852,9 +852,9 @@ static void move_against_read(struct contest *c, int thread)
 	for (int i = thread - 4; i < TOKENS; i += 4) {
 		for (int j = 0; j < 3; j++) {
 			struct timewheel_op op = {
-				.code = TIMEWHEEL_MOVE, .id = i,
+				.code = TIMEWHEEL_OP_MOVE, .id = i,
 				.time = (i + 7 * j) % 25 * TW_SEC,
-				.flags = c->round % 2 ? 0 : TIMEWHEEL_BY_HANDLE,
+				.flags = c->round % 2 ? 0 : TIMEWHEEL_OPF_BY_HANDLE,
 				.handle = c->handles[i],
 			};
 
@@ -891,7 +891,7 @@ static void touch_against_move(struct contest *c, int thread)
 		touch_all(c);
 	else
 		for (int i = 0; i < TOKENS; i++)
-			change(c, TIMEWHEEL_MOVE, i, (i + thread) % 50 * TW_SEC);
+			change(c, TIMEWHEEL_OP_MOVE, i, (i + thread) % 50 * TW_SEC);
 }
 
 static void check_one_event(struct contest *c)
@@ -945,8 +945,8 @@ static void *touch_hot(void *arg)
 			cookies[i] = hot.current[i % HOT];
 			ops[i] = (struct timewheel_op) {
 				.size = sizeof(ops[i]),
-				.code = TIMEWHEEL_TOUCH_TOKEN,
-				.flags = TIMEWHEEL_BY_HANDLE,
+				.code = TIMEWHEEL_OP_TOUCH,
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
 				.handle = hot.lives[cookies[i]].handle,
 			};
 		}
@@ -974,7 +974,7 @@ static void begin_life(__u64 id, unsigned long cookie)
 {
 	struct life *life = &hot.lives[cookie];
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER, .id = id, .cookie = cookie,
+		.code = TIMEWHEEL_OP_REGISTER, .id = id, .cookie = cookie,
 	};
 
 	/* Long and short by turns: each finds traces of the other. */
@@ -1072,17 +1072,17 @@ static void *attack(void *arg)
 
 		switch (how % 4) {
 		case 0:
-			ret = tw_touch(aba.fd, TIMEWHEEL_BY_HANDLE, handle);
+			ret = tw_touch(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
 			break;
 		case 1:
-			ret = tw_move(aba.fd, TIMEWHEEL_BY_HANDLE, handle, 0);
+			ret = tw_move(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle, 0);
 			break;
 		case 2:
-			ret = tw_cancel(aba.fd, TIMEWHEEL_BY_HANDLE, handle);
+			ret = tw_cancel(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
 			break;
 		default:
-			ret = tw_key_op(aba.fd, TIMEWHEEL_GET,
-					TIMEWHEEL_BY_HANDLE, handle, 0);
+			ret = tw_key_op(aba.fd, TIMEWHEEL_OP_GET,
+					TIMEWHEEL_OPF_BY_HANDLE, handle, 0);
 		}
 		if (ret >= 0 || errno != ESTALE)
 			tw_fail("stale handle %#llx: %d, errno %d", handle, ret,
@@ -1112,7 +1112,7 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 
 		ASSERT_EQ(0, tw_register(fd, 1, delay, i, &handle));
 		ASSERT_NE(handle, aba.stale);
-		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_BY_HANDLE, handle, &op));
+		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &op));
 		ASSERT_EQ(delay, op.time);
 		ASSERT_EQ(i, op.cookie);
 		if (i % 2) {
@@ -1320,7 +1320,7 @@ static void touch_or_register(__u64 id)
 
 	if (ret < 0)
 		tw_fail("%llu: %d", id, errno);
-	heat.registered += ret == TIMEWHEEL_REGISTERED;
+	heat.registered += ret == TIMEWHEEL_RES_REGISTERED;
 }
 
 static void *keep_touching(void *arg)
@@ -1365,7 +1365,7 @@ TEST(storm_of_touches)
 					    (void *)i));
 	for (unsigned long round = 0; round < rounds; round++) {
 		struct timewheel_op victim = {
-			.code = TIMEWHEEL_REGISTER, .id = VICTIM + round,
+			.code = TIMEWHEEL_OP_REGISTER, .id = VICTIM + round,
 			.time = round % 9 * TW_MS,
 		};
 		bool come = false;

@@ -89,7 +89,7 @@ static void register_some(struct crowd *crowd, struct timewheel_op *ops, __u64 a
 
 	for (__u32 i = 0; i < n; i += step)
 		ops[count++] = (struct timewheel_op) {
-			.size = sizeof(*ops), .code = TIMEWHEEL_REGISTER,
+			.size = sizeof(*ops), .code = TIMEWHEEL_OP_REGISTER,
 			.id = crowd->ids ? id_of(at + i) : 0,
 			.cookie = crowd->ids ? at + i : 0,
 			.time = tick_of(at + i) * TW_SEC,
@@ -113,8 +113,8 @@ static void cancel_some(struct crowd *crowd, struct timewheel_op *ops, __u32 n)
 	for (__u32 i = 0; i < n; i += CANCELLED) {
 		crowd->known[(__u32)ops[i].handle] = 0;
 		ops[count++] = (struct timewheel_op) {
-			.size = sizeof(*ops), .code = TIMEWHEEL_CANCEL,
-			.flags = TIMEWHEEL_BY_HANDLE, .handle = ops[i].handle,
+			.size = sizeof(*ops), .code = TIMEWHEEL_OP_CANCEL,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = ops[i].handle,
 		};
 	}
 	run_batch(crowd, ops, count);
@@ -202,7 +202,7 @@ FIXTURE_VARIANT(scale) {
 
 FIXTURE_VARIANT_ADD(scale, without_ids) {
 	.tokens = WITHOUT_IDS, .bytes = 32,
-	.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+	.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
 };
 
 FIXTURE_VARIANT_ADD(scale, ids_and_cookies) {

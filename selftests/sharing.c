@@ -495,7 +495,7 @@ static void read_confined(int fd, struct timewheel_event *event)
 		_exit(1);
 	if (read(fd, event, sizeof(*event)) != sizeof(*event))
 		syscall(SYS_exit, 2);
-	ioctl(fd, TIMEWHEEL_TOUCH, &touch);
+	ioctl(fd, TIMEWHEEL_IOC_TOUCH, &touch);
 	syscall(SYS_exit, 3);
 }
 
@@ -656,10 +656,10 @@ static void *call_for_ever(void *arg)
 			tw_touch_many(last.fd, id, 256);
 			break;
 		case 4:
-			tw_op_many(last.fd, TIMEWHEEL_CANCEL, id, 32, 0, 0);
+			tw_op_many(last.fd, TIMEWHEEL_OP_CANCEL, id, 32, 0, 0);
 			break;
 		default:
-			ioctl(last.fd, TIMEWHEEL_LIST, &list);
+			ioctl(last.fd, TIMEWHEEL_IOC_LIST, &list);
 		}
 	}
 	return NULL;

@@ -101,21 +101,21 @@ static bool is_there(struct worker *w, __u64 id)
 
 static bool plan(struct worker *w, struct timewheel_op *op)
 {
-	bool periods = all.setup.flags & TIMEWHEEL_PERIODS;
+	bool periods = all.setup.flags & TIMEWHEEL_SETUP_PERIODS;
 	unsigned long id = atomic_fetch_add(&all.next, 1);
 
 	if (id >= all.capacity)
 		return false;
 	*op = (struct timewheel_op) {
 		.size = sizeof(*op), .result = LOST, .id = id, .cookie = ~id,
-		.code = TIMEWHEEL_REGISTER, .time = dice(w, 40) * TW_SEC,
+		.code = TIMEWHEEL_OP_REGISTER, .time = dice(w, 40) * TW_SEC,
 	};
 	if (periods && !dice(w, 8)) {
-		op->code = TIMEWHEEL_REGISTER_PERIODIC;
+		op->code = TIMEWHEEL_OP_REGISTER_PERIODIC;
 		op->period = (1 + dice(w, 20)) * TW_SEC;
 		all.entries[id].periodic = true;
 	} else if (!dice(w, 4)) {
-		op->code = TIMEWHEEL_TOUCH_OR_REGISTER;
+		op->code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 	}
 	return true;
 }
@@ -200,7 +200,7 @@ static void acknowledge(struct worker *w, const struct timewheel_event *event)
 	if (!entry->periodic)
 		entry->ends++;
 	else if (!dice(w, 4))
-		finish(w, TIMEWHEEL_DELETE, event->id);
+		finish(w, TIMEWHEEL_OP_DELETE, event->id);
 }
 
 static void deal_with(struct worker *w, const struct timewheel_event *event)
@@ -219,8 +219,8 @@ static void deal_with(struct worker *w, const struct timewheel_event *event)
 	else if (dice(w, 8))
 		acknowledge(w, event);
 	else if (dice(w, 2))
-		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_NACK,
-					     TIMEWHEEL_BY_HANDLE, event->handle,
+		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_OP_NACK,
+					     TIMEWHEEL_OPF_BY_HANDLE, event->handle,
 					     event->lease, TW_SEC)), 0, 0);
 	/* Or it comes again when the file is closed. */
 }
@@ -268,7 +268,7 @@ static void run_change(struct worker *w)
 		ids[i] = w->own[dice(w, OWN)];
 	switch (dice(w, 6)) {
 	case 0:
-		finish(w, TIMEWHEEL_CANCEL, id);
+		finish(w, TIMEWHEEL_OP_CANCEL, id);
 		break;
 	case 1:
 		may("MOVE", tw_ret(tw_move(w->fd, 0, id, dice(w, 9) * TW_SEC)),
@@ -283,7 +283,7 @@ static void run_change(struct worker *w)
 		    -ENOENT, -EINVAL);
 		break;
 	case 4:
-		may("TOUCH_TOKEN", tw_ret(tw_key_op(w->fd, TIMEWHEEL_TOUCH_TOKEN,
+		may("TOUCH_TOKEN", tw_ret(tw_key_op(w->fd, TIMEWHEEL_OP_TOUCH,
 						    0, id, 0)),
 		    -ENOENT, -EINVAL);
 		break;
@@ -309,18 +309,18 @@ static void run_look(struct worker *w)
 
 	switch (dice(w, 4)) {
 	case 0:
-		may("LIST", tw_ret(ioctl(w->fd, TIMEWHEEL_LIST, &list)), 0, 0);
+		may("LIST", tw_ret(ioctl(w->fd, TIMEWHEEL_IOC_LIST, &list)), 0, 0);
 		break;
 	case 1:
-		may("STATS", tw_ret(ioctl(w->fd, TIMEWHEEL_STATS, &stats)), 0, 0);
+		may("STATS", tw_ret(ioctl(w->fd, TIMEWHEEL_IOC_STATS, &stats)), 0, 0);
 		break;
 	case 2:
 		may("INFO", tw_ret(tw_info(w->fd, &info)), 0, 0);
 		break;
 	default:
-		while (tw_control(w->fd, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED) < 0)
+		while (tw_control(w->fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED) < 0)
 			;
-		while (tw_control(w->fd, 0, TIMEWHEEL_PAUSED) < 0)
+		while (tw_control(w->fd, 0, TIMEWHEEL_CONTROL_PAUSED) < 0)
 			;
 	}
 }
@@ -346,7 +346,7 @@ static void run_wheels(struct worker *w)
 	may("CREATE", tw_ret(tw_create_named(w->device, name, setup)),
 	    -EEXIST, 0);
 	if (may("open", fd, 0, 0) >= 0) {
-		int ret = tw_ret(ioctl(fd, TIMEWHEEL_SETUP, &setup));
+		int ret = tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 
 		if (may("SETUP", ret, 0, 0) >= 0)
 			may("REGISTER", tw_ret(tw_register(fd, 1, TW_SEC, 0,
@@ -362,7 +362,7 @@ static void run_map(struct worker *w)
 	const size_t size = MOST * sizeof(__u64);
 	void *at;
 
-	if (!(all.setup.flags & TIMEWHEEL_TOUCH_WORDS))
+	if (!(all.setup.flags & TIMEWHEEL_SETUP_TOUCH_WORDS))
 		return;
 	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
 		  TIMEWHEEL_MAP_WORDS);
@@ -426,11 +426,11 @@ FIXTURE_VARIANT_ADD(shortage, plain) {
 };
 
 FIXTURE_VARIANT_ADD(shortage, mapped) {
-	.flags = TIMEWHEEL_TOUCH_WORDS, .events = 64,
+	.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .events = 64,
 };
 
 FIXTURE_VARIANT_ADD(shortage, leases) {
-	.flags = TIMEWHEEL_PERIODS, .lease = LEASE * TW_SEC,
+	.flags = TIMEWHEEL_SETUP_PERIODS, .lease = LEASE * TW_SEC,
 };
 
 FIXTURE_SETUP(shortage)

@@ -72,7 +72,7 @@ static int stats_to(int fd, __u64 lateness, __u64 wake)
 		.size = sizeof(stats), .lateness = lateness, .wake = wake,
 	};
 
-	return tw_ret(ioctl(fd, TIMEWHEEL_STATS, &stats));
+	return tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats));
 }
 
 static int get_stats(int fd, struct histogram *lateness, struct histogram *wake)
@@ -186,23 +186,23 @@ TEST_F(stats, touches_are_counted)
 	/* On the same tick it changes nothing, and is a touch all the same. */
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
-	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	expect_touched(1);
-	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_TOUCH_TOKEN, 0, 1, 0));
+	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_OP_TOUCH, 0, 1, 0));
 	expect_touched(1);
-	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_TOUCH_TOKEN,
-			       TIMEWHEEL_BY_HANDLE, handle, 0));
+	EXPECT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_OP_TOUCH,
+			       TIMEWHEEL_OPF_BY_HANDLE, handle, 0));
 	expect_touched(1);
 	EXPECT_EQ(0, tw_touch_or_register(self->fd, 1, TW_SEC, 0));
 	expect_touched(1);
-	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_touch_or_register(self->fd, 4,
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_touch_or_register(self->fd, 4,
 							     TW_SEC, 0));
 	expect_touched(0);
 	EXPECT_EQ(0, tw_move(self->fd, 0, 1, 100 * TW_SEC));
 	expect_touched(0);
 
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 9)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   stale)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, 3)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(self->fd, 3, TW_SEC,
@@ -216,28 +216,28 @@ TEST_F(stats, touches_are_counted)
 
 	/* Past its deadline it is as alive. */
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
 
 	memset(ops, 0, sizeof(ops));
 	for (int i = 0; i < 4; i++) {
 		ops[i].size = sizeof(ops[i]);
-		ops[i].code = TIMEWHEEL_TOUCH_TOKEN;
+		ops[i].code = TIMEWHEEL_OP_TOUCH;
 		ops[i].id = 1 + i % 2 * 8;
 	}
 	EXPECT_EQ(0, tw_batch(self->fd, ops, 4, &done));
 	EXPECT_EQ(-ENOENT, ops[1].result);
 	expect_touched(2);
-	ops[0].flags = TIMEWHEEL_BY_HANDLE;
+	ops[0].flags = TIMEWHEEL_OPF_BY_HANDLE;
 	ops[0].handle = handle;
-	ops[1].flags = TIMEWHEEL_BY_HANDLE;
+	ops[1].flags = TIMEWHEEL_OPF_BY_HANDLE;
 	ops[1].handle = stale;
-	ops[2].code = TIMEWHEEL_TOUCH_OR_REGISTER;
-	ops[3].code = TIMEWHEEL_TOUCH_OR_REGISTER;
+	ops[2].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
+	ops[3].code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 	ops[3].time = TW_SEC;
 	EXPECT_EQ(0, tw_batch(self->fd, ops, 4, &done));
 	EXPECT_EQ(-ESTALE, ops[1].result);
-	EXPECT_EQ(TIMEWHEEL_REGISTERED, ops[3].result);
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, ops[3].result);
 	expect_touched(2);
 	/* Moves and other kinds have counters of their own. */
 	EXPECT_EQ(1ULL, info.moved);
@@ -272,16 +272,16 @@ static void *touch_all(void *arg)
 			ret = tw_touch(t->fd, 0, id);
 			break;
 		case 1:
-			ret = tw_touch(t->fd, TIMEWHEEL_BY_HANDLE,
+			ret = tw_touch(t->fd, TIMEWHEEL_OPF_BY_HANDLE,
 				       t->handles[id]);
 			break;
 		case 3:
-			ret = tw_touch_keys(t->fd, i % 2 ? TIMEWHEEL_BY_HANDLE :
+			ret = tw_touch_keys(t->fd, i % 2 ? TIMEWHEEL_OPF_BY_HANDLE :
 					    0, i % 2 ? &t->handles[id] : &id,
 					    1, NULL);
 			break;
 		case 2:
-			ret = tw_key_op(t->fd, TIMEWHEEL_TOUCH_TOKEN, 0, id, 0);
+			ret = tw_key_op(t->fd, TIMEWHEEL_OP_TOUCH, 0, id, 0);
 			break;
 		default:
 			t->good += tw_touch_many(t->fd, id, 1);
@@ -539,11 +539,11 @@ TEST_F(stats, only_events_are_late)
 	ASSERT_EQ(5UL, tw_register_many(self->fd, 1, 5, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	EXPECT_TRUE(tw_readable(self->fd));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 1));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 2));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 3));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_touch(self->fd, 0, 4));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 5, TW_SEC));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 2));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 3));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 4));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 5, TW_SEC));
 	EXPECT_FALSE(tw_readable(self->fd));
 	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
 	expect_same(&none, &lateness);
@@ -703,7 +703,7 @@ static void *be_busy(void *arg)
 
 		ret = tw_touch_or_register(c->fd, id, rand_r(&seed) % 4 * TW_MS,
 					   0);
-		if (ret >= 0 && ret & TIMEWHEEL_REGISTERED)
+		if (ret >= 0 && ret & TIMEWHEEL_RES_REGISTERED)
 			c->registered++;
 		else if (ret >= 0)
 			c->touched++;
@@ -975,23 +975,23 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 60, .tick = TW_SEC, .max_tokens = 100,
-		.flags = TIMEWHEEL_PERIODS, .lease = 10 * TW_SEC,
+		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = 10 * TW_SEC,
 	};
 	struct timewheel_event events[8];
 
-	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 	ASSERT_EQ(8UL, tw_register_many(fd, 1, 8, 0, 0));
 	ASSERT_EQ(8, tw_read(fd, events, 8));
 	for (__u64 id = 1; id <= 3; id++)
-		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_ACK, 0, id, 1, 0));
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_ACK, 0, id, 1, 0));
 	for (__u64 id = 4; id <= 5; id++)
-		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_NACK, 0, id, 1,
+		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, id, 1,
 				       3600 * TW_SEC));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_BURY, 0, 6, 1, 0));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_DELETE, 0, 7, 0, 0));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_KICK, 0, 4, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 6, 1, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, 7, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 4, 0, 0));
 	ASSERT_EQ(1, tw_read(fd, events, 8));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_EXTEND, 0, 4, 2, 100 * TW_SEC));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 2, 100 * TW_SEC));
 	/* One has lapsed, and one has missed 5 periods. */
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 10, 10 * TW_SEC, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 15));

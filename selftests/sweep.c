@@ -130,7 +130,7 @@ static int call_op(struct wheel *w, __u32 from, __u32 to)
 /* The operation, and registrations behind it. Those to be skipped are left out. */
 static int call_batch(struct wheel *w, __u32 from, __u32 to)
 {
-	bool ids = !(w->sweep->setup.flags & TIMEWHEEL_NO_IDS);
+	bool ids = !(w->sweep->setup.flags & TIMEWHEEL_SETUP_NO_IDS);
 	struct timewheel_op *ops = w->out.ops;
 	__u32 n = 0, done = 0;
 	int ret;
@@ -141,7 +141,7 @@ static int call_batch(struct wheel *w, __u32 from, __u32 to)
 		ops[n] = w->sweep->op;
 		if (i)
 			ops[n] = (struct timewheel_op) {
-				.code = TIMEWHEEL_REGISTER,
+				.code = TIMEWHEEL_OP_REGISTER,
 				.id = ids ? NEW + i : 0, .time = i * TW_SEC,
 			};
 		ops[n++].size = sizeof(*ops);
@@ -169,7 +169,7 @@ static int call_touch(struct wheel *w, __u32 from, __u32 to)
 		.touch = { .size = w->sweep->arg, .key = w->sweep->op.id },
 	};
 
-	return finish(w, ioctl(w->fd, TIMEWHEEL_TOUCH, &longer));
+	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_TOUCH, &longer));
 }
 
 static int call_touch_many(struct wheel *w, __u32 from, __u32 to)
@@ -203,7 +203,7 @@ static int call_list(struct wheel *w, __u32 from, __u32 to)
 		.token_size = sizeof(w->out.tokens[0]),
 	};
 
-	return finish(w, ioctl(w->fd, TIMEWHEEL_LIST, &list));
+	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_LIST, &list));
 }
 
 static int call_stats(struct wheel *w, __u32 from, __u32 to)
@@ -213,7 +213,7 @@ static int call_stats(struct wheel *w, __u32 from, __u32 to)
 		.wake = (uintptr_t)w->out.buckets[1],
 	};
 
-	return finish(w, ioctl(w->fd, TIMEWHEEL_STATS, &stats));
+	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_STATS, &stats));
 }
 
 static int call_info(struct wheel *w, __u32 from, __u32 to)
@@ -228,14 +228,14 @@ static int call_info(struct wheel *w, __u32 from, __u32 to)
 static int call_caps(struct wheel *w, __u32 from, __u32 to)
 {
 	w->out.caps.size = sizeof(w->out.caps);
-	return finish(w, ioctl(w->fd, TIMEWHEEL_CAPS, &w->out.caps));
+	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_CAPS, &w->out.caps));
 }
 
 static int call_setup(struct wheel *w, __u32 from, __u32 to)
 {
 	struct timewheel_setup setup = w->sweep->setup;
 
-	return finish(w, ioctl(w->fd, TIMEWHEEL_SETUP, &setup));
+	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_SETUP, &setup));
 }
 
 static int call_create(struct wheel *w, __u32 from, __u32 to)
@@ -246,7 +246,7 @@ static int call_create(struct wheel *w, __u32 from, __u32 to)
 		.setup = (uintptr_t)&setup, .name = NAME,
 	};
 
-	return finish(w, ioctl(w->device, TIMEWHEEL_CREATE, &create));
+	return finish(w, ioctl(w->device, TIMEWHEEL_IOC_CREATE, &create));
 }
 
 static int call_destroy(struct wheel *w, __u32 from, __u32 to)
@@ -439,8 +439,8 @@ static void print_state(struct __test_metadata *_metadata, const char *what,
 static void fill(struct __test_metadata *_metadata, struct wheel *w)
 {
 	const struct sweep *s = w->sweep;
-	bool ids = !(s->setup.flags & TIMEWHEEL_NO_IDS);
-	bool cookies = !(s->setup.flags & TIMEWHEEL_NO_COOKIES);
+	bool ids = !(s->setup.flags & TIMEWHEEL_SETUP_NO_IDS);
+	bool cookies = !(s->setup.flags & TIMEWHEEL_SETUP_NO_COOKIES);
 	__u32 done;
 
 	for (__u64 i = 1; i <= s->tokens; i++)
@@ -457,7 +457,7 @@ static void fill(struct __test_metadata *_metadata, struct wheel *w)
 	if (!s->held)
 		return;
 	ASSERT_EQ(1, tw_read(w->fd, &(struct timewheel_event) {}, 1));
-	ASSERT_LE(0, tw_answer(w->fd, TIMEWHEEL_BURY, 0, 2, 0, 0));
+	ASSERT_LE(0, tw_answer(w->fd, TIMEWHEEL_OP_BURY, 0, 2, 0, 0));
 }
 
 static void make(struct __test_metadata *_metadata, struct wheel *w,
@@ -483,7 +483,7 @@ static void make(struct __test_metadata *_metadata, struct wheel *w,
 		ASSERT_LE(0, w->fd);
 	}
 	if (s->scene == WHEEL)
-		ASSERT_EQ(0, ioctl(w->fd, TIMEWHEEL_SETUP, &setup));
+		ASSERT_EQ(0, ioctl(w->fd, TIMEWHEEL_IOC_SETUP, &setup));
 	if (s->scene == WHEEL || s->call == call_setup)
 		w->view = w->fd;
 	if (s->scene != FRESH)
@@ -544,8 +544,8 @@ static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
 	ends[i]++;
 	if (s->setup.lease)
 		ASSERT_EQ(0, tw_ack(w->view, event));
-	if (s->op.code == TIMEWHEEL_REGISTER_PERIODIC && event->id == NEW)
-		ASSERT_LE(0, tw_cancel(w->view, TIMEWHEEL_BY_HANDLE,
+	if (s->op.code == TIMEWHEEL_OP_REGISTER_PERIODIC && event->id == NEW)
+		ASSERT_LE(0, tw_cancel(w->view, TIMEWHEEL_OPF_BY_HANDLE,
 				       event->handle));
 }
 
@@ -579,13 +579,13 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 
 	if (w->view < 0 || tw_info(w->view, &info) < 0)
 		return;
-	ASSERT_EQ(0, tw_control(w->view, 0, TIMEWHEEL_PAUSED |
-				TIMEWHEEL_DRAINING));
+	ASSERT_EQ(0, tw_control(w->view, 0, TIMEWHEEL_CONTROL_PAUSED |
+				TIMEWHEEL_CONTROL_DRAINING));
 	see(_metadata, w, &st);
 	for (int i = 0; i < st.n; i++)
-		if (st.tokens[i].state == TIMEWHEEL_BURIED)
-			ASSERT_EQ(0, tw_answer(w->view, TIMEWHEEL_KICK,
-					       TIMEWHEEL_BY_HANDLE,
+		if (st.tokens[i].state == TIMEWHEEL_STATE_BURIED)
+			ASSERT_EQ(0, tw_answer(w->view, TIMEWHEEL_OP_KICK,
+					       TIMEWHEEL_OPF_BY_HANDLE,
 					       st.tokens[i].handle, 0, 0));
 	ASSERT_EQ(0, tw_advance(w->view, FAR));
 	for (; (n = tw_read(w->view, events, 64)) > 0; read += n)
@@ -604,7 +604,7 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 		EXPECT_EQ(info.delivered, produced(_metadata, w) + read);
 	if (w->sweep->setup.lease)
 		tw_expect_balance(w->view);
-	else if (!(w->sweep->setup.flags & TIMEWHEEL_PERIODS))
+	else if (!(w->sweep->setup.flags & TIMEWHEEL_SETUP_PERIODS))
 		EXPECT_EQ(info.registered, info.cancelled + info.delivered);
 }
 
@@ -828,75 +828,75 @@ static const struct sweep operations[] = {
 		.op = { .id = NEW, .time = 5 * TW_SEC, .cookie = 7 },
 	}, {
 		"REGISTER without id", .nomem = true,
-		SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES),
+		SETUP(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES),
 		.op = { .time = 5 * TW_SEC },
 	}, {
 		"REGISTER with touch words", .nomem = true,
-		SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+		SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 		.op = { .id = NEW, .time = 5 * TW_SEC },
 	}, {
 		"REGISTER with leases", SETUP(.lease = 10 * TW_SEC),
 		.op = { .id = NEW, .time = 5 * TW_SEC }, .nomem = true,
 	}, {
-		"REGISTER_PERIODIC", SETUP(.flags = TIMEWHEEL_PERIODS),
+		"REGISTER_PERIODIC", SETUP(.flags = TIMEWHEEL_SETUP_PERIODS),
 		.op = {
-			.code = TIMEWHEEL_REGISTER_PERIODIC, .id = NEW,
+			.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .id = NEW,
 			.time = TW_SEC, .period = 5 * TW_SEC,
 		}, .nomem = true,
 	}, {
 		"TOUCH_OR_REGISTER of none", SETUP(), .nomem = true,
 		.op = {
-			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = NEW,
+			.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = NEW,
 			.time = TW_SEC,
 		},
 	}, {
 		"TOUCH_OR_REGISTER of one", SETUP(), .tokens = 4, .hand = 2,
 		.op = {
-			.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = 4,
+			.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = 4,
 			.time = TW_SEC,
 		},
 	}, {
 		"TOUCH_TOKEN", SETUP(), .tokens = 4, .hand = 2,
-		.op = { .code = TIMEWHEEL_TOUCH_TOKEN, .id = 4 },
+		.op = { .code = TIMEWHEEL_OP_TOUCH, .id = 4 },
 	}, {
 		"MOVE", SETUP(), .tokens = 4,
 		.op = {
-			.code = TIMEWHEEL_MOVE, .id = 4, .time = 99 * TW_SEC,
+			.code = TIMEWHEEL_OP_MOVE, .id = 4, .time = 99 * TW_SEC,
 		},
 	}, {
 		"CANCEL", SETUP(), .tokens = 4,
-		.op = { .code = TIMEWHEEL_CANCEL, .id = 4 },
+		.op = { .code = TIMEWHEEL_OP_CANCEL, .id = 4 },
 	}, {
 		"GET", SETUP(), .tokens = 4, .still = true,
-		.op = { .code = TIMEWHEEL_GET, .id = 4 },
+		.op = { .code = TIMEWHEEL_OP_GET, .id = 4 },
 	}, {
 		"ACK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
 		.held = true,
-		.op = { .code = TIMEWHEEL_ACK, .id = 1, .lease = 1 },
+		.op = { .code = TIMEWHEEL_OP_ACK, .id = 1, .lease = 1 },
 	}, {
 		"NACK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
 		.held = true,
 		.op = {
-			.code = TIMEWHEEL_NACK, .id = 1, .lease = 1,
+			.code = TIMEWHEEL_OP_NACK, .id = 1, .lease = 1,
 			.time = 9 * TW_SEC,
 		},
 	}, {
 		"EXTEND", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
 		.held = true,
 		.op = {
-			.code = TIMEWHEEL_EXTEND, .id = 1, .lease = 1,
+			.code = TIMEWHEEL_OP_EXTEND, .id = 1, .lease = 1,
 			.time = 99 * TW_SEC,
 		},
 	}, {
 		"BURY", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
 		.held = true,
-		.op = { .code = TIMEWHEEL_BURY, .id = 1, .lease = 1 },
+		.op = { .code = TIMEWHEEL_OP_BURY, .id = 1, .lease = 1 },
 	}, {
 		"KICK", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
-		.held = true, .op = { .code = TIMEWHEEL_KICK, .id = 2 },
+		.held = true, .op = { .code = TIMEWHEEL_OP_KICK, .id = 2 },
 	}, {
 		"DELETE", SETUP(.lease = 10 * TW_SEC), .tokens = 4, .hand = 2,
-		.held = true, .op = { .code = TIMEWHEEL_DELETE, .id = 1 },
+		.held = true, .op = { .code = TIMEWHEEL_OP_DELETE, .id = 1 },
 	},
 };
 
@@ -940,7 +940,7 @@ TEST_F_TIMEOUT(sweep, a_batch_grows_the_wheel, LONG)
 			.call = call_batch, .op = { .id = NEW },
 		}, {
 			"BATCH of many, with touch words", .tokens = 700,
-			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS), .units = 400,
+			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS), .units = 400,
 			.call = call_batch, .op = { .id = NEW },
 		},
 	};
@@ -968,10 +968,10 @@ TEST_F_TIMEOUT(sweep, a_command_is_done_or_not, LONG)
 			.call = call_advance,
 		}, {
 			"CONTROL, pause", SETUP(), .tokens = 4, .hand = 2,
-			.call = call_control, .arg = TIMEWHEEL_PAUSED,
+			.call = call_control, .arg = TIMEWHEEL_CONTROL_PAUSED,
 		}, {
 			"CONTROL, drain", SETUP(), .tokens = 4, .hand = 2,
-			.call = call_control, .arg = TIMEWHEEL_DRAINING,
+			.call = call_control, .arg = TIMEWHEEL_CONTROL_DRAINING,
 		}, {
 			"LIST", SETUP(), .tokens = 30, .hand = 2,
 			.call = call_list, .still = true,
@@ -1001,15 +1001,15 @@ TEST_F_TIMEOUT(sweep, a_read_loses_nothing, LONG)
 			.call = call_read, .units = 100,
 		}, {
 			"read without ids", .tokens = 20, .hand = 200,
-			SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES),
+			SETUP(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES),
 			.call = call_read, .units = 20,
 		}, {
 			"read with touch words", .tokens = 20, .hand = 200,
-			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 			.call = call_read, .units = 20,
 		}, {
 			"read with periods", .tokens = 20, .hand = 200,
-			SETUP(.flags = TIMEWHEEL_PERIODS),
+			SETUP(.flags = TIMEWHEEL_SETUP_PERIODS),
 			.call = call_read, .units = 20,
 		}, {
 			"first read with leases", .tokens = 100, .hand = 200,
@@ -1056,7 +1056,7 @@ TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
 {
 	const struct sweep sweeps[] = {
 		{
-			"mmap of words", SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			"mmap of words", SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
 			.call = call_mmap, .nomem = true, .still = true,
 		}, {
@@ -1069,7 +1069,7 @@ TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
 			.call = call_mmap, .nomem = true, .still = true,
 		}, {
 			"store to a word",
-			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
 			.call = call_use,
 		}, {
@@ -1118,19 +1118,19 @@ TEST_F_TIMEOUT(sweep, a_wheel_is_set_up_or_not, LONG)
 		{ "SETUP", SETUP(), },
 		{
 			"SETUP of little",
-			SETUP(.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+			SETUP(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
 			      .max_tokens = 1, .slots = 1),
 		}, {
 			"SETUP with touch words",
-			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS),
+			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 		}, {
 			"SETUP with an event ring", SETUP(.events = 4096),
 		}, {
 			"SETUP with leases",
-			SETUP(.flags = TIMEWHEEL_PERIODS, .lease = TW_SEC),
+			SETUP(.flags = TIMEWHEEL_SETUP_PERIODS, .lease = TW_SEC),
 		}, {
 			"SETUP of much",
-			SETUP(.flags = TIMEWHEEL_TOUCH_WORDS, .slots = 65536,
+			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .slots = 65536,
 			      .max_tokens = 10000000, .events = 65536),
 		},
 	};
@@ -1154,7 +1154,7 @@ TEST_F_TIMEOUT(sweep, a_named_wheel_is_there_or_not, LONG)
 		}, {
 			"CREATE, exclusive", SETUP(.lease = TW_SEC),
 			.scene = FRESH, .call = call_create, .nomem = true,
-			.arg = TIMEWHEEL_EXCLUSIVE,
+			.arg = TIMEWHEEL_CREATE_EXCLUSIVE,
 		}, {
 			"CREATE of one that is there", SETUP(),
 			.scene = NAMED, .call = call_create, .tokens = 4,

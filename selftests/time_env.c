@@ -496,7 +496,7 @@ TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 		due = tw_now(CLOCK_MONOTONIC) + ahead;
 		ASSERT_EQ(self->tokens,
 			  tw_register_many(self->fd, 0, self->tokens,
-					   TIMEWHEEL_ABSOLUTE, due));
+					   TIMEWHEEL_OPF_ABSOLUTE, due));
 		ASSERT_EQ(0, tw_info(self->fd, &info));
 		if (info.now < due)
 			break;

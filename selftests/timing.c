@@ -123,7 +123,7 @@ static void check_delays(struct __test_metadata *_metadata, int fd,
 
 		due[i] = hand + d;
 		ASSERT_EQ(0, tw_register(fd, i, d * TW_SEC, 0, NULL));
-		ASSERT_EQ(d ? 0 : TIMEWHEEL_WAS_DUE, tw_get(fd, 0, i, &op));
+		ASSERT_EQ(d ? 0 : TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, i, &op));
 		ASSERT_EQ(due[i] * TW_SEC, op.deadline);
 		ASSERT_EQ(d * TW_SEC, op.time);
 		ASSERT_EQ(due[i] % slots, op.slot);
@@ -191,7 +191,7 @@ TEST(cycle_counts_down)
 		ASSERT_EQ(29U, op.slot);
 	}
 	ASSERT_EQ(0, tw_advance(fd, 149));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 7, &op));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 7, &op));
 	ASSERT_EQ(0ULL, op.cycle);
 	ASSERT_EQ(0ULL, op.time);
 }
@@ -418,7 +418,7 @@ TEST(past_is_due_at_once)
 	expect_one(_metadata, fd, 50, 100);
 
 	ASSERT_EQ(0, tw_register(fd, 51, 500 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 51, 3));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 51, 3));
 	expect_one(_metadata, fd, 51, 100);
 }
 
@@ -453,7 +453,7 @@ TEST(too_far_is_erange)
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
 		EXPECT_EQ(-1, tw_register_at(fd, 2, never[i], 0));
 		EXPECT_EQ(ERANGE, errno);
-		EXPECT_EQ(-1, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, never[i]));
+		EXPECT_EQ(-1, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, never[i]));
 		EXPECT_EQ(ERANGE, errno);
 	}
 	ASSERT_EQ(0, tw_info(fd, &after));
@@ -466,7 +466,7 @@ TEST(too_far_is_erange)
 	ASSERT_EQ(0, tw_advance(fd, last - 299));
 	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
 	EXPECT_EQ(ERANGE, errno);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
 	EXPECT_EQ(400 * TW_SEC, op.deadline);
 	expect_one(_metadata, fd, 1, 400);
 	expect_at(_metadata, fd, 3, last);
@@ -518,7 +518,7 @@ TEST(touched_until_25_expires_at_55)
 	for (__u64 now = 0; now <= 120; now++) {
 		ASSERT_EQ(0, tw_advance(fd, now));
 		if (now <= 25 && now % 5 == 0) {
-			ASSERT_EQ(now ? 0 : TIMEWHEEL_REGISTERED,
+			ASSERT_EQ(now ? 0 : TIMEWHEEL_RES_REGISTERED,
 				  tw_touch_or_register(fd, 7, 30 * TW_SEC, 0));
 		}
 		if (now == 55)
@@ -543,10 +543,10 @@ TEST(touched_anywhere_expires_after_timeout)
 			ASSERT_EQ(0, tw_touch(fd, 0, 7));
 			break;
 		case 1:
-			ASSERT_EQ(0, tw_touch(fd, TIMEWHEEL_BY_HANDLE, handle));
+			ASSERT_EQ(0, tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 			break;
 		case 2:
-			ASSERT_EQ(0, tw_key_op(fd, TIMEWHEEL_TOUCH_TOKEN, 0, 7,
+			ASSERT_EQ(0, tw_key_op(fd, TIMEWHEEL_OP_TOUCH, 0, 7,
 					       0));
 			break;
 		case 3:
@@ -566,7 +566,7 @@ TEST(touched_anywhere_expires_after_timeout)
 TEST(touch_around_deadline)
 {
 	for (__u64 at = 29; at <= 31; at++) {
-		int was_due = at >= 30 ? TIMEWHEEL_WAS_DUE : 0;
+		int was_due = at >= 30 ? TIMEWHEEL_RES_WAS_DUE : 0;
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 
 		for (int looked = 0; looked < 2; looked++) {
@@ -594,17 +594,17 @@ TEST(touch_around_deadline)
 TEST(move_and_cancel_after_deadline)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_op op = { .code = TIMEWHEEL_CANCEL, .id = 2 };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_CANCEL, .id = 2 };
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 30 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 40));
 	ASSERT_TRUE(tw_readable(fd));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_get(fd, 0, 1, &op));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(fd, 0, 1, 5 * TW_SEC));
-	op = (struct timewheel_op){ .code = TIMEWHEEL_CANCEL, .id = 2 };
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_op(fd, &op));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(fd, 0, 1, 5 * TW_SEC));
+	op = (struct timewheel_op){ .code = TIMEWHEEL_OP_CANCEL, .id = 2 };
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_op(fd, &op));
 	ASSERT_EQ(30 * TW_SEC, op.deadline);
 	ASSERT_FALSE(tw_readable(fd));
 	expect_at(_metadata, fd, 1, 45);
@@ -614,8 +614,8 @@ TEST(move_and_cancel_after_deadline)
 TEST(taken_is_over)
 {
 	static const __u32 codes[] = {
-		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE, TIMEWHEEL_CANCEL,
-		TIMEWHEEL_GET,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+		TIMEWHEEL_OP_GET,
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	__u64 handle, newer;
@@ -626,20 +626,20 @@ TEST(taken_is_over)
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
 		EXPECT_EQ(-1, tw_key_op(fd, codes[i], 0, 1, TW_SEC));
 		EXPECT_EQ(ENOENT, errno);
-		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_BY_HANDLE,
+		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_OPF_BY_HANDLE,
 					handle, TW_SEC));
 		EXPECT_EQ(ESTALE, errno);
 	}
 	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
 	EXPECT_EQ(ENOENT, errno);
-	EXPECT_EQ(-1, tw_touch(fd, TIMEWHEEL_BY_HANDLE, handle));
+	EXPECT_EQ(-1, tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	EXPECT_EQ(ESTALE, errno);
 
 	/* The id is free again; the old handle does not reach the new token. */
 	ASSERT_EQ(0, tw_register(fd, 1, 30 * TW_SEC, 0, &newer));
 	EXPECT_NE(handle, newer);
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_BY_HANDLE,
+		EXPECT_EQ(-1, tw_key_op(fd, codes[i], TIMEWHEEL_OPF_BY_HANDLE,
 					handle, TW_SEC));
 		EXPECT_EQ(ESTALE, errno);
 	}
@@ -654,7 +654,7 @@ TEST(touch_never_lowers)
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 100 * TW_SEC));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, 100 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
 	ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
@@ -690,8 +690,8 @@ TEST(moves)
 
 	/* Later, then earlier to a time: the timeout stays 10 s. */
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 9000 * TW_SEC));
-	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_ABSOLUTE, 1, 5020 * TW_SEC));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, 9000 * TW_SEC));
+	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, 5020 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5019));
 	expect_nothing(_metadata, fd);
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
@@ -950,37 +950,37 @@ static void model_operate(struct __test_metadata *_metadata,
 		expect[n] = self->hand + delay;
 		op->cookie = self->due[id] <= self->hand;
 		if (self->due[id] == TIMEWHEEL_NEVER) {
-			op->code = TIMEWHEEL_REGISTER;
+			op->code = TIMEWHEEL_OP_REGISTER;
 			self->timeout[id] = delay;
 			self->registered++;
 		} else if (dice < 6 && self->timeout[id]) {
-			op->code = TIMEWHEEL_TOUCH_TOKEN;
+			op->code = TIMEWHEEL_OP_TOUCH;
 			expect[n] = self->hand + self->timeout[id];
 			if (expect[n] < self->due[id])
 				expect[n] = self->due[id];
 		} else if (dice < 9) {
 			/* To a time: leaves the timeout. After a delay: is it. */
-			op->code = TIMEWHEEL_MOVE;
+			op->code = TIMEWHEEL_OP_MOVE;
 			if (dice == 8) {
-				op->flags = TIMEWHEEL_ABSOLUTE;
+				op->flags = TIMEWHEEL_OPF_ABSOLUTE;
 				op->time += self->hand * TW_MS;
 			} else {
 				self->timeout[id] = delay;
 			}
 		} else if (dice < 10) {
-			op->code = TIMEWHEEL_CANCEL;
+			op->code = TIMEWHEEL_OP_CANCEL;
 			expect[n] = self->due[id];
 		} else {
 			continue;
 		}
-		self->due[id] = op->code == TIMEWHEEL_CANCEL ?
+		self->due[id] = op->code == TIMEWHEEL_OP_CANCEL ?
 				TIMEWHEEL_NEVER : expect[n];
 		n++;
 	}
 	ASSERT_EQ(0, tw_batch(self->fd, ops, n, &done));
 	ASSERT_EQ(n, done);
 	for (__u32 i = 0; i < n; i++) {
-		ASSERT_EQ(ops[i].cookie ? TIMEWHEEL_WAS_DUE : 0, ops[i].result);
+		ASSERT_EQ(ops[i].cookie ? TIMEWHEEL_RES_WAS_DUE : 0, ops[i].result);
 		ASSERT_EQ(expect[i] * TW_MS, ops[i].deadline);
 	}
 }

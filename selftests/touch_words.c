@@ -108,7 +108,7 @@ static void new_wheel(struct __test_metadata *_metadata,
 		close(self->fd);
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick,
-			      MAX_TOKENS, TIMEWHEEL_TOUCH_WORDS, start));
+			      MAX_TOKENS, TIMEWHEEL_SETUP_TOUCH_WORDS, start));
 	self->words = map_words(self->fd, PROT_READ | PROT_WRITE);
 	ASSERT_NE(MAP_FAILED, (void *)self->words);
 }
@@ -143,7 +143,7 @@ static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 {
 	struct timewheel_op op;
 
-	ASSERT_LE(0, tw_get(fd, TIMEWHEEL_BY_HANDLE, handle, &op));
+	ASSERT_LE(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &op));
 	return op.deadline / TW_SEC;
 }
 
@@ -522,7 +522,7 @@ TEST_F(words, checked_touch_of_a_moved_token)
 	ASSERT_EQ(0, tw_move(self->fd, 0, 1, 5 * TW_SEC));
 	EXPECT_TRUE(touch_checked(self->words, handle, 100));
 	EXPECT_EQ(106ULL, due_of(_metadata, self->fd, handle));
-	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_BY_HANDLE, handle,
+	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
 			     7 * TW_SEC));
 	EXPECT_TRUE(touch_checked(self->words, handle, 100));
 	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
@@ -561,7 +561,7 @@ TEST_F(words, store_after_the_end)
 TEST_F(words, tokens_without_timeout)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER, .flags = TIMEWHEEL_ABSOLUTE,
+		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
 		.id = 1, .time = 110 * TW_SEC,
 	};
 	struct timewheel_event event;
@@ -587,7 +587,7 @@ TEST_F(words, tokens_without_timeout)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_FALSE(touch_checked(self->words, zero, 110));
 	ASSERT_EQ(0, tw_register(self->fd, 3, 0, 0, &zero));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(self->fd, 0, 3));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 3));
 	EXPECT_FALSE(touch_checked(self->words, zero, 110));
 }
 
@@ -599,18 +599,18 @@ TEST_F(words, moves_and_timeouts)
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, &handle));
 	touch(self->words, handle, 100);
 	/* What was stored before a move is gone with it. */
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_move(self->fd, 0, 1, 20 * TW_SEC));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 1, 20 * TW_SEC));
 	EXPECT_EQ(120ULL, due_of(_metadata, self->fd, handle));
 	ASSERT_EQ(0, tw_advance(self->fd, 105));
 	touch(self->words, handle, 105);
 	EXPECT_EQ(126ULL, due_of(_metadata, self->fd, handle));
 	/* Nearer, and the touch before does not bring it back. */
-	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_MOVE, 0, 1, 2 * TW_SEC));
+	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_OP_MOVE, 0, 1, 2 * TW_SEC));
 	EXPECT_EQ(107ULL, due_of(_metadata, self->fd, handle));
 	touch(self->words, handle, 105);
 	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
-	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_MOVE, TIMEWHEEL_ABSOLUTE |
-			       TIMEWHEEL_BY_HANDLE, handle, 106 * TW_SEC));
+	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE |
+			       TIMEWHEEL_OPF_BY_HANDLE, handle, 106 * TW_SEC));
 	EXPECT_EQ(106ULL, due_of(_metadata, self->fd, handle));
 	touch(self->words, handle, 105);
 	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
@@ -620,7 +620,7 @@ TEST_F(words, moves_and_timeouts)
 /* Touches by word and by call are the same thing: the later deadline counts. */
 TEST_F(words, touches_by_call)
 {
-	struct timewheel_op op = { .code = TIMEWHEEL_TOUCH_TOKEN, .id = 1 };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_TOUCH, .id = 1 };
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	const __u64 keys[] = { 1, 1 };
 	struct timewheel_info info;
@@ -631,7 +631,7 @@ TEST_F(words, touches_by_call)
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ((104 + TIMEOUT) * TW_SEC, op.deadline);
 	ASSERT_EQ(0, tw_advance(self->fd, 106));
-	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	EXPECT_EQ(106 + TIMEOUT, due_of(_metadata, self->fd, handle));
 	touch(self->words, handle, 104);
 	EXPECT_EQ(106 + TIMEOUT, due_of(_metadata, self->fd, handle));
@@ -649,7 +649,7 @@ TEST_F(words, touches_by_call)
 	EXPECT_EQ(7ULL, info.touched);
 	EXPECT_EQ(0ULL, info.moved);
 	expect_expiry(_metadata, self->fd, handle, 108 + TIMEOUT);
-	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_BY_HANDLE,
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   handle)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, 1)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch_keys(self->fd, 0, keys, 2, &done)));
@@ -663,7 +663,7 @@ TEST_F(words, operations_tell_what_the_word_says)
 	__u64 handle;
 
 	for (int saved = 0; saved < 2; saved++) {
-		int was = saved ? 0 : TIMEWHEEL_WAS_DUE;
+		int was = saved ? 0 : TIMEWHEEL_RES_WAS_DUE;
 
 		for (__u32 code = 0; code < 4; code++) {
 			ASSERT_EQ(0, tw_advance(self->fd, 100));
@@ -674,9 +674,9 @@ TEST_F(words, operations_tell_what_the_word_says)
 			memset(&op, 0, sizeof(op));
 			op.id = 1;
 			op.time = TW_SEC;
-			op.code = code == 0 ? TIMEWHEEL_GET :
-				  code == 1 ? TIMEWHEEL_TOUCH_TOKEN :
-				  code == 2 ? TIMEWHEEL_MOVE : TIMEWHEEL_CANCEL;
+			op.code = code == 0 ? TIMEWHEEL_OP_GET :
+				  code == 1 ? TIMEWHEEL_OP_TOUCH :
+				  code == 2 ? TIMEWHEEL_OP_MOVE : TIMEWHEEL_OP_CANCEL;
 			EXPECT_EQ(was, tw_op(self->fd, &op));
 			if (code == 0 || code == 3)
 				EXPECT_EQ((saved ? 118 : 110) * TW_SEC,
@@ -719,7 +719,7 @@ TEST_F(words, list_tells_what_the_word_says)
 	ASSERT_EQ(0, tw_advance(self->fd, 104));
 	touch(self->words, handles[1], 102);
 	touch(self->words, handles[2], 104);
-	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
 	ASSERT_EQ(1U, list.listed);
 	EXPECT_EQ(TIMEWHEEL_NEVER, list.cursor);
 	EXPECT_EQ(handles[1], tokens[0].handle);
@@ -895,7 +895,7 @@ TEST_F_TIMEOUT(words, random_against_a_model, 120)
 		case 2:
 			if (!e->handle)
 				break;
-			ASSERT_LE(0, tw_cancel(self->fd, TIMEWHEEL_BY_HANDLE,
+			ASSERT_LE(0, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					       e->handle));
 			ASSERT_FALSE(touch_checked(self->words, e->handle,
 						   now));
@@ -1032,7 +1032,7 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 
 	other = TW_OPEN(O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_setup(other, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
-			      MAX_TOKENS, TIMEWHEEL_TOUCH_WORDS, 100));
+			      MAX_TOKENS, TIMEWHEEL_SETUP_TOUCH_WORDS, 100));
 	other_words = map_words(other, PROT_READ | PROT_WRITE);
 	ASSERT_NE(MAP_FAILED, (void *)other_words);
 	witness = must_register(_metadata, other, 1, TIMEOUT);
@@ -1090,7 +1090,7 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 					     op.deadline / TW_SEC);
 			break;
 		case 3:
-			tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handles[id]);
+			tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handles[id]);
 			break;
 		default: {
 			struct timewheel_list list = {
@@ -1102,7 +1102,7 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 
 			if (tw_random(&state) % 16)
 				break;
-			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_LIST, &list));
+			ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &list));
 			EXPECT_EQ(registered - ended, list.listed);
 			break;
 		}
@@ -1254,7 +1254,7 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 			__u64 id = tw_random(&state) % PLACES, handle;
 
 			handle = arena->handles[id];
-			if (tw_cancel(fd, TIMEWHEEL_BY_HANDLE, handle) >= 0)
+			if (tw_cancel(fd, TIMEWHEEL_OPF_BY_HANDLE, handle) >= 0)
 				life_of(arena, handle)->due = 1;
 		}
 		if (full)
@@ -1410,7 +1410,7 @@ TEST_F(words, lengths)
 		int fd = TW_OPEN(O_RDWR);
 
 		ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
-				      most[i], TIMEWHEEL_TOUCH_WORDS, 0));
+				      most[i], TIMEWHEEL_SETUP_TOUCH_WORDS, 0));
 		EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
 		EXPECT_EQ(-EINVAL, tw_map_ret(len + 4096, PROT_READ, MAP_SHARED,
 					      fd, 0));
@@ -1429,7 +1429,7 @@ TEST_F(words, words_of_all_tokens)
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, n,
-			      TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_NO_IDS, 0));
+			      TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_NO_IDS, 0));
 	words = map_words(fd, PROT_READ | PROT_WRITE);
 	ASSERT_NE(MAP_FAILED, (void *)words);
 	for (__u64 i = 0; i < n; i++) {
@@ -1458,7 +1458,7 @@ struct named {
 static void make_named(struct __test_metadata *_metadata, struct named *named)
 {
 	struct timewheel_setup setup = {
-		.size = sizeof(setup), .flags = TIMEWHEEL_TOUCH_WORDS,
+		.size = sizeof(setup), .flags = TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
 		.max_tokens = MAX_TOKENS, .start = 100,
 	};
@@ -2033,14 +2033,14 @@ TEST_F(words, named_wheel_of_two_processes)
 static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 {
 	size_t len = (MANY * 8 + 4095) / 4096 * 4096;
-	__u32 flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES;
+	__u32 flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES;
 	char *words = MAP_FAILED;
 	int fd;
 
 	fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || !tw_group_enter() ||
 	    tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, MANY,
-		     flags | (with_words ? TIMEWHEEL_TOUCH_WORDS : 0), 0))
+		     flags | (with_words ? TIMEWHEEL_SETUP_TOUCH_WORDS : 0), 0))
 		return 1;
 	if (tw_register_many(fd, 0, 1, 0, TW_SEC) != 1)
 		return 2;

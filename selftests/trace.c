@@ -78,7 +78,7 @@ TEST_F(trace, operations)
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	ASSERT_EQ(0, tw_touch(self->fd, 0, 7));
 	EXPECT_EQ(1, traced("touch", self->number, "id=0x7 due=11"));
-	ASSERT_EQ(0, tw_touch(self->fd, TIMEWHEEL_BY_HANDLE, handle));
+	ASSERT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	snprintf(rest, sizeof(rest), "handle=%#llx due=11", handle);
 	EXPECT_EQ(1, traced("touch", self->number, rest));
 	ASSERT_EQ(0, tw_move(self->fd, 0, 7, 5 * TW_SEC));
@@ -131,7 +131,7 @@ TEST_F(trace, alarm_and_end)
 		ASSERT_EQ(0, tw_info(fd, &info));
 		if (info.callbacks)
 			break;
-		ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_cancel(fd, 0, 1));
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 		ASSERT_FALSE(tw_readable(fd));
 	}
 	EXPECT_EQ(1, traced("alarm", number, ""));

@@ -71,7 +71,7 @@ static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
 	op.size = sizeof(op);
 	old = op;
 	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &before));
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_OP, &op))) {
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
 		TH_LOG("operation %u, in line %d", op.code, line);
 	}
 	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
@@ -126,7 +126,7 @@ static inline int tw_list(int fd, struct timewheel_token *tokens)
 			errno = E2BIG;
 			return -1;
 		}
-		if (ioctl(fd, TIMEWHEEL_LIST, &list) < 0)
+		if (ioctl(fd, TIMEWHEEL_IOC_LIST, &list) < 0)
 			return -1;
 		n += list.listed;
 	}
@@ -165,10 +165,10 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 				    __u64 id, struct tw_token t, int line)
 {
 	const struct timewheel_token *listed = tw_find(fd, id);
-	const int which = TIMEWHEEL_IS_HELD | TIMEWHEEL_IS_BURIED;
+	const int which = TIMEWHEEL_RES_HELD | TIMEWHEEL_RES_BURIED;
 	const int bits[] = {
-		[TIMEWHEEL_PENDING] = 0, [TIMEWHEEL_HELD] = TIMEWHEEL_IS_HELD,
-		[TIMEWHEEL_BURIED] = TIMEWHEEL_IS_BURIED,
+		[TIMEWHEEL_STATE_PENDING] = 0, [TIMEWHEEL_STATE_HELD] = TIMEWHEEL_RES_HELD,
+		[TIMEWHEEL_STATE_BURIED] = TIMEWHEEL_RES_BURIED,
 	};
 	struct timewheel_info info;
 	struct timewheel_op op, by_handle;
@@ -178,7 +178,7 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 	ASSERT_LE(0, tw_get(fd, 0, id, &op)) {
 		TH_LOG("no token %llu, in line %d", id, line);
 	}
-	ASSERT_EQ(op.result, tw_get(fd, TIMEWHEEL_BY_HANDLE, op.handle,
+	ASSERT_EQ(op.result, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle,
 				    &by_handle));
 	EXPECT_EQ(id, by_handle.id);
 	EXPECT_EQ(op.deadline, by_handle.deadline);
@@ -202,16 +202,16 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 		TH_LOG("attempts of %llu, in line %d", id, line);
 	}
 	EXPECT_EQ(op.deadline, listed->deadline);
-	if (t.state != TIMEWHEEL_BURIED || t.due)
+	if (t.state != TIMEWHEEL_STATE_BURIED || t.due)
 		EXPECT_EQ(t.due * TW_SEC, op.deadline) {
 			TH_LOG("deadline of %llu, in line %d", id, line);
 		}
 	due = t.due <= info.hand;
-	EXPECT_EQ(due && t.state == TIMEWHEEL_PENDING ? TIMEWHEEL_WAS_DUE : 0,
-		  op.result & TIMEWHEEL_WAS_DUE) {
+	EXPECT_EQ(due && t.state == TIMEWHEEL_STATE_PENDING ? TIMEWHEEL_RES_WAS_DUE : 0,
+		  op.result & TIMEWHEEL_RES_WAS_DUE) {
 		TH_LOG("GET of %llu, in line %d", id, line);
 	}
-	if (t.state == TIMEWHEEL_BURIED)
+	if (t.state == TIMEWHEEL_STATE_BURIED)
 		return;
 	EXPECT_EQ(due ? 0 : t.due * TW_SEC - info.now, op.time);
 	EXPECT_EQ(due ? 0 : (t.due - info.hand - 1) / info.slots, op.cycle);

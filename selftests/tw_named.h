@@ -10,7 +10,7 @@
 
 #define TW_NODES	"/dev/timewheels/"
 
-/* As CREATE returns: 0, TIMEWHEEL_EXISTED or -1 and errno. */
+/* As CREATE returns: 0, TIMEWHEEL_RES_EXISTED or -1 and errno. */
 static inline int tw_create(int device, const char *name, __u32 flags,
 			    const struct timewheel_setup *setup)
 {
@@ -20,7 +20,7 @@ static inline int tw_create(int device, const char *name, __u32 flags,
 	};
 
 	memcpy(create.name, name, strlen(name));
-	return ioctl(device, TIMEWHEEL_CREATE, &create);
+	return ioctl(device, TIMEWHEEL_IOC_CREATE, &create);
 }
 
 /* A new wheel, or an error. */
@@ -28,7 +28,7 @@ static inline int tw_create_named(int device, const char *name,
 				  struct timewheel_setup setup)
 {
 	setup.size = sizeof(setup);
-	return tw_create(device, name, TIMEWHEEL_EXCLUSIVE, &setup);
+	return tw_create(device, name, TIMEWHEEL_CREATE_EXCLUSIVE, &setup);
 }
 
 static inline int tw_destroy_named(int device, const char *name)
@@ -36,7 +36,7 @@ static inline int tw_destroy_named(int device, const char *name)
 	struct timewheel_destroy destroy = { .size = sizeof(destroy) };
 
 	memcpy(destroy.name, name, strlen(name));
-	return ioctl(device, TIMEWHEEL_DESTROY, &destroy);
+	return ioctl(device, TIMEWHEEL_IOC_DESTROY, &destroy);
 }
 
 static inline int tw_open_named(const char *name, int flags)

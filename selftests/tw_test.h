@@ -74,7 +74,7 @@ static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 		.start = start,
 	};
 
-	return ioctl(fd, TIMEWHEEL_SETUP, &setup);
+	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
 /* A manual wheel of 1 s ticks: most rules of time are tested on one. */
@@ -91,14 +91,14 @@ static inline int tw_advance(int fd, __u64 tick)
 		.size = sizeof(advance), .tick = tick,
 	};
 
-	return ioctl(fd, TIMEWHEEL_ADVANCE, &advance);
+	return ioctl(fd, TIMEWHEEL_IOC_ADVANCE, &advance);
 }
 
 static inline int tw_info(int fd, struct timewheel_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->size = sizeof(*info);
-	return ioctl(fd, TIMEWHEEL_INFO, info);
+	return ioctl(fd, TIMEWHEEL_IOC_INFO, info);
 }
 
 /* Puts what of a wheel's state is in @mask to @flags. */
@@ -108,14 +108,14 @@ static inline int tw_control(int fd, __u32 flags, __u32 mask)
 		.size = sizeof(control), .flags = flags, .mask = mask,
 	};
 
-	return ioctl(fd, TIMEWHEEL_CONTROL, &control);
+	return ioctl(fd, TIMEWHEEL_IOC_CONTROL, &control);
 }
 
 /* One operation; *op is filled in. Returns its result bits, or -1 and errno. */
 static inline int tw_op(int fd, struct timewheel_op *op)
 {
 	op->size = sizeof(*op);
-	if (ioctl(fd, TIMEWHEEL_OP, op) < 0)
+	if (ioctl(fd, TIMEWHEEL_IOC_OP, op) < 0)
 		return -1;
 	return op->result;
 }
@@ -124,7 +124,7 @@ static inline int tw_register(int fd, __u64 id, __u64 delay, __u64 cookie,
 			      __u64 *handle)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER, .id = id, .time = delay,
+		.code = TIMEWHEEL_OP_REGISTER, .id = id, .time = delay,
 		.cookie = cookie,
 	};
 	int result = tw_op(fd, &op);
@@ -137,7 +137,7 @@ static inline int tw_register(int fd, __u64 id, __u64 delay, __u64 cookie,
 static inline int tw_register_at(int fd, __u64 id, __u64 time, __u64 cookie)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER, .flags = TIMEWHEEL_ABSOLUTE,
+		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
 		.id = id, .time = time, .cookie = cookie,
 	};
 
@@ -148,14 +148,14 @@ static inline int tw_touch_or_register(int fd, __u64 id, __u64 timeout,
 				       __u64 cookie)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_TOUCH_OR_REGISTER, .id = id, .time = timeout,
+		.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = id, .time = timeout,
 		.cookie = cookie,
 	};
 
 	return tw_op(fd, &op);
 }
 
-/* @flags: 0 with @key an id, or TIMEWHEEL_BY_HANDLE with @key a handle. */
+/* @flags: 0 with @key an id, or TIMEWHEEL_OPF_BY_HANDLE with @key a handle. */
 static inline int tw_key_op(int fd, __u32 code, __u32 flags, __u64 key,
 			    __u64 time)
 {
@@ -173,7 +173,7 @@ static inline int tw_touch(int fd, __u32 flags, __u64 key)
 		.size = sizeof(touch), .flags = flags, .key = key,
 	};
 
-	return ioctl(fd, TIMEWHEEL_TOUCH, &touch);
+	return ioctl(fd, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
 /* Returns 0 or -1 and errno; *done is how many were touched either way. */
@@ -184,7 +184,7 @@ static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
 		.size = sizeof(many), .flags = flags,
 		.keys = (__u64)(uintptr_t)keys, .count = count,
 	};
-	int ret = ioctl(fd, TIMEWHEEL_TOUCH_MANY, &many);
+	int ret = ioctl(fd, TIMEWHEEL_IOC_TOUCH_MANY, &many);
 
 	if (done)
 		*done = many.done;
@@ -193,12 +193,12 @@ static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
 
 static inline int tw_move(int fd, __u32 flags, __u64 key, __u64 time)
 {
-	return tw_key_op(fd, TIMEWHEEL_MOVE, flags, key, time);
+	return tw_key_op(fd, TIMEWHEEL_OP_MOVE, flags, key, time);
 }
 
 static inline int tw_cancel(int fd, __u32 flags, __u64 key)
 {
-	return tw_key_op(fd, TIMEWHEEL_CANCEL, flags, key, 0);
+	return tw_key_op(fd, TIMEWHEEL_OP_CANCEL, flags, key, 0);
 }
 
 /* An answer to, or by @lease 0 an order about, the token of @key, as tw_key_op(). */
@@ -215,16 +215,16 @@ static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
 
 static inline int tw_ack(int fd, const struct timewheel_event *event)
 {
-	return tw_answer(fd, TIMEWHEEL_ACK, TIMEWHEEL_BY_HANDLE, event->handle,
+	return tw_answer(fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_BY_HANDLE, event->handle,
 			 event->lease, 0);
 }
 
-/* @flags: 0, TIMEWHEEL_ABSOLUTE, TIMEWHEEL_FIXED_DELAY. */
+/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_FIXED_DELAY. */
 static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
 				       __u64 time, __u64 period)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_REGISTER_PERIODIC, .flags = flags, .id = id,
+		.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .flags = flags, .id = id,
 		.time = time, .period = period,
 	};
 
@@ -235,7 +235,7 @@ static inline int tw_get(int fd, __u32 flags, __u64 key,
 			 struct timewheel_op *op)
 {
 	memset(op, 0, sizeof(*op));
-	op->code = TIMEWHEEL_GET;
+	op->code = TIMEWHEEL_OP_GET;
 	op->flags = flags;
 	op->id = key;
 	op->handle = key;
@@ -250,7 +250,7 @@ static inline int tw_batch(int fd, struct timewheel_op *ops, __u32 count,
 		.size = sizeof(batch), .ops = (__u64)(uintptr_t)ops,
 		.count = count, .op_size = sizeof(*ops),
 	};
-	int ret = ioctl(fd, TIMEWHEEL_BATCH, &batch);
+	int ret = ioctl(fd, TIMEWHEEL_IOC_BATCH, &batch);
 
 	if (done)
 		*done = batch.done;
@@ -418,12 +418,12 @@ static inline size_t tw_op_many(int fd, __u32 code, __u64 first_id, size_t n,
 static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
 				      __u32 flags, __u64 time)
 {
-	return tw_op_many(fd, TIMEWHEEL_REGISTER, first_id, n, flags, time);
+	return tw_op_many(fd, TIMEWHEEL_OP_REGISTER, first_id, n, flags, time);
 }
 
 static inline size_t tw_touch_many(int fd, __u64 first_id, size_t n)
 {
-	return tw_op_many(fd, TIMEWHEEL_TOUCH_TOKEN, first_id, n, 0, 0);
+	return tw_op_many(fd, TIMEWHEEL_OP_TOUCH, first_id, n, 0, 0);
 }
 
 /* How many references the module has, -1 if it cannot be told. */

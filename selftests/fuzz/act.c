@@ -168,7 +168,7 @@ static struct timewheel_info act_info_of(__u64 file)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
 
-	ioctl(act_fd(file), TIMEWHEEL_INFO, &info);
+	ioctl(act_fd(file), TIMEWHEEL_IOC_INFO, &info);
 	return info;
 }
 

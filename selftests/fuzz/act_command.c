@@ -32,7 +32,7 @@ long act_caps(const __u64 *v)
 {
 	struct timewheel_caps caps = { .flags = v[3], .reserved = v[4] };
 
-	return act_command(v, TIMEWHEEL_CAPS, &caps, sizeof(caps));
+	return act_command(v, TIMEWHEEL_IOC_CAPS, &caps, sizeof(caps));
 }
 
 static struct timewheel_setup act_setup_of(const __u64 *v)
@@ -50,7 +50,7 @@ long act_setup(const __u64 *v)
 {
 	struct timewheel_setup setup = act_setup_of(v + 2);
 	const struct timewheel_setup wanted = setup;
-	long ret = act_command(v, TIMEWHEEL_SETUP, &setup, sizeof(setup));
+	long ret = act_command(v, TIMEWHEEL_IOC_SETUP, &setup, sizeof(setup));
 
 	if (!ret)
 		act_at_file(v[0])->setup = wanted;
@@ -89,7 +89,7 @@ long act_create(const __u64 *v)
 	long ret;
 
 	act_name(create.name, v[4]);
-	ret = act_command(v, TIMEWHEEL_CREATE, &create, sizeof(create));
+	ret = act_command(v, TIMEWHEEL_IOC_CREATE, &create, sizeof(create));
 	if (ret >= 0)
 		act_named[v[4] % ACT_NAMES] = setup;
 	return ret;
@@ -100,21 +100,21 @@ long act_destroy(const __u64 *v)
 	struct timewheel_destroy destroy = { .flags = v[3] };
 
 	act_name(destroy.name, v[4]);
-	return act_command(v, TIMEWHEEL_DESTROY, &destroy, sizeof(destroy));
+	return act_command(v, TIMEWHEEL_IOC_DESTROY, &destroy, sizeof(destroy));
 }
 
 long act_info(const __u64 *v)
 {
 	struct timewheel_info info = { .flags = v[3] };
 
-	return act_command(v, TIMEWHEEL_INFO, &info, sizeof(info));
+	return act_command(v, TIMEWHEEL_IOC_INFO, &info, sizeof(info));
 }
 
 static bool act_registers(__u32 code)
 {
-	return code == TIMEWHEEL_REGISTER ||
-	       code == TIMEWHEEL_TOUCH_OR_REGISTER ||
-	       code == TIMEWHEEL_REGISTER_PERIODIC;
+	return code == TIMEWHEEL_OP_REGISTER ||
+	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
+	       code == TIMEWHEEL_OP_REGISTER_PERIODIC;
 }
 
 long act_op(const __u64 *v)
@@ -123,7 +123,7 @@ long act_op(const __u64 *v)
 		.flags = v[3], .code = v[4], .id = v[5], .handle = v[6],
 		.time = v[7], .cookie = v[8], .period = v[9], .lease = v[10],
 	};
-	long ret = act_command(v, TIMEWHEEL_OP, &op, sizeof(op));
+	long ret = act_command(v, TIMEWHEEL_IOC_OP, &op, sizeof(op));
 
 	if (!ret && act_registers(v[4]))
 		act_keep_handle(op.handle);
@@ -160,7 +160,7 @@ long act_batch(const __u64 *v)
 	long ret;
 
 	act_put_ops(ops, v);
-	ret = act_command(v, TIMEWHEEL_BATCH, &batch, sizeof(batch));
+	ret = act_command(v, TIMEWHEEL_IOC_BATCH, &batch, sizeof(batch));
 	for (__u32 i = 0; i < batch.done && i < ACT_HANDLES; i++) {
 		struct timewheel_op op;
 
@@ -175,9 +175,9 @@ long act_touch(const __u64 *v)
 {
 	struct timewheel_touch touch = { .flags = v[3], .key = v[4] };
 
-	if (v[3] & TIMEWHEEL_BY_HANDLE)
+	if (v[3] & TIMEWHEEL_OPF_BY_HANDLE)
 		touch.key = v[5];
-	return act_command(v, TIMEWHEEL_TOUCH, &touch, sizeof(touch));
+	return act_command(v, TIMEWHEEL_IOC_TOUCH, &touch, sizeof(touch));
 }
 
 long act_touch_many(const __u64 *v)
@@ -189,20 +189,20 @@ long act_touch_many(const __u64 *v)
 	};
 
 	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++) {
-		__u64 key = v[3] & TIMEWHEEL_BY_HANDLE ? act_handle(v[6] + i) :
+		__u64 key = v[3] & TIMEWHEEL_OPF_BY_HANDLE ? act_handle(v[6] + i) :
 							 v[6] + i * (v[7] + 1);
 
 		if (!act_copy(&keys[i], &key, sizeof(key)))
 			break;
 	}
-	return act_command(v, TIMEWHEEL_TOUCH_MANY, &many, sizeof(many));
+	return act_command(v, TIMEWHEEL_IOC_TOUCH_MANY, &many, sizeof(many));
 }
 
 long act_advance(const __u64 *v)
 {
 	struct timewheel_advance advance = { .flags = v[3], .tick = v[4] };
 
-	return act_command(v, TIMEWHEEL_ADVANCE, &advance, sizeof(advance));
+	return act_command(v, TIMEWHEEL_IOC_ADVANCE, &advance, sizeof(advance));
 }
 
 long act_list(const __u64 *v)
@@ -216,7 +216,7 @@ long act_list(const __u64 *v)
 	long ret;
 
 	list.tokens = act_address(v[7], v[8] * list.token_size, ACT_ARRAY);
-	ret = act_command(v, TIMEWHEEL_LIST, &list, sizeof(list));
+	ret = act_command(v, TIMEWHEEL_IOC_LIST, &list, sizeof(list));
 	if (!ret)
 		cursor = list.cursor;
 	return ret;
@@ -231,7 +231,7 @@ long act_stats(const __u64 *v)
 		.wake = act_address(v[5], size, ACT_OTHER),
 	};
 
-	return act_command(v, TIMEWHEEL_STATS, &stats, sizeof(stats));
+	return act_command(v, TIMEWHEEL_IOC_STATS, &stats, sizeof(stats));
 }
 
 long act_control(const __u64 *v)
@@ -240,7 +240,7 @@ long act_control(const __u64 *v)
 		.flags = v[3], .mask = v[4], .reserved = v[5],
 	};
 
-	return act_command(v, TIMEWHEEL_CONTROL, &control, sizeof(control));
+	return act_command(v, TIMEWHEEL_IOC_CONTROL, &control, sizeof(control));
 }
 
 /* Any number, with what is left of other calls for an argument. */

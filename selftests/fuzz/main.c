@@ -174,7 +174,7 @@ static void destroy_named(void)
 		struct timewheel_destroy destroy = { .size = sizeof(destroy) };
 
 		sprintf(destroy.name, "fuzz%u", i);
-		ioctl(fd, TIMEWHEEL_DESTROY, &destroy);
+		ioctl(fd, TIMEWHEEL_IOC_DESTROY, &destroy);
 	}
 	close(fd);
 }

@@ -188,7 +188,7 @@ static void compare(const struct wheel *wheel, const struct account *a)
 	if (maybe > a->maybe || info.taken || info.held || there != a->listed ||
 	    info.registered - there != a->read + a->ended + a->killed + maybe ||
 	    info.delivered != a->events ||
-	    (!(info.lease && info.setup_flags & TIMEWHEEL_PERIODS) &&
+	    (!(info.lease && info.setup_flags & TIMEWHEEL_SETUP_PERIODS) &&
 	     ended != a->ended + a->killed + maybe))
 		tell_difference(wheel, &info, a);
 }
@@ -241,13 +241,13 @@ static bool call_token(const struct wheel *wheel,
 		       const struct timewheel_token *token)
 {
 	const struct entry *entry = &shared->entry[token->cookie];
-	__u32 code = TIMEWHEEL_MOVE;
+	__u32 code = TIMEWHEEL_OP_MOVE;
 
 	if (entry->periodic)
-		code = entry->leased ? TIMEWHEEL_DELETE : TIMEWHEEL_CANCEL;
-	else if (token->state == TIMEWHEEL_BURIED)
-		code = TIMEWHEEL_KICK;
-	if (tw_key_op(wheel->fd, code, TIMEWHEEL_BY_HANDLE, token->handle,
+		code = entry->leased ? TIMEWHEEL_OP_DELETE : TIMEWHEEL_OP_CANCEL;
+	else if (token->state == TIMEWHEEL_STATE_BURIED)
+		code = TIMEWHEEL_OP_KICK;
+	if (tw_key_op(wheel->fd, code, TIMEWHEEL_OPF_BY_HANDLE, token->handle,
 		      0) < 0)
 		fail("operation %u on what is left of %s: %d", code,
 		     wheel->kind->name, errno);
@@ -279,7 +279,7 @@ static void empty(const struct wheel *wheel, const struct timewheel_token *token
 	struct timewheel_info info;
 	__u32 due = 0, came;
 
-	tw_control(wheel->fd, 0, TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING);
+	tw_control(wheel->fd, 0, TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING);
 	for (int i = 0; i < n; i++)
 		due += call_token(wheel, &tokens[i]);
 	came = read_left(wheel);
@@ -306,7 +306,7 @@ bool audit_left(void)
 		for (int i = 0; i < KINDS && entry->handle; i++)
 			if (wheels[i].fd >= 0 &&
 			    wheels[i].number == entry->wheel &&
-			    tw_ret(tw_get(wheels[i].fd, TIMEWHEEL_BY_HANDLE,
+			    tw_ret(tw_get(wheels[i].fd, TIMEWHEEL_OPF_BY_HANDLE,
 					  entry->handle, &op)) != -ESTALE)
 				fail("handle %llx of %s is there after its end",
 				     entry->handle, kinds[i].name);
@@ -328,9 +328,9 @@ bool audit_generations(void)
 
 	for (int i = 0; ok && i < 100; i++) {
 		ok = !tw_register(fd, 1, TW_SEC, 0, &handle) &&
-		     tw_cancel(fd, TIMEWHEEL_BY_HANDLE, before) < 0 &&
+		     tw_cancel(fd, TIMEWHEEL_OPF_BY_HANDLE, before) < 0 &&
 		     errno == ESTALE &&
-		     !tw_cancel(fd, TIMEWHEEL_BY_HANDLE, handle) &&
+		     !tw_cancel(fd, TIMEWHEEL_OPF_BY_HANDLE, handle) &&
 		     handle >> 32 &&
 		     (!before || (__u32)((handle >> 32) - (before >> 32)) ==
 				 1 + (before >> 32 == ~0U));
@@ -351,7 +351,7 @@ bool audit_leases(void)
 		.slots = 1, .tick = TW_SEC, .lease = TW_SEC, .max_tokens = 1,
 	};
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
-	bool ok = !ioctl(fd, TIMEWHEEL_SETUP, &setup) &&
+	bool ok = !ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) &&
 		  !tw_register(fd, 1, 0, 0, NULL);
 	struct timewheel_event event = {};
 	__u32 before = 0;
@@ -359,8 +359,8 @@ bool audit_leases(void)
 	for (int i = 0; ok && i < 8; i++) {
 		ok = tw_read(fd, &event, 1) == 1 && event.lease &&
 		     (!before || event.lease == (before + 1 ?: 1)) &&
-		     !tw_answer(fd, TIMEWHEEL_BURY, 0, 1, event.lease, 0) &&
-		     !tw_answer(fd, TIMEWHEEL_KICK, 0, 1, 0, 0);
+		     !tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 1, event.lease, 0) &&
+		     !tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 1, 0, 0);
 		if (!ok)
 			fail("delivery %u after %u: %d", event.lease, before,
 			     errno);

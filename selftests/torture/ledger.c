@@ -75,7 +75,7 @@ __u32 book_try(const struct wheel *wheel, __u64 id, bool periodic)
 		return NONE;
 	number = shared->next++;
 	entry = &shared->entry[number];
-	if (setup->flags & TIMEWHEEL_NO_IDS)
+	if (setup->flags & TIMEWHEEL_SETUP_NO_IDS)
 		entry->id = 0;
 	else
 		entry->id = id < SHARED_IDS ? id : OWN_ID + number;
@@ -110,7 +110,7 @@ void book_ending(__u32 number)
 void book_ended(__u32 number, const struct timewheel_op *op)
 {
 	struct entry *entry = &shared->entry[number];
-	bool ack = op->code == TIMEWHEEL_ACK;
+	bool ack = op->code == TIMEWHEEL_OP_ACK;
 
 	if (op->result >= 0 && !(ack && entry->periodic)) {
 		if (ack)

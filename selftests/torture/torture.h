@@ -30,7 +30,7 @@
 #define CONSUMED	(1U << 16)	/* that may come by the event ring */
 #define TOKENS		4000		/* of a wheel; fewer than TW_LISTED */
 #define NONE		(~0U)
-#define CODES		(TIMEWHEEL_REGISTER_PERIODIC + 1)
+#define CODES		(TIMEWHEEL_OP_REGISTER_PERIODIC + 1)
 #define MOST_ACTIONS	32
 #define MOST_FAULTS	20
 #define SHARED_IDS	256		/* for which all fight */

@@ -17,22 +17,22 @@ const struct kind kinds[KINDS] = {
 	[LEASED] = { "leased", { CLOCK(MONOTONIC), MS_TICKS, .lease = 40 * TW_MS,
 		.max_attempts = 6 } },
 	[MAPPED] = { "mapped", { CLOCK(MONOTONIC), MS_TICKS,
-		.flags = TIMEWHEEL_TOUCH_WORDS } },
+		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS } },
 	[RINGED] = { "ringed", { CLOCK(BOOTTIME), MS_TICKS, .events = 256 } },
 	[WALL] = { "wall", { CLOCK(REALTIME), MS_TICKS, .slack = TW_MS } },
 	[KEPT] = { "kept", { CLOCK(REALTIME), MS_TICKS,
-		.flags = TIMEWHEEL_KEEP_DURATION | TIMEWHEEL_TOUCH_WORDS } },
+		.flags = TIMEWHEEL_SETUP_KEEP_DURATION | TIMEWHEEL_SETUP_TOUCH_WORDS } },
 	[PERIODIC] = { "periodic", { CLOCK(MONOTONIC), MS_TICKS,
-		.flags = TIMEWHEEL_PERIODS, .misfire = TIMEWHEEL_MISFIRE_SKIP } },
+		.flags = TIMEWHEEL_SETUP_PERIODS, .misfire = TIMEWHEEL_MISFIRE_SKIP } },
 	[JOBS] = { "jobs", { CLOCK(MONOTONIC), .slots = 7, .tick = TW_MS / 10,
-		.flags = TIMEWHEEL_PERIODS | TIMEWHEEL_TOUCH_WORDS,
+		.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.lease = 20 * TW_MS } },
 	[MANUAL] = { "manual", { CLOCK(MANUAL), .slots = 31, .tick = TW_SEC,
-		.flags = TIMEWHEEL_TOUCH_WORDS, .start = (1ULL << 32) - 100 } },
+		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .start = (1ULL << 32) - 100 } },
 	[LATE] = { "late", { CLOCK(MANUAL), .slots = 1, .tick = TW_MS / 10,
 		.lease = 50 * TW_MS / 10, .start = TIMEWHEEL_MAX_TICK - 1000 } },
 	[HANDLES] = { "handles", { CLOCK(MONOTONIC), MS_TICKS,
-		.flags = TIMEWHEEL_NO_IDS } },
+		.flags = TIMEWHEEL_SETUP_NO_IDS } },
 	[MORTAL] = { "mortal", { CLOCK(MONOTONIC), .slots = 65536,
 		.tick = TW_MS / 10 } },
 	[PRIVATE] = { "private", { CLOCK(MONOTONIC), MS_TICKS } },
@@ -62,7 +62,7 @@ bool create_wheel(const struct kind *kind)
 	setup.size = sizeof(setup);
 	setup.max_tokens = TOKENS;
 	if (!is_named(kind))
-		return !ioctl(private, TIMEWHEEL_SETUP, &setup);
+		return !ioctl(private, TIMEWHEEL_IOC_SETUP, &setup);
 	snprintf(path, sizeof(path), "/dev/timewheels/%s", name_of(kind));
 	return !tw_create_named(device, name_of(kind), setup) &&
 	       !chmod(path, 0666);
@@ -142,7 +142,7 @@ static void map_wheel(struct wheel *wheel)
 {
 	const struct timewheel_setup *setup = &wheel->kind->setup;
 
-	if (setup->flags & TIMEWHEEL_TOUCH_WORDS)
+	if (setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS)
 		wheel->words = map(wheel->fd, words_size(wheel),
 				   PROT_READ | PROT_WRITE, TIMEWHEEL_MAP_WORDS);
 	if (!setup->events)

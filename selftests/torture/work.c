@@ -38,24 +38,24 @@ static bool has(const struct wheel *wheel, __u32 flag)
 
 static bool registers(__u32 code)
 {
-	return code == TIMEWHEEL_REGISTER || code == TIMEWHEEL_REGISTER_PERIODIC ||
-	       code == TIMEWHEEL_TOUCH_OR_REGISTER;
+	return code == TIMEWHEEL_OP_REGISTER || code == TIMEWHEEL_OP_REGISTER_PERIODIC ||
+	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 static bool ends(__u32 code)
 {
-	return code == TIMEWHEEL_CANCEL || code == TIMEWHEEL_ACK ||
-	       code == TIMEWHEEL_DELETE;
+	return code == TIMEWHEEL_OP_CANCEL || code == TIMEWHEEL_OP_ACK ||
+	       code == TIMEWHEEL_OP_DELETE;
 }
 
 static bool goes_with(const struct wheel *wheel, __u32 code)
 {
-	if (code == TIMEWHEEL_REGISTER_PERIODIC)
-		return has(wheel, TIMEWHEEL_PERIODS);
-	if (code >= TIMEWHEEL_ACK)
+	if (code == TIMEWHEEL_OP_REGISTER_PERIODIC)
+		return has(wheel, TIMEWHEEL_SETUP_PERIODS);
+	if (code >= TIMEWHEEL_OP_ACK)
 		return wheel->kind->setup.lease;
-	return code != TIMEWHEEL_TOUCH_OR_REGISTER ||
-	       !has(wheel, TIMEWHEEL_NO_IDS);
+	return code != TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
+	       !has(wheel, TIMEWHEEL_SETUP_NO_IDS);
 }
 
 static bool about_absent(int error)
@@ -73,24 +73,24 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 	/* Also: more than TIMEWHEEL_MAX_LEASES. */
 	if (error == ERANGE)
 		return wheel->kind == &kinds[LATE] ||
-		       op->code == TIMEWHEEL_EXTEND;
+		       op->code == TIMEWHEEL_OP_EXTEND;
 	switch (op->code) {
-	case TIMEWHEEL_REGISTER:
-	case TIMEWHEEL_REGISTER_PERIODIC:
+	case TIMEWHEEL_OP_REGISTER:
+	case TIMEWHEEL_OP_REGISTER_PERIODIC:
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN;
-	case TIMEWHEEL_TOUCH_OR_REGISTER:
+	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
 		/* Also: held or buried; without timeout. */
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN || error == EINVAL;
-	case TIMEWHEEL_TOUCH_TOKEN:
+	case TIMEWHEEL_OP_TOUCH:
 		return about_absent(error) || error == EINVAL;
-	case TIMEWHEEL_KICK:
+	case TIMEWHEEL_OP_KICK:
 		return about_absent(error) || error == EBUSY;
-	case TIMEWHEEL_ACK:
-	case TIMEWHEEL_NACK:
-	case TIMEWHEEL_EXTEND:
-	case TIMEWHEEL_BURY:
+	case TIMEWHEEL_OP_ACK:
+	case TIMEWHEEL_OP_NACK:
+	case TIMEWHEEL_OP_EXTEND:
+	case TIMEWHEEL_OP_BURY:
 		return about_absent(error) || error == EPERM;
 	default:
 		return about_absent(error);
@@ -111,12 +111,12 @@ static void plan_registration(struct worker *w, const struct wheel *wheel,
 	op->id = shared->entry[entry].id;
 	op->cookie = entry;
 	op->time = delay(w, wheel);
-	if (op->code == TIMEWHEEL_REGISTER_PERIODIC) {
+	if (op->code == TIMEWHEEL_OP_REGISTER_PERIODIC) {
 		op->period = (20 + below(w, 2000)) * wheel->kind->setup.tick;
-		op->flags = once(w, 2) ? TIMEWHEEL_FIXED_DELAY : 0;
-	} else if (op->code == TIMEWHEEL_REGISTER && once(w, 8) &&
+		op->flags = once(w, 2) ? TIMEWHEEL_OPF_FIXED_DELAY : 0;
+	} else if (op->code == TIMEWHEEL_OP_REGISTER && once(w, 8) &&
 		   wheel->kind->setup.clock == TIMEWHEEL_CLOCK_MONOTONIC) {
-		op->flags = TIMEWHEEL_ABSOLUTE;
+		op->flags = TIMEWHEEL_OPF_ABSOLUTE;
 		op->time += tw_now(CLOCK_MONOTONIC);
 	}
 }
@@ -133,7 +133,7 @@ static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
 	if (once(w, 16))
 		op->lease += once(w, 2) ? 1 : -1;
 	if (once(w, 4))
-		op->flags |= TIMEWHEEL_ANY_FILE;
+		op->flags |= TIMEWHEEL_OPF_ANY_FILE;
 	return delivery->entry;
 }
 
@@ -142,13 +142,13 @@ static void plan_key(struct worker *w, const struct wheel *wheel,
 		     struct timewheel_op *op, __u32 number)
 {
 	const struct entry *entry = &shared->entry[number];
-	bool by_id = !has(wheel, TIMEWHEEL_NO_IDS) &&
+	bool by_id = !has(wheel, TIMEWHEEL_SETUP_NO_IDS) &&
 		     (entry->id >= OWN_ID || !ends(op->code));
 
 	op->id = entry->id;
 	op->handle = entry->handle;
 	if (!by_id || once(w, 2))
-		op->flags |= TIMEWHEEL_BY_HANDLE;
+		op->flags |= TIMEWHEEL_OPF_BY_HANDLE;
 }
 
 /* Returns the registration that it is about; NONE when there is nothing to do. */
@@ -156,14 +156,14 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		  struct timewheel_op *op)
 {
 	static const __u32 codes[] = {
-		TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER, TIMEWHEEL_REGISTER,
-		TIMEWHEEL_REGISTER, TIMEWHEEL_TOUCH_OR_REGISTER,
-		TIMEWHEEL_TOUCH_OR_REGISTER, TIMEWHEEL_REGISTER_PERIODIC,
-		TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_TOUCH_TOKEN, TIMEWHEEL_MOVE,
-		TIMEWHEEL_CANCEL, TIMEWHEEL_CANCEL, TIMEWHEEL_GET,
-		TIMEWHEEL_ACK, TIMEWHEEL_ACK, TIMEWHEEL_ACK, TIMEWHEEL_NACK,
-		TIMEWHEEL_EXTEND, TIMEWHEEL_BURY, TIMEWHEEL_KICK,
-		TIMEWHEEL_DELETE,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_REGISTER_PERIODIC,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE,
+		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_GET,
+		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK,
+		TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK,
+		TIMEWHEEL_OP_DELETE,
 	};
 	__u32 entry;
 
@@ -174,17 +174,17 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 	} while (!goes_with(wheel, op->code));
 	if (registers(op->code)) {
 		entry = book_try(wheel, below(w, 2 * SHARED_IDS),
-				 op->code == TIMEWHEEL_REGISTER_PERIODIC);
+				 op->code == TIMEWHEEL_OP_REGISTER_PERIODIC);
 		if (entry != NONE)
 			plan_registration(w, wheel, op, entry);
 		return entry;
 	}
-	if (op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_BURY)
+	if (op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_BURY)
 		entry = plan_answer(w, wheel, op);
 	else
 		entry = pick(w, wheel);
 	/* Where its period is counted from is what tells its events apart. */
-	if (entry == NONE || (op->code == TIMEWHEEL_MOVE &&
+	if (entry == NONE || (op->code == TIMEWHEEL_OP_MOVE &&
 			      shared->entry[entry].periodic))
 		return NONE;
 	op->time = delay(w, wheel);
@@ -202,12 +202,12 @@ static void book(const struct wheel *wheel, const struct timewheel_op *op,
 
 	if (registers(op->code))
 		book_tried(number, op, good &&
-			   (op->code != TIMEWHEEL_TOUCH_OR_REGISTER ||
-			    op->result & TIMEWHEEL_REGISTERED));
+			   (op->code != TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
+			    op->result & TIMEWHEEL_RES_REGISTERED));
 	else if (ends(op->code))
 		book_ended(number, op);
-	else if (op->code == TIMEWHEEL_GET && good &&
-		 op->flags & TIMEWHEEL_BY_HANDLE &&
+	else if (op->code == TIMEWHEEL_OP_GET && good &&
+		 op->flags & TIMEWHEEL_OPF_BY_HANDLE &&
 		 (op->id != entry->id || op->cookie != number))
 		fail("GET of handle %llx, id %llx, says id %llx, cookie %llu",
 		     entry->handle, entry->id, op->id, op->cookie);
@@ -228,7 +228,7 @@ static void operate(struct worker *w, struct wheel *wheel)
 
 	if (entry == NONE)
 		return;
-	if (ioctl(wheel->fd, TIMEWHEEL_OP, &op) < 0)
+	if (ioctl(wheel->fd, TIMEWHEEL_IOC_OP, &op) < 0)
 		op.result = -errno;
 	book(wheel, &op, entry);
 }
@@ -270,7 +270,7 @@ static void act_batch(struct worker *w)
 static void check_touch(const struct wheel *wheel, long ret)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_TOUCH_TOKEN, .result = tw_ret(ret),
+		.code = TIMEWHEEL_OP_TOUCH, .result = tw_ret(ret),
 	};
 
 	if (op.result < 0 && !may_fail(wheel, &op))
@@ -284,8 +284,8 @@ static void act_touch(struct worker *w)
 
 	if (entry == NONE)
 		return;
-	if (once(w, 2) || has(wheel, TIMEWHEEL_NO_IDS))
-		check_touch(wheel, tw_touch(wheel->fd, TIMEWHEEL_BY_HANDLE,
+	if (once(w, 2) || has(wheel, TIMEWHEEL_SETUP_NO_IDS))
+		check_touch(wheel, tw_touch(wheel->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    shared->entry[entry].handle));
 	else
 		check_touch(wheel, tw_touch(wheel->fd, 0,
@@ -305,7 +305,7 @@ static void act_touch_many(struct worker *w)
 			keys[n++] = shared->entry[entry].handle;
 	}
 	if (n)
-		check_touch(wheel, tw_touch_keys(wheel->fd, TIMEWHEEL_BY_HANDLE,
+		check_touch(wheel, tw_touch_keys(wheel->fd, TIMEWHEEL_OPF_BY_HANDLE,
 						 keys, n, &done));
 }
 
@@ -437,7 +437,7 @@ static void check_token(const struct wheel *wheel,
 	const struct entry *entry = &shared->entry[token->cookie];
 
 	if (token->cookie >= shared->next || token->id != entry->id ||
-	    token->state > TIMEWHEEL_BURIED || entry->wheel != wheel->number ||
+	    token->state > TIMEWHEEL_STATE_BURIED || entry->wheel != wheel->number ||
 	    (entry->handle && token->handle != entry->handle))
 		fail("%s lists id %llx, handle %llx, cookie %llu, state %u",
 		     wheel->kind->name, token->id, token->handle,
@@ -455,7 +455,7 @@ static void act_list(struct worker *w)
 	};
 
 	while (wheel && list.cursor != TIMEWHEEL_NEVER &&
-	       !ioctl(wheel->fd, TIMEWHEEL_LIST, &list))
+	       !ioctl(wheel->fd, TIMEWHEEL_IOC_LIST, &list))
 		for (__u32 i = 0; i < list.listed; i++)
 			check_token(wheel, &tokens[i]);
 }
@@ -468,7 +468,7 @@ static void act_info(struct worker *w)
 	__u64 ended;
 
 	if (!wheel || tw_info(wheel->fd, &info) < 0 ||
-	    info.setup_flags & TIMEWHEEL_PERIODS)
+	    info.setup_flags & TIMEWHEEL_SETUP_PERIODS)
 		return;
 	ended = info.cancelled + info.deleted;
 	ended += info.lease ? info.acked : info.delivered;
@@ -488,7 +488,7 @@ static void act_stats(struct worker *w)
 		.wake = (uintptr_t)wake,
 	};
 
-	if (wheel && ioctl(wheel->fd, TIMEWHEEL_STATS, &stats) < 0 &&
+	if (wheel && ioctl(wheel->fd, TIMEWHEEL_IOC_STATS, &stats) < 0 &&
 	    errno != ENOMEM && errno != ENODEV)
 		fail("stats of %s: %d", wheel->kind->name, errno);
 }
@@ -499,14 +499,14 @@ static void act_stats(struct worker *w)
 
 static void act_control(struct worker *w)
 {
-	const __u32 all = TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING;
+	const __u32 all = TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING;
 	struct wheel *wheel = any_wheel(w);
 
 	if (!wheel)
 		return;
 	if (once(w, 2))
-		tw_control(wheel->fd, once(w, 2) ? TIMEWHEEL_PAUSED :
-						   TIMEWHEEL_DRAINING, all);
+		tw_control(wheel->fd, once(w, 2) ? TIMEWHEEL_CONTROL_PAUSED :
+						   TIMEWHEEL_CONTROL_DRAINING, all);
 	/* Soon, by this one or, if he is killed now, by any other. */
 	tw_control(wheel->fd, 0, all);
 }
@@ -580,7 +580,7 @@ static void act_private(struct worker *w)
 
 	setup.size = sizeof(setup);
 	setup.max_tokens = 1 + below(w, TOKENS);
-	if (fd < 0 || ioctl(fd, TIMEWHEEL_SETUP, &setup) < 0) {
+	if (fd < 0 || ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0) {
 		if (errno != ENOMEM)
 			fail("private wheel: %d", errno);
 		close(fd);

@@ -26,7 +26,7 @@ int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens)
 
 	if (wheel < 0)
 		err(1, "/dev/timewheel (is the module loaded?)");
-	if (ioctl(wheel, TIMEWHEEL_SETUP, &setup) < 0)
+	if (ioctl(wheel, TIMEWHEEL_IOC_SETUP, &setup) < 0)
 		err(1, "setting up a wheel of %u slots", slots);
 	return wheel;
 }
@@ -44,7 +44,7 @@ void wheel_batch(int wheel, struct timewheel_op *ops, __u32 count)
 			.op_size = sizeof(*ops),
 		};
 
-		if (ioctl(wheel, TIMEWHEEL_BATCH, &batch) < 0)
+		if (ioctl(wheel, TIMEWHEEL_IOC_BATCH, &batch) < 0)
 			err(1, "a batch of %u operations", count);
 		done += batch.done;
 	}
@@ -70,7 +70,7 @@ void wheel_advance(int wheel, __u64 tick)
 		.tick = tick,
 	};
 
-	if (ioctl(wheel, TIMEWHEEL_ADVANCE, &advance) < 0)
+	if (ioctl(wheel, TIMEWHEEL_IOC_ADVANCE, &advance) < 0)
 		err(1, "advancing the hand to tick %llu", tick);
 }
 
@@ -78,7 +78,7 @@ struct timewheel_info wheel_info(int wheel)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
 
-	if (ioctl(wheel, TIMEWHEEL_INFO, &info) < 0)
+	if (ioctl(wheel, TIMEWHEEL_IOC_INFO, &info) < 0)
 		err(1, "asking the wheel for its state");
 	return info;
 }
@@ -95,14 +95,14 @@ static struct timewheel_op op_make(__u32 code, __u64 id, __u64 time)
 
 struct timewheel_op op_register(__u64 id, __u64 delay)
 {
-	return op_make(TIMEWHEEL_REGISTER, id, delay);
+	return op_make(TIMEWHEEL_OP_REGISTER, id, delay);
 }
 
 struct timewheel_op op_register_at(__u64 id, __u64 time)
 {
-	struct timewheel_op op = op_make(TIMEWHEEL_REGISTER, id, time);
+	struct timewheel_op op = op_make(TIMEWHEEL_OP_REGISTER, id, time);
 
-	op.flags = TIMEWHEEL_ABSOLUTE;
+	op.flags = TIMEWHEEL_OPF_ABSOLUTE;
 	return op;
 }
 
@@ -110,7 +110,7 @@ struct timewheel_op op_register_at(__u64 id, __u64 time)
 struct timewheel_op op_touch_or_register(__u64 id, __u64 timeout, void *cookie)
 {
 	struct timewheel_op op =
-		op_make(TIMEWHEEL_TOUCH_OR_REGISTER, id, timeout);
+		op_make(TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, timeout);
 
 	op.cookie = (uintptr_t)cookie;
 	return op;
@@ -118,18 +118,18 @@ struct timewheel_op op_touch_or_register(__u64 id, __u64 timeout, void *cookie)
 
 struct timewheel_op op_move_to(__u64 id, __u64 time)
 {
-	struct timewheel_op op = op_make(TIMEWHEEL_MOVE, id, time);
+	struct timewheel_op op = op_make(TIMEWHEEL_OP_MOVE, id, time);
 
-	op.flags = TIMEWHEEL_ABSOLUTE;
+	op.flags = TIMEWHEEL_OPF_ABSOLUTE;
 	return op;
 }
 
 struct timewheel_op op_cancel(__u64 id)
 {
-	return op_make(TIMEWHEEL_CANCEL, id, 0);
+	return op_make(TIMEWHEEL_OP_CANCEL, id, 0);
 }
 
 struct timewheel_op op_get(__u64 id)
 {
-	return op_make(TIMEWHEEL_GET, id, 0);
+	return op_make(TIMEWHEEL_OP_GET, id, 0);
 }

@@ -59,7 +59,7 @@ static int add(struct tw_batch *batch, uint32_t code, uint64_t key,
 		.flags = flags,
 		.code = code,
 		.id = key,
-		.handle = flags & TIMEWHEEL_BY_HANDLE ? key : 0,
+		.handle = flags & TIMEWHEEL_OPF_BY_HANDLE ? key : 0,
 		.time = time,
 		.cookie = cookie,
 	};
@@ -69,42 +69,42 @@ static int add(struct tw_batch *batch, uint32_t code, uint64_t key,
 int tw_batch_register(struct tw_batch *batch, uint64_t id, uint64_t time,
 		      uint64_t cookie, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_REGISTER, id, time, cookie, flags);
+	return add(batch, TIMEWHEEL_OP_REGISTER, id, time, cookie, flags);
 }
 
 int tw_batch_touch(struct tw_batch *batch, uint64_t key, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_TOUCH_TOKEN, key, 0, 0, flags);
+	return add(batch, TIMEWHEEL_OP_TOUCH, key, 0, 0, flags);
 }
 
 int tw_batch_touch_or_register(struct tw_batch *batch, uint64_t id,
 			       uint64_t time, uint64_t cookie,
 			       unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_TOUCH_OR_REGISTER, id, time, cookie, flags);
+	return add(batch, TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, time, cookie, flags);
 }
 
 int tw_batch_move(struct tw_batch *batch, uint64_t key, uint64_t time,
 		  unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_MOVE, key, time, 0, flags);
+	return add(batch, TIMEWHEEL_OP_MOVE, key, time, 0, flags);
 }
 
 int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_CANCEL, key, 0, 0, flags);
+	return add(batch, TIMEWHEEL_OP_CANCEL, key, 0, 0, flags);
 }
 
 int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_GET, key, 0, 0, flags);
+	return add(batch, TIMEWHEEL_OP_GET, key, 0, 0, flags);
 }
 
 int tw_batch_register_periodic(struct tw_batch *batch, uint64_t id,
 			       uint64_t time, uint64_t period, uint64_t cookie,
 			       unsigned int flags)
 {
-	int index = add(batch, TIMEWHEEL_REGISTER_PERIODIC, id, time, cookie,
+	int index = add(batch, TIMEWHEEL_OP_REGISTER_PERIODIC, id, time, cookie,
 			flags);
 
 	if (index >= 0)
@@ -126,35 +126,35 @@ static int add_answer(struct tw_batch *batch, uint32_t code, uint64_t key,
 int tw_batch_ack(struct tw_batch *batch, uint64_t key, unsigned int flags,
 		 uint32_t lease)
 {
-	return add_answer(batch, TIMEWHEEL_ACK, key, flags, lease, 0);
+	return add_answer(batch, TIMEWHEEL_OP_ACK, key, flags, lease, 0);
 }
 
 int tw_batch_nack(struct tw_batch *batch, uint64_t key, unsigned int flags,
 		  uint32_t lease, uint64_t time)
 {
-	return add_answer(batch, TIMEWHEEL_NACK, key, flags, lease, time);
+	return add_answer(batch, TIMEWHEEL_OP_NACK, key, flags, lease, time);
 }
 
 int tw_batch_extend(struct tw_batch *batch, uint64_t key, unsigned int flags,
 		    uint32_t lease, uint64_t time)
 {
-	return add_answer(batch, TIMEWHEEL_EXTEND, key, flags, lease, time);
+	return add_answer(batch, TIMEWHEEL_OP_EXTEND, key, flags, lease, time);
 }
 
 int tw_batch_bury(struct tw_batch *batch, uint64_t key, unsigned int flags,
 		  uint32_t lease)
 {
-	return add_answer(batch, TIMEWHEEL_BURY, key, flags, lease, 0);
+	return add_answer(batch, TIMEWHEEL_OP_BURY, key, flags, lease, 0);
 }
 
 int tw_batch_kick(struct tw_batch *batch, uint64_t key, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_KICK, key, 0, 0, flags);
+	return add(batch, TIMEWHEEL_OP_KICK, key, 0, 0, flags);
 }
 
 int tw_batch_delete(struct tw_batch *batch, uint64_t key, unsigned int flags)
 {
-	return add(batch, TIMEWHEEL_DELETE, key, 0, 0, flags);
+	return add(batch, TIMEWHEEL_OP_DELETE, key, 0, 0, flags);
 }
 
 size_t tw_batch_count(const struct tw_batch *batch)
@@ -179,7 +179,7 @@ int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel)
 		.count = batch->count - batch->done,
 		.op_size = sizeof(batch->ops[0]),
 	};
-	int ret = ioctl(wheel->fd, TIMEWHEEL_BATCH, &arg);
+	int ret = ioctl(wheel->fd, TIMEWHEEL_IOC_BATCH, &arg);
 
 	batch->done += arg.done;
 	if (ret < 0)

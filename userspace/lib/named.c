@@ -41,7 +41,7 @@ int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
 
 	if (copy_name(create.name, name) < 0)
 		return -1;
-	return tw_device_ioctl(O_RDWR, TIMEWHEEL_CREATE, &create);
+	return tw_device_ioctl(O_RDWR, TIMEWHEEL_IOC_CREATE, &create);
 }
 
 int tw_wheel_destroy(const char *name)
@@ -50,7 +50,7 @@ int tw_wheel_destroy(const char *name)
 
 	if (copy_name(destroy.name, name) < 0)
 		return -1;
-	return tw_device_ioctl(O_RDWR, TIMEWHEEL_DESTROY, &destroy);
+	return tw_device_ioctl(O_RDWR, TIMEWHEEL_IOC_DESTROY, &destroy);
 }
 
 struct tw_wheel *tw_wheel_open_named(const char *name, int access)

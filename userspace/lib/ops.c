@@ -6,7 +6,7 @@
 
 int tw_wheel_op(struct tw_wheel *wheel, struct timewheel_op *op)
 {
-	if (ioctl(wheel->fd, TIMEWHEEL_OP, op) < 0)
+	if (ioctl(wheel->fd, TIMEWHEEL_IOC_OP, op) < 0)
 		return -1;
 	return op->result;
 }
@@ -28,7 +28,7 @@ int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
 	struct timewheel_op op = {
 		.size = sizeof(op),
 		.flags = flags,
-		.code = TIMEWHEEL_REGISTER,
+		.code = TIMEWHEEL_OP_REGISTER,
 		.id = id,
 		.time = time,
 		.cookie = cookie,
@@ -44,7 +44,7 @@ int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
 	struct timewheel_op op = {
 		.size = sizeof(op),
 		.flags = flags,
-		.code = TIMEWHEEL_TOUCH_OR_REGISTER,
+		.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 		.id = id,
 		.time = time,
 		.cookie = cookie,
@@ -60,7 +60,7 @@ int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
 	struct timewheel_op op = {
 		.size = sizeof(op),
 		.flags = flags,
-		.code = TIMEWHEEL_REGISTER_PERIODIC,
+		.code = TIMEWHEEL_OP_REGISTER_PERIODIC,
 		.id = id,
 		.time = time,
 		.period = period,
@@ -78,7 +78,7 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 		.key = key,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_TOUCH, &touch);
+	return ioctl(wheel->fd, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
 int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
@@ -90,7 +90,7 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 		.keys = (uintptr_t)keys,
 		.count = count > UINT32_MAX ? UINT32_MAX : count,
 	};
-	int ret = ioctl(wheel->fd, TIMEWHEEL_TOUCH_MANY, &many);
+	int ret = ioctl(wheel->fd, TIMEWHEEL_IOC_TOUCH_MANY, &many);
 
 	if (done)
 		*done = many.done;
@@ -122,46 +122,46 @@ static int key_op(struct tw_wheel *wheel, uint32_t code, uint64_t key,
 int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
 		  unsigned int flags)
 {
-	return key_op(wheel, TIMEWHEEL_MOVE, key, flags, 0, time);
+	return key_op(wheel, TIMEWHEEL_OP_MOVE, key, flags, 0, time);
 }
 
 int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 {
-	return key_op(wheel, TIMEWHEEL_CANCEL, key, flags, 0, 0);
+	return key_op(wheel, TIMEWHEEL_OP_CANCEL, key, flags, 0, 0);
 }
 
 int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		 uint32_t lease)
 {
-	return key_op(wheel, TIMEWHEEL_ACK, key, flags, lease, 0);
+	return key_op(wheel, TIMEWHEEL_OP_ACK, key, flags, lease, 0);
 }
 
 int tw_wheel_nack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		  uint32_t lease, uint64_t time)
 {
-	return key_op(wheel, TIMEWHEEL_NACK, key, flags, lease, time);
+	return key_op(wheel, TIMEWHEEL_OP_NACK, key, flags, lease, time);
 }
 
 int tw_wheel_extend(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		    uint32_t lease, uint64_t time)
 {
-	return key_op(wheel, TIMEWHEEL_EXTEND, key, flags, lease, time);
+	return key_op(wheel, TIMEWHEEL_OP_EXTEND, key, flags, lease, time);
 }
 
 int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		  uint32_t lease)
 {
-	return key_op(wheel, TIMEWHEEL_BURY, key, flags, lease, 0);
+	return key_op(wheel, TIMEWHEEL_OP_BURY, key, flags, lease, 0);
 }
 
 int tw_wheel_kick(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 {
-	return key_op(wheel, TIMEWHEEL_KICK, key, flags, 0, 0);
+	return key_op(wheel, TIMEWHEEL_OP_KICK, key, flags, 0, 0);
 }
 
 int tw_wheel_delete(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 {
-	return key_op(wheel, TIMEWHEEL_DELETE, key, flags, 0, 0);
+	return key_op(wheel, TIMEWHEEL_OP_DELETE, key, flags, 0, 0);
 }
 
 /* Field by field: the caller's structure may be shorter or longer than ours. */
@@ -169,11 +169,11 @@ int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 		 struct timewheel_op *op)
 {
 	op->flags = flags;
-	op->code = TIMEWHEEL_GET;
+	op->code = TIMEWHEEL_OP_GET;
 	op->id = key;
 	op->handle = key;
 	op->lease = 0;
-	if (ioctl(wheel->fd, TIMEWHEEL_OP, op) < 0)
+	if (ioctl(wheel->fd, TIMEWHEEL_IOC_OP, op) < 0)
 		return -1;
 	return op->result;
 }

@@ -40,7 +40,7 @@
  * field is used that the kernel does not know.
  *
  * Keys: a token is named by its id, a number of the program's choice; or, with
- * %TIMEWHEEL_BY_HANDLE in @flags, by the handle that its registration gave.
+ * %TIMEWHEEL_OPF_BY_HANDLE in @flags, by the handle that its registration gave.
  *
  * Delivery: a read ends the token of an event, whatever becomes of the reader: at
  * most once. On a wheel with a @lease it does not: at least once, see "Delivery".
@@ -267,7 +267,7 @@ int tw_wheel_fd(const struct tw_wheel *wheel);
  * tw_wheel_create() - make a named wheel, without opening it
  * @name: its name, as for tw_wheel_open_named()
  * @setup: how it is to be; @size set by the caller
- * @flags: %TIMEWHEEL_EXCLUSIVE: only a new wheel will do; else one of this name
+ * @flags: %TIMEWHEEL_CREATE_EXCLUSIVE: only a new wheel will do; else one of this name
  *	that was set up the same will do as well
  *
  * The node /dev/timewheels/NAME is there on return, owned by the caller's
@@ -280,7 +280,7 @@ int tw_wheel_fd(const struct tw_wheel *wheel);
  * has another byte in it, or @flags another flag; %ENAMETOOLONG it is longer;
  * %ENOTTY the kernel's module has no named wheels.
  *
- * Return: 0 when it made the wheel, %TIMEWHEEL_EXISTED (1) when that was there,
+ * Return: 0 when it made the wheel, %TIMEWHEEL_RES_EXISTED (1) when that was there,
  * or -1 and errno.
  */
 int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
@@ -392,9 +392,9 @@ int tw_wheel_undrain(struct tw_wheel *wheel);
  * Operations on a token
  *
  * They return bits that tell how it went, 0 for nothing special:
- * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
- * it: the operation won. TIMEWHEEL_REGISTERED: tw_wheel_touch_or_register()
- * found none and registered one. TIMEWHEEL_IS_HELD and TIMEWHEEL_IS_BURIED: see
+ * TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but no reader had taken
+ * it: the operation won. TIMEWHEEL_RES_REGISTERED: tw_wheel_touch_or_register()
+ * found none and registered one. TIMEWHEEL_RES_HELD and TIMEWHEEL_RES_BURIED: see
  * tw_wheel_get() and tw_wheel_nack().
  *
  * %ENOENT: no token of this id is pending: never registered, cancelled, or taken
@@ -412,7 +412,7 @@ int tw_wheel_undrain(struct tw_wheel *wheel);
  *	0 is due at once, and no timeout. A wheel with @jitter adds a random part
  *	of that to the deadline
  * @cookie: handed back with its event, any value; 0 on a wheel without cookies
- * @flags: %TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock; one
+ * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock; one
  *	that has passed is due at once; the token has no timeout
  * @handle: where its handle goes, or NULL
  *
@@ -431,13 +431,13 @@ int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
 
 /**
  * tw_wheel_register_periodic() - register a token that is due again and again
- * @wheel: the wheel, set up with %TIMEWHEEL_PERIODS
+ * @wheel: the wheel, set up with %TIMEWHEEL_SETUP_PERIODS
  * @id: as for tw_wheel_register()
  * @time: the delay in ns after which it is due for the first time
  * @period: ns from one time to the next, a tick and more
  * @cookie: as for tw_wheel_register(); handed back with each of its events
- * @flags: %TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock;
- *	%TIMEWHEEL_FIXED_DELAY: a period begins when the event of the one before
+ * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock;
+ *	%TIMEWHEEL_OPF_FIXED_DELAY: a period begins when the event of the one before
  *	was read, on a wheel with a @lease when it was acked; else, at a fixed
  *	rate, with the deadline of that
  * @handle: where its handle goes, or NULL; it is valid as long as the token
@@ -468,7 +468,7 @@ int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
  * tw_wheel_touch() - it lives: due its whole timeout from now
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
  *
  * Never brings a deadline nearer. The quickest of the operations. Does not
  * block.
@@ -477,7 +477,7 @@ int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
  * %ERANGE the deadline would be beyond the last tick or 2^63 ns; those common to
  * all.
  *
- * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
  */
 int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
 
@@ -486,7 +486,7 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * @wheel: the wheel
  * @keys: the tokens' ids, or their handles
  * @count: how many, at most %TIMEWHEEL_MAX_BATCH
- * @flags: %TIMEWHEEL_BY_HANDLE: @keys are handles
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @keys are handles
  * @done: where goes how many, from the first on, were touched; or NULL
  *
  * As tw_wheel_touch() one after the other, for a fraction of the cost. An error is
@@ -520,7 +520,7 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
  * wheel with touch words; %ESHUTDOWN it would register and the wheel is draining;
  * those common to all.
  *
- * Return: %TIMEWHEEL_REGISTERED, or 0 or %TIMEWHEEL_WAS_DUE when it was touched
+ * Return: %TIMEWHEEL_RES_REGISTERED, or 0 or %TIMEWHEEL_RES_WAS_DUE when it was touched
  * (then *@handle stays as it was), or -1 and errno.
  */
 int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
@@ -533,7 +533,7 @@ int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
  * @key: the token's id, or its handle
  * @time: the delay in ns after which it is due, which also becomes its timeout;
  *	0 is due at once, and leaves the timeout
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle; %TIMEWHEEL_ABSOLUTE: @time is
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle; %TIMEWHEEL_OPF_ABSOLUTE: @time is
  *	a time of the wheel's clock, the timeout stays
  *
  * Does not block.
@@ -541,7 +541,7 @@ int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
  * Errors: %ENOENT; %ESTALE; %EINVAL see above; %ERANGE the deadline would be
  * beyond the last tick or 2^63 ns; those common to all.
  *
- * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
  */
 int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
 		  unsigned int flags);
@@ -550,13 +550,13 @@ int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
  * tw_wheel_cancel() - end a token: no event will come of it
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
  *
  * Does not block.
  *
  * Errors: %ENOENT; %ESTALE; %EINVAL see above; those common to all.
  *
- * Return: 0 or %TIMEWHEEL_WAS_DUE, or -1 and errno.
+ * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
  */
 int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
 
@@ -564,7 +564,7 @@ int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * tw_wheel_get() - tell about a token, change nothing
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
  * @op: filled in; @size set by the caller, all else 0 or as it came out before.
  *	Then @id, @handle, @cookie, @deadline, @cycle and @slot are the token's,
  *	@time the ns until its deadline, 0 when that has passed, and @lease the
@@ -576,8 +576,8 @@ int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * Errors: %ENOENT; %ESTALE; %EINVAL see above, or @size; %E2BIG; those common to
  * all. *@op is then not to be used.
  *
- * Return: bits: %TIMEWHEEL_WAS_DUE when it is past its deadline,
- * %TIMEWHEEL_IS_HELD when a delivery of it is out, %TIMEWHEEL_IS_BURIED when it is
+ * Return: bits: %TIMEWHEEL_RES_WAS_DUE when it is past its deadline,
+ * %TIMEWHEEL_RES_HELD when a delivery of it is out, %TIMEWHEEL_RES_BURIED when it is
  * buried; or -1 and errno.
  */
 int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
@@ -694,7 +694,7 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
  * After @max_attempts deliveries, if that was set up, a token is buried where it
  * would come again. A token is held by an open file, not by a thread or a process:
  * all who share the fd may answer; who has the wheel open otherwise may with
- * %TIMEWHEEL_ANY_FILE. One file must not have what it holds answered by another by
+ * %TIMEWHEEL_OPF_ANY_FILE. One file must not have what it holds answered by another by
  * mistake: that is %EPERM.
  *
  * The words are those of beanstalkd's protocol (bury, kick, delete) and RabbitMQ's
@@ -711,7 +711,7 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
  * tw_wheel_ack() - a delivery has been dealt with: its token ends
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle; %TIMEWHEEL_ANY_FILE: also when
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle; %TIMEWHEEL_OPF_ANY_FILE: also when
  *	another open file holds the delivery
  * @lease: the number of the delivery, from its event
  *
@@ -728,7 +728,7 @@ int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
  * tw_wheel_nack() - a delivery has not been dealt with: its token is due again
  * @wheel: the wheel
  * @key: as for tw_wheel_ack()
- * @flags: as for tw_wheel_ack(); %TIMEWHEEL_ABSOLUTE: @time is a time of the
+ * @flags: as for tw_wheel_ack(); %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the
  *	wheel's clock
  * @lease: as for tw_wheel_ack()
  * @time: the delay in ns after which it is due again, 0 for at once
@@ -739,7 +739,7 @@ int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
  * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; %ERANGE the deadline would be beyond
  * the last tick or 2^63 ns; those common to all.
  *
- * Return: bits, of which %TIMEWHEEL_IS_BURIED says that it is buried, 0 for nothing
+ * Return: bits, of which %TIMEWHEEL_RES_BURIED says that it is buried, 0 for nothing
  * special; or -1 and errno.
  */
 int tw_wheel_nack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
@@ -785,7 +785,7 @@ int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
  * tw_wheel_kick() - a token that is buried or pending is due now
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
  *
  * It has all its attempts before it again. What is periodic is delivered besides, and
  * keeps to its times. Does not block.
@@ -801,7 +801,7 @@ int tw_wheel_kick(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
  * tw_wheel_delete() - end a token, whether it is pending, held or buried
  * @wheel: the wheel
  * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_BY_HANDLE: @key is a handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
  *
  * Who holds it, if anybody does, learns of it by the %ENOENT or %ESTALE of the
  * answer. Does not block.
@@ -1146,7 +1146,7 @@ int tw_cursor_next(struct tw_cursor *cursor,
 /*
  * Mapped touches
  *
- * Tokens of a wheel that was set up with %TIMEWHEEL_TOUCH_WORDS can be touched by
+ * Tokens of a wheel that was set up with %TIMEWHEEL_SETUP_TOUCH_WORDS can be touched by
  * a store to memory. It takes a few instructions and no system call, and says
  * less: with which tick, and what becomes of a touch that comes too late.
  *
@@ -1167,7 +1167,7 @@ int tw_cursor_next(struct tw_cursor *cursor,
  * too; in another time namespace it maps its own. May sleep for memory.
  *
  * Errors: %EACCES the wheel was not opened for both; %EINVAL it was set up
- * without %TIMEWHEEL_TOUCH_WORDS; %ENODEV the named wheel has been destroyed;
+ * without %TIMEWHEEL_SETUP_TOUCH_WORDS; %ENODEV the named wheel has been destroyed;
  * %ENOMEM also when the address space, or what of it may be used, is too small;
  * %EAGAIN memory is to be locked, by mlockall(2), and this would be too much.
  *
@@ -1186,7 +1186,7 @@ void tw_words_unmap(struct tw_words *words);
  * @words: the touch words of the wheel
  *
  * Reads the clock without a system call, where the kernel's vDSO can: 20 to 50 ns.
- * On a MANUAL wheel, and one set up with %TIMEWHEEL_KEEP_DURATION, it is the hand,
+ * On a MANUAL wheel, and one set up with %TIMEWHEEL_SETUP_KEEP_DURATION, it is the hand,
  * by a system call; 0 if the wheel has been destroyed. For a loop it is enough to
  * ask once per turn: a touch says that the token lived on this tick, and an old
  * tick makes it due as much earlier.

@@ -7,7 +7,7 @@
 
 int tw_device_caps(struct timewheel_caps *caps)
 {
-	return tw_device_ioctl(O_RDONLY, TIMEWHEEL_CAPS, caps);
+	return tw_device_ioctl(O_RDONLY, TIMEWHEEL_IOC_CAPS, caps);
 }
 
 struct tw_wheel *tw_wheel_open_fd(int fd)
@@ -16,7 +16,7 @@ struct tw_wheel *tw_wheel_open_fd(int fd)
 	struct tw_wheel *wheel;
 
 	/* Tells wheels that have been set up from whatever else it may be. */
-	if (ioctl(fd, TIMEWHEEL_INFO, &info) < 0)
+	if (ioctl(fd, TIMEWHEEL_IOC_INFO, &info) < 0)
 		return NULL;
 	wheel = malloc(sizeof(*wheel));
 	if (wheel)
@@ -31,7 +31,7 @@ struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup)
 
 	if (fd < 0)
 		return NULL;
-	if (!ioctl(fd, TIMEWHEEL_SETUP, setup))
+	if (!ioctl(fd, TIMEWHEEL_IOC_SETUP, setup))
 		wheel = tw_wheel_open_fd(fd);
 	if (!wheel)
 		tw_close_keep_errno(fd);
@@ -53,7 +53,7 @@ int tw_wheel_fd(const struct tw_wheel *wheel)
 
 int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info)
 {
-	return ioctl(wheel->fd, TIMEWHEEL_INFO, info);
+	return ioctl(wheel->fd, TIMEWHEEL_IOC_INFO, info);
 }
 
 int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
@@ -63,7 +63,7 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
 		.tick = tick,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_ADVANCE, &advance);
+	return ioctl(wheel->fd, TIMEWHEEL_IOC_ADVANCE, &advance);
 }
 
 static int control(struct tw_wheel *wheel, uint32_t flags, uint32_t mask)
@@ -74,25 +74,25 @@ static int control(struct tw_wheel *wheel, uint32_t flags, uint32_t mask)
 		.mask = mask,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_CONTROL, &control);
+	return ioctl(wheel->fd, TIMEWHEEL_IOC_CONTROL, &control);
 }
 
 int tw_wheel_pause(struct tw_wheel *wheel)
 {
-	return control(wheel, TIMEWHEEL_PAUSED, TIMEWHEEL_PAUSED);
+	return control(wheel, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED);
 }
 
 int tw_wheel_resume(struct tw_wheel *wheel)
 {
-	return control(wheel, 0, TIMEWHEEL_PAUSED);
+	return control(wheel, 0, TIMEWHEEL_CONTROL_PAUSED);
 }
 
 int tw_wheel_drain(struct tw_wheel *wheel)
 {
-	return control(wheel, TIMEWHEEL_DRAINING, TIMEWHEEL_DRAINING);
+	return control(wheel, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING);
 }
 
 int tw_wheel_undrain(struct tw_wheel *wheel)
 {
-	return control(wheel, 0, TIMEWHEEL_DRAINING);
+	return control(wheel, 0, TIMEWHEEL_CONTROL_DRAINING);
 }

@@ -48,7 +48,7 @@ struct tw_words *tw_words_map(struct tw_wheel *wheel)
 		.bytes = info.max_tokens * sizeof(struct tw_word),
 		.clock = info.clock,
 		.asks = info.clock == TIMEWHEEL_CLOCK_MANUAL ||
-			info.setup_flags & TIMEWHEEL_KEEP_DURATION,
+			info.setup_flags & TIMEWHEEL_SETUP_KEEP_DURATION,
 		.tick = info.tick,
 		.offset = info.offset,
 	};

@@ -40,11 +40,11 @@ static uint32_t flags_of(const struct args *args)
 		enum opt	option;
 		uint32_t	flag;
 	} flags[] = {
-		{ OPT_NO_IDS, TIMEWHEEL_NO_IDS },
-		{ OPT_NO_COOKIES, TIMEWHEEL_NO_COOKIES },
-		{ OPT_TOUCH_WORDS, TIMEWHEEL_TOUCH_WORDS },
-		{ OPT_PERIODS, TIMEWHEEL_PERIODS },
-		{ OPT_KEEP_DURATION, TIMEWHEEL_KEEP_DURATION },
+		{ OPT_NO_IDS, TIMEWHEEL_SETUP_NO_IDS },
+		{ OPT_NO_COOKIES, TIMEWHEEL_SETUP_NO_COOKIES },
+		{ OPT_TOUCH_WORDS, TIMEWHEEL_SETUP_TOUCH_WORDS },
+		{ OPT_PERIODS, TIMEWHEEL_SETUP_PERIODS },
+		{ OPT_KEEP_DURATION, TIMEWHEEL_SETUP_KEEP_DURATION },
 	};
 	uint32_t set = 0;
 	size_t i;
@@ -118,7 +118,7 @@ static enum status setup_of(const struct args *args,
 
 enum status verb_create(const struct args *args)
 {
-	unsigned int flags = args->option[OPT_EXCLUSIVE] ? TIMEWHEEL_EXCLUSIVE : 0;
+	unsigned int flags = args->option[OPT_EXCLUSIVE] ? TIMEWHEEL_CREATE_EXCLUSIVE : 0;
 	const char *name = args->arg[0];
 	struct timewheel_setup setup;
 	enum status status = setup_of(args, &setup);

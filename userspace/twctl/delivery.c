@@ -39,21 +39,21 @@ static void need_leases(const struct wheel *wheel)
 static enum status find_delivery(const struct wheel *wheel,
 				 struct timewheel_op *op, const char *key)
 {
-	bool handle = op->flags & TIMEWHEEL_BY_HANDLE;
+	bool handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
 	struct timewheel_op got = { .size = sizeof(got) };
 	int result;
 
 	result = tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
-			      op->flags & TIMEWHEEL_BY_HANDLE, &got);
+			      op->flags & TIMEWHEEL_OPF_BY_HANDLE, &got);
 	if (result < 0)
 		return delivery_trouble(wheel->name, key, op);
-	if (result & TIMEWHEEL_IS_HELD)
+	if (result & TIMEWHEEL_RES_HELD)
 		op->lease = got.lease;
-	else if (op->code != TIMEWHEEL_BURY || result & TIMEWHEEL_IS_BURIED)
+	else if (op->code != TIMEWHEEL_OP_BURY || result & TIMEWHEEL_RES_BURIED)
 		return trouble(STATUS_NOT_THERE,
 			       "wheel '%s': no delivery of %s %s is out: it is %s; see 'twctl list %s --state held'",
 			       wheel->name, handle ? "handle" : "id", key,
-			       result & TIMEWHEEL_IS_BURIED ? "buried" : "pending",
+			       result & TIMEWHEEL_RES_BURIED ? "buried" : "pending",
 			       wheel->name);
 	return STATUS_OK;
 }
@@ -75,7 +75,7 @@ static enum status answer_each(const struct args *args, uint32_t code,
 			       uint64_t time)
 {
 	struct timewheel_op op = {
-		.flags = TIMEWHEEL_ANY_FILE,
+		.flags = TIMEWHEEL_OPF_ANY_FILE,
 		.code = code,
 		.time = time,
 	};
@@ -87,7 +87,7 @@ static enum status answer_each(const struct args *args, uint32_t code,
 	for (i = 1; i < args->count; i++)
 		delivery_of(args->arg[i]);
 	if (args->option[OPT_HANDLE])
-		op.flags |= TIMEWHEEL_BY_HANDLE;
+		op.flags |= TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_leases(&wheel);
 	need_ids(&wheel, args->option[OPT_HANDLE]);
@@ -103,24 +103,24 @@ static enum status answer_each(const struct args *args, uint32_t code,
 
 enum status verb_ack(const struct args *args)
 {
-	return answer_each(args, TIMEWHEEL_ACK, 0);
+	return answer_each(args, TIMEWHEEL_OP_ACK, 0);
 }
 
 enum status verb_nack(const struct args *args)
 {
-	return answer_each(args, TIMEWHEEL_NACK,
+	return answer_each(args, TIMEWHEEL_OP_NACK,
 			   option_span(args, OPT_NACK_DELAY, 0));
 }
 
 enum status verb_extend(const struct args *args)
 {
-	return answer_each(args, TIMEWHEEL_EXTEND,
+	return answer_each(args, TIMEWHEEL_OP_EXTEND,
 			   option_span(args, OPT_EXTENSION, 0));
 }
 
 enum status verb_bury(const struct args *args)
 {
-	return answer_each(args, TIMEWHEEL_BURY, 0);
+	return answer_each(args, TIMEWHEEL_OP_BURY, 0);
 }
 
 /* One that is not there any more has been dealt with by somebody else. */
@@ -128,12 +128,12 @@ static enum status run_buried(struct out *out, const struct wheel *wheel,
 			      const struct timewheel_op *model,
 			      const struct timewheel_token *token)
 {
-	bool has_id = !(wheel->info.setup_flags & TIMEWHEEL_NO_IDS);
+	bool has_id = !(wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_IDS);
 	struct timewheel_op op = *model;
 	char key[24];
 
 	op.size = sizeof(op);
-	op.flags |= TIMEWHEEL_BY_HANDLE;
+	op.flags |= TIMEWHEEL_OPF_BY_HANDLE;
 	op.id = token->id;
 	op.handle = token->handle;
 	op.deadline = TIMEWHEEL_NEVER;
@@ -159,7 +159,7 @@ static enum status run_all_buried(struct out *out, const struct wheel *wheel,
 	if (!cursor)
 		return wheel_trouble(wheel->name);
 	while ((more = tw_cursor_next(cursor, &token)) > 0) {
-		if (token->state != TIMEWHEEL_BURIED)
+		if (token->state != TIMEWHEEL_STATE_BURIED)
 			continue;
 		each = run_buried(out, wheel, model, token);
 		if (!status)
@@ -187,7 +187,7 @@ static enum status dispose(const struct args *args, uint32_t code)
 		die(STATUS_USAGE, "--handle: not with --buried, which takes no KEY");
 	check_keys(args->arg + 1, args->count - 1);
 	if (handle)
-		op.flags = TIMEWHEEL_BY_HANDLE;
+		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], buried ? O_RDWR : O_WRONLY);
 	if (buried) {
 		status = run_all_buried(out, &wheel, &op);
@@ -202,10 +202,10 @@ static enum status dispose(const struct args *args, uint32_t code)
 
 enum status verb_kick(const struct args *args)
 {
-	return dispose(args, TIMEWHEEL_KICK);
+	return dispose(args, TIMEWHEEL_OP_KICK);
 }
 
 enum status verb_delete(const struct args *args)
 {
-	return dispose(args, TIMEWHEEL_DELETE);
+	return dispose(args, TIMEWHEEL_OP_DELETE);
 }

@@ -316,10 +316,10 @@ static bool check_permission(struct system *system)
 /* All that this twctl asks of a module. */
 static const char *skew_of(const struct timewheel_caps *caps)
 {
-	const uint32_t codes = (2U << TIMEWHEEL_REGISTER_PERIODIC) - 1;
-	const uint32_t setup_flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES |
-		TIMEWHEEL_TOUCH_WORDS | TIMEWHEEL_PERIODS |
-		TIMEWHEEL_KEEP_DURATION;
+	const uint32_t codes = (2U << TIMEWHEEL_OP_REGISTER_PERIODIC) - 1;
+	const uint32_t setup_flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
+		TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS |
+		TIMEWHEEL_SETUP_KEEP_DURATION;
 
 	if (caps->event_size != sizeof(struct timewheel_event))
 		return "its events have another size";

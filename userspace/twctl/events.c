@@ -146,12 +146,12 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
 void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 {
 	if (event->lease) {
-		tw_wheel_nack(wheel->wheel, event->handle, TIMEWHEEL_BY_HANDLE,
+		tw_wheel_nack(wheel->wheel, event->handle, TIMEWHEEL_OPF_BY_HANDLE,
 			      event->lease, 0);
 		return;
 	}
 	if (!tw_wheel_register(wheel->wheel, event->id, event->deadline,
-			       event->cookie, TIMEWHEEL_ABSOLUTE, NULL))
+			       event->cookie, TIMEWHEEL_OPF_ABSOLUTE, NULL))
 		return;
 	trouble(STATUS_FAILED,
 		"wheel '%s': taken in vain and not put back (%s): id %llu cookie %llu deadline %llu",

@@ -198,7 +198,7 @@ static int answer(struct pool *pool, struct worker *worker, uint32_t code,
 {
 	struct timewheel_op op = {
 		.size = sizeof(op),
-		.flags = TIMEWHEEL_BY_HANDLE,
+		.flags = TIMEWHEEL_OPF_BY_HANDLE,
 		.code = code,
 		.handle = worker->event.handle,
 		.time = time,
@@ -242,7 +242,7 @@ static uint64_t extend_leases(struct pool *pool)
 			continue;
 		if (worker->extend <= now) {
 			worker->extend = next_extension(pool);
-			if (answer(pool, worker, TIMEWHEEL_EXTEND, 0) < 0)
+			if (answer(pool, worker, TIMEWHEEL_OP_EXTEND, 0) < 0)
 				worker->extend = TIMEWHEEL_NEVER;
 		}
 		if (worker->extend < next)
@@ -268,12 +268,12 @@ static void answer_finished(struct pool *pool, struct worker *worker, int status
 	int result;
 
 	if (!status) {
-		answer(pool, worker, TIMEWHEEL_ACK, 0);
+		answer(pool, worker, TIMEWHEEL_OP_ACK, 0);
 		return;
 	}
 	pool->failed++;
-	result = answer(pool, worker, TIMEWHEEL_NACK, span);
-	if (result >= 0 && result & TIMEWHEEL_IS_BURIED) {
+	result = answer(pool, worker, TIMEWHEEL_OP_NACK, span);
+	if (result >= 0 && result & TIMEWHEEL_RES_BURIED) {
 		strcpy(text, ", buried");
 	} else if (result >= 0) {
 		strcpy(text, ", again in ");

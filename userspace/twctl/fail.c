@@ -188,7 +188,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op)
 {
-	const char *kind = op->flags & TIMEWHEEL_BY_HANDLE ? "handle" : "id";
+	const char *kind = op->flags & TIMEWHEEL_OPF_BY_HANDLE ? "handle" : "id";
 
 	switch (errno) {
 	case ENOENT:
@@ -212,7 +212,7 @@ enum status delivery_trouble(const char *wheel, const char *key,
 			       "wheel '%s' has no leases: end tokens by 'twctl cancel', bring them forward by 'twctl move'",
 			       wheel);
 	case ERANGE:
-		if (op->code == TIMEWHEEL_EXTEND)
+		if (op->code == TIMEWHEEL_OP_EXTEND)
 			return trouble(STATUS_USAGE,
 				       "--lease of %s %s: more than 1000 leases after its delivery, or beyond what wheel '%s' can reach: take less, or nack it",
 				       kind, key, wheel);

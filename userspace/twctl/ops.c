@@ -34,7 +34,7 @@ void check_keys(char **keys, int count)
 
 void need_ids(const struct wheel *wheel, bool handle)
 {
-	if (!handle && wheel->info.setup_flags & TIMEWHEEL_NO_IDS)
+	if (!handle && wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_IDS)
 		die(STATUS_USAGE, "KEY: wheel '%s' has no ids: name tokens by --handle",
 		    wheel->name);
 }
@@ -43,7 +43,7 @@ static uint64_t cookie_of(const struct args *args, const struct wheel *wheel)
 {
 	uint64_t cookie = option_number(args, OPT_COOKIE, 0, UINT64_MAX, 0);
 
-	if (cookie && wheel->info.setup_flags & TIMEWHEEL_NO_COOKIES)
+	if (cookie && wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_COOKIES)
 		die(STATUS_USAGE, "--cookie '%s': wheel '%s' has no cookies",
 		    args->option[OPT_COOKIE], wheel->name);
 	return cookie;
@@ -52,25 +52,25 @@ static uint64_t cookie_of(const struct args *args, const struct wheel *wheel)
 static const char *result_text(const struct timewheel_op *op)
 {
 	switch (op->code) {
-	case TIMEWHEEL_TOUCH_TOKEN:
+	case TIMEWHEEL_OP_TOUCH:
 		return "touched";
-	case TIMEWHEEL_TOUCH_OR_REGISTER:
-		return op->result & TIMEWHEEL_REGISTERED ? "registered" : "touched";
-	case TIMEWHEEL_MOVE:
+	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
+		return op->result & TIMEWHEEL_RES_REGISTERED ? "registered" : "touched";
+	case TIMEWHEEL_OP_MOVE:
 		return "moved";
-	case TIMEWHEEL_CANCEL:
+	case TIMEWHEEL_OP_CANCEL:
 		return "cancelled";
-	case TIMEWHEEL_ACK:
+	case TIMEWHEEL_OP_ACK:
 		return "acked";
-	case TIMEWHEEL_NACK:
-		return op->result & TIMEWHEEL_IS_BURIED ? "buried" : "nacked";
-	case TIMEWHEEL_EXTEND:
+	case TIMEWHEEL_OP_NACK:
+		return op->result & TIMEWHEEL_RES_BURIED ? "buried" : "nacked";
+	case TIMEWHEEL_OP_EXTEND:
 		return "extended";
-	case TIMEWHEEL_BURY:
+	case TIMEWHEEL_OP_BURY:
 		return "buried";
-	case TIMEWHEEL_KICK:
+	case TIMEWHEEL_OP_KICK:
 		return "kicked";
-	case TIMEWHEEL_DELETE:
+	case TIMEWHEEL_OP_DELETE:
 		return "deleted";
 	default:
 		return "registered";
@@ -86,7 +86,7 @@ void op_put(struct out *out, const struct wheel *wheel,
 	if (op->handle)
 		out_number(out, HANDLE, op->handle);
 	out_text(out, RESULT, "%s", result_text(op));
-	out_bool(out, WAS_DUE, op->result & TIMEWHEEL_WAS_DUE);
+	out_bool(out, WAS_DUE, op->result & TIMEWHEEL_RES_WAS_DUE);
 	if (op->deadline == TIMEWHEEL_NEVER)
 		return;
 	out_number(out, DEADLINE, op->deadline);
@@ -98,7 +98,7 @@ void op_put(struct out *out, const struct wheel *wheel,
 enum status op_run(struct out *out, const struct wheel *wheel,
 		   struct timewheel_op *op, const char *key)
 {
-	bool handle = op->flags & TIMEWHEEL_BY_HANDLE, has_id = strcmp(key, "-");
+	bool handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE, has_id = strcmp(key, "-");
 	uint64_t number = has_id ? number_of("KEY", key, 0, UINT64_MAX) : 0;
 
 	op->size = sizeof(*op);
@@ -106,7 +106,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 	/* It stays so when the token has none any more. */
 	op->deadline = TIMEWHEEL_NEVER;
 	if (tw_wheel_op(wheel->wheel, op) < 0)
-		return op->code >= TIMEWHEEL_ACK && op->code <= TIMEWHEEL_DELETE ?
+		return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
 		       delivery_trouble(wheel->name, key, op) :
 		       key_trouble(wheel->name, key, handle);
 	op_put(out, wheel, op, has_id && !handle);
@@ -138,7 +138,7 @@ static void set_time(struct timewheel_op *op, const struct wheel *wheel,
 
 	op->time = time.ns;
 	if (time.absolute)
-		op->flags |= TIMEWHEEL_ABSOLUTE;
+		op->flags |= TIMEWHEEL_OPF_ABSOLUTE;
 }
 
 static void check_jitter(const char *name, const struct wheel *wheel,
@@ -158,7 +158,7 @@ static void check_period(const struct args *args, const struct wheel *wheel,
 {
 	char tick[TIME_TEXT];
 
-	if (!(wheel->info.setup_flags & TIMEWHEEL_PERIODS))
+	if (!(wheel->info.setup_flags & TIMEWHEEL_SETUP_PERIODS))
 		die(STATUS_USAGE,
 		    "--every '%s': wheel '%s' has no periodic tokens: make one with 'twctl create --periods'",
 		    args->option[OPT_EVERY], wheel->name);
@@ -177,9 +177,9 @@ static struct when first_time(const struct args *args, struct timewheel_op *op)
 	if (args->option[OPT_FIXED_DELAY] && !every)
 		die(STATUS_USAGE, "--fixed-delay: only with --every");
 	if (args->option[OPT_FIXED_DELAY])
-		op->flags = TIMEWHEEL_FIXED_DELAY;
+		op->flags = TIMEWHEEL_OPF_FIXED_DELAY;
 	if (every) {
-		op->code = TIMEWHEEL_REGISTER_PERIODIC;
+		op->code = TIMEWHEEL_OP_REGISTER_PERIODIC;
 		op->period = option_span(args, OPT_EVERY, 0);
 		if (args->count == 2)
 			return (struct when) { .kind = WHEN_SPAN, .ns = op->period };
@@ -194,7 +194,7 @@ static struct when first_time(const struct args *args, struct timewheel_op *op)
 enum status verb_add(const struct args *args)
 {
 	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = TIMEWHEEL_REGISTER };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_REGISTER };
 	struct when when = first_time(args, &op);
 	const char *id = args->arg[1];
 	bool has_id = strcmp(id, "-");
@@ -204,12 +204,12 @@ enum status verb_add(const struct args *args)
 	if (has_id)
 		number_of("ID", id, 0, UINT64_MAX);
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
-	if (has_id == !!(wheel.info.setup_flags & TIMEWHEEL_NO_IDS))
+	if (has_id == !!(wheel.info.setup_flags & TIMEWHEEL_SETUP_NO_IDS))
 		die(STATUS_USAGE, "ID '%s': not %s, as wheel '%s' has %sids", id,
 		    has_id ? "-" : "a number", wheel.name, has_id ? "no " : "");
 	set_time(&op, &wheel, &when);
 	op.cookie = cookie_of(args, &wheel);
-	if (!(op.flags & TIMEWHEEL_ABSOLUTE))
+	if (!(op.flags & TIMEWHEEL_OPF_ABSOLUTE))
 		check_jitter("TIME", &wheel, op.time);
 	if (args->option[OPT_EVERY])
 		check_period(args, &wheel, op.period);
@@ -223,7 +223,7 @@ enum status verb_touch(const struct args *args)
 {
 	bool handle = args->option[OPT_HANDLE];
 	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = TIMEWHEEL_TOUCH_TOKEN };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_TOUCH };
 	enum status status;
 	struct wheel wheel;
 
@@ -234,9 +234,9 @@ enum status verb_touch(const struct args *args)
 	if (args->option[OPT_COOKIE] && !args->option[OPT_REGISTER])
 		die(STATUS_USAGE, "--cookie: only with --register");
 	if (args->option[OPT_REGISTER])
-		op.code = TIMEWHEEL_TOUCH_OR_REGISTER;
+		op.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 	if (handle)
-		op.flags = TIMEWHEEL_BY_HANDLE;
+		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
 	if (args->option[OPT_REGISTER])
@@ -253,13 +253,13 @@ enum status verb_move(const struct args *args)
 	struct when when = words_when("TIME", args->arg + 2, args->count - 2);
 	bool handle = args->option[OPT_HANDLE];
 	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = TIMEWHEEL_MOVE };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_MOVE };
 	enum status status;
 	struct wheel wheel;
 
 	check_keys(args->arg + 1, 1);
 	if (handle)
-		op.flags = TIMEWHEEL_BY_HANDLE;
+		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
 	set_time(&op, &wheel, &when);
@@ -273,13 +273,13 @@ enum status verb_cancel(const struct args *args)
 {
 	bool handle = args->option[OPT_HANDLE];
 	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = TIMEWHEEL_CANCEL };
+	struct timewheel_op op = { .code = TIMEWHEEL_OP_CANCEL };
 	enum status status;
 	struct wheel wheel;
 
 	check_keys(args->arg + 1, args->count - 1);
 	if (handle)
-		op.flags = TIMEWHEEL_BY_HANDLE;
+		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
 	status = op_run_each(args, out, &wheel, &op);

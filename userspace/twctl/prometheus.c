@@ -133,9 +133,9 @@ static void print_all(FILE *file, const struct figures *figures)
 	for (i = 0; i < ARRAY_SIZE(metrics); i++)
 		print_metric(file, &metrics[i], figures);
 	print_state(file, "timewheel_paused", "It delivers nothing.", figures,
-		    TIMEWHEEL_PAUSED);
+		    TIMEWHEEL_CONTROL_PAUSED);
 	print_state(file, "timewheel_draining", "No token can be registered.",
-		    figures, TIMEWHEEL_DRAINING);
+		    figures, TIMEWHEEL_CONTROL_DRAINING);
 	print_histograms(file, "timewheel_lateness_seconds",
 			 "From the deadline until a reader took the token.",
 			 figures, offsetof(struct stats, lateness));

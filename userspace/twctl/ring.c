@@ -11,7 +11,7 @@ static void count_token(struct ring *ring, const struct timewheel_info *info,
 	struct slot *slot = &ring->slots[token->slot];
 
 	/* It is on no slot. */
-	if (token->state == TIMEWHEEL_BURIED)
+	if (token->state == TIMEWHEEL_STATE_BURIED)
 		return;
 	ring->tokens++;
 	if (token->deadline <= info->now)

@@ -34,11 +34,11 @@ static const char *state_of(const struct wheel *wheel,
 	bool passed = token->deadline <= wheel->info.now;
 
 	switch (token->state) {
-	case TIMEWHEEL_TAKEN:
+	case TIMEWHEEL_STATE_TAKEN:
 		return "taken";
-	case TIMEWHEEL_HELD:
+	case TIMEWHEEL_STATE_HELD:
 		return passed ? "lapsed" : "held";
-	case TIMEWHEEL_BURIED:
+	case TIMEWHEEL_STATE_BURIED:
 		return "buried";
 	default:
 		return passed ? "due" : "pending";
@@ -51,15 +51,15 @@ static void put_token(struct out *out, const struct wheel *wheel,
 	const struct timewheel_info *info = &wheel->info;
 
 	out_row(out);
-	if (!(info->setup_flags & TIMEWHEEL_NO_IDS))
+	if (!(info->setup_flags & TIMEWHEEL_SETUP_NO_IDS))
 		out_number(out, ID, token->id);
 	out_number(out, HANDLE, token->handle);
-	if (!(info->setup_flags & TIMEWHEEL_NO_COOKIES))
+	if (!(info->setup_flags & TIMEWHEEL_SETUP_NO_COOKIES))
 		out_number(out, COOKIE, token->cookie);
 	out_number(out, DEADLINE, token->deadline);
 	out_due(out, DUE, wheel, token->deadline);
 	out_span(out, LEFT, token->deadline - info->now);
-	if (token->state != TIMEWHEEL_BURIED) {
+	if (token->state != TIMEWHEEL_STATE_BURIED) {
 		out_number(out, SLOT, token->slot);
 		out_number(out, CYCLE, token->cycle);
 	}
@@ -86,8 +86,8 @@ static struct when option_when(const char *name, const char *text)
 static int earlier(const void *a, const void *b)
 {
 	const struct timewheel_token *first = a, *second = b;
-	int buried = (first->state == TIMEWHEEL_BURIED) -
-		     (second->state == TIMEWHEEL_BURIED);
+	int buried = (first->state == TIMEWHEEL_STATE_BURIED) -
+		     (second->state == TIMEWHEEL_STATE_BURIED);
 
 	if (buried)
 		return buried;
@@ -185,7 +185,7 @@ static enum status get(struct out *out, const struct wheel *wheel,
 	int got;
 
 	got = tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
-			   handle ? TIMEWHEEL_BY_HANDLE : 0, &op);
+			   handle ? TIMEWHEEL_OPF_BY_HANDLE : 0, &op);
 	if (got < 0)
 		return key_trouble(wheel->name, key, handle);
 	token = (struct timewheel_token) {
@@ -195,9 +195,9 @@ static enum status get(struct out *out, const struct wheel *wheel,
 		.deadline = op.deadline,
 		.cycle = op.cycle,
 		.slot = op.slot,
-		.state = got & TIMEWHEEL_IS_HELD ? TIMEWHEEL_HELD :
-			 got & TIMEWHEEL_IS_BURIED ? TIMEWHEEL_BURIED :
-						     TIMEWHEEL_PENDING,
+		.state = got & TIMEWHEEL_RES_HELD ? TIMEWHEEL_STATE_HELD :
+			 got & TIMEWHEEL_RES_BURIED ? TIMEWHEEL_STATE_BURIED :
+						     TIMEWHEEL_STATE_PENDING,
 		.lease = op.lease,
 	};
 	put_token(out, wheel, &token);

@@ -75,7 +75,7 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 /* Its line is out. If the lease was over before that, it comes again. */
 static void ack(struct watch *watch, const struct timewheel_event *event)
 {
-	if (tw_wheel_ack(watch->wheel.wheel, event->handle, TIMEWHEEL_BY_HANDLE,
+	if (tw_wheel_ack(watch->wheel.wheel, event->handle, TIMEWHEEL_OPF_BY_HANDLE,
 			 event->lease) >= 0)
 		return;
 	complain("id %llu handle %llu: printed, not acked: %s; it may come again",

@@ -71,12 +71,12 @@ const char *misfire_name(unsigned int misfire)
 /* What a wheel has been told to be. */
 const char *state_name(unsigned int state)
 {
-	switch (state & (TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING)) {
+	switch (state & (TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)) {
 	case 0:
 		return "running";
-	case TIMEWHEEL_PAUSED:
+	case TIMEWHEEL_CONTROL_PAUSED:
 		return "paused";
-	case TIMEWHEEL_DRAINING:
+	case TIMEWHEEL_CONTROL_DRAINING:
 		return "draining";
 	default:
 		return "paused+draining";

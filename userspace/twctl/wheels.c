@@ -84,20 +84,20 @@ static void put_settings(struct out *out, const struct timewheel_info *info)
 {
 	uint32_t flags = info->setup_flags;
 
-	out_bool(out, IDS, !(flags & TIMEWHEEL_NO_IDS));
-	out_bool(out, COOKIES, !(flags & TIMEWHEEL_NO_COOKIES));
-	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_TOUCH_WORDS);
+	out_bool(out, IDS, !(flags & TIMEWHEEL_SETUP_NO_IDS));
+	out_bool(out, COOKIES, !(flags & TIMEWHEEL_SETUP_NO_COOKIES));
+	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
 	out_number(out, EVENTS, info->events);
 	if (info->lease) {
 		out_span(out, LEASE, info->lease);
 		out_number(out, MAX_ATTEMPTS, info->max_attempts);
 	}
-	out_bool(out, PERIODS, flags & TIMEWHEEL_PERIODS);
-	if (flags & TIMEWHEEL_PERIODS)
+	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
+	if (flags & TIMEWHEEL_SETUP_PERIODS)
 		out_text(out, MISFIRE, "%s", misfire_name(info->misfire));
 	out_span(out, SLACK, info->slack);
 	out_span(out, JITTER, info->jitter);
-	out_bool(out, KEEP_DURATION, flags & TIMEWHEEL_KEEP_DURATION);
+	out_bool(out, KEEP_DURATION, flags & TIMEWHEEL_SETUP_KEEP_DURATION);
 }
 
 static void put_info(struct out *out, const struct timewheel_info *info)

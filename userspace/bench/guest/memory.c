@@ -2,7 +2,7 @@
 /*
  * Bytes for each of @n pending timeouts, slack and tables included: what the
  * memory cgroup was charged, of that slab, and what the machine has less, which
- * includes what is charged to nobody; told: by TIMEWHEEL_INFO. The program's own
+ * includes what is charged to nobody; told: by TIMEWHEEL_IOC_INFO. The program's own
  * arrays are left out.
  */
 #include <fcntl.h>

@@ -44,7 +44,7 @@ static struct timewheel_info info_now(void)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
 
-	NEED(!ioctl(fd, TIMEWHEEL_INFO, &info));
+	NEED(!ioctl(fd, TIMEWHEEL_IOC_INFO, &info));
 	return info;
 }
 
@@ -53,13 +53,13 @@ static void open_wheel(void)
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = SLOTS, .tick = TICK, .max_tokens = number,
-		.flags = ids ? 0 : TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
+		.flags = ids ? 0 : TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
 	};
 	u64 begun = used_now();
 
 	fd = open("/dev/timewheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	NEED(fd >= 0);
-	NEED(!ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	NEED(!ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 	put("setup", name, number, used_now() - begun);
 }
 
@@ -79,14 +79,14 @@ static u64 register_all(u64 due)
 		batch.count = number - at < BATCH ? number - at : BATCH;
 		for (unsigned int i = 0; i < batch.count; i++) {
 			ops[i].size = sizeof(ops[i]);
-			ops[i].code = TIMEWHEEL_REGISTER;
-			ops[i].flags = TIMEWHEEL_ABSOLUTE;
+			ops[i].code = TIMEWHEEL_OP_REGISTER;
+			ops[i].flags = TIMEWHEEL_OPF_ABSOLUTE;
 			ops[i].time = due;
 			ops[i].id = ids ? (at + i + 1) * 2654435761ULL : 0;
 			ops[i].cookie = ids ? at + i : 0;
 		}
 		begun = used_now();
-		NEED(!ioctl(fd, TIMEWHEEL_BATCH, &batch));
+		NEED(!ioctl(fd, TIMEWHEEL_IOC_BATCH, &batch));
 		took += used_now() - begun;
 		NEED(batch.done == batch.count);
 		for (unsigned int i = 0; i < batch.count; i++)

@@ -20,7 +20,7 @@
 
 struct config {
 	u32 setup_flags;
-	u32 key;	/* 0 or TIMEWHEEL_BY_HANDLE */
+	u32 key;	/* 0 or TIMEWHEEL_OPF_BY_HANDLE */
 	bool ring;
 };
 
@@ -66,14 +66,14 @@ static void wheel_open(const struct kind *kind, unsigned int n, u64 tick)
 	setup.events = config->ring ? RING_SIZE : 0;
 	fd = open("/dev/timewheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	NEED(fd >= 0);
-	NEED(!ioctl(fd, TIMEWHEEL_SETUP, &setup));
+	NEED(!ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	NEED(epoll >= 0);
 	NEED(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &in));
 	handles = grab(n * sizeof(*handles));
 	room = n;
 	tick_ns = tick;
-	if (config->setup_flags & TIMEWHEEL_TOUCH_WORDS) {
+	if (config->setup_flags & TIMEWHEEL_SETUP_TOUCH_WORDS) {
 		words_size = (n * 8ULL + 4095) & ~4095ULL;
 		words = map(TIMEWHEEL_MAP_WORDS, words_size,
 			    PROT_READ | PROT_WRITE);
@@ -106,13 +106,13 @@ static void wheel_close(void)
 /* Ids begin at 1 and are spread, as uids or order numbers may be. */
 static u64 id_of(unsigned int i)
 {
-	return config->setup_flags & TIMEWHEEL_NO_IDS ? 0 : (i + 1) * 2654435761ULL;
+	return config->setup_flags & TIMEWHEEL_SETUP_NO_IDS ? 0 : (i + 1) * 2654435761ULL;
 }
 
 /* The cookie tells whose an event is; without it only how many there are. */
 static u64 cookie_of(unsigned int i)
 {
-	return config->setup_flags & TIMEWHEEL_NO_COOKIES ? 0 : i;
+	return config->setup_flags & TIMEWHEEL_SETUP_NO_COOKIES ? 0 : i;
 }
 
 static struct timewheel_op make_op(u32 code, u32 flags, unsigned int i, u64 time)
@@ -121,11 +121,11 @@ static struct timewheel_op make_op(u32 code, u32 flags, unsigned int i, u64 time
 		.size = sizeof(op), .flags = flags, .code = code, .time = time,
 	};
 
-	if (flags & TIMEWHEEL_BY_HANDLE)
+	if (flags & TIMEWHEEL_OPF_BY_HANDLE)
 		op.handle = handles[i];
 	else
 		op.id = id_of(i);
-	if (code == TIMEWHEEL_REGISTER || code == TIMEWHEEL_TOUCH_OR_REGISTER)
+	if (code == TIMEWHEEL_OP_REGISTER || code == TIMEWHEEL_OP_TOUCH_OR_REGISTER)
 		op.cookie = cookie_of(i);
 	return op;
 }
@@ -134,8 +134,8 @@ static void one(u32 code, u32 flags, unsigned int i, u64 time)
 {
 	struct timewheel_op op = make_op(code, flags, i, time);
 
-	NEED(!ioctl(fd, TIMEWHEEL_OP, &op));
-	if (code == TIMEWHEEL_REGISTER || op.result & TIMEWHEEL_REGISTERED)
+	NEED(!ioctl(fd, TIMEWHEEL_IOC_OP, &op));
+	if (code == TIMEWHEEL_OP_REGISTER || op.result & TIMEWHEEL_RES_REGISTERED)
 		handles[i] = op.handle;
 }
 
@@ -157,7 +157,7 @@ static void keys_flush(void)
 			.count = keys_collected - done,
 		};
 
-		NEED(!ioctl(fd, TIMEWHEEL_TOUCH_MANY, &many));
+		NEED(!ioctl(fd, TIMEWHEEL_IOC_TOUCH_MANY, &many));
 		done += many.done;
 	}
 	keys_collected = 0;
@@ -176,13 +176,13 @@ static void batch_flush(void)
 			.count = collected - done, .op_size = sizeof(ops[0]),
 		};
 
-		NEED(!ioctl(fd, TIMEWHEEL_BATCH, &batch));
+		NEED(!ioctl(fd, TIMEWHEEL_IOC_BATCH, &batch));
 		done += batch.done;
 	}
 	for (unsigned int i = 0; i < collected; i++) {
 		NEED(ops[i].result >= 0);
-		if (ops[i].code == TIMEWHEEL_REGISTER ||
-		    ops[i].result & TIMEWHEEL_REGISTERED)
+		if (ops[i].code == TIMEWHEEL_OP_REGISTER ||
+		    ops[i].result & TIMEWHEEL_RES_REGISTERED)
 			handles[op_of[i]] = ops[i].handle;
 	}
 	collected = 0;
@@ -190,7 +190,7 @@ static void batch_flush(void)
 
 static void one_arm(unsigned int i, u64 time, bool absolute)
 {
-	one(TIMEWHEEL_REGISTER, absolute ? TIMEWHEEL_ABSOLUTE : 0, i, time);
+	one(TIMEWHEEL_OP_REGISTER, absolute ? TIMEWHEEL_OPF_ABSOLUTE : 0, i, time);
 }
 
 static void one_touch(unsigned int i)
@@ -200,32 +200,32 @@ static void one_touch(unsigned int i)
 		.key = config->key ? handles[i] : id_of(i),
 	};
 
-	NEED(ioctl(fd, TIMEWHEEL_TOUCH, &touch) >= 0);
+	NEED(ioctl(fd, TIMEWHEEL_IOC_TOUCH, &touch) >= 0);
 }
 
 static void one_cancel(unsigned int i)
 {
-	one(TIMEWHEEL_CANCEL, config->key, i, 0);
+	one(TIMEWHEEL_OP_CANCEL, config->key, i, 0);
 }
 
 static void one_move(unsigned int i)
 {
-	one(TIMEWHEEL_MOVE, config->key, i, FAR - SEC);
+	one(TIMEWHEEL_OP_MOVE, config->key, i, FAR - SEC);
 }
 
 static void one_upsert(unsigned int i)
 {
-	one(TIMEWHEEL_TOUCH_OR_REGISTER, 0, i, FAR);
+	one(TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, i, FAR);
 }
 
 static void batch_arm(unsigned int i, u64 time, bool absolute)
 {
-	collect(TIMEWHEEL_REGISTER, absolute ? TIMEWHEEL_ABSOLUTE : 0, i, time);
+	collect(TIMEWHEEL_OP_REGISTER, absolute ? TIMEWHEEL_OPF_ABSOLUTE : 0, i, time);
 }
 
 static void batch_touch(unsigned int i)
 {
-	collect(TIMEWHEEL_TOUCH_TOKEN, config->key, i, 0);
+	collect(TIMEWHEEL_OP_TOUCH, config->key, i, 0);
 }
 
 static void keys_touch(unsigned int i)
@@ -236,17 +236,17 @@ static void keys_touch(unsigned int i)
 
 static void batch_cancel(unsigned int i)
 {
-	collect(TIMEWHEEL_CANCEL, config->key, i, 0);
+	collect(TIMEWHEEL_OP_CANCEL, config->key, i, 0);
 }
 
 static void batch_move(unsigned int i)
 {
-	collect(TIMEWHEEL_MOVE, config->key, i, FAR - SEC);
+	collect(TIMEWHEEL_OP_MOVE, config->key, i, FAR - SEC);
 }
 
 static void batch_upsert(unsigned int i)
 {
-	collect(TIMEWHEEL_TOUCH_OR_REGISTER, 0, i, FAR);
+	collect(TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, i, FAR);
 }
 
 /*
@@ -329,7 +329,7 @@ static u64 wheel_bytes(void)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
 
-	NEED(!ioctl(fd, TIMEWHEEL_INFO, &info));
+	NEED(!ioctl(fd, TIMEWHEEL_IOC_INFO, &info));
 	return info.bytes;
 }
 
@@ -359,7 +359,7 @@ const struct kind wheel_id = {
 
 const struct kind wheel_handle = {
 	.name = "wheel: ioctl, handle",
-	.config = CONFIG(0, TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(0, TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, BY_IOCTL,
 };
 
@@ -371,7 +371,7 @@ const struct kind wheel_batch_id = {
 /* No ids, and the cookie for the program to know its own by. */
 const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
-	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, BY_BATCH,
 };
 
@@ -382,44 +382,44 @@ const struct kind wheel_keys_id = {
 
 const struct kind wheel_keys_handle = {
 	.name = "wheel: keys, handle",
-	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, BY_KEYS,
 };
 
 /* The least that a token can have: neither id nor cookie. */
 const struct kind wheel_plain = {
 	.name = "wheel: handle only",
-	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES,
-			 TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
+			 TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, BY_BATCH,
 };
 
 const struct kind wheel_plain_word = {
 	.name = "wheel: handle, touch word",
-	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES |
-			 TIMEWHEEL_TOUCH_WORDS, TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
+			 TIMEWHEEL_SETUP_TOUCH_WORDS, TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
 };
 
 const struct kind wheel_word = {
 	.name = "wheel: touch word",
-	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
-			 TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
+			 TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
 };
 
 const struct kind wheel_checked = {
 	.name = "wheel: checked touch",
-	.config = CONFIG(TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
-			 TIMEWHEEL_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
+			 TIMEWHEEL_OPF_BY_HANDLE, false),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = checked_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
 };
 
 const struct kind wheel_ring = {
 	.name = "wheel: event ring",
-	.config = CONFIG(TIMEWHEEL_NO_IDS, TIMEWHEEL_BY_HANDLE, true),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, true),
 	ALL_OF_WHEEL, BY_BATCH,
 };

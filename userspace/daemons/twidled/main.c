@@ -173,7 +173,7 @@ static void open_wheel(const struct config *config)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup),
-		.flags = TIMEWHEEL_NO_COOKIES,
+		.flags = TIMEWHEEL_SETUP_NO_COOKIES,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = SLOTS,
 		.tick = config->tick,

@@ -268,7 +268,7 @@ void users_flush(void)
 			refuse(connection, errno);
 			continue;
 		}
-		if (!(result & TIMEWHEEL_REGISTERED)) {
+		if (!(result & TIMEWHEEL_RES_REGISTERED)) {
 			if (connection->timeout != service.timeouts)
 				movers[nr_movers++] = connection;
 		} else if (!connection->revived) {

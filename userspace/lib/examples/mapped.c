@@ -38,7 +38,7 @@ static struct tw_wheel *open_wheel(void)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup),
-		.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_TOUCH_WORDS,
+		.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 128,
 		.tick = MS,

@@ -20,7 +20,7 @@
  * struct job - what a token stands for: its id is the job's index
  * @name: what it is
  * @period: ns from one run to the next
- * @flags: TIMEWHEEL_FIXED_DELAY: from the end of the one, else from its begin
+ * @flags: TIMEWHEEL_OPF_FIXED_DELAY: from the end of the one, else from its begin
  * @takes: how many ms it runs
  * @runs: how often it is still to run
  */
@@ -36,7 +36,7 @@ struct job {
 
 static struct job jobs[JOBS] = {
 	{ "heartbeat", 20 * MS, 0, 0, 20 },
-	{ "backup", 50 * MS, TIMEWHEEL_FIXED_DELAY, 90, 3 },
+	{ "backup", 50 * MS, TIMEWHEEL_OPF_FIXED_DELAY, 90, 3 },
 };
 
 static void fail(const char *what)
@@ -53,7 +53,7 @@ static struct tw_wheel *begin(void)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup),
-		.flags = TIMEWHEEL_PERIODS,
+		.flags = TIMEWHEEL_SETUP_PERIODS,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 64,
 		.tick = MS,

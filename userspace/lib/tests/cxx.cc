@@ -20,7 +20,7 @@ int main()
 	setup.tick = 1000000000;
 	setup.max_tokens = 10;
 	setup.start = 100;
-	setup.flags = TIMEWHEEL_TOUCH_WORDS;
+	setup.flags = TIMEWHEEL_SETUP_TOUCH_WORDS;
 
 	std::unique_ptr<tw_wheel, void (*)(tw_wheel *)>
 		wheel(tw_wheel_open(&setup), tw_wheel_close);

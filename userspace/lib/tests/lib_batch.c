@@ -63,7 +63,7 @@ TEST_F(batch, every_operation)
 	EXPECT_EQ(1, tw_batch_touch(batch, 1, 0));
 	EXPECT_EQ(2, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
 	EXPECT_EQ(3, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
-	EXPECT_EQ(4, tw_batch_move(batch, 1, 130 * SEC, TIMEWHEEL_ABSOLUTE));
+	EXPECT_EQ(4, tw_batch_move(batch, 1, 130 * SEC, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(5, tw_batch_get(batch, 1, 0));
 	EXPECT_EQ(6, tw_batch_cancel(batch, 2, 0));
 	EXPECT_EQ(7, tw_batch_count(batch));
@@ -71,7 +71,7 @@ TEST_F(batch, every_operation)
 
 	EXPECT_NE(0, tw_batch_op(batch, 0)->handle);
 	EXPECT_EQ(110 * SEC, tw_batch_op(batch, 0)->deadline);
-	EXPECT_EQ(TIMEWHEEL_REGISTERED, tw_batch_result(batch, 2));
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_batch_result(batch, 2));
 	EXPECT_EQ(0, tw_batch_result(batch, 3));
 	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 5)->deadline);
 	EXPECT_EQ(11, tw_batch_op(batch, 5)->cookie);
@@ -91,16 +91,16 @@ TEST_F(batch, by_handle)
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	tw_batch_get(batch, handle, TIMEWHEEL_BY_HANDLE);
-	tw_batch_touch(batch, handle, TIMEWHEEL_BY_HANDLE);
-	tw_batch_move(batch, handle, 0, TIMEWHEEL_BY_HANDLE);
-	tw_batch_cancel(batch, handle, TIMEWHEEL_BY_HANDLE);
+	tw_batch_get(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
+	tw_batch_touch(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
+	tw_batch_move(batch, handle, 0, TIMEWHEEL_OPF_BY_HANDLE);
+	tw_batch_cancel(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
 	EXPECT_EQ(7, tw_batch_op(batch, 0)->id);
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 0));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 1));
 	EXPECT_EQ(0, tw_batch_result(batch, 2));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_batch_result(batch, 3));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 3));
 }
 
 /* A wheel with leases and periods, whose tokens 1 to 6 have been delivered. */
@@ -111,7 +111,7 @@ static struct tw_wheel *open_delivered(void)
 	struct tw_wheel *wheel;
 	ssize_t delivered;
 
-	setup.flags = TIMEWHEEL_PERIODS;
+	setup.flags = TIMEWHEEL_SETUP_PERIODS;
 	setup.lease = 10 * SEC;
 	wheel = open_wheel(&setup);
 	for (int i = 1; i <= 6; i++)
@@ -146,7 +146,7 @@ TEST_F(batch, deliveries)
 	EXPECT_EQ(102 * SEC, tw_batch_op(batch, 7)->deadline);
 	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 9)->deadline);
 	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 10)->deadline);
-	EXPECT_EQ(TIMEWHEEL_IS_HELD, tw_batch_result(batch, 10));
+	EXPECT_EQ(TIMEWHEEL_RES_HELD, tw_batch_result(batch, 10));
 	info = info_of(wheel);
 	EXPECT_EQ(1, info.acked);
 	EXPECT_EQ(1, info.nacked);

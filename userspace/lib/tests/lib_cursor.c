@@ -45,7 +45,7 @@ TEST_F(cursor, each_once)
 		EXPECT_EQ(token->id + 5, token->cookie);
 		EXPECT_EQ((101 + token->id) * SEC, token->deadline);
 		EXPECT_EQ((101 + token->id) % 60, token->slot);
-		EXPECT_EQ(TIMEWHEEL_PENDING, token->state);
+		EXPECT_EQ(TIMEWHEEL_STATE_PENDING, token->state);
 	}
 	self->token = NULL;
 	EXPECT_EQ(0, tw_cursor_next(cursor, &self->token));
@@ -80,7 +80,7 @@ TEST_F(cursor, cancelling)
 	ASSERT_NE(NULL, cursor);
 	while (tw_cursor_next(cursor, &self->token) == 1) {
 		EXPECT_EQ(0, tw_wheel_cancel(self->wheel, self->token->handle,
-					     TIMEWHEEL_BY_HANDLE));
+					     TIMEWHEEL_OPF_BY_HANDLE));
 		count++;
 	}
 	EXPECT_EQ(TOKENS, count);

@@ -13,8 +13,8 @@
 /* A time beyond 2^63 ns from any now. */
 #define TOO_LATE	(1ULL << 63)
 
-static const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
-static const unsigned int any_file = TIMEWHEEL_ANY_FILE;
+static const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
+static const unsigned int any_file = TIMEWHEEL_OPF_ANY_FILE;
 
 FIXTURE(delivery)
 {
@@ -34,7 +34,7 @@ FIXTURE_SETUP(delivery)
 	self->plain = open_wheel(&manual);
 	setup.lease = LEASE;
 	setup.max_attempts = ATTEMPTS;
-	setup.flags = TIMEWHEEL_PERIODS;
+	setup.flags = TIMEWHEEL_SETUP_PERIODS;
 	self->wheel = open_new(NAME, &setup);
 	ASSERT_NE(NULL, self->wheel);
 	self->other = tw_wheel_open_named(NAME, O_RDWR);
@@ -69,7 +69,7 @@ static unsigned int deliver(struct tw_wheel *wheel, struct tw_events *events,
 
 TEST_F(delivery, ack)
 {
-	ASSERT_EQ(TIMEWHEEL_IS_HELD, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	ASSERT_EQ(TIMEWHEEL_RES_HELD, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(111 * SEC, self->op.deadline);
 	EXPECT_EQ(1, self->op.lease);
 	EXPECT_EQ(0, tw_wheel_ack(self->wheel, 7, 0, 1));
@@ -92,7 +92,7 @@ TEST_F(delivery, nack)
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 105));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 106));
 	EXPECT_EQ(0, tw_wheel_nack(self->wheel, self->handle,
-				   by_handle | TIMEWHEEL_ABSOLUTE, 2, 120 * SEC));
+				   by_handle | TIMEWHEEL_OPF_ABSOLUTE, 2, 120 * SEC));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
 	EXPECT_EQ(2, info_of(self->wheel).nacked);
@@ -109,7 +109,7 @@ TEST_F(delivery, attempts)
 			EXPECT_EQ(lease + 1, deliver(self->wheel, self->events,
 						     101));
 		}
-		EXPECT_EQ(TIMEWHEEL_IS_BURIED,
+		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
 			  tw_wheel_nack(self->wheel, 7, 0,
 					tw_events_at(self->events, 0)->lease, 0));
 		EXPECT_EQ(1, info_of(self->wheel).buried);
@@ -137,7 +137,7 @@ TEST_F(delivery, bury_and_kick)
 	EXPECT_LE(0, tw_wheel_bury(self->wheel, 7, 0, 1));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
 	EXPECT_NE(0, tw_wheel_get(self->wheel, 7, 0, &self->op) &
-		  TIMEWHEEL_IS_BURIED);
+		  TIMEWHEEL_RES_BURIED);
 	EXPECT_ERR(EEXIST, tw_wheel_register(self->wheel, 7, SEC, 0, 0, NULL));
 	EXPECT_LE(0, tw_wheel_kick(self->wheel, self->handle, by_handle));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 200));
@@ -225,10 +225,10 @@ TEST_F(delivery, errors)
 	EXPECT_ERR(EINVAL, tw_wheel_kick(plain, 7, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_delete(plain, 7, 0));
 
-	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, TIMEWHEEL_ABSOLUTE, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1));
 	EXPECT_ERR(EINVAL, tw_wheel_nack(wheel, 7, unknown, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_extend(wheel, 7, TIMEWHEEL_ABSOLUTE, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_FIXED_DELAY, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_extend(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_OPF_FIXED_DELAY, 1));
 	EXPECT_ERR(EINVAL, tw_wheel_kick(wheel, 7, any_file));
 	EXPECT_ERR(EINVAL, tw_wheel_delete(wheel, 7, any_file));
 
@@ -285,7 +285,7 @@ TEST_F(delivery, periodic)
 /* At a fixed delay the period begins with the ack. */
 TEST_F(delivery, periodic_fixed_delay)
 {
-	const unsigned int flags = TIMEWHEEL_FIXED_DELAY | TIMEWHEEL_ABSOLUTE;
+	const unsigned int flags = TIMEWHEEL_OPF_FIXED_DELAY | TIMEWHEEL_OPF_ABSOLUTE;
 
 	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
 	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
@@ -323,7 +323,7 @@ TEST_F(delivery, pause_and_resume)
 {
 	ASSERT_EQ(0, tw_wheel_pause(self->wheel));
 	ASSERT_EQ(0, tw_wheel_pause(self->other));
-	EXPECT_EQ(TIMEWHEEL_PAUSED, info_of(self->other).state);
+	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED, info_of(self->other).state);
 	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
 	EXPECT_FALSE(readable(self->other));
 	EXPECT_EQ(0, deliver(self->other, self->events, 102));
@@ -342,9 +342,9 @@ TEST_F(delivery, drain)
 
 	ASSERT_EQ(0, tw_wheel_pause(wheel));
 	ASSERT_EQ(0, tw_wheel_drain(wheel));
-	EXPECT_EQ(TIMEWHEEL_PAUSED | TIMEWHEEL_DRAINING, info_of(wheel).state);
+	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
 	ASSERT_EQ(0, tw_wheel_resume(wheel));
-	EXPECT_EQ(TIMEWHEEL_DRAINING, info_of(wheel).state);
+	EXPECT_EQ(TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
 	EXPECT_ERR(ESHUTDOWN, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));
 	EXPECT_ERR(ESHUTDOWN, tw_wheel_touch_or_register(wheel, 8, SEC, 0, 0,
 							 NULL));
@@ -359,9 +359,9 @@ TEST_F(delivery, drain)
 TEST_F(delivery, listed)
 {
 	static const struct timewheel_token expected[] = {
-		{ .id = 7, .state = TIMEWHEEL_HELD, .lease = 2, .attempts = 2 },
-		{ .id = 8, .state = TIMEWHEEL_BURIED },
-		{ .id = 9, .state = TIMEWHEEL_PENDING },
+		{ .id = 7, .state = TIMEWHEEL_STATE_HELD, .lease = 2, .attempts = 2 },
+		{ .id = 8, .state = TIMEWHEEL_STATE_BURIED },
+		{ .id = 9, .state = TIMEWHEEL_STATE_PENDING },
 	};
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
 	const struct timewheel_token *token;

@@ -488,7 +488,7 @@ static void *work(void *arg)
 		if (rand_r(&seed) % 4) {
 			ret = tw_wheel_touch_or_register(shared, id, 2 * MS, id,
 							 0, NULL);
-			registered += ret == TIMEWHEEL_REGISTERED;
+			registered += ret == TIMEWHEEL_RES_REGISTERED;
 			surprises += ret < 0;
 		} else {
 			ret = tw_wheel_cancel(shared, id, 0);

@@ -61,16 +61,16 @@ TEST_F(named, is_shared)
 TEST_F(named, create)
 {
 	struct timewheel_setup setup = manual;
-	const unsigned int exclusive = TIMEWHEEL_EXCLUSIVE;
+	const unsigned int exclusive = TIMEWHEEL_CREATE_EXCLUSIVE;
 
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_wheel_create(self->name, &manual, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_wheel_create(self->name, &manual, 0));
 	EXPECT_ERR(EEXIST, tw_wheel_create(self->name, &manual, exclusive));
 	setup.slots++;
 	EXPECT_ERR(EEXIST, tw_wheel_create(self->name, &setup, 0));
 	EXPECT_NONE(EEXIST, tw_wheel_open_or_create(self->name, &setup, O_RDWR));
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));
 	EXPECT_EQ(0, tw_wheel_create(self->name, &setup, exclusive));
-	EXPECT_EQ(TIMEWHEEL_EXISTED, tw_wheel_create(self->name, &setup, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_wheel_create(self->name, &setup, 0));
 }
 
 TEST_F(named, create_errors)
@@ -105,7 +105,7 @@ TEST_F(named, names)
 	EXPECT_ERR(ENAMETOOLONG, tw_wheel_create(LONGEST "x", &manual, 0));
 	EXPECT_ERR(ENAMETOOLONG, tw_wheel_destroy(LONGEST "x"));
 	EXPECT_NONE(ENAMETOOLONG, tw_wheel_open_named(LONGEST "x", O_RDWR));
-	EXPECT_EQ(0, tw_wheel_create(LONGEST, &manual, TIMEWHEEL_EXCLUSIVE));
+	EXPECT_EQ(0, tw_wheel_create(LONGEST, &manual, TIMEWHEEL_CREATE_EXCLUSIVE));
 	EXPECT_EQ(0, tw_wheel_destroy(LONGEST));
 }
 

@@ -42,27 +42,27 @@ TEST_F(ops, register_and_get)
 	EXPECT_EQ(161 % 60, self->op.slot);
 
 	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, handle, TIMEWHEEL_BY_HANDLE,
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE,
 				  &self->op));
 	EXPECT_EQ(7, self->op.id);
 
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 161));
 	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(0, self->op.time);
 }
 
 TEST_F(ops, register_absolute)
 {
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 130 * SEC, 0,
-				       TIMEWHEEL_ABSOLUTE, NULL));
+				       TIMEWHEEL_OPF_ABSOLUTE, NULL));
 	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(130 * SEC, self->op.deadline);
 }
 
 TEST_F(ops, register_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle = 5;
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 0, SEC, 0, 0, NULL));
@@ -90,21 +90,21 @@ TEST_F(ops, touch)
 	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(115 * SEC, self->op.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 115));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE,
-		  tw_wheel_touch(self->wheel, handle, TIMEWHEEL_BY_HANDLE));
-	EXPECT_EQ(0, tw_wheel_touch(self->wheel, handle, TIMEWHEEL_BY_HANDLE));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE,
+		  tw_wheel_touch(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, tw_wheel_touch(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
 }
 
 TEST_F(ops, touch_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 0, 0, 0, &handle));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(self->wheel, 7, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_touch(self->wheel, 7, TIMEWHEEL_ABSOLUTE));
+	EXPECT_ERR(EINVAL, tw_wheel_touch(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_ERR(ENOENT, tw_wheel_touch(self->wheel, 8, 0));
-	ASSERT_EQ(TIMEWHEEL_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
 	EXPECT_ERR(ESTALE, tw_wheel_touch(self->wheel, handle, by_handle));
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, TOO_LATE - 200 * SEC, 0, 0,
 				       NULL));
@@ -126,7 +126,7 @@ TEST_F(ops, touch_many)
 	EXPECT_EQ(3, done);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 106));
 	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, handles, 2,
-					 TIMEWHEEL_BY_HANDLE, NULL));
+					 TIMEWHEEL_OPF_BY_HANDLE, NULL));
 	for (int i = 0; i < 3; i++) {
 		self->op = (struct timewheel_op) { .size = sizeof(self->op) };
 		ASSERT_EQ(0, tw_wheel_get(self->wheel, keys[i], 0, &self->op));
@@ -138,7 +138,7 @@ TEST_F(ops, touch_many)
 
 TEST_F(ops, touch_many_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t keys[] = { 1, 2, 3 }, stale;
 	size_t done = 7;
 
@@ -154,7 +154,7 @@ TEST_F(ops, touch_many_errors)
 	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
 	EXPECT_EQ(1, done);
 	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3,
-					       TIMEWHEEL_ABSOLUTE, &done));
+					       TIMEWHEEL_OPF_ABSOLUTE, &done));
 	EXPECT_EQ(0, done);
 	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys,
 					       TIMEWHEEL_MAX_BATCH + 1UL, 0,
@@ -175,7 +175,7 @@ TEST_F(ops, touch_or_register)
 {
 	uint64_t handle = 0, first;
 
-	EXPECT_EQ(TIMEWHEEL_REGISTERED,
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED,
 		  tw_wheel_touch_or_register(self->wheel, 7, 10 * SEC, 9, 0,
 					     &handle));
 	EXPECT_NE(0, handle);
@@ -188,7 +188,7 @@ TEST_F(ops, touch_or_register)
 	EXPECT_EQ(115 * SEC, self->op.deadline);
 	EXPECT_EQ(9, self->op.cookie);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 115));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE,
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE,
 		  tw_wheel_touch_or_register(self->wheel, 7, SEC, 0, 0, NULL));
 }
 
@@ -200,7 +200,7 @@ TEST_F(ops, touch_or_register_errors)
 	EXPECT_ERR(EINVAL, tw_wheel_touch_or_register(wheel, 0, SEC, 0, 0, NULL));
 	EXPECT_ERR(EINVAL,
 		   tw_wheel_touch_or_register(wheel, 1, SEC, 0,
-					      TIMEWHEEL_ABSOLUTE, NULL));
+					      TIMEWHEEL_OPF_ABSOLUTE, NULL));
 	EXPECT_ERR(ERANGE,
 		   tw_wheel_touch_or_register(wheel, 1, TOO_LATE, 0, 0, NULL));
 	for (int i = 1; i < 10; i++)
@@ -217,16 +217,16 @@ TEST_F(ops, move)
 	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(102 * SEC, self->op.deadline);
 	EXPECT_EQ(0, tw_wheel_move(self->wheel, handle, 150 * SEC,
-				   TIMEWHEEL_BY_HANDLE | TIMEWHEEL_ABSOLUTE));
+				   TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE));
 	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
 	EXPECT_EQ(150 * SEC, self->op.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 150));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_wheel_move(self->wheel, 7, SEC, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_move(self->wheel, 7, SEC, 0));
 }
 
 TEST_F(ops, move_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
@@ -242,28 +242,28 @@ TEST_F(ops, cancel)
 	uint64_t handle;
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
-	EXPECT_EQ(0, tw_wheel_cancel(self->wheel, handle, TIMEWHEEL_BY_HANDLE));
+	EXPECT_EQ(0, tw_wheel_cancel(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, NULL));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
 	EXPECT_FALSE(readable(self->wheel));
 }
 
 TEST_F(ops, cancel_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
 	EXPECT_ERR(ENOENT, tw_wheel_cancel(self->wheel, 8, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_cancel(self->wheel, 7, TIMEWHEEL_ABSOLUTE));
+	EXPECT_ERR(EINVAL, tw_wheel_cancel(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE));
 	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
 	EXPECT_ERR(ESTALE, tw_wheel_cancel(self->wheel, handle, by_handle));
 }
 
 TEST_F(ops, get_errors)
 {
-	const unsigned int by_handle = TIMEWHEEL_BY_HANDLE;
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	struct {
 		struct timewheel_op op;
 		uint64_t more;
@@ -272,7 +272,7 @@ TEST_F(ops, get_errors)
 
 	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
 	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 8, 0, &self->op));
-	EXPECT_ERR(EINVAL, tw_wheel_get(self->wheel, 7, TIMEWHEEL_ABSOLUTE,
+	EXPECT_ERR(EINVAL, tw_wheel_get(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE,
 					&self->op));
 	EXPECT_ERR(E2BIG, tw_wheel_get(self->wheel, 7, 0, &big.op));
 	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
@@ -285,15 +285,15 @@ TEST_F(ops, get_errors)
 /* The general form tells what the others keep: the deadline. */
 TEST_F(ops, op)
 {
-	self->op.code = TIMEWHEEL_REGISTER;
+	self->op.code = TIMEWHEEL_OP_REGISTER;
 	self->op.id = 7;
 	self->op.time = SEC;
 	ASSERT_EQ(0, tw_wheel_op(self->wheel, &self->op));
 	EXPECT_EQ(101 * SEC, self->op.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	self->op.code = TIMEWHEEL_TOUCH_TOKEN;
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, tw_wheel_op(self->wheel, &self->op));
-	EXPECT_EQ(TIMEWHEEL_WAS_DUE, self->op.result);
+	self->op.code = TIMEWHEEL_OP_TOUCH;
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_op(self->wheel, &self->op));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, self->op.result);
 	EXPECT_EQ(102 * SEC, self->op.deadline);
 }
 
@@ -308,7 +308,7 @@ TEST_F(ops, op_errors)
 	EXPECT_ERR(EINVAL, tw_wheel_op(self->wheel, &self->op));
 	EXPECT_ERR(E2BIG, tw_wheel_op(self->wheel, &big.op));
 	EXPECT_ERR(EFAULT, tw_wheel_op(self->wheel, NULL));
-	self->op.code = TIMEWHEEL_CANCEL;
+	self->op.code = TIMEWHEEL_OP_CANCEL;
 	EXPECT_ERR(ENOENT, tw_wheel_op(self->wheel, &self->op));
 	self->op.size = 0;
 	EXPECT_ERR(EINVAL, tw_wheel_op(self->wheel, &self->op));
@@ -321,18 +321,18 @@ TEST(bare_wheel)
 	struct tw_wheel *wheel;
 	uint64_t handle;
 
-	setup.flags = TIMEWHEEL_NO_IDS | TIMEWHEEL_NO_COOKIES;
+	setup.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES;
 	wheel = open_wheel(&setup);
 	EXPECT_ERR(EINVAL, tw_wheel_register(wheel, 1, SEC, 0, 0, NULL));
 	EXPECT_ERR(EINVAL, tw_wheel_register(wheel, 0, SEC, 1, 0, NULL));
 	ASSERT_EQ(0, tw_wheel_register(wheel, 0, SEC, 0, 0, &handle));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(wheel, 0, 0));
-	EXPECT_EQ(0, tw_wheel_touch(wheel, handle, TIMEWHEEL_BY_HANDLE));
-	EXPECT_EQ(0, tw_wheel_move(wheel, handle, SEC, TIMEWHEEL_BY_HANDLE));
-	EXPECT_EQ(0, tw_wheel_cancel(wheel, handle, TIMEWHEEL_BY_HANDLE));
+	EXPECT_EQ(0, tw_wheel_touch(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, tw_wheel_move(wheel, handle, SEC, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, tw_wheel_cancel(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
 	tw_wheel_close(wheel);
 
-	setup.flags = TIMEWHEEL_NO_COOKIES;
+	setup.flags = TIMEWHEEL_SETUP_NO_COOKIES;
 	wheel = open_wheel(&setup);
 	EXPECT_ERR(EINVAL, tw_wheel_touch_or_register(wheel, 1, SEC, 1, 0, NULL));
 	tw_wheel_close(wheel);

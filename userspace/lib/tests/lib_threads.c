@@ -33,7 +33,7 @@ static void *work(void *arg)
 		if (rand_r(&seed) % 4) {
 			ret = tw_wheel_touch_or_register(wheel, id, 2 * MS, id,
 							 0, NULL);
-			came += ret == TIMEWHEEL_REGISTERED;
+			came += ret == TIMEWHEEL_RES_REGISTERED;
 			odd += ret < 0;
 		} else {
 			ret = tw_wheel_cancel(wheel, id, 0);

@@ -19,7 +19,7 @@ static struct timewheel_setup with_words(const struct timewheel_setup *as)
 {
 	struct timewheel_setup setup = *as;
 
-	setup.flags = TIMEWHEEL_TOUCH_WORDS;
+	setup.flags = TIMEWHEEL_SETUP_TOUCH_WORDS;
 	setup.max_tokens = TOKENS;
 	return setup;
 }
@@ -56,7 +56,7 @@ static uint64_t deadline_of(struct tw_wheel *wheel, uint64_t handle)
 {
 	struct timewheel_op op = { .size = sizeof(op) };
 
-	if (tw_wheel_get(wheel, handle, TIMEWHEEL_BY_HANDLE, &op) < 0)
+	if (tw_wheel_get(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE, &op) < 0)
 		return 0;
 	return op.deadline;
 }
@@ -243,7 +243,7 @@ TEST(tick_of_kept_durations)
 	uint32_t before, tick;
 
 	setup.clock = TIMEWHEEL_CLOCK_REALTIME;
-	setup.flags |= TIMEWHEEL_KEEP_DURATION;
+	setup.flags |= TIMEWHEEL_SETUP_KEEP_DURATION;
 	wheel = open_wheel(&setup);
 	words = tw_words_map(wheel);
 	ASSERT_NE(NULL, words);
@@ -448,7 +448,7 @@ TEST(checked_while_cancelled)
 		wait_touched();
 		ending[i] = true;
 		ASSERT_EQ(0, tw_wheel_cancel(wheel, handles[i],
-					     TIMEWHEEL_BY_HANDLE));
+					     TIMEWHEEL_OPF_BY_HANDLE));
 		ended[i] = true;
 		wait_touched();
 	}

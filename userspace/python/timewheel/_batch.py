@@ -187,9 +187,9 @@ class Batch:
 
 
 def _outcome(op: _abi.timewheel_op, result: Result) -> Outcome:
-    registered = (op.code in (_abi.TIMEWHEEL_REGISTER,
-                              _abi.TIMEWHEEL_REGISTER_PERIODIC) or
+    registered = (op.code in (_abi.TIMEWHEEL_OP_REGISTER,
+                              _abi.TIMEWHEEL_OP_REGISTER_PERIODIC) or
                   result & Result.REGISTERED)
-    got = op.code == _abi.TIMEWHEEL_GET
+    got = op.code == _abi.TIMEWHEEL_OP_GET
     return Outcome(None, result, op.handle if registered else None, op.deadline,
                    token_of_op(op) if got else None)

@@ -36,27 +36,27 @@ class Misfire(enum.IntEnum):
 class Result(enum.IntFlag):
     """How an operation on a token went, besides that it succeeded."""
 
-    WAS_DUE = _abi.TIMEWHEEL_WAS_DUE
+    WAS_DUE = _abi.TIMEWHEEL_RES_WAS_DUE
     """The token was past its deadline, but nobody had read it: the operation
     won."""
-    REGISTERED = _abi.TIMEWHEEL_REGISTERED
+    REGISTERED = _abi.TIMEWHEEL_RES_REGISTERED
     """touch_or_register() found none and registered one."""
-    IS_HELD = _abi.TIMEWHEEL_IS_HELD
+    IS_HELD = _abi.TIMEWHEEL_RES_HELD
     """From get(): a delivery of the token is out."""
-    IS_BURIED = _abi.TIMEWHEEL_IS_BURIED
+    IS_BURIED = _abi.TIMEWHEEL_RES_BURIED
     """The token is buried: from get(), and from nack(), which did so."""
 
 
 class State(enum.IntEnum):
     """What a token is doing."""
 
-    PENDING = _abi.TIMEWHEEL_PENDING
+    PENDING = _abi.TIMEWHEEL_STATE_PENDING
     """It waits for its deadline, or for a reader."""
-    TAKEN = _abi.TIMEWHEEL_TAKEN
+    TAKEN = _abi.TIMEWHEEL_STATE_TAKEN
     """A reader has taken it and is copying it."""
-    HELD = _abi.TIMEWHEEL_HELD
+    HELD = _abi.TIMEWHEEL_STATE_HELD
     """A delivery of it is out."""
-    BURIED = _abi.TIMEWHEEL_BURIED
+    BURIED = _abi.TIMEWHEEL_STATE_BURIED
     """It is kept aside until kick() or delete()."""
 
 
@@ -87,7 +87,7 @@ def due(timeout: float | None, at_ns: int | None) -> tuple[int, int]:
     if (timeout is None) == (at_ns is None):
         raise TypeError("either timeout or at_ns has to be given")
     if at_ns is not None:
-        return u64(at_ns), _abi.TIMEWHEEL_ABSOLUTE
+        return u64(at_ns), _abi.TIMEWHEEL_OPF_ABSOLUTE
     assert timeout is not None
     return duration(timeout), 0
 
@@ -97,7 +97,7 @@ def key(id: int | None, handle: int | None) -> tuple[int, int]:
     if (id is None) == (handle is None):
         raise TypeError("either id or handle has to be given")
     if handle is not None:
-        return u64(handle), _abi.TIMEWHEEL_BY_HANDLE
+        return u64(handle), _abi.TIMEWHEEL_OPF_BY_HANDLE
     assert id is not None
     return u64(id), 0
 
@@ -143,10 +143,10 @@ class Setup:
 
 
 def setup_struct(setup: Setup) -> _abi.timewheel_setup:
-    flags = 0 if setup.ids else _abi.TIMEWHEEL_NO_IDS
-    flags |= 0 if setup.cookies else _abi.TIMEWHEEL_NO_COOKIES
-    flags |= _abi.TIMEWHEEL_PERIODS if setup.periods else 0
-    flags |= _abi.TIMEWHEEL_KEEP_DURATION if setup.keep_duration else 0
+    flags = 0 if setup.ids else _abi.TIMEWHEEL_SETUP_NO_IDS
+    flags |= 0 if setup.cookies else _abi.TIMEWHEEL_SETUP_NO_COOKIES
+    flags |= _abi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
+    flags |= _abi.TIMEWHEEL_SETUP_KEEP_DURATION if setup.keep_duration else 0
     return _abi.timewheel_setup(
         size=ctypes.sizeof(_abi.timewheel_setup),
         flags=flags,
@@ -211,9 +211,9 @@ class Token:
 
 def token_of_op(op: _abi.timewheel_op) -> Token:
     state = State.PENDING
-    if op.result & _abi.TIMEWHEEL_IS_HELD:
+    if op.result & _abi.TIMEWHEEL_RES_HELD:
         state = State.HELD
-    elif op.result & _abi.TIMEWHEEL_IS_BURIED:
+    elif op.result & _abi.TIMEWHEEL_RES_BURIED:
         state = State.BURIED
     return Token(op.id, op.handle, op.cookie, op.deadline, op.cycle, op.slot,
                  state, op.time, op.lease, None)
@@ -227,8 +227,8 @@ def token_of_list(token: _abi.timewheel_token) -> Token:
 
 def answer(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
     """Key, flags and number of a delivery, for an operation that answers it."""
-    flags = _abi.TIMEWHEEL_ANY_FILE if any_file else 0
-    return delivery.handle, flags | _abi.TIMEWHEEL_BY_HANDLE, delivery.lease
+    flags = _abi.TIMEWHEEL_OPF_ANY_FILE if any_file else 0
+    return delivery.handle, flags | _abi.TIMEWHEEL_OPF_BY_HANDLE, delivery.lease
 
 
 def nacking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
@@ -254,7 +254,7 @@ def first_due(period: float, timeout: float | None, at_ns: int | None,
     if timeout is None and at_ns is None:
         timeout = period
     when, flags = due(timeout, at_ns)
-    flags |= _abi.TIMEWHEEL_FIXED_DELAY if fixed_delay else 0
+    flags |= _abi.TIMEWHEEL_OPF_FIXED_DELAY if fixed_delay else 0
     return when, duration(period), flags
 
 
@@ -359,8 +359,8 @@ def info_of(info: _abi.timewheel_info) -> Info:
         slots=info.slots,
         tick_ns=info.tick,
         max_tokens=info.max_tokens,
-        ids=not info.setup_flags & _abi.TIMEWHEEL_NO_IDS,
-        cookies=not info.setup_flags & _abi.TIMEWHEEL_NO_COOKIES,
+        ids=not info.setup_flags & _abi.TIMEWHEEL_SETUP_NO_IDS,
+        cookies=not info.setup_flags & _abi.TIMEWHEEL_SETUP_NO_COOKIES,
         number=info.number,
         now_ns=info.now,
         hand=info.hand,
@@ -378,17 +378,17 @@ def info_of(info: _abi.timewheel_info) -> Info:
         quiet=info.quiet,
         touched=info.touched,
         offset_ns=info.offset,
-        touch_words=bool(info.setup_flags & _abi.TIMEWHEEL_TOUCH_WORDS),
+        touch_words=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_TOUCH_WORDS),
         events=info.events,
-        paused=bool(info.state & _abi.TIMEWHEEL_PAUSED),
-        draining=bool(info.state & _abi.TIMEWHEEL_DRAINING),
+        paused=bool(info.state & _abi.TIMEWHEEL_CONTROL_PAUSED),
+        draining=bool(info.state & _abi.TIMEWHEEL_CONTROL_DRAINING),
         lease_ns=info.lease,
         max_attempts=info.max_attempts,
-        periods=bool(info.setup_flags & _abi.TIMEWHEEL_PERIODS),
+        periods=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_PERIODS),
         misfire=Misfire(info.misfire),
         slack_ns=info.slack,
         jitter_ns=info.jitter,
-        keep_duration=bool(info.setup_flags & _abi.TIMEWHEEL_KEEP_DURATION),
+        keep_duration=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_KEEP_DURATION),
         held=info.held,
         buried=info.buried,
         acked=info.acked,

@@ -36,10 +36,10 @@ def caps() -> Caps:
     _abi.tw_device_caps(ctypes.byref(told))
     return Caps(
         clocks=frozenset(c for c in Clock if told.clocks & 1 << c),
-        ids_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_IDS),
-        cookies_optional=bool(told.setup_flags & _abi.TIMEWHEEL_NO_COOKIES),
-        leases=bool(told.codes & 1 << _abi.TIMEWHEEL_ACK),
-        periods=bool(told.setup_flags & _abi.TIMEWHEEL_PERIODS),
+        ids_optional=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_NO_IDS),
+        cookies_optional=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_NO_COOKIES),
+        leases=bool(told.codes & 1 << _abi.TIMEWHEEL_OP_ACK),
+        periods=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_PERIODS),
         max_slots=told.max_slots,
         min_tick_ns=told.min_tick,
         max_tick_ns=told.max_tick,
@@ -63,10 +63,10 @@ def create(name: str, setup: Setup, *, exclusive: bool = False) -> bool:
     setup another; those of Wheel.open(); OSError with ENAMETOOLONG, or EINVAL for
     a name with other bytes; ENOTTY: the kernel's module has no named wheels.
     """
-    flags = _abi.TIMEWHEEL_EXCLUSIVE if exclusive else 0
+    flags = _abi.TIMEWHEEL_CREATE_EXCLUSIVE if exclusive else 0
     made: int = _abi.tw_wheel_create(
         _name_bytes(name), ctypes.byref(setup_struct(setup)), flags)
-    return made != _abi.TIMEWHEEL_EXISTED
+    return made != _abi.TIMEWHEEL_RES_EXISTED
 
 
 def destroy(name: str) -> None:

@@ -18,9 +18,9 @@ static void change(struct timewheel_caps *caps, const char *what)
 	else if (!strcmp(what, "event_size"))
 		caps->event_size += 8;
 	else if (!strcmp(what, "codes"))
-		caps->codes &= ~(1U << TIMEWHEEL_REGISTER_PERIODIC);
+		caps->codes &= ~(1U << TIMEWHEEL_OP_REGISTER_PERIODIC);
 	else if (!strcmp(what, "settings"))
-		caps->setup_flags &= ~TIMEWHEEL_PERIODS;
+		caps->setup_flags &= ~TIMEWHEEL_SETUP_PERIODS;
 	else if (!strcmp(what, "clocks"))
 		caps->clocks &= ~(1U << TIMEWHEEL_CLOCK_MANUAL);
 }
@@ -42,12 +42,12 @@ int ioctl(int fd, unsigned long command, ...)
 	arg = va_arg(args, void *);
 	va_end(args);
 	if (what && !strcmp(what, "names") &&
-	    (command == TIMEWHEEL_CREATE || command == TIMEWHEEL_DESTROY))
+	    (command == TIMEWHEEL_IOC_CREATE || command == TIMEWHEEL_IOC_DESTROY))
 		return fails(ENOTTY);
-	if (what && !strcmp(what, "caps") && command == TIMEWHEEL_CAPS)
+	if (what && !strcmp(what, "caps") && command == TIMEWHEEL_IOC_CAPS)
 		return fails(EINVAL);
 	ret = syscall(SYS_ioctl, fd, command, arg);
-	if (!ret && what && command == TIMEWHEEL_CAPS)
+	if (!ret && what && command == TIMEWHEEL_IOC_CAPS)
 		change(arg, what);
 	return ret;
 }

@@ -8,11 +8,11 @@
  * by ioctl; expired ones are read(2) as struct timewheel_event and announced
  * by poll(2), epoll(7) and io_uring.
  *
- * Each open of /dev/timewheel is one private wheel once TIMEWHEEL_SETUP has
+ * Each open of /dev/timewheel is one private wheel once TIMEWHEEL_IOC_SETUP has
  * succeeded on it. dup(2), fork(2) and SCM_RIGHTS share that wheel, which ends
- * with the last of them. A named wheel, made by TIMEWHEEL_CREATE, is a node
+ * with the last of them. A named wheel, made by TIMEWHEEL_IOC_CREATE, is a node
  * /dev/timewheels/NAME: each open of the node is the one wheel, which turns,
- * with or without anybody, until TIMEWHEEL_DESTROY. All calls may be made by
+ * with or without anybody, until TIMEWHEEL_IOC_DESTROY. All calls may be made by
  * any number of threads and processes at once.
  *
  * A read ends a token, unless the wheel was set up with leases, or the token is
@@ -57,21 +57,21 @@
  */
 #define TIMEWHEEL_IOC_TYPE	0xBE
 
-#define TIMEWHEEL_CAPS		_IO(TIMEWHEEL_IOC_TYPE, 0x00)
-#define TIMEWHEEL_SETUP		_IO(TIMEWHEEL_IOC_TYPE, 0x01)
-#define TIMEWHEEL_INFO		_IO(TIMEWHEEL_IOC_TYPE, 0x02)
-#define TIMEWHEEL_OP		_IO(TIMEWHEEL_IOC_TYPE, 0x03)
-#define TIMEWHEEL_BATCH		_IO(TIMEWHEEL_IOC_TYPE, 0x04)
-#define TIMEWHEEL_TOUCH		_IO(TIMEWHEEL_IOC_TYPE, 0x05)
-#define TIMEWHEEL_ADVANCE	_IO(TIMEWHEEL_IOC_TYPE, 0x06)
-#define TIMEWHEEL_LIST		_IO(TIMEWHEEL_IOC_TYPE, 0x07)
-#define TIMEWHEEL_CREATE	_IO(TIMEWHEEL_IOC_TYPE, 0x08)
-#define TIMEWHEEL_DESTROY	_IO(TIMEWHEEL_IOC_TYPE, 0x09)
-#define TIMEWHEEL_STATS		_IO(TIMEWHEEL_IOC_TYPE, 0x0a)
-#define TIMEWHEEL_TOUCH_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0b)
-#define TIMEWHEEL_CONTROL	_IO(TIMEWHEEL_IOC_TYPE, 0x0c)
+#define TIMEWHEEL_IOC_CAPS		_IO(TIMEWHEEL_IOC_TYPE, 0x00)
+#define TIMEWHEEL_IOC_SETUP		_IO(TIMEWHEEL_IOC_TYPE, 0x01)
+#define TIMEWHEEL_IOC_INFO		_IO(TIMEWHEEL_IOC_TYPE, 0x02)
+#define TIMEWHEEL_IOC_OP		_IO(TIMEWHEEL_IOC_TYPE, 0x03)
+#define TIMEWHEEL_IOC_BATCH		_IO(TIMEWHEEL_IOC_TYPE, 0x04)
+#define TIMEWHEEL_IOC_TOUCH		_IO(TIMEWHEEL_IOC_TYPE, 0x05)
+#define TIMEWHEEL_IOC_ADVANCE	_IO(TIMEWHEEL_IOC_TYPE, 0x06)
+#define TIMEWHEEL_IOC_LIST		_IO(TIMEWHEEL_IOC_TYPE, 0x07)
+#define TIMEWHEEL_IOC_CREATE	_IO(TIMEWHEEL_IOC_TYPE, 0x08)
+#define TIMEWHEEL_IOC_DESTROY	_IO(TIMEWHEEL_IOC_TYPE, 0x09)
+#define TIMEWHEEL_IOC_STATS		_IO(TIMEWHEEL_IOC_TYPE, 0x0a)
+#define TIMEWHEEL_IOC_TOUCH_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0b)
+#define TIMEWHEEL_IOC_CONTROL	_IO(TIMEWHEEL_IOC_TYPE, 0x0c)
 
-/* Most operations of one TIMEWHEEL_BATCH, and keys of one TIMEWHEEL_TOUCH_MANY. */
+/* Most operations of one TIMEWHEEL_IOC_BATCH, and keys of one TIMEWHEEL_IOC_TOUCH_MANY. */
 #define TIMEWHEEL_MAX_BATCH	65536
 
 /* Number of the last tick: 223 years of 100 us. */
@@ -96,7 +96,7 @@
  *	fell due meanwhile expires on resume, the machine is never woken for it
  * @TIMEWHEEL_CLOCK_REALTIME: CLOCK_REALTIME: wall time, which may be set: a
  *	token is due when the clock shows its deadline, however it got there
- * @TIMEWHEEL_CLOCK_MANUAL: moves only by TIMEWHEEL_ADVANCE
+ * @TIMEWHEEL_CLOCK_MANUAL: moves only by TIMEWHEEL_IOC_ADVANCE
  */
 enum timewheel_clock {
 	TIMEWHEEL_CLOCK_MONOTONIC	= 0,
@@ -106,11 +106,11 @@ enum timewheel_clock {
 };
 
 /**
- * struct timewheel_caps - TIMEWHEEL_CAPS: what this module can do
+ * struct timewheel_caps - TIMEWHEEL_IOC_CAPS: what this module can do
  * @size: in: sizeof(struct timewheel_caps)
  * @flags: in: 0
  * @clocks: out: bit n is set when clock n of enum timewheel_clock is there
- * @setup_flags: out: flags that TIMEWHEEL_SETUP knows
+ * @setup_flags: out: flags that TIMEWHEEL_IOC_SETUP knows
  * @codes: out: bit n is set when operation n of enum timewheel_code is there
  * @max_slots: out: most slots of a ring
  * @min_tick: out: shortest tick in ns (module parameter min_tick_ns)
@@ -142,24 +142,24 @@ struct timewheel_caps {
 /*
  * Flags of struct timewheel_setup.
  *
- * TIMEWHEEL_NO_IDS: tokens have no id, only the handle that their registration
+ * TIMEWHEEL_SETUP_NO_IDS: tokens have no id, only the handle that their registration
  *	returned: saves 16 bytes and a hash table entry each.
- * TIMEWHEEL_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
- * TIMEWHEEL_TOUCH_WORDS: tokens have touch words, which may be mapped. Costs 8
+ * TIMEWHEEL_SETUP_NO_COOKIES: tokens carry no cookie: saves 8 bytes each.
+ * TIMEWHEEL_SETUP_TOUCH_WORDS: tokens have touch words, which may be mapped. Costs 8
  *	bytes each, and touches by ioctl(2) take the wheel's lock.
- * TIMEWHEEL_PERIODS: tokens may be periodic. Costs 48 bytes each, which a wheel
+ * TIMEWHEEL_SETUP_PERIODS: tokens may be periodic. Costs 48 bytes each, which a wheel
  *	with leases has anyway.
- * TIMEWHEEL_KEEP_DURATION: REALTIME only: when the clock is set, a token is due
+ * TIMEWHEEL_SETUP_KEEP_DURATION: REALTIME only: when the clock is set, a token is due
  *	as long after its registration as it was to be, and its deadline, as it is
  *	shown, is another. Without it a token keeps its deadline: it follows the
  *	wall, and how long that takes is another. The wheel is then turned by
  *	CLOCK_BOOTTIME, and shows wall time.
  */
-#define TIMEWHEEL_NO_IDS	(1U << 0)
-#define TIMEWHEEL_NO_COOKIES	(1U << 1)
-#define TIMEWHEEL_TOUCH_WORDS	(1U << 2)
-#define TIMEWHEEL_PERIODS	(1U << 3)
-#define TIMEWHEEL_KEEP_DURATION	(1U << 4)
+#define TIMEWHEEL_SETUP_NO_IDS	(1U << 0)
+#define TIMEWHEEL_SETUP_NO_COOKIES	(1U << 1)
+#define TIMEWHEEL_SETUP_TOUCH_WORDS	(1U << 2)
+#define TIMEWHEEL_SETUP_PERIODS	(1U << 3)
+#define TIMEWHEEL_SETUP_KEEP_DURATION	(1U << 4)
 
 /*
  * Mapping
@@ -280,7 +280,7 @@ struct timewheel_consumed {
  * A delivery is held by the open file that read it. When that is released, by
  * the exit of all who have it or by close(2), what it holds is due again at
  * once, for the others; fork(2), dup(2), SCM_RIGHTS and mappings keep it. An
- * answer that comes by another file is EPERM, unless it has TIMEWHEEL_ANY_FILE.
+ * answer that comes by another file is EPERM, unless it has TIMEWHEEL_OPF_ANY_FILE.
  *
  * A new token's deliveries are counted from 1, also one whose id was another's
  * before: where ids are used again while old answers may be under way, answers
@@ -294,7 +294,7 @@ struct timewheel_consumed {
 /*
  * Periods
  *
- * A periodic token, by TIMEWHEEL_REGISTER_PERIODIC, is pending again after each
+ * A periodic token, by TIMEWHEEL_OP_REGISTER_PERIODIC, is pending again after each
  * delivery, on a wheel with leases after its ACK; one event of it is out at a
  * time. At a fixed rate it is due @period after it was due before, to the ns and
  * without drift, whenever it was read; with a fixed delay, @period after it was
@@ -319,11 +319,11 @@ enum timewheel_misfire {
 };
 
 /**
- * struct timewheel_setup - TIMEWHEEL_SETUP: make this file's private wheel;
+ * struct timewheel_setup - TIMEWHEEL_IOC_SETUP: make this file's private wheel;
  *	also how a named one is to be
  * @size: sizeof(struct timewheel_setup)
- * @flags: TIMEWHEEL_NO_IDS, TIMEWHEEL_NO_COOKIES, TIMEWHEEL_TOUCH_WORDS,
- *	TIMEWHEEL_PERIODS, TIMEWHEEL_KEEP_DURATION
+ * @flags: TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_SETUP_NO_COOKIES, TIMEWHEEL_SETUP_TOUCH_WORDS,
+ *	TIMEWHEEL_SETUP_PERIODS, TIMEWHEEL_SETUP_KEEP_DURATION
  * @clock: one of enum timewheel_clock
  * @slots: slots of the ring, 1..65536; no power of two needed
  * @tick: ns per tick, from caps' min_tick to max_tick (100 us to a day)
@@ -343,7 +343,7 @@ enum timewheel_misfire {
  * @jitter: ns: each registration adds a random part of it to its deadline, so
  *	that those of many tokens spread evenly over that window. No delay may be
  *	shorter. Not added by touch and move
- * @misfire: with TIMEWHEEL_PERIODS: one of enum timewheel_misfire; else 0
+ * @misfire: with TIMEWHEEL_SETUP_PERIODS: one of enum timewheel_misfire; else 0
  * @reserved: 0
  *
  * The wheel and its @max_tokens count towards what the caller, by its effective
@@ -380,17 +380,17 @@ struct timewheel_setup {
 /*
  * Flag of struct timewheel_create.
  *
- * TIMEWHEEL_EXCLUSIVE: only a new wheel will do.
+ * TIMEWHEEL_CREATE_EXCLUSIVE: only a new wheel will do.
  */
-#define TIMEWHEEL_EXCLUSIVE	(1U << 0)
+#define TIMEWHEEL_CREATE_EXCLUSIVE	(1U << 0)
 
-/* What TIMEWHEEL_CREATE returns when the wheel was there already. */
-#define TIMEWHEEL_EXISTED	1
+/* What TIMEWHEEL_IOC_CREATE returns when the wheel was there already. */
+#define TIMEWHEEL_RES_EXISTED	(1 << 4)
 
 /**
- * struct timewheel_create - TIMEWHEEL_CREATE: make a named wheel
+ * struct timewheel_create - TIMEWHEEL_IOC_CREATE: make a named wheel
  * @size: sizeof(struct timewheel_create)
- * @flags: TIMEWHEEL_EXCLUSIVE
+ * @flags: TIMEWHEEL_CREATE_EXCLUSIVE
  * @setup: address of a struct timewheel_setup: how it is to be
  * @name: its name: 1 to 63 ASCII letters, digits, "-" and "_", then zeros. There
  *	is one space of names for the whole machine
@@ -401,16 +401,16 @@ struct timewheel_setup {
  * chown(1) say otherwise; how they last where udev(7) manages nodes, its rules
  * say. Whoever may open the node for reading may read events and list tokens;
  * for writing, register and change them; for either, GET one, and see INFO and
- * STATS. It is charged to its creator, as by TIMEWHEEL_SETUP, whoever owns the
+ * STATS. It is charged to its creator, as by TIMEWHEEL_IOC_SETUP, whoever owns the
  * node later. It keeps the module loaded. May sleep. Where no node can be made,
  * because something else has its path, the wheel is there without one.
  *
- * Returns 0 when it made the wheel, or TIMEWHEEL_EXISTED when one of this name
- * and set up the same is there, without TIMEWHEEL_EXCLUSIVE. That may be
+ * Returns 0 when it made the wheel, or TIMEWHEEL_RES_EXISTED when one of this name
+ * and set up the same is there, without TIMEWHEEL_CREATE_EXCLUSIVE. That may be
  * another user's, who can end it: fstat(2) of the node tells whose it is, and
  * open(2) whether the caller may open it.
  *
- * Errors: those of TIMEWHEEL_SETUP but %EBUSY; %EEXIST there is one of this
+ * Errors: those of TIMEWHEEL_IOC_SETUP but %EBUSY; %EEXIST there is one of this
  * name, and the call is exclusive or the setup another; %EINVAL also when the
  * name is empty, has another byte in it, or something behind its zero;
  * %ENAMETOOLONG the name has no zero; %ENOTTY the file is a named wheel's.
@@ -423,7 +423,7 @@ struct timewheel_create {
 };
 
 /**
- * struct timewheel_destroy - TIMEWHEEL_DESTROY: end a named wheel
+ * struct timewheel_destroy - TIMEWHEEL_IOC_DESTROY: end a named wheel
  * @size: sizeof(struct timewheel_destroy)
  * @flags: 0
  * @name: its name, as in struct timewheel_create
@@ -435,7 +435,7 @@ struct timewheel_create {
  * read is woken. Its memory is freed, and its creator's account credited, with
  * the last file. May sleep.
  *
- * Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as TIMEWHEEL_CREATE; %ENOENT no wheel
+ * Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as TIMEWHEEL_IOC_CREATE; %ENOENT no wheel
  * of this name; %EPERM it is not the caller's.
  */
 struct timewheel_destroy {
@@ -446,8 +446,8 @@ struct timewheel_destroy {
 
 /**
  * enum timewheel_code - operations on a token
- * @TIMEWHEEL_REGISTER: a new token, due after @time ns or, with
- *	TIMEWHEEL_ABSOLUTE, at @time. A deadline that has passed is due at once.
+ * @TIMEWHEEL_OP_REGISTER: a new token, due after @time ns or, with
+ *	TIMEWHEEL_OPF_ABSOLUTE, at @time. A deadline that has passed is due at once.
  *	A token registered for a delay has that delay as its timeout; one
  *	registered for a time, or for a delay of 0, has none.
  *	Errors: %EEXIST the id is pending, held or buried; %EINVAL an id or a
@@ -455,42 +455,42 @@ struct timewheel_destroy {
  *	%ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the deadline is
  *	beyond the last tick or 2^63 ns, or the delay too long for a wheel with
  *	touch words; %ESHUTDOWN the wheel is draining.
- * @TIMEWHEEL_TOUCH_TOKEN: it lives: due its whole timeout from now. A touch
+ * @TIMEWHEEL_OP_TOUCH: it lives: due its whole timeout from now. A touch
  *	never brings a deadline nearer (moving does). Takes no lock, unless an
  *	id is not found.
  *	Errors: %ENOENT, %ESTALE; %EINVAL the token has no timeout; %ERANGE.
- * @TIMEWHEEL_TOUCH_OR_REGISTER: touch the token of this id, or register one
+ * @TIMEWHEEL_OP_TOUCH_OR_REGISTER: touch the token of this id, or register one
  *	with timeout @time if there is none ("a packet of this user arrived").
  *	@time and @cookie of a pending token stay as they are. By id only, for a
  *	delay only. Errors: those of the other two without %ENOENT and %ESTALE;
  *	%EEXIST the token is held or buried.
- * @TIMEWHEEL_MOVE: due after @time ns from now, which becomes the timeout, or
- *	with TIMEWHEEL_ABSOLUTE at @time; earlier or later than before. A time,
+ * @TIMEWHEEL_OP_MOVE: due after @time ns from now, which becomes the timeout, or
+ *	with TIMEWHEEL_OPF_ABSOLUTE at @time; earlier or later than before. A time,
  *	or a delay of 0, leaves the timeout as it was.
  *	Errors: %ENOENT, %ESTALE, %ERANGE.
- * @TIMEWHEEL_CANCEL: no event will come of this token.
+ * @TIMEWHEEL_OP_CANCEL: no event will come of this token.
  *	Errors: %ENOENT, %ESTALE.
- * @TIMEWHEEL_GET: tell about the token, change nothing, also when it is held or
+ * @TIMEWHEEL_OP_GET: tell about the token, change nothing, also when it is held or
  *	buried. Needs no file open for writing. Errors: %ENOENT, %ESTALE.
- * @TIMEWHEEL_ACK: a delivery has been dealt with: its token ends, or, if it is
+ * @TIMEWHEEL_OP_ACK: a delivery has been dealt with: its token ends, or, if it is
  *	periodic, is pending again.
- * @TIMEWHEEL_NACK: it has not: the token is due again after @time ns, or at @time
- *	with TIMEWHEEL_ABSOLUTE; after max_attempts deliveries it is buried.
+ * @TIMEWHEEL_OP_NACK: it has not: the token is due again after @time ns, or at @time
+ *	with TIMEWHEEL_OPF_ABSOLUTE; after max_attempts deliveries it is buried.
  *	Errors: also %ERANGE.
- * @TIMEWHEEL_EXTEND: it takes longer: the lease is over after @time ns from now,
+ * @TIMEWHEEL_OP_EXTEND: it takes longer: the lease is over after @time ns from now,
  *	0 for the wheel's lease. Errors: also %ERANGE it would be beyond the last
  *	tick, or more than TIMEWHEEL_MAX_LEASES leases after the delivery.
- * @TIMEWHEEL_BURY: it cannot be dealt with: the token is kept aside until KICK or
+ * @TIMEWHEEL_OP_BURY: it cannot be dealt with: the token is kept aside until KICK or
  *	DELETE. With a @lease of 0 it is one that is pending.
- * @TIMEWHEEL_KICK: a token that is buried or pending is due now, and has all its
+ * @TIMEWHEEL_OP_KICK: a token that is buried or pending is due now, and has all its
  *	attempts before it. Errors: also %EBUSY it is held.
- * @TIMEWHEEL_DELETE: the token ends, whether it is pending, held or buried.
- * @TIMEWHEEL_REGISTER_PERIODIC: as REGISTER, and again and again: first after
- *	@time ns, or at @time, then every @period ns; with TIMEWHEEL_FIXED_DELAY
+ * @TIMEWHEEL_OP_DELETE: the token ends, whether it is pending, held or buried.
+ * @TIMEWHEEL_OP_REGISTER_PERIODIC: as REGISTER, and again and again: first after
+ *	@time ns, or at @time, then every @period ns; with TIMEWHEEL_OPF_FIXED_DELAY
  *	counted from the end of the one before, else at a fixed rate. It has no
  *	timeout.
  *	Errors: those of REGISTER; %EINVAL also when @period is shorter than a
- *	tick, or the wheel was set up without TIMEWHEEL_PERIODS; %ERANGE also when
+ *	tick, or the wheel was set up without TIMEWHEEL_SETUP_PERIODS; %ERANGE also when
  *	it is 2^63 ns and more.
  *
  * %ENOENT: no token with this id is pending: never registered, cancelled, or
@@ -504,63 +504,63 @@ struct timewheel_destroy {
  * that is open for writing, and change nothing when they fail.
  */
 enum timewheel_code {
-	TIMEWHEEL_REGISTER		= 0,
-	TIMEWHEEL_TOUCH_TOKEN		= 1,
-	TIMEWHEEL_TOUCH_OR_REGISTER	= 2,
-	TIMEWHEEL_MOVE			= 3,
-	TIMEWHEEL_CANCEL		= 4,
-	TIMEWHEEL_GET			= 5,
-	TIMEWHEEL_ACK			= 6,
-	TIMEWHEEL_NACK			= 7,
-	TIMEWHEEL_EXTEND		= 8,
-	TIMEWHEEL_BURY			= 9,
-	TIMEWHEEL_KICK			= 10,
-	TIMEWHEEL_DELETE		= 11,
-	TIMEWHEEL_REGISTER_PERIODIC	= 12,
+	TIMEWHEEL_OP_REGISTER		= 0,
+	TIMEWHEEL_OP_TOUCH		= 1,
+	TIMEWHEEL_OP_TOUCH_OR_REGISTER	= 2,
+	TIMEWHEEL_OP_MOVE			= 3,
+	TIMEWHEEL_OP_CANCEL		= 4,
+	TIMEWHEEL_OP_GET			= 5,
+	TIMEWHEEL_OP_ACK			= 6,
+	TIMEWHEEL_OP_NACK			= 7,
+	TIMEWHEEL_OP_EXTEND		= 8,
+	TIMEWHEEL_OP_BURY			= 9,
+	TIMEWHEEL_OP_KICK			= 10,
+	TIMEWHEEL_OP_DELETE		= 11,
+	TIMEWHEEL_OP_REGISTER_PERIODIC	= 12,
 };
 
 /*
  * Flags of struct timewheel_op, struct timewheel_touch and struct
  * timewheel_touch_many.
  *
- * TIMEWHEEL_BY_HANDLE: the token is named by its handle, not by its id
+ * TIMEWHEEL_OPF_BY_HANDLE: the token is named by its handle, not by its id
  *	(not with those that register).
- * TIMEWHEEL_ABSOLUTE: @time is a time of the wheel's clock, not a delay
+ * TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock, not a delay
  *	(REGISTER, REGISTER_PERIODIC, MOVE and NACK only).
- * TIMEWHEEL_ANY_FILE: also when another open file holds the delivery (ACK, NACK,
+ * TIMEWHEEL_OPF_ANY_FILE: also when another open file holds the delivery (ACK, NACK,
  *	EXTEND and BURY only).
- * TIMEWHEEL_FIXED_DELAY: a period is counted from the end of the one before
+ * TIMEWHEEL_OPF_FIXED_DELAY: a period is counted from the end of the one before
  *	(REGISTER_PERIODIC only).
  */
-#define TIMEWHEEL_BY_HANDLE	(1U << 0)
-#define TIMEWHEEL_ABSOLUTE	(1U << 1)
-#define TIMEWHEEL_ANY_FILE	(1U << 2)
-#define TIMEWHEEL_FIXED_DELAY	(1U << 3)
+#define TIMEWHEEL_OPF_BY_HANDLE	(1U << 0)
+#define TIMEWHEEL_OPF_ABSOLUTE	(1U << 1)
+#define TIMEWHEEL_OPF_ANY_FILE	(1U << 2)
+#define TIMEWHEEL_OPF_FIXED_DELAY	(1U << 3)
 
 /*
  * Bits of a result that is not negative.
  *
- * TIMEWHEEL_WAS_DUE: the token was past its deadline, but no reader had taken
+ * TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but no reader had taken
  *	it: the operation won. From GET: it is pending, and past its deadline.
- * TIMEWHEEL_REGISTERED: TOUCH_OR_REGISTER found none and registered one.
- * TIMEWHEEL_IS_HELD: from GET: a delivery of the token is out.
- * TIMEWHEEL_IS_BURIED: the token is buried: from GET; from NACK, which did so.
+ * TIMEWHEEL_RES_REGISTERED: TOUCH_OR_REGISTER found none and registered one.
+ * TIMEWHEEL_RES_HELD: from GET: a delivery of the token is out.
+ * TIMEWHEEL_RES_BURIED: the token is buried: from GET; from NACK, which did so.
  */
-#define TIMEWHEEL_WAS_DUE	(1 << 0)
-#define TIMEWHEEL_REGISTERED	(1 << 1)
-#define TIMEWHEEL_IS_HELD	(1 << 2)
-#define TIMEWHEEL_IS_BURIED	(1 << 3)
+#define TIMEWHEEL_RES_WAS_DUE	(1 << 0)
+#define TIMEWHEEL_RES_REGISTERED	(1 << 1)
+#define TIMEWHEEL_RES_HELD	(1 << 2)
+#define TIMEWHEEL_RES_BURIED	(1 << 3)
 
 /**
- * struct timewheel_op - TIMEWHEEL_OP: one operation; also a batch's element
+ * struct timewheel_op - TIMEWHEEL_IOC_OP: one operation; also a batch's element
  * @size: sizeof(struct timewheel_op); in a batch the same as its op_size
- * @flags: TIMEWHEEL_BY_HANDLE, TIMEWHEEL_ABSOLUTE, TIMEWHEEL_ANY_FILE,
- *	TIMEWHEEL_FIXED_DELAY
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE,
+ *	TIMEWHEEL_OPF_FIXED_DELAY
  * @code: one of enum timewheel_code
- * @result: out: bits TIMEWHEEL_WAS_DUE, TIMEWHEEL_REGISTERED, TIMEWHEEL_IS_HELD,
- *	TIMEWHEEL_IS_BURIED; in a batch also a negative errno
+ * @result: out: bits TIMEWHEEL_RES_WAS_DUE, TIMEWHEEL_RES_REGISTERED, TIMEWHEEL_RES_HELD,
+ *	TIMEWHEEL_RES_BURIED; in a batch also a negative errno
  * @id: the token's id, any value; out, from GET by handle (0 without ids)
- * @handle: in with TIMEWHEEL_BY_HANDLE; out, from GET and from whatever
+ * @handle: in with TIMEWHEEL_OPF_BY_HANDLE; out, from GET and from whatever
  *	registered a token: its handle, never 0
  * @time: in: delay or deadline in ns, read by those that register, MOVE, NACK and
  *	EXTEND. Out, from GET: ns until the deadline, 0 when it has passed
@@ -578,7 +578,7 @@ enum timewheel_code {
  *	and BURY, 0 for all others. Out, from GET: of the last delivery, 0 when
  *	there was none
  *
- * TIMEWHEEL_OP returns 0 and @result when the operation succeeded, else -1
+ * TIMEWHEEL_IOC_OP returns 0 and @result when the operation succeeded, else -1
  * with errno and the structure as it was. Fields that an operation does not
  * read are ignored; fields not named as its outputs stay as they were. May
  * sleep for memory when it registers, else never blocks.
@@ -606,7 +606,7 @@ struct timewheel_op {
 };
 
 /**
- * struct timewheel_batch - TIMEWHEEL_BATCH: many operations, in order
+ * struct timewheel_batch - TIMEWHEEL_IOC_BATCH: many operations, in order
  * @size: sizeof(struct timewheel_batch)
  * @flags: 0
  * @ops: address of an array of @count struct timewheel_op
@@ -636,13 +636,13 @@ struct timewheel_batch {
 };
 
 /**
- * struct timewheel_touch - TIMEWHEEL_TOUCH: a touch, in the fewest instructions
+ * struct timewheel_touch - TIMEWHEEL_IOC_TOUCH: a touch, in the fewest instructions
  * @size: sizeof(struct timewheel_touch)
- * @flags: TIMEWHEEL_BY_HANDLE
- * @key: the token's id, or its handle with TIMEWHEEL_BY_HANDLE
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE
+ * @key: the token's id, or its handle with TIMEWHEEL_OPF_BY_HANDLE
  *
- * Returns 0, or TIMEWHEEL_WAS_DUE when the token was past its deadline.
- * Never blocks. Errors: those of TIMEWHEEL_TOUCH_TOKEN.
+ * Returns 0, or TIMEWHEEL_RES_WAS_DUE when the token was past its deadline.
+ * Never blocks. Errors: those of TIMEWHEEL_OP_TOUCH.
  */
 struct timewheel_touch {
 	__u32	size;
@@ -651,21 +651,21 @@ struct timewheel_touch {
 };
 
 /**
- * struct timewheel_touch_many - TIMEWHEEL_TOUCH_MANY: touches, by keys alone
+ * struct timewheel_touch_many - TIMEWHEEL_IOC_TOUCH_MANY: touches, by keys alone
  * @size: sizeof(struct timewheel_touch_many)
- * @flags: TIMEWHEEL_BY_HANDLE
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE
  * @keys: address of an array of @count u64: the tokens' ids, or their handles
- *	with TIMEWHEEL_BY_HANDLE
+ *	with TIMEWHEEL_OPF_BY_HANDLE
  * @count: keys in the array, 0..TIMEWHEEL_MAX_BATCH
  * @done: out: how many tokens, from that of the first key on, were touched
  *
  * For who has heard from many connections at once. Tokens are touched in the
- * order of the keys, as by TIMEWHEEL_TOUCH, up to the first that cannot be: the
+ * order of the keys, as by TIMEWHEEL_IOC_TOUCH, up to the first that cannot be: the
  * error is that of key @done, and those behind it have not been looked at.
  * Returns 0 with @done equal to @count, or less when a signal came: go on from
  * there. Never blocks but for memory that is paged out.
  *
- * Errors: those of TIMEWHEEL_TOUCH_TOKEN; %EINVAL also when @count is too large,
+ * Errors: those of TIMEWHEEL_OP_TOUCH; %EINVAL also when @count is too large,
  * then without @done; %EFAULT: key @done could not be read, or @done itself not be
  * written: those before have been touched all the same.
  */
@@ -678,7 +678,7 @@ struct timewheel_touch_many {
 };
 
 /**
- * struct timewheel_advance - TIMEWHEEL_ADVANCE: put a MANUAL wheel's hand
+ * struct timewheel_advance - TIMEWHEEL_IOC_ADVANCE: put a MANUAL wheel's hand
  * @size: sizeof(struct timewheel_advance)
  * @flags: 0
  * @tick: the tick to which the hand goes, forward or back
@@ -695,7 +695,7 @@ struct timewheel_advance {
 };
 
 /**
- * struct timewheel_info - TIMEWHEEL_INFO: a wheel's state and counters
+ * struct timewheel_info - TIMEWHEEL_IOC_INFO: a wheel's state and counters
  * @size: in: sizeof(struct timewheel_info)
  * @flags: in: 0
  * @clock: out: as set up
@@ -725,7 +725,7 @@ struct timewheel_advance {
  * @offset: out: ns that the clock is ahead for the caller, in a time namespace,
  *	of what the wheel counts its ticks by: tick = (time - @offset) / @tick
  * @events: out: as set up
- * @state: out: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING
+ * @state: out: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
  * @lease: out: as set up
  * @slack: out: as set up
  * @jitter: out: as set up
@@ -789,20 +789,20 @@ struct timewheel_info {
 };
 
 /*
- * What a wheel may be told to be, by TIMEWHEEL_CONTROL.
+ * What a wheel may be told to be, by TIMEWHEEL_IOC_CONTROL.
  *
- * TIMEWHEEL_PAUSED: time passes and all operations go on, but nothing is
+ * TIMEWHEEL_CONTROL_PAUSED: time passes and all operations go on, but nothing is
  *	delivered: a read blocks, or says %EAGAIN, and poll(2) says no.
- * TIMEWHEEL_DRAINING: no token can be registered: %ESHUTDOWN. Those that are
+ * TIMEWHEEL_CONTROL_DRAINING: no token can be registered: %ESHUTDOWN. Those that are
  *	periodic go on.
  */
-#define TIMEWHEEL_PAUSED	(1U << 0)
-#define TIMEWHEEL_DRAINING	(1U << 1)
+#define TIMEWHEEL_CONTROL_PAUSED	(1U << 0)
+#define TIMEWHEEL_CONTROL_DRAINING	(1U << 1)
 
 /**
- * struct timewheel_control - TIMEWHEEL_CONTROL: pause, resume, drain
+ * struct timewheel_control - TIMEWHEEL_IOC_CONTROL: pause, resume, drain
  * @size: sizeof(struct timewheel_control)
- * @flags: TIMEWHEEL_PAUSED, TIMEWHEEL_DRAINING: what the wheel is from now on; 0
+ * @flags: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING: what the wheel is from now on; 0
  *	for neither
  * @mask: which of these are to change; the others stay as they are
  * @reserved: 0
@@ -819,7 +819,7 @@ struct timewheel_control {
 };
 
 /**
- * struct timewheel_stats - TIMEWHEEL_STATS: how late a wheel's events have been
+ * struct timewheel_stats - TIMEWHEEL_IOC_STATS: how late a wheel's events have been
  * @size: sizeof(struct timewheel_stats)
  * @flags: 0
  * @lateness: address of TIMEWHEEL_BUCKETS u64, or 0: of the events read so far,
@@ -842,20 +842,20 @@ struct timewheel_stats {
 
 /**
  * enum timewheel_state - what a listed token is doing
- * @TIMEWHEEL_PENDING: it waits for its deadline, or for a reader
- * @TIMEWHEEL_TAKEN: a reader has taken it and is copying it
- * @TIMEWHEEL_HELD: a delivery of it is out
- * @TIMEWHEEL_BURIED: it is kept aside
+ * @TIMEWHEEL_STATE_PENDING: it waits for its deadline, or for a reader
+ * @TIMEWHEEL_STATE_TAKEN: a reader has taken it and is copying it
+ * @TIMEWHEEL_STATE_HELD: a delivery of it is out
+ * @TIMEWHEEL_STATE_BURIED: it is kept aside
  */
 enum timewheel_state {
-	TIMEWHEEL_PENDING	= 0,
-	TIMEWHEEL_TAKEN		= 1,
-	TIMEWHEEL_HELD		= 2,
-	TIMEWHEEL_BURIED	= 3,
+	TIMEWHEEL_STATE_PENDING	= 0,
+	TIMEWHEEL_STATE_TAKEN		= 1,
+	TIMEWHEEL_STATE_HELD		= 2,
+	TIMEWHEEL_STATE_BURIED	= 3,
 };
 
 /**
- * struct timewheel_token - a token, as TIMEWHEEL_LIST tells of it
+ * struct timewheel_token - a token, as TIMEWHEEL_IOC_LIST tells of it
  * @id: its id, 0 on a wheel without ids
  * @handle: its handle
  * @cookie: as registered, 0 on a wheel without cookies
@@ -883,7 +883,7 @@ struct timewheel_token {
 };
 
 /**
- * struct timewheel_list - TIMEWHEEL_LIST: a wheel's tokens, in no order of time
+ * struct timewheel_list - TIMEWHEEL_IOC_LIST: a wheel's tokens, in no order of time
  * @size: sizeof(struct timewheel_list)
  * @flags: 0
  * @cursor: in: 0 to begin, else as it came out; out: where to go on, or
