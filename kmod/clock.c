@@ -37,16 +37,7 @@ const char *tw_clock_name(u32 clock)
 	return names[clock];
 }
 
-/* Apart: the others are asked for at each operation. */
-static noinline s64 tw_clock_wall_offset(void)
-{
-	return ktime_get_real_ns() - ktime_get_boottime_ns();
-}
-
-/*
- * What the calling process has to add to host time; of CLOCK_BOOTTIME shown as
- * wall time, what there is between the two at this moment.
- */
+/* What the calling process has to add to host time. */
 s64 tw_clock_offset(u32 clock)
 {
 	struct timespec64 offset = { };
@@ -55,8 +46,6 @@ s64 tw_clock_offset(u32 clock)
 		timens_add_monotonic(&offset);
 	else if (clock == TIMEWHEEL_CLOCK_BOOTTIME)
 		timens_add_boottime(&offset);
-	else if (clock == TW_CLOCK_DURATION)
-		return tw_clock_wall_offset();
 
 	return timespec64_to_ns(&offset);
 }

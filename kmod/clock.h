@@ -10,12 +10,6 @@
 #include <linux/timewheel.h>
 #include <linux/types.h>
 
-/*
- * Beside those of enum timewheel_clock, to be shown only: CLOCK_BOOTTIME as wall
- * time, of a REALTIME wheel whose tokens keep their durations.
- */
-#define TW_CLOCK_DURATION	(TIMEWHEEL_CLOCK_MANUAL + 1)
-
 clockid_t tw_clock_id(u32 clock);
 const char *tw_clock_name(u32 clock);
 s64 tw_clock_offset(u32 clock);

@@ -141,9 +141,7 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 	u64 base = delivery->base, due;
 
-	if (delivery->fixed_delay)
-		base = now->ns + delivery->period;
-	else if (!delivery->kicked)
+	if (!delivery->kicked)
 		base += delivery->period;
 	delivery->base = min_t(u64, base, S64_MAX);
 	delivery->kicked = false;
@@ -188,30 +186,20 @@ static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
 }
 
 /*
- * Counts the periods that a due token has missed: those before the last one, and
- * that as well if it is to be skipped and not just due on the hand's tick. Returns
- * the deadline to wait for, in ns, if it is not to be delivered now, else 0.
+ * Counts the periods that a due token has missed: all those before the last one,
+ * which its event is then for.
  */
-static u64 tw_delivery_count_missed(struct tw_ring *ring,
-				    struct tw_delivery *delivery, u64 now)
+static void tw_delivery_count_missed(struct tw_ring *ring,
+				     struct tw_delivery *delivery, u64 now)
 {
-	u64 periods, late;
-	bool skip;
+	u64 periods;
 
-	if (now < delivery->base || ring->delivery.misfire == TW_MISFIRE_ALL)
-		return 0;
+	if (now < delivery->base)
+		return;
 	periods = (now - delivery->base) / delivery->period;
-	if (!periods)
-		return 0;
-	late = now - delivery->base - periods * delivery->period;
-	skip = ring->delivery.misfire == TW_MISFIRE_SKIP && late >= ring->tick;
-	periods += skip;
-	delivery->base = min_t(u64, delivery->base + periods * delivery->period,
-			       S64_MAX);
+	delivery->base += periods * delivery->period;
 	delivery->missed = min(delivery->missed + periods, (u64)U32_MAX);
 	ring->delivery.missed += periods;
-
-	return skip ? delivery->base : 0;
 }
 
 /**
@@ -226,24 +214,15 @@ bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 now)
 {
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
-	u64 word = READ_ONCE(token->word);
-	u64 due, next;
 
-	if (tw_word_state(word) == TW_HELD) {
+	if (tw_word_state(READ_ONCE(token->word)) == TW_HELD) {
 		tw_delivery_lapse(ring, token, index, now);
 		return true;
 	}
-	if (!tw_delivery_is_of_base(delivery) || delivery->attempts)
-		return false;
-	next = tw_delivery_count_missed(ring, delivery, now * ring->tick);
-	if (!next)
-		return false;
+	if (tw_delivery_is_of_base(delivery) && !delivery->attempts)
+		tw_delivery_count_missed(ring, delivery, now * ring->tick);
 
-	due = min(next / ring->tick + !!(next % ring->tick), ring->max_due);
-	/* It has no timeout: nobody touches it. Whoever looks files it again. */
-	WRITE_ONCE(token->word, tw_word_with_due(word, due));
-
-	return true;
+	return false;
 }
 
 /* A token has been taken, to be delivered. */
@@ -328,7 +307,6 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 	delivery->base = min(period->first,
 			     tw_word_due(READ_ONCE(token->word)) * ring->tick);
 	delivery->period = period->length;
-	delivery->fixed_delay = period->fixed_delay;
 }
 
 /**
@@ -418,6 +396,25 @@ void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 		tw_delivery_next(ring, found->token, index, now);
 	else
 		tw_delivery_end(ring, found->token, index);
+	ring->delivery.acked++;
+}
+
+/*
+ * A delivery, which is out, has been dealt with, and its token is due again on
+ * tick @due, with all its attempts before it. If the token is periodic, its
+ * periods are counted from there.
+ */
+void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
+		       const struct tw_now *now, u64 due)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+	u32 index = tw_delivery_back(ring, found->token);
+
+	delivery->attempts = 0;
+	delivery->missed = 0;
+	tw_delivery_moved(ring, found->token, due);
+	tw_delivery_arm(ring, found->token, index, due);
+	tw_delivery_file(ring, index, due, now->tick);
 	ring->delivery.acked++;
 }
 

@@ -26,12 +26,6 @@ struct tw_now;
 struct tw_ring;
 struct tw_token;
 
-enum tw_misfire {
-	TW_MISFIRE_ONCE,
-	TW_MISFIRE_ALL,
-	TW_MISFIRE_SKIP,
-};
-
 /**
  * struct tw_taker - one who reads
  * @out: deliveries that it holds; ring's lock
@@ -48,7 +42,6 @@ struct tw_taker {
  *	is of
  * @kicked: periodic: this delivery is of no period, and @base comes next
  * @period: ns, 0 when it is not periodic
- * @fixed_delay: a period is counted from the end of the one before
  * @generation: of the life that all of this is about: void in another
  * @lease: number of the last delivery
  * @attempts: deliveries so far that were in vain, and one that is out
@@ -59,8 +52,7 @@ struct tw_delivery {
 	u64		since;
 	u64		base : 63;
 	u64		kicked : 1;
-	u64		period : 63;
-	u64		fixed_delay : 1;
+	u64		period;
 	u32		generation;
 	u32		lease;
 	u32		attempts;
@@ -73,7 +65,6 @@ struct tw_delivery {
  * @aside: list of buried tokens; constant
  * @lease: ns, 0 for none; constant
  * @max_attempts: after how many a token is buried, 0 for never; constant
- * @misfire: what to do about missed periods; constant
  * @held: tokens of which a delivery is out; ring's lock
  * @buried: tokens that are buried; ring's lock
  * @acked: count; ring's lock
@@ -89,7 +80,6 @@ struct tw_deliveries {
 	u32		aside;
 	u64		lease;
 	u32		max_attempts;
-	enum tw_misfire	misfire;
 	u32		held;
 	u32		buried;
 	u64		acked;
@@ -117,18 +107,16 @@ struct tw_answer {
  * struct tw_period - when a token is due, again and again
  * @first: its first deadline in ns, at most S64_MAX
  * @length: ns, at most S64_MAX
- * @fixed_delay: counted from the end of the one before
  */
 struct tw_period {
 	u64	first;
 	u64	length;
-	bool	fixed_delay;
 };
 
-/* Whether a delivery is of its base: at a fixed rate, unless it was kicked. */
+/* Whether a delivery is of its base: that of a period, unless it was kicked. */
 static inline bool tw_delivery_is_of_base(const struct tw_delivery *delivery)
 {
-	return delivery->period && !delivery->fixed_delay && !delivery->kicked;
+	return delivery->period && !delivery->kicked;
 }
 
 /* For the ring. */
@@ -153,6 +141,8 @@ int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found,
 		      const struct tw_answer *answer);
 void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 		     const struct tw_now *now);
+void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
+		       const struct tw_now *now, u64 due);
 bool tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
 		      const struct tw_now *now, u64 due);
 int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,

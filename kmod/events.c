@@ -15,9 +15,6 @@
 /* Tokens taken at a time. */
 #define TW_BATCH	64
 
-/* Batches that one poll moves to the event ring. */
-#define TW_FILL_ROUNDS	64
-
 /* Events copied at a time. */
 #define TW_COPY		16
 
@@ -124,7 +121,7 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 				  struct tw_taker *taker)
 {
-	s64 offset = tw_clock_offset(wheel->shown);
+	s64 offset = tw_clock_offset(wheel->clock);
 	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
 	size_t total = 0;
 	bool more = true;
@@ -153,37 +150,6 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 	}
 
 	return total * sizeof(struct timewheel_event);
-}
-
-/*
- * Moves what is due to the event ring, as far as there is room. Returns whether
- * there is something to consume, or may be.
- */
-static bool tw_events_produce(struct tw_wheel *wheel)
-{
-	struct tw_event_ring *ring = &wheel->events;
-	unsigned int rounds = TW_FILL_ROUNDS;
-	bool more = true;
-	u64 room;
-
-	mutex_lock(&ring->lock);
-	while (more && rounds-- && (room = tw_event_ring_room(ring))) {
-		u32 batch[TW_BATCH];
-		struct tw_now now;
-		unsigned int n;
-
-		n = tw_wheel_take(wheel, &now, batch, min_t(u64, room, TW_BATCH),
-				  &more);
-		tw_events_fill(tw_event_ring_next(ring), &wheel->ring, batch, n,
-			       now.ns, 0);
-		tw_event_ring_produce(ring, n);
-		if (n)
-			tw_wheel_taken(wheel, &now, batch, n, n, NULL);
-		cond_resched();
-	}
-	mutex_unlock(&ring->lock);
-
-	return more || !tw_event_ring_empty(ring);
 }
 
 /* read(2) of a wheel; its contract is with struct timewheel_event. */
@@ -217,21 +183,15 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 	}
 }
 
-/*
- * poll(2) of a wheel: readable when a token has expired, or, with an event ring,
- * when there is an event in it, to which what has expired is moved.
- */
+/* poll(2) of a wheel: readable when a token has expired. */
 __poll_t tw_events_poll(struct file *file, poll_table *wait)
 {
 	struct tw_wheel *wheel = file->private_data;
-	bool due;
 
 	poll_wait(file, &wheel->pollers, wait);
 	switch (tw_wheel_check_due(wheel)) {
 	case 0:
-		due = wheel->events.size ? tw_events_produce(wheel) :
-					   tw_wheel_is_due(wheel);
-		return due ? EPOLLIN | EPOLLRDNORM : 0;
+		return tw_wheel_is_due(wheel) ? EPOLLIN | EPOLLRDNORM : 0;
 	case -ENODEV:
 		return EPOLLHUP | EPOLLERR;
 	default:

@@ -5,7 +5,6 @@
  */
 #include <linux/ctype.h>
 #include <linux/fs.h>
-#include <linux/log2.h>
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -22,11 +21,9 @@
 #include "wheel.h"
 
 #define TW_MAX_SLOTS		65536
-#define TW_MAX_EVENTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
 #define TW_SETUP_FLAGS		(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | \
-				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS | \
-				 TIMEWHEEL_SETUP_KEEP_DURATION)
+				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS)
 #define TW_CONTROL_FLAGS	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
 /* Listed tokens that are copied together. */
@@ -34,7 +31,7 @@
 
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
 static_assert(sizeof(struct timewheel_caps) == 64);
-static_assert(sizeof(struct timewheel_setup) == 80);
+static_assert(sizeof(struct timewheel_setup) == 64);
 static_assert(sizeof(struct timewheel_create) == 80);
 static_assert(sizeof(struct timewheel_destroy) == 72);
 static_assert(sizeof(struct timewheel_op) == 72);
@@ -42,7 +39,7 @@ static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
 static_assert(sizeof(struct timewheel_touch_many) == 24);
 static_assert(sizeof(struct timewheel_advance) == 16);
-static_assert(sizeof(struct timewheel_info) == 280);
+static_assert(sizeof(struct timewheel_info) == 264);
 static_assert(sizeof(struct timewheel_control) == 16);
 static_assert(sizeof(struct timewheel_stats) == 24);
 static_assert(sizeof(struct timewheel_list) == 56);
@@ -51,7 +48,6 @@ static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
 static_assert(TIMEWHEEL_MAX_LEASES == TW_MAX_LEASES);
-static_assert((int)TIMEWHEEL_MISFIRE_SKIP == (int)TW_MISFIRE_SKIP);
 
 /* Copies a structure in and checks what all of them have in common. */
 static int tw_copy_in(void *to, u32 known_size, u32 known_flags,
@@ -81,7 +77,7 @@ static void tw_caller_init(struct tw_caller *caller, const struct file *file)
 {
 	const struct tw_wheel *wheel = file->private_data;
 
-	caller->offset = tw_clock_offset(wheel->shown);
+	caller->offset = tw_clock_offset(wheel->clock);
 	caller->file = file;
 	caller->may_write = file->f_mode & FMODE_WRITE;
 }
@@ -109,28 +105,22 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
-/* What is to become of tokens that have been read. */
+/* What a lease asks for. */
 static int tw_setup_check_delivery(const struct timewheel_setup *setup)
 {
-	bool periods = setup->flags & TIMEWHEEL_SETUP_PERIODS;
+	if (!setup->lease)
+		return setup->max_attempts ? -EINVAL : 0;
 
-	if (setup->misfire > (periods ? TIMEWHEEL_MISFIRE_SKIP : 0) ||
-	    (setup->max_attempts && !setup->lease) ||
-	    (setup->lease && (setup->lease < setup->tick ||
-			      setup->lease > S64_MAX || setup->events)))
-		return -EINVAL;
-
-	return 0;
+	return setup->lease < setup->tick || setup->lease > S64_MAX ?
+	       -EINVAL : 0;
 }
 
 /* When tokens are due. */
 static int tw_setup_check_time(const struct timewheel_setup *setup)
 {
-	if (setup->slack > S64_MAX || setup->jitter > S64_MAX ||
+	if (setup->slack > S64_MAX ||
 	    (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL) ||
-	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL) ||
-	    (setup->flags & TIMEWHEEL_SETUP_KEEP_DURATION &&
-	     setup->clock != TIMEWHEEL_CLOCK_REALTIME))
+	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
 		return -EINVAL;
 
 	return 0;
@@ -142,8 +132,6 @@ static int tw_setup_check(const struct timewheel_setup *setup)
 	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
 	    setup->tick < 1 || setup->tick > TW_MAX_TICK_NS ||
 	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
-	    (setup->events && (!is_power_of_2(setup->events) ||
-			       setup->events > TW_MAX_EVENTS)) ||
 	    setup->reserved)
 		return -EINVAL;
 
@@ -573,7 +561,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 	[_IOC_NR(TIMEWHEEL_IOC_OP)] = {
 		tw_ioctl_op, sizeof(struct timewheel_op),
 		TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		TIMEWHEEL_OPF_ANY_FILE | TIMEWHEEL_OPF_FIXED_DELAY,
+		TIMEWHEEL_OPF_ANY_FILE,
 		TW_NEEDS_WHEEL | TW_ANSWERS,
 	},
 	[_IOC_NR(TIMEWHEEL_IOC_BATCH)] = {

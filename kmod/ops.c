@@ -5,11 +5,8 @@
  */
 #include <linux/bits.h>
 #include <linux/limits.h>
-#include <linux/math64.h>
 #include <linux/nospec.h>
-#include <linux/overflow.h>
 #include <linux/percpu.h>
-#include <linux/random.h>
 
 #include "clock.h"
 #include "ids.h"
@@ -29,15 +26,15 @@ static const u32 tw_op_flags[] = {
 	[TIMEWHEEL_OP_MOVE]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
 	[TIMEWHEEL_OP_CANCEL]		= TIMEWHEEL_OPF_BY_HANDLE,
 	[TIMEWHEEL_OP_GET]			= TIMEWHEEL_OPF_BY_HANDLE,
-	[TIMEWHEEL_OP_ACK]			= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
+	[TIMEWHEEL_OP_ACK]			= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE |
+					  TIMEWHEEL_OPF_ABSOLUTE,
 	[TIMEWHEEL_OP_NACK]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE |
 					  TIMEWHEEL_OPF_ABSOLUTE,
 	[TIMEWHEEL_OP_EXTEND]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
 	[TIMEWHEEL_OP_BURY]		= TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE,
 	[TIMEWHEEL_OP_KICK]		= TIMEWHEEL_OPF_BY_HANDLE,
 	[TIMEWHEEL_OP_DELETE]		= TIMEWHEEL_OPF_BY_HANDLE,
-	[TIMEWHEEL_OP_REGISTER_PERIODIC]	= TIMEWHEEL_OPF_ABSOLUTE |
-					  TIMEWHEEL_OPF_FIXED_DELAY,
+	[TIMEWHEEL_OP_REGISTER_PERIODIC]	= TIMEWHEEL_OPF_ABSOLUTE,
 };
 
 static bool tw_op_registers(const struct timewheel_op *op)
@@ -146,26 +143,6 @@ static u64 tw_deadline_shown(const struct tw_wheel *wheel,
 	return tw_clock_to_user(due * wheel->ring.tick, caller->offset);
 }
 
-/*
- * Spreads registrations. Returns the time or an error: what is beyond S64_MAX is
- * beyond any wheel.
- */
-static noinline s64 tw_op_jitter(const struct tw_wheel *wheel,
-				 const struct timewheel_op *op, u64 time)
-{
-	if (tw_op_registers(op) || op->code == TIMEWHEEL_OP_REGISTER_PERIODIC) {
-		if (!(op->flags & TIMEWHEEL_OPF_ABSOLUTE) &&
-		    op->time < wheel->jitter)
-			return -EINVAL;
-		if (check_add_overflow(time, mul_u64_u64_shr(get_random_u64(),
-							     wheel->jitter + 1,
-							     64), &time))
-			return -ERANGE;
-	}
-
-	return time > S64_MAX ? -ERANGE : time;
-}
-
 /* Which time an operation means, and which timeout comes of it. */
 static __always_inline int tw_op_time(const struct tw_wheel *wheel,
 				      const struct tw_caller *caller,
@@ -173,8 +150,6 @@ static __always_inline int tw_op_time(const struct tw_wheel *wheel,
 				      const struct tw_now *now, u64 *time,
 				      u64 *timeout)
 {
-	s64 spread;
-
 	*timeout = 0;
 	if (op->flags & TIMEWHEEL_OPF_ABSOLUTE) {
 		*time = tw_clock_from_user(op->time, caller->offset);
@@ -184,13 +159,8 @@ static __always_inline int tw_op_time(const struct tw_wheel *wheel,
 	} else {
 		return -ERANGE;
 	}
-	if (!wheel->jitter)
-		return 0;
 
-	spread = tw_op_jitter(wheel, op, *time);
-	*time = spread;
-
-	return min_t(s64, spread, 0);
+	return 0;
 }
 
 /* When an operation wants its token to be due. */
@@ -275,7 +245,6 @@ tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
 {
 	struct tw_period period = {
 		.length		= op->period,
-		.fixed_delay	= op->flags & TIMEWHEEL_OPF_FIXED_DELAY,
 	};
 	struct tw_deadline deadline;
 	int err;
@@ -433,6 +402,26 @@ static noinline_for_stack int tw_op_get(struct tw_wheel *wheel,
  * Those on wheels with leases.
  */
 
+static int tw_op_ack(struct tw_wheel *wheel, const struct tw_caller *caller,
+		     struct timewheel_op *op, const struct tw_now *now,
+		     struct tw_found *found)
+{
+	struct tw_deadline deadline;
+	int err;
+
+	if (!op->time && !(op->flags & TIMEWHEEL_OPF_ABSOLUTE)) {
+		tw_delivery_ack(&wheel->ring, found, now);
+		return 0;
+	}
+	err = tw_op_deadline(wheel, caller, op, now, &deadline);
+	if (err)
+		return err;
+	tw_delivery_rearm(&wheel->ring, found, now, deadline.due);
+	op->deadline = tw_deadline_shown(wheel, caller, deadline.due);
+
+	return 0;
+}
+
 static int tw_op_nack(struct tw_wheel *wheel, const struct tw_caller *caller,
 		      struct timewheel_op *op, const struct tw_now *now,
 		      struct tw_found *found)
@@ -548,8 +537,7 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 
 	switch (op->code) {
 	case TIMEWHEEL_OP_ACK:
-		tw_delivery_ack(&wheel->ring, &found, now);
-		return 0;
+		return tw_op_ack(wheel, caller, op, now, &found);
 	case TIMEWHEEL_OP_NACK:
 		return tw_op_nack(wheel, caller, op, now, &found);
 	case TIMEWHEEL_OP_EXTEND:

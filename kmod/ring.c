@@ -273,7 +273,6 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->rich = setup->words || setup->lease || setup->periods;
 	ring->delivery.lease = setup->lease;
 	ring->delivery.max_attempts = setup->max_attempts;
-	ring->delivery.misfire = setup->misfire;
 
 	err = tw_ring_init_levels(ring);
 	if (err)

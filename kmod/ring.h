@@ -132,7 +132,6 @@ struct tw_ring {
  * @cookies: tokens have cookies
  * @words: tokens have touch words
  * @periods: tokens may be periodic
- * @misfire: what to do about missed periods
  * @max_attempts: after how many deliveries a token is buried, 0 for never
  * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
  */
@@ -144,7 +143,6 @@ struct tw_ring_setup {
 	bool	cookies;
 	bool	words;
 	bool	periods;
-	enum tw_misfire misfire;
 	u32	max_attempts;
 	u64	lease;
 };

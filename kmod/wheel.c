@@ -30,8 +30,6 @@
  *				wheel->setup or tw_limits_lock held.
  *	takers' bucket locks	inside rhashtable, to add and remove one. Looking
  *				one up takes none.
- *	wheel->events.lock	mutex: one moves expired tokens to the event
- *				ring at a time, from poll.
  *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
  *				and what is armed. Process context only: the
  *				callback does not take it, so interrupts stay
@@ -205,13 +203,10 @@ static int tw_wheel_set_clock(struct tw_wheel *wheel,
 			      const struct timewheel_setup *setup)
 {
 	u64 max_tick = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
-	bool duration = setup->flags & TIMEWHEEL_SETUP_KEEP_DURATION;
 
-	wheel->clock = duration ? TIMEWHEEL_CLOCK_BOOTTIME : setup->clock;
-	wheel->shown = duration ? TW_CLOCK_DURATION : setup->clock;
+	wheel->clock = setup->clock;
 	wheel->flags = setup->flags;
 	wheel->slack = setup->slack;
-	wheel->jitter = setup->jitter;
 	wheel->max_delay = setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS ?
 			   tw_words_max_timeout(setup->tick) : S64_MAX;
 	wheel->manual = setup->start;
@@ -251,7 +246,6 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.cookies	= !(setup->flags & TIMEWHEEL_SETUP_NO_COOKIES),
 		.words		= setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
-		.misfire	= (enum tw_misfire)setup->misfire,
 		.max_attempts	= setup->max_attempts,
 		.lease		= setup->lease,
 	};
@@ -261,15 +255,12 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	if (IS_ERR(wheel->user))
 		return PTR_ERR(wheel->user);
 	err = tw_wheel_alloc_counters(wheel);
-	if (!err && setup->events)
-		err = tw_event_ring_init(&wheel->events, setup->events);
 	if (!err && setup->lease)
 		err = tw_takers_init(&wheel->takers);
 	if (!err)
 		err = tw_ring_init(&wheel->ring, &ring);
 	if (err) {
 		tw_takers_destroy(&wheel->takers);
-		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 		tw_limits_uncharge(wheel->user, ring.max_tokens);
 	}
@@ -322,7 +313,6 @@ void tw_wheel_free(struct tw_wheel *wheel)
 		tw_limits_uncharge(wheel->user, wheel->ring.max_tokens);
 		tw_ring_destroy(&wheel->ring);
 		tw_takers_destroy(&wheel->takers);
-		tw_event_ring_destroy(&wheel->events);
 		tw_wheel_free_counters(wheel);
 	}
 	mutex_destroy(&wheel->setup);
@@ -471,9 +461,7 @@ static void tw_wheel_info_deliveries(const struct tw_wheel *wheel,
 		info->state |= TIMEWHEEL_CONTROL_DRAINING;
 	info->lease = delivery->lease;
 	info->slack = wheel->slack;
-	info->jitter = wheel->jitter;
 	info->max_attempts = delivery->max_attempts;
-	info->misfire = delivery->misfire;
 	info->held = delivery->held;
 	info->buried = delivery->buried;
 	info->acked = delivery->acked;
@@ -493,14 +481,12 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	u64 next = tw_ring_next(ring);
 	int cpu;
 
-	info->clock = wheel->shown == TW_CLOCK_DURATION ?
-		      TIMEWHEEL_CLOCK_REALTIME : wheel->clock;
+	info->clock = wheel->clock;
 	info->slots = ring->slots;
 	info->tick = ring->tick;
 	info->max_tokens = ring->max_tokens;
 	info->setup_flags = wheel->flags;
 	info->number = wheel->number;
-	info->events = wheel->events.size;
 	info->now = now.ns;
 	info->hand = now.tick;
 	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
@@ -509,7 +495,6 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 		      ring->delivery.held - ring->delivery.buried;
 	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
 		      sizeof(*wheel->lateness) +
-		      tw_event_ring_bytes(&wheel->events) +
 		      num_possible_cpus() * sizeof(*wheel->touched);
 	info->registered = ring->registered;
 	info->cancelled = ring->cancelled;

@@ -12,7 +12,6 @@
 #include <linux/wait.h>
 
 #include "clock.h"
-#include "event_ring.h"
 #include "histogram.h"
 #include "ring.h"
 #include "takers.h"
@@ -53,10 +52,8 @@ struct tw_lateness {
  *	lock; read anywhere
  * @user: to whom it is charged; constant
  * @clock: what turns it, one of enum timewheel_clock; constant
- * @shown: what its users see: the same, or TW_CLOCK_DURATION; constant
  * @flags: as set up; constant
  * @slack: ns that the timer may be late; constant
- * @jitter: ns over which deadlines are spread; constant
  * @max_delay: longest delay in ns that a token may be registered for; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
  * @timer: sets the alarm; started and cancelled under the lock
@@ -68,7 +65,6 @@ struct tw_lateness {
  * @quiet: looks after an alarm that found nothing due; the lock
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
- * @events: where expired tokens go besides, if it has a size
  * @takers: the open files that have read, on a wheel with leases
  * @readers: those who sleep in read, exclusively
  * @pollers: those who sleep in poll, and epoll and io_uring instances
@@ -82,10 +78,8 @@ struct tw_wheel {
 	enum tw_stage		stage;
 	struct tw_user		*user;
 	u32			clock;
-	u32			shown;
 	u32			flags;
 	u64			slack;
-	u64			jitter;
 	u64			max_delay;
 	u64			manual;
 	struct hrtimer		timer;
@@ -95,7 +89,6 @@ struct tw_wheel {
 	u64			quiet;
 	u64 __percpu		*touched;
 	struct tw_lateness	*lateness;
-	struct tw_event_ring	events;
 	struct tw_takers	takers;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;

@@ -35,7 +35,7 @@ SAME_LAYOUT(timewheel_caps, op_size, 52);
 SAME_LAYOUT(timewheel_caps, event_size, 56);
 SAME_LAYOUT(timewheel_caps, reserved, 60);
 
-SAME_SIZE(timewheel_setup, 80);
+SAME_SIZE(timewheel_setup, 64);
 SAME_LAYOUT(timewheel_setup, size, 0);
 SAME_LAYOUT(timewheel_setup, flags, 4);
 SAME_LAYOUT(timewheel_setup, clock, 8);
@@ -43,13 +43,10 @@ SAME_LAYOUT(timewheel_setup, slots, 12);
 SAME_LAYOUT(timewheel_setup, tick, 16);
 SAME_LAYOUT(timewheel_setup, max_tokens, 24);
 SAME_LAYOUT(timewheel_setup, start, 32);
-SAME_LAYOUT(timewheel_setup, events, 40);
-SAME_LAYOUT(timewheel_setup, max_attempts, 44);
-SAME_LAYOUT(timewheel_setup, lease, 48);
-SAME_LAYOUT(timewheel_setup, slack, 56);
-SAME_LAYOUT(timewheel_setup, jitter, 64);
-SAME_LAYOUT(timewheel_setup, misfire, 72);
-SAME_LAYOUT(timewheel_setup, reserved, 76);
+SAME_LAYOUT(timewheel_setup, lease, 40);
+SAME_LAYOUT(timewheel_setup, slack, 48);
+SAME_LAYOUT(timewheel_setup, max_attempts, 56);
+SAME_LAYOUT(timewheel_setup, reserved, 60);
 
 SAME_SIZE(timewheel_create, 80);
 SAME_LAYOUT(timewheel_create, size, 0);
@@ -103,7 +100,7 @@ SAME_LAYOUT(timewheel_advance, size, 0);
 SAME_LAYOUT(timewheel_advance, flags, 4);
 SAME_LAYOUT(timewheel_advance, tick, 8);
 
-SAME_SIZE(timewheel_info, 280);
+SAME_SIZE(timewheel_info, 264);
 SAME_LAYOUT(timewheel_info, size, 0);
 SAME_LAYOUT(timewheel_info, flags, 4);
 SAME_LAYOUT(timewheel_info, clock, 8);
@@ -128,30 +125,19 @@ SAME_LAYOUT(timewheel_info, callbacks, 136);
 SAME_LAYOUT(timewheel_info, quiet, 144);
 SAME_LAYOUT(timewheel_info, touched, 152);
 SAME_LAYOUT(timewheel_info, offset, 160);
-SAME_LAYOUT(timewheel_info, events, 168);
-SAME_LAYOUT(timewheel_info, state, 172);
-SAME_LAYOUT(timewheel_info, lease, 176);
-SAME_LAYOUT(timewheel_info, slack, 184);
-SAME_LAYOUT(timewheel_info, jitter, 192);
-SAME_LAYOUT(timewheel_info, max_attempts, 200);
-SAME_LAYOUT(timewheel_info, misfire, 204);
-SAME_LAYOUT(timewheel_info, held, 208);
-SAME_LAYOUT(timewheel_info, buried, 216);
-SAME_LAYOUT(timewheel_info, acked, 224);
-SAME_LAYOUT(timewheel_info, nacked, 232);
-SAME_LAYOUT(timewheel_info, lapsed, 240);
-SAME_LAYOUT(timewheel_info, returned, 248);
-SAME_LAYOUT(timewheel_info, kicked, 256);
-SAME_LAYOUT(timewheel_info, deleted, 264);
-SAME_LAYOUT(timewheel_info, missed, 272);
-
-SAME_SIZE(timewheel_produced, 16);
-SAME_LAYOUT(timewheel_produced, tail, 0);
-SAME_LAYOUT(timewheel_produced, size, 8);
-SAME_LAYOUT(timewheel_produced, reserved, 12);
-
-SAME_SIZE(timewheel_consumed, 8);
-SAME_LAYOUT(timewheel_consumed, head, 0);
+SAME_LAYOUT(timewheel_info, lease, 168);
+SAME_LAYOUT(timewheel_info, slack, 176);
+SAME_LAYOUT(timewheel_info, state, 184);
+SAME_LAYOUT(timewheel_info, max_attempts, 188);
+SAME_LAYOUT(timewheel_info, held, 192);
+SAME_LAYOUT(timewheel_info, buried, 200);
+SAME_LAYOUT(timewheel_info, acked, 208);
+SAME_LAYOUT(timewheel_info, nacked, 216);
+SAME_LAYOUT(timewheel_info, lapsed, 224);
+SAME_LAYOUT(timewheel_info, returned, 232);
+SAME_LAYOUT(timewheel_info, kicked, 240);
+SAME_LAYOUT(timewheel_info, deleted, 248);
+SAME_LAYOUT(timewheel_info, missed, 256);
 
 SAME_SIZE(timewheel_control, 16);
 SAME_LAYOUT(timewheel_control, size, 0);
@@ -210,10 +196,9 @@ _Static_assert(TIMEWHEEL_SETUP_NO_IDS == 1 && TIMEWHEEL_SETUP_NO_COOKIES == 2 &&
 	       TIMEWHEEL_OPF_ABSOLUTE == 2 && TIMEWHEEL_RES_EXISTED == 16 &&
 	       TIMEWHEEL_RES_WAS_DUE == 1 && TIMEWHEEL_RES_REGISTERED == 2 &&
 	       TIMEWHEEL_SETUP_TOUCH_WORDS == 4 && TIMEWHEEL_SETUP_PERIODS == 8 &&
-	       TIMEWHEEL_SETUP_KEEP_DURATION == 16 && TIMEWHEEL_OPF_ANY_FILE == 4 &&
-	       TIMEWHEEL_OPF_FIXED_DELAY == 8 && TIMEWHEEL_RES_HELD == 4 &&
+	       TIMEWHEEL_OPF_ANY_FILE == 4 && TIMEWHEEL_RES_HELD == 4 &&
 	       TIMEWHEEL_RES_BURIED == 8 && TIMEWHEEL_CONTROL_PAUSED == 1 &&
-	       TIMEWHEEL_CONTROL_DRAINING == 2,
+	       TIMEWHEEL_CONTROL_DRAINING == 2 && TIMEWHEEL_MAP_WORDS == 0,
 	       "flags and results are frozen");
 _Static_assert(TIMEWHEEL_NAME_SIZE == 64 && TIMEWHEEL_BUCKETS == 252,
 	       "array sizes are frozen");
@@ -228,9 +213,6 @@ _Static_assert(TIMEWHEEL_OP_REGISTER == 0 && TIMEWHEEL_OP_TOUCH == 1 &&
 	       TIMEWHEEL_OP_KICK == 10 && TIMEWHEEL_OP_DELETE == 11 &&
 	       TIMEWHEEL_OP_REGISTER_PERIODIC == 12,
 	       "operations are frozen");
-_Static_assert(TIMEWHEEL_MISFIRE_ONCE == 0 && TIMEWHEEL_MISFIRE_ALL == 1 &&
-	       TIMEWHEEL_MISFIRE_SKIP == 2,
-	       "policies are frozen");
 
 #define WITNESS		1	/* a token that only a touch may change */
 #define WITNESS_DUE	100	/* its tick; the hand stands on tick 1 */
@@ -367,13 +349,12 @@ static const struct command {
 	  offsetof(struct timewheel_caps, reserved), true, fill_caps },
 	{ "SETUP", TIMEWHEEL_IOC_SETUP, sizeof(struct timewheel_setup),
 	  TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TOUCH_WORDS |
-	  TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_KEEP_DURATION,
+	  TIMEWHEEL_SETUP_PERIODS,
 	  offsetof(struct timewheel_setup, reserved), false, fill_setup },
 	{ "INFO", TIMEWHEEL_IOC_INFO, sizeof(struct timewheel_info), 0,
 	  NONE, true, fill_info },
 	{ "OP", TIMEWHEEL_IOC_OP, sizeof(struct timewheel_op),
-	  TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE |
-	  TIMEWHEEL_OPF_FIXED_DELAY,
+	  TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE,
 	  /* which is read by answers only */
 	  offsetof(struct timewheel_op, lease), true, fill_op },
 	{ "BATCH", TIMEWHEEL_IOC_BATCH, sizeof(struct timewheel_batch), 0,
@@ -872,7 +853,7 @@ TEST_F(abi, setup_of_a_creation)
 		{ "no size", 0, 0, NONE, -EINVAL },
 		{ "small size", size - 1, 0, NONE, -EINVAL },
 		{ "small size", size - 8, 0, NONE, -EINVAL },
-		{ "undefined flag", size, 32, NONE, -EINVAL },
+		{ "undefined flag", size, 16, NONE, -EINVAL },
 		{ "undefined flag", size, 1U << 31, NONE, -EINVAL },
 		{ "zero tail", size + 1, 0, NONE, 0 },
 		{ "zero tail", size + 8, 0, NONE, 0 },
@@ -1053,16 +1034,19 @@ TEST_F(abi, answers_write_their_outputs_only)
 		const char *name;
 		__u32 code;
 		bool held;
+		__u64 time;
 	} cases[] = {
-		{ "ACK", TIMEWHEEL_OP_ACK, true },
-		{ "NACK", TIMEWHEEL_OP_NACK, true },
-		{ "EXTEND", TIMEWHEEL_OP_EXTEND, true },
-		{ "BURY", TIMEWHEEL_OP_BURY, true },
-		{ "BURY pending", TIMEWHEEL_OP_BURY, false },
-		{ "KICK", TIMEWHEEL_OP_KICK, false },
-		{ "DELETE", TIMEWHEEL_OP_DELETE, false },
-		{ "DELETE held", TIMEWHEEL_OP_DELETE, true },
-		{ "REGISTER_PERIODIC", TIMEWHEEL_OP_REGISTER_PERIODIC, false },
+		{ "ACK", TIMEWHEEL_OP_ACK, true, 0 },
+		{ "ACK with a delay", TIMEWHEEL_OP_ACK, true, 5 * TW_SEC },
+		{ "NACK", TIMEWHEEL_OP_NACK, true, 5 * TW_SEC },
+		{ "EXTEND", TIMEWHEEL_OP_EXTEND, true, 5 * TW_SEC },
+		{ "BURY", TIMEWHEEL_OP_BURY, true, 5 * TW_SEC },
+		{ "BURY pending", TIMEWHEEL_OP_BURY, false, 5 * TW_SEC },
+		{ "KICK", TIMEWHEEL_OP_KICK, false, 5 * TW_SEC },
+		{ "DELETE", TIMEWHEEL_OP_DELETE, false, 5 * TW_SEC },
+		{ "DELETE held", TIMEWHEEL_OP_DELETE, true, 5 * TW_SEC },
+		{ "REGISTER_PERIODIC", TIMEWHEEL_OP_REGISTER_PERIODIC, false,
+		  5 * TW_SEC },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -1088,7 +1072,7 @@ TEST_F(abi, answers_write_their_outputs_only)
 		op.flags = 0;
 		op.code = cases[i].code;
 		op.id = FRESH;
-		op.time = 5 * TW_SEC;
+		op.time = cases[i].time;
 		op.lease = answer;
 		if (periodic)
 			op.period = 5 * TW_SEC;
@@ -1156,7 +1140,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	expect_only_outputs_changed(_metadata, "CAPS", &old_caps, &caps,
 				    sizeof(caps), caps_outputs);
 	EXPECT_EQ(0xfU, caps.clocks);
-	EXPECT_EQ(0x1fU, caps.setup_flags);
+	EXPECT_EQ(0xfU, caps.setup_flags);
 	EXPECT_EQ(0x1fffU, caps.codes);
 	EXPECT_EQ(65536U, caps.max_slots);
 	EXPECT_EQ(86400 * TW_SEC, caps.max_tick);
@@ -1194,9 +1178,7 @@ TEST_F(abi, other_commands_write_their_outputs_only)
 	EXPECT_EQ(0U, info.state);
 	EXPECT_EQ(0ULL, info.lease);
 	EXPECT_EQ(0ULL, info.slack);
-	EXPECT_EQ(0ULL, info.jitter);
 	EXPECT_EQ(0U, info.max_attempts);
-	EXPECT_EQ(0U, info.misfire);
 	EXPECT_EQ(0ULL, info.held);
 	EXPECT_EQ(0ULL, info.buried);
 	EXPECT_EQ(0ULL, info.acked);

@@ -218,16 +218,16 @@ TEST_F(faults, what_was_put_back_can_be_changed)
 	EXPECT_EQ(self->handles[1], op.handle);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 1));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					       self->handles[2]));
+						   self->handles[2]));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 3));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					      self->handles[4]));
+						  self->handles[4]));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 5, 20 * TW_SEC));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					     self->handles[6], 21 * TW_SEC));
+						 self->handles[6], 21 * TW_SEC));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, 7, TW_SEC, 0, NULL)));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch_or_register(self->fd, 8, TW_SEC,
-							  0));
+							      0));
 
 	/* Left are 7 and those from 9 on; 3, 4, 8 come back, then 5 and 6. */
 	n = tw_read(self->fd, events, N);
@@ -674,14 +674,14 @@ TEST_F(faults, slow_reader_fails)
 	EXPECT_EQ(newer, op.handle);
 	EXPECT_EQ(11ULL, op.cookie);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					    self->handles[1], &op));
+						self->handles[1], &op));
 	EXPECT_EQ(1ULL, op.id);
 	EXPECT_EQ(~1ULL, op.cookie);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					      self->handles[1]));
+						  self->handles[1]));
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, 2));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					       self->handles[2]));
+						   self->handles[2]));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 3, 0));
 
 	ASSERT_EQ(N - 2, tw_read(self->fd, events, N + 1));

@@ -231,30 +231,39 @@ TEST_F(leases, lease_over)
 /* Until somebody has seen that the lease is over, an answer is in time. */
 TEST_F(leases, late_answers)
 {
-	static const __u32 codes[] = {
-		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
-		TIMEWHEEL_OP_DELETE,
+	static const struct {
+		__u32 code;
+		__u64 time;
+	} cases[] = {
+		{ TIMEWHEEL_OP_ACK, 0 },
+		{ TIMEWHEEL_OP_ACK, 10 * TW_SEC },
+		{ TIMEWHEEL_OP_NACK, 10 * TW_SEC },
+		{ TIMEWHEEL_OP_EXTEND, 10 * TW_SEC },
+		{ TIMEWHEEL_OP_BURY, 0 },
+		{ TIMEWHEEL_OP_DELETE, 0 },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-		bool deletes = codes[i] == TIMEWHEEL_OP_DELETE;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const __u32 code = cases[i].code;
+		const bool acks = code == TIMEWHEEL_OP_ACK;
+		const bool nacks = code == TIMEWHEEL_OP_NACK;
+		const bool deletes = code == TIMEWHEEL_OP_DELETE;
 
 		make();
 		hold();
 		ASSERT_EQ(0, tw_advance(self->fd, 50));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = 35, .lease = 1, .attempts = 1);
-		EXPECT_EQ(0, answer(self->fd, codes[i], ID, !deletes,
-				    10 * TW_SEC)) {
-			TH_LOG("operation %u", codes[i]);
+		EXPECT_EQ(0, answer(self->fd, code, ID, !deletes,
+				    cases[i].time)) {
+			TH_LOG("operation %u", code);
 		}
 		tw_expect_nothing(self->fd);
 		tw_expect_figures(self->fd, .registered = 1, .delivered = 1,
-				  .acked = codes[i] == TIMEWHEEL_OP_ACK,
-				  .nacked = codes[i] == TIMEWHEEL_OP_NACK,
-				  .pending = codes[i] == TIMEWHEEL_OP_NACK,
-				  .held = codes[i] == TIMEWHEEL_OP_EXTEND,
-				  .buried = codes[i] == TIMEWHEEL_OP_BURY,
+				  .acked = acks, .nacked = nacks,
+				  .pending = nacks || (acks && cases[i].time),
+				  .held = code == TIMEWHEEL_OP_EXTEND,
+				  .buried = code == TIMEWHEEL_OP_BURY,
 				  .deleted = deletes);
 	}
 	/* So is one that comes first after a look that took it for another. */
@@ -262,9 +271,216 @@ TEST_F(leases, late_answers)
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	expect_event(self->other, ID, 2, 35);
-	for (size_t i = 0; i < 4; i++)
-		expect_error(self->fd, ID, -ESTALE, .code = codes[i], .id = ID,
-			     .lease = 1, .time = TW_SEC);
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(cases); i++)
+		expect_error(self->fd, ID, -ESTALE, .code = cases[i].code,
+			     .id = ID, .lease = 1, .time = cases[i].time);
+}
+
+/* An ACK with a time does not end its token: that is pending again. */
+TEST_F(leases, ack_with_a_time)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_ACK, .id = ID, .lease = 1,
+		.time = 10 * TW_SEC - 1,
+	};
+	__u64 handle = hold().handle;
+	struct timewheel_event event;
+
+	/* After a delay, rounded up. */
+	ASSERT_EQ(0, tw_advance(self->fd, 6));
+	ASSERT_EQ(0, tw_op(self->fd, &op));
+	EXPECT_EQ(16 * TW_SEC, op.deadline);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 16,
+			.lease = 1, .attempts = 0);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 1,
+			  .delivered = 1);
+	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 15));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 20));
+	event = expect_event(self->fd, ID, 2, 16);
+	EXPECT_EQ(handle, event.handle);
+	EXPECT_EQ(70ULL, event.cookie);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 50,
+			.lease = 2, .attempts = 1);
+
+	/* At a time to come. */
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK,
+			       TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
+			       handle, 2, 25 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
+			.lease = 2, .attempts = 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 24));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 25));
+	EXPECT_TRUE(tw_readable(self->other));
+	expect_event(self->other, ID, 3, 25);
+
+	/* At a time that has passed: at once. The time 0 is one of those. */
+	EXPECT_EQ(-EPERM, tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_ACK,
+					   TIMEWHEEL_OPF_ABSOLUTE, ID, 3,
+					   24 * TW_SEC)));
+	op = (struct timewheel_op) {
+		.code = TIMEWHEEL_OP_ACK, .flags = TIMEWHEEL_OPF_ABSOLUTE,
+		.id = ID, .lease = 3, .time = 24 * TW_SEC,
+	};
+	ASSERT_EQ(0, tw_op(self->other, &op));
+	EXPECT_EQ(25 * TW_SEC, op.deadline);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
+			.lease = 3, .attempts = 0);
+	expect_event(self->fd, ID, 4, 25);
+	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_ACK,
+			       TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE, ID,
+			       4, 0));
+	EXPECT_TRUE(tw_readable(self->fd));
+	expect_event(self->fd, ID, 5, 25);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .acked = 4,
+			  .delivered = 5);
+
+	/*
+	 * What is pending again is like any other token: it can be moved and
+	 * cancelled. It had no timeout, and an ACK gives it none.
+	 */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 10 * TW_SEC));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
+	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 45,
+			.lease = 5, .attempts = 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 45));
+	expect_event(self->fd, ID, 6, 45);
+	/* Nor does an ACK change the timeout that it has from the move. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 3 * TW_SEC));
+	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 65,
+			.lease = 6, .attempts = 0);
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
+	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
+			  .acked = 6, .delivered = 6);
+}
+
+/* After each ACK with a time a token has all its attempts before it. */
+TEST_F(leases, ack_with_a_time_and_max_attempts)
+{
+	__u32 lease = 1;
+	__u64 due = 5;
+
+	make(.max_attempts = 3);
+	hold();
+	for (int round = 0; round < 4; round++) {
+		for (__u32 n = 1; n < 3; n++) {
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID,
+					    lease, 0));
+			expect_event(self->fd, ID, ++lease, due);
+		}
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+				.due = due + LEASE, .lease = lease,
+				.attempts = 3);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, lease,
+				    10 * TW_SEC));
+		due += 10;
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
+				.due = due, .lease = lease, .attempts = 0);
+		ASSERT_EQ(0, tw_advance(self->fd, due));
+		expect_event(self->fd, ID, ++lease, due);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+				.due = due + LEASE, .lease = lease,
+				.attempts = 1);
+	}
+	/* After three attempts in vain it is buried as ever. */
+	for (__u32 n = 1; n < 3; n++) {
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, lease, 0));
+		expect_event(self->fd, ID, ++lease, due);
+	}
+	EXPECT_EQ(TIMEWHEEL_RES_BURIED,
+		  answer(self->fd, TIMEWHEEL_OP_NACK, ID, lease, 0));
+	tw_expect_figures(self->fd, .registered = 1, .buried = 1, .acked = 4,
+			  .nacked = 11, .delivered = 15);
+}
+
+/* The periods of a periodic token are counted from the ACK's time on. */
+TEST_F(leases, ack_with_a_time_of_a_periodic_token)
+{
+	struct timewheel_event event;
+
+	make(.flags = TIMEWHEEL_SETUP_PERIODS);
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
+					  5 * TW_SEC, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	expect_event(self->fd, ID, 1, 5);
+	ASSERT_EQ(0, tw_advance(self->fd, 7));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1,
+			    4 * TW_SEC - TW_SEC / 4));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 11,
+			.lease = 1, .attempts = 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 11));
+	expect_event(self->fd, ID, 2, 11);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 21,
+			.lease = 2, .attempts = 0);
+
+	/* At a time that has passed: at once, and the periods count from now. */
+	ASSERT_EQ(0, tw_advance(self->fd, 21));
+	expect_event(self->fd, ID, 3, 21);
+	ASSERT_EQ(0, tw_advance(self->fd, 23));
+	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE,
+			       ID, 3, 22 * TW_SEC));
+	expect_event(self->fd, ID, 4, 23);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 33,
+			.lease = 4, .attempts = 0);
+
+	/* Periods that have passed before the ACK do not count as missed. */
+	ASSERT_EQ(0, tw_advance(self->fd, 33));
+	expect_event(self->fd, ID, 5, 33);
+	ASSERT_EQ(0, tw_advance(self->fd, 58));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 2 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 60));
+	expect_event(self->fd, ID, 6, 60);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 70,
+			.lease = 6, .attempts = 0);
+
+	/* So it is when the delivery was of a KICK, and of no period. */
+	ASSERT_EQ(0, tw_advance(self->fd, 61));
+	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
+	expect_event(self->fd, ID, 7, 61);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 7, 4 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 65));
+	expect_event(self->fd, ID, 8, 65);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 8, 0));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 75,
+			.lease = 8, .attempts = 0);
+
+	/* Periods that are missed after the ACK are counted. */
+	ASSERT_EQ(0, tw_advance(self->fd, 100));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(95 * TW_SEC, event.deadline);
+	EXPECT_EQ(2U, event.missed);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .acked = 8,
+			  .delivered = 9, .kicked = 1, .missed = 2);
+}
+
+TEST_F(leases, ack_erange)
+{
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
+	const __u64 times[] = {
+		last + 1, S64_LAST, S64_LAST + 1, ~0ULL - TW_SEC, ~0ULL,
+	};
+
+	hold();
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
+			     .id = ID, .lease = 1, .time = times[i]);
+		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
+			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .lease = 1,
+			     .time = times[i]);
+	}
+	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK, .id = ID,
+		     .lease = 1, .time = last - 5 * TW_SEC + 1);
+	/* It is still held. The last tick of all fits. */
+	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, last - 5 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
+			.due = last / TW_SEC, .lease = 1, .attempts = 0);
 }
 
 TEST_F(leases, nack)
@@ -734,20 +950,13 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 	const struct {
 		__u32 code, flags, lease;
 	} cases[] = {
-		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE, 1 },
 		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ABSOLUTE, 1 },
 		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_ABSOLUTE, 1 },
 		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ABSOLUTE, 0 },
 		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ANY_FILE, 0 },
 		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ABSOLUTE, 0 },
 		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ANY_FILE, 0 },
-		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_FIXED_DELAY, 1 },
-		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_FIXED_DELAY, 0 },
-		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_FIXED_DELAY, 0 },
-		{ TIMEWHEEL_OP_ACK, 16, 1 }, { TIMEWHEEL_OP_DELETE, 1U << 31, 0 },
+		{ TIMEWHEEL_OP_ACK, 8, 1 }, { TIMEWHEEL_OP_DELETE, 1U << 31, 0 },
 		{ TIMEWHEEL_OP_REGISTER, 0, 1 }, { TIMEWHEEL_OP_TOUCH, 0, 1 },
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
 		{ TIMEWHEEL_OP_MOVE, 0, 1 }, { TIMEWHEEL_OP_CANCEL, 0, 1 },
@@ -1242,16 +1451,16 @@ TEST_F(leases, wheels_without_ids)
 						    0, all_codes[i] <
 						    TIMEWHEEL_OP_KICK, TW_SEC)));
 	EXPECT_EQ(TIMEWHEEL_RES_HELD, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					    handle, &op));
+					     handle, &op));
 	EXPECT_EQ(1U, op.lease);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 1, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	ASSERT_EQ(TIMEWHEEL_RES_BURIED, tw_answer(self->fd, TIMEWHEEL_OP_NACK,
-						 TIMEWHEEL_OPF_BY_HANDLE, handle, 2,
-						 0));
+						  TIMEWHEEL_OPF_BY_HANDLE, handle, 2,
+						  0));
 	EXPECT_EQ(TIMEWHEEL_RES_BURIED, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					      handle, &op));
+					       handle, &op));
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 0, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -1308,8 +1517,23 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 52));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(3U, event.lease);
+	/* So it can after an ACK with a delay. What was stored before is void. */
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 52;
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 3 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 55));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(4U, event.lease);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 3 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 56));
+	words[(__u32)handle] = (handle & 0xffffffff00000000) | 56;
+	ASSERT_EQ(0, tw_advance(self->fd, 61));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 62));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(5U, event.lease);
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
-	tw_expect_balance(self->fd);
+	tw_expect_figures(self->fd, .registered = 1, .acked = 3, .nacked = 1,
+			  .delivered = 5, .lapsed = 1);
 	munmap(words, (size + 4095) & ~4095UL);
 }
 
@@ -1336,7 +1560,7 @@ TEST_F(leases, batch_of_answers)
 		ops[i].handle = events[i].handle;
 		ops[i].lease = events[i].lease + (i % 5 == 4);
 		ops[i].code = answers[i % 4];
-		ops[i].time = 50 * TW_SEC;
+		ops[i].time = i % 4 ? 50 * TW_SEC : 0;
 	}
 	ASSERT_EQ(0, tw_batch(self->fd, ops, N, &done));
 	EXPECT_EQ((__u32)N, done);

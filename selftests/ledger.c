@@ -522,7 +522,9 @@ static int model_answer(struct model *m, struct model_token *t, int file,
 		return -EPERM;
 	switch (op->code) {
 	case TIMEWHEEL_OP_ACK:
-		t->state = ABSENT;
+		t->state = delay ? TIMEWHEEL_STATE_PENDING : ABSENT;
+		t->due = m->hand + delay;
+		t->attempts = 0;
 		m->figures.acked++;
 		return 0;
 	case TIMEWHEEL_OP_NACK:
@@ -626,10 +628,12 @@ static void random_op(struct __test_metadata *_metadata, struct model *m)
 		op.lease = rand() % 8 ? t->lease : t->lease + rand() % 3 - 1;
 		op.flags = rand() % 4 ? 0 : TIMEWHEEL_OPF_ANY_FILE;
 		file = rand() % 4 ? t->file : file;
-		if (op.code == TIMEWHEEL_OP_EXTEND && !(rand() % 8)) {
+		if (op.code == TIMEWHEEL_OP_EXTEND && !(rand() % 8))
 			delay = rand() % (TIMEWHEEL_MAX_LEASES * LEASE + 10);
-			op.time = delay * TW_SEC;
-		}
+		/* Most ACKs end their token. */
+		if (op.code == TIMEWHEEL_OP_ACK && rand() % 4)
+			delay = 0;
+		op.time = delay * TW_SEC;
 	}
 	expected = model_op(m, file, &op, delay);
 	ASSERT_EQ(expected, tw_ret(tw_op(m->fds[file], &op))) {

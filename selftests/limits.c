@@ -369,7 +369,7 @@ TEST_F(limits, private_and_named_together)
 	/* Nor does asking for one that is there, at the limit or elsewhere. */
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 500, 0));
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(OTHER, self->control, 0, 500,
-					       0));
+						   0));
 	expect_account(USER, 3, 900);
 	expect_account(OTHER, 0, 0);
 

@@ -156,13 +156,13 @@ TEST_F_TIMEOUT(memory, killed_for_memory, LONG)
 	}
 }
 
-/* What becomes of a set-up with an event ring for which memory is short. */
+/* What a set-up returns for which there are no more than @limit bytes. */
 static int setup_short(int fd, __u64 limit)
 {
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 65536, .tick = TW_SEC, .max_tokens = PLENTY,
-		.events = 4096,
+		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS,
 	};
 	pid_t child = fork();
 
@@ -198,10 +198,11 @@ TEST_F(memory, failed_setup_leaves_nothing)
 			failed++;
 			ASSERT_EQ(0, tw_setup_manual(fd, 60, 100, 0));
 			ASSERT_EQ(0, tw_info(fd, &info));
-			EXPECT_EQ(0U, info.events);
-			EXPECT_EQ(MAP_FAILED,
-				  mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-				       MAP_SHARED, fd, TIMEWHEEL_MAP_CONSUMED));
+			EXPECT_EQ(0U, info.setup_flags);
+			EXPECT_EQ(-EINVAL,
+				  tw_map_ret(4096, PROT_READ | PROT_WRITE,
+					     MAP_SHARED, fd,
+					     TIMEWHEEL_MAP_WORDS));
 			EXPECT_EQ(0, poll(&pollfd, 1, 0));
 		}
 		close(fd);
@@ -209,48 +210,6 @@ TEST_F(memory, failed_setup_leaves_nothing)
 	}
 	EXPECT_LT(0, failed);
 	EXPECT_GT(64, failed);
-}
-
-/* Bytes that the group has more, or less, than before after it did @what. */
-#define CHARGED_BY(what) ({						\
-	__s64 before_ = tw_group_charged();				\
-									\
-	what;								\
-	(__s64)tw_group_charged() - before_;				\
-})
-
-/* In the group: sets up a wheel with the largest event ring, and closes it. */
-static int event_ring_is_charged(int fd)
-{
-	const __s64 bytes = 65536 * sizeof(struct timewheel_event);
-	struct timewheel_setup setup = {
-		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
-		.slots = 60, .tick = TW_SEC, .max_tokens = 1, .events = 65536,
-	};
-	__s64 left;
-
-	if (!tw_group_enter())
-		return 1;
-	if (CHARGED_BY(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)) < bytes * 3 / 4)
-		return 2;
-	left = tw_group_charged() - bytes / 4 * 3;
-	close(fd);
-	for (int i = 0; i < 200 && tw_group_charged() > left; i++)
-		tw_sleep_ms(50);
-	return tw_group_charged() > left ? 3 : 0;
-}
-
-/* P9: an event ring is charged to who sets it up, and goes with the wheel. */
-TEST_F(memory, event_ring)
-{
-	int fd = TW_OPEN(O_RDWR);
-	pid_t child = fork();
-
-	ASSERT_LE(0, child);
-	if (!child)
-		_exit(event_ring_is_charged(fd));
-	close(fd);
-	EXPECT_EQ(0, tw_reap(child));
 }
 
 TEST_HARNESS_MAIN

@@ -51,8 +51,6 @@ struct worker {
 	__u64 seed, hand;
 	unsigned long own[OWN];
 	unsigned long kept;
-	const struct timewheel_produced *produced;
-	struct timewheel_consumed *consumed;
 };
 
 /* What must not be. It is printed at the end: what prints may be made to fail. */
@@ -236,22 +234,11 @@ static int run_read(struct worker *w)
 	return n;
 }
 
-/* One thread consumes events. */
 static void run_poll(struct worker *w)
 {
-	const struct timewheel_event *events =
-		(const void *)w->produced + TIMEWHEEL_EVENTS_AT;
 	struct pollfd p = { .fd = w->fd, .events = POLLIN };
-	__u64 head, tail;
 
 	may("poll", tw_ret(poll(&p, 1, 0)), 0, 0);
-	if (!w->produced)
-		return;
-	head = w->consumed->head;
-	tail = __atomic_load_n(&w->produced->tail, __ATOMIC_ACQUIRE);
-	for (; head != tail; head++)
-		deal_with(w, &events[head % w->produced->size]);
-	__atomic_store_n(&w->consumed->head, head, __ATOMIC_RELEASE);
 }
 
 /*
@@ -418,7 +405,7 @@ FIXTURE(shortage) {
 };
 
 FIXTURE_VARIANT(shortage) {
-	__u32 flags, events;
+	__u32 flags;
 	__u64 lease;
 };
 
@@ -426,7 +413,7 @@ FIXTURE_VARIANT_ADD(shortage, plain) {
 };
 
 FIXTURE_VARIANT_ADD(shortage, mapped) {
-	.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .events = 64,
+	.flags = TIMEWHEEL_SETUP_TOUCH_WORDS,
 };
 
 FIXTURE_VARIANT_ADD(shortage, leases) {
@@ -442,8 +429,7 @@ FIXTURE_SETUP(shortage)
 	all.setup = (struct timewheel_setup) {
 		.size = sizeof(all.setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 31, .tick = TW_SEC, .max_tokens = MOST,
-		.flags = variant->flags, .events = variant->events,
-		.lease = variant->lease,
+		.flags = variant->flags, .lease = variant->lease,
 	};
 	all.rounds = tw_scaled(1000000) / THREADS;
 	all.capacity = all.rounds * THREADS * 2;
@@ -470,16 +456,6 @@ static void start(struct __test_metadata *_metadata, struct worker *w, int i,
 	w->seed = 88172645463325252ULL + i * 1000003;
 	w->fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, w->fd);
-	if (!i && all.setup.events) {
-		w->produced = mmap(NULL, TIMEWHEEL_EVENTS_AT + all.setup.events *
-				   sizeof(struct timewheel_event), PROT_READ,
-				   MAP_SHARED, w->fd, TIMEWHEEL_MAP_PRODUCED);
-		w->consumed = mmap(NULL, sysconf(_SC_PAGESIZE),
-				   PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
-				   TIMEWHEEL_MAP_CONSUMED);
-		ASSERT_NE(MAP_FAILED, w->produced);
-		ASSERT_NE(MAP_FAILED, w->consumed);
-	}
 }
 
 /* Which tries have come to a registration, and how each has ended. */
@@ -560,7 +536,6 @@ TEST_F_TIMEOUT(shortage, each_registration_ends_once, LONG)
 		run_reopen(&self->worker[i]);
 	ASSERT_EQ(0, tw_advance(w->fd, FAR));
 	for (int i = 0; i < 100000; i++) {
-		run_poll(w);
 		while (run_read(w) > 0)
 			;
 		run_reopen(w);

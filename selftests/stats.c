@@ -196,7 +196,7 @@ TEST_F(stats, touches_are_counted)
 	EXPECT_EQ(0, tw_touch_or_register(self->fd, 1, TW_SEC, 0));
 	expect_touched(1);
 	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_touch_or_register(self->fd, 4,
-							     TW_SEC, 0));
+								 TW_SEC, 0));
 	expect_touched(0);
 	EXPECT_EQ(0, tw_move(self->fd, 0, 1, 100 * TW_SEC));
 	expect_touched(0);

@@ -46,7 +46,7 @@ struct wheel;
  *	came. Returns what the system call does, or -errno
  * @units: how many things it does, one after the other; 0 for 1
  * @op: operation, if it is one
- * @arg: command, mapping or flags
+ * @arg: a size, a tick or flags
  * @path: of a file that it reads
  * @nomem: ENOMEM is one of its errors
  * @unsure: when it fails, all may have been done
@@ -313,17 +313,11 @@ static void *nowhere(void)
 
 static int map(struct wheel *w)
 {
-	const struct sweep *s = w->sweep;
-	bool ro = s->arg == TIMEWHEEL_MAP_PRODUCED;
 	void *at;
 
-	w->map_size = sysconf(_SC_PAGESIZE);
-	if (s->arg == TIMEWHEEL_MAP_WORDS)
-		w->map_size = s->setup.max_tokens * sizeof(__u64);
-	else if (ro)
-		w->map_size += s->setup.events * sizeof(struct timewheel_event);
-	at = mmap(w->map, w->map_size, PROT_READ | (ro ? 0 : PROT_WRITE),
-		  MAP_SHARED | MAP_FIXED_NOREPLACE, w->fd, s->arg);
+	w->map_size = w->sweep->setup.max_tokens * sizeof(__u64);
+	at = mmap(w->map, w->map_size, PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_FIXED_NOREPLACE, w->fd, TIMEWHEEL_MAP_WORDS);
 	if (at == MAP_FAILED)
 		w->map_size = 0;
 	return at == MAP_FAILED ? -1 : 0;
@@ -334,26 +328,13 @@ static int call_mmap(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, map(w));
 }
 
-/*
- * The first use of a page. A touch of token 4, by its word; events are consumed
- * that were none; or the ring is looked at.
- */
+/* The first use of a page: a touch of token 4, by its word. */
 static int call_use(struct wheel *w, __u32 from, __u32 to)
 {
 	__u64 *word = w->map;
 
-	switch (w->sweep->arg) {
-	case TIMEWHEEL_MAP_WORDS:
-		__atomic_store_n(&word[3], (1ULL << 32) | (w->sweep->hand + 1),
-				 __ATOMIC_RELAXED);
-		break;
-	case TIMEWHEEL_MAP_CONSUMED:
-		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-		break;
-	default:
-		word += TIMEWHEEL_EVENTS_AT / sizeof(*word);
-		w->out.keys[0] = __atomic_load_n(word, __ATOMIC_RELAXED);
-	}
+	__atomic_store_n(&word[3], (1ULL << 32) | (w->sweep->hand + 1),
+			 __ATOMIC_RELAXED);
 	return finish(w, 0);
 }
 
@@ -549,24 +530,6 @@ static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
 				       event->handle));
 }
 
-/* How many events have gone to the event ring, if there is one. */
-static __u64 produced(struct __test_metadata *_metadata, const struct wheel *w)
-{
-	const size_t size = TIMEWHEEL_EVENTS_AT + w->sweep->setup.events *
-			    sizeof(struct timewheel_event);
-	struct timewheel_produced *ring;
-	__u64 tail;
-
-	if (!w->sweep->setup.events)
-		return 0;
-	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, w->view,
-		    TIMEWHEEL_MAP_PRODUCED);
-	ASSERT_NE(MAP_FAILED, (void *)ring);
-	tail = ring->tail;
-	munmap(ring, size);
-	return tail;
-}
-
 /* All tokens that are there come, each once, and then there are none. */
 static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 {
@@ -574,7 +537,6 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 	static struct state st;
 	unsigned char ends[TW_LISTED] = {};
 	struct timewheel_info info;
-	__u64 read = 0;
 	int n;
 
 	if (w->view < 0 || tw_info(w->view, &info) < 0)
@@ -588,7 +550,7 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 					       TIMEWHEEL_OPF_BY_HANDLE,
 					       st.tokens[i].handle, 0, 0));
 	ASSERT_EQ(0, tw_advance(w->view, FAR));
-	for (; (n = tw_read(w->view, events, 64)) > 0; read += n)
+	while ((n = tw_read(w->view, events, 64)) > 0)
 		for (int i = 0; i < n; i++)
 			end_token(_metadata, w, &st, ends, &events[i]);
 	EXPECT_EQ(EAGAIN, errno);
@@ -600,8 +562,6 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 	}
 	ASSERT_EQ(0, tw_info(w->view, &info));
 	EXPECT_EQ(0ULL, info.pending + info.taken + info.held + info.buried);
-	if (w->sweep->setup.events)
-		EXPECT_EQ(info.delivered, produced(_metadata, w) + read);
 	if (w->sweep->setup.lease)
 		tw_expect_balance(w->view);
 	else if (!(w->sweep->setup.flags & TIMEWHEEL_SETUP_PERIODS))
@@ -1036,16 +996,9 @@ TEST_F_TIMEOUT(sweep, a_poll_loses_nothing, LONG)
 			"poll", SETUP(), .tokens = 20, .hand = 200,
 			.call = call_poll, .still = true,
 		}, {
-			"poll with an event ring", SETUP(.events = 16),
-			.tokens = 20, .hand = 200, .call = call_poll,
-		}, {
 			"epoll_ctl", SETUP(), .tokens = 20, .hand = 200,
 			.call = call_epoll, .nomem = true, .unsure = true,
 			.still = true,
-		}, {
-			"epoll_ctl with an event ring", SETUP(.events = 16),
-			.tokens = 20, .hand = 200, .call = call_epoll,
-			.nomem = true, .unsure = true,
 		},
 	};
 
@@ -1057,29 +1010,12 @@ TEST_F_TIMEOUT(sweep, what_is_mapped_can_be_used, LONG)
 	const struct sweep sweeps[] = {
 		{
 			"mmap of words", SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
-			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
-			.call = call_mmap, .nomem = true, .still = true,
-		}, {
-			"mmap of events", SETUP(.events = 256),
-			.arg = TIMEWHEEL_MAP_PRODUCED,
-			.call = call_mmap, .nomem = true, .still = true,
-		}, {
-			"mmap of the consumers' part", SETUP(.events = 256),
-			.arg = TIMEWHEEL_MAP_CONSUMED,
+			.tokens = 4, .hand = 2,
 			.call = call_mmap, .nomem = true, .still = true,
 		}, {
 			"store to a word",
 			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
-			.tokens = 4, .hand = 2, .arg = TIMEWHEEL_MAP_WORDS,
-			.call = call_use,
-		}, {
-			"load of events", SETUP(.events = 256),
-			.arg = TIMEWHEEL_MAP_PRODUCED, .call = call_use,
-			.still = true,
-		}, {
-			"store to the consumers' part", SETUP(.events = 256),
-			.arg = TIMEWHEEL_MAP_CONSUMED, .call = call_use,
-			.still = true,
+			.tokens = 4, .hand = 2, .call = call_use,
 		},
 	};
 
@@ -1124,14 +1060,12 @@ TEST_F_TIMEOUT(sweep, a_wheel_is_set_up_or_not, LONG)
 			"SETUP with touch words",
 			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS),
 		}, {
-			"SETUP with an event ring", SETUP(.events = 4096),
-		}, {
 			"SETUP with leases",
 			SETUP(.flags = TIMEWHEEL_SETUP_PERIODS, .lease = TW_SEC),
 		}, {
 			"SETUP of much",
 			SETUP(.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .slots = 65536,
-			      .max_tokens = 10000000, .events = 65536),
+			      .max_tokens = 10000000),
 		},
 	};
 

@@ -235,6 +235,40 @@ TEST_F(wall_clock, others_unaffected)
 	}
 }
 
+/* BOOTTIME keeps durations: leases and periods do not notice the wall clock. */
+TEST_F(wall_clock, leases_and_periods)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_BOOTTIME,
+		.slots = 60, .tick = 10 * TW_MS, .max_tokens = 10,
+		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = 300 * TW_MS,
+	};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	__u64 start = tw_now(CLOCK_MONOTONIC);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, 5 * HOUR));
+	EXPECT_FALSE(tw_readable(fd));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
+	ASSERT_EQ(1, poll(&p, 1, -1));
+	EXPECT_LE(start + 300 * TW_MS, tw_now(CLOCK_MONOTONIC));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(0, tw_ack(fd, &event));
+
+	/* No period is missed although the wall clock has leapt ahead by hours. */
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 2, 0, 600 * TW_SEC));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_ack(fd, &event));
+	ASSERT_EQ(0, tw_shift_wall(&self->wall, 5 * HOUR));
+	EXPECT_FALSE(tw_readable(fd));
+	close(fd);
+}
+
 /* What a child in a time namespace finds out, in an exit status. */
 static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 			__u64 outside_deadline, __u64 offset)

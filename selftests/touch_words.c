@@ -1369,17 +1369,16 @@ TEST_F(words, mmap_errors)
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, page));
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, 8));
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, FAR - page));
-	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, 3 * FAR));
+	for (__u64 n = 1; n <= 3; n++) {
+		EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_SHARED, fd, n * FAR));
+		EXPECT_EQ(-EINVAL, tw_map_ret(page, PROT_READ, MAP_SHARED, fd,
+					      n * FAR));
+	}
 	/* Ends where offsets do, or beyond: so it may be refused for that. */
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, FAR << 31));
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -len));
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -page));
 	EXPECT_GT(0, tw_map_ret(-page, rw, MAP_SHARED, fd, 0));
-	/* There is no event ring on this one. */
-	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_SHARED, fd,
-				      TIMEWHEEL_MAP_PRODUCED));
-	EXPECT_EQ(-EINVAL, tw_map_ret(page, rw, MAP_SHARED, fd,
-				      TIMEWHEEL_MAP_CONSUMED));
 
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw, MAP_PRIVATE, fd, 0));
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ, MAP_PRIVATE, fd, 0));
@@ -1470,6 +1469,7 @@ static void make_named(struct __test_metadata *_metadata, struct named *named)
 
 TEST_F(words, access_modes)
 {
+	struct timewheel_event event;
 	struct named named;
 	int reader, writer, both;
 	__u64 *words, *seen;
@@ -1504,6 +1504,7 @@ TEST_F(words, access_modes)
 		struct iovec local = { &handle, 8 };
 		struct iovec remote = { &seen[(__u32)handle], 8 };
 		int mem = open("/proc/self/mem", O_RDWR);
+		int zero = open("/dev/zero", O_RDONLY);
 
 		EXPECT_EQ(stamped(handle, 77), load(seen, handle));
 		EXPECT_EQ(-EACCES, tw_ret(mprotect(seen, WORDS_SIZE,
@@ -1512,7 +1513,13 @@ TEST_F(words, access_modes)
 					       0));
 		EXPECT_GT(0, pwrite(mem, &handle, 8,
 				    (uintptr_t)&seen[(__u32)handle]));
+		EXPECT_EQ(-EFAULT, tw_ret(read(zero, remote.iov_base, 8)));
+		/* The wheel does not write its events there either. */
+		ASSERT_EQ(0, tw_register(both, 2, 0, 0, NULL));
+		EXPECT_EQ(-EFAULT, tw_ret(read(reader, seen, sizeof(event))));
 		EXPECT_EQ(stamped(handle, 77), load(words, handle));
+		EXPECT_EQ(1, tw_read(reader, &event, 1));
+		close(zero);
 		close(mem);
 		munmap(seen, WORDS_SIZE);
 	}
@@ -1568,6 +1575,33 @@ TEST_F(words, mapping_stays_as_it_is)
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 				   0));
 	munmap(room, 4 * WORDS_SIZE);
+}
+
+/* Whether the flags of the mapping at @at, as smaps has them, have this one. */
+static bool mapping_has(const void *at, const char *flag)
+{
+	FILE *file = fopen("/proc/self/smaps", "re");
+	char line[512] = "", begins[32];
+	bool here = false, has;
+
+	snprintf(begins, sizeof(begins), "%08lx-", (unsigned long)at);
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, begins, strlen(begins)))
+			here = true;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			break;
+	}
+	has = here && strstr(line, flag);
+	if (file)
+		fclose(file);
+	return has;
+}
+
+/* A mapping is not in a core dump, and is not made longer. */
+TEST_F(words, mapping_flags)
+{
+	EXPECT_TRUE(mapping_has(self->words, " dd"));
+	EXPECT_TRUE(mapping_has(self->words, " de"));
 }
 
 TEST_F(words, mapped_twice)

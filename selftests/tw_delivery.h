@@ -88,8 +88,8 @@ static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
 }
 
 /*
- * Nothing is lost: of a wheel with leases and without periodic tokens, what was
- * registered has ended or is still there.
+ * Nothing is lost: of a wheel with leases, what was registered has ended or is
+ * still there. No token of it is periodic, and no ACK had a time: each ends one.
  */
 static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 				      int line)

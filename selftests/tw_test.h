@@ -219,7 +219,7 @@ static inline int tw_ack(int fd, const struct timewheel_event *event)
 			 event->lease, 0);
 }
 
-/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_FIXED_DELAY. */
+/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE. */
 static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
 				       __u64 time, __u64 period)
 {

@@ -55,7 +55,6 @@ struct life {
 	u64		missed;
 	u64		period;
 	u64		base;
-	bool		fixed_delay;
 	bool		kicked;
 	bool		stored;
 };
@@ -101,6 +100,7 @@ static struct model {
 static struct {
 	u64	delivered;
 	u64	answered;
+	u64	rearmed;
 	u64	lapsed;
 	u64	returned;
 	u64	buried;
@@ -112,9 +112,8 @@ void print_state(void)
 	printf("slots %u tick %llu max %u ids %d words %d back %d bits %u ",
 	       m.ring.slots, m.ring.tick, m.setup.max_tokens, m.setup.ids,
 	       m.setup.words, m.backs, m.bits);
-	printf("periods %d misfire %d lease %llu attempts %u ",
-	       m.setup.periods, m.setup.misfire, m.setup.lease,
-	       m.setup.max_attempts);
+	printf("periods %d lease %llu attempts %u ", m.setup.periods,
+	       m.setup.lease, m.setup.max_attempts);
 	printf("now %llu ns %llu next %llu\n", m.now.tick, m.now.ns,
 	       m.life ? tw_ring_next(&m.ring) : TW_NEVER);
 }
@@ -321,9 +320,19 @@ static void life_armed(struct life *life, u64 due)
 	life->taker = NULL;
 }
 
+/* The token is due on another tick; a periodic one counts its periods from there. */
+static void life_moved(struct life *life, u64 due)
+{
+	life_armed(life, due);
+	if (!life->period)
+		return;
+	life->base = due * m.ring.tick;
+	life->kicked = false;
+}
+
 static void life_buried(struct life *life, u64 now)
 {
-		life->state = BURIED;
+	life->state = BURIED;
 	life->due = min(now, m.ring.max_due);
 	life->word_due = 0;
 	life->taker = NULL;
@@ -341,9 +350,7 @@ static void life_retried(struct life *life, u64 now, u64 due)
 /* A periodic token has been dealt with. */
 static void life_goes_on(struct life *life, const struct tw_now *now)
 {
-	if (life->fixed_delay)
-		life->base = capped((__uint128_t)now->ns + life->period);
-	else if (!life->kicked)
+	if (!life->kicked)
 		life->base = capped((__uint128_t)life->base +
 				    life->period);
 	life->kicked = false;
@@ -352,26 +359,16 @@ static void life_goes_on(struct life *life, const struct tw_now *now)
 	life_armed(life, period_tick_of(now, life->base));
 }
 
-/* The periods that a due token has missed by now. */
+/* The periods that a due token has missed by now: all but the last one. */
 static u64 life_misses(struct life *life, u64 now)
 {
 	u64 ns = now * m.ring.tick, periods;
-	bool skip;
 
-	if (!life->period || life->fixed_delay || life->kicked ||
-	    life->attempts || ns < life->base ||
-	    m.setup.misfire == TW_MISFIRE_ALL)
+	if (!life->period || life->kicked || life->attempts || ns < life->base)
 		return 0;
 	periods = (ns - life->base) / life->period;
-	skip = periods && m.setup.misfire == TW_MISFIRE_SKIP &&
-	       (ns - life->base) % life->period >= m.ring.tick;
-	periods += skip;
-	life->base = capped(life->base +
-			    (__uint128_t)periods * life->period);
+	life->base += periods * life->period;
 	life->missed = min(life->missed + periods, (u64)U32_MAX);
-	if (skip)
-		life->due = min(life->base / m.ring.tick +
-				!!(life->base % m.ring.tick), m.ring.max_due);
 
 	return periods;
 }
@@ -427,8 +424,7 @@ static bool is_as(u32 index, const struct life *life)
 	return state_of(index) == life->state &&
 	       tw_ring_due_tick(&m.ring, index) == life->due &&
 	       delivery->missed == life->missed &&
-	       (!life->period || life->fixed_delay ||
-		delivery->base == life->base);
+	       (!life->period || delivery->base == life->base);
 }
 
 static void adopt(struct life *life, const struct life *seen, u64 missed)
@@ -597,7 +593,6 @@ static struct tw_period pick_period(const struct tw_now *now)
 			 capped((__uint128_t)now->ns + pick_ns()),
 		.length = once(8) ? S64_MAX - below(9) :
 			  capped(length + below(m.ring.tick)),
-		.fixed_delay = once(3),
 	};
 
 	return period;
@@ -642,7 +637,6 @@ static void register_one(const struct tw_now *now, u32 key,
 	if (period) {
 		life->base = min(period->first, deadline->due * m.ring.tick);
 		life->period = period->length;
-		life->fixed_delay = period->fixed_delay;
 	}
 	life_armed(life, deadline->due);
 	m.registered++;
@@ -781,13 +775,9 @@ static void op_move(void)
 	    due_on(&now, now.ns + pick_ns(), &deadline.due)) {
 		life = &m.life[index];
 		tw_ring_move(&m.ring, &found, &now, &deadline);
-		life_armed(life, deadline.due);
-		if (life->period) {
-			life->base = life->due * m.ring.tick;
-			life->kicked = false;
-		} else {
+		life_moved(life, deadline.due);
+		if (!life->period)
 			life->timeout = deadline.timeout ?: life->timeout;
-		}
 		m.moved++;
 		check_life(index);
 	}
@@ -900,6 +890,22 @@ static void answer_ack(struct tw_found *found, struct life *life,
 	}
 }
 
+/* P3: this ACK ends no token: it is due again, with all its attempts before it. */
+static void answer_rearm(struct tw_found *found, struct life *life,
+			 const struct tw_now *now)
+{
+	u64 due;
+
+	if (!due_on(now, now->ns + pick_ns(), &due))
+		return;
+	tw_delivery_rearm(&m.ring, found, now, due);
+	m.count.acked++;
+	total.rearmed++;
+	life->attempts = 0;
+	life->missed = 0;
+	life_moved(life, due);
+}
+
 static void answer_nack(struct tw_found *found, struct life *life,
 			const struct tw_now *now)
 {
@@ -946,20 +952,22 @@ static void op_answer(void)
 	if (find_any(&found, &index, HELD) &&
 	    may_answer(&found, &m.life[index])) {
 		life = &m.life[index];
-		switch (below(4)) {
+		switch (below(8)) {
 		case 0:
+		case 1:
 			answer_nack(&found, life, &now);
 			break;
-		case 1:
+		case 2:
+		case 3:
 			answer_extend(&found, life, &now);
 			break;
-		case 2:
-			if (once(2)) {
-				tw_delivery_bury(&m.ring, &found, &now);
-				life_buried(life, now.tick);
-				break;
-			}
-			/* fallthrough */
+		case 4:
+			tw_delivery_bury(&m.ring, &found, &now);
+			life_buried(life, now.tick);
+			break;
+		case 5:
+			answer_rearm(&found, life, &now);
+			break;
 		default:
 			answer_ack(&found, life, &now);
 			break;
@@ -1354,7 +1362,7 @@ static struct tw_ring_setup pick_setup(u32 slots, u64 nr)
 		.tick = ticks[below(5)], .slots = slots,
 		.max_tokens = most[below(5)], .ids = nr & 1,
 		.cookies = nr >> 1 & 1, .words = once(4),
-		.periods = once(2), .misfire = below(3),
+		.periods = once(2),
 	};
 
 	if (!setup.periods || !once(3)) {
@@ -1425,12 +1433,14 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 		run_episode(slots, backs, episode);
 	printf("ok %llu - %u slots%s: %llu random steps\n", test, slots,
 	       backs ? ", clock stepped back" : "", step);
-	printf("# delivered %llu, answered %llu, lapsed %llu, returned %llu, ",
-	       total.delivered, total.answered, total.lapsed, total.returned);
-	printf("buried %llu at once, missed %llu\n", total.buried, total.missed);
+	printf("# delivered %llu, answered %llu, of these to come again %llu, ",
+	       total.delivered, total.answered, total.rearmed);
+	printf("lapsed %llu, returned %llu, buried %llu at once, missed %llu\n",
+	       total.lapsed, total.returned, total.buried, total.missed);
 	CHECK(nr_steps < 100000 ||
-	      (total.answered && total.lapsed && total.returned &&
-	       total.buried && total.missed), "something never happened");
+	      (total.answered && total.rearmed && total.lapsed &&
+	       total.returned && total.buried && total.missed),
+	      "something never happened");
 }
 
 /*
@@ -1453,12 +1463,12 @@ static void register_periodic(u64 first, u64 length)
 	m.registered++;
 }
 
-/* P8: periods that end beyond the end of time, skipped on the last ticks. */
+/* P8: a period that ends beyond the end of time is due on the last tick. */
 static void test_last_period(void)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1000000000, .slots = 60, .max_tokens = 1,
-		.periods = true, .misfire = TW_MISFIRE_SKIP,
+		.periods = true,
 	};
 	struct batch batch = { .n = 0 };
 
@@ -1466,10 +1476,14 @@ static void test_last_period(void)
 	register_periodic(setup.tick, 5000000000 * setup.tick);
 	set_now(9000000000, 0);
 	take(&batch, m.now.tick, 100, 1);
-	CHECK_EQ(batch.n, 0);
+	CHECK_EQ(batch.n, 1);
+	CHECK_EQ(m.life[0].missed, 1);
+	deliver(&batch, 1, &m.now);
 	CHECK_EQ(m.life[0].due, m.ring.max_due);
+	take(&batch, m.ring.max_due - 1, 100, 1);
+	CHECK_EQ(batch.n, 0);
 	end();
-	printf("ok %llu - P8 a period beyond the end of time is skipped\n",
+	printf("ok %llu - P8 a period beyond the end of time is due on the last tick\n",
 	       test);
 }
 
@@ -1478,7 +1492,6 @@ static void test_beyond_the_last_tick(void)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1, .slots = 65536, .max_tokens = 1, .periods = true,
-		.misfire = TW_MISFIRE_SKIP,
 	};
 	struct batch batch = { .n = 0 };
 
@@ -1491,7 +1504,10 @@ static void test_beyond_the_last_tick(void)
 	put_back(&batch, 0);
 	set_now(TW_MAX_TICK + 6000001, 0);
 	take(&batch, m.now.tick, 100, 1);
-	put_back(&batch, 0);
+	CHECK_EQ(batch.n, 1);
+	CHECK_EQ(m.life[0].missed, 3000000);
+	deliver(&batch, 1, &m.now);
+	CHECK_EQ(m.life[0].due, m.ring.max_due);
 	end();
 	printf("ok %llu - P8 put back, and then beyond the last tick\n", test);
 }

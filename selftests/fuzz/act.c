@@ -192,15 +192,6 @@ __u64 act_stamp(__u64 file, __u64 n, __u64 ticks)
 	return (act_handle(n) & 0xffffffff00000000) | (stamp ? stamp : 1);
 }
 
-/* The event ring's tail, of which @map is the kernel's part. */
-__u64 act_tail(__u64 map)
-{
-	__u64 tail = 0;
-
-	act_copy(&tail, act_map[map % ACT_MAPS].at, sizeof(tail));
-	return tail;
-}
-
 /* Wakes all that sleeps, again and again. */
 static void act_wake(void)
 {

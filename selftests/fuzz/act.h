@@ -115,7 +115,6 @@ __u64 act_laps(__u64 file, __u64 laps, __u64 ticks);
 __u64 act_time(__u64 file, __u64 ticks);
 __u64 act_tick(__u64 file, __u64 ticks);
 __u64 act_stamp(__u64 file, __u64 n, __u64 ticks);
-__u64 act_tail(__u64 map);
 
 /* The acts. */
 long act_caps(const __u64 *v);

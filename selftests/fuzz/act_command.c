@@ -40,9 +40,8 @@ static struct timewheel_setup act_setup_of(const __u64 *v)
 	return (struct timewheel_setup){
 		.size = v[0], .flags = v[1], .clock = v[2], .slots = v[3],
 		.tick = v[4], .max_tokens = v[5], .start = v[6],
-		.events = v[7], .max_attempts = v[8], .lease = v[9],
-		.slack = v[10], .jitter = v[11], .misfire = v[12],
-		.reserved = v[13],
+		.max_attempts = v[7], .lease = v[8], .slack = v[9],
+		.reserved = v[10],
 	};
 }
 

@@ -2,22 +2,18 @@
 /* Acts: mappings, and what others make of them. */
 #include "act.h"
 
-static size_t act_map_size(const struct timewheel_setup *setup, __u64 at)
+/* The size of a wheel's touch words; a page if nothing is known of the wheel. */
+static size_t act_map_size(const struct timewheel_setup *setup)
 {
-	size_t size = ACT_PAGE;
+	size_t size = setup->max_tokens * sizeof(__u64);
 
-	if (at == TIMEWHEEL_MAP_WORDS)
-		size = setup->max_tokens * sizeof(__u64);
-	else if (at == TIMEWHEEL_MAP_PRODUCED)
-		size = TIMEWHEEL_EVENTS_AT +
-		       setup->events * sizeof(struct timewheel_event);
-	return (size + ACT_PAGE - 1) & -ACT_PAGE;
+	return size ? (size + ACT_PAGE - 1) & -ACT_PAGE : ACT_PAGE;
 }
 
 /* @v[3]: pages more than there are. */
 long act_mmap(const __u64 *v)
 {
-	size_t size = act_map_size(&act_at_file(v[0])->setup, v[2]) +
+	size_t size = act_map_size(&act_at_file(v[0])->setup) +
 		      v[3] * ACT_PAGE;
 	char *at = mmap(NULL, size, v[4], v[5], act_fd(v[0]), v[2]);
 

@@ -15,7 +15,7 @@
 enum kind {
 	NONE, NUMBER, SLOT, RING, FLAGS, SIZE, ID, HANDLE, TIME, TICK, WORD,
 	/* From here on those with a table. */
-	CODE, CLOCK, SLOTS, TICK_NS, TOKENS, START, EVENTS, NS, COUNT, BYTES,
+	CODE, CLOCK, SLOTS, TICK_NS, TOKENS, START, NS, COUNT, BYTES,
 	UNTIL, CURSOR, COMMAND, OPEN, PATH, STATUS, POLL, OFFSET, PROT, MAP, LESS,
 	MREMAP, ADVICE, INDEX, SECONDS, UID, ENTRIES, RING_FLAGS, REQUEST_FLAGS,
 	POLL32, POLL_HOW, REQUESTS,
@@ -40,8 +40,6 @@ static const __u64 tokens[] = { 64, 1, 1000, 2, 65536, 1 << 20, 1 << 24,
 	(1 << 24) + 1, 0, 1ULL << 32, ~0ULL, 1 << 28 };
 static const __u64 starts[] = { 0, 1, MAX_TICK, MAX_TICK - 40, MAX_TICK + 1,
 	S64_MAX / 1000000, S64_MAX / 1000000 - 40, 1ULL << 45, ~0ULL };
-static const __u64 events[] = { 0, 2, 8, 1, 64, 1024, 65536, 3, 131072,
-	0xffffffff };
 static const __u64 ns[] = { 0, 1000000, 3000000, 1000000000, 999999, 100000, 1,
 	S64_MAX, S64_MAX + 1, ~0ULL };
 static const __u64 counts[] = { 1, 2, 3, 7, 16, 17, 64, 65, 200, 0, 1000, 5000,
@@ -61,8 +59,7 @@ static const __u64 opens[] = { O_RDWR | O_NONBLOCK, O_RDWR, O_RDONLY | O_NONBLOC
 static const __u64 paths[] = { 0, 1, 2, 3, 4, 5 };
 static const __u64 status[] = { O_NONBLOCK, 0, O_APPEND, O_ASYNC, O_DIRECT };
 static const __u64 polls[] = { POLLIN, POLLIN | POLLOUT, 0, 0xffff };
-static const __u64 offsets[] = { TIMEWHEEL_MAP_WORDS, TIMEWHEEL_MAP_PRODUCED,
-	TIMEWHEEL_MAP_CONSUMED, 4096, TIMEWHEEL_MAP_PRODUCED + 4096, 3ULL << 32,
+static const __u64 offsets[] = { TIMEWHEEL_MAP_WORDS, 4096, 1ULL << 32,
 	1ULL << 63, -4096ULL };
 static const __u64 prots[] = { PROT_READ | PROT_WRITE, PROT_READ, PROT_WRITE,
 	PROT_NONE, PROT_READ | PROT_EXEC };
@@ -112,8 +109,8 @@ static const struct {
 } tables[KINDS] = {
 	KIND(CODE, codes), KIND(CLOCK, clocks), KIND(SLOTS, slots),
 	KIND(TICK_NS, ticks), KIND(TOKENS, tokens), KIND(START, starts),
-	KIND(EVENTS, events), KIND(NS, ns), KIND(COUNT, counts),
-	KIND(BYTES, bytes), KIND(UNTIL, untils), KIND(CURSOR, cursors), KIND(COMMAND, commands),
+	KIND(NS, ns), KIND(COUNT, counts), KIND(BYTES, bytes),
+	KIND(UNTIL, untils), KIND(CURSOR, cursors), KIND(COMMAND, commands),
 	KIND(OPEN, opens), KIND(PATH, paths), KIND(STATUS, status),
 	KIND(POLL, polls), KIND(OFFSET, offsets), KIND(PROT, prots),
 	KIND(MAP, maps), KIND(LESS, less), KIND(MREMAP, mremaps),
@@ -155,10 +152,8 @@ struct type {
 				A(flags, FLAGS)
 #define SETUP			A(clock, CLOCK), A(slots, SLOTS), \
 				A(tick, TICK_NS), A(max_tokens, TOKENS), \
-				A(start, START), A(events, EVENTS), \
-				A(max_attempts, NUMBER), A(lease, NS), \
-				A(slack, NS), A(jitter, NS), \
-				A(misfire, NUMBER), A(reserved, NUMBER)
+				A(start, START), A(max_attempts, NUMBER), \
+				A(lease, NS), A(slack, NS), A(reserved, NUMBER)
 #define PART			A(map, SLOT), A(skip, LESS), A(less, LESS)
 #define RING_			A(ring, RING)
 #define REQUEST			RING_, A(of, SLOT), A(flags, REQUEST_FLAGS), \
@@ -285,7 +280,7 @@ bool call_runs_others(const struct call *call)
  */
 
 enum how {
-	CONSTANT, A_HANDLE, SOME_TICKS, SOME_LAPS, A_TIME, A_TICK, A_STAMP, A_TAIL,
+	CONSTANT, A_HANDLE, SOME_TICKS, SOME_LAPS, A_TIME, A_TICK, A_STAMP,
 };
 
 /* @x, @y, @z: arguments of what finds it out. A handle is changed by @y. */
@@ -309,8 +304,6 @@ static __u64 value_of(const struct value *value)
 		return act_tick(value->x, value->y);
 	case A_STAMP:
 		return act_stamp(value->x, value->y, value->z);
-	case A_TAIL:
-		return act_tail(value->x) + value->y;
 	default:
 		return value->x;
 	}
@@ -331,7 +324,6 @@ static void value_print(const struct value *value, FILE *file)
 		[SOME_LAPS] = "act_laps(%s, %s, %s)",
 		[A_TIME] = "act_time(%s, %s)", [A_TICK] = "act_tick(%s, %s)",
 		[A_STAMP] = "act_stamp(%s, %s, %s)",
-		[A_TAIL] = "act_tail(%s) + %s",
 	};
 	char text[3][24];
 
@@ -395,11 +387,9 @@ static struct value word_value(uint8_t kind, uint8_t n, __u64 file)
 {
 	switch (kind % 8) {
 	case 0:
-		return (struct value){ A_STAMP, file, n % 16, n / 16 };
 	case 1:
-		return (struct value){ A_TAIL, n % ACT_MAPS, 0 };
+		return (struct value){ A_STAMP, file, n % 16, n / 16 };
 	case 2:
-		return (struct value){ A_TAIL, n % ACT_MAPS, n / 4 - 8 };
 	case 3:
 		return (struct value){ A_STAMP, file, n % 16, 1ULL << n / 8 };
 	case 4:

@@ -85,20 +85,6 @@ finds words [CHECKED=1 BUG_NEAR_SETTLED] a stamp that is only ahead of a reading
 finds words [CHECKED=1 CANCELS=1 BUG_CANCEL_KEEPS] cancel leaves the word
 finds words [CHECKED=1 BUG_REGISTER_KEEPS] register leaves the word
 finds words [CHECKED=1 FAULTS=1 BUG_PUT_BACK_KEEPS] put back leaves the word
-holds events [OTHERS=0] P3 P5: a consumer alone
-holds events [OTHERS=2 EVENTS=4] P3 P5: two others poll
-holds events [OTHERS=1 SIZE=1] P3 P5: a ring of one
-holds events [OTHERS=1 SIZE=4 EVENTS=6] P3 P5: a ring larger than what is taken at a time
-holds events [OTHERS=1 RESTARTS=2] P3 P5: a consumer is replaced
-holds events [OTHERS=1 NONSENSE=1] P5: an index that is none
-finds events [OTHERS=1 BUG_TAIL_EARLY] said to be produced before it is written
-finds events [OTHERS=1 BUG_TAIL_LATE] read before it is said to be produced
-finds events [OTHERS=1 BUG_HEAD_EARLY] said to be consumed before it is read
-finds events [OTHERS=1 BUG_HEAD_LATE] written before it is said to be consumed
-finds events [OTHERS=1 NONSENSE=1 BUG_TRUST_HEAD] the consumers' index is believed
-finds events [OTHERS=1 BUG_TELL_PRODUCED] a poll tells of what it has moved only
-finds events [OTHERS=1 BUG_FULL_IS_NO] a poll of a full ring says no
-finds events [OTHERS=1 BUG_NO_LOCK] two produce at once
 END
 }
 

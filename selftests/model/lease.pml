@@ -7,8 +7,8 @@
  *                           kmod/delivery.c: a reader comes to the token's list; a lease that is over
  *                           arms it or buries it, one that is armed is taken; copied without the lock;
  *                           then held, or put back after a fault
- *   answerer                ACK, NACK and EXTEND by the handle and number of a delivery that a reader has told
- *                           of, by the reader's own file, another one, or for any
+ *   answerer                ACK, also with a time, NACK and EXTEND by the handle and number of a delivery that
+ *                           a reader has told of, by the reader's own file, another one, or for any
  *   release                 tw_named_release() in kmod/device.c, tw_delivery_return(): after the file's last
  *                           read what it holds is due again; then the taker's memory is freed
  *   toucher                 raises the due tick without the lock, by compare-and-swap of the whole word
@@ -22,9 +22,9 @@
  * with a file each of which the second is released; a few operations of each kind. The clock only grows.
  *
  * Properties, for every interleaving:
- *   P1  nobody takes the token before the tick last promised by register, touch, nack or kick, and no
- *       lease ends before it is over, as it was last extended
- *   P3  each registration ends once: acked or deleted
+ *   P1  nobody takes the token before the tick last promised by register, touch, kick, nack or an ack
+ *       with a time, and no lease ends before it is over, as it was last extended
+ *   P3  each registration ends once: acked, without a time, or deleted
  *   P4  a touch fails only if the token was not pending
  *   P5  when all else is over, the first reader comes to the end of every registration that is not
  *       buried (if not, it stands still: an invalid end state)
@@ -121,9 +121,9 @@ byte faults = FAULTS;
 #define SECTION d_step { !locked -> n = now;
 #define END_SECTION ; assert(FILED_OK); n = 0 }
 
-inline arm(tick)
+inline arm(when)
 {
-	due = tick; filed = tick; state = ARMED; pending = 1; promise = tick
+	due = when; filed = when; state = ARMED; pending = 1; promise = when
 }
 
 inline bury()
@@ -364,7 +364,7 @@ proctype answerer()
 		:: any = 1
 		fi;
 		select(tick : 1 .. 2);
-		select(what : 0 .. 2)
+		select(what : 0 .. 3)
 	};
 	SECTION
 		if
@@ -380,6 +380,7 @@ proctype answerer()
 #ifndef BUG_EXTEND_STAYS
 				filed = due
 #endif
+			:: what == 3 -> let_go(); attempts = 0; arm(n + tick)
 			fi
 		:: else
 		fi

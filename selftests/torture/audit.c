@@ -13,7 +13,7 @@
 
 #include "torture.h"
 
-#define MOST_EVENTS	(SLOTS * EVENTS + CONSUMED)
+#define MOST_EVENTS	(SLOTS * EVENTS)
 
 static const struct timewheel_event *all[MOST_EVENTS];
 static __u32 nr_events;			/* in all of them */
@@ -67,7 +67,6 @@ static bool is_same(const struct timewheel_event *a,
 bool audit_events(void)
 {
 	__u32 faults = shared->faults;
-	__u64 consumed;
 
 	nr_events = 0;
 	memset(events, 0, sizeof(events));
@@ -81,10 +80,6 @@ bool audit_events(void)
 		for (__u32 k = 0; k < n; k++)
 			add_event(&shared->slot[i].events[k]);
 	}
-	consume(&wheels[RINGED], CONSUMED);
-	consumed = wheels[RINGED].consumed->head - shared->first;
-	for (__u64 i = 0; i < consumed; i++)
-		add_event(&shared->consumed[i]);
 
 	qsort(all, nr_events, sizeof(*all), in_order);
 	for (__u32 i = 1; i < nr_events; i++) {

@@ -27,7 +27,6 @@
 #define SLOTS		(VICTIM + 1)
 #define ENTRIES		(1U << 18)
 #define EVENTS		(1U << 15)	/* that a slot may read */
-#define CONSUMED	(1U << 16)	/* that may come by the event ring */
 #define TOKENS		4000		/* of a wheel; fewer than TW_LISTED */
 #define NONE		(~0U)
 #define CODES		(TIMEWHEEL_OP_REGISTER_PERIODIC + 1)
@@ -92,11 +91,10 @@ struct shared {
 	char			fault[MOST_FAULTS][320];
 	_Atomic __u32		next;		/* entry to use */
 	_Atomic __u32		done[CODES], refused[CODES];
+	_Atomic __u32		rearmed;	/* ACKs with a time */
 	_Atomic __u32		acted[MOST_ACTIONS];
 	_Atomic __u32		read;
-	__u64			first;		/* event of the event ring */
 	struct slot		slot[SLOTS];
-	struct timewheel_event	consumed[CONSUMED];
 	struct entry		entry[ENTRIES];
 };
 
@@ -104,8 +102,8 @@ extern struct shared *shared;
 
 /* Wheels, and what they are called. */
 enum {
-	PLAIN, LEASED, MAPPED, RINGED, WALL, KEPT, PERIODIC, JOBS, MANUAL, LATE,
-	HANDLES, MORTAL, PRIVATE, KINDS
+	PLAIN, LEASED, MAPPED, BOOT, WALL, PERIODIC, JOBS, MANUAL, LATE, HANDLES,
+	MORTAL, PRIVATE, KINDS
 };
 
 struct kind {
@@ -117,13 +115,11 @@ extern const struct kind kinds[KINDS];
 
 /* A wheel as somebody has it open; @fd is -1 while there is none. */
 struct wheel {
-	const struct kind		*kind;
-	int				fd;
-	__u32				number;
-	__u32				tokens;		/* at most */
-	__u64				*words;
-	struct timewheel_produced	*produced;
-	struct timewheel_consumed	*consumed;
+	const struct kind	*kind;
+	int			fd;
+	__u32			number;
+	__u32			tokens;		/* at most */
+	__u64			*words;
 };
 
 /* A delivery that may be answered. */
@@ -176,7 +172,6 @@ bool destroy_wheels(void);
 bool destroy_wheel(const struct kind *kind);
 void open_wheel(struct wheel *wheel, const struct kind *kind, int fd);
 void close_wheel(struct wheel *wheel);
-void consume(struct wheel *wheel, __u32 most);
 
 /* work.c */
 extern int sockets[2];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The wheels: one of each kind, all but one by name, made by several users. One has
- * touch words, one an event ring, one comes and goes. Ticks of 2^32 and the last
- * one are near the hands of those that are turned by hand.
+ * The wheels: one of each kind, all but one by name, made by several users. Some have
+ * touch words, and one comes and goes. Ticks of 2^32 and the last one are near the
+ * hands of those that are turned by hand.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,12 +18,11 @@ const struct kind kinds[KINDS] = {
 		.max_attempts = 6 } },
 	[MAPPED] = { "mapped", { CLOCK(MONOTONIC), MS_TICKS,
 		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS } },
-	[RINGED] = { "ringed", { CLOCK(BOOTTIME), MS_TICKS, .events = 256 } },
+	[BOOT] = { "boot", { CLOCK(BOOTTIME), MS_TICKS,
+		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS } },
 	[WALL] = { "wall", { CLOCK(REALTIME), MS_TICKS, .slack = TW_MS } },
-	[KEPT] = { "kept", { CLOCK(REALTIME), MS_TICKS,
-		.flags = TIMEWHEEL_SETUP_KEEP_DURATION | TIMEWHEEL_SETUP_TOUCH_WORDS } },
 	[PERIODIC] = { "periodic", { CLOCK(MONOTONIC), MS_TICKS,
-		.flags = TIMEWHEEL_SETUP_PERIODS, .misfire = TIMEWHEEL_MISFIRE_SKIP } },
+		.flags = TIMEWHEEL_SETUP_PERIODS } },
 	[JOBS] = { "jobs", { CLOCK(MONOTONIC), .slots = 7, .tick = TW_MS / 10,
 		.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.lease = 20 * TW_MS } },
@@ -73,19 +72,6 @@ bool destroy_wheel(const struct kind *kind)
 	return !tw_destroy_named(device, name_of(kind));
 }
 
-/* Where the event ring starts: it need not be 0. */
-static bool find_first(void)
-{
-	struct wheel wheel;
-
-	open_wheel(&wheel, &kinds[RINGED], -1);
-	if (!wheel.consumed)
-		return false;
-	shared->first = wheel.consumed->head;
-	close_wheel(&wheel);
-	return true;
-}
-
 /* Each by another user, who comes and goes: MORTAL by the first. */
 bool create_wheels(void)
 {
@@ -101,7 +87,7 @@ bool create_wheels(void)
 			      !create_wheel(&kinds[i]));
 		ok &= !tw_reap(child);
 	}
-	return ok && find_first();
+	return ok;
 }
 
 /* By root. MORTAL may not be there. */
@@ -117,40 +103,24 @@ bool destroy_wheels(void)
 	return ok;
 }
 
-static void *map(int fd, size_t size, int prot, off_t offset)
-{
-	void *at = mmap(NULL, size, prot, MAP_SHARED, fd, offset);
-
-	/* Who is short of memory does without. */
-	if (at == MAP_FAILED && errno != ENOMEM && errno != ENODEV)
-		fail("mmap at %llx: %d", (__u64)offset, errno);
-	return at == MAP_FAILED ? NULL : at;
-}
-
 static size_t words_size(const struct wheel *wheel)
 {
 	return (8 * wheel->tokens + 4095UL) & ~4095UL;
 }
 
-static size_t produced_size(const struct kind *kind)
-{
-	return (TIMEWHEEL_EVENTS_AT + kind->setup.events * EVENT_SIZE + 4095UL) &
-	       ~4095UL;
-}
-
 static void map_wheel(struct wheel *wheel)
 {
-	const struct timewheel_setup *setup = &wheel->kind->setup;
+	void *at;
 
-	if (setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS)
-		wheel->words = map(wheel->fd, words_size(wheel),
-				   PROT_READ | PROT_WRITE, TIMEWHEEL_MAP_WORDS);
-	if (!setup->events)
+	if (!(wheel->kind->setup.flags & TIMEWHEEL_SETUP_TOUCH_WORDS))
 		return;
-	wheel->produced = map(wheel->fd, produced_size(wheel->kind), PROT_READ,
-			      TIMEWHEEL_MAP_PRODUCED);
-	wheel->consumed = map(wheel->fd, 4096, PROT_READ | PROT_WRITE,
-			      TIMEWHEEL_MAP_CONSUMED);
+	at = mmap(NULL, words_size(wheel), PROT_READ | PROT_WRITE, MAP_SHARED,
+		  wheel->fd, TIMEWHEEL_MAP_WORDS);
+	/* A process that is short of memory does without. */
+	if (at != MAP_FAILED)
+		wheel->words = at;
+	else if (errno != ENOMEM && errno != ENODEV)
+		fail("mmap of touch words: %d", errno);
 }
 
 /* @fd is a file of the wheel, or -1 for a new one of what is there by name. */
@@ -176,31 +146,7 @@ void close_wheel(struct wheel *wheel)
 {
 	if (wheel->words)
 		munmap(wheel->words, words_size(wheel));
-	if (wheel->produced)
-		munmap(wheel->produced, produced_size(wheel->kind));
-	if (wheel->consumed)
-		munmap(wheel->consumed, 4096);
 	if (wheel->fd >= 0)
 		close(wheel->fd);
 	*wheel = (struct wheel) { .kind = wheel->kind, .fd = -1 };
-}
-
-/*
- * Consumes from the event ring: an event has its place in the ledger by its number,
- * so that it does not matter if it was consumed, and the ring not told.
- */
-void consume(struct wheel *wheel, __u32 most)
-{
-	const struct timewheel_event *events;
-	__u64 head, tail;
-
-	if (!wheel->produced || !wheel->consumed)
-		return;
-	events = (void *)wheel->produced + TIMEWHEEL_EVENTS_AT;
-	tail = __atomic_load_n(&wheel->produced->tail, __ATOMIC_ACQUIRE);
-	head = wheel->consumed->head;
-	for (; head != tail && head - shared->first < most; head++)
-		shared->consumed[head - shared->first] =
-			events[head % wheel->produced->size];
-	__atomic_store_n(&wheel->consumed->head, head, __ATOMIC_RELEASE);
 }

@@ -2,10 +2,11 @@
 /*
  * Events: expired tokens are read into a buffer, with or without a wait.
  */
+#include <poll.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "internal.h"
-#include "wait.h"
 
 struct tw_events {
 	size_t			capacity;
@@ -51,6 +52,44 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
 	return &events->events[index];
 }
 
+static uint64_t monotonic_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * TW_NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* When @timeout from now is over. What does not fit is never. */
+static uint64_t end_of(uint64_t timeout)
+{
+	uint64_t now = monotonic_now();
+
+	return timeout < TIMEWHEEL_NEVER - now ? now + timeout : TIMEWHEEL_NEVER;
+}
+
+/*
+ * Waits until poll(2) has something to tell of the wheel, or @end has come: polls
+ * at least once. Returns what it tells, 0 for nothing, or -1 and errno.
+ */
+static int wait_until(int fd, uint64_t end)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	uint64_t now = monotonic_now();
+	struct timespec left = { };
+
+	/* A time_t may have 32 bits: 68 years. */
+	if (end > now && (end - now) / TW_NSEC_PER_SEC >= INT32_MAX) {
+		left.tv_sec = INT32_MAX;
+	} else if (end > now) {
+		left.tv_sec = (end - now) / TW_NSEC_PER_SEC;
+		left.tv_nsec = (end - now) % TW_NSEC_PER_SEC;
+	}
+	if (ppoll(&pollfd, 1, end == TIMEWHEEL_NEVER ? NULL : &left, NULL) < 0)
+		return -1;
+	return pollfd.revents;
+}
+
 /* Reads what is due. Returns bytes; with RWF_NOWAIT it does not wait for any. */
 static ssize_t read_due(struct tw_events *events, int fd, int flags)
 {
@@ -72,7 +111,7 @@ static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
 		bytes = read_due(events, fd, RWF_NOWAIT);
 		if (bytes >= 0 || errno != EAGAIN)
 			return bytes;
-		more = end ? tw_wait_until(fd, end) : 0;
+		more = end ? wait_until(fd, end) : 0;
 	} while (more > 0);
 	return more;
 }
@@ -90,7 +129,7 @@ ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 			bytes = read_until(events, wheel->fd, timeout);
 	} else {
 		bytes = read_until(events, wheel->fd,
-				   timeout ? tw_end_of(timeout) : 0);
+				   timeout ? end_of(timeout) : 0);
 	}
 	if (bytes < 0)
 		return -1;

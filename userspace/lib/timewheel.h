@@ -42,8 +42,9 @@
  * Keys: a token is named by its id, a number of the program's choice; or, with
  * %TIMEWHEEL_OPF_BY_HANDLE in @flags, by the handle that its registration gave.
  *
- * Delivery: a read ends the token of an event, whatever becomes of the reader: at
- * most once. On a wheel with a @lease it does not: at least once, see "Delivery".
+ * Delivery: a read ends the token of an event, even if the reader dies then: each
+ * event is delivered at most once. On a wheel with a @lease a read does not end it:
+ * each event is delivered at least once, see "Delivery".
  *
  * Ownership: whatever a _open(), _new() or _map() function returns belongs to the
  * caller until it is given to the _close(), _free() or _unmap() function of its
@@ -51,13 +52,13 @@
  * returned is to be freed.
  *
  * Threads: any number of them may use one wheel at once, for whatever calls,
- * until one closes it. A buffer of events, a batch, a cursor, an event ring is for
- * one thread at a time, as is any other memory that is passed. The library has no
- * state of its own, starts no thread, and installs no signal handler.
+ * until one closes it. A buffer of events, a batch, a cursor is for one thread at a
+ * time, as is any other memory that is passed. The library has no state of its own,
+ * starts no thread, and installs no signal handler.
  *
  * Processes: a fork(2) shares its parent's wheels, and what is mapped of them.
- * Wheels are closed on execve(2). An fd may be sent to others, who make a wheel
- * of it by tw_wheel_open_fd().
+ * Wheels are closed on execve(2). An fd may be sent to another process, which makes a
+ * wheel of it by tw_wheel_open_fd().
  *
  * Errors that a function may give besides its own where it says "those common to
  * all", of which %EBADF only where it changes the wheel:
@@ -119,13 +120,6 @@ struct tw_batch;
 struct tw_cursor;
 
 /**
- * DOC: struct tw_event_ring
- *
- * The event ring of a wheel, mapped.
- */
-struct tw_event_ring;
-
-/**
  * struct tw_word - the touch word of a token
  * @value: as <linux/timewheel.h> says; where a uint64_t is aligned to less, as for
  *	32 bit, it is still to be written as one
@@ -166,8 +160,8 @@ int tw_device_caps(struct timewheel_caps *caps);
  * tw_wheel_open() - make a private wheel
  * @setup: how it is to be; @size set by the caller
  *
- * The wheel is this process's, and of those who get it by fork(2) or as an fd.
- * It ends, with all its tokens, when the last of them has closed it. Needs the
+ * The wheel is this process's, and belongs to all processes that get it by fork(2) or
+ * as an fd. It ends, with all its tokens, when the last of them has closed it. Needs the
  * right to open /dev/timewheel for reading and writing. May sleep for memory.
  *
  * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
@@ -226,8 +220,8 @@ struct tw_wheel *tw_wheel_open_or_create(const char *name,
  *
  * On success @fd belongs to the wheel, which closes it; when the call fails it
  * is still the caller's. It stays as it is, blocking or not, kept on execve(2) or
- * not. It is the same open file as the one that it was made of: who has either may
- * answer what was read from the other, and what that holds is not due again before
+ * not. It is the same open file as the one that it was made of: what was read by
+ * either fd can be answered by the other, and what they hold is not due again before
  * both are closed. Does not block.
  *
  * Errors: %EBADF @fd is not open; %ENOTTY it is no wheel's; %EBADFD it is of
@@ -256,8 +250,7 @@ void tw_wheel_close(struct tw_wheel *wheel);
  *
  * It is readable while an expired token is there. Edge-triggered waiters
  * must read until tw_events_read() with a timeout of 0 says 0. A destroyed
- * wheel gives EPOLLHUP and EPOLLERR. With an event ring, who polls moves what is
- * due there: see tw_event_ring_peek(). The fd stays the wheel's: not to be closed.
+ * wheel gives EPOLLHUP and EPOLLERR. The fd stays the wheel's: not to be closed.
  *
  * Return: the fd. Cannot fail.
  */
@@ -290,9 +283,9 @@ int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
  * tw_wheel_destroy() - end a named wheel
  * @name: its name, as for tw_wheel_open_named()
  *
- * For the user who created it, and for who has CAP_SYS_ADMIN. The node goes and
- * the name is free. Its tokens come to nothing. Those who have it open get
- * %ENODEV from now on, those who sleep in a read at once. Needs the right to
+ * For the user who created it, and for a caller with CAP_SYS_ADMIN. The node goes and
+ * the name is free. Its tokens end without events. Calls on the wheel fail with
+ * %ENODEV from now on, and a read that sleeps does so at once. Needs the right to
  * open /dev/timewheel for reading and writing. May sleep.
  *
  * Errors: %ENOENT no wheel of this name, or no device; %EPERM it is not the
@@ -337,11 +330,10 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
  * tw_wheel_pause() - deliver nothing until tw_wheel_resume()
  * @wheel: the wheel
  *
- * For all who have the wheel open. Time passes, all operations go on, what falls
- * due waits. Reads wait as if nothing were due, and the fd is not readable; a read
- * that is under way may still bring events, and what is in an event ring already
- * stays there, to be looked at. Deliveries that are out can be answered; those whose
- * lease is over come again after the pause. Does not block.
+ * It concerns all processes that have the wheel open. Time passes, all operations go
+ * on, what falls due waits. Reads wait as if nothing were due, and the fd is not readable; a read
+ * that is under way may still bring events. Deliveries that are out can be answered;
+ * those whose lease is over come again after the pause. Does not block.
  *
  * Errors: those common to all.
  *
@@ -365,10 +357,11 @@ int tw_wheel_resume(struct tw_wheel *wheel);
  * tw_wheel_drain() - take no new tokens until tw_wheel_undrain()
  * @wheel: the wheel
  *
- * For all who have the wheel open: what would register a token fails with
- * %ESHUTDOWN. All else goes on, and the wheel becomes empty in time, but for what
- * is periodic or buried, which is to be cancelled or deleted: @pending, @taken,
- * @held and @buried of tw_wheel_info() tell what is left. Does not block.
+ * It concerns all processes that have the wheel open: an operation that would register
+ * a token fails with %ESHUTDOWN. All else goes on. The wheel becomes empty in time,
+ * but for tokens that are periodic, acked with a delay, or buried: these have to be
+ * cancelled, acked without one, or deleted. @pending, @taken, @held and @buried of
+ * tw_wheel_info() tell what is left. An empty wheel goes on draining. Does not block.
  *
  * Errors: those common to all.
  *
@@ -409,20 +402,20 @@ int tw_wheel_undrain(struct tw_wheel *wheel);
  * @id: its id, any value that no token has that is pending, held or buried; 0 on
  *	a wheel without ids
  * @time: the delay in ns after which it is due, which also becomes its timeout;
- *	0 is due at once, and no timeout. A wheel with @jitter adds a random part
- *	of that to the deadline
+ *	0 is due at once, and no timeout
  * @cookie: handed back with its event, any value; 0 on a wheel without cookies
  * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock; one
  *	that has passed is due at once; the token has no timeout
  * @handle: where its handle goes, or NULL
  *
- * May sleep for memory, does not block else.
+ * A caller that wants to spread the deadlines of many tokens adds a random number to
+ * each @time itself. May sleep for memory, does not block else.
  *
  * Errors: %EEXIST the id is pending, held or buried; %EINVAL see above, or an id
- * or a cookie on a wheel without, or a delay shorter than the wheel's @jitter;
- * %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the deadline is
- * beyond the last tick or 2^63 ns, or the delay too long for a wheel with touch
- * words; %ESHUTDOWN the wheel is draining; those common to all.
+ * or a cookie on a wheel without; %ENOSPC the wheel has its @max_tokens tokens;
+ * %ENOMEM; %ERANGE the deadline is beyond the last tick or 2^63 ns, or the delay too
+ * long for a wheel with touch words; %ESHUTDOWN the wheel is draining; those common
+ * to all.
  *
  * Return: 0, or -1 and errno.
  */
@@ -436,19 +429,19 @@ int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
  * @time: the delay in ns after which it is due for the first time
  * @period: ns from one time to the next, a tick and more
  * @cookie: as for tw_wheel_register(); handed back with each of its events
- * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock;
- *	%TIMEWHEEL_OPF_FIXED_DELAY: a period begins when the event of the one before
- *	was read, on a wheel with a @lease when it was acked; else, at a fixed
- *	rate, with the deadline of that
+ * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock
  * @handle: where its handle goes, or NULL; it is valid as long as the token
  *
  * It is pending again by itself after each event, on a wheel with a @lease after
- * its ack: one event of it is out at a time. A fixed rate does not drift: deadlines
- * are whole periods from the first one, whenever events were read. What of them
- * nobody came for in time comes as the wheel's @misfire says: one event for the last
- * of them, one for each, or none, which are the misfire instructions of the Quartz
- * scheduler; @missed of an event tells how many had none. Fixed rate and fixed delay are those
- * of Java's ScheduledExecutorService.
+ * its ack: one event of it is out at a time. It does not drift: its deadlines are
+ * whole periods from the first one, whenever events were read. If several periods
+ * have passed because no reader came or an ack was late, there is one event, at once,
+ * for the last of them: @missed of that tells how many periods before it had no
+ * event of their own.
+ *
+ * A token that is to rest for some time after each event is not a periodic one.
+ * Without a lease, the reader registers it again for that delay. On a wheel with a
+ * @lease, the reader acks it with that delay: see tw_wheel_ack().
  *
  * It ends by tw_wheel_cancel() while it is pending, by tw_wheel_delete() on a wheel
  * with a @lease, or with the wheel. It has no timeout and cannot be touched. May
@@ -514,11 +507,10 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
  * May sleep for memory, does not block else.
  *
  * Errors: %EINVAL see above, or the token has no timeout, or a cookie on a wheel
- * without, or a delay shorter than the wheel's @jitter; %EEXIST the token is held
- * or buried; %ENOSPC the wheel has its @max_tokens tokens; %ENOMEM; %ERANGE the
- * deadline would be beyond the last tick or 2^63 ns, or the delay too long for a
- * wheel with touch words; %ESHUTDOWN it would register and the wheel is draining;
- * those common to all.
+ * without; %EEXIST the token is held or buried; %ENOSPC the wheel has its @max_tokens
+ * tokens; %ENOMEM; %ERANGE the deadline would be beyond the last tick or 2^63 ns, or
+ * the delay too long for a wheel with touch words; %ESHUTDOWN it would register and
+ * the wheel is draining; those common to all.
  *
  * Return: %TIMEWHEEL_RES_REGISTERED, or 0 or %TIMEWHEEL_RES_WAS_DUE when it was touched
  * (then *@handle stays as it was), or -1 and errno.
@@ -586,8 +578,8 @@ int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 /**
  * tw_wheel_op() - any one operation, with all that it takes and tells
  * @wheel: the wheel
- * @op: the operation; @size and what it reads set by the caller, who finds there
- *	what it tells: a deadline, say. See struct timewheel_op
+ * @op: the operation; the caller sets @size and what the operation reads, and finds
+ *	there what it tells: a deadline, say. See struct timewheel_op
  *
  * May sleep for memory when it registers, does not block else.
  *
@@ -632,9 +624,6 @@ void tw_events_free(struct tw_events *events);
  * With %TIMEWHEEL_NEVER and a blocking fd one sleeping thread is woken at a time,
  * else all of them.
  *
- * Not for a wheel with an event ring, but with a @timeout of 0: other waits poll,
- * by which what is due moves to the ring.
- *
  * Errors: %EINTR a signal came while nothing was due (one whose handler is set up
  * with SA_RESTART does not end a wait without end on a blocking fd); %EBADF the
  * wheel was opened for writing only; %ENODEV the named wheel has been destroyed,
@@ -671,13 +660,13 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
 /*
  * Delivery
  *
- * On a wheel that was set up with a @lease, who reads an event holds its token and
- * owes an answer: tw_wheel_ack() when it has been dealt with, which ends the token;
- * tw_wheel_nack() when it is to come again later; tw_wheel_bury() when it is not to
- * come again. Without one it comes again, to whoever reads, when the lease is over,
- * and at once when the open file that it was read from is released, as by the end
- * of its processes. So each token is delivered at least once, perhaps more often,
- * and to one reader at a time.
+ * On a wheel that was set up with a @lease, the reader of an event holds its token and
+ * owes an answer: tw_wheel_ack() when the work has been done, which ends the token;
+ * tw_wheel_nack() when the token is to come again later; tw_wheel_bury() when it is
+ * not to come again. Without an answer it comes again, to any reader, when the lease
+ * is over, and at once when the open file that it was read from is released, as by
+ * the end of its processes. So each token is delivered at least once, perhaps more
+ * often, and to one reader at a time.
  *
  *	while ((n = tw_events_read(events, wheel, TIMEWHEEL_NEVER)) > 0)
  *		for (i = 0; i < n; i++) {
@@ -690,12 +679,12 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
  *		}
  *
  * Each delivery of a token has a number, @lease of its event. An answer names it, so
- * that one which comes too late does not answer for who has got the token since.
- * After @max_attempts deliveries, if that was set up, a token is buried where it
- * would come again. A token is held by an open file, not by a thread or a process:
- * all who share the fd may answer; who has the wheel open otherwise may with
- * %TIMEWHEEL_OPF_ANY_FILE. One file must not have what it holds answered by another by
- * mistake: that is %EPERM.
+ * that an answer which comes too late does not count for a later delivery. After
+ * @max_attempts deliveries, if that was set up, a token is buried instead of coming
+ * again. A token is held by an open file, not by a thread or a process: every process
+ * that shares the fd may answer. An answer by another open file of the same wheel fails
+ * with %EPERM, so that nobody answers by mistake, unless it has
+ * %TIMEWHEEL_OPF_ANY_FILE.
  *
  * The words are those of beanstalkd's protocol (bury, kick, delete) and RabbitMQ's
  * (ack, nack); beanstalkd's touch is extend here, where a touch is another thing.
@@ -715,7 +704,11 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
  *	another open file holds the delivery
  * @lease: the number of the delivery, from its event
  *
- * A periodic token is pending again. Does not block.
+ * A periodic token does not end, but is pending again. So is any token if the ack has
+ * a delay, by tw_wheel_op() with %TIMEWHEEL_OP_ACK and a @time other than 0, or a
+ * point of time with %TIMEWHEEL_OPF_ABSOLUTE: it is then due at that time, with all
+ * its attempts before it, and one that is periodic counts its periods from there.
+ * Does not block.
  *
  * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; those common to all.
  *
@@ -1186,10 +1179,9 @@ void tw_words_unmap(struct tw_words *words);
  * @words: the touch words of the wheel
  *
  * Reads the clock without a system call, where the kernel's vDSO can: 20 to 50 ns.
- * On a MANUAL wheel, and one set up with %TIMEWHEEL_SETUP_KEEP_DURATION, it is the hand,
- * by a system call; 0 if the wheel has been destroyed. For a loop it is enough to
- * ask once per turn: a touch says that the token lived on this tick, and an old
- * tick makes it due as much earlier.
+ * On a MANUAL wheel it is the hand, by a system call; 0 if the wheel has been
+ * destroyed. For a loop it is enough to ask once per turn: a touch says that the
+ * token lived on this tick, and an old tick makes it due as much earlier.
  *
  * Return: the low 32 bits of the tick. Cannot fail.
  */
@@ -1262,113 +1254,6 @@ static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
 					      __ATOMIC_RELAXED));
 	return true;
 }
-
-/*
- * The event ring
- *
- * Expired tokens of a wheel that was set up with @events can be consumed from
- * memory: no system call, and no copy, while there are some in the ring. They get
- * there when the wheel's fd is polled, by poll(2), epoll(7) or io_uring.
- *
- *	const struct timewheel_event *events;
- *
- *	while ((n = tw_event_ring_wait(ring, &events, TIMEWHEEL_NEVER)) > 0) {
- *		for (i = 0; i < n; i++)
- *			offline(events[i].id);
- *		tw_event_ring_advance(ring, n);
- *	}
- *
- * How far it has been consumed stands in the ring, not in the program: who comes
- * after it goes on there, and finds again what was looked at but not advanced
- * over. One thread of all processes consumes at a time. What tw_events_read()
- * takes does not come in the ring.
- *
- * Times in its events are those of callers in no time namespace: in one, @offset
- * of tw_wheel_info() is to be added.
- */
-
-/**
- * tw_event_ring_map() - map a wheel's event ring
- * @wheel: the wheel, which has to stay open until tw_event_ring_unmap()
- *
- * The wheel has to be open for reading and writing. A child by fork(2) has it
- * too. May sleep for memory.
- *
- * Errors: %EACCES the wheel was not opened for both; %EINVAL it was set up
- * without @events; %ENODEV the named wheel has been destroyed; %ENOMEM also when
- * the address space, or what of it may be used, is too small; %EAGAIN memory is
- * to be locked, by mlockall(2), and this would be too much.
- *
- * Return: the ring, to be unmapped by tw_event_ring_unmap(), or NULL and errno.
- */
-struct tw_event_ring *tw_event_ring_map(struct tw_wheel *wheel);
-
-/**
- * tw_event_ring_unmap() - have done with an event ring
- * @ring: the ring, or NULL
- *
- * What is in it stays there, for whoever maps it next.
- */
-void tw_event_ring_unmap(struct tw_event_ring *ring);
-
-/**
- * tw_event_ring_peek() - the events that are in the ring, without a system call
- * @ring: the ring
- * @events: where the address of the first goes; the others follow it in memory
- *
- * They are there until tw_event_ring_advance() is called for them, and may not be
- * written. There may be more behind the end of the ring: the next call after
- * tw_event_ring_advance() tells of them. Does not block.
- *
- * When there are none the wheel's fd is to be polled. A loop that is told of
- * changes only, as by EPOLLET, has to ask tw_event_ring_wait() with a timeout of 0
- * until that says 0.
- *
- * Errors: %EBADMSG a process that has the ring mapped has written nonsense where
- * it says how far it has been consumed. Nothing comes in the ring any more.
- *
- * Return: how many there are, 0 when there are none (then *@events stays as it
- * was), or -1 and errno.
- */
-ssize_t tw_event_ring_peek(const struct tw_event_ring *ring,
-			   const struct timewheel_event **events);
-
-/**
- * tw_event_ring_wait() - the events that are in the ring, if need be after a wait
- * @ring: the ring
- * @events: as for tw_event_ring_peek()
- * @timeout: longest time in ns to wait for the first: 0 does not wait,
- *	%TIMEWHEEL_NEVER waits as long as it takes
- *
- * As tw_event_ring_peek(), but when the ring is empty it polls the wheel, which
- * moves there what is due. Blocks while nothing is due, for @timeout of
- * CLOCK_MONOTONIC at most.
- *
- * Errors: %EINTR a signal came while nothing was due; %ENODEV the named wheel has
- * been destroyed, maybe while the call waited, and the ring is empty; %EBADMSG as
- * for tw_event_ring_peek().
- *
- * Return: how many there are, 0 when nothing was due in time (then *@events stays
- * as it was), or -1 and errno.
- */
-ssize_t tw_event_ring_wait(const struct tw_event_ring *ring,
-			   const struct timewheel_event **events,
-			   uint64_t timeout);
-
-/**
- * tw_event_ring_advance() - events have been consumed
- * @ring: the ring
- * @count: how many, from the first that was not: at most what
- *	tw_event_ring_peek() or tw_event_ring_wait() said
- *
- * Their room is for others from now on. Does not block.
- *
- * Errors: %EDOM there are not so many: all stay; %EBADMSG as for
- * tw_event_ring_peek().
- *
- * Return: 0, or -1 and errno.
- */
-int tw_event_ring_advance(struct tw_event_ring *ring, size_t count);
 
 /* Statistics */
 

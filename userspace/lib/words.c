@@ -14,7 +14,6 @@
  * @wheel: the wheel
  * @bytes: length of the mapping
  * @clock: one of enum timewheel_clock
- * @asks: the tick is the kernel's to tell: no clock shows it
  * @tick: ns per tick
  * @offset: ns that the clock is ahead here of what the wheel counts ticks by
  */
@@ -23,7 +22,6 @@ struct mapping {
 	const struct tw_wheel	*wheel;
 	size_t			bytes;
 	uint32_t		clock;
-	bool			asks;
 	uint64_t		tick;
 	int64_t			offset;
 };
@@ -47,8 +45,6 @@ struct tw_words *tw_words_map(struct tw_wheel *wheel)
 		.wheel = wheel,
 		.bytes = info.max_tokens * sizeof(struct tw_word),
 		.clock = info.clock,
-		.asks = info.clock == TIMEWHEEL_CLOCK_MANUAL ||
-			info.setup_flags & TIMEWHEEL_SETUP_KEEP_DURATION,
 		.tick = info.tick,
 		.offset = info.offset,
 	};
@@ -93,7 +89,8 @@ uint32_t tw_tick(const struct tw_words *words)
 	const struct mapping *mapping = mapping_of(words);
 	struct timespec now;
 
-	if (mapping->asks)
+	/* No clock shows it: the kernel tells. */
+	if (mapping->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return hand_of(mapping->wheel);
 	clock_gettime(clocks[mapping->clock], &now);
 	return (now.tv_sec * TW_NSEC_PER_SEC + now.tv_nsec - mapping->offset) /

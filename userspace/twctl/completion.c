@@ -36,8 +36,6 @@ static const char *words_of(const char *arg)
 {
 	if (!strcmp(arg, "CLOCK"))
 		return "monotonic boottime realtime manual";
-	if (!strcmp(arg, "MISFIRE"))
-		return "once all skip";
 	if (!strcmp(arg, "STATE"))
 		return "pending due taken held lapsed buried";
 	return NULL;

@@ -18,22 +18,6 @@ static uint32_t clock_of(const struct args *args)
 	die_usage("--clock", text, "monotonic, boottime, realtime or manual");
 }
 
-static uint32_t misfire_of(const struct args *args)
-{
-	const char *text = args->option[OPT_MISFIRE];
-	uint32_t misfire;
-
-	if (!text)
-		return TIMEWHEEL_MISFIRE_ONCE;
-	if (!args->option[OPT_PERIODS])
-		die(STATUS_USAGE, "--misfire '%s': only with --periods", text);
-	for (misfire = 0; misfire <= TIMEWHEEL_MISFIRE_SKIP; misfire++) {
-		if (!strcmp(text, misfire_name(misfire)))
-			return misfire;
-	}
-	die_usage("--misfire", text, "once, all or skip");
-}
-
 static uint32_t flags_of(const struct args *args)
 {
 	static const struct {
@@ -44,7 +28,6 @@ static uint32_t flags_of(const struct args *args)
 		{ OPT_NO_COOKIES, TIMEWHEEL_SETUP_NO_COOKIES },
 		{ OPT_TOUCH_WORDS, TIMEWHEEL_SETUP_TOUCH_WORDS },
 		{ OPT_PERIODS, TIMEWHEEL_SETUP_PERIODS },
-		{ OPT_KEEP_DURATION, TIMEWHEEL_SETUP_KEEP_DURATION },
 	};
 	uint32_t set = 0;
 	size_t i;
@@ -56,22 +39,13 @@ static uint32_t flags_of(const struct args *args)
 	return set;
 }
 
-/* How tokens are delivered, which @setup's clock and tick have a say in. */
+/* How tokens are delivered. @setup has its clock and its tick already. */
 static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 {
-	setup->events = option_number(args, OPT_EVENTS, 0, 65536, 0);
 	setup->lease = option_span(args, OPT_LEASE, 0);
 	setup->max_attempts = option_number(args, OPT_MAX_ATTEMPTS, 0,
 					    UINT32_MAX, 0);
 	setup->slack = option_span(args, OPT_SLACK, 0);
-	setup->jitter = option_span(args, OPT_JITTER, 0);
-	setup->misfire = misfire_of(args);
-	if (setup->events & (setup->events - 1))
-		die_usage("--events", args->option[OPT_EVENTS],
-			  "a power of two up to 65536, or 0");
-	if (setup->lease && setup->events)
-		die(STATUS_USAGE, "--lease '%s': not with --events",
-		    args->option[OPT_LEASE]);
 	if (setup->lease && setup->lease < setup->tick)
 		die_usage("--lease", args->option[OPT_LEASE],
 			  "as long as a tick, or longer");
@@ -81,9 +55,6 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "--slack '%s': not with --clock manual, which has no timer",
 		    args->option[OPT_SLACK]);
-	if (args->option[OPT_KEEP_DURATION] &&
-	    setup->clock != TIMEWHEEL_CLOCK_REALTIME)
-		die(STATUS_USAGE, "--keep-duration: only with --clock realtime");
 }
 
 /* What the module says it can do is what numbers are checked against. */

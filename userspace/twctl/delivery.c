@@ -2,7 +2,7 @@
 /*
  * ack, nack, extend, bury, kick and delete: answers to deliveries, and what to do
  * with those that nobody could deal with. A command line is never the reader that
- * holds a delivery, so it answers for whoever does.
+ * holds a delivery, so it answers for the reader that does.
  */
 #include "twctl.h"
 
@@ -103,7 +103,13 @@ static enum status answer_each(const struct args *args, uint32_t code,
 
 enum status verb_ack(const struct args *args)
 {
-	return answer_each(args, TIMEWHEEL_OP_ACK, 0);
+	const char *text = args->option[OPT_ACK_DELAY];
+	uint64_t delay = option_span(args, OPT_ACK_DELAY, 0);
+
+	/* To the kernel a delay of 0 is none: the tokens would end. */
+	if (text && !delay)
+		die_usage("--delay", text, "longer than 0; nack makes tokens due at once");
+	return answer_each(args, TIMEWHEEL_OP_ACK, delay);
 }
 
 enum status verb_nack(const struct args *args)

@@ -318,8 +318,7 @@ static const char *skew_of(const struct timewheel_caps *caps)
 {
 	const uint32_t codes = (2U << TIMEWHEEL_OP_REGISTER_PERIODIC) - 1;
 	const uint32_t setup_flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
-		TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS |
-		TIMEWHEEL_SETUP_KEEP_DURATION;
+		TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS;
 
 	if (caps->event_size != sizeof(struct timewheel_event))
 		return "its events have another size";

@@ -44,7 +44,7 @@ void signals_begin(void)
 	handle(SIGHUP, &blocked);
 	handle(SIGCHLD, &blocked);
 	sigprocmask(SIG_BLOCK, &blocked, &waiting_mask);
-	/* They may have been blocked by who started this. */
+	/* The program that started this may have blocked them. */
 	sigdelset(&waiting_mask, SIGINT);
 	sigdelset(&waiting_mask, SIGTERM);
 	sigdelset(&waiting_mask, SIGHUP);
@@ -52,7 +52,7 @@ void signals_begin(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Ends as the signal would have ended it, for who looks at the exit status. */
+/* Ends as the signal would have ended it, which the exit status then tells. */
 __noreturn void signal_end(void)
 {
 	int number = stop_signal ? stop_signal : SIGPIPE;
@@ -109,10 +109,6 @@ void wheel_open_to_read(struct wheel *wheel, const char *name)
 
 	wheel_open(wheel, name, both ? O_RDWR : O_RDONLY);
 	tw_wheel_close(both);
-	if (wheel->info.events)
-		die(STATUS_USAGE,
-		    "WHEEL '%s': has an event ring, from which a program takes its events; make one without --events",
-		    name);
 }
 
 /* Answers need the right to write. Takes the place of wheel_open_to_read(). */

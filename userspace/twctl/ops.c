@@ -141,18 +141,6 @@ static void set_time(struct timewheel_op *op, const struct wheel *wheel,
 		op->flags |= TIMEWHEEL_OPF_ABSOLUTE;
 }
 
-static void check_jitter(const char *name, const struct wheel *wheel,
-			 uint64_t delay)
-{
-	char jitter[TIME_TEXT];
-
-	if (delay >= wheel->info.jitter)
-		return;
-	span_text(jitter, sizeof(jitter), wheel->info.jitter);
-	die(STATUS_USAGE, "%s: shorter than the jitter of wheel '%s': take %s or more",
-	    name, wheel->name, jitter);
-}
-
 static void check_period(const struct args *args, const struct wheel *wheel,
 			 uint64_t period)
 {
@@ -174,10 +162,6 @@ static struct when first_time(const struct args *args, struct timewheel_op *op)
 {
 	const char *every = args->option[OPT_EVERY];
 
-	if (args->option[OPT_FIXED_DELAY] && !every)
-		die(STATUS_USAGE, "--fixed-delay: only with --every");
-	if (args->option[OPT_FIXED_DELAY])
-		op->flags = TIMEWHEEL_OPF_FIXED_DELAY;
 	if (every) {
 		op->code = TIMEWHEEL_OP_REGISTER_PERIODIC;
 		op->period = option_span(args, OPT_EVERY, 0);
@@ -201,6 +185,9 @@ enum status verb_add(const struct args *args)
 	enum status status;
 	struct wheel wheel;
 
+	if (args->option[OPT_JITTER] &&
+	    !when_spread(&when, option_span(args, OPT_JITTER, 0)))
+		die(STATUS_FAILED, "no random number: %s", strerror(errno));
 	if (has_id)
 		number_of("ID", id, 0, UINT64_MAX);
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
@@ -209,8 +196,6 @@ enum status verb_add(const struct args *args)
 		    has_id ? "-" : "a number", wheel.name, has_id ? "no " : "");
 	set_time(&op, &wheel, &when);
 	op.cookie = cookie_of(args, &wheel);
-	if (!(op.flags & TIMEWHEEL_OPF_ABSOLUTE))
-		check_jitter("TIME", &wheel, op.time);
 	if (args->option[OPT_EVERY])
 		check_period(args, &wheel, op.period);
 	status = op_run(out, &wheel, &op, id);
@@ -239,8 +224,6 @@ enum status verb_touch(const struct args *args)
 		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
 	need_ids(&wheel, handle);
-	if (args->option[OPT_REGISTER])
-		check_jitter("--register", &wheel, op.time);
 	op.cookie = cookie_of(args, &wheel);
 	status = op_run_each(args, out, &wheel, &op);
 	wheel_close(&wheel);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -515,6 +516,17 @@ bool when_parse(const char *text, uint64_t real_now, struct when *when)
 	take_word(&text, "in");
 	when->kind = WHEN_SPAN;
 	return span_parse(text, &when->ns);
+}
+
+/* Adds a random part of @span, from nothing to all of it. False: see errno. */
+bool when_spread(struct when *when, uint64_t span)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		return false;
+	when->ns += (__int128)random * (span + 1) >> 64;
+	return true;
 }
 
 /* Three digits, as 1.25, 12.5 and 125, without zeros at the end. */

@@ -34,6 +34,7 @@ struct when {
 
 bool span_parse(const char *text, uint64_t *ns);
 bool when_parse(const char *text, uint64_t real_now, struct when *when);
+bool when_spread(struct when *when, uint64_t span);
 
 #define TIME_TEXT	64
 

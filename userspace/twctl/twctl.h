@@ -59,14 +59,10 @@ enum opt {
 	OPT_NO_IDS,
 	OPT_NO_COOKIES,
 	OPT_TOUCH_WORDS,
-	OPT_EVENTS,
 	OPT_LEASE,
 	OPT_MAX_ATTEMPTS,
 	OPT_PERIODS,
-	OPT_MISFIRE,
 	OPT_SLACK,
-	OPT_JITTER,
-	OPT_KEEP_DURATION,
 	OPT_EXCLUSIVE,
 	OPT_UNDO,
 	OPT_FROM,
@@ -75,8 +71,9 @@ enum opt {
 	OPT_HANDLE,
 	OPT_COOKIE,
 	OPT_EVERY,
-	OPT_FIXED_DELAY,
+	OPT_JITTER,
 	OPT_REGISTER,
+	OPT_ACK_DELAY,
 	OPT_NACK_DELAY,
 	OPT_EXTENSION,
 	OPT_BURIED,
@@ -208,7 +205,12 @@ enum status key_trouble(const char *wheel, const char *key, bool handle);
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op);
 
-/* Wheels (wheel.c) */
+/* The wheels there are (wheels.c) */
+
+char **wheel_names(const struct args *args);
+void wheel_names_free(char **names);
+
+/* A wheel (wheel.c) */
 
 /* @info and @real, the wall time, are of when it was opened. */
 struct wheel {
@@ -221,7 +223,6 @@ struct wheel {
 void wheel_open(struct wheel *wheel, const char *name, int access);
 void wheel_close(struct wheel *wheel);
 const char *clock_name(unsigned int clock);
-const char *misfire_name(unsigned int misfire);
 const char *state_name(unsigned int state);
 uint64_t real_now(void);
 
@@ -264,7 +265,7 @@ void out_due(struct out *out, int column, const struct wheel *wheel,
 void out_end(struct out *out);
 bool colors_wanted(void);
 
-/* Figures (stats.c), and in Prometheus' format (prometheus.c) */
+/* Figures (figures.c), and in Prometheus' format (prometheus.c) */
 
 /* @info.slots: 0 when there are none. */
 struct stats {
@@ -273,8 +274,6 @@ struct stats {
 	uint64_t		wake[TIMEWHEEL_BUCKETS];
 };
 
-char **wheel_names(const struct args *args);
-void wheel_names_free(char **names);
 enum status stats_take(struct stats *stats, const char *name, bool asked);
 void put_percentile(struct out *out, int column, const uint64_t *buckets,
 		    double percent);

@@ -3,7 +3,7 @@
  * The table of verbs and options: all that there are, and all that help and
  * completion say of them. What an option or an argument is called in capitals
  * tells completion what to offer: WHEEL, FILE, DIR, COLUMNS, SHELL, VERB, CLOCK,
- * MISFIRE, STATE.
+ * STATE.
  */
 #include "twctl.h"
 
@@ -35,22 +35,14 @@ const struct option_text option_texts[NR_OPTIONS] = {
 		"tokens carry no cookie: takes less memory" },
 	[OPT_TOUCH_WORDS] = { 0, "touch-words", NULL,
 		"tokens may be touched in mapped memory: takes more memory" },
-	[OPT_EVENTS] = { 0, "events", "N",
-		"events that its event ring holds: a power of two, or 0 (0)" },
 	[OPT_LEASE] = { 'l', "lease", "SPAN",
 		"a reader holds a token so long, until it has acked it (0: a read ends it)" },
 	[OPT_MAX_ATTEMPTS] = { 0, "max-attempts", "N",
 		"bury a token that was delivered N times and not acked (0: never)" },
 	[OPT_PERIODS] = { 0, "periods", NULL,
 		"tokens may be periodic: takes more memory" },
-	[OPT_MISFIRE] = { 0, "misfire", "MISFIRE",
-		"periods that were missed come once (default), all, or are skipped: skip" },
 	[OPT_SLACK] = { 0, "slack", "SPAN",
 		"its timer may be so late, to save interrupts (0)" },
-	[OPT_JITTER] = { 0, "jitter", "SPAN",
-		"spread deadlines: add a random time up to this (0)" },
-	[OPT_KEEP_DURATION] = { 0, "keep-duration", NULL,
-		"delays stay what they are when a realtime clock is set" },
 	[OPT_EXCLUSIVE] = { 'x', "exclusive", NULL,
 		"fail when the wheel is there, even with the same settings" },
 	[OPT_UNDO] = { 0, "undo", NULL, "let tokens be registered again" },
@@ -62,10 +54,12 @@ const struct option_text option_texts[NR_OPTIONS] = {
 	[OPT_COOKIE] = { 'c', "cookie", "N", "comes back with the event (0)" },
 	[OPT_EVERY] = { 'e', "every", "SPAN",
 		"again and again: a period from one deadline to the next" },
-	[OPT_FIXED_DELAY] = { 0, "fixed-delay", NULL,
-		"count a period from the end of the one before" },
+	[OPT_JITTER] = { 0, "jitter", "SPAN",
+		"due later by a random time, up to this (0)" },
 	[OPT_REGISTER] = { 'r', "register", "SPAN",
 		"register what is not there, with this timeout" },
+	[OPT_ACK_DELAY] = { 'd', "delay", "SPAN",
+		"they do not end, but are due again so long from now" },
 	[OPT_NACK_DELAY] = { 'd', "delay", "SPAN", "due again so long from now (0)" },
 	[OPT_EXTENSION] = { 'l', "lease", "SPAN",
 		"hold them so long from now (the wheel's lease)" },
@@ -97,8 +91,7 @@ const struct verb verbs[] = {
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
 	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
-	  BIT(EVENTS) | BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) |
-	  BIT(MISFIRE) | BIT(SLACK) | BIT(JITTER) | BIT(KEEP_DURATION) |
+	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(SLACK) |
 	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "destroy", "WHEEL...", "end wheels, and their tokens with them",
@@ -110,7 +103,7 @@ const struct verb verbs[] = {
 	  ALL | TABLE, slot_columns, 1, 1, verb_show },
 	{ "add", "WHEEL ID [TIME...]",
 	  "register a token; ID - on a wheel without ids",
-	  ALL | TABLE | BIT(COOKIE) | BIT(EVERY) | BIT(FIXED_DELAY), op_columns,
+	  ALL | TABLE | BIT(COOKIE) | BIT(EVERY) | BIT(JITTER), op_columns,
 	  2, MANY, verb_add },
 	{ "touch", "WHEEL KEY...", "tokens are due their whole timeout from now",
 	  ALL | TABLE | BIT(HANDLE) | BIT(REGISTER) | BIT(COOKIE), op_columns,
@@ -123,7 +116,8 @@ const struct verb verbs[] = {
 	  ALL | TABLE | BIT(HANDLE), token_columns, 2, MANY, verb_get },
 	{ "ack", "WHEEL KEY[:LEASE]...",
 	  "deliveries have been dealt with: their tokens end",
-	  ALL | TABLE | BIT(HANDLE), op_columns, 2, MANY, verb_ack },
+	  ALL | TABLE | BIT(HANDLE) | BIT(ACK_DELAY), op_columns, 2, MANY,
+	  verb_ack },
 	{ "nack", "WHEEL KEY[:LEASE]...",
 	  "deliveries have not: their tokens are due again",
 	  ALL | TABLE | BIT(HANDLE) | BIT(NACK_DELAY), op_columns, 2, MANY,

@@ -54,20 +54,6 @@ const char *clock_name(unsigned int clock)
 	}
 }
 
-const char *misfire_name(unsigned int misfire)
-{
-	switch (misfire) {
-	case TIMEWHEEL_MISFIRE_ONCE:
-		return "once";
-	case TIMEWHEEL_MISFIRE_ALL:
-		return "all";
-	case TIMEWHEEL_MISFIRE_SKIP:
-		return "skip";
-	default:
-		return "unknown";
-	}
-}
-
 /* What a wheel has been told to be. */
 const char *state_name(unsigned int state)
 {

@@ -13,8 +13,8 @@
 
 enum {
 	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
-	PENDING, MAX, NEXT, STATE, HELD, BURIED, BYTES, TOUCH_WORDS, EVENTS, LEASE,
-	MAX_ATTEMPTS, PERIODS, MISFIRE, SLACK, JITTER, KEEP_DURATION,
+	PENDING, MAX, NEXT, STATE, HELD, BURIED, BYTES, TOUCH_WORDS, LEASE,
+	MAX_ATTEMPTS, PERIODS, SLACK,
 };
 
 const struct column wheel_columns[] = {
@@ -40,21 +40,13 @@ const struct column wheel_columns[] = {
 	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
 	[TOUCH_WORDS] = { "TOUCH-WORDS", COL_BOOL | COL_HIDDEN,
 		"tokens may be touched in mapped memory" },
-	[EVENTS] = { "EVENTS", COL_NUMBER | COL_HIDDEN,
-		"events that its event ring holds" },
 	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
 		"how long a reader holds a token, if it has leases" },
 	[MAX_ATTEMPTS] = { "MAX-ATTEMPTS", COL_NUMBER | COL_HIDDEN,
 		"deliveries until a token is buried, 0: never" },
 	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
-	[MISFIRE] = { "MISFIRE", COL_HIDDEN,
-		"what becomes of periods that were missed" },
 	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
 		"how late its timer may be" },
-	[JITTER] = { "JITTER", COL_NUMBER | COL_HIDDEN,
-		"up to how much is added to deadlines" },
-	[KEEP_DURATION] = { "KEEP-DURATION", COL_BOOL | COL_HIDDEN,
-		"delays stay what they are when the clock is set" },
 	{ }
 };
 
@@ -87,17 +79,12 @@ static void put_settings(struct out *out, const struct timewheel_info *info)
 	out_bool(out, IDS, !(flags & TIMEWHEEL_SETUP_NO_IDS));
 	out_bool(out, COOKIES, !(flags & TIMEWHEEL_SETUP_NO_COOKIES));
 	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
-	out_number(out, EVENTS, info->events);
 	if (info->lease) {
 		out_span(out, LEASE, info->lease);
 		out_number(out, MAX_ATTEMPTS, info->max_attempts);
 	}
 	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
-	if (flags & TIMEWHEEL_SETUP_PERIODS)
-		out_text(out, MISFIRE, "%s", misfire_name(info->misfire));
 	out_span(out, SLACK, info->slack);
-	out_span(out, JITTER, info->jitter);
-	out_bool(out, KEEP_DURATION, flags & TIMEWHEEL_SETUP_KEEP_DURATION);
 }
 
 static void put_info(struct out *out, const struct timewheel_info *info)

@@ -61,7 +61,7 @@ struct kind {
 
 extern const struct kind wheel_id, wheel_handle, wheel_batch_id,
 	wheel_batch_handle, wheel_keys_id, wheel_keys_handle, wheel_word,
-	wheel_checked, wheel_ring, wheel_plain, wheel_plain_word;
+	wheel_checked, wheel_plain, wheel_plain_word;
 extern const struct kind timerfd, posix_timers, uring;
 
 static inline u64 now_of(clockid_t clock)

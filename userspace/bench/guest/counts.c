@@ -174,7 +174,7 @@ void run_counts(unsigned int n, bool limits)
 	static const struct kind *const kinds[] = {
 		&wheel_id, &wheel_handle, &wheel_batch_id, &wheel_batch_handle,
 		&wheel_keys_id, &wheel_keys_handle, &wheel_plain, &wheel_word,
-		&wheel_checked, &wheel_ring, &timerfd, &posix_timers, &uring,
+		&wheel_checked, &timerfd, &posix_timers, &uring,
 	};
 
 	NEED(n >= BATCH);

@@ -68,8 +68,8 @@ static void crowd_of(const struct kind *kind, unsigned int n)
 void run_crowd(unsigned int n)
 {
 	static const struct kind *const kinds[] = {
-		&wheel_batch_handle, &wheel_batch_id, &wheel_ring, &timerfd,
-		&posix_timers, &uring,
+		&wheel_batch_handle, &wheel_batch_id, &timerfd, &posix_timers,
+		&uring,
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Timeouts on a timing wheel: by ioctl, in batches, by mapped touch words; read
- * from the fd or from the event ring.
+ * from the fd.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -15,13 +15,11 @@
 
 #include "bench.h"
 
-#define RING_SIZE	65536
 #define READ_AT_ONCE	1024
 
 struct config {
 	u32 setup_flags;
 	u32 key;	/* 0 or TIMEWHEEL_OPF_BY_HANDLE */
-	bool ring;
 };
 
 static const struct config *config;
@@ -38,20 +36,7 @@ static unsigned int keys_collected;
 static _Atomic u64 *words;
 static u64 words_size;
 
-static struct timewheel_produced *produced;
-static struct timewheel_consumed *consumed;
-static struct timewheel_event *in_ring;
-static u64 ring_bytes;
-
 static struct timewheel_event events[READ_AT_ONCE];
-
-static void *map(u64 offset, u64 size, int rights)
-{
-	void *memory = mmap(NULL, size, rights, MAP_SHARED, fd, offset);
-
-	NEED(memory != MAP_FAILED);
-	return memory;
-}
 
 static void wheel_open(const struct kind *kind, unsigned int n, u64 tick)
 {
@@ -63,7 +48,6 @@ static void wheel_open(const struct kind *kind, unsigned int n, u64 tick)
 
 	config = kind->config;
 	setup.flags = config->setup_flags;
-	setup.events = config->ring ? RING_SIZE : 0;
 	fd = open("/dev/timewheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	NEED(fd >= 0);
 	NEED(!ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
@@ -75,16 +59,9 @@ static void wheel_open(const struct kind *kind, unsigned int n, u64 tick)
 	tick_ns = tick;
 	if (config->setup_flags & TIMEWHEEL_SETUP_TOUCH_WORDS) {
 		words_size = (n * 8ULL + 4095) & ~4095ULL;
-		words = map(TIMEWHEEL_MAP_WORDS, words_size,
-			    PROT_READ | PROT_WRITE);
-	}
-	if (config->ring) {
-		ring_bytes = (TIMEWHEEL_EVENTS_AT +
-			      RING_SIZE * sizeof(*in_ring) + 4095) & ~4095ULL;
-		produced = map(TIMEWHEEL_MAP_PRODUCED, ring_bytes, PROT_READ);
-		in_ring = (void *)produced + TIMEWHEEL_EVENTS_AT;
-		consumed = map(TIMEWHEEL_MAP_CONSUMED, 4096,
-			       PROT_READ | PROT_WRITE);
+		words = mmap(NULL, words_size, PROT_READ | PROT_WRITE,
+			     MAP_SHARED, fd, TIMEWHEEL_MAP_WORDS);
+		NEED(words != MAP_FAILED);
 	}
 }
 
@@ -93,11 +70,6 @@ static void wheel_close(void)
 	if (words)
 		NEED(!munmap((void *)words, words_size));
 	words = NULL;
-	if (produced) {
-		NEED(!munmap(produced, ring_bytes));
-		NEED(!munmap(consumed, 4096));
-	}
-	produced = NULL;
 	close(epoll);
 	close(fd);
 	free(handles);
@@ -290,21 +262,6 @@ static void checked_touch(unsigned int i)
 	} while (!atomic_compare_exchange_weak(word, &seen, mine));
 }
 
-static unsigned int drain_ring(void (*gone)(unsigned int i))
-{
-	u64 head = consumed->head;
-	u64 tail = atomic_load_explicit((_Atomic u64 *)&produced->tail,
-					memory_order_acquire);
-	unsigned int n = tail - head;
-
-	for (; head != tail; head++)
-		if (gone)
-			gone(in_ring[head % RING_SIZE].cookie);
-	atomic_store_explicit((_Atomic u64 *)&consumed->head, head,
-			      memory_order_release);
-	return n;
-}
-
 static unsigned int wheel_drain(bool wait, void (*gone)(unsigned int i))
 {
 	struct epoll_event got;
@@ -314,8 +271,6 @@ static unsigned int wheel_drain(bool wait, void (*gone)(unsigned int i))
 		take_stamp();
 	if (epoll_wait(epoll, &got, 1, wait ? -1 : 0) < 1)
 		return 0;
-	if (produced)
-		return drain_ring(gone);
 	bytes = read(fd, events, sizeof(events));
 	if (bytes < 0)
 		return 0;
@@ -333,7 +288,7 @@ static u64 wheel_bytes(void)
 	return info.bytes;
 }
 
-#define CONFIG(flags, key, ring)	(&(const struct config){ flags, key, ring })
+#define CONFIG(flags, key)	(&(const struct config){ flags, key })
 
 #define ALL_OF_WHEEL							\
 	.open = wheel_open, .close = wheel_close, .drain = wheel_drain,	\
@@ -353,36 +308,36 @@ static u64 wheel_bytes(void)
 	.move = batch_move, .flush = batch_flush
 
 const struct kind wheel_id = {
-	.name = "wheel: ioctl, id", .config = CONFIG(0, 0, false),
+	.name = "wheel: ioctl, id", .config = CONFIG(0, 0),
 	ALL_OF_WHEEL, BY_IOCTL, .upsert = one_upsert,
 };
 
 const struct kind wheel_handle = {
 	.name = "wheel: ioctl, handle",
-	.config = CONFIG(0, TIMEWHEEL_OPF_BY_HANDLE, false),
+	.config = CONFIG(0, TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, BY_IOCTL,
 };
 
 const struct kind wheel_batch_id = {
-	.name = "wheel: batch, id", .config = CONFIG(0, 0, false),
+	.name = "wheel: batch, id", .config = CONFIG(0, 0),
 	ALL_OF_WHEEL, BY_BATCH, .upsert = batch_upsert,
 };
 
 /* No ids, and the cookie for the program to know its own by. */
 const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
-	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, BY_BATCH,
 };
 
 const struct kind wheel_keys_id = {
-	.name = "wheel: keys, id", .config = CONFIG(0, 0, false),
+	.name = "wheel: keys, id", .config = CONFIG(0, 0),
 	ALL_OF_WHEEL, BY_KEYS,
 };
 
 const struct kind wheel_keys_handle = {
 	.name = "wheel: keys, handle",
-	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, false),
+	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, BY_KEYS,
 };
 
@@ -390,14 +345,14 @@ const struct kind wheel_keys_handle = {
 const struct kind wheel_plain = {
 	.name = "wheel: handle only",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
-			 TIMEWHEEL_OPF_BY_HANDLE, false),
+			 TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, BY_BATCH,
 };
 
 const struct kind wheel_plain_word = {
 	.name = "wheel: handle, touch word",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
-			 TIMEWHEEL_SETUP_TOUCH_WORDS, TIMEWHEEL_OPF_BY_HANDLE, false),
+			 TIMEWHEEL_SETUP_TOUCH_WORDS, TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
 };
@@ -405,7 +360,7 @@ const struct kind wheel_plain_word = {
 const struct kind wheel_word = {
 	.name = "wheel: touch word",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
-			 TIMEWHEEL_OPF_BY_HANDLE, false),
+			 TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = word_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
 };
@@ -413,13 +368,7 @@ const struct kind wheel_word = {
 const struct kind wheel_checked = {
 	.name = "wheel: checked touch",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
-			 TIMEWHEEL_OPF_BY_HANDLE, false),
+			 TIMEWHEEL_OPF_BY_HANDLE),
 	ALL_OF_WHEEL, .arm = word_arm, .rearm = checked_touch,
 	.cancel = batch_cancel, .flush = batch_flush, .stores = true,
-};
-
-const struct kind wheel_ring = {
-	.name = "wheel: event ring",
-	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE, true),
-	ALL_OF_WHEEL, BY_BATCH,
 };

@@ -67,7 +67,7 @@ extern const struct contender wheel_handle, wheel_ids, wheel_words;
 extern const struct contender store, cas, ioctls, timerfds;
 extern const struct contender linked_wheel, heap4, uv, event_heap, event_common,
 	ev, dpdk, map_scan, map_ring;
-extern const struct contender threads_mapped, threads_batch, consumer;
+extern const struct contender threads_mapped, threads_batch, threads_own;
 
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))

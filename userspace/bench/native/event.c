@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libevent: its heap, and its common timeouts, a queue for each length of
- * timeout, which it advises for many timers of one length.
+ * timeout, which it advises for many timers of one length. Timers are armed and
+ * touched inside a callback of its loop, as in a program: there it takes the time
+ * that it has read for that turn, elsewhere it would read the clock each time.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -14,6 +16,42 @@ static struct event_base *base;
 static struct event *events;
 static const struct timeval *common, *common_soon;
 static struct timeval start;
+
+/* Work that is done inside a callback of the loop. */
+struct work {
+	struct event event;
+	void (*work)(const __u32 *which, __u32 n);
+	const __u32 *which;
+	__u32 n;
+};
+
+static void do_work(evutil_socket_t fd, short what, void *arg)
+{
+	struct work *work = arg;
+
+	(void)fd;
+	(void)what;
+	work->work(work->which, work->n);
+	work->n = 0;
+}
+
+static void in_loop(void (*action)(const __u32 *which, __u32 n),
+		    const __u32 *which, __u32 n)
+{
+	struct work work = { .work = action, .which = which, .n = n };
+
+	MUST(!evtimer_assign(&work.event, base, do_work, &work));
+	event_active(&work.event, EV_TIMEOUT, 0);
+	MUST(!event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
+	MUST(!work.n);
+}
+
+/* A loop reads the clock once per turn: say, every 256 operations. */
+static void turn(__u32 i)
+{
+	if (i % 256 == 0)
+		MUST(!event_base_update_cache_time(base));
+}
 
 static void callback(evutil_socket_t fd, short what, void *arg)
 {
@@ -45,7 +83,7 @@ static void setup_common(__u32 n)
 	MUST(common && common_soon);
 }
 
-static void arm(const __u32 *which, __u32 n)
+static void arm_inside(const __u32 *which, __u32 n)
 {
 	__u32 i;
 
@@ -55,23 +93,30 @@ static void arm(const __u32 *which, __u32 n)
 				  bench_mix(which[i]) % (UNIT / 2),
 		};
 
+		turn(i);
 		MUST(!event_add(&events[which[i]], common ?: &after));
 	}
 }
 
-static void add_all(const __u32 *which, __u32 n, const struct timeval *after)
+static void arm(const __u32 *which, __u32 n)
 {
+	in_loop(arm_inside, which, n);
+}
+
+static void touch_inside(const __u32 *which, __u32 n)
+{
+	const struct timeval whole = { .tv_sec = TIMEOUT * UNIT };
 	__u32 i;
 
-	for (i = 0; i < n; i++)
-		MUST(!event_add(&events[which[i]], after));
+	for (i = 0; i < n; i++) {
+		turn(i);
+		MUST(!event_add(&events[which[i]], common ?: &whole));
+	}
 }
 
 static void touch(const __u32 *which, __u32 n)
 {
-	const struct timeval whole = { .tv_sec = TIMEOUT * UNIT };
-
-	add_all(which, n, common ?: &whole);
+	in_loop(touch_inside, which, n);
 }
 
 static void cancel(const __u32 *which, __u32 n)
@@ -95,8 +140,10 @@ static int slot(__u32 i)
 static void soon(const __u32 *which, __u32 n)
 {
 	const struct timeval after = { .tv_usec = 1000 };
+	__u32 i;
 
-	add_all(which, n, common_soon ?: &after);
+	for (i = 0; i < n; i++)
+		MUST(!event_add(&events[which[i]], common_soon ?: &after));
 	usleep(5000);
 }
 

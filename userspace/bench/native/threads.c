@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Two threads beside one: how many times the work of one they do in the same
- * time, each with tokens of its own on one wheel.
+ * time, each with tokens of its own, on one wheel or on a wheel of its own.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -17,6 +17,7 @@ struct worker {
 	pthread_barrier_t	*begin;
 	int			cpu;
 	void			(*work)(struct worker *worker);
+	struct tw_ring		*wheel;
 	u32			*which;
 	u64			*keys;
 	u32			n;
@@ -104,9 +105,10 @@ static void register_all(u32 n)
 	now = wheel_at(BASE);
 	which = bench_permutation(n, 21);
 	keys = bench_alloc(n, sizeof(*keys));
-	wheel_register(which, keys, n, &now);
+	wheel_register(&ring, which, keys, n, &now);
 	for (i = 0; i < 2; i++) {
 		workers[i].cpu = i;
+		workers[i].wheel = &ring;
 		workers[i].n = n / 2;
 		workers[i].which = bench_alloc(n / 2, sizeof(*which));
 		workers[i].keys = bench_alloc(n / 2, sizeof(*keys));
@@ -130,24 +132,29 @@ static void deal(u32 n, bool apart)
 	}
 }
 
-/* All are there, and due a timeout after the last touch, if that is expected. */
-static void check_workers(int due)
+/*
+ * All are there, @pending on each wheel, and due a timeout after the last touch, if
+ * that is expected.
+ */
+static void check_workers(u32 pending, int due)
 {
 	struct tw_found found;
 	u32 i, j;
 
-	MUST(ring.pending == workers[0].n + workers[1].n);
-	spin_lock(&ring.lock);
 	for (i = 0; i < 2; i++) {
+		struct tw_ring *wheel = workers[i].wheel;
+
+		MUST(wheel->pending == pending);
+		spin_lock(&wheel->lock);
 		for (j = 0; j < workers[i].n; j++) {
-			MUST(!tw_ring_by_handle(&ring, workers[i].keys[j],
+			MUST(!tw_ring_by_handle(wheel, workers[i].keys[j],
 						&found));
-			tw_ring_judge(&ring, &found, now.tick);
+			tw_ring_judge(wheel, &found, now.tick);
 			MUST(!due || (int)(tw_word_due(found.word) -
 					   now.tick) >= due);
 		}
+		spin_unlock(&wheel->lock);
 	}
-	spin_unlock(&ring.lock);
 }
 
 static void stamp(struct worker *worker)
@@ -175,34 +182,53 @@ static void replace(struct worker *worker)
 	u32 i;
 
 	for (i = 0; i + HOLD <= worker->n / 2; i += HOLD) {
-		wheel_cancel(worker->keys + i, HOLD);
-		wheel_register(worker->which + i, worker->keys + i, HOLD,
-			       &now);
+		wheel_cancel(worker->wheel, worker->keys + i, HOLD);
+		wheel_register(worker->wheel, worker->which + i,
+			       worker->keys + i, HOLD, &now);
 	}
 }
 
 static void setup_mapped(u32 n)
 {
-	wheel_setup(n, false, true);
+	wheel_setup(&ring, n, false, true);
 	register_all(n);
 	array = bench_alloc(n, sizeof(*array));
 }
 
 static void setup_batch(u32 n)
 {
-	wheel_setup(n, false, false);
+	wheel_setup(&ring, n, false, false);
 	register_all(n);
+}
+
+static void setup_own(u32 n)
+{
+	u32 i;
+
+	now = wheel_at(BASE);
+	for (i = 0; i < 2; i++) {
+		struct worker *worker = &workers[i];
+
+		worker->cpu = i;
+		worker->wheel = bench_alloc(1, sizeof(*worker->wheel));
+		worker->n = n / 2;
+		worker->which = bench_permutation(n / 2, 21 + i);
+		worker->keys = bench_alloc(n / 2, sizeof(*keys));
+		wheel_setup(worker->wheel, n / 2, false, false);
+		wheel_register(worker->wheel, worker->which, worker->keys,
+			       n / 2, &now);
+	}
 }
 
 static void extra_mapped(u32 n)
 {
 	deal(n, true);
 	measure("scale_apart", stamp);
-	check_workers(TIMEOUT);
+	check_workers(n, TIMEOUT);
 	deal(n, false);
 	measure("scale_store", store_bare);
 	measure("scale_mixed", stamp);
-	check_workers(TIMEOUT);
+	check_workers(n, TIMEOUT);
 	bench_report("realtime", realtime);
 }
 
@@ -210,10 +236,16 @@ static void extra_batch(u32 n)
 {
 	deal(n, false);
 	measure("scale_touch", touch);
-	check_workers(TIMEOUT - 1);
+	check_workers(n, TIMEOUT - 1);
 	now = wheel_at(BASE);
 	measure("scale_replace", replace);
-	check_workers(0);
+	check_workers(n, 0);
+}
+
+static void extra_own(u32 n)
+{
+	measure("scale_replace", replace);
+	check_workers(n / 2, 0);
 }
 
 const struct contender threads_mapped = {
@@ -225,4 +257,9 @@ const struct contender threads_mapped = {
 const struct contender threads_batch = {
 	.name = "threads-batch", .what = "two threads, batches", .ours = true,
 	.most = 1000000, .setup = setup_batch, .extra = extra_batch,
+};
+
+const struct contender threads_own = {
+	.name = "threads-own", .what = "two threads, a wheel each", .ours = true,
+	.most = 1000000, .setup = setup_own, .extra = extra_own,
 };

@@ -22,69 +22,73 @@ static u64 *keys;		/* handles or ids in the order of their use */
  * The operations, each as the module carries it out.
  */
 
-static void register_one(u32 i, u64 *to, const struct tw_now *at)
+static void register_one(struct tw_ring *wheel, u32 i, u64 *to,
+			 const struct tw_now *at)
 {
-	const u64 id = ring.has_ids ? bench_id(i) : 0;
+	const u64 id = wheel->has_ids ? bench_id(i) : 0;
 	struct tw_deadline deadline = { .timeout = TIMEOUT * TICK_NS };
 	int err;
 
-	MUST(!tw_ring_due(&ring, at, (BASE + bench_after(i)) * TICK_NS,
+	MUST(!tw_ring_due(wheel, at, (BASE + bench_after(i)) * TICK_NS,
 			  &deadline.due));
-	while ((err = tw_ring_register(&ring, at, id, i, &deadline, to))) {
+	while ((err = tw_ring_register(wheel, at, id, i, &deadline, to))) {
 		MUST(err == -EAGAIN);
-		spin_unlock(&ring.lock);
-		MUST(!tw_ring_grow(&ring));
-		spin_lock(&ring.lock);
+		spin_unlock(&wheel->lock);
+		MUST(!tw_ring_grow(wheel));
+		spin_lock(&wheel->lock);
 	}
 }
 
-static void prefetch_ids(const u32 *which, u32 n)
+static void prefetch_ids(struct tw_ring *wheel, const u32 *which, u32 n)
 {
 	u64 ids[HOLD];
 	u32 i;
 
 	for (i = 0; i < n; i++)
 		ids[i] = bench_id(which[i]);
-	tw_ids_prefetch(&ring.ids, ids, n);
+	tw_ids_prefetch(&wheel->ids, ids, n);
 }
 
 /* @places: where they are filed, too; with the lock. */
-static void prefetch_keys(const u64 *which, u32 n, bool places)
+static void prefetch_keys(struct tw_ring *wheel, const u64 *which, u32 n,
+			  bool places)
 {
 	u32 i;
 
-	if (ring.has_ids && !places)
-		tw_ids_prefetch(&ring.ids, which, n);
-	for (i = 0; !ring.has_ids && i < n; i++)
+	if (wheel->has_ids && !places)
+		tw_ids_prefetch(&wheel->ids, which, n);
+	for (i = 0; !wheel->has_ids && i < n; i++)
 		if (places)
-			tw_ring_prefetch_place(&ring, which[i]);
+			tw_ring_prefetch_place(wheel, which[i]);
 		else
-			tw_ring_prefetch_handle(&ring, which[i]);
+			tw_ring_prefetch_handle(wheel, which[i]);
 }
 
-void wheel_register(const u32 *which, u64 *to, u32 n, const struct tw_now *at)
+void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,
+		    const struct tw_now *at)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
 		if (i % HOLD == 0) {
-			if (ring.has_ids)
-				prefetch_ids(which + i, min(n - i, (u32)HOLD));
-			spin_lock(&ring.lock);
+			if (wheel->has_ids)
+				prefetch_ids(wheel, which + i,
+					     min(n - i, (u32)HOLD));
+			spin_lock(&wheel->lock);
 		}
-		register_one(which[i], to + i, at);
+		register_one(wheel, which[i], to + i, at);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
-			spin_unlock(&ring.lock);
+			spin_unlock(&wheel->lock);
 	}
 }
 
-static inline int find(u64 key, struct tw_found *found)
+static inline int find(struct tw_ring *wheel, u64 key, struct tw_found *found)
 {
-	return ring.has_ids ? tw_ring_by_id(&ring, key, found) :
-			      tw_ring_by_handle(&ring, key, found);
+	return wheel->has_ids ? tw_ring_by_id(wheel, key, found) :
+				tw_ring_by_handle(wheel, key, found);
 }
 
-void wheel_cancel(const u64 *which, u32 n)
+void wheel_cancel(struct tw_ring *wheel, const u64 *which, u32 n)
 {
 	struct tw_found found;
 	u32 i;
@@ -93,14 +97,14 @@ void wheel_cancel(const u64 *which, u32 n)
 		u32 some = min(n - i, (u32)HOLD);
 
 		if (i % HOLD == 0) {
-			prefetch_keys(which + i, some, false);
-			spin_lock(&ring.lock);
-			prefetch_keys(which + i, some, true);
+			prefetch_keys(wheel, which + i, some, false);
+			spin_lock(&wheel->lock);
+			prefetch_keys(wheel, which + i, some, true);
 		}
-		MUST(!find(which[i], &found));
-		tw_ring_cancel(&ring, &found);
+		MUST(!find(wheel, which[i], &found));
+		tw_ring_cancel(wheel, &found);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
-			spin_unlock(&ring.lock);
+			spin_unlock(&wheel->lock);
 	}
 }
 
@@ -112,8 +116,9 @@ void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
 
 	for (i = 0; i < n; i++) {
 		if (i % KEYS == 0)
-			prefetch_keys(which + i, min(n - i, (u32)KEYS), false);
-		MUST(!find(which[i], &found));
+			prefetch_keys(&ring, which + i, min(n - i, (u32)KEYS),
+				      false);
+		MUST(!find(&ring, which[i], &found));
 		MUST(!tw_ring_touch(&ring, &found, at, &due));
 	}
 }
@@ -133,13 +138,13 @@ void wheel_stamp(const u64 *which, u32 n, u32 tick)
  * The contender.
  */
 
-static void fill(u32 n)
+static void fill(struct tw_ring *wheel, u32 n)
 {
 	u32 *order = bench_permutation(n, 17);
 
-	wheel_register(order, keys, n, &now);
+	wheel_register(wheel, order, keys, n, &now);
 	memcpy(handles, keys, n * sizeof(*keys));
-	if (ring.has_ids) {
+	if (wheel->has_ids) {
 		u32 i;
 
 		for (i = 0; i < n; i++)
@@ -149,60 +154,60 @@ static void fill(u32 n)
 }
 
 /* Has had all its tokens once: the free ones are in random order. */
-static void churn(u32 n)
+static void churn(struct tw_ring *wheel, u32 n)
 {
 	u32 *order = bench_permutation(n, 18);
 	u64 *mixed = bench_alloc(n, sizeof(*mixed));
 	u32 i;
 
-	fill(n);
+	fill(wheel, n);
 	for (i = 0; i < n; i++)
 		mixed[i] = keys[order[i]];
-	wheel_cancel(mixed, n);
-	MUST(!ring.pending && ring.cancelled == n);
+	wheel_cancel(wheel, mixed, n);
+	MUST(!wheel->pending && wheel->cancelled == n);
 	free(mixed);
 	free(order);
 }
 
 /* The pages of words are in a row: see memory.c. */
-static void map_words(void)
+static void map_words(struct tw_ring *wheel)
 {
 	u32 i;
 
-	words = ring.words.block[0];
-	for (i = 0; i < ring.words.allocated; i++)
-		MUST(ring.words.block[i] == words + i * 512);
+	words = wheel->words.block[0];
+	for (i = 0; i < wheel->words.allocated; i++)
+		MUST(wheel->words.block[i] == words + i * 512);
 }
 
-void wheel_setup(u32 n, bool with_ids, bool with_words)
+void wheel_setup(struct tw_ring *wheel, u32 n, bool with_ids, bool with_words)
 {
 	const struct tw_ring_setup setup = {
 		.tick = TICK_NS, .slots = TIMEOUT + 1, .max_tokens = n,
 		.ids = with_ids, .cookies = with_ids, .words = with_words,
 	};
 
-	MUST(!tw_ring_init(&ring, &setup));
+	MUST(!tw_ring_init(wheel, &setup));
 	now = wheel_at(BASE);
 	handles = bench_alloc(n, sizeof(*handles));
 	keys = bench_alloc(n, sizeof(*keys));
-	churn(n);
+	churn(wheel, n);
 	if (with_words)
-		map_words();
+		map_words(wheel);
 }
 
 static void setup_handle(u32 n)
 {
-	wheel_setup(n, false, false);
+	wheel_setup(&ring, n, false, false);
 }
 
 static void setup_ids(u32 n)
 {
-	wheel_setup(n, true, false);
+	wheel_setup(&ring, n, true, false);
 }
 
 static void setup_words(u32 n)
 {
-	wheel_setup(n, false, true);
+	wheel_setup(&ring, n, false, true);
 }
 
 static void prepare(const u32 *which, u32 n)
@@ -216,7 +221,7 @@ static void prepare(const u32 *which, u32 n)
 
 static void arm(const u32 *which, u32 n)
 {
-	wheel_register(which, keys, n, &now);
+	wheel_register(&ring, which, keys, n, &now);
 }
 
 static void finish(const u32 *which, u32 n)
@@ -245,7 +250,7 @@ static void touch_mapped(const u32 *which, u32 n)
 static void cancel(const u32 *which, u32 n)
 {
 	(void)which;
-	wheel_cancel(keys, n);
+	wheel_cancel(&ring, keys, n);
 }
 
 static void judge(struct tw_found *found)
@@ -261,7 +266,7 @@ static int slot(u32 i)
 {
 	struct tw_found found;
 
-	if (find(ring.has_ids ? bench_id(i) : handles[i], &found))
+	if (find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found))
 		return -1;
 	/* The wheel would take any other for a touch, too. */
 	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
@@ -277,7 +282,6 @@ static int slot(u32 i)
 struct looks {
 	double	*ns;
 	u32	nr;
-	u32	most;		/* tokens in one look */
 };
 
 static void looks_init(struct looks *looks, u32 n)
@@ -287,19 +291,16 @@ static void looks_init(struct looks *looks, u32 n)
 	};
 }
 
-static void looked(struct looks *looks, double since, u32 tokens)
+static void looked(struct looks *looks, double since)
 {
 	looks->ns[looks->nr++] = bench_wall_ns() - since;
-	if (tokens > looks->most)
-		looks->most = tokens;
 }
 
 static void looks_report(struct looks *looks, const char *median,
-			 const char *p99, const char *tokens)
+			 const char *p99)
 {
 	bench_report(median, bench_quantile(looks->ns, looks->nr, 0.5));
 	bench_report(p99, bench_quantile(looks->ns, looks->nr, 0.99));
-	bench_report(tokens, looks->most);
 	free(looks->ns);
 }
 
@@ -323,7 +324,7 @@ static void touch_all_spread(u32 n)
 				tw_stamp(handles[i] >> 32, at.tick);
 			continue;
 		}
-		MUST(!find(ring.has_ids ? bench_id(i) : handles[i], &found));
+		MUST(!find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found));
 		MUST(!tw_ring_touch(&ring, &found, &at, &due));
 	}
 }
@@ -350,13 +351,13 @@ static void measure_refile(u32 n)
 		spin_lock(&ring.lock);
 		MUST(tw_ring_find_due(&ring, now.tick, &work) == TW_NIL);
 		spin_unlock(&ring.lock);
-		looked(&looks, since, STEP - work);
+		looked(&looks, since);
 	} while (!work);
 	ns = bench_cpu_ns() - start;
 	MUST(ring.refiled - before == n);
 	MUST(ring.pending == n);
 	bench_report("refile", ns / n);
-	looks_report(&looks, "sort_look", "sort_look_p99", "sort_look_tokens");
+	looks_report(&looks, "sort_look", "sort_look_p99");
 }
 
 /* Compare-and-swap as a checked touch of a mapped word does it. */
@@ -404,7 +405,7 @@ static void soon(const u32 *which, u32 n)
 	prepare(which, n);
 	for (i = 0; i < n; i++) {
 		spin_lock(&ring.lock);
-		MUST(!find(keys[i], &found));
+		MUST(!find(&ring, keys[i], &found));
 		tw_ring_move(&ring, &found, &now, &deadline);
 		spin_unlock(&ring.lock);
 	}
@@ -463,19 +464,19 @@ static void run(void)
 		n = tw_ring_take(&ring, now.tick, &work, batch, BATCH);
 		more = tw_ring_next(&ring) <= now.tick;
 		spin_unlock(&ring.lock);
-		looked(&looks, since, STEP - work);
+		looked(&looks, since);
 		deliver(batch, n);
 		taken = bench_wall_ns() - (looks.ns[looks.nr - 1]);
 		spin_lock(&ring.lock);
 		end(batch, n);
 		spin_unlock(&ring.lock);
-		looked(&batches, taken, n);
+		looked(&batches, taken);
 	} while (more);
 	MUST(!ring.pending && ring.delivered - delivered == all);
 	/* All but the last were full. */
 	bench_report("take", bench_quantile(batches.ns, batches.nr, 0.5) / BATCH);
 	free(batches.ns);
-	looks_report(&looks, "take_look", "take_look_p99", "take_look_tokens");
+	looks_report(&looks, "take_look", "take_look_p99");
 }
 
 #define WHEEL								\

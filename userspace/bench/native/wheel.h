@@ -16,13 +16,14 @@
 #define STEP		256		/* most tokens in one look */
 #define BATCH		64		/* most tokens taken at once */
 
-extern struct tw_ring ring;
+extern struct tw_ring ring;		/* the one wheel of most measurements */
 extern u64 *handles;			/* of each timer */
 extern u64 *words;			/* as a user has them mapped */
 
-void wheel_setup(u32 n, bool with_ids, bool with_words);
-void wheel_register(const u32 *which, u64 *to, u32 n, const struct tw_now *now);
-void wheel_cancel(const u64 *keys, u32 n);
+void wheel_setup(struct tw_ring *wheel, u32 n, bool with_ids, bool with_words);
+void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,
+		    const struct tw_now *now);
+void wheel_cancel(struct tw_ring *wheel, const u64 *keys, u32 n);
 void wheel_touch(const u64 *keys, u32 n, const struct tw_now *now);
 void wheel_stamp(const u64 *keys, u32 n, u32 tick);
 

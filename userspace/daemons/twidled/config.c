@@ -19,6 +19,13 @@
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 #define DIGITS		"0123456789"
 
+/* What is read anew. */
+static struct config fresh;
+
+/* A field of struct config. */
+#define AT(field)	offsetof(struct config, field)
+#define SIZE(field)	sizeof(fresh.field)
+
 static const char *parse_wheel(void *field, const char *value)
 {
 	size_t length = strlen(value);
@@ -98,7 +105,7 @@ static const char *parse_state(void *field, const char *value)
 {
 	if (value[0] != '/')
 		return "is no path that begins with \"/\"";
-	if (strlen(value) >= sizeof(service.config.state))
+	if (strlen(value) >= SIZE(state))
 		return "is too long";
 	strcpy(field, value);
 	return NULL;
@@ -178,9 +185,6 @@ static const char *parse_bool(void *field, const char *value)
 
 #define MANY	1U	/* may be given more than once */
 #define LIVE	2U	/* may change while the service runs */
-
-#define AT(field)	offsetof(struct config, field)
-#define SIZE(field)	sizeof(service.config.field)
 
 static const struct key {
 	const char *name;
@@ -299,7 +303,6 @@ int config_load(const char *path, struct config *config)
 
 void config_reload(const char *path, struct config *config)
 {
-	static struct config fresh;
 	unsigned int i;
 
 	if (config_load(path, &fresh) < 0) {

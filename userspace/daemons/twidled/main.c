@@ -7,10 +7,8 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
@@ -27,43 +25,7 @@
 /* Connections beyond max-users: of those who come back, or say no name. */
 #define SPARE		1024
 
-struct service service = { .timeouts = 1 };
-
 static const char *config_path = "/etc/twidled.conf";
-
-static void vsay(int err, const char *format, va_list args)
-{
-	fputs("twidled: ", stderr);
-	vfprintf(stderr, format, args);
-	if (err)
-		fprintf(stderr, ": %s", strerror(err));
-	fputc('\n', stderr);
-}
-
-void say(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsay(0, format, args);
-	va_end(args);
-}
-
-void die(int err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsay(err, format, args);
-	va_end(args);
-	exit(FAILED);
-}
-
-void must(int result)
-{
-	if (result < 0)
-		die(-result, "sd-event");
-}
 
 __noreturn
 static void usage(FILE *to, int status)
@@ -107,7 +69,7 @@ static bool parse_options(int argc, char **argv)
 	return check;
 }
 
-/* As many files as all users need, or as may be had. */
+/* As many files as all users need, or as many as the limits allow. */
 static void raise_limit(void)
 {
 	rlim_t want = service.config.max_users + SPARE + OTHER_FILES;
@@ -155,7 +117,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	if (events & (EPOLLHUP | EPOLLERR))
 		die(0, "the wheel \"%s\" has been destroyed",
 		    service.config.wheel);
-	/* First those who spoke: whoever did in time is not silent. */
+	/* First those who spoke: a user who spoke in time is not silent. */
 	users_accept();
 	users_turn();
 	n = outbox_read(&silent);
@@ -201,7 +163,7 @@ static int on_stop(sd_event_source *source,
 	(void)signal;
 	(void)unused;
 	sd_notify(0, "STOPPING=1");
-	/* What is not told yet is kept for whoever comes next, as the wheel is. */
+	/* What is not told yet is kept for the next service, as the wheel is. */
 	outbox_flush();
 	subscribers_flush();
 	return sd_event_exit(service.event, 0);

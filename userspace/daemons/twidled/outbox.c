@@ -5,8 +5,8 @@
  * A token ends when its event is read, so an event that this process has read
  * and not told yet exists nowhere else; the process may be killed at any moment.
  * So the outbox is a file, mapped: the kernel writes events right into it, and
- * whoever comes next finds there what has not been told. It need not outlive
- * the machine's boot, as the wheel does not either.
+ * the next process finds there what has not been told. It need not outlive the
+ * machine's boot, as the wheel does not either.
  *
  * It is a ring of records. A record's handle is not 0 from when it is filled
  * until it has been told. @told says how far that has come: a record is NEWS_LINE
@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -61,21 +60,6 @@ static bool waiting;			/* for standard output to be that */
 static struct timewheel_event *record(uint64_t number)
 {
 	return &file->records[number % RECORDS];
-}
-
-size_t news_format(const struct timewheel_event *news, char *line)
-{
-	switch (news->missed) {
-	case NEWS_OFFLINE:
-		return sprintf(line, "offline %" PRIu64 " %" PRIu64 ".%09" PRIu64
-			       "\n", (uint64_t)news->id,
-			       (uint64_t)(news->deadline / NSEC_PER_SEC),
-			       (uint64_t)(news->deadline % NSEC_PER_SEC));
-	case NEWS_ONLINE:
-		return sprintf(line, "online %" PRIu64 "\n", (uint64_t)news->id);
-	default:
-		return 0;
-	}
 }
 
 /*

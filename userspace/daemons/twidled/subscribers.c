@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Subscribers: whoever connects to the events' socket is told every line from
- * then on. Each has a buffer of its own for what its socket does not take at
+ * Subscribers: a program that connects to the events' socket is told every line
+ * from then on. Each has a buffer of its own for what its socket does not take at
  * once; one that falls further behind is dropped, and nobody waits for it.
  */
 #include <errno.h>

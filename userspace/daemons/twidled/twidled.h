@@ -3,12 +3,16 @@
  * What the parts of twidled share. The parts are:
  *
  * main.c         options, signals, the service's life, the wheel
- * config.c       the configuration file
  * users.c        connections of users, and what the wheel is told of them
  * outbox.c       what is to be told, kept where a kill cannot reach it
  * subscribers.c  those who are told besides standard output
+ * news.c         the lines that are told
+ * config.c       the configuration file
+ * service.c      what all parts know of the service
+ * log.c          messages on standard error, see log.h
  *
- * All is done by one thread in one loop of sd-event.
+ * Each part uses those below it only. All is done by one thread in one loop of
+ * sd-event.
  */
 #ifndef TWIDLED_H
 #define TWIDLED_H
@@ -22,18 +26,13 @@
 
 #include <timewheel.h>
 
-#define __printf(text, first) __attribute__((\
-	__format__(printf, text, first)))
-#define __noreturn	__attribute__((__noreturn__))
+#include "log.h"
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_USEC	1000ULL
-
-/* Exit statuses besides 0. A unit does not restart for the second. */
-#define FAILED		1
-#define MISUSED		2
 
 #define MAX_LISTENERS	8
 #define MAX_SUBSCRIBERS	64
@@ -60,7 +59,7 @@ struct config {
 	bool close;
 };
 
-/* The service. There is one. */
+/* The service (service.c). There is one. */
 extern struct service {
 	struct config config;
 	sd_event *event;
@@ -71,15 +70,6 @@ extern struct service {
 	uint32_t timeouts;
 } service;
 
-/* main.c */
-__printf(1, 2)
-void say(const char *format, ...);
-/* Says what failed, and why by @err (0: no more is known), and exits. */
-__noreturn __printf(2, 3)
-void die(int err, const char *format, ...);
-/* For calls to sd-event that fail only for want of memory. */
-void must(int result);
-
 /* config.c: one line on standard error when it returns -1. */
 int config_load(const char *path, struct config *config);
 /* Takes over what may change while the service runs; tells of what may not. */
@@ -88,7 +78,7 @@ void config_reload(const char *path, struct config *config);
 int config_listen(const struct address *address);
 
 /*
- * outbox.c: a line that is to be told. It is a struct timewheel_event, as the
+ * news.c: a line that is to be told. It is a struct timewheel_event, as the
  * kernel wrote it, of which the last field, for periodic tokens, says more.
  */
 enum news {
@@ -101,6 +91,7 @@ enum news {
 
 size_t news_format(const struct timewheel_event *news, char *line);
 
+/* outbox.c */
 void outbox_open(const char *path);
 /* Reads the wheel. Returns how many users it says are silent. */
 size_t outbox_read(struct timewheel_event **silent);

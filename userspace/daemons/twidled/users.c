@@ -315,7 +315,7 @@ static void set_listening(bool on)
 						 on ? SD_EVENT_ON : SD_EVENT_OFF));
 }
 
-/* No room: who waits to be accepted waits on, and the loop does not spin. */
+/* No room: connections wait to be accepted, and the loop does not spin. */
 static void pause_listening(int err)
 {
 	static uint64_t said;

@@ -2,9 +2,7 @@
 /*
  * A busy server: packets of its users come by the thousand, and each is a touch.
  * Here that is a store to memory, with the tick that was asked for once per turn of
- * the loop; and who has gone offline stands in the event ring, which is filled when
- * epoll(7) looks at the wheel. No system call but epoll_wait(2) and what brings the
- * packets.
+ * the loop: a touch makes no system call.
  *
  *	cc mapped.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -43,7 +41,6 @@ static struct tw_wheel *open_wheel(void)
 		.slots = 128,
 		.tick = MS,
 		.max_tokens = USERS,
-		.events = 256,
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
@@ -91,31 +88,27 @@ static void packets(int network, struct tw_words *words, uint32_t tick)
 	touches += USERS / 2;
 }
 
-/* What is in the ring; the next epoll_wait(2) brings what had no room. */
-static void expired(struct tw_event_ring *ring)
+/* The next epoll_wait(2) tells of what @events had no room for. */
+static void expired(struct tw_events *events, struct tw_wheel *wheel)
 {
-	const struct timewheel_event *events;
-	ssize_t n;
+	ssize_t n = tw_events_read(events, wheel, 0);
 
-	while ((n = tw_event_ring_peek(ring, &events)) > 0) {
-		for (ssize_t i = 0; i < n; i++)
-			offline[events[i].cookie]++;
-		online -= n;
-		tw_event_ring_advance(ring, n);
-	}
 	if (n < 0)
-		fail("ring");
+		fail("read");
+	for (ssize_t i = 0; i < n; i++)
+		offline[tw_events_at(events, i)->cookie]++;
+	online -= n;
 }
 
 int main(void)
 {
 	struct tw_wheel *wheel = open_wheel();
 	struct tw_words *words = tw_words_map(wheel);
-	struct tw_event_ring *ring = tw_event_ring_map(wheel);
+	struct tw_events *events = tw_events_new(256);
 	int epoll = epoll_create1(EPOLL_CLOEXEC), network = start_network();
 	struct epoll_event event;
 
-	if (!words || !ring || epoll < 0)
+	if (!words || !events || epoll < 0)
 		fail("no mapping");
 	watch(epoll, tw_wheel_fd(wheel));
 	watch(epoll, network);
@@ -129,9 +122,9 @@ int main(void)
 		if (event.data.fd == network)
 			packets(network, words, tw_tick(words));
 		else
-			expired(ring);
+			expired(events, wheel);
 	}
-	tw_event_ring_unmap(ring);
+	tw_events_free(events);
 	tw_words_unmap(words);
 	tw_wheel_close(wheel);
 	for (int user = 0; user < USERS; user++)

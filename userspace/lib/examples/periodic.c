@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Jobs that run again and again: a token is a job. The heartbeat keeps to its
- * times, however long other jobs take; of beats that were missed meanwhile one
- * comes, and tells how many. The backup rests between two runs, however long they
- * take.
+ * times, however long other jobs take: its token is periodic. Of beats that were
+ * missed meanwhile one comes, and tells how many. The backup rests between two
+ * runs, however long they take: its token is acked with a delay.
  *
  *	cc periodic.c $(pkg-config --cflags --libs libtimewheel)
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,14 +21,14 @@
  * struct job - what a token stands for: its id is the job's index
  * @name: what it is
  * @period: ns from one run to the next
- * @flags: TIMEWHEEL_OPF_FIXED_DELAY: from the end of the one, else from its begin
+ * @rests: that is from the end of the one, else from its begin
  * @takes: how many ms it runs
  * @runs: how often it is still to run
  */
 struct job {
 	const char	*name;
 	uint64_t	period;
-	unsigned int	flags;
+	bool		rests;
 	int		takes;
 	int		runs;
 };
@@ -35,8 +36,8 @@ struct job {
 #define JOBS	2
 
 static struct job jobs[JOBS] = {
-	{ "heartbeat", 20 * MS, 0, 0, 20 },
-	{ "backup", 50 * MS, TIMEWHEEL_OPF_FIXED_DELAY, 90, 3 },
+	{ "heartbeat", 20 * MS, false, 0, 20 },
+	{ "backup", 50 * MS, true, 90, 3 },
 };
 
 static void fail(const char *what)
@@ -45,10 +46,17 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/*
- * The wheel, and a token for each job. With a lease the delay of the backup begins
- * with its ack. Ends the program without a device.
- */
+static int register_job(struct tw_wheel *wheel, uint64_t id)
+{
+	const struct job *job = &jobs[id];
+
+	if (job->rests)
+		return tw_wheel_register(wheel, id, job->period, 0, 0, NULL);
+	return tw_wheel_register_periodic(wheel, id, job->period, job->period, 0,
+					  0, NULL);
+}
+
+/* The wheel, and a token for each job. Ends the program without a device. */
 static struct tw_wheel *begin(void)
 {
 	const struct timewheel_setup setup = {
@@ -59,7 +67,6 @@ static struct tw_wheel *begin(void)
 		.tick = MS,
 		.max_tokens = JOBS,
 		.lease = 60000 * MS,
-		.misfire = TIMEWHEEL_MISFIRE_ONCE,
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
@@ -69,10 +76,8 @@ static struct tw_wheel *begin(void)
 	}
 	if (!wheel)
 		fail("no wheel");
-	for (size_t i = 0; i < JOBS; i++)
-		if (tw_wheel_register_periodic(wheel, i, jobs[i].period,
-					       jobs[i].period, 0, jobs[i].flags,
-					       NULL) < 0)
+	for (uint64_t id = 0; id < JOBS; id++)
+		if (register_job(wheel, id) < 0)
 			fail("register");
 	return wheel;
 }
@@ -81,11 +86,19 @@ static struct tw_wheel *begin(void)
 static void run(struct tw_wheel *wheel, const struct timewheel_event *event)
 {
 	struct job *job = &jobs[event->id];
+	/* With a time, the token does not end but is pending again. */
+	struct timewheel_op ack = {
+		.size = sizeof(ack),
+		.code = TIMEWHEEL_OP_ACK,
+		.id = event->id,
+		.time = job->rests ? job->period : 0,
+		.lease = event->lease,
+	};
 
 	printf("%s, %u missed\n", job->name, event->missed);
 	poll(NULL, 0, job->takes);
 	if (--job->runs) {
-		if (tw_wheel_ack(wheel, event->id, 0, event->lease) < 0)
+		if (tw_wheel_op(wheel, &ack) < 0)
 			fail("ack");
 	} else if (tw_wheel_delete(wheel, event->id, 0) < 0) {
 		fail("delete");

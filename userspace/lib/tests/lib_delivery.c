@@ -67,6 +67,21 @@ static unsigned int deliver(struct tw_wheel *wheel, struct tw_events *events,
 	return tw_events_at(events, 0)->lease;
 }
 
+/* The ack of delivery @lease of token 7, with a time. */
+static int ack_until(struct tw_wheel *wheel, struct timewheel_op *op,
+		     unsigned int lease, uint64_t time, unsigned int flags)
+{
+	*op = (struct timewheel_op) {
+		.size = sizeof(*op),
+		.flags = flags,
+		.code = TIMEWHEEL_OP_ACK,
+		.id = 7,
+		.time = time,
+		.lease = lease,
+	};
+	return tw_wheel_op(wheel, op);
+}
+
 TEST_F(delivery, ack)
 {
 	ASSERT_EQ(TIMEWHEEL_RES_HELD, tw_wheel_get(self->wheel, 7, 0, &self->op));
@@ -225,10 +240,10 @@ TEST_F(delivery, errors)
 	EXPECT_ERR(EINVAL, tw_wheel_kick(plain, 7, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_delete(plain, 7, 0));
 
-	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, unknown, 1));
 	EXPECT_ERR(EINVAL, tw_wheel_nack(wheel, 7, unknown, 1, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_extend(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_OPF_FIXED_DELAY, 1));
+	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1));
 	EXPECT_ERR(EINVAL, tw_wheel_kick(wheel, 7, any_file));
 	EXPECT_ERR(EINVAL, tw_wheel_delete(wheel, 7, any_file));
 
@@ -237,6 +252,7 @@ TEST_F(delivery, errors)
 	EXPECT_ERR(ENOENT, tw_wheel_delete(wheel, 8, 0));
 	EXPECT_ERR(ESTALE, tw_wheel_ack(wheel, 7, 0, 2));
 	EXPECT_ERR(EBUSY, tw_wheel_kick(wheel, 7, 0));
+	EXPECT_ERR(ERANGE, ack_until(wheel, &self->op, 1, TOO_LATE, 0));
 	EXPECT_ERR(ERANGE, tw_wheel_nack(wheel, 7, 0, 1, TOO_LATE));
 	EXPECT_ERR(ERANGE, tw_wheel_extend(wheel, 7, 0, 1,
 					   TIMEWHEEL_MAX_LEASES * LEASE + SEC));
@@ -282,19 +298,91 @@ TEST_F(delivery, periodic)
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 300));
 }
 
-/* At a fixed delay the period begins with the ack. */
-TEST_F(delivery, periodic_fixed_delay)
+/* Whenever it was acked: after the deadline before, not after the ack. */
+TEST_F(delivery, periodic_after_a_late_ack)
 {
-	const unsigned int flags = TIMEWHEEL_OPF_FIXED_DELAY | TIMEWHEEL_OPF_ABSOLUTE;
-
 	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
 	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
-						3 * SEC, 0, flags, NULL));
+						3 * SEC, 0,
+						TIMEWHEEL_OPF_ABSOLUTE, NULL));
 	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
 	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 113));
+	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
+
+	/* One event for the last of the periods that were missed meanwhile. */
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 120));
+	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 2));
+	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
+	EXPECT_EQ(1, tw_events_at(self->events, 0)->missed);
+	EXPECT_EQ(119 * SEC, tw_events_at(self->events, 0)->deadline);
+	EXPECT_EQ(1, info_of(self->wheel).missed);
+}
+
+/* With a delay, counted from the ack, it does not end. */
+TEST_F(delivery, ack_with_a_delay)
+{
+	struct timewheel_op *op = &self->op;
+
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
+	EXPECT_EQ(0, ack_until(self->wheel, op, 1, 3 * SEC, 0));
+	EXPECT_EQ(108 * SEC, op->deadline);
+	EXPECT_EQ(1, info_of(self->wheel).acked);
+	EXPECT_EQ(1, info_of(self->wheel).pending);
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 107));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 108));
+
+	/* Or at a point of time; one that has passed is at once. */
+	EXPECT_EQ(0, ack_until(self->wheel, op, 2, 115 * SEC,
+			       TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_EQ(115 * SEC, op->deadline);
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
-	EXPECT_EQ(2, deliver(self->wheel, self->events, 115));
+	EXPECT_EQ(3, deliver(self->wheel, self->events, 115));
+	EXPECT_EQ(0, ack_until(self->wheel, op, 3, 0, TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_EQ(4, deliver(self->wheel, self->events, 115));
+
+	/* Without one it ends. */
+	EXPECT_EQ(0, ack_until(self->wheel, op, 4, 0, 0));
+	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, op));
+	EXPECT_EQ(4, info_of(self->wheel).acked);
+}
+
+/* Each ack with a delay gives it all its attempts again. */
+TEST_F(delivery, ack_with_a_delay_counts_attempts_anew)
+{
+	for (unsigned int lease = 1; lease < 3 * ATTEMPTS; lease += ATTEMPTS) {
+		for (unsigned int n = 0; n < ATTEMPTS - 1; n++) {
+			EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, lease + n,
+						   0));
+			EXPECT_EQ(lease + n + 1,
+				  deliver(self->wheel, self->events, 101));
+		}
+		EXPECT_EQ(0, ack_until(self->wheel, &self->op,
+				       lease + ATTEMPTS - 1, 0,
+				       TIMEWHEEL_OPF_ABSOLUTE));
+		EXPECT_EQ(lease + ATTEMPTS,
+			  deliver(self->wheel, self->events, 101));
+	}
+	EXPECT_EQ(0, info_of(self->wheel).buried);
+}
+
+/* What is periodic has its periods from there. */
+TEST_F(delivery, ack_with_a_delay_moves_periods)
+{
+	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
+	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
+						3 * SEC, 0,
+						TIMEWHEEL_OPF_ABSOLUTE, NULL));
+	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
+	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
+	EXPECT_EQ(0, ack_until(self->wheel, &self->op, 1, 5 * SEC, 0));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 116));
+	EXPECT_EQ(2, deliver(self->wheel, self->events, 117));
+	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 2));
+	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
+	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
+	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
 }
 
 TEST_F(delivery, periodic_errors)
@@ -342,7 +430,8 @@ TEST_F(delivery, drain)
 
 	ASSERT_EQ(0, tw_wheel_pause(wheel));
 	ASSERT_EQ(0, tw_wheel_drain(wheel));
-	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
+	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING,
+		  info_of(wheel).state);
 	ASSERT_EQ(0, tw_wheel_resume(wheel));
 	EXPECT_EQ(TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
 	EXPECT_ERR(ESHUTDOWN, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));

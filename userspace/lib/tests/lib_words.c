@@ -223,41 +223,6 @@ TEST(tick_is_that_of_the_hand)
 	}
 }
 
-/* Sets the wall clock ahead, or back. */
-static int shift_clock(int hours)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_REALTIME, &now))
-		return -1;
-	now.tv_sec += hours * 3600;
-	return clock_settime(CLOCK_REALTIME, &now);
-}
-
-/* And of a wheel that does not follow its clock when that is set. */
-TEST(tick_of_kept_durations)
-{
-	struct timewheel_setup setup = with_words(&monotonic);
-	struct tw_words *words;
-	struct tw_wheel *wheel;
-	uint32_t before, tick;
-
-	setup.clock = TIMEWHEEL_CLOCK_REALTIME;
-	setup.flags |= TIMEWHEEL_SETUP_KEEP_DURATION;
-	wheel = open_wheel(&setup);
-	words = tw_words_map(wheel);
-	ASSERT_NE(NULL, words);
-	EXPECT_EQ(0, tick_fits(wheel));
-	if (shift_clock(1))
-		skip("the clock cannot be set");
-	before = info_of(wheel).hand;
-	tick = tw_tick(words);
-	EXPECT_GE((uint32_t)info_of(wheel).hand - before, tick - before);
-	ASSERT_EQ(0, shift_clock(-1));
-	tw_words_unmap(words);
-	tw_wheel_close(wheel);
-}
-
 static int tick_fits_in_namespace(void *wheel)
 {
 	return tick_fits(wheel);

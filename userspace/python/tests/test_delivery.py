@@ -8,7 +8,7 @@ from typing import Callable
 
 import timewheel
 from common import MANUAL, MONOTONIC, SEC, WheelTest
-from timewheel import Batch, Clock, Event, Misfire, Result, Setup, State, Wheel
+from timewheel import Batch, Clock, Event, Result, Setup, State, Wheel
 
 LEASED = replace(MANUAL, lease=10, max_attempts=3)
 
@@ -47,6 +47,33 @@ class Answers(WheelTest):
             self.wheel.ack(self.event)
         info = self.wheel.info()
         self.assertEqual((1, 1, 0), (info.delivered, info.acked, info.held))
+
+    def test_ack_with_a_time(self) -> None:
+        """The token is pending again, with all its attempts before it."""
+        with self.assertRaises(ValueError):
+            self.wheel.ack(self.event, 0)
+        with self.assertRaises(TypeError):
+            self.wheel.ack(self.event, 5, at_ns=106 * SEC)
+        self.assertEqual(State.HELD, self.wheel.get(7).state)
+        self.assertEqual(Result(0), self.wheel.ack(self.event, 5))
+        [token] = self.wheel.tokens()
+        self.assertEqual((self.handle, State.PENDING, 106 * SEC, 0),
+                         (token.handle, token.state, token.deadline_ns,
+                          token.attempts))
+        self.wheel.advance(105)
+        self.assertEqual([], self.wheel.read(0))
+        event = self.next_at(106)
+        self.assertEqual(9, event.cookie)
+        with self.fails(errno.ERANGE):
+            self.wheel.ack(event, at_ns=2**63)
+        self.wheel.ack(event, at_ns=120 * SEC)
+        self.wheel.advance(119)
+        self.assertEqual([], self.wheel.read(0))
+        self.wheel.ack(self.next_at(120))
+        with self.fails(errno.ENOENT):
+            self.wheel.get(7)
+        info = self.wheel.info()
+        self.assertEqual((3, 3, 0), (info.delivered, info.acked, info.pending))
 
     def test_nack(self) -> None:
         self.wheel.nack(self.event, 5)
@@ -205,12 +232,20 @@ class Periods(WheelTest):
         self.assertEqual(4, self.wheel.info().missed)
         self.assertEqual([112, 114], self.come(range(112, 116)))
 
-    def test_fixed_delay(self) -> None:
-        """From when the one before was read."""
-        self.wheel.register_periodic(7, 2, fixed_delay=True)
-        self.wheel.advance(105)
-        self.assertEqual(1, len(self.wheel.read(0)))
-        self.assertEqual([107, 109], self.come(range(105, 111)))
+    def test_ack_with_a_time(self) -> None:
+        """Its periods are counted from there."""
+        wheel = self.opened(replace(MANUAL, lease=10, periods=True))
+        wheel.register_periodic(7, 3)
+        wheel.advance(103)
+        [event] = wheel.read(0)
+        wheel.ack(event, 5)
+        wheel.advance(107)
+        self.assertEqual([], wheel.read(0))
+        wheel.advance(108)
+        [event] = wheel.read(0)
+        self.assertEqual((108 * SEC, 0), (event.deadline_ns, event.missed))
+        wheel.ack(event)
+        self.assertEqual(111 * SEC, wheel.get(7).deadline_ns)
 
     def test_errors(self) -> None:
         with self.fails(errno.EINVAL):
@@ -235,38 +270,23 @@ class Periods(WheelTest):
 class Policies(WheelTest):
     def test_settings_arrive(self) -> None:
         setup = Setup(slots=60, tick=0.001, max_tokens=9, clock=Clock.REALTIME,
-                      lease=1.5, max_attempts=4, periods=True,
-                      misfire=Misfire.SKIP, slack=0.25, jitter=0.125,
-                      keep_duration=True)
+                      lease=1.5, max_attempts=4, periods=True, slack=0.25)
         info = self.opened(setup).info()
         self.assertEqual(
-            (info.lease_ns, info.max_attempts, info.periods, info.misfire,
-             info.slack_ns, info.jitter_ns, info.keep_duration),
-            (1_500_000_000, 4, True, Misfire.SKIP, SEC // 4, SEC // 8, True))
+            (info.lease_ns, info.max_attempts, info.periods, info.slack_ns),
+            (1_500_000_000, 4, True, SEC // 4))
         info = self.wheel.info()
         self.assertEqual(
-            (info.lease_ns, info.max_attempts, info.periods, info.misfire,
-             info.slack_ns, info.jitter_ns, info.keep_duration),
-            (0, 0, False, Misfire.ONCE, 0, 0, False))
+            (info.lease_ns, info.max_attempts, info.periods, info.slack_ns),
+            (0, 0, False, 0))
         caps = timewheel.caps()
         self.assertTrue(caps.leases and caps.periods)
 
     def test_what_does_not_go_together(self) -> None:
         for setup in (replace(MANUAL, lease=0.5), replace(MANUAL, max_attempts=1),
-                      replace(MANUAL, slack=1), replace(MANUAL, keep_duration=True),
-                      replace(MANUAL, misfire=Misfire.ALL)):
+                      replace(MANUAL, slack=1)):
             with self.fails(errno.EINVAL):
                 Wheel.open(setup)
-
-    def test_jitter(self) -> None:
-        wheel = self.opened(replace(MANUAL, jitter=50))
-        with self.fails(errno.EINVAL):
-            wheel.register(0, 49)
-        for id in range(100):
-            wheel.register(id, 60)
-        due = {t.deadline_ns for t in wheel.tokens()}
-        self.assertGreater(len(due), 1)
-        self.assertTrue(160 * SEC <= min(due) and max(due) <= 210 * SEC)
 
     def test_pause(self) -> None:
         self.wheel.register(7, 0)

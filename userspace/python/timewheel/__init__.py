@@ -15,8 +15,8 @@ singly or in batches; those that expire are read as events::
 
 and with asyncio ``async for event in wheel``.
 
-A read ends the token of an event. On a wheel with leases it does not: who has read
-it answers when it has been dealt with; else it comes again::
+A read ends the token of an event. On a wheel with leases it does not: the reader
+answers when it has dealt with the event; else the event comes again::
 
     setup = timewheel.Setup(slots=60, tick=1, max_tokens=100_000, lease=30)
     with timewheel.Wheel.open_or_create("orders", setup) as wheel:
@@ -52,7 +52,7 @@ others run. Signals: calls go on after a signal unless its handler raises.
 """
 
 from ._batch import Batch, Outcome
-from ._types import Caps, Clock, Event, Histogram, Info, Misfire, Result, Setup
+from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup
 from ._types import State, Stats, Token
 from ._wheel import Wheel, caps, create, destroy
 
@@ -63,7 +63,6 @@ __all__ = [
     "Event",
     "Histogram",
     "Info",
-    "Misfire",
     "Outcome",
     "Result",
     "Setup",

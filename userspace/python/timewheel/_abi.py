@@ -21,11 +21,6 @@ TIMEWHEEL_SETUP_NO_IDS = 1 << 0
 TIMEWHEEL_SETUP_NO_COOKIES = 1 << 1
 TIMEWHEEL_SETUP_TOUCH_WORDS = 1 << 2
 TIMEWHEEL_SETUP_PERIODS = 1 << 3
-TIMEWHEEL_SETUP_KEEP_DURATION = 1 << 4
-
-TIMEWHEEL_MISFIRE_ONCE = 0
-TIMEWHEEL_MISFIRE_ALL = 1
-TIMEWHEEL_MISFIRE_SKIP = 2
 
 TIMEWHEEL_CREATE_EXCLUSIVE = 1 << 0
 TIMEWHEEL_RES_EXISTED = 1 << 4
@@ -33,7 +28,6 @@ TIMEWHEEL_RES_EXISTED = 1 << 4
 TIMEWHEEL_OPF_BY_HANDLE = 1 << 0
 TIMEWHEEL_OPF_ABSOLUTE = 1 << 1
 TIMEWHEEL_OPF_ANY_FILE = 1 << 2
-TIMEWHEEL_OPF_FIXED_DELAY = 1 << 3
 
 TIMEWHEEL_RES_WAS_DUE = 1 << 0
 TIMEWHEEL_RES_REGISTERED = 1 << 1
@@ -86,12 +80,9 @@ class timewheel_setup(ctypes.Structure):
         ("tick", c_uint64),
         ("max_tokens", c_uint64),
         ("start", c_uint64),
-        ("events", c_uint32),
-        ("max_attempts", c_uint32),
         ("lease", c_uint64),
         ("slack", c_uint64),
-        ("jitter", c_uint64),
-        ("misfire", c_uint32),
+        ("max_attempts", c_uint32),
         ("reserved", c_uint32),
     ]
 
@@ -122,13 +113,10 @@ class timewheel_info(ctypes.Structure):
         ("quiet", c_uint64),
         ("touched", c_uint64),
         ("offset", c_int64),
-        ("events", c_uint32),
-        ("state", c_uint32),
         ("lease", c_uint64),
         ("slack", c_uint64),
-        ("jitter", c_uint64),
+        ("state", c_uint32),
         ("max_attempts", c_uint32),
-        ("misfire", c_uint32),
         ("held", c_uint64),
         ("buried", c_uint64),
         ("acked", c_uint64),
@@ -270,8 +258,7 @@ tw_wheel_cancel = _declare(
 tw_wheel_get = _declare(
     "tw_wheel_get", _int, c_int, _wheel, c_uint64, c_uint, _op)
 
-tw_wheel_ack = _declare(
-    "tw_wheel_ack", _int, c_int, _wheel, c_uint64, c_uint, c_uint32)
+tw_wheel_op = _declare("tw_wheel_op", _int, c_int, _wheel, _op)
 tw_wheel_nack = _declare(
     "tw_wheel_nack", _int, c_int, _wheel, c_uint64, c_uint, c_uint32, c_uint64)
 tw_wheel_extend = _declare(

@@ -90,17 +90,17 @@ class Batch:
 
     def register_periodic(self, id: int, period: float,
                           timeout: float | None = None, *,
-                          at_ns: int | None = None, fixed_delay: bool = False,
-                          cookie: int = 0) -> int:
+                          at_ns: int | None = None, cookie: int = 0) -> int:
         """Add the registration of one, see Wheel.register_periodic()."""
-        when, every, flags = first_due(period, timeout, at_ns, fixed_delay)
+        when, every, flags = first_due(period, timeout, at_ns)
         with self._lock:
             index: int = _abi.tw_batch_register_periodic(
                 self._batch, u64(id), when, every, u64(cookie), flags)
         return index
 
     def ack(self, delivery: Event | Token, *, any_file: bool = False) -> int:
-        """Add the ack of a delivery, see Wheel.ack()."""
+        """Add the ack of a delivery, see Wheel.ack(); without a time after which its
+        token is due again."""
         with self._lock:
             index: int = _abi.tw_batch_ack(
                 self._batch, *answer(delivery, any_file))

@@ -22,17 +22,6 @@ class Clock(enum.IntEnum):
     """Moves only by Wheel.advance()."""
 
 
-class Misfire(enum.IntEnum):
-    """What comes of the times of a periodic token that nobody came for."""
-
-    ONCE = _abi.TIMEWHEEL_MISFIRE_ONCE
-    """One event, at once, for the last of them."""
-    ALL = _abi.TIMEWHEEL_MISFIRE_ALL
-    """An event for each, one after the other."""
-    SKIP = _abi.TIMEWHEEL_MISFIRE_SKIP
-    """No event for any: it comes when it is next due."""
-
-
 class Result(enum.IntFlag):
     """How an operation on a token went, besides that it succeeded."""
 
@@ -122,31 +111,22 @@ class Setup:
     start: int = 0
     """The tick on which the hand of a Clock.MANUAL starts; else 0."""
     lease: float = 0
-    """Seconds for which who has read an event holds its token, and owes an answer;
+    """Seconds for which the reader of an event holds its token, and owes an answer;
     0: a read ends tokens."""
     max_attempts: int = 0
     """With a lease: after how many deliveries that were not acked a token is
     buried; 0 for never."""
     periods: bool = False
     """True: tokens may be periodic; costs memory."""
-    misfire: Misfire = Misfire.ONCE
-    """With periods: what comes of times that nobody came for."""
     slack: float = 0
     """Seconds by which the timer may be late, to save interrupts; not with
     Clock.MANUAL."""
-    jitter: float = 0
-    """Seconds: each registration adds a random part of it to its deadline. No
-    timeout may be shorter."""
-    keep_duration: bool = False
-    """With Clock.REALTIME, True: a token is due as long after its registration as
-    it was to be, also when the clock is set."""
 
 
 def setup_struct(setup: Setup) -> _abi.timewheel_setup:
     flags = 0 if setup.ids else _abi.TIMEWHEEL_SETUP_NO_IDS
     flags |= 0 if setup.cookies else _abi.TIMEWHEEL_SETUP_NO_COOKIES
     flags |= _abi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
-    flags |= _abi.TIMEWHEEL_SETUP_KEEP_DURATION if setup.keep_duration else 0
     return _abi.timewheel_setup(
         size=ctypes.sizeof(_abi.timewheel_setup),
         flags=flags,
@@ -155,11 +135,9 @@ def setup_struct(setup: Setup) -> _abi.timewheel_setup:
         tick=duration(setup.tick),
         max_tokens=u64(setup.max_tokens),
         start=u64(setup.start),
-        max_attempts=u32(setup.max_attempts),
         lease=duration(setup.lease),
         slack=duration(setup.slack),
-        jitter=duration(setup.jitter),
-        misfire=u32(setup.misfire),
+        max_attempts=u32(setup.max_attempts),
     )
 
 
@@ -231,6 +209,22 @@ def answer(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
     return delivery.handle, flags | _abi.TIMEWHEEL_OPF_BY_HANDLE, delivery.lease
 
 
+def acking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
+           any_file: bool) -> _abi.timewheel_op:
+    """An ack; with @timeout or @at_ns the token is due again then."""
+    handle, flags, lease = answer(delivery, any_file)
+    when = 0
+    if timeout is not None or at_ns is not None:
+        when, absolute = due(timeout, at_ns)
+        # To the kernel a delay of 0 is none: the token would end.
+        if not when and not absolute:
+            raise ValueError("the timeout of an ack is 0: see nack()")
+        flags |= absolute
+    return _abi.timewheel_op(
+        size=ctypes.sizeof(_abi.timewheel_op), flags=flags,
+        code=_abi.TIMEWHEEL_OP_ACK, handle=handle, time=when, lease=lease)
+
+
 def nacking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
             any_file: bool) -> tuple[int, int, int, int]:
     """As answer(), and when the token is due again."""
@@ -248,13 +242,12 @@ def burial(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
     return which, flags, 0 if pending else lease
 
 
-def first_due(period: float, timeout: float | None, at_ns: int | None,
-              fixed_delay: bool) -> tuple[int, int, int]:
+def first_due(period: float, timeout: float | None,
+              at_ns: int | None) -> tuple[int, int, int]:
     """Time, period and flags of a periodic token."""
     if timeout is None and at_ns is None:
         timeout = period
     when, flags = due(timeout, at_ns)
-    flags |= _abi.TIMEWHEEL_OPF_FIXED_DELAY if fixed_delay else 0
     return when, duration(period), flags
 
 
@@ -325,19 +318,12 @@ class Info:
     wheel counts its ticks by."""
     touch_words: bool
     """Tokens have touch words, which programs in other languages map."""
-    events: int
-    """How many events its event ring holds, for programs in other languages; 0:
-    it has none. What has come to the ring cannot be read here: a wheel with one is
-    not for ``async for``."""
     paused: bool
     draining: bool
     lease_ns: int
     max_attempts: int
     periods: bool
-    misfire: Misfire
     slack_ns: int
-    jitter_ns: int
-    keep_duration: bool
     held: int
     """Tokens of which a delivery is out."""
     buried: int
@@ -379,16 +365,12 @@ def info_of(info: _abi.timewheel_info) -> Info:
         touched=info.touched,
         offset_ns=info.offset,
         touch_words=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_TOUCH_WORDS),
-        events=info.events,
         paused=bool(info.state & _abi.TIMEWHEEL_CONTROL_PAUSED),
         draining=bool(info.state & _abi.TIMEWHEEL_CONTROL_DRAINING),
         lease_ns=info.lease,
         max_attempts=info.max_attempts,
         periods=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_PERIODS),
-        misfire=Misfire(info.misfire),
         slack_ns=info.slack,
-        jitter_ns=info.jitter,
-        keep_duration=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_KEEP_DURATION),
         held=info.held,
         buried=info.buried,
         acked=info.acked,

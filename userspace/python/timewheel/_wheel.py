@@ -12,8 +12,9 @@ from typing import Iterator, NoReturn
 from . import _abi
 from ._abi import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
-from ._types import Token, answer, burial, due, duration, first_due, info_of
-from ._types import key, nacking, setup_struct, token_of_list, token_of_op, u64
+from ._types import Token, acking, answer, burial, due, duration, first_due
+from ._types import info_of, key, nacking, setup_struct, token_of_list
+from ._types import token_of_op, u64
 
 # So many events in a row before other tasks of the loop have their turn.
 _IN_A_ROW = 64
@@ -169,9 +170,10 @@ class Wheel:
 
         A private wheel ends with its last holder, a named one stays. What was read
         under a lease, and not answered, is due again at once, unless the same open
-        file is open elsewhere. The fd is closed when no thread is in a call on it any more, one that waits still
-        waits, and no walk by tokens() is under way. A task that waits gets
-        ValueError; where tasks wait, this is for their loop's thread only.
+        file is open elsewhere. The fd is closed when no thread is in a call on it any
+        more, one that waits still waits, and no walk by tokens() is under way. A task
+        that waits gets ValueError; where tasks wait, this is for their loop's thread
+        only.
         """
         wheel = self._wheel
         if wheel is None:
@@ -226,8 +228,8 @@ class Wheel:
         @cookie: handed back with its event; 0 on a wheel without cookies
 
         FileExistsError: the id is pending, held or buried; OSError with EINVAL: an
-        id or a cookie on a wheel without, or a timeout shorter than its jitter;
-        ESHUTDOWN: the wheel is draining; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV.
+        id or a cookie on a wheel without; ESHUTDOWN: the wheel is draining; ENOSPC;
+        ENOMEM; ERANGE; EBADF; ENODEV.
         """
         when, flags = due(timeout, at_ns)
         handle = ctypes.c_uint64()
@@ -237,25 +239,23 @@ class Wheel:
 
     def register_periodic(self, id: int, period: float,
                           timeout: float | None = None, *,
-                          at_ns: int | None = None, fixed_delay: bool = False,
-                          cookie: int = 0) -> int:
+                          at_ns: int | None = None, cookie: int = 0) -> int:
         """Register a token that is due again and again; returns its handle.
 
         @period: seconds from one time to the next, a tick and more
         @timeout, @at_ns: when it is due for the first time, as of register(); else
         after one period
-        @fixed_delay: a period begins when the event of the one before was read, on
-        a wheel with leases when it was acked; else, at a fixed rate, with the
-        deadline of that
         @id, @cookie: as of register()
 
-        It ends by cancel() or delete(). It has no timeout that a touch begins
-        again.
+        Its periods follow each other at a fixed rate, whenever its events are read.
+        If several have passed until then, there is one event, for the last of them,
+        and its missed tells how many had none. It ends by cancel() or delete(). It
+        has no timeout that a touch begins again.
 
         Errors: those of register(); OSError with EINVAL also: the period is shorter
         than a tick, or the wheel was set up without periods.
         """
-        when, every, flags = first_due(period, timeout, at_ns, fixed_delay)
+        when, every, flags = first_due(period, timeout, at_ns)
         handle = ctypes.c_uint64()
         _abi.tw_wheel_register_periodic(
             self._opened(), u64(id), when, every, u64(cookie), flags,
@@ -321,21 +321,27 @@ class Wheel:
 
     # Answers to deliveries, on a wheel with leases
 
-    def ack(self, delivery: Event | Token, *, any_file: bool = False) -> Result:
+    def ack(self, delivery: Event | Token, timeout: float | None = None, *,
+            at_ns: int | None = None, any_file: bool = False) -> Result:
         """It has been dealt with: its token ends, or is pending again if it is
         periodic.
 
         @delivery: an event that was read; or what tokens() has told of a token that
-        is held, whoever has read its event
+        is held, by any reader
+        @timeout: the token does not end but is due again after so many seconds, more
+        than 0, with all its attempts before it; a periodic one counts its periods
+        from there
+        @at_ns: instead, when it is due again, as a time of the wheel's clock
         @any_file: also if it was read from another open file
 
         OSError with ESTALE: it is too late: it was answered, or the lease was over
         and the token has been delivered again, buried or ended; EINVAL: the wheel
-        has no leases; EBADF; ENODEV. PermissionError: it was read from another open
-        file.
+        has no leases; ERANGE; EBADF; ENODEV. PermissionError: it was read from
+        another open file. ValueError: @timeout is 0; nack() makes a token due at
+        once.
         """
-        return Result(_abi.tw_wheel_ack(
-            self._opened(), *answer(delivery, any_file)))
+        op = acking(delivery, timeout, at_ns, any_file)
+        return Result(_abi.tw_wheel_op(self._opened(), ctypes.byref(op)))
 
     def nack(self, delivery: Event | Token, timeout: float | None = None, *,
              at_ns: int | None = None, any_file: bool = False) -> Result:

@@ -554,51 +554,34 @@ commands()
 settings()
 {
 	gives 0 create set --clock realtime --lease 30s --max-attempts 5 --periods \
-		--misfire skip --slack 20ms --jitter 2s --keep-duration --touch-words
-	json '.wheels[-1] | .lease, ."max-attempts", .periods, .misfire, .slack, .jitter, ."keep-duration", ."touch-words", .events, .state, .held, .buried' '30000000000
+		--slack 20ms --touch-words
+	json '.wheels[-1] | .lease, ."max-attempts", .periods, .slack, ."touch-words", .state, .held, .buried' '30000000000
 5
 true
-"skip"
 20000000
-2000000000
 true
-true
-0
 "running"
 0
-0' wheels -J -o name,lease,max-attempts,periods,misfire,slack,jitter,keep-duration,touch-words,events,state,held,buried
+0' wheels -J -o name,lease,max-attempts,periods,slack,touch-words,state,held,buried
 	gives 0 create set -c realtime -l 30s --max-attempts 5 --periods \
-		--misfire skip --slack 20ms --jitter 2s --keep-duration --touch-words
+		--slack 20ms --touch-words
 	refuses 5 'other settings' create set -c realtime -l 30s
 	gives 0 destroy set
-	gives 0 create rung --events 64
-	json '.wheels[-1] | .events, .lease, ."max-attempts", .misfire' '64
+	gives 0 create set
+	json '.wheels[-1] | .lease, ."max-attempts", .periods, .slack, ."touch-words"' 'null
 null
-null
-null' wheels -J -o events,lease,max-attempts,misfire
-	refuses 2 "'rung': has an event ring, .*make one without --events" watch rung
-	refuses 2 "'rung': has an event ring" exec rung -- true
-	gives 0 destroy rung
-	for misfire in once all; do
-		gives 0 create set --periods --misfire $misfire
-		json '.wheels[-1].misfire' "\"$misfire\"" wheels -J -o misfire
-		gives 0 destroy set
-	done
+false
+0
+false' wheels -J -o lease,max-attempts,periods,slack,touch-words
+	gives 0 destroy set
 
-	refuses 2 "--events '3': not a power of two" create new --events 3
-	refuses 2 "--events '131072': not a number from 0 to 65536" create new --events 131072
-	refuses 2 "--lease '30s': not with --events" create new --lease 30s --events 64
 	refuses 2 "--lease '10ms': not as long as a tick" create new --lease 10ms
 	refuses 2 "--lease '300y': not a span" create new --lease 300y
 	refuses 2 "--lease 'x': not a span" create new --lease x
 	refuses 2 "--max-attempts '3': only with --lease" create new --max-attempts 3
 	refuses 2 "--max-attempts 'x': not a number" create new -l 5s --max-attempts x
-	refuses 2 "--misfire 'all': only with --periods" create new --misfire all
-	refuses 2 "--misfire 'sun': not once, all or skip" create new --periods --misfire sun
 	refuses 2 "--slack '1s': not with --clock manual" create new -c manual --slack 1s
 	refuses 2 "--slack '300y': not a span" create new --slack 300y
-	refuses 2 "--jitter '300y': not a span" create new --jitter 300y
-	refuses 2 '--keep-duration: only with --clock realtime' create new --keep-duration
 	refuses 3 "no wheel 'new'" list new
 }
 
@@ -728,6 +711,39 @@ null' get leased 5 -J
 	refuses 2 'has no ids' ack bare 1
 	refuses 2 'has no ids' kick bare 1
 	gives 0 destroy bare
+}
+
+# An ack with a delay: the token does not end, and has all its attempts again.
+acking_for_later()
+{
+	gives 0 create leased --clock manual --lease 10s --max-attempts 2
+	hold leased 2
+	gives 0 ack leased 1:1 --delay 5s
+	prints '^ *1 *- acked'
+	json '.tokens[0] | .id, .left, .attempts' '1
+5000000000
+0' list leased --state pending -J -o id,left,attempts
+	$twctl advance leased +4
+	is 'not before its time' "$($twctl get leased 1 -o state --no-headings | xargs)" pending
+	$twctl advance leased +1
+	settle $tmp/held 3
+	is 'it is delivered again' "$(tail -n 1 $tmp/held)" '1:2'
+	json '.tokens[0] | .state, .attempts' '"held"
+1' list leased --to 'in 10s' --from 'in 10s' -J -o state,attempts
+	handle=$($twctl get leased 1 -o handle --no-headings | xargs)
+	json '.tokens[0] | .result, .left' '"acked"
+3000000000' ack leased -H "$handle" -d 3s -J -o result,left
+	refuses 2 "--delay '0': not longer than 0; nack" ack leased 2 --delay 0
+	refuses 2 "--delay 'x': not a span" ack leased 2 --delay x
+	refuses 2 '--delay of id 2: not one that .* can reach' ack leased 2 --delay 9223372036s
+	is 'the other is still held' "$($twctl get leased 2 -o state --no-headings | xargs)" held
+	gives 0 ack leased 2
+	json '.stats[0] | .pending, .held, .acked, .delivered' '1
+0
+3
+3' stats leased -J -o pending,held,acked,delivered
+	release
+	gives 0 destroy leased
 }
 
 # After its attempts a token is buried, and waits for somebody.
@@ -925,10 +941,10 @@ leased_commands()
 
 periods()
 {
-	gives 0 create cron --clock manual --periods --misfire all
+	gives 0 create cron --clock manual --periods
 	gives 0 add cron 1 5s --every 10s --cookie 3
 	prints '^ *1 *[0-9]* registered no'
-	gives 0 add cron 2 --every 1m --fixed-delay
+	gives 0 add cron 2 --every 1m
 	is 'when they are due first' "$($twctl list cron -b -o id,left --no-headings | xargs)" \
 		'1 5000000000 2 60000000000'
 	$twctl advance cron +5
@@ -936,8 +952,9 @@ periods()
 	is 'it comes' "$(cat $tmp/out)" '1 3 0'
 	json '.tokens[0].left' 10000000000 get cron 1 -J
 	$twctl advance cron +30
-	gives 0 watch cron -n 3 -f '{deadline} {missed}'
-	is 'for each period' "$(xargs <$tmp/out)" '15000000000 0 25000000000 0 35000000000 0'
+	gives 0 watch cron -n 1 -f '{deadline} {missed}'
+	is 'for the last period, and those missed are counted' "$(cat $tmp/out)" '35000000000 2'
+	json '.stats[0].missed' 2 stats cron -J -o missed
 	json '.tokens[0].left' 10000000000 get cron 1 -J
 	# What was taken in vain is not put back, as it is pending again.
 	$twctl advance cron +10
@@ -946,29 +963,52 @@ periods()
 	gives 0 cancel cron 1
 	$twctl advance cron +22
 	gives 0 watch cron -n 1 -f '{id}'
-	is 'a period from the end of the one before' \
-		"$($twctl list cron -b -o id,left --no-headings | xargs)" '2 60000000000'
+	is 'a period from the deadline before' \
+		"$($twctl list cron -b -o id,left --no-headings | xargs)" '2 53000000000'
 	refuses 1 'no timeout' touch cron 2
 	refuses 2 "--every '5s': wheel 'plain' has no periodic tokens.*--periods" add plain 1 --every 5s
 	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1s or more" add cron 3 --every 1ms
 	refuses 2 "--every 'x'" add cron 3 --every x
 	refuses 2 "--every '300y': not a span" add cron 3 --every 300y
-	refuses 2 '--fixed-delay: only with --every' add cron 3 5s --fixed-delay
 	refuses 2 'usage: .*only --every needs no TIME' add cron 3
 	refuses 2 "TIME 'x'" add cron 3 x --every 5s
 	gives 0 destroy cron
-	gives 0 create cron --clock manual --periods --misfire once
-	$twctl add cron 1 --every 10s >/dev/null
-	$twctl advance cron +35
-	gives 0 watch cron -n 1 -f '{deadline} {missed}'
-	is 'those missed are counted' "$(cat $tmp/out)" '30000000000 2'
-	json '.stats[0].missed' 2 stats cron -J -o missed
-	gives 0 destroy cron
-	gives 0 create spread --clock manual --jitter 10s
-	refuses 2 "TIME: shorter than the jitter of wheel 'spread': take 10s or more" add spread 1 5s
-	refuses 2 "--register: shorter than the jitter" touch spread 1 --register 5s
-	gives 0 add spread 1 10s
-	gives 0 touch spread 2 --register 20s
+}
+
+# lefts WHEEL FROM TO: the times that its tokens have left are no shorter than one
+# and no longer than the other, in seconds, and differ
+lefts()
+{
+	$twctl list "$1" -b -o left --no-headings >$tmp/out 2>$tmp/err
+	awk -v from="$2" -v to="$3" '
+		$1 < from * 1e9 || $1 > to * 1e9 { bad = 1 }
+		!seen[$1]++ { different++ }
+		END { exit bad || different < 2 }' $tmp/out
+	result $? "from $2 s to $3 s are left"
+}
+
+spreading()
+{
+	gives 0 create spread --clock manual --periods
+	for id in 1 2 3 4 5 6 7 8 9; do
+		$twctl add spread $id 10s --jitter 1h >/dev/null
+	done
+	lefts spread 10 3610
+	gives 0 cancel spread 1 2 3 4 5 6 7 8 9
+	for id in 1 2 3 4 5 6 7 8 9; do
+		$twctl add spread $id clock 100000000000 --jitter 1h >/dev/null
+	done
+	lefts spread 100 3700
+	gives 0 cancel spread 1 2 3 4 5 6 7 8 9
+	for id in 1 2 3 4 5 6 7 8 9; do
+		$twctl add spread $id --every 1m --jitter 1h >/dev/null
+	done
+	lefts spread 60 3660
+	json '.tokens[0].left' 5000000000 add spread 10 5s --jitter 0 -J -o left
+	refuses 2 "--jitter 'x': not a span" add spread 11 5s --jitter x
+	refuses 2 "--jitter '300y': not a span" add spread 11 5s --jitter 300y
+	refuses 2 '--jitter needs an argument' add spread 11 5s --jitter
+	is 'tokens after all that' "$(pending spread)" 10
 	gives 0 destroy spread
 }
 
@@ -1306,10 +1346,12 @@ watching
 commands
 settings
 answers
+acking_for_later
 burying
 acking
 leased_commands
 periods
+spreading
 stopping
 figures
 output

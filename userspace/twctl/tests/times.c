@@ -271,6 +271,31 @@ static void test_kinds(void)
 	}
 }
 
+static void test_spread(void)
+{
+	bool seen[11] = { }, within = true, all = true, done = true;
+	struct when when;
+	size_t i;
+
+	for (i = 0; i < 1000; i++) {
+		when = (struct when) { .kind = WHEN_REAL, .ns = S(NOW) };
+		done &= when_spread(&when, ARRAY_SIZE(seen) - 1);
+		within &= when.kind == WHEN_REAL && when.ns >= S(NOW) &&
+			  when.ns - S(NOW) < ARRAY_SIZE(seen);
+		if (within)
+			seen[when.ns - S(NOW)] = true;
+	}
+	for (i = 0; i < ARRAY_SIZE(seen); i++)
+		all &= seen[i];
+	result(done && within, "spread", "by no more than the span");
+	result(all, "spread", "by each part of the span");
+	when = (struct when) { .ns = S(1) };
+	result(when_spread(&when, 0) && when.ns == S(1), "spread", "by 0");
+	when = (struct when) { .ns = TIME_MAX_NS };
+	result(when_spread(&when, TIME_MAX_NS) && when.ns >= TIME_MAX_NS,
+	       "spread", "by the longest span");
+}
+
 static const struct {
 	int64_t		ns;
 	const char	*text;
@@ -331,6 +356,7 @@ int main(void)
 	test_spans();
 	test_points();
 	test_kinds();
+	test_spread();
 	test_shown();
 	printf("1..%u\n", number);
 	return status;

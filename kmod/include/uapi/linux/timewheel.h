@@ -149,17 +149,11 @@ struct timewheel_caps {
  *	bytes each, and touches by ioctl(2) take the wheel's lock.
  * TIMEWHEEL_SETUP_PERIODS: tokens may be periodic. Costs 48 bytes each, which a wheel
  *	with leases has anyway.
- * TIMEWHEEL_SETUP_KEEP_DURATION: REALTIME only: when the clock is set, a token is due
- *	as long after its registration as it was to be, and its deadline, as it is
- *	shown, is another. Without it a token keeps its deadline: it follows the
- *	wall, and how long that takes is another. The wheel is then turned by
- *	CLOCK_BOOTTIME, and shows wall time.
  */
 #define TIMEWHEEL_SETUP_NO_IDS	(1U << 0)
 #define TIMEWHEEL_SETUP_NO_COOKIES	(1U << 1)
 #define TIMEWHEEL_SETUP_TOUCH_WORDS	(1U << 2)
 #define TIMEWHEEL_SETUP_PERIODS	(1U << 3)
-#define TIMEWHEEL_SETUP_KEEP_DURATION	(1U << 4)
 
 /*
  * Mapping
@@ -170,22 +164,14 @@ struct timewheel_caps {
  * rights; it is inherited by fork(2), and not dumped with a core.
  *
  * mmap(2) fails with %EACCES not open for reading, or PROT_WRITE without being
- * open for writing or of TIMEWHEEL_MAP_PRODUCED; %EBADFD not set up; %EINVAL
- * the wheel has no such part, another offset or length, MAP_PRIVATE, PROT_EXEC;
- * %ENODEV the wheel has been destroyed. Later, munmap(2) of a part of it fails
+ * open for writing; %EBADFD not set up; %EINVAL the wheel has no touch words,
+ * another offset or length, MAP_PRIVATE, PROT_EXEC; %ENODEV the wheel has been destroyed. Later, munmap(2) of a part of it fails
  * with %EINVAL, mremap(2) with %EINVAL or %EFAULT, mprotect(2) with %EACCES.
  *
  * TIMEWHEEL_MAP_WORDS: touch words, 8 times max_tokens bytes, rounded up to
  *	whole pages; to read and write.
- * TIMEWHEEL_MAP_PRODUCED: the kernel's part of the event ring: struct
- *	timewheel_produced, then, from TIMEWHEEL_EVENTS_AT on, as many struct
- *	timewheel_event as were set up, rounded up to whole pages; to read only.
- * TIMEWHEEL_MAP_CONSUMED: the consumers' part: one page with struct
- *	timewheel_consumed; to read and write.
  */
 #define TIMEWHEEL_MAP_WORDS	0ULL
-#define TIMEWHEEL_MAP_PRODUCED	(1ULL << 32)
-#define TIMEWHEEL_MAP_CONSUMED	(2ULL << 32)
 
 /*
  * Touch words
@@ -216,50 +202,6 @@ struct timewheel_caps {
  * is no word: SIGBUS. A touch of a token without timeout does nothing. Timeouts
  * are less than 2^30 - 1 ticks, else ERANGE: so long may readers be away.
  */
-
-/*
- * Event ring
- *
- * poll(2), epoll(7) and io_uring move what is due to a wheel's event ring as far as
- * there is room, and say EPOLLIN while there is something in it, or may be. What
- * does not fit stays pending, and can still be touched and cancelled. Event
- * number n is at index n % size. To consume, with one thread at a time:
- *
- *	tail = load-acquire produced->tail
- *	for (; head != tail; head++)
- *		use events[head % size]
- *	store-release head to consumed->head
- *
- * and so on until it is empty; then poll, which must have said no before an
- * edge-triggered waiter waits. Both count events from the ring's start and wrap
- * at 2^64. They are the wheel's: who comes later goes on where the one before
- * stopped. While consumed->head is not between tail - size and tail, nothing is
- * produced. Times in these events are of the wheel's own clock, for callers in
- * any time namespace. What read(2) takes does not come in the ring.
- */
-
-/* Where the events begin in TIMEWHEEL_MAP_PRODUCED. */
-#define TIMEWHEEL_EVENTS_AT	4096
-
-/**
- * struct timewheel_produced - the beginning of TIMEWHEEL_MAP_PRODUCED
- * @tail: events produced so far
- * @size: how many the ring holds
- * @reserved: 0
- */
-struct timewheel_produced {
-	__u64	tail;
-	__u32	size;
-	__u32	reserved;
-};
-
-/**
- * struct timewheel_consumed - the beginning of TIMEWHEEL_MAP_CONSUMED
- * @head: events consumed so far
- */
-struct timewheel_consumed {
-	__u64	head;
-};
 
 /*
  * Leases
@@ -296,34 +238,21 @@ struct timewheel_consumed {
  *
  * A periodic token, by TIMEWHEEL_OP_REGISTER_PERIODIC, is pending again after each
  * delivery, on a wheel with leases after its ACK; one event of it is out at a
- * time. At a fixed rate it is due @period after it was due before, to the ns and
- * without drift, whenever it was read; with a fixed delay, @period after it was
- * delivered or acked. What is missed at a fixed rate, because nobody came for it
- * or an answer was late, is up to the wheel's @misfire:
- *
- * TIMEWHEEL_MISFIRE_ONCE: one event, at once, for the last of them
- * TIMEWHEEL_MISFIRE_ALL: an event for each, one after the other
- * TIMEWHEEL_MISFIRE_SKIP: no event for any: it comes when it is next due, unless
- *	it is read before a whole period has passed
- *
- * The event's @missed tells how many were missed, since the one before, and had
- * no event of their own. A token that is moved is periodic from its new deadline
+ * time. It is due @period after it was due before, to the ns and without drift,
+ * whenever it was read. If several periods have passed because no reader came or
+ * an answer was late, there is one event, at once, for the last of them: its
+ * @missed tells how many before it had no event of their own. A token that is moved is periodic from its new deadline
  * on; one that is kicked is delivered besides, and keeps to its times. It ends by
  * CANCEL, on a wheel with leases also by DELETE, or with the wheel; it cannot be
  * touched.
  */
-enum timewheel_misfire {
-	TIMEWHEEL_MISFIRE_ONCE	= 0,
-	TIMEWHEEL_MISFIRE_ALL	= 1,
-	TIMEWHEEL_MISFIRE_SKIP	= 2,
-};
 
 /**
  * struct timewheel_setup - TIMEWHEEL_IOC_SETUP: make this file's private wheel;
  *	also how a named one is to be
  * @size: sizeof(struct timewheel_setup)
  * @flags: TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_SETUP_NO_COOKIES, TIMEWHEEL_SETUP_TOUCH_WORDS,
- *	TIMEWHEEL_SETUP_PERIODS, TIMEWHEEL_SETUP_KEEP_DURATION
+ *	TIMEWHEEL_SETUP_PERIODS
  * @clock: one of enum timewheel_clock
  * @slots: slots of the ring, 1..65536; no power of two needed
  * @tick: ns per tick, from caps' min_tick to max_tick (100 us to a day)
@@ -331,19 +260,13 @@ enum timewheel_misfire {
  *	them is taken, and charged to the caller's memory cgroup, as they come
  * @start: MANUAL: the tick on which the hand starts, at most
  *	TIMEWHEEL_MAX_TICK; else 0
- * @events: events that its event ring holds: a power of two, at most 65536, or 0
- *	for none
- * @max_attempts: with a lease: after how many deliveries without ACK, lease over
- *	or NACK, a token is buried; 0 for never
  * @lease: ns for which a delivered token is held, a tick and more, or 0: a read
- *	ends tokens. Not with an event ring. Costs 48 bytes a token
+ *	ends tokens. Costs 48 bytes a token
  * @slack: ns by which the timer may be late, so that expirations that near to each
  *	other, and other timers of the CPU, share one interrupt; not with a MANUAL
  *	clock
- * @jitter: ns: each registration adds a random part of it to its deadline, so
- *	that those of many tokens spread evenly over that window. No delay may be
- *	shorter. Not added by touch and move
- * @misfire: with TIMEWHEEL_SETUP_PERIODS: one of enum timewheel_misfire; else 0
+ * @max_attempts: with a lease: after how many deliveries without ACK, lease over
+ *	or NACK, a token is buried; 0 for never
  * @reserved: 0
  *
  * The wheel and its @max_tokens count towards what the caller, by its effective
@@ -368,12 +291,9 @@ struct timewheel_setup {
 	__u64	tick;
 	__u64	max_tokens;
 	__u64	start;
-	__u32	events;
-	__u32	max_attempts;
 	__u64	lease;
 	__u64	slack;
-	__u64	jitter;
-	__u32	misfire;
+	__u32	max_attempts;
 	__u32	reserved;
 };
 
@@ -451,7 +371,7 @@ struct timewheel_destroy {
  *	A token registered for a delay has that delay as its timeout; one
  *	registered for a time, or for a delay of 0, has none.
  *	Errors: %EEXIST the id is pending, held or buried; %EINVAL an id or a
- *	cookie on a wheel without, or a delay shorter than the wheel's jitter;
+ *	cookie on a wheel without;
  *	%ENOSPC the wheel has max_tokens tokens; %ENOMEM; %ERANGE the deadline is
  *	beyond the last tick or 2^63 ns, or the delay too long for a wheel with
  *	touch words; %ESHUTDOWN the wheel is draining.
@@ -473,7 +393,10 @@ struct timewheel_destroy {
  * @TIMEWHEEL_OP_GET: tell about the token, change nothing, also when it is held or
  *	buried. Needs no file open for writing. Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_OP_ACK: a delivery has been dealt with: its token ends, or, if it is
- *	periodic, is pending again.
+ *	periodic, is pending again. With a @time other than 0, or with
+ *	TIMEWHEEL_OPF_ABSOLUTE, the token does not end but is due again after
+ *	@time ns, or at @time, with all its attempts before it; the periods of one
+ *	that is periodic are counted from there. Errors: also %ERANGE.
  * @TIMEWHEEL_OP_NACK: it has not: the token is due again after @time ns, or at @time
  *	with TIMEWHEEL_OPF_ABSOLUTE; after max_attempts deliveries it is buried.
  *	Errors: also %ERANGE.
@@ -486,9 +409,7 @@ struct timewheel_destroy {
  *	attempts before it. Errors: also %EBUSY it is held.
  * @TIMEWHEEL_OP_DELETE: the token ends, whether it is pending, held or buried.
  * @TIMEWHEEL_OP_REGISTER_PERIODIC: as REGISTER, and again and again: first after
- *	@time ns, or at @time, then every @period ns; with TIMEWHEEL_OPF_FIXED_DELAY
- *	counted from the end of the one before, else at a fixed rate. It has no
- *	timeout.
+ *	@time ns, or at @time, then every @period ns. It has no timeout.
  *	Errors: those of REGISTER; %EINVAL also when @period is shorter than a
  *	tick, or the wheel was set up without TIMEWHEEL_SETUP_PERIODS; %ERANGE also when
  *	it is 2^63 ns and more.
@@ -526,16 +447,13 @@ enum timewheel_code {
  * TIMEWHEEL_OPF_BY_HANDLE: the token is named by its handle, not by its id
  *	(not with those that register).
  * TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock, not a delay
- *	(REGISTER, REGISTER_PERIODIC, MOVE and NACK only).
+ *	(REGISTER, REGISTER_PERIODIC, MOVE, ACK and NACK only).
  * TIMEWHEEL_OPF_ANY_FILE: also when another open file holds the delivery (ACK, NACK,
  *	EXTEND and BURY only).
- * TIMEWHEEL_OPF_FIXED_DELAY: a period is counted from the end of the one before
- *	(REGISTER_PERIODIC only).
  */
 #define TIMEWHEEL_OPF_BY_HANDLE	(1U << 0)
 #define TIMEWHEEL_OPF_ABSOLUTE	(1U << 1)
 #define TIMEWHEEL_OPF_ANY_FILE	(1U << 2)
-#define TIMEWHEEL_OPF_FIXED_DELAY	(1U << 3)
 
 /*
  * Bits of a result that is not negative.
@@ -554,16 +472,15 @@ enum timewheel_code {
 /**
  * struct timewheel_op - TIMEWHEEL_IOC_OP: one operation; also a batch's element
  * @size: sizeof(struct timewheel_op); in a batch the same as its op_size
- * @flags: TIMEWHEEL_OPF_BY_HANDLE, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE,
- *	TIMEWHEEL_OPF_FIXED_DELAY
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE
  * @code: one of enum timewheel_code
  * @result: out: bits TIMEWHEEL_RES_WAS_DUE, TIMEWHEEL_RES_REGISTERED, TIMEWHEEL_RES_HELD,
  *	TIMEWHEEL_RES_BURIED; in a batch also a negative errno
  * @id: the token's id, any value; out, from GET by handle (0 without ids)
  * @handle: in with TIMEWHEEL_OPF_BY_HANDLE; out, from GET and from whatever
  *	registered a token: its handle, never 0
- * @time: in: delay or deadline in ns, read by those that register, MOVE, NACK and
- *	EXTEND. Out, from GET: ns until the deadline, 0 when it has passed
+ * @time: in: delay or deadline in ns, read by those that register, MOVE, ACK, NACK
+ *	and EXTEND. Out, from GET: ns until the deadline, 0 when it has passed
  * @cookie: in: travels with the token, read by those that register;
  *	out: the token's cookie, from GET
  * @deadline: out: the deadline in ns of the wheel's clock, a whole tick; from
@@ -724,13 +641,10 @@ struct timewheel_advance {
  *	other CPUs may be missing; those of mapped touch words are not counted
  * @offset: out: ns that the clock is ahead for the caller, in a time namespace,
  *	of what the wheel counts its ticks by: tick = (time - @offset) / @tick
- * @events: out: as set up
- * @state: out: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
  * @lease: out: as set up
  * @slack: out: as set up
- * @jitter: out: as set up
+ * @state: out: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
  * @max_attempts: out: as set up
- * @misfire: out: as set up
  * @held: out: tokens of which a delivery is out
  * @buried: out: tokens that are buried
  * @acked: out: ACKs so far
@@ -770,13 +684,10 @@ struct timewheel_info {
 	__u64	quiet;
 	__u64	touched;
 	__s64	offset;
-	__u32	events;
-	__u32	state;
 	__u64	lease;
 	__u64	slack;
-	__u64	jitter;
+	__u32	state;
 	__u32	max_attempts;
-	__u32	misfire;
 	__u64	held;
 	__u64	buried;
 	__u64	acked;
@@ -930,8 +841,8 @@ struct timewheel_list {
  * @handle: its handle, no longer valid if the read ends the token
  * @cookie: as registered, 0 on a wheel without cookies
  * @deadline: its deadline in ns, a whole tick of the wheel's clock; when it comes
- *	again, when it was due again; at a fixed rate, that of the period which the
- *	event is for
+ *	again, when it was due again; of a periodic token, that of the period which
+ *	the event is for
  * @taken: the wheel's clock, in ns, when it was taken for delivery
  * @lease: number of this delivery of the token, on a wheel with leases; else 0
  * @missed: of a periodic token, periods since the event before that had none

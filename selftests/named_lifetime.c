@@ -1,0 +1,800 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The lifetime of a named wheel: it runs while no file is open, keeps the module
+ * loaded (P10), and ends when it is destroyed, whatever uses it at that moment.
+ * All sleepers wake then, and a wheel that has ended or could not be created
+ * leaves nothing behind: no node, no entry in sysfs, no reference to the module,
+ * no charged memory (P9).
+ *
+ * Each test ends with a check that it has left nothing behind.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <sys/syscall.h>
+
+#define PREFIX		"kselftest-lifetime-"
+#define TW_GROUP	"/sys/fs/cgroup/timewheel-named-test"
+#include "tw_fault.h"
+#include "tw_group.h"
+#include "tw_named_fixture.h"
+#include "tw_process.h"
+#include "tw_sleeper.h"
+#include "tw_uring.h"
+
+FIXTURE(named_lifetime) {
+	int dev;	/* the device, open for reading and writing */
+	struct found found;
+};
+
+FIXTURE_SETUP(named_lifetime)
+{
+	self->dev = TW_OPEN(O_RDWR);
+	note_what_is_there(self->dev, &self->found);
+}
+
+FIXTURE_TEARDOWN(named_lifetime)
+{
+	expect_as_found(_metadata, self->dev, &self->found);
+}
+
+/* P5: tokens fall due and none is lost while no file is open and the creator is gone. */
+TEST_F(named_lifetime, turns_with_nobody)
+{
+	enum { TOKENS = 20, FAR = 99 };
+	struct timewheel_event events[TOKENS + 1];
+	struct timewheel_info info;
+	__u32 seen = 0;
+	pid_t child;
+	int fd;
+
+	child = tw_fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &monotonic));
+		fd = tw_open_named(NAME, O_RDWR);
+		/* Deadlines are not in the order of the ids. */
+		for (int i = 0; i < TOKENS; i++)
+			EXPECT_EQ(0, tw_register(fd, i,
+						 (10 + i * 7 % TOKENS) * TW_MS,
+						 i, NULL));
+		EXPECT_EQ(0, tw_register(fd, FAR, 3600 * TW_SEC, 0, NULL));
+		END_CHILD();
+	}
+	ASSERT_EQ(0, tw_reap(child));
+	if (self->found.refs >= 0)
+		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs + 1));
+	tw_sleep_ms(100);
+
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(TOKENS + 1ULL, info.pending);
+	/* The timer has fired while no file was open. */
+	EXPECT_LE(1ULL, info.callbacks);
+	EXPECT_TRUE(tw_readable(fd));
+	ASSERT_EQ(TOKENS, tw_read(fd, events, TOKENS + 1));
+	for (int i = 0; i < TOKENS; i++) {
+		EXPECT_EQ(events[i].id, events[i].cookie);
+		EXPECT_LE(events[i ? i - 1 : 0].deadline, events[i].deadline);
+		EXPECT_LE(events[i].deadline, events[i].taken);
+		seen |= 1U << events[i].id;
+	}
+	EXPECT_EQ((1U << TOKENS) - 1, seen);
+	EXPECT_EQ(0, tw_cancel(fd, 0, FAR));
+}
+
+/* P10: a wheel and each of its open files hold references to the module. */
+TEST_F(named_lifetime, module_stays)
+{
+	int first, second;
+	long open_once;
+
+	if (self->found.refs < 0)
+		SKIP(return, "not a module");
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(self->found.refs + 1, tw_refcnt());
+	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
+					    &manual)));
+	EXPECT_EQ(self->found.refs + 1, tw_refcnt());
+	first = tw_open_named(NAME, O_RDWR);
+	open_once = tw_refcnt();
+	EXPECT_LT(self->found.refs + 1, open_once);
+	second = tw_open_named(NAME, O_RDWR);
+	ASSERT_LE(0, second);
+	EXPECT_LT(open_once, tw_refcnt());
+	close(second);
+	EXPECT_TRUE(tw_refcnt_becomes(open_once));
+
+	/* The open file keeps a destroyed wheel, and so the module. */
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	tw_sleep_ms(50);
+	EXPECT_EQ(open_once, tw_refcnt());
+	close(first);
+	EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
+}
+
+/* P10: the module cannot be removed while a wheel exists, even without open files. */
+TEST_F(named_lifetime, module_is_not_removed_under_it)
+{
+	struct timewheel_info info;
+	long ret;
+	int fd;
+
+	TW_NEEDS_ROOT();
+	if (self->found.refs != 1)
+		SKIP(return, "the module is in use, or built in");
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	close(self->dev);
+	EXPECT_TRUE(tw_refcnt_becomes(1));
+	ret = syscall(SYS_delete_module, "timewheel", O_NONBLOCK);
+	EXPECT_EQ(-1, ret);
+	EXPECT_TRUE(errno == EWOULDBLOCK || errno == EBUSY) {
+		TH_LOG("%s", strerror(errno));
+	}
+	self->dev = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->dev);
+	fd = tw_open_named(NAME, O_RDWR);
+	EXPECT_EQ(0, tw_info(fd, &info));
+}
+
+/* Returns an epoll that watches @fd for @events, or -1. */
+static int watch(int fd, __u32 events)
+{
+	struct epoll_event event = { .events = events };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? -1 : epoll;
+}
+
+#define DEAD	(EPOLLHUP | EPOLLERR)
+
+/* DESTROY wakes all sleepers, in read, poll and epoll, and each gets the reason. */
+TEST_F(named_lifetime, destroying_wakes_all)
+{
+	struct tw_sleeper sleepers[15];
+	int n = 0, common;
+	pid_t child;
+
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	common = tw_open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_register(common, 1, TW_SEC, 0, NULL));
+	/* Each second reader has a file of its own; the others share one. */
+	for (int i = 0; i < 3; i++) {
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    tw_open_named(NAME, O_RDONLY),
+					    tw_sleep_in_read));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], common,
+					    tw_sleep_in_read));
+	}
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], tw_open_named(NAME, O_RDWR),
+				    tw_sleep_in_poll));
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], common, tw_sleep_in_poll));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common, EPOLLIN),
+					    tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common, EPOLLIN | EPOLLET),
+					    tw_sleep_in_epoll));
+		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
+					    watch(common,
+						  EPOLLIN | EPOLLEXCLUSIVE),
+					    tw_sleep_in_epoll));
+	}
+	ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++], watch(common, 0),
+				    tw_sleep_in_epoll));
+	child = tw_fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		struct timewheel_event event;
+		int fd = tw_open_named(NAME, O_RDONLY);
+
+		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
+		END_CHILD();
+	}
+	tw_wait_asleep(child);
+
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	EXPECT_EQ(0, tw_reap(child));
+	for (int i = 0; i < n; i++) {
+		struct tw_sleeper *s = &sleepers[i];
+		bool reads = s->sleep == tw_sleep_in_read;
+
+		ASSERT_EQ(0, pthread_join(s->thread, NULL));
+		EXPECT_EQ(reads ? -ENODEV : 1, s->ret);
+		EXPECT_EQ(reads ? 0U : DEAD, s->events) {
+			TH_LOG("sleeper %d", i);
+		}
+	}
+}
+
+/* DESTROY wakes each of many readers that sleep in one wait queue. */
+TEST_F(named_lifetime, destroying_wakes_many_readers)
+{
+	enum { READERS = 40 };
+	struct tw_sleeper sleepers[READERS];
+	int fd;
+
+	for (unsigned long round = 0; round < tw_scaled(10); round++) {
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &monotonic));
+		fd = tw_open_named(NAME, O_RDWR);
+		for (int i = 0; i < READERS; i++)
+			ASSERT_TRUE(tw_start_sleeper(&sleepers[i], fd,
+						     tw_sleep_in_read));
+		/* By now some are asleep, and some are about to sleep. */
+		tw_sleep_ms(round);
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+		for (int i = 0; i < READERS; i++) {
+			ASSERT_EQ(0, pthread_join(sleepers[i].thread, NULL));
+			EXPECT_EQ(-ENODEV, sleepers[i].ret);
+		}
+		close(fd);
+	}
+}
+
+/* Poll on a destroyed wheel announces its end, and no events: none can be read. */
+TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
+{
+	struct pollfd p;
+	int fd, level, edge, once;
+
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	p = (struct pollfd) { .fd = fd, .events = POLLIN };
+	level = watch(fd, EPOLLIN);
+	edge = watch(fd, EPOLLIN | EPOLLET);
+	once = watch(fd, EPOLLIN | EPOLLONESHOT);
+	/* A token is due that no reader takes. */
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(POLLIN, p.revents);
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(level));
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(edge));
+	EXPECT_EQ(0U, tw_epoll_now(edge));
+	EXPECT_EQ(EPOLLIN, tw_epoll_now(once));
+
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(1, poll(&p, 1, 0));
+		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
+		EXPECT_EQ(DEAD, tw_epoll_now(level));
+		EXPECT_EQ(i ? 0U : DEAD, tw_epoll_now(edge));
+		EXPECT_EQ(0U, tw_epoll_now(once));
+	}
+	p.events = POLLOUT | POLLPRI;
+	EXPECT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(POLLHUP | POLLERR, p.revents);
+	p.events = 0;
+	EXPECT_EQ(1, poll(&p, 1, -1));
+	EXPECT_EQ(POLLHUP | POLLERR, p.revents);
+	/* A waiter that begins to wait now is told at once. */
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, EPOLLIN)));
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, EPOLLIN | EPOLLET)));
+	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, 0)));
+}
+
+/* Requests of io_uring that wait for a wheel end when it is destroyed. */
+TEST_F(named_lifetime, destroying_wakes_io_uring)
+{
+	struct timewheel_event events[4];
+	struct io_uring_cqe cqe;
+	struct tw_uring ring;
+	int fd, ended = 0;
+
+	if (tw_uring_open(&ring))
+		SKIP(return, "no io_uring");
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR);
+	for (int i = 0; i < 4; i++) {
+		struct io_uring_sqe sqe = {
+			.opcode = i < 2 ? IORING_OP_READ : IORING_OP_POLL_ADD,
+			.fd = fd, .user_data = i, .off = i < 2 ? -1 : 0,
+			.addr = i < 2 ? (uintptr_t)&events[i] : 0,
+			.len = i < 2 ? sizeof(events[i]) : 0,
+			.poll32_events = i < 2 ? 0 : POLLIN,
+		};
+
+		ASSERT_EQ(1, tw_uring_submit(&ring, &sqe));
+	}
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	for (int i = 0; i < 4; i++) {
+		ASSERT_TRUE(tw_uring_next(&ring, true, &cqe));
+		EXPECT_EQ(cqe.user_data < 2 ? -ENODEV : POLLHUP | POLLERR,
+			  cqe.res);
+		ended |= 1 << cqe.user_data;
+	}
+	EXPECT_EQ(0xf, ended);
+	/* A request that comes later fails at once. */
+	ASSERT_EQ(1, tw_uring_submit(&ring, &(struct io_uring_sqe) {
+		.opcode = IORING_OP_READ, .fd = fd, .user_data = 4, .off = -1,
+		.addr = (uintptr_t)events, .len = sizeof(events),
+	}));
+	ASSERT_TRUE(tw_uring_next(&ring, true, &cqe));
+	EXPECT_EQ(4ULL, cqe.user_data);
+	EXPECT_EQ(-ENODEV, cqe.res);
+	tw_uring_close(&ring);
+}
+
+TEST_F(named_lifetime, calls_on_a_destroyed_wheel)
+{
+	int blocking, fd, copy;
+	char path[64], line[128];
+
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	blocking = tw_open_named(NAME, O_RDWR);
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	copy = dup(fd);
+	ASSERT_LE(0, copy);
+	expect_enodev(_metadata, fd);
+	expect_enodev(_metadata, blocking);
+	close(fd);
+	expect_enodev(_metadata, copy);
+
+	/* Its fdinfo can still be read. */
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", copy);
+	EXPECT_TRUE(read_line(path, line, sizeof(line)));
+	EXPECT_EQ(0, close(copy));
+	EXPECT_EQ(0, close(blocking));
+	EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
+}
+
+/* The next wheel of the name is another one, and the old one stays destroyed. */
+TEST_F(named_lifetime, next_wheel_of_the_name)
+{
+	struct timewheel_info first, second;
+	struct timewheel_event event;
+	struct timewheel_op op;
+	struct stat before, after;
+	int old, fd;
+
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+	ASSERT_EQ(0, stat(NODE, &before));
+	old = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_register(old, 1, 0, 0, NULL));
+	ASSERT_EQ(0, tw_info(old, &first));
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	EXPECT_TRUE(is_gone(NAME));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_open_named(NAME, O_RDWR)));
+
+	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
+	ASSERT_EQ(0, stat(NODE, &after));
+	EXPECT_NE(before.st_rdev, after.st_rdev);
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_info(fd, &second));
+	EXPECT_NE(first.number, second.number);
+	EXPECT_EQ(0ULL, second.registered);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
+	expect_enodev(_metadata, old);
+	close(old);
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_TRUE(is_here(NAME));
+}
+
+/* A wheel with many tokens is destroyed while four processes use it. */
+TEST_F(named_lifetime, destroyed_while_full_and_busy)
+{
+	enum { BUSY = 4 };
+	const __u32 tokens = tw_scaled(50000);
+	struct timewheel_setup setup = monotonic;
+	pid_t child[BUSY];
+	int fd;
+
+	setup.max_tokens = tokens;
+	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &setup));
+	fd = tw_open_named(NAME, O_RDWR);
+	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
+					       3600 * TW_SEC));
+	for (int i = 0; i < BUSY; i++) {
+		child[i] = tw_fork();
+		ASSERT_LE(0, child[i]);
+		if (child[i])
+			continue;
+		fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+		for (__u32 id = 0;; id = (id + 100) % tokens) {
+			struct timewheel_event events[64];
+
+			tw_register_many(fd, tokens + id, 100, 0,
+					 id % 20 * TW_MS);
+			tw_touch_many(fd, id, 100);
+			tw_op_many(fd, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
+			if (tw_read(fd, events, 64) < 0 && errno != EAGAIN)
+				break;
+		}
+		EXPECT_EQ(ENODEV, errno);
+		expect_enodev(_metadata, fd);
+		END_CHILD();
+	}
+	tw_sleep_ms(200);
+	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+	for (int i = 0; i < BUSY; i++)
+		EXPECT_EQ(0, tw_reap(child[i]));
+	expect_enodev(_metadata, fd);
+}
+
+/* A wheel is destroyed while a reader copies events: they reach it or are dropped. */
+TEST_F(named_lifetime, destroyed_while_a_reader_copies)
+{
+	for (int lose = 0; lose < 2; lose++) {
+		const size_t page = sysconf(_SC_PAGESIZE);
+		struct tw_slow_reader r;
+		struct timewheel_event event;
+		int fd;
+
+		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
+		fd = tw_open_named(NAME, O_RDWR);
+		ASSERT_EQ(50UL, tw_register_many(fd, 1, 50, 0, 0));
+		TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
+		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
+		EXPECT_TRUE(is_gone(NAME));
+		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
+		ASSERT_TRUE(lose ? tw_lose_pages(r.uffd, r.pages, r.size) :
+				   tw_bring_pages(r.uffd, r.pages, r.size));
+		ASSERT_EQ(0, pthread_join(r.thread, NULL));
+		EXPECT_TRUE(r.ret == -ENODEV || (lose && r.ret == -EFAULT) ||
+			    (!lose && r.ret > 0)) {
+			TH_LOG("read: %d", r.ret);
+		}
+		expect_enodev(_metadata, fd);
+		close(fd);
+		close(r.uffd);
+		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
+	}
+}
+
+/*
+ * A process opens the node while another one creates and destroys the wheel. What it
+ * opens is a complete wheel or a destroyed one, never an incomplete one.
+ */
+TEST_F_TIMEOUT(named_lifetime, open_against_create_and_destroy, LONG)
+{
+	const unsigned long rounds = tw_scaled(500);
+	unsigned int alive = 0, dead = 0;
+	int status;
+	pid_t child;
+
+	child = tw_fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		for (unsigned long n = 0; n < rounds; n++) {
+			EXPECT_EQ(0, tw_create(self->dev, NAME,
+					       TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
+			sched_yield();
+			EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
+		}
+		END_CHILD();
+	}
+	while (!waitpid(child, &status, WNOHANG)) {
+		int fd = tw_open_named(NAME, O_RDWR);
+		struct timewheel_info info;
+		int ret;
+
+		if (fd < 0) {
+			EXPECT_TRUE(errno == ENOENT || errno == ENODEV ||
+				    errno == ENXIO) {
+				TH_LOG("open: %s", strerror(errno));
+			}
+			continue;
+		}
+		ret = tw_ret(tw_info(fd, &info));
+		EXPECT_TRUE(!ret || ret == -ENODEV) {
+			TH_LOG("info: %d", ret);
+		}
+		EXPECT_TRUE(ret || info.slots == manual.slots);
+		alive += !ret;
+		dead += !!ret;
+		close(fd);
+	}
+	EXPECT_EQ(0, status);
+	TH_LOG("found %u alive, %u dead", alive, dead);
+}
+
+/* In shared memory: what the processes of a storm have done so far. */
+struct storm {
+	_Atomic bool stop;
+	_Atomic unsigned int made, opened, events, dead;	/* found destroyed */
+};
+
+static const char *random_name(__u64 *seed)
+{
+	static const char *const names[] = { NAME, OTHER, PREFIX "c" };
+
+	return names[tw_random(seed) % ARRAY_SIZE(names)];
+}
+
+static int open_in_storm(struct __test_metadata *_metadata, struct storm *storm,
+			 const char *name, int flags)
+{
+	int fd = tw_open_named(name, flags);
+
+	EXPECT_TRUE(fd >= 0 || errno == ENOENT || errno == ENODEV ||
+		    errno == ENXIO) {
+		TH_LOG("open: %s", strerror(errno));
+	}
+	storm->opened += fd >= 0;
+	return fd;
+}
+
+/* Uses an open wheel. Returns whether it still exists. */
+static bool use_in_storm(struct __test_metadata *_metadata,
+			 struct storm *storm, int fd, __u64 *seed)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timewheel_event events[4];
+	__u64 id = tw_random(seed) % 50;
+	char name[128];
+	int ret;
+
+	ret = tw_ret(tw_register(fd, id, tw_random(seed) % 4 * TW_MS, 0,
+				 NULL));
+	EXPECT_TRUE(!ret || ret == -EEXIST || ret == -ENODEV) {
+		TH_LOG("register: %d", ret);
+	}
+	ret = tw_ret(tw_touch(fd, 0, id));
+	EXPECT_TRUE(ret >= 0 || ret == -ENOENT || ret == -EINVAL ||
+		    ret == -ENODEV) {
+		TH_LOG("touch: %d", ret);
+	}
+	ret = tw_ret(tw_read(fd, events, 4));
+	EXPECT_TRUE(ret > 0 || ret == -EAGAIN || ret == -ENODEV) {
+		TH_LOG("read: %d", ret);
+	}
+	storm->events += ret > 0 ? ret : 0;
+	tw_fdinfo(fd, "name", name, sizeof(name));
+	if (poll(&p, 1, tw_random(seed) % 2) == 1 && p.revents != POLLIN) {
+		EXPECT_EQ(POLLHUP | POLLERR, p.revents);
+		EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, events, 4)));
+		return false;
+	}
+	return ret != -ENODEV;
+}
+
+static void run_storm(struct __test_metadata *_metadata, struct storm *storm,
+		      int dev, __u64 seed)
+{
+	int held[8], ret;
+
+	memset(held, -1, sizeof(held));
+	while (!storm->stop) {
+		const char *name = random_name(&seed);
+		int *fd = &held[tw_random(&seed) % ARRAY_SIZE(held)];
+		__u32 what = tw_random(&seed) % 8;
+
+		if (what == 0) {
+			ret = tw_ret(tw_create(dev, name, 0, &monotonic));
+			EXPECT_LE(0, ret) {
+				TH_LOG("create: %d", ret);
+			}
+			storm->made += !ret;
+		} else if (what == 1) {
+			ret = tw_ret(tw_create(dev, name, TIMEWHEEL_CREATE_EXCLUSIVE,
+					       &monotonic));
+			EXPECT_TRUE(!ret || ret == -EEXIST) {
+				TH_LOG("exclusive create: %d", ret);
+			}
+			storm->made += !ret;
+		} else if (what == 2) {
+			ret = tw_ret(tw_destroy_named(dev, name));
+			EXPECT_TRUE(!ret || ret == -ENOENT) {
+				TH_LOG("destroy: %d", ret);
+			}
+		} else if (*fd < 0) {
+			*fd = open_in_storm(_metadata, storm, name,
+					    O_RDWR | O_NONBLOCK);
+		} else if (!use_in_storm(_metadata, storm, *fd, &seed)) {
+			storm->dead++;
+			close(*fd);
+			*fd = -1;
+		} else if (what == 3) {
+			close(*fd);
+			*fd = -1;
+		}
+	}
+}
+
+/* Reads until the wheel is destroyed, and then from another one. */
+static void read_in_storm(struct __test_metadata *_metadata,
+			  struct storm *storm, __u64 seed)
+{
+	struct timewheel_event event;
+
+	while (!storm->stop) {
+		int fd = open_in_storm(_metadata, storm, random_name(&seed),
+				       O_RDONLY);
+		int ret = 0;
+
+		if (fd < 0)
+			sched_yield();
+		while (fd >= 0 && (ret = tw_ret(tw_read(fd, &event, 1))) == 1)
+			storm->events++;
+		if (fd >= 0)
+			EXPECT_EQ(-ENODEV, ret);
+		close(fd);
+	}
+}
+
+/* Whether everything has happened that the test wants to see. */
+static bool storm_was_one(const struct storm *storm)
+{
+	return storm->made && storm->opened && storm->dead && storm->events;
+}
+
+/* Reads all that the kernel shows of wheels. */
+static void look_around(void)
+{
+	unsigned long long wheels, tokens;
+
+	count_wheels();
+	account(0, &wheels, &tokens);
+	/* No line contains this: the files are read to their ends. */
+	tw_file_mentions(DEBUG "/stats", "\n\n");
+	tw_file_mentions(ENTRY NAME "/uevent", "\n\n");
+	number_of(OTHER);
+}
+
+/*
+ * Processes create, open, use, read and destroy a few wheels at random, and some
+ * are killed. A call may fail only with the errors that belong to it.
+ */
+TEST_F_TIMEOUT(named_lifetime, storm, LONG)
+{
+	enum { WORKERS = 4, READERS = 3 };
+	struct storm *storm = tw_shared_memory(sizeof(*storm));
+	__u64 end = tw_now(CLOCK_MONOTONIC) + tw_scaled(6000) * TW_MS;
+	pid_t child[WORKERS + READERS], victim;
+	__u64 seed = 1;
+	int status;
+
+	ASSERT_NE(MAP_FAILED, (void *)storm);
+	for (int i = 0; i < WORKERS + READERS; i++) {
+		child[i] = tw_fork();
+		ASSERT_LE(0, child[i]);
+		if (child[i])
+			continue;
+		if (i < WORKERS)
+			run_storm(_metadata, storm, self->dev, i);
+		else
+			read_in_storm(_metadata, storm, i);
+		END_CHILD();
+	}
+	while (tw_now(CLOCK_MONOTONIC) < end || !storm_was_one(storm)) {
+		/* One more process does the same until it is killed. */
+		victim = tw_fork();
+		ASSERT_LE(0, victim);
+		if (!victim) {
+			run_storm(_metadata, storm, self->dev, tw_random(&seed));
+			END_CHILD();
+		}
+		look_around();
+		tw_sleep_ms(tw_random(&seed) % 40);
+		kill(victim, SIGKILL);
+		EXPECT_EQ(-1, tw_reap(victim));
+	}
+	storm->stop = true;
+	for (int i = 0; i < WORKERS + READERS; i++) {
+		/* Readers sleep until their wheel is destroyed. */
+		while (!waitpid(child[i], &status, WNOHANG)) {
+			clear_away(self->dev);
+			tw_sleep_ms(1);
+		}
+		EXPECT_EQ(0, status);
+	}
+	TH_LOG("%u made, %u opened, %u found dead, %u events", storm->made,
+	       storm->opened, storm->dead, storm->events);
+}
+
+/* Besides, a memory cgroup, whose limit the tests set. */
+FIXTURE(named_lifetime_shortage) {
+	int dev;
+	struct found found;
+};
+
+FIXTURE_SETUP(named_lifetime_shortage)
+{
+	TW_NEEDS_ROOT();
+	TW_MAKE_GROUP(0);
+	self->dev = TW_OPEN(O_RDWR);
+	note_what_is_there(self->dev, &self->found);
+}
+
+FIXTURE_TEARDOWN(named_lifetime_shortage)
+{
+	expect_as_found(_metadata, self->dev, &self->found);
+	rmdir(TW_GROUP);
+}
+
+/* Creates a wheel from within the group. Returns 0, an errno, or -1 when killed. */
+static int create_in_group(int dev, const struct timewheel_setup *setup)
+{
+	pid_t child = tw_fork();
+
+	if (!child) {
+		if (!tw_group_enter_locked())
+			_exit(255);
+		_exit(tw_create(dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, setup) ?
+		      errno : 0);
+	}
+	return tw_reap(child);
+}
+
+/* How many bytes the group is charged for, without what is kept for later. */
+static unsigned long charged(void)
+{
+	/* A limit below the charge makes the kernel return what it keeps for later. */
+	tw_group_limit(0);
+	return tw_group_charged();
+}
+
+static bool charged_becomes_less_than(unsigned long bytes)
+{
+	for (int i = 0; i < 100 && charged() >= bytes; i++)
+		tw_sleep_ms(50);
+	return charged() < bytes;
+}
+
+/*
+ * P9: a CREATE that fails for want of memory leaves nothing behind, wherever the
+ * memory ended, and the name is free.
+ */
+TEST_F_TIMEOUT(named_lifetime_shortage, leaves_nothing, LONG)
+{
+	const unsigned long page = sysconf(_SC_PAGESIZE);
+	const unsigned long most = 64UL << 20, little = 64UL << 10;
+	unsigned long long wheels, tokens, wheels_before, tokens_before;
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	struct timewheel_setup setup = manual;
+	int dev = self->dev, ret = 0, failed = 0;
+	unsigned long limit;
+
+	ASSERT_EQ(0, ioctl(dev, TIMEWHEEL_IOC_CAPS, &caps));
+	setup.slots = caps.max_slots;
+	setup.max_tokens = caps.max_tokens;
+	account(0, &wheels_before, &tokens_before);
+	for (limit = 0; limit < most; limit += page + limit / 32 / page * page) {
+		ASSERT_TRUE(tw_group_limit(limit));
+		ret = create_in_group(dev, &setup);
+		if (ret != ENOMEM)
+			break;
+		failed++;
+		EXPECT_TRUE(is_gone(NAME));
+		EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
+		EXPECT_EQ(self->found.wheels, count_wheels());
+		account(0, &wheels, &tokens);
+		EXPECT_EQ(wheels_before, wheels);
+		EXPECT_EQ(tokens_before, tokens);
+	}
+	TH_LOG("%d times too little; enough with %lu kB", failed, limit >> 10);
+	EXPECT_EQ(0, ret);
+	EXPECT_LT(0, failed);
+	EXPECT_TRUE(is_here(NAME));
+	EXPECT_EQ(0, close(tw_open_named(NAME, O_RDWR)));
+	EXPECT_LT(little, charged());
+	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
+	EXPECT_TRUE(charged_becomes_less_than(little)) {
+		TH_LOG("%lu bytes remain", charged());
+	}
+}
+
+/* A wheel outlives the group in which it was created. */
+TEST_F(named_lifetime_shortage, outlives_its_group)
+{
+	struct timewheel_setup setup = manual;
+	int dev = self->dev, fd;
+
+	setup.max_tokens = 1000;
+	ASSERT_TRUE(tw_group_limit(64UL << 20));
+	ASSERT_EQ(0, create_in_group(dev, &setup));
+	ASSERT_EQ(0, rmdir(TW_GROUP));
+	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 1));
+	EXPECT_EQ(1000, tw_drain(fd));
+	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the programs named, named_sharing and named_lifetime share: the set-ups of
+ * their wheels, ways to look at named wheels from outside, and the two halves of
+ * their fixtures. The first half notes what is there before a test; the second
+ * half checks that the test has left nothing behind.
+ *
+ * PREFIX is defined before this is included: the names of all wheels that the
+ * program creates begin with it. The fixture destroys the wheels of these names
+ * and no others.
+ */
+#ifndef TW_NAMED_FIXTURE_H
+#define TW_NAMED_FIXTURE_H
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+
+#include "tw_named.h"
+
+#define NODES		"/dev/timewheels"
+#define CLASS		"/sys/class/timewheel"
+#define ENTRY_NAME	"timewheels!"		/* the wheel's name follows */
+#define ENTRY		CLASS "/" ENTRY_NAME
+#define DEBUG		"/sys/kernel/debug/timewheel"
+#define NAME		PREFIX "a"
+#define OTHER		PREFIX "b"
+#define NODE		TW_NODES NAME
+
+#define LONG		280	/* seconds; guests may be emulated */
+
+/* Most wheels here have ticks of 1 s, and only the test advances them. */
+static const struct timewheel_setup manual = {
+	.size = sizeof(manual), .clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,
+	.tick = TW_SEC, .max_tokens = 100,
+};
+
+/* This one advances by itself. */
+static const struct timewheel_setup monotonic = {
+	.size = sizeof(monotonic), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
+	.slots = 31, .tick = TW_MS, .max_tokens = 1000,
+};
+
+static inline bool in_dir(const char *dir, const char *name)
+{
+	struct stat st;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !lstat(path, &st);
+}
+
+static inline bool in_sysfs(const char *name)
+{
+	char entry[128];
+
+	snprintf(entry, sizeof(entry), ENTRY_NAME "%s", name);
+	return in_dir(CLASS, entry);
+}
+
+/* Whether the wheel has both its node and its entry in sysfs. */
+static inline bool is_here(const char *name)
+{
+	return in_dir(NODES, name) && in_sysfs(name);
+}
+
+/* Whether the wheel has neither. */
+static inline bool is_gone(const char *name)
+{
+	return !in_dir(NODES, name) && !in_sysfs(name);
+}
+
+static inline int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* Reads the first line of a file of the kernel's, without the end of the line. */
+static inline bool read_line(const char *path, char *line, size_t size)
+{
+	FILE *file = fopen(path, "re");
+	bool ok = file && fgets(line, size, file);
+
+	if (file)
+		fclose(file);
+	if (ok)
+		line[strcspn(line, "\n")] = 0;
+	return ok;
+}
+
+/* The device number of a wheel's node, as sysfs shows it. */
+static inline dev_t number_of(const char *name)
+{
+	char path[128], line[64] = "0:0", *colon;
+	unsigned int number;
+
+	snprintf(path, sizeof(path), ENTRY "%s/dev", name);
+	read_line(path, line, sizeof(line));
+	number = strtoul(line, &colon, 10);
+	return makedev(number, strtoul(colon + 1, NULL, 10));
+}
+
+/* How many wheels there are, private ones too; -1 if debugfs does not tell. */
+static inline int count_wheels(void)
+{
+	FILE *file = fopen(DEBUG "/wheels", "re");
+	int n = -1, c;
+
+	while (file && (c = fgetc(file)) != EOF)
+		n += c == '\n';
+	if (file)
+		fclose(file);
+	return n;
+}
+
+static inline bool count_wheels_becomes(int count)
+{
+	for (int i = 0; i < 500 && count_wheels() != count; i++)
+		tw_sleep_ms(10);
+	return count_wheels() == count;
+}
+
+/* Reads what a user is charged for. Returns false, and 0, if debugfs does not tell. */
+static inline bool account(uid_t uid, unsigned long long *wheels,
+			   unsigned long long *tokens)
+{
+	unsigned long long of, w, t;
+	FILE *file = fopen(DEBUG "/users", "re");
+	char line[128];
+
+	*wheels = 0;
+	*tokens = 0;
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llu %llu %llu", &of, &w, &t) == 3 &&
+		    of == uid) {
+			*wheels = w;
+			*tokens = t;
+		}
+	}
+	fclose(file);
+	return true;
+}
+
+/* Destroys the wheels of this program, and removes nodes that it left. */
+static inline void clear_away(int dev)
+{
+	DIR *dir = opendir(CLASS);
+	struct dirent *entry;
+	char path[512];
+
+	while (dir && (entry = readdir(dir)))
+		if (!strncmp(entry->d_name, ENTRY_NAME PREFIX,
+			     strlen(ENTRY_NAME PREFIX)))
+			tw_destroy_named(dev, entry->d_name + strlen(ENTRY_NAME));
+	if (dir)
+		closedir(dir);
+	dir = opendir(NODES);
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+			continue;
+		snprintf(path, sizeof(path), TW_NODES "%s", entry->d_name);
+		unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A barrier in shared memory, for @n processes. */
+static inline void init_barrier(pthread_barrier_t *barrier, unsigned int n)
+{
+	pthread_barrierattr_t attr;
+
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(barrier, &attr, n);
+}
+
+/* Ends a child: if one of its assertions failed, its exit status tells the test. */
+#define END_CHILD()	_exit(_metadata->exit_code)
+
+/* What was there before a test, with the device open. */
+struct found {
+	long refs;	/* to the module */
+	int entries;	/* in sysfs */
+	int wheels;	/* named and private */
+};
+
+static inline void note_what_is_there(int dev, struct found *found)
+{
+	clear_away(dev);
+	found->refs = tw_refcnt();
+	found->entries = count_entries(CLASS);
+	found->wheels = count_wheels();
+}
+
+/* Closes all files but @dev. Whatever the test was about, it leaves nothing behind. */
+static inline void expect_as_found(struct __test_metadata *_metadata, int dev,
+				   const struct found *found)
+{
+	clear_away(dev);
+	for (int fd = 3; fd < 256; fd++)
+		if (fd != dev)
+			close(fd);
+	EXPECT_EQ(found->entries, count_entries(CLASS));
+	EXPECT_TRUE(tw_refcnt_becomes(found->refs)) {
+		TH_LOG("%ld references, were %ld", tw_refcnt(), found->refs);
+	}
+	EXPECT_TRUE(count_wheels_becomes(found->wheels)) {
+		TH_LOG("%d wheels, were %d", count_wheels(), found->wheels);
+	}
+	close(dev);
+}
+
+/* Makes every call that needs the wheel, on a file of a destroyed one. */
+static inline void expect_enodev(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	struct timewheel_event event;
+	struct timewheel_token token;
+	__u64 buckets[TIMEWHEEL_BUCKETS];
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
+	};
+	struct timewheel_list list = {
+		.size = sizeof(list), .to = TIMEWHEEL_NEVER, .count = 1,
+		.tokens = (uintptr_t)&token, .token_size = sizeof(token),
+	};
+	struct timewheel_op op = { .size = sizeof(op) };
+	struct iovec iov = { &event, sizeof(event) };
+	struct timewheel_info info;
+	int ret;
+
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_GET; code++) {
+		op.code = code;
+		op.id = 1;
+		op.time = TW_SEC;
+		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op)));
+	}
+	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, &op, 1, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, NULL, 0, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 1)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 99)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, &op.id, 1, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_advance(fd, 9)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_info(fd, &info)));
+	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
+	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
+	EXPECT_EQ(-ENODEV, tw_ret(readv(fd, &iov, 1)));
+	EXPECT_EQ(-ENODEV, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
+
+	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, OTHER, 0, &manual)));
+	EXPECT_EQ(-ENOTTY, tw_ret(tw_destroy_named(fd, NAME)));
+	ret = tw_ret(tw_setup_manual(fd, 31, 10, 0));
+	EXPECT_TRUE(ret == -EBUSY || ret == -ENODEV);
+}
+
+#endif /* TW_NAMED_FIXTURE_H */

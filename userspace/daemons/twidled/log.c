@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages on standard error, one line each, and the end of the program when it
+ * cannot go on. This knows nothing of the service: all other parts use it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+
+static void vsay(int err, const char *format, va_list args)
+{
+	fputs("twidled: ", stderr);
+	vfprintf(stderr, format, args);
+	if (err)
+		fprintf(stderr, ": %s", strerror(err));
+	fputc('\n', stderr);
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsay(0, format, args);
+	va_end(args);
+}
+
+void die(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsay(err, format, args);
+	va_end(args);
+	exit(FAILED);
+}
+
+void must(int result)
+{
+	if (result < 0)
+		die(-result, "sd-event");
+}
