@@ -3,6 +3,11 @@
 # For people. What the module is made of stands in Kbuild, which the kernel's
 # own build system reads.
 
+# make and the kernel's build would take such a path for two.
+ifneq ($(words $(subst :, ,$(CURDIR))),1)
+$(error "$(CURDIR)": a checkout's path must have no space and no colon)
+endif
+
 KDIR ?= /lib/modules/$(shell uname -r)/build
 KERNEL ?= 6.1-cloud
 
@@ -17,8 +22,9 @@ help:
 	@echo 'make clean           remove everything built'
 	@echo
 	@echo 'These need no kernel of yours: they fetch packaged Debian kernels and run'
-	@echo 'them in QEMU. KERNEL=6.1-cloud (default), 6.12-cloud, 6.1-rt or 6.12-rt chooses'
-	@echo 'one; 6.1-arm64, for make guest, is emulated.'
+	@echo 'them in QEMU. KERNEL= chooses one: $(call kernels,packaged)'
+	@echo '(the first unless told), or, built on their first use: $(call kernels,built),'
+	@echo 'or, emulated and only for make guest: $(call kernels,emulated).'
 	@echo 'make demo            build and run the demonstration in a guest'
 	@echo 'make vm              a shell in a guest, with the module and the tests'
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
@@ -26,22 +32,21 @@ help:
 	@echo 'make check           run everything; LANES="model core" only some of it'
 	@echo 'make matrix          the tests on each kernel with 1, 2 and 8 CPUs, 32-bit callers and'
 	@echo '                     checked memory, and on arm64: an hour on two quiet CPUs;'
-	@echo '                     LANES="6.12-rt+8cpus 6.1-arm64+2cpus" only some of it'
+	@echo '                     LANES="$(lastword $(call kernels,packaged))+8cpus" only some of it'
 	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
 	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
 	@echo 'make check-debug     the tests under KASAN, lockdep, KCSAN and their like, and that'
-	@echo '                     these find faults: long, before a release; KERNEL=6.1-debug'
-	@echo '                     and 6.1-kcsan also work elsewhere, built on their first use'
+	@echo '                     these find faults: long, before a release'
 	@echo 'make torture T=30m   everything at once, killed, stopped, short of memory, with its'
 	@echo '                     CPU unplugged and its clock set, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
 	@echo '                     the device in a debug kernel, half of the core in user space'
 
-modules:
+modules: | have-module
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
-install: modules
+install: | have-install modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_PATH=$(DESTDIR) \
 		CONFIG_MODULE_SIG_ALL= modules_install
 	$(MAKE) -C userspace/packaging install
@@ -53,71 +58,95 @@ deb:
 sign:
 	@userspace/packaging/sign "$(KDIR)" timewheel.ko "$(KEY)" "$(CERT)"
 
-lib twctl:
+lib twctl: %: | have-%
 	$(MAKE) -C userspace/$@ OUTPUT=$(CURDIR)/.build/$@
 
 clean:
 	[ ! -d $(KDIR) ] || $(MAKE) -C $(KDIR) M=$(CURDIR) clean
 	rm -rf .build
 
-static := $(if $(filter %-arm64,$(KERNEL)),-static)
-selftests := $(CURDIR)/.build/selftests$(static)
+# What is missing to build for this system.
+have-%:
+	@CC="$(CC)" selftests/vm/deps $* $(KDIR)
+
+# What cannot be is refused before anything is installed or built.
+kernels = $(shell selftests/vm/kernels $(1))
+tests := $(basename $(notdir $(wildcard selftests/*.c)))
+
+valid-kernel:
+	@selftests/vm/kernels -p '$(KERNEL)' packaged built >/dev/null
+
+valid-guest:
+	@selftests/vm/kernels -p '$(KERNEL)' >/dev/null
+	$(if $(TESTS),,$(error TESTS names no test; there are: $(tests)))
+	$(if $(filter-out $(tests),$(TESTS)),$(error \
+		TESTS: no $(filter-out $(tests),$(TESTS)); there are: $(tests)))
+
+valid-time:
+	@echo '$(T)' | grep -qxE '[1-9][0-9]{0,5}[smh]?' && [ $(seconds) -ge 10 ] || { \
+		echo 'T=$(T): a time is, for instance, 90s, 30m or 8h, and 10s at least' >&2; \
+		exit 2; }
+
+static = $(if $(filter $(call kernels,emulated),$(KERNEL)),-static)
+selftests = $(CURDIR)/.build/selftests$(static)
 
 build-selftests:
 	selftests/vm/deps $(if $(static),matrix,check)
 	selftests/vm/cross $(KERNEL) $(MAKE) -C selftests OUTPUT=$(selftests) \
 		USERCFLAGS=$(static)
 
-guest: build-selftests
+guest: valid-guest build-selftests
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) $(addprefix $(selftests)/,$(TESTS))
 
-vm: build-selftests build-demo twctl
+vm: valid-kernel build-selftests build-demo twctl
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) --shell -f .build/demo/first \
 		-f .build/twctl/twctl \
-		$(addprefix -f $(selftests)/,$(basename $(notdir $(wildcard selftests/*.c))))
+		$(addprefix -f $(selftests)/,$(tests))
 
 build-demo:
 	selftests/vm/deps demo
 	$(MAKE) -C userspace/demo OUTPUT=$(CURDIR)/.build/demo
 
 # A guest's output is no terminal, though it may end on one.
-demo: build-demo
+demo: valid-kernel build-demo
 	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) \
 		-f .build/demo/load .build/demo/demo
 
-check:
-	selftests/vm/deps check
+check: valid-kernel
 	selftests/check
 
 matrix:
-	selftests/vm/deps matrix
 	selftests/check matrix
 
 check-debug:
-	selftests/vm/deps check
 	selftests/check debug
 
-torture:
+torture: valid-kernel valid-time
 	selftests/vm/deps check
 	$(MAKE) -s -C selftests/torture check T=$(T) KERNEL=$(KERNEL) OPTIONS="$(OPTIONS)"
 
-bench:
+# One after the other, also by "make -j".
+bench: valid-kernel
 	selftests/vm/deps bench
-	$(MAKE) -C userspace/bench native guest goals
+	$(MAKE) -C userspace/bench native
+	$(MAKE) -C userspace/bench guest
+	$(MAKE) -C userspace/bench goals
 
 check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
 T ?= 10m
-# T in seconds: the core has two fuzzers, one after the other.
-fuzzed = $$(($(patsubst %h,%*3600,$(patsubst %m,%*60,$(T:%s=%)))))
+# The core has two fuzzers, one after the other.
+seconds = $$(($(patsubst %h,%*3600,$(patsubst %m,%*60,$(T:%s=%)))))
 
-fuzz:
+fuzz: valid-time
 	selftests/vm/deps fuzz
-	selftests/fuzz/run $$(($(fuzzed) / 2))
-	$(MAKE) -C selftests/core fuzz T=$$(($(fuzzed) / 4))s
+	selftests/fuzz/run $$(($(seconds) / 2))
+	$(MAKE) -C selftests/core fuzz T=$$(($(seconds) / 4))s
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
 	build-demo guest vm demo check matrix check-debug torture fuzz bench \
-	check-core
+	check-core valid-kernel valid-guest valid-time
+# Here things are done in this order: "make -j" is for the folders below.
+.NOTPARALLEL:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
 #
 # Shared by the scripts beside it: where the cache lies, and how a Debian
 # package gets there. Sourced, never run.
 
-cache=${TIMEWHEEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/timewheel}
+cache=${TIMEWHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME-}/.cache}/timewheel}
+# What tools print is read by scripts, which know one language.
+export LC_ALL=C
 
 die()
 {
@@ -12,12 +15,30 @@ die()
 }
 
 # Only one script at a time fills the cache, or the PART of it that takes long:
-# lanes run in parallel.
+# lanes run in parallel. The script that has the lock may work in $tmp.
 lock_cache()
 {
+	case $cache in
+	*[[:space:]:]*)	die "$cache: the cache's path must have no space and no colon;" \
+				"TIMEWHEEL_CACHE names another" ;;
+	esac
 	mkdir -p "$cache"
 	exec 9>"$cache/lock${1:+-$1}"
 	flock 9
+	tmp=$cache/tmp${1:+-$1}
+}
+
+# Makes $tmp, which goes when the script ends, also by a signal. The signal ends the
+# script after that: the caller is to see that it was interrupted.
+make_tmp()
+{
+	rm -rf "$tmp"
+	mkdir "$tmp"
+	trap 'rm -rf "$tmp"' EXIT
+	for signal in HUP INT TERM; do
+		# shellcheck disable=SC2064 # this signal, now
+		trap "trap - EXIT $signal; rm -rf '$tmp'; kill -s $signal $$" $signal
+	done
 }
 
 # Has apt know Debian's arm64 too, by a configuration and package lists in the
@@ -38,11 +59,41 @@ know_arm64()
 	export APT_CONFIG="$apt/conf"
 }
 
-# Fails where the lists are not ours to bring up to date.
+# try COMMAND...: run it, and keep in $said what commands print until one succeeds
+try()
+{
+	if printed=$("$@" 2>&1); then
+		said=
+	else
+		said="${said-}$printed
+"
+		return 1
+	fi
+}
+
+# Why the commands that were tried have failed, in a sentence.
+why()
+{
+	case ${said-} in
+	*"No space left"* | *"enough free space"*)
+		echo "the disk is full: $(df -Ph / "$cache" 2>/dev/null |
+			awk 'NR > 1 { print $4 " free in " $6 }' | sort -u | paste -sd,)" ;;
+	*resolv* | *onnect* | *"timed out"* | *unreachable*)
+		echo "there is no network, or no way to Debian's mirror:" \
+			"$(echo "$said" | grep -m 1 -E 'resolv|onnect|timed out|unreachable')" ;;
+	*)
+		echo "${said:+$(echo "$said" | grep . | tail -n 1) }(Debian 12 has it;" \
+			"root may have to type: apt-get update)" ;;
+	esac
+}
+
+# Fails where the lists are not ours to bring up to date. What is said of a mirror
+# that does not answer may tell why a later command fails.
 update_lists()
 {
 	[ "${apt-}" ] || [ "$(id -u)" = 0 ] || return
-	apt-get -qq update >&2
+	echo "fetching Debian's lists of packages" >&2
+	try apt-get -qq update --error-on=any || :
 }
 
 # unpack_into DIR PACKAGE...: download packages and unpack them below DIR
@@ -52,15 +103,12 @@ unpack_into()
 {
 	into=$1
 	shift
-	mkdir -p "$into/deb"
-	(
-		cd "$into/deb"
-		get="apt-get -qq -o APT::Sandbox::User=root download"
-		$get "$@" ||
-		{ update_lists && $get "$@"; }
-	) >&2 || die "cannot download $* (network down, or 'apt-get update' needed)"
+	mkdir "$into/deb"
+	set -- env -C "$into/deb" apt-get -qq -o APT::Sandbox::User=root download "$@"
+	try "$@" || { update_lists && try "$@"; } ||
+		die "cannot download what is needed: $(why)"
 	for deb in "$into"/deb/*.deb; do
-		dpkg -x "$deb" "$into" || die "cannot unpack ${deb##*/}"
+		try dpkg -x "$deb" "$into" || die "cannot unpack ${deb##*/}: $(why)"
 	done
 	rm -r "$into/deb"
 }
