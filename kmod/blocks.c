@@ -28,7 +28,7 @@ int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes)
 }
 
 /*
- * Lets go of all: a page that is mapped goes with its last mapping. Nobody looks
+ * Lets go of all: a page that is mapped goes with its last mapping. No thread looks
  * any more. May sleep.
  */
 void tw_blocks_destroy(struct tw_blocks *blocks)
@@ -43,7 +43,7 @@ void tw_blocks_destroy(struct tw_blocks *blocks)
 }
 
 /**
- * tw_blocks_grow() - add a block, unless somebody else was faster
+ * tw_blocks_grow() - add a block, unless another thread was faster
  * @blocks: the blocks
  * @lock: their owner's lock, not held by the caller
  *
@@ -60,7 +60,7 @@ int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 
 	spin_lock(lock);
 	if (blocks->allocated == before && before < blocks->nr) {
-		/* Who prefetches may look already. */
+		/* A thread that prefetches may look already. */
 		WRITE_ONCE(blocks->block[before], block);
 		/* Pairs with the acquire in tw_blocks_find(). */
 		smp_store_release(&blocks->allocated, before + 1);

@@ -2,8 +2,9 @@
 /*
  * Blocks: whole pages of memory by number, one after the other.
  *
- * They come as they are needed and stay until all of them go, so that who found
- * one may look at it without a lock. They know nothing of what is kept in them.
+ * They come as they are needed and stay until all of them go, so that a thread
+ * which has found one may look at it without a lock. They know nothing of what is
+ * kept in them.
  */
 #ifndef TW_BLOCKS_H
 #define TW_BLOCKS_H
@@ -15,7 +16,7 @@
 
 /*
  * How users' memory is asked for: charged to their cgroup, zeroed, and refused
- * with an error, neither killing anybody nor filling the log.
+ * with an error, which neither kills a task nor fills the log.
  */
 #define TW_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_RETRY_MAYFAIL | \
 		 __GFP_NOWARN)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Delivery: what becomes of tokens after they have been read, on a ring with
- * leases or periods. Everything here is under the ring's lock.
+ * Delivery: a token's life after it has been read, on a ring with leases or
+ * periods. Everything here is under the ring's lock.
  *
  *	ARMED --take--> TAKEN --delivered--> HELD --ack--> FREE, or ARMED anew
  *	  ^                                   |
@@ -16,33 +16,6 @@
 #include <linux/minmax.h>
 
 #include "delivery.h"
-#include "ids.h"
-#include "ring.h"
-
-/**
- * tw_delivery_of() - what there is to know of a token's deliveries
- * @ring: the ring, locked, or @token is the caller's, who has taken it
- * @token: the token, not FREE
- *
- * What an earlier life has left is cleared here, not where lives end: there it
- * would be a burden on rings without.
- *
- * Return: it.
- */
-struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
-				   struct tw_token *token)
-{
-	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
-	u32 generation = tw_generation(token, READ_ONCE(token->word));
-
-	if (delivery->generation != generation)
-		*delivery = (struct tw_delivery) {
-			.generation = generation,
-			.lease = ring->delivery.lease ? TW_FIRST_LEASE - 1 : 0,
-		};
-
-	return delivery;
-}
 
 static bool tw_delivery_exhausted(const struct tw_ring *ring,
 				  const struct tw_delivery *delivery)
@@ -51,10 +24,11 @@ static bool tw_delivery_exhausted(const struct tw_ring *ring,
 	       delivery->attempts >= ring->delivery.max_attempts;
 }
 
-/* Nobody holds it any more. */
+/* No taker holds it any more. */
 static void tw_delivery_let_go(struct tw_ring *ring,
 			       struct tw_delivery *delivery)
 {
+	lockdep_assert_held(&ring->lock);
 	delivery->taker->out--;
 	delivery->taker = NULL;
 	ring->delivery.held--;
@@ -75,15 +49,18 @@ static u64 tw_delivery_tick(const struct tw_ring *ring,
  */
 static void tw_delivery_file(struct tw_ring *ring, u32 index, u64 due, u64 now)
 {
-	tw_file(ring, index, due, min(due, tw_frame(ring, now)));
+	lockdep_assert_held(&ring->lock);
+	tw_levels_file(&ring->levels, index, due,
+		       min(due, tw_levels_origin(&ring->levels, now)));
 }
 
-/* Makes a token ARMED that is where it is to be. */
+/* Makes a token ARMED that is filed, or will be in the same hold of the lock. */
 static void tw_delivery_arm(struct tw_ring *ring, struct tw_token *token,
 			    u32 index, u64 due)
 {
 	u64 word = READ_ONCE(token->word);
 
+	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, tw_stamp_none(tw_generation(token, word)));
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
@@ -98,19 +75,21 @@ static void tw_delivery_aside(struct tw_ring *ring, struct tw_token *token,
 {
 	u64 word = READ_ONCE(token->word);
 
+	lockdep_assert_held(&ring->lock);
 	WRITE_ONCE(token->word,
 		   tw_word(min(now, ring->max_due), TW_HELD, word));
-	tw_lists_add(&ring->lists, ring->delivery.aside, index);
+	tw_lists_add(&ring->levels.lists, ring->levels.aside, index);
 	ring->delivery.buried++;
 }
 
 /*
- * What a delivery in vain comes to, of a token that is not filed and that nobody
- * holds any more. Returns whether it has been buried.
+ * A delivery was in vain: makes the token, which is not filed and which no taker
+ * holds any more, pending again, or buries it. Returns whether it has been buried.
  */
 static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 			      u32 index, const struct tw_now *now, u64 due)
 {
+	lockdep_assert_held(&ring->lock);
 	if (tw_delivery_exhausted(ring, tw_delivery_of(ring, token))) {
 		tw_delivery_aside(ring, token, index, now->tick);
 		return true;
@@ -141,6 +120,7 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 	u64 base = delivery->base, due;
 
+	lockdep_assert_held(&ring->lock);
 	if (!delivery->kicked)
 		base += delivery->period;
 	delivery->base = min_t(u64, base, S64_MAX);
@@ -157,27 +137,29 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
 			    u32 index)
 {
+	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, 0);
-	tw_unname(ring, token);
-	tw_free(ring, token, index);
+	tw_ring_unname(ring, token);
+	tw_ring_free(ring, token, index);
 }
 
 /*
- * For the ring.
+ * For look.c.
  */
 
 /*
- * The lease of the list's last token is over: it is due where it is, or buried.
+ * The lease of a list's last token is over: it is due where it is, or buried.
  */
 static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
 			      u32 index, u64 now)
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
+	lockdep_assert_held(&ring->lock);
 	tw_delivery_let_go(ring, delivery);
 	ring->delivery.lapsed++;
 	if (tw_delivery_exhausted(ring, delivery)) {
-		tw_unfile(ring, index);
+		tw_levels_unfile(&ring->levels, index);
 		tw_delivery_aside(ring, token, index, now);
 	} else {
 		tw_delivery_arm(ring, token, index,
@@ -194,6 +176,7 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 {
 	u64 periods;
 
+	lockdep_assert_held(&ring->lock);
 	if (now < delivery->base)
 		return;
 	periods = (now - delivery->base) / delivery->period;
@@ -203,18 +186,22 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 }
 
 /**
- * tw_delivery_settle() - see whether a token that is due is to be delivered
+ * tw_delivery_before_take() - what a token that is due goes through before a take
  * @ring: the ring, locked
  * @index: the token, last entry of the list that is looked at
  * @now: the tick that the hand is on
  *
- * Return: false: it is; true: it was not, look again at what is there now.
+ * The lease of a held token ends here; the periods that a periodic one has missed
+ * are counted here.
+ *
+ * Return: false: it can be taken; true: look again at what is there now.
  */
-bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 now)
+bool tw_delivery_before_take(struct tw_ring *ring, u32 index, u64 now)
 {
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
+	lockdep_assert_held(&ring->lock);
 	if (tw_word_state(READ_ONCE(token->word)) == TW_HELD) {
 		tw_delivery_lapse(ring, token, index, now);
 		return true;
@@ -226,18 +213,20 @@ bool tw_delivery_settle(struct tw_ring *ring, u32 index, u64 now)
 }
 
 /* A token has been taken, to be delivered. */
-void tw_delivery_taken(struct tw_ring *ring, struct tw_token *token)
+void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token)
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
+	lockdep_assert_held(&ring->lock);
 	delivery->attempts += delivery->attempts < U32_MAX;
 	if (ring->delivery.lease)
-		delivery->lease = delivery->lease + 1 ?: 1;	/* 0 is none */
+		delivery->number = delivery->number + 1 ?: 1;	/* 0 is none */
 }
 
 /* It could not be delivered, and will be put back. */
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 {
+	lockdep_assert_held(&ring->lock);
 	tw_delivery_of(ring, token)->attempts--;
 }
 
@@ -247,7 +236,7 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
  * @token: the token, TAKEN
  * @index: its index
  * @now: the time
- * @taker: who has got it; not NULL on a ring with leases
+ * @taker: the taker that has got it; not NULL on a ring with leases
  */
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_taker *taker)
@@ -256,6 +245,7 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 	u64 word = READ_ONCE(token->word);
 	u64 due;
 
+	lockdep_assert_held(&ring->lock);
 	if (!ring->delivery.lease) {
 		if (delivery->period)
 			tw_delivery_next(ring, token, index, now);
@@ -273,23 +263,8 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 	ring->delivery.held++;
 }
 
-/* Whether a token can be touched: one that is periodic cannot. */
-bool tw_delivery_has_timeout(struct tw_ring *ring, struct tw_token *token)
-{
-	return !tw_delivery_of(ring, token)->period;
-}
-
-/* A token has been moved to tick @due: from there its periods are counted. */
-void tw_delivery_moved(struct tw_ring *ring, struct tw_token *token, u64 due)
-{
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
-
-	delivery->base = due * ring->tick;
-	delivery->kicked = false;
-}
-
 /*
- * For others.
+ * For the operations.
  */
 
 /*
@@ -312,34 +287,34 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 /**
  * tw_delivery_find() - find a token that is pending, held or buried
  * @ring: the ring, locked
- * @by_handle: by handle, else by id
- * @key: handle or id
+ * @key: which
  * @found: the token
  *
  * Return: 0; -ENOENT no token has this id; -ESTALE none has this handle, or it
  * is being copied; -EINVAL the ring has no ids.
  */
-int tw_delivery_find(struct tw_ring *ring, bool by_handle, u64 key,
+int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 		     struct tw_found *found)
 {
 	struct tw_id_token *named;
 
 	lockdep_assert_held(&ring->lock);
-	if (!by_handle && !ring->has_ids)
+	if (!key.by_handle && !ring->has_ids)
 		return -EINVAL;
 
-	if (by_handle) {
-		found->token = tw_arena_find(&ring->tokens, (u32)key);
+	if (key.by_handle) {
+		found->token = tw_arena_find(&ring->tokens, (u32)key.value);
 		if (!found->token)
 			return -ESTALE;
 	} else {
-		named = tw_ids_find(&ring->ids, key);
+		named = tw_ids_find(&ring->ids, key.value);
 		if (!named)
 			return -ENOENT;
 		found->token = &named->token;
 	}
 	found->word = READ_ONCE(found->token->word);
-	if (by_handle && tw_generation(found->token, found->word) != key >> 32)
+	if (key.by_handle &&
+	    tw_generation(found->token, found->word) != key.value >> 32)
 		return -ESTALE;
 
 	return tw_word_state(found->word) == TW_ARMED ||
@@ -350,6 +325,8 @@ int tw_delivery_find(struct tw_ring *ring, bool by_handle, u64 key,
 bool tw_delivery_is_out(const struct tw_ring *ring,
 			const struct tw_found *found)
 {
+	lockdep_assert_held(&ring->lock);
+
 	return tw_word_state(found->word) == TW_HELD &&
 	       tw_delivery_of(ring, found->token)->taker;
 }
@@ -367,20 +344,21 @@ int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found,
 {
 	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
 
+	lockdep_assert_held(&ring->lock);
 	if (!tw_delivery_is_out(ring, found) ||
-	    delivery->lease != answer->lease)
+	    delivery->number != answer->delivery)
 		return -ESTALE;
 
 	return answer->any || delivery->taker == answer->taker ? 0 : -EPERM;
 }
 
-/* Takes a token that is held out of the lists, and from who has it. */
+/* Takes a token that is held out of the lists, and from its taker. */
 static u32 tw_delivery_back(struct tw_ring *ring, struct tw_token *token)
 {
 	u32 index = tw_ring_index(ring, token);
 
 	lockdep_assert_held(&ring->lock);
-	tw_unfile(ring, index);
+	tw_levels_unfile(&ring->levels, index);
 	tw_delivery_let_go(ring, tw_delivery_of(ring, token));
 
 	return index;
@@ -412,7 +390,8 @@ void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
 
 	delivery->attempts = 0;
 	delivery->missed = 0;
-	tw_delivery_moved(ring, found->token, due);
+	delivery->base = due * ring->tick;
+	delivery->kicked = false;
 	tw_delivery_arm(ring, found->token, index, due);
 	tw_delivery_file(ring, index, due, now->tick);
 	ring->delivery.acked++;
@@ -446,7 +425,7 @@ int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
 	    due - delivery->since > most / ring->tick + !!(most % ring->tick))
 		return -ERANGE;
 	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
-	tw_unfile(ring, index);
+	tw_levels_unfile(&ring->levels, index);
 	tw_delivery_file(ring, index, due, now->tick);
 
 	return 0;
@@ -462,7 +441,7 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
 	if (tw_word_state(found->word) == TW_ARMED) {
 		tw_found_set(found, tw_word_due(found->word), TW_HELD);
 		tw_stamp_set(ring, index, 0);
-		tw_unfile(ring, index);
+		tw_levels_unfile(&ring->levels, index);
 		ring->pending--;
 	} else {
 		tw_delivery_back(ring, found->token);
@@ -494,7 +473,7 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 	u64 due = min(now->tick, ring->max_due);
 
 	lockdep_assert_held(&ring->lock);
-	tw_unfile(ring, index);
+	tw_levels_unfile(&ring->levels, index);
 	tw_delivery_kicked(delivery);
 	if (tw_word_state(found->word) == TW_ARMED) {
 		/* In one go: it can be touched all the time. */
@@ -516,12 +495,12 @@ void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
 	lockdep_assert_held(&ring->lock);
 	if (tw_word_state(found->word) == TW_ARMED) {
 		tw_found_set(found, tw_word_due(found->word), TW_HELD);
-		tw_unfile(ring, index);
+		tw_levels_unfile(&ring->levels, index);
 		ring->pending--;
 	} else if (tw_delivery_is_out(ring, found)) {
 		tw_delivery_back(ring, found->token);
 	} else {
-		tw_unfile(ring, index);
+		tw_levels_unfile(&ring->levels, index);
 		ring->delivery.buried--;
 	}
 	tw_delivery_end(ring, found->token, index);
@@ -529,9 +508,9 @@ void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
 }
 
 /**
- * tw_delivery_return() - one step of taking back what somebody holds
+ * tw_delivery_return() - one step of taking back what a taker holds
  * @ring: the ring, locked
- * @taker: who reads no more
+ * @taker: the taker, whose file is being released
  * @next: where to go on, 0 at first
  * @work: how many tokens to look at
  * @now: the time

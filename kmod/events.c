@@ -26,15 +26,15 @@ static void tw_event_fill(struct timewheel_event *event,
 			  const struct tw_ring *ring, u32 index, u64 taken,
 			  s64 offset)
 {
-	const struct tw_token *token = tw_arena_at(&ring->tokens, index);
+	const struct tw_token *token = tw_ring_token(ring, index);
 	u64 due = tw_word_due(READ_ONCE(token->word));
 
 	event->id = tw_token_id(ring, token);
 	event->handle = tw_token_handle(token, index);
 	event->cookie = tw_token_cookie(ring, token);
-	event->deadline = tw_clock_to_user(due * ring->tick, offset);
+	event->deadline = tw_clock_to_user(due * tw_ring_tick(ring), offset);
 	event->taken = taken;
-	event->lease = 0;
+	event->delivery = 0;
 	event->missed = 0;
 }
 
@@ -44,13 +44,13 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 				   s64 offset)
 {
 	const struct tw_delivery *delivery =
-		tw_delivery_of(ring, tw_arena_at(&ring->tokens, index));
+		tw_delivery_of(ring, tw_ring_token(ring, index));
 
-	event->lease = delivery->lease;
+	event->delivery = delivery->number;
 	event->missed = delivery->missed;
 	if (tw_delivery_is_of_base(delivery))
 		event->deadline = tw_clock_to_user(roundup(delivery->base,
-							   ring->tick),
+							   tw_ring_tick(ring)),
 						   offset);
 }
 
@@ -135,13 +135,14 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 				  min_t(size_t, room - total, TW_BATCH), &more);
 		done = tw_events_copy(wheel, batch, n, &now, offset, to);
 		if (n)
-			tw_wheel_taken(wheel, &now, batch, n, done, taker);
+			tw_wheel_finish(wheel, &now, batch, n, done, taker);
 		total += done;
 		if (done < n)
 			return total * sizeof(struct timewheel_event) ?:
 			       -EFAULT;
-		if (signal_pending(current) && more) {
-			/* Not its to finish: the alarm woke this one only. */
+		/* Not signal_pending(): that also tells io_uring's task work. */
+		if (task_sigpending(current) && more) {
+			/* The alarm woke this reader only: the next is to look. */
 			tw_wheel_pass_on(wheel);
 			return total * sizeof(struct timewheel_event) ?:
 			       -ERESTARTSYS;

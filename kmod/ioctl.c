@@ -18,23 +18,36 @@
 #include "named.h"
 #include "ops.h"
 #include "stats.h"
+#include "tell.h"
+#include "touch.h"
 #include "wheel.h"
 
 #define TW_MAX_SLOTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
 #define TW_SETUP_FLAGS		(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | \
 				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS)
-#define TW_CONTROL_FLAGS	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
+#define TW_CONTROL_STATES	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
-/* Listed tokens that are copied together. */
-#define TW_CHUNK_TOKENS		12
+/*
+ * By how many bytes each command's structure has grown since its first release.
+ * The tests build a module in which all have, and use it as old callers.
+ */
+#ifndef TW_GROWN
+#define TW_GROWN		0
+#endif
+
+/* Sizes of the first release, the least that are accepted. */
+#define TW_FIRST_SETUP		64
+#define TW_FIRST_OP		80
+#define TW_FIRST_TOKEN		104
+#define TW_FIRST_INFO		264
 
 /* Layouts are the same for 32 and 64 bit callers, and do not change. */
-static_assert(sizeof(struct timewheel_caps) == 64);
+static_assert(sizeof(struct timewheel_caps) == 72);
 static_assert(sizeof(struct timewheel_setup) == 64);
 static_assert(sizeof(struct timewheel_create) == 80);
 static_assert(sizeof(struct timewheel_destroy) == 72);
-static_assert(sizeof(struct timewheel_op) == 72);
+static_assert(sizeof(struct timewheel_op) == 80);
 static_assert(sizeof(struct timewheel_batch) == 32);
 static_assert(sizeof(struct timewheel_touch) == 16);
 static_assert(sizeof(struct timewheel_touch_many) == 24);
@@ -42,16 +55,26 @@ static_assert(sizeof(struct timewheel_advance) == 16);
 static_assert(sizeof(struct timewheel_info) == 264);
 static_assert(sizeof(struct timewheel_control) == 16);
 static_assert(sizeof(struct timewheel_stats) == 24);
+static_assert(sizeof(struct timewheel_get) == 40);
 static_assert(sizeof(struct timewheel_list) == 56);
-static_assert(sizeof(struct timewheel_token) == 56);
+static_assert(sizeof(struct timewheel_token) == 104);
 static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
 static_assert(TIMEWHEEL_MAX_LEASES == TW_MAX_LEASES);
 
-/* Copies a structure in and checks what all of them have in common. */
-static int tw_copy_in(void *to, u32 known_size, u32 known_flags,
-		      void __user *from)
+/**
+ * tw_copy_in() - copy a structure in and check what all of them have in common
+ * @to: room for @known_size bytes; what the caller does not know of it is zeroed
+ * @known_size: bytes that the module knows
+ * @first_size: bytes that it had in its first release
+ * @known_flags: flags that it may have
+ * @from: where the caller has it
+ *
+ * Return: 0; -EFAULT; -EINVAL; -E2BIG.
+ */
+static int tw_copy_in(void *to, u32 known_size, u32 first_size,
+		      u32 known_flags, void __user *from)
 {
 	const struct {
 		u32	size;
@@ -62,7 +85,7 @@ static int tw_copy_in(void *to, u32 known_size, u32 known_flags,
 
 	if (get_user(size, (u32 __user *)from))
 		return -EFAULT;
-	if (size < known_size)
+	if (size < first_size)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -79,27 +102,26 @@ static void tw_caller_init(struct tw_caller *caller, const struct file *file)
 
 	caller->offset = tw_clock_offset(wheel->clock);
 	caller->file = file;
-	caller->may_write = file->f_mode & FMODE_WRITE;
 }
 
 static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_caps *caps = arg;
 
-	if (caps->reserved)
-		return -EINVAL;
 	caps->clocks = BIT(TIMEWHEEL_CLOCK_MONOTONIC) |
 		       BIT(TIMEWHEEL_CLOCK_BOOTTIME) |
 		       BIT(TIMEWHEEL_CLOCK_REALTIME) |
 		       BIT(TIMEWHEEL_CLOCK_MANUAL);
 	caps->setup_flags = TW_SETUP_FLAGS;
-	caps->codes = BIT(TIMEWHEEL_OP_REGISTER_PERIODIC + 1) - 1;
+	caps->codes = BIT(TIMEWHEEL_OP_DELETE + 1) - 1;
 	caps->max_slots = TW_MAX_SLOTS;
 	caps->min_tick = READ_ONCE(tw_min_tick_ns);
 	caps->max_tick = TW_MAX_TICK_NS;
 	caps->max_tokens = READ_ONCE(tw_max_tokens);
+	caps->max_word_ticks = TW_MAX_STAMPED;
 	caps->max_batch = TIMEWHEEL_MAX_BATCH;
 	caps->op_size = sizeof(struct timewheel_op);
+	caps->token_size = sizeof(struct timewheel_token);
 	caps->event_size = sizeof(struct timewheel_event);
 
 	return 0;
@@ -179,7 +201,8 @@ static int tw_ioctl_create(struct file *file, void *arg, void __user *uarg)
 	int err = tw_name_check(create->name);
 
 	if (!err)
-		err = tw_copy_in(&setup, sizeof(setup), TW_SETUP_FLAGS,
+		err = tw_copy_in(&setup, sizeof(setup), TW_FIRST_SETUP,
+				 TW_SETUP_FLAGS,
 				 u64_to_user_ptr(create->setup));
 	if (!err)
 		err = tw_setup_check(&setup);
@@ -215,13 +238,14 @@ void tw_info_fill(const struct file *file, struct timewheel_info *info)
 static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_info info;
-	int err = tw_copy_in(&info, sizeof(info), 0, uarg);
+	int err = tw_copy_in(&info, sizeof(info), TW_FIRST_INFO, 0, uarg);
+	u32 size = min_t(u32, info.size, sizeof(info));
 
 	if (err)
 		return err;
 	tw_info_fill(file, &info);
 
-	return copy_to_user(uarg, &info, sizeof(info)) ? -EFAULT : 0;
+	return copy_to_user(uarg, &info, size) ? -EFAULT : 0;
 }
 
 static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
@@ -258,11 +282,11 @@ static int tw_ioctl_control(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_control *control = arg;
 
-	if (control->reserved || control->mask & ~TW_CONTROL_FLAGS ||
-	    control->flags & ~control->mask)
+	if (control->mask & ~TW_CONTROL_STATES ||
+	    control->state & ~control->mask)
 		return -EINVAL;
 
-	return tw_wheel_control(file->private_data, control->flags,
+	return tw_wheel_control(file->private_data, control->state,
 				control->mask);
 }
 
@@ -270,7 +294,8 @@ static int tw_ioctl_touch(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_touch *touch = arg;
 
-	return tw_ops_touch(file->private_data, touch->flags, touch->key);
+	return tw_touch_key(file->private_data,
+			    touch->flags & TIMEWHEEL_OPF_BY_HANDLE, touch->key);
 }
 
 static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
@@ -288,17 +313,15 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 /* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
 static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size)
 {
-	int known;
+	int err = copy_struct_from_user(op, sizeof(*op), from, op_size);
 
-	if (copy_from_user(op, from, sizeof(*op)))
+	/* Nothing has been copied then, but the result goes back with all of it. */
+	if (err == -E2BIG && copy_from_user(op, from, sizeof(*op)))
 		return -EFAULT;
-	known = check_zeroed_user(from + sizeof(*op), op_size - sizeof(*op));
-	if (known < 0)
-		return known;
-	if (op->size != op_size)
-		return -EINVAL;
+	if (err)
+		return err;
 
-	return known ? 0 : -E2BIG;
+	return op->size != op_size ? -EINVAL : 0;
 }
 
 /*
@@ -340,13 +363,13 @@ static int tw_ops_copy_out(const struct timewheel_op *ops, unsigned int n,
 
 	for (i = 0; i < n; i++)
 		if (copy_to_user(to + (size_t)i * op_size, &ops[i],
-				 sizeof(*ops)))
+				 min_t(u32, op_size, sizeof(*ops))))
 			return -EFAULT;
 
 	return 0;
 }
 
-/* Whether a user's array may have elements of this size, ours being @least. */
+/* Whether a user's array may have elements of this size. */
 static bool tw_stride_ok(u32 size, u32 least)
 {
 	return size >= least && size <= PAGE_SIZE && !(size % sizeof(u64));
@@ -369,7 +392,7 @@ static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 		batch->done += n;
 		if (tw_ops_copy_out(ops, n, at, batch->op_size) || n < want)
 			return -EFAULT;
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			break;
 		at += (size_t)n * batch->op_size;
 		cond_resched();
@@ -385,7 +408,7 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	int err;
 
 	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
-	    !tw_stride_ok(batch->op_size, sizeof(struct timewheel_op)))
+	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
 		return -EINVAL;
 
 	err = tw_batch_run(file, batch);
@@ -424,15 +447,16 @@ static int tw_touch_many_run(struct file *file,
 					  TW_MAX_KEYS);
 		unsigned int n = tw_keys_copy_in(keys, want, at + many->done);
 		unsigned int done;
-		int err = tw_ops_touch_many(file->private_data, many->flags,
-					    keys, n, &done);
+		int err = tw_touch_keys(file->private_data,
+					many->flags & TIMEWHEEL_OPF_BY_HANDLE,
+					keys, n, &done);
 
 		many->done += done;
 		if (err)
 			return err;
 		if (n < want)
 			return -EFAULT;
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			break;
 		cond_resched();
 	}
@@ -461,25 +485,71 @@ static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 			      unsigned int n, void __user *to, u32 size)
 {
+	u32 known = min_t(u32, size, sizeof(*tokens));
 	unsigned int i;
 
 	for (i = 0; i < n; i++, to += size)
-		if (copy_to_user(to, &tokens[i], sizeof(*tokens)) ||
-		    clear_user(to + sizeof(*tokens), size - sizeof(*tokens)))
+		if (copy_to_user(to, &tokens[i], known) ||
+		    clear_user(to + known, size - known))
 			return -EFAULT;
 
 	return 0;
 }
 
+static int tw_get_run(struct file *file, struct timewheel_get *get)
+{
+	struct timewheel_token tokens[TW_MAX_TOLD];
+	const u64 __user *from = u64_to_user_ptr(get->keys);
+	void __user *to = u64_to_user_ptr(get->tokens);
+	struct tw_caller caller;
+	u64 keys[TW_MAX_TOLD];
+
+	tw_caller_init(&caller, file);
+	get->done = 0;
+	while (get->done < get->count) {
+		unsigned int want = min_t(u32, get->count - get->done,
+					  TW_MAX_TOLD);
+		unsigned int n = tw_keys_copy_in(keys, want, from + get->done);
+
+		tw_tell_keys(file->private_data, &caller,
+			     get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
+			     n);
+		if (tw_tokens_copy_out(tokens, n, to, get->token_size) ||
+		    n < want)
+			return -EFAULT;
+		get->done += n;
+		to += (size_t)n * get->token_size;
+		if (task_sigpending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+static int tw_ioctl_get(struct file *file, void *arg, void __user *uarg)
+{
+	const struct tw_wheel *wheel = file->private_data;
+	struct timewheel_get *get = arg;
+
+	if (get->reserved || get->count > TIMEWHEEL_MAX_BATCH ||
+	    !tw_stride_ok(get->token_size, TW_FIRST_TOKEN) ||
+	    (!(get->flags & TIMEWHEEL_OPF_BY_HANDLE) &&
+	     wheel->flags & TIMEWHEEL_SETUP_NO_IDS))
+		return -EINVAL;
+
+	return tw_get_run(file, get);
+}
+
 static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_token tokens[TW_CHUNK_TOKENS];
+	struct timewheel_token tokens[TW_MAX_TOLD];
 	struct timewheel_list *list = arg;
 	void __user *to = u64_to_user_ptr(list->tokens);
 	struct tw_caller caller;
 
 	if (list->reserved || !list->count ||
-	    !tw_stride_ok(list->token_size, sizeof(struct timewheel_token)) ||
+	    !tw_stride_ok(list->token_size, TW_FIRST_TOKEN) ||
 	    (list->cursor > U32_MAX && list->cursor != TIMEWHEEL_NEVER))
 		return -EINVAL;
 
@@ -488,20 +558,23 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
 		unsigned int want = min_t(u32, list->count - list->listed,
 					  ARRAY_SIZE(tokens));
-		unsigned int n = tw_ops_list(file->private_data, &caller, list,
-					     tokens, want);
+		unsigned int n = tw_tell_next(file->private_data, &caller, list,
+					      tokens, want);
 
 		if (tw_tokens_copy_out(tokens, n, to, list->token_size))
 			return -EFAULT;
 		list->listed += n;
 		to += (size_t)n * list->token_size;
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			break;
 		cond_resched();
 	}
 
 	return 0;
 }
+
+/* Bytes that fit the largest of the following. */
+#define TW_ROOM	(sizeof(struct timewheel_create) + TW_GROWN)
 
 /*
  * Argument of any ioctl but those that copy a larger one: there are kernels that
@@ -518,8 +591,10 @@ union tw_arg {
 	struct timewheel_touch		touch;
 	struct timewheel_touch_many	touch_many;
 	struct timewheel_advance	advance;
+	struct timewheel_get		get;
 	struct timewheel_list		list;
 	struct timewheel_control	control;
+	u8				room[TW_ROOM];
 };
 
 enum tw_ioctl_needs {
@@ -534,72 +609,56 @@ enum tw_ioctl_needs {
 /**
  * struct tw_ioctl - one command
  * @run: carries it out; the size has been checked, and the flags against @flags
- * @size: of its argument here; the first release's is the least accepted, and
- *	is the same as long as none has grown
+ * @size: of its argument here
+ * @first: of its argument in the first release: the least that is accepted
  * @flags: flags that it knows
  * @needs: enum tw_ioctl_needs
  */
 struct tw_ioctl {
 	int	(*run)(struct file *file, void *arg, void __user *uarg);
 	u32	size;
+	u32	first;
 	u32	flags;
 	u32	needs;
 };
 
+#define TW_IOCTL(cmd, run, arg, first, flags, needs)			\
+	[_IOC_NR(cmd)] = {						\
+		run, sizeof(struct arg) + TW_GROWN, first, flags, needs, \
+	}
+
 static const struct tw_ioctl tw_ioctls[] = {
-	[_IOC_NR(TIMEWHEEL_IOC_CAPS)] = {
-		tw_ioctl_caps, sizeof(struct timewheel_caps), 0, TW_ANSWERS,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_SETUP)] = {
-		tw_ioctl_setup, sizeof(struct timewheel_setup), TW_SETUP_FLAGS,
-		TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_INFO)] = {
-		tw_ioctl_info, sizeof(struct timewheel_info), 0,
-		TW_NEEDS_WHEEL | TW_COPIES,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_OP)] = {
-		tw_ioctl_op, sizeof(struct timewheel_op),
-		TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		TIMEWHEEL_OPF_ANY_FILE,
-		TW_NEEDS_WHEEL | TW_ANSWERS,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_BATCH)] = {
-		tw_ioctl_batch, sizeof(struct timewheel_batch), 0,
-		TW_NEEDS_WHEEL,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_TOUCH)] = {
-		tw_ioctl_touch, sizeof(struct timewheel_touch),
-		TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_ADVANCE)] = {
-		tw_ioctl_advance, sizeof(struct timewheel_advance), 0,
-		TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_LIST)] = {
-		tw_ioctl_list, sizeof(struct timewheel_list), 0,
-		TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_CREATE)] = {
-		tw_ioctl_create, sizeof(struct timewheel_create),
-		TIMEWHEEL_CREATE_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_DESTROY)] = {
-		tw_ioctl_destroy, sizeof(struct timewheel_destroy), 0,
-		TW_NEEDS_DEVICE | TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_STATS)] = {
-		tw_ioctl_stats, sizeof(struct timewheel_stats), 0,
-		TW_NEEDS_WHEEL,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_TOUCH_MANY)] = {
-		tw_ioctl_touch_many, sizeof(struct timewheel_touch_many),
-		TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
-	},
-	[_IOC_NR(TIMEWHEEL_IOC_CONTROL)] = {
-		tw_ioctl_control, sizeof(struct timewheel_control),
-		TW_CONTROL_FLAGS, TW_NEEDS_WHEEL | TW_NEEDS_WRITE,
-	},
+	TW_IOCTL(TIMEWHEEL_IOC_CAPS, tw_ioctl_caps, timewheel_caps, 72, 0,
+		 TW_ANSWERS),
+	TW_IOCTL(TIMEWHEEL_IOC_SETUP, tw_ioctl_setup, timewheel_setup,
+		 TW_FIRST_SETUP, TW_SETUP_FLAGS, TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_INFO, tw_ioctl_info, timewheel_info,
+		 TW_FIRST_INFO, 0, TW_NEEDS_WHEEL | TW_COPIES),
+	TW_IOCTL(TIMEWHEEL_IOC_OP, tw_ioctl_op, timewheel_op, TW_FIRST_OP,
+		 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
+		 TIMEWHEEL_OPF_ANY_FILE,
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_ANSWERS),
+	TW_IOCTL(TIMEWHEEL_IOC_BATCH, tw_ioctl_batch, timewheel_batch, 32, 0,
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_TOUCH, tw_ioctl_touch, timewheel_touch, 16,
+		 TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_ADVANCE, tw_ioctl_advance, timewheel_advance, 16,
+		 0, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_LIST, tw_ioctl_list, timewheel_list, 56, 0,
+		 TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS),
+	TW_IOCTL(TIMEWHEEL_IOC_CREATE, tw_ioctl_create, timewheel_create, 80,
+		 TIMEWHEEL_CREATE_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_DESTROY, tw_ioctl_destroy, timewheel_destroy, 72,
+		 0, TW_NEEDS_DEVICE | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_STATS, tw_ioctl_stats, timewheel_stats, 24, 0,
+		 TW_NEEDS_WHEEL),
+	TW_IOCTL(TIMEWHEEL_IOC_TOUCH_MANY, tw_ioctl_touch_many,
+		 timewheel_touch_many, 24, TIMEWHEEL_OPF_BY_HANDLE,
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_CONTROL, tw_ioctl_control, timewheel_control, 16,
+		 0, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_GET, tw_ioctl_get, timewheel_get, 40,
+		 TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_ANSWERS),
 };
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
@@ -625,11 +684,13 @@ static noinline_for_stack long tw_ioctl_run(struct file *file,
 
 	ret = tw_ioctl_may(file, ioctl);
 	if (!ret && !(ioctl->needs & TW_COPIES))
-		ret = tw_copy_in(&arg, ioctl->size, ioctl->flags, uarg);
-	if (!ret)
-		ret = ioctl->run(file, &arg, uarg);
+		ret = tw_copy_in(&arg, ioctl->size, ioctl->first, ioctl->flags,
+				 uarg);
+	if (ret)
+		return ret;
+	ret = ioctl->run(file, &arg, uarg);
 	if (ret >= 0 && ioctl->needs & TW_ANSWERS &&
-	    copy_to_user(uarg, &arg, ioctl->size))
+	    copy_to_user(uarg, &arg, min(arg.caps.size, ioctl->size)))
 		ret = -EFAULT;
 
 	return ret;
@@ -665,7 +726,7 @@ long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	if (cmd == TIMEWHEEL_IOC_TOUCH && file->f_mode & FMODE_WRITE &&
 	    tw_wheel_ready(wheel) &&
 	    tw_touch_copy_in(&touch, (void __user *)uarg))
-		return tw_ops_touch(wheel, touch.flags, touch.key);
+		return tw_touch_key(wheel, touch.flags, touch.key);
 
 	nr = _IOC_NR(cmd);
 	if (cmd != _IO(TIMEWHEEL_IOC_TYPE, nr) || nr >= ARRAY_SIZE(tw_ioctls))

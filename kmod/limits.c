@@ -4,7 +4,7 @@
  *
  * A wheel counts with all the tokens that it may ever hold, from its set-up to
  * its end, so that no registration has to ask here. Users are those of the
- * host's user namespace. Who has made a user namespace pays for all in it, so
+ * host's user namespace. The user that has made a user namespace pays for all in it, so
  * that the ids lent to a user give no more; if that was root, each pays itself.
  */
 #include <linux/capability.h>
@@ -91,7 +91,7 @@ struct tw_count {
 };
 
 /**
- * struct tw_user - who has wheels; is there as long as they have any
+ * struct tw_user - a user that has wheels; exists as long as it has any
  * @node: in tw_users; tw_limits_lock
  * @uid: who; constant
  * @has: what they have; tw_limits_lock
@@ -126,7 +126,7 @@ static int tw_limits_check(const struct tw_user *user, u32 tokens)
 	return 0;
 }
 
-/* Who is to be charged for what the caller does. */
+/* The user that is charged for what the caller does. */
 static kuid_t tw_payer(void)
 {
 	const struct user_namespace *ns;

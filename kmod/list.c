@@ -16,7 +16,7 @@
  * @tokens: how many tokens
  *
  * Chunks are most when as many lists as can be hold one token more than full
- * chunks. Whoever registers sees to that many, so that filing never allocates.
+ * chunks. A registration sees to that many, so that filing never allocates.
  *
  * Return: how many chunks.
  */

@@ -16,9 +16,9 @@
 static vm_fault_t tw_map_fault(struct vm_fault *vmf)
 {
 	const struct tw_wheel *wheel = vmf->vma->vm_file->private_data;
-	void *words;
+	void *words = tw_ring_word_page(&wheel->ring, vmf->pgoff);
 
-	if (!tw_blocks_find(&wheel->ring.words, vmf->pgoff, &words))
+	if (!words)
 		return VM_FAULT_SIGBUS;
 	vmf->page = virt_to_page(words);
 	get_page(vmf->page);
@@ -49,7 +49,7 @@ static const struct vm_operations_struct tw_map_ops = {
 	.mprotect	= tw_map_mprotect,
 };
 
-/* mmap(2) of a wheel; its contract is in <linux/timewheel.h>. */
+/* mmap(2) of a wheel; its contract is in timewheel(7). */
 int tw_map(struct file *file, struct vm_area_struct *vma)
 {
 	const struct tw_wheel *wheel = file->private_data;
@@ -59,7 +59,7 @@ int tw_map(struct file *file, struct vm_area_struct *vma)
 		return err;
 	if (!tw_ring_has_words(&wheel->ring) ||
 	    vma->vm_pgoff != TIMEWHEEL_MAP_WORDS ||
-	    vma_pages(vma) != wheel->ring.words.nr ||
+	    vma_pages(vma) != tw_ring_word_pages(&wheel->ring) ||
 	    !(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);

@@ -8,7 +8,7 @@
  * after its release. So its memory goes with the last of them, whichever that
  * is, and then the module is let go.
  *
- * Minors are given out in turn: a node that somebody has renamed or copied leads
+ * Minors are given out in turn: a node that was renamed or copied leads
  * to no other wheel soon after its own is gone.
  */
 #include <linux/capability.h>
@@ -39,7 +39,7 @@
 /**
  * struct tw_named_wheel - a wheel with a name
  * @node: in tw_named_wheels; tw_named_lock
- * @dev: its device, called by its node; counts those who refer to all of this
+ * @dev: its device, called by its node; counts the references to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
  * @path: its node's below /dev, once for who makes it and once for who removes it:
@@ -101,7 +101,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 }
 
 /*
- * Nobody refers to it any more. Whoever was the last to do so holds the module
+ * Nothing refers to it any more. The last one to do so holds the module
  * as well: a file of the device while it destroys, or one of the wheel that is
  * not yet done with its operations. May sleep.
  */
@@ -241,7 +241,7 @@ static bool tw_setup_same(const struct timewheel_setup *a,
  *
  * May sleep.
  *
- * Return: 0; TIMEWHEEL_RES_EXISTED; -EINTR to one who is killed; -EEXIST; -EINVAL;
+ * Return: 0; TIMEWHEEL_RES_EXISTED; -EINTR when the caller is killed; -EEXIST; -EINVAL;
  * -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
  */
 int tw_named_create(const char *name, const struct timewheel_setup *setup,
@@ -275,7 +275,7 @@ static bool tw_named_may_destroy(const struct tw_named_wheel *named)
  *
  * May sleep.
  *
- * Return: 0; -EINTR to one who is killed; -ENOENT; -EPERM.
+ * Return: 0; -EINTR when the caller is killed; -ENOENT; -EPERM.
  */
 int tw_named_destroy(const char *name)
 {

@@ -1,30 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ring: the timing wheel itself. Tokens on lists by the tick on which they are
- * due, the map from id to token, and how they are registered, touched, moved,
- * cancelled, taken and put back.
+ * Ring: a wheel's tokens, and how one is registered, touched, moved and cancelled.
  *
- * It is told the time and tells when it next wants to be looked at. It knows no
- * clock, no timer, no file, no user pointer and no wait queue, and also builds
- * in user space. The locking is explained at the head of wheel.c.
+ * It is told the time. It knows no clock, no timer, no file, no user pointer and
+ * no wait queue, and also builds in user space. The locking is explained at the
+ * head of wheel.c.
+ *
+ * The core, each file knowing only those before it:
+ *
+ *	blocks, arena, list	memory by index, and lists of indices
+ *	levels			where a token is filed, which list comes first
+ *	words, ids		touch words; the map from id to token
+ *	ring			a token's life up to its end by its user
+ *	delivery		its life after a read: leases and periods
+ *	look			finding and taking what has expired
+ *
+ * Words that have one meaning here:
+ *
+ *	tick	a step of the wheel's clock; deadlines are whole ticks
+ *	slot	a list of a level; block: the ticks that a slot stands for
+ *	file	to put a token on the list of its due tick
+ *	origin	the tick from which the level of a deadline is counted
+ *	look	to go through what is due, in the order of ticks
+ *	stamp	what a touch word says: on which tick its token was touched
+ *	take	to make an expired token the reader's alone, to be copied
+ *	taker	an open file that reads, and can hold deliveries
+ *	base	the exact deadline, in ns, that a token's periods are counted by
  */
 #ifndef TW_RING_H
 #define TW_RING_H
 
-#include <linux/bits.h>
-#include <linux/minmax.h>
+#include <linux/lockdep.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-#include "delivery.h"
-#include "list.h"
+#include "delivery_types.h"
+#include "ids.h"
+#include "levels.h"
 #include "token.h"
 #include "words.h"
-
-#define TW_MAX_TICK	((1ULL << 46) - 1)	/* what a word has bits for */
-#define TW_NEVER	U64_MAX
-#define TW_LEVELS	11	/* enough to reach TW_MAX_TICK from any ring */
 
 /**
  * struct tw_now - one reading of the wheel's clock
@@ -37,54 +52,24 @@ struct tw_now {
 };
 
 /**
- * struct tw_level - one ring of slots; level 0 is the user's own
- * @next: earliest block that may have tokens, TW_NEVER when none has; a token
- *	in slot s is due no earlier than the first block >= @next that falls on
- *	s; ring's lock
- * @width: ticks per block; constant
- * @slots: how many slots; constant
- * @at: slot of block @next; valid unless that is TW_NEVER; ring's lock
- * @first: list of slot 0; constant
- * @count: slots that have tokens; ring's lock
- * @occupied: a bit for each slot that has tokens; ring's lock
- *
- * A block is a tick number divided by @width; block b is in slot b % slots.
- */
-struct tw_level {
-	u64		next;
-	u64		width;
-	u32		slots;
-	u32		at;
-	u32		first;
-	u32		count;
-	unsigned long	*occupied;
-};
-
-/**
  * struct tw_ring - tokens and where they are
  * @lock: see wheel.c
  * @tick: ns per tick; constant
  * @max_due: last tick that a deadline may have; constant
  * @slots: slots of the user's ring; constant
  * @max_tokens: most tokens in use at once; constant
+ * @first_generation: generation of each token's first life; constant
  * @room: how many may be in use for another to be registered: @max_tokens, or
  *	0 while the ring is draining; @lock
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
- * @rich: tokens have touch words or deliveries to look after; constant
- * @nr_levels: levels in use; constant
- * @level: level 0 with a slot per tick, as many and one, each further one
- *	coarser
- * @next: the earliest tick on which a level is to be looked at; @lock
- * @next_level: which level that is; valid unless @next is TW_NEVER; @lock
- * @front: list of tokens that were put back, looked at first; constant
+ * @has_extras: tokens have touch words or deliveries to look after; constant
+ * @levels: where tokens are filed; @lock
  * @tokens: the tokens; @lock, look-ups without it
  * @words: touch words, if the ring has them: then all but the words changes
  *	under @lock, touches too
- * @delivery: what becomes of tokens that have been read
- * @lists: lists of tokens; @lock
+ * @delivery: what is known of deliveries; each field says
  * @ids: id to token; changed under @lock, look-ups without it
- * @occupied: bits of all levels; @lock
  * @pending: ARMED tokens; @lock
  * @registered: count; @lock
  * @cancelled: count; @lock
@@ -99,21 +84,16 @@ struct tw_ring {
 	u64			max_due;
 	u32			slots;
 	u32			max_tokens;
+	u32			first_generation;
 	u32			room;
 	u32			cookie_at;
 	bool			has_ids;
-	bool			rich;
-	u32			nr_levels;
-	struct tw_level		level[TW_LEVELS];
-	u64			next;
-	u32			next_level;
-	u32			front;
+	bool			has_extras;
+	struct tw_levels	levels;
 	struct tw_arena		tokens;
 	struct tw_blocks	words;
 	struct tw_deliveries	delivery;
-	struct tw_lists		lists;
 	struct rhashtable	ids;
-	unsigned long		*occupied;
 	u32			pending;
 	u64			registered;
 	u64			cancelled;
@@ -134,6 +114,7 @@ struct tw_ring {
  * @periods: tokens may be periodic
  * @max_attempts: after how many deliveries a token is buried, 0 for never
  * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
+ * @first_generation: generation of each token's first life
  */
 struct tw_ring_setup {
 	u64	tick;
@@ -145,6 +126,7 @@ struct tw_ring_setup {
 	bool	periods;
 	u32	max_attempts;
 	u64	lease;
+	u32	first_generation;
 };
 
 /**
@@ -171,7 +153,6 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
 void tw_ring_destroy(struct tw_ring *ring);
 int tw_ring_grow(struct tw_ring *ring);
 size_t tw_ring_bytes(struct tw_ring *ring);
-u64 tw_ring_next(const struct tw_ring *ring);
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found);
 
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
@@ -181,27 +162,53 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
-void tw_ring_judge(struct tw_ring *ring, struct tw_found *found, u64 now);
-u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
-unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
-			  u32 *batch, unsigned int max);
-void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
-unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
-			       unsigned int n, u64 *due);
-unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
-				  unsigned int n, u64 *due,
-				  const struct tw_now *now,
-				  struct tw_taker *taker);
-
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
-u32 tw_ring_index(const struct tw_ring *ring, const struct tw_token *token);
 
-/* What delivery.c, which is part of the ring, is made of. */
-void tw_file(struct tw_ring *ring, u32 index, u64 due, u64 frame);
-void tw_unfile(struct tw_ring *ring, u32 index);
-void tw_unname(struct tw_ring *ring, struct tw_token *token);
-void tw_free(struct tw_ring *ring, struct tw_token *token, u32 index);
+struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
+				   struct tw_token *token);
+
+/* For the files above: the ends of an id and of a token's life. */
+int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
+void tw_ring_unname(struct tw_ring *ring, struct tw_token *token);
+void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
+
+/* A token by an index that the ring gave. */
+static inline struct tw_token *tw_ring_token(const struct tw_ring *ring,
+					     u32 index)
+{
+	return tw_arena_at(&ring->tokens, index);
+}
+
+/* ns per tick. */
+static inline u64 tw_ring_tick(const struct tw_ring *ring)
+{
+	return ring->tick;
+}
+
+/* Slots of the user's ring. */
+static inline u32 tw_ring_slots(const struct tw_ring *ring)
+{
+	return ring->slots;
+}
+
+/* ns for which a delivery is held, 0 when a read ends tokens. */
+static inline u64 tw_ring_lease(const struct tw_ring *ring)
+{
+	return ring->delivery.lease;
+}
+
+/* Whether no token can be registered. Under the lock. */
+static inline bool tw_ring_is_draining(const struct tw_ring *ring)
+{
+	return !ring->room;
+}
+
+/* Lets tokens be registered, or not. Under the lock. */
+static inline void tw_ring_drain(struct tw_ring *ring, bool drain)
+{
+	ring->room = drain ? 0 : ring->max_tokens;
+}
 
 static inline u64 tw_token_id(const struct tw_ring *ring,
 			      const struct tw_token *token)
@@ -215,15 +222,45 @@ static inline bool tw_ring_has_words(const struct tw_ring *ring)
 	return ring->words.block;
 }
 
+/* How many pages the touch words have once all tokens are there. */
+static inline u32 tw_ring_word_pages(const struct tw_ring *ring)
+{
+	return ring->words.nr;
+}
+
+/* A page of touch words, NULL where there has been no token yet. */
+static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
+{
+	void *page;
+
+	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
+}
+
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)
 {
 	return ring->delivery.at;
 }
 
-/* From where deadlines are filed: nothing before it waits to be looked at. */
-static inline u64 tw_frame(const struct tw_ring *ring, u64 now)
+/* The tick on which the ring is next to be looked at, or TW_NEVER. */
+static inline u64 tw_ring_next(const struct tw_ring *ring)
 {
-	return min(now, ring->next);
+	return ring->levels.next;
+}
+
+/* The index of a token that is filed. Under the lock. */
+static inline u32 tw_ring_index(const struct tw_ring *ring,
+				const struct tw_token *token)
+{
+	return tw_lists_at(&ring->levels.lists, token->place);
+}
+
+/* A token's touch word, NULL if it has none or cannot be touched. */
+static inline u64 *tw_ring_touch_word(const struct tw_ring *ring,
+				      const struct tw_token *token, u32 index)
+{
+	return tw_ring_has_words(ring) && token->timeout &&
+	       tw_word_state(READ_ONCE(token->word)) == TW_ARMED ?
+		tw_words_at(&ring->words, index) : NULL;
 }
 
 /*
@@ -295,7 +332,7 @@ static inline bool tw_found_armed(struct tw_token *token,
 				  struct tw_found *found)
 {
 	found->token = token;
-	/* Pairs with the releases in tw_ring_register() and _put_back(). */
+	/* Pairs with the releases of all that make a token ARMED. */
 	found->word = smp_load_acquire(&token->word);
 
 	return tw_word_state(found->word) == TW_ARMED;
@@ -311,6 +348,23 @@ static __always_inline int tw_ring_by_handle(struct tw_ring *ring, u64 handle,
 		return -ESTALE;
 
 	return 0;
+}
+
+/* Finds an ARMED token. Return: 0; -ENOENT; -ESTALE; -EINVAL there are no ids. */
+static __always_inline int tw_ring_find(struct tw_ring *ring,
+					struct tw_key key,
+					struct tw_found *found)
+{
+	return key.by_handle ? tw_ring_by_handle(ring, key.value, found) :
+			       tw_ring_by_id(ring, key.value, found);
+}
+
+/* Fetches the tokens of ids that are about to be looked up. */
+static inline void tw_ring_prefetch_ids(struct tw_ring *ring, const u64 *ids,
+					unsigned int n)
+{
+	if (ring->has_ids)
+		tw_ids_prefetch(&ring->ids, ids, n);
 }
 
 /* Fetches the token of a handle, which is about to be looked up. */
@@ -331,7 +385,7 @@ static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
 		tw_arena_find(&ring->tokens, (u32)handle);
 
 	if (token)
-		tw_arena_prefetch(&ring->lists.chunks,
+		tw_arena_prefetch(&ring->levels.lists.chunks,
 				  token->place >> TW_CHUNK_SHIFT);
 }
 
@@ -351,7 +405,7 @@ static inline int tw_touch_due(const struct tw_ring *ring,
  * @now: the time
  * @due: on which tick it is due then
  *
- * The token stays where it is filed: whoever looks there files it again.
+ * The token stays where it is filed: the thread that looks there files it again.
  *
  * Return: 0; -ESTALE when it is no longer pending; -EINVAL when it has no
  * timeout; -ERANGE.

@@ -3,11 +3,11 @@
  * Stats: all wheels at a glance, in debugfs, for root:
  *
  *	timewheel/wheels	a line for each wheel
- *	timewheel/users		a line for each user who has wheels
+ *	timewheel/users		a line for each user that has wheels
  *	timewheel/stats		sums and histograms since the module was loaded,
  *				wheels that have ended included
  *
- * Whoever sets a wheel up adds it here, and removes it before its end.
+ * The code that sets a wheel up adds it here, and removes it before its end.
  */
 #include <linux/cred.h>
 #include <linux/debugfs.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Takers: who reads from a wheel with leases, by the open file that they read by.
+ * Takers: the readers of a wheel with leases, each known by its open file.
  *
- * A file's taker comes with its first read and goes with the file's release. Who
- * looks one up has the file open, so it stays; others on the same chain may go
- * meanwhile, and so their memory waits for a grace period.
+ * A file's taker comes with its first read and goes with the file's release. A
+ * caller that looks one up has the file open, so it stays; others on the same chain
+ * may go meanwhile, and so their memory waits for a grace period.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Takers: who reads from a wheel with leases, by the open file that they read by.
+ * Takers: the readers of a wheel with leases, each known by its open file.
  * Of the file only the address is known, as a key.
  */
 #ifndef TW_TAKERS_H

@@ -16,11 +16,11 @@
  *
  * With leases a token that was delivered becomes HELD instead: see delivery.h.
  *
- * Whoever holds a handle may raise the due tick of an ARMED token with a
+ * A caller that has a handle may raise the due tick of an ARMED token with a
  * compare-and-swap and no lock: that is a touch. Every other change of the word
  * happens under the ring's lock, and from ARMED in one go, because touches do
- * not wait for the lock: by compare-and-swap in a take, which is void if a touch
- * came first, by exchange in a move or cancel, which are not.
+ * not wait for the lock: by compare-and-swap in a take, which fails if a touch came
+ * first, by exchange in a move or cancel, which override it.
  *
  * Becoming FREE takes the next generation, so that a compare-and-swap which was
  * prepared for an earlier life of the token fails. The word holds the low 16
@@ -37,16 +37,21 @@
 #define TW_DUE_SHIFT	18
 #define TW_LIFE_MASK	((1ULL << TW_DUE_SHIFT) - 1)	/* state, generation */
 
-/* The first life's generation. Tests begin near the end, to see it wrap. */
-#ifndef TW_FIRST_GENERATION
-#define TW_FIRST_GENERATION	1U
-#endif
-
 enum tw_state {
 	TW_FREE		= 0,
 	TW_ARMED	= 1,
 	TW_TAKEN	= 2,
 	TW_HELD		= 3,
+};
+
+/**
+ * struct tw_key - how a caller names a token
+ * @by_handle: @value is its handle, else its id
+ * @value: handle or id
+ */
+struct tw_key {
+	bool	by_handle;
+	u64	value;
 };
 
 /**

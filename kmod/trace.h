@@ -90,25 +90,25 @@ DEFINE_EVENT(tw_key, cancel,
 
 /* An operation, by its number, on a token that has been delivered, or may be. */
 TRACE_EVENT(answer,
-	TP_PROTO(u32 wheel, u32 code, bool by_handle, u64 key, u32 lease),
-	TP_ARGS(wheel, code, by_handle, key, lease),
+	TP_PROTO(u32 wheel, u32 code, bool by_handle, u64 key, u32 delivery),
+	TP_ARGS(wheel, code, by_handle, key, delivery),
 	TP_STRUCT__entry(
 		__field(u32, wheel)
 		__field(u32, code)
 		__field(bool, by_handle)
 		__field(u64, key)
-		__field(u32, lease)
+		__field(u32, delivery)
 	),
 	TP_fast_assign(
 		__entry->wheel = wheel;
 		__entry->code = code;
 		__entry->by_handle = by_handle;
 		__entry->key = key;
-		__entry->lease = lease;
+		__entry->delivery = delivery;
 	),
-	TP_printk("wheel=%u code=%u %s=%#llx lease=%u", __entry->wheel,
+	TP_printk("wheel=%u code=%u %s=%#llx delivery=%u", __entry->wheel,
 		  __entry->code, __entry->by_handle ? "handle" : "id",
-		  __entry->key, __entry->lease)
+		  __entry->key, __entry->delivery)
 );
 
 /* Something happened to a number of a wheel's tokens. */

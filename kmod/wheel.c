@@ -1,46 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Wheel: a ring with the clock that turns it, the alarm that announces what is
- * due, and those who wait for it.
+ * due, and the readers and pollers that wait for it.
  *
  * LOCKING
  *
  * Overview
  *
- *	User space registers, touches, moves and cancels tokens, and takes the
- *	expired ones. Nothing happens by itself: the timer's callback only sets
- *	the alarm and wakes. Whoever reads or polls then looks at the ring, in
- *	its own context, in steps of at most TW_STEP tokens, each a whole under
- *	the lock. Between any two steps the ring is as consistent as at rest, so
- *	it does not matter who does them, or how many at a time.
+ *	Programs register, touch, move and cancel tokens, and take the expired
+ *	ones. Nothing happens by itself: the timer's callback only sets the alarm
+ *	and wakes. A thread that reads or polls then looks at the ring, in its own
+ *	context, in steps of at most TW_STEP tokens, each step in one hold of the
+ *	lock. Between two steps the ring is consistent, so any thread may do the
+ *	next step.
  *
- *	A private wheel has one open file and ends with it. A named one is
- *	referred to by its name and by each of its open files, see named.c:
- *	whoever destroys it marks it ended and wakes all; it is freed when
- *	nobody refers to it any more.
+ *	A private wheel has one open file and ends with it. A named wheel is
+ *	referred to by its name and by each of its open files, see named.c. The
+ *	caller that destroys it marks it ended and wakes all; the last reference
+ *	frees it.
  *
- * Lock order, outer to inner
+ * Lock order, outer to inner, and why each lock is of its kind
  *
- *	tw_named_lock		mutex: names; one creates or destroys at a time.
- *				Opening a file does not take it.
- *	wheel->setup		mutex: one sets up, once. Sleeps for memory.
- *	tw_limits_lock		mutex: who has how much. Nothing is taken inside.
+ *	tw_named_lock		mutex: names; one creates or destroys at a time. A
+ *				mutex, since making a device sleeps. Opening a
+ *				file does not take it.
+ *	wheel->setup		mutex: one sets up, once. A mutex, since it sleeps
+ *				for memory.
+ *	tw_limits_lock		mutex: how much each user has. Nothing is taken
+ *				inside. A mutex, since it allocates a user's
+ *				entry.
  *	tw_stats_lock		mutex: the list of all wheels, and what those
- *				that are gone had counted. Not taken with
- *				wheel->setup or tw_limits_lock held.
- *	takers' bucket locks	inside rhashtable, to add and remove one. Looking
- *				one up takes none.
+ *				that are gone had counted. A mutex, since debugfs
+ *				prints with it held. Not taken with wheel->setup
+ *				or tw_limits_lock held.
+ *	takers' bucket locks	inside rhashtable, to add and remove a taker. A
+ *				look-up takes none.
  *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
- *				and what is armed. Process context only: the
- *				callback does not take it, so interrupts stay
- *				on. Held for a bounded number of tokens. No
- *				user memory is touched, no memory allocated
- *				but what the id table takes GFP_ATOMIC.
+ *				and what is armed. A spinlock, since it is held
+ *				for less than a context switch takes: for a
+ *				bounded number of tokens, with no user memory
+ *				touched and no memory allocated but what the id
+ *				table takes GFP_ATOMIC. A plain one, not a raw one
+ *				and not with interrupts off: only process context
+ *				takes it, the callback does not. So on PREEMPT_RT
+ *				its holder can be preempted, and it boosts the
+ *				holder's priority.
  *	id table's bucket locks	inside rhashtable.
  *	timer base lock		inside hrtimer_start().
  *
  *	The wait queues' locks are taken with no other lock held, by the
- *	callback or after unlocking; they are irq safe.
+ *	callback or after unlocking; they are irq safe, since the callback may run
+ *	in an interrupt.
  *
  * What protects what
  *
@@ -54,68 +64,68 @@
  *
  *	A touch: one compare-and-swap on that word, which fails if the token
  *	has been taken, cancelled, moved or touched since. It only raises the
- *	due tick, so the rule of ring.c holds: no list is looked at too late.
+ *	due tick, so the rule of levels.c holds: no list is looked at too late.
  *
  *	On a wheel with touch words both are done under the lock, and it is the
- *	touch word that changes without it, by who has it mapped. It is read
- *	once, made sense of and applied to the token's word whenever somebody
- *	comes to the token: then the token's word says all. A take replaces the
- *	touch word by 0, by compare-and-swap with what was read: a touch that came
- *	first voids it, and it looks again; a checked touch that comes second
- *	fails. See words.h.
+ *	touch word that changes without it, by programs that have it mapped. Each
+ *	thread that comes to the token under the lock reads the touch word once,
+ *	makes sense of it, and raises the token's word to what it says. A take
+ *	replaces the touch word by 0, by compare-and-swap with what it has read: a
+ *	touch that came first makes that fail, and the taker looks again; a
+ *	checked touch that comes second fails. See words.h.
  *
- * A token's states, and who changes them
+ * A token's states, and which calls change them
  *
- *	HELD		a delivery is out, or it is buried; on wheels with leases.
- *			All of it is under the lock: see delivery.h
  *	FREE -> ARMED	register, under the lock: filed before it unlocks
  *	ARMED -> ARMED	touch: no lock, compare-and-swap, raises the due tick
  *			move: lock, exchange, filed again
  *	ARMED -> TAKEN	take: lock, compare-and-swap; leaves list and id table
  *	TAKEN -> FREE	delivered: lock; next generation
  *	TAKEN -> HELD	delivered, with leases: lock; filed by the lease's end
- *	TAKEN -> ARMED	put back: lock; filed in front, id entered again; or
- *			delivered, periodic: lock; filed by its next deadline
+ *	TAKEN -> ARMED	put back: lock; filed by its due tick, id entered again;
+ *			or delivered, periodic: lock; filed by its next deadline
  *	ARMED -> FREE	cancel: lock, exchange to TAKEN; then as delivered
+ *	HELD		a delivery is out, or the token is buried. All changes are
+ *			under the lock: see delivery.h
  *
  * Ways out of ARMED, and why each pair excludes the other
  *
  *	take, cancel, move	all hold the lock.
  *	touch and any of them	all change the whole word at once. A touch that
- *				comes first voids the taker's compare-and-swap:
- *				it looks again and leaves the token; a move or
- *				cancel outdoes it. A touch that comes second
- *				fails its compare-and-swap, reads the word again
- *				and raises what the move has set, or finds TAKEN
- *				or another generation and says so.
- *	wheel's end		the last who refers to it is gone, and with it
- *				all callers; hrtimer_cancel() waits for the
+ *				comes first makes the taker's compare-and-swap
+ *				fail: the taker looks again and leaves the token;
+ *				a move or cancel overrides it. A touch that comes
+ *				second fails its compare-and-swap, reads the word
+ *				again and raises what the move has set, or finds
+ *				TAKEN or another generation and says so.
+ *	wheel's end		the last reference is gone, and with it all
+ *				callers; hrtimer_cancel() waits for the
  *				callback.
  *
  *	A wheel that is destroyed while others use it says so in wheel->stage,
  *	set under the lock. Calls that have begun may still be carried out, as
- *	if they had come before; the next one gets ENODEV. No timer is started
+ *	if they had come before; the next call gets ENODEV. No timer is started
  *	any more.
  *
  *	A wheel that is paused says so there too. It has no alarm and no timer,
- *	and who sleeps in a read stays asleep; a look that was under way may take
- *	what is due. Resuming it settles it like any change.
+ *	and sleeping readers stay asleep; a look that was under way may take what
+ *	is due. Resuming the wheel arms it like any change.
  *
- * Who holds a delivery
+ * Which file holds a delivery
  *
- *	The token points to its taker, which stands for an open file. That one
- *	is there from the file's first read to its release, which is after its
- *	last call: so whoever finds a token HELD by a taker, under the lock, may
- *	look at it, and whoever releases a file comes to all that it holds before
- *	the taker goes.
+ *	The token points to its taker, which stands for an open file. The taker
+ *	exists from the file's first read to its release, which comes after its
+ *	last call. So a thread that finds a token HELD by a taker, under the lock,
+ *	may look at the taker; and the release of a file comes to all that it
+ *	holds before the taker goes.
  *
  * The alarm
  *
  *	Under the lock, whenever it is let go, one of these holds:
  *	  - nothing is pending, and the timer is not started;
  *	  - the timer is started for the ring's next tick;
- *	  - the alarm is set: somebody has been told and will look, or the
- *	    callback is about to tell them.
+ *	  - the alarm is set: a thread has been told and will look, or the
+ *	    callback is about to tell one.
  *	While the alarm is set no timer is started: no interrupts for what
  *	nobody looks at. A look that finds nothing due ends the alarm and starts
  *	the timer; one that leaves something due leaves the alarm set. It is
@@ -128,9 +138,9 @@
  *	Both sides go through the wait queue's lock between their two steps: if
  *	the callback does not find the reader queued, the reader finds the
  *	alarm set. A poller is queued before it looks, under the lock. The same
- *	goes for whoever ends the wheel, with stage in place of alarm.
+ *	holds for the caller that ends the wheel, with stage in place of alarm.
  *
- *	A callback that is late may set the alarm after somebody has looked: all
+ *	A callback that is late may set the alarm after a thread has looked: all
  *	are woken, look, find nothing and end it: one look for nothing, and one
  *	callback while that alarm is set, if the look had started the timer. A
  *	look may overwrite an alarm that came after it had read the clock: what
@@ -143,6 +153,7 @@
  */
 #include <linux/err.h>
 #include <linux/percpu.h>
+#include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -153,6 +164,15 @@
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+/*
+ * The generation of a wheel's first tokens. It differs from wheel to wheel, so
+ * that a handle used on the wrong wheel is stale. Tests begin near the end, to
+ * see generations wrap, or at 1, to repeat exactly.
+ */
+#ifndef TW_FIRST_GENERATION
+#define TW_FIRST_GENERATION	get_random_u32()
+#endif
 
 /* Most tokens that one step looks at, under the lock. */
 #define TW_STEP		256
@@ -207,8 +227,8 @@ static int tw_wheel_set_clock(struct tw_wheel *wheel,
 	wheel->clock = setup->clock;
 	wheel->flags = setup->flags;
 	wheel->slack = setup->slack;
-	wheel->max_delay = setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS ?
-			   tw_words_max_timeout(setup->tick) : S64_MAX;
+	wheel->max_timeout = setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS ?
+			     tw_words_max_timeout(setup->tick) : S64_MAX;
 	wheel->manual = setup->start;
 	hrtimer_setup(&wheel->timer, tw_wheel_alarm, tw_clock_id(wheel->clock),
 		      HRTIMER_MODE_ABS);
@@ -248,6 +268,7 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
 		.max_attempts	= setup->max_attempts,
 		.lease		= setup->lease,
+		.first_generation = TW_FIRST_GENERATION,
 	};
 	int err;
 
@@ -304,7 +325,7 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 	return err;
 }
 
-/* Frees a wheel that nobody uses any more. May sleep. */
+/* Frees a wheel that no file refers to any more. May sleep. */
 void tw_wheel_free(struct tw_wheel *wheel)
 {
 	if (wheel->stage != TW_NEW) {
@@ -319,8 +340,10 @@ void tw_wheel_free(struct tw_wheel *wheel)
 	kfree(wheel);
 }
 
+/* Starts the timer for a tick, or stops it for TW_NEVER. */
 static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 {
+	lockdep_assert_held(&wheel->ring.lock);
 	wheel->armed = tick;
 	if (wheel->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return;
@@ -328,18 +351,19 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 		hrtimer_try_to_cancel(&wheel->timer);
 	else
 		hrtimer_start_range_ns(&wheel->timer,
-				       ns_to_ktime(tick * wheel->ring.tick),
+				       ns_to_ktime(tick * tw_ring_tick(&wheel->ring)),
 				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
 /*
- * Sees to it that somebody will look when the next tick comes. Returns whether
- * it has come and nobody has been told.
+ * Sees to it that a thread will look when the next tick comes. Returns whether
+ * it has come and no thread has been told.
  */
-static bool tw_wheel_settle(struct tw_wheel *wheel, u64 now)
+static bool tw_wheel_arm_next(struct tw_wheel *wheel, u64 now)
 {
 	u64 next = tw_ring_next(&wheel->ring);
 
+	lockdep_assert_held(&wheel->ring.lock);
 	if (READ_ONCE(wheel->alarm) || wheel->stage != TW_READY)
 		return false;
 	if (next > now) {
@@ -362,11 +386,11 @@ struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
 	return tw_wheel_now(wheel);
 }
 
-/* Lets go of the wheel after whatever was done to it. */
+/* Unlocks the wheel after any change, and arms it for what comes next. */
 void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 	__releases(&wheel->ring.lock)
 {
-	bool wake = tw_wheel_settle(wheel, now->tick);
+	bool wake = tw_wheel_arm_next(wheel, now->tick);
 
 	spin_unlock(&wheel->ring.lock);
 	if (wake)
@@ -377,7 +401,7 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
  * tw_wheel_end() - end a wheel that others may be using
  * @wheel: the wheel, ready
  *
- * They get -ENODEV from now on, and those who sleep are woken to learn of it.
+ * Their calls get -ENODEV from now on; sleeping readers and pollers are woken.
  */
 void tw_wheel_end(struct tw_wheel *wheel)
 {
@@ -413,14 +437,30 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 	return 0;
 }
 
-/* A wheel that delivers is to pause, or the other way round. */
+/*
+ * Pauses or resumes a wheel. A callback that is late may have set the alarm while
+ * the wheel was paused, and woken a reader that went back to sleep since it saw
+ * TW_PAUSED. Clearing that alarm must not lose one that a reader needs:
+ *
+ *	resume				callback		reader
+ *	  stage = READY			  alarm = true		  queue on readers
+ *	  smp_mb()			  wake readers		  smp_mb()
+ *	  alarm = false						  stage? alarm?
+ *	  something due? then set the alarm
+ *	  and wake, else start the timer
+ *
+ * An alarm that is set before the clearing is lost, but resuming then looks itself,
+ * under the lock: it finds what the alarm announced and sets the alarm again, or
+ * starts the timer for it, which goes off at once. An alarm that is set after the
+ * clearing wakes a reader that sees the new stage, because of the barrier here and
+ * the one in prepare_to_wait(). What cannot happen is that the reader sees
+ * TW_PAUSED together with the alarm that came after it.
+ */
 static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
 {
+	lockdep_assert_held(&wheel->ring.lock);
 	WRITE_ONCE(wheel->stage, stage);
-	/* A callback that is late may have set the alarm while the wheel was
-	 * paused. One that sets it from now on wakes who sees the new stage. Pairs
-	 * with the barrier in prepare_to_wait().
-	 */
+	/* Pairs with the barrier in prepare_to_wait(), as drawn above. */
 	smp_mb();
 	WRITE_ONCE(wheel->alarm, false);
 	tw_wheel_arm(wheel, TW_NEVER);
@@ -429,22 +469,23 @@ static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
 /**
  * tw_wheel_control() - pause, resume, drain
  * @wheel: the wheel
- * @flags: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
- * @mask: which of them are to change
+ * @state: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
+ * @mask: which of them count
  *
  * Return: 0, or -ENODEV when it has ended.
  */
-int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask)
+int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	enum tw_stage stage = flags & TIMEWHEEL_CONTROL_PAUSED ? TW_PAUSED : TW_READY;
+	enum tw_stage stage = state & TIMEWHEEL_CONTROL_PAUSED ?
+			      TW_PAUSED : TW_READY;
 	int err = wheel->stage == TW_ENDED ? -ENODEV : 0;
 
 	if (!err && mask & TIMEWHEEL_CONTROL_PAUSED && wheel->stage != stage)
 		tw_wheel_enter(wheel, stage);
 	if (!err && mask & TIMEWHEEL_CONTROL_DRAINING)
-		wheel->ring.room = flags & TIMEWHEEL_CONTROL_DRAINING ?
-				   0 : wheel->ring.max_tokens;
+		tw_ring_drain(&wheel->ring,
+			      state & TIMEWHEEL_CONTROL_DRAINING);
 	tw_wheel_unlock(wheel, &now);
 
 	return err;
@@ -456,8 +497,9 @@ static void tw_wheel_info_deliveries(const struct tw_wheel *wheel,
 {
 	const struct tw_deliveries *delivery = &wheel->ring.delivery;
 
+	lockdep_assert_held(&wheel->ring.lock);
 	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_CONTROL_PAUSED : 0;
-	if (!wheel->ring.room)
+	if (tw_ring_is_draining(&wheel->ring))
 		info->state |= TIMEWHEEL_CONTROL_DRAINING;
 	info->lease = delivery->lease;
 	info->slack = wheel->slack;
@@ -489,7 +531,7 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->number = wheel->number;
 	info->now = now.ns;
 	info->hand = now.tick;
-	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
+	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * tw_ring_tick(ring);
 	info->pending = ring->pending;
 	info->taken = ring->tokens.used - ring->pending -
 		      ring->delivery.held - ring->delivery.buried;
@@ -524,21 +566,26 @@ void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness)
  * Expiring.
  */
 
-/* Somebody looks: the first to do so after the timer went off tells how late. */
-static void tw_wheel_look(struct tw_wheel *wheel, const struct tw_now *now)
+/* The first thread that looks after the timer went off counts how late it is. */
+static void tw_wheel_count_wake(struct tw_wheel *wheel, const struct tw_now *now)
 {
 	u64 late;
 
+	lockdep_assert_held(&wheel->ring.lock);
 	if (!READ_ONCE(wheel->alarm) || wheel->armed > now->tick)
 		return;
-	late = now->ns - wheel->armed * wheel->ring.tick;
+	late = now->ns - wheel->armed * tw_ring_tick(&wheel->ring);
 	wheel->lateness->looks.bucket[tw_bucket(late)]++;
 	wheel->armed = TW_NEVER;
 }
 
-/* Nothing is due: the alarm is over, the timer is to be started. */
-static void tw_wheel_rest(struct tw_wheel *wheel, bool quiet)
+/*
+ * Nothing is due: the alarm is over, the timer is to be started. @quiet: this look
+ * found nothing either.
+ */
+static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
 {
+	lockdep_assert_held(&wheel->ring.lock);
 	if (!READ_ONCE(wheel->alarm))
 		return;
 	WRITE_ONCE(wheel->alarm, false);
@@ -561,7 +608,7 @@ static void tw_wheel_trace_sort(const struct tw_wheel *wheel,
  * @max: how many at most
  * @more: whether more may be due
  *
- * They are the caller's then, until tw_wheel_taken() has been told of them.
+ * They are the caller's then, until tw_wheel_finish() has been told of them.
  *
  * Return: how many.
  */
@@ -572,17 +619,17 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	unsigned int n;
 
 	*now = tw_wheel_lock(wheel);
-	tw_wheel_look(wheel, now);
+	tw_wheel_count_wake(wheel, now);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
 	tw_wheel_trace_sort(wheel, TW_STEP - work - n);
 	if (n)
 		trace_take(wheel->number, n);
 	*more = tw_ring_next(&wheel->ring) <= now->tick;
 	if (!*more)
-		tw_wheel_rest(wheel, !n);
+		tw_wheel_end_alarm(wheel, !n);
 	tw_wheel_unlock(wheel, now);
 
-	/* The alarm woke one reader: it is for this one to wake the next. */
+	/* The alarm woke one reader: this one wakes the next. */
 	if (n && *more)
 		tw_wheel_wake(wheel);
 
@@ -590,8 +637,8 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 }
 
 /*
- * Does what is to be done with tokens that were delivered, and counts how late
- * they were: many in a row are equally so.
+ * Ends tokens that were delivered, or lets them go on, and counts how late they
+ * were: many in a row are equally late.
  */
 static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 			       const u32 *batch, unsigned int n,
@@ -600,31 +647,32 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 	u64 *bucket = wheel->lateness->events.bucket;
 	struct tw_ring *ring = &wheel->ring;
 
+	lockdep_assert_held(&wheel->ring.lock);
 	while (n) {
 		u64 due;
 		unsigned int some = tw_ring_has_deliveries(ring) ?
 			tw_ring_delivered_to(ring, batch, n, &due, now, taker) :
 			tw_ring_delivered(ring, batch, n, &due);
 
-		bucket[tw_bucket(then - due * wheel->ring.tick)] += some;
+		bucket[tw_bucket(then - due * tw_ring_tick(&wheel->ring))] += some;
 		batch += some;
 		n -= some;
 	}
 }
 
 /**
- * tw_wheel_taken() - tell what became of tokens that were taken
+ * tw_wheel_finish() - end or put back tokens that were taken
  * @wheel: the wheel
  * @then: when they were taken
  * @batch: the tokens
  * @n: how many
  * @delivered: how many of them, from the first on, were delivered; the others
  *	are put back
- * @taker: who has got them, on a wheel with leases
+ * @taker: the taker that has got them, on a wheel with leases
  */
-void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
-		    const u32 *batch, unsigned int n, unsigned int delivered,
-		    struct tw_taker *taker)
+void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
+		     const u32 *batch, unsigned int n, unsigned int delivered,
+		     struct tw_taker *taker)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
@@ -636,9 +684,9 @@ void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
 }
 
 /**
- * tw_wheel_return() - somebody reads no more: what it holds is due again
+ * tw_wheel_return() - a file is released: what its taker holds is due again
  * @wheel: the wheel
- * @taker: who; nobody uses it
+ * @taker: the taker, which no call uses any more
  *
  * May sleep.
  */
@@ -663,11 +711,11 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int work = TW_STEP;
 
-	tw_wheel_look(wheel, &now);
+	tw_wheel_count_wake(wheel, &now);
 	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
 	tw_wheel_trace_sort(wheel, TW_STEP - work);
 	if (!*due && work)
-		tw_wheel_rest(wheel, true);
+		tw_wheel_end_alarm(wheel, true);
 	tw_wheel_unlock(wheel, &now);
 
 	return *due || work;
@@ -695,7 +743,7 @@ bool tw_wheel_is_due(struct tw_wheel *wheel)
 	return true;
 }
 
-/* A reader that was woken leaves: it is the next one's turn to look. */
+/* A reader that was woken leaves: the next one is to look. */
 void tw_wheel_pass_on(struct tw_wheel *wheel)
 {
 	wake_up(&wheel->readers);
@@ -726,7 +774,7 @@ int tw_wheel_wait(struct tw_wheel *wheel)
 						     tw_wheel_called(wheel));
 
 	/* A task that is to die would take tokens along. */
-	if (!err && signal_pending(current)) {
+	if (!err && task_sigpending(current)) {
 		tw_wheel_pass_on(wheel);
 		err = -ERESTARTSYS;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Wheel: a ring with the clock that turns it, the alarm that announces what is
- * due, and those who wait for it. It knows no file and no user pointer.
+ * due, and the readers and pollers that wait for it. It knows no file and no user
+ * pointer.
  */
 #ifndef TW_WHEEL_H
 #define TW_WHEEL_H
@@ -13,7 +14,7 @@
 
 #include "clock.h"
 #include "histogram.h"
-#include "ring.h"
+#include "look.h"
 #include "takers.h"
 
 struct tw_user;
@@ -22,8 +23,8 @@ struct tw_user;
  * enum tw_stage - how far a wheel's life has come
  * @TW_NEW: it is still to be set up
  * @TW_READY: it can be used
- * @TW_PAUSED: so it can, but nothing is delivered
- * @TW_ENDED: it was destroyed, and waits for those who have it open
+ * @TW_PAUSED: it can be used, but nothing is delivered
+ * @TW_ENDED: it was destroyed, and is freed with the last file that has it open
  */
 enum tw_stage {
 	TW_NEW,
@@ -35,7 +36,7 @@ enum tw_stage {
 /**
  * struct tw_lateness - how late a wheel was
  * @events: ns from the deadline of each event until it was taken; the lock
- * @looks: ns from when the timer was to go off until somebody looked; the lock
+ * @looks: ns from when the timer was to go off until a thread looked; the lock
  */
 struct tw_lateness {
 	struct tw_histogram	events;
@@ -54,21 +55,21 @@ struct tw_lateness {
  * @clock: what turns it, one of enum timewheel_clock; constant
  * @flags: as set up; constant
  * @slack: ns that the timer may be late; constant
- * @max_delay: longest delay in ns that a token may be registered for; constant
+ * @max_timeout: longest delay and timeout in ns that a token may have; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
  * @timer: sets the alarm; started and cancelled under the lock
  * @armed: the tick that @timer is started for, TW_NEVER when it is not, or when
- *	it has gone off and somebody has looked since; the lock
- * @alarm: something may be due, and all who wait have been told; set by the
+ *	it has gone off and a thread has looked since; the lock
+ * @alarm: something may be due, and the waiters have been told; set by the
  *	callback and under the lock, cleared under the lock, read anywhere
  * @callbacks: times that @timer went off; written by the callback only
  * @quiet: looks after an alarm that found nothing due; the lock
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
  * @takers: the open files that have read, on a wheel with leases
- * @readers: those who sleep in read, exclusively
- * @pollers: those who sleep in poll, and epoll and io_uring instances
- * @entry: for who keeps the list of all wheels
+ * @readers: threads that sleep in read, exclusively
+ * @pollers: threads that sleep in poll, and epoll and io_uring instances
+ * @entry: in the list of all wheels, see stats.c
  */
 struct tw_wheel {
 	struct tw_ring		ring;
@@ -80,7 +81,7 @@ struct tw_wheel {
 	u32			clock;
 	u32			flags;
 	u64			slack;
-	u64			max_delay;
+	u64			max_timeout;
 	u64			manual;
 	struct hrtimer		timer;
 	u64			armed;
@@ -106,15 +107,15 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 	__releases(&wheel->ring.lock);
 
 int tw_wheel_advance(struct tw_wheel *wheel, u64 tick);
-int tw_wheel_control(struct tw_wheel *wheel, u32 flags, u32 mask);
+int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask);
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
 void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 			   u32 *batch, unsigned int max, bool *more);
-void tw_wheel_taken(struct tw_wheel *wheel, const struct tw_now *then,
-		    const u32 *batch, unsigned int n, unsigned int delivered,
-		    struct tw_taker *taker);
+void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
+		     const u32 *batch, unsigned int n, unsigned int delivered,
+		     struct tw_taker *taker);
 void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
@@ -127,10 +128,10 @@ static inline struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
 
 	if (unlikely(wheel->clock == TIMEWHEEL_CLOCK_MANUAL)) {
 		now.tick = READ_ONCE(wheel->manual);
-		now.ns = now.tick * wheel->ring.tick;
+		now.ns = now.tick * tw_ring_tick(&wheel->ring);
 	} else {
 		now.ns = tw_clock_ns(wheel->clock);
-		now.tick = now.ns / wheel->ring.tick;
+		now.tick = now.ns / tw_ring_tick(&wheel->ring);
 	}
 
 	return now;

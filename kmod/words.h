@@ -12,12 +12,14 @@
  * a tick whose low bits are 0 is stamped as the one after. A stamp that is a
  * little ahead of now, as may be when the clock was read before the word, counts
  * as now. One that is far ahead, and a word that is not of the token's generation,
- * was written by who held an older handle, or writes nonsense, or so long ago that
- * it seems to be new: it becomes a touch of now, once, which makes a token late,
- * never early. The word of what is no token is 0.
+ * was written by a program with an older handle, or is nonsense. It becomes a touch
+ * of now, once, which makes a token late, never early. A stamp that adds nothing
+ * is cleared when it is seen, and a token that can be touched is seen within
+ * TW_MAX_STAMPED ticks: so no stamp grows so old that it looks like one of the
+ * future. The word of what is no token is 0.
  *
  * Nothing that is read here is trusted, and each word is read once. It knows
- * neither tokens nor who maps the pages.
+ * neither tokens nor the programs that map the pages.
  */
 #ifndef TW_WORDS_H
 #define TW_WORDS_H
@@ -30,8 +32,9 @@
 #include "blocks.h"
 
 /*
- * Timeouts are shorter than this many ticks. Then a reader has as many to come
- * late, before an old stamp seems to be new.
+ * A token that can be touched has its deadline and its timeout less than this many
+ * ticks ahead. Then a reader has as many to come late, before an old stamp looks
+ * like one of the future.
  */
 #define TW_MAX_STAMPED	BIT_ULL(30)
 
@@ -71,6 +74,12 @@ static inline u64 tw_stamp_none(u32 generation)
 static inline u64 tw_stamp(u32 generation, u64 tick)
 {
 	return tw_stamp_none(generation) | ((u32)tick ?: 1);
+}
+
+/* Whether a stamp that makes sense is ahead of now. */
+static inline bool tw_stamp_is_ahead(u64 word, u64 now)
+{
+	return (u32)now - (u32)word > S32_MAX;
 }
 
 /*

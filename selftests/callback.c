@@ -140,7 +140,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 
 /*
  * One token due or a million in the same tick: the callback raises its flag and
- * wakes, nothing else. Whoever reads does the work.
+ * wakes, nothing else. The readers do the work.
  */
 TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 {
@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 		}
 		EXPECT_LT(0ULL, counts[0]);
 		for (int i = 1; i < 3; i++) {
-			/* Who is woken is the scheduler's work, which varies. */
+			/* Which task is woken is the scheduler's work, which varies. */
 			__u64 slack = waiter ? counts[0] / 10 : 0;
 
 			EXPECT_GE(counts[0] + slack, counts[i]);

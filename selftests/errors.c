@@ -52,48 +52,14 @@ FIXTURE_TEARDOWN(errors)
 	close(self->fd);
 }
 
+/* No call has changed the wheel, or the token WITNESS, since @before was taken. */
 #define expect_unchanged()						\
-	_expect_unchanged(_metadata, self->fd, &self->before, __LINE__)
-
-static void _expect_unchanged(struct __test_metadata *_metadata, int fd,
-			      const struct tw_state *before, int line)
-{
-	struct tw_state after;
-
-	ASSERT_EQ(0, tw_get_state(fd, 0, WITNESS, &after));
-	EXPECT_EQ(0, memcmp(before, &after, sizeof(after))) {
-		TH_LOG("the call before line %d changed the wheel", line);
-	}
-}
+	tw_expect_state(self->fd, 0, WITNESS, &self->before,		\
+			"before line %d", __LINE__)
 
 /* One operation with one error, alone and as an element of a batch. */
 #define expect_op_error(expected, ...)					\
-	_expect_op_error(_metadata, self->fd, &self->before, expected,	\
-			 (struct timewheel_op) { .size = sizeof(struct	\
-				timewheel_op), __VA_ARGS__ }, __LINE__)
-
-static void _expect_op_error(struct __test_metadata *_metadata, int fd,
-			     const struct tw_state *before, int expected,
-			     struct timewheel_op op, int line)
-{
-	struct timewheel_op old = op;
-	__u32 done;
-
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
-		TH_LOG("in line %d", line);
-	}
-	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
-		TH_LOG("in line %d: failed and wrote", line);
-	}
-	_expect_unchanged(_metadata, fd, before, line);
-
-	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
-	EXPECT_EQ(1U, done);
-	EXPECT_EQ(expected, op.result) {
-		TH_LOG("in line %d, in a batch", line);
-	}
-	_expect_unchanged(_metadata, fd, before, line);
-}
+	tw_expect_error(self->fd, WITNESS, expected, __VA_ARGS__)
 
 TEST_F(errors, register_eexist)
 {
@@ -103,8 +69,6 @@ TEST_F(errors, register_eexist)
 			.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = 11 * TW_SEC);
 	/* Also when it is past its deadline: only a reader ends it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 150));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, 0, WITNESS,
-						&self->before.witness));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, WITNESS, TW_SEC, 0,
 					      NULL)));
 }
@@ -141,7 +105,7 @@ TEST_F(errors, register_erange)
 
 TEST_F(errors, last_tick)
 {
-	struct timewheel_op op;
+	struct timewheel_token token;
 	struct timewheel_event event;
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	const __u64 tick = 100000;
@@ -151,7 +115,7 @@ TEST_F(errors, last_tick)
 	EXPECT_EQ(-ERANGE, tw_ret(tw_register_at(fd, 1, TIMEWHEEL_MAX_TICK *
 						 tick + 1, 0)));
 	EXPECT_EQ(-ERANGE, tw_ret(tw_register(fd, 1, tick + 1, 0, NULL)));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
 	EXPECT_EQ(0, tw_register(fd, 1, tick, 0, NULL));
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
 	EXPECT_EQ(-ERANGE, tw_ret(tw_advance(fd, TIMEWHEEL_MAX_TICK + 1)));
@@ -189,7 +153,6 @@ TEST_F(errors, no_such_token)
 {
 	const __u32 codes[] = {
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
-		TIMEWHEEL_OP_GET,
 	};
 	/* Handles that were never given out are as dead as those that were. */
 	const __u64 dead[] = {
@@ -199,6 +162,7 @@ TEST_F(errors, no_such_token)
 		self->handle ^ 1ULL << 63, self->handle + 1, ~self->handle,
 		self->handle & 0xffffffff, self->handle | 0xffffffff,
 	};
+	struct timewheel_token token;
 
 	/* No guess shall hit the other one. */
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, TIMELESS));
@@ -218,10 +182,15 @@ TEST_F(errors, no_such_token)
 					.time = TW_SEC);
 	}
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
-	for (size_t j = 0; j < ARRAY_SIZE(dead); j++)
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ABSENT, &token)));
+	for (size_t j = 0; j < ARRAY_SIZE(dead); j++) {
 		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
 						   TIMEWHEEL_OPF_BY_HANDLE,
 						   dead[j])));
+		EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd,
+						 TIMEWHEEL_OPF_BY_HANDLE,
+						 dead[j], &token)));
+	}
 	expect_unchanged();
 }
 
@@ -229,12 +198,13 @@ TEST_F(errors, no_such_token)
 TEST_F(errors, no_such_token_after_its_event)
 {
 	struct timewheel_event event;
+	struct timewheel_token token;
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, &handle));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(handle, event.handle);
-	for (__u32 code = 0; code <= TIMEWHEEL_OP_GET; code++) {
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_CANCEL; code++) {
 		if (code == TIMEWHEEL_OP_REGISTER ||
 		    code == TIMEWHEEL_OP_TOUCH_OR_REGISTER)
 			continue;
@@ -247,6 +217,9 @@ TEST_F(errors, no_such_token_after_its_event)
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   handle)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ABSENT, &token)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+					 handle, &token)));
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, TW_SEC, 0, NULL));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					    handle)));
@@ -266,7 +239,6 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_BY_HANDLE |
 					 TIMEWHEEL_OPF_ABSOLUTE },
 		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ABSOLUTE },
-		{ TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_ABSOLUTE },
 		/* There are no leases. */
 		{ TIMEWHEEL_OP_ACK, 0 },
 		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE },
@@ -275,7 +247,6 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_ANY_FILE },
 		{ TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ANY_FILE },
 		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ANY_FILE },
-		{ TIMEWHEEL_OP_GET, TIMEWHEEL_OPF_ANY_FILE },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -292,7 +263,7 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 TEST_F(errors, no_such_operation)
 {
 	const __u32 codes[] = {
-		TIMEWHEEL_OP_REGISTER_PERIODIC + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
+		TIMEWHEEL_OP_DELETE + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
 		0x80000000, 0xffffffff,
 	};
 
@@ -304,10 +275,10 @@ TEST_F(errors, no_such_operation)
 TEST_F(errors, touch_without_a_timeout)
 {
 	__u64 handle;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
-	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
-	handle = op.handle;
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &token));
+	handle = token.handle;
 	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH, .id = TIMELESS);
 	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH,
 			.flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
@@ -317,8 +288,8 @@ TEST_F(errors, touch_without_a_timeout)
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 					   handle)));
 	expect_unchanged();
-	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
-	EXPECT_EQ(200 * TW_SEC, op.deadline);
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &token));
+	EXPECT_EQ(200 * TW_SEC, token.deadline);
 
 	/* A delay of 0 is none either; as a move it leaves the one there is. */
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
@@ -327,8 +298,8 @@ TEST_F(errors, touch_without_a_timeout)
 						       0)));
 	EXPECT_EQ(0, tw_move(self->fd, 0, WITNESS, 0));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, WITNESS));
-	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &op));
-	EXPECT_EQ(110 * TW_SEC, op.deadline);
+	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &token));
+	EXPECT_EQ(110 * TW_SEC, token.deadline);
 	/* One that had none gets it by a move. */
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ABSENT, 5 * TW_SEC));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ABSENT));
@@ -337,7 +308,7 @@ TEST_F(errors, touch_without_a_timeout)
 TEST_F(errors, touch_erange)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	/* It fitted on tick 10, and does no longer on 11. */
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, last - 10 * TW_SEC, 0,
@@ -349,8 +320,8 @@ TEST_F(errors, touch_erange)
 			.id = ABSENT, .time = TW_SEC);
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 	expect_unchanged();
-	ASSERT_EQ(0, tw_get(self->fd, 0, ABSENT, &op));
-	EXPECT_EQ(last, op.deadline);
+	ASSERT_EQ(0, tw_get(self->fd, 0, ABSENT, &token));
+	EXPECT_EQ(last, token.deadline);
 }
 
 #define MANY	200		/* a few times what the module copies at once */
@@ -364,7 +335,7 @@ static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		struct timewheel_info before, after;
-		struct timewheel_op op;
+		struct timewheel_token token;
 		__u64 keys[MANY];
 		__u32 done = 0xcccc;
 
@@ -381,9 +352,9 @@ static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
 		for (__u32 k = 0; k < MANY; k++) {
 			if (k == places[i])
 				continue;
-			ASSERT_EQ(0, tw_get(fd, flags, good[k], &op));
+			ASSERT_EQ(0, tw_get(fd, flags, good[k], &token));
 			EXPECT_EQ(k < places[i],
-				  op.deadline == (after.hand + 100) * TW_SEC) {
+				  token.deadline == (after.hand + 100) * TW_SEC) {
 				TH_LOG("error %d at %u: %u", expected,
 				       places[i], k);
 			}
@@ -396,10 +367,10 @@ TEST_F(errors, touch_many_stops_at_the_first_error)
 {
 	const __u64 far = S64_LAST / TW_SEC * TW_SEC;
 	__u64 ids[MANY], handles[MANY], timeless, beyond;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
-	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &op));
-	timeless = op.handle;
+	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &token));
+	timeless = token.handle;
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT + 1, far - 10 * TW_SEC, 0,
 				 &beyond));
 	for (__u32 i = 0; i < MANY; i++) {
@@ -462,6 +433,7 @@ TEST_F(errors, move_erange)
 	const __u64 times[] = {
 		last + 1, S64_LAST, S64_LAST + 1, U64_LAST - TW_SEC, U64_LAST,
 	};
+	struct timewheel_token token;
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE, .id = WITNESS,
@@ -474,8 +446,147 @@ TEST_F(errors, move_erange)
 	}
 	/* A refused move has not changed the timeout either. */
 	EXPECT_EQ(0, tw_touch(self->fd, 0, WITNESS));
-	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &self->before.witness));
-	EXPECT_EQ(110 * TW_SEC, self->before.witness.deadline);
+	EXPECT_EQ(0, tw_get(self->fd, 0, WITNESS, &token));
+	EXPECT_EQ(110 * TW_SEC, token.deadline);
+	EXPECT_EQ(100 * TW_SEC, token.timeout);
+}
+
+/* A timeout that is too long is refused with any deadline, even if no touch comes. */
+TEST_F(errors, timeout_erange)
+{
+	const __u64 timeouts[] = { S64_LAST + 1, S64_LAST + 2, U64_LAST };
+	const __u32 flags[] = { 0, TIMEWHEEL_OPF_ABSOLUTE };
+	struct timewheel_token token;
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(timeouts); i++) {
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER,
+				.flags = flags[i % 2], .id = ABSENT,
+				.time = 20 * TW_SEC,
+				.timeout = timeouts[i / 2]);
+		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_MOVE,
+				.flags = flags[i % 2], .id = WITNESS,
+				.time = 20 * TW_SEC,
+				.timeout = timeouts[i / 2]);
+	}
+	/* The longest can be had, and touched no more: it does not fit. */
+	EXPECT_EQ(0, tw_register_timeout(self->fd, 0, ABSENT, TW_SEC, S64_LAST));
+	ASSERT_EQ(0, tw_get(self->fd, 0, ABSENT, &token));
+	EXPECT_EQ(11 * TW_SEC, token.deadline);
+	EXPECT_EQ(S64_LAST, token.timeout);
+	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
+}
+
+/* None of these operations takes the number of a delivery, or a reserved field. */
+TEST_F(errors, delivery_and_reserved)
+{
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_CANCEL; code++) {
+		__u64 id = code == TIMEWHEEL_OP_REGISTER ? ABSENT : WITNESS;
+
+		for (int bit = 0; bit < 32; bit++) {
+			expect_op_error(-EINVAL, .code = code, .id = id,
+					.time = 20 * TW_SEC,
+					.delivery = 1U << bit);
+			expect_op_error(-EINVAL, .code = code, .id = id,
+					.time = 20 * TW_SEC,
+					.reserved = 1U << bit);
+		}
+	}
+	/* Nor does a registration take a period, on a wheel without periods. */
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
+			.time = TW_SEC, .period = TW_SEC);
+	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
+			.time = TW_SEC, .timeout = TW_SEC, .period = TW_SEC);
+}
+
+#define WHEELS	16
+
+/* Handle @handle, of another wheel, is ESTALE for every call. */
+static void expect_foreign(struct __test_metadata *_metadata, int fd,
+			   __u64 handle, __u64 own, bool leases)
+{
+	const __u32 codes[] = {
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
+		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
+	};
+	const __u64 keys[] = { own, handle };
+	struct timewheel_token tokens[2];
+	__u32 done = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		bool answers = codes[i] >= TIMEWHEEL_OP_ACK &&
+			       codes[i] <= TIMEWHEEL_OP_BURY;
+
+		if (codes[i] >= TIMEWHEEL_OP_ACK && !leases)
+			continue;
+		tw_expect_error(fd, WITNESS, -ESTALE, .code = codes[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
+				.id = WITNESS, .handle = handle,
+				.delivery = answers, .time = TW_SEC);
+	}
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE,
+					   handle)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch_keys(fd, TIMEWHEEL_OPF_BY_HANDLE,
+						&handle, 1, &done)));
+	EXPECT_EQ(0U, done);
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
+					 &tokens[0])));
+	EXPECT_EQ(0, tw_get_keys(fd, TIMEWHEEL_OPF_BY_HANDLE, keys, 2, tokens,
+				 &done));
+	EXPECT_EQ(2U, done);
+	EXPECT_EQ(own, tokens[0].handle);
+	EXPECT_EQ((__u32)TIMEWHEEL_STATE_NONE, tokens[1].state);
+}
+
+/*
+ * Each wheel's first generation is random: a handle names no token of another
+ * wheel. A module may be built for tests with one that is the same for all wheels:
+ * TW_FIXED_GENERATION tells that this is one.
+ */
+TEST_F(errors, handles_of_other_wheels)
+{
+	const bool fixed = getenv("TW_FIXED_GENERATION");
+	struct timewheel_event event;
+	int fds[WHEELS], different = 0;
+	__u64 handles[WHEELS];
+
+	for (int i = 0; i < WHEELS; i++) {
+		struct timewheel_setup setup = {
+			.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+			.slots = 60, .tick = TW_SEC, .max_tokens = 10,
+			.lease = i % 2 * 30 * TW_SEC,
+		};
+
+		fds[i] = TW_OPEN(O_RDWR | O_NONBLOCK);
+		ASSERT_EQ(0, ioctl(fds[i], TIMEWHEEL_IOC_SETUP, &setup));
+		ASSERT_EQ(0, tw_register(fds[i], WITNESS, 10 * TW_SEC, 0,
+					 &handles[i]));
+		different += handles[i] != handles[0];
+		/* It is the generation that differs, not the place. */
+		EXPECT_EQ((__u32)handles[0], (__u32)handles[i]);
+		EXPECT_NE(0ULL, handles[i] >> 32);
+	}
+	EXPECT_EQ(fixed, !different);
+	/* Pending; and on wheels with leases held, then. */
+	for (int held = 0; held < 2; held++) {
+		for (int i = held; i < WHEELS; i += 1 + held) {
+			if (held) {
+				ASSERT_EQ(0, tw_advance(fds[i], 10));
+				ASSERT_EQ(1, tw_read(fds[i], &event, 1));
+				EXPECT_EQ(handles[i], event.handle);
+			}
+			for (int k = 0; k < WHEELS; k++) {
+				if (handles[k] == handles[i])
+					continue;
+				expect_foreign(_metadata, fds[i], handles[k],
+					       handles[i], i % 2);
+			}
+			if (held)
+				EXPECT_EQ(0, tw_ack(fds[i], &event));
+		}
+	}
+	for (int i = 0; i < WHEELS; i++)
+		close(fds[i]);
 }
 
 /* An ACK with a time, on a wheel with leases where a delivery of WITNESS is out. */
@@ -501,13 +612,13 @@ TEST_F(errors, ack_erange)
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_ACK, .id = WITNESS,
-				.lease = 1, .time = times[i]);
+				.delivery = 1, .time = times[i]);
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_ACK, .id = WITNESS,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .lease = 1,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .delivery = 1,
 				.time = times[i]);
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_ACK,
 				.flags = TIMEWHEEL_OPF_BY_HANDLE,
-				.handle = event.handle, .lease = 1,
+				.handle = event.handle, .delivery = 1,
 				.time = times[i]);
 	}
 	/* A refused ACK has not answered the delivery. */
@@ -520,8 +631,9 @@ TEST_F(errors, wheel_without_ids)
 	struct timewheel_op op = {
 		.code = TIMEWHEEL_OP_REGISTER, .id = 5, .time = TW_SEC,
 	};
-	struct tw_state before, after;
+	struct timewheel_token token;
 	struct timewheel_event event;
+	struct tw_state before;
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
@@ -529,7 +641,7 @@ TEST_F(errors, wheel_without_ids)
 	ASSERT_EQ(0, tw_register(fd, 0, TW_SEC, 9, &handle));
 	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &before));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_op(fd, &op)));
-	for (__u32 code = TIMEWHEEL_OP_TOUCH; code <= TIMEWHEEL_OP_GET; code++) {
+	for (__u32 code = TIMEWHEEL_OP_TOUCH; code <= TIMEWHEEL_OP_CANCEL; code++) {
 		EXPECT_EQ(-EINVAL, tw_ret(tw_key_op(fd, code, 0, 0, TW_SEC))) {
 			TH_LOG("operation %u by id", code);
 		}
@@ -537,10 +649,13 @@ TEST_F(errors, wheel_without_ids)
 	}
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 0)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_keys(fd, 0, &handle, 1, NULL)));
-	ASSERT_EQ(0, tw_get_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
-	EXPECT_EQ(0ULL, after.witness.id);
-	EXPECT_EQ(9ULL, after.witness.cookie);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_get(fd, 0, 0, &token)));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_get(fd, 0, handle, &token)));
+	/* Even if there is no key. */
+	EXPECT_EQ(-EINVAL, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
+	tw_expect_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &before, "by id");
+	EXPECT_EQ(0ULL, before.witness.id);
+	EXPECT_EQ(9ULL, before.witness.cookie);
 
 	/* Any number of tokens of no id. */
 	EXPECT_EQ(0, tw_register(fd, 0, TW_SEC, 9, NULL));
@@ -555,17 +670,17 @@ TEST_F(errors, wheel_without_cookies)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
 			      TIMEWHEEL_SETUP_NO_COOKIES, 0));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_register(fd, 1, TW_SEC, 1, NULL)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(fd, 1, TW_SEC, 1)));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_touch_or_register(fd, 2, TW_SEC, 0));
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(0ULL, op.cookie);
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(0ULL, token.cookie);
 	EXPECT_EQ(0, tw_advance(fd, 1));
 	EXPECT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(0ULL, event.cookie);
@@ -680,7 +795,7 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(0ULL, list.cursor);
-	for (op.code = 0; op.code <= TIMEWHEEL_OP_REGISTER_PERIODIC; op.code++) {
+	for (op.code = 0; op.code <= TIMEWHEEL_OP_DELETE; op.code++) {
 		op.time = TW_SEC;
 		op.period = TW_SEC;
 		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
@@ -691,11 +806,13 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(tw_batch(fd, &op, 0, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch(fd, 0, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_get(fd, 0, 1, &token)));
+	EXPECT_EQ(-EBADFD, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_advance(fd, 1)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_CONTROL_PAUSED,
 					     TIMEWHEEL_CONTROL_PAUSED)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
-	/* Whatever is wrong with the buffer. */
+	/* Also if something is wrong with the buffer. */
 	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
 	EXPECT_FALSE(tw_readable(fd));
 	/* None of these set it up. */
@@ -912,19 +1029,21 @@ TEST_F(errors, bad_element_of_a_batch)
 	} cases[] = {
 #define AT(field) offsetof(struct timewheel_op, field)
 		{ "size 0", AT(size), 0, -EINVAL },
-		{ "size too small", AT(size), 71, -EINVAL },
-		{ "size not op_size", AT(size), 80, -EINVAL },
+		{ "size too small", AT(size), 79, -EINVAL },
+		{ "size not op_size", AT(size), 88, -EINVAL },
 		{ "undefined flag", AT(flags), 8, -EINVAL },
 		{ "flag of an answer", AT(flags), TIMEWHEEL_OPF_ANY_FILE, -EINVAL },
 		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
 		{ "by handle", AT(flags), TIMEWHEEL_OPF_BY_HANDLE, -EINVAL },
-		{ "no such code", AT(code), TIMEWHEEL_OP_REGISTER_PERIODIC + 1,
-		  -EINVAL },
+		{ "no such code", AT(code), TIMEWHEEL_OP_DELETE + 1, -EINVAL },
 		{ "no leases", AT(code), TIMEWHEEL_OP_ACK, -EINVAL },
-		{ "no delivery", AT(lease), 1, -EINVAL },
+		{ "no delivery", AT(delivery), 1, -EINVAL },
+		{ "reserved", AT(reserved), 1, -EINVAL },
+		{ "no periods", AT(period) + 4, 1, -EINVAL },
 		{ "not there", AT(code), TIMEWHEEL_OP_CANCEL, -ENOENT },
 		{ "there already", AT(id), WITNESS, -EEXIST },
 		{ "too far", AT(time) + 4, 0xffffffff, -ERANGE },
+		{ "too long", AT(timeout) + 4, 0xffffffff, -ERANGE },
 #undef AT
 	};
 
@@ -961,10 +1080,10 @@ TEST_F(errors, batch_einval)
 {
 	const __u32 counts[] = {
 		TIMEWHEEL_MAX_BATCH + 1, 0x7fffffff, 0x80000000, 0xffffffff,
-		/* times 72 they wrap to little in 32 bits */
-		0x100000000ULL / 72 + 1, 0x0e38e38f,
+		/* times 80 they wrap to little in 32 bits */
+		0x100000000ULL / 80 + 1, 0x0ccccccd,
 	};
-	const __u32 sizes[] = { 0, 1, 8, 64, 71, 73, 74, 76, 79, 0xffffffff };
+	const __u32 sizes[] = { 0, 1, 8, 72, 79, 81, 82, 84, 87, 0xffffffff };
 	struct timewheel_op ops[2];
 	struct timewheel_batch batch = {
 		.size = sizeof(batch), .ops = (__u64)(uintptr_t)ops,
@@ -1025,7 +1144,7 @@ TEST_F(errors, batch_counts)
 /* Elements of a newer program: larger, and zero in what is not known here. */
 TEST_F(errors, batch_of_larger_elements)
 {
-	const __u32 sizes[] = { 80, 128, 4096 };
+	const __u32 sizes[] = { 88, 128, 4096 };
 
 	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
 		char *array = calloc(BATCH, sizes[s]);
@@ -1288,7 +1407,7 @@ TEST_F(errors, signal_amid_many_touches)
 TEST_F(errors, list_einval)
 {
 	const __u32 sizes[] = {
-		0, 1, 8, 40, 47, 49, 50, 52, 55, 4095, 0x7ffffff8, 0xffffffff,
+		0, 1, 8, 96, 103, 105, 106, 108, 111, 4095, 0x7ffffff8, 0xffffffff,
 	};
 	struct timewheel_token tokens[2], untouched[2];
 
@@ -1312,7 +1431,7 @@ TEST_F(errors, list_einval)
 TEST_F(errors, list_efault)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
-	const size_t fit[] = { 0, 1, 2, 11, 12, 13, 50 };
+	const size_t fit[] = { 0, 1, 2, 11, 12, 13, 38 };
 	struct timewheel_token tokens[100], again[100];
 	struct timewheel_list first = {
 		.size = sizeof(first), .to = TIMEWHEEL_NEVER,
@@ -1361,17 +1480,100 @@ TEST_F(errors, list_efault)
 	EXPECT_EQ(0, memcmp(tokens, again, sizeof(tokens)));
 }
 
-/* GET is all that a batch may do on a file that is not open for writing. */
-TEST_F(errors, batch_on_read_only_file)
-{
-	int fd = TW_OPEN(O_RDONLY);
-	struct timewheel_op op = { .size = sizeof(op), .time = TW_SEC };
-	int ret = tw_ret(tw_batch(fd, &op, 1, NULL));
+/* A valid GET but for the fields given, which stays as it was. */
+#define expect_get_error(expected, ...) do {				\
+	struct timewheel_get get_ = {					\
+		.size = sizeof(get_), .keys = (__u64)(uintptr_t)keys,	\
+		.tokens = (__u64)(uintptr_t)tokens, .count = 2,		\
+		.token_size = sizeof(tokens[0]), .done = 0xcccc,	\
+		__VA_ARGS__ };						\
+	struct timewheel_get old_ = get_;				\
+									\
+	EXPECT_EQ(expected, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_GET, &get_))); \
+	EXPECT_EQ(0, memcmp(&old_, &get_, sizeof(old_)));		\
+	expect_unchanged();						\
+} while (0)
 
-	/* No such file can be set up, so both errors are true. */
-	EXPECT_TRUE(ret == -EBADF || ret == -EBADFD ||
-		    (!ret && op.result == -EBADF));
-	close(fd);
+TEST_F(errors, get_einval)
+{
+	const __u32 sizes[] = {
+		0, 1, 8, 96, 103, 105, 106, 108, 111, 4095, 0x7ffffff8, 0xffffffff,
+	};
+	const __u32 counts[] = {
+		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x7fffffff, 0x80000000,
+		0xffffffff,
+		/* times 104 they wrap to little in 32 bits */
+		0x100000000ULL / 104 + 1, 0x9d89d8a,
+	};
+	const __u64 keys[] = { WITNESS, ABSENT };
+	struct timewheel_token tokens[2], untouched[2];
+	__u32 done = 7;
+
+	memset(tokens, 0xcc, sizeof(tokens));
+	memset(untouched, 0xcc, sizeof(untouched));
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		expect_get_error(-EINVAL, .count = counts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		expect_get_error(-EINVAL, .token_size = sizes[i]);
+		expect_get_error(-EINVAL, .token_size = sizes[i], .count = 0);
+	}
+	expect_get_error(-EINVAL, .token_size = sysconf(_SC_PAGESIZE) + 8);
+	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
+	/* No key needs no array. */
+	EXPECT_EQ(0, tw_get_keys(self->fd, 0, NULL, 0, NULL, &done));
+	EXPECT_EQ(0U, done);
+	expect_unchanged();
+}
+
+/* Either array ends too early, or is nowhere; and tokens are not for reading. */
+TEST_F(errors, get_efault)
+{
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	const size_t fit[] = { 0, 1, 7, 8, 9, 16, 38 };
+	struct timewheel_token tokens[39];
+	__u64 keys[39];
+	char *end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		keys[i] = i % 2 ? WITNESS : ABSENT;
+	end = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, end);
+	ASSERT_EQ(0, mprotect(end, page_size, PROT_READ));
+	end += 2 * page_size;
+	ASSERT_EQ(0, munmap(end, page_size));
+
+	for (size_t i = 0; i < ARRAY_SIZE(fit); i++) {
+		for (size_t extra = 0; extra < sizeof(tokens[0]); extra += 8) {
+			char *at = end - fit[i] * sizeof(tokens[0]) - extra;
+
+			expect_get_error(-EFAULT,
+					 .tokens = (__u64)(uintptr_t)at,
+					 .count = fit[i] + 1);
+		}
+		for (size_t extra = 0; extra < sizeof(keys[0]); extra++) {
+			char *at = end - fit[i] * sizeof(keys[0]) - extra;
+
+			memcpy(at, keys, fit[i] * sizeof(keys[0]));
+			expect_get_error(-EFAULT,
+					 .keys = (__u64)(uintptr_t)at,
+					 .count = fit[i] + 1);
+		}
+	}
+	expect_get_error(-EFAULT, .tokens = 0);
+	expect_get_error(-EFAULT, .tokens = 8);
+	expect_get_error(-EFAULT, .tokens = 0xffff888000000000);
+	expect_get_error(-EFAULT, .tokens = U64_LAST);
+	expect_get_error(-EFAULT,
+			 .tokens = (__u64)(uintptr_t)(end - 2 * page_size));
+	expect_get_error(-EFAULT, .keys = 0);
+	expect_get_error(-EFAULT, .keys = 8);
+	expect_get_error(-EFAULT, .keys = 0xffff888000000000);
+	expect_get_error(-EFAULT, .keys = U64_LAST);
+	/* Keys are only read. */
+	EXPECT_EQ(0, tw_get_keys(self->fd, 0, (void *)(end - 2 * page_size), 39,
+				 tokens, NULL));
+	expect_unchanged();
 }
 
 TEST_HARNESS_MAIN

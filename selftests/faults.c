@@ -210,12 +210,15 @@ TEST_F(faults, readv)
 TEST_F(faults, what_was_put_back_can_be_changed)
 {
 	struct timewheel_event events[N];
-	struct timewheel_op op;
+	struct timewheel_token token;
 	int n;
 
 	ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, self->hole, N * EVENT)));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, 0, 1, &op));
-	EXPECT_EQ(self->handles[1], op.handle);
+	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &token));
+	EXPECT_EQ(self->handles[1], token.handle);
+	EXPECT_EQ(TIMEWHEEL_STATE_PENDING, token.state);
+	EXPECT_EQ(TW_SEC, token.deadline);
+	EXPECT_EQ(0ULL, token.left);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 1));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 						   self->handles[2]));
@@ -279,15 +282,15 @@ static void expect_registered(struct __test_metadata *_metadata,
 			      const FIXTURE_DATA(faults) *self, __u32 n,
 			      __u32 of)
 {
+	struct timewheel_token token;
 	struct timewheel_info info;
-	struct timewheel_op op;
 
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)N + n, info.pending);
 	EXPECT_EQ((__u64)N + n, info.registered - info.cancelled);
 	for (__u32 i = 0; i < of; i++) {
 		EXPECT_EQ(i < n ? 0 : -ENOENT,
-			  tw_ret(tw_get(self->fd, 0, 1000 + i, &op))) {
+			  tw_ret(tw_get(self->fd, 0, 1000 + i, &token))) {
 			TH_LOG("%u of %u", i, n);
 		}
 	}
@@ -296,8 +299,8 @@ static void expect_registered(struct __test_metadata *_metadata,
 /* The elements before the one that cannot be read are done, and @done says so. */
 TEST_F(faults, batch_that_ends_too_early)
 {
-	const __u32 whole[] = { 0, 1, 11, 12, 13, 24, 60, 100 };
-	const size_t extra[] = { 0, 1, 4, 16, 40, 71 };
+	const __u32 whole[] = { 0, 1, 15, 16, 17, 32, 60, 100 };
+	const size_t extra[] = { 0, 1, 4, 16, 40, OP - 1 };
 	const __u32 count = 120;
 
 	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
@@ -353,7 +356,7 @@ TEST_F(faults, batch_that_is_continued)
 /* Results that cannot be written: what @done counts was done all the same. */
 TEST_F(faults, batch_in_read_only_memory)
 {
-	const __u32 whole[] = { 0, 1, 11, 12, 13, 40 };
+	const __u32 whole[] = { 0, 1, 15, 16, 17, 40 };
 	const __u32 count = 60;
 
 	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
@@ -409,7 +412,7 @@ TEST_F(faults, batch_of_wider_operations_in_read_only_memory)
 TEST_F(faults, batch_at_a_bad_address)
 {
 	const __u64 bad[] = {
-		0, 8, (__u64)(uintptr_t)self->hole, ~0ULL, ~0ULL - 71,
+		0, 8, (__u64)(uintptr_t)self->hole, ~0ULL, 1 - OP,
 		~0ULL - 4095, 1ULL << 63, 0xffff888000000000, 0x800000000000,
 	};
 
@@ -465,6 +468,48 @@ TEST_F(faults, keys_that_end_too_early)
 						&done)));
 	EXPECT_EQ(1U, done);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, key));
+}
+
+/* GET changes nothing, so that a caller that mends its memory just asks again. */
+TEST_F(faults, get_at_the_end_of_memory)
+{
+	const size_t size = sizeof(struct timewheel_token);
+	const __u32 whole[] = { 0, 1, 7, 8, 9, 20 };
+	struct timewheel_token tokens[N];
+	struct tw_state before, after;
+	__u64 keys[N];
+	__u32 done;
+
+	for (__u64 i = 0; i < N; i++)
+		keys[i] = i + 1;
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, 1, &before));
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		for (size_t extra = 0; extra < sizeof(__u64); extra++) {
+			char *at = self->hole - whole[i] * sizeof(__u64) - extra;
+
+			/* There are fewer keys than it says. */
+			memcpy(at, keys, whole[i] * sizeof(__u64));
+			EXPECT_EQ(-EFAULT, tw_ret(tw_get_keys(self->fd, 0,
+							      (void *)at, N,
+							      tokens, NULL))) {
+				TH_LOG("%u keys", whole[i]);
+			}
+			/* There is less room than it says. */
+			at = self->hole - whole[i] * size - extra;
+			EXPECT_EQ(-EFAULT, tw_ret(tw_get_keys(self->fd, 0, keys,
+							      N, (void *)at,
+							      NULL))) {
+				TH_LOG("room for %u", whole[i]);
+			}
+		}
+	}
+	ASSERT_EQ(0, tw_get_state(self->fd, 0, 1, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	EXPECT_EQ(0, tw_get_keys(self->fd, 0, keys, N, tokens, &done));
+	EXPECT_EQ((__u32)N, done);
+	for (__u32 i = 0; i < N; i++)
+		EXPECT_EQ(self->handles[i + 1], tokens[i].handle);
+	expect_rest(_metadata, self, 1);
 }
 
 TEST_F(faults, keys_at_a_bad_address)
@@ -574,7 +619,7 @@ static void expect_all_works(struct __test_metadata *_metadata,
 {
 	struct timewheel_event event;
 	struct timewheel_info before, info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	char path[64];
 	int fdinfo;
 
@@ -594,7 +639,7 @@ static void expect_all_works(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 500));
 	EXPECT_EQ(0, tw_move(self->fd, 0, 500, 2 * TW_SEC));
-	EXPECT_EQ(0, tw_get(self->fd, 0, 500, &op));
+	EXPECT_EQ(0, tw_get(self->fd, 0, 500, &token));
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, 500));
 	EXPECT_TRUE(tw_readable(self->fd));
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
@@ -648,7 +693,7 @@ TEST_F(faults, slow_reader_fails)
 {
 	struct timewheel_event events[N + 1];
 	struct timewheel_info info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	struct tw_slow_reader r;
 	__u64 newer, taken;
 
@@ -670,13 +715,15 @@ TEST_F(faults, slow_reader_fails)
 	EXPECT_EQ(N + 2ULL, info.pending);
 
 	/* 1 is two tokens now, and so is 2, of which the newer one ends first. */
-	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &op));
-	EXPECT_EQ(newer, op.handle);
-	EXPECT_EQ(11ULL, op.cookie);
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-						self->handles[1], &op));
-	EXPECT_EQ(1ULL, op.id);
-	EXPECT_EQ(~1ULL, op.cookie);
+	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &token));
+	EXPECT_EQ(newer, token.handle);
+	EXPECT_EQ(11ULL, token.cookie);
+	EXPECT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, self->handles[1],
+			    &token));
+	EXPECT_EQ(1ULL, token.id);
+	EXPECT_EQ(~1ULL, token.cookie);
+	EXPECT_EQ(TW_SEC, token.deadline);
+	EXPECT_EQ(0ULL, token.left);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 						  self->handles[1]));
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, 2));
@@ -689,7 +736,7 @@ TEST_F(faults, slow_reader_fails)
 	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
 	EXPECT_EQ(1ULL, events[0].id);
 	EXPECT_EQ(self->handles[1], events[0].handle);
-	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &op));
+	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &token));
 	ASSERT_EQ(0, tw_advance(self->fd, N + 5));
 	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
 	EXPECT_EQ(1ULL, events[0].id);
@@ -758,7 +805,7 @@ TEST_F(faults, slow_reader_is_killed)
 	expect_rest(_metadata, self, 1);
 }
 
-/* Whoever waits meanwhile is woken by what comes back. */
+/* A reader that waits meanwhile is woken by the tokens that come back. */
 TEST_F(faults, killed_reader_wakes_the_next)
 {
 	struct timewheel_event events[N];

@@ -84,9 +84,9 @@ FIXTURE_TEARDOWN_PARENT(leases)
 	close(device);
 }
 
-static int answer(int fd, __u32 code, __u64 id, __u32 lease, __u64 time)
+static int answer(int fd, __u32 code, __u64 id, __u32 delivery, __u64 time)
 {
-	return tw_ret(tw_answer(fd, code, 0, id, lease, time));
+	return tw_ret(tw_answer(fd, code, 0, id, delivery, time));
 }
 
 static int order(int fd, __u32 code, __u64 id)
@@ -94,9 +94,9 @@ static int order(int fd, __u32 code, __u64 id)
 	return tw_ret(tw_answer(fd, code, 0, id, 0, 0));
 }
 
-/* The one event that is due: delivery @lease of token @id, due on tick @due. */
+/* The one event that is due: delivery @delivery of token @id, due on tick @due. */
 static struct timewheel_event
-_expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 lease,
+_expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 delivery,
 	      __u64 due, int line)
 {
 	struct timewheel_event events[2];
@@ -109,7 +109,7 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 lease,
 	EXPECT_EQ(id, events[0].id) {
 		TH_LOG("in line %d", line);
 	}
-	EXPECT_EQ(lease, events[0].lease) {
+	EXPECT_EQ(delivery, events[0].delivery) {
 		TH_LOG("in line %d", line);
 	}
 	EXPECT_EQ(due * TW_SEC, events[0].deadline) {
@@ -121,12 +121,8 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 lease,
 	return events[0];
 }
 
-#define expect_event(fd, id, lease, due)				\
-	_expect_event(_metadata, fd, id, lease, due, __LINE__)
-
-#define expect_error(fd, witness, expected, ...)			\
-	_tw_expect_error(_metadata, fd, witness, expected,		\
-			 (struct timewheel_op) { __VA_ARGS__ }, __LINE__)
+#define expect_event(fd, id, delivery, due)				\
+	_expect_event(_metadata, fd, id, delivery, due, __LINE__)
 
 /* Token ID, due and read on tick 5: its first delivery is out until 35. */
 static struct timewheel_event _hold(struct __test_metadata *_metadata,
@@ -138,7 +134,7 @@ static struct timewheel_event _hold(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, tw_advance(self->fd, 5));
 	event = expect_event(self->fd, ID, 1, 5);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	return event;
 }
 
@@ -148,7 +144,7 @@ TEST_F(leases, life_of_a_token)
 {
 	struct timewheel_event event;
 	struct timewheel_info info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	tw_expect_figures(self->fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 70, NULL));
@@ -166,12 +162,12 @@ TEST_F(leases, life_of_a_token)
 	EXPECT_TRUE(tw_readable(self->other));
 	event = expect_event(self->fd, ID, 1, 5);
 	EXPECT_EQ(70ULL, event.cookie);
-	ASSERT_LE(0, tw_get(self->fd, 0, ID, &op));
-	EXPECT_EQ(op.handle, event.handle);
+	ASSERT_EQ(0, tw_get(self->fd, 0, ID, &token));
+	EXPECT_EQ(token.handle, event.handle);
 
 	/* Held for the lease, from when it was taken. */
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 36,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_LT(6 * TW_SEC, info.next);
@@ -183,9 +179,9 @@ TEST_F(leases, life_of_a_token)
 
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 1);
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					 event.handle, &op)));
+					 event.handle, &token)));
 	EXPECT_EQ(NULL, tw_find(self->fd, ID));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
@@ -202,7 +198,7 @@ TEST_F(leases, life_of_a_token)
 	tw_expect_figures(self->fd, .registered = 2, .acked = 2, .delivered = 2);
 }
 
-/* Without an answer it comes again when the lease is over: one lease more. */
+/* Without an answer it comes again when the lease is over: one delivery more. */
 TEST_F(leases, lease_over)
 {
 	__u64 handle = hold().handle;
@@ -214,7 +210,7 @@ TEST_F(leases, lease_over)
 		ASSERT_EQ(0, tw_advance(self->fd, end - 1));
 		tw_expect_nothing(self->fd);
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = end, .lease = n, .attempts = n);
+				.due = end, .delivery = n, .attempts = n);
 		ASSERT_EQ(0, tw_advance(self->fd, end));
 		EXPECT_TRUE(tw_readable(self->other));
 		event = expect_event(self->other, ID, n + 1, end);
@@ -253,7 +249,7 @@ TEST_F(leases, late_answers)
 		hold();
 		ASSERT_EQ(0, tw_advance(self->fd, 50));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = 35, .lease = 1, .attempts = 1);
+				.due = 35, .delivery = 1, .attempts = 1);
 		EXPECT_EQ(0, answer(self->fd, code, ID, !deletes,
 				    cases[i].time)) {
 			TH_LOG("operation %u", code);
@@ -272,15 +268,15 @@ TEST_F(leases, late_answers)
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	expect_event(self->other, ID, 2, 35);
 	for (size_t i = 0; i + 1 < ARRAY_SIZE(cases); i++)
-		expect_error(self->fd, ID, -ESTALE, .code = cases[i].code,
-			     .id = ID, .lease = 1, .time = cases[i].time);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = cases[i].code,
+				.id = ID, .delivery = 1, .time = cases[i].time);
 }
 
 /* An ACK with a time does not end its token: that is pending again. */
 TEST_F(leases, ack_with_a_time)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_OP_ACK, .id = ID, .lease = 1,
+		.code = TIMEWHEEL_OP_ACK, .id = ID, .delivery = 1,
 		.time = 10 * TW_SEC - 1,
 	};
 	__u64 handle = hold().handle;
@@ -291,7 +287,7 @@ TEST_F(leases, ack_with_a_time)
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(16 * TW_SEC, op.deadline);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 16,
-			.lease = 1, .attempts = 0);
+			.delivery = 1, .attempts = 0);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 1,
 			  .delivered = 1);
 	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
@@ -302,14 +298,14 @@ TEST_F(leases, ack_with_a_time)
 	EXPECT_EQ(handle, event.handle);
 	EXPECT_EQ(70ULL, event.cookie);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 50,
-			.lease = 2, .attempts = 1);
+			.delivery = 2, .attempts = 1);
 
 	/* At a time to come. */
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK,
 			       TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
 			       handle, 2, 25 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
-			.lease = 2, .attempts = 0);
+			.delivery = 2, .attempts = 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 24));
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 25));
@@ -322,12 +318,12 @@ TEST_F(leases, ack_with_a_time)
 					   24 * TW_SEC)));
 	op = (struct timewheel_op) {
 		.code = TIMEWHEEL_OP_ACK, .flags = TIMEWHEEL_OPF_ABSOLUTE,
-		.id = ID, .lease = 3, .time = 24 * TW_SEC,
+		.id = ID, .delivery = 3, .time = 24 * TW_SEC,
 	};
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(25 * TW_SEC, op.deadline);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
-			.lease = 3, .attempts = 0);
+			.delivery = 3, .attempts = 0);
 	expect_event(self->fd, ID, 4, 25);
 	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_ACK,
 			       TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE, ID,
@@ -345,14 +341,14 @@ TEST_F(leases, ack_with_a_time)
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
 	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 45,
-			.lease = 5, .attempts = 0);
+			.delivery = 5, .attempts = 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 45));
 	expect_event(self->fd, ID, 6, 45);
 	/* Nor does an ACK change the timeout that it has from the move. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 3 * TW_SEC));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 65,
-			.lease = 6, .attempts = 0);
+			.delivery = 6, .attempts = 0);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
 			  .acked = 6, .delivered = 6);
@@ -361,7 +357,7 @@ TEST_F(leases, ack_with_a_time)
 /* After each ACK with a time a token has all its attempts before it. */
 TEST_F(leases, ack_with_a_time_and_max_attempts)
 {
-	__u32 lease = 1;
+	__u32 delivery = 1;
 	__u64 due = 5;
 
 	make(.max_attempts = 3);
@@ -369,30 +365,30 @@ TEST_F(leases, ack_with_a_time_and_max_attempts)
 	for (int round = 0; round < 4; round++) {
 		for (__u32 n = 1; n < 3; n++) {
 			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID,
-					    lease, 0));
-			expect_event(self->fd, ID, ++lease, due);
+					    delivery, 0));
+			expect_event(self->fd, ID, ++delivery, due);
 		}
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = due + LEASE, .lease = lease,
+				.due = due + LEASE, .delivery = delivery,
 				.attempts = 3);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, lease,
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, delivery,
 				    10 * TW_SEC));
 		due += 10;
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-				.due = due, .lease = lease, .attempts = 0);
+				.due = due, .delivery = delivery, .attempts = 0);
 		ASSERT_EQ(0, tw_advance(self->fd, due));
-		expect_event(self->fd, ID, ++lease, due);
+		expect_event(self->fd, ID, ++delivery, due);
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = due + LEASE, .lease = lease,
+				.due = due + LEASE, .delivery = delivery,
 				.attempts = 1);
 	}
 	/* After three attempts in vain it is buried as ever. */
 	for (__u32 n = 1; n < 3; n++) {
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, lease, 0));
-		expect_event(self->fd, ID, ++lease, due);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, delivery, 0));
+		expect_event(self->fd, ID, ++delivery, due);
 	}
 	EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-		  answer(self->fd, TIMEWHEEL_OP_NACK, ID, lease, 0));
+		  answer(self->fd, TIMEWHEEL_OP_NACK, ID, delivery, 0));
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1, .acked = 4,
 			  .nacked = 11, .delivered = 15);
 }
@@ -411,12 +407,12 @@ TEST_F(leases, ack_with_a_time_of_a_periodic_token)
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1,
 			    4 * TW_SEC - TW_SEC / 4));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 11,
-			.lease = 1, .attempts = 0);
+			.delivery = 1, .attempts = 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 11));
 	expect_event(self->fd, ID, 2, 11);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 21,
-			.lease = 2, .attempts = 0);
+			.delivery = 2, .attempts = 0);
 
 	/* At a time that has passed: at once, and the periods count from now. */
 	ASSERT_EQ(0, tw_advance(self->fd, 21));
@@ -427,7 +423,7 @@ TEST_F(leases, ack_with_a_time_of_a_periodic_token)
 	expect_event(self->fd, ID, 4, 23);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 33,
-			.lease = 4, .attempts = 0);
+			.delivery = 4, .attempts = 0);
 
 	/* Periods that have passed before the ACK do not count as missed. */
 	ASSERT_EQ(0, tw_advance(self->fd, 33));
@@ -438,7 +434,7 @@ TEST_F(leases, ack_with_a_time_of_a_periodic_token)
 	expect_event(self->fd, ID, 6, 60);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 70,
-			.lease = 6, .attempts = 0);
+			.delivery = 6, .attempts = 0);
 
 	/* So it is when the delivery was of a KICK, and of no period. */
 	ASSERT_EQ(0, tw_advance(self->fd, 61));
@@ -449,7 +445,7 @@ TEST_F(leases, ack_with_a_time_of_a_periodic_token)
 	expect_event(self->fd, ID, 8, 65);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 8, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 75,
-			.lease = 8, .attempts = 0);
+			.delivery = 8, .attempts = 0);
 
 	/* Periods that are missed after the ACK are counted. */
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
@@ -469,24 +465,24 @@ TEST_F(leases, ack_erange)
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
-			     .id = ID, .lease = 1, .time = times[i]);
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
-			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .lease = 1,
-			     .time = times[i]);
+		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
+				.id = ID, .delivery = 1, .time = times[i]);
+		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .delivery = 1,
+				.time = times[i]);
 	}
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK, .id = ID,
-		     .lease = 1, .time = last - 5 * TW_SEC + 1);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK, .id = ID,
+			.delivery = 1, .time = last - 5 * TW_SEC + 1);
 	/* It is still held. The last tick of all fits. */
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, last - 5 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = last / TW_SEC, .lease = 1, .attempts = 0);
+			.due = last / TW_SEC, .delivery = 1, .attempts = 0);
 }
 
 TEST_F(leases, nack)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_OP_NACK, .id = ID, .lease = 1, .time = 10 * TW_SEC,
+		.code = TIMEWHEEL_OP_NACK, .id = ID, .delivery = 1, .time = 10 * TW_SEC,
 	};
 	struct timewheel_event event;
 
@@ -497,7 +493,7 @@ TEST_F(leases, nack)
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(16 * TW_SEC, op.deadline);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 16,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .nacked = 1,
 			  .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 15));
@@ -509,7 +505,7 @@ TEST_F(leases, nack)
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       event.handle, 2, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 20,
-			.lease = 2, .attempts = 2);
+			.delivery = 2, .attempts = 2);
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 3, 20);
 
@@ -517,28 +513,28 @@ TEST_F(leases, nack)
 	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_ABSOLUTE,
 			       ID, 3, 25 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
-			.lease = 3, .attempts = 3);
+			.delivery = 3, .attempts = 3);
 	ASSERT_EQ(0, tw_advance(self->fd, 25));
 	expect_event(self->fd, ID, 4, 25);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_ABSOLUTE,
 			       ID, 4, 24 * TW_SEC));
 	EXPECT_TRUE(tw_readable(self->fd));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(5U, event.lease);
+	EXPECT_EQ(5U, event.delivery);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .nacked = 4,
 			  .delivered = 5);
 
 	/* What is pending again is like any: it can be moved and cancelled. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 5, 10 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 35,
-			.lease = 5, .attempts = 5);
+			.delivery = 5, .attempts = 5);
 	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 45,
-			.lease = 5, .attempts = 5);
+			.delivery = 5, .attempts = 5);
 	ASSERT_EQ(0, tw_advance(self->fd, 30));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 50,
-			.lease = 5, .attempts = 5);
+			.delivery = 5, .attempts = 5);
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
 	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
 			  .nacked = 5, .delivered = 5);
@@ -553,23 +549,23 @@ TEST_F(leases, nack_erange)
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
-			     .id = ID, .lease = 1, .time = times[i]);
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
-			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .lease = 1,
-			     .time = times[i]);
+		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
+				.id = ID, .delivery = 1, .time = times[i]);
+		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .delivery = 1,
+				.time = times[i]);
 	}
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK, .id = ID,
-		     .lease = 1, .time = last - 5 * TW_SEC + 1);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_NACK, .id = ID,
+			.delivery = 1, .time = last - 5 * TW_SEC + 1);
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, last - 5 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = last / TW_SEC, .lease = 1, .attempts = 1);
+			.due = last / TW_SEC, .delivery = 1, .attempts = 1);
 }
 
 TEST_F(leases, extend)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_OP_EXTEND, .id = ID, .lease = 1,
+		.code = TIMEWHEEL_OP_EXTEND, .id = ID, .delivery = 1,
 		.time = 50 * TW_SEC + 1,
 	};
 
@@ -578,7 +574,7 @@ TEST_F(leases, extend)
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(61 * TW_SEC, op.deadline);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 61,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 60));
 	tw_expect_nothing(self->fd);
@@ -586,17 +582,17 @@ TEST_F(leases, extend)
 	/* 0 is the wheel's lease, from now. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 90,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	/* Shorter than it was. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 3 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 63,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 63));
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 2, 63);
 	/* Another delivery is as long as any. */
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 93,
-			.lease = 2, .attempts = 2);
+			.delivery = 2, .attempts = 2);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
 			  .lapsed = 1);
 }
@@ -612,17 +608,17 @@ TEST_F(leases, extend_erange)
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
-		expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND,
-			     .id = ID, .lease = 1, .time = times[i]);
+		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND,
+				.id = ID, .delivery = 1, .time = times[i]);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, most * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 5 + most,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 4 + most));
 	tw_expect_nothing(self->fd);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-		     .lease = 1, .time = TW_SEC + 1);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-		     .lease = 1, .time = 0);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
+			.delivery = 1, .time = TW_SEC + 1);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
+			.delivery = 1, .time = 0);
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, TW_SEC));
 
 	/* In steps of a lease it comes exactly as far. */
@@ -635,8 +631,8 @@ TEST_F(leases, extend_erange)
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE));
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE + 1));
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-		     .lease = 1, .time = 0);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
+			.delivery = 1, .time = 0);
 	/* The next delivery has all of them before it. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + most));
 	expect_event(self->fd, ID, 2, 5 + most);
@@ -650,11 +646,11 @@ TEST_F(leases, extend_beyond_the_last_tick)
 	make(.start = last - 40);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(self->fd, ID, 1, last - 40);
-	expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-		     .lease = 1, .time = 40 * TW_SEC + 1);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
+			.delivery = 1, .time = 40 * TW_SEC + 1);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 40 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = last,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 }
 
 TEST_F(leases, bury_and_kick)
@@ -666,7 +662,7 @@ TEST_F(leases, bury_and_kick)
 	ASSERT_EQ(0, tw_advance(self->fd, 9));
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 9,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 			  .delivered = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -679,13 +675,13 @@ TEST_F(leases, bury_and_kick)
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(100000 * TW_SEC, op.deadline);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = 100000, .lease = 1, .attempts = 0);
+			.due = 100000, .delivery = 1, .attempts = 0);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .kicked = 1,
 			  .delivered = 1);
 	EXPECT_TRUE(tw_readable(self->fd));
 	EXPECT_EQ(handle, expect_event(self->fd, ID, 2, 100000).handle);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-			.due = 100000 + LEASE, .lease = 2, .attempts = 1);
+			.due = 100000 + LEASE, .delivery = 2, .attempts = 1);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
 
 	/* One that is pending, of either kind. */
@@ -702,13 +698,13 @@ TEST_F(leases, bury_and_kick)
 	ASSERT_EQ(0, tw_advance(self->fd, 100601));
 	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = 100601, .lease = 1, .attempts = 0);
+			.due = 100601, .delivery = 1, .attempts = 0);
 	expect_event(self->fd, ID, 2, 100601);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 0));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_BURY, ID));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 100601,
-			.lease = 2);
+			.delivery = 2);
 	tw_expect_figures(self->fd, .registered = 2, .buried = 1, .kicked = 4,
 			  .acked = 1, .nacked = 2, .delivered = 4);
 	tw_expect_nothing(self->fd);
@@ -718,6 +714,7 @@ TEST_F(leases, bury_and_kick)
 TEST_F(leases, kick_some_of_many)
 {
 	struct timewheel_event events[TOKENS];
+	struct timewheel_token token;
 	static bool seen[TOKENS];
 
 	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
@@ -740,14 +737,15 @@ TEST_F(leases, kick_some_of_many)
 		}
 	}
 	for (__u64 id = 0; id < TOKENS; id++) {
-		EXPECT_EQ(seen[id] ? TIMEWHEEL_RES_HELD : TIMEWHEEL_RES_BURIED,
-			  tw_get(self->fd, 0, id, &(struct timewheel_op) {}));
+		ASSERT_EQ(0, tw_get(self->fd, 0, id, &token));
+		EXPECT_EQ(seen[id] ? TIMEWHEEL_STATE_HELD :
+			  TIMEWHEEL_STATE_BURIED, token.state);
 		EXPECT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, id));
 	}
 	tw_expect_balance(self->fd);
 }
 
-/* An end for whatever a token does; the answers that come then are too late. */
+/* A token is deleted in each of its states; answers that come then are too late. */
 TEST_F(leases, delete)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_DELETE, .id = ID };
@@ -808,69 +806,69 @@ TEST_F(leases, answers_to_what_is_not_out)
 
 	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		expect_error(self->fd, ID, -ENOENT, .code = answers[i],
-			     .id = ABSENT, .lease = 1, .time = TW_SEC);
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
-			     .handle = event.handle + (1ULL << 32), .lease = 1,
-			     .time = TW_SEC);
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
-			     .handle = 0, .lease = 1, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ENOENT, .code = answers[i],
+				.id = ABSENT, .delivery = 1, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
+				.handle = event.handle + (1ULL << 32), .delivery = 1,
+				.time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE, .id = ID,
+				.handle = 0, .delivery = 1, .time = TW_SEC);
 		for (size_t j = 0; j < ARRAY_SIZE(wrong); j++) {
-			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-				     .id = ID, .lease = wrong[j],
-				     .time = TW_SEC);
-			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-				     .flags = TIMEWHEEL_OPF_BY_HANDLE |
-					      TIMEWHEEL_OPF_ANY_FILE,
-				     .handle = event.handle, .lease = wrong[j],
-				     .time = TW_SEC);
+			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+					.id = ID, .delivery = wrong[j],
+					.time = TW_SEC);
+			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+					.flags = TIMEWHEEL_OPF_BY_HANDLE |
+					TIMEWHEEL_OPF_ANY_FILE,
+					.handle = event.handle, .delivery = wrong[j],
+					.time = TW_SEC);
 		}
 		/* Of one that is pending no delivery is out. */
-		for (__u32 lease = answers[i] == TIMEWHEEL_OP_BURY; lease < 3;
-		     lease++)
-			expect_error(self->fd, 1, -ESTALE, .code = answers[i],
-				     .id = 1, .lease = lease, .time = TW_SEC);
+		for (__u32 delivery = answers[i] == TIMEWHEEL_OP_BURY; delivery < 3;
+		     delivery++)
+			tw_expect_error(self->fd, 1, -ESTALE, .code = answers[i],
+					.id = 1, .delivery = delivery, .time = TW_SEC);
 	}
 
 	/* Nor of this one, once it has been answered. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 10 * TW_SEC));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .id = ID, .lease = 1, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.id = ID, .delivery = 1, .time = TW_SEC);
 	ASSERT_EQ(0, tw_advance(self->fd, 15));
 	expect_event(self->fd, ID, 2, 15);
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .id = ID, .lease = 1, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.id = ID, .delivery = 1, .time = TW_SEC);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 2, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		for (__u32 lease = 0; lease < 4; lease++)
-			expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-				     .id = ID, .lease = lease, .time = TW_SEC);
+		for (__u32 delivery = 0; delivery < 4; delivery++)
+			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+					.id = ID, .delivery = delivery, .time = TW_SEC);
 	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .id = ID, .lease = 2, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.id = ID, .delivery = 2, .time = TW_SEC);
 	expect_event(self->fd, ID, 3, 15);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		expect_error(self->fd, 1, -ENOENT, .code = answers[i],
-			     .id = ID, .lease = 3, .time = TW_SEC);
-		expect_error(self->fd, 1, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_OPF_BY_HANDLE,
-			     .handle = event.handle, .lease = 3,
-			     .time = TW_SEC);
+		tw_expect_error(self->fd, 1, -ENOENT, .code = answers[i],
+				.id = ID, .delivery = 3, .time = TW_SEC);
+		tw_expect_error(self->fd, 1, -ESTALE, .code = answers[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
+				.handle = event.handle, .delivery = 3,
+				.time = TW_SEC);
 	}
 	/* A newer token of this id is another one, with the same numbers. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(self->fd, ID, 1, 15);
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-			     .flags = TIMEWHEEL_OPF_BY_HANDLE,
-			     .handle = event.handle, .lease = 1,
-			     .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
+				.handle = event.handle, .delivery = 1,
+				.time = TW_SEC);
 	}
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 }
@@ -887,16 +885,16 @@ TEST_F(leases, answers_by_another_file)
 
 			make();
 			event = hold();
-			expect_error(self->other, ID, -EPERM,
-				     .code = answers[i], .flags = flags,
-				     .id = by_handle ? ABSENT : ID,
-				     .handle = event.handle, .lease = 1,
-				     .time = TW_SEC);
+			tw_expect_error(self->other, ID, -EPERM,
+					.code = answers[i], .flags = flags,
+					.id = by_handle ? ABSENT : ID,
+					.handle = event.handle, .delivery = 1,
+					.time = TW_SEC);
 			/* Which delivery, is said first. */
-			expect_error(self->other, ID, -ESTALE,
-				     .code = answers[i], .flags = flags,
-				     .id = ID, .handle = event.handle,
-				     .lease = 2, .time = TW_SEC);
+			tw_expect_error(self->other, ID, -ESTALE,
+					.code = answers[i], .flags = flags,
+					.id = ID, .handle = event.handle,
+					.delivery = 2, .time = TW_SEC);
 			EXPECT_EQ(0, tw_answer(self->other, answers[i],
 					       flags | TIMEWHEEL_OPF_ANY_FILE,
 					       by_handle ? event.handle : ID,
@@ -917,7 +915,7 @@ TEST_F(leases, answers_by_another_file)
 	EXPECT_EQ(-EPERM, answer(self->other, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	close(same);
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	/* It goes to who reads it next. */
+	/* The file that reads it next has it. */
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	expect_event(self->other, ID, 2, 35);
@@ -929,26 +927,27 @@ TEST_F(leases, kick_of_a_held_one_is_ebusy)
 {
 	struct timewheel_event event = hold();
 
-	expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK, .id = ID);
-	expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK,
-		     .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = event.handle);
-	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_KICK,
-		     .id = ABSENT);
-	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_KICK,
-		     .flags = TIMEWHEEL_OPF_BY_HANDLE,
-		     .handle = event.handle ^ 1ULL << 40);
-	expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
-		     .id = ABSENT);
-	expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_DELETE,
-		     .flags = TIMEWHEEL_OPF_BY_HANDLE,
-		     .handle = event.handle ^ 1ULL << 40);
+	tw_expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK, .id = ID);
+	tw_expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = event.handle);
+	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_KICK,
+			.id = ABSENT);
+	tw_expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_KICK,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE,
+			.handle = event.handle ^ 1ULL << 40);
+	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
+			.id = ABSENT);
+	tw_expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_DELETE,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE,
+			.handle = event.handle ^ 1ULL << 40);
 }
 
-/* Flags, and a lease, where they do not belong. */
+/* Flags, the number of a delivery and a period where they do not belong. */
 TEST_F(leases, what_does_not_go_with_the_operation)
 {
 	const struct {
-		__u32 code, flags, lease;
+		__u32 code, flags, delivery;
+		__u64 period;
 	} cases[] = {
 		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ABSOLUTE, 1 },
 		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_ABSOLUTE, 1 },
@@ -960,9 +959,9 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_REGISTER, 0, 1 }, { TIMEWHEEL_OP_TOUCH, 0, 1 },
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
 		{ TIMEWHEEL_OP_MOVE, 0, 1 }, { TIMEWHEEL_OP_CANCEL, 0, 1 },
-		{ TIMEWHEEL_OP_GET, 0, 1 }, { TIMEWHEEL_OP_KICK, 0, 1 },
-		{ TIMEWHEEL_OP_DELETE, 0, 1 },
-		{ TIMEWHEEL_OP_REGISTER_PERIODIC, 0, 0 },	/* no PERIODS */
+		{ TIMEWHEEL_OP_KICK, 0, 1 }, { TIMEWHEEL_OP_DELETE, 0, 1 },
+		/* There are no periods. */
+		{ TIMEWHEEL_OP_REGISTER, 0, 0, TW_SEC },
 	};
 
 	hold();
@@ -972,13 +971,21 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		bool answers = cases[i].code >= TIMEWHEEL_OP_ACK &&
 			       cases[i].code <= TIMEWHEEL_OP_BURY;
 		bool registers = cases[i].code == TIMEWHEEL_OP_REGISTER ||
-			cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
-			cases[i].code == TIMEWHEEL_OP_REGISTER_PERIODIC;
+			cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 
-		expect_error(self->fd, ID, -EINVAL, .code = cases[i].code,
-			     .flags = cases[i].flags, .lease = cases[i].lease,
-			     .id = registers ? ABSENT : answers ? ID : 1,
-			     .time = TW_SEC, .period = TW_SEC);
+		tw_expect_error(self->fd, ID, -EINVAL, .code = cases[i].code,
+				.flags = cases[i].flags, .delivery = cases[i].delivery,
+				.id = registers ? ABSENT : answers ? ID : 1,
+				.time = TW_SEC, .period = cases[i].period);
+	}
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_DELETE; code++) {
+		bool answers = code >= TIMEWHEEL_OP_ACK &&
+			       code <= TIMEWHEEL_OP_BURY;
+
+		tw_expect_error(self->fd, ID, -EINVAL, .code = code,
+				.delivery = answers,
+				.id = !code ? ABSENT : answers ? ID : 1,
+				.time = TW_SEC, .reserved = 1);
 	}
 }
 
@@ -992,15 +999,15 @@ TEST_F(leases, wheel_without_leases)
 	make(.lease = 0);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
-		for (__u32 lease = 0; lease < 2; lease++) {
-			if (lease && all_codes[i] >= TIMEWHEEL_OP_KICK)
+		for (__u32 delivery = 0; delivery < 2; delivery++) {
+			if (delivery && all_codes[i] >= TIMEWHEEL_OP_KICK)
 				continue;
-			expect_error(self->fd, ID, -EINVAL,
-				     .code = all_codes[i], .id = ID,
-				     .lease = lease, .time = TW_SEC);
-			expect_error(self->fd, ID, -EINVAL,
-				     .code = all_codes[i], .id = ABSENT,
-				     .lease = lease, .time = TW_SEC);
+			tw_expect_error(self->fd, ID, -EINVAL,
+					.code = all_codes[i], .id = ID,
+					.delivery = delivery, .time = TW_SEC);
+			tw_expect_error(self->fd, ID, -EINVAL,
+					.code = all_codes[i], .id = ABSENT,
+					.delivery = delivery, .time = TW_SEC);
 		}
 	}
 	/* As ever: a read ends it. */
@@ -1021,15 +1028,15 @@ TEST_F(leases, read_only_file)
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		struct timewheel_op op = {
 			.size = sizeof(op), .code = all_codes[i], .id = ID,
-			.lease = all_codes[i] < TIMEWHEEL_OP_KICK,
+			.delivery = all_codes[i] < TIMEWHEEL_OP_KICK,
 		};
 
 		EXPECT_EQ(-EBADF, tw_ret(ioctl(reader, TIMEWHEEL_IOC_OP, &op)));
-		EXPECT_EQ(0, tw_batch(reader, &op, 1, NULL));
-		EXPECT_EQ(-EBADF, op.result);
+		EXPECT_EQ(-EBADF, tw_ret(tw_batch(reader, &op, 1, NULL)));
+		EXPECT_EQ(0, op.result);
 	}
 	tw_expect_token(reader, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	EXPECT_EQ(-EPERM, tw_ret(tw_ack(self->fd, &event)));
 	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ANY_FILE, ID,
 			       1, 0));
@@ -1049,21 +1056,21 @@ TEST_F(leases, id_stays_taken)
 		event = hold();
 		if (buried)
 			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
-		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
-			     .id = ID, .time = TW_SEC);
-		expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
-			     .flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID,
-			     .time = 100 * TW_SEC);
-		expect_error(self->other, ID, -EEXIST,
-			     .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
-			     .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+				.id = ID, .time = TW_SEC);
+		tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID,
+				.time = 100 * TW_SEC);
+		tw_expect_error(self->other, ID, -EEXIST,
+				.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
+				.time = TW_SEC);
 		for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-			expect_error(self->fd, ID, -ENOENT, .code = codes[i],
-				     .id = ID, .time = 50 * TW_SEC);
-			expect_error(self->fd, ID, -ESTALE, .code = codes[i],
-				     .flags = TIMEWHEEL_OPF_BY_HANDLE,
-				     .handle = event.handle,
-				     .time = 50 * TW_SEC);
+			tw_expect_error(self->fd, ID, -ENOENT, .code = codes[i],
+					.id = ID, .time = 50 * TW_SEC);
+			tw_expect_error(self->fd, ID, -ESTALE, .code = codes[i],
+					.flags = TIMEWHEEL_OPF_BY_HANDLE,
+					.handle = event.handle,
+					.time = 50 * TW_SEC);
 		}
 		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
 		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
@@ -1079,8 +1086,8 @@ TEST_F(leases, id_stays_taken)
 	/* On a periodic wheel too. */
 	make(.flags = TIMEWHEEL_SETUP_PERIODS);
 	hold();
-	expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER_PERIODIC,
-		     .id = ID, .time = TW_SEC, .period = TW_SEC);
+	tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+			.id = ID, .time = TW_SEC, .period = TW_SEC);
 }
 
 /* Held and buried tokens are among those that the wheel has room for. */
@@ -1091,17 +1098,17 @@ TEST_F(leases, enospc)
 	make(.max_tokens = 2);
 	hold();
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
-	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
-		     .id = ABSENT);
+	tw_expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
+			.id = ABSENT);
 	event = expect_event(self->fd, 1, 1, 5);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
-	expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
-		     .id = ABSENT);
+	tw_expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
+			.id = ABSENT);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
 }
 
-/* Buried after so many deliveries, whichever way the last one came to nothing. */
+/* Buried after so many deliveries, in each way that the last one can fail. */
 TEST_F(leases, max_attempts_by_nack)
 {
 	for (__u32 most = 1; most <= 4; most++) {
@@ -1119,7 +1126,7 @@ TEST_F(leases, max_attempts_by_nack)
 		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
 			  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most, 0));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED,
-				.lease = most, .attempts = most);
+				.delivery = most, .attempts = most);
 		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 				  .delivered = most, .nacked = most);
 		ASSERT_EQ(0, tw_advance(self->fd, 1000));
@@ -1130,7 +1137,7 @@ TEST_F(leases, max_attempts_by_nack)
 		for (__u32 n = 1; n <= most; n++) {
 			expect_event(self->fd, ID, most + n, 1000);
 			tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-					.due = 1000 + LEASE, .lease = most + n,
+					.due = 1000 + LEASE, .delivery = most + n,
 					.attempts = n);
 			EXPECT_EQ(n == most ? TIMEWHEEL_RES_BURIED : 0,
 				  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most + n,
@@ -1153,11 +1160,11 @@ TEST_F(leases, max_attempts_by_lapse)
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE - 1));
 	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-			.due = 5 + 3 * LEASE, .lease = 3, .attempts = 3);
-	/* The last lease is over: found by who looks, and nobody gets it. */
+			.due = 5 + 3 * LEASE, .delivery = 3, .attempts = 3);
+	/* The last lease is over: a look finds that, and no reader gets the token. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE));
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 3,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 3,
 			.attempts = 3);
 	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
 			  .delivered = 3, .lapsed = 3);
@@ -1173,7 +1180,7 @@ TEST_F(leases, max_attempts_by_lapse)
 	ASSERT_EQ(0, tw_advance(self->fd, 5 + 4 * LEASE));
 	expect_event(self->fd, 1, 1, 5 + 4 * LEASE);
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 6,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 6,
 			.attempts = 3);
 }
 
@@ -1190,13 +1197,13 @@ TEST_F(leases, max_attempts_by_release)
 		close(fd);
 	}
 	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .lease = 2,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 2,
 			.attempts = 2);
 	tw_expect_balance(self->fd);
 	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	expect_event(self->fd, ID, 3, 0);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.lease = 3, .attempts = 1);
+			.delivery = 3, .attempts = 1);
 }
 
 /* A lease ends on a tick, not before it has been given whole. */
@@ -1250,7 +1257,7 @@ TEST_F(leases, order_of_delivery)
 	for (int i = 1; i < 6; i++)
 		EXPECT_LE(events[i - 1].deadline, events[i].deadline);
 	for (int i = 0; i < 6; i++)
-		EXPECT_EQ(events[i].id < 10 ? 2U : 1U, events[i].lease);
+		EXPECT_EQ(events[i].id < 10 ? 2U : 1U, events[i].delivery);
 }
 
 /* The hand put back: a lease is over when its end has come, not before. */
@@ -1266,12 +1273,12 @@ TEST_F(leases, hand_put_back)
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 40,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	expect_event(self->fd, ID, 2, 40);
 }
 
-/* What a read has not copied out was not delivered: no attempt, no lease. */
+/* What a read has not copied out was not delivered: it is no attempt and not held. */
 TEST_F(leases, faulting_reads_count_nothing)
 {
 	enum { N = 100 };
@@ -1344,7 +1351,7 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 		ASSERT_EQ(-EFAULT, tw_ret(readv(self->fd, &nowhere, 1)));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ((__u64)ID, event.id);
-	EXPECT_LT(1U, event.lease);
+	EXPECT_LT(1U, event.delivery);
 	EXPECT_EQ(2U, tw_find(self->fd, ID)->attempts);
 	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
@@ -1357,7 +1364,7 @@ TEST_F(leases, taken)
 	const size_t page = sysconf(_SC_PAGESIZE);
 	struct tw_slow_reader r;
 	struct timewheel_info info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
@@ -1369,21 +1376,25 @@ TEST_F(leases, taken)
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		bool orders = all_codes[i] >= TIMEWHEEL_OP_KICK;
 
-		for (__u32 lease = 0; lease < (orders ? 1 : 3); lease++) {
+		for (__u32 delivery = 0; delivery < (orders ? 1 : 3); delivery++) {
 			int by_id = tw_ret(tw_answer(self->fd, all_codes[i], 0,
-						     ID, lease, TW_SEC));
+						     ID, delivery, TW_SEC));
 
 			EXPECT_EQ(-ESTALE, by_id) {
-				TH_LOG("operation %u by id, lease %u",
-				       all_codes[i], lease);
+				TH_LOG("operation %u by id, delivery %u",
+				       all_codes[i], delivery);
 			}
 			EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd,
 							    all_codes[i],
 							    TIMEWHEEL_OPF_BY_HANDLE,
-							    handle, lease,
+							    handle, delivery,
 							    TW_SEC)));
 		}
 	}
+	/* A listing tells of it, GET does not. */
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+					 handle, &token)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, ID)));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
 					  TW_SEC)));
@@ -1397,9 +1408,9 @@ TEST_F(leases, taken)
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &op)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.taken);
 	close(r.uffd);
@@ -1422,7 +1433,7 @@ TEST_F(leases, taken_for_longer_than_its_lease)
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * LEASE));
 	ASSERT_EQ(1, tw_read(self->other, &event, 1));
-	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(0, tw_ack(self->other, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 2,
 			  .lapsed = 1);
@@ -1433,7 +1444,7 @@ TEST_F(leases, taken_for_longer_than_its_lease)
 TEST_F(leases, wheels_without_ids)
 {
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	__u64 handle, second;
 
 	make(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
@@ -1445,26 +1456,26 @@ TEST_F(leases, wheels_without_ids)
 	EXPECT_EQ(handle, event.handle);
 	EXPECT_EQ(0ULL, event.id);
 	EXPECT_EQ(0ULL, event.cookie);
-	EXPECT_EQ(1U, event.lease);
+	EXPECT_EQ(1U, event.delivery);
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++)
 		EXPECT_EQ(-EINVAL, tw_ret(tw_answer(self->fd, all_codes[i], 0,
 						    0, all_codes[i] <
 						    TIMEWHEEL_OP_KICK, TW_SEC)));
-	EXPECT_EQ(TIMEWHEEL_RES_HELD, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					     handle, &op));
-	EXPECT_EQ(1U, op.lease);
+	ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
+	EXPECT_EQ((__u32)TIMEWHEEL_STATE_HELD, token.state);
+	EXPECT_EQ(1U, token.delivery);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 1, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	ASSERT_EQ(TIMEWHEEL_RES_BURIED, tw_answer(self->fd, TIMEWHEEL_OP_NACK,
 						  TIMEWHEEL_OPF_BY_HANDLE, handle, 2,
 						  0));
-	EXPECT_EQ(TIMEWHEEL_RES_BURIED, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					       handle, &op));
+	ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
+	EXPECT_EQ((__u32)TIMEWHEEL_STATE_BURIED, token.state);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 0, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(3U, event.lease);
+	EXPECT_EQ(3U, event.delivery);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_ack(self->fd, &event)));
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_BY_HANDLE,
@@ -1494,7 +1505,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 9));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(handle, event.handle);
-	EXPECT_EQ(1U, event.lease);
+	EXPECT_EQ(1U, event.delivery);
 	/* Touched while it is held: the lease is over when it is over. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 20;
@@ -1503,7 +1514,7 @@ TEST_F(leases, wheels_with_touch_words)
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 38;
 	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
 	/* Pending again it can be touched by either way. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 5 * TW_SEC));
@@ -1516,13 +1527,13 @@ TEST_F(leases, wheels_with_touch_words)
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 52));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(3U, event.lease);
+	EXPECT_EQ(3U, event.delivery);
 	/* So it can after an ACK with a delay. What was stored before is void. */
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 52;
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 3 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 55));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(4U, event.lease);
+	EXPECT_EQ(4U, event.delivery);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 3 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 56));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 56;
@@ -1530,7 +1541,7 @@ TEST_F(leases, wheels_with_touch_words)
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 62));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(5U, event.lease);
+	EXPECT_EQ(5U, event.delivery);
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 3, .nacked = 1,
 			  .delivered = 5, .lapsed = 1);
@@ -1558,7 +1569,7 @@ TEST_F(leases, batch_of_answers)
 		ops[i].size = sizeof(ops[i]);
 		ops[i].flags = TIMEWHEEL_OPF_BY_HANDLE;
 		ops[i].handle = events[i].handle;
-		ops[i].lease = events[i].lease + (i % 5 == 4);
+		ops[i].delivery = events[i].delivery + (i % 5 == 4);
 		ops[i].code = answers[i % 4];
 		ops[i].time = i % 4 ? 50 * TW_SEC : 0;
 	}
@@ -1588,7 +1599,7 @@ TEST_F(leases, lease_ends_are_announced)
 		EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
 		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * LEASE));
 		EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0)) {
-			TH_LOG("lease %u", n);
+			TH_LOG("delivery %u", n);
 		}
 		expect_event(n % 2 ? self->other : self->fd, ID, n + 1,
 			     5 + n * LEASE);
@@ -1618,27 +1629,27 @@ TEST_F(leases, blocked_readers)
 	ASSERT_EQ(0, tw_advance(self->fd, 35));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(2U, b.event.lease);
+	EXPECT_EQ(2U, b.event.delivery);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 2, 0));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(3U, b.event.lease);
+	EXPECT_EQ(3U, b.event.delivery);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 3, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(4U, b.event.lease);
+	EXPECT_EQ(4U, b.event.delivery);
 
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_BURY, ID, 4, 0));
 	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(5U, b.event.lease);
+	EXPECT_EQ(5U, b.event.delivery);
 
 	/* Shortened by EXTEND. */
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
@@ -1646,7 +1657,7 @@ TEST_F(leases, blocked_readers)
 	ASSERT_EQ(0, tw_advance(self->fd, 41));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(6U, b.event.lease);
+	EXPECT_EQ(6U, b.event.delivery);
 
 	/* What another file held comes back. */
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 6, 0));
@@ -1656,7 +1667,7 @@ TEST_F(leases, blocked_readers)
 	self->other = -1;
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(8U, b.event.lease);
+	EXPECT_EQ(8U, b.event.delivery);
 	close(fd);
 }
 
@@ -1664,6 +1675,7 @@ TEST_F(leases, blocked_readers)
 TEST_F(leases, real_clock)
 {
 	struct timewheel_event event, again;
+	struct timewheel_token token;
 	int fd;
 
 	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
@@ -1673,10 +1685,10 @@ TEST_F(leases, real_clock)
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, tw_register(fd, ID, 5 * TW_MS, 0, NULL));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
-		EXPECT_EQ(1U, event.lease);
+		EXPECT_EQ(1U, event.delivery);
 		for (__u32 n = 2; n <= 3; n++) {
 			ASSERT_EQ(1, tw_read(fd, &again, 1));
-			EXPECT_EQ(n, again.lease);
+			EXPECT_EQ(n, again.delivery);
 			EXPECT_LE(event.taken + 50 * TW_MS, again.deadline);
 			EXPECT_LE(again.deadline, again.taken);
 			event = again;
@@ -1685,8 +1697,8 @@ TEST_F(leases, real_clock)
 		ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(1ULL, event.id);
-		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-			  tw_get(fd, 0, ID, &(struct timewheel_op) {}));
+		ASSERT_EQ(0, tw_get(fd, 0, ID, &token));
+		EXPECT_EQ((__u32)TIMEWHEEL_STATE_BURIED, token.state);
 		close(fd);
 	}
 }
@@ -1714,13 +1726,13 @@ TEST_F(leases, last_close)
 	for (int i = 0; i < 3; i++) {
 		tw_expect_nothing(self->fd);
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = 6 + LEASE, .lease = 1, .attempts = 1);
+				.due = 6 + LEASE, .delivery = 1, .attempts = 1);
 		ASSERT_EQ(0, tw_answer(copies[i], TIMEWHEEL_OP_EXTEND, 0, ID, 1,
 				       0));
 		close(copies[i]);
 	}
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 6,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
 			  .delivered = 1, .returned = 1);
 	EXPECT_TRUE(tw_readable(self->other));
@@ -1730,7 +1742,7 @@ TEST_F(leases, last_close)
 	tw_expect_balance(self->fd);
 }
 
-/* Only what the file still holds, whatever it has held. */
+/* Only what the file still holds comes back, not what it held before. */
 TEST_F(leases, only_what_is_held)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -1759,17 +1771,17 @@ TEST_F(leases, only_what_is_held)
 			  .buried = 1, .deleted = 1, .held = 1, .pending = 4,
 			  .delivered = 10, .lapsed = 1, .returned = 3);
 	tw_expect_token(self->fd, 1, .state = TIMEWHEEL_STATE_PENDING, .due = 501,
-			.lease = 1, .attempts = 1);
-	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_STATE_BURIED, .lease = 1,
+			.delivery = 1, .attempts = 1);
+	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_STATE_BURIED, .delivery = 1,
 			.attempts = 1);
 	tw_expect_token(self->fd, 4, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_token(self->fd, 5, .state = TIMEWHEEL_STATE_HELD,
-			.due = 100 + LEASE, .lease = 2, .attempts = 2);
+			.due = 100 + LEASE, .delivery = 2, .attempts = 2);
 	tw_expect_token(self->fd, 6, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	tw_expect_token(self->fd, 7, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
-			.lease = 2, .attempts = 2);
+			.delivery = 2, .attempts = 2);
 	ASSERT_EQ(3, tw_read(self->fd, events, 8));
 	tw_expect_nothing(self->fd);
 }
@@ -1790,7 +1802,7 @@ TEST_F(leases, files_that_hold_nothing)
 		close(fd);
 	}
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	/* One more that was given this one to answer, and only answers. */
 	for (int i = 0; i < 50; i++) {
 		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -1833,7 +1845,7 @@ TEST_F_TIMEOUT(leases, many_files_hold_many, 120)
 	}
 	while ((n = tw_read(self->other, events, 64)) > 0) {
 		for (int i = 0; i < n; i++, again++) {
-			ASSERT_EQ(2U, events[i].lease);
+			ASSERT_EQ(2U, events[i].delivery);
 			ASSERT_EQ(1, came_again[events[i].id] % 2);
 			came_again[events[i].id] = 0;
 		}
@@ -1907,7 +1919,7 @@ TEST_F(leases, killed_while_it_holds)
 			  .delivered = 3, .returned = 3);
 	ASSERT_EQ(3, tw_read(self->fd, events, 8));
 	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ(2U, events[i].lease);
+		EXPECT_EQ(2U, events[i].delivery);
 		EXPECT_EQ(1 * TW_SEC, events[i].deadline);
 		EXPECT_EQ(1 * TW_SEC, events[i].taken);
 	}
@@ -1925,11 +1937,11 @@ TEST_F(leases, killed_while_it_holds)
 	ASSERT_TRUE(tw_kill(second));
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(4U, b.event.lease);
+	EXPECT_EQ(4U, b.event.delivery);
 	tw_expect_nothing(self->fd);
 	ASSERT_TRUE(tw_kill(child));
 	ASSERT_EQ(1, tw_read(self->fd, events, 8));
-	EXPECT_EQ(4U, events[0].lease);
+	EXPECT_EQ(4U, events[0].delivery);
 	EXPECT_NE(b.event.id, events[0].id);
 	close(fd);
 	tw_expect_balance(self->fd);
@@ -2065,7 +2077,7 @@ TEST_F(leases, mapping_keeps)
 	close(fd);
 	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.lease = 1, .attempts = 1);
+			.delivery = 1, .attempts = 1);
 	ASSERT_EQ(0, munmap(words, page));
 	expect_event(self->fd, ID, 2, 0);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * P9: a user can exhaust only its own budget. How many wheels and tokens a user
- * may have, and how many there may be in all, who pays for a wheel and until
- * when, and the module's parameters. Needs root, and debugfs to read accounts.
- * The users that appear here have nothing but what the tests give them.
+ * The limits on wheels and tokens, for each user and for the whole machine: a user
+ * can exhaust only its own budget (P9). How many wheels and tokens a user may have,
+ * and how many there may be in all, who pays for a wheel and until when, and the
+ * module's parameters. Needs root, and debugfs to read accounts. The users that
+ * appear here have nothing but what the tests give them.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
@@ -103,7 +104,7 @@ static struct account account_of(uid_t uid)
 #define expect_account(uid, wheels, tokens)				\
 	_expect_account(_metadata, uid, wheels, tokens, __LINE__)
 
-/* Who has nothing has no line either. */
+/* A user who has nothing has no line either. */
 static void _expect_account(struct __test_metadata *_metadata, uid_t uid,
 			    unsigned long long wheels,
 			    unsigned long long tokens, int line)
@@ -236,7 +237,7 @@ FIXTURE_SETUP(limits)
 	self->root = account_of(ROOT);
 }
 
-/* By the parent, who is root whatever has become of the test. */
+/* By the parent, which is still root however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(limits)
 {
 	int control = open(TW_DEVICE, O_RDWR);
@@ -361,7 +362,7 @@ TEST_F(limits, private_and_named_together)
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 1));
 	EXPECT_EQ(-EDQUOT, create_as(USER, self->control, 2, 1, 0));
 
-	/* Opening one costs nothing, whoever does; the wheel is there already. */
+	/* Opening the node costs no user anything: the wheel is there already. */
 	named = open_named(0);
 	ASSERT_LE(0, named);
 	expect_account(USER, 3, 900);
@@ -407,7 +408,7 @@ TEST_F(limits, wheels_of_all)
 	expect_account(ROOT, self->root.wheels + 1, self->root.tokens + 10);
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 1, 10);
-	/* Who has had its own share hears of that. */
+	/* A user that has used up its own share is told so. */
 	ASSERT_TRUE(set_limit("max_user_wheels", 1));
 	EXPECT_EQ(-EDQUOT, setup_as(USER, more, 1));
 	EXPECT_EQ(-ENOSPC, setup_as(ROOT, more, 1));
@@ -552,7 +553,7 @@ TEST_F(limits, capability)
 	EXPECT_EQ(0, tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)));
 	expect_account(ROOT, self->root.wheels + 2, self->root.tokens + 20);
 
-	/* Another who has it may, and is counted all the same. */
+	/* Another user with the capability may, and is charged all the same. */
 	ASSERT_TRUE(set_limit("max_user_wheels", 1));
 	become(USER);
 	ASSERT_TRUE(may_exceed(true));
@@ -570,7 +571,7 @@ TEST_F(limits, capability)
 		close(fd[i]);
 }
 
-/* Whoever calls SETUP pays, by its effective user; not who opened the file. */
+/* The effective user of the caller of SETUP pays, not the user that opened the file. */
 TEST_F(limits, caller_of_setup_pays)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -630,7 +631,7 @@ static int make_and_send(int fd, int socket)
 	return tw_send_fd(socket, fd, 0) ? 2 : 0;
 }
 
-/* In another: gets it, and leaves it to a child of its own, who tells its pid. */
+/* In another process: gets it, leaves it to a child of its own, and tells its pid. */
 static int receive_and_leave(int socket, int tell)
 {
 	int fd;
@@ -685,7 +686,7 @@ TEST_F(limits, charge_stays_with_the_maker)
 	EXPECT_TRUE(account_becomes_empty(USER));
 }
 
-/* A named wheel is its creator's, dead or alive, whoever the node is given to. */
+/* The creator pays for a named wheel, also when dead, and after a chown of the node. */
 TEST_F(limits, charge_stays_with_the_creator)
 {
 	struct stat node;
@@ -1001,7 +1002,7 @@ static int escape(const int *fd, int control, uid_t uid)
 	return 0;
 }
 
-/* Within a user namespace one is still who one is outside, and no more. */
+/* In a user namespace a user is charged as the same user outside, with no more rights. */
 TEST_F(limits, user_namespace)
 {
 	const uid_t uids[] = { USER, ROOT };
@@ -1068,8 +1069,8 @@ static bool give_maps(pid_t child, const char *uids, gid_t gid, int ready,
 }
 
 /*
- * Who has made the namespace pays for all in it, whatever ids it was lent; but
- * in one that root has made everybody pays as who they are outside.
+ * The user that made the namespace pays for all in it, whatever ids it was lent. In a
+ * namespace that root has made each user is charged as the same user outside.
  */
 TEST_F(limits, user_namespace_is_charged_outside)
 {
@@ -1216,7 +1217,7 @@ TEST_F(limits, lowered_below_use)
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 1));
 	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1));
 	EXPECT_EQ(-EINVAL, new_wheel(ROOT, 2));
-	/* Who asks for what is there gets it. */
+	/* CREATE of a wheel that exists succeeds. */
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 100, 0));
 	/* All that was promised to those who have wheels. */
 	for (int i = 0; i < 3; i++) {
@@ -1365,8 +1366,8 @@ TEST_F_TIMEOUT(limits, many_at_once, 120)
 }
 
 /*
- * Users do not get in each other's way: each has just enough for its threads,
- * of which therefore none is ever refused.
+ * Users do not get in each other's way: each has just enough for its threads, so that
+ * no thread is ever refused.
  */
 TEST_F_TIMEOUT(limits, many_users_at_once, 120)
 {
@@ -1410,8 +1411,8 @@ static void *be_refused(void *arg)
 }
 
 /*
- * A user who has nothing, then a wheel, then nothing again, and meanwhile is
- * refused more by all its threads: no refusal is anybody's loss.
+ * A user has nothing, then a wheel, then nothing again, and meanwhile all its threads
+ * are refused more: no refusal costs the user or others anything.
  */
 TEST_F(limits, refused_at_once)
 {
@@ -1456,7 +1457,7 @@ static void *contend(void *arg)
 	return NULL;
 }
 
-/* Two users set one file up at the same time: the one who does pays, alone. */
+/* Two users set one file up at the same time: only the user that succeeds pays. */
 TEST_F(limits, two_users_one_file)
 {
 	const unsigned long rounds = tw_scaled(200);

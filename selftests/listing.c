@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * TIMEWHEEL_IOC_LIST: each token that was pending all the while exactly once, each
- * other at most once, all fields right, whatever goes on meanwhile; and nobody
- * else waits for it.
+ * other at most once, all fields right, also if much goes on meanwhile; and no
+ * other call waits for it. TIMEWHEEL_IOC_GET: the same records by key. What is
+ * listed can be registered again as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -145,7 +146,7 @@ TEST_F(listing, fields)
 {
 	const __u64 hand = 1000, n = 3000;
 	static __u64 handles[3001];
-	struct timewheel_op op;
+	struct timewheel_token got;
 
 	for (__u64 id = 1; id <= n; id++)
 		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC - id, ~id,
@@ -166,14 +167,12 @@ TEST_F(listing, fields)
 		ASSERT_EQ(id % SLOTS, token->slot);
 		ASSERT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token->state);
 
-		ASSERT_EQ(id <= hand ? TIMEWHEEL_RES_WAS_DUE : 0,
-			  tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, token->handle,
-				 &op));
-		ASSERT_EQ(op.id, token->id);
-		ASSERT_EQ(op.cookie, token->cookie);
-		ASSERT_EQ(op.deadline, token->deadline);
-		ASSERT_EQ(op.cycle, token->cycle);
-		ASSERT_EQ(op.slot, token->slot);
+		ASSERT_EQ(id <= hand ? 0 : (id - hand) * TW_SEC, token->left);
+		ASSERT_EQ(id * TW_SEC - id, token->timeout);
+		/* GET writes the same record. */
+		ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+				    token->handle, &got));
+		ASSERT_EQ(0, memcmp(&got, token, sizeof(got)));
 	}
 }
 
@@ -363,7 +362,7 @@ TEST_F(listing, wheels_without_ids_and_cookies)
 /* Newer programs know larger tokens: what is not known here is zero. */
 TEST_F(listing, larger_tokens)
 {
-	const __u32 sizes[] = { 56, 64, 4096 };
+	const __u32 sizes[] = { 104, 112, 128, 4096 };
 	const size_t known = sizeof(struct timewheel_token);
 	char zero[4096] = {};
 
@@ -390,6 +389,404 @@ TEST_F(listing, larger_tokens)
 			ASSERT_EQ(0xcc, (__u8)array[30 * sizes[s] + i]);
 		free(array);
 	}
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* The record of a key that names no token, byte by byte. */
+static const struct timewheel_token none;
+
+#define KEYS	1000
+
+/* One key in ten names no token: there was never one, or it has been cancelled. */
+TEST_F(listing, get_many_with_missing_ones)
+{
+	const __u32 counts[] = { 0, 1, 2, 7, 8, 9, 16, 63, 64, 65, KEYS };
+	static __u64 ids[KEYS], handles[KEYS];
+	static bool there[KEYS];
+	struct timewheel_token untouched;
+	__u32 done;
+
+	memset(&untouched, 0xcc, sizeof(untouched));
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	for (__u64 i = 0; i < KEYS; i++) {
+		/* In an order of their own. */
+		ids[i] = i * 389 % KEYS;
+		there[i] = i % 10;
+		if (i % 20 != 10)
+			ASSERT_EQ(0, tw_register(self->fd, ids[i],
+						 (i + 1) * TW_SEC - i, ~i,
+						 &handles[i]));
+		if (!(i % 20))
+			ASSERT_EQ(0, tw_cancel(self->fd, 0, ids[i]));
+	}
+	for (size_t c = 0; c < 2 * ARRAY_SIZE(counts); c++) {
+		const __u32 count = counts[c / 2];
+		const bool by_handle = c % 2;
+
+		memset(self->tokens, 0xcc, (KEYS + 1) * sizeof(none));
+		done = 0xcccc;
+		ASSERT_EQ(0, tw_get_keys(self->fd, by_handle ?
+					 TIMEWHEEL_OPF_BY_HANDLE : 0,
+					 by_handle ? handles : ids, count,
+					 self->tokens, &done));
+		EXPECT_EQ(count, done);
+		for (__u64 i = 0; i < count; i++) {
+			const struct timewheel_token expected = {
+				.id = ids[i], .handle = handles[i],
+				.cookie = ~i, .deadline = (i + 6) * TW_SEC,
+				.left = (i + 1) * TW_SEC,
+				.timeout = (i + 1) * TW_SEC - i,
+				.cycle = i / SLOTS, .slot = (i + 6) % SLOTS,
+				.state = TIMEWHEEL_STATE_PENDING,
+			};
+
+			ASSERT_EQ(0, memcmp(there[i] ? &expected : &none,
+					    &self->tokens[i], sizeof(none))) {
+				TH_LOG("key %llu of %u", i, count);
+			}
+		}
+		ASSERT_EQ(0, memcmp(&untouched, &self->tokens[count],
+				    sizeof(untouched)));
+	}
+	/* The same one as often as one likes. */
+	for (__u64 i = 0; i < KEYS; i++)
+		ids[i] = 389;
+	ASSERT_EQ(0, tw_get_keys(self->fd, 0, ids, KEYS, self->tokens, &done));
+	for (__u64 i = 0; i < KEYS; i++)
+		ASSERT_EQ(handles[1], self->tokens[i].handle);
+}
+
+/* What is not known here of a larger token is zero, also if there is no token. */
+TEST_F(listing, get_larger_tokens)
+{
+	const __u32 sizes[] = { 104, 112, 128, 4096 };
+	const size_t known = sizeof(struct timewheel_token);
+	char zero[4096] = {};
+	__u64 ids[30];
+
+	for (__u64 i = 0; i < 30; i++) {
+		ids[i] = i;
+		if (i % 3)
+			ASSERT_EQ(0, tw_register(self->fd, i, TW_SEC, 0, NULL));
+	}
+	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
+		char *array = malloc(31 * sizes[s]);
+		struct timewheel_get get = {
+			.size = sizeof(get),
+			.keys = (__u64)(uintptr_t)ids,
+			.tokens = (__u64)(uintptr_t)array, .count = 30,
+			.token_size = sizes[s],
+		};
+
+		ASSERT_NE(NULL, array);
+		memset(array, 0xcc, 31 * sizes[s]);
+		ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_GET, &get));
+		ASSERT_EQ(30U, get.done);
+		for (__u64 i = 0; i < 30; i++) {
+			struct timewheel_token token;
+
+			memcpy(&token, array + i * sizes[s], known);
+			EXPECT_EQ(i % 3 ? i : 0, token.id);
+			EXPECT_EQ(!(i % 3), !token.handle);
+			EXPECT_EQ(i % 3 ? TIMEWHEEL_STATE_PENDING :
+				  TIMEWHEEL_STATE_NONE, token.state);
+			EXPECT_EQ(0, memcmp(zero, array + i * sizes[s] + known,
+					    sizes[s] - known));
+		}
+		for (__u32 i = 0; i < sizes[s]; i++)
+			ASSERT_EQ(0xcc, (__u8)array[30 * sizes[s] + i]);
+		free(array);
+	}
+}
+
+/* A signal ends a GET early with the exact count; the caller goes on from there. */
+TEST_F(listing, get_and_signals)
+{
+	const __u32 n = TIMEWHEEL_MAX_BATCH;
+	struct sigaction action = { .sa_handler = ignore };
+	struct timewheel_token *tokens = calloc(n, sizeof(*tokens));
+	__u64 *ids = calloc(n, sizeof(*ids));
+	int early = 0;
+
+	ASSERT_NE(NULL, tokens);
+	ASSERT_NE(NULL, ids);
+	for (__u32 i = 0; i < n; i++)
+		ids[i] = i % 200;
+	ASSERT_EQ(100UL, tw_register_many(self->fd, 0, 100, 0, TW_SEC));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	for (int try = 0; try < 200 && !early; try++) {
+		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
+		__u32 at = 0;
+
+		memset(tokens, 0xcc, n * sizeof(*tokens));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+		while (at < n) {
+			__u32 done = 0;
+
+			ASSERT_EQ(0, tw_get_keys(self->fd, 0, ids + at, n - at,
+						 tokens + at, &done));
+			ASSERT_GE(n - at, done);
+			early += done > 0 && done < n - at;
+			at += done;
+			if (at < n)
+				ASSERT_EQ(0xccccccccU, tokens[at].state);
+		}
+		for (__u32 i = 0; i < n; i++)
+			ASSERT_EQ(ids[i] < 100 ? TIMEWHEEL_STATE_PENDING :
+				  TIMEWHEEL_STATE_NONE, tokens[i].state);
+	}
+	EXPECT_GT(early, 0);
+	free(tokens);
+	free(ids);
+}
+
+/* As the description of struct timewheel_token says. */
+static int register_again(int fd, const struct timewheel_token *token)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
+		.id = token->id, .cookie = token->cookie,
+		.time = token->period ? token->base : token->deadline,
+		.timeout = token->timeout, .period = token->period,
+	};
+
+	return tw_ret(tw_op(fd, &op));
+}
+
+#define AGAIN	100
+
+static int make_wheel(struct timewheel_setup setup)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	setup.size = sizeof(setup);
+	setup.slots = SLOTS;
+	setup.max_tokens = AGAIN;
+	setup.flags = TIMEWHEEL_SETUP_PERIODS;
+	return fd < 0 || ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0 ? -1 : fd;
+}
+
+/*
+ * All that is listed of @from, registered on @to, is there as it was. On clocks
+ * that go by themselves what is left changes meanwhile.
+ */
+static void expect_same_again(struct __test_metadata *_metadata, int from,
+			      int to, bool manual)
+{
+	struct timewheel_token old[AGAIN];
+	int n = list_all(from, 0, TIMEWHEEL_NEVER, old, AGAIN, 7);
+
+	ASSERT_LT(0, n);
+	for (int i = 0; i < n; i++) {
+		struct timewheel_token new;
+
+		ASSERT_EQ(0, register_again(to, &old[i]));
+		ASSERT_EQ(0, tw_get(to, 0, old[i].id, &new));
+		EXPECT_NE(0ULL, new.handle);
+		new.handle = old[i].handle;
+		/* These do not survive. */
+		EXPECT_EQ(0U, new.delivery);
+		EXPECT_EQ(0U, new.attempts);
+		old[i].delivery = 0;
+		old[i].attempts = 0;
+		if (!manual) {
+			EXPECT_GE(old[i].left, new.left);
+			EXPECT_GE(old[i].cycle, new.cycle);
+			new.left = old[i].left;
+			new.cycle = old[i].cycle;
+		}
+		EXPECT_EQ(0, memcmp(&old[i], &new, sizeof(new))) {
+			TH_LOG("token %llu", new.id);
+		}
+	}
+}
+
+/* The next @n events of token @id are the same on both wheels, field by field. */
+static void expect_same_events(struct __test_metadata *_metadata, int a, int b,
+			       __u64 id, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct timewheel_event event[2];
+		struct timewheel_token token;
+
+		ASSERT_EQ(0, tw_get(a, 0, id, &token));
+		ASSERT_EQ(0, tw_advance(a, token.deadline / TW_SEC));
+		ASSERT_EQ(0, tw_advance(b, token.deadline / TW_SEC));
+		ASSERT_EQ(1, tw_read(a, &event[0], 1));
+		ASSERT_EQ(1, tw_read(b, &event[1], 1));
+		EXPECT_EQ(id, event[0].id);
+		event[1].handle = event[0].handle;
+		EXPECT_EQ(0, memcmp(&event[0], &event[1], sizeof(event[0]))) {
+			TH_LOG("event %d: %llu and %llu", i, event[0].deadline,
+			       event[1].deadline);
+		}
+	}
+}
+
+/* Periods to the ns, also after some; an idle one; one that is due; one without. */
+TEST_F(listing, registered_again_on_a_manual_wheel)
+{
+	const __u64 period = 7 * TW_SEC + 123456789;
+	const struct timewheel_setup setup = {
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC, .start = 1000,
+	};
+	struct timewheel_setup later = setup;
+	struct timewheel_op periodic = {
+		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
+		.id = 4, .cookie = 70, .time = 1003 * TW_SEC + 1,
+		.period = period,
+	};
+	struct timewheel_event event, again;
+	struct timewheel_token token;
+	int from = make_wheel(setup), to;
+
+	ASSERT_LE(0, from);
+	/* Touched on tick 1012, and idle since then. */
+	ASSERT_EQ(0, tw_register(from, 1, 100 * TW_SEC, 71, NULL));
+	/* For a point of time, without and with a timeout, and one that is due. */
+	ASSERT_EQ(0, tw_register_at(from, 2, 2000 * TW_SEC, 72));
+	ASSERT_EQ(0, tw_register_timeout(from, TIMEWHEEL_OPF_ABSOLUTE, 3,
+					 3000 * TW_SEC, 5 * TW_SEC + 1));
+	ASSERT_EQ(0, tw_register(from, 5, 15 * TW_SEC + 1, 75, NULL));
+	ASSERT_EQ(0, tw_op(from, &periodic));
+	for (int n = 0; n < 2; n++) {
+		ASSERT_EQ(0, tw_advance(from, 1004 + n * 8));
+		ASSERT_EQ(1, tw_read(from, &event, 1));
+		EXPECT_EQ(4ULL, event.id);
+	}
+	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
+	EXPECT_EQ(1003 * TW_SEC + 1 + 2 * period, token.base);
+	EXPECT_EQ(period, token.period);
+	EXPECT_EQ(0ULL, token.timeout);
+	ASSERT_EQ(0, tw_touch(from, 0, 1));
+	ASSERT_EQ(0, tw_advance(from, 1016));
+
+	later.start = 1016;
+	to = make_wheel(later);
+	ASSERT_LE(0, to);
+	expect_same_again(_metadata, from, to, true);
+	/* The idle one has its timeout as ever. */
+	ASSERT_EQ(0, tw_touch(to, 0, 1));
+	ASSERT_EQ(0, tw_get(to, 0, 1, &token));
+	EXPECT_EQ(1116 * TW_SEC, token.deadline);
+	for (int id = 1; id <= 5; id++) {
+		ASSERT_LE(0, id == 4 ? 0 : tw_cancel(from, 0, id));
+		ASSERT_LE(0, id == 4 ? 0 : tw_cancel(to, 0, id));
+	}
+	/* Each of a thousand periods ends at the same ns. */
+	expect_same_events(_metadata, from, to, 4, 1000);
+	close(to);
+
+	/* Some periods late and not read: the same event, with as many missed. */
+	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
+	later.start = token.deadline / TW_SEC + 100;
+	ASSERT_EQ(0, tw_advance(from, later.start));
+	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
+	to = make_wheel(later);
+	ASSERT_LE(0, to);
+	ASSERT_EQ(0, register_again(to, &token));
+	ASSERT_EQ(1, tw_read(from, &event, 1));
+	ASSERT_EQ(1, tw_read(to, &again, 1));
+	EXPECT_LT(10U, event.missed);
+	again.handle = event.handle;
+	EXPECT_EQ(0, memcmp(&event, &again, sizeof(event)));
+	expect_same_events(_metadata, from, to, 4, 10);
+	close(to);
+	close(from);
+}
+
+/* What is held is due at once where it is registered again: its reader is gone. */
+TEST_F(listing, held_and_registered_again)
+{
+	const struct timewheel_setup setup = {
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC, .start = 1000,
+		.lease = 30 * TW_SEC,
+	};
+	struct timewheel_event events[3];
+	struct timewheel_token token;
+	int from = make_wheel(setup), to = make_wheel(setup);
+
+	ASSERT_LE(0, from);
+	ASSERT_LE(0, to);
+	ASSERT_EQ(0, tw_register(from, 1, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register_periodic(from, TIMEWHEEL_OPF_ABSOLUTE, 2,
+					  1010 * TW_SEC - 1, 20 * TW_SEC + 1));
+	ASSERT_EQ(0, tw_advance(from, 1012));
+	ASSERT_EQ(0, tw_advance(to, 1012));
+	ASSERT_EQ(2, tw_read(from, events, 3));
+	for (__u64 id = 1; id <= 2; id++) {
+		ASSERT_EQ(0, tw_get(from, 0, id, &token));
+		EXPECT_EQ((__u32)TIMEWHEEL_STATE_HELD, token.state);
+		EXPECT_EQ(0ULL, token.deadline);
+		EXPECT_EQ(1042 * TW_SEC, token.lease_end);
+		EXPECT_EQ(id == 2 ? 1010 * TW_SEC - 1 : 0, token.base);
+		ASSERT_EQ(0, register_again(to, &token));
+		ASSERT_EQ(1, tw_read(to, events, 3));
+		EXPECT_EQ(id, events[0].id);
+		EXPECT_EQ(1U, events[0].delivery);
+		if (id == 2)
+			EXPECT_EQ(1010 * TW_SEC, events[0].deadline);
+		EXPECT_EQ(0, tw_ack(to, &events[0]));
+	}
+	/* Its next period is that of before. */
+	ASSERT_EQ(0, tw_get(to, 0, 2, &token));
+	EXPECT_EQ(1030 * TW_SEC, token.base);
+	EXPECT_EQ(20 * TW_SEC + 1, token.period);
+	close(to);
+	close(from);
+}
+
+/* The same on the wall clock, whose points of time outlive the machine. */
+TEST_F(listing, registered_again_on_the_wall_clock)
+{
+	const __u64 tick = 10 * TW_MS, period = 37 * TW_MS + 1;
+	const struct timewheel_setup setup = {
+		.clock = TIMEWHEEL_CLOCK_REALTIME, .tick = tick,
+	};
+	const __u64 base = (tw_now(CLOCK_REALTIME) / TW_SEC + 3000) * TW_SEC + 7;
+	int from = make_wheel(setup), to = make_wheel(setup);
+	struct timewheel_token token;
+	struct timewheel_event event;
+
+	ASSERT_LE(0, from);
+	ASSERT_LE(0, to);
+	ASSERT_EQ(0, tw_register(from, 1, 3000 * TW_SEC + 1, 71, NULL));
+	ASSERT_EQ(0, tw_register_at(from, 2, base, 72));
+	ASSERT_EQ(0, tw_register_timeout(from, TIMEWHEEL_OPF_ABSOLUTE, 3, base,
+					 5 * TW_SEC + 1));
+	ASSERT_EQ(0, tw_register_periodic(from, TIMEWHEEL_OPF_ABSOLUTE, 4, base,
+					  86400 * TW_SEC));
+	/* As an interval that a program has kept: its next base is not a tick. */
+	ASSERT_EQ(0, tw_register_periodic(from, 0, 5, 3600 * TW_SEC, period));
+	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
+	EXPECT_EQ(base, token.base);
+	EXPECT_EQ((base + tick - 1) / tick * tick, token.deadline);
+	expect_same_again(_metadata, from, to, false);
+	ASSERT_EQ(0, tw_touch(to, 0, 3));
+	close(from);
+
+	/* In step with a base that has passed, to the ns: each is rounded for itself. */
+	token = (struct timewheel_token) {
+		.id = 6, .period = period,
+		.base = tw_now(CLOCK_REALTIME) - 3 * period,
+	};
+	ASSERT_EQ(0, register_again(to, &token));
+	ASSERT_EQ(0, fcntl(to, F_SETFL, 0));
+	for (__u64 n = 0, i = 0; i < 5; i++, n++) {
+		ASSERT_EQ(1, tw_read(to, &event, 1));
+		EXPECT_EQ(6ULL, event.id);
+		n += event.missed;
+		/* The first one is for the last period that has passed. */
+		EXPECT_LE(i ? 0ULL : 2ULL, n);
+		EXPECT_EQ((token.base + n * period + tick - 1) / tick * tick,
+			  event.deadline);
+		EXPECT_LE(event.deadline, event.taken);
+	}
+	close(to);
 }
 
 /* Made-up cursors list some tokens or are refused: no more can come of them. */
@@ -509,11 +906,6 @@ TEST_F(listing, nothing_is_left_to_list)
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, cursor);
 }
 
-static void ignore(int signal)
-{
-	(void)signal;
-}
-
 static int signal_every_ms(void)
 {
 	struct sigaction action = { .sa_handler = ignore };
@@ -579,8 +971,8 @@ TEST_F(listing, none_fits_and_a_signal_comes)
 }
 
 /*
- * A page that comes when its userfaultfd is closed, and not before: whoever
- * needs it stands in the kernel till then. Returns the userfaultfd, or -1.
+ * A page that comes when its userfaultfd is closed, and not before: a call that
+ * needs it waits in the kernel until then. Returns the userfaultfd, or -1.
  */
 static int withhold_page(void **page)
 {
@@ -611,7 +1003,7 @@ static void *list_slowly(void *arg)
 	struct slow *slow = arg;
 
 	slow->ret = list_some(slow->fd, &slow->cursor, 0, TIMEWHEEL_NEVER,
-			      slow->page, 50);
+			      slow->page, 30);
 	return NULL;
 }
 
@@ -834,7 +1226,7 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 	};
 	pthread_t threads[ARRAY_SIZE(others)], listers[LISTERS];
 	struct timewheel_info info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	storm.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	storm.passes = tw_scaled(30);
@@ -850,8 +1242,8 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 	for (__u64 id = STABLE; id < STABLE + FLEETING; id++)
 		ASSERT_EQ(0, tw_cancel(storm.fd, 0, id));
 	for (__u64 id = 0; id < STABLE; id++) {
-		ASSERT_EQ(0, tw_get(storm.fd, 0, id, &op));
-		storm.handles[id] = op.handle;
+		ASSERT_EQ(0, tw_get(storm.fd, 0, id, &token));
+		storm.handles[id] = token.handle;
 	}
 
 	for (uintptr_t i = 0; i < ARRAY_SIZE(others); i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose memory it is (P9): tokens are charged to the memory cgroup of whoever
- * registers them, and what it cannot have is refused, not taken from others.
+ * The memory of tokens is charged to the memory cgroup of the process that registers
+ * them, and what this group cannot have is refused, not taken from others (P9).
  * Needs root and a version 2 hierarchy with the memory controller.
  */
 #define _GNU_SOURCE
@@ -86,7 +86,7 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 	close(other);
 
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
-	EXPECT_EQ(info.registered, (__u64)tw_drain(self->fd));
+	EXPECT_EQ(info.registered, (__u64)tw_read_all(self->fd));
 }
 
 /* P9: what was charged is given back when the wheel is closed. */
@@ -133,7 +133,7 @@ static bool is_over(long refs)
 	return over;
 }
 
-/* P9: who is killed for want of memory gives back that of its wheel. */
+/* P9: the wheel of a process that is killed for want of memory gives its memory back. */
 TEST_F_TIMEOUT(memory, killed_for_memory, LONG)
 {
 	long refs = tw_refcnt();

@@ -55,7 +55,7 @@ static int delete_soon(void)
 FIXTURE(module) {
 	int image;
 	bool may_change;	/* it is there for the test */
-	gid_t gid;		/* who may use it: as it was set up */
+	gid_t gid;		/* the group that may use it, before the test */
 };
 
 static int open_image(void)
@@ -274,8 +274,8 @@ TEST_F_TIMEOUT(module, parameters_at_their_limits, LONG)
 }
 
 /*
- * Who holds the module: what a user may have of a wheel besides the file that was
- * opened. Each takes over the file @fd, and gives it up.
+ * What holds the module: all that a user may have of a wheel besides the file that
+ * was opened. Each takes over the file @fd, and gives it up.
  */
 struct held {
 	int fd;

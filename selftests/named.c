@@ -468,7 +468,7 @@ TEST_F(named, files_of_the_wheel)
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
 	/* So do the commands that do not exist. */
-	for (int number = 0x0d; number < 0x100; number++)
+	for (int number = 0x0e; number < 0x100; number++)
 		EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, _IO(TIMEWHEEL_IOC_TYPE,
 							number), &caps)));
 }
@@ -483,7 +483,7 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 		struct timewheel_setup setup;
 		__u64 tail[4];
 	} larger = { .setup = manual };
-	struct timewheel_op op;
+	struct timewheel_token token;
 	int fd;
 
 	larger.setup.size = sizeof(larger);
@@ -498,8 +498,8 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 	ASSERT_EQ(0, tw_register(fd, 1, 7 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, tw_create(self->dev, NAME, 0, &manual));
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(7 * TW_SEC, op.deadline);
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(7 * TW_SEC, token.deadline);
 
 	/* After it has been destroyed the name is free again. */
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));

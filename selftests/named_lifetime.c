@@ -347,7 +347,7 @@ TEST_F(named_lifetime, next_wheel_of_the_name)
 {
 	struct timewheel_info first, second;
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	struct stat before, after;
 	int old, fd;
 
@@ -367,7 +367,7 @@ TEST_F(named_lifetime, next_wheel_of_the_name)
 	ASSERT_EQ(0, tw_info(fd, &second));
 	EXPECT_NE(first.number, second.number);
 	EXPECT_EQ(0ULL, second.registered);
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &op)));
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	expect_enodev(_metadata, old);
@@ -401,7 +401,7 @@ TEST_F(named_lifetime, destroyed_while_full_and_busy)
 
 			tw_register_many(fd, tokens + id, 100, 0,
 					 id % 20 * TW_MS);
-			tw_touch_many(fd, id, 100);
+			tw_touch_each(fd, id, 100);
 			tw_op_many(fd, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
 			if (tw_read(fd, events, 64) < 0 && errno != EAGAIN)
 				break;
@@ -793,7 +793,7 @@ TEST_F(named_lifetime_shortage, outlives_its_group)
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	EXPECT_EQ(1000, tw_drain(fd));
+	EXPECT_EQ(1000, tw_read_all(fd));
 	EXPECT_EQ(0, tw_destroy_named(dev, NAME));
 }
 

@@ -42,7 +42,7 @@ FIXTURE_TEARDOWN(named_sharing)
 TEST_F(named_sharing, two_processes_share_it)
 {
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	pid_t child;
 	int fd;
 
@@ -67,10 +67,10 @@ TEST_F(named_sharing, two_processes_share_it)
 	ASSERT_EQ(0, tw_register(fd, 7, 5 * TW_SEC, 70, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	ASSERT_EQ(0, tw_reap(child));
-	ASSERT_EQ(0, tw_get(fd, 0, 8, &op));
-	EXPECT_EQ(80ULL, op.cookie);
-	EXPECT_EQ(8 * TW_SEC, op.deadline);
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 7, &op)));
+	ASSERT_EQ(0, tw_get(fd, 0, 8, &token));
+	EXPECT_EQ(80ULL, token.cookie);
+	EXPECT_EQ(8 * TW_SEC, token.deadline);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 7, &token)));
 }
 
 /* P3: of several open files exactly one gets each event. */
@@ -438,7 +438,7 @@ TEST_F(named_sharing, open_for_reading)
 		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH,
 		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
 	};
-	struct timewheel_op ops[ARRAY_SIZE(changing) + 1] = {};
+	struct timewheel_op ops[ARRAY_SIZE(changing)] = {};
 	__u64 buckets[TIMEWHEEL_BUCKETS];
 	struct timewheel_stats stats = {
 		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
@@ -451,7 +451,6 @@ TEST_F(named_sharing, open_for_reading)
 	};
 	struct timewheel_event event;
 	struct tw_state before, after;
-	struct timewheel_op op;
 	__u32 done;
 	int fd, ro;
 
@@ -469,22 +468,20 @@ TEST_F(named_sharing, open_for_reading)
 							   id, TW_SEC)));
 		}
 		ops[i] = (struct timewheel_op) {
-			.size = sizeof(op), .code = changing[i], .id = 1 + !i,
-			.time = TW_SEC,
+			.size = sizeof(ops[i]), .code = changing[i],
+			.id = 1 + !i, .time = TW_SEC, .result = 77,
 		};
 	}
-	ops[ARRAY_SIZE(changing)] = (struct timewheel_op) {
-		.size = sizeof(op), .code = TIMEWHEEL_OP_GET, .id = 1,
-	};
-	EXPECT_EQ(0, tw_batch(ro, ops, ARRAY_SIZE(ops), &done));
-	EXPECT_EQ(ARRAY_SIZE(ops), done);
-	for (size_t i = 0; i < ARRAY_SIZE(changing); i++)
-		EXPECT_EQ(-EBADF, ops[i].result);
-	EXPECT_EQ(0, ops[ARRAY_SIZE(changing)].result);
-	EXPECT_EQ(10ULL, ops[ARRAY_SIZE(changing)].cookie);
+	/* The batch itself fails, also an empty one, and carries nothing out. */
+	EXPECT_EQ(-EBADF, tw_ret(tw_batch(ro, ops, 0, NULL)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_batch(ro, ops, ARRAY_SIZE(ops), &done)));
+	EXPECT_EQ(0U, done);
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		EXPECT_EQ(77, ops[i].result);
 	EXPECT_EQ(-EBADF, tw_ret(tw_touch(ro, 0, 1)));
-	EXPECT_EQ(-EBADF, tw_ret(tw_touch_keys(ro, 0, &token.id, 1, NULL)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_touch_keys(ro, 0, &ops[1].id, 1, NULL)));
 	EXPECT_EQ(-EBADF, tw_ret(tw_advance(ro, 20)));
+	EXPECT_EQ(-EBADF, tw_ret(tw_control(ro, 0, 0)));
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 
@@ -493,7 +490,7 @@ TEST_F(named_sharing, open_for_reading)
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_IOC_LIST, &list));
 	EXPECT_EQ(1U, list.listed);
-	EXPECT_EQ(1ULL, token.id);
+	EXPECT_EQ(0, memcmp(&before.witness, &token, sizeof(token)));
 	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_IOC_STATS, &stats));
 	EXPECT_EQ(-EAGAIN, tw_ret(tw_read(ro, &event, 1)));
 	ASSERT_EQ(0, tw_advance(fd, 10));
@@ -514,7 +511,6 @@ TEST_F(named_sharing, open_for_writing)
 	struct timewheel_event event;
 	struct iovec iov = { &event, sizeof(event) };
 	struct timewheel_info info;
-	struct timewheel_op op;
 	int fd;
 
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
@@ -522,7 +518,8 @@ TEST_F(named_sharing, open_for_writing)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &op));
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(1ULL, token.id);
 	EXPECT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_STATS, &stats));
 	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
@@ -723,7 +720,7 @@ static void in_mount_namespace(struct __test_metadata *_metadata, int dev)
 
 TEST_F(named_sharing, mount_namespaces)
 {
-	struct timewheel_op op;
+	struct timewheel_token token;
 	pid_t child;
 	int fd;
 
@@ -742,8 +739,8 @@ TEST_F(named_sharing, mount_namespaces)
 	ASSERT_EQ(0, fd);
 	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(77ULL, op.cookie);
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(77ULL, token.cookie);
 }
 
 /* In shared memory: of the test and two processes, each in a time namespace. */
@@ -771,20 +768,19 @@ static void expect_own_time(struct __test_metadata *_metadata, int fd,
 static void expect_token(struct __test_metadata *_metadata, int fd, __u64 id,
 			 __u64 deadline)
 {
-	struct timewheel_token token = {};
+	struct timewheel_token got, listed = {};
 	struct timewheel_list list = {
 		.size = sizeof(list), .from = deadline, .to = deadline,
-		.tokens = (uintptr_t)&token, .token_size = sizeof(token),
+		.tokens = (uintptr_t)&listed, .token_size = sizeof(listed),
 		.count = 1,
 	};
-	struct timewheel_op op;
 
-	EXPECT_LE(0, tw_get(fd, 0, id, &op));
-	EXPECT_EQ(deadline, op.deadline);
+	EXPECT_EQ(0, tw_get(fd, 0, id, &got));
+	EXPECT_EQ(deadline, got.deadline);
 	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_LIST, &list));
 	EXPECT_EQ(1U, list.listed);
-	EXPECT_EQ(id, token.id);
-	EXPECT_EQ(deadline, token.deadline);
+	EXPECT_EQ(id, listed.id);
+	EXPECT_EQ(deadline, listed.deadline);
 }
 
 static void expect_event(struct __test_metadata *_metadata, int fd, __u64 id,
@@ -804,13 +800,13 @@ static __u64 register_ahead(struct __test_metadata *_metadata, int fd, __u64 id,
 			    clockid_t clock)
 {
 	__u64 wish = tw_now(clock) + 300 * TW_MS + 1;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	EXPECT_EQ(0, tw_register_at(fd, id, wish, 0));
-	EXPECT_LE(0, tw_get(fd, 0, id, &op));
-	EXPECT_LE(wish, op.deadline);
-	EXPECT_GT(wish + TW_MS, op.deadline);
-	return op.deadline;
+	EXPECT_EQ(0, tw_get(fd, 0, id, &token));
+	EXPECT_LE(wish, token.deadline);
+	EXPECT_GT(wish + TW_MS, token.deadline);
+	return token.deadline;
 }
 
 static void in_time_namespace(struct __test_metadata *_metadata,
@@ -843,7 +839,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 			       struct times *times)
 {
 	struct timewheel_setup setup = monotonic;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	pid_t child[2];
 	int fd;
 
@@ -861,10 +857,10 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	fd = tw_open_named(NAME, O_RDWR);
 	pthread_barrier_wait(&times->barrier);
 	/* The token's slot comes from the time of the wheel. */
-	EXPECT_LE(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(times->first - seconds_ahead[0] * TW_SEC, op.deadline);
-	EXPECT_EQ(op.deadline / TW_MS % setup.slots, op.slot);
-	expect_token(_metadata, fd, 1, op.deadline);
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(times->first - seconds_ahead[0] * TW_SEC, token.deadline);
+	EXPECT_EQ(token.deadline / TW_MS % setup.slots, token.slot);
+	expect_token(_metadata, fd, 1, token.deadline);
 	pthread_barrier_wait(&times->barrier);
 	pthread_barrier_wait(&times->barrier);
 	for (int who = 0; who < 2; who++)

@@ -80,7 +80,7 @@ TEST(readable_while_due)
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(1, poll(&p, 1, 0));
-	EXPECT_EQ(1, tw_drain(fd));
+	EXPECT_EQ(1, tw_read_all(fd));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	FD_ZERO(&set);
 	FD_SET(fd, &set);
@@ -136,7 +136,7 @@ TEST(epoll_edge)
 		ASSERT_EQ(0, tw_advance(fd, hand));
 		ASSERT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 		EXPECT_EQ(0U, tw_epoll_now(epoll));
-		ASSERT_EQ(1, tw_drain(fd));
+		ASSERT_EQ(1, tw_read_all(fd));
 	}
 }
 
@@ -158,7 +158,7 @@ TEST(epoll_edge_real_clock)
 		ASSERT_EQ(0, tw_register(fd, 2, 20 * TW_MS, 0, NULL));
 		while (n < 2) {
 			ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
-			n += tw_drain(fd);
+			n += tw_read_all(fd);
 		}
 		ASSERT_EQ(2, n);
 	}
@@ -179,7 +179,7 @@ TEST(epoll_oneshot)
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
 	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
-	EXPECT_EQ(2, tw_drain(fd));
+	EXPECT_EQ(2, tw_read_all(fd));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
@@ -210,7 +210,7 @@ TEST(epoll_nested_and_two)
 	}
 	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(outer));
 	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(inner));
-	EXPECT_EQ(1, tw_drain(fd));
+	EXPECT_EQ(1, tw_read_all(fd));
 	EXPECT_EQ(0U, tw_epoll_now(outer));
 	EXPECT_EQ(0U, tw_epoll_now(other));
 }
@@ -321,7 +321,7 @@ TEST(many_wheels_in_one_epoll)
 	for (int i = 0; i < WHEELS; i++) {
 		ASSERT_EQ(1, epoll_wait(epoll, &event, 1, -1));
 		ASSERT_LE(due, tw_now(CLOCK_MONOTONIC));
-		ASSERT_EQ(1, tw_drain(event.data.fd));
+		ASSERT_EQ(1, tw_read_all(event.data.fd));
 	}
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
@@ -438,7 +438,7 @@ TEST(select_of_a_high_number)
 	set[HIGH / BITS] = 1L << HIGH % BITS;
 	EXPECT_EQ(1, select(HIGH + 1, (fd_set *)set, NULL, NULL, NULL));
 	EXPECT_EQ(1L << HIGH % BITS, set[HIGH / BITS]);
-	EXPECT_EQ(1, tw_drain(HIGH));
+	EXPECT_EQ(1, tw_read_all(HIGH));
 	close(HIGH);
 }
 
@@ -520,7 +520,7 @@ TEST(blocking_readers)
 	run_readers(_metadata, fd, true);
 }
 
-/* Whoever leaves due tokens behind wakes the next: one wake-up serves all. */
+/* A reader that leaves due tokens behind wakes the next: one wake-up serves all. */
 TEST(readers_wake_each_other)
 {
 	enum { READERS = 6 };
@@ -764,7 +764,7 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5));
-	ASSERT_EQ(n, tw_touch_many(fd, 0, n));
+	ASSERT_EQ(n, tw_touch_each(fd, 0, n));
 
 	child = fork();
 	ASSERT_LE(0, child);
@@ -854,13 +854,13 @@ static bool fill_with_touched(int fd, __u64 n)
 	    tw_register_many(fd, 1, n, 0, 10 * TW_SEC) != n ||
 	    tw_advance(fd, 5))
 		return false;
-	if (tw_touch_many(fd, 1, n) != n)
+	if (tw_touch_each(fd, 1, n) != n)
 		return false;
 	return !tw_register_at(fd, 0, 11 * TW_SEC, 0) && !tw_advance(fd, 11);
 }
 
 /*
- * A poll looks at a limited number of touched tokens, then has whoever asks come
+ * A poll looks at a limited number of touched tokens, then has its caller come
  * and see: what is due behind them is not overlooked.
  */
 TEST(poll_behind_touched_tokens)
@@ -976,7 +976,7 @@ TEST_F(uring, poll_multishot)
 				SKIP(return, "no multishot poll");
 			ASSERT_EQ(POLLIN, cqe.res);
 			ASSERT_NE(0U, cqe.flags & IORING_CQE_F_MORE);
-			n += tw_drain(self->fd);
+			n += tw_read_all(self->fd);
 		} while (!n);
 		ASSERT_EQ(1, n);
 	}

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A server of several processes that share a named wheel: first the server, an
- * example to copy, then the test of it.
+ * A server whose worker processes share a named wheel reports each silent user
+ * exactly once, also if its processes are killed at any moment. First comes the
+ * server, an example to copy, then the test of it.
  *
- * Users send packets over TCP; one who is silent for a while is to be reported.
- * A master forks workers. Each serves connections of its own and touches the
- * tokens of its users; whichever worker is told of expired tokens reads them.
- * The wheel is none of theirs: it outlives a killed worker, and a restart of the
+ * Users send packets over TCP; a user that is silent for a while is to be reported.
+ * A master forks workers. Each worker serves connections of its own and touches the
+ * tokens of its users; any worker that is told of expired tokens reads them. The
+ * wheel belongs to none of them: it outlives a killed worker, and a restart of the
  * whole server, through which the users' timeouts run on.
  *
- * What is kept, whichever processes are killed and when: each registration of a
- * user is reported exactly once, with the deadline that his last packet gave it.
+ * The promise is that each registration of a user is reported exactly once, with the
+ * deadline that the user's last packet gave it.
  *
  * A read without more care would break that. What read(2) has delivered is in
  * the memory of the reader, and dies with it. So the workers read straight into
@@ -372,10 +373,10 @@ static void server_run(struct server *server, int ready)
 #define LIVES		128
 
 /*
- * A user, as far as he knows: his deadline, 0 if he has never been heard, and
- * the deadlines of his registrations that have ended. Unsure is one whose packet
- * was not answered: he may have had one more registration, and it another
- * deadline, than he was told.
+ * A user, as far as the user knows: its deadline, 0 if it has never been heard, and
+ * the deadlines of its registrations that have ended. A user is unsure when a packet
+ * was not answered: it may have one more registration, with another deadline, than
+ * it was told.
  */
 struct user {
 	__u64 deadline;
@@ -596,7 +597,7 @@ static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
 	return false;
 }
 
-/* Reads the files, as anybody may who wants to know who is silent. */
+/* Reads the files, as any program may that wants to know the silent users. */
 static bool read_reports(FIXTURE_DATA(prefork) *self)
 {
 	const size_t most = USERS * LIVES + self->others;
@@ -641,8 +642,9 @@ static int by_user(const void *a, const void *b)
 }
 
 /*
- * The reports of one user: of each registration that he knows of its deadline,
- * in order. Of one who is unsure the last must fit: it had been answered.
+ * The reports of one user: the deadline of each registration that it knows of, in
+ * order. Of an unsure user there may be others, but the last report must fit: the user
+ * had the answer to that packet.
  */
 static bool reports_fit(const struct user *user,
 			const struct timewheel_event *report, size_t n)
@@ -702,7 +704,7 @@ static void expect_each_reported_once(struct __test_metadata *_metadata,
 	       unsure);
 }
 
-/* Who goes on talking is not silent; who stops is, once. */
+/* A user that goes on talking is not reported; one that stops is reported once. */
 TEST_F_TIMEOUT(prefork, silent_users_are_reported, LONG)
 {
 	self->server->timeout = TW_SEC;
@@ -766,9 +768,9 @@ TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
 
 /*
  * The whole server is killed, and nobody has the wheel open for a second. Then it
- * starts again on the same wheel. A third of the users fell due meanwhile; a
- * third comes back in time, whose tokens are still those of the first start; a
- * third does not come back, and their deadlines are still those of then.
+ * starts again on the same wheel. A third of the users fell due meanwhile. A third
+ * comes back in time, and their tokens are still those of the first start. A third
+ * does not come back, and their deadlines are still those of the first start.
  */
 TEST_F_TIMEOUT(prefork, timeouts_run_on_without_a_server, LONG)
 {

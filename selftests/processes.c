@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One named wheel, many processes, each of which opens the node by itself: their
- * events are disjoint and complete, one expiration wakes one of them, and none
- * that is killed or stopped takes anything away from the others. And a wheel
- * given to a process that could not have opened it.
+ * Many processes, each of which opens the node of the same named wheel, divide its
+ * events: no event is read twice or lost, and one expiration wakes one process. A
+ * process that is killed or stopped takes nothing away from the others. A wheel can
+ * also be given to a process that could not have opened it.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -26,7 +26,7 @@
 #define BATCH		64	/* tokens that a reader takes at a time */
 #define LONG		60	/* seconds that a test may take */
 
-/* Ends readers that block: whoever reads it, as a cookie, leaves. */
+/* Ends readers that block: a process that reads this cookie leaves. */
 #define STOP		(~0ULL)
 #define STOP_ID		(1ULL << 40)
 
@@ -129,8 +129,8 @@ static bool start(FIXTURE_DATA(processes) *self, int i,
 }
 
 /*
- * Waits, for long enough, until the wheel has no token, without reading one:
- * until those who read have them.
+ * Waits, for long enough, until the wheel has no token, without reading one: until
+ * the readers have them all.
  */
 static bool wait_for_readers(int fd)
 {
@@ -209,7 +209,7 @@ static int try_register(struct shared *shared, int fd, __u32 code)
 	return 0;
 }
 
-/* Touches, moves or cancels one of the youngest tokens, whoever's it is. */
+/* Touches, moves or cancels one of the youngest tokens, of any process. */
 static int try_change(struct shared *shared, int fd, __u32 code)
 {
 	__u32 number = shared->registrations - 1 - rand() % 256;
@@ -356,7 +356,7 @@ TEST_F_TIMEOUT(processes, ledger_of_eight_processes, LONG)
 }
 
 /*
- * Who is woken.
+ * Which process is woken.
  */
 
 /* How often child @i has gone to sleep, or -1. */
@@ -400,7 +400,7 @@ static int block_in_read(FIXTURE_DATA(processes) *self, int i)
 	return 1;
 }
 
-/* Asks to be the only one who is told; sleeps there and nowhere else. */
+/* Asks to be the only waiter that is told; sleeps there and nowhere else. */
 static int block_in_epoll(FIXTURE_DATA(processes) *self, int i)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
@@ -579,7 +579,7 @@ TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 }
 
 /*
- * Who is killed.
+ * Processes that are killed.
  */
 
 #define TOKENS		150	/* of a round: more than two batches */
@@ -847,13 +847,14 @@ static int lose_the_node(void)
 static int use(int fd)
 {
 	struct timewheel_event events[4];
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	/* 1 and 2 are due; 3 is not. */
 	if (!tw_readable(fd) || tw_cancel(fd, 0, 1) != TIMEWHEEL_RES_WAS_DUE ||
 	    tw_read(fd, events, 4) != 1 || events[0].id != 2)
 		return 10;
-	if (tw_get(fd, 0, 3, &op) || tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle))
+	if (tw_get(fd, 0, 3, &token) ||
+	    tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, token.handle))
 		return 11;
 	if (tw_register(fd, 4, 7 * TW_MS, 44, NULL) || tw_advance(fd, 2))
 		return 12;
@@ -864,14 +865,14 @@ static int use(int fd)
 static int use_for_reading(int fd)
 {
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	char again[64];
 
 	if (tw_register(fd, 5, TW_MS, 0, NULL) >= 0 || errno != EBADF ||
 	    tw_cancel(fd, 0, 3) >= 0 || errno != EBADF ||
 	    tw_advance(fd, 9) >= 0 || errno != EBADF)
 		return 20;
-	if (tw_get(fd, 0, 3, &op) || tw_read(fd, &event, 1) >= 0 ||
+	if (tw_get(fd, 0, 3, &token) || tw_read(fd, &event, 1) >= 0 ||
 	    errno != EAGAIN)
 		return 21;
 	/* Nor can it make more of it than it was given. */
@@ -883,7 +884,7 @@ static int use_for_reading(int fd)
 
 /*
  * A wheel in a message goes on when its sender is dead, and serves a process that
- * could not have opened it; it is the same wheel still for those who come after.
+ * could not have opened it; for processes that open it later it is the same wheel.
  */
 static void give_away(struct __test_metadata *_metadata,
 		      FIXTURE_DATA(processes) *self, int (*become)(void),

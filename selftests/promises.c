@@ -86,7 +86,7 @@ TEST(p2_rounded_by_less_than_a_tick)
 	};
 	int fd = TW_OPEN(O_RDWR);
 	const __u64 tick = 7 * TW_MS;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, tick,
 			      ARRAY_SIZE(delays), 0, 0));
@@ -94,11 +94,11 @@ TEST(p2_rounded_by_less_than_a_tick)
 		__u64 before = tw_now(CLOCK_MONOTONIC);
 
 		ASSERT_EQ(0, tw_register(fd, i, delays[i], 0, NULL));
-		ASSERT_LE(0, tw_get(fd, 0, i, &op));
-		EXPECT_GE(op.deadline, before + delays[i]);
-		EXPECT_LT(op.deadline,
+		ASSERT_EQ(0, tw_get(fd, 0, i, &token));
+		EXPECT_GE(token.deadline, before + delays[i]);
+		EXPECT_LT(token.deadline,
 			  tw_now(CLOCK_MONOTONIC) + delays[i] + tick);
-		EXPECT_EQ(0ULL, op.deadline % tick);
+		EXPECT_EQ(0ULL, token.deadline % tick);
 	}
 }
 
@@ -130,7 +130,7 @@ TEST(p3_one_end)
 	EXPECT_EQ(ESTALE, errno);
 
 	ASSERT_EQ(0, tw_advance(fd, 1000));
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.pending);
 	EXPECT_EQ(3ULL, info.registered);
@@ -272,13 +272,13 @@ TEST(p4_delivery_decides)
 	EXPECT_EQ(4ULL, event.id);
 	EXPECT_EQ(-1, tw_touch(fd, 0, 4));
 	EXPECT_EQ(ENOENT, errno);
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 
 	ASSERT_EQ(0, tw_advance(fd, 17));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(2ULL, event.id);
 	ASSERT_EQ(0, tw_advance(fd, 21));
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 	ASSERT_EQ(0, tw_advance(fd, 22));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(1ULL, event.id);
@@ -448,7 +448,7 @@ TEST(p5_no_queue_overflow)
 		}
 		n += got;
 	}
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 }
 
 /* P5: reads into memory that cannot be written lose nothing. */
@@ -544,7 +544,7 @@ TEST(p6_one_callback_for_all)
 	EXPECT_EQ(0ULL, info.callbacks);
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_GE(tw_now(CLOCK_MONOTONIC), due);
-	EXPECT_EQ(tokens, (unsigned long)tw_drain(fd));
+	EXPECT_EQ(tokens, (unsigned long)tw_read_all(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
 }
@@ -632,7 +632,7 @@ TEST(p7_silent_while_nobody_looks)
 	tw_sleep_ms(600);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
-	EXPECT_EQ(200, tw_drain(fd));
+	EXPECT_EQ(200, tw_read_all(fd));
 }
 
 /*
@@ -665,13 +665,13 @@ TEST(p7_silent_until_somebody_looks)
 	tw_sleep_ms(1000);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.callbacks);
-	EXPECT_EQ(26, tw_drain(fd));
+	EXPECT_EQ(26, tw_read_all(fd));
 	/* Looked at: the next one is announced again. */
 	ASSERT_EQ(0, tw_register(fd, 1, 5 * TW_MS, 0, NULL));
 	tw_sleep_ms(20);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
-	EXPECT_EQ(1, tw_drain(fd));
+	EXPECT_EQ(1, tw_read_all(fd));
 }
 
 /* P8: a missed tick shifts nothing: what is due comes, the rest stays exact. */
@@ -692,7 +692,7 @@ TEST(p8_stall_shifts_nothing)
 		EXPECT_LE(last, event.deadline);
 		last = event.deadline;
 	}
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5000));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(5000ULL, event.id);
@@ -703,9 +703,9 @@ TEST(p8_stall_shifts_nothing)
 	ASSERT_TRUE(tw_readable(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5009));
 	EXPECT_FALSE(tw_readable(fd));
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 	ASSERT_EQ(0, tw_advance(fd, 5010));
-	EXPECT_EQ(1, tw_drain(fd));
+	EXPECT_EQ(1, tw_read_all(fd));
 }
 
 /* P8: the same on a real clock: a reader that slept through it all. */
@@ -726,7 +726,7 @@ TEST(p8_late_reader_gets_all_in_order)
 		EXPECT_LE(event.deadline, event.taken);
 		last = event.deadline;
 	}
-	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read_all(fd));
 }
 
 /* P9: a wheel takes max_tokens tokens and says so; room comes back. */
@@ -753,7 +753,7 @@ TEST(p9_full_is_enospc)
 	EXPECT_EQ(-1, tw_register(fd, 1001, TW_SEC, 0, NULL));
 	EXPECT_EQ(ENOSPC, errno);
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	EXPECT_EQ(100, tw_drain(fd));
+	EXPECT_EQ(100, tw_read_all(fd));
 	EXPECT_EQ(100UL, tw_register_many(fd, 0, 100, 0, TW_SEC));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(100ULL, info.pending);
@@ -819,7 +819,7 @@ TEST(p9_memory_is_reused)
 		for (__u64 i = 0; i < 500; i++)
 			ASSERT_LE(0, tw_cancel(fd, 0, round * 1000 + 2 * i));
 		ASSERT_EQ(0, tw_advance(fd, round * 10));
-		ASSERT_EQ(500, tw_drain(fd));
+		ASSERT_EQ(500, tw_read_all(fd));
 	}
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Everything at once from eight threads. Each registration has exactly one end:
- * its event or its cancellation, never both, never none (P3); who takes a token
- * first decides (P4); nothing comes early (P1). The sums are told to the token,
- * at the end of each run, after all that is left has been read.
+ * Eight threads carry out all operations on one wheel at once, and still each
+ * registration has exactly one end: its event or its cancellation (P3). Of two calls
+ * that want the same token the first one gets it (P4), and nothing comes early (P1).
+ * At the end of each run all that is left is read; then the sums are right to the
+ * token.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -67,20 +68,19 @@ struct intent {
 static void plan_operation(struct worker *w, struct timewheel_op *op,
 			   struct intent *intent)
 {
-	static const __u32 codes[16] = {
+	static const __u32 codes[] = {
 		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
 		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH,
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_MOVE,
 		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL,
-		TIMEWHEEL_OP_GET,
 	};
 	unsigned long newest = atomic_load(&mix.next);
 
 	memset(op, 0, sizeof(*op));
 	op->size = sizeof(*op);
-	op->code = codes[tw_random(&w->seed) % 16];
+	op->code = codes[tw_random(&w->seed) % ARRAY_SIZE(codes)];
 	op->time = (1 + tw_random(&w->seed) % 40) * mix.tick;
 	intent->entry = NO_ENTRY;
 	intent->own = -1;
@@ -205,10 +205,6 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 		if (own && w->current[intent->own] == n)
 			w->current[intent->own] = 0;
 		break;
-	case TIMEWHEEL_OP_GET:
-		if (own && (own->exact ? op->deadline != own->deadline :
-					 op->deadline < own->deadline))
-			tw_fail("a deadline changed by itself");
 	}
 }
 
@@ -252,6 +248,33 @@ static void run_touch(struct worker *w)
 	if (ret < 0)
 		return;
 	e->exact = false;
+}
+
+/* GET of a token that nobody else changes: it has the deadline that it was given. */
+static void run_get(struct worker *w)
+{
+	unsigned long n = w->current[tw_random(&w->seed) % OWN_IDS];
+	struct timewheel_token token;
+	const struct entry *e;
+	bool by_handle;
+
+	if (!n)
+		return;
+	e = &mix.entries[n - 1];
+	/* By id it might be an older token of this id, which was put back. */
+	by_handle = mix.faults || tw_random(&w->seed) % 2;
+	if (tw_get(mix.fd, by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0,
+		   by_handle ? e->handle : e->id, &token) < 0) {
+		if (errno != (by_handle ? ESTALE : ENOENT))
+			tw_fail("get: %d", errno);
+		return;
+	}
+	if (token.id != e->id || token.handle != e->handle ||
+	    token.cookie != n - 1 || token.state != TIMEWHEEL_STATE_PENDING)
+		tw_fail("GET of %llu tells of another token", e->id);
+	if (e->exact ? token.deadline != e->deadline :
+		       token.deadline < e->deadline)
+		tw_fail("a deadline changed by itself");
 }
 
 /* Memory for fewer than @most events, and what comes after cannot be written. */
@@ -342,7 +365,9 @@ static void *run_mix(void *arg)
 			run_others(w);
 		} else if (dice < 14) {
 			run_touch(w);
-		} else if (dice < 18) {
+		} else if (dice < 17) {
+			run_get(w);
+		} else if (dice < 21) {
 			run_operations(w, MOST_OPS);
 			i += MOST_OPS - 1;
 		} else {
@@ -1065,6 +1090,7 @@ static struct {
 static void *attack(void *arg)
 {
 	int how = (int)(intptr_t)arg;
+	struct timewheel_token token;
 
 	while (!aba.stop) {
 		__u64 handle = aba.stale;
@@ -1081,8 +1107,8 @@ static void *attack(void *arg)
 			ret = tw_cancel(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle);
 			break;
 		default:
-			ret = tw_key_op(aba.fd, TIMEWHEEL_OP_GET,
-					TIMEWHEEL_OPF_BY_HANDLE, handle, 0);
+			ret = tw_get(aba.fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
+				     &token);
 		}
 		if (ret >= 0 || errno != ESTALE)
 			tw_fail("stale handle %#llx: %d, errno %d", handle, ret,
@@ -1097,7 +1123,7 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 	const unsigned long rounds = tw_scaled(30000);
 	pthread_t attackers[THREADS - 1];
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	int fd = self->c.fd;
 	__u64 handle;
 
@@ -1112,9 +1138,9 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 
 		ASSERT_EQ(0, tw_register(fd, 1, delay, i, &handle));
 		ASSERT_NE(handle, aba.stale);
-		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &op));
-		ASSERT_EQ(delay, op.time);
-		ASSERT_EQ(i, op.cookie);
+		ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
+		ASSERT_EQ(delay, token.left);
+		ASSERT_EQ(i, token.cookie);
 		if (i % 2) {
 			ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 		} else {
@@ -1300,10 +1326,10 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 }
 
 /*
- * Touches without end keep no event back: tokens in the one slot of a wheel, more
- * than are looked at in one step, one of them touched by all threads, others by
- * each in its turn, and among them some that nobody touches, each of which has to
- * come, once, when it was due. So do the others that are touched no more.
+ * Touches without end keep no event back. The wheel has one slot with more tokens than
+ * one step looks at. All threads touch one of the tokens, and each thread touches
+ * others in turn. Each token that nobody touches has to come once, when it was due; so
+ * has each of the others when it is touched no more.
  */
 #define TOUCHED	600
 #define VICTIM	1000	/* ids from here on are not touched */

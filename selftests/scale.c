@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Millions of tokens on one wheel, all due at once after a stall: each is
- * delivered exactly once (P3), in the order of their due ticks (P8), none is
- * dropped (P5), the counters are exact, and memory comes back when the wheel is
+ * One wheel with millions of tokens, which are all due at once after a stall: each
+ * is delivered exactly once (P3), and in the order of their due ticks (P8). None is
+ * dropped (P5), the counters are exact, and the memory comes back when the wheel is
  * closed (P9).
  *
  * TW_SCALE=64 is the full size: 2^26 tokens without ids, and 10 million with ids

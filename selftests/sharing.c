@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One wheel, many hands: dup, fork, file descriptors sent to others, execve,
- * close while in use, and processes that die. A wheel lives as long as its open
- * file does, whoever made it, and not a moment longer.
+ * A private wheel lives exactly as long as its open file, which processes share by
+ * dup, fork, execve and messages, close while it is in use, and leave when they die.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -20,7 +19,7 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
-/* What is seen of wheels: references, and who pays for how many, if one may look. */
+/* What is seen of wheels: references and, where debugfs can be read, accounts. */
 struct seen {
 	long references;
 	char users[256];
@@ -56,7 +55,7 @@ TEST(dup_shares_open_does_not)
 	int copy = dup(fd);
 	int other = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	EXPECT_EQ(-1, tw_setup_manual(copy, 31, 10, 0));
@@ -64,9 +63,9 @@ TEST(dup_shares_open_does_not)
 	ASSERT_EQ(0, tw_setup_manual(other, 60, 10, 0));
 
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 11, NULL));
-	EXPECT_EQ(0, tw_get(copy, 0, 1, &op));
-	EXPECT_EQ(11ULL, op.cookie);
-	EXPECT_EQ(-1, tw_get(other, 0, 1, &op));
+	EXPECT_EQ(0, tw_get(copy, 0, 1, &token));
+	EXPECT_EQ(11ULL, token.cookie);
+	EXPECT_EQ(-1, tw_get(other, 0, 1, &token));
 	EXPECT_EQ(ENOENT, errno);
 
 	ASSERT_EQ(0, tw_advance(copy, 1));
@@ -188,7 +187,7 @@ TEST(sent_wheel_outlives_sender)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* Who was given a wheel may use it, whoever it is: only opening is guarded. */
+/* Any process that was given a wheel's file may use it: only opening is guarded. */
 TEST(given_to_another_user)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -481,8 +480,8 @@ TEST(taken_by_pidfd)
 }
 
 /*
- * A process that has given up all it can may read what it was given, and no more
- * than that: who asks for an ioctl under seccomp's strict mode dies of it.
+ * A process under seccomp's strict mode may read from the file that it was given, and
+ * no more than that: an ioctl kills it.
  */
 static void read_confined(int fd, struct timewheel_event *event)
 {
@@ -503,7 +502,7 @@ TEST(confined)
 {
 	struct timewheel_event *shared = tw_shared_memory(4096);
 	int fd = TW_OPEN(O_RDWR), status;
-	struct timewheel_op before, after;
+	struct timewheel_token before, after;
 	pid_t child;
 
 	TW_NEEDS_ROOT();
@@ -538,7 +537,7 @@ static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
 	       sscanf(text, "%llu", value) == 1;
 }
 
-/* What /proc tells about a wheel, to whoever may look at the process. */
+/* What /proc tells about a wheel to a user that may look at the process. */
 TEST(fdinfo_tells)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -602,11 +601,11 @@ TEST(killed_process_leaves_nothing)
 	EXPECT_TRUE(is_again(before));
 }
 
-FIXTURE(dying) {
+FIXTURE(sharing) {
 	struct seen before;
 };
 
-FIXTURE_SETUP(dying)
+FIXTURE_SETUP(sharing)
 {
 	int fd = TW_OPEN(O_RDWR);
 
@@ -614,7 +613,7 @@ FIXTURE_SETUP(dying)
 	self->before = see();
 }
 
-FIXTURE_TEARDOWN(dying)
+FIXTURE_TEARDOWN(sharing)
 {
 }
 
@@ -653,7 +652,7 @@ static void *call_for_ever(void *arg)
 			tw_register_many(last.fd, id, 256, 0, n % 7 * TW_MS);
 			break;
 		case 3:
-			tw_touch_many(last.fd, id, 256);
+			tw_touch_each(last.fd, id, 256);
 			break;
 		case 4:
 			tw_op_many(last.fd, TIMEWHEEL_OP_CANCEL, id, 32, 0, 0);
@@ -695,7 +694,7 @@ static void live(int ready, bool exits)
 }
 
 /* Killed, or gone by itself, with threads in all calls: nothing is left. */
-TEST_F_TIMEOUT(dying, in_all_calls, 200)
+TEST_F_TIMEOUT(sharing, in_all_calls, 200)
 {
 	for (int round = 0; round < 12; round++) {
 		bool exits = round % 2;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One in a hundred allocations fails, and one in ten copies, for most that fail are
- * tried again piece by piece, while threads do whatever can be done. What was said to
- * be registered ends once, what was not is never heard of, and where an answer was
- * lost it is one or the other. Needs root, and a kernel that injects faults.
+ * Threads use a wheel while the kernel's allocations and copies fail at random: each
+ * token whose registration succeeded ends once, and one whose registration failed
+ * never appears. Where the answer of a call was lost, either may be the case. One in
+ * a hundred allocations fails, and one in ten copies, because most copies that fail
+ * are tried again piece by piece. Needs root, and a kernel that injects faults.
  */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
@@ -83,12 +84,12 @@ static int may(const char *what, int ret, int or1, int or2)
 /* GET until it is answered. */
 static bool is_there(struct worker *w, __u64 id)
 {
-	struct timewheel_op op;
+	struct timewheel_token token;
 	int ret;
 
 	do {
-		ret = may("GET", tw_ret(tw_get(w->fd, 0, id, &op)), -ENOENT,
-			  -ESTALE);
+		ret = may("GET", tw_ret(tw_get(w->fd, 0, id, &token)), -ENOENT,
+			  0);
 	} while (ret == -EFAULT);
 	return ret >= 0;
 }
@@ -109,7 +110,6 @@ static bool plan(struct worker *w, struct timewheel_op *op)
 		.code = TIMEWHEEL_OP_REGISTER, .time = dice(w, 40) * TW_SEC,
 	};
 	if (periods && !dice(w, 8)) {
-		op->code = TIMEWHEEL_OP_REGISTER_PERIODIC;
 		op->period = (1 + dice(w, 20)) * TW_SEC;
 		all.entries[id].periodic = true;
 	} else if (!dice(w, 4)) {
@@ -219,7 +219,7 @@ static void deal_with(struct worker *w, const struct timewheel_event *event)
 	else if (dice(w, 2))
 		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_OP_NACK,
 					     TIMEWHEEL_OPF_BY_HANDLE, event->handle,
-					     event->lease, TW_SEC)), 0, 0);
+					     event->delivery, TW_SEC)), 0, 0);
 	/* Or it comes again when the file is closed. */
 }
 

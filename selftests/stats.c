@@ -284,7 +284,7 @@ static void *touch_all(void *arg)
 			ret = tw_key_op(t->fd, TIMEWHEEL_OP_TOUCH, 0, id, 0);
 			break;
 		default:
-			t->good += tw_touch_many(t->fd, id, 1);
+			t->good += tw_touch_each(t->fd, id, 1);
 			continue;
 		}
 		t->good += ret >= 0;
@@ -582,10 +582,9 @@ TEST(lateness_on_a_real_clock)
 }
 
 /*
- * Registers a token and sleeps until its wheel's timer has gone off. Whoever has
- * to do with the wheel on the very tick may be faster than the timer, which then
- * need not go off: so nobody asks before, and when that was too soon all the
- * same, it all begins again.
+ * Registers a token and sleeps until its wheel's timer has gone off. A call on that
+ * very tick may be faster than the timer, which then need not go off. So the test
+ * asks only afterwards, and if that was too soon all the same, it begins again.
  */
 static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
 {
@@ -777,7 +776,7 @@ TEST_F(stats, figures_of_a_busy_wheel)
 	close(fd);
 }
 
-/* Who wants one histogram, or none, asks for that. They are written whole. */
+/* A caller may ask for one histogram, or for none. They are written whole. */
 TEST_F(stats, either_address_may_be_0)
 {
 	struct {
@@ -874,7 +873,7 @@ static int create_named(int control)
 	return tw_ret(tw_create_named(control, NAME, setup));
 }
 
-/* Whoever may read a wheel's events may read how late they have been. */
+/* A file that may read a wheel's events may read how late they have been. */
 TEST_F(stats, read_only_file)
 {
 	struct histogram expected = {}, h;
@@ -949,7 +948,7 @@ static int ask_without_memory(int fd)
 	return 0;
 }
 
-/* Who has no memory left may be refused, and is not killed for asking (P9). */
+/* A caller without memory left may be refused, and is not killed for asking (P9). */
 TEST_F(stats, without_memory)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -1016,7 +1015,7 @@ static void use(struct __test_metadata *_metadata, int fd)
 	struct iovec nowhere = { (void *)8, sizeof(events) };
 
 	ASSERT_EQ(11UL, tw_register_many(fd, 1, 11, 0, TW_SEC));
-	ASSERT_EQ(7UL, tw_touch_many(fd, 1, 7));
+	ASSERT_EQ(7UL, tw_touch_each(fd, 1, 7));
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	ASSERT_EQ(0, tw_cancel(fd, 0, 2));
 	ASSERT_EQ(0, tw_move(fd, 0, 3, 70 * TW_SEC));
@@ -1527,7 +1526,7 @@ static void *make_large_wheels(void *arg)
 
 		if (fd < 0 || tw_setup_manual(fd, 60, 500, 0) ||
 		    tw_register_many(fd, 1, 500, 0, TW_SEC) != 500 ||
-		    tw_touch_many(fd, 1, 500) != 500)
+		    tw_touch_each(fd, 1, 500) != 500)
 			m->wrong++;
 		close(fd);
 		m->made++;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The machine sleeps (suspend to RAM), and its RTC wakes it: MONOTONIC wheels have
- * stood still meanwhile, BOOTTIME and REALTIME ones have gone on. What fell due is
- * there on resume, nothing is early or lost, and no wheel has woken the machine
- * (P1, P3, P8). Needs root, and a machine that may be sent to sleep; for emulated
- * ones once is enough, they do not sleep well a second time.
+ * Wheels on a machine that is suspended to RAM: MONOTONIC wheels stand still while it
+ * sleeps, BOOTTIME and REALTIME wheels go on. The RTC wakes the machine. What fell due
+ * is there on resume, nothing is early or lost, and no wheel has woken the machine
+ * (P1, P3, P8). Needs root, and a machine that may be sent to sleep. On an emulated
+ * machine run it once: that does not sleep reliably a second time.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,11 +31,11 @@ static const struct {
 #define TOKENS	100	/* due in the 4 s from before the sleep on */
 #define FAR	TOKENS	/* one that is due in an hour */
 
-/* Wheels of which one has a reader that sleeps in it, and one has not. */
+/* Two wheels: a reader sleeps in a read of @blocked, and nobody reads @fd meanwhile. */
 struct wheels {
 	struct tw_sleeper reader;
 	int blocked, fd;
-	struct timewheel_op far;	/* as it was before the sleep */
+	struct timewheel_token far;	/* as it was before the sleep */
 	__u64 before;
 };
 
@@ -57,7 +57,7 @@ static void prepare(struct __test_metadata *_metadata, struct wheels *w,
 	ASSERT_TRUE(tw_start_sleeper(&w->reader, w->blocked, tw_sleep_in_read));
 }
 
-/* Who slept in a read gets its event after the sleep, and no error. */
+/* The reader that slept gets its event after the machine's sleep, and no error. */
 static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
 			size_t i)
 {
@@ -95,17 +95,17 @@ static void expect_all(struct __test_metadata *_metadata, struct wheels *w)
 static void expect_far(struct __test_metadata *_metadata, struct wheels *w,
 		       size_t i, __u64 slept)
 {
-	struct timewheel_op far;
+	struct timewheel_token far;
 	__u64 before, after;
 
 	before = tw_now(clocks[i].id);
 	ASSERT_EQ(0, tw_get(w->fd, 0, FAR, &far));
 	after = tw_now(clocks[i].id);
 	EXPECT_EQ(w->far.deadline, far.deadline);
-	EXPECT_LE(before, far.deadline - far.time);
-	EXPECT_GE(after, far.deadline - far.time);
+	EXPECT_LE(before, far.deadline - far.left);
+	EXPECT_GE(after, far.deadline - far.left);
 	if (!clocks[i].stands_still)
-		EXPECT_LE(slept, w->far.time - far.time);
+		EXPECT_LE(slept, w->far.left - far.left);
 	EXPECT_EQ(0, tw_cancel(w->fd, 0, FAR));
 }
 

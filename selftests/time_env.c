@@ -68,21 +68,21 @@ TEST_F(wall_clock, back_and_forth)
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	__u64 deadline;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_REALTIME, 60, 10 * TW_MS, 10,
 			      0, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
-	ASSERT_LE(0, tw_get(fd, 0, 1, &op));
-	deadline = op.deadline;
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
+	deadline = token.deadline;
 
 	/* An hour back: what would have been due is not. */
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	EXPECT_EQ(0, poll(&p, 1, 300));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
-	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(deadline, op.deadline);
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(deadline, token.deadline);
 
 	/* Registered at the earlier time: due by that clock. */
 	ASSERT_EQ(0, tw_register(fd, 2, 50 * TW_MS, 0, NULL));
@@ -211,14 +211,14 @@ TEST_F(wall_clock, others_unaffected)
 		struct pollfd p = { .fd = fd, .events = POLLIN };
 		struct timewheel_event event;
 		struct timewheel_info info;
-		struct timewheel_op op;
+		struct timewheel_token token;
 		__u64 deadline;
 
 		ASSERT_EQ(0, tw_setup(fd, clocks[c], 60, TW_MS, 10, 0, 0));
 		ASSERT_EQ(0, tw_register(fd, 1, HOUR / 2, 0, NULL));
 		ASSERT_EQ(0, tw_register(fd, 2, 200 * TW_MS, 0, NULL));
-		ASSERT_LE(0, tw_get(fd, 0, 2, &op));
-		deadline = op.deadline;
+		ASSERT_EQ(0, tw_get(fd, 0, 2, &token));
+		deadline = token.deadline;
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 		ASSERT_EQ(1, poll(&p, 1, -1));
@@ -257,7 +257,7 @@ TEST_F(wall_clock, leases_and_periods)
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_LE(start + 300 * TW_MS, tw_now(CLOCK_MONOTONIC));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
-	EXPECT_EQ(2U, event.lease);
+	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(0, tw_ack(fd, &event));
 
 	/* No period is missed although the wall clock has leapt ahead by hours. */
@@ -275,7 +275,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 {
 	struct timewheel_event event;
 	struct timewheel_info info;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	__u64 before, after, wish;
 
 	/* A wheel of its own: time as the clock shows it here. */
@@ -292,21 +292,21 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	wish = after + 50 * TW_MS;
 	if (tw_register_at(fd, 7, wish, 0))
 		return 4;
-	if (tw_get(fd, 0, 7, &op) < 0 || op.deadline < wish ||
-	    op.deadline >= wish + TW_MS)
+	if (tw_get(fd, 0, 7, &token) < 0 || token.deadline < wish ||
+	    token.deadline >= wish + TW_MS)
 		return 5;
-	if (tw_info(fd, &info) || info.next > op.deadline)
+	if (tw_info(fd, &info) || info.next > token.deadline)
 		return 6;
-	if (tw_read(fd, &event, 1) != 1 || event.deadline != op.deadline)
+	if (tw_read(fd, &event, 1) != 1 || event.deadline != token.deadline)
 		return 7;
 	if (event.taken < event.deadline || event.taken > tw_now(id) ||
 	    tw_now(id) < wish)
 		return 8;
 
 	/* One shared with the outside: the same moment, told in our time. */
-	if (tw_get(shared, 0, 1, &op) < 0)
+	if (tw_get(shared, 0, 1, &token) < 0)
 		return 9;
-	if (op.deadline != outside_deadline + offset)
+	if (token.deadline != outside_deadline + offset)
 		return 10;
 	if (tw_read(shared, &event, 1) != 1 || event.id != 1 ||
 	    event.deadline != outside_deadline + offset ||
@@ -370,7 +370,7 @@ TEST_F(time_namespace, times_are_the_callers)
 	int shared = TW_OPEN(O_RDWR);
 	__s64 seconds = variant->offset;
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	char offsets[128];
 	pid_t child;
 
@@ -385,12 +385,12 @@ TEST_F(time_namespace, times_are_the_callers)
 
 	ASSERT_EQ(0, tw_setup(shared, variant->clock, 31, TW_MS, 10, 0, 0));
 	ASSERT_EQ(0, tw_register(shared, 1, 200 * TW_MS, 0, NULL));
-	ASSERT_LE(0, tw_get(shared, 0, 1, &op));
+	ASSERT_EQ(0, tw_get(shared, 0, 1, &token));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(in_namespace(fd, shared, variant->id, variant->clock,
-				   op.deadline, seconds * TW_SEC));
+				   token.deadline, seconds * TW_SEC));
 	ASSERT_EQ(0, tw_reap(child));
 
 	ASSERT_EQ(1, tw_read(shared, &event, 1));
@@ -539,7 +539,7 @@ TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 	}
 	EXPECT_EQ(0ULL, info.callbacks);
 	ASSERT_EQ(1, poll(&p, 1, -1));
-	EXPECT_EQ(self->tokens, (unsigned long)tw_drain(self->fd));
+	EXPECT_EQ(self->tokens, (unsigned long)tw_read_all(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(1ULL, info.callbacks);
 	EXPECT_EQ(self->tokens, info.delivered);

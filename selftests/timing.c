@@ -115,7 +115,7 @@ static void check_delays(struct __test_metadata *_metadata, int fd,
 			 __u32 slots, __u64 hand, const __u64 *delays, size_t n)
 {
 	__u64 *due = malloc(n * sizeof(*due));
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, slots, n, hand));
 	for (size_t i = 0; i < n; i++) {
@@ -123,11 +123,11 @@ static void check_delays(struct __test_metadata *_metadata, int fd,
 
 		due[i] = hand + d;
 		ASSERT_EQ(0, tw_register(fd, i, d * TW_SEC, 0, NULL));
-		ASSERT_EQ(d ? 0 : TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, i, &op));
-		ASSERT_EQ(due[i] * TW_SEC, op.deadline);
-		ASSERT_EQ(d * TW_SEC, op.time);
-		ASSERT_EQ(due[i] % slots, op.slot);
-		ASSERT_EQ(d ? (d - 1) / slots : 0, op.cycle) {
+		ASSERT_EQ(0, tw_get(fd, 0, i, &token));
+		ASSERT_EQ(due[i] * TW_SEC, token.deadline);
+		ASSERT_EQ(d * TW_SEC, token.left);
+		ASSERT_EQ(due[i] % slots, token.slot);
+		ASSERT_EQ(d ? (d - 1) / slots : 0, token.cycle) {
 			TH_LOG("%u slots, hand %llu, delay %llu", slots, hand, d);
 		}
 	}
@@ -159,15 +159,15 @@ TEST(published_examples)
 
 	for (size_t i = 0; i < ARRAY_SIZE(example); i++) {
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-		struct timewheel_op op;
+		struct timewheel_token token;
 
 		ASSERT_EQ(0, tw_setup_manual(fd, example[i].slots, 1,
 					     example[i].hand));
 		ASSERT_EQ(0, tw_register(fd, 7, example[i].delay * TW_SEC, 0,
 					 NULL));
-		ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
-		EXPECT_EQ(example[i].slot, op.slot);
-		EXPECT_EQ(example[i].cycle, op.cycle);
+		ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
+		EXPECT_EQ(example[i].slot, token.slot);
+		EXPECT_EQ(example[i].cycle, token.cycle);
 		expect_at(_metadata, fd, 7, example[i].hand + example[i].delay);
 		close(fd);
 	}
@@ -180,20 +180,20 @@ TEST(published_examples)
 TEST(cycle_counts_down)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1, 2));
 	ASSERT_EQ(0, tw_register(fd, 7, 147 * TW_SEC, 0, NULL));
 	for (__u64 hand = 2; hand < 149; hand++) {
 		ASSERT_EQ(0, tw_advance(fd, hand));
-		ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
-		ASSERT_EQ((149 - hand - 1) / 60, op.cycle);
-		ASSERT_EQ(29U, op.slot);
+		ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
+		ASSERT_EQ((149 - hand - 1) / 60, token.cycle);
+		ASSERT_EQ(29U, token.slot);
 	}
 	ASSERT_EQ(0, tw_advance(fd, 149));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 7, &op));
-	ASSERT_EQ(0ULL, op.cycle);
-	ASSERT_EQ(0ULL, op.time);
+	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
+	ASSERT_EQ(0ULL, token.cycle);
+	ASSERT_EQ(0ULL, token.left);
 }
 
 /* The last tick of all, from @hand: no Cycle-Num is larger than that from 0. */
@@ -203,19 +203,19 @@ static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 	const __u64 last = TIMEWHEEL_MAX_TICK, tick = TW_MS / 10;
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_event event;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, slots, tick, 2, 0,
 			      hand));
 	ASSERT_EQ(0, tw_register_at(fd, 7, last * tick, 0));
-	ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
-	ASSERT_EQ((last - hand - 1) / slots, op.cycle);
-	ASSERT_EQ(last % slots, op.slot);
-	ASSERT_EQ((last - hand) * tick, op.time);
+	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
+	ASSERT_EQ((last - hand - 1) / slots, token.cycle);
+	ASSERT_EQ(last % slots, token.slot);
+	ASSERT_EQ((last - hand) * tick, token.left);
 	ASSERT_EQ(0, tw_advance(fd, last - 1));
 	expect_nothing(_metadata, fd);
-	ASSERT_EQ(0, tw_get(fd, 0, 7, &op));
-	ASSERT_EQ(0ULL, op.cycle);
+	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
+	ASSERT_EQ(0ULL, token.cycle);
 	ASSERT_EQ(0, tw_advance(fd, last));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	ASSERT_EQ(last * tick, event.deadline);
@@ -344,17 +344,17 @@ TEST(rounds_up)
 		{ TW_SEC + 1, 2 }, { 60 * TW_SEC, 60 }, { 60 * TW_SEC + 1, 61 },
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 100, 1000));
 	for (size_t i = 0; i < ARRAY_SIZE(round); i++) {
 		ASSERT_EQ(0, tw_register(fd, i, round[i].delay, 0, NULL));
-		ASSERT_LE(0, tw_get(fd, 0, i, &op));
-		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, op.deadline);
+		ASSERT_EQ(0, tw_get(fd, 0, i, &token));
+		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, token.deadline);
 		ASSERT_EQ(0, tw_register_at(fd, 100 + i,
 					    1000 * TW_SEC + round[i].delay, 0));
-		ASSERT_LE(0, tw_get(fd, 0, 100 + i, &op));
-		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, op.deadline);
+		ASSERT_EQ(0, tw_get(fd, 0, 100 + i, &token));
+		EXPECT_EQ((1000 + round[i].ticks) * TW_SEC, token.deadline);
 	}
 }
 
@@ -391,14 +391,14 @@ TEST(time_left_is_exact)
 			      10, 0, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_SEC, 0, NULL));
 	for (int i = 0; i < 3; i++) {
-		struct timewheel_op op;
+		struct timewheel_token token;
 		__u64 before, after;
 
 		before = tw_now(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
+		ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
 		after = tw_now(CLOCK_MONOTONIC);
-		EXPECT_GE(op.deadline - before, op.time);
-		EXPECT_LE(op.deadline - after, op.time);
+		EXPECT_GE(token.deadline - before, token.left);
+		EXPECT_LE(token.deadline - after, token.left);
 		tw_sleep_ms(5);
 	}
 }
@@ -437,7 +437,7 @@ TEST(too_far_is_erange)
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info before, after;
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 100));
 	ASSERT_EQ(0, tw_register(fd, 1, 300 * TW_SEC, 0, NULL));
@@ -466,8 +466,8 @@ TEST(too_far_is_erange)
 	ASSERT_EQ(0, tw_advance(fd, last - 299));
 	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
 	EXPECT_EQ(ERANGE, errno);
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
-	EXPECT_EQ(400 * TW_SEC, op.deadline);
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
+	EXPECT_EQ(400 * TW_SEC, token.deadline);
 	expect_one(_metadata, fd, 1, 400);
 	expect_at(_metadata, fd, 3, last);
 }
@@ -595,15 +595,19 @@ TEST(move_and_cancel_after_deadline)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_CANCEL, .id = 2 };
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 30 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 40));
 	ASSERT_TRUE(tw_readable(fd));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_get(fd, 0, 1, &op));
+	for (int twice = 0; twice < 2; twice++) {
+		ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
+		ASSERT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token.state);
+		ASSERT_EQ(30 * TW_SEC, token.deadline);
+		ASSERT_EQ(0ULL, token.left);
+	}
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(fd, 0, 1, 5 * TW_SEC));
-	op = (struct timewheel_op){ .code = TIMEWHEEL_OP_CANCEL, .id = 2 };
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_op(fd, &op));
 	ASSERT_EQ(30 * TW_SEC, op.deadline);
 	ASSERT_FALSE(tw_readable(fd));
@@ -615,9 +619,9 @@ TEST(taken_is_over)
 {
 	static const __u32 codes[] = {
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
-		TIMEWHEEL_OP_GET,
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_token token;
 	__u64 handle, newer;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
@@ -634,6 +638,9 @@ TEST(taken_is_over)
 	EXPECT_EQ(ENOENT, errno);
 	EXPECT_EQ(-1, tw_touch(fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	EXPECT_EQ(ESTALE, errno);
+	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 1, &token)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
+					 &token)));
 
 	/* The id is free again; the old handle does not reach the new token. */
 	ASSERT_EQ(0, tw_register(fd, 1, 30 * TW_SEC, 0, &newer));
@@ -643,14 +650,150 @@ TEST(taken_is_over)
 					handle, TW_SEC));
 		EXPECT_EQ(ESTALE, errno);
 	}
+	EXPECT_EQ(-ESTALE, tw_ret(tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
+					 &token)));
 	expect_at(_metadata, fd, 1, 60);
+}
+
+/* Registers or moves token 1. Returns its result, or -errno. */
+static int put(int fd, __u32 code, __u32 flags, __u64 time, __u64 timeout)
+{
+	struct timewheel_op op = {
+		.code = code, .flags = flags, .id = 1, .time = time * TW_SEC,
+		.timeout = timeout * TW_SEC,
+	};
+
+	return tw_ret(tw_op(fd, &op));
+}
+
+#define expect_deadline(fd, due, wait) do {				\
+	struct timewheel_token token_;					\
+									\
+	EXPECT_EQ(0, tw_get(fd, 0, 1, &token_));			\
+	EXPECT_EQ((due) * TW_SEC, token_.deadline);			\
+	EXPECT_EQ((wait) * TW_SEC, token_.timeout);			\
+} while (0)
+
+/*
+ * A deadline and a timeout that have nothing to do with each other, on each kind
+ * of wheel: what a registration and a move make of them, and what a touch does.
+ */
+TEST(deadline_and_timeout)
+{
+	static const struct {
+		__u32 flags;
+		__u64 lease;
+	} kinds[] = {
+		{ 0, 0 }, { TIMEWHEEL_SETUP_PERIODS, 0 }, { 0, 9 * TW_SEC },
+		{ TIMEWHEEL_SETUP_TOUCH_WORDS, 0 },
+		{ TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS,
+		  9 * TW_SEC },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct timewheel_setup setup = {
+			.size = sizeof(setup), .flags = kinds[i].flags,
+			.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,
+			.tick = TW_SEC, .max_tokens = 10,
+			.lease = kinds[i].lease,
+		};
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
+
+		/* A point of time, which is after the timeout. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
+				 TIMEWHEEL_OPF_ABSOLUTE, 100, 30));
+		expect_deadline(fd, 100, 30);
+		ASSERT_EQ(0, tw_advance(fd, 5));
+		ASSERT_EQ(0, tw_touch(fd, 0, 1));
+		expect_deadline(fd, 100, 30);
+		ASSERT_EQ(0, tw_advance(fd, 80));
+		ASSERT_EQ(0, tw_touch(fd, 0, 1));
+		expect_deadline(fd, 110, 30);
+		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+
+		/* A first delay that is shorter. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 10, 40));
+		expect_deadline(fd, 90, 40);
+		ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
+		expect_deadline(fd, 120, 40);
+		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+		expect_nothing(_metadata, fd);
+
+		/* Due at once, and for so long only. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 0, 20));
+		expect_deadline(fd, 80, 20);
+		EXPECT_TRUE(tw_readable(fd));
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
+		expect_deadline(fd, 100, 20);
+		EXPECT_FALSE(tw_readable(fd));
+
+		/* Moves that give one. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 10, 50));
+		expect_deadline(fd, 90, 50);
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
+				 150, 60));
+		expect_deadline(fd, 150, 60);
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 0, 7));
+		expect_deadline(fd, 80, 7);
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
+		expect_deadline(fd, 87, 7);
+		/* Moves that do not: the delay is one, all else leaves it. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 25, 0));
+		expect_deadline(fd, 105, 25);
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
+				 170, 0));
+		expect_deadline(fd, 170, 25);
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 0, 0));
+		expect_deadline(fd, 80, 25);
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
+
+		/* Without one, a move gives it the first. */
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
+				 TIMEWHEEL_OPF_ABSOLUTE, 200, 0));
+		expect_deadline(fd, 200, 0);
+		EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 1)));
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
+				 200, 130));
+		ASSERT_EQ(0, tw_touch(fd, 0, 1));
+		expect_deadline(fd, 210, 130);
+		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+
+		/* This operation has only a delay: it does not read the other. */
+		ASSERT_EQ(TIMEWHEEL_RES_REGISTERED,
+			  put(fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 15, 99));
+		expect_deadline(fd, 95, 15);
+		ASSERT_EQ(0, tw_advance(fd, 85));
+		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 33, 99));
+		expect_deadline(fd, 100, 15);
+		expect_at(_metadata, fd, 1, 100);
+		close(fd);
+	}
+}
+
+/* A periodic token has none, and a move gives it none. */
+TEST(periodic_without_a_timeout)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 10,
+			      TIMEWHEEL_SETUP_PERIODS, 0));
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 5 * TW_SEC, 7 * TW_SEC));
+	expect_deadline(fd, 5, 0);
+	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 3));
+	expect_deadline(fd, 9, 0);
+	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 3));
+	expect_deadline(fd, 8, 0);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 1)));
+	close(fd);
 }
 
 /* A touch never brings a deadline nearer. */
 TEST(touch_never_lowers)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
@@ -658,8 +801,8 @@ TEST(touch_never_lowers)
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
 	ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
-	ASSERT_EQ(0, tw_get(fd, 0, 1, &op));
-	ASSERT_EQ(100 * TW_SEC, op.deadline);
+	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
+	ASSERT_EQ(100 * TW_SEC, token.deadline);
 
 	/* After a step back the deadline stays where the touch had put it. */
 	ASSERT_EQ(0, tw_advance(fd, 95));
@@ -930,7 +1073,7 @@ FIXTURE_TEARDOWN(model)
 	close(self->fd);
 }
 
-/* Registers whatever is not pending; touches, moves and cancels some others. */
+/* Registers what is not pending; touches, moves and cancels some others. */
 static void model_operate(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(model) *self)
 {

@@ -93,14 +93,14 @@ static __u64 *map_words(int fd, int prot)
 		    MAP_SHARED, fd, TIMEWHEEL_MAP_WORDS);
 }
 
-FIXTURE(words) {
+FIXTURE(touch_words) {
 	int fd;
 	__u64 *words;
 };
 
 /* A manual wheel with words, in place of the one before. */
 static void new_wheel(struct __test_metadata *_metadata,
-		      FIXTURE_DATA(words) *self, __u64 tick, __u64 start)
+		      FIXTURE_DATA(touch_words) *self, __u64 tick, __u64 start)
 {
 	if (self->words)
 		ASSERT_EQ(0, munmap(self->words, WORDS_SIZE));
@@ -113,7 +113,7 @@ static void new_wheel(struct __test_metadata *_metadata,
 	ASSERT_NE(MAP_FAILED, (void *)self->words);
 }
 
-FIXTURE_SETUP(words)
+FIXTURE_SETUP(touch_words)
 {
 	if (sysconf(_SC_PAGESIZE) != 4096)
 		SKIP(return, "written for pages of 4 KiB");
@@ -122,7 +122,7 @@ FIXTURE_SETUP(words)
 	new_wheel(_metadata, self, TW_SEC, 100);
 }
 
-FIXTURE_TEARDOWN(words)
+FIXTURE_TEARDOWN(touch_words)
 {
 	if (self->words)
 		munmap(self->words, WORDS_SIZE);
@@ -141,10 +141,10 @@ static __u64 must_register(struct __test_metadata *_metadata, int fd, __u64 id,
 /* On which tick GET says that the token is due. */
 static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 {
-	struct timewheel_op op;
+	struct timewheel_token token;
 
-	ASSERT_LE(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &op));
-	return op.deadline / TW_SEC;
+	ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
+	return token.deadline / TW_SEC;
 }
 
 /* It comes on this tick of 1 s, and not on the one before. */
@@ -171,7 +171,7 @@ static __u64 later(__u64 a, __u64 b)
 }
 
 /* P4: due a whole timeout after the end of the tick, if that is later. */
-TEST_F(words, stamps_of_past_present_and_future)
+TEST_F(touch_words, stamps_of_past_present_and_future)
 {
 	for (__u64 now = 100; now < 112; now++) {
 		for (__u64 tick = 80; tick < 130; tick++) {
@@ -193,7 +193,7 @@ TEST_F(words, stamps_of_past_present_and_future)
 }
 
 /* The same, found out by waiting for it rather than by asking. */
-TEST_F(words, a_touched_token_comes_on_its_tick)
+TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 {
 	__u64 start = 100, handle;
 
@@ -220,7 +220,7 @@ TEST_F(words, a_touched_token_comes_on_its_tick)
 }
 
 /* P2: tokens that are not touched are on their ticks, words or not. */
-TEST_F(words, untouched_tokens)
+TEST_F(touch_words, untouched_tokens)
 {
 	__u64 handles[100];
 
@@ -234,7 +234,7 @@ TEST_F(words, untouched_tokens)
  * A deadline with a fraction of a tick is rounded up, and so is the timeout that
  * a touch adds.
  */
-TEST_F(words, timeouts_of_no_whole_tick)
+TEST_F(touch_words, timeouts_of_no_whole_tick)
 {
 	const __u64 delays[] = {
 		1, TW_SEC - 1, TW_SEC, TW_SEC + 1, 5 * TW_SEC / 2,
@@ -254,7 +254,7 @@ TEST_F(words, timeouts_of_no_whole_tick)
 }
 
 /* Ticks have 46 bits and stamps 32. */
-TEST_F(words, ticks_near_and_beyond_what_a_stamp_holds)
+TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 {
 	const __u64 starts[] = {
 		1, (1ULL << 31) - 15, (1ULL << 31), FAR - 25, FAR - 12,
@@ -281,9 +281,9 @@ TEST_F(words, ticks_near_and_beyond_what_a_stamp_holds)
 
 /*
  * P4 also on the tick whose low bits say "not touched": perhaps late by one tick,
- * but not early, whoever looks meanwhile.
+ * but not early, also when a call looks at the token meanwhile.
  */
-TEST_F(words, tick_whose_low_bits_are_0)
+TEST_F(touch_words, tick_whose_low_bits_are_0)
 {
 	for (int looks = 0; looks < 4; looks++) {
 		for (__u64 round = 0; round < 3; round++) {
@@ -316,7 +316,7 @@ TEST_F(words, tick_whose_low_bits_are_0)
  * ahead, as is one that is older than half of what stamps tell apart, does so
  * once: late by a timeout, and not for ever.
  */
-TEST_F(words, future_is_now)
+TEST_F(touch_words, future_is_now)
 {
 	const __u64 ahead[] = {
 		1, 5, TIMEOUT, 1000, 1U << 20, (1U << 30), (1U << 30) + 1,
@@ -363,11 +363,11 @@ TEST_F(words, future_is_now)
 }
 
 /* P2: the longest timeouts that a wheel with words takes are as good as others. */
-TEST_F(words, longest_timeouts)
+TEST_F(touch_words, longest_timeouts)
 {
 	const __u64 half = 1ULL << 30;
 	const __u64 ticks[] = { TW_SEC, 100000 };
-	struct timewheel_op op;
+	struct timewheel_token token;
 
 	for (size_t t = 0; t < ARRAY_SIZE(ticks); t++) {
 		const __u64 tick = ticks[t];
@@ -409,14 +409,240 @@ TEST_F(words, longest_timeouts)
 		}
 		/* A time needs no timeout, and may be as far as on any wheel. */
 		EXPECT_EQ(0, tw_register_at(self->fd, 2, 3 * half * tick, 0));
-		ASSERT_EQ(0, tw_get(self->fd, 0, 1, &op));
-		EXPECT_EQ(8 * tick, op.deadline);
-		EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, 3, &op)));
+		ASSERT_EQ(0, tw_get(self->fd, 0, 1, &token));
+		EXPECT_EQ(8 * tick, token.deadline);
+		EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, 3, &token)));
+	}
+}
+
+/* Deadlines of tokens that can be touched are less than this many ticks ahead. */
+#define MAX_AHEAD	(1ULL << 30)
+
+/*
+ * P2: a token is touched right after its deadline was moved far ahead. It is not
+ * late by its timeout, whether readers look at it on the way (@step ticks apart), or
+ * the first one comes long after the deadline.
+ */
+static void expect_far_deadline(struct __test_metadata *_metadata,
+				FIXTURE_DATA(touch_words) *self, __u64 ahead,
+				__u64 step, __u64 late)
+{
+	const __u64 tick = 100000, start = 7, due = start + ahead;
+	struct timewheel_event event;
+	__u64 handle, now = start;
+
+	new_wheel(_metadata, self, tick, start);
+	ASSERT_EQ(0, tw_register(self->fd, 1, 30 * TW_SEC, 0, &handle));
+	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 1, due * tick));
+	touch(self->words, handle, start);
+	for (int i = 0; now + step < due; i++) {
+		now += step;
+		ASSERT_EQ(0, tw_advance(self->fd, now));
+		if (i % 3 == 2)
+			tw_expect_nothing(self->fd);
+	}
+	if (!late) {
+		ASSERT_EQ(0, tw_advance(self->fd, due - 1));
+		tw_expect_nothing(self->fd);
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, due + late));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1)) {
+		TH_LOG("%llu ticks ahead, in steps of %llu, late by %llu", ahead,
+		       step, late);
+	}
+	EXPECT_EQ(due * tick, event.deadline);
+	EXPECT_EQ((due + late) * tick, event.taken);
+}
+
+TEST_F_TIMEOUT(touch_words, touch_of_a_far_deadline, 120)
+{
+	const __u64 aheads[] = { MAX_AHEAD / 2, MAX_AHEAD - 2, MAX_AHEAD - 1 };
+	const __u64 steps[] = { 1 << 20, (1 << 25) + 12345, MAX_AHEAD };
+
+	for (size_t i = 0; i < ARRAY_SIZE(aheads); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(steps); j++) {
+			expect_far_deadline(_metadata, self, aheads[i],
+					    steps[j], 0);
+			expect_far_deadline(_metadata, self, aheads[i],
+					    steps[j], MAX_AHEAD - 1);
+		}
+	}
+}
+
+/* A delivery of token @id, which has a @timeout or none, is out. */
+static struct timewheel_event hold(struct __test_metadata *_metadata, int fd,
+				   __u64 id, __u64 timeout)
+{
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
+		.id = id, .time = 100 * TW_SEC, .timeout = timeout,
+	};
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, tw_op(fd, &op));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(id, event.id);
+	return event;
+}
+
+/*
+ * Every operation that gives a token a deadline @ahead ticks after tick 100. Token 1
+ * has a timeout: its operations return @expected. Tokens 2 and 3 have none: theirs
+ * succeed.
+ */
+static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
+			 __u64 ahead, int expected)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.flags = flags | TIMEWHEEL_SETUP_PERIODS, .slots = 60,
+		.tick = TW_SEC, .max_tokens = MAX_TOKENS, .start = 100,
+		.lease = 5 * TW_SEC,
+	};
+	const __u32 answers[] = { TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK };
+	const __u32 absolute = TIMEWHEEL_OPF_ABSOLUTE;
+	const __u64 time = (100 + ahead) * TW_SEC;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_REGISTER, .flags = absolute, .id = 1,
+		.time = time, .timeout = TIMEOUT * TW_SEC,
+	};
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
+	EXPECT_EQ(expected, tw_ret(tw_op(fd, &op)));
+	EXPECT_EQ(0, tw_register_at(fd, 2, time, 0));
+	EXPECT_EQ(0, tw_register_periodic(fd, absolute, 3, time, TW_SEC));
+	if (!expected)
+		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+
+	/* MOVE of a token that has a timeout, of one that gets it, and of others. */
+	must_register(_metadata, fd, 1, TIMEOUT);
+	EXPECT_EQ(expected, tw_ret(tw_move(fd, absolute, 1, time)));
+	op.code = TIMEWHEEL_OP_MOVE;
+	op.id = 2;
+	EXPECT_EQ(expected, tw_ret(tw_op(fd, &op)));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 2));
+	ASSERT_EQ(0, tw_register_at(fd, 2, 110 * TW_SEC, 0));
+	EXPECT_EQ(0, tw_move(fd, absolute, 2, time));
+	EXPECT_EQ(0, tw_move(fd, absolute, 3, time + TW_SEC));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
+	ASSERT_EQ(0, tw_cancel(fd, 0, 2));
+
+	/* The delay of an answer is no timeout. */
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		for (int by_delay = 0; by_delay < 2; by_delay++) {
+			__u64 when = by_delay ? ahead * TW_SEC : time;
+			__u32 how = by_delay ? 0 : absolute;
+			struct timewheel_event event;
+
+			event = hold(_metadata, fd, 1, TIMEOUT * TW_SEC);
+			EXPECT_EQ(expected,
+				  tw_ret(tw_answer(fd, answers[i], how, 1,
+						   event.delivery, when))) {
+				TH_LOG("answer %u, by delay: %d", answers[i],
+				       by_delay);
+			}
+			ASSERT_LE(0, tw_key_op(fd, TIMEWHEEL_OP_DELETE, 0, 1, 0));
+			event = hold(_metadata, fd, 2, 0);
+			EXPECT_EQ(0, tw_ret(tw_answer(fd, answers[i], how, 2,
+						      event.delivery, when))) {
+				TH_LOG("answer %u without timeout, by delay: %d",
+				       answers[i], by_delay);
+			}
+			ASSERT_LE(0, tw_key_op(fd, TIMEWHEEL_OP_DELETE, 0, 2, 0));
+		}
+	}
+	close(fd);
+}
+
+/* A token that can be touched is not farther ahead than its stamps can tell. */
+TEST_F(touch_words, deadlines_too_far_ahead)
+{
+	const __u64 far[] = {
+		MAX_AHEAD, MAX_AHEAD + 1, 2 * MAX_AHEAD, 4 * MAX_AHEAD + 7,
+	};
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
+	EXPECT_EQ(MAX_AHEAD, caps.max_word_ticks);
+	expect_ahead(_metadata, TIMEWHEEL_SETUP_TOUCH_WORDS, MAX_AHEAD - 2, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
+		expect_ahead(_metadata, TIMEWHEEL_SETUP_TOUCH_WORDS, far[i],
+			     -ERANGE);
+		expect_ahead(_metadata, 0, far[i], 0);
+	}
+}
+
+/* A stamp that adds nothing is cleared when a call sees it, and the token stays. */
+TEST_F(touch_words, stamp_that_adds_nothing)
+{
+	enum { BY_ID, BY_HANDLE, BY_LIST, BY_READ, BY_POLL, BY_TOUCH, WAYS };
+	static struct timewheel_token tokens[TW_LISTED];
+
+	for (int way = 0; way < WAYS; way++) {
+		struct timewheel_event event;
+		__u64 handle;
+
+		new_wheel(_metadata, self, TW_SEC, 100);
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 1,
+				     200 * TW_SEC));
+		touch(self->words, handle, 100);
+		ASSERT_EQ(0, tw_advance(self->fd, 189));
+		switch (way) {
+		case BY_ID:
+			EXPECT_EQ(0, tw_get(self->fd, 0, 1, tokens));
+			break;
+		case BY_HANDLE:
+			EXPECT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+					    handle, tokens));
+			break;
+		case BY_LIST:
+			EXPECT_EQ(1, tw_list(self->fd, tokens));
+			break;
+		case BY_READ:
+			EXPECT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+			break;
+		case BY_POLL:
+			EXPECT_FALSE(tw_readable(self->fd));
+			break;
+		case BY_TOUCH:
+			EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
+			break;
+		}
+		EXPECT_EQ(handle & ~0xffffffffULL, load(self->words, handle)) {
+			TH_LOG("seen in way %d", way);
+		}
+		EXPECT_EQ(200ULL, due_of(_metadata, self->fd, handle));
+		expect_expiry(_metadata, self->fd, handle, 200);
+	}
+}
+
+/*
+ * P4: a stamp that is ahead of the hand, because its clock was read later, still
+ * counts when the hand gets there, however often it was seen before.
+ */
+TEST_F(touch_words, stamp_ahead_is_seen_twice)
+{
+	const __u64 ahead[] = { 1, 5, TIMEOUT, 1000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++) {
+		__u64 handle, tick = 104 + ahead[i];
+
+		new_wheel(_metadata, self, TW_SEC, 100);
+		handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+		ASSERT_EQ(0, tw_advance(self->fd, 104));
+		touch(self->words, handle, tick);
+		for (int look = 0; look < 3; look++)
+			EXPECT_EQ(105 + TIMEOUT,
+				  due_of(_metadata, self->fd, handle));
+		EXPECT_EQ(stamped(handle, tick), load(self->words, handle));
+		expect_expiry(_metadata, self->fd, handle, tick + 1 + TIMEOUT);
 	}
 }
 
 /* P4: the end of all ticks is as far as a touch gets. */
-TEST_F(words, touch_near_the_last_tick)
+TEST_F(touch_words, touch_near_the_last_tick)
 {
 	const __u64 last = INT64_MAX / TW_SEC;
 	struct timewheel_event event;
@@ -439,35 +665,32 @@ TEST_F(words, touch_near_the_last_tick)
  * A word of another generation makes its token late once, by a timeout at most:
  * older handles and nonsense alike. None makes it early.
  */
-TEST_F(words, foreign_generation)
+TEST_F(touch_words, foreign_generation)
 {
-	__u64 old = must_register(_metadata, self->fd, 1, TIMEOUT), handle;
+	enum { WORDS = 11 };
 
-	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
-	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
-	ASSERT_EQ((__u32)old, (__u32)handle);
-	ASSERT_NE(old, handle);
-
-	const __u64 words[] = {
-		stamped(old, 100), stamped(old, 105), stamped(old, 50),
-		old & ~0xffffffffULL, 0, 1, ~0ULL, 1ULL << 63, 0xffffffff,
-		stamped(handle + FAR, 100), handle + FAR - (__u32)handle,
-	};
-
-	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+	for (int i = 0; i < WORDS; i++) {
 		for (int look = 0; look < 2; look++) {
-			__u64 due = 111 + TIMEOUT;
+			__u64 due = 111 + TIMEOUT, old, handle;
 
-			/* The first life of all has the handles above. */
 			new_wheel(_metadata, self, TW_SEC, 100);
-			must_register(_metadata, self->fd, 1, TIMEOUT);
+			old = must_register(_metadata, self->fd, 1, TIMEOUT);
 			ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
-			ASSERT_EQ(handle, must_register(_metadata, self->fd, 1,
-							TIMEOUT));
+			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
+			ASSERT_EQ((__u32)old, (__u32)handle);
+			ASSERT_NE(old, handle);
+
+			const __u64 words[WORDS] = {
+				stamped(old, 100), stamped(old, 105),
+				stamped(old, 50), old & ~0xffffffffULL, 0, 1,
+				~0ULL, 1ULL << 63, 0xffffffff,
+				stamped(handle + FAR, 100),
+				handle + FAR - (__u32)handle,
+			};
+
 			store(self->words, handle, words[i]);
 			if (look) {
-				/* Who looks on 103 makes it a touch of 103. */
+				/* A look on tick 103 makes it a touch of 103. */
 				ASSERT_EQ(0, tw_advance(self->fd, 103));
 				due = 104 + TIMEOUT;
 				EXPECT_EQ(due, due_of(_metadata, self->fd,
@@ -483,7 +706,7 @@ TEST_F(words, foreign_generation)
 }
 
 /* A checked touch succeeds exactly while the token is pending. */
-TEST_F(words, checked_touch_tells)
+TEST_F(touch_words, checked_touch_tells)
 {
 	struct timewheel_event event;
 	__u64 next, handle;
@@ -515,7 +738,7 @@ TEST_F(words, checked_touch_tells)
 }
 
 /* Moved, also by id and to a time: it stays the same token. */
-TEST_F(words, checked_touch_of_a_moved_token)
+TEST_F(touch_words, checked_touch_of_a_moved_token)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 
@@ -529,7 +752,7 @@ TEST_F(words, checked_touch_of_a_moved_token)
 }
 
 /* What is stored when the token has gone is nothing to the next in its place. */
-TEST_F(words, store_after_the_end)
+TEST_F(touch_words, store_after_the_end)
 {
 	__u64 old = must_register(_metadata, self->fd, 1, TIMEOUT), handle;
 
@@ -558,7 +781,7 @@ TEST_F(words, store_after_the_end)
 }
 
 /* A token without timeout cannot be touched, whatever its word says. */
-TEST_F(words, tokens_without_timeout)
+TEST_F(touch_words, tokens_without_timeout)
 {
 	struct timewheel_op op = {
 		.code = TIMEWHEEL_OP_REGISTER, .flags = TIMEWHEEL_OPF_ABSOLUTE,
@@ -592,7 +815,7 @@ TEST_F(words, tokens_without_timeout)
 }
 
 /* A move by a delay gives a timeout, one to a time leaves it. */
-TEST_F(words, moves_and_timeouts)
+TEST_F(touch_words, moves_and_timeouts)
 {
 	__u64 handle;
 
@@ -618,7 +841,7 @@ TEST_F(words, moves_and_timeouts)
 }
 
 /* Touches by word and by call are the same thing: the later deadline counts. */
-TEST_F(words, touches_by_call)
+TEST_F(touch_words, touches_by_call)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_TOUCH, .id = 1 };
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -638,7 +861,7 @@ TEST_F(words, touches_by_call)
 	EXPECT_EQ(0, tw_touch_or_register(self->fd, 1, TW_SEC, 0));
 	touch(self->words, handle, 106);
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
-	EXPECT_EQ(1U, tw_touch_many(self->fd, 1, 1));
+	EXPECT_EQ(1U, tw_touch_each(self->fd, 1, 1));
 	EXPECT_EQ(107 + TIMEOUT, due_of(_metadata, self->fd, handle));
 	touch(self->words, handle, 105);
 	ASSERT_EQ(0, tw_advance(self->fd, 108));
@@ -657,15 +880,21 @@ TEST_F(words, touches_by_call)
 }
 
 /* Every operation that tells of a token has looked at its word. */
-TEST_F(words, operations_tell_what_the_word_says)
+TEST_F(touch_words, operations_tell_what_the_word_says)
 {
+	const __u32 codes[] = {
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+	};
+	const __u64 deadlines[] = { 115 + TIMEOUT, 116 };
+	struct timewheel_token token;
 	struct timewheel_op op;
 	__u64 handle;
 
 	for (int saved = 0; saved < 2; saved++) {
 		int was = saved ? 0 : TIMEWHEEL_RES_WAS_DUE;
+		__u64 due = saved ? 118 : 110;
 
-		for (__u32 code = 0; code < 4; code++) {
+		for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
 			ASSERT_EQ(0, tw_advance(self->fd, 100));
 			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 			ASSERT_EQ(0, tw_advance(self->fd, 115));
@@ -674,24 +903,11 @@ TEST_F(words, operations_tell_what_the_word_says)
 			memset(&op, 0, sizeof(op));
 			op.id = 1;
 			op.time = TW_SEC;
-			op.code = code == 0 ? TIMEWHEEL_OP_GET :
-				  code == 1 ? TIMEWHEEL_OP_TOUCH :
-				  code == 2 ? TIMEWHEEL_OP_MOVE : TIMEWHEEL_OP_CANCEL;
+			op.code = codes[i];
 			EXPECT_EQ(was, tw_op(self->fd, &op));
-			if (code == 0 || code == 3)
-				EXPECT_EQ((saved ? 118 : 110) * TW_SEC,
-					  op.deadline);
-			if (!code && saved) {
-				EXPECT_EQ(3 * TW_SEC, op.time);
-				EXPECT_EQ(0ULL, op.cycle);
-				EXPECT_EQ(118U % 60, op.slot);
-			}
-			if (code == 1)
-				EXPECT_EQ((115 + TIMEOUT) * TW_SEC,
-					  op.deadline);
-			if (code == 2)
-				EXPECT_EQ(116 * TW_SEC, op.deadline);
-			if (code != 3)
+			EXPECT_EQ((i < 2 ? deadlines[i] : due) * TW_SEC,
+				  op.deadline);
+			if (codes[i] != TIMEWHEEL_OP_CANCEL)
 				ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
 		}
 		ASSERT_EQ(0, tw_advance(self->fd, 100));
@@ -699,12 +915,17 @@ TEST_F(words, operations_tell_what_the_word_says)
 		ASSERT_EQ(0, tw_advance(self->fd, 115));
 		if (saved)
 			touch(self->words, handle, 107);
+		ASSERT_EQ(0, tw_get(self->fd, 0, 1, &token));
+		EXPECT_EQ(due * TW_SEC, token.deadline);
+		EXPECT_EQ(saved ? 3 * TW_SEC : 0, token.left);
+		EXPECT_EQ(0ULL, token.cycle);
+		EXPECT_EQ(due % 60, token.slot);
 		EXPECT_EQ(was, tw_touch(self->fd, 0, 1));
 		ASSERT_LE(0, tw_cancel(self->fd, 0, 1));
 	}
 }
 
-TEST_F(words, list_tells_what_the_word_says)
+TEST_F(touch_words, list_tells_what_the_word_says)
 {
 	struct timewheel_token tokens[4];
 	struct timewheel_list list = {
@@ -731,7 +952,7 @@ TEST_F(words, list_tells_what_the_word_says)
  * P5: put back by a read that could not copy, a token is pending again, with the
  * deadline that it had. What was stored while it was away does not count.
  */
-TEST_F(words, put_back)
+TEST_F(touch_words, put_back)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	struct timewheel_event event;
@@ -771,7 +992,7 @@ static void *stalled_reader(void *data)
 	return NULL;
 }
 
-TEST_F(words, checked_touch_of_a_taken_token)
+TEST_F(touch_words, checked_touch_of_a_taken_token)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range;
@@ -865,7 +1086,7 @@ static void read_all_due(struct __test_metadata *_metadata, int fd,
 		ASSERT_TRUE(!tokens[i].handle || expected_due(&tokens[i]) > now);
 }
 
-TEST_F_TIMEOUT(words, random_against_a_model, 120)
+TEST_F_TIMEOUT(touch_words, random_against_a_model, 120)
 {
 	struct expected tokens[TOKENS] = { };
 	__u64 state = 88172645463325252ULL, now = FAR - 20000;
@@ -1014,7 +1235,7 @@ static __u64 read_some(struct __test_metadata *_metadata, int fd, __u64 *handles
 	return count;
 }
 
-TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
+TEST_F_TIMEOUT(touch_words, nonsense_in_all_words, 120)
 {
 	struct timewheel_event event;
 	struct timewheel_token tokens[TOKENS];
@@ -1048,7 +1269,6 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 	for (unsigned long step = 0; step < steps; step++) {
 		__u64 id = tw_random(&state) % TOKENS;
 		__u64 delay = tw_random(&state) % 70;
-		struct timewheel_op op;
 
 		if (!(step % 16)) {
 			now += tw_random(&state) % 6;
@@ -1084,10 +1304,10 @@ TEST_F_TIMEOUT(words, nonsense_in_all_words, 120)
 			ended++;
 			break;
 		case 2:
-			ASSERT_LE(0, tw_get(self->fd, 0, id, &op));
-			ASSERT_LE(earliest[id] * TW_SEC, op.deadline);
+			ASSERT_EQ(0, tw_get(self->fd, 0, id, tokens));
+			ASSERT_LE(earliest[id] * TW_SEC, tokens[0].deadline);
 			earliest[id] = later(earliest[id],
-					     op.deadline / TW_SEC);
+					     tokens[0].deadline / TW_SEC);
 			break;
 		case 3:
 			tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handles[id]);
@@ -1148,7 +1368,7 @@ struct arena {
 	__u64 now;	/* not later than the hand */
 	__u64 handles[PLACES];
 	struct life lives[PLACES][LIVES];
-	__u32 first;	/* generation */
+	__u32 first;	/* generation of each place's first life */
 	__u64 touches;
 	__u64 refused;
 	bool stop;
@@ -1162,7 +1382,9 @@ struct toucher {
 
 static struct life *life_of(struct arena *arena, __u64 handle)
 {
-	return &arena->lives[(__u32)handle % PLACES][(handle >> 32) % LIVES];
+	__u32 life = (__u32)(handle >> 32) - arena->first;
+
+	return &arena->lives[(__u32)handle % PLACES][life % LIVES];
 }
 
 static void touch_for_the_record(struct toucher *me)
@@ -1170,13 +1392,14 @@ static void touch_for_the_record(struct toucher *me)
 	struct arena *arena = me->arena;
 	__u64 handle = __atomic_load_n(&arena->handles[tw_random(&me->state) %
 						       PLACES],
-				       __ATOMIC_RELAXED);
+				       __ATOMIC_ACQUIRE);
 	__u64 now = __atomic_load_n(&arena->now, __ATOMIC_ACQUIRE);
-	struct life *life = life_of(arena, handle);
+	struct life *life;
 	__u64 seen;
 
 	if (!handle)
 		return;
+	life = life_of(arena, handle);
 	if (!touch_checked(me->words, handle, now)) {
 		__atomic_fetch_add(&arena->refused, 1, __ATOMIC_RELAXED);
 		return;
@@ -1234,7 +1457,7 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 			full |= arena_full(arena, handle);
 			life_of(arena, handle)->timeout = timeout;
 			__atomic_store_n(&arena->handles[(__u32)handle],
-					 handle, __ATOMIC_RELAXED);
+					 handle, __ATOMIC_RELEASE);
 		}
 		now += 1 + tw_random(&state) % 3;
 		ASSERT_EQ(0, tw_advance(fd, now));
@@ -1298,7 +1521,7 @@ static void check_arena(struct __test_metadata *_metadata, int fd,
 	EXPECT_LT(0ULL, arena->refused);
 }
 
-TEST_F_TIMEOUT(words, checked_touches_by_threads, 120)
+TEST_F_TIMEOUT(touch_words, checked_touches_by_threads, 120)
 {
 	struct arena *arena = tw_shared_memory(sizeof(*arena));
 	struct toucher touchers[TOUCHERS];
@@ -1319,7 +1542,7 @@ TEST_F_TIMEOUT(words, checked_touches_by_threads, 120)
 }
 
 /* The same with the mapping that a child has inherited. */
-TEST_F_TIMEOUT(words, checked_touches_by_processes, 120)
+TEST_F_TIMEOUT(touch_words, checked_touches_by_processes, 120)
 {
 	struct arena *arena = tw_shared_memory(sizeof(*arena));
 	pid_t children[TOUCHERS];
@@ -1347,7 +1570,7 @@ TEST_F_TIMEOUT(words, checked_touches_by_processes, 120)
  * Mapping.
  */
 
-TEST_F(words, mmap_errors)
+TEST_F(touch_words, mmap_errors)
 {
 	const int rw = PROT_READ | PROT_WRITE;
 	const size_t page = 4096, len = WORDS_SIZE;
@@ -1400,7 +1623,7 @@ TEST_F(words, mmap_errors)
 }
 
 /* The length is that of all words, from one page to many. */
-TEST_F(words, lengths)
+TEST_F(touch_words, lengths)
 {
 	const __u64 most[] = { 1, 511, 512, 513, 1024, 1025, 100000 };
 
@@ -1420,7 +1643,7 @@ TEST_F(words, lengths)
 }
 
 /* Every token has its word, up to the last. */
-TEST_F(words, words_of_all_tokens)
+TEST_F(touch_words, words_of_all_tokens)
 {
 	const __u64 n = 3000;
 	__u64 *handles = calloc(n, sizeof(*handles));
@@ -1448,7 +1671,7 @@ TEST_F(words, words_of_all_tokens)
 	free(handles);
 }
 
-/* Who may open a wheel for reading may see its words, for writing store there. */
+/* A file open for reading may see the words, one also open for writing may store. */
 struct named {
 	char name[32];
 	int control;
@@ -1467,7 +1690,7 @@ static void make_named(struct __test_metadata *_metadata, struct named *named)
 	ASSERT_EQ(0, tw_create_named(named->control, named->name, setup));
 }
 
-TEST_F(words, access_modes)
+TEST_F(touch_words, access_modes)
 {
 	struct timewheel_event event;
 	struct named named;
@@ -1532,7 +1755,7 @@ TEST_F(words, access_modes)
 }
 
 /* A mapping stays one piece as it is. */
-TEST_F(words, mapping_stays_as_it_is)
+TEST_F(touch_words, mapping_stays_as_it_is)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	char *words = (char *)self->words;
@@ -1598,13 +1821,13 @@ static bool mapping_has(const void *at, const char *flag)
 }
 
 /* A mapping is not in a core dump, and is not made longer. */
-TEST_F(words, mapping_flags)
+TEST_F(touch_words, mapping_flags)
 {
 	EXPECT_TRUE(mapping_has(self->words, " dd"));
 	EXPECT_TRUE(mapping_has(self->words, " de"));
 }
 
-TEST_F(words, mapped_twice)
+TEST_F(touch_words, mapped_twice)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	__u64 *again = map_words(self->fd, PROT_READ | PROT_WRITE);
@@ -1650,7 +1873,7 @@ static int fault_at(__u64 *word, bool store_there)
 }
 
 /* Where no token has been there is no word: nobody else's memory either. */
-TEST_F(words, no_word_without_token)
+TEST_F(touch_words, no_word_without_token)
 {
 	struct iovec local = { (char[8]){ }, 8 };
 	struct iovec remote = { &self->words[0], 8 };
@@ -1684,7 +1907,7 @@ TEST_F(words, no_word_without_token)
 }
 
 /* Nothing that can be said about the mapping to the kernel does any harm. */
-TEST_F(words, advice)
+TEST_F(touch_words, advice)
 {
 	const int all[] = {
 		MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED,
@@ -1717,7 +1940,7 @@ TEST_F(words, advice)
 		syscall(SYS_migrate_pages, 0, 8, &node, &node);
 		EXPECT_EQ(stamped(handle, 90 + mode), load(self->words, handle));
 	}
-	/* Not dumped with a core, whoever wants it to be. */
+	/* Not dumped with a core, although a program wants it to be. */
 	EXPECT_NE(0, madvise(words, WORDS_SIZE, MADV_DODUMP));
 	mlock(words, WORDS_SIZE);
 	munlock(words, WORDS_SIZE);
@@ -1730,7 +1953,7 @@ TEST_F(words, advice)
 }
 
 /* A store by another way into the same memory is a touch, too. */
-TEST_F(words, stores_of_other_kinds)
+TEST_F(touch_words, stores_of_other_kinds)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), word, got;
 	struct iovec local = { &word, 8 };
@@ -1758,7 +1981,7 @@ TEST_F(words, stores_of_other_kinds)
 }
 
 /* A debugger sees the words of its child, and touches there. */
-TEST_F(words, traced)
+TEST_F(touch_words, traced)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	__u64 *word = &self->words[(__u32)handle];
@@ -1812,7 +2035,7 @@ static bool file_has(const char *path, const void *bytes, size_t size)
 #define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
 
 /* A core has the memory of its process, but not that of wheels. */
-TEST_F(words, core_dump)
+TEST_F(touch_words, core_dump)
 {
 	const __u64 other[2] = { 0x5ca1ab1e5ca1ab1e, 0xdeba5edeba5edeba };
 	char pattern[256] = {}, path[] = "/tmp/words-core.XXXXXX";
@@ -1862,7 +2085,7 @@ TEST_F(words, core_dump)
  * An io_uring that is given words as a buffer for good keeps them, longer than
  * there is a wheel, or will not have them.
  */
-TEST_F(words, buffer_of_an_io_uring)
+TEST_F(touch_words, buffer_of_an_io_uring)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), got = 0;
 	struct iovec iov = { self->words, 4096 };
@@ -1900,7 +2123,7 @@ TEST_F(words, buffer_of_an_io_uring)
 }
 
 /* A page that somebody else still uses is there longer than the wheel. */
-TEST_F(words, page_outlives_the_wheel)
+TEST_F(touch_words, page_outlives_the_wheel)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), got;
 	struct iovec iov = { &self->words[(__u32)handle], 8 };
@@ -1919,7 +2142,7 @@ TEST_F(words, page_outlives_the_wheel)
 }
 
 /* A mapping holds the wheel, and the module, as an open file does. */
-TEST_F(words, close_and_keep_the_mapping)
+TEST_F(touch_words, close_and_keep_the_mapping)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	long refs = tw_refcnt();
@@ -1953,7 +2176,7 @@ TEST_F(words, close_and_keep_the_mapping)
 }
 
 /* The child's mapping is its own to keep or to lose; exec(2) loses it. */
-TEST_F(words, fork_and_exec)
+TEST_F(touch_words, fork_and_exec)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	long refs = tw_refcnt();
@@ -2002,7 +2225,7 @@ TEST_F(words, fork_and_exec)
 }
 
 /* Two processes that have opened a wheel by its name; one of them is killed. */
-TEST_F(words, named_wheel_of_two_processes)
+TEST_F(touch_words, named_wheel_of_two_processes)
 {
 	struct timewheel_event event;
 	struct named named;
@@ -2055,7 +2278,7 @@ TEST_F(words, named_wheel_of_two_processes)
 }
 
 /*
- * P9: the words are charged to who registers, and are credited with the last
+ * P9: the words are charged to the process that registers, and credited with the last
  * mapping. Needs root and a version 2 hierarchy with the memory controller.
  */
 #define MANY		200000ULL
@@ -2094,7 +2317,7 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 	return 0;
 }
 
-TEST_F_TIMEOUT(words, charged_to_the_cgroup, 120)
+TEST_F_TIMEOUT(touch_words, charged_to_the_cgroup, 120)
 {
 	__u64 *figures = tw_shared_memory(4096);
 	__u64 left = 0;

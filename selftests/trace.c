@@ -88,6 +88,40 @@ TEST_F(trace, operations)
 	EXPECT_EQ(1, traced("cancel", self->number, "id=0x7 due=6"));
 }
 
+/* Each answer and order that succeeded is told with its delivery, 0 for an order. */
+TEST_F(trace, answers)
+{
+	const struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = 10,
+		.lease = 30 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS,
+	};
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	unsigned int number;
+	char rest[128];
+
+	ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
+	number = wheel_number(fd);
+	ASSERT_EQ(0, tw_register_periodic(fd, 0, 7, 10 * TW_SEC, TW_SEC));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10", event.handle);
+	EXPECT_EQ(1, traced("register", number, rest));
+	ASSERT_EQ(-ESTALE, tw_ret(tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 7, 2, 0)));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 7, 1, 0));
+	EXPECT_EQ(1, traced("answer", number, "code=6 id=0x7 delivery=1"));
+	EXPECT_EQ(0, traced("answer", number, "code=5 id=0x7 delivery=2"));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_ack(fd, &event));
+	snprintf(rest, sizeof(rest), "code=5 handle=%#llx delivery=2",
+		 event.handle);
+	EXPECT_EQ(1, traced("answer", number, rest));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 7, 0, 0));
+	EXPECT_EQ(1, traced("answer", number, "code=9 id=0x7 delivery=0"));
+	close(fd);
+}
+
 /* What is filed again, taken and put back is told with how many they were. */
 TEST_F(trace, expiry)
 {

@@ -57,37 +57,6 @@ static inline void _tw_expect_nothing(struct __test_metadata *_metadata, int fd,
 #define tw_expect_nothing(fd)	_tw_expect_nothing(_metadata, fd, __LINE__)
 
 /*
- * One operation that fails, alone and in a batch, and leaves all as it is, above
- * all the token @witness.
- */
-static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
-				    __u64 witness, int expected,
-				    struct timewheel_op op, int line)
-{
-	struct timewheel_op old;
-	struct tw_state before, after;
-	__u32 done = 0;
-
-	op.size = sizeof(op);
-	old = op;
-	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &before));
-	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
-		TH_LOG("operation %u, in line %d", op.code, line);
-	}
-	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
-		TH_LOG("operation %u, in line %d: wrote", op.code, line);
-	}
-	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
-	EXPECT_EQ(expected, op.result) {
-		TH_LOG("operation %u, in line %d: batch", op.code, line);
-	}
-	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after))) {
-		TH_LOG("operation %u, in line %d: changed it", op.code, line);
-	}
-}
-
-/*
  * Nothing is lost: of a wheel with leases, what was registered has ended or is
  * still there. No token of it is periodic, and no ACK had a time: each ends one.
  */
@@ -152,11 +121,14 @@ static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 
 #ifndef TW_NO_HARNESS
 
-/* What a token is to be; @due is a tick, of a buried one 0 if it may be any. */
+/*
+ * What a token is to be. @due is a tick: of the deadline, of the lease's end, or of
+ * the burial, where 0 stands for any.
+ */
 struct tw_token {
 	__u32 state;
 	__u64 due;
-	__u32 lease;
+	__u32 delivery;
 	__u32 attempts;
 };
 
@@ -164,60 +136,54 @@ struct tw_token {
 static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 				    __u64 id, struct tw_token t, int line)
 {
+	const bool held = t.state == TIMEWHEEL_STATE_HELD;
+	const bool buried = t.state == TIMEWHEEL_STATE_BURIED;
 	const struct timewheel_token *listed = tw_find(fd, id);
-	const int which = TIMEWHEEL_RES_HELD | TIMEWHEEL_RES_BURIED;
-	const int bits[] = {
-		[TIMEWHEEL_STATE_PENDING] = 0, [TIMEWHEEL_STATE_HELD] = TIMEWHEEL_RES_HELD,
-		[TIMEWHEEL_STATE_BURIED] = TIMEWHEEL_RES_BURIED,
-	};
+	struct timewheel_token token, by_handle;
 	struct timewheel_info info;
-	struct timewheel_op op, by_handle;
-	bool due;
+	__u64 left;
 
 	ASSERT_EQ(0, tw_info(fd, &info));
-	ASSERT_LE(0, tw_get(fd, 0, id, &op)) {
+	ASSERT_EQ(0, tw_get(fd, 0, id, &token)) {
 		TH_LOG("no token %llu, in line %d", id, line);
 	}
-	ASSERT_EQ(op.result, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, op.handle,
-				    &by_handle));
-	EXPECT_EQ(id, by_handle.id);
-	EXPECT_EQ(op.deadline, by_handle.deadline);
-	EXPECT_EQ(op.lease, by_handle.lease);
-	EXPECT_EQ(bits[t.state], op.result & which) {
-		TH_LOG("GET of %llu, in line %d", id, line);
-	}
-	EXPECT_EQ(t.lease, op.lease) {
-		TH_LOG("lease of %llu, in line %d", id, line);
-	}
+	ASSERT_EQ(0, tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, token.handle,
+			    &by_handle));
+	EXPECT_EQ(0, memcmp(&token, &by_handle, sizeof(token)));
 	ASSERT_NE(NULL, listed) {
 		TH_LOG("%llu is not listed once, in line %d", id, line);
 	}
-	EXPECT_EQ(op.handle, listed->handle);
-	EXPECT_EQ(op.cookie, listed->cookie);
-	EXPECT_EQ(t.state, listed->state) {
+	EXPECT_EQ(0, memcmp(&token, listed, sizeof(token))) {
+		TH_LOG("%llu is listed otherwise, in line %d", id, line);
+	}
+	EXPECT_EQ(id, token.id);
+	EXPECT_EQ(t.state, token.state) {
 		TH_LOG("state of %llu, in line %d", id, line);
 	}
-	EXPECT_EQ(t.lease, listed->lease);
-	EXPECT_EQ(t.attempts, listed->attempts) {
+	EXPECT_EQ(t.delivery, token.delivery) {
+		TH_LOG("delivery of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(t.attempts, token.attempts) {
 		TH_LOG("attempts of %llu, in line %d", id, line);
 	}
-	EXPECT_EQ(op.deadline, listed->deadline);
-	if (t.state != TIMEWHEEL_STATE_BURIED || t.due)
-		EXPECT_EQ(t.due * TW_SEC, op.deadline) {
-			TH_LOG("deadline of %llu, in line %d", id, line);
-		}
-	due = t.due <= info.hand;
-	EXPECT_EQ(due && t.state == TIMEWHEEL_STATE_PENDING ? TIMEWHEEL_RES_WAS_DUE : 0,
-		  op.result & TIMEWHEEL_RES_WAS_DUE) {
-		TH_LOG("GET of %llu, in line %d", id, line);
+	if (buried && !t.due)
+		t.due = token.buried_at / TW_SEC;
+	EXPECT_EQ(held || buried ? 0 : t.due * TW_SEC, token.deadline) {
+		TH_LOG("deadline of %llu, in line %d", id, line);
 	}
-	if (t.state == TIMEWHEEL_STATE_BURIED)
-		return;
-	EXPECT_EQ(due ? 0 : t.due * TW_SEC - info.now, op.time);
-	EXPECT_EQ(due ? 0 : (t.due - info.hand - 1) / info.slots, op.cycle);
-	EXPECT_EQ(op.cycle, listed->cycle);
-	EXPECT_EQ(t.due % info.slots, op.slot);
-	EXPECT_EQ(op.slot, listed->slot);
+	EXPECT_EQ(held ? t.due * TW_SEC : 0, token.lease_end) {
+		TH_LOG("lease's end of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(buried ? t.due * TW_SEC : 0, token.buried_at) {
+		TH_LOG("burial of %llu, in line %d", id, line);
+	}
+	left = t.due <= info.hand ? 0 : t.due * TW_SEC - info.now;
+	EXPECT_EQ(buried ? 0 : left, token.left) {
+		TH_LOG("time left of %llu, in line %d", id, line);
+	}
+	EXPECT_EQ(t.due <= info.hand ? 0 :
+		  (t.due - info.hand - 1) / info.slots, token.cycle);
+	EXPECT_EQ(t.due % info.slots, token.slot);
 }
 
 #define tw_expect_token(fd, id, ...)					\

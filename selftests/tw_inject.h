@@ -8,7 +8,7 @@
 
 #include "tw_test.h"
 
-/* Puts a file of fault injection's, @who being what is to fail. */
+/* Writes a file of the fault injection; @who names what is to fail. */
 static inline bool tw_inject_set(const char *who, const char *what,
 				 const char *value)
 {

@@ -241,7 +241,7 @@ static inline void expect_enodev(struct __test_metadata *_metadata, int fd)
 	struct timewheel_info info;
 	int ret;
 
-	for (__u32 code = 0; code <= TIMEWHEEL_OP_GET; code++) {
+	for (__u32 code = 0; code <= TIMEWHEEL_OP_DELETE; code++) {
 		op.code = code;
 		op.id = 1;
 		op.time = TW_SEC;
@@ -255,6 +255,9 @@ static inline void expect_enodev(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_advance(fd, 9)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_info(fd, &info)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_get(fd, 0, 1, &token)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
+	EXPECT_EQ(-ENODEV, tw_ret(tw_control(fd, 0, 0)));
 	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));

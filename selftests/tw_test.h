@@ -101,11 +101,11 @@ static inline int tw_info(int fd, struct timewheel_info *info)
 	return ioctl(fd, TIMEWHEEL_IOC_INFO, info);
 }
 
-/* Puts what of a wheel's state is in @mask to @flags. */
-static inline int tw_control(int fd, __u32 flags, __u32 mask)
+/* Sets what of a wheel's state is in @mask to @state. */
+static inline int tw_control(int fd, __u32 state, __u32 mask)
 {
 	struct timewheel_control control = {
-		.size = sizeof(control), .flags = flags, .mask = mask,
+		.size = sizeof(control), .state = state, .mask = mask,
 	};
 
 	return ioctl(fd, TIMEWHEEL_IOC_CONTROL, &control);
@@ -201,13 +201,16 @@ static inline int tw_cancel(int fd, __u32 flags, __u64 key)
 	return tw_key_op(fd, TIMEWHEEL_OP_CANCEL, flags, key, 0);
 }
 
-/* An answer to, or by @lease 0 an order about, the token of @key, as tw_key_op(). */
+/*
+ * An answer to a delivery of the token of @key, as tw_key_op(); with a @delivery of
+ * 0 an order about the token.
+ */
 static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
-			    __u32 lease, __u64 time)
+			    __u32 delivery, __u64 time)
 {
 	struct timewheel_op op = {
 		.code = code, .flags = flags, .id = key, .handle = key,
-		.time = time, .lease = lease,
+		.time = time, .delivery = delivery,
 	};
 
 	return tw_op(fd, &op);
@@ -215,8 +218,8 @@ static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
 
 static inline int tw_ack(int fd, const struct timewheel_event *event)
 {
-	return tw_answer(fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_BY_HANDLE, event->handle,
-			 event->lease, 0);
+	return tw_answer(fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_BY_HANDLE,
+			 event->handle, event->delivery, 0);
 }
 
 /* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE. */
@@ -224,22 +227,56 @@ static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
 				       __u64 time, __u64 period)
 {
 	struct timewheel_op op = {
-		.code = TIMEWHEEL_OP_REGISTER_PERIODIC, .flags = flags, .id = id,
+		.code = TIMEWHEEL_OP_REGISTER, .flags = flags, .id = id,
 		.time = time, .period = period,
 	};
 
 	return tw_op(fd, &op);
 }
 
-static inline int tw_get(int fd, __u32 flags, __u64 key,
-			 struct timewheel_op *op)
+/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE. A touch makes it due @timeout from then. */
+static inline int tw_register_timeout(int fd, __u32 flags, __u64 id,
+				      __u64 time, __u64 timeout)
 {
-	memset(op, 0, sizeof(*op));
-	op->code = TIMEWHEEL_OP_GET;
-	op->flags = flags;
-	op->id = key;
-	op->handle = key;
-	return tw_op(fd, op);
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_REGISTER, .flags = flags, .id = id,
+		.time = time, .timeout = timeout,
+	};
+
+	return tw_op(fd, &op);
+}
+
+/* Returns 0 or -1 and errno; *done is how many @tokens were written. */
+static inline int tw_get_keys(int fd, __u32 flags, const __u64 *keys,
+			      __u32 count, struct timewheel_token *tokens,
+			      __u32 *done)
+{
+	struct timewheel_get get = {
+		.size = sizeof(get), .flags = flags,
+		.keys = (__u64)(uintptr_t)keys,
+		.tokens = (__u64)(uintptr_t)tokens,
+		.count = count, .token_size = sizeof(*tokens),
+	};
+	int ret = ioctl(fd, TIMEWHEEL_IOC_GET, &get);
+
+	if (done)
+		*done = get.done;
+	return ret;
+}
+
+/*
+ * Returns 0; or -1 and errno, which is ENOENT by id and ESTALE by handle if there
+ * is no such token.
+ */
+static inline int tw_get(int fd, __u32 flags, __u64 key,
+			 struct timewheel_token *token)
+{
+	if (tw_get_keys(fd, flags, &key, 1, token, NULL) < 0)
+		return -1;
+	if (token->state != TIMEWHEEL_STATE_NONE)
+		return 0;
+	errno = flags & TIMEWHEEL_OPF_BY_HANDLE ? ESTALE : ENOENT;
+	return -1;
 }
 
 /* Returns 0 or -1 and errno; *done is how many were carried out either way. */
@@ -266,7 +303,7 @@ static inline int tw_read(int fd, struct timewheel_event *events, size_t n)
 }
 
 /* Reads all that is due from a non-blocking fd. Returns how many that were. */
-static inline int tw_drain(int fd)
+static inline int tw_read_all(int fd)
 {
 	struct timewheel_event events[256];
 	int n = 0, got;
@@ -421,7 +458,7 @@ static inline size_t tw_register_many(int fd, __u64 first_id, size_t n,
 	return tw_op_many(fd, TIMEWHEEL_OP_REGISTER, first_id, n, flags, time);
 }
 
-static inline size_t tw_touch_many(int fd, __u64 first_id, size_t n)
+static inline size_t tw_touch_each(int fd, __u64 first_id, size_t n)
 {
 	return tw_op_many(fd, TIMEWHEEL_OP_TOUCH, first_id, n, 0, 0);
 }
@@ -450,8 +487,8 @@ static inline bool tw_refcnt_becomes(long count)
 
 /*
  * Waits until the task @tid (of any process) sleeps. A task on its way to
- * sleep may still be met awake: whoever calls must not rely on it for being
- * right, only for testing the more interesting case.
+ * sleep may still be met awake: a test must be right without it. The call only
+ * makes the more interesting case likely.
  */
 static inline void tw_wait_asleep(pid_t tid)
 {
@@ -484,7 +521,7 @@ static inline int tw_ret(long ret)
  */
 struct tw_state {
 	struct timewheel_info info;
-	struct timewheel_op witness;
+	struct timewheel_token witness;
 };
 
 /* @flags and @key name the witness as in tw_key_op(). Returns 0 or -errno. */
@@ -498,7 +535,7 @@ static inline int tw_get_state(int fd, __u32 flags, __u64 key,
 	if (state->info.clock != TIMEWHEEL_CLOCK_MANUAL) {
 		state->info.now = 0;
 		state->info.hand = 0;
-		state->witness.time = 0;
+		state->witness.left = 0;
 		state->witness.cycle = 0;
 	}
 	state->info.bytes = 0;
@@ -508,5 +545,60 @@ static inline int tw_get_state(int fd, __u32 flags, __u64 key,
 	state->info.quiet = 0;
 	return 0;
 }
+
+#ifndef TW_NO_HARNESS
+
+/* Nothing has changed since @before; else the text behind it tells what changed it. */
+#define tw_expect_state(fd, flags, key, before, ...) do {		\
+	struct tw_state after_;						\
+									\
+	ASSERT_EQ(0, tw_get_state(fd, flags, key, &after_));		\
+	EXPECT_EQ(0, memcmp(before, &after_, sizeof(after_))) {		\
+		TH_LOG("changed the wheel: " __VA_ARGS__);		\
+	}								\
+} while (0)
+
+/*
+ * One operation that fails, alone and as an element of a batch, writes nothing and
+ * leaves the wheel as it is, above all the token of the id @witness.
+ */
+static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
+				    __u64 witness, int expected,
+				    struct timewheel_op op, int line)
+{
+	struct timewheel_op old;
+	struct tw_state before;
+	__u32 done = 0;
+
+	op.size = sizeof(op);
+	old = op;
+	ASSERT_EQ(0, tw_get_state(fd, 0, witness, &before));
+	EXPECT_EQ(expected, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op))) {
+		TH_LOG("operation %u, in line %d", op.code, line);
+	}
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("operation %u, in line %d: wrote", op.code, line);
+	}
+	tw_expect_state(fd, 0, witness, &before, "operation %u, in line %d",
+			op.code, line);
+
+	EXPECT_EQ(0, tw_batch(fd, &op, 1, &done));
+	EXPECT_EQ(1U, done);
+	EXPECT_EQ(expected, op.result) {
+		TH_LOG("operation %u, in line %d: batch", op.code, line);
+	}
+	old.result = op.result;
+	EXPECT_EQ(0, memcmp(&old, &op, sizeof(op))) {
+		TH_LOG("operation %u, in line %d: batch wrote", op.code, line);
+	}
+	tw_expect_state(fd, 0, witness, &before, "operation %u, in line %d",
+			op.code, line);
+}
+
+#define tw_expect_error(fd, witness, expected, ...)			\
+	_tw_expect_error(_metadata, fd, witness, expected,		\
+			 (struct timewheel_op) { __VA_ARGS__ }, __LINE__)
+
+#endif /* TW_NO_HARNESS */
 
 #endif /* TW_TEST_H */

@@ -21,7 +21,7 @@
 #include "generations.h"
 #include "ids.h"
 #include "main.h"
-#include "ring.h"
+#include "look.h"
 #include "shim.h"
 #include "tap.h"
 #include "walk.h"
@@ -50,7 +50,7 @@ struct life {
 	u64		word_due;
 	struct tw_taker	*taker;
 	u64		since;
-	u32		lease;
+	u32		delivery;
 	u32		attempts;
 	u64		missed;
 	u64		period;
@@ -68,9 +68,9 @@ struct batch {
 
 /*
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
- * go. @generation: of tokens that have not been in use; @lease, @attempts: number of
- * the delivery before a token's first, and how many there were. @leaving: number of
- * a taker that is being returned, TAKERS for none; @next: up to which token.
+ * go. @delivery, @attempts: number of the delivery before a token's first, and how
+ * many there were. @leaving: number of a taker that is being returned, TAKERS for
+ * none; @next: up to which token.
  * @ended: tokens that came to their end by a read or an ACK.
  */
 static struct model {
@@ -78,8 +78,7 @@ static struct model {
 	struct tw_ring_setup	setup;
 	bool			backs;
 	unsigned int		bits;
-	u32			generation;
-	u32			lease;
+	u32			delivery;
 	u32			attempts;
 	struct tw_now		now;
 	struct life		*life;
@@ -374,7 +373,7 @@ static u64 life_misses(struct life *life, u64 now)
 }
 
 /* A touch word has been seen. */
-static void life_judged(struct life *life)
+static void life_stamp_applied(struct life *life)
 {
 	life->due = max(life->due, life->word_due);
 	life->word_due = 0;
@@ -391,7 +390,7 @@ static u64 life_seen(struct life *life, u64 now)
 		return 0;
 	}
 	if (life->state == PENDING && life->due <= now)
-		life_judged(life);
+		life_stamp_applied(life);
 	if (life->state == PENDING && life->due <= now)
 		return life_misses(life, now);
 
@@ -450,7 +449,7 @@ static void check_life(u32 index)
 	CHECK_EQ(tw_token_cookie(&m.ring, token),
 		 m.setup.cookies ? life->cookie : 0);
 	delivery = tw_delivery_of(&m.ring, token);
-	CHECK_EQ(delivery->lease, life->lease);
+	CHECK_EQ(delivery->number, life->delivery);
 	CHECK_EQ(delivery->attempts, life->attempts);
 	CHECK_EQ(delivery->missed, life->missed);
 	CHECK_EQ(delivery->period, life->period);
@@ -465,11 +464,11 @@ static void check_life(u32 index)
 /* Whoever opens a block looks at the touch words of all that are in it. */
 static void learn_word(u32 index)
 {
-	struct life judged = m.life[index];
+	struct life seen = m.life[index];
 
-	life_judged(&judged);
-	if (is_as(index, &judged))
-		m.life[index] = judged;
+	life_stamp_applied(&seen);
+	if (is_as(index, &seen))
+		m.life[index] = seen;
 }
 
 /*
@@ -580,7 +579,6 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 			return err;
 		CHECK(rounds++ < 64, "growing is no help");
 		CHECK_EQ(tw_ring_grow(&m.ring), 0);
-		age_tokens(&m.ring, m.generation);
 	}
 }
 
@@ -625,13 +623,13 @@ static void register_one(const struct tw_now *now, u32 key,
 	life = &m.life[(u32)handle];
 	CHECK((u32)handle < m.setup.max_tokens && life->state == NONE,
 	      "token %u is given twice", (u32)handle);
-	CHECK_EQ(handle >> 32, next_generation(life->handle, m.generation));
+	CHECK_EQ(handle >> 32, next_generation(&m.ring, life->handle));
 	delivery = tw_delivery_of(&m.ring, token_at((u32)handle));
-	delivery->lease = m.lease;
+	delivery->number = m.delivery;
 	delivery->attempts = m.attempts;
 	*life = (struct life) {
 		.handle = handle, .key = key, .cookie = cookie,
-		.timeout = deadline->timeout, .lease = m.lease,
+		.timeout = deadline->timeout, .delivery = m.delivery,
 		.attempts = m.attempts,
 	};
 	if (period) {
@@ -704,12 +702,12 @@ static bool find_pending(struct tw_found *found, u32 *index)
 }
 
 /* With touch words these come after somebody has looked. */
-static void judge(struct tw_found *found, u32 index, u64 now)
+static void apply_stamp(struct tw_found *found, u32 index, u64 now)
 {
 	if (!m.setup.words)
 		return;
-	tw_ring_judge(&m.ring, found, now);
-	life_judged(&m.life[index]);
+	tw_ring_apply_stamp(&m.ring, found, now);
+	life_stamp_applied(&m.life[index]);
 	check_life(index);
 }
 
@@ -725,7 +723,7 @@ static void op_touch(void)
 	lock();
 	if (find_pending(&found, &index)) {
 		life = &m.life[index];
-		judge(&found, index, now.tick);
+		apply_stamp(&found, index, now.tick);
 		err = tw_ring_touch(&m.ring, &found, &now, &due);
 		if (!life->timeout) {
 			CHECK_EQ(err, -EINVAL);
@@ -809,9 +807,11 @@ static void op_drain(void)
  * What is done with a token whose delivery may be out.
  */
 
-static int find(bool by_handle, u64 key, struct tw_found *found)
+static int find(bool by_handle, u64 value, struct tw_found *found)
 {
-	return tw_delivery_find(&m.ring, by_handle, key, found);
+	const struct tw_key key = { by_handle, value };
+
+	return tw_delivery_find(&m.ring, key, found);
 }
 
 /* P9: what is not there is not found, and each in its own way. */
@@ -860,15 +860,15 @@ static bool find_any(struct tw_found *found, u32 *index, enum state liked)
 static bool may_answer(const struct tw_found *found, const struct life *life)
 {
 	const struct tw_answer answer = {
-		.lease = once(6) ? life->lease - 1 + 2 * below(2) :
-				   life->lease,
+		.delivery = once(6) ? life->delivery - 1 + 2 * below(2) :
+				      life->delivery,
 		.taker = once(4) ? m.taker[below(TAKERS)] :
 			 once(8) ? NULL : life->taker,
 		.any = once(4),
 	};
 	int err = tw_delivery_check(&m.ring, found, &answer);
 
-	if (life->state != HELD || answer.lease != life->lease)
+	if (life->state != HELD || answer.delivery != life->delivery)
 		CHECK_EQ(err, -ESTALE);
 	else
 		CHECK_EQ(err, answer.any || answer.taker == life->taker ?
@@ -1057,22 +1057,12 @@ static void op_find_due(void)
 	      m.life[index].due);
 }
 
-/* On the list of those that were put back. */
-static bool in_front(u32 index)
-{
-	const struct tw_chunk *chunk =
-		tw_chunk(&m.ring.lists,
-			 token_at(index)->place >> TW_CHUNK_SHIFT);
-
-	return chunk->list == m.ring.front;
-}
-
 /*
  * What was taken was due by then, and is counted as one more delivery. These are
  * numbered from 1, which is also after the last number: 0 is none. Those in vain are
  * never so many that it seems to be the first.
  */
-static void check_taken(u32 index, u64 now, u64 *last, bool front)
+static void check_taken(u32 index, u64 now, u64 *last)
 {
 	struct life *life = &m.life[index], seen = *life;
 	u64 missed;
@@ -1086,38 +1076,28 @@ static void check_taken(u32 index, u64 now, u64 *last, bool front)
 	life->state = TAKEN;
 	life->attempts = min(life->attempts, U32_MAX - 1) + 1;
 	if (m.setup.lease)
-		life->lease = life->lease + 1 ?: 1;
+		life->delivery = life->delivery + 1 ?: 1;
 	check_life(index);
-	if (front)
-		return;
 	CHECK(life->due >= *last, "due on %llu after %llu", life->due, *last);
 	*last = life->due;
 }
 
-/* Those that were put back come first, then the others in their order. */
+/* What is taken comes in the order of due ticks, also after a put-back. */
 static void take(struct batch *batch, u64 now, unsigned int work,
 		 unsigned int most)
 {
-	bool front[BATCH], was_front[5000];
 	u64 last = 0;
 	u32 i;
 
-	for (i = 0; i < m.setup.max_tokens; i++)
-		was_front[i] = m.life[i].state == PENDING && in_front(i);
 	lock();
 	batch->n = tw_ring_take(&m.ring, now, &work, batch->index, most);
 	unlock();
 	CHECK(batch->n <= most, "took %u of %u", batch->n, most);
-	for (i = 0; i < batch->n; i++) {
-		front[i] = was_front[batch->index[i]];
-		CHECK(!i || !front[i] || front[i - 1],
-		      "what was put back came late");
-		check_taken(batch->index[i], now, &last, front[i]);
-	}
+	for (i = 0; i < batch->n; i++)
+		check_taken(batch->index[i], now, &last);
 	learn(now, batch->n < most && work);
 	for (i = 0; i < m.setup.max_tokens; i++)
-		if ((m.life[i].state == PENDING && !in_front(i)) ||
-		    m.life[i].state == HELD)
+		if (m.life[i].state == PENDING || m.life[i].state == HELD)
 			CHECK(m.life[i].due >= last,
 			      "due on %llu, taken after %llu", m.life[i].due,
 			      last);
@@ -1166,7 +1146,7 @@ static void deliver(const struct batch *batch, unsigned int n,
 	}
 }
 
-/* P5: what could not be copied was not delivered, but keeps its lease number. */
+/* P5: what could not be copied was not delivered, but keeps its number. */
 static void put_back(const struct batch *batch, unsigned int from)
 {
 	unsigned int n = batch->n - from, i;
@@ -1180,7 +1160,6 @@ static void put_back(const struct batch *batch, unsigned int from)
 		life->attempts--;
 		life_armed(life, life->due);
 		check_life(batch->index[i]);
-		CHECK(in_front(batch->index[i]), "not in front");
 	}
 	m.put_back += n;
 }
@@ -1411,11 +1390,11 @@ static void run_episode(u32 slots, bool backs, u64 nr)
 	struct tw_ring_setup setup = pick_setup(slots, nr);
 	u64 start;
 
+	setup.first_generation = pick_generation();
 	begin(&setup);
 	m.backs = backs && !setup.words;
-	m.generation = pick_generation();
-	m.lease = setup.lease && once(2) ? U32_MAX - below(4) : 0;
-	m.attempts = setup.max_attempts ? 0 : m.lease;
+	m.delivery = setup.lease && once(2) ? U32_MAX - below(4) : 0;
+	m.attempts = setup.max_attempts ? 0 : m.delivery;
 	m.bits = 3 + below(setup.words ? 12 : ilog2(m.ring.max_due) - 3);
 	start = pick_start();
 	set_now(start, below(m.ring.tick));

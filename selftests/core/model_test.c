@@ -21,7 +21,7 @@
 #include "generations.h"
 #include "ids.h"
 #include "main.h"
-#include "ring.h"
+#include "look.h"
 #include "shim.h"
 #include "tap.h"
 #include "walk.h"
@@ -38,7 +38,8 @@ enum state { NONE, LIVE, TAKEN };
  * filed last, @backs after how many steps back of the clock that was, @touched
  * whether its due tick was raised since. @due is what the ring knows; its touch word
  * raises that to @word_due at least and to @word_most at most, once somebody looks;
- * and again, as time goes by, if its stamp may be @ahead.
+ * and again, as time goes by, if its stamp may be @ahead. A word that has been
+ * cleared raises nothing any more.
  */
 struct life {
 	u64		handle;
@@ -74,9 +75,8 @@ struct stash {
 
 /*
  * @back: the clock may be stepped back; @backs: how often it was. @bits: how far,
- * log2, deadlines and time go. @generation: of tokens that have not been in use.
- * @live, @due: indices and due ticks of the LIVE ones, in no order. @by_key: which
- * token has the id.
+ * log2, deadlines and time go. @live, @due: indices and due ticks of the LIVE ones,
+ * in no order. @by_key: which token has the id.
  */
 static struct model {
 	struct tw_ring	ring;
@@ -87,7 +87,6 @@ static struct model {
 	bool		back;
 	u32		backs;
 	unsigned int	bits;
-	u32		generation;
 	struct tw_now	now;
 	struct life	*life;
 	u32		*live;
@@ -167,7 +166,7 @@ static struct tw_now changing_now(void)
 static u64 pick_ticks(void)
 {
 	const struct tw_level *level =
-		&m.ring.level[below(m.ring.nr_levels)];
+		&m.ring.levels.level[below(m.ring.levels.nr)];
 	u64 ticks;
 
 	switch (below(8)) {
@@ -215,6 +214,15 @@ static u64 expected_due(const struct tw_now *now, u64 deadline)
 		return now->tick;
 
 	return ((unsigned __int128)deadline + m.ring.tick - 1) / m.ring.tick;
+}
+
+/*
+ * With touch words a token with a timeout is not due as far ahead as its stamp would
+ * have to be old by then to seem to be of the future.
+ */
+static bool too_far(const struct tw_now *now, u64 due, u64 timeout)
+{
+	return m.words && timeout && due - now->tick >= TW_MAX_STAMPED;
 }
 
 /* Asks for the tick of a deadline; returns whether there is one. */
@@ -304,29 +312,15 @@ static void set_due(u32 index, u64 due)
 	m.due[m.life[index].at] = due;
 }
 
-/*
- * P1, P4: what the ring has found out from touch words since then is what they
- * said: not less than was known, nor more than was ever stored.
- */
-static void learn_due(u32 index)
+static u64 *word_of(u32 index)
 {
-	struct life *life = &m.life[index];
-	u64 due = tw_ring_due_tick(&m.ring, index);
-
-	if (due == life->due)
-		return;
-	CHECK(m.words && due > life->due && due <= life->word_most,
-	      "token %u due on %llu, not %llu to %llu", index, due, life->due,
-	      life->word_most);
-	set_due(index, due);
+	return tw_words_at(&m.ring.words, index);
 }
 
-static void learn_all(void)
+/* Whether a stamp is one of a later tick, which counts as now until that comes. */
+static bool stamp_is_ahead(u64 word)
 {
-	u32 i;
-
-	for (i = 0; m.words && i < m.nr_live; i++)
-		learn_due(m.live[i]);
+	return (u32)word && (s32)((u32)word - (u32)m.now.tick) > 0;
 }
 
 /* The word is as good as new. One that was ahead may have raised the token again. */
@@ -336,6 +330,46 @@ static void life_word_reset(struct life *life)
 	life->word_due = 0;
 	life->word_most = 0;
 	life->ahead = false;
+}
+
+/* P4: a stamp is only cleared when all that it says has been done. */
+static void learn_word(u32 index)
+{
+	struct life *life = &m.life[index];
+
+	if (*word_of(index) != tw_stamp_none(life->handle >> 32))
+		return;
+	CHECK(life->due >= life->word_due,
+	      "token %u due on %llu, its word said %llu and was cleared", index,
+	      life->due, life->word_due);
+	life_word_reset(life);
+}
+
+/*
+ * P1, P4: what the ring has found out from touch words since then is what they
+ * said: not less than was known, nor more than was ever stored.
+ */
+static void learn_due(u32 index)
+{
+	struct life *life = &m.life[index];
+	u64 due = tw_ring_due_tick(&m.ring, index);
+
+	if (due != life->due) {
+		CHECK(m.words && due > life->due && due <= life->word_most,
+		      "token %u due on %llu, not %llu to %llu", index, due,
+		      life->due, life->word_most);
+		set_due(index, due);
+	}
+	if (m.words)
+		learn_word(index);
+}
+
+static void learn_all(void)
+{
+	u32 i;
+
+	for (i = 0; m.words && i < m.nr_live; i++)
+		learn_due(m.live[i]);
 }
 
 static void life_lives(u32 index, bool may_have_id)
@@ -423,8 +457,8 @@ static void check_all(void)
 
 /*
  * Between the ring and its lists. P7: whoever looks files a token further in, or
- * since it was filed it has been touched, or the clock stepped back: so once per
- * level, per timeout and per step.
+ * since it was filed it has been touched, or the clock stepped back, or a token was
+ * put back: so once per level, per timeout and per step.
  */
 bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 {
@@ -479,7 +513,6 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 		err = tw_ring_grow(&m.ring);
 		CHECK(!err || (err == -ENOMEM && may_fail), "grow: %d", err);
 		shim_fail_alloc = 0;
-		age_tokens(&m.ring, m.generation);
 		if (err)
 			return err;
 	}
@@ -520,8 +553,7 @@ static void register_one(const struct tw_now *now, u32 key,
 	index = (u32)handle;
 	CHECK(index < m.max && m.life[index].state == NONE,
 	      "token %u is given twice", index);
-	CHECK_EQ(handle >> 32, next_generation(m.life[index].handle,
-					       m.generation));
+	CHECK_EQ(handle >> 32, next_generation(&m.ring, m.life[index].handle));
 	m.life[index] = (struct life) {
 		.handle = handle, .due = deadline->due, .key = key,
 		.timeout = deadline->timeout, .cookie = cookie,
@@ -543,7 +575,8 @@ static void op_register(void)
 	u64 at = !m.words && once(16) ? spread(63) : now.ns + pick_delay();
 	u32 key = below(m.nr_keys), n = once(100) ? below(100) : 1;
 
-	if (!due_on(&now, at, &deadline.due))
+	if (!due_on(&now, at, &deadline.due) ||
+	    too_far(&now, deadline.due, deadline.timeout))
 		return;
 	for (; n; n--, key++)
 		register_one(&now, 1 + key % (m.nr_keys - 1), &deadline);
@@ -583,7 +616,7 @@ static void op_touch(void)
 		return;
 	if (m.words) {
 		lock();
-		tw_ring_judge(&m.ring, &found, now.tick);
+		tw_ring_apply_stamp(&m.ring, &found, now.tick);
 		unlock();
 		learn_due(index);
 	}
@@ -642,16 +675,11 @@ static void op_touch_stashed(void)
 	set_due(m.stash.index, due);
 }
 
-static u64 *word_of(u32 index)
-{
-	return tw_words_at(&m.ring.words, index);
-}
-
 /*
  * What a word will come to that is stored now. A touch of now, or before, is what it
- * says; one of a while ahead becomes one of when somebody looks, if not of its own
- * tick; nonsense as well, and one of long ago may seem to be nonsense. On a tick
- * that has no stamp it becomes one of the next.
+ * says, and so is one of a while ahead by the time that its token is taken. Nonsense
+ * becomes a touch of when somebody looks, and one of long ago may seem to be
+ * nonsense. On a tick that has no stamp it becomes one of the next.
  */
 static void life_stored(struct life *life, u64 word)
 {
@@ -668,7 +696,7 @@ static void life_stored(struct life *life, u64 word)
 		life->word_due = max(now_due, (u64)-ahead) - -ahead;
 		life->word_most = life->word_due;
 	} else if (sane && ahead > 0 && ahead < 1 << 29) {
-		life->word_due = now_due;
+		life->word_due = now_due + ahead;
 		life->word_most = now_due + ahead;
 	} else {
 		life->word_due = m.back || (sane && ahead < 0) ? 0 : now_due;
@@ -692,28 +720,39 @@ static void op_store(void)
 		word = once(2) ? 0 : rnd();
 	else
 		word = tw_stamp(m.life[index].handle >> 32,
-				m.now.tick - (once(4) ? below(100) : 0));
+				m.now.tick + (once(4) ? 8 - below(100) : 0));
 	WRITE_ONCE(*word_of(index), word);
 	life_stored(&m.life[index], word);
 }
 
-/* GET and LIST judge, and what they say then holds. */
-static void op_judge(void)
+/*
+ * GET and LIST look at touch words, and what they say then holds. A stamp that adds
+ * nothing is cleared, but not one that is ahead, which may yet add something.
+ */
+static void op_apply_stamp(void)
 {
 	struct tw_found found;
+	struct life *life;
+	u64 before, word;
 	u32 index;
 
 	if (!m.words)
 		return;
 	lock();
 	if (find(&found, &index)) {
-		tw_ring_judge(&m.ring, &found, m.now.tick);
+		life = &m.life[index];
+		before = life->due;
+		tw_ring_apply_stamp(&m.ring, &found, m.now.tick);
 		learn_due(index);
-		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
-		if (!m.back)
-			CHECK(m.life[index].due >= m.life[index].word_due,
-			      "token %u due on %llu, its word said %llu", index,
-			      m.life[index].due, m.life[index].word_due);
+		word = *word_of(index);
+		CHECK_EQ(tw_word_due(found.word), life->due);
+		CHECK(life->due >= life->word_due || stamp_is_ahead(word),
+		      "token %u due on %llu, its word said %llu", index,
+		      life->due, life->word_due);
+		if (life->timeout && life->due == before)
+			CHECK(!(u32)word || stamp_is_ahead(word),
+			      "token %u: stamp %x adds nothing, but stays",
+			      index, (u32)word);
 	}
 	unlock();
 }
@@ -730,7 +769,9 @@ static void op_move(void)
 
 	lock();
 	if (find(&found, &index) &&
-	    due_on(&now, now.ns + pick_delay(), &deadline.due)) {
+	    due_on(&now, now.ns + pick_delay(), &deadline.due) &&
+	    !too_far(&now, deadline.due,
+		     deadline.timeout ?: m.life[index].timeout)) {
 		life = &m.life[index];
 		tw_ring_move(&m.ring, &found, &now, &deadline);
 		CHECK_EQ(tw_word_due(found.word), life->due);
@@ -844,8 +885,7 @@ static void op_find_due(void)
 		CHECK_EQ(tw_ring_due_tick(&m.ring, index), m.life[index].due);
 		CHECK(m.life[index].due <= now.tick, "early: due on %llu",
 		      m.life[index].due);
-		if (m.life[index].list != m.ring.front)
-			CHECK_EQ(m.life[index].due, earliest());
+		CHECK_EQ(m.life[index].due, earliest());
 	} else if (work) {
 		CHECK(earliest() > now.tick, "one is due on %llu", earliest());
 		CHECK(tw_ring_next(&m.ring) > now.tick, "nothing was due");
@@ -853,12 +893,11 @@ static void op_find_due(void)
 }
 
 /*
- * P1: not early. FIFO: none that is left, but those that were put back, is due
- * earlier than one that was taken. P3: each is taken once.
+ * P1: not early. FIFO: none that is left is due earlier than one that was taken,
+ * also after a put-back. P3: each is taken once.
  */
 static void check_taken(const struct batch *batch, u64 now)
 {
-	bool front = true;
 	u64 last = 0;
 	unsigned int i;
 
@@ -877,21 +916,14 @@ static void check_taken(const struct batch *batch, u64 now)
 		      life->word_due);
 		if (m.words)
 			CHECK_EQ(*word_of(index), 0);
-		if (life->list != m.ring.front) {
-			CHECK(life->due >= last, "due on %llu after %llu",
-			      life->due, last);
-			front = false;
-			last = life->due;
-		} else {
-			CHECK(front, "what was put back came late");
-		}
+		CHECK(life->due >= last, "due on %llu after %llu", life->due,
+		      last);
+		last = life->due;
 		life_stops(index, TAKEN);
 		m.nr_taken++;
 	}
 	CHECK(earliest() >= last, "due on %llu, taken after %llu", earliest(),
 	      last);
-	CHECK(front || tw_lists_empty(&m.ring.lists, m.ring.front),
-	      "what was put back came late");
 }
 
 static void take(struct batch *batch, u64 now, unsigned int work,
@@ -951,12 +983,12 @@ static void put_back(struct batch *batch, unsigned int from)
 	lock();
 	tw_ring_put_back(&m.ring, batch->index + from, n);
 	unlock();
-	for (i = batch->n; i-- > from; ) {
+	for (i = from; i < batch->n; i++) {
 		struct life *life = &m.life[batch->index[i]];
 
 		life_word_reset(life);
 		life_lives(batch->index[i],
-			   m.ids && !(no_memory && i == batch->n - 1));
+			   m.ids && !(no_memory && i == from));
 		/* Not due any more after a step back: filed as if touched. */
 		life->touched = life->due > m.now.tick;
 	}
@@ -965,14 +997,14 @@ static void put_back(struct batch *batch, unsigned int from)
 	if (!n)
 		return;
 
-	CHECK_EQ(tw_ring_next(&m.ring), 0);
+	/* As after a step back, lists beyond the lap are looked at too soon. */
+	m.backs++;
+	CHECK(tw_ring_next(&m.ring) <= m.life[batch->index[from]].due,
+	      "what was put back waits");
 	if (m.back || once(2))
 		return;
 	take(&again, m.now.tick, n, n);
-	CHECK_EQ(again.n, n);
-	for (i = 0; i < n; i++)
-		CHECK_EQ(again.index[i], batch->index[from + i]);
-	deliver(&again, n);
+	deliver(&again, again.n);
 }
 
 static void finish(struct batch *batch)
@@ -1064,7 +1096,7 @@ static void take_all(void)
 }
 
 /* Looks at all touch words, a last time. */
-static void judge_all(void)
+static void apply_stamps(void)
 {
 	struct tw_found found;
 	u32 i;
@@ -1074,7 +1106,7 @@ static void judge_all(void)
 		struct life *life = &m.life[m.live[i]];
 
 		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, &found), 0);
-		tw_ring_judge(&m.ring, &found, m.now.tick);
+		tw_ring_apply_stamp(&m.ring, &found, m.now.tick);
 		learn_due(m.live[i]);
 		WRITE_ONCE(*word_of(m.live[i]),
 			   tw_stamp_none(life->handle >> 32));
@@ -1092,7 +1124,7 @@ static void run_dry(void)
 		deliver(&m.held[i], m.held[i].n);
 		m.held[i].n = 0;
 	}
-	judge_all();
+	apply_stamps();
 	take_all();
 	while (m.nr_live) {
 		u64 delivered = m.delivered, first = earliest();
@@ -1133,7 +1165,7 @@ static void one_step(unsigned int registering, unsigned int passing)
 	case 8:
 		return op_find_due();
 	case 9:
-		return op_judge();
+		return op_apply_stamp();
 	case 10:
 	case 11:
 	case 12:
@@ -1168,7 +1200,7 @@ static void run_steps(u64 last)
 		if (step < check_at)
 			continue;
 		check_all();
-		check_at = step + 100 + m.ring.lists.nr / 16 + m.nr_live / 4;
+		check_at = step + 100 + m.ring.levels.lists.nr / 16 + m.nr_live / 4;
 	}
 }
 
@@ -1181,12 +1213,12 @@ static void run_episode(u32 slots, bool back, u64 nr)
 		.tick = ticks[below(5)], .slots = slots,
 		.max_tokens = most[below(7)], .ids = nr & 1,
 		.cookies = nr >> 1 & 1, .words = once(3),
+		.first_generation = pick_generation(),
 	};
 	u64 start;
 
 	begin(&setup);
 	m.back = back;
-	m.generation = pick_generation();
 	m.bits = 3 + below(m.words ? 20 : ilog2(m.ring.max_due) - 3);
 	start = pick_start();
 	set_now(now_ns(start, below(m.ring.tick)));
@@ -1375,7 +1407,7 @@ static void test_spread(void)
 		m.moved++;
 	}
 	check_all();
-	CHECK_EQ(m.ring.lists.chunks.used, 2 * 122);
+	CHECK_EQ(m.ring.levels.lists.chunks.used, 2 * 122);
 	CHECK_EQ(shim_bytes(), bytes);
 	run_dry();
 	end();
@@ -1475,7 +1507,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	WRITE_ONCE(*word_of(0), tw_stamp(handle >> 32, now));
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
 	lock();
-	tw_ring_judge(&m.ring, &found, look);
+	tw_ring_apply_stamp(&m.ring, &found, look);
 	due = tw_word_due(found.word);
 	tw_ring_cancel(&m.ring, &found);
 	unlock();

@@ -4,8 +4,9 @@
  * thread sanitizer and for a ledger of every life of every token. Held here: P3
  * each life has exactly one end, P4 a touch that returned success kept its token
  * for its whole timeout. The same with touch words: by checked touches, which keep
- * it, and by stores of nonsense, which make none early (P1). And with leases: each
- * delivery goes to one, and a touch by handle fails only if the token was away.
+ * it, also if one comes just while the word is cleared, and by stores of nonsense,
+ * which make none early (P1). And with leases: each delivery goes to one reader, and
+ * a touch by handle fails only if the token was away.
  *
  *	race_test [--seed=N] [--steps=N]
  */
@@ -16,7 +17,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
-#include "ring.h"
+#include "look.h"
 #include "shim.h"
 #include "tap.h"
 #include "walk.h"
@@ -27,7 +28,8 @@
 #define TOUCHERS	2
 #define CHANGERS	2
 #define BATCH		16
-#define ROUND		50000	/* steps of each changer */
+#define ROUND		50000	/* steps of each changer, about */
+#define OPS		2	/* of them with the lock at a time, about */
 
 /*
  * One life of a token, found by its handle. @due: when it was registered to be due.
@@ -44,7 +46,7 @@ struct life {
 	u64	touched_id;
 	u32	began;
 	u32	ended;
-	u32	leases;
+	u32	deliveries;
 	bool	moved;
 	bool	refused;
 	bool	away;
@@ -77,6 +79,14 @@ static struct life *life_of(u64 handle)
 	      handle);
 
 	return &lives[(u32)handle][handle >> 32];
+}
+
+/* Finds a token that is pending, held or buried. With the lock. */
+static int find_delivery(u64 handle, struct tw_found *found)
+{
+	const struct tw_key key = { .by_handle = true, .value = handle };
+
+	return tw_delivery_find(&ring, key, found);
 }
 
 static void raise(u64 *to, u64 value)
@@ -144,6 +154,10 @@ static void touch_by_word(u64 *random)
 
 	if (!handle || !word)
 		return;
+	/* Half of the lives are touched once: no later touch hides that it is lost. */
+	if (how == CHECKED && handle >> 32 & 1 &&
+	    READ_ONCE(life_of(handle)->touched))
+		return;
 	if (how == NONSENSE) {
 		WRITE_ONCE(*word, choice & 1 ? random_next(random) :
 			   tw_stamp(handle >> 32, at.tick - (choice >> 4 & 15)));
@@ -200,8 +214,13 @@ static void *toucher(void *state)
  * Those who change.
  */
 
+/*
+ * @at: the reading of the clock for all that it does while it has the lock. The clock
+ * goes on meanwhile, and so do touches.
+ */
 struct changer {
 	u64		random;
+	struct tw_now	at;
 	struct tw_taker	taker;
 	u32		batch[BATCH];
 	unsigned int	n;
@@ -225,19 +244,19 @@ static void end_life(u64 handle, u64 word)
 
 static void change_register(struct changer *me)
 {
-	struct tw_now at = clock_now();
 	struct tw_deadline deadline = {
-		.due = at.tick + below(me, 60), .timeout = 1 + below(me, 40),
+		.due = me->at.tick + below(me, 60), .timeout = 1 + below(me, 40),
 	};
 	u64 id = 1 + below(me, IDS), handle;
 	struct life *life;
 	int err;
 
-	err = tw_ring_register(&ring, &at, id, ~id, &deadline, &handle);
+	err = tw_ring_register(&ring, &me->at, id, ~id, &deadline, &handle);
 	if (err == -EAGAIN) {
 		spin_unlock(&ring.lock);
 		CHECK_EQ(tw_ring_grow(&ring), 0);
 		spin_lock(&ring.lock);
+		me->at = clock_now();
 		return;
 	}
 	CHECK(!err || err == -EEXIST || err == -ENOSPC, "error %d", err);
@@ -275,7 +294,7 @@ static bool find(struct changer *me, struct tw_found *found, u64 *handle)
 	bool there = find_any(me, found, handle);
 
 	if (there && tw_ring_has_words(&ring))
-		tw_ring_judge(&ring, found, clock_now().tick);
+		tw_ring_apply_stamp(&ring, found, me->at.tick);
 
 	return there;
 }
@@ -294,26 +313,34 @@ static void change_cancel(struct changer *me)
 		life_of(handle)->moved = true;
 }
 
+/* As a GET does that names a token twice. */
+static void change_look(struct changer *me)
+{
+	struct tw_found found;
+	u64 handle;
+
+	if (find(me, &found, &handle) && tw_ring_has_words(&ring))
+		tw_ring_apply_stamp(&ring, &found, me->at.tick);
+}
+
 /* Some tokens are never moved, so that touches alone decide on them. */
 static void change_move(struct changer *me)
 {
-	struct tw_now at = clock_now();
-	struct tw_deadline deadline = { .due = at.tick + below(me, 60) };
+	struct tw_deadline deadline = { .due = me->at.tick + below(me, 60) };
 	struct tw_found found;
 	u64 handle;
 
 	if (!find(me, &found, &handle) || handle & 3)
 		return;
 	life_of(handle)->moved = true;
-	tw_ring_move(&ring, &found, &at, &deadline);
+	tw_ring_move(&ring, &found, &me->at, &deadline);
 }
 
 static void change_take(struct changer *me)
 {
-	struct tw_now at = clock_now();
 	unsigned int work = 1 + below(me, 64), i;
 
-	me->n = tw_ring_take(&ring, at.tick, &work, me->batch,
+	me->n = tw_ring_take(&ring, me->at.tick, &work, me->batch,
 			     1 + below(me, BATCH));
 	for (i = 0; i < me->n; i++) {
 		struct tw_token *token = tw_arena_at(&ring.tokens,
@@ -321,8 +348,9 @@ static void change_take(struct changer *me)
 		u64 word = READ_ONCE(token->word);
 
 		CHECK_EQ(tw_word_state(word), TW_TAKEN);
-		CHECK(tw_word_due(word) <= at.tick, "due on %llu, taken on %llu",
-		      tw_word_due(word), at.tick);
+		CHECK(tw_word_due(word) <= me->at.tick,
+		      "due on %llu, taken on %llu", tw_word_due(word),
+		      me->at.tick);
 		life_of(tw_token_handle(token, me->batch[i]))->away = true;
 	}
 }
@@ -330,7 +358,6 @@ static void change_take(struct changer *me)
 /* With leases: each delivery has its number, and only who has it may answer. */
 static void hold(struct changer *me, unsigned int n)
 {
-	struct tw_now at = clock_now();
 	unsigned int i;
 	u64 due;
 
@@ -341,13 +368,14 @@ static void hold(struct changer *me, unsigned int n)
 							    me->batch[i]));
 
 		CHECK_EQ(life->began - life->ended, 1);
-		CHECK_EQ(tw_delivery_of(&ring, token)->lease, ++life->leases);
+		CHECK_EQ(tw_delivery_of(&ring, token)->number,
+			 ++life->deliveries);
 		/* Touched again, when it was due again. */
-		life->moved |= life->leases > 1;
+		life->moved |= life->deliveries > 1;
 		life->end_due = tw_word_due(READ_ONCE(token->word));
 	}
 	for (i = 0; i < n; i += tw_ring_delivered_to(&ring, me->batch + i,
-						     n - i, &due, &at,
+						     n - i, &due, &me->at,
 						     &me->taker))
 		;
 	tw_ring_put_back(&ring, me->batch + n, me->n - n);
@@ -358,36 +386,36 @@ static void hold(struct changer *me, unsigned int n)
 static void change_held(struct changer *me)
 {
 	struct tw_answer answer = { .taker = &me->taker };
-	struct tw_now at = clock_now();
+	const struct tw_now *at = &me->at;
 	struct tw_found found;
 	struct life *life;
 	u64 handle, choice = below(me, 8);
 	u32 next = 0;
 
 	handle = handles[below(me, TOKENS)];
-	if (!handle || tw_delivery_find(&ring, true, handle, &found))
+	if (!handle || find_delivery(handle, &found))
 		return;
 	life = life_of(handle);
-	answer.lease = life->leases;
+	answer.delivery = life->deliveries;
 	if (!below(me, 20)) {
-		tw_delivery_return(&ring, &me->taker, &next, TOKENS, &at);
+		tw_delivery_return(&ring, &me->taker, &next, TOKENS, at);
 		CHECK_EQ(me->taker.out, 0);
 	} else if (!tw_delivery_check(&ring, &found, &answer)) {
 		if (choice < 4) {
 			end_life(handle, tw_word(life->end_due, 0, 0));
-			tw_delivery_ack(&ring, &found, &at);
+			tw_delivery_ack(&ring, &found, at);
 		} else {
-			tw_delivery_nack(&ring, &found, &at, at.tick + choice);
+			tw_delivery_nack(&ring, &found, at, at->tick + choice);
 		}
 	} else if (!tw_delivery_is_out(&ring, &found)) {
 		life->moved = true;
 		if (choice < 5) {
-			tw_delivery_kick(&ring, &found, &at);
+			tw_delivery_kick(&ring, &found, at);
 		} else if (choice < 7) {
 			end_life(handle, found.word);
 			tw_delivery_delete(&ring, &found);
 		} else if (tw_word_state(found.word) == TW_ARMED) {
-			tw_delivery_bury(&ring, &found, &at);
+			tw_delivery_bury(&ring, &found, at);
 			life->away = true;
 		}
 	}
@@ -427,11 +455,10 @@ static void check_refused(u64 handle)
 		      handle);
 }
 
-static void change(struct changer *me)
+static void change_one(struct changer *me)
 {
 	u64 choice = below(me, 100);
 
-	spin_lock(&ring.lock);
 	check_refused(handles[below(me, TOKENS)]);
 	if (choice < 40)
 		change_register(me);
@@ -444,9 +471,30 @@ static void change(struct changer *me)
 	else if (choice < 90)
 		me->n ? change_finish(me) : change_take(me);
 	else
-		WRITE_ONCE(now, now + below(me, 12));
+		change_look(me);
+}
+
+/* Time passes just when the clock has been read. */
+static void begin_change(struct changer *me)
+{
+	spin_lock(&ring.lock);
+	me->at = clock_now();
+	if (below(me, 3))
+		return;
+	__atomic_fetch_add(&now, below(me, 12), __ATOMIC_RELAXED);
+	sched_yield();
+}
+
+/* What is done with the lock, by one reading of the clock. */
+static void change(struct changer *me)
+{
+	unsigned int n = 1 + below(me, 2 * OPS - 1);
+
+	begin_change(me);
+	while (n--)
+		change_one(me);
 	spin_unlock(&ring.lock);
-	if (!(choice & 15))
+	if (!below(me, 8))
 		sched_yield();
 }
 
@@ -455,9 +503,9 @@ static void *changer(void *data)
 	struct changer *me = data;
 	unsigned int i;
 
-	for (i = 0; i < ROUND; i++)
+	for (i = 0; i < ROUND / OPS; i++)
 		change(me);
-	spin_lock(&ring.lock);
+	begin_change(me);
 	change_finish(me);
 	spin_unlock(&ring.lock);
 
@@ -475,7 +523,7 @@ static void check_life(u64 handle, u64 *began, u64 *ended)
 	bool there;
 
 	spin_lock(&ring.lock);
-	there = !tw_delivery_find(&ring, true, handle, &found);
+	there = !find_delivery(handle, &found);
 	spin_unlock(&ring.lock);
 	CHECK(there == (life->began && !life->ended), "life %llx", handle);
 	if (life->touched)

@@ -13,15 +13,14 @@
 #include "walk.h"
 
 /*
- * The front counts as level 0, and so does what is aside: what is there has
- * nowhere further in to go.
+ * What is aside counts as level 0: it has nowhere further in to go.
  */
 u32 list_level(const struct tw_ring *ring, u32 list)
 {
 	u32 nr;
 
-	for (nr = ring->nr_levels - 1; nr > 0; nr--)
-		if (list < ring->front && list >= ring->level[nr].first)
+	for (nr = ring->levels.nr - 1; nr > 0; nr--)
+		if (list < ring->levels.aside && list >= ring->levels.level[nr].first)
 			return nr;
 
 	return 0;
@@ -31,10 +30,10 @@ u32 list_level(const struct tw_ring *ring, u32 list)
 static u64 look_tick(const struct tw_ring *ring, u32 list)
 {
 	u32 nr = list_level(ring, list);
-	const struct tw_level *level = &ring->level[nr];
+	const struct tw_level *level = &ring->levels.level[nr];
 	u64 slot = list - level->first, block;
 
-	if (list >= ring->front)
+	if (list >= ring->levels.aside)
 		return 0;
 
 	block = level->next +
@@ -57,18 +56,17 @@ static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
 		       struct walked *walked)
 {
 	if (tw_word_state(token->word) == TW_ARMED) {
-		CHECK(list <= ring->front, "ARMED, but aside");
+		CHECK(list < ring->levels.aside, "ARMED, but aside");
 		walked->pending++;
 		return;
 	}
 	CHECK_EQ(tw_word_state(token->word), TW_HELD);
 	CHECK(tw_ring_has_deliveries(ring), "HELD on a ring without leases");
-	CHECK(list != ring->front, "HELD, but put back");
 	if (tw_delivery_of(ring, token)->taker) {
-		CHECK(list < ring->front, "held, but aside");
+		CHECK(list < ring->levels.aside, "held, but aside");
 		walked->held++;
 	} else {
-		CHECK_EQ(list, ring->delivery.aside);
+		CHECK_EQ(list, ring->levels.aside);
 		walked->buried++;
 	}
 }
@@ -76,7 +74,7 @@ static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
 static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 		       struct walked *walked)
 {
-	u32 index = tw_lists_at(&ring->lists, place);
+	u32 index = tw_lists_at(&ring->levels.lists, place);
 	struct tw_token *token;
 
 	CHECK(index < ring->tokens.fresh, "list %u has token %u of %u", list,
@@ -95,8 +93,8 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 
 static void walk_list(struct tw_ring *ring, u32 list, struct walked *walked)
 {
-	u32 chunk = ring->lists.list[list].head;
-	u32 fill = ring->lists.list[list].fill;
+	u32 chunk = ring->levels.lists.list[list].head;
+	u32 fill = ring->levels.lists.list[list].fill;
 	u64 look = fill ? look_tick(ring, list) : 0;
 	u32 i;
 
@@ -105,7 +103,7 @@ static void walk_list(struct tw_ring *ring, u32 list, struct walked *walked)
 	CHECK(fill <= TW_CHUNK_ENTRIES, "list %u: %u in its head", list, fill);
 	for (; chunk != TW_NIL; fill = TW_CHUNK_ENTRIES) {
 		const struct tw_chunk *part =
-			tw_arena_at(&ring->lists.chunks, chunk);
+			tw_arena_at(&ring->levels.lists.chunks, chunk);
 
 		CHECK_EQ(part->list, list);
 		for (i = 0; i < fill; i++)
@@ -118,7 +116,7 @@ static void walk_list(struct tw_ring *ring, u32 list, struct walked *walked)
 
 static u64 level_tick(const struct tw_ring *ring, u32 nr)
 {
-	const struct tw_level *level = &ring->level[nr];
+	const struct tw_level *level = &ring->levels.level[nr];
 
 	return nr && level->count ? (level->next - 1) * level->width :
 		level->next;
@@ -126,11 +124,11 @@ static u64 level_tick(const struct tw_ring *ring, u32 nr)
 
 static void walk_level(const struct tw_ring *ring, u32 nr)
 {
-	const struct tw_level *level = &ring->level[nr];
+	const struct tw_level *level = &ring->levels.level[nr];
 	u32 slot, occupied = 0;
 
 	for (slot = 0; slot < level->slots; slot++) {
-		bool filled = !tw_lists_empty(&ring->lists,
+		bool filled = !tw_lists_empty(&ring->levels.lists,
 					      level->first + slot);
 
 		CHECK(test_bit(slot, level->occupied) == filled,
@@ -144,7 +142,7 @@ static void walk_level(const struct tw_ring *ring, u32 nr)
 		CHECK(test_bit(level->at, level->occupied),
 		      "level %u is to be looked at where nothing is", nr);
 	}
-	CHECK(level_tick(ring, nr) >= ring->next,
+	CHECK(level_tick(ring, nr) >= ring->levels.next,
 	      "level %u is earlier than the ring", nr);
 }
 
@@ -169,23 +167,23 @@ void walk(struct tw_ring *ring)
 	struct walked walked = { 0 };
 	u32 list, nr, chunks;
 
-	for (list = 0; list < ring->lists.nr; list++)
+	for (list = 0; list < ring->levels.lists.nr; list++)
 		walk_list(ring, list, &walked);
 	chunks = walked.chunks;
 	CHECK_EQ(walked.pending, ring->pending);
 	CHECK_EQ(walked.held, ring->delivery.held);
 	CHECK_EQ(walked.buried, ring->delivery.buried);
-	CHECK_EQ(chunks, ring->lists.chunks.used);
-	CHECK(chunks <= tw_lists_chunks(&ring->lists, ring->tokens.used) &&
-	      tw_lists_chunks(&ring->lists, ring->tokens.used) <=
-	      tw_arena_capacity(&ring->lists.chunks),
+	CHECK_EQ(chunks, ring->levels.lists.chunks.used);
+	CHECK(chunks <= tw_lists_chunks(&ring->levels.lists, ring->tokens.used) &&
+	      tw_lists_chunks(&ring->levels.lists, ring->tokens.used) <=
+	      tw_arena_capacity(&ring->levels.lists.chunks),
 	      "%u chunks for %u tokens", chunks, ring->tokens.used);
 
-	for (nr = 0; nr < ring->nr_levels; nr++)
+	for (nr = 0; nr < ring->levels.nr; nr++)
 		walk_level(ring, nr);
-	if (ring->next != TW_NEVER)
-		CHECK_EQ(ring->next, level_tick(ring, ring->next_level));
+	if (ring->levels.next != TW_NEVER)
+		CHECK_EQ(ring->levels.next, level_tick(ring, ring->levels.next_level));
 
 	walk_arena(&ring->tokens);
-	walk_arena(&ring->lists.chunks);
+	walk_arena(&ring->levels.lists.chunks);
 }

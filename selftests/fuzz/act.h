@@ -126,6 +126,7 @@ long act_op(const __u64 *v);
 long act_batch(const __u64 *v);
 long act_touch(const __u64 *v);
 long act_touch_many(const __u64 *v);
+long act_get(const __u64 *v);
 long act_advance(const __u64 *v);
 long act_list(const __u64 *v);
 long act_stats(const __u64 *v);

@@ -30,7 +30,7 @@ static long act_command(const __u64 *v, unsigned long command, void *arg,
 
 long act_caps(const __u64 *v)
 {
-	struct timewheel_caps caps = { .flags = v[3], .reserved = v[4] };
+	struct timewheel_caps caps = { .flags = v[3] };
 
 	return act_command(v, TIMEWHEEL_IOC_CAPS, &caps, sizeof(caps));
 }
@@ -112,15 +112,15 @@ long act_info(const __u64 *v)
 static bool act_registers(__u32 code)
 {
 	return code == TIMEWHEEL_OP_REGISTER ||
-	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
-	       code == TIMEWHEEL_OP_REGISTER_PERIODIC;
+	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 long act_op(const __u64 *v)
 {
 	struct timewheel_op op = {
 		.flags = v[3], .code = v[4], .id = v[5], .handle = v[6],
-		.time = v[7], .cookie = v[8], .period = v[9], .lease = v[10],
+		.time = v[7], .cookie = v[8], .period = v[9],
+		.delivery = v[10], .timeout = v[11], .reserved = v[12],
 	};
 	long ret = act_command(v, TIMEWHEEL_IOC_OP, &op, sizeof(op));
 
@@ -139,7 +139,8 @@ static void act_put_ops(char *at, const __u64 *v)
 			.size = op_size, .flags = v[8], .code = v[9 + i % 2],
 			.id = v[11] + i * (v[12] + 1), .handle = v[13],
 			.time = v[14] + i * v[15], .cookie = v[16],
-			.period = v[17], .lease = v[18],
+			.period = v[17], .delivery = v[18],
+			.timeout = v[19], .reserved = v[20],
 		};
 
 		if (!act_copy(at, &op, sizeof(op)))
@@ -179,13 +180,11 @@ long act_touch(const __u64 *v)
 	return act_command(v, TIMEWHEEL_IOC_TOUCH, &touch, sizeof(touch));
 }
 
-long act_touch_many(const __u64 *v)
+/* Ids that follow each other, or handles. Returns their address. */
+static __u64 act_put_keys(const __u64 *v)
 {
-	__u64 *keys = act_where(v[5], v[4] * sizeof(*keys), ACT_ARRAY);
-	struct timewheel_touch_many many = {
-		.flags = v[3], .count = v[4],
-		.keys = act_address(v[5], v[4] * sizeof(*keys), ACT_ARRAY),
-	};
+	const size_t size = v[4] * sizeof(__u64);
+	__u64 *keys = act_where(v[5], size, ACT_ARRAY);
 
 	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++) {
 		__u64 key = v[3] & TIMEWHEEL_OPF_BY_HANDLE ? act_handle(v[6] + i) :
@@ -194,7 +193,27 @@ long act_touch_many(const __u64 *v)
 		if (!act_copy(&keys[i], &key, sizeof(key)))
 			break;
 	}
+	return act_address(v[5], size, ACT_ARRAY);
+}
+
+long act_touch_many(const __u64 *v)
+{
+	struct timewheel_touch_many many = {
+		.flags = v[3], .count = v[4], .keys = act_put_keys(v),
+	};
+
 	return act_command(v, TIMEWHEEL_IOC_TOUCH_MANY, &many, sizeof(many));
+}
+
+long act_get(const __u64 *v)
+{
+	struct timewheel_get get = {
+		.flags = v[3], .count = v[4], .keys = act_put_keys(v),
+		.token_size = v[9], .reserved = v[10],
+	};
+
+	get.tokens = act_address(v[8], v[4] * get.token_size, ACT_OTHER);
+	return act_command(v, TIMEWHEEL_IOC_GET, &get, sizeof(get));
 }
 
 long act_advance(const __u64 *v)
@@ -236,7 +255,7 @@ long act_stats(const __u64 *v)
 long act_control(const __u64 *v)
 {
 	struct timewheel_control control = {
-		.flags = v[3], .mask = v[4], .reserved = v[5],
+		.flags = v[3], .state = v[4], .mask = v[5],
 	};
 
 	return act_command(v, TIMEWHEEL_IOC_CONTROL, &control, sizeof(control));

@@ -10,10 +10,11 @@
 
 /*
  * What the bytes of an argument stand for: most for one of a table, of which the
- * first is the most ordinary. TIME, TICK and WORD take two bytes.
+ * first is the most ordinary. TIME, SPAN, TICK and WORD take two bytes.
  */
 enum kind {
-	NONE, NUMBER, SLOT, RING, FLAGS, SIZE, ID, HANDLE, TIME, TICK, WORD,
+	NONE, NUMBER, SLOT, RING, FLAGS, SIZE, ID, HANDLE, TIME, SPAN, TICK,
+	WORD,
 	/* From here on those with a table. */
 	CODE, CLOCK, SLOTS, TICK_NS, TOKENS, START, NS, COUNT, BYTES,
 	UNTIL, CURSOR, COMMAND, OPEN, PATH, STATUS, POLL, OFFSET, PROT, MAP, LESS,
@@ -29,8 +30,7 @@ static const __u64 edges[] = {
 	S64_MAX - 1000000,
 };
 
-static const __u64 codes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
-	0xffffffff };
+static const __u64 codes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xffffffff };
 static const __u64 clocks[] = { 3, 0, 1, 2, 3, 0, 1, 2, 4, 0xffffffff };
 static const __u64 slots[] = { 31, 1, 2, 60, 3600, 65536, 64, 3, 0, 65537,
 	0xffffffff };
@@ -50,9 +50,9 @@ static const __u64 cursors[] = { 0, 1, 2, 63, 64, 1000, 0xffffffff, 1ULL << 32,
 	~0ULL, ~0ULL - 1 };
 static const __u64 untils[] = { ~0ULL, 0, 1000000, 30000000, 1000000000, S64_MAX,
 	S64_MAX + 1 };
-static const __u64 commands[] = { 0xbe0d, 0xbe00, 0xbeff, 0xbd03, 0x4010be05,
-	0xc048be03, 0x8001be02, 0x5401, 0x5421, 0x541b, 0x5452, 0xffffffff,
-	0xbe05, 0xbe03 };
+static const __u64 commands[] = { 0xbe0e, 0xbe00, 0xbeff, 0xbd03, 0x4010be05,
+	0xc050be03, 0x8001be02, 0x5401, 0x5421, 0x541b, 0x5452, 0xffffffff,
+	0xbe05, 0xbe03, 0xbe0d };
 static const __u64 opens[] = { O_RDWR | O_NONBLOCK, O_RDWR, O_RDONLY | O_NONBLOCK,
 	O_WRONLY | O_NONBLOCK, O_RDONLY, O_PATH, O_RDWR | O_DIRECT,
 	O_RDWR | O_TRUNC | O_APPEND };
@@ -161,7 +161,8 @@ struct type {
 
 static const struct type types[] = {
 	CALL(op, 60, HEAD(op), A(code, CODE), A(id, ID), A(handle, HANDLE),
-	     A(time, TIME), A(cookie, ID), A(period, TIME), A(lease, NUMBER)),
+	     A(time, TIME), A(cookie, ID), A(period, SPAN), A(delivery, NUMBER),
+	     A(timeout, SPAN), A(reserved, NUMBER)),
 	CALL(open, 10, FILE_, A(flags, OPEN), A(path, PATH)),
 	CALL(setup, 12, HEAD(setup), SETUP),
 	CALL(advance, 25, HEAD(advance), A(tick, TICK)),
@@ -171,10 +172,15 @@ static const struct type types[] = {
 	     A(reserved, NUMBER), A(where_ops, NUMBER), A(op_flags, FLAGS),
 	     A(code, CODE), A(code2, CODE), A(id, ID), A(stride, NUMBER),
 	     A(handle, HANDLE), A(time, TIME), A(spread, NS), A(cookie, ID),
-	     A(period, TIME), A(lease, NUMBER)),
+	     A(period, SPAN), A(delivery, NUMBER), A(timeout, SPAN),
+	     A(op_reserved, NUMBER)),
 	CALL(touch, 8, HEAD(touch), A(id, ID), A(handle, HANDLE)),
 	CALL(touch_many, 8, HEAD(touch_many), A(count, COUNT),
 	     A(where_keys, NUMBER), A(key, NUMBER), A(stride, NUMBER)),
+	CALL(get, 12, HEAD(get), A(count, COUNT), A(where_keys, NUMBER),
+	     A(key, NUMBER), A(stride, NUMBER), A(where_tokens, NUMBER),
+	     { "token_size", SIZE, sizeof(struct timewheel_token) },
+	     A(reserved, NUMBER)),
 	CALL(list, 10, HEAD(list), A(cursor, CURSOR), A(from, NS), A(to, UNTIL),
 	     A(where_tokens, NUMBER), A(count, COUNT),
 	     { "token_size", SIZE, sizeof(struct timewheel_token) },
@@ -183,11 +189,11 @@ static const struct type types[] = {
 	     { "setup_size", SIZE, sizeof(struct timewheel_setup) },
 	     A(setup_flags, FLAGS), SETUP),
 	CALL(destroy, 5, HEAD(destroy), A(name, NUMBER)),
-	CALL(caps, 1, HEAD(caps), A(reserved, NUMBER)),
+	CALL(caps, 1, HEAD(caps)),
 	CALL(info, 4, HEAD(info)),
 	CALL(stats, 3, HEAD(stats), A(where_lateness, NUMBER),
 	     A(where_wake, NUMBER)),
-	CALL(control, 6, HEAD(control), A(mask, FLAGS), A(reserved, NUMBER)),
+	CALL(control, 6, HEAD(control), A(state, FLAGS), A(mask, FLAGS)),
 	CALL(ioctl, 3, FILE_, A(where, NUMBER), A(command, COMMAND)),
 	CALL(readv, 5, FILE_, A(where, NUMBER), A(size, BYTES),
 	     A(where2, NUMBER), A(size2, BYTES), A(count, NUMBER),
@@ -363,6 +369,12 @@ static struct value time_value(uint8_t kind, uint8_t n, __u64 file)
 	}
 }
 
+/* A time, but no time at all is the most ordinary one. */
+static struct value span_value(uint8_t kind, uint8_t n, __u64 file)
+{
+	return kind ? time_value(kind - 1, n, file) : constant(0);
+}
+
 static struct value tick_value(uint8_t kind, uint8_t n, __u64 file)
 {
 	switch (kind % 8) {
@@ -439,6 +451,8 @@ static struct value value_at(const struct arg *arg, const uint8_t **at,
 		return edge(byte);
 	case TIME:
 		return time_value(byte, *(*at)++, file);
+	case SPAN:
+		return span_value(byte, *(*at)++, file);
 	case TICK:
 		return tick_value(byte, *(*at)++, file);
 	case WORD:

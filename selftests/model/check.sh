@@ -74,6 +74,7 @@ holds words [CHECKED=1 PLAIN=2] P1 P4: a checked and two plain touches of any ha
 holds words [CHECKED=1 PLAIN=2 STILL] P1 P4: an older handle's touch is one of now
 holds words [CHECKED=1 PLAIN=1 MOVES=1 CANCELS=1] P1 P4: moved and cancelled besides
 holds words [CHECKED=1 PLAIN=1 FAULTS=1 LOOKS=1] P1 P5: put back, and looked at besides
+holds words [CHECKED=2 LOOKS=1] P1 P4: two checked touches, looked at besides: a stamp that adds nothing is cleared
 holds words [PLAIN=1 FUTURE=10 LOOKS=1 LAST=6] a stamp far ahead makes a token late once
 finds words [CHECKED=2 BUG_TAKE_STORES] the taker does not compare the word
 finds words [CHECKED=2 BUG_CHECKED_OLDER] a checked touch replaces a later one
@@ -82,6 +83,9 @@ finds words [CHECKED=1 PLAIN=2 STILL BUG_FOREIGN_ONCE] one that comes while anot
 finds words [PLAIN=1 LAST=6 BUG_FOREIGN_STAYS] a word of another generation stays
 finds words [PLAIN=1 FUTURE=10 LOOKS=1 LAST=6 BUG_FUTURE_STAYS] a stamp far ahead stays
 finds words [CHECKED=1 BUG_NEAR_SETTLED] a stamp that is only ahead of a reading of the clock is replaced
+finds words [CHECKED=2 LOOKS=1 BUG_CLEAR_STORES] clearing by a plain store loses a touch
+finds words [CHECKED=2 LOOKS=1 BUG_CLEAR_ONCE] a touch that comes while another is cleared is taken unseen
+finds words [CHECKED=1 LOOKS=1 BUG_CLEAR_AHEAD] a stamp that is ahead of a reading of the clock is cleared
 finds words [CHECKED=1 CANCELS=1 BUG_CANCEL_KEEPS] cancel leaves the word
 finds words [CHECKED=1 BUG_REGISTER_KEEPS] register leaves the word
 finds words [CHECKED=1 FAULTS=1 BUG_PUT_BACK_KEEPS] put back leaves the word

@@ -6,11 +6,12 @@
  *   word       a touch word, kmod/words.h: generation and stamp, stored and swapped as one
  *   plain      a user's store of {generation of its handle, tick}, whatever is there
  *   checked    a user's compare-and-swap while the generation is its handle's
- *   judge()    tw_stamp_apply() in kmod/ring.c: the word is read once; one of another generation, or far
- *              ahead, is replaced by a touch of now; the due tick is raised
+ *   judge()    tw_stamp_apply() in kmod/ring.c: one of another generation, or far ahead, is replaced by a
+ *              touch of now; one that adds nothing is cleared, unless it is ahead; if the word has changed
+ *              meanwhile, all of that again; the due tick is raised
  *   taker      tw_look_take(): judges, files again what is not due, takes the rest by swapping the word
  *              for 0; then delivers, or puts back after a fault; registers anew in the same place
- *   looker     GET and LIST: judges and leaves it there
+ *   looker     GET of the same key twice, by one reading of the clock: judges twice and leaves it there
  *   mover      tw_ring_move()
  *   canceller  tw_ring_cancel()
  *
@@ -22,7 +23,8 @@
  *
  * Properties, for every interleaving:
  *   P1  not taken before the tick last promised by register, move, or a checked touch that succeeded:
- *       neither by it being overwritten by an older handle's store, which is a touch too
+ *       neither by it being overwritten by an older handle's store, which is a touch too, nor by its being
+ *       cleared
  *   P4  a checked touch succeeds only on a token that is pending, and fails only if it is not, or an
  *       older handle or nonsense has overwritten the word
  *   late  a store that says nothing true makes its token late once: judged twice, it is raised once
@@ -31,12 +33,12 @@
  * A plain touch of the same life may undo a later one that came before it: its promise replaces others.
  * So does one of an older handle, because the clock may go on between its being read and the word being
  * judged: with STILL it does not, and then the older handle's store is a touch of now, no less.
- * A stamp of the future is mostly one of a touch after the clock was read: it counts as now, and stays.
- * Only one that is further ahead is replaced.
+ * A stamp of the future is mostly one of a touch after the clock was read: it counts as now, and stays,
+ * also if it adds nothing now. Only one that is further ahead is replaced.
  *
  * Seeded bugs, each must be found: BUG_TAKE_STORES, BUG_FOREIGN_IGNORED, BUG_FOREIGN_ONCE,
  * BUG_FOREIGN_STAYS, BUG_FUTURE_STAYS, BUG_CANCEL_KEEPS, BUG_REGISTER_KEEPS, BUG_PUT_BACK_KEEPS,
- * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED. */
+ * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED, BUG_CLEAR_STORES, BUG_CLEAR_ONCE, BUG_CLEAR_AHEAD. */
 
 #ifndef PLAIN
 #define PLAIN 0
@@ -116,7 +118,7 @@ inline lock()
 
 inline unlock()
 {
-	d_step { locked = 0; n = 0; sg = 0; ss = 0; to = 0; had = 0 }
+	d_step { locked = 0; n = 0; sg = 0; ss = 0; pg = 0; ps = 0; to = 0; had = 0 }
 }
 
 /* By the kernel, for the life that begins or goes on. */
@@ -188,43 +190,71 @@ proctype checked()
 	atomic { users--; h = 0; t = 0; sg = 0; ss = 0 }
 }
 
-/* Reads the word as sg, ss, and raises the due tick to what it says. */
+#ifdef BUG_CLEAR_AHEAD
+#define MAY_ADD false
+#else
+#define MAY_ADD (pg == gen && ps > n)	/* when its tick has come */
+#endif
+
+#ifdef BUG_CLEAR_STORES
+#define CLEARS (ps == NONE)
+#else
+#define CLEARS false
+#endif
+
+/* What the word sg, ss is to be, as pg, ps, and to which tick it raises the token. */
+inline weigh()
+{
+	pg = (SETTLES -> gen : sg);
+	ps = (SETTLES -> n : ss);
+	if
+#ifdef BUG_FOREIGN_IGNORED
+	:: pg != gen -> to = 0
+#else
+	:: pg != gen -> to = n + 1 + TIMEOUT
+#endif
+	:: pg == gen && ps == NONE -> to = 0
+	:: pg == gen && ps != NONE -> to = (ps > n -> n : ps) + 1 + TIMEOUT
+	fi;
+	if
+	:: to <= due && !MAY_ADD -> pg = gen; ps = NONE
+	:: else
+	fi
+}
+
+/* Reads the word, leaves it as sg, ss, and raises the due tick to what it says. */
 inline judge()
 {
-	d_step { sg = wgen; ss = stamp; had = fresh; fresh = 0 };
-	if
-	:: SETTLES ->
+	d_step { sg = wgen; ss = stamp; had = fresh; fresh = 0; weigh() };
+	do
+	:: pg == sg && ps == ss -> break
+	:: else ->
 		if
-		:: d_step { wgen == sg && stamp == ss ->
-			wgen = gen; stamp = n; sg = gen; ss = n; spoiled = 0 }
-		:: d_step { wgen != sg || stamp != ss ->
-			sg = wgen; ss = stamp; had = 1 }
+		:: d_step { (wgen == sg && stamp == ss) || CLEARS ->
+			wgen = pg; stamp = ps; sg = pg; ss = ps; spoiled = 0 };
+			break
+		:: d_step { !((wgen == sg && stamp == ss) || CLEARS) ->
+#if defined(BUG_CLEAR_ONCE) || defined(BUG_FOREIGN_ONCE)
+			ps = stamp;
+			to = (ps == NONE -> 0 : (ps > n -> n : ps) + 1 + TIMEOUT);
+#ifdef BUG_CLEAR_ONCE
+			to = 0;
+#endif
+			sg = wgen; ss = stamp; had = 1 };
+			break
+#else
+			sg = wgen; ss = stamp; had = 1; weigh() }
+#endif
 		fi
-	:: else
-	fi;
-	d_step {
-		if
-#ifdef BUG_FOREIGN_ONCE
-		:: FOREIGN && ss == NONE -> to = 0
-		:: FOREIGN && ss != NONE -> to = (ss > n -> n : ss) + 1 + TIMEOUT
-#else
-#ifdef BUG_FOREIGN_IGNORED
-		:: FOREIGN -> to = 0
-#else
-		:: FOREIGN -> to = n + 1 + TIMEOUT
-#endif
-#endif
-		:: AHEAD -> to = n + 1 + TIMEOUT
-		:: !FOREIGN && !AHEAD && ss == NONE -> to = 0
-		:: !FOREIGN && !AHEAD && ss != NONE -> to = ss + 1 + TIMEOUT
-		fi;
+	od;
+	atomic {
 		if
 		:: to > due -> assert(had); due = to
 		:: else
 		fi;
 		/* What came after the clock was read counts in full at the next look. */
 		fresh = fresh || (AHEAD && !FAR_AHEAD);
-		to = 0; had = 0
+		pg = 0; ps = 0; to = 0; had = 0
 	}
 }
 
@@ -260,7 +290,7 @@ inline finish()
 
 proctype taker()
 {
-	byte n, sg, ss, to;
+	byte n, sg, ss, pg, ps, to;
 	bit had;
 
 	lock();
@@ -303,12 +333,12 @@ again:
 
 proctype looker()
 {
-	byte n, sg, ss, to;
+	byte n, sg, ss, pg, ps, to;
 	bit had;
 
 	lock();
 	if
-	:: state == ARMED -> judge()
+	:: state == ARMED -> judge(); judge()
 	:: else
 	fi;
 	unlock()
@@ -316,7 +346,7 @@ proctype looker()
 
 proctype mover()
 {
-	byte n, sg, ss, to;
+	byte n, sg, ss, pg, ps, to;
 	bit had;
 
 	lock();
@@ -333,7 +363,7 @@ proctype mover()
 
 proctype canceller()
 {
-	byte n, sg, ss, to;
+	byte n, sg, ss, pg, ps, to;
 	bit had;
 
 	lock();

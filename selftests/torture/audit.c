@@ -49,8 +49,8 @@ static int in_order(const void *x, const void *y)
 
 	if (a->cookie != b->cookie)
 		return a->cookie < b->cookie ? -1 : 1;
-	if (a->lease != b->lease)
-		return a->lease < b->lease ? -1 : 1;
+	if (a->delivery != b->delivery)
+		return a->delivery < b->delivery ? -1 : 1;
 	return (a->deadline > b->deadline) - (a->deadline < b->deadline);
 }
 
@@ -58,8 +58,8 @@ static int in_order(const void *x, const void *y)
 static bool is_same(const struct timewheel_event *a,
 		    const struct timewheel_event *b)
 {
-	return a->cookie == b->cookie && a->lease == b->lease &&
-	       (a->lease || !shared->entry[a->cookie].periodic ||
+	return a->cookie == b->cookie && a->delivery == b->delivery &&
+	       (a->delivery || !shared->entry[a->cookie].periodic ||
 		a->deadline == b->deadline);
 }
 
@@ -86,13 +86,14 @@ bool audit_events(void)
 		const struct timewheel_event *event = all[i];
 
 		if (is_same(all[i - 1], event))
-			fail("registration %llu: two events, lease %u",
-			     event->cookie, event->lease);
+			fail("registration %llu: two events, delivery %u",
+			     event->cookie, event->delivery);
 	}
 	for (__u32 i = 0; i < nr_events; i++) {
 		const struct entry *entry = &shared->entry[all[i]->cookie];
 
-		if (entry->acked && (__s32)(all[i]->lease - entry->acked) > 0)
+		if (entry->acked &&
+		    (__s32)(all[i]->delivery - entry->acked) > 0)
 			fail("registration %llu: an event after its ACK",
 			     all[i]->cookie);
 	}
@@ -260,7 +261,7 @@ static __u32 read_left(const struct wheel *wheel)
 		if (check_event(&event) && listed[event.cookie]-- != 1)
 			fail("registration %llu was not there, but comes",
 			     event.cookie);
-		if (event.lease && tw_ack(wheel->fd, &event))
+		if (event.delivery && tw_ack(wheel->fd, &event))
 			fail("ACK of what was left: %d", errno);
 	}
 	if (errno != EAGAIN)
@@ -296,13 +297,13 @@ bool audit_left(void)
 			empty(&wheels[i], left[i], nr_left[i]);
 	for (__u32 number = 0; number < shared->next; number++) {
 		const struct entry *entry = &shared->entry[number];
-		struct timewheel_op op;
+		struct timewheel_token token;
 
 		for (int i = 0; i < KINDS && entry->handle; i++)
 			if (wheels[i].fd >= 0 &&
 			    wheels[i].number == entry->wheel &&
 			    tw_ret(tw_get(wheels[i].fd, TIMEWHEEL_OPF_BY_HANDLE,
-					  entry->handle, &op)) != -ESTALE)
+					  entry->handle, &token)) != -ESTALE)
 				fail("handle %llx of %s is there after its end",
 				     entry->handle, kinds[i].name);
 	}
@@ -339,7 +340,7 @@ bool audit_generations(void)
 }
 
 /* Each delivery has a number, one more than the one before, but not 0. */
-bool audit_leases(void)
+bool audit_deliveries(void)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
@@ -352,14 +353,15 @@ bool audit_leases(void)
 	__u32 before = 0;
 
 	for (int i = 0; ok && i < 8; i++) {
-		ok = tw_read(fd, &event, 1) == 1 && event.lease &&
-		     (!before || event.lease == (before + 1 ?: 1)) &&
-		     !tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 1, event.lease, 0) &&
+		ok = tw_read(fd, &event, 1) == 1 && event.delivery &&
+		     (!before || event.delivery == (before + 1 ?: 1)) &&
+		     !tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 1, event.delivery,
+				0) &&
 		     !tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 1, 0, 0);
 		if (!ok)
-			fail("delivery %u after %u: %d", event.lease, before,
+			fail("delivery %u after %u: %d", event.delivery, before,
 			     errno);
-		before = event.lease;
+		before = event.delivery;
 		nr_events++;
 	}
 	registered++;

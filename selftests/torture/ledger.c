@@ -114,7 +114,7 @@ void book_ended(__u32 number, const struct timewheel_op *op)
 
 	if (op->result >= 0 && !(ack && entry->periodic)) {
 		if (ack)
-			entry->acked = op->lease;
+			entry->acked = op->delivery;
 		entry->ends++;
 	}
 	entry->ending--;
@@ -154,7 +154,8 @@ bool check_event(const struct timewheel_event *event)
 		fail("registration %llu, phase %u: %llx, %llx; its event: %llx, %llx",
 		     event->cookie, entry->phase, entry->id, entry->handle,
 		     event->id, event->handle);
-	if (!event->lease != !entry->leased)
-		fail("registration %llu: lease %u", event->cookie, event->lease);
+	if (!event->delivery != !entry->leased)
+		fail("registration %llu: delivery %u", event->cookie,
+		     event->delivery);
 	return true;
 }

@@ -61,7 +61,7 @@ static void round_of(const char *module, __u64 seed)
 	result(audit_wheels(), "each registration ended once, or is there");
 	result(audit_left(), "what is there comes, and handles end");
 	result(audit_generations(), "each life of a token has its own handle");
-	result(audit_leases(), "each delivery of a token has its own number");
+	result(audit_deliveries(), "each delivery of a token has its own number");
 	result(unload() == -EWOULDBLOCK, "the module stays while it is in use");
 	result(destroy_wheels() && audit_limits(),
 	       "users and wheels are gone, and the sums are right");

@@ -4,11 +4,11 @@
  * while the world about them is at its worst, and are killed in the middle of it.
  * Then each registration is accounted for.
  *
- * The ledger is in memory that outlives its writers. Who is about to register, or
- * to end a token, says so first, and tells afterwards what came of it. Of those
- * who were killed in between nobody knows: what the wheel has or has not in the
- * end decides. Events are read straight into the ledger: what the kernel has copied
- * is there, whatever became of the reader.
+ * The ledger is in memory that outlives its writers. A thread that is about to
+ * register or to end a token writes so first, and writes afterwards what came of it.
+ * If it was killed in between, the ledger cannot know: what the wheel has in the end
+ * decides. Events are read straight into the ledger: an event that the kernel has
+ * copied is there, also if its reader was killed.
  *
  * ledger.c books; wheels.c has the wheels; work.c is what the threads do; world.c
  * what is done to them; audit.c the reckoning; torture.c the rounds.
@@ -29,7 +29,7 @@
 #define EVENTS		(1U << 15)	/* that a slot may read */
 #define TOKENS		4000		/* of a wheel; fewer than TW_LISTED */
 #define NONE		(~0U)
-#define CODES		(TIMEWHEEL_OP_REGISTER_PERIODIC + 1)
+#define CODES		(TIMEWHEEL_OP_DELETE + 1)
 #define MOST_ACTIONS	32
 #define MOST_FAULTS	20
 #define SHARED_IDS	256		/* for which all fight */
@@ -91,6 +91,7 @@ struct shared {
 	char			fault[MOST_FAULTS][320];
 	_Atomic __u32		next;		/* entry to use */
 	_Atomic __u32		done[CODES], refused[CODES];
+	_Atomic __u32		periodic;	/* registrations with a period */
 	_Atomic __u32		rearmed;	/* ACKs with a time */
 	_Atomic __u32		acted[MOST_ACTIONS];
 	_Atomic __u32		read;
@@ -126,7 +127,7 @@ struct wheel {
 struct delivery {
 	__u32	wheel;
 	__u32	entry;
-	__u32	lease;
+	__u32	number;
 };
 
 #define DELIVERIES	32
@@ -196,7 +197,7 @@ bool audit_events(void);
 bool audit_wheels(void);
 bool audit_left(void);
 bool audit_generations(void);
-bool audit_leases(void);
+bool audit_deliveries(void);
 bool audit_limits(void);
 
 #endif /* TORTURE_H */

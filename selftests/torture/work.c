@@ -38,7 +38,7 @@ static bool has(const struct wheel *wheel, __u32 flag)
 
 static bool registers(__u32 code)
 {
-	return code == TIMEWHEEL_OP_REGISTER || code == TIMEWHEEL_OP_REGISTER_PERIODIC ||
+	return code == TIMEWHEEL_OP_REGISTER ||
 	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
@@ -57,8 +57,6 @@ static bool ends(const struct timewheel_op *op)
 
 static bool goes_with(const struct wheel *wheel, __u32 code)
 {
-	if (code == TIMEWHEEL_OP_REGISTER_PERIODIC)
-		return has(wheel, TIMEWHEEL_SETUP_PERIODS);
 	if (code >= TIMEWHEEL_OP_ACK)
 		return wheel->kind->setup.lease;
 	return code != TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
@@ -83,7 +81,6 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 		       op->code == TIMEWHEEL_OP_EXTEND;
 	switch (op->code) {
 	case TIMEWHEEL_OP_REGISTER:
-	case TIMEWHEEL_OP_REGISTER_PERIODIC:
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN;
 	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
@@ -115,16 +112,28 @@ static __u64 delay(struct worker *w, const struct wheel *wheel)
 static void plan_registration(struct worker *w, const struct wheel *wheel,
 			      struct timewheel_op *op, __u32 entry)
 {
+	const struct timewheel_setup *setup = &wheel->kind->setup;
+
 	op->id = shared->entry[entry].id;
 	op->cookie = entry;
 	op->time = delay(w, wheel);
-	if (op->code == TIMEWHEEL_OP_REGISTER_PERIODIC) {
-		op->period = (20 + below(w, 2000)) * wheel->kind->setup.tick;
-	} else if (op->code == TIMEWHEEL_OP_REGISTER && once(w, 8) &&
-		   wheel->kind->setup.clock == TIMEWHEEL_CLOCK_MONOTONIC) {
+	if (op->code != TIMEWHEEL_OP_REGISTER)
+		return;
+	if (shared->entry[entry].periodic)
+		op->period = (20 + below(w, 2000)) * setup->tick;
+	else if (once(w, 4))
+		op->timeout = delay(w, wheel);
+	if (once(w, 8) && setup->clock == TIMEWHEEL_CLOCK_MONOTONIC) {
 		op->flags = TIMEWHEEL_OPF_ABSOLUTE;
 		op->time += tw_now(CLOCK_MONOTONIC);
 	}
+}
+
+/* Whether a registration is to be of a periodic token. */
+static bool repeats(struct worker *w, const struct wheel *wheel, __u32 code)
+{
+	return code == TIMEWHEEL_OP_REGISTER &&
+	       has(wheel, TIMEWHEEL_SETUP_PERIODS) && once(w, 5);
 }
 
 /* About a delivery that this thread has got, now and then another one. */
@@ -135,9 +144,9 @@ static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
 
 	if (delivery->wheel != wheel->number)
 		return NONE;
-	op->lease = delivery->lease;
+	op->delivery = delivery->number;
 	if (once(w, 16))
-		op->lease += once(w, 2) ? 1 : -1;
+		op->delivery += once(w, 2) ? 1 : -1;
 	if (once(w, 4))
 		op->flags |= TIMEWHEEL_OPF_ANY_FILE;
 	return delivery->entry;
@@ -162,14 +171,14 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		  struct timewheel_op *op)
 {
 	static const __u32 codes[] = {
-		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
+		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_REGISTER,
 		TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
-		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_REGISTER_PERIODIC,
-		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE,
-		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_GET,
-		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK,
-		TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK,
-		TIMEWHEEL_OP_DELETE,
+		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_TOUCH,
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK,
+		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
+		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
 	};
 	__u32 entry;
 
@@ -180,7 +189,7 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 	} while (!goes_with(wheel, op->code));
 	if (registers(op->code)) {
 		entry = book_try(wheel, below(w, 2 * SHARED_IDS),
-				 op->code == TIMEWHEEL_OP_REGISTER_PERIODIC);
+				 repeats(w, wheel, op->code));
 		if (entry != NONE)
 			plan_registration(w, wheel, op, entry);
 		return entry;
@@ -194,6 +203,8 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 			      shared->entry[entry].periodic))
 		return NONE;
 	op->time = delay(w, wheel);
+	if (op->code == TIMEWHEEL_OP_MOVE && once(w, 4))
+		op->timeout = delay(w, wheel);
 	/* The audit counts ACKs as ends, but on wheels with periods. */
 	if (op->code == TIMEWHEEL_OP_ACK &&
 	    !(has(wheel, TIMEWHEEL_SETUP_PERIODS) && once(w, 3)))
@@ -207,7 +218,6 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 static void book(const struct wheel *wheel, const struct timewheel_op *op,
 		 __u32 number)
 {
-	const struct entry *entry = &shared->entry[number];
 	bool good = op->result >= 0;
 
 	if (registers(op->code))
@@ -216,15 +226,11 @@ static void book(const struct wheel *wheel, const struct timewheel_op *op,
 			    op->result & TIMEWHEEL_RES_REGISTERED));
 	else if (ends(op))
 		book_ended(number, op);
-	else if (op->code == TIMEWHEEL_OP_GET && good &&
-		 op->flags & TIMEWHEEL_OPF_BY_HANDLE &&
-		 (op->id != entry->id || op->cookie != number))
-		fail("GET of handle %llx, id %llx, says id %llx, cookie %llu",
-		     entry->handle, entry->id, op->id, op->cookie);
 	if (good)
 		shared->done[op->code]++;
 	else
 		shared->refused[op->code]++;
+	shared->periodic += good && op->period;
 	shared->rearmed += good && rearms(op);
 	/* -EINTR: in a batch, and not carried out. */
 	if (!good && op->result != -EINTR && !may_fail(wheel, op))
@@ -349,11 +355,11 @@ static void act_touch_mapped(struct worker *w)
 static void note_delivery(struct worker *w, const struct wheel *wheel,
 			  const struct timewheel_event *event)
 {
-	if (!check_event(event) || !event->lease)
+	if (!check_event(event) || !event->delivery)
 		return;
 	w->delivery[w->delivered++ % DELIVERIES] = (struct delivery) {
 		.wheel = wheel->number, .entry = event->cookie,
-		.lease = event->lease,
+		.number = event->delivery,
 	};
 }
 
@@ -436,9 +442,11 @@ static void check_token(const struct wheel *wheel,
 	const struct entry *entry = &shared->entry[token->cookie];
 
 	if (token->cookie >= shared->next || token->id != entry->id ||
-	    token->state > TIMEWHEEL_STATE_BURIED || entry->wheel != wheel->number ||
+	    token->state < TIMEWHEEL_STATE_PENDING ||
+	    token->state > TIMEWHEEL_STATE_BURIED ||
+	    entry->wheel != wheel->number ||
 	    (entry->handle && token->handle != entry->handle))
-		fail("%s lists id %llx, handle %llx, cookie %llu, state %u",
+		fail("%s tells of id %llx, handle %llx, cookie %llu, state %u",
 		     wheel->kind->name, token->id, token->handle,
 		     token->cookie, token->state);
 }
@@ -457,6 +465,53 @@ static void act_list(struct worker *w)
 	       !ioctl(wheel->fd, TIMEWHEEL_IOC_LIST, &list))
 		for (__u32 i = 0; i < list.listed; i++)
 			check_token(wheel, &tokens[i]);
+}
+
+/* What GET tells of a key is about its token, or says that there is none. */
+static void check_got(const struct wheel *wheel, bool by_handle, __u64 key,
+		      const struct timewheel_token *token)
+{
+	static const struct timewheel_token none;
+
+	if (token->state == TIMEWHEEL_STATE_NONE) {
+		if (memcmp(token, &none, sizeof(none)))
+			fail("GET of %llx on %s: none, but not all zeros", key,
+			     wheel->kind->name);
+		return;
+	}
+	if ((by_handle ? token->handle : token->id) != key ||
+	    token->state == TIMEWHEEL_STATE_TAKEN)
+		fail("GET of %llx on %s: id %llx, handle %llx, state %u", key,
+		     wheel->kind->name, token->id, token->handle, token->state);
+	check_token(wheel, token);
+}
+
+static void act_get(struct worker *w)
+{
+	struct wheel *wheel = any_wheel(w);
+	struct timewheel_token tokens[MOST_OPS];
+	__u64 keys[MOST_OPS];
+	bool by_handle;
+	__u32 n = 0, done;
+
+	if (!wheel)
+		return;
+	by_handle = has(wheel, TIMEWHEEL_SETUP_NO_IDS) || once(w, 2);
+	for (int i = 0; i < MOST_OPS; i++) {
+		__u32 entry = pick(w, wheel);
+
+		if (entry != NONE)
+			keys[n++] = by_handle ? shared->entry[entry].handle :
+						shared->entry[entry].id;
+	}
+	if (tw_get_keys(wheel->fd, by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0, keys,
+			n, tokens, &done) < 0) {
+		if (errno != ENODEV || wheel->kind != &kinds[MORTAL])
+			fail("GET on %s: %d", wheel->kind->name, errno);
+		return;
+	}
+	for (__u32 i = 0; i < done; i++)
+		check_got(wheel, by_handle, keys[i], &tokens[i]);
 }
 
 /* At any time the figures go together. */
@@ -655,6 +710,7 @@ static const struct {
 	{ "mapped touch", 60, act_touch_mapped },
 	{ "read", 200, act_read },
 	{ "poll", 40, act_poll },
+	{ "get", 20, act_get },
 	{ "list", 4, act_list },
 	{ "info", 20, act_info },
 	{ "stats", 4, act_stats },
@@ -750,14 +806,14 @@ bool worked(void)
 {
 	static const char *const names[CODES] = {
 		"register", "touch", "touch_or_register", "move", "cancel",
-		"get", "ack", "nack", "extend", "bury", "kick", "delete",
-		"register_periodic",
+		"ack", "nack", "extend", "bury", "kick", "delete",
 	};
-	static bool done[CODES], rearmed, acted[ARRAY_SIZE(actions)];
+	static bool done[CODES], periodic, rearmed, acted[ARRAY_SIZE(actions)];
 	bool all;
 
+	periodic |= shared->periodic > 0;
 	rearmed |= shared->rearmed > 0;
-	all = rearmed;
+	all = periodic && rearmed;
 	printf("# done (refused):");
 	for (int i = 0; i < CODES; i++) {
 		printf(" %s %u (%u)", names[i], shared->done[i],
@@ -765,7 +821,8 @@ bool worked(void)
 		done[i] |= shared->done[i] > 0;
 		all &= done[i];
 	}
-	printf(" ack with a time %u\n#", shared->rearmed);
+	printf(" with a period %u, ack with a time %u\n#", shared->periodic,
+	       shared->rearmed);
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
 		printf(" %s %u,", actions[i].name, shared->acted[i]);
 		acted[i] |= shared->acted[i] > 0;

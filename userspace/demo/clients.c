@@ -3,7 +3,7 @@
  * The server's users: the load generator, a process of its own with one TCP
  * connection for each. A user logs in and then sends a packet every two seconds.
  * Some fall silent at a random moment but stay connected. That process does not
- * know the wheel: its ledger is the witness of who fell silent, and when.
+ * know the wheel: its ledger tells which users fell silent, and when.
  */
 #include <err.h>
 #include <limits.h>

@@ -54,6 +54,30 @@ void wheel_batch(int wheel, struct timewheel_op *ops, __u32 count)
 			     ops[i].id, strerror(-ops[i].result));
 }
 
+void wheel_get(int wheel, const __u64 *ids, struct timewheel_token *tokens,
+	       __u32 count)
+{
+	__u32 i, done = 0;
+
+	/* A signal ends this call early, too. */
+	while (done < count) {
+		struct timewheel_get get = {
+			.size = sizeof(get),
+			.keys = (uintptr_t)(ids + done),
+			.tokens = (uintptr_t)(tokens + done),
+			.count = count - done,
+			.token_size = sizeof(*tokens),
+		};
+
+		if (ioctl(wheel, TIMEWHEEL_IOC_GET, &get) < 0)
+			err(1, "asking the wheel for %u tokens", count);
+		done += get.done;
+	}
+	for (i = 0; i < count; i++)
+		if (tokens[i].state == TIMEWHEEL_STATE_NONE)
+			errx(1, "there is no token %llu", ids[i]);
+}
+
 size_t wheel_read(int wheel, struct timewheel_event *events, size_t room)
 {
 	ssize_t bytes = read(wheel, events, room * sizeof(*events));
@@ -127,9 +151,4 @@ struct timewheel_op op_move_to(__u64 id, __u64 time)
 struct timewheel_op op_cancel(__u64 id)
 {
 	return op_make(TIMEWHEEL_OP_CANCEL, id, 0);
-}
-
-struct timewheel_op op_get(__u64 id)
-{
-	return op_make(TIMEWHEEL_OP_GET, id, 0);
 }

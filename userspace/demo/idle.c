@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Job one: a TCP server that notices which of its users fell silent. Each turn
- * of its loop is one epoll_wait() and, whoever sent packets in between, one
- * batch for the wheel. The wheel is one more file in the loop: it is readable
- * when somebody has not been heard of for the whole timeout.
+ * of its loop is one epoll_wait() and, for all users who sent packets, one batch
+ * for the wheel. The wheel is one more file in the loop: it is readable when a
+ * user has not been heard of for the whole timeout.
  */
 #include <err.h>
 #include <errno.h>
@@ -152,7 +152,7 @@ static struct timewheel_op take_packets(int fd)
 }
 
 /*
- * One call for everybody who was heard of in this turn. The wheel's clock
+ * One call for all users who were heard of in this turn. The wheel's clock
  * reads something between before and after: that is this server's own note of
  * when each of them was last heard of.
  */
@@ -219,16 +219,17 @@ static void read_wheel(void)
 /* Asks the wheel for the slot of every user who is online. */
 static void count_slots(unsigned int *slots)
 {
-	static struct timewheel_op ops[USERS];
+	static struct timewheel_token tokens[USERS];
+	static __u64 ids[USERS];
 	unsigned int i, n = 0;
 
 	memset(slots, 0, SLOTS * sizeof(*slots));
 	for (i = 0; i < USERS; i++)
 		if (users[i].connection >= 0)
-			ops[n++] = op_get(FIRST_UID + i);
-	wheel_batch(server.wheel, ops, n);
+			ids[n++] = FIRST_UID + i;
+	wheel_get(server.wheel, ids, tokens, n);
 	for (i = 0; i < n; i++)
-		slots[ops[i].slot]++;
+		slots[tokens[i].slot]++;
 }
 
 static void draw_second(void)
@@ -289,7 +290,7 @@ static void turn(void)
 		else
 			ops[count++] = take_packets(fd);
 	}
-	/* First those who spoke: whoever did in time is not silent. */
+	/* First the users who sent packets: a user who did in time is not silent. */
 	tell_wheel(ops, count);
 	if (silence)
 		read_wheel();
@@ -297,7 +298,7 @@ static void turn(void)
 		draw_second();
 }
 
-/* The clients' list of who fell silent against the wheel's. */
+/* Compares the clients' list of silent users with the wheel's. */
 static void compare_lists(void)
 {
 	const struct farewell *farewell = &server.farewell;

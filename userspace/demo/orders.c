@@ -100,13 +100,14 @@ static void send_messages(__u64 hand)
 	}
 }
 
-static void show_example(const struct timewheel_op *op, __u64 hour)
+static void show_example(const struct timewheel_token *token, __u64 hour)
 {
-	__u64 to_go = op->time / SEC;
+	__u64 to_go = token->left / SEC;
 
 	if (hour == 1 || hour % 12 == 0 || hour == 47)
 		printf("  %4llu h     %2llu h %02llu min      %4u   %9llu\n", hour,
-		       to_go / HOUR, to_go % HOUR / 60, op->slot, op->cycle);
+		       to_go / HOUR, to_go % HOUR / 60, token->slot,
+		       token->cycle);
 }
 
 /*
@@ -116,23 +117,24 @@ static void show_example(const struct timewheel_op *op, __u64 hour)
  */
 static void look_at_orders(__u64 hand)
 {
-	struct timewheel_op ops[ORDERS / EVERY];
+	struct timewheel_token tokens[ORDERS / EVERY];
 	unsigned int order, i, n = 0;
+	__u64 ids[ORDERS / EVERY];
 
 	for (order = 0; order < ORDERS; order += EVERY)
 		if (due[order] > hand)
-			ops[n++] = op_get(FIRST_ORDER + order);
-	wheel_batch(orders.wheel, ops, n);
+			ids[n++] = FIRST_ORDER + order;
+	wheel_get(orders.wheel, ids, tokens, n);
 	for (i = 0; i < n; i++) {
-		__u64 tick = due[ops[i].id - FIRST_ORDER], to_go = tick - hand;
+		__u64 tick = due[ids[i] - FIRST_ORDER], to_go = tick - hand;
 
-		if (ops[i].slot != tick % HOUR ||
-		    ops[i].cycle != (to_go - 1) / HOUR ||
-		    ops[i].deadline != tick * SEC ||
-		    ops[i].time != to_go * SEC)
+		if (tokens[i].id != ids[i] || tokens[i].slot != tick % HOUR ||
+		    tokens[i].cycle != (to_go - 1) / HOUR ||
+		    tokens[i].deadline != tick * SEC ||
+		    tokens[i].left != to_go * SEC)
 			orders.wrong_slot++;
-		if (ops[i].id == FIRST_ORDER + EXAMPLE)
-			show_example(&ops[i], hand / HOUR);
+		if (ids[i] == FIRST_ORDER + EXAMPLE)
+			show_example(&tokens[i], hand / HOUR);
 	}
 }
 

@@ -46,115 +46,18 @@ void tw_batch_clear(struct tw_batch *batch)
 	batch->done = 0;
 }
 
-/* @key is the token's id or its handle, as @flags say. Returns the index. */
-static int add(struct tw_batch *batch, uint32_t code, uint64_t key,
-	       uint64_t time, uint64_t cookie, unsigned int flags)
+struct timewheel_op *tw_batch_next(struct tw_batch *batch)
 {
+	struct timewheel_op *op = &batch->ops[batch->count];
+
 	if (batch->count == batch->capacity) {
-		errno = ENOBUFS;
-		return -1;
+		errno = ENOSPC;
+		return NULL;
 	}
-	batch->ops[batch->count] = (struct timewheel_op) {
-		.size = sizeof(batch->ops[0]),
-		.flags = flags,
-		.code = code,
-		.id = key,
-		.handle = flags & TIMEWHEEL_OPF_BY_HANDLE ? key : 0,
-		.time = time,
-		.cookie = cookie,
-	};
-	return batch->count++;
-}
-
-int tw_batch_register(struct tw_batch *batch, uint64_t id, uint64_t time,
-		      uint64_t cookie, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_REGISTER, id, time, cookie, flags);
-}
-
-int tw_batch_touch(struct tw_batch *batch, uint64_t key, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_TOUCH, key, 0, 0, flags);
-}
-
-int tw_batch_touch_or_register(struct tw_batch *batch, uint64_t id,
-			       uint64_t time, uint64_t cookie,
-			       unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, time, cookie, flags);
-}
-
-int tw_batch_move(struct tw_batch *batch, uint64_t key, uint64_t time,
-		  unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_MOVE, key, time, 0, flags);
-}
-
-int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_CANCEL, key, 0, 0, flags);
-}
-
-int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_GET, key, 0, 0, flags);
-}
-
-int tw_batch_register_periodic(struct tw_batch *batch, uint64_t id,
-			       uint64_t time, uint64_t period, uint64_t cookie,
-			       unsigned int flags)
-{
-	int index = add(batch, TIMEWHEEL_OP_REGISTER_PERIODIC, id, time, cookie,
-			flags);
-
-	if (index >= 0)
-		batch->ops[index].period = period;
-	return index;
-}
-
-/* An operation on delivery @lease. Returns the index. */
-static int add_answer(struct tw_batch *batch, uint32_t code, uint64_t key,
-		      unsigned int flags, uint32_t lease, uint64_t time)
-{
-	int index = add(batch, code, key, time, 0, flags);
-
-	if (index >= 0)
-		batch->ops[index].lease = lease;
-	return index;
-}
-
-int tw_batch_ack(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		 uint32_t lease)
-{
-	return add_answer(batch, TIMEWHEEL_OP_ACK, key, flags, lease, 0);
-}
-
-int tw_batch_nack(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		  uint32_t lease, uint64_t time)
-{
-	return add_answer(batch, TIMEWHEEL_OP_NACK, key, flags, lease, time);
-}
-
-int tw_batch_extend(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		    uint32_t lease, uint64_t time)
-{
-	return add_answer(batch, TIMEWHEEL_OP_EXTEND, key, flags, lease, time);
-}
-
-int tw_batch_bury(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		  uint32_t lease)
-{
-	return add_answer(batch, TIMEWHEEL_OP_BURY, key, flags, lease, 0);
-}
-
-int tw_batch_kick(struct tw_batch *batch, uint64_t key, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_KICK, key, 0, 0, flags);
-}
-
-int tw_batch_delete(struct tw_batch *batch, uint64_t key, unsigned int flags)
-{
-	return add(batch, TIMEWHEEL_OP_DELETE, key, 0, 0, flags);
+	batch->count++;
+	/* Without a size, the kernel refuses it: so it has to be prepared. */
+	memset(op, 0, sizeof(*op));
+	return op;
 }
 
 size_t tw_batch_count(const struct tw_batch *batch)

@@ -57,7 +57,7 @@ static uint64_t monotonic_now(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * TW_NSEC_PER_SEC + now.tv_nsec;
+	return now.tv_sec * TW_SEC(1) + now.tv_nsec;
 }
 
 /* When @timeout from now is over. What does not fit is never. */
@@ -79,11 +79,11 @@ static int wait_until(int fd, uint64_t end)
 	struct timespec left = { };
 
 	/* A time_t may have 32 bits: 68 years. */
-	if (end > now && (end - now) / TW_NSEC_PER_SEC >= INT32_MAX) {
+	if (end > now && (end - now) / TW_SEC(1) >= INT32_MAX) {
 		left.tv_sec = INT32_MAX;
 	} else if (end > now) {
-		left.tv_sec = (end - now) / TW_NSEC_PER_SEC;
-		left.tv_nsec = (end - now) % TW_NSEC_PER_SEC;
+		left.tv_sec = (end - now) / TW_SEC(1);
+		left.tv_nsec = (end - now) % TW_SEC(1);
 	}
 	if (ppoll(&pollfd, 1, end == TIMEWHEEL_NEVER ? NULL : &left, NULL) < 0)
 		return -1;

@@ -18,8 +18,6 @@
 #define TW_DEVICE	"/dev/timewheel"
 #define TW_NODES	"/dev/timewheels/"
 
-#define TW_NSEC_PER_SEC	1000000000ULL
-
 struct tw_wheel {
 	int	fd;
 };

@@ -4,21 +4,25 @@
  *
  * A wheel is a ring of slots turned by a timer in the kernel; a token is one
  * pending timeout on it. Tokens are registered, touched, moved and cancelled,
- * singly or in batches; those that expire are read as events. What a wheel, a
- * token and their fields are is told once, in <linux/timewheel.h>, of which
- * programs see all structures, flags and result bits as they are.
+ * singly or in batches; those that expire are read as events. <linux/timewheel.h>
+ * describes wheels, tokens and their fields; programs use its structures, flags and
+ * result bits as they are.
  *
  *	struct timewheel_setup setup = {
  *		.size = sizeof(setup),
  *		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
  *		.slots = 31,
- *		.tick = 1000000000,
+ *		.tick = TW_SEC(1),
  *		.max_tokens = 100000,
  *	};
  *	struct tw_wheel *wheel = tw_wheel_open(&setup);
  *	struct tw_events *events = tw_events_new(64);
+ *	struct timewheel_op op;
  *
- *	tw_wheel_touch_or_register(wheel, user, 30000000000, 0, 0, NULL);
+ *	tw_op_register(&op, user, TW_SEC(30), 0, 0);
+ *	tw_wheel_run(wheel, &op);
+ *	...
+ *	tw_wheel_touch(wheel, user, 0);
  *	...
  *	n = tw_events_read(events, wheel, TIMEWHEEL_NEVER);
  *	for (i = 0; i < n; i++)
@@ -26,46 +30,48 @@
  *
  * Conventions
  *
- * Results: a function that returns int or ssize_t returns -1 and sets errno
- * when it fails, one that returns a pointer NULL and errno. A call that fails
- * has changed nothing, unless it says otherwise.
+ * Results: a function that returns int or ssize_t returns -1 and sets errno when
+ * it fails, one that returns a pointer NULL and errno. A call that fails has
+ * changed nothing, unless its description says otherwise. tw_strerror() tells what
+ * an error means here.
  *
- * Times: uint64_t nanoseconds. Durations are those, absolute times are of the
- * wheel's clock. TIMEWHEEL_NEVER is a time that is never reached.
+ * Times: uint64_t nanoseconds. A point of time is one of the wheel's clock; all
+ * other times are durations, such as TW_MS(5) or TW_SEC(30). TIMEWHEEL_NEVER is a
+ * time that is never reached.
  *
- * Structures: @size is set by the caller to sizeof() the structure, as it
- * knows it, in struct timewheel_setup, _op, _info and _caps. That is how they
- * grow, and programs built before go on as they are. %EINVAL: @size is too small
- * (not set?), an undefined flag, a reserved field that is not zero. %E2BIG: a
- * field is used that the kernel does not know.
+ * Structures: @size of struct timewheel_setup, _info and _caps is set by the
+ * caller to sizeof() the structure, that of struct timewheel_op by the functions
+ * tw_op_*(). That is how structures grow while programs that were built before go
+ * on as they are. %EINVAL: @size is too small (not set?), a flag is undefined, or a
+ * reserved field is not zero. %E2BIG: a field is used that the kernel does not
+ * know.
  *
  * Keys: a token is named by its id, a number of the program's choice; or, with
  * %TIMEWHEEL_OPF_BY_HANDLE in @flags, by the handle that its registration gave.
  *
  * Delivery: a read ends the token of an event, even if the reader dies then: each
- * event is delivered at most once. On a wheel with a @lease a read does not end it:
- * each event is delivered at least once, see "Delivery".
+ * event is delivered at most once. On a wheel with leases a read does not end it:
+ * each event is delivered at least once, see "Operations on deliveries".
  *
- * Ownership: whatever a _open(), _new() or _map() function returns belongs to the
- * caller until it is given to the _close(), _free() or _unmap() function of its
- * kind, which takes NULL too, and leaves errno as it is. Nothing else that is
+ * Ownership: what an _open(), _new() or _map() function returns belongs to the
+ * caller until the caller gives it to the _close(), _free() or _unmap() function
+ * of its kind. These take NULL too, and leave errno as it is. Nothing else that is
  * returned is to be freed.
  *
- * Threads: any number of them may use one wheel at once, for whatever calls,
- * until one closes it. A buffer of events, a batch, a cursor is for one thread at a
- * time, as is any other memory that is passed. The library has no state of its own,
+ * Threads: any number of threads may use one wheel at once, for any calls, until
+ * one of them closes it. One thread at a time may use a buffer of events, a batch,
+ * a cursor, or other memory that is passed. The library has no state of its own,
  * starts no thread, and installs no signal handler.
  *
- * Processes: a fork(2) shares its parent's wheels, and what is mapped of them.
- * Wheels are closed on execve(2). An fd may be sent to another process, which makes a
- * wheel of it by tw_wheel_open_fd().
+ * Processes: a child by fork(2) shares its parent's wheels and touch words.
+ * Wheels are closed on execve(2). A process may send an fd to another, which makes
+ * a wheel of it by tw_wheel_open_fd().
  *
- * Errors that a function may give besides its own where it says "those common to
- * all", of which %EBADF only where it changes the wheel:
+ * Errors that a function may give in addition where its description says "those
+ * common to all"; %EBADF only if the function changes the wheel:
  *
  * ===========  ===============================================================
- * %EBADF       the wheel was opened for reading only, and the call changes it;
- *              or for writing only, and the call is tw_events_read()
+ * %EBADF       the wheel was opened for reading only, and the call changes it
  * %ENODEV      the wheel was a named one, and has been destroyed
  * %ENOTTY      the kernel's module is older and does not know the call
  * ===========  ===============================================================
@@ -76,13 +82,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
-/* C99 has no unnamed unions. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
 #include <linux/timewheel.h>
-#pragma GCC diagnostic pop
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,22 +96,21 @@ extern "C" {
 /**
  * DOC: struct tw_wheel
  *
- * A wheel that this process has open: private or named. Any number of threads
- * may use it at once.
+ * A wheel that this process has open, private or named.
  */
 struct tw_wheel;
 
 /**
  * DOC: struct tw_events
  *
- * A buffer for events, to be filled by one read after another.
+ * A buffer for events, which one read after another fills.
  */
 struct tw_events;
 
 /**
  * DOC: struct tw_batch
  *
- * Operations that are to be carried out by one call, and their results.
+ * Operations that one call carries out, and their results.
  */
 struct tw_batch;
 
@@ -121,8 +123,8 @@ struct tw_cursor;
 
 /**
  * struct tw_word - the touch word of a token
- * @value: as <linux/timewheel.h> says; where a uint64_t is aligned to less, as for
- *	32 bit, it is still to be written as one
+ * @value: as timewheel(7) explains; a single store writes it, also where a
+ *	uint64_t is aligned to less, as with 32 bits
  */
 struct tw_word {
 	uint64_t	value __attribute__((aligned(8)));
@@ -130,25 +132,45 @@ struct tw_word {
 
 /**
  * struct tw_words - the touch words of a wheel, mapped
- * @words: the words; handle h's is the one at index (uint32_t)h
+ * @words: the words; handle h's word is the one at index (uint32_t)h
  *
- * Made by tw_words_map() only: behind @words is more, which is the library's.
+ * Made by tw_words_map() only: the library keeps more behind @words.
  */
 struct tw_words {
 	struct tw_word	*words;
 };
 
+/* Durations of 0 to 584 years in ns. @n may be a fraction, as in TW_SEC(1.5). */
+#define TW_US(n)	((uint64_t)((n) * 1000ULL))
+#define TW_MS(n)	((uint64_t)((n) * 1000000ULL))
+#define TW_SEC(n)	((uint64_t)((n) * 1000000000ULL))
+#define TW_MIN(n)	((uint64_t)((n) * 60000000000ULL))
+#define TW_HOUR(n)	((uint64_t)((n) * 3600000000000ULL))
+#define TW_DAY(n)	((uint64_t)((n) * 86400000000000ULL))
+
+/**
+ * tw_strerror() - what an error means here
+ * @errnum: an errno that a function of this library has set
+ *
+ * Tells of the errors that have a meaning of their own in this library; of others
+ * what strerror(3) says. The text does not depend on the locale. Any number of
+ * threads may call it at once. Does not block.
+ *
+ * Return: a string that is always there. Cannot fail.
+ */
+const char *tw_strerror(int errnum);
+
 /* The device */
 
 /**
  * tw_device_caps() - what the kernel's module can do, and its limits
- * @caps: filled in; @size set by the caller, @flags and @reserved 0
+ * @caps: filled in; @size set by the caller, @flags 0
  *
- * Needs the right to open /dev/timewheel for reading. Does not block.
+ * Needs permission to open /dev/timewheel for reading. Does not block.
  *
  * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
- * loaded; %EACCES or %EPERM it may not be opened; %EINVAL; %E2BIG; %EFAULT @caps
- * is no such address; %EMFILE, %ENFILE, %ENOMEM.
+ * loaded; %EACCES or %EPERM the caller may not open it; %EINVAL; %E2BIG; %EFAULT
+ * @caps is no such address; %EMFILE, %ENFILE, %ENOMEM.
  *
  * Return: 0, or -1 and errno.
  */
@@ -158,36 +180,36 @@ int tw_device_caps(struct timewheel_caps *caps);
 
 /**
  * tw_wheel_open() - make a private wheel
- * @setup: how it is to be; @size set by the caller
+ * @setup: describes the wheel; @size set by the caller
  *
- * The wheel is this process's, and belongs to all processes that get it by fork(2) or
- * as an fd. It ends, with all its tokens, when the last of them has closed it. Needs the
- * right to open /dev/timewheel for reading and writing. May sleep for memory.
+ * The wheel belongs to this process, and to all that get it by fork(2) or as an
+ * fd. It ends, with all its tokens, when the last of them has closed it. Needs
+ * permission to open /dev/timewheel for reading and writing. May sleep for memory.
  *
  * Errors: %ENOENT, %ENODEV or %ENXIO there is no device: the module is not
- * loaded; %EACCES or %EPERM it may not be opened; %EINVAL a value of @setup is
- * outside its range, or does not go with another; %E2BIG; %EFAULT @setup is no
- * such address; %ERANGE with such short ticks the clock is, or @start would be,
- * beyond the last tick or 2^63 ns; %EDQUOT the user would have more wheels or
- * tokens than a user may; %ENOSPC there would be more than there may be in all;
- * %EMFILE, %ENFILE, %ENOMEM.
+ * loaded; %EACCES or %EPERM the caller may not open it; %EINVAL a value of @setup
+ * is outside its range, or does not go with another; %E2BIG; %EFAULT @setup is no
+ * such address; %ERANGE with such short ticks the clock, or @start, is beyond the
+ * last tick or 2^63 ns; %EDQUOT the user would have more wheels or tokens than a
+ * user may have; %ENOSPC there would be more than the machine may have; %EMFILE,
+ * %ENFILE, %ENOMEM.
  *
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
  */
 struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup);
 
 /**
- * tw_wheel_open_named() - open a named wheel that is there
+ * tw_wheel_open_named() - open a named wheel that exists
  * @name: its name: 1 to 63 ASCII letters, digits, "-" and "_"
- * @access: %O_RDONLY to read events, list and look, %O_WRONLY to do all else,
- *	%O_RDWR for both
+ * @access: %O_RDONLY to read events, list and look, %O_WRONLY to change tokens and
+ *	to look, %O_RDWR for all
  *
  * Opens /dev/timewheels/NAME. Does not block.
  *
  * Errors: %EINVAL @name is empty or has another byte in it, or @access is none of
  * the three; %ENAMETOOLONG it is longer; %ENOENT, %ENODEV or %ENXIO there is no
- * wheel of this name, or it is being destroyed; %EACCES or %EPERM the node may
- * not be opened so; %ENOTTY the node is none of timewheel's; %EMFILE, %ENFILE,
+ * wheel of this name, or it is being destroyed; %EACCES or %EPERM the caller may
+ * not open the node so; %ENOTTY the node is not one of a wheel; %EMFILE, %ENFILE,
  * %ENOMEM.
  *
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
@@ -197,15 +219,15 @@ struct tw_wheel *tw_wheel_open_named(const char *name, int access);
 /**
  * tw_wheel_open_or_create() - open a named wheel, make it if there is none
  * @name: its name, as for tw_wheel_open_named()
- * @setup: how it is to be; @size set by the caller
+ * @setup: describes the wheel; @size set by the caller
  * @access: as for tw_wheel_open_named()
  *
- * tw_wheel_create() without flags and tw_wheel_open_named(), again when the
- * wheel was destroyed between them. When it fails the wheel may have been made
+ * Calls tw_wheel_create() without flags and tw_wheel_open_named(), and again if
+ * the wheel was destroyed between them. A call that fails may have made the wheel
  * all the same. May sleep for memory.
  *
- * Errors: those of the two. %EEXIST: there is one of this name that was set up
- * in another way.
+ * Errors: those of the two. %EEXIST: there is a wheel of this name with another
+ * setup.
  *
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
  */
@@ -215,17 +237,17 @@ struct tw_wheel *tw_wheel_open_or_create(const char *name,
 
 /**
  * tw_wheel_open_fd() - make a wheel of an fd
- * @fd: of a wheel that has been set up: received from another process or left
- *	by the one before, or a dup(2) of tw_wheel_fd()
+ * @fd: of a wheel that has been set up: received from another process, left by the
+ *	program before, or a dup(2) of tw_wheel_fd()
  *
- * On success @fd belongs to the wheel, which closes it; when the call fails it
- * is still the caller's. It stays as it is, blocking or not, kept on execve(2) or
- * not. It is the same open file as the one that it was made of: what was read by
- * either fd can be answered by the other, and what they hold is not due again before
- * both are closed. Does not block.
+ * On success @fd belongs to the wheel, which closes it; on failure it is still
+ * the caller's. It stays as it is, blocking or not, closed on execve(2) or not. It
+ * is the same open file as the fd that it came from: what was read by either can
+ * be answered by the other, and what the file holds is not due again before both
+ * are closed. Does not block.
  *
- * Errors: %EBADF @fd is not open; %ENOTTY it is no wheel's; %EBADFD it is of
- * /dev/timewheel but has not been set up; %ENODEV the wheel has been destroyed;
+ * Errors: %EBADF @fd is not open; %ENOTTY it is not that of a wheel; %EBADFD it is
+ * of /dev/timewheel but has not been set up; %ENODEV the wheel has been destroyed;
  * %ENOMEM.
  *
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
@@ -233,14 +255,14 @@ struct tw_wheel *tw_wheel_open_or_create(const char *name,
 struct tw_wheel *tw_wheel_open_fd(int fd);
 
 /**
- * tw_wheel_close() - have done with a wheel
+ * tw_wheel_close() - close a wheel
  * @wheel: the wheel, or NULL
  *
- * A private wheel ends with its last holder, a named one stays. What was read from
- * it under a lease, and has not been answered, is due again at once, unless the
- * same open file is open elsewhere. No thread may be in a call on it or make one
- * from now on, and its cursors are to be closed before. May take a while when many
- * tokens end with the wheel, or come back to it.
+ * A private wheel ends with its last open fd, a named one stays. Deliveries that
+ * the open file holds are due again at once, unless another fd of the same open
+ * file is left. No thread may be in a call on the wheel, or make one from now on;
+ * its cursors and touch words have to be given back before. May take a while if
+ * many tokens end with the wheel, or are due again.
  */
 void tw_wheel_close(struct tw_wheel *wheel);
 
@@ -248,9 +270,10 @@ void tw_wheel_close(struct tw_wheel *wheel);
  * tw_wheel_fd() - the wheel's fd, for poll(2), epoll(7), io_uring and the like
  * @wheel: the wheel
  *
- * It is readable while an expired token is there. Edge-triggered waiters
- * must read until tw_events_read() with a timeout of 0 says 0. A destroyed
- * wheel gives EPOLLHUP and EPOLLERR. The fd stays the wheel's: not to be closed.
+ * The fd is readable while an expired token is there. Edge-triggered waiters must
+ * read until tw_events_read() with a timeout of 0 returns 0. A destroyed wheel
+ * gives EPOLLHUP and EPOLLERR. The fd belongs to the wheel: the caller does not
+ * close it.
  *
  * Return: the fd. Cannot fail.
  */
@@ -259,22 +282,22 @@ int tw_wheel_fd(const struct tw_wheel *wheel);
 /**
  * tw_wheel_create() - make a named wheel, without opening it
  * @name: its name, as for tw_wheel_open_named()
- * @setup: how it is to be; @size set by the caller
- * @flags: %TIMEWHEEL_CREATE_EXCLUSIVE: only a new wheel will do; else one of this name
- *	that was set up the same will do as well
+ * @setup: describes the wheel; @size set by the caller
+ * @flags: %TIMEWHEEL_CREATE_EXCLUSIVE: fail if a wheel of this name exists; 0: one
+ *	with the same setup will do
  *
- * The node /dev/timewheels/NAME is there on return, owned by the caller's
- * effective user and group, mode 0600 until chmod(1) and chown(1) say otherwise.
- * The wheel turns until tw_wheel_destroy(), with or without anybody. Needs the
- * right to open /dev/timewheel for reading and writing. May sleep.
+ * On return the node /dev/timewheels/NAME exists, owned by the caller's effective
+ * user and group, with mode 0600 until chmod(1) and chown(1) change that. The
+ * wheel turns until tw_wheel_destroy(), whether it is open or not. Needs
+ * permission to open /dev/timewheel for reading and writing. May sleep.
  *
- * Errors: those of tw_wheel_open(); %EEXIST there is one of this name, and the
- * call is exclusive or the setup another; %EINVAL also when @name is empty or
- * has another byte in it, or @flags another flag; %ENAMETOOLONG it is longer;
- * %ENOTTY the kernel's module has no named wheels.
+ * Errors: those of tw_wheel_open(); %EEXIST a wheel of this name exists, and the
+ * call is exclusive or the setup differs; %EINVAL also if @name is empty or has
+ * another byte in it, or @flags another flag; %ENAMETOOLONG it is longer; %ENOTTY
+ * the kernel's module does not know the call.
  *
- * Return: 0 when it made the wheel, %TIMEWHEEL_RES_EXISTED (1) when that was there,
- * or -1 and errno.
+ * Return: 0 if the call made the wheel, %TIMEWHEEL_RES_EXISTED if it existed, or
+ * -1 and errno.
  */
 int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
 		    unsigned int flags);
@@ -283,16 +306,16 @@ int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
  * tw_wheel_destroy() - end a named wheel
  * @name: its name, as for tw_wheel_open_named()
  *
- * For the user who created it, and for a caller with CAP_SYS_ADMIN. The node goes and
- * the name is free. Its tokens end without events. Calls on the wheel fail with
- * %ENODEV from now on, and a read that sleeps does so at once. Needs the right to
- * open /dev/timewheel for reading and writing. May sleep.
+ * For the user who created it, and for a caller with CAP_SYS_ADMIN. The node goes
+ * and the name is free. The wheel's tokens end without events. Calls on the wheel
+ * fail with %ENODEV from now on, reads that sleep at once. Needs permission to open
+ * /dev/timewheel for reading and writing. May sleep.
  *
- * Errors: %ENOENT no wheel of this name, or no device; %EPERM it is not the
- * caller's, or the device may not be opened; %EINVAL @name is empty or has
- * another byte in it; %ENAMETOOLONG it is longer; %ENOTTY the kernel's module has
- * no named wheels; %ENODEV or %ENXIO no device; %EACCES it may not be opened;
- * %EMFILE, %ENFILE, %ENOMEM.
+ * Errors: %ENOENT no wheel has this name, or there is no device; %EPERM the wheel
+ * is another user's, or the caller may not open the device; %EINVAL @name is empty
+ * or has another byte in it; %ENAMETOOLONG it is longer; %ENOTTY the kernel's
+ * module does not know the call; %ENODEV or %ENXIO there is no device; %EACCES the
+ * caller may not open it; %EMFILE, %ENFILE, %ENOMEM.
  *
  * Return: 0, or -1 and errno.
  */
@@ -303,7 +326,7 @@ int tw_wheel_destroy(const char *name);
  * @wheel: the wheel
  * @info: filled in; @size set by the caller, @flags 0
  *
- * The figures are taken at one moment. Does not block.
+ * The figures are of one moment. Does not block.
  *
  * Errors: %EINVAL; %E2BIG; %EFAULT @info is no such address; those common to all.
  *
@@ -327,29 +350,30 @@ int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info);
 int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick);
 
 /**
- * tw_wheel_pause() - deliver nothing until tw_wheel_resume()
+ * tw_wheel_pause() - deliver no events until tw_wheel_resume()
  * @wheel: the wheel
  *
- * It concerns all processes that have the wheel open. Time passes, all operations go
- * on, what falls due waits. Reads wait as if nothing were due, and the fd is not readable; a read
- * that is under way may still bring events. Deliveries that are out can be answered;
- * those whose lease is over come again after the pause. Does not block.
+ * For all processes that have the wheel open. Time passes and all operations go
+ * on, but what falls due waits: reads behave as if nothing were due, and the fd is
+ * not readable. A read that is under way may still bring events. Deliveries that
+ * are out can be answered; those whose lease is over come again after the pause.
+ * Does not block.
  *
  * Errors: those common to all.
  *
- * Return: 0, also when it was paused, or -1 and errno.
+ * Return: 0, also if the wheel was paused, or -1 and errno.
  */
 int tw_wheel_pause(struct tw_wheel *wheel);
 
 /**
- * tw_wheel_resume() - the end of tw_wheel_pause()
+ * tw_wheel_resume() - end tw_wheel_pause()
  * @wheel: the wheel
  *
  * What fell due meanwhile can be read at once. Does not block.
  *
  * Errors: those common to all.
  *
- * Return: 0, also when it was not paused, or -1 and errno.
+ * Return: 0, also if the wheel was not paused, or -1 and errno.
  */
 int tw_wheel_resume(struct tw_wheel *wheel);
 
@@ -357,118 +381,408 @@ int tw_wheel_resume(struct tw_wheel *wheel);
  * tw_wheel_drain() - take no new tokens until tw_wheel_undrain()
  * @wheel: the wheel
  *
- * It concerns all processes that have the wheel open: an operation that would register
- * a token fails with %ESHUTDOWN. All else goes on. The wheel becomes empty in time,
- * but for tokens that are periodic, acked with a delay, or buried: these have to be
- * cancelled, acked without one, or deleted. @pending, @taken, @held and @buried of
- * tw_wheel_info() tell what is left. An empty wheel goes on draining. Does not block.
+ * For all processes that have the wheel open: an operation that would register a
+ * token fails with %ESHUTDOWN. All else goes on. In time the wheel becomes empty,
+ * except for tokens that are periodic, acked with a delay, or buried: these have to
+ * be cancelled, acked without a delay, or deleted. @pending, @taken, @held and
+ * @buried of tw_wheel_info() tell how many are left. Does not block.
  *
  * Errors: those common to all.
  *
- * Return: 0, also when it was draining, or -1 and errno.
+ * Return: 0, also if the wheel was draining, or -1 and errno.
  */
 int tw_wheel_drain(struct tw_wheel *wheel);
 
 /**
- * tw_wheel_undrain() - the end of tw_wheel_drain()
+ * tw_wheel_undrain() - end tw_wheel_drain()
  * @wheel: the wheel
  *
  * Does not block.
  *
  * Errors: those common to all.
  *
- * Return: 0, also when it was not draining, or -1 and errno.
+ * Return: 0, also if the wheel was not draining, or -1 and errno.
  */
 int tw_wheel_undrain(struct tw_wheel *wheel);
 
 /*
- * Operations on a token
+ * Operations on tokens
  *
- * They return bits that tell how it went, 0 for nothing special:
- * TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but no reader had taken
- * it: the operation won. TIMEWHEEL_RES_REGISTERED: tw_wheel_touch_or_register()
- * found none and registered one. TIMEWHEEL_RES_HELD and TIMEWHEEL_RES_BURIED: see
- * tw_wheel_get() and tw_wheel_nack().
+ * An operation is prepared in a struct timewheel_op, then carried out by
+ * tw_wheel_run(), or with others by tw_batch_run():
  *
- * %ENOENT: no token of this id is pending: never registered, cancelled, or taken
- * by a reader, who may still hold it. %ESTALE: the token of this handle is no
- * longer pending. %EINVAL also: an undefined flag, or one that does not go with
- * the operation; by id on a wheel without ids.
+ *	struct timewheel_op op;
+ *
+ *	tw_op_move(&op, user, TW_MIN(5), 0);
+ *	if (tw_wheel_run(wheel, &op) < 0)
+ *		puts(tw_strerror(errno));
+ *
+ * The functions tw_op_*() prepare. They fill in all of @op, check nothing and
+ * cannot fail. Other fields may be set afterwards: @timeout for REGISTER and MOVE.
+ * Arguments with the same name have the same meaning in all of them:
+ *
+ * ===========  ===============================================================
+ * @op          the operation, which the function fills in
+ * @id          the token's id: any number of the program's choice
+ * @key         the token's id, or with %TIMEWHEEL_OPF_BY_HANDLE its handle
+ * @delivery    the number of the delivery that is answered, from its event
+ * @time        a delay in ns, or with %TIMEWHEEL_OPF_ABSOLUTE a point of time
+ * @cookie      a number that comes back with the token's events; 0 on a wheel
+ *              without cookies
+ * @flags       the flags that are named there, or 0
+ * ===========  ===============================================================
+ *
+ * The errors that are told there are those of tw_wheel_run() and
+ * tw_batch_result(). These have one meaning:
+ *
+ * ===========  ===============================================================
+ * %ENOENT      no token of this id is pending: it never was registered, has been
+ *              cancelled, or a reader has taken it. Of operations on deliveries:
+ *              no token has this id
+ * %ESTALE      the same of a handle. Of an answer also: the delivery is no longer
+ *              out, since it has been answered or its lease was over
+ * %EINVAL      a flag is undefined or does not go with the operation, or a token
+ *              is named by id on a wheel without ids
+ * %ERANGE      the deadline would be beyond the last tick or 2^63 ns, or too far
+ *              ahead for a wheel with touch words (@max_word_ticks of the caps)
+ * ===========  ===============================================================
  */
 
 /**
- * tw_wheel_register() - register a token
+ * tw_op_prepare() - prepare an operation by its code
+ * @op: filled in
+ * @code: one of enum timewheel_code
+ * @key: the token's id or handle
+ * @flags: flags of the operation
+ *
+ * All other fields become 0. The functions that follow are made of this one.
+ */
+static inline void tw_op_prepare(struct timewheel_op *op, uint32_t code,
+				 uint64_t key, unsigned int flags)
+{
+	memset(op, 0, sizeof(*op));
+	op->size = sizeof(*op);
+	op->code = code;
+	op->flags = flags;
+	if (flags & TIMEWHEEL_OPF_BY_HANDLE)
+		op->handle = key;
+	else
+		op->id = key;
+}
+
+/**
+ * tw_op_register() - prepare to register a token
+ * @op: filled in
+ * @id: an id that no other token of the wheel has; 0 on a wheel without ids
+ * @time: when the token is due. The delay also becomes its timeout
+ * @cookie: comes back with the token's event
+ * @flags: %TIMEWHEEL_OPF_ABSOLUTE
+ *
+ * A token has no timeout, and cannot be touched, if it is registered for a point
+ * of time or for a delay of 0; unless the caller sets @timeout of @op. A point of
+ * time that has passed is due at once. Afterwards @handle of @op is the token's
+ * handle and @deadline its deadline. A caller that wants to spread the deadlines
+ * of many tokens adds a random number to each @time.
+ *
+ * Errors: %EEXIST a token has this id; %EINVAL, also an id or a cookie on a wheel
+ * without them; %ENOMEM; %ENOSPC the wheel has its @max_tokens tokens; %ERANGE;
+ * %ESHUTDOWN the wheel is draining.
+ */
+static inline void tw_op_register(struct timewheel_op *op, uint64_t id,
+				  uint64_t time, uint64_t cookie,
+				  unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_REGISTER, id, flags);
+	op->time = time;
+	op->cookie = cookie;
+}
+
+/**
+ * tw_op_register_periodic() - prepare to register a token that is due periodically
+ * @op: filled in
+ * @id: an id that no other token of the wheel has; 0 on a wheel without ids
+ * @time: when the token is due for the first time
+ * @period: ns from one deadline to the next, a tick or more
+ * @cookie: comes back with each of the token's events
+ * @flags: %TIMEWHEEL_OPF_ABSOLUTE
+ *
+ * For a wheel with %TIMEWHEEL_SETUP_PERIODS. After each event, or on a wheel with
+ * leases after each ack, the token is pending again. Its deadlines are whole
+ * periods from the first one, to the ns, however late events are read: they do
+ * not drift. If several periods have passed since its last event, there is one
+ * event, for the last of them, and @missed tells how many had none.
+ *
+ * The token ends when it is cancelled or deleted. It has no timeout. For a token
+ * that is to rest for some time after each event, the reader registers it again,
+ * or on a wheel with leases acks it with a delay.
+ *
+ * Errors: those of tw_op_register(). %EINVAL also: @period is shorter than a
+ * tick, or the wheel has no periods. %ERANGE also: @period is 2^63 ns or more.
+ */
+static inline void tw_op_register_periodic(struct timewheel_op *op, uint64_t id,
+					   uint64_t time, uint64_t period,
+					   uint64_t cookie, unsigned int flags)
+{
+	tw_op_register(op, id, time, cookie, flags);
+	op->period = period;
+}
+
+/**
+ * tw_op_touch() - prepare to touch a token: it is due its whole timeout from now
+ * @op: filled in
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ *
+ * For a batch. Alone, tw_wheel_touch() is faster.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL, also the token has no timeout; %ERANGE.
+ */
+static inline void tw_op_touch(struct timewheel_op *op, uint64_t key,
+			       unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_TOUCH, key, flags);
+}
+
+/**
+ * tw_op_touch_or_register() - prepare to touch a token, or register it
+ * @op: filled in
+ * @id: the token's id
+ * @time: if the call registers the token: its delay, which is its timeout too
+ * @cookie: if the call registers the token: its cookie
+ * @flags: 0
+ *
+ * The result has %TIMEWHEEL_RES_REGISTERED if there was no such token. Then
+ * @handle of @op is the token's handle afterwards, else 0. A token that is there
+ * keeps its timeout and its cookie.
+ *
+ * Errors: %EEXIST the token is held or buried; %EINVAL, also the token has no
+ * timeout, or a cookie on a wheel without them; %ENOMEM; %ENOSPC the wheel has
+ * its @max_tokens tokens; %ERANGE; %ESHUTDOWN there is no such token, and the
+ * wheel is draining.
+ */
+static inline void tw_op_touch_or_register(struct timewheel_op *op, uint64_t id,
+					   uint64_t time, uint64_t cookie,
+					   unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, flags);
+	op->time = time;
+	op->cookie = cookie;
+}
+
+/**
+ * tw_op_move() - prepare to give a token another deadline, earlier or later
+ * @op: filled in
+ * @key: the token's id or handle
+ * @time: when the token is due. A delay also becomes its timeout
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE
+ *
+ * With a point of time, or a delay of 0, the timeout stays; unless the caller sets
+ * @timeout of @op. A periodic token counts its periods from the new deadline.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL; %ERANGE.
+ */
+static inline void tw_op_move(struct timewheel_op *op, uint64_t key,
+			      uint64_t time, unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_MOVE, key, flags);
+	op->time = time;
+}
+
+/**
+ * tw_op_cancel() - prepare to end a token: no event of it will come
+ * @op: filled in
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL.
+ */
+static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
+				unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_CANCEL, key, flags);
+}
+
+/*
+ * Operations on deliveries
+ *
+ * On a wheel with leases (@lease in struct timewheel_setup) the reader of an event
+ * holds its token and owes an answer: ACK when the work is done, NACK when the
+ * token is to come again, BURY when it is to be kept aside. Without an answer it
+ * comes again, to any reader, when the lease is over, and at once when the open
+ * file that holds it is released, as when the reader dies. So each token is
+ * delivered at least once, and to one reader at a time:
+ *
+ *	while ((n = tw_events_read(events, wheel, TIMEWHEEL_NEVER)) > 0)
+ *		for (i = 0; i < n; i++) {
+ *			event = tw_events_at(events, i);
+ *			if (remind(event->id))
+ *				tw_op_ack(&op, event->id, event->delivery, 0, 0);
+ *			else
+ *				tw_op_nack(&op, event->id, event->delivery,
+ *					   TW_MIN(1), 0);
+ *			tw_wheel_run(wheel, &op);
+ *		}
+ *
+ * Each delivery of a token has a number, which the answer repeats: an answer that
+ * comes too late does not count for a later delivery. After @max_attempts
+ * deliveries without ACK a token is buried.
+ *
+ * An open file holds a token, not a thread or a process: each process that shares
+ * the fd may answer. An answer by another open file of the wheel fails with
+ * %EPERM, unless it has %TIMEWHEEL_OPF_ANY_FILE.
+ *
+ * All of these fail with %EINVAL also if the wheel has no leases, and with %ESTALE
+ * also while a reader is copying the token.
+ */
+
+/**
+ * tw_op_ack() - prepare to tell that a delivery has been dealt with
+ * @op: filled in
+ * @key: the token's id or handle
+ * @delivery: the delivery's number
+ * @time: 0: the token ends, or is pending for its next period. Else when it is
+ *	due again
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
+ *	%TIMEWHEEL_OPF_ANY_FILE
+ *
+ * A token that is due again has all its attempts before it. A periodic one then
+ * counts its periods from @time.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
+ * %ERANGE.
+ */
+static inline void tw_op_ack(struct timewheel_op *op, uint64_t key,
+			     uint32_t delivery, uint64_t time,
+			     unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_ACK, key, flags);
+	op->delivery = delivery;
+	op->time = time;
+}
+
+/**
+ * tw_op_nack() - prepare to tell that a delivery has not been dealt with
+ * @op: filled in
+ * @key: the token's id or handle
+ * @delivery: the delivery's number
+ * @time: when the token is due again; a delay of 0 is at once
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
+ *	%TIMEWHEEL_OPF_ANY_FILE
+ *
+ * The result has %TIMEWHEEL_RES_BURIED if this was the last of @max_attempts, and
+ * the token has been buried instead.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
+ * %ERANGE.
+ */
+static inline void tw_op_nack(struct timewheel_op *op, uint64_t key,
+			      uint32_t delivery, uint64_t time,
+			      unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_NACK, key, flags);
+	op->delivery = delivery;
+	op->time = time;
+}
+
+/**
+ * tw_op_extend() - prepare to hold a delivery for longer
+ * @op: filled in
+ * @key: the token's id or handle
+ * @delivery: the delivery's number, which stays
+ * @time: ns from now until the lease is over; 0 stands for the wheel's lease
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ANY_FILE
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
+ * %ERANGE, also more than %TIMEWHEEL_MAX_LEASES leases after the delivery.
+ */
+static inline void tw_op_extend(struct timewheel_op *op, uint64_t key,
+				uint32_t delivery, uint64_t time,
+				unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_EXTEND, key, flags);
+	op->delivery = delivery;
+	op->time = time;
+}
+
+/**
+ * tw_op_bury() - prepare to keep a token aside until it is kicked or deleted
+ * @op: filled in
+ * @key: the token's id or handle
+ * @delivery: the delivery's number; 0 for a token that is pending
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ANY_FILE
+ *
+ * A buried token keeps its id, and counts towards the wheel's @max_tokens.
+ *
+ * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL.
+ */
+static inline void tw_op_bury(struct timewheel_op *op, uint64_t key,
+			      uint32_t delivery, unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_BURY, key, flags);
+	op->delivery = delivery;
+}
+
+/**
+ * tw_op_kick() - prepare to make a buried or pending token due now
+ * @op: filled in
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ *
+ * The token has all its attempts before it again. A periodic token has this event
+ * in addition, and keeps its deadlines.
+ *
+ * Errors: %ENOENT; %ESTALE; %EBUSY the token is held; %EINVAL.
+ */
+static inline void tw_op_kick(struct timewheel_op *op, uint64_t key,
+			      unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_KICK, key, flags);
+}
+
+/**
+ * tw_op_delete() - prepare to end a token, whether it is pending, held or buried
+ * @op: filled in
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ *
+ * A reader that holds the token learns of it by the error of its answer.
+ *
+ * Errors: %ENOENT; %ESTALE; %EINVAL.
+ */
+static inline void tw_op_delete(struct timewheel_op *op, uint64_t key,
+				unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_DELETE, key, flags);
+}
+
+/* Calls on tokens */
+
+/**
+ * tw_wheel_run() - carry out an operation
  * @wheel: the wheel
- * @id: its id, any value that no token has that is pending, held or buried; 0 on
- *	a wheel without ids
- * @time: the delay in ns after which it is due, which also becomes its timeout;
- *	0 is due at once, and no timeout
- * @cookie: handed back with its event, any value; 0 on a wheel without cookies
- * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock; one
- *	that has passed is due at once; the token has no timeout
- * @handle: where its handle goes, or NULL
+ * @op: the operation, as one of the functions tw_op_*() has prepared it. It then
+ *	has what the operation tells: @deadline, and @handle of a token that was
+ *	registered. It may be carried out again
  *
- * A caller that wants to spread the deadlines of many tokens adds a random number to
- * each @time itself. May sleep for memory, does not block else.
+ * May sleep for memory if the operation registers a token, else does not block.
  *
- * Errors: %EEXIST the id is pending, held or buried; %EINVAL see above, or an id
- * or a cookie on a wheel without; %ENOSPC the wheel has its @max_tokens tokens;
- * %ENOMEM; %ERANGE the deadline is beyond the last tick or 2^63 ns, or the delay too
- * long for a wheel with touch words; %ESHUTDOWN the wheel is draining; those common
- * to all.
+ * Errors: those of the operation; %EINVAL also: there is no such @code, or @size
+ * is too small (not prepared?); %E2BIG; %EFAULT @op is no such address; those
+ * common to all.
  *
- * Return: 0, or -1 and errno.
+ * Return: bits of enum timewheel_result, 0 for nothing special, or -1 and errno.
  */
-int tw_wheel_register(struct tw_wheel *wheel, uint64_t id, uint64_t time,
-		      uint64_t cookie, unsigned int flags, uint64_t *handle);
+int tw_wheel_run(struct tw_wheel *wheel, struct timewheel_op *op);
 
 /**
- * tw_wheel_register_periodic() - register a token that is due again and again
- * @wheel: the wheel, set up with %TIMEWHEEL_SETUP_PERIODS
- * @id: as for tw_wheel_register()
- * @time: the delay in ns after which it is due for the first time
- * @period: ns from one time to the next, a tick and more
- * @cookie: as for tw_wheel_register(); handed back with each of its events
- * @flags: %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the wheel's clock
- * @handle: where its handle goes, or NULL; it is valid as long as the token
- *
- * It is pending again by itself after each event, on a wheel with a @lease after
- * its ack: one event of it is out at a time. It does not drift: its deadlines are
- * whole periods from the first one, whenever events were read. If several periods
- * have passed because no reader came or an ack was late, there is one event, at once,
- * for the last of them: @missed of that tells how many periods before it had no
- * event of their own.
- *
- * A token that is to rest for some time after each event is not a periodic one.
- * Without a lease, the reader registers it again for that delay. On a wheel with a
- * @lease, the reader acks it with that delay: see tw_wheel_ack().
- *
- * It ends by tw_wheel_cancel() while it is pending, by tw_wheel_delete() on a wheel
- * with a @lease, or with the wheel. It has no timeout and cannot be touched. May
- * sleep for memory, does not block else.
- *
- * Errors: those of tw_wheel_register(); %EINVAL also when @period is shorter than a
- * tick, or the wheel was set up without periods; %ERANGE also when it is 2^63 ns
- * and more.
- *
- * Return: 0, or -1 and errno.
- */
-int tw_wheel_register_periodic(struct tw_wheel *wheel, uint64_t id,
-			       uint64_t time, uint64_t period, uint64_t cookie,
-			       unsigned int flags, uint64_t *handle);
-
-/**
- * tw_wheel_touch() - it lives: due its whole timeout from now
+ * tw_wheel_touch() - touch a token: it is due its whole timeout from now
  * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
  *
- * Never brings a deadline nearer. The quickest of the operations. Does not
- * block.
+ * A touch never brings a deadline nearer. Does not block.
  *
- * Errors: %ENOENT; %ESTALE; %EINVAL see above, or the token has no timeout;
- * %ERANGE the deadline would be beyond the last tick or 2^63 ns; those common to
- * all.
+ * Errors: those of tw_op_touch(); those common to all.
  *
  * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
  */
@@ -477,126 +791,72 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
 /**
  * tw_wheel_touch_many() - touch many tokens, up to the first that cannot be
  * @wheel: the wheel
- * @keys: the tokens' ids, or their handles
- * @count: how many, at most %TIMEWHEEL_MAX_BATCH
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @keys are handles
- * @done: where goes how many, from the first on, were touched; or NULL
+ * @keys: the tokens' ids or handles
+ * @count: how many keys there are, at most %TIMEWHEEL_MAX_BATCH
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ * @done: the call stores here how many tokens, from the first on, it has touched;
+ *	or NULL
  *
- * As tw_wheel_touch() one after the other, for a fraction of the cost. An error is
- * that of the token of keys[@done]; those behind it have not been touched. Does not
- * block.
+ * Does what tw_wheel_touch() does for each key in turn, at a fraction of the cost.
+ * An error is that of keys[@done]; the tokens of the keys behind it have not been
+ * touched. Does not block.
  *
- * Errors: those of tw_wheel_touch(); %EINVAL also: @count is too large, nothing is
- * touched; %EFAULT @keys is no such address; %EINTR a signal came before the end:
- * go on from keys[@done].
+ * Errors: those of tw_op_touch(); %EINVAL also: @count is too large, and @done is
+ * 0; %EFAULT @keys is no such address; %EINTR a signal came first: the caller goes
+ * on from keys[@done]; those common to all.
  *
- * Return: 0 when all were touched, or -1 and errno.
+ * Return: 0 if all were touched, or -1 and errno.
  */
 int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 			size_t count, unsigned int flags, size_t *done);
 
 /**
- * tw_wheel_touch_or_register() - touch a token, register it if there is none
- * @wheel: the wheel
- * @id: its id
- * @time: its timeout in ns if it is registered; a pending one keeps its own
- * @cookie: its cookie if it is registered; a pending one keeps its own
- * @flags: 0
- * @handle: where its handle goes if it is registered, or NULL
+ * tw_wheel_get() - tell about a token, whether it is pending, held or buried
+ * @wheel: the wheel, however it was opened
+ * @key: the token's id or handle
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ * @token: filled in
  *
- * May sleep for memory, does not block else.
+ * Changes nothing. Does not block.
  *
- * Errors: %EINVAL see above, or the token has no timeout, or a cookie on a wheel
- * without; %EEXIST the token is held or buried; %ENOSPC the wheel has its @max_tokens
- * tokens; %ENOMEM; %ERANGE the deadline would be beyond the last tick or 2^63 ns, or
- * the delay too long for a wheel with touch words; %ESHUTDOWN it would register and
- * the wheel is draining; those common to all.
+ * Errors: %ENOENT no token has this id; %ESTALE no token has this handle; %EINVAL
+ * an undefined flag, or an id on a wheel without ids; %EFAULT @token is no such
+ * address; those common to all.
  *
- * Return: %TIMEWHEEL_RES_REGISTERED, or 0 or %TIMEWHEEL_RES_WAS_DUE when it was touched
- * (then *@handle stays as it was), or -1 and errno.
- */
-int tw_wheel_touch_or_register(struct tw_wheel *wheel, uint64_t id,
-			       uint64_t time, uint64_t cookie,
-			       unsigned int flags, uint64_t *handle);
-
-/**
- * tw_wheel_move() - give a token another deadline, earlier or later
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @time: the delay in ns after which it is due, which also becomes its timeout;
- *	0 is due at once, and leaves the timeout
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle; %TIMEWHEEL_OPF_ABSOLUTE: @time is
- *	a time of the wheel's clock, the timeout stays
- *
- * Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EINVAL see above; %ERANGE the deadline would be
- * beyond the last tick or 2^63 ns; those common to all.
- *
- * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
- */
-int tw_wheel_move(struct tw_wheel *wheel, uint64_t key, uint64_t time,
-		  unsigned int flags);
-
-/**
- * tw_wheel_cancel() - end a token: no event will come of it
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
- *
- * Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EINVAL see above; those common to all.
- *
- * Return: 0 or %TIMEWHEEL_RES_WAS_DUE, or -1 and errno.
- */
-int tw_wheel_cancel(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
-
-/**
- * tw_wheel_get() - tell about a token, change nothing
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
- * @op: filled in; @size set by the caller, all else 0 or as it came out before.
- *	Then @id, @handle, @cookie, @deadline, @cycle and @slot are the token's,
- *	@time the ns until its deadline, 0 when that has passed, and @lease the
- *	number of its last delivery, 0 when there was none
- *
- * Also when it is held, with the end of the lease for a deadline, or buried. A wheel
- * opened for reading only will do. Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EINVAL see above, or @size; %E2BIG; those common to
- * all. *@op is then not to be used.
- *
- * Return: bits: %TIMEWHEEL_RES_WAS_DUE when it is past its deadline,
- * %TIMEWHEEL_RES_HELD when a delivery of it is out, %TIMEWHEEL_RES_BURIED when it is
- * buried; or -1 and errno.
+ * Return: 0, or -1 and errno.
  */
 int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
-		 struct timewheel_op *op);
+		 struct timewheel_token *token);
 
 /**
- * tw_wheel_op() - any one operation, with all that it takes and tells
- * @wheel: the wheel
- * @op: the operation; the caller sets @size and what the operation reads, and finds
- *	there what it tells: a deadline, say. See struct timewheel_op
+ * tw_wheel_get_many() - tell about many tokens
+ * @wheel: the wheel, however it was opened
+ * @keys: the tokens' ids or handles
+ * @count: how many keys there are, at most %TIMEWHEEL_MAX_BATCH
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ * @tokens: array of @count, filled in. A key that names no token gets one that is
+ *	all zeros, with a @state of %TIMEWHEEL_STATE_NONE
+ * @done: the call stores here how many tokens, from the first on, it has filled
+ *	in; or NULL
  *
- * May sleep for memory when it registers, does not block else.
+ * Changes nothing. Does not block.
  *
- * Errors: those of the operation; %EINVAL also when there is no such @code, or
- * @size, or a reserved field; %E2BIG; %EFAULT @op is no such address: when it
- * cannot be written the operation has been carried out; those common to all.
+ * Errors: %EINVAL an undefined flag, @count is too large, or ids on a wheel
+ * without ids; %EFAULT @keys or @tokens is no such address; %EINTR a signal came
+ * first: the caller goes on from keys[@done]; those common to all.
  *
- * Return: op's @result, or -1 and errno.
+ * Return: 0 if all were filled in, or -1 and errno.
  */
-int tw_wheel_op(struct tw_wheel *wheel, struct timewheel_op *op);
+int tw_wheel_get_many(const struct tw_wheel *wheel, const uint64_t *keys,
+		      size_t count, unsigned int flags,
+		      struct timewheel_token *tokens, size_t *done);
 
 /* Events */
 
 /**
- * tw_events_new() - a buffer for events
- * @capacity: how many of them it holds at most, 1 and more; 64 is plenty unless
- *	tens of thousands expire at once
+ * tw_events_new() - make a buffer for events
+ * @capacity: how many events it holds at most, 1 or more; 64 is plenty unless tens
+ *	of thousands expire at once
  *
  * Errors: %EINVAL @capacity is 0; %ENOMEM.
  *
@@ -612,24 +872,25 @@ void tw_events_free(struct tw_events *events);
 
 /**
  * tw_events_read() - read expired tokens
- * @events: the buffer; what it held is gone when the call is made
+ * @events: the buffer; the call discards what it held
  * @wheel: the wheel
- * @timeout: longest time in ns to wait for the first: 0 does not wait,
- *	%TIMEWHEEL_NEVER waits as long as it takes
+ * @timeout: longest time in ns to wait for the first event: 0 does not wait,
+ *	%TIMEWHEEL_NEVER waits without limit
  *
  * Reads as many as are due and fit, in the order of their due ticks. Each event
- * goes to one reader only, and ends its token, unless the wheel has a @lease or the
+ * goes to one reader only, and ends its token, unless the wheel has leases or the
  * token is periodic. Blocks while nothing is due, or the wheel is paused, for
  * @timeout of CLOCK_MONOTONIC at most, whether the fd is a blocking one or not.
  * With %TIMEWHEEL_NEVER and a blocking fd one sleeping thread is woken at a time,
  * else all of them.
  *
- * Errors: %EINTR a signal came while nothing was due (one whose handler is set up
- * with SA_RESTART does not end a wait without end on a blocking fd); %EBADF the
- * wheel was opened for writing only; %ENODEV the named wheel has been destroyed,
- * maybe while the call waited; %ENOMEM only the first read of a wheel with a @lease.
+ * Errors: %EINTR a signal came while nothing was due (with SA_RESTART the signal's
+ * handler does not end a wait without limit on a blocking fd); %EBADF the wheel was
+ * opened for writing only; %ENODEV the named wheel has been destroyed, perhaps
+ * while the call waited; %ENOMEM only the first read of a wheel with leases.
  *
- * Return: how many there are, 0 when nothing was due in time, or -1 and errno.
+ * Return: how many events there are, 0 if nothing was due in time, or -1 and
+ * errno.
  */
 ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 		       uint64_t timeout);
@@ -638,19 +899,19 @@ ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
  * tw_events_count() - how many events the last read brought
  * @events: the buffer
  *
- * Return: that. Cannot fail.
+ * Return: their number. Cannot fail.
  */
 size_t tw_events_count(const struct tw_events *events);
 
 /**
  * tw_events_at() - one of the events that the last read brought
  * @events: the buffer
- * @index: which one, less than tw_events_count()
+ * @index: which event, less than tw_events_count()
  *
- * They follow each other in memory: the first is an array of all. They are there
- * until the buffer is read into again, or freed.
+ * The events are an array, which begins with the first one. They are there until
+ * the buffer is read into again, or freed.
  *
- * Errors: %EDOM there is none at @index.
+ * Errors: %EDOM there is no event at @index.
  *
  * Return: the event, or NULL and errno.
  */
@@ -658,158 +919,19 @@ const struct timewheel_event *tw_events_at(const struct tw_events *events,
 					   size_t index);
 
 /*
- * Delivery
+ * Batches
  *
- * On a wheel that was set up with a @lease, the reader of an event holds its token and
- * owes an answer: tw_wheel_ack() when the work has been done, which ends the token;
- * tw_wheel_nack() when the token is to come again later; tw_wheel_bury() when it is
- * not to come again. Without an answer it comes again, to any reader, when the lease
- * is over, and at once when the open file that it was read from is released, as by
- * the end of its processes. So each token is delivered at least once, perhaps more
- * often, and to one reader at a time.
+ * Many operations by one call. Each is prepared in the batch:
  *
- *	while ((n = tw_events_read(events, wheel, TIMEWHEEL_NEVER)) > 0)
- *		for (i = 0; i < n; i++) {
- *			event = tw_events_at(events, i);
- *			if (remind(event->id))
- *				tw_wheel_ack(wheel, event->id, 0, event->lease);
- *			else
- *				tw_wheel_nack(wheel, event->id, 0, event->lease,
- *					      60000000000);
- *		}
- *
- * Each delivery of a token has a number, @lease of its event. An answer names it, so
- * that an answer which comes too late does not count for a later delivery. After
- * @max_attempts deliveries, if that was set up, a token is buried instead of coming
- * again. A token is held by an open file, not by a thread or a process: every process
- * that shares the fd may answer. An answer by another open file of the same wheel fails
- * with %EPERM, so that nobody answers by mistake, unless it has
- * %TIMEWHEEL_OPF_ANY_FILE.
- *
- * The words are those of beanstalkd's protocol (bury, kick, delete) and RabbitMQ's
- * (ack, nack); beanstalkd's touch is extend here, where a touch is another thing.
- *
- * Errors of all of these: %ENOENT: no token has this id. %ESTALE: none has this
- * handle, or it is being read at this moment; of an answer also: this delivery is
- * not out any more, as it was answered, or its lease was over and the token has
- * been delivered again or buried. %EPERM: another open file holds the delivery.
- * %EINVAL: the wheel has no leases, or as for the operations above.
+ *	op = tw_batch_next(batch);
+ *	tw_op_cancel(op, user, 0);
+ *	...
+ *	failed = tw_batch_run(batch, wheel);
  */
 
 /**
- * tw_wheel_ack() - a delivery has been dealt with: its token ends
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle; %TIMEWHEEL_OPF_ANY_FILE: also when
- *	another open file holds the delivery
- * @lease: the number of the delivery, from its event
- *
- * A periodic token does not end, but is pending again. So is any token if the ack has
- * a delay, by tw_wheel_op() with %TIMEWHEEL_OP_ACK and a @time other than 0, or a
- * point of time with %TIMEWHEEL_OPF_ABSOLUTE: it is then due at that time, with all
- * its attempts before it, and one that is periodic counts its periods from there.
- * Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; those common to all.
- *
- * Return: bits, 0 for nothing special, or -1 and errno.
- */
-int tw_wheel_ack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
-		 uint32_t lease);
-
-/**
- * tw_wheel_nack() - a delivery has not been dealt with: its token is due again
- * @wheel: the wheel
- * @key: as for tw_wheel_ack()
- * @flags: as for tw_wheel_ack(); %TIMEWHEEL_OPF_ABSOLUTE: @time is a time of the
- *	wheel's clock
- * @lease: as for tw_wheel_ack()
- * @time: the delay in ns after which it is due again, 0 for at once
- *
- * The attempt counts: after @max_attempts of them the token is buried instead.
- * Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; %ERANGE the deadline would be beyond
- * the last tick or 2^63 ns; those common to all.
- *
- * Return: bits, of which %TIMEWHEEL_RES_BURIED says that it is buried, 0 for nothing
- * special; or -1 and errno.
- */
-int tw_wheel_nack(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
-		  uint32_t lease, uint64_t time);
-
-/**
- * tw_wheel_extend() - a delivery takes longer than its lease
- * @wheel: the wheel
- * @key: as for tw_wheel_ack()
- * @flags: as for tw_wheel_ack()
- * @lease: as for tw_wheel_ack(); the number stays
- * @time: ns from now after which the lease is over, 0 for the wheel's @lease
- *
- * Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; %ERANGE that would be beyond the last
- * tick or 2^63 ns, or more than %TIMEWHEEL_MAX_LEASES leases after the delivery;
- * those common to all.
- *
- * Return: bits, 0 for nothing special, or -1 and errno.
- */
-int tw_wheel_extend(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
-		    uint32_t lease, uint64_t time);
-
-/**
- * tw_wheel_bury() - keep a token aside until tw_wheel_kick() or tw_wheel_delete()
- * @wheel: the wheel
- * @key: as for tw_wheel_ack()
- * @flags: as for tw_wheel_ack()
- * @lease: as for tw_wheel_ack(); 0: the token is pending, no delivery of it is out
- *
- * It keeps its id, and counts towards the wheel's @max_tokens. tw_cursor_next()
- * finds what is buried. Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EPERM; %EINVAL; those common to all.
- *
- * Return: bits, 0 for nothing special, or -1 and errno.
- */
-int tw_wheel_bury(struct tw_wheel *wheel, uint64_t key, unsigned int flags,
-		  uint32_t lease);
-
-/**
- * tw_wheel_kick() - a token that is buried or pending is due now
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
- *
- * It has all its attempts before it again. What is periodic is delivered besides, and
- * keeps to its times. Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EBUSY the token is held; %EINVAL; those common to
- * all.
- *
- * Return: bits, 0 for nothing special, or -1 and errno.
- */
-int tw_wheel_kick(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
-
-/**
- * tw_wheel_delete() - end a token, whether it is pending, held or buried
- * @wheel: the wheel
- * @key: the token's id, or its handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE: @key is a handle
- *
- * Who holds it, if anybody does, learns of it by the %ENOENT or %ESTALE of the
- * answer. Does not block.
- *
- * Errors: %ENOENT; %ESTALE; %EINVAL; those common to all.
- *
- * Return: bits, 0 for nothing special, or -1 and errno.
- */
-int tw_wheel_delete(struct tw_wheel *wheel, uint64_t key, unsigned int flags);
-
-/* Batches */
-
-/**
- * tw_batch_new() - room for operations
- * @capacity: how many of them it holds at most, 1 to %TIMEWHEEL_MAX_BATCH
+ * tw_batch_new() - make a batch
+ * @capacity: how many operations it holds at most, 1 to %TIMEWHEEL_MAX_BATCH
  *
  * Errors: %EINVAL @capacity is outside its range; %ENOMEM.
  *
@@ -830,236 +952,40 @@ void tw_batch_free(struct tw_batch *batch);
 void tw_batch_clear(struct tw_batch *batch);
 
 /**
- * tw_batch_register() - add the registration of a token
+ * tw_batch_next() - add an operation, which the caller prepares
  * @batch: the batch
- * @id: as for tw_wheel_register()
- * @time: as for tw_wheel_register()
- * @cookie: as for tw_wheel_register()
- * @flags: as for tw_wheel_register()
  *
- * Nothing of it is looked at before tw_batch_run(). Afterwards @handle and
- * @deadline of tw_batch_op() are the token's.
+ * The operation belongs to the batch, and is there until tw_batch_clear() or
+ * tw_batch_free(). Its index is one less than tw_batch_count(). The caller prepares
+ * it by one of the functions tw_op_*() before tw_batch_run(). An operation that is
+ * not prepared fails with %EINVAL.
  *
- * Errors: %ENOBUFS the batch is full.
+ * Errors: %ENOSPC the batch is full.
  *
- * Return: the operation's index in the batch, or -1 and errno.
+ * Return: the operation, or NULL and errno.
  */
-int tw_batch_register(struct tw_batch *batch, uint64_t id, uint64_t time,
-		      uint64_t cookie, unsigned int flags);
-
-/**
- * tw_batch_touch() - add the touch of a token
- * @batch: the batch
- * @key: as for tw_wheel_touch()
- * @flags: as for tw_wheel_touch()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_touch(struct tw_batch *batch, uint64_t key, unsigned int flags);
-
-/**
- * tw_batch_touch_or_register() - add the touch or registration of a token
- * @batch: the batch
- * @id: as for tw_wheel_touch_or_register()
- * @time: as for tw_wheel_touch_or_register()
- * @cookie: as for tw_wheel_touch_or_register()
- * @flags: as for tw_wheel_touch_or_register()
- *
- * Nothing of it is looked at before tw_batch_run(). Afterwards, if it was
- * registered, @handle of tw_batch_op() is the token's.
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_touch_or_register(struct tw_batch *batch, uint64_t id,
-			       uint64_t time, uint64_t cookie,
-			       unsigned int flags);
-
-/**
- * tw_batch_move() - add the move of a token
- * @batch: the batch
- * @key: as for tw_wheel_move()
- * @time: as for tw_wheel_move()
- * @flags: as for tw_wheel_move()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_move(struct tw_batch *batch, uint64_t key, uint64_t time,
-		  unsigned int flags);
-
-/**
- * tw_batch_cancel() - add the cancellation of a token
- * @batch: the batch
- * @key: as for tw_wheel_cancel()
- * @flags: as for tw_wheel_cancel()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_cancel(struct tw_batch *batch, uint64_t key, unsigned int flags);
-
-/**
- * tw_batch_get() - add a look at a token
- * @batch: the batch
- * @key: as for tw_wheel_get()
- * @flags: as for tw_wheel_get()
- *
- * Nothing of it is looked at before tw_batch_run(). Afterwards tw_batch_op()
- * tells about the token.
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_get(struct tw_batch *batch, uint64_t key, unsigned int flags);
-
-/**
- * tw_batch_register_periodic() - add the registration of a periodic token
- * @batch: the batch
- * @id: as for tw_wheel_register_periodic()
- * @time: as for tw_wheel_register_periodic()
- * @period: as for tw_wheel_register_periodic()
- * @cookie: as for tw_wheel_register_periodic()
- * @flags: as for tw_wheel_register_periodic()
- *
- * Nothing of it is looked at before tw_batch_run(). Afterwards @handle and
- * @deadline of tw_batch_op() are the token's.
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_register_periodic(struct tw_batch *batch, uint64_t id,
-			       uint64_t time, uint64_t period, uint64_t cookie,
-			       unsigned int flags);
-
-/**
- * tw_batch_ack() - add the ack of a delivery
- * @batch: the batch
- * @key: as for tw_wheel_ack()
- * @flags: as for tw_wheel_ack()
- * @lease: as for tw_wheel_ack()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_ack(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		 uint32_t lease);
-
-/**
- * tw_batch_nack() - add the nack of a delivery
- * @batch: the batch
- * @key: as for tw_wheel_nack()
- * @flags: as for tw_wheel_nack()
- * @lease: as for tw_wheel_nack()
- * @time: as for tw_wheel_nack()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_nack(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		  uint32_t lease, uint64_t time);
-
-/**
- * tw_batch_extend() - add the extension of a lease
- * @batch: the batch
- * @key: as for tw_wheel_extend()
- * @flags: as for tw_wheel_extend()
- * @lease: as for tw_wheel_extend()
- * @time: as for tw_wheel_extend()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_extend(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		    uint32_t lease, uint64_t time);
-
-/**
- * tw_batch_bury() - add the burial of a token
- * @batch: the batch
- * @key: as for tw_wheel_bury()
- * @flags: as for tw_wheel_bury()
- * @lease: as for tw_wheel_bury()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_bury(struct tw_batch *batch, uint64_t key, unsigned int flags,
-		  uint32_t lease);
-
-/**
- * tw_batch_kick() - add the kick of a token
- * @batch: the batch
- * @key: as for tw_wheel_kick()
- * @flags: as for tw_wheel_kick()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_kick(struct tw_batch *batch, uint64_t key, unsigned int flags);
-
-/**
- * tw_batch_delete() - add the end of a token
- * @batch: the batch
- * @key: as for tw_wheel_delete()
- * @flags: as for tw_wheel_delete()
- *
- * Nothing of it is looked at before tw_batch_run().
- *
- * Errors: %ENOBUFS the batch is full.
- *
- * Return: the operation's index in the batch, or -1 and errno.
- */
-int tw_batch_delete(struct tw_batch *batch, uint64_t key, unsigned int flags);
+struct timewheel_op *tw_batch_next(struct tw_batch *batch);
 
 /**
  * tw_batch_count() - how many operations are in a batch
  * @batch: the batch
  *
- * Return: that. Cannot fail.
+ * Return: their number. Cannot fail.
  */
 size_t tw_batch_count(const struct tw_batch *batch);
 
 /**
- * tw_batch_run() - carry out what of a batch has not been carried out yet
- * @batch: the batch; its operations stay there, with their results, until
+ * tw_batch_run() - carry out the operations of a batch that have not been yet
+ * @batch: the batch. Its operations stay in it, with their results, until
  *	tw_batch_clear()
  * @wheel: the wheel
  *
- * In the order in which they were added, each by itself: one that fails does not
- * end the batch. May sleep for memory when some of them register, does not block
- * else.
+ * Carries them out in the order in which they were added, each by itself: one that
+ * fails does not end the batch. May sleep for memory if some of them register
+ * tokens, else does not block.
  *
- * Errors: %EINTR a signal came before all were carried out: call it again to go
- * on from there; %ENODEV the named wheel has been destroyed: the rest was not
- * carried out.
+ * Errors: %EINTR a signal came first: the next call goes on from there; those
+ * common to all, when the rest has not been carried out.
  *
  * Return: how many of all operations in the batch have failed, 0 for none, see
  * tw_batch_result(); or -1 and errno.
@@ -1067,26 +993,25 @@ size_t tw_batch_count(const struct tw_batch *batch);
 int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel);
 
 /**
- * tw_batch_result() - how one operation of a batch went
+ * tw_batch_result() - the result of one operation of a batch
  * @batch: the batch
- * @index: which one, as it was returned when it was added
+ * @index: which operation, 0 for the first
  *
- * Errors: those of the operation; %EBADF the wheel was opened for reading only,
- * and the operation changes it; %EINPROGRESS it has not been carried out yet;
- * %EDOM there is none at @index.
+ * Errors: those of the operation; %EINPROGRESS it has not been carried out yet;
+ * %EDOM there is no operation at @index.
  *
- * Return: what the function tw_wheel_*() of its name would have returned.
+ * Return: bits of enum timewheel_result, 0 for nothing special, or -1 and errno.
  */
 int tw_batch_result(const struct tw_batch *batch, size_t index);
 
 /**
  * tw_batch_op() - one operation of a batch, with all that it told
  * @batch: the batch
- * @index: which one, as it was returned when it was added
+ * @index: which operation, 0 for the first
  *
- * It is there until tw_batch_clear() and tw_batch_free().
+ * It is there until tw_batch_clear() or tw_batch_free().
  *
- * Errors: %EDOM there is none at @index.
+ * Errors: %EDOM there is no operation at @index.
  *
  * Return: the operation, or NULL and errno.
  */
@@ -1098,11 +1023,12 @@ const struct timewheel_op *tw_batch_op(const struct tw_batch *batch,
 /**
  * tw_cursor_open() - begin a walk through a wheel's tokens
  * @wheel: the wheel, which has to stay open until tw_cursor_close()
- * @from: only tokens due at this time or later, in ns of the wheel's clock; 0
- *	for all
- * @to: only tokens due at this time or earlier; %TIMEWHEEL_NEVER for all
+ * @from: only tokens whose deadline, lease's end or time of burial is this point
+ *	of time or later; 0 for all
+ * @to: only tokens for which it is this point of time or earlier;
+ *	%TIMEWHEEL_NEVER for all
  *
- * Looks at nothing yet.
+ * Looks at no token yet. Does not block.
  *
  * Errors: %ENOMEM.
  *
@@ -1112,7 +1038,7 @@ struct tw_cursor *tw_cursor_open(const struct tw_wheel *wheel, uint64_t from,
 				 uint64_t to);
 
 /**
- * tw_cursor_close() - have done with a walk, at its end or before
+ * tw_cursor_close() - end a walk, whether it is complete or not
  * @cursor: the cursor, or NULL
  */
 void tw_cursor_close(struct tw_cursor *cursor);
@@ -1120,18 +1046,17 @@ void tw_cursor_close(struct tw_cursor *cursor);
 /**
  * tw_cursor_next() - the next token
  * @cursor: the cursor
- * @token: where its address goes; it is there until the next call on @cursor
+ * @token: the call stores the token's address here; it is there until the next call
+ *	on @cursor
  *
- * In no order of time. A token that is there throughout comes exactly once,
- * whatever is registered, touched, moved, cancelled, read and answered meanwhile;
- * one that comes or goes meanwhile at most once. @state tells whether it is
- * pending, held or buried, @lease and @attempts of its deliveries. A wheel opened
- * for reading only will do. Does not block.
+ * Tokens come in no order of time, whether they are pending, held or buried. A
+ * token that is there throughout comes exactly once, whatever other callers do
+ * meanwhile; one that comes or goes meanwhile at most once. Does not block.
  *
- * Errors: those common to all.
+ * Errors: %EBADF the wheel was opened for writing only; those common to all.
  *
- * Return: 1, or 0 when there are no more (then *@token stays as it was), or -1
- * and errno.
+ * Return: 1, or 0 if there are no more, or -1 and errno. *@token stays as it was
+ * unless the call returns 1.
  */
 int tw_cursor_next(struct tw_cursor *cursor,
 		   const struct timewheel_token **token);
@@ -1139,37 +1064,38 @@ int tw_cursor_next(struct tw_cursor *cursor,
 /*
  * Mapped touches
  *
- * Tokens of a wheel that was set up with %TIMEWHEEL_SETUP_TOUCH_WORDS can be touched by
- * a store to memory. It takes a few instructions and no system call, and says
- * less: with which tick, and what becomes of a touch that comes too late.
+ * Tokens of a wheel with %TIMEWHEEL_SETUP_TOUCH_WORDS can be touched by a store to
+ * memory. That takes a few instructions and no system call, but has to name the
+ * tick, and does not tell of a touch that comes too late.
  *
  *	uint32_t tick = tw_tick(words);		// once per turn of a loop
  *
  *	for (i = 0; i < packets; i++)
  *		tw_touch(words, handle_of(packet[i]), tick);
  *
- * Any number of threads and processes may touch the same tokens at once. They
- * may in a signal handler too.
+ * Any number of threads and processes may touch the same tokens at once, also in
+ * signal handlers. None of the calls blocks, except tw_words_map().
  */
 
 /**
  * tw_words_map() - map a wheel's touch words
  * @wheel: the wheel, which has to stay open until tw_words_unmap()
  *
- * The wheel has to be open for reading and writing. A child by fork(2) has them
- * too; in another time namespace it maps its own. May sleep for memory.
+ * The wheel has to be open for reading and writing. A child by fork(2) has the
+ * words too; one in another time namespace has to map them again. May sleep for
+ * memory.
  *
  * Errors: %EACCES the wheel was not opened for both; %EINVAL it was set up
  * without %TIMEWHEEL_SETUP_TOUCH_WORDS; %ENODEV the named wheel has been destroyed;
- * %ENOMEM also when the address space, or what of it may be used, is too small;
- * %EAGAIN memory is to be locked, by mlockall(2), and this would be too much.
+ * %ENOMEM also if the address space is too small; %EAGAIN mlockall(2) is in force,
+ * and this would lock too much memory.
  *
  * Return: the words, to be unmapped by tw_words_unmap(), or NULL and errno.
  */
 struct tw_words *tw_words_map(struct tw_wheel *wheel);
 
 /**
- * tw_words_unmap() - have done with touch words
+ * tw_words_unmap() - unmap touch words
  * @words: the words, or NULL
  */
 void tw_words_unmap(struct tw_words *words);
@@ -1178,10 +1104,11 @@ void tw_words_unmap(struct tw_words *words);
  * tw_tick() - the tick of now, to touch with
  * @words: the touch words of the wheel
  *
- * Reads the clock without a system call, where the kernel's vDSO can: 20 to 50 ns.
- * On a MANUAL wheel it is the hand, by a system call; 0 if the wheel has been
- * destroyed. For a loop it is enough to ask once per turn: a touch says that the
- * token lived on this tick, and an old tick makes it due as much earlier.
+ * Reads the clock without a system call where the kernel's vDSO can do that, in 20
+ * to 50 ns. On a MANUAL wheel it is the hand, by a system call; 0 if the wheel has
+ * been destroyed. It is enough to call it once per turn of a loop: a touch says
+ * that the token lived on this tick, and an older tick makes it due that much
+ * earlier.
  *
  * Return: the low 32 bits of the tick. Cannot fail.
  */
@@ -1192,9 +1119,9 @@ uint32_t tw_tick(const struct tw_words *words);
  * @handle: the token's handle
  * @tick: as from tw_tick()
  *
- * For programs that store for themselves.
+ * For programs that do the store themselves.
  *
- * Return: that. Cannot fail.
+ * Return: the value of the word. Cannot fail.
  */
 static inline uint64_t tw_touch_word(uint64_t handle, uint32_t tick)
 {
@@ -1203,16 +1130,16 @@ static inline uint64_t tw_touch_word(uint64_t handle, uint32_t tick)
 }
 
 /**
- * tw_touch() - it lives: due its whole timeout after the end of a tick
+ * tw_touch() - touch a token: it is due its whole timeout after the end of a tick
  * @words: the touch words of the wheel
- * @handle: the handle of a token of this wheel, which may have ended; none
- *	else, not even 0: there may be no memory where its word would be
+ * @handle: the handle of a token of this wheel, which may have ended; no other
+ *	value, not even 0: there may be no memory where its word would be
  * @tick: as from tw_tick()
  *
- * One store. Never brings a deadline nearer. A touch of a token that has no
- * timeout does nothing. Nothing tells whether the token was still there: when it
- * was not, the touch is lost; when another token has its place by then, that one
- * is touched instead, and is late by one timeout at most. Of two plain touches at
+ * One store. Never brings a deadline nearer. A touch of a token without a timeout
+ * does nothing. The call does not tell whether the token was still there. If it
+ * was not, the touch is lost; if another token has its place by then, that one may
+ * be touched instead, and be late by one timeout at most. Of two plain touches at
  * once the earlier one may win.
  */
 static inline void tw_touch(struct tw_words *words, uint64_t handle,
@@ -1228,13 +1155,13 @@ static inline void tw_touch(struct tw_words *words, uint64_t handle,
  * @handle: as for tw_touch()
  * @tick: as from tw_tick()
  *
- * As tw_touch(), by a compare-and-swap. It tells the truth while all who touch the
- * wheel's tokens by words do it so. A plain touch may undo a checked one of the
- * same moment. One by the handle of a token that has ended lets a checked one by
- * that handle succeed, and one of the token that has its place now fail, until a
- * reader or an operation comes by.
+ * As tw_touch(), by a compare-and-swap. The answer is right as long as all touches
+ * of the wheel's words are checked ones. A plain touch may undo a checked one of
+ * the same moment. A plain touch by the handle of a token that has ended makes
+ * checked touches by that handle succeed, and those of the token that has its
+ * place now fail, until a reader or an operation comes by.
  *
- * Return: true when the token was there and is touched, false when it has ended.
+ * Return: true if the token was there and is touched, false if it has ended.
  */
 static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
 				    uint32_t tick)
@@ -1263,7 +1190,7 @@ static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
  * @lateness: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the events read
  *	so far: ns from the deadline until a reader took the token
  * @wake: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the times that the
- *	wheel's timer went off: ns from when it should have until somebody looked
+ *	wheel's timer went off: ns from when it should have until a program looked
  *
  * Both are of one moment. A wheel opened for reading only will do. May sleep for
  * memory.
@@ -1278,8 +1205,10 @@ int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness,
 /**
  * tw_histogram_bounds() - which values a bucket of a histogram counts
  * @bucket: which one, less than %TIMEWHEEL_BUCKETS
- * @low: where the least of them goes, or NULL
- * @high: where the greatest of them goes, or NULL
+ * @low: the call stores the least of them here; or NULL
+ * @high: the call stores the greatest of them here; or NULL
+ *
+ * Does not block.
  *
  * Errors: %EDOM there is no such bucket.
  *
@@ -1291,9 +1220,11 @@ int tw_histogram_bounds(unsigned int bucket, uint64_t *low, uint64_t *high);
  * tw_histogram_percentile() - the value that a share of all do not exceed
  * @buckets: a histogram: array of %TIMEWHEEL_BUCKETS, as of tw_wheel_stats()
  * @percent: the share, 0 to 100: 50 for the median, 99.9, 100 for the greatest
- * @value: where the value goes: the greatest of the first bucket with which at
- *	least @percent of all that was counted, and at least one, is reached:
+ * @value: the call stores the value here: the greatest of the first bucket with
+ *	which at least @percent of all values, and at least one, are reached. It is
  *	at most a quarter too high
+ *
+ * Does not block.
  *
  * Errors: %EINVAL @percent is outside its range; %ENODATA nothing was counted.
  *

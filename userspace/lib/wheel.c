@@ -66,11 +66,11 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
 	return ioctl(wheel->fd, TIMEWHEEL_IOC_ADVANCE, &advance);
 }
 
-static int control(struct tw_wheel *wheel, uint32_t flags, uint32_t mask)
+static int control(struct tw_wheel *wheel, uint32_t state, uint32_t mask)
 {
 	struct timewheel_control control = {
 		.size = sizeof(control),
-		.flags = flags,
+		.state = state,
 		.mask = mask,
 	};
 

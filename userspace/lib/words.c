@@ -93,6 +93,6 @@ uint32_t tw_tick(const struct tw_words *words)
 	if (mapping->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return hand_of(mapping->wheel);
 	clock_gettime(clocks[mapping->clock], &now);
-	return (now.tv_sec * TW_NSEC_PER_SEC + now.tv_nsec - mapping->offset) /
+	return (now.tv_sec * TW_SEC(1) + now.tv_nsec - mapping->offset) /
 	       mapping->tick;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ack, nack, extend, bury, kick and delete: answers to deliveries, and what to do
- * with those that nobody could deal with. A command line is never the reader that
- * holds a delivery, so it answers for the reader that does.
+ * ack, nack, extend, bury, kick and delete: answers to deliveries, and the end of
+ * tokens that were buried, or another attempt at them. A command line is never the
+ * reader that holds a delivery, so it answers for the reader that does.
  */
 #include "twctl.h"
 
-/* What KEY[:LEASE] says. @lease: 0 when it is left out. */
+/* What KEY[:DELIVERY] says. @number: 0 when it is left out. */
 struct delivery {
 	char		key[24];
-	uint32_t	lease;
+	uint32_t	number;
 };
 
 static struct delivery delivery_of(const char *text)
@@ -23,7 +23,7 @@ static struct delivery delivery_of(const char *text)
 	memcpy(delivery.key, text, length);
 	number_of("KEY", delivery.key, 0, UINT64_MAX);
 	if (*colon)
-		delivery.lease = number_of("LEASE", colon + 1, 1, UINT32_MAX);
+		delivery.number = number_of("DELIVERY", colon + 1, 1, UINT32_MAX);
 	return delivery;
 }
 
@@ -40,20 +40,20 @@ static enum status find_delivery(const struct wheel *wheel,
 				 struct timewheel_op *op, const char *key)
 {
 	bool handle = op->flags & TIMEWHEEL_OPF_BY_HANDLE;
-	struct timewheel_op got = { .size = sizeof(got) };
-	int result;
+	struct timewheel_token token;
 
-	result = tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
-			      op->flags & TIMEWHEEL_OPF_BY_HANDLE, &got);
-	if (result < 0)
+	if (tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
+			 op->flags & TIMEWHEEL_OPF_BY_HANDLE, &token) < 0)
 		return delivery_trouble(wheel->name, key, op);
-	if (result & TIMEWHEEL_RES_HELD)
-		op->lease = got.lease;
-	else if (op->code != TIMEWHEEL_OP_BURY || result & TIMEWHEEL_RES_BURIED)
+	if (token.state == TIMEWHEEL_STATE_HELD)
+		op->delivery = token.delivery;
+	else if (op->code != TIMEWHEEL_OP_BURY ||
+		 token.state == TIMEWHEEL_STATE_BURIED)
 		return trouble(STATUS_NOT_THERE,
 			       "wheel '%s': no delivery of %s %s is out: it is %s; see 'twctl list %s --state held'",
 			       wheel->name, handle ? "handle" : "id", key,
-			       result & TIMEWHEEL_RES_BURIED ? "buried" : "pending",
+			       token.state == TIMEWHEEL_STATE_BURIED ? "buried" :
+								       "pending",
 			       wheel->name);
 	return STATUS_OK;
 }
@@ -65,8 +65,8 @@ static enum status answer(struct out *out, const struct wheel *wheel,
 	struct timewheel_op op = *model;
 	enum status status = STATUS_OK;
 
-	op.lease = delivery.lease;
-	if (!op.lease)
+	op.delivery = delivery.number;
+	if (!op.delivery)
 		status = find_delivery(wheel, &op, delivery.key);
 	return status ? status : op_run(out, wheel, &op, delivery.key);
 }
@@ -129,21 +129,18 @@ enum status verb_bury(const struct args *args)
 	return answer_each(args, TIMEWHEEL_OP_BURY, 0);
 }
 
-/* One that is not there any more has been dealt with by somebody else. */
+/* A token that is not there any more was kicked or deleted by another process. */
 static enum status run_buried(struct out *out, const struct wheel *wheel,
-			      const struct timewheel_op *model,
-			      const struct timewheel_token *token)
+			      uint32_t code, const struct timewheel_token *token)
 {
 	bool has_id = !(wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_IDS);
-	struct timewheel_op op = *model;
+	struct timewheel_op op;
 	char key[24];
 
-	op.size = sizeof(op);
-	op.flags |= TIMEWHEEL_OPF_BY_HANDLE;
+	tw_op_prepare(&op, code, token->handle, TIMEWHEEL_OPF_BY_HANDLE);
 	op.id = token->id;
-	op.handle = token->handle;
 	op.deadline = TIMEWHEEL_NEVER;
-	if (tw_wheel_op(wheel->wheel, &op) >= 0) {
+	if (tw_wheel_run(wheel->wheel, &op) >= 0) {
 		op_put(out, wheel, &op, has_id);
 		return STATUS_OK;
 	}
@@ -154,7 +151,7 @@ static enum status run_buried(struct out *out, const struct wheel *wheel,
 }
 
 static enum status run_all_buried(struct out *out, const struct wheel *wheel,
-				  const struct timewheel_op *model)
+				  uint32_t code)
 {
 	enum status status = STATUS_OK, each;
 	const struct timewheel_token *token;
@@ -167,7 +164,7 @@ static enum status run_all_buried(struct out *out, const struct wheel *wheel,
 	while ((more = tw_cursor_next(cursor, &token)) > 0) {
 		if (token->state != TIMEWHEEL_STATE_BURIED)
 			continue;
-		each = run_buried(out, wheel, model, token);
+		each = run_buried(out, wheel, code, token);
 		if (!status)
 			status = each;
 	}
@@ -196,7 +193,7 @@ static enum status dispose(const struct args *args, uint32_t code)
 		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
 	wheel_open(&wheel, args->arg[0], buried ? O_RDWR : O_WRONLY);
 	if (buried) {
-		status = run_all_buried(out, &wheel, &op);
+		status = run_all_buried(out, &wheel, code);
 	} else {
 		need_ids(&wheel, handle);
 		status = op_run_each(args, out, &wheel, &op);

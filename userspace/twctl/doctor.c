@@ -109,7 +109,7 @@ void bad(struct system *system, const char *check, const char *detail,
 	system->bad = true;
 }
 
-/* Where the module's file is for a kernel: folders differ by who installed it. */
+/* Where the module's file is for a kernel: each way to install it has its folder. */
 static bool find_module(const struct system *system, const char *release,
 			char *path, size_t size)
 {
@@ -316,7 +316,7 @@ static bool check_permission(struct system *system)
 /* All that this twctl asks of a module. */
 static const char *skew_of(const struct timewheel_caps *caps)
 {
-	const uint32_t codes = (2U << TIMEWHEEL_OP_REGISTER_PERIODIC) - 1;
+	const uint32_t codes = (2U << TIMEWHEEL_OP_DELETE) - 1;
 	const uint32_t setup_flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
 		TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS;
 
@@ -324,6 +324,8 @@ static const char *skew_of(const struct timewheel_caps *caps)
 		return "its events have another size";
 	if (caps->op_size < sizeof(struct timewheel_op))
 		return "it is older: its operations are smaller";
+	if (caps->token_size < sizeof(struct timewheel_token))
+		return "it is older: its tokens are smaller";
 	if (~caps->codes & codes)
 		return "it is older: it lacks operations";
 	if (~caps->setup_flags & setup_flags)
@@ -348,7 +350,7 @@ static void check_version(struct system *system)
 	char detail[256];
 
 	if (tw_device_caps(&caps) < 0)
-		why = strerror(errno);
+		why = tw_strerror(errno);
 	else
 		why = skew_of(&caps);
 	if (!why && !knows_names())

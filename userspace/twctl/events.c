@@ -141,17 +141,21 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
  */
 void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 {
-	if (event->lease) {
-		tw_wheel_nack(wheel->wheel, event->handle, TIMEWHEEL_OPF_BY_HANDLE,
-			      event->lease, 0);
+	struct timewheel_op op;
+
+	if (event->delivery) {
+		tw_op_nack(&op, event->handle, event->delivery, 0,
+			   TIMEWHEEL_OPF_BY_HANDLE);
+		tw_wheel_run(wheel->wheel, &op);
 		return;
 	}
-	if (!tw_wheel_register(wheel->wheel, event->id, event->deadline,
-			       event->cookie, TIMEWHEEL_OPF_ABSOLUTE, NULL))
+	tw_op_register(&op, event->id, event->deadline, event->cookie,
+		       TIMEWHEEL_OPF_ABSOLUTE);
+	if (!tw_wheel_run(wheel->wheel, &op))
 		return;
 	trouble(STATUS_FAILED,
 		"wheel '%s': taken in vain and not put back (%s): id %llu cookie %llu deadline %llu",
-		wheel->name, strerror(errno), (unsigned long long)event->id,
+		wheel->name, tw_strerror(errno), (unsigned long long)event->id,
 		(unsigned long long)event->cookie,
 		(unsigned long long)event->deadline);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * exec: a command for each token that expires, some of them at a time. A token
- * is taken only when a worker is free for it, so that whatever is not running
- * yet is still on the wheel, for others or for later.
+ * is taken only when a worker is free for it, so that a token whose command does
+ * not run yet is still on the wheel, for another reader or for later.
  *
- * On a wheel with leases each command runs under one, which is extended while it
- * runs, and answered when it has ended. What this process has not answered comes
- * back to the wheel when it ends, in whatever way.
+ * On a wheel with leases each command runs under a lease, which is extended while
+ * the command runs. When the command has ended, the delivery is answered. A delivery
+ * that this process has not answered comes back to the wheel when the process ends.
  */
 #include <ctype.h>
 #include <sys/wait.h>
@@ -17,11 +17,11 @@
  * How long a token stays away whose command has failed: at first, then twice as
  * long from delivery to delivery, at most. The man page tells users.
  */
-#define FIRST_BACK_OFF	(1 * NSEC_PER_SEC)
-#define MOST_BACK_OFF	(300 * NSEC_PER_SEC)
+#define FIRST_BACK_OFF	TW_SEC(1)
+#define MOST_BACK_OFF	TW_MIN(5)
 
 /* No use to look more often than a process is likely to run. */
-#define LEAST_EXTENSION	(NSEC_PER_SEC / 1000)
+#define LEAST_EXTENSION	TW_MS(1)
 
 /*
  * What runs now. @pid: 0 when the worker is free. @tries: this one included, on a
@@ -160,7 +160,7 @@ static void start_due(struct pool *pool)
 		struct worker *worker = free_worker(pool);
 
 		worker->event = *tw_events_at(events, i);
-		worker->tries = worker->event.lease ? worker->event.lease : 1;
+		worker->tries = worker->event.delivery ? worker->event.delivery : 1;
 		if (pool->ending)
 			put_back(&pool->wheel, &worker->event);
 		else if (start(pool, worker))
@@ -196,19 +196,15 @@ static void report_failure(const struct worker *worker, int status,
 static int answer(struct pool *pool, struct worker *worker, uint32_t code,
 		  uint64_t time)
 {
-	struct timewheel_op op = {
-		.size = sizeof(op),
-		.flags = TIMEWHEEL_OPF_BY_HANDLE,
-		.code = code,
-		.handle = worker->event.handle,
-		.time = time,
-		.lease = worker->event.lease,
-	};
+	struct timewheel_op op;
 	int result;
 
 	if (worker->lost)
 		return -1;
-	result = tw_wheel_op(pool->wheel.wheel, &op);
+	tw_op_prepare(&op, code, worker->event.handle, TIMEWHEEL_OPF_BY_HANDLE);
+	op.delivery = worker->event.delivery;
+	op.time = time;
+	result = tw_wheel_run(pool->wheel.wheel, &op);
 	if (result >= 0)
 		return result;
 	worker->lost = errno != ERANGE;
@@ -224,8 +220,8 @@ static int answer(struct pool *pool, struct worker *worker, uint32_t code,
 		 errno == ERANGE ?
 		 "it is held for 1000 leases, and no more (take longer ones)" :
 		 errno == ESTALE ?
-		 "its lease was over (take a longer one), or somebody else answered" :
-		 strerror(errno));
+		 "its lease was over (take a longer one), or another process answered" :
+		 tw_strerror(errno));
 	return -1;
 }
 
@@ -290,7 +286,7 @@ static void finished(struct pool *pool, struct worker *worker, int status)
 
 	worker->pid = 0;
 	pool->running--;
-	if (worker->event.lease) {
+	if (worker->event.delivery) {
 		answer_finished(pool, worker, status);
 		return;
 	}

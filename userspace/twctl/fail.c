@@ -99,7 +99,7 @@ enum status device_trouble(void)
 	default:
 		return trouble(STATUS_FAILED,
 			       "/dev/timewheel: %s",
-			       strerror(errno));
+			       tw_strerror(errno));
 	}
 }
 
@@ -137,9 +137,12 @@ enum status wheel_trouble(const char *wheel)
 	default:
 		return trouble(STATUS_FAILED,
 			       "wheel '%s': %s",
-			       wheel, strerror(errno));
+			       wheel, tw_strerror(errno));
 	}
 }
+
+/* How far ahead a deadline may be. */
+#define REACH	"2^46 ticks and 292 years; with touch words, if the token has a timeout, 2^30 ticks"
 
 /* By errno: why an operation on a token failed. */
 enum status key_trouble(const char *wheel, const char *key, bool handle)
@@ -148,13 +151,10 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 
 	switch (errno) {
 	case ENOENT:
-		return trouble(STATUS_NOT_THERE,
-			       "wheel '%s': no token of id %s is pending",
-			       wheel, key);
 	case ESTALE:
 		return trouble(STATUS_NOT_THERE,
-			       "wheel '%s': the token of handle %s is no longer pending",
-			       wheel, key);
+			       "wheel '%s': no token of %s %s is pending",
+			       wheel, kind, key);
 	case EEXIST:
 		return trouble(STATUS_EXISTS,
 			       "wheel '%s': a token of id %s is pending, held or buried; see 'twctl get %s %s'",
@@ -165,11 +165,11 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 			       wheel);
 	case ENOMEM:
 		return trouble(STATUS_FULL,
-			       "wheel '%s': no memory for another token",
-			       wheel);
+			       "wheel '%s': %s",
+			       wheel, tw_strerror(errno));
 	case ERANGE:
 		return trouble(STATUS_USAGE,
-			       "TIME of %s %s: not one that wheel '%s' can reach: 2^46 ticks, and 292 years",
+			       "TIME of %s %s: not one that wheel '%s' can reach: " REACH,
 			       kind, key, wheel);
 	case EINVAL:
 		return trouble(STATUS_FAILED,
@@ -184,7 +184,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 	}
 }
 
-/* By errno: why an answer, or what becomes of a buried token, failed. */
+/* By errno: why an answer to a delivery, a kick or a delete failed. */
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op)
 {
@@ -196,10 +196,10 @@ enum status delivery_trouble(const char *wheel, const char *key,
 			       "wheel '%s': there is no token of %s %s; see 'twctl list %s'",
 			       wheel, kind, key, wheel);
 	case ESTALE:
-		if (op->lease)
+		if (op->delivery)
 			return trouble(STATUS_NOT_THERE,
 				       "wheel '%s': delivery %u of %s %s is not out any more: it was answered, or its lease was over; see 'twctl list %s --state held'",
-				       wheel, op->lease, kind, key, wheel);
+				       wheel, op->delivery, kind, key, wheel);
 		return trouble(STATUS_NOT_THERE,
 			       "wheel '%s': the token of %s %s has ended, or a reader is taking it; see 'twctl list %s'",
 			       wheel, kind, key, wheel);
@@ -217,7 +217,7 @@ enum status delivery_trouble(const char *wheel, const char *key,
 				       "--lease of %s %s: more than 1000 leases after its delivery, or beyond what wheel '%s' can reach: take less, or nack it",
 				       kind, key, wheel);
 		return trouble(STATUS_USAGE,
-			       "--delay of %s %s: not one that wheel '%s' can reach: 2^46 ticks, and 292 years",
+			       "--delay of %s %s: not one that wheel '%s' can reach: " REACH,
 			       kind, key, wheel);
 	default:
 		return wheel_trouble(wheel);

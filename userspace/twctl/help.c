@@ -27,7 +27,7 @@ static void print_columns(const struct column *columns, const char *with)
 {
 	int i;
 
-	printf("\nColumns%s, and what they are in JSON; * those of the default:\n",
+	printf("\nColumns%s, and what they are in JSON; * those of the default table:\n",
 	       with);
 	for (i = 0; columns[i].name; i++)
 		printf("  %c %-13s %-8s %s\n",
@@ -61,7 +61,7 @@ static void print_all(void)
 	puts("usage: twctl [VERB] [OPTION]... [ARGUMENT]...\n");
 	for (verb = verbs; verb->name; verb++) {
 		snprintf(text, sizeof(text), "%s %s", verb->name, verb->args);
-		printf("  %-27s %s\n", text, verb->help);
+		printf("  %-30s %s\n", text, verb->help);
 	}
 	puts("\n'twctl help VERB' tells all about a verb, twctl(1) what it is all for.");
 }

@@ -13,7 +13,7 @@ const struct column op_columns[] = {
 	[ID] = { "ID", COL_NUMBER, "its id, if that is how it was named" },
 	[HANDLE] = { "HANDLE", COL_NUMBER,
 		"its handle, if it was registered or named so" },
-	[RESULT] = { "RESULT", 0, "what became of it: registered, say" },
+	[RESULT] = { "RESULT", 0, "what was done: registered, moved, acked and so on" },
 	[WAS_DUE] = { "WAS-DUE", COL_BOOL,
 		"it was past its deadline, but not taken by a reader" },
 	[DEADLINE] = { "DEADLINE", COL_NUMBER | COL_HIDDEN,
@@ -90,7 +90,7 @@ void op_put(struct out *out, const struct wheel *wheel,
 	if (op->deadline == TIMEWHEEL_NEVER)
 		return;
 	out_number(out, DEADLINE, op->deadline);
-	out_due(out, DUE, wheel, op->deadline);
+	out_local(out, DUE, wheel, op->deadline);
 	out_span(out, LEFT, op->deadline - wheel->info.now);
 }
 
@@ -105,7 +105,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 	*(handle ? &op->handle : &op->id) = number;
 	/* It stays so when the token has none any more. */
 	op->deadline = TIMEWHEEL_NEVER;
-	if (tw_wheel_op(wheel->wheel, op) < 0)
+	if (tw_wheel_run(wheel->wheel, op) < 0)
 		return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
 		       delivery_trouble(wheel->name, key, op) :
 		       key_trouble(wheel->name, key, handle);
@@ -160,14 +160,9 @@ static void check_period(const struct args *args, const struct wheel *wheel,
 /* When it is due first: after one period if nothing else is said. */
 static struct when first_time(const struct args *args, struct timewheel_op *op)
 {
-	const char *every = args->option[OPT_EVERY];
-
-	if (every) {
-		op->code = TIMEWHEEL_OP_REGISTER_PERIODIC;
-		op->period = option_span(args, OPT_EVERY, 0);
-		if (args->count == 2)
-			return (struct when) { .kind = WHEN_SPAN, .ns = op->period };
-	}
+	op->period = option_span(args, OPT_EVERY, 0);
+	if (args->option[OPT_EVERY] && args->count == 2)
+		return (struct when) { .kind = WHEN_SPAN, .ns = op->period };
 	if (args->count == 2)
 		die(STATUS_USAGE,
 		    "usage: twctl add [OPTION]... %s, where only --every needs no TIME",
@@ -188,6 +183,9 @@ enum status verb_add(const struct args *args)
 	if (args->option[OPT_JITTER] &&
 	    !when_spread(&when, option_span(args, OPT_JITTER, 0)))
 		die(STATUS_FAILED, "no random number: %s", strerror(errno));
+	if (args->option[OPT_TIMEOUT] && args->option[OPT_EVERY])
+		die(STATUS_USAGE, "--timeout '%s': not with --every: a periodic token has none",
+		    args->option[OPT_TIMEOUT]);
 	if (has_id)
 		number_of("ID", id, 0, UINT64_MAX);
 	wheel_open(&wheel, args->arg[0], O_WRONLY);
@@ -196,6 +194,7 @@ enum status verb_add(const struct args *args)
 		    has_id ? "-" : "a number", wheel.name, has_id ? "no " : "");
 	set_time(&op, &wheel, &when);
 	op.cookie = cookie_of(args, &wheel);
+	op.timeout = option_span(args, OPT_TIMEOUT, 0);
 	if (args->option[OPT_EVERY])
 		check_period(args, &wheel, op.period);
 	status = op_run(out, &wheel, &op, id);

@@ -25,7 +25,7 @@ struct out {
 	bool			raw;
 };
 
-/* Colours are for terminals, and for those who have not said NO_COLOR. */
+/* Colours are for terminals only, and not if NO_COLOR is set. */
 bool colors_wanted(void)
 {
 	const char *no = getenv("NO_COLOR");
@@ -93,7 +93,7 @@ static void show_columns(struct out *out, const struct column *columns,
 
 	if (!list || *list == '+') {
 		for (i = 0; columns[i].name; i++) {
-			if (!(columns[i].flags & COL_HIDDEN))
+			if (out->json || !(columns[i].flags & COL_HIDDEN))
 				show(out, columns, i);
 		}
 		if (!list)
@@ -158,7 +158,7 @@ void out_row(struct out *out)
 	if (!out->line)
 		no_memory();
 	out->lines++;
-	/* What nothing is said of. JSON has null. */
+	/* A cell of which nothing is said. JSON has null. */
 	for (i = 0; i < out->shown && !out->json; i++)
 		scols_line_set_data(out->line, i, "-");
 }
@@ -223,18 +223,18 @@ void out_span(struct out *out, int column, int64_t ns)
 	out_text(out, column, "%s", text);
 }
 
-/* When a deadline is, in local time. A manual clock has nothing to do with it. */
-void out_due(struct out *out, int column, const struct wheel *wheel,
-	     uint64_t deadline)
+/* A time of the wheel's clock in local time, which a manual clock does not know. */
+void out_local(struct out *out, int column, const struct wheel *wheel,
+	       uint64_t time)
 {
 	const struct timewheel_info *info = &wheel->info;
 	char text[TIME_TEXT];
 
-	if (info->clock == TIMEWHEEL_CLOCK_MANUAL || deadline > TIME_MAX_NS)
+	if (info->clock == TIMEWHEEL_CLOCK_MANUAL || time > TIME_MAX_NS)
 		return;
 	if (info->clock != TIMEWHEEL_CLOCK_REALTIME)
-		deadline = wheel->real + (int64_t)(deadline - info->now);
-	real_text(text, sizeof(text), deadline, out->json);
+		time = wheel->real + (int64_t)(time - info->now);
+	real_text(text, sizeof(text), time, out->json);
 	out_text(out, column, "%s", text);
 }
 

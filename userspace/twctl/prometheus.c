@@ -140,7 +140,7 @@ static void print_all(FILE *file, const struct figures *figures)
 			 "From the deadline until a reader took the token.",
 			 figures, offsetof(struct stats, lateness));
 	print_histograms(file, "timewheel_wake_seconds",
-			 "From when the timer should have gone off until somebody looked.",
+			 "From when the timer should have gone off until a program looked.",
 			 figures, offsetof(struct stats, wake));
 }
 

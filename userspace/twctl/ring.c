@@ -9,18 +9,19 @@ static void count_token(struct ring *ring, const struct timewheel_info *info,
 {
 	const size_t last = ARRAY_SIZE(ring->laps) - 1;
 	struct slot *slot = &ring->slots[token->slot];
+	uint64_t due = token_time(token);
 
 	/* It is on no slot. */
 	if (token->state == TIMEWHEEL_STATE_BURIED)
 		return;
 	ring->tokens++;
-	if (token->deadline <= info->now)
+	if (due <= info->now)
 		ring->due++;
 	ring->laps[token->cycle < last ? token->cycle : last]++;
 	if (!token->cycle)
 		slot->lap++;
-	if (!slot->tokens++ || token->deadline < slot->earliest)
-		slot->earliest = token->deadline;
+	if (!slot->tokens++ || due < slot->earliest)
+		slot->earliest = due;
 }
 
 /* Returns -1 and errno when the wheel does not answer. */

@@ -7,8 +7,8 @@
 #include "twctl.h"
 
 const char * const event_fields[] = {
-	"wheel", "id", "handle", "cookie", "deadline", "taken", "late", "lease",
-	"missed", NULL
+	"wheel", "id", "handle", "cookie", "deadline", "taken", "late",
+	"delivery", "missed", NULL
 };
 
 static bool same(const char *name, const char *field, size_t length)
@@ -27,14 +27,14 @@ static uint64_t number(const char *field, const struct timewheel_event *event)
 	case 'c':
 		return event->cookie;
 	case 'd':
-		return event->deadline;
+		return strcmp(field, "delivery") ? event->deadline :
+						   event->delivery;
 	case 't':
 		return event->taken;
 	case 'm':
 		return event->missed;
 	default:
-		return strcmp(field, "lease") ? event->taken - event->deadline :
-						event->lease;
+		return event->taken - event->deadline;
 	}
 }
 
@@ -83,7 +83,7 @@ void template_check(const char *name, const char *template)
 		length = field_length(template);
 		if (length && !field_of(template, length))
 			die(STATUS_USAGE,
-			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {lease} {missed}",
+			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
 			    name, (int)length, template);
 	}
 }

@@ -103,7 +103,7 @@ static const struct unit *take_unit(const char **text)
 	return NULL;
 }
 
-/* One "1.5 h", and whatever white space is around it. -1: it is none. */
+/* One "1.5 h", and the white space around it. -1: it is none. */
 static __int128 take_part(const char **text)
 {
 	uint64_t whole, billionths = 0;

@@ -5,7 +5,8 @@
 #include "twctl.h"
 
 enum {
-	ID, HANDLE, COOKIE, DEADLINE, DUE, LEFT, SLOT, CYCLE, STATE, LEASE, ATTEMPTS,
+	ID, HANDLE, COOKIE, DEADLINE, LEASE_END, BURIED_AT, WHEN, LEFT, TIMEOUT,
+	PERIOD, BASE, SLOT, CYCLE, STATE, DELIVERY, ATTEMPTS,
 };
 
 const struct column token_columns[] = {
@@ -13,25 +14,35 @@ const struct column token_columns[] = {
 	[HANDLE] = { "HANDLE", COL_NUMBER | COL_HIDDEN, "its handle" },
 	[COOKIE] = { "COOKIE", COL_NUMBER, "its cookie" },
 	[DEADLINE] = { "DEADLINE", COL_NUMBER | COL_HIDDEN,
-		"its deadline in ns of the wheel's clock: see STATE" },
-	[DUE] = { "DUE", 0, "its deadline in local time" },
-	[LEFT] = { "LEFT", COL_NUMBER, "time until its deadline" },
+		"if pending or taken: its deadline, in ns of the wheel's clock" },
+	[LEASE_END] = { "LEASE-END", COL_NUMBER | COL_HIDDEN,
+		"if held: when its lease ends, in ns of the wheel's clock" },
+	[BURIED_AT] = { "BURIED-AT", COL_NUMBER | COL_HIDDEN,
+		"if buried: since when, in ns of the wheel's clock" },
+	[WHEN] = { "WHEN", 0, "that one of these three, in local time" },
+	[LEFT] = { "LEFT", COL_NUMBER, "time until then" },
+	[TIMEOUT] = { "TIMEOUT", COL_NUMBER,
+		"from a touch to its deadline, if it can be touched" },
+	[PERIOD] = { "PERIOD", COL_NUMBER,
+		"from one deadline to the next, if it is periodic" },
+	[BASE] = { "BASE", COL_NUMBER | COL_HIDDEN,
+		"if periodic: the deadline of its period, to the ns" },
 	[SLOT] = { "SLOT", COL_NUMBER, "its slot of the ring" },
 	[CYCLE] = { "CYCLE", COL_NUMBER,
 		"Cycle-Num: whole laps that the hand makes before" },
 	[STATE] = { "STATE", 0, "pending, due, taken, held, lapsed or buried" },
-	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
+	[DELIVERY] = { "DELIVERY", COL_NUMBER | COL_HIDDEN,
 		"number of its last delivery" },
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER | COL_HIDDEN,
 		"its deliveries since it was registered, acked or kicked" },
 	{ }
 };
 
-/* A lease that is over is a deadline: it is delivered again, or buried. */
+/* A token whose lease is over is delivered again, or buried. */
 static const char *state_of(const struct wheel *wheel,
 			    const struct timewheel_token *token)
 {
-	bool passed = token->deadline <= wheel->info.now;
+	bool passed = token_time(token) <= wheel->info.now;
 
 	switch (token->state) {
 	case TIMEWHEEL_STATE_TAKEN:
@@ -42,6 +53,19 @@ static const char *state_of(const struct wheel *wheel,
 		return "buried";
 	default:
 		return passed ? "due" : "pending";
+	}
+}
+
+/* Of the three points of time a token has one. */
+static int time_column(const struct timewheel_token *token)
+{
+	switch (token->state) {
+	case TIMEWHEEL_STATE_HELD:
+		return LEASE_END;
+	case TIMEWHEEL_STATE_BURIED:
+		return BURIED_AT;
+	default:
+		return DEADLINE;
 	}
 }
 
@@ -56,16 +80,24 @@ static void put_token(struct out *out, const struct wheel *wheel,
 	out_number(out, HANDLE, token->handle);
 	if (!(info->setup_flags & TIMEWHEEL_SETUP_NO_COOKIES))
 		out_number(out, COOKIE, token->cookie);
-	out_number(out, DEADLINE, token->deadline);
-	out_due(out, DUE, wheel, token->deadline);
-	out_span(out, LEFT, token->deadline - info->now);
+	out_number(out, time_column(token), token_time(token));
+	out_local(out, WHEN, wheel, token_time(token));
+	out_span(out, LEFT, token_time(token) - info->now);
+	if (token->timeout)
+		out_span(out, TIMEOUT, token->timeout);
+	if (token->period) {
+		out_span(out, PERIOD, token->period);
+		out_number(out, BASE, token->base);
+	}
 	if (token->state != TIMEWHEEL_STATE_BURIED) {
 		out_number(out, SLOT, token->slot);
 		out_number(out, CYCLE, token->cycle);
 	}
 	out_text(out, STATE, "%s", state_of(wheel, token));
-	if (info->lease)
-		out_number(out, LEASE, token->lease);
+	if (info->lease) {
+		out_number(out, DELIVERY, token->delivery);
+		out_number(out, ATTEMPTS, token->attempts);
+	}
 }
 
 /* An option's time, as one of the wheel's clock. */
@@ -91,8 +123,8 @@ static int earlier(const void *a, const void *b)
 
 	if (buried)
 		return buried;
-	return (first->deadline > second->deadline) -
-	       (first->deadline < second->deadline);
+	return (token_time(first) > token_time(second)) -
+	       (token_time(first) < token_time(second));
 }
 
 struct tokens {
@@ -167,11 +199,8 @@ enum status verb_list(const struct args *args)
 	wheel_close(&wheel);
 	if (tokens.count)
 		qsort(tokens.token, tokens.count, sizeof(*tokens.token), earlier);
-	for (i = 0; i < tokens.count; i++) {
+	for (i = 0; i < tokens.count; i++)
 		put_token(out, &wheel, &tokens.token[i]);
-		if (wheel.info.lease)
-			out_number(out, ATTEMPTS, tokens.token[i].attempts);
-	}
 	free(tokens.token);
 	out_end(out);
 	return STATUS_OK;
@@ -180,26 +209,11 @@ enum status verb_list(const struct args *args)
 static enum status get(struct out *out, const struct wheel *wheel,
 		       const char *key, bool handle)
 {
-	struct timewheel_op op = { .size = sizeof(op) };
 	struct timewheel_token token;
-	int got;
 
-	got = tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
-			   handle ? TIMEWHEEL_OPF_BY_HANDLE : 0, &op);
-	if (got < 0)
+	if (tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
+			 handle ? TIMEWHEEL_OPF_BY_HANDLE : 0, &token) < 0)
 		return key_trouble(wheel->name, key, handle);
-	token = (struct timewheel_token) {
-		.id = op.id,
-		.handle = op.handle,
-		.cookie = op.cookie,
-		.deadline = op.deadline,
-		.cycle = op.cycle,
-		.slot = op.slot,
-		.state = got & TIMEWHEEL_RES_HELD ? TIMEWHEEL_STATE_HELD :
-			 got & TIMEWHEEL_RES_BURIED ? TIMEWHEEL_STATE_BURIED :
-						     TIMEWHEEL_STATE_PENDING,
-		.lease = op.lease,
-	};
 	put_token(out, wheel, &token);
 	return STATUS_OK;
 }

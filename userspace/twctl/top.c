@@ -40,7 +40,7 @@ const struct column top_columns[] = {
 
 #define RING_CELLS	32
 
-/* A longer list takes longer than somebody who looks waits for. */
+/* To list more tokens would take longer than a person waits. */
 #define RING_TOKENS	200000
 
 /* A look at a wheel. */

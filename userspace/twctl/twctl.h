@@ -71,6 +71,7 @@ enum opt {
 	OPT_HANDLE,
 	OPT_COOKIE,
 	OPT_EVERY,
+	OPT_TIMEOUT,
 	OPT_JITTER,
 	OPT_REGISTER,
 	OPT_ACK_DELAY,
@@ -236,6 +237,15 @@ struct wheel_time wheel_time_of(const struct wheel *wheel,
 				const struct when *when);
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when);
 
+/*
+ * The point of time that a token's state is about: its deadline, the end of its
+ * lease, or when it was buried. The other two are 0.
+ */
+static inline uint64_t token_time(const struct timewheel_token *token)
+{
+	return token->deadline | token->lease_end | token->buried_at;
+}
+
 /* Operations on tokens (ops.c) */
 
 void check_keys(char **keys, int count);
@@ -260,8 +270,8 @@ void out_number(struct out *out, int column, uint64_t number);
 void out_bool(struct out *out, int column, bool yes);
 void out_size(struct out *out, int column, uint64_t bytes);
 void out_span(struct out *out, int column, int64_t ns);
-void out_due(struct out *out, int column, const struct wheel *wheel,
-	     uint64_t deadline);
+void out_local(struct out *out, int column, const struct wheel *wheel,
+	       uint64_t time);
 void out_end(struct out *out);
 bool colors_wanted(void);
 

@@ -11,7 +11,7 @@
 #define BATCH	64
 
 #define PLAIN_FORMAT "{id} {cookie} {deadline} {taken} {late}"
-#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"lease\":{lease},\"missed\":{missed}}"
+#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed}}"
 
 struct watch {
 	struct wheel	wheel;
@@ -72,18 +72,21 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 	return done;
 }
 
-/* Its line is out. If the lease was over before that, it comes again. */
+/* The token's line is out. If its lease was over before that, it comes again. */
 static void ack(struct watch *watch, const struct timewheel_event *event)
 {
-	if (tw_wheel_ack(watch->wheel.wheel, event->handle, TIMEWHEEL_OPF_BY_HANDLE,
-			 event->lease) >= 0)
+	struct timewheel_op op;
+
+	tw_op_ack(&op, event->handle, event->delivery, 0,
+		  TIMEWHEEL_OPF_BY_HANDLE);
+	if (tw_wheel_run(watch->wheel.wheel, &op) >= 0)
 		return;
 	complain("id %llu handle %llu: printed, not acked: %s; it may come again",
 		 (unsigned long long)event->id,
 		 (unsigned long long)event->handle,
 		 errno == ESTALE ?
-		 "its lease was over (take a longer one), or somebody else answered" :
-		 strerror(errno));
+		 "its lease was over (take a longer one), or another process answered" :
+		 tw_strerror(errno));
 	watch->lost = true;
 }
 
@@ -111,7 +114,7 @@ static int print_due(struct watch *watch)
 	return err;
 }
 
-/* Waits for events, while somebody reads what is printed. */
+/* Waits for events, as long as what is printed has a reader. */
 static enum wake await(const struct watch *watch, uint64_t end)
 {
 	struct pollfd fds[] = {

@@ -82,10 +82,13 @@ void wheel_register(struct tw_ring *wheel, const u32 *which, u64 *to, u32 n,
 	}
 }
 
-static inline int find(struct tw_ring *wheel, u64 key, struct tw_found *found)
+static inline int find(struct tw_ring *wheel, u64 value, struct tw_found *found)
 {
-	return wheel->has_ids ? tw_ring_by_id(wheel, key, found) :
-				tw_ring_by_handle(wheel, key, found);
+	const struct tw_key key = {
+		.by_handle = !wheel->has_ids, .value = value,
+	};
+
+	return tw_ring_find(wheel, key, found);
 }
 
 void wheel_cancel(struct tw_ring *wheel, const u64 *which, u32 n)
@@ -253,12 +256,12 @@ static void cancel(const u32 *which, u32 n)
 	wheel_cancel(&ring, keys, n);
 }
 
-static void judge(struct tw_found *found)
+static void apply_stamp(struct tw_found *found)
 {
 	if (!tw_ring_has_words(&ring))
 		return;
 	spin_lock(&ring.lock);
-	tw_ring_judge(&ring, found, now.tick);
+	tw_ring_apply_stamp(&ring, found, now.tick);
 	spin_unlock(&ring.lock);
 }
 
@@ -270,7 +273,7 @@ static int slot(u32 i)
 		return -1;
 	/* The wheel would take any other for a touch, too. */
 	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
-	judge(&found);
+	apply_stamp(&found);
 
 	return tw_word_due(found.word) - BASE;
 }
@@ -427,7 +430,7 @@ static void deliver(const u32 *batch, u32 n)
 		events[i].cookie = tw_token_cookie(&ring, token);
 		events[i].deadline = tw_word_due(token->word) * ring.tick;
 		events[i].taken = now.ns;
-		events[i].lease = 0;
+		events[i].delivery = 0;
 		events[i].missed = 0;
 	}
 	/* All n tokens are in use, so their indices are 0 to n - 1, too. */

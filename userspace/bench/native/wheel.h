@@ -7,7 +7,7 @@
 #define BENCH_WHEEL_H
 
 #include "bench.h"
-#include "ring.h"
+#include "look.h"
 
 #define BASE		(1U << 20)	/* the tick on which it all begins */
 #define TICK_NS		1000000000ULL

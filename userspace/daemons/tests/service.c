@@ -335,11 +335,12 @@ static int log_in(FIXTURE_DATA(service) *self, __u64 user)
 static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
-	struct timewheel_op op = { .size = sizeof(op) };
-	int result = wheel ? tw_wheel_get(wheel, user, 0, &op) : -1;
+	struct timewheel_token token = { };
 
+	if (wheel && tw_wheel_get(wheel, user, 0, &token) < 0)
+		token.deadline = 0;
 	tw_wheel_close(wheel);
-	return result < 0 ? 0 : op.deadline;
+	return token.deadline;
 }
 
 /* Who falls silent is told, once, no earlier than its timeout after its last
@@ -597,7 +598,7 @@ static bool register_many(FIXTURE_DATA(service) *self, unsigned int n)
 	int failed = -1;
 
 	for (unsigned int i = 0; wheel && batch && i < n; i++)
-		tw_batch_register(batch, i, 1, 0, 0);
+		tw_op_register(tw_batch_next(batch), i, 1, 0, 0);
 	if (wheel && batch)
 		failed = tw_batch_run(batch, wheel);
 	tw_batch_free(batch);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connections of users. The first line of one says whose it is; whatever comes
- * then, and that line too, is a packet: its user lives.
+ * Connections of users. The first line of a connection names its user. This line,
+ * and all that comes after it, are packets: the user lives.
  *
  * The connections have an epoll of their own inside the service's loop: a turn
- * takes up to TURN of those who spoke and tells the wheel by one batch. The loop
- * itself would be asked once for each, about all who spoke each time.
+ * takes up to TURN connections that have packets, and tells the wheel by one batch.
+ * The loop itself would come back once for each connection.
  *
  * A connection is not a user: one that ends says nothing, its user has the rest
  * of its timeout to come back. A user's newest connection counts.
@@ -28,7 +28,7 @@
 
 #define TURN		512
 #define PACKET		4096
-#define PAUSE		100000	/* us that nobody is accepted when there is no room */
+#define PAUSE		100000	/* us without accepting when there is no room */
 #define SAY_EVERY	60000000	/* us, what might be said all the time */
 
 static const char hello[] = "user ";
@@ -92,7 +92,7 @@ static void hang_up(struct connection *connection, const char *last)
 	TAILQ_INSERT_TAIL(&users.closed, connection, next);
 }
 
-/* Only now has nobody a pointer to them. */
+/* To be called when no pointer to them is left. */
 static void free_closed(void)
 {
 	struct connection *connection;
@@ -147,15 +147,24 @@ static int parse_hello(struct connection *connection, const char *text,
 	return 0;
 }
 
-/* To the wheel, with the others of this turn. There is room for all of them. */
+/* The batch has room for all operations of a turn. */
+static struct timewheel_op *next_operation(void)
+{
+	struct timewheel_op *op = tw_batch_next(users.batch);
+
+	if (!op)
+		die(errno, "a batch");
+	return op;
+}
+
+/* To the wheel, with the others of this turn. */
 static void touch(struct connection *connection)
 {
-	int at = tw_batch_touch_or_register(users.batch, connection->user,
-					    service.config.timeout, 0, 0);
+	struct timewheel_op *op = next_operation();
 
-	if (at < 0)
-		die(errno, "a batch");
-	users.heard[at] = connection;
+	tw_op_touch_or_register(op, connection->user, service.config.timeout, 0,
+				0);
+	users.heard[tw_batch_count(users.batch) - 1] = connection;
 }
 
 static void take_packet(struct connection *connection)
@@ -215,7 +224,7 @@ static bool worth_saying(uint64_t *said)
 	return true;
 }
 
-/* The wheel will not have it, nobody would notice its silence: better no. */
+/* The wheel has no token for this user, so its silence could not be noticed. */
 static void refuse(struct connection *connection, int err)
 {
 	static uint64_t said;
@@ -223,7 +232,7 @@ static void refuse(struct connection *connection, int err)
 	if (worth_saying(&said))
 		say("user %llu is refused: %s",
 		    (unsigned long long)connection->user,
-		    err == ENOSPC ? "max-users are online" : strerror(err));
+		    err == ENOSPC ? "max-users are online" : tw_strerror(err));
 	if (connection->fd >= 0)
 		hang_up(connection, "error no room\n");
 }
@@ -246,9 +255,8 @@ static void move_tokens(struct connection **movers, size_t n)
 
 	tw_batch_clear(users.batch);
 	for (i = 0; i < n; i++)
-		if (tw_batch_move(users.batch, movers[i]->user,
-				  service.config.timeout, 0) < 0)
-			die(errno, "a batch");
+		tw_op_move(next_operation(), movers[i]->user,
+			   service.config.timeout, 0);
 	run_batch();
 }
 
@@ -295,7 +303,7 @@ bool users_silent(uint64_t user)
 	if (!found)
 		return true;
 	connection = *found;
-	/* What it sent and nobody has read yet was said all the same. */
+	/* A packet that has come, and has not been read yet, counts. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		connection->revived = true;
 		take_packet(connection);

@@ -20,7 +20,6 @@
 
 #define THREADS	4
 #define TOKENS	10000
-#define MS	1000000ULL
 
 static struct tw_wheel *wheel;
 static int epoll;
@@ -82,7 +81,7 @@ static void begin(void)
 		.size = sizeof(setup),
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 64,
-		.tick = MS,
+		.tick = TW_MS(1),
 		.max_tokens = TOKENS,
 	};
 
@@ -115,7 +114,8 @@ static void register_all(void)
 	if (!batch)
 		fail("no memory");
 	for (uint64_t id = 0; id < TOKENS; id++)
-		tw_batch_register(batch, id, (1 + id % 100) * MS, 0, 0);
+		tw_op_register(tw_batch_next(batch), id, TW_MS(1 + id % 100), 0,
+			       0);
 	if (tw_batch_run(batch, wheel))
 		fail("register");
 	tw_batch_free(batch);

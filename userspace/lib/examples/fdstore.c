@@ -27,10 +27,10 @@
  *
  * What was read, and not acked when the daemon died, comes again when its lease is
  * over. Elsewhere it would come at once, but here the open file that holds it is
- * not released: the service manager has it. A lease that is not much longer than
- * the work takes is all it needs. Where that is too long, the next daemon may ask
+ * not released: the service manager has it. So the lease should not be much longer
+ * than the work takes. If that is still too long, the next daemon may ask
  * tw_cursor_next() for the tokens that are held, and nack each: it has the same
- * open file, so that it may answer for the one before.
+ * open file as the daemon before, so it may answer in its place.
  */
 #include <errno.h>
 #include <poll.h>
@@ -41,9 +41,6 @@
 #include <systemd/sd-daemon.h>
 
 #include <timewheel.h>
-
-#define MS	1000000ULL
-#define SEC	1000000000ULL
 
 /**
  * struct request - remind of an order
@@ -77,8 +74,9 @@ static int passed(const char *name)
 }
 
 /*
- * FDPOLL=0: who polls a wheel is woken whenever one of its tokens expires. The
- * service manager would, to see whether the fd is of use any more; it always is.
+ * FDPOLL=0: the service manager shall not poll the fd. It would do so to see
+ * whether the fd is still of use, which a wheel always is, and would wake up each
+ * time that a token expires.
  */
 static struct tw_wheel *make_wheel(void)
 {
@@ -86,9 +84,9 @@ static struct tw_wheel *make_wheel(void)
 		.size = sizeof(setup),
 		.clock = TIMEWHEEL_CLOCK_BOOTTIME,
 		.slots = 3600,
-		.tick = MS,
+		.tick = TW_MS(1),
 		.max_tokens = 100000,
-		.lease = 2 * SEC,
+		.lease = TW_SEC(2),
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 	int fd;
@@ -124,11 +122,12 @@ static struct tw_wheel *find_wheel(void)
 static void take_requests(struct tw_wheel *wheel, int fd)
 {
 	struct request request;
+	struct timewheel_op op;
 
 	while (recv(fd, &request, sizeof(request), MSG_PEEK | MSG_DONTWAIT) ==
 	       sizeof(request)) {
-		if (tw_wheel_register(wheel, request.order, request.delay, 0, 0,
-				      NULL) < 0 && errno != EEXIST)
+		tw_op_register(&op, request.order, request.delay, 0, 0);
+		if (tw_wheel_run(wheel, &op) < 0 && errno != EEXIST)
 			fail("register");
 		recv(fd, &request, sizeof(request), MSG_DONTWAIT);
 	}
@@ -138,6 +137,7 @@ static void take_requests(struct tw_wheel *wheel, int fd)
 static void take_events(struct tw_wheel *wheel, struct tw_events *events)
 {
 	ssize_t count = tw_events_read(events, wheel, 0);
+	struct timewheel_op op;
 
 	if (count < 0)
 		fail("read");
@@ -145,8 +145,9 @@ static void take_events(struct tw_wheel *wheel, struct tw_events *events)
 		const struct timewheel_event *event = tw_events_at(events, i);
 
 		printf("remind of order %llu\n", event->id);
-		if (tw_wheel_ack(wheel, event->id, 0, event->lease) < 0 &&
-		    errno != ESTALE && errno != ENOENT)
+		tw_op_ack(&op, event->id, event->delivery, 0, 0);
+		if (tw_wheel_run(wheel, &op) < 0 && errno != ESTALE &&
+		    errno != ENOENT)
 			fail("ack");
 	}
 }

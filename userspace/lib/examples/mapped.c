@@ -16,8 +16,7 @@
 #include <timewheel.h>
 
 #define USERS	1000
-#define MS	1000000ULL
-#define TIMEOUT	(100 * MS)
+#define TIMEOUT	TW_MS(100)
 /* The network: that many times, every 10 ms, each second user sends a packet. */
 #define ROUNDS	30
 
@@ -39,7 +38,7 @@ static struct tw_wheel *open_wheel(void)
 		.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 128,
-		.tick = MS,
+		.tick = TW_MS(1),
 		.max_tokens = USERS,
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
@@ -64,8 +63,8 @@ static void watch(int epoll, int fd)
 static int start_network(void)
 {
 	const struct itimerspec every = {
-		.it_interval.tv_nsec = 10 * MS,
-		.it_value.tv_nsec = 10 * MS,
+		.it_interval.tv_nsec = TW_MS(10),
+		.it_value.tv_nsec = TW_MS(10),
 	};
 	int network = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
@@ -107,14 +106,18 @@ int main(void)
 	struct tw_events *events = tw_events_new(256);
 	int epoll = epoll_create1(EPOLL_CLOEXEC), network = start_network();
 	struct epoll_event event;
+	struct timewheel_op op;
 
 	if (!words || !events || epoll < 0)
 		fail("no mapping");
 	watch(epoll, tw_wheel_fd(wheel));
 	watch(epoll, network);
-	for (uint64_t user = 0; user < USERS; user++)
-		if (tw_wheel_register(wheel, 0, TIMEOUT, user, 0, &handles[user]))
+	for (uint64_t user = 0; user < USERS; user++) {
+		tw_op_register(&op, 0, TIMEOUT, user, 0);
+		if (tw_wheel_run(wheel, &op) < 0)
 			fail("register");
+		handles[user] = op.handle;
+	}
 
 	while (online) {
 		if (epoll_wait(epoll, &event, 1, -1) < 0)

@@ -15,13 +15,11 @@
 
 #include <timewheel.h>
 
-#define MS	1000000ULL
-
 /**
  * struct job - what a token stands for: its id is the job's index
  * @name: what it is
  * @period: ns from one run to the next
- * @rests: that is from the end of the one, else from its begin
+ * @rests: the period is from the end of one run, else from its start
  * @takes: how many ms it runs
  * @runs: how often it is still to run
  */
@@ -36,8 +34,8 @@ struct job {
 #define JOBS	2
 
 static struct job jobs[JOBS] = {
-	{ "heartbeat", 20 * MS, false, 0, 20 },
-	{ "backup", 50 * MS, true, 90, 3 },
+	{ "heartbeat", TW_MS(20), false, 0, 20 },
+	{ "backup", TW_MS(50), true, 90, 3 },
 };
 
 static void fail(const char *what)
@@ -49,11 +47,13 @@ static void fail(const char *what)
 static int register_job(struct tw_wheel *wheel, uint64_t id)
 {
 	const struct job *job = &jobs[id];
+	struct timewheel_op op;
 
 	if (job->rests)
-		return tw_wheel_register(wheel, id, job->period, 0, 0, NULL);
-	return tw_wheel_register_periodic(wheel, id, job->period, job->period, 0,
-					  0, NULL);
+		tw_op_register(&op, id, job->period, 0, 0);
+	else
+		tw_op_register_periodic(&op, id, job->period, job->period, 0, 0);
+	return tw_wheel_run(wheel, &op);
 }
 
 /* The wheel, and a token for each job. Ends the program without a device. */
@@ -64,9 +64,9 @@ static struct tw_wheel *begin(void)
 		.flags = TIMEWHEEL_SETUP_PERIODS,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 64,
-		.tick = MS,
+		.tick = TW_MS(1),
 		.max_tokens = JOBS,
-		.lease = 60000 * MS,
+		.lease = TW_MIN(1),
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
@@ -86,23 +86,18 @@ static struct tw_wheel *begin(void)
 static void run(struct tw_wheel *wheel, const struct timewheel_event *event)
 {
 	struct job *job = &jobs[event->id];
-	/* With a time, the token does not end but is pending again. */
-	struct timewheel_op ack = {
-		.size = sizeof(ack),
-		.code = TIMEWHEEL_OP_ACK,
-		.id = event->id,
-		.time = job->rests ? job->period : 0,
-		.lease = event->lease,
-	};
+	struct timewheel_op op;
 
 	printf("%s, %u missed\n", job->name, event->missed);
 	poll(NULL, 0, job->takes);
-	if (--job->runs) {
-		if (tw_wheel_op(wheel, &ack) < 0)
-			fail("ack");
-	} else if (tw_wheel_delete(wheel, event->id, 0) < 0) {
-		fail("delete");
-	}
+	if (!--job->runs)
+		tw_op_delete(&op, event->id, 0);
+	else if (job->rests)
+		tw_op_ack(&op, event->id, event->delivery, job->period, 0);
+	else
+		tw_op_ack(&op, event->id, event->delivery, 0, 0);
+	if (tw_wheel_run(wheel, &op) < 0)
+		fail("answer");
 }
 
 int main(void)

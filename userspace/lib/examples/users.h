@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the examples of event loops are about: three users are online and go
- * offline when nothing has been heard of them for 100 ms. Of the second one
- * something is heard once more, just before the first is told to be offline: so
- * it stays online for longest. Each example is a loop of its own kind around this.
+ * offline when they have sent nothing for 100 ms. The second user sends something
+ * once more, just before the first one goes offline, and so stays online longest.
+ * Each example is a loop of its own kind around this.
  */
 #ifndef USERS_H
 #define USERS_H
@@ -17,15 +17,15 @@
 #include <timewheel.h>
 
 #define USERS	3
-#define TIMEOUT	100000000
+#define TIMEOUT	TW_MS(100)
 
 /**
- * struct users - who is online
- * @wheel: has a token for each who is
- * @events: for those who no longer are
- * @heard: the second was heard of once more
- * @online: how many are
- * @gone: bit n is set when user n went offline
+ * struct users - the users
+ * @wheel: has a token for each user that is online
+ * @events: tells of users that went offline
+ * @heard: the second user has sent something once more
+ * @online: how many users are online
+ * @gone: bit n is set when user n has gone offline
  */
 struct users {
 	struct tw_wheel		*wheel;
@@ -48,9 +48,10 @@ static inline void users_begin(struct users *users)
 		.size = sizeof(setup),
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 64,
-		.tick = 1000000,
+		.tick = TW_MS(1),
 		.max_tokens = USERS,
 	};
+	struct timewheel_op op;
 
 	*users = (struct users) {
 		.wheel = tw_wheel_open(&setup),
@@ -62,10 +63,11 @@ static inline void users_begin(struct users *users)
 	}
 	if (!users->wheel || !users->events)
 		users_fail("no wheel");
-	for (uint64_t user = 1; user <= USERS; user++)
-		if (tw_wheel_touch_or_register(users->wheel, user, TIMEOUT, 0, 0,
-					       NULL) < 0)
+	for (uint64_t user = 1; user <= USERS; user++) {
+		tw_op_register(&op, user, TIMEOUT, 0, 0);
+		if (tw_wheel_run(users->wheel, &op) < 0)
 			users_fail("register");
+	}
 	users->online = USERS;
 }
 

@@ -3,11 +3,11 @@
  * Work that has to be done although workers die: a token is a customer to be
  * reminded of an order, and ends when a worker says that it has been done.
  *
- * Two workers share a named wheel. Each opens it for itself, for what a worker
- * holds comes back when its open file is released: had they got the file by
- * fork(2), it would stay open in the other. One event at a time: what has been
- * read is held. Reminding twice must do no harm, as it does here, for a worker
- * may die between the work and its ack.
+ * Two workers share a named wheel. Each opens it by itself: what a worker holds
+ * comes back when its open file is released, and a file that both had by fork(2)
+ * would stay open in the other worker. A worker reads one event at a time, because
+ * it holds what it has read. Reminding twice must do no harm, since a worker may
+ * die between the work and its ack.
  *
  *	cc worker.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -25,8 +25,6 @@
 
 #define NAME	"example-worker"
 #define ORDERS	5
-#define MS	1000000ULL
-#define SEC	1000000000ULL
 
 static void fail(const char *what)
 {
@@ -37,16 +35,19 @@ static void fail(const char *what)
 /* Reminds of an order, which goes wrong in three ways. True when it is done. */
 static bool remind(struct tw_wheel *wheel, const struct timewheel_event *event)
 {
-	bool first = event->lease == 1;
+	bool first = event->delivery == 1;
+	struct timewheel_op op;
 
 	printf("%d: order %llu, delivery %u\n", getpid(), event->id,
-	       event->lease);
+	       event->delivery);
 	if (event->id == 2 && first)
 		return false;
-	/* It will take longer than the lease. */
-	if (event->id == 3 && tw_wheel_extend(wheel, event->id, 0, event->lease,
-					      60 * SEC) < 0)
-		fail("extend");
+	if (event->id == 3) {
+		/* It will take longer than the lease. */
+		tw_op_extend(&op, event->id, event->delivery, TW_MIN(1), 0);
+		if (tw_wheel_run(wheel, &op) < 0)
+			fail("extend");
+	}
 	if (event->id == 4 && first)
 		raise(SIGKILL);
 	return true;
@@ -57,7 +58,8 @@ static int work(void)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(NAME, O_RDWR);
 	struct tw_events *events = tw_events_new(1);
-	int result;
+	struct timewheel_op op;
+	int status;
 
 	if (!wheel || !events)
 		fail("no wheel");
@@ -65,18 +67,18 @@ static int work(void)
 		const struct timewheel_event *event = tw_events_at(events, 0);
 
 		if (remind(wheel, event))
-			result = tw_wheel_ack(wheel, event->id, 0, event->lease);
+			tw_op_ack(&op, event->id, event->delivery, 0, 0);
 		else
-			result = tw_wheel_nack(wheel, event->id, 0, event->lease,
-					       100 * MS);
-		/* ESTALE: too late, another has got it since. */
-		if (result < 0 && errno != ESTALE)
+			tw_op_nack(&op, event->id, event->delivery, TW_MS(100),
+				   0);
+		/* ESTALE: too late, another worker has got it since. */
+		if (tw_wheel_run(wheel, &op) < 0 && errno != ESTALE)
 			break;
 	}
-	result = errno != ENODEV;
+	status = errno != ENODEV;
 	tw_wheel_close(wheel);
 	tw_events_free(events);
-	return result;
+	return status;
 }
 
 /* The wheel, and a token for each order. Ends the program without a device. */
@@ -86,12 +88,13 @@ static struct tw_wheel *begin(void)
 		.size = sizeof(setup),
 		.clock = TIMEWHEEL_CLOCK_BOOTTIME,
 		.slots = 60,
-		.tick = MS,
+		.tick = TW_MS(1),
 		.max_tokens = ORDERS,
-		.lease = 10 * SEC,
+		.lease = TW_SEC(10),
 		.max_attempts = 5,
 	};
 	struct tw_wheel *wheel = tw_wheel_open_or_create(NAME, &setup, O_RDWR);
+	struct timewheel_op op;
 
 	if (!wheel && (errno == ENOENT || errno == ENODEV)) {
 		puts("no device: is the module loaded?");
@@ -99,9 +102,11 @@ static struct tw_wheel *begin(void)
 	}
 	if (!wheel)
 		fail("no wheel");
-	for (uint64_t order = 1; order <= ORDERS; order++)
-		if (tw_wheel_register(wheel, order, 10 * MS * order, 0, 0, NULL) < 0)
+	for (uint64_t order = 1; order <= ORDERS; order++) {
+		tw_op_register(&op, order, TW_MS(10 * order), 0, 0);
+		if (tw_wheel_run(wheel, &op) < 0)
 			fail("register");
+	}
 	return wheel;
 }
 

@@ -17,7 +17,7 @@ int main()
 	setup.size = sizeof(setup);
 	setup.clock = TIMEWHEEL_CLOCK_MANUAL;
 	setup.slots = 60;
-	setup.tick = 1000000000;
+	setup.tick = TW_SEC(1);
 	setup.max_tokens = 10;
 	setup.start = 100;
 	setup.flags = TIMEWHEEL_SETUP_TOUCH_WORDS;
@@ -27,16 +27,17 @@ int main()
 	std::unique_ptr<tw_events, void (*)(tw_events *)>
 		events(tw_events_new(4), tw_events_free);
 
-	std::uint64_t handle;
+	timewheel_op op;
 
 	if (!wheel && (errno == ENOENT || errno == ENODEV))
 		return 4;
 	std::unique_ptr<tw_words, void (*)(tw_words *)>
 		words(wheel ? tw_words_map(wheel.get()) : nullptr,
 		      tw_words_unmap);
+	tw_op_register(&op, 7, TW_SEC(1), 0, 0);
 	if (!words || !events ||
-	    tw_wheel_register(wheel.get(), 7, 1000000000, 0, 0, &handle) ||
-	    !tw_touch_checked(words.get(), handle, tw_tick(words.get())) ||
+	    tw_wheel_run(wheel.get(), &op) ||
+	    !tw_touch_checked(words.get(), op.handle, tw_tick(words.get())) ||
 	    tw_wheel_advance(wheel.get(), 101) ||
 	    tw_events_read(events.get(), wheel.get(), 0) != 0 ||
 	    tw_wheel_advance(wheel.get(), 102) ||

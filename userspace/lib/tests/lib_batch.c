@@ -5,6 +5,10 @@
  */
 #include "lib_test.h"
 
+/* ADD(batch, cancel, key, 0) adds what tw_op_cancel() prepares. */
+#define ADD(batch, prepare, ...)					\
+	tw_op_##prepare(tw_batch_next(batch), __VA_ARGS__)
+
 FIXTURE(batch)
 {
 	struct tw_wheel *wheel;
@@ -59,23 +63,21 @@ TEST_F(batch, every_operation)
 	struct tw_batch *batch = self->batch;
 	struct timewheel_info info;
 
-	EXPECT_EQ(0, tw_batch_register(batch, 1, 10 * SEC, 11, 0));
-	EXPECT_EQ(1, tw_batch_touch(batch, 1, 0));
-	EXPECT_EQ(2, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
-	EXPECT_EQ(3, tw_batch_touch_or_register(batch, 2, 20 * SEC, 22, 0));
-	EXPECT_EQ(4, tw_batch_move(batch, 1, 130 * SEC, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_EQ(5, tw_batch_get(batch, 1, 0));
-	EXPECT_EQ(6, tw_batch_cancel(batch, 2, 0));
-	EXPECT_EQ(7, tw_batch_count(batch));
+	ADD(batch, register, 1, 10 * SEC, 11, 0);
+	ADD(batch, touch, 1, 0);
+	ADD(batch, touch_or_register, 2, 20 * SEC, 22, 0);
+	ADD(batch, touch_or_register, 2, 20 * SEC, 22, 0);
+	ADD(batch, move, 1, 130 * SEC, TIMEWHEEL_OPF_ABSOLUTE);
+	ADD(batch, cancel, 2, 0);
+	EXPECT_EQ(6, tw_batch_count(batch));
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
 
 	EXPECT_NE(0, tw_batch_op(batch, 0)->handle);
 	EXPECT_EQ(110 * SEC, tw_batch_op(batch, 0)->deadline);
 	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_batch_result(batch, 2));
 	EXPECT_EQ(0, tw_batch_result(batch, 3));
-	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 5)->deadline);
-	EXPECT_EQ(11, tw_batch_op(batch, 5)->cookie);
-	EXPECT_EQ(0, tw_batch_result(batch, 6));
+	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 4)->deadline);
+	EXPECT_EQ(0, tw_batch_result(batch, 5));
 	info = info_of(self->wheel);
 	EXPECT_EQ(2, info.registered);
 	EXPECT_EQ(2, info.touched);
@@ -83,24 +85,34 @@ TEST_F(batch, every_operation)
 	EXPECT_EQ(1, info.cancelled);
 }
 
-/* And by handle, of tokens that are past their deadline. */
+/* And by handle, of a token that is past its deadline. */
 TEST_F(batch, by_handle)
 {
 	struct tw_batch *batch = self->batch;
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &handle));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	tw_batch_get(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
-	tw_batch_touch(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
-	tw_batch_move(batch, handle, 0, TIMEWHEEL_OPF_BY_HANDLE);
-	tw_batch_cancel(batch, handle, TIMEWHEEL_OPF_BY_HANDLE);
+	ADD(batch, touch, handle, TIMEWHEEL_OPF_BY_HANDLE);
+	ADD(batch, move, handle, 0, TIMEWHEEL_OPF_BY_HANDLE);
+	ADD(batch, cancel, handle, TIMEWHEEL_OPF_BY_HANDLE);
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
-	EXPECT_EQ(7, tw_batch_op(batch, 0)->id);
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 0));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 1));
-	EXPECT_EQ(0, tw_batch_result(batch, 2));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 3));
+	EXPECT_EQ(0, tw_batch_result(batch, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_batch_result(batch, 2));
+}
+
+/* An operation that is not prepared is refused, whatever was there before. */
+TEST_F(batch, not_prepared)
+{
+	struct tw_batch *batch = self->batch;
+
+	ADD(batch, register, 1, SEC, 0, 0);
+	tw_batch_clear(batch);
+	ASSERT_NE(NULL, tw_batch_next(batch));
+	EXPECT_EQ(1, tw_batch_run(batch, self->wheel));
+	EXPECT_ERR(EINVAL, tw_batch_result(batch, 0));
+	EXPECT_EQ(0, info_of(self->wheel).registered);
 }
 
 /* A wheel with leases and periods, whose tokens 1 to 6 have been delivered. */
@@ -115,7 +127,7 @@ static struct tw_wheel *open_delivered(void)
 	setup.lease = 10 * SEC;
 	wheel = open_wheel(&setup);
 	for (int i = 1; i <= 6; i++)
-		tw_wheel_register(wheel, i, 0, 0, 0, NULL);
+		RUN(wheel, register, i, 0, 0, 0);
 	delivered = tw_events_read(events, wheel, 0);
 	tw_events_free(events);
 	return delivered == 6 ? wheel : NULL;
@@ -126,27 +138,30 @@ TEST_F(batch, deliveries)
 {
 	struct tw_wheel *wheel = open_delivered();
 	struct tw_batch *batch = self->batch;
+	const uint64_t keys[] = { 2, 3 };
+	struct timewheel_token tokens[2];
 	struct timewheel_info info;
 
 	ASSERT_NE(NULL, wheel);
-	EXPECT_EQ(0, tw_batch_ack(batch, 1, 0, 1));
-	EXPECT_EQ(1, tw_batch_nack(batch, 2, 0, 1, 5 * SEC));
-	EXPECT_EQ(2, tw_batch_extend(batch, 3, 0, 1, 30 * SEC));
-	EXPECT_EQ(3, tw_batch_bury(batch, 4, 0, 1));
-	EXPECT_EQ(4, tw_batch_bury(batch, 5, 0, 1));
-	EXPECT_EQ(5, tw_batch_kick(batch, 5, 0));
-	EXPECT_EQ(6, tw_batch_delete(batch, 6, 0));
-	EXPECT_EQ(7, tw_batch_register_periodic(batch, 7, 2 * SEC, 3 * SEC, 0, 0));
-	EXPECT_EQ(8, tw_batch_ack(batch, 2, 0, 1));
-	EXPECT_EQ(9, tw_batch_get(batch, 2, 0));
-	EXPECT_EQ(10, tw_batch_get(batch, 3, 0));
+	ADD(batch, ack, 1, 1, 0, 0);
+	ADD(batch, nack, 2, 1, 5 * SEC, 0);
+	ADD(batch, extend, 3, 1, 30 * SEC, 0);
+	ADD(batch, bury, 4, 1, 0);
+	ADD(batch, bury, 5, 1, 0);
+	ADD(batch, kick, 5, 0);
+	ADD(batch, delete, 6, 0);
+	ADD(batch, register_periodic, 7, 2 * SEC, 3 * SEC, 0, 0);
+	ADD(batch, ack, 2, 1, 0, 0);
 	ASSERT_EQ(1, tw_batch_run(batch, wheel));
 
-	EXPECT_ERR(ESTALE, tw_batch_result(batch, 8));
+	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 1)->deadline);
+	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 2)->deadline);
 	EXPECT_EQ(102 * SEC, tw_batch_op(batch, 7)->deadline);
-	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 9)->deadline);
-	EXPECT_EQ(130 * SEC, tw_batch_op(batch, 10)->deadline);
-	EXPECT_EQ(TIMEWHEEL_RES_HELD, tw_batch_result(batch, 10));
+	EXPECT_ERR(ESTALE, tw_batch_result(batch, 8));
+	ASSERT_EQ(0, tw_wheel_get_many(wheel, keys, 2, 0, tokens, NULL));
+	EXPECT_EQ(105 * SEC, tokens[0].deadline);
+	EXPECT_EQ(130 * SEC, tokens[1].lease_end);
+	EXPECT_EQ(TIMEWHEEL_STATE_HELD, tokens[1].state);
 	info = info_of(wheel);
 	EXPECT_EQ(1, info.acked);
 	EXPECT_EQ(1, info.nacked);
@@ -163,10 +178,10 @@ TEST_F(batch, failures)
 {
 	struct tw_batch *batch = self->batch;
 
-	tw_batch_register(batch, 1, SEC, 0, 0);
-	tw_batch_register(batch, 1, SEC, 0, 0);
-	tw_batch_touch(batch, 2, 0);
-	tw_batch_register(batch, 3, SEC, 0, 0);
+	ADD(batch, register, 1, SEC, 0, 0);
+	ADD(batch, register, 1, SEC, 0, 0);
+	ADD(batch, touch, 2, 0);
+	ADD(batch, register, 3, SEC, 0, 0);
 	EXPECT_EQ(2, tw_batch_run(batch, self->wheel));
 	EXPECT_EQ(0, tw_batch_result(batch, 0));
 	EXPECT_ERR(EEXIST, tw_batch_result(batch, 1));
@@ -183,16 +198,8 @@ TEST_F(batch, limits)
 	EXPECT_NONE(EDOM, tw_batch_op(batch, 0));
 	EXPECT_EQ(0, tw_batch_run(batch, self->wheel));
 	for (int i = 0; i < 16; i++)
-		EXPECT_EQ(i, tw_batch_touch(batch, i, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_register(batch, 1, SEC, 0, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_touch(batch, 1, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_touch_or_register(batch, 1, SEC, 0, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_move(batch, 1, SEC, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_cancel(batch, 1, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_get(batch, 1, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_register_periodic(batch, 1, SEC, SEC, 0, 0));
-	EXPECT_ERR(ENOBUFS, tw_batch_ack(batch, 1, 0, 1));
-	EXPECT_ERR(ENOBUFS, tw_batch_kick(batch, 1, 0));
+		ADD(batch, touch, i, 0);
+	EXPECT_NONE(ENOSPC, tw_batch_next(batch));
 	EXPECT_EQ(16, tw_batch_count(batch));
 	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 15));
 	EXPECT_ERR(EDOM, tw_batch_result(batch, 16));
@@ -204,9 +211,9 @@ TEST_F(batch, goes_on_and_is_used_again)
 {
 	struct tw_batch *batch = self->batch;
 
-	tw_batch_register(batch, 1, SEC, 0, 0);
+	ADD(batch, register, 1, SEC, 0, 0);
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
-	tw_batch_register(batch, 2, SEC, 0, 0);
+	ADD(batch, register, 2, SEC, 0, 0);
 	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 1));
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
@@ -215,14 +222,9 @@ TEST_F(batch, goes_on_and_is_used_again)
 	tw_batch_clear(batch);
 	EXPECT_EQ(0, tw_batch_count(batch));
 	EXPECT_ERR(EDOM, tw_batch_result(batch, 0));
-	EXPECT_EQ(0, tw_batch_register(batch, 3, SEC, 0, 0));
+	ADD(batch, register, 3, SEC, 0, 0);
 	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
 	EXPECT_EQ(3, info_of(self->wheel).registered);
-}
-
-static void ignore(int sig)
-{
-	(void)sig;
 }
 
 /*
@@ -232,7 +234,7 @@ static void ignore(int sig)
 TEST(signals)
 {
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, off = { };
-	const struct sigaction action = { .sa_handler = ignore };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 	struct tw_batch *batch = tw_batch_new(TIMEWHEEL_MAX_BATCH);
 	struct tw_wheel *wheel = open_wheel(&monotonic);
 	int interrupted = 0, rounds, ret;
@@ -240,13 +242,13 @@ TEST(signals)
 	ASSERT_NE(NULL, batch);
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
 	for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
-		ASSERT_EQ(i, tw_batch_register(batch, i, 3600 * SEC, 0, 0));
+		ADD(batch, register, i, TW_HOUR(1), 0, 0);
 	ASSERT_EQ(0, tw_batch_run(batch, wheel));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
 	for (rounds = 0; rounds < 100 && !interrupted; rounds++) {
 		tw_batch_clear(batch);
 		for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
-			tw_batch_touch(batch, i, 0);
+			ADD(batch, touch, i, 0);
 		while ((ret = tw_batch_run(batch, wheel)) < 0) {
 			ASSERT_EQ(EINTR, errno);
 			interrupted++;

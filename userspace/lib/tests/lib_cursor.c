@@ -21,8 +21,7 @@ FIXTURE_SETUP(cursor)
 	setup.max_tokens = TOKENS;
 	self->wheel = open_wheel(&setup);
 	for (uint64_t i = 0; i < TOKENS; i++)
-		ASSERT_EQ(0, tw_wheel_register(self->wheel, i, (1 + i) * SEC,
-					       i + 5, 0, NULL));
+		ASSERT_EQ(0, RUN(self->wheel, register, i, TW_SEC(1 + i), i + 5, 0));
 	memset(self->seen, 0, sizeof(self->seen));
 }
 
@@ -79,8 +78,8 @@ TEST_F(cursor, cancelling)
 
 	ASSERT_NE(NULL, cursor);
 	while (tw_cursor_next(cursor, &self->token) == 1) {
-		EXPECT_EQ(0, tw_wheel_cancel(self->wheel, self->token->handle,
-					     TIMEWHEEL_OPF_BY_HANDLE));
+		EXPECT_EQ(0, RUN(self->wheel, cancel, self->token->handle,
+				 TIMEWHEEL_OPF_BY_HANDLE));
 		count++;
 	}
 	EXPECT_EQ(TOKENS, count);

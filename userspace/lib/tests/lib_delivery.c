@@ -22,7 +22,7 @@ FIXTURE(delivery)
 	struct tw_wheel *other;
 	struct tw_wheel *plain;
 	struct tw_events *events;
-	struct timewheel_op op;
+	struct timewheel_token token;
 	uint64_t handle;
 };
 
@@ -40,11 +40,10 @@ FIXTURE_SETUP(delivery)
 	self->other = tw_wheel_open_named(NAME, O_RDWR);
 	ASSERT_NE(NULL, self->other);
 	self->events = tw_events_new(4);
-	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, &self->handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 9, 0, &self->handle));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
 	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
-	ASSERT_EQ(1, tw_events_at(self->events, 0)->lease);
+	ASSERT_EQ(1, tw_events_at(self->events, 0)->delivery);
 }
 
 FIXTURE_TEARDOWN(delivery)
@@ -64,31 +63,19 @@ static unsigned int deliver(struct tw_wheel *wheel, struct tw_events *events,
 	    tw_events_read(events, wheel, 0) != 1 ||
 	    tw_events_at(events, 0)->id != 7)
 		return 0;
-	return tw_events_at(events, 0)->lease;
-}
-
-/* The ack of delivery @lease of token 7, with a time. */
-static int ack_until(struct tw_wheel *wheel, struct timewheel_op *op,
-		     unsigned int lease, uint64_t time, unsigned int flags)
-{
-	*op = (struct timewheel_op) {
-		.size = sizeof(*op),
-		.flags = flags,
-		.code = TIMEWHEEL_OP_ACK,
-		.id = 7,
-		.time = time,
-		.lease = lease,
-	};
-	return tw_wheel_op(wheel, op);
+	return tw_events_at(events, 0)->delivery;
 }
 
 TEST_F(delivery, ack)
 {
-	ASSERT_EQ(TIMEWHEEL_RES_HELD, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(111 * SEC, self->op.deadline);
-	EXPECT_EQ(1, self->op.lease);
-	EXPECT_EQ(0, tw_wheel_ack(self->wheel, 7, 0, 1));
-	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(TIMEWHEEL_STATE_HELD, self->token.state);
+	EXPECT_EQ(111 * SEC, self->token.lease_end);
+	EXPECT_EQ(0, self->token.deadline);
+	EXPECT_EQ(10 * SEC, self->token.left);
+	EXPECT_EQ(1, self->token.delivery);
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->token));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
 	EXPECT_EQ(1, info_of(self->wheel).acked);
 	EXPECT_EQ(0, info_of(self->wheel).held);
@@ -96,18 +83,18 @@ TEST_F(delivery, ack)
 
 TEST_F(delivery, ack_by_handle)
 {
-	EXPECT_EQ(0, tw_wheel_ack(self->wheel, self->handle, by_handle, 1));
+	EXPECT_EQ(0, RUN(self->wheel, ack, self->handle, 1, 0, by_handle));
 	EXPECT_EQ(1, info_of(self->wheel).acked);
 }
 
 /* Due again after the delay, as another delivery. */
 TEST_F(delivery, nack)
 {
-	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 5 * SEC));
+	EXPECT_EQ(0, RUN(self->wheel, nack, 7, 1, 5 * SEC, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 105));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 106));
-	EXPECT_EQ(0, tw_wheel_nack(self->wheel, self->handle,
-				   by_handle | TIMEWHEEL_OPF_ABSOLUTE, 2, 120 * SEC));
+	EXPECT_EQ(0, RUN(self->wheel, nack, self->handle, 2, 120 * SEC,
+			 by_handle | TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
 	EXPECT_EQ(2, info_of(self->wheel).nacked);
@@ -118,17 +105,17 @@ TEST_F(delivery, attempts)
 {
 	for (int round = 0; round < 2; round++) {
 		for (unsigned int n = 1; n < ATTEMPTS; n++) {
-			unsigned int lease = tw_events_at(self->events, 0)->lease;
+			unsigned int number = tw_events_at(self->events, 0)->delivery;
 
-			EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, lease, 0));
-			EXPECT_EQ(lease + 1, deliver(self->wheel, self->events,
-						     101));
+			EXPECT_EQ(0, RUN(self->wheel, nack, 7, number, 0, 0));
+			EXPECT_EQ(number + 1,
+				  deliver(self->wheel, self->events, 101));
 		}
 		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-			  tw_wheel_nack(self->wheel, 7, 0,
-					tw_events_at(self->events, 0)->lease, 0));
+			  RUN(self->wheel, nack, 7,
+			      tw_events_at(self->events, 0)->delivery, 0, 0));
 		EXPECT_EQ(1, info_of(self->wheel).buried);
-		EXPECT_LE(0, tw_wheel_kick(self->wheel, 7, 0));
+		EXPECT_LE(0, RUN(self->wheel, kick, 7, 0));
 		EXPECT_EQ((round + 1) * ATTEMPTS + 1,
 			  deliver(self->wheel, self->events, 101));
 	}
@@ -138,47 +125,51 @@ TEST_F(delivery, attempts)
 TEST_F(delivery, extend)
 {
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
-	EXPECT_EQ(0, tw_wheel_extend(self->wheel, 7, 0, 1, 0));
+	EXPECT_EQ(0, RUN(self->wheel, extend, 7, 1, 0, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
-	EXPECT_EQ(0, tw_wheel_extend(self->wheel, self->handle, by_handle, 1,
-				     30 * SEC));
+	EXPECT_EQ(0, RUN(self->wheel, extend, self->handle, 1, 30 * SEC,
+			 by_handle));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 143));
 	EXPECT_EQ(2, deliver(self->other, self->events, 144));
-	EXPECT_ERR(ESTALE, tw_wheel_extend(self->wheel, 7, any_file, 1, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, extend, 7, 1, 0, any_file));
 }
 
 TEST_F(delivery, bury_and_kick)
 {
-	EXPECT_LE(0, tw_wheel_bury(self->wheel, 7, 0, 1));
+	EXPECT_LE(0, RUN(self->wheel, bury, 7, 1, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
-	EXPECT_NE(0, tw_wheel_get(self->wheel, 7, 0, &self->op) &
-		  TIMEWHEEL_RES_BURIED);
-	EXPECT_ERR(EEXIST, tw_wheel_register(self->wheel, 7, SEC, 0, 0, NULL));
-	EXPECT_LE(0, tw_wheel_kick(self->wheel, self->handle, by_handle));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, self->handle, by_handle,
+				  &self->token));
+	EXPECT_EQ(TIMEWHEEL_STATE_BURIED, self->token.state);
+	EXPECT_EQ(101 * SEC, self->token.buried_at);
+	EXPECT_EQ(0, self->token.deadline);
+	EXPECT_ERR(EEXIST, RUN(self->wheel, register, 7, SEC, 0, 0));
+	EXPECT_LE(0, RUN(self->wheel, kick, self->handle, by_handle));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 200));
 }
 
-/* With the lease number 0 it is for one that is pending. */
+/* With a delivery of 0 it is for a token that is pending. */
 TEST_F(delivery, bury_and_kick_pending)
 {
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 50 * SEC, 0, 0, NULL));
-	EXPECT_LE(0, tw_wheel_bury(self->wheel, 8, 0, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register, 8, 50 * SEC, 0, 0));
+	EXPECT_LE(0, RUN(self->wheel, bury, 8, 0, 0));
 	EXPECT_EQ(1, info_of(self->wheel).buried);
-	EXPECT_LE(0, tw_wheel_delete(self->wheel, 8, 0));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 50 * SEC, 0, 0, NULL));
-	EXPECT_LE(0, tw_wheel_kick(self->wheel, 8, 0));
+	EXPECT_LE(0, RUN(self->wheel, delete, 8, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register, 8, 50 * SEC, 0, 0));
+	EXPECT_LE(0, RUN(self->wheel, kick, 8, 0));
 	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
 	EXPECT_EQ(8, tw_events_at(self->events, 0)->id);
 }
 
-/* Whatever it is doing; who holds it learns of it by its answer. */
+/* Also of a token that is held: its reader learns of it by its answer. */
 TEST_F(delivery, delete)
 {
-	EXPECT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
-	EXPECT_ERR(ENOENT, tw_wheel_ack(self->wheel, 7, 0, 1));
-	EXPECT_ERR(ESTALE, tw_wheel_ack(self->wheel, self->handle, by_handle, 1));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &self->handle));
-	EXPECT_LE(0, tw_wheel_delete(self->wheel, self->handle, by_handle));
+	EXPECT_LE(0, RUN(self->wheel, delete, 7, 0));
+	EXPECT_ERR(ENOENT, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, self->handle, 1, 0,
+			       by_handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &self->handle));
+	EXPECT_LE(0, RUN(self->wheel, delete, self->handle, by_handle));
 	EXPECT_EQ(2, info_of(self->wheel).deleted);
 	EXPECT_EQ(0, info_of(self->wheel).pending);
 }
@@ -189,31 +180,31 @@ TEST_F(delivery, lease_over)
 	EXPECT_EQ(0, deliver(self->other, self->events, 110));
 	EXPECT_EQ(2, deliver(self->other, self->events, 111));
 	EXPECT_EQ(1, info_of(self->wheel).lapsed);
-	EXPECT_ERR(ESTALE, tw_wheel_ack(self->wheel, 7, 0, 1));
-	EXPECT_ERR(ESTALE, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
-	EXPECT_ERR(ESTALE, tw_wheel_bury(self->wheel, 7, 0, 1));
-	EXPECT_EQ(0, tw_wheel_ack(self->other, 7, 0, 2));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, nack, 7, 1, 0, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, bury, 7, 1, 0));
+	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0, 0));
 }
 
-/* It is the open file's that read it: a dup's too, another's only if asked for. */
+/* The open file holds it: a dup may answer, another file only with a flag. */
 TEST_F(delivery, whose)
 {
 	struct tw_wheel *dupped = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
 
 	ASSERT_NE(NULL, dupped);
-	EXPECT_ERR(EPERM, tw_wheel_ack(self->other, 7, 0, 1));
-	EXPECT_ERR(EPERM, tw_wheel_nack(self->other, 7, 0, 1, 0));
-	EXPECT_ERR(EPERM, tw_wheel_extend(self->other, 7, 0, 1, 0));
-	EXPECT_ERR(EPERM, tw_wheel_bury(self->other, 7, 0, 1));
-	EXPECT_EQ(0, tw_wheel_extend(dupped, 7, 0, 1, 0));
-	EXPECT_EQ(0, tw_wheel_extend(self->other, 7, any_file, 1, 0));
-	EXPECT_EQ(0, tw_wheel_nack(self->other, 7, any_file, 1, 0));
+	EXPECT_ERR(EPERM, RUN(self->other, ack, 7, 1, 0, 0));
+	EXPECT_ERR(EPERM, RUN(self->other, nack, 7, 1, 0, 0));
+	EXPECT_ERR(EPERM, RUN(self->other, extend, 7, 1, 0, 0));
+	EXPECT_ERR(EPERM, RUN(self->other, bury, 7, 1, 0));
+	EXPECT_EQ(0, RUN(dupped, extend, 7, 1, 0, 0));
+	EXPECT_EQ(0, RUN(self->other, extend, 7, 1, 0, any_file));
+	EXPECT_EQ(0, RUN(self->other, nack, 7, 1, 0, any_file));
 	EXPECT_EQ(2, deliver(dupped, self->events, 101));
-	EXPECT_EQ(0, tw_wheel_ack(self->other, 7, any_file, 2));
+	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0, any_file));
 	tw_wheel_close(dupped);
 }
 
-/* What the last of an open file's fds held is due at once, for the others. */
+/* When the last fd of an open file is closed, what it held is due at once. */
 TEST_F(delivery, close_gives_back)
 {
 	struct tw_wheel *third = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
@@ -232,48 +223,48 @@ TEST_F(delivery, errors)
 	struct tw_wheel *plain = self->plain, *wheel = self->wheel;
 	const unsigned int unknown = 1U << 31;
 
-	ASSERT_EQ(0, tw_wheel_register(plain, 7, SEC, 0, 0, NULL));
-	EXPECT_ERR(EINVAL, tw_wheel_ack(plain, 7, 0, 1));
-	EXPECT_ERR(EINVAL, tw_wheel_nack(plain, 7, 0, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_extend(plain, 7, 0, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_bury(plain, 7, 0, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_kick(plain, 7, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_delete(plain, 7, 0));
+	ASSERT_EQ(0, RUN(plain, register, 7, SEC, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, ack, 7, 1, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, nack, 7, 1, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, extend, 7, 1, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, bury, 7, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, kick, 7, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, delete, 7, 0));
 
-	EXPECT_ERR(EINVAL, tw_wheel_ack(wheel, 7, unknown, 1));
-	EXPECT_ERR(EINVAL, tw_wheel_nack(wheel, 7, unknown, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_extend(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_bury(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE, 1));
-	EXPECT_ERR(EINVAL, tw_wheel_kick(wheel, 7, any_file));
-	EXPECT_ERR(EINVAL, tw_wheel_delete(wheel, 7, any_file));
+	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, 0, unknown));
+	EXPECT_ERR(EINVAL, RUN(wheel, nack, 7, 1, 0, unknown));
+	EXPECT_ERR(EINVAL, RUN(wheel, extend, 7, 1, 0, TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_ERR(EINVAL, RUN(wheel, bury, 7, 1, TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_ERR(EINVAL, RUN(wheel, kick, 7, any_file));
+	EXPECT_ERR(EINVAL, RUN(wheel, delete, 7, any_file));
 
-	EXPECT_ERR(ENOENT, tw_wheel_ack(wheel, 8, 0, 1));
-	EXPECT_ERR(ENOENT, tw_wheel_kick(wheel, 8, 0));
-	EXPECT_ERR(ENOENT, tw_wheel_delete(wheel, 8, 0));
-	EXPECT_ERR(ESTALE, tw_wheel_ack(wheel, 7, 0, 2));
-	EXPECT_ERR(EBUSY, tw_wheel_kick(wheel, 7, 0));
-	EXPECT_ERR(ERANGE, ack_until(wheel, &self->op, 1, TOO_LATE, 0));
-	EXPECT_ERR(ERANGE, tw_wheel_nack(wheel, 7, 0, 1, TOO_LATE));
-	EXPECT_ERR(ERANGE, tw_wheel_extend(wheel, 7, 0, 1,
-					   TIMEWHEEL_MAX_LEASES * LEASE + SEC));
+	EXPECT_ERR(ENOENT, RUN(wheel, ack, 8, 1, 0, 0));
+	EXPECT_ERR(ENOENT, RUN(wheel, kick, 8, 0));
+	EXPECT_ERR(ENOENT, RUN(wheel, delete, 8, 0));
+	EXPECT_ERR(ESTALE, RUN(wheel, ack, 7, 2, 0, 0));
+	EXPECT_ERR(EBUSY, RUN(wheel, kick, 7, 0));
+	EXPECT_ERR(ERANGE, RUN(wheel, ack, 7, 1, TOO_LATE, 0));
+	EXPECT_ERR(ERANGE, RUN(wheel, nack, 7, 1, TOO_LATE, 0));
+	EXPECT_ERR(ERANGE, RUN(wheel, extend, 7, 1,
+			       TIMEWHEEL_MAX_LEASES * LEASE + SEC, 0));
 	/* None of them has changed anything. */
-	EXPECT_EQ(0, tw_wheel_ack(wheel, 7, 0, 1));
+	EXPECT_EQ(0, RUN(wheel, ack, 7, 1, 0, 0));
 }
 
-/* A reader has no say; errors that are common to all. */
+/* A wheel opened for reading cannot be changed, one that was destroyed neither. */
 TEST_F(delivery, read_only)
 {
 	struct tw_wheel *reader = tw_wheel_open_named(NAME, O_RDONLY);
 
 	ASSERT_NE(NULL, reader);
-	EXPECT_ERR(EBADF, tw_wheel_ack(reader, 7, any_file, 1));
+	EXPECT_ERR(EBADF, RUN(reader, ack, 7, 1, 0, any_file));
 	EXPECT_ERR(EBADF, tw_wheel_pause(reader));
 	EXPECT_ERR(EBADF, tw_wheel_resume(reader));
 	EXPECT_ERR(EBADF, tw_wheel_drain(reader));
 	EXPECT_ERR(EBADF, tw_wheel_undrain(reader));
 	tw_wheel_close(reader);
 	ASSERT_EQ(0, tw_wheel_destroy(NAME));
-	EXPECT_ERR(ENODEV, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_ERR(ENODEV, RUN(self->wheel, ack, 7, 1, 0, 0));
 	EXPECT_ERR(ENODEV, tw_wheel_pause(self->wheel));
 	EXPECT_ERR(ENODEV, tw_wheel_drain(self->wheel));
 }
@@ -281,39 +272,42 @@ TEST_F(delivery, read_only)
 /* Again and again until it is cancelled, each after its ack. */
 TEST_F(delivery, periodic)
 {
-	uint64_t handle = 0;
+	struct timewheel_op op;
 
-	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
-	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 2 * SEC, 3 * SEC,
-						5, 0, &handle));
-	EXPECT_NE(0, handle);
+	ASSERT_LE(0, RUN(self->wheel, delete, 7, 0));
+	tw_op_register_periodic(&op, 7, 2 * SEC, 3 * SEC, 5, 0);
+	ASSERT_EQ(0, tw_wheel_run(self->wheel, &op));
+	EXPECT_NE(0, op.handle);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(3 * SEC, self->token.period);
+	EXPECT_EQ(103 * SEC, self->token.base);
+	EXPECT_EQ(103 * SEC, self->token.deadline);
 	for (unsigned int n = 0; n < 5; n++) {
 		EXPECT_EQ(0, deliver(self->wheel, self->events, 102 + 3 * n));
 		EXPECT_EQ(n + 1, deliver(self->wheel, self->events, 103 + 3 * n));
 		EXPECT_EQ(5, tw_events_at(self->events, 0)->cookie);
-		EXPECT_EQ(handle, tw_events_at(self->events, 0)->handle);
-		EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, n + 1));
+		EXPECT_EQ(op.handle, tw_events_at(self->events, 0)->handle);
+		EXPECT_LE(0, RUN(self->wheel, ack, 7, n + 1, 0, 0));
 	}
-	EXPECT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
+	EXPECT_EQ(0, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 300));
 }
 
 /* Whenever it was acked: after the deadline before, not after the ack. */
 TEST_F(delivery, periodic_after_a_late_ack)
 {
-	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
-	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
-						3 * SEC, 0,
-						TIMEWHEEL_OPF_ABSOLUTE, NULL));
+	ASSERT_LE(0, RUN(self->wheel, delete, 7, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register_periodic, 7, 110 * SEC, 3 * SEC,
+			 0, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
-	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 1));
+	EXPECT_LE(0, RUN(self->wheel, ack, 7, 1, 0, 0));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 113));
 	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
 
 	/* One event for the last of the periods that were missed meanwhile. */
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 120));
-	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 2));
+	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0, 0));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
 	EXPECT_EQ(1, tw_events_at(self->events, 0)->missed);
 	EXPECT_EQ(119 * SEC, tw_events_at(self->events, 0)->deadline);
@@ -323,63 +317,61 @@ TEST_F(delivery, periodic_after_a_late_ack)
 /* With a delay, counted from the ack, it does not end. */
 TEST_F(delivery, ack_with_a_delay)
 {
-	struct timewheel_op *op = &self->op;
+	struct timewheel_op op;
 
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
-	EXPECT_EQ(0, ack_until(self->wheel, op, 1, 3 * SEC, 0));
-	EXPECT_EQ(108 * SEC, op->deadline);
+	tw_op_ack(&op, 7, 1, 3 * SEC, 0);
+	EXPECT_EQ(0, tw_wheel_run(self->wheel, &op));
+	EXPECT_EQ(108 * SEC, op.deadline);
 	EXPECT_EQ(1, info_of(self->wheel).acked);
 	EXPECT_EQ(1, info_of(self->wheel).pending);
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 107));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 108));
 
 	/* Or at a point of time; one that has passed is at once. */
-	EXPECT_EQ(0, ack_until(self->wheel, op, 2, 115 * SEC,
-			       TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_EQ(115 * SEC, op->deadline);
+	tw_op_ack(&op, 7, 2, 115 * SEC, TIMEWHEEL_OPF_ABSOLUTE);
+	EXPECT_EQ(0, tw_wheel_run(self->wheel, &op));
+	EXPECT_EQ(115 * SEC, op.deadline);
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 115));
-	EXPECT_EQ(0, ack_until(self->wheel, op, 3, 0, TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 3, 0, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(4, deliver(self->wheel, self->events, 115));
 
 	/* Without one it ends. */
-	EXPECT_EQ(0, ack_until(self->wheel, op, 4, 0, 0));
-	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, op));
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 4, 0, 0));
+	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->token));
 	EXPECT_EQ(4, info_of(self->wheel).acked);
 }
 
 /* Each ack with a delay gives it all its attempts again. */
 TEST_F(delivery, ack_with_a_delay_counts_attempts_anew)
 {
-	for (unsigned int lease = 1; lease < 3 * ATTEMPTS; lease += ATTEMPTS) {
+	for (unsigned int first = 1; first < 3 * ATTEMPTS; first += ATTEMPTS) {
 		for (unsigned int n = 0; n < ATTEMPTS - 1; n++) {
-			EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, lease + n,
-						   0));
-			EXPECT_EQ(lease + n + 1,
+			EXPECT_EQ(0, RUN(self->wheel, nack, 7, first + n, 0, 0));
+			EXPECT_EQ(first + n + 1,
 				  deliver(self->wheel, self->events, 101));
 		}
-		EXPECT_EQ(0, ack_until(self->wheel, &self->op,
-				       lease + ATTEMPTS - 1, 0,
-				       TIMEWHEEL_OPF_ABSOLUTE));
-		EXPECT_EQ(lease + ATTEMPTS,
+		EXPECT_EQ(0, RUN(self->wheel, ack, 7, first + ATTEMPTS - 1, 0,
+				 TIMEWHEEL_OPF_ABSOLUTE));
+		EXPECT_EQ(first + ATTEMPTS,
 			  deliver(self->wheel, self->events, 101));
 	}
 	EXPECT_EQ(0, info_of(self->wheel).buried);
 }
 
-/* What is periodic has its periods from there. */
+/* A periodic token has its periods from there. */
 TEST_F(delivery, ack_with_a_delay_moves_periods)
 {
-	ASSERT_LE(0, tw_wheel_delete(self->wheel, 7, 0));
-	ASSERT_EQ(0, tw_wheel_register_periodic(self->wheel, 7, 110 * SEC,
-						3 * SEC, 0,
-						TIMEWHEEL_OPF_ABSOLUTE, NULL));
+	ASSERT_LE(0, RUN(self->wheel, delete, 7, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register_periodic, 7, 110 * SEC, 3 * SEC,
+			 0, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
-	EXPECT_EQ(0, ack_until(self->wheel, &self->op, 1, 5 * SEC, 0));
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 5 * SEC, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 116));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 117));
-	EXPECT_LE(0, tw_wheel_ack(self->wheel, 7, 0, 2));
+	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
 	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
@@ -388,31 +380,30 @@ TEST_F(delivery, ack_with_a_delay_moves_periods)
 TEST_F(delivery, periodic_errors)
 {
 	struct tw_wheel *wheel = self->wheel;
+	struct timewheel_op op;
 
-	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(self->plain, 8, SEC, SEC, 0,
-						      0, NULL));
-	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(wheel, 8, SEC, SEC - 1, 0,
-						      0, NULL));
-	EXPECT_ERR(EINVAL, tw_wheel_register_periodic(wheel, 8, SEC, SEC, 0,
-						      by_handle, NULL));
-	EXPECT_ERR(ERANGE, tw_wheel_register_periodic(wheel, 8, SEC, TOO_LATE, 0,
-						      0, NULL));
-	EXPECT_ERR(EEXIST, tw_wheel_register_periodic(wheel, 7, SEC, SEC, 0, 0,
-						      NULL));
-	ASSERT_EQ(0, tw_wheel_register_periodic(wheel, 8, SEC, SEC, 0, 0, NULL));
+	tw_op_register_periodic(&op, 8, SEC, SEC, 0, 0);
+	op.timeout = SEC;
+	EXPECT_ERR(EINVAL, tw_wheel_run(wheel, &op));
+	EXPECT_ERR(EINVAL, RUN(self->plain, register_periodic, 8, SEC, SEC, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, register_periodic, 8, SEC, SEC - 1, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, register_periodic, 8, SEC, SEC, 0,
+			       by_handle));
+	EXPECT_ERR(ERANGE, RUN(wheel, register_periodic, 8, SEC, TOO_LATE, 0, 0));
+	EXPECT_ERR(EEXIST, RUN(wheel, register_periodic, 7, SEC, SEC, 0, 0));
+	ASSERT_EQ(0, RUN(wheel, register_periodic, 8, SEC, SEC, 0, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(wheel, 8, 0));
 	ASSERT_EQ(0, tw_wheel_drain(wheel));
-	EXPECT_ERR(ESHUTDOWN, tw_wheel_register_periodic(wheel, 9, SEC, SEC, 0, 0,
-							 NULL));
+	EXPECT_ERR(ESHUTDOWN, RUN(wheel, register_periodic, 9, SEC, SEC, 0, 0));
 }
 
-/* For all who have the wheel open; what fell due waits. */
+/* For all processes that have the wheel open; what fell due waits. */
 TEST_F(delivery, pause_and_resume)
 {
 	ASSERT_EQ(0, tw_wheel_pause(self->wheel));
 	ASSERT_EQ(0, tw_wheel_pause(self->other));
 	EXPECT_EQ(TIMEWHEEL_CONTROL_PAUSED, info_of(self->other).state);
-	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
+	EXPECT_EQ(0, RUN(self->wheel, nack, 7, 1, 0, 0));
 	EXPECT_FALSE(readable(self->other));
 	EXPECT_EQ(0, deliver(self->other, self->events, 102));
 	EXPECT_EQ(0, tw_events_read(self->events, self->wheel, MS));
@@ -423,7 +414,7 @@ TEST_F(delivery, pause_and_resume)
 	EXPECT_EQ(2, deliver(self->other, self->events, 102));
 }
 
-/* No new token, while the others go on; each of the two states by itself. */
+/* No new token, while the others go on; pausing and draining are independent. */
 TEST_F(delivery, drain)
 {
 	struct tw_wheel *wheel = self->wheel;
@@ -434,21 +425,21 @@ TEST_F(delivery, drain)
 		  info_of(wheel).state);
 	ASSERT_EQ(0, tw_wheel_resume(wheel));
 	EXPECT_EQ(TIMEWHEEL_CONTROL_DRAINING, info_of(wheel).state);
-	EXPECT_ERR(ESHUTDOWN, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));
-	EXPECT_ERR(ESHUTDOWN, tw_wheel_touch_or_register(wheel, 8, SEC, 0, 0,
-							 NULL));
-	EXPECT_EQ(0, tw_wheel_nack(wheel, 7, 0, 1, 0));
+	EXPECT_ERR(ESHUTDOWN, RUN(self->other, register, 8, SEC, 0, 0));
+	EXPECT_ERR(ESHUTDOWN, RUN(wheel, touch_or_register, 8, SEC, 0, 0));
+	EXPECT_EQ(0, RUN(wheel, nack, 7, 1, 0, 0));
 	EXPECT_EQ(2, deliver(wheel, self->events, 101));
 	EXPECT_EQ(0, tw_wheel_undrain(self->other));
 	EXPECT_EQ(0, info_of(wheel).state);
-	EXPECT_EQ(0, tw_wheel_register(self->other, 8, SEC, 0, 0, NULL));
+	EXPECT_EQ(0, RUN(self->other, register, 8, SEC, 0, 0));
 }
 
 /* What a cursor tells of tokens that are held, buried and pending. */
 TEST_F(delivery, listed)
 {
 	static const struct timewheel_token expected[] = {
-		{ .id = 7, .state = TIMEWHEEL_STATE_HELD, .lease = 2, .attempts = 2 },
+		{ .id = 7, .state = TIMEWHEEL_STATE_HELD, .delivery = 2,
+		  .attempts = 2 },
 		{ .id = 8, .state = TIMEWHEEL_STATE_BURIED },
 		{ .id = 9, .state = TIMEWHEEL_STATE_PENDING },
 	};
@@ -457,16 +448,16 @@ TEST_F(delivery, listed)
 	unsigned int seen = 0;
 
 	ASSERT_NE(NULL, cursor);
-	EXPECT_EQ(0, tw_wheel_nack(self->wheel, 7, 0, 1, 0));
+	EXPECT_EQ(0, RUN(self->wheel, nack, 7, 1, 0, 0));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 101));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, SEC, 0, 0, NULL));
-	ASSERT_LE(0, tw_wheel_bury(self->wheel, 8, 0, 0));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 9, SEC, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 8, SEC, 0, 0));
+	ASSERT_LE(0, RUN(self->wheel, bury, 8, 0, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register, 9, SEC, 0, 0));
 	while (tw_cursor_next(cursor, &token) > 0) {
 		ASSERT_LE(7, token->id);
 		ASSERT_GE(9, token->id);
 		EXPECT_EQ(expected[token->id - 7].state, token->state);
-		EXPECT_EQ(expected[token->id - 7].lease, token->lease);
+		EXPECT_EQ(expected[token->id - 7].delivery, token->delivery);
 		EXPECT_EQ(expected[token->id - 7].attempts, token->attempts);
 		seen |= 1U << (token->id - 7);
 	}

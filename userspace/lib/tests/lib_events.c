@@ -48,8 +48,8 @@ TEST_F(events, read)
 	const struct timewheel_event *event;
 
 	for (uint64_t i = 1; i <= 6; i++)
-		ASSERT_EQ(0, tw_wheel_register(self->wheel, i, (7 - i) * SEC,
-					       i * 10, 0, NULL));
+		ASSERT_EQ(0, RUN(self->wheel, register, i, (7 - i) * SEC,
+				 i * 10, 0));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 110));
 	ASSERT_EQ(4, tw_events_read(self->events, self->wheel, 0));
 	EXPECT_EQ(4, tw_events_count(self->events));
@@ -84,7 +84,7 @@ TEST_F(events, wait_ends_without_any)
 {
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 1));
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 3 * MS));
-	ASSERT_EQ(0, tw_wheel_register(self->real, 7, 3600 * SEC, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(self->real, register, 7, 3600 * SEC, 0, 0));
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 3 * MS));
 }
 
@@ -94,7 +94,7 @@ TEST_F(events, wait_brings_what_falls_due)
 	const uint64_t waits[] = { 3600 * SEC, TIMEWHEEL_NEVER - 1, TIMEWHEEL_NEVER };
 
 	for (int i = 0; i < 3; i++) {
-		ASSERT_EQ(0, tw_wheel_register(self->real, i, 20 * MS, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(self->real, register, i, 20 * MS, 0, 0));
 		ASSERT_EQ(1, tw_events_read(self->events, self->real, waits[i]));
 		EXPECT_EQ(i, tw_events_at(self->events, 0)->id);
 	}
@@ -109,7 +109,7 @@ TEST_F(events, wait_on_nonblocking_fd)
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 0));
 	EXPECT_EQ(0, tw_events_read(self->events, self->real, 3 * MS));
 	for (int i = 0; i < 2; i++) {
-		ASSERT_EQ(0, tw_wheel_register(self->real, i, 20 * MS, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(self->real, register, i, 20 * MS, 0, 0));
 		ASSERT_EQ(1, tw_events_read(self->events, self->real, waits[i]));
 		EXPECT_EQ(i, tw_events_at(self->events, 0)->id);
 	}
@@ -129,7 +129,7 @@ TEST_F(events, signal_ends_a_wait)
 		struct pester p = { .thread = pthread_self() };
 		pthread_t thread;
 
-		ASSERT_EQ(0, tw_wheel_register(self->real, i, 0, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(self->real, register, i, 0, 0, 0));
 		ASSERT_EQ(1, tw_events_read(self->events, self->real, SEC));
 		ASSERT_EQ(0, pthread_create(&thread, NULL, pester, &p));
 		EXPECT_ERR(EINTR, tw_events_read(self->events, self->real,
@@ -149,7 +149,7 @@ static void *signal_then_register(void *arg)
 		pthread_kill(p->thread, SIGUSR1);
 		nanosleep(&ms, NULL);
 	}
-	p->done = !tw_wheel_register(p->wheel, 7, 0, 0, 0, NULL);
+	p->done = !RUN(p->wheel, register, 7, 0, 0, 0);
 	return NULL;
 }
 
@@ -204,7 +204,7 @@ TEST_F(events, sleepers_are_woken)
 		while (!r.tid)
 			sched_yield();
 		wait_asleep(r.tid);
-		ASSERT_EQ(0, tw_wheel_register(self->wheel, 7 + i, 0, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(self->wheel, register, 7 + i, 0, 0, 0));
 		pthread_join(thread, NULL);
 		EXPECT_EQ(1, r.got);
 		EXPECT_EQ(7 + i, r.id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libtimewheel's named wheels: made, shared by name, destroyed; and what every
- * function says of a wheel that may not be changed, or is no more.
+ * function says of a wheel that may not be changed, or has been destroyed.
  */
 #include "lib_test.h"
 
@@ -35,7 +35,7 @@ FIXTURE_TEARDOWN(named)
 /* The wheel goes on while nobody has it open. */
 TEST_F(named, outlives_its_users)
 {
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 9, 0));
 	tw_wheel_close(self->wheel);
 	self->wheel = tw_wheel_open_named(self->name, O_RDWR);
 	ASSERT_NE(NULL, self->wheel);
@@ -51,7 +51,7 @@ TEST_F(named, is_shared)
 							 O_RDWR);
 
 	ASSERT_NE(NULL, other);
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 9, 0));
 	EXPECT_EQ(0, tw_wheel_touch(other, 7, 0));
 	EXPECT_EQ(info_of(self->wheel).number, info_of(other).number);
 	EXPECT_EQ(FD_CLOEXEC, fcntl(tw_wheel_fd(other), F_GETFD));
@@ -166,32 +166,32 @@ TEST_F(named, others)
 	chmod("/dev/timewheel", 0660);
 }
 
-/* Who may only read sees all, and changes nothing but by reading events. */
+/* A reader sees all, and changes nothing except by reading events. */
 TEST_F(named, read_only)
 {
 	struct tw_wheel *ro = tw_wheel_open_named(self->name, O_RDONLY);
-	struct timewheel_op op = { .size = sizeof(op) };
 	struct tw_batch *batch = tw_batch_new(8);
 	const struct timewheel_token *token;
+	const uint64_t key = 7;
+	struct timewheel_token told;
 	struct tw_cursor *cursor;
 
 	ASSERT_NE(NULL, ro);
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 9, 0, NULL));
-	EXPECT_ERR(EBADF, tw_wheel_register(ro, 8, SEC, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 9, 0));
+	EXPECT_ERR(EBADF, RUN(ro, register, 8, SEC, 0, 0));
 	EXPECT_ERR(EBADF, tw_wheel_touch(ro, 7, 0));
-	EXPECT_ERR(EBADF, tw_wheel_touch_or_register(ro, 7, SEC, 0, 0, NULL));
-	EXPECT_ERR(EBADF, tw_wheel_move(ro, 7, SEC, 0));
-	EXPECT_ERR(EBADF, tw_wheel_cancel(ro, 7, 0));
-	EXPECT_ERR(EBADF, tw_wheel_op(ro, &op));
+	EXPECT_ERR(EBADF, RUN(ro, touch_or_register, 7, SEC, 0, 0));
+	EXPECT_ERR(EBADF, RUN(ro, move, 7, SEC, 0));
+	EXPECT_ERR(EBADF, RUN(ro, cancel, 7, 0));
+	EXPECT_ERR(EBADF, tw_wheel_touch_many(ro, &key, 1, 0, NULL));
 	EXPECT_ERR(EBADF, tw_wheel_advance(ro, 101));
-	tw_batch_touch(batch, 7, 0);
-	tw_batch_get(batch, 7, 0);
-	EXPECT_EQ(1, tw_batch_run(batch, ro));
-	EXPECT_ERR(EBADF, tw_batch_result(batch, 0));
-	EXPECT_EQ(0, tw_batch_result(batch, 1));
+	tw_op_touch(tw_batch_next(batch), 7, 0);
+	EXPECT_ERR(EBADF, tw_batch_run(batch, ro));
+	EXPECT_ERR(EINPROGRESS, tw_batch_result(batch, 0));
 
-	EXPECT_EQ(0, tw_wheel_get(ro, 7, 0, &op));
-	EXPECT_EQ(101 * SEC, op.deadline);
+	EXPECT_EQ(0, tw_wheel_get(ro, 7, 0, &told));
+	EXPECT_EQ(101 * SEC, told.deadline);
+	EXPECT_EQ(0, tw_wheel_get_many(ro, &key, 1, 0, &told, NULL));
 	EXPECT_EQ(0, tw_wheel_stats(ro, NULL, NULL));
 	cursor = tw_cursor_open(ro, 0, TIMEWHEEL_NEVER);
 	EXPECT_EQ(1, tw_cursor_next(cursor, &token));
@@ -205,9 +205,15 @@ TEST_F(named, read_only)
 TEST_F(named, write_only)
 {
 	struct tw_wheel *wo = tw_wheel_open_named(self->name, O_WRONLY);
+	struct tw_cursor *cursor = tw_cursor_open(wo, 0, TIMEWHEEL_NEVER);
+	const struct timewheel_token *token;
+	struct timewheel_token told;
 
 	ASSERT_NE(NULL, wo);
-	EXPECT_EQ(0, tw_wheel_register(wo, 7, 0, 9, 0, NULL));
+	EXPECT_EQ(0, RUN(wo, register, 7, 0, 9, 0));
+	EXPECT_EQ(0, tw_wheel_get(wo, 7, 0, &told));
+	EXPECT_ERR(EBADF, tw_cursor_next(cursor, &token));
+	tw_cursor_close(cursor);
 	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, 0));
 	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, SEC));
 	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, TIMEWHEEL_NEVER));
@@ -215,30 +221,32 @@ TEST_F(named, write_only)
 	tw_wheel_close(wo);
 }
 
-/* Who has it open is told that it is no more, by every function. */
+/* Every function tells that the wheel has been destroyed. */
 TEST_F(named, destroyed)
 {
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
 	struct timewheel_info info = { .size = sizeof(info) };
-	struct timewheel_op op = { .size = sizeof(op) };
 	struct pollfd pollfd = { .fd = tw_wheel_fd(self->wheel), .events = POLLIN };
 	struct tw_batch *batch = tw_batch_new(8);
 	struct tw_wheel *wheel = self->wheel;
 	const struct timewheel_token *token;
+	struct timewheel_token told;
+	const uint64_t key = 7;
 
-	ASSERT_EQ(0, tw_wheel_register(wheel, 7, 0, 0, 0, NULL));
-	tw_batch_touch(batch, 7, 0);
+	ASSERT_EQ(0, RUN(wheel, register, 7, 0, 0, 0));
+	tw_op_touch(tw_batch_next(batch), 7, 0);
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));
 	EXPECT_ERR(ENOENT, tw_wheel_destroy(self->name));
 	EXPECT_NONE(ENOENT, tw_wheel_open_named(self->name, O_RDWR));
 
-	EXPECT_ERR(ENODEV, tw_wheel_register(wheel, 8, SEC, 0, 0, NULL));
+	EXPECT_ERR(ENODEV, RUN(wheel, register, 8, SEC, 0, 0));
 	EXPECT_ERR(ENODEV, tw_wheel_touch(wheel, 7, 0));
-	EXPECT_ERR(ENODEV, tw_wheel_touch_or_register(wheel, 7, SEC, 0, 0, NULL));
-	EXPECT_ERR(ENODEV, tw_wheel_move(wheel, 7, SEC, 0));
-	EXPECT_ERR(ENODEV, tw_wheel_cancel(wheel, 7, 0));
-	EXPECT_ERR(ENODEV, tw_wheel_get(wheel, 7, 0, &op));
-	EXPECT_ERR(ENODEV, tw_wheel_op(wheel, &op));
+	EXPECT_ERR(ENODEV, RUN(wheel, touch_or_register, 7, SEC, 0, 0));
+	EXPECT_ERR(ENODEV, RUN(wheel, move, 7, SEC, 0));
+	EXPECT_ERR(ENODEV, RUN(wheel, cancel, 7, 0));
+	EXPECT_ERR(ENODEV, tw_wheel_touch_many(wheel, &key, 1, 0, NULL));
+	EXPECT_ERR(ENODEV, tw_wheel_get(wheel, 7, 0, &told));
+	EXPECT_ERR(ENODEV, tw_wheel_get_many(wheel, &key, 1, 0, &told, NULL));
 	EXPECT_ERR(ENODEV, tw_wheel_info(wheel, &info));
 	EXPECT_ERR(ENODEV, tw_wheel_stats(wheel, NULL, NULL));
 	EXPECT_ERR(ENODEV, tw_wheel_advance(wheel, 101));
@@ -269,7 +277,7 @@ TEST_F(named, destroyed_under_a_cursor)
 	wheel = tw_wheel_open_or_create(self->name, &setup, O_RDWR);
 	ASSERT_NE(NULL, wheel);
 	for (uint64_t i = 0; i < setup.max_tokens; i++)
-		ASSERT_EQ(0, tw_wheel_register(wheel, i, SEC, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(wheel, register, i, SEC, 0, 0));
 	cursor = tw_cursor_open(wheel, 0, TIMEWHEEL_NEVER);
 	ASSERT_EQ(1, tw_cursor_next(cursor, &token));
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libtimewheel's operations on one token: each does what its name says, by id
+ * libtimewheel's calls on tokens: each operation does what its name says, by id
  * and by handle, and each of its errors comes when it should.
  */
 #include "lib_test.h"
@@ -12,12 +12,12 @@ FIXTURE(ops)
 {
 	struct tw_wheel *wheel;
 	struct timewheel_op op;
+	struct timewheel_token token;
 };
 
 FIXTURE_SETUP(ops)
 {
 	self->wheel = open_wheel(&manual);
-	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
 }
 
 FIXTURE_TEARDOWN(ops)
@@ -30,34 +30,56 @@ TEST_F(ops, register_and_get)
 {
 	uint64_t handle = 0;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 61 * SEC, 9, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, 61 * SEC, 9, 0, &handle));
 	EXPECT_NE(0, handle);
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(7, self->op.id);
-	EXPECT_EQ(handle, self->op.handle);
-	EXPECT_EQ(9, self->op.cookie);
-	EXPECT_EQ(61 * SEC, self->op.time);
-	EXPECT_EQ(161 * SEC, self->op.deadline);
-	EXPECT_EQ(1, self->op.cycle);
-	EXPECT_EQ(161 % 60, self->op.slot);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(7, self->token.id);
+	EXPECT_EQ(handle, self->token.handle);
+	EXPECT_EQ(9, self->token.cookie);
+	EXPECT_EQ(TIMEWHEEL_STATE_PENDING, self->token.state);
+	EXPECT_EQ(61 * SEC, self->token.timeout);
+	EXPECT_EQ(61 * SEC, self->token.left);
+	EXPECT_EQ(161 * SEC, self->token.deadline);
+	EXPECT_EQ(1, self->token.cycle);
+	EXPECT_EQ(161 % 60, self->token.slot);
 
-	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
 	ASSERT_EQ(0, tw_wheel_get(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE,
-				  &self->op));
-	EXPECT_EQ(7, self->op.id);
+				  &self->token));
+	EXPECT_EQ(7, self->token.id);
 
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 161));
-	self->op = (struct timewheel_op) { .size = sizeof(self->op) };
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(0, self->op.time);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(TIMEWHEEL_STATE_PENDING, self->token.state);
+	EXPECT_EQ(0, self->token.left);
 }
 
 TEST_F(ops, register_absolute)
 {
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 130 * SEC, 0,
-				       TIMEWHEEL_OPF_ABSOLUTE, NULL));
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(130 * SEC, self->op.deadline);
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, 130 * SEC, 0,
+			 TIMEWHEEL_OPF_ABSOLUTE));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(130 * SEC, self->token.deadline);
+	EXPECT_EQ(0, self->token.timeout);
+}
+
+/* A deadline that touches put off by another time than the first one. */
+TEST_F(ops, register_with_a_timeout)
+{
+	tw_op_register(&self->op, 7, 110 * SEC, 0, TIMEWHEEL_OPF_ABSOLUTE);
+	self->op.timeout = 40 * SEC;
+	ASSERT_EQ(0, tw_wheel_run(self->wheel, &self->op));
+	EXPECT_EQ(110 * SEC, self->op.deadline);
+	EXPECT_EQ(0, tw_wheel_touch(self->wheel, 7, 0));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(140 * SEC, self->token.deadline);
+	EXPECT_EQ(40 * SEC, self->token.timeout);
+
+	tw_op_move(&self->op, 7, 5 * SEC, 0);
+	self->op.timeout = 50 * SEC;
+	ASSERT_EQ(0, tw_wheel_run(self->wheel, &self->op));
+	EXPECT_EQ(105 * SEC, self->op.deadline);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(50 * SEC, self->token.timeout);
 }
 
 TEST_F(ops, register_errors)
@@ -65,18 +87,17 @@ TEST_F(ops, register_errors)
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle = 5;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 0, SEC, 0, 0, NULL));
-	EXPECT_ERR(EEXIST, tw_wheel_register(self->wheel, 0, SEC, 0, 0, &handle));
-	EXPECT_ERR(ERANGE, tw_wheel_register(self->wheel, 1, TOO_LATE, 0, 0,
-					     &handle));
-	EXPECT_ERR(EINVAL, tw_wheel_register(self->wheel, 1, SEC, 0, by_handle,
-					     &handle));
-	EXPECT_ERR(EINVAL, tw_wheel_register(self->wheel, 1, SEC, 0, 1U << 31,
-					     &handle));
+	ASSERT_EQ(0, RUN(self->wheel, register, 0, SEC, 0, 0));
+	EXPECT_ERR(EEXIST, register_token(self->wheel, 0, SEC, 0, 0, &handle));
+	EXPECT_ERR(ERANGE, register_token(self->wheel, 1, TOO_LATE, 0, 0,
+					  &handle));
+	EXPECT_ERR(EINVAL, register_token(self->wheel, 1, SEC, 0, by_handle,
+					  &handle));
+	EXPECT_ERR(EINVAL, register_token(self->wheel, 1, SEC, 0, 1U << 31,
+					  &handle));
 	for (int i = 1; i < 10; i++)
-		EXPECT_EQ(0, tw_wheel_register(self->wheel, i, SEC, 0, 0, NULL));
-	EXPECT_ERR(ENOSPC, tw_wheel_register(self->wheel, 10, SEC, 0, 0,
-					     &handle));
+		EXPECT_EQ(0, RUN(self->wheel, register, i, SEC, 0, 0));
+	EXPECT_ERR(ENOSPC, register_token(self->wheel, 10, SEC, 0, 0, &handle));
 	EXPECT_EQ(5, handle);
 }
 
@@ -84,11 +105,11 @@ TEST_F(ops, touch)
 {
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 10 * SEC, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, 10 * SEC, 0, 0, &handle));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
 	EXPECT_EQ(0, tw_wheel_touch(self->wheel, 7, 0));
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(115 * SEC, self->op.deadline);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(115 * SEC, self->token.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 115));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE,
 		  tw_wheel_touch(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
@@ -100,14 +121,13 @@ TEST_F(ops, touch_errors)
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 0, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, 0, 0, 0, &handle));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(self->wheel, 7, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_ERR(ENOENT, tw_wheel_touch(self->wheel, 8, 0));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_ERR(ESTALE, tw_wheel_touch(self->wheel, handle, by_handle));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, TOO_LATE - 200 * SEC, 0, 0,
-				       NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, TOO_LATE - 200 * SEC, 0, 0));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 300));
 	EXPECT_ERR(ERANGE, tw_wheel_touch(self->wheel, 7, 0));
 }
@@ -119,8 +139,8 @@ TEST_F(ops, touch_many)
 	size_t done = 7;
 
 	for (int i = 0; i < 3; i++)
-		ASSERT_EQ(0, tw_wheel_register(self->wheel, keys[i], 10 * SEC,
-					       0, 0, &handles[i]));
+		ASSERT_EQ(0, register_token(self->wheel, keys[i], 10 * SEC, 0,
+					    0, &handles[i]));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
 	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
 	EXPECT_EQ(3, done);
@@ -128,9 +148,8 @@ TEST_F(ops, touch_many)
 	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, handles, 2,
 					 TIMEWHEEL_OPF_BY_HANDLE, NULL));
 	for (int i = 0; i < 3; i++) {
-		self->op = (struct timewheel_op) { .size = sizeof(self->op) };
-		ASSERT_EQ(0, tw_wheel_get(self->wheel, keys[i], 0, &self->op));
-		EXPECT_EQ((i < 2 ? 116 : 115) * SEC, self->op.deadline);
+		ASSERT_EQ(0, tw_wheel_get(self->wheel, keys[i], 0, &self->token));
+		EXPECT_EQ((i < 2 ? 116 : 115) * SEC, self->token.deadline);
 	}
 	EXPECT_EQ(0, tw_wheel_touch_many(self->wheel, NULL, 0, 0, &done));
 	EXPECT_EQ(0, done);
@@ -142,15 +161,15 @@ TEST_F(ops, touch_many_errors)
 	uint64_t keys[] = { 1, 2, 3 }, stale;
 	size_t done = 7;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 1, 10 * SEC, 0, 0, &stale));
-	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 1, 0));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 1, 10 * SEC, 0, 0, NULL));
+	ASSERT_EQ(0, register_token(self->wheel, 1, 10 * SEC, 0, 0, &stale));
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 1, 0));
+	ASSERT_EQ(0, RUN(self->wheel, register, 1, 10 * SEC, 0, 0));
 	EXPECT_ERR(ENOENT, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
 	EXPECT_EQ(1, done);
 	EXPECT_ERR(ESTALE, tw_wheel_touch_many(self->wheel, &stale, 1, by_handle,
 					       &done));
 	EXPECT_EQ(0, done);
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 2, 0, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 2, 0, 0, 0));
 	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3, 0, &done));
 	EXPECT_EQ(1, done);
 	EXPECT_ERR(EINVAL, tw_wheel_touch_many(self->wheel, keys, 3,
@@ -164,8 +183,7 @@ TEST_F(ops, touch_many_errors)
 					       &done));
 	EXPECT_ERR(EFAULT, tw_wheel_touch_many(self->wheel, NULL, 1, 0, &done));
 	EXPECT_EQ(0, done);
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 3, TOO_LATE - 200 * SEC, 0, 0,
-				       NULL));
+	ASSERT_EQ(0, RUN(self->wheel, register, 3, TOO_LATE - 200 * SEC, 0, 0));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 300));
 	EXPECT_ERR(ERANGE, tw_wheel_touch_many(self->wheel, keys + 2, 1, 0,
 					       &done));
@@ -173,55 +191,49 @@ TEST_F(ops, touch_many_errors)
 
 TEST_F(ops, touch_or_register)
 {
-	uint64_t handle = 0, first;
-
-	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED,
-		  tw_wheel_touch_or_register(self->wheel, 7, 10 * SEC, 9, 0,
-					     &handle));
-	EXPECT_NE(0, handle);
-	first = handle;
+	tw_op_touch_or_register(&self->op, 7, 10 * SEC, 9, 0);
+	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, tw_wheel_run(self->wheel, &self->op));
+	EXPECT_NE(0, self->op.handle);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
-	EXPECT_EQ(0, tw_wheel_touch_or_register(self->wheel, 7, 99 * SEC, 1, 0,
-						&handle));
-	EXPECT_EQ(first, handle);
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(115 * SEC, self->op.deadline);
-	EXPECT_EQ(9, self->op.cookie);
+	tw_op_touch_or_register(&self->op, 7, 99 * SEC, 1, 0);
+	EXPECT_EQ(0, tw_wheel_run(self->wheel, &self->op));
+	EXPECT_EQ(0, self->op.handle);
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(115 * SEC, self->token.deadline);
+	EXPECT_EQ(9, self->token.cookie);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 115));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE,
-		  tw_wheel_touch_or_register(self->wheel, 7, SEC, 0, 0, NULL));
+		  RUN(self->wheel, touch_or_register, 7, SEC, 0, 0));
 }
 
 TEST_F(ops, touch_or_register_errors)
 {
 	struct tw_wheel *wheel = self->wheel;
 
-	ASSERT_EQ(0, tw_wheel_register(wheel, 0, 0, 0, 0, NULL));
-	EXPECT_ERR(EINVAL, tw_wheel_touch_or_register(wheel, 0, SEC, 0, 0, NULL));
-	EXPECT_ERR(EINVAL,
-		   tw_wheel_touch_or_register(wheel, 1, SEC, 0,
-					      TIMEWHEEL_OPF_ABSOLUTE, NULL));
-	EXPECT_ERR(ERANGE,
-		   tw_wheel_touch_or_register(wheel, 1, TOO_LATE, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(wheel, register, 0, 0, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, touch_or_register, 0, SEC, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, touch_or_register, 1, SEC, 0,
+			       TIMEWHEEL_OPF_ABSOLUTE));
+	EXPECT_ERR(ERANGE, RUN(wheel, touch_or_register, 1, TOO_LATE, 0, 0));
 	for (int i = 1; i < 10; i++)
-		EXPECT_EQ(0, tw_wheel_register(wheel, i, SEC, 0, 0, NULL));
-	EXPECT_ERR(ENOSPC, tw_wheel_touch_or_register(wheel, 10, SEC, 0, 0, NULL));
+		EXPECT_EQ(0, RUN(wheel, register, i, SEC, 0, 0));
+	EXPECT_ERR(ENOSPC, RUN(wheel, touch_or_register, 10, SEC, 0, 0));
 }
 
 TEST_F(ops, move)
 {
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 10 * SEC, 0, 0, &handle));
-	EXPECT_EQ(0, tw_wheel_move(self->wheel, 7, 2 * SEC, 0));
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(102 * SEC, self->op.deadline);
-	EXPECT_EQ(0, tw_wheel_move(self->wheel, handle, 150 * SEC,
-				   TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE));
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->op));
-	EXPECT_EQ(150 * SEC, self->op.deadline);
+	ASSERT_EQ(0, register_token(self->wheel, 7, 10 * SEC, 0, 0, &handle));
+	EXPECT_EQ(0, RUN(self->wheel, move, 7, 2 * SEC, 0));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(102 * SEC, self->token.deadline);
+	EXPECT_EQ(0, RUN(self->wheel, move, handle, 150 * SEC,
+			 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE));
+	ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+	EXPECT_EQ(150 * SEC, self->token.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 150));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_move(self->wheel, 7, SEC, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, RUN(self->wheel, move, 7, SEC, 0));
 }
 
 TEST_F(ops, move_errors)
@@ -229,23 +241,23 @@ TEST_F(ops, move_errors)
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
-	EXPECT_ERR(ENOENT, tw_wheel_move(self->wheel, 8, SEC, 0));
-	EXPECT_ERR(ERANGE, tw_wheel_move(self->wheel, 7, TOO_LATE, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_move(self->wheel, 7, SEC, 1U << 31));
-	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
-	EXPECT_ERR(ESTALE, tw_wheel_move(self->wheel, handle, SEC, by_handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &handle));
+	EXPECT_ERR(ENOENT, RUN(self->wheel, move, 8, SEC, 0));
+	EXPECT_ERR(ERANGE, RUN(self->wheel, move, 7, TOO_LATE, 0));
+	EXPECT_ERR(EINVAL, RUN(self->wheel, move, 7, SEC, 1U << 31));
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, move, handle, SEC, by_handle));
 }
 
 TEST_F(ops, cancel)
 {
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
-	EXPECT_EQ(0, tw_wheel_cancel(self->wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, NULL));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &handle));
+	EXPECT_EQ(0, RUN(self->wheel, cancel, handle, TIMEWHEEL_OPF_BY_HANDLE));
+	ASSERT_EQ(0, RUN(self->wheel, register, 7, SEC, 0, 0));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_cancel(self->wheel, 7, 0));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_FALSE(readable(self->wheel));
 }
 
@@ -254,87 +266,250 @@ TEST_F(ops, cancel_errors)
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
-	EXPECT_ERR(ENOENT, tw_wheel_cancel(self->wheel, 8, 0));
-	EXPECT_ERR(EINVAL, tw_wheel_cancel(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE));
-	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
-	EXPECT_ERR(ESTALE, tw_wheel_cancel(self->wheel, handle, by_handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &handle));
+	EXPECT_ERR(ENOENT, RUN(self->wheel, cancel, 8, 0));
+	EXPECT_ERR(EINVAL, RUN(self->wheel, cancel, 7, TIMEWHEEL_OPF_ABSOLUTE));
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, cancel, handle, by_handle));
 }
 
 TEST_F(ops, get_errors)
 {
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
-	struct {
-		struct timewheel_op op;
-		uint64_t more;
-	} big = { .op.size = sizeof(big), .more = 1 };
+	struct tw_wheel *wheel = self->wheel;
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, SEC, 0, 0, &handle));
-	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 8, 0, &self->op));
-	EXPECT_ERR(EINVAL, tw_wheel_get(self->wheel, 7, TIMEWHEEL_OPF_ABSOLUTE,
-					&self->op));
-	EXPECT_ERR(E2BIG, tw_wheel_get(self->wheel, 7, 0, &big.op));
-	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
-	EXPECT_ERR(ESTALE, tw_wheel_get(self->wheel, handle, by_handle,
-					&self->op));
-	self->op.size = 0;
-	EXPECT_ERR(EINVAL, tw_wheel_get(self->wheel, 7, 0, &self->op));
+	ASSERT_EQ(0, register_token(wheel, 7, SEC, 0, 0, &handle));
+	EXPECT_ERR(ENOENT, tw_wheel_get(wheel, 8, 0, &self->token));
+	EXPECT_ERR(EINVAL, tw_wheel_get(wheel, 7, TIMEWHEEL_OPF_ABSOLUTE,
+					&self->token));
+	EXPECT_ERR(EFAULT, tw_wheel_get(wheel, 7, 0, NULL));
+	ASSERT_EQ(0, RUN(wheel, cancel, 7, 0));
+	EXPECT_ERR(ESTALE, tw_wheel_get(wheel, handle, by_handle, &self->token));
 }
 
-/* The general form tells what the others keep: the deadline. */
-TEST_F(ops, op)
+/* A key that names no token does not end the call. */
+TEST_F(ops, get_many)
 {
-	self->op.code = TIMEWHEEL_OP_REGISTER;
-	self->op.id = 7;
-	self->op.time = SEC;
-	ASSERT_EQ(0, tw_wheel_op(self->wheel, &self->op));
+	struct timewheel_token tokens[3];
+	uint64_t keys[] = { 1, 2, 3 }, handles[3];
+	size_t done = 7;
+
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(0, register_token(self->wheel, keys[i], 10 * SEC, i, 0,
+					    &handles[i]));
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 2, 0));
+	ASSERT_EQ(0, tw_wheel_get_many(self->wheel, keys, 3, 0, tokens, &done));
+	EXPECT_EQ(3, done);
+	for (int i = 0; i < 3; i += 2) {
+		EXPECT_EQ(keys[i], tokens[i].id);
+		EXPECT_EQ(handles[i], tokens[i].handle);
+		EXPECT_EQ(i, tokens[i].cookie);
+		EXPECT_EQ(110 * SEC, tokens[i].deadline);
+		EXPECT_EQ(TIMEWHEEL_STATE_PENDING, tokens[i].state);
+	}
+	EXPECT_EQ(TIMEWHEEL_STATE_NONE, tokens[1].state);
+	EXPECT_EQ(0, tokens[1].id);
+
+	ASSERT_EQ(0, tw_wheel_get_many(self->wheel, handles, 3,
+				       TIMEWHEEL_OPF_BY_HANDLE, tokens, NULL));
+	EXPECT_EQ(1, tokens[0].id);
+	EXPECT_EQ(TIMEWHEEL_STATE_NONE, tokens[1].state);
+	EXPECT_EQ(3, tokens[2].id);
+	EXPECT_EQ(0, tw_wheel_get_many(self->wheel, NULL, 0, 0, NULL, &done));
+	EXPECT_EQ(0, done);
+}
+
+TEST_F(ops, get_many_errors)
+{
+	const uint64_t keys[] = { 1, 2, 3 };
+	struct timewheel_token tokens[3];
+	size_t done = 7;
+
+	EXPECT_ERR(EINVAL, tw_wheel_get_many(self->wheel, keys, 3,
+					     TIMEWHEEL_OPF_ABSOLUTE, tokens,
+					     &done));
+	EXPECT_EQ(0, done);
+	EXPECT_ERR(EINVAL, tw_wheel_get_many(self->wheel, keys,
+					     TIMEWHEEL_MAX_BATCH + 1UL, 0,
+					     tokens, &done));
+	EXPECT_ERR(EINVAL, tw_wheel_get_many(self->wheel, keys, SIZE_MAX, 0,
+					     tokens, &done));
+	EXPECT_ERR(EFAULT, tw_wheel_get_many(self->wheel, NULL, 1, 0, tokens,
+					     &done));
+	EXPECT_ERR(EFAULT, tw_wheel_get_many(self->wheel, keys, 1, 0, NULL,
+					     &done));
+	EXPECT_EQ(0, done);
+}
+
+/* A signal ends the calls on many tokens early: the caller goes on from there. */
+TEST(many_and_signals)
+{
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, off = { };
+	const struct sigaction action = { .sa_handler = ignore_signal };
+	static struct timewheel_token tokens[TIMEWHEEL_MAX_BATCH];
+	static uint64_t keys[TIMEWHEEL_MAX_BATCH];
+	struct tw_wheel *wheel = open_wheel(&monotonic);
+	int interrupted = 0, touched = 0;
+
+	for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++) {
+		keys[i] = i;
+		ASSERT_EQ(0, RUN(wheel, register, i, TW_HOUR(1), 0, 0));
+	}
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
+	for (int round = 0; round < 100 && !(interrupted && touched); round++) {
+		size_t at = 0, done;
+
+		while (tw_wheel_get_many(wheel, keys + at,
+					 TIMEWHEEL_MAX_BATCH - at, 0,
+					 tokens + at, &done) < 0) {
+			ASSERT_EQ(EINTR, errno);
+			at += done;
+			interrupted++;
+		}
+		for (int i = 0; i < TIMEWHEEL_MAX_BATCH; i++)
+			ASSERT_EQ(keys[i], tokens[i].id);
+		at = 0;
+		while (tw_wheel_touch_many(wheel, keys + at,
+					   TIMEWHEEL_MAX_BATCH - at, 0,
+					   &done) < 0) {
+			ASSERT_EQ(EINTR, errno);
+			at += done;
+			touched++;
+		}
+	}
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &off, NULL));
+	EXPECT_NE(0, interrupted);
+	EXPECT_NE(0, touched);
+	tw_wheel_close(wheel);
+}
+
+/* An operation can be carried out again, and has what it told. */
+TEST_F(ops, run)
+{
+	tw_op_register(&self->op, 7, SEC, 0, 0);
+	ASSERT_EQ(0, tw_wheel_run(self->wheel, &self->op));
 	EXPECT_EQ(101 * SEC, self->op.deadline);
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
-	self->op.code = TIMEWHEEL_OP_TOUCH;
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_op(self->wheel, &self->op));
+	tw_op_touch(&self->op, 7, 0);
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_wheel_run(self->wheel, &self->op));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, self->op.result);
 	EXPECT_EQ(102 * SEC, self->op.deadline);
+	EXPECT_EQ(0, tw_wheel_run(self->wheel, &self->op));
 }
 
-TEST_F(ops, op_errors)
+TEST_F(ops, run_errors)
 {
 	struct {
 		struct timewheel_op op;
 		uint64_t more;
 	} big = { .op.size = sizeof(big), .more = 1 };
 
-	self->op.code = 1000;
-	EXPECT_ERR(EINVAL, tw_wheel_op(self->wheel, &self->op));
-	EXPECT_ERR(E2BIG, tw_wheel_op(self->wheel, &big.op));
-	EXPECT_ERR(EFAULT, tw_wheel_op(self->wheel, NULL));
-	self->op.code = TIMEWHEEL_OP_CANCEL;
-	EXPECT_ERR(ENOENT, tw_wheel_op(self->wheel, &self->op));
-	self->op.size = 0;
-	EXPECT_ERR(EINVAL, tw_wheel_op(self->wheel, &self->op));
+	tw_op_prepare(&self->op, 1000, 7, 0);
+	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
+	EXPECT_ERR(E2BIG, tw_wheel_run(self->wheel, &big.op));
+	EXPECT_ERR(EFAULT, tw_wheel_run(self->wheel, NULL));
+	tw_op_cancel(&self->op, 7, 0);
+	EXPECT_ERR(ENOENT, tw_wheel_run(self->wheel, &self->op));
+	self->op.reserved = 1;
+	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
+	memset(&self->op, 0, sizeof(self->op));
+	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
+}
+
+/* Whether the operation @op is what it should be, after it was 0xff throughout. */
+#define EXPECT_OP(prepare, args, ...) do {				\
+	struct timewheel_op expected_ = {				\
+		.size = sizeof(expected_), __VA_ARGS__			\
+	};								\
+									\
+	memset(&op, 0xff, sizeof(op));					\
+	prepare args;							\
+	EXPECT_EQ(0, memcmp(&op, &expected_, sizeof(op)));		\
+} while (0)
+
+/* Each fills in all of the operation. */
+TEST(prepare)
+{
+	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
+	struct timewheel_op op;
+
+	EXPECT_OP(tw_op_prepare, (&op, TIMEWHEEL_OP_KICK, 7, 0),
+		  .code = TIMEWHEEL_OP_KICK, .id = 7);
+	EXPECT_OP(tw_op_register, (&op, 7, 2, 3, 4),
+		  .code = TIMEWHEEL_OP_REGISTER, .id = 7, .time = 2,
+		  .cookie = 3, .flags = 4);
+	EXPECT_OP(tw_op_register_periodic, (&op, 7, 2, 3, 4, 8),
+		  .code = TIMEWHEEL_OP_REGISTER, .id = 7, .time = 2,
+		  .period = 3, .cookie = 4, .flags = 8);
+	EXPECT_OP(tw_op_touch, (&op, 7, 0),
+		  .code = TIMEWHEEL_OP_TOUCH, .id = 7);
+	EXPECT_OP(tw_op_touch_or_register, (&op, 7, 2, 3, 4),
+		  .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = 7, .time = 2,
+		  .cookie = 3, .flags = 4);
+	EXPECT_OP(tw_op_move, (&op, 7, 2, by_handle),
+		  .code = TIMEWHEEL_OP_MOVE, .handle = 7, .time = 2,
+		  .flags = by_handle);
+	EXPECT_OP(tw_op_cancel, (&op, 7, by_handle),
+		  .code = TIMEWHEEL_OP_CANCEL, .handle = 7, .flags = by_handle);
+	EXPECT_OP(tw_op_ack, (&op, 7, 2, 3, 4),
+		  .code = TIMEWHEEL_OP_ACK, .id = 7, .delivery = 2, .time = 3,
+		  .flags = 4);
+	EXPECT_OP(tw_op_nack, (&op, 7, 2, 3, 4),
+		  .code = TIMEWHEEL_OP_NACK, .id = 7, .delivery = 2, .time = 3,
+		  .flags = 4);
+	EXPECT_OP(tw_op_extend, (&op, 7, 2, 3, 4),
+		  .code = TIMEWHEEL_OP_EXTEND, .id = 7, .delivery = 2,
+		  .time = 3, .flags = 4);
+	EXPECT_OP(tw_op_bury, (&op, 7, 2, 4),
+		  .code = TIMEWHEEL_OP_BURY, .id = 7, .delivery = 2, .flags = 4);
+	EXPECT_OP(tw_op_kick, (&op, 7, 4),
+		  .code = TIMEWHEEL_OP_KICK, .id = 7, .flags = 4);
+	EXPECT_OP(tw_op_delete, (&op, 7, 4),
+		  .code = TIMEWHEEL_OP_DELETE, .id = 7, .flags = 4);
+}
+
+TEST(durations)
+{
+	const unsigned int days = 20000;
+
+	EXPECT_EQ(7000, TW_US(7));
+	EXPECT_EQ(1000 * TW_US(1), TW_MS(1));
+	EXPECT_EQ(1000 * TW_MS(1), TW_SEC(1));
+	EXPECT_EQ(60 * TW_SEC(1), TW_MIN(1));
+	EXPECT_EQ(60 * TW_MIN(1), TW_HOUR(1));
+	EXPECT_EQ(24 * TW_HOUR(1), TW_DAY(1));
+	EXPECT_EQ(20000 * TW_DAY(1), TW_DAY(days));
+	EXPECT_EQ(1500000000, TW_SEC(1 + .5));
+	EXPECT_EQ(3000000, TW_MS(1 + 2));
+	EXPECT_EQ(8, sizeof(TW_MS(1)));
 }
 
 /* Without ids and cookies tokens go by handle, and by nothing else. */
 TEST(bare_wheel)
 {
 	struct timewheel_setup setup = manual;
+	struct timewheel_token token;
 	struct tw_wheel *wheel;
 	uint64_t handle;
 
 	setup.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES;
 	wheel = open_wheel(&setup);
-	EXPECT_ERR(EINVAL, tw_wheel_register(wheel, 1, SEC, 0, 0, NULL));
-	EXPECT_ERR(EINVAL, tw_wheel_register(wheel, 0, SEC, 1, 0, NULL));
-	ASSERT_EQ(0, tw_wheel_register(wheel, 0, SEC, 0, 0, &handle));
+	EXPECT_ERR(EINVAL, RUN(wheel, register, 1, SEC, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, register, 0, SEC, 1, 0));
+	ASSERT_EQ(0, register_token(wheel, 0, SEC, 0, 0, &handle));
 	EXPECT_ERR(EINVAL, tw_wheel_touch(wheel, 0, 0));
+	EXPECT_ERR(EINVAL, tw_wheel_get(wheel, 0, 0, &token));
+	EXPECT_EQ(0, tw_wheel_get(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE, &token));
 	EXPECT_EQ(0, tw_wheel_touch(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
-	EXPECT_EQ(0, tw_wheel_move(wheel, handle, SEC, TIMEWHEEL_OPF_BY_HANDLE));
-	EXPECT_EQ(0, tw_wheel_cancel(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, RUN(wheel, move, handle, SEC, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, RUN(wheel, cancel, handle, TIMEWHEEL_OPF_BY_HANDLE));
 	tw_wheel_close(wheel);
 
 	setup.flags = TIMEWHEEL_SETUP_NO_COOKIES;
 	wheel = open_wheel(&setup);
-	EXPECT_ERR(EINVAL, tw_wheel_touch_or_register(wheel, 1, SEC, 1, 0, NULL));
+	EXPECT_ERR(EINVAL, RUN(wheel, touch_or_register, 1, SEC, 1, 0));
 	tw_wheel_close(wheel);
 }
 

@@ -90,8 +90,8 @@ TEST(lateness)
 	uint64_t lateness[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS], value;
 
 	need_stats(wheel);
-	ASSERT_EQ(0, tw_wheel_register(wheel, 1, SEC, 0, 0, NULL));
-	ASSERT_EQ(0, tw_wheel_register(wheel, 2, 5 * SEC, 0, 0, NULL));
+	ASSERT_EQ(0, RUN(wheel, register, 1, SEC, 0, 0));
+	ASSERT_EQ(0, RUN(wheel, register, 2, 5 * SEC, 0, 0));
 	ASSERT_EQ(0, tw_wheel_advance(wheel, 105));
 	ASSERT_EQ(2, tw_events_read(events, wheel, 0));
 	ASSERT_EQ(0, tw_wheel_stats(wheel, lateness, wake));
@@ -114,7 +114,7 @@ TEST(wake)
 
 	need_stats(wheel);
 	for (int i = 0; i < 3; i++) {
-		ASSERT_EQ(0, tw_wheel_register(wheel, i, 5 * MS, 0, 0, NULL));
+		ASSERT_EQ(0, RUN(wheel, register, i, 5 * MS, 0, 0));
 		ASSERT_EQ(1, tw_events_read(events, wheel, TIMEWHEEL_NEVER));
 	}
 	ASSERT_EQ(0, tw_wheel_stats(wheel, lateness, NULL));

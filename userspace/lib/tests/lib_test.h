@@ -31,8 +31,16 @@
 
 #include "kselftest_harness.h"
 
-#define MS	1000000ULL
-#define SEC	1000000000ULL
+#define MS	TW_MS(1)
+#define SEC	TW_SEC(1)
+
+/* RUN(wheel, cancel, key, 0) prepares by tw_op_cancel() and carries out. */
+#define RUN(wheel, prepare, ...) ({					\
+	struct timewheel_op op_;					\
+									\
+	tw_op_##prepare(&op_, __VA_ARGS__);				\
+	tw_wheel_run(wheel, &op_);					\
+})
 
 /* @call fails with @err: -1, or the pointer NULL. */
 #define EXPECT_ERR(err, call) do {					\
@@ -85,6 +93,21 @@ static inline struct tw_wheel *open_wheel(const struct timewheel_setup *setup)
 		skip("no device: is the module loaded?");
 	perror("tw_wheel_open");
 	_exit(KSFT_FAIL);
+}
+
+/* Registers a token, and stores its handle if it has got one. */
+static inline int register_token(struct tw_wheel *wheel, uint64_t id,
+				 uint64_t time, uint64_t cookie,
+				 unsigned int flags, uint64_t *handle)
+{
+	struct timewheel_op op;
+	int result;
+
+	tw_op_register(&op, id, time, cookie, flags);
+	result = tw_wheel_run(wheel, &op);
+	if (result >= 0)
+		*handle = op.handle;
+	return result;
 }
 
 static inline struct timewheel_info info_of(const struct tw_wheel *wheel)

@@ -31,12 +31,11 @@ static void *work(void *arg)
 		int ret;
 
 		if (rand_r(&seed) % 4) {
-			ret = tw_wheel_touch_or_register(wheel, id, 2 * MS, id,
-							 0, NULL);
+			ret = RUN(wheel, touch_or_register, id, 2 * MS, id, 0);
 			came += ret == TIMEWHEEL_RES_REGISTERED;
 			odd += ret < 0;
 		} else {
-			ret = tw_wheel_cancel(wheel, id, 0);
+			ret = RUN(wheel, cancel, id, 0);
 			went += ret >= 0;
 			odd += ret < 0 && errno != ENOENT;
 		}
@@ -57,8 +56,9 @@ static void *work_in_batches(void *arg)
 	for (int i = 0; batch && i < ROUNDS / 100; i++) {
 		tw_batch_clear(batch);
 		for (uint64_t id = IDS; id < IDS + 64; id++) {
-			tw_batch_register(batch, id, 3600 * SEC, id, 0);
-			tw_batch_cancel(batch, id, 0);
+			tw_op_register(tw_batch_next(batch), id, TW_HOUR(1), id,
+				       0);
+			tw_op_cancel(tw_batch_next(batch), id, 0);
 		}
 		odd += tw_batch_run(batch, wheel) != 0;
 		tell(&registered, 64);

@@ -264,7 +264,7 @@ TEST(open_fd_shares)
 
 	ASSERT_NE(NULL, other);
 	EXPECT_EQ(fd, tw_wheel_fd(other));
-	EXPECT_EQ(0, tw_wheel_register(wheel, 7, SEC, 0, 0, NULL));
+	EXPECT_EQ(0, RUN(wheel, register, 7, SEC, 0, 0));
 	tw_wheel_close(wheel);
 	EXPECT_EQ(0, tw_wheel_touch(other, 7, 0));
 	tw_wheel_close(other);
@@ -296,7 +296,7 @@ TEST(fork_shares)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
 
-	EXPECT_EQ(0, tw_wheel_register(wheel, 7, SEC, 0, 0, NULL));
+	EXPECT_EQ(0, RUN(wheel, register, 7, SEC, 0, 0));
 	EXPECT_EQ(0, in_child(touches, wheel));
 	EXPECT_EQ(1, info_of(wheel).touched);
 	tw_wheel_close(wheel);
@@ -307,7 +307,7 @@ TEST(advance)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
 
-	EXPECT_EQ(0, tw_wheel_register(wheel, 7, 2 * SEC, 0, 0, NULL));
+	EXPECT_EQ(0, RUN(wheel, register, 7, 2 * SEC, 0, 0));
 	EXPECT_EQ(0, tw_wheel_advance(wheel, 101));
 	EXPECT_FALSE(readable(wheel));
 	EXPECT_EQ(0, tw_wheel_advance(wheel, 102));

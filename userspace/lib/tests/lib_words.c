@@ -41,8 +41,8 @@ FIXTURE_SETUP(words)
 	self->words = tw_words_map(self->wheel);
 	ASSERT_NE(NULL, self->words);
 	self->events = tw_events_new(4);
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 7, 2 * SEC, 0, 0,
-				       &self->handle));
+	ASSERT_EQ(0, register_token(self->wheel, 7, 2 * SEC, 0, 0,
+				    &self->handle));
 }
 
 FIXTURE_TEARDOWN(words)
@@ -54,11 +54,11 @@ FIXTURE_TEARDOWN(words)
 
 static uint64_t deadline_of(struct tw_wheel *wheel, uint64_t handle)
 {
-	struct timewheel_op op = { .size = sizeof(op) };
+	struct timewheel_token token;
 
-	if (tw_wheel_get(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE, &op) < 0)
+	if (tw_wheel_get(wheel, handle, TIMEWHEEL_OPF_BY_HANDLE, &token) < 0)
 		return 0;
-	return op.deadline;
+	return token.deadline;
 }
 
 TEST(touch_word)
@@ -101,7 +101,7 @@ TEST_F(words, ticks_wrap)
 	uint64_t handle;
 
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, start));
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 5 * SEC, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 8, 5 * SEC, 0, 0, &handle));
 	EXPECT_EQ(~0U, tw_tick(self->words));
 	EXPECT_TRUE(tw_touch_checked(self->words, handle, tw_tick(self->words)));
 	EXPECT_EQ((start + 6) * SEC, deadline_of(self->wheel, handle));
@@ -131,10 +131,10 @@ TEST_F(words, checked_tells_of_the_end)
 {
 	uint64_t handle;
 
-	ASSERT_EQ(0, tw_wheel_cancel(self->wheel, 7, 0));
+	ASSERT_EQ(0, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
 	/* Another token has its place: the same place, by another handle. */
-	ASSERT_EQ(0, tw_wheel_register(self->wheel, 8, 2 * SEC, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(self->wheel, 8, 2 * SEC, 0, 0, &handle));
 	ASSERT_EQ((uint32_t)self->handle, (uint32_t)handle);
 	EXPECT_FALSE(tw_touch_checked(self->words, self->handle, 100));
 	EXPECT_TRUE(tw_touch_checked(self->words, handle, 100));
@@ -303,7 +303,7 @@ TEST(destroyed)
 	ASSERT_NE(NULL, wheel);
 	words = tw_words_map(wheel);
 	ASSERT_NE(NULL, words);
-	ASSERT_EQ(0, tw_wheel_register(wheel, 7, SEC, 0, 0, &handle));
+	ASSERT_EQ(0, register_token(wheel, 7, SEC, 0, 0, &handle));
 	ASSERT_EQ(0, tw_wheel_destroy(NAME));
 	EXPECT_EQ(0, tw_tick(words));
 	tw_touch(words, handle, 101);
@@ -363,7 +363,7 @@ static struct tw_wheel *open_full(void)
 
 	shared = tw_words_map(wheel);
 	for (int i = 0; i < TOKENS; i++)
-		if (tw_wheel_register(wheel, i, 2 * SEC, 0, 0, &handles[i]))
+		if (register_token(wheel, i, 2 * SEC, 0, 0, &handles[i]))
 			return NULL;
 	return tw_wheel_advance(wheel, 101) ? NULL : wheel;
 }
@@ -412,8 +412,8 @@ TEST(checked_while_cancelled)
 		current = i;
 		wait_touched();
 		ending[i] = true;
-		ASSERT_EQ(0, tw_wheel_cancel(wheel, handles[i],
-					     TIMEWHEEL_OPF_BY_HANDLE));
+		ASSERT_EQ(0, RUN(wheel, cancel, handles[i],
+				 TIMEWHEEL_OPF_BY_HANDLE));
 		ended[i] = true;
 		wait_touched();
 	}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""idle.py PORT SECONDS: an echo server that hangs up on who says nothing.
+"""idle.py PORT SECONDS: an echo server that hangs up on silent clients.
 
-One wheel has a token for each connection. What comes from a client is one touch,
-and all the server does about time: no timer is set for any of them.
+One wheel has a token for each connection. Each time that a client sends something,
+the server touches the client's token. That is all it does about time: it sets no
+timer for any client.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ class Server:
         id = next(self._ids)
         self._clients[id] = writer
         try:
-            # OSError with ENOSPC: one client too many, who is sent away.
+            # OSError with ENOSPC: one client too many, which is sent away.
             self._wheel.register(id, self._idle)
             while data := await reader.read(65536):
                 self._wheel.touch(id)
@@ -39,15 +40,15 @@ class Server:
                 await writer.drain()
             self._wheel.cancel(id)
         except (FileNotFoundError, ConnectionError):
-            # It has been silent for too long, or is gone; in that case its token
-            # finds nobody.
+            # It has been silent for too long, or is gone. In that case an event of
+            # its token finds no client.
             pass
         finally:
             del self._clients[id]
             writer.close()
 
     async def hang_up(self) -> None:
-        """On all who have been silent for too long."""
+        """On all clients that have been silent for too long."""
         async for event in self._wheel:
             client = self._clients.get(event.id)
             if client:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """host.py OUTPUT TIMEWHEEL_H UAPI_H: all that can be checked without a device.
 
-That is the types, by mypy; and whether timewheel/_abi.py says what the headers
-say: of each structure the fields, their places and sizes, of each constant the
-value, as a C program tells them; and of each function what it takes and returns.
-When a header has grown, the line that is not ok tells what _abi.py lacks. Prints
-TAP.
+That is the types, by mypy; and whether Python says what the headers say: of each
+structure in timewheel/_uapi.py the fields, their places and sizes, of each constant
+the value, as a C program tells them; and of each function in timewheel/_abi.py what
+it takes and returns. When a header has grown, the line that is not ok tells what is
+missing. Prints TAP.
 """
 
 import ctypes
@@ -14,9 +14,9 @@ import re
 import subprocess
 import sys
 from ctypes import POINTER
-from typing import Any, Iterator
+from typing import Any
 
-from timewheel import _abi
+from timewheel import _abi, _uapi
 
 C_TYPES: dict[str, Any] = {
     "void": None,
@@ -32,10 +32,10 @@ C_TYPES: dict[str, Any] = {
 SIGNED = (ctypes.c_int32, ctypes.c_int64)
 
 STRUCTS: dict[str, Any] = {
-    name: item for name, item in vars(_abi).items()
+    name: item for name, item in vars(_uapi).items()
     if isinstance(item, type) and issubclass(item, ctypes.Structure)}
 CONSTANTS: dict[str, int] = {
-    name: item for name, item in vars(_abi).items()
+    name: item for name, item in vars(_uapi).items()
     if name.startswith("TIMEWHEEL_")}
 FUNCTIONS: dict[str, Any] = {
     name: item for name, item in vars(_abi).items() if name.startswith("tw_")}
@@ -57,14 +57,14 @@ class Tap:
 
     def same(self, name: str, header: list[str], ours: list[str]) -> None:
         told = [f"in the header only: {line}" for line in header if line not in ours]
-        told += [f"in _abi.py only: {line}" for line in ours if line not in header]
+        told += [f"in Python only: {line}" for line in ours if line not in header]
         self.result(header == ours and bool(ours), name, told)
 
 
 def header_fields(text: str) -> dict[str, list[str]]:
     """The names of each structure's fields."""
     return {
-        name: re.findall(r"^\t+\w+\t(\w+)(?:\[\w+\])?;", body, re.M)
+        name: re.findall(r"^\t\w+\s+(\w+)(?:\[\w+\])?;", body, re.M)
         for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.M | re.S)}
 
 
@@ -80,7 +80,7 @@ def c_program(fields: dict[str, list[str]]) -> str:
             lines += [
                 f'printf("{struct} %s at %zu, %zu bytes, signed %d\\n", "{field}",'
                 f" offsetof(struct {struct}, {field}), sizeof({member}),"
-                f" (__typeof__({member}))-1 < 1);"]
+                f" _Generic({member}, int: 1, long long: 1, default: 0));"]
     for name in CONSTANTS:
         lines += [f'printf("{name} %llu\\n", (unsigned long long){name});']
     return "\n".join([*lines, "return 0;", "}", ""])
@@ -97,20 +97,11 @@ def told_by_c(fields: dict[str, list[str]], output: str,
     return told.stdout.splitlines()
 
 
-def members(cls: Any) -> Iterator[tuple[str, Any]]:
-    """A structure's fields, and those of what has no name in it."""
-    for field, kind in cls._fields_:
-        if issubclass(kind, ctypes.Union):
-            yield from kind._fields_
-        else:
-            yield field, kind
-
-
 def told_by_python() -> list[str]:
     lines = []
     for struct, cls in STRUCTS.items():
         lines += [f"{struct} size {ctypes.sizeof(cls)}"]
-        for field, kind in members(cls):
+        for field, kind in cls._fields_:
             place = getattr(cls, field)
             lines += [f"{struct} {field} at {place.offset}, {place.size} bytes,"
                       f" signed {int(kind in SIGNED)}"]
@@ -146,7 +137,7 @@ def signature(returns: Any, takes: Any) -> str:
 
 
 def unused(text: str) -> list[str]:
-    """What is in the headers and of no use here, for who looks for it."""
+    """Names in the headers that Python does not use, to be printed."""
     names = re.findall(r"^(?:#define |\t)(TIMEWHEEL_\w+)\s", text, re.M)
     names += re.findall(r"\b(tw_\w+)\(", text)
     ours = CONSTANTS.keys() | FUNCTIONS.keys()

@@ -39,6 +39,22 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(list(range(1, 91)), found)
         self.assertEqual(10, len(self.wheel.read(0)))
 
+    async def test_lists(self) -> None:
+        """Those that are due, and then those that come."""
+        registered(self.wheel, 100)
+        self.wheel.advance(150)
+        reads = self.wheel.areads(30)
+        self.assertEqual([30, 20], [len(await anext(reads)) for _ in range(2)])
+
+        async def more() -> list[Event]:
+            return await anext(reads)
+
+        task = asyncio.create_task(more())
+        await turns(3)
+        self.assertFalse(task.done())
+        self.wheel.advance(152)
+        self.assertEqual([51, 52], [e.id for e in await task])
+
     async def test_waits(self) -> None:
         """Tasks of the loop run meanwhile; afterwards the loop is as it was."""
         task = asyncio.create_task(next_of(self.wheel))
@@ -102,7 +118,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         await turns(3)
         for id in range(500):
             wheel.register(id, id % 20 / 1000)
-        # Who is cancelled does not take the others' events along.
+        # A task that is cancelled does not take the others' events along.
         for task in tasks[:3]:
             await turns(5)
             task.cancel()
@@ -182,7 +198,7 @@ class Loops(WheelTest):
 
 class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
     async def test_idle(self) -> None:
-        """Who is silent is hung up on, who speaks is not."""
+        """The server hangs up on a silent client, not on one that speaks."""
         server = idle.Server(self.wheel, 30)
         hanging_up = asyncio.create_task(server.hang_up())
         listening = await asyncio.start_server(server.client, "127.0.0.1", 0)

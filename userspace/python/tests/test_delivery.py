@@ -29,15 +29,13 @@ class Answers(WheelTest):
         return event
 
     def test_event_and_token(self) -> None:
-        self.assertEqual((1, 0), (self.event.lease, self.event.missed))
+        self.assertEqual((1, 0), (self.event.delivery, self.event.missed))
         token = self.wheel.get(7)
-        self.assertEqual((State.HELD, 111 * SEC, 1, None),
-                         (token.state, token.deadline_ns, token.lease,
-                          token.attempts))
-        [token] = self.wheel.tokens()
-        self.assertEqual((State.HELD, 111 * SEC, 1, 1),
-                         (token.state, token.deadline_ns, token.lease,
-                          token.attempts))
+        self.assertEqual(
+            (State.HELD, 0, 111 * SEC, 0, 10 * SEC, 1, 1),
+            (token.state, token.deadline_ns, token.lease_end_ns, token.buried_at_ns,
+             token.left_ns, token.delivery, token.attempts))
+        self.assertEqual([token], list(self.wheel.tokens()))
 
     def test_ack(self) -> None:
         self.assertEqual(Result(0), self.wheel.ack(self.event))
@@ -83,22 +81,25 @@ class Answers(WheelTest):
         self.wheel.advance(119)
         self.assertEqual([], self.wheel.read(0))
         event = self.next_at(120)
-        self.assertEqual(3, event.lease)
-        self.assertEqual(Result.IS_BURIED, self.wheel.nack(event))
-        self.assertEqual(State.BURIED, self.wheel.get(7).state)
+        self.assertEqual(3, event.delivery)
+        self.assertEqual(Result.BURIED, self.wheel.nack(event))
+        token = self.wheel.get(7)
+        self.assertEqual((State.BURIED, 0, 0, 120 * SEC),
+                         (token.state, token.deadline_ns, token.lease_end_ns,
+                          token.buried_at_ns))
         self.assertEqual((3, 1), (self.wheel.info().nacked,
                                   self.wheel.info().buried))
 
     def test_nack_is_at_once(self) -> None:
         self.wheel.nack(self.event)
-        self.assertEqual(2, self.next_at(101).lease)
+        self.assertEqual(2, self.next_at(101).delivery)
 
     def test_extend(self) -> None:
         self.wheel.advance(105)
         self.wheel.extend(self.event)
-        self.assertEqual(115 * SEC, self.wheel.get(7).deadline_ns)
+        self.assertEqual(115 * SEC, self.wheel.get(7).lease_end_ns)
         self.wheel.extend(self.event, 30)
-        self.assertEqual(135 * SEC, self.wheel.get(7).deadline_ns)
+        self.assertEqual(135 * SEC, self.wheel.get(7).lease_end_ns)
         with self.fails(errno.ERANGE):
             self.wheel.extend(self.event, 10 * 1000 + 10)
 
@@ -115,7 +116,7 @@ class Answers(WheelTest):
         self.wheel.bury(self.wheel.get(7))
         self.assertEqual(State.BURIED, self.wheel.get(7).state)
         self.wheel.kick(handle=self.handle)
-        self.assertEqual(3, self.next_at(200).lease)
+        self.assertEqual(3, self.next_at(200).delivery)
         self.assertEqual(2, self.wheel.info().kicked)
 
     def test_delete(self) -> None:
@@ -128,14 +129,14 @@ class Answers(WheelTest):
 
     def test_lease_over(self) -> None:
         event = self.next_at(111)
-        self.assertEqual(2, event.lease)
+        self.assertEqual(2, event.delivery)
         with self.fails(errno.ESTALE):
             self.wheel.ack(self.event)
         self.wheel.ack(event)
         self.assertEqual(1, self.wheel.info().lapsed)
 
     def test_whose(self) -> None:
-        """The open file's that it was read from, or any's that says so."""
+        """The open file that read it answers, or another one that says so."""
         with Wheel.open_named(self.name) as other:
             with self.fails(errno.EPERM):
                 other.ack(self.event)
@@ -151,21 +152,21 @@ class Answers(WheelTest):
         self.wheel.close()
         self.wheel = Wheel.open_named(self.name)
         self.addCleanup(self.wheel.close)
-        self.assertEqual(2, self.next_at(101).lease)
+        self.assertEqual(2, self.next_at(101).delivery)
         self.assertEqual(1, self.wheel.info().returned)
 
     def test_successor_answers(self) -> None:
-        """Who has the same open file finds what is out by a walk."""
+        """A process that has the same open file finds what is out by a walk."""
         [token] = self.wheel.tokens()
         self.wheel.nack(token)
-        self.assertEqual(2, self.next_at(101).lease)
+        self.assertEqual(2, self.next_at(101).delivery)
 
     def test_plain_wheel(self) -> None:
         """Has no answers: its events have no number."""
         plain = self.opened(MANUAL)
         plain.register(7, 0)
         [event] = plain.read(0)
-        self.assertEqual((0, 0), (event.lease, event.missed))
+        self.assertEqual((0, 0), (event.delivery, event.missed))
         plain.register(7, 0)
         calls: tuple[Callable[[], object], ...] = (
             lambda: plain.ack(event), lambda: plain.nack(event),
@@ -184,18 +185,25 @@ class Answers(WheelTest):
                                              key=lambda event: event.id)
         calls = (batch.ack(one), batch.nack(two, 5), batch.extend(three, 30),
                  batch.bury(four), batch.kick(4), batch.delete(5),
-                 batch.ack(five), batch.get(3))
-        self.assertEqual(tuple(range(8)), calls)
+                 batch.ack(five))
+        self.assertEqual(tuple(range(7)), calls)
         self.assertEqual(1, batch.run(self.wheel))
         error = batch.outcome(6).error
         assert error
         self.assertEqual(errno.ESTALE, error.errno)
-        token = batch.outcome(7).token
-        assert token
-        self.assertEqual((State.HELD, 131 * SEC), (token.state, token.deadline_ns))
+        self.assertEqual(131 * SEC, batch.outcome(2).deadline_ns)
+        token = self.wheel.get(3)
+        self.assertEqual((State.HELD, 131 * SEC), (token.state, token.lease_end_ns))
         info = self.wheel.info()
         self.assertEqual((1, 1, 1, 1), (info.acked, info.nacked, info.kicked,
                                         info.deleted))
+
+    def test_batch_acks_with_a_time(self) -> None:
+        batch = Batch()
+        batch.ack(self.event, 5)
+        self.assertEqual(0, batch.run(self.wheel))
+        self.assertEqual(106 * SEC, batch.outcome(0).deadline_ns)
+        self.assertEqual(106 * SEC, self.wheel.get(7).deadline_ns)
 
 
 class Periods(WheelTest):
@@ -212,20 +220,23 @@ class Periods(WheelTest):
         return came
 
     def test_fixed_rate(self) -> None:
-        handle = self.wheel.register_periodic(7, 3)
-        self.assertEqual(handle, self.wheel.get(7).handle)
+        handle = self.wheel.register(7, period=3)
+        token = self.wheel.get(7)
+        self.assertEqual((handle, 3 * SEC, 103 * SEC, 0),
+                         (token.handle, token.period_ns, token.base_ns,
+                          token.timeout_ns))
         self.assertEqual([103, 106, 109], self.come(range(100, 112)))
         self.wheel.cancel(7)
         self.assertEqual([], self.come(range(112, 120)))
 
     def test_first_time(self) -> None:
-        self.wheel.register_periodic(7, 5, 1)
-        self.wheel.register_periodic(8, 5, at_ns=110 * SEC)
+        self.wheel.register(7, 1, period=5)
+        self.wheel.register(8, at_ns=110 * SEC, period=5)
         self.assertEqual([101, 106, 110, 111, 115], self.come(range(100, 116)))
 
     def test_missed(self) -> None:
-        """Once, and told of how many there were none."""
-        self.wheel.register_periodic(7, 2)
+        """One event for the last period, which tells how many had none."""
+        self.wheel.register(7, period=2)
         self.wheel.advance(111)
         [event] = self.wheel.read(0)
         self.assertEqual(4, event.missed)
@@ -235,7 +246,7 @@ class Periods(WheelTest):
     def test_ack_with_a_time(self) -> None:
         """Its periods are counted from there."""
         wheel = self.opened(replace(MANUAL, lease=10, periods=True))
-        wheel.register_periodic(7, 3)
+        wheel.register(7, period=3)
         wheel.advance(103)
         [event] = wheel.read(0)
         wheel.ack(event, 5)
@@ -249,18 +260,33 @@ class Periods(WheelTest):
 
     def test_errors(self) -> None:
         with self.fails(errno.EINVAL):
-            self.wheel.register_periodic(7, 0.5)
+            self.wheel.register(7, period=0.5)
         with self.fails(errno.EINVAL):
-            self.opened(MANUAL).register_periodic(7, 1)
-        self.wheel.register_periodic(7, 1)
+            self.wheel.register(7, timeout=1, period=1)
+        with self.assertRaises(ValueError):
+            self.wheel.register(7, 1, period=0)
+        with self.fails(errno.EINVAL):
+            self.opened(MANUAL).register(7, period=1)
+        self.wheel.register(7, period=1)
         with self.fails(errno.EEXIST):
-            self.wheel.register_periodic(7, 1)
+            self.wheel.register(7, period=1)
         with self.fails(errno.EINVAL):
             self.wheel.touch(7)
 
+    def test_kept(self) -> None:
+        """What a token tells of itself makes it again, to the ns."""
+        self.wheel.register(7, at_ns=110 * SEC + 1, period=3.5, cookie=5)
+        before = self.wheel.get(7)
+        self.assertEqual((110 * SEC + 1, 111 * SEC),
+                         (before.base_ns, before.deadline_ns))
+        self.wheel.cancel(7)
+        self.wheel.register(7, at_ns=before.base_ns, period=before.period_ns / SEC,
+                            cookie=before.cookie)
+        self.assertEqual(before, replace(self.wheel.get(7), handle=before.handle))
+
     def test_batch(self) -> None:
         batch = Batch()
-        batch.register_periodic(7, 3, 1, cookie=5)
+        batch.register(7, 1, period=3, cookie=5)
         self.assertEqual(0, batch.run(self.wheel))
         self.assertEqual((self.wheel.get(7).handle, 101 * SEC),
                          (batch.outcome(0).handle, batch.outcome(0).deadline_ns))
@@ -312,10 +338,10 @@ class Policies(WheelTest):
     def test_real_clock(self) -> None:
         """A job that comes again and again, each time after its ack."""
         wheel = self.opened(replace(MONOTONIC, lease=60, periods=True))
-        wheel.register_periodic(7, 0.002)
+        wheel.register(7, period=0.002)
         for number in range(1, 21):
             event = next(wheel)
-            self.assertEqual((7, number), (event.id, event.lease))
+            self.assertEqual((7, number), (event.id, event.delivery))
             self.assertLessEqual(event.deadline_ns, event.taken_ns)
             wheel.ack(event)
         wheel.delete(7)

@@ -47,7 +47,7 @@ class Reading(WheelTest):
             self.wheel.read(0, 0)
 
     def test_iteration_keeps_nothing_back(self) -> None:
-        """What a loop that ended has not handed out, others read."""
+        """Other readers read what a loop that ended has not handed out."""
         registered(self.wheel, 100)
         self.wheel.advance(1000)
         for event in self.wheel:
@@ -57,6 +57,15 @@ class Reading(WheelTest):
         with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
             self.assertEqual(11, next(other).id)
         self.assertEqual(12, next(self.wheel).id)
+
+    def test_iteration_by_lists(self) -> None:
+        """As many as are due, at most as many as asked for."""
+        registered(self.wheel, 100)
+        self.wheel.advance(150)
+        reads = self.wheel.reads(30)
+        self.assertEqual(list(range(1, 31)), [e.id for e in next(reads)])
+        self.assertEqual(list(range(31, 51)), [e.id for e in next(reads)])
+        self.assertEqual(50, self.wheel.info().delivered)
 
     def test_real_clock(self) -> None:
         """Never early."""
@@ -109,7 +118,7 @@ class Waiting(WheelTest):
         self.assertEqual(7, self.told)
 
     def test_closed_meanwhile(self) -> None:
-        """The wheel stays what it is for who is in a call on it."""
+        """The wheel stays what it is for a thread that is in a call on it."""
         with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
             thread = self.reader(lambda: [e.id for e in self.wheel.read()])
             fd = self.wheel.fileno()

@@ -10,11 +10,12 @@ import pickle
 import stat
 import unittest
 import warnings
+from dataclasses import replace
 from typing import Callable
 
 import timewheel
 from common import MANUAL, MONOTONIC, SEC, WheelTest, registered
-from timewheel import Batch, Clock, Result, Setup, State, Wheel
+from timewheel import Batch, Clock, Result, Setup, State, Wheel, _abi
 
 
 # What has to fail.
@@ -46,6 +47,7 @@ class Opening(WheelTest):
         self.assertEqual((65536, 65536), (caps.max_slots, caps.max_batch))
         self.assertLess(caps.min_tick_ns, caps.max_tick_ns)
         self.assertGreater(caps.max_tokens, 0)
+        self.assertEqual(2**30, caps.max_word_ticks)
 
     def test_bad_setup(self) -> None:
         for slots, tick in ((0, 1), (65537, 1), (1, 0), (1, 1e-9), (1, 1e6)):
@@ -63,7 +65,7 @@ class Opening(WheelTest):
             os.fstat(fd)
 
     def test_closed(self) -> None:
-        """Every call says so, and nothing happens to whose fd it is now."""
+        """Every call says so, and nothing happens to another file with this fd."""
         self.wheel.close()
         self.wheel.close()
         calls: Calls = (
@@ -74,7 +76,8 @@ class Opening(WheelTest):
             lambda: self.wheel.touch_or_register(1, 1),
             lambda: self.wheel.move(1, 1), lambda: self.wheel.get(1),
             lambda: self.wheel.advance(1), lambda: next(self.wheel),
-            lambda: self.wheel.register_periodic(1, 1),
+            lambda: self.wheel.register(1, period=1),
+            lambda: self.wheel.get_many([1]), lambda: next(self.wheel.reads()),
             lambda: self.wheel.kick(1), lambda: self.wheel.delete(1),
             self.wheel.pause, self.wheel.resume, self.wheel.drain,
             self.wheel.undrain,
@@ -126,15 +129,62 @@ class Tokens(WheelTest):
         token = self.wheel.get(7)
         self.assertEqual(
             (token.id, token.handle, token.cookie, token.deadline_ns,
-             token.cycle, token.slot, token.state, token.left_ns),
+             token.cycle, token.slot, token.state, token.left_ns,
+             token.timeout_ns),
             (7, handle, 2**64 - 1, 130 * SEC, 0, 130 % 60, State.PENDING,
-             30 * SEC))
+             30 * SEC, 30 * SEC))
+        self.assertEqual(
+            (0, 0, 0, 0, 0, 0),
+            (token.lease_end_ns, token.buried_at_ns, token.period_ns, token.base_ns,
+             token.delivery, token.attempts))
         self.assertEqual(token, self.wheel.get(handle=handle))
         with self.fails(errno.EEXIST):
             self.wheel.register(7, 30)
 
+    def test_get_many(self) -> None:
+        registered(self.wheel, 1500)
+        found = self.wheel.get_many([7, 0, *range(1500, 0, -1)])
+        self.assertEqual([7, None, *range(1500, 0, -1)],
+                         [token and token.id for token in found])
+        token = self.wheel.get(7)
+        self.assertEqual([token, None],
+                         self.wheel.get_many(handles=(token.handle, 1)))
+        self.assertEqual([], self.wheel.get_many([]))
+        wheel = self.opened(replace(MANUAL, ids=False))
+        with self.fails(errno.EINVAL):
+            wheel.get_many([7])
+
+    def test_handle_of_another_wheel(self) -> None:
+        handle = self.wheel.register(7, 30)
+        other = self.opened(MANUAL)
+        other.register(7, 30)
+        with self.fails(errno.ESTALE):
+            other.cancel(handle=handle)
+
+    def test_timeout(self) -> None:
+        """It may differ from the delay, and go with a point of time."""
+        self.wheel.register(1, 5, timeout=30)
+        self.wheel.register(2, at_ns=105 * SEC, timeout=30)
+        self.wheel.register(3, timeout=30)
+        self.assertEqual(
+            [(105 * SEC, 30 * SEC), (105 * SEC, 30 * SEC), (130 * SEC, 30 * SEC)],
+            [(t.deadline_ns, t.timeout_ns) for t in map(self.wheel.get, (1, 2, 3))])
+        for id in (1, 2):
+            self.wheel.touch(id)
+            self.assertEqual(130 * SEC, self.wheel.get(id).deadline_ns)
+        self.wheel.move(1, 5, timeout=40)
+        self.wheel.move(2, at_ns=107 * SEC, timeout=41)
+        self.wheel.move(3, timeout=42)
+        self.assertEqual(
+            [(105 * SEC, 40 * SEC), (107 * SEC, 41 * SEC), (142 * SEC, 42 * SEC)],
+            [(t.deadline_ns, t.timeout_ns) for t in map(self.wheel.get, (1, 2, 3))])
+        with self.assertRaises(ValueError):
+            self.wheel.register(4, 1, timeout=0)
+        with self.assertRaises(ValueError):
+            self.wheel.move(1, 1, timeout=1e-10)
+
     def test_durations(self) -> None:
-        """Of a float that is meant which it was written as."""
+        """A float means the number as which it was written."""
         wheel = self.opened(Setup(slots=60, tick=0.0001, max_tokens=100,
                                   clock=Clock.MANUAL))
         for i, (seconds, expected) in enumerate((
@@ -162,6 +212,7 @@ class Tokens(WheelTest):
                 lambda: self.wheel.tokens(id),
                 lambda: self.wheel.tokens(0, id),
                 lambda: self.wheel.read(0, id),
+                lambda: self.wheel.get_many([id]),
                 lambda: Batch().cancel(id),
                 lambda: Batch(id),
             )
@@ -185,6 +236,8 @@ class Tokens(WheelTest):
             lambda: self.wheel.register(1),
             lambda: self.wheel.register(1, 1, at_ns=1),
             lambda: self.wheel.move(1),
+            lambda: self.wheel.get_many(),
+            lambda: self.wheel.get_many([1], handles=[1]),
         )
         for call in calls:
             with self.assertRaises(TypeError):
@@ -273,7 +326,7 @@ class Tokens(WheelTest):
         ids = registered(self.wheel, 500)
         found = list(self.wheel.tokens())
         self.assertEqual(sorted(ids), sorted(t.id for t in found))
-        self.assertIsNone(found[0].left_ns)
+        self.assertEqual(found, self.wheel.get_many(t.id for t in found))
         by_id = {t.id: t for t in found}
         self.assertEqual(
             (by_id[61].deadline_ns, by_id[61].cycle, by_id[61].slot,
@@ -351,12 +404,12 @@ class Batches(WheelTest):
         calls = (batch.register(7, 30, cookie=9), batch.register(7, 30),
                  batch.touch(handle=handle), batch.touch_or_register(8, 5),
                  batch.touch_or_register(8, 5), batch.move(1, at_ns=150 * SEC),
-                 batch.get(1), batch.cancel(1), batch.cancel(handle=handle))
-        self.assertEqual(tuple(range(9)), calls)
+                 batch.cancel(1), batch.cancel(handle=handle))
+        self.assertEqual(tuple(range(8)), calls)
         self.assertEqual(2, batch.run(self.wheel))
-        self.assertEqual(9, len(batch))
+        self.assertEqual(8, len(batch))
         got = list(batch.outcomes())
-        self.assertEqual([None, "EEXIST", None, None, None, None, None, None, "ESTALE"],
+        self.assertEqual([None, "EEXIST", None, None, None, None, None, "ESTALE"],
                          [o.error and errno.errorcode[o.error.errno or 0] for o in got])
         self.assertIsInstance(got[1].error, FileExistsError)
         self.assertEqual(self.wheel.get(7).handle, got[0].handle)
@@ -365,12 +418,8 @@ class Batches(WheelTest):
         self.assertEqual((Result.REGISTERED, self.wheel.get(8).handle),
                          (got[3].result, got[3].handle))
         self.assertEqual((Result(0), None), (got[4].result, got[4].handle))
-        token = got[6].token
-        assert token
-        self.assertEqual((1, handle, 4, 50 * SEC),
-                         (token.id, token.handle, token.cookie, token.left_ns))
-        self.assertIsNone(got[7].token)
-        self.assertEqual(150 * SEC, got[7].deadline_ns)
+        self.assertEqual(150 * SEC, got[5].deadline_ns)
+        self.assertEqual(150 * SEC, got[6].deadline_ns)
 
     def test_goes_on_and_begins_anew(self) -> None:
         batch = Batch(2)
@@ -380,7 +429,7 @@ class Batches(WheelTest):
         batch.register(2, 1)
         # What has been carried out is not again: 1 is pending.
         self.assertEqual(0, batch.run(self.wheel))
-        with self.fails(errno.ENOBUFS):
+        with self.fails(errno.ENOSPC):
             batch.register(3, 1)
         for index in (-1, 2):
             with self.assertRaises(IndexError):
@@ -425,6 +474,9 @@ class Named(WheelTest):
         with self.assertRaises(FileNotFoundError) as caught:
             Wheel.open_named("py-none")
         self.assertEqual("py-none", caught.exception.filename)
+        self.assertEqual(_abi.tw_strerror(errno.ENOENT).decode(),
+                         caught.exception.strerror)
+        self.assertNotEqual(os.strerror(errno.ENOENT), caught.exception.strerror)
 
     def test_access(self) -> None:
         name, wheel = self.named()
@@ -432,6 +484,11 @@ class Named(WheelTest):
         with Wheel.open_named(name, os.O_RDONLY) as reader:
             with self.fails(errno.EBADF):
                 reader.touch(7)
+            batch = Batch()
+            batch.touch(7)
+            with self.fails(errno.EBADF):
+                batch.run(reader)
+            self.assertIsInstance(batch.outcome(0).error, BlockingIOError)
             self.assertEqual(7, reader.get(7).id)
             self.assertEqual([7], [t.id for t in reader.tokens()])
             self.assertEqual(7, next(reader).id)

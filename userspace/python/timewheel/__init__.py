@@ -25,30 +25,31 @@ answers when it has dealt with the event; else the event comes again::
             wheel.ack(event)
 
 Times: durations are given in seconds, int or float, and rounded to the nearest
-nanosecond. Times of a wheel's clock, and whatever is told, are int nanoseconds
-and have names that end in _ns. A token is never early: its deadline is rounded
-up to a whole tick.
+nanosecond. Times of a wheel's clock, and all times that calls return, are int
+nanoseconds and have names that end in _ns. A token is never early: its deadline is
+rounded up to a whole tick.
 
 Keys: a token is named by its id, a number from 0 to 2**64-1 of the program's
 choice, or by the handle that its registration gave: ``wheel.touch(user)``,
-``wheel.touch(handle=handle)``.
+``wheel.touch(handle=handle)``. A handle is good on one wheel only: on another wheel
+it is OSError with ESTALE.
 
-Errors: OSError with errno as of the C library's functions, so for one thing
-FileNotFoundError (ENOENT): no token of this id is pending, no wheel of this
-name, no device; FileExistsError (EEXIST): the id is pending, the name is in use;
-PermissionError (EACCES, EPERM). Others are plain OSError; of those ESTALE: the
-token of this handle is no longer pending, or the answer to a delivery too late;
-ESHUTDOWN: the wheel takes no new tokens; ERANGE: a deadline beyond the last
-tick or 2**63 ns; EINVAL: the kernel does not take a value, or an operation does
-not go with the wheel or the token; ENOSPC: the wheel has its max_tokens tokens;
-ENOMEM; EBADF: the wheel was opened for reading or writing only and the call is
-of the other kind; ENODEV: the wheel was a named one and has been destroyed. A
-call that fails has changed nothing. Besides: OverflowError for a number that C
-cannot hold, ValueError for a negative duration, a NUL byte in a name and a wheel
-that is closed, TypeError.
+Errors: OSError with errno as of the C library's functions, and with the library's
+words for it, so for one thing FileNotFoundError (ENOENT): no token of this id is
+pending, no wheel of this name, no device; FileExistsError (EEXIST): a token has the
+id, the name is in use; PermissionError (EACCES, EPERM). Others are plain OSError; of
+those ESTALE: the token of this handle is not pending, or the answer to a delivery
+is too late; ESHUTDOWN: the wheel takes no new tokens; ERANGE: a deadline beyond the
+last tick or 2**63 ns, or too far ahead for touch words; EINVAL: the kernel does not
+take a value, or an operation does not go with the wheel or the token; ENOSPC: the
+wheel has its max_tokens tokens; ENOMEM; EBADF: the wheel was opened for reading or
+writing only and the call is of the other kind; ENODEV: the wheel was a named one
+and has been destroyed. A call that fails has changed nothing. Besides: OverflowError
+for a number that C cannot hold, ValueError for a negative duration, a NUL byte in a
+name and a wheel that is closed, TypeError.
 
-Threads: any number of them may use one wheel at once. A call that waits lets
-others run. Signals: calls go on after a signal unless its handler raises.
+Threads: any number of threads may use one wheel at once. A call that waits lets
+other threads run. Signals: calls go on after a signal unless its handler raises.
 """
 
 from ._batch import Batch, Outcome

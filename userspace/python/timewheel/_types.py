@@ -6,46 +6,44 @@ import enum
 import operator
 from dataclasses import dataclass
 
-from . import _abi
+from . import _abi, _uapi
 
 
 class Clock(enum.IntEnum):
     """What turns a wheel."""
 
-    MONOTONIC = _abi.TIMEWHEEL_CLOCK_MONOTONIC
+    MONOTONIC = _uapi.TIMEWHEEL_CLOCK_MONOTONIC
     """time.CLOCK_MONOTONIC: stands still while the machine is suspended."""
-    BOOTTIME = _abi.TIMEWHEEL_CLOCK_BOOTTIME
+    BOOTTIME = _uapi.TIMEWHEEL_CLOCK_BOOTTIME
     """time.CLOCK_BOOTTIME: goes on while suspended; never wakes the machine."""
-    REALTIME = _abi.TIMEWHEEL_CLOCK_REALTIME
+    REALTIME = _uapi.TIMEWHEEL_CLOCK_REALTIME
     """time.CLOCK_REALTIME: wall time, which may be set."""
-    MANUAL = _abi.TIMEWHEEL_CLOCK_MANUAL
+    MANUAL = _uapi.TIMEWHEEL_CLOCK_MANUAL
     """Moves only by Wheel.advance()."""
 
 
 class Result(enum.IntFlag):
     """How an operation on a token went, besides that it succeeded."""
 
-    WAS_DUE = _abi.TIMEWHEEL_RES_WAS_DUE
-    """The token was past its deadline, but nobody had read it: the operation
+    WAS_DUE = _uapi.TIMEWHEEL_RES_WAS_DUE
+    """The token was past its deadline, but no reader had taken it: the operation
     won."""
-    REGISTERED = _abi.TIMEWHEEL_RES_REGISTERED
-    """touch_or_register() found none and registered one."""
-    IS_HELD = _abi.TIMEWHEEL_RES_HELD
-    """From get(): a delivery of the token is out."""
-    IS_BURIED = _abi.TIMEWHEEL_RES_BURIED
-    """The token is buried: from get(), and from nack(), which did so."""
+    REGISTERED = _uapi.TIMEWHEEL_RES_REGISTERED
+    """touch_or_register() found no token and registered one."""
+    BURIED = _uapi.TIMEWHEEL_RES_BURIED
+    """nack() has buried the token."""
 
 
 class State(enum.IntEnum):
     """What a token is doing."""
 
-    PENDING = _abi.TIMEWHEEL_STATE_PENDING
+    PENDING = _uapi.TIMEWHEEL_STATE_PENDING
     """It waits for its deadline, or for a reader."""
-    TAKEN = _abi.TIMEWHEEL_STATE_TAKEN
-    """A reader has taken it and is copying it."""
-    HELD = _abi.TIMEWHEEL_STATE_HELD
+    TAKEN = _uapi.TIMEWHEEL_STATE_TAKEN
+    """From tokens(): a reader is copying it."""
+    HELD = _uapi.TIMEWHEEL_STATE_HELD
     """A delivery of it is out."""
-    BURIED = _abi.TIMEWHEEL_STATE_BURIED
+    BURIED = _uapi.TIMEWHEEL_STATE_BURIED
     """It is kept aside until kick() or delete()."""
 
 
@@ -71,29 +69,9 @@ def duration(seconds: float) -> int:
     return u64(round(seconds * 1_000_000_000))
 
 
-def due(timeout: float | None, at_ns: int | None) -> tuple[int, int]:
-    """Time and flags for an operation."""
-    if (timeout is None) == (at_ns is None):
-        raise TypeError("either timeout or at_ns has to be given")
-    if at_ns is not None:
-        return u64(at_ns), _abi.TIMEWHEEL_OPF_ABSOLUTE
-    assert timeout is not None
-    return duration(timeout), 0
-
-
-def key(id: int | None, handle: int | None) -> tuple[int, int]:
-    """Key and flags for an operation."""
-    if (id is None) == (handle is None):
-        raise TypeError("either id or handle has to be given")
-    if handle is not None:
-        return u64(handle), _abi.TIMEWHEEL_OPF_BY_HANDLE
-    assert id is not None
-    return u64(id), 0
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """How a wheel is to be."""
+    """What describes a wheel."""
 
     slots: int
     """Slots of the ring, 1 to 65536; no power of two needed."""
@@ -111,11 +89,11 @@ class Setup:
     start: int = 0
     """The tick on which the hand of a Clock.MANUAL starts; else 0."""
     lease: float = 0
-    """Seconds for which the reader of an event holds its token, and owes an answer;
+    """Seconds for which a reader holds a token that it has read, until it answers;
     0: a read ends tokens."""
     max_attempts: int = 0
-    """With a lease: after how many deliveries that were not acked a token is
-    buried; 0 for never."""
+    """With a lease: a token is buried after this many deliveries that ended without
+    an ack; 0 for never."""
     periods: bool = False
     """True: tokens may be periodic; costs memory."""
     slack: float = 0
@@ -123,12 +101,12 @@ class Setup:
     Clock.MANUAL."""
 
 
-def setup_struct(setup: Setup) -> _abi.timewheel_setup:
-    flags = 0 if setup.ids else _abi.TIMEWHEEL_SETUP_NO_IDS
-    flags |= 0 if setup.cookies else _abi.TIMEWHEEL_SETUP_NO_COOKIES
-    flags |= _abi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
-    return _abi.timewheel_setup(
-        size=ctypes.sizeof(_abi.timewheel_setup),
+def setup_struct(setup: Setup) -> _uapi.timewheel_setup:
+    flags = 0 if setup.ids else _uapi.TIMEWHEEL_SETUP_NO_IDS
+    flags |= 0 if setup.cookies else _uapi.TIMEWHEEL_SETUP_NO_COOKIES
+    flags |= _uapi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
+    return _uapi.timewheel_setup(
+        size=ctypes.sizeof(_uapi.timewheel_setup),
         flags=flags,
         clock=u32(setup.clock),
         slots=u32(setup.slots),
@@ -154,101 +132,68 @@ class Event:
     deadline_ns: int
     """Its deadline, a whole tick of the wheel's clock."""
     taken_ns: int
-    """The wheel's clock when it was taken for delivery."""
-    lease: int
-    """The number of this delivery of the token, which an answer names; 0 on a wheel
-    without leases."""
+    """The wheel's clock when a reader took the token."""
+    delivery: int
+    """The number of this delivery of the token, which an answer repeats; 0 on a
+    wheel without leases."""
     missed: int
-    """Of a periodic token: how many of its times, since the event before, have no
-    event."""
+    """Of a periodic token: how many periods before this one had no event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that is there: pending, held or buried."""
+    """A token that is there."""
 
     id: int
+    """Its id, 0 on a wheel without ids."""
     handle: int
     cookie: int
+    """As registered, 0 on a wheel without cookies."""
     deadline_ns: int
-    """Its deadline, a whole tick of the wheel's clock; when it is held, the end of
-    the lease; when it is buried, the time when it was."""
+    """Of a pending token: its deadline, a whole tick of the wheel's clock; else 0."""
+    lease_end_ns: int
+    """Of a held token: when its lease ends; else 0."""
+    buried_at_ns: int
+    """Of a buried token: when it was buried; else 0."""
+    left_ns: int
+    """Time until the deadline or the lease's end, 0 if that has passed."""
+    timeout_ns: int
+    """Time from a touch to the deadline, 0 if the token cannot be touched."""
+    period_ns: int
+    """Of a periodic token: time between its deadlines; else 0."""
+    base_ns: int
+    """Of a periodic token: the deadline, to the ns, of the period that its next event
+    is for, or that the delivery which is out is for; else 0."""
     cycle: int
     """Cycle-Num: whole laps that the hand still makes before the lap in which
     it is due."""
     slot: int
     """The slot of the ring in which it will be due."""
     state: State
-    left_ns: int | None
-    """Time until its deadline, 0 when that has passed; None from tokens()."""
-    lease: int
-    """The number of its last delivery, 0 when there was none."""
-    attempts: int | None
-    """Its deliveries since it was registered, acked or kicked; None from get()."""
+    delivery: int
+    """The number of its last delivery, 0 if there was none."""
+    attempts: int
+    """Its deliveries since it was registered, acked or kicked."""
 
 
-def token_of_op(op: _abi.timewheel_op) -> Token:
-    state = State.PENDING
-    if op.result & _abi.TIMEWHEEL_RES_HELD:
-        state = State.HELD
-    elif op.result & _abi.TIMEWHEEL_RES_BURIED:
-        state = State.BURIED
-    return Token(op.id, op.handle, op.cookie, op.deadline, op.cycle, op.slot,
-                 state, op.time, op.lease, None)
-
-
-def token_of_list(token: _abi.timewheel_token) -> Token:
-    return Token(token.id, token.handle, token.cookie, token.deadline,
-                 token.cycle, token.slot, State(token.state), None, token.lease,
-                 token.attempts)
-
-
-def answer(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
-    """Key, flags and number of a delivery, for an operation that answers it."""
-    flags = _abi.TIMEWHEEL_OPF_ANY_FILE if any_file else 0
-    return delivery.handle, flags | _abi.TIMEWHEEL_OPF_BY_HANDLE, delivery.lease
-
-
-def acking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
-           any_file: bool) -> _abi.timewheel_op:
-    """An ack; with @timeout or @at_ns the token is due again then."""
-    handle, flags, lease = answer(delivery, any_file)
-    when = 0
-    if timeout is not None or at_ns is not None:
-        when, absolute = due(timeout, at_ns)
-        # To the kernel a delay of 0 is none: the token would end.
-        if not when and not absolute:
-            raise ValueError("the timeout of an ack is 0: see nack()")
-        flags |= absolute
-    return _abi.timewheel_op(
-        size=ctypes.sizeof(_abi.timewheel_op), flags=flags,
-        code=_abi.TIMEWHEEL_OP_ACK, handle=handle, time=when, lease=lease)
-
-
-def nacking(delivery: Event | Token, timeout: float | None, at_ns: int | None,
-            any_file: bool) -> tuple[int, int, int, int]:
-    """As answer(), and when the token is due again."""
-    if timeout is None and at_ns is None:
-        timeout = 0
-    which, flags, lease = answer(delivery, any_file)
-    when, absolute = due(timeout, at_ns)
-    return which, flags | absolute, lease, when
-
-
-def burial(delivery: Event | Token, any_file: bool) -> tuple[int, int, int]:
-    """As answer(); of what is pending there is no delivery."""
-    which, flags, lease = answer(delivery, any_file)
-    pending = isinstance(delivery, Token) and delivery.state == State.PENDING
-    return which, flags, 0 if pending else lease
-
-
-def first_due(period: float, timeout: float | None,
-              at_ns: int | None) -> tuple[int, int, int]:
-    """Time, period and flags of a periodic token."""
-    if timeout is None and at_ns is None:
-        timeout = period
-    when, flags = due(timeout, at_ns)
-    return when, duration(period), flags
+def token_of(token: _uapi.timewheel_token) -> Token:
+    return Token(
+        id=token.id,
+        handle=token.handle,
+        cookie=token.cookie,
+        deadline_ns=token.deadline,
+        lease_end_ns=token.lease_end,
+        buried_at_ns=token.buried_at,
+        left_ns=token.left,
+        timeout_ns=token.timeout,
+        period_ns=token.period,
+        base_ns=token.base,
+        cycle=token.cycle,
+        slot=token.slot,
+        state=State(token.state),
+        delivery=token.delivery,
+        attempts=token.attempts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +214,9 @@ class Caps:
     max_tick_ns: int
     max_tokens: int
     """Most tokens of one wheel."""
+    max_word_ticks: int
+    """On a wheel with touch words the deadline of a token that has a timeout is less
+    than this many ticks ahead."""
     max_batch: int
     """Most operations of one batch."""
 
@@ -339,18 +287,18 @@ class Info:
     """Times of periodic tokens that had no event."""
 
 
-def info_of(info: _abi.timewheel_info) -> Info:
+def info_of(info: _uapi.timewheel_info) -> Info:
     return Info(
         clock=Clock(info.clock),
         slots=info.slots,
         tick_ns=info.tick,
         max_tokens=info.max_tokens,
-        ids=not info.setup_flags & _abi.TIMEWHEEL_SETUP_NO_IDS,
-        cookies=not info.setup_flags & _abi.TIMEWHEEL_SETUP_NO_COOKIES,
+        ids=not info.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_IDS,
+        cookies=not info.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_COOKIES,
         number=info.number,
         now_ns=info.now,
         hand=info.hand,
-        next_ns=None if info.next == _abi.TIMEWHEEL_NEVER else info.next,
+        next_ns=None if info.next == _uapi.TIMEWHEEL_NEVER else info.next,
         pending=info.pending,
         taken=info.taken,
         bytes=info.bytes,
@@ -364,12 +312,12 @@ def info_of(info: _abi.timewheel_info) -> Info:
         quiet=info.quiet,
         touched=info.touched,
         offset_ns=info.offset,
-        touch_words=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_TOUCH_WORDS),
-        paused=bool(info.state & _abi.TIMEWHEEL_CONTROL_PAUSED),
-        draining=bool(info.state & _abi.TIMEWHEEL_CONTROL_DRAINING),
+        touch_words=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_TOUCH_WORDS),
+        paused=bool(info.state & _uapi.TIMEWHEEL_CONTROL_PAUSED),
+        draining=bool(info.state & _uapi.TIMEWHEEL_CONTROL_DRAINING),
         lease_ns=info.lease,
         max_attempts=info.max_attempts,
-        periods=bool(info.setup_flags & _abi.TIMEWHEEL_SETUP_PERIODS),
+        periods=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
         slack_ns=info.slack,
         held=info.held,
         buried=info.buried,
@@ -401,7 +349,7 @@ class Histogram:
 
         IndexError: there is no such bucket.
         """
-        if not 0 <= bucket < _abi.TIMEWHEEL_BUCKETS:
+        if not 0 <= bucket < _uapi.TIMEWHEEL_BUCKETS:
             raise IndexError(f"no bucket {bucket}")
         low, high = ctypes.c_uint64(), ctypes.c_uint64()
         _abi.tw_histogram_bounds(bucket, ctypes.byref(low), ctypes.byref(high))
@@ -416,7 +364,7 @@ class Histogram:
         OSError with ENODATA: nothing was counted; EINVAL: @percent is not
         within 0 and 100.
         """
-        buckets = (ctypes.c_uint64 * _abi.TIMEWHEEL_BUCKETS)(*self.buckets)
+        buckets = (ctypes.c_uint64 * _uapi.TIMEWHEEL_BUCKETS)(*self.buckets)
         value = ctypes.c_uint64()
         _abi.tw_histogram_percentile(buckets, percent, ctypes.byref(value))
         return value.value
@@ -431,4 +379,4 @@ class Stats:
     token."""
     wake: Histogram
     """Of the times that the wheel's timer went off: from when it should have
-    until somebody looked."""
+    until a program looked."""

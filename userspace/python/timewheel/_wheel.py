@@ -7,17 +7,18 @@ import os
 import time
 import warnings
 from types import TracebackType
-from typing import Iterator, NoReturn
+from typing import AsyncIterator, Iterable, Iterator, NoReturn
 
-from . import _abi
+from . import _abi, _ops, _uapi
 from ._abi import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
-from ._types import Token, acking, answer, burial, due, duration, first_due
-from ._types import info_of, key, nacking, setup_struct, token_of_list
-from ._types import token_of_op, u64
+from ._types import Token, duration, info_of, setup_struct, token_of, u64
 
 # So many events in a row before other tasks of the loop have their turn.
 _IN_A_ROW = 64
+
+# So many tokens that one call of get_many() tells about.
+_AT_ONCE = 1024
 
 
 def _name_bytes(name: str) -> bytes:
@@ -33,18 +34,19 @@ def caps() -> Caps:
     FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not loaded;
     PermissionError: /dev/timewheel may not be opened for reading.
     """
-    told = _abi.timewheel_caps(size=ctypes.sizeof(_abi.timewheel_caps))
+    told = _uapi.timewheel_caps(size=ctypes.sizeof(_uapi.timewheel_caps))
     _abi.tw_device_caps(ctypes.byref(told))
     return Caps(
         clocks=frozenset(c for c in Clock if told.clocks & 1 << c),
-        ids_optional=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_NO_IDS),
-        cookies_optional=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_NO_COOKIES),
-        leases=bool(told.codes & 1 << _abi.TIMEWHEEL_OP_ACK),
-        periods=bool(told.setup_flags & _abi.TIMEWHEEL_SETUP_PERIODS),
+        ids_optional=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_IDS),
+        cookies_optional=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_COOKIES),
+        leases=bool(told.codes & 1 << _uapi.TIMEWHEEL_OP_ACK),
+        periods=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
         max_slots=told.max_slots,
         min_tick_ns=told.min_tick,
         max_tick_ns=told.max_tick,
         max_tokens=told.max_tokens,
+        max_word_ticks=told.max_word_ticks,
         max_batch=told.max_batch,
     )
 
@@ -53,27 +55,27 @@ def create(name: str, setup: Setup, *, exclusive: bool = False) -> bool:
     """Make a named wheel, without opening it.
 
     @name: 1 to 63 ASCII letters, digits, "-" and "_"
-    @exclusive: only a new wheel will do
+    @exclusive: fail if a wheel of this name exists
 
     The node /dev/timewheels/NAME is there on return, of mode 0600 and the
-    caller's. The wheel turns until destroy(), with or without anybody. Returns
-    True when it made the wheel, False when one of this name and the same setup
-    was there.
+    caller's. The wheel turns until destroy(), whether a program has it open or not.
+    Returns True if the call made the wheel, False if a wheel of this name and with
+    the same setup was there.
 
     FileExistsError: there is one of this name, and the call is exclusive or the
     setup another; those of Wheel.open(); OSError with ENAMETOOLONG, or EINVAL for
     a name with other bytes; ENOTTY: the kernel's module has no named wheels.
     """
-    flags = _abi.TIMEWHEEL_CREATE_EXCLUSIVE if exclusive else 0
+    flags = _uapi.TIMEWHEEL_CREATE_EXCLUSIVE if exclusive else 0
     made: int = _abi.tw_wheel_create(
         _name_bytes(name), ctypes.byref(setup_struct(setup)), flags)
-    return made != _abi.TIMEWHEEL_RES_EXISTED
+    return made != _uapi.TIMEWHEEL_RES_EXISTED
 
 
 def destroy(name: str) -> None:
     """End a named wheel: its tokens come to nothing.
 
-    Those who have it open get OSError with ENODEV from now on.
+    Programs that have it open get OSError with ENODEV from now on.
 
     FileNotFoundError: no wheel of this name; PermissionError: it is not the
     caller's; OSError as create().
@@ -86,10 +88,11 @@ class Wheel:
 
     To be made by open(), open_named(), open_or_create() or open_fd(), and closed
     by close() or as a context manager. It is an iterator of its events, which
-    waits for each: ``for event in wheel``, ``async for event in wheel``. An event
-    that was read is handed out: none is kept back by the iteration, so that
-    nothing is lost when it ends or its task is cancelled, and other readers of
-    the wheel have their share.
+    waits for each: ``for event in wheel``, ``async for event in wheel``. The
+    iteration hands out each event that it has read, and keeps none back: so nothing
+    is lost when it ends or its task is cancelled, and other readers of the wheel
+    have their share. reads() and areads() hand out lists of events, which costs
+    less.
     """
 
     def __init__(self, wheel: Owned) -> None:
@@ -106,8 +109,8 @@ class Wheel:
     def open(cls, setup: Setup) -> "Wheel":
         """Make a private wheel.
 
-        It is this process's and of those who get it by fork or as an fd, and
-        ends with all its tokens when the last of them has closed it.
+        Processes share it that get it by fork or as an fd. It ends, with all its
+        tokens, when the last of them has closed it.
 
         FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not
         loaded; PermissionError: /dev/timewheel may not be opened; OSError with
@@ -216,178 +219,193 @@ class Wheel:
 
     # Operations on a token
 
-    def register(self, id: int, timeout: float | None = None, *,
-                 at_ns: int | None = None, cookie: int = 0) -> int:
+    def _run(self, op: _uapi.timewheel_op) -> Result:
+        return Result(_abi.tw_wheel_run(self._opened(), ctypes.byref(op)))
+
+    def register(self, id: int, delay: float | None = None, *,
+                 at_ns: int | None = None, timeout: float | None = None,
+                 period: float | None = None, cookie: int = 0) -> int:
         """Register a token; returns its handle.
 
-        @id: any number that no token has that is there; 0 on a wheel without ids
-        @timeout: seconds after which it is due, and which also become the timeout
-        that a touch begins again; 0 is due at once, and no timeout
-        @at_ns: instead, when it is due, as a time of the wheel's clock; one that
-        has passed is due at once; the token has no timeout
-        @cookie: handed back with its event; 0 on a wheel without cookies
+        @id: any number that no other token of the wheel has; 0 on a wheel without ids
+        @delay: seconds after which it is due; 0 is at once
+        @at_ns: instead, when it is due, as a time of the wheel's clock; at once if
+        that has passed
+        @timeout: seconds from a touch to the deadline; without it, the delay; a token
+        for a point of time, or for a delay of 0, then has none and cannot be touched
+        @period: the token is due again and again, after so many seconds each time, a
+        tick or more; it has no timeout
+        @cookie: comes back with its events; 0 on a wheel without cookies
 
-        FileExistsError: the id is pending, held or buried; OSError with EINVAL: an
-        id or a cookie on a wheel without; ESHUTDOWN: the wheel is draining; ENOSPC;
-        ENOMEM; ERANGE; EBADF; ENODEV.
+        Without a delay and a point of time the token is due after its timeout or
+        its period. Periods are counted from the first deadline, whenever events are
+        read. If several have passed by then there is one event, for the last of them,
+        and its missed tells how many before it had none. A periodic token ends by
+        cancel() or delete().
+
+        FileExistsError: a token has this id; OSError with EINVAL: an id or a cookie
+        on a wheel without them, a period that is shorter than a tick, or is given
+        with a timeout or on a wheel without periods; ESHUTDOWN: the wheel is
+        draining; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV. ValueError: @timeout or
+        @period is 0.
         """
-        when, flags = due(timeout, at_ns)
-        handle = ctypes.c_uint64()
-        _abi.tw_wheel_register(self._opened(), u64(id), when, u64(cookie), flags,
-                               ctypes.byref(handle))
-        return handle.value
-
-    def register_periodic(self, id: int, period: float,
-                          timeout: float | None = None, *,
-                          at_ns: int | None = None, cookie: int = 0) -> int:
-        """Register a token that is due again and again; returns its handle.
-
-        @period: seconds from one time to the next, a tick and more
-        @timeout, @at_ns: when it is due for the first time, as of register(); else
-        after one period
-        @id, @cookie: as of register()
-
-        Its periods follow each other at a fixed rate, whenever its events are read.
-        If several have passed until then, there is one event, for the last of them,
-        and its missed tells how many had none. It ends by cancel() or delete(). It
-        has no timeout that a touch begins again.
-
-        Errors: those of register(); OSError with EINVAL also: the period is shorter
-        than a tick, or the wheel was set up without periods.
-        """
-        when, every, flags = first_due(period, timeout, at_ns)
-        handle = ctypes.c_uint64()
-        _abi.tw_wheel_register_periodic(
-            self._opened(), u64(id), when, every, u64(cookie), flags,
-            ctypes.byref(handle))
-        return handle.value
+        op = _ops.register(id, delay, at_ns, timeout, period, cookie)
+        self._run(op)
+        handle: int = op.handle
+        return handle
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """It lives: due its whole timeout from now.
+        """Restart a token's timeout: it is due its whole timeout from now.
 
         Never brings a deadline nearer.
 
         FileNotFoundError: no token of this id is pending; OSError with ESTALE: the
-        token of this handle no longer is; EINVAL: the token has no timeout, or the
-        wheel no ids; ERANGE; EBADF; ENODEV.
+        token of this handle is not pending, or the handle is another wheel's;
+        EINVAL: the token has no timeout, or the wheel no ids; ERANGE; EBADF; ENODEV.
         """
-        return Result(_abi.tw_wheel_touch(self._opened(), *key(id, handle)))
+        return Result(_abi.tw_wheel_touch(self._opened(), *_ops.key(id, handle)))
 
     def touch_or_register(self, id: int, timeout: float, *,
                           cookie: int = 0) -> Result:
-        """Touch the token of this id, register it if there is none.
+        """Touch the token of this id, or register it if there is none.
 
-        @timeout, @cookie: as of register(), if it is registered; a pending token
-        keeps its own
+        @timeout: seconds after which a token that is registered is due, and its
+        timeout; an existing token keeps its own
+        @cookie: as of register(); an existing token keeps its own
 
         FileExistsError: the token is held or buried; OSError with EINVAL: the token
         has no timeout, or as register(); ESHUTDOWN; ENOSPC; ENOMEM; ERANGE; EBADF;
         ENODEV.
         """
-        return Result(_abi.tw_wheel_touch_or_register(
-            self._opened(), u64(id), duration(timeout), u64(cookie), 0, None))
+        return self._run(_ops.touch_or_register(id, timeout, cookie))
 
-    def move(self, id: int | None = None, timeout: float | None = None, *,
-             handle: int | None = None, at_ns: int | None = None) -> Result:
+    def move(self, id: int | None = None, delay: float | None = None, *,
+             handle: int | None = None, at_ns: int | None = None,
+             timeout: float | None = None) -> Result:
         """Give a token another deadline, earlier or later.
 
-        @timeout: seconds after which it is due, which also become its timeout; 0
-        is due at once, and leaves the timeout
-        @at_ns: instead, when it is due, as a time of the wheel's clock; the timeout
-        stays
+        @delay: seconds after which it is due; 0 is at once
+        @at_ns: instead, when it is due, as a time of the wheel's clock
+        @timeout: its timeout from now on; without it, the delay; with a point of
+        time, or a delay of 0, the timeout stays
+
+        Without a delay and a point of time the token is due after its timeout. A
+        periodic token counts its periods from the new deadline.
 
         FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ERANGE; EBADF;
-        ENODEV.
+        ENODEV. ValueError: @timeout is 0.
         """
-        which, by = key(id, handle)
-        when, flags = due(timeout, at_ns)
-        return Result(_abi.tw_wheel_move(self._opened(), which, when, by | flags))
+        return self._run(_ops.move(id, delay, handle, at_ns, timeout))
 
     def cancel(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """End a token: no event will come of it.
+        """End a token: no event of it will come.
 
         FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; EBADF; ENODEV.
         """
-        return Result(_abi.tw_wheel_cancel(self._opened(), *key(id, handle)))
+        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_CANCEL, id, handle))
 
     def get(self, id: int | None = None, *, handle: int | None = None) -> Token:
-        """Tell about a token, pending, held or buried; change nothing.
+        """Tell about a token, whether it is pending, held or buried.
 
-        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ENODEV.
+        FileNotFoundError: no token has this id; OSError with ESTALE: no token has
+        this handle; EINVAL: the wheel has no ids; ENODEV.
         """
-        op = _abi.timewheel_op(size=ctypes.sizeof(_abi.timewheel_op))
-        _abi.tw_wheel_get(self._opened(), *key(id, handle), ctypes.byref(op))
-        return token_of_op(op)
+        token = _uapi.timewheel_token()
+        _abi.tw_wheel_get(self._opened(), *_ops.key(id, handle), ctypes.byref(token))
+        return token_of(token)
+
+    def get_many(self, ids: Iterable[int] | None = None, *,
+                 handles: Iterable[int] | None = None) -> list[Token | None]:
+        """Tell about many tokens, in the order of the keys; None for a key that names
+        no token.
+
+        OSError with EINVAL: the wheel has no ids; ENODEV.
+        """
+        wheel = self._opened()
+        if (ids is None) == (handles is None):
+            raise TypeError("either ids or handles have to be given")
+        flags = 0 if handles is None else _uapi.TIMEWHEEL_OPF_BY_HANDLE
+        keys = [u64(key) for key in (ids if handles is None else handles) or ()]
+        found: list[Token | None] = []
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start:start + _AT_ONCE]
+            tokens = (_uapi.timewheel_token * len(some))()
+            while True:
+                try:
+                    _abi.tw_wheel_get_many(
+                        wheel, (ctypes.c_uint64 * len(some))(*some), len(some), flags,
+                        tokens, None)
+                    break
+                except InterruptedError:
+                    pass
+            found += [token_of(token) if token.state else None for token in tokens]
+        return found
 
     # Answers to deliveries, on a wheel with leases
 
-    def ack(self, delivery: Event | Token, timeout: float | None = None, *,
+    def ack(self, event: Event | Token, delay: float | None = None, *,
             at_ns: int | None = None, any_file: bool = False) -> Result:
-        """It has been dealt with: its token ends, or is pending again if it is
-        periodic.
+        """Tell that a delivery has been dealt with: its token ends, or is pending
+        again for its next period.
 
-        @delivery: an event that was read; or what tokens() has told of a token that
-        is held, by any reader
-        @timeout: the token does not end but is due again after so many seconds, more
+        @event: an event that was read; or what get() or tokens() told of a token
+        that is held, by any reader
+        @delay: the token does not end but is due again after so many seconds, more
         than 0, with all its attempts before it; a periodic one counts its periods
         from there
         @at_ns: instead, when it is due again, as a time of the wheel's clock
         @any_file: also if it was read from another open file
 
-        OSError with ESTALE: it is too late: it was answered, or the lease was over
-        and the token has been delivered again, buried or ended; EINVAL: the wheel
-        has no leases; ERANGE; EBADF; ENODEV. PermissionError: it was read from
-        another open file. ValueError: @timeout is 0; nack() makes a token due at
-        once.
+        OSError with ESTALE: the answer is too late: the delivery was answered, or
+        its lease was over and the token has been delivered again, buried or ended;
+        EINVAL: the wheel has no leases; ERANGE; EBADF; ENODEV. PermissionError: it
+        was read from another open file. ValueError: @delay is 0; nack() makes a token
+        due at once.
         """
-        op = acking(delivery, timeout, at_ns, any_file)
-        return Result(_abi.tw_wheel_op(self._opened(), ctypes.byref(op)))
+        return self._run(_ops.ack(event, delay, at_ns, any_file))
 
-    def nack(self, delivery: Event | Token, timeout: float | None = None, *,
+    def nack(self, event: Event | Token, delay: float | None = None, *,
              at_ns: int | None = None, any_file: bool = False) -> Result:
-        """It has not been dealt with: the token is due again.
+        """Tell that a delivery has not been dealt with: its token is due again.
 
-        @delivery, @any_file: as of ack()
-        @timeout: seconds after which it is; at once without
-        @at_ns: instead, when it is, as a time of the wheel's clock
+        @event, @any_file: as of ack()
+        @delay: seconds after which it is due; at once without
+        @at_ns: instead, when it is due, as a time of the wheel's clock
 
-        Result.IS_BURIED: this was the last attempt that it had.
+        Result.BURIED: this was the token's last attempt.
 
         Errors: those of ack(); OSError with ERANGE.
         """
-        return Result(_abi.tw_wheel_nack(
-            self._opened(), *nacking(delivery, timeout, at_ns, any_file)))
+        return self._run(_ops.nack(event, delay, at_ns, any_file))
 
-    def extend(self, delivery: Event | Token, lease: float = 0, *,
+    def extend(self, event: Event | Token, lease: float = 0, *,
                any_file: bool = False) -> Result:
-        """It takes longer.
+        """Hold a delivery for longer.
 
-        @delivery, @any_file: as of ack()
+        @event, @any_file: as of ack()
         @lease: seconds from now after which the lease is over; 0 for the wheel's
 
         Errors: those of ack(); OSError with ERANGE: that is too far away.
         """
-        return Result(_abi.tw_wheel_extend(
-            self._opened(), *answer(delivery, any_file), duration(lease)))
+        return self._run(_ops.extend(event, lease, any_file))
 
-    def bury(self, delivery: Event | Token, *, any_file: bool = False) -> Result:
-        """It cannot be dealt with: the token is kept aside until kick() or delete().
+    def bury(self, event: Event | Token, *, any_file: bool = False) -> Result:
+        """Keep a token aside until kick() or delete().
 
-        @delivery, @any_file: as of ack(); also a token that is pending, as get() or
-        tokens() has told of it
+        @event, @any_file: as of ack(); also a token that is pending, as get() or
+        tokens() told of it
 
         Errors: those of ack().
         """
-        return Result(_abi.tw_wheel_bury(
-            self._opened(), *burial(delivery, any_file)))
+        return self._run(_ops.bury(event, any_file))
 
     def kick(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """A token that is buried or pending is due now, with all its attempts.
+        """Make a buried or pending token due now, with all its attempts before it.
 
         FileNotFoundError, OSError with ESTALE: there is no such token; EBUSY: it is
         held; EINVAL; EBADF; ENODEV.
         """
-        return Result(_abi.tw_wheel_kick(self._opened(), *key(id, handle)))
+        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_KICK, id, handle))
 
     def delete(self, id: int | None = None, *, handle: int | None = None) -> Result:
         """End a token, whether it is pending, held or buried.
@@ -395,12 +413,12 @@ class Wheel:
         FileNotFoundError, OSError with ESTALE: there is no such token; EINVAL;
         EBADF; ENODEV.
         """
-        return Result(_abi.tw_wheel_delete(self._opened(), *key(id, handle)))
+        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_DELETE, id, handle))
 
-    # Pause and drain, for all who have the wheel open
+    # Pause and drain, for all that have the wheel open
 
     def pause(self) -> None:
-        """Deliver nothing until resume(): reads wait, what falls due waits.
+        """Deliver nothing until resume(): reads wait, and so do tokens that fall due.
 
         OSError with EBADF, ENODEV; as of the other three.
         """
@@ -411,7 +429,8 @@ class Wheel:
         _abi.tw_wheel_resume(self._opened())
 
     def drain(self) -> None:
-        """Take no new tokens until undrain(): OSError with ESHUTDOWN."""
+        """Take no new tokens until undrain(): OSError with ESHUTDOWN. A wheel that
+        has become empty goes on draining."""
         _abi.tw_wheel_drain(self._opened())
 
     def undrain(self) -> None:
@@ -437,7 +456,7 @@ class Wheel:
         """
         wheel = self._opened()
         room = Owned(_abi.tw_events_new(u64(maximum)), _abi.tw_events_free)
-        left = _abi.TIMEWHEEL_NEVER if timeout is None else duration(timeout)
+        left = _uapi.TIMEWHEEL_NEVER if timeout is None else duration(timeout)
         end = time.monotonic_ns() + left
         while True:
             try:
@@ -449,7 +468,7 @@ class Wheel:
         if not count:
             return []
         events = _abi.tw_events_at(room, 0)
-        return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken, e.lease,
+        return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken, e.delivery,
                       e.missed)
                 for e in events[:count]]
 
@@ -459,20 +478,34 @@ class Wheel:
     def __next__(self) -> Event:
         return self.read(None, 1)[0]
 
+    def reads(self, maximum: int = 64) -> Iterator[list[Event]]:
+        """An iterator of lists of events, each as of read(), which waits for each:
+        ``for events in wheel.reads()``."""
+        while True:
+            yield self.read(None, maximum)
+
     def __aiter__(self) -> "Wheel":
         return self
 
     async def __anext__(self) -> Event:
+        return (await self._aread(1))[0]
+
+    async def areads(self, maximum: int = 64) -> AsyncIterator[list[Event]]:
+        """The same for tasks: ``async for events in wheel.areads()``."""
+        while True:
+            yield await self._aread(maximum)
+
+    async def _aread(self, maximum: int) -> list[Event]:
         # Between the read and the return nothing is awaited: a task is cancelled
-        # either before an event was read or after it has got it.
+        # either before events were read or after it has got them.
         if self._in_a_row >= _IN_A_ROW:
             self._in_a_row = 0
             await asyncio.sleep(0)
-        while not (events := self.read(0, 1)):
+        while not (events := self.read(0, maximum)):
             self._in_a_row = 0
             await self._readable()
-        self._in_a_row += 1
-        return events[0]
+        self._in_a_row += len(events)
+        return events
 
     async def _readable(self) -> None:
         """Waits until the wheel is readable, or closed, or maybe for less."""
@@ -503,8 +536,9 @@ class Wheel:
     def tokens(self, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Token]:
         """All tokens, one after the other, in no order of time.
 
-        @from_ns: only those due at this time of the wheel's clock or later
-        @to_ns: only those due at this time or earlier; None for all
+        @from_ns: only tokens whose deadline, lease's end or time of burial is this
+        time of the wheel's clock or later
+        @to_ns: only tokens for which it is this time or earlier; None for all
 
         A token that is there throughout, pending, held or buried, comes exactly
         once, whatever is done to the wheel meanwhile; one that comes or goes
@@ -513,7 +547,7 @@ class Wheel:
         OSError with EBADF: the wheel was opened for writing only; ENODEV; ENOMEM;
         each may come with any token.
         """
-        to = _abi.TIMEWHEEL_NEVER if to_ns is None else u64(to_ns)
+        to = _uapi.TIMEWHEEL_NEVER if to_ns is None else u64(to_ns)
         return _walk(self._opened(), u64(from_ns), to)
 
     def advance(self, tick: int) -> None:
@@ -525,28 +559,28 @@ class Wheel:
 
     def info(self) -> Info:
         """The wheel's settings, state and counters. OSError with ENODEV."""
-        told = _abi.timewheel_info(size=ctypes.sizeof(_abi.timewheel_info))
+        told = _uapi.timewheel_info(size=ctypes.sizeof(_uapi.timewheel_info))
         _abi.tw_wheel_info(self._opened(), ctypes.byref(told))
         return info_of(told)
 
     def stats(self) -> Stats:
         """How late the wheel's events have been. OSError with ENODEV, ENOMEM;
         ENOTTY: the kernel's module has no statistics."""
-        buckets = ctypes.c_uint64 * _abi.TIMEWHEEL_BUCKETS
+        buckets = ctypes.c_uint64 * _uapi.TIMEWHEEL_BUCKETS
         lateness, wake = buckets(), buckets()
         _abi.tw_wheel_stats(self._opened(), lateness, wake)
         return Stats(Histogram(tuple(lateness)), Histogram(tuple(wake)))
 
 
 def _wake(future: "asyncio.Future[None]") -> None:
-    # Done it is when it was woken or cancelled and its task has not run yet.
+    # It is done if it was woken or cancelled and its task has not run yet.
     if not future.done():
         future.set_result(None)
 
 
 def _walk(wheel: Owned, from_: int, to: int) -> Iterator[Token]:
     cursor = Owned(_abi.tw_cursor_open(wheel, from_, to), _abi.tw_cursor_close)
-    token = ctypes.POINTER(_abi.timewheel_token)()
+    token = ctypes.POINTER(_uapi.timewheel_token)()
     # The cursor needs the wheel, which is held by @wheel here.
     while _abi.tw_cursor_next(cursor, ctypes.byref(token)):
-        yield token_of_list(token.contents)
+        yield token_of(token.contents)

@@ -180,16 +180,30 @@ tokens()
 {
 	gives 0 add manual 7 3610s --cookie 0x10
 	prints '^ *7 *[0-9]* registered no'
-	json '.tokens[0] | .id, .slot, .cycle, .cookie, .left, .state, .due' '7
+	json '.tokens[0] | .id, .slot, .cycle, .cookie, .left, .state, .when, .timeout, .period, .base' '7
 11
 1
 16
 3610000000000
 "pending"
+null
+3610000000000
+null
+null' get manual 7 -J
+	json '.tokens[0] | .deadline, ."lease-end", ."buried-at", .delivery, .attempts' '3611000000000
+null
+null
+null
 null' get manual 7 -J
 	gives 0 add manual 18446744073709551615 clock 7220000000000
-	json '.tokens[0] | .slot, .cycle' '20
-2' get -J manual 18446744073709551615
+	json '.tokens[0] | .slot, .cycle, .timeout' '20
+2
+null' get -J manual 18446744073709551615
+	json '.tokens[] | length' '16
+16' list manual -J
+	gives 0 list manual
+	prints '^ *ID COOKIE WHEN *LEFT TIMEOUT PERIOD SLOT CYCLE STATE$'
+	prints '^ *7 *16 - *1h *1h *- *11 *1 pending$'
 	refuses 6 'full' add manual 9 5s
 	refuses 5 'id 7 is pending' add manual 7 5s
 	refuses 3 'no token of id 9' get manual 9
@@ -240,8 +254,8 @@ true
 	gives 0 get manual -H "$handle"
 	prints '^ *8 '
 	gives 0 cancel manual -H "$handle"
-	refuses 3 "handle $handle is no longer pending" cancel manual -H "$handle"
-	refuses 3 'no longer' get manual -H "$handle"
+	refuses 3 "no token of handle $handle is pending" cancel manual -H "$handle"
+	refuses 3 "no token of handle $handle is pending" get manual -H "$handle"
 
 	refuses 2 "TIME 'soon': not a span such as" add manual 1 soon
 	refuses 2 "TIME '-5s'" add manual 1 -- -5s
@@ -254,6 +268,25 @@ true
 	gives 0 create fine --clock manual --tick 100us
 	refuses 2 'reach' add fine 1 224y
 	gives 0 destroy fine
+	gives 0 create fine --clock manual --tick 100us --touch-words
+	refuses 2 'reach: .*with touch words.*2^30 ticks' add fine 1 30h
+	refuses 2 'reach: .*with touch words.*2^30 ticks' add fine 1 clock 108000000000000 --timeout 5s
+	gives 0 add fine 1 clock 108000000000000
+	gives 0 destroy fine
+	# A timeout besides a point of time: it can be touched.
+	gives 0 create both --clock manual --start 1
+	gives 0 add both 1 clock 9000000000 --timeout 20s
+	json '.tokens[0] | .deadline, .timeout' '9000000000
+20000000000' get both 1 -J
+	json '.tokens[0] | .result, .left' '"touched"
+20000000000' touch both 1 -J
+	gives 0 add both 2 5s -t 30s --jitter 0
+	json '.tokens[0] | .left, .timeout' '5000000000
+30000000000' get both 2 -J
+	refuses 2 "--timeout '5s': not with --every" add both 3 --every 5s --timeout 5s
+	refuses 2 "--timeout 'x': not a span" add both 3 5s --timeout x
+	gives 0 destroy both
+
 	refuses 2 'usage' add manual
 	refuses 2 'usage' add manual 1
 	refuses 2 '--register' touch manual -H 1 --register 5s
@@ -303,12 +336,13 @@ wall_time()
 	gives 0 create real -c realtime
 	export TZ=CET-1CEST,M3.5.0,M10.5.0/3
 	gives 0 add real 1 at 2100-12-01 08:00
-	json '.tokens[0] | .deadline, .due' '4131327600000000000
-"2100-12-01T08:00:00.000000+01:00"' get real 1 -J -o deadline,due
+	json '.tokens[0] | .deadline, .when' '4131327600000000000
+"2100-12-01T08:00:00.000000+01:00"' get real 1 -J -o deadline,when
 	gives 0 move real 1 at 2100-07-01 08:00 UTC
-	json '.tokens[0].due' '"2100-07-01T10:00:00.000000+02:00"' get real 1 -J
+	json '.tokens[0].when' '"2100-07-01T10:00:00.000000+02:00"' get real 1 -J
 	gives 0 get real 1
 	prints '2100-07-01 10:00:00'
+	is 'lines of more than 80 characters' "$(grep -c '.\{81\}' $tmp/out)" 0
 	gives 0 list real --from 'at 2100-01-01' --to 'at 2101-01-01' -o id --no-headings
 	is 'due in 2100' "$(xargs <$tmp/out)" 1
 	gives 0 list real --to 'at 2100-01-01'
@@ -591,7 +625,7 @@ hold()
 {
 	fill "$1" "$2"
 	: >$tmp/held
-	$PWD/twctl watch "$1" -f '{id}:{lease}' >$tmp/held 2>/dev/null &
+	$PWD/twctl watch "$1" -f '{id}:{delivery}' >$tmp/held 2>/dev/null &
 	holder=$!
 	settle $tmp/held "$2"
 }
@@ -611,12 +645,17 @@ answers()
 	$twctl cancel leased 1 >/dev/null
 	hold leased 5
 	is 'what is out' "$(xargs <$tmp/held)" '1:1 2:1 3:1 4:1 5:1'
-	gives 0 list leased --state held -o id,state,lease,attempts,left --no-headings
+	gives 0 list leased --state held -o id,state,delivery,attempts,left --no-headings
 	is 'is listed so' "$(sed 's/  */ /g; s/^ //' $tmp/out | head -n 1)" '1 held 1 1 10s'
 	is 'all of them' "$(wc -l <$tmp/out)" 5
-	json '.tokens[0] | .state, .lease, .attempts' '"held"
+	json '.tokens[0] | .state, .delivery, .attempts, .left' '"held"
 1
-null' get leased 1 -J -o state,lease,attempts
+1
+10000000000' get leased 1 -J -o state,delivery,attempts,left
+	json '.tokens[0] | .deadline, ."lease-end", ."buried-at", .timeout' 'null
+15000000000
+null
+1000000000' get leased 1 -J
 	json '.wheels[0] | .held, .pending, .buried' '5
 0
 0' wheels -J -o held,pending,buried
@@ -645,9 +684,12 @@ null' ack leased 2 -J -o id,result,deadline
 	gives 0 nack leased -H "$handle:1"
 	gives 0 bury leased 5
 	prints '^ *5 *- buried'
-	json '.tokens[0] | .state, .left, .slot' '"buried"
+	json '.tokens[0] | .state, .left, .slot, .deadline, ."lease-end", ."buried-at"' '"buried"
 0
-null' get leased 5 -J
+null
+null
+null
+5000000000' get leased 5 -J
 	refuses 3 'no delivery of id 5 is out: it is buried' nack leased 5
 	gives 0 bury leased 3
 	gives 0 list leased --state buried -o id --no-headings
@@ -678,9 +720,9 @@ null' get leased 5 -J
 	is 'what the reader had is back' "$($twctl list leased -o id,state --no-headings | xargs)" '3 due'
 
 	refuses 2 "KEY 'x'" ack leased x
-	refuses 2 "LEASE 'x'" ack leased 3:x
-	refuses 2 "LEASE '0': not a number from 1" nack leased 3:0
-	refuses 2 "LEASE '4294967296'" nack leased 3:4294967296
+	refuses 2 "DELIVERY 'x'" ack leased 3:x
+	refuses 2 "DELIVERY '0': not a number from 1" nack leased 3:0
+	refuses 2 "DELIVERY '4294967296'" nack leased 3:4294967296
 	refuses 2 "KEY 'x'" bury leased 3 x
 	refuses 2 "--delay 'x'" nack leased 3 --delay x
 	refuses 2 "--lease 'x'" extend leased 3 --lease x
@@ -751,11 +793,11 @@ burying()
 {
 	gives 0 create leased --clock manual --lease 10s --max-attempts 2
 	fill leased 3
-	gives 0 watch leased -n 3 -f '{id}:{lease}'
+	gives 0 watch leased -n 3 -f '{id}:{delivery}'
 	is 'what was printed comes again, as nobody acked it' \
 		"$($twctl list leased -o id,state,attempts --no-headings | xargs)" \
 		'1 due 1 2 due 1 3 due 1'
-	gives 0 watch leased -n 3 -f '{id}:{lease}'
+	gives 0 watch leased -n 3 -f '{id}:{delivery}'
 	is 'its number' "$(sort $tmp/out | xargs)" '1:2 2:2 3:2'
 	is 'then it is buried' "$($twctl list leased -o id,state,attempts --no-headings | sort | xargs)" \
 		'1 buried 2 2 buried 2 3 buried 2'
@@ -778,7 +820,7 @@ burying()
 	kill -STOP $holder
 	$twctl advance leased +10
 	is 'is told of' "$($twctl list leased -o id,state --no-headings | xargs)" '2 lapsed'
-	gives 0 watch leased -n 1 --ack -f '{id}:{lease}'
+	gives 0 watch leased -n 1 --ack -f '{id}:{delivery}'
 	is 'delivered to another' "$(cat $tmp/out)" 2:4
 	kill -CONT $holder
 	kill -TERM $holder
@@ -794,8 +836,8 @@ acking()
 	fill leased 3
 	gives 0 watch leased -n 2 --ack
 	is 'two lines' "$(awk '{ print $1 }' $tmp/out | xargs)" '1 2'
-	is 'and both are done' "$($twctl list leased -o id,lease --no-headings | xargs)" '3 0'
-	json '.id, .lease, .missed' '3
+	is 'and both are done' "$($twctl list leased -o id,delivery --no-headings | xargs)" '3 0'
+	json '.id, .delivery, .missed' '3
 1
 0' watch leased -a -J -n 1
 	fill leased 2
@@ -819,7 +861,7 @@ acking()
 		usleep 50000
 	done
 	$twctl advance leased +10
-	gives 0 watch leased -a -n 1 -f '{id}:{lease}'
+	gives 0 watch leased -a -n 1 -f '{id}:{delivery}'
 	is 'another gets it' "$(cat $tmp/out)" 3:2
 	: >$tmp/go
 	wait $watcher
@@ -842,7 +884,7 @@ leased_commands()
 {
 	gives 0 create jobs --clock manual --lease 1h --max-attempts 3
 	fill jobs 3
-	gives 10 exec jobs -n 3 -- sh -c 'echo {id}.{lease}.$TIMEWHEEL_LEASE.$TIMEWHEEL_TRY.$TIMEWHEEL_MISSED; [ {id} != 2 ]'
+	gives 10 exec jobs -n 3 -- sh -c 'echo {id}.{delivery}.$TIMEWHEEL_DELIVERY.$TIMEWHEEL_TRY.$TIMEWHEEL_MISSED; [ {id} != 2 ]'
 	is 'each is run once' "$(xargs <$tmp/out)" '1.1.1.1.0 2.1.1.1.0 3.1.1.1.0'
 	is 'the failed one is told of' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try 1, again in 1s$' $tmp/err)" 1
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 0 retries'
@@ -932,7 +974,7 @@ leased_commands()
 	pool=$!
 	settle $tmp/out 1
 	gives 9 watch jobs -i 8s
-	is 'it is still held' "$($twctl list jobs -o id,state,lease --no-headings | xargs)" '1 held 1'
+	is 'it is still held' "$($twctl list jobs -o id,state,delivery --no-headings | xargs)" '1 held 1'
 	: >$tmp/go
 	wait $pool
 	is 'and done' "$?, $($twctl list jobs | wc -l)" '0, 0'
@@ -950,7 +992,10 @@ periods()
 	$twctl advance cron +5
 	gives 0 watch cron -n 1 -f '{id} {cookie} {missed}'
 	is 'it comes' "$(cat $tmp/out)" '1 3 0'
-	json '.tokens[0].left' 10000000000 get cron 1 -J
+	json '.tokens[0] | .left, .period, .base, .timeout' '10000000000
+10000000000
+15000000000
+null' get cron 1 -J
 	$twctl advance cron +30
 	gives 0 watch cron -n 1 -f '{deadline} {missed}'
 	is 'for the last period, and those missed are counted' "$(cat $tmp/out)" '35000000000 2'
@@ -1282,7 +1327,7 @@ doctor()
 	cp $tmp/group /etc/group
 
 	# Another version of the module: what it would say is put in its mouth.
-	for skew in op_size event_size codes settings clocks names caps; do
+	for skew in op_size token_size event_size codes settings clocks names caps; do
 		TWCTL_SKEW=$skew LD_PRELOAD=$PWD/skew.so $twctl doctor >$tmp/out 2>$tmp/err
 		is "doctor of a module with other $skew" $? 1
 		prints '^bad *version *the module does not go with twctl'

@@ -15,10 +15,12 @@ static void change(struct timewheel_caps *caps, const char *what)
 {
 	if (!strcmp(what, "op_size"))
 		caps->op_size -= 8;
+	else if (!strcmp(what, "token_size"))
+		caps->token_size -= 8;
 	else if (!strcmp(what, "event_size"))
 		caps->event_size += 8;
 	else if (!strcmp(what, "codes"))
-		caps->codes &= ~(1U << TIMEWHEEL_OP_REGISTER_PERIODIC);
+		caps->codes &= ~(1U << TIMEWHEEL_OP_DELETE);
 	else if (!strcmp(what, "settings"))
 		caps->setup_flags &= ~TIMEWHEEL_SETUP_PERIODS;
 	else if (!strcmp(what, "clocks"))

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Levels: where a token is filed by the tick on which it is due, and which list
+ * is the next to be looked at.
+ *
+ * Level 0 is the user's ring of N slots of one tick, and the slot that the hand
+ * is on, so that a whole lap ahead is still on it: a timeout as long as the ring
+ * needs no filing again. Each level k >= 1 has 64 slots, a slot being a block of
+ * G(k) ticks:
+ *
+ *	G(1) = max(1, N / 2), G(k + 1) = 32 G(k)
+ *
+ *	level	for N = 3600, tick 1 s		reaches
+ *	0	1 s				1 h
+ *	1	30 min				31 h
+ *	2	16 h				42 d
+ *	3	21 d 8 h			3.7 years
+ *	...	and so on up to 2^46 ticks
+ *
+ * A token is filed at the lowest level that reaches its due tick from the origin,
+ * which is now, or the earliest tick that still waits to be looked at if that is
+ * before now. Block b of a level is opened when block b - 1 begins: its tokens
+ * are then filed again from there, further in. So each token is filed at most
+ * once per level, and the thread that does it has a whole block of time.
+ *
+ * Ticks are looked at in their order, whatever now is by then: each look takes
+ * the level whose next block comes first, and that tick is the origin. So a stall
+ * shifts nothing. The one rule that all rests on:
+ *
+ *	A token's list is looked at no later than its due tick.
+ *
+ * A level's blocks are known by its earliest one, from which its slots are
+ * counted. A clock that is stepped back, or a token that is put back, brings an
+ * earlier one: lists beyond its lap are then looked at a lap or more too soon,
+ * once, and filed further out.
+ *
+ * There is no hand to keep: it is the time that the caller says it is.
+ */
+#include <linux/bitmap.h>
+#include <linux/bug.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "levels.h"
+
+#define TW_OUTER_SLOTS	64	/* of each level but the user's: one word of bits */
+#define TW_OUTER_SHIFT	5	/* log2 of the ratio of two levels' widths */
+
+/* The tick on which a level is next to be looked at. */
+static u64 tw_level_tick(const struct tw_levels *levels, u32 nr)
+{
+	const struct tw_level *level = &levels->level[nr];
+
+	if (!nr || level->next == TW_NEVER)
+		return level->next;
+
+	return (level->next - 1) * level->width;
+}
+
+/* The lowest level that reaches a tick from the origin, and the block there. */
+static u32 tw_levels_reach(const struct tw_levels *levels, u64 due, u64 origin,
+			   u64 *block)
+{
+	u32 nr = 1;
+
+	*block = due;
+	if (due - origin < levels->level[0].slots)
+		return 0;
+
+	due /= levels->level[1].width;
+	origin /= levels->level[1].width;
+	while (due - origin >= TW_OUTER_SLOTS) {
+		due >>= TW_OUTER_SHIFT;
+		origin >>= TW_OUTER_SHIFT;
+		nr++;
+	}
+	*block = due;
+
+	return nr;
+}
+
+static u32 tw_level_of_list(const struct tw_levels *levels, u32 list)
+{
+	if (list < levels->level[0].slots)
+		return 0;
+
+	return 1 + (list - levels->level[0].slots) / TW_OUTER_SLOTS;
+}
+
+/* Moves on from the block whose slot has just become empty. */
+static void tw_level_advance(struct tw_level *level)
+{
+	u32 from = level->at;
+
+	if (!level->count) {
+		level->next = TW_NEVER;
+		return;
+	}
+	level->at = find_next_bit(level->occupied, level->slots, from);
+	if (level->at < level->slots) {
+		level->next += level->at - from;
+	} else {
+		level->at = find_first_bit(level->occupied, from);
+		level->next += level->slots + level->at - from;
+	}
+}
+
+static void tw_levels_find_next(struct tw_levels *levels)
+{
+	u32 nr;
+
+	levels->next = TW_NEVER;
+	for (nr = 0; nr < levels->nr; nr++) {
+		u64 tick = tw_level_tick(levels, nr);
+
+		if (tick < levels->next) {
+			levels->next = tick;
+			levels->next_level = nr;
+		}
+	}
+}
+
+/**
+ * tw_levels_file() - put a token on the list of its due tick
+ * @levels: the levels
+ * @index: the token, on no list
+ * @due: the tick
+ * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
+ */
+void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin)
+{
+	u64 block;
+	u32 nr = tw_levels_reach(levels, due, origin, &block);
+	struct tw_level *level = &levels->level[nr];
+	u32 slot = block % level->slots;
+
+	if (tw_lists_add(&levels->lists, level->first + slot, index)) {
+		__set_bit(slot, level->occupied);
+		level->count++;
+	}
+	if (block < level->next) {
+		u64 tick;
+
+		level->next = block;
+		level->at = slot;
+		tick = tw_level_tick(levels, nr);
+		if (tick < levels->next) {
+			levels->next = tick;
+			levels->next_level = nr;
+		}
+	}
+}
+
+/* A list's last token has left it. */
+void tw_levels_emptied(struct tw_levels *levels, u32 list)
+{
+	struct tw_level *level;
+	u32 slot, nr;
+
+	if (list >= levels->aside)
+		return;
+
+	nr = tw_level_of_list(levels, list);
+	level = &levels->level[nr];
+	slot = list - level->first;
+	__clear_bit(slot, level->occupied);
+	level->count--;
+	if (slot != level->at)
+		return;
+
+	tw_level_advance(level);
+	if (levels->next_level == nr)
+		tw_levels_find_next(levels);
+}
+
+/* Takes a token off the list that it is on, also the one aside. */
+void tw_levels_unfile(struct tw_levels *levels, u32 index)
+{
+	bool empty;
+	u32 list = tw_lists_remove(&levels->lists, index, &empty);
+
+	if (empty)
+		tw_levels_emptied(levels, list);
+}
+
+/**
+ * tw_levels_earliest() - find the list that is to be looked at first
+ * @levels: the levels
+ * @now: the tick that the hand is on
+ * @earliest: the answer
+ *
+ * A token on a list of level 0 is due if its list's tick is its due tick: only
+ * when nothing earlier is left. On a coarser level none is due yet: all are filed
+ * again, further in.
+ *
+ * Return: whether there is a list to look at by now.
+ */
+bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
+			struct tw_earliest *earliest)
+{
+	const struct tw_level *level = &levels->level[levels->next_level];
+
+	if (levels->next > now)
+		return false;
+	earliest->list = level->first + level->at;
+	earliest->origin = levels->next;
+	earliest->limit = levels->next_level ? 0 : levels->next;
+
+	return true;
+}
+
+static int tw_levels_init_slots(struct tw_levels *levels, u32 ring)
+{
+	u64 width = max(ring / 2, 1U);
+	u32 slots = ring + 1;
+	u32 first = slots;
+	u32 nr;
+
+	levels->occupied = kvcalloc(BITS_TO_LONGS(slots) + TW_LEVELS - 1,
+				    sizeof(long), TW_GFP);
+	if (!levels->occupied)
+		return -ENOMEM;
+
+	levels->level[0] = (struct tw_level) {
+		.next = TW_NEVER, .width = 1, .slots = slots,
+		.occupied = levels->occupied,
+	};
+	for (nr = 1; ; nr++) {
+		levels->level[nr] = (struct tw_level) {
+			.next = TW_NEVER, .width = width,
+			.slots = TW_OUTER_SLOTS, .first = first,
+			.occupied = levels->occupied + BITS_TO_LONGS(slots) +
+				    nr - 1,
+		};
+		first += TW_OUTER_SLOTS;
+		if (TW_MAX_TICK / width < TW_OUTER_SLOTS)
+			break;
+		width <<= TW_OUTER_SHIFT;
+	}
+	levels->nr = nr + 1;
+	levels->next = TW_NEVER;
+	levels->aside = first;
+
+	return 0;
+}
+
+/**
+ * tw_levels_init() - make empty levels
+ * @levels: to be set up, zeroed
+ * @tokens: what is filed
+ * @slots: slots of the user's ring, 1 and more
+ * @max_tokens: most tokens ever filed at once
+ *
+ * May sleep.
+ *
+ * Return: 0, or -ENOMEM with nothing left behind.
+ */
+int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
+		   u32 max_tokens)
+{
+	int err;
+
+	BUILD_BUG_ON(BITS_PER_LONG != TW_OUTER_SLOTS);
+	err = tw_levels_init_slots(levels, slots);
+	if (err)
+		return err;
+	err = tw_lists_init(&levels->lists, tokens, levels->aside + 1,
+			    max_tokens);
+	if (err)
+		kvfree(levels->occupied);
+
+	return err;
+}
+
+void tw_levels_destroy(struct tw_levels *levels)
+{
+	tw_lists_destroy(&levels->lists);
+	kvfree(levels->occupied);
+}
+
+/* Whether there are places for so many tokens wherever they may come to lie. */
+bool tw_levels_have_room(const struct tw_levels *levels, u32 tokens)
+{
+	return tw_lists_chunks(&levels->lists, tokens) <=
+	       tw_arena_capacity(&levels->lists.chunks);
+}
+
+size_t tw_levels_bytes(const struct tw_levels *levels)
+{
+	return (BITS_TO_LONGS(levels->level[0].slots) + TW_LEVELS - 1) *
+	       sizeof(long) +
+	       levels->lists.nr * sizeof(struct tw_list) +
+	       tw_blocks_bytes(&levels->lists.chunks.blocks);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Look: going through what is due, in the order of ticks.
+ *
+ * A look takes the list that comes first, see levels.c, and its last entry, which
+ * is the cheapest to take off. If the token's word says that it is due later, as
+ * of one that was touched, the look files it again: that is all the work that a
+ * touch costs, once per timeout. If the token is due, it is found, or taken.
+ *
+ * What cannot be done in one go is left for the next look, so that the lock is
+ * held for a bounded number of tokens. All of it is under the ring's lock.
+ */
+#include <linux/lockdep.h>
+
+#include "look.h"
+
+/*
+ * Raises a token to where its touch word says, and returns what the word says
+ * then. A word that makes no sense becomes a touch of now, or it would be one for
+ * ever. A stamp that adds nothing is cleared, or it would grow so old that it
+ * looks like one of the future; but not one that is ahead of now, for it may add
+ * something when now gets there.
+ */
+static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
+			      u64 *touch_word, u64 now)
+{
+	u64 word = READ_ONCE(token->word);
+	u32 generation = tw_generation(token, word);
+	u64 seen = READ_ONCE(*touch_word);
+	u64 timeout, said, due;
+
+	lockdep_assert_held(&ring->lock);
+	if (seen == tw_stamp_none(generation))
+		return seen;
+	timeout = (token->timeout - 1) / ring->tick + 1;
+	do {
+		said = tw_stamp_sane(seen, generation, now) ?
+		       seen : tw_stamp(generation, now);
+		due = min(tw_stamp_due(said, now, timeout), ring->max_due);
+		if (due <= tw_word_due(word) && !tw_stamp_is_ahead(said, now))
+			said = tw_stamp_none(generation);
+	} while (said != seen && !try_cmpxchg64(touch_word, &seen, said));
+	if (due > tw_word_due(word))
+		WRITE_ONCE(token->word, tw_word_with_due(word, due));
+
+	return said;
+}
+
+/**
+ * tw_ring_apply_stamp() - raise a token to where its touch word says
+ * @ring: the ring, locked
+ * @found: the token; its word is read again
+ * @now: the tick that the hand is on
+ */
+void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
+{
+	u64 *touch_word = tw_ring_touch_word(ring, found->token,
+					     tw_ring_index(ring, found->token));
+
+	lockdep_assert_held(&ring->lock);
+	if (!touch_word)
+		return;
+	tw_look_apply_word(ring, found->token, touch_word, now);
+	found->word = READ_ONCE(found->token->word);
+}
+
+/* Files the last entry of a list again. Returns whether there are more. */
+static bool tw_look_refile(struct tw_ring *ring,
+			   const struct tw_earliest *earliest, u32 index,
+			   u64 due)
+{
+	bool more = tw_levels_pop(&ring->levels, earliest->list);
+
+	lockdep_assert_held(&ring->lock);
+	tw_levels_file(&ring->levels, index, due, earliest->origin);
+	ring->refiled++;
+
+	return more;
+}
+
+/*
+ * The touch word of a list's last token, NULL if it has none; those of the tokens
+ * that come soon are fetched.
+ */
+static inline u64 *tw_look_touch_word(const struct tw_ring *ring, u32 list,
+				      const struct tw_token *token, u32 index)
+{
+	u32 ahead;
+
+	if (!tw_ring_has_words(ring))
+		return NULL;
+	ahead = tw_lists_ahead(&ring->levels.lists, list);
+	if (ahead != TW_NIL)
+		prefetchw(tw_words_at(&ring->words, ahead));
+
+	return tw_ring_touch_word(ring, token, index);
+}
+
+/*
+ * Sees to it that the word of a list's last token knows all that there is to
+ * know. Returns whether the token still is the last.
+ */
+static bool tw_look_prepare(struct tw_ring *ring,
+			    const struct tw_earliest *earliest, u64 now,
+			    struct tw_token *token, u32 index)
+{
+	u64 *touch_word = tw_look_touch_word(ring, earliest->list, token,
+					     index);
+
+	lockdep_assert_held(&ring->lock);
+	if (touch_word)
+		tw_look_apply_word(ring, token, touch_word, now);
+
+	return tw_word_due(READ_ONCE(token->word)) > earliest->limit ||
+	       !tw_ring_has_deliveries(ring) ||
+	       !tw_delivery_before_take(ring, index, now);
+}
+
+/**
+ * tw_ring_find_due() - find the earliest expired token and leave it there
+ * @ring: the ring, locked
+ * @now: the tick that the hand is on
+ * @work: how many tokens may still be filed again on the way; counted down
+ *
+ * Return: its index, or TW_NIL: then none is due, unless @work has run out.
+ */
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
+{
+	struct tw_earliest earliest;
+
+	lockdep_assert_held(&ring->lock);
+	for (; *work && tw_levels_earliest(&ring->levels, now, &earliest);
+	     --*work) {
+		u32 index = tw_lists_last(&ring->levels.lists, earliest.list);
+		struct tw_token *token = tw_arena_at(&ring->tokens, index);
+		u64 due;
+
+		if (ring->has_extras &&
+		    !tw_look_prepare(ring, &earliest, now, token, index))
+			continue;
+		due = tw_word_due(READ_ONCE(token->word));
+		if (due <= earliest.limit)
+			return index;
+		tw_look_refile(ring, &earliest, index, due);
+	}
+
+	return TW_NIL;
+}
+
+/*
+ * What tw_ring_take() does with one list. @words, @deliveries: the ring may have
+ * them.
+ */
+static __always_inline unsigned int
+tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
+	     unsigned int *work, u32 *batch, unsigned int max,
+	     const bool words, const bool deliveries)
+{
+	const u32 list = earliest->list;
+	unsigned int n = 0;
+	bool more = true;
+
+	lockdep_assert_held(&ring->lock);
+	for (; more && n < max && *work; --*work) {
+		u32 index = tw_lists_last(&ring->levels.lists, list);
+		struct tw_token *token = tw_arena_at(&ring->tokens, index);
+		u64 *touch_word = words ? tw_look_touch_word(ring, list, token,
+							     index) : NULL;
+		u64 seen = touch_word ? tw_look_apply_word(ring, token,
+							   touch_word,
+							   now) : 0;
+		u64 word = READ_ONCE(token->word);
+		u64 due = tw_word_due(word);
+
+		if (due > earliest->limit) {
+			more = tw_look_refile(ring, earliest, index, due);
+			continue;
+		}
+		if (deliveries && tw_delivery_before_take(ring, index, now)) {
+			more = !tw_lists_empty(&ring->levels.lists, list);
+			continue;
+		}
+		/* Not if it was touched meanwhile: then look again. With a
+		 * touch word, that decides: under the lock the other cannot
+		 * have changed.
+		 */
+		if (touch_word && !try_cmpxchg64(touch_word, &seen, 0))
+			continue;
+		if (!try_cmpxchg64(&token->word, &word,
+				   tw_word(due, TW_TAKEN, word)))
+			continue;
+		if (words && !touch_word)
+			tw_stamp_set(ring, index, 0);
+		more = tw_levels_pop(&ring->levels, list);
+		if (deliveries)
+			tw_delivery_begin(ring, token);
+		else
+			tw_ring_unname(ring, token);
+		batch[n++] = index;
+	}
+
+	return n;
+}
+
+/* Rings without either do not pay for it. */
+static __always_inline unsigned int
+tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
+		  u64 now, unsigned int *work, u32 *batch, unsigned int max)
+{
+	if (!ring->has_extras)
+		return tw_look_take(ring, earliest, now, work, batch, max,
+				    false, false);
+	if (!tw_ring_has_deliveries(ring))
+		return tw_look_take(ring, earliest, now, work, batch, max,
+				    true, false);
+
+	return tw_look_take(ring, earliest, now, work, batch, max, true, true);
+}
+
+/**
+ * tw_ring_take() - take expired tokens, in the order of their due ticks
+ * @ring: the ring, locked
+ * @now: the tick that the hand is on
+ * @work: how many tokens may still be looked at; counted down
+ * @batch: where their indices go
+ * @max: how many at most
+ *
+ * They are the caller's alone then, until it has given each to
+ * tw_ring_delivered() or tw_ring_put_back().
+ *
+ * Return: how many. If fewer than @max and @work is left, no more are due.
+ */
+unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+			  u32 *batch, unsigned int max)
+{
+	struct tw_earliest earliest;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&ring->lock);
+	while (n < max && *work &&
+	       tw_levels_earliest(&ring->levels, now, &earliest))
+		n += tw_look_take_list(ring, &earliest, now, work, batch + n,
+				       max - n);
+	ring->pending -= n;
+
+	return n;
+}
+
+/**
+ * tw_ring_put_back() - tokens that could not be delivered are pending again
+ * @ring: the ring, locked
+ * @batch: tokens that the caller took
+ * @n: how many
+ *
+ * Each is filed by its due tick, which has passed, so that it comes in order. One
+ * whose id has been registered anew meanwhile goes on without it, as does one for
+ * whose id the table has no memory.
+ */
+void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	ring->put_back += n;
+	ring->pending += n;
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+		u64 word = READ_ONCE(token->word);
+		u64 due = tw_word_due(word);
+
+		if (tw_ring_has_deliveries(ring))
+			tw_delivery_undo(ring, token);
+		else
+			tw_ring_name(ring, token);
+		tw_stamp_set(ring, batch[i],
+			     tw_stamp_none(tw_generation(token, word)));
+		tw_levels_file(&ring->levels, batch[i], due,
+			       tw_levels_origin(&ring->levels, due));
+		/* Pairs with the acquire in tw_found_armed(). */
+		smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
+	}
+}
+
+/* @now, @taker: for tw_delivery_done(), @now NULL on rings without deliveries. */
+static __always_inline unsigned int
+tw_look_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n,
+		  u64 *due, const struct tw_now *now, struct tw_taker *taker)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+
+		if (tw_word_due(READ_ONCE(token->word)) != *due)
+			break;
+		if (now)
+			tw_delivery_done(ring, token, batch[i], now, taker);
+		else
+			tw_ring_free(ring, token, batch[i]);
+	}
+	ring->delivered += i;
+
+	return i;
+}
+
+/**
+ * tw_ring_delivered() - tokens have been delivered: their life is over
+ * @ring: the ring, locked, without deliveries to look after
+ * @batch: tokens that the caller took
+ * @n: how many, 1 and more
+ * @due: on which tick the first was due
+ *
+ * Ends those that were due on the same tick as the first, up to one that was not.
+ *
+ * Return: how many.
+ */
+unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+			       unsigned int n, u64 *due)
+{
+	return tw_look_delivered(ring, batch, n, due, NULL, NULL);
+}
+
+/**
+ * tw_ring_delivered_to() - tokens have been delivered, and may go on
+ * @ring: the ring, locked, with deliveries to look after
+ * @batch: tokens that the caller took
+ * @n: how many, 1 and more
+ * @due: on which tick the first was due
+ * @now: the time
+ * @taker: the one that has got them; not NULL on a ring with leases
+ *
+ * As tw_ring_delivered(), but see tw_delivery_done().
+ *
+ * Return: how many.
+ */
+unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+				  unsigned int n, u64 *due,
+				  const struct tw_now *now,
+				  struct tw_taker *taker)
+{
+	return tw_look_delivered(ring, batch, n, due, now, taker);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Look: going through what is due, in the order of ticks. It finds expired tokens
+ * and takes them, and files again on the way what was touched or lay on a coarser
+ * level. It is the top of the core: it is told the time, and knows no reader.
+ */
+#ifndef TW_LOOK_H
+#define TW_LOOK_H
+
+#include "delivery.h"
+#include "ring.h"
+
+void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now);
+u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
+unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+			  u32 *batch, unsigned int max);
+void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
+unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+			       unsigned int n, u64 *due);
+unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+				  unsigned int n, u64 *due,
+				  const struct tw_now *now,
+				  struct tw_taker *taker);
+
+#endif /* TW_LOOK_H */

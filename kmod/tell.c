@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tell: what there is to say of tokens, by key or one after the other. Changes
+ * no token but by its touch word, which is applied first.
+ */
+#include <linux/limits.h>
+
+#include "tell.h"
+
+/* Most places that one step of a listing looks at, under the lock. */
+#define TW_LIST_STEP	256
+
+/* What deliveries add. Not while a reader has the token. */
+static void tw_tell_delivery(const struct tw_ring *ring,
+			     const struct tw_caller *caller,
+			     struct tw_token *token,
+			     struct timewheel_token *told)
+{
+	const struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
+	told->delivery = delivery->number;
+	told->attempts = delivery->attempts;
+	told->period = delivery->period;
+	if (delivery->period)
+		told->base = tw_clock_to_user(delivery->base, caller->offset);
+	if (told->state == TIMEWHEEL_STATE_HELD && !delivery->taker)
+		told->state = TIMEWHEEL_STATE_BURIED;
+}
+
+/* What its due tick says, which is of another thing in each state. */
+static void tw_tell_time(const struct tw_wheel *wheel,
+			 const struct tw_caller *caller, u64 due,
+			 const struct tw_now *now, struct timewheel_token *told)
+{
+	u64 time = tw_tick_shown(wheel, caller, due);
+	u64 shown = tw_clock_to_user(now->ns, caller->offset);
+
+	switch (told->state) {
+	case TIMEWHEEL_STATE_HELD:
+		told->lease_end = time;
+		break;
+	case TIMEWHEEL_STATE_BURIED:
+		told->buried_at = time;
+		break;
+	default:
+		told->deadline = time;
+	}
+	if (told->state != TIMEWHEEL_STATE_BURIED && time > shown)
+		told->left = time - shown;
+	if (due > now->tick)
+		told->cycle = (due - now->tick - 1) / tw_ring_slots(&wheel->ring);
+	told->slot = due % tw_ring_slots(&wheel->ring);
+}
+
+/* What there is to tell of a token that is not FREE, by its word. */
+static void tw_tell(const struct tw_wheel *wheel, const struct tw_caller *caller,
+		    u32 index, u64 word, const struct tw_now *now,
+		    struct timewheel_token *told)
+{
+	const struct tw_ring *ring = &wheel->ring;
+	struct tw_token *token = tw_ring_token(ring, index);
+
+	BUILD_BUG_ON((int)TIMEWHEEL_STATE_PENDING != (int)TW_ARMED ||
+		     (int)TIMEWHEEL_STATE_TAKEN != (int)TW_TAKEN ||
+		     (int)TIMEWHEEL_STATE_HELD != (int)TW_HELD);
+	*told = (struct timewheel_token) {
+		.id		= tw_token_id(ring, token),
+		.handle		= tw_token_handle(token, index),
+		.cookie		= tw_token_cookie(ring, token),
+		.timeout	= token->timeout,
+		.state		= tw_word_state(word),
+	};
+	if (tw_ring_has_deliveries(ring) && told->state != TIMEWHEEL_STATE_TAKEN)
+		tw_tell_delivery(ring, caller, token, told);
+	tw_tell_time(wheel, caller, tw_word_due(word), now, told);
+}
+
+/* Finds a token that is pending, or on a wheel with leases held or buried. */
+static int tw_tell_find(struct tw_wheel *wheel, struct tw_key key,
+			const struct tw_now *now, struct tw_found *found)
+{
+	int err = tw_ring_find(&wheel->ring, key, found);
+
+	if (!err && tw_ring_has_words(&wheel->ring))
+		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
+	if (err && tw_ring_lease(&wheel->ring))
+		err = tw_delivery_find(&wheel->ring, key, found);
+
+	return err;
+}
+
+/**
+ * tw_tell_keys() - tell of tokens by their keys
+ * @wheel: the wheel, set up
+ * @caller: the process that asks
+ * @by_handle: the keys are handles, else ids
+ * @keys: the keys
+ * @tokens: where to tell; all zeros for a key that names no token
+ * @n: how many, at most TW_MAX_TOLD
+ */
+void tw_tell_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
+		  bool by_handle, const u64 *keys,
+		  struct timewheel_token *tokens, unsigned int n)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		const struct tw_key key = { by_handle, keys[i] };
+		struct tw_found found;
+
+		if (tw_tell_find(wheel, key, &now, &found))
+			tokens[i] = (struct timewheel_token) { };
+		else
+			tw_tell(wheel, caller,
+				tw_ring_index(&wheel->ring, found.token),
+				found.word, &now, &tokens[i]);
+	}
+	tw_wheel_unlock(wheel, &now);
+}
+
+/* The word of a token after its touch word, if it has one, has been applied. */
+static u64 tw_tell_word(struct tw_wheel *wheel, u32 index, u64 word,
+			const struct tw_now *now)
+{
+	struct tw_found found = {
+		.token	= tw_ring_token(&wheel->ring, index),
+		.word	= word,
+	};
+
+	if (tw_ring_has_words(&wheel->ring) && tw_word_state(word) == TW_ARMED)
+		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
+
+	return found.word;
+}
+
+/* Whether a listing asks for it. */
+static bool tw_tell_wanted(const struct timewheel_list *list,
+			   const struct timewheel_token *token)
+{
+	/* One of the three: the others are 0. */
+	u64 time = token->deadline | token->lease_end | token->buried_at;
+
+	return time >= list->from && time <= list->to;
+}
+
+/**
+ * tw_tell_next() - one step of a listing
+ * @wheel: the wheel, set up
+ * @caller: the process that asks
+ * @list: what is asked for; its cursor is moved on
+ * @tokens: where the tokens go
+ * @max: how many at most
+ *
+ * Return: how many, perhaps none although the cursor is not at the end.
+ */
+unsigned int tw_tell_next(struct tw_wheel *wheel, const struct tw_caller *caller,
+			  struct timewheel_list *list,
+			  struct timewheel_token *tokens, unsigned int max)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	unsigned int work = TW_LIST_STEP, n = 0;
+	u32 next = list->cursor;
+
+	while (n < max) {
+		u64 word;
+		u32 index = tw_ring_scan(&wheel->ring, &next, &work, &word);
+
+		if (index == TW_NIL)
+			break;
+		word = tw_tell_word(wheel, index, word, &now);
+		tw_tell(wheel, caller, index, word, &now, &tokens[n]);
+		n += tw_tell_wanted(list, &tokens[n]);
+	}
+	list->cursor = n < max && work ? TIMEWHEEL_NEVER : next;
+	tw_wheel_unlock(wheel, &now);
+
+	return n;
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Touch: the operation that a wheel does most, by key alone, in the fewest
+ * instructions.
+ */
+#include "touch.h"
+
+static_assert(TW_MAX_KEYS <= TW_IDS_AHEAD);
+
+/*
+ * Touches tokens from key @done on, up to the first that fails. Returns what the
+ * last one returned.
+ */
+static __always_inline int tw_touch_each(struct tw_wheel *wheel, bool by_handle,
+					 const u64 *keys, unsigned int n,
+					 const struct tw_now *now, bool locked,
+					 unsigned int *done)
+{
+	unsigned int i;
+	int ret = 0;
+	u64 due;
+
+	for (i = *done; i < n; i++) {
+		const struct tw_key key = { by_handle, keys[i] };
+
+		ret = tw_touch(wheel, key, now, locked, &due);
+		if (ret < 0)
+			break;
+	}
+	*done = i;
+
+	return ret;
+}
+
+/* What did not succeed without the lock is tried again with it. */
+static noinline int tw_touch_locked(struct tw_wheel *wheel, bool by_handle,
+				    const u64 *keys, unsigned int n,
+				    unsigned int *done)
+{
+	struct tw_now now = tw_wheel_lock(wheel);
+	int ret = tw_touch_each(wheel, by_handle, keys, n, &now, true, done);
+
+	tw_wheel_unlock(wheel, &now);
+
+	return ret;
+}
+
+/* All of this is in registers. */
+static __always_inline long tw_touch_unlocked(struct tw_wheel *wheel,
+					      bool by_handle, u64 value)
+{
+	const struct tw_key key = { by_handle, value };
+	struct tw_now now = tw_wheel_now(wheel);
+	u64 due;
+
+	return tw_touch(wheel, key, &now, false, &due);
+}
+
+static noinline long tw_touch_id(struct tw_wheel *wheel, u64 id)
+{
+	long ret = tw_touch_unlocked(wheel, false, id);
+	unsigned int done = 0;
+
+	return ret != -ENOENT ? ret :
+	       tw_touch_locked(wheel, false, &id, 1, &done);
+}
+
+static noinline long tw_touch_word_key(struct tw_wheel *wheel, bool by_handle,
+				       u64 value)
+{
+	unsigned int done = 0;
+
+	return tw_touch_locked(wheel, by_handle, &value, 1, &done);
+}
+
+/**
+ * tw_touch_key() - touch one token and tell no more than that it was done
+ * @wheel: the wheel, set up
+ * @by_handle: @value is its handle, else its id
+ * @value: handle or id
+ *
+ * Never sleeps.
+ *
+ * Return: as tw_touch(). It is of ioctl(2)'s type, so that the caller can leave
+ * the return to it.
+ */
+long tw_touch_key(struct tw_wheel *wheel, u32 by_handle, u64 value)
+{
+	if (tw_ring_has_words(&wheel->ring))
+		return tw_touch_word_key(wheel, by_handle, value);
+
+	return by_handle ? tw_touch_unlocked(wheel, true, value) :
+			   tw_touch_id(wheel, value);
+}
+
+/**
+ * tw_touch_keys() - touch tokens in order, up to the first that fails
+ * @wheel: the wheel, set up
+ * @by_handle: the keys are handles, else ids
+ * @keys: the keys
+ * @n: how many, at most TW_MAX_KEYS
+ * @done: how many were touched
+ *
+ * Never sleeps.
+ *
+ * Return: 0, or why the token of key @done could not be touched.
+ */
+int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+		  unsigned int n, unsigned int *done)
+{
+	struct tw_now now = tw_wheel_now(wheel);
+	int ret = -ENOENT;
+	unsigned int i;
+
+	*done = 0;
+	if (by_handle)
+		for (i = 0; i < n; i++)
+			tw_ring_prefetch_handle(&wheel->ring, keys[i]);
+	else
+		tw_ring_prefetch_ids(&wheel->ring, keys, n);
+
+	if (!tw_ring_has_words(&wheel->ring))
+		/* Two calls, so that by handle all is in registers. */
+		ret = by_handle ?
+			tw_touch_each(wheel, true, keys, n, &now, false, done) :
+			tw_touch_each(wheel, false, keys, n, &now, false, done);
+	if (ret == -ENOENT)
+		ret = tw_touch_locked(wheel, by_handle, keys, n, done);
+
+	return min(ret, 0);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Touch: the operation that a wheel does most, by key alone, in the fewest
+ * instructions. Knows the wheel; the keys are in kernel memory.
+ */
+#ifndef TW_TOUCH_H
+#define TW_TOUCH_H
+
+#include <linux/percpu.h>
+#include <linux/timewheel.h>
+
+#include "trace.h"
+#include "wheel.h"
+
+/* Most keys of one hold of the lock. */
+#define TW_MAX_KEYS	64
+
+long tw_touch_key(struct tw_wheel *wheel, u32 by_handle, u64 value);
+int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+		  unsigned int n, unsigned int *done);
+
+/* What an operation says of a token that it has found pending. */
+static inline int tw_was_due(const struct tw_found *found,
+			     const struct tw_now *now)
+{
+	return tw_word_due(found->word) <= now->tick ?
+		TIMEWHEEL_RES_WAS_DUE : 0;
+}
+
+/**
+ * tw_touch() - touch a token
+ * @wheel: the wheel, set up
+ * @key: which
+ * @now: the time
+ * @locked: the caller holds the lock, which a wheel with touch words needs
+ * @due: on which tick the token is due then
+ *
+ * Without the lock -ENOENT may be wrong: a registration that is about to fail
+ * with -EEXIST has put the same id into a token that is not in the table, but
+ * where the look-up may just pass. With the lock it is exact.
+ *
+ * Return: 0 or TIMEWHEEL_RES_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
+ */
+static __always_inline int tw_touch(struct tw_wheel *wheel, struct tw_key key,
+				    const struct tw_now *now, bool locked,
+				    u64 *due)
+{
+	struct tw_found found;
+	int err = tw_ring_find(&wheel->ring, key, &found);
+
+	if (err)
+		return err;
+	if (locked && tw_ring_has_words(&wheel->ring))
+		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
+	err = tw_ring_touch(&wheel->ring, &found, now, due);
+	if (err)
+		/* It went meanwhile, and its id with it. */
+		return err == -ESTALE && !key.by_handle ? -ENOENT : err;
+	err = tw_was_due(&found, now);
+	this_cpu_inc(*wheel->touched);
+	trace_touch(wheel->number, key.by_handle, key.value, *due);
+
+	return err;
+}
+
+#endif /* TW_TOUCH_H */
