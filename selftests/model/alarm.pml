@@ -1,46 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * alarm.pml: who is woken, and when: the alarm flag, the timer and the wait queues.
+ * alarm.pml: which sleeper is woken, and when: the alarm flag, the timer and the wait queues.
  *
  * What is modelled, and where it is in the module:
- *   settle()   tw_wheel_settle() in kmod/wheel.c, the end of every section under the wheel's lock
+ *   arm_next() tw_wheel_arm_next() in kmod/wheel.c. tw_wheel_unlock() calls it at the end of every
+ *              section under the wheel's lock.
  *   callback   tw_wheel_alarm() in kmod/wheel.c, the timer's callback, which takes no lock
- *   look()     tw_wheel_take() and tw_wheel_is_due() in kmod/wheel.c: read the clock, sort, find what
- *              is due; reader() goes on to take it
- *   put_back() tw_ring_put_back() in kmod/ring.c after a fault while copying
- *   reader     a blocking read; its program may stay away after a delivery, and it may be interrupted
- *   poller     an epoll instance and its program, which reads without blocking until nothing is due
+ *   look()     tw_wheel_take() and tw_wheel_step() in kmod/wheel.c, with tw_ring_take() and
+ *              tw_ring_find_due() in kmod/look.c: they read the clock, file again what was touched, and
+ *              find what is due. A reader takes it; a poller leaves it there.
+ *   put_back() tw_wheel_finish() in kmod/wheel.c after a fault while copying: tw_ring_put_back() in
+ *              kmod/look.c files the token by its due tick
+ *   reader     tw_wheel_wait() in kmod/wheel.c and its caller, a blocking read. The program may stay
+ *              away after a delivery, and a signal may interrupt it.
+ *   poller     tw_wheel_is_due() in kmod/wheel.c for an epoll instance, and the program that uses this:
+ *              it reads without blocking until nothing is due
  *   writer     another process that registers, moves and cancels
- *   toucher    raises a due tick without the lock; the token's list stays where it was
- *   pauser     tw_wheel_pause(): nothing is delivered, then again, or not again
+ *   toucher    tw_ring_touch() in kmod/ring.h: it raises a due tick without the lock; the token stays
+ *              on its list
+ *   pauser     tw_wheel_control() and tw_wheel_enter() in kmod/wheel.c: the wheel is paused, and then
+ *              resumed or left paused
  *
  * Every read or write of the clock, the flag, the timer and the wait queues that another party may
  * see is a step of its own. What only the lock's holder sees is one step together. Memory is
  * sequentially consistent here: the code needs a full barrier between queueing and the look at the
  * flag, and between setting the flag and a look for sleepers; wait queue calls bring both.
  *
- * Bounds: 2 tokens, ticks 0..3 (tick 0 is the list of tokens put back), batches of one token, up to
- * 2 readers and 2 pollers, a few operations of the writer; the clock runs and stops anywhere, and
- * with BACK steps back once. Scenarios choose -D values, see check.sh.
+ * Bounds: 2 tokens, ticks 1..3, batches of one token, up to 2 readers and 2 pollers, a few operations
+ * of the writer; the clock runs and stops anywhere, and with BACK steps back once. Scenarios choose -D
+ * values, see check.sh.
  *
- * The rule that makes it work: the flag goes from 0 to 1 only by somebody who then wakes one reader and
- * all pollers. A look by a poller therefore leaves it to settle().
+ * The rule that makes it work: a thread or callback that sets the flag from 0 to 1 then wakes one reader
+ * and all pollers. A look by a poller therefore leaves it to arm_next() to set the flag.
  *
  * Properties, for every interleaving:
  *   quiet     When nothing can move any more and somebody sleeps, then nothing is due, no alarm is
  *             pending and the timer is armed for exactly the next list, or for nothing if the wheel
  *             is empty. So no wake-up is ever lost, and none comes too late or for nothing.
  *   P7        While an alarm is pending and nobody looks, at most two callbacks start: one if the timer
- *             was armed already, one more if settle() looked at the flag just before it was set
+ *             was armed already, one more if arm_next() looked at the flag just before it was set
  *             and then armed the timer. Nobody arms it again before a look.
- *   P5        Whatever is put back is found again (part of "quiet").
+ *   P5        A token that is put back is found again (part of "quiet").
  *   paused    When nothing can move any more and the wheel is paused, no timer is started. While it is, a
  *             reader gets up at most once, having looked before it was: it does not go round and round.
  *             Once resumed, all that "quiet" says holds again, also when a callback was late.
  *
  * Seeded bugs, each must be found: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
  * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE, BUG_PAUSE_KEEPS_TIMER,
- * BUG_SETTLE_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET.
+ * BUG_ARM_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET.
  */
 
 #ifndef READERS
@@ -70,7 +77,6 @@
 
 #define NONE 7
 #define LAST 3
-#define FRONT 0		/* the list of tokens put back comes before every tick */
 
 /* The wheel, guarded by the lock. A slot of the arena is free when it is neither filed nor taken. */
 bit locked;
@@ -103,7 +109,7 @@ byte faults = FAULTS;
 #define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
 #define DUE (NEXT <= n)
 #define LATER (NEXT != NONE && NEXT > n)
-#ifdef BUG_SETTLE_PAUSED
+#ifdef BUG_ARM_PAUSED
 #define RUNS true
 #else
 #define RUNS (!paused)
@@ -135,10 +141,10 @@ inline unlock_and_tell()
 	fi
 }
 
-inline settle()
+inline arm_next()
 {
 	if
-#ifdef BUG_SETTLE_PAUSED
+#ifdef BUG_ARM_PAUSED
 	:: false
 #else
 	:: paused
@@ -165,7 +171,7 @@ inline look(take)
 		:: found == NONE && NEXT <= n ->
 			found = (filed[0] <= filed[1] -> 0 : 1);
 			if
-			:: due[found] <= (filed[found] == FRONT -> n : filed[found])
+			:: due[found] <= filed[found]
 			:: else -> filed[found] = due[found]; found = NONE
 			fi
 		:: else -> break
@@ -194,15 +200,15 @@ inline look(take)
 	:: d_step { !take && NEXT <= n -> late = 0 }
 #endif
 	fi;
-	settle();
+	arm_next();
 	unlock_and_tell()
 }
 
 inline put_back()
 {
-	d_step { !locked -> locked = 1; n = now; taken[found] = 0; filed[found] = FRONT };
+	d_step { !locked -> locked = 1; n = now; taken[found] = 0; filed[found] = due[found] };
 #ifndef BUG_PUT_BACK_QUIET
-	settle();
+	arm_next();
 #endif
 	unlock_and_tell()
 }
@@ -369,7 +375,7 @@ proctype writer()
 		:: d_step { !locked && filed[t] != NONE ->	/* cancel */
 			locked = 1; n = now; filed[t] = NONE; due[t] = NONE; t = 0; d = 0 }
 		fi;
-		settle();
+		arm_next();
 		unlock_and_tell()
 	:: break
 	od
@@ -406,7 +412,7 @@ proctype pauser()
 		left--;
 		d_step { !locked -> locked = 1; n = now; paused = 1; rounds[0] = 0; rounds[1] = 0 };
 		stop();
-		settle();
+		arm_next();
 		unlock_and_tell();
 		if
 		:: break		/* it stays so */
@@ -423,7 +429,7 @@ proctype pauser()
 #endif
 #endif
 #ifndef BUG_RESUME_QUIET
-		settle();
+		arm_next();
 #endif
 		unlock_and_tell()
 	:: left == 0 -> break

@@ -9,16 +9,17 @@ set -eu
 
 scenarios() {
 	cat <<'END'
-holds token [TOUCHES=2 READERS=2 FAULTS=1] P1 P3 P4 P5: two touches, two readers, a fault
+holds token [TOUCHES=2 READERS=2 FAULTS=1] P1 P3 P4 P5, order: two touches, two readers, a fault
 holds token [TOUCHES=1 MOVES=1 CANCELS=1] P1 P3 P4: touch, move and cancel against a reader
 holds token [TOUCHES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from old handles
 holds token [MOVES=1 CANCELS=1 ADDS=1] P3: a reused slot is safe from an old move and cancel
-holds token [TOUCHES=1 MOVES=1 FAULTS=1 READERS=2] P1 P5: touch and move of what was put back
+holds token [TOUCHES=1 MOVES=1 FAULTS=1 READERS=2] P1 P5, order: touch and move of what was put back
 holds token [TOUCHES=1 MOVES=1 CANCELS=1 PLAIN_MOVE PLAIN_CANCEL] P4: move and cancel may exchange the word
 finds token [TOUCHES=1 BUG_TOUCH_STORE] touch by a plain store
 finds token [TOUCHES=1 BUG_TAKE_STORE] take by a plain store
 finds token [TOUCHES=1 CANCELS=1 ADDS=1 BUG_KEEP_GENERATION] the generation stays when a token ends
 finds token [FAULTS=1 BUG_PUT_BACK_FORGETS] put back forgets one
+finds token [FAULTS=1 TOUCHES=1 BUG_PUT_BACK_FRONT] put back in front of all lists
 finds token [FAULTS=1 TOUCHES=1 BUG_PUT_BACK_GENERATION] put back changes the generation
 finds token [TOUCHES=1 MOVES=1 BUG_MOVE_KEEPS_LIST] a token moved nearer stays in its list
 holds ids [ADDS=3 CANCELS=1 READS=1] P4: touch by id, reuse, take and put back
@@ -44,7 +45,7 @@ holds alarm [READERS=1 OPS=1 PAUSES=2] P2 P7: a reader, paused and resumed twice
 holds alarm [READERS=1 OPS=1 SIGNALS=1 FAULTS=1 PAUSES=1] P5: a signal, a fault, paused and resumed
 holds alarm [READERS=0 POLLERS=1 OPS=1 EDGE PAUSES=1] P2 P7: an edge-triggered poller, paused and resumed
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_PAUSE_KEEPS_TIMER] the timer runs on while paused
-finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_SETTLE_PAUSED] a change starts the timer while paused
+finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_ARM_PAUSED] a change starts the timer while paused
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_SLEEP_BY_ALARM] a sleeper does not ask whether it is paused
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_KEEPS_ALARM] an alarm that came late outlives the pause
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_LATE] the alarm is cleared before the pause is over

@@ -3,14 +3,18 @@
  * ids.pml: a touch by id finds its token without a lock, while ids come and go.
  *
  * What is modelled, and where it is in the module:
- *   toucher    tw_ring_by_id() and tw_ring_touch() in kmod/ring.c: look-up of an id in the table, then
- *              the token's word, then the token's own id once more, then the compare-and-swap of the
- *              word; when the due tick stays as it is the word is read again instead, because only
- *              that proves that the word and the id that were read belonged to one registration
- *   canceller  by id, under the lock; the id leaves the table
- *   adder      registers an id unless the table has it, under the lock
- *   reader     takes (the id leaves the table), then frees, or after a fault puts back: the id enters
- *              the table again unless a newer registration has it by now
+ *   toucher    tw_ring_by_id() in kmod/ring.c looks the id up in the table, reads the token's word,
+ *              and then the token's own id once more. tw_ring_touch() in kmod/ring.h then does a
+ *              compare-and-swap of the word. When the due tick stays as it is, it reads the word again
+ *              instead, because only that proves that the word and the id that were read belonged to
+ *              one registration.
+ *   canceller  tw_ring_cancel() in kmod/ring.c, by id, under the lock: the id leaves the table
+ *   adder      tw_ring_register() in kmod/ring.c, under the lock: it registers an id unless the table
+ *              has it
+ *   reader     tw_ring_take() in kmod/look.c takes the token: the id leaves the table. Then
+ *              tw_ring_delivered() in kmod/look.c frees the token, or after a fault tw_ring_put_back()
+ *              there makes it pending again: the id enters the table again unless a newer registration
+ *              has it by now.
  *
  * Lists and the clock are left to token.pml: here a reader may take an armed token at any time.
  * Memory is sequentially consistent: the code reads the word with acquire before the token's id, and
@@ -77,7 +81,7 @@ inline unlock()
 	}
 }
 
-/* Whoever makes the id absent notes it in the same step. */
+/* A step that makes the id absent notes that. */
 #define NOTE absent = absent || GONE(1)
 
 proctype toucher()

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lease.pml: the life of a token on a wheel with leases: who holds a delivery, and who may end it.
+ * lease.pml: the life of a token on a wheel with leases: which file holds a delivery, and which
+ * operations end it.
  *
  * What is modelled, and where it is in the module:
- *   look(), took, done()    tw_look_take() in kmod/ring.c, tw_delivery_lapse(), _taken(), _done() in
- *                           kmod/delivery.c: a reader comes to the token's list; a lease that is over
- *                           arms it or buries it, one that is armed is taken; copied without the lock;
- *                           then held, or put back after a fault
- *   answerer                ACK, also with a time, NACK and EXTEND by the handle and number of a delivery that
- *                           a reader has told of, by the reader's own file, another one, or for any
- *   release                 tw_named_release() in kmod/device.c, tw_delivery_return(): after the file's last
- *                           read what it holds is due again; then the taker's memory is freed
- *   toucher                 raises the due tick without the lock, by compare-and-swap of the whole word
- *   kicker, deleter, burier change it under the lock, whatever it is doing
- *   adder                   registers another token with the same id in the same place
+ *   look()     tw_look_take() in kmod/look.c: a reader comes to the token's list. If the token is held,
+ *              its lease is over, and tw_delivery_before_take() in kmod/delivery.c arms the token or
+ *              buries it. If the token is armed and due, the reader takes it: tw_delivery_begin() in
+ *              kmod/delivery.c counts the attempt and numbers the delivery.
+ *   copy()     tw_events_copy() in kmod/events.c: the event is copied without the lock
+ *   done()     tw_delivery_done() in kmod/delivery.c: the token is held; or, after a fault,
+ *              tw_ring_put_back() in kmod/look.c: it is pending again, filed by its due tick
+ *   answerer   tw_delivery_check(), then tw_delivery_ack(), tw_delivery_rearm(), tw_delivery_nack() or
+ *              tw_delivery_extend() in kmod/delivery.c, by the handle and number of a delivery that a
+ *              reader has told of: from the reader's own file, from another one, or for any file
+ *   release()  tw_named_release() in kmod/device.c and tw_delivery_return() in kmod/delivery.c: after the
+ *              file's last read what the file holds is due again; then the taker's memory is freed
+ *   toucher    tw_ring_touch() in kmod/ring.h: it raises the due tick without the lock, by
+ *              compare-and-swap of the whole word
+ *   kicker     tw_delivery_kick() in kmod/delivery.c
+ *   deleter    tw_delivery_delete() in kmod/delivery.c
+ *   burier     tw_delivery_bury() in kmod/delivery.c
+ *   adder      tw_ring_register() in kmod/ring.c: it registers another token with the same id in the
+ *              same place
  *
  * The word is {due, state, gen}. Only touches change it without the lock, so that what others do in one
  * exchange under the lock is one step. Memory is sequentially consistent here.
@@ -29,7 +38,8 @@
  *   P5  when all else is over, the first reader comes to the end of every registration that is not
  *       buried (if not, it stands still: an invalid end state)
  *   filed   at each unlock: armed or held: in a list no later than its due tick; taken or buried: in none
- *   answer  what is accepted answers to the delivery that is out, and is from who holds it, or for any
+ *   answer  an answer that is accepted is to the delivery that is out, and comes from the file that
+ *           holds it, or is for any file
  *   taker   nobody looks at a taker whose file has been released
  *
  * With BY_ID answers name the id instead: an older life's answer can then meet a newer life's delivery
@@ -136,7 +146,7 @@ inline bury()
 #endif
 }
 
-/* Nobody holds it any more: who did is looked at for the last time. */
+/* No taker holds it any more: the one that did is looked at for the last time. */
 inline let_go()
 {
 	assert(taker != NOBODY && !gone[taker]);
@@ -257,7 +267,7 @@ inline done()
 #ifdef BUG_NUMBER_AGAIN
 			number--;
 #endif
-			state = ARMED; filed = 0; pending = 1
+			filed = due; state = ARMED; pending = 1
 		:: else ->
 			assert(!gone[me]);
 			due = n + LEASE; filed = due; state = HELD;

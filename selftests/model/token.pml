@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * token.pml: the life of a token: its state word, its list, and who may change them when.
+ * token.pml: the life of a token: its state word, its list, and the operations that change them.
  *
  * What is modelled, and where it is in the module:
- *   touch()     raises the due tick without any lock, by compare-and-swap of the whole word
- *   move()      lowers or raises it under the wheel's lock and files the token again
- *   cancel()    under the lock: ARMED -> FREE with the next generation
- *   take()      tw_ring_take() in kmod/ring.c: pop from the earliest list, judge by the word, take
- *               (ARMED -> TAKEN) or file again, all under the lock
- *   give()      copies to user space without the lock; on a fault tw_ring_put_back() in
- *               kmod/ring.c puts what was not copied into the front list, the rest is freed
- *   add()       registers: takes a free slot of the arena, files it, then stores the word
+ *   toucher     tw_ring_touch() in kmod/ring.h: it raises the due tick without any lock, by
+ *               compare-and-swap of the whole word
+ *   mover       tw_ring_move() in kmod/ring.c: it lowers or raises the due tick under the wheel's
+ *               lock and files the token again
+ *   canceller   tw_ring_cancel() in kmod/ring.c: under the lock the token becomes FREE, with the
+ *               next generation
+ *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the arena,
+ *               stores the word, and files the token
+ *   take()      tw_ring_take() and tw_look_take() in kmod/look.c: under the lock they look at the
+ *               list that comes first. A token there whose word says that it is due is taken
+ *               (ARMED -> TAKEN); any other is filed again.
+ *   give()      tw_events_copy() in kmod/events.c: it copies tokens to user space without the lock,
+ *               in the order in which they were taken, up to the first fault
+ *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_ring_delivered() in kmod/look.c
+ *               frees the tokens that were copied, and tw_ring_put_back() there makes the others
+ *               pending again: each is filed by its due tick
  *
  * Every read, store and compare-and-swap of a word is a step of its own. The lists are only seen under
- * the lock. A ghost, the number of its registration, is a token's true identity, which the
- * generation must stand for. Memory is sequentially consistent here.
+ * the lock; a list is known by the tick on which it is looked at, which stands for what
+ * kmod/levels.c does. A ghost, the number of its registration, is a token's true identity, which
+ * the generation must stand for. Memory is sequentially consistent here.
  *
- * Bounds: 2 slots, ticks 1..3 (0 is the front list), batches of 2, one or two readers, a few
- * operations of each kind with handles that may be old; the clock only grows. Who wakes the readers
- * is the matter of alarm.pml: here a reader runs as soon as a list is due. See check.sh for the
- * scenarios.
+ * Bounds: 2 slots, ticks 1..3, batches of 2, one or two readers, a few operations of each kind with
+ * handles that may be old; the clock only grows. How readers are woken is the subject of alarm.pml:
+ * here a reader runs as soon as a list is due. See check.sh for the scenarios.
  *
  * Properties, for every interleaving:
  *   P1  no token is taken or delivered before the tick last promised by register, touch or move
@@ -28,6 +36,8 @@
  *       a touch fails only if the registration was taken or had ended
  *   P5  nothing is lost: when all else is over, the readers come to the end of every registration
  *       (if not, they stand still: an invalid end state)
+ *   order: a reader takes the token with the earliest due tick of all that are pending, and copies
+ *       its tokens in the order of their due ticks; both hold also after a put-back
  *   filed: at each unlock an armed token is in a list no later than its due tick, any other in none
  *   stale: an operation that succeeds met the registration that its handle was made for
  *
@@ -35,7 +45,8 @@
  * keeps all but touches away, and a touch overwritten by them came before them.
  *
  * Seeded bugs, each must be found: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
- * BUG_PUT_BACK_FORGETS, BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
+ * BUG_PUT_BACK_FORGETS, BUG_PUT_BACK_FRONT (put back into a list in front of all others),
+ * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
  */
 
 #ifndef READERS
@@ -62,7 +73,6 @@
 
 #define NONE 7
 #define LAST 3
-#define FRONT 0
 
 #define FREE 0
 #define ARMED 1
@@ -91,6 +101,15 @@ byte users;		/* processes that may still change something */
 byte faults = FAULTS;
 
 #define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
+
+/* Where token t is put back to, and up to which tick a token on the list of t is due. */
+#ifdef BUG_PUT_BACK_FRONT
+#define PUT_BACK_TO 0
+#define LIMIT (filed[t] == 0 -> n : filed[t])
+#else
+#define PUT_BACK_TO due[t]
+#define LIMIT filed[t]
+#endif
 
 #define FILED_OK(t) ((state[t] == ARMED && filed[t] <= due[t]) || \
 		     (state[t] != ARMED && filed[t] == NONE))
@@ -229,22 +248,19 @@ proctype canceller()
 	leave()
 }
 
-/* Under the lock, with a free slot t. The word comes last: it lets lockless callers in. */
+/* Under the lock, with a free slot t. A touch may come before the token is filed. */
 inline add(tick)
 {
-	filed[t] = tick;
 	d_step {
 		due[t] = tick;
 		state[t] = ARMED;
 		regs++;
 		reg[t] = regs;
-		promise[t] = tick
-	}
-	d_step {
-		assert(FILED_OK(t));
+		promise[t] = tick;
 		handle[t] = gen[t];
 		handle_reg[t] = reg[t]
 	}
+	filed[t] = tick
 }
 
 proctype adder()
@@ -274,19 +290,21 @@ inline take()
 			wd = due[t]
 		};
 		if
-		:: wd > (filed[t] == FRONT -> n : filed[t]) ->
-			filed[t] = wd	/* touched: back into the ring */
+		:: wd > LIMIT ->
+			filed[t] = wd	/* touched: filed again */
 #ifdef BUG_TAKE_STORE
 		:: else -> d_step {
 			due[t] = wd;
 #else
-		:: d_step { wd <= (filed[t] == FRONT -> n : filed[t]) && due[t] != wd -> skip }
-		:: d_step { wd <= (filed[t] == FRONT -> n : filed[t]) && due[t] == wd ->
+		:: d_step { wd <= LIMIT && due[t] != wd -> skip }
+		:: d_step { wd <= LIMIT && due[t] == wd ->
 			assert(state[t] == ARMED);
 #endif
 			state[t] = TAKEN;
 			filed[t] = NONE;
 			assert(now >= promise[t]);
+			assert(state[1 - t] != ARMED || due[1 - t] >= due[t]);
+			first = (mine[1 - t] == 0 -> t : first);
 			mine[t] = reg[t] }
 		fi
 	:: else -> break
@@ -296,21 +314,24 @@ inline take()
 /* A fault may end the copying before any token; what was copied has been delivered. */
 inline give()
 {
+	copy(first);
+	copy(1 - first)
+}
+
+inline copy(i)
+{
+	t = i;
 	if
-	:: mine[0] == 0
-	:: d_step { mine[0] != 0 -> t = 0; deliver() }
-	:: d_step { mine[0] != 0 && faults > 0 -> faults--; fault = 1 }
-	fi;
-	if
-	:: mine[1] == 0 || fault
-	:: d_step { mine[1] != 0 && !fault -> t = 1; deliver() }
-	:: d_step { mine[1] != 0 && !fault && faults > 0 -> faults--; fault = 1 }
+	:: mine[t] == 0 || fault
+	:: d_step { mine[t] != 0 && !fault -> deliver() }
+	:: d_step { mine[t] != 0 && !fault && faults > 0 -> faults--; fault = 1 }
 	fi
 }
 
 inline deliver()
 {
 	assert(now >= promise[t]);
+	assert(!copied[first] || due[first] <= due[t]);
 	end(mine[t]);
 	copied[t] = 1
 }
@@ -324,21 +345,21 @@ inline finish(i)
 	:: mine[t] != 0 && copied[t] ->
 		d_step { state[t] = FREE; next_gen() }
 	:: mine[t] != 0 && !copied[t] ->
+#ifdef BUG_PUT_BACK_FORGETS
+		if
+		:: i == 1 && !copied[0] && mine[0] != 0
+		:: else -> filed[t] = PUT_BACK_TO
+		fi;
+#else
+		filed[t] = PUT_BACK_TO;
+#endif
 		d_step {
 			assert(state[t] == TAKEN && reg[t] == mine[t]);
 			state[t] = ARMED;
 #ifdef BUG_PUT_BACK_GENERATION
 			next_gen()
 #endif
-		};
-#ifdef BUG_PUT_BACK_FORGETS
-		if
-		:: i == 1 && !copied[0] && mine[0] != 0
-		:: else -> filed[t] = FRONT
-		fi
-#else
-		filed[t] = FRONT
-#endif
+		}
 	fi
 }
 
@@ -347,6 +368,7 @@ proctype reader()
 	byte n, t, wd;
 	byte mine[2];		/* the batch: the registrations in it */
 	bit copied[2], fault;
+	bit first;		/* the slot of the token that was taken first */
 
 	do
 	:: atomic { !locked && NEXT <= now -> locked = 1; n = now };
@@ -359,7 +381,7 @@ proctype reader()
 		d_step {
 			mine[0] = 0; mine[1] = 0;
 			copied[0] = 0; copied[1] = 0;
-			fault = 0; n = 0; t = 0; wd = 0
+			fault = 0; first = 0; n = 0; t = 0; wd = 0
 		};
 		unlock()
 	:: users == 0 && reg[0] == 0 && reg[1] == 0 -> break

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * words.pml: the touch word of a token decides between those who store there and who takes it.
+ * words.pml: the touch word of a token decides whether a touch came first or the take.
  *
  * What is modelled, and where it is in the module:
- *   word       a touch word, kmod/words.h: generation and stamp, stored and swapped as one
- *   plain      a user's store of {generation of its handle, tick}, whatever is there
- *   checked    a user's compare-and-swap while the generation is its handle's
- *   judge()    tw_stamp_apply() in kmod/ring.c: one of another generation, or far ahead, is replaced by a
- *              touch of now; one that adds nothing is cleared, unless it is ahead; if the word has changed
- *              meanwhile, all of that again; the due tick is raised
- *   taker      tw_look_take(): judges, files again what is not due, takes the rest by swapping the word
- *              for 0; then delivers, or puts back after a fault; registers anew in the same place
- *   looker     GET of the same key twice, by one reading of the clock: judges twice and leaves it there
- *   mover      tw_ring_move()
- *   canceller  tw_ring_cancel()
+ *   word       a touch word, see kmod/words.h: generation and stamp, stored and swapped as one
+ *   plain      a program's store of {generation of its handle, tick}, whatever is there
+ *   checked    a program's compare-and-swap while the generation is its handle's
+ *   judge()    tw_look_apply_word() in kmod/look.c: a word of another generation, or with a stamp far
+ *              ahead, is replaced by a touch of now. A stamp that adds nothing is cleared, unless it is
+ *              ahead. If the word has changed meanwhile, all of that is done again. Then the due tick is
+ *              raised.
+ *   taker      tw_look_take() in kmod/look.c judges the word, files again a token that is not due, and
+ *              takes one that is by swapping the word for 0. Then tw_ring_delivered() in kmod/look.c ends
+ *              the token, or tw_ring_put_back() there, after a fault, makes it pending again. After the
+ *              end tw_ring_register() in kmod/ring.c registers another token in the same place.
+ *   looker     GET of the same key twice, by one reading of the clock: tw_ring_apply_stamp() in
+ *              kmod/look.c judges the word twice, and the token stays where it is
+ *   mover      tw_ring_apply_stamp() in kmod/look.c, then tw_ring_move() in kmod/ring.c
+ *   canceller  tw_ring_apply_stamp() in kmod/look.c, then tw_ring_cancel() in kmod/ring.c
  *
  * All accesses are to one u64: what matters is which comes first, for which every machine has one order.
- * All but the users hold the wheel's lock. The place in the ring is left to token.pml.
+ * All but the programs that touch hold the wheel's lock. The lists are left to token.pml.
  *
  * Bounds: one place, up to 3 lives, a timeout of 1 tick, ticks 1..LAST; users take any handle that has
  * been given out, then a while to use it. See check.sh for the scenarios.
