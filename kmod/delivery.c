@@ -268,9 +268,9 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
  */
 
 /*
- * Makes a token periodic that has just been registered. If it is due at once, in
- * the middle of a tick, its periods are counted from the beginning of that: its
- * event is not to tell a deadline that is still to come.
+ * Makes a token periodic that has just been registered. If it is due at once, its
+ * periods are counted from the beginning of the current tick: otherwise its event
+ * would tell a deadline that is still ahead.
  */
 void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 			const struct tw_period *period)
@@ -450,8 +450,8 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
 }
 
 /*
- * A kicked event is one more than its period has: that comes after it, or, when it
- * has been delivered in vain, the next.
+ * The event of a kick belongs to no period. After it comes the period that was
+ * waiting; if that has been delivered in vain before, the period after it.
  */
 static void tw_delivery_kicked(struct tw_delivery *delivery)
 {

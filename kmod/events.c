@@ -19,8 +19,8 @@
 #define TW_COPY		16
 
 /*
- * Every byte is written, each once: what a compound literal takes to zero it
- * first is a quarter of all. @taken: when, as the reader sees it.
+ * Writes every byte once. A compound literal would zero the event first, which costs
+ * a quarter of the time. @taken: when the token was taken, as the reader sees it.
  */
 static void tw_event_fill(struct timewheel_event *event,
 			  const struct tw_ring *ring, u32 index, u64 taken,
@@ -70,8 +70,8 @@ static void tw_events_fill(struct timewheel_event *events,
 }
 
 /*
- * Copies events out. Returns how many went out whole. A copy that meets a fault
- * may tell of less than there was room for: then each goes by itself.
+ * Copies events out. Returns how many were copied whole. If the copy of all of them
+ * meets a fault, each is copied by itself, to copy as many as there is room for.
  */
 static unsigned int tw_events_out(const struct timewheel_event *events,
 				  unsigned int n, struct iov_iter *to)
@@ -142,7 +142,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 			       -EFAULT;
 		/* Not signal_pending(): that also tells io_uring's task work. */
 		if (task_sigpending(current) && more) {
-			/* The alarm woke this reader only: the next is to look. */
+			/* The alarm woke one reader: wake the next one. */
 			tw_wheel_pass_on(wheel);
 			return total * sizeof(struct timewheel_event) ?:
 			       -ERESTARTSYS;

@@ -3,16 +3,15 @@
  * Ids: which token has which id, by an rhashtable whose objects stay in the
  * arena: freed tokens remain readable, so no grace period is waited for. An
  * rhashtable walk starts over when an object was moved to another chain under
- * it. What a look-up without the lock does not find may still be there, though:
- * see tw_ops_run_unlocked(). The table does not shrink, as the arena does not:
- * what once was needed is kept for the next time, not given back and asked for
- * again while a burst is drained.
+ * it. A look-up without the lock may miss an id that is there: see tw_touch().
+ * The table does not shrink, nor does the arena: memory that one burst needed is
+ * kept for the next burst.
  */
 #include <linux/prefetch.h>
 
 #include "ids.h"
 
-/* Buckets from the start: a worker adds more, which a first burst outruns. */
+/* Buckets at the start. A worker adds more, but too slowly for a first burst. */
 #define TW_IDS_BUCKETS	1024
 
 /* Most buckets: what kvmalloc() gives at once. Holds twice as many ids. */
@@ -59,7 +58,7 @@ int tw_ids_insert(struct rhashtable *ids, struct tw_id_token *token)
 	int err = rhashtable_lookup_insert_fast(ids, &token->node,
 						tw_ids_params);
 
-	/* Rearranging itself for want of room, and again out of room. */
+	/* The table was full, is being resized, and is full again. */
 	return err == -EBUSY ? -ENOMEM : err;
 }
 
@@ -68,7 +67,7 @@ void tw_ids_remove(struct rhashtable *ids, struct tw_id_token *token)
 	rhashtable_remove_fast(ids, &token->node, tw_ids_params);
 }
 
-/* Finds the token with an id, which may be another one's a moment later. */
+/* Finds the token with an id. Without the lock its id may change right after. */
 struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
 {
 	return rhashtable_lookup_fast(ids, &id, tw_ids_params);
@@ -80,8 +79,8 @@ struct tw_id_token *tw_ids_find(struct rhashtable *ids, u64 id)
  * @id: the ids
  * @n: how many, at most TW_IDS_AHEAD
  *
- * All buckets at once, then the first token of each: two waits for memory in
- * place of as many as there are ids, twice.
+ * Fetches all buckets at once, then the first token of each. So the caller waits
+ * for memory twice, not twice for each id.
  */
 void tw_ids_prefetch(struct rhashtable *ids, const u64 *id, unsigned int n)
 {
@@ -96,7 +95,7 @@ void tw_ids_prefetch(struct rhashtable *ids, const u64 *id, unsigned int n)
 							   tw_ids_params));
 		prefetch(bucket[i]);
 	}
-	/* Of an empty bucket this is no address, which a prefetch may be given. */
+	/* An empty bucket gives no valid address. A prefetch of it does no harm. */
 	for (i = 0; i < n; i++) {
 		unsigned long node = (unsigned long)rht_ptr_rcu(bucket[i]);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ioctls: everything that comes from user space by ioctl(2) is copied and checked
- * here, and handed to those who carry it out.
+ * here. Other files carry it out.
  */
 #include <linux/ctype.h>
 #include <linux/fs.h>
@@ -29,8 +29,9 @@
 #define TW_CONTROL_STATES	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
 /*
- * By how many bytes each command's structure has grown since its first release.
- * The tests build a module in which all have, and use it as old callers.
+ * By how many bytes the structure of each command in the table below has grown
+ * since its first release. The tests build a module in which all have, and use it
+ * as old callers.
  */
 #ifndef TW_GROWN
 #define TW_GROWN		0
@@ -239,13 +240,13 @@ static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_info info;
 	int err = tw_copy_in(&info, sizeof(info), TW_FIRST_INFO, 0, uarg);
-	u32 size = min_t(u32, info.size, sizeof(info));
 
 	if (err)
 		return err;
 	tw_info_fill(file, &info);
 
-	return copy_to_user(uarg, &info, size) ? -EFAULT : 0;
+	return copy_to_user(uarg, &info, min_t(u32, info.size, sizeof(info))) ?
+	       -EFAULT : 0;
 }
 
 static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
@@ -313,21 +314,25 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 /* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
 static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size)
 {
-	int err = copy_struct_from_user(op, sizeof(*op), from, op_size);
+	u32 known = min_t(u32, op_size, sizeof(*op));
+	int zeroed;
 
-	/* Nothing has been copied then, but the result goes back with all of it. */
-	if (err == -E2BIG && copy_from_user(op, from, sizeof(*op)))
+	if (copy_from_user(op, from, known))
 		return -EFAULT;
-	if (err)
-		return err;
+	memset((void *)op + known, 0, sizeof(*op) - known);
+	zeroed = check_zeroed_user(from + known, op_size - known);
+	if (zeroed < 0)
+		return zeroed;
+	if (op->size != op_size)
+		return -EINVAL;
 
-	return op->size != op_size ? -EINVAL : 0;
+	return zeroed ? 0 : -E2BIG;
 }
 
 /*
  * Copies up to @n operations in. One whose size or unknown rest is not right
- * gets the error as its result. Returns how many could be read. A copy of all that
- * meets a fault may tell of less: then each comes by itself.
+ * gets the error as its result. Returns how many could be read. If the copy of all
+ * of them meets a fault, each is copied by itself, to find the one that faults.
  */
 static unsigned int tw_ops_copy_in(struct timewheel_op *ops, unsigned int n,
 				   void __user *from, u32 op_size)
@@ -388,7 +393,8 @@ static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 					  TW_MAX_OPS);
 		unsigned int n = tw_ops_copy_in(ops, want, at, batch->op_size);
 
-		tw_ops_run(file->private_data, &caller, ops, n);
+		if (n)
+			tw_ops_run(file->private_data, &caller, ops, n);
 		batch->done += n;
 		if (tw_ops_copy_out(ops, n, at, batch->op_size) || n < want)
 			return -EFAULT;
@@ -573,14 +579,11 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
-/* Bytes that fit the largest of the following. */
-#define TW_ROOM	(sizeof(struct timewheel_create) + TW_GROWN)
-
 /*
  * Argument of any ioctl but those that copy a larger one: there are kernels that
  * zero all of the stack that a call uses.
  */
-union tw_arg {
+union tw_known_arg {
 	struct timewheel_caps		caps;
 	struct timewheel_setup		setup;
 	struct timewheel_create		create;
@@ -594,7 +597,12 @@ union tw_arg {
 	struct timewheel_get		get;
 	struct timewheel_list		list;
 	struct timewheel_control	control;
-	u8				room[TW_ROOM];
+};
+
+/* The same, with room for what it has grown by. */
+union tw_arg {
+	union tw_known_arg	known;
+	u8			room[sizeof(union tw_known_arg) + TW_GROWN];
 };
 
 enum tw_ioctl_needs {
@@ -690,7 +698,7 @@ static noinline_for_stack long tw_ioctl_run(struct file *file,
 		return ret;
 	ret = ioctl->run(file, &arg, uarg);
 	if (ret >= 0 && ioctl->needs & TW_ANSWERS &&
-	    copy_to_user(uarg, &arg, min(arg.caps.size, ioctl->size)))
+	    copy_to_user(uarg, &arg, min(arg.known.caps.size, ioctl->size)))
 		ret = -EFAULT;
 
 	return ret;
@@ -722,7 +730,7 @@ long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	struct timewheel_touch touch;
 	unsigned int nr;
 
-	/* The hottest call by the shortest way; the other finds what is wrong. */
+	/* The most frequent call takes a short way. The long way finds errors. */
 	if (cmd == TIMEWHEEL_IOC_TOUCH && file->f_mode & FMODE_WRITE &&
 	    tw_wheel_ready(wheel) &&
 	    tw_touch_copy_in(&touch, (void __user *)uarg))

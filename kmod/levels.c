@@ -30,9 +30,9 @@
  *	A token's list is looked at no later than its due tick.
  *
  * A level's blocks are known by its earliest one, from which its slots are
- * counted. A clock that is stepped back, or a token that is put back, brings an
- * earlier one: lists beyond its lap are then looked at a lap or more too soon,
- * once, and filed further out.
+ * counted. A clock that is stepped back, or a token that is put back after more than
+ * a lap, brings an earlier one: lists beyond its lap are then looked at a lap or more
+ * too soon, and filed further out, each time. That costs time, never exactness.
  *
  * There is no hand to keep: it is the time that the caller says it is.
  */

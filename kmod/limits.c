@@ -5,7 +5,8 @@
  * A wheel counts with all the tokens that it may ever hold, from its set-up to
  * its end, so that no registration has to ask here. Users are those of the
  * host's user namespace. The user that has made a user namespace pays for all in it, so
- * that the ids lent to a user give no more; if that was root, each pays itself.
+ * that a user gets no more by the ids of its namespaces. Users of a namespace that
+ * root has made pay for themselves.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -21,7 +22,7 @@
 #include "blocks.h"
 #include "limits.h"
 
-/* Limits of the limits. */
+/* The values that the module parameters may have. */
 #define TW_LEAST_TICK_NS	1000
 #define TW_MOST_TOKENS		BIT(28)
 
@@ -93,8 +94,8 @@ struct tw_count {
 /**
  * struct tw_user - a user that has wheels; exists as long as it has any
  * @node: in tw_users; tw_limits_lock
- * @uid: who; constant
- * @has: what they have; tw_limits_lock
+ * @uid: the user's id; constant
+ * @has: what the user has; tw_limits_lock
  */
 struct tw_user {
 	struct hlist_node	node;
@@ -157,7 +158,8 @@ static struct tw_user *tw_user_find(kuid_t uid)
  *
  * May sleep.
  *
- * Return: who pays, for tw_limits_uncharge(); -EDQUOT; -ENOSPC; -ENOMEM.
+ * Return: the user that is charged, for tw_limits_uncharge(); -EDQUOT; -ENOSPC;
+ * -ENOMEM.
  */
 struct tw_user *tw_limits_charge(u32 tokens)
 {
@@ -189,8 +191,8 @@ struct tw_user *tw_limits_charge(u32 tokens)
 
 /**
  * tw_limits_uncharge() - a wheel is gone
- * @user: who had been charged
- * @tokens: for how many
+ * @user: the user that was charged for it
+ * @tokens: how many tokens it was charged for
  */
 void tw_limits_uncharge(struct tw_user *user, u32 tokens)
 {
@@ -206,7 +208,7 @@ void tw_limits_uncharge(struct tw_user *user, u32 tokens)
 	mutex_unlock(&tw_limits_lock);
 }
 
-/* Who it is; they have a wheel. */
+/* The id of a user that has a wheel. */
 kuid_t tw_user_uid(const struct tw_user *user)
 {
 	return user->uid;

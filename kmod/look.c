@@ -19,31 +19,33 @@
  * then. A word that makes no sense becomes a touch of now, or it would be one for
  * ever. A stamp that adds nothing is cleared, or it would grow so old that it
  * looks like one of the future; but not one that is ahead of now, for it may add
- * something when now gets there.
+ * something when now gets there. A touch that comes meanwhile is left for the next
+ * look: what is returned is then not the word any more, and no take succeeds with
+ * it. So a program that touches without pause keeps no look from its end.
  */
 static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 			      u64 *touch_word, u64 now)
 {
 	u64 word = READ_ONCE(token->word);
 	u32 generation = tw_generation(token, word);
-	u64 seen = READ_ONCE(*touch_word);
-	u64 timeout, said, due;
+	const u64 read = READ_ONCE(*touch_word);
+	u64 seen = read, said = read;
+	u64 timeout, due;
 
 	lockdep_assert_held(&ring->lock);
-	if (seen == tw_stamp_none(generation))
-		return seen;
+	if (read == tw_stamp_none(generation))
+		return read;
 	timeout = (token->timeout - 1) / ring->tick + 1;
-	do {
-		said = tw_stamp_sane(seen, generation, now) ?
-		       seen : tw_stamp(generation, now);
-		due = min(tw_stamp_due(said, now, timeout), ring->max_due);
-		if (due <= tw_word_due(word) && !tw_stamp_is_ahead(said, now))
-			said = tw_stamp_none(generation);
-	} while (said != seen && !try_cmpxchg64(touch_word, &seen, said));
+	if (!tw_stamp_sane(read, generation, now))
+		said = tw_stamp(generation, now);
+	due = min(tw_stamp_due(said, now, timeout), ring->max_due);
 	if (due > tw_word_due(word))
 		WRITE_ONCE(token->word, tw_word_with_due(word, due));
+	else if (!tw_stamp_is_ahead(said, now))
+		said = tw_stamp_none(generation);
 
-	return said;
+	return said == read || try_cmpxchg64(touch_word, &seen, said) ?
+	       said : read;
 }
 
 /**
@@ -97,8 +99,8 @@ static inline u64 *tw_look_touch_word(const struct tw_ring *ring, u32 list,
 }
 
 /*
- * Sees to it that the word of a list's last token knows all that there is to
- * know. Returns whether the token still is the last.
+ * Brings the word of a list's last token up to date: applies its touch word, ends
+ * its lease, counts missed periods. Returns whether the token still is the last.
  */
 static bool tw_look_prepare(struct tw_ring *ring,
 			    const struct tw_earliest *earliest, u64 now,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Map: a wheel's touch words and event ring, in its users' memory.
+ * Map: a wheel's touch words, in its users' memory.
  */
 #ifndef TW_MAP_H
 #define TW_MAP_H

@@ -5,8 +5,8 @@
  *
  * A named wheel lives as long as its struct device is referred to: by its name
  * until it is destroyed, and by its cdev, which every open file refers to until
- * after its release. So its memory goes with the last of them, whichever that
- * is, and then the module is let go.
+ * after its release. The last of these references frees its memory, and then lets
+ * go of the module.
  *
  * Minors are given out in turn: a node that was renamed or copied leads
  * to no other wheel soon after its own is gone.
@@ -42,8 +42,8 @@
  * @dev: its device, called by its node; counts the references to all of this
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
- * @path: its node's below /dev, once for who makes it and once for who removes it:
- *	both free what they are told, and go without if there is no memory then
+ * @path: its node's path below /dev, one copy for devtmpfs to make the node and
+ *	one to remove it: each is freed after use
  * @setup: as it was created; constant
  * @uid: its creator; constant
  * @gid: its creator's group; constant
@@ -79,21 +79,21 @@ static struct tw_named_wheel *tw_named_from(const struct device *dev)
 }
 
 /*
- * Tells whose the node is, and where. Others who ask are told by its name, in which
- * "!" stands for "/": so a user's choice of NAME means nothing to udev's rules for
- * other devices.
+ * Tells devtmpfs the node's path, owner and mode. udev knows the device by its name,
+ * in which "!" stands for "/": so no NAME that a user chooses matches udev's rules
+ * for other devices.
  */
 static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 			      umode_t *mode, kuid_t *uid, kgid_t *gid)
 {
 	struct tw_named_wheel *named = tw_named_from(dev);
 
-	/* Who removes the node asks for no more. */
+	/* The caller that removes the node asks for the path only. */
 	if (uid)
 		*uid = named->uid;
 	if (gid)
 		*gid = named->gid;
-	/* Left to itself, udev opens the node of a group to the group. */
+	/* Without a mode, udev would let the group of the node open it. */
 	if (mode)
 		*mode = 0600;
 
@@ -101,9 +101,8 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 }
 
 /*
- * Nothing refers to it any more. The last one to do so holds the module
- * as well: a file of the device while it destroys, or one of the wheel that is
- * not yet done with its operations. May sleep.
+ * Nothing refers to it any more. The caller still has a file open, of the device or
+ * of the wheel, and that file holds the module too. May sleep.
  */
 static void tw_named_release(struct device *dev)
 {
@@ -184,7 +183,7 @@ static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 	return err;
 }
 
-/* Gives it a number and lets others at it. */
+/* Gives it a number and makes its node, so that others can open it. */
 static int tw_named_publish(struct tw_named_wheel *named)
 {
 	u32 minor;

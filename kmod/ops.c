@@ -71,7 +71,7 @@ static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 	return tw_ring_lease(&wheel->ring) ? 0 : -EINVAL;
 }
 
-/* What is wrong with an operation; it may have been found out before. */
+/* What is wrong with an operation. An error found earlier is its result. */
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct timewheel_op *op)
 {
@@ -573,7 +573,7 @@ static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
 /**
  * tw_ops_run() - carry operations out, in order
  * @wheel: the wheel, set up
- * @caller: who asks
+ * @caller: the process that asks
  * @ops: the operations; one whose result is negative is passed over, the
  *	results of the others are 0 and will be set
  * @n: how many, at most TW_MAX_OPS

@@ -11,6 +11,7 @@
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/string.h>
 
 #include "ring.h"
@@ -200,10 +201,11 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 {
 	lockdep_assert_held(&ring->lock);
 	while (*work && *next < ring->tokens.fresh) {
-		u32 index = (*next)++;
+		u32 index = array_index_nospec(*next, ring->tokens.fresh);
 		const struct tw_token *token =
 			tw_arena_at(&ring->tokens, index);
 
+		++*next;
 		--*work;
 		*word = READ_ONCE(token->word);
 		if (tw_word_state(*word) != TW_FREE)

@@ -88,7 +88,7 @@ void tw_stats_add(struct tw_wheel *wheel)
 	mutex_unlock(&tw_stats_lock);
 }
 
-/* Takes a wheel out that nobody uses any more, set up or not. May sleep. */
+/* Removes a wheel that no thread uses any more, set up or not. May sleep. */
 void tw_stats_remove(struct tw_wheel *wheel)
 {
 	struct timewheel_info info;
@@ -185,8 +185,8 @@ static void tw_histogram_show(struct seq_file *m, const char *name,
 }
 
 /*
- * Adds all that the wheels have that are not gone; one that was destroyed and is
- * still open is among them. Returns how many there are.
+ * Adds what all living wheels have counted. A wheel that was destroyed lives until
+ * its last file is closed. Returns how many there are.
  */
 static unsigned int tw_sums_add_living(struct tw_sums *sums,
 				       struct tw_lateness *lateness)
@@ -238,7 +238,7 @@ free:
 
 DEFINE_SHOW_ATTRIBUTE(tw_stats);
 
-/* Without debugfs there is nothing to see, and that is all. */
+/* Without debugfs there are no such files, and nothing else changes. */
 void __init tw_stats_init(void)
 {
 	tw_debugfs = debugfs_create_dir("timewheel", NULL);

@@ -48,8 +48,8 @@ int tw_takers_init(struct tw_takers *takers)
 }
 
 /*
- * Frees all, also if there is nothing; then there is nothing. Nobody uses them any
- * more. May sleep.
+ * Frees all takers, if there are any, and their table. No thread uses them any more.
+ * May be called again. May sleep.
  */
 void tw_takers_destroy(struct tw_takers *takers)
 {

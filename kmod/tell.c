@@ -27,7 +27,7 @@ static void tw_tell_delivery(const struct tw_ring *ring,
 		told->state = TIMEWHEEL_STATE_BURIED;
 }
 
-/* What its due tick says, which is of another thing in each state. */
+/* What its due tick means: this depends on the token's state. */
 static void tw_tell_time(const struct tw_wheel *wheel,
 			 const struct tw_caller *caller, u64 due,
 			 const struct tw_now *now, struct timewheel_token *told)

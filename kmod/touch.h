@@ -35,9 +35,9 @@ static inline int tw_was_due(const struct tw_found *found,
  * @locked: the caller holds the lock, which a wheel with touch words needs
  * @due: on which tick the token is due then
  *
- * Without the lock -ENOENT may be wrong: a registration that is about to fail
- * with -EEXIST has put the same id into a token that is not in the table, but
- * where the look-up may just pass. With the lock it is exact.
+ * Without the lock -ENOENT may be wrong. A registration that is about to fail with
+ * -EEXIST writes the id into a free token. A look-up that just passes there finds
+ * that token, not the one that is pending. With the lock -ENOENT is exact.
  *
  * Return: 0 or TIMEWHEEL_RES_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints, system "timewheel". Wheels are named by the number that fdinfo
- * shows, tokens by what their caller named them by, times in ticks.
+ * shows, tokens by what their caller named them by. Ids are decimal, handles
+ * hexadecimal, times are in ticks.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM timewheel
@@ -9,7 +10,19 @@
 #if !defined(TW_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define TW_TRACE_H
 
+#include <linux/kernel.h>
 #include <linux/tracepoint.h>
+
+#ifndef TW_TRACE_NAME
+#define TW_TRACE_NAME	32
+
+/* Writes a token's name as the caller gave it. */
+static inline void tw_trace_name(char *name, bool by_handle, u64 key)
+{
+	snprintf(name, TW_TRACE_NAME, by_handle ? "handle=%#llx" : "id=%llu",
+		 key);
+}
+#endif
 
 TRACE_EVENT(create,
 	TP_PROTO(u32 wheel, u32 clock, u32 slots, u64 tick, u32 max_tokens),
@@ -60,16 +73,17 @@ DECLARE_EVENT_CLASS(tw_key,
 		__field(u32, wheel)
 		__field(bool, by_handle)
 		__field(u64, key)
+		__array(char, name, TW_TRACE_NAME)
 		__field(u64, due)
 	),
 	TP_fast_assign(
 		__entry->wheel = wheel;
 		__entry->by_handle = by_handle;
 		__entry->key = key;
+		tw_trace_name(__entry->name, by_handle, key);
 		__entry->due = due;
 	),
-	TP_printk("wheel=%u %s=%#llx due=%llu", __entry->wheel,
-		  __entry->by_handle ? "handle" : "id", __entry->key,
+	TP_printk("wheel=%u %s due=%llu", __entry->wheel, __entry->name,
 		  __entry->due)
 );
 
@@ -97,6 +111,7 @@ TRACE_EVENT(answer,
 		__field(u32, code)
 		__field(bool, by_handle)
 		__field(u64, key)
+		__array(char, name, TW_TRACE_NAME)
 		__field(u32, delivery)
 	),
 	TP_fast_assign(
@@ -104,11 +119,34 @@ TRACE_EVENT(answer,
 		__entry->code = code;
 		__entry->by_handle = by_handle;
 		__entry->key = key;
+		tw_trace_name(__entry->name, by_handle, key);
 		__entry->delivery = delivery;
 	),
-	TP_printk("wheel=%u code=%u %s=%#llx delivery=%u", __entry->wheel,
-		  __entry->code, __entry->by_handle ? "handle" : "id",
-		  __entry->key, __entry->delivery)
+	TP_printk("wheel=%u code=%u %s delivery=%u", __entry->wheel,
+		  __entry->code, __entry->name, __entry->delivery)
+);
+
+/* A reader has got a token. */
+TRACE_EVENT(deliver,
+	TP_PROTO(u32 wheel, u64 id, u64 handle, u64 due, u32 delivery),
+	TP_ARGS(wheel, id, handle, due, delivery),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u64, id)
+		__field(u64, handle)
+		__field(u64, due)
+		__field(u32, delivery)
+	),
+	TP_fast_assign(
+		__entry->wheel = wheel;
+		__entry->id = id;
+		__entry->handle = handle;
+		__entry->due = due;
+		__entry->delivery = delivery;
+	),
+	TP_printk("wheel=%u id=%llu handle=%#llx due=%llu delivery=%u",
+		  __entry->wheel, __entry->id, __entry->handle, __entry->due,
+		  __entry->delivery)
 );
 
 /* Something happened to a number of a wheel's tokens. */

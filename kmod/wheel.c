@@ -636,6 +636,24 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	return n;
 }
 
+/* Tells of tokens that a reader has got, before their next life begins. */
+static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
+				   const u32 *batch, unsigned int n)
+{
+	const struct tw_ring *ring = &wheel->ring;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_ring_token(ring, batch[i]);
+
+		trace_deliver(wheel->number, tw_token_id(ring, token),
+			      tw_token_handle(token, batch[i]),
+			      tw_ring_due_tick(ring, batch[i]),
+			      tw_ring_has_deliveries(ring) ?
+			      tw_delivery_of(ring, token)->number : 0);
+	}
+}
+
 /*
  * Ends tokens that were delivered, or lets them go on, and counts how late they
  * were: many in a row are equally late.
@@ -648,6 +666,8 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 	struct tw_ring *ring = &wheel->ring;
 
 	lockdep_assert_held(&wheel->ring.lock);
+	if (trace_deliver_enabled())
+		tw_wheel_trace_deliver(wheel, batch, n);
 	while (n) {
 		u64 due;
 		unsigned int some = tw_ring_has_deliveries(ring) ?

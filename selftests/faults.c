@@ -264,6 +264,101 @@ TEST_F(faults, what_was_put_back_keeps_its_deadline)
 	expect_rest(_metadata, self, 11);
 }
 
+/* The tokens @first to @last are due on the ticks of their ids, and no other. */
+static void refill_with(struct __test_metadata *_metadata,
+			FIXTURE_DATA(faults) *self, __u64 first, __u64 last)
+{
+	close(self->fd);
+	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, 10 * N, 0));
+	for (__u64 id = first; id <= last; id++)
+		ASSERT_EQ(0, tw_register(self->fd, id, id * TW_SEC, ~id, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, last));
+}
+
+/* A read that faults behind @n events. */
+static void read_and_fault(struct __test_metadata *_metadata,
+			   const FIXTURE_DATA(faults) *self, int n)
+{
+	char *at = self->hole - n * EVENT - 1;
+
+	ASSERT_EQ(n ? (int)(n * EVENT) : -EFAULT,
+		  tw_ret(read(self->fd, at, 2 * N * EVENT)));
+}
+
+/* These ids can be read, in this order, and then nothing. */
+static void expect_ids(struct __test_metadata *_metadata,
+		       const FIXTURE_DATA(faults) *self, const __u64 *ids, int n)
+{
+	struct timewheel_event events[N];
+
+	ASSERT_EQ(n, tw_read(self->fd, events, N));
+	for (int i = 0; i < n; i++)
+		EXPECT_EQ(ids[i], events[i].id);
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, events, 1)));
+}
+
+/* Cancelled tokens leave the others in the order of their due ticks. */
+TEST_F(faults, order_of_what_was_put_back)
+{
+	const __u64 left[] = { 12, 13, 14, 16 };
+
+	refill_with(_metadata, self, 11, 16);
+	read_and_fault(_metadata, self, 1);
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 15));
+	expect_ids(_metadata, self, left, ARRAY_SIZE(left));
+}
+
+/* One that was put back, touched, and is due again comes among later tokens. */
+TEST_F(faults, order_of_what_was_put_back_and_touched)
+{
+	const __u64 order[] = { 11, 13, 14, 15, 16, 20, 27, 12, 29, 40 };
+
+	refill_with(_metadata, self, 11, 16);
+	read_and_fault(_metadata, self, 0);
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 12));
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		if (order[i] <= 16)
+			continue;
+		ASSERT_EQ(0, tw_register_at(self->fd, order[i],
+					    order[i] * TW_SEC, 0));
+	}
+	/* Nobody reads until long after 28, when it is due. */
+	ASSERT_EQ(0, tw_advance(self->fd, 1000));
+	expect_ids(_metadata, self, order, ARRAY_SIZE(order));
+}
+
+TEST_F(faults, order_after_several_faults)
+{
+	const __u64 left[] = { 14, 15, 16 };
+
+	refill_with(_metadata, self, 11, 16);
+	read_and_fault(_metadata, self, 1);
+	read_and_fault(_metadata, self, 2);
+	read_and_fault(_metadata, self, 0);
+	expect_ids(_metadata, self, left, ARRAY_SIZE(left));
+}
+
+/* More than a reader takes at a time, of which some are cancelled in between. */
+TEST_F(faults, order_of_many_that_were_put_back)
+{
+	__u64 left[N];
+	int n = 0;
+
+	read_and_fault(_metadata, self, 0);
+	for (__u64 id = 5; id <= N; id += 5)
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, id));
+	/* The events of the ids up to 87: 70, of which 64 are a batch. */
+	read_and_fault(_metadata, self, 70);
+	for (__u64 id = 98; id <= N; id += 10)
+		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, id));
+	for (__u64 id = 88; id <= N; id++) {
+		if (id % 5 && (id < 98 || id % 10 != 8))
+			left[n++] = id;
+	}
+	expect_ids(_metadata, self, left, n);
+}
+
 static void fill_ops(char *at, __u32 n, size_t last_bytes)
 {
 	struct timewheel_op op = {
@@ -744,6 +839,29 @@ TEST_F(faults, slow_reader_fails)
 	EXPECT_EQ(11ULL, events[0].cookie);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.pending);
+}
+
+/* Two readers whose buffers are lost, the one that took earlier tokens first. */
+TEST_F(faults, two_slow_readers_fail)
+{
+	struct tw_slow_reader r[2];
+	struct timewheel_info info;
+
+	for (int i = 0; i < 2; i++) {
+		TW_START_SLOW_READER(&r[i], self->fd,
+				     self->pages + i * self->page_size,
+				     self->page_size);
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_LT(1ULL, info.taken);
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(tw_lose_pages(r[i].uffd, r[i].pages, r[i].size));
+		ASSERT_EQ(0, pthread_join(r[i].thread, NULL));
+		EXPECT_EQ(-EFAULT, r[i].ret);
+		close(r[i].uffd);
+	}
+	expect_put_back(_metadata, self, 0);
+	expect_rest(_metadata, self, 1);
 }
 
 /* A process that reads into pages that never come. Returns its pid, or -1. */

@@ -1008,4 +1008,73 @@ TEST_F(uring, read)
 	EXPECT_EQ(9ULL, events[0].id);
 }
 
+/* A request that ends in @ns; its completion has the user_data 8. */
+static int uring_timeout(struct tw_uring *ring,
+			 struct __kernel_timespec *time, __u64 ns)
+{
+	const struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_TIMEOUT, .fd = -1, .len = 1,
+		.addr = (__u64)(uintptr_t)time, .user_data = 8,
+	};
+
+	*time = (struct __kernel_timespec) { .tv_nsec = ns };
+	return tw_uring_submit(ring, &sqe);
+}
+
+/*
+ * Other requests of the ring end while a read files touched tokens again: that is
+ * no signal, and the read goes on to the token that is due behind them.
+ */
+TEST_F_TIMEOUT(uring, read_beside_other_requests, 200)
+{
+	const __u64 n = 3000, delay = 10;
+	unsigned long rounds = tw_scaled(300);
+	struct __kernel_timespec times[4];
+	struct timewheel_event event;
+	struct io_uring_sqe read = {
+		.opcode = IORING_OP_READ, .off = -1,
+		.addr = (__u64)(uintptr_t)&event, .len = sizeof(event),
+	};
+	unsigned long during = 0;
+	__u64 filed = delay;
+
+	close(self->fd);
+	self->fd = TW_OPEN(O_RDWR);
+	read.fd = self->fd;
+	ASSERT_EQ(0, tw_setup_manual(self->fd, 60, n + 1, 0));
+	ASSERT_EQ(n, tw_register_many(self->fd, 1, n, 0, delay * TW_SEC));
+	for (unsigned long round = 0; round < rounds; round++) {
+		size_t left = ARRAY_SIZE(times) + 1;
+		struct io_uring_cqe cqe;
+		bool done = false;
+
+		ASSERT_EQ(0, tw_advance(self->fd, filed - 1));
+		ASSERT_EQ(n, tw_touch_each(self->fd, 1, n));
+		ASSERT_EQ(0, tw_register_at(self->fd, 0, (filed + 1) * TW_SEC,
+					    round));
+		ASSERT_EQ(0, tw_advance(self->fd, filed + 1));
+		filed += delay - 1;
+
+		for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+			ASSERT_EQ(1, uring_timeout(&self->ring, &times[i],
+						   20000ULL << 2 * i));
+		ASSERT_EQ(1, tw_uring_submit(&self->ring, &read));
+		for (; left; left--) {
+			ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
+			if (cqe.user_data == 8) {
+				ASSERT_EQ(-ETIME, cqe.res);
+				during += !done;
+				continue;
+			}
+			done = true;
+			ASSERT_EQ((int)sizeof(event), cqe.res) {
+				TH_LOG("round %lu", round);
+			}
+			ASSERT_EQ(0ULL, event.id);
+			ASSERT_EQ(round, event.cookie);
+		}
+	}
+	TH_LOG("%lu requests ended before %lu reads", during, rounds);
+}
+
 TEST_HARNESS_MAIN

@@ -65,27 +65,28 @@ FIXTURE_TEARDOWN(trace)
 /* Each operation that succeeded is one event, and no other is any. */
 TEST_F(trace, operations)
 {
+	const __u64 id = 10;
 	char rest[128];
 	__u64 handle;
 
 	EXPECT_EQ(1, traced("create", self->number,
 			    "clock=3 slots=60 tick_ns=1000000000 max_tokens=100"));
-	ASSERT_EQ(0, tw_register(self->fd, 7, 10 * TW_SEC, 0, &handle));
-	ASSERT_EQ(-1, tw_register(self->fd, 7, 10 * TW_SEC, 0, NULL));
-	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10", handle);
+	ASSERT_EQ(0, tw_register(self->fd, id, 10 * TW_SEC, 0, &handle));
+	ASSERT_EQ(-1, tw_register(self->fd, id, 10 * TW_SEC, 0, NULL));
+	snprintf(rest, sizeof(rest), "id=10 handle=%#llx due=10", handle);
 	EXPECT_EQ(1, traced("register", self->number, rest));
 
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
-	ASSERT_EQ(0, tw_touch(self->fd, 0, 7));
-	EXPECT_EQ(1, traced("touch", self->number, "id=0x7 due=11"));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, id));
+	EXPECT_EQ(1, traced("touch", self->number, "id=10 due=11"));
 	ASSERT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
 	snprintf(rest, sizeof(rest), "handle=%#llx due=11", handle);
 	EXPECT_EQ(1, traced("touch", self->number, rest));
-	ASSERT_EQ(0, tw_move(self->fd, 0, 7, 5 * TW_SEC));
-	EXPECT_EQ(1, traced("move", self->number, "id=0x7 due=6"));
-	ASSERT_EQ(0, tw_cancel(self->fd, 0, 7));
-	ASSERT_EQ(-1, tw_cancel(self->fd, 0, 7));
-	EXPECT_EQ(1, traced("cancel", self->number, "id=0x7 due=6"));
+	ASSERT_EQ(0, tw_move(self->fd, 0, id, 5 * TW_SEC));
+	EXPECT_EQ(1, traced("move", self->number, "id=10 due=6"));
+	ASSERT_EQ(0, tw_cancel(self->fd, 0, id));
+	ASSERT_EQ(-1, tw_cancel(self->fd, 0, id));
+	EXPECT_EQ(1, traced("cancel", self->number, "id=10 due=6"));
 }
 
 /* Each answer and order that succeeded is told with its delivery, 0 for an order. */
@@ -108,17 +109,23 @@ TEST_F(trace, answers)
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10", event.handle);
 	EXPECT_EQ(1, traced("register", number, rest));
+	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10 delivery=1",
+		 event.handle);
+	EXPECT_EQ(1, traced("deliver", number, rest));
 	ASSERT_EQ(-ESTALE, tw_ret(tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 7, 2, 0)));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 7, 1, 0));
-	EXPECT_EQ(1, traced("answer", number, "code=6 id=0x7 delivery=1"));
-	EXPECT_EQ(0, traced("answer", number, "code=5 id=0x7 delivery=2"));
+	EXPECT_EQ(1, traced("answer", number, "code=6 id=7 delivery=1"));
+	EXPECT_EQ(0, traced("answer", number, "code=5 id=7 delivery=2"));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10 delivery=2",
+		 event.handle);
+	EXPECT_EQ(1, traced("deliver", number, rest));
 	ASSERT_EQ(0, tw_ack(fd, &event));
 	snprintf(rest, sizeof(rest), "code=5 handle=%#llx delivery=2",
 		 event.handle);
 	EXPECT_EQ(1, traced("answer", number, rest));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 7, 0, 0));
-	EXPECT_EQ(1, traced("answer", number, "code=9 id=0x7 delivery=0"));
+	EXPECT_EQ(1, traced("answer", number, "code=9 id=7 delivery=0"));
 	close(fd);
 }
 
@@ -144,6 +151,41 @@ TEST_F(trace, expiry)
 	EXPECT_EQ(2, traced("take", self->number, "tokens=3"));
 	EXPECT_EQ(1, traced("put_back", self->number, "tokens=3"));
 	munmap(nowhere, 4096);
+}
+
+/* Each token that a reader has got is told, those that were put back are not. */
+TEST_F(trace, deliveries)
+{
+	enum { READ = 3, ALL = 5 };
+	struct timewheel_event events[ALL];
+	__u64 handles[ALL];
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = pages + 4096 - READ * sizeof(*events);
+	char rest[128];
+
+	ASSERT_NE(MAP_FAILED, pages);
+	ASSERT_EQ(0, mprotect(pages + 4096, 4096, PROT_NONE));
+	for (int i = 0; i < ALL; i++)
+		ASSERT_EQ(0, tw_register(self->fd, 20 + i, (i + 1) * TW_SEC, 0,
+					 &handles[i]));
+	ASSERT_EQ(0, tw_advance(self->fd, ALL));
+	ASSERT_EQ((int)(READ * sizeof(*events)),
+		  read(self->fd, at, sizeof(events)));
+	for (int i = 0; i < ALL; i++) {
+		snprintf(rest, sizeof(rest),
+			 "id=%d handle=%#llx due=%d delivery=0", 20 + i,
+			 handles[i], i + 1);
+		EXPECT_EQ(i < READ, traced("deliver", self->number, rest));
+	}
+	ASSERT_EQ(ALL - READ, tw_read(self->fd, events, ALL));
+	for (int i = 0; i < ALL; i++) {
+		snprintf(rest, sizeof(rest),
+			 "id=%d handle=%#llx due=%d delivery=0", 20 + i,
+			 handles[i], i + 1);
+		EXPECT_EQ(1, traced("deliver", self->number, rest));
+	}
+	munmap(pages, 8192);
 }
 
 /* A wheel's timer and its end are told, the latter with what was pending. */

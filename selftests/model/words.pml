@@ -8,8 +8,8 @@
  *   checked    a program's compare-and-swap while the generation is its handle's
  *   judge()    tw_look_apply_word() in kmod/look.c: a word of another generation, or with a stamp far
  *              ahead, is replaced by a touch of now. A stamp that adds nothing is cleared, unless it is
- *              ahead. If the word has changed meanwhile, all of that is done again. Then the due tick is
- *              raised.
+ *              ahead, and the due tick is raised. If the word has changed meanwhile, the module leaves that
+ *              to the next look, and no take succeeds by what it has read: here all of it is done again.
  *   taker      tw_look_take() in kmod/look.c judges the word, files again a token that is not due, and
  *              takes one that is by swapping the word for 0. Then tw_ring_delivered() in kmod/look.c ends
  *              the token, or tw_ring_put_back() there, after a fault, makes it pending again. After the
