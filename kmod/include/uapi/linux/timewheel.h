@@ -255,10 +255,10 @@ struct timewheel_destroy {
  * @TIMEWHEEL_OP_NACK: the reader has not dealt with it: the token is due again at
  *	@time, or after max_attempts deliveries is buried. Errors: also %ERANGE.
  * @TIMEWHEEL_OP_EXTEND: the lease ends @time from now; 0 stands for the wheel's
- *	lease. Errors: also %ERANGE, also if that is more than
+ *	lease. Errors: also %ERANGE, also if more than
  *	TIMEWHEEL_MAX_LEASES leases after the delivery.
- * @TIMEWHEEL_OP_BURY: keep the token aside until KICK or DELETE. A pending token
- *	is buried with a @delivery of 0.
+ * @TIMEWHEEL_OP_BURY: keep the token aside until KICK or DELETE. A @delivery
+ *	of 0 buries a pending token.
  * @TIMEWHEEL_OP_KICK: make a buried or pending token due now. Errors: also %EBUSY
  *	the token is held.
  * @TIMEWHEEL_OP_DELETE: end a pending, held or buried token.
@@ -324,9 +324,9 @@ enum timewheel_result {
  * @code: of enum timewheel_code
  * @result: out: bits of enum timewheel_result; in a batch also a negative errno
  * @id: any value
- * @handle: in with TIMEWHEEL_OPF_BY_HANDLE; out from each operation that
- *	registered a token: never 0
- * @cookie: travels with a token that is registered
+ * @handle: in with TIMEWHEEL_OPF_BY_HANDLE; out if the operation registered a
+ *	token: never 0
+ * @cookie: travels with a registered token
  * @time: a delay from now, or with TIMEWHEEL_OPF_ABSOLUTE a point of time; if it
  *	has passed, the token is due at once
  * @timeout: REGISTER, MOVE: from a touch to the deadline; 0 stands for the delay.
@@ -334,17 +334,17 @@ enum timewheel_result {
  *	be touched, and MOVE keeps the timeout
  * @period: REGISTER: between deadlines, 0 for a single one; counted to the ns
  *	from the @time of REGISTER, MOVE or ACK
- * @deadline: out: the token's deadline after the operation, a whole tick; from
- *	CANCEL and DELETE the one that it had; from EXTEND, and from DELETE of a
- *	held token, the lease's end
+ * @deadline: out, but not from BURY or from ACK without a @time: the deadline after
+ *	the operation, a whole tick; from CANCEL and DELETE the one before; from
+ *	EXTEND, and from DELETE of a held token, the lease's end
  * @delivery: ACK, NACK, EXTEND, BURY: the number in the event; else 0
  * @reserved: 0
  *
  * Fields that an operation does not read are ignored; fields that it does not
  * write stay. Registrations may sleep for memory.
  *
- * Errors: those of the operation; %EINVAL no such @code, or a flag or a @delivery
- * does not go with it; %EFAULT also if @result cannot be written: the operation
+ * Errors: those of the operation; %EINVAL no such @code, or a flag or @delivery does
+ * not go with it; %EFAULT also if @result cannot be written: the operation
  * has then been carried out.
  */
 struct timewheel_op {
