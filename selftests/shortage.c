@@ -179,13 +179,21 @@ static void finish(struct worker *w, __u32 code, __u64 id)
 		entry->unsure_end = true;
 }
 
-/* Nobody else can: if an answer to it was lost, the next one says that it is done. */
+/*
+ * No other thread can: if an answer to it was lost, the next one says that it is
+ * done. A periodic token is deleted while this thread holds it, or another one may
+ * have its next delivery by then, which would end under it.
+ */
 static void acknowledge(struct worker *w, const struct timewheel_event *event)
 {
 	struct entry *entry = &all.entries[event->id];
 	bool lost = false;
 	int ret;
 
+	if (entry->periodic && !dice(w, 4)) {
+		finish(w, TIMEWHEEL_OP_DELETE, event->id);
+		return;
+	}
 	do {
 		ret = may("ACK", tw_ret(tw_ack(w->fd, event)), -ESTALE, 0);
 		lost |= ret == -EFAULT;
@@ -197,8 +205,6 @@ static void acknowledge(struct worker *w, const struct timewheel_event *event)
 	all.acks++;
 	if (!entry->periodic)
 		entry->ends++;
-	else if (!dice(w, 4))
-		finish(w, TIMEWHEEL_OP_DELETE, event->id);
 }
 
 static void deal_with(struct worker *w, const struct timewheel_event *event)
