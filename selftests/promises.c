@@ -362,51 +362,66 @@ static void *duel_reader(void *arg)
 	return NULL;
 }
 
+/* Two threads that meet 40,000 times take long on CPUs that others use as well. */
+FIXTURE(duel) {
+	struct duel duel;
+};
+
+FIXTURE_SETUP(duel)
+{
+	self->duel = (struct duel) { .rounds = tw_scaled(20000), .fd = -1 };
+}
+
+FIXTURE_TEARDOWN(duel)
+{
+	close(self->duel.fd);
+}
+
 /*
  * P3, P4: one token that is due, one reader, and at the same moment one touch,
  * move or cancel: exactly one of the two gets it, in each of many rounds.
  */
-TEST(p4_one_winner)
+TEST_F_TIMEOUT(duel, p4_one_winner, 280)
 {
-	struct duel duel = { .rounds = tw_scaled(20000) };
+	struct duel *duel = &self->duel;
 	unsigned int won = 0;
 	pthread_t reader;
 
-	duel.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	ASSERT_EQ(0, tw_setup_manual(duel.fd, 31, 1, 0));
-	ASSERT_EQ(0, pthread_create(&reader, NULL, duel_reader, &duel));
-	for (__u32 round = 1; round <= duel.rounds; round++) {
+	duel->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	ASSERT_EQ(0, tw_setup_manual(duel->fd, 31, 1, 0));
+	ASSERT_EQ(0, pthread_create(&reader, NULL, duel_reader, duel));
+	for (__u32 round = 1; round <= duel->rounds; round++) {
 		int ret;
 
-		ret = tw_register(duel.fd, 7, TW_SEC, 0, NULL);
+		ret = tw_register(duel->fd, 7, TW_SEC, 0, NULL);
 		ASSERT_TRUE(!ret || errno == EEXIST);
-		ASSERT_EQ(0, tw_advance(duel.fd, round));
-		duel_meet(&duel, 4 * round - 2);
+		ASSERT_EQ(0, tw_advance(duel->fd, round));
+		duel_meet(duel, 4 * round - 2);
 		/* Neither side shall always be the faster one. */
 		for (__u32 spin = 0; spin < round * 7 % 512; spin++)
 			__asm__ volatile("" ::: "memory");
 		switch (round % 4) {
 		case 0:
-			ret = tw_move(duel.fd, 0, 7, TW_SEC);
+			ret = tw_move(duel->fd, 0, 7, TW_SEC);
 			break;
 		case 1:
-			ret = tw_cancel(duel.fd, 0, 7);
+			ret = tw_cancel(duel->fd, 0, 7);
 			break;
 		default:
-			ret = tw_touch(duel.fd, 0, 7);
+			ret = tw_touch(duel->fd, 0, 7);
 			break;
 		}
 		if (ret < 0)
 			ret = -errno;
 		ASSERT_EQ(ret < 0 ? -ENOENT : TIMEWHEEL_RES_WAS_DUE, ret);
-		duel_meet(&duel, 4 * round);
-		ASSERT_EQ(ret < 0 ? 1 : -1, duel.got) {
-			TH_LOG("round %u: %d, %d read", round, ret, duel.got);
+		duel_meet(duel, 4 * round);
+		ASSERT_EQ(ret < 0 ? 1 : -1, duel->got) {
+			TH_LOG("round %u: %d, %d read", round, ret, duel->got);
 		}
 		won += ret >= 0;
 	}
 	ASSERT_EQ(0, pthread_join(reader, NULL));
-	TH_LOG("the reader won %u of %u", duel.rounds - won, duel.rounds);
+	TH_LOG("the reader won %u of %u", duel->rounds - won, duel->rounds);
 }
 
 /* P5: however many fall due unread, none is dropped. */
