@@ -104,7 +104,7 @@ static struct account account_of(uid_t uid)
 #define expect_account(uid, wheels, tokens)				\
 	_expect_account(_metadata, uid, wheels, tokens, __LINE__)
 
-/* A user who has nothing has no line either. */
+/* The file has no line for a user without wheels. */
 static void _expect_account(struct __test_metadata *_metadata, uid_t uid,
 			    unsigned long long wheels,
 			    unsigned long long tokens, int line)

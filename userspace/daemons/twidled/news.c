@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lines that are told: of users who have fallen silent, and of those who have
- * come. Standard output and subscribers are told the same ones; this knows of
- * neither.
+ * News: the line for a user that has fallen silent, and the line for a user that has
+ * come. Standard output and the subscribers get the same lines; this file knows
+ * neither of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
