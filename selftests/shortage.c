@@ -328,14 +328,23 @@ static void run_reopen(struct worker *w)
 	} while (w->fd < 0);
 }
 
-/* Wheels of a moment. */
+/* The name of the wheels that a worker creates. */
+static const char *name_of(const struct worker *w)
+{
+	static const char *const names[THREADS] = {
+		NAME "-0", NAME "-1", NAME "-2", NAME "-3",
+	};
+
+	return names[w->number];
+}
+
+/* Wheels of a moment. Where DESTROY fails, the next turn finds the wheel. */
 static void run_wheels(struct worker *w)
 {
 	struct timewheel_setup setup = all.setup;
 	int fd = tw_ret(open(TW_DEVICE, O_RDWR | O_CLOEXEC));
-	char name[32] = NAME "-0";
+	const char *name = name_of(w);
 
-	name[strlen(NAME) + 1] += w->number;
 	may("CREATE", tw_ret(tw_create_named(w->device, name, setup)),
 	    -EEXIST, 0);
 	if (may("open", fd, 0, 0) >= 0) {
@@ -406,6 +415,7 @@ static void *run(void *arg)
 }
 
 FIXTURE(shortage) {
+	long references;	/* to the module, before the test */
 	int device;
 	struct worker worker[THREADS];
 };
@@ -430,6 +440,7 @@ FIXTURE_SETUP(shortage)
 {
 	if (!tw_inject_init())
 		SKIP(return, "no injection of faults here, or not for this user");
+	self->references = tw_refcnt();
 	self->device = TW_OPEN(O_RDWR);
 	memset(&all, 0, sizeof(all));
 	all.setup = (struct timewheel_setup) {
@@ -447,10 +458,17 @@ FIXTURE_SETUP(shortage)
 FIXTURE_TEARDOWN(shortage)
 {
 	tw_inject_init();
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < THREADS; i++) {
 		close(self->worker[i].fd);
+		/* The last DESTROY of a worker may have failed. */
+		if (tw_destroy_named(self->device, name_of(&self->worker[i])))
+			EXPECT_EQ(ENOENT, errno);
+	}
 	EXPECT_EQ(0, tw_destroy_named(self->device, NAME));
 	close(self->device);
+	EXPECT_TRUE(tw_refcnt_becomes(self->references)) {
+		TH_LOG("%ld references, were %ld", tw_refcnt(), self->references);
+	}
 	free(all.entries);
 }
 
@@ -472,11 +490,12 @@ static void audit(struct __test_metadata *_metadata,
 
 	for (unsigned long id = 0; id < all.next && id < all.capacity; id++) {
 		const struct entry *entry = &all.entries[id];
+		bool came = entry->events || entry->ends;
 
 		unsure += entry->unsure || entry->unsure_end;
 		ends += entry->ends;
-		if (!entry->sure && !(entry->unsure && entry->ends)) {
-			if (entry->events || entry->ends)
+		if (!entry->sure && !(entry->unsure && came)) {
+			if (came)
 				fault("%lu came of nothing", id);
 			continue;
 		}
