@@ -7,12 +7,30 @@
  * while there is capacity.
  */
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 
 #include "arena.h"
 
-/* Largest block: of an order that the page allocator gives without effort. */
-#define TW_BLOCK_BYTES	16384
+/*
+ * Largest block: of an order that the page allocator gives without effort, or a
+ * page where pages are larger.
+ */
+#define TW_BLOCK_BYTES	max_t(u32, SZ_32K, PAGE_SIZE)
+
+/* How many objects a block has, log2: half of what fits if no more is wasted then. */
+static u32 tw_block_shift(u32 size, u32 max)
+{
+	u32 shift = ilog2(min_t(u32, TW_BLOCK_BYTES / size,
+				roundup_pow_of_two(max)));
+
+	if (shift && PAGE_ALIGN(size << (shift - 1)) * 2 ==
+		     PAGE_ALIGN(size << shift))
+		shift--;
+
+	return shift;
+}
 
 /**
  * tw_arena_init() - make an empty arena
@@ -27,19 +45,18 @@
  */
 int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 {
-	u32 per_block = min_t(u32, TW_BLOCK_BYTES / size,
-			      roundup_pow_of_two(max));
+	u32 shift = tw_block_shift(size, max);
 
 	*arena = (struct tw_arena) {
 		.size	= size,
 		.link	= link,
-		.shift	= ilog2(per_block),
-		.mask	= (1U << ilog2(per_block)) - 1,
+		.shift	= shift,
+		.mask	= (1U << shift) - 1,
 		.free	= TW_NIL,
 	};
 
-	return tw_blocks_init(&arena->blocks, ((max - 1) >> arena->shift) + 1,
-			      PAGE_ALIGN(size << arena->shift));
+	return tw_blocks_init(&arena->blocks, ((max - 1) >> shift) + 1,
+			      PAGE_ALIGN(size << shift));
 }
 
 /* Takes an object; there is capacity. Its fields are as they were put. */

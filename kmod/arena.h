@@ -67,6 +67,14 @@ static inline void *tw_arena_find(const struct tw_arena *arena, u32 index)
 	return block + (size_t)in_block * arena->size;
 }
 
+/* Fetches the cache lines of the first and the last byte at an object's address. */
+static inline void tw_arena_fetch(const struct tw_arena *arena,
+				  unsigned long object)
+{
+	prefetchw((void *)object);
+	prefetchw((void *)(object + arena->size - 1));
+}
+
 /*
  * Fetches an object that is about to be found, by any index: what this works out
  * for a wrong one is an address all the same, and need be no more.
@@ -76,8 +84,9 @@ static inline void tw_arena_prefetch(const struct tw_arena *arena, u32 index)
 	u32 block = array_index_nospec(index >> arena->shift, arena->blocks.nr);
 	u32 in_block = index & arena->mask;
 
-	prefetchw((void *)((unsigned long)READ_ONCE(arena->blocks.block[block]) +
-			   (size_t)in_block * arena->size));
+	tw_arena_fetch(arena,
+		       (unsigned long)READ_ONCE(arena->blocks.block[block]) +
+		       (size_t)in_block * arena->size);
 }
 
 /* Gives back an object, which is at @index. */

@@ -21,6 +21,9 @@
 #define TW_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_RETRY_MAYFAIL | \
 		 __GFP_NOWARN)
 
+/* The same for a caller that may not sleep. */
+#define TW_GFP_NOWAIT	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
+
 /**
  * struct tw_blocks - blocks by number
  * @block: directory of @nr pointers, of which @allocated are set

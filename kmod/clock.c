@@ -47,7 +47,8 @@ s64 tw_clock_offset(u32 clock)
 	else if (clock == TIMEWHEEL_CLOCK_BOOTTIME)
 		timens_add_boottime(&offset);
 
-	return timespec64_to_ns(&offset);
+	/* timespec64_to_ns() of older kernels takes a negative time for a huge one. */
+	return ktime_to_ns(timespec64_to_ktime(offset));
 }
 
 /* Host time of a process's time; what is before the host's zero is zero. */

@@ -24,11 +24,37 @@ static bool tw_delivery_exhausted(const struct tw_ring *ring,
 	       delivery->attempts >= ring->delivery.max_attempts;
 }
 
+static struct tw_delivery *tw_delivery_at(const struct tw_ring *ring, u32 index)
+{
+	return tw_delivery_of(ring, tw_arena_at(&ring->tokens, index));
+}
+
+/* A taker holds a token. What it holds is linked, so that its end finds that. */
+static void tw_delivery_hold(struct tw_ring *ring, struct tw_delivery *delivery,
+			     u32 index, struct tw_taker *taker)
+{
+	lockdep_assert_held(&ring->lock);
+	delivery->taker = taker;
+	delivery->prev = TW_NIL;
+	delivery->next = taker->out ? taker->first : TW_NIL;
+	if (delivery->next != TW_NIL)
+		tw_delivery_at(ring, delivery->next)->prev = index;
+	taker->first = index;
+	taker->out++;
+	ring->delivery.held++;
+}
+
 /* No taker holds it any more. */
 static void tw_delivery_let_go(struct tw_ring *ring,
 			       struct tw_delivery *delivery)
 {
 	lockdep_assert_held(&ring->lock);
+	if (delivery->prev != TW_NIL)
+		tw_delivery_at(ring, delivery->prev)->next = delivery->next;
+	else
+		delivery->taker->first = delivery->next;
+	if (delivery->next != TW_NIL)
+		tw_delivery_at(ring, delivery->next)->prev = delivery->prev;
 	delivery->taker->out--;
 	delivery->taker = NULL;
 	ring->delivery.held--;
@@ -223,11 +249,18 @@ void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token)
 		delivery->number = delivery->number + 1 ?: 1;	/* 0 is none */
 }
 
-/* It could not be delivered, and will be put back. */
+/*
+ * It could not be delivered, and will be put back. No reader has been told of this
+ * delivery, so the next one has its number.
+ */
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 {
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+
 	lockdep_assert_held(&ring->lock);
-	tw_delivery_of(ring, token)->attempts--;
+	delivery->attempts--;
+	if (ring->delivery.lease)
+		delivery->number--;
 }
 
 /**
@@ -257,10 +290,8 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 	due = tw_delivery_tick(ring, now, now->ns + ring->delivery.lease);
 	WRITE_ONCE(token->word, tw_word(due, TW_HELD, word));
 	tw_delivery_file(ring, index, due, now->tick);
-	delivery->taker = taker;
 	delivery->since = now->tick;
-	taker->out++;
-	ring->delivery.held++;
+	tw_delivery_hold(ring, delivery, index, taker);
 }
 
 /*
@@ -388,10 +419,7 @@ void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
 	struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
 	u32 index = tw_delivery_back(ring, found->token);
 
-	delivery->attempts = 0;
-	delivery->missed = 0;
-	delivery->base = due * ring->tick;
-	delivery->kicked = false;
+	tw_delivery_start_over(delivery, due * ring->tick);
 	tw_delivery_arm(ring, found->token, index, due);
 	tw_delivery_file(ring, index, due, now->tick);
 	ring->delivery.acked++;
@@ -511,32 +539,25 @@ void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
  * tw_delivery_return() - one step of taking back what a taker holds
  * @ring: the ring, locked
  * @taker: the taker, whose file is being released
- * @next: where to go on, 0 at first
- * @work: how many tokens to look at
+ * @work: how many tokens to take back at most
  * @now: the time
  *
- * Return: whether there may be more.
+ * Return: whether there are more.
  */
 bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
-			u32 *next, unsigned int work, const struct tw_now *now)
+			unsigned int work, const struct tw_now *now)
 {
-	u64 due = min(now->tick, ring->max_due), word;
+	u64 due = min(now->tick, ring->max_due);
 
 	lockdep_assert_held(&ring->lock);
-	while (taker->out) {
-		u32 index = tw_ring_scan(ring, next, &work, &word);
-		struct tw_token *token;
+	for (; taker->out && work; work--) {
+		u32 index = taker->first;
+		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 
-		if (index == TW_NIL)
-			break;
-		token = tw_arena_at(&ring->tokens, index);
-		if (tw_word_state(word) != TW_HELD ||
-		    tw_delivery_of(ring, token)->taker != taker)
-			continue;
 		tw_delivery_back(ring, token);
 		ring->delivery.returned++;
 		tw_delivery_retry(ring, token, index, now, due);
 	}
 
-	return taker->out && *next < ring->tokens.fresh;
+	return taker->out;
 }

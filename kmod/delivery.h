@@ -68,6 +68,6 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 		      const struct tw_now *now);
 void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found);
 bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
-			u32 *next, unsigned int work, const struct tw_now *now);
+			unsigned int work, const struct tw_now *now);
 
 #endif /* TW_DELIVERY_H */

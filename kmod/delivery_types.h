@@ -16,9 +16,11 @@
 /**
  * struct tw_taker - an open file that reads, as far as the core knows it
  * @out: deliveries that it holds; ring's lock
+ * @first: index of a token that it holds, if there is one: its newest; ring's lock
  */
 struct tw_taker {
 	u32	out;
+	u32	first;
 };
 
 /**
@@ -33,6 +35,8 @@ struct tw_taker {
  * @number: of the last delivery
  * @attempts: deliveries so far that were in vain, and one that is out
  * @missed: periods since the last event that had none
+ * @next: HELD by a taker: index of the next token that this one holds, or TW_NIL
+ * @prev: HELD by a taker: index of the one before, or TW_NIL
  *
  * All of it is under the ring's lock, or the token is TAKEN and its reader's.
  */
@@ -46,6 +50,8 @@ struct tw_delivery {
 	u32		number;
 	u32		attempts;
 	u32		missed;
+	u32		next;
+	u32		prev;
 };
 
 /**
@@ -77,6 +83,15 @@ struct tw_deliveries {
 	u64	deleted;
 	u64	missed;
 };
+
+/* Nothing has come of a token so far; if it is periodic, @base is its first deadline. */
+static inline void tw_delivery_start_over(struct tw_delivery *delivery, u64 base)
+{
+	delivery->base = base;
+	delivery->kicked = false;
+	delivery->attempts = 0;
+	delivery->missed = 0;
+}
 
 /* Whether a delivery is of its base: that of a period, unless it was kicked. */
 static inline bool tw_delivery_is_of_base(const struct tw_delivery *delivery)

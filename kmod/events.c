@@ -2,11 +2,17 @@
 /*
  * Events: expired tokens as read(2) and poll(2) show them.
  *
- * A token is its own event: it is taken from the ring, copied with no lock held,
- * and only then ends. What could not be copied is put back.
+ * A token is its own event: a reader takes it from the ring, copies it with no lock
+ * held, and only then the token ends. While a reader has taken tokens it does not
+ * sleep, so that a reader whose memory comes late, or never, keeps nothing from the
+ * others: it copies with page faults disabled. When the next event lies in a page
+ * that is not there, the reader puts the rest of its tokens back, has the page
+ * fetched, which may take any time, and takes again whatever is due by then.
  */
-#include <linux/math.h>
+#include <linux/kernel.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
 
 #include "clock.h"
 #include "events.h"
@@ -17,6 +23,13 @@
 
 /* Events copied at a time. */
 #define TW_COPY		16
+
+/*
+ * How often in a row a reader has a page fetched and then cannot copy an event all
+ * the same. A page may go again before the reader comes to it, but not for ever:
+ * there is memory that can be fetched and still not be written.
+ */
+#define TW_FAULTS	16
 
 /*
  * Writes every byte once. A compound literal would zero the event first, which costs
@@ -69,27 +82,40 @@ static void tw_events_fill(struct timewheel_event *events,
 		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
 }
 
+/* Copies events out, all of them or none: then the iterator is where it was. */
+static bool tw_events_out(const struct timewheel_event *events, unsigned int n,
+			  struct iov_iter *to)
+{
+	size_t copied = copy_to_iter(events, n * sizeof(*events), to);
+
+	if (copied == n * sizeof(*events))
+		return true;
+	iov_iter_revert(to, copied);
+
+	return false;
+}
+
 /*
  * Copies events out. Returns how many were copied whole. If the copy of all of them
  * meets a fault, each is copied by itself, to copy as many as there is room for.
  */
-static unsigned int tw_events_out(const struct timewheel_event *events,
-				  unsigned int n, struct iov_iter *to)
+static unsigned int tw_events_out_some(const struct timewheel_event *events,
+				       unsigned int n, struct iov_iter *to)
 {
-	size_t copied = copy_to_iter(events, n * sizeof(*events), to);
 	unsigned int i = 0;
 
-	if (copied == n * sizeof(*events))
+	if (tw_events_out(events, n, to))
 		return n;
-	iov_iter_revert(to, copied);
-	while (i < n && copy_to_iter(&events[i], sizeof(*events), to) ==
-			sizeof(*events))
+	while (i < n && tw_events_out(&events[i], 1, to))
 		i++;
 
 	return i;
 }
 
-/* Copies tokens that the caller has taken. Returns how many went out whole. */
+/*
+ * Copies tokens that the caller has taken. Returns how many went out whole. Does not
+ * sleep for a page that is not there: the copy ends at the first such page.
+ */
 static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 				   const u32 *batch, unsigned int n,
 				   const struct tw_now *now, s64 offset,
@@ -99,17 +125,56 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 	u64 taken = tw_clock_to_user(now->ns, offset);
 	unsigned int done = 0;
 
+	pagefault_disable();
 	while (done < n) {
 		unsigned int some = min_t(unsigned int, n - done, TW_COPY);
 		unsigned int out;
 
 		tw_events_fill(events, &wheel->ring, batch + done, some, taken,
 			       offset);
-		out = tw_events_out(events, some, to);
+		out = tw_events_out_some(events, some, to);
 		done += out;
 		if (out < some)
 			break;
 	}
+	pagefault_enable();
+
+	return done;
+}
+
+/*
+ * Has the memory of the next event fetched, with no lock held and no token taken. May
+ * sleep for as long as the memory takes; only a signal that kills ends this sleep.
+ */
+static int tw_events_fault_in(const struct tw_wheel *wheel, struct iov_iter *to)
+{
+	if (fault_in_iov_iter_writeable(to, sizeof(struct timewheel_event)))
+		return -EFAULT;
+
+	/* Meanwhile the wheel may have been paused or destroyed. */
+	return tw_wheel_check_due(wheel);
+}
+
+/*
+ * Takes a batch and copies it; what was not copied is put back. Returns how many
+ * events were copied. *@fault: whether the next one was not, because of a fault.
+ */
+static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
+					 struct iov_iter *to,
+					 struct tw_taker *taker,
+					 unsigned int max, bool *more,
+					 bool *fault)
+{
+	unsigned int n, done;
+	u32 batch[TW_BATCH];
+	struct tw_now now;
+
+	n = tw_wheel_take(wheel, &now, batch, max, more);
+	done = tw_events_copy(wheel, batch, n, &now,
+			      tw_clock_offset(wheel->clock), to);
+	if (n)
+		tw_wheel_finish(wheel, &now, batch, n, done, taker);
+	*fault = done < n;
 
 	return done;
 }
@@ -121,36 +186,36 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 				  struct tw_taker *taker)
 {
-	s64 offset = tw_clock_offset(wheel->clock);
 	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
+	unsigned int faults = 0;
+	bool more = true, fault;
 	size_t total = 0;
-	bool more = true;
+	int err = 0;
 
-	while (more && total < room) {
-		unsigned int n, done;
-		u32 batch[TW_BATCH];
-		struct tw_now now;
+	while (more && !err && total < room) {
+		unsigned int done;
 
-		n = tw_wheel_take(wheel, &now, batch,
-				  min_t(size_t, room - total, TW_BATCH), &more);
-		done = tw_events_copy(wheel, batch, n, &now, offset, to);
-		if (n)
-			tw_wheel_finish(wheel, &now, batch, n, done, taker);
+		done = tw_events_read_batch(wheel, to, taker,
+					    min_t(size_t, room - total, TW_BATCH),
+					    &more, &fault);
 		total += done;
-		if (done < n)
-			return total * sizeof(struct timewheel_event) ?:
-			       -EFAULT;
+		if (fault) {
+			faults = done ? 0 : faults + 1;
+			err = faults > TW_FAULTS ? -EFAULT :
+						   tw_events_fault_in(wheel, to);
+			/* What was put back, unless another reader took it. */
+			more = true;
+		}
 		/* Not signal_pending(): that also tells io_uring's task work. */
-		if (task_sigpending(current) && more) {
+		if (!err && more && task_sigpending(current)) {
 			/* The alarm woke one reader: wake the next one. */
 			tw_wheel_pass_on(wheel);
-			return total * sizeof(struct timewheel_event) ?:
-			       -ERESTARTSYS;
+			err = -ERESTARTSYS;
 		}
 		cond_resched();
 	}
 
-	return total * sizeof(struct timewheel_event);
+	return total * sizeof(struct timewheel_event) ?: err;
 }
 
 /* read(2) of a wheel; its contract is with struct timewheel_event. */
@@ -168,8 +233,11 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 		ssize_t ret = tw_wheel_check_due(wheel);
 
 		if (!ret && wheel->takers.ready && !taker) {
-			taker = tw_takers_get(&wheel->takers, iocb->ki_filp);
-			ret = taker ? 0 : -ENOMEM;
+			bool atomic = iocb->ki_flags & IOCB_NOWAIT;
+
+			taker = tw_takers_get(&wheel->takers, iocb->ki_filp,
+					      atomic);
+			ret = taker ? 0 : atomic ? -EAGAIN : -ENOMEM;
 		}
 		if (!ret)
 			ret = tw_events_read_due(wheel, to, taker);

@@ -28,37 +28,13 @@
 				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS)
 #define TW_CONTROL_STATES	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
-/*
- * By how many bytes the structure of each command in the table below has grown
- * since its first release. The tests build a module in which all have, and use it
- * as old callers.
- */
-#ifndef TW_GROWN
-#define TW_GROWN		0
-#endif
-
 /* Sizes of the first release, the least that are accepted. */
 #define TW_FIRST_SETUP		64
 #define TW_FIRST_OP		80
 #define TW_FIRST_TOKEN		104
 #define TW_FIRST_INFO		264
 
-/* Layouts are the same for 32 and 64 bit callers, and do not change. */
-static_assert(sizeof(struct timewheel_caps) == 72);
-static_assert(sizeof(struct timewheel_setup) == 64);
-static_assert(sizeof(struct timewheel_create) == 80);
-static_assert(sizeof(struct timewheel_destroy) == 72);
-static_assert(sizeof(struct timewheel_op) == 80);
-static_assert(sizeof(struct timewheel_batch) == 32);
-static_assert(sizeof(struct timewheel_touch) == 16);
-static_assert(sizeof(struct timewheel_touch_many) == 24);
-static_assert(sizeof(struct timewheel_advance) == 16);
-static_assert(sizeof(struct timewheel_info) == 264);
-static_assert(sizeof(struct timewheel_control) == 16);
-static_assert(sizeof(struct timewheel_stats) == 24);
-static_assert(sizeof(struct timewheel_get) == 40);
-static_assert(sizeof(struct timewheel_list) == 56);
-static_assert(sizeof(struct timewheel_token) == 104);
+/* Programs read arrays of it, which have no size. */
 static_assert(sizeof(struct timewheel_event) == 48);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
@@ -583,7 +559,7 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
  * Argument of any ioctl but those that copy a larger one: there are kernels that
  * zero all of the stack that a call uses.
  */
-union tw_known_arg {
+union tw_arg {
 	struct timewheel_caps		caps;
 	struct timewheel_setup		setup;
 	struct timewheel_create		create;
@@ -597,12 +573,6 @@ union tw_known_arg {
 	struct timewheel_get		get;
 	struct timewheel_list		list;
 	struct timewheel_control	control;
-};
-
-/* The same, with room for what it has grown by. */
-union tw_arg {
-	union tw_known_arg	known;
-	u8			room[sizeof(union tw_known_arg) + TW_GROWN];
 };
 
 enum tw_ioctl_needs {
@@ -632,7 +602,7 @@ struct tw_ioctl {
 
 #define TW_IOCTL(cmd, run, arg, first, flags, needs)			\
 	[_IOC_NR(cmd)] = {						\
-		run, sizeof(struct arg) + TW_GROWN, first, flags, needs, \
+		run, sizeof(struct arg), first, flags, needs,		\
 	}
 
 static const struct tw_ioctl tw_ioctls[] = {
@@ -666,7 +636,8 @@ static const struct tw_ioctl tw_ioctls[] = {
 	TW_IOCTL(TIMEWHEEL_IOC_CONTROL, tw_ioctl_control, timewheel_control, 16,
 		 0, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_GET, tw_ioctl_get, timewheel_get, 40,
-		 TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_ANSWERS),
+		 TIMEWHEEL_OPF_BY_HANDLE,
+		 TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS),
 };
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
@@ -698,7 +669,7 @@ static noinline_for_stack long tw_ioctl_run(struct file *file,
 		return ret;
 	ret = ioctl->run(file, &arg, uarg);
 	if (ret >= 0 && ioctl->needs & TW_ANSWERS &&
-	    copy_to_user(uarg, &arg, min(arg.known.caps.size, ioctl->size)))
+	    copy_to_user(uarg, &arg, min(arg.caps.size, ioctl->size)))
 		ret = -EFAULT;
 
 	return ret;

@@ -30,9 +30,15 @@
  *	A token's list is looked at no later than its due tick.
  *
  * A level's blocks are known by its earliest one, from which its slots are
- * counted. A clock that is stepped back, or a token that is put back after more than
- * a lap, brings an earlier one: lists beyond its lap are then looked at a lap or more
- * too soon, and filed further out, each time. That costs time, never exactness.
+ * counted. A clock that is stepped back brings an earlier one: lists beyond its lap
+ * are then looked at a lap or more too soon, and filed further out, each time. That
+ * costs time, never exactness.
+ *
+ * A token that is put back may be due laps before the others. So that it does not
+ * do the same to all of them, there are more levels, for such tokens alone, of 64
+ * slots of 1, 32, 1024 and so on ticks: few tokens are put back at a time, as many as
+ * readers had taken. One that is looked at there and has become due later than now,
+ * because it was touched, is then filed among the others.
  *
  * There is no hand to keep: it is the time that the caller says it is.
  */
@@ -51,24 +57,27 @@ static u64 tw_level_tick(const struct tw_levels *levels, u32 nr)
 {
 	const struct tw_level *level = &levels->level[nr];
 
-	if (!nr || level->next == TW_NEVER)
-		return level->next;
+	if (level->next == TW_NEVER)
+		return TW_NEVER;
 
-	return (level->next - 1) * level->width;
+	return (level->next - level->early) * level->width;
 }
 
-/* The lowest level that reaches a tick from the origin, and the block there. */
-static u32 tw_levels_reach(const struct tw_levels *levels, u64 due, u64 origin,
-			   u64 *block)
+/*
+ * The lowest level that reaches a tick from the origin, and the block there. @nr: the
+ * finest one.
+ */
+static __always_inline u32 tw_levels_reach(const struct tw_levels *levels,
+					   u32 nr, u64 due, u64 origin,
+					   u64 *block)
 {
-	u32 nr = 1;
-
 	*block = due;
-	if (due - origin < levels->level[0].slots)
-		return 0;
+	if (due - origin < levels->level[nr].slots)
+		return nr;
 
-	due /= levels->level[1].width;
-	origin /= levels->level[1].width;
+	nr++;
+	due /= levels->level[nr].width;
+	origin /= levels->level[nr].width;
 	while (due - origin >= TW_OUTER_SLOTS) {
 		due >>= TW_OUTER_SHIFT;
 		origin >>= TW_OUTER_SHIFT;
@@ -120,17 +129,10 @@ static void tw_levels_find_next(struct tw_levels *levels)
 	}
 }
 
-/**
- * tw_levels_file() - put a token on the list of its due tick
- * @levels: the levels
- * @index: the token, on no list
- * @due: the tick
- * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
- */
-void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin)
+/* Puts a token on the list of a block. */
+static __always_inline void tw_level_file(struct tw_levels *levels, u32 nr,
+					  u64 block, u32 index)
 {
-	u64 block;
-	u32 nr = tw_levels_reach(levels, due, origin, &block);
 	struct tw_level *level = &levels->level[nr];
 	u32 slot = block % level->slots;
 
@@ -149,6 +151,39 @@ void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin)
 			levels->next_level = nr;
 		}
 	}
+}
+
+/**
+ * tw_levels_file() - put a token on the list of its due tick
+ * @levels: the levels
+ * @index: the token, on no list
+ * @due: the tick
+ * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
+ */
+void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin)
+{
+	u64 block;
+	u32 nr = tw_levels_reach(levels, 0, due, origin, &block);
+
+	tw_level_file(levels, nr, block, index);
+}
+
+/**
+ * tw_levels_file_back() - put a token on the list of a tick that has passed
+ * @levels: the levels
+ * @index: the token, on no list
+ * @due: the tick
+ * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
+ *
+ * It may be long ago, and come before all that is filed: see above.
+ */
+void tw_levels_file_back(struct tw_levels *levels, u32 index, u64 due,
+			 u64 origin)
+{
+	u64 block;
+	u32 nr = tw_levels_reach(levels, levels->back, due, origin, &block);
+
+	tw_level_file(levels, nr, block, index);
 }
 
 /* A list's last token has left it. */
@@ -189,9 +224,9 @@ void tw_levels_unfile(struct tw_levels *levels, u32 index)
  * @now: the tick that the hand is on
  * @earliest: the answer
  *
- * A token on a list of level 0 is due if its list's tick is its due tick: only
- * when nothing earlier is left. On a coarser level none is due yet: all are filed
- * again, further in.
+ * A token on a list of a finest level is due if its list's tick is its due tick:
+ * only when nothing earlier is left. On a coarser level none is due yet: all are
+ * filed again, further in.
  *
  * Return: whether there is a list to look at by now.
  */
@@ -203,43 +238,52 @@ bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 	if (levels->next > now)
 		return false;
 	earliest->list = level->first + level->at;
+	earliest->back = levels->next_level >= levels->back;
 	earliest->origin = levels->next;
-	earliest->limit = levels->next_level ? 0 : levels->next;
+	earliest->limit = level->early ? 0 : levels->next;
 
 	return true;
 }
 
+/* The next level, whose slots' lists follow those of the level before. */
+static void tw_levels_add(struct tw_levels *levels, u64 width, u32 slots,
+			  u32 early)
+{
+	struct tw_level *level = &levels->level[levels->nr];
+
+	*level = (struct tw_level) {
+		.next = TW_NEVER, .width = width, .slots = slots,
+		.early = early, .first = levels->aside,
+		.occupied = levels->nr ? level[-1].occupied +
+					 BITS_TO_LONGS(level[-1].slots) :
+					 levels->occupied,
+	};
+	levels->aside += slots;
+	levels->nr++;
+}
+
+/* Levels up to one that reaches every tick: the finest, and coarser ones. */
+static void tw_levels_add_all(struct tw_levels *levels, u32 slots, u64 width)
+{
+	tw_levels_add(levels, 1, slots, 0);
+	for (; ; width <<= TW_OUTER_SHIFT) {
+		tw_levels_add(levels, width, TW_OUTER_SLOTS, 1);
+		if (TW_MAX_TICK / width < TW_OUTER_SLOTS)
+			break;
+	}
+}
+
 static int tw_levels_init_slots(struct tw_levels *levels, u32 ring)
 {
-	u64 width = max(ring / 2, 1U);
-	u32 slots = ring + 1;
-	u32 first = slots;
-	u32 nr;
-
-	levels->occupied = kvcalloc(BITS_TO_LONGS(slots) + TW_LEVELS - 1,
+	levels->occupied = kvcalloc(BITS_TO_LONGS(ring + 1) + TW_LEVELS - 1,
 				    sizeof(long), TW_GFP);
 	if (!levels->occupied)
 		return -ENOMEM;
 
-	levels->level[0] = (struct tw_level) {
-		.next = TW_NEVER, .width = 1, .slots = slots,
-		.occupied = levels->occupied,
-	};
-	for (nr = 1; ; nr++) {
-		levels->level[nr] = (struct tw_level) {
-			.next = TW_NEVER, .width = width,
-			.slots = TW_OUTER_SLOTS, .first = first,
-			.occupied = levels->occupied + BITS_TO_LONGS(slots) +
-				    nr - 1,
-		};
-		first += TW_OUTER_SLOTS;
-		if (TW_MAX_TICK / width < TW_OUTER_SLOTS)
-			break;
-		width <<= TW_OUTER_SHIFT;
-	}
-	levels->nr = nr + 1;
 	levels->next = TW_NEVER;
-	levels->aside = first;
+	tw_levels_add_all(levels, ring + 1, max(ring / 2, 1U));
+	levels->back = levels->nr;
+	tw_levels_add_all(levels, TW_OUTER_SLOTS, TW_OUTER_SLOTS / 2);
 
 	return 0;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limits: how many wheels and tokens a user, and all users, may have.
+ * Limits: how many wheels and tokens a user, a user namespace, and all users may
+ * have.
  *
  * A wheel counts with all the tokens that it may ever hold, from its set-up to
  * its end, so that no registration has to ask here. Users are those of the
  * host's user namespace. The user that has made a user namespace pays for all in it, so
  * that a user gets no more by the ids of its namespaces. Users of a namespace that
- * root has made pay for themselves.
+ * root has made pay for themselves. As they can be very many, their namespace pays,
+ * too: all of them together may have as much as they leave to others.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/limits.h>
 #include <linux/moduleparam.h>
@@ -25,6 +26,9 @@
 /* The values that the module parameters may have. */
 #define TW_LEAST_TICK_NS	1000
 #define TW_MOST_TOKENS		BIT(28)
+
+/* This part of what there may be in all is kept for CAP_SYS_RESOURCE. */
+#define TW_RESERVE		8
 
 unsigned int tw_min_tick_ns = 100000;
 unsigned int tw_max_tokens = BIT(24);
@@ -87,144 +91,232 @@ MODULE_PARM_DESC(max_all_tokens,
  * @tokens: how many; tw_limits_lock
  */
 struct tw_count {
-	u32	wheels;
+	u64	wheels;
 	u64	tokens;
 };
 
 /**
- * struct tw_user - a user that has wheels; exists as long as it has any
- * @node: in tw_users; tw_limits_lock
- * @uid: the user's id; constant
- * @has: what the user has; tw_limits_lock
+ * struct tw_account - what a user or a user namespace has, if it has any wheels
+ * @node: in tw_accounts; tw_limits_lock
+ * @ns: the namespace, with a reference to it; NULL for a user; constant
+ * @uid: the user's id; invalid for a namespace; constant
+ * @has: what it has; tw_limits_lock
  */
-struct tw_user {
+struct tw_account {
 	struct hlist_node	node;
+	struct user_namespace	*ns;
 	kuid_t			uid;
 	struct tw_count		has;
 };
 
 static DEFINE_MUTEX(tw_limits_lock);	/* guards all of the below; innermost */
-static DEFINE_HASHTABLE(tw_users, 8);
+static DEFINE_HASHTABLE(tw_accounts, 8);
 static struct tw_count tw_all;
 
 static bool tw_count_allows(const struct tw_count *has, u32 tokens,
-			    u32 max_wheels, u32 max_tokens)
+			    u64 max_wheels, u64 max_tokens)
 {
 	return has->wheels < max_wheels && has->tokens + tokens <= max_tokens;
 }
 
-static int tw_limits_check(const struct tw_user *user, u32 tokens)
+static void tw_count_add(struct tw_count *has, u32 tokens)
 {
-	if (!tw_count_allows(&user->has, tokens,
+	has->wheels++;
+	has->tokens += tokens;
+}
+
+static void tw_count_sub(struct tw_count *has, u32 tokens)
+{
+	has->wheels--;
+	has->tokens -= tokens;
+}
+
+/* Whether there may be another wheel in all, with the reserve or without. */
+static bool tw_all_allows(const struct tw_count *has, u32 tokens, bool reserve)
+{
+	u32 wheels = READ_ONCE(tw_max_all_wheels);
+	u32 max_tokens = READ_ONCE(tw_max_all_tokens);
+
+	if (!reserve) {
+		wheels -= wheels / TW_RESERVE;
+		max_tokens -= max_tokens / TW_RESERVE;
+	}
+
+	return tw_count_allows(has, tokens, wheels, max_tokens);
+}
+
+static int tw_limits_check(const struct tw_charge *charge, u32 tokens)
+{
+	struct tw_count has = tw_all;
+
+	if (!tw_count_allows(&charge->user->has, tokens,
 			     READ_ONCE(tw_max_user_wheels),
 			     READ_ONCE(tw_max_user_tokens)) &&
 	    !capable(CAP_SYS_RESOURCE))
 		return -EDQUOT;
-	if (!tw_count_allows(&tw_all, tokens, READ_ONCE(tw_max_all_wheels),
-			     READ_ONCE(tw_max_all_tokens)))
+
+	/* As much as the namespace has then must be left, too. */
+	if (charge->ns) {
+		has.wheels += charge->ns->has.wheels;
+		has.tokens += charge->ns->has.tokens;
+		tw_count_add(&has, tokens);
+	}
+	if (!tw_all_allows(&has, tokens, false) &&
+	    !(tw_all_allows(&tw_all, tokens, true) &&
+	      capable(CAP_SYS_RESOURCE)))
 		return -ENOSPC;
 
 	return 0;
 }
 
-/* The user that is charged for what the caller does. */
-static kuid_t tw_payer(void)
+/*
+ * Who is charged for what the caller does: a user, and the outermost namespace that
+ * the caller is in if root has made that.
+ */
+static void tw_payers(kuid_t *uid, struct user_namespace **payer)
 {
-	const struct user_namespace *ns;
-	kuid_t uid = current_euid();
+	struct user_namespace *ns;
 
+	*uid = current_euid();
+	*payer = NULL;
 	/* Up to the host's, which has no parent. */
-	for (ns = current_user_ns(); ns->parent; ns = ns->parent)
-		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
-			uid = ns->owner;
-
-	return uid;
+	for (ns = current_user_ns(); ns->parent; ns = ns->parent) {
+		*payer = uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : NULL;
+		if (!*payer)
+			*uid = ns->owner;
+	}
 }
 
-static struct tw_user *tw_user_find(kuid_t uid)
+static unsigned long tw_account_key(const struct user_namespace *ns, kuid_t uid)
 {
-	struct tw_user *user;
+	return ns ? (unsigned long)ns : __kuid_val(uid);
+}
 
-	hash_for_each_possible(tw_users, user, node, __kuid_val(uid))
-		if (uid_eq(user->uid, uid))
-			return user;
+static struct tw_account *tw_account_find(const struct user_namespace *ns,
+					  kuid_t uid)
+{
+	struct tw_account *account;
+
+	hash_for_each_possible(tw_accounts, account, node,
+			       tw_account_key(ns, uid))
+		if (account->ns == ns && uid_eq(account->uid, uid))
+			return account;
 
 	return NULL;
 }
 
+/* The account of a namespace or else of a user, a new one if there is none. */
+static struct tw_account *tw_account_get(struct user_namespace *ns, kuid_t uid)
+{
+	struct tw_account *account = tw_account_find(ns, uid);
+
+	if (account)
+		return account;
+	account = kzalloc(sizeof(*account), TW_GFP);
+	if (!account)
+		return NULL;
+	account->ns = ns ? get_user_ns(ns) : NULL;
+	account->uid = uid;
+	hash_add(tw_accounts, &account->node, tw_account_key(ns, uid));
+
+	return account;
+}
+
+/* Ends an account, which may be NULL, unless it has wheels. */
+static void tw_account_put(struct tw_account *account)
+{
+	if (!account || account->has.wheels)
+		return;
+	hash_del(&account->node);
+	if (account->ns)
+		put_user_ns(account->ns);
+	kfree(account);
+}
+
 /**
  * tw_limits_charge() - count a new wheel
+ * @charge: what is charged, for tw_limits_uncharge()
  * @tokens: how many it may have
  *
  * May sleep.
  *
- * Return: the user that is charged, for tw_limits_uncharge(); -EDQUOT; -ENOSPC;
- * -ENOMEM.
+ * Return: 0; -EDQUOT; -ENOSPC; -ENOMEM.
  */
-struct tw_user *tw_limits_charge(u32 tokens)
+int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 {
-	struct tw_user *fresh = kzalloc(sizeof(*fresh), TW_GFP);
-	struct tw_user *user;
-	int err;
+	struct user_namespace *ns;
+	kuid_t uid;
+	int err = -ENOMEM;
 
-	if (!fresh)
-		return ERR_PTR(-ENOMEM);
-	fresh->uid = tw_payer();
+	tw_payers(&uid, &ns);
 
 	mutex_lock(&tw_limits_lock);
-	user = tw_user_find(fresh->uid) ?: fresh;
-	err = tw_limits_check(user, tokens);
+	charge->tokens = tokens;
+	charge->user = tw_account_get(NULL, uid);
+	charge->ns = ns ? tw_account_get(ns, INVALID_UID) : NULL;
+	if (charge->user && (charge->ns || !ns))
+		err = tw_limits_check(charge, tokens);
 	if (!err) {
-		if (user == fresh)
-			hash_add(tw_users, &user->node, __kuid_val(user->uid));
-		user->has.wheels++;
-		user->has.tokens += tokens;
-		tw_all.wheels++;
-		tw_all.tokens += tokens;
+		tw_count_add(&tw_all, tokens);
+		tw_count_add(&charge->user->has, tokens);
+		if (charge->ns)
+			tw_count_add(&charge->ns->has, tokens);
+	} else {
+		tw_account_put(charge->user);
+		tw_account_put(charge->ns);
 	}
 	mutex_unlock(&tw_limits_lock);
-	if (err || user != fresh)
-		kfree(fresh);
 
-	return err ? ERR_PTR(err) : user;
+	return err;
 }
 
-/**
- * tw_limits_uncharge() - a wheel is gone
- * @user: the user that was charged for it
- * @tokens: how many tokens it was charged for
- */
-void tw_limits_uncharge(struct tw_user *user, u32 tokens)
+/* A wheel is gone. */
+void tw_limits_uncharge(const struct tw_charge *charge)
 {
 	mutex_lock(&tw_limits_lock);
-	user->has.wheels--;
-	user->has.tokens -= tokens;
-	tw_all.wheels--;
-	tw_all.tokens -= tokens;
-	if (!user->has.wheels) {
-		hash_del(&user->node);
-		kfree(user);
-	}
+	tw_count_sub(&tw_all, charge->tokens);
+	tw_count_sub(&charge->user->has, charge->tokens);
+	tw_account_put(charge->user);
+	if (charge->ns)
+		tw_count_sub(&charge->ns->has, charge->tokens);
+	tw_account_put(charge->ns);
 	mutex_unlock(&tw_limits_lock);
 }
 
-/* The id of a user that has a wheel. */
-kuid_t tw_user_uid(const struct tw_user *user)
+/* The id of the user that is charged. */
+kuid_t tw_charge_uid(const struct tw_charge *charge)
 {
-	return user->uid;
+	return charge->user->uid;
 }
 
 /* A line for each user. */
-void tw_limits_show(struct seq_file *m)
+void tw_limits_show_users(struct seq_file *m)
 {
-	struct tw_user *user;
+	struct tw_account *account;
 	int i;
 
 	seq_puts(m, "uid wheels tokens\n");
 	mutex_lock(&tw_limits_lock);
-	hash_for_each(tw_users, i, user, node)
-		seq_printf(m, "%u %u %llu\n",
-			   from_kuid_munged(seq_user_ns(m), user->uid),
-			   user->has.wheels, user->has.tokens);
+	hash_for_each(tw_accounts, i, account, node)
+		if (!account->ns)
+			seq_printf(m, "%u %llu %llu\n",
+				   from_kuid_munged(seq_user_ns(m),
+						    account->uid),
+				   account->has.wheels, account->has.tokens);
+	mutex_unlock(&tw_limits_lock);
+}
+
+/* A line for each namespace, named by the number that its file in /proc has. */
+void tw_limits_show_namespaces(struct seq_file *m)
+{
+	struct tw_account *account;
+	int i;
+
+	seq_puts(m, "user_ns wheels tokens\n");
+	mutex_lock(&tw_limits_lock);
+	hash_for_each(tw_accounts, i, account, node)
+		if (account->ns)
+			seq_printf(m, "%u %llu %llu\n", account->ns->ns.inum,
+				   account->has.wheels, account->has.tokens);
 	mutex_unlock(&tw_limits_lock);
 }

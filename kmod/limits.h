@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits: how many wheels and tokens a user, and all users, may have, and how a
- * wheel may be set up. Module parameters, which may be changed at any time.
+ * Limits: how many wheels and tokens a user, a user namespace, and all users may
+ * have, and how a wheel may be set up. Module parameters, which may be changed at
+ * any time.
  */
 #ifndef TW_LIMITS_H
 #define TW_LIMITS_H
@@ -10,15 +11,28 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
-struct tw_user;
+struct tw_account;
+
+/**
+ * struct tw_charge - what a wheel is charged to
+ * @user: the user
+ * @ns: the user namespace, NULL if it does not pay
+ * @tokens: for how many tokens
+ */
+struct tw_charge {
+	struct tw_account	*user;
+	struct tw_account	*ns;
+	u32			tokens;
+};
 
 /* Read with READ_ONCE(): ns, and tokens of one wheel. */
 extern unsigned int tw_min_tick_ns;
 extern unsigned int tw_max_tokens;
 
-struct tw_user *tw_limits_charge(u32 tokens);
-void tw_limits_uncharge(struct tw_user *user, u32 tokens);
-kuid_t tw_user_uid(const struct tw_user *user);
-void tw_limits_show(struct seq_file *m);
+int tw_limits_charge(struct tw_charge *charge, u32 tokens);
+void tw_limits_uncharge(const struct tw_charge *charge);
+kuid_t tw_charge_uid(const struct tw_charge *charge);
+void tw_limits_show_users(struct seq_file *m);
+void tw_limits_show_namespaces(struct seq_file *m);
 
 #endif /* TW_LIMITS_H */

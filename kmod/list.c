@@ -33,6 +33,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 	int err;
 
 	BUILD_BUG_ON(TW_CHUNK_ENTRIES > 1 << TW_CHUNK_SHIFT);
+	BUILD_BUG_ON(2 * TW_AHEAD != TW_CHUNK_ENTRIES);
 	lists->tokens = tokens;
 	lists->nr = nr;
 	lists->list = kvcalloc(nr, sizeof(*lists->list), TW_GFP);
@@ -86,6 +87,31 @@ bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 		     token);
 
 	return was_empty;
+}
+
+/**
+ * tw_list_ahead() - which tokens of a list come after the TW_AHEAD last ones
+ * @lists: the lists
+ * @list: a list whose head chunk is full or half full
+ *
+ * Fetches the next chunk before its entries are needed.
+ *
+ * Return: TW_AHEAD entries, or NULL when there are none.
+ */
+const u32 *tw_list_ahead(const struct tw_lists *lists,
+			 const struct tw_list *list)
+{
+	const struct tw_chunk *head = tw_chunk(lists, list->head);
+	const struct tw_chunk *next = NULL;
+
+	if (head->next != TW_NIL)
+		next = tw_chunk(lists, head->next);
+	if (list->fill == TW_AHEAD)
+		return next ? &next->entry[TW_AHEAD] : NULL;
+	if (next)
+		tw_arena_fetch(&lists->chunks, (unsigned long)next);
+
+	return head->entry;
 }
 
 /* The head chunk has become empty: the list goes on with the next, if any. */

@@ -10,7 +10,6 @@
 #ifndef TW_LIST_H
 #define TW_LIST_H
 
-#include <linux/prefetch.h>
 #include <linux/types.h>
 
 #include "arena.h"
@@ -19,7 +18,7 @@
 #define TW_CHUNK_ENTRIES	30
 #define TW_CHUNK_SHIFT		5	/* place: chunk << 5 | position */
 #define TW_CHUNK_MASK		((1U << TW_CHUNK_SHIFT) - 1)
-#define TW_AHEAD		8	/* tokens to fetch before they are looked at */
+#define TW_AHEAD		(TW_CHUNK_ENTRIES / 2)	/* tokens to fetch at once */
 
 /**
  * struct tw_chunk - part of a list
@@ -63,6 +62,8 @@ void tw_lists_destroy(struct tw_lists *lists);
 u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
 bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
 u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty);
+const u32 *tw_list_ahead(const struct tw_lists *lists,
+			 const struct tw_list *list);
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list);
 
 static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
@@ -70,29 +71,17 @@ static inline struct tw_chunk *tw_chunk(const struct tw_lists *lists, u32 chunk)
 	return tw_arena_at(&lists->chunks, chunk);
 }
 
-/* Which token will be the last of a list a few later, or TW_NIL. */
-static inline u32 tw_lists_ahead(const struct tw_lists *lists, u32 list)
+/* Whether the tokens that come soon are to be fetched now: see tw_list_ahead(). */
+static inline bool tw_list_is_to_fetch(const struct tw_list *list)
 {
-	const struct tw_list *from = &lists->list[list];
-
-	return from->fill > TW_AHEAD ?
-		tw_chunk(lists, from->head)->entry[from->fill - 1 - TW_AHEAD] :
-		TW_NIL;
+	return !(list->fill % TW_AHEAD);
 }
 
 /* The last entry of a list that is not empty, which is the cheapest to take. */
-static inline u32 tw_lists_last(const struct tw_lists *lists, u32 list)
+static inline u32 tw_list_last(const struct tw_lists *lists,
+			       const struct tw_list *list)
 {
-	const struct tw_list *from = &lists->list[list];
-	const struct tw_chunk *head = tw_chunk(lists, from->head);
-
-	if (from->fill > TW_AHEAD)
-		prefetchw(tw_arena_at(lists->tokens,
-				      head->entry[from->fill - 1 - TW_AHEAD]));
-	else if (from->fill == TW_AHEAD && head->next != TW_NIL)
-		prefetch(tw_chunk(lists, head->next));
-
-	return head->entry[from->fill - 1];
+	return tw_chunk(lists, list->head)->entry[list->fill - 1];
 }
 
 /* Takes the last entry off a list. Returns whether the list is empty then. */

@@ -66,36 +66,41 @@ void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 	found->word = READ_ONCE(found->token->word);
 }
 
-/* Files the last entry of a list again. Returns whether there are more. */
-static bool tw_look_refile(struct tw_ring *ring,
-			   const struct tw_earliest *earliest, u32 index,
-			   u64 due)
+/* Files the last entry of a list again, which is on another list then. */
+static void tw_look_refile(struct tw_ring *ring,
+			   const struct tw_earliest *earliest, u64 now,
+			   u32 index, u64 due)
 {
-	bool more = tw_levels_pop(&ring->levels, earliest->list);
-
 	lockdep_assert_held(&ring->lock);
-	tw_levels_file(&ring->levels, index, due, earliest->origin);
+	tw_levels_pop(&ring->levels, earliest->list);
+	if (earliest->back && due <= now)
+		tw_levels_file_back(&ring->levels, index, due, earliest->origin);
+	else
+		tw_levels_file(&ring->levels, index, due, earliest->origin);
 	ring->refiled++;
-
-	return more;
 }
 
-/*
- * The touch word of a list's last token, NULL if it has none; those of the tokens
- * that come soon are fetched.
- */
-static inline u64 *tw_look_touch_word(const struct tw_ring *ring, u32 list,
-				      const struct tw_token *token, u32 index)
+/* Fetches tokens of a list that come soon, with their touch words. */
+static void tw_look_fetch(const struct tw_ring *ring, const struct tw_list *list)
 {
-	u32 ahead;
+	const u32 *ahead = tw_list_ahead(&ring->levels.lists, list);
+	unsigned int i;
 
-	if (!tw_ring_has_words(ring))
-		return NULL;
-	ahead = tw_lists_ahead(&ring->levels.lists, list);
-	if (ahead != TW_NIL)
-		prefetchw(tw_words_at(&ring->words, ahead));
+	for (i = 0; ahead && i < TW_AHEAD; i++)
+		tw_arena_fetch(&ring->tokens,
+			       (unsigned long)tw_ring_token(ring, ahead[i]));
+	for (i = 0; ahead && tw_ring_has_words(ring) && i < TW_AHEAD; i++)
+		prefetchw(tw_words_at(&ring->words, ahead[i]));
+}
 
-	return tw_ring_touch_word(ring, token, index);
+/* The last token of a list, which is the next to be looked at. */
+static inline u32 tw_look_last(const struct tw_ring *ring,
+			       const struct tw_list *list)
+{
+	if (tw_list_is_to_fetch(list))
+		tw_look_fetch(ring, list);
+
+	return tw_list_last(&ring->levels.lists, list);
 }
 
 /*
@@ -106,8 +111,7 @@ static bool tw_look_prepare(struct tw_ring *ring,
 			    const struct tw_earliest *earliest, u64 now,
 			    struct tw_token *token, u32 index)
 {
-	u64 *touch_word = tw_look_touch_word(ring, earliest->list, token,
-					     index);
+	u64 *touch_word = tw_ring_touch_word(ring, token, index);
 
 	lockdep_assert_held(&ring->lock);
 	if (touch_word)
@@ -133,7 +137,8 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	lockdep_assert_held(&ring->lock);
 	for (; *work && tw_levels_earliest(&ring->levels, now, &earliest);
 	     --*work) {
-		u32 index = tw_lists_last(&ring->levels.lists, earliest.list);
+		u32 index = tw_look_last(ring,
+					 &ring->levels.lists.list[earliest.list]);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 		u64 due;
 
@@ -143,7 +148,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 		due = tw_word_due(READ_ONCE(token->word));
 		if (due <= earliest.limit)
 			return index;
-		tw_look_refile(ring, &earliest, index, due);
+		tw_look_refile(ring, &earliest, now, index, due);
 	}
 
 	return TW_NIL;
@@ -158,15 +163,14 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 	     unsigned int *work, u32 *batch, unsigned int max,
 	     const bool words, const bool deliveries)
 {
-	const u32 list = earliest->list;
-	unsigned int n = 0;
-	bool more = true;
+	const struct tw_list *from = &ring->levels.lists.list[earliest->list];
+	unsigned int n = 0, left = *work;
 
 	lockdep_assert_held(&ring->lock);
-	for (; more && n < max && *work; --*work) {
-		u32 index = tw_lists_last(&ring->levels.lists, list);
+	for (; from->fill && n < max && left; left--) {
+		u32 index = tw_look_last(ring, from);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *touch_word = words ? tw_look_touch_word(ring, list, token,
+		u64 *touch_word = words ? tw_ring_touch_word(ring, token,
 							     index) : NULL;
 		u64 seen = touch_word ? tw_look_apply_word(ring, token,
 							   touch_word,
@@ -175,13 +179,11 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 		u64 due = tw_word_due(word);
 
 		if (due > earliest->limit) {
-			more = tw_look_refile(ring, earliest, index, due);
+			tw_look_refile(ring, earliest, now, index, due);
 			continue;
 		}
-		if (deliveries && tw_delivery_before_take(ring, index, now)) {
-			more = !tw_lists_empty(&ring->levels.lists, list);
+		if (deliveries && tw_delivery_before_take(ring, index, now))
 			continue;
-		}
 		/* Not if it was touched meanwhile: then look again. With a
 		 * touch word, that decides: under the lock the other cannot
 		 * have changed.
@@ -193,13 +195,14 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 			continue;
 		if (words && !touch_word)
 			tw_stamp_set(ring, index, 0);
-		more = tw_levels_pop(&ring->levels, list);
+		tw_levels_pop(&ring->levels, earliest->list);
 		if (deliveries)
 			tw_delivery_begin(ring, token);
 		else
 			tw_ring_unname(ring, token);
 		batch[n++] = index;
 	}
+	*work = left;
 
 	return n;
 }
@@ -276,8 +279,8 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 			tw_ring_name(ring, token);
 		tw_stamp_set(ring, batch[i],
 			     tw_stamp_none(tw_generation(token, word)));
-		tw_levels_file(&ring->levels, batch[i], due,
-			       tw_levels_origin(&ring->levels, due));
+		tw_levels_file_back(&ring->levels, batch[i], due,
+				    tw_levels_origin(&ring->levels, due));
 		/* Pairs with the acquire in tw_found_armed(). */
 		smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
 	}

@@ -8,7 +8,6 @@
  */
 #include <linux/mm.h>
 
-#include "compat.h"
 #include "map.h"
 #include "wheel.h"
 
@@ -36,8 +35,9 @@ static int tw_map_mremap(struct vm_area_struct *vma)
 	return -EINVAL;
 }
 
-static int tw_map_mprotect(struct vm_area_struct *vma, unsigned long start,
-			   unsigned long end, unsigned long flags)
+static int __maybe_unused
+tw_map_mprotect(struct vm_area_struct *vma, unsigned long start,
+		unsigned long end, unsigned long flags)
 {
 	return -EACCES;
 }
@@ -46,7 +46,7 @@ static const struct vm_operations_struct tw_map_ops = {
 	.fault		= tw_map_fault,
 	.may_split	= tw_map_may_split,
 	.mremap		= tw_map_mremap,
-	.mprotect	= tw_map_mprotect,
+	TW_VM_MPROTECT(tw_map_mprotect)
 };
 
 /* mmap(2) of a wheel; its contract is in timewheel(7). */

@@ -24,7 +24,6 @@
 #include <linux/stringhash.h>
 #include <linux/xarray.h>
 
-#include "compat.h"
 #include "named.h"
 #include "stats.h"
 

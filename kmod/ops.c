@@ -273,12 +273,17 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 		      struct timewheel_op *op, const struct tw_now *now)
 {
 	const struct tw_key key = tw_op_key(op);
+	u64 timeout = tw_op_timeout(op);
 	struct tw_deadline deadline;
 	struct tw_found found;
 	int err = tw_op_find(wheel, op, now, &found);
 
+	if (!err && tw_ring_is_periodic(&wheel->ring, found.token)) {
+		err = op->timeout ? -EINVAL : 0;
+		timeout = 0;
+	}
 	if (!err)
-		err = tw_op_deadline(wheel, caller, op, now, tw_op_timeout(op),
+		err = tw_op_deadline(wheel, caller, op, now, timeout,
 				     found.token->timeout, &deadline);
 	if (err)
 		return err;

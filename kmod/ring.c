@@ -244,14 +244,12 @@ struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
  * Changing: under the lock.
  */
 
-/* Ends the id: the token is no longer ARMED, nor HELD. */
-void tw_ring_unname(struct tw_ring *ring, struct tw_token *token)
+/* Ends the id that a token has: see tw_ring_unname(). */
+void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token)
 {
 	lockdep_assert_held(&ring->lock);
-	if (!token->named)
-		return;
-	tw_ids_remove(&ring->ids, (struct tw_id_token *)token);
 	token->named = false;
+	tw_ids_remove(&ring->ids, (struct tw_id_token *)token);
 }
 
 /* Enters the id. Return: 0; -EEXIST; -ENOMEM. */
@@ -383,16 +381,15 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 	if (!tw_ring_has_deliveries(ring))
 		return;
 	delivery = tw_delivery_of(ring, found->token);
-	delivery->base = due * ring->tick;
-	delivery->kicked = false;
+	if (delivery->period)
+		tw_delivery_start_over(delivery, due * ring->tick);
 }
 
-/* Whether a token can be touched: one that is periodic cannot. */
-static bool tw_ring_may_touch(const struct tw_ring *ring,
-			      struct tw_token *token)
+/* Whether a token, which is not FREE, is periodic: then it cannot be touched. */
+bool tw_ring_is_periodic(const struct tw_ring *ring, struct tw_token *token)
 {
-	return !tw_ring_has_deliveries(ring) ||
-	       !tw_delivery_of(ring, token)->period;
+	return tw_ring_has_deliveries(ring) &&
+	       tw_delivery_of(ring, token)->period;
 }
 
 /**
@@ -401,7 +398,7 @@ static bool tw_ring_may_touch(const struct tw_ring *ring,
  * @found: the token; afterwards with the word that it had before
  * @now: the time
  * @deadline: when it is due, no earlier than @now; the token's timeout stays
- *	when this has none, or it is periodic
+ *	when this has none, as it must if the token is periodic
  */
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline)
@@ -409,7 +406,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	u32 index = tw_ring_index(ring, found->token);
 
 	lockdep_assert_held(&ring->lock);
-	if (deadline->timeout && tw_ring_may_touch(ring, found->token))
+	if (deadline->timeout)
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
 	if (ring->has_extras)

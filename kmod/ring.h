@@ -167,11 +167,19 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 
 struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
 				   struct tw_token *token);
+bool tw_ring_is_periodic(const struct tw_ring *ring, struct tw_token *token);
 
 /* For the files above: the ends of an id and of a token's life. */
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
-void tw_ring_unname(struct tw_ring *ring, struct tw_token *token);
+void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
+
+/* Ends the id, if there is one: the token is no longer ARMED, nor HELD. */
+static inline void tw_ring_unname(struct tw_ring *ring, struct tw_token *token)
+{
+	if (token->named)
+		tw_ring_end_name(ring, token);
+}
 
 /* A token by an index that the ring gave. */
 static inline struct tw_token *tw_ring_token(const struct tw_ring *ring,

@@ -4,6 +4,7 @@
  *
  *	timewheel/wheels	a line for each wheel
  *	timewheel/users		a line for each user that has wheels
+ *	timewheel/namespaces	a line for each user namespace that pays for wheels
  *	timewheel/stats		sums and histograms since the module was loaded,
  *				wheels that have ended included
  *
@@ -144,7 +145,7 @@ static int tw_wheels_show(struct seq_file *m, void *v)
 	tw_wheel_info(wheel, &info);
 	seq_printf(m, "%u %s %u %s %u %llu %llu %llu %llu", info.number,
 		   wheel->name ?: "-",
-		   from_kuid_munged(seq_user_ns(m), tw_user_uid(wheel->user)),
+		   from_kuid_munged(seq_user_ns(m), tw_charge_uid(&wheel->charge)),
 		   tw_clock_name(info.clock), info.slots, info.tick,
 		   info.max_tokens, info.pending, info.bytes);
 	for (i = 0; i < ARRAY_SIZE(tw_counters); i++)
@@ -165,12 +166,21 @@ DEFINE_SEQ_ATTRIBUTE(tw_wheels);
 
 static int tw_users_show(struct seq_file *m, void *v)
 {
-	tw_limits_show(m);
+	tw_limits_show_users(m);
 
 	return 0;
 }
 
 DEFINE_SHOW_ATTRIBUTE(tw_users);
+
+static int tw_namespaces_show(struct seq_file *m, void *v)
+{
+	tw_limits_show_namespaces(m);
+
+	return 0;
+}
+
+DEFINE_SHOW_ATTRIBUTE(tw_namespaces);
 
 static void tw_histogram_show(struct seq_file *m, const char *name,
 			      const struct tw_histogram *histogram)
@@ -244,6 +254,8 @@ void __init tw_stats_init(void)
 	tw_debugfs = debugfs_create_dir("timewheel", NULL);
 	debugfs_create_file("wheels", 0400, tw_debugfs, NULL, &tw_wheels_fops);
 	debugfs_create_file("users", 0400, tw_debugfs, NULL, &tw_users_fops);
+	debugfs_create_file("namespaces", 0400, tw_debugfs, NULL,
+			    &tw_namespaces_fops);
 	debugfs_create_file("stats", 0400, tw_debugfs, NULL, &tw_stats_fops);
 }
 

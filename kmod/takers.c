@@ -74,19 +74,21 @@ struct tw_taker *tw_takers_find(struct tw_takers *takers, const void *file)
  * tw_takers_get() - the taker of a file, a new one if there is none
  * @takers: the takers of a wheel with leases
  * @file: the file, which the caller has open
+ * @nowait: not to wait for memory
  *
- * May sleep.
+ * May sleep unless @nowait.
  *
  * Return: the taker, or NULL when there is no memory.
  */
-struct tw_taker *tw_takers_get(struct tw_takers *takers, const void *file)
+struct tw_taker *tw_takers_get(struct tw_takers *takers, const void *file,
+			       bool nowait)
 {
 	struct tw_taker *found = tw_takers_find(takers, file);
 	struct tw_file_taker *new;
 
 	if (found)
 		return found;
-	new = kzalloc(sizeof(*new), TW_GFP);
+	new = kzalloc(sizeof(*new), nowait ? TW_GFP_NOWAIT : TW_GFP);
 	if (!new)
 		return NULL;
 	new->file = file;

@@ -23,7 +23,8 @@ struct tw_takers {
 int tw_takers_init(struct tw_takers *takers);
 void tw_takers_destroy(struct tw_takers *takers);
 struct tw_taker *tw_takers_find(struct tw_takers *takers, const void *file);
-struct tw_taker *tw_takers_get(struct tw_takers *takers, const void *file);
+struct tw_taker *tw_takers_get(struct tw_takers *takers, const void *file,
+			       bool nowait);
 void tw_takers_remove(struct tw_takers *takers, struct tw_taker *taker);
 
 #endif /* TW_TAKERS_H */

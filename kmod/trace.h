@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints, system "timewheel". Wheels are named by the number that fdinfo
- * shows, tokens by what their caller named them by. Ids are decimal, handles
- * hexadecimal, times are in ticks.
+ * shows. Ids are decimal, handles hexadecimal, times are in ticks. An operation that
+ * names its token by one of id and handle has 0 for the other; no handle is 0.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM timewheel
@@ -10,19 +10,7 @@
 #if !defined(TW_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define TW_TRACE_H
 
-#include <linux/kernel.h>
 #include <linux/tracepoint.h>
-
-#ifndef TW_TRACE_NAME
-#define TW_TRACE_NAME	32
-
-/* Writes a token's name as the caller gave it. */
-static inline void tw_trace_name(char *name, bool by_handle, u64 key)
-{
-	snprintf(name, TW_TRACE_NAME, by_handle ? "handle=%#llx" : "id=%llu",
-		 key);
-}
-#endif
 
 TRACE_EVENT(create,
 	TP_PROTO(u32 wheel, u32 clock, u32 slots, u64 tick, u32 max_tokens),
@@ -71,20 +59,18 @@ DECLARE_EVENT_CLASS(tw_key,
 	TP_ARGS(wheel, by_handle, key, due),
 	TP_STRUCT__entry(
 		__field(u32, wheel)
-		__field(bool, by_handle)
-		__field(u64, key)
-		__array(char, name, TW_TRACE_NAME)
+		__field(u64, id)
+		__field(u64, handle)
 		__field(u64, due)
 	),
 	TP_fast_assign(
 		__entry->wheel = wheel;
-		__entry->by_handle = by_handle;
-		__entry->key = key;
-		tw_trace_name(__entry->name, by_handle, key);
+		__entry->id = by_handle ? 0 : key;
+		__entry->handle = by_handle ? key : 0;
 		__entry->due = due;
 	),
-	TP_printk("wheel=%u %s due=%llu", __entry->wheel, __entry->name,
-		  __entry->due)
+	TP_printk("wheel=%u id=%llu handle=%#llx due=%llu",
+		  __entry->wheel, __entry->id, __entry->handle, __entry->due)
 );
 
 DEFINE_EVENT(tw_key, touch,
@@ -109,21 +95,20 @@ TRACE_EVENT(answer,
 	TP_STRUCT__entry(
 		__field(u32, wheel)
 		__field(u32, code)
-		__field(bool, by_handle)
-		__field(u64, key)
-		__array(char, name, TW_TRACE_NAME)
+		__field(u64, id)
+		__field(u64, handle)
 		__field(u32, delivery)
 	),
 	TP_fast_assign(
 		__entry->wheel = wheel;
 		__entry->code = code;
-		__entry->by_handle = by_handle;
-		__entry->key = key;
-		tw_trace_name(__entry->name, by_handle, key);
+		__entry->id = by_handle ? 0 : key;
+		__entry->handle = by_handle ? key : 0;
 		__entry->delivery = delivery;
 	),
-	TP_printk("wheel=%u code=%u %s delivery=%u", __entry->wheel,
-		  __entry->code, __entry->name, __entry->delivery)
+	TP_printk("wheel=%u code=%u id=%llu handle=%#llx delivery=%u",
+		  __entry->wheel, __entry->code, __entry->id, __entry->handle,
+		  __entry->delivery)
 );
 
 /* A reader has got a token. */

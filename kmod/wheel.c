@@ -28,7 +28,7 @@
  *				for memory.
  *	tw_limits_lock		mutex: how much each user has. Nothing is taken
  *				inside. A mutex, since it allocates a user's
- *				entry.
+ *				account.
  *	tw_stats_lock		mutex: the list of all wheels, and what those
  *				that are gone had counted. A mutex, since debugfs
  *				prints with it held. Not taken with wheel->setup
@@ -85,6 +85,8 @@
  *	TAKEN -> ARMED	put back: lock; filed by its due tick, id entered again;
  *			or delivered, periodic: lock; filed by its next deadline
  *	ARMED -> FREE	cancel: lock, exchange to TAKEN; then as delivered
+ *	TAKEN		a reader copies the event and does not sleep meanwhile; if
+ *			it has to wait for memory, it puts the token back first
  *	HELD		a delivery is out, or the token is buried. All changes are
  *			under the lock: see delivery.h
  *
@@ -151,15 +153,12 @@
  *	if it leaves something due behind it wakes the next. One that was woken
  *	and leaves because of a signal passes the wake-up on.
  */
-#include <linux/err.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "clock.h"
-#include "compat.h"
-#include "limits.h"
 #include "wheel.h"
 
 #define CREATE_TRACE_POINTS
@@ -272,9 +271,9 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	};
 	int err;
 
-	wheel->user = tw_limits_charge(ring.max_tokens);
-	if (IS_ERR(wheel->user))
-		return PTR_ERR(wheel->user);
+	err = tw_limits_charge(&wheel->charge, ring.max_tokens);
+	if (err)
+		return err;
 	err = tw_wheel_alloc_counters(wheel);
 	if (!err && setup->lease)
 		err = tw_takers_init(&wheel->takers);
@@ -283,7 +282,7 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	if (err) {
 		tw_takers_destroy(&wheel->takers);
 		tw_wheel_free_counters(wheel);
-		tw_limits_uncharge(wheel->user, ring.max_tokens);
+		tw_limits_uncharge(&wheel->charge);
 	}
 
 	return err;
@@ -331,7 +330,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 	if (wheel->stage != TW_NEW) {
 		hrtimer_cancel(&wheel->timer);
 		trace_destroy(wheel->number, wheel->ring.pending);
-		tw_limits_uncharge(wheel->user, wheel->ring.max_tokens);
+		tw_limits_uncharge(&wheel->charge);
 		tw_ring_destroy(&wheel->ring);
 		tw_takers_destroy(&wheel->takers);
 		tw_wheel_free_counters(wheel);
@@ -713,13 +712,11 @@ void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker)
 {
 	bool more = true;
-	u32 next = 0;
 
 	while (more) {
 		struct tw_now now = tw_wheel_lock(wheel);
 
-		more = tw_delivery_return(&wheel->ring, taker, &next, TW_STEP,
-					  &now);
+		more = tw_delivery_return(&wheel->ring, taker, TW_STEP, &now);
 		tw_wheel_unlock(wheel, &now);
 		cond_resched();
 	}

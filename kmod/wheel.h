@@ -14,10 +14,9 @@
 
 #include "clock.h"
 #include "histogram.h"
+#include "limits.h"
 #include "look.h"
 #include "takers.h"
-
-struct tw_user;
 
 /**
  * enum tw_stage - how far a wheel's life has come
@@ -51,7 +50,7 @@ struct tw_lateness {
  * @setup: held while the wheel is set up; outermost
  * @stage: becomes TW_READY last under @setup, from then on changed under the
  *	lock; read anywhere
- * @user: to whom it is charged; constant
+ * @charge: to what it is charged; constant
  * @clock: what turns it, one of enum timewheel_clock; constant
  * @flags: as set up; constant
  * @slack: ns that the timer may be late; constant
@@ -77,7 +76,7 @@ struct tw_wheel {
 	u32			number;
 	struct mutex		setup;	/* one sets up, once */
 	enum tw_stage		stage;
-	struct tw_user		*user;
+	struct tw_charge	charge;
 	u32			clock;
 	u32			flags;
 	u64			slack;

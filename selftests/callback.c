@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The timer callback: the same work whatever is due (P6), and none when nothing
- * is (P7). Work is counted in instructions by the kernel's own tracepoints, in a
+ * The timer callback does the same work however much is due (P6), and none if nothing
+ * is due (P7). Work is counted in instructions by the kernel's own tracepoints, in a
  * guest that runs one instruction per nanosecond (TW_ICOUNT=1): there the time
  * stamp counter counts instructions.
  */
@@ -82,7 +82,7 @@ FIXTURE(callback) {
 
 FIXTURE_SETUP(callback)
 {
-	/* A mark for those who look at the trace when a test fails. */
+	/* A mark for a person who reads the trace of a failed test. */
 	tw_write_file(TRACING "trace_marker", "timewheel callback test\n");
 }
 
@@ -103,7 +103,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, 10 * TW_MS,
 			      n, 0, 0));
-	/* Soon, but later than the registrations take, whatever they cost. */
+	/* Soon, but after all the registrations are done. */
 	due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS + n * 10000;
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_OPF_ABSOLUTE, due));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC) + 300 * TW_MS, due);
@@ -157,7 +157,7 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 	ASSERT_TRUE(trace_expiries(true));
 	for (int waiter = 0; waiter < 2; waiter++) {
 		for (int i = 0; i < 3; i++) {
-			/* What runs for the first time takes longer. */
+			/* Code that runs for the first time takes longer. */
 			counts[i] = ~0ULL;
 			for (int try = 0; try < 3; try++) {
 				int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -186,7 +186,7 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 	tw_write_file(TRACING "tracing_on", "1");
 }
 
-/* Nothing pending, nothing to be woken for (P7). */
+/* An empty wheel wakes nothing (P7). */
 TEST_F(callback, none_for_an_empty_wheel)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -196,17 +196,17 @@ TEST_F(callback, none_for_an_empty_wheel)
 			      0));
 	EXPECT_FALSE(tw_readable(fd));
 	tw_sleep_ms(1000);
-	/* Nor for one that has become empty. */
+	/* A wheel that has become empty wakes nothing. */
 	ASSERT_EQ(0, tw_register(fd, 1, 300 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	tw_sleep_ms(1000);
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_GE(1ULL, info.callbacks);	/* of the cancelled one */
+	EXPECT_GE(1ULL, info.callbacks);	/* of the cancelled token */
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 	close(fd);
 }
 
-/* Users that are active for seconds, none of whose slots comes due. */
+/* Active users for some seconds: no slot of theirs falls due. */
 TEST_F(callback, none_for_slots_that_are_not_due)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -319,8 +319,8 @@ static __u64 callbacks_of(struct __test_metadata *_metadata, int fd,
 }
 
 /*
- * 40 tokens, one each half a millisecond, while the machine sleeps: an interrupt
- * for each, or, with more slack than that takes, few for all: one for each time
+ * 40 tokens, one each half a millisecond, while the machine sleeps. Without slack
+ * there is an interrupt for each. With a longer slack there are few: one for each time
  * that something else has woken the machine.
  */
 TEST_F(callback, few_within_the_slack)

@@ -4,7 +4,7 @@
  * and POSIX timers, and for how many closing keeps the CPU from others. For a
  * guest that runs one instruction per nanosecond (TW_ICOUNT=1), where clock
  * readings count instructions and repeat on any machine, however busy. All figures
- * are printed; what is asserted are ratios of one run, and that bound.
+ * are printed; the tests assert only ratios of one run, and that bound.
  */
 #define _GNU_SOURCE
 #include <linux/sockios.h>
@@ -26,8 +26,8 @@
 static __u64 clock_cost;
 
 /*
- * Runs @code TRIES times and tells the least that it took: interrupts, and pages
- * met for the first time, only ever add.
+ * Runs @code TRIES times and returns the least count, because interrupts and first
+ * uses of pages can only add to it.
  */
 #define COUNT(code) ({							\
 	__u64 least_ = ~0ULL;						\
@@ -109,7 +109,7 @@ static double count_batch(struct __test_metadata *_metadata, int fd, __u32 code,
 	return took / (double)BATCH;
 }
 
-/* The same for one call that tells of as many tokens. */
+/* The same for one call that gets as many tokens. */
 static double count_get(struct __test_metadata *_metadata, int fd, __u32 flags)
 {
 	static struct timewheel_token tokens[BATCH];
@@ -138,7 +138,7 @@ struct batch_counts {
 	double add, touch, touch_or_register, move, get, cancel;
 };
 
-/* @flags name the tokens of all but what registers them. */
+/* @flags name the tokens in all operations but registrations. */
 static struct batch_counts count_batches(struct __test_metadata *_metadata,
 					 int fd, __u32 flags)
 {
@@ -192,7 +192,7 @@ static struct batch_counts count_handle_batches(struct __test_metadata *_metadat
 	return all;
 }
 
-/* Reads of @n events each from a wheel where many are due; per event. */
+/* Reads @n events at a time from a wheel where many are due; per event. */
 static double count_reads(struct __test_metadata *_metadata, int n, __u32 flags)
 {
 	static struct timewheel_event events[1024];
@@ -218,7 +218,7 @@ struct peers {
 	double create, arm, rearm, close, read, ioctl, epoll;
 };
 
-/* A timerfd for each timeout: what a program does without this device. */
+/* A timerfd for each timeout, as a program uses without this device. */
 static struct peers count_timerfd(struct __test_metadata *_metadata)
 {
 	const struct itimerspec later = { .it_value.tv_sec = 1000 };
@@ -420,7 +420,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	      (timerfd.create + timerfd.arm + timerfd.close));
 	print("read in a full batch, per event, without ids (60)", read1024);
 
-	/* What has been reached, with some room for other kernels. */
+	/* The reached figures, with some room for other kernels. */
 	EXPECT_GE(0.7 * timerfd.rearm, touch_handle);
 	EXPECT_GE(0.2 * timerfd.rearm, by_handle.touch);
 	EXPECT_GE(0.2 * (timerfd.create + timerfd.arm + timerfd.close),
@@ -428,7 +428,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	free(handles);
 }
 
-/* A real-time thread that wakes often, and how late it was at most. */
+/* A real-time thread that wakes often, and how late it was at worst. */
 struct urgent {
 	pthread_t thread;
 	bool over;
@@ -468,7 +468,7 @@ static void start_urgent(struct __test_metadata *_metadata,
 	__atomic_store_n(&urgent->latest, 0, __ATOMIC_RELEASE);
 }
 
-/* A wheel with @n tokens on it is closed. Returns how long another waits then. */
+/* Closes a wheel with @n tokens. Returns how long another thread waits meanwhile. */
 static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 				__u32 n)
 {
@@ -495,9 +495,9 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 #define KEPT_PAGES	"/proc/sys/vm/percpu_pagelist_high_fraction"
 
 /*
- * Another on the same CPU gets its turns while a million tokens are freed. The
- * kernel keeps freed pages for their CPU, and may give all back at once, with
- * interrupts off: here it is to keep few, which take it some 60,000 instructions.
+ * Another thread on the same CPU gets its turns while a million tokens are freed. The
+ * kernel keeps freed pages for their CPU, and may free all at once with interrupts off.
+ * The test lets it keep few pages, which take it some 60,000 instructions.
  */
 TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
 {

@@ -1023,14 +1023,15 @@ TEST_F(errors, bad_element_of_a_batch)
 	const __u32 bad_one[] = { 0, 1, BATCH / 2, BATCH - 1 };
 	const struct {
 		const char *what;
-		size_t offset;
-		__u32 value;
+		size_t offset, size;
+		__u64 value;
 		int result;
 	} cases[] = {
-#define AT(field) offsetof(struct timewheel_op, field)
+#define AT(field) offsetof(struct timewheel_op, field), \
+		sizeof(((struct timewheel_op *)NULL)->field)
 		{ "size 0", AT(size), 0, -EINVAL },
 		{ "size too small", AT(size), 79, -EINVAL },
-		{ "size not op_size", AT(size), 88, -EINVAL },
+		{ "size not op_size", AT(size), sizeof(struct timewheel_op) + 8, -EINVAL },
 		{ "undefined flag", AT(flags), 8, -EINVAL },
 		{ "flag of an answer", AT(flags), TIMEWHEEL_OPF_ANY_FILE, -EINVAL },
 		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
@@ -1039,11 +1040,11 @@ TEST_F(errors, bad_element_of_a_batch)
 		{ "no leases", AT(code), TIMEWHEEL_OP_ACK, -EINVAL },
 		{ "no delivery", AT(delivery), 1, -EINVAL },
 		{ "reserved", AT(reserved), 1, -EINVAL },
-		{ "no periods", AT(period) + 4, 1, -EINVAL },
+		{ "no periods", AT(period), 1ULL << 32, -EINVAL },
 		{ "not there", AT(code), TIMEWHEEL_OP_CANCEL, -ENOENT },
 		{ "there already", AT(id), WITNESS, -EEXIST },
-		{ "too far", AT(time) + 4, 0xffffffff, -ERANGE },
-		{ "too long", AT(timeout) + 4, 0xffffffff, -ERANGE },
+		{ "too far", AT(time), ~0ULL << 32, -ERANGE },
+		{ "too long", AT(timeout), ~0ULL << 32, -ERANGE },
 #undef AT
 	};
 
@@ -1052,10 +1053,14 @@ TEST_F(errors, bad_element_of_a_batch)
 			struct timewheel_op ops[BATCH], old;
 			struct timewheel_info info;
 			__u32 done = 0;
+			void *at;
 
 			fill_batch(ops, BATCH);
-			memcpy((char *)&ops[bad_one[k]] + cases[c].offset,
-			       &cases[c].value, 4);
+			at = (char *)&ops[bad_one[k]] + cases[c].offset;
+			if (cases[c].size == sizeof(__u64))
+				*(__u64 *)at = cases[c].value;
+			else
+				*(__u32 *)at = cases[c].value;
 			old = ops[bad_one[k]];
 			old.result = cases[c].result;
 			EXPECT_EQ(0, tw_batch(self->fd, ops, BATCH, &done));
@@ -1141,11 +1146,14 @@ TEST_F(errors, batch_counts)
 	free(ops);
 }
 
-/* Elements of a newer program: larger, and zero in what is not known here. */
+/* Elements of a newer program: larger, and zero in what the module does not know. */
 TEST_F(errors, batch_of_larger_elements)
 {
-	const __u32 sizes[] = { 88, 128, 4096 };
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	__u32 sizes[] = { 0, 128, 4096 };
 
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
+	sizes[0] = caps.op_size + 8;
 	for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
 		char *array = calloc(BATCH, sizes[s]);
 		struct timewheel_batch batch = {
@@ -1424,6 +1432,19 @@ TEST_F(errors, list_einval)
 	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
 }
 
+/* Where the second of two pages ends, and nothing follows. The first is read-only. */
+static char *end_of_memory(void)
+{
+	const size_t page_size = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED || mprotect(pages, page_size, PROT_READ) ||
+	    munmap(pages + 2 * page_size, page_size))
+		return NULL;
+	return pages + 2 * page_size;
+}
+
 /*
  * No token is lost to an array that cannot be written: the same cursor lists
  * the same tokens.
@@ -1442,12 +1463,8 @@ TEST_F(errors, list_efault)
 
 	ASSERT_EQ(500UL, tw_register_many(self->fd, 1000, 500, 0, TW_SEC));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
-	end = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, end);
-	ASSERT_EQ(0, mprotect(end, page_size, PROT_READ));
-	end += 2 * page_size;
-	ASSERT_EQ(0, munmap(end, page_size));
+	end = end_of_memory();
+	ASSERT_NE(NULL, end);
 
 	/* From the middle on. */
 	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &first));
@@ -1536,12 +1553,8 @@ TEST_F(errors, get_efault)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		keys[i] = i % 2 ? WITNESS : ABSENT;
-	end = mmap(NULL, 3 * page_size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, end);
-	ASSERT_EQ(0, mprotect(end, page_size, PROT_READ));
-	end += 2 * page_size;
-	ASSERT_EQ(0, munmap(end, page_size));
+	end = end_of_memory();
+	ASSERT_NE(NULL, end);
 
 	for (size_t i = 0; i < ARRAY_SIZE(fit); i++) {
 		for (size_t extra = 0; extra < sizeof(tokens[0]); extra += 8) {

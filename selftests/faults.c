@@ -13,7 +13,9 @@
 #include <sys/uio.h>
 
 #include "tw_fault.h"
+#include "tw_inject.h"
 #include "tw_process.h"
+#include "tw_sleeper.h"
 #include "tw_test.h"
 
 #define N		150	/* tokens due, one on each tick from 1 on */
@@ -648,15 +650,19 @@ TEST_F(faults, batch_over_its_own_header)
 TEST_F(faults, keys_over_their_own_header)
 {
 	struct timewheel_touch_many *many = (void *)self->pages;
+	__u64 first;
 
 	*many = (struct timewheel_touch_many) {
 		.size = sizeof(*many), .keys = (__u64)(uintptr_t)many,
 		.count = 2,
 	};
+	memcpy(&first, many, sizeof(first));
+	/* On a little-endian machine there is one: then this is EEXIST. */
+	tw_register(self->fd, first, TW_SEC, 0, NULL);
 	EXPECT_EQ(-ENOENT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY, many)));
 	EXPECT_EQ(1U, many->done);
 	EXPECT_EQ(sizeof(*many), many->size);
-	EXPECT_EQ(0, tw_cancel(self->fd, 0, sizeof(*many)));
+	EXPECT_EQ(0, tw_cancel(self->fd, 0, first));
 }
 
 /* What is told of the listing comes last, over the tokens that lay there. */
@@ -708,9 +714,12 @@ TEST_F(faults, histograms_over_their_own_header)
 	EXPECT_EQ(0, memcmp(stats, wake, sizeof(wake)));
 }
 
-/* All that others do while the reader of ids 1 to @taken stands in its fault. */
+/*
+ * All that others do while a reader or a batch waits for its memory. Nothing is
+ * taken meanwhile; here the tokens 1 and 2 are cancelled, and 3 is read.
+ */
 static void expect_all_works(struct __test_metadata *_metadata,
-			     const FIXTURE_DATA(faults) *self, __u64 taken)
+			     const FIXTURE_DATA(faults) *self)
 {
 	struct timewheel_event event;
 	struct timewheel_info before, info;
@@ -719,18 +728,16 @@ static void expect_all_works(struct __test_metadata *_metadata,
 	int fdinfo;
 
 	ASSERT_EQ(0, tw_info(self->fd, &before));
-	for (__u64 id = 1; id <= taken; id++) {
-		EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, id)));
-		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, id)));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_cancel(self->fd,
-						    TIMEWHEEL_OPF_BY_HANDLE,
-						    self->handles[id])));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
-						   TIMEWHEEL_OPF_BY_HANDLE,
-						   self->handles[id])));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-						  self->handles[id], 0)));
+	EXPECT_EQ(0ULL, before.taken);
+	for (__u64 id = 1; id <= N; id++) {
+		EXPECT_EQ(0, tw_get(self->fd, 0, id, &token));
+		EXPECT_EQ(self->handles[id], token.handle);
+		EXPECT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token.state);
+		EXPECT_EQ(id * TW_SEC, token.deadline);
 	}
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, 1));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+						   self->handles[2]));
 	EXPECT_EQ(0, tw_register(self->fd, 500, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 500));
 	EXPECT_EQ(0, tw_move(self->fd, 0, 500, 2 * TW_SEC));
@@ -738,11 +745,11 @@ static void expect_all_works(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, 500));
 	EXPECT_TRUE(tw_readable(self->fd));
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
-	expect_events(_metadata, self, &event, 1, taken + 1);
+	expect_events(_metadata, self, &event, 1, 3);
 	EXPECT_EQ(0, tw_advance(self->fd, N));
 	EXPECT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(taken, info.taken);
-	EXPECT_EQ(before.pending - 1, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ(before.pending - 3, info.pending);
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
 	fdinfo = open(path, O_RDONLY | O_CLOEXEC);
 	EXPECT_LT(0, read(fdinfo, path, sizeof(path)));
@@ -751,109 +758,107 @@ static void expect_all_works(struct __test_metadata *_metadata,
 
 TEST_F(faults, slow_reader_stops_nobody)
 {
-	struct timewheel_event *events = (void *)self->pages;
 	struct tw_slow_reader r;
-	struct timewheel_info info;
-	__u64 taken;
-	int n;
 
 	TW_START_SLOW_READER(&r, self->fd, self->pages, 2 * self->page_size);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	taken = info.taken;
-	EXPECT_LE(1ULL, taken);
-	EXPECT_EQ(N - taken, info.pending);
-	expect_all_works(_metadata, self, taken);
-	/* An id whose event is on its way is free. */
-	EXPECT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
-
+	expect_all_works(_metadata, self);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
-	ASSERT_LT(0, r.ret);
-	n = r.ret / (int)EVENT;
-	ASSERT_LE((int)taken, n);
-	expect_events(_metadata, self, events, taken, 1);
-	expect_events(_metadata, self, events + taken, n - taken, taken + 2);
-	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
-	if (n < N - 1)
-		expect_rest(_metadata, self, n + 2);
+	ASSERT_EQ((int)((N - 3) * EVENT), r.ret);
+	expect_events(_metadata, self, (void *)self->pages, N - 3, 4);
+	expect_rest(_metadata, self, N + 1);
 	close(r.uffd);
 }
 
-/*
- * The buffer is lost while the reader waits for it. Its tokens are back, also
- * one whose id has been registered anew meanwhile: both live, the older one by
- * its handle only.
- */
+/* Another reader gets all that is due, though the first one came before it. */
+TEST_F(faults, slow_reader_keeps_nothing)
+{
+	struct timewheel_info info;
+	struct tw_slow_reader r;
+
+	TW_START_SLOW_READER(&r, self->fd, self->pages, self->page_size);
+	expect_rest(_metadata, self, 1);
+	/* There is nothing left for it. */
+	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(-EAGAIN, r.ret);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ((__u64)N, info.delivered);
+	close(r.uffd);
+}
+
+/* The buffer is lost while a reader waits for it. All tokens are there as before. */
 TEST_F(faults, slow_reader_fails)
 {
-	struct timewheel_event events[N + 1];
-	struct timewheel_info info;
-	struct timewheel_token token;
 	struct tw_slow_reader r;
-	__u64 newer, taken;
 
 	TW_START_SLOW_READER(&r, self->fd, self->pages, 2 * self->page_size);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	taken = info.taken;
-	ASSERT_LT(4ULL, taken);
-	ASSERT_EQ(0, tw_register(self->fd, 1, 5 * TW_SEC, 11, &newer));
-	ASSERT_EQ(0, tw_register(self->fd, 2, 5 * TW_SEC, 12, NULL));
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, 1, TW_SEC, 0, NULL)));
 	ASSERT_TRUE(tw_lose_pages(r.uffd, self->pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	EXPECT_EQ(-EFAULT, r.ret);
+	expect_put_back(_metadata, self, 0);
+	expect_rest(_metadata, self, 1);
 	close(r.uffd);
-
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(taken, info.put_back);
-	EXPECT_EQ(0ULL, info.taken);
-	EXPECT_EQ(0ULL, info.delivered);
-	EXPECT_EQ(N + 2ULL, info.pending);
-
-	/* 1 is two tokens now, and so is 2, of which the newer one ends first. */
-	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &token));
-	EXPECT_EQ(newer, token.handle);
-	EXPECT_EQ(11ULL, token.cookie);
-	EXPECT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, self->handles[1],
-			    &token));
-	EXPECT_EQ(1ULL, token.id);
-	EXPECT_EQ(~1ULL, token.cookie);
-	EXPECT_EQ(TW_SEC, token.deadline);
-	EXPECT_EQ(0ULL, token.left);
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-						  self->handles[1]));
-	EXPECT_EQ(0, tw_cancel(self->fd, 0, 2));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-						   self->handles[2]));
-	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 3, 0));
-
-	ASSERT_EQ(N - 2, tw_read(self->fd, events, N + 1));
-	ASSERT_EQ(0, tw_advance(self->fd, N + 1));
-	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
-	EXPECT_EQ(1ULL, events[0].id);
-	EXPECT_EQ(self->handles[1], events[0].handle);
-	EXPECT_EQ(0, tw_get(self->fd, 0, 1, &token));
-	ASSERT_EQ(0, tw_advance(self->fd, N + 5));
-	ASSERT_EQ(1, tw_read(self->fd, events, N + 1));
-	EXPECT_EQ(1ULL, events[0].id);
-	EXPECT_EQ(newer, events[0].handle);
-	EXPECT_EQ(11ULL, events[0].cookie);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(0ULL, info.pending);
 }
 
-/* Two readers whose buffers are lost, the one that took earlier tokens first. */
-TEST_F(faults, two_slow_readers_fail)
+/* The buffer ends with memory that is lost. What was copied before that counts. */
+TEST_F(faults, slow_reader_fails_in_the_end)
+{
+	char *last = self->pages + self->page_size, *at = last - 7 * EVENT - 5;
+	struct tw_slow_reader r = {
+		.fd = self->fd, .pages = at, .size = 20 * EVENT,
+		.uffd = tw_open_userfaultfd(last, self->page_size),
+	};
+
+	if (r.uffd < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, tw_read_slowly, &r));
+	ASSERT_TRUE(tw_wait_for_fault(r.uffd));
+	expect_put_back(_metadata, self, 7);
+	ASSERT_TRUE(tw_lose_pages(r.uffd, last, self->page_size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_EQ((int)(7 * EVENT), r.ret);
+	expect_events(_metadata, self, (void *)at, 7, 1);
+	expect_rest(_metadata, self, 8);
+	close(r.uffd);
+}
+
+/* Whose memory comes first gets the earliest tokens, whoever has asked first. */
+TEST_F(faults, order_of_two_slow_readers)
 {
 	struct tw_slow_reader r[2];
-	struct timewheel_info info;
+	int first, second;
 
 	for (int i = 0; i < 2; i++) {
 		TW_START_SLOW_READER(&r[i], self->fd,
 				     self->pages + i * self->page_size,
 				     self->page_size);
 	}
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	ASSERT_LT(1ULL, info.taken);
+	expect_put_back(_metadata, self, 0);
+	for (int i = 1; i >= 0; i--) {
+		ASSERT_TRUE(tw_bring_pages(r[i].uffd, r[i].pages, r[i].size));
+		ASSERT_EQ(0, pthread_join(r[i].thread, NULL));
+		close(r[i].uffd);
+	}
+	first = self->page_size / EVENT < N ? self->page_size / EVENT : N;
+	second = N - first < first ? N - first : first;
+	ASSERT_EQ((int)(first * EVENT), r[1].ret);
+	ASSERT_EQ(second ? (int)(second * EVENT) : -EAGAIN, r[0].ret);
+	expect_events(_metadata, self, r[1].pages, first, 1);
+	expect_events(_metadata, self, r[0].pages, second, first + 1);
+	expect_rest(_metadata, self, first + second + 1);
+}
+
+TEST_F(faults, two_slow_readers_fail)
+{
+	struct tw_slow_reader r[2];
+
+	for (int i = 0; i < 2; i++) {
+		TW_START_SLOW_READER(&r[i], self->fd,
+				     self->pages + i * self->page_size,
+				     self->page_size);
+	}
 	for (int i = 0; i < 2; i++) {
 		ASSERT_TRUE(tw_lose_pages(r[i].uffd, r[i].pages, r[i].size));
 		ASSERT_EQ(0, pthread_join(r[i].thread, NULL));
@@ -862,6 +867,45 @@ TEST_F(faults, two_slow_readers_fail)
 	}
 	expect_put_back(_metadata, self, 0);
 	expect_rest(_metadata, self, 1);
+}
+
+/* The memory comes when nothing is delivered any more. */
+TEST_F(faults, slow_reader_of_a_paused_wheel)
+{
+	struct tw_slow_reader r;
+
+	TW_START_SLOW_READER(&r, self->fd, self->pages, self->page_size);
+	ASSERT_EQ(0, tw_control(self->fd, TIMEWHEEL_CONTROL_PAUSED,
+				TIMEWHEEL_CONTROL_PAUSED));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(-EAGAIN, r.ret);
+	ASSERT_EQ(0, tw_control(self->fd, 0, TIMEWHEEL_CONTROL_PAUSED));
+	expect_rest(_metadata, self, 1);
+	close(r.uffd);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* A signal comes meanwhile: the read ends as soon as the memory is there. */
+TEST_F(faults, signal_for_a_slow_reader)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	struct tw_slow_reader r;
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	TW_START_SLOW_READER(&r, self->fd, self->pages, self->page_size);
+	ASSERT_EQ(0, pthread_kill(r.thread, SIGUSR1));
+	tw_sleep_ms(100);
+	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(-EINTR, r.ret);
+	expect_put_back(_metadata, self, 0);
+	expect_rest(_metadata, self, 1);
+	close(r.uffd);
 }
 
 /* A process that reads into pages that never come. Returns its pid, or -1. */
@@ -889,66 +933,97 @@ static pid_t fork_slow_reader(int fd, void *pages, size_t size)
 	return child;
 }
 
-static __u64 wait_for_taken(int fd)
+/* Until a reader has put back what it had taken: then it waits for its memory. */
+static bool wait_for_put_back(int fd)
 {
 	struct timewheel_info info;
 
 	for (int tries = 0; tries < 10000; tries++) {
 		if (tw_info(fd, &info) < 0)
-			return 0;
-		if (info.taken)
-			return info.taken;
+			return false;
+		if (info.put_back && !info.taken)
+			return true;
 		tw_sleep_ms(1);
 	}
-	return 0;
+	return false;
 }
 
-/* A reader killed while it copies takes no event with it (P5). */
+/* A reader killed while it waits for its memory takes no event with it (P5). */
 TEST_F(faults, slow_reader_is_killed)
 {
-	struct timewheel_info info;
-	__u64 taken;
 	pid_t child;
 
 	child = fork_slow_reader(self->fd, self->pages, 2 * self->page_size);
 	if (child < 0)
 		SKIP(return, "no userfaultfd for faults of the kernel");
-	taken = wait_for_taken(self->fd);
-	ASSERT_LT(0ULL, taken);
+	ASSERT_TRUE(wait_for_put_back(self->fd));
 	ASSERT_TRUE(tw_kill(child));
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(0ULL, info.taken);
-	EXPECT_EQ(taken, info.put_back);
-	EXPECT_EQ(0ULL, info.delivered);
+	expect_put_back(_metadata, self, 0);
 	expect_rest(_metadata, self, 1);
 }
 
-/* A reader that waits meanwhile is woken by the tokens that come back. */
-TEST_F(faults, killed_reader_wakes_the_next)
+static void *slow_memory;
+
+static void read_into_slow_memory(struct tw_sleeper *sleeper)
+{
+	sleeper->ret = tw_ret(read(sleeper->fd, slow_memory, EVENT));
+}
+
+/* The reader that was woken for a token wakes the next one, and then waits. */
+TEST_F(faults, slow_reader_wakes_the_next)
 {
 	struct timewheel_event events[N];
-	struct tw_slow_reader next;
-	pid_t child;
+	struct tw_sleeper slow, next;
+	int uffd;
+
+	ASSERT_EQ(N, tw_read(self->fd, events, N));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	slow_memory = self->pages;
+	uffd = tw_open_userfaultfd(self->pages, self->page_size);
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd for faults of the kernel");
+	ASSERT_TRUE(tw_put_to_sleep(&slow, self->fd, read_into_slow_memory));
+	ASSERT_TRUE(tw_put_to_sleep(&next, self->fd, tw_sleep_in_read));
 
 	/* One token, so that nothing is left for the next reader. */
-	ASSERT_EQ(N, tw_read(self->fd, events, N));
 	ASSERT_EQ(0, tw_register(self->fd, 900, 0, 0, NULL));
-	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
-	child = fork_slow_reader(self->fd, self->pages, self->page_size);
-	if (child < 0)
-		SKIP(return, "no userfaultfd for faults of the kernel");
-	ASSERT_EQ(1ULL, wait_for_taken(self->fd));
-	EXPECT_FALSE(tw_readable(self->fd));
-
-	next = (struct tw_slow_reader) {
-		.fd = self->fd, .pages = events, .size = sizeof(events),
-	};
-	ASSERT_EQ(0, pthread_create(&next.thread, NULL, tw_read_slowly, &next));
-	tw_sleep_ms(200);
-	ASSERT_TRUE(tw_kill(child));
+	ASSERT_TRUE(tw_wait_for_fault(uffd));
 	ASSERT_EQ(0, pthread_join(next.thread, NULL));
-	EXPECT_EQ((int)EVENT, next.ret);
-	EXPECT_EQ(900ULL, events[0].id);
+	EXPECT_EQ(1, next.ret);
+	EXPECT_EQ(900ULL, next.event.id);
+
+	/* The slow one finds nothing then, and sleeps until there is another. */
+	ASSERT_TRUE(tw_bring_pages(uffd, self->pages, self->page_size));
+	tw_wait_asleep(slow.tid);
+	ASSERT_EQ(0, tw_register(self->fd, 901, 0, 0, NULL));
+	ASSERT_EQ(0, pthread_join(slow.thread, NULL));
+	EXPECT_EQ((int)EVENT, slow.ret);
+	EXPECT_EQ(901ULL, ((struct timewheel_event *)self->pages)->id);
+	close(uffd);
+}
+
+/*
+ * Memory that can be fetched, and then cannot be written all the same: after some
+ * tries the read gives up.
+ */
+TEST_F(faults, memory_that_is_there_but_cannot_be_written)
+{
+	int make = tw_inject_open("make-it-fail"), ret;
+
+	if (make < 0 || !tw_inject_init())
+		SKIP(return, "no injection of faults in this kernel");
+	memset(self->pages, 0, N * EVENT);
+	/* More often than any reader tries, but not for ever. */
+	ASSERT_TRUE(tw_inject_percent("fail_usercopy", "100"));
+	ASSERT_TRUE(tw_inject_set("fail_usercopy", "times", "10000"));
+	tw_inject_switch(make, "1");
+	ret = tw_ret(read(self->fd, self->pages, N * EVENT));
+	EXPECT_LT(0U, tw_inject_switch(make, "0"));
+	ASSERT_TRUE(tw_inject_init());
+	EXPECT_EQ(-EFAULT, ret);
+	expect_put_back(_metadata, self, 0);
+	expect_rest(_metadata, self, 1);
+	close(make);
 }
 
 /* Nor does a batch stop others while its memory is fetched. */
@@ -982,7 +1057,7 @@ TEST_F(faults, slow_batch_stops_nobody)
 	fill_ops(at, 20, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, batch_slowly, &b));
 	ASSERT_TRUE(tw_wait_for_fault(uffd));
-	expect_all_works(_metadata, self, 0);
+	expect_all_works(_metadata, self);
 
 	/* Brought as zeroes: elements whose size is wrong. */
 	ASSERT_TRUE(tw_bring_pages(uffd, self->pages + self->page_size,

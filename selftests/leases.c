@@ -1358,67 +1358,47 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	tw_expect_balance(self->fd);
 }
 
-/* A reader is about to copy: answers to that delivery are not due yet. */
-TEST_F(leases, taken)
+/* Of a reader that waits for its memory the others get all tokens at once. */
+TEST_F(leases, slow_reader_keeps_nothing)
 {
+	enum { N = 100 };
 	const size_t page = sysconf(_SC_PAGESIZE);
+	int fd = tw_open_named(self->name, O_RDONLY | O_NONBLOCK);
+	struct timewheel_event events[N];
 	struct tw_slow_reader r;
 	struct timewheel_info info;
-	struct timewheel_token token;
-	__u64 handle;
 
-	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, &handle));
-	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
-	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
-	tw_expect_figures(self->other, .registered = 2, .pending = 1,
-			  .taken = 1);
-	EXPECT_EQ((__u32)TIMEWHEEL_STATE_TAKEN, tw_find(self->other, ID)->state);
-	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
-		bool orders = all_codes[i] >= TIMEWHEEL_OP_KICK;
-
-		for (__u32 delivery = 0; delivery < (orders ? 1 : 3); delivery++) {
-			int by_id = tw_ret(tw_answer(self->fd, all_codes[i], 0,
-						     ID, delivery, TW_SEC));
-
-			EXPECT_EQ(-ESTALE, by_id) {
-				TH_LOG("operation %u by id, delivery %u",
-				       all_codes[i], delivery);
-			}
-			EXPECT_EQ(-ESTALE, tw_ret(tw_answer(self->fd,
-							    all_codes[i],
-							    TIMEWHEEL_OPF_BY_HANDLE,
-							    handle, delivery,
-							    TW_SEC)));
-		}
-	}
-	/* A listing tells of it, GET does not. */
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
-					 handle, &token)));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_cancel(self->fd, 0, ID)));
-	EXPECT_EQ(-ESTALE, tw_ret(tw_move(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
-					  TW_SEC)));
-	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, ID, TW_SEC, 0, NULL)));
-	EXPECT_GT(0, tw_touch_or_register(self->fd, ID, TW_SEC, 0));
-	tw_expect_figures(self->other, .registered = 2, .pending = 1,
-			  .taken = 1);
-	tw_expect_nothing(self->other);
-
-	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
-	ASSERT_EQ(0, pthread_join(r.thread, NULL));
-	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.delivery = 1, .attempts = 1);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
+	ASSERT_LE(0, fd);
+	ASSERT_EQ((size_t)N, tw_register_many(self->fd, 0, N, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
+	for (__u64 id = 0; id < N; id++)
+		tw_expect_token(self->fd, id, .state = TIMEWHEEL_STATE_PENDING,
+				.due = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.taken);
+	EXPECT_EQ((__u64)N, info.pending);
+	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, ID, TW_SEC, 0, NULL)));
+	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, ID));
+
+	ASSERT_EQ(N - 1, tw_read(self->other, events, N));
+	for (int i = 0; i < N - 1; i++) {
+		EXPECT_EQ(1U, events[i].delivery);
+		EXPECT_EQ(0, tw_ack(self->other, &events[i]));
+	}
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	EXPECT_EQ(-EAGAIN, r.ret);
+	tw_expect_figures(self->fd, .registered = N, .cancelled = 1,
+			  .delivered = N - 1, .acked = N - 1,
+			  .put_back = info.put_back);
+	close(fd);
 	close(r.uffd);
 	munmap(r.pages, r.size);
 }
 
-/* The lease of what took long to copy is over all the same, and not too early. */
-TEST_F(leases, taken_for_longer_than_its_lease)
+/* A lease begins when the event is copied, however long the memory took to come. */
+TEST_F(leases, lease_of_a_slow_reader)
 {
 	struct timewheel_event event;
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -1427,16 +1407,22 @@ TEST_F(leases, taken_for_longer_than_its_lease)
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * LEASE));
-	tw_expect_nothing(self->other);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
+	memcpy(&event, r.pages, sizeof(event));
+	EXPECT_EQ(1U, event.delivery);
+	EXPECT_EQ(10 * LEASE * TW_SEC, event.taken);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+			.due = 11 * LEASE, .delivery = 1, .attempts = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * LEASE - 1));
+	tw_expect_nothing(self->other);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * LEASE));
 	ASSERT_EQ(1, tw_read(self->other, &event, 1));
 	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(0, tw_ack(self->other, &event));
 	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .delivered = 2,
-			  .lapsed = 1);
+			  .lapsed = 1, .put_back = 1);
 	close(r.uffd);
 	munmap(r.pages, r.size);
 }
@@ -1556,6 +1542,8 @@ TEST_F(leases, batch_of_answers)
 	struct timewheel_op ops[N];
 	__u32 done = 0;
 
+	/* All of it is there before the read, which then puts nothing back. */
+	memset(events, 0, sizeof(events));
 	ASSERT_EQ((size_t)N, tw_register_many(self->fd, 0, N, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	for (int n = 0; n < N;) {
@@ -1947,7 +1935,7 @@ TEST_F(leases, killed_while_it_holds)
 	tw_expect_balance(self->fd);
 }
 
-/* Killed in the read itself, between taking and copying: nothing is lost. */
+/* Killed in the read itself, while it waits for its memory: nothing is lost. */
 TEST_F(leases, killed_while_it_reads)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -1970,13 +1958,14 @@ TEST_F(leases, killed_while_it_reads)
 			_exit(1);
 		_exit(read(fd, pages, page) < 0);
 	}
-	for (int tries = 0; tries < 10000 && !info.taken; tries++) {
+	for (int tries = 0; tries < 10000 && !info.put_back; tries++) {
 		tw_sleep_ms(1);
 		ASSERT_EQ(0, tw_info(self->fd, &info));
 		if (waitpid(child, NULL, WNOHANG) == child)
 			SKIP(return, "no userfaultfd for faults of the kernel");
 	}
-	EXPECT_EQ(5ULL, info.taken);
+	EXPECT_EQ(5ULL, info.put_back);
+	EXPECT_EQ(0ULL, info.taken);
 	ASSERT_TRUE(tw_kill(child));
 	/* It was not delivered: no attempt is lost, and none is buried. */
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -1984,8 +1973,10 @@ TEST_F(leases, killed_while_it_reads)
 	EXPECT_EQ(5ULL, info.pending);
 	EXPECT_EQ(0ULL, info.buried);
 	ASSERT_EQ(5, tw_read(self->fd, events, 8));
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++) {
+		EXPECT_EQ(1U, events[i].delivery);
 		EXPECT_EQ(0, tw_ack(self->fd, &events[i]));
+	}
 	tw_expect_balance(self->fd);
 	munmap(pages, page);
 }
@@ -2082,7 +2073,7 @@ TEST_F(leases, mapping_keeps)
 	expect_event(self->fd, ID, 2, 0);
 }
 
-/* Put back by a read that faults after its file's other deliveries came back. */
+/* Closed while a read waits for its memory: what it then gets comes back. */
 TEST_F(leases, closed_while_a_read_is_under_way)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -2094,13 +2085,13 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
 	/* The read keeps the file: it is released when the read returns. */
 	close(fd);
-	tw_expect_nothing(self->fd);
+	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .put_back = 1);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	ASSERT_EQ((int)sizeof(struct timewheel_event), r.ret);
 	expect_event(self->fd, ID, 2, 0);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
-			  .returned = 1);
+			  .returned = 1, .put_back = 1);
 	close(r.uffd);
 	munmap(r.pages, r.size);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ledger of a wheel with leases, id by id: what was registered was acked,
- * deleted or buried, or is still there, also if processes died meanwhile; nothing
- * is lost, and nothing comes again after its ACK. Consumers are killed by the
- * hundred, daemons are replaced under load, a great deal is due after a long
- * silence, and a model says of random operations what each of them must do.
+ * deleted or buried, or is still there, also if processes died meanwhile. No token is
+ * lost, and none comes again after its ACK. Hundreds of consumers are killed, daemons
+ * are replaced under load, many tokens are due after a long silence, and a model
+ * predicts the result of each random operation.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -29,7 +29,7 @@ struct entry {
 
 struct shared {
 	_Atomic __u32 stop;
-	_Atomic __u32 faults;	/* what must not be, by any process */
+	_Atomic __u32 faults;	/* errors found by any process */
 	_Atomic __u32 reads[CONSUMERS];
 	_Atomic __u32 next;	/* id to register */
 	struct entry entry[];
@@ -130,8 +130,8 @@ static int produce(FIXTURE_DATA(ledger) *self, int i)
 }
 
 /*
- * Deals with one delivery. Leases are long: while one is out, nobody else has
- * another of the same token, so that what was acked before is seen here.
+ * Deals with one delivery. Leases are long: no other process has a delivery of the
+ * same token meanwhile, so an earlier ACK is visible here.
  */
 static void deal_with(struct shared *shared, int fd,
 		      const struct timewheel_event *event, bool tidy)
@@ -171,7 +171,7 @@ static void deal_with(struct shared *shared, int fd,
 		ret = tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, event->id,
 				event->delivery, 0);
 		shared->faults += ret != 0;
-		/* And forgets about it: it comes back by death, or at the end. */
+		/* Gives no answer: the token comes back when the process dies, or at the end. */
 		break;
 	}
 }
@@ -192,7 +192,7 @@ static int consume(FIXTURE_DATA(ledger) *self, int i)
 	}
 }
 
-/* The whole account. What is held by this file may be so. */
+/* Checks the whole ledger. This file may still hold tokens. */
 static void expect_ledger(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(ledger) *self)
 {
@@ -206,7 +206,7 @@ static void expect_ledger(struct __test_metadata *_metadata,
 
 		ASSERT_EQ(1, entry->registered);
 		if (ret == -ENOENT) {
-			/* Gone: only because somebody has said so. */
+			/* A missing token must have been ended by a process. */
 			ASSERT_EQ(1, entry->answering) {
 				TH_LOG("token %u is lost", id);
 			}
@@ -241,7 +241,7 @@ static void expect_ledger(struct __test_metadata *_metadata,
 	       info.delivered, info.nacked, info.returned);
 }
 
-/* Kills one consumer after the other, wherever it is, until all has come in. */
+/* Kills one consumer after the other until all tokens have come in. */
 static __u32 kill_consumers(struct __test_metadata *_metadata,
 			    FIXTURE_DATA(ledger) *self, __u32 kills)
 {
@@ -251,7 +251,7 @@ static __u32 kill_consumers(struct __test_metadata *_metadata,
 		int i = rand() % CONSUMERS;
 		__u32 before = self->shared->reads[i];
 
-		/* Mostly in the middle of something. */
+		/* Mostly this hits in the middle of some work. */
 		for (int spin = rand() % 50; spin > 0; spin--) {
 			sched_yield();
 			if (self->shared->reads[i] > before + spin)
@@ -287,7 +287,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 	}
 	expect_ledger(_metadata, self);
 
-	/* All that is left comes now, and can be dealt with; also the buried. */
+	/* All remaining tokens come now, the buried ones too, and get their answers. */
 	for (__u32 id = 0; id < self->tokens; id++) {
 		if (!tw_get(self->fd, 0, id, &token) &&
 		    token.state == TIMEWHEEL_STATE_BURIED)
@@ -305,7 +305,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 						 &token)));
 }
 
-/* A daemon that leaves well: it finishes what it has, and reads no more. */
+/* A daemon that ends properly: it finishes its deliveries, and reads no more. */
 static _Atomic int leaving;
 
 static void leave(int signal)
@@ -326,7 +326,7 @@ static int serve(FIXTURE_DATA(ledger) *self, int i)
 		struct timewheel_event events[16];
 		int n = tw_read(p.fd, events, 16);
 
-		/* EINTR: told to leave while it looked. */
+		/* EINTR: it was told to end while it read. */
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return 1;
 		for (int k = 0; k < n; k++) {
@@ -334,7 +334,7 @@ static int serve(FIXTURE_DATA(ledger) *self, int i)
 				self->shared->entry[events[k].id].delivered;
 			deal_with(self->shared, p.fd, &events[k], true);
 		}
-		/* Told to leave in between, it does so a moment later. */
+		/* Told to end at another moment, it ends soon after. */
 		if (n < 0)
 			poll(&p, 1, 20);
 	}
@@ -375,13 +375,13 @@ TEST_F_TIMEOUT(ledger, daemon_is_replaced_under_load, LONG)
 	ASSERT_EQ(0, kill(self->child[now], SIGTERM));
 	ASSERT_EQ(0, tw_reap(self->child[now]));
 	self->child[now] = 0;
-	/* Nobody has noticed: each came once, and no lease went unanswered. */
+	/* No token was affected: each came once, and each lease was answered. */
 	tw_expect_figures(self->fd, .registered = self->tokens,
 			  .acked = self->tokens, .delivered = self->tokens);
 	expect_ledger(_metadata, self);
 }
 
-/* An hour in which nobody came: all is there, in order, each once. */
+/* An hour without a reader: all tokens are there, in order, each once. */
 TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 {
 	enum { TICKS = 3600, BATCH = 512 };
@@ -400,6 +400,8 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 					   (1 + id % TICKS) * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, TICKS));
 	EXPECT_TRUE(tw_readable(self->fd));
+	/* The pages of the buffer are there, so that nothing is put back. */
+	memset(events, 0xff, sizeof(events));
 	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
 		for (int i = 0; i < n; i++) {
 			ASSERT_LE(last, events[i].deadline);
@@ -413,7 +415,7 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 	tw_expect_figures(self->fd, .registered = tokens, .held = tokens,
 			  .delivered = tokens);
 
-	/* And again, for none of it was answered in time. */
+	/* They come again, because no delivery was answered in time. */
 	ASSERT_EQ(0, tw_advance(self->fd, TICKS + 600));
 	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
 		memset(acks, 0, sizeof(acks));
@@ -464,7 +466,7 @@ static void bury(struct model *m, struct model_token *t)
 	t->due = m->hand;
 }
 
-/* Its delivery has come to nothing: due again on @tick, or buried. */
+/* Its delivery failed: the token is due again on @tick, or buried. */
 static int fail(struct model *m, struct model_token *t, __u64 tick)
 {
 	if (t->attempts >= MOST) {
@@ -642,7 +644,7 @@ static void random_op(struct __test_metadata *_metadata, struct model *m)
 	}
 }
 
-/* All that is due comes, each once; what has no attempt left is buried. */
+/* All due tokens come, each once; a token without attempts left is buried. */
 static void model_read(struct __test_metadata *_metadata, struct model *m)
 {
 	struct timewheel_event events[IDS + 8];

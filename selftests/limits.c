@@ -34,6 +34,7 @@
 #define USER		48211
 #define OTHER		48212
 #define NAMES		8	/* wheels "limits-0" to "limits-7" */
+#define MANY		64	/* wheels that a namespace asks for */
 
 static const char *const parameters[] = {
 	"max_tokens", "max_user_wheels", "max_user_tokens", "max_all_wheels",
@@ -77,20 +78,21 @@ struct account {
 	bool listed;	/* there is a line of it */
 };
 
-/* What @uid has, or with @uid -1 what all have together. */
-static struct account account_of(uid_t uid)
+/* What the file @path tells of @whose, or with @whose -1 of all together. */
+static struct account read_account(const char *path, const char *header,
+				   unsigned int whose)
 {
-	FILE *file = fopen(DEBUGFS "/timewheel/users", "re");
+	FILE *file = fopen(path, "re");
 	struct account sum = {}, line;
-	char header[64];
-	uid_t owner;
+	char first[64];
+	unsigned int owner;
 
-	if (!file || !fgets(header, sizeof(header), file) ||
-	    strcmp(header, "uid wheels tokens\n"))
+	if (!file || !fgets(first, sizeof(first), file) ||
+	    strcmp(first, header))
 		sum.wheels = ~0ULL;
 	while (file && fscanf(file, "%u %llu %llu", &owner, &line.wheels,
 			      &line.tokens) == 3) {
-		if (uid != (uid_t)-1 && uid != owner)
+		if (whose != -1U && whose != owner)
 			continue;
 		sum.wheels += line.wheels;
 		sum.tokens += line.tokens;
@@ -99,6 +101,20 @@ static struct account account_of(uid_t uid)
 	if (file)
 		fclose(file);
 	return sum;
+}
+
+/* What @uid has, or with @uid -1 what all have together. */
+static struct account account_of(uid_t uid)
+{
+	return read_account(DEBUGFS "/timewheel/users", "uid wheels tokens\n",
+			    uid);
+}
+
+/* What the user namespace with this number has, or with -1 all together. */
+static struct account namespace_account(unsigned int number)
+{
+	return read_account(DEBUGFS "/timewheel/namespaces",
+			    "user_ns wheels tokens\n", number);
 }
 
 #define expect_account(uid, wheels, tokens)				\
@@ -169,6 +185,38 @@ static int new_wheel(uid_t uid, __u64 tokens)
 	int ret = fd < 0 ? -errno : setup_as(uid, fd, tokens);
 
 	if (ret < 0 && fd >= 0)
+		close(fd);
+	return ret < 0 ? ret : fd;
+}
+
+/* Takes CAP_SYS_RESOURCE out of, or puts it into, what the process may do. */
+static bool may_exceed(bool may)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	data[0].effective &= ~(1U << CAP_SYS_RESOURCE);
+	if (may)
+		data[0].effective |= 1U << CAP_SYS_RESOURCE;
+	return !syscall(SYS_capset, &header, data);
+}
+
+/* One of @uid's with the capability. */
+static int new_capable_wheel(uid_t uid, __u64 tokens)
+{
+	struct timewheel_setup setup = setup_of(tokens);
+	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int ret;
+
+	become(uid);
+	ret = may_exceed(true) ?
+	      tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)) : -EPERM;
+	become(ROOT);
+	if (ret < 0)
 		close(fd);
 	return ret < 0 ? ret : fd;
 }
@@ -389,11 +437,22 @@ TEST_F(limits, private_and_named_together)
 	expect_account(USER, 0, 0);
 }
 
+/*
+ * A limit on all of which ordinary users may use up @ordinary: the last eighth is
+ * for those with CAP_SYS_RESOURCE.
+ */
+static unsigned long long with_reserve(unsigned long long ordinary)
+{
+	return ordinary + (ordinary - 1) / 7;
+}
+
 /* What there may be in all binds everybody, root too, and is ENOSPC. */
 TEST_F(limits, wheels_of_all)
 {
 	int root, user, more = TW_OPEN(O_RDWR);
 
+	if (self->all.wheels > 4)
+		SKIP(return, "there would be a reserve");
 	ASSERT_TRUE(set_limit("max_all_wheels", self->all.wheels + 3));
 	root = new_wheel(ROOT, 10);
 	user = new_wheel(USER, 10);
@@ -430,23 +489,25 @@ TEST_F(limits, wheels_of_all)
 
 TEST_F(limits, tokens_of_all)
 {
+	const unsigned long long ordinary = self->all.tokens + 1000;
+	const unsigned long long reserve = with_reserve(ordinary) - ordinary;
 	int root, user, other;
 
-	ASSERT_TRUE(set_limit("max_all_tokens", self->all.tokens + 1000));
-	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1001));
+	ASSERT_TRUE(set_limit("max_all_tokens", with_reserve(ordinary)));
+	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, reserve + 1001));
 	EXPECT_EQ(-ENOSPC, new_wheel(USER, 1001));
 	root = new_wheel(ROOT, 500);
 	user = new_wheel(USER, 300);
 	ASSERT_LE(0, root);
 	ASSERT_LE(0, user);
 	EXPECT_EQ(-ENOSPC, new_wheel(OTHER, 201));
-	EXPECT_EQ(-ENOSPC, create_as(ROOT, self->control, 0, 201, 0));
+	EXPECT_EQ(-ENOSPC, create_as(ROOT, self->control, 0, reserve + 201, 0));
 	other = new_wheel(OTHER, 200);
 	ASSERT_LE(0, other);
-	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1));
+	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, reserve + 1));
 	EXPECT_EQ(-ENOSPC, new_wheel(USER, 1));
 	close(user);
-	EXPECT_EQ(-ENOSPC, create_as(ROOT, self->control, 0, 301, 0));
+	EXPECT_EQ(-ENOSPC, create_as(ROOT, self->control, 0, reserve + 301, 0));
 	EXPECT_EQ(0, create_as(ROOT, self->control, 0, 300, 0));
 	EXPECT_EQ(-ENOSPC, new_wheel(USER, 1));
 	EXPECT_EQ(0, destroy_as(ROOT, self->control, 0));
@@ -456,6 +517,37 @@ TEST_F(limits, tokens_of_all)
 	close(user);
 	close(other);
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
+}
+
+/* Ordinary users cannot use up all: root still gets a wheel. */
+TEST_F(limits, reserve_for_the_capable)
+{
+	const unsigned long long ordinary = self->all.tokens + 7000;
+	const unsigned long long reserve = with_reserve(ordinary) - ordinary;
+	struct timewheel_setup setup = setup_of(1);
+	int users, root, user, more = TW_OPEN(O_RDWR);
+
+	ASSERT_LE(999ULL, reserve);
+	ASSERT_TRUE(set_limit("max_all_tokens", with_reserve(ordinary)));
+	users = new_wheel(USER, 7000);
+	ASSERT_LE(0, users);
+	EXPECT_EQ(-ENOSPC, setup_as(USER, more, 1));
+	EXPECT_EQ(-ENOSPC, setup_as(OTHER, more, 1));
+	ASSERT_TRUE(may_exceed(false));
+	EXPECT_EQ(-ENOSPC, tw_ret(ioctl(more, TIMEWHEEL_IOC_SETUP, &setup)));
+	ASSERT_TRUE(may_exceed(true));
+	root = new_wheel(ROOT, reserve - 1);
+	ASSERT_LE(0, root);
+	EXPECT_EQ(-ENOSPC, setup_as(ROOT, more, 2));
+	/* It is for the capability, whatever the user is. */
+	user = new_capable_wheel(USER, 1);
+	ASSERT_LE(0, user);
+	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1));
+	close(users);
+	close(root);
+	close(user);
+	close(more);
+	expect_account(USER, 0, 0);
 }
 
 /* As the module comes: enough for anything sane, and no more. */
@@ -502,16 +594,20 @@ TEST_F(limits, sums_do_not_wrap)
 	ASSERT_TRUE(set_limit("max_tokens", most));
 	ASSERT_TRUE(set_limit("max_user_tokens", all));
 	ASSERT_TRUE(set_limit("max_all_tokens", all));
-	for (int n = 0; n < 15; n++) {
+	for (int n = 0; n < 14; n++) {
 		fd[n] = new_wheel(USER, most);
 		ASSERT_LE(0, fd[n]);
 	}
+	/* What is left is for those with the capability. */
+	EXPECT_EQ(-ENOSPC, new_wheel(USER, 1));
+	fd[14] = new_capable_wheel(USER, most);
+	ASSERT_LE(0, fd[14]);
 	expect_account(USER, 15, 15 * most);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, most));
 	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, most));
 	EXPECT_EQ(-EINVAL, new_wheel(ROOT, most + 1));
 	EXPECT_EQ(-EINVAL, new_wheel(ROOT, (1ULL << 32) + 1));
-	fd[15] = new_wheel(USER, most - 1);
+	fd[15] = new_capable_wheel(USER, most - 1);
 	ASSERT_LE(0, fd[15]);
 	expect_account(USER, 16, all);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 1));
@@ -519,22 +615,6 @@ TEST_F(limits, sums_do_not_wrap)
 	for (int n = 0; n < 16; n++)
 		close(fd[n]);
 	expect_account(USER, 0, 0);
-}
-
-/* Takes CAP_SYS_RESOURCE out of, or puts it into, what the process may do. */
-static bool may_exceed(bool may)
-{
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct data[2];
-
-	if (syscall(SYS_capget, &header, data))
-		return false;
-	data[0].effective &= ~(1U << CAP_SYS_RESOURCE);
-	if (may)
-		data[0].effective |= 1U << CAP_SYS_RESOURCE;
-	return !syscall(SYS_capset, &header, data);
 }
 
 /* It is the capability that makes the difference, not the number 0. */
@@ -1124,6 +1204,131 @@ TEST_F(limits, user_namespace_is_charged_outside)
 		close(ready[0]);
 		close(mapped[0]);
 		close(mapped[1]);
+	}
+}
+
+/* A namespace that root makes, and the files of the wheels that it gets. */
+struct space {
+	unsigned int number;
+	int fd[MANY];
+};
+
+/*
+ * In a child of root: makes a namespace, tells its number, and has wheels set up until
+ * no more are to be had, each by another user. Or all by the user that has made
+ * another namespace in that.
+ */
+static int take_all(const struct space *space, __u64 tokens, bool nested,
+		    int ready, int mapped)
+{
+	struct timewheel_setup setup = setup_of(tokens);
+	struct stat ns;
+	char byte = 0;
+	int ret = 0;
+
+	if (unshare(CLONE_NEWUSER))
+		return 77;
+	if (write(ready, &byte, 1) != 1 || read(mapped, &byte, 1) != 1 ||
+	    setresuid(0, 0, 0) || stat("/proc/self/ns/user", &ns) ||
+	    write(ready, &(unsigned int){ ns.st_ino }, 4) != 4 ||
+	    (nested && unshare(CLONE_NEWUSER)))
+		return 1;
+	for (int i = 0; i < MANY && !ret; i++) {
+		if (!nested)
+			become(1 + i);
+		ret = tw_ret(ioctl(space->fd[i], TIMEWHEEL_IOC_SETUP, &setup));
+		if (!nested)
+			become(0);
+	}
+	return ret == -ENOSPC ? 0 : 2;
+}
+
+/* Returns what the child has: 0 when it got all that it could. */
+static int fill_space(struct space *space, __u64 tokens, bool nested)
+{
+	int ready[2], mapped[2], status;
+	pid_t child;
+
+	for (int i = 0; i < MANY; i++)
+		space->fd[i] = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
+	if (pipe(ready) || pipe(mapped))
+		return -1;
+	child = fork();
+	if (!child)
+		_exit(take_all(space, tokens, nested, ready[1], mapped[0]));
+	close(ready[1]);
+	if (!give_maps(child, "0 300000 100", ROOT, ready[0], mapped[1]) ||
+	    read(ready[0], &space->number, 4) != 4)
+		kill(child, SIGKILL);
+	status = tw_reap(child);
+	close(ready[0]);
+	close(mapped[0]);
+	close(mapped[1]);
+	return status;
+}
+
+static void close_all(const int *fd, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fd[i]);
+}
+
+/*
+ * A namespace that root has made gets no more than it leaves to others, be its users
+ * ever so many; all of its wheels count until they are gone, also if it is gone
+ * itself.
+ */
+TEST_F(limits, namespace_leaves_as_much)
+{
+	static const struct {
+		const char *parameter;
+		unsigned int each, tokens;	/* of a wheel */
+		bool nested;
+	} cases[] = {
+		{ "max_all_wheels", 1, 1, false },
+		{ "max_all_tokens", 100, 100, false },
+		{ "max_all_tokens", 100, 100, true },
+	};
+	struct space first, second;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int tokens = cases[i].tokens;
+		unsigned long long had = i ? self->all.tokens :
+					     self->all.wheels;
+		int user[15], root, status;
+
+		ASSERT_TRUE(set_limit(cases[i].parameter,
+				      with_reserve(had + 60 * cases[i].each)));
+		status = fill_space(&first, tokens, cases[i].nested);
+		if (status == 77)
+			SKIP(return, "no user namespaces");
+		EXPECT_EQ(0, status);
+		EXPECT_EQ(30ULL, namespace_account(first.number).wheels);
+		/* Another one gets half of what is left. */
+		EXPECT_EQ(0, fill_space(&second, tokens, cases[i].nested));
+		EXPECT_NE(first.number, second.number);
+		EXPECT_EQ(15ULL, namespace_account(second.number).wheels);
+		EXPECT_EQ(30ULL, namespace_account(first.number).wheels);
+		EXPECT_EQ(30ULL * tokens, namespace_account(first.number).tokens);
+		/* Users of the host may have the rest, all but the reserve. */
+		for (int n = 0; n < 15; n++) {
+			user[n] = new_wheel(USER, tokens);
+			EXPECT_LE(0, user[n]);
+		}
+		EXPECT_EQ(-ENOSPC, new_wheel(USER, tokens));
+		root = new_wheel(ROOT, tokens);
+		EXPECT_LE(0, root);
+		EXPECT_EQ(self->all.wheels + 61, account_of(-1).wheels);
+		EXPECT_EQ(45ULL, namespace_account(-1).wheels);
+
+		close(root);
+		close_all(user, 15);
+		close_all(first.fd, MANY);
+		EXPECT_FALSE(namespace_account(first.number).listed);
+		EXPECT_EQ(15ULL, namespace_account(-1).wheels);
+		close_all(second.fd, MANY);
+		EXPECT_FALSE(namespace_account(-1).listed);
+		EXPECT_TRUE(set_limit(cases[i].parameter, 1 << 28));
 	}
 }
 

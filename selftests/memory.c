@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory of tokens is charged to the memory cgroup of the process that registers
- * them, and what this group cannot have is refused, not taken from others (P9).
+ * them. A registration beyond this group's limit fails, and takes nothing from others (P9).
  * Needs root and a version 2 hierarchy with the memory controller.
  */
 #define _GNU_SOURCE
@@ -66,8 +66,8 @@ static int register_all(int fd)
 }
 
 /*
- * P5, P9: shortage is ENOMEM at registration: nobody is killed, every token that
- * was registered is delivered, and others still get theirs.
+ * P5, P9: without memory a registration fails with ENOMEM. No process is killed, every
+ * token that was registered is delivered, and other processes still get their tokens.
  */
 TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 {
@@ -89,13 +89,13 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 	EXPECT_EQ(info.registered, (__u64)tw_read_all(self->fd));
 }
 
-/* P9: what was charged is given back when the wheel is closed. */
+/* P9: the charge is given back when the wheel is closed. */
 TEST_F_TIMEOUT(memory, closing_gives_it_back, LONG)
 {
 	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	EXPECT_LT(LIMIT / 2, tw_group_charged());
 	close(self->fd);
-	/* The kernel may take its time over it, and keeps some charges cached. */
+	/* The kernel may need some time for it, and keeps some charges cached. */
 	for (int i = 0; i < 200 && tw_group_charged() > LIMIT / 4; i++)
 		tw_sleep_ms(50);
 	EXPECT_GT(LIMIT / 4, tw_group_charged());
@@ -119,7 +119,7 @@ static void ask_for_too_much(void)
 	_exit(2);
 }
 
-/* All that is given up to the kernel to clean away is gone in a while. */
+/* Waits until the wheel's references and memory are gone: the kernel frees some later. */
 static bool is_over(long refs)
 {
 	bool over = false;
@@ -133,7 +133,7 @@ static bool is_over(long refs)
 	return over;
 }
 
-/* P9: the wheel of a process that is killed for want of memory gives its memory back. */
+/* P9: a process is killed because it has no memory left: its wheel's memory comes back. */
 TEST_F_TIMEOUT(memory, killed_for_memory, LONG)
 {
 	long refs = tw_refcnt();
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(memory, killed_for_memory, LONG)
 	}
 }
 
-/* What a set-up returns for which there are no more than @limit bytes. */
+/* Returns the result of a set-up with at most @limit bytes of memory. */
 static int setup_short(int fd, __u64 limit)
 {
 	struct timewheel_setup setup = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's own life: it is loaded, refused, held by what its users have, and
- * removed while others try to open it (P10). TW_MODULE names the module's file;
- * nobody else may use the module meanwhile. Needs root. It is there in the end,
- * with the parameters that it has by itself.
+ * The life of the module: it is loaded, refused, held by its users' files, and removed
+ * while others try to open it (P10). TW_MODULE names the module's file; no other program
+ * may use the module meanwhile. Needs root. The module is loaded at the end, with its
+ * default parameters.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,7 +39,7 @@ static bool is_loaded(void)
 	return !access("/sys/module/" MODULE, F_OK);
 }
 
-/* Files are let go of a little after they have been closed. */
+/* The kernel releases files a little after they are closed. */
 static int delete_soon(void)
 {
 	int ret = -EWOULDBLOCK;
@@ -81,14 +81,14 @@ FIXTURE_SETUP(module)
 	self->may_change = true;
 }
 
-/* By the parent, whatever has become of the test. */
+/* The parent does this, however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(module)
 {
 	int image = self->may_change ? open_image() : -1;
 
 	if (image < 0)
 		return;
-	/* Also one that a test has left with other parameters. */
+	/* Also if a test has left the module with other parameters. */
 	if (is_loaded())
 		EXPECT_EQ(0, delete_soon());
 	EXPECT_EQ(0, insert(image, ""));
@@ -123,7 +123,7 @@ static bool dir_mentions(const char *path, const char *word)
 	return found;
 }
 
-/* Nothing in all of the kernel's lists speaks of it any more. */
+/* No list of the kernel mentions the module any more. */
 static void expect_gone(struct __test_metadata *_metadata)
 {
 	static const char *const dirs[] = {
@@ -163,7 +163,7 @@ TEST_F_TIMEOUT(module, removed_without_a_trace, LONG)
 	EXPECT_EQ(-ENOENT, tw_ret(open(TW_DEVICE, O_RDWR)));
 }
 
-/* Before udev has its say, the node is root's. */
+/* Until udev has worked, the node belongs to root. */
 TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 {
 	struct stat st;
@@ -177,7 +177,7 @@ TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 	EXPECT_EQ((unsigned int)MISC_MAJOR, major(st.st_rdev));
 }
 
-/* Not even by force, which would pull it from under its users. */
+/* A forced removal fails too: it would take the module from its users. */
 TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 {
 	pid_t child = fork();
@@ -194,7 +194,7 @@ TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 	EXPECT_TRUE(is_loaded());
 }
 
-/* A bad parameter is refused with the module, which then is not there. */
+/* A bad parameter makes the load fail, and the module is not there. */
 TEST_F_TIMEOUT(module, parameters_out_of_range, LONG)
 {
 	static const char *const names[] = {
@@ -220,7 +220,7 @@ TEST_F_TIMEOUT(module, parameters_out_of_range, LONG)
 			snprintf(parameter, sizeof(parameter), "%s=%s",
 				 names[i], values[j]);
 			ret = insert(self->image, parameter);
-			/* One that no integer holds is out of range, too. */
+			/* A value beyond an integer is out of range too. */
 			EXPECT_TRUE(ret == -EINVAL || ret == -ERANGE) {
 				TH_LOG("%s: %d", parameter, ret);
 			}
@@ -274,8 +274,8 @@ TEST_F_TIMEOUT(module, parameters_at_their_limits, LONG)
 }
 
 /*
- * What holds the module: all that a user may have of a wheel besides the file that
- * was opened. Each takes over the file @fd, and gives it up.
+ * Ways to hold the module besides an open file: each takes over the file @fd in some
+ * other form, and gives it up.
  */
 struct held {
 	int fd;
@@ -316,7 +316,7 @@ static void release_mapping(struct held *held)
 	munmap(held->at, 4096);
 }
 
-/* In a message that nobody has received. */
+/* A message that no process has received. */
 static bool hold_message(struct held *held)
 {
 	bool ok = !socketpair(AF_UNIX, SOCK_STREAM, 0, held->sockets) &&
@@ -347,7 +347,7 @@ static void release_uring_file(struct held *held)
 	tw_uring_close(&held->ring);
 }
 
-/* A wheel that nobody has open. */
+/* A named wheel that no file has open. */
 static bool hold_name(struct held *held)
 {
 	const struct timewheel_setup setup = {
@@ -372,7 +372,7 @@ static void release_name(struct held *held)
 	close(fd);
 }
 
-/* P10: whatever holds it, it stays; and goes when that has gone. */
+/* P10: the module stays while anything holds it, and can be removed afterwards. */
 TEST_F_TIMEOUT(module, stays_while_held, LONG)
 {
 	static const struct {
@@ -411,7 +411,7 @@ TEST_F_TIMEOUT(module, stays_while_held, LONG)
 	}
 }
 
-/* Wheels under way: timers that go off, tokens that are due, and far ones. */
+/* Wheels at work: timers that go off, due tokens, and far tokens. */
 static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
 {
 	for (size_t i = 0; i < wheels; i++) {
@@ -431,7 +431,7 @@ static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
 	return true;
 }
 
-/* Closes a wheel with its timer started: all that is due has been read before. */
+/* Closes a wheel with its timer started: all due tokens have been read before. */
 static bool close_armed(int fd, unsigned long id, __u64 delay)
 {
 	struct timewheel_event events[64];
@@ -443,9 +443,9 @@ static bool close_armed(int fd, unsigned long id, __u64 delay)
 }
 
 /*
- * Removed at once after wheels were closed whose timers are just going off, or
- * would have a little later: no callback comes after, and nothing is left. A
- * fraction of it has its work cut short by the scale twice, in rounds and tokens.
+ * The module is removed right after wheels were closed, whose timers are just going off
+ * or would go off a little later. No callback comes afterwards, and nothing is left.
+ * TW_SCALE shortens the work twice, by the rounds and by the tokens.
  */
 TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 {
@@ -473,11 +473,11 @@ TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 	expect_gone(_metadata);
 }
 
-/* Some open it, one removes it and one brings it back. */
+/* Some threads open it, one removes it and one loads it again. */
 struct storm {
 	_Atomic bool stop;
 	_Atomic unsigned long opened, missed, removed, inserted;
-	_Atomic int wrong;	/* what must not have happened: an errno */
+	_Atomic int wrong;	/* an unexpected errno */
 	int image;
 };
 
@@ -514,7 +514,7 @@ static void *open_and_use(void *arg)
 		if (storm->opened++ % 2)
 			use(storm, fd);
 		close(fd);
-		/* Now and then nobody has it open. */
+		/* Now and then no thread has it open. */
 		if (!(storm->opened % 4))
 			tw_sleep_ms(2);
 	}
@@ -553,7 +553,7 @@ static void *insert_again(void *arg)
 	return NULL;
 }
 
-/* P10: an open finds the module or does not; what it has opened works. */
+/* P10: an open finds the module or does not; an opened file works. */
 TEST_F_TIMEOUT(module, opened_while_it_comes_and_goes, LONG)
 {
 	static void *(*const runs[])(void *arg) = {
@@ -579,6 +579,75 @@ TEST_F_TIMEOUT(module, opened_while_it_comes_and_goes, LONG)
 	       storm.opened, storm.missed, storm.removed, storm.inserted);
 	if (is_loaded())
 		ASSERT_EQ(0, delete_soon());
+	expect_gone(_metadata);
+}
+
+/* Holds the module until it is killed, and tells by a byte that it does. */
+static void hold_until_killed(int told, bool (*hold)(struct held *held))
+{
+	struct held held = { .fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC) };
+
+	if (held.fd < 0 ||
+	    tw_setup(held.fd, TIMEWHEEL_CLOCK_MONOTONIC, 60, TW_MS, 512,
+		     TIMEWHEEL_SETUP_TOUCH_WORDS, 0) ||
+	    tw_register_many(held.fd, 0, 512, 0, TW_MS) != 512 ||
+	    !hold(&held) || write(told, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/*
+ * P10: the module is removed right after all its users were killed, on busy CPUs. Not
+ * all files are released when a process has ended: workers of the kernel release those
+ * of its io_uring, and close a file a little later still. Until then the removal is
+ * refused, and nothing else is wrong.
+ */
+TEST_F_TIMEOUT(module, removed_as_soon_as_users_are_killed, LONG)
+{
+	static bool (*const holds[])(struct held *held) = {
+		hold_file, hold_copy, hold_mapping, hold_message, hold_uring_file,
+	};
+	enum { USERS = ARRAY_SIZE(holds), BUSY = 4 };
+	const unsigned long rounds = tw_scaled(20);
+	pid_t busy[BUSY], user[USERS];
+	__u64 longest = 0;
+	int told[2];
+	char byte;
+
+	ASSERT_EQ(0, pipe2(told, O_CLOEXEC));
+	for (int i = 0; i < BUSY; i++) {
+		busy[i] = tw_fork();
+		while (!busy[i])
+			;
+	}
+	for (unsigned long round = 0; round < rounds; round++) {
+		__u64 since, took;
+
+		for (int i = 0; i < USERS; i++) {
+			user[i] = tw_fork();
+			if (!user[i])
+				hold_until_killed(told[1], holds[i]);
+		}
+		for (int i = 0; i < USERS; i++)
+			ASSERT_EQ(1, read(told[0], &byte, 1));
+		for (int i = 0; i < USERS; i++)
+			ASSERT_EQ(0, kill(user[i], SIGKILL));
+		for (int i = 0; i < USERS; i++)
+			ASSERT_EQ(-1, tw_reap(user[i]));
+		since = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(0, delete_soon()) {
+			TH_LOG("%ld references after %llu ms", tw_refcnt(),
+			       (tw_now(CLOCK_MONOTONIC) - since) / TW_MS);
+		}
+		took = tw_now(CLOCK_MONOTONIC) - since;
+		longest = took > longest ? took : longest;
+		ASSERT_EQ(0, insert(self->image, ""));
+	}
+	TH_LOG("the longest removal took %llu ms", longest / TW_MS);
+	for (int i = 0; i < BUSY; i++)
+		EXPECT_TRUE(tw_kill(busy[i]));
+	ASSERT_EQ(0, delete_soon());
 	expect_gone(_metadata);
 }
 

@@ -81,7 +81,7 @@ TEST_F(named, names)
 		"-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 	char name[] = PREFIX "?", behind[TIMEWHEEL_NAME_SIZE] = "";
 
-	/* This wheel keeps the folder of the nodes there, so that they can be counted. */
+	/* This wheel keeps the folder of the nodes, so that the nodes can be counted. */
 	ASSERT_EQ(0, tw_create(self->dev, PREFIX "other", 0, &manual));
 
 	for (int byte = 1; byte < 256; byte++) {
@@ -468,7 +468,7 @@ TEST_F(named, files_of_the_wheel)
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
 	/* So do the commands that do not exist. */
-	for (int number = 0x0e; number < 0x100; number++)
+	for (unsigned int number = ARRAY_SIZE(tw_commands); number < 0x100; number++)
 		EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, _IO(TIMEWHEEL_IOC_TYPE,
 							number), &caps)));
 }

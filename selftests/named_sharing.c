@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Named wheels that several files, processes and users share: which of them gets
- * an event, what each may do with the wheel and its node, whom the wheel is
- * charged to (P9), and how it looks from other namespaces.
+ * Named wheels that several files, processes and users share: which of them gets an
+ * event, what each may do with the wheel and its node, which user is charged for the
+ * wheel (P9), and how it looks from other namespaces.
  *
  * Each test ends with a check that it has left nothing behind.
  */
@@ -38,7 +38,7 @@ FIXTURE_TEARDOWN(named_sharing)
 	expect_as_found(_metadata, self->dev, &self->found);
 }
 
-/* Two processes that open the node each for itself use the same wheel. */
+/* Two processes that each open the node use the same wheel. */
 TEST_F(named_sharing, two_processes_share_it)
 {
 	struct timewheel_event event;
@@ -283,7 +283,7 @@ TEST_F(named_sharing, node_of_an_effective_user)
 	expect_owned(_metadata, USER, USER_GROUP);
 }
 
-/* Calls @what as user @uid. Returns what that returned, or -errno. */
+/* Calls @what as user @uid. Returns its result, or -errno. */
 static int do_as(uid_t uid, int dev, int (*what)(int dev))
 {
 	pid_t child = tw_fork();
@@ -384,7 +384,7 @@ TEST_F(named_sharing, user_namespaces)
 	EXPECT_TRUE(is_here(NAME));
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
-	/* A process inside creates wheels as the user that it is outside. */
+	/* A process inside creates wheels as its user outside of the namespace. */
 	ASSERT_EQ(0, do_as(USER, self->dev, create_as_root_inside));
 	ASSERT_EQ(0, stat(NODE, &st));
 	EXPECT_EQ((uid_t)USER, st.st_uid);
@@ -518,8 +518,7 @@ TEST_F(named_sharing, open_for_writing)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	EXPECT_EQ(0, tw_touch(fd, 0, 1));
-	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
-	EXPECT_EQ(1ULL, token.id);
+	EXPECT_EQ(-EBADF, tw_ret(tw_get(fd, 0, 1, &token)));
 	EXPECT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_STATS, &stats));
 	EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
@@ -624,7 +623,7 @@ TEST_F(named_sharing, account_of_the_creator)
 		SKIP(return, "no debugfs");
 	EXPECT_EQ(0ULL, wheels);
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
-	/* So it is also if another user owns its node and opens it. */
+	/* The charge stays the same if another user owns its node and opens it. */
 	ASSERT_EQ(0, chown(NODE, STRANGER, USER_GROUP));
 	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_TRUE(account(USER, &wheels, &tokens));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Periodic tokens: when each of their events is due, to the ns and without
- * drift, what is told of those that were missed, and how periods, leases and
- * orders go together. On MANUAL wheels of 1 s ticks, but for one test.
+ * Periodic tokens: when each of their events is due, to the ns and without drift, how
+ * missed periods are counted, and how periods go together with leases and orders. All
+ * tests but one use MANUAL wheels of 1 s ticks.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -44,7 +44,7 @@ FIXTURE_SETUP(periods)
 	make();
 }
 
-/* However the test has ended. */
+/* Runs however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(periods)
 {
 	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
@@ -59,7 +59,7 @@ static __u64 round_up(__u64 ns)
 	return (ns + TW_SEC - 1) / TW_SEC * TW_SEC;
 }
 
-/* The one event that is due is of ID, on tick @due, with so many missed. */
+/* One event is due: of ID, on tick @due, with this many missed. */
 static struct timewheel_event
 _expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
 	      __u32 missed, int line)
@@ -85,7 +85,7 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
 #define expect_event(due, missed)					\
 	_expect_event(_metadata, self->fd, due, missed, __LINE__)
 
-/* It is due next on tick @due: nothing comes before. */
+/* Its next deadline is on tick @due: nothing comes before. */
 static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 			 int line)
 {
@@ -162,7 +162,7 @@ TEST_F(periods, again_and_again)
 			  .delivered = 101);
 }
 
-/* On the wheel of periodic tokens a plain one ends as ever. */
+/* On a wheel with periods a token without one ends as usual. */
 TEST_F(periods, beside_plain_tokens)
 {
 	struct timewheel_event events[16];
@@ -223,7 +223,7 @@ TEST_F_TIMEOUT(periods, no_drift, 120)
 	}
 }
 
-/* The hand stops often, and not where it is due: none too early, none twice. */
+/* The hand stops often, but not on deadlines: no event is early or comes twice. */
 TEST_F(periods, no_drift_when_read_late)
 {
 	const __u64 period = 1300000000, first = 400000000;
@@ -262,7 +262,7 @@ TEST_F(periods, fixed_rate_does_not_shift)
 			  .delivered = 10);
 }
 
-/* Nobody reads until the middle of the period after the tenth deadline. */
+/* No program reads until the middle of the period after the tenth deadline. */
 TEST_F(periods, missed)
 {
 	start(P, 0);
@@ -273,7 +273,7 @@ TEST_F(periods, missed)
 	expect_next(11 * P);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * P));
 	expect_event(11 * P, 0);
-	/* On the very tick of the next one: that is missed as well. */
+	/* On the very tick of the next deadline, that one counts as missed too. */
 	ASSERT_EQ(0, tw_advance(self->fd, 13 * P - 1));
 	expect_event(12 * P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 14 * P));
@@ -283,7 +283,7 @@ TEST_F(periods, missed)
 			  .delivered = 4, .missed = 10);
 }
 
-/* Each period has an event, or is told to be missed. */
+/* Each period has an event, or counts as missed. */
 TEST_F(periods, each_period_is_accounted_for)
 {
 	static const __u64 periods[] = {
@@ -331,7 +331,7 @@ TEST_F(periods, each_period_is_accounted_for)
 	}
 }
 
-/* A very long time, and all at once: no loop over what is not delivered. */
+/* A very long time at once: the kernel makes no loop over the missed periods. */
 TEST_F(periods, missed_for_years)
 {
 	const __u64 years = 100 * 365 * 86400ULL;
@@ -342,7 +342,7 @@ TEST_F(periods, missed_for_years)
 	ASSERT_EQ(0, tw_advance(self->fd, years));
 	expect_event(years, years - 1);
 	expect_next(years + 1);
-	/* Even more than the event has room for; INFO has it. */
+	/* More than the field of the event holds; INFO has the whole number. */
 	ASSERT_EQ(0, tw_advance(self->fd, years + (1ULL << 32) + 10));
 	expect_event(years + (1ULL << 32) + 10, ~0U);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
@@ -417,7 +417,7 @@ TEST_F(periods, lease_over)
 			.delivery = 2, .attempts = 2);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(2 * P);
-	/* Acked as late as in the next period but one: that between was missed. */
+	/* Acked in the next period but one: the period between was missed. */
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
 	EXPECT_EQ(3U, expect_event(2 * P, 0).delivery);
 	for (__u32 n = 1; n <= 4; n++) {
@@ -466,7 +466,7 @@ TEST_F(periods, nack_and_max_attempts)
 		EXPECT_EQ(n == 12 ? TIMEWHEEL_RES_BURIED : 0,
 			  answer(self->fd, TIMEWHEEL_OP_NACK, n, 0));
 	}
-	/* Buried it stays, however many periods go by; kicked it goes on. */
+	/* It stays buried however many periods pass, and goes on after a kick. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * P));
 	tw_expect_nothing(self->fd);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 12,
@@ -502,7 +502,7 @@ TEST_F(periods, moved)
 		if (lease)
 			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 6, 0));
 		expect_next(75 + P);
-		/* What was missed before the move is not made up for. */
+		/* Periods missed before the move are not counted later. */
 		ASSERT_EQ(0, tw_advance(self->fd, 75 + 7 * P));
 		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ID,
 							 TW_SEC));
@@ -511,6 +511,62 @@ TEST_F(periods, moved)
 		/* It has no timeout, and a move gives it none. */
 		EXPECT_GT(0, tw_touch(self->fd, 0, ID));
 	}
+}
+
+/* A move begins new periods: earlier events and misses count no more. */
+TEST_F(periods, moved_after_a_nack)
+{
+	make(.lease = LEASE * TW_SEC, .max_attempts = 2);
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * P));
+	expect_event(3 * P, 2);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 1, TW_SEC));
+	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, 50 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 50,
+			.delivery = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 50 + 4 * P));
+	expect_event(50 + 4 * P, 4);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 2, 0));
+	expect_event(50 + 4 * P, 4);
+	ASSERT_EQ(TIMEWHEEL_RES_BURIED,
+		  answer(self->fd, TIMEWHEEL_OP_NACK, 3, 0));
+	tw_expect_figures(self->fd, .registered = 1, .buried = 1, .moved = 1,
+			  .delivered = 3, .nacked = 3, .missed = 6);
+}
+
+/* A poll before makes no difference to that. */
+TEST_F(periods, moved_after_a_poll)
+{
+	start(P, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * P));
+	EXPECT_TRUE(tw_readable(self->fd));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ID, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * P + 1));
+	expect_event(3 * P + 1, 0);
+}
+
+/* It cannot be touched, so a move takes no timeout, and may go as far as any. */
+TEST_F(periods, moved_without_a_timeout)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+	struct timewheel_op op = {
+		.code = TIMEWHEEL_OP_MOVE, .id = ID, .time = 5 * TW_SEC,
+		.timeout = TW_SEC,
+	};
+
+	make(.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_TOUCH_WORDS);
+	start(P, 0);
+	EXPECT_EQ(-EINVAL, tw_ret(tw_op(self->fd, &op)));
+	op.flags = TIMEWHEEL_OPF_ABSOLUTE;
+	EXPECT_EQ(-EINVAL, tw_ret(tw_op(self->fd, &op)));
+	expect_next(P);
+	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CAPS, &caps));
+	op.flags = 0;
+	op.timeout = 0;
+	op.time = (caps.max_word_ticks + 1) * TW_SEC;
+	EXPECT_EQ(0, tw_ret(tw_op(self->fd, &op)));
+	EXPECT_EQ(op.time, op.deadline);
+	expect_next(caps.max_word_ticks + 1);
 }
 
 /* Kicked, it comes now as well; its times stay. */
@@ -569,7 +625,7 @@ TEST_F(periods, ended)
 	tw_expect_nothing(self->fd);
 }
 
-/* A registration that is good but for what is given. */
+/* A registration that is valid apart from the given values. */
 #define expect_error(expected, ...)					\
 	tw_expect_error(self->fd, ID, expected,				\
 			.code = TIMEWHEEL_OP_REGISTER, .id = 1,		\
@@ -656,7 +712,7 @@ TEST_F(periods, without_ids)
 			  .delivered = 20);
 }
 
-/* What a read has not copied out comes again as it was: its missed too. */
+/* An event that a read could not copy comes again as it was, with its missed. */
 TEST_F(periods, faulting_reads)
 {
 	const struct iovec nowhere = { (void *)8, 480 };
@@ -703,7 +759,7 @@ TEST_F(periods, many)
 		EXPECT_EQ(2000 / id, delivered[id]);
 }
 
-/* What its dead holder leaves comes at once, and its times stay. */
+/* After its holder's death the token comes at once, and its deadlines stay. */
 TEST_F(periods, holder_dies)
 {
 	int device = TW_OPEN(O_RDWR), holder, fd;

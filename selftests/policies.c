@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How a wheel is set up to go about its work: contradictions and slack; and what
- * it is told while it runs: pause, resume and drain.
+ * Settings of a wheel: contradictions between them, and slack. And the states that a
+ * program can set while the wheel runs: pause, resume and drain.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -27,7 +27,7 @@ static int setup(int fd, struct timewheel_setup setup)
 	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
-/* A manual wheel of 1 s ticks but for what is said. */
+/* A manual wheel of 1 s ticks, apart from the given fields. */
 #define MANUAL(...)							\
 	((struct timewheel_setup) {					\
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
@@ -50,7 +50,7 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 		TH_LOG("in line %d", line);
 	}
 	if (expected < 0) {
-		/* It was this and nothing else: the file is as good as new. */
+		/* That was the only error: the file can be set up now. */
 		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
 		EXPECT_EQ(0, setup(fd, MANUAL()));
 	} else {
@@ -115,7 +115,7 @@ TEST(slack_setup)
 	}
 }
 
-/* Wheels that have a name, which is gone however the test has ended. */
+/* Named wheels. Their names are removed however the test has ended. */
 FIXTURE(named) {
 	char name[TIMEWHEEL_NAME_SIZE];
 };
@@ -190,14 +190,14 @@ TEST(slack_is_not_early)
 	}
 }
 
-/* One further off than the slack of the one before is armed for all the same. */
+/* A token farther off than the slack of the one before gets the alarm too. */
 TEST(slack_of_an_earlier_token)
 {
 	int fd = TW_WHEEL(REAL, .tick = TW_MS, .slack = HOUR);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event event;
 
-	/* As late as it may be, a look sees what is due. */
+	/* However late the timer may be, a look finds due tokens. */
 	ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
 	tw_sleep_ms(30);
@@ -263,7 +263,7 @@ TEST_F(named, control_errors)
 	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
 
-	/* It changes the wheel: to look on is not enough. */
+	/* It changes the wheel, so a file open for reading cannot do it. */
 	ASSERT_EQ(0, tw_create_named(fresh, name, s));
 	reader = tw_open_named(name, O_RDONLY);
 	ASSERT_LE(0, reader);
@@ -394,7 +394,7 @@ TEST(paused_with_leases)
 	expect_quiet(fd);
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 3, 0, 0));
 	expect_quiet(fd);
-	/* Over, but nobody was told: an answer is in time. */
+	/* The lease is over, but no program has looked: an answer is in time. */
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 1, 20 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 75));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
@@ -409,7 +409,7 @@ TEST(paused_with_leases)
 	close(fd);
 }
 
-/* Neither does a look bury what a pause keeps from being looked at. */
+/* During a pause a look buries no token. */
 TEST(paused_over_the_last_lease)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 1);
@@ -425,7 +425,7 @@ TEST(paused_over_the_last_lease)
 	close(fd);
 }
 
-/* Periods pass: what was missed is told afterwards. */
+/* Periods pass; missed ones are counted afterwards. */
 TEST(paused_over_periods)
 {
 	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_PERIODS);
@@ -454,7 +454,7 @@ static bool is_asleep(const struct tw_sleeper *s)
 	return pthread_tryjoin_np(s->thread, &result) == EBUSY;
 }
 
-/* Who waits in any way goes on waiting, and is woken by the resume. */
+/* Every waiter goes on waiting, and the resume wakes it. */
 TEST(resume_wakes)
 {
 	for (int before = 0; before < 2; before++) {
@@ -469,7 +469,7 @@ TEST(resume_wakes)
 		event.events = EPOLLIN | EPOLLET;
 		ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
 		ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 5 * TW_SEC));
-		/* Due when it is paused, or only then. */
+		/* Tokens due before the pause, or during it. */
 		if (before)
 			ASSERT_EQ(0, tw_advance(fd, 5));
 		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
@@ -487,7 +487,7 @@ TEST(resume_wakes)
 			}
 		}
 		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
-		/* Three are due: two are read, the last is for those who poll. */
+		/* Three tokens are due: two are read, the last one is for the pollers. */
 		for (int i = 0; i < 5; i++) {
 			ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
 			EXPECT_EQ(1, s[i].ret);
@@ -513,7 +513,7 @@ TEST(pause_under_a_blocked_reader)
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_TRUE(is_asleep(&s));
-	/* Cancelled under it: resumed, there is nothing, and it sleeps on. */
+	/* The token is cancelled in the pause: after the resume the reader sleeps on. */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_TRUE(is_asleep(&s));
@@ -595,7 +595,7 @@ TEST_F(named, pause)
 	close(device);
 }
 
-/* Destroyed while it is paused: those who sleep are told that it is gone. */
+/* Destroyed while it is paused: all sleepers get the error. */
 TEST_F(named, destroyed_while_paused)
 {
 	int device = TW_OPEN(O_RDWR), fd, epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -646,7 +646,7 @@ TEST(closed_while_paused)
 	EXPECT_EQ(before, tw_refcnt());
 }
 
-/* P7: nobody may look, so no interrupt says that something is due. */
+/* P7: no program may read in a pause, so there is no interrupt. */
 TEST(no_callbacks_while_paused)
 {
 	int fd = TW_WHEEL(REAL, .tick = TW_MS);
@@ -679,7 +679,7 @@ TEST(no_callbacks_while_paused)
 	EXPECT_EQ(1, tw_read(fd, events, 16));
 	EXPECT_EQ(11ULL, events[0].id);
 
-	/* Armed before the pause, for after it: it wakes who waits by then. */
+	/* The alarm is set before the pause for a time after it, and wakes a later waiter. */
 	ASSERT_EQ(0, tw_register(fd, 12, 100 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
@@ -690,7 +690,7 @@ TEST(no_callbacks_while_paused)
 	close(fd);
 }
 
-/* Paused and resumed all the time under those who read: all comes, once. */
+/* Pauses and resumes all the time under readers: each token comes once. */
 static void *pause_and_resume(void *arg)
 {
 	struct tw_sleeper *s = arg;
@@ -738,7 +738,7 @@ TEST(paused_and_resumed_all_the_time)
 	close(fd);
 }
 
-/* Nothing new comes in; what is there goes its way to the end. */
+/* No new token comes in; the tokens that exist end as usual. */
 TEST(draining)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
@@ -805,7 +805,7 @@ TEST(draining)
 	close(fd);
 }
 
-/* Other errors stay what they are: input that is wrong in itself comes first. */
+/* Errors in the input come before the error of the drain. */
 TEST(draining_without_ids)
 {
 	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);

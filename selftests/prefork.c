@@ -4,16 +4,16 @@
  * exactly once, also if its processes are killed at any moment. First comes the
  * server, an example to copy, then the test of it.
  *
- * Users send packets over TCP; a user that is silent for a while is to be reported.
+ * Users send packets over TCP; a user that is silent for a while must be reported.
  * A master forks workers. Each worker serves connections of its own and touches the
- * tokens of its users; any worker that is told of expired tokens reads them. The
+ * tokens of its users; any worker that the wheel wakes reads expired tokens. The
  * wheel belongs to none of them: it outlives a killed worker, and a restart of the
  * whole server, through which the users' timeouts run on.
  *
  * The promise is that each registration of a user is reported exactly once, with the
  * deadline that the user's last packet gave it.
  *
- * A read without more care would break that. What read(2) has delivered is in
+ * A plain read would break that. What read(2) has delivered is in
  * the memory of the reader, and dies with it. So the workers read straight into
  * the report: a file that they have mapped. An event is in the file as soon as
  * the kernel has copied it; until then, or if it was not copied to its last byte,
@@ -95,7 +95,7 @@ struct worker {
 	struct report		report;
 };
 
-/* For what cannot be mended by trying again: the server then ends as well. */
+/* For errors that another try cannot mend: the server then ends as well. */
 static void give_up(const char *what)
 {
 	fprintf(stderr, "# server: %s: %s\n", what, strerror(errno));
@@ -103,8 +103,9 @@ static void give_up(const char *what)
 }
 
 /*
- * Events are written front to back, and what was not written to the end is put
- * back on the wheel and no event yet. So room is marked where an event ends.
+ * The kernel writes events front to back. An event that was not written to its end
+ * is put back on the wheel and does not count. So free room is marked at the end of
+ * each event.
  */
 static bool is_room(const struct timewheel_event *event)
 {
@@ -132,8 +133,8 @@ static void report_map(struct report *report, off_t start)
 }
 
 /*
- * Goes on with the report of the worker that was here before, behind the last
- * event that it has read. Waits until that one is really gone, in the kernel too.
+ * Continues the report of the worker that this one replaces, after its last event.
+ * Waits until that worker is gone, in the kernel too.
  */
 static void report_open(struct report *report, const char *directory, int slot)
 {
@@ -148,7 +149,7 @@ static void report_open(struct report *report, const char *directory, int slot)
 	report_map(report, size ? (size - 1) / WINDOW_BYTES * WINDOW_BYTES : 0);
 }
 
-/* Reads from the wheel: with that the users are reported. */
+/* Reads from the wheel into the report, which reports the users. */
 static void report_silent(struct worker *worker)
 {
 	struct report *report = &worker->report;
@@ -215,10 +216,9 @@ static bool serve(const struct worker *worker, struct connection *user)
 }
 
 /*
- * With EPOLLEXCLUSIVE one worker is told, not all. Should that one be killed
- * before it acts, the one that takes its place finds out when it begins to
- * watch. (Should it be stopped instead, as by a debugger, all wait for it: where
- * that matters, have all told.)
+ * With EPOLLEXCLUSIVE one worker is woken, not all. If that worker is killed before it
+ * acts, its replacement finds the events when it begins to watch. (If it is stopped
+ * instead, as by a debugger, all workers wait for it. Where that matters, wake all.)
  */
 static void watch(const struct worker *worker, int fd, __u32 events, void *what)
 {
@@ -287,7 +287,7 @@ static void start_worker(struct server *server, int slot)
 	if (pid < 0)
 		give_up("fork");
 	if (!pid) {
-		/* No worker without a master, which may have died just now. */
+		/* No worker outlives its master, which may have died just now. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != master)
 			_exit(1);
@@ -296,7 +296,7 @@ static void start_worker(struct server *server, int slot)
 	server->worker[slot] = pid;
 }
 
-/* The wheel of a name, whether or not a server has been here before. */
+/* Opens or creates the wheel of this name. */
 static void create_wheel(const struct server *server)
 {
 	struct timewheel_setup setup = {
@@ -332,8 +332,8 @@ static int listen_for_users(struct sockaddr_in *address)
 }
 
 /*
- * The master: replaces workers that were killed, until one has given up. Writes
- * to @ready, once, the address to which users may connect.
+ * The master replaces killed workers until one of them gives up. It writes to @ready,
+ * once, the address to which users may connect.
  */
 static void server_run(struct server *server, int ready)
 {
@@ -373,10 +373,9 @@ static void server_run(struct server *server, int ready)
 #define LIVES		128
 
 /*
- * A user, as far as the user knows: its deadline, 0 if it has never been heard, and
- * the deadlines of its registrations that have ended. A user is unsure when a packet
- * was not answered: it may have one more registration, with another deadline, than
- * it was told.
+ * A user and what the user knows: its deadline, 0 before its first packet, and the
+ * deadlines of its registrations that have ended. A user is unsure if a packet was not
+ * answered: there may be one more registration, with another deadline.
  */
 struct user {
 	__u64 deadline;
@@ -448,7 +447,7 @@ FIXTURE_SETUP(prefork)
 	int device = TW_OPEN(O_RDWR);
 
 	close(device);
-	/* To see to it that the workers of a killed master are gone as well. */
+	/* Makes sure that the workers of a killed master are gone as well. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = 0; i < CONNECTIONS; i++)
 		self->connection[i] = -1;
@@ -499,7 +498,7 @@ static void book_answer(struct user *user, bool new, __u64 deadline)
 	user->deadline = deadline;
 }
 
-/* Whether the other end is, as far as one knows, still there. */
+/* Is the other end still there, as far as one can know? */
 static bool connected(int fd)
 {
 	char byte;
@@ -571,7 +570,7 @@ static void hang_up(FIXTURE_DATA(prefork) *self)
 	}
 }
 
-/* Looks at the wheel, for no longer than that takes: it is the server's. */
+/* Opens the server's wheel for a look, and closes it at once. */
 static bool wheel_info(const FIXTURE_DATA(prefork) *self,
 		       struct timewheel_info *info)
 {
@@ -583,7 +582,7 @@ static bool wheel_info(const FIXTURE_DATA(prefork) *self,
 	return ok;
 }
 
-/* Until everybody has fallen silent and been reported. */
+/* Waits until all users have fallen silent and been reported. */
 static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
 				struct timewheel_info *info)
 {
@@ -597,7 +596,7 @@ static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
 	return false;
 }
 
-/* Reads the files, as any program may that wants to know the silent users. */
+/* Reads the reports, as any program may. */
 static bool read_reports(FIXTURE_DATA(prefork) *self)
 {
 	const size_t most = USERS * LIVES + self->others;
@@ -662,9 +661,9 @@ static bool reports_fit(const struct user *user,
 }
 
 /*
- * All have fallen silent. A handle is of one registration only: as many reports
- * as there have been registrations, and no handle twice, are one for each. And
- * they have the deadlines that the users were told last.
+ * All users have fallen silent. Each handle belongs to one registration: if there are
+ * as many reports as registrations, and no handle twice, each has one report. The
+ * reports have the deadlines that the users were told last.
  */
 static void expect_each_reported_once(struct __test_metadata *_metadata,
 				      FIXTURE_DATA(prefork) *self)
@@ -714,7 +713,7 @@ TEST_F_TIMEOUT(prefork, silent_users_are_reported, LONG)
 		tw_sleep_ms(100);
 	}
 	expect_each_reported_once(_metadata, self);
-	/* He is as new as on the first day. */
+	/* After its report the user is registered anew. */
 	ASSERT_TRUE(say_all(self, 0, 5));
 	expect_each_reported_once(_metadata, self);
 }
@@ -725,7 +724,7 @@ static pid_t worker_of(const struct server *server, unsigned long slot)
 	return __atomic_load_n(&server->worker[slot], __ATOMIC_RELAXED);
 }
 
-/* Kills one worker after the other, each when the one before is replaced. */
+/* Kills one worker after the other, each after the last one was replaced. */
 static int kill_workers(const struct server *server)
 {
 	const unsigned long kills = tw_scaled(100);
@@ -743,8 +742,8 @@ static int kill_workers(const struct server *server)
 }
 
 /*
- * Workers are killed all the time, while they touch and while they report, and
- * are replaced. Their users, of whom some fall silent at any time, connect again.
+ * Workers are killed and replaced all the time, while they touch and while they report.
+ * Their users connect again; some users fall silent at any time.
  */
 TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
 {
@@ -767,7 +766,7 @@ TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
 }
 
 /*
- * The whole server is killed, and nobody has the wheel open for a second. Then it
+ * The whole server is killed, and no process has the wheel open for a second. Then it
  * starts again on the same wheel. A third of the users fell due meanwhile. A third
  * comes back in time, and their tokens are still those of the first start. A third
  * does not come back, and their deadlines are still those of the first start.
@@ -812,7 +811,7 @@ TEST_F_TIMEOUT(prefork, timeouts_run_on_without_a_server, LONG)
 	TH_LOG("%u of %u came back in time", in_time, USERS / KINDS);
 }
 
-/* Many more users at once, heard of by other ways; their ids are all different. */
+/* Registers many more users at once, directly; their ids are all different. */
 static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline)
 {
 	int fd = open_wheel(self->server);
@@ -825,10 +824,10 @@ static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline
 }
 
 /*
- * Starts and ends, with users that talk on: all of it is killed at once, or the
- * master alone, after which its workers have to go. The next one starts while
- * they may be on their way out, and waits for them where it matters. The blow
- * falls while so many are being reported that a read of them takes its time.
+ * The server starts and ends while users go on sending. The whole server is killed, or
+ * the master alone, after which its workers must end. The next server starts while they
+ * may still be ending, and waits for them where it matters. The kill comes while so many
+ * users are reported that a read of them takes some time.
  */
 TEST_F_TIMEOUT(prefork, killed_servers_lose_nothing, LONG)
 {
@@ -850,7 +849,7 @@ TEST_F_TIMEOUT(prefork, killed_servers_lose_nothing, LONG)
 	expect_each_reported_once(_metadata, self);
 }
 
-/* Without its wheel a server ends, and says so, rather than to go on in vain. */
+/* Without its wheel a server ends with a message. */
 TEST_F(prefork, ends_with_its_wheel)
 {
 	int status;

@@ -41,7 +41,7 @@ struct entry {
 #define ENTRIES		(1 << 16)
 #define IDS		2048
 
-/* What the processes of a test tell each other, and the test. */
+/* Shared memory for the processes of a test and the test itself. */
 struct shared {
 	_Atomic __u32 opened, registrations, tries;
 	_Atomic __u32 delivered, cancelled, stops;
@@ -75,7 +75,7 @@ static int reap(FIXTURE_DATA(processes) *self, int i)
 	return tw_reap(child);
 }
 
-/* Whether child @i is there to be reaped. */
+/* Has child @i ended? */
 static bool has_ended(const FIXTURE_DATA(processes) *self, int i)
 {
 	siginfo_t info = {};
@@ -129,8 +129,7 @@ static bool start(FIXTURE_DATA(processes) *self, int i,
 }
 
 /*
- * Waits, for long enough, until the wheel has no token, without reading one: until
- * the readers have them all.
+ * Waits until the readers have taken all tokens of the wheel. Reads none itself.
  */
 static bool wait_for_readers(int fd)
 {
@@ -165,7 +164,7 @@ static void book_registration(struct shared *shared, __u32 number, __u32 id,
 	shared->entry[number].handle = handle;
 }
 
-/* Reads up to @max and books them. Returns how many, or -errno. */
+/* Reads up to @max events into the ledger. Returns how many, or -errno. */
 static int read_and_book(struct shared *shared, int i, int fd, size_t max,
 			 bool *stop)
 {
@@ -192,7 +191,7 @@ static int read_and_book(struct shared *shared, int i, int fd, size_t max,
 	return got;
 }
 
-/* Registers under an id that may be pending, by anybody. */
+/* Registers an id that another process may have registered. */
 static int try_register(struct shared *shared, int fd, __u32 code)
 {
 	__u32 number = shared->registrations++;
@@ -250,8 +249,8 @@ static int try_anything(struct shared *shared, int fd)
 }
 
 /*
- * Does everything at once. Odd ones block in their reads and are told to stop
- * by a token; even ones never block, so that the work gets done.
+ * Does all operations at once. Odd processes block in their reads, and a token tells
+ * them to stop; even ones never block, so that all tokens get read.
  */
 static int do_everything(FIXTURE_DATA(processes) *self, int i)
 {
@@ -302,8 +301,8 @@ static bool stop_readers(FIXTURE_DATA(processes) *self, int fd, __u32 *sent)
 /*
  * P3: eight processes register, touch, move, cancel and read at the same time.
  * Each registration ends exactly once, told to the token: an event at one of
- * them, or a cancellation by one of them. Of a cancellation by id only the id
- * is known, so that the tokens without another end are counted by id.
+ * them, or a cancellation by one of them. A cancellation by id tells only the id, so
+ * tokens without another end are counted by id.
  */
 TEST_F_TIMEOUT(processes, ledger_of_eight_processes, LONG)
 {
@@ -400,7 +399,7 @@ static int block_in_read(FIXTURE_DATA(processes) *self, int i)
 	return 1;
 }
 
-/* Asks to be the only waiter that is told; sleeps there and nowhere else. */
+/* Waits with EPOLLEXCLUSIVE, and sleeps only there. */
 static int block_in_epoll(FIXTURE_DATA(processes) *self, int i)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
@@ -491,7 +490,7 @@ static void expect_no_herd(struct __test_metadata *_metadata,
 			ASSERT_EQ(0, tw_advance(fd, counted + 1));
 		ASSERT_TRUE(wait_for_count(&shared->delivered, number));
 		wait_all_asleep(self);
-		/* Those were due one by one: they do not count. */
+		/* These tokens were due one by one: they do not count. */
 		if (late) {
 			delay *= 2;
 			continue;
@@ -542,8 +541,8 @@ static int read_once(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * A burst wakes as many as it needs, each by the one before, and no more: each
- * that wakes takes a batch and leaves the rest to the next.
+ * A burst wakes as many processes as it needs, one after the other: each takes a
+ * batch, wakes the next one and leaves the rest to it.
  */
 TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 {
@@ -562,7 +561,7 @@ TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 		for (int p = 0; p < PROCESSES; p++)
 			ASSERT_TRUE(start(self, p, read_once));
 		wait_all_asleep(self);
-		/* The last of them finds its batch half full. */
+		/* The last process finds half a batch. */
 		for (__u32 n = 0; n < 2 * readers[i] - 1; n++) {
 			ASSERT_TRUE(register_at(shared, fd, number, BATCH / 2,
 						hand * TW_MS));
@@ -585,10 +584,10 @@ TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 #define TOKENS		150	/* of a round: more than two batches */
 #define VICTIMS		(PROCESSES - 2)
 
-/* Where the readers that are killed, or stopped, leave what they have read. */
+/* Shared memory into which readers that are killed or stopped have read. */
 static struct timewheel_event (*left_behind)[TOKENS];
 
-/* Reads straight into memory that outlives it. */
+/* Reads straight into memory that outlives the reader. */
 static int read_until_killed(FIXTURE_DATA(processes) *self, int i)
 {
 	int fd = open_wheel(self, O_RDONLY);
@@ -604,8 +603,8 @@ static int read_until_killed(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * What the dead reader @i has left. Returns how many. One that could not be
- * written to its end, which is 0, does not count: it was put back.
+ * Counts the events that the dead reader @i has left. An event that was not written
+ * to its end, which is 0, does not count: its token was put back.
  */
 static __u32 book_what_is_left(struct shared *shared, int i)
 {
@@ -652,7 +651,7 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 		}
 		for (int i = 0; i < VICTIMS; i++)
 			tw_wait_asleep(self->child[i]);
-		/* A third is due at once, on many ticks, and on one tick. */
+		/* One third of the tokens is due at once, one on many ticks, one on one tick. */
 		for (__u32 n = 0; n < TOKENS; n++) {
 			__u64 delay = n < TOKENS / 3 ? 0 :
 				      n < TOKENS / 3 * 2 ? n * TW_MS / 20 :
@@ -693,15 +692,15 @@ static bool stop_one(int i, pid_t child)
 	return !kill(child, SIGSTOP);
 }
 
-/* A process that stands still keeps nothing back from the others either. */
+/* A stopped process keeps no token back from the others. */
 TEST_F_TIMEOUT(processes, stopped_readers_lose_nothing, LONG)
 {
 	expect_nothing_lost(_metadata, self, NULL, stop_one);
 }
 
 /*
- * Each in a group of its own, which is then frozen: to bring it into one that is
- * takes longer than the tokens do.
+ * Each process is in its own group, which is then frozen. To move it into a frozen
+ * group would take longer than the tokens do.
  */
 #define FREEZER	"/sys/fs/cgroup/timewheel-freezer-"
 
@@ -752,7 +751,7 @@ TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
 		EXPECT_TRUE(remove_freezer(i));
 }
 
-/* A page that never comes, of a userfaultfd that nobody serves. */
+/* A page that never comes: no program serves its userfaultfd. */
 static void *page_that_never_comes(size_t size)
 {
 	void *page = tw_new_pages(size);
@@ -772,13 +771,12 @@ static int read_into_nothing(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * P5: a reader that is killed while it holds a batch, stuck in a fault, has given
- * nothing to anybody: with the death of its file all that it held goes to another
- * process, which meanwhile got what fell due besides.
+ * P5: a reader that waits for its memory takes nothing from other processes. A sleeping
+ * process is woken and gets all tokens at once; the waiting one is killed without any.
  */
-TEST_F(processes, killed_while_it_holds_a_batch)
+TEST_F(processes, killed_while_it_waits_for_memory)
 {
-	enum { HELD = 40, HOLDER = 0, OTHER = 1 };
+	enum { DUE = 40, SLOW = 0, OTHER = 1 };
 	struct shared *shared = self->shared;
 	struct timewheel_info info;
 	int fd;
@@ -786,33 +784,31 @@ TEST_F(processes, killed_while_it_holds_a_batch)
 	ASSERT_EQ(0, create_wheel(self, TIMEWHEEL_CLOCK_MANUAL, TW_MS));
 	fd = open_wheel(self, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
-	ASSERT_TRUE(register_at(shared, fd, 0, HELD, TW_MS));
+	ASSERT_TRUE(register_at(shared, fd, 0, DUE, TW_MS));
 	ASSERT_EQ(0, tw_advance(fd, 1));
-	ASSERT_TRUE(start(self, HOLDER, read_into_nothing));
+	ASSERT_TRUE(start(self, SLOW, read_into_nothing));
 	do {
 		tw_sleep_ms(1);
-		if (has_ended(self, HOLDER)) {
-			ASSERT_EQ(77, reap(self, HOLDER));
+		if (has_ended(self, SLOW)) {
+			ASSERT_EQ(77, reap(self, SLOW));
 			SKIP(return, "no userfaultfd for faults of the kernel");
 		}
 		ASSERT_EQ(0, tw_info(fd, &info));
-	} while (!info.taken);
-	EXPECT_EQ((__u64)HELD, info.taken);
-	EXPECT_EQ(0ULL, info.pending);
+	} while (!info.put_back);
+	EXPECT_EQ((__u64)DUE, info.put_back);
+	EXPECT_EQ((__u64)DUE, info.pending);
+	EXPECT_EQ(0ULL, info.taken);
 
 	ASSERT_TRUE(start(self, OTHER, block_in_read));
+	ASSERT_TRUE(wait_for_count(&shared->delivered, DUE));
 	tw_wait_asleep(self->child[OTHER]);
-	ASSERT_TRUE(register_at(shared, fd, HELD, 1, TW_MS));
-	ASSERT_TRUE(wait_for_count(&shared->delivered, 1));
-	tw_wait_asleep(self->child[OTHER]);
-
-	ASSERT_EQ(-1, end(self, HOLDER));
-	ASSERT_TRUE(wait_for_count(&shared->delivered, HELD + 1));
-	EXPECT_TRUE(each_ended_once(shared, HELD + 1));
+	ASSERT_EQ(-1, end(self, SLOW));
+	ASSERT_TRUE(register_at(shared, fd, DUE, 1, TW_MS));
+	ASSERT_TRUE(wait_for_count(&shared->delivered, DUE + 1));
+	EXPECT_TRUE(each_ended_once(shared, DUE + 1));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.pending + info.taken);
-	EXPECT_LE((__u64)HELD, info.put_back);
-	EXPECT_EQ((__u64)HELD + 1, info.delivered);
+	EXPECT_EQ((__u64)DUE + 1, info.delivered);
 }
 
 /*
@@ -828,7 +824,7 @@ static int open_and_send(const FIXTURE_DATA(processes) *self, int socket,
 	return fd < 0 || tw_send_fd(socket, fd, 0);
 }
 
-/* How a process comes to be unable to open the node: then open says @error. */
+/* Makes a process unable to open the node: open then fails with @error. */
 static int become_nobody(void)
 {
 	/* Dumpable, so that its /proc/self is its own. */
@@ -861,7 +857,7 @@ static int use(int fd)
 	return 0;
 }
 
-/* Uses one that was given for reading only: what it may not, it cannot. */
+/* Uses a file that was given for reading only: it can do no more than read. */
 static int use_for_reading(int fd)
 {
 	struct timewheel_event event;
@@ -875,7 +871,7 @@ static int use_for_reading(int fd)
 	if (tw_get(fd, 0, 3, &token) || tw_read(fd, &event, 1) >= 0 ||
 	    errno != EAGAIN)
 		return 21;
-	/* Nor can it make more of it than it was given. */
+	/* It cannot reopen the file with more rights. */
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	if (!geteuid())
 		return 0;
@@ -929,7 +925,7 @@ static void give_away(struct __test_metadata *_metadata,
 	close(sockets[0]);
 	close(sockets[1]);
 
-	/* Nobody had it open for a moment. 3 was touched on tick 1. */
+	/* No process had it open for a moment. 3 was touched on tick 1. */
 	fd = open_wheel(self, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_advance(fd, 6));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The promises P1 to P10, one test or a few for each: what a user may rely on.
- * The programs beside this one go into the corners. On real clocks only order
+ * The promises P1 to P10, with one test or a few for each. The other programs test
+ * their details. On real clocks only order
  * and "not early" are asserted, so that a slow machine fails nothing.
  */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 
 #include "tw_test.h"
 
-/* P1: never early, on any clock: not before the deadline nor the wish. */
+/* P1: never early, on any clock: not before the deadline or the requested time. */
 TEST(p1_never_early)
 {
 	static const struct {
@@ -55,7 +55,7 @@ TEST(p1_never_early)
 	}
 }
 
-/* P2: late by less than a tick, at every distance; here to the tick. */
+/* P2: late by less than a tick at every distance; here exactly on the tick. */
 TEST(p2_exact_at_every_distance)
 {
 	static const __u64 delays[] = {
@@ -112,7 +112,7 @@ TEST(p3_one_end)
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, 10 * TW_SEC));
 
-	/* Cancelled: no event, and no second cancel. */
+	/* Cancelled: no event follows, and a second cancel fails. */
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(ENOENT, errno);
@@ -121,7 +121,7 @@ TEST(p3_one_end)
 	ASSERT_EQ(0, tw_advance(fd, 10));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 2));
 
-	/* Delivered: once, and a cancel says so. */
+	/* Delivered once; then a cancel fails. */
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(3ULL, event.id);
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 3));
@@ -138,7 +138,7 @@ TEST(p3_one_end)
 	EXPECT_EQ(1ULL, info.delivered);
 }
 
-/* What two threads that race for the same tokens did to each. */
+/* The results of two threads that race for the same tokens. */
 struct race {
 	int fd;
 	__u32 tokens;
@@ -255,7 +255,7 @@ TEST(p3_cancel_or_event_never_both)
 	TH_LOG("%u of %u cancelled", cancelled, race.tokens);
 }
 
-/* P4: until a reader took it, touch, move and cancel win, and say "was due". */
+/* P4: until a reader takes it, touch, move and cancel win, and say "was due". */
 TEST(p4_delivery_decides)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -334,7 +334,7 @@ TEST(p4_touch_keeps_for_the_whole_timeout)
 	}
 }
 
-/* Two threads that meet before each round, and what they did in it. */
+/* Two threads that meet before each round, and their results. */
 struct duel {
 	_Atomic __u32 arrived;
 	_Atomic int got;	/* by the reader */
@@ -424,7 +424,7 @@ TEST_F_TIMEOUT(duel, p4_one_winner, 280)
 	TH_LOG("the reader won %u of %u", duel->rounds - won, duel->rounds);
 }
 
-/* P5: however many fall due unread, none is dropped. */
+/* P5: however many tokens fall due unread, none is dropped. */
 TEST(p5_no_queue_overflow)
 {
 	unsigned long tokens = tw_scaled(100000), n;
@@ -564,7 +564,7 @@ TEST(p6_one_callback_for_all)
 	EXPECT_EQ(1ULL, info.callbacks);
 }
 
-/* P7: no interrupt for an empty wheel, nor for one that became empty. */
+/* P7: no interrupt for an empty wheel, or for one that became empty. */
 TEST(p7_empty_wheel_is_silent)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -592,7 +592,7 @@ TEST(p7_empty_wheel_is_silent)
 	EXPECT_EQ(0ULL, info.callbacks);
 }
 
-/* P7: no interrupt for touched tokens whose slots are not due. */
+/* P7: no interrupt for touched tokens in slots that are not due. */
 TEST(p7_touches_are_silent)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -651,8 +651,8 @@ TEST(p7_silent_while_nobody_looks)
 }
 
 /*
- * P7: nor one for what is done meanwhile without looking: not when what is due
- * is cancelled and something else is next, not when more is registered.
+ * P7: operations without a look cause no interrupt either: not if the due token is
+ * cancelled and another is next, not if more tokens are registered.
  */
 TEST(p7_silent_until_somebody_looks)
 {
@@ -666,9 +666,9 @@ TEST(p7_silent_until_somebody_looks)
 	ASSERT_EQ(0, tw_register(fd, 0, 1500 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	/* Or this machine is too slow to tell. */
+	/* Else this machine is too slow to tell. */
 	ASSERT_GT(1400 * TW_MS, tw_now(CLOCK_MONOTONIC) - start);
-	/* 1 goes, what is next is ahead, and then due: all of it unseen. */
+	/* Token 1 is cancelled, the next one falls due later, and no program looks. */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	for (int i = 2; i < 52; i++) {
 		ASSERT_EQ(0, tw_register(fd, i, 5 * TW_MS, 0, NULL));
@@ -681,7 +681,7 @@ TEST(p7_silent_until_somebody_looks)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.callbacks);
 	EXPECT_EQ(26, tw_read_all(fd));
-	/* Looked at: the next one is announced again. */
+	/* After a look the next token sets the alarm again. */
 	ASSERT_EQ(0, tw_register(fd, 1, 5 * TW_MS, 0, NULL));
 	tw_sleep_ms(20);
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -689,7 +689,7 @@ TEST(p7_silent_until_somebody_looks)
 	EXPECT_EQ(1, tw_read_all(fd));
 }
 
-/* P8: a missed tick shifts nothing: what is due comes, the rest stays exact. */
+/* P8: a missed tick shifts nothing: due tokens come, later deadlines stay exact. */
 TEST(p8_stall_shifts_nothing)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -712,7 +712,7 @@ TEST(p8_stall_shifts_nothing)
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(5000ULL, event.id);
 
-	/* A step back: what was due is due again when the hand is back. */
+	/* A step back: due tokens are due again when the hand is back. */
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5010));
 	ASSERT_TRUE(tw_readable(fd));
@@ -774,7 +774,7 @@ TEST(p9_full_is_enospc)
 	EXPECT_EQ(100ULL, info.pending);
 }
 
-/* P9: set-up refuses what is out of range, and can then be done right. */
+/* P9: a set-up with a value out of range fails, and then a valid one works. */
 TEST(p9_limits_of_set_up)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -814,7 +814,7 @@ TEST(p9_limits_of_set_up)
 			      0));
 }
 
-/* P9: memory is for what is pending: coming and going adds none. */
+/* P9: memory is for pending tokens: a turnover of tokens adds none. */
 TEST(p9_memory_is_reused)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);

@@ -290,6 +290,8 @@ static int run_read(struct worker *w, int most)
 	__u64 now;
 	int n;
 
+	/* So that it is there: only reads that are to fault put something back. */
+	memset(events, 0, sizeof(events));
 	if (mix.faults && w && tw_random(&w->seed) % 2)
 		buffer = too_little_memory(w, most);
 	n = tw_read(mix.fd, buffer, most);

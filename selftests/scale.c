@@ -25,11 +25,11 @@
 #define LEAST		(1UL << 18)
 #define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
 #define BATCH		512
-#define TICKS		255	/* tokens are due on one of the ticks 1..TICKS */
-#define CANCELLED	16	/* one in so many is cancelled, and replaced */
+#define TICKS		255	/* each token is due on one of the ticks 1..TICKS */
+#define CANCELLED	16	/* one token in this many is cancelled, and replaced */
 #define SLACK		(2LL << 20)	/* bytes that a CPU keeps charged for later */
 
-/* Bytes that the machine could still give. */
+/* Bytes of free memory. */
 static __u64 available(void)
 {
 	unsigned long long kib = 0;
@@ -44,8 +44,7 @@ static __u64 available(void)
 }
 
 /*
- * Tokens, and what is known of each by its index: generation and due tick while it
- * is pending, else 0.
+ * Tokens by their index: generation and due tick while the token is pending, else 0.
  */
 struct crowd {
 	int fd;
@@ -71,7 +70,7 @@ static __u16 knowledge(__u64 handle, __u64 tick)
 	return (handle >> 32 & 255) << 8 | tick;
 }
 
-/* Carries @n of the operations out. What fails is counted. */
+/* Carries out @n of the operations. Failures are counted. */
 static void run_batch(struct crowd *crowd, struct timewheel_op *ops, __u32 n)
 {
 	__u32 done = 0;
@@ -133,7 +132,7 @@ static void register_crowd(struct crowd *crowd)
 	}
 }
 
-/* An event has to be of a token that is pending, and no earlier than the last. */
+/* An event must be of a pending token, and not earlier than the last event. */
 static void check_event(struct crowd *crowd, const struct timewheel_event *event)
 {
 	__u64 tick = event->deadline / TW_SEC;
@@ -150,13 +149,15 @@ static void check_event(struct crowd *crowd, const struct timewheel_event *event
 	crowd->last = event->deadline;
 }
 
-/* Returns how many events there were until there were no more. */
+/* Reads all events, and returns how many there were. */
 static unsigned long read_crowd(struct crowd *crowd)
 {
 	static struct timewheel_event events[4096];
 	unsigned long total = 0;
 	int n;
 
+	/* So that it is there, and the reads put nothing back. */
+	memset(events, 0, sizeof(events));
 	while ((n = tw_read(crowd->fd, events, ARRAY_SIZE(events))) > 0) {
 		for (int i = 0; i < n; i++)
 			check_event(crowd, &events[i]);
@@ -165,7 +166,7 @@ static unsigned long read_crowd(struct crowd *crowd)
 	return n < 0 && errno == EAGAIN ? total : 0;
 }
 
-/* So many tokens as were asked for, as long as half of the memory will do. */
+/* The requested number of tokens, or as many as half of the memory can hold. */
 static unsigned long fitting(unsigned long n, unsigned int bytes)
 {
 	while (n > 1 && n * bytes > available() / 2)
@@ -219,7 +220,7 @@ FIXTURE_SETUP(scale)
 	self->crowd.n = fitting(self->crowd.n, variant->bytes + 2);
 	self->crowd.known = calloc(self->crowd.n, sizeof(*self->crowd.known));
 	ASSERT_NE(NULL, self->crowd.known);
-	/* Its pages are to be there before free memory is looked at. */
+	/* Its pages must exist before free memory is measured. */
 	memset(self->crowd.known, 1, self->crowd.n * sizeof(__u16));
 	memset(self->crowd.known, 0, self->crowd.n * sizeof(__u16));
 	mkdir(TW_GROUP, 0755);
@@ -252,7 +253,7 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	expect_info(_metadata, crowd, 0, &info);
 	EXPECT_FALSE(tw_readable(crowd->fd));
 
-	/* Charged for no more than it says; for the table of ids not at all. */
+	/* The charge is not more than it reports; the table of ids is not charged. */
 	after = tw_group_charged() - before;
 	EXPECT_GE((__s64)info.bytes + SLACK, after);
 	EXPECT_LE((__s64)info.bytes / 4 * (before ? 3 : 0), after + SLACK);
@@ -267,7 +268,7 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	EXPECT_FALSE(tw_readable(crowd->fd));
 	expect_info(_metadata, crowd, crowd->n, &info);
 
-	/* Freeing takes its time. */
+	/* Freeing takes some time. */
 	close(crowd->fd);
 	for (int i = 0; i < 200 && tw_group_charged() > before + SLACK; i++)
 		tw_sleep_ms(50);

@@ -27,7 +27,7 @@
 #define FAR		(1ULL << 24)
 #define LEASE		(1ULL << 31)
 
-/* What is known of one try to register, whose number is the id. */
+/* One attempt to register; its number is the id. */
 struct entry {
 	atomic_bool	sure;		/* it was registered */
 	atomic_bool	unsure;		/* or nobody has said so */
@@ -54,7 +54,7 @@ struct worker {
 	unsigned long kept;
 };
 
-/* What must not be. It is printed at the end: what prints may be made to fail. */
+/* Errors. They are printed at the end, because printing may be made to fail. */
 static void __attribute__((format(printf, 1, 2))) fault(const char *format, ...)
 {
 	int n = atomic_fetch_add(&all.faults, 1);
@@ -72,7 +72,7 @@ static __u32 dice(struct worker *w, __u32 sides)
 	return tw_random(&w->seed) % sides;
 }
 
-/* A success, lost on the way or short of memory, or @or1, @or2. Returns @ret. */
+/* Expects success, a lost answer, no memory, @or1 or @or2. Returns @ret. */
 static int may(const char *what, int ret, int or1, int or2)
 {
 	if (ret < 0 && ret != -EFAULT && ret != -ENOMEM && ret != or1 &&
@@ -81,7 +81,7 @@ static int may(const char *what, int ret, int or1, int or2)
 	return ret;
 }
 
-/* GET until it is answered. */
+/* Repeats GET until it succeeds. */
 static bool is_there(struct worker *w, __u64 id)
 {
 	struct timewheel_token token;
@@ -161,7 +161,7 @@ static void run_batch(struct worker *w)
  * Ends.
  */
 
-/* Ends a token by id. Told twice that an answer was lost, it may have been done. */
+/* Ends a token by id. If answers were lost, an earlier attempt may have done it. */
 static void finish(struct worker *w, __u32 code, __u64 id)
 {
 	struct entry *entry = &all.entries[id];
@@ -180,9 +180,9 @@ static void finish(struct worker *w, __u32 code, __u64 id)
 }
 
 /*
- * No other thread can: if an answer to it was lost, the next one says that it is
- * done. A periodic token is deleted while this thread holds it, or another one may
- * have its next delivery by then, which would end under it.
+ * No other thread can answer: if an answer was lost, the next one fails because it is
+ * done. This thread deletes a periodic token while it holds it. Otherwise another
+ * thread might have the next delivery, which would end under it.
  */
 static void acknowledge(struct worker *w, const struct timewheel_event *event)
 {
@@ -226,7 +226,7 @@ static void deal_with(struct worker *w, const struct timewheel_event *event)
 		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_OP_NACK,
 					     TIMEWHEEL_OPF_BY_HANDLE, event->handle,
 					     event->delivery, TW_SEC)), 0, 0);
-	/* Or it comes again when the file is closed. */
+	/* Else the token comes again when the file is closed. */
 }
 
 static int run_read(struct worker *w)
@@ -251,7 +251,7 @@ static void run_poll(struct worker *w)
  * All else.
  */
 
-/* They may be there no more, and periodic ones have no timeout. */
+/* The tokens may be gone, and periodic ones have no timeout. */
 static void run_change(struct worker *w)
 {
 	__u64 id = w->own[dice(w, w->kept < OWN ? w->kept : OWN)];
@@ -318,7 +318,7 @@ static void run_look(struct worker *w)
 	}
 }
 
-/* Another file: what this one holds comes back. */
+/* Opens another file: the tokens that this one holds come back. */
 static void run_reopen(struct worker *w)
 {
 	close(w->fd);
@@ -338,7 +338,7 @@ static const char *name_of(const struct worker *w)
 	return names[w->number];
 }
 
-/* Wheels of a moment. Where DESTROY fails, the next turn finds the wheel. */
+/* Creates and destroys wheels. If DESTROY fails, the next turn finds the wheel. */
 static void run_wheels(struct worker *w)
 {
 	struct timewheel_setup setup = all.setup;
@@ -358,7 +358,7 @@ static void run_wheels(struct worker *w)
 	may("DESTROY", tw_ret(tw_destroy_named(w->device, name)), -ENOENT, 0);
 }
 
-/* Touch words, which others may be using, too. */
+/* Maps touch words, which other threads may use too. */
 static void run_map(struct worker *w)
 {
 	const size_t size = MOST * sizeof(__u64);
@@ -372,7 +372,7 @@ static void run_map(struct worker *w)
 		may("mmap", -errno, 0, 0);
 		return;
 	}
-	/* Nonsense, which is a touch of now. */
+	/* A random value, which counts as a touch of now. */
 	if (w->kept)
 		__atomic_store_n((__u64 *)at, dice(w, 1000), __ATOMIC_RELAXED);
 	while (munmap(at, size))
@@ -482,7 +482,7 @@ static void start(struct __test_metadata *_metadata, struct worker *w, int i,
 	ASSERT_LE(0, w->fd);
 }
 
-/* Which tries have come to a registration, and how each has ended. */
+/* Which attempts have registered a token, and how each token has ended. */
 static void audit(struct __test_metadata *_metadata,
 		  const struct timewheel_info *info)
 {
@@ -506,7 +506,7 @@ static void audit(struct __test_metadata *_metadata,
 			fault("%lu is lost", id);
 		cancelled += !entry->ends;
 	}
-	/* Some copies of events have failed, twice. */
+	/* Some copies of events have failed twice. */
 	EXPECT_LT(0ULL, info->put_back);
 	EXPECT_EQ(registered, info->registered);
 	EXPECT_EQ(registered, ends + cancelled);
@@ -556,7 +556,7 @@ TEST_F_TIMEOUT(shortage, each_registration_ends_once, LONG)
 		ASSERT_TRUE(tw_inject_percent(who[i], "0"));
 	}
 
-	/* Now nothing fails, and all that is left comes. */
+	/* Now nothing fails, and all remaining tokens come. */
 	for (int i = 0; i < THREADS; i++)
 		run_reopen(&self->worker[i]);
 	ASSERT_EQ(0, tw_advance(w->fd, FAR));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a wheel tells of itself adds up, to the last unit: counters (INFO), how
- * late its events and its wake-ups were (STATS), and the same figures again in
- * debugfs and in fdinfo. What debugfs shows needs root.
+ * The figures of a wheel are exact: its counters (INFO), the lateness of its events and
+ * wake-ups (STATS), and the same figures in debugfs and fdinfo. Debugfs needs root.
  */
 #define _GNU_SOURCE
 #include <linux/magic.h>
@@ -34,7 +33,7 @@ struct histogram {
 	__u64 count[BUCKETS];
 };
 
-/* Where a bucket begins, as documented; the end of the last one is 2^64. */
+/* Where a bucket begins, by the documented formula; the last one ends at 2^64. */
 static __u64 low(unsigned int bucket)
 {
 	if (bucket < 4)
@@ -131,7 +130,7 @@ TEST(buckets)
 /* A manual wheel on the hand's tick 0, of 1 s ticks. */
 FIXTURE(stats) {
 	int fd;
-	char min_tick[32];	/* as it was; empty when it may not be changed */
+	char min_tick[32];	/* the old value; empty if it may not be changed */
 };
 
 FIXTURE_SETUP(stats)
@@ -157,7 +156,7 @@ FIXTURE_TEARDOWN_PARENT(stats)
 	close(control);
 }
 
-/* Every way to touch counts once when it succeeds, and not when it does not. */
+/* Each successful touch of any kind counts once, and a failed one does not. */
 TEST_F(stats, touches_are_counted)
 {
 	__u64 touched = 0, handle, stale;
@@ -183,7 +182,7 @@ TEST_F(stats, touches_are_counted)
 	op_keys[2] = 9;
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch_keys(self->fd, 0, op_keys, 4, NULL)));
 	expect_touched(2);
-	/* On the same tick it changes nothing, and is a touch all the same. */
+	/* A second touch on the same tick changes nothing, and still counts. */
 	EXPECT_EQ(0, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
 	EXPECT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
@@ -214,7 +213,7 @@ TEST_F(stats, touches_are_counted)
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, 5)));
 	expect_touched(0);
 
-	/* Past its deadline it is as alive. */
+	/* A touch past the deadline counts too. */
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 1));
 	expect_touched(1);
@@ -258,7 +257,7 @@ struct toucher {
 	unsigned int tokens, step;
 };
 
-/* All ways in turn; a token that is not there any more is one to be missed. */
+/* All ways to touch, in turn; a touch of a missing token fails. */
 static void *touch_all(void *arg)
 {
 	struct toucher *t = arg;
@@ -293,7 +292,7 @@ static void *touch_all(void *arg)
 	return NULL;
 }
 
-/* Touches take no lock; their count is exact when they are over. */
+/* Touches take no lock. Their count is exact when no touch is under way. */
 TEST_F(stats, touches_of_many_threads_are_counted)
 {
 	enum { TOKENS = 50 };
@@ -310,13 +309,13 @@ TEST_F(stats, touches_of_many_threads_are_counted)
 		touchers[i] = (struct toucher) {
 			.fd = self->fd, .rounds = tw_scaled(20000),
 			.handles = handles, .tokens = TOKENS,
-			/* Two at a time do the same. */
+			/* Two threads at a time do the same. */
 			.step = 1 + i / 2 * 2,
 		};
 		ASSERT_EQ(0, pthread_create(&touchers[i].thread, NULL,
 					    touch_all, &touchers[i]));
 	}
-	/* Meanwhile tokens are lost to the hand, until a few are left. */
+	/* Meanwhile tokens expire, until a few are left. */
 	for (int tick = 1; tick < 100; tick++) {
 		ASSERT_EQ(0, tw_advance(self->fd, tick % 3 ? tick : tick + 8));
 		info = expect_ledger(self->fd);
@@ -349,7 +348,7 @@ static bool late_by(int fd, __u64 ticks, __u64 tick)
 	       event.taken - event.deadline == ticks * tick;
 }
 
-/* As late as can be put together of whole ticks, @value ns or the next less. */
+/* An event @value ns late, or less as far as whole ticks allow. */
 static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 			 __u64 tick)
 {
@@ -372,9 +371,9 @@ static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 }
 
 /*
- * Around every boundary: one ns less, it, one more; where no tick is so short or
- * the hand does not reach so far, the nearest that can be had. Each as one
- * tick of that length, and as many short ones.
+ * Tests each boundary with one ns less, the value itself, and one ns more. If no tick is
+ * so short, or the hand does not reach so far, it uses the nearest possible value. Each
+ * value is one tick of that length, and also many short ticks.
  */
 TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
 {
@@ -399,12 +398,12 @@ TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
 			seen[bucket_of(value)] = true;
 		}
 	}
-	/* From 1 us to 2^63 ns none was left out. */
+	/* No boundary from 1 us to 2^63 ns was left out. */
 	for (int b = 35; low(b) <= S64_LAST; b++)
 		EXPECT_TRUE(seen[b]);
 }
 
-/* Nothing is late that is read on its tick, whatever it waited. */
+/* A token that is read on its tick is not late, however long it waited. */
 TEST_F(stats, nothing_is_late)
 {
 	struct histogram expected = {}, lateness;
@@ -419,7 +418,7 @@ TEST_F(stats, nothing_is_late)
 	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
 	expect_same(&expected, &lateness);
 	ASSERT_EQ(10, tw_read(self->fd, events, 10));
-	/* Without a delay: due as it comes. */
+	/* Without a delay it is due at once. */
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(self->fd, events, 10));
 	expected.count[0] = 11;
@@ -427,7 +426,7 @@ TEST_F(stats, nothing_is_late)
 	expect_same(&expected, &lateness);
 }
 
-/* Adds events to what the histogram of their lateness has to be. */
+/* Adds events to the expected histogram of their lateness. */
 static void book(struct histogram *h, const struct timewheel_event *events,
 		 int n)
 {
@@ -435,7 +434,7 @@ static void book(struct histogram *h, const struct timewheel_event *events,
 		h->count[bucket_of(events[i].taken - events[i].deadline)]++;
 }
 
-/* All sorts of lives: the histogram is that of the events, to the last one. */
+/* Random lives of tokens: the histogram matches the events exactly. */
 TEST_F(stats, lateness_is_of_the_events)
 {
 	struct histogram expected = {}, lateness;
@@ -487,7 +486,7 @@ TEST_F(stats, lateness_is_of_the_events)
 	EXPECT_LT(0ULL, read);
 }
 
-/* Taken twice because of a fault, an event counts when it is delivered, once. */
+/* A token taken twice because of a fault counts once, when it is delivered. */
 TEST_F(stats, put_back_counts_once)
 {
 	enum { N = 100 };
@@ -531,7 +530,7 @@ TEST_F(stats, put_back_counts_once)
 	EXPECT_EQ((__u64)N, sum(&lateness));
 }
 
-/* What ends otherwise was never late: cancelled, moved, touched in time. */
+/* A token that is cancelled, moved or touched in time is never late. */
 TEST_F(stats, only_events_are_late)
 {
 	struct histogram lateness, none = {};
@@ -550,7 +549,7 @@ TEST_F(stats, only_events_are_late)
 	expect_ledger(self->fd);
 }
 
-/* On a real clock too the figures are those in the events. */
+/* On a real clock too the figures match the events. */
 TEST(lateness_on_a_real_clock)
 {
 	const __u32 clocks[] = {
@@ -600,7 +599,7 @@ static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
 			return false;
 		if (info.callbacks == before.callbacks + 1)
 			return true;
-		/* What is on its way is not to be taken for the next one. */
+		/* An earlier wake-up must not be mistaken for the next one. */
 		tw_sleep_ms(20);
 		if (tw_read(fd, &event, 1) != 1)
 			return false;
@@ -609,9 +608,9 @@ static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
 }
 
 /*
- * The timer went off, and some time later somebody looked, by read or by poll:
- * that is one wake-up, as late as that, to the bucket. A tick that found its
- * reader without the timer is none.
+ * If the timer went off and some time later a program looked, by read or by poll, that
+ * is one wake-up, in the right bucket. A due tick that a reader found without the timer
+ * is none.
  */
 TEST(wake_ups)
 {
@@ -625,7 +624,7 @@ TEST(wake_ups)
 		__u64 first, last;
 		int bucket = 0;
 
-		/* A reader that comes to what is due already. */
+		/* A reader that finds tokens already due. */
 		ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
@@ -633,7 +632,7 @@ TEST(wake_ups)
 
 		ASSERT_TRUE(let_timer_go_off(fd, (1 + round % 3) * TW_MS,
 					     round));
-		/* Nobody has looked: INFO and STATS are not looking. */
+		/* No program has looked: INFO and STATS do not count as a look. */
 		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
 		expect_same(&before, &wake);
 
@@ -655,7 +654,7 @@ TEST(wake_ups)
 	close(fd);
 }
 
-/* A wake-up in vain is one as well: the token had been moved meanwhile. */
+/* A wake-up that finds nothing counts as well: the token had been moved. */
 TEST(wake_ups_for_nothing)
 {
 	struct histogram lateness, wake;
@@ -706,7 +705,7 @@ static void *be_busy(void *arg)
 			c->registered++;
 		else if (ret >= 0)
 			c->touched++;
-		else if (errno != EINVAL)	/* one that has no timeout */
+		else if (errno != EINVAL)	/* a token without a timeout */
 			c->wrong = errno;
 		ret = tw_touch(c->fd, 0, rand_r(&seed) % 200);
 		c->touched += ret >= 0;
@@ -720,9 +719,9 @@ static void *be_busy(void *arg)
 }
 
 /*
- * While all of that goes on no figure ever goes back, each moment's ledger adds
- * up, and the histogram has as many events as were read by then. When it is
- * over, everything is what the threads have seen.
+ * While the threads run no figure goes back, the counters of each moment add up, and
+ * the histogram has as many events as were read by then. At the end all figures match
+ * what the threads have counted.
  */
 TEST_F(stats, figures_of_a_busy_wheel)
 {
@@ -771,7 +770,7 @@ TEST_F(stats, figures_of_a_busy_wheel)
 	EXPECT_EQ(0ULL, after.taken);
 	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
 	EXPECT_EQ(after.delivered, sum(&lateness));
-	/* None at all, when somebody was always there before the timer. */
+	/* There may be none, if a reader always came before the timer. */
 	EXPECT_GE(after.callbacks, sum(&wake));
 	close(fd);
 }
@@ -805,14 +804,14 @@ TEST_F(stats, either_address_may_be_0)
 		expect_same(which & 1 ? &expected : &poison.h, &area[0].h);
 		expect_same(which & 2 ? &none : &poison.h, &area[1].h);
 	}
-	/* Nothing says that they are aligned. */
+	/* They need not be aligned. */
 	EXPECT_EQ(0, get_stats(self->fd, (void *)((char *)&area[0].h + 3),
 			       NULL));
 	memmove(&area[0].h, (char *)&area[0].h + 3, sizeof(area[0].h));
 	expect_same(&expected, &area[0].h);
 }
 
-/* Memory that cannot be written is EFAULT, and asking again tells all. */
+/* Memory that cannot be written is EFAULT, and the next call gives everything. */
 TEST_F(stats, bad_addresses)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
@@ -873,7 +872,7 @@ static int create_named(int control)
 	return tw_ret(tw_create_named(control, NAME, setup));
 }
 
-/* A file that may read a wheel's events may read how late they have been. */
+/* A file with the right to read events may read their lateness. */
 TEST_F(stats, read_only_file)
 {
 	struct histogram expected = {}, h;
@@ -898,7 +897,7 @@ TEST_F(stats, read_only_file)
 	EXPECT_EQ(0, get_stats(fd, &h, NULL));
 	expect_same(&expected, &h);
 
-	/* The wheel has its figures, not the file: they outlive all files. */
+	/* The figures belong to the wheel, and so outlive all files. */
 	close(fd);
 	close(reader);
 	close(writer);
@@ -929,7 +928,7 @@ static int ask_without_memory(int fd)
 		id += at_once;
 	} while (tw_register_many(fd, id, at_once, 0, TW_SEC) == at_once);
 	id += at_once;
-	/* Down to the last page: what is still left is taken away. */
+	/* Takes memory until no page is left. */
 	for (int i = 0; i < 5; i++) {
 		ssize_t length;
 
@@ -948,7 +947,7 @@ static int ask_without_memory(int fd)
 	return 0;
 }
 
-/* A caller without memory left may be refused, and is not killed for asking (P9). */
+/* A caller without memory may get an error, but the call does not kill it (P9). */
 TEST_F(stats, without_memory)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -966,8 +965,8 @@ TEST_F(stats, without_memory)
 }
 
 /*
- * A wheel with leases and periodic tokens, and of each thing that can become of a
- * delivery a number of its own: 3 acked, 2 nacked, 1 each of the others.
+ * A wheel with leases and periodic tokens. Deliveries end in all ways: 3 are acked, 2
+ * nacked, and 1 ends in each other way.
  */
 static void use_deliveries(struct __test_metadata *_metadata, int fd)
 {
@@ -1008,7 +1007,7 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 	}								\
 } while (0)
 
-/* Some of everything, on a manual wheel that stands on 0, in different numbers. */
+/* Does all operations, in different numbers, on a manual wheel at tick 0. */
 static void use(struct __test_metadata *_metadata, int fd)
 {
 	struct timewheel_event events[3];
@@ -1056,7 +1055,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 		expect_fdinfo(wheel, "touched", info.touched);
 		expect_fdinfo(wheel, "delivered", info.delivered);
 	}
-	/* A wheel that is no more, and whose file still is: no harm. */
+	/* A destroyed wheel with an open file does no harm. */
 	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	tw_fdinfo(fd, "flags", name, sizeof(name));
 	EXPECT_NE(0, name[0]);
@@ -1104,7 +1103,7 @@ struct line {
 	__u64 figures[FIGURES];
 };
 
-/* The list of wheels, behind its header; NULL when it cannot be had. */
+/* The list of wheels after its header; NULL if it cannot be read. */
 static FILE *open_wheels(void)
 {
 	FILE *file = fopen(DEBUGFS "/timewheel/wheels", "re");
@@ -1129,7 +1128,7 @@ static bool number(const char *text, __u64 *value)
 	return !*end;
 }
 
-/* Returns 1; 0 at the end; -1 when a line is not what it should be. */
+/* Returns 1; 0 at the end; -1 if a line is malformed. */
 static int next_wheel(FILE *file, struct line *l)
 {
 	char text[512], *column[4 + FIGURES + 1], *at = text;
@@ -1200,7 +1199,7 @@ static void _expect_listed(struct __test_metadata *_metadata, int fd,
 	}
 }
 
-/* Each living wheel has its line, whose figures are those of INFO. */
+/* Each living wheel has a line with the figures of INFO. */
 TEST_F(stats, debugfs_wheels)
 {
 	struct timewheel_event event;
@@ -1260,13 +1259,13 @@ TEST_F(stats, debugfs_wheels)
 	EXPECT_EQ(3ULL, info.held);
 	EXPECT_EQ(1ULL, info.buried);
 	close(real);
-	/* One that was never set up is none. */
+	/* A file that was never set up has no line. */
 	real = TW_OPEN(O_RDWR);
 	expect_listed(self->fd, "-", 0, "manual");
 	close(real);
 }
 
-/* Of all wheels together; of these figures the first three may get less. */
+/* Sums over all wheels. Only the first three figures may decrease. */
 static const char *const total_names[] = {
 	"wheels", "pending", "bytes", "registered", "touched", "moved",
 	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
@@ -1312,7 +1311,7 @@ static bool read_total(const char *name, const char *text, struct totals *t,
 	return false;
 }
 
-/* Returns whether all that it should say is there, once, and nothing else. */
+/* Returns whether it has each expected line once, and nothing else. */
 static bool read_totals(struct totals *t)
 {
 	FILE *file = fopen(DEBUGFS "/timewheel/stats", "re");
@@ -1372,13 +1371,13 @@ static void _expect_totals(struct __test_metadata *_metadata,
 	_expect_same(_metadata, &expected->wake, &t.wake, line);
 }
 
-/* Takes back what is only counted of living wheels. */
+/* Subtracts the figures that count only living wheels. */
 static void forget_living(struct totals *t, const struct totals *before)
 {
 	memcpy(t->value, before->value, 3 * sizeof(t->value[0]));
 }
 
-/* The module's figures are the sums over all wheels, of which none is forgotten. */
+/* The module's figures are the sums over all wheels, the ended ones too. */
 TEST_F(stats, debugfs_stats)
 {
 	struct totals before, expected;
@@ -1408,7 +1407,7 @@ TEST_F(stats, debugfs_stats)
 	add_wheel(_metadata, &expected, fd);
 	expect_totals(&expected);
 
-	/* With a token in it: its end is none of those that are counted. */
+	/* With a token in it. Such an end of a token is not counted. */
 	close(real);
 	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	close(fd);
@@ -1416,7 +1415,7 @@ TEST_F(stats, debugfs_stats)
 	expect_totals(&expected);
 }
 
-/* Only root may read any of it. */
+/* Only root may read the files. */
 TEST_F(stats, debugfs_is_roots)
 {
 	static const char *const files[] = { "wheels", "users", "stats" };
@@ -1436,7 +1435,7 @@ TEST_F(stats, debugfs_is_roots)
 	}
 }
 
-/* Whether a word of the file at @path could be an address of the kernel's. */
+/* Could a word of the file at @path be an address of the kernel? */
 static bool tells_an_address(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -1456,17 +1455,18 @@ static bool tells_an_address(const char *path)
 	return tells;
 }
 
-/* What is shown of wheels are their figures, and nothing of the kernel's memory. */
+/* The files show figures, and no address of the kernel's memory. */
 TEST_F(stats, no_addresses)
 {
-	char paths[4][64] = {
+	char paths[5][64] = {
 		DEBUGFS "/timewheel/wheels", DEBUGFS "/timewheel/users",
+		DEBUGFS "/timewheel/namespaces",
 		DEBUGFS "/timewheel/stats",
 	};
 
 	NEED_DEBUGFS();
 	ASSERT_EQ(0, tw_register(self->fd, 1, DAY, 2, NULL));
-	snprintf(paths[3], sizeof(paths[3]), "/proc/self/fdinfo/%d", self->fd);
+	snprintf(paths[4], sizeof(paths[4]), "/proc/self/fdinfo/%d", self->fd);
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		EXPECT_FALSE(tells_an_address(paths[i])) {
 			TH_LOG("%s", paths[i]);
@@ -1535,8 +1535,8 @@ static void *make_large_wheels(void *arg)
 }
 
 /*
- * A wheel that ends is among the living or among the ended at any moment, never
- * in neither: sums do not go back.
+ * A wheel that ends is always counted either as living or as ended, so sums do not go
+ * back.
  */
 TEST_F(stats, debugfs_stats_while_wheels_end)
 {
@@ -1569,7 +1569,7 @@ TEST_F(stats, debugfs_stats_while_wheels_end)
 
 #define LIVING	500
 
-/* Each of the living wheels has one line, and no line is torn or there twice. */
+/* Each living wheel has one line, which is complete. */
 static void expect_all_listed(struct __test_metadata *_metadata,
 			      const __u32 *living)
 {
@@ -1593,8 +1593,8 @@ static void expect_all_listed(struct __test_metadata *_metadata,
 }
 
 /*
- * All of it may be read while wheels come and go: nothing that stays is missed
- * or told twice, and in the end every wheel that ever was is in the sums.
+ * The files may be read while wheels come and go. A wheel that stays is neither missed
+ * nor listed twice, and at the end the sums include all wheels that ever existed.
  */
 TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 {
@@ -1640,7 +1640,7 @@ TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 	before.value[7] += m.made;		/* delivered */
 	before.lateness.count[0] += m.made;
 	ASSERT_TRUE(read_totals(&now));
-	before.value[9] = now.value[9];		/* refiled: as it pleases */
+	before.value[9] = now.value[9];		/* refiled: any number */
 	expect_totals(&before);
 	for (int i = 0; i < LIVING; i++)
 		close(fds[i]);

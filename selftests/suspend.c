@@ -68,11 +68,11 @@ static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
 	EXPECT_EQ(7ULL, event->cookie);
 	EXPECT_LE(event->deadline, event->taken);
 	EXPECT_LE(event->taken, tw_now(clocks[i].id));
-	/* By its own clock, whatever others did meanwhile. */
+	/* By its own clock, whatever other wheels did meanwhile. */
 	EXPECT_GE(w->before + 1501 * TW_MS, event->deadline);
 }
 
-/* Those due before, in and after the sleep: each once, in order, not early. */
+/* Tokens due before, in and after the sleep come once, in order, not early. */
 static void expect_all(struct __test_metadata *_metadata, struct wheels *w)
 {
 	struct timewheel_event event;

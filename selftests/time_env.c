@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The world around a wheel: a wall clock that is set, time namespaces, a
- * machine that stands still, a million tokens at once, a module that shall be
- * removed. Needs root and skips without. What it changes it puts back, so run
- * it in a guest all the same.
+ * Changes around a wheel: the wall clock is set, processes have time namespaces, the
+ * machine stands still, a million tokens are due at once, the module is to be removed.
+ * Needs root, else it skips. It restores what it changes, but run it in a guest all the
+ * same.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +22,7 @@ FIXTURE(wall_clock) {
 	struct tw_wall wall;
 };
 
-/* @tick: us that a hundredth of a second takes, 10000 by itself. */
+/* @tick: how many us a hundredth of a second takes; the default is 10000. */
 static int slew_clock(long tick)
 {
 	struct timex timex = { .modes = ADJ_TICK, .tick = tick };
@@ -62,7 +62,7 @@ TEST_F(wall_clock, forward)
 	EXPECT_FALSE(tw_readable(fd));
 }
 
-/* P1, P8: set back, and forth, and back: never early, and nothing lost. */
+/* P1, P8: the clock is set back, forth and back: no token is early or lost. */
 TEST_F(wall_clock, back_and_forth)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -77,7 +77,7 @@ TEST_F(wall_clock, back_and_forth)
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
 	deadline = token.deadline;
 
-	/* An hour back: what would have been due is not. */
+	/* An hour back: a token that would be due is not. */
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	EXPECT_EQ(0, poll(&p, 1, 300));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
@@ -111,7 +111,7 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_LE(deadline, event.taken);
 }
 
-/* P8: set back over an alarm that nobody has looked at: it is armed again. */
+/* P8: the clock is set back after an unseen alarm: the alarm is set again. */
 TEST_F(wall_clock, back_over_an_alarm)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -124,7 +124,7 @@ TEST_F(wall_clock, back_over_an_alarm)
 		ASSERT_EQ(0, tw_register(fd, round, 50 * TW_MS, 0, NULL));
 		tw_sleep_ms(100);
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, -round * 500LL * (__s64)TW_MS));
-		/* Most likely not due again yet: then this look finds none. */
+		/* The token is most likely not due again, and this look finds none. */
 		tw_readable(fd);
 		ASSERT_EQ(1, poll(&p, 1, -1));
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
@@ -132,7 +132,7 @@ TEST_F(wall_clock, back_over_an_alarm)
 	}
 }
 
-/* Hundreds of steps under tokens all over an hour: a ledger, and never early. */
+/* Hundreds of steps with tokens spread over an hour: a ledger, and none is early. */
 TEST_F(wall_clock, many_steps)
 {
 	enum { TOKENS = 1000 };
@@ -162,7 +162,7 @@ TEST_F(wall_clock, many_steps)
 		EXPECT_EQ(1, seen[i]);
 }
 
-/* P1, P8: slower and faster by a tenth, as NTP might have it: by their clocks. */
+/* P1, P8: a clock runs slower or faster by a tenth, as with NTP. */
 TEST_F(wall_clock, slewed)
 {
 	static const struct {
@@ -226,7 +226,7 @@ TEST_F(wall_clock, others_unaffected)
 		EXPECT_EQ(2ULL, event.id);
 		EXPECT_EQ(deadline, event.deadline);
 		EXPECT_LE(deadline, event.taken);
-		/* One for each level, and none that the wall clock set off. */
+		/* One callback for each level, and none because of the wall clock. */
 		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_GE(3ULL, info.callbacks);
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
@@ -269,7 +269,7 @@ TEST_F(wall_clock, leases_and_periods)
 	close(fd);
 }
 
-/* What a child in a time namespace finds out, in an exit status. */
+/* The result of a child in a time namespace, as an exit status. */
 static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 			__u64 outside_deadline, __u64 offset)
 {
@@ -278,7 +278,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	struct timewheel_token token;
 	__u64 before, after, wish;
 
-	/* A wheel of its own: time as the clock shows it here. */
+	/* Its own wheel: time as the clock shows it here. */
 	if (tw_setup(fd, clock, 31, TW_MS, 10, 0, 0))
 		return 1;
 	before = tw_now(id);
@@ -303,7 +303,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	    tw_now(id) < wish)
 		return 8;
 
-	/* One shared with the outside: the same moment, told in our time. */
+	/* A wheel shared with the outside: the same moment in our time. */
 	if (tw_get(shared, 0, 1, &token) < 0)
 		return 9;
 	if (token.deadline != outside_deadline + offset)
@@ -312,7 +312,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	    event.deadline != outside_deadline + offset ||
 	    event.taken > tw_now(id) || event.taken < event.deadline)
 		return 11;
-	/* For the outside, at a time of ours. */
+	/* A token for the outside, at a time of this namespace. */
 	wish = tw_now(id) + 20 * TW_MS;
 	if (tw_register_at(shared, 2, wish, wish))
 		return 12;
@@ -435,8 +435,8 @@ TEST(machine_stands_still)
 }
 
 /*
- * All CPUs belong to somebody else for a while, who lets nobody else run: what
- * falls due meanwhile is late, and comes all the same, in order (P8).
+ * Other threads occupy all CPUs for a while. Tokens that fall due meanwhile are late,
+ * and come all the same, in order (P8).
  */
 static _Atomic __u64 hogged_until;
 
@@ -490,7 +490,7 @@ TEST(hogged_cpus)
 		ASSERT_EQ(0, pthread_join(hogs[i], &error));
 		EXPECT_NULL(error);
 	}
-	/* None is left, and it goes on as if nothing had been. */
+	/* No token is left, and the wheel works as before. */
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, tw_register(fd, 1, 5 * TW_MS, 0, NULL));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
@@ -523,7 +523,7 @@ TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 	struct timewheel_info info;
 	__u64 due = 0;
 
-	/* Until it takes less time to register them than they have. */
+	/* Tries until the registrations take less time than the delay. */
 	for (__u64 ahead = 10 * TW_SEC; ; ahead *= 2) {
 		ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600,
 				      100 * TW_MS, self->tokens, 0, 0));

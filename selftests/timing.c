@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When tokens expire, to the tick. On MANUAL wheels, whose hand moves only when
- * told, so that a year takes no time and every result is exact.
+ * Tests on which tick tokens expire. The hand of MANUAL wheels moves only on command, so
+ * a year takes no time and every result is exact.
  */
 #define _GNU_SOURCE
 #include "tw_test.h"
@@ -781,9 +781,12 @@ TEST(periodic_without_a_timeout)
 			      TIMEWHEEL_SETUP_PERIODS, 0));
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 1, 5 * TW_SEC, 7 * TW_SEC));
 	expect_deadline(fd, 5, 0);
-	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 3));
+	EXPECT_EQ(-EINVAL, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 3));
+	EXPECT_EQ(-EINVAL, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 3));
+	expect_deadline(fd, 5, 0);
+	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 9, 0));
 	expect_deadline(fd, 9, 0);
-	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 3));
+	ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE, 8, 0));
 	expect_deadline(fd, 8, 0);
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(fd, 0, 1)));
 	close(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tracepoints: what happens to a wheel can be seen, by its number and the
- * names that its callers use. Needs root and tracefs.
+ * The tracepoints show the operations on a wheel, by the wheel's number and the keys
+ * that callers use. Needs root and tracefs.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -78,18 +78,18 @@ TEST_F(trace, operations)
 
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	ASSERT_EQ(0, tw_touch(self->fd, 0, id));
-	EXPECT_EQ(1, traced("touch", self->number, "id=10 due=11"));
+	EXPECT_EQ(1, traced("touch", self->number, "id=10 handle=0x0 due=11"));
 	ASSERT_EQ(0, tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle));
-	snprintf(rest, sizeof(rest), "handle=%#llx due=11", handle);
+	snprintf(rest, sizeof(rest), "id=0 handle=%#llx due=11", handle);
 	EXPECT_EQ(1, traced("touch", self->number, rest));
 	ASSERT_EQ(0, tw_move(self->fd, 0, id, 5 * TW_SEC));
-	EXPECT_EQ(1, traced("move", self->number, "id=10 due=6"));
+	EXPECT_EQ(1, traced("move", self->number, "id=10 handle=0x0 due=6"));
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, id));
 	ASSERT_EQ(-1, tw_cancel(self->fd, 0, id));
-	EXPECT_EQ(1, traced("cancel", self->number, "id=10 due=6"));
+	EXPECT_EQ(1, traced("cancel", self->number, "id=10 handle=0x0 due=6"));
 }
 
-/* Each answer and order that succeeded is told with its delivery, 0 for an order. */
+/* Each successful answer is traced with its delivery; an order has 0. */
 TEST_F(trace, answers)
 {
 	const struct timewheel_setup setup = {
@@ -114,22 +114,25 @@ TEST_F(trace, answers)
 	EXPECT_EQ(1, traced("deliver", number, rest));
 	ASSERT_EQ(-ESTALE, tw_ret(tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 7, 2, 0)));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 7, 1, 0));
-	EXPECT_EQ(1, traced("answer", number, "code=6 id=7 delivery=1"));
-	EXPECT_EQ(0, traced("answer", number, "code=5 id=7 delivery=2"));
+	EXPECT_EQ(1, traced("answer", number,
+			    "code=6 id=7 handle=0x0 delivery=1"));
+	EXPECT_EQ(0, traced("answer", number,
+			    "code=5 id=7 handle=0x0 delivery=2"));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=10 delivery=2",
 		 event.handle);
 	EXPECT_EQ(1, traced("deliver", number, rest));
 	ASSERT_EQ(0, tw_ack(fd, &event));
-	snprintf(rest, sizeof(rest), "code=5 handle=%#llx delivery=2",
+	snprintf(rest, sizeof(rest), "code=5 id=0 handle=%#llx delivery=2",
 		 event.handle);
 	EXPECT_EQ(1, traced("answer", number, rest));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 7, 0, 0));
-	EXPECT_EQ(1, traced("answer", number, "code=9 id=7 delivery=0"));
+	EXPECT_EQ(1, traced("answer", number,
+			    "code=9 id=7 handle=0x0 delivery=0"));
 	close(fd);
 }
 
-/* What is filed again, taken and put back is told with how many they were. */
+/* Tokens filed again, taken and put back are traced with their count. */
 TEST_F(trace, expiry)
 {
 	struct timewheel_event events[8];
@@ -153,19 +156,20 @@ TEST_F(trace, expiry)
 	munmap(nowhere, 4096);
 }
 
-/* Each token that a reader has got is told, those that were put back are not. */
+/* Each token that a reader has got is traced; a token put back is not. */
 TEST_F(trace, deliveries)
 {
 	enum { READ = 3, ALL = 5 };
 	struct timewheel_event events[ALL];
 	__u64 handles[ALL];
-	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	const size_t page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *at = pages + 4096 - READ * sizeof(*events);
+	char *at = pages + page - READ * sizeof(*events);
 	char rest[128];
 
 	ASSERT_NE(MAP_FAILED, pages);
-	ASSERT_EQ(0, mprotect(pages + 4096, 4096, PROT_NONE));
+	ASSERT_EQ(0, mprotect(pages + page, page, PROT_NONE));
 	for (int i = 0; i < ALL; i++)
 		ASSERT_EQ(0, tw_register(self->fd, 20 + i, (i + 1) * TW_SEC, 0,
 					 &handles[i]));
@@ -185,10 +189,10 @@ TEST_F(trace, deliveries)
 			 handles[i], i + 1);
 		EXPECT_EQ(1, traced("deliver", self->number, rest));
 	}
-	munmap(pages, 8192);
+	munmap(pages, 2 * page);
 }
 
-/* A wheel's timer and its end are told, the latter with what was pending. */
+/* A wheel's timer and its end are traced, the end with its pending tokens. */
 TEST_F(trace, alarm_and_end)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);

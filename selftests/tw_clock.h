@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests share that change what clocks show: the wall clock is set, and
- * put back in the end; a time namespace has other clocks than the rest.
+ * Helpers for tests that change clocks: they set the wall clock and restore it at the
+ * end, or enter a time namespace, which has clocks of its own.
  */
 #ifndef TW_CLOCK_H
 #define TW_CLOCK_H
@@ -14,7 +14,7 @@
 #define CLONE_NEWTIME	0x00000080
 #endif
 
-/* The wall clock as it was, for putting it back. */
+/* The wall clock as it was, to restore it. */
 struct tw_wall {
 	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
 	bool changed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of deliveries share: the figures of a wheel, of which none may be
- * other than said, and what is told of its tokens.
+ * Helpers for tests of deliveries: they check all figures of a wheel, and the state of
+ * its tokens.
  */
 #ifndef TW_DELIVERY_H
 #define TW_DELIVERY_H
@@ -35,7 +35,7 @@ static inline void _tw_expect_figures(struct __test_metadata *_metadata, int fd,
 #undef TW_FIGURE
 }
 
-/* INFO's counters are these, and those that are not named are 0. */
+/* Expects these counters in INFO; the counters not named are 0. */
 #define tw_expect_figures(fd, ...)					\
 	_tw_expect_figures(_metadata, fd,				\
 			   (struct tw_figures) { __VA_ARGS__ }, __LINE__)
@@ -122,8 +122,8 @@ static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 #ifndef TW_NO_HARNESS
 
 /*
- * What a token is to be. @due is a tick: of the deadline, of the lease's end, or of
- * the burial, where 0 stands for any.
+ * The expected state of a token. @due is the tick of the deadline, of the lease's end or
+ * of the burial; 0 for a burial at any time.
  */
 struct tw_token {
 	__u32 state;

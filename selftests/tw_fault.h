@@ -96,7 +96,7 @@ static inline bool tw_start_slow_reader(struct tw_slow_reader *reader, int fd,
 	       !pthread_create(&reader->thread, NULL, tw_read_slowly, reader);
 }
 
-/* Afterwards it stands in its fault, with what it has taken. */
+/* Afterwards it waits for its memory, and has put back what it had taken. */
 #define TW_START_SLOW_READER(reader, fd, pages, size) do {		\
 	if (!tw_start_slow_reader(reader, fd, pages, size))		\
 		SKIP(return, "no userfaultfd for faults of the kernel"); \

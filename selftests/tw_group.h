@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A memory cgroup of the test's own: what its processes may have, and what they
- * are charged for. TW_GROUP, said before this is included, is its folder. Needs
- * root and a version 2 hierarchy with the memory controller.
+ * A memory cgroup for the test: its limit and its charge. TW_GROUP, which is defined
+ * before this is included, is its folder. Needs root and a version 2 hierarchy with the
+ * memory controller.
  */
 #ifndef TW_GROUP_H
 #define TW_GROUP_H
@@ -20,13 +20,13 @@ static inline bool tw_group_set(const char *file, __u64 value)
 	return tw_write_file(path, text);
 }
 
-/* What may be charged to it, in bytes. */
+/* Sets the limit of its charge, in bytes. */
 static inline bool tw_group_limit(__u64 bytes)
 {
 	return tw_group_set("memory.max", bytes);
 }
 
-/* What is, or 0 when there is no group. */
+/* Its charge in bytes, or 0 if there is no group. */
 static inline __u64 tw_group_charged(void)
 {
 	FILE *file = fopen(TW_GROUP "/memory.current", "re");
@@ -49,7 +49,7 @@ static inline bool tw_group_make(__u64 bytes)
 	return false;
 }
 
-/* Makes it; where that cannot be the test is skipped. */
+/* Makes the group, or skips the test if it cannot. */
 #define TW_MAKE_GROUP(bytes) do {					\
 	if (!tw_group_make(bytes))					\
 		SKIP(return, "no cgroup with a memory controller: %s",	\

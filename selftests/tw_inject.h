@@ -8,7 +8,7 @@
 
 #include "tw_test.h"
 
-/* Writes a file of the fault injection; @who names what is to fail. */
+/* Writes a file of the fault injection; @who names the kind of fault. */
 static inline bool tw_inject_set(const char *who, const char *what,
 				 const char *value)
 {
@@ -18,7 +18,7 @@ static inline bool tw_inject_set(const char *who, const char *what,
 	return tw_write_file(path, value);
 }
 
-/* One in how many fails, in percent, in tasks that have asked for it; 0: none. */
+/* The percentage that fails, in tasks that have asked for it; 0: none. */
 static inline bool tw_inject_percent(const char *who, const char *percent)
 {
 	return tw_inject_set(who, "times", "1000000000") &&
@@ -46,7 +46,7 @@ static inline bool tw_inject_init(void)
 	       tw_inject_set("fail_page_alloc", "min-order", "0");
 }
 
-/* Opens a switch of the calling thread's: "fail-nth" or "make-it-fail". */
+/* Opens a switch of the calling thread: "fail-nth" or "make-it-fail". */
 static inline int tw_inject_open(const char *name)
 {
 	char path[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs named, named_sharing and named_lifetime share: the set-ups of
+ * Helpers for the programs named, named_sharing and named_lifetime: the set-ups of
  * their wheels, ways to look at named wheels from outside, and the two halves of
  * their fixtures. The first half notes what is there before a test; the second
  * half checks that the test has left nothing behind.
@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 
+#include "tw_commands.h"
 #include "tw_named.h"
 
 #define NODES		"/dev/timewheels"
@@ -109,7 +110,7 @@ static inline dev_t number_of(const char *name)
 	return makedev(number, strtoul(colon + 1, NULL, 10));
 }
 
-/* How many wheels there are, private ones too; -1 if debugfs does not tell. */
+/* The number of wheels, private ones too; -1 if debugfs does not tell. */
 static inline int count_wheels(void)
 {
 	FILE *file = fopen(DEBUG "/wheels", "re");
@@ -129,7 +130,7 @@ static inline bool count_wheels_becomes(int count)
 	return count_wheels() == count;
 }
 
-/* Reads what a user is charged for. Returns false, and 0, if debugfs does not tell. */
+/* Reads a user's charge. Returns false, and 0, if debugfs does not tell. */
 static inline bool account(uid_t uid, unsigned long long *wheels,
 			   unsigned long long *tokens)
 {
@@ -222,53 +223,42 @@ static inline void expect_as_found(struct __test_metadata *_metadata, int dev,
 	close(dev);
 }
 
-/* Makes every call that needs the wheel, on a file of a destroyed one. */
+/* Makes every call on a file of a destroyed wheel. */
 static inline void expect_enodev(struct __test_metadata *_metadata, int fd)
 {
-	struct timewheel_caps caps = { .size = sizeof(caps) };
+	struct timewheel_op op = { .size = sizeof(op), .id = 1, .time = TW_SEC };
 	struct timewheel_event event;
-	struct timewheel_token token;
-	__u64 buckets[TIMEWHEEL_BUCKETS];
-	struct timewheel_stats stats = {
-		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
-	};
-	struct timewheel_list list = {
-		.size = sizeof(list), .to = TIMEWHEEL_NEVER, .count = 1,
-		.tokens = (uintptr_t)&token, .token_size = sizeof(token),
-	};
-	struct timewheel_op op = { .size = sizeof(op) };
 	struct iovec iov = { &event, sizeof(event) };
-	struct timewheel_info info;
-	int ret;
+	const struct tw_command *c;
+	char arg[512];
 
-	for (__u32 code = 0; code <= TIMEWHEEL_OP_DELETE; code++) {
-		op.code = code;
-		op.id = 1;
-		op.time = TW_SEC;
-		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op)));
+	for_each_command(c) {
+		int ret;
+
+		memset(arg, 0, sizeof(arg));
+		c->fill(arg);
+		ret = tw_ret(ioctl(fd, c->number, arg));
+		if (c->needs & TW_WHEEL) {
+			EXPECT_EQ(-ENODEV, ret) {
+				TH_LOG("%s", c->name);
+			}
+		} else if (c->needs & TW_ONLY_DEVICE) {
+			EXPECT_EQ(-ENOTTY, ret);
+		} else if (c->number == TIMEWHEEL_IOC_SETUP) {
+			EXPECT_TRUE(ret == -EBUSY || ret == -ENODEV);
+		} else {
+			EXPECT_EQ(0, ret);
+		}
 	}
-	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, &op, 1, NULL)));
+	for (op.code = 0; op.code <= TIMEWHEEL_OP_DELETE; op.code++)
+		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, NULL, 0, NULL)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 99)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, &op.id, 1, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch_keys(fd, 0, NULL, 0, NULL)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_advance(fd, 9)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_info(fd, &info)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_get(fd, 0, 1, &token)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
-	EXPECT_EQ(-ENODEV, tw_ret(tw_control(fd, 0, 0)));
-	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
-	EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_read(fd, &event, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(readv(fd, &iov, 1)));
 	EXPECT_EQ(-ENODEV, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
-
-	EXPECT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_CAPS, &caps));
-	EXPECT_EQ(-ENOTTY, tw_ret(tw_create(fd, OTHER, 0, &manual)));
-	EXPECT_EQ(-ENOTTY, tw_ret(tw_destroy_named(fd, NAME)));
-	ret = tw_ret(tw_setup_manual(fd, 31, 10, 0));
-	EXPECT_TRUE(ret == -EBUSY || ret == -ENODEV);
 }
 
 #endif /* TW_NAMED_FIXTURE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of more than one process share: memory that a child has in
- * common with its parent, how a child ends, and open files that are passed on.
+ * Helpers for tests with several processes: memory that a child shares with its parent,
+ * the end of a child, and passing of open files.
  */
 #ifndef TW_PROCESS_H
 #define TW_PROCESS_H
@@ -15,14 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Zeroes, which children are to see and write; MAP_FAILED and errno. */
+/* Zeroed memory that children share; MAP_FAILED and errno. */
 static inline void *tw_shared_memory(size_t size)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-/* A child that ends with the test, whatever happens to that. */
+/* Forks a child that ends with the test, however the test ends. */
 static inline pid_t tw_fork(void)
 {
 	pid_t child = fork();

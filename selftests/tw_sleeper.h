@@ -10,7 +10,7 @@
 
 #include "tw_test.h"
 
-/* What @sleep gave is there when the thread has been joined. */
+/* The result of @sleep is there after the thread has been joined. */
 struct tw_sleeper {
 	pthread_t thread;
 	pid_t tid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What all tests of the timewheel device share: opening and setting up a wheel,
- * one function per ioctl, and what they ask of the kernel and of this machine. It
- * knows the UAPI header only; the other headers here are each for tests of one
- * kind. Functions return what the system call returns: -1 with errno on errors.
+ * Helpers for all tests of the timewheel device: they open and set up a wheel, call
+ * each ioctl, and ask the kernel and this machine for values. This file knows only the
+ * UAPI header; the other headers here are each for tests of one kind. Functions return
+ * what the system call returns: -1 with errno on errors.
  */
 #ifndef TW_TEST_H
 #define TW_TEST_H
@@ -25,7 +25,7 @@
 
 #include <linux/timewheel.h>
 
-/* A program of several files is without: it would be in each of them. */
+/* A program of several files leaves it out: it would be in each file. */
 #ifndef TW_NO_HARNESS
 #include "kselftest_harness.h"
 #endif
@@ -34,7 +34,7 @@
 #define TW_MS		1000000ULL
 #define TW_SEC		1000000000ULL
 
-/* Opens the device; without it there is nothing to test: the test is skipped. */
+/* Opens the device, or skips the test if there is none. */
 #define TW_OPEN(flags) ({						\
 	int fd_ = open(TW_DEVICE, (flags) | O_CLOEXEC);			\
 	if (fd_ < 0 && (errno == ENOENT || errno == ENODEV))		\
@@ -77,7 +77,7 @@ static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
-/* A manual wheel of 1 s ticks: most rules of time are tested on one. */
+/* A manual wheel of 1 s ticks, on which most rules of time are tested. */
 static inline int tw_setup_manual(int fd, __u32 slots, __u64 max_tokens,
 				  __u64 start)
 {
@@ -101,7 +101,7 @@ static inline int tw_info(int fd, struct timewheel_info *info)
 	return ioctl(fd, TIMEWHEEL_IOC_INFO, info);
 }
 
-/* Sets what of a wheel's state is in @mask to @state. */
+/* Sets the bits in @mask of a wheel's state to @state. */
 static inline int tw_control(int fd, __u32 state, __u32 mask)
 {
 	struct timewheel_control control = {
@@ -320,7 +320,7 @@ static inline bool tw_readable(int fd)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* Writes a file of the kernel's. Returns whether it took it. */
+/* Writes a file of the kernel. Returns true if the kernel took it. */
 static inline bool tw_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -331,7 +331,7 @@ static inline bool tw_write_file(const char *path, const char *text)
 	return ok;
 }
 
-/* What mmap says to this: 0 or -errno. What it maps is unmapped. */
+/* Maps with these arguments and unmaps again. Returns 0 or -errno. */
 static inline int tw_map_ret(size_t length, int prot, int flags, int fd,
 			     __u64 offset)
 {
@@ -344,8 +344,8 @@ static inline int tw_map_ret(size_t length, int prot, int flags, int fd,
 }
 
 /*
- * What stands behind @key in a file's fdinfo. Returns false, and an empty @value,
- * when there is none.
+ * Reads the value of @key in a file's fdinfo. Returns false, and an empty @value, if
+ * there is none.
  */
 static inline bool tw_fdinfo(int fd, const char *key, char *value, size_t size)
 {
@@ -477,7 +477,7 @@ static inline long tw_refcnt(void)
 	return count;
 }
 
-/* All that is given up to the kernel to clean away is gone in a while. */
+/* Waits for the module to have @count references: the kernel drops some later. */
 static inline bool tw_refcnt_becomes(long count)
 {
 	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
@@ -515,9 +515,9 @@ static inline int tw_ret(long ret)
 }
 
 /*
- * All of a wheel that a failed call must leave as it was: settings, counters and
- * one token, the witness. Left out is what goes on by itself: the clock, memory
- * kept for later and what the timer does. Compare two with memcmp().
+ * The state of a wheel that a failed call must not change: settings, counters and one
+ * token, the witness. The clock, spare memory and the timer's counters are left out,
+ * because they change by themselves. Compare two with memcmp().
  */
 struct tw_state {
 	struct timewheel_info info;

@@ -61,12 +61,20 @@ static inline int tw_uring_submit(struct tw_uring *ring,
 	return syscall(SYS_io_uring_enter, ring->fd, 1, 0, 0, NULL, 0);
 }
 
+/* How poll32_events names @events: the kernel swaps its halves on big-endian machines. */
+static inline __u32 tw_uring_events(__u32 events)
+{
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		return events << 16 | events >> 16;
+	return events;
+}
+
 /* Polls @fd for POLLIN, once or, with IORING_POLL_ADD_MULTI, again and again. */
 static inline int tw_uring_poll(struct tw_uring *ring, int fd, __u32 flags)
 {
 	const struct io_uring_sqe sqe = {
 		.opcode = IORING_OP_POLL_ADD, .fd = fd, .len = flags,
-		.poll32_events = POLLIN, .user_data = 7,
+		.poll32_events = tw_uring_events(POLLIN), .user_data = 7,
 	};
 
 	return tw_uring_submit(ring, &sqe);

@@ -70,7 +70,7 @@ struct batch {
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
  * go. @delivery, @attempts: number of the delivery before a token's first, and how
  * many there were. @leaving: number of a taker that is being returned, TAKERS for
- * none; @next: up to which token.
+ * none.
  * @ended: tokens that came to their end by a read or an ACK.
  */
 static struct model {
@@ -85,7 +85,6 @@ static struct model {
 	struct batch		batch[BATCHES];
 	struct tw_taker		*taker[TAKERS];
 	u32			leaving;
-	u32			next;
 	u64			registered;
 	u64			ended;
 	u64			cancelled;
@@ -319,7 +318,7 @@ static void life_armed(struct life *life, u64 due)
 	life->taker = NULL;
 }
 
-/* The token is due on another tick; a periodic one counts its periods from there. */
+/* The token is due on another tick; a periodic one begins anew there. */
 static void life_moved(struct life *life, u64 due)
 {
 	life_armed(life, due);
@@ -327,6 +326,8 @@ static void life_moved(struct life *life, u64 due)
 		return;
 	life->base = due * m.ring.tick;
 	life->kicked = false;
+	life->attempts = 0;
+	life->missed = 0;
 }
 
 static void life_buried(struct life *life, u64 now)
@@ -535,6 +536,23 @@ static void check_word_of_none(u32 index)
 		CHECK_EQ(*tw_words_at(&m.ring.words, index), 0);
 }
 
+/* What a taker holds can be found from it, and is all that it holds. */
+static void check_taker(const struct tw_taker *taker)
+{
+	u32 index = taker->first, before = TW_NIL, n;
+
+	for (n = 0; n < taker->out; n++) {
+		const struct tw_delivery *delivery =
+			tw_delivery_of(&m.ring, token_at(index));
+
+		CHECK(delivery->taker == taker, "token %u is another's", index);
+		CHECK_EQ(delivery->prev, before);
+		before = index;
+		index = delivery->next;
+	}
+	CHECK(!n || index == TW_NIL, "token %u is held as well", index);
+}
+
 static void check_all(void)
 {
 	u32 i, out[TAKERS] = { 0 }, who;
@@ -551,8 +569,10 @@ static void check_all(void)
 			out[who] += m.life[i].state == HELD &&
 				    m.life[i].taker == m.taker[who];
 	}
-	for (who = 0; who < TAKERS; who++)
+	for (who = 0; who < TAKERS; who++) {
 		CHECK_EQ(m.taker[who]->out, out[who]);
+		check_taker(m.taker[who]);
+	}
 	check_counts();
 	CHECK(tw_ring_next(&m.ring) <= earliest(), "due on %llu", earliest());
 	CHECK_EQ(tw_ring_bytes(&m.ring), shim_bytes() + sizeof(m.ring));
@@ -761,9 +781,8 @@ static void op_store(void)
 static void op_move(void)
 {
 	struct tw_now now = some_now();
-	struct tw_deadline deadline = {
-		.timeout = once(2) ? 0 : pick_ns(),
-	};
+	u64 timeout = once(2) ? 0 : pick_ns();
+	struct tw_deadline deadline;
 	struct tw_found found;
 	struct life *life;
 	u32 index;
@@ -772,10 +791,12 @@ static void op_move(void)
 	if (find_pending(&found, &index) &&
 	    due_on(&now, now.ns + pick_ns(), &deadline.due)) {
 		life = &m.life[index];
+		CHECK_EQ(tw_ring_is_periodic(&m.ring, found.token),
+			 !!life->period);
+		deadline.timeout = life->period ? 0 : timeout;
 		tw_ring_move(&m.ring, &found, &now, &deadline);
 		life_moved(life, deadline.due);
-		if (!life->period)
-			life->timeout = deadline.timeout ?: life->timeout;
+		life->timeout = deadline.timeout ?: life->timeout;
 		m.moved++;
 		check_life(index);
 	}
@@ -1146,7 +1167,7 @@ static void deliver(const struct batch *batch, unsigned int n,
 	}
 }
 
-/* P5: what could not be copied was not delivered, but keeps its number. */
+/* P5: what could not be copied was not delivered, and the next one has its number. */
 static void put_back(const struct batch *batch, unsigned int from)
 {
 	unsigned int n = batch->n - from, i;
@@ -1158,6 +1179,8 @@ static void put_back(const struct batch *batch, unsigned int from)
 		struct life *life = &m.life[batch->index[i]];
 
 		life->attempts--;
+		if (m.setup.lease)
+			life->delivery--;
 		life_armed(life, life->due);
 		check_life(batch->index[i]);
 	}
@@ -1200,14 +1223,41 @@ static bool is_reading(u32 who)
 	return false;
 }
 
+static bool is_held_by(u32 index, const struct tw_taker *taker)
+{
+	return state_of(index) == HELD &&
+	       tw_delivery_of(&m.ring, token_at(index))->taker == taker;
+}
+
+/* Learns what a taker does not hold any more. Returns how many tokens. */
+static u32 learn_returned(const struct tw_taker *taker, const struct tw_now *now)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < m.setup.max_tokens; i++) {
+		if (m.life[i].state != HELD || m.life[i].taker != taker ||
+		    is_held_by(i, taker))
+			continue;
+		life_retried(&m.life[i], now->tick,
+			     min(now->tick, m.ring.max_due));
+		m.count.returned++;
+		check_life(i);
+		n++;
+	}
+
+	return n;
+}
+
 /*
- * P5: one who reads no more, step by step, between whatever others do. Then
+ * P5: one who reads no more, step by step, between whatever others do. Each step
+ * takes back as many as it may, however many tokens there are besides. Then
  * nobody may look at it again: its memory is gone.
  */
 static void op_return(void)
 {
+	unsigned int work = 1 + below(once(2) ? 4 : 300);
 	struct tw_now now = some_now();
-	u32 from, i, who;
+	u32 i, who, out;
 	bool more;
 
 	if (m.leaving == TAKERS) {
@@ -1215,22 +1265,14 @@ static void op_return(void)
 		if (is_reading(who))
 			return;
 		m.leaving = who;
-		m.next = 0;
 	}
 	who = m.leaving;
-	from = m.next;
+	out = m.taker[who]->out;
 	lock();
-	more = tw_delivery_return(&m.ring, m.taker[who], &m.next,
-				  1 + below(once(2) ? 4 : 300), &now);
+	more = tw_delivery_return(&m.ring, m.taker[who], work, &now);
 	unlock();
-	for (i = from; i < m.next; i++) {
-		if (m.life[i].state != HELD || m.life[i].taker != m.taker[who])
-			continue;
-		life_retried(&m.life[i], now.tick,
-			     min(now.tick, m.ring.max_due));
-		m.count.returned++;
-		check_life(i);
-	}
+	CHECK_EQ(learn_returned(m.taker[who], &now), min(work, out));
+	CHECK_EQ(more, out > work);
 	if (more)
 		return;
 	CHECK_EQ(m.taker[who]->out, 0);
@@ -1541,6 +1583,34 @@ static void test_generations(void)
 	printf("ok %llu - P3 a life has nothing of an earlier one\n", test);
 }
 
+/*
+ * Blocks of tokens are full of tokens, but for an eighth where pages are small, and
+ * for less than half where a block is one large page.
+ */
+static void test_blocks(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 16; i++) {
+		struct tw_ring_setup setup = {
+			.tick = 1, .slots = 60, .max_tokens = 1 << 20,
+			.ids = i & 1, .cookies = i >> 1 & 1,
+			.periods = i >> 2 & 1, .lease = i >> 3 & 1,
+		};
+		u64 used, bytes;
+
+		CHECK_EQ(tw_ring_init(&m.ring, &setup), 0);
+		used = (u64)m.ring.tokens.size << m.ring.tokens.shift;
+		bytes = m.ring.tokens.blocks.bytes;
+		tw_ring_destroy(&m.ring);
+		CHECK(PAGE_SIZE > 4096 ? bytes < 2 * used :
+		      bytes - used <= bytes / 8,
+		      "%llu bytes of tokens in a block of %llu", used, bytes);
+	}
+	CHECK_EQ(shim_bytes(), 0);
+	printf("ok %llu - P9 blocks are full of tokens\n", test);
+}
+
 void run_input(void)
 {
 	u32 slots = 1 + spread(once(8) ? 16 : 7);
@@ -1549,12 +1619,13 @@ void run_input(void)
 	run_episode(slots, backs, below(4));
 }
 
-const unsigned int nr_tests = 17;
+const unsigned int nr_tests = 18;
 
 void run_test(void)
 {
 	static void (*const tests[])(void) = {
 		test_last_period, test_beyond_the_last_tick, test_generations,
+		test_blocks,
 	};
 	static const u32 slots[] = { 1, 2, 31, 60, 64, 3600, 65536 };
 

@@ -35,11 +35,11 @@ enum state { NONE, LIVE, TAKEN };
 
 /*
  * What should be true of a token. @key stands for its id. @list is where it was
- * filed last, @backs after how many steps back of the clock that was, @touched
- * whether its due tick was raised since. @due is what the ring knows; its touch word
- * raises that to @word_due at least and to @word_most at most, once somebody looks;
- * and again, as time goes by, if its stamp may be @ahead. A word that has been
- * cleared raises nothing any more.
+ * filed last, @backs after how many steps back of the clock that was, @put_backs
+ * after how many tokens had been put back, @touched whether its due tick was raised
+ * since. @due is what the ring knows; its touch word raises that to @word_due at least
+ * and to @word_most at most, once somebody looks; and again, as time goes by, if its
+ * stamp may be @ahead. A word that has been cleared raises nothing any more.
  */
 struct life {
 	u64		handle;
@@ -53,6 +53,7 @@ struct life {
 	u32		at;
 	u32		moves;
 	u32		backs;
+	u64		put_backs;
 	enum state	state;
 	bool		named;
 	bool		touched;
@@ -457,8 +458,8 @@ static void check_all(void)
 
 /*
  * Between the ring and its lists. P7: whoever looks files a token further in, or
- * since it was filed it has been touched, or the clock stepped back, or a token was
- * put back: so once per level, per timeout and per step.
+ * since it was filed it has been touched, or the clock stepped back: so once per
+ * level, per timeout and per step. Tokens that were put back also once per put-back.
  */
 bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 {
@@ -466,7 +467,9 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 
 	/* To who has stepped back, a stamp is ahead: more than once. */
 	if (m.expiring && !life->touched && !life->ahead &&
-	    life->backs == m.backs && !(m.words && m.backs))
+	    life->backs == m.backs && !(m.words && m.backs) &&
+	    (life->put_backs == m.put_back ||
+	     list_level(&m.ring, life->list) < m.ring.levels.back))
 		CHECK(list_level(&m.ring, list) <
 		      list_level(&m.ring, life->list),
 		      "token %u due on %llu filed again: list %u to %u", token,
@@ -475,6 +478,7 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 		life->touched = false;
 	life->list = list;
 	life->backs = m.backs;
+	life->put_backs = m.put_back;
 
 	return __real_tw_lists_add(lists, list, token);
 }
@@ -977,8 +981,8 @@ static void put_back(struct batch *batch, unsigned int from)
 {
 	unsigned int n = batch->n - from, i;
 	bool no_memory = m.ids && n && once(8);
-	struct batch again;
 
+	m.put_back += n;
 	shim_fail_insert = no_memory ? -ENOMEM : 0;
 	lock();
 	tw_ring_put_back(&m.ring, batch->index + from, n);
@@ -993,18 +997,10 @@ static void put_back(struct batch *batch, unsigned int from)
 		life->touched = life->due > m.now.tick;
 	}
 	m.nr_taken -= n;
-	m.put_back += n;
 	if (!n)
 		return;
-
-	/* As after a step back, lists beyond the lap are looked at too soon. */
-	m.backs++;
 	CHECK(tw_ring_next(&m.ring) <= m.life[batch->index[from]].due,
 	      "what was put back waits");
-	if (m.back || once(2))
-		return;
-	take(&again, m.now.tick, n, n);
-	deliver(&again, again.n);
 }
 
 static void finish(struct batch *batch)
@@ -1013,6 +1009,11 @@ static void finish(struct batch *batch)
 
 	deliver(batch, n);
 	put_back(batch, n);
+	if (n < batch->n && !m.back && once(2)) {
+		n = batch->n - n;
+		take(batch, m.now.tick, n, n);
+		deliver(batch, batch->n);
+	}
 	batch->n = 0;
 }
 
@@ -1415,6 +1416,41 @@ static void test_spread(void)
 }
 
 /*
+ * P5, P8: tokens that are put back laps after they were due come first again, in
+ * order, and the many that are due within the next lap stay where they are filed.
+ */
+static void test_put_back_late(void)
+{
+	enum { SLOTS = 3600, LATE = 100, MANY = 100000, NOW = 1000000 };
+	struct tw_ring_setup setup = {
+		.tick = 1, .slots = SLOTS, .max_tokens = LATE + MANY,
+	};
+	struct batch batch;
+	u32 i, round;
+
+	begin(&setup);
+	for (i = 0; i < LATE; i++)
+		register_at(1 + (i < LATE / 2 ? i : i * (u64)NOW / LATE), 0);
+	set_now(NOW);
+	take(&batch, NOW, 1U << 30, LATE);
+	for (i = 0; i < MANY; i++)
+		register_at(NOW + 1 + i % SLOTS, 0);
+	for (round = 0; round < 3; round++) {
+		u64 refiled = m.ring.refiled;
+
+		put_back(&batch, 0);
+		take(&batch, NOW, 1U << 30, LATE);
+		CHECK_EQ(batch.n, LATE);
+		CHECK(m.ring.refiled - refiled <= 3 * LATE,
+		      "%llu tokens were filed again for %u",
+		      m.ring.refiled - refiled, LATE);
+	}
+	deliver(&batch, batch.n);
+	end();
+	printf("ok %llu - P5 P8 tokens put back late\n", test);
+}
+
+/*
  * P4: between finding a token and touching it, it ends, and another begins in
  * its place whose timeout is shorter. That touch kept nothing.
  */
@@ -1560,14 +1596,14 @@ void run_input(void)
 	run_episode(slots, back, below(4));
 }
 
-const unsigned int nr_tests = 23;
+const unsigned int nr_tests = 24;
 
 void run_test(void)
 {
 	static void (*const tests[])(void) = {
 		test_lone_tokens, test_generations, test_no_memory,
 		test_spread, test_touch_after_end, test_last_ticks,
-		test_stamps,
+		test_stamps, test_put_back_late,
 	};
 	static const u32 slots[] = { 1, 2, 3, 31, 60, 64, 3600, 65536 };
 

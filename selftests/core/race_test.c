@@ -110,13 +110,22 @@ void shim_race(void)
  * Those who touch.
  */
 
-/* The handle of a token that was found without the lock. All in one block. */
+/* The handle of a token that was found without the lock, from where it is. */
 static u64 found_handle(const struct tw_found *found)
 {
-	u64 index = ((char *)found->token -
-		     (char *)tw_arena_at(&ring.tokens, 0)) / ring.tokens.size;
+	const struct tw_arena *tokens = &ring.tokens;
+	size_t at = 0;
+	void *block;
+	u32 nr;
 
-	return (u64)tw_generation(found->token, found->word) << 32 | index;
+	for (nr = 0; tw_blocks_find(&tokens->blocks, nr, &block); nr++) {
+		at = (char *)found->token - (char *)block;
+		if (at < tokens->blocks.bytes)
+			break;
+	}
+
+	return (u64)tw_generation(found->token, found->word) << 32 |
+	       (nr << tokens->shift | at / tokens->size);
 }
 
 /* The word of a token, by its handle; NULL where no token has been. */
@@ -355,7 +364,10 @@ static void change_take(struct changer *me)
 	}
 }
 
-/* With leases: each delivery has its number, and only who has it may answer. */
+/*
+ * With leases: each delivery has its number, which one that is put back leaves to
+ * the next, and only who has it may answer.
+ */
 static void hold(struct changer *me, unsigned int n)
 {
 	unsigned int i;
@@ -369,7 +381,8 @@ static void hold(struct changer *me, unsigned int n)
 
 		CHECK_EQ(life->began - life->ended, 1);
 		CHECK_EQ(tw_delivery_of(&ring, token)->number,
-			 ++life->deliveries);
+			 life->deliveries + 1);
+		life->deliveries += i < n;
 		/* Touched again, when it was due again. */
 		life->moved |= life->deliveries > 1;
 		life->end_due = tw_word_due(READ_ONCE(token->word));
@@ -390,7 +403,6 @@ static void change_held(struct changer *me)
 	struct tw_found found;
 	struct life *life;
 	u64 handle, choice = below(me, 8);
-	u32 next = 0;
 
 	handle = handles[below(me, TOKENS)];
 	if (!handle || find_delivery(handle, &found))
@@ -398,7 +410,7 @@ static void change_held(struct changer *me)
 	life = life_of(handle);
 	answer.delivery = life->deliveries;
 	if (!below(me, 20)) {
-		tw_delivery_return(&ring, &me->taker, &next, TOKENS, at);
+		tw_delivery_return(&ring, &me->taker, TOKENS, at);
 		CHECK_EQ(me->taker.out, 0);
 	} else if (!tw_delivery_check(&ring, &found, &answer)) {
 		if (choice < 4) {

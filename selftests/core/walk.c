@@ -40,7 +40,7 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 		(slot + level->slots - level->next % level->slots) %
 		level->slots;
 
-	return nr ? (block - 1) * level->width : block;
+	return (block - level->early) * level->width;
 }
 
 /* What a ring has on its lists. */
@@ -118,7 +118,7 @@ static u64 level_tick(const struct tw_ring *ring, u32 nr)
 {
 	const struct tw_level *level = &ring->levels.level[nr];
 
-	return nr && level->count ? (level->next - 1) * level->width :
+	return level->count ? (level->next - level->early) * level->width :
 		level->next;
 }
 

@@ -40,7 +40,7 @@
 #include <linux/timewheel.h>
 
 /* Most arguments of a call; ARGS() names those that are not 0 by their place. */
-#define ACT_ARGS	24
+#define ACT_ARGS	32
 #define ARGS(...)	((const __u64[ACT_ARGS]){ __VA_ARGS__ })
 
 #define ACT_FILES	8
@@ -61,6 +61,18 @@
 
 /* Most elements of an array that are filled in. */
 #define ACT_FILLED	2048
+
+/* What a program says of an operation, in the order of its arguments. */
+#define ACT_OP(FIELD)							\
+	FIELD(code, CODE)						\
+	FIELD(id, ID)							\
+	FIELD(handle, HANDLE)						\
+	FIELD(time, TIME)						\
+	FIELD(cookie, ID)						\
+	FIELD(period, SPAN)						\
+	FIELD(delivery, NUMBER)						\
+	FIELD(timeout, SPAN)						\
+	FIELD(reserved, NUMBER)
 
 /* How often a call that sleeps is interrupted, in us. */
 #define ACT_ALARM	5000

@@ -115,15 +115,23 @@ static bool act_registers(__u32 code)
 	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
+static struct timewheel_op act_op_of(const __u64 *v)
+{
+	struct timewheel_op op = { 0 };
+
+#define SET(field, ...)	op.field = *v++,
+	ACT_OP(SET) (void)0;
+#undef SET
+	return op;
+}
+
 long act_op(const __u64 *v)
 {
-	struct timewheel_op op = {
-		.flags = v[3], .code = v[4], .id = v[5], .handle = v[6],
-		.time = v[7], .cookie = v[8], .period = v[9],
-		.delivery = v[10], .timeout = v[11], .reserved = v[12],
-	};
-	long ret = act_command(v, TIMEWHEEL_IOC_OP, &op, sizeof(op));
+	struct timewheel_op op = act_op_of(v + 4);
+	long ret;
 
+	op.flags = v[3];
+	ret = act_command(v, TIMEWHEEL_IOC_OP, &op, sizeof(op));
 	if (!ret && act_registers(v[4]))
 		act_keep_handle(op.handle);
 	return ret;
@@ -135,14 +143,14 @@ static void act_put_ops(char *at, const __u64 *v)
 	__u32 op_size = v[5];
 
 	for (__u64 i = 0; i < v[4] && i < ACT_FILLED; i++, at += op_size) {
-		const struct timewheel_op op = {
-			.size = op_size, .flags = v[8], .code = v[9 + i % 2],
-			.id = v[11] + i * (v[12] + 1), .handle = v[13],
-			.time = v[14] + i * v[15], .cookie = v[16],
-			.period = v[17], .delivery = v[18],
-			.timeout = v[19], .reserved = v[20],
-		};
+		struct timewheel_op op = act_op_of(v + 12);
 
+		op.size = op_size;
+		op.flags = v[8];
+		if (i % 2)
+			op.code = v[9];
+		op.id += i * (v[10] + 1);
+		op.time += i * v[11];
 		if (!act_copy(at, &op, sizeof(op)))
 			return;
 	}
@@ -261,8 +269,20 @@ long act_control(const __u64 *v)
 	return act_command(v, TIMEWHEEL_IOC_CONTROL, &control, sizeof(control));
 }
 
-/* Any number, with what is left of other calls for an argument. */
+/*
+ * Any number: also of a command that has no act of its own. Its argument is made of
+ * words, or, if these have no size, is what is left of other calls.
+ */
 long act_ioctl(const __u64 *v)
 {
-	return ioctl(act_fd(v[0]), v[2], act_where(v[1], 80, 0));
+	const size_t size = v[3] % 8 * sizeof(__u64);
+	struct {
+		__u32	size, flags;
+		__u64	word[6];
+	} arg = { size, v[4], { v[5], v[6], v[7], v[8], v[9], v[10] } };
+	void *at = act_where(v[1], 80, 0);
+
+	if (size)
+		act_copy(at, &arg, size);
+	return ioctl(act_fd(v[0]), v[2], at);
 }

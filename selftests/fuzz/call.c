@@ -50,7 +50,8 @@ static const __u64 cursors[] = { 0, 1, 2, 63, 64, 1000, 0xffffffff, 1ULL << 32,
 	~0ULL, ~0ULL - 1 };
 static const __u64 untils[] = { ~0ULL, 0, 1000000, 30000000, 1000000000, S64_MAX,
 	S64_MAX + 1 };
-static const __u64 commands[] = { 0xbe0e, 0xbe00, 0xbeff, 0xbd03, 0x4010be05,
+static const __u64 commands[] = { 0xbe0e, 0xbe0f, 0xbe10, 0xbe11, 0xbe12, 0xbe13,
+	0xbe14, 0xbe15, 0xbe00, 0xbeff, 0xbd03, 0x4010be05,
 	0xc050be03, 0x8001be02, 0x5401, 0x5421, 0x541b, 0x5452, 0xffffffff,
 	0xbe05, 0xbe03, 0xbe0d };
 static const __u64 opens[] = { O_RDWR | O_NONBLOCK, O_RDWR, O_RDONLY | O_NONBLOCK,
@@ -146,6 +147,7 @@ struct type {
 
 #define CALL(name, weight, ...)	{ #name, act_##name, weight, { __VA_ARGS__ } }
 #define A(name, kind)		{ #name, kind }
+#define ITEM(name, kind)	A(name, kind),
 #define FILE_			A(file, SLOT)
 #define HEAD(type)		FILE_, A(where, NUMBER), \
 				{ "size", SIZE, sizeof(struct timewheel_##type) }, \
@@ -160,9 +162,7 @@ struct type {
 				A(key, NUMBER), A(hold, NUMBER), A(limit, NUMBER)
 
 static const struct type types[] = {
-	CALL(op, 60, HEAD(op), A(code, CODE), A(id, ID), A(handle, HANDLE),
-	     A(time, TIME), A(cookie, ID), A(period, SPAN), A(delivery, NUMBER),
-	     A(timeout, SPAN), A(reserved, NUMBER)),
+	CALL(op, 60, HEAD(op), ACT_OP(ITEM)),
 	CALL(open, 10, FILE_, A(flags, OPEN), A(path, PATH)),
 	CALL(setup, 12, HEAD(setup), SETUP),
 	CALL(advance, 25, HEAD(advance), A(tick, TICK)),
@@ -170,10 +170,7 @@ static const struct type types[] = {
 	CALL(batch, 25, HEAD(batch), A(count, COUNT),
 	     { "op_size", SIZE, sizeof(struct timewheel_op) },
 	     A(reserved, NUMBER), A(where_ops, NUMBER), A(op_flags, FLAGS),
-	     A(code, CODE), A(code2, CODE), A(id, ID), A(stride, NUMBER),
-	     A(handle, HANDLE), A(time, TIME), A(spread, NS), A(cookie, ID),
-	     A(period, SPAN), A(delivery, NUMBER), A(timeout, SPAN),
-	     A(op_reserved, NUMBER)),
+	     A(code2, CODE), A(stride, NUMBER), A(spread, NS), ACT_OP(ITEM)),
 	CALL(touch, 8, HEAD(touch), A(id, ID), A(handle, HANDLE)),
 	CALL(touch_many, 8, HEAD(touch_many), A(count, COUNT),
 	     A(where_keys, NUMBER), A(key, NUMBER), A(stride, NUMBER)),
@@ -194,7 +191,9 @@ static const struct type types[] = {
 	CALL(stats, 3, HEAD(stats), A(where_lateness, NUMBER),
 	     A(where_wake, NUMBER)),
 	CALL(control, 6, HEAD(control), A(state, FLAGS), A(mask, FLAGS)),
-	CALL(ioctl, 3, FILE_, A(where, NUMBER), A(command, COMMAND)),
+	CALL(ioctl, 3, FILE_, A(where, NUMBER), A(command, COMMAND),
+	     A(size, NUMBER), A(flags, FLAGS), A(word, ID), A(word, COUNT),
+	     A(word, NS), A(word, HANDLE), A(word, NUMBER), A(word, ID)),
 	CALL(readv, 5, FILE_, A(where, NUMBER), A(size, BYTES),
 	     A(where2, NUMBER), A(size2, BYTES), A(count, NUMBER),
 	     A(offset, NUMBER), A(flags, FLAGS)),

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CALL_BYTES	24	/* of arguments */
+#define CALL_BYTES	32	/* of arguments */
 
 struct call {
 	uint8_t	type;

@@ -40,12 +40,13 @@
  *   filed   at each unlock: armed or held: in a list no later than its due tick; taken or buried: in none
  *   answer  an answer that is accepted is to the delivery that is out, and comes from the file that
  *           holds it, or is for any file
+ *   number  the deliveries of a registration that readers have told of are numbered 1, 2, 3, ...
  *   taker   nobody looks at a taker whose file has been released
  *
  * With BY_ID answers name the id instead: an older life's answer can then meet a newer life's delivery
  * of the same number, which is why there are handles.
  *
- * Seeded bugs, each must be found: BUG_NO_NUMBER, BUG_NO_HOLDER, BUG_NUMBER_AGAIN, BUG_LAPSE_HOLDS,
+ * Seeded bugs, each must be found: BUG_NO_NUMBER, BUG_NO_HOLDER, BUG_NUMBER_STAYS, BUG_LAPSE_HOLDS,
  * BUG_RELEASE_EARLY, BUG_RELEASE_FORGETS, BUG_EXTEND_STAYS, BUG_KICK_HELD, BUG_DELETE_TAKEN,
  * BUG_BURIED_FILED, BUG_TAKE_STORE.
  */
@@ -115,6 +116,7 @@ bit pending;		/* it can be touched, whatever the word says in between */
 bit gone[2];		/* the taker's memory is freed */
 byte delivery;		/* which delivery is out, of all there have been; 0 when none is */
 byte deliveries;
+byte copied;		/* deliveries of this registration that readers have told of */
 byte told[2];
 byte promise;		/* not before this tick */
 byte users;		/* processes that may still change something */
@@ -246,14 +248,12 @@ inline look()
 	d_step { assert(FILED_OK); n = 0; wd = 0 }
 }
 
-/* Copied, but for a fault: then somebody may still have seen it. */
+/* Copied, but for a fault: then the read does not tell of it. */
 inline copy()
 {
 	if
 	:: d_step { told_gen[me] = gen; told_number[me] = number; told[me] = took }
 	:: d_step { faults > 0 -> faults--; fault = 1 }
-	:: d_step { faults > 0 -> faults--; fault = 1;
-		told_gen[me] = gen; told_number[me] = number; told[me] = took }
 	fi
 }
 
@@ -264,12 +264,13 @@ inline done()
 		if
 		:: fault ->
 			attempts--;
-#ifdef BUG_NUMBER_AGAIN
+#ifndef BUG_NUMBER_STAYS
 			number--;
 #endif
 			filed = due; state = ARMED; pending = 1
 		:: else ->
-			assert(!gone[me]);
+			copied++;
+			assert(!gone[me] && number == copied);
 			due = n + LEASE; filed = due; state = HELD;
 			promise = due; taker = me; delivery = took
 		fi;
@@ -454,7 +455,7 @@ proctype burier()
 
 inline add(tick)
 {
-	alive = 1; number = 0; attempts = 0; arm(tick)
+	alive = 1; number = 0; copied = 0; attempts = 0; arm(tick)
 }
 
 proctype adder()

@@ -21,8 +21,8 @@
  * unless its description says that it may sleep. Every ioctl may fail with:
  *
  * ===========  ===============================================================
- * %EBADF       the file is not open for writing, or for LIST not for reading;
- *              CAPS, GET, INFO and STATS need neither
+ * %EBADF       the file is not open for writing, or for GET and LIST not for
+ *              reading; CAPS, INFO and STATS need neither
  * %EBADFD      the file has not been set up; CAPS, CREATE and DESTROY need no
  *              wheel
  * %ENODEV      the wheel has been destroyed
@@ -167,8 +167,9 @@ enum timewheel_setup_flags {
  * The wheel counts towards the limits in timewheel(7). May sleep for memory.
  * Errors: %EBUSY this file has been set up; %EDQUOT the user would have too many
  * wheels or tokens; %EINVAL a value is out of range, or does not go with another;
- * %ENOMEM; %ENOSPC the machine would have too many wheels or tokens; %ERANGE the
- * clock, or @start, is beyond the last tick.
+ * %ENOMEM; %ENOSPC the machine, or the user namespace that the caller is in, would
+ * have too many wheels or tokens; %ERANGE the clock, or @start, is beyond the last
+ * tick.
  */
 struct timewheel_setup {
 	__u32		size;
@@ -246,8 +247,10 @@ struct timewheel_destroy {
  *	cookie stay; if there is none, register one for a delay of @time with that
  *	timeout. Errors: those of the other two without %ENOENT and %ESTALE;
  *	%EEXIST the token is held or buried.
- * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before.
- *	Errors: %ENOENT, %ERANGE, %ESTALE.
+ * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before. A
+ *	periodic token begins anew: its deliveries and the periods that it missed
+ *	count no more. Errors: %EINVAL the token is periodic, and there is a
+ *	@timeout; %ENOENT, %ERANGE, %ESTALE.
  * @TIMEWHEEL_OP_CANCEL: end the token without an event. Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or
  *	is pending again for its next period. With a delay other than 0, or a
@@ -488,7 +491,8 @@ struct timewheel_control {
  * @cancelled: cancellations
  * @moved: moves
  * @delivered: events read
- * @put_back: tokens that could not be copied to their reader
+ * @put_back: tokens that readers took and put back, because memory for the event
+ *	was not there
  * @refiled: tokens filed again, after a touch or from a coarser ring
  * @callbacks: how often the wheel's timer went off
  * @quiet: callbacks after which no token was due
@@ -575,7 +579,8 @@ struct timewheel_stats {
  * enum timewheel_state - what a token is doing
  * @TIMEWHEEL_STATE_NONE: from GET: the wheel has no such token
  * @TIMEWHEEL_STATE_PENDING: it waits for its deadline, or for a reader
- * @TIMEWHEEL_STATE_TAKEN: from LIST: a reader is copying it; GET finds none
+ * @TIMEWHEEL_STATE_TAKEN: from LIST, for a moment: a reader is copying it; GET
+ *	finds none
  * @TIMEWHEEL_STATE_HELD: a delivery of it is out
  * @TIMEWHEEL_STATE_BURIED: it is kept aside
  */
@@ -603,9 +608,9 @@ enum timewheel_state {
  * @cycle: Cycle-Num: (d - 1) / slots with d >= 1 ticks to go, 0 when due
  * @slot: due tick % slots
  * @state: of enum timewheel_state
- * @delivery: number of its last delivery, or of a later one whose event could not
- *	be copied; 0 for none
- * @attempts: deliveries since it was registered, acked or kicked
+ * @delivery: number of its last delivery, 0 for none
+ * @attempts: deliveries since it was registered, acked or kicked, or as a periodic
+ *	token moved
  */
 struct timewheel_token {
 	__aligned_u64	id;
@@ -697,12 +702,18 @@ struct timewheel_list {
  * read(2) returns whole events, as many as are due and fit, in the order of their
  * due ticks. It blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is
  * given. Each event goes to one reader only, and ends its token unless the wheel
- * has leases or the token is periodic.
+ * has leases or the token is periodic. An event that could not be copied whole was
+ * not delivered.
+ *
+ * Memory of the buffer that is not there is fetched, also by a call that may not
+ * block. Meanwhile the call has taken no token, and other readers get what is due.
+ * Only a signal that kills ends this wait.
  *
  * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there,
  * perhaps also when nothing is due: callers that must not block set O_NONBLOCK.
  *
- * Errors: %EAGAIN there is no event, and the call may not block; %EBADF, %EBADFD,
+ * Errors: %EAGAIN there is no event, and the call may not block, or with RWF_NOWAIT
+ * there is not at once the memory that a file's first read takes; %EBADF, %EBADFD,
  * %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what
  * was not copied will be read again; %EINTR a signal came before the first event;
  * %EINVAL the buffer is smaller than one event; %ENOMEM only the first read by a

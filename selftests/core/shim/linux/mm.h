@@ -9,7 +9,11 @@
 #include <linux/minmax.h>
 
 #undef PAGE_SIZE
+#ifdef SHIM_PAGE_SIZE
+#define PAGE_SIZE		SHIM_PAGE_SIZE
+#else
 #define PAGE_SIZE		4096UL
+#endif
 #define PAGE_ALIGN(size)	(((size) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
 
 #endif /* SHIM_LINUX_MM_H */
