@@ -31,7 +31,8 @@ help:
 	@echo '                     run some tests in a guest'
 	@echo 'make check           run everything; LANES="model core" only some of it'
 	@echo 'make matrix          the tests on each kernel with 1, 2 and 8 CPUs, 32-bit callers and'
-	@echo '                     checked memory, and on arm64: an hour on two quiet CPUs;'
+	@echo '                     checked memory, and on arm64 and s390x: an hour and a half on'
+	@echo '                     two quiet CPUs;'
 	@echo '                     LANES="$(lastword $(call kernels,packaged))+8cpus" only some of it'
 	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
 	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
@@ -88,7 +89,7 @@ valid-time:
 		exit 2; }
 
 static = $(if $(filter $(call kernels,emulated),$(KERNEL)),-static)
-selftests = $(CURDIR)/.build/selftests$(static)
+selftests = $(CURDIR)/.build/selftests$(if $(static),-$(KERNEL))
 
 build-selftests:
 	selftests/vm/deps $(if $(static),matrix,check)

@@ -41,21 +41,44 @@ make_tmp()
 	done
 }
 
-# Has apt know Debian's arm64 too, by a configuration and package lists in the
-# cache: the machine's own stay as they are.
-know_arm64()
+# machine_of PACKAGE: the machine that a kernel is for, as Debian calls it
+machine_of()
 {
-	apt=$cache/apt
+	case $1 in
+	*-arm64)	echo arm64 ;;
+	*-s390x)	echo s390x ;;
+	*)		echo amd64 ;;
+	esac
+}
+
+# know_packages MACHINE [RELEASE]: has apt know Debian's packages for that machine too, or
+# those of another release, by a configuration and package lists in the cache: this
+# machine's own stay as they are.
+know_packages()
+{
+	apt=$cache/apt-$1${2:+-$2}
 	mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 	: >"$apt/status"
 	cat >"$apt/conf" <<-END
-	APT::Architecture "arm64";
-	APT::Architectures { "arm64"; "amd64"; };
+	APT::Architecture "$1";
+	APT::Architectures { "$1"; "amd64"; };
 	APT::Sandbox::User "root";
 	Dir::State "$apt";
 	Dir::State::status "$apt/status";
 	Dir::Cache "$apt";
 	END
+	if [ "${2-}" ]; then
+		# The mirrors that this machine uses.
+		# shellcheck disable=SC2016 # apt's variables
+		apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+			'Created-By: Packages' |
+			sed -En "s/ bookworm(-security)? main$/ $2\1 main/p" \
+			>"$apt/sources.list"
+		cat >>"$apt/conf" <<-END
+		Dir::Etc::SourceList "$apt/sources.list";
+		Dir::Etc::SourceParts "-";
+		END
+	fi
 	export APT_CONFIG="$apt/conf"
 }
 
