@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Batches: operations are collected in an array, which the kernel carries out
- * by one call.
+ * Batches: the program collects operations in an array, and the kernel carries them
+ * out in one call.
  */
 #include "internal.h"
 
 /**
  * struct tw_batch - operations and their results
  * @capacity: room in @ops
- * @count: operations there are, each of which is as it was added or carried out
+ * @count: operations in @ops, carried out or not
  * @done: how many of them, from the first on, were carried out
  * @ops: the operations
  */
@@ -55,7 +55,7 @@ struct timewheel_op *tw_batch_next(struct tw_batch *batch)
 		return NULL;
 	}
 	batch->count++;
-	/* Without a size, the kernel refuses it: so it has to be prepared. */
+	/* Without a size the kernel refuses the operation, until it is prepared. */
 	memset(op, 0, sizeof(*op));
 	return op;
 }
@@ -74,6 +74,14 @@ static int failures(const struct tw_batch *batch)
 	return failed;
 }
 
+/* A program that was built with an older header has prepared shorter operations. */
+static void set_sizes(struct tw_batch *batch)
+{
+	for (size_t i = batch->done; i < batch->count; i++)
+		if (batch->ops[i].size)
+			batch->ops[i].size = sizeof(batch->ops[i]);
+}
+
 int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel)
 {
 	struct timewheel_batch arg = {
@@ -82,8 +90,10 @@ int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel)
 		.count = batch->count - batch->done,
 		.op_size = sizeof(batch->ops[0]),
 	};
-	int ret = ioctl(wheel->fd, TIMEWHEEL_IOC_BATCH, &arg);
+	int ret;
 
+	set_sizes(batch);
+	ret = ioctl(wheel->fd, TIMEWHEEL_IOC_BATCH, &arg);
 	batch->done += arg.done;
 	if (ret < 0)
 		return -1;

@@ -60,7 +60,7 @@ static uint64_t monotonic_now(void)
 	return now.tv_sec * TW_SEC(1) + now.tv_nsec;
 }
 
-/* When @timeout from now is over. What does not fit is never. */
+/* The end of @timeout from now; never, if that is beyond 64 bits. */
 static uint64_t end_of(uint64_t timeout)
 {
 	uint64_t now = monotonic_now();
@@ -69,8 +69,8 @@ static uint64_t end_of(uint64_t timeout)
 }
 
 /*
- * Waits until poll(2) has something to tell of the wheel, or @end has come: polls
- * at least once. Returns what it tells, 0 for nothing, or -1 and errno.
+ * Waits until poll(2) reports an event of the wheel, or until @end. Polls at least
+ * once. Returns the poll's events, 0 for none, or -1 and errno.
  */
 static int wait_until(int fd, uint64_t end)
 {
@@ -78,7 +78,7 @@ static int wait_until(int fd, uint64_t end)
 	uint64_t now = monotonic_now();
 	struct timespec left = { };
 
-	/* A time_t may have 32 bits: 68 years. */
+	/* A time_t may have 32 bits, which hold 68 years. */
 	if (end > now && (end - now) / TW_SEC(1) >= INT32_MAX) {
 		left.tv_sec = INT32_MAX;
 	} else if (end > now) {
@@ -90,7 +90,7 @@ static int wait_until(int fd, uint64_t end)
 	return pollfd.revents;
 }
 
-/* Reads what is due. Returns bytes; with RWF_NOWAIT it does not wait for any. */
+/* Reads due events. Returns the bytes; with RWF_NOWAIT it does not wait. */
 static ssize_t read_due(struct tw_events *events, int fd, int flags)
 {
 	struct iovec room = {
@@ -101,7 +101,7 @@ static ssize_t read_due(struct tw_events *events, int fd, int flags)
 	return preadv2(fd, &room, 1, -1, flags);
 }
 
-/* Reads, waiting by poll(2): others may take what woke us. Returns bytes. */
+/* Waits by poll(2), then reads; another reader may be faster. Returns the bytes. */
 static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
 {
 	ssize_t bytes;
@@ -124,7 +124,7 @@ ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 	events->count = 0;
 	if (timeout == TIMEWHEEL_NEVER) {
 		bytes = read_due(events, wheel->fd, 0);
-		/* An fd that may not block. */
+		/* The fd does not block. */
 		if (bytes < 0 && errno == EAGAIN)
 			bytes = read_until(events, wheel->fd, timeout);
 	} else {

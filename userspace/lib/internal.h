@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of libtimewheel share. It has no function of its own but those
- * of the public header: a static library hides no names.
+ * Declarations for the files of libtimewheel. The library defines only the functions of
+ * the public header, because a static library cannot hide names.
  */
 #ifndef TW_INTERNAL_H
 #define TW_INTERNAL_H
@@ -22,7 +22,7 @@ struct tw_wheel {
 	int	fd;
 };
 
-/* Closes the fd on the way out of an error. */
+/* Closes the fd after an error, and keeps errno. */
 static inline void tw_close_keep_errno(int fd)
 {
 	int err = errno;
@@ -31,7 +31,7 @@ static inline void tw_close_keep_errno(int fd)
 	errno = err;
 }
 
-/* A command on the device itself, for which it is opened. */
+/* Opens the device for one command on it. */
 static inline int tw_device_ioctl(int access, unsigned long cmd, void *arg)
 {
 	int fd = open(TW_DEVICE, access | O_CLOEXEC);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Named wheels: made, opened and destroyed by name.
+ * Named wheels: functions that make, open and destroy them.
  */
 #include "internal.h"
 
-/* A wheel that is destroyed each time it was made is not tried for ever. */
+/* The attempts end if other programs destroy the wheel again and again. */
 #define OPEN_TRIES	100
 
 static const char name_bytes[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /*
- * Copies a name to where zeros are. The kernel checks names too, but they also
- * become a path here, which must not lead anywhere else.
+ * Copies a name into a zeroed buffer. The kernel checks names too, but here a name
+ * also becomes a path, which must not lead to another folder.
  */
 static int copy_name(char *to, const char *name)
 {

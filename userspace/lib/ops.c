@@ -23,15 +23,15 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 	return ioctl(wheel->fd, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
-/* The kernel's count of keys. One that does not fit is as much too large. */
+/* The count of keys for the kernel. A larger one stays too large. */
 static uint32_t key_count(size_t count)
 {
 	return count > UINT32_MAX ? UINT32_MAX : count;
 }
 
 /*
- * The end of a call about @count keys that returned @ret, and of which the kernel
- * has told how many are done. Only a signal makes it stop early without an error.
+ * Ends a call about @count keys. It returned @ret, and the kernel has told how many
+ * keys are done. Only a signal makes it stop early without an error.
  */
 static int end_many(int ret, size_t count, uint32_t told, size_t *done)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Statistics: a wheel's histograms, and how to read them.
+ * Statistics: functions that read a wheel's histograms.
  */
 #include "internal.h"
 
@@ -32,7 +32,7 @@ int tw_histogram_bounds(unsigned int bucket, uint64_t *low, uint64_t *high)
 	}
 	if (low)
 		*low = low_of(bucket);
-	/* Behind the last bucket is 2^64, which is 0: its high end comes out. */
+	/* After the last bucket comes 2^64, which is 0, so its high end is right too. */
 	if (high)
 		*high = low_of(bucket + 1) - 1;
 	return 0;
@@ -47,7 +47,7 @@ static uint64_t total(const uint64_t *buckets)
 	return sum;
 }
 
-/* How many of @count make up @percent of it: rounded up, one at least. */
+/* @percent of @count, rounded up, at least 1. */
 static uint64_t share(uint64_t count, double percent)
 {
 	double exact = (double)count * percent / 100;
@@ -64,7 +64,7 @@ int tw_histogram_percentile(const uint64_t *buckets, double percent,
 	uint64_t count = total(buckets), wanted, seen = 0;
 	unsigned int bucket = 0;
 
-	/* Written so that it is true of what is no number. */
+	/* Written so that it is also true if @percent is not a number. */
 	if (!(percent >= 0 && percent <= 100)) {
 		errno = EINVAL;
 		return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What errors mean here, in words for the users of programs.
+ * Texts that tell users of programs what errors mean here.
  */
 #include "internal.h"
 

@@ -201,8 +201,8 @@ struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup);
 /**
  * tw_wheel_open_named() - open a named wheel that exists
  * @name: its name: 1 to 63 ASCII letters, digits, "-" and "_"
- * @access: %O_RDONLY to read events, list and look, %O_WRONLY to change tokens and
- *	to look, %O_RDWR for all
+ * @access: %O_RDONLY to read events and to look at tokens, %O_WRONLY to change
+ *	tokens, %O_RDWR for both
  *
  * Opens /dev/timewheels/NAME. Does not block.
  *
@@ -812,7 +812,7 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 
 /**
  * tw_wheel_get() - tell about a token, whether it is pending, held or buried
- * @wheel: the wheel, however it was opened
+ * @wheel: the wheel, open for reading
  * @key: the token's id or handle
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE
  * @token: filled in
@@ -830,7 +830,7 @@ int tw_wheel_get(const struct tw_wheel *wheel, uint64_t key, unsigned int flags,
 
 /**
  * tw_wheel_get_many() - tell about many tokens
- * @wheel: the wheel, however it was opened
+ * @wheel: the wheel, open for reading
  * @keys: the tokens' ids or handles
  * @count: how many keys there are, at most %TIMEWHEEL_MAX_BATCH
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Wheels: opened and closed, told about, advanced, paused and drained. Those with
- * a name are in named.c.
+ * Wheels: functions that open, close, describe, advance, pause and drain them. named.c
+ * has the functions for names.
  */
 #include "internal.h"
 
@@ -15,7 +15,7 @@ struct tw_wheel *tw_wheel_open_fd(int fd)
 	struct timewheel_info info = { .size = sizeof(info) };
 	struct tw_wheel *wheel;
 
-	/* Tells wheels that have been set up from whatever else it may be. */
+	/* Is the fd a wheel that has been set up? */
 	if (ioctl(fd, TIMEWHEEL_IOC_INFO, &info) < 0)
 		return NULL;
 	wheel = malloc(sizeof(*wheel));

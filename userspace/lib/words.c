@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Touch words, mapped, and the tick to touch with. The touches themselves are in
- * the public header.
+ * Mapped touch words, and the tick for touches. The touches themselves are in the
+ * public header.
  */
 #include <sys/mman.h>
 #include <time.h>
@@ -9,13 +9,13 @@
 #include "internal.h"
 
 /**
- * struct mapping - touch words, and what is known of their wheel
- * @words: what programs see
+ * struct mapping - touch words and their wheel
+ * @words: the part that programs see
  * @wheel: the wheel
  * @bytes: length of the mapping
  * @clock: one of enum timewheel_clock
  * @tick: ns per tick
- * @offset: ns that the clock is ahead here of what the wheel counts ticks by
+ * @offset: ns that the clock here is ahead of the time by which the wheel counts ticks
  */
 struct mapping {
 	struct tw_words		words;
@@ -58,7 +58,7 @@ struct tw_words *tw_words_map(struct tw_wheel *wheel)
 	return &mapping->words;
 }
 
-/* @words is the first member of its mapping, so NULL is that of none. */
+/* @words is the first member of its mapping, so NULL stays NULL. */
 static struct mapping *mapping_of(const struct tw_words *words)
 {
 	return (struct mapping *)words;
@@ -89,7 +89,7 @@ uint32_t tw_tick(const struct tw_words *words)
 	const struct mapping *mapping = mapping_of(words);
 	struct timespec now;
 
-	/* No clock shows it: the kernel tells. */
+	/* No clock shows the tick, so the kernel must tell it. */
 	if (mapping->clock == TIMEWHEEL_CLOCK_MANUAL)
 		return hand_of(mapping->wheel);
 	clock_gettime(clocks[mapping->clock], &now);

@@ -115,6 +115,17 @@ TEST_F(batch, not_prepared)
 	EXPECT_EQ(0, info_of(self->wheel).registered);
 }
 
+/* A program that was built with a shorter struct timewheel_op has told its size. */
+TEST_F(batch, of_older_programs)
+{
+	struct timewheel_op *op = tw_batch_next(self->batch);
+
+	tw_op_register(op, 1, SEC, 0, 0);
+	op->size -= 8;
+	EXPECT_EQ(0, tw_batch_run(self->batch, self->wheel));
+	EXPECT_EQ(1, info_of(self->wheel).registered);
+}
+
 /* A wheel with leases and periods, whose tokens 1 to 6 have been delivered. */
 static struct tw_wheel *open_delivered(void)
 {

@@ -44,7 +44,7 @@ TEST_F(named, outlives_its_users)
 	EXPECT_EQ(9, tw_events_at(self->events, 0)->cookie);
 }
 
-/* Two who opened it by name have the same wheel. */
+/* Two files opened by one name have the same wheel. */
 TEST_F(named, is_shared)
 {
 	struct tw_wheel *other = tw_wheel_open_or_create(self->name, &manual,
@@ -211,7 +211,7 @@ TEST_F(named, write_only)
 
 	ASSERT_NE(NULL, wo);
 	EXPECT_EQ(0, RUN(wo, register, 7, 0, 9, 0));
-	EXPECT_EQ(0, tw_wheel_get(wo, 7, 0, &told));
+	EXPECT_ERR(EBADF, tw_wheel_get(wo, 7, 0, &told));
 	EXPECT_ERR(EBADF, tw_cursor_next(cursor, &token));
 	tw_cursor_close(cursor);
 	EXPECT_ERR(EBADF, tw_events_read(self->events, wo, 0));

@@ -353,8 +353,10 @@ class Tokens(WheelTest):
         info = self.wheel.info()
         self.assertEqual(
             (info.registered, info.touched, info.moved, info.cancelled,
-             info.delivered, info.pending, info.hand, info.taken, info.put_back),
-            (5, 1, 1, 1, 1, 3, 101, 0, 0))
+             info.delivered, info.pending, info.hand, info.taken),
+            (5, 1, 1, 1, 1, 3, 101, 0))
+        # One, if the memory for it was not there at once.
+        self.assertIn(info.put_back, (0, 1))
         self.assertIsNotNone(info.next_ns)
         self.assertGreater(info.bytes, 0)
 

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Iterator
 
 from . import _abi, _ops
-from ._abi import Owned
-from ._types import Event, Result, Token, u64
-from ._uapi import (
-    TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE, TIMEWHEEL_OP_KICK,
-    TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH, timewheel_op,
-)
+from ._library import Owned
+from ._types import Result, u64
+from ._uapi import TIMEWHEEL_OP_REGISTER, timewheel_op
 from ._wheel import Wheel
 
 
@@ -31,13 +28,13 @@ class Outcome:
     operation failed."""
 
 
-class Batch:
+class Batch(_ops.Operations[int]):
     """Operations that are carried out by one call, in the order in which they were
     added.
 
-    Each method that Wheel has too adds an operation, takes the same arguments, and
-    returns the operation's index. Nothing is carried out before run(). An operation
-    that fails does not end the batch. OSError with ENOSPC: the batch is full.
+    Each method that Wheel has too adds an operation, and returns the operation's
+    index. Nothing is carried out before run(). An operation that fails does not end
+    the batch. OSError with ENOSPC: the batch is full.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
@@ -52,56 +49,8 @@ class Batch:
             count: int = _abi.tw_batch_count(self._batch)
         return count - 1
 
-    def register(self, id: int, delay: float | None = None, *,
-                 at_ns: int | None = None, timeout: float | None = None,
-                 period: float | None = None, cookie: int = 0) -> int:
-        """Add the registration of a token, see Wheel.register()."""
-        return self._add(_ops.register(id, delay, at_ns, timeout, period, cookie))
-
-    def touch(self, id: int | None = None, *, handle: int | None = None) -> int:
-        """Add the touch of a token, see Wheel.touch()."""
-        return self._add(_ops.on_token(TIMEWHEEL_OP_TOUCH, id, handle))
-
-    def touch_or_register(self, id: int, timeout: float, *, cookie: int = 0) -> int:
-        """Add the touch or registration of one, see Wheel.touch_or_register()."""
-        return self._add(_ops.touch_or_register(id, timeout, cookie))
-
-    def move(self, id: int | None = None, delay: float | None = None, *,
-             handle: int | None = None, at_ns: int | None = None,
-             timeout: float | None = None) -> int:
-        """Add the move of a token, see Wheel.move()."""
-        return self._add(_ops.move(id, delay, handle, at_ns, timeout))
-
-    def cancel(self, id: int | None = None, *, handle: int | None = None) -> int:
-        """Add the cancellation of a token, see Wheel.cancel()."""
-        return self._add(_ops.on_token(TIMEWHEEL_OP_CANCEL, id, handle))
-
-    def ack(self, event: Event | Token, delay: float | None = None, *,
-            at_ns: int | None = None, any_file: bool = False) -> int:
-        """Add the ack of a delivery, see Wheel.ack()."""
-        return self._add(_ops.ack(event, delay, at_ns, any_file))
-
-    def nack(self, event: Event | Token, delay: float | None = None, *,
-             at_ns: int | None = None, any_file: bool = False) -> int:
-        """Add the nack of a delivery, see Wheel.nack()."""
-        return self._add(_ops.nack(event, delay, at_ns, any_file))
-
-    def extend(self, event: Event | Token, lease: float = 0, *,
-               any_file: bool = False) -> int:
-        """Add the extension of a lease, see Wheel.extend()."""
-        return self._add(_ops.extend(event, lease, any_file))
-
-    def bury(self, event: Event | Token, *, any_file: bool = False) -> int:
-        """Add the burial of a token, see Wheel.bury()."""
-        return self._add(_ops.bury(event, any_file))
-
-    def kick(self, id: int | None = None, *, handle: int | None = None) -> int:
-        """Add the kick of a token, see Wheel.kick()."""
-        return self._add(_ops.on_token(TIMEWHEEL_OP_KICK, id, handle))
-
-    def delete(self, id: int | None = None, *, handle: int | None = None) -> int:
-        """Add the end of a token, see Wheel.delete()."""
-        return self._add(_ops.on_token(TIMEWHEEL_OP_DELETE, id, handle))
+    # Its index is all that there is to tell of it yet.
+    _run = _run_registration = _add
 
     def clear(self) -> None:
         """Empty the batch, to use it again."""

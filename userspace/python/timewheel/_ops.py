@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Operations on tokens, prepared for a wheel or a batch to carry out.
-
-Wheel's methods describe the arguments.
-"""
+"""Operations on tokens, which a wheel carries out and a batch collects."""
 
 import ctypes
+from typing import Generic, TypeVar
 
 from ._types import Event, State, Token, duration, u64
 from ._uapi import (
-    TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_MOVE,
-    TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+    TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE,
+    TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_NACK,
+    TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
     TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE, TIMEWHEEL_OPF_BY_HANDLE,
     timewheel_op,
 )
@@ -55,36 +54,6 @@ def on_token(code: int, id: int | None, handle: int | None) -> timewheel_op:
     return op
 
 
-def register(id: int, delay: float | None, at_ns: int | None, timeout: float | None,
-             period: float | None, cookie: int) -> timewheel_op:
-    if delay is None and at_ns is None:
-        delay = timeout if period is None else period
-    op = on_token(TIMEWHEEL_OP_REGISTER, id, None)
-    op.time, op.flags = _due(delay, at_ns)
-    op.timeout = _positive(timeout)
-    op.period = _positive(period)
-    op.cookie = u64(cookie)
-    return op
-
-
-def touch_or_register(id: int, timeout: float, cookie: int) -> timewheel_op:
-    op = on_token(TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, None)
-    op.time = duration(timeout)
-    op.cookie = u64(cookie)
-    return op
-
-
-def move(id: int | None, delay: float | None, handle: int | None, at_ns: int | None,
-         timeout: float | None) -> timewheel_op:
-    if delay is None and at_ns is None:
-        delay = timeout
-    op = on_token(TIMEWHEEL_OP_MOVE, id, handle)
-    op.time, absolute = _due(delay, at_ns)
-    op.flags |= absolute
-    op.timeout = _positive(timeout)
-    return op
-
-
 def _answer(code: int, event: Event | Token, any_file: bool) -> timewheel_op:
     op = on_token(code, None, event.handle)
     op.flags |= TIMEWHEEL_OPF_ANY_FILE if any_file else 0
@@ -92,37 +61,204 @@ def _answer(code: int, event: Event | Token, any_file: bool) -> timewheel_op:
     return op
 
 
-def ack(event: Event | Token, delay: float | None, at_ns: int | None,
-        any_file: bool) -> timewheel_op:
-    op = _answer(TIMEWHEEL_OP_ACK, event, any_file)
-    if delay is not None or at_ns is not None:
+_Told = TypeVar("_Told")
+
+
+class Operations(Generic[_Told]):
+    """Those of a Wheel are carried out at once, and tell their Result. Those of a
+    Batch are added to it, and tell their index in it, also register()."""
+
+    def _run(self, op: timewheel_op) -> _Told:
+        raise NotImplementedError
+
+    def _run_registration(self, op: timewheel_op) -> int:
+        raise NotImplementedError
+
+    # Operations on a token
+
+    def register(self, id: int, delay: float | None = None, *,
+                 at_ns: int | None = None, timeout: float | None = None,
+                 period: float | None = None, cookie: int = 0) -> int:
+        """Register a token; returns its handle.
+
+        @id: any number that no other token of the wheel has; 0 on a wheel without ids
+        @delay: seconds after which it is due; 0 is at once
+        @at_ns: instead, when it is due, as a time of the wheel's clock; at once if
+        that has passed
+        @timeout: seconds from a touch to the deadline; without it, the delay; a token
+        for a point of time, or for a delay of 0, then has none and cannot be touched
+        @period: the token is due again and again, after so many seconds each time, a
+        tick or more; it has no timeout
+        @cookie: comes back with its events; 0 on a wheel without cookies
+
+        Without a delay and a point of time the token is due after its timeout or
+        its period. Periods are counted from the first deadline, whenever events are
+        read. If several have passed by then there is one event, for the last of them,
+        and its missed tells how many before it had none. A periodic token ends by
+        cancel() or delete().
+
+        FileExistsError: a token has this id; OSError with EINVAL: an id or a cookie
+        on a wheel without them, a period that is shorter than a tick, or is given
+        with a timeout or on a wheel without periods; ESHUTDOWN: the wheel is
+        draining; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV. ValueError: @timeout or
+        @period is 0.
+        """
+        if delay is None and at_ns is None:
+            delay = timeout if period is None else period
+        op = on_token(TIMEWHEEL_OP_REGISTER, id, None)
+        op.time, op.flags = _due(delay, at_ns)
+        op.timeout = _positive(timeout)
+        op.period = _positive(period)
+        op.cookie = u64(cookie)
+        return self._run_registration(op)
+
+    def touch(self, id: int | None = None, *, handle: int | None = None) -> _Told:
+        """Restart a token's timeout: it is due its whole timeout from now.
+
+        Never brings a deadline nearer.
+
+        FileNotFoundError: no token of this id is pending; OSError with ESTALE: the
+        token of this handle is not pending, or the handle is another wheel's;
+        EINVAL: the token has no timeout, or the wheel no ids; ERANGE; EBADF; ENODEV.
+        """
+        return self._run(on_token(TIMEWHEEL_OP_TOUCH, id, handle))
+
+    def touch_or_register(self, id: int, timeout: float, *,
+                          cookie: int = 0) -> _Told:
+        """Touch the token of this id, or register it if there is none.
+
+        @timeout: seconds after which a token that is registered is due, and its
+        timeout; an existing token keeps its own
+        @cookie: as of register(); an existing token keeps its own
+
+        FileExistsError: the token is held or buried; OSError with EINVAL: the token
+        has no timeout, or as register(); ESHUTDOWN; ENOSPC; ENOMEM; ERANGE; EBADF;
+        ENODEV.
+        """
+        op = on_token(TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, None)
+        op.time = duration(timeout)
+        op.cookie = u64(cookie)
+        return self._run(op)
+
+    def move(self, id: int | None = None, delay: float | None = None, *,
+             handle: int | None = None, at_ns: int | None = None,
+             timeout: float | None = None) -> _Told:
+        """Give a token another deadline, earlier or later.
+
+        @delay: seconds after which it is due; 0 is at once
+        @at_ns: instead, when it is due, as a time of the wheel's clock
+        @timeout: its timeout from now on; without it, the delay; with a point of
+        time, or a delay of 0, the timeout stays
+
+        Without a delay and a point of time the token is due after its timeout. A
+        periodic token counts its periods from the new deadline.
+
+        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ERANGE; EBADF;
+        ENODEV. ValueError: @timeout is 0.
+        """
+        if delay is None and at_ns is None:
+            delay = timeout
+        op = on_token(TIMEWHEEL_OP_MOVE, id, handle)
         op.time, absolute = _due(delay, at_ns)
         op.flags |= absolute
-        # To the kernel a delay of 0 is none: the token would end.
-        if not op.time and not absolute:
-            raise ValueError("the delay of an ack is 0: see nack()")
-    return op
+        op.timeout = _positive(timeout)
+        return self._run(op)
 
+    def cancel(self, id: int | None = None, *, handle: int | None = None) -> _Told:
+        """End a token: no event of it will come.
 
-def nack(event: Event | Token, delay: float | None, at_ns: int | None,
-         any_file: bool) -> timewheel_op:
-    if delay is None and at_ns is None:
-        delay = 0
-    op = _answer(TIMEWHEEL_OP_NACK, event, any_file)
-    op.time, absolute = _due(delay, at_ns)
-    op.flags |= absolute
-    return op
+        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; EBADF; ENODEV.
+        """
+        return self._run(on_token(TIMEWHEEL_OP_CANCEL, id, handle))
 
+    # Answers to deliveries, on a wheel with leases
 
-def extend(event: Event | Token, lease: float, any_file: bool) -> timewheel_op:
-    op = _answer(TIMEWHEEL_OP_EXTEND, event, any_file)
-    op.time = duration(lease)
-    return op
+    def ack(self, event: Event | Token, delay: float | None = None, *,
+            at_ns: int | None = None, any_file: bool = False) -> _Told:
+        """Tell that a delivery has been dealt with: its token ends, or is pending
+        again for its next period.
 
+        @event: an event that was read; or what get() or tokens() told of a token
+        that is held, by any reader
+        @delay: the token does not end but is due again after so many seconds, more
+        than 0, with all its attempts before it; a periodic one counts its periods
+        from there
+        @at_ns: instead, when it is due again, as a time of the wheel's clock
+        @any_file: also if it was read from another open file
 
-def bury(event: Event | Token, any_file: bool) -> timewheel_op:
-    op = _answer(TIMEWHEEL_OP_BURY, event, any_file)
-    if isinstance(event, Token) and event.state == State.PENDING:
-        # It has no delivery that is out.
-        op.delivery = 0
-    return op
+        OSError with ESTALE: the answer is too late: the delivery was answered, or
+        its lease was over and the token has been delivered again, buried or ended;
+        EINVAL: the wheel has no leases; ERANGE; EBADF; ENODEV. PermissionError: it
+        was read from another open file. ValueError: @delay is 0; nack() makes a token
+        due at once.
+        """
+        op = _answer(TIMEWHEEL_OP_ACK, event, any_file)
+        if delay is not None or at_ns is not None:
+            op.time, absolute = _due(delay, at_ns)
+            op.flags |= absolute
+            # To the kernel a delay of 0 is none: the token would end.
+            if not op.time and not absolute:
+                raise ValueError("the delay of an ack is 0: see nack()")
+        return self._run(op)
+
+    def nack(self, event: Event | Token, delay: float | None = None, *,
+             at_ns: int | None = None, any_file: bool = False) -> _Told:
+        """Tell that a delivery has not been dealt with: its token is due again.
+
+        @event, @any_file: as of ack()
+        @delay: seconds after which it is due; at once without
+        @at_ns: instead, when it is due, as a time of the wheel's clock
+
+        Result.BURIED: this was the token's last attempt.
+
+        Errors: those of ack(); OSError with ERANGE.
+        """
+        if delay is None and at_ns is None:
+            delay = 0
+        op = _answer(TIMEWHEEL_OP_NACK, event, any_file)
+        op.time, absolute = _due(delay, at_ns)
+        op.flags |= absolute
+        return self._run(op)
+
+    def extend(self, event: Event | Token, lease: float = 0, *,
+               any_file: bool = False) -> _Told:
+        """Hold a delivery for longer.
+
+        @event, @any_file: as of ack()
+        @lease: seconds from now after which the lease is over; 0 for the wheel's
+
+        Errors: those of ack(); OSError with ERANGE: that is too far away.
+        """
+        op = _answer(TIMEWHEEL_OP_EXTEND, event, any_file)
+        op.time = duration(lease)
+        return self._run(op)
+
+    def bury(self, event: Event | Token, *, any_file: bool = False) -> _Told:
+        """Keep a token aside until kick() or delete().
+
+        @event, @any_file: as of ack(); also a token that is pending, as get() or
+        tokens() told of it
+
+        Errors: those of ack().
+        """
+        op = _answer(TIMEWHEEL_OP_BURY, event, any_file)
+        if isinstance(event, Token) and event.state == State.PENDING:
+            # It has no delivery that is out.
+            op.delivery = 0
+        return self._run(op)
+
+    def kick(self, id: int | None = None, *, handle: int | None = None) -> _Told:
+        """Make a buried or pending token due now, with all its attempts before it.
+
+        FileNotFoundError, OSError with ESTALE: there is no such token; EBUSY: it is
+        held; EINVAL; EBADF; ENODEV.
+        """
+        return self._run(on_token(TIMEWHEEL_OP_KICK, id, handle))
+
+    def delete(self, id: int | None = None, *, handle: int | None = None) -> _Told:
+        """End a token, whether it is pending, held or buried.
+
+        FileNotFoundError, OSError with ESTALE: there is no such token; EINVAL;
+        EBADF; ENODEV.
+        """
+        return self._run(on_token(TIMEWHEEL_OP_DELETE, id, handle))

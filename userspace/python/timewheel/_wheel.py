@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import AsyncIterator, Iterable, Iterator, NoReturn
 
 from . import _abi, _ops, _uapi
-from ._abi import Owned
+from ._library import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
 from ._types import Token, duration, info_of, setup_struct, token_of, u64
 
@@ -83,7 +83,7 @@ def destroy(name: str) -> None:
     _abi.tw_wheel_destroy(_name_bytes(name))
 
 
-class Wheel:
+class Wheel(_ops.Operations[Result]):
     """A wheel that this process has open.
 
     To be made by open(), open_named(), open_or_create() or open_fd(), and closed
@@ -125,8 +125,8 @@ class Wheel:
     def open_named(cls, name: str, access: int = os.O_RDWR) -> "Wheel":
         """Open a named wheel that is there.
 
-        @access: os.O_RDONLY to read events, list and look, os.O_WRONLY to do all
-        else, os.O_RDWR for both
+        @access: os.O_RDONLY to read events and to look at tokens, os.O_WRONLY to
+        change tokens, os.O_RDWR for both
 
         FileNotFoundError, or OSError with ENODEV or ENXIO: no wheel of this name;
         PermissionError: it may not be opened so; OSError with EINVAL,
@@ -217,92 +217,21 @@ class Wheel:
         fd: int = _abi.tw_wheel_fd(self._opened())
         return fd
 
-    # Operations on a token
+    # Operations
 
     def _run(self, op: _uapi.timewheel_op) -> Result:
         return Result(_abi.tw_wheel_run(self._opened(), ctypes.byref(op)))
 
-    def register(self, id: int, delay: float | None = None, *,
-                 at_ns: int | None = None, timeout: float | None = None,
-                 period: float | None = None, cookie: int = 0) -> int:
-        """Register a token; returns its handle.
-
-        @id: any number that no other token of the wheel has; 0 on a wheel without ids
-        @delay: seconds after which it is due; 0 is at once
-        @at_ns: instead, when it is due, as a time of the wheel's clock; at once if
-        that has passed
-        @timeout: seconds from a touch to the deadline; without it, the delay; a token
-        for a point of time, or for a delay of 0, then has none and cannot be touched
-        @period: the token is due again and again, after so many seconds each time, a
-        tick or more; it has no timeout
-        @cookie: comes back with its events; 0 on a wheel without cookies
-
-        Without a delay and a point of time the token is due after its timeout or
-        its period. Periods are counted from the first deadline, whenever events are
-        read. If several have passed by then there is one event, for the last of them,
-        and its missed tells how many before it had none. A periodic token ends by
-        cancel() or delete().
-
-        FileExistsError: a token has this id; OSError with EINVAL: an id or a cookie
-        on a wheel without them, a period that is shorter than a tick, or is given
-        with a timeout or on a wheel without periods; ESHUTDOWN: the wheel is
-        draining; ENOSPC; ENOMEM; ERANGE; EBADF; ENODEV. ValueError: @timeout or
-        @period is 0.
-        """
-        op = _ops.register(id, delay, at_ns, timeout, period, cookie)
+    def _run_registration(self, op: _uapi.timewheel_op) -> int:
         self._run(op)
         handle: int = op.handle
         return handle
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """Restart a token's timeout: it is due its whole timeout from now.
-
-        Never brings a deadline nearer.
-
-        FileNotFoundError: no token of this id is pending; OSError with ESTALE: the
-        token of this handle is not pending, or the handle is another wheel's;
-        EINVAL: the token has no timeout, or the wheel no ids; ERANGE; EBADF; ENODEV.
-        """
+        # The shortest way.
         return Result(_abi.tw_wheel_touch(self._opened(), *_ops.key(id, handle)))
 
-    def touch_or_register(self, id: int, timeout: float, *,
-                          cookie: int = 0) -> Result:
-        """Touch the token of this id, or register it if there is none.
-
-        @timeout: seconds after which a token that is registered is due, and its
-        timeout; an existing token keeps its own
-        @cookie: as of register(); an existing token keeps its own
-
-        FileExistsError: the token is held or buried; OSError with EINVAL: the token
-        has no timeout, or as register(); ESHUTDOWN; ENOSPC; ENOMEM; ERANGE; EBADF;
-        ENODEV.
-        """
-        return self._run(_ops.touch_or_register(id, timeout, cookie))
-
-    def move(self, id: int | None = None, delay: float | None = None, *,
-             handle: int | None = None, at_ns: int | None = None,
-             timeout: float | None = None) -> Result:
-        """Give a token another deadline, earlier or later.
-
-        @delay: seconds after which it is due; 0 is at once
-        @at_ns: instead, when it is due, as a time of the wheel's clock
-        @timeout: its timeout from now on; without it, the delay; with a point of
-        time, or a delay of 0, the timeout stays
-
-        Without a delay and a point of time the token is due after its timeout. A
-        periodic token counts its periods from the new deadline.
-
-        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; ERANGE; EBADF;
-        ENODEV. ValueError: @timeout is 0.
-        """
-        return self._run(_ops.move(id, delay, handle, at_ns, timeout))
-
-    def cancel(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """End a token: no event of it will come.
-
-        FileNotFoundError, OSError with ESTALE: as touch(); EINVAL; EBADF; ENODEV.
-        """
-        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_CANCEL, id, handle))
+    # Listing and looking
 
     def get(self, id: int | None = None, *, handle: int | None = None) -> Token:
         """Tell about a token, whether it is pending, held or buried.
@@ -340,80 +269,6 @@ class Wheel:
                     pass
             found += [token_of(token) if token.state else None for token in tokens]
         return found
-
-    # Answers to deliveries, on a wheel with leases
-
-    def ack(self, event: Event | Token, delay: float | None = None, *,
-            at_ns: int | None = None, any_file: bool = False) -> Result:
-        """Tell that a delivery has been dealt with: its token ends, or is pending
-        again for its next period.
-
-        @event: an event that was read; or what get() or tokens() told of a token
-        that is held, by any reader
-        @delay: the token does not end but is due again after so many seconds, more
-        than 0, with all its attempts before it; a periodic one counts its periods
-        from there
-        @at_ns: instead, when it is due again, as a time of the wheel's clock
-        @any_file: also if it was read from another open file
-
-        OSError with ESTALE: the answer is too late: the delivery was answered, or
-        its lease was over and the token has been delivered again, buried or ended;
-        EINVAL: the wheel has no leases; ERANGE; EBADF; ENODEV. PermissionError: it
-        was read from another open file. ValueError: @delay is 0; nack() makes a token
-        due at once.
-        """
-        return self._run(_ops.ack(event, delay, at_ns, any_file))
-
-    def nack(self, event: Event | Token, delay: float | None = None, *,
-             at_ns: int | None = None, any_file: bool = False) -> Result:
-        """Tell that a delivery has not been dealt with: its token is due again.
-
-        @event, @any_file: as of ack()
-        @delay: seconds after which it is due; at once without
-        @at_ns: instead, when it is due, as a time of the wheel's clock
-
-        Result.BURIED: this was the token's last attempt.
-
-        Errors: those of ack(); OSError with ERANGE.
-        """
-        return self._run(_ops.nack(event, delay, at_ns, any_file))
-
-    def extend(self, event: Event | Token, lease: float = 0, *,
-               any_file: bool = False) -> Result:
-        """Hold a delivery for longer.
-
-        @event, @any_file: as of ack()
-        @lease: seconds from now after which the lease is over; 0 for the wheel's
-
-        Errors: those of ack(); OSError with ERANGE: that is too far away.
-        """
-        return self._run(_ops.extend(event, lease, any_file))
-
-    def bury(self, event: Event | Token, *, any_file: bool = False) -> Result:
-        """Keep a token aside until kick() or delete().
-
-        @event, @any_file: as of ack(); also a token that is pending, as get() or
-        tokens() told of it
-
-        Errors: those of ack().
-        """
-        return self._run(_ops.bury(event, any_file))
-
-    def kick(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """Make a buried or pending token due now, with all its attempts before it.
-
-        FileNotFoundError, OSError with ESTALE: there is no such token; EBUSY: it is
-        held; EINVAL; EBADF; ENODEV.
-        """
-        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_KICK, id, handle))
-
-    def delete(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        """End a token, whether it is pending, held or buried.
-
-        FileNotFoundError, OSError with ESTALE: there is no such token; EINVAL;
-        EBADF; ENODEV.
-        """
-        return self._run(_ops.on_token(_uapi.TIMEWHEEL_OP_DELETE, id, handle))
 
     # Pause and drain, for all that have the wheel open
 
@@ -530,8 +385,6 @@ class Wheel:
         """The fd is readable. While it is, this is called in each turn of the loop:
         when the first has gone, to read or because it was cancelled, the next."""
         _wake(self._waiters[loop][0])
-
-    # Listing and looking
 
     def tokens(self, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Token]:
         """All tokens, one after the other, in no order of time.
