@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twjobd ends at a certain system call, by a tracer. A client goes through all that
+ * can happen to a job; after each crash the next daemon has to be in the state
+ * before the command that was under way, or in the one after it, and the wheel in
+ * the same state as the store. The calls that count are those that write the store
+ * and those that tell the wheel. TW_SCALE scales how many of them are tried.
+ */
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "jobs.h"
+
+#define POINTS		16
+
+/* What can be seen of the one job of a life. */
+enum state {
+	NONE, DELAYED, READY, HELD, BURIED,
+};
+
+static const char * const names[] = {
+	"none", "delayed", "ready", "held", "buried",
+};
+
+/* A life of a job: commands, and the state after each. */
+static const struct step {
+	const char *command;	/* %lld: the job's number, %s: its receipt */
+	enum state then;
+} steps[] = {
+	{ "TW.PUT q body IN 100", DELAYED },
+	{ "TW.MOVE q %lld IN 0", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.NACK q %s IN 100", DELAYED },
+	{ "TW.KICK q %lld", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.NACK q %s", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.BURY q %s", BURIED },
+	{ "TW.KICK q %lld", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.ACK q %s", NONE },
+	{ "TW.PUT q body KEY key", READY },
+	{ "TW.PUT q body KEY key REPLACE IN 100", DELAYED },
+	{ "TW.CANCELKEY q key", NONE },
+	{ "TW.PUT q body", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.DELETE q %lld", NONE },
+};
+
+#define STEPS	((int)(sizeof(steps) / sizeof(*steps)))
+
+/* The daemon, and at which call it ends; 0: not at all. */
+static struct {
+	pid_t pid;
+	int left;
+	int seen;
+	atomic_bool attached;
+} traced;
+
+static bool counts(long long call)
+{
+	return call == SYS_ioctl || call == SYS_fdatasync ||
+	       call == SYS_pwrite64 || call == SYS_fsync;
+}
+
+/* A stop at a system call. */
+static void look(void)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, traced.pid, sizeof(info), &info) <= 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_ENTRY || !counts(info.entry.nr))
+		return;
+	traced.seen++;
+	if (traced.left && traced.seen == traced.left)
+		kill(traced.pid, SIGKILL);
+}
+
+static void *trace(void *unused)
+{
+	int status;
+
+	(void)unused;
+	if (ptrace(PTRACE_SEIZE, traced.pid, 0, PTRACE_O_TRACESYSGOOD) ||
+	    ptrace(PTRACE_INTERRUPT, traced.pid, 0, 0))
+		perror("ptrace");
+	while (waitpid(traced.pid, &status, __WALL) == traced.pid &&
+	       WIFSTOPPED(status)) {
+		traced.attached = true;
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+			look();
+		ptrace(PTRACE_SYSCALL, traced.pid, 0, 0);
+	}
+	return NULL;
+}
+
+/* What TW.GET says of a job; NONE also if it was never put. */
+static enum state state_of(redisContext *client, long long id)
+{
+	redisReply *reply = id > 0 ? say(client, "TW.GET q %lld", id) : NULL;
+	enum state state = NONE;
+
+	if (reply && reply->type == REDIS_REPLY_ARRAY)
+		for (state = BURIED; state != NONE; state--)
+			if (!strcmp(names[state], reply->element[3]->str))
+				break;
+	if (reply)
+		freeReplyObject(reply);
+	return state;
+}
+
+/* The command of a step; returns whether it was answered as it should be. */
+static bool run_step(redisContext *client, const struct step *step,
+		     long long *id, char receipt[128])
+{
+	redisReply *reply;
+	char line[256];
+
+	/* Each command has one of the two at most. */
+	if (strstr(step->command, "%s"))
+		snprintf(line, sizeof(line), step->command, receipt);
+	else
+		snprintf(line, sizeof(line), step->command, *id);
+	reply = redisCommand(client, line);
+	if (!reply)
+		return false;
+	if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL) {
+		printf("# %s: %s\n", line, as_text(reply));
+		abort();
+	}
+	if (!strncmp(line, "TW.PUT", 6))
+		*id = reply->type == REDIS_REPLY_INTEGER ?
+		      reply->integer : reply->element[0]->integer;
+	if (!strncmp(line, "TW.TAKE", 7))
+		snprintf(receipt, 128, "%s",
+			 reply->element[0]->element[2]->str);
+	freeReplyObject(reply);
+	return true;
+}
+
+/* A job that a crash has given back is due. */
+static enum state after_crash(enum state state)
+{
+	return state == HELD ? READY : state;
+}
+
+/*
+ * Goes through the life until it ends, or the daemon does. Returns the step that
+ * had no answer, STEPS for none.
+ */
+static int live(redisContext *client, long long *id)
+{
+	char receipt[128] = "";
+	int i;
+
+	for (i = 0; i < STEPS && run_step(client, &steps[i], id, receipt); i++)
+		;
+	return i;
+}
+
+FIXTURE(crash) {
+	pid_t daemon;
+};
+
+FIXTURE_SETUP(crash)
+{
+	redisContext *client;
+
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	clean_up();
+	mkdir(DIR, 0700);
+	write_config("");
+	self->daemon = start_daemon();
+	client = connect_daemon();
+	SAYS("OK", client, "TW.CREATE q TRIES 0");
+	redisFree(client);
+}
+
+FIXTURE_TEARDOWN(crash)
+{
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	clean_up();
+}
+
+/* The one row of the store, of a put that was not answered. */
+static long long only_job(redisContext *client)
+{
+	redisReply *reply = say(client, "TW.LIST q");
+	long long id = -1;
+
+	if (reply && reply->element[1]->elements)
+		id = reply->element[1]->element[0]->element[1]->integer;
+	if (reply)
+		freeReplyObject(reply);
+	return id;
+}
+
+/* Goes through a life, and ends the daemon at call @at, or at the end. */
+static int live_until(FIXTURE_DATA(crash) *self, int at, long long *id)
+{
+	redisContext *client = connect_daemon();
+	pthread_t tracer;
+	int step;
+
+	traced.pid = self->daemon;
+	traced.left = at;
+	traced.seen = 0;
+	traced.attached = false;
+	pthread_create(&tracer, NULL, trace, NULL);
+	while (!traced.attached)
+		sleep_ms(1);
+	step = live(client, id);
+	redisFree(client);
+	if (step == STEPS)
+		kill(self->daemon, SIGKILL);
+	pthread_join(tracer, NULL);
+	waitpid(self->daemon, NULL, 0);
+	return step;
+}
+
+/* One life, and a crash at call @at. Returns whether there was one. */
+static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *self,
+		     int at)
+{
+	long long id = -1;
+	int step = live_until(self, at, &id);
+	const char *command = step < STEPS ? steps[step].command : "";
+	bool put = !strncmp(command, "TW.PUT", 6);
+	enum state before = step ? after_crash(steps[step - 1].then) : NONE;
+	enum state then = step < STEPS ? after_crash(steps[step].then) : before;
+	enum state found;
+	struct taken taken;
+	redisContext *client;
+
+	self->daemon = start_daemon();
+	client = connect_daemon();
+	if (put && before == NONE)
+		id = only_job(client);
+	found = state_of(client, id);
+	EXPECT_TRUE(found == before || found == then) {
+		TH_LOG("call %d, in \"%s\": %s, not %s or %s", at, command,
+		       names[found], names[before], names[then]);
+	}
+	/* The wheel has it so, too. */
+	EXPECT_EQ(found == READY, take(client, &taken, "TW.TAKE q")) {
+		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
+	}
+	/* A token that was registered for a put that did not come to be may be there. */
+	if (!put)
+		EXPECT_EQ(0, figure(client, NULL, "mended"));
+	if (found != NONE)
+		SAYS("1", client, "TW.DELETE q %lld", id);
+	EXPECT_EQ(0, figure(client, "q", "jobs"));
+	EXPECT_EQ(0, figure(client, "q", "bytes"));
+	redisFree(client);
+	return step < STEPS;
+}
+
+TEST_F_TIMEOUT(crash, J1_J4_at_each_call, 1800)
+{
+	const char *scale = getenv("TW_SCALE");
+	int points = POINTS * (scale ? atof(scale) : 1), tried = 0, last;
+
+	/* How many there are. */
+	crash_at(_metadata, self, 0);
+	last = traced.seen;
+	if (points < 10)
+		points = 10;
+	if (points > last)
+		points = last;
+	for (int i = 0; i < points; i++) {
+		int at = 1 + (long)i * last / points;
+
+		if (!crash_at(_metadata, self, at))
+			break;
+		tried++;
+	}
+	TH_LOG("%d calls, crashed at %d of them", last, tried);
+	EXPECT_GT(tried, points / 2);
+}
+
+TEST_HARNESS_MAIN

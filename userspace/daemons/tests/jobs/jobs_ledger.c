@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twjobd is killed again and again, while producers and workers use it. They keep
+ * a ledger of what they were answered, and in the end all of it has to be so:
+ *
+ * J1	an answered put, cancel or ack is never undone
+ * J2	no job is handed out early, and none is done twice
+ * J4	kill -9 at any moment
+ *
+ * A command whose connection ended before the answer is in doubt: either is right.
+ * TW_SCALE scales the number of kills.
+ */
+#include <sqlite3.h>
+
+#include "jobs.h"
+
+#define PRODUCERS	4
+#define WORKERS		4
+#define KILLS		10
+#define JOBS		200000
+/* Of jobs that are put to be cancelled, or moved nearer. */
+#define FAR_MS		4000
+
+/* What is known of a job; its body is its index. */
+static struct entry {
+	/* @repeated: the first put may have been done before the second. */
+	atomic_bool put, repeated;
+	atomic_bool cancelled, cancel_in_doubt;
+	atomic_int delivered, done, ack_in_doubt;
+} entries[JOBS];
+
+static atomic_int next_entry, early, strange, stale, in_doubt, nacked, bad_answers;
+static atomic_bool stop_producers, stop_workers;
+
+/* Connects again if the connection has ended. */
+static redisContext *revive(redisContext *client)
+{
+	if (client && !client->err)
+		return client;
+	if (client)
+		redisFree(client);
+	return connect_daemon();
+}
+
+static unsigned int roll(unsigned int *seed)
+{
+	return rand_r(seed) % 100;
+}
+
+/* A put that may be repeated: its key tells whether the first one was kept. */
+static long long put_keyed(redisContext **client, int index, int delay)
+{
+	for (;;) {
+		redisReply *reply = say(*client, "TW.PUT q %d IN 0.%03d KEY key-%d",
+					index, delay, index);
+		long long id = -1;
+
+		if (!reply) {
+			entries[index].repeated = true;
+			*client = revive(*client);
+			continue;
+		}
+		if (reply->type == REDIS_REPLY_ARRAY)
+			id = reply->element[0]->integer;
+		/* The first one was kept, and a worker has it already. */
+		else if (strncmp(reply->str, "HELD", 4))
+			bad_answers++;
+		freeReplyObject(reply);
+		return id;
+	}
+}
+
+static long long put(redisContext **client, int index, int delay)
+{
+	redisReply *reply = say(*client, "TW.PUT q %d IN %d.%03d", index,
+				delay / 1000, delay % 1000);
+	long long id = -1;
+
+	if (reply && reply->type == REDIS_REPLY_INTEGER)
+		id = reply->integer;
+	else if (reply)
+		bad_answers++;
+	else
+		in_doubt++;
+	if (reply)
+		freeReplyObject(reply);
+	return id;
+}
+
+static void cancel(redisContext *client, int index, long long id)
+{
+	redisReply *reply = say(client, "TW.CANCEL q %lld", id);
+
+	if (!reply)
+		entries[index].cancel_in_doubt = true;
+	else if (reply->type == REDIS_REPLY_INTEGER && reply->integer == 1)
+		entries[index].cancelled = true;
+	else
+		bad_answers++;
+	if (reply)
+		freeReplyObject(reply);
+}
+
+static void *produce(void *number)
+{
+	unsigned int seed = (long)number;
+	redisContext *client = NULL;
+
+	while (!stop_producers) {
+		int index = next_entry++;
+		unsigned int what = roll(&seed);
+		long long id;
+
+		client = revive(client);
+		if (!client || index >= JOBS)
+			break;
+		if (what < 30)
+			id = put_keyed(&client, index, roll(&seed) * 3);
+		else
+			id = put(&client, index, what < 60 ? FAR_MS :
+						 (int)roll(&seed) * 3);
+		if (id < 0)
+			continue;
+		entries[index].put = true;
+		if (what >= 30 && what < 50)
+			cancel(client, index, id);
+		else if (what >= 50 && what < 60)
+			number_of(say(client, "TW.MOVE q %lld IN 0.1", id));
+	}
+	if (client)
+		redisFree(client);
+	return NULL;
+}
+
+static void ack(redisContext *client, const struct taken *taken, int index)
+{
+	redisReply *reply = say(client, "TW.ACK q %s", taken->receipt);
+
+	if (!reply)
+		entries[index].ack_in_doubt++;
+	else if (reply->type == REDIS_REPLY_INTEGER && reply->integer == 1)
+		entries[index].done++;
+	else if (!strncmp(reply->str, "STALE", 5))
+		stale++;
+	else
+		bad_answers++;
+	if (reply)
+		freeReplyObject(reply);
+}
+
+static void work_on(redisContext *client, const redisReply *job,
+		    unsigned int what)
+{
+	struct taken taken;
+	int index;
+
+	read_taken(job, &taken);
+	index = atoi(taken.body);
+	if (index < 0 || index >= next_entry) {
+		strange++;
+		return;
+	}
+	early += now_ms(CLOCK_REALTIME) < taken.due;
+	entries[index].delivered++;
+	if (what < 85) {
+		ack(client, &taken, index);
+	} else if (what < 95) {
+		redisReply *reply = say(client, "TW.NACK q %s IN 0.1",
+					taken.receipt);
+
+		nacked++;
+		if (reply)
+			freeReplyObject(reply);
+	}
+	/* Or it is forgotten, and its lease has to end. */
+}
+
+static void *work(void *number)
+{
+	unsigned int seed = 100 + (long)number;
+	redisContext *client = NULL;
+
+	while (!stop_workers) {
+		redisReply *reply;
+
+		client = revive(client);
+		if (!client)
+			break;
+		reply = say(client, (long)number % 2 ?
+			    "TW.TAKE q COUNT 8 BLOCK 200" :
+			    "TW.TAKE q COUNT 8 BLOCK 200 BOUND");
+		if (!reply)
+			continue;
+		for (size_t i = 0; i < reply->elements; i++)
+			work_on(client, reply->element[i], roll(&seed));
+		if (reply->type == REDIS_REPLY_ERROR)
+			bad_answers++;
+		freeReplyObject(reply);
+	}
+	if (client)
+		redisFree(client);
+	return NULL;
+}
+
+/* Nobody else works any more: what is left is done. */
+static void drain(redisContext *client)
+{
+	for (;;) {
+		redisReply *reply = say(client, "TW.TAKE q COUNT 100 BLOCK %d",
+					FAR_MS + 4000);
+		size_t count = reply ? reply->elements : 0;
+
+		for (size_t i = 0; i < count; i++)
+			work_on(client, reply->element[i], 0);
+		if (reply)
+			freeReplyObject(reply);
+		if (!count)
+			return;
+	}
+}
+
+static long long number(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *statement;
+	long long value = -1;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
+		value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return value;
+}
+
+static int kills(void)
+{
+	const char *scale = getenv("TW_SCALE");
+	int n = KILLS * (scale ? atof(scale) : 1);
+
+	return n < 3 ? 3 : n;
+}
+
+FIXTURE(ledger) {
+	pid_t daemon;
+	pthread_t producers[PRODUCERS], workers[WORKERS];
+};
+
+FIXTURE_SETUP(ledger)
+{
+	redisContext *client;
+
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	clean_up();
+	mkdir(DIR, 0700);
+	write_config("");
+	self->daemon = start_daemon();
+	client = connect_daemon();
+	ASSERT_NE(NULL, client);
+	SAYS("OK", client, "TW.CREATE q LEASE 1.5 TRIES 0");
+	redisFree(client);
+}
+
+/* The store is whole, and has nothing in it. */
+FIXTURE_TEARDOWN(ledger)
+{
+	sqlite3 *db;
+
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	ASSERT_EQ(SQLITE_OK, sqlite3_open(STORE, &db));
+	EXPECT_EQ(0, number(db, "select count(*) from job"));
+	EXPECT_EQ(0, number(db, "select count(*) from body"));
+	EXPECT_EQ(1, number(db, "select count(*) from pragma_integrity_check\n"
+				"where integrity_check = 'ok'"));
+	sqlite3_close(db);
+	clean_up();
+}
+
+static void killed(FIXTURE_DATA(ledger) *self)
+{
+	end_daemon(self->daemon, SIGKILL);
+	self->daemon = start_daemon();
+}
+
+/* Under load, and now and then while it starts. */
+static void kill_it(FIXTURE_DATA(ledger) *self)
+{
+	for (int i = kills(); i; i--) {
+		redisFree(connect_daemon());
+		sleep_ms(300 + rand() % 600);
+		killed(self);
+		if (i % 4 == 0) {
+			sleep_ms(rand() % 200);
+			killed(self);
+		}
+	}
+	sleep_ms(500);
+}
+
+static void under_load(FIXTURE_DATA(ledger) *self)
+{
+	for (long i = 0; i < PRODUCERS; i++)
+		pthread_create(&self->producers[i], NULL, produce, (void *)i);
+	for (long i = 0; i < WORKERS; i++)
+		pthread_create(&self->workers[i], NULL, work, (void *)i);
+	kill_it(self);
+	stop_producers = true;
+	for (int i = 0; i < PRODUCERS; i++)
+		pthread_join(self->producers[i], NULL);
+	stop_workers = true;
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(self->workers[i], NULL);
+}
+
+TEST_F_TIMEOUT(ledger, J1_J2_J4_killed_under_load, 200)
+{
+	int puts = 0, done = 0, lost = 0, twice = 0, undone = 0;
+	redisContext *client;
+
+	under_load(self);
+	client = connect_daemon();
+	ASSERT_NE(NULL, client);
+	drain(client);
+	for (int i = 0; i < next_entry; i++) {
+		struct entry *entry = &entries[i];
+
+		puts += entry->put;
+		done += entry->done;
+		twice += entry->done > 1 + entry->repeated;
+		undone += entry->cancelled && entry->delivered;
+		lost += entry->put && !entry->cancelled && !entry->done &&
+			!entry->cancel_in_doubt && !entry->ack_in_doubt;
+	}
+	TH_LOG("kills %d, puts answered %d, in doubt %d, done %d, nacked %d, stale %d",
+	       kills(), puts, in_doubt, done, nacked, stale);
+	TH_LOG("lost %d, twice %d, undone %d, early %d, strange %d, mended %lld",
+	       lost, twice, undone, early, strange, figure(client, NULL, "mended"));
+	EXPECT_GT(puts, 100);
+	EXPECT_GT(done, 50);
+	EXPECT_EQ(0, lost);
+	EXPECT_EQ(0, twice);
+	EXPECT_EQ(0, undone);
+	EXPECT_EQ(0, early);
+	EXPECT_EQ(0, strange);
+	EXPECT_EQ(0, bad_answers);
+	EXPECT_EQ(0, figure(client, "q", "jobs"));
+	EXPECT_EQ(0, figure(client, "q", "bytes"));
+	EXPECT_EQ(0, figure(client, "q", "held"));
+	redisFree(client);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twjobd through restarts, reboots, full disks and lost wheels.
+ */
+#include <sys/mount.h>
+
+#include "jobs.h"
+
+FIXTURE(life) {
+	pid_t daemon;
+	redisContext *client;
+};
+
+static void start(FIXTURE_DATA(life) *self)
+{
+	self->daemon = start_daemon();
+	self->client = connect_daemon();
+	if (!self->client)
+		abort();
+}
+
+static void killed(FIXTURE_DATA(life) *self)
+{
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGKILL);
+}
+
+FIXTURE_SETUP(life)
+{
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	clean_up();
+	mkdir(DIR, 0700);
+	write_config("");
+	start(self);
+	SAYS("OK", self->client, "TW.CREATE q");
+}
+
+FIXTURE_TEARDOWN(life)
+{
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	umount(DIR);
+	clean_up();
+}
+
+static int scaled(int n)
+{
+	const char *scale = getenv("TW_SCALE");
+
+	n *= scale ? atof(scale) : 1;
+	return n < 1000 ? 1000 : n;
+}
+
+/* Jobs with the bodies 0, 1, ...; all are answered. Returns the first one's id. */
+static long long put_many(redisContext *client, int count, const char *options)
+{
+	long long first = -1;
+	char line[128];
+
+	snprintf(line, sizeof(line), "TW.PUT q %%d %s", options);
+	for (int i = 0; i < count; i++)
+		redisAppendCommand(client, line, i, i);
+	for (int i = 0; i < count; i++) {
+		redisReply *reply;
+		long long id;
+
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			return -1;
+		if (reply->type == REDIS_REPLY_ARRAY)
+			id = reply->element[0]->integer;
+		else
+			id = reply->type == REDIS_REPLY_INTEGER ?
+			     reply->integer : -1;
+		freeReplyObject(reply);
+		if (id < 0)
+			return -1;
+		first = i ? first : id;
+	}
+	return first;
+}
+
+/* Waits for a figure of a queue, or of all. */
+static bool comes_to(redisContext *client, const char *queue, const char *name,
+		     long long value)
+{
+	for (int tries = 0; tries < PATIENCE / 50; tries++) {
+		if (figure(client, queue, name) == value)
+			return true;
+		sleep_ms(50);
+	}
+	printf("# %s is %lld\n", name, figure(client, queue, name));
+	return false;
+}
+
+/* Takes and acks all that is due. Returns how many different bodies there were. */
+static int take_all(redisContext *client, int most)
+{
+	char *seen = calloc(most, 1);
+	int count = 0;
+
+	for (;;) {
+		redisReply *reply = say(client, "TW.TAKE q COUNT 500 BLOCK 300");
+		size_t n = reply ? reply->elements : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			struct taken taken;
+			int body;
+
+			read_taken(reply->element[i], &taken);
+			body = atoi(taken.body);
+			if (body >= 0 && body < most && !seen[body]++)
+				count++;
+			redisAppendCommand(client, "TW.ACK q %s", taken.receipt);
+		}
+		for (size_t i = 0; i < n; i++) {
+			redisReply *answer = NULL;
+
+			redisGetReply(client, (void **)&answer);
+			if (number_of(answer) != 1)
+				count = -most;
+		}
+		if (reply)
+			freeReplyObject(reply);
+		if (!n)
+			break;
+	}
+	free(seen);
+	return count;
+}
+
+/* How long the first job takes from a start after a kill, in ms. */
+static long long first_job(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(life) *self)
+{
+	struct taken taken;
+	long long begin;
+
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q now IN 0.1")), 0);
+	killed(self);
+	sleep_ms(200);
+	begin = now_ms(CLOCK_MONOTONIC);
+	start(self);
+	EXPECT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_STREQ("now", taken.body);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	return now_ms(CLOCK_MONOTONIC) - begin;
+}
+
+/*
+ * The wheel has kept turning: nothing is loaded, and the first job comes as soon as
+ * from an empty queue, but for the log of at most 4 MB that is written back. How
+ * many ms that are is for a machine that is not emulated.
+ */
+TEST_F_TIMEOUT(life, J4_first_job_after_a_kill, 120)
+{
+	int many = scaled(10000);
+	long long empty = first_job(_metadata, self), full;
+
+	ASSERT_GT(put_many(self->client, many, "IN 10000"), 0);
+	full = first_job(_metadata, self);
+	TH_LOG("the first job %lld ms after the start, %lld with %d pending",
+	       empty, full, many);
+	EXPECT_LT(full, 2 * empty + 1000);
+	EXPECT_EQ(0, figure(self->client, "q", "loading"));
+	EXPECT_EQ(many, figure(self->client, "q", "pending"));
+	EXPECT_EQ(many, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
+/* After a reboot there is no wheel: all jobs are loaded, and come when due. */
+TEST_F_TIMEOUT(life, J4_reboot, 120)
+{
+	int many = scaled(5000);
+	struct taken held, taken, buried;
+	long long id;
+
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q buried")), 0);
+	ASSERT_TRUE(take(self->client, &buried, "TW.TAKE q"));
+	SAYS("OK", self->client, "TW.BURY q %s", buried.receipt);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q held")), 0);
+	ASSERT_TRUE(take(self->client, &held, "TW.TAKE q"));
+	ASSERT_GT(put_many(self->client, many, "IN 10000 KEY key-%d"), 0);
+	id = put_many(self->client, 3, "IN 10000");
+	killed(self);
+	destroy_wheel("q");
+	start(self);
+	/* By number a job is known at once; by key it may still be loading. */
+	SAYS("1", self->client, "TW.MOVE q %lld IN 0", id + 2);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
+	EXPECT_EQ(many + 5, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(1, figure(self->client, "q", "buried"));
+	SAYS("STALE", self->client, "TW.ACK q %s", held.receipt);
+	SAYS("1", self->client, "TW.CANCELKEY q key-%d", many - 1);
+	SAYS("[2]", self->client, "TW.PUT q again KEY key-%d", 0);
+	EXPECT_EQ(many + 4, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	/* The one that was held when the machine went down is handed out again. */
+	ASSERT_TRUE(take(self->client, &held, "TW.TAKE q BLOCK 30000"));
+	EXPECT_TRUE((taken.id == id + 2) != (held.id == id + 2));
+	SAYS("nil", self->client, "TW.TAKE q");
+}
+
+/* A socket on which the service manager is told things. */
+static int open_notify(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	strcpy(address.sun_path, DIR "/notify");
+	unlink(address.sun_path);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
+		abort();
+	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	return fd;
+}
+
+/* The file that the daemon wants kept, or -1. */
+static int kept_file(int notify)
+{
+	char text[256], control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { text, sizeof(text) - 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct pollfd ready = { .fd = notify, .events = POLLIN };
+
+	while (poll(&ready, 1, 2000) == 1) {
+		ssize_t length;
+		int fd;
+
+		message.msg_controllen = sizeof(control);
+		length = recvmsg(notify, &message, 0);
+		if (length <= 0)
+			break;
+		text[length] = '\0';
+		if (!strstr(text, "FDSTORE=1") ||
+		    !strstr(text, "FDNAME=" PREFIX "q") || !CMSG_FIRSTHDR(&message))
+			continue;
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+		return fd;
+	}
+	return -1;
+}
+
+/* As the service manager starts it. */
+static pid_t start_with_file(int kept)
+{
+	pid_t pid = fork();
+	char number[16];
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(number, sizeof(number), "%d", getpid());
+	setenv("LISTEN_PID", number, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	setenv("LISTEN_FDNAMES", PREFIX "q", 1);
+	if (dup2(kept, 3) < 0)
+		_exit(126);
+	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
+	_exit(127);
+}
+
+TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
+{
+	struct taken plain, bound, again;
+	int notify, kept;
+
+	/* Without a service manager it is given back at once. */
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
+	killed(self);
+	start(self);
+	ASSERT_TRUE(take(self->client, &again, "TW.TAKE q BLOCK 20000"));
+	EXPECT_EQ(2, again.attempt);
+	SAYS("STALE", self->client, "TW.ACK q %s", plain.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", again.receipt);
+
+	killed(self);
+	notify = open_notify();
+	start(self);
+	kept = kept_file(notify);
+	ASSERT_GE(kept, 0);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q plain")), 0);
+	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q bound")), 0);
+	ASSERT_TRUE(take(self->client, &bound, "TW.TAKE q BOUND"));
+	killed(self);
+	self->daemon = start_with_file(kept);
+	self->client = connect_daemon();
+	ASSERT_NE(NULL, self->client);
+	/* J3: the connection has ended with the daemon. */
+	ASSERT_TRUE(take(self->client, &again, "TW.TAKE q BLOCK 20000"));
+	EXPECT_EQ(bound.id, again.id);
+	SAYS("STALE", self->client, "TW.ACK q %s", bound.receipt);
+	SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
+	SAYS("1", self->client, "TW.ACK q %s", plain.receipt);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	close(kept);
+	close(notify);
+	unsetenv("NOTIFY_SOCKET");
+}
+
+TEST_F_TIMEOUT(life, J1_settings_and_attempts_are_durable, 60)
+{
+	struct taken taken;
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 30 TRIES 3");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	for (int attempt = 1; attempt <= 3; attempt++) {
+		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
+		EXPECT_EQ(attempt, taken.attempt);
+		SAYS(attempt == 3 ? "BURIED" : "OK", self->client,
+		     "TW.NACK q %s", taken.receipt);
+		killed(self);
+		start(self);
+	}
+	EXPECT_EQ(3, figure(self->client, "q", "tries"));
+	EXPECT_EQ(30000, figure(self->client, "q", "lease_ms"));
+	SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
+	SAYS("OK", self->client, "TW.DRAIN q");
+	SAYS("OK", self->client, "TW.PAUSE q");
+	killed(self);
+	/* J3: buried also after a reboot. */
+	destroy_wheel("q");
+	start(self);
+	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
+	EXPECT_EQ(1, figure(self->client, "q", "buried"));
+	EXPECT_EQ(1, figure(self->client, "q", "paused"));
+	SAYS("DRAINING", self->client, "TW.PUT q body");
+	SAYS("OK", self->client, "TW.RESUME q");
+	SAYS("1", self->client, "TW.KICK q ALL 1");
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	EXPECT_EQ(1, taken.attempt);
+}
+
+static long long bytes_of(const char *name)
+{
+	struct stat stat_;
+
+	return stat(name, &stat_) ? 0 : stat_.st_size;
+}
+
+static void move_all(redisContext *client, long long first, int count)
+{
+	for (int i = 0; i < count; i++)
+		redisAppendCommand(client, "TW.MOVE q %lld IN 5000", first + i);
+	for (int i = 0; i < count; i++) {
+		redisReply *reply = NULL;
+
+		redisGetReply(client, (void **)&reply);
+		if (number_of(reply) != 1)
+			abort();
+	}
+}
+
+static int cancel_all(redisContext *client, long long first, int count)
+{
+	int done = 0;
+
+	for (int i = 0; i < count; i++)
+		redisAppendCommand(client, "TW.CANCEL q %lld", first + i);
+	for (int i = 0; i < count; i++) {
+		redisReply *reply = NULL;
+
+		redisGetReply(client, (void **)&reply);
+		done += number_of(reply) == 1;
+	}
+	return done;
+}
+
+TEST_F_TIMEOUT(life, J5_the_store_stays_small, 120)
+{
+	int many = 2000;
+	long long first, before, after;
+
+	first = put_many(self->client, many, "IN 10000");
+	ASSERT_GT(first, 0);
+	move_all(self->client, first, many);
+	/* A start writes the log back. */
+	killed(self);
+	start(self);
+	before = bytes_of(STORE);
+	for (int round = 0; round < 10; round++)
+		move_all(self->client, first, many);
+	EXPECT_LE(bytes_of(STORE "-wal"), 6 << 20);
+	killed(self);
+	start(self);
+	after = bytes_of(STORE);
+	TH_LOG("%d jobs: %lld bytes, after all have been moved 10 times %lld",
+	       many, before, after);
+	EXPECT_LE(after, before + before / 4);
+	/* Room is given back. */
+	EXPECT_EQ(many, cancel_all(self->client, first, many));
+	for (int tries = 0; tries < 20 && after > before / 2; tries++) {
+		sleep_ms(1000);
+		killed(self);
+		start(self);
+		after = bytes_of(STORE);
+	}
+	EXPECT_LE(after, before / 2);
+}
+
+TEST_F_TIMEOUT(life, J5_disk_full, 120)
+{
+	static char body[60001];
+	struct taken taken;
+	int puts = 0, acks = 0;
+	redisReply *reply;
+
+	killed(self);
+	clean_up();
+	mkdir(DIR, 0700);
+	ASSERT_EQ(0, mount("none", DIR, "tmpfs", 0, "size=24m"));
+	write_config("");
+	start(self);
+	SAYS("OK", self->client, "TW.CREATE q");
+	memset(body, 'x', sizeof(body) - 1);
+	do {
+		reply = say(self->client, "TW.PUT q %s", body);
+		puts += reply && reply->type == REDIS_REPLY_INTEGER;
+		if (!reply || reply->type != REDIS_REPLY_INTEGER)
+			break;
+		freeReplyObject(reply);
+	} while (puts < 1000);
+	EXPECT_STREQ("FULL", as_text(reply));
+	freeReplyObject(reply);
+	EXPECT_GT(puts, 20);
+	EXPECT_EQ(1, figure(self->client, NULL, "disk_full"));
+	EXPECT_EQ(puts, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(puts, figure(self->client, "q", "pending"));
+	SAYS("FULL", self->client, "TW.PUT q body");
+	/* All else goes on. */
+	while (take(self->client, &taken, "TW.TAKE q BLOCK 300")) {
+		long long done = number_of(say(self->client, "TW.ACK q %s",
+					       taken.receipt));
+
+		ASSERT_EQ(1, done);
+		acks++;
+	}
+	EXPECT_EQ(puts, acks);
+	TH_LOG("%d puts before the disk was full", puts);
+	ASSERT_TRUE(comes_to(self->client, NULL, "disk_full", 0));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
+/* Whatever happens to a token is found out, and counted. */
+TEST_F_TIMEOUT(life, J6_backstop, 60)
+{
+	long long id = number_of(say(self->client, "TW.PUT q missing IN 3"));
+	long long late = number_of(say(self->client, "TW.PUT q late IN 3"));
+	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDWR);
+	struct timewheel_op op;
+	struct taken taken;
+
+	ASSERT_NE(NULL, wheel);
+	sleep_ms(2500);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	tw_op_cancel(&op, id, 0);
+	ASSERT_GE(tw_wheel_run(wheel, &op), 0);
+	tw_op_move(&op, late, TW_HOUR(1), 0);
+	ASSERT_GE(tw_wheel_run(wheel, &op), 0);
+	tw_op_register(&op, 123456, TW_HOUR(1), 123456, 0);
+	ASSERT_GE(tw_wheel_run(wheel, &op), 0);
+	ASSERT_TRUE(comes_to(self->client, NULL, "mended", 3));
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(0, figure(self->client, "q", "pending"));
+	tw_wheel_close(wheel);
+}
+
+TEST_F_TIMEOUT(life, wheel_destroyed_under_it, 60)
+{
+	int many = 1000;
+
+	ASSERT_GT(put_many(self->client, many, "IN 0.5"), 0);
+	destroy_wheel("q");
+	redisAppendCommand(self->client, "TW.TAKE q BLOCK 30000");
+	redisBufferWrite(self->client, NULL);
+	{
+		struct taken taken;
+		redisReply *reply;
+
+		ASSERT_EQ(REDIS_OK, redisGetReply(self->client,
+						  (void **)&reply));
+		ASSERT_EQ(1, reply->elements);
+		read_taken(reply->element[0], &taken);
+		freeReplyObject(reply);
+		SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	}
+	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
+	EXPECT_EQ(many - 1, take_all(self->client, many));
+}
+
+TEST_F_TIMEOUT(life, many_connections, 120)
+{
+	int many = scaled(1000);
+	redisContext **clients = calloc(many, sizeof(*clients));
+	int got = 0;
+
+	for (int i = 0; i < many; i++) {
+		clients[i] = connect_daemon();
+		ASSERT_NE(NULL, clients[i]);
+		redisAppendCommand(clients[i], "TW.TAKE q BLOCK 60000");
+		redisBufferWrite(clients[i], NULL);
+	}
+	ASSERT_GT(put_many(self->client, many, "IN 0"), 0);
+	for (int i = 0; i < many; i++) {
+		redisReply *reply = NULL;
+
+		if (redisGetReply(clients[i], (void **)&reply) == REDIS_OK)
+			got += reply->elements == 1;
+		freeReplyObject(reply);
+		redisFree(clients[i]);
+	}
+	EXPECT_EQ(many, got);
+	EXPECT_EQ(many, figure(self->client, "q", "held"));
+	free(clients);
+}
+
+TEST_F(life, redis_cli)
+{
+	char answer[256] = "";
+	FILE *pipe;
+
+	if (access("./redis-cli", X_OK))
+		SKIP(return, "no redis-cli");
+	pipe = popen("echo 'hello world' | ./redis-cli -s " SOCKET " -x TW.PUT q; "
+		     "./redis-cli -3 -s " SOCKET " TW.TAKE q | grep -o 'hello world'",
+		     "r");
+	EXPECT_GT(fread(answer, 1, sizeof(answer) - 1, pipe), 0);
+	pclose(pipe);
+	EXPECT_NE(NULL, strstr(answer, "hello world")) {
+		TH_LOG("%s", answer);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the arguments of verbs mean: numbers, times, keys. This knows neither
+ * queues nor jobs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "verbs.h"
+
+/* Longest text of a number or a time. */
+#define MAX_TEXT	40
+
+uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+bool arg_is(struct bytes arg, const char *word)
+{
+	return arg.length == strlen(word) &&
+	       !strncasecmp(arg.data, word, arg.length);
+}
+
+/* Digits at @text. Returns what is behind them, NULL if there are none. */
+static const char *digits(const char *text, uint64_t most, uint64_t *number)
+{
+	const char *at = text;
+
+	for (*number = 0; *at >= '0' && *at <= '9'; at++) {
+		*number = *number * 10 + (*at - '0');
+		if (*number > most)
+			return NULL;
+	}
+	return at == text ? NULL : at;
+}
+
+static bool as_text(struct bytes arg, char text[MAX_TEXT])
+{
+	if (arg.length >= MAX_TEXT || memchr(arg.data, '\0', arg.length))
+		return false;
+	memcpy(text, arg.data, arg.length);
+	text[arg.length] = '\0';
+	return true;
+}
+
+bool arg_number(struct request *request, struct bytes arg, uint64_t least,
+		uint64_t most, uint64_t *number)
+{
+	char text[MAX_TEXT];
+	const char *end;
+
+	if (as_text(arg, text)) {
+		end = digits(text, most, number);
+		if (end && !*end && *number >= least)
+			return true;
+	}
+	reply_error(request->reply, "ERR not a number from %llu to %llu",
+		    (unsigned long long)least, (unsigned long long)most);
+	return false;
+}
+
+/* "", or "." and digits, as ms; what is less counts as a whole one. */
+static const char *fraction(const char *text, uint64_t *ms)
+{
+	uint64_t unit = 100;
+	bool more = false;
+
+	*ms = 0;
+	if (*text != '.')
+		return text;
+	for (text++; *text >= '0' && *text <= '9'; text++) {
+		*ms += (*text - '0') * unit;
+		more |= !unit && *text != '0';
+		unit /= 10;
+	}
+	*ms += more;
+	return text;
+}
+
+bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms)
+{
+	char text[MAX_TEXT];
+	const char *end = NULL;
+	uint64_t seconds, rest;
+
+	if (as_text(arg, text))
+		end = digits(text, MAX_DUE / MSEC_PER_SEC - 1, &seconds);
+	if (end)
+		end = fraction(end, &rest);
+	if (!end || *end) {
+		reply_error(request->reply,
+			    "ERR not a number of seconds, such as 30 or 0.5");
+		return false;
+	}
+	*ms = seconds * MSEC_PER_SEC + rest;
+	return true;
+}
+
+/* "Z" or "+HH:MM", as seconds east of Greenwich. */
+static bool parse_zone(const char *text, int64_t *east)
+{
+	struct tm zone = { };
+	const char *end;
+
+	*east = 0;
+	if ((*text == 'Z' || *text == 'z') && !text[1])
+		return true;
+	if (*text != '+' && *text != '-')
+		return false;
+	end = strptime(text + 1, "%H:%M", &zone);
+	if (!end || *end)
+		return false;
+	*east = zone.tm_hour * 3600 + zone.tm_min * 60;
+	if (*text == '-')
+		*east = -*east;
+	return true;
+}
+
+/* RFC 3339: 2026-12-24T15:22:35.5+01:00 */
+static bool parse_date(const char *text, uint64_t *due)
+{
+	struct tm date = { };
+	const char *end = strptime(text, "%Y-%m-%d", &date);
+	int64_t east, seconds;
+	uint64_t ms;
+
+	if (!end || !strchr("Tt ", *end) || !*end)
+		return false;
+	end = strptime(end + 1, "%H:%M:%S", &date);
+	if (!end)
+		return false;
+	end = fraction(end, &ms);
+	if (!parse_zone(end, &east))
+		return false;
+	seconds = timegm(&date) - east;
+	if (seconds < 0)
+		return false;
+	*due = seconds * MSEC_PER_SEC + ms;
+	return true;
+}
+
+static bool parse_at(struct request *request, struct bytes arg, uint64_t *due)
+{
+	char text[MAX_TEXT];
+	const char *end;
+
+	if (as_text(arg, text)) {
+		end = digits(text, MAX_DUE, due);
+		if (end && !*end)
+			return true;
+		if (parse_date(text, due) && *due <= MAX_DUE)
+			return true;
+	}
+	reply_error(request->reply,
+		    "ERR not a time: ms since 1970, or as in 2026-12-24T15:22:35+01:00");
+	return false;
+}
+
+bool arg_due(struct request *request, int i, uint64_t *due)
+{
+	uint64_t ms;
+
+	if (i + 1 >= request->argc) {
+		reply_error(request->reply, "ERR a time is missing");
+		return false;
+	}
+	if (arg_is(request->argv[i], "AT"))
+		return parse_at(request, request->argv[i + 1], due);
+	if (!arg_is(request->argv[i], "IN")) {
+		reply_error(request->reply, "ERR expected IN or AT");
+		return false;
+	}
+	if (!arg_seconds(request, request->argv[i + 1], &ms))
+		return false;
+	/* The clock's part of a ms has begun: never early. */
+	*due = now_ms() + ms + (ms != 0);
+	if (*due > MAX_DUE)
+		*due = MAX_DUE;
+	return true;
+}
+
+bool arg_key(struct request *request, struct bytes arg, struct bytes *key)
+{
+	if (!arg.length || arg.length > MAX_KEY) {
+		reply_error(request->reply, "ERR a key has 1 to %d bytes",
+			    MAX_KEY);
+		return false;
+	}
+	*key = arg;
+	return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What verbs see of a connection: where their answer goes, and the deliveries that
+ * are to be given back when it ends.
+ */
+#ifndef TWJOBD_CLIENT_H
+#define TWJOBD_CLIENT_H
+
+#include <sys/queue.h>
+
+#include "queue.h"
+#include "resp.h"
+
+/*
+ * A delivery that its connection answers for: until it has been sent, or, if
+ * @bound, until it has been answered. @end: where its bytes end in the stream of
+ * answers.
+ */
+struct delivery {
+	TAILQ_ENTRY(delivery) next;
+	int64_t queue;
+	uint64_t epoch, handle, end;
+	uint32_t number;
+	bool bound;
+};
+
+TAILQ_HEAD(deliveries, delivery);
+
+struct waiter;
+
+struct client {
+	struct reply reply;
+	uint64_t number;
+	bool known;		/* needs no password (any more) */
+	bool quit;		/* ends after this answer */
+	/* A take that waits, and later commands with it. */
+	struct waiter *waiter;
+	struct deliveries deliveries;
+	/* The take has been answered. */
+	void (*resume)(struct client *client);
+};
+
+void client_delivered(struct client *client, struct queue *queue,
+		      const struct timewheel_event *delivery, bool bound);
+/* A delivery has been answered by this client. */
+void client_answered(struct client *client, uint64_t handle, uint32_t number);
+
+#endif /* TWJOBD_CLIENT_H */

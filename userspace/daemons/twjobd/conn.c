@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections: see conn.h.
+ *
+ * An answer is final when the turn that it belongs to has been committed, and only
+ * final bytes are sent. If the commit fails, all answers of the turn become errors.
+ * A connection that does not take its answers is not heard until it does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "verbs.h"
+
+/* Connections that are heard, and accepted, in a row. */
+#define TURN		256
+#define RECEIVE		65536
+/* With so many bytes of answers a connection is not heard. */
+#define MAX_OUT		(1 << 20)
+/* Bytes of a command beside its body. */
+#define MAX_COMMAND	(1 << 20)
+
+struct conn {
+	LIST_ENTRY(conn) all;
+	TAILQ_ENTRY(conn) next;	/* of those with something to do at the end */
+	struct client client;
+	int fd;
+	uint32_t events;	/* that epoll looks for */
+	struct buffer in, out;
+	size_t final;		/* bytes of @out that may be sent */
+	uint64_t sent;		/* bytes of the whole stream */
+	unsigned int answers;	/* in @out behind @final */
+	size_t skip;		/* bytes of a too long argument yet to come */
+	bool too_big;		/* the command that is coming has such a one */
+	bool dead, listed;
+};
+
+static LIST_HEAD(, conn) all = LIST_HEAD_INITIALIZER(all);
+static TAILQ_HEAD(, conn) busy = TAILQ_HEAD_INITIALIZER(busy);
+
+static struct {
+	int epoll;
+	uint64_t count, number;
+} conns;
+
+static struct conn *conn_of(struct client *client)
+{
+	return (struct conn *)((char *)client - offsetof(struct conn, client));
+}
+
+static void make_busy(struct conn *conn)
+{
+	if (conn->listed)
+		return;
+	conn->listed = true;
+	TAILQ_INSERT_TAIL(&busy, conn, next);
+}
+
+void client_delivered(struct client *client, struct queue *queue,
+		      const struct timewheel_event *event, bool bound)
+{
+	struct delivery *delivery = calloc(1, sizeof(*delivery));
+
+	if (!delivery)
+		die(ENOMEM, "a delivery");
+	*delivery = (struct delivery) {
+		.queue = queue->row.id,
+		.epoch = queue->row.epoch,
+		.handle = event->handle,
+		.number = event->delivery,
+		.end = UINT64_MAX,
+		.bound = bound,
+	};
+	TAILQ_INSERT_TAIL(&client->deliveries, delivery, next);
+}
+
+static void forget(struct client *client, struct delivery *delivery)
+{
+	TAILQ_REMOVE(&client->deliveries, delivery, next);
+	free(delivery);
+}
+
+void client_answered(struct client *client, uint64_t handle, uint32_t number)
+{
+	struct delivery *delivery;
+
+	TAILQ_FOREACH(delivery, &client->deliveries, next) {
+		if (delivery->handle != handle || delivery->number != number)
+			continue;
+		forget(client, delivery);
+		return;
+	}
+}
+
+/* The deliveries that end behind @end of the stream have not reached anybody. */
+static void give_back(struct client *client, uint64_t end)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery; delivery = next) {
+		struct queue *queue = queue_by_id(delivery->queue);
+
+		next = TAILQ_NEXT(delivery, next);
+		if (delivery->end <= end)
+			continue;
+		if (queue && queue->row.epoch == delivery->epoch)
+			queue_give_back(queue, delivery->handle,
+					delivery->number, now_ms());
+		forget(client, delivery);
+	}
+}
+
+/* The deliveries that have been sent, and are not bound to the connection. */
+static void forget_sent(struct conn *conn)
+{
+	struct delivery *delivery = TAILQ_FIRST(&conn->client.deliveries), *next;
+
+	for (; delivery && delivery->end <= conn->sent; delivery = next) {
+		next = TAILQ_NEXT(delivery, next);
+		if (!delivery->bound)
+			forget(&conn->client, delivery);
+	}
+}
+
+/* An answer is complete: so are the deliveries in it. */
+static void count_answer(struct conn *conn)
+{
+	struct delivery *delivery;
+
+	conn->answers++;
+	TAILQ_FOREACH_REVERSE(delivery, &conn->client.deliveries, deliveries,
+			      next) {
+		if (delivery->end != UINT64_MAX)
+			break;
+		delivery->end = conn->sent + conn->out.length;
+	}
+	make_busy(conn);
+}
+
+/* A take that waited has its answer; what came behind it goes on. */
+static void resume(struct client *client)
+{
+	count_answer(conn_of(client));
+}
+
+static void replace_answers(struct conn *conn, int error)
+{
+	conn->out.length = conn->final;
+	give_back(&conn->client, conn->sent + conn->final);
+	while (conn->answers) {
+		reply_error(&conn->client.reply, error == -ENOSPC ?
+			    "FULL the disk is full: nothing was changed" :
+			    "UNAVAILABLE the disk did not take it: nothing was changed");
+		conn->answers--;
+	}
+}
+
+static void on_turn_end(int error)
+{
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &busy, next) {
+		if (error)
+			replace_answers(conn, error);
+		conn->final = conn->out.length;
+		conn->answers = 0;
+	}
+}
+
+static void destroy(struct conn *conn)
+{
+	take_forget(&conn->client);
+	give_back(&conn->client, 0);
+	close(conn->fd);
+	buffer_free(&conn->in);
+	buffer_free(&conn->out);
+	LIST_REMOVE(conn, all);
+	conns.count--;
+	free(conn);
+}
+
+/* Returns whether all has been taken. */
+static bool send_some(struct conn *conn)
+{
+	size_t done = 0;
+
+	while (done < conn->final) {
+		ssize_t bytes = send(conn->fd, conn->out.data + done,
+				     conn->final - done,
+				     MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (bytes < 0 && errno == EINTR)
+			continue;
+		if (bytes < 0) {
+			conn->dead |= errno != EAGAIN;
+			break;
+		}
+		done += bytes;
+	}
+	buffer_cut(&conn->out, done);
+	conn->final -= done;
+	conn->sent += done;
+	forget_sent(conn);
+	return !conn->out.length;
+}
+
+/* What is to be heard of the connection. While a take waits, only its end is. */
+static void set_events(struct conn *conn)
+{
+	struct epoll_event wanted = { .data.ptr = conn };
+
+	if (conn->out.length)
+		wanted.events |= EPOLLOUT;
+	if (conn->out.length < MAX_OUT && !conn->client.quit)
+		wanted.events |= conn->client.waiter ? EPOLLRDHUP : EPOLLIN;
+	if (wanted.events == conn->events)
+		return;
+	conn->events = wanted.events;
+	if (epoll_ctl(conns.epoll, EPOLL_CTL_MOD, conn->fd, &wanted) < 0)
+		die(errno, "epoll");
+}
+
+/* Drops bytes of a too long argument. */
+static void skip(struct conn *conn, size_t at)
+{
+	size_t bytes = conn->in.length - at;
+
+	if (bytes > conn->skip)
+		bytes = conn->skip;
+	memmove(conn->in.data + at, conn->in.data + at + bytes,
+		conn->in.length - at - bytes);
+	conn->in.length -= bytes;
+	conn->skip -= bytes;
+}
+
+/* A too long argument becomes an empty one, and the command an error. */
+static void begin_skip(struct conn *conn, size_t at,
+		       const struct resp_parsed *parsed)
+{
+	static const char empty[] = "$0\r\n";
+	size_t header = at + parsed->header;
+	size_t end = header + parsed->header_length;
+
+	memcpy(conn->in.data + header, empty, sizeof(empty) - 1);
+	memmove(conn->in.data + header + sizeof(empty) - 1, conn->in.data + end,
+		conn->in.length - end);
+	conn->in.length -= parsed->header_length - (sizeof(empty) - 1);
+	conn->skip = parsed->length;
+	conn->too_big = true;
+	skip(conn, header + sizeof(empty) - 1);
+}
+
+static void run_command(struct conn *conn, struct command *command)
+{
+	if (conn->too_big)
+		reply_error(&conn->client.reply,
+			    "TOOBIG an argument has at most %" PRIu64 " bytes",
+			    config.max_body);
+	else if (command->argc)
+		verbs_run(&conn->client, command);
+	else
+		return;
+	conn->too_big = false;
+	if (!conn->client.waiter)
+		count_answer(conn);
+	turn_limit();
+}
+
+static bool may_run(const struct conn *conn)
+{
+	return !conn->dead && !conn->client.quit && !conn->client.waiter &&
+	       !conn->skip && conn->out.length < MAX_OUT;
+}
+
+/* Carries out the commands that have come. Returns whether there were any. */
+static bool run_commands(struct conn *conn)
+{
+	static struct command command;
+	size_t at = 0;
+	enum resp_found found = RESP_COMMAND;
+
+	while (found != RESP_PARTIAL && may_run(conn) && at < conn->in.length) {
+		struct bytes in = { conn->in.data + at, conn->in.length - at };
+		struct resp_parsed parsed = resp_parse(in, config.max_body,
+						       &command);
+
+		found = parsed.found;
+		if (found == RESP_COMMAND) {
+			run_command(conn, &command);
+			at += parsed.used;
+		} else if (found == RESP_BIG) {
+			begin_skip(conn, at, &parsed);
+		} else if (found == RESP_WRONG ||
+			   in.length > config.max_body + MAX_COMMAND) {
+			reply_error(&conn->client.reply,
+				    "ERR Protocol error: expected a short array of bulk strings");
+			conn->client.quit = true;
+			count_answer(conn);
+		}
+	}
+	buffer_cut(&conn->in, at);
+	return at;
+}
+
+static void hear(struct conn *conn)
+{
+	char *room = buffer_reserve(&conn->in, RECEIVE);
+	ssize_t bytes = recv(conn->fd, room, RECEIVE, MSG_DONTWAIT);
+	size_t at = conn->in.length;
+
+	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (bytes <= 0) {
+		conn->dead = true;
+		return;
+	}
+	conn->in.length += bytes;
+	if (conn->skip)
+		skip(conn, at);
+	run_commands(conn);
+}
+
+static int on_conns(sd_event_source *source, int fd, uint32_t events,
+		    void *unused)
+{
+	struct epoll_event ready[TURN];
+	int n = epoll_wait(conns.epoll, ready, TURN, 0);
+
+	(void)source;
+	(void)fd;
+	(void)events;
+	(void)unused;
+	for (int i = 0; i < n; i++) {
+		struct conn *conn = ready[i].data.ptr;
+
+		make_busy(conn);
+		if (ready[i].events & EPOLLIN)
+			hear(conn);
+		else if (ready[i].events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
+			conn->dead = true;
+	}
+	return 0;
+}
+
+/*
+ * The end of a turn of the loop. Commands that waited for a take, or for room, are
+ * carried out before the loop goes on, as no event will tell of them.
+ */
+static void finish(void)
+{
+	struct conn *conn;
+
+	turn_end();
+	while ((conn = TAILQ_FIRST(&busy))) {
+		bool ran = false;
+
+		if (!conn->dead && send_some(conn) && conn->client.quit)
+			conn->dead = true;
+		if (!conn->dead && may_run(conn))
+			ran = run_commands(conn);
+		if (ran) {
+			turn_end();
+			continue;
+		}
+		TAILQ_REMOVE(&busy, conn, next);
+		conn->listed = false;
+		if (conn->dead)
+			destroy(conn);
+		else
+			set_events(conn);
+	}
+}
+
+static int on_post(sd_event_source *source, void *unused)
+{
+	(void)source;
+	(void)unused;
+	finish();
+	return 0;
+}
+
+static void add(int fd, bool tcp)
+{
+	struct conn *conn = calloc(1, sizeof(*conn));
+	struct epoll_event wanted = { .events = EPOLLIN, .data.ptr = conn };
+	const int on = 1;
+
+	if (!conn || epoll_ctl(conns.epoll, EPOLL_CTL_ADD, fd, &wanted) < 0) {
+		say("a connection: %s", strerror(errno));
+		free(conn);
+		close(fd);
+		return;
+	}
+	if (tcp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn->fd = fd;
+	conn->events = EPOLLIN;
+	conn->client.reply = (struct reply) { &conn->out, 2 };
+	conn->client.number = ++conns.number;
+	conn->client.known = !tcp || !config.password[0];
+	conn->client.resume = resume;
+	TAILQ_INIT(&conn->client.deliveries);
+	LIST_INSERT_HEAD(&all, conn, all);
+	conns.count++;
+}
+
+static void refuse(int fd)
+{
+	static const char full[] = "-FULL there are too many connections\r\n";
+
+	send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
+static int on_listener(sd_event_source *source, int listener, uint32_t events,
+		       void *unused)
+{
+	struct sockaddr_storage peer;
+
+	(void)source;
+	(void)events;
+	(void)unused;
+	for (int i = 0; i < TURN; i++) {
+		socklen_t length = sizeof(peer);
+		int fd = accept4(listener, (struct sockaddr *)&peer, &length,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			break;
+		if (conns.count >= config.max_connections)
+			refuse(fd);
+		else
+			add(fd, peer.ss_family != AF_UNIX);
+	}
+	return 0;
+}
+
+void conn_listen(int fd)
+{
+	sd_event_source *source;
+
+	/* The service manager's are not. */
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	must(sd_event_add_io(event, &source, fd, EPOLLIN, on_listener, NULL));
+	must(sd_event_source_set_floating(source, true));
+	/* While there are no files for one more the loop is not to spin. */
+	must(sd_event_source_set_ratelimit(source, USEC_PER_SEC, 1000));
+	sd_event_source_unref(source);
+}
+
+void conn_start(void)
+{
+	conns.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (conns.epoll < 0)
+		die(errno, "epoll");
+	must(sd_event_add_io(event, NULL, conns.epoll, EPOLLIN, on_conns, NULL));
+	must(sd_event_add_post(event, NULL, on_post, NULL));
+	turn_at_end(on_turn_end);
+}
+
+void conn_stop(void)
+{
+	struct conn *conn;
+
+	finish();
+	while ((conn = LIST_FIRST(&all)))
+		destroy(conn);
+}

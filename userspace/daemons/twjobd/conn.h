@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Connections: bytes come in, commands are carried out in their order, and answers
+ * go out in the same order once they are durable. This knows no verb.
+ */
+#ifndef TWJOBD_CONN_H
+#define TWJOBD_CONN_H
+
+/* Connections are accepted from a socket that listens. */
+void conn_listen(int fd);
+void conn_start(void);
+/* Sends what sockets take now, before the process ends. */
+void conn_stop(void);
+
+#endif /* TWJOBD_CONN_H */

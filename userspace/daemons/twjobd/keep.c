@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Wheels and store in step: see keep.h. All is done in slices, between which
+ * commands are carried out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "keep.h"
+#include "turn.h"
+
+#define SLICE		500
+#define INTERVAL	USEC_PER_SEC
+/* A token may be so late, ms: a delivery was given back for a while. */
+#define LATE		5000
+
+static struct {
+	sd_event_source *timer;
+	void (*opened)(struct queue *queue);
+	uint64_t mended;
+	bool loading, removing;
+	/* How far each has come, by numbers of rows. */
+	int64_t loaded, removed, compared;
+	/* Tokens of this queue are compared, 0: rows are. */
+	int64_t walked;
+} keep;
+
+bool keep_is_loading(void)
+{
+	return keep.loading;
+}
+
+uint64_t keep_mended(void)
+{
+	return keep.mended;
+}
+
+void keep_count_mended(void)
+{
+	keep.mended++;
+}
+
+static void run_in(uint64_t us)
+{
+	must(sd_event_source_set_time_relative(keep.timer, us));
+	must(sd_event_source_set_enabled(keep.timer, SD_EVENT_ONESHOT));
+}
+
+int keep_open(struct queue *queue)
+{
+	int result = queue_open_wheel(queue);
+
+	if (result)
+		return result;
+	if (!queue->loaded) {
+		/* Its epoch is durable before the wheel gets it as its stamp. */
+		result = turn_end() ?: turn_begin() ?: turn_end();
+		if (result) {
+			queue_destroy_wheel(queue);
+			return result;
+		}
+		keep.loading = true;
+		keep.loaded = 0;
+		run_in(0);
+	}
+	queue->complained = false;
+	keep.opened(queue);
+	return 0;
+}
+
+static void complain(struct queue *queue, int error)
+{
+	if (!queue->complained)
+		say("the queue \"%s\" has no wheel: %s: this is tried again",
+		    queue->row.name, tw_strerror(-error));
+	queue->complained = true;
+}
+
+void keep_lost(struct queue *queue)
+{
+	say("the wheel of the queue \"%s\" has been destroyed: it is made again",
+	    queue->row.name);
+	queue_close_wheel(queue);
+	run_in(0);
+}
+
+void keep_remove_jobs(void)
+{
+	keep.removing = true;
+	keep.removed = 0;
+	run_in(0);
+}
+
+static void end_load(void)
+{
+	struct queue *queue;
+
+	keep.loading = false;
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->loaded && queue->plain)
+			queue_stamp(queue);
+}
+
+static void load_slice(void)
+{
+	static struct job jobs[SLICE];
+	int n = store_next(keep.loaded, 0, jobs, SLICE);
+
+	for (int i = 0; i < n; i++) {
+		struct queue *queue = queue_by_id(jobs[i].queue);
+		uint64_t handle;
+		int result = 0;
+
+		if (queue && !queue->loaded && queue->plain)
+			result = queue_register(queue, &jobs[i], &handle);
+		if (result && result != -EEXIST) {
+			say("a job of the queue \"%s\" cannot be loaded: %s",
+			    queue->row.name, tw_strerror(-result));
+			return;
+		}
+		keep.loaded = jobs[i].id;
+	}
+	if (n >= 0 && n < SLICE)
+		end_load();
+}
+
+/* The queues whose jobs have all been removed. */
+static void end_removal(void)
+{
+	struct queue *queue = LIST_FIRST(&queues), *next;
+
+	keep.removing = false;
+	if (turn_begin())
+		return;
+	for (; queue; queue = next) {
+		next = LIST_NEXT(queue, next);
+		if (!queue->row.dropped)
+			continue;
+		turn_result(store_remove_queue(queue->row.id));
+		queue_free(queue);
+	}
+}
+
+static void remove_slice(void)
+{
+	static struct job jobs[SLICE];
+	int n = store_next(keep.removed, 0, jobs, SLICE);
+
+	if (turn_begin())
+		return;
+	for (int i = 0; i < n; i++) {
+		struct queue *queue = queue_by_id(jobs[i].queue);
+
+		keep.removed = jobs[i].id;
+		if (queue && queue->row.dropped)
+			turn_result(store_remove(jobs[i].id));
+	}
+	if (n >= 0 && n < SLICE)
+		end_removal();
+	turn_end();
+}
+
+static void mend(struct queue *queue, const struct job *job,
+		 const struct timewheel_token *token, enum change_to to)
+{
+	const struct change change = {
+		.queue = queue->row.id,
+		.job = job->id,
+		.epoch = queue->row.epoch,
+		.id = token->id,
+		.handle = token->handle,
+		.due = job->due,
+		.to = to,
+	};
+
+	keep.mended++;
+	queue_apply(queue, &change);
+}
+
+static void compare_job(struct queue *queue, const struct job *job)
+{
+	uint64_t late = job->due > now_ms() ? job->due : now_ms();
+	struct timewheel_token token;
+	uint64_t handle;
+
+	switch (queue_token(queue, job, &token)) {
+	case 0:
+		break;
+	case -ENOENT:
+		keep.mended++;
+		queue_register(queue, job, &handle);
+		return;
+	case -ENODEV:
+		keep_lost(queue);
+		return;
+	default:
+		return;
+	}
+	if (token.state == TIMEWHEEL_STATE_BURIED && !job->buried)
+		mend(queue, job, &token, CHANGE_TO_NEW);
+	if (token.state != TIMEWHEEL_STATE_PENDING)
+		return;
+	if (job->buried)
+		mend(queue, job, &token, CHANGE_TO_BURIED);
+	else if (token.deadline < queue_deadline(job->due) ||
+		 token.deadline > queue_deadline(late + LATE))
+		mend(queue, job, &token, CHANGE_TO_PENDING);
+}
+
+/* Queues whose wheel should be as the store. */
+static bool is_comparable(const struct queue *queue)
+{
+	return queue && queue->plain && queue->loaded && !queue->row.dropped;
+}
+
+static void compare_jobs(void)
+{
+	static struct job jobs[SLICE];
+	int n = store_next(keep.compared, 0, jobs, SLICE);
+
+	for (int i = 0; i < n; i++) {
+		struct queue *queue = queue_by_id(jobs[i].queue);
+
+		keep.compared = jobs[i].id;
+		if (is_comparable(queue))
+			compare_job(queue, &jobs[i]);
+	}
+	if (n >= 0 && n < SLICE) {
+		keep.compared = 0;
+		keep.walked = LIST_EMPTY(&queues) ? 0 :
+			      LIST_FIRST(&queues)->row.id;
+	}
+}
+
+/* A crash between a registration and its commit leaves a token without a job. */
+static void compare_tokens(struct queue *queue)
+{
+	static struct timewheel_token tokens[SLICE];
+	struct job job;
+	int n = 0;
+
+	if (is_comparable(queue))
+		n = queue_walk(queue, tokens, SLICE);
+	for (int i = 0; i < n; i++) {
+		if (store_get(tokens[i].cookie, &job) != -ENOENT)
+			continue;
+		keep.mended++;
+		queue_unregister(queue, tokens[i].handle);
+	}
+	if (n <= 0 || !queue->walk)
+		keep.walked = queue && LIST_NEXT(queue, next) ?
+			      LIST_NEXT(queue, next)->row.id : 0;
+}
+
+static void open_lost(void)
+{
+	struct queue *queue;
+	int result;
+
+	LIST_FOREACH(queue, &queues, next) {
+		if (queue->plain || queue->row.dropped)
+			continue;
+		result = keep_open(queue);
+		if (result)
+			complain(queue, result);
+	}
+}
+
+static int on_timer(sd_event_source *source, uint64_t time, void *unused)
+{
+	(void)source;
+	(void)time;
+	(void)unused;
+	/* Nothing is under way while both are compared. */
+	turn_end();
+	run_in(INTERVAL);
+	open_lost();
+	if (keep.loading)
+		load_slice();
+	else if (keep.removing)
+		remove_slice();
+	else if (keep.walked)
+		compare_tokens(queue_by_id(keep.walked));
+	else
+		compare_jobs();
+	if (keep.loading || keep.removing)
+		run_in(0);
+	else
+		store_tidy();
+	return 0;
+}
+
+static void add_queue(const struct queue_row *row)
+{
+	queue_new(row);
+	keep.removing |= row->dropped;
+}
+
+void keep_start(void (*opened)(struct queue *queue))
+{
+	struct queue *queue;
+	int result;
+
+	keep.opened = opened;
+	must(sd_event_add_time_relative(event, &keep.timer, CLOCK_MONOTONIC,
+					INTERVAL, 0, on_timer, NULL));
+	if (store_each_queue(add_queue))
+		die(0, "the store does not tell its queues");
+	LIST_FOREACH(queue, &queues, next) {
+		result = queue->row.dropped ? 0 : keep_open(queue);
+		if (result == -ENOENT || result == -ENODEV || result == -ENXIO)
+			die(0, "there is no /dev/timewheel: is the module loaded?");
+		if (result)
+			complain(queue, result);
+	}
+	turn_repeat_last();
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Keeps wheels and store in step: loads a wheel that has not all jobs, and all the
+ * time compares some of the one with some of the other. This knows no connection.
+ */
+#ifndef TWJOBD_KEEP_H
+#define TWJOBD_KEEP_H
+
+#include "queue.h"
+
+/* All queues of the store. The service manager's files are used. */
+void keep_start(void (*opened)(struct queue *queue));
+/* Opens a queue's wheel, and begins to load it if that is needed. */
+int keep_open(struct queue *queue);
+/* The wheel has been destroyed. It will be made again. */
+void keep_lost(struct queue *queue);
+/* Removes the jobs of queues that have been dropped, and then the queues. */
+void keep_remove_jobs(void);
+
+bool keep_is_loading(void);
+/* How many tokens were not as the store has their jobs. */
+uint64_t keep_mended(void);
+/* A token has no job, or not such a one. */
+void keep_count_mended(void);
+
+#endif /* TWJOBD_KEEP_H */

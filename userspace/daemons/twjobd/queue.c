@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queues and their wheels: see queue.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "queue.h"
+
+#define SLOTS		4096
+/* Tokens beyond the queue's limit of jobs: the stamp, and what a crash leaves. */
+#define SPARE		1024
+#define STAMP		0
+#define KEYED		(1ULL << 63)
+#define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
+/* Whichever of the two files has read it. */
+#define ANSWER		(TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE)
+#define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
+
+struct queues queues = LIST_HEAD_INITIALIZER(queues);
+
+struct queue *queue_find(struct bytes name)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->row.dropped && strlen(queue->row.name) == name.length &&
+		    !memcmp(queue->row.name, name.data, name.length))
+			return queue;
+	return NULL;
+}
+
+struct queue *queue_by_id(int64_t id)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (queue->row.id == id)
+			return queue;
+	return NULL;
+}
+
+struct queue *queue_new(const struct queue_row *row)
+{
+	struct queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		die(ENOMEM, "a queue");
+	queue->row = *row;
+	queue->saved = *row;
+	LIST_INSERT_HEAD(&queues, queue, next);
+	return queue;
+}
+
+void queue_close_wheel(struct queue *queue)
+{
+	queue->due = sd_event_source_disable_unref(queue->due);
+	tw_cursor_close(queue->walk);
+	queue->walk = NULL;
+	tw_wheel_close(queue->bound);
+	tw_wheel_close(queue->plain);
+	queue->bound = NULL;
+	queue->plain = NULL;
+	queue->loaded = false;
+}
+
+void queue_free(struct queue *queue)
+{
+	queue_close_wheel(queue);
+	LIST_REMOVE(queue, next);
+	free(queue);
+}
+
+static void wheel_name(const struct queue *queue, char name[TIMEWHEEL_NAME_SIZE])
+{
+	snprintf(name, TIMEWHEEL_NAME_SIZE, "%s%s", config.prefix,
+		 queue->row.name);
+}
+
+/* The errno of a call to the library, as this part gives it. */
+static int result_of(int result)
+{
+	if (result >= 0)
+		return 0;
+	/* An empty wheel pointer has no file either. */
+	return errno == EBADF ? -ENODEV : -errno;
+}
+
+static int run(struct queue *queue, struct timewheel_op *op)
+{
+	return queue->plain ? result_of(tw_wheel_run(queue->plain, op)) : -ENODEV;
+}
+
+/* RUN(queue, cancel, key, flags): prepares by tw_op_cancel(), and carries out. */
+#define RUN(queue, prepare, ...) ({					\
+	struct timewheel_op op_;					\
+									\
+	tw_op_##prepare(&op_, __VA_ARGS__);				\
+	run(queue, &op_);						\
+})
+
+uint64_t queue_deadline(uint64_t due)
+{
+	return due * NSEC_PER_MSEC;
+}
+
+static bool has_stamp(struct queue *queue)
+{
+	struct timewheel_token token;
+
+	return !tw_wheel_get(queue->plain, STAMP, 0, &token) &&
+	       token.cookie == queue->row.epoch;
+}
+
+int queue_stamp(struct queue *queue)
+{
+	/* Far beyond every job's: it is never due. */
+	int result = RUN(queue, register, STAMP, queue_deadline(MAX_DUE + 1),
+			 queue->row.epoch, ABSOLUTE);
+
+	queue->loaded = !result || result == -EEXIST;
+	return queue->loaded ? 0 : result;
+}
+
+/* The service manager is to keep the file, without looking at it. */
+static void keep_file(struct queue *queue)
+{
+	char state[128], name[TIMEWHEEL_NAME_SIZE];
+	int fd = tw_wheel_fd(queue->plain);
+
+	wheel_name(queue, name);
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
+	sd_pid_notify_with_fds(0, 0, state, &fd, 1);
+}
+
+static void forget_file(struct queue *queue)
+{
+	char state[128], name[TIMEWHEEL_NAME_SIZE];
+
+	wheel_name(queue, name);
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	sd_notify(0, state);
+}
+
+/* The file that the service manager has passed by this name, once; or -1. */
+static int passed_file(const char *name)
+{
+	static char **names;
+	static int count = -1;
+
+	if (count < 0)
+		count = sd_listen_fds_with_names(0, &names);
+	for (int i = 0; i < count; i++) {
+		if (strcmp(names[i], name))
+			continue;
+		names[i][0] = '\0';
+		return SD_LISTEN_FDS_START + i;
+	}
+	return -1;
+}
+
+static bool open_kept(struct queue *queue, const char *name)
+{
+	int fd = passed_file(name);
+
+	if (fd < 0)
+		return false;
+	queue->plain = tw_wheel_open_fd(fd);
+	if (!queue->plain)
+		close(fd);
+	else if (has_stamp(queue))
+		return true;
+	tw_wheel_close(queue->plain);
+	queue->plain = NULL;
+	forget_file(queue);
+	return false;
+}
+
+/* The wheel that is there, if it is this queue's, and complete. */
+static bool open_existing(struct queue *queue, const char *name,
+			  const struct timewheel_setup *setup)
+{
+	int result = tw_wheel_create(name, setup, 0);
+
+	if (result < 0 && errno != EEXIST)
+		return false;
+	if (result >= 0)
+		queue->plain = tw_wheel_open_named(name, O_RDWR);
+	if (queue->plain && has_stamp(queue))
+		return true;
+	tw_wheel_close(queue->plain);
+	queue->plain = NULL;
+	/* Perhaps that of a load that did not come to its end. */
+	tw_wheel_destroy(name);
+	return false;
+}
+
+static int open_fresh(struct queue *queue, const char *name,
+		      const struct timewheel_setup *setup)
+{
+	do {
+		if (getrandom(&queue->row.epoch, sizeof(queue->row.epoch), 0) < 0)
+			return -errno;
+		queue->row.epoch >>= 1;
+	} while (!queue->row.epoch);
+	queue->plain = tw_wheel_open_or_create(name, setup, O_RDWR);
+	return queue->plain ? 0 : -errno;
+}
+
+static void set_nonblocking(struct tw_wheel *wheel)
+{
+	int fd = tw_wheel_fd(wheel);
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+int queue_open_wheel(struct queue *queue)
+{
+	const struct timewheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TIMEWHEEL_CLOCK_REALTIME,
+		.slots = SLOTS,
+		.tick = NSEC_PER_MSEC,
+		.max_tokens = queue->row.max_jobs + SPARE,
+		.lease = queue->row.lease * NSEC_PER_MSEC,
+	};
+	char name[TIMEWHEEL_NAME_SIZE];
+	bool kept, ours;
+	int result = 0;
+
+	queue_close_wheel(queue);
+	wheel_name(queue, name);
+	kept = open_kept(queue, name);
+	ours = kept || open_existing(queue, name, &setup);
+	if (!ours)
+		result = open_fresh(queue, name, &setup);
+	if (!result) {
+		queue->bound = tw_wheel_open_named(name, O_RDWR);
+		if (!queue->bound)
+			result = -errno;
+	}
+	if (result) {
+		queue_close_wheel(queue);
+		return result;
+	}
+	set_nonblocking(queue->plain);
+	set_nonblocking(queue->bound);
+	if (!kept)
+		keep_file(queue);
+	queue->loaded = ours;
+	return 0;
+}
+
+void queue_destroy_wheel(struct queue *queue)
+{
+	char name[TIMEWHEEL_NAME_SIZE];
+
+	wheel_name(queue, name);
+	forget_file(queue);
+	queue_close_wheel(queue);
+	if (tw_wheel_destroy(name) < 0 && errno != ENOENT)
+		say("the wheel \"%s\": %s", name, tw_strerror(errno));
+}
+
+static void places_of(struct bytes key, uint64_t ids[PLACES])
+{
+	uint64_t first = hash(store_secret, key);
+
+	for (int i = 0; i < PLACES; i++)
+		ids[i] = (first + i * 0x9e3779b97f4a7c15ULL) | KEYED;
+}
+
+int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
+		 struct timewheel_token tokens[PLACES])
+{
+	places_of(key, ids);
+	if (!queue->plain)
+		return -ENODEV;
+	return result_of(tw_wheel_get_many(queue->plain, ids, PLACES, 0, tokens,
+					   NULL));
+}
+
+int queue_token(struct queue *queue, const struct job *job,
+		struct timewheel_token *token)
+{
+	struct timewheel_token tokens[PLACES];
+	uint64_t ids[PLACES];
+	int result;
+
+	if (!queue->plain)
+		return -ENODEV;
+	if (!job->key_length)
+		return result_of(tw_wheel_get(queue->plain, job->id, 0, token));
+	result = queue_places(queue, (struct bytes) { job->key, job->key_length },
+			      ids, tokens);
+	if (result)
+		return result;
+	for (int i = 0; i < PLACES; i++) {
+		if (!tokens[i].state || (int64_t)tokens[i].cookie != job->id)
+			continue;
+		*token = tokens[i];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int queue_token_by_handle(struct queue *queue, uint64_t handle,
+			  struct timewheel_token *token)
+{
+	int result;
+
+	if (!queue->plain)
+		return -ENODEV;
+	result = result_of(tw_wheel_get(queue->plain, handle, BY_HANDLE, token));
+	return result == -ESTALE ? -ENOENT : result;
+}
+
+static int register_at(struct queue *queue, uint64_t id, const struct job *job,
+		       uint64_t *handle)
+{
+	struct timewheel_op op;
+	int result;
+
+	tw_op_register(&op, id, queue_deadline(job->due), job->id, ABSOLUTE);
+	result = run(queue, &op);
+	if (!result)
+		*handle = op.handle;
+	return result;
+}
+
+int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
+{
+	struct timewheel_token tokens[PLACES];
+	uint64_t ids[PLACES] = { job->id };
+	int i = 0, result;
+
+	if (job->key_length) {
+		result = queue_places(queue, (struct bytes) { job->key,
+				      job->key_length }, ids, tokens);
+		if (result)
+			return result;
+		for (i = 0; i < PLACES; i++)
+			if (tokens[i].state &&
+			    (int64_t)tokens[i].cookie == job->id)
+				return -EEXIST;
+		for (i = 0; i < PLACES && tokens[i].state; i++)
+			;
+		/* Other keys have them all. */
+		if (i == PLACES)
+			return -ENOSPC;
+	}
+	result = register_at(queue, ids[i], job, handle);
+	if (!result && job->buried)
+		result = RUN(queue, bury, *handle, 0, BY_HANDLE);
+	return result;
+}
+
+void queue_unregister(struct queue *queue, uint64_t handle)
+{
+	RUN(queue, delete, handle, BY_HANDLE);
+}
+
+int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count)
+{
+	const struct timewheel_token *token;
+	int n = 0, result = 1;
+
+	if (!queue->plain)
+		return -ENODEV;
+	if (!queue->walk)
+		queue->walk = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
+	while (queue->walk && n < count && result > 0) {
+		result = tw_cursor_next(queue->walk, &token);
+		if (result > 0 && token->id != STAMP)
+			tokens[n++] = *token;
+	}
+	if (!queue->walk || result < 0)
+		return -errno;
+	if (!result) {
+		tw_cursor_close(queue->walk);
+		queue->walk = NULL;
+	}
+	return n;
+}
+
+int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
+	       int count)
+{
+	struct tw_wheel *wheel = bound ? queue->bound : queue->plain;
+	ssize_t bytes;
+
+	if (!wheel)
+		return -ENODEV;
+	bytes = read(tw_wheel_fd(wheel), events, count * sizeof(*events));
+	if (bytes < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	return bytes / sizeof(*events);
+}
+
+int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
+		 uint64_t ms)
+{
+	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, ANSWER);
+}
+
+void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		     uint64_t due)
+{
+	RUN(queue, nack, handle, delivery, queue_deadline(due),
+	    ANSWER | ABSOLUTE);
+}
+
+static void make_new(struct queue *queue, const struct change *change)
+{
+	struct timewheel_op op;
+
+	RUN(queue, delete, change->handle, BY_HANDLE);
+	tw_op_register(&op, change->id, queue_deadline(change->due), change->job,
+		       ABSOLUTE);
+	/* It may be there, of the first time. The backstop finds other errors. */
+	run(queue, &op);
+}
+
+static void make_pending(struct queue *queue, const struct change *change)
+{
+	struct timewheel_token token;
+	int result = -ESTALE;
+
+	if (change->delivery)
+		result = RUN(queue, nack, change->handle, change->delivery,
+			     queue_deadline(change->due), ANSWER | ABSOLUTE);
+	if (result == -ESTALE)
+		result = RUN(queue, move, change->handle,
+			     queue_deadline(change->due), BY_HANDLE | ABSOLUTE);
+	/* If there is one, it has been delivered since, or is the one of make_new(). */
+	if (result == -ESTALE &&
+	    queue_token_by_handle(queue, change->handle, &token) == -ENOENT)
+		make_new(queue, change);
+}
+
+static void make_buried(struct queue *queue, const struct change *change)
+{
+	if (RUN(queue, bury, change->handle, change->delivery, ANSWER) == -ESTALE)
+		/* Its lease may be over, by a clock that has been set. */
+		RUN(queue, bury, change->handle, 0, BY_HANDLE);
+}
+
+void queue_apply(struct queue *queue, const struct change *change)
+{
+	switch ((enum change_to)change->to) {
+	case CHANGE_TO_GONE:
+		queue_unregister(queue, change->handle);
+		break;
+	case CHANGE_TO_PENDING:
+		make_pending(queue, change);
+		break;
+	case CHANGE_TO_BURIED:
+		make_buried(queue, change);
+		break;
+	case CHANGE_TO_NEW:
+		make_new(queue, change);
+		break;
+	}
+}
+
+bool queue_counts(struct queue *queue, struct timewheel_info *info)
+{
+	*info = (struct timewheel_info) { .size = sizeof(*info) };
+	return queue->plain && !tw_wheel_info(queue->plain, info);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Queues, each a row of the store and a named wheel. The wheel has a token for
+ * each job, and is the clock, the index by key, and the keeper of leases. Nobody
+ * but queue.c speaks to wheels. This knows no connection.
+ *
+ * A token's cookie is the job's number. Its id is the same for a job without a
+ * key, else one of a few numbers that a hash of the key gives. The token with the
+ * id 0 is the stamp: it says that the wheel has all jobs of the store.
+ *
+ * Functions that return int give 0, or -ENOENT: the wheel has no such token;
+ * -ENOSPC or -ENOMEM: it can have no further one; -ENODEV: there is no wheel at
+ * present.
+ */
+#ifndef TWJOBD_QUEUE_H
+#define TWJOBD_QUEUE_H
+
+#include <sys/queue.h>
+
+#include <timewheel.h>
+
+#include "store.h"
+
+/* Places where the token of a key may be. */
+#define PLACES		4
+
+/*
+ * @plain and @bound are two open files of the wheel. The service manager keeps the
+ * first, so that what it holds outlives this process; what the second holds is
+ * given back as soon as this process ends.
+ */
+struct queue {
+	LIST_ENTRY(queue) next;
+	struct queue_row row;
+	struct queue_row saved;		/* as the store has it */
+	struct tw_wheel *plain, *bound;
+	sd_event_source *due;		/* the wheel has something to read */
+	struct tw_cursor *walk;		/* see queue_walk() */
+	bool loaded;			/* the wheel has all jobs */
+	bool complained;		/* the log tells that there is no wheel */
+	bool unsettled;			/* this turn moves or ends pending tokens */
+};
+
+LIST_HEAD(queues, queue);
+extern struct queues queues;
+
+struct queue *queue_find(struct bytes name);
+struct queue *queue_by_id(int64_t id);
+struct queue *queue_new(const struct queue_row *row);
+/* Closes the wheel, and frees the queue. */
+void queue_free(struct queue *queue);
+
+/*
+ * Opens the wheel, by the file that the service manager has kept if there is one,
+ * or makes one. It is @loaded if it has the stamp of the row's epoch. A wheel with
+ * another stamp, or none, is destroyed, and the row gets a new epoch.
+ */
+int queue_open_wheel(struct queue *queue);
+void queue_close_wheel(struct queue *queue);
+void queue_destroy_wheel(struct queue *queue);
+/* All jobs have been registered. */
+int queue_stamp(struct queue *queue);
+
+/* The token of a job; by the id of the job, or by handle. */
+int queue_token(struct queue *queue, const struct job *job,
+		struct timewheel_token *token);
+int queue_token_by_handle(struct queue *queue, uint64_t handle,
+			  struct timewheel_token *token);
+/* The tokens at the places of a key. */
+int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
+		 struct timewheel_token tokens[PLACES]);
+
+/*
+ * Registers a token for a job, at a place of its key that is free, and buries it
+ * if the job is. -EEXIST: it has one.
+ */
+int queue_register(struct queue *queue, const struct job *job, uint64_t *handle);
+
+/* Reads deliveries. Returns their number. */
+int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
+	       int count);
+/* -ESTALE: the delivery is not out any more. @ms: 0 for the queue's lease. */
+int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
+		 uint64_t ms);
+/* Ends a delivery, if it is still out: the job is due again at @due ms. */
+void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		     uint64_t due);
+/*
+ * The next tokens of a walk through all but the stamp. Returns their number, 0 at
+ * its end.
+ */
+int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
+
+/* What a committed change makes of a token. */
+enum change_to {
+	CHANGE_TO_GONE		= 0,
+	CHANGE_TO_PENDING	= 1,
+	CHANGE_TO_BURIED	= 2,
+	/* Pending, and no delivery has ever been made. */
+	CHANGE_TO_NEW		= 3,
+};
+
+/*
+ * A change that the store has committed, and the wheel is to be told. The store
+ * keeps these of the last turn: applying one again changes nothing.
+ */
+struct change {
+	int64_t queue;
+	int64_t job;
+	uint64_t epoch;
+	uint64_t id;		/* of the token */
+	uint64_t handle;
+	uint64_t due;		/* ms */
+	uint32_t delivery;	/* that is ended, 0: none */
+	uint32_t to;		/* enum change_to */
+};
+
+void queue_apply(struct queue *queue, const struct change *change);
+/* Undoes queue_register(); or ends a token for which the store has no job. */
+void queue_unregister(struct queue *queue, uint64_t handle);
+
+/* What the queue's wheel counts; false if there is none. */
+bool queue_counts(struct queue *queue, struct timewheel_info *info);
+/* Deadline that a token of this job has, at the earliest: ns. */
+uint64_t queue_deadline(uint64_t due);
+
+#endif /* TWJOBD_QUEUE_H */

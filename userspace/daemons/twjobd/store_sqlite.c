@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The store on SQLite: see store.h. A write-ahead log is synced at each commit.
+ *
+ * Bodies have a table of their own, so that a change of a job does not write its
+ * body again. No index beside the row numbers but a partial one of buried jobs:
+ * the wheel is the index.
+ *
+ * A ballast file beside the store is given up when the disk is full, so that jobs
+ * can still end. New jobs are refused until there is room for it again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "store.h"
+
+#define SCHEMA		1
+#define APPLICATION	0x74776a62	/* "twjb" */
+/* Numbers of jobs that are set aside by one commit. */
+#define ID_BLOCK	65536
+/* More than one turn uses. */
+#define ID_SPARE	2048
+#define BALLAST		(16 << 20)
+/* Free pages that are given back at once, when a quarter of all are free. */
+#define GIVE_BACK	"256"
+
+uint64_t store_secret[2];
+
+static sqlite3 *db;
+static int64_t next_id, end_id;
+static bool had_list;	/* the last commit had a list that was not empty */
+static bool full;
+static char ballast_path[300];
+static int ballast;
+
+static const char schema[] =
+	"pragma auto_vacuum = incremental;"
+	"pragma journal_mode = wal;"
+	"begin immediate;"
+	"create table meta (name text primary key, value) without rowid;"
+	"create table queue (id integer primary key, name text not null,\n"
+	" lease int, tries int, max_jobs int, max_bytes int, epoch int,\n"
+	" jobs int, bytes int, paused int, draining int, dropped int);"
+	"create table job (id integer primary key, queue int not null,\n"
+	" due int not null, attempts int not null, size int not null,\n"
+	" buried int not null, key blob);"
+	"create index buried on job (queue, id) where buried;"
+	"create table body (id integer primary key, body blob not null);"
+	"insert into meta values ('next', 1), ('turn', x''),\n"
+	" ('secret', randomblob(16));"
+	"pragma application_id = 1953983074;"
+	"pragma user_version = 1;"
+	"commit;";
+
+#define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
+			"jobs, bytes, paused, draining, dropped"
+#define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key"
+
+enum statement {
+	BEGIN, COMMIT, ROLL_BACK,
+	SET_NEXT, SET_LIST, GET_LIST,
+	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
+	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
+	GET, GET_BODY, NEXT, NEXT_BURIED,
+	STATEMENTS
+};
+
+static const char * const texts[STATEMENTS] = {
+	[BEGIN] = "begin immediate",
+	[COMMIT] = "commit",
+	[ROLL_BACK] = "rollback",
+	[SET_NEXT] = "update meta set value = ? where name = 'next'",
+	[SET_LIST] = "update meta set value = ? where name = 'turn'",
+	[GET_LIST] = "select value from meta where name = 'turn'",
+	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
+	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
+		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
+		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[REMOVE_QUEUE] = "delete from queue where id = ?",
+	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?)",
+	[ADD_BODY] = "insert into body values (?, ?)",
+	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
+		   "buried = ?5 where id = ?1",
+	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
+	[REMOVE] = "delete from job where id = ?",
+	[REMOVE_BODY] = "delete from body where id = ?",
+	[GET] = "select " JOB_COLUMNS " from job where id = ?",
+	[GET_BODY] = "select body from body where id = ?",
+	[NEXT] = "select " JOB_COLUMNS " from job where id > ?1\n"
+		 "order by id limit ?2",
+	[NEXT_BURIED] = "select " JOB_COLUMNS " from job where buried and\n"
+			"queue = ?3 and id > ?1 order by id limit ?2",
+};
+
+static sqlite3_stmt *statements[STATEMENTS];
+
+static int failed(const char *what)
+{
+	int code = sqlite3_extended_errcode(db);
+
+	if ((code & 0xff) == SQLITE_FULL) {
+		if (!full)
+			say("the disk of %s is full: no new jobs until there is room",
+			    config.store);
+		full = true;
+		if (ftruncate(ballast, 0) < 0)
+			say("%s: %s", ballast_path, strerror(errno));
+		return -ENOSPC;
+	}
+	say("the store: %s: %s", what, sqlite3_errmsg(db));
+	/* What a failed sync has left on the disk, nobody knows. */
+	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
+		die(0, "the disk of %s cannot be trusted: see what the kernel's log tells about it",
+		    config.store);
+	return -EIO;
+}
+
+/* A statement whose first @count parameters are these numbers. */
+static sqlite3_stmt *bound(enum statement which, const int64_t *numbers,
+			   int count)
+{
+	sqlite3_stmt *statement = statements[which];
+
+	for (int i = 0; i < count; i++)
+		sqlite3_bind_int64(statement, i + 1, numbers[i]);
+	return statement;
+}
+
+#define BOUND(which, ...) ({						\
+	const int64_t numbers_[] = { __VA_ARGS__ };			\
+	bound(which, numbers_, ARRAY_SIZE(numbers_));			\
+})
+
+static void bind_bytes(sqlite3_stmt *statement, int parameter,
+		       struct bytes bytes)
+{
+	sqlite3_bind_blob64(statement, parameter, bytes.data ?: "",
+			    bytes.length, SQLITE_STATIC);
+}
+
+/* For statements that give no rows. */
+static int run(sqlite3_stmt *statement)
+{
+	int result = sqlite3_step(statement) == SQLITE_DONE ? 0 :
+		     failed(sqlite3_sql(statement));
+
+	sqlite3_reset(statement);
+	return result;
+}
+
+/* 1: the statement has a row, 0: it has no more. The caller resets it. */
+static int step(sqlite3_stmt *statement)
+{
+	switch (sqlite3_step(statement)) {
+	case SQLITE_ROW:
+		return 1;
+	case SQLITE_DONE:
+		return 0;
+	default:
+		return failed(sqlite3_sql(statement));
+	}
+}
+
+static void must_run(const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
+		die(0, "the store %s: %s", config.store, error ?: "no memory");
+}
+
+static int64_t number(const char *sql)
+{
+	sqlite3_stmt *statement;
+	int64_t value;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW)
+		die(0, "the store %s: %s", config.store, sqlite3_errmsg(db));
+	value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return value;
+}
+
+/* The lock of this file says that a twjobd uses the store. */
+static void open_ballast(const char *path)
+{
+	snprintf(ballast_path, sizeof(ballast_path), "%s-ballast", path);
+	ballast = open(ballast_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		       0600);
+	if (ballast < 0)
+		die(errno, "%s", ballast_path);
+	if (flock(ballast, LOCK_EX | LOCK_NB) < 0)
+		die(0, "%s is in use by another twjobd", path);
+}
+
+/* Only with room to spare: what fills the disk is not to find it full at once. */
+static bool has_room(void)
+{
+	struct statvfs disk;
+	struct stat file;
+
+	return !fstatvfs(ballast, &disk) && !fstat(ballast, &file) &&
+	       disk.f_bavail * disk.f_frsize + file.st_blocks * 512ULL >=
+	       BALLAST + BALLAST / 4;
+}
+
+static void take_ballast(void)
+{
+	bool was_full = full;
+
+	full = !has_room() || posix_fallocate(ballast, 0, BALLAST);
+	if (was_full && !full)
+		say("there is room on the disk again");
+	else if (full && !was_full)
+		say("no new jobs until there is room on the disk of %s",
+		    config.store);
+}
+
+static void read_secret(void)
+{
+	sqlite3_stmt *statement;
+
+	if (sqlite3_prepare_v2(db, "select value from meta where name = 'secret'",
+			       -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW ||
+	    sqlite3_column_bytes(statement, 0) != sizeof(store_secret))
+		die(0, "the store %s has no secret", config.store);
+	memcpy(store_secret, sqlite3_column_blob(statement, 0),
+	       sizeof(store_secret));
+	sqlite3_finalize(statement);
+}
+
+static void check_schema(void)
+{
+	if (!number("select count(*) from sqlite_schema"))
+		must_run(schema);
+	if (number("pragma application_id") != APPLICATION)
+		die(0, "%s is no store of jobs", config.store);
+	if (number("pragma user_version") != SCHEMA)
+		die(0, "%s is of another version of twjobd", config.store);
+}
+
+void store_open(const char *path)
+{
+	open_ballast(path);
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
+			    SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+			    NULL) != SQLITE_OK)
+		die(0, "the store %s: %s", path, sqlite3_errmsg(db));
+	sqlite3_extended_result_codes(db, 1);
+	sqlite3_busy_timeout(db, 5000);
+	must_run("pragma page_size = 4096");
+	check_schema();
+	/* A failed sync of the process before is found out here, or nowhere. */
+	must_run("pragma journal_mode = wal;"
+		 "pragma synchronous = full;"
+		 "pragma secure_delete = off;"
+		 "pragma cache_size = -16384;"
+		 "pragma journal_size_limit = 67108864;"
+		 "pragma wal_checkpoint(truncate)");
+	for (int i = 0; i < STATEMENTS; i++)
+		if (sqlite3_prepare_v3(db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+				       &statements[i], NULL) != SQLITE_OK)
+			die(0, "the store %s: %s", path, sqlite3_errmsg(db));
+	read_secret();
+	next_id = number("select value from meta where name = 'next'");
+	end_id = next_id;
+	take_ballast();
+}
+
+void store_close(void)
+{
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(statements[i]);
+	sqlite3_close(db);
+}
+
+/* Hands the blob that a statement finds to @use. */
+static int with_blob(sqlite3_stmt *statement,
+		     void (*use)(void *arg, struct bytes blob), void *arg)
+{
+	int result = step(statement);
+
+	if (result > 0)
+		use(arg, (struct bytes) {
+			sqlite3_column_blob(statement, 0),
+			sqlite3_column_bytes(statement, 0),
+		});
+	/* One that is not reset would keep the log from being emptied. */
+	sqlite3_reset(statement);
+	return result < 0 ? result : result ? 0 : -ENOENT;
+}
+
+int store_last_turn(void (*use)(void *arg, struct bytes list), void *arg)
+{
+	had_list = true;
+	return with_blob(statements[GET_LIST], use, arg);
+}
+
+static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
+{
+	const unsigned char *name = sqlite3_column_text(statement, 1);
+
+	*row = (struct queue_row) {
+		.id = sqlite3_column_int64(statement, 0),
+		.lease = sqlite3_column_int64(statement, 2),
+		.tries = sqlite3_column_int64(statement, 3),
+		.max_jobs = sqlite3_column_int64(statement, 4),
+		.max_bytes = sqlite3_column_int64(statement, 5),
+		.epoch = sqlite3_column_int64(statement, 6),
+		.jobs = sqlite3_column_int64(statement, 7),
+		.bytes = sqlite3_column_int64(statement, 8),
+		.paused = sqlite3_column_int(statement, 9),
+		.draining = sqlite3_column_int(statement, 10),
+		.dropped = sqlite3_column_int(statement, 11),
+	};
+	snprintf(row->name, sizeof(row->name), "%s", name ? (char *)name : "");
+}
+
+int store_each_queue(void (*each)(const struct queue_row *row))
+{
+	struct queue_row row;
+	int result;
+
+	while ((result = step(statements[QUEUES])) > 0) {
+		read_queue(statements[QUEUES], &row);
+		each(&row);
+	}
+	sqlite3_reset(statements[QUEUES]);
+	return result;
+}
+
+int store_begin(void)
+{
+	int result;
+
+	/* Set aside by a commit of its own: a crash must not give one again. */
+	if (end_id - next_id < ID_SPARE) {
+		int64_t end = next_id + ID_BLOCK;
+
+		result = run(BOUND(SET_NEXT, end));
+		if (result)
+			return result;
+		end_id = end;
+	}
+	return run(statements[BEGIN]);
+}
+
+int store_commit(struct bytes list)
+{
+	int result = 0;
+
+	if (list.length || had_list) {
+		bind_bytes(statements[SET_LIST], 1, list);
+		result = run(statements[SET_LIST]);
+	}
+	if (!result)
+		result = run(statements[COMMIT]);
+	if (!result)
+		had_list = list.length;
+	return result;
+}
+
+void store_roll_back(void)
+{
+	/* After some errors SQLite has done it by itself. */
+	if (!sqlite3_get_autocommit(db))
+		run(statements[ROLL_BACK]);
+}
+
+int store_save_queue(struct queue_row *row)
+{
+	sqlite3_stmt *statement = statements[row->id ? SAVE_QUEUE : ADD_QUEUE];
+	const int64_t numbers[] = {
+		row->lease, row->tries, row->max_jobs, row->max_bytes,
+		row->epoch, row->jobs, row->bytes, row->paused, row->draining,
+		row->dropped,
+	};
+	int result;
+
+	sqlite3_bind_null(statement, 1);
+	if (row->id)
+		sqlite3_bind_int64(statement, 1, row->id);
+	sqlite3_bind_text(statement, 2, row->name, -1, SQLITE_STATIC);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sqlite3_bind_int64(statement, i + 3, numbers[i]);
+	result = run(statement);
+	if (!result && !row->id)
+		row->id = sqlite3_last_insert_rowid(db);
+	return result;
+}
+
+int store_remove_queue(int64_t id)
+{
+	return run(BOUND(REMOVE_QUEUE, id));
+}
+
+int64_t store_new_id(void)
+{
+	return next_id++;
+}
+
+int store_add(const struct job *job, struct bytes body)
+{
+	sqlite3_stmt *statement = BOUND(ADD, job->id, job->queue, job->due,
+					job->attempts, job->size, job->buried);
+	int result;
+
+	if (job->key_length)
+		sqlite3_bind_blob(statement, 7, job->key, job->key_length,
+				  SQLITE_STATIC);
+	else
+		sqlite3_bind_null(statement, 7);
+	result = run(statement);
+	if (result)
+		return result;
+	statement = BOUND(ADD_BODY, job->id);
+	bind_bytes(statement, 2, body);
+	return run(statement);
+}
+
+int store_change(const struct job *job, struct bytes body)
+{
+	sqlite3_stmt *statement;
+	int result = run(BOUND(CHANGE, job->id, job->due, job->attempts,
+			       job->size, job->buried));
+
+	if (result || !body.data)
+		return result;
+	statement = BOUND(CHANGE_BODY, job->id);
+	bind_bytes(statement, 2, body);
+	return run(statement);
+}
+
+int store_remove(int64_t id)
+{
+	return run(BOUND(REMOVE, id)) ?: run(BOUND(REMOVE_BODY, id));
+}
+
+static void read_job(sqlite3_stmt *statement, struct job *job)
+{
+	const void *key = sqlite3_column_blob(statement, 6);
+
+	job->id = sqlite3_column_int64(statement, 0);
+	job->queue = sqlite3_column_int64(statement, 1);
+	job->due = sqlite3_column_int64(statement, 2);
+	job->attempts = sqlite3_column_int64(statement, 3);
+	job->size = sqlite3_column_int64(statement, 4);
+	job->buried = sqlite3_column_int(statement, 5);
+	job->key_length = sqlite3_column_bytes(statement, 6);
+	if (job->key_length > MAX_KEY)
+		job->key_length = MAX_KEY;
+	if (key)
+		memcpy(job->key, key, job->key_length);
+}
+
+int store_get(int64_t id, struct job *job)
+{
+	sqlite3_stmt *statement = BOUND(GET, id);
+	int result = step(statement);
+
+	if (result > 0)
+		read_job(statement, job);
+	sqlite3_reset(statement);
+	return result < 0 ? result : result ? 0 : -ENOENT;
+}
+
+int store_body(int64_t id, void (*use)(void *arg, struct bytes body), void *arg)
+{
+	return with_blob(BOUND(GET_BODY, id), use, arg);
+}
+
+int store_next(int64_t after, int64_t buried, struct job *jobs, int count)
+{
+	sqlite3_stmt *statement = BOUND(buried ? NEXT_BURIED : NEXT, after,
+					count);
+	int n = 0, result = 0;
+
+	if (buried)
+		sqlite3_bind_int64(statement, 3, buried);
+	while (n < count && (result = step(statement)) > 0)
+		read_job(statement, &jobs[n++]);
+	sqlite3_reset(statement);
+	return result < 0 ? result : n;
+}
+
+bool store_is_full(void)
+{
+	return full;
+}
+
+static void housekeep(const char *sql)
+{
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		failed(sql);
+}
+
+void store_tidy(void)
+{
+	if (full)
+		housekeep("pragma wal_checkpoint(truncate)");
+	if (number("pragma freelist_count") * 4 > number("pragma page_count"))
+		housekeep("pragma incremental_vacuum(" GIVE_BACK ")");
+	if (full)
+		take_ballast();
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Turns: see turn.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resp.h"
+#include "turn.h"
+
+#define LARGE	500
+
+struct registered {
+	struct queue *queue;
+	uint64_t handle;
+};
+
+static struct {
+	bool begun;
+	int error;
+	unsigned int size;		/* counts changes of all kinds */
+	struct buffer changes;		/* struct change */
+	struct buffer registered;	/* struct registered */
+	void (*ended)(int error);
+} turn;
+
+void turn_at_end(void (*ended)(int error))
+{
+	turn.ended = ended;
+}
+
+int turn_begin(void)
+{
+	turn.size++;
+	if (turn.begun)
+		return turn.error;
+	turn.begun = true;
+	return turn_result(store_begin());
+}
+
+int turn_result(int result)
+{
+	if (result && result != -ENOENT)
+		turn.error = result;
+	return result;
+}
+
+void turn_registered(struct queue *queue, uint64_t handle)
+{
+	const struct registered registered = { queue, handle };
+
+	buffer_add(&turn.registered, &registered, sizeof(registered));
+}
+
+void turn_changed(struct queue *queue, const struct job *job,
+		  const struct timewheel_token *token, uint32_t delivery,
+		  enum change_to to)
+{
+	const struct change change = {
+		.queue = queue->row.id,
+		.job = job->id,
+		.epoch = queue->row.epoch,
+		.id = token->id,
+		.handle = token->handle,
+		.due = job->due,
+		.delivery = delivery,
+		.to = to,
+	};
+
+	buffer_add(&turn.changes, &change, sizeof(change));
+	/* An ended delivery of a job that is gone leaves nothing to be read. */
+	if (!delivery || to != CHANGE_TO_GONE)
+		queue->unsettled = true;
+}
+
+bool turn_has(int64_t job)
+{
+	const struct change *change = (struct change *)turn.changes.data;
+	size_t i, n = turn.changes.length / sizeof(*change);
+
+	for (i = 0; i < n; i++)
+		if (change[i].job == job)
+			return true;
+	return false;
+}
+
+/* Queues that count their jobs, or have been told to be otherwise. */
+static int save_queues(void)
+{
+	struct queue *queue;
+	int result = 0;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (!result && memcmp(&queue->row, &queue->saved,
+				      sizeof(queue->row)))
+			result = store_save_queue(&queue->row);
+	return result;
+}
+
+static void apply_all(struct bytes list)
+{
+	struct change change;
+	struct queue *queue;
+
+	for (; list.length >= sizeof(change); list.length -= sizeof(change)) {
+		memcpy(&change, list.data, sizeof(change));
+		list.data += sizeof(change);
+		queue = queue_by_id(change.queue);
+		if (queue && queue->row.epoch == change.epoch)
+			queue_apply(queue, &change);
+	}
+}
+
+static void undo(void)
+{
+	const struct registered *registered;
+	struct queue *queue;
+	size_t i, n = turn.registered.length / sizeof(*registered);
+
+	store_roll_back();
+	registered = (struct registered *)turn.registered.data;
+	for (i = 0; i < n; i++)
+		queue_unregister(registered[i].queue, registered[i].handle);
+	LIST_FOREACH(queue, &queues, next)
+		queue->row = queue->saved;
+}
+
+static int commit(void)
+{
+	struct bytes list = { turn.changes.data, turn.changes.length };
+	struct queue *queue;
+
+	if (!turn.error)
+		turn_result(save_queues());
+	if (!turn.error)
+		turn_result(store_commit(list));
+	if (turn.error) {
+		undo();
+		return turn.error;
+	}
+	LIST_FOREACH(queue, &queues, next)
+		queue->saved = queue->row;
+	apply_all(list);
+	return 0;
+}
+
+int turn_end(void)
+{
+	struct queue *queue;
+	int error = turn.begun ? commit() : turn.error;
+
+	LIST_FOREACH(queue, &queues, next)
+		queue->unsettled = false;
+	turn.begun = false;
+	turn.error = 0;
+	turn.size = 0;
+	turn.changes.length = 0;
+	turn.registered.length = 0;
+	turn.ended(error);
+	return error;
+}
+
+void turn_limit(void)
+{
+	if (turn.size >= LARGE)
+		turn_end();
+}
+
+static void repeat(void *unused, struct bytes list)
+{
+	(void)unused;
+	apply_all(list);
+}
+
+void turn_repeat_last(void)
+{
+	if (store_last_turn(repeat, NULL))
+		die(0, "the store does not tell its last turn");
+}

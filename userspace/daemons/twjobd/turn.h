@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Turns: the changes that one commit makes durable. The store changes at once, in
+ * a transaction; the wheels are told when it has been committed. Tokens of new jobs
+ * are the exception: they are registered before, since the wheel decides whether
+ * there is room. This knows no connection.
+ */
+#ifndef TWJOBD_TURN_H
+#define TWJOBD_TURN_H
+
+#include "queue.h"
+
+/* Sets what is called at the end of each turn: the store's error, 0 for none. */
+void turn_at_end(void (*ended)(int error));
+
+/* Before a change. A turn begins with the first one. */
+int turn_begin(void);
+/* Returns @result. The turn cannot be committed if it is an error. */
+int turn_result(int result);
+
+/* The token of a new job has been registered. */
+void turn_registered(struct queue *queue, uint64_t handle);
+/*
+ * The job has been changed in the store, and the wheel has yet to be told of it.
+ * @delivery: the one that this ends, 0 for none.
+ */
+void turn_changed(struct queue *queue, const struct job *job,
+		  const struct timewheel_token *token, uint32_t delivery,
+		  enum change_to to);
+/* Whether the turn has changed this job. */
+bool turn_has(int64_t job);
+
+/* Commits, and tells the wheels. Returns 0 or an error of the store. */
+int turn_end(void);
+/* Ends the turn if it is large. */
+void turn_limit(void);
+
+/* Tells the wheels again what the last turn of the process before has changed. */
+void turn_repeat_last(void);
+
+#endif /* TWJOBD_TURN_H */

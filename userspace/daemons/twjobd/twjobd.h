@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What all parts of twjobd share. The parts, each using those below it only:
+ *
+ * main.c		options, the loop, signals
+ * conn.c		sockets, pipelining, answers in order; see conn.h
+ * verbs.c		what clients can ask, by name; see verbs.h
+ * verbs_queue.c	of queues
+ * verbs_job.c		of jobs that nobody works on
+ * verbs_list.c		what there is
+ * verbs_take.c		deliveries, and clients that wait for one
+ * verbs_answer.c	answers to deliveries
+ * args.c		what the verbs' arguments mean
+ * keep.c		loads wheels, and compares them with the store
+ * turn.c		changes that one commit makes durable; see turn.h
+ * queue.c		a queue and its named wheel; see queue.h
+ * store_sqlite.c	the jobs; see store.h
+ * resp.c		the protocol's framing; see resp.h
+ * config.c		the configuration file, and sockets that listen
+ * hash.c		a keyed hash
+ * ../twidled/log.c	messages on standard error
+ *
+ * All is done by one thread in one loop of sd-event. One turn of it hears many
+ * commands, changes the store and commits once. Then it tells the wheels and
+ * sends the answers. While a commit waits for the disk, the commands of the next
+ * turn gather in the sockets.
+ */
+#ifndef TWJOBD_H
+#define TWJOBD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+
+#include "../twidled/log.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define MSEC_PER_SEC	1000ULL
+#define USEC_PER_MSEC	1000ULL
+#define USEC_PER_SEC	1000000ULL
+#define NSEC_PER_MSEC	1000000ULL
+
+#define MAX_LISTENERS	8
+#define MAX_KEY		255
+/* In the year 2255. The wheel's clock ends in 2262. */
+#define MAX_DUE		9000000000000ULL
+
+/* Bytes that belong to somebody else. */
+struct bytes {
+	const char *data;
+	size_t length;
+};
+
+struct address {
+	socklen_t length;
+	union {
+		struct sockaddr any;
+		struct sockaddr_un un;
+		struct sockaddr_storage room;
+	};
+};
+
+/* There is one (config.c). */
+extern struct config {
+	struct address listen[MAX_LISTENERS];
+	char store[256];
+	char prefix[32];	/* of the wheels' names */
+	char password[128];	/* for TCP; "" for none */
+	uint64_t max_body;	/* bytes */
+	uint64_t max_connections;
+} config;
+
+/* One line on standard error when it returns -1. */
+int config_load(const char *path);
+/* A socket that listens there. Exits when there can be none. */
+int config_listen(const struct address *address);
+
+/* SipHash-2-4. */
+uint64_t hash(const uint64_t key[2], struct bytes bytes);
+
+/* The wall clock, ms since 1970. */
+uint64_t now_ms(void);
+
+/* The loop (main.c). */
+extern sd_event *event;
+
+#endif /* TWJOBD_H */

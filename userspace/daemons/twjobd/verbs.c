@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * All verbs by name, and those that are about the connection itself, which clients
+ * of Redis send by themselves.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs.h"
+
+#define QUEUE	1U	/* argument 1 is a queue that exists */
+#define ANYBODY	2U	/* also before AUTH */
+
+void answer_failure(struct request *request, int error)
+{
+	switch (-error) {
+	case ENOSPC:
+		reply_error(request->reply, "FULL there is no room for a job");
+		break;
+	case ENOMEM:
+		reply_error(request->reply, "FULL the kernel has no memory for a job");
+		break;
+	case EAGAIN:
+		reply_error(request->reply, "LOADING the queue is being loaded: try again");
+		break;
+	case EBUSY:
+		reply_error(request->reply, "HELD the job is being worked on");
+		break;
+	case ENODEV:
+		reply_error(request->reply, "UNAVAILABLE the queue has no wheel at present");
+		break;
+	default:
+		reply_error(request->reply, "UNAVAILABLE the store cannot tell: see the log");
+	}
+}
+
+/* In the same time for all that are as long. */
+static bool is_password(struct bytes given)
+{
+	size_t length = strlen(config.password);
+	unsigned char differ = 0;
+
+	for (size_t i = 0; i < length && i < given.length; i++)
+		differ |= given.data[i] ^ config.password[i];
+	return length && given.length == length && !differ;
+}
+
+static bool log_in(struct request *request, struct bytes password)
+{
+	if (is_password(password)) {
+		request->client->known = true;
+		return true;
+	}
+	reply_error(request->reply, "WRONGPASS invalid password");
+	return false;
+}
+
+/* AUTH [user] password */
+static void verb_auth(struct request *request)
+{
+	if (log_in(request, request->argv[request->argc - 1]))
+		reply_ok(request->reply);
+}
+
+static void answer_hello(struct request *request)
+{
+	struct reply *reply = request->reply;
+
+	reply_map(reply, 6);
+	reply_text(reply, "server");
+	reply_text(reply, "twjobd");
+	reply_text(reply, "version");
+	reply_text(reply, "1.0.0");
+	reply_text(reply, "proto");
+	reply_integer(reply, reply->version);
+	reply_text(reply, "id");
+	reply_integer(reply, request->client->number);
+	reply_text(reply, "mode");
+	reply_text(reply, "standalone");
+	reply_text(reply, "role");
+	reply_text(reply, "master");
+}
+
+/* HELLO [2|3 [AUTH user password] [SETNAME name]] */
+static void verb_hello(struct request *request)
+{
+	uint64_t version = request->reply->version;
+	int i;
+
+	if (request->argc > 1 &&
+	    (request->argv[1].length != 1 || request->argv[1].data[0] < '2' ||
+	     request->argv[1].data[0] > '3')) {
+		reply_error(request->reply, "NOPROTO unsupported protocol version");
+		return;
+	}
+	if (request->argc > 1)
+		version = request->argv[1].data[0] - '0';
+	for (i = 2; i < request->argc; i += 2) {
+		if (arg_is(request->argv[i], "AUTH") && i + 2 < request->argc) {
+			if (!log_in(request, request->argv[i + 2]))
+				return;
+			i++;
+		} else if (!arg_is(request->argv[i], "SETNAME") ||
+			   i + 1 >= request->argc) {
+			reply_error(request->reply, "ERR syntax error in HELLO");
+			return;
+		}
+	}
+	if (!request->client->known) {
+		reply_error(request->reply, "NOAUTH HELLO needs AUTH user password");
+		return;
+	}
+	request->reply->version = version;
+	answer_hello(request);
+}
+
+static void verb_ping(struct request *request)
+{
+	if (request->argc > 1)
+		reply_bytes(request->reply, request->argv[1]);
+	else
+		reply_simple(request->reply, "PONG");
+}
+
+/* What clients look for before they send anything else. */
+static void verb_info(struct request *request)
+{
+	reply_text(request->reply,
+		   "# Server\r\n"
+		   "server:twjobd\r\n"
+		   "redis_mode:standalone\r\n"
+		   "# Persistence\r\n"
+		   "loading:0\r\n"
+		   "# Replication\r\n"
+		   "role:master\r\n");
+}
+
+static void verb_client(struct request *request)
+{
+	if (arg_is(request->argv[1], "ID"))
+		reply_integer(request->reply, request->client->number);
+	else if (arg_is(request->argv[1], "SETINFO") ||
+		 arg_is(request->argv[1], "SETNAME"))
+		reply_ok(request->reply);
+	else
+		reply_error(request->reply,
+			    "ERR CLIENT knows SETINFO, SETNAME and ID only");
+}
+
+static void verb_command(struct request *request)
+{
+	reply_array(request->reply, 0);
+}
+
+static void verb_quit(struct request *request)
+{
+	reply_ok(request->reply);
+	request->client->quit = true;
+}
+
+static const struct verb {
+	const char *name;
+	int least, most;	/* arguments, with the verb itself */
+	unsigned int flags;
+	void (*run)(struct request *request);
+} verbs[] = {
+	{ "TW.PUT", 3, 9, QUEUE, verb_put },
+	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
+	{ "TW.ACK", 3, MAX_ARGS, QUEUE, verb_ack },
+	{ "TW.NACK", 3, 5, QUEUE, verb_nack },
+	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
+	{ "TW.BURY", 3, 3, QUEUE, verb_bury },
+	{ "TW.CANCEL", 3, 3, QUEUE, verb_cancel },
+	{ "TW.CANCELKEY", 3, 3, QUEUE, verb_cancel_key },
+	{ "TW.MOVE", 5, 5, QUEUE, verb_move },
+	{ "TW.MOVEKEY", 5, 5, QUEUE, verb_move_key },
+	{ "TW.KICK", 3, 4, QUEUE, verb_kick },
+	{ "TW.DELETE", 3, 3, QUEUE, verb_delete },
+	{ "TW.GET", 3, 3, QUEUE, verb_get },
+	{ "TW.LIST", 2, 10, QUEUE, verb_list },
+	{ "TW.STATS", 2, 2, QUEUE, verb_stats },
+	{ "TW.STATS", 1, 1, 0, verb_stats },
+	{ "TW.QUEUES", 1, 1, 0, verb_queues },
+	{ "TW.CREATE", 2, 10, 0, verb_create },
+	{ "TW.DROP", 2, 2, QUEUE, verb_drop },
+	{ "TW.PAUSE", 2, 2, QUEUE, verb_pause },
+	{ "TW.RESUME", 2, 2, QUEUE, verb_resume },
+	{ "TW.DRAIN", 2, 2, QUEUE, verb_drain },
+	{ "HELLO", 1, 8, ANYBODY, verb_hello },
+	{ "AUTH", 2, 3, ANYBODY, verb_auth },
+	{ "PING", 1, 2, 0, verb_ping },
+	{ "INFO", 1, MAX_ARGS, 0, verb_info },
+	{ "CLIENT", 2, MAX_ARGS, 0, verb_client },
+	{ "COMMAND", 1, MAX_ARGS, 0, verb_command },
+	{ "QUIT", 1, 1, ANYBODY, verb_quit },
+};
+
+/* NULL after it has answered with an error. */
+static const struct verb *find_verb(struct request *request)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (!arg_is(request->argv[0], verbs[i].name))
+			continue;
+		known = true;
+		if (request->argc >= verbs[i].least &&
+		    request->argc <= verbs[i].most)
+			return &verbs[i];
+	}
+	if (known)
+		reply_error(request->reply, "ERR wrong number of arguments for '%.*s'",
+			    (int)request->argv[0].length, request->argv[0].data);
+	else
+		reply_error(request->reply, "ERR unknown command '%.*s'",
+			    (int)(request->argv[0].length % 100),
+			    request->argv[0].data);
+	return NULL;
+}
+
+void verbs_run(struct client *client, struct command *command)
+{
+	struct request request = {
+		.client = client,
+		.reply = &client->reply,
+		.argc = command->argc,
+		.argv = command->argv,
+	};
+	const struct verb *verb = find_verb(&request);
+
+	if (!verb)
+		return;
+	if (!client->known && !(verb->flags & ANYBODY)) {
+		reply_error(request.reply, "NOAUTH Authentication required.");
+		return;
+	}
+	if (verb->flags & QUEUE) {
+		request.queue = queue_find(request.argv[1]);
+		if (!request.queue) {
+			reply_error(request.reply, "NOQUEUE there is no such queue");
+			return;
+		}
+	}
+	verb->run(&request);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The verbs. They know no socket and no SQL: each takes a command apart, asks the
+ * store and the wheels, and writes one answer.
+ */
+#ifndef TWJOBD_VERBS_H
+#define TWJOBD_VERBS_H
+
+#include "client.h"
+#include "turn.h"
+
+struct request {
+	struct client *client;
+	struct reply *reply;
+	struct queue *queue;	/* that argument 1 names */
+	int argc;
+	struct bytes *argv;
+};
+
+/* Carries out a command. There is no answer yet if the client then waits. */
+void verbs_run(struct client *client, struct command *command);
+
+/* verbs_take.c: the client has gone: it takes no more. */
+void take_forget(struct client *client);
+/* No job of this queue will come any more. */
+void take_end_queue(struct queue *queue);
+/* The queue's wheel has been opened, or the queue is not paused any more. */
+void take_listen(struct queue *queue);
+
+/*
+ * args.c: what arguments mean. A function that returns false has answered with an
+ * error.
+ */
+bool arg_is(struct bytes arg, const char *word);
+bool arg_number(struct request *request, struct bytes arg, uint64_t least,
+		uint64_t most, uint64_t *number);
+/* Seconds, perhaps with a fraction, as ms. */
+bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms);
+/* Options "IN seconds" and "AT time" at argument @i, as a point of time. */
+bool arg_due(struct request *request, int i, uint64_t *due);
+bool arg_key(struct request *request, struct bytes arg, struct bytes *key);
+
+/* Answers with an error of the store or of a wheel. */
+void answer_failure(struct request *request, int error);
+
+/* verbs_queue.c */
+void verb_create(struct request *request);
+void verb_drop(struct request *request);
+void verb_queues(struct request *request);
+void verb_stats(struct request *request);
+void verb_pause(struct request *request);
+void verb_resume(struct request *request);
+void verb_drain(struct request *request);
+
+/* verbs_job.c */
+void verb_put(struct request *request);
+void verb_cancel(struct request *request);
+void verb_cancel_key(struct request *request);
+void verb_move(struct request *request);
+void verb_move_key(struct request *request);
+void verb_kick(struct request *request);
+void verb_delete(struct request *request);
+
+/* verbs_list.c */
+void verb_get(struct request *request);
+void verb_list(struct request *request);
+
+/* verbs_take.c */
+void verb_take(struct request *request);
+
+/* verbs_answer.c */
+void verb_ack(struct request *request);
+void verb_nack(struct request *request);
+void verb_extend(struct request *request);
+void verb_bury(struct request *request);
+
+/*
+ * verbs_job.c: the job and its token, for a change. 0, or an error: -ENOENT there
+ * is no such job. Changes that are under way on it are committed first.
+ */
+int find_job(struct queue *queue, int64_t id, struct job *job,
+	     struct timewheel_token *token);
+
+#endif /* TWJOBD_VERBS_H */

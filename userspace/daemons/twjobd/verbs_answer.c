@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Answers to deliveries: the job is done, is to come again, is to be kept aside, or
+ * takes longer. They are good from any connection until the lease is over.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs.h"
+
+struct receipt {
+	uint64_t job, epoch, handle;
+	uint32_t delivery;
+};
+
+/* As verbs_take.c writes it, to the letter. */
+static bool parse_receipt(struct bytes arg, struct receipt *receipt)
+{
+	unsigned long long job, epoch, handle;
+	char text[96];
+	int end = 0;
+
+	if (arg.length >= sizeof(text))
+		return false;
+	memcpy(text, arg.data, arg.length);
+	text[arg.length] = '\0';
+	if (sscanf(text, "%16llx-%16llx-%16llx-%8x%n", &job, &epoch, &handle,
+		   &receipt->delivery, &end) != 4 || (size_t)end != arg.length)
+		return false;
+	receipt->job = job;
+	receipt->epoch = epoch;
+	receipt->handle = handle;
+	return receipt->delivery;
+}
+
+/*
+ * The job and token of a delivery that is out, and stays so during the commit: its
+ * lease begins again. -ESTALE: it is not.
+ */
+static int find_delivery(struct queue *queue, struct bytes arg,
+			 struct receipt *receipt, struct job *job,
+			 struct timewheel_token *token, uint64_t lease)
+{
+	int result;
+
+	if (!parse_receipt(arg, receipt) || receipt->epoch != queue->row.epoch)
+		return -ESTALE;
+	/* Whatever has been changed in this turn ended the delivery. */
+	if (turn_has(receipt->job))
+		return -ESTALE;
+	result = store_get(receipt->job, job);
+	if (!result && (job->queue != queue->row.id || job->buried))
+		result = -ENOENT;
+	if (!result)
+		result = queue_token_by_handle(queue, receipt->handle, token);
+	if (!result && token->cookie != receipt->job)
+		result = -ENOENT;
+	if (!result)
+		result = queue_extend(queue, receipt->handle, receipt->delivery,
+				      lease);
+	return result == -ENOENT ? -ESTALE : result;
+}
+
+static void answer_stale(struct request *request, int result)
+{
+	if (result == -ESTALE)
+		reply_error(request->reply,
+			    "STALE the lease is over, or the delivery has been answered");
+	else if (result == -ERANGE)
+		reply_error(request->reply, "ERR too long a time");
+	else
+		answer_failure(request, result);
+}
+
+static int ack(struct request *request, struct bytes arg)
+{
+	struct timewheel_token token;
+	struct receipt receipt;
+	struct job job;
+	int result = find_delivery(request->queue, arg, &receipt, &job, &token, 0);
+
+	if (!result)
+		result = turn_begin() ?: turn_result(store_remove(job.id));
+	if (result)
+		return result;
+	request->queue->row.jobs--;
+	request->queue->row.bytes -= job.size;
+	turn_changed(request->queue, &job, &token, receipt.delivery,
+		     CHANGE_TO_GONE);
+	client_answered(request->client, receipt.handle, receipt.delivery);
+	return 0;
+}
+
+/* TW.ACK queue receipt ...: 1, or for several a 1 or 0 each */
+void verb_ack(struct request *request)
+{
+	int result;
+
+	if (request->argc == 3) {
+		result = ack(request, request->argv[2]);
+		if (result)
+			answer_stale(request, result);
+		else
+			reply_integer(request->reply, 1);
+		return;
+	}
+	reply_array(request->reply, request->argc - 2);
+	for (int i = 2; i < request->argc; i++) {
+		result = ack(request, request->argv[i]);
+		/* Then all answers of the turn tell that. */
+		if (result && result != -ESTALE)
+			turn_result(result);
+		reply_integer(request->reply, !result);
+	}
+}
+
+/* The delivery ends, and the job stays. */
+static int end_delivery(struct request *request, const struct receipt *receipt,
+			struct job *job, const struct timewheel_token *token)
+{
+	int result = turn_begin() ?:
+		     turn_result(store_change(job, (struct bytes) { }));
+
+	if (result)
+		return result;
+	turn_changed(request->queue, job, token, receipt->delivery,
+		     job->buried ? CHANGE_TO_BURIED : CHANGE_TO_PENDING);
+	client_answered(request->client, receipt->handle, receipt->delivery);
+	return 0;
+}
+
+static void answer(struct request *request, int result, const char *text)
+{
+	if (result)
+		answer_stale(request, result);
+	else
+		reply_simple(request->reply, text);
+}
+
+/* TW.NACK queue receipt [IN seconds | AT time]: OK, or BURIED after the last try */
+void verb_nack(struct request *request)
+{
+	struct timewheel_token token;
+	struct receipt receipt;
+	struct job job = { };
+	uint64_t due = now_ms();
+	int result;
+
+	if (request->argc > 3 && !arg_due(request, 3, &due))
+		return;
+	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
+			       &token, 0);
+	if (!result) {
+		if (!job.attempts)
+			job.attempts = receipt.delivery;
+		job.due = due;
+		job.buried = request->queue->row.tries &&
+			     job.attempts >= request->queue->row.tries;
+		result = end_delivery(request, &receipt, &job, &token);
+	}
+	answer(request, result, job.buried ? "BURIED" : "OK");
+}
+
+/* TW.BURY queue receipt */
+void verb_bury(struct request *request)
+{
+	struct timewheel_token token;
+	struct receipt receipt;
+	struct job job;
+	int result = find_delivery(request->queue, request->argv[2], &receipt,
+				   &job, &token, 0);
+
+	if (!result) {
+		job.buried = true;
+		result = end_delivery(request, &receipt, &job, &token);
+	}
+	answer(request, result, "OK");
+}
+
+/* TW.EXTEND queue receipt [seconds]: the lease ends so much from now */
+void verb_extend(struct request *request)
+{
+	struct timewheel_token token;
+	struct receipt receipt;
+	uint64_t lease = 0;
+	struct job job;
+
+	if (request->argc > 3 && !arg_seconds(request, request->argv[3], &lease))
+		return;
+	answer(request, find_delivery(request->queue, request->argv[2], &receipt,
+				      &job, &token, lease), "OK");
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs that put a job, change it or end it while nobody works on it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "verbs.h"
+
+#define UNCHANGED	((struct bytes) { })
+/* Row, token and what else a job without a body takes. */
+#define OVERHEAD	64
+#define KICK_SLICE	100
+#define MAX_KICKS	10000
+
+static const struct timewheel_token no_token;
+
+/* A job that the load of its queue has not come to yet gets its token now. */
+static int load_token(struct queue *queue, const struct job *job,
+		      struct timewheel_token *token)
+{
+	uint64_t handle;
+	int result;
+
+	if (queue->loaded)
+		return -ENODEV;
+	result = queue_register(queue, job, &handle);
+	return result ?: queue_token_by_handle(queue, handle, token);
+}
+
+int find_job(struct queue *queue, int64_t id, struct job *job,
+	     struct timewheel_token *token)
+{
+	int result;
+
+	if (turn_has(id))
+		turn_end();
+	result = store_get(id, job);
+	if (!result && job->queue != queue->row.id)
+		result = -ENOENT;
+	if (result)
+		return result;
+	result = queue_token(queue, job, token);
+	return result == -ENOENT ? load_token(queue, job, token) : result;
+}
+
+/* Looks at the tokens at the places of a key. -EAGAIN: some are not loaded yet. */
+static int look_for_key(struct queue *queue, struct bytes key, struct job *job,
+			struct timewheel_token *token, bool *busy)
+{
+	struct timewheel_token tokens[PLACES];
+	uint64_t ids[PLACES];
+	int result = queue->loaded ?
+		     queue_places(queue, key, ids, tokens) : -EAGAIN;
+
+	*busy = false;
+	for (int i = 0; !result && i < PLACES; i++) {
+		if (!tokens[i].state)
+			continue;
+		*busy |= turn_has(tokens[i].cookie);
+		result = store_get(tokens[i].cookie, job);
+		if (!result && job->queue == queue->row.id &&
+		    job->key_length == key.length &&
+		    !memcmp(job->key, key.data, key.length)) {
+			*token = tokens[i];
+			return 0;
+		}
+		if (result == -ENOENT)
+			result = 0;
+	}
+	return result ?: -ENOENT;
+}
+
+static int find_key(struct queue *queue, struct bytes key, struct job *job,
+		    struct timewheel_token *token)
+{
+	bool busy;
+	int result = look_for_key(queue, key, job, token, &busy);
+
+	if (!busy)
+		return result;
+	turn_end();
+	return look_for_key(queue, key, job, token, &busy);
+}
+
+struct put {
+	struct bytes body, key;
+	uint64_t due;
+	bool replace;
+};
+
+static bool parse_put(struct request *request, struct put *put)
+{
+	*put = (struct put) {
+		.body = request->argv[2],
+		.due = now_ms(),
+	};
+	for (int i = 3; i < request->argc; i++) {
+		if (arg_is(request->argv[i], "REPLACE")) {
+			put->replace = true;
+		} else if (arg_is(request->argv[i], "KEY") &&
+			   i + 1 < request->argc) {
+			if (!arg_key(request, request->argv[++i], &put->key))
+				return false;
+		} else {
+			if (!arg_due(request, i++, &put->due))
+				return false;
+		}
+	}
+	if (put->replace && !put->key.length)
+		reply_error(request->reply, "ERR REPLACE needs a KEY");
+	return !put->replace || put->key.length;
+}
+
+/* Whether the queue takes @size bytes more, which a job of @old had in part. */
+static bool has_room(struct request *request, uint64_t size, uint64_t old)
+{
+	const struct queue_row *row = &request->queue->row;
+
+	if (store_is_full())
+		reply_error(request->reply, "FULL the disk is full");
+	else if (row->draining)
+		reply_error(request->reply, "DRAINING the queue takes no new jobs");
+	else if (!old && row->jobs >= row->max_jobs)
+		reply_error(request->reply, "FULL the queue has its %llu jobs",
+			    (unsigned long long)row->max_jobs);
+	else if (row->bytes - old + size > row->max_bytes)
+		reply_error(request->reply, "FULL the queue has its %llu bytes",
+			    (unsigned long long)row->max_bytes);
+	else
+		return true;
+	return false;
+}
+
+static void count_job(struct queue *queue, int jobs, int64_t bytes)
+{
+	queue->row.jobs += jobs;
+	queue->row.bytes += bytes;
+}
+
+static int remove_job(struct queue *queue, const struct job *job,
+		      const struct timewheel_token *token, uint32_t delivery)
+{
+	int result = turn_begin() ?: turn_result(store_remove(job->id));
+
+	if (result)
+		return result;
+	count_job(queue, -1, -(int64_t)job->size);
+	turn_changed(queue, job, token, delivery, CHANGE_TO_GONE);
+	return 0;
+}
+
+static int add_job(struct queue *queue, const struct put *put, struct job *job)
+{
+	uint64_t handle;
+	int result = turn_begin();
+
+	if (result)
+		return result;
+	*job = (struct job) {
+		.id = store_new_id(),
+		.queue = queue->row.id,
+		.due = put->due,
+		.size = put->body.length + put->key.length + OVERHEAD,
+		.key_length = put->key.length,
+	};
+	if (put->key.length)
+		memcpy(job->key, put->key.data, put->key.length);
+	result = queue_register(queue, job, &handle);
+	if (result)
+		return result;
+	turn_registered(queue, handle);
+	result = turn_result(store_add(job, put->body));
+	if (!result)
+		count_job(queue, 1, job->size);
+	return result;
+}
+
+static void answer_key(struct request *request, const struct job *job,
+		       const char *mark)
+{
+	reply_array(request->reply, 2);
+	reply_integer(request->reply, job->id);
+	reply_text(request->reply, mark);
+}
+
+/* The same job with another body and time. */
+static void replace(struct request *request, const struct put *put,
+		    struct job *job, const struct timewheel_token *token)
+{
+	uint64_t old = job->size;
+	int result;
+
+	job->size = put->body.length + put->key.length + OVERHEAD;
+	if (!has_room(request, job->size, old))
+		return;
+	job->due = put->due;
+	job->attempts = 0;
+	job->buried = false;
+	result = turn_begin() ?: turn_result(store_change(job, put->body));
+	if (result) {
+		answer_failure(request, result);
+		return;
+	}
+	count_job(request->queue, 0, job->size - old);
+	turn_changed(request->queue, job, token, 0, CHANGE_TO_NEW);
+	answer_key(request, job, "REPLACED");
+}
+
+/* Returns whether there was such a job, or an error, and the put is answered. */
+static bool put_again(struct request *request, const struct put *put)
+{
+	struct timewheel_token token;
+	struct job job;
+	int result = find_key(request->queue, put->key, &job, &token);
+
+	if (result == -ENOENT)
+		return false;
+	if (!result && token.state == TIMEWHEEL_STATE_HELD)
+		result = -EBUSY;
+	if (result)
+		answer_failure(request, result);
+	else if (put->replace)
+		replace(request, put, &job, &token);
+	else
+		answer_key(request, &job, job.buried ? "BURIED" : "EXISTS");
+	return true;
+}
+
+/* TW.PUT queue body [IN seconds | AT time] [KEY key] [REPLACE] */
+void verb_put(struct request *request)
+{
+	struct put put;
+	struct job job;
+	int result;
+
+	if (!parse_put(request, &put))
+		return;
+	if (put.key.length && put_again(request, &put))
+		return;
+	if (!has_room(request, put.body.length + put.key.length + OVERHEAD, 0))
+		return;
+	result = add_job(request->queue, &put, &job);
+	if (result)
+		answer_failure(request, result);
+	else if (put.key.length)
+		answer_key(request, &job, "NEW");
+	else
+		reply_integer(request->reply, job.id);
+}
+
+/* What the verbs below are about: a job by its number, or by its key. */
+static int find_by_id(struct request *request, struct job *job,
+		      struct timewheel_token *token)
+{
+	uint64_t id;
+
+	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
+		return -EINVAL;
+	return find_job(request->queue, id, job, token);
+}
+
+static int find_by_key(struct request *request, struct job *job,
+		       struct timewheel_token *token)
+{
+	struct bytes key;
+
+	if (!arg_key(request, request->argv[2], &key))
+		return -EINVAL;
+	return find_key(request->queue, key, job, token);
+}
+
+/* Answers 1 for done, 0 for unknown; nothing for -EINVAL, which is answered. */
+static void answer_done(struct request *request, int result)
+{
+	if (!result || result == -ENOENT)
+		reply_integer(request->reply, !result);
+	else if (result != -EINVAL)
+		answer_failure(request, result);
+}
+
+static void cancel(struct request *request, int found, const struct job *job,
+		   const struct timewheel_token *token)
+{
+	if (!found && token->state == TIMEWHEEL_STATE_HELD)
+		found = -EBUSY;
+	answer_done(request, found ?: remove_job(request->queue, job, token, 0));
+}
+
+/* TW.CANCEL queue id */
+void verb_cancel(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+
+	cancel(request, find_by_id(request, &job, &token), &job, &token);
+}
+
+/* TW.CANCELKEY queue key */
+void verb_cancel_key(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+
+	cancel(request, find_by_key(request, &job, &token), &job, &token);
+}
+
+/* TW.DELETE queue id */
+void verb_delete(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+	int found = find_by_id(request, &job, &token);
+
+	answer_done(request, found ?: remove_job(request->queue, &job, &token, 0));
+}
+
+static int change_job(struct queue *queue, struct job *job,
+		      const struct timewheel_token *token, enum change_to to)
+{
+	int result = turn_begin() ?: turn_result(store_change(job, UNCHANGED));
+
+	if (!result)
+		turn_changed(queue, job, token, 0, to);
+	return result;
+}
+
+static void move(struct request *request, int found, struct job *job,
+		 const struct timewheel_token *token)
+{
+	if (!found && job->buried) {
+		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
+		return;
+	}
+	if (!found && token->state == TIMEWHEEL_STATE_HELD)
+		found = -EBUSY;
+	/* The time is looked at first: an error of it changes nothing. */
+	if (found != -EINVAL && !arg_due(request, 3, &job->due))
+		return;
+	answer_done(request, found ?: change_job(request->queue, job, token,
+						 CHANGE_TO_PENDING));
+}
+
+/* TW.MOVE queue id IN seconds | AT time */
+void verb_move(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+
+	move(request, find_by_id(request, &job, &token), &job, &token);
+}
+
+/* TW.MOVEKEY queue key IN seconds | AT time */
+void verb_move_key(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+
+	move(request, find_by_key(request, &job, &token), &job, &token);
+}
+
+static int kick(struct queue *queue, struct job *job,
+		const struct timewheel_token *token)
+{
+	if (token->state == TIMEWHEEL_STATE_HELD)
+		return -EBUSY;
+	job->due = now_ms();
+	job->attempts = 0;
+	job->buried = false;
+	return change_job(queue, job, token, CHANGE_TO_NEW);
+}
+
+/* The first @n buried jobs. Returns how many there were, or an error. */
+static int64_t kick_all(struct queue *queue, uint64_t n)
+{
+	static struct job jobs[KICK_SLICE];
+	struct timewheel_token token;
+	int64_t after = 0;
+	uint64_t done = 0;
+	int count, result;
+
+	do {
+		count = store_next(after, queue->row.id, jobs, KICK_SLICE);
+		for (int i = 0; i < count && done < n; i++) {
+			after = jobs[i].id;
+			result = find_job(queue, after, &jobs[i], &token) ?:
+				 kick(queue, &jobs[i], &token);
+			if (result)
+				return result;
+			done++;
+		}
+	} while (count == KICK_SLICE && done < n);
+	return count < 0 ? count : (int64_t)done;
+}
+
+/* TW.KICK queue id | ALL n */
+void verb_kick(struct request *request)
+{
+	struct timewheel_token token = no_token;
+	struct job job;
+	uint64_t n;
+	int64_t done;
+	int found;
+
+	if (!arg_is(request->argv[2], "ALL")) {
+		found = find_by_id(request, &job, &token);
+		answer_done(request, found ?: kick(request->queue, &job, &token));
+		return;
+	}
+	if (request->argc != 4) {
+		reply_error(request->reply, "ERR ALL needs a number");
+		return;
+	}
+	if (!arg_number(request, request->argv[3], 1, MAX_KICKS, &n))
+		return;
+	turn_end();
+	done = kick_all(request->queue, n);
+	if (done < 0)
+		answer_failure(request, done);
+	else
+		reply_integer(request->reply, done);
+}

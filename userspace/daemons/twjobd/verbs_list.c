@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs that tell of jobs and change nothing.
+ */
+#include <errno.h>
+
+#include "verbs.h"
+
+#define LIST_COUNT	100
+#define MAX_LIST	1000
+/* Rows, also of other queues, that one command looks at. */
+#define MAX_LOOKED_AT	10000
+#define SLICE		250
+
+enum state {
+	DELAYED, READY, HELD, BURIED, STATES
+};
+
+static const char * const state_names[STATES] = {
+	"delayed", "ready", "held", "buried",
+};
+
+static enum state state_of(const struct job *job,
+			   const struct timewheel_token *token)
+{
+	if (job->buried)
+		return BURIED;
+	if (token->state == TIMEWHEEL_STATE_HELD)
+		return HELD;
+	return job->due <= now_ms() ? READY : DELAYED;
+}
+
+static void add_job(struct reply *reply, const struct job *job, enum state state,
+		    size_t pairs)
+{
+	reply_map(reply, pairs);
+	reply_text(reply, "id");
+	reply_integer(reply, job->id);
+	reply_text(reply, "state");
+	reply_text(reply, state_names[state]);
+	reply_text(reply, "due");
+	reply_integer(reply, job->due);
+	reply_text(reply, "attempts");
+	reply_integer(reply, job->attempts);
+	reply_text(reply, "key");
+	if (job->key_length)
+		reply_bytes(reply, (struct bytes) { job->key, job->key_length });
+	else
+		reply_null(reply);
+}
+
+static void add_body(void *reply, struct bytes body)
+{
+	reply_text(reply, "body");
+	reply_bytes(reply, body);
+}
+
+/* TW.GET queue id */
+void verb_get(struct request *request)
+{
+	struct timewheel_token token = { };
+	struct job job;
+	uint64_t id;
+	int result;
+
+	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
+		return;
+	result = find_job(request->queue, id, &job, &token);
+	if (result == -ENOENT)
+		reply_null(request->reply);
+	else if (result)
+		answer_failure(request, result);
+	if (result)
+		return;
+	add_job(request->reply, &job, state_of(&job, &token), 6);
+	store_body(id, add_body, request->reply);
+}
+
+struct listing {
+	uint64_t after, count, before;
+	enum state state;	/* STATES for all */
+	uint64_t found;
+	struct buffer buffer;
+	struct reply jobs;
+};
+
+static bool parse_state(struct request *request, struct bytes arg,
+			enum state *state)
+{
+	for (*state = 0; *state < STATES; (*state)++)
+		if (arg_is(arg, state_names[*state]))
+			return true;
+	reply_error(request->reply,
+		    "ERR a state is delayed, ready, held or buried");
+	return false;
+}
+
+static bool refuse_option(struct request *request)
+{
+	reply_error(request->reply,
+		    "ERR expected CURSOR, COUNT, STATE or BEFORE");
+	return false;
+}
+
+static bool parse_list(struct request *request, struct listing *listing)
+{
+	struct bytes *argv = request->argv;
+
+	for (int i = 2; i < request->argc; i += 2) {
+		bool good;
+
+		if (i + 1 == request->argc) {
+			reply_error(request->reply, "ERR an option has no value");
+			return false;
+		}
+		if (arg_is(argv[i], "CURSOR"))
+			good = arg_number(request, argv[i + 1], 0,
+					  INT64_MAX / 16, &listing->after);
+		else if (arg_is(argv[i], "COUNT"))
+			good = arg_number(request, argv[i + 1], 1, MAX_LIST,
+					  &listing->count);
+		else if (arg_is(argv[i], "STATE"))
+			good = parse_state(request, argv[i + 1], &listing->state);
+		else if (arg_is(argv[i], "BEFORE"))
+			good = arg_number(request, argv[i + 1], 0, MAX_DUE,
+					  &listing->before);
+		else
+			good = refuse_option(request);
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
+/* Whether it is one that was asked for. */
+static bool list_job(struct listing *listing, struct queue *queue,
+		     const struct job *job)
+{
+	struct timewheel_token token = { };
+	enum state state;
+
+	if (job->queue != queue->row.id || job->due >= listing->before)
+		return false;
+	if (!job->buried)
+		queue_token(queue, job, &token);
+	state = state_of(job, &token);
+	if (listing->state != STATES && listing->state != state)
+		return false;
+	add_job(&listing->jobs, job, state, 5);
+	return true;
+}
+
+/* Goes on after row @after. Returns whether the end has been reached. */
+static int list_some(struct listing *listing, struct queue *queue)
+{
+	static struct job jobs[SLICE];
+	int64_t buried = listing->state == BURIED ? queue->row.id : 0;
+	int looked_at = 0, n;
+
+	do {
+		n = store_next(listing->after, buried, jobs, SLICE);
+		for (int i = 0; i < n && listing->found < listing->count; i++) {
+			listing->after = jobs[i].id;
+			listing->found += list_job(listing, queue, &jobs[i]);
+		}
+		looked_at += SLICE;
+	} while (n == SLICE && listing->found < listing->count &&
+		 looked_at < MAX_LOOKED_AT);
+	return n < 0 ? n : n < SLICE && listing->found < listing->count;
+}
+
+/*
+ * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: where to go on, 0
+ * at the end, and jobs in the order of their numbers. There may be none although
+ * there are more.
+ */
+void verb_list(struct request *request)
+{
+	struct listing listing = {
+		.count = LIST_COUNT,
+		.before = MAX_DUE + 1,
+		.state = STATES,
+	};
+	int ended;
+
+	if (!parse_list(request, &listing))
+		return;
+	/* The wheel does not know yet what this turn changes. */
+	turn_end();
+	listing.jobs = (struct reply) { &listing.buffer, request->reply->version };
+	ended = list_some(&listing, request->queue);
+	if (ended < 0) {
+		answer_failure(request, ended);
+	} else {
+		reply_array(request->reply, 2);
+		reply_integer(request->reply, ended ? 0 : listing.after);
+		reply_array(request->reply, listing.found);
+		buffer_add(request->reply->out, listing.buffer.data,
+			   listing.buffer.length);
+	}
+	buffer_free(&listing.buffer);
+}

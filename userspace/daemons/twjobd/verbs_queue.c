@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs that are about queues as a whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keep.h"
+#include "verbs.h"
+
+#define NAME_BYTES	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
+			"abcdefghijklmnopqrstuvwxyz0123456789-_"
+
+#define LEASE		(60 * MSEC_PER_SEC)
+#define MAX_LEASE	(7 * 86400 * MSEC_PER_SEC)
+#define TRIES		10
+#define MAX_TRIES	1000000
+#define MAX_JOBS	100000
+#define MOST_JOBS	(1 << 28)
+#define MAX_BYTES	(1ULL << 30)
+#define MOST_BYTES	(1ULL << 50)
+
+static bool is_name(struct bytes name)
+{
+	static const char * const words[] = { "COUNT", "BLOCK", "BOUND" };
+
+	if (!name.length || name.length >= NAME_SIZE)
+		return false;
+	for (size_t i = 0; i < name.length; i++)
+		if (!memchr(NAME_BYTES, name.data[i], sizeof(NAME_BYTES) - 1))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (arg_is(name, words[i]))
+			return false;
+	return true;
+}
+
+static bool parse_setting(struct request *request, int i, struct queue_row *row)
+{
+	struct bytes value = request->argv[i + 1];
+
+	if (arg_is(request->argv[i], "TRIES"))
+		return arg_number(request, value, 0, MAX_TRIES, &row->tries);
+	if (arg_is(request->argv[i], "MAXJOBS"))
+		return arg_number(request, value, 1, MOST_JOBS, &row->max_jobs);
+	if (arg_is(request->argv[i], "MAXBYTES"))
+		return arg_number(request, value, 1, MOST_BYTES, &row->max_bytes);
+	if (!arg_is(request->argv[i], "LEASE")) {
+		reply_error(request->reply,
+			    "ERR expected LEASE, TRIES, MAXJOBS or MAXBYTES");
+		return false;
+	}
+	if (!arg_seconds(request, value, &row->lease))
+		return false;
+	if (row->lease && row->lease <= MAX_LEASE)
+		return true;
+	reply_error(request->reply, "ERR a lease is 0.001 to 604800 seconds");
+	return false;
+}
+
+static bool parse_settings(struct request *request, struct queue_row *row)
+{
+	if (request->argc % 2) {
+		reply_error(request->reply, "ERR a setting has no value");
+		return false;
+	}
+	for (int i = 2; i < request->argc; i += 2)
+		if (!parse_setting(request, i, row))
+			return false;
+	return true;
+}
+
+/* A turn of its own, so that the wheel is that of a queue that is durable. */
+static bool save_alone(struct request *request, struct queue_row *row)
+{
+	int error = turn_end() ?: turn_begin() ?:
+		    turn_result(store_save_queue(row)) ?: turn_end();
+
+	if (!error)
+		return true;
+	turn_end();
+	answer_failure(request, error);
+	return false;
+}
+
+static void change_queue(struct request *request, struct queue *queue,
+			 const struct queue_row *row)
+{
+	bool other_wheel = row->lease != queue->row.lease ||
+			   row->max_jobs != queue->row.max_jobs;
+	struct queue_row changed = *row;
+
+	if (!save_alone(request, &changed))
+		return;
+	queue->row = changed;
+	queue->saved = changed;
+	if (other_wheel) {
+		queue_destroy_wheel(queue);
+		keep_open(queue);
+	}
+	reply_ok(request->reply);
+}
+
+/* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] */
+void verb_create(struct request *request)
+{
+	struct queue *queue = queue_find(request->argv[1]);
+	struct queue_row row = {
+		.lease = LEASE,
+		.tries = TRIES,
+		.max_jobs = MAX_JOBS,
+		.max_bytes = MAX_BYTES,
+	};
+	int error;
+
+	if (!is_name(request->argv[1])) {
+		reply_error(request->reply,
+			    "ERR a queue's name has 1 to %d letters, digits, \"-\" and \"_\"",
+			    NAME_SIZE - 1);
+		return;
+	}
+	if (queue)
+		row = queue->row;
+	if (!parse_settings(request, &row))
+		return;
+	if (queue) {
+		change_queue(request, queue, &row);
+		return;
+	}
+	memcpy(row.name, request->argv[1].data, request->argv[1].length);
+	if (!save_alone(request, &row))
+		return;
+	queue = queue_new(&row);
+	error = keep_open(queue);
+	if (!error) {
+		reply_ok(request->reply);
+		return;
+	}
+	/* Another queue of that many jobs is refused, not kept without a wheel. */
+	reply_error(request->reply, "FULL the kernel gives no wheel: %s",
+		    tw_strerror(-error));
+	row = queue->row;
+	queue_free(queue);
+	turn_begin();
+	turn_result(store_remove_queue(row.id));
+}
+
+/* TW.DROP queue */
+void verb_drop(struct request *request)
+{
+	struct queue_row row;
+
+	turn_end();
+	row = request->queue->row;
+	row.dropped = true;
+	if (!save_alone(request, &row))
+		return;
+	request->queue->row = row;
+	request->queue->saved = row;
+	take_end_queue(request->queue);
+	queue_destroy_wheel(request->queue);
+	keep_remove_jobs();
+	reply_ok(request->reply);
+}
+
+/* TW.QUEUES */
+void verb_queues(struct request *request)
+{
+	struct queue *queue;
+	size_t count = 0;
+
+	LIST_FOREACH(queue, &queues, next)
+		count += !queue->row.dropped;
+	reply_array(request->reply, count);
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->row.dropped)
+			reply_text(request->reply, queue->row.name);
+}
+
+struct figure {
+	const char *name;
+	uint64_t value;
+};
+
+static void answer_figures(struct reply *reply, const struct figure *figures,
+			   size_t count)
+{
+	reply_map(reply, count);
+	for (size_t i = 0; i < count; i++) {
+		reply_text(reply, figures[i].name);
+		reply_integer(reply, figures[i].value);
+	}
+}
+
+/* TW.STATS [queue] */
+void verb_stats(struct request *request)
+{
+	struct queue *queue = request->queue;
+	struct timewheel_info info;
+
+	if (!queue) {
+		const struct figure figures[] = {
+			{ "mended", keep_mended() },
+			{ "loading", keep_is_loading() },
+			{ "disk_full", store_is_full() },
+		};
+
+		answer_figures(request->reply, figures, ARRAY_SIZE(figures));
+		return;
+	}
+	/* The wheel does not know yet what this turn changes. */
+	turn_end();
+	queue_counts(queue, &info);
+	{
+		const struct figure figures[] = {
+			{ "jobs", queue->row.jobs },
+			{ "bytes", queue->row.bytes },
+			{ "pending", info.pending - (queue->loaded && info.pending) },
+			{ "held", info.held },
+			{ "buried", info.buried },
+			{ "delivered", info.delivered },
+			{ "lapsed", info.lapsed },
+			{ "paused", queue->row.paused },
+			{ "draining", queue->row.draining },
+			{ "loading", !queue->loaded },
+			{ "lease_ms", queue->row.lease },
+			{ "tries", queue->row.tries },
+			{ "max_jobs", queue->row.max_jobs },
+			{ "max_bytes", queue->row.max_bytes },
+		};
+
+		answer_figures(request->reply, figures, ARRAY_SIZE(figures));
+	}
+}
+
+/* The turn's end saves it. */
+static void set_state(struct request *request, bool paused, bool draining)
+{
+	int error = turn_begin();
+
+	if (error) {
+		answer_failure(request, error);
+		return;
+	}
+	request->queue->row.paused = paused;
+	request->queue->row.draining = draining;
+	take_listen(request->queue);
+	reply_ok(request->reply);
+}
+
+/* TW.PAUSE queue */
+void verb_pause(struct request *request)
+{
+	set_state(request, true, request->queue->row.draining);
+}
+
+/* TW.DRAIN queue */
+void verb_drain(struct request *request)
+{
+	set_state(request, request->queue->row.paused, true);
+}
+
+/* TW.RESUME queue: neither paused nor draining any more */
+void verb_resume(struct request *request)
+{
+	set_state(request, false, false);
+}
