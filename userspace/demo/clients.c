@@ -17,7 +17,7 @@
 
 #include "demo.h"
 
-/* After the last has been silent for the timeout; for a machine that is slow. */
+/* Extra time after the last timeout is over, for a slow machine. */
 #define PATIENCE	(6 * SEC)
 
 static char ledger[32] = "/tmp/timewheel-demo-XXXXXX";
@@ -85,7 +85,7 @@ static void read_ledger(struct farewell *farewell)
 
 	if (!file)
 		err(1, "%s", ledger);
-	/* Of those who fell silent first; the rest would be long pauses. */
+	/* Lines of users that fell silent come first; the others are long pauses. */
 	while (fscanf(file, "silent %llu %lf %lf\n", &uid, &last, &closed) == 3) {
 		if (farewell->silent < SILENT)
 			farewell->user[farewell->silent] = (struct silent_user) {
@@ -99,7 +99,7 @@ static void read_ledger(struct farewell *farewell)
 	unlink(ledger);
 }
 
-/* Reads what the clients say. Returns whether that was the last of it. */
+/* Reads the clients' messages. Returns true after the last one. */
 bool clients_farewell(int pipe, struct farewell *farewell)
 {
 	static char text[4096];

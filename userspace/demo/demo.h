@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of the demonstration share.
+ * Declarations for all parts of the demonstration.
  */
 #ifndef DEMO_H
 #define DEMO_H
@@ -15,22 +15,22 @@
 	__format__(printf, text, first)))
 
 /*
- * The users of the TCP server. As many slots as the timeout has ticks, and one:
- * a user just heard of is filed under the hand, where it was a lap ago.
+ * The users of the TCP server. There is one slot more than the timeout has ticks: the
+ * token of a user who has just sent a packet is filed on the hand's slot, a lap ahead.
  */
 #define USERS		2000
 #define FIRST_UID	100000ULL
 #define TIMEOUT		(10 * SEC)
 #define SLOTS		11
 
-/* So many of them fall silent, each for good, in the first so many seconds. */
+/* This many users fall silent for good, within this many seconds. */
 #define SILENT		50
 #define SILENT_WITHIN	(20 * SEC)
 
-/* What the clients tell the server, once, when all is over. */
+/* The clients send this to the server once, at the end. */
 struct farewell {
 	__u64 packets;		/* sent by all */
-	/* Users that fell silent, as below, or were given up: as many as meant to */
+	/* Users that fell silent, or whose connection was lost */
 	__u32 silent;
 	struct silent_user {
 		__u64 uid;
@@ -43,7 +43,7 @@ struct farewell {
 int clients_start(in_port_t port);
 bool clients_farewell(int pipe, struct farewell *farewell);
 
-/* idle.c: the server that notices who fell silent. */
+/* idle.c: the server that notices which users fell silent. */
 void idle_users(void);
 
 /* draw.c: the server's wheel, once a second. */
@@ -66,7 +66,7 @@ void draw(const struct picture *picture);
 void delayed_orders(void);
 void text_messages(void);
 
-/* main.c: what is said at the end. */
+/* main.c: the lines of the summary. */
 __printf(2, 3)
 void claim(bool ok, const char *format, ...);
 __printf(2, 3)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring in text, once a second: for a terminal a picture that is redrawn in
- * place, else one line.
+ * Draws the ring as text, once a second: on a terminal as a picture in place, else as
+ * one line.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 static char canvas[ROWS][COLUMNS + 1];
 static bool terminal, drawn;
 
-/* What does not fit is left out. */
+/* Leaves out text that does not fit. */
 __printf(3, 4)
 static void put(int row, int column, const char *format, ...)
 {

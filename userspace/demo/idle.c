@@ -40,7 +40,7 @@ static struct server {
 } server;
 
 static struct user users[USERS];
-static struct user *user_of[MAX_FD];	/* whose connection that file is */
+static struct user *user_of[MAX_FD];	/* the user of each connection */
 
 static void watch(int fd)
 {
@@ -122,7 +122,7 @@ static void hang_up(struct user *user)
 	server.online--;
 }
 
-/* Takes a user's packets and returns what the wheel is to be told. */
+/* Reads a user's packets and returns what the wheel has to do. */
 static struct timewheel_op take_packets(int fd)
 {
 	struct user *user = user_of[fd];
@@ -152,9 +152,9 @@ static struct timewheel_op take_packets(int fd)
 }
 
 /*
- * One call for all users who were heard of in this turn. The wheel's clock
- * reads something between before and after: that is this server's own note of
- * when each of them was last heard of.
+ * One call touches all users who sent packets in this turn. The wheel reads its
+ * clock between before and after: this server notes both as the time of each user's
+ * last packet.
  */
 static void tell_wheel(struct timewheel_op *ops, unsigned int count)
 {
@@ -290,7 +290,7 @@ static void turn(void)
 		else
 			ops[count++] = take_packets(fd);
 	}
-	/* First the users who sent packets: a user who did in time is not silent. */
+	/* First the users who sent packets: a user who was in time is not silent. */
 	tell_wheel(ops, count);
 	if (silence)
 		read_wheel();
@@ -369,7 +369,7 @@ static void check(void)
 	      "at most one callback per tick, for all users together");
 }
 
-/* The clients are forked off first: the wheel is the server's alone. */
+/* The clients are forked first, because only the server has the wheel. */
 void idle_users(void)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The demonstration: a timing wheel at its two jobs, on real input, and a list
- * of what it claims, each checked. The exit status is 0 when every claim held.
+ * The demonstration: a timing wheel does its two jobs on real input, and each of its
+ * claims is checked. The exit status is 0 if every claim held.
  *
  * TW_DEMO_TTY=1 draws for a terminal, 0 line by line, whatever stdout is.
  */

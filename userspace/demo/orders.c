@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Job two: messages that are to be sent much later. On a MANUAL wheel, whose
- * hand this program moves, two days pass in a moment; the text messages are
- * due at a time of the real wall clock.
+ * Job two: messages that must be sent much later. This program moves the hand of a
+ * MANUAL wheel, so that two days pass in a moment. The text messages are due at a
+ * time of the real wall clock.
  */
 #include <err.h>
 #include <poll.h>
@@ -17,14 +17,14 @@
 #define DELAY		(48 * HOUR)
 #define END		(62 * HOUR)
 
-/* Orders looked at on the way, which nobody changes; and the one shown. */
+/* Orders that the program asks about meanwhile and never changes; and the one shown. */
 #define EVERY		100
 #define EXAMPLE		5000
 
 #define MESSAGES	1000
 #define PHONE		4915000000ULL
 
-/* What this program expects: the tick of each order's message, 0 for none. */
+/* The expected tick of each order's message; 0 for none. */
 static __u64 due[ORDERS];
 
 static struct orders {
@@ -80,7 +80,7 @@ static void change_minds(void)
 	wheel_batch(orders.wheel, ops, n);
 }
 
-/* Sends what is due while the hand is on @hand: nothing else may come. */
+/* Reads the messages due while the hand is on @hand; no other may come. */
 static void send_messages(__u64 hand)
 {
 	struct timewheel_event events[64];
@@ -111,9 +111,9 @@ static void show_example(const struct timewheel_token *token, __u64 hour)
 }
 
 /*
- * The slots and Cycle-Nums that the wheel tells of some orders. The first is
- * due on the hour, where a whole number of laps is left: d / slots is a lap
- * more than the hand still makes before the last.
+ * Checks the slots and Cycle-Nums that the wheel reports for some orders. The first
+ * one is due on the hour, a whole number of laps ahead. There d / slots is one lap more
+ * than the hand still makes before the lap in which the order is due.
  */
 static void look_at_orders(__u64 hand)
 {
@@ -206,7 +206,7 @@ static const char *wall(__u64 ns)
 	return text;
 }
 
-/* Reads until all are there or half a minute has passed. */
+/* Reads until all messages are there or half a minute has passed. */
 static void await_messages(int wheel, __u64 when)
 {
 	struct pollfd ready = { .fd = wheel, .events = POLLIN };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A command line: options by the table, and what arguments mean. What is wrong
- * is told in one line, and ends the program before it has done anything.
+ * Parses a command line by the table of options, and the arguments by what they
+ * mean. A mistake is told in one line, and ends the program before it has done
+ * anything.
  */
 #include <getopt.h>
 
 #include "twctl.h"
 
-/* getopt's value for an option is its index, kept clear of letters. */
+/* The value that getopt returns for an option: its index, beyond all letters. */
 #define LONG_BASE	256
 
 static bool takes(const struct verb *verb, int option)
@@ -104,7 +105,7 @@ uint64_t number_of(const char *name, const char *text, uint64_t least,
 	unsigned long long number;
 
 	errno = 0;
-	/* Not base 0, to which 010 is 8. */
+	/* Base 10, because base 0 takes 010 for 8. */
 	number = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
 	if (*text >= '0' && *text <= '9' && !*end && !errno && number >= least &&
 	    number <= most)
@@ -148,7 +149,7 @@ uint64_t option_span(const struct args *args, enum opt option,
 	return ns;
 }
 
-/* A time that is the rest of a command line, so that it needs no quotes. */
+/* A time takes up the rest of a command line, so that it needs no quotes. */
 struct when words_when(const char *name, char **words, int count)
 {
 	struct when when;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * completion: scripts for bash and zsh, out of the table.
+ * completion: makes scripts for bash and zsh from the table of verbs and options.
  */
 #include <ctype.h>
 
@@ -11,7 +11,7 @@ static bool takes(const struct verb *verb, int option)
 	return verb->options & 1ULL << option;
 }
 
-/* In small letters, which are quicker to type and do as well. */
+/* Column names in small letters, which twctl takes as well. */
 static void print_names(const struct column *column)
 {
 	const char *letter;
@@ -23,7 +23,7 @@ static void print_names(const struct column *column)
 	}
 }
 
-/* The columns that -o of a verb takes: those of its other table as well. */
+/* The columns that -o of a verb takes, also those of the verb's second table. */
 static void print_columns(const struct verb *verb)
 {
 	print_names(verb->columns);
@@ -31,7 +31,7 @@ static void print_columns(const struct verb *verb)
 		print_names(bucket_columns);
 }
 
-/* What an option may be set to, of those that name it by a word. NULL: any. */
+/* The words that an option takes; NULL if it takes any. */
 static const char *words_of(const char *arg)
 {
 	if (!strcmp(arg, "CLOCK"))
@@ -49,7 +49,7 @@ static void print_verbs(void)
 		printf("%s ", verb->name);
 }
 
-/* bash: one case for what an option takes, one for a verb's options. */
+/* bash: one case for the values of options, one for the options of a verb. */
 
 static void bash_value(const struct verb *verb, const struct option_text *text)
 {
@@ -203,7 +203,7 @@ static void print_bash(void)
 
 /* zsh: a call of _arguments for each verb. */
 
-/* What stands in quotes and in brackets there. */
+/* Escapes a text for the quotes and brackets of zsh. */
 static void zsh_text(const char *text)
 {
 	for (; *text; text++) {

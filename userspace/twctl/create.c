@@ -57,7 +57,7 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 		    args->option[OPT_SLACK]);
 }
 
-/* What the module says it can do is what numbers are checked against. */
+/* Numbers are checked against what the module says it can do. */
 static enum status setup_of(const struct args *args,
 			    struct timewheel_setup *setup)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ack, nack, extend, bury, kick and delete: answers to deliveries, and the end of
- * tokens that were buried, or another attempt at them. A command line is never the
- * reader that holds a delivery, so it answers for the reader that does.
+ * ack, nack, extend, bury, kick and delete: answers to deliveries, and the kick or
+ * the deletion of buried tokens. A command line is never the reader that holds a
+ * delivery, so it answers in the name of that reader.
  */
 #include "twctl.h"
 
-/* What KEY[:DELIVERY] says. @number: 0 when it is left out. */
+/* Parses KEY[:DELIVERY]. @number: 0 when DELIVERY is left out. */
 struct delivery {
 	char		key[24];
 	uint32_t	number;
@@ -35,7 +35,7 @@ static void need_leases(const struct wheel *wheel)
 		    wheel->name);
 }
 
-/* The delivery that is out now. To bury it, a token may also be pending. */
+/* Finds the delivery that is out now. A token to bury may also be pending. */
 static enum status find_delivery(const struct wheel *wheel,
 				 struct timewheel_op *op, const char *key)
 {
@@ -88,7 +88,7 @@ static enum status answer_each(const struct args *args, uint32_t code,
 		delivery_of(args->arg[i]);
 	if (args->option[OPT_HANDLE])
 		op.flags |= TIMEWHEEL_OPF_BY_HANDLE;
-	wheel_open(&wheel, args->arg[0], O_WRONLY);
+	wheel_open(&wheel, args->arg[0], O_RDWR);
 	need_leases(&wheel);
 	need_ids(&wheel, args->option[OPT_HANDLE]);
 	for (i = 1; i < args->count; i++) {
@@ -106,7 +106,7 @@ enum status verb_ack(const struct args *args)
 	const char *text = args->option[OPT_ACK_DELAY];
 	uint64_t delay = option_span(args, OPT_ACK_DELAY, 0);
 
-	/* To the kernel a delay of 0 is none: the tokens would end. */
+	/* For the kernel a delay of 0 means that the tokens end. */
 	if (text && !delay)
 		die_usage("--delay", text, "longer than 0; nack makes tokens due at once");
 	return answer_each(args, TIMEWHEEL_OP_ACK, delay);
@@ -174,7 +174,7 @@ static enum status run_all_buried(struct out *out, const struct wheel *wheel,
 	return status;
 }
 
-/* On those that are named, or on all that are buried. */
+/* On the tokens that the command line names, or on all that are buried. */
 static enum status dispose(const struct args *args, uint32_t code)
 {
 	bool buried = args->option[OPT_BURIED], handle = args->option[OPT_HANDLE];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * doctor: why there is no device, or why it may not be used, and the command that
- * mends it. With --root it looks at another system's files, and opens nothing.
+ * doctor: tells why there is no device, or why it cannot be used, and the command
+ * that mends it. With --root it looks at another system's files, and opens nothing.
  */
 #include <dirent.h>
 #include <glob.h>
@@ -55,7 +55,7 @@ static bool exists(const char *path)
 	return !access(path, F_OK);
 }
 
-/* The first of a small file, "" when there is none. */
+/* The first line of a small file, "" when there is no such file. */
 static void read_text(const char *path, char *text, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -67,7 +67,7 @@ static void read_text(const char *path, char *text, size_t size)
 		fclose(file);
 }
 
-/* A row of the table, or lines for people to read. @mend: NULL when it is well. */
+/* Prints a row of the table, or lines for people. @mend: NULL when all is well. */
 static void report(struct system *system, const char *check, const char *detail,
 		   const char *mend)
 {
@@ -109,7 +109,7 @@ void bad(struct system *system, const char *check, const char *detail,
 	system->bad = true;
 }
 
-/* Where the module's file is for a kernel: each way to install it has its folder. */
+/* Finds the module's file for a kernel: each way to install it has its folder. */
 static bool find_module(const struct system *system, const char *release,
 			char *path, size_t size)
 {
@@ -133,7 +133,7 @@ static bool find_module(const struct system *system, const char *release,
 	return false;
 }
 
-/* 1: it is signed, 0: it is not, -1: it is compressed, and not known. */
+/* 1: signed, 0: not signed, -1: unknown, because the module is compressed. */
 static int is_signed(const char *path)
 {
 	static const char mark[] = "~Module signature appended~\n";
@@ -152,7 +152,7 @@ static int is_signed(const char *path)
 	return !strcmp(end, mark);
 }
 
-/* Does this kernel take modules only with a signature? Why, or NULL. */
+/* Why this kernel takes modules only with a signature; NULL if it takes all. */
 static const char *signatures_needed(const struct system *system)
 {
 	static char text[256];
@@ -166,7 +166,7 @@ static const char *signatures_needed(const struct system *system)
 	return *text == 'Y' ? "module.sig_enforce" : NULL;
 }
 
-/* Other kernels that the module is there for. */
+/* The kernels for which the module is there. */
 static void other_kernels(const struct system *system, char *text, size_t size)
 {
 	DIR *dir = opendir(path_of(system, "/lib/modules"));
@@ -185,23 +185,44 @@ static void other_kernels(const struct system *system, char *text, size_t size)
 		closedir(dir);
 }
 
+/* Debian's package timewheel-dkms, or a person, has given the source to DKMS. */
+static bool has_dkms(const struct system *system)
+{
+	return exists(path_of(system, "/var/lib/dkms/timewheel"));
+}
+
+/* Debian's package timewheel-tools is installed. */
+static bool has_package(const struct system *system)
+{
+	return exists(path_of(system, "/usr/share/doc/timewheel-tools"));
+}
+
 static void module_not_built(struct system *system)
 {
+	bool headers = exists(path_of(system, "/lib/modules/%s/build", system->release));
+	const char *release = system->release;
 	char others[256], detail[512];
 
 	other_kernels(system, others, sizeof(others));
 	snprintf(detail, sizeof(detail), "not built for this kernel, %s%s%s",
-		 system->release, *others ? "; there for " : "", others);
-	if (!exists(path_of(system, "/lib/modules/%s/build", system->release)))
+		 release, *others ? "; there for " : "", others);
+	if (has_dkms(system) && headers)
+		bad(system, "module", detail, "sudo dkms autoinstall -k %s", release);
+	else if (has_dkms(system))
 		bad(system, "module", detail,
-		    "sudo apt-get install linux-headers-%s; then in timewheel's source: make && sudo make install",
-		    system->release);
-	else if (exists(path_of(system, "/var/lib/dkms/timewheel")))
-		bad(system, "module", detail, "sudo dkms autoinstall -k %s",
-		    system->release);
-	else
+		    "sudo apt-get install linux-headers-%s; sudo dkms autoinstall -k %s",
+		    release, release);
+	else if (has_package(system))
+		bad(system, "module", detail,
+		    "sudo apt-get install linux-headers-%s ./timewheel-dkms_%s_all.deb",
+		    release, VERSION);
+	else if (headers)
 		bad(system, "module", detail,
 		    "in timewheel's source: make && sudo make install");
+	else
+		bad(system, "module", detail,
+		    "sudo apt-get install linux-headers-%s; then in timewheel's source: make && sudo make install",
+		    release);
 }
 
 static void module_not_loaded(struct system *system, const char *path)
@@ -219,9 +240,12 @@ static void module_not_loaded(struct system *system, const char *path)
 	}
 	if (why) {
 		snprintf(detail, sizeof(detail),
-			 "not loaded; %s takes it only with a key it knows", why);
+			 "not loaded; the kernel takes it only with a key it knows (%s)",
+			 why);
 		bad(system, "module", detail,
-		    "sudo modprobe timewheel; if that is refused: sudo mokutil --import the certificate of the key that signed it");
+		    "sudo modprobe timewheel; if that is refused: sudo mokutil --import %s; then restart and choose \"Enroll MOK\"",
+		    has_dkms(system) ? "/var/lib/dkms/mok.pub" :
+		    "the certificate of the key that signed it");
 		return;
 	}
 	bad(system, "module", "not loaded", "sudo modprobe timewheel");
@@ -242,7 +266,7 @@ static bool check_module(struct system *system)
 	return false;
 }
 
-/* What the kernel says its number is, and the node of that. */
+/* Is there a node of the device, as the kernel has numbered it? */
 static bool check_device(struct system *system)
 {
 	struct stat stat_of;
@@ -266,7 +290,7 @@ static bool check_device(struct system *system)
 	return true;
 }
 
-/* Is the user of that group, if not this process? */
+/* Is the user a member of that group, though this process may not be? */
 static bool user_in_group(const struct group *group)
 {
 	const struct passwd *user = getpwuid(geteuid());
@@ -291,7 +315,7 @@ static void no_permission(struct system *system, const struct stat *stat_of)
 		    name);
 	else if (user_in_group(group))
 		bad(system, "permission",
-		    "you are of the group, but not since you logged in",
+		    "you are in the group, but you have not logged in since you joined it",
 		    "newgrp %s, or log in anew", group->gr_name);
 	else
 		bad(system, "permission", DEVICE " is not open to you",
@@ -313,7 +337,7 @@ static bool check_permission(struct system *system)
 	return false;
 }
 
-/* All that this twctl asks of a module. */
+/* What the module lacks that this twctl needs; NULL if nothing. */
 static const char *skew_of(const struct timewheel_caps *caps)
 {
 	const uint32_t codes = (2U << TIMEWHEEL_OP_DELETE) - 1;
@@ -335,7 +359,10 @@ static const char *skew_of(const struct timewheel_caps *caps)
 	return NULL;
 }
 
-/* Named wheels came later. One that cannot be made will do to ask. */
+/*
+ * Named wheels came later than the other commands. The attempt to create one with
+ * an invalid setup shows whether the module knows them.
+ */
 static bool knows_names(void)
 {
 	const struct timewheel_setup none = { .size = sizeof(none) };
@@ -362,7 +389,9 @@ static void check_version(struct system *system)
 	snprintf(detail, sizeof(detail),
 		 "the module does not go with twctl " VERSION ": %s", why);
 	bad(system, "version", detail,
-	    "install both from one source (make && sudo make install); then: sudo modprobe -r timewheel; sudo modprobe timewheel");
+	    "install %s; then: sudo modprobe -r timewheel; sudo modprobe timewheel",
+	    has_package(system) ? "the packages timewheel-dkms and timewheel-tools of one version" :
+	    "both from one source (make && sudo make install)");
 }
 
 static void examine(struct system *system)
@@ -370,7 +399,7 @@ static void examine(struct system *system)
 	read_text(path_of(system, "/proc/sys/kernel/osrelease"), system->release,
 		  sizeof(system->release));
 	good(system, "kernel", system->release);
-	/* In a container the module is the host's: a node that works will do. */
+	/* In a container the module is the host's: a node that works is enough. */
 	if (!check_module(system) || !check_device(system) ||
 	    !check_permission(system))
 		return;

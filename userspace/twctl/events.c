@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Taking expired tokens so that none is lost: waiting for them, for signals and
- * for what is written to all at once, and putting back what was taken in vain.
+ * Takes expired tokens so that none is lost. It waits for tokens, for signals and
+ * for the file that is written to, all at once, and puts back a token that it
+ * cannot use.
  *
- * Signals that end the program are blocked but while it waits, so they are
- * never missed between a look and a wait, and never interrupt anything else.
+ * Signals that end the program are blocked except while it waits. So a signal is
+ * never missed between a look and a wait, and never interrupts anything else.
  */
 #include <time.h>
 
@@ -12,7 +13,7 @@
 
 atomic_int stop_signal;
 
-/* As it was before: what is let through while waiting. */
+/* The signal mask as it was before; it holds while the program waits. */
 static sigset_t waiting_mask;
 
 static void on_signal(int number)
@@ -21,7 +22,7 @@ static void on_signal(int number)
 		stop_signal = number;
 }
 
-/* One that is ignored, as by nohup(1), stays so. */
+/* A signal that is ignored, as under nohup(1), stays ignored. */
 static void handle(int number, sigset_t *blocked)
 {
 	struct sigaction action;
@@ -44,7 +45,7 @@ void signals_begin(void)
 	handle(SIGHUP, &blocked);
 	handle(SIGCHLD, &blocked);
 	sigprocmask(SIG_BLOCK, &blocked, &waiting_mask);
-	/* The program that started this may have blocked them. */
+	/* The parent process may have blocked the signals. */
 	sigdelset(&waiting_mask, SIGINT);
 	sigdelset(&waiting_mask, SIGTERM);
 	sigdelset(&waiting_mask, SIGHUP);
@@ -52,7 +53,7 @@ void signals_begin(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Ends as the signal would have ended it, which the exit status then tells. */
+/* Ends the program by the signal, so that the exit status tells of it. */
 __noreturn void signal_end(void)
 {
 	int number = stop_signal ? stop_signal : SIGPIPE;
@@ -82,8 +83,8 @@ uint64_t end_after(uint64_t span)
 }
 
 /*
- * poll(2) until @end, with signals let through. 0: it is @end; less: a signal
- * came, maybe one to stop.
+ * Polls until @end, with signals let through. Returns 0 at @end, or less than 0
+ * after a signal, which may be one to stop.
  */
 int wait_for(struct pollfd *fds, int count, uint64_t end)
 {
@@ -102,7 +103,7 @@ int wait_for(struct pollfd *fds, int count, uint64_t end)
 	return ready;
 }
 
-/* For writing as well, if that is allowed: to be able to put back. */
+/* Also opens for writing, if allowed, to be able to put tokens back. */
 void wheel_open_to_read(struct wheel *wheel, const char *name)
 {
 	struct tw_wheel *both = tw_wheel_open_named(name, O_RDWR);
@@ -118,14 +119,14 @@ void wheel_open_to_answer(struct wheel *wheel, const char *name)
 	wheel_open(wheel, name, O_RDWR);
 }
 
-/* What is due, up to @most, without a wait. Ends the program on errors. */
+/* Reads up to @most due tokens without a wait. Ends the program on errors. */
 struct tw_events *take(const struct wheel *wheel, size_t most)
 {
 	struct tw_events *events = tw_events_new(most);
 
 	if (!events)
 		die(STATUS_FAILED, "no memory for events");
-	/* No signal comes now but those that stop and go on: no EINTR. */
+	/* Only signals that stop and continue get through, and they give no EINTR. */
 	if (tw_events_read(events, wheel->wheel, 0) < 0 && errno != EINTR) {
 		tw_events_free(events);
 		return NULL;
@@ -134,10 +135,10 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
 }
 
 /*
- * Registers a token again that was taken in vain, for the deadline that it had:
- * it expires at once, for another reader. If that cannot be, it is told of, so
- * that it is not lost. One that is held is given back; if that cannot be, it comes
- * back when the wheel is closed.
+ * Puts back a token that was taken in vain: registers it again with the deadline
+ * that it had, so that it expires at once, for another reader. If this fails, a
+ * message names the token, so that it is not lost. A token that is held under a lease is
+ * nacked; if this fails, it comes back when the wheel is closed.
  */
 void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 {

@@ -14,19 +14,20 @@
 #include "twctl.h"
 
 /*
- * How long a token stays away whose command has failed: at first, then twice as
- * long from delivery to delivery, at most. The man page tells users.
+ * How long a token is delayed after its command failed: the first time, then twice
+ * as long from delivery to delivery, up to the greatest delay. The man page tells
+ * users.
  */
 #define FIRST_BACK_OFF	TW_SEC(1)
 #define MOST_BACK_OFF	TW_MIN(5)
 
-/* No use to look more often than a process is likely to run. */
+/* A process hardly ever ends faster, so looking more often is useless. */
 #define LEAST_EXTENSION	TW_MS(1)
 
 /*
- * What runs now. @pid: 0 when the worker is free. @tries: this one included, on a
- * wheel with leases deliveries. @extend: when its lease is to be extended next.
- * @lost: it has lost its lease.
+ * A worker and the command that it runs. @pid: 0 when the worker is free. @tries:
+ * attempts including this one; on a wheel with leases the number of deliveries.
+ * @extend: when the lease has to be extended next. @lost: the lease is lost.
  */
 struct worker {
 	pid_t			pid;
@@ -71,8 +72,8 @@ static void set_environment(const struct pool *pool, const struct worker *worker
 }
 
 /*
- * The child: a process group of its own, so that a terminal's ^C ends twctl but
- * lets tasks finish; and no input, which they would take from each other.
+ * The child. It has its own process group, so that a terminal's ^C ends twctl and
+ * lets commands finish, and no input, because commands would take it from each other.
  */
 static __noreturn void run_command(const struct pool *pool,
 				   const struct worker *worker)
@@ -97,7 +98,7 @@ static __noreturn void run_command(const struct pool *pool,
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Two more can come too late before a lease is over. */
+/* After a third of the lease: an extension may be late by two thirds of it. */
 static uint64_t next_extension(const struct pool *pool)
 {
 	uint64_t span = pool->wheel.info.lease / 3;
@@ -122,7 +123,7 @@ static bool start(struct pool *pool, struct worker *worker)
 	return true;
 }
 
-/* A machine that can start no process now is not hit further. */
+/* A machine that cannot start a process now should not be loaded further. */
 static void cannot_start(struct pool *pool, const struct timewheel_event *event)
 {
 	complain("cannot start a process: %s; ending", strerror(errno));
@@ -141,7 +142,7 @@ static struct worker *free_worker(struct pool *pool)
 	return worker;
 }
 
-/* Takes no more than there are free workers. */
+/* Takes at most one token for each free worker. */
 static void start_due(struct pool *pool)
 {
 	size_t most = pool->jobs - pool->running, i;
@@ -171,7 +172,7 @@ static void start_due(struct pool *pool)
 	tw_events_free(events);
 }
 
-/* @what: what comes of it, behind the number of the try. */
+/* @what: what happens next, printed after the number of the try. */
 static void report_failure(const struct worker *worker, int status,
 			   const char *what)
 {
@@ -190,8 +191,8 @@ static void report_failure(const struct worker *worker, int status,
 }
 
 /*
- * An answer to the delivery that a command runs for. Returns the result, or -1
- * when that cannot be, which is told of once.
+ * Answers the delivery for which a command runs. Returns the result, or -1 if it
+ * fails, with a message the first time.
  */
 static int answer(struct pool *pool, struct worker *worker, uint32_t code,
 		  uint64_t time)
@@ -218,14 +219,14 @@ static int answer(struct pool *pool, struct worker *worker, uint32_t code,
 		 (unsigned long long)worker->event.id,
 		 (unsigned long long)worker->event.handle,
 		 errno == ERANGE ?
-		 "it is held for 1000 leases, and no more (take longer ones)" :
+		 "it has been held for 1000 leases, which is the most (take longer ones)" :
 		 errno == ESTALE ?
 		 "its lease was over (take a longer one), or another process answered" :
 		 tw_strerror(errno));
 	return -1;
 }
 
-/* Extends those for which it is time. Returns when it is for the next. */
+/* Extends the leases that need it now. Returns when the next one needs it. */
 static uint64_t extend_leases(struct pool *pool)
 {
 	uint64_t now = end_after(0), next = TIMEWHEEL_NEVER;
@@ -256,7 +257,7 @@ static uint64_t back_off(unsigned int deliveries)
 	return span < MOST_BACK_OFF ? span : MOST_BACK_OFF;
 }
 
-/* One that fails comes again by the wheel, until that has buried it. */
+/* A failed token comes again from the wheel, until the wheel buries it. */
 static void answer_finished(struct pool *pool, struct worker *worker, int status)
 {
 	uint64_t span = back_off(worker->tries);
@@ -278,7 +279,7 @@ static void answer_finished(struct pool *pool, struct worker *worker, int status
 	report_failure(worker, status, text);
 }
 
-/* One that fails is tried again at once, by the same worker. */
+/* A failed command is tried again at once, by the same worker. */
 static void finished(struct pool *pool, struct worker *worker, int status)
 {
 	bool again = status && worker->tries <= pool->retries && !stop_signal;
@@ -321,7 +322,7 @@ static void reap(struct pool *pool)
 	}
 }
 
-/* Until it is to end and nothing runs any more. True: nothing came for long. */
+/* Runs until told to end and no command runs. True: nothing came for long. */
 static bool run(struct pool *pool)
 {
 	uint64_t end = end_after(pool->idle), extension;
@@ -336,7 +337,7 @@ static bool run(struct pool *pool)
 		if (pool->ending && !pool->running)
 			return idle;
 		look = !pool->ending && pool->running < pool->jobs;
-		/* poll() leaves out what is below zero: a hang-up as well. */
+		/* poll() ignores a negative fd, also its hang-up. */
 		fd.fd = look ? tw_wheel_fd(pool->wheel.wheel) : -1;
 		fd.revents = 0;
 		switch (wait_for(&fd, 1, pool->running ? extension : end)) {
@@ -355,7 +356,7 @@ static bool run(struct pool *pool)
 	}
 }
 
-/* Better known before a token was taken for it. */
+/* Checked early, so that no token is taken for a command that is missing. */
 static void check_command(const char *command)
 {
 	const char *path = getenv("PATH");
@@ -424,7 +425,7 @@ enum status verb_exec(const struct args *args)
 		wheel_open_to_answer(&pool.wheel, args->arg[0]);
 	if (pool.wheel.info.lease && pool.retries)
 		die(STATUS_USAGE,
-		    "--retries '%s': not on wheel '%s', which has leases: what fails comes again, --max-attempts of 'twctl create' says how often",
+		    "--retries '%s': not on wheel '%s', which has leases: failed tokens come again, as often as --max-attempts of 'twctl create' says",
 		    args->option[OPT_RETRIES], pool.wheel.name);
 	idle = run(&pool);
 	wheel_close(&pool.wheel);

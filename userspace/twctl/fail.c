@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Saying what went wrong, in one line, and the exit status that fits.
+ * Tells what went wrong, in one line, and finds the exit status for it.
  */
 #include <stdarg.h>
 
@@ -13,7 +13,7 @@ static void say(const char *format, va_list args)
 {
 	char line[1024];
 
-	/* In one write: tasks and others may write there too. */
+	/* In one write(2): commands and other processes may write there too. */
 	vsnprintf(line, sizeof(line), format, args);
 	fprintf(stderr, "twctl: %s%s%s\n", program_verb ? program_verb : "",
 		program_verb ? ": " : "", line);
@@ -28,7 +28,7 @@ void complain(const char *format, ...)
 	va_end(args);
 }
 
-/* Says it, and returns the status for it. */
+/* Prints the message, and returns the exit status for it. */
 enum status trouble(enum status status, const char *format, ...)
 {
 	va_list args;
@@ -39,7 +39,7 @@ enum status trouble(enum status status, const char *format, ...)
 	return status;
 }
 
-/* What was printed so far stands, and comes first. */
+/* Output so far is kept, and comes before the message. */
 __noreturn void die(enum status status, const char *format, ...)
 {
 	va_list args;
@@ -72,7 +72,7 @@ static bool can_be_name(const char *name)
 	       strspn(name, letters) == length;
 }
 
-/* By errno: what is the matter with /dev/timewheel, or with what it was to do. */
+/* By errno: why /dev/timewheel or a command on it has failed. */
 enum status device_trouble(void)
 {
 	switch (errno) {
@@ -95,7 +95,7 @@ enum status device_trouble(void)
 			       "you have all the wheels or tokens that a user may have: max_user_wheels, max_user_tokens in /sys/module/timewheel/parameters");
 	case ENOSPC:
 		return trouble(STATUS_FULL,
-			       "there are all the wheels or tokens that there may be: max_all_wheels, max_all_tokens in /sys/module/timewheel/parameters");
+			       "all users together have all the wheels or tokens that are allowed: max_all_wheels, max_all_tokens in /sys/module/timewheel/parameters");
 	default:
 		return trouble(STATUS_FAILED,
 			       "/dev/timewheel: %s",
@@ -177,7 +177,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 			       wheel, kind, key);
 	case ESHUTDOWN:
 		return trouble(STATUS_NOT_NOW,
-			       "wheel '%s' is draining and takes no more tokens; to let it: twctl drain --undo %s",
+			       "wheel '%s' is draining and takes no more tokens; to end that: twctl drain --undo %s",
 			       wheel, wheel);
 	default:
 		return wheel_trouble(wheel);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a wheel counts, and how late its events have been: for stats, also in
- * Prometheus' format, and for top. This knows nothing of their tables.
+ * A wheel's counters and the lateness of its events, for stats, for Prometheus and
+ * for top. This file knows nothing of their tables.
  */
 #include "twctl.h"
 
 /*
- * A wheel's figures. A wheel that was not @asked for by name may be gone, or the
- * caller may not open it: then nothing is said of it, and it has no slots.
+ * Reads a wheel's figures. If the user did not name the wheel, it may be gone, or
+ * the user may have no permission: then there is no message, and @slots is 0.
  */
 enum status stats_take(struct stats *stats, const char *name, bool asked)
 {
@@ -26,7 +26,7 @@ enum status stats_take(struct stats *stats, const char *name, bool asked)
 	return asked ? wheel_trouble(name) : STATUS_OK;
 }
 
-/* The last bucket has no end: what is in it is just told to be late. */
+/* The last bucket has no upper end: the longest time stands for it. */
 void put_percentile(struct out *out, int column, const uint64_t *buckets,
 		    double percent)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * help: what there is, out of the table.
+ * help: prints what the table of verbs and options says.
  */
 #include "twctl.h"
 

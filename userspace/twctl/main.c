@@ -6,7 +6,7 @@
 
 #include "twctl.h"
 
-/* What was printed has to have arrived, a full disk too is a failure. */
+/* All output must have been written: a full disk is a failure too. */
 static enum status finish(enum status status)
 {
 	if (fflush(stdout) || ferror(stdout)) {

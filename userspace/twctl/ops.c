@@ -23,7 +23,7 @@ const struct column op_columns[] = {
 	{ }
 };
 
-/* All of them are looked at before the first is used. */
+/* Checks all keys before the first operation. */
 void check_keys(char **keys, int count)
 {
 	int i;
@@ -103,7 +103,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 
 	op->size = sizeof(*op);
 	*(handle ? &op->handle : &op->id) = number;
-	/* It stays so when the token has none any more. */
+	/* It stays so if the token has no deadline afterwards. */
 	op->deadline = TIMEWHEEL_NEVER;
 	if (tw_wheel_run(wheel->wheel, op) < 0)
 		return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
@@ -113,7 +113,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 	return STATUS_OK;
 }
 
-/* For each token that is named behind the wheel. */
+/* For each token that the command line names after the wheel. */
 enum status op_run_each(const struct args *args, struct out *out,
 			const struct wheel *wheel,
 			const struct timewheel_op *model)
@@ -157,7 +157,7 @@ static void check_period(const struct args *args, const struct wheel *wheel,
 	    args->option[OPT_EVERY], wheel->name, tick);
 }
 
-/* When it is due first: after one period if nothing else is said. */
+/* The first deadline: one period from now if the command line says nothing. */
 static struct when first_time(const struct args *args, struct timewheel_op *op)
 {
 	op->period = option_span(args, OPT_EVERY, 0);
@@ -214,7 +214,7 @@ enum status verb_touch(const struct args *args)
 	check_keys(args->arg + 1, args->count - 1);
 	op.time = option_span(args, OPT_REGISTER, 0);
 	if (args->option[OPT_REGISTER] && handle)
-		die(STATUS_USAGE, "--register: not with --handle, but with ids");
+		die(STATUS_USAGE, "--register: not with --handle: it needs ids");
 	if (args->option[OPT_COOKIE] && !args->option[OPT_REGISTER])
 		die(STATUS_USAGE, "--cookie: only with --register");
 	if (args->option[OPT_REGISTER])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tables, for people and as JSON. A verb has one array of columns, and fills in
- * those that are shown. In JSON, and with --bytes, sizes and times are numbers.
+ * Tables, for people and as JSON. A verb has an array of columns and fills in the
+ * ones that are shown. In JSON, and with --bytes, sizes and times are numbers.
  */
 #include <inttypes.h>
 #include <libsmartcols.h>
@@ -131,13 +131,13 @@ struct out *out_begin(const struct args *args, const struct column *columns,
 	scols_table_enable_noheadings(out->table,
 				      !!args->option[OPT_NO_HEADINGS]);
 	scols_table_enable_colors(out->table, colors_wanted());
-	/* What a table says is not cut off where a screen ends. */
+	/* A table is not cut off at the screen's edge. */
 	scols_table_set_termforce(out->table, SCOLS_TERMFORCE_NEVER);
 	show_columns(out, columns, args->option[OPT_OUTPUT]);
 	return out;
 }
 
-/* Prints what there is; widths are found anew from then on. */
+/* Prints the lines kept so far; later lines get widths of their own. */
 static void out_flush(struct out *out)
 {
 	if (!out->lines)
@@ -158,7 +158,7 @@ void out_row(struct out *out)
 	if (!out->line)
 		no_memory();
 	out->lines++;
-	/* A cell of which nothing is said. JSON has null. */
+	/* An empty cell: null in JSON. */
 	for (i = 0; i < out->shown && !out->json; i++)
 		scols_line_set_data(out->line, i, "-");
 }
@@ -223,7 +223,7 @@ void out_span(struct out *out, int column, int64_t ns)
 	out_text(out, column, "%s", text);
 }
 
-/* A time of the wheel's clock in local time, which a manual clock does not know. */
+/* A time of the wheel's clock in local time. A manual clock has none. */
 void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time)
 {

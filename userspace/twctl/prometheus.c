@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * stats --prometheus: metrics in Prometheus' text format, to stdout or to a file
- * that a collector of text files reads: all of it or what was there before.
+ * that a collector of text files reads: the collector sees all the new metrics, or
+ * the file as it was before.
  */
 #include <sys/stat.h>
 
 #include "twctl.h"
 
 /*
- * Bounds of a histogram's buckets are powers of two from 1 us to 18 min, less a
- * ns: there the wheel's own buckets end, four to a power.
+ * The bounds of a histogram's buckets are powers of two from 1 us to 18 min, minus
+ * 1 ns. The wheel's own buckets end there too: it has four for each power of two.
  */
 #define FIRST_POWER	10
 #define LAST_POWER	40
@@ -74,7 +75,7 @@ static void print_metric(FILE *file, const struct metric *metric,
 	}
 }
 
-/* 1 while a wheel is told to be so, else 0. */
+/* 1 while the wheel is in that state, else 0. */
 static void print_state(FILE *file, const char *name, const char *help,
 			const struct figures *figures, uint32_t state)
 {
@@ -168,7 +169,7 @@ static enum status take_all(const struct args *args, struct figures *figures)
 	return status;
 }
 
-/* Into a new file beside it, which then takes its place. */
+/* Writes a new file beside the old one, then renames it. */
 static void write_file(const char *path, const struct figures *figures)
 {
 	char *temporary;
@@ -198,7 +199,7 @@ enum status prometheus(const struct args *args)
 	struct figures figures = { };
 	enum status status = take_all(args, &figures);
 
-	/* What was there before is better than a part. */
+	/* The old file is better than a part of the new one. */
 	if (status)
 		return status;
 	if (args->option[OPT_OUTPUT_FILE])

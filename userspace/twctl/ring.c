@@ -11,7 +11,7 @@ static void count_token(struct ring *ring, const struct timewheel_info *info,
 	struct slot *slot = &ring->slots[token->slot];
 	uint64_t due = token_time(token);
 
-	/* It is on no slot. */
+	/* A buried token is on no slot. */
 	if (token->state == TIMEWHEEL_STATE_BURIED)
 		return;
 	ring->tokens++;

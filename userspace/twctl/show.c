@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show: the ring, drawn. Cells, which are slots or runs of them, stand around
- * the wheel's figures; below it is told in how many laps tokens are due.
+ * show: draws the ring. Cells, each of which is a slot or several slots, stand
+ * around the wheel's figures. The lines below tell in how many laps tokens are due.
  */
 #include <stdarg.h>
 
@@ -39,7 +39,7 @@ struct picture {
 	unsigned int	cells;
 };
 
-/* What does not fit is left out. */
+/* Leaves out text that does not fit. */
 static __printf(4, 5)
 void put(struct picture *picture, int row, int column, const char *format, ...)
 {
@@ -65,7 +65,7 @@ static void short_count(char *text, size_t size, uint64_t count)
 		snprintf(text, size, "%lluM", (unsigned long long)count / 1000000);
 }
 
-/* Where on the rim a cell stands: fewer than there is room for are spread. */
+/* Where on the rim a cell stands: few cells are spread over the whole rim. */
 static void place(const struct picture *picture, unsigned int cell, int *row,
 		  int *column)
 {
@@ -89,7 +89,7 @@ static void place(const struct picture *picture, unsigned int cell, int *row,
 	*column = x * CELL_WIDTH;
 }
 
-/* Its first slot, what is due within a lap and, behind "+", what is later. */
+/* A cell: its first slot, the tokens due within a lap and, after "+", the later ones. */
 static void put_cell(struct picture *picture, const struct ring *ring,
 		     const struct timewheel_info *info, unsigned int cell)
 {
@@ -151,7 +151,7 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 		    picture->per_cell - 1);
 }
 
-/* The hand stands between > and <, as nothing else does. */
+/* Only the hand stands between > and <. */
 static void print_row(const char *text, bool colors)
 {
 	int length, i;
@@ -184,7 +184,7 @@ static void draw(const struct wheel *wheel, const struct ring *ring)
 		print_row(picture.text[row], colors_wanted());
 }
 
-/* Tokens by Cycle-Num. */
+/* Counts of tokens by Cycle-Num. */
 static void print_laps(const struct ring *ring)
 {
 	const size_t last = ARRAY_SIZE(ring->laps) - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stats: counters and lateness: as a table, as histograms, and for Prometheus.
+ * stats: shows counters and lateness as a table, as histograms or for Prometheus.
  */
 #include "twctl.h"
 

@@ -16,7 +16,7 @@ static bool same(const char *name, const char *field, size_t length)
 	return strlen(name) == length && !strncmp(name, field, length);
 }
 
-/* The number of a field, of which there is one for all but "wheel". */
+/* The number in a field; every field but "wheel" has one. */
 static uint64_t number(const char *field, const struct timewheel_event *event)
 {
 	switch (*field) {
@@ -49,8 +49,8 @@ void event_field(char *text, size_t size, const char *field, const char *wheel,
 }
 
 /*
- * The length of what is a field at @text, "{" and "}" included, else 0. Only a
- * word in braces is one: what awk or JSON have in braces is left alone.
+ * The length of the field at @text, "{" and "}" included, or 0 if there is none.
+ * Only a word in braces is a field: the braces of awk or JSON stay as they are.
  */
 static size_t field_length(const char *text)
 {
@@ -74,7 +74,7 @@ static const char *field_of(const char *text, size_t length)
 	return NULL;
 }
 
-/* To be called before anything is taken. */
+/* Called before any token is taken. */
 void template_check(const char *name, const char *template)
 {
 	size_t length;

@@ -2,8 +2,8 @@
 /*
  * Times: spans in the grammar of systemd.time(7), and points of time in local
  * time, UTC or a named zone. Local times that a change of offset skips or
- * repeats are read as RFC 5545 says: one that is skipped with the offset before
- * the change, one that comes twice as the first.
+ * repeats are read as RFC 5545 says: a skipped time with the offset before the
+ * change, a time that comes twice as the first of the two.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define HOUR	(60 * MINUTE)
 #define DAY	(24 * HOUR)
 
-/* As systemd.time(7) has them: a month is a twelfth of 365.25 days. */
+/* As in systemd.time(7): a month is a twelfth of 365.25 days. */
 static const struct unit {
 	const char	*name;
 	uint64_t	ns;
@@ -47,7 +47,7 @@ static const struct unit {
 	{ "years", 31557600 * NSEC_PER_SEC },
 };
 
-/* A number that is read from *@text on, not longer than @most digits. */
+/* Reads a number of at most @most digits at *@text. */
 static bool take_number(const char **text, int most, uint64_t *number)
 {
 	const char *at = *text;
@@ -63,7 +63,7 @@ static bool take_number(const char **text, int most, uint64_t *number)
 	return true;
 }
 
-/* Digits behind a point, as parts of 10^9; further ones are left out. */
+/* Digits after a point, as parts of 10^9; the tenth and later digits are ignored. */
 static bool take_fraction(const char **text, uint64_t *billionths)
 {
 	const char *at = *text;
@@ -90,7 +90,7 @@ static const struct unit *take_unit(const char **text)
 {
 	size_t i, length = 0;
 
-	/* Letters of ASCII, and the bytes of a µ. */
+	/* Is it a letter of ASCII, or a byte of µ? */
 	while (isalpha((unsigned char)(*text)[length]) || (*text)[length] & 0x80)
 		length++;
 	for (i = 0; i < ARRAY_SIZE(units); i++) {
@@ -103,7 +103,7 @@ static const struct unit *take_unit(const char **text)
 	return NULL;
 }
 
-/* One "1.5 h", and the white space around it. -1: it is none. */
+/* Reads one part like "1.5 h", and the white space around it. -1: it is no such part. */
 static __int128 take_part(const char **text)
 {
 	uint64_t whole, billionths = 0;
@@ -142,7 +142,7 @@ bool span_parse(const char *text, uint64_t *ns)
 	return true;
 }
 
-/* A point of time as it is written: a date and a time of day, maybe a zone. */
+/* A point of time as it is written: a date, a time of day, and a zone if given. */
 struct written {
 	bool		has_date;
 	bool		has_time;
@@ -306,7 +306,7 @@ static bool take_word(const char **text, const char *word)
 	return true;
 }
 
-/* today, tomorrow and yesterday say how many @days from today on. */
+/* Reads today, tomorrow or yesterday as the number of @days from today. */
 static bool take_day(const char **text, int *days)
 {
 	if (take_word(text, "today"))
@@ -336,8 +336,8 @@ static long offset_at(time_t when)
 
 /*
  * The moment when clocks of the zone in TZ show @tm. Offsets change by less
- * than a day and are asked for a day before and a day behind, as if @tm were
- * of UTC: so the two that @tm may be of are known without guessing.
+ * than a day. So the offsets a day before and a day after @tm, as if @tm were of
+ * UTC, are the two that can apply.
  */
 static time_t moment_of(const struct tm *tm)
 {
@@ -380,7 +380,7 @@ static bool moment(const struct written *written, time_t *when)
 	return *when >= 0 && (uint64_t)*when < TIME_MAX_NS / NSEC_PER_SEC;
 }
 
-/* Of the zone in TZ: what is not written is today, or midnight. */
+/* In the zone of TZ. A missing date means today, a missing time midnight. */
 static bool resolve(struct written *written, int days, uint64_t real_now,
 		    uint64_t *ns)
 {
@@ -402,7 +402,7 @@ static bool resolve(struct written *written, int days, uint64_t real_now,
 	}
 	if (!moment(written, &when))
 		return false;
-	/* A time alone is the next one that comes. */
+	/* A time without a date is the next one that comes. */
 	if (!written->has_date && days == INT_MAX &&
 	    when * NSEC_PER_SEC + written->fraction <= real_now) {
 		add_days(&written->tm, 1);
@@ -417,7 +417,7 @@ static bool resolve(struct written *written, int days, uint64_t real_now,
 	return true;
 }
 
-/* Has resolve() done in the zone that is written. */
+/* Calls resolve() in the zone that is given. */
 static bool resolve_in_zone(struct written *written, int days,
 			    uint64_t real_now, uint64_t *ns)
 {
@@ -518,7 +518,7 @@ bool when_parse(const char *text, uint64_t real_now, struct when *when)
 	return span_parse(text, &when->ns);
 }
 
-/* Adds a random part of @span, from nothing to all of it. False: see errno. */
+/* Adds a random part of @span, from 0 to all of it. Returns false and sets errno if it fails. */
 bool when_spread(struct when *when, uint64_t span)
 {
 	uint64_t random;
@@ -529,7 +529,7 @@ bool when_spread(struct when *when, uint64_t span)
 	return true;
 }
 
-/* Three digits, as 1.25, 12.5 and 125, without zeros at the end. */
+/* Prints three digits, like 1.25, 12.5 and 125, without trailing zeros. */
 static void decimal_text(char *text, size_t size, const char *sign, double value,
 			 const char *unit)
 {
@@ -545,7 +545,7 @@ static void decimal_text(char *text, size_t size, const char *sign, double value
 	snprintf(text, size, "%s%s%s", sign, number, unit);
 }
 
-/* Two units of a long span, three digits of a short one. */
+/* Prints two units of a long span, or three digits of a short one. */
 void span_text(char *text, size_t size, int64_t ns)
 {
 	const char *sign = ns < 0 ? "-" : "";
@@ -591,7 +591,7 @@ void span_text(char *text, size_t size, int64_t ns)
 		snprintf(text, size, "%s%llu%s", sign, high, high_unit);
 }
 
-/* Local time. @iso: with its offset, as RFC 3339 has it. */
+/* Prints local time; with @iso in the form of RFC 3339, with the offset. */
 void real_text(char *text, size_t size, uint64_t ns, bool iso)
 {
 	time_t s = ns / NSEC_PER_SEC;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Times as people write them, and as people read them. Knows nothing of wheels.
+ * Reads times as people write them, and prints them for people. It knows nothing
+ * of wheels.
  */
 #ifndef TWCTL_TIMES_H
 #define TWCTL_TIMES_H
@@ -27,7 +28,7 @@ struct when {
 	uint64_t	ns;
 };
 
-/* What is accepted, for messages. */
+/* What messages say about accepted times. */
 #define SPAN_FORM	"a span such as 30s, 1h30m or 500ms"
 #define WHEN_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
 			"'at 2026-12-01 08:00', or 'clock NS'"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * list and get: what is said of tokens. One table for both.
+ * list and get: both print one table about tokens.
  */
 #include "twctl.h"
 
@@ -56,7 +56,7 @@ static const char *state_of(const struct wheel *wheel,
 	}
 }
 
-/* Of the three points of time a token has one. */
+/* A token has one of the three points of time. */
 static int time_column(const struct timewheel_token *token)
 {
 	switch (token->state) {
@@ -100,7 +100,7 @@ static void put_token(struct out *out, const struct wheel *wheel,
 	}
 }
 
-/* An option's time, as one of the wheel's clock. */
+/* The time in an option, as a time of the wheel's clock. */
 static uint64_t bound(const struct wheel *wheel, const struct when *when,
 		      bool given, uint64_t otherwise)
 {
@@ -114,7 +114,7 @@ static struct when option_when(const char *name, const char *text)
 	return text ? words_when(name, &word, 1) : (struct when) { };
 }
 
-/* Buried ones, which are due no more, are the last. */
+/* Buried tokens, which are not due, come last. */
 static int earlier(const void *a, const void *b)
 {
 	const struct timewheel_token *first = a, *second = b;

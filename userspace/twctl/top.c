@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * top: what wheels do, look by look: what is done to tokens a second, how late
- * events were since the look before, and how full the ring is from the hand on.
+ * top: looks at wheels again and again. It shows operations on tokens per second,
+ * how late events were since the last look, and how full the ring is from the hand on.
  */
 #include <time.h>
 
@@ -40,7 +40,7 @@ const struct column top_columns[] = {
 
 #define RING_CELLS	32
 
-/* To list more tokens would take longer than a person waits. */
+/* Listing more tokens than this takes longer than a person waits. */
 #define RING_TOKENS	200000
 
 /* A look at a wheel. */
@@ -91,7 +91,7 @@ static void forget(struct looks *looks)
 	free(looks->look);
 }
 
-/* The look before at the same wheel, which may have been made anew since. */
+/* Finds the last look at the same wheel, which may be another by that name. */
 static const struct look *before_of(const struct looks *before,
 				    const struct look *look)
 {
@@ -133,7 +133,7 @@ static void put_rates(struct out *out, const struct look *look,
 	put_percentile(out, MAX, late, 100);
 }
 
-/* Cells of slots, from the hand's on, as shades relative to the fullest. */
+/* Draws slots in cells, from the hand on, as shades relative to the fullest cell. */
 static void shade(char *text, const struct ring *ring,
 		  const struct timewheel_info *info)
 {
@@ -198,7 +198,7 @@ static void print_looks(const struct args *args, const struct looks *looks,
 	out_end(out);
 }
 
-/* On a terminal it is drawn over what was there. */
+/* On a terminal it draws over the last output. */
 static void print_screen(const struct args *args, const struct looks *looks,
 			 const struct looks *before)
 {
@@ -214,7 +214,7 @@ static void print_screen(const struct args *args, const struct looks *looks,
 		exit(STATUS_FAILED);
 }
 
-/* Until it is time for the next look. Signals that stop come through here. */
+/* Waits for the next look. Signals to stop are let through here. */
 static void pause_until(uint64_t end)
 {
 	while (wait_for(NULL, 0, end)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * twctl: what its files share. verbs.c holds the table of verbs and options
- * from which arguments are parsed and help and completion are made; each verb,
- * or group of verbs, is a file of its own.
+ * twctl: declarations for all its files. verbs.c has the table of verbs and
+ * options, which parsing, help and completion use. Each verb, or group of verbs,
+ * has a file of its own.
  */
 #ifndef TWCTL_H
 #define TWCTL_H
@@ -93,7 +93,7 @@ enum opt {
 	NR_OPTIONS,
 };
 
-/* @letter: 0 for none. @arg: what it takes, NULL for nothing. */
+/* @letter: 0 for none. @arg: name of the argument, NULL for none. */
 struct option_text {
 	char		letter;
 	const char	*name;
@@ -109,7 +109,7 @@ enum column_flags {
 	COL_HIDDEN	= 1 << 2,	/* only shown when asked for */
 };
 
-/* A column of a verb's table; an array of them ends with one without name. */
+/* A column of a verb's table. An array ends with a column without a name. */
 struct column {
 	const char		*name;
 	enum column_flags	flags;
@@ -119,7 +119,7 @@ struct column {
 struct args;
 struct out;
 
-/* @options: bit per enum opt. @most: arguments it takes at most. */
+/* @options: a bit for each enum opt. @most: the most arguments it takes. */
 struct verb {
 	const char		*name;
 	const char		*args;
@@ -131,7 +131,7 @@ struct verb {
 	enum status		(*run)(const struct args *args);
 };
 
-/* Ends with one without name; the first is meant when none is named. */
+/* Ends with a verb without a name. Without a verb the first one runs. */
 extern const struct verb verbs[];
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
@@ -170,7 +170,7 @@ enum status verb_completion(const struct args *args);
 
 /* A command line, parsed (args.c) */
 
-/* @option: each one's argument, "" when it takes none, NULL when not given. */
+/* @option: the argument, "" if the option takes none, NULL if it is not given. */
 struct args {
 	const struct verb	*verb;
 	const char		*option[NR_OPTIONS];
@@ -188,7 +188,7 @@ uint64_t option_span(const struct args *args, enum opt option,
 		     uint64_t otherwise);
 struct when words_when(const char *name, char **words, int count);
 
-/* Saying what went wrong (fail.c) */
+/* Error messages (fail.c) */
 
 extern const char *program_verb;
 
@@ -213,7 +213,7 @@ void wheel_names_free(char **names);
 
 /* A wheel (wheel.c) */
 
-/* @info and @real, the wall time, are of when it was opened. */
+/* @info and @real, the wall time, were read when it was opened. */
 struct wheel {
 	const char		*name;
 	struct tw_wheel		*wheel;
@@ -227,7 +227,7 @@ const char *clock_name(unsigned int clock);
 const char *state_name(unsigned int state);
 uint64_t real_now(void);
 
-/* What a time that was given means to a wheel. @absolute: it is no delay. */
+/* What a given time means for a wheel. @absolute: it is a point of time, no delay. */
 struct wheel_time {
 	uint64_t	ns;
 	bool		absolute;
@@ -291,7 +291,7 @@ enum status prometheus(const struct args *args);
 
 /* Slots (ring.c) */
 
-/* What is in a slot. @lap: due before the hand has made a whole lap. */
+/* Tokens in a slot. @lap: those due before the hand has made a whole lap. */
 struct slot {
 	uint64_t	tokens;
 	uint64_t	lap;
@@ -302,7 +302,7 @@ struct ring {
 	struct slot	*slots;
 	uint64_t	tokens;
 	uint64_t	due;
-	uint64_t	laps[8];	/* by Cycle-Num; the last: and more */
+	uint64_t	laps[8];	/* by Cycle-Num; the last entry counts all higher ones */
 };
 
 int ring_count(struct ring *ring, const struct wheel *wheel);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * watch: a line for each token that expires. A token is taken only when its line
- * can be written, and put back when that fails all the same. With --ack one is
- * taken at a time, so that no more are held while a reader is slow.
+ * watch: prints a line for each token that expires. It takes a token only when the
+ * line can be written, and puts the token back if the write fails all the same. With
+ * --ack it takes one token at a time, so that it holds only one while its reader is slow.
  */
 #include <limits.h>
 
@@ -23,7 +23,7 @@ struct watch {
 	bool		lost;		/* a lease */
 };
 
-/* Waits until output takes bytes, which poll() says of a pipe for PIPE_BUF. */
+/* Waits until output takes bytes. A pipe must take PIPE_BUF for poll() to say so. */
 static bool can_write(void)
 {
 	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -36,8 +36,8 @@ static bool can_write(void)
 }
 
 /*
- * Writes a line, at best in one piece. Returns false and errno when its end did
- * not get there: %EPIPE the reader has gone, %EINTR a signal came.
+ * Writes a line, at best in one piece. Returns false and sets errno if the line's end
+ * was not written: %EPIPE the reader has gone, %EINTR a signal came.
  */
 static bool write_line(const char *line, size_t length)
 {
@@ -72,7 +72,7 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 	return done;
 }
 
-/* The token's line is out. If its lease was over before that, it comes again. */
+/* The line is written. If the lease was over before that, the token comes again. */
 static void ack(struct watch *watch, const struct timewheel_event *event)
 {
 	struct timewheel_op op;
@@ -90,7 +90,7 @@ static void ack(struct watch *watch, const struct timewheel_event *event)
 	watch->lost = true;
 }
 
-/* Takes what is due and prints it, or puts it back. Returns 0 or errno. */
+/* Takes due tokens and prints them, or puts them back. Returns 0 or errno. */
 static int print_due(struct watch *watch)
 {
 	size_t most = watch->left < watch->batch ? watch->left : watch->batch;
@@ -114,7 +114,7 @@ static int print_due(struct watch *watch)
 	return err;
 }
 
-/* Waits for events, as long as what is printed has a reader. */
+/* Waits for events while the output has a reader. */
 static enum wake await(const struct watch *watch, uint64_t end)
 {
 	struct pollfd fds[] = {

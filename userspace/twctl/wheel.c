@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A wheel that a verb works on, and what times mean to it.
+ * The wheel that a verb works on, and times as that wheel counts them.
  */
 #include <time.h>
 
@@ -54,7 +54,7 @@ const char *clock_name(unsigned int clock)
 	}
 }
 
-/* What a wheel has been told to be. */
+/* The state of a wheel: paused, draining, or both. */
 const char *state_name(unsigned int state)
 {
 	switch (state & (TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)) {
@@ -70,8 +70,8 @@ const char *state_name(unsigned int state)
 }
 
 /*
- * Wall time is a wheel's own time on a REALTIME wheel only. For the others it
- * becomes the delay from now until then, as wall time is now.
+ * Only a REALTIME wheel counts wall time. For other wheels a point of wall time
+ * becomes the delay from now until then, by the present wall time.
  */
 struct wheel_time wheel_time_of(const struct wheel *wheel,
 				const struct when *when)
@@ -98,7 +98,7 @@ struct wheel_time wheel_time_of(const struct wheel *wheel,
 	return time;
 }
 
-/* The same as a time of the wheel's clock; of the past as well. */
+/* The same, as a time of the wheel's clock, which may be past. */
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when)
 {
 	struct wheel_time time = wheel_time_of(wheel, when);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wheels: the nodes of /dev/timewheels. create and destroy them.
+ * wheels: lists the wheels, by their nodes in /dev/timewheels.
  */
 #include <dirent.h>
 #include <grp.h>
@@ -105,8 +105,8 @@ static void put_info(struct out *out, const struct timewheel_info *info)
 }
 
 /*
- * Of one that may not be opened only the node is known. One may be gone before it
- * is looked at: then it is not there.
+ * If the user may not open a wheel, only its node is known. A wheel that is
+ * destroyed in the meantime is left out.
  */
 static void put_wheel(struct out *out, const char *name)
 {
@@ -136,7 +136,7 @@ static int not_hidden(const struct dirent *entry)
 	return *entry->d_name != '.';
 }
 
-/* All there are. The folder is there from the first wheel on, the device before. */
+/* Lists all wheels. Their folder exists from the first wheel on, the device before. */
 static char **all_names(void)
 {
 	struct dirent **entries;
@@ -162,13 +162,13 @@ static char **all_names(void)
 	return names;
 }
 
-/* Those that are named, or all. Ends with NULL. */
+/* The wheels that the command line names, or all. Ends with NULL. */
 char **wheel_names(const struct args *args)
 {
 	return args->count ? args->arg : all_names();
 }
 
-/* Of all wheels: those named belong to the command line. */
+/* Frees a list of all wheels. */
 void wheel_names_free(char **names)
 {
 	char **name;

@@ -6,7 +6,7 @@
  * measurements (counts.c, crowd.c, job.c, memory.c) know only that; scale.c is
  * about the wheel alone.
  *
- * What is printed: tables for people, and lines "= NAME<tab>VALUE..." that
+ * The program prints tables for people, and lines "= NAME<tab>VALUE...", which
  * guest/run collects.
  */
 #ifndef BENCH_H
@@ -31,8 +31,8 @@ typedef uint32_t u32;
 
 /*
  * A way of keeping timeouts, numbered 0..n-1. Kinds with @flush collect up to
- * BATCH operations, all of one sort, until they are flushed. Whatever goes wrong
- * ends the program: there is no figure then.
+ * BATCH operations, all of one sort, until they are flushed. Any error ends the
+ * program, because it leaves no valid figure.
  */
 struct kind {
 	const char *name;
@@ -40,12 +40,12 @@ struct kind {
 	/* Makes ready for @n timeouts; the wheels have ticks of @tick ns. */
 	void (*open)(const struct kind *kind, unsigned int n, u64 tick);
 	void (*close)(void);
-	/* A new one, due after @time, or at @time of CLOCK_MONOTONIC. */
+	/* Arms a new timeout, due after @time, or at @time of CLOCK_MONOTONIC. */
 	void (*arm)(unsigned int i, u64 time, bool absolute);
-	/* Due FAR from now, as it was before. */
+	/* Makes the timeout due FAR from now, as before. */
 	void (*rearm)(unsigned int i);
 	void (*cancel)(unsigned int i);
-	/* Due a little earlier; touch, or register if there is none. Or NULL. */
+	/* Moves it a little earlier; touches it, or registers it. Both may be NULL. */
 	void (*move)(unsigned int i);
 	void (*upsert)(unsigned int i);
 	void (*flush)(void);
@@ -54,7 +54,7 @@ struct kind {
 	 * if not NULL. Returns how many there were.
 	 */
 	unsigned int (*drain)(bool wait, void (*gone)(unsigned int i));
-	u64 (*bytes)(void);	/* what it says that it has; or NULL */
+	u64 (*bytes)(void);	/* the memory that it reports; or NULL */
 	unsigned int most;	/* timeouts that it can keep */
 	bool stores;		/* ->rearm stores, nothing to flush */
 };
@@ -96,7 +96,7 @@ void *grab(size_t size);
 void sleep_until(u64 at);
 void raise_limits(void);
 
-/* 0..@n-1 in an order that is no order, the same each time. */
+/* 0..@n-1 in a random order, the same each time. */
 u32 *shuffled(unsigned int n);
 
 void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
@@ -105,8 +105,8 @@ void arm_all(const struct kind *kind, unsigned int n, u64 time, bool absolute);
 void put(const char *name, const char *kind, unsigned int n, double value);
 
 /*
- * A thread that finds out for how long others keep it from running: by running all
- * the while, or because it @sleeps and wakes each 100 us; @urgent: real-time.
+ * A thread that measures for how long others keep it from running. It runs all the
+ * while, or it @sleeps and wakes each 100 us. @urgent: real-time priority.
  */
 struct watcher {
 	pthread_t thread;

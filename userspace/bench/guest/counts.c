@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Instructions per operation with @n timeouts pending: for kinds that collect
- * operations those of the system call for BATCH of them, what filled the array left
- * out, as it may have been filled as packets came.
+ * Counts instructions per operation with @n timeouts pending. For kinds that collect
+ * operations it counts the system call for BATCH of them, without the code that fills the
+ * array, because a program may fill it as packets come.
  */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 #define TRIES	4
 #define NONE	1e18	/* not counted yet */
 
-/* Of reading the clock, and of calling an operation: taken off. */
+/* The costs of reading the clock and of calling an operation are subtracted. */
 static u64 clock_cost;
 static double call_cost;
 
@@ -30,7 +30,7 @@ static double since(u64 start)
 	return (took - (took < clock_cost ? took : clock_cost)) / (double)BATCH;
 }
 
-/* @op on the BATCH timeouts in @which. */
+/* Does @op on the BATCH timeouts in @which. */
 static double count_op(const struct kind *kind, void (*op)(unsigned int i),
 		       const u32 *which)
 {
@@ -38,7 +38,7 @@ static double count_op(const struct kind *kind, void (*op)(unsigned int i),
 
 	for (unsigned int i = 0; i < BATCH; i++)
 		op(which[i]);
-	/* Touch words wait for no flush. */
+	/* A touch of a word needs no flush. */
 	if (kind->flush && !(kind->stores && op == kind->rearm)) {
 		start = count_now();
 		kind->flush();
@@ -67,7 +67,7 @@ static double count_arm(const struct kind *kind, const u32 *which, u64 time)
 	return count_op(kind, arm_one, which);
 }
 
-/* Those in @which come due at once, and are read; then they are as they were. */
+/* Makes the timeouts in @which due at once, reads them and arms them again. */
 static double count_reads(const struct kind *kind, const u32 *which)
 {
 	unsigned int seen = 0;
@@ -76,7 +76,7 @@ static double count_reads(const struct kind *kind, const u32 *which)
 
 	count_op(kind, kind->cancel, which);
 	count_arm(kind, which, MS);
-	/* Past the end of the wheel's tick too. */
+	/* Sleep past the end of the wheel's tick. */
 	sleep_until(now_of(CLOCK_MONOTONIC) + 50 * MS);
 	start = count_now();
 	while (seen < BATCH)
@@ -88,8 +88,8 @@ static double count_reads(const struct kind *kind, const u32 *which)
 }
 
 /*
- * The least one of several: pages met for the first time and interrupts only ever
- * add.
+ * Takes the least of several counts, because first uses of pages and interrupts can
+ * only add to one.
  */
 static void count_kind(const struct kind *kind, unsigned int n)
 {
@@ -129,7 +129,7 @@ static void count_kind(const struct kind *kind, unsigned int n)
 
 static int bare;
 
-/* A command that the timerfd does not know: what a system call costs. */
+/* A command that the timerfd refuses shows the cost of a system call. */
 static void bare_ioctl(unsigned int i)
 {
 	(void)i;

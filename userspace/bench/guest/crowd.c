@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * @n timeouts due in one tick. What is printed:
+ * @n timeouts are due in one tick. The program prints:
  *
- * interrupt: the longest time that a real-time thread, which runs all the while,
- *	stood still: nothing but interrupts gets in its way;
+ * interrupt: the longest time that a real-time thread which runs all the while
+ *	stood still: only interrupts can stop it;
  * urgent: the longest time that a real-time thread, which wakes each 100 us while
  *	another reads, had to wait;
  * stall: the longest time that a thread which runs all the while stood still,
  *	beside a reader of the same priority; the scheduler gives each its turns;
  * each: instructions of that interrupt and of the reader, until the last one
- *	has been read, per event.
+ *	has been read, divided by the number of events.
  */
 #include "bench.h"
 
-/* Arms all for one moment, far enough away, and tells it. */
+/* Arms all timeouts for one moment, far enough ahead, and returns it. */
 static u64 arm_crowd(const struct kind *kind, unsigned int n)
 {
 	u64 due = now_of(CLOCK_MONOTONIC) + 200 * MS + n * 20000ULL;

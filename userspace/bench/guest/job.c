@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The whole job: 100,000 users, 3,300 packets a second, and who has been silent for
- * 30 s is offline. On the real clock; time asleep costs nothing in this guest.
- * In the first part of the time users fall silent for good, 20 each second; all
- * others send a packet at least each 30 s. Exactly those are to be reported.
+ * The whole job: 100,000 users send 3,300 packets a second, and a user that was silent
+ * for 30 s is offline. It runs on the real clock; sleeping costs nothing in this guest.
+ * At first 20 users fall silent for good each second; all other users send a packet at
+ * least each 30 s. Exactly the silent users must be reported.
  *
- * Instructions are those of the process, the kernel's part in it included, less
- * those of the same program with nothing behind it.
+ * The counts are the instructions of the process and of the kernel for it, less those
+ * of the same program with no timeouts at all.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct way {
 };
 
 static const struct way *way;
-static u32 *order;		/* who is active, in the order of packets */
+static u32 *order;		/* the active users, in the order of their packets */
 static bool *silent, *reported;
 static unsigned int wrong, found;
 
@@ -109,7 +109,7 @@ static void map_user(unsigned int user)
 	e->last = map_now;
 }
 
-/* Who is gone is marked by a time of 0, for a map that only shrinks here. */
+/* A time of 0 marks a user that is offline: here the map only shrinks. */
 static void scan(u64 now)
 {
 	static u64 next;
@@ -161,7 +161,7 @@ static u64 play(unsigned int seconds)
 		way->kind->open(way->kind, USERS, SEC);
 	everybody(now_of(CLOCK_MONOTONIC));
 
-	/* Those who never say anything again are so many that all others can. */
+	/* So many users are silent from the start that each of the others has its turn. */
 	for (; active > PER_SECOND * (TIMEOUT - 2); active--)
 		silent[order[active - 1]] = true;
 	begin = now_of(CLOCK_MONOTONIC);

@@ -22,7 +22,7 @@ void *grab(size_t size)
 	void *memory = malloc(size);
 
 	NEED(memory);
-	/* Its pages are to be there when what is counted begins. */
+	/* Its pages must exist when the counting begins. */
 	memset(memory, 1, size);
 	return memset(memory, 0, size);
 }
@@ -35,7 +35,7 @@ void sleep_until(u64 at)
 		;
 }
 
-/* Whatever peers are limited by, as far as root may. */
+/* Raises the limits of the peers, as far as root may. */
 void raise_limits(void)
 {
 	const struct rlimit files = { 1048576, 1048576 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bytes for each of @n pending timeouts, slack and tables included: what the
- * memory cgroup was charged, of that slab, and what the machine has less, which
- * includes what is charged to nobody; told: by TIMEWHEEL_IOC_INFO. The program's own
- * arrays are left out.
+ * Bytes for each of @n pending timeouts, with slack and tables: charged, to the
+ * memory cgroup; slab, the part of it in slabs; machine, the free memory that the
+ * machine lost, charged or not; told, by TIMEWHEEL_IOC_INFO. The program's own arrays
+ * are left out.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static struct used used_now(void)
 {
 	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
 
-	/* What is being freed comes back, from the CPU's lists of pages too. */
+	/* Waits for memory that is being freed, also on the CPU's lists of pages. */
 	sleep(2);
 	NEED(fd >= 0 && write(fd, "1", 1) == 1);
 	close(fd);
@@ -55,7 +55,7 @@ static void memory_of(const struct kind *kind, unsigned int n)
 {
 	struct used before, after;
 
-	/* What the first ones need, and the program, is there before. */
+	/* The first timeouts, and the program, have allocated their memory before. */
 	kind->open(kind, n, 10 * MS);
 	arm_all(kind, BATCH, FAR, false);
 	before = used_now();
@@ -74,7 +74,7 @@ static void memory_of(const struct kind *kind, unsigned int n)
 	kind->close();
 }
 
-/* One guest each: nothing of another is left then, or still being freed. */
+/* Each kind has its own guest, so that no memory of another kind is left. */
 void run_memory(unsigned int n)
 {
 	static const struct kind *const kinds[] = {

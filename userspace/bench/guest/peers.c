@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What Linux has had for timeouts, one object each: timerfd with epoll, POSIX
- * timers with a signalfd, io_uring timeouts.
+ * The older ways of Linux to keep timeouts, one object for each timeout: timerfd with
+ * epoll, POSIX timers with a signalfd, io_uring timeouts.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -116,7 +116,7 @@ static void posix_open(const struct kind *kind, unsigned int n, u64 tick)
 	NEED(!sigprocmask(SIG_BLOCK, &set, NULL));
 	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	NEED(signals >= 0);
-	/* The first one may be 0, which is to mean none here. */
+	/* A real timer may have the number 0, which means none here. */
 	NEED(!timer_create(CLOCK_MONOTONIC, &none, &spare));
 }
 

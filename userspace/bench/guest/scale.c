@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * @n tokens on one wheel, all due on one tick long after it: first those that have
- * nothing but a handle, then, with TW_KIND=1, those with ids and cookies. What is
- * printed:
+ * @n tokens on one wheel, all due on one distant tick: tokens with a handle only, or
+ * with TW_KIND=1 tokens with ids and cookies. The program prints:
  *
  * setup: instructions of opening and setting up;
  * register, sort, take, close: of the system calls, per token, from registering it
@@ -27,7 +26,7 @@
 #define TICK		(10 * MS)
 #define SLOTS		3600
 #define SLEEP		(10 * SEC)
-/* What registering takes at most, and more than the ring is long. */
+/* Longer than registering takes, and longer than the ring. */
 #define DELAY(n)	(SLEEP + 2 * SLOTS * TICK + (n) * 3000ULL)
 
 static const char *name;
@@ -135,7 +134,7 @@ static u64 close_wheel(u64 due)
 	return used_now() - begun;
 }
 
-/* Prints what a phase takes per token, and for how long it keeps others waiting. */
+/* Prints the cost of a phase per token, and how long it keeps other threads waiting. */
 static void phase(const char *what, u64 (*run)(u64 due), u64 due)
 {
 	struct watcher urgent = { .urgent = true, .sleeps = true };

@@ -9,8 +9,8 @@
 #define PERIOD	(100 * 1000)
 
 /*
- * Runs, and measures its longest gap, until @until or until all is over: the last
- * gap may be the longest.
+ * Runs until @until or until stopped, and measures its longest gap, the last one
+ * included.
  */
 static void spin(struct watcher *w)
 {
@@ -69,7 +69,7 @@ void start_watcher(struct watcher *w)
 	pthread_attr_destroy(&attr);
 }
 
-/* Waits for one that ends by itself. */
+/* Waits for a watcher that ends by itself. */
 void join_watcher(struct watcher *w)
 {
 	NEED(!pthread_join(w->thread, NULL));

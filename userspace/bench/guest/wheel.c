@@ -30,7 +30,7 @@ static unsigned int room;
 static struct timewheel_op ops[BATCH];
 static u32 op_of[BATCH];	/* the timeout of each */
 static unsigned int collected;
-static u64 keys[BATCH];		/* of touches that are nothing but keys */
+static u64 keys[BATCH];		/* keys for TIMEWHEEL_IOC_TOUCH_MANY */
 static unsigned int keys_collected;
 
 static _Atomic u64 *words;
@@ -81,7 +81,7 @@ static u64 id_of(unsigned int i)
 	return config->setup_flags & TIMEWHEEL_SETUP_NO_IDS ? 0 : (i + 1) * 2654435761ULL;
 }
 
-/* The cookie tells whose an event is; without it only how many there are. */
+/* The cookie tells the timeout of an event. Without cookies only the count is known. */
 static u64 cookie_of(unsigned int i)
 {
 	return config->setup_flags & TIMEWHEEL_SETUP_NO_COOKIES ? 0 : i;
@@ -222,8 +222,8 @@ static void batch_upsert(unsigned int i)
 }
 
 /*
- * The tick is that of the turn of the program's loop, which reads the clock once:
- * whenever it drains. What is touched later in the turn is due a little earlier.
+ * The program reads the tick once per turn of its loop, when it drains. A touch
+ * later in the turn makes its token due a little earlier.
  */
 static u64 stamp;
 
@@ -323,7 +323,7 @@ const struct kind wheel_batch_id = {
 	ALL_OF_WHEEL, BY_BATCH, .upsert = batch_upsert,
 };
 
-/* No ids, and the cookie for the program to know its own by. */
+/* No ids; the cookie tells the program which timeout it is. */
 const struct kind wheel_batch_handle = {
 	.name = "wheel: batch, handle",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS, TIMEWHEEL_OPF_BY_HANDLE),
@@ -341,7 +341,7 @@ const struct kind wheel_keys_handle = {
 	ALL_OF_WHEEL, BY_KEYS,
 };
 
-/* The least that a token can have: neither id nor cookie. */
+/* The smallest token: without id and cookie. */
 const struct kind wheel_plain = {
 	.name = "wheel: handle only",
 	.config = CONFIG(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,

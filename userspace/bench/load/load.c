@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * load: many users of twidled, each with a connection of its own. They log in,
- * send packets at a rate, and some fall silent, at random moments, for good:
- * still connected or with their connection gone. The ledger says who did, and
- * when each was last heard: what the service says is to be held against it.
+ * load: many users of twidled, each with its own connection. They log in and send
+ * packets at a rate. Some fall silent for good at random moments, and keep their
+ * connection or lose it. The ledger lists these users and the time of the last packet
+ * of each; the service's reports are compared with it.
  *
- * Each thread looks after its share of the users. All have the same pace, so
- * the order in which they send is a ring that is walked: the work is that of the
- * packets, however many users there are.
+ * Each thread serves its share of the users. All users send at the same rate, so the
+ * thread walks them as a ring: the work depends on the packets, not on the users.
  */
 #include <err.h>
 #include <errno.h>
@@ -41,17 +40,17 @@
 #define PER_ADDRESS	4000
 
 enum state {
-	AWAY,		/* not connected yet, or any more: will connect */
+	AWAY,		/* not connected now, will connect */
 	CONNECTS,
 	TALKS,
-	SILENT,		/* for good; may still be connected */
+	SILENT,		/* silent for good; may still be connected */
 };
 
 struct user {
 	int fd;			/* -1: none */
 	enum state state;
-	uint64_t silent_after;	/* falls silent so long after the start, 0: never */
-	bool vanishes;		/* and closes its connection then */
+	uint64_t silent_after;	/* falls silent this long after the start; 0: never */
+	bool vanishes;		/* and then closes its connection */
 	uint64_t retry;		/* AWAY: when it may connect */
 	uint64_t last;		/* a moment before it sent its last packet */
 	uint64_t longest;	/* between two of its packets */
@@ -62,8 +61,8 @@ struct user {
 struct crew {
 	pthread_t thread;
 	int epoll;
-	unsigned int first, count;	/* of users */
-	unsigned int *away;		/* ring of those who are AWAY, in order */
+	unsigned int first, count;	/* number of users */
+	unsigned int *away;		/* ring of the users that are AWAY, in order */
 	unsigned int away_first, away_count;
 	unsigned int connecting;
 	uint64_t turn_of;		/* counts packets' moments */
@@ -83,8 +82,8 @@ static struct {
 static struct user *users;
 static struct crew *crews;
 static uint64_t began;			/* the first connection */
-static atomic_uint logged_in;		/* users who have been so once */
-static _Atomic uint64_t start;		/* when all had logged in; 0: not yet */
+static atomic_uint logged_in;		/* users that have logged in once */
+static _Atomic uint64_t start;		/* when all users had logged in; 0: not yet */
 static atomic_bool over;
 
 static uint64_t now_ns(void)
@@ -110,14 +109,14 @@ static void close_user(struct user *user)
 	user->fd = -1;
 }
 
-/* The moment may have come for it to fall silent. Returns whether it is. */
+/* Lets the user fall silent if its moment has come. Returns whether it is silent. */
 static bool is_silent(struct user *user, uint64_t now)
 {
 	if (user->state == SILENT)
 		return true;
 	if (!user->silent_after || !start || now < start + user->silent_after)
 		return false;
-	/* On its way it would yet say its name. */
+	/* A connection under way would still send the user's name. */
 	if (user->state == CONNECTS)
 		return false;
 	user->state = SILENT;
@@ -126,7 +125,7 @@ static bool is_silent(struct user *user, uint64_t now)
 	return true;
 }
 
-/* The connection is no more, or could not be made. */
+/* The connection is lost, or could not be made. */
 static void lose(struct crew *crew, unsigned int number, uint64_t now)
 {
 	struct user *user = &users[number];
@@ -142,14 +141,14 @@ static void lose(struct crew *crew, unsigned int number, uint64_t now)
 	} else {
 		crew->lost++;
 	}
-	/* Else it is as silent as one that planned it: so it is in the ledger. */
+	/* Else the user counts as silent in the ledger, as if it were planned. */
 	if (options.reconnect || !user->last)
 		away(crew, number, now + RETRY);
 	else
 		user->state = SILENT;
 }
 
-/* Returns whether it was sent, whole. */
+/* Returns true if the whole packet was sent. */
 static bool send_packet(struct crew *crew, unsigned int number,
 			const char *text, size_t length)
 {
@@ -236,7 +235,7 @@ static void log_in(struct crew *crew, unsigned int number)
 		err(1, "epoll");
 	sprintf(hello, "user %" PRIu64 "\n", options.first + number);
 	if (!send_packet(crew, number, hello, strlen(hello))) {
-		/* Whatever came next would be taken for its name. */
+		/* The service would take the next bytes for the user's name. */
 		if (user->fd >= 0)
 			lose(crew, number, now_ns());
 		return;
@@ -259,14 +258,14 @@ static void hear(struct crew *crew, const struct epoll_event *event)
 		return;
 	}
 	bytes = recv(user->fd, text, sizeof(text), 0);
-	/* What the service says is why it will hang up. */
+	/* The service tells why it will hang up. */
 	if (bytes == 0 || (bytes < 0 && errno != EAGAIN))
 		lose(crew, number, now_ns());
 }
 
 static void connect_some(struct crew *crew, uint64_t now)
 {
-	/* Not all at once: at the rate, since the beginning. */
+	/* Connects at the rate, counted since the beginning. */
 	uint64_t most = options.connect_rate ?
 		(double)(now - began) / SEC * options.connect_rate /
 		options.threads + 1 : UINT64_MAX;
@@ -284,7 +283,7 @@ static void connect_some(struct crew *crew, uint64_t now)
 	}
 }
 
-/* Those whose moment has come. After a stall nobody sends twice. */
+/* Sends for the users whose moment has come. After a stall each sends once only. */
 static void send_some(struct crew *crew, uint64_t now)
 {
 	uint64_t due = (now - began) * (double)crew->count / options.interval;
@@ -346,8 +345,8 @@ static void plan(void)
 }
 
 /*
- * silent USER LAST CLOSED: it was last heard at LAST, nothing after that
- * gap USER LONGEST: it goes on, but paused for longer than the timeout
+ * silent USER LAST CLOSED: the user sent its last packet at LAST
+ * gap USER LONGEST: the user goes on, but paused for longer than the timeout
  */
 static void write_ledger(uint64_t end)
 {
@@ -359,7 +358,7 @@ static void write_ledger(uint64_t end)
 	for (i = 0; i < options.users; i++) {
 		struct user *user = &users[i];
 
-		/* A pause that is not over is one too. */
+		/* A pause that is not over counts too. */
 		if (user->state != SILENT && end - user->last > user->longest)
 			user->longest = end - user->last;
 		if (user->state == SILENT)
@@ -397,7 +396,7 @@ static void report(void)
 	       start ? (double)(now - start) / SEC : 0.0, silent);
 	printf("connections %" PRIu64 ", refused %" PRIu64 ", lost %" PRIu64
 	       "; packets %" PRIu64 " (%.0f/s), skipped %" PRIu64
-	       "; longest pause of one who goes on %.3f s\n",
+	       "; longest pause of a user that goes on %.3f s\n",
 	       connects, refused, lost, packets,
 	       packets / ((double)(now - began) / SEC), skipped,
 	       (double)longest / SEC);
@@ -470,15 +469,15 @@ static void usage(FILE *to, int status)
 	      "  --first ID              the first one's number (1)\n"
 	      "  --rate N                packets per second of all (users / 10)\n"
 	      "  --connect-rate N        connections per second at first (0: all)\n"
-	      "  --silent N              so many fall silent (0)\n"
-	      "  --vanish N              so many of these also hang up (0)\n"
+	      "  --silent N              this many users fall silent (0)\n"
+	      "  --vanish N              this many of these also hang up (0)\n"
 	      "  --from S --until S      when, after all have logged in (1, 10)\n"
 	      "  --time S                how long, after that (0: until SIGTERM)\n"
 	      "  --timeout S             longer pauses are in the ledger (30)\n"
 	      "  --reconnect             connect again when the service hangs up\n"
 	      "  --threads N             (1)\n"
 	      "  --seed N                (1)\n"
-	      "  --ledger FILE           who fell silent\n", to);
+	      "  --ledger FILE           list the users that fell silent\n", to);
 	exit(status);
 }
 
@@ -492,7 +491,7 @@ static double parse_number(const char *text)
 	return value;
 }
 
-/* Options, those first that are numbers. */
+/* Options; the first ones take numbers. */
 enum {
 	USERS, FIRST, RATE, CONNECT_RATE, SILENT_USERS, VANISH, FROM, UNTIL, TIME,
 	TIMEOUT, THREADS, SEED, NUMBERS,
@@ -589,6 +588,6 @@ int main(int argc, char **argv)
 	if (options.ledger)
 		write_ledger(now_ns());
 	report();
-	/* Without all of them it was not the load that was asked for. */
+	/* With fewer users the load was not the requested one. */
 	return start ? 0 : 1;
 }

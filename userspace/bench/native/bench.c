@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The driver: lets the contenders take turns, each time in a process of its own,
- * checks what they did, and tells medians and ratios.
+ * The driver: runs the contenders in turns, each time in a process of its own, checks
+ * what they did, and prints medians and ratios.
  *
  *	native [-q] [-r ROUNDS] [-d DIRECTORY] [SIZE...]
  *
- * -q only shows that all of them run, as TAP. -d says where the tables go that
- * are plotted. Times are CPU time of the thread, so that what else the machine
- * does disturbs little; ratios are medians of the ratios of each round.
+ * -q only shows that all contenders run, as TAP. -d names the directory for the tables
+ * that are plotted. Times are CPU time of the thread, so that other work of the machine
+ * disturbs little; ratios are medians of the ratios of each round.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -79,7 +79,7 @@ void bench_fail(const char *format, ...)
 	exit(1);
 }
 
-/* Touched, so that no page has to be found while time is measured. */
+/* Written to, so that no page is missing while time is measured. */
 void *bench_alloc(__u64 n, __u64 size)
 {
 	void *memory = malloc(n * size);
@@ -153,7 +153,7 @@ double bench_quantile(double *values, __u32 n, double which)
  * One contender with one size: in a process of its own.
  */
 
-/* What each timer is to be: due in so many seconds, or NONE. */
+/* The expected state of each timer: due in this many seconds, or NONE. */
 static int *expected;
 
 static void expect(const __u32 *which, __u32 n, int seconds)
@@ -165,7 +165,7 @@ static void expect(const __u32 *which, __u32 n, int seconds)
 			TIMEOUT : (int)bench_after(which[i]);
 }
 
-/* Touched timers may be due later than told, for time passes. */
+/* Touched timers may be due later than expected, because time passes. */
 static void verify(__u32 n, const char *when)
 {
 	__u32 i;
@@ -198,8 +198,8 @@ static double timed(action_t action, const __u32 *which, __u32 n)
 }
 
 /*
- * Other timers for each round, in an order that has to do with no other: the
- * first @size of @order become any of all n.
+ * Chooses other timers for each round, in an independent random order: the first
+ * @size entries of @order become random timers of all n.
  */
 static void shuffle(__u32 *order, __u32 n, __u32 size)
 {
@@ -214,7 +214,7 @@ static void shuffle(__u32 *order, __u32 n, __u32 size)
 	}
 }
 
-/* The first round finds everything as it was armed, and is not counted. */
+/* The first round finds all timers as they were armed, and is not counted. */
 static void measure_touch(__u32 *order, __u32 n, __u32 size)
 {
 	double ns = 0;
@@ -240,7 +240,7 @@ static void measure_touch(__u32 *order, __u32 n, __u32 size)
 		MUST(running->check());
 }
 
-/* Many at once first, to see that they are gone, and then back. */
+/* First cancels many at once, checks that they are gone, and arms them again. */
 static void check_cancel_arm(__u32 *order, __u32 n, __u32 size)
 {
 	shuffle(order, n, size);
@@ -253,8 +253,8 @@ static void check_cancel_arm(__u32 *order, __u32 n, __u32 size)
 }
 
 /*
- * In batches, as a program would: so many go, and as many come. All of a round's
- * timers are different ones.
+ * Cancels and arms in batches, as a program would, the same number of both. All
+ * timers of a round are different.
  */
 static void measure_cancel_arm(__u32 *order, __u32 n, __u32 size)
 {
@@ -278,7 +278,7 @@ static void measure_cancel_arm(__u32 *order, __u32 n, __u32 size)
 	bench_report("pair", (cancel + arm) / done);
 }
 
-/* All are due at once, and each is fired, once. */
+/* All timers are due at once, and each fires once. */
 static void measure_expiry(const __u32 *order, __u32 n)
 {
 	double ns;
@@ -294,7 +294,7 @@ static void measure_expiry(const __u32 *order, __u32 n)
 				   fired[i]);
 	for (i = 0; i < n; i++)
 		if (running->slot(i) != NONE)
-			bench_fail("timer %u of %u is there still", i, n);
+			bench_fail("timer %u of %u is still there", i, n);
 	bench_report("expire", ns / n);
 	bench_report("all", ns / 1e6);
 }
@@ -387,7 +387,7 @@ static double figure(int size, const struct contender *contender,
 	return i < NR ? median(samples[size][i][op_index(op)]) : NAN;
 }
 
-/* Of figures that were measured in the same round. */
+/* The ratio of figures that were measured in the same round. */
 static double ratio(int size, const struct contender *a, const char *op_a,
 		    const struct contender *b, const char *op_b)
 {
@@ -412,7 +412,7 @@ static void child(int i, __u32 size, int fd)
 {
 	const struct rlimit many = { 20000, 20000 };
 
-	/* Small pages for all: how it is unless somebody asks for others. */
+	/* Small pages for all, as is the default. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	setrlimit(RLIMIT_NOFILE, &many);
 	/* All memory from one heap, which is kept. */
@@ -461,7 +461,7 @@ static void measure_size(int size, int rounds)
 	}
 }
 
-/* The more timers, the longer it takes, and the less chance has to say. */
+/* With more timers a round takes longer and depends less on chance. */
 static int rounds_for(__u32 size)
 {
 	if (size <= 100000)
@@ -545,7 +545,7 @@ static void row_start(int size, const char *property, double ours)
 	print_figure(stdout, ours, 9);
 }
 
-/* A goal for what we do ourselves. */
+/* A goal for a figure of our own. */
 static void row_own(int size, const char *property, double ours, double goal)
 {
 	row_start(size, property, ours);
@@ -670,7 +670,7 @@ static void print_goals_at(int s)
 		figure(s, &threads_own, "scale_replace"), -1.8);
 }
 
-/* Everything due at once: how long callbacks hold others up, and how long we. */
+/* Everything is due at once: for how long callbacks, and our looks, block others. */
 static void print_all_at_once(int s)
 {
 	double look = figure(s, &wheel_handle, "take_look") / 1e3;
@@ -809,7 +809,7 @@ static void write_all(const char *directory)
 	fclose(to);
 }
 
-/* Whether a contender has this figure with any size. */
+/* Has a contender this figure for any size? */
 static bool has(const struct contender *contender, const char *op)
 {
 	int size;
@@ -821,7 +821,7 @@ static bool has(const struct contender *contender, const char *op)
 	return false;
 }
 
-/* One figure, a line for each size, a column for each contender that has it. */
+/* One figure: a line for each size, a column for each contender that has it. */
 static void write_by_size(const char *directory, const char *name,
 			  const char *op)
 {

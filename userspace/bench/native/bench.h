@@ -4,10 +4,10 @@
  * to keep many timeouts. One file for each contender; this is what it has to
  * offer to the driver, bench.c, and what it may use.
  *
- * The story is that of connections with an idle timeout of 30 seconds: a timer
- * for each, at any time somewhere between 8 and 30 seconds from its deadline; a
- * touch puts it back to 30, whichever it is. Contenders on a real clock have
- * seconds of UNIT seconds, so that no timer falls due unless it is to.
+ * The scene: connections with an idle timeout of 30 seconds. Each has a timer, which
+ * is between 8 and 30 seconds from its deadline; a touch makes that 30 again. For
+ * contenders on a real clock a second lasts UNIT seconds, so that no timer falls due
+ * by accident.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -36,13 +36,13 @@ extern "C" {
  * @touch: make each of these due TIMEOUT seconds from now
  * @cancel: disarm these timers
  * @slot: in how many seconds from the start a timer is due, -1 if not armed
- * @check: optional, in place of @slot: whether all that was done is there to see
+ * @check: optional, in place of @slot: has all that was done taken effect?
  * @soon: make each of these timers due very soon, all at once
  * @run: call bench_fired() for each timer that is due
- * @extra: optional: measure and bench_report() what only it has; all n armed
+ * @extra: optional: measure and bench_report() its own figures; all n are armed
  *
- * Those that have nothing but @setup, @touch and @check are limits to compare
- * with, or have only @setup and @extra.
+ * A contender that has only @setup, @touch and @check is a limit to compare with.
+ * Others have only @setup and @extra.
  */
 struct contender {
 	const char	*name;
@@ -73,10 +73,10 @@ extern const struct contender threads_mapped, threads_batch, threads_own;
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 #endif
 
-/* What fired[] says of each timer: how often it was fired. */
+/* fired[] counts how often each timer was fired. */
 extern __u8 *fired;
 
-/* Prints what went wrong and ends the program: nothing can be trusted then. */
+/* Prints the error and ends the program, because no figure can be trusted then. */
 void bench_fail(const char *format, ...)
 	__attribute__((noreturn, format(printf, 1, 2)));
 

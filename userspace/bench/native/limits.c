@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limits to compare with: what a touch cannot be cheaper than on this machine,
- * and what it costs with one timerfd for each timer.
+ * Limits to compare with: the least that a touch can cost on this machine, and its
+ * cost with one timerfd for each timer.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void setup(__u32 n)
 	size = n;
 }
 
-/* From a table, as a wheel's handles are: caches are as full then. */
+/* The places come from a table, as a wheel's handles do, to fill the caches as much. */
 static void prepare(const __u32 *which, __u32 n)
 {
 	__u32 i;
@@ -71,7 +71,7 @@ static void touch_cas(const __u32 *which, __u32 n)
 	done += n;
 }
 
-/* The last round is there, whole, and nothing is anywhere but in its place. */
+/* All stores of the last round are there, each in its place. */
 static bool check_array(void)
 {
 	__u32 i, last = 0;
@@ -95,7 +95,7 @@ static void setup_null(__u32 n)
 	MUST(null >= 0);
 }
 
-/* An ioctl that its file does not know: the way there and back. */
+/* An ioctl that the file refuses: the cost of the way there and back. */
 static void touch_null(const __u32 *which, __u32 n)
 {
 	__u32 i;

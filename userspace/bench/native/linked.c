@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hierarchical wheel of linked timers, as the kernel's timer_list has it: 64
- * slots for each level, a level 8 times coarser than the one before, and never
- * filed again, so that a timer is late by up to an eighth of its time. A tick is
- * a millisecond.
+ * A hierarchical wheel of linked timers, like the kernel's timer_list: 64 slots for
+ * each level, and each level is 8 times coarser than the one before. A timer is never
+ * filed again, so it is late by up to an eighth of its time. A tick is a millisecond.
  */
 #include <stddef.h>
 
@@ -122,7 +121,7 @@ static void soon(const __u32 *which, __u32 n)
 		link_timer(&timers[*which++], 1);
 }
 
-/* The list goes off as a whole, and then each timer from it. */
+/* The whole list is taken, and then each timer of it. */
 static void run(void)
 {
 	struct timer *list = slots[1];

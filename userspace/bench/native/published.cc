@@ -3,13 +3,13 @@
  * Two designs as their authors describe them, for "who has sent nothing for 30
  * seconds", with the standard library's hash tables and random u64 ids.
  *
- * Map and scan: a map from id to when it was last seen; each second all of it is
- * looked through.
+ * Map and scan: a map from an id to the time of its last touch. Each second the
+ * program scans the whole map.
  *
  * Map and ring: a ring of 31 slots, in each a set of ids; a map from id to the
  * slot that it is in. A touch takes the id out of its set and puts it into the
- * one before the hand. Each second the hand moves on, and whoever is in the set
- * that it comes to has timed out.
+ * one before the hand. Each second the hand moves on to the next set, and all ids in
+ * that set have timed out.
  */
 #include <unordered_map>
 #include <unordered_set>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two threads beside one: how many times the work of one they do in the same
- * time, each with tokens of its own, on one wheel or on a wheel of its own.
+ * Compares two threads with one: how much more work two of them do in the same time,
+ * each with its own tokens, on one wheel or each on its own wheel.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,7 +31,7 @@ static u64 *keys;
 static u64 *array;
 static bool realtime;
 
-/* Alone on its CPU, if that is allowed: others would make it a lottery. */
+/* Keeps other programs off its CPU, if that is allowed: they would make figures random. */
 static void keep_cpu(int cpu)
 {
 	const struct sched_param first = { .sched_priority = 1 };
@@ -56,7 +56,7 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* Returns operations per ns of some of the workers. */
+/* Returns the operations per ns of some workers together. */
 static double rate(u32 first, u32 last, void (*work)(struct worker *worker))
 {
 	double begun = 1e300, ended = 0, ops = 0;
@@ -116,8 +116,8 @@ static void register_all(u32 n)
 }
 
 /*
- * Gives each worker half of the tokens, which are apart in memory, or mixed: then
- * two of different workers often share a cache line.
+ * Gives each worker half of the tokens. The halves are apart in memory, or mixed, so
+ * that tokens of two workers often share a cache line.
  */
 static void deal(u32 n, bool apart)
 {
@@ -133,8 +133,8 @@ static void deal(u32 n, bool apart)
 }
 
 /*
- * All are there, @pending on each wheel, and due a timeout after the last touch, if
- * that is expected.
+ * Checks that @pending tokens are on each wheel, and due a timeout after the last
+ * touch, if that is expected.
  */
 static void check_workers(u32 pending, int due)
 {
@@ -176,7 +176,7 @@ static void touch(struct worker *worker)
 	wheel_touch(worker->keys, worker->n, &now);
 }
 
-/* As many operations as the others have: half of them of each kind. */
+/* As many operations as the others do, half of them of each kind. */
 static void replace(struct worker *worker)
 {
 	u32 i;

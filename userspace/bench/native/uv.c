@@ -38,7 +38,7 @@ static void arm(const __u32 *which, __u32 n)
 
 	for (i = 0; i < n; i++) {
 		turn(i);
-		/* Anywhere within its second: a heap with few keys is another. */
+		/* At any moment within its second, because a heap with few keys is cheaper. */
 		MUST(!uv_timer_start(&timers[which[i]], callback,
 				     bench_after(which[i]) * UNIT * 1000 +
 				     bench_mix(which[i]) % (UNIT * 500), 0));

@@ -126,7 +126,7 @@ void wheel_touch(const u64 *which, u32 n, const struct tw_now *at)
 	}
 }
 
-/* What a program does that has the touch words mapped. */
+/* The work of a program that has mapped the touch words. */
 void wheel_stamp(const u64 *which, u32 n, u32 tick)
 {
 	u64 *const mapped = words;
@@ -156,7 +156,7 @@ static void fill(struct tw_ring *wheel, u32 n)
 	free(order);
 }
 
-/* Has had all its tokens once: the free ones are in random order. */
+/* A wheel that had all its tokens once: the free ones are in random order. */
 static void churn(struct tw_ring *wheel, u32 n)
 {
 	u32 *order = bench_permutation(n, 18);
@@ -271,7 +271,7 @@ static int slot(u32 i)
 
 	if (find(&ring, ring.has_ids ? bench_id(i) : handles[i], &found))
 		return -1;
-	/* The wheel would take any other for a touch, too. */
+	/* The wheel takes any other value for a touch. */
 	MUST(!words || words[(u32)handles[i]] >> 32 == handles[i] >> 32);
 	apply_stamp(&found);
 
@@ -279,7 +279,7 @@ static int slot(u32 i)
 }
 
 /*
- * Looks: what readers and pollers do, in steps under the lock.
+ * Looks: the work of readers and pollers, in steps under the lock.
  */
 
 struct looks {
@@ -307,7 +307,7 @@ static void looks_report(struct looks *looks, const char *median,
 	free(looks->ns);
 }
 
-/* Touched at a moment before its list comes due, another one for each. */
+/* Each token is touched at a random moment before its list falls due. */
 static u64 touched_at(u32 i)
 {
 	return BASE + 6 + bench_mix(i) % (bench_after(i) - 6);
@@ -333,8 +333,8 @@ static void touch_all_spread(u32 n)
 }
 
 /*
- * All were touched since they were filed: each list that comes due is filed
- * again, token by token, and nothing expires.
+ * All tokens were touched since they were filed. Each list that falls due is filed
+ * again, token by token, and no token expires.
  */
 static void measure_refile(u32 n)
 {
@@ -476,7 +476,7 @@ static void run(void)
 		looked(&batches, taken);
 	} while (more);
 	MUST(!ring.pending && ring.delivered - delivered == all);
-	/* All but the last were full. */
+	/* All reads but the last were full. */
 	bench_report("take", bench_quantile(batches.ns, batches.nr, 0.5) / BATCH);
 	free(batches.ns);
 	looks_report(&looks, "take_look", "take_look_p99");

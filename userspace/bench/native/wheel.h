@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The wheel's core as the benchmarks use it: as the module does, with as many
- * operations under one hold of the lock, and as many tokens in one look.
+ * The wheel's core for the benchmarks. They use it as the module does, with the same
+ * number of operations under one hold of the lock, and of tokens in one look.
  */
 #ifndef BENCH_WHEEL_H
 #define BENCH_WHEEL_H
@@ -9,10 +9,10 @@
 #include "bench.h"
 #include "look.h"
 
-#define BASE		(1U << 20)	/* the tick on which it all begins */
+#define BASE		(1U << 20)	/* the tick at the start */
 #define TICK_NS		1000000000ULL
 #define HOLD		16		/* operations under one hold of the lock */
-#define KEYS		64		/* touches whose tokens are fetched together */
+#define KEYS		64		/* touches that fetch their tokens together */
 #define STEP		256		/* most tokens in one look */
 #define BATCH		64		/* most tokens taken at once */
 

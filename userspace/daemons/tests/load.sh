@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # twidled under the load generator, in a guest. Its lines are held against the
-# generator's ledger: everybody who fell silent is told offline, exactly once and
-# not early, and nobody else; first 20,000 users, then 5,000 and a service that is
-# killed in the middle. TW_USERS=100000 takes 8 GB and a quarter of an hour; TW_SCALE
+# generator's ledger: each user that fell silent is reported offline, exactly once
+# and not early, and no other user. First come 20,000 users, then 5,000 and a service
+# that is killed in the middle. TW_USERS=100000 takes 8 GB and a quarter of an hour; TW_SCALE
 # scales the number.
 set -eu
 
@@ -47,8 +47,8 @@ start_service()
 	service=$!
 }
 
-# compare NAME USERS TIMEOUT: the lines against the ledger. Who paused for as
-# long as that, which a slow machine may do to some, may have been told or not.
+# compare NAME USERS TIMEOUT: compares the lines with the ledger. A user that paused
+# for as long as the timeout, as on a slow machine, may be reported or not.
 compare()
 {
 	awk -v name="$1" -v users="$2" -v timeout="$3" '
@@ -94,7 +94,7 @@ compare()
 				twice, pauses
 			result(came != users || strange, "all users came online")
 			result(twice, "nobody came online twice")
-			result(missing, "all who fell silent were told offline")
+			result(missing, "all silent users were reported")
 			result(again, "each of them once")
 			result(others, "nobody else")
 			result(early, "nobody early")

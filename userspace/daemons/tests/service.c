@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twidled, by what its users, its subscribers and its administrator see of it.
- * Each test has a service of its own, on a wheel of its own. It is told that
- * the service is ready as systemd would be. Standard output is a socket, as it
- * is under systemd, unless the test is about another.
+ * twidled, as its users, its subscribers and its administrator see it. Each test has
+ * its own service on its own wheel. The service tells the test that it is ready, as
+ * it tells systemd. Standard output is a socket, as under systemd, unless the test is
+ * about another kind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,14 +49,14 @@ static void sleep_ms(unsigned int ms)
 	usleep(ms * 1000);
 }
 
-/* A stream that is read by lines: of the service's output, or from a socket. */
+/* A stream that is read by lines: the service's output, or a socket. */
 struct stream {
 	int fd;
 	size_t start, end;
 	char text[LINES];
 };
 
-/* The next line without its end. NULL: there is none (any more). */
+/* The next line, without its newline. NULL: the stream has ended. */
 static char *next_line_within(struct stream *stream, int ms)
 {
 	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
@@ -89,7 +89,7 @@ static char *next_line(struct stream *stream)
 	return next_line_within(stream, PATIENCE);
 }
 
-/* Nothing comes within a while, and the stream does not end. */
+/* Is there no line for a while, though the stream does not end? */
 static bool quiet(struct stream *stream, int ms)
 {
 	struct pollfd ready = { .fd = stream->fd, .events = POLLIN };
@@ -114,7 +114,7 @@ static bool ended(struct stream *stream)
 	ASSERT_STREQ(text, line_ ? line_ : "no line");	\
 } while (0)
 
-/* "offline USER DEADLINE": its deadline, in ns. 0 when it is another line. */
+/* The deadline in ns of "offline USER DEADLINE", or 0 if it is another line. */
 static __u64 offline_at(const char *line, __u64 user)
 {
 	unsigned long long who, seconds, ns;
@@ -125,8 +125,8 @@ static __u64 offline_at(const char *line, __u64 user)
 	return seconds * SEC + ns;
 }
 
-/* Whether it is no line about one of the first @n users, or about one of whom it
- * has been @told.
+/* Is the line wrong: not about one of the first @n users, or about a user that was
+ * @told before?
  */
 static bool is_wrong(const char *line, bool *told, unsigned int n)
 {
@@ -148,7 +148,7 @@ FIXTURE(service) {
 	pid_t pid;
 	int notify;		/* where the service says that it is ready */
 	int out_end;		/* what it gets as standard output */
-	rlim_t files;		/* not 0: run as nobody, with so many files */
+	rlim_t files;		/* if not 0, run as nobody with this limit of files */
 	struct stream out, log;
 };
 
@@ -202,7 +202,7 @@ FIXTURE_SETUP(service)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* As a service that has no privilege but the group of the device. */
+/* A service without privileges except the group of the device. */
 static void drop_privilege(rlim_t files)
 {
 	struct rlimit limit = { files, files };
@@ -266,7 +266,7 @@ static bool start(FIXTURE_DATA(service) *self)
 	return false;
 }
 
-/* How it ended: its exit status, or minus the signal that killed it. */
+/* Returns its exit status, or minus the signal that killed it. */
 static int status_of(FIXTURE_DATA(service) *self)
 {
 	pid_t pid = self->pid;
@@ -343,8 +343,8 @@ static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
 	return token.deadline;
 }
 
-/* Who falls silent is told, once, no earlier than its timeout after its last
- * packet, and is told so; then it is gone.
+/* A user that falls silent is reported once, no earlier than its timeout after its
+ * last packet. The user's connection is told too and then closed.
  */
 TEST_F(service, silence)
 {
@@ -401,7 +401,7 @@ TEST_F(service, comes_back)
 	user = log_in(self, 5);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
 	close(user);
-	/* And when it was too late it is online anew. */
+	/* A user that comes back too late is online anew. */
 	user = log_in(self, 5);
 	EXPECT_LINE("online 5", &self->out);
 }
@@ -421,8 +421,8 @@ TEST_F(service, stays_connected)
 	}
 }
 
-/* A first line may come in pieces and end in CR LF; each other one is refused,
- * with a word, and nobody else is disturbed.
+/* A first line may come in pieces and end in CR LF. Any other first line is refused
+ * with a message, and no other connection is disturbed.
  */
 TEST_F(service, protocol)
 {
@@ -457,7 +457,7 @@ TEST_F(service, protocol)
 	close(big);
 }
 
-/* Who does not say its name is not waited for longer than the timeout. */
+/* A connection without a name is closed after the timeout. */
 TEST_F(service, no_name)
 {
 	struct stream mute = { };
@@ -506,7 +506,7 @@ TEST_F(service, tcp)
 	EXPECT_NE(0, offline_at(next_line(&self->out), 8));
 }
 
-/* More than max-users: refused, with a word; the others stay. */
+/* More than max-users: refused with a message; the other users stay. */
 TEST_F(service, full)
 {
 	struct stream third = { };
@@ -525,8 +525,8 @@ TEST_F(service, full)
 	EXPECT_NE(0, deadline_of(self, 1));
 }
 
-/* What was sent in time counts, also when the service comes to it late: of more
- * users than it hears in one turn.
+/* A packet that was sent in time counts, also if the service reads it late because
+ * more users sent packets than it reads in one turn.
  */
 TEST_F(service, late_service)
 {
@@ -555,8 +555,8 @@ TEST_F(service, late_service)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Killed: deadlines stay what they are. Who comes back in time never was away;
- * who fell silent meanwhile is told afterwards, once.
+/* After a kill deadlines are as before. A user that comes back in time is not
+ * reported, and a user that fell silent meanwhile is reported later, once.
  */
 TEST_F(service, killed)
 {
@@ -583,14 +583,14 @@ TEST_F(service, killed)
 	first = offline_at(next_line(&self->out), 1);
 	EXPECT_EQ(silent, first);
 	second = offline_at(next_line(&self->out), 2);
-	/* On a machine so slow that it came too late it was silent. */
+	/* The machine was so slow that the user came too late and was silent. */
 	if (second == stays)
 		SKIP(return, "too slow");
 	EXPECT_GE(second, last + 4 * SEC);
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* Tokens straight to the wheel: many users, all due at once. */
+/* Registers the tokens of many users directly, all due at once. */
 static bool register_many(FIXTURE_DATA(service) *self, unsigned int n)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDWR);
@@ -606,8 +606,8 @@ static bool register_many(FIXTURE_DATA(service) *self, unsigned int n)
 	return !failed;
 }
 
-/* Killed again and again while it tells of many: of each exactly once. Lines may
- * be broken by a kill; what comes next goes on there.
+/* Killed again and again while it reports many users: each is reported exactly once.
+ * A kill may cut a line; the next service goes on in the middle of it.
  */
 TEST_F_TIMEOUT(service, killed_while_telling, 90)
 {
@@ -644,8 +644,8 @@ TEST_F_TIMEOUT(service, killed_while_telling, 90)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* Nobody reads standard output: users are heard all the same, silences wait, more
- * of them than there is room for, and all are told in the end.
+/* Nobody reads standard output. Packets are read all the same, and more users are
+ * silent than the outbox has room for. All are reported in the end.
  */
 TEST_F_TIMEOUT(service, stdout_stuck, 90)
 {
@@ -670,8 +670,8 @@ TEST_F_TIMEOUT(service, stdout_stuck, 90)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Standard output may be a pipe or a file too; a pipe whose reader is gone is the
- * end, and what it did not take is told later.
+/* Standard output may be a pipe or a file too. The service ends if the reader of the
+ * pipe has gone, and its lines are printed later.
  */
 TEST_F(service, pipe_and_file)
 {
@@ -718,7 +718,7 @@ TEST_F(service, subscribers)
 		subscribers[i].fd = connect_to(self->events);
 		ASSERT_GE(subscribers[i].fd, 0);
 	}
-	/* They are accepted by the time that another one's hanging up is seen. */
+	/* All are accepted by the time when another connection is seen to hang up. */
 	sleep_ms(200);
 	close(subscribers[2].fd);
 	log_in(self, 3);
@@ -732,7 +732,7 @@ TEST_F(service, subscribers)
 	}
 }
 
-/* No more than 64 of them; the one too many is not left waiting. */
+/* At most 64 are accepted; the next one is refused and does not wait. */
 TEST_F(service, many_subscribers)
 {
 	struct stream subscriber = { };
@@ -763,7 +763,7 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	unsigned int wrong = 0, differ = 0, i;
 	const char *line;
 
-	/* The quick one may be behind by all there is: this is a slow machine. */
+	/* On a slow machine the quick subscriber may be behind by all lines. */
 	write_config(self, "timeout = 60s\nbuffer = 4096\n");
 	ASSERT_TRUE(start(self));
 	slow.fd = connect_to(self->events);
@@ -787,15 +787,15 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	ASSERT_NE(NULL, line);
 	EXPECT_NE(NULL, strstr(line, "subscriber 1 is more than"));
 	EXPECT_NE(NULL, strstr(line, "dropped"));
-	/* It has the beginning, without a hole, and then the end. */
+	/* It has the lines from the beginning without a gap, then the end of the stream. */
 	for (i = 0; i < N && (line = next_line(&slow)); i++)
 		differ += !!strcmp(line, lines[i]);
 	EXPECT_EQ(0, differ);
 	EXPECT_LT(i, N);
 }
 
-/* SIGHUP: another timeout, for those who are online from their next packet on.
- * What cannot change is told, and stays; a file with an error changes nothing.
+/* SIGHUP: a new timeout, which holds for a user from its next packet on. A setting
+ * that cannot change gets a message and stays; a file with an error changes nothing.
  */
 TEST_F(service, reload)
 {
@@ -832,7 +832,7 @@ TEST_F(service, reload)
 	EXPECT_GE(offline_at(next_line(&self->out), 1), before + SEC);
 }
 
-/* A service with another timeout than the one before it gives it to all who come
+/* A service with another timeout than the last one gives it to all users that come
  * back.
  */
 TEST_F(service, other_timeout)
@@ -848,7 +848,7 @@ TEST_F(service, other_timeout)
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 }
 
-/* SIGTERM: told to systemd, status 0, and the users are where they were. */
+/* SIGTERM: systemd is told, the status is 0, and the users' tokens stay. */
 TEST_F(service, stops)
 {
 	write_config(self, "timeout = 60s\n");
@@ -862,7 +862,7 @@ TEST_F(service, stops)
 	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
 }
 
-/* The wheel is gone: it is said, and the status is not 0. */
+/* The wheel is destroyed: there is a message, and the status is not 0. */
 TEST_F(service, destroyed)
 {
 	char expected[128];
@@ -876,7 +876,7 @@ TEST_F(service, destroyed)
 	EXPECT_LINE(expected, &self->log);
 }
 
-/* Two services on one state, or a wheel that is set up otherwise: no. */
+/* Two services on one state are refused, as is a wheel with another setup. */
 TEST_F(service, in_use)
 {
 	pid_t first;
@@ -916,12 +916,12 @@ TEST_F(service, address_in_use)
 	sprintf(expected, "twidled: listening on %s: Address already in use",
 		self->users);
 	EXPECT_LINE(expected, &self->log);
-	/* What nobody listens at is in nobody's way. */
+	/* A socket at which nobody listens is removed. */
 	close(fd);
 	ASSERT_TRUE(start(self));
 }
 
-/* A state that is somebody else's file is left as it is. */
+/* A state path that names another program's file leaves it as it is. */
 TEST_F(service, foreign_state)
 {
 	char expected[192], text[16] = "";
@@ -933,7 +933,7 @@ TEST_F(service, foreign_state)
 	write_config(self, "");
 	spawn(self, NULL);
 	EXPECT_EQ(1, status_of(self));
-	sprintf(expected, "twidled: %s is none of this twidled's", self->state);
+	sprintf(expected, "twidled: %s is not a file of this twidled", self->state);
 	EXPECT_LINE(expected, &self->log);
 	file = fopen(self->state, "re");
 	EXPECT_NE(NULL, fgets(text, sizeof(text), file));
@@ -942,7 +942,7 @@ TEST_F(service, foreign_state)
 	fclose(file);
 }
 
-/* An error in the file is one line that says where; nothing has been touched. */
+/* An error in the file gives a line that tells where; nothing has changed. */
 TEST_F(service, config_errors)
 {
 	static const struct {
@@ -996,8 +996,7 @@ TEST_F(service, config_errors)
 	EXPECT_TRUE(quiet(&self->out, 0));
 }
 
-/* --check-config: a file that is right is nothing to talk about; the example that
- * is installed is right.
+/* --check-config: a correct file gives no output. The installed example is correct.
  */
 TEST_F(service, config_right)
 {
@@ -1015,8 +1014,8 @@ TEST_F(service, config_right)
 	self->config[0] = '\0';
 }
 
-/* Without privilege: as many connections as files may be open; the next one waits
- * until there is room.
+/* Without privileges: as many connections as files may be open; the next connection
+ * waits until there is room.
  */
 TEST_F(service, few_files)
 {
@@ -1039,7 +1038,7 @@ TEST_F(service, few_files)
 		EXPECT_LINE(expected, &self->out);
 	}
 	waits = log_in(self, 99);
-	EXPECT_LINE("twidled: connections wait, there are 12: the most there may be",
+	EXPECT_LINE("twidled: connections wait, 12 are open: this is the limit",
 		    &self->log);
 	EXPECT_TRUE(quiet(&self->out, 500));
 	close(users[5]);

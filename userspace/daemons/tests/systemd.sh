@@ -161,7 +161,7 @@ attempt "it is active" is_active twidled
 attempt "without privilege, confined, with its files" is_confined
 load --users 300 --rate 300 --silent 60 --vanish 10 --from 1 --until 3 --time 10 \
 	--timeout 3
-attempt "the journal tells who was silent, each once" same_lists 60
+attempt "the journal tells the silent users, each once" same_lists 60
 # The others are silent now.
 attempt "and then the others" wait_for has_lines offline 300
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The configuration file: lines "key = value", blank ones, and comments from a
- * "#" at their beginning. Each key has a parser that returns what is wrong with
- * a value, or NULL. The first error ends it, before anything has been changed.
+ * The configuration file has lines "key = value", blank lines, and comment lines
+ * that begin with "#". Each key has a parser, which returns what is wrong with a
+ * value, or NULL. The first error ends the reading, before anything has changed.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -19,7 +19,7 @@
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 #define DIGITS		"0123456789"
 
-/* What is read anew. */
+/* The configuration that is being read. */
 static struct config fresh;
 
 /* A field of struct config. */
@@ -111,7 +111,7 @@ static const char *parse_state(void *field, const char *value)
 	return NULL;
 }
 
-/* A number from 1 to @most. Returns what is behind it, NULL if there is none. */
+/* Reads a number from 1 to @most. Returns the text after it, NULL if there is none. */
 static const char *number(const char *value, uint64_t most, uint64_t *number)
 {
 	char *end;
@@ -218,7 +218,7 @@ static char *trim(char *text)
 struct place {
 	const char *path;
 	unsigned int line;
-	unsigned int seen;	/* bit of each key that has been given */
+	unsigned int seen;	/* a bit for each key that the file has given */
 };
 
 __printf(2, 3)
@@ -323,7 +323,7 @@ void config_reload(const char *path, struct config *config)
 	}
 }
 
-/* Removes a socket at which nobody listens: of a service that has ended. */
+/* Removes the socket of a service that has ended: nobody listens there. */
 static void remove_stale(const struct address *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -345,7 +345,7 @@ int config_listen(const struct address *address)
 	if (fd < 0)
 		die(errno, "socket");
 	/*
-	 * Keepalive, which connections inherit, ends those of peers that
+	 * Connections inherit keepalive. It ends the connections of peers that have
 	 * vanished, also with "close = no".
 	 */
 	if (address->any.sa_family == AF_UNIX)

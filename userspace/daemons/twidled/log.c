@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages on standard error, one line each, and the end of the program when it
- * cannot go on. This knows nothing of the service: all other parts use it.
+ * Prints messages on standard error, one line each, and ends the program when it
+ * cannot go on. All other parts use this file, which knows none of them.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 static void vsay(int err, const char *format, va_list args)
 {
-	fputs("twidled: ", stderr);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	vfprintf(stderr, format, args);
 	if (err)
 		fprintf(stderr, ": %s", strerror(err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Messages on standard error. They need nothing of the other parts.
+ * Messages on standard error. This file uses no other part.
  */
 #ifndef TWIDLED_LOG_H
 #define TWIDLED_LOG_H
@@ -9,16 +9,16 @@
 	__format__(printf, text, first)))
 #define __noreturn	__attribute__((__noreturn__))
 
-/* Exit statuses besides 0. A unit does not restart for the second. */
+/* Exit statuses besides 0. The unit does not restart after the second one. */
 #define FAILED		1
 #define MISUSED		2
 
 __printf(1, 2)
 void say(const char *format, ...);
-/* Says what failed, and why by @err (0: no more is known), and exits. */
+/* Tells what failed, adds the text for errno @err unless it is 0, and exits. */
 __noreturn __printf(2, 3)
 void die(int err, const char *format, ...);
-/* For calls to sd-event that fail only for want of memory. */
+/* For calls to sd-event that fail only if there is no memory. */
 void must(int result);
 
 #endif /* TWIDLED_LOG_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twidled: tells which of many users have fallen silent. This is its life: the
- * configuration, the wheel, the loop, signals. See twidled.h for the parts.
+ * twidled: tells which of many users have fallen silent. This file reads the
+ * configuration, opens the wheel, runs the loop and handles signals. twidled.h lists
+ * the other parts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +16,15 @@
 #include "twidled.h"
 
 /*
- * The ring, whatever the timeout: that may change, a named wheel may not. An
- * hour of one-second ticks; longer timeouts go by its levels.
+ * The size of the ring. It does not depend on the timeout, because the timeout may
+ * change and a named wheel cannot. It is an hour of one-second ticks; the wheel's
+ * coarser rings take longer timeouts.
  */
 #define SLOTS		3600
 
-/* Files besides connections: sockets, subscribers, the wheel, and some. */
+/* Open files besides connections: sockets, subscribers, the wheel and a few more. */
 #define OTHER_FILES	(MAX_LISTENERS + MAX_SUBSCRIBERS + 56)
-/* Connections beyond max-users: of those who come back, or say no name. */
+/* Connections beyond max-users: of users who come back, and of unnamed clients. */
 #define SPARE		1024
 
 static const char *config_path = "/etc/twidled.conf";
@@ -69,7 +71,7 @@ static bool parse_options(int argc, char **argv)
 	return check;
 }
 
-/* As many files as all users need, or as many as the limits allow. */
+/* Allows as many files as all users need, or as many as the limits permit. */
 static void raise_limit(void)
 {
 	rlim_t want = service.config.max_users + SPARE + OTHER_FILES;
@@ -84,7 +86,7 @@ static void raise_limit(void)
 							    limit.rlim_max,
 		};
 
-		/* The hard limit only with the privilege for it. */
+		/* The hard limit can be raised only with the privilege for it. */
 		if (setrlimit(RLIMIT_NOFILE, &more) < 0) {
 			more = limit;
 			more.rlim_cur = limit.rlim_max;
@@ -117,7 +119,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	if (events & (EPOLLHUP | EPOLLERR))
 		die(0, "the wheel \"%s\" has been destroyed",
 		    service.config.wheel);
-	/* First those who spoke: a user who spoke in time is not silent. */
+	/* First the connections with packets: a user who sent one in time is not silent. */
 	users_accept();
 	users_turn();
 	n = outbox_read(&silent);
@@ -163,7 +165,7 @@ static int on_stop(sd_event_source *source,
 	(void)signal;
 	(void)unused;
 	sd_notify(0, "STOPPING=1");
-	/* What is not told yet is kept for the next service, as the wheel is. */
+	/* Lines not printed yet are kept for the next service, as the wheel is. */
 	outbox_flush();
 	subscribers_flush();
 	return sd_event_exit(service.event, 0);
@@ -210,7 +212,7 @@ int main(int argc, char **argv)
 		return MISUSED;
 	if (check)
 		return 0;
-	/* A line is one write, also of messages. */
+	/* Each line is one write(2), messages too. */
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	open_loop();
 	raise_limit();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is to be told, on its way from the wheel to standard output.
+ * The outbox: lines on their way from the wheel to standard output.
  *
  * A token ends when its event is read, so an event that this process has read
- * and not told yet exists nowhere else; the process may be killed at any moment.
+ * and not printed yet exists nowhere else; the process may be killed at any moment.
  * So the outbox is a file, mapped: the kernel writes events right into it, and
- * the next process finds there what has not been told. It need not outlive the
- * machine's boot, as the wheel does not either.
+ * the next process finds there the lines that were not printed. The file need not
+ * survive a reboot, because the wheel does not survive it either.
  *
- * It is a ring of records. A record's handle is not 0 from when it is filled
- * until it has been told. @told says how far that has come: a record is NEWS_LINE
- * bytes of it, however long its line, so that one store moves on, also within a
- * line.
+ * It is a ring of records. A record's handle is not 0 from the moment when it is
+ * filled until its line has been printed. @told tells how far the printing has come:
+ * it counts NEWS_LINE bytes for each record, however long the line is, so that one
+ * store records progress, also within a line.
  *
- * The message that is being sent is in the file too: to a socket, as which
- * systemd provides standard output, the kernel itself writes there how much it
- * took. So nothing is told twice either. Of a pipe or a file this process has to
- * note it, and a kill in that very moment repeats what it wrote last.
+ * The message that is being sent is in the file too. If standard output is a
+ * socket, as under systemd, the kernel itself stores in the file how much it took, so
+ * nothing is printed twice either. For a pipe or a file this process has to store
+ * that, and a kill just before the store repeats the last output.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +33,11 @@
 
 #define RECORDS		16384
 #define READ_AT_ONCE	64
-/* What a pipe that is writable takes without a wait. */
+/* A writable pipe takes this many bytes without a wait. */
 #define MESSAGE		4096
 #define MAGIC		0x3164656c64697774ULL	/* "twidled1" */
 
-/* Stored in this order, whatever the compiler thinks: a kill may come between. */
+/* Stored in this order, which the compiler must keep: a kill may come in between. */
 #define STORE(where, value)	__atomic_store_n(&(where), value, __ATOMIC_RELEASE)
 
 struct file {
@@ -51,11 +51,11 @@ struct file {
 
 static struct file *file;
 static uint64_t filled;		/* counts records */
-static uint64_t left_out;	/* online lines for which there was no room */
+static uint64_t left_out;	/* online lines left out because there was no room */
 
 static bool is_socket;
-static sd_event_source *writable;	/* NULL: standard output always is */
-static bool waiting;			/* for standard output to be that */
+static sd_event_source *writable;	/* NULL: standard output is always writable */
+static bool waiting;			/* waits until standard output is writable */
 
 static struct timewheel_event *record(uint64_t number)
 {
@@ -63,8 +63,8 @@ static struct timewheel_event *record(uint64_t number)
 }
 
 /*
- * Where @told gets when @bytes of the lines from @at have been taken. Records
- * that have been told become free. Doing it twice is the same as once.
+ * Returns the new @told after standard output has taken @bytes of the lines from @at,
+ * and frees the records that are printed. Two calls do the same as one.
  */
 static uint64_t move_on(uint64_t at, uint64_t to, size_t bytes)
 {
@@ -83,7 +83,7 @@ static uint64_t move_on(uint64_t at, uint64_t to, size_t bytes)
 	return at;
 }
 
-/* What the last message came to counts, also when nobody was left to note it. */
+/* Accounts for the last message, also if a kill kept its sender from doing so. */
 static void note_message(void)
 {
 	if (file->from == file->told && file->to > file->told / NEWS_LINE)
@@ -99,14 +99,14 @@ static void map_file(const char *path)
 
 	if (fd < 0 || fstat(fd, &stat) < 0)
 		die(errno, "%s", path);
-	/* The fd stays open, and with it the lock, as long as this process is. */
+	/* The fd, and with it the lock, stays open until this process ends. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		die(0, "%s is in use by another twidled", path);
-	/* It may be somebody's file, by mistake. */
+	/* The path may name another program's file by mistake. */
 	if (!S_ISREG(stat.st_mode) ||
 	    (stat.st_size && stat.st_size != (off_t)sizeof(*file)))
-		die(0, "%s is none of this twidled's", path);
-	/* All of it has to be there: no page may be missing when it is written. */
+		die(0, "%s is not a file of this twidled", path);
+	/* Allocates all pages now, so that no store finds a page missing. */
 	err = posix_fallocate(fd, 0, sizeof(*file));
 	if (err)
 		die(err, "%s", path);
@@ -115,7 +115,7 @@ static void map_file(const char *path)
 	if (file == MAP_FAILED)
 		die(errno, "%s", path);
 	if (file->magic && file->magic != MAGIC)
-		die(0, "%s is none of this twidled's", path);
+		die(0, "%s is not a file of this twidled", path);
 	STORE(file->magic, MAGIC);
 }
 
@@ -146,7 +146,7 @@ void outbox_open(const char *path)
 		    filled - file->told / NEWS_LINE);
 
 	is_socket = !fstat(STDOUT_FILENO, &stat) && S_ISSOCK(stat.st_mode);
-	/* EPERM: a file, which is always writable. */
+	/* EPERM: it is a file, which is always writable. */
 	result = sd_event_add_io(service.event, &writable, STDOUT_FILENO,
 				 EPOLLOUT, on_writable, NULL);
 	if (result < 0 && result != -EPERM)
@@ -174,7 +174,7 @@ size_t outbox_read(struct timewheel_event **silent)
 	if (!room)
 		return 0;
 	into.iov_len = room * sizeof(struct timewheel_event);
-	/* Not tw_events_read(): a kill might come before they are copied here. */
+	/* Not by tw_events_read(): a kill might come before the copy into the file. */
 	bytes = preadv2(tw_wheel_fd(service.wheel), &into, 1, -1, RWF_NOWAIT);
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -192,7 +192,7 @@ void outbox_online(uint64_t user, uint64_t handle)
 {
 	struct timewheel_event *news = record(filled);
 
-	/* Silences wait on the wheel, this cannot. */
+	/* Silent users wait on the wheel, an online line cannot wait. */
 	if (full()) {
 		if (!left_out++)
 			say("standard output takes nothing: online lines are left out");
@@ -206,7 +206,7 @@ void outbox_online(uint64_t user, uint64_t handle)
 	subscribers_tell(news);
 }
 
-/* Lines for one message, from @told on. Returns its length. */
+/* Builds one message from the lines after @told. Returns its length. */
 static size_t gather(char *text, uint64_t *to)
 {
 	uint64_t at = file->told;
@@ -253,7 +253,7 @@ static bool send_message(char *text, size_t length)
 	return bytes >= 0;
 }
 
-/* Who is silent can wait on the wheel until there is room for it. */
+/* Silent users wait on the wheel until there is room. */
 static void set_reading(void)
 {
 	if (service.silent)
@@ -261,7 +261,7 @@ static void set_reading(void)
 						 SD_EVENT_OFF : SD_EVENT_ON));
 }
 
-/* As much as standard output takes now. */
+/* Writes as much as standard output takes now. */
 static void tell(void)
 {
 	char text[MESSAGE];
@@ -270,7 +270,7 @@ static void tell(void)
 		uint64_t to;
 		size_t length = gather(text, &to);
 
-		/* As long as @from is not @told, @to and the length are nobody's. */
+		/* While @from differs from @told, @to and the length have no meaning. */
 		STORE(file->from, UINT64_MAX);
 		STORE(file->message.msg_len, 0);
 		STORE(file->to, to);

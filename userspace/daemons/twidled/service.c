@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What all parts know of the service. main.c fills it in before it opens them;
- * nothing is done here.
+ * The data that all parts share. main.c fills it in before it starts the parts.
  */
 #include "twidled.h"
 

@@ -2,7 +2,7 @@
 /*
  * Subscribers: a program that connects to the events' socket is told every line
  * from then on. Each has a buffer of its own for what its socket does not take at
- * once; one that falls further behind is dropped, and nobody waits for it.
+ * once. A subscriber that falls further behind is dropped, so that nothing waits for it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "twidled.h"
 
 struct subscriber {
-	sd_event_source *source;	/* of its socket, which it owns */
+	sd_event_source *source;	/* the event source, which owns the socket */
 	unsigned long number;
 	size_t room, start, length;
 	char *buffer;			/* from @start on, wrapping */
@@ -21,7 +21,7 @@ struct subscriber {
 
 static struct subscriber *subscribers[MAX_SUBSCRIBERS];
 
-/* @slot: its place among the subscribers. */
+/* @slot: the subscriber's place in the array. */
 static void drop(int slot)
 {
 	struct subscriber *subscriber = subscribers[slot];
@@ -32,7 +32,7 @@ static void drop(int slot)
 	free(subscriber);
 }
 
-/* Sends what its socket takes. */
+/* Sends as much as the subscriber's socket takes. */
 static void send_to(int slot)
 {
 	struct subscriber *subscriber = subscribers[slot];
@@ -61,7 +61,7 @@ static void send_to(int slot)
 	}
 }
 
-/* It can take more, or is gone. What it sends is nobody's concern. */
+/* The socket takes more, or is closed. What the subscriber sends is ignored. */
 static int on_subscriber(sd_event_source *source, int fd, uint32_t events,
 			 void *data)
 {
@@ -125,7 +125,7 @@ void subscribers_open(const struct address *address)
 	must(sd_event_add_io(service.event, &source, config_listen(address),
 			     EPOLLIN, on_connection, NULL));
 	must(sd_event_source_set_floating(source, true));
-	/* While there are no files for one more the loop is not to spin. */
+	/* Without a free fd the loop must not spin. */
 	must(sd_event_source_set_ratelimit(source, NSEC_PER_SEC / NSEC_PER_USEC,
 					   MAX_SUBSCRIBERS));
 	sd_event_source_unref(source);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of twidled share. The parts are:
+ * Declarations for all parts of twidled. The parts are:
  *
  * main.c         options, signals, the service's life, the wheel
- * users.c        connections of users, and what the wheel is told of them
- * outbox.c       what is to be told, kept where a kill cannot reach it
- * subscribers.c  those who are told besides standard output
- * news.c         the lines that are told
+ * users.c        connections of users, and their tokens on the wheel
+ * outbox.c       lines to print, in a file that survives a kill
+ * subscribers.c  programs that get the lines besides standard output
+ * news.c         the lines themselves
  * config.c       the configuration file
- * service.c      what all parts know of the service
+ * service.c      data that all parts share
  * log.c          messages on standard error, see log.h
  *
- * Each part uses those below it only. All is done by one thread in one loop of
+ * Each part uses only the parts below it. One thread runs all, in one loop of
  * sd-event.
  */
 #ifndef TWIDLED_H
@@ -46,7 +46,7 @@ struct address {
 	};
 };
 
-/* Two that say the same are the same bytes. */
+/* Two equal configurations are equal byte by byte. */
 struct config {
 	char wheel[TIMEWHEEL_NAME_SIZE];
 	struct address listen[MAX_LISTENERS];
@@ -72,28 +72,28 @@ extern struct service {
 
 /* config.c: one line on standard error when it returns -1. */
 int config_load(const char *path, struct config *config);
-/* Takes over what may change while the service runs; tells of what may not. */
+/* Applies the keys that may change at run time; warns about the other ones. */
 void config_reload(const char *path, struct config *config);
-/* A socket that listens there. Exits when there can be none. */
+/* Makes a socket that listens there. Exits if it fails. */
 int config_listen(const struct address *address);
 
 /*
- * news.c: a line that is to be told. It is a struct timewheel_event, as the
- * kernel wrote it, of which the last field, for periodic tokens, says more.
+ * news.c: a line to print, as a struct timewheel_event. Its field missed, which the
+ * kernel sets for periodic tokens only, tells which line it is.
  */
 enum news {
-	NEWS_OFFLINE	= 0,	/* what the kernel writes */
+	NEWS_OFFLINE	= 0,	/* as the kernel sets it */
 	NEWS_ONLINE	= 1,
 	NEWS_NONE	= 2,	/* it was not silent after all */
 };
 
-#define NEWS_LINE	64	/* no line is as long */
+#define NEWS_LINE	64	/* longer than any line */
 
 size_t news_format(const struct timewheel_event *news, char *line);
 
 /* outbox.c */
 void outbox_open(const char *path);
-/* Reads the wheel. Returns how many users it says are silent. */
+/* Reads the wheel. Returns how many users it reports as silent. */
 size_t outbox_read(struct timewheel_event **silent);
 void outbox_online(uint64_t user, uint64_t handle);
 /* Writes to standard output as much as it takes now. */
@@ -102,18 +102,18 @@ void outbox_flush(void);
 /* subscribers.c */
 void subscribers_open(const struct address *address);
 void subscribers_tell(const struct timewheel_event *news);
-/* Sends what they have been told, as much as they take now. */
+/* Sends waiting lines, as much as the subscribers take now. */
 void subscribers_flush(void);
 
 /* users.c */
 void users_open(const struct config *config);
-/* Accepts those who wait for it, as far as one turn goes. */
+/* Accepts waiting connections, up to the limit of one turn. */
 void users_accept(void);
-/* Hears all who have said something, as far as one turn goes. */
+/* Reads packets from all connections that have them, up to the limit of one turn. */
 void users_turn(void);
-/* The wheel says that this user is silent. Returns false if it is not. */
+/* The wheel reports this user. Returns false if a packet of it has come after all. */
 bool users_silent(uint64_t user);
-/* Tells the wheel who was heard, and what came of it. */
+/* Passes the packets of this turn to the wheel, and handles the results. */
 void users_flush(void);
 
 #endif /* TWIDLED_H */

@@ -7,13 +7,13 @@
  * takes up to TURN connections that have packets, and tells the wheel by one batch.
  * The loop itself would come back once for each connection.
  *
- * A connection is not a user: one that ends says nothing, its user has the rest
- * of its timeout to come back. A user's newest connection counts.
+ * A connection is not a user. When a connection ends, its user has the rest of the
+ * timeout to come back. Only a user's newest connection counts.
  *
- * A token keeps the timeout it was registered with. When the timeout has been
- * configured anew, the next packet of each connection moves its user's token
- * to it; service.timeouts tells which connections have done so. That is also how
- * tokens of an earlier life of this service get it.
+ * A token keeps the timeout it was registered with. After the configured timeout
+ * changes, the next packet of each connection moves its user's token to the new
+ * one; service.timeouts tells which connections have done so. Tokens from an earlier
+ * run of this service get the new timeout in the same way.
  */
 #include <errno.h>
 #include <search.h>
@@ -28,8 +28,8 @@
 
 #define TURN		512
 #define PACKET		4096
-#define PAUSE		100000	/* us without accepting when there is no room */
-#define SAY_EVERY	60000000	/* us, what might be said all the time */
+#define PAUSE		100000	/* us without accepting if there is no room */
+#define SAY_EVERY	60000000	/* us between two messages of the same kind */
 
 static const char hello[] = "user ";
 
@@ -41,13 +41,13 @@ enum {
 };
 
 struct connection {
-	TAILQ_ENTRY(connection) next;	/* of the unknown, or of the closed */
+	TAILQ_ENTRY(connection) next;	/* in the list of unknown or of closed connections */
 	uint64_t user;
 	uint64_t accepted;		/* us, while unknown */
 	int fd;				/* -1: closed, freed after the turn */
-	uint32_t timeout;		/* of service.timeouts, its token's */
+	uint32_t timeout;		/* service.timeouts of its token's timeout */
 	uint8_t progress;
-	bool revived;			/* spoke just when it was given up */
+	bool revived;			/* sent a packet just as it was given up */
 };
 
 TAILQ_HEAD(connections, connection);
@@ -57,13 +57,13 @@ static struct users {
 	struct sd_event_source *listeners[MAX_LISTENERS];
 	int nr_listeners;
 	struct sd_event_source *pause;		/* ends a pause of accepting */
-	struct sd_event_source *login;		/* when the oldest unknown is to go */
-	struct connections unknown;	/* in order of coming */
+	struct sd_event_source *login;		/* when the oldest unknown connection times out */
+	struct connections unknown;	/* in the order of their arrival */
 	struct connections closed;
 	uint64_t count;
-	void *tree;			/* of known users' newest connections */
+	void *tree;			/* the newest connection of each known user */
 	struct tw_batch *batch;
-	struct connection *heard[TURN];	/* whose operations the batch has */
+	struct connection *heard[TURN];	/* the connections with operations in the batch */
 } users = {
 	.unknown = TAILQ_HEAD_INITIALIZER(users.unknown),
 	.closed = TAILQ_HEAD_INITIALIZER(users.closed),
@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
 	return x->user < y->user ? -1 : x->user > y->user;
 }
 
-/* @last: a line that tells why, if it can be told, or NULL. */
+/* @last: a line that tells the client why, or NULL. */
 static void hang_up(struct connection *connection, const char *last)
 {
 	if (last)
@@ -92,7 +92,7 @@ static void hang_up(struct connection *connection, const char *last)
 	TAILQ_INSERT_TAIL(&users.closed, connection, next);
 }
 
-/* To be called when no pointer to them is left. */
+/* Called when no pointer to them is left. */
 static void free_closed(void)
 {
 	struct connection *connection;
@@ -121,7 +121,7 @@ static void log_in(struct connection *connection)
 	connection->progress = KNOWN;
 }
 
-/* Returns 1 when the first line is complete, 0 when not yet, -1 if it is none. */
+/* Returns 1 if the first line is complete, 0 if not yet, -1 if it is invalid. */
 static int parse_hello(struct connection *connection, const char *text,
 		       size_t length)
 {
@@ -147,7 +147,7 @@ static int parse_hello(struct connection *connection, const char *text,
 	return 0;
 }
 
-/* The batch has room for all operations of a turn. */
+/* The batch has room for all operations of one turn. */
 static struct timewheel_op *next_operation(void)
 {
 	struct timewheel_op *op = tw_batch_next(users.batch);
@@ -157,7 +157,7 @@ static struct timewheel_op *next_operation(void)
 	return op;
 }
 
-/* To the wheel, with the others of this turn. */
+/* Adds the packet to the batch for the wheel, with the others of this turn. */
 static void touch(struct connection *connection)
 {
 	struct timewheel_op *op = next_operation();
@@ -198,7 +198,7 @@ void users_turn(void)
 	for (i = 0; i < n; i++) {
 		struct connection *connection = events[i].data.ptr;
 
-		/* May have been closed by another in this turn. */
+		/* Another connection's line may have closed it in this turn. */
 		if (connection->fd >= 0)
 			take_packet(connection);
 	}
@@ -213,7 +213,7 @@ static uint64_t now_us(void)
 	return now;
 }
 
-/* Whether it is time to say so again. @said: when it was said last, 0: never */
+/* Is it time to print the message again? @said: when it was printed last, or 0 */
 static bool worth_saying(uint64_t *said)
 {
 	uint64_t now = now_us();
@@ -248,7 +248,7 @@ static void run_batch(void)
 	}
 }
 
-/* Tokens that were there, and with another timeout than is configured now. */
+/* Moves tokens that existed with another timeout than the configured one. */
 static void move_tokens(struct connection **movers, size_t n)
 {
 	size_t i;
@@ -303,7 +303,7 @@ bool users_silent(uint64_t user)
 	if (!found)
 		return true;
 	connection = *found;
-	/* A packet that has come, and has not been read yet, counts. */
+	/* A packet that has come but has not been read yet counts too. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		connection->revived = true;
 		take_packet(connection);
@@ -323,15 +323,15 @@ static void set_listening(bool on)
 						 on ? SD_EVENT_ON : SD_EVENT_OFF));
 }
 
-/* No room: connections wait to be accepted, and the loop does not spin. */
+/* There is no room: connections wait to be accepted, and the loop does not spin. */
 static void pause_listening(int err)
 {
 	static uint64_t said;
 
 	if (worth_saying(&said))
-		say("connections wait, there are %llu: %s",
+		say("connections wait, %llu are open: %s",
 		    (unsigned long long)users.count,
-		    err ? strerror(err) : "the most there may be");
+		    err ? strerror(err) : "this is the limit");
 	set_listening(false);
 	must(sd_event_source_set_time_relative(users.pause, PAUSE));
 	must(sd_event_source_set_enabled(users.pause, SD_EVENT_ONESHOT));
@@ -346,7 +346,7 @@ static int on_pause_over(sd_event_source *source, uint64_t time, void *unused)
 	return 0;
 }
 
-/* Sets the timer for the oldest that has not said its name. */
+/* Sets the timer for the oldest connection without a name. */
 static void expect_login(void)
 {
 	struct connection *oldest = TAILQ_FIRST(&users.unknown);
@@ -397,7 +397,7 @@ static void add(int fd)
 		expect_login();
 }
 
-/* Errors of one connection, which are not those of the listener: accept(2). */
+/* accept(2) returns errors of one connection, not only errors of the listener. */
 static bool passing(int err)
 {
 	return err == EINTR || err == ECONNABORTED || err == EPROTO ||

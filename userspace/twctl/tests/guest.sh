@@ -467,7 +467,7 @@ watching()
 	chmod 644 /dev/timewheels/watched
 	$twctl add watched 77 0 -c 5 >/dev/null
 	as_nobody "$twctl watch watched >/dev/full"
-	is 'what cannot be put back is told of' \
+	is 'a message names a token that cannot be put back' \
 		"$(grep -c 'not put back.*id 77 cookie 5 deadline' $tmp/err)" 1
 	$twctl add watched 78 0 >/dev/null
 	as_nobody "$twctl watch watched -n 1"
@@ -515,7 +515,7 @@ commands()
 	fill work 3
 	gives 10 exec work -n 3 --retries 2 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
 	is 'tries' "$(xargs <$tmp/out)" '1.1 2.1 2.2 2.3 3.1'
-	is 'each is told of' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try [123] of 3' $tmp/err)" 3
+	is 'each failure has a message' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try [123] of 3' $tmp/err)" 3
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 2 retries'
 	fill work 1
 	gives 0 exec work -n 1 --retries 5 -- sh -c '[ $TIMEWHEEL_TRY = 3 ]'
@@ -811,7 +811,7 @@ burying()
 	gives 0 delete leased --buried
 	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 deleted 3 deleted'
 	is 'and no other' "$($twctl list leased -o id --no-headings | xargs)" 2
-	# A lease that is over: who comes next gets it.
+	# The lease is over: the next reader gets the token.
 	: >$tmp/held
 	$PWD/twctl exec leased -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/held 2>$tmp/err &
 	holder=$!
@@ -826,7 +826,7 @@ burying()
 	kill -TERM $holder
 	: >$tmp/go
 	wait $holder
-	is 'who was too late is told' "$?, $(grep -c 'id 2 .*: its lease was over (.*; it may run again$' $tmp/err)" '1, 1'
+	is 'a late answer gets a message' "$?, $(grep -c 'id 2 .*: its lease was over (.*; it may run again$' $tmp/err)" '1, 1'
 	gives 0 destroy leased
 }
 
@@ -865,7 +865,7 @@ acking()
 	is 'another gets it' "$(cat $tmp/out)" 3:2
 	: >$tmp/go
 	wait $watcher
-	is 'who was too late says so' \
+	is 'a late ack gets a message' \
 		"$?, $(grep -c 'id 3 handle [0-9]*: printed, not acked: its lease was over .*; it may come again$' $tmp/err)" '1, 1'
 	refuses 2 "--ack: wheel 'plain' has no leases: leave it out" watch plain --ack
 	chmod 444 /dev/timewheels/leased
@@ -886,7 +886,7 @@ leased_commands()
 	fill jobs 3
 	gives 10 exec jobs -n 3 -- sh -c 'echo {id}.{delivery}.$TIMEWHEEL_DELIVERY.$TIMEWHEEL_TRY.$TIMEWHEEL_MISSED; [ {id} != 2 ]'
 	is 'each is run once' "$(xargs <$tmp/out)" '1.1.1.1.0 2.1.1.1.0 3.1.1.1.0'
-	is 'the failed one is told of' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try 1, again in 1s$' $tmp/err)" 1
+	is 'the failed one has a message' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try 1, again in 1s$' $tmp/err)" 1
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 0 retries'
 	is 'the others are done' "$($twctl list jobs -b -o id,state,left --no-headings | xargs)" '2 pending 1000000000'
 	$twctl advance jobs +1
@@ -1179,7 +1179,7 @@ output()
 	is 'a full disk' $? 1
 	$twctl -J >/dev/full 2>$tmp/err
 	is 'a full disk' $? 1
-	is 'is told of once' "$(wc -l <$tmp/err)" 1
+	is 'one message' "$(wc -l <$tmp/err)" 1
 	$twctl help | true
 	result $? 'a reader that has gone'
 	gives 0 --version
@@ -1222,7 +1222,7 @@ permissions()
 	is 'a wheel of theirs' $? 0
 	gives 0 -o name,owner
 	prints '^theirs nobody$'
-	# What a user may have, and what there may be.
+	# The limits of a user, and of all users.
 	parameters=/sys/module/timewheel/parameters
 	wheels=$(cat $parameters/max_user_wheels) all=$(cat $parameters/max_all_wheels)
 	echo 1 >$parameters/max_user_wheels
@@ -1237,7 +1237,7 @@ permissions()
 	gives 0 destroy theirs
 }
 
-# system WHAT...: a copy of a system's files that are looked at
+# system WHAT...: makes a copy of the system's files that doctor looks at
 system()
 {
 	rm -rf $tmp/root
@@ -1248,6 +1248,7 @@ system()
 	for what; do
 		case $what in
 		headers) mkdir $tmp/root/lib/modules/6.1.0/build ;;
+		package) mkdir -p $tmp/root/usr/share/doc/timewheel-tools ;;
 		dkms) mkdir -p $tmp/root/var/lib/dkms/timewheel ;;
 		module) mkdir $tmp/root/lib/modules/6.1.0/extra
 			echo code >$tmp/root/lib/modules/6.1.0/extra/timewheel.ko ;;
@@ -1266,14 +1267,14 @@ system()
 	done
 }
 
-# finds DETAIL MEND: what doctor says of that system
+# finds DETAIL MEND: checks doctor's report of that system
 finds()
 {
 	$twctl doctor --root $tmp/root -J >$tmp/out 2>$tmp/err
 	got=$?
 	bad=$($jq -r '.checks[] | select(.result == "bad") | .check + ": " + .detail + " | " + .mend' <$tmp/out)
 	[ $got = 1 ] && [ "$(echo "$bad" | wc -l)" = 1 ] &&
-		echo "$bad" | grep -q -- "$1.* | .*$2"
+		echo "${bad%% | *}" | grep -q -- "$1" && echo "${bad#* | }" | grep -q -- "$2"
 	result $? "doctor: $bad"
 }
 
@@ -1287,7 +1288,13 @@ doctor()
 	system headers
 	finds 'module: not built' 'make && sudo make install'
 	system headers dkms
-	finds 'module: not built' 'dkms autoinstall -k 6.1.0'
+	finds 'module: not built' '^sudo dkms autoinstall -k 6.1.0$'
+	system dkms
+	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0; sudo dkms autoinstall -k 6.1.0$'
+	system package
+	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0 ./timewheel-dkms_[0-9.]*_all.deb$'
+	system headers package
+	finds 'module: not built' '^sudo apt-get install linux-headers-6.1.0 ./timewheel-dkms_'
 	system headers other
 	finds 'not built.*there for 6.12.0' make
 	system module
@@ -1298,6 +1305,8 @@ doctor()
 	finds 'not signed, and refused by module.sig_enforce' 'sign-file'
 	system module signed lockdown
 	finds 'takes it only with a key it knows' 'modprobe timewheel; if'
+	system dkms module signed lockdown
+	finds 'takes it only with a key it knows' 'mokutil --import /var/lib/dkms/mok.pub;'
 	system module loaded
 	finds 'device: .*is missing' 'mknod -m 660 /dev/timewheel c 10 123'
 	system module loaded device
@@ -1313,7 +1322,7 @@ doctor()
 	prints 'is open to no group'
 	prints 'sudo chgrp timewheel /dev/timewheel'
 	chgrp timewheel /dev/timewheel
-	# Who was logged in before is still without the group.
+	# A process from before the change is still without the group.
 	cp /etc/group $tmp/group
 	rm -f $tmp/go
 	: >$tmp/out
@@ -1322,11 +1331,11 @@ doctor()
 	sed -i 's/^timewheel:.*/&nobody/' /etc/group
 	: >$tmp/go
 	wait
-	prints 'not since you logged in'
+	prints 'have not logged in since you joined it'
 	prints 'newgrp timewheel'
 	cp $tmp/group /etc/group
 
-	# Another version of the module: what it would say is put in its mouth.
+	# Another version of the module: skew.so changes the module's answers.
 	for skew in op_size token_size event_size codes settings clocks names caps; do
 		TWCTL_SKEW=$skew LD_PRELOAD=$PWD/skew.so $twctl doctor >$tmp/out 2>$tmp/err
 		is "doctor of a module with other $skew" $? 1
@@ -1336,7 +1345,7 @@ doctor()
 	is 'a module without named wheels' "$?, $(grep -c 'of another version' $tmp/err)" '1, 1'
 }
 
-# mend COMMAND: carry out what doctor said, which begins so
+# mend COMMAND: carries out the command that doctor printed, which begins so
 mend()
 {
 	prints "^  sudo $1"
@@ -1361,7 +1370,7 @@ no_device()
 	refuses 7 'no device' top -n 1
 	gives 1 doctor
 	prints '^bad *module'
-	# What doctor says mends it.
+	# The command that doctor prints mends it.
 	mkdir -p "/lib/modules/$(uname -r)/updates"
 	cp /timewheel.ko "/lib/modules/$(uname -r)/updates"
 	depmod

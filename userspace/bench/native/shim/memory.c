@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stand-ins for the kernel's memory. Single pages, which only touch words ask
- * for, come in a row, as those who map touch words see them.
+ * Stand-ins for the kernel's memory. Only touch words take single pages. They lie in a
+ * row here, as a program that maps touch words sees them.
  */
 #include <stdlib.h>
 #include <string.h>
