@@ -167,9 +167,8 @@ enum timewheel_setup_flags {
  * The wheel counts towards the limits in timewheel(7). May sleep for memory.
  * Errors: %EBUSY this file has been set up; %EDQUOT the user would have too many
  * wheels or tokens; %EINVAL a value is out of range, or does not go with another;
- * %ENOMEM; %ENOSPC the machine, or the user namespace that the caller is in, would
- * have too many wheels or tokens; %ERANGE the clock, or @start, is beyond the last
- * tick.
+ * %ENOMEM; %ENOSPC the machine, or the caller's user namespace, would have too
+ * many; %ERANGE the clock, or @start, is beyond the last tick.
  */
 struct timewheel_setup {
 	__u32		size;
@@ -248,9 +247,8 @@ struct timewheel_destroy {
  *	timeout. Errors: those of the other two without %ENOENT and %ESTALE;
  *	%EEXIST the token is held or buried.
  * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before. A
- *	periodic token begins anew: its deliveries and the periods that it missed
- *	count no more. Errors: %EINVAL the token is periodic, and there is a
- *	@timeout; %ENOENT, %ERANGE, %ESTALE.
+ *	periodic token begins anew, without attempts. Errors: %EINVAL a @timeout
+ *	for a periodic token; %ENOENT, %ERANGE, %ESTALE.
  * @TIMEWHEEL_OP_CANCEL: end the token without an event. Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or
  *	is pending again for its next period. With a delay other than 0, or a
@@ -491,8 +489,7 @@ struct timewheel_control {
  * @cancelled: cancellations
  * @moved: moves
  * @delivered: events read
- * @put_back: tokens that readers took and put back, because memory for the event
- *	was not there
+ * @put_back: tokens put back, as memory for their event was not there
  * @refiled: tokens filed again, after a touch or from a coarser ring
  * @callbacks: how often the wheel's timer went off
  * @quiet: callbacks after which no token was due
@@ -702,22 +699,19 @@ struct timewheel_list {
  * read(2) returns whole events, as many as are due and fit, in the order of their
  * due ticks. It blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is
  * given. Each event goes to one reader only, and ends its token unless the wheel
- * has leases or the token is periodic. An event that could not be copied whole was
- * not delivered.
+ * has leases or the token is periodic.
  *
- * Memory of the buffer that is not there is fetched, also by a call that may not
- * block. Meanwhile the call has taken no token, and other readers get what is due.
- * Only a signal that kills ends this wait.
+ * Every call waits for memory of the buffer that is not there, and has taken no
+ * token meanwhile. Only a signal that kills ends this wait.
  *
  * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there,
  * perhaps also when nothing is due: callers that must not block set O_NONBLOCK.
  *
- * Errors: %EAGAIN there is no event, and the call may not block, or with RWF_NOWAIT
- * there is not at once the memory that a file's first read takes; %EBADF, %EBADFD,
- * %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what
- * was not copied will be read again; %EINTR a signal came before the first event;
- * %EINVAL the buffer is smaller than one event; %ENOMEM only the first read by a
- * file of a wheel with leases.
+ * Errors: %EAGAIN the call may not block, and there is no event, or for RWF_NOWAIT
+ * no memory at once; %EBADF, %EBADFD, %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT
+ * the buffer cannot be written: what was not copied will be read again; %EINTR a
+ * signal came before the first event; %EINVAL the buffer is smaller than one event;
+ * %ENOMEM only the first read by a file of a wheel with leases.
  */
 struct timewheel_event {
 	__aligned_u64	id;
