@@ -67,10 +67,10 @@ static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 	if (size > PAGE_SIZE)
 		return -E2BIG;
 	err = copy_struct_from_user(to, known_size, from, size);
-	if (err)
-		return err;
+	if (!err && head->flags & ~known_flags)
+		err = -EINVAL;
 
-	return head->flags & ~known_flags ? -EINVAL : 0;
+	return err;
 }
 
 static void tw_caller_init(struct tw_caller *caller, const struct file *file)

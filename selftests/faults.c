@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 
 #include "tw_fault.h"
-#include "tw_inject.h"
 #include "tw_process.h"
 #include "tw_sleeper.h"
 #include "tw_test.h"
@@ -1000,30 +999,6 @@ TEST_F(faults, slow_reader_wakes_the_next)
 	EXPECT_EQ((int)EVENT, slow.ret);
 	EXPECT_EQ(901ULL, ((struct timewheel_event *)self->pages)->id);
 	close(uffd);
-}
-
-/*
- * Memory that can be fetched, and then cannot be written all the same: after some
- * tries the read gives up.
- */
-TEST_F(faults, memory_that_is_there_but_cannot_be_written)
-{
-	int make = tw_inject_open("make-it-fail"), ret;
-
-	if (make < 0 || !tw_inject_init())
-		SKIP(return, "no injection of faults in this kernel");
-	memset(self->pages, 0, N * EVENT);
-	/* More often than any reader tries, but not for ever. */
-	ASSERT_TRUE(tw_inject_percent("fail_usercopy", "100"));
-	ASSERT_TRUE(tw_inject_set("fail_usercopy", "times", "10000"));
-	tw_inject_switch(make, "1");
-	ret = tw_ret(read(self->fd, self->pages, N * EVENT));
-	EXPECT_LT(0U, tw_inject_switch(make, "0"));
-	ASSERT_TRUE(tw_inject_init());
-	EXPECT_EQ(-EFAULT, ret);
-	expect_put_back(_metadata, self, 0);
-	expect_rest(_metadata, self, 1);
-	close(make);
 }
 
 /* Nor does a batch stop others while its memory is fetched. */

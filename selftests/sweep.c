@@ -1201,6 +1201,39 @@ TEST_F_TIMEOUT(sweep, a_file_is_open_or_not, LONG)
 }
 
 /*
+ * Memory that can be fetched, and then cannot be written all the same: after some
+ * tries the read gives up.
+ */
+TEST_F(sweep, a_read_whose_copies_all_fail)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), ret;
+	struct timewheel_event events[2] = {};
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 60, 2, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_register(fd, 2, 2 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 2));
+	/* More often than any reader tries, but not for ever. */
+	ASSERT_TRUE(tw_inject_percent("fail_usercopy", "100"));
+	ASSERT_TRUE(tw_inject_set("fail_usercopy", "times", "10000"));
+	tw_inject_switch(self->make, "1");
+	ret = tw_ret(tw_read(fd, events, 2));
+	EXPECT_LT(0U, tw_inject_switch(self->make, "0"));
+	ASSERT_TRUE(tw_inject_init());
+	EXPECT_EQ(-EFAULT, ret);
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(2ULL, info.pending);
+	EXPECT_EQ(0ULL, info.delivered);
+	EXPECT_LT(0ULL, info.put_back);
+	ASSERT_EQ(2, tw_read(fd, events, 2));
+	EXPECT_EQ(1ULL, events[0].id);
+	EXPECT_EQ(2ULL, events[1].id);
+	close(fd);
+}
+
+/*
  * The module.
  */
 
