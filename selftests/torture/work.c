@@ -89,6 +89,11 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 		       error == ESHUTDOWN || error == EINVAL;
 	case TIMEWHEEL_OP_TOUCH:
 		return about_absent(error) || error == EINVAL;
+	case TIMEWHEEL_OP_MOVE:
+		/* Another worker's token may have the id, and be periodic. */
+		return about_absent(error) ||
+		       (error == EINVAL && op->timeout &&
+			has(wheel, TIMEWHEEL_SETUP_PERIODS));
 	case TIMEWHEEL_OP_KICK:
 		return about_absent(error) || error == EBUSY;
 	case TIMEWHEEL_OP_ACK:
