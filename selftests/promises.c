@@ -569,6 +569,7 @@ TEST(p7_empty_wheel_is_silent)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info info;
+	__u64 callbacks;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
 			      0));
@@ -581,15 +582,15 @@ TEST(p7_empty_wheel_is_silent)
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	for (int i = 0; i < 1000; i++)
 		ASSERT_EQ(0, tw_cancel(fd, 0, i));
+	/* There was one already if cancelling took more than a second. */
 	ASSERT_EQ(0, tw_info(fd, &info));
-	if (info.callbacks)
-		SKIP(return, "took more than a second to cancel");
+	callbacks = info.callbacks;
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 	tw_sleep_ms(1100);
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0ULL, info.callbacks);
+	EXPECT_EQ(callbacks, info.callbacks);
 }
 
 /* P7: no interrupt for touched tokens in slots that are not due. */
