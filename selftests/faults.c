@@ -823,7 +823,7 @@ TEST_F(faults, slow_reader_fails_in_the_end)
 	close(r.uffd);
 }
 
-/* Whose memory comes first gets the earliest tokens, whoever has asked first. */
+/* The reader whose memory comes first gets the earliest tokens, not the first to ask. */
 TEST_F(faults, order_of_two_slow_readers)
 {
 	struct tw_slow_reader r[2];

@@ -1249,9 +1249,9 @@ static u32 learn_returned(const struct tw_taker *taker, const struct tw_now *now
 }
 
 /*
- * P5: one who reads no more, step by step, between whatever others do. Each step
- * takes back as many as it may, however many tokens there are besides. Then
- * nobody may look at it again: its memory is gone.
+ * P5: a taker ends, step by step, while others go on. Each step takes back as many
+ * tokens as it may, however many others there are. After the last step nothing may
+ * look at the taker again: its memory is gone.
  */
 static void op_return(void)
 {

@@ -366,7 +366,7 @@ static void change_take(struct changer *me)
 
 /*
  * With leases: each delivery has its number, which one that is put back leaves to
- * the next, and only who has it may answer.
+ * the next, and only the thread that holds the delivery may answer it.
  */
 static void hold(struct changer *me, unsigned int n)
 {

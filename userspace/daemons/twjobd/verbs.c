@@ -215,7 +215,8 @@ static const struct verb *find_verb(struct request *request)
 			    (int)request->argv[0].length, request->argv[0].data);
 	else
 		reply_error(request->reply, "ERR unknown command '%.*s'",
-			    (int)(request->argv[0].length % 100),
+			    (int)(request->argv[0].length < 100 ?
+				  request->argv[0].length : 100),
 			    request->argv[0].data);
 	return NULL;
 }

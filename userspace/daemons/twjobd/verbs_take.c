@@ -242,7 +242,15 @@ static void end_wait(struct waiter *waiter)
 	client->resume(client);
 }
 
-/* As long as there is something due, and somebody who waits for it. */
+static bool waits_for(const struct waiter *waiter, const struct queue *queue)
+{
+	for (int i = 0; i < waiter->nr_queues; i++)
+		if (waiter->queues[i] == queue)
+			return true;
+	return false;
+}
+
+/* As long as something is due, and a client waits for it. */
 static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 {
 	struct queue *queue = data;
@@ -255,12 +263,8 @@ static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 		return 0;
 	}
 	for (waiter = TAILQ_FIRST(&waiters); waiter; waiter = next) {
-		bool wants = false;
-
 		next = TAILQ_NEXT(waiter, next);
-		for (int i = 0; i < waiter->nr_queues; i++)
-			wants |= waiter->queues[i] == queue;
-		if (!wants)
+		if (!waits_for(waiter, queue))
 			continue;
 		if (!serve(waiter))
 			break;
@@ -305,12 +309,8 @@ void take_end_queue(struct queue *queue)
 	struct waiter *waiter, *next;
 
 	for (waiter = TAILQ_FIRST(&waiters); waiter; waiter = next) {
-		bool wants = false;
-
 		next = TAILQ_NEXT(waiter, next);
-		for (int i = 0; i < waiter->nr_queues; i++)
-			wants |= waiter->queues[i] == queue;
-		if (!wants)
+		if (!waits_for(waiter, queue))
 			continue;
 		reply_error(&waiter->client->reply,
 			    "NOQUEUE the queue has been dropped");
