@@ -508,8 +508,10 @@ void store_tidy(void)
 {
 	if (full)
 		housekeep("pragma wal_checkpoint(truncate)");
+	/* The file shrinks when the log is written back, not before. */
 	if (number("pragma freelist_count") * 4 > number("pragma page_count"))
-		housekeep("pragma incremental_vacuum(" GIVE_BACK ")");
+		housekeep("pragma incremental_vacuum(" GIVE_BACK ");"
+			  "pragma wal_checkpoint(passive)");
 	if (full)
 		take_ballast();
 }
