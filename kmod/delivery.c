@@ -14,6 +14,7 @@
 #include <linux/limits.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
+#include <linux/timewheel.h>
 
 #include "delivery.h"
 
@@ -560,4 +561,23 @@ bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
 	}
 
 	return taker->out;
+}
+
+/* Fills in what there is to tell of deliveries. Under the lock. */
+void tw_delivery_info(const struct tw_ring *ring, struct timewheel_info *info)
+{
+	const struct tw_deliveries *delivery = &ring->delivery;
+
+	lockdep_assert_held(&ring->lock);
+	info->lease = delivery->lease;
+	info->max_attempts = delivery->max_attempts;
+	info->held = delivery->held;
+	info->buried = delivery->buried;
+	info->acked = delivery->acked;
+	info->nacked = delivery->nacked;
+	info->lapsed = delivery->lapsed;
+	info->returned = delivery->returned;
+	info->kicked = delivery->kicked;
+	info->deleted = delivery->deleted;
+	info->missed = delivery->missed;
 }

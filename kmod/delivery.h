@@ -69,5 +69,6 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found);
 bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
 			unsigned int work, const struct tw_now *now);
+void tw_delivery_info(const struct tw_ring *ring, struct timewheel_info *info);
 
 #endif /* TW_DELIVERY_H */

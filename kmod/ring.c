@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/string.h>
+#include <linux/timewheel.h>
 
 #include "ring.h"
 
@@ -162,6 +163,24 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	       tw_blocks_bytes(&ring->tokens.blocks) +
 	       tw_blocks_bytes(&ring->words) +
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
+}
+
+/* Fills in what there is to tell of tokens. Under the lock. */
+void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
+{
+	lockdep_assert_held(&ring->lock);
+	info->slots = ring->slots;
+	info->tick = ring->tick;
+	info->max_tokens = ring->max_tokens;
+	info->pending = ring->pending;
+	info->taken = ring->tokens.used - ring->pending -
+		      ring->delivery.held - ring->delivery.buried;
+	info->registered = ring->registered;
+	info->cancelled = ring->cancelled;
+	info->moved = ring->moved;
+	info->delivered = ring->delivered;
+	info->put_back = ring->put_back;
+	info->refiled = ring->refiled;
 }
 
 /*

@@ -41,6 +41,8 @@
 #include "token.h"
 #include "words.h"
 
+struct timewheel_info;
+
 /**
  * struct tw_now - one reading of the wheel's clock
  * @ns: the time
@@ -153,6 +155,7 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
 void tw_ring_destroy(struct tw_ring *ring);
 int tw_ring_grow(struct tw_ring *ring);
 size_t tw_ring_bytes(struct tw_ring *ring);
+void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info);
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found);
 
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
@@ -192,6 +195,18 @@ static inline struct tw_token *tw_ring_token(const struct tw_ring *ring,
 static inline u64 tw_ring_tick(const struct tw_ring *ring)
 {
 	return ring->tick;
+}
+
+/* The last tick that a deadline may have. */
+static inline u64 tw_ring_max_due(const struct tw_ring *ring)
+{
+	return ring->max_due;
+}
+
+/* ARMED tokens. Under the lock, or when no thread uses the ring any more. */
+static inline u32 tw_ring_pending(const struct tw_ring *ring)
+{
+	return ring->pending;
 }
 
 /* Slots of the user's ring. */

@@ -329,7 +329,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 {
 	if (wheel->stage != TW_NEW) {
 		hrtimer_cancel(&wheel->timer);
-		trace_destroy(wheel->number, wheel->ring.pending);
+		trace_destroy(wheel->number, tw_ring_pending(&wheel->ring));
 		tw_limits_uncharge(&wheel->charge);
 		tw_ring_destroy(&wheel->ring);
 		tw_takers_destroy(&wheel->takers);
@@ -425,7 +425,7 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 
 	if (wheel->clock != TIMEWHEEL_CLOCK_MANUAL)
 		return -EINVAL;
-	if (tick > wheel->ring.max_due)
+	if (tick > tw_ring_max_due(&wheel->ring))
 		return -ERANGE;
 
 	tw_wheel_lock(wheel);
@@ -490,30 +490,6 @@ int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask)
 	return err;
 }
 
-/* What deliveries add to what there is to tell. Under the lock. */
-static void tw_wheel_info_deliveries(const struct tw_wheel *wheel,
-				     struct timewheel_info *info)
-{
-	const struct tw_deliveries *delivery = &wheel->ring.delivery;
-
-	lockdep_assert_held(&wheel->ring.lock);
-	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_CONTROL_PAUSED : 0;
-	if (tw_ring_is_draining(&wheel->ring))
-		info->state |= TIMEWHEEL_CONTROL_DRAINING;
-	info->lease = delivery->lease;
-	info->slack = wheel->slack;
-	info->max_attempts = delivery->max_attempts;
-	info->held = delivery->held;
-	info->buried = delivery->buried;
-	info->acked = delivery->acked;
-	info->nacked = delivery->nacked;
-	info->lapsed = delivery->lapsed;
-	info->returned = delivery->returned;
-	info->kicked = delivery->kicked;
-	info->deleted = delivery->deleted;
-	info->missed = delivery->missed;
-}
-
 /* Fills in all but @info's size and flags, in host time. */
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 {
@@ -523,29 +499,22 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	int cpu;
 
 	info->clock = wheel->clock;
-	info->slots = ring->slots;
-	info->tick = ring->tick;
-	info->max_tokens = ring->max_tokens;
 	info->setup_flags = wheel->flags;
 	info->number = wheel->number;
 	info->now = now.ns;
 	info->hand = now.tick;
 	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * tw_ring_tick(ring);
-	info->pending = ring->pending;
-	info->taken = ring->tokens.used - ring->pending -
-		      ring->delivery.held - ring->delivery.buried;
+	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_CONTROL_PAUSED : 0;
+	if (tw_ring_is_draining(ring))
+		info->state |= TIMEWHEEL_CONTROL_DRAINING;
+	info->slack = wheel->slack;
 	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
 		      sizeof(*wheel->lateness) +
 		      num_possible_cpus() * sizeof(*wheel->touched);
-	info->registered = ring->registered;
-	info->cancelled = ring->cancelled;
-	info->moved = ring->moved;
-	info->delivered = ring->delivered;
-	info->put_back = ring->put_back;
-	info->refiled = ring->refiled;
 	info->callbacks = READ_ONCE(wheel->callbacks);
 	info->quiet = wheel->quiet;
-	tw_wheel_info_deliveries(wheel, info);
+	tw_ring_info(ring, info);
+	tw_delivery_info(ring, info);
 	info->touched = 0;
 	for_each_possible_cpu(cpu)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
