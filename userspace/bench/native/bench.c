@@ -6,8 +6,9 @@
  *	native [-q] [-r ROUNDS] [-d DIRECTORY] [SIZE...]
  *
  * -q only shows that all contenders run, as TAP. -d names the directory for the tables
- * that are plotted. Times are CPU time of the thread, so that other work of the machine
- * disturbs little; ratios are medians of the ratios of each round.
+ * that are plotted. There are 5 rounds, or as many as -r says. Times are CPU time of
+ * the thread, so that other work of the machine disturbs little; ratios are medians of
+ * the ratios of each round.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -461,15 +462,6 @@ static void measure_size(int size, int rounds)
 	}
 }
 
-/* With more timers a round takes longer and depends less on chance. */
-static int rounds_for(__u32 size)
-{
-	if (size <= 100000)
-		return 5;
-
-	return size <= 1000000 ? 3 : 1;
-}
-
 /*
  * What is printed.
  */
@@ -899,7 +891,7 @@ int main(int argc, char **argv)
 	static const __u32 usual[] = { 100000, 1000000, 10000000 };
 	const char *directory = NULL;
 	bool only_show = false;
-	int option, rounds = 0, i;
+	int option, rounds = 5, i;
 
 	while ((option = getopt(argc, argv, "qr:d:")) != -1) {
 		if (option == 'q')
@@ -912,7 +904,7 @@ int main(int argc, char **argv)
 			bench_fail("usage: native [-q] [-r rounds] [-d directory] [size...]");
 	}
 	samples = malloc(MAX_SIZES * sizeof(*samples));
-	MUST(samples && rounds >= 0 && rounds <= MAX_ROUNDS);
+	MUST(samples && rounds > 0 && rounds <= MAX_ROUNDS);
 	for (i = 0; i < (int)(MAX_SIZES * sizeof(*samples) / sizeof(double)); i++)
 		((double *)samples)[i] = NAN;
 	if (only_show)
@@ -924,7 +916,7 @@ int main(int argc, char **argv)
 		sizes[nr_sizes++] = usual[i];
 	for (i = 0; i < nr_sizes; i++) {
 		MUST(sizes[i] >= 10000 && sizes[i] <= 1U << 26);
-		measure_size(i, rounds ?: rounds_for(sizes[i]));
+		measure_size(i, rounds);
 	}
 	print_notes();
 	for (i = 0; i < nr_sizes; i++)
