@@ -15,7 +15,7 @@ static __u64 rnd(void)
 	return tw_random(&seed);
 }
 
-/* Of any size up to 2^bits - 1, small ones as likely as large ones. */
+/* Returns a number below 2^bits; each length in bits is as likely as the others. */
 static __u64 rnd_size(unsigned int bits)
 {
 	return rnd() & ((1ULL << rnd() % (bits + 1)) - 1);
@@ -44,7 +44,7 @@ static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
 	expect_nothing(_metadata, fd);
 }
 
-/* Advances to the tick before @due and to @due: token @id comes then alone. */
+/* Advances to the tick before @due, then to @due: token @id alone expires there. */
 static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id,
 		      __u64 due)
 {
@@ -135,7 +135,7 @@ static void check_delays(struct __test_metadata *_metadata, int fd,
 	free(due);
 }
 
-/* Appends @center - 3 .. @center + 3 to the delays, as far as not negative. */
+/* Appends those of @center - 3 .. @center + 3 that are not negative to the delays. */
 static void add_near(__u64 *delays, size_t *n, __u64 center)
 {
 	for (int off = -3; off <= 3; off++)
@@ -174,8 +174,8 @@ TEST(published_examples)
 }
 
 /*
- * Cycle-Num on the way: it falls by one each time the hand enters the tick
- * after the token's slot, and is 0 throughout the last lap.
+ * Cycle-Num while the hand goes round: it falls by one each time the hand enters the
+ * tick after the token's slot, and is 0 throughout the last lap.
  */
 TEST(cycle_counts_down)
 {
@@ -196,7 +196,7 @@ TEST(cycle_counts_down)
 	ASSERT_EQ(0ULL, token.left);
 }
 
-/* The last tick of all, from @hand: no Cycle-Num is larger than that from 0. */
+/* A token for the last of all ticks, registered at @hand, has the Cycle-Num it should. */
 static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 			    __u64 hand)
 {
@@ -358,7 +358,7 @@ TEST(rounds_up)
 	}
 }
 
-/* A timeout as long as the ring, or shorter, is filed once. */
+/* A token whose timeout is at most a lap is filed once. */
 TEST(whole_lap_is_not_refiled)
 {
 	static const __u32 slots[] = { 2, 31, 60, 3600 };
@@ -382,7 +382,7 @@ TEST(whole_lap_is_not_refiled)
 	}
 }
 
-/* What GET says is left is counted from now, not from the last tick. */
+/* GET counts what is left of a delay from now, not from the last tick. */
 TEST(time_left_is_exact)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -403,7 +403,7 @@ TEST(time_left_is_exact)
 	}
 }
 
-/* A time that has passed is due at once, on the tick of the hand. */
+/* A token whose deadline has passed is due at once, on the tick of the hand. */
 TEST(past_is_due_at_once)
 {
 	static const __u64 past[] = { 0, 1, 99 * TW_SEC, 100 * TW_SEC };
@@ -422,7 +422,7 @@ TEST(past_is_due_at_once)
 	expect_one(_metadata, fd, 51, 100);
 }
 
-/* P9: what does not fit is ERANGE, never "at once", and changes nothing. */
+/* P9: a deadline beyond the last tick is ERANGE, never "at once"; nothing changes. */
 TEST(too_far_is_erange)
 {
 	static const __u64 far[] = {
@@ -509,7 +509,7 @@ TEST(last_tick)
 	EXPECT_EQ(2ULL, event.id);
 }
 
-/* The idle timeout: heard of at 0, 5, ... 25 s, gone at 55 s and only then. */
+/* The idle timeout: a token touched at 5, 10, ... 25 s expires at 55 s, not before. */
 TEST(touched_until_25_expires_at_55)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -528,7 +528,7 @@ TEST(touched_until_25_expires_at_55)
 	}
 }
 
-/* Every way to touch, from every slot: slot 0 and the wrap are not special. */
+/* Each kind of touch, on each slot: slot 0 and the end of a lap are not special. */
 TEST(touched_anywhere_expires_after_timeout)
 {
 	for (__u64 at = 1; at <= 4 * 31; at++) {
@@ -675,8 +675,8 @@ static int put(int fd, __u32 code, __u32 flags, __u64 time, __u64 timeout)
 } while (0)
 
 /*
- * A deadline and a timeout that have nothing to do with each other, on each kind
- * of wheel: what a registration and a move make of them, and what a touch does.
+ * A deadline and a timeout that are independent of each other, on each kind of wheel:
+ * a registration and a move keep both, and a touch goes by the timeout.
  */
 TEST(deadline_and_timeout)
 {
@@ -772,7 +772,7 @@ TEST(deadline_and_timeout)
 	}
 }
 
-/* A periodic token has none, and a move gives it none. */
+/* A periodic token has no timeout, and a move gives it none. */
 TEST(periodic_without_a_timeout)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -815,7 +815,7 @@ TEST(touch_never_lowers)
 	expect_at(_metadata, fd, 1, 105);
 }
 
-/* Moves go both ways; one by a delay sets the timeout, one to a time does not. */
+/* A move brings a deadline nearer or farther; a move by a delay also sets the timeout. */
 TEST(moves)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -891,8 +891,8 @@ TEST(many_laps_at_once)
 }
 
 /*
- * P1, P3, P8: the hand goes back and forth as it likes. What is readable is
- * what is due where the hand is; nothing is lost and nothing early.
+ * P1, P3, P8: the hand is set back and forth at random. A read always returns exactly
+ * the tokens that are due on the tick of the hand: none is lost, and none is early.
  */
 TEST(back_and_forth)
 {
@@ -964,8 +964,8 @@ TEST(back_and_forth)
 }
 
 /*
- * P8: after a stall all comes in the order of the deadlines, from whichever
- * level, touched or moved or neither.
+ * P8: after a stall all tokens come in the order of their deadlines, from all levels,
+ * also those that were touched or moved.
  */
 TEST(fifo_after_stall)
 {
@@ -1056,7 +1056,7 @@ TEST(refiled_once_per_timeout)
 	expect_nothing(_metadata, fd);
 }
 
-/* A wheel beside the simplest thing that knows when a token is due. */
+/* A wheel, and beside it a table that has the deadline of each token. */
 FIXTURE(model) {
 	__u64 due[4096];	/* TIMEWHEEL_NEVER: not pending */
 	__u64 timeout[4096];
@@ -1169,8 +1169,8 @@ static __u64 model_next(FIXTURE_DATA(model) *self)
 
 /*
  * P1, P2, P3: a million random tokens on random rings are delivered when the
- * model says so, each once and in the order of their deadlines. Together with
- * touches, moves and cancels, before and after the deadline.
+ * model says so, each once and in the order of their deadlines. They are touched,
+ * moved and cancelled meanwhile, before and after their deadlines.
  */
 TEST_F_TIMEOUT(model, random, 300)
 {

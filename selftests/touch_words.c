@@ -37,7 +37,7 @@
 #define TIMEOUT		10
 #define FAR		(1ULL << 32)
 
-/* Where nothing can be written. Not static, or the compiler would see through it. */
+/* A read into this memory faults. Not static, or the compiler would see through it. */
 void *nowhere = (void *)8;
 
 /* What a touch of this handle's token on this tick stores. */
@@ -63,8 +63,8 @@ static void touch(__u64 *words, __u64 handle, __u64 tick)
 }
 
 /*
- * Returns whether the token was still pending. What another has stored for a later
- * tick must stay.
+ * Returns whether the token was still pending. A later tick that another thread has
+ * stored must stay.
  */
 static bool touch_checked(__u64 *words, __u64 handle, __u64 tick)
 {
@@ -152,7 +152,7 @@ static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 	return token.deadline / TW_SEC;
 }
 
-/* It comes on this tick of 1 s, and not on the one before. */
+/* The token expires on this tick of 1 s, and not on the one before. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd,
 			  __u64 handle, __u64 due)
 {
@@ -175,7 +175,10 @@ static __u64 later(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* P4: due a whole timeout after the end of the tick, if that is later. */
+/*
+ * P4: a touch on a tick makes the token due a whole timeout after the end of that tick,
+ * unless its deadline is later than that.
+ */
 TEST_F(touch_words, stamps_of_past_present_and_future)
 {
 	for (__u64 now = 100; now < 112; now++) {
@@ -197,7 +200,7 @@ TEST_F(touch_words, stamps_of_past_present_and_future)
 	}
 }
 
-/* The same, found out by waiting for it rather than by asking. */
+/* The same, seen by a read of the event: no call asks for the token before. */
 TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 {
 	__u64 start = 100, handle;
@@ -224,7 +227,7 @@ TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 	expect_expiry(_metadata, self->fd, handle, start + 1 + TIMEOUT);
 }
 
-/* P2: tokens that are not touched are on their ticks, words or not. */
+/* P2: tokens without a touch expire on their ticks, on wheels with words too. */
 TEST_F(touch_words, untouched_tokens)
 {
 	__u64 handles[100];
@@ -258,7 +261,7 @@ TEST_F(touch_words, timeouts_of_no_whole_tick)
 	}
 }
 
-/* Ticks have 46 bits and stamps 32. */
+/* A stamp has the low 32 bits of a tick, which has 46: ticks beyond 2^32 work, too. */
 TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 {
 	const __u64 starts[] = {
@@ -285,8 +288,8 @@ TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 }
 
 /*
- * P4 also on the tick whose low bits say "not touched": perhaps late by one tick,
- * but not early, also when a call looks at the token meanwhile.
+ * P4 also holds on the tick whose low bits would say "not touched". The token may be
+ * late by one tick, but it is not early, also when a call looks at it meanwhile.
  */
 TEST_F(touch_words, tick_whose_low_bits_are_0)
 {
@@ -317,9 +320,9 @@ TEST_F(touch_words, tick_whose_low_bits_are_0)
 }
 
 /*
- * A stamp of the future counts as one of now when somebody looks. One that is far
- * ahead, as is one that is older than half of what stamps tell apart, does so
- * once: late by a timeout, and not for ever.
+ * A stamp of a tick to come counts as one of the present tick when a call looks at
+ * it. A stamp far ahead, or one so old that it seems to be ahead, counts so only
+ * once: its token is late by one timeout, and not for ever.
  */
 TEST_F(touch_words, future_is_now)
 {
@@ -367,7 +370,7 @@ TEST_F(touch_words, future_is_now)
 	}
 }
 
-/* P2: the longest timeouts that a wheel with words takes are as good as others. */
+/* P2: the longest timeouts that a wheel with words takes are as exact as others. */
 TEST_F(touch_words, longest_timeouts)
 {
 	const __u64 half = 1ULL << 30;
@@ -474,7 +477,7 @@ TEST_F_TIMEOUT(touch_words, touch_of_a_far_deadline, 120)
 	}
 }
 
-/* A delivery of token @id, which has a @timeout or none, is out. */
+/* Makes a delivery of token @id, with this @timeout (0 for none), that is out. */
 static struct timewheel_event hold(struct __test_metadata *_metadata, int fd,
 				   __u64 id, __u64 timeout)
 {
@@ -560,7 +563,7 @@ static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
 	close(fd);
 }
 
-/* A token that can be touched is not farther ahead than its stamps can tell. */
+/* The deadline of a token with a timeout is not farther ahead than stamps can tell. */
 TEST_F(touch_words, deadlines_too_far_ahead)
 {
 	const __u64 far[] = {
@@ -646,7 +649,7 @@ TEST_F(touch_words, stamp_ahead_is_seen_twice)
 	}
 }
 
-/* P4: the end of all ticks is as far as a touch gets. */
+/* P4: a touch moves a deadline to the last of all ticks at most. */
 TEST_F(touch_words, touch_near_the_last_tick)
 {
 	const __u64 last = INT64_MAX / TW_SEC;
@@ -667,8 +670,8 @@ TEST_F(touch_words, touch_near_the_last_tick)
 }
 
 /*
- * A word of another generation makes its token late once, by a timeout at most:
- * older handles and nonsense alike. None makes it early.
+ * A word of another generation, be it an older handle's or nonsense, makes its token
+ * late once, by a timeout at most. No such word makes it early.
  */
 TEST_F(touch_words, foreign_generation)
 {
@@ -742,7 +745,7 @@ TEST_F(touch_words, checked_touch_tells)
 	EXPECT_FALSE(touch_checked(self->words, next, 141));
 }
 
-/* Moved, also by id and to a time: it stays the same token. */
+/* A token that was moved, also by its id or to a time, is still the same token. */
 TEST_F(touch_words, checked_touch_of_a_moved_token)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -756,7 +759,7 @@ TEST_F(touch_words, checked_touch_of_a_moved_token)
 	EXPECT_EQ(108ULL, due_of(_metadata, self->fd, handle));
 }
 
-/* What is stored when the token has gone is nothing to the next in its place. */
+/* A store after the token's end does not touch the next token in its place. */
 TEST_F(touch_words, store_after_the_end)
 {
 	__u64 old = must_register(_metadata, self->fd, 1, TIMEOUT), handle;
@@ -819,7 +822,7 @@ TEST_F(touch_words, tokens_without_timeout)
 	EXPECT_FALSE(touch_checked(self->words, zero, 110));
 }
 
-/* A move by a delay gives a timeout, one to a time leaves it. */
+/* A move by a delay also sets the timeout; a move to a time leaves the timeout. */
 TEST_F(touch_words, moves_and_timeouts)
 {
 	__u64 handle;
@@ -845,7 +848,7 @@ TEST_F(touch_words, moves_and_timeouts)
 	expect_expiry(_metadata, self->fd, handle, 108);
 }
 
-/* Touches by word and by call are the same thing: the later deadline counts. */
+/* A token is touched by its word and by calls: the later deadline counts. */
 TEST_F(touch_words, touches_by_call)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_TOUCH, .id = 1 };
@@ -884,7 +887,7 @@ TEST_F(touch_words, touches_by_call)
 	EXPECT_EQ(0U, done);
 }
 
-/* Every operation that tells of a token has looked at its word. */
+/* Every operation that returns a token's deadline looks at its word first. */
 TEST_F(touch_words, operations_tell_what_the_word_says)
 {
 	const __u32 codes[] = {
@@ -954,8 +957,8 @@ TEST_F(touch_words, list_tells_what_the_word_says)
 }
 
 /*
- * P5: put back by a read that could not copy, a token is pending again, with the
- * deadline that it had. What was stored while it was away does not count.
+ * P5: a read that cannot copy a token puts it back: it is pending again, with the
+ * deadline that it had. A store while it was taken does not count.
  */
 TEST_F(touch_words, put_back)
 {
@@ -1014,7 +1017,7 @@ struct expected {
 	__u64 word_due;	/* what its word says, once somebody looks */
 };
 
-/* What the token's deadline is when somebody looks at it. */
+/* The deadline that the token gets when a call looks at its word. */
 static __u64 expected_due(const struct expected *e)
 {
 	return later(e->due, e->word_due);
@@ -1129,8 +1132,8 @@ TEST_F_TIMEOUT(touch_words, random_against_a_model, 120)
 }
 
 /*
- * Nonsense in every word, all the time: whatever else is done meanwhile, no token
- * is early and none is lost, and another wheel does not notice.
+ * A thread stores nonsense in every word, all the time. Other threads use the wheel
+ * meanwhile: no token is early, none is lost, and another wheel does not notice.
  */
 struct scribbler {
 	__u64 *words;
@@ -1171,7 +1174,7 @@ static void *scribble(void *data)
 	return NULL;
 }
 
-/* Counts and checks what can be read: none is early. */
+/* Reads, counts the events and checks that none is early. */
 static __u64 read_some(struct __test_metadata *_metadata, int fd, __u64 *handles,
 		       const __u64 *earliest, __u64 now)
 {
@@ -1394,7 +1397,7 @@ static bool arena_full(struct arena *arena, __u64 handle)
 	return generation - arena->first >= LIVES - 2;
 }
 
-/* Keeps the wheel going for @rounds, and until all has happened that can. */
+/* Turns the wheel for @rounds, and until each outcome has been seen. */
 static void run_arena(struct __test_metadata *_metadata, int fd,
 		      struct arena *arena, __u64 start, unsigned long rounds)
 {
@@ -1445,7 +1448,7 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 	__atomic_store_n(&arena->stop, true, __ATOMIC_RELAXED);
 }
 
-/* When nobody touches any more. */
+/* After the last touch: each life ended as its touches say, and all are counted. */
 static void check_arena(struct __test_metadata *_metadata, int fd,
 			const struct arena *arena)
 {
@@ -1581,7 +1584,7 @@ TEST_F(touch_words, mmap_errors)
 	close(other);
 }
 
-/* The length is that of all words, from one page to many. */
+/* A mapping has the length of all words: one page, or many. */
 TEST_F(touch_words, lengths)
 {
 	const __u64 fit = PAGE / 8;
@@ -1727,7 +1730,7 @@ static bool kernel_asks_for_rights(void)
 	       (major > 5 || (major == 5 && minor >= 11));
 }
 
-/* A mapping stays one piece as it is. */
+/* A mapping cannot be split, and its rights cannot be changed in part. */
 TEST_F(touch_words, mapping_stays_as_it_is)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -1847,7 +1850,7 @@ static int fault_at(__u64 *word, bool store_there)
 	return sig;
 }
 
-/* Where no token has been there is no word: nobody else's memory either. */
+/* Where there has been no token yet, an access is a SIGBUS: no other memory is there. */
 TEST_F(touch_words, no_word_without_token)
 {
 	struct iovec local = { (char[8]){ }, 8 };
@@ -1881,7 +1884,7 @@ TEST_F(touch_words, no_word_without_token)
 	munmap(words, WORDS_SIZE);
 }
 
-/* Nothing that can be said about the mapping to the kernel does any harm. */
+/* Each madvise(2), mlock(2), mremap(2) and the like of the mapping does no harm. */
 TEST_F(touch_words, advice)
 {
 	const int all[] = {
@@ -2057,8 +2060,8 @@ TEST_F(touch_words, core_dump)
 }
 
 /*
- * An io_uring that is given words as a buffer for good keeps them, longer than
- * there is a wheel, or will not have them.
+ * An io_uring to which words are given as a fixed buffer keeps the pages, longer than
+ * the wheel lives, or refuses them.
  */
 TEST_F(touch_words, buffer_of_an_io_uring)
 {
@@ -2097,7 +2100,7 @@ TEST_F(touch_words, buffer_of_an_io_uring)
 	close(pipes[1]);
 }
 
-/* A page that somebody else still uses is there longer than the wheel. */
+/* A page of words that the kernel still uses elsewhere outlives the wheel. */
 TEST_F(touch_words, page_outlives_the_wheel)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT), got;
@@ -2150,7 +2153,7 @@ TEST_F(touch_words, close_and_keep_the_mapping)
 	self->fd = -1;
 }
 
-/* The child's mapping is its own to keep or to lose; exec(2) loses it. */
+/* A child has a mapping of its own, which it can unmap; exec(2) unmaps it. */
 TEST_F(touch_words, fork_and_exec)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -2259,8 +2262,9 @@ TEST_F(touch_words, named_wheel_of_two_processes)
 #define MANY		200000ULL
 
 /*
- * What the group has when a process of it has registered MANY tokens, and when
- * only its mapping, then nothing is left. Returns how that went.
+ * Compares what the group is charged for after a process of it has registered MANY
+ * tokens, when only its mapping is left, and when that has gone, too. Returns whether
+ * all three are right.
  */
 static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 {
