@@ -3,22 +3,22 @@
  * timewheel: millions of timeouts behind one file descriptor.
  *
  * A wheel is a ring of slots turned by one timer. A token is one pending timeout,
- * named by a u64 id that its user chose, or by the handle that its registration
- * returned. timewheel(7) explains the concepts.
+ * named by a u64 id of the user's choice, or by a handle. timewheel(7) explains
+ * the concepts.
  *
  * Any number of threads may make these calls at once. Times are u64 nanoseconds.
  * A point of time is one of the wheel's clock as the calling process sees it: in
  * a time namespace, with its offsets. Deadlines are rounded up to whole ticks.
  *
  * Structures have one layout for 32 and 64 bit callers. @size is sizeof() the
- * structure as the caller knows it, and so are @op_size and @token_size for the
- * elements of an array.
+ * structure as the caller knows it; @op_size and @token_size are that of an
+ * array's elements.
  *
  * A call that fails changes nothing, unless its description says otherwise. A
  * call with a field @done takes its elements in order, and tells there how many
- * it has done. It returns 0 with less than @count after a signal: the caller goes
- * on from there. A call blocks only for memory of the caller that is paged out,
- * unless its description says that it may sleep. Every ioctl may fail with:
+ * it has done: after a signal it returns 0 with less than @count. A call blocks
+ * only for memory of the caller that is paged out, unless its description says
+ * that it may sleep. Every ioctl may fail with:
  *
  * ===========  ===============================================================
  * %EBADF       the file is not open for writing, or for GET and LIST not for
@@ -41,7 +41,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* The numbers have neither size nor direction: structures may grow. */
+/* Numbers without size and direction: structures may grow. */
 #define TIMEWHEEL_IOC_TYPE		0xBE
 
 #define TIMEWHEEL_IOC_CAPS		_IO(TIMEWHEEL_IOC_TYPE, 0x00)
@@ -65,7 +65,7 @@
 /* Number of the last tick: 223 years of 100 us. No wheel goes beyond 2^63 ns. */
 #define TIMEWHEEL_MAX_TICK	((1ULL << 46) - 1)
 
-/* Room for a wheel's name, at most 63 bytes, and a zero. */
+/* A wheel's name, at most 63 bytes, and a zero. */
 #define TIMEWHEEL_NAME_SIZE	64
 
 /* Buckets of a histogram, see struct timewheel_stats. */
@@ -77,15 +77,14 @@
 /* A time that is never reached. */
 #define TIMEWHEEL_NEVER		(~0ULL)
 
-/* Offset for mmap(2) of a wheel's touch words: see timewheel(7). */
+/* The mmap(2) offset of touch words, see timewheel(7). */
 #define TIMEWHEEL_MAP_WORDS	0ULL
 
 /**
  * enum timewheel_clock - what turns a wheel
  * @TIMEWHEEL_CLOCK_MONOTONIC: stands still while the machine is suspended
  * @TIMEWHEEL_CLOCK_BOOTTIME: goes on meanwhile, but never wakes the machine
- * @TIMEWHEEL_CLOCK_REALTIME: the wall clock: a token is due when it shows the
- *	deadline, also after it has been set
+ * @TIMEWHEEL_CLOCK_REALTIME: the wall clock; if it is set, deadlines stay
  * @TIMEWHEEL_CLOCK_MANUAL: moves only by TIMEWHEEL_IOC_ADVANCE
  */
 enum timewheel_clock {
@@ -199,8 +198,8 @@ enum timewheel_create_flags {
  * @setup: address of a struct timewheel_setup
  * @name: 1 to 63 ASCII letters, digits, "-" and "_", then zeros
  *
- * The wheel then exists as /dev/timewheels/NAME, owned by the caller's effective
- * user and group, with mode 0600. May sleep. Returns 0, or TIMEWHEEL_RES_EXISTED
+ * The wheel is /dev/timewheels/NAME, owned by the caller's effective user and
+ * group, with mode 0600. May sleep. Returns 0, or TIMEWHEEL_RES_EXISTED
  * if a wheel of this name with the same setup existed, perhaps another user's.
  *
  * Errors: those of TIMEWHEEL_IOC_SETUP without %EBUSY; %EEXIST the wheel exists,
@@ -376,8 +375,8 @@ struct timewheel_op {
  *
  * Each operation gets its own @result; one that fails does not end the batch. May
  * sleep for memory. Errors: %EFAULT an operation cannot be read or a result
- * cannot be written: @done were carried out all the same, but the last results
- * may be missing.
+ * cannot be written: @done were carried out, but the last results may be
+ * missing.
  */
 struct timewheel_batch {
 	__u32		size;
@@ -414,7 +413,7 @@ struct timewheel_touch {
  * The first key that fails, key @done, ends the call with its error. Errors:
  * those of TIMEWHEEL_OP_TOUCH; %EINVAL also if @count is too large, then without
  * @done; %EFAULT key @done cannot be read, or @done itself cannot be written: the
- * tokens before it have been touched all the same.
+ * tokens before it have been touched.
  */
 struct timewheel_touch_many {
 	__u32		size;
@@ -489,9 +488,9 @@ struct timewheel_control {
  * @cancelled: cancellations
  * @moved: moves
  * @delivered: events read
- * @put_back: tokens put back, as memory for their event was not there
+ * @put_back: tokens put back, as a read could not copy them
  * @refiled: tokens filed again, after a touch or from a coarser ring
- * @callbacks: how often the wheel's timer went off
+ * @callbacks: times that the timer went off
  * @quiet: callbacks after which no token was due
  * @touched: touches by ioctl(2), without those under way on other CPUs
  * @offset: ns that the caller's time namespace is ahead of the host's clock
@@ -600,8 +599,8 @@ enum timewheel_state {
  * @left: from now until @deadline or @lease_end, 0 if that has passed
  * @timeout: from a touch to the deadline, 0 if the token cannot be touched
  * @period: between deadlines, 0 if it is not periodic
- * @base: of a periodic token: the deadline to the ns of the period that its next
- *	event, or the delivery that is out, is for; else 0
+ * @base: of a periodic token: the deadline, to the ns, of its next event, or of the
+ *	delivery that is out; else 0
  * @cycle: Cycle-Num: (d - 1) / slots with d >= 1 ticks to go, 0 when due
  * @slot: due tick % slots
  * @state: of enum timewheel_state
@@ -658,7 +657,7 @@ struct timewheel_get {
  * @size: sizeof(struct timewheel_list)
  * @flags: 0
  * @cursor: in: 0 to begin, else as it came out; out: where to go on, or
- *	TIMEWHEEL_NEVER when all have been listed
+ *	TIMEWHEEL_NEVER at the end
  * @from: earliest deadline, lease's end or time of burial to list
  * @to: the latest one to list; TIMEWHEEL_NEVER for all
  * @tokens: address of @count struct timewheel_token
@@ -690,8 +689,7 @@ struct timewheel_list {
  * @id: 0 on a wheel without ids
  * @handle: no longer valid if the read ends the token
  * @cookie: 0 on a wheel without cookies
- * @deadline: a whole tick; of a periodic token that of the period which the event
- *	is for
+ * @deadline: a whole tick; of a periodic token that of the event's period
  * @taken: when a reader took the token
  * @delivery: number of this delivery, 0 on a wheel without leases
  * @missed: of a periodic token: how many periods before had no event
@@ -701,8 +699,8 @@ struct timewheel_list {
  * given. Each event goes to one reader only, and ends its token unless the wheel
  * has leases or the token is periodic.
  *
- * Every call waits for memory of the buffer that is not there, and has taken no
- * token meanwhile. Only a signal that kills ends this wait.
+ * Every call waits for memory of the buffer that is paged out, with no token taken.
+ * Only a signal that kills ends this wait.
  *
  * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there,
  * perhaps also when nothing is due: callers that must not block set O_NONBLOCK.
