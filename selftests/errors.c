@@ -1334,9 +1334,11 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 		ASSERT_LE(0, child);
 		if (!child)
 			register_and_cancel(fd, ops, n);
-		/* Once it has begun: anywhere from there on. */
-		for (registered = info.registered; registered == info.registered;)
+		/* Once it has begun: anywhere from there on. It needs the CPU. */
+		for (registered = info.registered; registered == info.registered;) {
+			usleep(1000);
 			ASSERT_EQ(0, tw_info(fd, &info));
+		}
 		usleep(i * 7919 % 50000);
 		ASSERT_EQ(0, kill(child, SIGKILL));
 		ASSERT_EQ(child, waitpid(child, NULL, 0));
