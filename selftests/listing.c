@@ -947,7 +947,7 @@ TEST_F(listing, signals)
  * No lock is held for more than a few hundred tokens, also when none of them
  * fits: it is between two locks that a signal ends a call.
  */
-TEST_F(listing, none_fits_and_a_signal_comes)
+TEST_F_TIMEOUT(listing, none_fits_and_a_signal_comes, 120)
 {
 	const size_t n = 200000;
 	int early = 0;

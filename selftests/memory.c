@@ -19,7 +19,7 @@
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
-#define LONG		120	/* seconds that a test may take */
+#define LONG		300	/* seconds that a test may take */
 
 FIXTURE(memory) {
 	int fd;

@@ -7,6 +7,8 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
@@ -15,6 +17,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/timer.h>
+#include <linux/uaccess.h>
 
 #define TW_PROBE_SIZE	40
 #define TW_PROBE_PERIOD	(200 * NSEC_PER_USEC)
@@ -263,6 +266,51 @@ static void tw_probe_race_with_timer(void)
 	destroy_hrtimer_on_stack(&timer);
 }
 
+/* The compiler leaves a hole before the number. */
+struct tw_probe_answer {
+	u8	code;
+	u64	number;
+};
+
+/* Gives bytes to user space, in a page of its own. */
+static void tw_probe_give(const void *bytes, size_t size)
+{
+	unsigned long page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+
+	if (IS_ERR_VALUE(page))
+		return;
+	if (!copy_to_user((void __user *)page, bytes, size))
+		vm_munmap(page, PAGE_SIZE);
+}
+
+static void tw_probe_stack_to_user(void)
+{
+	struct tw_probe_answer answer;
+
+	answer.code = 1;
+	answer.number = 2;
+	tw_probe_give(&answer, sizeof(answer));
+}
+
+static void tw_probe_heap_to_user(void)
+{
+	u8 *object = kmalloc(TW_PROBE_SIZE, GFP_KERNEL);
+
+	tw_probe_write(object, 0);
+	tw_probe_give(object, TW_PROBE_SIZE);
+	kfree(object);
+}
+
+static void tw_probe_decision(void)
+{
+	u8 *object = kmalloc(TW_PROBE_SIZE, GFP_KERNEL);
+
+	if (READ_ONCE(object[8]))
+		tw_probe_write(object, 0);
+	kfree(object);
+}
+
 #define TW_PROBE_FAULT(name) { #name, tw_probe_##name }
 
 static const struct {
@@ -287,6 +335,9 @@ static const struct {
 	TW_PROBE_FAULT(race),
 	TW_PROBE_FAULT(barrier),
 	TW_PROBE_FAULT(race_with_timer),
+	TW_PROBE_FAULT(stack_to_user),
+	TW_PROBE_FAULT(heap_to_user),
+	TW_PROBE_FAULT(decision),
 };
 
 static int tw_probe_set(const char *value, const struct kernel_param *param)

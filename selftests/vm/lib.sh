@@ -51,6 +51,15 @@ machine_of()
 	esac
 }
 
+# llvm_of NAME: tells make that LLVM builds the kernel NAME and its modules, if that is
+# so: KMSAN is part of clang.
+llvm_of()
+{
+	case $1 in
+	*-kmsan)	echo LLVM=-16 ;;
+	esac
+}
+
 # know_packages MACHINE [RELEASE]: has apt know Debian's packages for that machine too, or
 # those of another release, by a configuration and package lists in the cache: this
 # machine's own stay as they are.
