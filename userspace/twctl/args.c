@@ -5,22 +5,34 @@
  * anything.
  */
 #include <getopt.h>
+#include <time.h>
 
-#include "twctl.h"
+#include "tool.h"
 
 /* The value that getopt returns for an option: its index, beyond all letters. */
 #define LONG_BASE	256
 
-static bool takes(const struct verb *verb, int option)
+bool takes(const struct verb *verb, int option)
 {
 	return verb->options & 1ULL << option;
+}
+
+const struct verb *verb_find(const char *name)
+{
+	const struct verb *verb;
+
+	for (verb = verbs; verb->name; verb++) {
+		if (!strcmp(verb->name, name))
+			return verb;
+	}
+	return NULL;
 }
 
 static int option_of_letter(const struct verb *verb, int letter)
 {
 	int i;
 
-	for (i = 0; i < NR_OPTIONS; i++) {
+	for (i = 0; i < MOST_OPTIONS; i++) {
 		if (takes(verb, i) && option_texts[i].letter == letter)
 			return i;
 	}
@@ -33,7 +45,7 @@ static void make_tables(const struct verb *verb, char *letters,
 	int i;
 
 	*letters++ = ':';
-	for (i = 0; i < NR_OPTIONS; i++) {
+	for (i = 0; i < MOST_OPTIONS; i++) {
 		const struct option_text *text = &option_texts[i];
 
 		if (!takes(verb, i))
@@ -57,8 +69,8 @@ static __noreturn void unknown_option(const struct verb *verb, char **argv)
 	const char *option = optopt && optopt < LONG_BASE ? letter :
 							   argv[optind - 1];
 
-	die(STATUS_USAGE, "unknown option %s: see 'twctl help %s'", option,
-	    verb->name);
+	die(STATUS_USAGE, "unknown option %s: see '%s help %s'", option,
+	    tool.name, verb->name);
 }
 
 static __noreturn void no_argument_given(int option)
@@ -70,14 +82,29 @@ static __noreturn void no_argument_given(int option)
 	    option_texts[option - LONG_BASE].arg);
 }
 
+/* Asked for before getopt sorts the arguments. */
+static int count_behind(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--"))
+			return argc - i - 1;
+	}
+	return 0;
+}
+
 void args_parse(struct args *args, const struct verb *verb, int argc,
 		char **argv)
 {
-	struct option longs[NR_OPTIONS + 1] = { };
-	char letters[2 * NR_OPTIONS + 2] = "";
+	struct option longs[MOST_OPTIONS + 1] = { };
+	char letters[2 * MOST_OPTIONS + 2] = "";
 	int option;
 
-	*args = (struct args) { .verb = verb };
+	*args = (struct args) {
+		.verb = verb,
+		.behind = count_behind(argc, argv),
+	};
 	make_tables(verb, letters, longs);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
@@ -94,21 +121,28 @@ void args_parse(struct args *args, const struct verb *verb, int argc,
 	if (args->option[OPT_HELP])
 		return;
 	if (args->count < verb->least || args->count > verb->most)
-		die(STATUS_USAGE, "usage: twctl %s [OPTION]... %s", verb->name,
-		    verb->args);
+		die(STATUS_USAGE, "usage: %s %s [OPTION]... %s", tool.name,
+		    verb->name, verb->args);
+}
+
+bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	/* Base 10, because base 0 takes 010 for 8. */
+	*number = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number >= least &&
+	       *number <= most;
 }
 
 uint64_t number_of(const char *name, const char *text, uint64_t least,
 		   uint64_t most)
 {
-	char accepted[80], *end;
-	unsigned long long number;
+	char accepted[80];
+	uint64_t number;
 
-	errno = 0;
-	/* Base 10, because base 0 takes 010 for 8. */
-	number = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && number >= least &&
-	    number <= most)
+	if (number_parse(text, least, most, &number))
 		return number;
 	if (most == UINT64_MAX && !least)
 		snprintf(accepted, sizeof(accepted), "a number, of 64 bits");
@@ -118,26 +152,37 @@ uint64_t number_of(const char *name, const char *text, uint64_t least,
 	die_usage(name, text, accepted);
 }
 
-static const char *long_name(enum opt option)
+/* What messages call an option: as a command line has it, or where a file has it. */
+const char *option_label(const struct args *args, int option)
 {
-	static char name[32];
+	static char label[32];
 
-	snprintf(name, sizeof(name), "--%s", option_texts[option].name);
-	return name;
+	if (args->place)
+		return args->place[option];
+	snprintf(label, sizeof(label), "--%s", option_texts[option].name);
+	return label;
 }
 
-uint64_t option_number(const struct args *args, enum opt option,
-		       uint64_t least, uint64_t most, uint64_t otherwise)
+uint64_t option_number(const struct args *args, int option, uint64_t least,
+		       uint64_t most, uint64_t otherwise)
 {
 	const char *text = args->option[option];
 
 	if (!text)
 		return otherwise;
-	return number_of(long_name(option), text, least, most);
+	return number_of(option_label(args, option), text, least, most);
 }
 
-uint64_t option_span(const struct args *args, enum opt option,
-		     uint64_t otherwise)
+/* Refuses a wrong time, with the reason if it had the form of one. */
+static __noreturn void die_time(const char *name, const char *text,
+				const char *form)
+{
+	if (!*times_wrong())
+		die_usage(name, text, form);
+	die(STATUS_USAGE, "%s '%s': %s", name, text, times_wrong());
+}
+
+uint64_t option_span(const struct args *args, int option, uint64_t otherwise)
 {
 	const char *text = args->option[option];
 	uint64_t ns;
@@ -145,22 +190,55 @@ uint64_t option_span(const struct args *args, enum opt option,
 	if (!text)
 		return otherwise;
 	if (!span_parse(text, &ns))
-		die_usage(long_name(option), text, SPAN_FORM);
+		die_time(option_label(args, option), text, SPAN_FORM);
 	return ns;
 }
 
+uint64_t real_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
 /* A time takes up the rest of a command line, so that it needs no quotes. */
-struct when words_when(const char *name, char **words, int count)
+static struct when read_when(const char *name, char **words, int count,
+			     uint64_t now, char text[256])
 {
 	struct when when;
-	char text[256] = "";
 	size_t length = 0;
 	int i;
 
-	for (i = 0; i < count && length < sizeof(text); i++)
-		length += snprintf(text + length, sizeof(text) - length, "%s%s",
+	*text = '\0';
+	for (i = 0; i < count && length < 256; i++)
+		length += snprintf(text + length, 256 - length, "%s%s",
 				   i ? " " : "", words[i]);
-	if (length >= sizeof(text) || !when_parse(text, real_now(), &when))
-		die_usage(name, text, WHEN_FORM);
+	if (length >= 256)
+		die_usage(name, text, tool.when_form);
+	if (!when_parse(text, now, &when))
+		die_time(name, text, tool.when_form);
 	return when;
+}
+
+struct when words_when(const char *name, char **words, int count)
+{
+	char text[256];
+
+	return read_when(name, words, count, real_now(), text);
+}
+
+/* A deadline: a point of time that has passed needs --past. */
+struct when words_deadline(const struct args *args, const char *name, char **words,
+			   int count)
+{
+	char text[256], ago[TIME_TEXT];
+	uint64_t now = real_now();
+	struct when when = read_when(name, words, count, now, text);
+
+	if (when.kind != WHEN_REAL || when.ns >= now || args->option[OPT_PAST])
+		return when;
+	span_text(ago, sizeof(ago), now - when.ns);
+	die(STATUS_USAGE, "%s '%s': %s ago; with --past it is due at once", name,
+	    text, ago);
 }

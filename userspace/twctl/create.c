@@ -7,21 +7,18 @@
 static uint32_t clock_of(const struct args *args)
 {
 	const char *text = args->option[OPT_CLOCK];
-	uint32_t clock;
+	int clock = text ? clock_of_name(text) : TIMEWHEEL_CLOCK_MONOTONIC;
 
-	if (!text)
-		return TIMEWHEEL_CLOCK_MONOTONIC;
-	for (clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++) {
-		if (!strcmp(text, clock_name(clock)))
-			return clock;
-	}
-	die_usage("--clock", text, "monotonic, boottime, realtime or manual");
+	if (clock < 0)
+		die_usage(option_label(args, OPT_CLOCK), text,
+			  "monotonic, boottime, realtime or manual");
+	return clock;
 }
 
 static uint32_t flags_of(const struct args *args)
 {
 	static const struct {
-		enum opt	option;
+		int		option;
 		uint32_t	flag;
 	} flags[] = {
 		{ OPT_NO_IDS, TIMEWHEEL_SETUP_NO_IDS },
@@ -47,19 +44,19 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 					    UINT32_MAX, 0);
 	setup->slack = option_span(args, OPT_SLACK, 0);
 	if (setup->lease && setup->lease < setup->tick)
-		die_usage("--lease", args->option[OPT_LEASE],
+		die_usage(option_label(args, OPT_LEASE), args->option[OPT_LEASE],
 			  "as long as a tick, or longer");
 	if (setup->max_attempts && !setup->lease)
-		die(STATUS_USAGE, "--max-attempts '%s': only with --lease",
+		die(STATUS_USAGE, "%s '%s': only with a lease",
+		    option_label(args, OPT_MAX_ATTEMPTS),
 		    args->option[OPT_MAX_ATTEMPTS]);
 	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
-		die(STATUS_USAGE, "--slack '%s': not with --clock manual, which has no timer",
-		    args->option[OPT_SLACK]);
+		die(STATUS_USAGE, "%s '%s': not with a manual clock, which has no timer",
+		    option_label(args, OPT_SLACK), args->option[OPT_SLACK]);
 }
 
 /* Numbers are checked against what the module says it can do. */
-static enum status setup_of(const struct args *args,
-			    struct timewheel_setup *setup)
+enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
 
@@ -72,45 +69,60 @@ static enum status setup_of(const struct args *args,
 		.slots = option_number(args, OPT_SLOTS, 1, caps.max_slots, 3600),
 		.tick = option_span(args, OPT_TICK, NSEC_PER_SEC),
 		.max_tokens = option_number(args, OPT_MAX_TOKENS, 1,
-					    caps.max_tokens, 100000),
+					    caps.max_tokens, 10000),
 		.start = option_number(args, OPT_START, 0, TIMEWHEEL_MAX_TICK,
 				       0),
 	};
 	if (setup->tick < caps.min_tick || setup->tick > caps.max_tick)
-		die(STATUS_USAGE, "--tick '%s': not from %lluns to %llus",
-		    args->option[OPT_TICK], (unsigned long long)caps.min_tick,
+		die(STATUS_USAGE, "%s '%s': not from %lluns to %llus",
+		    option_label(args, OPT_TICK), args->option[OPT_TICK],
+		    (unsigned long long)caps.min_tick,
 		    (unsigned long long)(caps.max_tick / NSEC_PER_SEC));
 	if (args->option[OPT_START] && setup->clock != TIMEWHEEL_CLOCK_MANUAL)
-		die(STATUS_USAGE, "--start '%s': only with --clock manual",
-		    args->option[OPT_START]);
+		die(STATUS_USAGE, "%s '%s': only with a manual clock",
+		    option_label(args, OPT_START), args->option[OPT_START]);
 	set_delivery(args, setup);
 	return STATUS_OK;
 }
 
-enum status verb_create(const struct args *args)
+/*
+ * Makes a wheel. *@made becomes false if there is one with the same settings. A mode
+ * that the caller gives the node afterwards stays.
+ */
+enum status wheel_make(const char *name, const struct timewheel_setup *setup,
+		       unsigned int flags, bool *made)
 {
-	unsigned int flags = args->option[OPT_EXCLUSIVE] ? TIMEWHEEL_CREATE_EXCLUSIVE : 0;
-	const char *name = args->arg[0];
-	struct timewheel_setup setup;
-	enum status status = setup_of(args, &setup);
+	int ret = tw_wheel_create(name, setup, flags);
 
-	if (status)
-		return status;
-	if (tw_wheel_create(name, &setup, flags) >= 0)
+	*made = !ret;
+	if (*made)
+		node_settle();
+	if (ret >= 0)
 		return STATUS_OK;
 	switch (errno) {
 	case EINVAL:
 	case ENAMETOOLONG:
 		return wheel_trouble(name);
 	case ERANGE:
-		die(STATUS_USAGE,
-		    "--tick or --start: with such short ticks the clock is beyond tick 2^46, or 292 years");
+		return trouble(STATUS_USAGE,
+			       "wheel '%s': tick or start: with such short ticks the clock is beyond tick 2^46, or 292 years",
+			       name);
 	case EEXIST:
-		die(STATUS_EXISTS, "there is a wheel '%s'%s", name,
-		    flags ? "" : ", with other settings");
+		return trouble(STATUS_EXISTS, "there is a wheel '%s'%s", name,
+			       flags ? "" : ", with other settings");
 	default:
 		return device_trouble();
 	}
+}
+
+enum status verb_create(const struct args *args)
+{
+	unsigned int flags = args->option[OPT_EXCLUSIVE] ? TIMEWHEEL_CREATE_EXCLUSIVE : 0;
+	struct timewheel_setup setup;
+	enum status status = setup_of(args, &setup);
+	bool made;
+
+	return status ? status : wheel_make(args->arg[0], &setup, flags, &made);
 }
 
 static enum status destroy_one(const char *name)

@@ -13,14 +13,6 @@
 
 #include "twctl.h"
 
-/*
- * How long a token is delayed after its command failed: the first time, then twice
- * as long from delivery to delivery, up to the greatest delay. The man page tells
- * users.
- */
-#define FIRST_BACK_OFF	TW_SEC(1)
-#define MOST_BACK_OFF	TW_MIN(5)
-
 /* A process hardly ever ends faster, so looking more often is useless. */
 #define LEAST_EXTENSION	TW_MS(1)
 
@@ -71,31 +63,18 @@ static void set_environment(const struct pool *pool, const struct worker *worker
 	setenv("TIMEWHEEL_TRY", value, 1);
 }
 
-/*
- * The child. It has its own process group, so that a terminal's ^C ends twctl and
- * lets commands finish, and no input, because commands would take it from each other.
- */
+/* The child. It has no input, because commands would take it from each other. */
 static __noreturn void run_command(const struct pool *pool,
 				   const struct worker *worker)
 {
-	int i, input = open("/dev/null", O_RDONLY);
-	sigset_t none;
+	int i;
 
-	setpgid(0, 0);
-	dup2(input, STDIN_FILENO);
-	if (input > STDERR_FILENO)
-		close(input);
 	set_environment(pool, worker);
 	for (i = 0; pool->command[i]; i++)
 		pool->command[i] = template_fill(pool->command[i],
 						 pool->wheel.name,
 						 &worker->event);
-	signal(SIGPIPE, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execvp(pool->command[0], pool->command);
-	complain("%s: %s", pool->command[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
+	command_exec(open("/dev/null", O_RDONLY), pool->command);
 }
 
 /* After a third of the lease: an extension may be late by two thirds of it. */
@@ -178,12 +157,7 @@ static void report_failure(const struct worker *worker, int status,
 {
 	char how[64];
 
-	if (WIFSIGNALED(status))
-		snprintf(how, sizeof(how), "killed by signal %d",
-			 WTERMSIG(status));
-	else
-		snprintf(how, sizeof(how), "exit status %d",
-			 WEXITSTATUS(status));
+	command_end_text(how, sizeof(how), status);
 	complain("id %llu handle %llu: %s, try %u%s",
 		 (unsigned long long)worker->event.id,
 		 (unsigned long long)worker->event.handle, how, worker->tries,
@@ -246,15 +220,6 @@ static uint64_t extend_leases(struct pool *pool)
 			next = worker->extend;
 	}
 	return next;
-}
-
-static uint64_t back_off(unsigned int deliveries)
-{
-	uint64_t span = FIRST_BACK_OFF;
-
-	while (--deliveries && span < MOST_BACK_OFF)
-		span *= 2;
-	return span < MOST_BACK_OFF ? span : MOST_BACK_OFF;
 }
 
 /* A failed token comes again from the wheel, until the wheel buries it. */
@@ -356,33 +321,6 @@ static bool run(struct pool *pool)
 	}
 }
 
-/* Checked early, so that no token is taken for a command that is missing. */
-static void check_command(const char *command)
-{
-	const char *path = getenv("PATH");
-	char *dirs, *dir, *name;
-	bool found = false;
-
-	if (strchr(command, '{'))
-		return;
-	if (strchr(command, '/')) {
-		if (access(command, X_OK) < 0)
-			die(STATUS_USAGE, "CMD '%s': %s", command,
-			    strerror(errno));
-		return;
-	}
-	dirs = strdup(path ? path : "/bin:/usr/bin");
-	for (dir = strtok(dirs, ":"); dir && !found; dir = strtok(NULL, ":")) {
-		if (asprintf(&name, "%s/%s", dir, command) < 0)
-			break;
-		found = !access(name, X_OK);
-		free(name);
-	}
-	free(dirs);
-	if (!found)
-		die(STATUS_USAGE, "CMD '%s': not a command", command);
-}
-
 static enum status result(const struct pool *pool, bool idle)
 {
 	complain("%llu commands, %llu failed, %llu retries",
@@ -415,7 +353,8 @@ enum status verb_exec(const struct args *args)
 
 	for (i = 1; i < args->count; i++)
 		template_check("CMD", args->arg[i]);
-	check_command(pool.command[0]);
+	if (!strchr(pool.command[0], '{'))
+		command_check(pool.command[0]);
 	pool.workers = calloc(pool.jobs, sizeof(*pool.workers));
 	if (!pool.workers)
 		die(STATUS_FAILED, "no memory for workers");

@@ -1,68 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tells what went wrong, in one line, and finds the exit status for it.
+ * Tells what went wrong with a wheel or a token, and finds the exit status for it.
  */
-#include <stdarg.h>
-
 #include "twctl.h"
-
-/* The verb that runs, NULL when none was named. */
-const char *program_verb;
-
-static void say(const char *format, va_list args)
-{
-	char line[1024];
-
-	/* In one write(2): commands and other processes may write there too. */
-	vsnprintf(line, sizeof(line), format, args);
-	fprintf(stderr, "twctl: %s%s%s\n", program_verb ? program_verb : "",
-		program_verb ? ": " : "", line);
-}
-
-void complain(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	say(format, args);
-	va_end(args);
-}
-
-/* Prints the message, and returns the exit status for it. */
-enum status trouble(enum status status, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	say(format, args);
-	va_end(args);
-	return status;
-}
-
-/* Output so far is kept, and comes before the message. */
-__noreturn void die(enum status status, const char *format, ...)
-{
-	va_list args;
-
-	fflush(stdout);
-	va_start(args, format);
-	say(format, args);
-	va_end(args);
-	exit(status);
-}
-
-__noreturn void die_usage(const char *name, const char *text,
-			  const char *accepted)
-{
-	die(STATUS_USAGE, "%s '%s': not %s", name, text, accepted);
-}
 
 static bool no_device(void)
 {
 	return access("/dev/timewheel", F_OK) < 0;
 }
 
-static bool can_be_name(const char *name)
+bool can_be_name(const char *name)
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -70,6 +17,24 @@ static bool can_be_name(const char *name)
 
 	return length && length < TIMEWHEEL_NAME_SIZE &&
 	       strspn(name, letters) == length;
+}
+
+#define PARAMETERS	"/sys/module/timewheel/parameters"
+
+/* A limit of the module, 0 if it cannot be read. */
+static unsigned long long limit(const char *name)
+{
+	unsigned long long value = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAMETERS "/%s", name);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%llu", &value) != 1)
+		value = 0;
+	if (file)
+		fclose(file);
+	return value;
 }
 
 /* By errno: why /dev/timewheel or a command on it has failed. */
@@ -92,10 +57,12 @@ enum status device_trouble(void)
 			       "the module is of another version than this twctl; see 'twctl doctor'");
 	case EDQUOT:
 		return trouble(STATUS_FULL,
-			       "you have all the wheels or tokens that a user may have: max_user_wheels, max_user_tokens in /sys/module/timewheel/parameters");
+			       "you would have more than a user may: max_user_wheels is %llu, max_user_tokens %llu, the --max-tokens of all your wheels together; see "
+			       PARAMETERS, limit("max_user_wheels"), limit("max_user_tokens"));
 	case ENOSPC:
 		return trouble(STATUS_FULL,
-			       "all users together have all the wheels or tokens that are allowed: max_all_wheels, max_all_tokens in /sys/module/timewheel/parameters");
+			       "all users, or those of this user namespace, would have more than they may: max_all_wheels is %llu, max_all_tokens %llu, of which a namespace has what it leaves to others; see "
+			       PARAMETERS, limit("max_all_wheels"), limit("max_all_tokens"));
 	default:
 		return trouble(STATUS_FAILED,
 			       "/dev/timewheel: %s",

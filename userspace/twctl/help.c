@@ -2,7 +2,7 @@
 /*
  * help: prints what the table of verbs and options says.
  */
-#include "twctl.h"
+#include "tool.h"
 
 static void print_option(const struct option_text *text)
 {
@@ -39,18 +39,18 @@ static void print_verb(const struct verb *verb)
 {
 	int i;
 
-	printf("twctl %s [OPTION]... %s\n    %s\n\nOptions:\n", verb->name,
-	       verb->args, verb->help);
-	for (i = 0; i < NR_OPTIONS; i++) {
-		if (verb->options & 1ULL << i)
+	printf("%s %s [OPTION]... %s\n    %s\n\nOptions:\n", tool.name,
+	       verb->name, verb->args, verb->help);
+	for (i = 0; i < MOST_OPTIONS; i++) {
+		if (takes(verb, i))
 			print_option(&option_texts[i]);
 	}
 	if (verb->columns)
 		print_columns(verb->columns, "");
-	if (verb->options & 1ULL << OPT_HISTOGRAM)
-		print_columns(bucket_columns, " with --histogram");
+	if (takes(verb, OPT_HISTOGRAM))
+		print_columns(tool.histogram, " with --histogram");
 	if (strstr(verb->args, "TIME"))
-		puts("\nTIME: " WHEN_FORM);
+		printf("\nTIME: %s\n", tool.when_form);
 }
 
 static void print_all(void)
@@ -58,12 +58,13 @@ static void print_all(void)
 	const struct verb *verb;
 	char text[64];
 
-	puts("usage: twctl [VERB] [OPTION]... [ARGUMENT]...\n");
+	printf("usage: %s [VERB] [OPTION]... [ARGUMENT]...\n\n", tool.name);
 	for (verb = verbs; verb->name; verb++) {
 		snprintf(text, sizeof(text), "%s %s", verb->name, verb->args);
 		printf("  %-30s %s\n", text, verb->help);
 	}
-	puts("\n'twctl help VERB' tells all about a verb, twctl(1) what it is all for.");
+	printf("\n'%s help VERB' tells all about a verb, %s(1) what it is all for.\n",
+	       tool.name, tool.name);
 }
 
 enum status verb_help(const struct args *args)
@@ -76,7 +77,8 @@ enum status verb_help(const struct args *args)
 	}
 	verb = verb_find(args->arg[0]);
 	if (!verb)
-		die_usage("VERB", args->arg[0], "one of 'twctl help'");
+		die(STATUS_USAGE, "VERB '%s': not one of '%s help'",
+		    args->arg[0], tool.name);
 	print_verb(verb);
 	return STATUS_OK;
 }

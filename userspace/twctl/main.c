@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twctl: the command-line tool for timing wheels.
+ * The beginning and the end of a tool.
  */
 #include <locale.h>
 
-#include "twctl.h"
+#include "tool.h"
 
 /* All output must have been written: a full disk is a failure too. */
 static enum status finish(enum status status)
@@ -25,14 +25,15 @@ int main(int argc, char **argv)
 	if (argc > 1 && *argv[1] != '-') {
 		verb = verb_find(argv[1]);
 		if (!verb)
-			die_usage("VERB", argv[1], "one of 'twctl help'");
+			die(STATUS_USAGE, "VERB '%s': not one of '%s help'",
+			    argv[1], tool.name);
 		argc--;
 		argv++;
 		program_verb = verb->name;
 	}
 	args_parse(&args, verb, argc, argv);
 	if (args.option[OPT_VERSION]) {
-		puts("twctl " VERSION);
+		printf("%s %s\n", tool.name, VERSION);
 		return finish(STATUS_OK);
 	}
 	if (args.option[OPT_HELP]) {

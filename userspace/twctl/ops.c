@@ -49,7 +49,7 @@ static uint64_t cookie_of(const struct args *args, const struct wheel *wheel)
 	return cookie;
 }
 
-static const char *result_text(const struct timewheel_op *op)
+const char *op_result(const struct timewheel_op *op)
 {
 	switch (op->code) {
 	case TIMEWHEEL_OP_TOUCH:
@@ -85,7 +85,7 @@ void op_put(struct out *out, const struct wheel *wheel,
 		out_number(out, ID, op->id);
 	if (op->handle)
 		out_number(out, HANDLE, op->handle);
-	out_text(out, RESULT, "%s", result_text(op));
+	out_text(out, RESULT, "%s", op_result(op));
 	out_bool(out, WAS_DUE, op->result & TIMEWHEEL_RES_WAS_DUE);
 	if (op->deadline == TIMEWHEEL_NEVER)
 		return;
@@ -167,7 +167,7 @@ static struct when first_time(const struct args *args, struct timewheel_op *op)
 		die(STATUS_USAGE,
 		    "usage: twctl add [OPTION]... %s, where only --every needs no TIME",
 		    args->verb->args);
-	return words_when("TIME", args->arg + 2, args->count - 2);
+	return words_deadline(args, "TIME", args->arg + 2, args->count - 2);
 }
 
 enum status verb_add(const struct args *args)
@@ -232,7 +232,8 @@ enum status verb_touch(const struct args *args)
 
 enum status verb_move(const struct args *args)
 {
-	struct when when = words_when("TIME", args->arg + 2, args->count - 2);
+	struct when when = words_deadline(args, "TIME", args->arg + 2,
+					  args->count - 2);
 	bool handle = args->option[OPT_HANDLE];
 	struct out *out = out_begin(args, op_columns, "tokens");
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_MOVE };

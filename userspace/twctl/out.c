@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <strings.h>
 
-#include "twctl.h"
+#include "tool.h"
 
 #define MOST_COLUMNS	32
 
@@ -223,18 +223,12 @@ void out_span(struct out *out, int column, int64_t ns)
 	out_text(out, column, "%s", text);
 }
 
-/* A time of the wheel's clock in local time. A manual clock has none. */
-void out_local(struct out *out, int column, const struct wheel *wheel,
-	       uint64_t time)
+/* Local time. */
+void out_real(struct out *out, int column, uint64_t ns)
 {
-	const struct timewheel_info *info = &wheel->info;
 	char text[TIME_TEXT];
 
-	if (info->clock == TIMEWHEEL_CLOCK_MANUAL || time > TIME_MAX_NS)
-		return;
-	if (info->clock != TIMEWHEEL_CLOCK_REALTIME)
-		time = wheel->real + (int64_t)(time - info->now);
-	real_text(text, sizeof(text), time, out->json);
+	real_text(text, sizeof(text), ns, out->json);
 	out_text(out, column, "%s", text);
 }
 

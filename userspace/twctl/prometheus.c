@@ -4,8 +4,6 @@
  * that a collector of text files reads: the collector sees all the new metrics, or
  * the file as it was before.
  */
-#include <sys/stat.h>
-
 #include "twctl.h"
 
 /*
@@ -169,29 +167,16 @@ static enum status take_all(const struct args *args, struct figures *figures)
 	return status;
 }
 
-/* Writes a new file beside the old one, then renames it. */
 static void write_file(const char *path, const struct figures *figures)
 {
-	char *temporary;
-	FILE *file;
-	int fd;
+	struct replacement new;
 
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		die(STATUS_FAILED, "no memory for a name");
-	fd = mkostemp(temporary, O_CLOEXEC);
-	file = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!file)
-		die(STATUS_FAILED, "--output-file '%s': %s", path,
-		    strerror(errno));
-	print_all(file, figures);
-	if (fflush(file) || ferror(file) || fchmod(fd, 0644) || fsync(fd) ||
-	    fclose(file) || rename(temporary, path)) {
-		int err = errno;
-
-		unlink(temporary);
-		die(STATUS_FAILED, "--output-file '%s': %s", path, strerror(err));
+	if (replace_begin(&new, path)) {
+		print_all(new.file, figures);
+		if (replace_end(&new, 0644))
+			return;
 	}
-	free(temporary);
+	die(STATUS_FAILED, "--output-file '%s': %s", path, strerror(errno));
 }
 
 enum status prometheus(const struct args *args)

@@ -31,10 +31,14 @@ struct when {
 /* What messages say about accepted times. */
 #define SPAN_FORM	"a span such as 30s, 1h30m or 500ms"
 #define WHEN_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
-			"'at 2026-12-01 08:00', or 'clock NS'"
+			"'tomorrow 8am', '2026-12-01 08:00', or 'clock NS'"
 
 bool span_parse(const char *text, uint64_t *ns);
 bool when_parse(const char *text, uint64_t real_now, struct when *when);
+
+/* What was wrong with the last text, "" if it had not even the form. */
+const char *times_wrong(void);
+
 bool when_spread(struct when *when, uint64_t span);
 
 #define TIME_TEXT	64

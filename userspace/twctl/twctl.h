@@ -7,51 +7,15 @@
 #ifndef TWCTL_H
 #define TWCTL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <timewheel.h>
-#include <unistd.h>
 
-#include "times.h"
-
-#define __noreturn		__attribute__((__noreturn__))
-#define __printf(a, b)		__attribute__((__format__(printf, a, b)))
-
-/* How twctl ends. The man page tells users. */
-enum status {
-	STATUS_OK		= 0,
-	STATUS_FAILED		= 1,
-	STATUS_USAGE		= 2,
-	STATUS_NOT_THERE	= 3,
-	STATUS_NOT_ALLOWED	= 4,
-	STATUS_EXISTS		= 5,
-	STATUS_FULL		= 6,
-	STATUS_NO_DEVICE	= 7,
-	STATUS_DESTROYED	= 8,
-	STATUS_IDLE		= 9,
-	STATUS_TASK_FAILED	= 10,
-	STATUS_NOT_NOW		= 11,
-};
+#include "tool.h"
 
 /* The table (verbs.c) */
 
-enum opt {
-	OPT_HELP,
-	OPT_VERSION,
-	OPT_JSON,
-	OPT_OUTPUT,
-	OPT_NO_HEADINGS,
-	OPT_BYTES,
-	OPT_CLOCK,
+enum {
+	OPT_CLOCK = OPT_OWN,
 	OPT_TICK,
 	OPT_SLOTS,
 	OPT_MAX_TOKENS,
@@ -82,7 +46,6 @@ enum opt {
 	OPT_COUNT,
 	OPT_IDLE_TIMEOUT,
 	OPT_FORMAT,
-	OPT_HISTOGRAM,
 	OPT_PROMETHEUS,
 	OPT_OUTPUT_FILE,
 	OPT_DELAY,
@@ -90,55 +53,13 @@ enum opt {
 	OPT_JOBS,
 	OPT_RETRIES,
 	OPT_ROOT,
-	NR_OPTIONS,
+	OPT_DRY_RUN,
+	OPT_WALL,
 };
-
-/* @letter: 0 for none. @arg: name of the argument, NULL for none. */
-struct option_text {
-	char		letter;
-	const char	*name;
-	const char	*arg;
-	const char	*help;
-};
-
-extern const struct option_text option_texts[NR_OPTIONS];
-
-enum column_flags {
-	COL_NUMBER	= 1 << 0,
-	COL_BOOL	= 1 << 1,
-	COL_HIDDEN	= 1 << 2,	/* only shown when asked for */
-};
-
-/* A column of a verb's table. An array ends with a column without a name. */
-struct column {
-	const char		*name;
-	enum column_flags	flags;
-	const char		*help;
-};
-
-struct args;
-struct out;
-
-/* @options: a bit for each enum opt. @most: the most arguments it takes. */
-struct verb {
-	const char		*name;
-	const char		*args;
-	const char		*help;
-	uint64_t		options;
-	const struct column	*columns;
-	int			least;
-	int			most;
-	enum status		(*run)(const struct args *args);
-};
-
-/* Ends with a verb without a name. Without a verb the first one runs. */
-extern const struct verb verbs[];
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
 	slot_columns[], stats_columns[], bucket_columns[], top_columns[],
 	check_columns[];
-
-const struct verb *verb_find(const char *name);
 
 enum status verb_wheels(const struct args *args);
 enum status verb_create(const struct args *args);
@@ -160,46 +81,19 @@ enum status verb_pause(const struct args *args);
 enum status verb_resume(const struct args *args);
 enum status verb_drain(const struct args *args);
 enum status verb_advance(const struct args *args);
+enum status verb_batch(const struct args *args);
 enum status verb_watch(const struct args *args);
 enum status verb_stats(const struct args *args);
 enum status verb_top(const struct args *args);
 enum status verb_exec(const struct args *args);
 enum status verb_doctor(const struct args *args);
-enum status verb_help(const struct args *args);
-enum status verb_completion(const struct args *args);
-
-/* A command line, parsed (args.c) */
-
-/* @option: the argument, "" if the option takes none, NULL if it is not given. */
-struct args {
-	const struct verb	*verb;
-	const char		*option[NR_OPTIONS];
-	char			**arg;
-	int			count;
-};
-
-void args_parse(struct args *args, const struct verb *verb, int argc,
-		char **argv);
-uint64_t number_of(const char *name, const char *text, uint64_t least,
-		   uint64_t most);
-uint64_t option_number(const struct args *args, enum opt option,
-		       uint64_t least, uint64_t most, uint64_t otherwise);
-uint64_t option_span(const struct args *args, enum opt option,
-		     uint64_t otherwise);
-struct when words_when(const char *name, char **words, int count);
+enum status verb_apply(const struct args *args);
+enum status verb_save(const struct args *args);
+enum status verb_restore(const struct args *args);
 
 /* Error messages (fail.c) */
 
-extern const char *program_verb;
-
-__printf(1, 2)
-void complain(const char *format, ...);
-__printf(2, 3)
-enum status trouble(enum status status, const char *format, ...);
-__noreturn __printf(2, 3)
-void die(enum status status, const char *format, ...);
-__noreturn void die_usage(const char *name, const char *text,
-			  const char *accepted);
+bool can_be_name(const char *name);
 enum status device_trouble(void);
 enum status wheel_trouble(const char *wheel);
 enum status key_trouble(const char *wheel, const char *key, bool handle);
@@ -221,11 +115,12 @@ struct wheel {
 	uint64_t		real;
 };
 
+enum status wheel_try_open(struct wheel *wheel, const char *name, int access);
 void wheel_open(struct wheel *wheel, const char *name, int access);
 void wheel_close(struct wheel *wheel);
 const char *clock_name(unsigned int clock);
+int clock_of_name(const char *name);
 const char *state_name(unsigned int state);
-uint64_t real_now(void);
 
 /* What a given time means for a wheel. @absolute: it is a point of time, no delay. */
 struct wheel_time {
@@ -236,6 +131,8 @@ struct wheel_time {
 struct wheel_time wheel_time_of(const struct wheel *wheel,
 				const struct when *when);
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when);
+void out_local(struct out *out, int column, const struct wheel *wheel,
+	       uint64_t time);
 
 /*
  * The point of time that a token's state is about: its deadline, the end of its
@@ -246,10 +143,93 @@ static inline uint64_t token_time(const struct timewheel_token *token)
 	return token->deadline | token->lease_end | token->buried_at;
 }
 
+/* New wheels (create.c), and whose their nodes are (node.c) */
+
+struct owner {
+	uid_t	uid;
+	gid_t	gid;
+	mode_t	mode;
+};
+
+enum status setup_of(const struct args *args, struct timewheel_setup *setup);
+enum status wheel_make(const char *name, const struct timewheel_setup *setup,
+		       unsigned int flags, bool *made);
+bool node_stat(const char *name, struct stat *stat);
+void node_settle(void);
+enum status node_set(const char *name, const struct owner *owner);
+
+/* Declared wheels (declared.c) */
+
+#define DECLARED_FILES	"/etc/timewheel/wheels.d/*.conf"
+
+/*
+ * @settings: options of create, by the keys of the file. @saved: the wheel is saved
+ * and restored by the verbs of these names without a WHEEL. apply fills in @setup.
+ */
+struct declared {
+	struct args		settings;
+	char			*path;
+	char			*name;
+	struct owner		owner;
+	bool			saved;
+	struct timewheel_setup	setup;
+};
+
+struct declarations {
+	struct declared	*wheel;
+	size_t		count;
+};
+
+enum status declared_read(struct declarations *all, char **paths, int count);
+char **declared_saved(enum status *status);
+
+/* Files that are replaced at one moment (replace.c) */
+
+struct replacement {
+	const char	*path;
+	char		*temporary;
+	FILE		*file;
+};
+
+bool replace_begin(struct replacement *new, const char *path);
+bool replace_end(struct replacement *new, mode_t mode);
+void replace_cancel(struct replacement *new);
+
+/* Saved wheels: their files (saved.c) */
+
+#define SAVED_VERSION	1
+#define SAVED_FILE	"/var/lib/timewheel/%s.save"
+
+/*
+ * @left: from the moment of the save until the token is due; of a periodic token,
+ * until the deadline of its period. @kicked: it is periodic, and due before that.
+ */
+struct saved_token {
+	uint64_t	id, cookie, timeout, period;
+	int64_t		left;
+	uint32_t	state;
+	bool		kicked;
+};
+
+/* @now and @wall: the moment of the save, by the wheel's clock and in wall time. */
+struct saved {
+	struct timewheel_setup	setup;
+	struct owner		owner;
+	bool			paused;
+	uint64_t		now;
+	uint64_t		wall;
+	struct saved_token	*token;
+	size_t			count;
+};
+
+bool saved_read(struct saved *saved, const char *path);
+char *saved_path(const char *name);
+
 /* Operations on tokens (ops.c) */
 
 void check_keys(char **keys, int count);
 void need_ids(const struct wheel *wheel, bool handle);
+const char *op_result(const struct timewheel_op *op);
 enum status op_run(struct out *out, const struct wheel *wheel,
 		   struct timewheel_op *op, const char *key);
 enum status op_run_each(const struct args *args, struct out *out,
@@ -257,23 +237,6 @@ enum status op_run_each(const struct args *args, struct out *out,
 			const struct timewheel_op *model);
 void op_put(struct out *out, const struct wheel *wheel,
 	    const struct timewheel_op *op, bool has_id);
-
-/* Tables (out.c) */
-
-struct out *out_begin(const struct args *args, const struct column *columns,
-		      const char *name);
-void out_row(struct out *out);
-bool out_wants(const struct out *out, int column);
-__printf(3, 4)
-void out_text(struct out *out, int column, const char *format, ...);
-void out_number(struct out *out, int column, uint64_t number);
-void out_bool(struct out *out, int column, bool yes);
-void out_size(struct out *out, int column, uint64_t bytes);
-void out_span(struct out *out, int column, int64_t ns);
-void out_local(struct out *out, int column, const struct wheel *wheel,
-	       uint64_t time);
-void out_end(struct out *out);
-bool colors_wanted(void);
 
 /* Figures (figures.c), and in Prometheus' format (prometheus.c) */
 
@@ -317,12 +280,6 @@ enum wake {
 	WAKE_READER_GONE,
 };
 
-extern atomic_int stop_signal;
-
-void signals_begin(void);
-__noreturn void signal_end(void);
-int wait_for(struct pollfd *fds, int count, uint64_t end);
-uint64_t end_after(uint64_t span);
 void wheel_open_to_read(struct wheel *wheel, const char *name);
 void wheel_open_to_answer(struct wheel *wheel, const char *name);
 struct tw_events *take(const struct wheel *wheel, size_t most);

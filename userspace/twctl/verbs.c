@@ -11,21 +11,32 @@
 #define TABLE		(BIT(JSON) | BIT(OUTPUT) | BIT(NO_HEADINGS) | BIT(BYTES))
 #define MANY		1000000
 
-const struct option_text option_texts[NR_OPTIONS] = {
-	[OPT_HELP] = { 'h', "help", NULL, "tell how to use it" },
-	[OPT_VERSION] = { 'V', "version", NULL, "tell the version" },
-	[OPT_JSON] = { 'J', "json", NULL, "print JSON" },
-	[OPT_OUTPUT] = { 'o', "output", "COLUMNS",
-		"these columns, separated by commas; +COLUMNS: these as well" },
-	[OPT_NO_HEADINGS] = { 0, "no-headings", NULL, "no line of headings" },
-	[OPT_BYTES] = { 'b', "bytes", NULL,
-		"sizes in bytes and times in nanoseconds" },
+static const char *words_of(const char *arg)
+{
+	if (!strcmp(arg, "CLOCK"))
+		return "monotonic boottime realtime manual";
+	if (!strcmp(arg, "STATE"))
+		return "pending due taken held lapsed buried";
+	return NULL;
+}
+
+const struct tool tool = {
+	.name = "twctl",
+	.thing = "WHEEL",
+	.list = "ls /dev/timewheels 2>/dev/null",
+	.when_form = WHEN_FORM,
+	.histogram = bucket_columns,
+	.words_of = words_of,
+};
+
+const struct option_text option_texts[MOST_OPTIONS] = {
+	COMMON_OPTION_TEXTS,
 	[OPT_CLOCK] = { 'c', "clock", "CLOCK",
 		"monotonic (default), boottime, realtime or manual" },
 	[OPT_TICK] = { 't', "tick", "SPAN", "a step of the hand (1s)" },
 	[OPT_SLOTS] = { 's', "slots", "N", "slots of the ring (3600)" },
 	[OPT_MAX_TOKENS] = { 'm', "max-tokens", "N",
-		"tokens it may hold at a time (100000)" },
+		"tokens it may hold at a time (10000)" },
 	[OPT_START] = { 0, "start", "TICK",
 		"where the hand of a manual wheel starts (0)" },
 	[OPT_NO_IDS] = { 0, "no-ids", NULL,
@@ -84,6 +95,9 @@ const struct option_text option_texts[NR_OPTIONS] = {
 	[OPT_RETRIES] = { 0, "retries", "N",
 		"run a command that fails up to N times more (0)" },
 	[OPT_ROOT] = { 0, "root", "DIR", "look at the system below DIR" },
+	[OPT_DRY_RUN] = { 0, "dry-run", NULL, "tell what would be done, and do nothing" },
+	[OPT_WALL] = { 0, "wall", NULL,
+		"tokens are due at the wall time of before, not after what was left" },
 };
 
 const struct verb verbs[] = {
@@ -95,6 +109,15 @@ const struct verb verbs[] = {
 	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(SLACK) |
 	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
+	{ "apply", "[FILE...]",
+	  "make the wheels that files declare (" DECLARED_FILES ")",
+	  ALL | BIT(DRY_RUN), NULL, 0, MANY, verb_apply },
+	{ "save", "[WHEEL] [FILE]",
+	  "write a wheel's tokens to a file (/var/lib/timewheel/WHEEL.save)",
+	  ALL, NULL, 0, 2, verb_save },
+	{ "restore", "[WHEEL] [FILE]",
+	  "make the wheel and the tokens of such a file again",
+	  ALL | BIT(WALL), NULL, 0, 2, verb_restore },
 	{ "destroy", "WHEEL...", "end wheels, and their tokens with them",
 	  ALL, NULL, 1, MANY, verb_destroy },
 	{ "list", "WHEEL", "list a wheel's tokens, the next one due first",
@@ -104,14 +127,14 @@ const struct verb verbs[] = {
 	  ALL | TABLE, slot_columns, 1, 1, verb_show },
 	{ "add", "WHEEL ID [TIME...]",
 	  "register a token; ID - on a wheel without ids",
-	  ALL | TABLE | BIT(COOKIE) | BIT(EVERY) | BIT(TIMEOUT) | BIT(JITTER),
-	  op_columns,
+	  ALL | TABLE | BIT(COOKIE) | BIT(EVERY) | BIT(TIMEOUT) | BIT(JITTER) |
+	  BIT(PAST), op_columns,
 	  2, MANY, verb_add },
 	{ "touch", "WHEEL KEY...", "make tokens due their whole timeout from now",
 	  ALL | TABLE | BIT(HANDLE) | BIT(REGISTER) | BIT(COOKIE), op_columns,
 	  2, MANY, verb_touch },
 	{ "move", "WHEEL KEY TIME...", "give a token another deadline",
-	  ALL | TABLE | BIT(HANDLE), op_columns, 3, MANY, verb_move },
+	  ALL | TABLE | BIT(HANDLE) | BIT(PAST), op_columns, 3, MANY, verb_move },
 	{ "cancel", "WHEEL KEY...", "end tokens: they do not expire",
 	  ALL | TABLE | BIT(HANDLE), op_columns, 2, MANY, verb_cancel },
 	{ "get", "WHEEL KEY...", "tell about tokens",
@@ -145,6 +168,8 @@ const struct verb verbs[] = {
 	  ALL | BIT(UNDO), NULL, 1, MANY, verb_drain },
 	{ "advance", "WHEEL TICK", "put a manual wheel's hand; +N: N ticks on",
 	  ALL, NULL, 2, 2, verb_advance },
+	{ "batch", "WHEEL", "carry out operations from the standard input, one a line",
+	  ALL, NULL, 1, 1, verb_batch },
 	{ "watch", "WHEEL", "take expired tokens and print a line for each",
 	  ALL | BIT(JSON) | BIT(ACK) | BIT(COUNT) | BIT(IDLE_TIMEOUT) | BIT(FORMAT),
 	  NULL, 1, 1, verb_watch },
@@ -164,14 +189,3 @@ const struct verb verbs[] = {
 	  ALL, NULL, 1, 1, verb_completion },
 	{ }
 };
-
-const struct verb *verb_find(const char *name)
-{
-	const struct verb *verb;
-
-	for (verb = verbs; verb->name; verb++) {
-		if (!strcmp(verb->name, name))
-			return verb;
-	}
-	return NULL;
-}

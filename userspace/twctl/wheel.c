@@ -2,34 +2,32 @@
 /*
  * The wheel that a verb works on, and times as that wheel counts them.
  */
-#include <time.h>
-
 #include "twctl.h"
 
-static uint64_t clock_now(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-uint64_t real_now(void)
-{
-	return clock_now(CLOCK_REALTIME);
-}
-
-/* Opens it or ends the program. */
-void wheel_open(struct wheel *wheel, const char *name, int access)
+enum status wheel_try_open(struct wheel *wheel, const char *name, int access)
 {
 	wheel->name = name;
 	wheel->info = (struct timewheel_info) { .size = sizeof(wheel->info) };
 	wheel->wheel = tw_wheel_open_named(name, access);
 	if (!wheel->wheel && errno == ENODEV)
 		errno = ENOENT;
-	if (!wheel->wheel || tw_wheel_info(wheel->wheel, &wheel->info) < 0)
-		exit(wheel_trouble(name));
+	if (!wheel->wheel)
+		return wheel_trouble(name);
+	if (tw_wheel_info(wheel->wheel, &wheel->info) < 0) {
+		wheel_close(wheel);
+		return wheel_trouble(name);
+	}
 	wheel->real = real_now();
+	return STATUS_OK;
+}
+
+/* Opens it or ends the program. */
+void wheel_open(struct wheel *wheel, const char *name, int access)
+{
+	enum status status = wheel_try_open(wheel, name, access);
+
+	if (status)
+		exit(status);
 }
 
 void wheel_close(struct wheel *wheel)
@@ -52,6 +50,18 @@ const char *clock_name(unsigned int clock)
 	default:
 		return "unknown";
 	}
+}
+
+/* Returns -1 if no clock has this name. */
+int clock_of_name(const char *name)
+{
+	int clock;
+
+	for (clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		if (!strcmp(name, clock_name(clock)))
+			return clock;
+	}
+	return -1;
 }
 
 /* The state of a wheel: paused, draining, or both. */
@@ -111,4 +121,17 @@ uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when)
 		return now > passed ? now - passed : 0;
 	}
 	return now + time.ns;
+}
+
+/* A time of the wheel's clock in local time. A manual clock has none. */
+void out_local(struct out *out, int column, const struct wheel *wheel,
+	       uint64_t time)
+{
+	const struct timewheel_info *info = &wheel->info;
+
+	if (info->clock == TIMEWHEEL_CLOCK_MANUAL || time > TIME_MAX_NS)
+		return;
+	if (info->clock != TIMEWHEEL_CLOCK_REALTIME)
+		time = wheel->real + (int64_t)(time - info->now);
+	out_real(out, column, time);
 }

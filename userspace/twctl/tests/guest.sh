@@ -2,76 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # twctl on a real device: every verb, every way to fail, and that no expiration
-# is lost. Needs the module loaded, root, and beside itself: twctl, jq, skew.so,
-# promtool. Prints TAP. "make guest-tests" runs it in a guest.
+# is lost. Needs the module loaded, root, and beside itself: results.sh, twctl, jq,
+# skew.so, promtool. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
 # What hangs has failed.
 twctl="timeout 60 $PWD/twctl"
+tool=$twctl
 jq=$PWD/jq
 tmp=/tmp/twctl
 mkdir -p $tmp
 chmod 777 $tmp
-n=0 failed=0
-
-# result STATUS WHAT: a result of the test
-result()
-{
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n $2"
-		return
-	fi
-	echo "not ok $n $2"
-	sed 's/^/# out: /' $tmp/out
-	sed 's/^/# err: /' $tmp/err
-	failed=1
-}
-
-# gives STATUS ARGUMENT...: twctl ends so; prints into $tmp/out and err
-gives()
-{
-	want=$1
-	shift
-	$twctl "$@" >$tmp/out 2>$tmp/err
-	got=$?
-	[ $got = "$want" ]
-	result $? "status $want${got:+ ($got)}: twctl $*"
-}
-
-# refuses STATUS PATTERN ARGUMENT...: it says why in one line, and prints nothing
-refuses()
-{
-	want=$1 pattern=$2
-	shift 2
-	$twctl "$@" >$tmp/out 2>$tmp/err
-	got=$?
-	[ $got = "$want" ] && [ "$(wc -l <$tmp/err)" = 1 ] &&
-		grep -q -- "$pattern" $tmp/err && [ ! -s $tmp/out ]
-	result $? "refused, status $want ($got): twctl $*"
-}
-
-# prints PATTERN: a line of what was printed last is so
-prints()
-{
-	grep -q -- "$1" $tmp/out
-	result $? "  prints $1"
-}
-
-# is WHAT VALUE WANTED
-is()
-{
-	[ "$2" = "$3" ]
-	result $? "$1: $2${3:+ = $3}"
-}
-
-# json FILTER VALUE ARGUMENT...: its JSON is well-formed, and has that in it
-json()
-{
-	filter=$1 value=$2
-	shift 2
-	$twctl "$@" >$tmp/out 2>$tmp/err
-	is "$filter of twctl $*" "$($jq -c "$filter" <$tmp/out 2>>$tmp/err)" "$value"
-}
+. ./results.sh
 
 # pending WHEEL: how many tokens are on it
 pending()
@@ -96,16 +37,6 @@ as_nobody()
 	su nobody -s /bin/sh -c "$*" >$tmp/out 2>$tmp/err
 }
 
-# settle FILE LINES: wait until so many lines are in it, for a minute at most
-settle()
-{
-	tries=0
-	while [ "$(wc -l <"$1")" -lt "$2" ] && [ $tries -lt 600 ]; do
-		tries=$((tries + 1))
-		usleep 100000
-	done
-}
-
 until_go()
 {
 	until [ -e $tmp/go ]; do
@@ -123,7 +54,7 @@ wheels()
 	gives 0 create real -c realtime
 	gives 0
 	prints '^NAME *OWNER MODE *CLOCK *TICK SLOTS PENDING *MAX NEXT STATE$'
-	prints '^plain *root *rw------- monotonic *1s *3600 *0 100000 *- running$'
+	prints '^plain *root *rw------- monotonic *1s *3600 *0 10000 *- running$'
 	prints '^boot *root *rw------- boottime *100ms *31 *0 *10 *- running$'
 	json '[.wheels[].name]' '["boot","manual","plain","real"]' -J
 	json '.wheels[0].tick, .wheels[0].next' '100000000
@@ -157,7 +88,7 @@ null' wheels -J
 	refuses 2 "--tick 'soon': not a span such as 30s" create new --tick soon
 	refuses 2 "--max-tokens '0'" create new --max-tokens 0
 	refuses 2 "--clock 'sun': not monotonic, boottime, realtime or manual" create new --clock sun
-	refuses 2 "--start '5': only with --clock manual" create new --start 5
+	refuses 2 "--start '5': only with a manual clock" create new --start 5
 	refuses 2 'unknown option --colour' create new --colour
 	refuses 2 'unknown option -Q' create new -Q
 	refuses 2 '--slots needs an argument' create new --slots
@@ -257,7 +188,8 @@ true
 	refuses 3 "no token of handle $handle is pending" cancel manual -H "$handle"
 	refuses 3 "no token of handle $handle is pending" get manual -H "$handle"
 
-	refuses 2 "TIME 'soon': not a span such as" add manual 1 soon
+	refuses 2 "TIME 'soon': 'soon' is no day, no time of day and no time zone" \
+		add manual 1 soon
 	refuses 2 "TIME '-5s'" add manual 1 -- -5s
 	refuses 2 "TIME '1h 30x'" add manual 1 1h 30x
 	refuses 2 "ID 'x'" add manual x 5s
@@ -348,7 +280,10 @@ wall_time()
 	gives 0 list real --to 'at 2100-01-01'
 	is 'due before 2100' "$(wc -c <$tmp/out)" 0
 	refuses 1 'no timeout' touch real 1
-	gives 0 add real 2 at 1999-01-01
+	refuses 2 "TIME 'at 1999-01-01': .* ago; with --past it is due at once" \
+		add real 2 at 1999-01-01
+	refuses 3 'id 2' get real 2
+	gives 0 add real 2 --past at 1999-01-01
 	gives 0 watch real -n 1 -f '{id}'
 	prints '^2$'
 	# Clocks may be read some seconds apart, on a busy machine.
@@ -358,13 +293,94 @@ wall_time()
 	[ "$left" -gt 900000000000 ] && [ "$left" -le 1001000000000 ]
 	result $? "a delay of $left"
 	gives 0 touch plain 1
-	gives 0 move plain 1 at 1999-01-01
+	refuses 2 '--past' move plain 1 at 1999-01-01
+	gives 0 move plain 1 at 1999-01-01 --past
 	json '.tokens[0].state' '"due"' get plain 1 -J
 	refuses 2 "TIME 'at 25:00'" move plain 1 at 25:00
 	refuses 2 "TIME 'at 2026-02-29'" move plain 1 at 2026-02-29
 	gives 0 cancel plain 1
 	unset TZ
 	gives 0 destroy real
+}
+
+# Operations from a pipe: an answer to each, in order.
+batch()
+{
+	gives 0 create piped --clock manual --max-tokens 30000 --lease 10s --periods
+	cat >$tmp/in <<-'END'
+		add 1 5s --cookie 7
+		# no answer
+
+		  add 2 in 1h 30m --timeout=20s
+		add 1 5s
+		touch 1
+		{"verb": "add", "key": 3, "time": "clock 9000000000", "cookie": 9007199254740991}
+		{"verb": "move", "key": "3", "time": "2s"}
+		move 3 7s
+		add 4 --every 3s
+		touch 99
+		touch 5 -r 4s
+		cancel 5
+		{"verb": "cancel", "key": 5}
+	END
+	$twctl batch piped <$tmp/in >$tmp/answers 2>$tmp/err
+	is 'status with errors among the answers' $? 1
+	is 'messages' "$(wc -c <$tmp/err)" 0
+	# Not to be taken for results.
+	sed 's/[0-9]\{9,\}/N/g; s/^/| /' $tmp/answers | cut -d' ' -f1-5 >$tmp/out
+	is 'answers' "$(cat $tmp/out)" '| ok registered N N
+| ok registered N N
+| error EEXIST there is
+| ok touched - N
+| {"result":"registered","handle":N,"deadline":N,"was-due":false}
+| {"result":"moved","deadline":N,"was-due":false}
+| ok moved - N
+| ok registered N N
+| error ENOENT there is
+| ok registered N N
+| ok cancelled - N
+| {"error":"ENOENT","message":"there is no such'
+	json '.tokens[0] | .cookie, .left' '9007199254740991
+7000000000' get piped 3 -J
+	json '.tokens[0].period' '3000000000' get piped 4 -J
+	$twctl watch piped -n 2 -f '{id}:{delivery}' >$tmp/seen &
+	gives 0 advance piped +3
+	until grep -q '^4:1$' $tmp/seen; do
+		sleep 0.1
+	done
+	printf 'ack 4:1\nack 4:1\nkick 2' | $twctl batch piped >$tmp/out 2>$tmp/err
+	prints '^ok acked '
+	prints '^error ESTALE '
+	is 'an answer to a line without end' "$(sed -n '$s/ok kicked.*/kicked/p' $tmp/out)" kicked
+	wait $!
+
+	# What is wrong with a line is told, and the next one is carried out.
+	printf '%s\n' 'get 1' 'frob 1' 'add' 'add 9' 'add x 5s' 'add 9 soon' 'ack 1' \
+		'ack 1:x' 'add 9 5s --cookie' 'add 9 5s --json' 'add 9 25:00' 'cancel 1 2' \
+		'add 9 5s --timeout 5parsecs' '{"key": 1}' '{broken' '{"verb": "add"}' \
+		'touch 1 --buried' 'add 9 noon' 'cancel 1' >$tmp/in
+	$twctl batch piped <$tmp/in >$tmp/out 2>$tmp/err
+	is 'wrong lines' "$(grep -c EINVAL $tmp/out)" 18
+	prints 'error EINVAL get is no operation on a token'
+	prints 'error EINVAL no verb frob'
+	prints "error EINVAL --cookie: no N given"
+	prints "error EINVAL TIME '25:00': hours go from 0 to 23"
+	prints '{"error":"EINVAL","message":"no \\"verb\\" in the object"}'
+	is 'the line after them' "$(sed -n '$s/ .*//p' $tmp/out)" ok
+	refuses 3 "no wheel 'none'" batch none
+
+	# More than one read brings, with an answer before the next line is written.
+	seq 100 20099 | sed 's/.*/add & 1h/' | $twctl batch piped >$tmp/out
+	is 'registered through the pipe' "$(grep -c '^ok registered' $tmp/out)" 20000
+	mkfifo $tmp/to $tmp/from
+	$twctl batch piped <$tmp/to >$tmp/from &
+	exec 8>$tmp/to 9<$tmp/from
+	echo 'cancel 100' >&8
+	read -r answer <&9
+	is 'an answer while the pipe is open' "${answer%% [-0-9]*}" 'ok cancelled'
+	exec 8>&- 9<&-
+	wait $!
+	gives 0 destroy piped
 }
 
 drawing()
@@ -610,12 +626,12 @@ false' wheels -J -o lease,max-attempts,periods,slack,touch-words
 	gives 0 destroy set
 
 	refuses 2 "--lease '10ms': not as long as a tick" create new --lease 10ms
-	refuses 2 "--lease '300y': not a span" create new --lease 300y
+	refuses 2 "--lease '300y': longer than 292 years" create new --lease 300y
 	refuses 2 "--lease 'x': not a span" create new --lease x
-	refuses 2 "--max-attempts '3': only with --lease" create new --max-attempts 3
+	refuses 2 "--max-attempts '3': only with a lease" create new --max-attempts 3
 	refuses 2 "--max-attempts 'x': not a number" create new -l 5s --max-attempts x
-	refuses 2 "--slack '1s': not with --clock manual" create new -c manual --slack 1s
-	refuses 2 "--slack '300y': not a span" create new --slack 300y
+	refuses 2 "--slack '1s': not with a manual clock" create new -c manual --slack 1s
+	refuses 2 "--slack '300y': longer than 292 years" create new --slack 300y
 	refuses 3 "no wheel 'new'" list new
 }
 
@@ -1014,7 +1030,7 @@ null' get cron 1 -J
 	refuses 2 "--every '5s': wheel 'plain' has no periodic tokens.*--periods" add plain 1 --every 5s
 	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1s or more" add cron 3 --every 1ms
 	refuses 2 "--every 'x'" add cron 3 --every x
-	refuses 2 "--every '300y': not a span" add cron 3 --every 300y
+	refuses 2 "--every '300y': longer than 292 years" add cron 3 --every 300y
 	refuses 2 'usage: .*only --every needs no TIME' add cron 3
 	refuses 2 "TIME 'x'" add cron 3 x --every 5s
 	gives 0 destroy cron
@@ -1051,7 +1067,7 @@ spreading()
 	lefts spread 60 3660
 	json '.tokens[0].left' 5000000000 add spread 10 5s --jitter 0 -J -o left
 	refuses 2 "--jitter 'x': not a span" add spread 11 5s --jitter x
-	refuses 2 "--jitter '300y': not a span" add spread 11 5s --jitter 300y
+	refuses 2 "--jitter '300y': longer than 292 years" add spread 11 5s --jitter 300y
 	refuses 2 '--jitter needs an argument' add spread 11 5s --jitter
 	is 'tokens after all that' "$(pending spread)" 10
 	gives 0 destroy spread
@@ -1228,10 +1244,10 @@ permissions()
 	echo 1 >$parameters/max_user_wheels
 	as_nobody $twctl create more
 	is 'too many for a user' $? 6
-	is 'says which limit' "$(grep -c max_user_wheels $tmp/err)" 1
+	is 'says which limit' "$(grep -c "max_user_wheels is 1," $tmp/err)" 1
 	echo "$wheels" >$parameters/max_user_wheels
 	echo 1 >$parameters/max_all_wheels
-	refuses 6 max_all_wheels create more
+	refuses 6 "max_all_wheels is 1" create more
 	echo "$all" >$parameters/max_all_wheels
 	chmod 660 /dev/timewheel
 	gives 0 destroy theirs
@@ -1395,6 +1411,7 @@ tokens
 many
 without_ids
 wall_time
+batch
 drawing
 watching
 commands

@@ -138,6 +138,27 @@ static const struct {
 	{ "UTC", NOW, "at 15:00 +02:00", S(NOW + 3600) },
 	{ "UTC", NOW, "at 13:00 +02:00", S(NOW + 86400 - 3600) },
 	{ "UTC", NOW, "at 15:00 Asia/Tokyo", S(NOW + 18 * 3600) },
+	/* In the words of at(1). */
+	{ "UTC", NOW, "at 8am", S(NOW + 20 * 3600) },
+	{ "UTC", NOW, "at 8 AM", S(NOW + 20 * 3600) },
+	{ "UTC", NOW, "at 3:22:35pm", S(NOW + 3 * 3600 + 22 * 60 + 35) },
+	{ "UTC", NOW, "at 12am", S(NOW + 12 * 3600) },
+	{ "UTC", NOW, "at 12:30 pm", S(NOW + 1800) },
+	{ "UTC", NOW, "at noon", S(NOW + 86400) },
+	{ "UTC", NOW, "at midnight", S(NOW + 43200) },
+	{ "UTC", NOW, "at noon tomorrow", S(NOW + 86400) },
+	{ "UTC", NOW, "at tomorrow 8am", S(NOW + 20 * 3600) },
+	{ "UTC", NOW, "at 8am tomorrow", S(NOW + 20 * 3600) },
+	{ "UTC", NOW, "at 8am 2026-12-01 Europe/Berlin", S(1796108400) },
+	{ "UTC", NOW, "at monday", S(NOW + 7 * 86400 - 43200) },
+	{ "UTC", NOW, "at Mon 13:00", S(NOW + 3600) },
+	{ "UTC", NOW, "at mon 11:00", S(NOW + 7 * 86400 - 3600) },
+	{ "UTC", NOW, "at next monday 13:00", S(NOW + 7 * 86400 + 3600) },
+	{ "UTC", NOW, "at next monday", S(NOW + 7 * 86400 - 43200) },
+	{ "UTC", NOW, "at Tue", S(NOW + 43200) },
+	{ "UTC", NOW, "at next tue 8am", S(NOW + 20 * 3600) },
+	{ "UTC", NOW, "at 8am sunday", S(NOW + 6 * 86400 - 4 * 3600) },
+	{ "UTC", NOW, "at tuesday tomorrow", S(NOW + 43200) },
 	/* A day that is named is that day, past or not. */
 	{ "UTC", NOW, "at today 11:00", S(NOW - 3600) },
 	{ "UTC", NOW, "at today", S(NOW - 43200) },
@@ -181,7 +202,6 @@ static const struct {
 	{ BERLIN, 1774692000, "at tomorrow 12:00", S(1774778400) },
 	{ "UTC", NOW, "at", WRONG },
 	{ "UTC", NOW, "at ", WRONG },
-	{ "UTC", NOW, "at noon", WRONG },
 	{ "UTC", NOW, "at 30s", WRONG },
 	{ "UTC", NOW, "at 24:00", WRONG },
 	{ "UTC", NOW, "at 12:60", WRONG },
@@ -205,7 +225,17 @@ static const struct {
 	{ "UTC", NOW, "at 2026-12-01 08:00 +25:00", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 +1:00", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 UTC UTC", WRONG },
-	{ "UTC", NOW, "at Tue", WRONG },
+	{ "UTC", NOW, "at tuesday today", WRONG },
+	{ "UTC", NOW, "at next", WRONG },
+	{ "UTC", NOW, "at next week", WRONG },
+	{ "UTC", NOW, "at 13am", WRONG },
+	{ "UTC", NOW, "at 0pm", WRONG },
+	{ "UTC", NOW, "at 8am 9am", WRONG },
+	{ "UTC", NOW, "at noon 8am", WRONG },
+	{ "UTC", NOW, "at 8amish", WRONG },
+	{ "UTC", NOW, "at today tomorrow", WRONG },
+	{ "UTC", NOW, "at today 2026-12-01", WRONG },
+	{ "UTC", NOW, "at UTC", WRONG },
 	{ "UTC", NOW, "at @", WRONG },
 	{ "UTC", NOW, "at @x", WRONG },
 	{ "UTC", NOW, "at now now", WRONG },
@@ -250,8 +280,22 @@ static const struct {
 	{ "clock -5", WHEN_CLOCK, WRONG },
 	{ "in", WHEN_SPAN, WRONG },
 	{ "in in 5s", WHEN_SPAN, WRONG },
+	{ "+5min", WHEN_SPAN, S(300) },
+	{ "+ 1h30m", WHEN_SPAN, S(5400) },
+	{ "12 M", WHEN_SPAN, S(31557600) },
+	{ "15:22", WHEN_REAL, S(NOW + 3 * 3600 + 22 * 60) },
+	{ "1:30", WHEN_REAL, S(NOW + 13 * 3600 + 1800) },
+	{ "8am", WHEN_REAL, S(NOW + 20 * 3600) },
+	{ "8 pm", WHEN_REAL, S(NOW + 8 * 3600) },
+	{ "tomorrow 8am", WHEN_REAL, S(NOW + 20 * 3600) },
+	{ "noon", WHEN_REAL, S(NOW + 86400) },
+	{ "next monday", WHEN_REAL, S(NOW + 7 * 86400 - 43200) },
+	{ "2026-12-01 08:00", WHEN_REAL, S(1796112000) },
+	{ "@1796112000", WHEN_REAL, S(1796112000) },
 	{ "in 15:22", WHEN_SPAN, WRONG },
-	{ "15:22", WHEN_SPAN, WRONG },
+	{ "++5s", WHEN_SPAN, WRONG },
+	{ "+", WHEN_SPAN, WRONG },
+	{ "-5s", WHEN_SPAN, WRONG },
 	{ "inside", WHEN_SPAN, WRONG },
 	{ "", WHEN_SPAN, WRONG },
 };
@@ -268,6 +312,51 @@ static void test_kinds(void)
 
 		result(well ? right : kinds[i].ns == WRONG, "time",
 		       kinds[i].text);
+	}
+}
+
+/* What is wrong is told as what it is. */
+static const struct {
+	const char	*text, *wrong;
+} reasons[] = {
+	{ "5 parsecs", "'parsecs' is no unit of time: take ns, us, ms, s, min, h, d, w, M or y" },
+	{ "293y", "longer than 292 years" },
+	{ "", "a day or a time of day is missing" },
+	{ "in", "" },
+	{ "clock 5s", "the clock's ns go from 0 to 9223372036854775807" },
+	{ "at 2026-02-29", "2026-02 has 28 days" },
+	{ "at 2026-13-01", "there is no month 13" },
+	{ "at 1969-12-31", "the year 1969 is before 1970" },
+	{ "at 2300-01-01", "that is later than a wheel's clock goes: the year 2262" },
+	{ "at 2026-12-01x", "'x' follows without a space" },
+	{ "at 24:00", "hours go from 0 to 23" },
+	{ "at 13am", "hours before am and pm go from 1 to 12" },
+	{ "at 12:60", "minutes and seconds go from 0 to 59" },
+	{ "at 12:0x", "'x' follows without a space" },
+	{ "at 12:", "'12:' is no time of day such as 08:00" },
+	{ "at 8am Europe/Nowhere", "'Europe/Nowhere' is no day, no time of day and no time zone" },
+	{ "at 8am +25:00", "'+25:00' is no offset from UTC such as +02:00" },
+	{ "at Wed 2026-12-01", "2026-12-01 is a Tuesday" },
+	{ "at @x", "'@x' is no number of seconds since 1970" },
+	{ "at 8am UTC UTC", "'UTC' is too much" },
+	{ "at UTC", "a day or a time of day is missing" },
+};
+
+static void test_reasons(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(reasons); i++) {
+		bool said, well;
+		struct when when;
+
+		setenv("TZ", "UTC", 1);
+		tzset();
+		well = when_parse(reasons[i].text, S(NOW), &when);
+		said = !strcmp(times_wrong(), reasons[i].wrong);
+		result(!well && said, "what is wrong with", reasons[i].text);
+		if (!said)
+			printf("# says: %s\n", times_wrong());
 	}
 }
 
@@ -356,6 +445,7 @@ int main(void)
 	test_spans();
 	test_points();
 	test_kinds();
+	test_reasons();
 	test_spread();
 	test_shown();
 	printf("1..%u\n", number);

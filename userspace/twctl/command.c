@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Commands that a tool runs, each for one piece of work.
+ */
+#include <sys/wait.h>
+
+#include "tool.h"
+
+/*
+ * How long work is delayed after its command failed: the first time, then twice as
+ * long from attempt to attempt, up to the greatest delay. The man pages tell users.
+ */
+#define FIRST_BACK_OFF	NSEC_PER_SEC
+#define MOST_BACK_OFF	(300 * NSEC_PER_SEC)
+
+/* Checked early, so that nothing is taken for a command that is missing. */
+void command_check(const char *command)
+{
+	const char *path = getenv("PATH");
+	char *dirs, *dir, *name;
+	bool found = false;
+
+	if (strchr(command, '/')) {
+		if (access(command, X_OK) < 0)
+			die(STATUS_USAGE, "CMD '%s': %s", command,
+			    strerror(errno));
+		return;
+	}
+	dirs = strdup(path ? path : "/bin:/usr/bin");
+	for (dir = strtok(dirs, ":"); dir && !found; dir = strtok(NULL, ":")) {
+		if (asprintf(&name, "%s/%s", dir, command) < 0)
+			break;
+		found = !access(name, X_OK);
+		free(name);
+	}
+	free(dirs);
+	if (!found)
+		die(STATUS_USAGE, "CMD '%s': not a command", command);
+}
+
+/*
+ * In the child. The command has its own process group, so that a terminal's ^C ends
+ * the tool and lets commands finish.
+ */
+__noreturn void command_exec(int input, char **command)
+{
+	sigset_t none;
+
+	setpgid(0, 0);
+	dup2(input, STDIN_FILENO);
+	if (input > STDERR_FILENO)
+		close(input);
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(command[0], command);
+	complain("%s: %s", command[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* How a command has ended, by what waitpid() says. */
+void command_end_text(char *text, size_t size, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "killed by signal %d", WTERMSIG(status));
+	else
+		snprintf(text, size, "exit status %d", WEXITSTATUS(status));
+}
+
+/* By the number of attempts, this one included. */
+uint64_t back_off(unsigned int attempts)
+{
+	uint64_t span = FIRST_BACK_OFF;
+
+	while (--attempts && span < MOST_BACK_OFF)
+		span *= 2;
+	return span < MOST_BACK_OFF ? span : MOST_BACK_OFF;
+}

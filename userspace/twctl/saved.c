@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reads what save.c has written: a head line, a line for each token, and a line that
+ * tells how many tokens there are. A save that was cut off, or has another error, is
+ * refused as a whole.
+ */
+#include <json-c/json.h>
+
+#include "twctl.h"
+
+#define CUT_OFF	"the save was cut off: it has no end line"
+
+char *saved_path(const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, SAVED_FILE, name) < 0)
+		die(STATUS_FAILED, "no memory for a name");
+	return path;
+}
+
+/* @wrong: the first member that is missing, or is of another kind than it should be. */
+struct line {
+	const char		*path;
+	unsigned long		number;
+	struct json_object	*object;
+	const char		*wrong;
+};
+
+static struct json_object *member(struct line *line, const char *name,
+				  enum json_type type)
+{
+	struct json_object *value;
+
+	if (json_object_object_get_ex(line->object, name, &value) &&
+	    json_object_is_type(value, type))
+		return value;
+	if (!line->wrong)
+		line->wrong = name;
+	return NULL;
+}
+
+static int64_t signed_member(struct line *line, const char *name)
+{
+	return json_object_get_int64(member(line, name, json_type_int));
+}
+
+static uint64_t number_member(struct line *line, const char *name, uint64_t most)
+{
+	struct json_object *value = member(line, name, json_type_int);
+	uint64_t number = json_object_get_uint64(value);
+
+	/* Numbers of less than 0 become 0. */
+	if ((json_object_get_int64(value) < 0 || number > most) && !line->wrong)
+		line->wrong = name;
+	return number;
+}
+
+static bool bool_member(struct line *line, const char *name)
+{
+	return json_object_get_boolean(member(line, name, json_type_boolean));
+}
+
+static const char *string_member(struct line *line, const char *name)
+{
+	struct json_object *value = member(line, name, json_type_string);
+
+	return value ? json_object_get_string(value) : "";
+}
+
+static void parse_setup(struct line *line, struct timewheel_setup *setup)
+{
+	int clock = clock_of_name(string_member(line, "clock"));
+
+	if (clock < 0 && !line->wrong)
+		line->wrong = "clock";
+	*setup = (struct timewheel_setup) {
+		.size = sizeof(*setup),
+		.clock = clock,
+		.slots = number_member(line, "slots", UINT32_MAX),
+		.tick = number_member(line, "tick", INT64_MAX),
+		.max_tokens = number_member(line, "max-tokens", UINT64_MAX),
+		.lease = number_member(line, "lease", UINT64_MAX),
+		.slack = number_member(line, "slack", UINT64_MAX),
+		.max_attempts = number_member(line, "max-attempts", UINT32_MAX),
+	};
+	if (!setup->tick && !line->wrong)
+		line->wrong = "tick";
+	if (bool_member(line, "no-ids"))
+		setup->flags |= TIMEWHEEL_SETUP_NO_IDS;
+	if (bool_member(line, "no-cookies"))
+		setup->flags |= TIMEWHEEL_SETUP_NO_COOKIES;
+	if (bool_member(line, "touch-words"))
+		setup->flags |= TIMEWHEEL_SETUP_TOUCH_WORDS;
+	if (bool_member(line, "periods"))
+		setup->flags |= TIMEWHEEL_SETUP_PERIODS;
+}
+
+static void parse_head(struct line *line, struct saved *saved)
+{
+	number_member(line, "timewheel-save", SAVED_VERSION);
+	parse_setup(line, &saved->setup);
+	saved->owner = (struct owner) {
+		.uid = number_member(line, "owner", UINT32_MAX - 1),
+		.gid = number_member(line, "group", UINT32_MAX - 1),
+		.mode = number_member(line, "mode", 0777),
+	};
+	saved->paused = bool_member(line, "paused");
+	saved->now = number_member(line, "now", INT64_MAX);
+	saved->wall = number_member(line, "wall", INT64_MAX);
+	/* Where the hand of the new wheel starts. */
+	if (!line->wrong && saved->setup.clock == TIMEWHEEL_CLOCK_MANUAL)
+		saved->setup.start = saved->now / saved->setup.tick;
+}
+
+static uint32_t state_member(struct line *line)
+{
+	const char *state = string_member(line, "state");
+
+	if (!strcmp(state, "pending"))
+		return TIMEWHEEL_STATE_PENDING;
+	if (!strcmp(state, "held"))
+		return TIMEWHEEL_STATE_HELD;
+	if (!strcmp(state, "buried"))
+		return TIMEWHEEL_STATE_BURIED;
+	if (!line->wrong)
+		line->wrong = "state";
+	return TIMEWHEEL_STATE_NONE;
+}
+
+/*
+ * A held token is due again at once. A periodic token that is due before the deadline
+ * of its period has been kicked.
+ */
+static void parse_token(struct line *line, struct saved *saved)
+{
+	struct saved_token *token = &saved->token[saved->count];
+	uint64_t base;
+
+	*token = (struct saved_token) {
+		.id = number_member(line, "id", UINT64_MAX),
+		.cookie = number_member(line, "cookie", UINT64_MAX),
+		.timeout = number_member(line, "timeout", INT64_MAX),
+		.period = number_member(line, "period", INT64_MAX),
+		.left = signed_member(line, "left"),
+		.state = state_member(line),
+	};
+	base = number_member(line, "base", INT64_MAX);
+	if (token->state != TIMEWHEEL_STATE_PENDING)
+		token->left = 0;
+	if (token->period) {
+		int64_t left = base - saved->now;
+
+		token->kicked = token->state != TIMEWHEEL_STATE_BURIED &&
+				token->left < left;
+		token->left = left;
+	}
+	saved->count++;
+}
+
+static void make_room(struct saved *saved, size_t *room)
+{
+	if (saved->count < *room)
+		return;
+	*room = *room ? 2 * *room : 1024;
+	saved->token = reallocarray(saved->token, *room, sizeof(*saved->token));
+	if (!saved->token)
+		die(STATUS_FAILED, "no memory for so many tokens");
+}
+
+static bool refuse(const struct line *line, const char *why)
+{
+	complain("%s:%lu: %s", line->path, line->number, why);
+	return false;
+}
+
+/* *@ended: this was the end line. */
+static bool parse_line(struct line *line, struct saved *saved, size_t *room,
+		       bool *ended)
+{
+	struct json_object *end;
+	char why[80];
+
+	if (*ended)
+		return refuse(line, "there is more behind the end line");
+	if (line->number == 1) {
+		parse_head(line, saved);
+	} else if (json_object_object_get_ex(line->object, "end", &end)) {
+		*ended = true;
+		if (number_member(line, "tokens", UINT64_MAX) != saved->count)
+			return refuse(line, "the file has not so many tokens");
+	} else {
+		make_room(saved, room);
+		parse_token(line, saved);
+	}
+	if (!line->wrong)
+		return true;
+	snprintf(why, sizeof(why), "no, or a wrong, '%s'%s", line->wrong,
+		 line->number > 1 ? "" : ": not a save of this twctl's version");
+	return refuse(line, why);
+}
+
+static bool parse_text(struct json_tokener *tokener, struct line *line,
+		       const char *text, size_t length)
+{
+	if (text[length - 1] == '\n')
+		length--;
+	line->number++;
+	line->wrong = NULL;
+	json_tokener_reset(tokener);
+	line->object = json_tokener_parse_ex(tokener, text, length);
+	return json_object_is_type(line->object, json_type_object) &&
+	       json_tokener_get_parse_end(tokener) == length;
+}
+
+static bool read_lines(struct saved *saved, struct line *line, FILE *file)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	bool good = true, ended = false;
+	size_t room = 0, size = 0;
+	char *text = NULL;
+	ssize_t length;
+
+	if (!tokener)
+		die(STATUS_FAILED, "no memory for '%s'", line->path);
+	while (good && (length = getline(&text, &size, file)) >= 0) {
+		good = parse_text(tokener, line, text, length) ?
+		       parse_line(line, saved, &room, &ended) :
+		       refuse(line, text[length - 1] == '\n' ?
+			      "not an object of JSON" : CUT_OFF);
+		json_object_put(line->object);
+	}
+	json_tokener_free(tokener);
+	free(text);
+	if (good && ferror(file))
+		return refuse(line, strerror(errno));
+	if (good && !ended)
+		return refuse(line, CUT_OFF);
+	return good;
+}
+
+/* Says what is wrong when it returns false. The caller frees @saved->token. */
+bool saved_read(struct saved *saved, const char *path)
+{
+	struct line line = { .path = path };
+	FILE *file = fopen(path, "re");
+	bool good;
+
+	*saved = (struct saved) { };
+	if (!file) {
+		complain("%s: %s", path, strerror(errno));
+		return false;
+	}
+	good = read_lines(saved, &line, file);
+	fclose(file);
+	return good;
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh disable=SC2034,SC2154
+#
+# Results of the tests of a tool, as TAP. The script that reads this sets $tool, the
+# command, $jq, and $tmp, a folder.
+n=0 failed=0
+
+# result STATUS WHAT: a result of the test
+result()
+{
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n $2"
+		return
+	fi
+	echo "not ok $n $2"
+	sed 's/^/# out: /' $tmp/out
+	sed 's/^/# err: /' $tmp/err
+	failed=1
+}
+
+# gives STATUS ARGUMENT...: twctl ends so; prints into $tmp/out and err
+gives()
+{
+	want=$1
+	shift
+	$tool "$@" >$tmp/out 2>$tmp/err
+	got=$?
+	[ $got = "$want" ]
+	result $? "status $want${got:+ ($got)}: ${tool##*/} $*"
+}
+
+# refuses STATUS PATTERN ARGUMENT...: it says why in one line, and prints nothing
+refuses()
+{
+	want=$1 pattern=$2
+	shift 2
+	$tool "$@" >$tmp/out 2>$tmp/err
+	got=$?
+	[ $got = "$want" ] && [ "$(wc -l <$tmp/err)" = 1 ] &&
+		grep -q -- "$pattern" $tmp/err && [ ! -s $tmp/out ]
+	result $? "refused, status $want ($got): ${tool##*/} $*"
+}
+
+# prints PATTERN: a line of what was printed last is so
+prints()
+{
+	grep -q -- "$1" $tmp/out
+	result $? "  prints $1"
+}
+
+# is WHAT VALUE WANTED
+is()
+{
+	[ "$2" = "$3" ]
+	result $? "$1: $2${3:+ = $3}"
+}
+
+# json FILTER VALUE ARGUMENT...: its JSON is well-formed, and has that in it
+json()
+{
+	filter=$1 value=$2
+	shift 2
+	$tool "$@" >$tmp/out 2>$tmp/err
+	is "$filter of ${tool##*/} $*" "$($jq -c "$filter" <$tmp/out 2>>$tmp/err)" "$value"
+}
+
+# settle FILE LINES: wait until so many lines are in it, for a minute at most
+settle()
+{
+	tries=0
+	while [ "$(wc -l <"$1")" -lt "$2" ] && [ $tries -lt 600 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+}

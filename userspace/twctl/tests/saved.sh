@@ -1,0 +1,501 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Wheels that are declared, saved and restored, also across another load of the module,
+# on a real device. Needs the module loaded, root, and beside itself: results.sh, twctl,
+# jq, udevadm. Prints TAP. "make guest-tests" runs it in a guest.
+set -u
+# What hangs has failed.
+twctl="timeout 60 $PWD/twctl"
+tool=$twctl
+jq=$PWD/jq
+tmp=/tmp/saved
+etc=/etc/timewheel/wheels.d
+saves=/var/lib/timewheel
+mkdir -p $tmp $etc $saves
+. ./results.sh
+
+# tokens WHEEL: all that makes a token again, a line for each
+tokens()
+{
+	$twctl list "$1" -b --no-headings \
+		-o id,cookie,deadline,timeout,period,base,state,attempts |
+		sed 's/  */ /g; s/^ //' | sort
+}
+
+value() # WHEEL ID COLUMN: in plain numbers
+{
+	$twctl get "$1" "$2" -b -o "$3" --no-headings | xargs
+}
+
+wheel() # WHEEL COLUMNS
+{
+	$twctl -o name,"$2" -b --no-headings | awk -v wheel="$1" \
+		'$1 == wheel { $1 = ""; print substr($0, 2) }'
+}
+
+# wrong PATTERN LINE...: a file of these lines behind a name is refused for the last one
+wrong()
+{
+	pattern=$1
+	shift
+	printf '%s\n' 'name = new' "$@" >$tmp/wrong.conf
+	refuses 2 "wrong.conf:$(wc -l <$tmp/wrong.conf): $pattern" apply $tmp/wrong.conf
+}
+
+declared_wrongly()
+{
+	wrong "slots '0': not a number from 1 to 65536" 'slots = 0'
+	wrong "tick 'soon': not a span such as" '# a comment' '' 'tick = soon'
+	wrong "tick '1ns': not from" 'tick = 1ns'
+	wrong "clock 'sun': not monotonic, boottime" 'clock=sun'
+	wrong "lease '10ms': not as long as a tick" 'lease = 10ms'
+	wrong "max-attempts '3': only with a lease" 'max-attempts = 3'
+	wrong "slack '1s': not with a manual clock" 'clock = manual' 'slack = 1s'
+	wrong "start '5': only with a manual clock" 'start = 5'
+	wrong "periods '1': not yes or no" 'periods = 1'
+	wrong "saved '': not yes or no" 'saved ='
+	wrong "owner 'none': not the name or number of a user" 'owner = none'
+	wrong "group '-1': not the name or number of a group" 'group = -1'
+	wrong "mode '648': not an octal mode" 'mode = 648'
+	wrong "mode '1777': not an octal mode" 'mode = 1777'
+	wrong "unknown key 'color'" 'color = red'
+	wrong "unknown key 'exclusive'" 'exclusive = yes'
+	wrong "slots is given twice" 'slots = 60' 'slots = 60'
+	wrong "name is given twice" 'name = newer'
+	wrong "'slots 60' is not 'key = value'" 'slots 60'
+	echo 'name = a b' >$tmp/wrong.conf
+	refuses 2 "wrong.conf:1: name 'a b': not 1 to 63 letters" apply $tmp/wrong.conf
+	echo 'slots = 60' >$tmp/wrong.conf
+	refuses 2 "wrong.conf:1: the file ends without 'name" apply $tmp/wrong.conf
+	refuses 2 '/none.conf: No such file' apply /none.conf
+	# One error, and nothing is made; each file with an error is told.
+	echo 'name = good' >$tmp/good.conf
+	echo 'slot = 60' >$tmp/wrong.conf
+	gives 2 apply $tmp/good.conf $tmp/wrong.conf /none.conf
+	is 'errors that are told' "$(wc -l <$tmp/err)" 2
+	cp $tmp/good.conf $tmp/good2.conf
+	refuses 2 "good2.conf: wheel 'good' is declared in .*good.conf, too" \
+		apply $tmp/good.conf $tmp/good2.conf
+	is 'wheels after all that' "$($twctl -o name --no-headings | wc -l)" 0
+}
+
+declared()
+{
+	gives 0 apply
+	cat >$etc/jobs.conf <<-END
+		# the jobs
+		name = jobs
+		owner = nobody
+		group = 200
+		mode = 0640
+		clock = realtime
+		tick = 100ms
+		slots = 60
+		max-tokens = 1000
+		lease = 10s
+		max-attempts = 3
+		slack = 20ms
+		no-ids = no
+		touch-words = yes
+		periods = yes
+		saved = yes
+	END
+	printf '%s\n' 'name = plain' >$etc/plain.conf
+	gives 0 apply --dry-run
+	prints "^wheel 'jobs' would be made$"
+	is 'and nothing is' "$($twctl -o name --no-headings | wc -l)" 0
+	gives 0 apply
+	prints "^wheel 'jobs' has been made$"
+	is 'its settings' "$(wheel jobs clock,tick,slots,max,lease,max-attempts,slack,ids,cookies,touch-words,periods)" \
+		'realtime 100000000 60 1000 10000000000 3 20000000 yes yes yes yes'
+	is 'its node' "$(stat -c '%U %g %a' /dev/timewheels/jobs)" 'nobody 200 640'
+	is 'the other is as create makes it' "$(wheel plain owner,mode,clock,tick,slots,max)" \
+		'root rw------- monotonic 1000000000 3600 10000'
+	gives 0 create plain
+	chmod 666 /dev/timewheels/jobs
+	gives 0 apply --dry-run
+	prints "^wheel 'jobs' is there$"
+	gives 0 apply
+	prints "^wheel 'plain' is there$"
+	is 'its node is so again' "$(stat -c '%U %g %a' /dev/timewheels/jobs)" 'nobody 200 640'
+	# Other settings: told, and left alone, and the others are made.
+	sed -i 's/slots = 60/slots = 61/; s/0640/0600/' $etc/jobs.conf
+	printf '%s\n' 'name = z' 'clock = manual' 'start = 7' >$etc/z.conf
+	gives 5 apply --dry-run
+	gives 5 apply
+	is 'it says so' "$(grep -c "there is a wheel 'jobs', with other settings" $tmp/err)" 1
+	is 'it is as it was' "$(wheel jobs slots,mode)" '60 rw-r-----'
+	prints "^wheel 'z' has been made$"
+	gives 0 destroy jobs plain z
+	rm $etc/*
+}
+
+# One of each kind, at 10 s of a clock that stands.
+all_kinds()
+{
+	gives 0 create kinds --clock manual --start 10 --slots 60 --lease 10s --max-attempts 3 \
+		--periods
+	for token in '6 0' '1 5s -c 7' '2 clock 30000000000' '3 clock 40000000000 -t 20s' \
+		'4 clock 12500000000 -e 7s' '7 20s -c 5' '8 clock 20500000000 -e 7s' \
+		'9 clock 3000000000 --past -e 4s' '18446744073709551615 8s -c 0xffffffffffffffff'; do
+		$twctl add kinds $token >/dev/null
+	done
+	$twctl bury kinds 7 >/dev/null
+	: >$tmp/held
+	$PWD/twctl watch kinds -f '{id} {missed}' >$tmp/held 2>/dev/null &
+	holder=$!
+	settle $tmp/held 2
+	gives 0 pause kinds
+	$twctl add kinds 5 0 >/dev/null
+	$twctl kick kinds 8 >/dev/null
+}
+
+saving()
+{
+	all_kinds
+	is 'what is out' "$(sort $tmp/held | xargs)" '6 0 9 1'
+	tokens kinds >$tmp/before
+	gives 0 save kinds $tmp/kinds
+	prints "^wheel 'kinds': 10 tokens saved to $tmp/kinds$"
+	is 'only its owner may read it' "$(stat -c %a $tmp/kinds)" 600
+	is 'nothing is beside it' "$(ls $tmp/kinds*)" $tmp/kinds
+	is 'its lines are JSON' "$($jq -c '[."timewheel-save", .end]' <$tmp/kinds | sort -u | xargs)" \
+		'[1,null] [null,null] [null,true]'
+	is 'the head' "$(head -n 1 $tmp/kinds | $jq -c \
+		'[.wheel, .clock, .now, .tick, .slots, .lease, ."max-attempts", .periods, .paused]')" \
+		'["kinds","manual",10000000000,1000000000,60,10000000000,3,true,true]'
+	is 'a token' "$(grep '"id":3,' $tmp/kinds)" \
+		'{"state":"pending","id":3,"cookie":0,"left":30000000000,"timeout":20000000000,"period":0,"base":0,"attempts":0}'
+	is 'the held one' "$(grep '"id":6,' $tmp/kinds | $jq -c '[.state, .left, .attempts]')" \
+		'["held",10000000000,1]'
+	chown 65534:200 /dev/timewheels/kinds
+	chmod 660 /dev/timewheels/kinds
+	gives 0 save kinds $tmp/kinds
+	wheel kinds slots,max,lease,max-attempts,periods,state,owner,mode >$tmp/settings
+	gives 0 destroy kinds
+	wait $holder
+
+	gives 0 restore kinds $tmp/kinds
+	prints "^wheel 'kinds': 10 tokens restored from $tmp/kinds"
+	prints "^wheel 'kinds' is paused until 'twctl resume kinds'$"
+	is 'the wheel is as it was' \
+		"$(wheel kinds slots,max,lease,max-attempts,periods,state,owner,mode)" \
+		"$(cat $tmp/settings)"
+	tokens kinds >$tmp/after
+	# Held ones are pending: due at once, or for the same period.
+	sed -e 's/^6 0 - 0 - - held 1$/6 0 10000000000 - - - due 0/' \
+		-e 's/^6 0 - - - - held 1$/6 0 10000000000 - - - due 0/' \
+		-e 's/^9 0 - - 4000000000 7000000000 held 1$/9 0 10000000000 - 4000000000 7000000000 due 0/' \
+		$tmp/before >$tmp/wanted
+	cmp $tmp/wanted $tmp/after >$tmp/out || diff $tmp/wanted $tmp/after >$tmp/err
+	result $? 'all tokens are as they were, and the held ones are due'
+	gives 0 resume kinds
+	gives 0 watch kinds -n 4 -f '{id} {missed}'
+	is 'what comes' "$(sort $tmp/out | xargs)" '5 0 6 0 8 0 9 0'
+	gives 5 restore kinds $tmp/kinds
+	is 'those that exist are counted' \
+		"$(grep -c "10 ids exist: their tokens stay as they are" $tmp/err)" 1
+	is 'a wheel in use is not paused' "$(wheel kinds state)" running
+	gives 0 destroy kinds
+
+	# To one that is there, and was made without the half of it.
+	gives 0 create bare --no-ids --no-cookies --clock manual
+	gives 1 restore bare $tmp/kinds
+	is 'the first is told' "$(grep -c 'the wheel was made without what this token has' $tmp/err)" 1
+	is 'and how many' "$(grep -c '10 tokens could not be restored' $tmp/err)" 1
+	gives 0 create small --clock manual --max-tokens 1 --lease 10s --periods
+	gives 1 restore small $tmp/kinds
+	is 'full' "$(grep -c "'small' is full" $tmp/err)/$(grep -c '9 tokens could not' $tmp/err)" 1/1
+	gives 0 create loose --clock manual --periods
+	gives 1 restore loose $tmp/kinds
+	is 'what only a wheel with leases can keep is not there' \
+		"$($twctl list loose -o id --no-headings | sort -n | xargs)" \
+		'1 2 3 4 5 6 9 18446744073709551615'
+	gives 0 destroy bare small loose
+	# Tokens without ids have their burials too.
+	gives 0 create bare --no-ids --no-cookies --clock manual --lease 10s
+	$twctl add bare - 0 >/dev/null
+	$twctl bury bare -H "$($twctl list bare -o handle --no-headings | xargs)" >/dev/null
+	gives 0 save bare $tmp/bare
+	gives 0 destroy bare
+	gives 0 restore bare $tmp/bare
+	is 'it is buried again' "$($twctl list bare -o state --no-headings | xargs)" buried
+	gives 0 destroy bare
+}
+
+clocks()
+{
+	gives 0 create real -c realtime -t 100ms --periods
+	$twctl add real 1 at @4000000000.123456789 >/dev/null
+	$twctl add real 2 1000s >/dev/null
+	$twctl add real 3 at @4000000000.123456789 -e 7s >/dev/null
+	tokens real >$tmp/before
+	gives 0 save real
+	is 'its wall time' "$($jq -c 'select(.id == 1) | .wall' <$saves/real.save)" 4000000000200000000
+	gives 0 create mono -t 100ms
+	$twctl add mono 1 1000s >/dev/null
+	was=$(value mono 1 deadline)
+	gives 0 save mono $tmp/mono
+	sleep 1
+	gives 0 destroy real
+	gives 0 restore real
+	tokens real >$tmp/after
+	cmp $tmp/before $tmp/after
+	result $? 'wall time stays as it is'
+	gives 0 restore wall $tmp/mono --wall
+	moved=$(($(value wall 1 deadline) - was))
+	[ $moved -ge 0 ] && [ $moved -le 100000000 ]
+	result $? "by wall time the deadline stays, or is in the next tick: $moved ns"
+	gives 0 restore left $tmp/mono
+	moved=$(($(value left 1 deadline) - was))
+	[ $moved -ge 1000000000 ] && [ $moved -lt 60000000000 ]
+	result $? "by what was left it is later by the time between: $moved ns"
+	is 'its timeout' "$(value left 1 timeout)" 1000000000000
+	gives 0 create still --clock manual
+	refuses 2 '--wall: not with a manual clock' restore still $tmp/mono --wall
+	gives 0 save still $tmp/still
+	refuses 2 '--wall: not with a manual clock' restore left $tmp/still --wall
+	is 'it runs' "$(wheel left state)" running
+	gives 0 destroy real mono wall left still
+}
+
+# refused PATTERN: this save is refused as a whole
+refused()
+{
+	refuses 1 "$1" restore new $tmp/bad
+}
+
+broken()
+{
+	gives 0 create some --clock manual --max-tokens 100000
+	$twctl touch some -r 5s 1 2 3 >/dev/null
+	gives 0 save some $tmp/some
+	head -n 4 $tmp/some >$tmp/bad
+	refused 'bad:4: the save was cut off'
+	head -c -3 $tmp/some >$tmp/bad
+	refused 'bad:5: the save was cut off'
+	head -n 3 $tmp/some | head -c -10 >$tmp/bad
+	refused 'bad:3: the save was cut off'
+	: >$tmp/bad
+	refused 'bad:0: the save was cut off'
+	sed 3d $tmp/some >$tmp/bad
+	refused 'bad:4: the file has not so many tokens'
+	sed 's/"timewheel-save":1/"timewheel-save":2/' $tmp/some >$tmp/bad
+	refused "bad:1: no, or a wrong, 'timewheel-save': not a save of this"
+	echo '{"tokens":[]}' >$tmp/bad
+	refused 'bad:1: .*not a save of this'
+	sed '3s/"left":[0-9]*/"left":"x"/' $tmp/some >$tmp/bad
+	refused "bad:3: no, or a wrong, 'left'"
+	sed '3s/"cookie":0/"cookie":-1/' $tmp/some >$tmp/bad
+	refused "bad:3: no, or a wrong, 'cookie'"
+	sed '3s/pending/lost/' $tmp/some >$tmp/bad
+	refused "bad:3: no, or a wrong, 'state'"
+	sed '3s/.$/},{}/' $tmp/some >$tmp/bad
+	refused 'bad:3: not an object of JSON'
+	cat $tmp/some $tmp/some >$tmp/bad
+	refused 'bad:6: there is more behind the end line'
+	refuses 1 '/none: No such file' restore new /none
+	refuses 2 "WHEEL '../x'" restore ../x
+	refuses 3 "no wheel 'new'" list new
+	refuses 3 "no wheel 'new'" save new
+	refuses 1 '/none/file: No such file' save some /none/file
+
+	# A disk that is full: the save before is kept.
+	mkdir $tmp/disk
+	mount -t tmpfs -o size=8k tmpfs $tmp/disk
+	gives 0 save some $tmp/disk/some
+	sum=$(md5sum <$tmp/disk/some)
+	# shellcheck disable=SC2046 # one word each
+	$twctl touch some -r 5s $(seq 100) >/dev/null
+	refuses 1 'disk/some: No space left' save some $tmp/disk/some
+	is 'the file is as it was' "$(md5sum <$tmp/disk/some)" "$sum"
+	is 'and nothing is beside it' "$(ls $tmp/disk)" some
+	umount $tmp/disk
+	gives 0 destroy some
+}
+
+# As the service does it at shutdown and at boot.
+all_declared()
+{
+	rm -f $saves/*
+	gives 0 restore
+	printf '%s\n' 'name = kept' 'clock = manual' 'saved = yes' >$etc/kept.conf
+	printf '%s\n' 'name = lost' 'clock = manual' 'saved = no' >$etc/lost.conf
+	gives 0 apply
+	gives 0 restore
+	prints "^wheel 'kept' has no save$"
+	for wheel in kept lost; do
+		$twctl touch $wheel -r 5s 1 2 3 >/dev/null
+	done
+	gives 0 save
+	is 'only that is saved' "$(ls $saves)" kept.save
+	$twctl cancel kept 1 >/dev/null
+	gives 0 restore
+	prints "^wheel 'kept' has been in use: it stays as it is$"
+	is 'it has' "$($twctl list kept -o id --no-headings | xargs)" '2 3'
+	gives 0 destroy kept lost
+	gives 0 apply
+	gives 0 restore
+	is 'it has' "$($twctl list kept -o id --no-headings | sort | xargs)" '1 2 3'
+	# A file with an error is told of, and the others are saved.
+	echo 'slots' >$etc/bad.conf
+	rm $saves/kept.save
+	gives 2 save
+	is 'one is saved' "$(ls $saves)" kept.save
+	rm $etc/*
+	gives 0 destroy kept lost
+}
+
+# load FILE: registers tokens, 20 at a time, until it is told to end
+load()
+{
+	while [ ! -e $tmp/stop ]; do
+		next=$(cat $tmp/next)
+		echo $((next + 20)) >$tmp/next
+		# shellcheck disable=SC2046 # one word each
+		$twctl touch up -r $((next / 20 % 40 + 1))00ms -b -o id,deadline --no-headings \
+			$(seq $next $((next + 19))) >>$tmp/registered 2>>$tmp/load.err
+	done
+}
+
+# reader: reads all that comes, from each wheel of this name
+reader()
+{
+	while [ ! -e $tmp/end ]; do
+		$PWD/twctl watch up -f '{id} {deadline} {taken}' >>$tmp/read 2>/dev/null
+		echo $? >>$tmp/statuses
+		usleep 50000
+	done
+}
+
+# The steps of the manual.
+upgraded()
+{
+	rm -f $tmp/stop $tmp/end
+	: >$tmp/load.err
+	: >$tmp/registered
+	: >$tmp/read
+	: >$tmp/statuses
+	echo 1 >$tmp/next
+	gives 0 create up -t 10ms --max-tokens 100000
+	reader &
+	reader=$!
+	load &
+	load=$!
+	settle $tmp/registered 200
+	gives 0 pause up
+	: >$tmp/stop
+	wait $load
+	gives 0 save up
+	gives 0 destroy up
+	# The reader is still about to close the wheel.
+	tries=0
+	until rmmod timewheel 2>$tmp/err || [ $((tries = tries + 1)) -gt 100 ]; do
+		usleep 50000
+	done
+	[ $tries -le 100 ]
+	result $? 'the module is removed'
+	insmod /timewheel.ko
+	result $? 'the module is loaded'
+	gives 0 restore up --wall
+	restored=$(cut -d' ' -f1 /proc/uptime)
+	before=$(wc -l <$tmp/read)
+	rm $tmp/stop
+	load &
+	load=$!
+	usleep 500000
+	is 'nothing comes before it is resumed' "$(wc -l <$tmp/read)" "$before"
+	gives 0 resume up
+	settle $tmp/registered 400
+	: >$tmp/stop
+	wait $load
+	settle $tmp/read "$(wc -l <$tmp/registered)"
+	: >$tmp/end
+	gives 0 destroy up
+	wait $reader
+	is 'errors of the load' "$(wc -l <$tmp/load.err)" 0
+	awk '{ print $1 }' $tmp/registered | sort >$tmp/ids
+	awk '{ print $1 }' $tmp/read | sort >$tmp/ids.read
+	cmp $tmp/ids $tmp/ids.read
+	result $? "each of $(wc -l <$tmp/ids) tokens comes, and comes once"
+	# busybox's awk counts in doubles: the last digits of ns are left out.
+	# A token that was past its deadline has the moment of the restore for one.
+	awk -v restored="$restored" 'function short(ns) { return substr(ns, 1, length(ns) - 3) + 0 }
+		NR == FNR { due[$1] = short($2); next }
+		short($3) < due[$1] { early++ }
+		short($2) > due[$1] + 20000 && due[$1] > restored * 1e6 { late++ }
+		END { print early + 0, late + 0 }' $tmp/registered $tmp/read >$tmp/out
+	is 'early, and moved by more than two ticks' "$(cat $tmp/out)" '0 0'
+	is 'the reader is told of the end of both wheels' "$(grep -c '^8$' $tmp/statuses)" 2
+	is 'and else only that there is no wheel, or no device' \
+		"$(grep -vc '^[378]$' $tmp/statuses)" 0
+}
+
+modes() # WHEEL...
+{
+	for wheel; do
+		stat -c %a "/dev/timewheels/$wheel"
+	done | sort -u | xargs
+}
+
+# udev changes the mode of a new node, a moment after the wheel was made.
+under_udev()
+{
+	mkdir -p /run/udev /lib/udev/rules.d
+	cp udevadm /bin
+	ln -s udevadm /bin/systemd-udevd
+	systemd-udevd >/dev/null 2>&1 &
+	udev=$!
+	tries=0
+	until [ -e /run/udev/control ] || [ $((tries = tries + 1)) -gt 100 ]; do
+		usleep 100000
+	done
+	for wheel in a b c d e; do
+		$twctl create $wheel
+		chmod 666 /dev/timewheels/$wheel
+		printf '%s\n' "name = $wheel$wheel" 'mode = 0640' >$etc/$wheel.conf
+	done
+	gives 0 apply
+	udevadm settle
+	result $? 'udev has dealt with all'
+	is 'wheels that were made' "$(modes a b c d e)" 666
+	is 'wheels that were declared' "$(modes aa bb cc dd ee)" 640
+	gives 0 destroy a b c d e aa bb cc dd ee
+	udevadm settle
+	kill $udev
+	wait $udev
+	rm -r /run/udev
+	rm $etc/*
+}
+
+# More than one batch of them.
+many()
+{
+	gives 0 create many --max-tokens 10000
+	gives 0 save many $tmp/many
+	awk 'NR == 1 { print }
+		END { for (i = 1; i <= 10000; i++)
+			printf "{\"state\":\"pending\",\"id\":%d,\"cookie\":0,\"left\":3600000000000,\"timeout\":0,\"period\":0,\"base\":0,\"attempts\":0}\n", i
+		print "{\"end\":true,\"tokens\":10000}" }' $tmp/many >$tmp/many.all
+	gives 0 restore many $tmp/many.all
+	prints "^wheel 'many': 10000 tokens restored"
+	is 'pending' "$(wheel many pending)" 10000
+	gives 0 save many $tmp/many
+	is 'lines' "$(wc -l <$tmp/many)" 10002
+	gives 0 destroy many
+}
+
+: >$tmp/out
+: >$tmp/err
+declared_wrongly
+declared
+saving
+clocks
+broken
+all_declared
+upgraded
+under_udev
+many
+echo "1..$n"
+exit $failed
