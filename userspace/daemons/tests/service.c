@@ -963,7 +963,7 @@ TEST_F(service, config_errors)
 		{ "max-users = 1e5",
 		  "max-users: \"1e5\" is no number from 1 to 16777216" },
 		{ "buffer = 4095",
-		  "buffer: \"4095\" is no number of bytes from 4096 to 1073741824" },
+		  "buffer: \"4095\" is no number from 4096 to 1073741824" },
 		{ "close = maybe", "close: \"maybe\" is neither yes nor no" },
 		{ "listen = localhost:1", "listen: \"localhost:1\" " NO_ADDRESS },
 		{ "listen = 127.0.0.1:65536", "listen: \"127.0.0.1:65536\" " NO_ADDRESS },

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # The units under systemd, in a guest: twidled as its own user in its sandbox, with
-# the journal as its standard output, reloaded, killed and failing; the metrics by
-# their timer. systemd is the first process of a pid namespace, in a root of its
+# the journal as its standard output, reloaded, killed and failing; twjobd with its
+# socket; the metrics by their timers. systemd is the first process of a pid namespace, in a root of its
 # own: root.tar, see systemd-root.
 set -eu
 
@@ -109,29 +109,34 @@ load() # OPTION...
 	inside load --ledger /tmp/ledger "$@" | sed 's/^/# /'
 }
 
-is_confined()
+is_confined() # SERVICE CAPABILITIES FILES
 {
-	local status=/proc/$(pidof twidled)/status
+	local process=/proc/$(pidof "$1")
 
-	[ "$(awk '/^Uid/ { print $2 }' "$status")" != 0 ] &&
-		grep -q '^CapEff:.0000000000000000$' "$status" &&
-		grep -q '^Seccomp:.2$' "$status" &&
-		grep -q '^NoNewPrivs:.1$' "$status" &&
-		[ "$(awk '/open files/ { print $4 }' "/proc/$(pidof twidled)/limits")" -ge 101152 ]
+	[ "$(awk '/^Uid/ { print $2 }' "$process/status")" != 0 ] &&
+		grep -q "^CapEff:.$2$" "$process/status" &&
+		grep -q '^Seccomp:.2$' "$process/status" &&
+		grep -q '^NoNewPrivs:.1$' "$process/status" &&
+		[ "$(awk '/open files/ { print $4 }' "$process/limits")" -ge "$3" ]
 }
 
-killed()
+stopped() # UNIT
+{
+	! is_active "$1"
+}
+
+killed() # SERVICE
 {
 	local before
 
-	before=$(pidof twidled)
-	inside systemctl kill -s KILL twidled
-	wait_for restarted "$before"
+	before=$(pidof "$1")
+	inside systemctl kill -s KILL "$1"
+	wait_for restarted "$1" "$before"
 }
 
-restarted() # PID
+restarted() # SERVICE PID
 {
-	is_active twidled && [ "$(pidof twidled)" != "$1" ]
+	is_active "$1" && [ "$(pidof "$1")" != "$2" ]
 }
 
 fails_for_good()
@@ -146,19 +151,75 @@ fails_for_good()
 		grep -qx '/etc/twidled.conf:1: unknown key "foo"'
 }
 
-metrics()
+metrics() # UNIT FILE LINE
 {
-	inside systemctl start timewheel-metrics.timer
-	wait_for grep -q '^timewheel_delivered_total{wheel="twidled"}' \
-		$root/var/lib/prometheus/node-exporter/timewheel.prom
+	inside systemctl start "$1.timer"
+	wait_for grep -q "^$3" "$root/var/lib/prometheus/node-exporter/$2"
 }
 
-echo "1..12"
+jobs() # WORD...: what twjobd answers
+{
+	inside redis-cli -e -s /run/twjobd/socket "$@"
+}
+
+# Takes a job of the queue and tells a line of it: 3 is the receipt, 7 the body.
+taken() # LINE
+{
+	jobs TW.TAKE sms BLOCK 20000 | sed -n "$1p"
+}
+
+# A worker's job stays its own when the service is killed: it is not handed out again,
+# and the answer is accepted.
+keeps_what_is_held()
+{
+	local receipt
+
+	jobs TW.PUT sms held >/dev/null
+	receipt=$(taken 3)
+	[ "$receipt" ] && killed twjobd && [ "$(jobs TW.TAKE sms)" = "" ] &&
+		[ "$(jobs TW.ACK sms "$receipt")" = 1 ]
+}
+
+starts_for_a_client()
+{
+	inside systemctl stop twjobd.service 2>/dev/null
+	! is_active twjobd.service && [ "$(jobs TW.QUEUES)" = sms ] &&
+		is_active twjobd.service
+}
+
+# As at shutdown, and at the boot after it.
+wheel_comes_back()
+{
+	mkdir -p $root/etc/timewheel/wheels.d
+	printf '%s\n' 'name = orders' 'group = timewheel' 'mode = 0660' 'saved = yes' \
+		>$root/etc/timewheel/wheels.d/orders.conf
+	inside systemctl start timewheel-wheels &&
+		inside twctl touch orders -r 1h 1 2 3 >/dev/null &&
+		inside systemctl stop timewheel-wheels &&
+		inside twctl destroy orders &&
+		inside systemctl start timewheel-wheels &&
+		[ "$(stat -c '%g %a' /dev/timewheels/orders)" = '200 660' ] &&
+		[ "$(inside twctl list orders -o id --no-headings | wc -l)" = 3 ]
+}
+
+# The service has failed then, and saves nothing.
+bad_save_is_kept()
+{
+	inside systemctl stop timewheel-wheels
+	inside twctl destroy orders
+	sed -i '$d' $root/var/lib/timewheel/orders.save
+	inside systemctl start timewheel-wheels 2>/dev/null && return 1
+	inside systemctl stop timewheel-wheels
+	[ "$(wc -l <$root/var/lib/timewheel/orders.save)" = 4 ]
+}
+
+echo "1..24"
 start_systemd
 echo "timeout = 4s" >$root/etc/twidled.conf
 attempt "the service starts" inside systemctl start twidled
 attempt "it is active" is_active twidled
-attempt "without privilege, confined, with its files" is_confined
+attempt "without privilege, confined, with its files" \
+	is_confined twidled 0000000000000000 101152
 load --users 300 --rate 300 --silent 60 --vanish 10 --from 1 --until 3 --time 10 \
 	--timeout 3
 attempt "the journal tells the silent users, each once" same_lists 60
@@ -170,10 +231,10 @@ inside systemctl kill -s HUP twidled
 load --users 300 --first 1001 --rate 300 --silent 300 --vanish 50 --from 1 \
 	--until 8 --time 9
 # They go offline now, and in the next seconds.
-attempt "killed, it is started again" killed
-killed
+attempt "killed, it is started again" killed twidled
+killed twidled
 sleep 1
-killed
+killed twidled
 wait_for has_lines offline 600 || :
 lines | awk '$1 == "offline" { seen[$2]++ }
 	END { for (u in seen) { n++; twice += seen[u] > 1 }
@@ -184,19 +245,35 @@ result $status "nobody is lost in that, nobody is told twice"
 attempt "it is reloaded" inside systemctl reload twidled
 attempt "it stops" inside systemctl stop twidled
 attempt "stopped, its wheel is there" test -c /dev/timewheels/twidled
-if [ -e $root/usr/bin/twctl ]; then
-	inside systemctl start twidled
-	attempt "the metrics' timer writes them" metrics
-else
-	echo "ok $((test = test + 1)) the metrics' timer writes them # SKIP no twctl"
-fi
+inside systemctl start twidled
+attempt "the metrics' timer writes them" metrics timewheel-metrics timewheel.prom \
+	'timewheel_delivered_total{wheel="twidled"}'
 attempt "an error in the configuration: failed, and not tried again" fails_for_good
 
-inside journalctl -u twidled -o cat _TRANSPORT=stdout | grep '^twidled' |
-	sed 's/^/# /' || :
+attempt "twjobd starts" inside systemctl start twjobd
+# It may raise its limits, so that it has all the tokens that its queues need.
+attempt "it is confined, with its files" is_confined twjobd 0000000001000000 10576
+attempt "root makes a queue by the socket" [ "$(jobs TW.CREATE sms)" = OK ]
+jobs TW.PUT sms hello IN 2 >/dev/null
+attempt "a job is handed out when it is due" [ "$(taken 7)" = hello ]
+attempt "killed, it leaves to workers what they hold" keeps_what_is_held
+attempt "it is reloaded" inside systemctl reload twjobd
+attempt "stopped, it is started by the next client" starts_for_a_client
+attempt "its metrics' timer writes them" metrics timewheel-jobs-metrics \
+	timewheel-jobs.prom 'twjobd_jobs{queue="sms"} 1'
+attempt "the sockets' end is its own" inside systemctl stop twjobd.socket
+attempt "twjobd has stopped" wait_for stopped twjobd
+
+attempt "a declared wheel comes back with its tokens" wheel_comes_back
+attempt "a save that was cut off is refused, and kept" bad_save_is_kept
+
+inside journalctl -u twidled -u twjobd -o cat _TRANSPORT=stdout |
+	grep '^tw' | sed 's/^/# /' || :
 kill -9 "$init"
 wait
 ./destroy twidled
+./destroy jobs-sms
+./destroy orders
 for mount in tmp run sys/fs/cgroup sys dev .; do
 	umount $root/$mount
 done

@@ -122,7 +122,7 @@ void subscribers_open(const struct address *address)
 {
 	sd_event_source *source;
 
-	must(sd_event_add_io(service.event, &source, config_listen(address),
+	must(sd_event_add_io(service.event, &source, address_listen(address),
 			     EPOLLIN, on_connection, NULL));
 	must(sd_event_source_set_floating(source, true));
 	/* Without a free fd the loop must not spin. */

@@ -2,14 +2,14 @@
 /*
  * Declarations for all parts of twidled. The parts are:
  *
- * main.c         options, signals, the service's life, the wheel
+ * main.c         the configuration's keys, the service's life, the wheel
  * users.c        connections of users, and their tokens on the wheel
  * outbox.c       lines to print, in a file that survives a kill
  * subscribers.c  programs that get the lines besides standard output
  * news.c         the lines themselves
- * config.c       the configuration file
  * service.c      data that all parts share
- * log.c          messages on standard error, see log.h
+ * ../common      what it has in common with other daemons: options and signals,
+ *                the configuration file, sockets that listen, messages
  *
  * Each part uses only the parts below it. One thread runs all, in one loop of
  * sd-event.
@@ -20,15 +20,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <systemd/sd-event.h>
 
 #include <timewheel.h>
 
-#include "log.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#include "../common/config.h"
+#include "../common/log.h"
 
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
@@ -37,16 +34,6 @@
 #define MAX_LISTENERS	8
 #define MAX_SUBSCRIBERS	64
 
-struct address {
-	socklen_t length;
-	union {
-		struct sockaddr any;
-		struct sockaddr_un un;
-		struct sockaddr_storage room;
-	};
-};
-
-/* Two equal configurations are equal byte by byte. */
 struct config {
 	char wheel[TIMEWHEEL_NAME_SIZE];
 	struct address listen[MAX_LISTENERS];
@@ -66,16 +53,9 @@ extern struct service {
 	struct tw_wheel *wheel;
 	sd_event_source *silent;	/* the wheel has events */
 	uint64_t max_connections;
-	/* Counts timeouts configured so far, see users.c. */
+	/* Grows with each reload, which may have changed the timeout: see users.c. */
 	uint32_t timeouts;
 } service;
-
-/* config.c: one line on standard error when it returns -1. */
-int config_load(const char *path, struct config *config);
-/* Applies the keys that may change at run time; warns about the other ones. */
-void config_reload(const char *path, struct config *config);
-/* Makes a socket that listens there. Exits if it fails. */
-int config_listen(const struct address *address);
 
 /*
  * news.c: a line to print, as a struct timewheel_event. Its field missed, which the

@@ -461,7 +461,7 @@ static void listen_at(const struct address *address)
 {
 	must(sd_event_add_io(service.event,
 			     &users.listeners[users.nr_listeners++],
-			     config_listen(address), EPOLLIN, on_listener, NULL));
+			     address_listen(address), EPOLLIN, on_listener, NULL));
 }
 
 void users_open(const struct config *config)

@@ -12,8 +12,8 @@
 #include "resp.h"
 
 /*
- * A delivery that its connection answers for: until it has been sent, or, if
- * @bound, until it has been answered. @end: where its bytes end in the stream of
+ * A delivery that is given back if its connection ends: until it has been sent, or,
+ * if @bound, as long as it is out. @end: where its bytes end in the stream of
  * answers.
  */
 struct delivery {
@@ -36,13 +36,13 @@ struct client {
 	/* A take that waits, and later commands with it. */
 	struct waiter *waiter;
 	struct deliveries deliveries;
+	/* With so @many it is time to forget those that are not out any more. */
+	size_t nr_deliveries, many;
 	/* The take has been answered. */
 	void (*resume)(struct client *client);
 };
 
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *delivery, bool bound);
-/* A delivery has been answered by this client. */
-void client_answered(struct client *client, uint64_t handle, uint32_t number);
 
 #endif /* TWJOBD_CLIENT_H */

@@ -25,6 +25,8 @@
 #define RECEIVE		65536
 /* With so many bytes of answers a connection is not heard. */
 #define MAX_OUT		(1 << 20)
+/* So many deliveries a connection may remember that are not out any more. */
+#define MANY		64
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)
 
@@ -64,6 +66,29 @@ static void make_busy(struct conn *conn)
 	TAILQ_INSERT_TAIL(&busy, conn, next);
 }
 
+static void forget(struct client *client, struct delivery *delivery)
+{
+	TAILQ_REMOVE(&client->deliveries, delivery, next);
+	client->nr_deliveries--;
+	free(delivery);
+}
+
+/* Forgets deliveries that any connection has answered, and those that have lapsed. */
+static void forget_ended(struct client *client)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery; delivery = next) {
+		struct queue *queue = queue_by_id(delivery->queue);
+
+		next = TAILQ_NEXT(delivery, next);
+		if (!queue || queue->row.epoch != delivery->epoch ||
+		    !queue_holds(queue, delivery->handle, delivery->number))
+			forget(client, delivery);
+	}
+	client->many = 2 * client->nr_deliveries + MANY;
+}
+
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *event, bool bound)
 {
@@ -71,6 +96,8 @@ void client_delivered(struct client *client, struct queue *queue,
 
 	if (!delivery)
 		die(ENOMEM, "a delivery");
+	if (client->nr_deliveries >= client->many)
+		forget_ended(client);
 	*delivery = (struct delivery) {
 		.queue = queue->row.id,
 		.epoch = queue->row.epoch,
@@ -80,24 +107,7 @@ void client_delivered(struct client *client, struct queue *queue,
 		.bound = bound,
 	};
 	TAILQ_INSERT_TAIL(&client->deliveries, delivery, next);
-}
-
-static void forget(struct client *client, struct delivery *delivery)
-{
-	TAILQ_REMOVE(&client->deliveries, delivery, next);
-	free(delivery);
-}
-
-void client_answered(struct client *client, uint64_t handle, uint32_t number)
-{
-	struct delivery *delivery;
-
-	TAILQ_FOREACH(delivery, &client->deliveries, next) {
-		if (delivery->handle != handle || delivery->number != number)
-			continue;
-		forget(client, delivery);
-		return;
-	}
+	client->nr_deliveries++;
 }
 
 /* The deliveries that end behind @end of the stream have not reached anybody. */
@@ -408,6 +418,7 @@ static void add(int fd, bool tcp)
 	conn->client.known = !tcp || !config.password[0];
 	conn->client.resume = resume;
 	TAILQ_INIT(&conn->client.deliveries);
+	conn->client.many = MANY;
 	LIST_INSERT_HEAD(&all, conn, all);
 	conns.count++;
 }
@@ -435,7 +446,7 @@ static int on_listener(sd_event_source *source, int listener, uint32_t events,
 
 		if (fd < 0)
 			break;
-		if (conns.count >= config.max_connections)
+		if (conns.count >= max_connections)
 			refuse(fd);
 		else
 			add(fd, peer.ss_family != AF_UNIX);

@@ -14,12 +14,15 @@
 #define INTERVAL	USEC_PER_SEC
 /* A token may be so late, ms: a delivery was given back for a while. */
 #define LATE		5000
+/* Leases may be so much longer, ns, after the clock has been set back. */
+#define SET_BACK	(100 * NSEC_PER_MSEC)
 
 static struct {
 	sd_event_source *timer;
 	void (*opened)(struct queue *queue);
 	uint64_t mended;
 	bool loading, removing;
+	int64_t clock;		/* ns, see look_at_clock() */
 	/* How far each has come, by numbers of rows. */
 	int64_t loaded, removed, compared;
 	/* Tokens of this queue are compared, 0: rows are. */
@@ -69,16 +72,39 @@ int keep_open(struct queue *queue)
 	return 0;
 }
 
-static void complain(struct queue *queue, int error)
+/* What helps against an error of keep_open(). */
+static const char *advice(int error)
+{
+	switch (-error) {
+	case ENODEV:
+	case ENXIO:
+		return "load the module, as by \"modprobe timewheel\"";
+	case EACCES:
+	case EPERM:
+		return "give twjobd's user access to /dev/timewheel and its wheels";
+	case EDQUOT:
+	case EINVAL:
+	case ENOSPC:
+		return "destroy other wheels, or raise the module's limits, see timewheel(7)";
+	case ENOMEM:
+		return "give the machine, or twjobd's control group, more memory";
+	default:
+		return "see the error";
+	}
+}
+
+void keep_complain(struct queue *queue, int error)
 {
 	if (!queue->complained)
-		say("the queue \"%s\" has no wheel: %s: this is tried again",
-		    queue->row.name, tw_strerror(-error));
+		say("the wheel of the queue \"%s\": %s: %s", queue->row.name,
+		    tw_strerror(-error), advice(error));
 	queue->complained = true;
 }
 
 void keep_lost(struct queue *queue)
 {
+	if (!queue->plain)
+		return;
 	say("the wheel of the queue \"%s\" has been destroyed: it is made again",
 	    queue->row.name);
 	queue_close_wheel(queue);
@@ -102,7 +128,8 @@ static void end_load(void)
 			queue_stamp(queue);
 }
 
-static void load_slice(void)
+/* Returns whether it can go on at once. */
+static bool load_slice(void)
 {
 	static struct job jobs[SLICE];
 	int n = store_next(keep.loaded, 0, jobs, SLICE);
@@ -114,65 +141,66 @@ static void load_slice(void)
 
 		if (queue && !queue->loaded && queue->plain)
 			result = queue_register(queue, &jobs[i], &handle);
-		if (result && result != -EEXIST) {
-			say("a job of the queue \"%s\" cannot be loaded: %s",
-			    queue->row.name, tw_strerror(-result));
-			return;
-		}
+		if (result == -ENODEV)
+			keep_lost(queue);
+		else if (result && result != -EEXIST)
+			keep_complain(queue, result);
+		if (result && result != -EEXIST)
+			return false;
 		keep.loaded = jobs[i].id;
 	}
 	if (n >= 0 && n < SLICE)
 		end_load();
+	return n >= 0;
 }
 
-/* The queues whose jobs have all been removed. */
-static void end_removal(void)
+/* The queues whose jobs have all been removed. Returns whether that is durable. */
+static bool end_removal(void)
 {
-	struct queue *queue = LIST_FIRST(&queues), *next;
+	struct queue *queue, *next;
 
-	keep.removing = false;
 	if (turn_begin())
-		return;
-	for (; queue; queue = next) {
+		return false;
+	LIST_FOREACH(queue, &queues, next)
+		if (queue->row.dropped)
+			turn_result(store_remove_queue(queue->row.id));
+	if (turn_end())
+		return false;
+	for (queue = LIST_FIRST(&queues); queue; queue = next) {
 		next = LIST_NEXT(queue, next);
-		if (!queue->row.dropped)
-			continue;
-		turn_result(store_remove_queue(queue->row.id));
-		queue_free(queue);
+		if (queue->row.dropped)
+			queue_free(queue);
 	}
+	keep.removing = false;
+	return true;
 }
 
-static void remove_slice(void)
+/* Returns whether it can go on at once. */
+static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
 	int n = store_next(keep.removed, 0, jobs, SLICE);
 
 	if (turn_begin())
-		return;
+		return false;
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
 
-		keep.removed = jobs[i].id;
 		if (queue && queue->row.dropped)
 			turn_result(store_remove(jobs[i].id));
 	}
-	if (n >= 0 && n < SLICE)
-		end_removal();
-	turn_end();
+	if (turn_end() || n < 0)
+		return false;
+	if (n < SLICE)
+		return end_removal();
+	keep.removed = jobs[n - 1].id;
+	return true;
 }
 
 static void mend(struct queue *queue, const struct job *job,
 		 const struct timewheel_token *token, enum change_to to)
 {
-	const struct change change = {
-		.queue = queue->row.id,
-		.job = job->id,
-		.epoch = queue->row.epoch,
-		.id = token->id,
-		.handle = token->handle,
-		.due = job->due,
-		.to = to,
-	};
+	const struct change change = queue_change(queue, job, token, 0, to);
 
 	keep.mended++;
 	queue_apply(queue, &change);
@@ -248,6 +276,8 @@ static void compare_tokens(struct queue *queue)
 		keep.mended++;
 		queue_unregister(queue, tokens[i].handle);
 	}
+	if (n == -ENODEV)
+		keep_lost(queue);
 	if (n <= 0 || !queue->walk)
 		keep.walked = queue && LIST_NEXT(queue, next) ?
 			      LIST_NEXT(queue, next)->row.id : 0;
@@ -263,28 +293,64 @@ static void open_lost(void)
 			continue;
 		result = keep_open(queue);
 		if (result)
-			complain(queue, result);
+			keep_complain(queue, result);
 	}
+}
+
+static int64_t ns_of(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return now.tv_sec * (int64_t)(MSEC_PER_SEC * NSEC_PER_MSEC) + now.tv_nsec;
+}
+
+/* By how much the wall clock is ahead of one that is never set. */
+static int64_t clock_offset(void)
+{
+	return ns_of(CLOCK_REALTIME) - ns_of(CLOCK_BOOTTIME);
+}
+
+/*
+ * Each second: leases end by the wall clock, and would last longer after it has been
+ * set back.
+ */
+static void look_at_clock(void)
+{
+	int64_t before = keep.clock;
+	struct queue *queue;
+
+	keep.clock = clock_offset();
+	if (before - keep.clock < (int64_t)SET_BACK)
+		return;
+	say("the clock has been set back by %lld s",
+	    (long long)(before - keep.clock) /
+	    (long long)(MSEC_PER_SEC * NSEC_PER_MSEC));
+	LIST_FOREACH(queue, &queues, next)
+		queue_set_back(queue, before - keep.clock);
 }
 
 static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 {
+	bool go_on = false;
+
 	(void)source;
 	(void)time;
 	(void)unused;
 	/* Nothing is under way while both are compared. */
 	turn_end();
 	run_in(INTERVAL);
+	look_at_clock();
 	open_lost();
 	if (keep.loading)
-		load_slice();
+		go_on = load_slice();
 	else if (keep.removing)
-		remove_slice();
+		go_on = remove_slice();
 	else if (keep.walked)
 		compare_tokens(queue_by_id(keep.walked));
 	else
 		compare_jobs();
-	if (keep.loading || keep.removing)
+	if (go_on)
 		run_in(0);
 	else
 		store_tidy();
@@ -303,16 +369,15 @@ void keep_start(void (*opened)(struct queue *queue))
 	int result;
 
 	keep.opened = opened;
+	keep.clock = clock_offset();
 	must(sd_event_add_time_relative(event, &keep.timer, CLOCK_MONOTONIC,
 					INTERVAL, 0, on_timer, NULL));
 	if (store_each_queue(add_queue))
 		die(0, "the store does not tell its queues");
 	LIST_FOREACH(queue, &queues, next) {
 		result = queue->row.dropped ? 0 : keep_open(queue);
-		if (result == -ENOENT || result == -ENODEV || result == -ENXIO)
-			die(0, "there is no /dev/timewheel: is the module loaded?");
 		if (result)
-			complain(queue, result);
+			keep_complain(queue, result);
 	}
 	turn_repeat_last();
 }

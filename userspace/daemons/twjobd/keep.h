@@ -12,6 +12,8 @@
 void keep_start(void (*opened)(struct queue *queue));
 /* Opens a queue's wheel, and begins to load it if that is needed. */
 int keep_open(struct queue *queue);
+/* Tells in the log, once, what is wrong with the queue's wheel, and what helps. */
+void keep_complain(struct queue *queue, int error);
 /* The wheel has been destroyed. It will be made again. */
 void keep_lost(struct queue *queue);
 /* Removes the jobs of queues that have been dropped, and then the queues. */

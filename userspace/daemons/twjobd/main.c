@@ -1,119 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * twjobd: keeps jobs with their data until they are due, and hands them out. This
- * is its life: options, the loop, signals. See twjobd.h for the parts.
+ * file has the keys of the configuration, and starts the other parts, which
+ * twjobd.h lists.
  */
-#include <errno.h>
-#include <getopt.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
+#include <sodium.h>
 #include <systemd/sd-daemon.h>
 
+#include "../common/daemon.h"
 #include "conn.h"
 #include "keep.h"
 #include "verbs.h"
 
 /* Files besides connections and wheels. */
 #define OTHER_FILES	64
-/* Two for each queue. */
-#define QUEUE_FILES	512
+#define QUEUE_FILES	(2 * MAX_QUEUES)
 
 sd_event *event;
+struct config config;
+uint64_t max_connections;
 
-static const char *config_path = "/etc/twjobd.conf";
+#define AT(field)	offsetof(struct config, field)
+#define SIZE(field)	sizeof(config.field)
 
-__noreturn
-static void usage(FILE *to, int status)
-{
-	fputs("twjobd [--config FILE] [--check-config]\n"
-	      "  -c, --config FILE    instead of /etc/twjobd.conf\n"
-	      "      --check-config   say whether the file is right, and end\n"
-	      "  -h, --help\n"
-	      "See twjobd(8).\n", to);
-	exit(status);
-}
-
-/* Returns whether the configuration is only to be checked. */
-static bool parse_options(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "config", required_argument, NULL, 'c' },
-		{ "check-config", no_argument, NULL, 'C' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	bool check = false;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
-		switch (option) {
-		case 'c':
-			config_path = optarg;
-			break;
-		case 'C':
-			check = true;
-			break;
-		case 'h':
-			usage(stdout, 0);
-		default:
-			usage(stderr, MISUSED);
-		}
-	}
-	if (optind < argc)
-		usage(stderr, MISUSED);
-	return check;
-}
-
-/* As many files as all connections need, or as many as the limits allow. */
-static void raise_limit(void)
-{
-	rlim_t others = OTHER_FILES + QUEUE_FILES, want;
-	struct rlimit limit;
-
-	want = config.max_connections + others;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		die(errno, "getrlimit");
-	limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		die(errno, "setrlimit");
-	if (limit.rlim_cur <= others)
-		die(0, "the limit of %llu open files is too low",
-		    (unsigned long long)limit.rlim_cur);
-	if (limit.rlim_cur == want)
-		return;
-	config.max_connections = limit.rlim_cur - others;
-	say("no more than %llu connections: the limit of open files is %llu",
-	    (unsigned long long)config.max_connections,
-	    (unsigned long long)limit.rlim_cur);
-}
-
-static int on_stop(sd_event_source *source,
-		   const struct signalfd_siginfo *signal, void *unused)
-{
-	(void)source;
-	(void)signal;
-	(void)unused;
-	sd_notify(0, "STOPPING=1");
-	return sd_event_exit(event, 0);
-}
-
-static void open_loop(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	must(sd_event_default(&event));
-	must(sd_event_set_watchdog(event, true));
-	must(sd_event_add_signal(event, NULL, SIGTERM, on_stop, NULL));
-	must(sd_event_add_signal(event, NULL, SIGINT, on_stop, NULL));
-}
+static const struct config_key keys[] = {
+	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
+	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
+	{ "store", config_path, AT(store), SIZE(store),
+	  .defaults = { "/var/lib/twjobd/jobs" } },
+	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
+	  .defaults = { "jobs-" } },
+	{ "password", config_text, AT(password), SIZE(password),
+	  .flags = CONFIG_LIVE },
+	{ "max-body", config_number, AT(max_body), SIZE(max_body), CONFIG_LIVE, 1,
+	  64 << 20, { "1048576" } },
+	{ "max-connections", config_number, AT(max_connections),
+	  SIZE(max_connections), 0, 1, 1000000, { "10000" } },
+};
 
 /* On the sockets that the service manager has passed, else on those configured. */
 static void listen_all(void)
@@ -130,27 +53,26 @@ static void listen_all(void)
 	}
 	for (int i = 0; !sockets && i < MAX_LISTENERS; i++)
 		if (config.listen[i].length)
-			conn_listen(config_listen(&config.listen[i]));
+			conn_listen(address_listen(&config.listen[i]));
 }
 
 int main(int argc, char **argv)
 {
-	bool check = parse_options(argc, argv);
+	static const struct daemon daemon = {
+		.name = "twjobd",
+		.config = { keys, ARRAY_SIZE(keys), &config, sizeof(config) },
+	};
 
-	if (config_load(config_path) < 0)
-		return MISUSED;
-	if (check)
-		return 0;
-	/* A line is one write, also of messages. */
-	setvbuf(stderr, NULL, _IOLBF, 0);
-	open_loop();
-	raise_limit();
+	event = daemon_start(&daemon, argc, argv);
+	max_connections = daemon_connections(config.max_connections,
+					     OTHER_FILES + QUEUE_FILES);
+	if (sodium_init() < 0)
+		die(0, "libsodium cannot be used");
 	store_open(config.store);
 	conn_start();
 	keep_start(take_listen);
 	listen_all();
-	sd_notify(0, "READY=1");
-	must(sd_event_loop(event));
+	daemon_run();
 	conn_stop();
 	store_close();
 	return 0;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,12 +111,15 @@ uint64_t queue_deadline(uint64_t due)
 	return due * NSEC_PER_MSEC;
 }
 
-static bool has_stamp(struct queue *queue)
+/* 1: the wheel has all jobs of the store, 0: it has not; or an error. */
+static int has_stamp(struct queue *queue)
 {
 	struct timewheel_token token;
+	int result = result_of(tw_wheel_get(queue->plain, STAMP, 0, &token));
 
-	return !tw_wheel_get(queue->plain, STAMP, 0, &token) &&
-	       token.cookie == queue->row.epoch;
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	return token.cookie == queue->row.epoch;
 }
 
 int queue_stamp(struct queue *queue)
@@ -174,7 +178,7 @@ static bool open_kept(struct queue *queue, const char *name)
 	queue->plain = tw_wheel_open_fd(fd);
 	if (!queue->plain)
 		close(fd);
-	else if (has_stamp(queue))
+	else if (has_stamp(queue) > 0)
 		return true;
 	tw_wheel_close(queue->plain);
 	queue->plain = NULL;
@@ -182,35 +186,45 @@ static bool open_kept(struct queue *queue, const char *name)
 	return false;
 }
 
-/* The wheel that is there, if it is this queue's, and complete. */
-static bool open_existing(struct queue *queue, const char *name,
-			  const struct timewheel_setup *setup)
-{
-	int result = tw_wheel_create(name, setup, 0);
-
-	if (result < 0 && errno != EEXIST)
-		return false;
-	if (result >= 0)
-		queue->plain = tw_wheel_open_named(name, O_RDWR);
-	if (queue->plain && has_stamp(queue))
-		return true;
-	tw_wheel_close(queue->plain);
-	queue->plain = NULL;
-	/* Perhaps that of a load that did not come to its end. */
-	tw_wheel_destroy(name);
-	return false;
-}
-
-static int open_fresh(struct queue *queue, const char *name,
-		      const struct timewheel_setup *setup)
+static int new_epoch(struct queue *queue)
 {
 	do {
 		if (getrandom(&queue->row.epoch, sizeof(queue->row.epoch), 0) < 0)
 			return -errno;
 		queue->row.epoch >>= 1;
 	} while (!queue->row.epoch);
-	queue->plain = tw_wheel_open_or_create(name, setup, O_RDWR);
-	return queue->plain ? 0 : -errno;
+	return 0;
+}
+
+/* Opens the wheel of this name, which is there. Returns as has_stamp(). */
+static int open_existing(struct queue *queue, const char *name)
+{
+	queue->plain = tw_wheel_open_named(name, O_RDWR);
+	return queue->plain ? has_stamp(queue) : -errno;
+}
+
+/* 1: the wheel has all jobs of the store, 0: it is a new one; or an error. */
+static int open_or_make(struct queue *queue, const char *name,
+			const struct timewheel_setup *setup)
+{
+	int result = tw_wheel_create(name, setup, 0);
+	bool other = result < 0 && errno == EEXIST;
+
+	if (result < 0 && !other)
+		return errno == ENOENT ? -ENXIO : -errno;
+	if (result > 0) {
+		result = open_existing(queue, name);
+		if (result)
+			return result;
+		/* Perhaps that of a load that did not come to its end. */
+		tw_wheel_close(queue->plain);
+		other = true;
+	}
+	if (other && (tw_wheel_destroy(name) < 0 ||
+		      tw_wheel_create(name, setup, 0) < 0))
+		return -errno;
+	result = open_existing(queue, name);
+	return result ?: new_epoch(queue);
 }
 
 static void set_nonblocking(struct tw_wheel *wheel)
@@ -231,21 +245,17 @@ int queue_open_wheel(struct queue *queue)
 		.lease = queue->row.lease * NSEC_PER_MSEC,
 	};
 	char name[TIMEWHEEL_NAME_SIZE];
-	bool kept, ours;
-	int result = 0;
+	bool kept;
+	int result;
 
 	queue_close_wheel(queue);
 	wheel_name(queue, name);
 	kept = open_kept(queue, name);
-	ours = kept || open_existing(queue, name, &setup);
-	if (!ours)
-		result = open_fresh(queue, name, &setup);
-	if (!result) {
+	result = kept ? 1 : open_or_make(queue, name, &setup);
+	if (result >= 0)
 		queue->bound = tw_wheel_open_named(name, O_RDWR);
-		if (!queue->bound)
-			result = -errno;
-	}
-	if (result) {
+	if (!queue->bound) {
+		result = result < 0 ? result : -errno;
 		queue_close_wheel(queue);
 		return result;
 	}
@@ -253,7 +263,7 @@ int queue_open_wheel(struct queue *queue)
 	set_nonblocking(queue->bound);
 	if (!kept)
 		keep_file(queue);
-	queue->loaded = ours;
+	queue->loaded = result;
 	return 0;
 }
 
@@ -270,8 +280,11 @@ void queue_destroy_wheel(struct queue *queue)
 
 static void places_of(struct bytes key, uint64_t ids[PLACES])
 {
-	uint64_t first = hash(store_secret, key);
+	uint64_t first;
 
+	crypto_shorthash_siphash24((unsigned char *)&first,
+				   (const unsigned char *)key.data, key.length,
+				   store_secret);
 	for (int i = 0; i < PLACES; i++)
 		ids[i] = (first + i * 0x9e3779b97f4a7c15ULL) | KEYED;
 }
@@ -409,11 +422,65 @@ int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, ANSWER);
 }
 
+bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery)
+{
+	struct timewheel_token token;
+
+	return !queue_token_by_handle(queue, handle, &token) &&
+	       token.state == TIMEWHEEL_STATE_HELD && token.delivery == delivery;
+}
+
+/*
+ * The lease of a token that is out, after the clock has been set back. What ends
+ * before that much is from after that moment, or over: it is at most a lease.
+ */
+static void shorten(struct queue *queue, const struct timewheel_token *token,
+		    uint64_t back)
+{
+	uint64_t lease = queue->row.lease * NSEC_PER_MSEC;
+	uint64_t left = token->left > back ? token->left - back :
+			token->left < lease ? token->left : lease;
+
+	if (left < NSEC_PER_MSEC)
+		left = NSEC_PER_MSEC;
+	RUN(queue, extend, token->handle, token->delivery, left, ANSWER);
+}
+
+void queue_set_back(struct queue *queue, uint64_t back)
+{
+	const struct timewheel_token *token;
+	struct tw_cursor *walk;
+
+	if (!queue->plain)
+		return;
+	walk = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
+	while (walk && tw_cursor_next(walk, &token) > 0)
+		if (token->state == TIMEWHEEL_STATE_HELD)
+			shorten(queue, token, back);
+	tw_cursor_close(walk);
+}
+
 void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		     uint64_t due)
 {
 	RUN(queue, nack, handle, delivery, queue_deadline(due),
 	    ANSWER | ABSOLUTE);
+}
+
+struct change queue_change(const struct queue *queue, const struct job *job,
+			   const struct timewheel_token *token,
+			   uint32_t delivery, enum change_to to)
+{
+	return (struct change) {
+		.queue = queue->row.id,
+		.job = job->id,
+		.epoch = queue->row.epoch,
+		.id = token->id,
+		.handle = token->handle,
+		.due = job->due,
+		.delivery = delivery,
+		.to = to,
+	};
 }
 
 static void make_new(struct queue *queue, const struct change *change)
@@ -473,4 +540,24 @@ bool queue_counts(struct queue *queue, struct timewheel_info *info)
 {
 	*info = (struct timewheel_info) { .size = sizeof(*info) };
 	return queue->plain && !tw_wheel_info(queue->plain, info);
+}
+
+void queue_due(struct queue *queue, uint64_t now, uint64_t *count,
+	       uint64_t *oldest)
+{
+	struct tw_cursor *cursor = queue->plain ?
+				   tw_cursor_open(queue->plain, 0, now) : NULL;
+	const struct timewheel_token *token;
+
+	*count = 0;
+	*oldest = now;
+	while (cursor && *count < MAX_COUNTED &&
+	       tw_cursor_next(cursor, &token) > 0) {
+		if (token->state != TIMEWHEEL_STATE_PENDING)
+			continue;
+		(*count)++;
+		if (token->deadline < *oldest)
+			*oldest = token->deadline;
+	}
+	tw_cursor_close(cursor);
 }

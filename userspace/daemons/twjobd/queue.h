@@ -9,7 +9,7 @@
  * id 0 is the stamp: it says that the wheel has all jobs of the store.
  *
  * Functions that return int give 0, or -ENOENT: the wheel has no such token;
- * -ENOSPC or -ENOMEM: it can have no further one; -ENODEV: there is no wheel at
+ * -ENOSPC or -ENOMEM: it can have no further one; -ENODEV: the queue has no wheel at
  * present.
  */
 #ifndef TWJOBD_QUEUE_H
@@ -19,8 +19,11 @@
 
 #include <timewheel.h>
 
+#include "histogram.h"
 #include "store.h"
 
+/* Each has two open files. */
+#define MAX_QUEUES	256
 /* Places where the token of a key may be. */
 #define PLACES		4
 
@@ -36,8 +39,9 @@ struct queue {
 	struct tw_wheel *plain, *bound;
 	sd_event_source *due;		/* the wheel has something to read */
 	struct tw_cursor *walk;		/* see queue_walk() */
+	struct histogram lateness;	/* from when jobs were due */
 	bool loaded;			/* the wheel has all jobs */
-	bool complained;		/* the log tells that there is no wheel */
+	bool complained;		/* see keep_complain() */
 	bool unsettled;			/* this turn moves or ends pending tokens */
 };
 
@@ -53,7 +57,9 @@ void queue_free(struct queue *queue);
 /*
  * Opens the wheel, by the file that the service manager has kept if there is one,
  * or makes one. It is @loaded if it has the stamp of the row's epoch. A wheel with
- * another stamp, or none, is destroyed, and the row gets a new epoch.
+ * another stamp, or none, is destroyed, and the row gets a new epoch. After an error
+ * a wheel that was there still is. The errors are those of tw_wheel_create(3) and
+ * tw_wheel_open_named(3).
  */
 int queue_open_wheel(struct queue *queue);
 void queue_close_wheel(struct queue *queue);
@@ -82,6 +88,13 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 /* -ESTALE: the delivery is not out any more. @ms: 0 for the queue's lease. */
 int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 uint64_t ms);
+/* Whether the delivery is out. */
+bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery);
+/*
+ * The clock has been set back by so many ns. Leases, which end by this clock, are
+ * shortened to what was left of them.
+ */
+void queue_set_back(struct queue *queue, uint64_t back);
 /* Ends a delivery, if it is still out: the job is due again at @due ms. */
 void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		     uint64_t due);
@@ -115,12 +128,22 @@ struct change {
 	uint32_t to;		/* enum change_to */
 };
 
+struct change queue_change(const struct queue *queue, const struct job *job,
+			   const struct timewheel_token *token,
+			   uint32_t delivery, enum change_to to);
 void queue_apply(struct queue *queue, const struct change *change);
 /* Undoes queue_register(); or ends a token for which the store has no job. */
 void queue_unregister(struct queue *queue, uint64_t handle);
 
 /* What the queue's wheel counts; false if there is none. */
 bool queue_counts(struct queue *queue, struct timewheel_info *info);
+/*
+ * How many jobs are due at @now and nobody has taken, and since when the oldest of
+ * them is: ns. Looks at every token, until it has counted MAX_COUNTED.
+ */
+#define MAX_COUNTED	100000
+void queue_due(struct queue *queue, uint64_t now, uint64_t *count,
+	       uint64_t *oldest);
 /* Deadline that a token of this job has, at the earliest: ns. */
 uint64_t queue_deadline(uint64_t due);
 

@@ -54,7 +54,7 @@ void store_open(const char *path);
 void store_close(void);
 int store_last_turn(void (*use)(void *arg, struct bytes list), void *arg);
 /* Random, the same as long as the store exists. */
-extern uint64_t store_secret[2];
+extern unsigned char store_secret[16];
 
 int store_each_queue(void (*each)(const struct queue_row *row));
 

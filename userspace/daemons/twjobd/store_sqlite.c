@@ -28,15 +28,18 @@
 /* More than one turn uses. */
 #define ID_SPARE	2048
 #define BALLAST		(16 << 20)
+/* The log is written back when it is as long. */
+#define LOG_PAGES	1000
 /* Free pages that are given back at once, when a quarter of all are free. */
 #define GIVE_BACK	"256"
 
-uint64_t store_secret[2];
+unsigned char store_secret[16];
 
 static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the last commit had a list that was not empty */
 static bool full;
+static bool complained;	/* since the last commit */
 static char ballast_path[300];
 static int ballast;
 
@@ -115,7 +118,10 @@ static int failed(const char *what)
 			say("%s: %s", ballast_path, strerror(errno));
 		return -ENOSPC;
 	}
-	say("the store: %s: %s", what, sqlite3_errmsg(db));
+	if (!complained)
+		say("the store %s: %s: %s: see what the kernel's log tells about its disk",
+		    config.store, what, sqlite3_errmsg(db));
+	complained = true;
 	/* What a failed sync has left on the disk, nobody knows. */
 	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
 		die(0, "the disk of %s cannot be trusted: see what the kernel's log tells about it",
@@ -177,16 +183,26 @@ static void must_run(const char *sql)
 		die(0, "the store %s: %s", config.store, error ?: "no memory");
 }
 
-static int64_t number(const char *sql)
+static bool ask(const char *sql, int64_t *value)
 {
 	sqlite3_stmt *statement;
+	bool known;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+		return false;
+	known = sqlite3_step(statement) == SQLITE_ROW;
+	if (known)
+		*value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return known;
+}
+
+static int64_t number(const char *sql)
+{
 	int64_t value;
 
-	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
-	    sqlite3_step(statement) != SQLITE_ROW)
+	if (!ask(sql, &value))
 		die(0, "the store %s: %s", config.store, sqlite3_errmsg(db));
-	value = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
 	return value;
 }
 
@@ -225,6 +241,23 @@ static void take_ballast(void)
 		    config.store);
 }
 
+/* After a commit. SQLite would do it likewise, and not tell that it has failed. */
+static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages)
+{
+	int result = SQLITE_OK;
+
+	(void)unused;
+	(void)name;
+	if (pages >= LOG_PAGES)
+		result = sqlite3_wal_checkpoint_v2(of, NULL,
+						   SQLITE_CHECKPOINT_PASSIVE,
+						   NULL, NULL);
+	/* Or another program, as one that makes a backup, is about to do it. */
+	if (result != SQLITE_OK && result != SQLITE_BUSY)
+		failed("writing the log back");
+	return SQLITE_OK;
+}
+
 static void read_secret(void)
 {
 	sqlite3_stmt *statement;
@@ -249,9 +282,30 @@ static void check_schema(void)
 		die(0, "%s is of another version of twjobd", config.store);
 }
 
+/*
+ * A failed sync leaves pages in memory that are taken for written. Were the log read
+ * there, the store would be brought up to a state that the log on the disk does not
+ * have, and a power cut meanwhile would break it. So the log is read from the disk.
+ */
+static void forget_cached_log(const char *path)
+{
+	char log[300];
+	int fd, error;
+
+	snprintf(log, sizeof(log), "%s-wal", path);
+	fd = open(log, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	error = fsync(fd) ? errno : posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	if (error)
+		die(error, "%s", log);
+	close(fd);
+}
+
 void store_open(const char *path)
 {
 	open_ballast(path);
+	forget_cached_log(path);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
 			    SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			    NULL) != SQLITE_OK)
@@ -267,6 +321,7 @@ void store_open(const char *path)
 		 "pragma cache_size = -16384;"
 		 "pragma journal_size_limit = 67108864;"
 		 "pragma wal_checkpoint(truncate)");
+	sqlite3_wal_hook(db, write_log_back, NULL);
 	for (int i = 0; i < STATEMENTS; i++)
 		if (sqlite3_prepare_v3(db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
 				       &statements[i], NULL) != SQLITE_OK)
@@ -365,9 +420,11 @@ int store_commit(struct bytes list)
 	}
 	if (!result)
 		result = run(statements[COMMIT]);
-	if (!result)
-		had_list = list.length;
-	return result;
+	if (result)
+		return result;
+	had_list = list.length;
+	complained = false;
+	return 0;
 }
 
 void store_roll_back(void)
@@ -506,10 +563,13 @@ static void housekeep(const char *sql)
 
 void store_tidy(void)
 {
+	int64_t unused, pages;
+
 	if (full)
 		housekeep("pragma wal_checkpoint(truncate)");
 	/* The file shrinks when the log is written back, not before. */
-	if (number("pragma freelist_count") * 4 > number("pragma page_count"))
+	if (ask("pragma freelist_count", &unused) &&
+	    ask("pragma page_count", &pages) && unused * 4 > pages)
 		housekeep("pragma incremental_vacuum(" GIVE_BACK ");"
 			  "pragma wal_checkpoint(passive)");
 	if (full)

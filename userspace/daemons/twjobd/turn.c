@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "resp.h"
 #include "turn.h"
@@ -23,6 +24,7 @@ static struct {
 	struct buffer changes;		/* struct change */
 	struct buffer registered;	/* struct registered */
 	void (*ended)(int error);
+	struct histogram commits;
 } turn;
 
 void turn_at_end(void (*ended)(int error))
@@ -57,16 +59,8 @@ void turn_changed(struct queue *queue, const struct job *job,
 		  const struct timewheel_token *token, uint32_t delivery,
 		  enum change_to to)
 {
-	const struct change change = {
-		.queue = queue->row.id,
-		.job = job->id,
-		.epoch = queue->row.epoch,
-		.id = token->id,
-		.handle = token->handle,
-		.due = job->due,
-		.delivery = delivery,
-		.to = to,
-	};
+	const struct change change = queue_change(queue, job, token, delivery,
+						  to);
 
 	buffer_add(&turn.changes, &change, sizeof(change));
 	/* An ended delivery of a job that is gone leaves nothing to be read. */
@@ -126,6 +120,24 @@ static void undo(void)
 		queue->row = queue->saved;
 }
 
+const struct histogram *turn_commits(void)
+{
+	return &turn.commits;
+}
+
+static int timed_commit(struct bytes list)
+{
+	struct timespec begin, end;
+	int result;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	result = store_commit(list);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	histogram_add(&turn.commits, (end.tv_sec - begin.tv_sec) * NSEC_PER_SEC +
+		      end.tv_nsec - begin.tv_nsec);
+	return result;
+}
+
 static int commit(void)
 {
 	struct bytes list = { turn.changes.data, turn.changes.length };
@@ -134,7 +146,7 @@ static int commit(void)
 	if (!turn.error)
 		turn_result(save_queues());
 	if (!turn.error)
-		turn_result(store_commit(list));
+		turn_result(timed_commit(list));
 	if (turn.error) {
 		undo();
 		return turn.error;

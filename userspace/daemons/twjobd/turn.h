@@ -30,6 +30,8 @@ void turn_changed(struct queue *queue, const struct job *job,
 /* Whether the turn has changed this job. */
 bool turn_has(int64_t job);
 
+/* How long commits took. */
+const struct histogram *turn_commits(void);
 /* Commits, and tells the wheels. Returns 0 or an error of the store. */
 int turn_end(void);
 /* Ends the turn if it is large. */

@@ -2,12 +2,13 @@
 /*
  * What all parts of twjobd share. The parts, each using those below it only:
  *
- * main.c		options, the loop, signals
+ * main.c		the configuration's keys, the daemon's life
  * conn.c		sockets, pipelining, answers in order; see conn.h
  * verbs.c		what clients can ask, by name; see verbs.h
  * verbs_queue.c	of queues
  * verbs_job.c		of jobs that nobody works on
  * verbs_list.c		what there is
+ * verbs_stats.c	figures, also for Prometheus
  * verbs_take.c		deliveries, and clients that wait for one
  * verbs_answer.c	answers to deliveries
  * args.c		what the verbs' arguments mean
@@ -16,9 +17,10 @@
  * queue.c		a queue and its named wheel; see queue.h
  * store_sqlite.c	the jobs; see store.h
  * resp.c		the protocol's framing; see resp.h
- * config.c		the configuration file, and sockets that listen
- * hash.c		a keyed hash
- * ../twidled/log.c	messages on standard error
+ * histogram.c		how long something took
+ * ../common		what it has in common with other daemons: options and
+ *			signals, the configuration file, sockets that listen,
+ *			messages
  *
  * All is done by one thread in one loop of sd-event. One turn of it hears many
  * commands, changes the store and commits once. Then it tells the wheels and
@@ -31,18 +33,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <systemd/sd-event.h>
 
-#include "../twidled/log.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#include "../common/config.h"
+#include "../common/log.h"
 
 #define MSEC_PER_SEC	1000ULL
 #define USEC_PER_MSEC	1000ULL
 #define USEC_PER_SEC	1000000ULL
 #define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
 
 #define MAX_LISTENERS	8
 #define MAX_KEY		255
@@ -55,16 +55,7 @@ struct bytes {
 	size_t length;
 };
 
-struct address {
-	socklen_t length;
-	union {
-		struct sockaddr any;
-		struct sockaddr_un un;
-		struct sockaddr_storage room;
-	};
-};
-
-/* There is one (config.c). */
+/* There is one (main.c). */
 extern struct config {
 	struct address listen[MAX_LISTENERS];
 	char store[256];
@@ -74,13 +65,8 @@ extern struct config {
 	uint64_t max_connections;
 } config;
 
-/* One line on standard error when it returns -1. */
-int config_load(const char *path);
-/* A socket that listens there. Exits when there can be none. */
-int config_listen(const struct address *address);
-
-/* SipHash-2-4. */
-uint64_t hash(const uint64_t key[2], struct bytes bytes);
+/* As many as are configured, or as the limit of open files permits (main.c). */
+extern uint64_t max_connections;
 
 /* The wall clock, ms since 1970. */
 uint64_t now_ms(void);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "keep.h"
 #include "verbs.h"
 
 #define QUEUE	1U	/* argument 1 is a queue that exists */
@@ -29,7 +30,9 @@ void answer_failure(struct request *request, int error)
 		reply_error(request->reply, "HELD the job is being worked on");
 		break;
 	case ENODEV:
-		reply_error(request->reply, "UNAVAILABLE the queue has no wheel at present");
+		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
+		/* Its wheel may just have been found destroyed. */
+		keep_lost(request->queue);
 		break;
 	default:
 		reply_error(request->reply, "UNAVAILABLE the store cannot tell: see the log");
@@ -124,15 +127,16 @@ static void verb_ping(struct request *request)
 		reply_simple(request->reply, "PONG");
 }
 
-/* What clients look for before they send anything else. */
+/*
+ * What clients look for before they send anything else. There is no "loading": to
+ * clients it would mean that nothing can be done yet.
+ */
 static void verb_info(struct request *request)
 {
 	reply_text(request->reply,
 		   "# Server\r\n"
 		   "server:twjobd\r\n"
 		   "redis_mode:standalone\r\n"
-		   "# Persistence\r\n"
-		   "loading:0\r\n"
 		   "# Replication\r\n"
 		   "role:master\r\n");
 }
@@ -182,6 +186,7 @@ static const struct verb {
 	{ "TW.LIST", 2, 10, QUEUE, verb_list },
 	{ "TW.STATS", 2, 2, QUEUE, verb_stats },
 	{ "TW.STATS", 1, 1, 0, verb_stats },
+	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
 	{ "TW.CREATE", 2, 10, 0, verb_create },
 	{ "TW.DROP", 2, 2, QUEUE, verb_drop },

@@ -47,10 +47,13 @@ void answer_failure(struct request *request, int error);
 void verb_create(struct request *request);
 void verb_drop(struct request *request);
 void verb_queues(struct request *request);
-void verb_stats(struct request *request);
 void verb_pause(struct request *request);
 void verb_resume(struct request *request);
 void verb_drain(struct request *request);
+
+/* verbs_stats.c */
+void verb_stats(struct request *request);
+void verb_metrics(struct request *request);
 
 /* verbs_job.c */
 void verb_put(struct request *request);

@@ -62,6 +62,17 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 	return result == -ENOENT ? -ESTALE : result;
 }
 
+/* The same for an answer that ends the delivery. */
+static int find_last(struct queue *queue, struct bytes arg,
+		     struct receipt *receipt, struct job *job,
+		     struct timewheel_token *token)
+{
+	int result = find_delivery(queue, arg, receipt, job, token, 0);
+
+	/* It is out, and has been extended as far as the wheel permits. */
+	return result == -ERANGE ? 0 : result;
+}
+
 static void answer_stale(struct request *request, int result)
 {
 	if (result == -ESTALE)
@@ -78,7 +89,7 @@ static int ack(struct request *request, struct bytes arg)
 	struct timewheel_token token;
 	struct receipt receipt;
 	struct job job;
-	int result = find_delivery(request->queue, arg, &receipt, &job, &token, 0);
+	int result = find_last(request->queue, arg, &receipt, &job, &token);
 
 	if (!result)
 		result = turn_begin() ?: turn_result(store_remove(job.id));
@@ -88,7 +99,6 @@ static int ack(struct request *request, struct bytes arg)
 	request->queue->row.bytes -= job.size;
 	turn_changed(request->queue, &job, &token, receipt.delivery,
 		     CHANGE_TO_GONE);
-	client_answered(request->client, receipt.handle, receipt.delivery);
 	return 0;
 }
 
@@ -126,7 +136,6 @@ static int end_delivery(struct request *request, const struct receipt *receipt,
 		return result;
 	turn_changed(request->queue, job, token, receipt->delivery,
 		     job->buried ? CHANGE_TO_BURIED : CHANGE_TO_PENDING);
-	client_answered(request->client, receipt->handle, receipt->delivery);
 	return 0;
 }
 
@@ -149,8 +158,8 @@ void verb_nack(struct request *request)
 
 	if (request->argc > 3 && !arg_due(request, 3, &due))
 		return;
-	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
-			       &token, 0);
+	result = find_last(request->queue, request->argv[2], &receipt, &job,
+			   &token);
 	if (!result) {
 		if (!job.attempts)
 			job.attempts = receipt.delivery;
@@ -168,8 +177,8 @@ void verb_bury(struct request *request)
 	struct timewheel_token token;
 	struct receipt receipt;
 	struct job job;
-	int result = find_delivery(request->queue, request->argv[2], &receipt,
-				   &job, &token, 0);
+	int result = find_last(request->queue, request->argv[2], &receipt, &job,
+			       &token);
 
 	if (!result) {
 		job.buried = true;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "keep.h"
 #include "verbs.h"
 
 #define UNCHANGED	((struct bytes) { })
@@ -13,9 +14,10 @@
 #define KICK_SLICE	100
 #define MAX_KICKS	10000
 
-static const struct timewheel_token no_token;
-
-/* A job that the load of its queue has not come to yet gets its token now. */
+/*
+ * A job without a token gets it now: the load of its queue has not come to it yet,
+ * or the token has been lost.
+ */
 static int load_token(struct queue *queue, const struct job *job,
 		      struct timewheel_token *token)
 {
@@ -23,7 +25,7 @@ static int load_token(struct queue *queue, const struct job *job,
 	int result;
 
 	if (queue->loaded)
-		return -ENODEV;
+		keep_count_mended();
 	result = queue_register(queue, job, &handle);
 	return result ?: queue_token_by_handle(queue, handle, token);
 }
@@ -249,25 +251,44 @@ void verb_put(struct request *request)
 		reply_integer(request->reply, job.id);
 }
 
-/* What the verbs below are about: a job by its number, or by its key. */
-static int find_by_id(struct request *request, struct job *job,
-		      struct timewheel_token *token)
+/*
+ * What the verbs below are about, a job by its number or by its key. @error: 0, or
+ * -ENOENT: there is no such job; -EINVAL, which is answered; or an error.
+ */
+struct found {
+	int error;
+	struct job job;
+	struct timewheel_token token;
+};
+
+static struct found find_by_id(struct request *request)
 {
+	struct found found = { .error = -EINVAL };
 	uint64_t id;
 
-	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
-		return -EINVAL;
-	return find_job(request->queue, id, job, token);
+	if (arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
+		found.error = find_job(request->queue, id, &found.job,
+				       &found.token);
+	return found;
 }
 
-static int find_by_key(struct request *request, struct job *job,
-		       struct timewheel_token *token)
+static struct found find_by_key(struct request *request)
 {
+	struct found found = { .error = -EINVAL };
 	struct bytes key;
 
-	if (!arg_key(request, request->argv[2], &key))
-		return -EINVAL;
-	return find_key(request->queue, key, job, token);
+	if (arg_key(request, request->argv[2], &key))
+		found.error = find_key(request->queue, key, &found.job,
+				       &found.token);
+	return found;
+}
+
+/* -EBUSY: a worker has the job. */
+static int unless_held(const struct found *found)
+{
+	if (!found->error && found->token.state == TIMEWHEEL_STATE_HELD)
+		return -EBUSY;
+	return found->error;
 }
 
 /* Answers 1 for done, 0 for unknown; nothing for -EINVAL, which is answered. */
@@ -279,40 +300,31 @@ static void answer_done(struct request *request, int result)
 		answer_failure(request, result);
 }
 
-static void cancel(struct request *request, int found, const struct job *job,
-		   const struct timewheel_token *token)
+static void cancel(struct request *request, struct found found)
 {
-	if (!found && token->state == TIMEWHEEL_STATE_HELD)
-		found = -EBUSY;
-	answer_done(request, found ?: remove_job(request->queue, job, token, 0));
+	answer_done(request, unless_held(&found) ?:
+		    remove_job(request->queue, &found.job, &found.token, 0));
 }
 
 /* TW.CANCEL queue id */
 void verb_cancel(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
-
-	cancel(request, find_by_id(request, &job, &token), &job, &token);
+	cancel(request, find_by_id(request));
 }
 
 /* TW.CANCELKEY queue key */
 void verb_cancel_key(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
-
-	cancel(request, find_by_key(request, &job, &token), &job, &token);
+	cancel(request, find_by_key(request));
 }
 
 /* TW.DELETE queue id */
 void verb_delete(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
-	int found = find_by_id(request, &job, &token);
+	struct found found = find_by_id(request);
 
-	answer_done(request, found ?: remove_job(request->queue, &job, &token, 0));
+	answer_done(request, found.error ?:
+		    remove_job(request->queue, &found.job, &found.token, 0));
 }
 
 static int change_job(struct queue *queue, struct job *job,
@@ -325,56 +337,49 @@ static int change_job(struct queue *queue, struct job *job,
 	return result;
 }
 
-static void move(struct request *request, int found, struct job *job,
-		 const struct timewheel_token *token)
+static void move(struct request *request, struct found found)
 {
-	if (!found && job->buried) {
+	if (!found.error && found.job.buried) {
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
 	}
-	if (!found && token->state == TIMEWHEEL_STATE_HELD)
-		found = -EBUSY;
 	/* The time is looked at first: an error of it changes nothing. */
-	if (found != -EINVAL && !arg_due(request, 3, &job->due))
+	if (found.error != -EINVAL && !arg_due(request, 3, &found.job.due))
 		return;
-	answer_done(request, found ?: change_job(request->queue, job, token,
-						 CHANGE_TO_PENDING));
+	answer_done(request, unless_held(&found) ?:
+		    change_job(request->queue, &found.job, &found.token,
+			       CHANGE_TO_PENDING));
 }
 
 /* TW.MOVE queue id IN seconds | AT time */
 void verb_move(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
-
-	move(request, find_by_id(request, &job, &token), &job, &token);
+	move(request, find_by_id(request));
 }
 
 /* TW.MOVEKEY queue key IN seconds | AT time */
 void verb_move_key(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
-
-	move(request, find_by_key(request, &job, &token), &job, &token);
+	move(request, find_by_key(request));
 }
 
-static int kick(struct queue *queue, struct job *job,
-		const struct timewheel_token *token)
+static int kick(struct queue *queue, struct found *found)
 {
-	if (token->state == TIMEWHEEL_STATE_HELD)
-		return -EBUSY;
-	job->due = now_ms();
-	job->attempts = 0;
-	job->buried = false;
-	return change_job(queue, job, token, CHANGE_TO_NEW);
+	int error = unless_held(found);
+
+	if (error)
+		return error;
+	found->job.due = now_ms();
+	found->job.attempts = 0;
+	found->job.buried = false;
+	return change_job(queue, &found->job, &found->token, CHANGE_TO_NEW);
 }
 
 /* The first @n buried jobs. Returns how many there were, or an error. */
 static int64_t kick_all(struct queue *queue, uint64_t n)
 {
 	static struct job jobs[KICK_SLICE];
-	struct timewheel_token token;
+	struct found found;
 	int64_t after = 0;
 	uint64_t done = 0;
 	int count, result;
@@ -383,8 +388,9 @@ static int64_t kick_all(struct queue *queue, uint64_t n)
 		count = store_next(after, queue->row.id, jobs, KICK_SLICE);
 		for (int i = 0; i < count && done < n; i++) {
 			after = jobs[i].id;
-			result = find_job(queue, after, &jobs[i], &token) ?:
-				 kick(queue, &jobs[i], &token);
+			found.error = find_job(queue, after, &found.job,
+					       &found.token);
+			result = kick(queue, &found);
 			if (result)
 				return result;
 			done++;
@@ -396,15 +402,13 @@ static int64_t kick_all(struct queue *queue, uint64_t n)
 /* TW.KICK queue id | ALL n */
 void verb_kick(struct request *request)
 {
-	struct timewheel_token token = no_token;
-	struct job job;
 	uint64_t n;
 	int64_t done;
-	int found;
 
 	if (!arg_is(request->argv[2], "ALL")) {
-		found = find_by_id(request, &job, &token);
-		answer_done(request, found ?: kick(request->queue, &job, &token));
+		struct found found = find_by_id(request);
+
+		answer_done(request, kick(request->queue, &found));
 		return;
 	}
 	if (request->argc != 4) {

@@ -84,22 +84,107 @@ static bool save_alone(struct request *request, struct queue_row *row)
 	return false;
 }
 
-static void change_queue(struct request *request, struct queue *queue,
-			 const struct queue_row *row)
+/* The same for a queue that is there, which then has this row. */
+static bool save_queue(struct request *request, struct queue_row *row)
+{
+	if (!save_alone(request, row))
+		return false;
+	request->queue->row = *row;
+	request->queue->saved = *row;
+	return true;
+}
+
+static size_t count_queues(void)
+{
+	struct queue *queue;
+	size_t count = 0;
+
+	LIST_FOREACH(queue, &queues, next)
+		count += !queue->row.dropped;
+	return count;
+}
+
+/* A queue can have no wheel of such settings. */
+static void answer_no_wheel(struct request *request, struct queue *queue,
+			    int error)
+{
+	switch (-error) {
+	case EDQUOT:
+	case EINVAL:		/* more than the module's max_tokens */
+	case ENOMEM:
+	case ENOSPC:
+		reply_error(request->reply, "FULL the kernel gives no wheel: %s",
+			    tw_strerror(-error));
+		break;
+	default:
+		keep_complain(queue, error);
+		reply_error(request->reply,
+			    "UNAVAILABLE the kernel gives no wheel: see the log");
+	}
+}
+
+/* Returns 0, or an error of keep_open(); then the queue may have no wheel. */
+static int set_settings(struct queue *queue, const struct queue_row *row)
 {
 	bool other_wheel = row->lease != queue->row.lease ||
 			   row->max_jobs != queue->row.max_jobs;
-	struct queue_row changed = *row;
 
+	queue->row = *row;
+	queue->saved = *row;
+	if (!other_wheel)
+		return 0;
+	queue_destroy_wheel(queue);
+	return keep_open(queue);
+}
+
+static void change_queue(struct request *request, struct queue *queue,
+			 const struct queue_row *row)
+{
+	struct queue_row old = queue->row, changed = *row;
+	int error;
+
+	if (row->max_jobs < old.jobs) {
+		reply_error(request->reply, "FULL the queue has %llu jobs",
+			    (unsigned long long)old.jobs);
+		return;
+	}
 	if (!save_alone(request, &changed))
 		return;
-	queue->row = changed;
-	queue->saved = changed;
-	if (other_wheel) {
-		queue_destroy_wheel(queue);
-		keep_open(queue);
+	error = set_settings(queue, &changed);
+	if (!error) {
+		reply_ok(request->reply);
+		return;
 	}
-	reply_ok(request->reply);
+	/* A queue without a wheel is of no use: it keeps the settings that it had. */
+	if (!turn_begin() && !turn_result(store_save_queue(&old)))
+		set_settings(queue, &old);
+	answer_no_wheel(request, queue, error);
+}
+
+static void make_queue(struct request *request, struct queue_row *row)
+{
+	struct queue *queue;
+	int error;
+
+	if (count_queues() >= MAX_QUEUES) {
+		reply_error(request->reply, "FULL there are %d queues",
+			    MAX_QUEUES);
+		return;
+	}
+	memcpy(row->name, request->argv[1].data, request->argv[1].length);
+	if (!save_alone(request, row))
+		return;
+	queue = queue_new(row);
+	error = keep_open(queue);
+	if (!error) {
+		reply_ok(request->reply);
+		return;
+	}
+	/* It is refused, not kept without a wheel. */
+	answer_no_wheel(request, queue, error);
+	queue_free(queue);
+	turn_begin();
+	turn_result(store_remove_queue(row->id));
 }
 
 /* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] */
@@ -112,7 +197,6 @@ void verb_create(struct request *request)
 		.max_jobs = MAX_JOBS,
 		.max_bytes = MAX_BYTES,
 	};
-	int error;
 
 	if (!is_name(request->argv[1])) {
 		reply_error(request->reply,
@@ -124,40 +208,20 @@ void verb_create(struct request *request)
 		row = queue->row;
 	if (!parse_settings(request, &row))
 		return;
-	if (queue) {
+	if (queue)
 		change_queue(request, queue, &row);
-		return;
-	}
-	memcpy(row.name, request->argv[1].data, request->argv[1].length);
-	if (!save_alone(request, &row))
-		return;
-	queue = queue_new(&row);
-	error = keep_open(queue);
-	if (!error) {
-		reply_ok(request->reply);
-		return;
-	}
-	/* Another queue of that many jobs is refused, not kept without a wheel. */
-	reply_error(request->reply, "FULL the kernel gives no wheel: %s",
-		    tw_strerror(-error));
-	row = queue->row;
-	queue_free(queue);
-	turn_begin();
-	turn_result(store_remove_queue(row.id));
+	else
+		make_queue(request, &row);
 }
 
 /* TW.DROP queue */
 void verb_drop(struct request *request)
 {
-	struct queue_row row;
+	struct queue_row row = request->queue->row;
 
-	turn_end();
-	row = request->queue->row;
 	row.dropped = true;
-	if (!save_alone(request, &row))
+	if (!save_queue(request, &row))
 		return;
-	request->queue->row = row;
-	request->queue->saved = row;
 	take_end_queue(request->queue);
 	queue_destroy_wheel(request->queue);
 	keep_remove_jobs();
@@ -168,83 +232,21 @@ void verb_drop(struct request *request)
 void verb_queues(struct request *request)
 {
 	struct queue *queue;
-	size_t count = 0;
 
-	LIST_FOREACH(queue, &queues, next)
-		count += !queue->row.dropped;
-	reply_array(request->reply, count);
+	reply_array(request->reply, count_queues());
 	LIST_FOREACH(queue, &queues, next)
 		if (!queue->row.dropped)
 			reply_text(request->reply, queue->row.name);
 }
 
-struct figure {
-	const char *name;
-	uint64_t value;
-};
-
-static void answer_figures(struct reply *reply, const struct figure *figures,
-			   size_t count)
-{
-	reply_map(reply, count);
-	for (size_t i = 0; i < count; i++) {
-		reply_text(reply, figures[i].name);
-		reply_integer(reply, figures[i].value);
-	}
-}
-
-/* TW.STATS [queue] */
-void verb_stats(struct request *request)
-{
-	struct queue *queue = request->queue;
-	struct timewheel_info info;
-
-	if (!queue) {
-		const struct figure figures[] = {
-			{ "mended", keep_mended() },
-			{ "loading", keep_is_loading() },
-			{ "disk_full", store_is_full() },
-		};
-
-		answer_figures(request->reply, figures, ARRAY_SIZE(figures));
-		return;
-	}
-	/* The wheel does not know yet what this turn changes. */
-	turn_end();
-	queue_counts(queue, &info);
-	{
-		const struct figure figures[] = {
-			{ "jobs", queue->row.jobs },
-			{ "bytes", queue->row.bytes },
-			{ "pending", info.pending - (queue->loaded && info.pending) },
-			{ "held", info.held },
-			{ "buried", info.buried },
-			{ "delivered", info.delivered },
-			{ "lapsed", info.lapsed },
-			{ "paused", queue->row.paused },
-			{ "draining", queue->row.draining },
-			{ "loading", !queue->loaded },
-			{ "lease_ms", queue->row.lease },
-			{ "tries", queue->row.tries },
-			{ "max_jobs", queue->row.max_jobs },
-			{ "max_bytes", queue->row.max_bytes },
-		};
-
-		answer_figures(request->reply, figures, ARRAY_SIZE(figures));
-	}
-}
-
-/* The turn's end saves it. */
 static void set_state(struct request *request, bool paused, bool draining)
 {
-	int error = turn_begin();
+	struct queue_row row = request->queue->row;
 
-	if (error) {
-		answer_failure(request, error);
+	row.paused = paused;
+	row.draining = draining;
+	if (!save_queue(request, &row))
 		return;
-	}
-	request->queue->row.paused = paused;
-	request->queue->row.draining = draining;
 	take_listen(request->queue);
 	reply_ok(request->reply);
 }

@@ -157,6 +157,7 @@ static void take_event(struct taken *taken, struct queue *queue,
 		return;
 	}
 	taken->count++;
+	histogram_add(&queue->lateness, event->taken - event->deadline);
 	client_delivered(taken->waiter->client, queue, event,
 			 taken->waiter->bound);
 }
@@ -369,6 +370,19 @@ static bool parse_options(struct request *request, int i,
 	return true;
 }
 
+/* There is no job; but without a wheel nobody knows. */
+static void answer_none(struct request *request, const struct waiter *waiter)
+{
+	for (int i = 0; i < waiter->nr_queues; i++) {
+		if (waiter->queues[i]->plain || waiter->queues[i]->row.paused)
+			continue;
+		request->queue = waiter->queues[i];
+		answer_failure(request, -ENODEV);
+		return;
+	}
+	reply_null_array(request->reply);
+}
+
 /* TW.TAKE queue [queue ...] [COUNT n] [BLOCK ms] [BOUND]; BLOCK 0 is for ever. */
 void verb_take(struct request *request)
 {
@@ -395,7 +409,7 @@ void verb_take(struct request *request)
 	} else if (wait) {
 		wait_for_job(waiter);
 	} else {
-		reply_null_array(request->reply);
+		answer_none(request, waiter);
 		free_waiter(waiter);
 	}
 }

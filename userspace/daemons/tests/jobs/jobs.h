@@ -83,6 +83,9 @@ static inline void write_config(const char *more)
 	fclose(file);
 }
 
+/* Where the daemons write their messages; 0 for where the tests do. */
+static int daemon_log;
+
 static inline pid_t start_daemon(void)
 {
 	pid_t pid = fork();
@@ -91,8 +94,19 @@ static inline pid_t start_daemon(void)
 		return pid;
 	/* Not longer than its test, however that ends. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (daemon_log)
+		dup2(daemon_log, STDERR_FILENO);
 	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
 	_exit(127);
+}
+
+static inline redisContext *must_connect(void)
+{
+	redisContext *client = connect_daemon();
+
+	if (!client)
+		abort();
+	return client;
 }
 
 static inline int end_daemon(pid_t pid, int signal)
@@ -132,6 +146,28 @@ static inline redisReply *say(redisContext *client, const char *format, ...)
 	reply = redisvCommand(client, format, args);
 	va_end(args);
 	return reply;
+}
+
+/* A daemon with a store of its own, in which there is a queue "q". */
+static inline pid_t start_fresh(const char *config, const char *settings)
+{
+	redisContext *client;
+	redisReply *reply;
+	char line[128];
+	pid_t pid;
+
+	clean_up();
+	mkdir(DIR, 0700);
+	write_config(config);
+	pid = start_daemon();
+	client = must_connect();
+	snprintf(line, sizeof(line), "TW.CREATE q %s", settings);
+	reply = redisCommand(client, line);
+	if (!reply || reply->type != REDIS_REPLY_STATUS)
+		abort();
+	freeReplyObject(reply);
+	redisFree(client);
+	return pid;
 }
 
 /* An answer as text: "1", "OK", "STALE", "nil", "[3]" for three elements. */
@@ -237,6 +273,94 @@ static inline bool take(redisContext *client, struct taken *taken,
 	if (reply)
 		freeReplyObject(reply);
 	return got;
+}
+
+/* Sends what has been appended. */
+static inline void send_all(redisContext *client)
+{
+	int done = 0;
+
+	while (!done)
+		if (redisBufferWrite(client, &done) != REDIS_OK)
+			abort();
+}
+
+/* Puts jobs with the bodies 0, 1, .... Returns the first one's id. */
+static inline long long put_many(redisContext *client, int count,
+				 const char *options)
+{
+	long long first = -1;
+	char line[128];
+
+	snprintf(line, sizeof(line), "TW.PUT q %%d %s", options);
+	for (int i = 0; i < count; i++)
+		redisAppendCommand(client, line, i, i);
+	for (int i = 0; i < count; i++) {
+		redisReply *reply;
+		long long id;
+
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			return -1;
+		if (reply->type == REDIS_REPLY_ARRAY)
+			id = reply->element[0]->integer;
+		else
+			id = reply->type == REDIS_REPLY_INTEGER ?
+			     reply->integer : -1;
+		freeReplyObject(reply);
+		if (id < 0)
+			return -1;
+		first = i ? first : id;
+	}
+	return first;
+}
+
+/* Waits for a figure of a queue, or of all. */
+static inline bool comes_to(redisContext *client, const char *queue,
+			    const char *name, long long value)
+{
+	for (int tries = 0; tries < PATIENCE / 50; tries++) {
+		if (figure(client, queue, name) == value)
+			return true;
+		sleep_ms(50);
+	}
+	printf("# %s is %lld\n", name, figure(client, queue, name));
+	return false;
+}
+
+/* Takes and acks all that is due. Returns how many different bodies there were. */
+static inline int take_all(redisContext *client, int most)
+{
+	char *seen = calloc(most, 1);
+	int count = 0;
+
+	for (;;) {
+		redisReply *reply = say(client, "TW.TAKE q COUNT 500 BLOCK 300");
+		size_t n = reply ? reply->elements : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			struct taken taken;
+			int body;
+
+			read_taken(reply->element[i], &taken);
+			body = atoi(taken.body);
+			if (body >= 0 && body < most && !seen[body]++)
+				count++;
+			redisAppendCommand(client, "TW.ACK q %s", taken.receipt);
+		}
+		for (size_t i = 0; i < n; i++) {
+			redisReply *answer = NULL;
+
+			redisGetReply(client, (void **)&answer);
+			if (number_of(answer) != 1)
+				count = -most;
+		}
+		if (reply)
+			freeReplyObject(reply);
+		if (!n)
+			break;
+	}
+	free(seen);
+	return count;
 }
 
 #endif /* JOBS_H */

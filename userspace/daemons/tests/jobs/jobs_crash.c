@@ -164,17 +164,9 @@ FIXTURE(crash) {
 
 FIXTURE_SETUP(crash)
 {
-	redisContext *client;
-
 	if (access("/dev/timewheel", F_OK))
 		SKIP(return, "no device: is the module loaded?");
-	clean_up();
-	mkdir(DIR, 0700);
-	write_config("");
-	self->daemon = start_daemon();
-	client = connect_daemon();
-	SAYS("OK", client, "TW.CREATE q TRIES 0");
-	redisFree(client);
+	self->daemon = start_fresh("", "TRIES 0");
 }
 
 FIXTURE_TEARDOWN(crash)

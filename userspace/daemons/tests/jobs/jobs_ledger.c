@@ -246,18 +246,9 @@ FIXTURE(ledger) {
 
 FIXTURE_SETUP(ledger)
 {
-	redisContext *client;
-
 	if (access("/dev/timewheel", F_OK))
 		SKIP(return, "no device: is the module loaded?");
-	clean_up();
-	mkdir(DIR, 0700);
-	write_config("");
-	self->daemon = start_daemon();
-	client = connect_daemon();
-	ASSERT_NE(NULL, client);
-	SAYS("OK", client, "TW.CREATE q LEASE 1.5 TRIES 0");
-	redisFree(client);
+	self->daemon = start_fresh("", "LEASE 1.5 TRIES 0");
 }
 
 /* The store is whole, and has nothing in it. */

@@ -14,9 +14,7 @@ FIXTURE(life) {
 static void start(FIXTURE_DATA(life) *self)
 {
 	self->daemon = start_daemon();
-	self->client = connect_daemon();
-	if (!self->client)
-		abort();
+	self->client = must_connect();
 }
 
 static void killed(FIXTURE_DATA(life) *self)
@@ -29,11 +27,8 @@ FIXTURE_SETUP(life)
 {
 	if (access("/dev/timewheel", F_OK))
 		SKIP(return, "no device: is the module loaded?");
-	clean_up();
-	mkdir(DIR, 0700);
-	write_config("");
-	start(self);
-	SAYS("OK", self->client, "TW.CREATE q");
+	self->daemon = start_fresh("", "");
+	self->client = must_connect();
 }
 
 FIXTURE_TEARDOWN(life)
@@ -50,83 +45,6 @@ static int scaled(int n)
 
 	n *= scale ? atof(scale) : 1;
 	return n < 1000 ? 1000 : n;
-}
-
-/* Jobs with the bodies 0, 1, ...; all are answered. Returns the first one's id. */
-static long long put_many(redisContext *client, int count, const char *options)
-{
-	long long first = -1;
-	char line[128];
-
-	snprintf(line, sizeof(line), "TW.PUT q %%d %s", options);
-	for (int i = 0; i < count; i++)
-		redisAppendCommand(client, line, i, i);
-	for (int i = 0; i < count; i++) {
-		redisReply *reply;
-		long long id;
-
-		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
-			return -1;
-		if (reply->type == REDIS_REPLY_ARRAY)
-			id = reply->element[0]->integer;
-		else
-			id = reply->type == REDIS_REPLY_INTEGER ?
-			     reply->integer : -1;
-		freeReplyObject(reply);
-		if (id < 0)
-			return -1;
-		first = i ? first : id;
-	}
-	return first;
-}
-
-/* Waits for a figure of a queue, or of all. */
-static bool comes_to(redisContext *client, const char *queue, const char *name,
-		     long long value)
-{
-	for (int tries = 0; tries < PATIENCE / 50; tries++) {
-		if (figure(client, queue, name) == value)
-			return true;
-		sleep_ms(50);
-	}
-	printf("# %s is %lld\n", name, figure(client, queue, name));
-	return false;
-}
-
-/* Takes and acks all that is due. Returns how many different bodies there were. */
-static int take_all(redisContext *client, int most)
-{
-	char *seen = calloc(most, 1);
-	int count = 0;
-
-	for (;;) {
-		redisReply *reply = say(client, "TW.TAKE q COUNT 500 BLOCK 300");
-		size_t n = reply ? reply->elements : 0;
-
-		for (size_t i = 0; i < n; i++) {
-			struct taken taken;
-			int body;
-
-			read_taken(reply->element[i], &taken);
-			body = atoi(taken.body);
-			if (body >= 0 && body < most && !seen[body]++)
-				count++;
-			redisAppendCommand(client, "TW.ACK q %s", taken.receipt);
-		}
-		for (size_t i = 0; i < n; i++) {
-			redisReply *answer = NULL;
-
-			redisGetReply(client, (void **)&answer);
-			if (number_of(answer) != 1)
-				count = -most;
-		}
-		if (reply)
-			freeReplyObject(reply);
-		if (!n)
-			break;
-	}
-	free(seen);
-	return count;
 }
 
 /* How long the first job takes from a start after a kill, in ms. */

@@ -2,8 +2,8 @@
 /*
  * Messages on standard error. This file uses no other part.
  */
-#ifndef TWIDLED_LOG_H
-#define TWIDLED_LOG_H
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
 
 #define __printf(text, first) __attribute__((\
 	__format__(printf, text, first)))
@@ -21,4 +21,4 @@ void die(int err, const char *format, ...);
 /* For calls to sd-event that fail only if there is no memory. */
 void must(int result);
 
-#endif /* TWIDLED_LOG_H */
+#endif /* COMMON_LOG_H */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of a daemon: see daemon.h. There is one daemon in a process.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon.h"
+
+static const struct daemon *self;
+static const char *path;
+static sd_event *event;
+
+__noreturn
+static void usage(FILE *to, int status)
+{
+	fprintf(to, "%s [--config FILE] [--check-config]\n"
+		"  -c, --config FILE    instead of /etc/%s.conf\n"
+		"      --check-config   say whether the file is right, and end\n"
+		"  -h, --help\n"
+		"See %s(8) and %s.conf(5).\n",
+		self->name, self->name, self->name, self->name);
+	exit(status);
+}
+
+/* Returns whether the configuration is only to be checked. */
+static bool parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "check-config", no_argument, NULL, 'C' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	static char default_path[64];
+	bool check = false;
+	int option;
+
+	snprintf(default_path, sizeof(default_path), "/etc/%s.conf", self->name);
+	path = default_path;
+	while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			path = optarg;
+			break;
+		case 'C':
+			check = true;
+			break;
+		case 'h':
+			usage(stdout, 0);
+		default:
+			usage(stderr, MISUSED);
+		}
+	}
+	if (optind < argc)
+		usage(stderr, MISUSED);
+	return check;
+}
+
+static int on_stop(sd_event_source *source,
+		   const struct signalfd_siginfo *signal, void *unused)
+{
+	(void)source;
+	(void)signal;
+	(void)unused;
+	sd_notify(0, "STOPPING=1");
+	if (self->stop)
+		self->stop();
+	return sd_event_exit(event, 0);
+}
+
+static int on_reload(sd_event_source *source,
+		     const struct signalfd_siginfo *signal, void *unused)
+{
+	(void)source;
+	(void)signal;
+	(void)unused;
+	sd_notify(0, "RELOADING=1");
+	config_reload(&self->config, path);
+	if (self->reloaded)
+		self->reloaded();
+	sd_notify(0, "READY=1");
+	return 0;
+}
+
+static void open_loop(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	/* At a limit of files' sizes a write fails, and nothing else happens. */
+	signal(SIGXFSZ, SIG_IGN);
+	must(sd_event_default(&event));
+	must(sd_event_set_watchdog(event, true));
+	must(sd_event_add_signal(event, NULL, SIGTERM, on_stop, NULL));
+	must(sd_event_add_signal(event, NULL, SIGINT, on_stop, NULL));
+	must(sd_event_add_signal(event, NULL, SIGHUP, on_reload, NULL));
+}
+
+sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv)
+{
+	bool check;
+
+	self = daemon;
+	check = parse_options(argc, argv);
+	if (config_load(&self->config, path) < 0)
+		exit(MISUSED);
+	if (check)
+		exit(0);
+	/* Each line is one write(2), messages too. */
+	setvbuf(stderr, NULL, _IOLBF, 0);
+	open_loop();
+	return event;
+}
+
+/* The limit of open files, raised to @want if that is permitted. */
+static rlim_t raise_limit(rlim_t want)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		die(errno, "getrlimit");
+	if (limit.rlim_cur < want) {
+		struct rlimit more = {
+			.rlim_cur = want,
+			.rlim_max = want > limit.rlim_max ? want :
+							    limit.rlim_max,
+		};
+
+		/* The hard limit can be raised only with the privilege for it. */
+		if (setrlimit(RLIMIT_NOFILE, &more) < 0) {
+			more = limit;
+			more.rlim_cur = limit.rlim_max;
+			setrlimit(RLIMIT_NOFILE, &more);
+		}
+		if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+			die(errno, "getrlimit");
+	}
+	return limit.rlim_cur;
+}
+
+uint64_t daemon_connections(uint64_t want, uint64_t others)
+{
+	rlim_t limit = raise_limit(want + others);
+
+	if (limit <= others)
+		die(0, "the limit of %llu open files is too low",
+		    (unsigned long long)limit);
+	if (limit >= want + others)
+		return want;
+	say("no more than %llu connections: the limit of open files is %llu",
+	    (unsigned long long)(limit - others), (unsigned long long)limit);
+	return limit - others;
+}
+
+void daemon_run(void)
+{
+	sd_notify(0, "READY=1");
+	must(sd_event_loop(event));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The life of a daemon: options, configuration, the loop, signals.
+ */
+#ifndef COMMON_DAEMON_H
+#define COMMON_DAEMON_H
+
+#include <systemd/sd-event.h>
+
+#include "config.h"
+#include "log.h"
+
+/*
+ * @stop, if not NULL, is called before the loop ends; @reloaded when the configuration
+ * has been read again.
+ */
+struct daemon {
+	const char *name;
+	struct config_table config;
+	void (*stop)(void);
+	void (*reloaded)(void);
+};
+
+/*
+ * Reads options and configuration. Exits if they are wrong, or if nothing is to
+ * run. SIGTERM and SIGINT will end the loop, SIGHUP reads the configuration again.
+ */
+sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv);
+/*
+ * Allows as many open files as @want connections need besides @others, or as many
+ * as the limits permit. Returns how many connections there may be.
+ */
+uint64_t daemon_connections(uint64_t want, uint64_t others);
+/* Tells the service manager, and runs the loop to its end. */
+void daemon_run(void);
+
+#endif /* COMMON_DAEMON_H */

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What happens around twjobd: the module is missing, the clock is set, the daemon or
+ * a worker stands still, the wheel is destroyed, the store cannot be written. The
+ * answers are true, nothing is lost, and all goes on when the cause is gone.
+ */
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include "jobs.h"
+
+#define DAY	86400
+
+FIXTURE(faults) {
+	pid_t daemon;
+	redisContext *client;
+	long long ahead;	/* ms, the wall clock of one that is never set */
+	int log;
+};
+
+/* The wall clock is where it would be by itself, and @seconds more. */
+static void set_clock(FIXTURE_DATA(faults) *self, long long seconds)
+{
+	long long ms = now_ms(CLOCK_BOOTTIME) + self->ahead + seconds * 1000;
+	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (clock_settime(CLOCK_REALTIME, &time))
+		abort();
+}
+
+FIXTURE_SETUP(faults)
+{
+	int pipes[2];
+
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	self->ahead = now_ms(CLOCK_REALTIME) - now_ms(CLOCK_BOOTTIME);
+	ASSERT_EQ(0, pipe2(pipes, O_NONBLOCK | O_CLOEXEC));
+	self->log = pipes[0];
+	daemon_log = pipes[1];
+	self->daemon = start_fresh("", "LEASE 2");
+	self->client = must_connect();
+}
+
+FIXTURE_TEARDOWN(faults)
+{
+	set_clock(self, 0);
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	clean_up();
+}
+
+/* Whether the daemon's messages have this text, in one line and no other. */
+static bool tells(FIXTURE_DATA(faults) *self, const char *text)
+{
+	char log[4096] = "", *at;
+
+	if (read(self->log, log, sizeof(log) - 1) < 0)
+		return false;
+	at = strstr(log, text);
+	if (at && !strstr(at + 1, text))
+		return true;
+	printf("# %s\n", log);
+	return false;
+}
+
+static void shell(const char *command)
+{
+	if (system(command))
+		abort();
+}
+
+/* Without the module it starts, and takes the jobs up again when it is loaded. */
+TEST_F_TIMEOUT(faults, module_is_missing, 60)
+{
+	struct taken taken;
+
+	SAYS("[2]", self->client, "TW.PUT q body KEY k");
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGKILL);
+	destroy_wheel("q");
+	shell("rmmod timewheel");
+	self->daemon = start_daemon();
+	self->client = must_connect();
+	SAYS("[1]", self->client, "TW.QUEUES");
+	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
+	SAYS("UNAVAILABLE", self->client, "TW.PUT q body");
+	SAYS("UNAVAILABLE", self->client, "TW.TAKE q");
+	SAYS("UNAVAILABLE", self->client, "TW.CREATE more");
+	SAYS("UNAVAILABLE", self->client, "TW.CREATE q LEASE 7");
+	EXPECT_EQ(2000, figure(self->client, "q", "lease_ms"));
+	SAYS("[1]", self->client, "TW.QUEUES");
+	sleep_ms(1200);
+	EXPECT_TRUE(tells(self, "queue \"q\": there is no device"));
+	shell("insmod /timewheel.ko");
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_STREQ("k", taken.key);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	SAYS("OK", self->client, "TW.CREATE more");
+	SAYS("OK", self->client, "TW.DROP more");
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
+/* A daemon with nothing to do finds out, too. */
+TEST_F_TIMEOUT(faults, wheel_of_an_empty_queue_is_destroyed, 60)
+{
+	long long until = now_ms(CLOCK_MONOTONIC) + PATIENCE, id = -1;
+	struct taken taken;
+
+	destroy_wheel("q");
+	while (id < 0 && now_ms(CLOCK_MONOTONIC) < until)
+		id = number_of(say(self->client, "TW.PUT q body"));
+	ASSERT_GT(id, 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(id, taken.id);
+	EXPECT_TRUE(tells(self, "has been destroyed"));
+}
+
+/* ns until the lease of a job without a key ends; -1 if nobody has it. */
+static long long lease_left(long long id)
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDWR);
+	struct timewheel_token token = { };
+
+	if (!wheel)
+		return -1;
+	if (tw_wheel_get(wheel, id, 0, &token) ||
+	    token.state != TIMEWHEEL_STATE_HELD)
+		token.left = -1;
+	tw_wheel_close(wheel);
+	return token.left;
+}
+
+/* A job that is due in each year; the receipt of its delivery. */
+static void take_old(struct __test_metadata *_metadata,
+		     FIXTURE_DATA(faults) *self, struct taken *taken)
+{
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body AT 1000")), 0);
+	ASSERT_TRUE(take(self->client, taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(1000, taken->due);
+}
+
+/*
+ * Leases end when they would have ended, and not a day later. A job that was due is
+ * so again when the clock shows its time.
+ */
+TEST_F_TIMEOUT(faults, clock_is_set_back_by_a_day, 90)
+{
+	struct taken lapsed, extended, acked, taken;
+	long long begin, due;
+
+	take_old(_metadata, self, &extended);
+	SAYS("OK", self->client, "TW.EXTEND q %s 1500", extended.receipt);
+	take_old(_metadata, self, &acked);
+	SAYS("OK", self->client, "TW.EXTEND q %s 1000", acked.receipt);
+	begin = now_ms(CLOCK_BOOTTIME);
+	take_old(_metadata, self, &lapsed);
+	due = now_ms(CLOCK_REALTIME);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q due")), 0);
+	set_clock(self, -DAY);
+
+	/* Only what is due by the clock as it is. */
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(lapsed.id, taken.id);
+	EXPECT_EQ(2, taken.attempt);
+	EXPECT_GE(now_ms(CLOCK_BOOTTIME) - begin, 2000);
+	SAYS("STALE", self->client, "TW.ACK q %s", lapsed.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_LT(lease_left(extended.id), 1500LL * 1000000000);
+	EXPECT_GT(lease_left(extended.id), 1000LL * 1000000000);
+	SAYS("1", self->client, "TW.ACK q %s", acked.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", extended.receipt);
+	SAYS("nil", self->client, "TW.TAKE q");
+	EXPECT_TRUE(tells(self, "the clock has been set back"));
+
+	set_clock(self, 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_STREQ("due", taken.body);
+	EXPECT_GE(taken.due, due);
+	EXPECT_GE(now_ms(CLOCK_REALTIME), taken.due);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
+}
+
+/* Jobs are due at the time that the clock shows, and leases end early. */
+TEST_F_TIMEOUT(faults, clock_is_set_forward_by_a_day, 60)
+{
+	struct taken held, taken;
+	long long later;
+
+	take_old(_metadata, self, &held);
+	later = number_of(say(self->client, "TW.PUT q later IN %d", DAY - 60));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q more IN %d", DAY + 600)),
+		  0);
+	set_clock(self, DAY);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(held.id, taken.id);
+	EXPECT_EQ(2, taken.attempt);
+	SAYS("STALE", self->client, "TW.ACK q %s", held.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_EQ(later, taken.id);
+	SAYS("OK", self->client, "TW.EXTEND q %s 60", taken.receipt);
+	EXPECT_GE(now_ms(CLOCK_REALTIME), taken.due);
+	SAYS("nil", self->client, "TW.TAKE q");
+	/* Back again: the receipt is still good. */
+	set_clock(self, 0);
+	sleep_ms(1500);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
+/* The wheel extends a delivery to 1000 leases, and an answer still counts then. */
+TEST_F_TIMEOUT(faults, answer_after_a_thousand_leases, 60)
+{
+	struct taken taken[3];
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 20");
+	for (int i = 0; i < 3; i++) {
+		take_old(_metadata, self, &taken[i]);
+		SAYS("OK", self->client, "TW.EXTEND q %s 19999",
+		     taken[i].receipt);
+	}
+	set_clock(self, 19985);
+	SAYS("ERR", self->client, "TW.EXTEND q %s", taken[0].receipt);
+	SAYS("1", self->client, "TW.ACK q %s", taken[0].receipt);
+	SAYS("OK", self->client, "TW.BURY q %s", taken[1].receipt);
+	SAYS("OK", self->client, "TW.NACK q %s IN 100", taken[2].receipt);
+	EXPECT_EQ(1, figure(self->client, "q", "buried"));
+	EXPECT_EQ(1, figure(self->client, "q", "pending"));
+}
+
+TEST_F_TIMEOUT(faults, daemon_stands_still, 60)
+{
+	enum { JOBS = 20 };
+	redisContext *other = must_connect();
+
+	ASSERT_GT(put_many(self->client, JOBS / 2, "IN 1"), 0);
+	kill(self->daemon, SIGSTOP);
+	for (int i = JOBS / 2; i < JOBS; i++)
+		redisAppendCommand(other, "TW.PUT q %d IN 0.1", i);
+	redisBufferWrite(other, NULL);
+	sleep_ms(3000);
+	kill(self->daemon, SIGCONT);
+	for (int i = JOBS / 2; i < JOBS; i++) {
+		redisReply *reply = NULL;
+
+		redisGetReply(other, (void **)&reply);
+		EXPECT_GT(number_of(reply), 0);
+	}
+	EXPECT_EQ(JOBS, take_all(self->client, JOBS));
+	EXPECT_EQ(JOBS, figure(self->client, "q", "delivered"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	redisFree(other);
+}
+
+/* A worker takes a job BOUND, stands still, and answers too late. */
+static int bound_worker(void)
+{
+	redisContext *client = must_connect();
+	struct taken taken;
+	redisReply *reply;
+	bool stale;
+
+	if (!take(client, &taken, "TW.TAKE q BLOCK 30000 BOUND"))
+		return 1;
+	raise(SIGSTOP);
+	reply = say(client, "TW.ACK q %s", taken.receipt);
+	stale = !strcmp(as_text(reply), "STALE");
+	freeReplyObject(reply);
+	redisFree(client);
+	return stale ? 0 : 2;
+}
+
+TEST_F_TIMEOUT(faults, bound_worker_stands_still, 60)
+{
+	long long begin = now_ms(CLOCK_MONOTONIC);
+	pid_t worker = fork();
+	struct taken taken;
+	int status;
+
+	if (!worker)
+		_exit(bound_worker());
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_EQ(worker, waitpid(worker, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	/* Its connection is there, so the lease has to end. */
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 30000"));
+	EXPECT_GE(now_ms(CLOCK_MONOTONIC) - begin, 2000);
+	EXPECT_EQ(2, taken.attempt);
+	kill(worker, SIGCONT);
+	ASSERT_EQ(worker, waitpid(worker, &status, 0));
+	EXPECT_EQ(0, status);
+	/* Its end does not give back what another has taken. */
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
+}
+
+static void limit_files(pid_t daemon, rlim_t size)
+{
+	const struct rlimit limit = { size, RLIM_INFINITY };
+
+	if (prlimit(daemon, RLIMIT_FSIZE, &limit, NULL))
+		abort();
+}
+
+/* No file can be written: an error that is not the disk's lack of room. */
+TEST_F_TIMEOUT(faults, store_cannot_be_written, 60)
+{
+	redisContext *other = must_connect(), *waits = must_connect();
+	struct taken plain, bound, taken;
+	redisReply *reply = NULL;
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 60");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q plain")), 0);
+	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q bound")), 0);
+	limit_files(self->daemon, 0);
+	SAYS("UNAVAILABLE", self->client, "TW.PUT q more");
+	SAYS("UNAVAILABLE", self->client, "TW.PUT q more KEY k");
+	SAYS("UNAVAILABLE", self->client, "TW.CREATE more");
+	SAYS("UNAVAILABLE", self->client, "TW.DROP q");
+	/* A first delivery is not written. */
+	ASSERT_TRUE(take(other, &bound, "TW.TAKE q BOUND"));
+	redisAppendCommand(waits, "TW.TAKE q BLOCK 0");
+	send_all(waits);
+	sleep_ms(100);
+	SAYS("UNAVAILABLE", self->client, "TW.PAUSE q");
+	SAYS("UNAVAILABLE", other, "TW.ACK q %s", bound.receipt);
+	SAYS("UNAVAILABLE", self->client, "TW.ACK q %s", plain.receipt);
+	SAYS("UNAVAILABLE", self->client, "TW.NACK q %s", plain.receipt);
+	EXPECT_EQ(2, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(2, figure(self->client, "q", "held"));
+	EXPECT_EQ(0, figure(self->client, "q", "paused"));
+	EXPECT_TRUE(tells(self, "see what the kernel's log tells"));
+	limit_files(self->daemon, RLIM_INFINITY);
+
+	SAYS("1", self->client, "TW.ACK q %s", plain.receipt);
+	/* Its answer was not kept, so it has the job until the connection ends. */
+	redisFree(other);
+	ASSERT_EQ(REDIS_OK, redisGetReply(waits, (void **)&reply));
+	ASSERT_EQ(1, reply->elements);
+	read_taken(reply->element[0], &taken);
+	freeReplyObject(reply);
+	redisFree(waits);
+	EXPECT_EQ(bound.id, taken.id);
+	SAYS("STALE", self->client, "TW.ACK q %s", bound.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, "q", "pending"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
+/* Rows of a table of the store. */
+static int count_rows(const char *sql)
+{
+	sqlite3_stmt *statement;
+	sqlite3 *db;
+	int count = -1;
+
+	if (sqlite3_open(STORE, &db) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK) {
+		if (sqlite3_step(statement) == SQLITE_ROW)
+			count = sqlite3_column_int(statement, 0);
+		sqlite3_finalize(statement);
+	}
+	sqlite3_close(db);
+	return count;
+}
+
+/* The jobs of a dropped queue go, also if that fails at first. */
+TEST_F_TIMEOUT(faults, store_cannot_be_written_after_a_drop, 60)
+{
+	int left = -1;
+
+	SAYS("OK", self->client, "TW.CREATE other");
+	ASSERT_GT(put_many(self->client, 2000, "IN 1000"), 0);
+	SAYS("OK", self->client, "TW.DROP q");
+	limit_files(self->daemon, 0);
+	sleep_ms(1500);
+	SAYS("[1]", self->client, "TW.QUEUES");
+	limit_files(self->daemon, RLIM_INFINITY);
+	for (int i = 0; i < 300 && left; i++) {
+		sleep_ms(100);
+		left = count_rows("select count(*) from job") +
+		       count_rows("select count(*) from queue where dropped");
+	}
+	EXPECT_EQ(0, left);
+	SAYS("OK", self->client, "TW.CREATE q");
+	EXPECT_EQ(0, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	SAYS("OK", self->client, "TW.DROP other");
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The limits of twjobd: connections, answers that nobody reads, commands at once,
+ * queues, jobs, and what the kernel gives. Whatever is beyond a limit is refused by
+ * name, and all else goes on.
+ */
+#include <linux/capability.h>
+#include <sys/resource.h>
+
+#include "jobs.h"
+
+#define CONNECTIONS	10000
+#define PARAMETERS	"/sys/module/timewheel/parameters/"
+
+FIXTURE(limits) {
+	pid_t daemon;
+	redisContext *client;
+};
+
+/* Files for the connections of the daemon, and for their other ends. */
+static void allow_files(void)
+{
+	const struct rlimit files = { 2 * CONNECTIONS, 2 * CONNECTIONS };
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		abort();
+}
+
+FIXTURE_SETUP(limits)
+{
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	allow_files();
+	self->daemon = start_fresh("max-body = 4096\n", "");
+	self->client = must_connect();
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	clean_up();
+}
+
+static void restart(FIXTURE_DATA(limits) *self)
+{
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGTERM);
+	self->daemon = start_daemon();
+	self->client = must_connect();
+}
+
+/* Each takes one job; returns how many different ones these are. */
+static int take_each(redisContext **clients, int count)
+{
+	bool *seen = calloc(count, sizeof(*seen));
+	int got = 0;
+
+	for (int i = 0; i < count; i++) {
+		redisAppendCommand(clients[i], "TW.TAKE q");
+		send_all(clients[i]);
+	}
+	for (int i = 0; i < count; i++) {
+		redisReply *reply = NULL;
+		int body = -1;
+
+		redisGetReply(clients[i], (void **)&reply);
+		if (reply && reply->elements == 1)
+			body = atoi(reply->element[0]->element[6]->str);
+		if (body >= 0 && body < count && !seen[body]) {
+			seen[body] = true;
+			got++;
+		}
+		if (reply)
+			freeReplyObject(reply);
+	}
+	free(seen);
+	return got;
+}
+
+/* How many connections put and take: all with TW_SCALE=10. */
+static int active(void)
+{
+	const char *scale = getenv("TW_SCALE");
+	int n = CONNECTIONS / 10 * (scale ? atof(scale) : 1);
+
+	return n < 1000 ? 1000 : n > CONNECTIONS ? CONNECTIONS : n;
+}
+
+/* They are idle; then they put and take. One more is refused, and none suffers. */
+TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
+{
+	redisContext **clients = calloc(CONNECTIONS, sizeof(*clients)), *more;
+	int put = 0, jobs = active();
+
+	clients[0] = self->client;
+	for (int i = 1; i < CONNECTIONS; i++)
+		clients[i] = must_connect();
+	more = must_connect();
+	SAYS("FULL", more, "PING");
+	redisFree(more);
+	for (int i = 0; i < jobs; i++) {
+		redisAppendCommand(clients[i], "TW.PUT q %d", i);
+		send_all(clients[i]);
+	}
+	for (int i = 0; i < jobs; i++) {
+		redisReply *reply = NULL;
+
+		redisGetReply(clients[i], (void **)&reply);
+		put += number_of(reply) > 0;
+	}
+	EXPECT_EQ(jobs, put);
+	EXPECT_EQ(jobs, take_each(clients, jobs));
+	for (int i = 1; i < CONNECTIONS; i++)
+		redisFree(clients[i]);
+	free(clients);
+	more = must_connect();
+	SAYS("PONG", more, "PING");
+	redisFree(more);
+	EXPECT_EQ(jobs, figure(self->client, "q", "held"));
+}
+
+/* kB of memory that a process has. */
+static long memory_of(pid_t pid)
+{
+	char path[64], line[256];
+	long memory = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "VmRSS: %ld", &memory);
+	if (file)
+		fclose(file);
+	return memory;
+}
+
+#define ANSWER		1007	/* bytes of "$1000\r\n", and 1000 bytes */
+
+/* Sends "PING number..." until nothing more is taken; returns how many bytes. */
+static size_t send_pings(int fd)
+{
+	size_t sent = 0, at = 0, length = 0;
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	char ping[1100];
+	int number = 0;
+
+	while (poll(&room, 1, 1000) == 1) {
+		ssize_t bytes;
+
+		if (at == length) {
+			length = snprintf(ping, sizeof(ping),
+					  "*2\r\n$4\r\nPING\r\n$1000\r\n%01000d\r\n",
+					  number++);
+			at = 0;
+		}
+		bytes = send(fd, ping + at, length - at, MSG_DONTWAIT);
+		if (bytes > 0) {
+			at += bytes;
+			sent += bytes;
+		}
+	}
+	return sent;
+}
+
+/* Reads so many answers; returns how many of them are the ones expected. */
+static int read_pings(int fd, int count)
+{
+	char answer[ANSWER + 3], expected[ANSWER + 3];
+	int right = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (recv(fd, answer, ANSWER + 2, MSG_WAITALL) != ANSWER + 2)
+			break;
+		snprintf(expected, sizeof(expected), "$1000\r\n%01000d\r\n", i);
+		right += !memcmp(answer, expected, ANSWER + 2);
+	}
+	return right;
+}
+
+/* Its commands stay where they are; the daemon needs little memory for it. */
+TEST_F_TIMEOUT(limits, J5_client_that_does_not_read, 60)
+{
+	redisContext *deaf = must_connect();
+	long before = memory_of(self->daemon);
+	size_t sent = send_pings(deaf->fd);
+	int commands = sent / (ANSWER + 2 + 14);
+	struct taken taken;
+
+	/* About a MB of answers, and what the sockets take. */
+	EXPECT_GT(commands, 1000);
+	EXPECT_LT(commands, 2500);
+	EXPECT_LT(memory_of(self->daemon), before + 4096);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(commands, read_pings(deaf->fd, commands));
+	TH_LOG("%d commands without a reader, %ld kB more", commands,
+	       memory_of(self->daemon) - before);
+	redisFree(deaf);
+}
+
+/* Ten thousand commands at once: the answers are in order. */
+TEST_F_TIMEOUT(limits, J1_ten_thousand_at_once, 60)
+{
+	enum { COMMANDS = 10000 };
+	long long first = -1;
+	int right = 0;
+
+	for (int i = 0; i < COMMANDS / 2; i++) {
+		redisAppendCommand(self->client, "TW.PUT q %d IN 1000", i);
+		redisAppendCommand(self->client, "PING %d", i);
+	}
+	for (int i = 0; i < COMMANDS / 2; i++) {
+		redisReply *put = NULL, *ping = NULL;
+
+		ASSERT_EQ(REDIS_OK, redisGetReply(self->client, (void **)&put));
+		ASSERT_EQ(REDIS_OK, redisGetReply(self->client, (void **)&ping));
+		first = i ? first : put->integer;
+		right += put->type == REDIS_REPLY_INTEGER &&
+			 put->integer == first + i && atoi(ping->str) == i;
+		freeReplyObject(put);
+		freeReplyObject(ping);
+	}
+	EXPECT_EQ(COMMANDS / 2, right);
+	EXPECT_EQ(COMMANDS / 2, figure(self->client, "q", "jobs"));
+}
+
+static bool error_is(redisContext *client, const char *command,
+		     const char *text)
+{
+	redisReply *reply = say(client, "%s", command);
+	bool right = reply && reply->str && !strcmp(reply->str, text);
+
+	if (!right)
+		printf("# %s\n", reply && reply->str ? reply->str : "no answer");
+	if (reply)
+		freeReplyObject(reply);
+	return right;
+}
+
+/* A name is repeated up to 100 bytes, on one line. */
+TEST_F(limits, names_of_unknown_commands)
+{
+	char name[201] = "", text[256];
+
+	memset(name, 'n', 200);
+	snprintf(text, sizeof(text), "ERR unknown command '%.100s'", name);
+	EXPECT_TRUE(error_is(self->client, name, text));
+	name[100] = '\0';
+	EXPECT_TRUE(error_is(self->client, name, text));
+	name[99] = '\0';
+	snprintf(text, sizeof(text), "ERR unknown command '%s'", name);
+	EXPECT_TRUE(error_is(self->client, name, text));
+	EXPECT_TRUE(error_is(self->client, "a\r\n+OK",
+			     "ERR unknown command 'a  +OK'"));
+	SAYS("PONG", self->client, "PING");
+}
+
+TEST_F(limits, J5_jobs_bytes_body)
+{
+	static char text[200001];
+
+	SAYS("OK", self->client, "TW.CREATE small MAXJOBS 2 MAXBYTES 5000");
+	memset(text, 'x', sizeof(text) - 1);
+	SAYS("TOOBIG", self->client, "TW.PUT small %s KEY k", text);
+	text[4097] = '\0';
+	SAYS("TOOBIG", self->client, "TW.PUT small %s", text);
+	SAYS("PONG", self->client, "PING");
+	text[4096] = '\0';
+	EXPECT_GT(number_of(say(self->client, "TW.PUT small %s", text)), 0);
+	text[2000] = '\0';
+	SAYS("FULL", self->client, "TW.PUT small %s", text);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT small a")), 0);
+	SAYS("FULL", self->client, "TW.PUT small b");
+	SAYS("FULL", self->client, "TW.CREATE small MAXJOBS 1");
+	EXPECT_EQ(2, figure(self->client, "small", "jobs"));
+	EXPECT_EQ(2, figure(self->client, "small", "pending"));
+	SAYS("OK", self->client, "TW.DROP small");
+}
+
+/* As many as it has open files for. */
+TEST_F_TIMEOUT(limits, J5_queues, 60)
+{
+	enum { QUEUES = 256 };
+	int made = 0, dropped = 0;
+
+	for (int i = 1; i < QUEUES; i++)
+		redisAppendCommand(self->client, "TW.CREATE q%d MAXJOBS 1", i);
+	for (int i = 1; i < QUEUES; i++) {
+		redisReply *reply = NULL;
+
+		ASSERT_EQ(REDIS_OK, redisGetReply(self->client, (void **)&reply));
+		made += reply->type == REDIS_REPLY_STATUS;
+		freeReplyObject(reply);
+	}
+	EXPECT_EQ(QUEUES - 1, made);
+	SAYS("FULL", self->client, "TW.CREATE more MAXJOBS 1");
+	SAYS("OK", self->client, "TW.CREATE q TRIES 3");
+	for (int i = 1; i < QUEUES; i++)
+		redisAppendCommand(self->client, "TW.DROP q%d", i);
+	for (int i = 1; i < QUEUES; i++) {
+		redisReply *reply = NULL;
+
+		ASSERT_EQ(REDIS_OK, redisGetReply(self->client, (void **)&reply));
+		dropped += reply->type == REDIS_REPLY_STATUS;
+		freeReplyObject(reply);
+	}
+	EXPECT_EQ(QUEUES - 1, dropped);
+	SAYS("OK", self->client, "TW.CREATE more MAXJOBS 1");
+	SAYS("OK", self->client, "TW.DROP more");
+}
+
+/* A parameter of the module; returns what it was before. */
+static long set_parameter(const char *name, long value)
+{
+	char path[128];
+	long before = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	file = fopen(path, "r+");
+	if (!file || fscanf(file, "%ld", &before) != 1)
+		abort();
+	rewind(file);
+	fprintf(file, "%ld\n", value);
+	fclose(file);
+	return before;
+}
+
+/* What a refused TW.CREATE leaves of the queue "q". */
+static void is_untouched(struct __test_metadata *_metadata,
+			 redisContext *client)
+{
+	struct taken taken;
+
+	EXPECT_EQ(100000, figure(client, "q", "max_jobs"));
+	SAYS("[1]", client, "TW.QUEUES");
+	EXPECT_GT(number_of(say(client, "TW.PUT q now")), 0);
+	ASSERT_TRUE(take(client, &taken, "TW.TAKE q BLOCK 30000"));
+	SAYS("1", client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(1, figure(client, "q", "jobs"));
+}
+
+#define GROUP		"/sys/fs/cgroup/twjobd-test"
+
+__attribute__((__format__(printf, 2, 3)))
+static bool write_text(const char *path, const char *format, ...)
+{
+	FILE *file = fopen(path, "w");
+	va_list args;
+
+	if (!file)
+		return false;
+	va_start(args, format);
+	vfprintf(file, format, args);
+	va_end(args);
+	return !fclose(file);
+}
+
+/* The daemon's control group has no memory for the wheel of such a queue. */
+TEST_F_TIMEOUT(limits, J5_memory_of_the_kernel, 60)
+{
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q later IN 1000")), 0);
+	/* What a queue needs of the daemon's own memory it has from now on. */
+	for (int i = 0; i < 2; i++) {
+		SAYS("OK", self->client, "TW.CREATE more");
+		SAYS("OK", self->client, "TW.DROP more");
+		is_untouched(_metadata, self->client);
+	}
+	if (mkdir(GROUP, 0755) ||
+	    !write_text(GROUP "/memory.max", "250000"))
+		SKIP(return, "no cgroup with a memory controller");
+	ASSERT_TRUE(write_text(GROUP "/cgroup.procs", "%d", self->daemon));
+	SAYS("FULL", self->client, "TW.CREATE more MAXJOBS 16000000");
+	/* All else would have the kernel kill the daemon. */
+	ASSERT_TRUE(write_text(GROUP "/memory.max", "max"));
+	is_untouched(_metadata, self->client);
+	SAYS("OK", self->client, "TW.CREATE more MAXJOBS 16000000");
+	SAYS("OK", self->client, "TW.DROP more");
+	write_text("/sys/fs/cgroup/cgroup.procs", "%d", self->daemon);
+	rmdir(GROUP);
+}
+
+/* The kernel counts tokens by user, unless the daemon has CAP_SYS_RESOURCE. */
+TEST_F_TIMEOUT(limits, J5_tokens_of_a_user, 60)
+{
+	long before = set_parameter("max_user_tokens", 150000);
+
+	ASSERT_EQ(0, prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q later IN 1000")), 0);
+	restart(self);
+	SAYS("FULL", self->client, "TW.CREATE more");
+	is_untouched(_metadata, self->client);
+	SAYS("FULL", self->client, "TW.CREATE q MAXJOBS 200000");
+	is_untouched(_metadata, self->client);
+	set_parameter("max_user_tokens", before);
+	SAYS("OK", self->client, "TW.CREATE more");
+	SAYS("OK", self->client, "TW.DROP more");
+}
+
+/* All of the machine's: also a queue that is there can be without a wheel. */
+TEST_F_TIMEOUT(limits, J5_tokens_of_all, 60)
+{
+	long before = set_parameter("max_all_tokens", 150000);
+	char log[512] = "";
+	int pipes[2];
+
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q later IN 1000")), 0);
+	SAYS("FULL", self->client, "TW.CREATE more");
+	is_untouched(_metadata, self->client);
+	SAYS("FULL", self->client, "TW.CREATE q MAXJOBS 200000");
+	is_untouched(_metadata, self->client);
+
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGKILL);
+	destroy_wheel("q");
+	set_parameter("max_all_tokens", 1000);
+	ASSERT_EQ(0, pipe(pipes));
+	daemon_log = pipes[1];
+	self->daemon = start_daemon();
+	self->client = must_connect();
+	SAYS("UNAVAILABLE", self->client, "TW.PUT q body");
+	SAYS("UNAVAILABLE", self->client, "TW.TAKE q");
+	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
+	sleep_ms(1500);
+	EXPECT_GT(read(pipes[0], log, sizeof(log) - 1), 0);
+	EXPECT_NE(NULL, strstr(log, "raise the module's limits")) {
+		TH_LOG("%s", log);
+	}
+	/* One line, although it is tried again and again. */
+	EXPECT_EQ('\n', *strchrnul(log, '\n'));
+	EXPECT_EQ('\0', strchrnul(log, '\n')[1]);
+	set_parameter("max_all_tokens", before);
+	EXPECT_TRUE(comes_to(self->client, "q", "loading", 0));
+	is_untouched(_metadata, self->client);
+}
+
+/*
+ * What a connection has taken BOUND is remembered only while it is out: here each
+ * lease ends before the job is taken again.
+ */
+TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
+{
+	enum { JOBS = 100, ROUNDS = 80 };
+	long early = 0, memory, taken = 0;
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 0.001 TRIES 0");
+	ASSERT_GT(put_many(self->client, JOBS, ""), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		redisReply *reply = say(self->client,
+					"TW.TAKE q COUNT 100 BLOCK 30000 BOUND");
+
+		ASSERT_NE(NULL, reply);
+		taken += reply->elements;
+		freeReplyObject(reply);
+		if (i == ROUNDS / 4)
+			early = memory_of(self->daemon);
+	}
+	memory = memory_of(self->daemon);
+	TH_LOG("%ld deliveries, memory %ld kB, then %ld kB", taken, early, memory);
+	EXPECT_GT(taken, JOBS * ROUNDS / 2);
+	EXPECT_LT(memory, early + 150);
+}
+
+TEST_HARNESS_MAIN

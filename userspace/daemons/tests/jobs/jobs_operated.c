@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * twjobd as an administrator meets it: metrics, a configuration that is read again,
+ * sockets at which the service manager listens.
+ */
+#include "jobs.h"
+
+#define LOG		DIR "/log"
+
+FIXTURE(operated) {
+	pid_t daemon;
+	redisContext *client;
+};
+
+/* @socket: the socket that is passed as by systemd, or -1. */
+static void start(FIXTURE_DATA(operated) *self, int socket)
+{
+	self->daemon = fork();
+	if (!self->daemon) {
+		char pid[16];
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(open(LOG, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
+		if (socket >= 0) {
+			sprintf(pid, "%d", getpid());
+			setenv("LISTEN_PID", pid, 1);
+			setenv("LISTEN_FDS", "1", 1);
+			setenv("LISTEN_FDNAMES", "twjobd.socket", 1);
+			if (socket == 3)
+				fcntl(socket, F_SETFD, 0);
+			else
+				dup2(socket, 3);
+		}
+		execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
+		_exit(127);
+	}
+	self->client = connect_daemon();
+	if (!self->client)
+		abort();
+}
+
+FIXTURE_SETUP(operated)
+{
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	clean_up();
+	mkdir(DIR, 0700);
+	write_config("password = first\nmax-body = 100\n");
+}
+
+FIXTURE_TEARDOWN(operated)
+{
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	clean_up();
+}
+
+/* Whether a line of the text, or of what the daemon has said, is this one. */
+static bool has_line(const char *text, const char *line)
+{
+	size_t length = strlen(line);
+	const char *at = text;
+
+	while (at && *at) {
+		if (!strncmp(at, line, length) &&
+		    (at[length] == '\n' || !at[length]))
+			return true;
+		at = strchr(at, '\n');
+		at += !!at;
+	}
+	return false;
+}
+
+static bool says_soon(const char *line)
+{
+	long long until = now_ms(CLOCK_MONOTONIC) + PATIENCE;
+	char text[4096];
+
+	do {
+		int fd = open(LOG, O_RDONLY);
+		ssize_t length = read(fd, text, sizeof(text) - 1);
+
+		close(fd);
+		text[length > 0 ? length : 0] = '\0';
+		if (has_line(text, line))
+			return true;
+		sleep_ms(20);
+	} while (now_ms(CLOCK_MONOTONIC) < until);
+	fprintf(stderr, "# %s", text);
+	return false;
+}
+
+/* All figures, in a text that promtool likes if it is there. */
+TEST_F(operated, metrics)
+{
+	static const char * const lines[] = {
+		"twjobd_jobs{queue=\"a\"} 4",
+		"twjobd_jobs{queue=\"b\"} 0",
+		"twjobd_pending_jobs{queue=\"a\"} 2",
+		"twjobd_held_jobs{queue=\"a\"} 1",
+		"twjobd_buried_jobs{queue=\"a\"} 1",
+		"twjobd_due_jobs{queue=\"a\"} 1",
+		"twjobd_due_jobs{queue=\"b\"} 0",
+		"twjobd_oldest_due_seconds{queue=\"b\"} 0.000",
+		"twjobd_delivered_total{queue=\"a\"} 3",
+		"twjobd_lateness_seconds_count{queue=\"a\",} 3",
+		"twjobd_lateness_seconds_bucket{queue=\"b\",le=\"+Inf\"} 0",
+		"twjobd_paused{queue=\"a\"} 0",
+		"twjobd_paused{queue=\"b\"} 1",
+		"twjobd_mended_total 0",
+		"twjobd_disk_full 0",
+		"# TYPE twjobd_commit_seconds histogram",
+		"# TYPE twjobd_delivered_total counter",
+	};
+	struct taken taken;
+	redisReply *reply;
+	const char *oldest;
+	FILE *promtool;
+
+	start(self, -1);
+	SAYS("OK", self->client, "TW.CREATE a");
+	SAYS("OK", self->client, "TW.CREATE b");
+	SAYS("OK", self->client, "TW.PAUSE b");
+	for (int i = 0; i < 4; i++)
+		number_of(say(self->client, "TW.PUT a x"));
+	number_of(say(self->client, "TW.PUT a x IN 3600"));
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE a BLOCK 5000"));
+	SAYS("1", self->client, "TW.ACK a %s", taken.receipt);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE a BLOCK 5000"));
+	SAYS("OK", self->client, "TW.BURY a %s", taken.receipt);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE a BLOCK 5000"));
+	sleep_ms(1100);
+
+	reply = say(self->client, "TW.METRICS");
+	ASSERT_EQ(REDIS_REPLY_STRING, reply->type);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		EXPECT_TRUE(has_line(reply->str, lines[i])) {
+			TH_LOG("no line %s", lines[i]);
+		}
+	}
+	oldest = strstr(reply->str, "twjobd_oldest_due_seconds{queue=\"a\"} ");
+	ASSERT_NE(NULL, oldest);
+	EXPECT_LE(1.1, atof(strchr(oldest, ' ')));
+	EXPECT_GT(60, atof(strchr(oldest, ' ')));
+	/* As TW.STATS tells it. */
+	EXPECT_EQ(1, figure(self->client, "a", "due"));
+	EXPECT_LE(1100, figure(self->client, "a", "oldest_ms"));
+	EXPECT_EQ(0, figure(self->client, "b", "oldest_ms"));
+	if (!access("./promtool", X_OK)) {
+		promtool = popen("./promtool check metrics 2>&1", "w");
+		ASSERT_NE(NULL, promtool);
+		fwrite(reply->str, 1, reply->len, promtool);
+		EXPECT_EQ(0, pclose(promtool));
+	} else {
+		TH_LOG("no promtool: the text is not checked by it");
+	}
+	freeReplyObject(reply);
+}
+
+/* SIGHUP: password and max-body change, the rest needs a restart. */
+TEST_F(operated, reload)
+{
+	char body[151] = "";
+	redisContext *tcp;
+
+	memset(body, 'x', sizeof(body) - 1);
+	start(self, -1);
+	SAYS("OK", self->client, "TW.CREATE a");
+	SAYS("TOOBIG", self->client, "TW.PUT a %s", body);
+	write_config("password = second\nmax-body = 200\nmax-connections = 7\n");
+	kill(self->daemon, SIGHUP);
+	EXPECT_TRUE(says_soon("twjobd: " DIR "/config: another max-connections needs a restart"));
+	SAYS("1", self->client, "TW.PUT a %s", body);
+	tcp = redisConnect("127.0.0.1", PORT);
+	ASSERT_FALSE(tcp->err);
+	SAYS("NOAUTH", tcp, "PING");
+	SAYS("WRONGPASS", tcp, "AUTH first");
+	SAYS("OK", tcp, "AUTH second");
+	SAYS("PONG", tcp, "PING");
+	redisFree(tcp);
+
+	/* An error in the file changes nothing. */
+	write_config("max-body = 100\nfoo = 1\n");
+	kill(self->daemon, SIGHUP);
+	EXPECT_TRUE(says_soon(DIR "/config:6: unknown key \"foo\""));
+	EXPECT_TRUE(says_soon("twjobd: " DIR "/config has an error: nothing is changed"));
+	SAYS("2", self->client, "TW.PUT a %s", body);
+}
+
+/*
+ * A socket that the service manager has opened is used instead of those of the
+ * configuration. Clients that connect while no daemon runs are heard by the next one.
+ */
+TEST_F(operated, passed_socket)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address = { AF_UNIX, SOCKET };
+	redisContext *waiting, *tcp;
+
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&address, sizeof(address)));
+	ASSERT_EQ(0, listen(fd, 10));
+	waiting = redisConnectUnix(SOCKET);
+	ASSERT_FALSE(waiting->err);
+	start(self, fd);
+	SAYS("PONG", waiting, "PING");
+	tcp = redisConnect("127.0.0.1", PORT);
+	EXPECT_EQ(REDIS_ERR_IO, tcp->err);
+	redisFree(tcp);
+	redisFree(waiting);
+
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	waiting = redisConnectUnix(SOCKET);
+	ASSERT_FALSE(waiting->err);
+	start(self, fd);
+	SAYS("PONG", waiting, "PING");
+	redisFree(waiting);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs that tell figures: for programs, and for Prometheus.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keep.h"
+#include "verbs.h"
+
+#define MAX_FIGURES	20
+
+/*
+ * @metric: NULL for what is no metric. What ends in _total only grows, and what
+ * ends in _seconds is a value in ms.
+ */
+struct figure {
+	const char *name;
+	uint64_t value;
+	const char *metric, *help;
+};
+
+/* @queue: the queue's name, or NULL. */
+struct figures {
+	const char *queue;
+	size_t count;
+	struct figure all[MAX_FIGURES];
+};
+
+static bool ends_in(const char *text, const char *end)
+{
+	return strlen(text) > strlen(end) &&
+	       !strcmp(text + strlen(text) - strlen(end), end);
+}
+
+static void daemon_figures(struct figures *figures)
+{
+	*figures = (struct figures) { NULL, 3, {
+		{ "mended", keep_mended(), "mended_total",
+		  "Tokens that were not as the store has their jobs." },
+		{ "loading", keep_is_loading(), "loading",
+		  "Jobs are being loaded into the wheels." },
+		{ "disk_full", store_is_full(), "disk_full",
+		  "No new jobs are accepted, as the disk is full." },
+	} };
+}
+
+static void queue_figures(struct queue *queue, struct figures *figures)
+{
+	const struct queue_row *row = &queue->row;
+	uint64_t due, oldest, now = queue_deadline(now_ms());
+	struct timewheel_info info;
+
+	queue_counts(queue, &info);
+	queue_due(queue, now, &due, &oldest);
+	*figures = (struct figures) { row->name, 16, {
+		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
+		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
+		/* The stamp is pending, too. */
+		{ "pending", info.pending - (queue->loaded && info.pending),
+		  "pending_jobs", "Jobs that wait until they are due, or taken." },
+		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
+		{ "buried", info.buried, "buried_jobs", "Jobs that are kept aside." },
+		{ "due", due, "due_jobs", "Jobs that are due and not taken." },
+		{ "oldest_ms", (now - oldest) / NSEC_PER_MSEC,
+		  "oldest_due_seconds", "How long the oldest of these has been due." },
+		{ "delivered", info.delivered, "delivered_total", "Deliveries." },
+		{ "lapsed", info.lapsed, "lapsed_total",
+		  "Leases that were over without an answer." },
+		{ "paused", row->paused, "paused", "No jobs are handed out." },
+		{ "draining", row->draining, "draining", "No new jobs are accepted." },
+		{ "loading", !queue->loaded, "queue_loading",
+		  "The queue's jobs are being loaded, or it has no wheel." },
+		{ .name = "lease_ms", .value = row->lease },
+		{ .name = "tries", .value = row->tries },
+		{ "max_jobs", row->max_jobs, "max_jobs", "Jobs that it may hold." },
+		{ "max_bytes", row->max_bytes, "max_bytes", "Bytes that it may hold." },
+	} };
+}
+
+/* TW.STATS [queue] */
+void verb_stats(struct request *request)
+{
+	struct figures figures;
+
+	/* The wheel does not know yet what this turn changes. */
+	turn_end();
+	if (request->queue)
+		queue_figures(request->queue, &figures);
+	else
+		daemon_figures(&figures);
+	reply_map(request->reply, figures.count);
+	for (size_t i = 0; i < figures.count; i++) {
+		reply_text(request->reply, figures.all[i].name);
+		reply_integer(request->reply, figures.all[i].value);
+	}
+}
+
+static void print_kind(FILE *file, const char *metric, const char *type,
+		       const char *help)
+{
+	fprintf(file, "# HELP twjobd_%s %s\n# TYPE twjobd_%s %s\n", metric, help,
+		metric, type);
+}
+
+static void print_figure(FILE *file, const struct figure *figure,
+			 const char *queue)
+{
+	fprintf(file, "twjobd_%s", figure->metric);
+	if (queue)
+		fprintf(file, "{queue=\"%s\"}", queue);
+	if (ends_in(figure->metric, "_seconds"))
+		fprintf(file, " %.3f\n", figure->value / 1e3);
+	else
+		fprintf(file, " %" PRIu64 "\n", figure->value);
+}
+
+/* Each metric, with the values of all @count that have it. */
+static void print_figures(FILE *file, const struct figures *figures, size_t count)
+{
+	for (size_t i = 0; count && i < figures->count; i++) {
+		const char *metric = figures->all[i].metric;
+
+		if (!metric)
+			continue;
+		print_kind(file, metric, ends_in(metric, "_total") ?
+			   "counter" : "gauge", figures->all[i].help);
+		for (size_t j = 0; j < count; j++)
+			print_figure(file, &figures[j].all[i], figures[j].queue);
+	}
+}
+
+static void print_queues(FILE *file)
+{
+	struct figures *figures;
+	struct queue *queue;
+	size_t count = 0;
+
+	LIST_FOREACH(queue, &queues, next)
+		count++;
+	figures = calloc(count + 1, sizeof(*figures));
+	if (!figures)
+		die(ENOMEM, "figures");
+	count = 0;
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->row.dropped)
+			queue_figures(queue, &figures[count++]);
+	print_figures(file, figures, count);
+	free(figures);
+}
+
+static void print_histograms(FILE *file)
+{
+	struct queue *queue;
+	char label[NAME_SIZE + 16];
+
+	print_kind(file, "commit_seconds", "histogram",
+		   "How long commits took.");
+	histogram_print(file, turn_commits(), "twjobd_commit_seconds", "");
+	print_kind(file, "lateness_seconds", "histogram",
+		   "From when a job was due until a worker got it.");
+	LIST_FOREACH(queue, &queues, next) {
+		snprintf(label, sizeof(label), "queue=\"%s\",", queue->row.name);
+		histogram_print(file, &queue->lateness,
+				"twjobd_lateness_seconds", label);
+	}
+}
+
+/* TW.METRICS: all figures in Prometheus' text format */
+void verb_metrics(struct request *request)
+{
+	struct figures figures;
+	struct bytes text;
+	FILE *file = open_memstream((char **)&text.data, &text.length);
+
+	if (!file)
+		die(ENOMEM, "metrics");
+	turn_end();
+	daemon_figures(&figures);
+	print_figures(file, &figures, 1);
+	print_queues(file);
+	print_histograms(file);
+	if (fclose(file))
+		die(ENOMEM, "metrics");
+	reply_bytes(request->reply, text);
+	free((char *)text.data);
+}
