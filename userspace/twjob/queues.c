@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs about queues as a whole.
+ */
+#include "twjob.h"
+
+enum {
+	NAME, JOBS, BYTES, HELD, BURIED, STATE, LEASE, TRIES, MAX_JOBS, MAX_BYTES,
+};
+
+const struct column queue_columns[] = {
+	[NAME] = { "NAME", 0, "the queue's name" },
+	[JOBS] = { "JOBS", COL_NUMBER, "its jobs" },
+	[BYTES] = { "BYTES", COL_NUMBER, "what they take of its max-bytes" },
+	[HELD] = { "HELD", COL_NUMBER, "jobs that are worked on" },
+	[BURIED] = { "BURIED", COL_NUMBER, "jobs that are buried" },
+	[STATE] = { "STATE", 0,
+		    "running, paused, draining, paused+draining or loading" },
+	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
+		    "how long a worker has a job" },
+	[TRIES] = { "TRIES", COL_NUMBER | COL_HIDDEN,
+		    "tries after which a job is buried, 0 for never" },
+	[MAX_JOBS] = { "MAX-JOBS", COL_NUMBER | COL_HIDDEN, "jobs it may hold" },
+	[MAX_BYTES] = { "MAX-BYTES", COL_NUMBER | COL_HIDDEN,
+			"bytes they may have" },
+	{ }
+};
+
+enum {
+	QUEUE, FIGURE, VALUE,
+};
+
+const struct column figure_columns[] = {
+	[QUEUE] = { "QUEUE", 0, "the queue; nothing for the server" },
+	[FIGURE] = { "FIGURE", 0, "the name that twjobd gives the figure" },
+	[VALUE] = { "VALUE", COL_NUMBER, "its value" },
+	{ }
+};
+
+static const char *state_of(const redisReply *stats)
+{
+	bool draining = number_field(stats, "draining");
+
+	if (number_field(stats, "loading"))
+		return "loading";
+	if (number_field(stats, "paused"))
+		return draining ? "paused+draining" : "paused";
+	return draining ? "draining" : "running";
+}
+
+static void put_queue(struct out *out, const char *name, const redisReply *stats)
+{
+	out_row(out);
+	out_text(out, NAME, "%s", name);
+	out_number(out, JOBS, number_field(stats, "jobs"));
+	out_size(out, BYTES, number_field(stats, "bytes"));
+	out_number(out, HELD, number_field(stats, "held"));
+	out_number(out, BURIED, number_field(stats, "buried"));
+	out_text(out, STATE, "%s", state_of(stats));
+	out_span(out, LEASE, number_field(stats, "lease_ms") * NSEC_PER_MSEC);
+	out_number(out, TRIES, number_field(stats, "tries"));
+	out_number(out, MAX_JOBS, number_field(stats, "max_jobs"));
+	out_size(out, MAX_BYTES, number_field(stats, "max_bytes"));
+}
+
+enum status verb_queues(const struct args *args)
+{
+	struct out *out = out_begin(args, queue_columns, "queues");
+	enum status status = STATUS_OK;
+	struct request request;
+	redisReply *names;
+	size_t i;
+
+	server_open(args);
+	request_begin(&request, "TW.QUEUES", NULL);
+	names = ask(&request);
+	if (refused(names, NULL, &status))
+		return status;
+	for (i = 0; i < names->elements; i++) {
+		const char *name = names->element[i]->str;
+		redisReply *stats;
+
+		request_begin(&request, "TW.STATS", name);
+		stats = ask(&request);
+		/* One that is an error has been dropped since. */
+		if (stats->type == REDIS_REPLY_ARRAY)
+			put_queue(out, name, stats);
+		freeReplyObject(stats);
+	}
+	freeReplyObject(names);
+	out_end(out);
+	return STATUS_OK;
+}
+
+/* Returns the status. */
+static enum status ask_for_ok(struct request *request, const char *queue)
+{
+	enum status status = STATUS_OK;
+	redisReply *reply = ask(request);
+
+	refused(reply, queue, &status);
+	freeReplyObject(reply);
+	return status;
+}
+
+enum status verb_create(const struct args *args)
+{
+	static const struct {
+		int		option;
+		const char	*word;
+	} numbers[] = {
+		{ OPT_TRIES, "TRIES" },
+		{ OPT_MAX_JOBS, "MAXJOBS" },
+		{ OPT_MAX_BYTES, "MAXBYTES" },
+	};
+	uint64_t lease = option_span(args, OPT_LEASE, 0);
+	struct request request;
+	size_t i;
+
+	request_begin(&request, "TW.CREATE", args->arg[0]);
+	if (args->option[OPT_LEASE]) {
+		request_add(&request, "LEASE");
+		request_add(&request, "%llu.%09llu",
+			    (unsigned long long)(lease / NSEC_PER_SEC),
+			    (unsigned long long)(lease % NSEC_PER_SEC));
+	}
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (!args->option[numbers[i].option])
+			continue;
+		request_add(&request, "%s", numbers[i].word);
+		request_add(&request, "%llu", (unsigned long long)
+			    option_number(args, numbers[i].option, 0, INT64_MAX,
+					  0));
+	}
+	server_open(args);
+	return ask_for_ok(&request, args->arg[0]);
+}
+
+/* Says a verb to each queue. The status is that of the first that failed. */
+static enum status each_queue(const struct args *args, const char *verb)
+{
+	enum status status = STATUS_OK, one;
+	struct request request;
+	int i;
+
+	server_open(args);
+	for (i = 0; i < args->count; i++) {
+		request_begin(&request, verb, args->arg[i]);
+		one = ask_for_ok(&request, args->arg[i]);
+		status = status ? status : one;
+	}
+	return status;
+}
+
+enum status verb_drop(const struct args *args)
+{
+	return each_queue(args, "TW.DROP");
+}
+
+enum status verb_pause(const struct args *args)
+{
+	return each_queue(args, "TW.PAUSE");
+}
+
+enum status verb_resume(const struct args *args)
+{
+	return each_queue(args, "TW.RESUME");
+}
+
+enum status verb_drain(const struct args *args)
+{
+	return each_queue(args, "TW.DRAIN");
+}
+
+/* @queue: NULL for the server. */
+static enum status put_figures(struct out *out, const char *queue)
+{
+	enum status status = STATUS_OK;
+	struct request request;
+	redisReply *reply;
+	size_t i;
+
+	request_begin(&request, "TW.STATS", queue);
+	reply = ask(&request);
+	refused(reply, queue, &status);
+	for (i = 0; i + 1 < reply->elements; i += 2) {
+		if (reply->element[i + 1]->type != REDIS_REPLY_INTEGER)
+			continue;
+		out_row(out);
+		if (queue)
+			out_text(out, QUEUE, "%s", queue);
+		out_text(out, FIGURE, "%s", reply->element[i]->str);
+		out_number(out, VALUE, reply->element[i + 1]->integer);
+	}
+	freeReplyObject(reply);
+	return status;
+}
+
+enum status verb_stats(const struct args *args)
+{
+	struct out *out = out_begin(args, figure_columns, "figures");
+	enum status status = STATUS_OK, one;
+	int i;
+
+	server_open(args);
+	if (!args->count)
+		status = put_figures(out, NULL);
+	for (i = 0; i < args->count; i++) {
+		one = put_figures(out, args->arg[i]);
+		status = status ? status : one;
+	}
+	out_end(out);
+	return status;
+}
+
+enum status verb_metrics(const struct args *args)
+{
+	struct request request = { };
+	enum status status = STATUS_OK;
+	redisReply *reply;
+
+	server_open(args);
+	request_begin(&request, "TW.METRICS", NULL);
+	reply = ask(&request);
+	if (!refused(reply, NULL, &status))
+		fwrite(reply->str, 1, reply->len, stdout);
+	freeReplyObject(reply);
+	return status;
+}

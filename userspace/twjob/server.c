@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection to twjobd, what is said by it, and what refusals mean.
+ */
+#include <stdarg.h>
+#include <strings.h>
+
+#include "twjob.h"
+
+#define SOCKET		"/run/twjobd/socket"
+#define PATIENCE	60	/* seconds for an answer: a disk may be slow */
+
+/*
+ * @port: 0 for a socket of the file system, which is @host. @why: what was wrong with
+ * the last connection.
+ */
+static struct {
+	char		*host;
+	int		port;
+	char		*password;
+	char		why[128];
+} settings;
+
+/* The connection of the verbs that ask for one thing at a time. */
+static redisContext *server;
+
+static void add_word(struct request *request, char *word, size_t length)
+{
+	if (!word || request->count == MOST_WORDS)
+		die(STATUS_FAILED, "no memory for a command");
+	request->word[request->count] = word;
+	request->length[request->count++] = length;
+}
+
+void request_add_bytes(struct request *request, const char *bytes, size_t length)
+{
+	char *word = malloc(length + 1);
+
+	if (word)
+		memcpy(word, bytes, length);
+	add_word(request, word, length);
+}
+
+void request_add(struct request *request, const char *format, ...)
+{
+	va_list args;
+	char *word;
+	int length;
+
+	va_start(args, format);
+	length = vasprintf(&word, format, args);
+	va_end(args);
+	add_word(request, length < 0 ? NULL : word, length);
+}
+
+/* @queue: NULL for a verb about none. */
+void request_begin(struct request *request, const char *verb, const char *queue)
+{
+	request->count = 0;
+	request_add(request, "%s", verb);
+	if (queue)
+		request_add(request, "%s", queue);
+}
+
+/* A part of a millisecond counts as a whole one: never early. */
+void request_add_when(struct request *request, const struct when *when)
+{
+	unsigned long long ns = when->ns;
+
+	if (when->kind == WHEN_REAL) {
+		request_add(request, "AT");
+		request_add(request, "%llu",
+			    (ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
+	} else {
+		request_add(request, "IN");
+		request_add(request, "%llu.%09llu", ns / NSEC_PER_SEC,
+			    ns % NSEC_PER_SEC);
+	}
+}
+
+/* HOST:PORT, with an IPv6 address in []. */
+static bool parse_host(char *host, int *port)
+{
+	char *colon = strrchr(host, ':'), *end;
+	long number;
+
+	if (!colon || colon == host)
+		return false;
+	number = strtol(colon + 1, &end, 10);
+	if (end == colon + 1 || *end || number < 1 || number > 65535)
+		return false;
+	*port = number;
+	*colon = '\0';
+	if (*host == '[' && colon[-1] == ']') {
+		colon[-1] = '\0';
+		memmove(host, host + 1, strlen(host));
+	}
+	return true;
+}
+
+static char *read_password(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t size;
+
+	if (!file || getline(&line, &size, file) < 0)
+		die(STATUS_USAGE, "--password-file '%s': %s", path,
+		    file ? "there is no line in it" : strerror(errno));
+	fclose(file);
+	line[strcspn(line, "\r\n")] = '\0';
+	return line;
+}
+
+/* Reads the options, and keeps the password from the commands that are run. */
+void server_settings(const struct args *args)
+{
+	const char *address = args->option[OPT_SERVER];
+	const char *password = getenv("TWJOB_PASSWORD");
+
+	settings.host = strdup(address ? address : SOCKET);
+	if (!strchr(settings.host, '/') &&
+	    !parse_host(settings.host, &settings.port))
+		die_usage("--server", address, "a socket's path or HOST:PORT");
+	if (args->option[OPT_PASSWORD_FILE])
+		settings.password = read_password(args->option[OPT_PASSWORD_FILE]);
+	else if (password)
+		settings.password = strdup(password);
+	unsetenv("TWJOB_PASSWORD");
+}
+
+/* Tells why there is no connection, by errno. */
+enum status server_trouble(void)
+{
+	if (settings.port)
+		return trouble(STATUS_FAILED,
+			       "no connection to %s, port %d: %s; see 'listen' in /etc/twjobd.conf there",
+			       settings.host, settings.port, settings.why);
+	switch (errno) {
+	case ENOENT:
+	case ECONNREFUSED:
+		return trouble(STATUS_FAILED,
+			       "twjobd does not listen at %s: 'systemctl start twjobd' starts it",
+			       settings.host);
+	case EACCES:
+	case EPERM:
+		return trouble(STATUS_NOT_ALLOWED,
+			       "no permission for %s: root and the socket's group may use it, see 'ls -l %s'",
+			       settings.host, settings.host);
+	default:
+		return trouble(STATUS_FAILED, "%s: %s", settings.host,
+			       settings.why);
+	}
+}
+
+/* What an answer that is an error means for a user. */
+static const struct refusal {
+	const char	*word;
+	enum status	status;
+	const char	*hint;
+} refusals[] = {
+	{ "NOQUEUE", STATUS_NOT_THERE,
+	  "'twjob queues' lists those that are there, 'twjob create' makes one" },
+	{ "HELD", STATUS_NOT_NOW,
+	  "wait until its worker has answered, or 'twjob delete'" },
+	{ "BURIED", STATUS_NOT_NOW, "'twjob kick' makes it due now" },
+	{ "FULL", STATUS_FULL,
+	  "'twjob stats' tells limits, 'twjob create' changes those of a queue" },
+	{ "TOOBIG", STATUS_USAGE, "max-body in /etc/twjobd.conf is the limit" },
+	{ "DRAINING", STATUS_NOT_NOW, "'twjob resume' ends that" },
+	{ "LOADING", STATUS_NOT_NOW, "this takes seconds after a boot" },
+	{ "UNAVAILABLE", STATUS_FAILED, "see 'journalctl -u twjobd'" },
+	{ "NOAUTH", STATUS_NOT_ALLOWED,
+	  "give it by --password-file or TWJOB_PASSWORD" },
+	{ "WRONGPASS", STATUS_NOT_ALLOWED,
+	  "it is 'password' in /etc/twjobd.conf" },
+	{ "ERR", STATUS_USAGE, NULL },
+};
+
+/* Returns whether the answer is an error. If so, it is told, with what mends it. */
+bool refused(const redisReply *reply, const char *queue, enum status *status)
+{
+	const struct refusal *refusal = refusals;
+	const char *text = reply->str;
+	size_t length;
+
+	if (reply->type != REDIS_REPLY_ERROR)
+		return false;
+	length = strcspn(text, " ");
+	while (refusal < refusals + ARRAY_SIZE(refusals) - 1 &&
+	       (strlen(refusal->word) != length ||
+		strncmp(refusal->word, text, length)))
+		refusal++;
+	if (text[length])
+		text += length + 1;
+	*status = trouble(refusal->status, "%s%s%s%s%s%s", queue ? "queue '" : "",
+			  queue ? queue : "", queue ? "': " : "", text,
+			  refusal->hint ? "; " : "",
+			  refusal->hint ? refusal->hint : "");
+	return true;
+}
+
+/* @seconds: how long an answer may take. NULL, with errno, if there is none. */
+redisContext *server_connect(unsigned int seconds)
+{
+	const struct timeval patience = { .tv_sec = seconds };
+	redisContext *made;
+	int error;
+
+	made = settings.port ?
+	       redisConnectWithTimeout(settings.host, settings.port, patience) :
+	       redisConnectUnixWithTimeout(settings.host, patience);
+	if (!made)
+		die(STATUS_FAILED, "no memory for a connection");
+	if (made->err) {
+		error = made->err == REDIS_ERR_IO ? errno : EHOSTUNREACH;
+		snprintf(settings.why, sizeof(settings.why), "%s", made->errstr);
+		redisFree(made);
+		errno = error;
+		return NULL;
+	}
+	/* A command that is run must not keep a connection that has ended. */
+	fcntl(made->fd, F_SETFD, FD_CLOEXEC);
+	redisSetTimeout(made, patience);
+	if (!settings.port)
+		return made;
+	redisEnableKeepAlive(made);
+	if (settings.password) {
+		redisReply *reply = redisCommand(made, "AUTH %s",
+						 settings.password);
+		enum status status;
+
+		if (reply && refused(reply, NULL, &status))
+			exit(status);
+		if (reply)
+			freeReplyObject(reply);
+	}
+	return made;
+}
+
+/* A connection that ends is told by an error, the end of a pipe by the signal. */
+void server_open(const struct args *args)
+{
+	server_settings(args);
+	signal(SIGPIPE, SIG_IGN);
+	server = server_connect(PATIENCE);
+	signal(SIGPIPE, SIG_DFL);
+	if (!server)
+		exit(server_trouble());
+}
+
+/* Puts a request into what is to be sent. */
+bool server_append(redisContext *to, struct request *request)
+{
+	int result = redisAppendCommandArgv(to, request->count,
+					    (const char **)request->word,
+					    request->length);
+
+	while (request->count)
+		free(request->word[--request->count]);
+	return result == REDIS_OK;
+}
+
+/* Ends the program if there is no answer. */
+redisReply *ask(struct request *request)
+{
+	redisReply *reply;
+	bool answered;
+
+	signal(SIGPIPE, SIG_IGN);
+	answered = server_append(server, request) &&
+		   redisGetReply(server, (void **)&reply) == REDIS_OK;
+	signal(SIGPIPE, SIG_DFL);
+	if (answered)
+		return reply;
+	die(STATUS_FAILED,
+	    "the connection ended before the answer (%s): it may have been done or not; see 'twjob list', or repeat a put with --key",
+	    server->errstr);
+}
+
+/* A value of an answer that has names and values; NULL if it is not there. */
+const redisReply *field(const redisReply *map, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < map->elements; i += 2) {
+		if (map->element[i]->str && !strcmp(map->element[i]->str, name))
+			return map->element[i + 1];
+	}
+	return NULL;
+}
+
+long long number_field(const redisReply *map, const char *name)
+{
+	const redisReply *value = field(map, name);
+
+	return value ? value->integer : 0;
+}

@@ -1,0 +1,356 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# twjob with a twjobd of its own: every verb, every way to fail, and what becomes of
+# jobs whose command fails, hangs or loses its worker. Needs the module loaded, root,
+# and beside itself: results.sh, twjob, twjobd, destroy, jq. Prints TAP.
+# "make guest-tests" runs it in a guest.
+set -u
+tmp=/tmp/twjob
+mkdir -p $tmp
+socket=$tmp/socket
+# What hangs has failed.
+twjob()
+{
+	verb=$1
+	shift
+	timeout 60 "$here/twjob" "$verb" --server $socket "$@"
+}
+here=$PWD
+tool=twjob
+jq=$here/jq
+. ./results.sh
+cat >$tmp/config <<-END
+	listen = $socket
+	listen = 127.0.0.1:7098
+	password = secret
+	store = $tmp/jobs
+	wheel-prefix = tw-
+END
+
+# start_daemon CONFIG: starts a twjobd, and waits until it answers
+start_daemon()
+{
+	"$here/twjobd" --config "$1" 2>>$tmp/daemon.log &
+	daemon=$!
+	tries=0
+	until twjob queues >/dev/null 2>&1 || [ $((tries += 1)) = 300 ]; do
+		usleep 50000
+	done
+}
+
+# end_daemon SIGNAL
+end_daemon()
+{
+	kill "-$1" $daemon
+	wait $daemon 2>/dev/null
+}
+
+# soon COMMAND...: it succeeds within half a minute
+soon()
+{
+	tries=0
+	until "$@" >/dev/null 2>&1; do
+		[ $((tries += 1)) -lt 300 ] || return 1
+		usleep 100000
+	done
+}
+
+# jobs_of QUEUE: how many jobs are there
+jobs_of()
+{
+	twjob list "$1" --no-headings | wc -l
+}
+
+empty()
+{
+	[ "$(jobs_of "$1")" = 0 ]
+}
+
+# put BODY ARGUMENT...: as a user does
+put()
+{
+	body=$1
+	shift
+	printf '%s\n' "$body" | twjob put "$@" >$tmp/out 2>$tmp/err
+	result $? "put $*: $body"
+}
+
+queues()
+{
+	gives 0 create sms --lease 30s --tries 3 -m 100
+	json '.queues[] | [.name, .jobs, .state, .lease, .tries, ."max-jobs"]' \
+		'["sms",0,"running",30000000000,3,100]' queues -J
+	gives 0 create sms --tries 2
+	json '.queues[] | [.lease, .tries]' '[30000000000,2]' queues -J
+	refuses 2 "--lease 'x': not a span" create sms --lease x
+	refuses 2 'a lease is 0.001' create sms --lease 0
+	refuses 2 "a queue's name has" create 'a b'
+	json '.queues[] | [.lease, .tries]' '[30000000000,2]' queues -J
+	gives 0 drain sms
+	refuses 11 "'twjob resume'" put sms --body x
+	gives 0 pause sms
+	json '.queues[].state' '"paused+draining"' queues -J
+	gives 0 resume sms
+	json '.queues[].state' '"running"' queues -J
+	json '[.figures[] | select(.figure == "max_jobs")]' \
+		'[{"queue":"sms","figure":"max_jobs","value":100}]' stats sms -J
+	json '[.figures[] | select(.figure == "mended") | .value]' '[0]' stats -J
+	refuses 3 "queue 'none': .*'twjob create'" pause none
+}
+
+putting()
+{
+	put hello sms in 1h --key order-4711
+	json '.jobs[] | [.state, .key, .attempts, (.left > 3.5e12), (.left <= 3.6e12)]' \
+		'["delayed","order-4711",0,true,true]' list sms -J
+	id=$(twjob list sms -o id --no-headings | tr -d ' ')
+	json '[.jobs[].result, .jobs[].id == '"$id"']' '["exists",true]' \
+		put sms --body x --key order-4711 -J
+	json '.jobs[] | [.body, .size]' '["hello\n",6]' get sms "$id" -J
+	json '.jobs[].result' '"replaced"' put sms at 15:22:35 --body new --replace \
+		--key order-4711 -J
+	json '.jobs[0].due[10:19]' '"T15:22:35"' list sms -J
+	gives 0 get sms "$id" --raw
+	is 'the body as it is' "$(cat $tmp/out)" new
+	gives 0 move sms "$id" in 3h
+	gives 0 move sms --key order-4711 in 2h
+	json '.jobs[0].left / 6e11 | round' 12 list sms -J
+	json '.jobs | length' 0 list sms -J --before 1h
+	json '.jobs | length' 1 list sms -J --before 3h --state delayed
+	printf 'a\0b\377' | twjob put sms in 1h -o id --no-headings >$tmp/id
+	json '.jobs[] | [.body, .size]' '[null,4]' get sms "$(tr -d ' ' <$tmp/id)" -J
+	gives 0 get sms "$(tr -d ' ' <$tmp/id)" --raw
+	is 'any bytes' "$(od -An -tx1 $tmp/out)" ' 61 00 62 ff'
+	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
+}
+
+refusing()
+{
+	refuses 2 "TIME 'at 25:00'" put sms at 25:00 --body x
+	refuses 2 "TIME 'clock': a wheel's" put sms clock 5 --body x
+	refuses 2 '--past' put sms at 1999-01-01 --body x
+	refuses 2 '--replace needs --key' put sms --replace --body x
+	refuses 2 'a key has 1 to 255' put sms --body x -k "$(printf '%0300d' 0)"
+	refuses 3 "queue 'none': there is no such queue" put none --body x
+	head -c 1100000 /dev/zero | twjob put sms >$tmp/out 2>$tmp/err
+	is 'a body that is too long' "$?$(grep -o max-body $tmp/err)" 2max-body
+	refuses 2 "ID 'x'" cancel sms "$id" x
+	refuses 2 'an ID or --key' cancel sms
+	refuses 2 'not both' cancel sms "$id" --key order-4711
+	refuses 2 'usage' move sms "$id"
+	refuses 2 "--state 'layed': not delayed" list sms --state layed
+	refuses 3 "no job of id '999999'" cancel sms 999999
+	refuses 3 "no job of key 'x'" move sms --key x in 1h
+	refuses 3 "no job of id '999999'" get sms 999999
+	json '.jobs[] | [.id == '"$id"', (.left / 6e11 | round)]' '[true,12]' list sms -J
+	gives 0 cancel sms --key order-4711
+	is 'jobs after all that' "$(jobs_of sms)" 0
+}
+
+# The password is for TCP, and not among the arguments.
+passwords()
+{
+	socket=127.0.0.1:7098
+	refuses 4 '--password-file' queues
+	echo wrong >$tmp/password
+	refuses 4 "'password' in" queues --password-file $tmp/password
+	echo secret >$tmp/password
+	gives 0 queues --password-file $tmp/password
+	export TWJOB_PASSWORD=secret
+	gives 0 queues
+	unset TWJOB_PASSWORD
+	socket=$tmp/socket
+}
+
+# What the bodies tell the command to do.
+cat >$tmp/command <<-'END'
+	#!/bin/sh
+	read -r what
+	echo "$what $TWJOB_QUEUE $TWJOB_ATTEMPT ${TWJOB_KEY:--}" >>/tmp/twjob/log
+	case $what in
+	data)	exit 65 ;;
+	again)	exit 75 ;;
+	hang)	trap '' TERM
+		sleep 987 &
+		sleep 987 ;;
+	slow)	sleep 3 ;;
+	long)	[ "$TWJOB_ATTEMPT" = 2 ] || sleep 986 ;;
+	esac
+	[ "$TWJOB_ID" -gt 0 ] && [ "$TWJOB_DUE" -gt 1600000000000 ] &&
+		[ ! "${TWJOB_PASSWORD-}" ]
+END
+chmod +x $tmp/command
+
+# works ARGUMENT...: starts a worker
+works()
+{
+	: >$tmp/log
+	TWJOB_PASSWORD=secret "$here/twjob" work --server $socket "$@" \
+		-- $tmp/command 2>$tmp/worker &
+	worker=$!
+}
+
+# ends: the worker has ended well
+ends()
+{
+	kill $worker
+	wait $worker
+	is 'the worker ends with status' $? 0
+	cp $tmp/worker $tmp/out
+}
+
+has_line()
+{
+	grep -q "$1" $tmp/log
+}
+
+is_buried()
+{
+	[ "$(twjob list "$1" --state buried --no-headings | wc -l)" = "$2" ]
+}
+
+statuses()
+{
+	gives 0 create a --tries 2 --lease 30s
+	gives 0 create b
+	works b a -j 2
+	put fine b -k key-1
+	put data b
+	put again a
+	soon is_buried a 1
+	result $? 'a command that fails twice is buried'
+	soon is_buried b 1
+	result $? 'a job that can never be done is buried at once'
+	put fine a
+	soon has_line '^fine a'
+	ends
+	prints "queue 'a' id [0-9]*: exit status 75, try 1, again in 1s"
+	prints "queue 'a' id [0-9]*: buried, as that was its last try"
+	prints "queue 'b' id [0-9]*: exit status 65, try 1, buried"
+	is 'what ran' "$(sort $tmp/log | tr '\n' ,)" \
+		'again a 1 -,again a 2 -,data b 1 -,fine a 1 -,fine b 1 key-1,'
+	is 'jobs that are left' "$(jobs_of a) $(jobs_of b)" '1 1'
+	gives 0 kick b --buried
+	json '.jobs[] | [.state, .attempts]' '["ready",0]' list b -J
+	json '.jobs | length' 1 list a --state buried -J
+	gives 0 kick a "$(twjob list a -o id --no-headings | tr -d ' ')"
+	gives 0 drop a b
+}
+
+# A command that hangs is ended with all that it has started, and its worker goes on.
+hanging()
+{
+	gives 0 create h
+	works h --timeout 1s
+	put hang h
+	soon has_line '^hang h 1'
+	put fine h
+	soon has_line '^fine h'
+	result $? 'the worker goes on after a command that hangs'
+	ends
+	prints 'killed by signal 9 after --timeout, try 1, again in 1s'
+	is 'processes of it' "$(ps | grep -c '[s]leep 987')" 0
+	gives 0 drop h
+}
+
+# The lease is a second, the command takes three.
+leases()
+{
+	gives 0 create l --lease 1s
+	works l -j 2
+	put slow l
+	soon has_line '^slow l'
+	soon empty l
+	result $? 'acked after three leases'
+	ends
+	is 'what ran' "$(tr '\n' , <$tmp/log)" 'slow l 1 -,'
+	json '[.figures[] | select(.figure == "lapsed") | .value]' '[0]' stats l -J
+	gives 0 drop l
+}
+
+# Leases of an hour: only the connection can tell that the worker is dead, although
+# its command still runs.
+dead_workers()
+{
+	gives 0 create d --lease 1h
+	works d
+	put long d
+	soon has_line '^long d 1'
+	kill -9 $worker
+	wait $worker 2>/dev/null
+	works d
+	soon has_line '^long d 2'
+	result $? 'the job of a dead worker is handed out at once'
+	put slow d
+	soon has_line '^slow d 1'
+	kill $worker
+	wait $worker
+	is 'status of a worker that was told to end while its command ran' $? 0
+	is 'jobs after it' "$(jobs_of d)" 0
+}
+
+restarts()
+{
+	works d
+	put fine d
+	soon empty d
+	put slow d
+	soon has_line '^slow d'
+	end_daemon 9
+	start_daemon $tmp/config
+	put fine d -k second
+	soon has_line '^fine d 1 second'
+	result $? 'works on after a restart of twjobd'
+	soon empty d
+	ends
+	prints 'the connection ended while its command ran: it may be worked on again'
+	refuses 3 "queue 'none'" work none -- true
+	refuses 2 "CMD 'nosuch'" work d -- nosuch
+	refuses 2 "--timeout '0'" work d --timeout 0 -- true
+}
+
+# Of a store that is in use; a twjobd that begins with it has the same jobs.
+backups()
+{
+	put hello sms in 5h -k saved
+	gives 0 drop d
+	# It takes no option of the server.
+	tool="timeout 60 $here/twjob"
+	gives 0 backup $tmp/saved --store $tmp/jobs
+	is 'its mode' "$(stat -c %a $tmp/saved)" 600
+	sum=$(md5sum <$tmp/saved)
+	refuses 5 '--force' backup $tmp/saved --store $tmp/jobs
+	is 'the old one' "$(md5sum <$tmp/saved)" "$sum"
+	gives 0 backup $tmp/saved --store $tmp/jobs --force
+	refuses 2 "--store '/none'" backup $tmp/other --store /none
+	refuses 1 'file is not a database' backup $tmp/other --store $here/twjob
+	refuses 2 "FILE '/none/x" backup /none/x --store $tmp/jobs
+	is 'nothing else is left' "$(echo $tmp/saved* $tmp/other*)" "$tmp/saved $tmp/other*"
+	tool=twjob
+	end_daemon TERM
+	sed "s|/jobs|/saved|; s|tw-|ts-|" $tmp/config >$tmp/config2
+	start_daemon $tmp/config2
+	json '.jobs[] | [.state, .key]' '["delayed","saved"]' list sms -J
+	gives 0 drop sms
+}
+
+refuses 1 "'systemctl start twjobd'" queues
+start_daemon $tmp/config
+queues
+putting
+refusing
+passwords
+statuses
+hanging
+leases
+dead_workers
+restarts
+backups
+end_daemon TERM
+for wheel in /dev/timewheels/t[ws]-*; do
+	[ ! -e "$wheel" ] || ./destroy "${wheel##*/}"
+done
+cat $tmp/daemon.log
+echo "1..$n"
+exit $failed

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * twjob: declarations for all its files. verbs.c has the table of verbs and options.
+ * What it shares with twctl is in ../twctl/tool.h.
+ */
+#ifndef TWJOB_H
+#define TWJOB_H
+
+#include <hiredis/hiredis.h>
+
+#include "tool.h"
+
+enum {
+	OPT_SERVER = OPT_OWN,
+	OPT_PASSWORD_FILE,
+	OPT_KEY,
+	OPT_REPLACE,
+	OPT_BODY,
+	OPT_LEASE,
+	OPT_TRIES,
+	OPT_MAX_JOBS,
+	OPT_MAX_BYTES,
+	OPT_STATE,
+	OPT_BEFORE,
+	OPT_RAW,
+	OPT_BURIED,
+	OPT_JOBS,
+	OPT_TIMEOUT,
+	OPT_STORE,
+	OPT_FORCE,
+};
+
+/* What messages say about accepted times. */
+#define POINT_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
+			"'tomorrow 8am', or '2026-12-01 08:00'"
+
+#define STORE		"/var/lib/twjobd/jobs"
+#define NSEC_PER_MSEC	1000000ULL
+#define NEVER		UINT64_MAX
+
+extern const struct column queue_columns[], figure_columns[], put_columns[],
+	job_columns[], body_columns[];
+extern const char * const job_states[];
+
+enum status verb_queues(const struct args *args);
+enum status verb_create(const struct args *args);
+enum status verb_drop(const struct args *args);
+enum status verb_stats(const struct args *args);
+enum status verb_metrics(const struct args *args);
+enum status verb_pause(const struct args *args);
+enum status verb_resume(const struct args *args);
+enum status verb_drain(const struct args *args);
+enum status verb_put(const struct args *args);
+enum status verb_cancel(const struct args *args);
+enum status verb_move(const struct args *args);
+enum status verb_list(const struct args *args);
+enum status verb_get(const struct args *args);
+enum status verb_kick(const struct args *args);
+enum status verb_delete(const struct args *args);
+enum status verb_work(const struct args *args);
+enum status verb_backup(const struct args *args);
+
+/* What is said to the server (server.c) */
+
+#define MOST_WORDS	1100
+
+/* A command to twjobd, as words of any bytes. */
+struct request {
+	int	count;
+	char	*word[MOST_WORDS];
+	size_t	length[MOST_WORDS];
+};
+
+void request_begin(struct request *request, const char *verb, const char *queue);
+__printf(2, 3)
+void request_add(struct request *request, const char *format, ...);
+void request_add_bytes(struct request *request, const char *bytes, size_t length);
+void request_add_when(struct request *request, const struct when *when);
+
+void server_settings(const struct args *args);
+redisContext *server_connect(unsigned int patience);
+enum status server_trouble(void);
+void server_open(const struct args *args);
+bool server_append(redisContext *server, struct request *request);
+redisReply *ask(struct request *request);
+bool refused(const redisReply *reply, const char *queue, enum status *status);
+const redisReply *field(const redisReply *map, const char *name);
+long long number_field(const redisReply *map, const char *name);
+
+#endif /* TWJOB_H */

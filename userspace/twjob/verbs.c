@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The table of all verbs and options, with the texts that help and completion
+ * print; see ../twctl/tool.h.
+ */
+#include "twjob.h"
+
+#define BIT(option)	(1ULL << OPT_##option)
+#define LOCAL		(BIT(HELP))
+#define ALL		(LOCAL | BIT(SERVER) | BIT(PASSWORD_FILE))
+#define TABLE		(BIT(JSON) | BIT(OUTPUT) | BIT(NO_HEADINGS) | BIT(BYTES))
+#define MANY		1000
+
+static const char *words_of(const char *arg)
+{
+	return strcmp(arg, "STATE") ? NULL : "delayed ready held buried";
+}
+
+const struct tool tool = {
+	.name = "twjob",
+	.thing = "QUEUE",
+	.list = "twjob queues -o name --no-headings 2>/dev/null",
+	.when_form = POINT_FORM,
+	.words_of = words_of,
+};
+
+const struct option_text option_texts[MOST_OPTIONS] = {
+	COMMON_OPTION_TEXTS,
+	[OPT_SERVER] = { 's', "server", "ADDRESS",
+		"twjobd's socket, or HOST:PORT (/run/twjobd/socket)" },
+	[OPT_PASSWORD_FILE] = { 0, "password-file", "FILE",
+		"the password for HOST:PORT is its first line" },
+	[OPT_KEY] = { 'k', "key", "KEY",
+		"the job of this key, which is there once in a queue" },
+	[OPT_REPLACE] = { 'r', "replace", NULL,
+		"give the job of this key, if it is there, the new body and time" },
+	[OPT_BODY] = { 0, "body", "TEXT", "the body, instead of standard input" },
+	[OPT_LEASE] = { 'l', "lease", "SPAN",
+		"how long a worker has a job that it does not extend (60s)" },
+	[OPT_TRIES] = { 0, "tries", "N",
+		"bury a job after N tries (10); 0: never" },
+	[OPT_MAX_JOBS] = { 'm', "max-jobs", "N", "jobs it may hold (100000)" },
+	[OPT_MAX_BYTES] = { 0, "max-bytes", "N", "bytes they may have (2^30)" },
+	[OPT_STATE] = { 0, "state", "STATE",
+		"only those that are delayed, ready, held or buried" },
+	[OPT_BEFORE] = { 0, "before", "TIME", "only those due before" },
+	[OPT_RAW] = { 0, "raw", NULL, "print nothing but the body, as it is" },
+	[OPT_BURIED] = { 0, "buried", NULL, "all buried jobs, instead of an ID" },
+	[OPT_JOBS] = { 'j', "jobs", "N", "commands that run at a time (1)" },
+	[OPT_TIMEOUT] = { 't', "timeout", "SPAN",
+		"end a command that runs so long; its job is tried again" },
+	[OPT_STORE] = { 0, "store", "PATH", "twjobd's file (" STORE ")" },
+	[OPT_FORCE] = { 'f', "force", NULL, "replace FILE if it exists" },
+};
+
+const struct verb verbs[] = {
+	{ "queues", "", "list the queues; also without any verb",
+	  ALL | TABLE | BIT(VERSION), queue_columns, 0, 0, verb_queues },
+	{ "create", "QUEUE", "make a queue, or change the settings given",
+	  ALL | BIT(LEASE) | BIT(TRIES) | BIT(MAX_JOBS) | BIT(MAX_BYTES),
+	  NULL, 1, 1, verb_create },
+	{ "drop", "QUEUE...", "end queues, and their jobs with them",
+	  ALL, NULL, 1, MANY, verb_drop },
+	{ "put", "QUEUE [TIME...]", "put a job, whose body is standard input",
+	  ALL | TABLE | BIT(KEY) | BIT(REPLACE) | BIT(BODY) | BIT(PAST),
+	  put_columns, 1, MANY, verb_put },
+	{ "cancel", "QUEUE [ID...]", "end jobs that nobody works on",
+	  ALL | BIT(KEY), NULL, 1, MANY, verb_cancel },
+	{ "move", "QUEUE [ID] TIME...", "make a job due at another time",
+	  ALL | BIT(KEY) | BIT(PAST), NULL, 2, MANY, verb_move },
+	{ "list", "QUEUE", "list a queue's jobs by their ids",
+	  ALL | TABLE | BIT(STATE) | BIT(BEFORE), job_columns, 1, 1, verb_list },
+	{ "get", "QUEUE ID...", "tell about jobs, and what is in them",
+	  ALL | TABLE | BIT(RAW), body_columns, 2, MANY, verb_get },
+	{ "kick", "QUEUE [ID...]",
+	  "make jobs due now, also buried ones, with all tries again",
+	  ALL | BIT(BURIED), NULL, 1, MANY, verb_kick },
+	{ "delete", "QUEUE ID...", "end jobs, also those that are worked on",
+	  ALL, NULL, 2, MANY, verb_delete },
+	{ "pause", "QUEUE...", "hand out no jobs until resume",
+	  ALL, NULL, 1, MANY, verb_pause },
+	{ "resume", "QUEUE...", "hand out jobs and take new ones again",
+	  ALL, NULL, 1, MANY, verb_resume },
+	{ "drain", "QUEUE...", "take no new jobs until resume",
+	  ALL, NULL, 1, MANY, verb_drain },
+	{ "stats", "[QUEUE...]", "figures of queues, or of the server",
+	  ALL | TABLE, figure_columns, 0, MANY, verb_stats },
+	{ "metrics", "", "print all figures in Prometheus' text format",
+	  ALL, NULL, 0, 0, verb_metrics },
+	{ "work", "QUEUE... -- CMD...",
+	  "run a command for each job that is due, with the body as its input",
+	  ALL | BIT(JOBS) | BIT(TIMEOUT), NULL, 2, MANY, verb_work },
+	{ "backup", "FILE", "copy all jobs to a file, while twjobd runs",
+	  LOCAL | BIT(STORE) | BIT(FORCE), NULL, 1, 1, verb_backup },
+	{ "help", "[VERB]", "tell how to use a verb", LOCAL, NULL, 0, 1, verb_help },
+	{ "completion", "SHELL", "print completion for bash or zsh",
+	  LOCAL, NULL, 1, 1, verb_completion },
+	{ }
+};

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * work: a command for each job that is due, some of them at a time. Each worker has
+ * a connection of its own, by which it waits for a job, extends the job's lease
+ * while the command runs, and answers. The jobs are bound to the connection: if this
+ * process or its machine dies, they are handed out again at once.
+ *
+ * A connection that ends is made again. A command that ran meanwhile goes on, but
+ * its job has been given back then, and may be worked on twice.
+ */
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+
+#include "twjob.h"
+
+#define MOST_WORKERS	1000
+/* Time between attempts to connect. */
+#define RETRY		(NSEC_PER_SEC / 2)
+/* A command that was told to end has so long until it is killed. */
+#define GRACE		(5 * NSEC_PER_SEC)
+/* For an answer of a daemon that works, when connecting and when ending: seconds. */
+#define PATIENCE	10
+
+enum {
+	QUEUE, ID, RECEIPT, ATTEMPT, DUE, KEY, BODY, NR_FIELDS
+};
+
+/*
+ * @server: NULL when there is no connection. @extensions, @answering: what twjobd
+ * will answer before it answers the next take. @taken: the answer with the job, NULL
+ * if there is none. @pid: 0 when no command runs. @next: when to connect, to extend
+ * the lease, or to give up the connection. @end: when the command has to end. @ended:
+ * it was told to. @lost: the job is another's.
+ */
+struct worker {
+	redisContext	*server;
+	bool		answering;
+	unsigned int	extensions;
+	redisReply	*taken;
+	pid_t		pid;
+	uint64_t	next;
+	uint64_t	end;
+	bool		ended;
+	bool		lost;
+};
+
+struct pool {
+	char			**queues;
+	uint64_t		*leases;
+	int			nr_queues;
+	char			**command;
+	struct worker		*workers;
+	struct pollfd		*fds;
+	int			jobs;		/* workers */
+	uint64_t		timeout;
+	bool			ending;
+	bool			unconnected;	/* it has been told */
+	bool			refused;	/* likewise */
+	unsigned long long	commands, failed, lost;
+	enum status		status;
+};
+
+static const redisReply *job_field(const struct worker *worker, int which)
+{
+	return worker->taken->element[0]->element[which];
+}
+
+__printf(2, 3)
+static void say_job(const struct worker *worker, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	complain("queue '%s' id %lld: %s", job_field(worker, QUEUE)->str,
+		 job_field(worker, ID)->integer, text);
+}
+
+static void forget_job(struct worker *worker)
+{
+	if (worker->taken)
+		freeReplyObject(worker->taken);
+	worker->taken = NULL;
+}
+
+static void lose_job(struct pool *pool, struct worker *worker, const char *why)
+{
+	if (!worker->lost)
+		say_job(worker, "%s: it may be worked on again", why);
+	pool->lost += !worker->lost;
+	worker->lost = true;
+}
+
+/* The connection has ended, or is of no use. */
+static void disconnect(struct pool *pool, struct worker *worker)
+{
+	redisFree(worker->server);
+	worker->server = NULL;
+	if (worker->pid)
+		lose_job(pool, worker, "the connection ended while its command ran");
+	else if (worker->answering)
+		lose_job(pool, worker, "the connection ended before the answer");
+	if (!worker->pid)
+		forget_job(worker);
+	worker->answering = false;
+	worker->extensions = 0;
+	worker->next = end_after(RETRY);
+}
+
+static void end_pool(struct pool *pool, enum status status)
+{
+	pool->ending = true;
+	if (!pool->status)
+		pool->status = status;
+}
+
+/* An answer that is an error, which is not about a job. */
+static void fail(struct pool *pool, struct worker *worker,
+		 const redisReply *reply, const char *queue)
+{
+	enum status status = STATUS_FAILED;
+
+	if (!pool->refused)
+		refused(reply, queue, &status);
+	pool->refused = true;
+	/* It does not get better by another try. */
+	if (!strncmp(reply->str, "NOQUEUE", 7) || !strncmp(reply->str, "NOAUTH", 6) ||
+	    !strncmp(reply->str, "ERR", 3))
+		end_pool(pool, status);
+	disconnect(pool, worker);
+}
+
+static void flush(struct pool *pool, struct worker *worker)
+{
+	int done = 0;
+
+	while (!done) {
+		if (redisBufferWrite(worker->server, &done) != REDIS_OK) {
+			disconnect(pool, worker);
+			return;
+		}
+	}
+}
+
+static void append_take(struct pool *pool, struct worker *worker)
+{
+	struct request request;
+	int i;
+
+	request_begin(&request, "TW.TAKE", NULL);
+	for (i = 0; i < pool->nr_queues; i++)
+		request_add(&request, "%s", pool->queues[i]);
+	request_add(&request, "BLOCK");
+	request_add(&request, "0");
+	request_add(&request, "BOUND");
+	server_append(worker->server, &request);
+	worker->next = NEVER;
+}
+
+/* Asks how long the leases are. Returns whether there is still a connection. */
+static bool read_leases(struct pool *pool, struct worker *worker)
+{
+	int i;
+
+	for (i = 0; i < pool->nr_queues; i++) {
+		redisReply *reply = redisCommand(worker->server, "TW.STATS %s",
+						 pool->queues[i]);
+
+		if (!reply)
+			disconnect(pool, worker);
+		else if (reply->type == REDIS_REPLY_ERROR)
+			fail(pool, worker, reply, pool->queues[i]);
+		else
+			pool->leases[i] = number_field(reply, "lease_ms") *
+					  NSEC_PER_MSEC;
+		if (reply)
+			freeReplyObject(reply);
+		if (!worker->server)
+			return false;
+	}
+	return true;
+}
+
+/* What does not work for one worker is not tried for the others now. */
+static void not_connected(struct pool *pool)
+{
+	int i;
+
+	if (!pool->unconnected) {
+		server_trouble();
+		complain("trying again until there is a connection");
+	}
+	pool->unconnected = true;
+	for (i = 0; i < pool->jobs; i++) {
+		if (!pool->workers[i].server)
+			pool->workers[i].next = end_after(RETRY);
+	}
+}
+
+static void connect_worker(struct pool *pool, struct worker *worker)
+{
+	worker->server = server_connect(PATIENCE);
+	if (!worker->server) {
+		not_connected(pool);
+		return;
+	}
+	if (!read_leases(pool, worker))
+		return;
+	if (pool->unconnected)
+		complain("connected");
+	pool->unconnected = false;
+	append_take(pool, worker);
+	flush(pool, worker);
+}
+
+/* After a third of the lease: an extension may be late by two thirds of it. */
+static uint64_t next_extension(const struct pool *pool, const struct worker *worker)
+{
+	uint64_t third = NEVER;
+	int i;
+
+	for (i = 0; i < pool->nr_queues; i++) {
+		if (!strcmp(pool->queues[i], job_field(worker, QUEUE)->str))
+			third = pool->leases[i] / 3;
+	}
+	return end_after(third < NSEC_PER_MSEC ? NSEC_PER_MSEC : third);
+}
+
+static void begin_answer(struct request *request, const struct worker *worker,
+			 const char *verb)
+{
+	request_begin(request, verb, job_field(worker, QUEUE)->str);
+	request_add(request, "%s", job_field(worker, RECEIPT)->str);
+}
+
+static void extend(struct pool *pool, struct worker *worker)
+{
+	struct request request;
+
+	worker->next = next_extension(pool, worker);
+	/* If one is under way, the daemon is slow, and more do not help. */
+	if (worker->extensions)
+		return;
+	begin_answer(&request, worker, "TW.EXTEND");
+	worker->extensions += server_append(worker->server, &request);
+	flush(pool, worker);
+}
+
+/* The body as a file, so that the command may leave it unread. */
+static int body_file(const redisReply *body)
+{
+	int fd = memfd_create("body", MFD_CLOEXEC);
+	size_t done = 0;
+
+	while (fd >= 0 && done < body->len) {
+		ssize_t length = write(fd, body->str + done, body->len - done);
+
+		if (length < 0) {
+			close(fd);
+			return -1;
+		}
+		done += length;
+	}
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static void set_number(const char *name, long long number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld", number);
+	setenv(name, text, 1);
+}
+
+static __noreturn void run_command(const struct pool *pool,
+				   const struct worker *worker, int body)
+{
+	const redisReply *key = job_field(worker, KEY);
+
+	setenv("TWJOB_QUEUE", job_field(worker, QUEUE)->str, 1);
+	set_number("TWJOB_ID", job_field(worker, ID)->integer);
+	set_number("TWJOB_ATTEMPT", job_field(worker, ATTEMPT)->integer);
+	set_number("TWJOB_DUE", job_field(worker, DUE)->integer);
+	setenv("TWJOB_KEY", key->str ? key->str : "", 1);
+	command_exec(body, pool->command);
+}
+
+static void answer(struct pool *pool, struct worker *worker, const char *verb,
+		   uint64_t delay)
+{
+	const struct when when = { .kind = WHEN_SPAN, .ns = delay };
+	struct request request;
+
+	begin_answer(&request, worker, verb);
+	if (delay)
+		request_add_when(&request, &when);
+	worker->answering = server_append(worker->server, &request);
+	worker->next = NEVER;
+	if (!pool->ending)
+		append_take(pool, worker);
+	flush(pool, worker);
+}
+
+/* A machine that cannot start a process now should not be loaded further. */
+static void cannot_start(struct pool *pool, struct worker *worker)
+{
+	complain("cannot start a process: %s; ending", strerror(errno));
+	end_pool(pool, STATUS_FAILED);
+	answer(pool, worker, "TW.NACK", 0);
+}
+
+static void start(struct pool *pool, struct worker *worker)
+{
+	int body = body_file(job_field(worker, BODY));
+	pid_t pid = body < 0 ? -1 : fork();
+
+	if (!pid)
+		run_command(pool, worker, body);
+	if (body >= 0)
+		close(body);
+	worker->lost = false;
+	worker->ended = false;
+	pool->refused = false;
+	if (pid < 0) {
+		cannot_start(pool, worker);
+		return;
+	}
+	worker->pid = pid;
+	worker->next = next_extension(pool, worker);
+	worker->end = end_after(pool->timeout);
+	pool->commands++;
+}
+
+static void take_answer(struct pool *pool, struct worker *worker,
+			const redisReply *reply)
+{
+	worker->answering = false;
+	if (reply->type == REDIS_REPLY_ERROR)
+		lose_job(pool, worker, reply->str);
+	else if (reply->str && !strcmp(reply->str, "BURIED"))
+		say_job(worker, "buried, as that was its last try: see 'twjob kick'");
+	forget_job(worker);
+}
+
+static bool is_job(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
+	       reply->element[0]->elements == NR_FIELDS;
+}
+
+/* The next answer, which it frees or keeps. */
+static void hear(struct pool *pool, struct worker *worker, redisReply *reply)
+{
+	if (worker->extensions) {
+		worker->extensions--;
+		if (reply->type == REDIS_REPLY_ERROR && worker->pid)
+			lose_job(pool, worker, reply->str);
+	} else if (worker->answering) {
+		take_answer(pool, worker, reply);
+	} else if (is_job(reply) && pool->ending) {
+		/* It is given back. */
+		disconnect(pool, worker);
+	} else if (is_job(reply)) {
+		worker->taken = reply;
+		start(pool, worker);
+		return;
+	} else if (reply->type == REDIS_REPLY_ERROR) {
+		fail(pool, worker, reply, NULL);
+	} else {
+		append_take(pool, worker);
+		flush(pool, worker);
+	}
+	freeReplyObject(reply);
+}
+
+static void read_answers(struct pool *pool, struct worker *worker)
+{
+	redisReply *reply;
+
+	if (redisBufferRead(worker->server) != REDIS_OK) {
+		disconnect(pool, worker);
+		return;
+	}
+	while (worker->server) {
+		if (redisGetReplyFromReader(worker->server, (void **)&reply)) {
+			disconnect(pool, worker);
+			return;
+		}
+		if (!reply)
+			return;
+		hear(pool, worker, reply);
+	}
+}
+
+/* What the end of a command means for its job. */
+static void answer_finished(struct pool *pool, struct worker *worker, int status)
+{
+	unsigned int attempt = job_field(worker, ATTEMPT)->integer;
+	uint64_t delay = back_off(attempt);
+	char how[64], then[TIME_TEXT];
+
+	if (!status && !worker->ended) {
+		answer(pool, worker, "TW.ACK", 0);
+		return;
+	}
+	pool->failed++;
+	command_end_text(how, sizeof(how), status);
+	if (!worker->ended && WIFEXITED(status) &&
+	    WEXITSTATUS(status) == EX_DATAERR) {
+		say_job(worker, "%s, try %u, buried: see 'twjob kick'", how, attempt);
+		answer(pool, worker, "TW.BURY", 0);
+		return;
+	}
+	span_text(then, sizeof(then), delay);
+	say_job(worker, "%s%s, try %u, again in %s", how,
+		worker->ended ? " after --timeout" : "", attempt, then);
+	answer(pool, worker, "TW.NACK", delay);
+}
+
+static void finished(struct pool *pool, struct worker *worker, int status)
+{
+	worker->pid = 0;
+	if (worker->lost) {
+		forget_job(worker);
+		/* A new connection asks for the lease, which may have changed. */
+		if (worker->server)
+			disconnect(pool, worker);
+		worker->next = end_after(RETRY);
+		return;
+	}
+	answer_finished(pool, worker, status);
+}
+
+/* What a command that was told to end leaves of its process group, is killed. */
+static void reap(struct pool *pool)
+{
+	siginfo_t info = { };
+	int i, status;
+
+	while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	       info.si_pid) {
+		for (i = 0; i < pool->jobs; i++) {
+			if (pool->workers[i].pid == info.si_pid)
+				break;
+		}
+		if (i < pool->jobs && pool->workers[i].ended)
+			kill(-info.si_pid, SIGKILL);
+		waitpid(info.si_pid, &status, 0);
+		if (i < pool->jobs)
+			finished(pool, &pool->workers[i], status);
+		info.si_pid = 0;
+	}
+}
+
+static void end_command(struct worker *worker)
+{
+	kill(-worker->pid, worker->ended ? SIGKILL : SIGTERM);
+	worker->end = worker->ended ? NEVER : end_after(GRACE);
+	worker->ended = true;
+}
+
+/* Does what is due. */
+static void tick(struct pool *pool, struct worker *worker)
+{
+	uint64_t now = end_after(0);
+
+	if (worker->pid && worker->end <= now)
+		end_command(worker);
+	if (worker->pid && (worker->lost || !worker->server))
+		worker->next = NEVER;
+	if (worker->next > now)
+		return;
+	if (worker->pid)
+		extend(pool, worker);
+	else if (worker->server)
+		disconnect(pool, worker);
+	else if (!pool->ending)
+		connect_worker(pool, worker);
+}
+
+/* Whether it has something to end before the program can. */
+static bool is_busy(struct pool *pool, struct worker *worker)
+{
+	if (!worker->pid && !worker->answering && worker->server)
+		disconnect(pool, worker);
+	if (worker->answering && worker->next == NEVER)
+		worker->next = end_after(PATIENCE * NSEC_PER_SEC);
+	return worker->pid || worker->answering;
+}
+
+/* Waits for answers, the ends of commands and what is due. */
+static void wait_for_all(struct pool *pool)
+{
+	uint64_t next = NEVER;
+	int i;
+
+	for (i = 0; i < pool->jobs; i++) {
+		struct worker *worker = &pool->workers[i];
+
+		pool->fds[i].fd = worker->server ? worker->server->fd : -1;
+		pool->fds[i].events = POLLIN;
+		pool->fds[i].revents = 0;
+		if (worker->next < next && (worker->server || !pool->ending))
+			next = worker->next;
+		if (worker->pid && worker->end < next)
+			next = worker->end;
+	}
+	if (wait_for(pool->fds, pool->jobs, next) <= 0)
+		return;
+	for (i = 0; i < pool->jobs; i++) {
+		if (pool->fds[i].revents)
+			read_answers(pool, &pool->workers[i]);
+	}
+}
+
+/* Until it is told to end, and no command runs. */
+static void run(struct pool *pool)
+{
+	for (;;) {
+		bool busy = false;
+		int i;
+
+		reap(pool);
+		for (i = 0; i < pool->jobs; i++)
+			tick(pool, &pool->workers[i]);
+		pool->ending |= stop_signal != 0;
+		for (i = 0; pool->ending && i < pool->jobs; i++)
+			busy |= is_busy(pool, &pool->workers[i]);
+		if (pool->ending && !busy)
+			return;
+		wait_for_all(pool);
+	}
+}
+
+enum status verb_work(const struct args *args)
+{
+	int command = args->count - args->behind;
+	struct pool pool = {
+		.queues = args->arg,
+		.nr_queues = command,
+		.command = args->arg + command,
+		.jobs = option_number(args, OPT_JOBS, 1, MOST_WORKERS, 1),
+		.timeout = option_span(args, OPT_TIMEOUT, NEVER),
+	};
+
+	if (!command || !args->behind)
+		die(STATUS_USAGE, "usage: twjob work [OPTION]... QUEUE... -- CMD...");
+	if (!pool.timeout)
+		die_usage("--timeout", args->option[OPT_TIMEOUT], "longer than 0");
+	command_check(pool.command[0]);
+	pool.workers = calloc(pool.jobs, sizeof(*pool.workers));
+	pool.fds = calloc(pool.jobs, sizeof(*pool.fds));
+	pool.leases = calloc(pool.nr_queues, sizeof(*pool.leases));
+	if (!pool.workers || !pool.fds || !pool.leases)
+		die(STATUS_FAILED, "no memory for workers");
+	server_settings(args);
+	signals_begin();
+	run(&pool);
+	if (pool.commands)
+		complain("%llu commands, %llu failed, %llu lost", pool.commands,
+			 pool.failed, pool.lost);
+	free(pool.workers);
+	free(pool.fds);
+	free(pool.leases);
+	return pool.status;
+}
