@@ -25,7 +25,7 @@ help:
 	@echo 'them in QEMU. KERNEL= chooses one: $(call kernels,packaged)'
 	@echo '(the first unless told), or, built on their first use: $(call kernels,built),'
 	@echo 'or, emulated and only for make guest: $(call kernels,emulated).'
-	@echo 'make demo            build and run the demonstration in a guest'
+	@echo 'make demo            build and run the demonstration in two guests'
 	@echo 'make vm              a shell in a guest, with the module and the tests'
 	@echo 'make guest TESTS="promises abi" OPTIONS="--icount -c 1"'
 	@echo '                     run some tests in a guest'
@@ -112,6 +112,8 @@ build-demo:
 demo: valid-kernel build-demo
 	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) \
 		-f .build/demo/load .build/demo/demo
+	selftests/vm/run -k $(KERNEL) $(OPTIONS) -D 64 -f .build/demo/twjobd \
+		-f "$$(command -v redis-cli)" -f userspace/demo/jobs.sh '/bin/bash ./jobs.sh'
 
 check: valid-kernel
 	selftests/check
