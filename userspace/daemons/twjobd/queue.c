@@ -542,10 +542,10 @@ bool queue_counts(struct queue *queue, struct timewheel_info *info)
 	return queue->plain && !tw_wheel_info(queue->plain, info);
 }
 
-void queue_due(struct queue *queue, uint64_t now, uint64_t *count,
-	       uint64_t *oldest)
+void queue_due(struct queue *queue, const struct timewheel_info *info, uint64_t now,
+	       uint64_t *count, uint64_t *oldest)
 {
-	struct tw_cursor *cursor = queue->plain ?
+	struct tw_cursor *cursor = info->next <= info->now ?
 				   tw_cursor_open(queue->plain, 0, now) : NULL;
 	const struct timewheel_token *token;
 

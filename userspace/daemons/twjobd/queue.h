@@ -138,12 +138,13 @@ void queue_unregister(struct queue *queue, uint64_t handle);
 /* What the queue's wheel counts; false if there is none. */
 bool queue_counts(struct queue *queue, struct timewheel_info *info);
 /*
- * How many jobs are due at @now and nobody has taken, and since when the oldest of
- * them is: ns. Looks at every token, until it has counted MAX_COUNTED.
+ * How many jobs are due at @now, which no worker has taken, and since when the oldest
+ * of them is: ns. If @info says that one may be due, looks at every token, until it has
+ * counted MAX_COUNTED.
  */
 #define MAX_COUNTED	100000
-void queue_due(struct queue *queue, uint64_t now, uint64_t *count,
-	       uint64_t *oldest);
+void queue_due(struct queue *queue, const struct timewheel_info *info, uint64_t now,
+	       uint64_t *count, uint64_t *oldest);
 /* Deadline that a token of this job has, at the earliest: ns. */
 uint64_t queue_deadline(uint64_t due);
 

@@ -54,8 +54,9 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	uint64_t due, oldest, now = queue_deadline(now_ms());
 	struct timewheel_info info;
 
-	queue_counts(queue, &info);
-	queue_due(queue, now, &due, &oldest);
+	if (!queue_counts(queue, &info))
+		info.next = TIMEWHEEL_NEVER;
+	queue_due(queue, &info, now, &due, &oldest);
 	*figures = (struct figures) { row->name, 16, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
