@@ -1863,7 +1863,8 @@ static pid_t fork_reader(const char *name, int n, bool on)
 		return -1;
 	child = tw_fork();
 	if (!child) {
-		struct timewheel_event event;
+		/* Written to: a read into a page that is still the parent's puts back. */
+		struct timewheel_event event = {};
 		int fd = tw_open_named(name, O_RDONLY);
 
 		for (int i = 0; i < n; i++)
