@@ -476,7 +476,7 @@ struct timewheel_control {
  * @tick: as set up
  * @max_tokens: as set up
  * @setup_flags: as set up
- * @number: names the wheel in traces, fdinfo and debugfs
+ * @number: names it in traces, fdinfo and debugfs
  * @now: the wheel's clock
  * @hand: its tick: (@now - @offset) / @tick
  * @next: when the wheel next looks for expired tokens, at or before the earliest
