@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs about jobs that nobody works on.
+ * Verbs about jobs that no worker has.
  */
 #include "twjob.h"
 

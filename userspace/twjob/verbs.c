@@ -64,7 +64,7 @@ const struct verb verbs[] = {
 	{ "put", "QUEUE [TIME...]", "put a job, whose body is standard input",
 	  ALL | TABLE | BIT(KEY) | BIT(REPLACE) | BIT(BODY) | BIT(PAST),
 	  put_columns, 1, MANY, verb_put },
-	{ "cancel", "QUEUE [ID...]", "end jobs that nobody works on",
+	{ "cancel", "QUEUE [ID...]", "end jobs that no worker has",
 	  ALL | BIT(KEY), NULL, 1, MANY, verb_cancel },
 	{ "move", "QUEUE [ID] TIME...", "make a job due at another time",
 	  ALL | BIT(KEY) | BIT(PAST), NULL, 2, MANY, verb_move },

@@ -122,7 +122,7 @@ static int failed(const char *what)
 		say("the store %s: %s: %s: see what the kernel's log tells about its disk",
 		    config.store, what, sqlite3_errmsg(db));
 	complained = true;
-	/* What a failed sync has left on the disk, nobody knows. */
+	/* It is not known what a failed sync has left on the disk. */
 	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
 		die(0, "the disk of %s cannot be trusted: see what the kernel's log tells about it",
 		    config.store);

@@ -6,7 +6,7 @@
  * conn.c		sockets, pipelining, answers in order; see conn.h
  * verbs.c		what clients can ask, by name; see verbs.h
  * verbs_queue.c	of queues
- * verbs_job.c		of jobs that nobody works on
+ * verbs_job.c		of jobs that no worker has
  * verbs_list.c		what there is
  * verbs_stats.c	figures, also for Prometheus
  * verbs_take.c		deliveries, and clients that wait for one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that put a job, change it or end it while nobody works on it.
+ * Verbs that put a job, change it or end it while no worker has it.
  */
 #include <errno.h>
 #include <string.h>

@@ -370,7 +370,7 @@ static bool parse_options(struct request *request, int i,
 	return true;
 }
 
-/* There is no job; but without a wheel nobody knows. */
+/* There is no job; but without a wheel this is not known. */
 static void answer_none(struct request *request, const struct waiter *waiter)
 {
 	for (int i = 0; i < waiter->nr_queues; i++) {

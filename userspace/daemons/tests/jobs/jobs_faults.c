@@ -116,7 +116,7 @@ TEST_F_TIMEOUT(faults, wheel_of_an_empty_queue_is_destroyed, 60)
 	EXPECT_TRUE(tells(self, "has been destroyed"));
 }
 
-/* ns until the lease of a job without a key ends; -1 if nobody has it. */
+/* ns until the lease of a job without a key ends; -1 if no worker has it. */
 static long long lease_left(long long id)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDWR);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limits of twjobd: connections, answers that nobody reads, commands at once,
+ * The limits of twjobd: connections, answers that no client reads, commands at once,
  * queues, jobs, and what the kernel gives. Whatever is beyond a limit is refused by
  * name, and all else goes on.
  */
