@@ -1241,7 +1241,7 @@ TEST_F(errors, one_token_twice_in_a_batch)
  * A signal ends a batch early with the exact count; the caller goes on from
  * there, and at the end each operation has been carried out once (P3).
  */
-TEST_F(errors, signal_in_mid_batch)
+TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 {
 	struct sigaction action = { .sa_handler = ignore };
 	const __u32 n = TIMEWHEEL_MAX_BATCH;
