@@ -81,7 +81,8 @@ static void put_number(const struct line *line, const char *name, uint64_t numbe
 		fputs(" -", stdout);
 }
 
-static void put_answer(const struct line *line)
+/* @error: why the wheel has not carried out all, 0 if it has. */
+static void put_answer(const struct line *line, int error)
 {
 	const struct timewheel_op *op;
 	bool was_due;
@@ -91,7 +92,9 @@ static void put_answer(const struct line *line)
 		return;
 	}
 	if (tw_batch_result(run.batch, line->index) < 0) {
-		put_error(line, strerrorname_np(errno), tw_strerror(errno));
+		if (errno != EINPROGRESS)
+			error = errno;
+		put_error(line, strerrorname_np(error), tw_strerror(error));
 		return;
 	}
 	op = tw_batch_op(run.batch, line->index);
@@ -108,21 +111,22 @@ static void put_answer(const struct line *line)
 /* Carries out what has been read. Returns 0, or the trouble with the wheel. */
 static enum status carry_out(void)
 {
-	int i, failed = 0;
+	int i, failed, error;
 
 	do
 		failed = tw_batch_run(run.batch, run.wheel.wheel);
 	while (failed < 0 && errno == EINTR);
-	if (failed < 0)
-		return wheel_trouble(run.wheel.name);
+	error = failed < 0 ? errno : 0;
 	for (i = 0; i < run.count; i++) {
-		put_answer(&run.lines[i]);
+		put_answer(&run.lines[i], error);
 		free(run.lines[i].wrong);
 	}
 	run.count = 0;
 	tw_batch_clear(run.batch);
-	return fflush(stdout) ? trouble(STATUS_FAILED, "standard output: %s",
-					strerror(errno)) : STATUS_OK;
+	if (fflush(stdout))
+		return trouble(STATUS_FAILED, "standard output: %s", strerror(errno));
+	errno = error;
+	return error ? wheel_trouble(run.wheel.name) : STATUS_OK;
 }
 
 /* The whole lines of @text; @end: the last one has no end. Returns what is left. */

@@ -177,9 +177,11 @@ static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 	for (i = 1; i < parts->count && length < sizeof(text); i++)
 		length += snprintf(text + length, sizeof(text) - length, "%s%s",
 				   i > 1 ? " " : "", parts->arg[i]);
+	if (length >= sizeof(text))
+		return refuse("TIME has %zu bytes or more", sizeof(text));
 	wheel->real = real_now();
-	if (length >= sizeof(text) || !when_parse(text, wheel->real, &when))
-		return refuse("TIME '%.60s': %s", text, *times_wrong() ?
+	if (!when_parse(text, wheel->real, &when))
+		return refuse("TIME '%s': %s", text, *times_wrong() ?
 			      strdupa(times_wrong()) : "not " WHEN_FORM);
 	if (when.kind == WHEN_REAL && wheel->info.clock == TIMEWHEEL_CLOCK_MANUAL)
 		return refuse("TIME '%s': a manual clock knows spans and 'clock NS' only",

@@ -69,7 +69,7 @@ const char *address_parse(struct address *address, const char *text)
 				parse_tcp(address, text);
 }
 
-/* Removes the socket of a service that has ended: nobody listens there. */
+/* Removes the socket of a service that has ended: no process listens there. */
 static void remove_stale(const struct address *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -102,10 +102,7 @@ int address_listen(const struct address *address)
 
 	if (fd < 0)
 		die(errno, "socket");
-	/*
-	 * Connections inherit keepalive. It ends the connections of peers that have
-	 * vanished, also with "close = no" of twidled.
-	 */
+	/* Connections inherit keepalive, which ends those of peers that have vanished. */
 	if (address->any.sa_family == AF_UNIX)
 		remove_stale(address);
 	else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||

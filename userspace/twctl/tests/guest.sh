@@ -378,9 +378,14 @@ batch()
 	echo 'cancel 100' >&8
 	read -r answer <&9
 	is 'an answer while the pipe is open' "${answer%% [-0-9]*}" 'ok cancelled'
+	# Each line has its answer also when the wheel has gone.
+	gives 0 destroy piped
+	echo 'cancel 101' >&8
+	read -r answer <&9
+	is 'an answer without a wheel' "${answer%% [a-z]*}" 'error ENODEV'
 	exec 8>&- 9<&-
 	wait $!
-	gives 0 destroy piped
+	is 'status without a wheel' $? 8
 }
 
 drawing()

@@ -3,24 +3,16 @@
 #
 # twctl doctor where the kernel itself refuses the module: a guest with
 # lockdown=integrity, as Secure Boot has it, and a module that is not signed.
-# Needs beside itself: twctl, timewheel.ko. Prints TAP.
+# Needs beside itself: twctl, timewheel.ko, results.sh. Prints TAP.
 set -u
 mount -t securityfs securityfs /sys/kernel/security
 dir=/lib/modules/$(uname -r)/extra
 mkdir -p "$dir"
 cp timewheel.ko "$dir"
-n=0 failed=0
-
-result()
-{
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n $2"
-	else
-		echo "not ok $n $2"
-		failed=1
-	fi
-}
+tmp=/tmp
+: >$tmp/out
+: >$tmp/err
+. ./results.sh
 
 grep -q '\[integrity\]' /sys/kernel/security/lockdown
 result $? 'the kernel is locked down'
