@@ -121,6 +121,25 @@ static inline void tw_free_pages_exact(void *pages, size_t size)
 #define TW_VM_MPROTECT(function)
 #endif
 
+/* How TCP finds an established connection; its hash table is no longer told. */
+#ifdef TW_HAS_LOOKUP_HASHINFO
+#define tw_inet_lookup(net, ...) ({					\
+	struct net *__net = (net);					\
+									\
+	__inet_lookup_established(__net, __net->ipv4.tcp_death_row.hashinfo, \
+				  __VA_ARGS__, 0);			\
+})
+#define tw_inet6_lookup(net, ...) ({					\
+	struct net *__net = (net);					\
+									\
+	__inet6_lookup_established(__net, __net->ipv4.tcp_death_row.hashinfo, \
+				   __VA_ARGS__, 0);			\
+})
+#else
+#define tw_inet_lookup(net, ...)	__inet_lookup_established(net, __VA_ARGS__, 0)
+#define tw_inet6_lookup(net, ...)	__inet6_lookup_established(net, __VA_ARGS__, 0)
+#endif
+
 /* Whether device_type->devnode() may change the device. */
 #ifdef TW_HAS_CONST_DEVNODE
 #define TW_DEVNODE_CONST	const

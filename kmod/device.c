@@ -14,6 +14,7 @@
 #include "ioctl.h"
 #include "map.h"
 #include "named.h"
+#include "sockets.h"
 #include "stats.h"
 #include "wheel.h"
 
@@ -91,6 +92,11 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "registered:\t%llu\n", info.registered);
 	seq_printf(m, "touched:\t%llu\n", info.touched);
 	seq_printf(m, "delivered:\t%llu\n", info.delivered);
+	if (!(info.setup_flags & TIMEWHEEL_SETUP_WATCH))
+		return;
+	seq_printf(m, "asked:\t%llu\n", info.asked);
+	seq_printf(m, "ended:\t%llu\n", info.ended);
+	seq_printf(m, "refused:\t%llu\n", info.refused);
 }
 
 #define TW_FOPS								\
@@ -123,16 +129,24 @@ static struct miscdevice tw_device = {
 
 static int __init tw_init(void)
 {
-	int err = tw_named_init(&tw_named_fops);
+	int err = tw_sockets_init();
 
 	if (err)
 		return err;
+	err = tw_named_init(&tw_named_fops);
+	if (err)
+		goto exit_sockets;
 	err = misc_register(&tw_device);
 	if (err)
-		tw_named_exit();
-	else
-		tw_stats_init();
+		goto exit_named;
+	tw_stats_init();
 
+	return 0;
+
+exit_named:
+	tw_named_exit();
+exit_sockets:
+	tw_sockets_exit();
 	return err;
 }
 
@@ -142,6 +156,7 @@ static void __exit tw_exit(void)
 	tw_stats_exit();
 	misc_deregister(&tw_device);
 	tw_named_exit();
+	tw_sockets_exit();
 }
 
 module_init(tw_init);

@@ -67,6 +67,16 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 						   offset);
 }
 
+/* What there is to tell besides on a wheel for watching. */
+static void tw_event_fill_watch(struct timewheel_event *event,
+				const struct tw_ring *ring, u32 index)
+{
+	u8 watched = tw_ring_token(ring, index)->watched;
+
+	if (watched != TW_WATCHES_NOTHING && watched != TW_WATCHES)
+		event->error = watched;
+}
+
 /* @taken: when, as the reader sees it. */
 static void tw_events_fill(struct timewheel_event *events,
 			   const struct tw_ring *ring, const u32 *batch,
@@ -76,9 +86,9 @@ static void tw_events_fill(struct timewheel_event *events,
 
 	for (i = 0; i < n; i++)
 		tw_event_fill(&events[i], ring, batch[i], taken, offset);
-	if (!tw_ring_has_deliveries(ring))
-		return;
-	for (i = 0; i < n; i++)
+	for (i = 0; tw_ring_is_watching(ring) && i < n; i++)
+		tw_event_fill_watch(&events[i], ring, batch[i]);
+	for (i = 0; tw_ring_has_deliveries(ring) && i < n; i++)
 		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
 }
 

@@ -37,6 +37,10 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 		ring->delivery.at = size;
 		size += sizeof(struct tw_delivery);
 	}
+	if (setup->ask) {
+		ring->watch.at = size;
+		size += setup->watch_size;
+	}
 
 	return tw_arena_init(&ring->tokens, size,
 			     offsetof(struct tw_token, place),
@@ -64,7 +68,11 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->max_tokens = setup->max_tokens;
 	ring->room = setup->max_tokens;
 	ring->first_generation = setup->first_generation;
-	ring->has_extras = setup->words || setup->lease || setup->periods;
+	ring->has_stamps = setup->words || setup->ask;
+	ring->has_extras = ring->has_stamps || setup->lease || setup->periods;
+	ring->watch.ask = setup->ask;
+	ring->watch.size = setup->watch_size;
+	ring->watch.tell_ended = setup->tell_ended;
 	ring->delivery.lease = setup->lease;
 	ring->delivery.max_attempts = setup->max_attempts;
 
@@ -176,7 +184,7 @@ void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 	info->taken = ring->tokens.used - ring->pending -
 		      ring->delivery.held - ring->delivery.buried;
 	info->registered = ring->registered;
-	info->cancelled = ring->cancelled;
+	info->cancelled = ring->ended - ring->watch.ended;
 	info->moved = ring->moved;
 	info->delivered = ring->delivered;
 	info->put_back = ring->put_back;
@@ -332,6 +340,15 @@ static void tw_ring_begin_token(const struct tw_ring *ring,
 	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
 }
 
+/* What else the beginning of a token's life has to see to. */
+static void tw_ring_begin_stamp(struct tw_ring *ring, struct tw_token *token,
+				u32 index, u32 generation)
+{
+	lockdep_assert_held(&ring->lock);
+	token->watched = TW_WATCHES_NOTHING;
+	tw_stamp_set(ring, index, tw_stamp_none(generation));
+}
+
 /**
  * tw_ring_register() - a new token
  * @ring: the ring, locked
@@ -375,7 +392,8 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 	/* No handle is 0: generation 0 is never used. */
 	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
-	tw_stamp_set(ring, index, tw_stamp_none(generation));
+	if (ring->has_stamps)
+		tw_ring_begin_stamp(ring, token, index, generation);
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word,
 			  tw_word(deadline->due, TW_ARMED, generation));
@@ -446,11 +464,13 @@ static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
 }
 
 /**
- * tw_ring_cancel() - no event will come of this token
+ * tw_ring_end() - end a token without an event
  * @ring: the ring, locked
  * @found: the token; afterwards with the word that it had before
+ *
+ * Its user cancels it, or what it watches has ended.
  */
-void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
+void tw_ring_end(struct tw_ring *ring, struct tw_found *found)
 {
 	u32 index = tw_ring_index(ring, found->token);
 
@@ -459,5 +479,5 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 	tw_stamp_set(ring, index, 0);
 	tw_remove(ring, found->token, index);
 	tw_ring_free(ring, found->token, index);
-	ring->cancelled++;
+	ring->ended++;
 }

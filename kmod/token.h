@@ -64,16 +64,20 @@ struct tw_key {
  * @generation_hi: upper half of the generation; written under the lock while
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
+ * @watched: on a ring for watching: TW_WATCHES_NOTHING, TW_WATCHES, or the errno
+ *	that it heard last; under the lock, or the token is TAKEN
  *
  * With ids a struct tw_id_token, and with cookies a u64 behind either, and with
- * leases or periods a struct tw_delivery behind all of it.
+ * leases or periods a struct tw_delivery behind all of it, or on a ring for watching
+ * what the token watches.
  */
 struct tw_token {
 	u64	word;
 	u64	timeout;
 	u32	place;
 	u16	generation_hi;
-	u16	named;
+	u8	named;
+	u8	watched;
 };
 
 /**

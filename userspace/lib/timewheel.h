@@ -528,6 +528,55 @@ static inline void tw_op_register_periodic(struct timewheel_op *op, uint64_t id,
 }
 
 /**
+ * tw_op_watch() - prepare to watch a TCP connection: nobody needs to touch it
+ * @op: filled in
+ * @id: an id of the program's choice, such as the number of @fd; 0 on a wheel
+ *	without ids
+ * @fd: a file descriptor of the connection, accepted or connected
+ * @timeout: ns from the last data of the connection until the token is due, more
+ *	than 0
+ * @cookie: comes back with the token's event
+ * @flags: %TIMEWHEEL_OPF_RECEIVED: only data that the connection receives counts,
+ *	and its beginning; else also what it sends
+ *
+ * For a wheel with %TIMEWHEEL_SETUP_WATCH. When the token comes due, the kernel
+ * asks the connection when it last carried data, and waits on if that was less
+ * than @timeout ago. Nobody needs to tell the wheel of packets. A touch counts as
+ * data all the same; a move fails with %EINVAL.
+ *
+ * The token holds neither @fd nor the connection: the program may close @fd at any
+ * time. The token of a connection that has ended goes at its next deadline,
+ * without an event; or, on a wheel with %TIMEWHEEL_SETUP_TELL_ENDED, with an
+ * event whose @error is %ENOTCONN. A new watch of its id ends it at once: then the
+ * result has %TIMEWHEEL_RES_REPLACED. An event whose @error is %EBUSY tells that a
+ * BPF program took over the connection's data, which the kernel cannot ask then.
+ *
+ * The kernel counts the time since the last data in jiffies: as these count, the
+ * token is due @timeout after the data, up to a jiffy and a tick later, and never
+ * earlier.
+ *
+ * Errors: %EAFNOSUPPORT the socket is not one of IPv4 or IPv6; %EBADF @fd is not
+ * open; %EBUSY a BPF program takes the connection's data; %EEXIST a token has this
+ * id, and does not watch a connection that has ended; %EINVAL, also @timeout is 0,
+ * the wheel does not watch, or an id or a cookie on a wheel without them; %ENOMEM;
+ * %ENOSPC the wheel has its @max_tokens tokens, or connections of too many network
+ * namespaces are watched; %ENOTCONN the socket is not connected, or its connection
+ * has ended; %ENOTSOCK @fd is no socket; %EOPNOTSUPP the socket listens;
+ * %EPROTONOSUPPORT its protocol is not TCP, but MPTCP, say; %EPROTOTYPE it is not a
+ * stream socket; %ERANGE, also @timeout is 2^31 jiffies or more; %ESHUTDOWN the
+ * wheel is draining.
+ */
+static inline void tw_op_watch(struct timewheel_op *op, uint64_t id, int fd,
+			       uint64_t timeout, uint64_t cookie,
+			       unsigned int flags)
+{
+	tw_op_prepare(op, TIMEWHEEL_OP_WATCH, id, flags);
+	op->fd = fd;
+	op->time = timeout;
+	op->cookie = cookie;
+}
+
+/**
  * tw_op_touch() - prepare to touch a token: it is due its whole timeout from now
  * @op: filled in
  * @key: the token's id or handle
@@ -579,7 +628,7 @@ static inline void tw_op_touch_or_register(struct timewheel_op *op, uint64_t id,
  * With a point of time, or a delay of 0, the timeout stays; unless the caller sets
  * @timeout of @op. A periodic token counts its periods from the new deadline.
  *
- * Errors: %ENOENT; %ESTALE; %EINVAL; %ERANGE.
+ * Errors: %ENOENT; %ESTALE; %EINVAL, also the token watches a connection; %ERANGE.
  */
 static inline void tw_op_move(struct timewheel_op *op, uint64_t key,
 			      uint64_t time, unsigned int flags)
