@@ -49,10 +49,11 @@ class Server:
 
     async def hang_up(self) -> None:
         """On all clients that have been silent for too long."""
-        async for event in self._wheel:
-            client = self._clients.get(event.id)
-            if client:
-                client.transport.abort()
+        async for events in self._wheel:
+            for event in events:
+                client = self._clients.get(event.id)
+                if client:
+                    client.transport.abort()
 
 
 async def serve(wheel: Wheel, port: int, idle: float) -> None:

@@ -46,7 +46,8 @@ class Tap:
 
 
 def header_fields(text: str) -> dict[str, list[str]]:
-    """The names of each structure's fields."""
+    """The names of each structure's fields; of a union only the first."""
+    text = re.sub(r"^\tunion \{\n\t(.*\n)(?:\t\t.*\n)*\t\};", r"\1", text, flags=re.M)
     return {
         name: re.findall(r"^\t\w+\s+(\w+)(?:\[\w+\])?;", body, re.M)
         for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.M | re.S)}

@@ -3,6 +3,7 @@
 
 import asyncio
 import errno
+import select
 import signal
 import socket
 import subprocess
@@ -18,7 +19,8 @@ from timewheel import Event, Wheel
 
 
 async def next_of(wheel: Wheel) -> Event:
-    return await anext(wheel)
+    [event] = await wheel.aread(1)
+    return event
 
 
 async def turns(count: int) -> None:
@@ -32,24 +34,18 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         registered(self.wheel, 100)
         self.wheel.advance(1000)
         found = []
-        async for event in self.wheel:
-            found.append(event.id)
-            if event.id == 90:
+        async for events in self.wheel:
+            found.append([e.id for e in events])
+            if len(found) == 2:
                 break
-        self.assertEqual(list(range(1, 91)), found)
-        self.assertEqual(10, len(self.wheel.read(0)))
+        self.assertEqual([list(range(1, 65)), list(range(65, 101))], found)
 
     async def test_lists(self) -> None:
         """Those that are due, and then those that come."""
         registered(self.wheel, 100)
         self.wheel.advance(150)
-        reads = self.wheel.areads(30)
-        self.assertEqual([30, 20], [len(await anext(reads)) for _ in range(2)])
-
-        async def more() -> list[Event]:
-            return await anext(reads)
-
-        task = asyncio.create_task(more())
+        self.assertEqual([30, 20], [len(await self.wheel.aread(30)) for _ in range(2)])
+        task = asyncio.create_task(self.wheel.aread(30))
         await turns(3)
         self.assertFalse(task.done())
         self.wheel.advance(152)
@@ -69,7 +65,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         wheel = self.opened(MONOTONIC)
         for id in range(50):
             wheel.register(id, id / 1000)
-        found = [await anext(wheel) for _ in range(50)]
+        found = [await next_of(wheel) for _ in range(50)]
         self.assertEqual(set(range(50)), {e.id for e in found})
 
     async def test_cancelled_at_each_moment(self) -> None:
@@ -97,7 +93,7 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         found: list[int] = []
         while len(found) < 200:
             try:
-                found.append((await asyncio.wait_for(anext(wheel), 0.001)).id)
+                found.append((await asyncio.wait_for(next_of(wheel), 0.001)).id)
             except asyncio.TimeoutError:
                 pass
         self.assertEqual(list(range(200)), sorted(found))
@@ -109,8 +105,8 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
         all_found = asyncio.Event()
 
         async def read() -> None:
-            async for event in wheel:
-                found.append(event.id)
+            async for events in wheel:
+                found.extend(e.id for e in events)
                 if len(found) == 500:
                     all_found.set()
 
@@ -140,8 +136,8 @@ class Tasks(WheelTest, unittest.IsolatedAsyncioTestCase):
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(other())
-        async for _ in self.wheel:
-            read += 1
+        async for events in self.wheel:
+            read += len(events)
             if read == 1000:
                 break
         task.cancel()
@@ -177,7 +173,8 @@ class Loops(WheelTest):
         found: list[int] = []
 
         async def read() -> None:
-            async for event in wheel:
+            while True:
+                event = await next_of(wheel)
                 found.append(event.id)
                 if event.id >= 1000:
                     return
@@ -253,6 +250,34 @@ class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
                 pass
         program.send_signal(signal.SIGINT)
         self.assertEqual(0, program.wait())
+
+    def test_with_2000_connections(self) -> None:
+        """It answers each, and hangs up on each, on none too early."""
+        port, idle_time = 7008, 2.0
+        program = subprocess.Popen(
+            [sys.executable, "-m", "idle", str(port), str(idle_time)])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        answers = select.epoll()
+        self.addCleanup(answers.close)
+        spoke: dict[int, tuple[socket.socket, float]] = {}
+        for _ in range(2000):
+            client = connected(program, port)
+            self.addCleanup(client.close)
+            spoke[client.fileno()] = client, time.monotonic()
+            client.sendall(b"x")
+            answers.register(client, select.EPOLLIN)
+        answered = 0
+        while spoke:
+            for fd, _ in answers.poll():
+                client, since = spoke[fd]
+                if client.recv(1):
+                    answered += 1
+                    continue
+                self.assertGreaterEqual(time.monotonic() - since, idle_time)
+                answers.unregister(fd)
+                del spoke[fd]
+        self.assertEqual(2000, answered)
 
 
 def connected(program: "subprocess.Popen[bytes]", port: int) -> socket.socket:

@@ -340,7 +340,7 @@ class Policies(WheelTest):
         wheel = self.opened(replace(MONOTONIC, lease=60, periods=True))
         wheel.register(7, period=0.002)
         for number in range(1, 21):
-            event = next(wheel)
+            [event] = next(wheel)
             self.assertEqual((7, number), (event.id, event.delivery))
             self.assertLessEqual(event.deadline_ns, event.taken_ns)
             wheel.ack(event)

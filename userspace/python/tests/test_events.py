@@ -12,7 +12,7 @@ from typing import Callable
 
 import timewheel
 from common import MONOTONIC, SEC, WheelTest, registered
-from timewheel import Batch, Wheel
+from timewheel import Batch, Event, Wheel
 
 
 def asleep(thread: threading.Thread) -> None:
@@ -22,6 +22,12 @@ def asleep(thread: threading.Thread) -> None:
             if file.read().rpartition(")")[2].split()[0] == "S":
                 return
         time.sleep(0.001)
+
+
+def reads_so_far() -> int:
+    """System calls of this process that read, as the kernel counts them."""
+    with open("/proc/self/io", "rb", buffering=0) as file:
+        return int(file.read().split(b"syscr:")[1].split()[0])
 
 
 class Reading(WheelTest):
@@ -50,22 +56,26 @@ class Reading(WheelTest):
         """Other readers read what a loop that ended has not handed out."""
         registered(self.wheel, 100)
         self.wheel.advance(1000)
-        for event in self.wheel:
-            if event.id == 10:
-                break
-        self.assertEqual(10, self.wheel.info().delivered)
+        for events in self.wheel:
+            self.assertEqual(list(range(1, 65)), [e.id for e in events])
+            break
+        self.assertEqual(64, self.wheel.info().delivered)
         with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
-            self.assertEqual(11, next(other).id)
-        self.assertEqual(12, next(self.wheel).id)
+            self.assertEqual([65], [e.id for e in other.read(maximum=1)])
+        self.assertEqual(list(range(66, 101)), [e.id for e in next(self.wheel)])
 
-    def test_iteration_by_lists(self) -> None:
-        """As many as are due, at most as many as asked for."""
-        registered(self.wheel, 100)
-        self.wheel.advance(150)
-        reads = self.wheel.reads(30)
-        self.assertEqual(list(range(1, 31)), [e.id for e in next(reads)])
-        self.assertEqual(list(range(31, 51)), [e.id for e in next(reads)])
-        self.assertEqual(50, self.wheel.info().delivered)
+    def test_cost_of_iteration(self) -> None:
+        """An event costs a 64th of a system call that reads."""
+        registered(self.wheel, 1920)
+        self.wheel.advance(3000)
+        left = 1920
+        before = reads_so_far()
+        for events in self.wheel:
+            left -= len(events)
+            if not left:
+                break
+        # The first look has two of them: the figures, and the end of the file.
+        self.assertLessEqual(reads_so_far() - before, 1920 // 64 + 2)
 
     def test_real_clock(self) -> None:
         """Never early."""
@@ -73,7 +83,9 @@ class Reading(WheelTest):
         start = time.monotonic_ns()
         for id in range(1, 51):
             wheel.register(id, id / 1000)
-        events = [next(wheel) for _ in range(50)]
+        events: list[Event] = []
+        while len(events) < 50:
+            events += next(wheel)
         self.assertEqual(set(range(1, 51)), {e.id for e in events})
         for event in events:
             self.assertLessEqual(start + event.id * 1_000_000, event.deadline_ns)
@@ -111,11 +123,11 @@ class Waiting(WheelTest):
         return thread
 
     def test_others_run_meanwhile(self) -> None:
-        thread = self.reader(lambda: next(self.wheel).id)
+        thread = self.reader(lambda: [e.id for e in next(self.wheel)])
         self.wheel.register(7, 1)
         self.wheel.advance(101)
         thread.join()
-        self.assertEqual(7, self.told)
+        self.assertEqual([7], self.told)
 
     def test_closed_meanwhile(self) -> None:
         """The wheel stays what it is for a thread that is in a call on it."""
@@ -143,11 +155,11 @@ class Waiting(WheelTest):
         found: list[int] = []
 
         def read() -> None:
-            # An id of 0 ends a thread.
-            for event in wheel:
-                if not event.id:
+            # An id of 0 ends a thread, and comes by itself.
+            for events in wheel:
+                if not events[0].id:
                     break
-                found.append(event.id)
+                found.extend(e.id for e in events)
 
         threads = [threading.Thread(target=read) for _ in range(4)]
         for thread in threads:
@@ -185,7 +197,7 @@ class Signals(WheelTest):
                 self.wheel.register(7, 0)
 
         self.alarm(third, 0.02)
-        self.assertEqual(7, next(self.wheel).id)
+        self.assertEqual([7], [e.id for e in next(self.wheel)])
         self.assertGreaterEqual(self.signals, 3)
 
     def test_read_goes_on_for_the_rest_of_its_time(self) -> None:
@@ -203,7 +215,7 @@ class Signals(WheelTest):
         with self.assertRaises(KeyboardInterrupt):
             self.wheel.read()
         self.wheel.register(7, 0)
-        self.assertEqual(7, next(self.wheel).id)
+        self.assertEqual([7], [e.id for e in next(self.wheel)])
 
     def test_batch_goes_on(self) -> None:
         wheel = self.opened(MONOTONIC)

@@ -10,19 +10,34 @@ singly or in batches; those that expire are read as events::
     setup = timewheel.Setup(slots=31, tick=1, max_tokens=100_000)
     with timewheel.Wheel.open(setup) as wheel:
         wheel.touch_or_register(user, 30)
-        for event in wheel:
-            offline(event.id)
+        for events in wheel:
+            for event in events:
+                offline(event.id)
 
-and with asyncio ``async for event in wheel``.
+and with asyncio ``async for events in wheel``. Events come in lists: what is due, and
+at most 64, by one system call.
 
 A read ends the token of an event. On a wheel with leases it does not: the reader
 answers when it has dealt with the event; else the event comes again::
 
     setup = timewheel.Setup(slots=60, tick=1, max_tokens=100_000, lease=30)
     with timewheel.Wheel.open_or_create("orders", setup) as wheel:
-        for event in wheel:
-            remind(event.id)
-            wheel.ack(event)
+        for events in wheel:
+            for event in events:
+                remind(event.id)
+                wheel.ack(event)
+
+The leases of all events of a list begin together. ``wheel.read(maximum=1)`` is for a
+reader that may need most of a lease for one event, and leaves the rest to others.
+
+A token may also watch a TCP connection, which nobody touches then::
+
+    setup = timewheel.Setup(slots=31, tick=1, max_tokens=100_000, watch=True)
+    with timewheel.Wheel.open(setup) as wheel:
+        wheel.watch(client.fileno(), client, 30)
+        for events in wheel:
+            for event in events:
+                hang_up(event.id)
 
 Times: durations are given in seconds, int or float, and rounded to the nearest
 nanosecond. Times of a wheel's clock, and all times that calls return, are int
@@ -53,14 +68,15 @@ other threads run. Signals: calls go on after a signal unless its handler raises
 """
 
 from ._batch import Batch, Outcome
-from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup
-from ._types import State, Stats, Token
+from ._types import Caps, Clock, Connection, Event, Histogram, Info, Result
+from ._types import Setup, State, Stats, Token
 from ._wheel import Wheel, caps, create, destroy
 
 __all__ = [
     "Batch",
     "Caps",
     "Clock",
+    "Connection",
     "Event",
     "Histogram",
     "Info",

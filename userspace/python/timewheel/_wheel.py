@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from types import TracebackType
-from typing import AsyncIterator, Iterable, Iterator, NoReturn
+from typing import Iterable, Iterator, NoReturn
 
 from . import _abi, _ops, _uapi
 from ._library import Owned
@@ -42,6 +42,7 @@ def caps() -> Caps:
         cookies_optional=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_COOKIES),
         leases=bool(told.codes & 1 << _uapi.TIMEWHEEL_OP_ACK),
         periods=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
+        watch=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_WATCH),
         max_slots=told.max_slots,
         min_tick_ns=told.min_tick,
         max_tick_ns=told.max_tick,
@@ -87,12 +88,11 @@ class Wheel(_ops.Operations[Result]):
     """A wheel that this process has open.
 
     To be made by open(), open_named(), open_or_create() or open_fd(), and closed
-    by close() or as a context manager. It is an iterator of its events, which
-    waits for each: ``for event in wheel``, ``async for event in wheel``. The
-    iteration hands out each event that it has read, and keeps none back: so nothing
-    is lost when it ends or its task is cancelled, and other readers of the wheel
-    have their share. reads() and areads() hand out lists of events, which costs
-    less.
+    by close() or as a context manager. It is an iterator of lists of events, each as
+    of read(), which waits for each: ``for events in wheel``, ``async for events in
+    wheel``. A list has what is due, at most 64 events: so an event costs a small part
+    of a system call. The wheel keeps none back: nothing is lost when the loop ends
+    after a list, or when its task is cancelled.
     """
 
     def __init__(self, wheel: Owned) -> None:
@@ -330,27 +330,17 @@ class Wheel(_ops.Operations[Result]):
     def __iter__(self) -> "Wheel":
         return self
 
-    def __next__(self) -> Event:
-        return self.read(None, 1)[0]
-
-    def reads(self, maximum: int = 64) -> Iterator[list[Event]]:
-        """An iterator of lists of events, each as of read(), which waits for each:
-        ``for events in wheel.reads()``."""
-        while True:
-            yield self.read(None, maximum)
+    def __next__(self) -> list[Event]:
+        return self.read()
 
     def __aiter__(self) -> "Wheel":
         return self
 
-    async def __anext__(self) -> Event:
-        return (await self._aread(1))[0]
+    async def __anext__(self) -> list[Event]:
+        return await self.aread()
 
-    async def areads(self, maximum: int = 64) -> AsyncIterator[list[Event]]:
-        """The same for tasks: ``async for events in wheel.areads()``."""
-        while True:
-            yield await self._aread(maximum)
-
-    async def _aread(self, maximum: int) -> list[Event]:
+    async def aread(self, maximum: int = 64) -> list[Event]:
+        """What read() does, for tasks: waits as long as it takes."""
         # Between the read and the return nothing is awaited: a task is cancelled
         # either before events were read or after it has got them.
         if self._in_a_row >= _IN_A_ROW:

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+// Leases and their answers, periodic tokens, pause and drain.
+package timewheel_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"timewheel"
+)
+
+var leased = with(func(s *timewheel.Setup) { s.Lease, s.MaxAttempts = 10*time.Second, 3 })
+
+// delivered is a wheel whose token 7 was read on tick 101.
+func delivered(t *testing.T) (*timewheel.Wheel, timewheel.Event) {
+	t.Helper()
+	wheel := opened(t, leased)
+	register(t, wheel, timewheel.Registration{ID: 7, Due: after(1), Cookie: 9})
+	return wheel, dueOn(t, wheel, 101)
+}
+
+func TestHeld(t *testing.T) {
+	wheel, event := delivered(t)
+	same(t, event, timewheel.Event{ID: 7, Handle: event.Handle, Cookie: 9,
+		Deadline: 101 * sec, Taken: 101 * sec, Delivery: 1})
+	token := get(t, wheel, 7)
+	same(t, token, timewheel.Token{ID: 7, Handle: event.Handle, Cookie: 9,
+		LeaseEnd: 111 * sec, Left: 10 * time.Second, Timeout: time.Second,
+		Slot: token.Slot, State: timewheel.Held, Delivery: 1, Attempts: 1})
+	same(t, token.Receipt(), event.Receipt())
+	_, err := wheel.TouchOrRegister(7, time.Second, 0)
+	fails(t, err, syscall.EEXIST)
+}
+
+func TestAck(t *testing.T) {
+	wheel, event := delivered(t)
+	outcome, err := wheel.Ack(event.Receipt())
+	ok(t, err)
+	same(t, outcome, timewheel.Outcome{})
+	_, err = wheel.Get(timewheel.ByID(7))
+	fails(t, err, syscall.ENOENT)
+	_, err = wheel.Ack(event.Receipt())
+	fails(t, err, syscall.ESTALE)
+	told := info(t, wheel)
+	same(t, []uint64{told.Delivered, told.Acked, told.Held}, []uint64{1, 1, 0})
+}
+
+func TestAckAgain(t *testing.T) {
+	wheel, event := delivered(t)
+	outcome, err := wheel.AckAgain(event.Receipt(), after(5))
+	ok(t, err)
+	same(t, outcome, timewheel.Outcome{Deadline: 106 * sec})
+	token := get(t, wheel, 7)
+	same(t, token.State, timewheel.Pending)
+	same(t, token.Attempts, 0)
+	ok(t, wheel.Advance(105))
+	same(t, len(due(t, wheel)), 0)
+	event = dueOn(t, wheel, 106)
+	same(t, event.Cookie, 9)
+	_, err = wheel.AckAgain(event.Receipt(), timewheel.At(1<<63))
+	fails(t, err, syscall.ERANGE)
+	_, err = wheel.AckAgain(event.Receipt(), at(120))
+	ok(t, err)
+	event = dueOn(t, wheel, 120)
+	// At once, and not the end of the token.
+	for tick, when := range []timewheel.When{{}, timewheel.After(0), timewheel.At(0)} {
+		_, err = wheel.AckAgain(event.Receipt(), when)
+		ok(t, err)
+		event = dueOn(t, wheel, uint64(121+tick))
+	}
+}
+
+func TestNack(t *testing.T) {
+	wheel, event := delivered(t)
+	_, err := wheel.Nack(event.Receipt(), timewheel.When{})
+	ok(t, err)
+	event = dueOn(t, wheel, 101)
+	same(t, event.Delivery, 2)
+	_, err = wheel.Nack(event.Receipt(), timewheel.After(-1))
+	fails(t, err, syscall.ERANGE)
+	_, err = wheel.Nack(event.Receipt(), at(120))
+	ok(t, err)
+	event = dueOn(t, wheel, 120)
+	outcome, err := wheel.Nack(event.Receipt(), after(5))
+	ok(t, err)
+	same(t, outcome.Buried, true)
+	token := get(t, wheel, 7)
+	same(t, token.State, timewheel.Buried)
+	same(t, token.BuriedAt, 120*sec)
+	told := info(t, wheel)
+	same(t, []uint64{told.Nacked, told.Buried}, []uint64{3, 1})
+}
+
+func TestExtend(t *testing.T) {
+	wheel, event := delivered(t)
+	ok(t, wheel.Advance(105))
+	outcome, err := wheel.Extend(event.Receipt(), 0)
+	ok(t, err)
+	same(t, outcome.Deadline, 115*sec)
+	_, err = wheel.Extend(event.Receipt(), 30*time.Second)
+	ok(t, err)
+	same(t, get(t, wheel, 7).LeaseEnd, 135*sec)
+	_, err = wheel.Extend(event.Receipt(), 10_010*time.Second)
+	fails(t, err, syscall.ERANGE)
+}
+
+func TestBuryAndKick(t *testing.T) {
+	wheel, event := delivered(t)
+	_, err := wheel.Bury(event.Receipt())
+	ok(t, err)
+	ok(t, wheel.Advance(200))
+	same(t, len(due(t, wheel)), 0)
+	_, err = wheel.Kick(timewheel.ByID(7))
+	ok(t, err)
+	event = dueOn(t, wheel, 200)
+	_, err = wheel.Kick(timewheel.ByID(7))
+	fails(t, err, syscall.EBUSY)
+	_, err = wheel.Nack(event.Receipt(), after(50))
+	ok(t, err)
+	// What is pending has no delivery, though it has had some.
+	token := get(t, wheel, 7)
+	_, err = wheel.Bury(token.Receipt())
+	ok(t, err)
+	same(t, get(t, wheel, 7).State, timewheel.Buried)
+	_, err = wheel.Kick(timewheel.ByHandle(event.Handle))
+	ok(t, err)
+	same(t, dueOn(t, wheel, 200).Delivery, 3)
+	_, err = wheel.Kick(timewheel.ByID(8))
+	fails(t, err, syscall.ENOENT)
+	_, err = wheel.Kick(timewheel.ByHandle(1))
+	fails(t, err, syscall.ESTALE)
+}
+
+func TestDelete(t *testing.T) {
+	wheel, event := delivered(t)
+	_, err := wheel.Delete(timewheel.ByID(7))
+	ok(t, err)
+	_, err = wheel.Ack(event.Receipt())
+	fails(t, err, syscall.ESTALE)
+	_, err = wheel.Delete(timewheel.ByID(7))
+	fails(t, err, syscall.ENOENT)
+	_, err = wheel.Delete(timewheel.ByHandle(event.Handle))
+	fails(t, err, syscall.ESTALE)
+	same(t, info(t, wheel).Deleted, 1)
+}
+
+func TestLeaseOver(t *testing.T) {
+	wheel, first := delivered(t)
+	second := dueOn(t, wheel, 111)
+	same(t, second.Delivery, 2)
+	_, err := wheel.Ack(first.Receipt())
+	fails(t, err, syscall.ESTALE)
+	_, err = wheel.Ack(second.Receipt())
+	ok(t, err)
+	same(t, info(t, wheel).Lapsed, 1)
+}
+
+// The open file that has read it answers, or another one that says so. It gives back
+// what it holds when it is closed.
+func TestWhose(t *testing.T) {
+	name, wheel := named(t, leased)
+	register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
+	event := dueOn(t, wheel, 101)
+	other := openedNamed(t, name, os.O_RDWR)
+	receipt := event.Receipt()
+	_, err := other.Ack(receipt)
+	fails(t, err, syscall.EPERM)
+	receipt.AnyFile = true
+	_, err = other.Extend(receipt, 0)
+	ok(t, err)
+	_, err = other.Nack(receipt, timewheel.When{})
+	ok(t, err)
+	dueOn(t, wheel, 101)
+	ok(t, wheel.Close())
+	same(t, dueOn(t, other, 101).Delivery, 3)
+	same(t, info(t, other).Returned, 1)
+}
+
+// A wheel without leases has no deliveries.
+func TestNoLeases(t *testing.T) {
+	wheel := opened(t, manual)
+	register(t, wheel, timewheel.Registration{ID: 7})
+	event := dueOn(t, wheel, 100)
+	same(t, event.Delivery, 0)
+	register(t, wheel, timewheel.Registration{ID: 7})
+	receipt, key := event.Receipt(), timewheel.ByID(7)
+	for _, call := range []func() (timewheel.Outcome, error){
+		func() (timewheel.Outcome, error) { return wheel.Ack(receipt) },
+		func() (timewheel.Outcome, error) { return wheel.AckAgain(receipt, after(1)) },
+		func() (timewheel.Outcome, error) { return wheel.Nack(receipt, after(1)) },
+		func() (timewheel.Outcome, error) { return wheel.Extend(receipt, 0) },
+		func() (timewheel.Outcome, error) { return wheel.Bury(receipt) },
+		func() (timewheel.Outcome, error) { return wheel.Kick(key) },
+		func() (timewheel.Outcome, error) { return wheel.Delete(key) },
+	} {
+		_, err := call()
+		fails(t, err, syscall.EINVAL)
+	}
+}
+
+func TestBatchOfAnswers(t *testing.T) {
+	wheel := opened(t, leased)
+	for id := uint64(1); id <= 6; id++ {
+		register(t, wheel, timewheel.Registration{ID: id, Due: after(int(id))})
+	}
+	ok(t, wheel.Advance(106))
+	events := due(t, wheel)
+	same(t, ids(events), []uint64{1, 2, 3, 4, 5, 6})
+	var batch timewheel.Batch
+	batch.Ack(events[0].Receipt())
+	batch.Nack(events[1].Receipt(), after(5))
+	batch.Extend(events[2].Receipt(), 30*time.Second)
+	batch.Bury(events[3].Receipt())
+	batch.Kick(timewheel.ByID(4))
+	batch.Delete(timewheel.ByID(5))
+	batch.Ack(events[4].Receipt())
+	batch.AckAgain(events[5].Receipt(), after(7))
+	failed, err := batch.Run(wheel)
+	ok(t, err)
+	same(t, failed, 1)
+	_, err = batch.Outcome(6)
+	fails(t, err, syscall.ESTALE)
+	outcome, err := batch.Outcome(7)
+	ok(t, err)
+	same(t, outcome.Deadline, 113*sec)
+	same(t, get(t, wheel, 3).LeaseEnd, 136*sec)
+	told := info(t, wheel)
+	same(t, []uint64{told.Acked, told.Nacked, told.Kicked, told.Deleted},
+		[]uint64{2, 1, 1, 1})
+}
+
+// come tells on which ticks there was an event.
+func come(t *testing.T, wheel *timewheel.Wheel, from, to uint64) (came []uint64) {
+	t.Helper()
+	for tick := from; tick <= to; tick++ {
+		ok(t, wheel.Advance(tick))
+		for range due(t, wheel) {
+			came = append(came, tick)
+		}
+	}
+	return came
+}
+
+func TestPeriods(t *testing.T) {
+	wheel := opened(t, with(func(s *timewheel.Setup) { s.Periods = true }))
+	register(t, wheel, timewheel.Registration{ID: 7, Period: 3 * time.Second})
+	token := get(t, wheel, 7)
+	same(t, token.Period, 3*time.Second)
+	same(t, token.Base, 103*sec)
+	same(t, come(t, wheel, 100, 110), []uint64{103, 106, 109})
+	_, err := wheel.Touch(timewheel.ByID(7))
+	fails(t, err, syscall.EINVAL)
+	_, err = wheel.Move(timewheel.ByID(7), after(1), time.Second)
+	fails(t, err, syscall.EINVAL)
+	// One event for the last period, which tells how many had none.
+	event := dueOn(t, wheel, 121)
+	same(t, event.Missed, 3)
+	same(t, info(t, wheel).Missed, 3)
+	_, err = wheel.Cancel(timewheel.ByID(7))
+	ok(t, err)
+	same(t, len(come(t, wheel, 122, 130)), 0)
+
+	_, err = wheel.Register(timewheel.Registration{Period: time.Second / 2})
+	fails(t, err, syscall.EINVAL)
+	_, err = wheel.Register(timewheel.Registration{Period: time.Second, Timeout: time.Second})
+	fails(t, err, syscall.EINVAL)
+	_, err = opened(t, manual).Register(timewheel.Registration{Period: time.Second})
+	fails(t, err, syscall.EINVAL)
+}
+
+// A job that comes again and again, each time after its ack, by a real clock.
+func TestPeriodsWithLeases(t *testing.T) {
+	setup := monotonic
+	setup.Lease, setup.Periods = time.Minute, true
+	wheel := opened(t, setup)
+	register(t, wheel, timewheel.Registration{ID: 7, Period: 2 * time.Millisecond})
+	for number := uint32(1); number <= 20; number++ {
+		event, err := wheel.Next(background)
+		ok(t, err)
+		same(t, event.Delivery, number)
+		if event.Taken < event.Deadline {
+			t.Fatalf("%+v", event)
+		}
+		_, err = wheel.Ack(event.Receipt())
+		ok(t, err)
+	}
+	_, err := wheel.Delete(timewheel.ByID(7))
+	ok(t, err)
+	told := info(t, wheel)
+	same(t, []uint64{told.Delivered, told.Acked, told.Pending}, []uint64{20, 20, 0})
+}
+
+func TestPause(t *testing.T) {
+	wheel := opened(t, manual)
+	register(t, wheel, timewheel.Registration{ID: 7})
+	ok(t, wheel.Pause())
+	same(t, info(t, wheel).Paused, true)
+	same(t, len(due(t, wheel)), 0)
+	ok(t, wheel.Resume())
+	same(t, ids(due(t, wheel)), []uint64{7})
+	same(t, info(t, wheel).Paused, false)
+}
+
+func TestDrain(t *testing.T) {
+	wheel := opened(t, manual)
+	register(t, wheel, timewheel.Registration{ID: 7})
+	ok(t, wheel.Drain())
+	same(t, info(t, wheel).Draining, true)
+	_, err := wheel.Register(timewheel.Registration{ID: 8})
+	fails(t, err, syscall.ESHUTDOWN)
+	_, err = wheel.TouchOrRegister(8, time.Second, 0)
+	fails(t, err, syscall.ESHUTDOWN)
+	_, err = wheel.Move(timewheel.ByID(7), after(1), 0)
+	ok(t, err)
+	ok(t, wheel.Undrain())
+	register(t, wheel, timewheel.Registration{ID: 8})
+	same(t, info(t, wheel).Draining, false)
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package timewheel
+
+import (
+	"syscall"
+
+	"timewheel/internal/uapi"
+)
+
+// Error tells which call has failed, and why.
+type Error struct {
+	// Op is the call, such as "touch" or "open orders".
+	Op string
+	// Err is the reason: a syscall.Errno, or os.ErrClosed.
+	Err error
+}
+
+// Error tells what the reason means for wheels, as tw_strerror(3) does.
+func (e *Error) Error() string {
+	text := e.Err.Error()
+	if errno, ok := e.Err.(syscall.Errno); ok {
+		if meaning := uapi.Meaning(errno); meaning != "" {
+			text = meaning
+		}
+	}
+	return "timewheel: " + e.Op + ": " + text
+}
+
+// Unwrap returns the reason, for errors.Is and errors.As.
+func (e *Error) Unwrap() error {
+	return e.Err
+}

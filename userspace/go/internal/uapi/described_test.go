@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+package uapi
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// undescribed collects public names of the package that have no comment.
+type undescribed struct {
+	names []string
+	seen  int
+}
+
+func (u *undescribed) name(name *ast.Ident, comment *ast.CommentGroup) {
+	if !name.IsExported() {
+		return
+	}
+	u.seen++
+	if strings.TrimSpace(comment.Text()) == "" {
+		u.names = append(u.names, name.Name)
+	}
+}
+
+func (u *undescribed) Visit(node ast.Node) ast.Visitor {
+	switch n := node.(type) {
+	case *ast.FuncDecl:
+		u.name(n.Name, n.Doc)
+		return nil
+	case *ast.GenDecl:
+		for _, spec := range n.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				u.name(s.Name, n.Doc)
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					if n.Lparen.IsValid() {
+						u.name(name, s.Doc)
+					} else {
+						u.name(name, n.Doc)
+					}
+				}
+			}
+		}
+	case *ast.Field:
+		for _, name := range n.Names {
+			u.name(name, n.Doc)
+		}
+	}
+	return u
+}
+
+// Each public name of package timewheel has a comment: functions, methods, types, their
+// fields, and constants.
+func TestEveryPublicNameIsDescribed(t *testing.T) {
+	packages, err := parser.ParseDir(token.NewFileSet(), "../..", func(file fs.FileInfo) bool {
+		return !strings.HasSuffix(file.Name(), "_test.go")
+	}, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u undescribed
+	ast.Walk(&u, packages["timewheel"])
+	if len(u.names) > 0 || u.seen < 100 {
+		t.Fatalf("of %d names these have no comment: %v", u.seen, u.names)
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package timewheel
+
+import (
+	"strconv"
+	"time"
+	"unsafe"
+
+	"timewheel/internal/uapi"
+)
+
+// Clock is what turns a wheel.
+type Clock uint32
+
+// The clocks.
+const (
+	// Monotonic stands still while the machine is suspended.
+	Monotonic Clock = uapi.ClockMonotonic
+	// Boottime goes on while the machine is suspended, but never wakes it.
+	Boottime Clock = uapi.ClockBoottime
+	// Realtime is the wall clock. If it is set, deadlines stay.
+	Realtime Clock = uapi.ClockRealtime
+	// Manual moves only by Wheel.Advance. It is for tests: 48 hours take a moment.
+	Manual Clock = uapi.ClockManual
+)
+
+// String returns the clock's name.
+func (c Clock) String() string {
+	switch c {
+	case Monotonic:
+		return "monotonic"
+	case Boottime:
+		return "boottime"
+	case Realtime:
+		return "realtime"
+	case Manual:
+		return "manual"
+	}
+	return "clock " + strconv.Itoa(int(c))
+}
+
+// Setup describes a wheel. Slots, Tick and MaxTokens have to be given.
+type Setup struct {
+	// Clock turns the wheel; the zero value is Monotonic.
+	Clock Clock
+	// Slots of the ring, 1 to 65536.
+	Slots uint32
+	// Tick is the time from one slot to the next, 100 us to a day.
+	Tick time.Duration
+	// MaxTokens is the most tokens at any one time. Memory is taken as tokens come.
+	MaxTokens uint64
+	// NoIDs saves memory: tokens have only the Handle of their registration.
+	NoIDs bool
+	// NoCookies saves memory: tokens carry no cookie.
+	NoCookies bool
+	// TouchWords gives each token a word that programs in C map, see timewheel(7).
+	TouchWords bool
+	// Periods lets tokens be periodic.
+	Periods bool
+	// Start is the tick on which a Manual clock starts; else 0.
+	Start uint64
+	// Lease is how long, a tick or more, a reader holds a token that it has read until
+	// it answers. 0: a read ends tokens.
+	Lease time.Duration
+	// MaxAttempts, with a Lease, is the number of deliveries without an Ack after
+	// which a token is buried; 0 for never.
+	MaxAttempts uint32
+	// Slack is how late the timer may be, to save interrupts; 0 with a Manual clock.
+	Slack time.Duration
+	// Watch lets tokens watch TCP connections. It needs a Monotonic clock, and goes with
+	// neither a Lease, Periods nor TouchWords.
+	Watch bool
+	// TellEnded, with Watch: a connection that has ended has an event, too.
+	TellEnded bool
+}
+
+func (s *Setup) uapi() uapi.Setup {
+	setup := uapi.Setup{
+		Size:        uint32(unsafe.Sizeof(uapi.Setup{})),
+		Clock:       uint32(s.Clock),
+		Slots:       s.Slots,
+		Tick:        uint64(s.Tick),
+		MaxTokens:   s.MaxTokens,
+		Start:       s.Start,
+		Lease:       uint64(s.Lease),
+		Slack:       uint64(s.Slack),
+		MaxAttempts: s.MaxAttempts,
+	}
+	for flag, set := range map[uint32]bool{
+		uapi.SetupNoIds:      s.NoIDs,
+		uapi.SetupNoCookies:  s.NoCookies,
+		uapi.SetupTouchWords: s.TouchWords,
+		uapi.SetupPeriods:    s.Periods,
+		uapi.SetupWatch:      s.Watch,
+		uapi.SetupTellEnded:  s.TellEnded,
+	} {
+		if set {
+			setup.Flags |= flag
+		}
+	}
+	return setup
+}
