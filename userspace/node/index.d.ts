@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+/**
+ * Millions of timeouts behind one file descriptor.
+ *
+ * A wheel is a ring of slots turned by a timer in the kernel; a token is one pending
+ * timeout on it. Tokens are registered, touched, moved and cancelled, singly or in
+ * batches; those that expire are read as events:
+ *
+ *     const { Wheel } = require('timewheel');
+ *
+ *     const wheel = Wheel.open({ slots: 31, tick: 1000, maxTokens: 100_000 });
+ *     wheel.touchOrRegister(user, 30_000);
+ *     wheel.on('expired', (events) => {
+ *         for (const { id } of events)
+ *             offline(id);
+ *     });
+ *
+ * or `for await (const events of wheel)`. A read ends the token of an event. On a wheel
+ * with leases it does not: the reader answers when it has dealt with the event; else the
+ * event comes again:
+ *
+ *     const setup = { slots: 60, tick: 1000, maxTokens: 100_000, lease: 30_000 };
+ *     const wheel = Wheel.openOrCreate('orders', setup);
+ *     for await (const events of wheel)
+ *         for (const event of events) {
+ *             await remind(event.id);
+ *             wheel.ack(event);
+ *         }
+ *
+ * **Numbers.** Ids and cookies are numbers from 0 to 2**64-1. They are given as BigInts,
+ * or as numbers up to 2**53-1; ids, cookies and handles are always told as BigInts: 7 is
+ * told as 7n.
+ *
+ * **Times.** A duration is given as a number of milliseconds, which may have a fraction,
+ * or as a BigInt of nanoseconds, and told as a number of milliseconds. A point of time
+ * of the wheel's clock is told as a BigInt of nanoseconds, by a name that ends in Ns; and
+ * on a wheel of the clock 'realtime' also as a Date, which is null on other wheels. It is
+ * given as one or the other. A token is never early: its deadline is rounded up to a whole
+ * tick.
+ *
+ * **What waits.** All calls are synchronous and return at once: none waits for an event
+ * or for a disk. A call that opens a wheel or registers tokens may wait for memory. A
+ * batch of 65,536 operations takes some ten milliseconds. Only take(), the iteration and
+ * 'expired' wait; libuv's event loop waits for them, as for a socket, without a thread and
+ * without polling.
+ *
+ * **Errors.** What the kernel refuses is an Error with `code` such as 'ENOENT', `errno`,
+ * the negative number of that, and `syscall`, the name of the method. ENOENT: no token of
+ * this id is pending, no wheel of this name, no device; EEXIST: a token has the id, the
+ * name is in use; EACCES, EPERM: not allowed; ESTALE: the token of this handle is not
+ * pending, or the answer to a delivery is too late; ESHUTDOWN: the wheel takes no new
+ * tokens; ERANGE: a deadline is beyond the last tick or 2**63 ns, or too far ahead for
+ * touch words; EINVAL: a value is out of its range, or an operation does not go with the
+ * wheel or the token; ENOSPC: the wheel has its maxTokens tokens, or the batch is full;
+ * EDQUOT: the user would have too many wheels or tokens; EBUSY: the token is held; EBADF:
+ * the wheel was opened only for reading or writing, and the call is of the other kind;
+ * ENODEV: the wheel was a named one and has been destroyed; ENOMEM. Besides: TypeError and
+ * RangeError for arguments of a wrong type or range, and an Error with the code
+ * 'ERR_WHEEL_CLOSED'. A call that fails has changed nothing.
+ *
+ * **Threads.** Each worker thread may load the module. A wheel belongs to the thread that
+ * opened it; threads, and processes, share a named wheel when each of them opens it.
+ */
+
+import { EventEmitter } from 'events';
+
+/** A number from 0 to 2**64-1; as a number up to 2**53-1. */
+export type Id = number | bigint;
+
+/** A number of milliseconds, or a BigInt of nanoseconds. */
+export type Duration = number | bigint;
+
+/** A BigInt of nanoseconds of the wheel's clock; a Date if that is 'realtime'. */
+export type Point = Date | bigint;
+
+/** When a token is due: after a duration, at a Date, or at a point of time. */
+export type Due = Duration | Date | { at: Point };
+
+/** What names a token: its id, or its handle, as in an event or a token. */
+export type Key = Id | { handle: Id };
+
+/**
+ * What turns a wheel. 'monotonic' stands still while the machine is suspended, 'boottime'
+ * goes on; 'realtime' is the wall clock, which may be set; 'manual' moves only by
+ * advance().
+ */
+export type Clock = 'monotonic' | 'boottime' | 'realtime' | 'manual';
+
+/**
+ * What a token is doing. 'pending': it waits for its deadline, or for a reader; 'taken',
+ * from tokens() only: a reader is copying it; 'held': a delivery of it is out; 'buried':
+ * it is kept aside until kick() or delete().
+ */
+export type State = 'pending' | 'taken' | 'held' | 'buried';
+
+/** For reading events and looking at tokens, for changing tokens, or for both. */
+export type Access = 'r' | 'w' | 'rw';
+
+/** Bits that tell how an operation went, besides that it succeeded. */
+export const Result: Readonly<{
+	/** The token was past its deadline, but no reader had taken it. */
+	WAS_DUE: number;
+	/** touchOrRegister() found no token and registered one. */
+	REGISTERED: number;
+	/** nack() has buried the token. */
+	BURIED: number;
+	/** watch() has ended the token that had the id, as its connection had ended. */
+	REPLACED: number;
+}>;
+
+/** What describes a wheel. */
+export interface Setup {
+	/** Slots of the ring, 1 to 65536. */
+	slots: number;
+	/** From one slot to the next: 0.1 ms to a day. */
+	tick: Duration;
+	/** Most tokens at any one time. Memory for them is taken as they come. */
+	maxTokens: Id;
+	/** 'monotonic' unless given. */
+	clock?: Clock;
+	/** false: tokens have no id but only a handle; saves memory. */
+	ids?: boolean;
+	/** false: tokens carry no cookie; saves memory. */
+	cookies?: boolean;
+	/** The tick on which the hand of a 'manual' clock starts. */
+	start?: Id;
+	/** How long a reader holds a token until it answers; 0: a read ends tokens. */
+	lease?: Duration;
+	/** With a lease: a token is buried after so many deliveries without an ack. */
+	maxAttempts?: number;
+	/** true: tokens may be periodic; costs memory. */
+	periods?: boolean;
+	/** true: tokens may watch TCP connections; only with the clock 'monotonic', and
+	 * with neither a lease nor periods. */
+	watch?: boolean;
+	/** With watch: a connection that has ended has an event too. */
+	tellEnded?: boolean;
+	/** By how much the timer may be late, to save interrupts. */
+	slack?: Duration;
+}
+
+/** One expired token. */
+export interface Event {
+	id: bigint;
+	/** No longer valid if the read has ended the token. */
+	handle: bigint;
+	cookie: bigint;
+	/** Its deadline, a whole tick. */
+	deadlineNs: bigint;
+	deadline: Date | null;
+	/** When a reader took the token. */
+	takenNs: bigint;
+	taken: Date | null;
+	/** Number of this delivery of the token; 0 on a wheel without leases. */
+	delivery: number;
+	/** Of a periodic token: how many periods before this one had no event. */
+	missed: number;
+	/** Of a watched token, the same field: 0: its connection has been idle; else
+	 * os.constants.errno.ENOTCONN: it has ended, or EBUSY: a BPF program takes its
+	 * data, so that it cannot be watched. */
+	error: number;
+}
+
+/** The TCP connection that a token watches. Callers in another network namespace without
+ * CAP_NET_ADMIN there are told '::' and 0 from @local on. */
+export interface Connection {
+	/** The cookie of its socket (SO_COOKIE). */
+	socket: bigint;
+	/** Its own address. */
+	local: string;
+	localPort: number;
+	/** That of its peer. */
+	remote: string;
+	remotePort: number;
+	/** Number of the interface that its socket is bound to, 0 for none. */
+	interface: number;
+}
+
+/** A token that is there. A point of time that it does not have is 0n and null. */
+export interface Token {
+	id: bigint;
+	handle: bigint;
+	cookie: bigint;
+	/** Of a pending token: its deadline, a whole tick. */
+	deadlineNs: bigint;
+	deadline: Date | null;
+	/** Of a held token: when its lease ends. */
+	leaseEndNs: bigint;
+	leaseEnd: Date | null;
+	buriedAtNs: bigint;
+	buriedAt: Date | null;
+	/** Time until the deadline or the lease's end, 0 if that has passed. */
+	left: number;
+	/** Time from a touch to the deadline, 0 if the token cannot be touched. */
+	timeout: number;
+	/** Time between deadlines, 0 if it is not periodic. */
+	period: number;
+	/** Of a periodic token: the deadline, to the ns, of its next event. */
+	baseNs: bigint;
+	base: Date | null;
+	/** Whole laps that the hand makes before the lap in which the token is due. */
+	cycle: number;
+	/** The slot of the ring in which it is due. */
+	slot: number;
+	state: State;
+	/** Number of its last delivery, 0 if there was none. */
+	delivery: number;
+	/** Its deliveries since it was registered, acked or kicked. */
+	attempts: number;
+	/** What it watches; null if it does not watch. */
+	connection: Connection | null;
+}
+
+/** What the kernel's module can do, and its limits. */
+export interface Caps {
+	clocks: Clock[];
+	/** Wheels may be without ids; and so on. */
+	idsOptional: boolean;
+	cookiesOptional: boolean;
+	leases: boolean;
+	periods: boolean;
+	/** Wheels may watch connections: the kernel has TCP. */
+	watch: boolean;
+	maxSlots: number;
+	minTick: number;
+	maxTick: number;
+	/** Most tokens of one wheel. */
+	maxTokens: number;
+	/** On a wheel with touch words a timeout is less than so many ticks. */
+	maxWordTicks: number;
+	/** Most operations of a batch. */
+	maxBatch: number;
+}
+
+/** A wheel's settings, state and counters, all of one moment. */
+export interface Info {
+	clock: Clock;
+	slots: number;
+	tick: number;
+	maxTokens: number;
+	ids: boolean;
+	cookies: boolean;
+	/** Programs in other languages map its touch words. */
+	touchWords: boolean;
+	periods: boolean;
+	watch: boolean;
+	tellEnded: boolean;
+	lease: number;
+	maxAttempts: number;
+	slack: number;
+	/** Names the wheel in traces, /proc/PID/fdinfo and debugfs. */
+	number: number;
+	/** The wheel's clock. */
+	nowNs: bigint;
+	now: Date | null;
+	/** The tick on which the hand is. */
+	hand: number;
+	/** When the wheel next looks for expired tokens; null if it is empty. */
+	nextNs: bigint | null;
+	next: Date | null;
+	/** How far the clock is ahead in this process's time namespace. */
+	offsetNs: bigint;
+	paused: boolean;
+	draining: boolean;
+	/** How many tokens are in each state. */
+	pending: number;
+	taken: number;
+	held: number;
+	buried: number;
+	/** Memory that the wheel holds. */
+	bytes: number;
+	/** Registrations since the wheel was made; and so on. */
+	registered: number;
+	cancelled: number;
+	moved: number;
+	/** Events read. */
+	delivered: number;
+	/** Tokens put back by readers whose buffer could not be written. */
+	putBack: number;
+	/** Tokens filed again, after a touch for instance. */
+	refiled: number;
+	/** Times that the wheel's timer went off. */
+	callbacks: number;
+	/** How many of these found no token due. */
+	quiet: number;
+	touched: number;
+	acked: number;
+	nacked: number;
+	/** Leases that ended without an answer. */
+	lapsed: number;
+	/** Deliveries that came back when a file was released. */
+	returned: number;
+	kicked: number;
+	deleted: number;
+	/** Periods that had no event. */
+	missed: number;
+	/** Times that the wheel has asked a connection. */
+	asked: number;
+	/** Watched tokens that ended without an event, as their connection had ended. */
+	ended: number;
+	/** watch() of what cannot be watched. */
+	refused: number;
+}
+
+/** How many values, in ms, have been how large. */
+export class Histogram {
+	private constructor();
+	/** How many were counted in each bucket; bounds() tells which. */
+	readonly buckets: BigUint64Array;
+	/** How many values were counted. */
+	readonly count: number;
+	/**
+	 * The value that @percent of all do not exceed: 50 for the median, 99.9, 100 for
+	 * the greatest; at most a quarter too high. ENODATA: nothing was counted; EINVAL:
+	 * @percent is not within 0 and 100.
+	 */
+	percentile(percent: number): number;
+	/** The least and the greatest value that a bucket counts. */
+	static bounds(bucket: number): [number, number];
+}
+
+/** How late a wheel's events have been. */
+export interface Stats {
+	/** Of the events read: from the deadline until a reader took the token. */
+	lateness: Histogram;
+	/** Of the timer: from when it should have gone off until a program looked. */
+	wake: Histogram;
+}
+
+/** Such as a net.Socket, or the fd of a connection. */
+export type Socket = object | number;
+
+export interface AnswerOptions {
+	/** The answer counts also if another open file has the delivery. */
+	anyFile?: boolean;
+}
+
+/**
+ * Operations on tokens. A wheel carries them out at once; register() tells the token's
+ * handle, the others tell bits of Result. A batch collects them, and tells the index of
+ * each.
+ */
+export interface Operations<Told, Registered> {
+	/**
+	 * Registers a token. Its delay is also its timeout, which a touch begins anew,
+	 * unless @timeout is given. A token for a point of time, or for a delay of 0, then
+	 * has none and cannot be touched. With @period the token is due again and again,
+	 * until cancel() or delete(). EEXIST, EINVAL, ENOMEM, ENOSPC, ERANGE, ESHUTDOWN.
+	 */
+	register(id: Id, due: Due, options?: {
+		timeout?: Duration; period?: Duration; cookie?: Id;
+	}): Registered;
+	/**
+	 * Registers a token that watches a TCP connection, on a wheel with watch: true.
+	 * Nobody needs to touch the token: when it comes due, the kernel asks the
+	 * connection when it last carried data, or with @received, last received some, and
+	 * waits on if that was less than @timeout ago. The token does not hold the
+	 * connection, which may be closed at any time. A token of this id whose connection
+	 * has ended is replaced. ENOTCONN: the socket is not connected, or its connection
+	 * has ended; EAFNOSUPPORT, EPROTOTYPE, EPROTONOSUPPORT: it is not one of IPv4 or
+	 * IPv6, no stream, not TCP; EOPNOTSUPP: it listens; EBUSY: a BPF program takes its
+	 * data; ENOTSOCK; EBADF: it has been closed; else as register().
+	 */
+	watch(id: Id, socket: Socket, timeout: Duration, options?: {
+		received?: boolean; cookie?: Id;
+	}): Registered;
+	/**
+	 * Makes a token due its whole timeout from now; never brings a deadline nearer.
+	 * ENOENT, ESTALE, EINVAL: the token has no timeout; ERANGE.
+	 */
+	touch(key: Key): Told;
+	/**
+	 * Touches the token of this id, whose timeout and cookie stay; or registers one.
+	 * EEXIST: the token is held or buried; else as register() and touch().
+	 */
+	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): Told;
+	/**
+	 * Gives a token another deadline, earlier or later. A delay becomes the token's
+	 * timeout, unless @timeout is given. ENOENT, ESTALE, EINVAL, ERANGE.
+	 */
+	move(key: Key, due: Due, options?: { timeout?: Duration }): Told;
+	/** Ends a token: no event of it will come. ENOENT, ESTALE, EINVAL. */
+	cancel(key: Key): Told;
+	/**
+	 * Tells that a delivery has been dealt with: its token ends, or is pending for its
+	 * next period. With @due the token is due again then, with all its attempts.
+	 * ESTALE: the answer is too late; EPERM: another open file has the delivery;
+	 * EINVAL: the wheel has no leases; ERANGE. RangeError: a delay of 0; see nack().
+	 */
+	ack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
+	/** Tells that a delivery has not been dealt with: it comes again, at once unless
+	 * @due is given. Errors: those of ack(). */
+	nack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
+	/** Holds a delivery for longer: for @lease from now, or for the wheel's lease.
+	 * Errors: those of ack(). */
+	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): Told;
+	/** Keeps a delivered or pending token aside until kick() or delete(). Errors: those
+	 * of ack(). */
+	bury(event: Event | Token, options?: AnswerOptions): Told;
+	/** Makes a buried or pending token due now, with all its attempts. ENOENT, ESTALE,
+	 * EBUSY, EINVAL. */
+	kick(key: Key): Told;
+	/** Ends a token, whether it is pending, held or buried. ENOENT, ESTALE, EINVAL. */
+	delete(key: Key): Told;
+}
+
+export interface TakeOptions {
+	/** Most events; 64 unless given. */
+	max?: number;
+	/** Ends the wait. No event is lost by that. */
+	signal?: AbortSignal;
+}
+
+/**
+ * A wheel that this process has open. It emits 'expired' with an array of at most 64
+ * events, in the order of their due ticks; and 'error' when reading fails, after which
+ * nothing is emitted. An exception of a listener is an uncaught exception.
+ *
+ * Events are read only when they are wanted: while there is a listener for 'expired', a
+ * taker, or an iteration that waits. So a program that is busy takes no more than it can
+ * work on; other events stay in the kernel, for other readers too. Takers come first,
+ * the one that waits longest before the others, then listeners.
+ *
+ * While it waits for events, the wheel keeps the process running, unless unref() was
+ * called. A wheel that nobody refers to, and that waits for no events, is closed some time
+ * later. The first wait makes the wheel's fd non-blocking, for all that share it. Where
+ * Node has Symbol.asyncDispose, that closes the wheel.
+ */
+export class Wheel extends EventEmitter implements Operations<number, bigint> {
+	private constructor();
+
+	/**
+	 * Makes a private wheel, which ends when it is closed. ENOENT, ENODEV, ENXIO: the
+	 * module is not loaded; EACCES, EPERM; EINVAL; EDQUOT; ENOSPC; ERANGE; EMFILE;
+	 * ENFILE; ENOMEM.
+	 */
+	static open(setup: Setup): Wheel;
+	/** Opens a named wheel. ENOENT, ENODEV, ENXIO: there is none; EACCES, EPERM;
+	 * EINVAL, ENAMETOOLONG; EMFILE; ENFILE; ENOMEM. */
+	static openNamed(name: string, access?: Access): Wheel;
+	/** Opens a named wheel, makes it if there is none. Errors: those of create() and
+	 * openNamed(). */
+	static openOrCreate(name: string, setup: Setup, access?: Access): Wheel;
+	/** Makes a wheel of an fd, which then belongs to it. EBADF, ENOTTY: it is none of a
+	 * wheel; EBADFD: it has not been set up; ENODEV; ENOMEM. */
+	static openFd(fd: number): Wheel;
+
+	readonly closed: boolean;
+	/** The wheel's fd, which stays the wheel's. */
+	readonly fd: number;
+	/**
+	 * Closes the wheel; more than once does no harm. A private wheel ends, a named one
+	 * stays. Deliveries that were not answered are due again. take() rejects with the
+	 * code 'ERR_WHEEL_CLOSED', iterations end. While a walk by tokens() is under way,
+	 * the fd stays open.
+	 */
+	close(): void;
+
+	register(id: Id, due: Due, options?: {
+		timeout?: Duration; period?: Duration; cookie?: Id;
+	}): bigint;
+	watch(id: Id, socket: Socket, timeout: Duration, options?: {
+		received?: boolean; cookie?: Id;
+	}): bigint;
+	touch(key: Key): number;
+	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
+	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
+	cancel(key: Key): number;
+	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
+	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
+	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
+	bury(event: Event | Token, options?: AnswerOptions): number;
+	kick(key: Key): number;
+	delete(key: Key): number;
+
+	/** Tells about a token, in whatever state. ENOENT, ESTALE, EINVAL. */
+	get(key: Key): Token;
+	/** Tells about many tokens, in the order of their keys, which are all ids or all
+	 * handles; null for a key that names no token. EINVAL. */
+	getMany(keys: Iterable<Key>): (Token | null)[];
+	/** All tokens, or those whose deadline, lease's end or time of burial is from @from
+	 * to @to, in no order of time. Each that is there throughout comes once. */
+	tokens(options?: { from?: Point; to?: Point }): IterableIterator<Token>;
+	/** A batch of at most @capacity operations, 1 to 65536; 1024 unless given. */
+	batch(capacity?: number): Batch;
+
+	/** Delivers nothing, to no reader of the wheel, until resume(). */
+	pause(): void;
+	resume(): void;
+	/** Takes no new tokens, from nobody, until undrain(): ESHUTDOWN. */
+	drain(): void;
+	undrain(): void;
+	/** Puts the hand of a 'manual' clock on a tick, forward or back. EINVAL, ERANGE. */
+	advance(tick: Id): void;
+	info(): Info;
+	stats(): Stats;
+
+	/** Events that are due now, at most @max, or 64; none if there are none. */
+	read(max?: number): Event[];
+	/** Waits for events: one, or as many as are due. */
+	take(options?: TakeOptions): Promise<Event[]>;
+	[Symbol.asyncIterator](): AsyncGenerator<Event[], void, undefined>;
+
+	/** The wheel keeps the process running while it waits for events, as at first. */
+	ref(): this;
+	unref(): this;
+	hasRef(): boolean;
+
+	on(event: 'expired', listener: (events: Event[]) => void): this;
+	on(event: 'error', listener: (error: Error) => void): this;
+	on(event: string | symbol, listener: (...args: any[]) => void): this;
+	once(event: 'expired', listener: (events: Event[]) => void): this;
+	once(event: 'error', listener: (error: Error) => void): this;
+	once(event: string | symbol, listener: (...args: any[]) => void): this;
+}
+
+/** How one operation of a batch went. */
+export interface Outcome {
+	/** Why it failed; null if it succeeded. EINPROGRESS: it has not been carried out. */
+	error: Error | null;
+	/** Bits of Result. */
+	result: number;
+	/** The handle of the token that it registered. */
+	handle: bigint | null;
+	/** The token's deadline; of a cancelled one the one that it had; null if it failed. */
+	deadlineNs: bigint | null;
+}
+
+/** Operations that one call carries out, in their order. */
+export class Batch implements Operations<number, number> {
+	private constructor();
+
+	register(id: Id, due: Due, options?: {
+		timeout?: Duration; period?: Duration; cookie?: Id;
+	}): number;
+	watch(id: Id, socket: Socket, timeout: Duration, options?: {
+		received?: boolean; cookie?: Id;
+	}): number;
+	touch(key: Key): number;
+	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
+	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
+	cancel(key: Key): number;
+	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
+	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
+	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
+	bury(event: Event | Token, options?: AnswerOptions): number;
+	kick(key: Key): number;
+	delete(key: Key): number;
+
+	/** How many operations it has. */
+	readonly length: number;
+	/**
+	 * Carries out the operations that have not been yet, and tells how many of all have
+	 * failed. One that fails does not end the batch. EBADF, ENODEV.
+	 */
+	run(): number;
+	/** Empties the batch, to use it again. */
+	clear(): void;
+	/** How the operation of this index went. RangeError: there is none. */
+	outcome(index: number): Outcome;
+	outcomes(): Outcome[];
+}
+
+/** What the kernel's module can do. ENOENT, ENODEV, ENXIO: it is not loaded; EACCES. */
+export function caps(): Caps;
+
+/**
+ * Makes a named wheel, /dev/timewheels/NAME, without opening it; its name is of 1 to 63
+ * ASCII letters, digits, "-" and "_". It turns until destroy(). Tells whether the call made
+ * it: if not, one with the same setup was there. EEXIST: there is one with another setup,
+ * or the call is exclusive; ENAMETOOLONG, and EINVAL for a name with other characters;
+ * those of Wheel.open().
+ */
+export function create(name: string, setup: Setup, options?: {
+	exclusive?: boolean;
+}): boolean;
+
+/** Ends a named wheel, with all its tokens. ENOENT, EPERM, EINVAL, ENAMETOOLONG. */
+export function destroy(name: string): void;

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Tokens: looked at by their keys, and one after the other.
+ */
+#include "addon.h"
+
+/* Most tokens that one call of next() hands out. */
+#define WALK_AT_ONCE	128
+
+/**
+ * struct walk - a walk, behind an external value of JavaScript
+ * @wheel: the wheel, which stays open until the walk ends
+ * @cursor: the library's cursor; NULL once the walk has ended
+ */
+struct walk {
+	struct wheel		*wheel;
+	struct tw_cursor	*cursor;
+};
+
+/* A key is an id, or an object with a handle. */
+bool key_of(napi_env env, napi_value value, uint64_t *key, uint32_t *flags)
+{
+	napi_valuetype type = napi_undefined;
+	napi_value handle;
+
+	napi_typeof(env, value, &type);
+	if (type != napi_object)
+		return u64_of(env, value, key);
+	*flags |= TIMEWHEEL_OPF_BY_HANDLE;
+	return napi_get_named_property(env, value, "handle", &handle) == napi_ok &&
+	       u64_of(env, handle, key);
+}
+
+/* touch(wheel, key): what tw_wheel_touch() says */
+static napi_value token_touch(napi_env env, napi_callback_info info)
+{
+	napi_value argv[2];
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+	uint32_t flags = 0;
+	uint64_t key;
+	int result;
+
+	if (!wheel || !key_of(env, argv[1], &key, &flags))
+		return NULL;
+	result = tw_wheel_touch(wheel->wheel, key, flags);
+	return result < 0 ? throw_errno(env, "touch", NULL) : number(env, result);
+}
+
+/* get(wheel, key) */
+static napi_value token_get(napi_env env, napi_callback_info info)
+{
+	napi_value argv[2];
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+	struct timewheel_token token;
+	uint32_t flags = 0;
+	struct shape shape;
+	uint64_t key;
+
+	if (!wheel || !key_of(env, argv[1], &key, &flags))
+		return NULL;
+	if (tw_wheel_get(wheel->wheel, key, flags, &token) < 0)
+		return throw_errno(env, "get", NULL);
+	shape_tokens(&shape, env, wheel->realtime);
+	return object_of(&shape, &token);
+}
+
+/* Puts the keys of @array into @keys. */
+static bool keys_of(napi_env env, napi_value array, uint64_t *keys, uint32_t count,
+		    uint32_t *flags)
+{
+	uint32_t i, of_first = 0, of_this;
+	napi_value value;
+
+	for (i = 0; i < count; i++) {
+		of_this = 0;
+		if (napi_get_element(env, array, i, &value) != napi_ok ||
+		    !key_of(env, value, &keys[i], &of_this))
+			return false;
+		if (!i)
+			of_first = of_this;
+		if (of_this != of_first) {
+			throw_type(env, "keys are either ids or handles");
+			return false;
+		}
+	}
+	*flags = of_first;
+	return true;
+}
+
+/* Tokens of as many keys; null for a key that names none. */
+static napi_value tokens_found(napi_env env, struct wheel *wheel,
+			       const struct timewheel_token *tokens, uint32_t count)
+{
+	napi_value array = NULL, none = NULL;
+	struct shape shape;
+	uint32_t i;
+
+	shape_tokens(&shape, env, wheel->realtime);
+	napi_get_null(env, &none);
+	napi_create_array_with_length(env, count, &array);
+	for (i = 0; i < count; i++)
+		if (tokens[i].state == TIMEWHEEL_STATE_NONE)
+			napi_set_element(env, array, i, none);
+		else
+			set_object(array, i, &shape, &tokens[i]);
+	return array;
+}
+
+/* All of @count, also if signals come. */
+static int get_all(struct wheel *wheel, const uint64_t *keys, uint32_t count,
+		   uint32_t flags, struct timewheel_token *tokens)
+{
+	size_t done = 0, more = 0;
+	int err;
+
+	do {
+		err = tw_wheel_get_many(wheel->wheel, keys + done, count - done, flags,
+					tokens + done, &more);
+		done += more;
+	} while (err < 0 && errno == EINTR);
+	return err;
+}
+
+/* getMany(wheel, keys): at most TIMEWHEEL_MAX_BATCH of them */
+static napi_value token_get_many(napi_env env, napi_callback_info info)
+{
+	napi_value argv[2], result = NULL;
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+	struct timewheel_token *tokens;
+	uint32_t count, flags = 0;
+	uint64_t *keys;
+
+	if (!wheel)
+		return NULL;
+	if (napi_get_array_length(env, argv[1], &count) != napi_ok)
+		return throw_type(env, "an array of keys is needed");
+	/* None of them may come out as NULL. */
+	keys = malloc((count + 1) * sizeof(*keys));
+	tokens = malloc((count + 1) * sizeof(*tokens));
+	if (!keys || !tokens)
+		throw_errno(env, "getMany", NULL);
+	else if (!keys_of(env, argv[1], keys, count, &flags))
+		;
+	else if (get_all(wheel, keys, count, flags, tokens) < 0)
+		throw_errno(env, "getMany", NULL);
+	else
+		result = tokens_found(env, wheel, tokens, count);
+	free(keys);
+	free(tokens);
+	return result;
+}
+
+static void walk_end(struct walk *walk)
+{
+	if (!walk->cursor)
+		return;
+	tw_cursor_close(walk->cursor);
+	walk->cursor = NULL;
+	walk->wheel->cursors--;
+	wheel_settle(walk->wheel);
+}
+
+static void walk_collected(napi_env env, void *data, void *hint)
+{
+	walk_end(data);
+	free(data);
+}
+
+/* A point of time that may be left out. */
+static bool bound_of(napi_env env, napi_value value, bool realtime, uint64_t *ns)
+{
+	return !is_given(env, value) || point_of(env, value, realtime, ns);
+}
+
+/* walk(wheel, from, to) */
+static napi_value token_walk(napi_env env, napi_callback_info info)
+{
+	napi_value argv[3], external = NULL;
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+	uint64_t from = 0, to = TIMEWHEEL_NEVER;
+	struct walk *walk;
+
+	if (!wheel || !bound_of(env, argv[1], wheel->realtime, &from) ||
+	    !bound_of(env, argv[2], wheel->realtime, &to))
+		return NULL;
+	walk = malloc(sizeof(*walk));
+	if (!walk)
+		return throw_errno(env, "tokens", NULL);
+	walk->wheel = wheel;
+	walk->cursor = tw_cursor_open(wheel->wheel, from, to);
+	if (!walk->cursor) {
+		free(walk);
+		return throw_errno(env, "tokens", NULL);
+	}
+	wheel->cursors++;
+	if (napi_create_external(env, walk, walk_collected, NULL, &external) != napi_ok)
+		walk_collected(env, walk, NULL);
+	return external;
+}
+
+/* next(walk): the next tokens; none at the end */
+static napi_value token_next(napi_env env, napi_callback_info info)
+{
+	const struct timewheel_token *token;
+	napi_value argv[1], array = NULL;
+	size_t argc = ARRAY_SIZE(argv);
+	struct walk *walk = NULL;
+	struct shape shape;
+	uint32_t i = 0;
+	int more = 0;
+
+	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+	if (napi_get_value_external(env, argv[0], (void **)&walk) != napi_ok)
+		return throw_type(env, "a walk is needed");
+	napi_create_array(env, &array);
+	if (!walk->cursor)
+		return array;
+	shape_tokens(&shape, env, walk->wheel->realtime);
+	while (i < WALK_AT_ONCE && (more = tw_cursor_next(walk->cursor, &token)) > 0)
+		set_object(array, i++, &shape, token);
+	return more < 0 ? throw_errno(env, "tokens", NULL) : array;
+}
+
+/* end(walk) */
+static napi_value token_end(napi_env env, napi_callback_info info)
+{
+	napi_value argv[1];
+	size_t argc = ARRAY_SIZE(argv);
+	struct walk *walk = NULL;
+
+	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+	if (napi_get_value_external(env, argv[0], (void **)&walk) == napi_ok)
+		walk_end(walk);
+	return NULL;
+}
+
+const struct call token_calls[] = {
+	{ "touch",	token_touch },
+	{ "get",	token_get },
+	{ "getMany",	token_get_many },
+	{ "walk",	token_walk },
+	{ "next",	token_next },
+	{ "end",	token_end },
+	{ }
+};

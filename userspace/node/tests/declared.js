@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// What index.d.ts of the package says: the names in it.
+'use strict';
+
+const fs = require('node:fs');
+const path = require('node:path');
+
+const folder = path.dirname(require.resolve('timewheel'));
+const text = fs.readFileSync(path.join(folder, 'index.d.ts'), 'utf8')
+	.replace(/\/\*.*?\*\//gs, '');
+
+// The lines between the braces that follow the declaration that begins so.
+function body(begin) {
+	const rest = text.slice(text.search(new RegExp(`^${begin}\\b`, 'm')));
+
+	return rest.slice(rest.indexOf('{\n') + 2, rest.search(/^\}/m));
+}
+
+// The members that are declared there, static ones or others, in the order of names.
+function members(begin, statics = false) {
+	const found = body(begin).matchAll(/^\t(static )?(?:readonly )?([\w[\].]+)\??[(:]/gm);
+	const names = [...found].filter(([, isStatic]) => !!isStatic === statics)
+		.map(([, , name]) => name);
+
+	return [...new Set(names)].sort();
+}
+
+function exported() {
+	const found = text.matchAll(/^export (?:const|class|function) (\w+)/gm);
+
+	return [...found].map(([, name]) => name).sort();
+}
+
+module.exports = { exported, members };

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Leases and their answers, and periodic tokens.
+'use strict';
+
+const assert = require('node:assert/strict');
+const test = require('node:test');
+const { MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, opened } = require('./common');
+
+const { Result, Wheel } = require('timewheel');
+
+const LEASED = { ...MANUAL, lease: 10_000, maxAttempts: 3 };
+
+// The one event that comes when the hand is on @tick: token 7's.
+function nextAt(wheel, tick) {
+	wheel.advance(tick);
+	const events = wheel.read();
+	assert.deepEqual(ids(events), [7]);
+	return events[0];
+}
+
+// A named wheel on which token 7 has been delivered on tick 101.
+function delivered(t) {
+	const { name, wheel } = named(t, LEASED);
+	const handle = wheel.register(7, 1000, { cookie: 9 });
+
+	return { name, wheel, handle, event: nextAt(wheel, 101) };
+}
+
+test('event and token', (t) => {
+	const { wheel, handle, event } = delivered(t);
+	const token = wheel.get(7);
+
+	assert.deepEqual(event, { id: 7n, handle, cookie: 9n, deadlineNs: 101n * SEC,
+		deadline: null, takenNs: 101n * SEC, taken: null, delivery: 1, missed: 0, error: 0 });
+	assert.deepEqual([token.state, token.deadlineNs, token.leaseEndNs, token.left],
+		['held', 0n, 111n * SEC, 10_000]);
+	assert.deepEqual([token.delivery, token.attempts], [1, 1]);
+});
+
+test('ack', (t) => {
+	const { wheel, event } = delivered(t);
+
+	assert.equal(wheel.ack(event), 0);
+	fails('ENOENT', 'get', () => wheel.get(7));
+	for (const name of ['ack', 'nack', 'extend', 'bury'])
+		fails('ESTALE', name, () => wheel[name](event));
+	const info = wheel.info();
+	assert.deepEqual([info.delivered, info.acked, info.held], [1, 1, 0]);
+});
+
+test('ack with a time', (t) => {
+	const { wheel, event } = delivered(t);
+
+	assert.throws(() => wheel.ack(event, 0), RangeError);
+	assert.throws(() => wheel.ack(event, 0n), RangeError);
+	assert.equal(wheel.get(7).state, 'held');
+	wheel.ack(event, 5000);
+	assert.deepEqual([wheel.get(7).deadlineNs, wheel.get(7).attempts], [106n * SEC, 0]);
+	const again = nextAt(wheel, 106);
+	fails('ERANGE', 'ack', () => wheel.ack(again, { at: 2n ** 63n }));
+	wheel.ack(again, { at: 120n * SEC });
+	wheel.ack(nextAt(wheel, 120));
+	assert.deepEqual([wheel.info().acked, wheel.info().pending], [3, 0]);
+});
+
+test('nack', (t) => {
+	const { wheel, event } = delivered(t);
+
+	wheel.nack(event, 5000);
+	wheel.advance(105);
+	assert.deepEqual(wheel.read(), []);
+	wheel.nack(nextAt(wheel, 106));
+	const last = nextAt(wheel, 106);
+	assert.equal(last.delivery, 3);
+	assert.equal(wheel.nack(last), Result.BURIED);
+	assert.deepEqual([wheel.get(7).state, wheel.get(7).buriedAtNs],
+		['buried', 106n * SEC]);
+});
+
+test('extend', (t) => {
+	const { wheel, event } = delivered(t);
+
+	wheel.advance(105);
+	wheel.extend(event);
+	assert.equal(wheel.get(7).leaseEndNs, 115n * SEC);
+	wheel.extend(event, 30_000);
+	assert.equal(wheel.get(7).leaseEndNs, 135n * SEC);
+	fails('ERANGE', 'extend', () => wheel.extend(event, 10_010_000));
+});
+
+test('bury, kick, delete', (t) => {
+	const { wheel, event, handle } = delivered(t);
+
+	wheel.bury(event);
+	wheel.kick(7);
+	const again = nextAt(wheel, 200);
+	fails('EBUSY', 'kick', () => wheel.kick(7));
+	// What is pending has no delivery, though it has had some.
+	wheel.nack(again, 50_000);
+	wheel.bury(wheel.get(7));
+	assert.equal(wheel.get(7).state, 'buried');
+	wheel.kick({ handle });
+	const last = nextAt(wheel, 200);
+	assert.equal(last.delivery, 3);
+	wheel.delete(7);
+	fails('ESTALE', 'ack', () => wheel.ack(last));
+	fails('ENOENT', 'delete', () => wheel.delete(7));
+	assert.deepEqual([wheel.info().kicked, wheel.info().deleted], [2, 1]);
+});
+
+test('a lease that is over', (t) => {
+	const { wheel, event } = delivered(t);
+	const again = nextAt(wheel, 111);
+
+	assert.equal(again.delivery, 2);
+	fails('ESTALE', 'ack', () => wheel.ack(event));
+	wheel.ack(again);
+	assert.equal(wheel.info().lapsed, 1);
+});
+
+test('whose delivery it is', (t) => {
+	const { name, wheel, event } = delivered(t);
+	const other = Wheel.openNamed(name);
+
+	t.after(() => other.close());
+	for (const method of ['ack', 'nack', 'extend', 'bury'])
+		fails('EPERM', method, () => other[method](event));
+	assert.equal(other.extend(event, 0, { anyFile: true }), 0);
+	assert.equal(other.ack(event, undefined, { anyFile: true }), 0);
+	// What a closed wheel held comes back.
+	wheel.register(8, 0);
+	assert.deepEqual(ids(wheel.read()), [8]);
+	assert.deepEqual(other.read(), []);
+	wheel.close();
+	const [back] = other.read();
+	assert.deepEqual([back.id, back.delivery], [8n, 2]);
+	assert.equal(other.info().returned, 1);
+});
+
+test('answers need a wheel with leases', (t) => {
+	const wheel = opened(t);
+
+	for (const name of ['ack', 'nack', 'extend', 'bury'])
+		fails('EINVAL', name, () => wheel[name]({ handle: 1n, delivery: 1 }));
+	for (const name of ['kick', 'delete'])
+		fails('EINVAL', name, () => wheel[name](1));
+});
+
+test('answers in a batch', (t) => {
+	const { wheel, event } = delivered(t);
+	const batch = wheel.batch();
+
+	batch.extend(event, 20_000);
+	batch.nack(event, 5000);
+	batch.bury(event);
+	batch.kick(7);
+	batch.ack(event, 1000, { anyFile: true });
+	batch.delete(7);
+	assert.equal(batch.run(), 2);
+	assert.deepEqual(batch.outcomes().map(({ error }) => error && error.code),
+		[null, null, 'ESTALE', null, 'ESTALE', null]);
+	isErrno(batch.outcome(2).error, 'ESTALE', 'bury');
+	assert.equal(batch.outcome(1).deadlineNs, 106n * SEC);
+});
+
+test('periodic tokens', (t) => {
+	const wheel = opened(t, { ...MANUAL, periods: true });
+	const came = [];
+
+	wheel.register(7, 3000, { period: 3000, cookie: 4 });
+	assert.deepEqual([wheel.get(7).period, wheel.get(7).baseNs, wheel.get(7).timeout],
+		[3000, 103n * SEC, 0]);
+	for (let tick = 100; tick < 112; tick++) {
+		wheel.advance(tick);
+		came.push(...wheel.read().map(() => tick));
+	}
+	assert.deepEqual(came, [103, 106, 109]);
+	wheel.advance(122);
+	const [event] = wheel.read();
+	assert.deepEqual([event.missed, event.cookie, wheel.info().missed], [3, 4n, 3]);
+	fails('EINVAL', 'touch', () => wheel.touch(7));
+	fails('EINVAL', 'register', () => wheel.register(8, 0, { period: 500 }));
+	fails('EINVAL', 'register', () => wheel.register(8, 0, { period: 1000, timeout: 1 }));
+	fails('EINVAL', 'register', () => opened(t).register(8, 0, { period: 1000 }));
+	wheel.cancel(7);
+});
+
+test('a job that comes again after each ack', async (t) => {
+	const wheel = opened(t, { ...MONOTONIC, lease: 60_000, periods: true });
+	let number = 0;
+
+	wheel.register(7, 2, { period: 2 });
+	for await (const [event] of wheel) {
+		assert.deepEqual([event.id, event.delivery], [7n, ++number]);
+		assert.ok(event.deadlineNs <= event.takenNs);
+		if (number === 20)
+			break;
+		wheel.ack(event);
+	}
+	wheel.delete(7);
+	assert.deepEqual([wheel.info().delivered, wheel.info().acked], [20, 19]);
+});
