@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include "../daemons/common/trim.h"
 #include "twctl.h"
 
 static bool number_in(const char *text, int base, unsigned long most,
@@ -109,18 +110,6 @@ static const char *parse_option(struct declared *wheel, int option,
 		wheel->settings.option[option] = yes ? "" : NULL;
 	}
 	return error;
-}
-
-static char *trim(char *text)
-{
-	char *end;
-
-	text += strspn(text, " \t");
-	end = text + strlen(text);
-	while (end > text && strchr(" \t\r\n", end[-1]))
-		end--;
-	*end = '\0';
-	return text;
 }
 
 /* The bits of @seen: the keys that the file has given, own ones first. */

@@ -131,10 +131,34 @@ struct out *out_begin(const struct args *args, const struct column *columns,
 	scols_table_enable_noheadings(out->table,
 				      !!args->option[OPT_NO_HEADINGS]);
 	scols_table_enable_colors(out->table, colors_wanted());
-	/* A table is not cut off at the screen's edge. */
+	/* print_table() cuts lines, so that no column is made narrower. */
 	scols_table_set_termforce(out->table, SCOLS_TERMFORCE_NEVER);
 	show_columns(out, columns, args->option[OPT_OUTPUT]);
 	return out;
+}
+
+static void print_table(const struct out *out)
+{
+	int width = out->json ? 0 : screen_width();
+	char *text = NULL;
+	size_t size;
+	FILE *lines;
+
+	if (!width) {
+		scols_print_table(out->table);
+		return;
+	}
+	lines = open_memstream(&text, &size);
+	if (!lines)
+		no_memory();
+	scols_table_set_stream(out->table, lines);
+	scols_print_table(out->table);
+	scols_table_set_stream(out->table, stdout);
+	if (fclose(lines))
+		no_memory();
+	cut_lines(text, width);
+	fputs(text, stdout);
+	free(text);
 }
 
 /* Prints the lines kept so far; later lines get widths of their own. */
@@ -142,7 +166,7 @@ static void out_flush(struct out *out)
 {
 	if (!out->lines)
 		return;
-	scols_print_table(out->table);
+	print_table(out);
 	scols_table_remove_lines(out->table);
 	scols_table_enable_noheadings(out->table, 1);
 	out->lines = 0;
@@ -235,7 +259,7 @@ void out_real(struct out *out, int column, uint64_t ns)
 void out_end(struct out *out)
 {
 	if (out->json || out->lines)
-		scols_print_table(out->table);
+		print_table(out);
 	scols_unref_table(out->table);
 	free(out);
 }

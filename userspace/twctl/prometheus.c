@@ -16,6 +16,7 @@
 struct figures {
 	char		**names;
 	struct stats	*stats;
+	struct due	*due;
 	size_t		count;
 };
 
@@ -53,17 +54,28 @@ static const struct metric {
 	METRIC("deleted_total", "counter", deleted, "Deletions."),
 	METRIC("missed_total", "counter", missed,
 	       "Periods that were missed and had no event of their own."),
+	METRIC("asked_total", "counter", asked,
+	       "Times that a watched connection was asked."),
+	METRIC("ended_total", "counter", ended,
+	       "Tokens that ended, without an event, with their connection."),
+	METRIC("refused_total", "counter", refused,
+	       "Sockets that could not be watched."),
 	METRIC("quiet_total", "counter", quiet,
 	       "Looks after the timer that found nothing due."),
 };
+
+static void print_kind(FILE *file, const char *name, const char *type,
+		       const char *help)
+{
+	fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
 
 static void print_metric(FILE *file, const struct metric *metric,
 			 const struct figures *figures)
 {
 	size_t i;
 
-	fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
-		metric->name, metric->type);
+	print_kind(file, metric->name, metric->type, metric->help);
 	for (i = 0; i < figures->count; i++) {
 		const char *info = (const char *)&figures->stats[i].info;
 		uint64_t value = *(const uint64_t *)(info + metric->offset);
@@ -73,13 +85,58 @@ static void print_metric(FILE *file, const struct metric *metric,
 	}
 }
 
+/* What was set up, as labels; times are in seconds. */
+static void print_setups(FILE *file, const struct figures *figures)
+{
+	size_t i;
+
+	print_kind(file, "timewheel_info", "gauge", "Its settings.");
+	for (i = 0; i < figures->count; i++) {
+		const struct timewheel_info *info = &figures->stats[i].info;
+
+		fprintf(file, "timewheel_info{wheel=\"%s\",clock=\"%s\",slots=\"%u\"",
+			figures->names[i], clock_name(info->clock), info->slots);
+		fprintf(file, ",tick=\"%.10g\",lease=\"%.10g\"} 1\n",
+			info->tick / 1e9, info->lease / 1e9);
+	}
+}
+
+static void print_span(FILE *file, const char *name, const char *wheel, uint64_t ns)
+{
+	fprintf(file, "%s{wheel=\"%s\"} %llu.%09llu\n", name, wheel,
+		(unsigned long long)(ns / NSEC_PER_SEC),
+		(unsigned long long)(ns % NSEC_PER_SEC));
+}
+
+static void print_due(FILE *file, const struct figures *figures)
+{
+	size_t i;
+
+	print_kind(file, "timewheel_due_tokens", "gauge",
+		   "Tokens that are due and that no reader has taken.");
+	for (i = 0; i < figures->count; i++)
+		fprintf(file, "timewheel_due_tokens{wheel=\"%s\"} %llu\n",
+			figures->names[i],
+			(unsigned long long)figures->due[i].tokens);
+	print_kind(file, "timewheel_oldest_due_seconds", "gauge",
+		   "For how long the first of these has been due.");
+	for (i = 0; i < figures->count; i++)
+		print_span(file, "timewheel_oldest_due_seconds",
+			   figures->names[i], figures->due[i].oldest);
+	print_kind(file, "timewheel_slack_seconds", "gauge",
+		   "By how much its timer may be late.");
+	for (i = 0; i < figures->count; i++)
+		print_span(file, "timewheel_slack_seconds", figures->names[i],
+			   figures->stats[i].info.slack);
+}
+
 /* 1 while the wheel is in that state, else 0. */
 static void print_state(FILE *file, const char *name, const char *help,
 			const struct figures *figures, uint32_t state)
 {
 	size_t i;
 
-	fprintf(file, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+	print_kind(file, name, "gauge", help);
 	for (i = 0; i < figures->count; i++)
 		fprintf(file, "%s{wheel=\"%s\"} %d\n", name, figures->names[i],
 			!!(figures->stats[i].info.state & state));
@@ -118,7 +175,7 @@ static void print_histograms(FILE *file, const char *name, const char *help,
 {
 	size_t i;
 
-	fprintf(file, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+	print_kind(file, name, "histogram", help);
 	for (i = 0; i < figures->count; i++)
 		print_histogram(file, name, figures->names[i],
 				(const uint64_t *)((const char *)
@@ -129,8 +186,10 @@ static void print_all(FILE *file, const struct figures *figures)
 {
 	size_t i;
 
+	print_setups(file, figures);
 	for (i = 0; i < ARRAY_SIZE(metrics); i++)
 		print_metric(file, &metrics[i], figures);
+	print_due(file, figures);
 	print_state(file, "timewheel_paused", "It delivers nothing.", figures,
 		    TIMEWHEEL_CONTROL_PAUSED);
 	print_state(file, "timewheel_draining", "No token can be registered.",
@@ -153,7 +212,8 @@ static enum status take_all(const struct args *args, struct figures *figures)
 		count++;
 	figures->names = calloc(count + 1, sizeof(*figures->names));
 	figures->stats = calloc(count + 1, sizeof(*figures->stats));
-	if (!figures->names || !figures->stats)
+	figures->due = calloc(count + 1, sizeof(*figures->due));
+	if (!figures->names || !figures->stats || !figures->due)
 		die(STATUS_FAILED, "no memory for the figures");
 	for (; *name; name++) {
 		struct stats *stats = &figures->stats[figures->count];
@@ -161,8 +221,10 @@ static enum status take_all(const struct args *args, struct figures *figures)
 		each = stats_take(stats, *name, args->count);
 		if (each && !status)
 			status = each;
-		if (stats->info.slots)
-			figures->names[figures->count++] = *name;
+		if (!stats->info.slots)
+			continue;
+		figures->due[figures->count] = due_count(*name, &stats->info);
+		figures->names[figures->count++] = *name;
 	}
 	return status;
 }
@@ -193,5 +255,6 @@ enum status prometheus(const struct args *args)
 		print_all(stdout, &figures);
 	free(figures.names);
 	free(figures.stats);
+	free(figures.due);
 	return STATUS_OK;
 }

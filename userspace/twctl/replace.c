@@ -6,7 +6,7 @@
 #include <libgen.h>
 #include <sys/stat.h>
 
-#include "twctl.h"
+#include "tool.h"
 
 /* Returns false and sets errno when there can be no such file. */
 bool replace_begin(struct replacement *new, const char *path)
@@ -52,7 +52,8 @@ bool replace_end(struct replacement *new, mode_t mode)
 	int fd = fileno(new->file);
 
 	if (fflush(new->file) || ferror(new->file) || fchmod(fd, mode) || fsync(fd) ||
-	    rename(new->temporary, new->path)) {
+	    renameat2(AT_FDCWD, new->temporary, AT_FDCWD, new->path,
+		      new->only_new ? RENAME_NOREPLACE : 0)) {
 		replace_cancel(new);
 		return false;
 	}

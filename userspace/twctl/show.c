@@ -154,10 +154,12 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 /* Only the hand stands between > and <. */
 static void print_row(const char *text, bool colors)
 {
-	int length, i;
+	int length = COLUMNS, width = screen_width(), i;
 
-	for (length = COLUMNS; length && text[length - 1] == ' '; length--)
-		;
+	if (width && width < length)
+		length = width;
+	while (length && text[length - 1] == ' ')
+		length--;
 	for (i = 0; i < length; i++) {
 		if (colors && text[i] == '>')
 			fputs("\033[1;32m", stdout);

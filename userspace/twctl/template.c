@@ -8,7 +8,7 @@
 
 const char * const event_fields[] = {
 	"wheel", "id", "handle", "cookie", "deadline", "taken", "late",
-	"delivery", "missed", NULL
+	"delivery", "missed", "error", NULL
 };
 
 static bool same(const char *name, const char *field, size_t length)
@@ -17,7 +17,8 @@ static bool same(const char *name, const char *field, size_t length)
 }
 
 /* The number in a field; every field but "wheel" has one. */
-static uint64_t number(const char *field, const struct timewheel_event *event)
+static uint64_t number(const char *field, const struct wheel *wheel,
+		       const struct timewheel_event *event)
 {
 	switch (*field) {
 	case 'i':
@@ -32,20 +33,22 @@ static uint64_t number(const char *field, const struct timewheel_event *event)
 	case 't':
 		return event->taken;
 	case 'm':
-		return event->missed;
+		return wheel_watches(wheel) ? 0 : event->missed;
+	case 'e':
+		return wheel_watches(wheel) ? event->error : 0;
 	default:
 		return event->taken - event->deadline;
 	}
 }
 
-void event_field(char *text, size_t size, const char *field, const char *wheel,
-		 const struct timewheel_event *event)
+void event_field(char *text, size_t size, const char *field,
+		 const struct wheel *wheel, const struct timewheel_event *event)
 {
 	if (*field == 'w')
-		snprintf(text, size, "%s", wheel);
+		snprintf(text, size, "%s", wheel->name);
 	else
 		snprintf(text, size, "%llu",
-			 (unsigned long long)number(field, event));
+			 (unsigned long long)number(field, wheel, event));
 }
 
 /*
@@ -83,12 +86,12 @@ void template_check(const char *name, const char *template)
 		length = field_length(template);
 		if (length && !field_of(template, length))
 			die(STATUS_USAGE,
-			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
+			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed} {error}",
 			    name, (int)length, template);
 	}
 }
 
-char *template_fill(const char *template, const char *wheel,
+char *template_fill(const char *template, const struct wheel *wheel,
 		    const struct timewheel_event *event)
 {
 	char *text = NULL, value[TIMEWHEEL_NAME_SIZE];

@@ -193,6 +193,11 @@ void out_real(struct out *out, int column, uint64_t ns);
 void out_end(struct out *out);
 bool colors_wanted(void);
 
+/* Lines that are too long for a terminal (cut.c) */
+
+int screen_width(void);
+void cut_lines(char *text, int width);
+
 /* Signals and waiting (wait.c) */
 
 extern atomic_int stop_signal;
@@ -201,6 +206,20 @@ void signals_begin(void);
 __noreturn void signal_end(void);
 int wait_for(struct pollfd *fds, int count, uint64_t end);
 uint64_t end_after(uint64_t span);
+
+/* Files that are replaced at one moment (replace.c) */
+
+/* @only_new: the path must not be there yet. */
+struct replacement {
+	const char	*path;
+	char		*temporary;
+	FILE		*file;
+	bool		only_new;
+};
+
+bool replace_begin(struct replacement *new, const char *path);
+bool replace_end(struct replacement *new, mode_t mode);
+void replace_cancel(struct replacement *new);
 
 /* Commands that a verb runs (command.c) */
 

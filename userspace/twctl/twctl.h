@@ -26,6 +26,8 @@ enum {
 	OPT_LEASE,
 	OPT_MAX_ATTEMPTS,
 	OPT_PERIODS,
+	OPT_WATCH,
+	OPT_TELL_ENDED,
 	OPT_SLACK,
 	OPT_EXCLUSIVE,
 	OPT_UNDO,
@@ -52,9 +54,17 @@ enum {
 	OPT_ROUNDS,
 	OPT_JOBS,
 	OPT_RETRIES,
+	OPT_BATCH,
+	OPT_TIME_LIMIT,
 	OPT_ROOT,
 	OPT_DRY_RUN,
 	OPT_WALL,
+	OPT_PID,
+	OPT_CGROUP,
+	OPT_IDLE,
+	OPT_LISTEN,
+	OPT_RECEIVED,
+	OPT_GRACE,
 };
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
@@ -90,6 +100,11 @@ enum status verb_doctor(const struct args *args);
 enum status verb_apply(const struct args *args);
 enum status verb_save(const struct args *args);
 enum status verb_restore(const struct args *args);
+enum status verb_reap(const struct args *args);
+
+/* Lines (watch.c) */
+
+bool write_line(const char *line, size_t length);
 
 /* Error messages (fail.c) */
 
@@ -133,6 +148,12 @@ struct wheel_time wheel_time_of(const struct wheel *wheel,
 uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when);
 void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time);
+
+/* Its tokens may watch connections. */
+static inline bool wheel_watches(const struct wheel *wheel)
+{
+	return wheel->info.setup_flags & TIMEWHEEL_SETUP_WATCH;
+}
 
 /*
  * The point of time that a token's state is about: its deadline, the end of its
@@ -183,18 +204,6 @@ struct declarations {
 enum status declared_read(struct declarations *all, char **paths, int count);
 char **declared_saved(enum status *status);
 
-/* Files that are replaced at one moment (replace.c) */
-
-struct replacement {
-	const char	*path;
-	char		*temporary;
-	FILE		*file;
-};
-
-bool replace_begin(struct replacement *new, const char *path);
-bool replace_end(struct replacement *new, mode_t mode);
-void replace_cancel(struct replacement *new);
-
 /* Saved wheels: their files (saved.c) */
 
 #define SAVED_VERSION	1
@@ -225,6 +234,13 @@ struct saved {
 bool saved_read(struct saved *saved, const char *path);
 char *saved_path(const char *name);
 
+/* Tokens and their connections (tokens.c) */
+
+#define ADDRESS_TEXT	64
+
+void address_text(char *text, size_t size, const uint8_t *address,
+		  unsigned int port);
+
 /* Operations on tokens (ops.c) */
 
 void check_keys(char **keys, int count);
@@ -238,7 +254,7 @@ enum status op_run_each(const struct args *args, struct out *out,
 void op_put(struct out *out, const struct wheel *wheel,
 	    const struct timewheel_op *op, bool has_id);
 
-/* Figures (figures.c), and in Prometheus' format (prometheus.c) */
+/* Figures (figures.c, due.c), and in Prometheus' format (prometheus.c) */
 
 /* @info.slots: 0 when there are none. */
 struct stats {
@@ -247,7 +263,14 @@ struct stats {
 	uint64_t		wake[TIMEWHEEL_BUCKETS];
 };
 
+/* @oldest: for how long the first of them has been due. */
+struct due {
+	uint64_t	tokens;
+	uint64_t	oldest;
+};
+
 enum status stats_take(struct stats *stats, const char *name, bool asked);
+struct due due_count(const char *name, const struct timewheel_info *info);
 void put_percentile(struct out *out, int column, const uint64_t *buckets,
 		    double percent);
 enum status prometheus(const struct args *args);
@@ -286,10 +309,10 @@ struct tw_events *take(const struct wheel *wheel, size_t most);
 void put_back(const struct wheel *wheel, const struct timewheel_event *event);
 
 void template_check(const char *name, const char *template);
-char *template_fill(const char *template, const char *wheel,
+char *template_fill(const char *template, const struct wheel *wheel,
 		    const struct timewheel_event *event);
 extern const char * const event_fields[];
-void event_field(char *text, size_t size, const char *field, const char *wheel,
-		 const struct timewheel_event *event);
+void event_field(char *text, size_t size, const char *field,
+		 const struct wheel *wheel, const struct timewheel_event *event);
 
 #endif /* TWCTL_H */

@@ -51,6 +51,10 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"bury a token that was delivered N times and not acked (0: never)" },
 	[OPT_PERIODS] = { 0, "periods", NULL,
 		"tokens may be periodic: takes more memory" },
+	[OPT_WATCH] = { 0, "watch", NULL,
+		"programs may let its tokens watch TCP connections" },
+	[OPT_TELL_ENDED] = { 0, "tell-ended", NULL,
+		"with --watch: a connection that has ended expires, too" },
 	[OPT_SLACK] = { 0, "slack", "SPAN",
 		"how late its timer may be, to save interrupts (0)" },
 	[OPT_EXCLUSIVE] = { 'x', "exclusive", NULL,
@@ -81,7 +85,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_IDLE_TIMEOUT] = { 'i', "idle-timeout", "SPAN",
 		"end when nothing has expired for this time" },
 	[OPT_FORMAT] = { 'f', "format", "TEXT",
-		"a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
+		"a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed} {error}",
 	},
 	[OPT_HISTOGRAM] = { 'g', "histogram", NULL,
 		"histograms of how late the events and the timer were" },
@@ -94,10 +98,24 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_JOBS] = { 'j', "jobs", "N", "commands that run at a time (1)" },
 	[OPT_RETRIES] = { 0, "retries", "N",
 		"run a command that fails up to N times more (0)" },
+	[OPT_BATCH] = { 'b', "batch", "N",
+		"one command for up to N tokens, whose ids are its input, one a line" },
+	[OPT_TIME_LIMIT] = { 't', "timeout", "SPAN",
+		"end a command that runs for longer: SIGTERM, and 5s later SIGKILL" },
 	[OPT_ROOT] = { 0, "root", "DIR", "look at the system below DIR" },
 	[OPT_DRY_RUN] = { 0, "dry-run", NULL, "tell what would be done, and do nothing" },
 	[OPT_WALL] = { 0, "wall", NULL,
 		"tokens are due at the wall time of before, not after what was left" },
+	[OPT_PID] = { 'p', "pid", "PID", "the program is this process and its children" },
+	[OPT_CGROUP] = { 0, "cgroup", "DIR",
+		"the program is the processes of this control group" },
+	[OPT_IDLE] = { 'i', "idle", "SPAN",
+		"end connections that have carried no data for this time" },
+	[OPT_LISTEN] = { 'l', "listen", "PORT", "only connections of this local port" },
+	[OPT_RECEIVED] = { 0, "received", NULL,
+		"only data that the program receives counts" },
+	[OPT_GRACE] = { 0, "grace", "SPAN",
+		"leave a connection alone for this time after it was found (0)" },
 };
 
 const struct verb verbs[] = {
@@ -106,8 +124,8 @@ const struct verb verbs[] = {
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
 	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
-	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(SLACK) |
-	  BIT(EXCLUSIVE),
+	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(WATCH) |
+	  BIT(TELL_ENDED) | BIT(SLACK) | BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "apply", "[FILE...]",
 	  "make the wheels that files declare (" DECLARED_FILES ")",
@@ -179,8 +197,11 @@ const struct verb verbs[] = {
 	{ "top", "[WHEEL...]", "rates, lateness and rings, as they change",
 	  ALL | TABLE | BIT(DELAY) | BIT(ROUNDS), top_columns, 0, MANY, verb_top },
 	{ "exec", "WHEEL -- CMD...", "run a command for each expired token",
-	  ALL | BIT(JOBS) | BIT(RETRIES) | BIT(COUNT) | BIT(IDLE_TIMEOUT),
-	  NULL, 2, MANY, verb_exec },
+	  ALL | BIT(JOBS) | BIT(BATCH) | BIT(TIME_LIMIT) | BIT(RETRIES) |
+	  BIT(COUNT) | BIT(IDLE_TIMEOUT), NULL, 2, MANY, verb_exec },
+	{ "reap", "", "end idle connections of a program that cannot be changed",
+	  ALL | BIT(PID) | BIT(CGROUP) | BIT(IDLE) | BIT(LISTEN) | BIT(RECEIVED) |
+	  BIT(GRACE) | BIT(DRY_RUN), NULL, 0, 0, verb_reap },
 	{ "doctor", "", "find out why the device does not work, and what mends it",
 	  ALL | BIT(JSON) | BIT(OUTPUT) | BIT(NO_HEADINGS) | BIT(ROOT),
 	  check_columns, 0, 0, verb_doctor },

@@ -10,12 +10,13 @@
 
 #define BATCH	64
 
-#define PLAIN_FORMAT "{id} {cookie} {deadline} {taken} {late}"
-#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed}}"
+#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed},\"error\":{error}}"
 
+/* @format: NULL for a line that people read. @cut: lines are cut at a terminal's edge. */
 struct watch {
 	struct wheel	wheel;
 	const char	*format;
+	bool		cut;
 	uint64_t	idle;
 	uint64_t	left;
 	size_t		batch;
@@ -39,7 +40,7 @@ static bool can_write(void)
  * Writes a line, at best in one piece. Returns false and sets errno if the line's end
  * was not written: %EPIPE the reader has gone, %EINTR a signal came.
  */
-static bool write_line(const char *line, size_t length)
+bool write_line(const char *line, size_t length)
 {
 	ssize_t written;
 
@@ -60,12 +61,36 @@ static bool write_line(const char *line, size_t length)
 	return true;
 }
 
+/* Times for people: the deadline in local time, or that of a manual clock. */
+static char *plain_line(const struct wheel *wheel,
+			const struct timewheel_event *event)
+{
+	char deadline[TIME_TEXT], late[TIME_TEXT], *text;
+
+	if (wheel->info.clock == TIMEWHEEL_CLOCK_MANUAL)
+		span_text(deadline, sizeof(deadline), event->deadline);
+	else
+		real_text(deadline, sizeof(deadline),
+			  real_now() - (event->taken - event->deadline), false);
+	span_text(late, sizeof(late), event->taken - event->deadline);
+	if (asprintf(&text, "%llu %llu %s late %s", (unsigned long long)event->id,
+		     (unsigned long long)event->cookie, deadline, late) < 0)
+		die(STATUS_FAILED, "no memory for a line");
+	return text;
+}
+
 static bool print(const struct watch *watch, const struct timewheel_event *event)
 {
-	char *text = template_fill(watch->format, watch->wheel.name, event);
-	size_t length = strlen(text);
+	char *text = watch->format ?
+		     template_fill(watch->format, &watch->wheel, event) :
+		     plain_line(&watch->wheel, event);
+	int width = watch->cut ? screen_width() : 0;
+	size_t length;
 	bool done;
 
+	if (width)
+		cut_lines(text, width);
+	length = strlen(text);
 	text[length] = '\n';
 	done = write_line(text, length + 1);
 	free(text);		/* leaves errno as it is */
@@ -159,7 +184,7 @@ static enum status watch_wheel(struct watch *watch)
 enum status verb_watch(const struct args *args)
 {
 	struct watch watch = {
-		.format = PLAIN_FORMAT,
+		.cut = !args->option[OPT_JSON],
 		.ack = args->option[OPT_ACK],
 		.batch = args->option[OPT_ACK] ? 1 : BATCH,
 		.idle = option_span(args, OPT_IDLE_TIMEOUT, TIMEWHEEL_NEVER),
@@ -174,7 +199,8 @@ enum status verb_watch(const struct args *args)
 		watch.format = args->option[OPT_FORMAT];
 	if (args->option[OPT_JSON] && args->option[OPT_FORMAT])
 		die(STATUS_USAGE, "--format: not with --json");
-	template_check("--format", watch.format);
+	if (watch.format)
+		template_check("--format", watch.format);
 	signals_begin();
 	wheel_open_to_read(&watch.wheel, args->arg[0]);
 	if (watch.ack && !watch.wheel.info.lease)

@@ -49,6 +49,7 @@ struct worker {
 struct pool {
 	char			**queues;
 	uint64_t		*leases;
+	bool			leases_known;
 	int			nr_queues;
 	char			**command;
 	struct worker		*workers;
@@ -100,6 +101,8 @@ static void disconnect(struct pool *pool, struct worker *worker)
 {
 	redisFree(worker->server);
 	worker->server = NULL;
+	/* They may have changed. */
+	pool->leases_known = false;
 	if (worker->pid)
 		lose_job(pool, worker, "the connection ended while its command ran");
 	else if (worker->answering)
@@ -182,6 +185,7 @@ static bool read_leases(struct pool *pool, struct worker *worker)
 		if (!worker->server)
 			return false;
 	}
+	pool->leases_known = true;
 	return true;
 }
 
@@ -208,7 +212,7 @@ static void connect_worker(struct pool *pool, struct worker *worker)
 		not_connected(pool);
 		return;
 	}
-	if (!read_leases(pool, worker))
+	if (!pool->leases_known && !read_leases(pool, worker))
 		return;
 	if (pool->unconnected)
 		complain("connected");
@@ -428,7 +432,7 @@ static void finished(struct pool *pool, struct worker *worker, int status)
 	worker->pid = 0;
 	if (worker->lost) {
 		forget_job(worker);
-		/* A new connection asks for the lease, which may have changed. */
+		/* The lease, which may have changed, is asked for again. */
 		if (worker->server)
 			disconnect(pool, worker);
 		worker->next = end_after(RETRY);

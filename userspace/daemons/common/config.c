@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "log.h"
+#include "trim.h"
 
 #define NAME_BYTES	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -49,6 +52,33 @@ const char *config_path(const struct config_key *key, void *field,
 {
 	return value[0] == '/' ? config_text(key, field, value) :
 				 "is no path that begins with \"/\"";
+}
+
+const char *config_command(const struct config_key *key, void *field,
+			   const char *value)
+{
+	struct command_words *words = field;
+	char *to = words->text;
+	struct stat file;
+
+	if (value[0] != '/')
+		return "is no command whose program is a path that begins with \"/\"";
+	if (strlen(value) > key->size - 2)
+		return "is too long";
+	while (*value) {
+		size_t length = strcspn(value, " \t");
+
+		memcpy(to, value, length);
+		to += length + 1;
+		value += length;
+		value += strspn(value, " \t");
+	}
+	if (stat(words->text, &file) < 0 || access(words->text, X_OK) < 0) {
+		snprintf(error_text, sizeof(error_text), "cannot be run: %s",
+			 strerror(errno));
+		return error_text;
+	}
+	return S_ISREG(file.st_mode) ? NULL : "is no program";
 }
 
 /* Reads a number up to @most. Returns the text after it, NULL if there is none. */
@@ -130,18 +160,6 @@ const char *config_listen(const struct config_key *key, void *field,
 		if (i == key->size / sizeof(*address) - 1)
 			return "is one address too many";
 	return address_parse(&address[i], value);
-}
-
-static char *trim(char *text)
-{
-	char *end;
-
-	text += strspn(text, " \t");
-	end = text + strlen(text);
-	while (end > text && strchr(" \t\r\n", end[-1]))
-		end--;
-	*end = '\0';
-	return text;
 }
 
 struct place {

@@ -45,6 +45,16 @@ const char *config_time(const struct config_key *key, void *field,
 			const char *value);
 const char *config_bool(const struct config_key *key, void *field,
 			const char *value);
+/*
+ * A command: the path of a program and its arguments, split at blanks. Each word has
+ * its zero byte behind it, and behind the last word there is an empty one.
+ */
+struct command_words {
+	char text[256];
+};
+
+const char *config_command(const struct config_key *key, void *field,
+			   const char *value);
 /* The path of a socket. */
 const char *config_socket(const struct config_key *key, void *field,
 			  const char *value);

@@ -23,6 +23,7 @@ static void usage(FILE *to, int status)
 	fprintf(to, "%s [--config FILE] [--check-config]\n"
 		"  -c, --config FILE    instead of /etc/%s.conf\n"
 		"      --check-config   say whether the file is right, and end\n"
+		"  -V, --version\n"
 		"  -h, --help\n"
 		"See %s(8) and %s.conf(5).\n",
 		self->name, self->name, self->name, self->name);
@@ -35,6 +36,7 @@ static bool parse_options(int argc, char **argv)
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "check-config", no_argument, NULL, 'C' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
@@ -44,7 +46,7 @@ static bool parse_options(int argc, char **argv)
 
 	snprintf(default_path, sizeof(default_path), "/etc/%s.conf", self->name);
 	path = default_path;
-	while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:Vh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
 			path = optarg;
@@ -52,6 +54,9 @@ static bool parse_options(int argc, char **argv)
 		case 'C':
 			check = true;
 			break;
+		case 'V':
+			printf("%s " VERSION "\n", self->name);
+			exit(0);
 		case 'h':
 			usage(stdout, 0);
 		default:

@@ -187,6 +187,22 @@ starts_for_a_client()
 		is_active twjobd.service
 }
 
+has_ended() # ADDRESS
+{
+	inside journalctl --sync
+	inside journalctl -u twreap@twjobd -o cat | grep -q " ended $1 "
+}
+
+reaps()
+{
+	mkdir -p $root/etc/timewheel/reap
+	echo 'OPTIONS=--idle 2s --listen 7076' >$root/etc/timewheel/reap/twjobd.conf
+	inside systemctl start twreap@twjobd
+	mkfifo /tmp/silence
+	nc 127.0.0.1 7076 <>/tmp/silence &
+	wait_for has_ended 127.0.0.1:7076
+}
+
 # As at shutdown, and at the boot after it.
 wheel_comes_back()
 {
@@ -213,9 +229,18 @@ bad_save_is_kept()
 	[ "$(wc -l <$root/var/lib/timewheel/orders.save)" = 4 ]
 }
 
-echo "1..24"
+# Each command has written its user into a file.
+commands_ran() # NUMBER
+{
+	[ "$(sort -u $root/run/twidled/ran | wc -l)" = "$1" ] &&
+		[ "$(wc -l <$root/run/twidled/ran)" = "$1" ]
+}
+
+echo "1..28"
 start_systemd
-echo "timeout = 4s" >$root/etc/twidled.conf
+printf '%s\n' '#!/bin/sh' 'echo "$TWIDLED_USER" >>/run/twidled/ran' >$root/etc/offline
+chmod 755 $root/etc/offline
+printf '%s\n' "timeout = 4s" "exec = /etc/offline" >$root/etc/twidled.conf
 attempt "the service starts" inside systemctl start twidled
 attempt "it is active" is_active twidled
 attempt "without privilege, confined, with its files" \
@@ -225,6 +250,7 @@ load --users 300 --rate 300 --silent 60 --vanish 10 --from 1 --until 3 --time 10
 attempt "the journal tells the silent users, each once" same_lists 60
 # The others are silent now.
 attempt "and then the others" wait_for has_lines offline 300
+attempt "a command has run for each" wait_for commands_ran 300
 
 echo "timeout = 10s" >$root/etc/twidled.conf
 inside systemctl kill -s HUP twidled
@@ -261,8 +287,13 @@ attempt "it is reloaded" inside systemctl reload twjobd
 attempt "stopped, it is started by the next client" starts_for_a_client
 attempt "its metrics' timer writes them" metrics timewheel-jobs-metrics \
 	timewheel-jobs.prom 'twjobd_jobs{queue="sms"} 1'
+attempt "twreap@ ends an idle connection of it" reaps
+# CAP_SYS_PTRACE, CAP_NET_ADMIN and CAP_DAC_READ_SEARCH
+attempt "it has these rights only" \
+	grep -q '^CapEff:.0000000000081004$' "/proc/$(pidof twctl)/status"
 attempt "the sockets' end is its own" inside systemctl stop twjobd.socket
 attempt "twjobd has stopped" wait_for stopped twjobd
+attempt "twreap@ has stopped with it" wait_for stopped twreap@twjobd
 
 attempt "a declared wheel comes back with its tokens" wheel_comes_back
 attempt "a save that was cut off is refused, and kept" bad_save_is_kept

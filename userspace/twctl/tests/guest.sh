@@ -303,6 +303,19 @@ wall_time()
 	gives 0 destroy real
 }
 
+# Events by plain reads, as timewheel-language(7) tells.
+plain_reads()
+{
+	gives 0 create orders --tick 10ms
+	gives 0 add orders 4711 100ms --cookie 5
+	gives 0 add orders 4712 200ms --cookie 6
+	for want in '4711 5' '4712 6'; do
+		dd if=/dev/timewheels/orders bs=48 count=1 2>$tmp/err | od -A n -t u8 -v >$tmp/out
+		is 'id and cookie of an event' "$(xargs <$tmp/out | cut -d' ' -f1,3)" "$want"
+	done
+	gives 0 destroy orders
+}
+
 # Operations from a pipe: an answer to each, in order.
 batch()
 {
@@ -422,8 +435,8 @@ watching()
 	gives 0 create watched --clock manual
 	fill watched 5
 	gives 0 watch watched -n 2
-	is 'a line each' "$(awk '{ print $1, $2, $5, NF }' $tmp/out | xargs)" \
-		'1 0 4000000000 5 2 0 3000000000 5'
+	is 'a line each, for people' "$(cat $tmp/out)" '1 0 1s late 4s
+2 0 2s late 3s'
 	is 'not one more is taken' "$(pending watched)" 3
 	gives 0 watch watched -n 1 -f 'id={id} c={cookie} of {wheel} {not one} {}'
 	prints '^id=3 c=0 of watched {not one} {}$'
@@ -431,6 +444,11 @@ watching()
 1000000000' watch watched -n 1 -J
 	gives 9 watch watched --idle-timeout 50ms
 	is 'until nothing comes' "$(wc -l <$tmp/out)" 1
+	gives 0 create walls
+	$twctl add walls 7 0 -c 5 >/dev/null
+	gives 0 watch walls -n 1
+	prints "^7 5 $(date +%F) [0-9:]* late [0-9.]*[a-z]*$"
+	gives 0 destroy walls
 	gives 0 watch watched -n 0
 	refuses 2 '{due}' watch watched -f '{id} {due}'
 	refuses 2 '--format' watch watched -J -f x
@@ -545,6 +563,39 @@ commands()
 	is 'a killed one' "$(grep -c 'killed by signal 9' $tmp/err)" 1
 	fill work 1
 	gives 9 exec work -i 50ms -- true
+
+	# One that hangs is ended, and has failed whatever its status; then it is killed.
+	fill work 3
+	gives 10 exec work -n 3 -j 3 -t 1s -- sh -c 'case {id} in
+		1) exit ;;
+		2) trap "exit 0" TERM ;;
+		3) trap "" TERM ;;
+	esac; while :; do sleep 1; done'
+	is 'one that ends by SIGTERM' "$(grep -c 'id 2 .*: exit status 0 after --timeout, try 1 of 1' $tmp/err)" 1
+	is 'one that does not' "$(grep -c 'id 3 .*: killed by signal 9 after --timeout' $tmp/err)" 1
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 2 failed, 0 retries'
+	fill work 1
+	gives 10 exec work -n 1 -t 300ms --retries 1 -- sleep 100
+	is 'it is tried again' "$(grep -c 'killed by signal 15 after --timeout' $tmp/err)" 2
+
+	# Many tokens for one command.
+	$twctl touch work -r 1s $(seq 1500) >/dev/null
+	$twctl advance work +1
+	gives 0 exec work -n 1500 -b 1000 -- sh -c \
+		'echo $TIMEWHEEL_WHEEL {wheel} $TIMEWHEEL_COUNT ${TIMEWHEEL_ID-none}; cat'
+	is 'two commands' "$(grep -v '^[0-9]' $tmp/out | xargs)" \
+		'work work 1000 none work work 500 none'
+	is 'each id once, one a line' "$(grep '^[0-9]*$' $tmp/out | sort -n | xargs)" "$(seq 1500 | xargs)"
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 0 failed, 0 retries'
+	fill work 5
+	gives 10 exec work -n 5 -b 3 --retries 1 -- sh -c 'grep -q 5 || exit 3'
+	is 'it gets the same again' "$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 3, again' $tmp/err)" 1
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 1 failed, 1 retries'
+	fill work 1
+	gives 9 exec work -b 10 -i 50ms -- true
+	refuses 2 "{id}': not with --batch" exec work -b 10 -- echo '{wheel} {id}'
+	refuses 2 "--batch '0'" exec work -b 0 -- true
+	refuses 2 "--timeout 'x'" exec work -t x -- true
 
 	# A signal: what runs is let finish, what does not run yet is left alone.
 	fill work 5
@@ -920,6 +971,14 @@ leased_commands()
 	$twctl kick jobs --buried >/dev/null
 	gives 0 exec jobs -n 1 -- true
 	is 'nothing is left' "$($twctl list jobs | wc -l)" 0
+	gives 0 create batch --clock manual --lease 1h
+	fill batch 4
+	gives 10 exec batch -n 4 -b 3 -- grep -q 4
+	is 'a batch fails as a whole' \
+		"$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 1, 3 come again, 0 buried$' $tmp/err)" 1
+	is 'another is done' "$($twctl list batch -o id,state --no-headings | sort | xargs)" \
+		'1 pending 2 pending 3 pending'
+	gives 0 destroy batch
 
 	# How long one stays away has an end.
 	gives 0 create often --clock manual --lease 1h
@@ -1154,9 +1213,13 @@ figures()
 	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="17.179869183"} 3$'
 	prints '^timewheel_lateness_seconds_bucket{wheel="counted",le="+Inf"} 3$'
 	prints '^timewheel_lateness_seconds_count{wheel="counted"} 3$'
+	prints '^timewheel_info{wheel="counted",clock="manual",slots="3600",tick="1",lease="0"} 1$'
+	prints '^timewheel_slack_seconds{wheel="counted"} 0.000000000$'
+	prints '^timewheel_due_tokens{wheel="counted"} 1$'
+	prints '^timewheel_oldest_due_seconds{wheel="counted"} 4.000000000$'
 	# Each line is one that Prometheus reads, and each metric has its type.
 	is 'lines of another form' "$(grep -cvE \
-		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,le="[0-9.+Inf]+")?\} [0-9]+)$' \
+		'^(# (HELP|TYPE) timewheel_[a-z_]+ .+|timewheel_[a-z_]+\{wheel="[^"]+"(,[a-z]+="[^"]+")*\} [0-9.]+)$' \
 		$tmp/out)" 0
 	$PWD/promtool check metrics <$tmp/out >$tmp/err 2>&1
 	result $? 'promtool finds nothing'
@@ -1170,6 +1233,30 @@ figures()
 	refuses 1 "'/none/metrics': No such file" stats -p --output-file /none/metrics
 	refuses 2 '--output-file' stats --output-file $tmp/metrics
 	refuses 3 'no wheel' stats none
+
+	# Due: what was never read, and what a reader has held for too long.
+	gives 0 create unread --clock manual --lease 5s --tick 100ms
+	for id in 1 2 3 4; do
+		$twctl add unread $id ${id}00ms >/dev/null
+	done
+	$twctl advance unread +1
+	exec 3<>/dev/timewheels/unread
+	dd count=1 bs=48 <&3 >/dev/null 2>&1
+	$twctl advance unread +2
+	gives 0 stats -p unread
+	prints '^timewheel_info{wheel="unread",clock="manual",slots="3600",tick="0.1",lease="5"} 1$'
+	prints '^timewheel_held_tokens{wheel="unread"} 1$'
+	prints '^timewheel_due_tokens{wheel="unread"} 2$'
+	prints '^timewheel_oldest_due_seconds{wheel="unread"} 0.100000000$'
+	$twctl advance unread +60
+	gives 0 stats -p unread
+	prints '^timewheel_due_tokens{wheel="unread"} 4$'
+	prints '^timewheel_oldest_due_seconds{wheel="unread"} 6.100000000$'
+	exec 3>&-
+	$twctl bury unread 2 >/dev/null
+	gives 0 stats -p unread
+	prints '^timewheel_due_tokens{wheel="unread"} 3$'
+	gives 0 destroy unread
 
 	gives 0 top -n 2 -d 20ms
 	is 'two looks' "$(grep -c '^counted ' $tmp/out)" 2
@@ -1416,6 +1503,7 @@ tokens
 many
 without_ids
 wall_time
+plain_reads
 batch
 drawing
 watching

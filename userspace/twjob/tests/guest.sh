@@ -328,10 +328,32 @@ backups()
 	refuses 2 "FILE '/none/x" backup /none/x --store $tmp/jobs
 	is 'nothing else is left' "$(echo $tmp/saved* $tmp/other*)" "$tmp/saved $tmp/other*"
 	tool=twjob
-	end_daemon TERM
-	sed "s|/jobs|/saved|; s|tw-|ts-|" $tmp/config >$tmp/config2
-	start_daemon $tmp/config2
-	json '.jobs[] | [.state, .key]' '["delayed","saved"]' list sms -J
+}
+
+# To go back to a backup: twjob(1) has the steps. What was put since is not there, and
+# what has ended since is there again.
+goes_back()
+{
+	for i in 1 2 3; do
+		put fine sms in 5h -k more-$i
+	done
+	timeout 60 "$here/twjob" backup --force $tmp/saved --store $tmp/jobs
+	result $? 'a second backup'
+	put since sms in 5h -k since
+	twjob cancel sms -k more-2 >/dev/null
+	end_daemon KILL
+	rm $tmp/jobs $tmp/jobs-wal
+	cp $tmp/saved $tmp/jobs
+	for wheel in /dev/timewheels/tw-*; do
+		./destroy "${wheel##*/}"
+	done
+	start_daemon $tmp/config
+	json '.jobs | map(.key)' '["saved","more-1","more-2","more-3"]' list sms -J
+	gives 0 move sms -k more-2 now
+	works sms
+	soon has_line '^fine sms 1 more-2'
+	result $? 'a job of the backup is worked on'
+	ends
 	gives 0 drop sms
 }
 
@@ -347,6 +369,7 @@ leases
 dead_workers
 restarts
 backups
+goes_back
 end_daemon TERM
 for wheel in /dev/timewheels/t[ws]-*; do
 	[ ! -e "$wheel" ] || ./destroy "${wheel##*/}"

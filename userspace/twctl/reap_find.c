@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Finds the connections that a program has accepted: those of its processes' files that
+ * sock_diag(7) tells of. A connection that is to be watched is taken by pidfd_getfd(2)
+ * for as long as it takes to register it, because a duplicate would delay its end.
+ */
+#include <dirent.h>
+#include <sys/syscall.h>
+
+#include "reap.h"
+
+#define GROUPS	"/sys/fs/cgroup"
+
+struct pids {
+	pid_t	*pid;
+	size_t	count;
+	size_t	room;
+};
+
+static int pidfd_open(pid_t pid)
+{
+	return syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int pidfd_getfd(int pidfd, int fd)
+{
+	return syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
+static FILE *open_group(const char *path)
+{
+	char file[PATH_MAX + 16];
+
+	snprintf(file, sizeof(file), "%s/cgroup.procs", path);
+	return fopen(file, "re");
+}
+
+/* The path may be without that of the file system, as systemd has it. */
+static void find_group(struct reap *reap, const char *path)
+{
+	FILE *file = open_group(path);
+
+	/* An unknown group of a script is not all of the system. */
+	if (!*path)
+		die_usage("--cgroup", path, "a control group");
+	snprintf(reap->group, sizeof(reap->group), "%s%s", file ? "" : GROUPS "/",
+		 path);
+	if (!file)
+		file = open_group(reap->group);
+	if (!file)
+		die(STATUS_NOT_THERE, "--cgroup '%s': no control group: %s", path,
+		    strerror(errno));
+	fclose(file);
+}
+
+/* Which program it is about. Ends this one if that is not there. */
+void reap_target(struct reap *reap, const struct args *args)
+{
+	reap->pidfd = -1;
+	if (args->option[OPT_CGROUP]) {
+		find_group(reap, args->option[OPT_CGROUP]);
+		return;
+	}
+	reap->pidfd = pidfd_open(reap->pid);
+	if (reap->pidfd >= 0)
+		return;
+	die(STATUS_NOT_THERE, "--pid '%d': no process: %s", reap->pid,
+	    strerror(errno));
+}
+
+static void pids_add(struct pids *pids, pid_t pid)
+{
+	if (pids->count == pids->room) {
+		pids->room = pids->room ? 2 * pids->room : 64;
+		pids->pid = reallocarray(pids->pid, pids->room,
+					 sizeof(*pids->pid));
+		if (!pids->pid)
+			die(STATUS_FAILED, "no memory for processes");
+	}
+	pids->pid[pids->count++] = pid;
+}
+
+/* Reads numbers of processes, and closes the file. */
+static void pids_read(struct pids *pids, FILE *file)
+{
+	pid_t pid;
+
+	/* A process of another pid namespace has the number 0. */
+	while (fscanf(file, "%d", &pid) == 1) {
+		if (pid)
+			pids_add(pids, pid);
+	}
+	fclose(file);
+}
+
+static void add_children(struct pids *pids, pid_t pid)
+{
+	struct dirent *task;
+	char path[64];
+	FILE *file;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return;
+	while ((task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid,
+			 task->d_name);
+		file = *task->d_name == '.' ? NULL : fopen(path, "re");
+		if (file)
+			pids_read(pids, file);
+	}
+	closedir(tasks);
+}
+
+/* The processes of a control group and of those below it. */
+static void add_group(struct pids *pids, const char *path)
+{
+	FILE *file = open_group(path);
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	char below[PATH_MAX];
+
+	if (file)
+		pids_read(pids, file);
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_type != DT_DIR || *entry->d_name == '.')
+			continue;
+		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
+		    (int)sizeof(below))
+			add_group(pids, below);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* Returns false if the control group has gone. A process that has gone is polled for. */
+static bool find_processes(const struct reap *reap, struct pids *pids)
+{
+	size_t i;
+
+	if (reap->pidfd < 0) {
+		add_group(pids, reap->group);
+		return pids->count || !access(reap->group, F_OK);
+	}
+	pids_add(pids, reap->pid);
+	for (i = 0; i < pids->count; i++)
+		add_children(pids, pids->pid[i]);
+	return true;
+}
+
+static int compare(uint64_t one, uint64_t other)
+{
+	return one < other ? -1 : one > other;
+}
+
+static int by_inode(const void *one, const void *other)
+{
+	return compare(((const struct conn *)one)->inode,
+		       ((const struct conn *)other)->inode);
+}
+
+static int by_cookie(const void *one, const void *other)
+{
+	return compare(((const struct conn *)one)->cookie,
+		       ((const struct conn *)other)->cookie);
+}
+
+static struct conn *search(const struct conns *conns, const struct conn *like,
+			   int (*by)(const void *one, const void *other))
+{
+	return conns->count ? bsearch(like, conns->conn, conns->count,
+				      sizeof(*like), by) : NULL;
+}
+
+static void sort(struct conns *conns,
+		 int (*by)(const void *one, const void *other))
+{
+	if (conns->count)
+		qsort(conns->conn, conns->count, sizeof(*conns->conn), by);
+}
+
+/* The connection with this cookie, or NULL. */
+struct conn *conn_known(const struct reap *reap, uint64_t cookie)
+{
+	const struct conn like = { .cookie = cookie };
+
+	return search(&reap->known, &like, by_cookie);
+}
+
+/* Takes a process' file, and watches it if it is still this connection. */
+static enum conn_state take_and_watch(struct reap *reap, const struct conn *conn,
+				      int pidfd, int number)
+{
+	enum conn_state state = CONN_NEW;
+	int fd = pidfd_getfd(pidfd, number);
+	struct stat stat;
+
+	if (fd < 0)
+		return CONN_NEW;
+	if (!fstat(fd, &stat) && S_ISSOCK(stat.st_mode) &&
+	    stat.st_ino == conn->inode)
+		state = conn_watch(reap, conn, fd);
+	close(fd);
+	return state;
+}
+
+/* A process' file is this connection. */
+static void found(struct reap *reap, struct conn *conn, int pidfd, int number)
+{
+	struct conn *known = conn_known(reap, conn->cookie);
+	uint64_t now = end_after(0);
+
+	conn->look = reap->look;
+	conn->since = known ? known->since : now;
+	conn->state = known ? known->state : CONN_NEW;
+	if (known)
+		known->look = reap->look;
+	if (conn->state == CONN_NEW && now - conn->since >= reap->grace)
+		conn->state = take_and_watch(reap, conn, pidfd, number);
+}
+
+/* Goes through the files of a process. @all: sorted by inode. */
+static void look_at_files(struct reap *reap, struct conns *all, int pidfd,
+			  DIR *files)
+{
+	struct conn like, *conn;
+	struct dirent *entry;
+	char text[64];
+	ssize_t length;
+
+	while ((entry = readdir(files))) {
+		length = readlinkat(dirfd(files), entry->d_name, text,
+				    sizeof(text) - 1);
+		if (length < 0)
+			continue;
+		text[length] = '\0';
+		if (sscanf(text, "socket:[%u]", &like.inode) != 1)
+			continue;
+		conn = search(all, &like, by_inode);
+		if (conn && conn->look != reap->look)
+			found(reap, conn, pidfd, atoi(entry->d_name));
+	}
+}
+
+/*
+ * The network namespace of a process is one that this look asks about. Returns false if
+ * that is not possible: a right is missing, or the process has gone.
+ */
+static bool use_space(struct reap *reap, pid_t pid)
+{
+	struct space *space = space_of(&reap->spaces, pid);
+
+	if (space)
+		space->look = reap->look;
+	else if (errno == EACCES)
+		tell_ptrace(reap, pid);
+	else if (errno == EPERM)
+		tell_space(reap, pid);
+	else if (errno != ENOENT && errno != ESRCH)
+		die(STATUS_FAILED, "cannot ask for connections: %s",
+		    strerror(errno));
+	return space;
+}
+
+/* The connections that were accepted in these namespaces, sorted by inode. */
+static void ask_spaces(const struct reap *reap, struct conns *all)
+{
+	struct space *space;
+	int err;
+
+	for (space = reap->spaces; space; space = space->next) {
+		if (space->look != reap->look)
+			continue;
+		err = diag_accepted(space, reap->port, all);
+		if (err)
+			exit(diag_trouble(err));
+	}
+	sort(all, by_inode);
+}
+
+/* Returns false if a right is missing, or the process has gone. */
+static bool look_at_process(struct reap *reap, struct conns *all, pid_t pid)
+{
+	int pidfd = pidfd_open(pid);
+	DIR *files = NULL;
+	char path[64];
+
+	if (pidfd < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	/* The right is asked for with a file that cannot be there. */
+	if (pidfd_getfd(pidfd, INT_MAX) < 0 && errno == EPERM) {
+		tell_ptrace(reap, pid);
+	} else {
+		files = opendir(path);
+		if (!files && errno == EACCES)
+			tell_files(reap, pid);
+	}
+	if (files) {
+		look_at_files(reap, all, pidfd, files);
+		closedir(files);
+	}
+	close(pidfd);
+	return files;
+}
+
+/*
+ * What this look has found becomes what is known. A connection that was not found stays
+ * for one more look, because the kernel's answer is not of one moment.
+ */
+static void replace_known(struct reap *reap, const struct conns *all)
+{
+	struct conns known = { };
+	struct timewheel_op op;
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->conn[i].look == reap->look)
+			conns_add(&known, &all->conn[i]);
+	}
+	for (i = 0; i < reap->known.count; i++) {
+		const struct conn *conn = &reap->known.conn[i];
+
+		if (conn->look == reap->look)
+			continue;
+		if (conn->look + 1 == reap->look && conn->space->look == reap->look) {
+			conns_add(&known, conn);
+		} else if (conn->state == CONN_WATCHED) {
+			tw_op_cancel(&op, conn->cookie, 0);
+			tw_wheel_run(reap->wheel, &op);
+		}
+	}
+	free(reap->known.conn);
+	sort(&known, by_cookie);
+	reap->known = known;
+}
+
+/*
+ * Finds the program's connections, and watches those that are new. Returns false if the
+ * control group has gone. Ends this program if it may look at no process.
+ */
+bool reap_look(struct reap *reap)
+{
+	size_t i, kept = 0, looked = 0;
+	struct conns all = { };
+	struct pids pids = { };
+	bool there;
+
+	reap->look++;
+	reap->denied = false;
+	there = find_processes(reap, &pids);
+	for (i = 0; i < pids.count; i++) {
+		if (use_space(reap, pids.pid[i]))
+			pids.pid[kept++] = pids.pid[i];
+	}
+	ask_spaces(reap, &all);
+	for (i = 0; i < kept; i++)
+		looked += look_at_process(reap, &all, pids.pid[i]);
+	if (!looked && reap->denied)
+		exit(STATUS_NOT_ALLOWED);
+	replace_known(reap, &all);
+	spaces_trim(&reap->spaces, reap->look);
+	free(all.conn);
+	free(pids.pid);
+	return there;
+}

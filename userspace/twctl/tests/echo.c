@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A server that echoes, and knows of no timeouts, and its clients.
+ *
+ * echo serve PORT [CHILDREN [OWN]]: by so many children, or itself. Its own connection
+ *	to the port OWN is idle. Prints a line for each connection that ends by an error
+ * echo hold PORT IDLE BUSY: opens connections, of which the busy ones carry a byte each
+ *	200 ms; on SIGTERM prints how many of both are still there
+ * echo ping PORT COUNT: a byte each 100 ms on one connection, and then leaves it open
+ *
+ * $ECHO_PROTOCOL is the sockets' protocol, that of TCP by default. With $ECHO_SOCKMAP
+ * the server puts each connection into a sockmap of BPF.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MOST	256
+
+static int new_socket(void)
+{
+	const char *protocol = getenv("ECHO_PROTOCOL");
+	int fd = socket(AF_INET, SOCK_STREAM, protocol ? atoi(protocol) : 0);
+
+	if (fd < 0)
+		err(1, "socket");
+	return fd;
+}
+
+static struct sockaddr_in address(const char *port)
+{
+	return (struct sockaddr_in) {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(atoi(port)),
+	};
+}
+
+/* Waits for the server to listen. */
+static int connected(const char *port)
+{
+	const struct sockaddr_in to = address(port);
+	int fd = new_socket();
+
+	while (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+		if (errno != ECONNREFUSED)
+			err(1, "connect");
+		usleep(50000);
+	}
+	return fd;
+}
+
+/* Returns false when the connection has ended. */
+static int echo(int fd)
+{
+	char bytes[64];
+	ssize_t length = read(fd, bytes, sizeof(bytes));
+
+	if (length > 0)
+		return write(fd, bytes, length) == length;
+	if (length < 0)
+		puts(strerrorname_np(errno));
+	return 0;
+}
+
+static void put_into_sockmap(int fd)
+{
+	union bpf_attr new = {
+		.map_type = BPF_MAP_TYPE_SOCKMAP,
+		.key_size = sizeof(int),
+		.value_size = sizeof(int),
+		.max_entries = MOST,
+	};
+	union bpf_attr put = { .key = (uintptr_t)&fd, .value = (uintptr_t)&fd };
+
+	put.map_fd = syscall(SYS_bpf, BPF_MAP_CREATE, &new, sizeof(new));
+	if (syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &put, sizeof(put)) < 0)
+		err(1, "bpf");
+}
+
+static int accepted(int listener)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	if (fd >= 0 && getenv("ECHO_SOCKMAP"))
+		put_into_sockmap(fd);
+	return fd;
+}
+
+static void serve(int listener)
+{
+	struct pollfd fds[MOST] = { { .fd = listener, .events = POLLIN } };
+	int count = 1, i;
+
+	while (poll(fds, count, -1) > 0) {
+		for (i = count - 1; i > 0; i--) {
+			if (fds[i].revents && !echo(fds[i].fd)) {
+				close(fds[i].fd);
+				fds[i] = fds[--count];
+			}
+		}
+		if (fds[0].revents && count < MOST) {
+			fds[count].events = POLLIN;
+			fds[count].fd = accepted(listener);
+			count += fds[count].fd >= 0;
+		}
+	}
+}
+
+static int serve_by_children(char **argv)
+{
+	const struct sockaddr_in at = address(argv[2]);
+	int children = argv[3] ? atoi(argv[3]) : 0;
+	int listener = new_socket(), on = 1;
+
+	setlinebuf(stdout);
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (argv[3] && argv[4])
+		connected(argv[4]);
+	if (bind(listener, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(listener, MOST) < 0)
+		err(1, "listen");
+	/* Another child may be faster to accept. */
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	for (; children > 0; children--) {
+		if (!fork())
+			serve(listener);
+	}
+	if (argv[3] && atoi(argv[3]))
+		pause();
+	serve(listener);
+	return 1;
+}
+
+static int is_there(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void ping(int fd)
+{
+	char byte = 'x';
+
+	if (send(fd, &byte, 1, MSG_NOSIGNAL) == 1)
+		recv(fd, &byte, 1, 0);
+}
+
+static atomic_int over;
+
+static void end(int number)
+{
+	over = number;
+}
+
+static int hold(char **argv)
+{
+	int idle = atoi(argv[3]), count = idle + atoi(argv[4]), i;
+	int there[2] = { }, fds[MOST];
+
+	signal(SIGTERM, end);
+	for (i = 0; i < count; i++)
+		fds[i] = connected(argv[2]);
+	while (!over) {
+		for (i = idle; i < count; i++)
+			ping(fds[i]);
+		usleep(200000);
+	}
+	for (i = 0; i < count; i++)
+		there[i >= idle] += is_there(fds[i]);
+	printf("idle %d busy %d\n", there[0], there[1]);
+	return 0;
+}
+
+static int keep_pinging(char **argv)
+{
+	int fd = connected(argv[2]), count;
+
+	for (count = atoi(argv[3]); count > 0; count--) {
+		ping(fd);
+		usleep(100000);
+	}
+	puts("done");
+	fflush(stdout);
+	return pause();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 2 && !strcmp(argv[1], "serve"))
+		return serve_by_children(argv);
+	if (argc > 4 && !strcmp(argv[1], "hold"))
+		return hold(argv);
+	if (argc > 3 && !strcmp(argv[1], "ping"))
+		return keep_pinging(argv);
+	errx(2, "see the source");
+}

@@ -1,0 +1,357 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Idle connections of programs that know nothing of it are ended, on a real device. Needs
+# the modules timewheel and tcp_diag loaded, root, and beside itself: results.sh, twctl,
+# echo, strace. Prints TAP. "make guest-tests" runs it in a guest.
+set -u
+twctl="$PWD/twctl"
+tool="timeout 60 $twctl"
+echo="$PWD/echo"
+tmp=/tmp/reap
+mkdir -p $tmp
+chmod 777 $tmp
+. ./results.sh
+# Each test has a port of its own.
+port=7000
+
+# serve ARGUMENT...: an echo server on the next port, $server; its errors go to $tmp/errors
+serve()
+{
+	port=$((port + 1))
+	$echo serve $port "$@" >$tmp/errors &
+	server=$!
+}
+
+# clients IDLE BUSY: connections to the server, $clients
+clients()
+{
+	$echo hold $port "$@" >$tmp/clients &
+	clients=$!
+}
+
+# reap ARGUMENT...: in the background, $reap; prints to $tmp/out and err
+reap()
+{
+	$twctl reap "$@" >$tmp/out 2>$tmp/err &
+	reap=$!
+}
+
+# sockets PROCESS: how many it has open
+sockets()
+{
+	for file in /proc/"$1"/fd/*; do
+		readlink "$file"
+	done | grep -c '^socket:'
+}
+
+# ends STATUS PROCESS WHAT: the process is told to end, and ends so
+ends()
+{
+	kill $2
+	wait $2
+	is "$3" $? "$1"
+}
+
+# some_time: in which idle connections would have been ended
+some_time()
+{
+	usleep 3500000
+}
+
+# left IDLE BUSY: so many connections the clients still have
+left()
+{
+	kill $clients
+	wait $clients
+	is 'left of the connections' "$(cat $tmp/clients)" "idle $1 busy $2"
+}
+
+# ended COUNT [WORD]: so many are ended, all of the server's port
+ended()
+{
+	if [ "$1" = 0 ]; then
+		some_time
+	else
+		settle $tmp/out "$1"
+	fi
+	is 'lines of connections' "$(grep -c " ${2:-ended} 127.0.0.1:$port 127.0.0.1:[0-9]* idle [0-9.]*s$" $tmp/out)" "$1"
+	is 'all lines' "$(wc -l <$tmp/out)" "$1"
+}
+
+stop_all()
+{
+	ends 143 $reap 'status of reap'
+	kill -9 $server
+	wait $server
+}
+
+idle_ones()
+{
+	serve
+	database=$server
+	$echo serve $((port + 1)) 0 $port >$tmp/errors &
+	server=$!
+	port=$((port + 1))
+	reap --pid $server --idle 2s
+	clients 20 10
+	ended 20
+	some_time
+	ended 20
+	left 0 10
+	is 'what the server has read' "$(sort $tmp/errors | uniq -c | xargs)" '20 ECONNABORTED'
+	grep -q ":$((port - 1)) " $tmp/out
+	is 'its own connection' $? 1
+	is 'messages' "$(cat $tmp/err)" ''
+	# That of sock_diag: it keeps no connection.
+	is 'sockets of reap' "$(sockets $reap)" 1
+	# The clients have gone, and nothing of them is left on the wheel.
+	stop_all
+	kill -9 $database
+	wait $database
+	is 'users of the module' "$(awk '$1 == "timewheel" { print $3 }' /proc/modules)" 0
+}
+
+# A server that hangs is not asked.
+hung()
+{
+	serve
+	clients 6 0
+	until [ "$(sockets $server)" = 7 ]; do
+		usleep 100000
+	done
+	kill -STOP $server
+	reap --pid $server --idle 2s --received
+	ended 6
+	left 0 0
+	kill -CONT $server
+	stop_all
+}
+
+dry_run()
+{
+	serve
+	reap --pid $server --idle 2s --dry-run
+	clients 5 2
+	ended 5 due
+	left 5 2
+	is 'errors of the server' "$(cat $tmp/errors)" ''
+	stop_all
+}
+
+# Those that others than the process itself have accepted, and the port that is reaped.
+children()
+{
+	serve 3
+	reap --pid $server --idle 2s --listen $port
+	clients 9 3
+	ended 9
+	left 0 3
+	ends 143 $reap 'status of reap'
+	reap --pid $server --idle 2s --listen $((port + 1))
+	clients 3 0
+	ended 0
+	left 3 0
+	stop_all
+	# Its children have no parent now.
+	killall -9 echo
+}
+
+group()
+{
+	mkdir -p /sys/fs/cgroup/service/below
+	serve
+	echo $server >/sys/fs/cgroup/service/below/cgroup.procs
+	reap --cgroup /service --idle 2s
+	clients 4 2
+	ended 4
+	left 0 2
+	kill -9 $server
+	wait $server
+	rmdir /sys/fs/cgroup/service/below /sys/fs/cgroup/service
+	wait $reap
+	is 'status when the group has gone' $? 0
+	is 'it says so' "$(cat $tmp/err)" 'twctl: reap: the control group has gone'
+}
+
+# A connection is left alone for a while after it was found.
+grace()
+{
+	serve
+	clients 3 1
+	reap --pid $server --idle 2s --grace 1h
+	ended 0
+	left 3 1
+	ends 143 $reap 'status of reap'
+	reap --pid $server --idle 2s --grace 3s
+	clients 3 1
+	ended 3
+	left 0 1
+	kill -9 $server
+	wait $server $reap
+	is 'status when the process has ended' $? 0
+	is 'it says so' "$(cat $tmp/err)" 'twctl: reap: the process has ended'
+}
+
+namespace()
+{
+	port=$((port + 1))
+	cat >$tmp/inside <<-END
+		ip link set lo up
+		$echo serve $port >$tmp/errors &
+		echo \$! >$tmp/server
+		exec $echo hold $port 4 2 >$tmp/clients
+	END
+	: >$tmp/server
+	unshare -n sh $tmp/inside &
+	clients=$!
+	settle $tmp/server 1
+	server=$(cat $tmp/server)
+	reap --pid $server --idle 2s
+	ended 4
+	left 0 2
+	ends 143 $reap 'status of reap'
+	kill -9 $server
+}
+
+# passed_over MESSAGE
+passed_over()
+{
+	serve
+	reap --pid $server --idle 2s
+	clients 3 1
+	ended 0
+	left 3 1
+	is 'told once' "$(cat $tmp/err)" "twctl: reap: connections $1"
+	stop_all
+}
+
+not_watched()
+{
+	echo 1 >/proc/sys/net/mptcp/enabled
+	export ECHO_PROTOCOL=262
+	passed_over 'by MPTCP are passed over'
+	unset ECHO_PROTOCOL
+	export ECHO_SOCKMAP=1
+	passed_over 'in a sockmap of BPF are passed over: the kernel does not know when they carry data'
+	unset ECHO_SOCKMAP
+}
+
+# calls FILE with|without: system calls of a server under strace, and their numbers
+calls()
+{
+	serve_traced "$1"
+	[ "$2" = without ] || reap --pid "$traced" --idle 2s
+	: >$tmp/clients
+	$echo ping $port 20 >$tmp/clients &
+	clients=$!
+	settle $tmp/clients 1
+	kill "$traced"
+	wait $server
+	kill -9 $clients
+	wait $clients
+	[ "$2" = without ] || wait $reap
+	awk '$4 ~ /^[0-9]+$/ && $NF != "total" { print $NF, $4 }' "$1" | sort
+}
+
+serve_traced()
+{
+	traced=none
+	port=$((port + 1))
+	./strace -c -o "$1" $echo serve $port >$tmp/errors &
+	server=$!
+	# strace has other children before that, to try ptrace.
+	until [ "$(readlink "/proc/$traced/exe")" = "$echo" ]; do
+		usleep 100000
+		traced=$(cat /proc/$server/task/$server/children)
+		traced=${traced%% *}
+	done
+}
+
+no_call_more()
+{
+	without=$(calls $tmp/without without)
+	with=$(calls $tmp/with with)
+	is 'system calls of a server' "$(echo "$with" | xargs)" "$(echo "$without" | xargs)"
+	echo "$with" | grep -q '^read 2[0-9]$'
+	is 'reads are among them' $? 0
+}
+
+as_nobody()
+{
+	timeout 60 su nobody -s /bin/sh -c "$*" >$tmp/out 2>$tmp/err
+}
+
+rights()
+{
+	serve
+	sleep 1
+	chmod 666 /dev/timewheel
+	as_nobody $twctl reap --pid $server --idle 2s --dry-run
+	is 'status for the process of another' $? 4
+	grep -q "process $server: its connections cannot be taken.*CAP_SYS_PTRACE is missing" $tmp/err
+	is 'CAP_SYS_PTRACE is named' $? 0
+	as_nobody $twctl reap --pid $server --idle 2s
+	grep -q 'cannot be ended: CAP_NET_ADMIN is missing' $tmp/err
+	is 'CAP_NET_ADMIN is named' $? 0
+	kill -9 $server
+	wait $server
+	port=$((port + 1))
+	su nobody -s /bin/sh -c "exec $echo serve $port" &
+	server=$!
+	sleep 1
+	scope=/proc/sys/kernel/yama/ptrace_scope
+	if [ -e $scope ]; then
+		echo 1 >$scope
+		as_nobody $twctl reap --pid $server --idle 2s
+		is 'status with Yama' $? 4
+		grep -q 'kernel.yama.ptrace_scope = 1 asks for' $tmp/err
+		is 'Yama is named' $? 0
+		echo 0 >$scope
+	fi
+	as_nobody $twctl reap --pid $server --idle 2s
+	is 'status for the own process' $? 4
+	is 'what is missing' "$(cat $tmp/err)" 'twctl: reap: connections cannot be ended: CAP_NET_ADMIN is missing'
+	chmod 660 /dev/timewheel
+	kill -9 $server
+	wait $server
+}
+
+arguments()
+{
+	refuses 2 '--idle SPAN is needed' reap --pid $$
+	refuses 2 '--pid PID or --cgroup DIR' reap --idle 3s
+	refuses 2 '--pid PID or --cgroup DIR' reap --pid $$ --cgroup / --idle 3s
+	refuses 2 "--idle '500ms': not from 1s to 24d" reap --pid $$ --idle 500ms
+	refuses 2 "--idle '25d': not from 1s to 24d" reap --pid $$ --idle 25d
+	refuses 2 "--pid '0': not a number" reap --pid 0 --idle 3s
+	refuses 2 "--listen '65536': not a number" reap --pid $$ --idle 3s --listen 65536
+	refuses 2 "--grace 'x': not a span" reap --pid $$ --idle 3s --grace x
+	refuses 2 "--cgroup '': not a control group" reap --cgroup '' --idle 3s
+	refuses 3 'no process' reap --pid 4194304 --idle 3s
+	refuses 3 'no control group' reap --cgroup /no/such --idle 3s
+}
+
+# There is nothing in this guest that would load it.
+no_tcp_diag()
+{
+	rmmod tcp_diag
+	refuses 1 'the kernel lacks the module tcp_diag' reap --pid $$ --idle 3s
+}
+
+: >$tmp/out
+: >$tmp/err
+arguments
+idle_ones
+hung
+dry_run
+children
+group
+grace
+namespace
+not_watched
+no_call_more
+rights
+no_tcp_diag
+echo "1..$n"
+exit $failed
