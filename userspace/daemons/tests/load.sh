@@ -79,6 +79,7 @@ compare()
 				early++
 			next
 		}
+		$1 == "anew" && !came_anew++ { next }
 		{ strange++ }
 		END {
 			for (user in online) {

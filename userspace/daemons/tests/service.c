@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -114,15 +116,52 @@ static bool ended(struct stream *stream)
 	ASSERT_STREQ(text, line_ ? line_ : "no line");	\
 } while (0)
 
-/* The deadline in ns of "offline USER DEADLINE", or 0 if it is another line. */
-static __u64 offline_at(const char *line, __u64 user)
+/* Cuts the wall time off a line. Returns the rest, or what is wrong with the time. */
+static char *cut_time(char *line)
 {
-	unsigned long long who, seconds, ns;
+	char *at = line ? strrchr(line, ' ') : NULL;
+	struct tm tm = { };
+	int ms, length = 0;
+	time_t wall;
 
-	if (!line || sscanf(line, "offline %llu %llu.%9llu", &who, &seconds,
-			    &ns) != 3 || who != user)
+	if (!at)
+		return "no line";
+	if (sscanf(at, " %d-%d-%dT%d:%d:%d.%3dZ%n", &tm.tm_year, &tm.tm_mon,
+		   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms,
+		   &length) != 7 || length != 25 || at[length])
+		return "no time in RFC 3339 with milliseconds";
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	wall = timegm(&tm);
+	if (labs(wall - time(NULL)) > 300)
+		return "a time that is far from now";
+	*at = '\0';
+	return line;
+}
+
+#define EXPECT_TOLD(text, stream)	\
+	EXPECT_STREQ(text, cut_time(next_line(stream)))
+#define ASSERT_TOLD(text, stream)	\
+	ASSERT_STREQ(text, cut_time(next_line(stream)))
+
+/* The deadline in ns of "offline USER DEADLINE TIME", or 0 if it is another line. */
+static __u64 named_offline_at(char *line, const char *user)
+{
+	unsigned long long seconds, ns;
+	char who[80];
+
+	if (sscanf(cut_time(line), "offline %79s %llu.%9llu", who, &seconds,
+		   &ns) != 3 || strcmp(who, user))
 		return 0;
 	return seconds * SEC + ns;
+}
+
+static __u64 offline_at(char *line, __u64 user)
+{
+	char name[24];
+
+	sprintf(name, "%llu", user);
+	return named_offline_at(line, name);
 }
 
 /* Is the line wrong: not about one of the first @n users, or about a user that was
@@ -140,6 +179,7 @@ static bool is_wrong(const char *line, bool *told, unsigned int n)
 }
 
 #define NO_TIME		"is no time, such as 500ms, 30s, 10min or 48h, or too long a one"
+#define NO_COMMAND	"is no command whose program is a path that begins with \"/\""
 #define NO_ADDRESS	"is neither ADDRESS:PORT, in numbers, nor a path"
 
 FIXTURE(service) {
@@ -149,6 +189,7 @@ FIXTURE(service) {
 	int notify;		/* where the service says that it is ready */
 	int out_end;		/* what it gets as standard output */
 	rlim_t files;		/* if not 0, run as nobody with this limit of files */
+	bool begun;		/* it has run on this wheel */
 	struct stream out, log;
 };
 
@@ -254,13 +295,18 @@ static bool notified(FIXTURE_DATA(service) *self, const char *what)
 	return false;
 }
 
+/* On a new wheel its first line says so. */
 static bool start(FIXTURE_DATA(service) *self)
 {
 	const char *line;
 
 	spawn(self, NULL);
-	if (notified(self, "READY=1"))
+	if (notified(self, "READY=1")) {
+		if (!self->begun && strcmp(cut_time(next_line(&self->out)), "anew"))
+			return false;
+		self->begun = true;
 		return true;
+	}
 	while ((line = next_line_within(&self->log, 0)))
 		fprintf(stderr, "# %s\n", line);
 	return false;
@@ -293,7 +339,8 @@ FIXTURE_TEARDOWN(service)
 		char path[128];
 
 		for (char **name = (char *[]){ "/config", "/users", "/events",
-		     "/state", "/notify", NULL }; *name; name++) {
+		     "/state", "/state.names", "/notify",
+		     "/script", "/ran", NULL }; *name; name++) {
 			snprintf(path, sizeof(path), "%s%s", self->dir, *name);
 			unlink(path);
 		}
@@ -320,27 +367,107 @@ static bool say(int fd, const char *text)
 }
 
 /* A user's connection, on which it has said its name. */
-static int log_in(FIXTURE_DATA(service) *self, __u64 user)
+static int log_in_as(FIXTURE_DATA(service) *self, const char *name)
 {
 	int fd = connect_to(self->users);
-	char hello[40];
+	char hello[112];
 
-	sprintf(hello, "user %llu\n", user);
+	sprintf(hello, "user %s\n", name);
 	if (fd >= 0 && !say(fd, hello))
 		return -1;
 	return fd;
 }
 
-/* What the wheel knows of a user's deadline, 0 when it is not online. */
-static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
+static int log_in(FIXTURE_DATA(service) *self, __u64 user)
+{
+	char name[24];
+
+	sprintf(name, "%llu", user);
+	return log_in_as(self, name);
+}
+
+/* The connection of a user who comes by TCP. */
+static int log_in_by_tcp(__u64 user)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char hello[40];
+
+	sprintf(hello, "user %llu\n", user);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    !say(fd, hello))
+		return -1;
+	return fd;
+}
+
+/* A subscriber. Returns false if another number of users is online. */
+static bool subscribe(FIXTURE_DATA(service) *self, struct stream *stream,
+		      unsigned int online)
+{
+	char listed[40], *line;
+
+	stream->fd = connect_to(self->events);
+	for (unsigned int i = 0; i < online; i++) {
+		line = next_line(stream);
+		if (!line || strncmp(line, "is-online ", 10))
+			return false;
+	}
+	sprintf(listed, "listed %u", online);
+	return !strcmp(cut_time(next_line(stream)), listed);
+}
+
+/* What the wheel knows of a user, all zeros when it is not online. */
+static struct timewheel_token token_of(FIXTURE_DATA(service) *self, __u64 user)
 {
 	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
 	struct timewheel_token token = { };
 
 	if (wheel && tw_wheel_get(wheel, user, 0, &token) < 0)
-		token.deadline = 0;
+		memset(&token, 0, sizeof(token));
 	tw_wheel_close(wheel);
-	return token.deadline;
+	return token;
+}
+
+static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
+{
+	return token_of(self, user).deadline;
+}
+
+/* Whether the user's token watches another connection than @before before long. */
+static bool soon_watched(FIXTURE_DATA(service) *self, __u64 user, __u64 *before)
+{
+	__u64 socket = 0;
+
+	for (int ms = 0; (!socket || socket == *before) && ms < PATIENCE; ms += 10) {
+		sleep_ms(10);
+		socket = token_of(self, user).socket;
+	}
+	if (!socket || socket == *before)
+		return false;
+	*before = socket;
+	return true;
+}
+
+/* How often the wheel's tokens have been touched. */
+static __u64 touches(FIXTURE_DATA(service) *self)
+{
+	struct tw_wheel *wheel = tw_wheel_open_named(self->wheel, O_RDONLY);
+	struct timewheel_info info = { .size = sizeof(info) };
+
+	if (!wheel || tw_wheel_info(wheel, &info) < 0)
+		abort();
+	tw_wheel_close(wheel);
+	return info.touched;
+}
+
+static bool can_watch(void)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+
+	return !tw_device_caps(&caps) && caps.setup_flags & TIMEWHEEL_SETUP_WATCH;
 }
 
 /* A user that falls silent is reported once, no earlier than its timeout after its
@@ -356,7 +483,7 @@ TEST_F(service, silence)
 	before = now();
 	user.fd = log_in(self, 4711);
 	ASSERT_GE(user.fd, 0);
-	ASSERT_LINE("online 4711", &self->out);
+	ASSERT_TOLD("online 4711", &self->out);
 	deadline = offline_at(next_line(&self->out), 4711);
 	EXPECT_GE(deadline, before + 500 * MS);
 	EXPECT_GE(now(), deadline);
@@ -375,9 +502,9 @@ TEST_F(service, packets)
 	write_config(self, "timeout = 4s\n");
 	ASSERT_TRUE(start(self));
 	silent = log_in(self, 1);
-	ASSERT_LINE("online 1", &self->out);
+	ASSERT_TOLD("online 1", &self->out);
 	talks = log_in(self, 2);
-	ASSERT_LINE("online 2", &self->out);
+	ASSERT_TOLD("online 2", &self->out);
 	for (i = 0; i < 60; i++) {
 		ASSERT_TRUE(say(talks, i % 2 ? "x" : "user 1\n"));
 		sleep_ms(100);
@@ -397,13 +524,13 @@ TEST_F(service, comes_back)
 	write_config(self, "timeout = 3s\n");
 	ASSERT_TRUE(start(self));
 	close(log_in(self, 5));
-	ASSERT_LINE("online 5", &self->out);
+	ASSERT_TOLD("online 5", &self->out);
 	user = log_in(self, 5);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
 	close(user);
 	/* A user that comes back too late is online anew. */
 	user = log_in(self, 5);
-	EXPECT_LINE("online 5", &self->out);
+	EXPECT_TOLD("online 5", &self->out);
 }
 
 /* close = no: the connection stays, and its next packet brings it back. */
@@ -415,7 +542,7 @@ TEST_F(service, stays_connected)
 	ASSERT_TRUE(start(self));
 	user = log_in(self, 6);
 	for (int i = 0; i < 2; i++) {
-		EXPECT_LINE("online 6", &self->out);
+		EXPECT_TOLD("online 6", &self->out);
 		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
 		ASSERT_TRUE(say(user, "here\n"));
 	}
@@ -427,34 +554,147 @@ TEST_F(service, stays_connected)
 TEST_F(service, protocol)
 {
 	static const char * const wrong[] = {
-		"\n", "user\n", "user\x20\n", "user -1\n", "user 1\x20\n", "user 1x\n",
-		"user 18446744073709551616\n", "User 1\n", "user  1\n",
-		"user 1\r2\n", "GET / HTTP/1.1\r\n", "user 99999999999999999999999\n",
+		"\n", "user\n", "user\x20\n", "user \r\n", "user 1\x20\n",
+		"user a b\n", "User 1\n", "user  1\n", "user 1\r2\n", "user 1\r\r\n",
+		"user a\tb\n", "user \303\244\n", "user a\177\n", "GET / HTTP/1.1\r\n",
+		"user 0123456789012345678901234567890123456789012345678901234567890123\n",
 	};
 	struct stream bad = { };
-	int pieces, big;
+	int pieces;
 
 	write_config(self, "timeout = 60s\n");
 	ASSERT_TRUE(start(self));
 	pieces = connect_to(self->users);
-	for (const char *c = "user 0012\r\n"; *c; c++) {
+	for (const char *c = "user 12\r\n"; *c; c++) {
 		ASSERT_EQ(1, send(pieces, c, 1, 0));
 		sleep_ms(5);
 	}
-	EXPECT_LINE("online 12", &self->out);
-	big = log_in(self, ~0ULL);
-	EXPECT_LINE("online 18446744073709551615", &self->out);
+	EXPECT_TOLD("online 12", &self->out);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		bad.fd = connect_to(self->users);
 		ASSERT_TRUE(say(bad.fd, wrong[i]));
-		EXPECT_LINE("error expected: user NUMBER", &bad);
+		EXPECT_LINE("error expected: user NAME", &bad);
 		EXPECT_TRUE(ended(&bad));
 		close(bad.fd);
 	}
 	EXPECT_TRUE(quiet(&self->out, 100));
 	EXPECT_NE(0, deadline_of(self, 12));
-	EXPECT_NE(0, deadline_of(self, ~0ULL));
-	close(big);
+}
+
+/* Names are shown as they were given, as are numbers, also after a kill. */
+TEST_F(service, names)
+{
+	static const char * const names[] = {
+		"alice", "sensor-17", "0012", "-1", "18446744073709551615",
+		"9223372036854775808", "9223372036854775807", "$(reboot);`x`'\"\\%s",
+		"012345678901234567890123456789012345678901234567890123456789012",
+	};
+	bool seen[ARRAY_SIZE(names)] = { };
+	char expected[256];
+	struct stream old = { };
+
+	write_config(self, "timeout = 3s\n");
+	ASSERT_TRUE(start(self));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		old.fd = log_in_as(self, names[i]);
+		sprintf(expected, "online %s", names[i]);
+		EXPECT_TOLD(expected, &self->out);
+	}
+	/* A name is one user, whose newest connection counts. */
+	EXPECT_GE(log_in_as(self, names[ARRAY_SIZE(names) - 1]), 0);
+	EXPECT_LINE("error connected again", &old);
+	EXPECT_NE(0, deadline_of(self, 9223372036854775807ULL));
+	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+	ASSERT_TRUE(start(self));
+	for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
+		char *line = next_line(&self->out);
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(names) &&
+		       (seen[i] || !named_offline_at(strcpy(expected, line ?: ""),
+						     names[i])))
+			i++;
+		ASSERT_LT(i, ARRAY_SIZE(names));
+		seen[i] = true;
+	}
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* Many names come and go: their places are given to others, and no line has the name
+ * of another user. A file of names that was removed does no harm to those online.
+ */
+TEST_F_TIMEOUT(service, many_names, 60)
+{
+	enum { N = 600, ROUNDS = 5 };
+	struct stat file;
+	char name[96];
+	unsigned int i, user, wrong = 0;
+
+	write_config(self, "timeout = 1s\n");
+	ASSERT_TRUE(start(self));
+	sprintf(name, "%s.names", self->state);
+	for (i = 0; i < ROUNDS; i++) {
+		unsigned int balance[N] = { };
+		int users[N];
+
+		for (user = 0; user < N; user++) {
+			char who[40];
+
+			sprintf(who, "user-%u-of-round-%u", user, i);
+			users[user] = log_in_as(self, who);
+			ASSERT_GE(users[user], 0);
+		}
+		for (unsigned int n = 0; n < 2 * N; n++) {
+			char word[10];
+			unsigned int round;
+
+			if (sscanf(cut_time(next_line(&self->out)),
+				   "%9s user-%u-of-round-%u", word, &user,
+				   &round) != 3 || user >= N || round != i ||
+			    balance[user]++ != !strcmp(word, "offline"))
+				wrong++;
+		}
+		for (user = 0; user < N; user++)
+			close(users[user]);
+		ASSERT_EQ(0, stat(name, &file));
+		EXPECT_LE(file.st_size, 2 * 65536);
+	}
+	EXPECT_EQ(0, wrong);
+
+	write_config(self, "timeout = 4s\n");
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	ASSERT_GE(log_in_as(self, "alice"), 0);
+	EXPECT_TOLD("online alice", &self->out);
+	ASSERT_EQ(0, end(self, SIGTERM));
+	ASSERT_EQ(0, unlink(name));
+	ASSERT_TRUE(start(self));
+	for (user = 0; user < N; user++) {
+		sprintf(name, "late-%u", user);
+		ASSERT_GE(log_in_as(self, name), 0);
+		sprintf(name, "online late-%u", user);
+		wrong += strcmp(cut_time(next_line(&self->out)), name) != 0;
+	}
+	EXPECT_EQ(0, wrong);
+}
+
+/* Only a wheel that has had no user begins anew. */
+TEST_F(service, anew)
+{
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	log_in_as(self, "alice");
+	ASSERT_TOLD("online alice", &self->out);
+	ASSERT_EQ(0, end(self, SIGTERM));
+	ASSERT_TRUE(start(self));
+	EXPECT_TRUE(quiet(&self->out, 300));
+	ASSERT_EQ(0, end(self, SIGTERM));
+	ASSERT_EQ(0, tw_wheel_destroy(self->wheel));
+	/* start() looks for the line. */
+	self->begun = false;
+	ASSERT_TRUE(start(self));
+	log_in_as(self, "alice");
+	ASSERT_TOLD("online alice", &self->out);
 }
 
 /* A connection without a name is closed after the timeout. */
@@ -466,7 +706,7 @@ TEST_F(service, no_name)
 	ASSERT_TRUE(start(self));
 	mute.fd = connect_to(self->users);
 	ASSERT_TRUE(say(mute.fd, "user 1"));
-	EXPECT_LINE("error expected: user NUMBER", &mute);
+	EXPECT_LINE("error expected: user NAME", &mute);
 	EXPECT_TRUE(ended(&mute));
 	EXPECT_TRUE(quiet(&self->out, 100));
 }
@@ -480,7 +720,7 @@ TEST_F(service, connects_twice)
 	write_config(self, "timeout = 60s\n");
 	ASSERT_TRUE(start(self));
 	old.fd = log_in(self, 7);
-	ASSERT_LINE("online 7", &self->out);
+	ASSERT_TOLD("online 7", &self->out);
 	user = log_in(self, 7);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_TRUE(ended(&old));
@@ -502,7 +742,7 @@ TEST_F(service, tcp)
 	ASSERT_TRUE(start(self));
 	ASSERT_EQ(0, connect(user, (struct sockaddr *)&address, sizeof(address)));
 	ASSERT_TRUE(say(user, "user 8\nand more\n"));
-	EXPECT_LINE("online 8", &self->out);
+	EXPECT_TOLD("online 8", &self->out);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 8));
 }
 
@@ -515,8 +755,8 @@ TEST_F(service, full)
 	ASSERT_TRUE(start(self));
 	ASSERT_GE(log_in(self, 1), 0);
 	ASSERT_GE(log_in(self, 2), 0);
-	EXPECT_LINE("online 1", &self->out);
-	EXPECT_LINE("online 2", &self->out);
+	EXPECT_TOLD("online 1", &self->out);
+	EXPECT_TOLD("online 2", &self->out);
 	third.fd = log_in(self, 3);
 	EXPECT_LINE("error no room", &third);
 	EXPECT_TRUE(ended(&third));
@@ -566,10 +806,10 @@ TEST_F(service, killed)
 	write_config(self, "timeout = 4s\n");
 	ASSERT_TRUE(start(self));
 	log_in(self, 1);
-	ASSERT_LINE("online 1", &self->out);
+	ASSERT_TOLD("online 1", &self->out);
 	sleep_ms(1500);
 	user = log_in(self, 2);
-	ASSERT_LINE("online 2", &self->out);
+	ASSERT_TOLD("online 2", &self->out);
 	silent = deadline_of(self, 1);
 	stays = deadline_of(self, 2);
 	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
@@ -657,7 +897,7 @@ TEST_F_TIMEOUT(service, stdout_stuck, 90)
 	write_config(self, "timeout = 5s\n");
 	ASSERT_TRUE(start(self));
 	talks.fd = log_in(self, N + 1);
-	ASSERT_LINE("online 40001", &self->out);
+	ASSERT_TOLD("online 40001", &self->out);
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < 60; i++) {
 		ASSERT_TRUE(say(talks.fd, "alive"));
@@ -686,7 +926,7 @@ TEST_F(service, pipe_and_file)
 	self->out_end = ends[1];
 	ASSERT_TRUE(start(self));
 	log_in(self, 1);
-	EXPECT_LINE("online 1", &self->out);
+	EXPECT_TOLD("online 1", &self->out);
 	close(ends[0]);
 	log_in(self, 2);
 	EXPECT_EQ(1, status_of(self));
@@ -701,35 +941,118 @@ TEST_F(service, pipe_and_file)
 	ASSERT_TRUE(start(self));
 	EXPECT_LINE("twidled: 1 lines were left to be told", &self->log);
 	EXPECT_EQ(0, end(self, SIGTERM));
-	EXPECT_EQ(9, pread(file, text, sizeof(text) - 1, 0));
-	EXPECT_STREQ("online 2\n", text);
+	EXPECT_EQ(34, pread(file, text, sizeof(text) - 1, 0));
+	EXPECT_EQ('\n', text[33]);
+	text[33] = '\0';
+	EXPECT_STREQ("online 2", cut_time(text));
 }
 
-/* Every subscriber is told every line, in the same order. */
+/* Every subscriber is told every line, in the same order and with the same time. */
 TEST_F(service, subscribers)
 {
 	struct stream subscribers[3] = { };
-	const char *line;
-	char offline[64];
+	char *line, offline[128];
 
 	write_config(self, "timeout = 500ms\n");
 	ASSERT_TRUE(start(self));
-	for (int i = 0; i < 3; i++) {
-		subscribers[i].fd = connect_to(self->events);
-		ASSERT_GE(subscribers[i].fd, 0);
-	}
-	/* All are accepted by the time when another connection is seen to hang up. */
-	sleep_ms(200);
+	for (int i = 0; i < 3; i++)
+		ASSERT_TRUE(subscribe(self, &subscribers[i], 0));
 	close(subscribers[2].fd);
 	log_in(self, 3);
-	ASSERT_LINE("online 3", &self->out);
+	ASSERT_TOLD("online 3", &self->out);
 	line = next_line(&self->out);
-	ASSERT_NE(0, offline_at(line, 3));
+	ASSERT_NE(NULL, line);
 	strcpy(offline, line);
+	ASSERT_NE(0, offline_at(line, 3));
 	for (int i = 0; i < 2; i++) {
-		EXPECT_LINE("online 3", &subscribers[i]);
+		EXPECT_TOLD("online 3", &subscribers[i]);
 		EXPECT_LINE(offline, &subscribers[i]);
 	}
+}
+
+/* A new subscriber is told who is online, also of users without a connection. */
+TEST_F(service, snapshot)
+{
+	struct stream subscriber = { .fd = -1 };
+	bool bob = false, number = false;
+
+	write_config(self, "timeout = 60s\n");
+	ASSERT_TRUE(start(self));
+	close(log_in_as(self, "bob"));
+	ASSERT_TOLD("online bob", &self->out);
+	log_in(self, 4711);
+	ASSERT_TOLD("online 4711", &self->out);
+	subscriber.fd = connect_to(self->events);
+	for (int i = 0; i < 2; i++) {
+		const char *line = next_line(&subscriber) ?: "no line";
+
+		bob |= !strcmp(line, "is-online bob");
+		number |= !strcmp(line, "is-online 4711");
+	}
+	EXPECT_TRUE(bob && number);
+	EXPECT_TOLD("listed 2", &subscriber);
+	log_in_as(self, "carol");
+	EXPECT_TOLD("online carol", &subscriber);
+	EXPECT_TRUE(quiet(&subscriber, 200));
+}
+
+/* What a subscriber takes to be online, by what it was told. Returns false if
+ * a line does not fit what was told before.
+ */
+static bool follow(char *line, bool *online, unsigned int n)
+{
+	unsigned int user;
+
+	if (!line)
+		return false;
+	if (sscanf(line, "is-online %u", &user) == 1 ||
+	    sscanf(line, "online %u ", &user) == 1) {
+		if (user >= n || online[user])
+			return false;
+		online[user] = true;
+		return true;
+	}
+	if (sscanf(line, "offline %u ", &user) == 1) {
+		if (user >= n || !online[user])
+			return false;
+		online[user] = false;
+		return true;
+	}
+	return !strncmp(line, "listed ", 7);
+}
+
+/* While users come and go, subscribers come: each list and the lines behind it fit
+ * together, so that in the end nobody is online.
+ */
+TEST_F_TIMEOUT(service, snapshot_in_motion, 60)
+{
+	enum { N = 400, SUBSCRIBERS = 40 };
+	static struct stream streams[SUBSCRIBERS];
+	static bool online[SUBSCRIBERS][N];
+	unsigned int i, user, wrong = 0, left = 0;
+
+	write_config(self, "timeout = 400ms\n");
+	ASSERT_TRUE(start(self));
+	for (i = 0; i < SUBSCRIBERS; i++) {
+		for (user = i * N / SUBSCRIBERS; user < (i + 1) * N / SUBSCRIBERS;
+		     user++)
+			ASSERT_GE(log_in(self, user), 0);
+		streams[i].fd = connect_to(self->events);
+		ASSERT_GE(streams[i].fd, 0);
+		sleep_ms(30);
+	}
+	for (i = 0; i < 2 * N; i++)
+		ASSERT_NE(NULL, next_line(&self->out));
+	for (i = 0; i < SUBSCRIBERS; i++) {
+		char *line;
+
+		while ((line = next_line_within(&streams[i], 50)))
+			wrong += !follow(line, online[i], N);
+		for (user = 0; user < N; user++)
+			left += online[i][user];
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, left);
 }
 
 /* At most 64 are accepted; the next one is refused and does not wait. */
@@ -748,7 +1071,7 @@ TEST_F(service, many_subscribers)
 		    &self->log);
 	EXPECT_TRUE(ended(&subscriber));
 	log_in(self, 1);
-	EXPECT_LINE("online 1", &self->out);
+	EXPECT_TOLD("online 1", &self->out);
 }
 
 /* A subscriber that does not read is dropped when its buffer is full, with a
@@ -758,7 +1081,7 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 {
 	enum { N = 40000 };
 	struct stream slow = { }, quick = { };
-	static char lines[N][40];
+	static char lines[N][80];
 	static bool told[N];
 	unsigned int wrong = 0, differ = 0, i;
 	const char *line;
@@ -766,13 +1089,11 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	/* On a slow machine the quick subscriber may be behind by all lines. */
 	write_config(self, "timeout = 60s\nbuffer = 4096\n");
 	ASSERT_TRUE(start(self));
-	slow.fd = connect_to(self->events);
-	sleep_ms(200);
+	ASSERT_TRUE(subscribe(self, &slow, 0));
 	write_config(self, "timeout = 60s\nbuffer = 4194304\n");
 	ASSERT_EQ(0, kill(self->pid, SIGHUP));
 	ASSERT_TRUE(notified(self, "READY=1"));
-	quick.fd = connect_to(self->events);
-	sleep_ms(200);
+	ASSERT_TRUE(subscribe(self, &quick, 0));
 	ASSERT_TRUE(register_many(self, N));
 	for (i = 0; i < N; i++) {
 		line = next_line(&self->out);
@@ -794,6 +1115,539 @@ TEST_F_TIMEOUT(service, slow_subscriber, 60)
 	EXPECT_LT(i, N);
 }
 
+static void write_script(FIXTURE_DATA(service) *self, const char *text)
+{
+	char path[80];
+	FILE *file;
+
+	sprintf(path, "%s/script", self->dir);
+	file = fopen(path, "we");
+	fprintf(file, "#!/bin/sh\nran=%s/ran\n%s\n", self->dir, text);
+	fchmod(fileno(file), 0755);
+	fclose(file);
+}
+
+/* How many lines of the file that the script writes are so, or which begin so. */
+static unsigned int called(FIXTURE_DATA(service) *self, const char *line)
+{
+	unsigned int count = 0;
+	char path[80], text[256];
+	FILE *file;
+
+	sprintf(path, "%s/ran", self->dir);
+	file = fopen(path, "re");
+	while (file && fgets(text, sizeof(text), file))
+		count += !strncmp(text, line, strlen(line));
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static bool soon_called(FIXTURE_DATA(service) *self, const char *line,
+			unsigned int count)
+{
+	for (int ms = 0; called(self, line) < count && ms < PATIENCE; ms += 50)
+		sleep_ms(50);
+	return called(self, line) == count;
+}
+
+/* How many children it has, the dead ones that it has not waited for included. */
+static unsigned int children_of(pid_t pid)
+{
+	unsigned int count = 0;
+	char path[64];
+	FILE *file;
+	int child;
+
+	sprintf(path, "/proc/%d/task/%d/children", pid, pid);
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%d", &child) == 1)
+		count++;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+/* The command runs once for each user who goes offline, and takes the user from its
+ * environment as it is. It has no input, and its output is not among the lines.
+ */
+TEST_F(service, exec)
+{
+	char *line;
+
+	write_script(self, "cat\n"
+		     "echo output\n"
+		     "echo \"$TWIDLED_USER|$TWIDLED_DEADLINE|$TWIDLED_TIME|$#|$1|$2\" >>$ran");
+	write_config(self, "timeout = 300ms\nexec = %s/script a  $b\n", self->dir);
+	ASSERT_TRUE(start(self));
+	log_in_as(self, "$(reboot);`x`");
+	EXPECT_TOLD("online $(reboot);`x`", &self->out);
+	line = next_line(&self->out);
+	ASSERT_NE(NULL, line);
+	line = strchr(line, ' ') + 1;
+	for (char *c = line; *c; c++)
+		if (*c == ' ')
+			*c = '|';
+	strcat(line, "|2|a|$b\n");
+	EXPECT_TRUE(soon_called(self, line, 1));
+	EXPECT_LINE("output", &self->log);
+	sleep_ms(300);
+	EXPECT_EQ(1, called(self, ""));
+	EXPECT_EQ(0, children_of(self->pid));
+	EXPECT_TRUE(quiet(&self->out, 300));
+	/* A failure is told, and a reload takes another command, or none. */
+	write_script(self, "exit 3");
+	log_in_as(self, "bob");
+	EXPECT_LINE("twidled: the command for the user bob has exit status 3; 1 have failed",
+		    &self->log);
+	write_config(self, "timeout = 300ms\n");
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	write_script(self, "echo no >>$ran");
+	for (int i = 0; i < 2; i++)
+		EXPECT_NE(NULL, next_line(&self->out));
+	log_in_as(self, "carol");
+	for (int i = 0; i < 2; i++)
+		EXPECT_NE(NULL, next_line(&self->out));
+	sleep_ms(300);
+	EXPECT_EQ(0, called(self, "no"));
+}
+
+/* Commands that hang hold back other commands until they are ended, but no line. Those
+ * that the ring of lines has no room for are left out, with a message.
+ */
+TEST_F_TIMEOUT(service, exec_hangs, 90)
+{
+	enum { N = 20000 };
+	static bool told[N];
+	unsigned int i, wrong = 0;
+	const char *line;
+
+	write_script(self, "echo began >>$ran; trap '' TERM\n"
+		     "while :; do sleep 1; done");
+	write_config(self, "timeout = 60s\nexec = %s/script\nexec-timeout = 1s\n",
+		     self->dir);
+	ASSERT_TRUE(start(self));
+	ASSERT_TRUE(register_many(self, N));
+	for (i = 0; i < N; i++)
+		wrong += is_wrong(next_line(&self->out), told, N);
+	EXPECT_EQ(0, wrong);
+	line = next_line(&self->log);
+	ASSERT_NE(NULL, line);
+	EXPECT_EQ(0, strncmp(line, "twidled: commands are slow: those of ", 37));
+	/* 16 at a time; after one second SIGTERM, after five more SIGKILL. */
+	EXPECT_LE(children_of(self->pid), 16);
+	line = next_line(&self->log);
+	ASSERT_NE(NULL, line);
+	EXPECT_NE(NULL, strstr(line, " was ended by signal 9 after exec-timeout; "));
+	EXPECT_TRUE(soon_called(self, "began", 32));
+	EXPECT_LE(children_of(self->pid), 16);
+}
+
+/* Commands that had not been started when the service was killed are started by the
+ * next one.
+ */
+TEST_F(service, exec_killed)
+{
+	enum { N = 40 };
+	char text[80];
+	unsigned int user;
+
+	write_script(self, "echo \"$TWIDLED_USER\" >>$ran\n"
+		     "[ -e $ran.go ] || exec sleep 100");
+	write_config(self, "timeout = 60s\nexec = %s/script\n", self->dir);
+	ASSERT_TRUE(start(self));
+	ASSERT_TRUE(register_many(self, N));
+	for (user = 0; user < N; user++)
+		ASSERT_NE(NULL, next_line(&self->out));
+	EXPECT_TRUE(soon_called(self, "", 16));
+	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+	sprintf(text, "%s/ran.go", self->dir);
+	close(open(text, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	ASSERT_TRUE(start(self));
+	EXPECT_TRUE(soon_called(self, "", N));
+	for (user = 0; user < N; user++) {
+		sprintf(text, "%u\n", user);
+		EXPECT_EQ(1, called(self, text));
+	}
+	sprintf(text, "%s/ran.go", self->dir);
+	unlink(text);
+}
+
+#define WATCH_CONFIG	"listen = 127.0.0.1:%d\n"
+
+/* Sends packets for a while. Returns how many times the wheel was told of one. */
+static __u64 touches_while(FIXTURE_DATA(service) *self, int user, int packets)
+{
+	__u64 before;
+
+	/* The login may be under way. */
+	sleep_ms(200);
+	before = touches(self);
+	while (packets--) {
+		if (!say(user, "x"))
+			return -1;
+		sleep_ms(100);
+	}
+	return touches(self) - before;
+}
+
+/* A user whose connection is watched lives by its packets, though nobody tells the
+ * wheel of them. Others, by unix sockets, do so by touches.
+ */
+TEST_F(service, watched)
+{
+	int talks, by_unix, silent;
+	bool told[2] = { };
+	char *line;
+	int saved;
+
+	if (!can_watch())
+		SKIP(return, "this kernel cannot watch connections");
+	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	silent = log_in_by_tcp(0);
+	EXPECT_TOLD("online 0", &self->out);
+	ASSERT_GE(log_in(self, 1), 0);
+	EXPECT_TOLD("online 1", &self->out);
+	talks = log_in_by_tcp(2);
+	EXPECT_TOLD("online 2", &self->out);
+	by_unix = log_in(self, 3);
+	EXPECT_TOLD("online 3", &self->out);
+	EXPECT_NE(0, token_of(self, 0).socket);
+	EXPECT_EQ(0, token_of(self, 1).socket);
+	EXPECT_EQ(0, touches_while(self, talks, 12));
+	EXPECT_NE(0, touches_while(self, by_unix, 12));
+	EXPECT_EQ(0, touches_while(self, talks, 12));
+	EXPECT_NE(0, touches_while(self, by_unix, 1));
+	for (int i = 0; i < 2; i++)
+		EXPECT_FALSE(is_wrong(next_line(&self->out), told, 2));
+	EXPECT_NE(0, token_of(self, 2).socket);
+	EXPECT_NE(0, deadline_of(self, 3));
+	ASSERT_EQ(0, end(self, SIGTERM));
+	line = next_line(&self->log) ?: "no line";
+	EXPECT_NE(NULL, strstr(line, " packets needed no touch"));
+	/* Two that arrive together count as one. */
+	saved = atoi(line + strcspn(line, "0123456789"));
+	EXPECT_GE(saved, 1);
+	EXPECT_LE(saved, 24);
+	close(silent);
+}
+
+/* watch = no: each packet is told to the wheel. */
+TEST_F(service, not_watched)
+{
+	int talks, silent;
+	__u64 last;
+
+	write_config(self, "timeout = 2s\nwatch = no\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	silent = log_in_by_tcp(1);
+	EXPECT_TOLD("online 1", &self->out);
+	talks = log_in_by_tcp(2);
+	EXPECT_TOLD("online 2", &self->out);
+	EXPECT_NE(0, touches_while(self, talks, 25));
+	EXPECT_EQ(0, token_of(self, 2).socket);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
+	last = now();
+	ASSERT_TRUE(say(talks, "x"));
+	EXPECT_GE(offline_at(next_line(&self->out), 2), last + 2 * SEC);
+	ASSERT_EQ(0, end(self, SIGTERM));
+	EXPECT_EQ(NULL, next_line_within(&self->log, 0));
+	close(silent);
+}
+
+/* The end of a watched connection takes nothing from the timeout after the last
+ * packet, and adds nothing to it.
+ */
+TEST_F(service, watched_goes)
+{
+	__u64 last, closed, deadline;
+	int user;
+
+	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(5);
+	ASSERT_TOLD("online 5", &self->out);
+	sleep_ms(1500);
+	last = now();
+	ASSERT_TRUE(say(user, "x"));
+	sleep_ms(1000);
+	closed = now();
+	close(user);
+	deadline = offline_at(next_line(&self->out), 5);
+	EXPECT_GE(deadline, last + 3 * SEC);
+	EXPECT_LT(deadline, closed + 3 * SEC);
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* A user that comes back is watched again: beside its old connection, after it, after
+ * one by a unix socket. Nothing is told of it.
+ */
+TEST_F(service, watched_comes_back)
+{
+	struct stream old = { };
+	__u64 socket = 0;
+	int user;
+
+	if (!can_watch())
+		SKIP(return, "this kernel cannot watch connections");
+	write_config(self, "timeout = 2s\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	old.fd = log_in_by_tcp(7);
+	ASSERT_TOLD("online 7", &self->out);
+	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	user = log_in_by_tcp(7);
+	EXPECT_LINE("error connected again", &old);
+	EXPECT_TRUE(ended(&old));
+	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	close(user);
+	for (int ms = 0; token_of(self, 7).socket && ms < PATIENCE; ms += 10)
+		sleep_ms(10);
+	EXPECT_EQ(0, token_of(self, 7).socket);
+	old.fd = log_in_by_tcp(7);
+	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	user = log_in(self, 7);
+	EXPECT_LINE("error connected again", &old);
+	EXPECT_NE(0, touches_while(self, user, 25));
+	EXPECT_TRUE(quiet(&self->out, 0));
+	old.fd = user;
+	user = log_in_by_tcp(7);
+	EXPECT_LINE("error connected again", &old);
+	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	EXPECT_EQ(0, touches_while(self, user, 25));
+	EXPECT_TRUE(quiet(&self->out, 0));
+	EXPECT_NE(0, offline_at(next_line(&self->out), 7));
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* close = no: the connection is watched again after a silence. */
+TEST_F(service, watched_stays_connected)
+{
+	int user;
+
+	write_config(self, "timeout = 1500ms\nclose = no\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(6);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_TOLD("online 6", &self->out);
+		EXPECT_EQ(can_watch(), !!token_of(self, 6).socket);
+		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
+		ASSERT_TRUE(say(user, "here"));
+	}
+}
+
+/* A stop leaves each user its deadline. A kill leaves it at least that. */
+TEST_F(service, watched_service_ends)
+{
+	static const int signals[] = { SIGTERM, SIGKILL };
+
+	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		__u64 last, ended, deadline;
+		int user;
+
+		ASSERT_TRUE(start(self));
+		user = log_in_by_tcp(i);
+		ASSERT_NE(NULL, next_line(&self->out));
+		sleep_ms(1700);
+		last = now();
+		ASSERT_TRUE(say(user, "x"));
+		sleep_ms(600);
+		ended = now();
+		ASSERT_EQ(signals[i] == SIGTERM ? 0 : -SIGKILL,
+			  end(self, signals[i]));
+		deadline = deadline_of(self, i);
+		if (signals[i] == SIGTERM)
+			EXPECT_GE(deadline, last + 3 * SEC);
+		ASSERT_TRUE(start(self));
+		if (signals[i] == SIGTERM)
+			EXPECT_EQ(deadline, deadline_of(self, i));
+		deadline = offline_at(next_line(&self->out), i);
+		EXPECT_GE(deadline, last + 3 * SEC);
+		if (signals[i] == SIGTERM)
+			EXPECT_LT(deadline, ended + 3 * SEC);
+		EXPECT_TRUE(quiet(&self->out, 300));
+		ASSERT_EQ(0, end(self, SIGTERM));
+		close(user);
+	}
+}
+
+/* Killed while many connections end, and their tokens are replaced: nobody is lost,
+ * and nobody is told twice.
+ */
+TEST_F_TIMEOUT(service, watched_killed, 90)
+{
+	enum { N = 100, ROUNDS = 5 };
+	bool online[N] = { };
+	unsigned int wrong = 0, left = N, i;
+	int users[N];
+
+	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		ASSERT_TRUE(start(self));
+		for (i = 0; i < N; i++) {
+			users[i] = log_in_by_tcp(i);
+			ASSERT_GE(users[i], 0);
+		}
+		for (i = 0; i < N; i++)
+			while (!online[i])
+				ASSERT_TRUE(follow(next_line(&self->out), online, N));
+		for (i = 0; i < N; i++)
+			close(users[i]);
+		usleep(round * 3000);
+		ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+	}
+	ASSERT_TRUE(start(self));
+	while (left) {
+		wrong += !follow(next_line(&self->out), online, N);
+		ASSERT_EQ(0, wrong);
+		for (i = 0, left = 0; i < N; i++)
+			left += online[i];
+	}
+	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+/* The service's end of the connection that a user has made: another fd of it, or -1. */
+static int end_of(pid_t service, int user)
+{
+	int fd, end = -1, pidfd = syscall(SYS_pidfd_open, service, 0);
+	struct sockaddr_in own, peer;
+	socklen_t length = sizeof(own);
+
+	getsockname(user, (struct sockaddr *)&own, &length);
+	for (fd = 0; fd < 64; fd++) {
+		length = sizeof(peer);
+		end = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+		if (!getpeername(end, (struct sockaddr *)&peer, &length) &&
+		    peer.sin_family == AF_INET && peer.sin_port == own.sin_port)
+			break;
+		close(end);
+		end = -1;
+	}
+	close(pidfd);
+	return end;
+}
+
+/* Has a connection's data taken by BPF. Returns the map that does so, or -1. */
+static int take_data(int fd)
+{
+	const __u32 key = 0, value = fd;
+	union bpf_attr create = {
+		.map_type = BPF_MAP_TYPE_SOCKMAP, .key_size = sizeof(key),
+		.value_size = sizeof(value), .max_entries = 1,
+	};
+	union bpf_attr update = {
+		.key = (uintptr_t)&key, .value = (uintptr_t)&value,
+	};
+	int map = syscall(SYS_bpf, BPF_MAP_CREATE, &create, sizeof(create));
+
+	update.map_fd = map;
+	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &update, sizeof(update)) ?
+	       -1 : map;
+}
+
+/* A connection that the kernel can no longer ask: its user has the whole timeout
+ * again, and lives by touches.
+ */
+TEST_F(service, watched_no_more)
+{
+	int user, end, map;
+	__u64 last;
+
+	if (!can_watch())
+		SKIP(return, "this kernel cannot watch connections");
+	write_config(self, "timeout = 2s\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(1);
+	EXPECT_TOLD("online 1", &self->out);
+	end = end_of(self->pid, user);
+	ASSERT_GE(end, 0);
+	map = take_data(end);
+	ASSERT_GE(map, 0);
+	close(end);
+	EXPECT_TRUE(quiet(&self->out, 2800));
+	EXPECT_EQ(0, token_of(self, 1).socket);
+	EXPECT_NE(0, touches_while(self, user, 25));
+	last = now();
+	ASSERT_TRUE(say(user, "x"));
+	EXPECT_GE(offline_at(next_line(&self->out), 1), last + 2 * SEC);
+	close(map);
+}
+
+/* A new timeout holds from the next packet on for watched users too. */
+TEST_F(service, watched_reload)
+{
+	__u64 before;
+	int user;
+
+	write_config(self, "timeout = 1h\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(1);
+	ASSERT_TOLD("online 1", &self->out);
+	write_config(self, "timeout = 1s\n" WATCH_CONFIG, PORT);
+	ASSERT_EQ(0, kill(self->pid, SIGHUP));
+	ASSERT_TRUE(notified(self, "READY=1"));
+	EXPECT_TRUE(quiet(&self->out, 1500));
+	before = now();
+	ASSERT_TRUE(say(user, "packet"));
+	sleep_ms(200);
+	EXPECT_EQ(can_watch(), !!token_of(self, 1).socket);
+	EXPECT_EQ(0, touches_while(self, user, 15) && can_watch());
+	EXPECT_GE(offline_at(next_line(&self->out), 1), before + 2 * SEC);
+}
+
+/* A wheel that an earlier service has set up without watching goes on by touches, and
+ * the other way round. watch = yes is an error then.
+ */
+TEST_F(service, watched_upgrade)
+{
+	char expected[128];
+	int user;
+
+	if (!can_watch())
+		SKIP(return, "this kernel cannot watch connections");
+	write_config(self, "timeout = 60s\nwatch = no\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	ASSERT_GE(log_in_by_tcp(9), 0);
+	EXPECT_TOLD("online 9", &self->out);
+	ASSERT_EQ(0, end(self, SIGTERM));
+	write_config(self, "timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
+	spawn(self, NULL);
+	EXPECT_EQ(1, status_of(self));
+	sprintf(expected, "twidled: watch = yes: the wheel \"%s\" was set up without watching",
+		self->wheel);
+	EXPECT_LINE(expected, &self->log);
+	write_config(self, "timeout = 60s\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(1);
+	EXPECT_TOLD("online 1", &self->out);
+	EXPECT_NE(0, touches_while(self, user, 3));
+	ASSERT_EQ(0, end(self, SIGTERM));
+
+	ASSERT_EQ(0, tw_wheel_destroy(self->wheel));
+	self->begun = false;
+	write_config(self, "timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(1);
+	EXPECT_TOLD("online 1", &self->out);
+	EXPECT_EQ(0, touches_while(self, user, 3));
+	ASSERT_EQ(-SIGKILL, end(self, SIGKILL));
+	/* The token of the dead connection gets another timeout all the same. */
+	write_config(self, "timeout = 1s\nwatch = no\n" WATCH_CONFIG, PORT);
+	ASSERT_TRUE(start(self));
+	user = log_in_by_tcp(1);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
+}
+
+TEST_F(service, version)
+{
+	write_config(self, "");
+	spawn(self, "--version");
+	EXPECT_EQ(0, status_of(self));
+	EXPECT_LINE("twidled " VERSION, &self->out);
+}
+
 /* SIGHUP: a new timeout, which holds for a user from its next packet on. A setting
  * that cannot change gets a message and stays; a file with an error changes nothing.
  */
@@ -806,7 +1660,7 @@ TEST_F(service, reload)
 	write_config(self, "timeout = 1h\n");
 	ASSERT_TRUE(start(self));
 	user = log_in(self, 1);
-	ASSERT_LINE("online 1", &self->out);
+	ASSERT_TOLD("online 1", &self->out);
 	long_one = deadline_of(self, 1);
 	ASSERT_GT(long_one, now() + 3000 * SEC);
 
@@ -840,7 +1694,7 @@ TEST_F(service, other_timeout)
 	write_config(self, "timeout = 1h\n");
 	ASSERT_TRUE(start(self));
 	log_in(self, 1);
-	ASSERT_LINE("online 1", &self->out);
+	ASSERT_TOLD("online 1", &self->out);
 	EXPECT_EQ(0, end(self, SIGTERM));
 	write_config(self, "timeout = 1s\n");
 	ASSERT_TRUE(start(self));
@@ -854,7 +1708,7 @@ TEST_F(service, stops)
 	write_config(self, "timeout = 60s\n");
 	ASSERT_TRUE(start(self));
 	log_in(self, 1);
-	ASSERT_LINE("online 1", &self->out);
+	ASSERT_TOLD("online 1", &self->out);
 	ASSERT_EQ(0, kill(self->pid, SIGTERM));
 	EXPECT_TRUE(notified(self, "STOPPING=1"));
 	EXPECT_EQ(0, status_of(self));
@@ -953,6 +1807,11 @@ TEST_F(service, config_errors)
 		{ "timeout", "\"timeout\" is not \"key = value\"" },
 		{ "timeout =", "timeout has no value" },
 		{ "tick = 1s", "tick is given twice" },
+		{ "exec = true", "exec: \"true\" " NO_COMMAND },
+		{ "exec = /no/such x",
+		  "exec: \"/no/such x\" cannot be run: No such file or directory" },
+		{ "exec = /tmp", "exec: \"/tmp\" is no program" },
+		{ "exec-timeout = 2h", "exec-timeout: \"2h\" " NO_TIME },
 		{ "timeout = 30", "timeout: \"30\" " NO_TIME },
 		{ "timeout = 0s", "timeout: \"0s\" " NO_TIME },
 		{ "timeout = -1s", "timeout: \"-1s\" " NO_TIME },
@@ -964,6 +1823,7 @@ TEST_F(service, config_errors)
 		  "max-users: \"1e5\" is no number from 1 to 16777216" },
 		{ "buffer = 4095",
 		  "buffer: \"4095\" is no number from 4096 to 1073741824" },
+		{ "watch = maybe", "watch: \"maybe\" is neither yes nor no" },
 		{ "close = maybe", "close: \"maybe\" is neither yes nor no" },
 		{ "listen = localhost:1", "listen: \"localhost:1\" " NO_ADDRESS },
 		{ "listen = 127.0.0.1:65536", "listen: \"127.0.0.1:65536\" " NO_ADDRESS },
@@ -1035,14 +1895,14 @@ TEST_F(service, few_files)
 		users[i] = log_in(self, i);
 		ASSERT_GE(users[i], 0);
 		sprintf(expected, "online %d", i);
-		EXPECT_LINE(expected, &self->out);
+		EXPECT_TOLD(expected, &self->out);
 	}
 	waits = log_in(self, 99);
 	EXPECT_LINE("twidled: connections wait, 12 are open: this is the limit",
 		    &self->log);
 	EXPECT_TRUE(quiet(&self->out, 500));
 	close(users[5]);
-	EXPECT_LINE("online 99", &self->out);
+	EXPECT_TOLD("online 99", &self->out);
 	close(waits);
 }
 

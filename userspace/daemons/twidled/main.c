@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * twidled: tells which of many users have fallen silent. This file has the keys of
- * the configuration, opens the wheel and starts the other parts, which twidled.h
- * lists.
+ * the configuration, and starts the other parts, which twidled.h lists.
  */
 #include <errno.h>
-#include <fcntl.h>
 
 #include "../common/daemon.h"
 #include "twidled.h"
 
-/*
- * The size of the ring. It does not depend on the timeout, because the timeout may
- * change and a named wheel cannot. It is an hour of one-second ticks; the wheel's
- * coarser rings take longer timeouts.
- */
-#define SLOTS		3600
-
-/* Open files besides connections: sockets, subscribers, the wheel and a few more. */
-#define OTHER_FILES	(MAX_LISTENERS + MAX_SUBSCRIBERS + 56)
+/* Open files besides connections: sockets, subscribers, commands and a few more. */
+#define OTHER_FILES	(MAX_LISTENERS + MAX_SUBSCRIBERS + MAX_COMMANDS + 40)
 /* Connections beyond max-users: of users who come back, and of unnamed clients. */
 #define SPARE		1024
 
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(service.config.field)
 #define HOUR		(3600 * NSEC_PER_SEC)
+
+static const char *config_watch(const struct config_key *key, void *field,
+				const char *value)
+{
+	enum watch *watch = field;
+	bool yes;
+	const char *error = config_bool(key, &yes, value);
+
+	*watch = yes ? WATCH_YES : WATCH_NO;
+	return error;
+}
 
 static const struct config_key keys[] = {
 	{ "wheel", config_name, AT(wheel), SIZE(wheel), .defaults = { "twidled" } },
@@ -41,9 +43,21 @@ static const struct config_key keys[] = {
 	  1 << 24, { "100000" } },
 	{ "buffer", config_number, AT(buffer), SIZE(buffer), CONFIG_LIVE, 4096,
 	  1 << 30, { "1048576" } },
+	{ "watch", config_watch, AT(watch), SIZE(watch), .flags = 0 },
 	{ "close", config_bool, AT(close), SIZE(close), CONFIG_LIVE,
 	  .defaults = { "yes" } },
+	{ "exec", config_command, AT(exec), SIZE(exec),
+	  .flags = CONFIG_LIVE },
+	{ "exec-timeout", config_time, AT(exec_timeout), SIZE(exec_timeout),
+	  CONFIG_LIVE, 1, HOUR, { "30s" } },
 };
+
+void ids_in_use(void (*mark)(uint64_t id))
+{
+	wheel_each(mark);
+	outbox_each(mark);
+	users_each(mark);
+}
 
 static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 		    void *unused)
@@ -55,50 +69,27 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	(void)fd;
 	(void)unused;
 	if (events & (EPOLLHUP | EPOLLERR))
-		die(0, "the wheel \"%s\" has been destroyed",
-		    service.config.wheel);
+		wheel_died(ENODEV);
 	/* First the connections with packets: a user who sent one in time is not silent. */
 	users_accept();
 	users_turn();
 	n = outbox_read(&silent);
 	for (i = 0; i < n; i++) {
-		if (users_silent(silent[i].id))
+		bool silence = users_silent(&silent[i]);
+
+		silent[i].missed = silence ? NEWS_OFFLINE : NEWS_NONE;
+		if (silence)
 			subscribers_tell(&silent[i]);
-		else
-			silent[i].missed = NEWS_NONE;
 	}
 	users_flush();
 	return 0;
 }
 
-static void open_wheel(const struct config *config)
-{
-	const struct timewheel_setup setup = {
-		.size = sizeof(setup),
-		.flags = TIMEWHEEL_SETUP_NO_COOKIES,
-		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
-		.slots = SLOTS,
-		.tick = config->tick,
-		.max_tokens = config->max_users,
-	};
-
-	service.wheel = tw_wheel_open_or_create(config->wheel, &setup, O_RDWR);
-	if (!service.wheel && errno == EEXIST)
-		die(0, "the wheel \"%s\" is there, with another tick or max-users",
-		    config->wheel);
-	if (!service.wheel && (errno == ENOENT || errno == ENODEV ||
-			       errno == ENXIO))
-		die(0, "there is no /dev/timewheel: is the module loaded?");
-	if (!service.wheel)
-		die(errno, "the wheel \"%s\"", config->wheel);
-	must(sd_event_add_io(service.event, &service.silent,
-			     tw_wheel_fd(service.wheel), EPOLLIN, on_wheel,
-			     NULL));
-}
-
 /* Lines not printed yet are kept for the next service, as the wheel is. */
 static void stop(void)
 {
+	users_stop();
+	users_say_saved();
 	outbox_flush();
 	subscribers_flush();
 }
@@ -106,6 +97,7 @@ static void stop(void)
 static void reloaded(void)
 {
 	service.timeouts++;
+	users_say_saved();
 }
 
 int main(int argc, char **argv)
@@ -123,9 +115,19 @@ int main(int argc, char **argv)
 		daemon_connections(service.config.max_users + SPARE, OTHER_FILES);
 	/* The state's lock comes first: one service at a time. */
 	outbox_open(service.config.state);
-	open_wheel(&service.config);
+	wheel_open(&service.config);
+	/* These connections were the last service's, which has not replaced their tokens. */
+	outbox_settle();
+	wheel_touch_watched();
+	wheel_each(names_adopt);
+	must(sd_event_add_io(service.event, &service.silent,
+			     tw_wheel_fd(service.wheel), EPOLLIN, on_wheel,
+			     NULL));
+	command_open(outbox_flush);
 	users_open(&service.config);
 	subscribers_open(&service.config.events);
+	if (wheel_is_new())
+		outbox_tell(NEWS_ANEW, 0, 1);
 	outbox_flush();
 	daemon_run();
 	return 0;

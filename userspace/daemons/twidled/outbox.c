@@ -5,25 +5,29 @@
  * A token ends when its event is read, so an event that this process has read
  * and not printed yet exists nowhere else; the process may be killed at any moment.
  * So the outbox is a file, mapped: the kernel writes events right into it, and
- * the next process finds there the lines that were not printed. The file need not
- * survive a reboot, because the wheel does not survive it either.
+ * the next process finds there the lines that were not printed.
  *
  * It is a ring of records. A record's handle is not 0 from the moment when it is
  * filled until its line has been printed. @told tells how far the printing has come:
  * it counts NEWS_LINE bytes for each record, however long the line is, so that one
- * store records progress, also within a line.
+ * store records progress, also within a line. The record's cookie is the wall time in
+ * its line, which must stay the same when the line is cut by a kill; the wheel has no
+ * cookies, so it is 0 until it is set.
  *
  * The message that is being sent is in the file too. If standard output is a
  * socket, as under systemd, the kernel itself stores in the file how much it took, so
  * nothing is printed twice either. For a pipe or a file this process has to store
  * that, and a kill just before the store repeats the last output.
+ *
+ * @ran tells how far the starting of commands has come, which is slower. A record that
+ * is printed is kept for its command until its place in the ring is needed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -35,7 +39,7 @@
 #define READ_AT_ONCE	64
 /* A writable pipe takes this many bytes without a wait. */
 #define MESSAGE		4096
-#define MAGIC		0x3164656c64697774ULL	/* "twidled1" */
+#define MAGIC		0x3264656c64697774ULL	/* "twidled2" */
 
 /* Stored in this order, which the compiler must keep: a kill may come in between. */
 #define STORE(where, value)	__atomic_store_n(&(where), value, __ATOMIC_RELEASE)
@@ -46,12 +50,14 @@ struct file {
 	/* The message: records from @from to @to; its msg_len. */
 	uint64_t from, to;
 	struct mmsghdr message;
+	uint64_t ran;
 	struct timewheel_event records[RECORDS] __attribute__((__aligned__(4096)));
 };
 
 static struct file *file;
 static uint64_t filled;		/* counts records */
 static uint64_t left_out;	/* online lines left out because there was no room */
+static uint64_t not_run;	/* commands left out because there was no room */
 
 static bool is_socket;
 static sd_event_source *writable;	/* NULL: standard output is always writable */
@@ -93,30 +99,31 @@ static void note_message(void)
 
 static void map_file(const char *path)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct stat stat;
-	int err;
+	size_t size;
+	int err, fd = state_open(path, &size);
 
-	if (fd < 0 || fstat(fd, &stat) < 0)
-		die(errno, "%s", path);
-	/* The fd, and with it the lock, stays open until this process ends. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		die(0, "%s is in use by another twidled", path);
 	/* The path may name another program's file by mistake. */
-	if (!S_ISREG(stat.st_mode) ||
-	    (stat.st_size && stat.st_size != (off_t)sizeof(*file)))
-		die(0, "%s is not a file of this twidled", path);
+	if (size && size != sizeof(*file))
+		state_foreign(path);
 	/* Allocates all pages now, so that no store finds a page missing. */
 	err = posix_fallocate(fd, 0, sizeof(*file));
 	if (err)
 		die(err, "%s", path);
-	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (file == MAP_FAILED)
-		die(errno, "%s", path);
+	/*
+	 * When this process is killed the kernel cannot fault in a page. An event
+	 * would be half in a record then, and its token still on the wheel.
+	 */
+	file = state_map(fd, path, sizeof(*file), MAP_POPULATE);
 	if (file->magic && file->magic != MAGIC)
-		die(0, "%s is not a file of this twidled", path);
+		state_foreign(path);
 	STORE(file->magic, MAGIC);
+}
+
+/* A line that was not printed has the wall time of its deadline. */
+static void set_wall(struct timewheel_event *news)
+{
+	if (!news->cookie)
+		STORE(news->cookie, news_wall(news->deadline));
 }
 
 static int on_writable(sd_event_source *source, int fd, uint32_t events,
@@ -131,16 +138,29 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events,
 	return 0;
 }
 
+/* Goes on where another process has ended. */
+static void resume(const char *path)
+{
+	char names[sizeof(service.config.state) + sizeof(".names")];
+
+	snprintf(names, sizeof(names), "%s.names", path);
+	names_open(names, service.config.max_users + service.max_connections +
+		   RECORDS);
+	note_message();
+	filled = file->told / NEWS_LINE;
+	while (filled - file->told / NEWS_LINE < RECORDS && record(filled)->handle)
+		set_wall(record(filled++));
+	if (file->ran > filled || filled - file->ran > RECORDS)
+		STORE(file->ran, filled);
+}
+
 void outbox_open(const char *path)
 {
 	struct stat stat;
 	int result;
 
 	map_file(path);
-	note_message();
-	filled = file->told / NEWS_LINE;
-	while (filled - file->told / NEWS_LINE < RECORDS && record(filled)->handle)
-		filled++;
+	resume(path);
 	if (filled != file->told / NEWS_LINE)
 		say("%" PRIu64 " lines were left to be told",
 		    filled - file->told / NEWS_LINE);
@@ -160,12 +180,21 @@ static bool full(void)
 	return filled - file->told / NEWS_LINE == RECORDS;
 }
 
+/* Leaves out the commands of records whose places are needed. */
+static void make_room(uint64_t records)
+{
+	while (filled + records - file->ran > RECORDS) {
+		not_run += record(file->ran)->missed == NEWS_OFFLINE;
+		STORE(file->ran, file->ran + 1);
+	}
+}
+
 size_t outbox_read(struct timewheel_event **silent)
 {
 	uint64_t start = filled % RECORDS;
 	uint64_t room = RECORDS - (filled - file->told / NEWS_LINE);
 	struct iovec into = { .iov_base = record(filled) };
-	ssize_t bytes;
+	ssize_t bytes, i, n;
 
 	if (room > READ_AT_ONCE)
 		room = READ_AT_ONCE;
@@ -173,37 +202,75 @@ size_t outbox_read(struct timewheel_event **silent)
 		room = RECORDS - start;
 	if (!room)
 		return 0;
+	make_room(room);
 	into.iov_len = room * sizeof(struct timewheel_event);
 	/* Not by tw_events_read(): a kill might come before the copy into the file. */
 	bytes = preadv2(tw_wheel_fd(service.wheel), &into, 1, -1, RWF_NOWAIT);
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (bytes < 0 && errno == ENODEV)
-		die(0, "the wheel \"%s\" has been destroyed",
-		    service.config.wheel);
 	if (bytes < 0)
-		die(errno, "reading the wheel");
+		wheel_died(errno);
 	*silent = record(filled);
-	filled += bytes / sizeof(struct timewheel_event);
-	return bytes / sizeof(struct timewheel_event);
+	n = bytes / sizeof(struct timewheel_event);
+	for (i = 0; i < n; i++)
+		set_wall(record(filled++));
+	return n;
 }
 
-void outbox_online(uint64_t user, uint64_t handle)
+void outbox_tell(enum news what, uint64_t user, uint64_t handle)
 {
 	struct timewheel_event *news = record(filled);
 
-	/* Silent users wait on the wheel, an online line cannot wait. */
+	/* Silent users wait on the wheel, this line cannot wait. */
 	if (full()) {
 		if (!left_out++)
 			say("standard output takes nothing: online lines are left out");
 		return;
 	}
+	make_room(1);
 	news->id = user;
-	news->deadline = 0;
-	news->missed = NEWS_ONLINE;
+	news->cookie = news_wall_now();
+	news->deadline = what == NEWS_OFFLINE ? news_now() : 0;
+	news->missed = what;
 	STORE(news->handle, handle);
 	filled++;
 	subscribers_tell(news);
+}
+
+/* The note is where the next record will be, and is not counted as filled. */
+bool outbox_note(uint64_t user)
+{
+	struct timewheel_event *note = record(filled);
+
+	if (full())
+		return false;
+	make_room(1);
+	*note = (struct timewheel_event) {
+		.id = user,
+		.deadline = news_now(),
+		.missed = NEWS_AGAIN,
+	};
+	STORE(note->handle, 1);
+	return true;
+}
+
+void outbox_forget(void)
+{
+	STORE(record(filled)->handle, 0);
+}
+
+/* Their connections have ended with the service that was killed. */
+void outbox_settle(void)
+{
+	uint64_t at;
+
+	for (at = file->told / NEWS_LINE; at < filled; at++) {
+		struct timewheel_event *news = record(at);
+
+		if (news->missed == NEWS_AGAIN || news->missed == NEWS_ENDED)
+			news->missed = wheel_register(news->id, service.config.timeout) ?
+				       NEWS_NONE : NEWS_OFFLINE;
+	}
 }
 
 /* Builds one message from the lines after @told. Returns its length. */
@@ -287,9 +354,33 @@ static void tell(void)
 	}
 }
 
+void outbox_each(void (*each)(uint64_t id))
+{
+	uint64_t told = file->told / NEWS_LINE;
+	uint64_t at = file->ran < told ? file->ran : told;
+
+	for (; at < filled; at++)
+		each(record(at)->id);
+}
+
+/* Starts commands while there are some to start and one more may run. */
+static void run_commands(void)
+{
+	static uint64_t said;
+
+	while (file->ran < filled && command_start(record(file->ran)))
+		STORE(file->ran, file->ran + 1);
+	if (not_run && worth_saying(&said)) {
+		say("commands are slow: those of %" PRIu64 " users are left out",
+		    not_run);
+		not_run = 0;
+	}
+}
+
 void outbox_flush(void)
 {
 	tell();
+	run_commands();
 	set_reading();
 	if (left_out && !full()) {
 		say("%" PRIu64 " online lines were left out", left_out);

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Subscribers: a program that connects to the events' socket is told every line
- * from then on. Each has a buffer of its own for what its socket does not take at
- * once. A subscriber that falls further behind is dropped, so that nothing waits for it.
+ * Subscribers: a program that connects to the events' socket is told who is online,
+ * and every line from then on. Each has a buffer of its own for what its socket does
+ * not take at once. A subscriber that falls further behind is dropped, so that nothing
+ * waits for it.
+ *
+ * Who is online is what the wheel says at the moment when the subscriber is accepted.
+ * Until then all news that this process knows have been told to the subscribers, and
+ * all that come later are about changes of this list. So nothing is missing between
+ * the list and the lines behind it, and nothing is in both.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,10 +23,16 @@ struct subscriber {
 	unsigned long number;
 	size_t room, start, length;
 	char *buffer;			/* from @start on, wrapping */
+	char *list;			/* who is online, sent before the buffer */
+	size_t list_start, list_end;
 	bool waiting;			/* for its socket to take more */
 };
 
 static struct subscriber *subscribers[MAX_SUBSCRIBERS];
+
+/* The list that is being made. */
+static FILE *list;
+static uint64_t listed;
 
 /* @slot: the subscriber's place in the array. */
 static void drop(int slot)
@@ -29,7 +42,36 @@ static void drop(int slot)
 	subscribers[slot] = NULL;
 	sd_event_source_disable_unref(subscriber->source);
 	free(subscriber->buffer);
+	free(subscriber->list);
 	free(subscriber);
+}
+
+/* Finds what is sent next. Returns its length, which is not 0. */
+static size_t next_part(const struct subscriber *subscriber, const char **part)
+{
+	size_t length = subscriber->room - subscriber->start;
+
+	if (subscriber->list) {
+		*part = subscriber->list + subscriber->list_start;
+		return subscriber->list_end - subscriber->list_start;
+	}
+	*part = subscriber->buffer + subscriber->start;
+	return length < subscriber->length ? length : subscriber->length;
+}
+
+static void sent(struct subscriber *subscriber, size_t bytes)
+{
+	if (!subscriber->list) {
+		subscriber->start = (subscriber->start + bytes) %
+				    subscriber->room;
+		subscriber->length -= bytes;
+		return;
+	}
+	subscriber->list_start += bytes;
+	if (subscriber->list_start == subscriber->list_end) {
+		free(subscriber->list);
+		subscriber->list = NULL;
+	}
 }
 
 /* Sends as much as the subscriber's socket takes. */
@@ -38,18 +80,14 @@ static void send_to(int slot)
 	struct subscriber *subscriber = subscribers[slot];
 	int fd = sd_event_source_get_io_fd(subscriber->source);
 
-	while (subscriber->length && !subscriber->waiting) {
-		size_t part = subscriber->room - subscriber->start;
-		ssize_t bytes;
+	while ((subscriber->list || subscriber->length) && !subscriber->waiting) {
+		const char *part;
+		size_t length = next_part(subscriber, &part);
+		ssize_t bytes = send(fd, part, length,
+				     MSG_DONTWAIT | MSG_NOSIGNAL);
 
-		if (part > subscriber->length)
-			part = subscriber->length;
-		bytes = send(fd, subscriber->buffer + subscriber->start, part,
-			     MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (bytes >= 0) {
-			subscriber->start = (subscriber->start + bytes) %
-					    subscriber->room;
-			subscriber->length -= bytes;
+			sent(subscriber, bytes);
 			continue;
 		}
 		if (errno != EAGAIN) {
@@ -79,6 +117,29 @@ static int on_subscriber(sd_event_source *source, int fd, uint32_t events,
 	return 0;
 }
 
+static void list_user(uint64_t id)
+{
+	char number[NAME_SIZE];
+
+	fprintf(list, "is-online %s\n", names_text(id, number));
+	listed++;
+}
+
+static void make_list(struct subscriber *subscriber)
+{
+	char time[TIME_SIZE];
+
+	list = open_memstream(&subscriber->list, &subscriber->list_end);
+	if (!list)
+		die(errno, "a list of users");
+	listed = 0;
+	wheel_each(list_user);
+	news_time(news_wall_now(), time);
+	fprintf(list, "listed %llu %s\n", (unsigned long long)listed, time);
+	if (fclose(list))
+		die(errno, "a list of users");
+}
+
 static void add(int fd)
 {
 	static unsigned long number;
@@ -103,6 +164,8 @@ static void add(int fd)
 			     on_subscriber, (void *)(intptr_t)slot));
 	must(sd_event_source_set_io_fd_own(subscriber->source, true));
 	subscribers[slot] = subscriber;
+	make_list(subscriber);
+	send_to(slot);
 }
 
 static int on_connection(sd_event_source *source, int listener, uint32_t events,

@@ -2,21 +2,26 @@
 /*
  * Declarations for all parts of twidled. The parts are:
  *
- * main.c         the configuration's keys, the service's life, the wheel
+ * main.c         the configuration's keys, the service's life
  * users.c        connections of users, and their tokens on the wheel
  * outbox.c       lines to print, in a file that survives a kill
  * subscribers.c  programs that get the lines besides standard output
+ * command.c      the command that is run for each user who has fallen silent
  * news.c         the lines themselves
+ * names.c        names of users, and the ids of their tokens
+ * state.c        files that are mapped
+ * wheel.c        the wheel
  * service.c      data that all parts share
  * ../common      what it has in common with other daemons: options and signals,
  *                the configuration file, sockets that listen, messages
  *
- * Each part uses only the parts below it. One thread runs all, in one loop of
- * sd-event.
+ * Each part uses only the parts below it, but for ids_in_use(). One thread runs all,
+ * in one loop of sd-event.
  */
 #ifndef TWIDLED_H
 #define TWIDLED_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,16 +38,32 @@
 
 #define MAX_LISTENERS	8
 #define MAX_SUBSCRIBERS	64
+#define MAX_COMMANDS	16
+
+/* Sizes of texts, with the zero byte at the end. */
+#define NAME_SIZE	64
+#define TIME_SIZE	40
+#define DEADLINE_SIZE	32
+
+/* The key watch: 0 if the file does not give it. */
+enum watch {
+	WATCH_IF_POSSIBLE	= 0,
+	WATCH_YES		= 1,
+	WATCH_NO		= 2,
+};
 
 struct config {
 	char wheel[TIMEWHEEL_NAME_SIZE];
 	struct address listen[MAX_LISTENERS];
 	struct address events;
 	char state[256];
+	struct command_words exec;
+	uint64_t exec_timeout;	/* ns */
 	uint64_t timeout;	/* ns */
 	uint64_t tick;		/* ns */
 	uint64_t max_users;
 	uint64_t buffer;	/* bytes */
+	enum watch watch;
 	bool close;
 };
 
@@ -51,32 +72,100 @@ extern struct service {
 	struct config config;
 	sd_event *event;
 	struct tw_wheel *wheel;
+	bool watch;			/* connections, as far as the kernel can */
 	sd_event_source *silent;	/* the wheel has events */
 	uint64_t max_connections;
 	/* Grows with each reload, which may have changed the timeout: see users.c. */
 	uint32_t timeouts;
 } service;
 
+/* The time in us, as the loop has it. */
+uint64_t now_us(void);
+/* Is it time to print the message again? @said: when it was printed last, or 0 */
+bool worth_saying(uint64_t *said);
+
+/* wheel.c */
+void wheel_open(const struct config *config);
+/* An operation on the wheel has failed. */
+__noreturn void wheel_died(int err);
+/* Has no token been registered yet? */
+bool wheel_is_new(void);
+/* Calls @each for each user who is online. */
+void wheel_each(void (*each)(uint64_t id));
+/* Does the wheel take no new tokens? */
+bool wheel_drains(void);
+/* Returns false and sets errno if the wheel has no token with this id then. */
+bool wheel_register(uint64_t id, uint64_t delay);
+/* Touches each token that watches a connection. */
+void wheel_touch_watched(void);
+
+/* state.c */
+/* Returns a file descriptor, which no other process has locked, and the file's size. */
+int state_open(const char *path, size_t *size);
+/* @flags: of mmap(2), besides MAP_SHARED */
+void *state_map(int fd, const char *path, size_t size, int flags);
+/* The file is not one of this program's. */
+__noreturn void state_foreign(const char *path);
+
+/* names.c. @most: as many names may be in use at a time. */
+void names_open(const char *path, uint64_t most);
+/* The wheel has a token with this id, which may be one that no name has. */
+void names_adopt(uint64_t id);
+/* Returns false if there is no room for the name. */
+bool names_id(const char *text, uint64_t *id);
+/* The name, or the id as a number, for which @number is the room. */
+const char *names_text(uint64_t id, char number[NAME_SIZE]);
+/* main.c: calls @mark for each id that may still be named. */
+void ids_in_use(void (*mark)(uint64_t id));
+
 /*
- * news.c: a line to print, as a struct timewheel_event. Its field missed, which the
- * kernel sets for periodic tokens only, tells which line it is.
+ * news.c: a line to print, as a struct timewheel_event. Its field cookie is the wall
+ * time in the line. Its field missed, which the kernel sets for periodic tokens only,
+ * tells which line it is. For the two last ones the kernel sets it as the field error.
  */
 enum news {
 	NEWS_OFFLINE	= 0,	/* as the kernel sets it */
 	NEWS_ONLINE	= 1,
 	NEWS_NONE	= 2,	/* it was not silent after all */
+	NEWS_ANEW	= 3,	/* the wheel is new */
+	NEWS_AGAIN	= EBUSY,	/* no line: the user needs a token again */
+	NEWS_ENDED	= ENOTCONN,	/* the connection has ended: perhaps silent */
 };
 
-#define NEWS_LINE	64	/* longer than any line */
+#define NEWS_LINE	192	/* longer than any line */
 
 size_t news_format(const struct timewheel_event *news, char *line);
+/* The wheel's time in ns. */
+uint64_t news_now(void);
+/* Wall times in ns: of now, of a deadline of the wheel, and as a text in RFC 3339. */
+uint64_t news_wall_now(void);
+uint64_t news_wall(uint64_t deadline);
+void news_time(uint64_t wall, char text[TIME_SIZE]);
+/* A deadline of the wheel in seconds. */
+void news_deadline(uint64_t deadline, char text[DEADLINE_SIZE]);
+
+/* command.c. @room: is called when one more command may run. */
+void command_open(void (*room)(void));
+/* Returns false if no more command may run now. */
+bool command_start(const struct timewheel_event *news);
 
 /* outbox.c */
 void outbox_open(const char *path);
 /* Reads the wheel. Returns how many users it reports as silent. */
 size_t outbox_read(struct timewheel_event **silent);
-void outbox_online(uint64_t user, uint64_t handle);
-/* Writes to standard output as much as it takes now. */
+/* @handle: not 0 */
+void outbox_tell(enum news what, uint64_t user, uint64_t handle);
+/*
+ * Notes that the user's token is about to be replaced, until outbox_forget(). If a kill
+ * comes in between, the next service registers one. Returns false if there is no room.
+ */
+bool outbox_note(uint64_t user);
+void outbox_forget(void);
+/* Registers the tokens of users whom a kill has left without one. */
+void outbox_settle(void);
+/* Calls @each for each user that a line or a command is still about. */
+void outbox_each(void (*each)(uint64_t id));
+/* Writes to standard output as much as it takes now, and starts commands. */
 void outbox_flush(void);
 
 /* subscribers.c */
@@ -91,9 +180,15 @@ void users_open(const struct config *config);
 void users_accept(void);
 /* Reads packets from all connections that have them, up to the limit of one turn. */
 void users_turn(void);
-/* The wheel reports this user. Returns false if a packet of it has come after all. */
-bool users_silent(uint64_t user);
+/* The wheel reports a user. Returns false if the user is not silent after all. */
+bool users_silent(const struct timewheel_event *event);
 /* Passes the packets of this turn to the wheel, and handles the results. */
 void users_flush(void);
+/* Calls @each for each user who has a connection. */
+void users_each(void (*each)(uint64_t id));
+/* No connection is watched from now on: the service stops. */
+void users_stop(void);
+/* Says how many packets have needed no touch. */
+void users_say_saved(void);
 
 #endif /* TWIDLED_H */

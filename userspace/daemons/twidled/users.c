@@ -14,6 +14,12 @@
  * changes, the next packet of each connection moves its user's token to the new
  * one; service.timeouts tells which connections have done so. Tokens from an earlier
  * run of this service get the new timeout in the same way.
+ *
+ * Where the kernel can, a user's token watches the connection, and packets need no
+ * touch. A connection that has ended cannot be asked when its last packet came, so
+ * this service keeps that time too. When it closes the connection, it replaces the
+ * token by one that has the rest of the timeout. No such service is left after a kill:
+ * the next one gives the whole timeout again.
  */
 #include <errno.h>
 #include <search.h>
@@ -27,26 +33,37 @@
 #include "twidled.h"
 
 #define TURN		512
+#define OPERATIONS	(2 * TURN)	/* in a batch: to watch, and to touch */
 #define PACKET		4096
 #define PAUSE		100000	/* us without accepting if there is no room */
-#define SAY_EVERY	60000000	/* us between two messages of the same kind */
 
 static const char hello[] = "user ";
 
+static const char expected[] = "error expected: user NAME\n";
+
 /* How far a connection's first line has come, beyond the bytes of @hello. */
 enum {
-	DIGIT	= sizeof(hello),
-	RETURN,
+	NAME	= sizeof(hello) - 1,
+	RETURN	= NAME + NAME_SIZE,
 	KNOWN,
+};
+
+enum watching {
+	WATCH_NEVER,		/* its packets touch the token */
+	WATCH_NEXT,		/* the next packet tries to have it watched */
+	WATCHED,
 };
 
 struct connection {
 	TAILQ_ENTRY(connection) next;	/* in the list of unknown or of closed connections */
-	uint64_t user;
+	uint64_t user;			/* its id */
 	uint64_t accepted;		/* us, while unknown */
+	uint64_t last;			/* ns: its last packet, if it is watched */
+	char *name;			/* as far as it has come, while unknown */
 	int fd;				/* -1: closed, freed after the turn */
 	uint32_t timeout;		/* service.timeouts of its token's timeout */
 	uint8_t progress;
+	uint8_t watching;		/* enum watching */
 	bool revived;			/* sent a packet just as it was given up */
 };
 
@@ -63,7 +80,8 @@ static struct users {
 	uint64_t count;
 	void *tree;			/* the newest connection of each known user */
 	struct tw_batch *batch;
-	struct connection *heard[TURN];	/* the connections with operations in the batch */
+	struct connection *heard[OPERATIONS];	/* the connection of each operation in it */
+	uint64_t saved;			/* packets that needed no touch */
 } users = {
 	.unknown = TAILQ_HEAD_INITIALIZER(users.unknown),
 	.closed = TAILQ_HEAD_INITIALIZER(users.closed),
@@ -84,6 +102,8 @@ static void hang_up(struct connection *connection, const char *last)
 		     MSG_DONTWAIT | MSG_NOSIGNAL);
 	close(connection->fd);
 	connection->fd = -1;
+	free(connection->name);
+	connection->name = NULL;
 	users.count--;
 	if (connection->progress == KNOWN)
 		tdelete(connection, &users.tree, compare);
@@ -103,7 +123,19 @@ static void free_closed(void)
 	}
 }
 
-/* The first line is complete. An older connection of the same user goes. */
+/* Returns whether there is room for one more name. */
+static bool find_id(struct connection *connection)
+{
+	bool found = names_id(connection->name, &connection->user);
+
+	if (!found)
+		hang_up(connection, "error no room\n");
+	free(connection->name);
+	connection->name = NULL;
+	return found;
+}
+
+/* An older connection of the same user goes. */
 static void log_in(struct connection *connection)
 {
 	struct connection **found = tsearch(connection, &users.tree, compare);
@@ -119,52 +151,118 @@ static void log_in(struct connection *connection)
 			die(ENOMEM, "a user");
 	}
 	connection->progress = KNOWN;
+	connection->watching = service.watch ? WATCH_NEXT : WATCH_NEVER;
 }
 
 /* Returns 1 if the first line is complete, 0 if not yet, -1 if it is invalid. */
 static int parse_hello(struct connection *connection, const char *text,
 		       size_t length)
 {
-	uint64_t *user = &connection->user;
-
 	for (; length--; text++) {
-		if (connection->progress < sizeof(hello) - 1) {
-			if (*text != hello[connection->progress++])
-				return -1;
-		} else if (*text >= '0' && *text <= '9' &&
-			   connection->progress <= DIGIT) {
-			if (__builtin_mul_overflow(*user, 10, user) ||
-			    __builtin_add_overflow(*user, *text - '0', user))
-				return -1;
-			connection->progress = DIGIT;
-		} else if (*text == '\r' && connection->progress == DIGIT) {
+		uint8_t at = connection->progress;
+
+		if (at < NAME && *text == hello[at])
+			connection->progress++;
+		else if (at > NAME && *text == '\n')
+			return 1;
+		else if (at > NAME && at < RETURN && *text == '\r')
 			connection->progress = RETURN;
-		} else {
-			return *text == '\n' && connection->progress >= DIGIT ?
-			       1 : -1;
-		}
+		else if (at >= NAME && at < RETURN - 1 && *text > ' ' &&
+			 *text <= '~')
+			connection->name[connection->progress++ - NAME] = *text;
+		else
+			return -1;
 	}
 	return 0;
 }
 
 /* The batch has room for all operations of one turn. */
-static struct timewheel_op *next_operation(void)
+static struct timewheel_op *next_operation(struct connection *connection)
 {
 	struct timewheel_op *op = tw_batch_next(users.batch);
 
 	if (!op)
 		die(errno, "a batch");
+	users.heard[tw_batch_count(users.batch) - 1] = connection;
 	return op;
 }
 
-/* Adds the packet to the batch for the wheel, with the others of this turn. */
+/*
+ * Adds the packet to the batch for the wheel, with the others of this turn. If the
+ * connection can be watched, the touch finds the token that watches it. If it cannot,
+ * or if the user has a token that is touched, the touch is what counts.
+ */
 static void touch(struct connection *connection)
 {
-	struct timewheel_op *op = next_operation();
+	if (connection->watching == WATCH_NEXT)
+		tw_op_watch(next_operation(connection), connection->user,
+			    connection->fd, service.config.timeout, 0,
+			    TIMEWHEEL_OPF_RECEIVED);
+	tw_op_touch_or_register(next_operation(connection), connection->user,
+				service.config.timeout, 0, 0);
+}
 
-	tw_op_touch_or_register(op, connection->user, service.config.timeout, 0,
-				0);
-	users.heard[tw_batch_count(users.batch) - 1] = connection;
+/*
+ * Replaces the user's token, because one that watches a connection cannot be moved.
+ * Returns false if the old token is still there.
+ */
+static bool replace(struct connection *connection, struct timewheel_op *op)
+{
+	struct timewheel_op cancel;
+
+	if (wheel_drains() || !outbox_note(op->id))
+		return false;
+	connection->watching = op->code == TIMEWHEEL_OP_WATCH ? WATCHED :
+								WATCH_NEVER;
+	tw_op_cancel(&cancel, op->id, 0);
+	if (tw_wheel_run(service.wheel, &cancel) < 0) {
+		/* Somebody else has cancelled it: the user's next packet is its first. */
+		connection->watching = WATCH_NEXT;
+	} else if (tw_wheel_run(service.wheel, op) < 0) {
+		connection->watching = WATCH_NEVER;
+		if (!wheel_register(op->id, service.config.timeout)) {
+			/* The line takes the place of the note. */
+			outbox_tell(NEWS_OFFLINE, op->id, 1);
+			return true;
+		}
+	}
+	outbox_forget();
+	return true;
+}
+
+/* How much longer the user may be silent. */
+static uint64_t rest_of(const struct connection *connection, uint64_t timeout)
+{
+	uint64_t silent = news_now() - connection->last;
+
+	return silent < timeout ? timeout - silent : 0;
+}
+
+/* The connection is about to be closed, or has ended. */
+static void unwatch(struct connection *connection)
+{
+	struct timewheel_token token;
+	struct timewheel_op op;
+
+	if (tw_wheel_get(service.wheel, connection->user, 0, &token) < 0)
+		return;
+	tw_op_register(&op, connection->user, rest_of(connection, token.timeout), 0,
+		       0);
+	op.timeout = token.timeout;
+	/* Rather late than early. */
+	if (!replace(connection, &op))
+		tw_wheel_touch(service.wheel, connection->user, 0);
+}
+
+/* The user has a token that is touched, or that has another timeout. */
+static void watch_anew(struct connection *connection)
+{
+	struct timewheel_op op;
+
+	tw_op_watch(&op, connection->user, connection->fd, service.config.timeout,
+		    0, TIMEWHEEL_OPF_RECEIVED);
+	if (replace(connection, &op))
+		connection->timeout = service.timeouts;
 }
 
 static void take_packet(struct connection *connection)
@@ -175,6 +273,8 @@ static void take_packet(struct connection *connection)
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (bytes <= 0) {
+		if (connection->watching == WATCHED)
+			unwatch(connection);
 		hang_up(connection, NULL);
 		return;
 	}
@@ -182,12 +282,18 @@ static void take_packet(struct connection *connection)
 		int complete = parse_hello(connection, packet, bytes);
 
 		if (complete < 0)
-			hang_up(connection, "error expected: user NUMBER\n");
-		if (complete <= 0)
+			hang_up(connection, expected);
+		if (complete <= 0 || !find_id(connection))
 			return;
 		log_in(connection);
 	}
-	touch(connection);
+	connection->last = news_now();
+	if (connection->watching != WATCHED)
+		touch(connection);
+	else if (connection->timeout != service.timeouts)
+		watch_anew(connection);
+	else
+		users.saved++;
 }
 
 void users_turn(void)
@@ -205,33 +311,16 @@ void users_turn(void)
 	users_flush();
 }
 
-static uint64_t now_us(void)
-{
-	uint64_t now;
-
-	must(sd_event_now(service.event, CLOCK_MONOTONIC, &now));
-	return now;
-}
-
-/* Is it time to print the message again? @said: when it was printed last, or 0 */
-static bool worth_saying(uint64_t *said)
-{
-	uint64_t now = now_us();
-
-	if (*said && now - *said < SAY_EVERY)
-		return false;
-	*said = now;
-	return true;
-}
-
 /* The wheel has no token for this user, so its silence could not be noticed. */
 static void refuse(struct connection *connection, int err)
 {
 	static uint64_t said;
 
+	char number[NAME_SIZE];
+
 	if (worth_saying(&said))
-		say("user %llu is refused: %s",
-		    (unsigned long long)connection->user,
+		say("user %s is refused: %s",
+		    names_text(connection->user, number),
 		    err == ENOSPC ? "max-users are online" : tw_strerror(err));
 	if (connection->fd >= 0)
 		hang_up(connection, "error no room\n");
@@ -239,31 +328,57 @@ static void refuse(struct connection *connection, int err)
 
 static void run_batch(void)
 {
-	while (tw_batch_run(users.batch, service.wheel) < 0) {
-		if (errno == ENODEV)
-			die(0, "the wheel \"%s\" has been destroyed",
-			    service.config.wheel);
+	while (tw_batch_run(users.batch, service.wheel) < 0)
 		if (errno != EINTR)
-			die(errno, "the wheel \"%s\"", service.config.wheel);
-	}
+			wheel_died(errno);
 }
 
-/* Moves tokens that existed with another timeout than the configured one. */
-static void move_tokens(struct connection **movers, size_t n)
+/* The connection's token existed with another timeout than the configured one. */
+static void move_token(struct connection *connection)
 {
-	size_t i;
+	struct timewheel_op op;
 
-	tw_batch_clear(users.batch);
-	for (i = 0; i < n; i++)
-		tw_op_move(next_operation(), movers[i]->user,
-			   service.config.timeout, 0);
-	run_batch();
+	tw_op_move(&op, connection->user, service.config.timeout, 0);
+	if (tw_wheel_run(service.wheel, &op) >= 0 || errno != EINVAL)
+		return;
+	/* It watches an earlier connection of the same user. */
+	tw_op_register(&op, connection->user, service.config.timeout, 0, 0);
+	replace(connection, &op);
+}
+
+/* Handles the result of one operation. Returns whether the token is not right yet. */
+static bool handle(struct connection *connection, const struct timewheel_op *op,
+		   int result)
+{
+	bool is_watch = op->code == TIMEWHEEL_OP_WATCH, came, wrong;
+
+	if (is_watch && result < 0) {
+		/* EEXIST: the user has a token that is touched, which is replaced. */
+		if (errno != EEXIST)
+			connection->watching = WATCH_NEVER;
+		return false;
+	}
+	if (result < 0) {
+		refuse(connection, errno);
+		return false;
+	}
+	if (is_watch)
+		connection->watching = WATCHED;
+	came = is_watch ? !(result & TIMEWHEEL_RES_REPLACED) :
+			  result & TIMEWHEEL_RES_REGISTERED;
+	if (came && !connection->revived)
+		outbox_tell(NEWS_ONLINE, op->id, op->handle);
+	wrong = connection->watching == WATCH_NEXT ||
+		(!came && connection->timeout != service.timeouts && !is_watch);
+	connection->timeout = service.timeouts;
+	connection->revived = false;
+	return wrong;
 }
 
 void users_flush(void)
 {
-	size_t i, n = tw_batch_count(users.batch), nr_movers = 0;
-	struct connection *movers[TURN];
+	size_t i, n = tw_batch_count(users.batch), nr_wrong = 0;
+	struct connection *wrong[TURN];
 
 	if (n)
 		run_batch();
@@ -272,46 +387,103 @@ void users_flush(void)
 		const struct timewheel_op *op = tw_batch_op(users.batch, i);
 		int result = tw_batch_result(users.batch, i);
 
-		if (result < 0) {
-			refuse(connection, errno);
-			continue;
-		}
-		if (!(result & TIMEWHEEL_RES_REGISTERED)) {
-			if (connection->timeout != service.timeouts)
-				movers[nr_movers++] = connection;
-		} else if (!connection->revived) {
-			outbox_online(op->id, op->handle);
-		}
-		connection->timeout = service.timeouts;
-		connection->revived = false;
+		if (handle(connection, op, result))
+			wrong[nr_wrong++] = connection;
 	}
-	if (nr_movers)
-		move_tokens(movers, nr_movers);
+	for (i = 0; i < nr_wrong; i++) {
+		if (wrong[i]->watching == WATCH_NEXT)
+			watch_anew(wrong[i]);
+		else
+			move_token(wrong[i]);
+	}
 	tw_batch_clear(users.batch);
 	free_closed();
 	outbox_flush();
 	subscribers_flush();
 }
 
-bool users_silent(uint64_t user)
+/*
+ * If the user's token has ended because the kernel can no longer ask the connection, and
+ * the user's timeout is not over, the user gets a token that is touched. Returns whether
+ * it has got one. @watched: the token has watched this connection
+ */
+static bool gets_another(const struct timewheel_event *event,
+			 struct connection *connection, bool watched)
 {
-	const struct connection sought = { .user = user };
+	uint64_t timeout = service.config.timeout, rest = 0;
+
+	if (event->error == NEWS_AGAIN)
+		rest = timeout;
+	else if (event->error == NEWS_ENDED && watched)
+		rest = rest_of(connection, timeout);
+	if (!rest || !wheel_register(event->id, rest))
+		return false;
+	if (connection)
+		connection->watching = WATCH_NEVER;
+	return true;
+}
+
+bool users_silent(const struct timewheel_event *event)
+{
+	const struct connection sought = { .user = event->id };
 	struct connection **found = tfind(&sought, &users.tree, compare);
-	struct connection *connection;
+	struct connection *connection = found ? *found : NULL;
+	bool watched = connection && connection->watching == WATCHED;
 	char byte;
 
-	if (!found)
-		return true;
-	connection = *found;
+	if (!connection)
+		return !gets_another(event, NULL, false);
+	connection->watching = service.watch ? WATCH_NEXT : WATCH_NEVER;
 	/* A packet that has come but has not been read yet counts too. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		connection->revived = true;
 		take_packet(connection);
 		return false;
 	}
+	if (gets_another(event, connection, watched))
+		return false;
 	if (service.config.close)
 		hang_up(connection, "offline\n");
 	return true;
+}
+
+static void (*each_user)(uint64_t id);
+
+static void call_each(const void *node, VISIT visit, int depth)
+{
+	const struct connection * const *connection = node;
+
+	(void)depth;
+	if (visit == postorder || visit == leaf)
+		each_user((*connection)->user);
+}
+
+void users_each(void (*each)(uint64_t id))
+{
+	each_user = each;
+	twalk(users.tree, call_each);
+}
+
+static void unwatch_node(const void *node, VISIT visit, int depth)
+{
+	struct connection * const *connection = node;
+
+	(void)depth;
+	if ((visit == postorder || visit == leaf) &&
+	    (*connection)->watching == WATCHED)
+		unwatch(*connection);
+}
+
+void users_stop(void)
+{
+	twalk(users.tree, unwatch_node);
+}
+
+void users_say_saved(void)
+{
+	if (users.saved)
+		say("%llu packets needed no touch, as their connections are watched",
+		    (unsigned long long)users.saved);
 }
 
 static void set_listening(bool on)
@@ -368,15 +540,28 @@ static int on_login_over(sd_event_source *source, uint64_t time, void *unused)
 	(void)unused;
 	while ((oldest = TAILQ_FIRST(&users.unknown)) &&
 	       (int64_t)(oldest->accepted - since) <= 0)
-		hang_up(oldest, "error expected: user NUMBER\n");
+		hang_up(oldest, expected);
 	free_closed();
 	expect_login();
 	return 0;
 }
 
-static void add(int fd)
+static struct connection *new_connection(void)
 {
 	struct connection *connection = calloc(1, sizeof(*connection));
+
+	if (!connection)
+		return NULL;
+	connection->name = calloc(1, NAME_SIZE);
+	if (connection->name)
+		return connection;
+	free(connection);
+	return NULL;
+}
+
+static void add(int fd)
+{
+	struct connection *connection = new_connection();
 	struct epoll_event event = {
 		.events = EPOLLIN,
 		.data.ptr = connection,
@@ -385,6 +570,8 @@ static void add(int fd)
 
 	if (!connection || epoll_ctl(users.epoll, EPOLL_CTL_ADD, fd, &event) < 0) {
 		say("a connection: %s", strerror(errno));
+		if (connection)
+			free(connection->name);
 		free(connection);
 		close(fd);
 		return;
@@ -468,7 +655,7 @@ void users_open(const struct config *config)
 {
 	int i;
 
-	users.batch = tw_batch_new(TURN);
+	users.batch = tw_batch_new(OPERATIONS);
 	users.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!users.batch || users.epoll < 0)
 		die(errno, "users");
