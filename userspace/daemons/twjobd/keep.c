@@ -22,7 +22,7 @@ static struct {
 	void (*opened)(struct queue *queue);
 	uint64_t mended;
 	bool loading, removing;
-	int64_t clock;		/* ns, see look_at_clock() */
+	int64_t clock, saved_clock;	/* ns, see look_at_clock() */
 	/* How far each has come, by numbers of rows. */
 	int64_t loaded, removed, compared;
 	/* Tokens of this queue are compared, 0: rows are. */
@@ -44,8 +44,10 @@ void keep_count_mended(void)
 	keep.mended++;
 }
 
+/* sd-event may delay a timer by 250 ms: what is to be done at once is not delayed. */
 static void run_in(uint64_t us)
 {
+	must(sd_event_source_set_time_accuracy(keep.timer, us ? 0 : 1));
 	must(sd_event_source_set_time_relative(keep.timer, us));
 	must(sd_event_source_set_enabled(keep.timer, SD_EVENT_ONESHOT));
 }
@@ -313,7 +315,7 @@ static int64_t clock_offset(void)
 
 /*
  * Each second: leases end by the wall clock, and would last longer after it has been
- * set back.
+ * set back. The store knows how it was, for when that happens between two processes.
  */
 static void look_at_clock(void)
 {
@@ -321,6 +323,10 @@ static void look_at_clock(void)
 	struct queue *queue;
 
 	keep.clock = clock_offset();
+	if (llabs(keep.clock - keep.saved_clock) >= (long long)SET_BACK / 2) {
+		store_save_clock(keep.clock);
+		keep.saved_clock = keep.clock;
+	}
 	if (before - keep.clock < (int64_t)SET_BACK)
 		return;
 	say("the clock has been set back by %lld s",
@@ -369,7 +375,10 @@ void keep_start(void (*opened)(struct queue *queue))
 	int result;
 
 	keep.opened = opened;
-	keep.clock = clock_offset();
+	if (store_clock(&keep.saved_clock))
+		keep.clock = keep.saved_clock;
+	else
+		keep.clock = clock_offset();
 	must(sd_event_add_time_relative(event, &keep.timer, CLOCK_MONOTONIC,
 					INTERVAL, 0, on_timer, NULL));
 	if (store_each_queue(add_queue))
@@ -380,4 +389,5 @@ void keep_start(void (*opened)(struct queue *queue))
 			keep_complain(queue, result);
 	}
 	turn_repeat_last();
+	look_at_clock();
 }

@@ -62,6 +62,7 @@ struct queue *queue_new(const struct queue_row *row)
 void queue_close_wheel(struct queue *queue)
 {
 	queue->due = sd_event_source_disable_unref(queue->due);
+	queue_end_survey(queue);
 	tw_cursor_close(queue->walk);
 	queue->walk = NULL;
 	tw_wheel_close(queue->bound);
@@ -265,6 +266,13 @@ int queue_open_wheel(struct queue *queue)
 		keep_file(queue);
 	queue->loaded = result;
 	return 0;
+}
+
+uint64_t queue_most_jobs(void)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+
+	return tw_device_caps(&caps) < 0 ? 0 : caps.max_tokens - SPARE;
 }
 
 void queue_destroy_wheel(struct queue *queue)
@@ -540,24 +548,4 @@ bool queue_counts(struct queue *queue, struct timewheel_info *info)
 {
 	*info = (struct timewheel_info) { .size = sizeof(*info) };
 	return queue->plain && !tw_wheel_info(queue->plain, info);
-}
-
-void queue_due(struct queue *queue, const struct timewheel_info *info, uint64_t now,
-	       uint64_t *count, uint64_t *oldest)
-{
-	struct tw_cursor *cursor = info->next <= info->now ?
-				   tw_cursor_open(queue->plain, 0, now) : NULL;
-	const struct timewheel_token *token;
-
-	*count = 0;
-	*oldest = now;
-	while (cursor && *count < MAX_COUNTED &&
-	       tw_cursor_next(cursor, &token) > 0) {
-		if (token->state != TIMEWHEEL_STATE_PENDING)
-			continue;
-		(*count)++;
-		if (token->deadline < *oldest)
-			*oldest = token->deadline;
-	}
-	tw_cursor_close(cursor);
 }

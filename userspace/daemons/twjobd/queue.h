@@ -2,7 +2,7 @@
 /*
  * Queues, each a row of the store and a named wheel. The wheel has a token for
  * each job, and is the clock, the index by key, and the keeper of leases. Nobody
- * but queue.c speaks to wheels. This knows no connection.
+ * but queue.c and queue_due.c speaks to wheels. These know no connection.
  *
  * A token's cookie is the job's number. Its id is the same for a job without a
  * key, else one of a few numbers that a hash of the key gives. The token with the
@@ -27,6 +27,11 @@
 /* Places where the token of a key may be. */
 #define PLACES		4
 
+/* Jobs that are due, which no worker has taken: since when the oldest is, in ns. */
+struct due {
+	uint64_t count, oldest;
+};
+
 /*
  * @plain and @bound are two open files of the wheel. The service manager keeps the
  * first, so that what it holds outlives this process; what the second holds is
@@ -39,6 +44,9 @@ struct queue {
 	struct tw_wheel *plain, *bound;
 	sd_event_source *due;		/* the wheel has something to read */
 	struct tw_cursor *walk;		/* see queue_walk() */
+	struct tw_cursor *survey;	/* see queue_due() */
+	sd_event_source *surveys;
+	struct due counting, counted;
 	struct histogram lateness;	/* from when jobs were due */
 	bool loaded;			/* the wheel has all jobs */
 	bool complained;		/* see keep_complain() */
@@ -62,6 +70,8 @@ void queue_free(struct queue *queue);
  * tw_wheel_open_named(3).
  */
 int queue_open_wheel(struct queue *queue);
+/* Most jobs of a queue, for which a wheel can have tokens. */
+uint64_t queue_most_jobs(void);
 void queue_close_wheel(struct queue *queue);
 void queue_destroy_wheel(struct queue *queue);
 /* All jobs have been registered. */
@@ -138,13 +148,13 @@ void queue_unregister(struct queue *queue, uint64_t handle);
 /* What the queue's wheel counts; false if there is none. */
 bool queue_counts(struct queue *queue, struct timewheel_info *info);
 /*
- * How many jobs are due at @now, which no worker has taken, and since when the oldest
- * of them is: ns. If @info says that one may be due, looks at every token, until it has
- * counted MAX_COUNTED.
+ * queue_due.c: what is due, by a look at every token if @info says that one may be. In
+ * a wheel of more than SURVEY tokens the loop goes on with that later, a slice at a
+ * time, and the answer is what the last such count came to.
  */
-#define MAX_COUNTED	100000
-void queue_due(struct queue *queue, const struct timewheel_info *info, uint64_t now,
-	       uint64_t *count, uint64_t *oldest);
+#define SURVEY		5000
+void queue_end_survey(struct queue *queue);
+struct due queue_due(struct queue *queue, const struct timewheel_info *info);
 /* Deadline that a token of this job has, at the earliest: ns. */
 uint64_t queue_deadline(uint64_t due);
 

@@ -83,6 +83,14 @@ int store_body(int64_t id, void (*use)(void *arg, struct bytes body), void *arg)
  */
 int store_next(int64_t after, int64_t buried, struct job *jobs, int count);
 
+/*
+ * By how much the wall clock was ahead of one that is never set, ns: as it was saved
+ * last; false if it never was.
+ */
+bool store_clock(int64_t *offset);
+/* Outside of a turn. */
+void store_save_clock(int64_t offset);
+
 /* The disk was full, and there is no room yet to accept jobs again. */
 bool store_is_full(void);
 /* A bit of housekeeping, outside of a turn. */

@@ -68,7 +68,7 @@ static const char schema[] =
 
 enum statement {
 	BEGIN, COMMIT, ROLL_BACK,
-	SET_NEXT, SET_LIST, GET_LIST,
+	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
 	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
 	GET, GET_BODY, NEXT, NEXT_BURIED,
@@ -82,6 +82,7 @@ static const char * const texts[STATEMENTS] = {
 	[SET_NEXT] = "update meta set value = ? where name = 'next'",
 	[SET_LIST] = "update meta set value = ? where name = 'turn'",
 	[GET_LIST] = "select value from meta where name = 'turn'",
+	[SET_CLOCK] = "replace into meta values ('clock', ?)",
 	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
 	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
 		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -410,6 +411,14 @@ int store_begin(void)
 	return run(statements[BEGIN]);
 }
 
+/* A file system that has become so says of a sync that it is done. */
+static bool is_read_only(void)
+{
+	struct statvfs disk;
+
+	return fstatvfs(ballast, &disk) || disk.f_flag & ST_RDONLY;
+}
+
 int store_commit(struct bytes list)
 {
 	int result = 0;
@@ -422,6 +431,9 @@ int store_commit(struct bytes list)
 		result = run(statements[COMMIT]);
 	if (result)
 		return result;
+	if (is_read_only())
+		die(0, "the file system of %s is read-only: see what the kernel's log tells",
+		    config.store);
 	had_list = list.length;
 	complained = false;
 	return 0;
@@ -548,6 +560,16 @@ int store_next(int64_t after, int64_t buried, struct job *jobs, int count)
 		read_job(statement, &jobs[n++]);
 	sqlite3_reset(statement);
 	return result < 0 ? result : n;
+}
+
+bool store_clock(int64_t *offset)
+{
+	return ask("select value from meta where name = 'clock'", offset);
+}
+
+void store_save_clock(int64_t offset)
+{
+	run(BOUND(SET_CLOCK, offset));
 }
 
 bool store_is_full(void)

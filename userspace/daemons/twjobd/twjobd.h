@@ -15,6 +15,7 @@
  * keep.c		loads wheels, and compares them with the store
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h
+ * queue_due.c		what is due in it
  * store_sqlite.c	the jobs; see store.h
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took

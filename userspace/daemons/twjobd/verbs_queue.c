@@ -109,8 +109,12 @@ static void answer_no_wheel(struct request *request, struct queue *queue,
 			    int error)
 {
 	switch (-error) {
+	case EINVAL:
+		reply_error(request->reply,
+			    "ERR MAXJOBS is at most %llu, by max_tokens of the kernel's module",
+			    (unsigned long long)queue_most_jobs());
+		break;
 	case EDQUOT:
-	case EINVAL:		/* more than the module's max_tokens */
 	case ENOMEM:
 	case ENOSPC:
 		reply_error(request->reply, "FULL the kernel gives no wheel: %s",

@@ -51,12 +51,15 @@ static void daemon_figures(struct figures *figures)
 static void queue_figures(struct queue *queue, struct figures *figures)
 {
 	const struct queue_row *row = &queue->row;
-	uint64_t due, oldest, now = queue_deadline(now_ms());
 	struct timewheel_info info;
+	uint64_t now, age;
+	struct due due;
 
 	if (!queue_counts(queue, &info))
 		info.next = TIMEWHEEL_NEVER;
-	queue_due(queue, &info, now, &due, &oldest);
+	due = queue_due(queue, &info);
+	now = queue_deadline(now_ms());
+	age = due.count && now > due.oldest ? now - due.oldest : 0;
 	*figures = (struct figures) { row->name, 16, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
@@ -65,8 +68,8 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		  "pending_jobs", "Jobs that wait until they are due, or taken." },
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
 		{ "buried", info.buried, "buried_jobs", "Jobs that are kept aside." },
-		{ "due", due, "due_jobs", "Jobs that are due and not taken." },
-		{ "oldest_ms", (now - oldest) / NSEC_PER_MSEC,
+		{ "due", due.count, "due_jobs", "Jobs that are due and not taken." },
+		{ "oldest_ms", age / NSEC_PER_MSEC,
 		  "oldest_due_seconds", "How long the oldest of these has been due." },
 		{ "delivered", info.delivered, "delivered_total", "Deliveries." },
 		{ "lapsed", info.lapsed, "lapsed_total",

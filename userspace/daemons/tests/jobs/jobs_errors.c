@@ -51,8 +51,8 @@ static const struct {
 	{ "TW.CREATE new MAXJOBS 268435457", "ERR" },
 	{ "TW.CREATE new MAXBYTES 0", "ERR" },
 	{ "TW.CREATE new MAXAGE 1", "ERR" },
-	{ "TW.CREATE new MAXJOBS 200000000", "FULL" },
-	{ "TW.CREATE q MAXJOBS 200000000", "FULL" },
+	{ "TW.CREATE new MAXJOBS 200000000", "ERR" },
+	{ "TW.CREATE q MAXJOBS 200000000", "ERR" },
 
 	{ "TW.DROP none", "NOQUEUE" },
 	{ "TW.STATS none", "NOQUEUE" },

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd is killed again and again, while producers and workers use it. They keep
- * a ledger of what they were answered, and in the end all of it has to be so:
+ * twjobd is killed again and again, or another one takes its place, while producers
+ * and workers use it. They keep a ledger of what they were answered, and in the end
+ * all of it has to be so:
  *
  * J1	an answered put, cancel or ack is never undone
  * J2	no job is handed out early, and none is done twice
- * J4	kill -9 at any moment
+ * J4	kill -9 at any moment; what workers hold stays theirs when the daemon is
+ *	upgraded
  *
  * A command whose connection ended before the answer is in doubt: either is right.
  * TW_SCALE scales the number of kills.
  */
 #include <sqlite3.h>
 
-#include "jobs.h"
+#include "jobs_manager.h"
 
 #define PRODUCERS	4
 #define WORKERS		4
 #define KILLS		10
+#define UPGRADES	4
+#define HELD		5
 #define JOBS		200000
 /* Of jobs that are put to be cancelled, or moved nearer. */
 #define FAR_MS		4000
@@ -202,20 +206,21 @@ static void *work(void *number)
 	return NULL;
 }
 
-/* Nobody else works any more: what is left is done. */
+/* Nobody else works any more: what is left is done, as long as something comes. */
 static void drain(redisContext *client)
 {
-	for (;;) {
-		redisReply *reply = say(client, "TW.TAKE q COUNT 100 BLOCK %d",
-					FAR_MS + 4000);
+	long long until = now_ms(CLOCK_MONOTONIC) + FAR_MS + 4000;
+
+	while (figure(client, "q", "jobs") && now_ms(CLOCK_MONOTONIC) < until) {
+		redisReply *reply = say(client, "TW.TAKE q COUNT 100 BLOCK 200");
 		size_t count = reply ? reply->elements : 0;
 
 		for (size_t i = 0; i < count; i++)
 			work_on(client, reply->element[i], 0);
+		if (count)
+			until = now_ms(CLOCK_MONOTONIC) + FAR_MS + 4000;
 		if (reply)
 			freeReplyObject(reply);
-		if (!count)
-			return;
 	}
 }
 
@@ -231,16 +236,17 @@ static long long number(sqlite3 *db, const char *sql)
 	return value;
 }
 
-static int kills(void)
+static int scaled(int n)
 {
 	const char *scale = getenv("TW_SCALE");
-	int n = KILLS * (scale ? atof(scale) : 1);
 
+	n *= scale ? atof(scale) : 1;
 	return n < 3 ? 3 : n;
 }
 
 FIXTURE(ledger) {
 	pid_t daemon;
+	int kept;		/* the wheel's file, if it is upgraded */
 	pthread_t producers[PRODUCERS], workers[WORKERS];
 };
 
@@ -275,7 +281,7 @@ static void killed(FIXTURE_DATA(ledger) *self)
 /* Under load, and now and then while it starts. */
 static void kill_it(FIXTURE_DATA(ledger) *self)
 {
-	for (int i = kills(); i; i--) {
+	for (int i = scaled(KILLS); i; i--) {
 		redisFree(connect_daemon());
 		sleep_ms(300 + rand() % 600);
 		killed(self);
@@ -287,13 +293,48 @@ static void kill_it(FIXTURE_DATA(ledger) *self)
 	sleep_ms(500);
 }
 
-static void under_load(FIXTURE_DATA(ledger) *self)
+/* As it is done with "systemctl restart", with jobs that a worker has meanwhile. */
+static void upgrade(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self)
+{
+	redisContext *client = connect_daemon();
+	struct taken held[HELD];
+	int count = 0;
+
+	while (count < HELD &&
+	       take(client, &held[count], "TW.TAKE q BLOCK 5000"))
+		entries[atoi(held[count++].body)].delivered++;
+	redisFree(client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	self->daemon = start_with_file(self->kept);
+	client = connect_daemon();
+	for (int i = 0; i < count; i++) {
+		ack(client, &held[i], atoi(held[i].body));
+		EXPECT_GT(entries[atoi(held[i].body)].done, 0);
+	}
+	redisFree(client);
+}
+
+static void upgrade_it(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(ledger) *self)
+{
+	for (int i = scaled(UPGRADES); i; i--) {
+		sleep_ms(200 + rand() % 400);
+		upgrade(_metadata, self);
+	}
+	sleep_ms(300);
+}
+
+static void under_load(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
+		       bool upgraded)
 {
 	for (long i = 0; i < PRODUCERS; i++)
 		pthread_create(&self->producers[i], NULL, produce, (void *)i);
 	for (long i = 0; i < WORKERS; i++)
 		pthread_create(&self->workers[i], NULL, work, (void *)i);
-	kill_it(self);
+	if (upgraded)
+		upgrade_it(_metadata, self);
+	else
+		kill_it(self);
 	stop_producers = true;
 	for (int i = 0; i < PRODUCERS; i++)
 		pthread_join(self->producers[i], NULL);
@@ -302,13 +343,12 @@ static void under_load(FIXTURE_DATA(ledger) *self)
 		pthread_join(self->workers[i], NULL);
 }
 
-TEST_F_TIMEOUT(ledger, J1_J2_J4_killed_under_load, 200)
+/* What is left is done, and then the ledger is right. */
+static void check_ledger(struct __test_metadata *_metadata)
 {
 	int puts = 0, done = 0, lost = 0, twice = 0, undone = 0;
-	redisContext *client;
+	redisContext *client = connect_daemon();
 
-	under_load(self);
-	client = connect_daemon();
 	ASSERT_NE(NULL, client);
 	drain(client);
 	for (int i = 0; i < next_entry; i++) {
@@ -321,8 +361,8 @@ TEST_F_TIMEOUT(ledger, J1_J2_J4_killed_under_load, 200)
 		lost += entry->put && !entry->cancelled && !entry->done &&
 			!entry->cancel_in_doubt && !entry->ack_in_doubt;
 	}
-	TH_LOG("kills %d, puts answered %d, in doubt %d, done %d, nacked %d, stale %d",
-	       kills(), puts, in_doubt, done, nacked, stale);
+	TH_LOG("puts answered %d, in doubt %d, done %d, nacked %d, stale %d", puts,
+	       in_doubt, done, nacked, stale);
 	TH_LOG("lost %d, twice %d, undone %d, early %d, strange %d, mended %lld",
 	       lost, twice, undone, early, strange, figure(client, NULL, "mended"));
 	EXPECT_GT(puts, 100);
@@ -337,6 +377,34 @@ TEST_F_TIMEOUT(ledger, J1_J2_J4_killed_under_load, 200)
 	EXPECT_EQ(0, figure(client, "q", "bytes"));
 	EXPECT_EQ(0, figure(client, "q", "held"));
 	redisFree(client);
+}
+
+TEST_F_TIMEOUT(ledger, J1_J2_J4_killed_under_load, 3600)
+{
+	under_load(_metadata, self, false);
+	check_ledger(_metadata);
+}
+
+/* None of what is held is handed out again, though all of it is held for a while. */
+TEST_F_TIMEOUT(ledger, J1_J2_J4_upgraded_under_load, 3600)
+{
+	redisContext *client;
+	int notify;
+
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	notify = open_notify();
+	self->daemon = start_daemon();
+	self->kept = kept_file(notify);
+	ASSERT_GE(self->kept, 0);
+	/* Nobody reads what the later ones would tell. */
+	unsetenv("NOTIFY_SOCKET");
+	under_load(_metadata, self, true);
+	client = must_connect();
+	EXPECT_EQ(0, figure(client, NULL, "mended"));
+	redisFree(client);
+	check_ledger(_metadata);
+	close(self->kept);
+	close(notify);
 }
 
 TEST_HARNESS_MAIN

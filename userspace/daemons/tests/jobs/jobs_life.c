@@ -4,7 +4,7 @@
  */
 #include <sys/mount.h>
 
-#include "jobs.h"
+#include "jobs_manager.h"
 
 FIXTURE(life) {
 	pid_t daemon;
@@ -120,70 +120,6 @@ TEST_F_TIMEOUT(life, J4_reboot, 120)
 	SAYS("nil", self->client, "TW.TAKE q");
 }
 
-/* A socket on which the service manager is told things. */
-static int open_notify(void)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	strcpy(address.sun_path, DIR "/notify");
-	unlink(address.sun_path);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
-		abort();
-	setenv("NOTIFY_SOCKET", address.sun_path, 1);
-	return fd;
-}
-
-/* The file that the daemon wants kept, or -1. */
-static int kept_file(int notify)
-{
-	char text[256], control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { text, sizeof(text) - 1 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct pollfd ready = { .fd = notify, .events = POLLIN };
-
-	while (poll(&ready, 1, 2000) == 1) {
-		ssize_t length;
-		int fd;
-
-		message.msg_controllen = sizeof(control);
-		length = recvmsg(notify, &message, 0);
-		if (length <= 0)
-			break;
-		text[length] = '\0';
-		if (!strstr(text, "FDSTORE=1") ||
-		    !strstr(text, "FDNAME=" PREFIX "q") || !CMSG_FIRSTHDR(&message))
-			continue;
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-		return fd;
-	}
-	return -1;
-}
-
-/* As the service manager starts it. */
-static pid_t start_with_file(int kept)
-{
-	pid_t pid = fork();
-	char number[16];
-
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(number, sizeof(number), "%d", getpid());
-	setenv("LISTEN_PID", number, 1);
-	setenv("LISTEN_FDS", "1", 1);
-	setenv("LISTEN_FDNAMES", PREFIX "q", 1);
-	if (dup2(kept, 3) < 0)
-		_exit(126);
-	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
-	_exit(127);
-}
-
 TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 {
 	struct taken plain, bound, again;
@@ -219,6 +155,48 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
 	SAYS("1", self->client, "TW.ACK q %s", plain.receipt);
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	close(kept);
+	close(notify);
+	unsetenv("NOTIFY_SOCKET");
+}
+
+static void set_clock(long long ahead)
+{
+	long long ms = now_ms(CLOCK_BOOTTIME) + ahead;
+	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (clock_settime(CLOCK_REALTIME, &time))
+		abort();
+}
+
+/* Also while there is no daemon, leases end when they would have ended. */
+TEST_F_TIMEOUT(life, J4_clock_is_set_back_meanwhile, 60)
+{
+	long long ahead = now_ms(CLOCK_REALTIME) - now_ms(CLOCK_BOOTTIME), begin;
+	struct taken taken, again;
+	int notify, kept;
+	bool got;
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 3");
+	killed(self);
+	notify = open_notify();
+	start(self);
+	kept = kept_file(notify);
+	ASSERT_GE(kept, 0);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body AT 1000")), 0);
+	begin = now_ms(CLOCK_BOOTTIME);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
+	killed(self);
+	set_clock(ahead - 86400 * 1000);
+	self->daemon = start_with_file(kept);
+	self->client = must_connect();
+	got = take(self->client, &again, "TW.TAKE q BLOCK 20000");
+	set_clock(ahead);
+	ASSERT_TRUE(got);
+	EXPECT_EQ(2, again.attempt);
+	EXPECT_GE(now_ms(CLOCK_BOOTTIME) - begin, 3000);
+	SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);
+	SAYS("1", self->client, "TW.ACK q %s", again.receipt);
 	close(kept);
 	close(notify);
 	unsetenv("NOTIFY_SOCKET");

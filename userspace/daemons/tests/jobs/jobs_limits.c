@@ -6,11 +6,13 @@
  */
 #include <linux/capability.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "jobs.h"
 
 #define CONNECTIONS	10000
 #define PARAMETERS	"/sys/module/timewheel/parameters/"
+#define TRACING		"/sys/kernel/tracing/"
 
 FIXTURE(limits) {
 	pid_t daemon;
@@ -93,20 +95,23 @@ TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 {
 	redisContext **clients = calloc(CONNECTIONS, sizeof(*clients)), *more;
 	int put = 0, jobs = active();
+	redisReply *reply = NULL;
 
 	clients[0] = self->client;
 	for (int i = 1; i < CONNECTIONS; i++)
 		clients[i] = must_connect();
 	more = must_connect();
-	SAYS("FULL", more, "PING");
+	/* It has not said anything: it may be gone by then. */
+	EXPECT_EQ(REDIS_OK, redisGetReply(more, (void **)&reply));
+	EXPECT_STREQ("FULL", as_text(reply));
+	freeReplyObject(reply);
 	redisFree(more);
 	for (int i = 0; i < jobs; i++) {
 		redisAppendCommand(clients[i], "TW.PUT q %d", i);
 		send_all(clients[i]);
 	}
 	for (int i = 0; i < jobs; i++) {
-		redisReply *reply = NULL;
-
+		reply = NULL;
 		redisGetReply(clients[i], (void **)&reply);
 		put += number_of(reply) > 0;
 	}
@@ -463,6 +468,50 @@ TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
 	TH_LOG("%ld deliveries, memory %ld kB, then %ld kB", taken, early, memory);
 	EXPECT_GT(taken, JOBS * ROUNDS / 2);
 	EXPECT_LT(memory, early + 150);
+}
+
+/* How often the daemon asks the kernel's module before it answers TW.STATS. */
+static int asks_for_stats(FIXTURE_DATA(limits) *self)
+{
+	char line[512];
+	int asks = 0;
+	FILE *file;
+
+	snprintf(line, sizeof(line), "common_pid == %d && (id == %d || id == %d)",
+		 self->daemon, SYS_ioctl, SYS_sendto);
+	write_text(TRACING "events/raw_syscalls/sys_enter/filter", "%s", line);
+	write_text(TRACING "trace", "%s", "");
+	write_text(TRACING "events/raw_syscalls/sys_enter/enable", "1");
+	figure(self->client, "q", "due");
+	write_text(TRACING "events/raw_syscalls/sys_enter/enable", "0");
+	file = fopen(TRACING "trace", "r");
+	while (file && fgets(line, sizeof(line), file) && !strstr(line, ": NR 44 "))
+		asks += !!strstr(line, ": NR 16 ");
+	if (file)
+		fclose(file);
+	return asks;
+}
+
+/* They are counted a bit at a time, and in the end are right. */
+TEST_F_TIMEOUT(limits, figures_of_a_large_queue, 120)
+{
+	int asks;
+
+	ASSERT_GT(put_many(self->client, 12000, "IN 10000"), 0);
+	EXPECT_EQ(0, figure(self->client, "q", "due"));
+	ASSERT_GT(put_many(self->client, 3, "AT 1000"), 0);
+	asks = asks_for_stats(self);
+	TH_LOG("%d ioctl() for one answer", asks);
+	EXPECT_GT(asks, 10);
+	EXPECT_LT(asks, 60);
+	EXPECT_TRUE(comes_to(self->client, "q", "due", 3));
+	sleep_ms(300);
+	EXPECT_GE(figure(self->client, "q", "oldest_ms"), 300);
+	ASSERT_GT(put_many(self->client, 5, "IN 0"), 0);
+	EXPECT_TRUE(comes_to(self->client, "q", "due", 8));
+	EXPECT_EQ(5, take_all(self->client, 5));
+	EXPECT_EQ(0, figure(self->client, "q", "due"));
+	EXPECT_EQ(0, figure(self->client, "q", "oldest_ms"));
 }
 
 TEST_HARNESS_MAIN

@@ -11,272 +11,12 @@
  * of cuts; 30 is enough for one after each write.
  */
 #include <sqlite3.h>
+#include <sys/statvfs.h>
 
-#include "jobs_disk.h"
+#include "jobs_changes.h"
 
-#define JOBS		500
-#define VERSIONS	12
-#define BATCH		6
 #define CUTS		50
-#define MAX_BODY	30000
-#define HOUR_MS		3600000
 #define LOG		"/tmp/twjobd-log"
-
-enum command {
-	NONE, PUT, MOVE, CANCEL
-};
-
-/* What a job is after the change of this number; by which command, if by one. */
-struct version {
-	int change;
-	enum command by;
-	bool gone, buried;
-	long long due;		/* ms, 0: not known */
-	unsigned int body;
-};
-
-static struct job {
-	long long id;
-	int count;
-	struct version versions[VERSIONS];
-} jobs[JOBS];
-
-static int job_count, changes, wrong;
-
-/* Says what is wrong, but not that a hundred jobs are so. */
-__attribute__((__format__(printf, 1, 2)))
-static void complain(const char *format, ...)
-{
-	va_list args;
-
-	if (wrong++ >= 5)
-		return;
-	va_start(args, format);
-	printf("# ");
-	vprintf(format, args);
-	printf("\n");
-	va_end(args);
-}
-
-/* A body of its own for each number. */
-static const char *body_of(unsigned int number)
-{
-	static char body[MAX_BODY + 16];
-	int start = snprintf(body, sizeof(body), "%u ", number);
-	int length = number * 7919 % MAX_BODY;
-
-	memset(body + start, 'a' + number % 26, length);
-	body[start + length] = '\0';
-	return body;
-}
-
-static long long later(void)
-{
-	return now_ms(CLOCK_REALTIME) + HOUR_MS + rand() % HOUR_MS;
-}
-
-static struct job *new_job(void)
-{
-	struct job *job = &jobs[job_count++];
-
-	need(job_count <= JOBS, "too many jobs");
-	job->versions[job->count++].gone = true;
-	return job;
-}
-
-static struct version *latest(struct job *job)
-{
-	return &job->versions[job->count - 1];
-}
-
-/* What the next change makes of the job is for the caller. */
-static struct version *new_version(struct job *job, enum command by)
-{
-	struct version *version = latest(job) + 1;
-
-	need(job->count++ < VERSIONS, "too many changes");
-	*version = version[-1];
-	version->change = ++changes;
-	version->by = by;
-	return version;
-}
-
-static void new_body(struct version *version)
-{
-	version->gone = false;
-	version->body = changes;
-	version->due = later();
-}
-
-/* A few changes at once, each of another job. */
-struct batch {
-	int count;
-	struct job *jobs[BATCH];
-};
-
-static bool is_in(const struct batch *batch, const struct job *job)
-{
-	for (int i = 0; i < batch->count; i++)
-		if (batch->jobs[i] == job)
-			return true;
-	return false;
-}
-
-/* One that can still be changed, or a new one. */
-static struct job *pick_job(const struct batch *batch)
-{
-	for (int tries = 0; tries < 3 && job_count; tries++) {
-		struct job *job = &jobs[rand() % job_count];
-		struct version *last = latest(job);
-
-		if (!last->gone && last->by && job->count < VERSIONS - 1 &&
-		    !is_in(batch, job))
-			return job;
-	}
-	return new_job();
-}
-
-static void decide(struct job *job)
-{
-	int what = latest(job)->gone ? 0 : rand() % 100;
-	struct version *version;
-
-	version = new_version(job, what < 50 ? PUT : what < 80 ? MOVE : CANCEL);
-	if (version->by == PUT)
-		new_body(version);
-	else if (version->by == MOVE)
-		version->due = later();
-	else
-		version->gone = true;
-}
-
-/* All these may be repeated. */
-static void send_change(redisContext *client, struct job *job)
-{
-	const struct version *version = latest(job);
-
-	if (version->by == PUT)
-		redisAppendCommand(client, "TW.PUT q %s KEY key-%d AT %lld REPLACE",
-				   body_of(version->body), (int)(job - jobs),
-				   version->due);
-	else if (version->by == MOVE)
-		redisAppendCommand(client, "TW.MOVE q %lld AT %lld", job->id,
-				   version->due);
-	else
-		redisAppendCommand(client, "TW.CANCEL q %lld", job->id);
-}
-
-static void take_answer(struct job *job, const redisReply *reply, bool repeated)
-{
-	const struct version *version = latest(job);
-	bool right;
-
-	if (version->by == PUT) {
-		right = reply->type == REDIS_REPLY_ARRAY;
-		if (right)
-			job->id = reply->element[0]->integer;
-	} else {
-		right = reply->type == REDIS_REPLY_INTEGER &&
-			(reply->integer == 1 ||
-			 (repeated && version->by == CANCEL && !reply->integer));
-	}
-	if (!right)
-		complain("the change %d was answered %s", version->change,
-			 as_text(reply));
-}
-
-static struct batch decide_batch(int count)
-{
-	struct batch batch = { };
-
-	while (batch.count < count) {
-		struct job *job = pick_job(&batch);
-
-		decide(job);
-		batch.jobs[batch.count++] = job;
-	}
-	return batch;
-}
-
-/* Returns how many were answered. */
-static int send_batch(redisContext *client, const struct batch *batch, bool repeated)
-{
-	int answered = 0;
-
-	for (int i = 0; i < batch->count; i++)
-		send_change(client, batch->jobs[i]);
-	for (int i = 0; i < batch->count; i++) {
-		redisReply *reply = NULL;
-
-		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
-			break;
-		take_answer(batch->jobs[i], reply, repeated);
-		freeReplyObject(reply);
-		answered++;
-	}
-	if (answered == batch->count)
-		disk_mark(changes);
-	return answered;
-}
-
-/* A command about one job, the answer of which is known. */
-__attribute__((__format__(printf, 3, 4)))
-static void answers(redisContext *client, const char *answer, const char *format, ...)
-{
-	redisReply *reply;
-	va_list args;
-
-	va_start(args, format);
-	reply = redisvCommand(client, format, args);
-	va_end(args);
-	if (strcmp(as_text(reply), answer))
-		complain("\"%s\" was answered %s", format, as_text(reply));
-	if (reply)
-		freeReplyObject(reply);
-	disk_mark(changes);
-}
-
-static void take_it(redisContext *client, const struct job *job, struct taken *taken)
-{
-	if (!take(client, taken, "TW.TAKE q BLOCK 20000") || taken->id != job->id)
-		complain("took %lld, not %lld", taken->id, job->id);
-}
-
-/* A job is put and worked on: in the end it is gone, put off, or buried. */
-static void work_on_one(redisContext *client, int how)
-{
-	struct job *job = new_job();
-	struct version *version = new_version(job, NONE);
-	struct taken taken;
-
-	new_body(version);
-	version->due = now_ms(CLOCK_REALTIME) - 10;
-	job->id = number_of(say(client, "TW.PUT q %s AT %lld",
-				body_of(version->body), version->due));
-	disk_mark(changes);
-	take_it(client, job, &taken);
-	version = new_version(job, NONE);
-	if (how % 3 == 0) {
-		version->due = later();
-		answers(client, "OK", "TW.NACK q %s AT %lld", taken.receipt,
-			version->due);
-		return;
-	}
-	if (how % 3 == 1) {
-		version->buried = true;
-		answers(client, "OK", "TW.BURY q %s", taken.receipt);
-		if (how % 2)
-			return;
-		version = new_version(job, NONE);
-		version->buried = false;
-		version->due = 0;
-		answers(client, "1", "TW.KICK q %lld", job->id);
-		take_it(client, job, &taken);
-		version = new_version(job, NONE);
-	}
-	version->gone = true;
-	answers(client, "1", "TW.ACK q %s", taken.receipt);
-}
 
 FIXTURE(power) {
 	pid_t daemon;
@@ -358,57 +98,6 @@ FIXTURE_TEARDOWN(power)
 	close(self->log);
 	clean_up();
 	EXPECT_EQ(0, system("rm -rf " DISK " " LOG));
-}
-
-/* What TW.GET says is this version. */
-static bool is_version(const redisReply *reply, const struct version *version)
-{
-	redisReply **field = reply->element;
-
-	if (reply->type == REDIS_REPLY_NIL || version->gone)
-		return reply->type == REDIS_REPLY_NIL && version->gone;
-	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 12 &&
-	       field[11]->str && !strcmp(field[3]->str, "buried") == version->buried &&
-	       (!version->due || field[5]->integer == version->due) &&
-	       !strcmp(field[11]->str, body_of(version->body));
-}
-
-/* The job is as after the change @from, or one of those up to @to, under way then. */
-static bool is_right(const struct job *job, const redisReply *reply, int from, int to)
-{
-	int i = job->count - 1;
-
-	while (job->versions[i].change > to)
-		i--;
-	for (; job->versions[i].change > from; i--)
-		if (is_version(reply, &job->versions[i]))
-			return true;
-	return is_version(reply, &job->versions[i]);
-}
-
-/* All jobs are as they were then, and there are no others. */
-static void check_jobs(redisContext *client, int from, int to, const char *when)
-{
-	int there = 0;
-
-	for (int i = 0; i < job_count; i++)
-		redisAppendCommand(client, "TW.GET q %lld", jobs[i].id);
-	for (int i = 0; i < job_count; i++) {
-		redisReply *reply = NULL;
-
-		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
-			break;
-		if (!is_right(&jobs[i], reply, from, to))
-			complain("%s: the job %lld is %s", when, jobs[i].id,
-				 as_text(reply));
-		there += reply->type == REDIS_REPLY_ARRAY;
-		freeReplyObject(reply);
-	}
-	if (figure(client, "q", "jobs") != there)
-		complain("%s: %d jobs, counted as %lld", when, there,
-			 figure(client, "q", "jobs"));
-	if (figure(client, NULL, "mended"))
-		complain("%s: wheel and store differed", when);
 }
 
 static void check_integrity(const char *when)
@@ -598,6 +287,54 @@ TEST_F_TIMEOUT(power, J1_log_cannot_be_written_back, 600)
 	go_on(_metadata, self, &batch);
 	cut_power(_metadata, self, changes, 1);
 	EXPECT_EQ(0, wrong);
+}
+
+/* What the kernel does by itself after errors of a disk, or a person before a repair. */
+static void make_read_only(void)
+{
+	struct statvfs disk = { };
+	FILE *file = fopen("/proc/sysrq-trigger", "w");
+
+	need(file && fputc('u', file) == 'u' && !fclose(file), "sysrq");
+	while (!(disk.f_flag & ST_RDONLY)) {
+		sleep_ms(10);
+		need(!statvfs(DIR, &disk), DIR);
+	}
+}
+
+static void make_writable(void)
+{
+	need(!mount(NULL, DIR, NULL, MS_REMOUNT, "commit=300"), DIR);
+}
+
+/*
+ * The kernel then says of a sync that it is done, and has done nothing. What changes
+ * nothing is answered; a change ends the daemon without an answer.
+ */
+TEST_F_TIMEOUT(power, J1_disk_is_read_only, 600)
+{
+	long long id = number_of(say(self->client, "TW.PUT q body IN 100"));
+
+	EXPECT_GT(id, 0);
+	make_read_only();
+	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
+	SAYS("[12]", self->client, "TW.GET q %lld", id);
+	SAYS("ended", self->client, "TW.CANCEL q %lld", id);
+	EXPECT_TRUE(has_given_up(self, "is read-only"));
+	redisFree(self->client);
+	start(self);
+	EXPECT_TRUE(has_given_up(self, "Read-only file system"));
+	make_writable();
+	start_and_connect(self);
+	/* It was under way. */
+	EXPECT_GE(number_of(say(self->client, "TW.CANCEL q %lld", id)), 0);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body IN 100")), 0);
+	EXPECT_EQ(1, figure(self->client, "q", "jobs"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGTERM);
+	check_integrity("after all");
+	disk_remove();
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,143 @@
+<?php
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// phpredis with twjobd: phpredis.php PORT PROXY. See ioredis.js.
+
+[, $port, $proxy] = $argv;
+$failed = 0;
+
+function expect($condition, $what)
+{
+	global $failed;
+
+	if ($condition)
+		return;
+	echo "# $what\n";
+	$failed = 1;
+}
+
+// With the texts of simple answers, as OK and BURIED, which are true otherwise.
+function connect($to, $persistent = null)
+{
+	$redis = new Redis();
+	if ($persistent)
+		$redis->pconnect('127.0.0.1', $to, 0, $persistent);
+	else
+		$redis->connect('127.0.0.1', $to);
+	$redis->auth('secret');
+	$redis->setOption(Redis::OPT_REPLY_LITERAL, true);
+	return $redis;
+}
+
+// The answer, or the code of an error. An error with the code ERR is false, as is null.
+function answer_of($redis, $words)
+{
+	$redis->clearLastError();
+	try {
+		$answer = $redis->rawCommand(...$words);
+	} catch (RedisException $error) {
+		return explode(' ', $error->getMessage())[0];
+	}
+	if ($answer === false && $redis->getLastError() !== null)
+		return explode(' ', $redis->getLastError())[0];
+	return $answer;
+}
+
+// As verbs.txt has it; an array that is null is an empty one.
+function text($answer)
+{
+	if ($answer === false || $answer === null || $answer === [])
+		return 'nil';
+	return is_array($answer) ? '[' . count($answer) . ']' : (string)$answer;
+}
+
+function is_answer($answer, $wanted)
+{
+	switch ($wanted) {
+	case '#':
+		return preg_match('/^[0-9]+$/', $answer);
+	case '[]':
+		return preg_match('/^\[[0-9]+\]$/', $answer);
+	case '...':
+		return strlen($answer) > 100;
+	default:
+		return $answer === $wanted;
+	}
+}
+
+function all_verbs($redis)
+{
+	$known = [];
+	foreach (file('verbs.txt', FILE_IGNORE_NEW_LINES) as $line) {
+		[$command, $wanted] = explode(' => ', $line);
+		$words = array_map(fn($word) => $known[$word] ?? $word,
+				   explode(' ', $command));
+		$answer = answer_of($redis, $words);
+		$text = text($answer);
+		expect(is_answer($text, $wanted),
+		       implode(' ', $words) . ": $text, not $wanted");
+		if ($words[0] === 'TW.PUT' && $wanted === '#')
+			$known['$id'] = $answer;
+		if ($words[0] === 'TW.TAKE' && $wanted === '[1]')
+			$known['$receipt'] = $answer[0][2];
+	}
+}
+
+function pipelines($redis)
+{
+	$pipeline = $redis->multi(Redis::PIPELINE);
+	for ($i = 0; $i < 100; $i++)
+		$pipeline->rawCommand('TW.PUT', 'pipe', "$i");
+	$ids = $pipeline->exec();
+	expect(count(array_unique($ids)) === 100 && array_filter($ids, 'is_int') === $ids,
+	       '100 puts were answered ' . json_encode($ids));
+}
+
+// Longer than PHP waits by default.
+function blocks($redis, $port)
+{
+	$blocking = connect($port);
+	$blocking->setOption(Redis::OPT_READ_TIMEOUT, -1);
+	$redis->rawCommand('TW.PUT', 'waited', 'body', 'IN', '2');
+	[$job] = $blocking->rawCommand('TW.TAKE', 'waited', 'BLOCK', '0');
+	expect($job[6] === 'body', 'a take that waited got no job');
+	expect($redis->rawCommand('TW.ACK', 'waited', $job[2]) === 1, 'no ack');
+	$hasty = connect($port);
+	try {
+		$hasty->rawCommand('TW.TAKE', 'waited', 'BLOCK', '0');
+		expect(false, 'a take without a setting waited');
+	} catch (RedisException $error) {
+	}
+}
+
+// The command ends with an exception, and the next one connects again.
+function is_cut($redis, ...$words)
+{
+	try {
+		$answer = $redis->rawCommand('TW.PUT', ...$words);
+		expect(false, "$words[1]: answered " . json_encode($answer));
+	} catch (RedisException $error) {
+	}
+	expect($redis->rawCommand('PING') === 'PONG', "$words[1]: not connected again");
+}
+
+$redis = connect($port);
+all_verbs($redis);
+pipelines($redis);
+blocks($redis, $port);
+
+$redis = connect($proxy);
+is_cut($redis, 'unkeyed', 'cut-a');
+$redis->setOption(Redis::OPT_MAX_RETRIES, 10);
+is_cut($redis, 'unkeyed', 'cut-b');
+is_cut($redis, 'keyed', 'kill-c', 'KEY', 'c');
+$answer = $redis->rawCommand('TW.PUT', 'keyed', 'kill-c', 'KEY', 'c');
+expect($answer[1] === 'EXISTS', 'a put with a key, repeated: ' . json_encode($answer));
+
+// Two objects of one persistent connection, as two requests have it.
+$redis = connect($proxy, 'puts');
+is_cut($redis, 'set', 'cut-d');
+unset($redis);
+$redis = connect($proxy, 'puts');
+is_cut($redis, 'set', 'kill-e');
+exit($failed);

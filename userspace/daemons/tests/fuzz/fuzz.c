@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The protocol's framing and all verbs of twjobd, with the store of SQLite and wheels in
+ * memory (wheel.c), for the sanitizers. An input is a text: its lines are commands for
+ * one of two clients, in which "#" stands for the number of the job that was put last,
+ * and "%" for the last receipt. The same bytes are also taken as they are, as what comes
+ * by a socket.
+ *
+ * With libFuzzer it chooses the inputs. Else: fuzz SECONDS FILE... tries these files,
+ * and then lines of words by chance for so long. Prints TAP.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../twjobd/keep.h"
+#include "../../twjobd/verbs.h"
+
+#define WORDS		12
+#define LINES		16
+
+sd_event *event;
+struct config config = { .prefix = "fuzz-", .password = "secret", .max_body = 4096 };
+uint64_t max_connections = 10;
+
+static struct client clients[2];
+static struct buffer answers[2];
+static char job[32], receipt[128];
+
+/* Of conn.c: what was handed out is given back when a lease ends. */
+void client_delivered(struct client *client, struct queue *queue,
+		      const struct timewheel_event *delivery, bool bound)
+{
+	(void)client;
+	(void)queue;
+	(void)delivery;
+	(void)bound;
+}
+
+static void turn_ended(int error)
+{
+	if (error)
+		abort();
+}
+
+static void resume(struct client *client)
+{
+	(void)client;
+}
+
+static void begin(void)
+{
+	static const char * const files[] = { "", "-wal", "-shm", "-ballast" };
+	char path[300];
+
+	if (event)
+		return;
+	snprintf(config.store, sizeof(config.store), "/dev/shm/twjobd-fuzz-%d",
+		 getpid());
+	must(sd_event_new(&event));
+	if (sodium_init() < 0)
+		abort();
+	store_open(config.store);
+	/* It goes with this process. */
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(path, sizeof(path), "%s%s", config.store, files[i]);
+		unlink(path);
+	}
+	turn_at_end(turn_ended);
+	keep_start(take_listen);
+}
+
+static void begin_clients(void)
+{
+	for (int i = 0; i < 2; i++) {
+		answers[i].length = 0;
+		clients[i] = (struct client) {
+			.reply = { &answers[i], 2 },
+			.known = i == 0,
+			.resume = resume,
+		};
+	}
+	strcpy(job, "1");
+	strcpy(receipt, "1-1-1-1");
+}
+
+/* What is behind an answer at @at; NULL if it is none. The bytes end with a zero. */
+static const char *behind(const char *at, int version)
+{
+	const char *end = strstr(at, "\r\n");
+	long count = strtol(at + !!*at, NULL, 10);
+	char type = *at;
+
+	if (!end || (version == 2 && strchr("%_", type)))
+		return NULL;
+	end += 2;
+	if (strchr("+-:_", type) || count < 0)
+		return end;
+	if (type == '$')
+		return strncmp(end + count, "\r\n", 2) ? NULL : end + count + 2;
+	if (type != '*' && type != '%')
+		return NULL;
+	for (count *= type == '%' ? 2 : 1; count && end; count--)
+		end = behind(end, version);
+	return end;
+}
+
+/* What a later command may refer to. */
+static void remember(const char *answer)
+{
+	char found[128];
+
+	if (*answer == ':')
+		snprintf(job, sizeof(job), "%ld", strtol(answer + 1, NULL, 10));
+	/* One job: its queue, its number, its receipt. */
+	if (sscanf(answer, "*1 *7 $%*d %*s :%*d $%*d %127s", found) == 1)
+		strcpy(receipt, found);
+}
+
+/* Each command has one answer, which is of the protocol; one that waits has none. */
+static void check_answer(int number)
+{
+	struct buffer *out = &answers[number];
+
+	turn_end();
+	if (!out->length != !!clients[number].waiter)
+		abort();
+	if (out->length) {
+		buffer_add(out, "", 1);
+		if (behind(out->data, clients[number].reply.version) !=
+		    out->data + out->length - 1)
+			abort();
+		remember(out->data);
+	}
+	out->length = 0;
+	/* As if its connection had ended. */
+	take_forget(&clients[number]);
+}
+
+/* The bytes of a command, in memory of exactly their size. */
+static void run_bytes(int number, const struct buffer *bytes)
+{
+	static struct command command;
+	char *exact = malloc(bytes->length);
+	struct resp_parsed parsed;
+
+	memcpy(exact, bytes->data, bytes->length);
+	parsed = resp_parse((struct bytes) { exact, bytes->length }, config.max_body,
+			    &command);
+	if (parsed.found == RESP_COMMAND && command.argc) {
+		if (parsed.used != bytes->length)
+			abort();
+		verbs_run(&clients[number], &command);
+		check_answer(number);
+	}
+	free(exact);
+}
+
+static void add_word(struct buffer *bytes, const char *word)
+{
+	char header[32];
+
+	if (!strcmp(word, "#"))
+		word = job;
+	else if (!strcmp(word, "%"))
+		word = receipt;
+	buffer_add(bytes, header, sprintf(header, "$%zu\r\n", strlen(word)));
+	buffer_add(bytes, word, strlen(word));
+	buffer_add(bytes, "\r\n", 2);
+}
+
+static void run_line(char *line)
+{
+	int number = line[0] == '+', count = 0;
+	char *words[64], header[32], *word, *rest;
+	struct buffer bytes = { };
+
+	for (word = strtok_r(line + number, " ", &rest); word && count < 64;
+	     word = strtok_r(NULL, " ", &rest))
+		words[count++] = word;
+	buffer_add(&bytes, header, sprintf(header, "*%d\r\n", count));
+	for (int i = 0; i < count; i++)
+		add_word(&bytes, words[i]);
+	run_bytes(number, &bytes);
+	buffer_free(&bytes);
+}
+
+/* What comes in pieces is the same as what comes as a whole. */
+static void parse(const char *data, size_t size)
+{
+	static struct command command;
+	struct resp_parsed whole = resp_parse((struct bytes) { data, size }, 64,
+					      &command);
+
+	for (size_t length = 0; length <= size && length < 100; length++) {
+		char *exact = malloc(length ?: 1);
+		struct resp_parsed part;
+
+		memcpy(exact, data, length);
+		part = resp_parse((struct bytes) { exact, length }, 64, &command);
+		free(exact);
+		if (part.found == RESP_PARTIAL)
+			continue;
+		if (part.found != whole.found || part.used > length ||
+		    (part.found == RESP_COMMAND && part.used != whole.used))
+			abort();
+		break;
+	}
+}
+
+static void drop_all(void)
+{
+	char line[64];
+	struct queue *queue = LIST_FIRST(&queues);
+
+	clients[0].known = true;
+	while (queue) {
+		if (queue->row.dropped) {
+			queue = LIST_NEXT(queue, next);
+			continue;
+		}
+		snprintf(line, sizeof(line), "TW.DROP %s", queue->row.name);
+		run_line(line);
+		queue = LIST_FIRST(&queues);
+	}
+	while (!LIST_EMPTY(&queues))
+		sd_event_run(event, 100000);
+}
+
+/* Store and wheels agree. */
+static void check_queues(void)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next) {
+		struct timewheel_info info;
+
+		if (queue->row.dropped)
+			continue;
+		/* The stamp is a token, too. */
+		if (!queue_counts(queue, &info) ||
+		    info.pending + info.held + info.buried !=
+		    queue->row.jobs + queue->loaded)
+			abort();
+	}
+	if (keep_mended())
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = strndup((const char *)data, size), *line, *rest;
+
+	begin();
+	begin_clients();
+	parse((const char *)data, size);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		run_line(line);
+		sd_event_run(event, 0);
+	}
+	check_queues();
+	drop_all();
+	free(text);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+static const char * const words[] = {
+	"TW.CREATE", "TW.DROP", "TW.QUEUES", "TW.STATS", "TW.METRICS", "TW.PAUSE",
+	"TW.DRAIN", "TW.RESUME", "TW.PUT", "TW.CANCEL", "TW.CANCELKEY", "TW.MOVE",
+	"TW.MOVEKEY", "TW.KICK", "TW.DELETE", "TW.GET", "TW.LIST", "TW.TAKE", "TW.ACK",
+	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
+	"COMMAND", "QUIT",
+	/* From here on arguments. */
+	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",
+	"LEASE", "TRIES", "MAXJOBS", "MAXBYTES", "COUNT", "BLOCK", "BOUND", "CURSOR",
+	"STATE", "BEFORE", "ALL", "ready", "buried", "held", "delayed", "0", "1", "2",
+	"0.5", "1000", "99999999999999999999", "-1", "1e9", "2026-12-24T15:22:35+01:00",
+	"2026-13-99T25:61:61Z", "k", "l", "secret", "user", "SETNAME", "SETINFO", "ID",
+	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
+};
+
+#define VERBS		29
+
+static char text[65536];
+
+/* By abort(), or by a sanitizer that is told to use it. */
+static void tell(int signal)
+{
+	(void)signal;
+	printf("# the text that it ended with:\n%s\n", text);
+	fflush(stdout);
+	_exit(1);
+}
+
+/* Lines of words; half of them begin as most commands do. */
+static size_t by_chance(void)
+{
+	size_t length = sprintf(text, "TW.CREATE q TRIES 3\nTW.PUT q body KEY k\nTW.PUT q b\n");
+
+	for (int i = rand() % LINES; i >= 0 && length + 64 * WORDS < sizeof(text); i--) {
+		length += sprintf(text + length, "%s%s", rand() % 16 ? "" : "+",
+				  words[rand() % VERBS]);
+		if (rand() % 4)
+			length += sprintf(text + length, " q");
+		for (int j = rand() % (rand() % 3 ? 4 : WORDS); j; j--)
+			length += sprintf(text + length, " %s",
+					  words[VERBS + rand() % (ARRAY_SIZE(words) - VERBS)]);
+		length += sprintf(text + length, "\n");
+	}
+	return length;
+}
+
+static void try_file(const char *path)
+{
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		die(errno, "%s", path);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	LLVMFuzzerTestOneInput((uint8_t *)text, strlen(text));
+	fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+	time_t end;
+	long tried = 0;
+
+	signal(SIGABRT, tell);
+	for (int i = 2; i < argc; i++)
+		try_file(argv[i]);
+	srand(time(NULL));
+	end = time(NULL) + atoi(argv[1]);
+	for (; time(NULL) < end; tried++)
+		LLVMFuzzerTestOneInput((uint8_t *)text, by_chance());
+	printf("1..1\nok 1 - %d files and %ld texts by chance\n", argc - 2, tried);
+	return 0;
+}
+#endif

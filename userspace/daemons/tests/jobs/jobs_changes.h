@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Changes of jobs, by chance, and what is known of each job after each of them: for
+ * tests that put the store into a state that it had before. A mark in the log of the
+ * disk follows each change that was answered.
+ */
+#ifndef JOBS_CHANGES_H
+#define JOBS_CHANGES_H
+
+#include "jobs_disk.h"
+
+#define JOBS		500
+#define VERSIONS	12
+#define BATCH		6
+#define MAX_BODY	30000
+#define HOUR_MS		3600000
+
+enum command {
+	NONE, PUT, MOVE, CANCEL
+};
+
+/* What a job is after the change of this number; by which command, if by one. */
+struct version {
+	int change;
+	enum command by;
+	bool gone, buried;
+	long long due;		/* ms, 0: not known */
+	unsigned int body;
+};
+
+static struct job {
+	long long id;
+	int count;
+	struct version versions[VERSIONS];
+} jobs[JOBS];
+
+static int job_count, changes, wrong;
+
+/* Says what is wrong, but not that a hundred jobs are so. */
+__attribute__((__format__(printf, 1, 2)))
+static inline void complain(const char *format, ...)
+{
+	va_list args;
+
+	if (wrong++ >= 5)
+		return;
+	va_start(args, format);
+	printf("# ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+}
+
+/* A body of its own for each number. */
+static inline const char *body_of(unsigned int number)
+{
+	static char body[MAX_BODY + 16];
+	int start = snprintf(body, sizeof(body), "%u ", number);
+	int length = number * 7919 % MAX_BODY;
+
+	memset(body + start, 'a' + number % 26, length);
+	body[start + length] = '\0';
+	return body;
+}
+
+static inline long long later(void)
+{
+	return now_ms(CLOCK_REALTIME) + HOUR_MS + rand() % HOUR_MS;
+}
+
+static inline struct job *new_job(void)
+{
+	struct job *job = &jobs[job_count++];
+
+	need(job_count <= JOBS, "too many jobs");
+	job->versions[job->count++].gone = true;
+	return job;
+}
+
+static inline struct version *latest(struct job *job)
+{
+	return &job->versions[job->count - 1];
+}
+
+/* What the next change makes of the job is for the caller. */
+static inline struct version *new_version(struct job *job, enum command by)
+{
+	struct version *version = latest(job) + 1;
+
+	need(job->count++ < VERSIONS, "too many changes");
+	*version = version[-1];
+	version->change = ++changes;
+	version->by = by;
+	return version;
+}
+
+static inline void new_body(struct version *version)
+{
+	version->gone = false;
+	version->body = changes;
+	version->due = later();
+}
+
+/* A few changes at once, each of another job. */
+struct batch {
+	int count;
+	struct job *jobs[BATCH];
+};
+
+static inline bool is_in(const struct batch *batch, const struct job *job)
+{
+	for (int i = 0; i < batch->count; i++)
+		if (batch->jobs[i] == job)
+			return true;
+	return false;
+}
+
+/* One that can still be changed, or a new one. */
+static inline struct job *pick_job(const struct batch *batch)
+{
+	for (int tries = 0; tries < 3 && job_count; tries++) {
+		struct job *job = &jobs[rand() % job_count];
+		struct version *last = latest(job);
+
+		if (!last->gone && last->by && job->count < VERSIONS - 1 &&
+		    !is_in(batch, job))
+			return job;
+	}
+	return new_job();
+}
+
+static inline void decide(struct job *job)
+{
+	int what = latest(job)->gone ? 0 : rand() % 100;
+	struct version *version;
+
+	version = new_version(job, what < 50 ? PUT : what < 80 ? MOVE : CANCEL);
+	if (version->by == PUT)
+		new_body(version);
+	else if (version->by == MOVE)
+		version->due = later();
+	else
+		version->gone = true;
+}
+
+/* All these may be repeated. */
+static inline void send_change(redisContext *client, struct job *job)
+{
+	const struct version *version = latest(job);
+
+	if (version->by == PUT)
+		redisAppendCommand(client, "TW.PUT q %s KEY key-%d AT %lld REPLACE",
+				   body_of(version->body), (int)(job - jobs),
+				   version->due);
+	else if (version->by == MOVE)
+		redisAppendCommand(client, "TW.MOVE q %lld AT %lld", job->id,
+				   version->due);
+	else
+		redisAppendCommand(client, "TW.CANCEL q %lld", job->id);
+}
+
+static inline void take_answer(struct job *job, const redisReply *reply, bool repeated)
+{
+	const struct version *version = latest(job);
+	bool right;
+
+	if (version->by == PUT) {
+		right = reply->type == REDIS_REPLY_ARRAY;
+		if (right)
+			job->id = reply->element[0]->integer;
+	} else {
+		right = reply->type == REDIS_REPLY_INTEGER &&
+			(reply->integer == 1 ||
+			 (repeated && version->by == CANCEL && !reply->integer));
+	}
+	if (!right)
+		complain("the change %d was answered %s", version->change,
+			 as_text(reply));
+}
+
+static inline struct batch decide_batch(int count)
+{
+	struct batch batch = { };
+
+	while (batch.count < count) {
+		struct job *job = pick_job(&batch);
+
+		decide(job);
+		batch.jobs[batch.count++] = job;
+	}
+	return batch;
+}
+
+/* Returns how many were answered. */
+static inline int send_batch(redisContext *client, const struct batch *batch, bool repeated)
+{
+	int answered = 0;
+
+	for (int i = 0; i < batch->count; i++)
+		send_change(client, batch->jobs[i]);
+	for (int i = 0; i < batch->count; i++) {
+		redisReply *reply = NULL;
+
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			break;
+		take_answer(batch->jobs[i], reply, repeated);
+		freeReplyObject(reply);
+		answered++;
+	}
+	if (answered == batch->count)
+		disk_mark(changes);
+	return answered;
+}
+
+/* A command about one job, the answer of which is known. */
+__attribute__((__format__(printf, 3, 4)))
+static inline void answers(redisContext *client, const char *answer, const char *format, ...)
+{
+	redisReply *reply;
+	va_list args;
+
+	va_start(args, format);
+	reply = redisvCommand(client, format, args);
+	va_end(args);
+	if (strcmp(as_text(reply), answer))
+		complain("\"%s\" was answered %s", format, as_text(reply));
+	if (reply)
+		freeReplyObject(reply);
+	disk_mark(changes);
+}
+
+static inline void take_it(redisContext *client, const struct job *job, struct taken *taken)
+{
+	if (!take(client, taken, "TW.TAKE q BLOCK 20000") || taken->id != job->id)
+		complain("took %lld, not %lld", taken->id, job->id);
+}
+
+/* A job is put and worked on: in the end it is gone, put off, or buried. */
+static inline void work_on_one(redisContext *client, int how)
+{
+	struct job *job = new_job();
+	struct version *version = new_version(job, NONE);
+	struct taken taken;
+
+	new_body(version);
+	version->due = now_ms(CLOCK_REALTIME) - 10;
+	job->id = number_of(say(client, "TW.PUT q %s AT %lld",
+				body_of(version->body), version->due));
+	disk_mark(changes);
+	take_it(client, job, &taken);
+	version = new_version(job, NONE);
+	if (how % 3 == 0) {
+		version->due = later();
+		answers(client, "OK", "TW.NACK q %s AT %lld", taken.receipt,
+			version->due);
+		return;
+	}
+	if (how % 3 == 1) {
+		version->buried = true;
+		answers(client, "OK", "TW.BURY q %s", taken.receipt);
+		if (how % 2)
+			return;
+		version = new_version(job, NONE);
+		version->buried = false;
+		version->due = 0;
+		answers(client, "1", "TW.KICK q %lld", job->id);
+		take_it(client, job, &taken);
+		version = new_version(job, NONE);
+	}
+	version->gone = true;
+	answers(client, "1", "TW.ACK q %s", taken.receipt);
+}
+
+/* What TW.GET says is this version. */
+static inline bool is_version(const redisReply *reply, const struct version *version)
+{
+	redisReply **field = reply->element;
+
+	if (reply->type == REDIS_REPLY_NIL || version->gone)
+		return reply->type == REDIS_REPLY_NIL && version->gone;
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 12 &&
+	       field[11]->str && !strcmp(field[3]->str, "buried") == version->buried &&
+	       (!version->due || field[5]->integer == version->due) &&
+	       !strcmp(field[11]->str, body_of(version->body));
+}
+
+/* The job is as after the change @from, or one of those up to @to, under way then. */
+static inline bool is_right(const struct job *job, const redisReply *reply, int from, int to)
+{
+	int i = job->count - 1;
+
+	while (job->versions[i].change > to)
+		i--;
+	for (; job->versions[i].change > from; i--)
+		if (is_version(reply, &job->versions[i]))
+			return true;
+	return is_version(reply, &job->versions[i]);
+}
+
+/* All jobs are as they were then, and there are no others. */
+static inline void check_jobs(redisContext *client, int from, int to, const char *when)
+{
+	int there = 0;
+
+	for (int i = 0; i < job_count; i++)
+		redisAppendCommand(client, "TW.GET q %lld", jobs[i].id);
+	for (int i = 0; i < job_count; i++) {
+		redisReply *reply = NULL;
+
+		if (redisGetReply(client, (void **)&reply) != REDIS_OK)
+			break;
+		if (!is_right(&jobs[i], reply, from, to))
+			complain("%s: the job %lld is %s", when, jobs[i].id,
+				 as_text(reply));
+		there += reply->type == REDIS_REPLY_ARRAY;
+		freeReplyObject(reply);
+	}
+	if (figure(client, "q", "jobs") != there)
+		complain("%s: %d jobs, counted as %lld", when, there,
+			 figure(client, "q", "jobs"));
+	if (figure(client, NULL, "mended"))
+		complain("%s: wheel and store differed", when);
+}
+
+#endif /* JOBS_CHANGES_H */

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is due in a queue's wheel: see queue.h. The wheel has no count of it, so all
+ * tokens are looked at, in slices between which commands are carried out.
+ */
+#include "queue.h"
+
+void queue_end_survey(struct queue *queue)
+{
+	tw_cursor_close(queue->survey);
+	queue->survey = NULL;
+	queue->surveys = sd_event_source_disable_unref(queue->surveys);
+}
+
+/* Counts a slice of the tokens. */
+static void survey(struct queue *queue, uint64_t now)
+{
+	const struct timewheel_token *token;
+	int left = SURVEY;
+
+	while (left && tw_cursor_next(queue->survey, &token) > 0) {
+		left--;
+		if (token->state != TIMEWHEEL_STATE_PENDING || token->deadline > now)
+			continue;
+		queue->counting.count++;
+		if (token->deadline < queue->counting.oldest)
+			queue->counting.oldest = token->deadline;
+	}
+	if (left) {
+		queue->counted = queue->counting;
+		queue_end_survey(queue);
+	}
+}
+
+static int on_survey(sd_event_source *source, void *data)
+{
+	(void)source;
+	survey(data, queue_deadline(now_ms()));
+	return 0;
+}
+
+static void begin_survey(struct queue *queue)
+{
+	uint64_t now = queue_deadline(now_ms());
+
+	queue->survey = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
+	if (!queue->survey)
+		return;
+	queue->counting = (struct due) { 0, now };
+	survey(queue, now);
+	if (!queue->survey)
+		return;
+	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
+	must(sd_event_source_set_enabled(queue->surveys, SD_EVENT_ON));
+}
+
+struct due queue_due(struct queue *queue, const struct timewheel_info *info)
+{
+	if (info->next > info->now) {
+		queue_end_survey(queue);
+		queue->counted.count = 0;
+	} else if (!queue->survey) {
+		begin_survey(queue);
+	}
+	/* Of the first one, what it has found so far. */
+	return queue->survey && !queue->counted.count ? queue->counting :
+							queue->counted;
+}
