@@ -54,7 +54,7 @@ struct picture {
 	unsigned int *slots;	/* users due in each slot */
 	unsigned int online, offline;
 	unsigned int rate;	/* packets in the last second */
-	__u64 packets, touches, calls, callbacks;
+	__u64 packets, touches, calls, asked, callbacks;
 	const __u64 *recent;	/* uids, the last to go offline first */
 	unsigned int nr_recent;
 };

@@ -13,10 +13,11 @@
 
 #include "device.h"
 
-int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens)
+static int open_and_set_up(__u32 flags, __u32 clock, __u32 slots, __u64 max_tokens)
 {
 	struct timewheel_setup setup = {
 		.size = sizeof(setup),
+		.flags = flags,
 		.clock = clock,
 		.slots = slots,
 		.tick = SEC,
@@ -29,6 +30,17 @@ int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens)
 	if (ioctl(wheel, TIMEWHEEL_IOC_SETUP, &setup) < 0)
 		err(1, "setting up a wheel of %u slots", slots);
 	return wheel;
+}
+
+int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens)
+{
+	return open_and_set_up(0, clock, slots, max_tokens);
+}
+
+int wheel_open_to_watch(__u32 slots, __u64 max_tokens)
+{
+	return open_and_set_up(TIMEWHEEL_SETUP_WATCH, TIMEWHEEL_CLOCK_MONOTONIC,
+			       slots, max_tokens);
 }
 
 void wheel_batch(int wheel, struct timewheel_op *ops, __u32 count)
@@ -137,6 +149,15 @@ struct timewheel_op op_touch_or_register(__u64 id, __u64 timeout, void *cookie)
 		op_make(TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, timeout);
 
 	op.cookie = (uintptr_t)cookie;
+	return op;
+}
+
+/* A token of this id whose connection has ended is replaced. */
+struct timewheel_op op_watch(__u64 id, int connection, __u64 timeout)
+{
+	struct timewheel_op op = op_make(TIMEWHEEL_OP_WATCH, id, timeout);
+
+	op.fd = connection;
 	return op;
 }
 

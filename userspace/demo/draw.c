@@ -94,6 +94,7 @@ static void put_figures(const struct picture *p)
 	put(row++, column, "packets    %10llu", p->packets);
 	put(row++, column, "touches    %10llu", p->touches);
 	put(row++, column, "  in calls %10llu", p->calls);
+	put(row++, column, "asked      %10llu", p->asked);
 	put(row++, column, "callbacks  %10llu", p->callbacks);
 	row++;
 	put(row++, column, "last to go offline:");

@@ -4,6 +4,10 @@
  * of its loop is one epoll_wait() and, for all users who sent packets, one batch
  * for the wheel. The wheel is one more file in the loop: it is readable when a
  * user has not been heard of for the whole timeout.
+ *
+ * A second wheel does the same job beside it in the other way: it watches each
+ * connection from its accept on, and nobody tells it of packets. The server hangs up
+ * on a user when both wheels have reported the user.
  */
 #include <err.h>
 #include <errno.h>
@@ -25,16 +29,17 @@ struct user {
 	int connection;		/* -1: none */
 	/* The last touch of the token happened between these two moments. */
 	__u64 before, after;
-	unsigned int offline;	/* times that the wheel reported it */
+	/* Times that the wheel, and the one that watches, reported it. */
+	unsigned int offline, idle;
 };
 
 static struct server {
-	int wheel, epoll, listener, seconds, farewell_pipe;
-	__u64 start_hand, start_calls;
+	int wheel, watching, epoll, listener, seconds, farewell_pipe;
+	__u64 start_hand;
 	bool over;		/* the farewell has come */
 	struct farewell farewell;
 	unsigned int online, offline, logouts;
-	unsigned int early, wrong_tick, wrong_cookie;
+	unsigned int early, wrong_tick, wrong_cookie, wrong_idle;
 	__u64 packets, packets_drawn, touches, calls, late, late_sum;
 	__u64 recent[RECENT];
 } server;
@@ -42,7 +47,7 @@ static struct server {
 static struct user users[USERS];
 static struct user *user_of[MAX_FD];	/* the user of each connection */
 
-static void watch(int fd)
+static void wait_for(int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
@@ -87,11 +92,15 @@ static int second_timer(void)
 
 static void accept_users(void)
 {
+	struct timewheel_op op;
 	int fd;
 
 	while ((fd = accept4(server.listener, NULL, NULL,
-			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		watch(fd);
+			     SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		wait_for(fd);
+		op = op_watch(fd, fd, TIMEOUT);
+		wheel_batch(server.watching, &op, 1);
+	}
 	if (errno != EAGAIN)
 		err(1, "accept");
 }
@@ -203,17 +212,31 @@ static void user_silent(const struct timewheel_event *event)
 	server.recent[0] = event->id;
 	server.offline++;
 	user->offline++;
-	if (user->connection >= 0)
+	if (user->connection >= 0 && user->idle)
 		hang_up(user);
 }
 
-static void read_wheel(void)
+/* The wheel that watches says the same. The event's id is the connection's number. */
+static void user_idle(const struct timewheel_event *event)
+{
+	struct user *user = event->id < MAX_FD ? user_of[event->id] : NULL;
+
+	if (!user || event->error || event->taken < event->deadline) {
+		server.wrong_idle++;
+		return;
+	}
+	user->idle++;
+	if (user->offline)
+		hang_up(user);
+}
+
+static void read_wheel(int wheel, void (*tell)(const struct timewheel_event *event))
 {
 	struct timewheel_event events[64];
-	size_t i, n = wheel_read(server.wheel, events, 64);
+	size_t i, n = wheel_read(wheel, events, 64);
 
 	for (i = 0; i < n; i++)
-		user_silent(&events[i]);
+		tell(&events[i]);
 }
 
 /* Asks the wheel for the slot of every user who is online. */
@@ -225,7 +248,7 @@ static void count_slots(unsigned int *slots)
 
 	memset(slots, 0, SLOTS * sizeof(*slots));
 	for (i = 0; i < USERS; i++)
-		if (users[i].connection >= 0)
+		if (users[i].connection >= 0 && !users[i].offline)
 			ids[n++] = FIRST_UID + i;
 	wheel_get(server.wheel, ids, tokens, n);
 	for (i = 0; i < n; i++)
@@ -247,6 +270,7 @@ static void draw_second(void)
 		.packets = server.packets,
 		.touches = server.touches,
 		.calls = server.calls,
+		.asked = wheel_info(server.watching).asked,
 		.callbacks = info.callbacks,
 		.recent = server.recent,
 		.nr_recent = server.offline < RECENT ? server.offline : RECENT,
@@ -272,7 +296,7 @@ static void turn(void)
 {
 	struct epoll_event events[TURN];
 	struct timewheel_op ops[TURN];
-	bool silence = false, second = false;
+	bool silence = false, idle = false, second = false;
 	int i, n = epoll_wait(server.epoll, events, TURN, -1);
 	unsigned int count = 0;
 
@@ -281,6 +305,8 @@ static void turn(void)
 
 		if (fd == server.wheel)
 			silence = true;
+		else if (fd == server.watching)
+			idle = true;
 		else if (fd == server.seconds)
 			second = true;
 		else if (fd == server.listener)
@@ -293,9 +319,24 @@ static void turn(void)
 	/* First the users who sent packets: a user who was in time is not silent. */
 	tell_wheel(ops, count);
 	if (silence)
-		read_wheel();
+		read_wheel(server.wheel, user_silent);
+	if (idle)
+		read_wheel(server.watching, user_idle);
 	if (second && !server.over)
 		draw_second();
+}
+
+/* @same, @idle: how many silent users each wheel has reported once. */
+static void check_watching(unsigned int same, unsigned int idle)
+{
+	struct timewheel_info info = wheel_info(server.watching);
+
+	figure("watched instead: touches", "%llu", info.touched);
+	figure("calls, one for each connection", "%llu", info.registered);
+	figure("times that a connection was asked", "%llu", info.asked);
+	claim(idle == same && info.delivered == idle && !server.wrong_idle &&
+	      !info.touched && info.registered == USERS,
+	      "the wheel that watches reported the same %u, without a touch", idle);
 }
 
 /* Compares the clients' list of silent users with the wheel's. */
@@ -303,7 +344,7 @@ static void compare_lists(void)
 {
 	const struct farewell *farewell = &server.farewell;
 	__u64 shortest = ~0ULL, longest = 0;
-	unsigned int i, same = 0;
+	unsigned int i, same = 0, idle = 0;
 
 	for (i = 0; i < farewell->silent && i < SILENT; i++) {
 		const struct silent_user *silent = &farewell->user[i];
@@ -312,6 +353,7 @@ static void compare_lists(void)
 		if (!silent->closed)
 			continue;
 		same += users[silent->uid - FIRST_UID].offline == 1;
+		idle += users[silent->uid - FIRST_UID].idle == 1;
 		if (silence < shortest)
 			shortest = silence;
 		if (silence > longest)
@@ -321,6 +363,7 @@ static void compare_lists(void)
 	      "the %u users who fell silent were reported, each once", same);
 	claim(server.offline == same,
 	      "nobody else was reported or cut off");
+	check_watching(same, idle);
 	if (same)
 		figure("silence until the user was cut off", "%.3f to %.3f s",
 		       (double)shortest / SEC, (double)longest / SEC);
@@ -378,20 +421,24 @@ void idle_users(void)
 		users[i].connection = -1;
 	printf("%u users talk to a TCP server here. Ten seconds without a packet\n"
 	       "mean offline. The wheel has %u slots of one second. %u of them will\n"
-	       "fall silent.\n\n", USERS, SLOTS, SILENT);
+	       "fall silent. A second wheel, which watches the connections, is told of\n"
+	       "no packet and has to find the same.\n\n", USERS, SLOTS, SILENT);
 	draw_start();
 	server.farewell_pipe = clients_start(listen_to_users());
 
 	server.wheel = wheel_open(TIMEWHEEL_CLOCK_MONOTONIC, SLOTS, USERS);
+	server.watching = wheel_open_to_watch(SLOTS, USERS);
 	server.start_hand = wheel_info(server.wheel).hand;
 	server.seconds = second_timer();
 	server.epoll = epoll_create1(EPOLL_CLOEXEC);
-	watch(server.wheel);
-	watch(server.listener);
-	watch(server.seconds);
-	watch(server.farewell_pipe);
+	wait_for(server.wheel);
+	wait_for(server.watching);
+	wait_for(server.listener);
+	wait_for(server.seconds);
+	wait_for(server.farewell_pipe);
 	while (!server.over || server.online)
 		turn();
 	check();
+	close(server.watching);
 	close(server.wheel);
 }
