@@ -362,8 +362,8 @@ TEST_F(listing, wheels_without_ids_and_cookies)
 /* Newer programs know larger tokens: what is not known here is zero. */
 TEST_F(listing, larger_tokens)
 {
-	const __u32 sizes[] = { 104, 112, 128, 4096 };
-	const size_t known = sizeof(struct timewheel_token);
+	const __u32 known = sizeof(struct timewheel_token);
+	const __u32 sizes[] = { known, known + 8, known + 24, 4096 };
 	char zero[4096] = {};
 
 	ASSERT_EQ(30UL, tw_register_many(self->fd, 0, 30, 0, TW_SEC));
@@ -463,8 +463,8 @@ TEST_F(listing, get_many_with_missing_ones)
 /* What is not known here of a larger token is zero, also if there is no token. */
 TEST_F(listing, get_larger_tokens)
 {
-	const __u32 sizes[] = { 104, 112, 128, 4096 };
-	const size_t known = sizeof(struct timewheel_token);
+	const __u32 known = sizeof(struct timewheel_token);
+	const __u32 sizes[] = { known, known + 8, known + 24, 4096 };
 	char zero[4096] = {};
 	__u64 ids[30];
 
@@ -1003,7 +1003,7 @@ static void *list_slowly(void *arg)
 	struct slow *slow = arg;
 
 	slow->ret = list_some(slow->fd, &slow->cursor, 0, TIMEWHEEL_NEVER,
-			      slow->page, 30);
+			      slow->page, 26);
 	return NULL;
 }
 

@@ -198,6 +198,32 @@ TEST_F(faults, fin_is_sent_at_once)
 	EXPECT_EQ(POLLRDHUP, p.revents & POLLRDHUP);
 }
 
+/*
+ * What both sides have begun has received nothing yet, not even a beginning: its time
+ * counts from WATCH.
+ */
+TEST_F(faults, connected_to_itself)
+{
+	struct sockaddr_in name = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(name);
+	struct timewheel_event event;
+	__u64 before;
+
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&name, size));
+	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)&name, &size));
+	ASSERT_EQ(0, connect(fd, (struct sockaddr *)&name, size));
+	before = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, tw_watch(self->fd, 1, fd, SHORT, TIMEWHEEL_OPF_RECEIVED));
+	EXPECT_LE(before + SHORT, tw_deadline_of(self->fd, 1));
+	tw_expect_event(self->fd, 1, 0, &event);
+	EXPECT_LE(before + SHORT, event.taken);
+	close(fd);
+}
+
 /* Data that is sent without copying it counts when it is sent, as all data. */
 TEST_F(faults, zero_copy)
 {
