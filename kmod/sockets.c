@@ -111,10 +111,10 @@ static struct pernet_operations tw_netns_ops = {
 	.size		= sizeof(struct tw_netns),
 };
 
-/* When a jiffy, which was read before this call, began, at the latest. */
-static u64 tw_jiffy_begun(u32 jiffy)
+/* Learns when jiffies begin. Returns when jiffy 0 did, at the latest. */
+static s64 tw_jiffy_learn(void)
 {
-	u64 passed = (u64)jiffy * TICK_NSEC;
+	u64 passed = (u64)tcp_jiffies32 * TICK_NSEC;
 	s64 latest = ktime_get_ns() - passed;
 	s64 base = READ_ONCE(tw_jiffy_base);
 
@@ -124,20 +124,31 @@ static u64 tw_jiffy_begun(u32 jiffy)
 		WRITE_ONCE(tw_jiffy_base, base);
 	}
 
+	return base;
+}
+
+/* When the jiffy that is @ns, or was a moment ago, began, at the latest. */
+static u64 tw_jiffy_begun(u32 jiffy, u64 ns)
+{
+	u64 passed = (u64)jiffy * TICK_NSEC;
+	s64 base = READ_ONCE(tw_jiffy_base);
+
+	if (base <= (s64)(ns - passed) - TICK_NSEC)
+		base = tw_jiffy_learn();
+
 	return base + passed;
 }
 
-/* Learns when jiffies begin by waiting for one. */
+/* The best moment to learn is when a jiffy has just begun. */
 static void __init tw_jiffy_init(void)
 {
 	u32 before = tcp_jiffies32;
-	u32 jiffy;
 
 	do {
 		usleep_range(20, 50);
-		jiffy = tcp_jiffies32;
-	} while (jiffy == before);
-	tw_jiffy_begun(jiffy);
+		tw_jiffy_learn();
+	} while (tcp_jiffies32 == before);
+	tw_jiffy_learn();
 }
 
 int __init tw_sockets_init(void)
@@ -215,6 +226,7 @@ int tw_socket_get(struct tw_socket *socket, int fd, bool received)
 
 	if (!sock)
 		return err;
+	tw_jiffy_learn();
 	memset(socket, 0, sizeof(*socket));
 	socket->received = received;
 	err = tw_socket_check(sock->sk);
@@ -276,7 +288,7 @@ static bool tw_socket_age(const struct sock *sk, bool received, u32 *now,
 static u64 tw_socket_due(u32 jiffy, u32 age, u64 timeout, u64 now, u64 tick)
 {
 	u64 whole = DIV64_U64_ROUND_UP(timeout, TICK_NSEC) + 1;
-	u64 begun = tw_jiffy_begun(jiffy);
+	u64 begun = tw_jiffy_begun(jiffy, now * tick);
 	u64 due;
 
 	if (age >= whole)

@@ -185,6 +185,9 @@
 #define TW_FIRST_GENERATION	get_random_u32()
 #endif
 
+/* A token with an id, a cookie and a connection: what the manual tells. */
+static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_socket) == 96);
+
 /* Most tokens that one step looks at, under the lock. */
 #define TW_STEP		256
 
