@@ -61,8 +61,12 @@ static u32 tw_next_number;			/* xa_lock of tw_nets */
  * When jiffy 0 began, or would have begun, on the MONOTONIC clock, at the latest, in
  * ns. All jiffies are equally long, so that each reading of both clocks can bring
  * this nearer to the truth. Threads that write at once lose a little of that.
+ * Jiffies may be counted late, as when a CPU was away, but are then made up for. So
+ * only a base that is out by more than that is given up: jiffies have wrapped.
  */
 static s64 tw_jiffy_base = S64_MAX;
+
+#define TW_JIFFIES_LATE	NSEC_PER_SEC
 
 /* A network namespace's number, or -ENOSPC or -ENOMEM. Its caller holds it. */
 static int tw_netns_number(struct net *net)
@@ -118,8 +122,7 @@ static s64 tw_jiffy_learn(void)
 	s64 latest = ktime_get_ns() - passed;
 	s64 base = READ_ONCE(tw_jiffy_base);
 
-	/* It is wrong after jiffies have wrapped, or stood still for a while. */
-	if (latest < base || base <= latest - TICK_NSEC) {
+	if (latest < base || base < latest - TW_JIFFIES_LATE) {
 		base = latest;
 		WRITE_ONCE(tw_jiffy_base, base);
 	}
@@ -133,7 +136,7 @@ static u64 tw_jiffy_begun(u32 jiffy, u64 ns)
 	u64 passed = (u64)jiffy * TICK_NSEC;
 	s64 base = READ_ONCE(tw_jiffy_base);
 
-	if (base <= (s64)(ns - passed) - TICK_NSEC)
+	if (base < (s64)(ns - passed) - TW_JIFFIES_LATE)
 		base = tw_jiffy_learn();
 
 	return base + passed;
