@@ -167,7 +167,7 @@ static void churn(struct tw_ring *wheel, u32 n)
 	for (i = 0; i < n; i++)
 		mixed[i] = keys[order[i]];
 	wheel_cancel(wheel, mixed, n);
-	MUST(!wheel->pending && wheel->cancelled == n);
+	MUST(!wheel->pending && wheel->ended == n);
 	free(mixed);
 	free(order);
 }
