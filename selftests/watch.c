@@ -747,7 +747,10 @@ TEST_F(watch, counters_are_exact)
 	EXPECT_EQ(2ULL, info.refused);
 }
 
-/* By how many bytes a wheel grows from FEW to MANY tokens. */
+/*
+ * By how many bytes a wheel grows from FEW to MANY tokens, which have no ids: the table
+ * of those grows now and then.
+ */
 enum { FEW = 1000, MANY = 9000 };
 
 static __u64 grown_by(struct __test_metadata *_metadata, int socket, __u32 flags)
@@ -757,7 +760,7 @@ static __u64 grown_by(struct __test_metadata *_metadata, int socket, __u32 flags
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 1024, TW_MS, MANY,
-			      flags, 0));
+			      flags | TIMEWHEEL_SETUP_NO_IDS, 0));
 	if (!(flags & TIMEWHEEL_SETUP_WATCH)) {
 		op.code = TIMEWHEEL_OP_REGISTER;
 		op.fd = 0;
@@ -765,7 +768,6 @@ static __u64 grown_by(struct __test_metadata *_metadata, int socket, __u32 flags
 	for (int i = 0; i < MANY; i++) {
 		if (i == FEW)
 			ASSERT_EQ(0, tw_info(fd, &few));
-		op.id = i;
 		ASSERT_EQ(0, tw_op(fd, &op));
 	}
 	ASSERT_EQ(0, tw_info(fd, &many));
@@ -773,7 +775,7 @@ static __u64 grown_by(struct __test_metadata *_metadata, int socket, __u32 flags
 	return many.bytes - few.bytes;
 }
 
-/* A watched token has at most 48 bytes more than a plain one, which has 48. */
+/* A watched token has at most 48 bytes more than a plain one, which has at most 48. */
 TEST_F(watch, bytes_of_a_token)
 {
 	const __u64 plain = grown_by(_metadata, -1, 0);
@@ -781,7 +783,8 @@ TEST_F(watch, bytes_of_a_token)
 				       TIMEWHEEL_SETUP_WATCH);
 
 	EXPECT_LE(plain, watched);
-	EXPECT_GE(48 * (MANY - FEW) + 2 * PAGE, watched - plain);
+	/* Tokens come in blocks of some pages. */
+	EXPECT_GE(48 * (MANY - FEW) + 4 * PAGE, watched - plain);
 }
 
 /* A batch watches what it can, and tells for each what it could not. */
