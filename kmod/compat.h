@@ -121,23 +121,11 @@ static inline void tw_free_pages_exact(void *pages, size_t size)
 #define TW_VM_MPROTECT(function)
 #endif
 
-/* How TCP finds an established connection; its hash table is no longer told. */
+/* To find an established connection, TCP is no longer told its only hash table. */
 #ifdef TW_HAS_LOOKUP_HASHINFO
-#define tw_inet_lookup(net, ...) ({					\
-	struct net *__net = (net);					\
-									\
-	__inet_lookup_established(__net, __net->ipv4.tcp_death_row.hashinfo, \
-				  __VA_ARGS__, 0);			\
-})
-#define tw_inet6_lookup(net, ...) ({					\
-	struct net *__net = (net);					\
-									\
-	__inet6_lookup_established(__net, __net->ipv4.tcp_death_row.hashinfo, \
-				   __VA_ARGS__, 0);			\
-})
+#define TW_LOOKUP(function, net, table, ...)	function(net, table, __VA_ARGS__)
 #else
-#define tw_inet_lookup(net, ...)	__inet_lookup_established(net, __VA_ARGS__, 0)
-#define tw_inet6_lookup(net, ...)	__inet6_lookup_established(net, __VA_ARGS__, 0)
+#define TW_LOOKUP(function, net, table, ...)	function(net, __VA_ARGS__)
 #endif
 
 /* Whether device_type->devnode() may change the device. */

@@ -249,15 +249,20 @@ int tw_socket_get(struct tw_socket *socket, int fd, bool received)
 static struct sock *tw_socket_look_up(struct net *net,
 				      const struct tw_socket *socket)
 {
+	const int interface = socket->interface;
+
 	if (ipv6_addr_v4mapped(&socket->local))
-		return tw_inet_lookup(net, socket->remote.s6_addr32[3],
-				      socket->remote_port,
-				      socket->local.s6_addr32[3],
-				      socket->local_port, socket->interface);
+		return TW_LOOKUP(__inet_lookup_established, net,
+				 net->ipv4.tcp_death_row.hashinfo,
+				 socket->remote.s6_addr32[3],
+				 socket->remote_port,
+				 socket->local.s6_addr32[3],
+				 socket->local_port, interface, 0);
 #if IS_ENABLED(CONFIG_IPV6)
-	return tw_inet6_lookup(net, &socket->remote, socket->remote_port,
-			       &socket->local, socket->local_port,
-			       socket->interface);
+	return TW_LOOKUP(__inet6_lookup_established, net,
+			 net->ipv4.tcp_death_row.hashinfo, &socket->remote,
+			 socket->remote_port, &socket->local,
+			 socket->local_port, interface, 0);
 #else
 	return NULL;
 #endif
