@@ -403,9 +403,10 @@ void users_flush(void)
 }
 
 /*
- * If the user's token has ended because the kernel can no longer ask the connection, and
- * the user's timeout is not over, the user gets a token that is touched. Returns whether
- * it has got one. @watched: the token has watched this connection
+ * If the user's token has ended and the user's timeout is not over, the user gets a token
+ * that is touched. This is so when the kernel can no longer ask the connection, and when
+ * it has counted the time of a watched connection in jiffies that came late. Returns
+ * whether it has got one. @watched: the token has watched this connection
  */
 static bool gets_another(const struct timewheel_event *event,
 			 struct connection *connection, bool watched)
@@ -414,7 +415,8 @@ static bool gets_another(const struct timewheel_event *event,
 
 	if (event->error == NEWS_AGAIN)
 		rest = timeout;
-	else if (event->error == NEWS_ENDED && watched)
+	else if (watched && (event->error == NEWS_ENDED ||
+			     connection->timeout == service.timeouts))
 		rest = rest_of(connection, timeout);
 	if (!rest || !wheel_register(event->id, rest))
 		return false;
