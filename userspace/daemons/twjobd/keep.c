@@ -134,7 +134,7 @@ static void end_load(void)
 static bool load_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store_next(keep.loaded, 0, jobs, SLICE);
+	int n = store->next(keep.loaded, 0, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -165,7 +165,7 @@ static bool end_removal(void)
 		return false;
 	LIST_FOREACH(queue, &queues, next)
 		if (queue->row.dropped)
-			turn_result(store_remove_queue(queue->row.id));
+			turn_result(store->remove_queue(queue->row.id));
 	if (turn_end())
 		return false;
 	for (queue = LIST_FIRST(&queues); queue; queue = next) {
@@ -181,7 +181,7 @@ static bool end_removal(void)
 static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store_next(keep.removed, 0, jobs, SLICE);
+	int n = store->next(keep.removed, 0, jobs, SLICE);
 
 	if (turn_begin())
 		return false;
@@ -189,7 +189,7 @@ static bool remove_slice(void)
 		struct queue *queue = queue_by_id(jobs[i].queue);
 
 		if (queue && queue->row.dropped)
-			turn_result(store_remove(jobs[i].id));
+			turn_result(store->remove(jobs[i].id));
 	}
 	if (turn_end() || n < 0)
 		return false;
@@ -247,7 +247,7 @@ static bool is_comparable(const struct queue *queue)
 static void compare_jobs(void)
 {
 	static struct job jobs[SLICE];
-	int n = store_next(keep.compared, 0, jobs, SLICE);
+	int n = store->next(keep.compared, 0, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -273,7 +273,7 @@ static void compare_tokens(struct queue *queue)
 	if (is_comparable(queue))
 		n = queue_walk(queue, tokens, SLICE);
 	for (int i = 0; i < n; i++) {
-		if (store_get(tokens[i].cookie, &job) != -ENOENT)
+		if (store->get(tokens[i].cookie, &job) != -ENOENT)
 			continue;
 		keep.mended++;
 		queue_unregister(queue, tokens[i].handle);
@@ -324,7 +324,7 @@ static void look_at_clock(void)
 
 	keep.clock = clock_offset();
 	if (llabs(keep.clock - keep.saved_clock) >= (long long)SET_BACK / 2) {
-		store_save_clock(keep.clock);
+		store->save_clock(keep.clock);
 		keep.saved_clock = keep.clock;
 	}
 	if (before - keep.clock < (int64_t)SET_BACK)
@@ -359,7 +359,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 	if (go_on)
 		run_in(0);
 	else
-		store_tidy();
+		store->tidy();
 	return 0;
 }
 
@@ -375,13 +375,13 @@ void keep_start(void (*opened)(struct queue *queue))
 	int result;
 
 	keep.opened = opened;
-	if (store_clock(&keep.saved_clock))
+	if (store->clock(&keep.saved_clock))
 		keep.clock = keep.saved_clock;
 	else
 		keep.clock = clock_offset();
 	must(sd_event_add_time_relative(event, &keep.timer, CLOCK_MONOTONIC,
 					INTERVAL, 0, on_timer, NULL));
-	if (store_each_queue(add_queue))
+	if (store->each_queue(add_queue))
 		die(0, "the store does not tell its queues");
 	LIST_FOREACH(queue, &queues, next) {
 		result = queue->row.dropped ? 0 : keep_open(queue);

@@ -68,12 +68,12 @@ int main(int argc, char **argv)
 					     OTHER_FILES + QUEUE_FILES);
 	if (sodium_init() < 0)
 		die(0, "libsodium cannot be used");
-	store_open(config.store);
+	store_start();
 	conn_start();
 	keep_start(take_listen);
 	listen_all();
 	daemon_run();
 	conn_stop();
-	store_close();
+	store->close();
 	return 0;
 }

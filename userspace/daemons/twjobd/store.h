@@ -47,53 +47,69 @@ struct job {
 };
 
 /*
- * Opens the store, or makes a new one. Exits when it cannot be trusted. The last
- * turn's list is what store_commit() was given last.
+ * A kind of store. @name: what the configuration says for it, NULL for the one that
+ * a path means.
  */
-void store_open(const char *path);
-void store_close(void);
-int store_last_turn(void (*use)(void *arg, struct bytes list), void *arg);
+struct store {
+	const char *name;
+	/* Opens the store, or makes a new one. Exits when it cannot be trusted. */
+	void (*open)(const char *path);
+	void (*close)(void);
+
+	int (*each_queue)(void (*each)(const struct queue_row *row));
+
+	/*
+	 * A turn. Everything that changes something comes between these. The last
+	 * turn's list is what @commit was given last.
+	 */
+	int (*begin)(void);
+	int (*commit)(struct bytes list);
+	void (*roll_back)(void);
+	int (*last_turn)(void (*use)(void *arg, struct bytes list), void *arg);
+
+	/* A new queue has an id of 0, and gets one. */
+	int (*save_queue)(struct queue_row *row);
+	int (*remove_queue)(int64_t id);
+
+	/* The number of a new job. None is given twice, not even after a crash. */
+	int64_t (*new_id)(void);
+	int (*add)(const struct job *job, struct bytes body);
+	/* All but its queue and key. A body without data leaves the body as it is. */
+	int (*change)(const struct job *job, struct bytes body);
+	int (*remove)(int64_t id);
+
+	int (*get)(int64_t id, struct job *job);
+	/* Hands the body to @use. */
+	int (*body)(int64_t id, void (*use)(void *arg, struct bytes body),
+		    void *arg);
+	/*
+	 * The next jobs after the row @after, at most @count, of all queues; with
+	 * @buried the buried ones of that queue. Returns their number.
+	 */
+	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
+
+	/*
+	 * By how much the wall clock was ahead of one that is never set, ns: as it
+	 * was saved last; false if it never was.
+	 */
+	bool (*clock)(int64_t *offset);
+	/* Outside of a turn. */
+	void (*save_clock)(int64_t offset);
+
+	/* The disk was full, and there is no room yet to accept jobs again. */
+	bool (*is_full)(void);
+	/* A bit of housekeeping, outside of a turn. */
+	void (*tidy)(void);
+};
+
+extern const struct store store_sqlite;
+
+/* The one that is used (store.c). */
+extern const struct store *store;
 /* Random, the same as long as the store exists. */
 extern unsigned char store_secret[16];
 
-int store_each_queue(void (*each)(const struct queue_row *row));
-
-/* A turn. Everything that changes something comes between these. */
-int store_begin(void);
-int store_commit(struct bytes list);
-void store_roll_back(void);
-
-/* A new queue has an id of 0, and gets one. */
-int store_save_queue(struct queue_row *row);
-int store_remove_queue(int64_t id);
-
-/* The number of a new job. None is given twice, not even after a crash. */
-int64_t store_new_id(void);
-int store_add(const struct job *job, struct bytes body);
-/* All but its queue and key. A body without data leaves the body as it is. */
-int store_change(const struct job *job, struct bytes body);
-int store_remove(int64_t id);
-
-int store_get(int64_t id, struct job *job);
-/* Hands the body to @use. */
-int store_body(int64_t id, void (*use)(void *arg, struct bytes body), void *arg);
-/*
- * The next jobs after the row @after, at most @count, of all queues; with @buried
- * the buried ones of that queue. Returns their number.
- */
-int store_next(int64_t after, int64_t buried, struct job *jobs, int count);
-
-/*
- * By how much the wall clock was ahead of one that is never set, ns: as it was saved
- * last; false if it never was.
- */
-bool store_clock(int64_t *offset);
-/* Outside of a turn. */
-void store_save_clock(int64_t offset);
-
-/* The disk was full, and there is no room yet to accept jobs again. */
-bool store_is_full(void);
-/* A bit of housekeeping, outside of a turn. */
-void store_tidy(void);
+/* Chooses the store by the configuration, and opens it. */
+void store_start(void);
 
 #endif /* TWJOBD_STORE_H */

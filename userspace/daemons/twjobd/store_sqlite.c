@@ -33,8 +33,6 @@
 /* Free pages that are given back at once, when a quarter of all are free. */
 #define GIVE_BACK	"256"
 
-unsigned char store_secret[16];
-
 static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the last commit had a list that was not empty */
@@ -303,7 +301,7 @@ static void forget_cached_log(const char *path)
 	close(fd);
 }
 
-void store_open(const char *path)
+static void open_store(const char *path)
 {
 	open_ballast(path);
 	forget_cached_log(path);
@@ -333,7 +331,7 @@ void store_open(const char *path)
 	take_ballast();
 }
 
-void store_close(void)
+static void close_store(void)
 {
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(statements[i]);
@@ -356,7 +354,7 @@ static int with_blob(sqlite3_stmt *statement,
 	return result < 0 ? result : result ? 0 : -ENOENT;
 }
 
-int store_last_turn(void (*use)(void *arg, struct bytes list), void *arg)
+static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
 {
 	had_list = true;
 	return with_blob(statements[GET_LIST], use, arg);
@@ -382,7 +380,7 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 	snprintf(row->name, sizeof(row->name), "%s", name ? (char *)name : "");
 }
 
-int store_each_queue(void (*each)(const struct queue_row *row))
+static int each_queue(void (*each)(const struct queue_row *row))
 {
 	struct queue_row row;
 	int result;
@@ -395,7 +393,7 @@ int store_each_queue(void (*each)(const struct queue_row *row))
 	return result;
 }
 
-int store_begin(void)
+static int begin_turn(void)
 {
 	int result;
 
@@ -419,7 +417,7 @@ static bool is_read_only(void)
 	return fstatvfs(ballast, &disk) || disk.f_flag & ST_RDONLY;
 }
 
-int store_commit(struct bytes list)
+static int commit_turn(struct bytes list)
 {
 	int result = 0;
 
@@ -439,14 +437,14 @@ int store_commit(struct bytes list)
 	return 0;
 }
 
-void store_roll_back(void)
+static void roll_back(void)
 {
 	/* After some errors SQLite has done it by itself. */
 	if (!sqlite3_get_autocommit(db))
 		run(statements[ROLL_BACK]);
 }
 
-int store_save_queue(struct queue_row *row)
+static int save_queue(struct queue_row *row)
 {
 	sqlite3_stmt *statement = statements[row->id ? SAVE_QUEUE : ADD_QUEUE];
 	const int64_t numbers[] = {
@@ -468,17 +466,17 @@ int store_save_queue(struct queue_row *row)
 	return result;
 }
 
-int store_remove_queue(int64_t id)
+static int remove_queue(int64_t id)
 {
 	return run(BOUND(REMOVE_QUEUE, id));
 }
 
-int64_t store_new_id(void)
+static int64_t new_id(void)
 {
 	return next_id++;
 }
 
-int store_add(const struct job *job, struct bytes body)
+static int add_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement = BOUND(ADD, job->id, job->queue, job->due,
 					job->attempts, job->size, job->buried);
@@ -497,7 +495,7 @@ int store_add(const struct job *job, struct bytes body)
 	return run(statement);
 }
 
-int store_change(const struct job *job, struct bytes body)
+static int change_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement;
 	int result = run(BOUND(CHANGE, job->id, job->due, job->attempts,
@@ -510,7 +508,7 @@ int store_change(const struct job *job, struct bytes body)
 	return run(statement);
 }
 
-int store_remove(int64_t id)
+static int remove_job(int64_t id)
 {
 	return run(BOUND(REMOVE, id)) ?: run(BOUND(REMOVE_BODY, id));
 }
@@ -532,7 +530,7 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		memcpy(job->key, key, job->key_length);
 }
 
-int store_get(int64_t id, struct job *job)
+static int get_job(int64_t id, struct job *job)
 {
 	sqlite3_stmt *statement = BOUND(GET, id);
 	int result = step(statement);
@@ -543,12 +541,13 @@ int store_get(int64_t id, struct job *job)
 	return result < 0 ? result : result ? 0 : -ENOENT;
 }
 
-int store_body(int64_t id, void (*use)(void *arg, struct bytes body), void *arg)
+static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
+		    void *arg)
 {
 	return with_blob(BOUND(GET_BODY, id), use, arg);
 }
 
-int store_next(int64_t after, int64_t buried, struct job *jobs, int count)
+static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 {
 	sqlite3_stmt *statement = BOUND(buried ? NEXT_BURIED : NEXT, after,
 					count);
@@ -562,17 +561,17 @@ int store_next(int64_t after, int64_t buried, struct job *jobs, int count)
 	return result < 0 ? result : n;
 }
 
-bool store_clock(int64_t *offset)
+static bool get_clock(int64_t *offset)
 {
 	return ask("select value from meta where name = 'clock'", offset);
 }
 
-void store_save_clock(int64_t offset)
+static void save_clock(int64_t offset)
 {
 	run(BOUND(SET_CLOCK, offset));
 }
 
-bool store_is_full(void)
+static bool is_full(void)
 {
 	return full;
 }
@@ -583,7 +582,7 @@ static void housekeep(const char *sql)
 		failed(sql);
 }
 
-void store_tidy(void)
+static void tidy(void)
 {
 	int64_t unused, pages;
 
@@ -597,3 +596,26 @@ void store_tidy(void)
 	if (full)
 		take_ballast();
 }
+
+const struct store store_sqlite = {
+	.open = open_store,
+	.close = close_store,
+	.each_queue = each_queue,
+	.begin = begin_turn,
+	.commit = commit_turn,
+	.roll_back = roll_back,
+	.last_turn = last_turn,
+	.save_queue = save_queue,
+	.remove_queue = remove_queue,
+	.new_id = new_id,
+	.add = add_job,
+	.change = change_job,
+	.remove = remove_job,
+	.get = get_job,
+	.body = get_body,
+	.next = next_jobs,
+	.clock = get_clock,
+	.save_clock = save_clock,
+	.is_full = is_full,
+	.tidy = tidy,
+};

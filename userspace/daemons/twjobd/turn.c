@@ -38,7 +38,7 @@ int turn_begin(void)
 	if (turn.begun)
 		return turn.error;
 	turn.begun = true;
-	return turn_result(store_begin());
+	return turn_result(store->begin());
 }
 
 int turn_result(int result)
@@ -88,7 +88,7 @@ static int save_queues(void)
 	LIST_FOREACH(queue, &queues, next)
 		if (!result && memcmp(&queue->row, &queue->saved,
 				      sizeof(queue->row)))
-			result = store_save_queue(&queue->row);
+			result = store->save_queue(&queue->row);
 	return result;
 }
 
@@ -112,7 +112,7 @@ static void undo(void)
 	struct queue *queue;
 	size_t i, n = turn.registered.length / sizeof(*registered);
 
-	store_roll_back();
+	store->roll_back();
 	registered = (struct registered *)turn.registered.data;
 	for (i = 0; i < n; i++)
 		queue_unregister(registered[i].queue, registered[i].handle);
@@ -131,7 +131,7 @@ static int timed_commit(struct bytes list)
 	int result;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	result = store_commit(list);
+	result = store->commit(list);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	histogram_add(&turn.commits, (end.tv_sec - begin.tv_sec) * NSEC_PER_SEC +
 		      end.tv_nsec - begin.tv_nsec);
@@ -187,6 +187,6 @@ static void repeat(void *unused, struct bytes list)
 
 void turn_repeat_last(void)
 {
-	if (store_last_turn(repeat, NULL))
+	if (store->last_turn(repeat, NULL))
 		die(0, "the store does not tell its last turn");
 }

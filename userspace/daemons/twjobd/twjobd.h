@@ -16,7 +16,8 @@
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h
  * queue_due.c		what is due in it
- * store_sqlite.c	the jobs; see store.h
+ * store.c		which store the configuration asks for; see store.h
+ * store_sqlite.c	the jobs, by SQLite
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
  * ../common		what it has in common with other daemons: options and

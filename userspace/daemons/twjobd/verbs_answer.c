@@ -49,7 +49,7 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 	/* Whatever has been changed in this turn ended the delivery. */
 	if (turn_has(receipt->job))
 		return -ESTALE;
-	result = store_get(receipt->job, job);
+	result = store->get(receipt->job, job);
 	if (!result && (job->queue != queue->row.id || job->buried))
 		result = -ENOENT;
 	if (!result)
@@ -92,7 +92,7 @@ static int ack(struct request *request, struct bytes arg)
 	int result = find_last(request->queue, arg, &receipt, &job, &token);
 
 	if (!result)
-		result = turn_begin() ?: turn_result(store_remove(job.id));
+		result = turn_begin() ?: turn_result(store->remove(job.id));
 	if (result)
 		return result;
 	request->queue->row.jobs--;
@@ -130,7 +130,7 @@ static int end_delivery(struct request *request, const struct receipt *receipt,
 			struct job *job, const struct timewheel_token *token)
 {
 	int result = turn_begin() ?:
-		     turn_result(store_change(job, (struct bytes) { }));
+		     turn_result(store->change(job, (struct bytes) { }));
 
 	if (result)
 		return result;

@@ -37,7 +37,7 @@ int find_job(struct queue *queue, int64_t id, struct job *job,
 
 	if (turn_has(id))
 		turn_end();
-	result = store_get(id, job);
+	result = store->get(id, job);
 	if (!result && job->queue != queue->row.id)
 		result = -ENOENT;
 	if (result)
@@ -60,7 +60,7 @@ static int look_for_key(struct queue *queue, struct bytes key, struct job *job,
 		if (!tokens[i].state)
 			continue;
 		*busy |= turn_has(tokens[i].cookie);
-		result = store_get(tokens[i].cookie, job);
+		result = store->get(tokens[i].cookie, job);
 		if (!result && job->queue == queue->row.id &&
 		    job->key_length == key.length &&
 		    !memcmp(job->key, key.data, key.length)) {
@@ -119,7 +119,7 @@ static bool has_room(struct request *request, uint64_t size, uint64_t old)
 {
 	const struct queue_row *row = &request->queue->row;
 
-	if (store_is_full())
+	if (store->is_full())
 		reply_error(request->reply, "FULL the disk is full");
 	else if (row->draining)
 		reply_error(request->reply, "DRAINING the queue takes no new jobs");
@@ -143,7 +143,7 @@ static void count_job(struct queue *queue, int jobs, int64_t bytes)
 static int remove_job(struct queue *queue, const struct job *job,
 		      const struct timewheel_token *token, uint32_t delivery)
 {
-	int result = turn_begin() ?: turn_result(store_remove(job->id));
+	int result = turn_begin() ?: turn_result(store->remove(job->id));
 
 	if (result)
 		return result;
@@ -160,7 +160,7 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 	if (result)
 		return result;
 	*job = (struct job) {
-		.id = store_new_id(),
+		.id = store->new_id(),
 		.queue = queue->row.id,
 		.due = put->due,
 		.size = put->body.length + put->key.length + OVERHEAD,
@@ -172,7 +172,7 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 	if (result)
 		return result;
 	turn_registered(queue, handle);
-	result = turn_result(store_add(job, put->body));
+	result = turn_result(store->add(job, put->body));
 	if (!result)
 		count_job(queue, 1, job->size);
 	return result;
@@ -199,7 +199,7 @@ static void replace(struct request *request, const struct put *put,
 	job->due = put->due;
 	job->attempts = 0;
 	job->buried = false;
-	result = turn_begin() ?: turn_result(store_change(job, put->body));
+	result = turn_begin() ?: turn_result(store->change(job, put->body));
 	if (result) {
 		answer_failure(request, result);
 		return;
@@ -330,7 +330,7 @@ void verb_delete(struct request *request)
 static int change_job(struct queue *queue, struct job *job,
 		      const struct timewheel_token *token, enum change_to to)
 {
-	int result = turn_begin() ?: turn_result(store_change(job, UNCHANGED));
+	int result = turn_begin() ?: turn_result(store->change(job, UNCHANGED));
 
 	if (!result)
 		turn_changed(queue, job, token, 0, to);
@@ -385,7 +385,7 @@ static int64_t kick_all(struct queue *queue, uint64_t n)
 	int count, result;
 
 	do {
-		count = store_next(after, queue->row.id, jobs, KICK_SLICE);
+		count = store->next(after, queue->row.id, jobs, KICK_SLICE);
 		for (int i = 0; i < count && done < n; i++) {
 			after = jobs[i].id;
 			found.error = find_job(queue, after, &found.job,

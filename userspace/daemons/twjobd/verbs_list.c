@@ -73,7 +73,7 @@ void verb_get(struct request *request)
 	if (result)
 		return;
 	add_job(request->reply, &job, state_of(&job, &token), 6);
-	store_body(id, add_body, request->reply);
+	store->body(id, add_body, request->reply);
 }
 
 struct listing {
@@ -158,7 +158,7 @@ static int list_some(struct listing *listing, struct queue *queue)
 	int looked_at = 0, n;
 
 	do {
-		n = store_next(listing->after, buried, jobs, SLICE);
+		n = store->next(listing->after, buried, jobs, SLICE);
 		for (int i = 0; i < n && listing->found < listing->count; i++) {
 			listing->after = jobs[i].id;
 			listing->found += list_job(listing, queue, &jobs[i]);

@@ -75,7 +75,7 @@ static bool parse_settings(struct request *request, struct queue_row *row)
 static bool save_alone(struct request *request, struct queue_row *row)
 {
 	int error = turn_end() ?: turn_begin() ?:
-		    turn_result(store_save_queue(row)) ?: turn_end();
+		    turn_result(store->save_queue(row)) ?: turn_end();
 
 	if (!error)
 		return true;
@@ -160,7 +160,7 @@ static void change_queue(struct request *request, struct queue *queue,
 		return;
 	}
 	/* A queue without a wheel is of no use: it keeps the settings that it had. */
-	if (!turn_begin() && !turn_result(store_save_queue(&old)))
+	if (!turn_begin() && !turn_result(store->save_queue(&old)))
 		set_settings(queue, &old);
 	answer_no_wheel(request, queue, error);
 }
@@ -188,7 +188,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 	answer_no_wheel(request, queue, error);
 	queue_free(queue);
 	turn_begin();
-	turn_result(store_remove_queue(row->id));
+	turn_result(store->remove_queue(row->id));
 }
 
 /* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] */

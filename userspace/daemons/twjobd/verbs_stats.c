@@ -43,7 +43,7 @@ static void daemon_figures(struct figures *figures)
 		  "Tokens that were not as the store has their jobs." },
 		{ "loading", keep_is_loading(), "loading",
 		  "Jobs are being loaded into the wheels." },
-		{ "disk_full", store_is_full(), "disk_full",
+		{ "disk_full", store->is_full(), "disk_full",
 		  "No new jobs are accepted, as the disk is full." },
 	} };
 }

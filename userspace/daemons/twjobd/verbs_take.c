@@ -78,7 +78,7 @@ static int add_job(struct taken *taken, struct queue *queue,
 			    job->key_length });
 	else
 		reply_null(&taken->jobs);
-	result = store_body(job->id, add_body, &taken->jobs);
+	result = store->body(job->id, add_body, &taken->jobs);
 	if (result)
 		taken->buffer.length = length;
 	return result;
@@ -102,7 +102,7 @@ static int bury_job(struct queue *queue, struct job *job,
 
 	job->buried = true;
 	result = turn_begin() ?:
-		 turn_result(store_change(job, (struct bytes) { }));
+		 turn_result(store->change(job, (struct bytes) { }));
 	if (!result)
 		turn_changed(queue, job, &token, event->delivery,
 			     CHANGE_TO_BURIED);
@@ -113,7 +113,7 @@ static int bury_job(struct queue *queue, struct job *job,
 static int check_job(struct queue *queue, struct job *job,
 		     const struct timewheel_event *event)
 {
-	int result = store_get(event->cookie, job);
+	int result = store->get(event->cookie, job);
 
 	if (!result && job->queue != queue->row.id)
 		result = -ENOENT;
@@ -147,7 +147,7 @@ static void take_event(struct taken *taken, struct queue *queue,
 	if (attempt > 1) {
 		job.attempts = attempt;
 		result = turn_begin() ?:
-			 turn_result(store_change(&job, (struct bytes) { }));
+			 turn_result(store->change(&job, (struct bytes) { }));
 	}
 	if (!result)
 		result = add_job(taken, queue, event, &job, attempt);

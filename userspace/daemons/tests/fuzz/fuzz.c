@@ -66,7 +66,7 @@ static void begin(void)
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();
-	store_open(config.store);
+	store_start();
 	/* It goes with this process. */
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		snprintf(path, sizeof(path), "%s%s", config.store, files[i]);
