@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Arena: objects of one size, named by u32 indices, in blocks of pages.
+ * Arena: objects of one size, named by u32 indices, in blocks.
  *
  * Allocation and use are apart: tw_blocks_grow() sleeps for memory with no lock
  * held, tw_arena_get() takes an object under the owner's lock and cannot fail
@@ -13,11 +13,16 @@
 
 #include "arena.h"
 
-/*
- * Largest block: of an order that the page allocator gives without effort, or a
- * page where pages are larger.
- */
-#define TW_BLOCK_BYTES	max_t(u32, SZ_32K, PAGE_SIZE)
+/* Largest block: of an order that the page allocator gives without effort. */
+#define TW_BLOCK_BYTES	SZ_32K
+
+/* Blocks smaller than a page share pages: where pages are large, most do. */
+static u32 tw_block_bytes(u32 size, u32 shift)
+{
+	u32 bytes = size << shift;
+
+	return bytes < PAGE_SIZE ? roundup_pow_of_two(bytes) : PAGE_ALIGN(bytes);
+}
 
 /* How many objects a block has, log2: half of what fits if no more is wasted then. */
 static u32 tw_block_shift(u32 size, u32 max)
@@ -25,8 +30,8 @@ static u32 tw_block_shift(u32 size, u32 max)
 	u32 shift = ilog2(min_t(u32, TW_BLOCK_BYTES / size,
 				roundup_pow_of_two(max)));
 
-	if (shift && PAGE_ALIGN(size << (shift - 1)) * 2 ==
-		     PAGE_ALIGN(size << shift))
+	if (shift && tw_block_bytes(size, shift - 1) * 2 ==
+		     tw_block_bytes(size, shift))
 		shift--;
 
 	return shift;
@@ -56,7 +61,7 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 	};
 
 	return tw_blocks_init(&arena->blocks, ((max - 1) >> shift) + 1,
-			      PAGE_ALIGN(size << shift));
+			      tw_block_bytes(size, shift));
 }
 
 /* Takes an object; there is capacity. Its fields are as they were put. */

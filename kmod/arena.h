@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Arena: objects of one size, named by u32 indices, in blocks of pages.
+ * Arena: objects of one size, named by u32 indices, in blocks.
  *
  * An object may be looked at without a lock as long as the arena exists: what it
  * says must then be checked against its generation. The arena knows nothing of

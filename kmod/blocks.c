@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Blocks: whole pages of memory by number, one after the other.
+ * Blocks of memory by number, one after the other: whole pages each, or less than one.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -8,11 +8,25 @@
 
 #include "blocks.h"
 
+static void *tw_block_alloc(u32 bytes)
+{
+	return bytes < PAGE_SIZE ? kvcalloc(1, bytes, TW_GFP) :
+				   alloc_pages_exact(bytes, TW_GFP);
+}
+
+static void tw_block_free(void *block, u32 bytes)
+{
+	if (bytes < PAGE_SIZE)
+		kvfree(block);
+	else
+		free_pages_exact(block, bytes);
+}
+
 /**
  * tw_blocks_init() - make an empty directory
  * @blocks: to be set up
  * @nr: how many blocks there may be
- * @bytes: size of each, whole pages
+ * @bytes: size of each, whole pages; or, less than a page, a power of two
  *
  * Return: 0 or -ENOMEM.
  */
@@ -36,7 +50,7 @@ void tw_blocks_destroy(struct tw_blocks *blocks)
 	u32 i;
 
 	for (i = 0; i < blocks->allocated; i++) {
-		free_pages_exact(blocks->block[i], blocks->bytes);
+		tw_block_free(blocks->block[i], blocks->bytes);
 		cond_resched();
 	}
 	kvfree(blocks->block);
@@ -54,7 +68,7 @@ int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 	u32 before = READ_ONCE(blocks->allocated);
 	void *block;
 
-	block = alloc_pages_exact(blocks->bytes, TW_GFP);
+	block = tw_block_alloc(blocks->bytes);
 	if (!block)
 		return -ENOMEM;
 
@@ -68,7 +82,7 @@ int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 	}
 	spin_unlock(lock);
 	if (block)
-		free_pages_exact(block, blocks->bytes);
+		tw_block_free(block, blocks->bytes);
 
 	return 0;
 }

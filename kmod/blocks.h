@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Blocks: whole pages of memory by number, one after the other.
+ * Blocks of memory by number, one after the other: whole pages each, or less than one.
  *
  * They come as they are needed and stay until all of them go, so that a thread
  * which has found one may look at it without a lock. They know nothing of what is
@@ -29,7 +29,7 @@
  * @block: directory of @nr pointers, of which @allocated are set
  * @nr: size of the directory; constant
  * @allocated: blocks in the directory; set under the owner's lock, read anywhere
- * @bytes: size of a block, whole pages; constant
+ * @bytes: size of a block, see tw_blocks_init(); constant
  */
 struct tw_blocks {
 	void		**block;

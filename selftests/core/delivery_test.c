@@ -1585,7 +1585,7 @@ static void test_generations(void)
 
 /*
  * Blocks of tokens are full of tokens, but for an eighth where pages are small, and
- * for less than half where a block is one large page.
+ * for less than half where several blocks share a large page.
  */
 static void test_blocks(void)
 {
@@ -1606,6 +1606,7 @@ static void test_blocks(void)
 		CHECK(PAGE_SIZE > 4096 ? bytes < 2 * used :
 		      bytes - used <= bytes / 8,
 		      "%llu bytes of tokens in a block of %llu", used, bytes);
+		CHECK(bytes <= 32768, "a block of %llu bytes", bytes);
 	}
 	CHECK_EQ(shim_bytes(), 0);
 	printf("ok %llu - P9 blocks are full of tokens\n", test);
