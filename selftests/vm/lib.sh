@@ -47,6 +47,7 @@ machine_of()
 	case $1 in
 	*-arm64)	echo arm64 ;;
 	*-s390x)	echo s390x ;;
+	*-powerpc64le)	echo ppc64el ;;
 	*)		echo amd64 ;;
 	esac
 }
