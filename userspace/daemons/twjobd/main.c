@@ -5,6 +5,7 @@
  * twjobd.h lists.
  */
 #include <sodium.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "../common/daemon.h"
@@ -23,10 +24,19 @@ uint64_t max_connections;
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(config.field)
 
+/* The path of a file, or the name of a store that has no file. */
+static const char *parse_store(const struct config_key *key, void *field,
+			       const char *value)
+{
+	if (value[0] != '/' && strcmp(value, store_memory.name))
+		return "is neither \"memory\" nor a path that begins with \"/\"";
+	return config_text(key, field, value);
+}
+
 static const struct config_key keys[] = {
 	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
 	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
-	{ "store", config_path, AT(store), SIZE(store),
+	{ "store", parse_store, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
 	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
 	  .defaults = { "jobs-" } },

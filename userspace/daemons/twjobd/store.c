@@ -8,6 +8,7 @@
 
 static const struct store * const kinds[] = {
 	&store_sqlite,
+	&store_memory,
 };
 
 const struct store *store;

@@ -102,7 +102,7 @@ struct store {
 	void (*tidy)(void);
 };
 
-extern const struct store store_sqlite;
+extern const struct store store_sqlite, store_memory;
 
 /* The one that is used (store.c). */
 extern const struct store *store;

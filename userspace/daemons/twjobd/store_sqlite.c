@@ -5,20 +5,15 @@
  * Bodies have a table of their own, so that a change of a job does not write its
  * body again. No index beside the row numbers but a partial one of buried jobs:
  * the wheel is the index.
- *
- * A ballast file beside the store is given up when the disk is full, so that jobs
- * can still end. New jobs are refused until there is room for it again.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "disk.h"
 #include "store.h"
 
 #define SCHEMA		1
@@ -27,7 +22,6 @@
 #define ID_BLOCK	65536
 /* More than one turn uses. */
 #define ID_SPARE	2048
-#define BALLAST		(16 << 20)
 /* The log is written back when it is as long. */
 #define LOG_PAGES	1000
 /* Free pages that are given back at once, when a quarter of all are free. */
@@ -36,10 +30,7 @@
 static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the last commit had a list that was not empty */
-static bool full;
 static bool complained;	/* since the last commit */
-static char ballast_path[300];
-static int ballast;
 
 static const char schema[] =
 	"pragma auto_vacuum = incremental;"
@@ -109,12 +100,7 @@ static int failed(const char *what)
 	int code = sqlite3_extended_errcode(db);
 
 	if ((code & 0xff) == SQLITE_FULL) {
-		if (!full)
-			say("the disk of %s is full: no new jobs until there is room",
-			    config.store);
-		full = true;
-		if (ftruncate(ballast, 0) < 0)
-			say("%s: %s", ballast_path, strerror(errno));
+		disk_give_ballast();
 		return -ENOSPC;
 	}
 	if (!complained)
@@ -205,41 +191,6 @@ static int64_t number(const char *sql)
 	return value;
 }
 
-/* The lock of this file says that a twjobd uses the store. */
-static void open_ballast(const char *path)
-{
-	snprintf(ballast_path, sizeof(ballast_path), "%s-ballast", path);
-	ballast = open(ballast_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-		       0600);
-	if (ballast < 0)
-		die(errno, "%s", ballast_path);
-	if (flock(ballast, LOCK_EX | LOCK_NB) < 0)
-		die(0, "%s is in use by another twjobd", path);
-}
-
-/* Only with room to spare: what fills the disk is not to find it full at once. */
-static bool has_room(void)
-{
-	struct statvfs disk;
-	struct stat file;
-
-	return !fstatvfs(ballast, &disk) && !fstat(ballast, &file) &&
-	       disk.f_bavail * disk.f_frsize + file.st_blocks * 512ULL >=
-	       BALLAST + BALLAST / 4;
-}
-
-static void take_ballast(void)
-{
-	bool was_full = full;
-
-	full = !has_room() || posix_fallocate(ballast, 0, BALLAST);
-	if (was_full && !full)
-		say("there is room on the disk again");
-	else if (full && !was_full)
-		say("no new jobs until there is room on the disk of %s",
-		    config.store);
-}
-
 /* After a commit. SQLite would do it likewise, and not tell that it has failed. */
 static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages)
 {
@@ -303,7 +254,7 @@ static void forget_cached_log(const char *path)
 
 static void open_store(const char *path)
 {
-	open_ballast(path);
+	disk_open(path);
 	forget_cached_log(path);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
 			    SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
@@ -328,7 +279,7 @@ static void open_store(const char *path)
 	read_secret();
 	next_id = number("select value from meta where name = 'next'");
 	end_id = next_id;
-	take_ballast();
+	disk_take_ballast();
 }
 
 static void close_store(void)
@@ -409,14 +360,6 @@ static int begin_turn(void)
 	return run(statements[BEGIN]);
 }
 
-/* A file system that has become so says of a sync that it is done. */
-static bool is_read_only(void)
-{
-	struct statvfs disk;
-
-	return fstatvfs(ballast, &disk) || disk.f_flag & ST_RDONLY;
-}
-
 static int commit_turn(struct bytes list)
 {
 	int result = 0;
@@ -429,7 +372,7 @@ static int commit_turn(struct bytes list)
 		result = run(statements[COMMIT]);
 	if (result)
 		return result;
-	if (is_read_only())
+	if (disk_is_read_only())
 		die(0, "the file system of %s is read-only: see what the kernel's log tells",
 		    config.store);
 	had_list = list.length;
@@ -571,11 +514,6 @@ static void save_clock(int64_t offset)
 	run(BOUND(SET_CLOCK, offset));
 }
 
-static bool is_full(void)
-{
-	return full;
-}
-
 static void housekeep(const char *sql)
 {
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -586,15 +524,15 @@ static void tidy(void)
 {
 	int64_t unused, pages;
 
-	if (full)
+	if (disk_is_full())
 		housekeep("pragma wal_checkpoint(truncate)");
 	/* The file shrinks when the log is written back, not before. */
 	if (ask("pragma freelist_count", &unused) &&
 	    ask("pragma page_count", &pages) && unused * 4 > pages)
 		housekeep("pragma incremental_vacuum(" GIVE_BACK ");"
 			  "pragma wal_checkpoint(passive)");
-	if (full)
-		take_ballast();
+	if (disk_is_full())
+		disk_take_ballast();
 }
 
 const struct store store_sqlite = {
@@ -616,6 +554,6 @@ const struct store store_sqlite = {
 	.next = next_jobs,
 	.clock = get_clock,
 	.save_clock = save_clock,
-	.is_full = is_full,
+	.is_full = disk_is_full,
 	.tidy = tidy,
 };

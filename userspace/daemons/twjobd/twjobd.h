@@ -18,6 +18,8 @@
  * queue_due.c		what is due in it
  * store.c		which store the configuration asks for; see store.h
  * store_sqlite.c	the jobs, by SQLite
+ * store_memory.c	the jobs, in memory
+ * disk.c		whether the disk has room; see disk.h
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
  * ../common		what it has in common with other daemons: options and

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The protocol's framing and all verbs of twjobd, with the store of SQLite and wheels in
- * memory (wheel.c), for the sanitizers. An input is a text: its lines are commands for
- * one of two clients, in which "#" stands for the number of the job that was put last,
- * and "%" for the last receipt. The same bytes are also taken as they are, as what comes
- * by a socket.
+ * The protocol's framing and all verbs of twjobd, with wheels in memory (wheel.c), for
+ * the sanitizers. The stores of SQLite and in memory are compared (both.c). An input is a
+ * text: its lines are commands for one of two clients, in which "#" stands for the number
+ * of the job that was put last, and "%" for the last receipt. The same bytes are also taken
+ * as they are, as what comes by a socket.
  *
  * With libFuzzer it chooses the inputs. Else: fuzz SECONDS FILE... tries these files,
  * and then lines of words by chance for so long. Prints TAP.
@@ -21,9 +21,11 @@
 
 #include "../../twjobd/keep.h"
 #include "../../twjobd/verbs.h"
+#include "both.h"
 
 #define WORDS		12
 #define LINES		16
+#define TURNS		2000
 
 sd_event *event;
 struct config config = { .prefix = "fuzz-", .password = "secret", .max_body = 4096 };
@@ -66,12 +68,14 @@ static void begin(void)
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();
-	store_start();
+	store = &store_both;
+	store->open(config.store);
 	/* It goes with this process. */
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		snprintf(path, sizeof(path), "%s%s", config.store, files[i]);
 		unlink(path);
 	}
+	both_try_turns(TURNS);
 	turn_at_end(turn_ended);
 	keep_start(take_listen);
 }

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two stores as one: see both.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "both.h"
+
+#define MOST		1000	/* rows that anybody asks for at once */
+#define NEAR		20	/* jobs that are changed, from the newest one on */
+
+/* What both give, if it is the same. */
+#define BOTH(call, ...) ({						\
+	int64_t result_ = store_sqlite.call(__VA_ARGS__);		\
+									\
+	must_be(result_ == store_memory.call(__VA_ARGS__));		\
+	result_;							\
+})
+
+static void must_be(bool same)
+{
+	if (!same)
+		abort();
+}
+
+static void open_both(const char *path)
+{
+	store_memory.open(store_memory.name);
+	store_sqlite.open(path);
+}
+
+static void close_both(void)
+{
+	store_sqlite.close();
+	store_memory.close();
+}
+
+static int begin(void)
+{
+	return BOTH(begin);
+}
+
+static int commit(struct bytes list)
+{
+	return BOTH(commit, list);
+}
+
+static void roll_back(void)
+{
+	store_sqlite.roll_back();
+	store_memory.roll_back();
+}
+
+static int save_queue(struct queue_row *row)
+{
+	struct queue_row other = *row;
+	int result = store_sqlite.save_queue(row);
+
+	must_be(result == store_memory.save_queue(&other) && row->id == other.id);
+	return result;
+}
+
+static int remove_queue(int64_t id)
+{
+	return BOTH(remove_queue, id);
+}
+
+static int64_t new_id(void)
+{
+	return BOTH(new_id);
+}
+
+static int add_job(const struct job *job, struct bytes body)
+{
+	return BOTH(add, job, body);
+}
+
+static int change_job(const struct job *job, struct bytes body)
+{
+	return BOTH(change, job, body);
+}
+
+static int remove_job(int64_t id)
+{
+	return BOTH(remove, id);
+}
+
+static bool is_same(const struct job *a, const struct job *b)
+{
+	return a->id == b->id && a->queue == b->queue && a->due == b->due &&
+	       a->attempts == b->attempts && a->size == b->size &&
+	       a->buried == b->buried && a->key_length == b->key_length &&
+	       !memcmp(a->key, b->key, a->key_length);
+}
+
+static int get_job(int64_t id, struct job *job)
+{
+	struct job other;
+	int result = store_sqlite.get(id, job);
+
+	must_be(result == store_memory.get(id, &other) &&
+		(result || is_same(job, &other)));
+	return result;
+}
+
+/* A body that SQLite has handed out, and what is to be done with it. */
+struct handed {
+	int64_t id;
+	struct bytes body;
+	void (*use)(void *arg, struct bytes body);
+	void *arg;
+};
+
+static void compare_body(void *data, struct bytes body)
+{
+	const struct handed *handed = data;
+
+	must_be(body.length == handed->body.length &&
+		!memcmp(body.data, handed->body.data ?: "", body.length));
+	handed->use(handed->arg, body);
+}
+
+static void hand_on(void *data, struct bytes body)
+{
+	struct handed *handed = data;
+
+	handed->body = body;
+	must_be(!store_memory.body(handed->id, compare_body, handed));
+}
+
+static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
+		    void *arg)
+{
+	struct handed handed = { .id = id, .use = use, .arg = arg };
+	int result = store_sqlite.body(id, hand_on, &handed);
+
+	must_be(!result || result == store_memory.body(id, use, arg));
+	return result;
+}
+
+static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
+{
+	static struct job others[MOST];
+	int n = store_sqlite.next(after, buried, jobs, count);
+
+	must_be(n == store_memory.next(after, buried, others, count));
+	for (int i = 0; i < n; i++)
+		must_be(is_same(&jobs[i], &others[i]));
+	return n;
+}
+
+static int each_queue(void (*each)(const struct queue_row *row))
+{
+	return store_sqlite.each_queue(each);
+}
+
+static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
+{
+	return store_sqlite.last_turn(use, arg);
+}
+
+static bool get_clock(int64_t *offset)
+{
+	return store_sqlite.clock(offset);
+}
+
+static void save_clock(int64_t offset)
+{
+	store_sqlite.save_clock(offset);
+	store_memory.save_clock(offset);
+}
+
+static bool is_full(void)
+{
+	return BOTH(is_full);
+}
+
+static void tidy(void)
+{
+	store_sqlite.tidy();
+	store_memory.tidy();
+}
+
+const struct store store_both = {
+	.open = open_both,
+	.close = close_both,
+	.each_queue = each_queue,
+	.begin = begin,
+	.commit = commit,
+	.roll_back = roll_back,
+	.last_turn = last_turn,
+	.save_queue = save_queue,
+	.remove_queue = remove_queue,
+	.new_id = new_id,
+	.add = add_job,
+	.change = change_job,
+	.remove = remove_job,
+	.get = get_job,
+	.body = get_body,
+	.next = next_jobs,
+	.clock = get_clock,
+	.save_clock = save_clock,
+	.is_full = is_full,
+	.tidy = tidy,
+};
+
+static void ignore(void *arg, struct bytes body)
+{
+	(void)arg;
+	(void)body;
+}
+
+static void change_by_chance(int64_t *newest)
+{
+	static const char text[] = "some text for bodies";
+	struct bytes body = { text, rand() % sizeof(text) };
+	struct job job = { .id = *newest - rand() % NEAR };
+	struct queue_row row = { .id = rand() % 3, .name = "by-chance" };
+
+	switch (rand() % 5) {
+	case 0:
+		save_queue(&row);
+		break;
+	case 1:
+		remove_queue(1 + rand() % 4);
+		break;
+	case 2:
+		remove_job(job.id);
+		break;
+	case 3:
+		if (get_job(job.id, &job))
+			break;
+		job.buried = rand() % 2;
+		job.due = rand();
+		body.data = rand() % 2 ? text : NULL;
+		change_job(&job, body);
+		break;
+	default:
+		*newest = new_id();
+		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
+				     .due = rand(), .key_length = rand() % 2,
+				     .key = "k" };
+		add_job(&job, body);
+	}
+}
+
+/* Also the bodies of jobs that have been removed: there are none. */
+static void compare_all(int64_t newest)
+{
+	static struct job jobs[MOST];
+
+	next_jobs(0, 0, jobs, MOST);
+	for (int64_t id = newest; id > newest - NEAR; id--)
+		get_body(id, ignore, NULL);
+	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
+}
+
+static void remove_all(int64_t newest)
+{
+	must_be(!begin());
+	for (int64_t id = newest; id > 0; id--)
+		remove_job(id);
+	for (int64_t id = 1; id < 5; id++)
+		remove_queue(id);
+	must_be(!commit((struct bytes) { }));
+}
+
+void both_try_turns(int count)
+{
+	int64_t newest = 0;
+
+	while (count--) {
+		must_be(!begin());
+		for (int changes = rand() % 10; changes; changes--)
+			change_by_chance(&newest);
+		if (rand() % 2)
+			roll_back();
+		else
+			must_be(!commit((struct bytes) { }));
+		compare_all(newest);
+	}
+	remove_all(newest);
+}

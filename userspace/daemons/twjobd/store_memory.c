@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The store in memory: see store.h. It is for tests, and for jobs that may end with
+ * the process.
+ *
+ * A table is an array in the order of its rows' numbers. As numbers grow, a new row
+ * goes to the end. A removed row leaves a hole; when holes are the larger part, they
+ * are closed. What a turn replaces is kept until its end, for a roll-back.
+ */
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resp.h"
+#include "store.h"
+
+struct entry {
+	int64_t id;
+	void *row;		/* NULL: a hole */
+};
+
+static struct table {
+	struct entry *entries;
+	size_t count, room, holes;
+} queue_table, job_table, body_table;
+
+struct body {
+	size_t length;
+	char data[];
+};
+
+/* What an entry was before the turn changed it. */
+struct old {
+	struct table *table;
+	struct entry entry;
+};
+
+static struct buffer olds;
+static int64_t last_id;
+
+/* Where the row is, or would be. */
+static size_t place_of(const struct table *table, int64_t id)
+{
+	size_t low = 0, high = table->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (table->entries[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_at(const struct table *table, size_t place, int64_t id)
+{
+	return place < table->count && table->entries[place].id == id;
+}
+
+/* NULL if there is none. */
+static const void *find(const struct table *table, int64_t id)
+{
+	size_t place = place_of(table, id);
+
+	return is_at(table, place, id) ? table->entries[place].row : NULL;
+}
+
+static void insert_hole(struct table *table, size_t place, int64_t id)
+{
+	struct entry *entries = table->entries;
+
+	if (table->count == table->room) {
+		table->room = 2 * table->room + 64;
+		entries = reallocarray(entries, table->room, sizeof(*entries));
+		if (!entries)
+			die(ENOMEM, "the store");
+		table->entries = entries;
+	}
+	memmove(&entries[place + 1], &entries[place],
+		(table->count - place) * sizeof(*entries));
+	entries[place] = (struct entry) { .id = id };
+	table->count++;
+	table->holes++;
+}
+
+/* Returns the row that was there, which is the caller's now. */
+static void *exchange(struct table *table, int64_t id, void *row)
+{
+	size_t place = place_of(table, id);
+	void *old;
+
+	if (!is_at(table, place, id))
+		insert_hole(table, place, id);
+	old = table->entries[place].row;
+	table->entries[place].row = row;
+	table->holes += !row;
+	table->holes -= !old;
+	return old;
+}
+
+/* NULL: removes the row. */
+static void set(struct table *table, int64_t id, void *row)
+{
+	const struct old old = { table, { id, exchange(table, id, row) } };
+
+	buffer_add(&olds, &old, sizeof(old));
+}
+
+static void close_holes(struct table *table)
+{
+	size_t to = 0;
+
+	if (2 * table->holes <= table->count)
+		return;
+	for (size_t from = 0; from < table->count; from++)
+		if (table->entries[from].row)
+			table->entries[to++] = table->entries[from];
+	table->count = to;
+	table->holes = 0;
+}
+
+static void end_turn(void)
+{
+	olds.length = 0;
+	close_holes(&queue_table);
+	close_holes(&job_table);
+	close_holes(&body_table);
+}
+
+static void *new_row(size_t size)
+{
+	void *row = malloc(size);
+
+	if (!row)
+		die(ENOMEM, "a job");
+	return row;
+}
+
+static void open_store(const char *name)
+{
+	(void)name;
+	randombytes_buf(store_secret, sizeof(store_secret));
+	say("the jobs are kept in memory only: they are lost when this process ends");
+}
+
+static void close_store(void)
+{
+}
+
+/* A new store has none. */
+static int each_queue(void (*each)(const struct queue_row *row))
+{
+	(void)each;
+	return 0;
+}
+
+static int begin_turn(void)
+{
+	return 0;
+}
+
+/* No process will ask for the list. */
+static int commit_turn(struct bytes list)
+{
+	const struct old *old = (struct old *)olds.data;
+	size_t n = olds.length / sizeof(*old);
+
+	(void)list;
+	for (size_t i = 0; i < n; i++)
+		free(old[i].entry.row);
+	end_turn();
+	return 0;
+}
+
+static void roll_back(void)
+{
+	const struct old *old = (struct old *)olds.data;
+
+	for (size_t i = olds.length / sizeof(*old); i > 0; i--)
+		free(exchange(old[i - 1].table, old[i - 1].entry.id,
+			      old[i - 1].entry.row));
+	end_turn();
+}
+
+static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
+{
+	(void)use;
+	(void)arg;
+	return 0;
+}
+
+/* The number after that of the last queue, as SQLite gives it. */
+static int64_t new_queue_id(void)
+{
+	size_t i = queue_table.count;
+
+	while (i > 0 && !queue_table.entries[i - 1].row)
+		i--;
+	return i > 0 ? queue_table.entries[i - 1].id + 1 : 1;
+}
+
+static int save_queue(struct queue_row *row)
+{
+	if (!row->id)
+		row->id = new_queue_id();
+	set(&queue_table, row->id,
+	    memcpy(new_row(sizeof(*row)), row, sizeof(*row)));
+	return 0;
+}
+
+static int remove_queue(int64_t id)
+{
+	set(&queue_table, id, NULL);
+	return 0;
+}
+
+static int64_t new_id(void)
+{
+	return ++last_id;
+}
+
+static void set_job(const struct job *job)
+{
+	set(&job_table, job->id,
+	    memcpy(new_row(sizeof(*job)), job, sizeof(*job)));
+}
+
+static void set_body(int64_t id, struct bytes bytes)
+{
+	struct body *body = new_row(sizeof(*body) + bytes.length);
+
+	body->length = bytes.length;
+	memcpy(body->data, bytes.data ?: "", bytes.length);
+	set(&body_table, id, body);
+}
+
+static int add_job(const struct job *job, struct bytes body)
+{
+	set_job(job);
+	set_body(job->id, body);
+	return 0;
+}
+
+static int change_job(const struct job *job, struct bytes body)
+{
+	if (!find(&job_table, job->id))
+		return 0;
+	set_job(job);
+	if (body.data)
+		set_body(job->id, body);
+	return 0;
+}
+
+static int remove_job(int64_t id)
+{
+	set(&job_table, id, NULL);
+	set(&body_table, id, NULL);
+	return 0;
+}
+
+static int get_job(int64_t id, struct job *job)
+{
+	const struct job *row = find(&job_table, id);
+
+	if (!row)
+		return -ENOENT;
+	*job = *row;
+	return 0;
+}
+
+static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
+		    void *arg)
+{
+	const struct body *body = find(&body_table, id);
+
+	if (!body)
+		return -ENOENT;
+	use(arg, (struct bytes) { body->data, body->length });
+	return 0;
+}
+
+static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
+{
+	size_t i = place_of(&job_table, after + 1);
+	int n = 0;
+
+	for (; i < job_table.count && n < count; i++) {
+		const struct job *job = job_table.entries[i].row;
+
+		if (job && (!buried || (job->buried && job->queue == buried)))
+			jobs[n++] = *job;
+	}
+	return n;
+}
+
+/* It never was saved for this process. */
+static bool get_clock(int64_t *offset)
+{
+	(void)offset;
+	return false;
+}
+
+static void save_clock(int64_t offset)
+{
+	(void)offset;
+}
+
+static bool is_full(void)
+{
+	return false;
+}
+
+static void tidy(void)
+{
+}
+
+const struct store store_memory = {
+	.name = "memory",
+	.open = open_store,
+	.close = close_store,
+	.each_queue = each_queue,
+	.begin = begin_turn,
+	.commit = commit_turn,
+	.roll_back = roll_back,
+	.last_turn = last_turn,
+	.save_queue = save_queue,
+	.remove_queue = remove_queue,
+	.new_id = new_id,
+	.add = add_job,
+	.change = change_job,
+	.remove = remove_job,
+	.get = get_job,
+	.body = get_body,
+	.next = next_jobs,
+	.clock = get_clock,
+	.save_clock = save_clock,
+	.is_full = is_full,
+	.tidy = tidy,
+};
