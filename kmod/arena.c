@@ -6,32 +6,20 @@
  * held, tw_arena_get() takes an object under the owner's lock and cannot fail
  * while there is capacity.
  */
+#include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
-#include <linux/sizes.h>
 
 #include "arena.h"
-
-/* Largest block: of an order that the page allocator gives without effort. */
-#define TW_BLOCK_BYTES	SZ_32K
-
-/* Blocks smaller than a page share pages: where pages are large, most do. */
-static u32 tw_block_bytes(u32 size, u32 shift)
-{
-	u32 bytes = size << shift;
-
-	return bytes < PAGE_SIZE ? roundup_pow_of_two(bytes) : PAGE_ALIGN(bytes);
-}
 
 /* How many objects a block has, log2: half of what fits if no more is wasted then. */
 static u32 tw_block_shift(u32 size, u32 max)
 {
-	u32 shift = ilog2(min_t(u32, TW_BLOCK_BYTES / size,
+	u32 shift = ilog2(min_t(u32, TW_BLOCK_MAX / size,
 				roundup_pow_of_two(max)));
 
-	if (shift && tw_block_bytes(size, shift - 1) * 2 ==
-		     tw_block_bytes(size, shift))
+	if (shift && ALIGN(size << (shift - 1), TW_BLOCK_UNIT) * 2 ==
+		     ALIGN(size << shift, TW_BLOCK_UNIT))
 		shift--;
 
 	return shift;
@@ -40,7 +28,7 @@ static u32 tw_block_shift(u32 size, u32 max)
 /**
  * tw_arena_init() - make an empty arena
  * @arena: to be set up
- * @size: bytes per object, at most TW_BLOCK_BYTES
+ * @size: bytes per object, at most TW_BLOCK_MAX
  * @link: offset in an object of a u32 that is the arena's while it is free
  * @max: most objects ever in use at once
  *
@@ -61,7 +49,7 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 	};
 
 	return tw_blocks_init(&arena->blocks, ((max - 1) >> shift) + 1,
-			      tw_block_bytes(size, shift));
+			      ALIGN(size << shift, TW_BLOCK_UNIT));
 }
 
 /* Takes an object; there is capacity. Its fields are as they were put. */

@@ -9,6 +9,7 @@
 #ifndef TW_ARENA_H
 #define TW_ARENA_H
 
+#include <linux/limits.h>
 #include <linux/prefetch.h>
 
 #include "blocks.h"

@@ -1,32 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Blocks of memory by number, one after the other: whole pages each, or less than one.
+ * Blocks of memory by number, one after the other.
  */
+#include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "blocks.h"
 
+/* Of blocks that are not whole pages, by their size in units; constant. */
+static struct kmem_cache *tw_block_caches[TW_BLOCK_MAX / TW_BLOCK_UNIT + 1];
+
+/* Destroys the caches. All blocks have gone. May sleep. */
+void tw_blocks_stop(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(tw_block_caches); i++) {
+		kmem_cache_destroy(tw_block_caches[i]);
+		tw_block_caches[i] = NULL;
+	}
+}
+
+/* Makes the caches, of which there is none where pages are small. 0 or -ENOMEM. */
+int tw_blocks_start(void)
+{
+	char name[32];
+	u32 i;
+
+	for (i = 1; i < ARRAY_SIZE(tw_block_caches); i++) {
+		u32 bytes = i * TW_BLOCK_UNIT;
+
+		if (IS_ALIGNED(bytes, PAGE_SIZE))
+			continue;
+		snprintf(name, sizeof(name), "timewheel-%u", bytes);
+		tw_block_caches[i] = kmem_cache_create(name, bytes, 0,
+						       SLAB_NO_MERGE, NULL);
+		if (!tw_block_caches[i]) {
+			tw_blocks_stop();
+			return -ENOMEM;
+		}
+	}
+
+	return 0;
+}
+
 static void *tw_block_alloc(u32 bytes)
 {
-	return bytes < PAGE_SIZE ? kvcalloc(1, bytes, TW_GFP) :
-				   alloc_pages_exact(bytes, TW_GFP);
+	if (IS_ALIGNED(bytes, PAGE_SIZE))
+		return alloc_pages_exact(bytes, TW_GFP);
+
+	return kmem_cache_alloc(tw_block_caches[bytes / TW_BLOCK_UNIT], TW_GFP);
 }
 
 static void tw_block_free(void *block, u32 bytes)
 {
-	if (bytes < PAGE_SIZE)
-		kvfree(block);
-	else
+	if (IS_ALIGNED(bytes, PAGE_SIZE))
 		free_pages_exact(block, bytes);
+	else
+		kmem_cache_free(tw_block_caches[bytes / TW_BLOCK_UNIT], block);
 }
 
 /**
  * tw_blocks_init() - make an empty directory
  * @blocks: to be set up
  * @nr: how many blocks there may be
- * @bytes: size of each, whole pages; or, less than a page, a power of two
+ * @bytes: size of each, whole pages; or a multiple of TW_BLOCK_UNIT, at most TW_BLOCK_MAX
  *
  * Return: 0 or -ENOMEM.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Blocks of memory by number, one after the other: whole pages each, or less than one.
+ * Blocks of memory by number, one after the other.
  *
  * They come as they are needed and stay until all of them go, so that a thread
  * which has found one may look at it without a lock. They know nothing of what is
@@ -11,6 +11,7 @@
 
 #include <linux/gfp.h>
 #include <linux/nospec.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -23,6 +24,18 @@
 
 /* The same for a caller that may not sleep. */
 #define TW_GFP_NOWAIT	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
+
+/*
+ * Blocks are multiples of this, also where pages are larger. A block that is not whole
+ * pages shares them with others, of any wheel.
+ */
+#define TW_BLOCK_UNIT	SZ_4K
+
+/*
+ * Largest block that is not whole pages, and largest of an arena: of an order that the
+ * page allocator gives without effort.
+ */
+#define TW_BLOCK_MAX	SZ_32K
 
 /**
  * struct tw_blocks - blocks by number
@@ -38,6 +51,8 @@ struct tw_blocks {
 	u32		bytes;
 };
 
+int tw_blocks_start(void);
+void tw_blocks_stop(void);
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes);
 void tw_blocks_destroy(struct tw_blocks *blocks);
 int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock);

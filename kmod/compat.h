@@ -12,6 +12,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/uio.h>
 
 #ifndef try_cmpxchg64
@@ -23,6 +24,11 @@
 	*__old = __was;							\
 	__was == __seen;						\
 })
+#endif
+
+/* Before there was this flag, these were the only caches that others do not share. */
+#ifndef SLAB_NO_MERGE
+#define SLAB_NO_MERGE	SLAB_TYPESAFE_BY_RCU
 #endif
 
 #ifndef TW_HAS_TASK_SIGPENDING

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/seq_file.h>
 
+#include "blocks.h"
 #include "clock.h"
 #include "events.h"
 #include "ioctl.h"
@@ -129,10 +130,13 @@ static struct miscdevice tw_device = {
 
 static int __init tw_init(void)
 {
-	int err = tw_sockets_init();
+	int err = tw_blocks_start();
 
 	if (err)
 		return err;
+	err = tw_sockets_init();
+	if (err)
+		goto stop_blocks;
 	err = tw_named_init(&tw_named_fops);
 	if (err)
 		goto exit_sockets;
@@ -147,6 +151,8 @@ exit_named:
 	tw_named_exit();
 exit_sockets:
 	tw_sockets_exit();
+stop_blocks:
+	tw_blocks_stop();
 	return err;
 }
 
@@ -157,6 +163,7 @@ static void __exit tw_exit(void)
 	misc_deregister(&tw_device);
 	tw_named_exit();
 	tw_sockets_exit();
+	tw_blocks_stop();
 }
 
 module_init(tw_init);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "blocks.h"
 #include "dice.h"
 #include "main.h"
 
@@ -110,6 +111,8 @@ int main(int argc, char **argv)
 	}
 
 	program = argv[0];
+	if (tw_blocks_start())
+		return 1;
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(print_context);
 	signal(SIGABRT, on_abort);

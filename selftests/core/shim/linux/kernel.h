@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in for the kernel's header: what is small and used everywhere. */
+#ifndef SHIM_LINUX_KERNEL_H
+#define SHIM_LINUX_KERNEL_H
+
+#include <stdio.h>
+
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+#endif
+#define ALIGN(size, unit)	(((size) + (unit) - 1) & ~((unit) - 1))
+#define IS_ALIGNED(size, unit)	(!((size) & ((unit) - 1)))
+
+#endif /* SHIM_LINUX_KERNEL_H */
