@@ -364,84 +364,130 @@ static unsigned long many_connections(void)
 	return 2 * n + 100 > limit.rlim_cur ? (limit.rlim_cur - 100) / 2 : n;
 }
 
-/*
- * 100,000 connections: those that stay silent have an event each, those that are used
- * have none, those that end say so.
- */
-TEST_F_TIMEOUT(faults, many, 4 * LONG)
-{
-	enum { LISTENERS = 8, SPEAKS = 0, ENDS = 1, SILENT = 2, KINDS = 3 };
-	const unsigned long n = many_connections();
-	struct tw_conn *conns = calloc(n, sizeof(*conns));
-	unsigned char *events = calloc(n, 1);
-	union tw_address address[LISTENERS];
-	struct timewheel_event event;
-	struct timewheel_info info;
-	int listener[LISTENERS];
-	__u64 timeout, begin;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	unsigned long left = 0;
+/* Which connection does what. */
+enum { SPEAKS, ENDS, SILENT, KINDS };
 
-	ASSERT_NE(NULL, conns);
-	ASSERT_NE(NULL, events);
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, n, TIMEWHEEL_SETUP_TELL_ENDED));
+/* Very many connections on a wheel. */
+struct many {
+	int fd;
+	unsigned long n;
+	unsigned long left;	/* that will have an event */
+	__u64 timeout;
+	struct tw_conn *conns;
+	struct tw_span *last;	/* data of each */
+	unsigned char *events;	/* of each */
+};
+
+static void connect_many(struct __test_metadata *_metadata, struct many *many)
+{
+	enum { LISTENERS = 8 };	/* each has 28,000 ports for connections to it */
+	union tw_address address[LISTENERS];
+	int listener[LISTENERS];
+
 	for (int i = 0; i < LISTENERS; i++) {
 		address[i] = tw_loopback(i % 2 ? AF_INET : AF_INET6);
 		listener[i] = tw_listen(&address[i], 0);
 		ASSERT_LE(0, listener[i]);
 	}
-	for (unsigned long i = 0; i < n; i++) {
+	for (unsigned long i = 0; i < many->n; i++) {
 		int l = i % LISTENERS;
 
-		ASSERT_TRUE(tw_connect_to(listener[l], &address[l], &conns[i])) {
+		ASSERT_TRUE(tw_connect_to(listener[l], &address[l],
+					  &many->conns[i])) {
 			TH_LOG("connection %lu: %s", i, strerror(errno));
 		}
 	}
-	/* Long enough to use each of them several times. */
-	begin = tw_now(CLOCK_MONOTONIC);
-	for (unsigned long i = 0; i < n; i++)
-		ASSERT_EQ(1, send(conns[i].b, "x", 1, 0));
-	timeout = 6 * (tw_now(CLOCK_MONOTONIC) - begin) + TW_SEC;
-	for (unsigned long i = 0; i < n; i++) {
-		ASSERT_EQ(1, send(conns[i].b, "x", 1, 0));
-		ASSERT_EQ(0, tw_watch(fd, i, conns[i].a, timeout, 0));
-		left += i % KINDS != SPEAKS;
-	}
-	for (unsigned long i = 0; i < n; i++) {
-		if (i % KINDS == ENDS)
-			tw_reset(&conns[i].a);
-	}
-	while (left) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+	for (int i = 0; i < LISTENERS; i++)
+		close(listener[i]);
+}
 
-		/* Again and again, each far before its deadline. */
-		begin = tw_now(CLOCK_MONOTONIC);
-		for (unsigned long i = SPEAKS; i < n; i += KINDS)
-			ASSERT_EQ(1, send(conns[i].b, "x", 1, 0));
-		ASSERT_GT(begin + timeout, tw_now(CLOCK_MONOTONIC));
-		poll(&p, 1, 10);
-		while (tw_read(fd, &event, 1) == 1) {
-			ASSERT_GT(n, event.id);
-			EXPECT_EQ(0, events[event.id]++);
-			EXPECT_NE(SPEAKS, event.id % KINDS);
-			EXPECT_EQ(event.id % KINDS == ENDS ? ENOTCONN : 0U,
-				  event.error);
-			left--;
-		}
+static bool say_to(struct many *many, unsigned long i)
+{
+	return tw_say(many->conns[i].b, many->conns[i].a, &many->last[i]);
+}
+
+/* The timeout is long enough to use each connection several times in it. */
+static void watch_many(struct __test_metadata *_metadata, struct many *many)
+{
+	__u64 begin = tw_now(CLOCK_MONOTONIC);
+
+	for (unsigned long i = 0; i < many->n; i++)
+		ASSERT_TRUE(say_to(many, i));
+	many->timeout = 4 * (tw_now(CLOCK_MONOTONIC) - begin) + TW_SEC;
+	for (unsigned long i = 0; i < many->n; i++) {
+		ASSERT_TRUE(say_to(many, i));
+		ASSERT_EQ(0, tw_watch(many->fd, i, many->conns[i].a,
+				      many->timeout, 0));
+		many->left += i % KINDS != SPEAKS;
 	}
-	ASSERT_EQ(0, tw_info(fd, &info));
+	for (unsigned long i = ENDS; i < many->n; i += KINDS)
+		tw_reset(&many->conns[i].a);
+}
+
+/* Data for each that speaks, far before it would be due. */
+static void speak_many(struct __test_metadata *_metadata, struct many *many)
+{
+	__u64 begin = tw_now(CLOCK_MONOTONIC);
+
+	for (unsigned long i = SPEAKS; i < many->n; i += KINDS)
+		ASSERT_TRUE(say_to(many, i));
+	ASSERT_GT(begin + many->timeout, tw_now(CLOCK_MONOTONIC));
+}
+
+static void read_many(struct __test_metadata *_metadata, struct many *many)
+{
+	struct pollfd p = { .fd = many->fd, .events = POLLIN };
+	struct timewheel_event event;
+
+	poll(&p, 1, 10);
+	while (tw_read(many->fd, &event, 1) == 1) {
+		ASSERT_GT(many->n, event.id);
+		EXPECT_EQ(0, many->events[event.id]++);
+		many->left--;
+		EXPECT_NE(SPEAKS, event.id % KINDS);
+		EXPECT_EQ(event.id % KINDS == ENDS ? ENOTCONN : 0U, event.error);
+		EXPECT_LE(event.deadline, event.taken);
+		if (event.id % KINDS == SILENT)
+			tw_expect_deadline(event.deadline, many->last[event.id],
+					   many->timeout);
+	}
+}
+
+/*
+ * 100,000 connections: those that stay silent have an event each when their timeout has
+ * passed, those that are used have none, those that end say so.
+ */
+TEST_F_TIMEOUT(faults, many, 4 * LONG)
+{
+	const unsigned long n = many_connections();
+	struct many many = {
+		.fd = TW_OPEN(O_RDWR | O_NONBLOCK), .n = n,
+		.conns = calloc(n, sizeof(*many.conns)),
+		.last = calloc(n, sizeof(*many.last)),
+		.events = calloc(n, sizeof(*many.events)),
+	};
+	struct timewheel_info info;
+
+	ASSERT_TRUE(many.conns && many.last && many.events);
+	ASSERT_EQ(0, tw_setup_watch(many.fd, TW_MS, n, TIMEWHEEL_SETUP_TELL_ENDED));
+	connect_many(_metadata, &many);
+	watch_many(_metadata, &many);
+	while (many.left && _metadata->exit_code == KSFT_PASS) {
+		speak_many(_metadata, &many);
+		read_many(_metadata, &many);
+	}
+	ASSERT_EQ(0, tw_info(many.fd, &info));
 	EXPECT_EQ((n + KINDS - 1) / KINDS, info.pending);
 	EXPECT_EQ(n, info.registered);
 	EXPECT_EQ(info.registered - info.pending, info.delivered);
 	TH_LOG("%lu connections, timeout %llu ms, asked %llu times", n,
-	       timeout / TW_MS, info.asked);
+	       many.timeout / TW_MS, info.asked);
 	for (unsigned long i = 0; i < n; i++)
-		tw_disconnect(&conns[i]);
-	for (int i = 0; i < LISTENERS; i++)
-		close(listener[i]);
-	free(conns);
-	free(events);
-	close(fd);
+		tw_disconnect(&many.conns[i]);
+	free(many.conns);
+	free(many.last);
+	free(many.events);
+	close(many.fd);
 }
 
 /* What threads do to connections that other threads watch. */
