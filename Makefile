@@ -40,6 +40,7 @@ help:
 	@echo '                     these find faults: long, before a release'
 	@echo 'make torture T=30m   everything at once, killed, stopped, short of memory, with its'
 	@echo '                     CPU unplugged and its clock set, for that long'
+	@echo 'make torture JOBS=3h twjobd killed, upgraded, reset and its power cut, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
 	@echo '                     the device in a debug kernel, half of the core in user space'
@@ -124,9 +125,18 @@ matrix:
 check-debug:
 	selftests/check debug
 
+# With JOBS, which is a time too, that of twjobd instead.
+ifdef JOBS
+override T := $(JOBS)
+endif
+
 torture: valid-kernel valid-time
 	selftests/vm/deps check
+ifdef JOBS
+	$(MAKE) -s -C userspace/daemons torture-jobs SECONDS=$(seconds) KERNEL=$(KERNEL)
+else
 	$(MAKE) -s -C selftests/torture check T=$(T) KERNEL=$(KERNEL) OPTIONS="$(OPTIONS)"
+endif
 
 # One after the other, also by "make -j".
 bench: valid-kernel

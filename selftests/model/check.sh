@@ -95,6 +95,26 @@ finds words [CHECKED=1 LOOKS=1 BUG_CLEAR_AHEAD] a stamp that is ahead of a readi
 finds words [CHECKED=1 CANCELS=1 BUG_CANCEL_KEEPS] cancel leaves the word
 finds words [CHECKED=1 BUG_REGISTER_KEEPS] register leaves the word
 finds words [CHECKED=1 FAULTS=1 BUG_PUT_BACK_KEEPS] put back leaves the word
+holds jobs [CHANGES=2 TAKES=1 FAILS=1 KILLS=1] J1 J2 J4 J6: put, cancel, move and replace, a commit fails, killed
+holds jobs [CHANGES=1 TAKES=2 ANSWERS=1 FAILS=1 KILLS=1] J1 J2 J4 J6: changed, taken and answered, a commit fails, killed
+holds jobs [CHANGES=1 TAKES=1 ANSWERS=1 KILLS=2] J1 J2 J4: killed again at the next start
+holds jobs [TAKES=2 ANSWERS=2 KILLS=1 REBOOTS=1] J1 J2 J4: the wheel is gone, and is loaded again
+finds jobs [KILLS=1 BUG_ANSWER_EARLY] a put is answered before the commit
+finds jobs [FAILS=1 TAKES=1 BUG_ANSWERS_STAND] a failed commit leaves its answers as they are
+finds jobs [CHANGES=1 KILLS=1 BUG_WHEEL_FIRST] the wheel is told before the commit
+finds jobs [KILLS=1 BUG_REGISTER_LATE] a new token is registered after the commit
+finds jobs [CHANGES=1 KILLS=1 BUG_NO_REPEAT] a start does not repeat the last turn's changes
+finds jobs [CHANGES=1 KILLS=1 BUG_LIST_LATER] the list of changes is written after the commit
+finds jobs [CHANGES=1 TAKES=2 KILLS=1 BUG_REPEAT_BY_ID] a change that is repeated names the id
+finds jobs [FAILS=1 BUG_KEEP_REGISTERED] a failed commit leaves its token
+finds jobs [CHANGES=1 TAKES=1 BUG_READ_UNSETTLED] a delivery is read while tokens are to be moved
+finds jobs [TAKES=2 ANSWERS=1 BUG_NO_EXTEND] a lease may be over before its answer is committed
+finds jobs [TAKES=1 ANSWERS=2 BUG_USED_TWICE] a receipt is used twice in a turn
+finds jobs [TAKES=2 ANSWERS=1 BUG_NO_NUMBER] a receipt is good for any delivery of its token
+finds jobs [CHANGES=1 TAKES=2 ANSWERS=1 BUG_NO_HANDLE] a receipt is good for a replaced job
+finds jobs [TAKES=2 ANSWERS=1 REBOOTS=1 BUG_NO_EPOCH] a receipt is good for another wheel
+finds jobs [KILLS=1 REBOOTS=1 BUG_LOADED_EARLY] a wheel is taken as loaded when its load begins
+finds jobs [TAKES=1 KILLS=1 REBOOTS=1 BUG_STAMP_LATE] a wheel that is being loaded is made again
 END
 }
 

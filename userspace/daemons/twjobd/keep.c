@@ -52,15 +52,15 @@ static void run_in(uint64_t us)
 	must(sd_event_source_set_enabled(keep.timer, SD_EVENT_ONESHOT));
 }
 
-int keep_open(struct queue *queue)
+/* A wheel that has been opened is put to use. */
+static int use_wheel(struct queue *queue)
 {
-	int result = queue_open_wheel(queue);
+	int result;
 
-	if (result)
-		return result;
 	if (!queue->loaded) {
 		/* Its epoch is durable before the wheel gets it as its stamp. */
-		result = turn_end() ?: turn_begin() ?: turn_end();
+		result = turn_end() ?: turn_begin() ?: turn_end() ?:
+			 queue_begin_load(queue);
 		if (result) {
 			queue_destroy_wheel(queue);
 			return result;
@@ -72,6 +72,11 @@ int keep_open(struct queue *queue)
 	queue->complained = false;
 	keep.opened(queue);
 	return 0;
+}
+
+int keep_open(struct queue *queue)
+{
+	return queue_open_wheel(queue) ?: use_wheel(queue);
 }
 
 /* What helps against an error of keep_open(). */
@@ -127,7 +132,7 @@ static void end_load(void)
 	keep.loading = false;
 	LIST_FOREACH(queue, &queues, next)
 		if (!queue->loaded && queue->plain)
-			queue_stamp(queue);
+			queue_end_load(queue);
 }
 
 /* Returns whether it can go on at once. */
@@ -369,11 +374,30 @@ static void add_queue(const struct queue_row *row)
 	keep.removing |= row->dropped;
 }
 
-void keep_start(void (*opened)(struct queue *queue))
+/*
+ * The list of the last turn is used before a wheel that is not loaded needs a commit,
+ * which would empty it.
+ */
+static void open_all(void)
 {
 	struct queue *queue;
 	int result;
 
+	LIST_FOREACH(queue, &queues, next) {
+		result = queue->row.dropped ? 0 : queue_open_wheel(queue);
+		if (result)
+			keep_complain(queue, result);
+	}
+	turn_repeat_last();
+	LIST_FOREACH(queue, &queues, next) {
+		result = queue->plain ? use_wheel(queue) : 0;
+		if (result)
+			keep_complain(queue, result);
+	}
+}
+
+void keep_start(void (*opened)(struct queue *queue))
+{
 	keep.opened = opened;
 	if (store->clock(&keep.saved_clock))
 		keep.clock = keep.saved_clock;
@@ -383,11 +407,6 @@ void keep_start(void (*opened)(struct queue *queue))
 					INTERVAL, 0, on_timer, NULL));
 	if (store->each_queue(add_queue))
 		die(0, "the store does not tell its queues");
-	LIST_FOREACH(queue, &queues, next) {
-		result = queue->row.dropped ? 0 : keep_open(queue);
-		if (result)
-			keep_complain(queue, result);
-	}
-	turn_repeat_last();
+	open_all();
 	look_at_clock();
 }

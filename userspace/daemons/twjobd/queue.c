@@ -18,6 +18,9 @@
 /* Tokens beyond the queue's limit of jobs: the stamp, and what a crash leaves. */
 #define SPARE		1024
 #define STAMP		0
+/* Times of the stamp, far beyond every job's: it is never due. */
+#define LOADED		queue_deadline(MAX_DUE + 1)
+#define LOADING		queue_deadline(MAX_DUE + 3600 * MSEC_PER_SEC)
 #define KEYED		(1ULL << 63)
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
 /* Whichever of the two files has read it. */
@@ -112,7 +115,7 @@ uint64_t queue_deadline(uint64_t due)
 	return due * NSEC_PER_MSEC;
 }
 
-/* 1: the wheel has all jobs of the store, 0: it has not; or an error. */
+/* 1: the wheel is that of the row, 0: it is another; or an error. */
 static int has_stamp(struct queue *queue)
 {
 	struct timewheel_token token;
@@ -120,17 +123,24 @@ static int has_stamp(struct queue *queue)
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	return token.cookie == queue->row.epoch;
+	if (token.cookie != queue->row.epoch)
+		return 0;
+	/* The wheel rounds times to its ticks. */
+	queue->loaded = token.deadline < LOADED + NSEC_PER_SEC;
+	return 1;
 }
 
-int queue_stamp(struct queue *queue)
+int queue_begin_load(struct queue *queue)
 {
-	/* Far beyond every job's: it is never due. */
-	int result = RUN(queue, register, STAMP, queue_deadline(MAX_DUE + 1),
-			 queue->row.epoch, ABSOLUTE);
+	int result = RUN(queue, register, STAMP, LOADING, queue->row.epoch,
+			 ABSOLUTE);
 
-	queue->loaded = !result || result == -EEXIST;
-	return queue->loaded ? 0 : result;
+	return result == -EEXIST ? 0 : result;
+}
+
+void queue_end_load(struct queue *queue)
+{
+	queue->loaded = !RUN(queue, move, STAMP, LOADED, ABSOLUTE);
 }
 
 /* The service manager is to keep the file, without looking at it. */
@@ -204,7 +214,7 @@ static int open_existing(struct queue *queue, const char *name)
 	return queue->plain ? has_stamp(queue) : -errno;
 }
 
-/* 1: the wheel has all jobs of the store, 0: it is a new one; or an error. */
+/* 1: the wheel was there, 0: it is a new one; or an error. */
 static int open_or_make(struct queue *queue, const char *name,
 			const struct timewheel_setup *setup)
 {
@@ -217,7 +227,7 @@ static int open_or_make(struct queue *queue, const char *name,
 		result = open_existing(queue, name);
 		if (result)
 			return result;
-		/* Perhaps that of a load that did not come to its end. */
+		/* Perhaps that of another store. */
 		tw_wheel_close(queue->plain);
 		other = true;
 	}
@@ -264,7 +274,6 @@ int queue_open_wheel(struct queue *queue)
 	set_nonblocking(queue->bound);
 	if (!kept)
 		keep_file(queue);
-	queue->loaded = result;
 	return 0;
 }
 

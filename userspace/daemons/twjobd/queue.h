@@ -6,7 +6,8 @@
  *
  * A token's cookie is the job's number. Its id is the same for a job without a
  * key, else one of a few numbers that a hash of the key gives. The token with the
- * id 0 is the stamp: it says that the wheel has all jobs of the store.
+ * id 0 is the stamp. Its cookie says for which epoch of the row the wheel was made, and
+ * its time whether the wheel has all jobs of the store.
  *
  * Functions that return int give 0, or -ENOENT: the wheel has no such token;
  * -ENOSPC or -ENOMEM: it can have no further one; -ENODEV: the queue has no wheel at
@@ -64,8 +65,8 @@ void queue_free(struct queue *queue);
 
 /*
  * Opens the wheel, by the file that the service manager has kept if there is one,
- * or makes one. It is @loaded if it has the stamp of the row's epoch. A wheel with
- * another stamp, or none, is destroyed, and the row gets a new epoch. After an error
+ * or makes one. It is @loaded if its stamp says so. A wheel with the stamp of another
+ * epoch, or none, is destroyed, and the row gets a new epoch. After an error
  * a wheel that was there still is. The errors are those of tw_wheel_create(3) and
  * tw_wheel_open_named(3).
  */
@@ -74,8 +75,10 @@ int queue_open_wheel(struct queue *queue);
 uint64_t queue_most_jobs(void);
 void queue_close_wheel(struct queue *queue);
 void queue_destroy_wheel(struct queue *queue);
+/* The row's epoch is durable: the wheel gets its stamp. */
+int queue_begin_load(struct queue *queue);
 /* All jobs have been registered. */
-int queue_stamp(struct queue *queue);
+void queue_end_load(struct queue *queue);
 
 /* The token of a job; by the id of the job, or by handle. */
 int queue_token(struct queue *queue, const struct job *job,

@@ -64,7 +64,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
 		/* The stamp is pending, too. */
-		{ "pending", info.pending - (queue->loaded && info.pending),
+		{ "pending", info.pending - !!info.pending,
 		  "pending_jobs", "Jobs that wait until they are due, or taken." },
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
 		{ "buried", info.buried, "buried_jobs", "Jobs that are kept aside." },

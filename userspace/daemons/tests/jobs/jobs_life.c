@@ -120,6 +120,36 @@ TEST_F_TIMEOUT(life, J4_reboot, 120)
 	SAYS("nil", self->client, "TW.TAKE q");
 }
 
+/* What was handed out while jobs were loaded stays with its worker, too. */
+TEST_F_TIMEOUT(life, J4_killed_while_jobs_are_loaded, 120)
+{
+	int many = scaled(5000), notify, kept;
+	struct taken held, again;
+
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q held")), 0);
+	ASSERT_GT(put_many(self->client, many, "IN 10000"), 0);
+	killed(self);
+	destroy_wheel("q");
+	notify = open_notify();
+	start(self);
+	ASSERT_TRUE(take(self->client, &held, "TW.TAKE q BLOCK 30000"));
+	killed(self);
+	kept = kept_file(notify);
+	ASSERT_GE(kept, 0);
+	self->daemon = start_with_file(kept);
+	self->client = must_connect();
+	TH_LOG("loading: %lld", figure(self->client, "q", "loading"));
+	ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
+	EXPECT_EQ(many, figure(self->client, "q", "pending"));
+	EXPECT_EQ(1, figure(self->client, "q", "held"));
+	EXPECT_FALSE(take(self->client, &again, "TW.TAKE q"));
+	SAYS("1", self->client, "TW.ACK q %s", held.receipt);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	close(kept);
+	close(notify);
+	unsetenv("NOTIFY_SOCKET");
+}
+
 TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 {
 	struct taken plain, bound, again;
