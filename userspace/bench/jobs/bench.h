@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The benchmark of twjobd beside other keepers of jobs, in a guest: all on the same
+ * disk, with the same jobs, by the same load generator, one after the other.
+ *
+ * main.c	what is measured
+ * load.c	connections, each of which waits for its answer
+ * speak.c	what is said to each server, by a socket
+ * postgres.c	the same by libpq
+ * server.c	servers: started, ended, and what they use
+ */
+#ifndef JOBS_BENCH_H
+#define JOBS_BENCH_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#define MANY		1000	/* connections */
+#define BODY		100	/* bytes */
+#define DISK		"/tmp/disk"
+/* Where a server keeps its files; it is empty at its start. */
+#define STORE		DISK "/store"
+#define SOCKET		"/tmp/bench.socket"
+
+enum command { PUT, TAKE, ACK };
+
+/* @job: what ends the job that was taken. */
+struct conn {
+	int fd;
+	PGconn *pg;
+	enum command command;	/* was sent last */
+	bool got;		/* a take has got a job */
+	char job[128];
+	char in[1024];
+	size_t length;
+};
+
+struct kind;
+
+/* How a client speaks: receive() is called when something has come. */
+struct speaker {
+	void (*connect)(struct conn *conn);
+	void (*send)(const struct kind *kind, struct conn *conn, enum command command);
+	/* Whether the answer is complete. */
+	bool (*receive)(const struct kind *kind, struct conn *conn);
+	void (*close)(struct conn *conn);
+};
+
+/* A server. @format and @parse are for those that are spoken to by a socket. */
+struct kind {
+	const char *name;
+	const char *version;	/* a command of the shell that prints it */
+	const char *command;	/* starts it */
+	uid_t user;
+	const struct speaker *speaker;
+	void (*prepare)(void);	/* before its start */
+	/* By the first connection. */
+	void (*set_up)(struct conn *conn);
+	int (*format)(char *out, size_t size, const struct conn *conn,
+		      enum command command);
+	/* Length of the answer, 0 if there is more to come. Sets @got and @job. */
+	size_t (*parse)(struct conn *conn);
+	bool few;		/* has a process for each connection */
+	bool polled;		/* a worker asks each second */
+};
+
+extern const struct kind kinds[];
+extern const unsigned int nr_kinds;
+/* twjobd whose jobs have keys; the store is as it is. */
+extern const struct kind keyed;
+
+extern const struct speaker socket_speaker, postgres_speaker;
+void postgres_set_up(struct conn *conn);
+/* A number that no job has yet. */
+unsigned int new_number(void);
+/* A body of BODY bytes and a '\0', which begins by a number. */
+void make_body(char body[BODY + 1], unsigned int number);
+
+#define NEED(condition) \
+	((condition) ? (void)0 : fail(__FILE__, __LINE__, #condition))
+void fail(const char *file, int line, const char *what);
+double now(void);
+void sleep_for(double seconds);
+
+/* A command of RESP of these words, up to NULL; its answer is in @conn->in. */
+void ask(struct conn *conn, ...) __attribute__((__sentinel__));
+/* A figure of TW.STATS. */
+long long figure(struct conn *conn, const char *name);
+
+struct server {
+	const struct kind *kind;
+	pid_t pid;
+};
+
+/* With an empty store, if it is @fresh. */
+struct server server_start(const struct kind *kind, bool fresh);
+void server_end(struct server *server, int signal);
+/* Sums of the server's processes. */
+double server_cpu(const struct server *server);		/* s */
+long long server_switches(const struct server *server);	/* that it chose */
+long long server_memory(const struct server *server);	/* kB, without files */
+/* Flushes that the disk has made. */
+long long disk_flushes(void);
+/* @flush: ms that each flush takes longer; 0: the disk as it is. */
+void disk_mount(int flush);
+void disk_unmount(void);
+
+struct crew {
+	const struct kind *kind;
+	int count;
+	struct conn *conns;
+	int epoll;
+};
+
+struct crew crew_connect(const struct kind *kind, int count);
+void crew_close(struct crew *crew);
+
+/* What a load came to. */
+struct result {
+	uint64_t done;		/* jobs put, or taken and acked */
+	double seconds;
+};
+
+/* Each connection puts job after job; or takes and acks job after job, if @work. */
+struct result crew_load(struct crew *crew, bool work, double seconds);
+
+#endif /* JOBS_BENCH_H */
