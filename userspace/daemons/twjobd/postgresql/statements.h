@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is asked of the database. Each statement is prepared when a connection has been
+ * made; numbers are bigints, names are texts, all else is bytea.
+ */
+#ifndef TWJOBD_STATEMENTS_H
+#define TWJOBD_STATEMENTS_H
+
+enum statement {
+	BEGIN, COMMIT, ROLL_BACK, BEGIN_TURN, HAS_QUORUM,
+	JOIN, RENEW, LEAVE, FENCE_NODE, EMPTY_NODE,
+	SET_LIST, GET_LIST,
+	QUEUES, ADD_QUEUE, SAVE_QUEUE, COUNT_QUEUE, REMOVE_QUEUES, WANT_QUEUE,
+	FOLD,
+	NEXT_IDS, ADD, CHANGE, CHANGE_BODY, EXTEND, RELEASE, REMOVE,
+	GET, LOCK, LOCK_KEY, GET_BODY, NEXT, NEXT_BURIED, OWN,
+	CLAIM, TAKE_IN, GIVE_OUT, CLEAR_INBOX,
+	STATEMENTS
+};
+
+extern const char * const statement_texts[STATEMENTS];
+
+/* The columns of a job, in the order that store_pg.c reads. */
+#define JOB_COLUMNS(j)							\
+	j "id, " j "queue, " j "due, " j "attempts, " j "size, "	\
+	"case when " j "buried then 1::bigint else 0 end, " j "key, "	\
+	j "version, " j "held_until, coalesce(" j "node, 0)::bigint"
+
+#endif /* TWJOBD_STATEMENTS_H */
