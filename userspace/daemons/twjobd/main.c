@@ -26,8 +26,10 @@ uint64_t max_connections;
 static const struct config_key keys[] = {
 	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
 	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
-	{ "store", config_path, AT(store), SIZE(store),
+	{ "store", store_parse, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
+	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
+	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 2, { "2" } },
 	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
 	  .defaults = { "jobs-" } },
 	{ "password", config_text, AT(password), SIZE(password),
@@ -71,6 +73,8 @@ int main(int argc, char **argv)
 	store_start();
 	conn_start();
 	keep_start(take_listen);
+	if (store->start)
+		store->start();
 	listen_all();
 	daemon_run();
 	conn_stop();

@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kinds of stores: see store.h.
+ * Which store is used: see store.h.
  */
 #include <string.h>
 
 #include "store.h"
 
-static const struct store * const kinds[] = {
-	&store_sqlite,
-};
-
 const struct store *store;
 unsigned char store_secret[16];
+int64_t store_ahead;
 
-/* The first kind takes what no other one has as its name. */
+/* A kind is named by what is before the first ":". The first kind has no name. */
+static const struct store *find_kind(const char *value)
+{
+	size_t length = strcspn(value, ":");
+
+	for (size_t i = 1; i < store_nr_kinds; i++)
+		if (!strncmp(value, store_kinds[i]->name, length) &&
+		    !store_kinds[i]->name[length])
+			return store_kinds[i];
+	return store_kinds[0];
+}
+
+const char *store_parse(const struct config_key *key, void *field, const char *value)
+{
+	return find_kind(value)->name ? config_text(key, field, value) :
+					config_path(key, field, value);
+}
+
 void store_start(void)
 {
-	store = kinds[0];
-	for (size_t i = 1; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(config.store, kinds[i]->name))
-			store = kinds[i];
+	store = find_kind(config.store);
 	store->open(config.store);
 }

@@ -29,6 +29,9 @@ void answer_failure(struct request *request, int error)
 	case EBUSY:
 		reply_error(request->reply, "HELD the job is being worked on");
 		break;
+	case EALREADY:
+		reply_error(request->reply, "BUSY another program is changing the job: try again");
+		break;
 	case ENODEV:
 		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
 		/* Its wheel may just have been found destroyed. */

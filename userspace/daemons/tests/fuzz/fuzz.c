@@ -35,8 +35,10 @@ static char job[32], receipt[128];
 
 /* Of conn.c: what was handed out is given back when a lease ends. */
 void client_delivered(struct client *client, struct queue *queue,
-		      const struct timewheel_event *delivery, bool bound)
+		      const struct timewheel_event *delivery, uint64_t version,
+		      bool bound)
 {
+	(void)version;
 	(void)client;
 	(void)queue;
 	(void)delivery;
