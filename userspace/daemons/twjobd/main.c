@@ -23,10 +23,18 @@ uint64_t max_connections;
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(config.field)
 
+/* A path, or what another kind of store takes. */
+static const char *parse_store(const struct config_key *key, void *field,
+			       const char *value)
+{
+	return store_find(value)->name ? config_text(key, field, value) :
+					 config_path(key, field, value);
+}
+
 static const struct config_key keys[] = {
 	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
 	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
-	{ "store", store_parse, AT(store), SIZE(store),
+	{ "store", parse_store, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
 	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
 	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 2, { "2" } },
@@ -63,6 +71,9 @@ int main(int argc, char **argv)
 	static const struct daemon daemon = {
 		.name = "twjobd",
 		.config = { keys, ARRAY_SIZE(keys), &config, sizeof(config) },
+		.option = "init-database",
+		.option_help = "make the tables of a database that has none",
+		.run_option = store_init,
 	};
 
 	event = daemon_start(&daemon, argc, argv);

@@ -11,7 +11,7 @@ unsigned char store_secret[16];
 int64_t store_ahead;
 
 /* A kind is named by what is before the first ":". The first kind has no name. */
-static const struct store *find_kind(const char *value)
+const struct store *store_find(const char *value)
 {
 	size_t length = strcspn(value, ":");
 
@@ -22,14 +22,17 @@ static const struct store *find_kind(const char *value)
 	return store_kinds[0];
 }
 
-const char *store_parse(const struct config_key *key, void *field, const char *value)
+void store_init(void)
 {
-	return find_kind(value)->name ? config_text(key, field, value) :
-					config_path(key, field, value);
+	const struct store *kind = store_find(config.store);
+
+	if (!kind->init)
+		die(0, "this store is made when twjobd starts");
+	kind->init(config.store);
 }
 
 void store_start(void)
 {
-	store = find_kind(config.store);
+	store = store_find(config.store);
 	store->open(config.store);
 }

@@ -64,10 +64,14 @@ struct job {
 struct store {
 	const char *name;
 	bool shared;
+	/* Makes the tables. NULL: @open does. */
+	void (*init)(const char *path);
 	/* Opens the store, or makes a new one. Exits when it cannot be trusted. */
 	void (*open)(const char *path);
 	/* The wheels are there. NULL: nothing is to be done. */
 	void (*start)(void);
+	/* Of a shared store only: others may have added or changed queues. */
+	void (*refresh)(void);
 	void (*close)(void);
 
 	int (*each_queue)(void (*each)(const struct queue_row *row));
@@ -157,8 +161,10 @@ extern int64_t store_ahead;
 extern const struct store * const store_kinds[];
 extern const size_t store_nr_kinds;
 
-/* Parses the key of the configuration. */
-const char *store_parse(const struct config_key *key, void *field, const char *value);
+/* The kind that a value of the configuration means. */
+const struct store *store_find(const char *value);
+/* Makes the tables of the store that the configuration names. */
+void store_init(void);
 /* Chooses the store by the configuration, and opens it. */
 void store_start(void);
 

@@ -30,7 +30,7 @@ void answer_failure(struct request *request, int error)
 		reply_error(request->reply, "HELD the job is being worked on");
 		break;
 	case EALREADY:
-		reply_error(request->reply, "BUSY another program is changing the job: try again");
+		reply_error(request->reply, "BUSY another program is changing it: try again");
 		break;
 	case ENODEV:
 		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
@@ -229,6 +229,16 @@ static const struct verb *find_verb(struct request *request)
 	return NULL;
 }
 
+struct queue *verbs_queue(struct bytes name)
+{
+	struct queue *queue = queue_find(name);
+
+	if (queue || !store->shared)
+		return queue;
+	store->refresh();
+	return queue_find(name);
+}
+
 void verbs_run(struct client *client, struct command *command)
 {
 	struct request request = {
@@ -246,7 +256,7 @@ void verbs_run(struct client *client, struct command *command)
 		return;
 	}
 	if (verb->flags & QUEUE) {
-		request.queue = queue_find(request.argv[1]);
+		request.queue = verbs_queue(request.argv[1]);
 		if (!request.queue) {
 			reply_error(request.reply, "NOQUEUE there is no such queue");
 			return;

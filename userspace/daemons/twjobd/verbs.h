@@ -23,6 +23,9 @@ struct request {
 /* Carries out a command. There is no answer yet if the client then waits. */
 void verbs_run(struct client *client, struct command *command);
 
+/* The queue of this name; NULL if there is none. */
+struct queue *verbs_queue(struct bytes name);
+
 /* verbs_take.c: the client has gone: it takes no more. */
 void take_forget(struct client *client);
 /* No job of this queue will come any more. */

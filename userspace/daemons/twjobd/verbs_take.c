@@ -472,7 +472,7 @@ void verb_take(struct request *request)
 		die(ENOMEM, "a take");
 	waiter->client = request->client;
 	for (i = 1; i < request->argc && !is_option(request->argv[i]); i++) {
-		struct queue *queue = queue_find(request->argv[i]);
+		struct queue *queue = verbs_queue(request->argv[i]);
 
 		if (!queue) {
 			reply_error(request->reply, "NOQUEUE there is no such queue");

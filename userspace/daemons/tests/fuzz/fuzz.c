@@ -6,6 +6,8 @@
  * and "%" for the last receipt. The same bytes are also taken as they are, as what comes
  * by a socket.
  *
+ * FUZZ_STORE names another store, whose database is to be empty.
+ *
  * With libFuzzer it chooses the inputs. Else: fuzz SECONDS FILE... tries these files,
  * and then lines of words by chance for so long. Prints TAP.
  */
@@ -26,7 +28,9 @@
 #define LINES		16
 
 sd_event *event;
-struct config config = { .prefix = "fuzz-", .password = "secret", .max_body = 4096 };
+struct config config = {
+	.prefix = "fuzz-", .password = "secret", .max_body = 4096, .machines = 1,
+};
 uint64_t max_connections = 10;
 
 static struct client clients[2];
@@ -59,12 +63,15 @@ static void resume(struct client *client)
 static void begin(void)
 {
 	static const char * const files[] = { "", "-wal", "-shm", "-ballast" };
-	char path[300];
+	char path[sizeof(config.store) + 16];
 
 	if (event)
 		return;
-	snprintf(config.store, sizeof(config.store), "/dev/shm/twjobd-fuzz-%d",
-		 getpid());
+	if (getenv("FUZZ_STORE"))
+		snprintf(config.store, sizeof(config.store), "%s", getenv("FUZZ_STORE"));
+	else
+		snprintf(config.store, sizeof(config.store), "/dev/shm/twjobd-fuzz-%d",
+			 getpid());
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();

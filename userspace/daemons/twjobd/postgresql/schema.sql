@@ -189,6 +189,16 @@ begin
 end
 $$;
 
+-- Times as a wheel can have them, and bodies as a node hands them out.
+create function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
+begin
+	if due > 9000000000000 then
+		raise exception 'ERR a job is due before the year 2255';
+	end if;
+	return due;
+end
+$$;
+
 create function timewheel.check_room(queue text, size bigint) returns bigint
 	stable language plpgsql as $$
 declare
@@ -196,6 +206,9 @@ declare
 	has record;
 begin
 	q := timewheel.queue_of(queue);
+	if size > 64 * 1024 * 1024 then
+		raise exception 'TOOBIG a job has at most 64 MB' using errcode = 'TWT01';
+	end if;
 	if q.draining then
 		raise exception 'DRAINING the queue takes no new jobs'
 			using errcode = 'TWD01';
@@ -211,7 +224,8 @@ end
 $$;
 
 create function timewheel.ms(due timestamptz) returns bigint language sql as $$
-	select coalesce(ceil(extract(epoch from due) * 1000)::bigint, timewheel.now())
+	select coalesce(ceil(greatest(extract(epoch from due), 0) * 1000)::bigint,
+		timewheel.now())
 $$;
 
 create function timewheel.refuse_held(held_until bigint) returns void
@@ -250,6 +264,7 @@ declare
 	k bytea := convert_to(key, 'UTF8');
 	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
 	q bigint := timewheel.check_room(queue, new_size);
+	new_due bigint := timewheel.check_due(timewheel.ms(due));
 	found_id bigint;
 begin
 	if length(k) not between 1 and 255 then
@@ -257,15 +272,15 @@ begin
 	end if;
 	loop
 		if k is not null then
-			found_id := timewheel.put_again(q, k, body, timewheel.ms(due),
-				new_size, replace);
+			found_id := timewheel.put_again(q, k, body, new_due, new_size,
+				replace);
 			if found_id is not null then
 				return found_id;
 			end if;
 		end if;
 		insert into timewheel.job (id, queue, due, size, key, body)
-			values (nextval('timewheel.job_id'), q, timewheel.ms(due),
-				new_size, k, put.body)
+			values (nextval('timewheel.job_id'), q, new_due, new_size, k,
+				put.body)
 			on conflict do nothing returning id into found_id;
 		if found_id is not null then
 			insert into timewheel.delta values (q, 1, new_size);
@@ -311,8 +326,8 @@ begin
 	if j.buried then
 		raise exception 'BURIED the job is buried' using errcode = 'TWB01';
 	end if;
-	update timewheel.job r set due = timewheel.ms(new_due), held_until = 0,
-		node = null where r.id = j.id;
+	update timewheel.job r set due = timewheel.check_due(timewheel.ms(new_due)),
+		held_until = 0, node = null where r.id = j.id;
 	return found;
 end
 $$;

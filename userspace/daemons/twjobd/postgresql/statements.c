@@ -19,12 +19,15 @@ const char * const statement_texts[STATEMENTS] = {
 	[HAS_QUORUM] =
 		"select case when timewheel.has_quorum($1::bigint::int)\n"
 		" then 1::bigint else 0 end",
+	[NOW] = "select timewheel.now()",
 	[JOIN] =
 		"select node::bigint, epoch\n"
 		" from timewheel.join_node($1::text, $2::bigint)",
 	[RENEW] =
 		"update timewheel.node_lease set until = timewheel.now() + $2::bigint\n"
-		" where node = $1::bigint returning timewheel.now()",
+		" where node = $1::bigint returning timewheel.now(),\n"
+		" (select count(*) from timewheel.node_lease\n"
+		"  where node <> $1::bigint and until < timewheel.now())",
 	[LEAVE] =
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
 	[FENCE_NODE] =
@@ -69,6 +72,7 @@ const char * const statement_texts[STATEMENTS] = {
 		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint)\n"
 		" on conflict (node, queue) do update set epoch = excluded.epoch,\n"
 		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
+	[DROP_QUEUE] = "update timewheel.queue set dropped = true where id = $1::bigint",
 	[REMOVE_QUEUES] =
 		"with gone as (delete from timewheel.queue q where q.dropped and\n"
 		" not exists (select from timewheel.node_queue n\n"
@@ -113,18 +117,23 @@ const char * const statement_texts[STATEMENTS] = {
 	[GET] =
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where id = any($1::bigint[])",
-	/* The last column is not null for those that are locked now. */
+	/*
+	 * The last column is not null for those that are locked now, whose columns are
+	 * those of the row as it was locked: that may be newer than what the statement
+	 * sees else.
+	 */
 	[LOCK] =
-		"with l as materialized (select id from timewheel.job\n"
+		"with l as materialized (select * from timewheel.job\n"
 		" where id = any($1::bigint[]) order by id for update skip locked)\n"
-		"select " JOB_COLUMNS("j.") ", l.id from timewheel.job j\n"
-		" left join l on l.id = j.id where j.id = any($1::bigint[])",
+		"select " JOB ", 0::bigint from l union all\n"
+		" select " JOB ", null from timewheel.job\n"
+		" where id = any($1::bigint[]) and id not in (select id from l)",
 	[LOCK_KEY] =
-		"with l as materialized (select id from timewheel.job\n"
+		"with l as materialized (select * from timewheel.job\n"
 		" where queue = $1::bigint and key = $2::bytea for update skip locked)\n"
-		"select " JOB_COLUMNS("j.") ", l.id from timewheel.job j\n"
-		" left join l on l.id = j.id\n"
-		" where j.queue = $1::bigint and j.key = $2::bytea",
+		"select " JOB ", 0::bigint from l union all\n"
+		" select " JOB ", null from timewheel.job where queue = $1::bigint and\n"
+		" key = $2::bytea and id not in (select id from l)",
 	[GET_BODY] = "select body from timewheel.job where id = $1::bigint",
 	[NEXT] =
 		"select " JOB ", 0::bigint from timewheel.job\n"
