@@ -13,6 +13,7 @@
 
 #define QUEUE	1U	/* argument 1 is a queue that exists */
 #define ANYBODY	2U	/* also before AUTH */
+#define FRESH	4U	/* decides by the queues as the store has them now */
 
 void answer_failure(struct request *request, int error)
 {
@@ -191,11 +192,11 @@ static const struct verb {
 	{ "TW.STATS", 1, 1, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 10, 0, verb_create },
-	{ "TW.DROP", 2, 2, QUEUE, verb_drop },
-	{ "TW.PAUSE", 2, 2, QUEUE, verb_pause },
-	{ "TW.RESUME", 2, 2, QUEUE, verb_resume },
-	{ "TW.DRAIN", 2, 2, QUEUE, verb_drain },
+	{ "TW.CREATE", 2, 10, FRESH, verb_create },
+	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
+	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
+	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
+	{ "TW.DRAIN", 2, 2, QUEUE | FRESH, verb_drain },
 	{ "HELLO", 1, 8, ANYBODY, verb_hello },
 	{ "AUTH", 2, 3, ANYBODY, verb_auth },
 	{ "PING", 1, 2, 0, verb_ping },
@@ -255,6 +256,8 @@ void verbs_run(struct client *client, struct command *command)
 		reply_error(request.reply, "NOAUTH Authentication required.");
 		return;
 	}
+	if (verb->flags & FRESH && store->shared)
+		store->refresh();
 	if (verb->flags & QUEUE) {
 		request.queue = verbs_queue(request.argv[1]);
 		if (!request.queue) {

@@ -179,7 +179,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 /* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] */
 void verb_create(struct request *request)
 {
-	struct queue *queue = verbs_queue(request->argv[1]);
+	struct queue *queue = queue_find(request->argv[1]);
 	struct queue_row row = {
 		.lease = LEASE,
 		.tries = TRIES,

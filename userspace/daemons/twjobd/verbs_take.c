@@ -19,7 +19,7 @@
 /* A job that cannot be looked at now comes again after so many ms. */
 #define LATER		1000
 /* So many ms after it a take without BLOCK is expected to come again. */
-#define ASKED		3000
+#define ASKED		1000
 
 /* @queues are asked in this order. */
 struct waiter {

@@ -3,6 +3,7 @@
  * This daemon among others: see member.h.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ static struct {
 	int64_t id, epoch;
 	unsigned int session;
 	uint64_t since, fenced;
+	int64_t way;		/* of the answer that told the clock, ms */
 } member;
 
 static uint64_t ticks(void)
@@ -137,19 +139,24 @@ void member_leave(void)
 }
 
 /*
- * A small difference is more likely that of the answer's way than of the clocks: it is
- * left as it is.
+ * The answer was on its way at any moment between @asked and now. A difference that this
+ * alone can explain, or little more, is none.
  */
 int64_t member_set_clock(uint64_t now, uint64_t asked)
 {
-	uint64_t answered = now_ms();
-	int64_t more = now - (asked + (answered - asked) / 2);
-	int64_t unsure = CLOCK_UNSURE + (answered - asked) / 2;
+	int64_t way = (now_ms() - asked) / 2, unsure = way + CLOCK_UNSURE;
+	int64_t ahead = now - (asked - store_ahead + way), more;
 
-	if (more > -unsure && more < unsure)
+	if (llabs(ahead) <= unsure)
+		ahead = 0;
+	more = ahead - store_ahead;
+	/* Of those within these bounds, what was soonest answered is best. */
+	if (llabs(more) <= unsure && ahead && way >= member.way)
 		return 0;
-	store_ahead += more;
-	say("the database's clock is ahead of this machine's by %lld ms",
-	    (long long)store_ahead);
+	member.way = way;
+	store_ahead = ahead;
+	if (llabs(more) > unsure)
+		say("the database's clock is ahead of this machine's by %lld ms",
+		    (long long)ahead);
 	return more;
 }

@@ -20,6 +20,8 @@
 
 #define MAX_ARGS	12
 #define MAX_ARRAYS	2
+/* Of a connection string. */
+#define MAX_OPTIONS	50
 /* In the format of arrays that the database sends and receives. */
 #define INT8_OID	20
 #define BINARY		1
@@ -387,6 +389,7 @@ int pg_commit(void)
 /* After each error, also one of a commit. */
 void pg_roll_back(void)
 {
+	clear_args();
 	if (pg.conn && pg.begun && !send_sync() && !read_syncs()) {
 		pg.error = 0;
 		if (PQtransactionStatus(pg.conn) != PQTRANS_IDLE &&
@@ -431,13 +434,64 @@ static int prepare(void)
 	return send_sync() ?: read_results(NULL) ?: read_syncs();
 }
 
+/*
+ * A list as of hosts, which then begins with its @nth element. One that answers and does
+ * not carry anything out, as a primary does which others have replaced, is to be the last
+ * that is tried again.
+ */
+static char *rotate(const char *list, unsigned int nth)
+{
+	unsigned int commas = 0;
+	const char *at = list;
+	char *rotated;
+
+	for (const char *c = list; *c; c++)
+		commas += *c == ',';
+	for (nth %= commas + 1; nth; nth--)
+		at = strchr(at, ',') + 1;
+	if (asprintf(&rotated, "%s%s%.*s", at, at == list ? "" : ",",
+		     at == list ? 0 : (int)(at - list) - 1, list) < 0)
+		die(ENOMEM, "a list");
+	return rotated;
+}
+
+/* The values of the connection string, with the hosts in another order each time. */
+static PGconn *connect_next(void)
+{
+	static unsigned int tries;
+	const char *names[MAX_OPTIONS + 1] = {
+		"connect_timeout", "target_session_attrs", "tcp_user_timeout",
+		"application_name",
+	};
+	char *values[MAX_OPTIONS + 1] = {
+		strdup("2"), strdup("read-write"), strdup("5000"), strdup("twjobd"),
+	};
+	char *error = NULL;
+	PQconninfoOption *options = PQconninfoParse(pg.where, &error);
+	PGconn *conn;
+	int n = 4;
+
+	if (!options)
+		die(0, "store: %s", error ?: "no memory");
+	for (int i = 0; options[i].keyword && n < MAX_OPTIONS; i++) {
+		const char *name = options[i].keyword;
+		bool list = !strncmp(name, "host", 4) || !strcmp(name, "port");
+
+		if (!options[i].val)
+			continue;
+		names[n] = name;
+		values[n++] = rotate(options[i].val, list ? tries : 0);
+	}
+	tries++;
+	conn = PQconnectdbParams(names, (const char * const *)values, 0);
+	PQconninfoFree(options);
+	while (n)
+		free(values[--n]);
+	return conn;
+}
+
 int pg_connect(void)
 {
-	static const char * const names[] = {
-		"connect_timeout", "target_session_attrs", "tcp_user_timeout",
-		"application_name", "dbname", NULL
-	};
-	const char *values[] = { "2", "read-write", "5000", "twjobd", pg.where, NULL };
 
 	if (pg.conn && PQstatus(pg.conn) == CONNECTION_OK)
 		return 0;
@@ -448,7 +502,7 @@ int pg_connect(void)
 	if (pg.tried && ticks() < pg.tried + MSEC_PER_SEC)
 		return -EIO;
 	disconnect();
-	pg.conn = PQconnectdbParams(names, values, 1);
+	pg.conn = connect_next();
 	pg.tried = ticks();
 	pg.error = 0;
 	pg.begun = false;
