@@ -341,7 +341,7 @@ def _():
 
 @test("a connection that is cut while nothing is under way is made again")
 def _():
-    sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
+    sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
         " where application_name = 'a'")
     assert eventually(lambda: isinstance(a("TW.PUT", "q", "cut"), int), 4)
     got = take(a)
@@ -354,7 +354,7 @@ def _():
     job = b("TW.PUT", "q", "clock", "IN", 3000)
     # The setting is that of new sessions.
     for name in "abc":
-        sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
+        sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
             f" where application_name = '{name}'")
     got = take(b, seconds=6)
     same(got[0], job)
@@ -366,7 +366,7 @@ def _():
     same(b("TW.ACK", "q", got[1]), 1)
     sql("alter database postgres reset timewheel.clock_offset")
     for name in "abc":
-        sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
+        sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
             f" where application_name = '{name}'")
     assert eventually(lambda: isinstance(b("TW.PUT", "q", "b", "IN", 1000), int), 4)
 

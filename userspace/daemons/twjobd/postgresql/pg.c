@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "pg.h"
@@ -490,14 +491,23 @@ static PGconn *connect_next(void)
 	return conn;
 }
 
+/* Whether the other end has closed the connection. It may have said why first. */
+static bool is_closed(void)
+{
+	char byte;
+
+	PQconsumeInput(pg.conn);
+	return PQstatus(pg.conn) != CONNECTION_OK ||
+	       !recv(PQsocket(pg.conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 int pg_connect(void)
 {
-
-	if (pg.conn && PQstatus(pg.conn) == CONNECTION_OK)
-		return 0;
 	/* What was lost with the connection has failed as a whole. */
 	if (pg.begun)
-		return -EIO;
+		return pg.conn ? 0 : -EIO;
+	if (pg.conn && !is_closed())
+		return 0;
 	/* A command that nobody can carry out is to be refused at once. */
 	if (pg.tried && ticks() < pg.tried + MSEC_PER_SEC)
 		return -EIO;
