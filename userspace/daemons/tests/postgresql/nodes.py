@@ -379,7 +379,7 @@ def _():
             node("TW.PUT", "r", i, "IN", 1000)
     sql("select timewheel.put('r', 'inbox')")
     same(b("TW.DROP", "r"), "+OK")
-    assert eventually(lambda: a("TW.PUT", "r", "x")[0:8] == "-NOQUEUE", 3)
+    assert eventually(lambda: str(a("TW.PUT", "r", "x"))[:8] == "-NOQUEUE", 3)
     assert eventually(lambda: sql(
         "select count(*) from timewheel.job j join timewheel.queue q\n"
         " on q.id = j.queue where q.name = 'r'") == "0", 4)
