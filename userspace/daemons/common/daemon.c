@@ -22,26 +22,34 @@ static void usage(FILE *to, int status)
 {
 	fprintf(to, "%s [--config FILE] [--check-config]\n"
 		"  -c, --config FILE    instead of /etc/%s.conf\n"
-		"      --check-config   say whether the file is right, and end\n"
-		"  -V, --version\n"
+		"      --check-config   say whether the file is right, and end\n",
+		self->name, self->name);
+	if (self->option)
+		fprintf(to, "      --%s  %s, and end\n", self->option,
+			self->option_help);
+	fprintf(to, "  -V, --version\n"
 		"  -h, --help\n"
-		"See %s(8) and %s.conf(5).\n",
-		self->name, self->name, self->name, self->name);
+		"See %s(8) and %s.conf(5).\n", self->name, self->name);
 	exit(status);
 }
 
-/* Returns whether the configuration is only to be checked. */
-static bool parse_options(int argc, char **argv)
+static void check_only(void)
 {
-	static const struct option options[] = {
+}
+
+/* Returns what is to be done with the configuration before the end; NULL: to run. */
+static void (*parse_options(int argc, char **argv))(void)
+{
+	const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "check-config", no_argument, NULL, 'C' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
+		{ self->option, no_argument, NULL, 'O' },
 		{ }
 	};
 	static char default_path[64];
-	bool check = false;
+	void (*what)(void) = NULL;
 	int option;
 
 	snprintf(default_path, sizeof(default_path), "/etc/%s.conf", self->name);
@@ -52,7 +60,10 @@ static bool parse_options(int argc, char **argv)
 			path = optarg;
 			break;
 		case 'C':
-			check = true;
+			what = check_only;
+			break;
+		case 'O':
+			what = self->run_option;
 			break;
 		case 'V':
 			printf("%s " VERSION "\n", self->name);
@@ -65,7 +76,7 @@ static bool parse_options(int argc, char **argv)
 	}
 	if (optind < argc)
 		usage(stderr, MISUSED);
-	return check;
+	return what;
 }
 
 static int on_stop(sd_event_source *source,
@@ -115,14 +126,16 @@ static void open_loop(void)
 
 sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv)
 {
-	bool check;
+	void (*what)(void);
 
 	self = daemon;
-	check = parse_options(argc, argv);
+	what = parse_options(argc, argv);
 	if (config_load(&self->config, path) < 0)
 		exit(MISUSED);
-	if (check)
+	if (what) {
+		what();
 		exit(0);
+	}
 	/* Each line is one write(2), messages too. */
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	open_loop();

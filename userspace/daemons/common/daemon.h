@@ -19,6 +19,9 @@ struct daemon {
 	struct config_table config;
 	void (*stop)(void);
 	void (*reloaded)(void);
+	/* An option that does something with the configuration, and ends; or NULL. */
+	const char *option, *option_help;
+	void (*run_option)(void);
 };
 
 /*

@@ -19,7 +19,8 @@ uint64_t now_ms(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
+	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC +
+	       store_ahead;
 }
 
 bool arg_is(struct bytes arg, const char *word)

@@ -18,8 +18,8 @@
  */
 struct delivery {
 	TAILQ_ENTRY(delivery) next;
-	int64_t queue;
-	uint64_t epoch, handle, end;
+	int64_t queue, job;
+	uint64_t epoch, handle, version, end;
 	uint32_t number;
 	bool bound;
 };
@@ -43,6 +43,7 @@ struct client {
 };
 
 void client_delivered(struct client *client, struct queue *queue,
-		      const struct timewheel_event *delivery, bool bound);
+		      const struct timewheel_event *delivery, uint64_t version,
+		      bool bound);
 
 #endif /* TWJOBD_CLIENT_H */

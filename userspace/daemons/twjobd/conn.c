@@ -90,7 +90,8 @@ static void forget_ended(struct client *client)
 }
 
 void client_delivered(struct client *client, struct queue *queue,
-		      const struct timewheel_event *event, bool bound)
+		      const struct timewheel_event *event, uint64_t version,
+		      bool bound)
 {
 	struct delivery *delivery = calloc(1, sizeof(*delivery));
 
@@ -100,6 +101,8 @@ void client_delivered(struct client *client, struct queue *queue,
 		forget_ended(client);
 	*delivery = (struct delivery) {
 		.queue = queue->row.id,
+		.job = event->cookie,
+		.version = version,
 		.epoch = queue->row.epoch,
 		.handle = event->handle,
 		.number = event->delivery,
@@ -110,8 +113,11 @@ void client_delivered(struct client *client, struct queue *queue,
 	client->nr_deliveries++;
 }
 
-/* The deliveries that end behind @end of the stream have not reached anybody. */
-static void give_back(struct client *client, uint64_t end)
+/*
+ * The deliveries that end behind @end of the stream have not reached anybody. @undone:
+ * their turn has not been committed.
+ */
+static void give_back(struct client *client, uint64_t end, bool undone)
 {
 	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
 
@@ -121,9 +127,13 @@ static void give_back(struct client *client, uint64_t end)
 		next = TAILQ_NEXT(delivery, next);
 		if (delivery->end <= end)
 			continue;
-		if (queue && queue->row.epoch == delivery->epoch)
-			queue_give_back(queue, delivery->handle,
-					delivery->number, now_ms());
+		if (queue && queue->row.epoch == delivery->epoch) {
+			if (store->shared && !undone)
+				take_release(queue, delivery);
+			else
+				queue_give_back(queue, delivery->handle,
+						delivery->number, now_ms());
+		}
 		forget(client, delivery);
 	}
 }
@@ -164,11 +174,16 @@ static void resume(struct client *client)
 static void replace_answers(struct conn *conn, int error)
 {
 	conn->out.length = conn->final;
-	give_back(&conn->client, conn->sent + conn->final);
+	/* Neither "done" nor "not done" would be true. */
+	if (error == -EINPROGRESS) {
+		conn->dead |= conn->answers;
+		return;
+	}
+	give_back(&conn->client, conn->sent + conn->final, true);
 	while (conn->answers) {
 		reply_error(&conn->client.reply, error == -ENOSPC ?
 			    "FULL the disk is full: nothing was changed" :
-			    "UNAVAILABLE the disk did not take it: nothing was changed");
+			    "UNAVAILABLE the store did not take it: nothing was changed");
 		conn->answers--;
 	}
 }
@@ -188,7 +203,7 @@ static void on_turn_end(int error)
 static void destroy(struct conn *conn)
 {
 	take_forget(&conn->client);
-	give_back(&conn->client, 0);
+	give_back(&conn->client, 0, false);
 	close(conn->fd);
 	buffer_free(&conn->in);
 	buffer_free(&conn->out);
@@ -387,6 +402,8 @@ static void finish(void)
 		else
 			set_events(conn);
 	}
+	/* What connections that have ended gave back. */
+	turn_end();
 }
 
 static int on_post(sd_event_source *source, void *unused)
@@ -484,4 +501,5 @@ void conn_stop(void)
 	finish();
 	while ((conn = LIST_FIRST(&all)))
 		destroy(conn);
+	turn_end();
 }

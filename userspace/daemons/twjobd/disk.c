@@ -16,7 +16,7 @@
 #define BALLAST		(16 << 20)
 
 static bool full;
-static char path[300];
+static char path[sizeof(config.store) + 16];
 static int ballast;
 
 void disk_open(const char *store)

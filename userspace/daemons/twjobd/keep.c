@@ -125,6 +125,19 @@ void keep_remove_jobs(void)
 	run_in(0);
 }
 
+int keep_set(struct queue *queue, const struct queue_row *row)
+{
+	bool other_wheel = row->lease != queue->row.lease ||
+			   row->max_jobs != queue->row.max_jobs;
+
+	queue->row = *row;
+	queue->saved = *row;
+	if (!other_wheel)
+		return 0;
+	queue_destroy_wheel(queue);
+	return keep_open(queue);
+}
+
 static void end_load(void)
 {
 	struct queue *queue;
@@ -139,7 +152,7 @@ static void end_load(void)
 static bool load_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next(keep.loaded, 0, jobs, SLICE);
+	int n = store->next_own(keep.loaded, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -186,15 +199,18 @@ static bool end_removal(void)
 static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next(keep.removed, 0, jobs, SLICE);
+	int n = store->next_own(keep.removed, jobs, SLICE);
 
 	if (turn_begin())
 		return false;
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
 
-		if (queue && queue->row.dropped)
-			turn_result(store->remove(jobs[i].id));
+		if (!queue || !queue->row.dropped)
+			continue;
+		turn_result(store->remove(jobs[i].id));
+		queue->row.jobs--;
+		queue->row.bytes -= jobs[i].size;
 	}
 	if (turn_end() || n < 0)
 		return false;
@@ -219,6 +235,8 @@ static void compare_job(struct queue *queue, const struct job *job)
 	struct timewheel_token token;
 	uint64_t handle;
 
+	if (job->held_until > late)
+		late = job->held_until;
 	switch (queue_token(queue, job, &token)) {
 	case 0:
 		break;
@@ -238,7 +256,8 @@ static void compare_job(struct queue *queue, const struct job *job)
 		return;
 	if (job->buried)
 		mend(queue, job, &token, CHANGE_TO_BURIED);
-	else if (token.deadline < queue_deadline(job->due) ||
+	/* The row of a shared store's job tells that it is not due yet, or held. */
+	else if ((!store->shared && token.deadline < queue_deadline(job->due)) ||
 		 token.deadline > queue_deadline(late + LATE))
 		mend(queue, job, &token, CHANGE_TO_PENDING);
 }
@@ -252,7 +271,7 @@ static bool is_comparable(const struct queue *queue)
 static void compare_jobs(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next(keep.compared, 0, jobs, SLICE);
+	int n = store->next_own(keep.compared, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -272,15 +291,23 @@ static void compare_jobs(void)
 static void compare_tokens(struct queue *queue)
 {
 	static struct timewheel_token tokens[SLICE];
+	int64_t ids[SLICE];
 	struct job job;
 	int n = 0;
 
 	if (is_comparable(queue))
 		n = queue_walk(queue, tokens, SLICE);
+	for (int i = 0; i < n; i++)
+		ids[i] = tokens[i].cookie;
+	if (n > 0 && store->shared)
+		store->want(ids, n);
 	for (int i = 0; i < n; i++) {
-		if (store->get(tokens[i].cookie, &job) != -ENOENT)
+		int result = store->get(ids[i], false, &job);
+
+		if (result != -ENOENT && (result || !job.foreign))
 			continue;
-		keep.mended++;
+		/* Another daemon may have ended it, or own it. */
+		keep.mended += !store->shared;
 		queue_unregister(queue, tokens[i].handle);
 	}
 	if (n == -ENODEV)
@@ -350,6 +377,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 	(void)unused;
 	/* Nothing is under way while both are compared. */
 	turn_end();
+	turn_settle_doubtful();
 	run_in(INTERVAL);
 	look_at_clock();
 	open_lost();

@@ -12,6 +12,11 @@
 void keep_start(void (*opened)(struct queue *queue));
 /* Opens a queue's wheel, and begins to load it if that is needed. */
 int keep_open(struct queue *queue);
+/*
+ * A queue gets this row, and, for some settings, another wheel. Returns 0, or an error of
+ * keep_open(); then the queue may have no wheel.
+ */
+int keep_set(struct queue *queue, const struct queue_row *row);
 /* Tells in the log, once, what is wrong with the queue's wheel, and what helps. */
 void keep_complain(struct queue *queue, int error);
 /* The wheel has been destroyed. It will be made again. */

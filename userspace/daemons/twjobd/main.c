@@ -5,7 +5,6 @@
  * twjobd.h lists.
  */
 #include <sodium.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "../common/daemon.h"
@@ -24,12 +23,12 @@ uint64_t max_connections;
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(config.field)
 
-/* The path of a file, or the name of a store that has no file. */
+/* A path, or what another kind of store takes. */
 static const char *parse_store(const struct config_key *key, void *field,
 			       const char *value)
 {
-	if (value[0] != '/' && strcmp(value, store_memory.name))
-		return "is neither \"memory\" nor a path that begins with \"/\"";
+	if (value[0] != '/' && !store_find(value)->name)
+		return "is no kind of store, and no path that begins with \"/\"";
 	return config_text(key, field, value);
 }
 
@@ -38,6 +37,8 @@ static const struct config_key keys[] = {
 	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
 	{ "store", parse_store, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
+	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
+	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 2, { "2" } },
 	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
 	  .defaults = { "jobs-" } },
 	{ "password", config_text, AT(password), SIZE(password),
@@ -68,10 +69,15 @@ static void listen_all(void)
 
 int main(int argc, char **argv)
 {
-	static const struct daemon daemon = {
+	static struct daemon daemon = {
 		.name = "twjobd",
 		.config = { keys, ARRAY_SIZE(keys), &config, sizeof(config) },
+		.option_help = "make the tables of a database that has none",
+		.run_option = store_init,
 	};
+
+	if (store_may_init())
+		daemon.option = "init-database";
 
 	event = daemon_start(&daemon, argc, argv);
 	max_connections = daemon_connections(config.max_connections,
@@ -81,6 +87,8 @@ int main(int argc, char **argv)
 	store_start();
 	conn_start();
 	keep_start(take_listen);
+	if (store->start)
+		store->start();
 	listen_all();
 	daemon_run();
 	conn_stop();

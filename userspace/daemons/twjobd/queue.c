@@ -112,7 +112,19 @@ static int run(struct queue *queue, struct timewheel_op *op)
 
 uint64_t queue_deadline(uint64_t due)
 {
-	return due * NSEC_PER_MSEC;
+	return (due - store_ahead) * NSEC_PER_MSEC;
+}
+
+/* When a job is to be read: when it is due, and no worker has it. */
+static uint64_t next_due(const struct job *job)
+{
+	return job->due > job->held_until ? job->due : job->held_until;
+}
+
+/* The wheel finds the jobs by their keys; a shared store does so by itself. */
+static bool has_places(const struct job *job)
+{
+	return job->key_length && !store->shared;
 }
 
 /* 1: the wheel is that of the row, 0: it is another; or an error. */
@@ -325,7 +337,7 @@ int queue_token(struct queue *queue, const struct job *job,
 
 	if (!queue->plain)
 		return -ENODEV;
-	if (!job->key_length)
+	if (!has_places(job))
 		return result_of(tw_wheel_get(queue->plain, job->id, 0, token));
 	result = queue_places(queue, (struct bytes) { job->key, job->key_length },
 			      ids, tokens);
@@ -338,6 +350,21 @@ int queue_token(struct queue *queue, const struct job *job,
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int queue_find_job(struct queue *queue, const struct job *job,
+		   struct timewheel_token *token)
+{
+	if (!store->shared)
+		return queue_token(queue, job, token);
+	*token = (struct timewheel_token) {
+		.id = job->id,
+		.cookie = job->id,
+		.state = job->buried ? TIMEWHEEL_STATE_BURIED :
+			 job->held_until > now_ms() ? TIMEWHEEL_STATE_HELD :
+						      TIMEWHEEL_STATE_PENDING,
+	};
+	return 0;
 }
 
 int queue_token_by_handle(struct queue *queue, uint64_t handle,
@@ -357,7 +384,7 @@ static int register_at(struct queue *queue, uint64_t id, const struct job *job,
 	struct timewheel_op op;
 	int result;
 
-	tw_op_register(&op, id, queue_deadline(job->due), job->id, ABSOLUTE);
+	tw_op_register(&op, id, queue_deadline(next_due(job)), job->id, ABSOLUTE);
 	result = run(queue, &op);
 	if (!result)
 		*handle = op.handle;
@@ -370,7 +397,7 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 	uint64_t ids[PLACES] = { job->id };
 	int i = 0, result;
 
-	if (job->key_length) {
+	if (has_places(job)) {
 		result = queue_places(queue, (struct bytes) { job->key,
 				      job->key_length }, ids, tokens);
 		if (result)
@@ -494,7 +521,7 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 		.epoch = queue->row.epoch,
 		.id = token->id,
 		.handle = token->handle,
-		.due = job->due,
+		.due = next_due(job),
 		.delivery = delivery,
 		.to = to,
 	};
@@ -535,8 +562,27 @@ static void make_buried(struct queue *queue, const struct change *change)
 		RUN(queue, bury, change->handle, 0, BY_HANDLE);
 }
 
+/* With a shared store the token may be any, or none: there is a new one. */
+static void make_as_row(struct queue *queue, const struct change *change)
+{
+	struct timewheel_op op;
+
+	RUN(queue, delete, change->id, 0);
+	if (change->to == CHANGE_TO_GONE)
+		return;
+	tw_op_register(&op, change->id, queue_deadline(change->due), change->job,
+		       ABSOLUTE);
+	/* The backstop finds errors. */
+	if (!run(queue, &op) && change->to == CHANGE_TO_BURIED)
+		RUN(queue, bury, op.handle, 0, BY_HANDLE);
+}
+
 void queue_apply(struct queue *queue, const struct change *change)
 {
+	if (store->shared) {
+		make_as_row(queue, change);
+		return;
+	}
 	switch ((enum change_to)change->to) {
 	case CHANGE_TO_GONE:
 		queue_unregister(queue, change->handle);

@@ -49,6 +49,7 @@ struct queue {
 	sd_event_source *surveys;
 	struct due counting, counted;
 	struct histogram lateness;	/* from when jobs were due */
+	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
 	bool complained;		/* see keep_complain() */
 	bool unsettled;			/* this turn moves or ends pending tokens */
@@ -80,6 +81,11 @@ int queue_begin_load(struct queue *queue);
 /* All jobs have been registered. */
 void queue_end_load(struct queue *queue);
 
+/*
+ * Where a job is: by its row with a shared store, else by the wheel.
+ */
+int queue_find_job(struct queue *queue, const struct job *job,
+		   struct timewheel_token *token);
 /* The token of a job; by the id of the job, or by handle. */
 int queue_token(struct queue *queue, const struct job *job,
 		struct timewheel_token *token);

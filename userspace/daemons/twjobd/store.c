@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kinds of stores: see store.h.
+ * Which store is used: see store.h.
  */
 #include <string.h>
 
 #include "store.h"
 
-static const struct store * const kinds[] = {
-	&store_sqlite,
-	&store_memory,
-};
-
 const struct store *store;
 unsigned char store_secret[16];
+int64_t store_ahead;
 
-/* The first kind takes what no other one has as its name. */
+/* A kind is named by what is before the first ":". The first kind has no name. */
+const struct store *store_find(const char *value)
+{
+	size_t length = strcspn(value, ":");
+
+	for (size_t i = 1; i < store_nr_kinds; i++)
+		if (!strncmp(value, store_kinds[i]->name, length) &&
+		    !store_kinds[i]->name[length])
+			return store_kinds[i];
+	return store_kinds[0];
+}
+
+bool store_may_init(void)
+{
+	for (size_t i = 0; i < store_nr_kinds; i++)
+		if (store_kinds[i]->init)
+			return true;
+	return false;
+}
+
+void store_init(void)
+{
+	const struct store *kind = store_find(config.store);
+
+	if (!kind->init)
+		die(0, "this store is made when twjobd starts");
+	kind->init(config.store);
+}
+
 void store_start(void)
 {
-	store = kinds[0];
-	for (size_t i = 1; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(config.store, kinds[i]->name))
-			store = kinds[i];
+	store = store_find(config.store);
 	store->open(config.store);
 }

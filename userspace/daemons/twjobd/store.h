@@ -5,8 +5,12 @@
  * no wheel.
  *
  * Functions return 0, or -ENOENT: there is no such row; -ENOSPC: the disk is full;
- * -EIO: the store cannot tell now. After a change has failed the turn cannot be
- * committed any more.
+ * -EIO: the store cannot tell now; -EALREADY: another user of the store is changing the
+ * row. After a change has failed the turn cannot be committed any more.
+ *
+ * Several daemons can use a shared store. There a job's row tells which of them owns it,
+ * that is, has a token for it; and it is the row, not the token, that tells whether a
+ * worker has the job.
  */
 #ifndef TWJOBD_STORE_H
 #define TWJOBD_STORE_H
@@ -34,7 +38,11 @@ struct queue_row {
 	bool dropped;
 };
 
-/* A job, without its body. @attempts counts deliveries, but not a first one. */
+/*
+ * A job, without its body. @attempts counts deliveries, but not a first one. The last
+ * three are those of a shared store, which counts all deliveries: a receipt tells the
+ * version; a worker has the job until @held_until; @foreign: this daemon is not its owner.
+ */
 struct job {
 	int64_t id;
 	int64_t queue;
@@ -44,6 +52,9 @@ struct job {
 	bool buried;
 	size_t key_length;	/* 0: no key */
 	char key[MAX_KEY];
+	uint64_t version;
+	uint64_t held_until;	/* ms */
+	bool foreign;
 };
 
 /*
@@ -52,15 +63,23 @@ struct job {
  */
 struct store {
 	const char *name;
+	bool shared;
+	/* Makes the tables. NULL: @open does. */
+	void (*init)(const char *path);
 	/* Opens the store, or makes a new one. Exits when it cannot be trusted. */
 	void (*open)(const char *path);
+	/* The wheels are there. NULL: nothing is to be done. */
+	void (*start)(void);
+	/* Of a shared store only: others may have added or changed queues. */
+	void (*refresh)(void);
 	void (*close)(void);
 
 	int (*each_queue)(void (*each)(const struct queue_row *row));
 
 	/*
 	 * A turn. Everything that changes something comes between these. The last
-	 * turn's list is what @commit was given last.
+	 * turn's list is what @commit was given last. A commit that ends with
+	 * -EINPROGRESS is in doubt: it may have been carried out.
 	 */
 	int (*begin)(void);
 	int (*commit)(struct bytes list);
@@ -69,16 +88,41 @@ struct store {
 
 	/* A new queue has an id of 0, and gets one. */
 	int (*save_queue)(struct queue_row *row);
+	/* Its epoch, and what has been added to its sizes since they were @saved. */
+	int (*save_counts)(struct queue_row *row, const struct queue_row *saved);
 	int (*remove_queue)(int64_t id);
 
 	/* The number of a new job. None is given twice, not even after a crash. */
 	int64_t (*new_id)(void);
+	/* -EEXIST: another user of the store has added one with this key. */
 	int (*add)(const struct job *job, struct bytes body);
-	/* All but its queue and key. A body without data leaves the body as it is. */
+	/*
+	 * All but its queue and key. A body without data leaves the body as it is. No
+	 * worker has the job any more, and this daemon owns it.
+	 */
 	int (*change)(const struct job *job, struct bytes body);
 	int (*remove)(int64_t id);
 
-	int (*get)(int64_t id, struct job *job);
+	/* With @change it stays as it is until the turn ends, which has begun. */
+	int (*get)(int64_t id, bool change, struct job *job);
+	/*
+	 * Of a shared store only. The job of a key, which stays as it is until the turn
+	 * ends.
+	 */
+	int (*find_key)(int64_t queue, struct bytes key, struct job *job);
+	/*
+	 * A worker gets what is due of these jobs that this daemon owns. Their results
+	 * are 0, -EAGAIN: this one is held or not due; or errors.
+	 */
+	int (*claim)(const struct queue_row *queue, const int64_t *ids, int count,
+		     struct job *jobs, int *results);
+	/* A worker has it for so many ms from now. */
+	int (*extend)(int64_t id, uint64_t ms);
+	/* Ends a delivery. Not an error: it has ended. */
+	int (*release)(int64_t id, uint64_t version);
+	/* These will be asked for, in this turn: reads them at once. */
+	void (*want)(const int64_t *ids, int count);
+
 	/* Hands the body to @use. */
 	int (*body)(int64_t id, void (*use)(void *arg, struct bytes body),
 		    void *arg);
@@ -87,6 +131,8 @@ struct store {
 	 * @buried the buried ones of that queue. Returns their number.
 	 */
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
+	/* The same for those that this daemon owns. */
+	int (*next_own)(int64_t after, struct job *jobs, int count);
 
 	/*
 	 * By how much the wall clock was ahead of one that is never set, ns: as it
@@ -108,7 +154,19 @@ extern const struct store store_sqlite, store_memory;
 extern const struct store *store;
 /* Random, the same as long as the store exists. */
 extern unsigned char store_secret[16];
+/* By how much the store's clock is ahead of this machine's, ms. */
+extern int64_t store_ahead;
 
+/* All kinds, of which the first one is that which a path means (kinds.c). */
+extern const struct store * const store_kinds[];
+extern const size_t store_nr_kinds;
+
+/* The kind that a value of the configuration means. */
+const struct store *store_find(const char *value);
+/* Makes the tables of the store that the configuration names. */
+void store_init(void);
+/* Whether this is so of any kind. */
+bool store_may_init(void);
 /* Chooses the store by the configuration, and opens it. */
 void store_start(void);
 

@@ -211,6 +211,12 @@ static int save_queue(struct queue_row *row)
 	return 0;
 }
 
+static int save_counts(struct queue_row *row, const struct queue_row *saved)
+{
+	(void)saved;
+	return save_queue(row);
+}
+
 static int remove_queue(int64_t id)
 {
 	set(&queue_table, id, NULL);
@@ -261,10 +267,12 @@ static int remove_job(int64_t id)
 	return 0;
 }
 
-static int get_job(int64_t id, struct job *job)
+/* Nobody else changes it. */
+static int get_job(int64_t id, bool change, struct job *job)
 {
 	const struct job *row = find(&job_table, id);
 
+	(void)change;
 	if (!row)
 		return -ENOENT;
 	*job = *row;
@@ -294,6 +302,11 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 			jobs[n++] = *job;
 	}
 	return n;
+}
+
+static int next_own(int64_t after, struct job *jobs, int count)
+{
+	return next_jobs(after, 0, jobs, count);
 }
 
 /* It never was saved for this process. */
@@ -327,6 +340,7 @@ const struct store store_memory = {
 	.roll_back = roll_back,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
+	.save_counts = save_counts,
 	.remove_queue = remove_queue,
 	.new_id = new_id,
 	.add = add_job,
@@ -335,6 +349,7 @@ const struct store store_memory = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_own = next_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = is_full,

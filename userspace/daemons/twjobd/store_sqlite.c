@@ -239,7 +239,7 @@ static void check_schema(void)
  */
 static void forget_cached_log(const char *path)
 {
-	char log[300];
+	char log[sizeof(config.store) + 16];
 	int fd, error;
 
 	snprintf(log, sizeof(log), "%s-wal", path);
@@ -409,6 +409,12 @@ static int save_queue(struct queue_row *row)
 	return result;
 }
 
+static int save_counts(struct queue_row *row, const struct queue_row *saved)
+{
+	(void)saved;
+	return save_queue(row);
+}
+
 static int remove_queue(int64_t id)
 {
 	return run(BOUND(REMOVE_QUEUE, id));
@@ -460,6 +466,9 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 {
 	const void *key = sqlite3_column_blob(statement, 6);
 
+	job->version = 0;
+	job->held_until = 0;
+	job->foreign = false;
 	job->id = sqlite3_column_int64(statement, 0);
 	job->queue = sqlite3_column_int64(statement, 1);
 	job->due = sqlite3_column_int64(statement, 2);
@@ -473,11 +482,13 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		memcpy(job->key, key, job->key_length);
 }
 
-static int get_job(int64_t id, struct job *job)
+/* Nobody else changes it. */
+static int get_job(int64_t id, bool change, struct job *job)
 {
 	sqlite3_stmt *statement = BOUND(GET, id);
 	int result = step(statement);
 
+	(void)change;
 	if (result > 0)
 		read_job(statement, job);
 	sqlite3_reset(statement);
@@ -502,6 +513,11 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 		read_job(statement, &jobs[n++]);
 	sqlite3_reset(statement);
 	return result < 0 ? result : n;
+}
+
+static int next_own(int64_t after, struct job *jobs, int count)
+{
+	return next_jobs(after, 0, jobs, count);
 }
 
 static bool get_clock(int64_t *offset)
@@ -544,6 +560,7 @@ const struct store store_sqlite = {
 	.roll_back = roll_back,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
+	.save_counts = save_counts,
 	.remove_queue = remove_queue,
 	.new_id = new_id,
 	.add = add_job,
@@ -552,6 +569,7 @@ const struct store store_sqlite = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_own = next_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = disk_is_full,

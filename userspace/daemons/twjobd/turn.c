@@ -23,6 +23,7 @@ static struct {
 	unsigned int size;		/* counts changes of all kinds */
 	struct buffer changes;		/* struct change */
 	struct buffer registered;	/* struct registered */
+	struct buffer doubtful;		/* struct change, of turns in doubt */
 	void (*ended)(int error);
 	struct histogram commits;
 } turn;
@@ -88,7 +89,7 @@ static int save_queues(void)
 	LIST_FOREACH(queue, &queues, next)
 		if (!result && memcmp(&queue->row, &queue->saved,
 				      sizeof(queue->row)))
-			result = store->save_queue(&queue->row);
+			result = store->save_counts(&queue->row, &queue->saved);
 	return result;
 }
 
@@ -106,6 +107,7 @@ static void apply_all(struct bytes list)
 	}
 }
 
+/* What is in doubt keeps its tokens: one that has no job meets nothing when it is due. */
 static void undo(void)
 {
 	const struct registered *registered;
@@ -114,8 +116,10 @@ static void undo(void)
 
 	store->roll_back();
 	registered = (struct registered *)turn.registered.data;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && turn.error != -EINPROGRESS; i++)
 		queue_unregister(registered[i].queue, registered[i].handle);
+	if (turn.error == -EINPROGRESS)
+		buffer_add(&turn.doubtful, turn.changes.data, turn.changes.length);
 	LIST_FOREACH(queue, &queues, next)
 		queue->row = queue->saved;
 }
@@ -177,6 +181,34 @@ void turn_limit(void)
 {
 	if (turn.size >= LARGE)
 		turn_end();
+}
+
+/* Returns whether the store can tell what has become of the change. */
+static bool settle(struct change *change)
+{
+	struct queue *queue = queue_by_id(change->queue);
+	struct job job;
+	int result = store->get(change->job, false, &job);
+
+	if (result && result != -ENOENT)
+		return false;
+	if (!queue || queue->row.epoch != change->epoch)
+		return true;
+	change->to = result || job.foreign ? CHANGE_TO_GONE :
+		     job.buried ? CHANGE_TO_BURIED : CHANGE_TO_NEW;
+	change->due = job.due > job.held_until ? job.due : job.held_until;
+	queue_apply(queue, change);
+	return true;
+}
+
+void turn_settle_doubtful(void)
+{
+	struct change *change = (struct change *)turn.doubtful.data;
+	size_t done = 0, n = turn.doubtful.length / sizeof(*change);
+
+	while (done < n && settle(&change[done]))
+		done++;
+	buffer_cut(&turn.doubtful, done * sizeof(*change));
 }
 
 static void repeat(void *unused, struct bytes list)

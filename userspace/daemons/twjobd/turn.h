@@ -37,6 +37,9 @@ int turn_end(void);
 /* Ends the turn if it is large. */
 void turn_limit(void);
 
+/* The wheels are told what has become of changes that were in doubt. */
+void turn_settle_doubtful(void);
+
 /* Tells the wheels again what the last turn of the process before has changed. */
 void turn_repeat_last(void);
 

@@ -17,9 +17,12 @@
  * queue.c		a queue and its named wheel; see queue.h
  * queue_due.c		what is due in it
  * store.c		which store the configuration asks for; see store.h
+ * kinds.c		the kinds of stores that the program has
  * store_sqlite.c	the jobs, by SQLite
  * store_memory.c	the jobs, in memory
  * disk.c		whether the disk has room; see disk.h
+ * postgresql/		the jobs, by PostgreSQL for several machines, of the program
+ *			twjobd-postgresql
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
  * ../common		what it has in common with other daemons: options and
@@ -62,7 +65,9 @@ struct bytes {
 /* There is one (main.c). */
 extern struct config {
 	struct address listen[MAX_LISTENERS];
-	char store[256];
+	char store[1024];	/* a path, or a connection string */
+	char node[64];		/* with a shared store */
+	uint64_t machines;
 	char prefix[32];	/* of the wheels' names */
 	char password[128];	/* for TCP; "" for none */
 	uint64_t max_body;	/* bytes */
@@ -72,7 +77,7 @@ extern struct config {
 /* As many as are configured, or as the limit of open files permits (main.c). */
 extern uint64_t max_connections;
 
-/* The wall clock, ms since 1970. */
+/* The store's clock, which is this machine's if the store is: ms since 1970. */
 uint64_t now_ms(void);
 
 /* The loop (main.c). */

@@ -13,6 +13,7 @@
 
 #define QUEUE	1U	/* argument 1 is a queue that exists */
 #define ANYBODY	2U	/* also before AUTH */
+#define FRESH	4U	/* decides by the queues as the store has them now */
 
 void answer_failure(struct request *request, int error)
 {
@@ -28,6 +29,9 @@ void answer_failure(struct request *request, int error)
 		break;
 	case EBUSY:
 		reply_error(request->reply, "HELD the job is being worked on");
+		break;
+	case EALREADY:
+		reply_error(request->reply, "BUSY another program is changing it: try again");
 		break;
 	case ENODEV:
 		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
@@ -188,11 +192,11 @@ static const struct verb {
 	{ "TW.STATS", 1, 1, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 10, 0, verb_create },
-	{ "TW.DROP", 2, 2, QUEUE, verb_drop },
-	{ "TW.PAUSE", 2, 2, QUEUE, verb_pause },
-	{ "TW.RESUME", 2, 2, QUEUE, verb_resume },
-	{ "TW.DRAIN", 2, 2, QUEUE, verb_drain },
+	{ "TW.CREATE", 2, 10, FRESH, verb_create },
+	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
+	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
+	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
+	{ "TW.DRAIN", 2, 2, QUEUE | FRESH, verb_drain },
 	{ "HELLO", 1, 8, ANYBODY, verb_hello },
 	{ "AUTH", 2, 3, ANYBODY, verb_auth },
 	{ "PING", 1, 2, 0, verb_ping },
@@ -226,6 +230,16 @@ static const struct verb *find_verb(struct request *request)
 	return NULL;
 }
 
+struct queue *verbs_queue(struct bytes name)
+{
+	struct queue *queue = queue_find(name);
+
+	if (queue || !store->shared)
+		return queue;
+	store->refresh();
+	return queue_find(name);
+}
+
 void verbs_run(struct client *client, struct command *command)
 {
 	struct request request = {
@@ -242,8 +256,10 @@ void verbs_run(struct client *client, struct command *command)
 		reply_error(request.reply, "NOAUTH Authentication required.");
 		return;
 	}
+	if (verb->flags & FRESH && store->shared)
+		store->refresh();
 	if (verb->flags & QUEUE) {
-		request.queue = queue_find(request.argv[1]);
+		request.queue = verbs_queue(request.argv[1]);
 		if (!request.queue) {
 			reply_error(request.reply, "NOQUEUE there is no such queue");
 			return;

@@ -9,6 +9,9 @@
 #include "client.h"
 #include "turn.h"
 
+/* ms */
+#define MAX_LEASE	(7 * 86400 * MSEC_PER_SEC)
+
 struct request {
 	struct client *client;
 	struct reply *reply;
@@ -20,12 +23,19 @@ struct request {
 /* Carries out a command. There is no answer yet if the client then waits. */
 void verbs_run(struct client *client, struct command *command);
 
+/* The queue of this name; NULL if there is none. */
+struct queue *verbs_queue(struct bytes name);
+
 /* verbs_take.c: the client has gone: it takes no more. */
 void take_forget(struct client *client);
 /* No job of this queue will come any more. */
 void take_end_queue(struct queue *queue);
+/* With a shared store: a delivery ends, which no worker has or will answer. */
+void take_release(struct queue *queue, const struct delivery *delivery);
 /* The queue's wheel has been opened, or the queue is not paused any more. */
 void take_listen(struct queue *queue);
+/* Whether somebody waits for a job of this queue, or has just asked for one. */
+bool take_is_wanted(struct queue *queue);
 
 /*
  * args.c: what arguments mean. A function that returns false has answered with an
@@ -78,10 +88,10 @@ void verb_extend(struct request *request);
 void verb_bury(struct request *request);
 
 /*
- * verbs_job.c: the job and its token, for a change. 0, or an error: -ENOENT there
- * is no such job. Changes that are under way on it are committed first.
+ * verbs_job.c: the job and its token, perhaps for a change. 0, or an error: -ENOENT
+ * there is no such job. Changes that are under way on it are committed first.
  */
-int find_job(struct queue *queue, int64_t id, struct job *job,
+int find_job(struct queue *queue, int64_t id, bool change, struct job *job,
 	     struct timewheel_token *token);
 
 #endif /* TWJOBD_VERBS_H */

@@ -9,8 +9,15 @@
 
 #include "verbs.h"
 
+/* With a shared store: the job's version, its queue, and the attempt. */
 struct receipt {
-	uint64_t job, epoch, handle;
+	uint64_t job;
+	union {
+		uint64_t epoch, version;
+	};
+	union {
+		uint64_t handle, queue;
+	};
 	uint32_t delivery;
 };
 
@@ -35,6 +42,37 @@ static bool parse_receipt(struct bytes arg, struct receipt *receipt)
 }
 
 /*
+ * With a shared store: the row tells whether the delivery is out. Nobody changes it until
+ * the turn ends.
+ */
+static int find_by_row(struct queue *queue, const struct receipt *receipt,
+		       struct job *job, struct timewheel_token *token)
+{
+	int result = turn_begin() ?: store->get(receipt->job, true, job);
+
+	if (result)
+		return result;
+	if (job->queue != queue->row.id || (uint64_t)job->queue != receipt->queue ||
+	    job->version != receipt->version || job->held_until <= now_ms())
+		return -ESTALE;
+	return queue_find_job(queue, job, token);
+}
+
+/* The same for a lease that begins again. 0 is the queue's. */
+static int extend_row(struct queue *queue, const struct job *job, uint64_t lease)
+{
+	struct timewheel_token token;
+
+	lease = lease ?: queue->row.lease;
+	if (lease > MAX_LEASE)
+		return -ERANGE;
+	/* What the wheel cannot do ends as a delivery that the row refuses. */
+	if (!queue_token(queue, job, &token))
+		queue_extend(queue, token.handle, token.delivery, lease);
+	return turn_result(store->extend(job->id, lease));
+}
+
+/*
  * The job and token of a delivery that is out, and stays so during the commit: its
  * lease begins again. -ESTALE: it is not.
  */
@@ -44,12 +82,18 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 {
 	int result;
 
-	if (!parse_receipt(arg, receipt) || receipt->epoch != queue->row.epoch)
+	if (!parse_receipt(arg, receipt))
 		return -ESTALE;
 	/* Whatever has been changed in this turn ended the delivery. */
 	if (turn_has(receipt->job))
 		return -ESTALE;
-	result = store->get(receipt->job, job);
+	if (store->shared) {
+		result = find_by_row(queue, receipt, job, token);
+		return result == -ENOENT ? -ESTALE : result;
+	}
+	if (receipt->epoch != queue->row.epoch)
+		return -ESTALE;
+	result = store->get(receipt->job, true, job);
 	if (!result && (job->queue != queue->row.id || job->buried))
 		result = -ENOENT;
 	if (!result)
@@ -134,6 +178,7 @@ static int end_delivery(struct request *request, const struct receipt *receipt,
 
 	if (result)
 		return result;
+	job->held_until = 0;
 	turn_changed(request->queue, job, token, receipt->delivery,
 		     job->buried ? CHANGE_TO_BURIED : CHANGE_TO_PENDING);
 	return 0;
@@ -194,9 +239,13 @@ void verb_extend(struct request *request)
 	struct receipt receipt;
 	uint64_t lease = 0;
 	struct job job;
+	int result;
 
 	if (request->argc > 3 && !arg_seconds(request, request->argv[3], &lease))
 		return;
-	answer(request, find_delivery(request->queue, request->argv[2], &receipt,
-				      &job, &token, lease), "OK");
+	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
+			       &token, lease);
+	if (!result && store->shared)
+		result = extend_row(request->queue, &job, lease);
+	answer(request, result, "OK");
 }

@@ -30,19 +30,22 @@ static int load_token(struct queue *queue, const struct job *job,
 	return result ?: queue_token_by_handle(queue, handle, token);
 }
 
-int find_job(struct queue *queue, int64_t id, struct job *job,
+int find_job(struct queue *queue, int64_t id, bool change, struct job *job,
 	     struct timewheel_token *token)
 {
-	int result;
+	int result = 0;
 
 	if (turn_has(id))
 		turn_end();
-	result = store->get(id, job);
+	if (change && store->shared)
+		result = turn_begin();
+	if (!result)
+		result = store->get(id, change, job);
 	if (!result && job->queue != queue->row.id)
 		result = -ENOENT;
 	if (result)
 		return result;
-	result = queue_token(queue, job, token);
+	result = queue_find_job(queue, job, token);
 	return result == -ENOENT ? load_token(queue, job, token) : result;
 }
 
@@ -60,7 +63,7 @@ static int look_for_key(struct queue *queue, struct bytes key, struct job *job,
 		if (!tokens[i].state)
 			continue;
 		*busy |= turn_has(tokens[i].cookie);
-		result = store->get(tokens[i].cookie, job);
+		result = store->get(tokens[i].cookie, true, job);
 		if (!result && job->queue == queue->row.id &&
 		    job->key_length == key.length &&
 		    !memcmp(job->key, key.data, key.length)) {
@@ -73,16 +76,29 @@ static int look_for_key(struct queue *queue, struct bytes key, struct job *job,
 	return result ?: -ENOENT;
 }
 
+/* The same with a shared store, which finds keys by itself. */
+static int ask_for_key(struct queue *queue, struct bytes key, struct job *job,
+		       struct timewheel_token *token, bool *busy)
+{
+	int result = turn_begin() ?: store->find_key(queue->row.id, key, job);
+
+	*busy = !result && turn_has(job->id);
+	return result ?: queue_find_job(queue, job, token);
+}
+
 static int find_key(struct queue *queue, struct bytes key, struct job *job,
 		    struct timewheel_token *token)
 {
+	int (*look)(struct queue *queue, struct bytes key, struct job *job,
+		    struct timewheel_token *token, bool *busy) =
+		store->shared ? ask_for_key : look_for_key;
 	bool busy;
-	int result = look_for_key(queue, key, job, token, &busy);
+	int result = look(queue, key, job, token, &busy);
 
 	if (!busy)
 		return result;
 	turn_end();
-	return look_for_key(queue, key, job, token, &busy);
+	return look(queue, key, job, token, &busy);
 }
 
 struct put {
@@ -123,10 +139,10 @@ static bool has_room(struct request *request, uint64_t size, uint64_t old)
 		reply_error(request->reply, "FULL the disk is full");
 	else if (row->draining)
 		reply_error(request->reply, "DRAINING the queue takes no new jobs");
-	else if (!old && row->jobs >= row->max_jobs)
+	else if (!old && (int64_t)row->jobs >= (int64_t)row->max_jobs)
 		reply_error(request->reply, "FULL the queue has its %llu jobs",
 			    (unsigned long long)row->max_jobs);
-	else if (row->bytes - old + size > row->max_bytes)
+	else if ((int64_t)(row->bytes - old + size) > (int64_t)row->max_bytes)
 		reply_error(request->reply, "FULL the queue has its %llu bytes",
 			    (unsigned long long)row->max_bytes);
 	else
@@ -171,9 +187,13 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 	result = queue_register(queue, job, &handle);
 	if (result)
 		return result;
+	result = store->add(job, put->body);
+	if (result == -EEXIST) {
+		queue_unregister(queue, handle);
+		return result;
+	}
 	turn_registered(queue, handle);
-	result = turn_result(store->add(job, put->body));
-	if (!result)
+	if (!turn_result(result))
 		count_job(queue, 1, job->size);
 	return result;
 }
@@ -238,11 +258,14 @@ void verb_put(struct request *request)
 
 	if (!parse_put(request, &put))
 		return;
-	if (put.key.length && put_again(request, &put))
-		return;
-	if (!has_room(request, put.body.length + put.key.length + OVERHEAD, 0))
-		return;
-	result = add_job(request->queue, &put, &job);
+	do {
+		if (put.key.length && put_again(request, &put))
+			return;
+		if (!has_room(request, put.body.length + put.key.length + OVERHEAD,
+			      0))
+			return;
+		result = add_job(request->queue, &put, &job);
+	} while (result == -EEXIST);
 	if (result)
 		answer_failure(request, result);
 	else if (put.key.length)
@@ -267,7 +290,7 @@ static struct found find_by_id(struct request *request)
 	uint64_t id;
 
 	if (arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
-		found.error = find_job(request->queue, id, &found.job,
+		found.error = find_job(request->queue, id, true, &found.job,
 				       &found.token);
 	return found;
 }
@@ -388,7 +411,7 @@ static int64_t kick_all(struct queue *queue, uint64_t n)
 		count = store->next(after, queue->row.id, jobs, KICK_SLICE);
 		for (int i = 0; i < count && done < n; i++) {
 			after = jobs[i].id;
-			found.error = find_job(queue, after, &found.job,
+			found.error = find_job(queue, after, true, &found.job,
 					       &found.token);
 			result = kick(queue, &found);
 			if (result)

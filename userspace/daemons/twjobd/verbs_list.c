@@ -65,7 +65,7 @@ void verb_get(struct request *request)
 
 	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
 		return;
-	result = find_job(request->queue, id, &job, &token);
+	result = find_job(request->queue, id, false, &job, &token);
 	if (result == -ENOENT)
 		reply_null(request->reply);
 	else if (result)
@@ -142,7 +142,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	if (job->queue != queue->row.id || job->due >= listing->before)
 		return false;
 	if (!job->buried)
-		queue_token(queue, job, &token);
+		queue_find_job(queue, job, &token);
 	state = state_of(job, &token);
 	if (listing->state != STATES && listing->state != state)
 		return false;

@@ -13,7 +13,6 @@
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 
 #define LEASE		(60 * MSEC_PER_SEC)
-#define MAX_LEASE	(7 * 86400 * MSEC_PER_SEC)
 #define TRIES		10
 #define MAX_TRIES	1000000
 #define MAX_JOBS	100000
@@ -127,20 +126,6 @@ static void answer_no_wheel(struct request *request, struct queue *queue,
 	}
 }
 
-/* Returns 0, or an error of keep_open(); then the queue may have no wheel. */
-static int set_settings(struct queue *queue, const struct queue_row *row)
-{
-	bool other_wheel = row->lease != queue->row.lease ||
-			   row->max_jobs != queue->row.max_jobs;
-
-	queue->row = *row;
-	queue->saved = *row;
-	if (!other_wheel)
-		return 0;
-	queue_destroy_wheel(queue);
-	return keep_open(queue);
-}
-
 static void change_queue(struct request *request, struct queue *queue,
 			 const struct queue_row *row)
 {
@@ -154,14 +139,14 @@ static void change_queue(struct request *request, struct queue *queue,
 	}
 	if (!save_alone(request, &changed))
 		return;
-	error = set_settings(queue, &changed);
+	error = keep_set(queue, &changed);
 	if (!error) {
 		reply_ok(request->reply);
 		return;
 	}
 	/* A queue without a wheel is of no use: it keeps the settings that it had. */
 	if (!turn_begin() && !turn_result(store->save_queue(&old)))
-		set_settings(queue, &old);
+		keep_set(queue, &old);
 	answer_no_wheel(request, queue, error);
 }
 

@@ -18,6 +18,8 @@
 #define MAX_ANSWER	(1 << 20)
 /* A job that cannot be looked at now comes again after so many ms. */
 #define LATER		1000
+/* So many ms after it a take without BLOCK is expected to come again. */
+#define ASKED		1000
 
 /* @queues are asked in this order. */
 struct waiter {
@@ -43,14 +45,15 @@ struct taken {
 
 /* All that tells one delivery from all others: see verbs_answer.c. */
 static void add_receipt(struct reply *reply, struct queue *queue,
-			const struct timewheel_event *event)
+			const struct timewheel_event *event, const struct job *job)
 {
+	uint64_t second = store->shared ? job->version : queue->row.epoch;
+	uint64_t third = store->shared ? (uint64_t)job->queue : event->handle;
 	char receipt[96];
 
 	snprintf(receipt, sizeof(receipt), "%llx-%llx-%llx-%x",
-		 (unsigned long long)event->cookie,
-		 (unsigned long long)queue->row.epoch,
-		 (unsigned long long)event->handle, event->delivery);
+		 (unsigned long long)event->cookie, (unsigned long long)second,
+		 (unsigned long long)third, event->delivery);
 	reply_text(reply, receipt);
 }
 
@@ -70,7 +73,7 @@ static int add_job(struct taken *taken, struct queue *queue,
 	reply_array(&taken->jobs, 7);
 	reply_text(&taken->jobs, queue->row.name);
 	reply_integer(&taken->jobs, job->id);
-	add_receipt(&taken->jobs, queue, event);
+	add_receipt(&taken->jobs, queue, event, job);
 	reply_integer(&taken->jobs, attempt);
 	reply_integer(&taken->jobs, job->due);
 	if (job->key_length)
@@ -101,6 +104,7 @@ static int bury_job(struct queue *queue, struct job *job,
 	int result;
 
 	job->buried = true;
+	job->held_until = 0;
 	result = turn_begin() ?:
 		 turn_result(store->change(job, (struct bytes) { }));
 	if (!result)
@@ -113,7 +117,7 @@ static int bury_job(struct queue *queue, struct job *job,
 static int check_job(struct queue *queue, struct job *job,
 		     const struct timewheel_event *event)
 {
-	int result = store->get(event->cookie, job);
+	int result = store->get(event->cookie, true, job);
 
 	if (!result && job->queue != queue->row.id)
 		result = -ENOENT;
@@ -132,6 +136,15 @@ static int check_job(struct queue *queue, struct job *job,
 		result = -EAGAIN;
 	}
 	return result;
+}
+
+static void count_taken(struct taken *taken, struct queue *queue,
+			const struct timewheel_event *event, const struct job *job)
+{
+	taken->count++;
+	histogram_add(&queue->lateness, event->taken - event->deadline);
+	client_delivered(taken->waiter->client, queue, event, job->version,
+			 taken->waiter->bound);
 }
 
 static void take_event(struct taken *taken, struct queue *queue,
@@ -156,10 +169,66 @@ static void take_event(struct taken *taken, struct queue *queue,
 				now_ms() + LATER);
 		return;
 	}
-	taken->count++;
-	histogram_add(&queue->lateness, event->taken - event->deadline);
-	client_delivered(taken->waiter->client, queue, event,
-			 taken->waiter->bound);
+	count_taken(taken, queue, event, &job);
+}
+
+/* What has been claimed, or has not, with a shared store. */
+static void take_claimed(struct taken *taken, struct queue *queue,
+			 const struct timewheel_event *event, struct job *job,
+			 int result)
+{
+	uint64_t later = now_ms() + LATER;
+
+	/* The token of a job that has ended, or that another owner has. */
+	if (result == -ENOENT) {
+		queue_unregister(queue, event->handle);
+		return;
+	}
+	if (result == -EAGAIN && !job->buried)
+		later = job->due > job->held_until ? job->due : job->held_until;
+	if ((result == -EAGAIN && job->buried) ||
+	    (!result && queue->row.tries && job->attempts > queue->row.tries)) {
+		bury_job(queue, job, event);
+		return;
+	}
+	if (!result)
+		result = add_job(taken, queue, event, job, job->attempts);
+	if (result)
+		queue_give_back(queue, event->handle, event->delivery, later);
+	else
+		count_taken(taken, queue, event, job);
+}
+
+/* The rows decide whether what was read is for the client. */
+static void claim(struct taken *taken, struct queue *queue,
+		  const struct timewheel_event *events, int count)
+{
+	static struct job jobs[READ_AT_ONCE];
+	int results[READ_AT_ONCE], error;
+	int64_t ids[READ_AT_ONCE];
+
+	for (int i = 0; i < count; i++)
+		ids[i] = events[i].cookie;
+	error = turn_begin() ?:
+		turn_result(store->claim(&queue->row, ids, count, jobs, results));
+	for (int i = 0; i < count; i++)
+		take_claimed(taken, queue, &events[i], &jobs[i],
+			     error ?: results[i]);
+}
+
+void take_release(struct queue *queue, const struct delivery *delivery)
+{
+	struct job job = {
+		.id = delivery->job,
+		.due = now_ms(),
+	};
+	struct timewheel_token token = { .id = job.id };
+
+	if (!queue_holds(queue, delivery->handle, delivery->number))
+		return;
+	if (!turn_begin() &&
+	    !turn_result(store->release(job.id, delivery->version)))
+		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
 }
 
 /* Returns whether the answer takes no more. */
@@ -174,6 +243,7 @@ static void take_from(struct taken *taken, struct queue *queue)
 	struct timewheel_event events[READ_AT_ONCE];
 	int n;
 
+	queue->asked = now_ms();
 	if (queue->row.paused)
 		return;
 	do {
@@ -185,7 +255,9 @@ static void take_from(struct taken *taken, struct queue *queue)
 		n = queue_read(queue, taken->waiter->bound, events, want);
 		if (n == -ENODEV)
 			keep_lost(queue);
-		for (int i = 0; i < n; i++)
+		if (n > 0 && store->shared)
+			claim(taken, queue, events, n);
+		for (int i = 0; i < n && !store->shared; i++)
 			take_event(taken, queue, &events[i]);
 	} while (n > 0 && !is_enough(taken));
 }
@@ -233,6 +305,11 @@ static bool has_waiter(struct queue *queue)
 			if (waiter->queues[i] == queue)
 				return true;
 	return false;
+}
+
+bool take_is_wanted(struct queue *queue)
+{
+	return has_waiter(queue) || queue->asked + ASKED > now_ms();
 }
 
 static void end_wait(struct waiter *waiter)
@@ -395,7 +472,7 @@ void verb_take(struct request *request)
 		die(ENOMEM, "a take");
 	waiter->client = request->client;
 	for (i = 1; i < request->argc && !is_option(request->argv[i]); i++) {
-		struct queue *queue = queue_find(request->argv[i]);
+		struct queue *queue = verbs_queue(request->argv[i]);
 
 		if (!queue) {
 			reply_error(request->reply, "NOQUEUE there is no such queue");

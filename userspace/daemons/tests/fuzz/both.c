@@ -61,6 +61,11 @@ static int save_queue(struct queue_row *row)
 	return result;
 }
 
+static int save_counts(struct queue_row *row, const struct queue_row *saved)
+{
+	return BOTH(save_counts, row, saved);
+}
+
 static int remove_queue(int64_t id)
 {
 	return BOTH(remove_queue, id);
@@ -94,12 +99,12 @@ static bool is_same(const struct job *a, const struct job *b)
 	       !memcmp(a->key, b->key, a->key_length);
 }
 
-static int get_job(int64_t id, struct job *job)
+static int get_job(int64_t id, bool change, struct job *job)
 {
 	struct job other;
-	int result = store_sqlite.get(id, job);
+	int result = store_sqlite.get(id, change, job);
 
-	must_be(result == store_memory.get(id, &other) &&
+	must_be(result == store_memory.get(id, change, &other) &&
 		(result || is_same(job, &other)));
 	return result;
 }
@@ -150,6 +155,11 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 	return n;
 }
 
+static int next_own(int64_t after, struct job *jobs, int count)
+{
+	return next_jobs(after, 0, jobs, count);
+}
+
 static int each_queue(void (*each)(const struct queue_row *row))
 {
 	return store_sqlite.each_queue(each);
@@ -191,6 +201,7 @@ const struct store store_both = {
 	.roll_back = roll_back,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
+	.save_counts = save_counts,
 	.remove_queue = remove_queue,
 	.new_id = new_id,
 	.add = add_job,
@@ -199,6 +210,7 @@ const struct store store_both = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_own = next_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = is_full,
@@ -229,7 +241,7 @@ static void change_by_chance(int64_t *newest)
 		remove_job(job.id);
 		break;
 	case 3:
-		if (get_job(job.id, &job))
+		if (get_job(job.id, true, &job))
 			break;
 		job.buried = rand() % 2;
 		job.due = rand();

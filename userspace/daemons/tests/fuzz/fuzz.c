@@ -6,8 +6,11 @@
  * of the job that was put last, and "%" for the last receipt. The same bytes are also taken
  * as they are, as what comes by a socket.
  *
+ * FUZZ_STORE names another store, whose database is to be empty.
+ *
  * With libFuzzer it chooses the inputs. Else: fuzz SECONDS FILE... tries these files,
- * and then lines of words by chance for so long. Prints TAP.
+ * and then lines of words by chance for so long. Prints TAP. fuzz answers SEED COUNT
+ * prints the answers to so many texts instead.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,7 +31,10 @@
 #define TURNS		2000
 
 sd_event *event;
-struct config config = { .prefix = "fuzz-", .password = "secret", .max_body = 4096 };
+struct config config = {
+	.prefix = "fuzz-", .password = "secret", .max_body = 4096, .machines = 1,
+};
+
 uint64_t max_connections = 10;
 
 static struct client clients[2];
@@ -37,8 +43,10 @@ static char job[32], receipt[128];
 
 /* Of conn.c: what was handed out is given back when a lease ends. */
 void client_delivered(struct client *client, struct queue *queue,
-		      const struct timewheel_event *delivery, bool bound)
+		      const struct timewheel_event *delivery, uint64_t version,
+		      bool bound)
 {
+	(void)version;
 	(void)client;
 	(void)queue;
 	(void)delivery;
@@ -56,26 +64,38 @@ static void resume(struct client *client)
 	(void)client;
 }
 
-static void begin(void)
+/* The files go with this process. */
+static void open_files(void)
 {
 	static const char * const files[] = { "", "-wal", "-shm", "-ballast" };
-	char path[300];
+	char path[sizeof(config.store) + 16];
 
-	if (event)
-		return;
 	snprintf(config.store, sizeof(config.store), "/dev/shm/twjobd-fuzz-%d",
 		 getpid());
-	must(sd_event_new(&event));
-	if (sodium_init() < 0)
-		abort();
 	store = &store_both;
 	store->open(config.store);
-	/* It goes with this process. */
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		snprintf(path, sizeof(path), "%s%s", config.store, files[i]);
 		unlink(path);
 	}
 	both_try_turns(TURNS);
+}
+
+static void begin(void)
+{
+	const char *other = getenv("FUZZ_STORE");
+
+	if (event)
+		return;
+	must(sd_event_new(&event));
+	if (sodium_init() < 0)
+		abort();
+	if (other) {
+		snprintf(config.store, sizeof(config.store), "%s", other);
+		store_start();
+	} else {
+		open_files();
+	}
 	turn_at_end(turn_ended);
 	keep_start(take_listen);
 }
@@ -127,6 +147,34 @@ static void remember(const char *answer)
 		strcpy(receipt, found);
 }
 
+static bool printing;
+
+/* An answer without times, receipts and figures, on one line. */
+static void print_answer(const char *at)
+{
+	if (strstr(at, "twjobd_") || strstr(at, "delivered"))
+		at = "figures";
+	while (*at) {
+		size_t digits = strspn(at, "0123456789");
+		size_t receipt = strspn(at, "0123456789abcdef-");
+
+		if (receipt > 4 && memchr(at, '-', receipt) && at[0] != '-') {
+			putchar('R');
+			at += receipt;
+		} else if (digits >= 12) {
+			putchar('T');
+			at += digits;
+		} else if (*at == '$' && strspn(at + 1, "0123456789")) {
+			/* The length of a receipt differs. */
+			at += 1 + strspn(at + 1, "0123456789");
+		} else {
+			putchar(*at < ' ' ? ' ' : *at);
+			at++;
+		}
+	}
+	putchar('\n');
+}
+
 /* Each command has one answer, which is of the protocol; one that waits has none. */
 static void check_answer(int number)
 {
@@ -141,6 +189,8 @@ static void check_answer(int number)
 		    out->data + out->length - 1)
 			abort();
 		remember(out->data);
+		if (printing)
+			print_answer(out->data);
 	}
 	out->length = 0;
 	/* As if its connection had ended. */
@@ -334,12 +384,27 @@ static void try_file(const char *path)
 	fclose(file);
 }
 
+/* The answers to texts of which @seed decides: to compare those of two stores. */
+static int print_answers(int seed, int count)
+{
+	printing = true;
+	for (int i = 0; i < count; i++) {
+		srand(seed + i);
+		by_chance();
+		printf("text %d:\n%s\n", seed + i, text);
+		LLVMFuzzerTestOneInput((uint8_t *)text, strlen(text));
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	time_t end;
 	long tried = 0;
 
 	signal(SIGABRT, tell);
+	if (argc == 4 && !strcmp(argv[1], "answers"))
+		return print_answers(atoi(argv[2]), atoi(argv[3]));
 	for (int i = 2; i < argc; i++)
 		try_file(argv[i]);
 	srand(time(NULL));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Wheels in memory, in place of libtimewheel's: as much of them as twjobd uses, so that
- * its verbs can be tried where there is no device.
+ * its verbs can be tried where there is no device. They end with their process.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 #include "wheel.h"
 
 #define WHEELS	8
-#define TOKENS	512
+#define TOKENS	1024
 
 static struct wheel {
 	char name[TIMEWHEEL_NAME_SIZE];		/* "" if there is none */
@@ -44,6 +44,37 @@ static uint64_t now(void)
 
 	clock_gettime(CLOCK_REALTIME, &time);
 	return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
+/* When something can be read of the token. */
+static uint64_t next_time(const struct timewheel_token *token)
+{
+	switch (token->state) {
+	case TIMEWHEEL_STATE_PENDING:
+		return token->deadline;
+	case TIMEWHEEL_STATE_HELD:
+		return token->lease_end;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* Files can be read when a token is due, or its lease is over. */
+static void arm(const struct wheel *wheel)
+{
+	uint64_t next = UINT64_MAX;
+	struct itimerspec when = { };
+
+	for (int i = 0; i < TOKENS; i++)
+		if (next_time(&wheel->tokens[i]) < next)
+			next = next_time(&wheel->tokens[i]);
+	if (next != UINT64_MAX) {
+		when.it_value.tv_sec = next / 1000000000;
+		when.it_value.tv_nsec = next % 1000000000 | 1;
+	}
+	for (struct tw_wheel *file = files; file; file = file->next)
+		if (file->wheel == wheel)
+			timerfd_settime(file->fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 static int fails(int error)
@@ -98,9 +129,10 @@ struct tw_wheel *tw_wheel_open_named(const char *name, int flags)
 		errno = ENOENT;
 		return NULL;
 	}
-	file->fd = eventfd(0, EFD_CLOEXEC);
+	file->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	file->next = files;
 	files = file;
+	arm(file->wheel);
 	return file;
 }
 
@@ -230,7 +262,7 @@ static int change(struct wheel *wheel, struct timewheel_token *token,
 	}
 }
 
-int tw_wheel_run(struct tw_wheel *file, struct timewheel_op *op)
+static int carry_out(struct tw_wheel *file, struct timewheel_op *op)
 {
 	struct timewheel_token *token;
 
@@ -239,6 +271,14 @@ int tw_wheel_run(struct tw_wheel *file, struct timewheel_op *op)
 	token = find(file->wheel, op->flags & TIMEWHEEL_OPF_BY_HANDLE ?
 		     op->handle : op->id, op->flags);
 	return token ? change(file->wheel, token, op) : fails(ESTALE);
+}
+
+int tw_wheel_run(struct tw_wheel *file, struct timewheel_op *op)
+{
+	int result = carry_out(file, op);
+
+	arm(file->wheel);
+	return result;
 }
 
 static size_t deliver(struct wheel *wheel, struct timewheel_event *events, size_t most)
@@ -277,6 +317,7 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 	if (!file)
 		return __real_read(fd, buffer, size);
 	size = deliver(file->wheel, buffer, size / sizeof(struct timewheel_event));
+	arm(file->wheel);
 	return size ? (ssize_t)(size * sizeof(struct timewheel_event)) : fails(EAGAIN);
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * This daemon among others: see member.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "member.h"
+
+/* Clocks that differ by so much are as one, ms. */
+#define CLOCK_UNSURE	20
+
+static struct {
+	int64_t id, epoch;
+	unsigned int session;
+	uint64_t since, fenced;
+	int64_t way;		/* of the answer that told the clock, ms */
+} member;
+
+static uint64_t ticks(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+int64_t member_id(void)
+{
+	return member.id;
+}
+
+uint64_t member_age(void)
+{
+	return ticks() - member.since;
+}
+
+uint64_t member_fenced(void)
+{
+	return member.fenced;
+}
+
+static struct bytes name(void)
+{
+	static char host[sizeof(config.node)];
+
+	if (config.node[0])
+		return (struct bytes) { config.node, strlen(config.node) };
+	gethostname(host, sizeof(host) - 1);
+	return (struct bytes) { host, strlen(host) };
+}
+
+static int send_fence(void)
+{
+	pg_number(member.id);
+	pg_number(member.epoch);
+	pg_number(config.machines);
+	return pg_send(BEGIN_TURN);
+}
+
+static int end(int error)
+{
+	if (!error)
+		error = pg_commit();
+	if (error)
+		pg_roll_back();
+	return error ? -EIO : 0;
+}
+
+/* Goes on with the epoch that it has. */
+static int renew(void)
+{
+	int error = pg_begin() ?: send_fence();
+
+	pg_number(member.id);
+	pg_number(MEMBER_LEASE);
+	return end(error ?: pg_send(RENEW));
+}
+
+static int join(void)
+{
+	PGresult *rows = NULL;
+	int error = pg_begin();
+
+	pg_bytes(name());
+	pg_number(MEMBER_LEASE);
+	error = error ?: pg_ask(JOIN, &rows);
+	if (!error) {
+		member.id = pg_int(rows, 0, 0);
+		member.epoch = pg_int(rows, 0, 1);
+		error = send_fence();
+	}
+	PQclear(rows);
+	error = end(error);
+	/* It is not known which epoch there is. */
+	if (error)
+		member.epoch = 0;
+	return error;
+}
+
+int member_attach(void)
+{
+	int error = pg_connect();
+
+	if (error || member.session == pg_session())
+		return error;
+	error = member.epoch ? renew() : join();
+	if (error && pg_was_fenced()) {
+		say("another node has taken this one's jobs over: it goes on with others");
+		member.fenced++;
+		error = join();
+	}
+	if (!error) {
+		member.session = pg_session();
+		member.since = ticks();
+	}
+	return error;
+}
+
+int member_begin(void)
+{
+	/* The turn before has found that this node is fenced. */
+	if (pg_was_fenced())
+		member.session = 0;
+	return member_attach() ?: pg_begin() ?: send_fence();
+}
+
+void member_leave(void)
+{
+	if (member_begin()) {
+		pg_roll_back();
+		return;
+	}
+	pg_number(member.id);
+	end(pg_send(LEAVE));
+}
+
+/*
+ * The answer was on its way at any moment between @asked and now. A difference that this
+ * alone can explain, or little more, is none.
+ */
+int64_t member_set_clock(uint64_t now, uint64_t asked)
+{
+	int64_t way = (now_ms() - asked) / 2, unsure = way + CLOCK_UNSURE;
+	int64_t ahead = now - (asked - store_ahead + way), more;
+
+	if (llabs(ahead) <= unsure)
+		ahead = 0;
+	more = ahead - store_ahead;
+	/* Of those within these bounds, what was soonest answered is best. */
+	if (llabs(more) <= unsure && ahead && way >= member.way)
+		return 0;
+	member.way = way;
+	store_ahead = ahead;
+	if (llabs(more) > unsure)
+		say("the database's clock is ahead of this machine's by %lld ms",
+		    (long long)ahead);
+	return more;
+}

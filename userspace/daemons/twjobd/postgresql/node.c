@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a daemon does each second because there are others: it renews its lease, hears of
+ * queues that others have changed, takes jobs from the inbox, puts jobs there that only
+ * workers at other nodes want, and those of a node whose lease is over.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../keep.h"
+#include "../verbs.h"
+#include "member.h"
+#include "store_pg.h"
+
+#define INTERVAL	USEC_PER_SEC
+/* Jobs that one statement moves. */
+#define TAKE		500
+#define GIVE		250
+#define EMPTY		2000
+/* How long others know that a worker here waits, ms. */
+#define WANTED		3000
+/* A clock that has been set forward by more would make tokens late, ms. */
+#define SET_FORWARD	100
+/* A job that could not be given comes again after so many ms. */
+#define LATER		1000
+
+struct numbers {
+	int count;
+	int64_t all[MAX_QUEUES];
+};
+
+static struct {
+	sd_event_source *timer;
+	bool again;		/* there is more to do */
+	bool dead;		/* a lease is over */
+	int64_t set_forward;	/* the database's clock, ms */
+	/* Read from wheels, to be given to others. */
+	struct given {
+		struct queue *queue;
+		struct timewheel_event event;
+	} given[GIVE];
+	int nr_given;
+} node;
+
+static bool is_due(struct queue *queue)
+{
+	struct timewheel_info info;
+
+	return queue_counts(queue, &info) && info.next <= info.now;
+}
+
+static int renew(void)
+{
+	uint64_t asked = now_ms();
+	PGresult *rows;
+	int result;
+
+	pg_number(member_id());
+	pg_number(MEMBER_LEASE);
+	result = pg_ask(RENEW, &rows);
+	if (!result && PQntuples(rows)) {
+		node.set_forward = member_set_clock(pg_int(rows, 0, 0), asked);
+		node.dead = pg_int(rows, 0, 1);
+	}
+	PQclear(rows);
+	return result;
+}
+
+static int take_in(const struct numbers *ours, const struct numbers *theirs)
+{
+	PGresult *rows;
+	struct job job;
+	int result;
+
+	pg_number(member_id());
+	pg_numbers(ours->all, ours->count);
+	pg_numbers(theirs->all, theirs->count);
+	pg_number(TAKE);
+	result = pg_ask(TAKE_IN, &rows);
+	for (int i = 0; !result && i < PQntuples(rows); i++) {
+		struct timewheel_token token = { };
+
+		pg_read_job(rows, i, &job);
+		token.id = job.id;
+		turn_changed(queue_by_id(job.queue), &job, &token, 0, job.buried ?
+			     CHANGE_TO_BURIED : CHANGE_TO_NEW);
+	}
+	node.again |= !result && PQntuples(rows) == TAKE;
+	PQclear(rows);
+	return result;
+}
+
+/* What is due in this queue, which only workers at other nodes want. */
+static void read_unwanted(struct queue *queue)
+{
+	struct timewheel_event events[GIVE];
+	int n = queue_read(queue, false, events, GIVE - node.nr_given);
+
+	for (int i = 0; i < n; i++)
+		node.given[node.nr_given++] = (struct given) { queue, events[i] };
+}
+
+static int give_out(void)
+{
+	int64_t numbers[GIVE];
+	PGresult *rows;
+	int result;
+
+	for (int i = 0; i < node.nr_given; i++)
+		numbers[i] = node.given[i].event.cookie;
+	pg_numbers(numbers, node.nr_given);
+	pg_number(member_id());
+	result = pg_ask(GIVE_OUT, &rows);
+	for (int i = 0; !result && i < PQntuples(rows); i++) {
+		for (int j = 0; j < node.nr_given; j++)
+			if (numbers[j] == pg_int(rows, i, 0))
+				numbers[j] = 0;
+	}
+	PQclear(rows);
+	for (int i = 0; !result && i < node.nr_given; i++) {
+		struct job job = { .id = node.given[i].event.cookie };
+		struct timewheel_token token = { .id = job.id };
+
+		if (!numbers[i])
+			turn_changed(node.given[i].queue, &job, &token, 0,
+				     CHANGE_TO_GONE);
+	}
+	node.again |= node.nr_given == GIVE;
+	return result;
+}
+
+/* Those that could not be given. Of the others the wheel has no token any more. */
+static void give_back(void)
+{
+	for (int i = 0; i < node.nr_given; i++)
+		queue_give_back(node.given[i].queue, node.given[i].event.handle,
+				node.given[i].event.delivery, now_ms() + LATER);
+	node.nr_given = 0;
+}
+
+/* Tells what workers here want, and looks for what only those elsewhere do. */
+static int compare_wants(const PGresult *rows, struct numbers *ours,
+			 struct numbers *theirs)
+{
+	struct queue_row row;
+	int result = 0;
+
+	for (int i = 0; i < PQntuples(rows); i++) {
+		bool others = pg_read_queue(rows, i, &row) > now_ms();
+		struct queue *queue = queue_by_id(row.id);
+
+		if (row.dropped || !queue || queue->row.dropped || !queue->plain ||
+		    ours->count == MAX_QUEUES)
+			continue;
+		ours->all[ours->count++] = row.id;
+		if (take_is_wanted(queue)) {
+			if (is_due(queue))
+				continue;
+			pg_number(member_id());
+			pg_number(row.id);
+			pg_number(WANTED);
+			result = result ?: pg_send(WANT_QUEUE);
+		} else if (others) {
+			theirs->all[theirs->count++] = row.id;
+			if (!row.paused && is_due(queue))
+				read_unwanted(queue);
+		}
+	}
+	return result;
+}
+
+static int run_turn(PGresult **rows)
+{
+	struct numbers ours = { }, theirs = { };
+	int result = renew();
+
+	pg_number(member_id());
+	result = result ?: pg_ask(QUEUES, rows);
+	if (result)
+		return result;
+	result = compare_wants(*rows, &ours, &theirs);
+	pg_number(member_id());
+	result = result ?: pg_send(FOLD) ?: pg_send(CLEAR_INBOX) ?:
+		 pg_send(REMOVE_QUEUES);
+	if (!result && node.nr_given)
+		result = give_out();
+	return result ?: take_in(&ours, &theirs);
+}
+
+/* The jobs of a node whose lease is over go to the inbox. */
+static void empty_dead(void)
+{
+	PGresult *rows = NULL;
+	int64_t dead = 0;
+	int result = turn_begin();
+
+	if (!result) {
+		pg_number(member_id());
+		result = turn_result(pg_ask(FENCE_NODE, &rows));
+	}
+	if (!result)
+		dead = pg_int(rows, 0, 0);
+	PQclear(rows);
+	rows = NULL;
+	if (dead) {
+		pg_number(dead);
+		pg_number(EMPTY);
+		result = turn_result(pg_ask(EMPTY_NODE, &rows));
+		node.again = true;
+	}
+	if (!turn_end() && dead)
+		say("the lease of node %lld is over: %d of its jobs go to others",
+		    (long long)dead, PQntuples(rows));
+	PQclear(rows);
+}
+
+static void drop(struct queue *queue)
+{
+	queue->row.dropped = true;
+	queue->saved.dropped = true;
+	take_end_queue(queue);
+	queue_destroy_wheel(queue);
+	keep_remove_jobs();
+}
+
+/* The queue as another node has changed it. Its epoch is our own. */
+static void change_queue(struct queue *queue, const struct queue_row *row)
+{
+	struct queue_row changed = *row;
+	int error;
+
+	changed.epoch = queue->row.epoch;
+	error = keep_set(queue, &changed);
+	if (error)
+		keep_complain(queue, error);
+	take_listen(queue);
+}
+
+static void add_queue(const struct queue_row *row)
+{
+	struct queue *queue = queue_new(row);
+	int error = keep_open(queue);
+
+	if (error)
+		keep_complain(queue, error);
+}
+
+static bool has_queue(const PGresult *rows, int64_t id)
+{
+	for (int i = 0; i < PQntuples(rows); i++)
+		if (pg_int(rows, i, 0) == id)
+			return true;
+	return false;
+}
+
+/* Outside of a turn. */
+static void apply_queues(const PGresult *rows)
+{
+	struct queue_row row;
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->row.dropped && !has_queue(rows, queue->row.id))
+			drop(queue);
+	for (int i = 0; i < PQntuples(rows); i++) {
+		pg_read_queue(rows, i, &row);
+		queue = queue_by_id(row.id);
+		if (!queue && !row.dropped)
+			add_queue(&row);
+		else if (queue && row.dropped && !queue->row.dropped)
+			drop(queue);
+		else if (queue && !row.dropped)
+			change_queue(queue, &row);
+	}
+}
+
+/* Tokens are at times of this machine's clock: all of them are now late. */
+static void load_again(void)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next) {
+		if (!queue->plain || queue->row.dropped)
+			continue;
+		queue_destroy_wheel(queue);
+		keep_open(queue);
+	}
+}
+
+static int on_timer(sd_event_source *source, uint64_t time, void *unused)
+{
+	PGresult *rows = NULL;
+	int error;
+
+	(void)source;
+	(void)time;
+	(void)unused;
+	node.again = false;
+	node.set_forward = 0;
+	turn_end();
+	error = turn_begin() ?: turn_result(run_turn(&rows));
+	error = turn_end() ?: error;
+	give_back();
+	if (!error) {
+		apply_queues(rows);
+		if (node.set_forward > SET_FORWARD)
+			load_again();
+		/* After a failover all leases may be over, and their nodes alive. */
+		if (node.dead && member_age() > MEMBER_LEASE)
+			empty_dead();
+	}
+	PQclear(rows);
+	must(sd_event_source_set_time_relative(node.timer,
+					       node.again ? 0 : INTERVAL));
+	must(sd_event_source_set_enabled(node.timer, SD_EVENT_ONESHOT));
+	return 0;
+}
+
+void node_refresh(void)
+{
+	PGresult *rows;
+
+	turn_end();
+	if (member_attach())
+		return;
+	pg_number(member_id());
+	if (!pg_ask(QUEUES, &rows))
+		apply_queues(rows);
+	PQclear(rows);
+}
+
+void node_start(void)
+{
+	must(sd_event_add_time_relative(event, &node.timer, CLOCK_MONOTONIC, 0, 1000,
+					on_timer, NULL));
+}

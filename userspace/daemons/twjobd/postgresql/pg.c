@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection to the database: see pg.h.
+ *
+ * A commit is in doubt from the moment at which it has been sent until its result has
+ * come: if the connection is lost meanwhile, or the patience ends. It is also in doubt if
+ * the database warns that its wait for other machines was cancelled, or if after it the
+ * database does not wait for them any more.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "pg.h"
+
+#define MAX_ARGS	12
+#define MAX_ARRAYS	2
+/* Of a connection string. */
+#define MAX_OPTIONS	50
+/* In the format of arrays that the database sends and receives. */
+#define INT8_OID	20
+#define BINARY		1
+
+static struct {
+	const char *where;
+	PGconn *conn;
+	unsigned int session;
+	uint64_t tried;		/* ms, when a connection was tried last */
+	unsigned int sent;	/* statements whose results have not been read */
+	unsigned int syncs;	/* points of synchronisation that have not */
+	int error;		/* of the transaction */
+	bool begun, fenced, warned, changed, complained;
+	uint64_t in_doubt;
+} pg;
+
+static struct {
+	int count;
+	int64_t numbers[MAX_ARGS];
+	const char *values[MAX_ARGS];
+	int lengths[MAX_ARGS], formats[MAX_ARGS];
+	char *arrays[MAX_ARRAYS];
+	int nr_arrays;
+} args;
+
+static uint64_t ticks(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
+}
+
+static void add_arg(const char *value, size_t length)
+{
+	args.values[args.count] = value;
+	args.lengths[args.count] = length;
+	args.formats[args.count++] = BINARY;
+}
+
+void pg_number(int64_t number)
+{
+	int64_t *place = &args.numbers[args.count];
+
+	*place = htobe64(number);
+	add_arg((char *)place, sizeof(*place));
+}
+
+void pg_bytes(struct bytes bytes)
+{
+	add_arg(bytes.data ?: "", bytes.length);
+}
+
+void pg_null(void)
+{
+	add_arg(NULL, 0);
+}
+
+void pg_numbers(const int64_t *numbers, int count)
+{
+	/* Dimensions, nulls, type, size, first index; for an empty one the first three. */
+	const uint32_t header[] = {
+		htonl(!!count), 0, htonl(INT8_OID), htonl(count), htonl(1),
+	};
+	size_t size = count ? sizeof(header) : 3 * sizeof(header[0]);
+	const uint32_t length = htonl(sizeof(int64_t));
+	char *at, *array = malloc(sizeof(header) + count * 12);
+
+	if (!array)
+		die(ENOMEM, "numbers");
+	memcpy(array, header, size);
+	at = array + size;
+	for (int i = 0; i < count; i++, at += 12) {
+		int64_t number = htobe64(numbers[i]);
+
+		memcpy(at, &length, sizeof(length));
+		memcpy(at + 4, &number, sizeof(number));
+	}
+	add_arg(array, at - array);
+	args.arrays[args.nr_arrays++] = array;
+}
+
+int64_t pg_int(const PGresult *rows, int row, int column)
+{
+	int64_t number;
+
+	memcpy(&number, PQgetvalue(rows, row, column), sizeof(number));
+	return be64toh(number);
+}
+
+struct bytes pg_blob(const PGresult *rows, int row, int column)
+{
+	return (struct bytes) {
+		PQgetvalue(rows, row, column), PQgetlength(rows, row, column),
+	};
+}
+
+/* Once, until something has been committed again. */
+static void complain(const char *text)
+{
+	size_t length = text ? strcspn(text, "\n") : 0;
+
+	if (!pg.complained)
+		say("the database: %.*s", (int)length, text);
+	pg.complained = true;
+}
+
+static void disconnect(void)
+{
+	PQfinish(pg.conn);
+	pg.conn = NULL;
+	pg.sent = 0;
+	pg.syncs = 0;
+}
+
+/* Returns -EIO: whatever was under way has failed. */
+static int lost(const char *why)
+{
+	complain(why);
+	disconnect();
+	pg.error = -EIO;
+	return -EIO;
+}
+
+static int failed(const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *severity = PQresultErrorField(result,
+						  PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	if (PQstatus(pg.conn) != CONNECTION_OK || !state || !severity ||
+	    strcmp(severity, "ERROR"))
+		return lost(PQresultErrorMessage(result));
+	if (!strcmp(state, "3F000") || !strcmp(state, "42P01"))
+		die(0, "the database has no jobs: run twjobd-postgresql --init-database");
+	pg.fenced = !strcmp(state, "TWF01");
+	if (!pg.fenced)
+		complain(PQresultErrorMessage(result));
+	pg.error = strcmp(state, "53100") ? -EIO : -ENOSPC;
+	return pg.error;
+}
+
+/* Until something can be read. */
+static int wait_for_input(uint64_t deadline)
+{
+	struct pollfd poll_fd = { .fd = PQsocket(pg.conn) };
+	uint64_t now = ticks();
+	int flushed = PQflush(pg.conn);
+
+	if (flushed < 0)
+		return lost(PQerrorMessage(pg.conn));
+	if (now >= deadline)
+		return lost("it does not answer");
+	poll_fd.events = POLLIN | (flushed ? POLLOUT : 0);
+	if (poll(&poll_fd, 1, deadline - now) < 0 && errno != EINTR)
+		return lost(strerror(errno));
+	if (!PQconsumeInput(pg.conn))
+		return lost(PQerrorMessage(pg.conn));
+	return 0;
+}
+
+/* The next result, which ends with the NULL behind it; NULL after lost(). */
+static PGresult *next_result(uint64_t deadline)
+{
+	PGresult *result;
+
+	/* libpq does not send by itself what it has. */
+	if (PQflush(pg.conn) < 0) {
+		lost(PQerrorMessage(pg.conn));
+		return NULL;
+	}
+	do {
+		while (PQisBusy(pg.conn))
+			if (wait_for_input(deadline))
+				return NULL;
+		result = PQgetResult(pg.conn);
+	} while (!result);
+	return result;
+}
+
+/* Reads one result; its rows if @rows is not NULL. */
+static int read_result(uint64_t deadline, PGresult **rows)
+{
+	PGresult *result = next_result(deadline);
+	int error = 0;
+
+	if (!result)
+		return -EIO;
+	pg.sent--;
+	switch (PQresultStatus(result)) {
+	case PGRES_COMMAND_OK:
+	case PGRES_TUPLES_OK:
+		break;
+	case PGRES_PIPELINE_ABORTED:
+		error = pg.error ?: -EIO;
+		break;
+	default:
+		error = failed(result);
+	}
+	if (!error && rows)
+		*rows = result;
+	else
+		PQclear(result);
+	return error;
+}
+
+/* The results of all that was sent, of which the last one gives @rows. */
+static int read_results(PGresult **rows)
+{
+	uint64_t deadline = ticks() + PG_PATIENCE;
+	int error = 0;
+
+	while (pg.sent && !error)
+		error = read_result(deadline, pg.sent == 1 ? rows : NULL);
+	return error;
+}
+
+/* To the point of synchronisation that was sent last. */
+static int read_syncs(void)
+{
+	uint64_t deadline = ticks() + PG_PATIENCE;
+
+	while (pg.syncs) {
+		PGresult *result = next_result(deadline);
+
+		if (!result)
+			return -EIO;
+		pg.syncs -= PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+		PQclear(result);
+	}
+	pg.sent = 0;
+	return 0;
+}
+
+static int send_sync(void)
+{
+	if (!pg.conn || !PQpipelineSync(pg.conn))
+		return lost(PQerrorMessage(pg.conn));
+	pg.syncs++;
+	return 0;
+}
+
+static void clear_args(void)
+{
+	while (args.nr_arrays)
+		free(args.arrays[--args.nr_arrays]);
+	args.count = 0;
+}
+
+int pg_send(enum statement statement)
+{
+	char name[16];
+	int sent = 0;
+
+	snprintf(name, sizeof(name), "s%d", statement);
+	if (pg.conn && !pg.error)
+		sent = PQsendQueryPrepared(pg.conn, name, args.count, args.values,
+					   args.lengths, args.formats, BINARY);
+	clear_args();
+	pg.changed |= statement >= JOIN;
+	if (!pg.conn)
+		return -EIO;
+	if (pg.error)
+		return pg.error;
+	if (!sent)
+		return lost(PQerrorMessage(pg.conn));
+	pg.sent++;
+	return 0;
+}
+
+/* Outside of a transaction the statement is one by itself. */
+int pg_ask(enum statement statement, PGresult **rows)
+{
+	int error = pg_send(statement);
+
+	*rows = NULL;
+	if (error)
+		return error;
+	if (pg.begun && !PQsendFlushRequest(pg.conn))
+		return lost(PQerrorMessage(pg.conn));
+	if (!pg.begun && send_sync())
+		return -EIO;
+	error = read_results(rows);
+	if (!pg.begun && pg.conn) {
+		read_syncs();
+		pg.error = 0;
+	}
+	return error;
+}
+
+int pg_begin(void)
+{
+	clear_args();
+	pg.error = 0;
+	pg.fenced = false;
+	pg.changed = false;
+	pg.begun = !pg_send(BEGIN);
+	pg.changed = false;
+	return pg.begun ? 0 : -EIO;
+}
+
+bool pg_was_fenced(void)
+{
+	return pg.fenced;
+}
+
+bool pg_has_begun(void)
+{
+	return pg.begun;
+}
+
+/* Returns -EINPROGRESS, unless the transaction had nothing to commit. */
+static int leave_in_doubt(const char *why)
+{
+	if (!pg.changed)
+		return -EIO;
+	say("a commit is in doubt: %s", why);
+	pg.in_doubt++;
+	return -EINPROGRESS;
+}
+
+/* The results of the statements before the commit, and of the commit. */
+static int read_commit(void)
+{
+	uint64_t deadline = ticks() + PG_PATIENCE;
+	PGresult *rows = NULL;
+	int error = 0;
+	bool quorum;
+
+	while (pg.sent > 1 && !error)
+		error = read_result(deadline, NULL);
+	/* An error is told by a connection that goes on. */
+	if (error)
+		return pg.conn ? error : leave_in_doubt("the connection was lost");
+	if (read_result(deadline, &rows) || read_syncs())
+		return leave_in_doubt("nothing came after it");
+	quorum = pg_int(rows, 0, 0);
+	PQclear(rows);
+	if (pg.warned)
+		return leave_in_doubt("its wait for other machines was cancelled");
+	return quorum ? 0 :
+	       leave_in_doubt("the database does not wait for other machines any more");
+}
+
+int pg_commit(void)
+{
+	int error;
+
+	if (!pg.conn || pg.error)
+		return pg.error ?: -EIO;
+	pg.warned = false;
+	error = pg_send(COMMIT);
+	if (!error) {
+		pg_number(config.machines);
+		error = pg_send(HAS_QUORUM) ?: send_sync();
+	}
+	error = error ? leave_in_doubt("the connection was lost") : read_commit();
+	if (!error) {
+		pg.begun = false;
+		pg.complained = false;
+	}
+	return error;
+}
+
+/* After each error, also one of a commit. */
+void pg_roll_back(void)
+{
+	clear_args();
+	if (pg.conn && pg.begun && !send_sync() && !read_syncs()) {
+		pg.error = 0;
+		if (PQtransactionStatus(pg.conn) != PQTRANS_IDLE &&
+		    !pg_send(ROLL_BACK) && !send_sync())
+			read_syncs();
+	}
+	pg.begun = false;
+	pg.error = 0;
+}
+
+static void hear_notice(void *unused, const PGresult *result)
+{
+	const char *severity = PQresultErrorField(result,
+						  PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	(void)unused;
+	if (severity && !strcmp(severity, "WARNING"))
+		pg.warned = true;
+}
+
+/* What each session is to be like, and the statements. */
+static int prepare(void)
+{
+	static const char settings[] =
+		"select set_config('synchronous_commit', case\n"
+		" current_setting('synchronous_commit') when 'remote_apply'\n"
+		" then 'remote_apply' else 'on' end, false),\n"
+		" set_config('default_transaction_isolation', 'read committed', false),\n"
+		" set_config('idle_in_transaction_session_timeout', '4s', false),\n"
+		" set_config('lock_timeout', '250ms', false)";
+	char name[16];
+
+	if (!PQsendQueryParams(pg.conn, settings, 0, NULL, NULL, NULL, NULL, 0))
+		return lost(PQerrorMessage(pg.conn));
+	pg.sent = 1;
+	for (int i = 0; i < STATEMENTS; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		if (!PQsendPrepare(pg.conn, name, statement_texts[i], 0, NULL))
+			return lost(PQerrorMessage(pg.conn));
+		pg.sent++;
+	}
+	return send_sync() ?: read_results(NULL) ?: read_syncs();
+}
+
+/*
+ * A list as of hosts, which then begins with its @nth element. One that answers and does
+ * not carry anything out, as a primary does which others have replaced, is to be the last
+ * that is tried again.
+ */
+static char *rotate(const char *list, unsigned int nth)
+{
+	unsigned int commas = 0;
+	const char *at = list;
+	char *rotated;
+
+	for (const char *c = list; *c; c++)
+		commas += *c == ',';
+	for (nth %= commas + 1; nth; nth--)
+		at = strchr(at, ',') + 1;
+	if (asprintf(&rotated, "%s%s%.*s", at, at == list ? "" : ",",
+		     at == list ? 0 : (int)(at - list) - 1, list) < 0)
+		die(ENOMEM, "a list");
+	return rotated;
+}
+
+/* The values of the connection string, with the hosts in another order each time. */
+static PGconn *connect_next(void)
+{
+	static unsigned int tries;
+	const char *names[MAX_OPTIONS + 1] = {
+		"connect_timeout", "target_session_attrs", "tcp_user_timeout",
+		"application_name",
+	};
+	char *values[MAX_OPTIONS + 1] = {
+		strdup("2"), strdup("read-write"), strdup("5000"), strdup("twjobd"),
+	};
+	char *error = NULL;
+	PQconninfoOption *options = PQconninfoParse(pg.where, &error);
+	PGconn *conn;
+	int n = 4;
+
+	if (!options)
+		die(0, "store: %s", error ?: "no memory");
+	for (int i = 0; options[i].keyword && n < MAX_OPTIONS; i++) {
+		const char *name = options[i].keyword;
+		bool list = !strncmp(name, "host", 4) || !strcmp(name, "port");
+
+		if (!options[i].val)
+			continue;
+		names[n] = name;
+		values[n++] = rotate(options[i].val, list ? tries : 0);
+	}
+	tries++;
+	conn = PQconnectdbParams(names, (const char * const *)values, 0);
+	PQconninfoFree(options);
+	while (n)
+		free(values[--n]);
+	return conn;
+}
+
+/* Whether the other end has closed the connection. It may have said why first. */
+static bool is_closed(void)
+{
+	char byte;
+
+	PQconsumeInput(pg.conn);
+	return PQstatus(pg.conn) != CONNECTION_OK ||
+	       !recv(PQsocket(pg.conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
+int pg_connect(void)
+{
+	/* What was lost with the connection has failed as a whole. */
+	if (pg.begun)
+		return pg.conn ? 0 : -EIO;
+	if (pg.conn && !is_closed())
+		return 0;
+	/* A command that nobody can carry out is to be refused at once. */
+	if (pg.tried && ticks() < pg.tried + MSEC_PER_SEC)
+		return -EIO;
+	disconnect();
+	pg.conn = connect_next();
+	pg.tried = ticks();
+	pg.error = 0;
+	pg.begun = false;
+	if (!pg.conn || PQstatus(pg.conn) != CONNECTION_OK)
+		return lost(PQerrorMessage(pg.conn));
+	PQsetNoticeReceiver(pg.conn, hear_notice, NULL);
+	if (PQsetnonblocking(pg.conn, 1) || !PQenterPipelineMode(pg.conn))
+		return lost(PQerrorMessage(pg.conn));
+	if (prepare()) {
+		disconnect();
+		return -EIO;
+	}
+	pg.session++;
+	return 0;
+}
+
+unsigned int pg_session(void)
+{
+	return pg.conn ? pg.session : 0;
+}
+
+uint64_t pg_in_doubt(void)
+{
+	return pg.in_doubt;
+}
+
+void pg_open(const char *where)
+{
+	pg.where = where;
+}
+
+void pg_close(void)
+{
+	disconnect();
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The connection to the database: statements are sent without waiting for their results,
+ * which are read at the next question, or at the end of the transaction. This knows no
+ * job.
+ *
+ * Functions that return int give 0, or -EIO: the database cannot be reached, or has
+ * refused something; -ENOSPC: its disk is full; -EINPROGRESS, of pg_commit() only: it
+ * is in doubt. After an error the transaction
+ * cannot be committed any more.
+ */
+#ifndef TWJOBD_PG_H
+#define TWJOBD_PG_H
+
+#include <libpq-fe.h>
+
+#include "../store.h"
+#include "statements.h"
+
+/* Each wait for the database is at most so long, ms. */
+#define PG_PATIENCE	5000
+
+/* Where the database is. */
+void pg_open(const char *where);
+void pg_close(void);
+/* Connects unless it is connected, or was not possible a moment ago. */
+int pg_connect(void);
+/* Grows with each connection. 0: there is none. */
+unsigned int pg_session(void);
+
+/* The next statement's arguments, in their order. */
+void pg_number(int64_t number);
+void pg_bytes(struct bytes bytes);
+void pg_null(void);
+void pg_numbers(const int64_t *numbers, int count);
+
+/* Sends a statement whose result does not matter, as long as it is no error. */
+int pg_send(enum statement statement);
+/* Sends a statement and waits for its rows, which PQclear() frees. */
+int pg_ask(enum statement statement, PGresult **rows);
+/* The value of a column. */
+int64_t pg_int(const PGresult *rows, int row, int column);
+struct bytes pg_blob(const PGresult *rows, int row, int column);
+
+int pg_begin(void);
+bool pg_has_begun(void);
+/* The last transaction has failed because another node has fenced this one. */
+bool pg_was_fenced(void);
+int pg_commit(void);
+void pg_roll_back(void);
+
+/* How many commits were in doubt. */
+uint64_t pg_in_doubt(void);
+
+#endif /* TWJOBD_PG_H */

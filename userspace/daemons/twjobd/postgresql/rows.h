@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Rows that this turn has read or written: each is read once in a turn. This knows no
+ * statement.
+ */
+#ifndef TWJOBD_ROWS_H
+#define TWJOBD_ROWS_H
+
+#include "../store.h"
+
+/*
+ * ROW_READ: it may change meanwhile. ROW_LOCKED: nobody else changes it until the turn
+ * ends. ROW_BUSY: somebody else is doing so.
+ */
+enum row_state {
+	ROW_ABSENT, ROW_READ, ROW_LOCKED, ROW_BUSY,
+};
+
+struct row {
+	struct row *next;
+	enum row_state state;
+	bool has_body;
+	struct bytes body;
+	struct job job;
+};
+
+struct row *rows_find(int64_t id);
+/* Adds the row, or gives that which is there. */
+struct row *rows_add(int64_t id);
+void row_set_body(struct row *row, struct bytes body);
+void row_forget_body(struct row *row);
+void rows_clear(void);
+
+#endif /* TWJOBD_ROWS_H */

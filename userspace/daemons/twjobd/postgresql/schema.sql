@@ -1,0 +1,368 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--
+-- The store on PostgreSQL, version 1 of its schema. "twjobd-postgresql --init-database"
+-- runs this in one transaction.
+--
+-- A job is one row. Times are ms since 1970 by the database's clock.
+
+create schema timewheel;
+
+create table timewheel.schema (version int not null);
+insert into timewheel.schema values (1);
+
+-- The clock. The setting is for tests: it makes the clock wrong by so many ms.
+create function timewheel.now() returns bigint language sql volatile as $$
+	select (extract(epoch from clock_timestamp()) * 1000)::bigint +
+		coalesce(nullif(current_setting('timewheel.clock_offset', true), ''),
+			'0')::bigint
+$$;
+
+-- A daemon that uses the store. Each turn of it locks its row for key share and compares
+-- the epoch. Another node that takes its jobs over locks the row for update, and so waits
+-- for the turn that is under way, and raises the epoch: no later turn is committed.
+create table timewheel.node (
+	id		int generated always as identity primary key,
+	name		text not null unique,
+	epoch		bigint not null
+);
+
+-- Renewed each second: in a table of its own, so that this never waits for a turn.
+create table timewheel.node_lease (
+	node		int primary key,
+	until		bigint not null
+) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_scale_factor = 0);
+
+-- What the last turn of a node has changed, to be told to its wheels again after a crash.
+create table timewheel.node_turn (
+	node		int primary key,
+	list		bytea not null
+) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_scale_factor = 0);
+
+create table timewheel.queue (
+	id		bigint generated always as identity primary key,
+	name		text not null,
+	lease		bigint not null,
+	tries		bigint not null,
+	max_jobs	bigint not null,
+	max_bytes	bigint not null,
+	paused		boolean not null default false,
+	draining	boolean not null default false,
+	dropped		boolean not null default false
+);
+create unique index queue_name on timewheel.queue (name) where not dropped;
+
+-- What a node has of a queue: the epoch of its wheel; what its turns have added to the
+-- queue and taken from it, so that the queue's sizes are the sums over all nodes, while
+-- one of them can be below 0; and until when a worker there wants jobs.
+create table timewheel.node_queue (
+	node		int not null,
+	queue		bigint not null,
+	epoch		bigint not null default 0,
+	jobs		bigint not null default 0,
+	bytes		bigint not null default 0,
+	wanted		bigint not null default 0,
+	primary key (node, queue)
+) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_scale_factor = 0);
+
+-- What the functions below have added and taken, until a node counts it as its own.
+create table timewheel.delta (
+	queue		bigint not null,
+	jobs		bigint not null,
+	bytes		bigint not null
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
+-- Numbers of jobs. A node uses those from one value to the next one.
+create sequence timewheel.job_id increment by 1000;
+
+-- node: the owner, which has a token for the job; null: the job is in the inbox, and any
+-- node takes it. held_until: a worker has the job until then, with a receipt that tells
+-- the version. size: bytes of body and key, and 64.
+create table timewheel.job (
+	id		bigint primary key,
+	queue		bigint not null,
+	node		int,
+	version		bigint not null default 0,
+	due		bigint not null,
+	held_until	bigint not null default 0,
+	attempts	bigint not null default 0,
+	size		bigint not null,
+	buried		boolean not null default false,
+	key		bytea,
+	body		bytea not null
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+alter table timewheel.job alter column body set storage external;
+create unique index job_key on timewheel.job (queue, key) where key is not null;
+create index job_inbox on timewheel.job (id) where node is null;
+create index job_node on timewheel.job (node, id) where node is not null;
+create index job_buried on timewheel.job (queue, id) where buried;
+
+-- Begins a turn: refused unless the node has its epoch and commits wait for as many
+-- machines as they have to. Returns the clock.
+create function timewheel.begin_turn(node int, epoch bigint, machines int)
+	returns bigint language plpgsql as $$
+begin
+	perform from timewheel.node n
+		where n.id = begin_turn.node and n.epoch = begin_turn.epoch
+		for key share;
+	if not found then
+		raise exception 'another node has taken the jobs over'
+			using errcode = 'TWF01';
+	end if;
+	if not timewheel.has_quorum(machines) then
+		raise exception 'commits do not wait for another machine: see synchronous_standby_names and synchronous_commit'
+			using errcode = 'TWQ01';
+	end if;
+	return timewheel.now();
+end
+$$;
+
+-- Whether a commit waits for as many machines. It does not with "local" or "off"; with
+-- "remote_write" what two machines have could be in their memory only.
+create function timewheel.has_quorum(machines int) returns boolean
+	language sql volatile as $$
+	select not pg_is_in_recovery() and (machines = 1 or
+		current_setting('synchronous_standby_names') <> '' and
+		current_setting('synchronous_commit') in ('on', 'remote_apply')) and
+		current_setting('fsync') = 'on'
+$$;
+
+-- A node begins, or begins again: it gets the next epoch, which ends what it did before.
+create function timewheel.join_node(name text, lease bigint, out node int,
+	out epoch bigint) language plpgsql as $$
+begin
+	insert into timewheel.node as n (name, epoch) values (join_node.name, 1)
+		on conflict on constraint node_name_key do nothing;
+	select n.id into join_node.node from timewheel.node n
+		where n.name = join_node.name for update;
+	update timewheel.node n set epoch = n.epoch + 1
+		where n.id = join_node.node returning n.epoch into join_node.epoch;
+	insert into timewheel.node_lease as l values
+		(join_node.node, timewheel.now() + lease)
+		on conflict on constraint node_lease_pkey
+		do update set until = excluded.until;
+	insert into timewheel.node_turn values (join_node.node, '')
+		on conflict do nothing;
+end
+$$;
+
+-- Ends another node whose lease is over, if there is one with jobs: it returns the node.
+create function timewheel.fence_node(taker int) returns int language plpgsql as $$
+declare
+	dead int;
+begin
+	select l.node into dead from timewheel.node_lease l
+		where l.node <> taker and l.until < timewheel.now() and
+		exists (select from timewheel.job j where j.node = l.node)
+		order by l.until limit 1;
+	if found then
+		perform from timewheel.node n where n.id = dead for update;
+		-- It may have begun again meanwhile.
+		perform from timewheel.node_lease l
+			where l.node = dead and l.until < timewheel.now();
+		if not found then
+			return null;
+		end if;
+		update timewheel.node n set epoch = n.epoch + 1 where n.id = dead;
+	end if;
+	return dead;
+end
+$$;
+
+-- For programs: jobs put, cancelled and moved in a transaction of theirs. The nodes hear
+-- of it within a second of its commit.
+
+create function timewheel.queue_of(queue text, out id bigint, out draining boolean,
+	out max_jobs bigint, out max_bytes bigint) stable language plpgsql as $$
+begin
+	select q.id, q.draining, q.max_jobs, q.max_bytes
+		into queue_of.id, queue_of.draining, queue_of.max_jobs,
+			queue_of.max_bytes
+		from timewheel.queue q where q.name = queue and not q.dropped;
+	if not found then
+		raise exception 'NOQUEUE there is no such queue: %', queue
+			using errcode = 'TWN01';
+	end if;
+end
+$$;
+
+-- Times as a wheel can have them, and bodies as a node hands them out.
+create function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
+begin
+	if due > 9000000000000 then
+		raise exception 'ERR a job is due before the year 2255';
+	end if;
+	return due;
+end
+$$;
+
+create function timewheel.check_room(queue text, size bigint) returns bigint
+	stable language plpgsql as $$
+declare
+	q record;
+	has record;
+begin
+	q := timewheel.queue_of(queue);
+	if size > 64 * 1024 * 1024 then
+		raise exception 'TOOBIG a job has at most 64 MB' using errcode = 'TWT01';
+	end if;
+	if q.draining then
+		raise exception 'DRAINING the queue takes no new jobs'
+			using errcode = 'TWD01';
+	end if;
+	select coalesce(sum(n.jobs), 0) as jobs, coalesce(sum(n.bytes), 0) as bytes
+		into has from timewheel.node_queue n where n.queue = q.id;
+	if has.jobs >= q.max_jobs or has.bytes + size > q.max_bytes then
+		raise exception 'FULL the queue has its jobs or bytes'
+			using errcode = 'TWL01';
+	end if;
+	return q.id;
+end
+$$;
+
+create function timewheel.ms(due timestamptz) returns bigint language sql as $$
+	select coalesce(ceil(greatest(extract(epoch from due), 0) * 1000)::bigint,
+		timewheel.now())
+$$;
+
+create function timewheel.refuse_held(held_until bigint) returns void
+	language plpgsql as $$
+begin
+	if held_until > timewheel.now() then
+		raise exception 'HELD the job is being worked on' using errcode = 'TWH01';
+	end if;
+end
+$$;
+
+-- The job of a key that is there, or null.
+create function timewheel.put_again(q bigint, k bytea, new_body bytea, new_due bigint,
+	new_size bigint, replace boolean) returns bigint language plpgsql as $$
+declare
+	j timewheel.job;
+begin
+	select * into j from timewheel.job where queue = q and key = k for update;
+	if found and replace then
+		perform timewheel.refuse_held(j.held_until);
+		update timewheel.job set body = new_body, due = new_due, size = new_size,
+			attempts = 0, buried = false, held_until = 0, node = null
+			where id = j.id;
+		insert into timewheel.delta values (q, 0, new_size - j.size);
+	end if;
+	return j.id;
+end
+$$;
+
+-- The number of the job; with a key, of the one that has it already.
+create function timewheel.put(queue text, body bytea,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint
+	security definer set search_path = pg_catalog language plpgsql as $$
+declare
+	k bytea := convert_to(key, 'UTF8');
+	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
+	q bigint := timewheel.check_room(queue, new_size);
+	new_due bigint := timewheel.check_due(timewheel.ms(due));
+	found_id bigint;
+begin
+	if length(k) not between 1 and 255 then
+		raise exception 'ERR a key has 1 to 255 bytes';
+	end if;
+	loop
+		if k is not null then
+			found_id := timewheel.put_again(q, k, body, new_due, new_size,
+				replace);
+			if found_id is not null then
+				return found_id;
+			end if;
+		end if;
+		insert into timewheel.job (id, queue, due, size, key, body)
+			values (nextval('timewheel.job_id'), q, new_due, new_size, k,
+				put.body)
+			on conflict do nothing returning id into found_id;
+		if found_id is not null then
+			insert into timewheel.delta values (q, 1, new_size);
+			return found_id;
+		end if;
+	end loop;
+end
+$$;
+
+-- The row of a job that is to be changed, by its number or its key.
+create function timewheel.locked(queue text, id bigint, key text)
+	returns timewheel.job language plpgsql as $$
+declare
+	q bigint := (timewheel.queue_of(queue)).id;
+	j timewheel.job;
+begin
+	if locked.id is null then
+		select * into j from timewheel.job r where r.queue = q and
+			r.key = convert_to(locked.key, 'UTF8') for update;
+	else
+		select * into j from timewheel.job r where r.queue = q and
+			r.id = locked.id for update;
+	end if;
+	perform timewheel.refuse_held(j.held_until);
+	return j;
+end
+$$;
+
+create function timewheel.remove(j timewheel.job) returns boolean language plpgsql as $$
+begin
+	delete from timewheel.job r where r.id = j.id;
+	if not found then
+		return false;
+	end if;
+	insert into timewheel.delta values (j.queue, -1, -j.size);
+	return true;
+end
+$$;
+
+create function timewheel.set_due(j timewheel.job, new_due timestamptz) returns boolean
+	language plpgsql as $$
+begin
+	if j.buried then
+		raise exception 'BURIED the job is buried' using errcode = 'TWB01';
+	end if;
+	update timewheel.job r set due = timewheel.check_due(timewheel.ms(new_due)),
+		held_until = 0, node = null where r.id = j.id;
+	return found;
+end
+$$;
+
+-- True if it is done, false if there is no such job.
+create function timewheel.cancel(queue text, id bigint) returns boolean
+	security definer set search_path = pg_catalog language sql as $$
+	select timewheel.remove(timewheel.locked(queue, id, null))
+$$;
+create function timewheel.cancel(queue text, key text) returns boolean
+	security definer set search_path = pg_catalog language sql as $$
+	select timewheel.remove(timewheel.locked(queue, null, key))
+$$;
+create function timewheel.move(queue text, id bigint, due timestamptz) returns boolean
+	security definer set search_path = pg_catalog language sql as $$
+	select timewheel.set_due(timewheel.locked(queue, id, null), due)
+$$;
+create function timewheel.move(queue text, key text, due timestamptz) returns boolean
+	security definer set search_path = pg_catalog language sql as $$
+	select timewheel.set_due(timewheel.locked(queue, null, key), due)
+$$;
+
+-- The programs' role may call these functions and nothing else.
+do $$
+begin
+	if not exists (select from pg_roles where rolname = 'timewheel_producer') then
+		create role timewheel_producer nologin;
+	end if;
+end
+$$;
+revoke all on all functions in schema timewheel from public;
+grant usage on schema timewheel to timewheel_producer;
+grant execute on function
+	timewheel.put(text, bytea, timestamptz, text, boolean),
+	timewheel.cancel(text, bigint), timewheel.cancel(text, text),
+	timewheel.move(text, bigint, timestamptz),
+	timewheel.move(text, text, timestamptz)
+	to timewheel_producer;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is asked of the database: see statements.h.
+ *
+ * A row that a program's transaction has locked is skipped, since that may last for
+ * minutes: each statement that locks rows does so by "skip locked".
+ */
+#include "statements.h"
+
+/* The columns of a job, in the order in which pg_read_job() reads them. */
+#define JOB								\
+	"id, queue, due, attempts, size, "				\
+	"case when buried then 1::bigint else 0 end, key, "		\
+	"version, held_until, coalesce(node, 0)::bigint"
+
+const char * const statement_texts[STATEMENTS] = {
+	[BEGIN] = "begin",
+	[COMMIT] = "commit",
+	[ROLL_BACK] = "rollback",
+	[BEGIN_TURN] =
+		"select timewheel.begin_turn($1::bigint::int, $2::bigint,\n"
+		" $3::bigint::int)",
+	[HAS_QUORUM] =
+		"select case when timewheel.has_quorum($1::bigint::int)\n"
+		" then 1::bigint else 0 end",
+	[NOW] = "select timewheel.now()",
+	[JOIN] =
+		"select node::bigint, epoch\n"
+		" from timewheel.join_node($1::text, $2::bigint)",
+	[RENEW] =
+		"update timewheel.node_lease set until = timewheel.now() + $2::bigint\n"
+		" where node = $1::bigint returning timewheel.now(),\n"
+		" (select count(*) from timewheel.node_lease\n"
+		"  where node <> $1::bigint and until < timewheel.now())",
+	[LEAVE] =
+		"update timewheel.node_lease set until = 0 where node = $1::bigint",
+	[FENCE_NODE] =
+		"select coalesce(timewheel.fence_node($1::bigint::int), 0)::bigint",
+	/* Unless it has begun again. */
+	[EMPTY_NODE] =
+		"update timewheel.job set node = null where id in\n"
+		" (select id from timewheel.job where node = $1::bigint\n"
+		"  order by id limit $2::bigint for update skip locked) and\n"
+		" exists (select from timewheel.node_lease\n"
+		"  where node = $1::bigint and until < timewheel.now())\n"
+		" returning id",
+	[SET_LIST] =
+		"update timewheel.node_turn set list = $2::bytea\n"
+		" where node = $1::bigint",
+	[GET_LIST] =
+		"select list from timewheel.node_turn where node = $1::bigint",
+	[QUEUES] =
+		"select q.id, q.name, q.lease, q.tries, q.max_jobs, q.max_bytes,\n"
+		" coalesce(max(n.epoch) filter (where n.node = $1::bigint), 0),\n"
+		" greatest(coalesce(sum(n.jobs), 0), 0)::bigint,\n"
+		" greatest(coalesce(sum(n.bytes), 0), 0)::bigint,\n"
+		" case when q.paused then 1::bigint else 0 end,\n"
+		" case when q.draining then 1::bigint else 0 end,\n"
+		" case when q.dropped then 1::bigint else 0 end,\n"
+		" coalesce(max(n.wanted) filter (where n.node <> $1::bigint), 0)\n"
+		" from timewheel.queue q left join timewheel.node_queue n\n"
+		" on n.queue = q.id group by q.id order by q.id",
+	[ADD_QUEUE] =
+		"insert into timewheel.queue (name, lease, tries, max_jobs, max_bytes,\n"
+		" paused, draining, dropped) values ($1::text, $2::bigint,\n"
+		" $3::bigint, $4::bigint, $5::bigint, $6::bigint <> 0,\n"
+		" $7::bigint <> 0, $8::bigint <> 0)\n"
+		" on conflict do nothing returning id",
+	[SAVE_QUEUE] =
+		"update timewheel.queue set name = $1::text, lease = $2::bigint,\n"
+		" tries = $3::bigint, max_jobs = $4::bigint, max_bytes = $5::bigint,\n"
+		" paused = $6::bigint <> 0, draining = $7::bigint <> 0,\n"
+		" dropped = $8::bigint <> 0 where id = $9::bigint",
+	[COUNT_QUEUE] =
+		"insert into timewheel.node_queue as n (node, queue, epoch, jobs, bytes)\n"
+		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint)\n"
+		" on conflict (node, queue) do update set epoch = excluded.epoch,\n"
+		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
+	[DROP_QUEUE] = "update timewheel.queue set dropped = true where id = $1::bigint",
+	[REMOVE_QUEUES] =
+		"with gone as (delete from timewheel.queue q where q.dropped and\n"
+		" not exists (select from timewheel.node_queue n\n"
+		"  where n.queue = q.id having sum(n.jobs) > 0)\n"
+		" returning q.id)\n"
+		"delete from timewheel.node_queue where queue in (select id from gone)",
+	[WANT_QUEUE] =
+		"insert into timewheel.node_queue as n (node, queue, wanted)\n"
+		" values ($1::bigint, $2::bigint, timewheel.now() + $3::bigint)\n"
+		" on conflict (node, queue) do update set wanted = excluded.wanted",
+	[FOLD] =
+		"with d as (delete from timewheel.delta where ctid in\n"
+		" (select ctid from timewheel.delta limit 10000\n"
+		"  for update skip locked) returning queue, jobs, bytes)\n"
+		"insert into timewheel.node_queue as n (node, queue, jobs, bytes)\n"
+		" select $1::bigint, queue, sum(jobs), sum(bytes) from d group by queue\n"
+		" on conflict (node, queue) do update set\n"
+		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
+	[NEXT_IDS] = "select nextval('timewheel.job_id')",
+	[ADD] =
+		"insert into timewheel.job (id, queue, node, due, size, key, body)\n"
+		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint,\n"
+		" $6::bytea, $7::bytea)\n"
+		" on conflict (queue, key) where key is not null do nothing\n"
+		" returning id",
+	[CHANGE] =
+		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
+		" attempts = $4::bigint, size = $5::bigint,\n"
+		" buried = $6::bigint <> 0, held_until = 0 where id = $1::bigint",
+	[CHANGE_BODY] =
+		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
+		" attempts = $4::bigint, size = $5::bigint, buried = $6::bigint <> 0,\n"
+		" held_until = 0, body = $7::bytea where id = $1::bigint",
+	[EXTEND] =
+		"update timewheel.job set held_until = timewheel.now() + $2::bigint\n"
+		" where id = $1::bigint",
+	[RELEASE] =
+		"update timewheel.job set held_until = 0, node = $3::bigint\n"
+		" where id = (select id from timewheel.job where id = $1::bigint and\n"
+		"  version = $2::bigint and held_until > 0 for update skip locked)",
+	[REMOVE] = "delete from timewheel.job where id = $1::bigint",
+	[GET] =
+		"select " JOB ", 0::bigint from timewheel.job\n"
+		" where id = any($1::bigint[])",
+	/*
+	 * The last column is not null for those that are locked now, whose columns are
+	 * those of the row as it was locked: that may be newer than what the statement
+	 * sees else.
+	 */
+	[LOCK] =
+		"with l as materialized (select * from timewheel.job\n"
+		" where id = any($1::bigint[]) order by id for update skip locked)\n"
+		"select " JOB ", 0::bigint from l union all\n"
+		" select " JOB ", null from timewheel.job\n"
+		" where id = any($1::bigint[]) and id not in (select id from l)",
+	[LOCK_KEY] =
+		"with l as materialized (select * from timewheel.job\n"
+		" where queue = $1::bigint and key = $2::bytea for update skip locked)\n"
+		"select " JOB ", 0::bigint from l union all\n"
+		" select " JOB ", null from timewheel.job where queue = $1::bigint and\n"
+		" key = $2::bytea and id not in (select id from l)",
+	[GET_BODY] = "select body from timewheel.job where id = $1::bigint",
+	[NEXT] =
+		"select " JOB ", 0::bigint from timewheel.job\n"
+		" where id > $1::bigint order by id limit $2::bigint",
+	[NEXT_BURIED] =
+		"select " JOB ", 0::bigint from timewheel.job where buried and\n"
+		" queue = $3::bigint and id > $1::bigint order by id limit $2::bigint",
+	[OWN] =
+		"select " JOB ", 0::bigint from timewheel.job where node = $3::bigint\n"
+		" and id > $1::bigint order by id limit $2::bigint",
+	/* The last column is not null for those that are claimed. */
+	[CLAIM] =
+		"with t as materialized (select timewheel.now() as now),\n"
+		" l as materialized (select id from timewheel.job\n"
+		"  where id = any($1::bigint[]) order by id for update skip locked),\n"
+		" c as (update timewheel.job j set version = version + 1,\n"
+		"  attempts = attempts + 1, held_until = t.now + $4::bigint\n"
+		"  from t, l where j.id = l.id and j.node = $2::bigint and\n"
+		"  j.queue = $3::bigint and not j.buried and j.due <= t.now and\n"
+		"  j.held_until <= t.now returning j.*)\n"
+		"select " JOB ", body from c union all\n"
+		" select " JOB ", null from timewheel.job\n"
+		" where id = any($1::bigint[]) and id not in (select id from c)",
+	/* All but those that are due, of queues which only other nodes want. */
+	[TAKE_IN] =
+		"update timewheel.job set node = $1::bigint where id in\n"
+		" (select id from timewheel.job where node is null and\n"
+		"  queue = any($2::bigint[]) and\n"
+		"  not (due <= timewheel.now() and queue = any($3::bigint[]))\n"
+		"  order by id limit $4::bigint for update skip locked)\n"
+		" returning " JOB ", 0::bigint",
+	[GIVE_OUT] =
+		"update timewheel.job set node = null where id in\n"
+		" (select id from timewheel.job where id = any($1::bigint[]) and\n"
+		"  node = $2::bigint and held_until <= timewheel.now() and not buried\n"
+		"  for update skip locked) returning id",
+	/* What was in the inbox of queues that have been dropped. */
+	[CLEAR_INBOX] =
+		"with gone as (delete from timewheel.job where id in\n"
+		" (select j.id from timewheel.job j join timewheel.queue q\n"
+		"  on q.id = j.queue where j.node is null and q.dropped\n"
+		"  limit 1000 for update of j skip locked) returning queue, size)\n"
+		"insert into timewheel.delta\n"
+		" select queue, -count(*), -sum(size) from gone group by queue",
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is asked of the database. Each statement is prepared when a connection has been
+ * made; numbers are bigints, names are texts, all else is bytea.
+ */
+#ifndef TWJOBD_STATEMENTS_H
+#define TWJOBD_STATEMENTS_H
+
+enum statement {
+	BEGIN, COMMIT, ROLL_BACK, BEGIN_TURN, HAS_QUORUM,
+	NOW, GET_LIST, QUEUES, GET, LOCK, LOCK_KEY, GET_BODY, NEXT, NEXT_BURIED, OWN,
+	/* These change something. */
+	JOIN, RENEW, LEAVE, FENCE_NODE, EMPTY_NODE, SET_LIST,
+	ADD_QUEUE, SAVE_QUEUE, COUNT_QUEUE, DROP_QUEUE,
+	REMOVE_QUEUES, WANT_QUEUE, FOLD,
+	NEXT_IDS, ADD, CHANGE, CHANGE_BODY, EXTEND, RELEASE, REMOVE,
+	CLAIM, TAKE_IN, GIVE_OUT, CLEAR_INBOX,
+	STATEMENTS
+};
+
+extern const char * const statement_texts[STATEMENTS];
+
+#endif /* TWJOBD_STATEMENTS_H */

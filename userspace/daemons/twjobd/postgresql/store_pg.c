@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The store on PostgreSQL: see ../store.h. A turn is a transaction, whose statements are
+ * sent without waiting for their results. It waits for what it has to know, and at its
+ * end for the commit.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "member.h"
+#include "rows.h"
+#include "store_pg.h"
+
+/* Numbers of jobs that one value of the sequence stands for, see schema.sql. */
+#define ID_BLOCK	1000
+/* More than one turn uses. */
+#define ID_SPARE	600
+/* At a start the database is waited for, s. */
+#define START		30
+
+static struct {
+	unsigned int session;
+	int64_t next, end, reserve;
+} ids;
+
+static bool had_list;	/* the last commit had a list that was not empty */
+
+static void open_store(const char *where)
+{
+	uint64_t asked;
+	PGresult *rows;
+
+	pg_open(where);
+	for (int i = 0;; i++) {
+		asked = now_ms();
+		if (!member_attach() && !pg_ask(NOW, &rows))
+			break;
+		if (i == START)
+			die(0, "the database cannot be used");
+		sleep(1);
+	}
+	member_set_clock(pg_int(rows, 0, 0), asked);
+	PQclear(rows);
+}
+
+static void close_store(void)
+{
+	member_leave();
+	pg_close();
+}
+
+/* Those of another session may be given again, after a failover. */
+static int reserve_ids(void)
+{
+	PGresult *rows;
+	int result;
+
+	if (ids.session != pg_session())
+		memset(&ids, 0, sizeof(ids));
+	ids.session = pg_session();
+	if (ids.end - ids.next >= ID_SPARE || ids.reserve)
+		return 0;
+	result = pg_ask(NEXT_IDS, &rows);
+	if (!result)
+		ids.reserve = pg_int(rows, 0, 0);
+	PQclear(rows);
+	return result;
+}
+
+static int64_t new_id(void)
+{
+	if (ids.next == ids.end) {
+		ids.next = ids.reserve;
+		ids.end = ids.next + ID_BLOCK;
+		ids.reserve = 0;
+	}
+	return ids.next++;
+}
+
+static int begin_turn(void)
+{
+	rows_clear();
+	return member_begin() ?: reserve_ids();
+}
+
+static int commit_turn(struct bytes list)
+{
+	int result = 0;
+
+	if (list.length || had_list) {
+		pg_number(member_id());
+		pg_bytes(list);
+		result = pg_send(SET_LIST);
+	}
+	rows_clear();
+	result = result ?: pg_commit();
+	if (!result)
+		had_list = list.length;
+	return result;
+}
+
+static void roll_back(void)
+{
+	rows_clear();
+	pg_roll_back();
+}
+
+static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
+{
+	PGresult *rows;
+	int result;
+
+	pg_number(member_id());
+	result = pg_ask(GET_LIST, &rows);
+	if (!result && PQntuples(rows))
+		use(arg, pg_blob(rows, 0, 0));
+	PQclear(rows);
+	had_list = true;
+	return result;
+}
+
+uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row)
+{
+	struct bytes name = pg_blob(rows, i, 1);
+
+	*row = (struct queue_row) {
+		.id = pg_int(rows, i, 0),
+		.lease = pg_int(rows, i, 2),
+		.tries = pg_int(rows, i, 3),
+		.max_jobs = pg_int(rows, i, 4),
+		.max_bytes = pg_int(rows, i, 5),
+		.epoch = pg_int(rows, i, 6),
+		.jobs = pg_int(rows, i, 7),
+		.bytes = pg_int(rows, i, 8),
+		.paused = pg_int(rows, i, 9),
+		.draining = pg_int(rows, i, 10),
+		.dropped = pg_int(rows, i, 11),
+	};
+	if (name.length < sizeof(row->name))
+		memcpy(row->name, name.data, name.length);
+	return pg_int(rows, i, 12);
+}
+
+static int each_queue(void (*each)(const struct queue_row *row))
+{
+	struct queue_row row;
+	PGresult *rows;
+	int result = member_attach();
+
+	if (result)
+		return result;
+	pg_number(member_id());
+	result = pg_ask(QUEUES, &rows);
+	for (int i = 0; !result && i < PQntuples(rows); i++) {
+		pg_read_queue(rows, i, &row);
+		each(&row);
+	}
+	PQclear(rows);
+	return result;
+}
+
+static void queue_args(const struct queue_row *row)
+{
+	pg_bytes((struct bytes) { row->name, strlen(row->name) });
+	pg_number(row->lease);
+	pg_number(row->tries);
+	pg_number(row->max_jobs);
+	pg_number(row->max_bytes);
+	pg_number(row->paused);
+	pg_number(row->draining);
+	pg_number(row->dropped);
+}
+
+static int save_queue(struct queue_row *row)
+{
+	PGresult *rows;
+	int result;
+
+	queue_args(row);
+	if (row->id) {
+		pg_number(row->id);
+		return pg_send(SAVE_QUEUE);
+	}
+	result = pg_ask(ADD_QUEUE, &rows);
+	/* Another node has just added it. */
+	if (!result && !PQntuples(rows))
+		result = -EALREADY;
+	if (!result)
+		row->id = pg_int(rows, 0, 0);
+	PQclear(rows);
+	return result;
+}
+
+static int save_counts(struct queue_row *row, const struct queue_row *saved)
+{
+	pg_number(member_id());
+	pg_number(row->id);
+	pg_number(row->epoch);
+	pg_number(row->jobs - saved->jobs);
+	pg_number(row->bytes - saved->bytes);
+	return pg_send(COUNT_QUEUE);
+}
+
+/* When no node has jobs of it any more. */
+static int remove_queue(int64_t id)
+{
+	pg_number(id);
+	return pg_send(DROP_QUEUE) ?: pg_send(REMOVE_QUEUES);
+}
+
+static int add_job(const struct job *job, struct bytes body)
+{
+	PGresult *rows = NULL;
+	struct row *row;
+	int result;
+
+	pg_number(job->id);
+	pg_number(job->queue);
+	pg_number(member_id());
+	pg_number(job->due);
+	pg_number(job->size);
+	if (job->key_length)
+		pg_bytes((struct bytes) { job->key, job->key_length });
+	else
+		pg_null();
+	pg_bytes(body);
+	result = job->key_length ? pg_ask(ADD, &rows) : pg_send(ADD);
+	if (!result && rows && !PQntuples(rows))
+		result = -EEXIST;
+	PQclear(rows);
+	if (result)
+		return result;
+	row = rows_add(job->id);
+	row->job = *job;
+	row->state = ROW_LOCKED;
+	return 0;
+}
+
+static int change_job(const struct job *job, struct bytes body)
+{
+	struct row *row = rows_add(job->id);
+
+	row->job = *job;
+	row->job.held_until = 0;
+	row->job.foreign = false;
+	row->state = ROW_LOCKED;
+	pg_number(job->id);
+	pg_number(member_id());
+	pg_number(job->due);
+	pg_number(job->attempts);
+	pg_number(job->size);
+	pg_number(job->buried);
+	if (!body.data)
+		return pg_send(CHANGE);
+	row_forget_body(row);
+	pg_bytes(body);
+	return pg_send(CHANGE_BODY);
+}
+
+static int extend(int64_t id, uint64_t ms)
+{
+	struct row *row = rows_find(id);
+
+	if (row)
+		row->job.held_until = now_ms() + ms;
+	pg_number(id);
+	pg_number(ms);
+	return pg_send(EXTEND);
+}
+
+static int release(int64_t id, uint64_t version)
+{
+	pg_number(id);
+	pg_number(version);
+	pg_number(member_id());
+	return pg_send(RELEASE);
+}
+
+static int remove_job(int64_t id)
+{
+	rows_add(id)->state = ROW_ABSENT;
+	pg_number(id);
+	return pg_send(REMOVE);
+}
+
+void pg_read_job(const PGresult *rows, int i, struct job *job)
+{
+	struct bytes key = pg_blob(rows, i, 6);
+
+	job->id = pg_int(rows, i, 0);
+	job->queue = pg_int(rows, i, 1);
+	job->due = pg_int(rows, i, 2);
+	job->attempts = pg_int(rows, i, 3);
+	job->size = pg_int(rows, i, 4);
+	job->buried = pg_int(rows, i, 5);
+	job->key_length = key.length < MAX_KEY ? key.length : MAX_KEY;
+	memcpy(job->key, key.data, job->key_length);
+	job->version = pg_int(rows, i, 7);
+	job->held_until = pg_int(rows, i, 8);
+	job->foreign = pg_int(rows, i, 9) != member_id();
+}
+
+/* The rows of an answer. The state of one whose last column is null is @busy. */
+static void keep_rows(PGresult *rows, enum row_state state, enum row_state busy)
+{
+	for (int i = 0; i < PQntuples(rows); i++) {
+		struct row *row = rows_add(pg_int(rows, i, 0));
+
+		row->state = PQgetisnull(rows, i, PQnfields(rows) - 1) ? busy : state;
+		pg_read_job(rows, i, &row->job);
+	}
+	PQclear(rows);
+}
+
+static int read_rows(const int64_t *numbers, int count, bool change)
+{
+	PGresult *rows;
+	int result = member_attach();
+
+	if (result)
+		return result;
+	/* Outside of a turn each is read again. */
+	if (!pg_has_begun())
+		rows_clear();
+	pg_numbers(numbers, count);
+	result = pg_ask(change ? LOCK : GET, &rows);
+	if (result)
+		return result;
+	for (int i = 0; i < count; i++)
+		rows_add(numbers[i])->state = ROW_ABSENT;
+	keep_rows(rows, change ? ROW_LOCKED : ROW_READ, ROW_BUSY);
+	return 0;
+}
+
+static int get_job(int64_t id, bool change, struct job *job)
+{
+	struct row *row = pg_has_begun() ? rows_find(id) : NULL;
+	int result;
+
+	if (!row || (change && row->state == ROW_READ)) {
+		result = read_rows(&id, 1, change);
+		if (result)
+			return result;
+		row = rows_find(id);
+	}
+	if (row->state == ROW_ABSENT)
+		return -ENOENT;
+	if (change && row->state == ROW_BUSY)
+		return -EALREADY;
+	*job = row->job;
+	return 0;
+}
+
+static void want(const int64_t *numbers, int count)
+{
+	read_rows(numbers, count, false);
+}
+
+static int find_key(int64_t queue, struct bytes key, struct job *job)
+{
+	PGresult *rows;
+	int64_t id;
+	int result;
+
+	pg_number(queue);
+	pg_bytes(key);
+	result = pg_ask(LOCK_KEY, &rows);
+	if (!result && !PQntuples(rows))
+		result = -ENOENT;
+	if (result) {
+		PQclear(rows);
+		return result;
+	}
+	id = pg_int(rows, 0, 0);
+	keep_rows(rows, ROW_LOCKED, ROW_BUSY);
+	return get_job(id, true, job);
+}
+
+static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
+		    void *arg)
+{
+	struct row *row = pg_has_begun() ? rows_find(id) : NULL;
+	PGresult *rows;
+	int result;
+
+	if (row && row->has_body) {
+		use(arg, row->body);
+		return 0;
+	}
+	pg_number(id);
+	result = pg_ask(GET_BODY, &rows);
+	if (!result && !PQntuples(rows))
+		result = -ENOENT;
+	if (!result)
+		use(arg, pg_blob(rows, 0, 0));
+	PQclear(rows);
+	return result;
+}
+
+/* The result of a claim for one of the jobs. */
+static int claimed(int64_t id, struct job *job)
+{
+	struct row *row = rows_find(id);
+
+	if (!row || row->state == ROW_ABSENT)
+		return -ENOENT;
+	*job = row->job;
+	if (row->has_body)
+		return 0;
+	if (job->foreign)
+		return -ENOENT;
+	return job->buried || job->due > now_ms() || job->held_until > now_ms() ?
+	       -EAGAIN : -EALREADY;
+}
+
+static int claim(const struct queue_row *queue, const int64_t *numbers, int count,
+		 struct job *jobs, int *results)
+{
+	PGresult *rows;
+	int result;
+
+	pg_numbers(numbers, count);
+	pg_number(member_id());
+	pg_number(queue->id);
+	pg_number(queue->lease);
+	result = pg_ask(CLAIM, &rows);
+	if (result)
+		return result;
+	for (int i = 0; i < count; i++)
+		row_forget_body(rows_add(numbers[i]));
+	for (int i = 0; i < count; i++)
+		rows_add(numbers[i])->state = ROW_ABSENT;
+	for (int i = 0; i < PQntuples(rows); i++)
+		if (!PQgetisnull(rows, i, PQnfields(rows) - 1))
+			row_set_body(rows_add(pg_int(rows, i, 0)),
+				     pg_blob(rows, i, PQnfields(rows) - 1));
+	keep_rows(rows, ROW_LOCKED, ROW_READ);
+	for (int i = 0; i < count; i++)
+		results[i] = claimed(numbers[i], &jobs[i]);
+	return 0;
+}
+
+/* The rows of a statement whose first arguments are these, and perhaps a third. */
+static int read_next(enum statement statement, int64_t after, int count, int64_t third,
+		     struct job *jobs)
+{
+	PGresult *rows;
+	int n, result = member_attach();
+
+	if (result)
+		return result;
+	pg_number(after);
+	pg_number(count);
+	if (statement != NEXT)
+		pg_number(third);
+	result = pg_ask(statement, &rows);
+	if (result)
+		return result;
+	n = PQntuples(rows);
+	for (int i = 0; i < n; i++)
+		pg_read_job(rows, i, &jobs[i]);
+	PQclear(rows);
+	return n;
+}
+
+static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
+{
+	return read_next(buried ? NEXT_BURIED : NEXT, after, count, buried, jobs);
+}
+
+static int next_own(int64_t after, struct job *jobs, int count)
+{
+	return read_next(OWN, after, count, member_id(), jobs);
+}
+
+/* The database's clock is what counts. */
+static bool get_clock(int64_t *offset)
+{
+	(void)offset;
+	return false;
+}
+
+static void save_clock(int64_t offset)
+{
+	(void)offset;
+}
+
+static bool is_full(void)
+{
+	return false;
+}
+
+/* The database does that by itself. */
+static void tidy(void)
+{
+}
+
+const struct store store_pg = {
+	.name = "postgresql",
+	.shared = true,
+	.init = pg_init_database,
+	.open = open_store,
+	.start = node_start,
+	.refresh = node_refresh,
+	.close = close_store,
+	.each_queue = each_queue,
+	.begin = begin_turn,
+	.commit = commit_turn,
+	.roll_back = roll_back,
+	.last_turn = last_turn,
+	.save_queue = save_queue,
+	.save_counts = save_counts,
+	.remove_queue = remove_queue,
+	.new_id = new_id,
+	.add = add_job,
+	.change = change_job,
+	.remove = remove_job,
+	.get = get_job,
+	.find_key = find_key,
+	.claim = claim,
+	.extend = extend,
+	.release = release,
+	.want = want,
+	.body = get_body,
+	.next = next_jobs,
+	.next_own = next_own,
+	.clock = get_clock,
+	.save_clock = save_clock,
+	.is_full = is_full,
+	.tidy = tidy,
+};

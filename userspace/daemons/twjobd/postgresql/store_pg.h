@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the store on PostgreSQL has besides the functions of a store, for node.c.
+ */
+#ifndef TWJOBD_STORE_PG_H
+#define TWJOBD_STORE_PG_H
+
+#include "pg.h"
+
+extern const struct store store_pg;
+
+/* A row that begins with a job's columns, see statements.c, as @i of @rows. */
+void pg_read_job(const PGresult *rows, int i, struct job *job);
+/* A row of QUEUES. Returns until when other nodes want jobs of it, ms. */
+uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row);
+/* Makes the tables (init.c). */
+void pg_init_database(const char *where);
+
+/* node.c */
+void node_start(void);
+void node_refresh(void);
+
+#endif /* TWJOBD_STORE_PG_H */
