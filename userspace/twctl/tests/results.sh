@@ -69,7 +69,9 @@ json()
 settle()
 {
 	tries=0
-	while [ "$(wc -l <"$1")" -lt "$2" ] && [ $tries -lt 600 ]; do
+	# What writes to it in the background may not have made it yet.
+	while { [ ! -e "$1" ] || [ "$(wc -l <"$1")" -lt "$2" ]; } &&
+	      [ $tries -lt 600 ]; do
 		tries=$((tries + 1))
 		usleep 100000
 	done
