@@ -10,11 +10,9 @@ create schema timewheel;
 create table timewheel.schema (version int not null);
 insert into timewheel.schema values (1);
 
--- The clock. The setting is for tests: it makes the clock wrong by so many ms.
+-- The clock.
 create function timewheel.now() returns bigint language sql volatile as $$
-	select (extract(epoch from clock_timestamp()) * 1000)::bigint +
-		coalesce(nullif(current_setting('timewheel.clock_offset', true), ''),
-			'0')::bigint
+	select (extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
 -- A daemon that uses the store. Each turn of it locks its row for key share and compares
