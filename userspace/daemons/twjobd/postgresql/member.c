@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "member.h"
@@ -16,17 +15,9 @@
 static struct {
 	int64_t id, epoch;
 	unsigned int session;
-	uint64_t since, fenced;
+	uint64_t since;
 	int64_t way;		/* of the answer that told the clock, ms */
 } member;
-
-static uint64_t ticks(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 int64_t member_id(void)
 {
@@ -35,12 +26,7 @@ int64_t member_id(void)
 
 uint64_t member_age(void)
 {
-	return ticks() - member.since;
-}
-
-uint64_t member_fenced(void)
-{
-	return member.fenced;
+	return pg_ticks() - member.since;
 }
 
 static struct bytes name(void)
@@ -110,12 +96,11 @@ int member_attach(void)
 	error = member.epoch ? renew() : join();
 	if (error && pg_was_fenced()) {
 		say("another node has taken this one's jobs over: it goes on with others");
-		member.fenced++;
 		error = join();
 	}
 	if (!error) {
 		member.session = pg_session();
-		member.since = ticks();
+		member.since = pg_ticks();
 	}
 	return error;
 }

@@ -20,8 +20,6 @@ int member_begin(void);
 int64_t member_id(void);
 /* How long it has been attached, ms. */
 uint64_t member_age(void);
-/* How often another node has fenced this one. */
-uint64_t member_fenced(void);
 /*
  * The database's clock was @now between @asked and this moment, by our own. Returns by how
  * much it has been set forward, ms.

@@ -36,7 +36,6 @@ static struct {
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
 	bool begun, fenced, warned, changed, complained;
-	uint64_t in_doubt;
 } pg;
 
 static struct {
@@ -48,7 +47,7 @@ static struct {
 	int nr_arrays;
 } args;
 
-static uint64_t ticks(void)
+uint64_t pg_ticks(void)
 {
 	struct timespec now;
 
@@ -169,7 +168,7 @@ static int failed(const PGresult *result)
 static int wait_for_input(uint64_t deadline)
 {
 	struct pollfd poll_fd = { .fd = PQsocket(pg.conn) };
-	uint64_t now = ticks();
+	uint64_t now = pg_ticks();
 	int flushed = PQflush(pg.conn);
 
 	if (flushed < 0)
@@ -232,7 +231,7 @@ static int read_result(uint64_t deadline, PGresult **rows)
 /* The results of all that was sent, of which the last one gives @rows. */
 static int read_results(PGresult **rows)
 {
-	uint64_t deadline = ticks() + PG_PATIENCE;
+	uint64_t deadline = pg_ticks() + PG_PATIENCE;
 	int error = 0;
 
 	while (pg.sent && !error)
@@ -243,7 +242,7 @@ static int read_results(PGresult **rows)
 /* To the point of synchronisation that was sent last. */
 static int read_syncs(void)
 {
-	uint64_t deadline = ticks() + PG_PATIENCE;
+	uint64_t deadline = pg_ticks() + PG_PATIENCE;
 
 	while (pg.syncs) {
 		PGresult *result = next_result(deadline);
@@ -340,14 +339,13 @@ static int leave_in_doubt(const char *why)
 	if (!pg.changed)
 		return -EIO;
 	say("a commit is in doubt: %s", why);
-	pg.in_doubt++;
 	return -EINPROGRESS;
 }
 
 /* The results of the statements before the commit, and of the commit. */
 static int read_commit(void)
 {
-	uint64_t deadline = ticks() + PG_PATIENCE;
+	uint64_t deadline = pg_ticks() + PG_PATIENCE;
 	PGresult *rows = NULL;
 	int error = 0;
 	bool quorum;
@@ -509,11 +507,11 @@ int pg_connect(void)
 	if (pg.conn && !is_closed())
 		return 0;
 	/* A command that nobody can carry out is to be refused at once. */
-	if (pg.tried && ticks() < pg.tried + MSEC_PER_SEC)
+	if (pg.tried && pg_ticks() < pg.tried + MSEC_PER_SEC)
 		return -EIO;
 	disconnect();
 	pg.conn = connect_next();
-	pg.tried = ticks();
+	pg.tried = pg_ticks();
 	pg.error = 0;
 	pg.begun = false;
 	if (!pg.conn || PQstatus(pg.conn) != CONNECTION_OK)
@@ -532,11 +530,6 @@ int pg_connect(void)
 unsigned int pg_session(void)
 {
 	return pg.conn ? pg.session : 0;
-}
-
-uint64_t pg_in_doubt(void)
-{
-	return pg.in_doubt;
 }
 
 void pg_open(const char *where)

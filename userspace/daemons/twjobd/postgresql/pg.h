@@ -6,8 +6,7 @@
  *
  * Functions that return int give 0, or -EIO: the database cannot be reached, or has
  * refused something; -ENOSPC: its disk is full; -EINPROGRESS, of pg_commit() only: it
- * is in doubt. After an error the transaction
- * cannot be committed any more.
+ * is in doubt. After an error the transaction cannot be committed any more.
  */
 #ifndef TWJOBD_PG_H
 #define TWJOBD_PG_H
@@ -19,6 +18,9 @@
 
 /* Each wait for the database is at most so long, ms. */
 #define PG_PATIENCE	5000
+
+/* A clock that is never set, ms. */
+uint64_t pg_ticks(void);
 
 /* Where the database is. */
 void pg_open(const char *where);
@@ -48,8 +50,5 @@ bool pg_has_begun(void);
 bool pg_was_fenced(void);
 int pg_commit(void);
 void pg_roll_back(void);
-
-/* How many commits were in doubt. */
-uint64_t pg_in_doubt(void);
 
 #endif /* TWJOBD_PG_H */
