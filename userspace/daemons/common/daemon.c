@@ -13,6 +13,9 @@
 
 #include "daemon.h"
 
+/* Options without a letter. */
+enum { CHECK = 256, OWN };
+
 static const struct daemon *self;
 static const char *path;
 static sd_event *event;
@@ -33,24 +36,19 @@ static void usage(FILE *to, int status)
 	exit(status);
 }
 
-static void check_only(void)
-{
-}
-
-/* Returns what is to be done with the configuration before the end; NULL: to run. */
-static void (*parse_options(int argc, char **argv))(void)
+/* Returns 0, or the option after which nothing is to run: CHECK, or that of the daemon. */
+static int parse_options(int argc, char **argv)
 {
 	const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
-		{ "check-config", no_argument, NULL, 'C' },
+		{ "check-config", no_argument, NULL, CHECK },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
-		{ self->option, no_argument, NULL, 'O' },
+		{ self->option, no_argument, NULL, OWN },
 		{ }
 	};
 	static char default_path[64];
-	void (*what)(void) = NULL;
-	int option;
+	int option, only = 0;
 
 	snprintf(default_path, sizeof(default_path), "/etc/%s.conf", self->name);
 	path = default_path;
@@ -59,11 +57,9 @@ static void (*parse_options(int argc, char **argv))(void)
 		case 'c':
 			path = optarg;
 			break;
-		case 'C':
-			what = check_only;
-			break;
-		case 'O':
-			what = self->run_option;
+		case CHECK:
+		case OWN:
+			only = option;
 			break;
 		case 'V':
 			printf("%s " VERSION "\n", self->name);
@@ -76,7 +72,7 @@ static void (*parse_options(int argc, char **argv))(void)
 	}
 	if (optind < argc)
 		usage(stderr, MISUSED);
-	return what;
+	return only;
 }
 
 static int on_stop(sd_event_source *source,
@@ -126,16 +122,16 @@ static void open_loop(void)
 
 sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv)
 {
-	void (*what)(void);
+	int only;
 
 	self = daemon;
-	what = parse_options(argc, argv);
+	only = parse_options(argc, argv);
 	if (config_load(&self->config, path) < 0)
 		exit(MISUSED);
-	if (what) {
-		what();
+	if (only == OWN)
+		self->run_option();
+	if (only)
 		exit(0);
-	}
 	/* Each line is one write(2), messages too. */
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	open_loop();

@@ -28,7 +28,7 @@ static const char *parse_store(const struct config_key *key, void *field,
 			       const char *value)
 {
 	if (value[0] != '/' && !store_find(value)->name)
-		return "is no kind of store, and no path that begins with \"/\"";
+		return "is neither a path that begins with \"/\" nor a store that this program has";
 	return config_text(key, field, value);
 }
 
