@@ -115,12 +115,6 @@ uint64_t queue_deadline(uint64_t due)
 	return (due - store_ahead) * NSEC_PER_MSEC;
 }
 
-/* When a job is to be read: when it is due, and no worker has it. */
-static uint64_t next_due(const struct job *job)
-{
-	return job->due > job->held_until ? job->due : job->held_until;
-}
-
 /* The wheel finds the jobs by their keys; a shared store does so by itself. */
 static bool has_places(const struct job *job)
 {
@@ -384,7 +378,7 @@ static int register_at(struct queue *queue, uint64_t id, const struct job *job,
 	struct timewheel_op op;
 	int result;
 
-	tw_op_register(&op, id, queue_deadline(next_due(job)), job->id, ABSOLUTE);
+	tw_op_register(&op, id, queue_deadline(job_next_due(job)), job->id, ABSOLUTE);
 	result = run(queue, &op);
 	if (!result)
 		*handle = op.handle;
@@ -521,10 +515,19 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 		.epoch = queue->row.epoch,
 		.id = token->id,
 		.handle = token->handle,
-		.due = next_due(job),
+		.due = job_next_due(job),
 		.delivery = delivery,
 		.to = to,
 	};
+}
+
+/* It may be there, of the first time. The backstop finds other errors. */
+static int register_anew(struct queue *queue, const struct change *change,
+			 struct timewheel_op *op)
+{
+	tw_op_register(op, change->id, queue_deadline(change->due), change->job,
+		       ABSOLUTE);
+	return run(queue, op);
 }
 
 static void make_new(struct queue *queue, const struct change *change)
@@ -532,10 +535,7 @@ static void make_new(struct queue *queue, const struct change *change)
 	struct timewheel_op op;
 
 	RUN(queue, delete, change->handle, BY_HANDLE);
-	tw_op_register(&op, change->id, queue_deadline(change->due), change->job,
-		       ABSOLUTE);
-	/* It may be there, of the first time. The backstop finds other errors. */
-	run(queue, &op);
+	register_anew(queue, change, &op);
 }
 
 static void make_pending(struct queue *queue, const struct change *change)
@@ -568,12 +568,8 @@ static void make_as_row(struct queue *queue, const struct change *change)
 	struct timewheel_op op;
 
 	RUN(queue, delete, change->id, 0);
-	if (change->to == CHANGE_TO_GONE)
-		return;
-	tw_op_register(&op, change->id, queue_deadline(change->due), change->job,
-		       ABSOLUTE);
-	/* The backstop finds errors. */
-	if (!run(queue, &op) && change->to == CHANGE_TO_BURIED)
+	if (change->to != CHANGE_TO_GONE &&
+	    !register_anew(queue, change, &op) && change->to == CHANGE_TO_BURIED)
 		RUN(queue, bury, op.handle, 0, BY_HANDLE);
 }
 
@@ -597,10 +593,4 @@ void queue_apply(struct queue *queue, const struct change *change)
 		make_new(queue, change);
 		break;
 	}
-}
-
-bool queue_counts(struct queue *queue, struct timewheel_info *info)
-{
-	*info = (struct timewheel_info) { .size = sizeof(*info) };
-	return queue->plain && !tw_wheel_info(queue->plain, info);
 }

@@ -154,10 +154,10 @@ void queue_apply(struct queue *queue, const struct change *change);
 /* Undoes queue_register(); or ends a token for which the store has no job. */
 void queue_unregister(struct queue *queue, uint64_t handle);
 
-/* What the queue's wheel counts; false if there is none. */
+/* queue_due.c: what the queue's wheel counts; false if there is none. */
 bool queue_counts(struct queue *queue, struct timewheel_info *info);
 /*
- * queue_due.c: what is due, by a look at every token if @info says that one may be. In
+ * Also there: what is due, by a look at every token if @info says that one may be. In
  * a wheel of more than SURVEY tokens the loop goes on with that later, a slice at a
  * time, and the answer is what the last such count came to.
  */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is due in a queue's wheel: see queue.h. The wheel has no count of it, so all
- * tokens are looked at, in slices between which commands are carried out.
+ * What a queue's wheel counts, and what is due in it: see queue.h. The wheel has no
+ * count of the latter, so all tokens are looked at, in slices between which commands are
+ * carried out.
  */
 #include "queue.h"
 
@@ -65,4 +66,10 @@ struct due queue_due(struct queue *queue, const struct timewheel_info *info)
 	/* Of the first one, what it has found so far. */
 	return queue->survey && !queue->counted.count ? queue->counting :
 							queue->counted;
+}
+
+bool queue_counts(struct queue *queue, struct timewheel_info *info)
+{
+	*info = (struct timewheel_info) { .size = sizeof(*info) };
+	return queue->plain && !tw_wheel_info(queue->plain, info);
 }

@@ -57,6 +57,12 @@ struct job {
 	bool foreign;
 };
 
+/* When a job is to be read: when it is due, and no worker has it. */
+static inline uint64_t job_next_due(const struct job *job)
+{
+	return job->due > job->held_until ? job->due : job->held_until;
+}
+
 /*
  * A kind of store. @name: what the configuration says for it, NULL for the one that
  * a path means.

@@ -196,7 +196,7 @@ static bool settle(struct change *change)
 		return true;
 	change->to = result || job.foreign ? CHANGE_TO_GONE :
 		     job.buried ? CHANGE_TO_BURIED : CHANGE_TO_NEW;
-	change->due = job.due > job.held_until ? job.due : job.held_until;
+	change->due = job_next_due(&job);
 	queue_apply(queue, change);
 	return true;
 }

@@ -185,8 +185,9 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 	if (put->key.length)
 		memcpy(job->key, put->key.data, put->key.length);
 	result = queue_register(queue, job, &handle);
+	/* A token that is left over; what -EEXIST means here is another job's key. */
 	if (result)
-		return result;
+		return result == -EEXIST ? -EIO : result;
 	result = store->add(job, put->body);
 	if (result == -EEXIST) {
 		queue_unregister(queue, handle);

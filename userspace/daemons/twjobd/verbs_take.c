@@ -185,7 +185,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 		return;
 	}
 	if (result == -EAGAIN && !job->buried)
-		later = job->due > job->held_until ? job->due : job->held_until;
+		later = job_next_due(job);
 	if ((result == -EAGAIN && job->buried) ||
 	    (!result && queue->row.tries && job->attempts > queue->row.tries)) {
 		bury_job(queue, job, event);
