@@ -26,7 +26,7 @@
 })
 #endif
 
-/* Before there was this flag, these were the only caches that others do not share. */
+/* Without this flag, caches whose objects readers find by RCU are not merged either. */
 #ifndef SLAB_NO_MERGE
 #define SLAB_NO_MERGE	SLAB_TYPESAFE_BY_RCU
 #endif

@@ -101,18 +101,26 @@ TEST_F_TIMEOUT(memory, closing_gives_it_back, LONG)
 	EXPECT_GT(LIMIT / 4, tw_group_charged());
 }
 
-/* In the group, with some memory left: watches a connection until that fails. */
+/* A child that may have @limit bytes more than what the group has. */
+static pid_t fork_short(__u64 limit)
+{
+	pid_t child = fork();
+
+	if (!child && (!tw_group_enter_locked() ||
+		       !tw_group_limit(tw_group_charged() + limit)))
+		_exit(255);
+	return child;
+}
+
+/* Watches a connection until memory is short. */
 static int watch_all(int fd, int socket, __u64 limit)
 {
 	struct timewheel_op op = tw_watch_op(0, socket, TW_MS, 0);
-	pid_t child = fork();
+	pid_t child = fork_short(limit);
 
 	if (child < 0)
 		return -1;
 	if (!child) {
-		if (!tw_group_enter_locked() ||
-		    !tw_group_limit(tw_group_charged() + limit))
-			_exit(255);
 		while (!tw_op(fd, &op))
 			;
 		_exit(errno);
@@ -209,16 +217,12 @@ static int setup_short(int fd, __u64 limit)
 		.slots = 65536, .tick = TW_SEC, .max_tokens = PLENTY,
 		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS,
 	};
-	pid_t child = fork();
+	pid_t child = fork_short(limit);
 
 	if (child < 0)
 		return -1;
-	if (!child) {
-		if (!tw_group_enter_locked() ||
-		    !tw_group_limit(tw_group_charged() + limit))
-			_exit(255);
+	if (!child)
 		_exit(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0 ? errno : 0);
-	}
 	return tw_reap(child);
 }
 
