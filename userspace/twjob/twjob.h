@@ -28,6 +28,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_STORE,
 	OPT_FORCE,
+	OPT_TZ,
 };
 
 /* What messages say about accepted times. */
@@ -39,7 +40,7 @@ enum {
 #define NEVER		UINT64_MAX
 
 extern const struct column queue_columns[], figure_columns[], put_columns[],
-	job_columns[], body_columns[];
+	job_columns[], body_columns[], calendar_columns[];
 extern const char * const job_states[];
 
 enum status verb_queues(const struct args *args);
@@ -57,6 +58,7 @@ enum status verb_list(const struct args *args);
 enum status verb_get(const struct args *args);
 enum status verb_kick(const struct args *args);
 enum status verb_delete(const struct args *args);
+enum status verb_calendar(const struct args *args);
 enum status verb_work(const struct args *args);
 enum status verb_backup(const struct args *args);
 

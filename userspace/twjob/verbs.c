@@ -50,6 +50,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_TIMEOUT] = { 't', "timeout", "SPAN",
 		"end a command that runs so long; its job is tried again" },
 	[OPT_STORE] = { 0, "store", "PATH", "twjobd's file (" STORE ")" },
+	[OPT_TZ] = { 0, "tz", "ZONE", "the rule's time zone, as Europe/Berlin (UTC)" },
 	[OPT_FORCE] = { 'f', "force", NULL, "replace FILE if it exists" },
 };
 
@@ -87,6 +88,8 @@ const struct verb verbs[] = {
 	  ALL | TABLE, figure_columns, 0, MANY, verb_stats },
 	{ "metrics", "", "print all figures in Prometheus' text format",
 	  ALL, NULL, 0, 0, verb_metrics },
+	{ "calendar", "RULE", "show the next ten times of a rule; asks no server",
+	  LOCAL | TABLE | BIT(TZ), calendar_columns, 1, 1, verb_calendar },
 	{ "work", "QUEUE... -- CMD...",
 	  "run a command for each job that is due, with the body as its input",
 	  ALL | BIT(JOBS) | BIT(TIMEOUT), NULL, 2, MANY, verb_work },
