@@ -1,169 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# nodes.py OUTPUT: three daemons on one database, on this machine, with wheels in memory:
+# nodes.py OUTPUT: three daemons on one database, see common.py:
 # the owners of jobs, the inbox, takeovers, SQL, the quorum, and commits in doubt.
 # The database is that of PGHOST (see "server"), which has a standby in PGHOST/standby.
 # Prints TAP.
-import os
-import pathlib
 import signal
-import socket
 import subprocess
-import sys
 import time
 
-output = pathlib.Path(sys.argv[1])
-folder = pathlib.Path(os.environ["PGHOST"])
-program = output / "twjobd-memory"
-tests, failed = 0, False
+from common import (Client, Closed, Node, Sql, end, eventually, folder, init_database,
+                    same, state, take, test)
 
-
-class Closed(Exception):
-    pass
-
-
-class Client:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
-        self.socket.connect(str(path))
-        self.file = self.socket.makefile("rb")
-
-    def send(self, *words):
-        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(
-            b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-
-    def answer(self):
-        try:
-            line = self.file.readline()
-        except ConnectionError:
-            line = b""
-        if not line:
-            raise Closed
-        kind, rest = line[:1], line[1:-2]
-        if kind in b"+-":
-            return (kind + rest).decode()
-        if kind == b":":
-            return int(rest)
-        count = int(rest)
-        if count < 0:
-            return None
-        if kind == b"$":
-            return self.file.read(count + 2)[:-2]
-        return [self.answer() for _ in range(count)]
-
-    def __call__(self, *words):
-        self.send(*words)
-        return self.answer()
-
-
-class Node:
-    def __init__(self, name, machines=1):
-        self.name, self.machines = name, machines
-        self.path = folder / f"{name}.sock"
-        self.start()
-
-    def start(self):
-        config = folder / f"{self.name}.conf"
-        config.write_text(f"listen = {self.path}\nnode = {self.name}\n"
-                          f"store = postgresql:///postgres?host={folder}&user=postgres"
-                          f"&application_name={self.name}\n"
-                          f"machines = {self.machines}\n")
-        self.log = open(folder / f"{self.name}.log", "a")
-        self.process = subprocess.Popen([program, "-c", config], stderr=self.log)
-        eventually(lambda: self.can_connect(), 30)
-
-    def can_connect(self):
-        try:
-            self.client = Client(self.path)
-        except OSError:
-            return False
-        return True
-
-    def __call__(self, *words):
-        return self.client(*words)
-
-    def send_signal(self, number):
-        self.process.send_signal(number)
-
-    def stop(self, number=signal.SIGTERM):
-        self.send_signal(number)
-        self.process.wait()
-
-    def said(self):
-        return (folder / f"{self.name}.log").read_text()
-
-
-class Sql:
-    """A session of psql, which may have a transaction open."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            ["psql", "-qtAX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)
-
-    def __call__(self, sql):
-        self.process.stdin.write(f"{sql};\n\\echo end\n")
-        self.process.stdin.flush()
-        lines = []
-        while (line := self.process.stdout.readline().rstrip("\n")) != "end":
-            if not line and self.process.poll() is not None:
-                raise Closed
-            lines.append(line)
-        return "\n".join(lines)
-
-
-def eventually(check, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if check():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def test(name):
-    def run(function):
-        global tests, failed
-        tests += 1
-        begin = time.monotonic()
-        try:
-            function()
-            print(f"ok {tests} {name}", flush=True)
-        except Exception as error:
-            failed = True
-            line = error.__traceback__.tb_next
-            while line.tb_next and line.tb_next.tb_frame.f_code.co_filename == __file__:
-                line = line.tb_next
-            print(f"# line {line.tb_lineno}: {error!r}")
-            print(f"not ok {tests} {name}", flush=True)
-        print(f"# {time.monotonic() - begin:.1f} s", flush=True)
-    return run
-
-
-def same(got, expected):
-    if got != expected:
-        raise AssertionError(f"{got!r} instead of {expected!r}")
-
-
-def take(node, queue="q", seconds=4, **options):
-    """A job as (id, receipt, attempt, body), waiting for it by BLOCK."""
-    words = [word for pair in options.items() for word in pair]
-    jobs = Client(node.path)("TW.TAKE", queue, "BLOCK", int(seconds * 1000), *words)
-    if not jobs:
-        return None
-    return jobs[0][1], jobs[0][2].decode(), jobs[0][3], jobs[0][6].decode()
-
-
-def state(node, job, queue="q"):
-    answer = node("TW.GET", queue, job)
-    return answer and answer[3].decode()
-
-
-subprocess.run([program, "-c", "/dev/stdin", "--init-database"], check=True, text=True,
-               input=f"store = postgresql:///postgres?host={folder}&user=postgres\n")
+init_database().check_returncode()
 a, b, c = Node("a"), Node("b"), Node("c")
 sql = Sql()
 
@@ -487,5 +336,4 @@ def _():
 
 d.stop()
 standby("stop")
-print(f"1..{tests}")
-sys.exit(failed)
+end()
