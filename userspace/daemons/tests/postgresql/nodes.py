@@ -259,8 +259,15 @@ def standby(*args):
                    stdout=subprocess.DEVNULL)
 
 
+def puts(node):
+    try:
+        return isinstance(Client(node.path)("TW.PUT", "q", "x", "IN", 9), int)
+    except Closed:
+        return False
+
+
 def goes_on():
-    assert eventually(lambda: isinstance(Client(d.path)("TW.PUT", "q", "x", "IN", 9), int), 9)
+    assert eventually(lambda: puts(d), 9)
 
 
 def pending():
@@ -332,6 +339,19 @@ def _():
     same(is_in_doubt(pending()), True)
     standby("resume")
     goes_on()
+
+
+@test("a primary that others have replaced, and that goes on, is left after one try")
+def _():
+    e = Node("e", where=f"postgresql:///postgres?host={folder},{folder}&port=5432,5433"
+             "&user=postgres")
+    job = e("TW.PUT", "q", "both", "IN", 1000)
+    # From now on there are two primaries, and no commit of the first one ends.
+    standby("promote")
+    assert eventually(lambda: puts(e), 9)
+    e.can_connect()
+    same(state(e, job), "delayed")
+    e.stop()
 
 
 d.stop()
