@@ -409,7 +409,10 @@ static void hear_notice(void *unused, const PGresult *result)
 		pg.warned = true;
 }
 
-/* What each session is to be like, and the statements. */
+/*
+ * What each session is to be like, and the statements. A plan of a table that was small
+ * would read all of it when it is large; to plan each time costs more than to carry out.
+ */
 static int prepare(void)
 {
 	static const char settings[] =
@@ -418,6 +421,10 @@ static int prepare(void)
 		" then 'remote_apply' else 'on' end, false),\n"
 		" set_config('default_transaction_isolation', 'read committed', false),\n"
 		" set_config('idle_in_transaction_session_timeout', '4s', false),\n"
+		" set_config('plan_cache_mode', 'force_generic_plan', false),\n"
+		" set_config('enable_seqscan', 'off', false),\n"
+		" set_config('enable_bitmapscan', 'off', false),\n"
+		" set_config('jit', 'off', false),\n"
 		" set_config('lock_timeout', '250ms', false)";
 	char name[16];
 

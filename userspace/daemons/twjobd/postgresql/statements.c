@@ -4,6 +4,9 @@
  *
  * A row that a program's transaction has locked is skipped, since that may last for
  * minutes: each statement that locks rows does so by "skip locked".
+ *
+ * Each is planned once, for tables of any size, see prepare() in pg.c. So there is one
+ * index for it: with "coalesce(node, 0)" the one by node cannot be taken for a few ids.
  */
 #include "statements.h"
 
@@ -155,7 +158,7 @@ const char * const statement_texts[STATEMENTS] = {
 		"  where id = any($1::bigint[]) order by id for update skip locked),\n"
 		" c as (update timewheel.job j set version = version + 1,\n"
 		"  attempts = attempts + 1, held_until = t.now + $4::bigint\n"
-		"  from t, l where j.id = l.id and j.node = $2::bigint and\n"
+		"  from t, l where j.id = l.id and coalesce(j.node, 0) = $2::bigint and\n"
 		"  j.queue = $3::bigint and not j.buried and j.due <= t.now and\n"
 		"  j.held_until <= t.now returning j.*)\n"
 		"select " JOB ", body from c union all\n"
@@ -172,7 +175,7 @@ const char * const statement_texts[STATEMENTS] = {
 	[GIVE_OUT] =
 		"update timewheel.job set node = null where id in\n"
 		" (select id from timewheel.job where id = any($1::bigint[]) and\n"
-		"  node = $2::bigint and held_until <= timewheel.now() and not buried\n"
+		"  coalesce(node, 0) = $2::bigint and held_until <= timewheel.now() and not buried\n"
 		"  for update skip locked) returning id",
 	/* What was in the inbox of queues that have been dropped. */
 	[CLEAR_INBOX] =
