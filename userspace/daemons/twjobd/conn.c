@@ -27,6 +27,8 @@
 #define MAX_OUT		(1 << 20)
 /* So many deliveries a connection may remember that are not out any more. */
 #define MANY		64
+/* Jobs for whose rows is asked at once. */
+#define ASK_AT_ONCE	500
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)
 
@@ -350,7 +352,43 @@ static void hear(struct conn *conn)
 	conn->in.length += bytes;
 	if (conn->skip)
 		skip(conn, at);
-	run_commands(conn);
+}
+
+/* The jobs for whose rows the commands of this connection will ask. Returns their number. */
+static int look_ahead(const struct conn *conn, int64_t *ids, int room)
+{
+	static struct command command;
+	size_t at = 0;
+	int n = 0;
+
+	if (!conn->client.known || !may_run(conn))
+		return 0;
+	while (at < conn->in.length && n < room) {
+		struct bytes in = { conn->in.data + at, conn->in.length - at };
+		struct resp_parsed parsed = resp_parse(in, config.max_body,
+						       &command);
+
+		if (parsed.found != RESP_COMMAND)
+			break;
+		n += answer_jobs(&command, ids + n, room - n);
+		at += parsed.used;
+	}
+	return n;
+}
+
+/*
+ * With a shared store each question costs a way there and back: for the commands of all
+ * these connections there is one.
+ */
+static void ask_at_once(const struct epoll_event *ready, int count)
+{
+	static int64_t ids[ASK_AT_ONCE];
+	int n = 0;
+
+	for (int i = 0; i < count; i++)
+		n += look_ahead(ready[i].data.ptr, ids + n, ASK_AT_ONCE - n);
+	if (n && !turn_begin())
+		turn_result(store->want(ids, n, true));
 }
 
 static int on_conns(sd_event_source *source, int fd, uint32_t events,
@@ -372,6 +410,10 @@ static int on_conns(sd_event_source *source, int fd, uint32_t events,
 		else if (ready[i].events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
 			conn->dead = true;
 	}
+	if (store->shared)
+		ask_at_once(ready, n);
+	for (int i = 0; i < n; i++)
+		run_commands(ready[i].data.ptr);
 	return 0;
 }
 

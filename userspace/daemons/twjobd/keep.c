@@ -300,7 +300,7 @@ static void compare_tokens(struct queue *queue)
 	for (int i = 0; i < n; i++)
 		ids[i] = tokens[i].cookie;
 	if (n > 0 && store->shared)
-		store->want(ids, n);
+		store->want(ids, n, false);
 	for (int i = 0; i < n; i++) {
 		int result = store->get(ids[i], false, &job);
 

@@ -126,8 +126,11 @@ struct store {
 	int (*extend)(int64_t id, uint64_t ms);
 	/* Ends a delivery. Not an error: it has ended. */
 	int (*release)(int64_t id, uint64_t version);
-	/* These will be asked for, in this turn: reads them at once. */
-	void (*want)(const int64_t *ids, int count);
+	/*
+	 * Of a shared store only. These will be asked for: reads them at once; with
+	 * @change as @get does.
+	 */
+	int (*want)(const int64_t *ids, int count, bool change);
 
 	/* Hands the body to @use. */
 	int (*body)(int64_t id, void (*use)(void *arg, struct bytes body),

@@ -86,6 +86,8 @@ void verb_ack(struct request *request);
 void verb_nack(struct request *request);
 void verb_extend(struct request *request);
 void verb_bury(struct request *request);
+/* Of these jobs the command answers deliveries, perhaps: at most @room. */
+int answer_jobs(const struct command *command, int64_t *ids, int room);
 
 /*
  * verbs_job.c: the job and its token, perhaps for a change. 0, or an error: -ENOENT

@@ -41,6 +41,21 @@ static bool parse_receipt(struct bytes arg, struct receipt *receipt)
 	return receipt->delivery;
 }
 
+int answer_jobs(const struct command *command, int64_t *ids, int room)
+{
+	static const char * const names[] = { "TW.ACK", "TW.NACK", "TW.BURY", "TW.EXTEND" };
+	struct receipt receipt;
+	bool found = false;
+	int n = 0;
+
+	for (size_t i = 0; command->argc && i < ARRAY_SIZE(names); i++)
+		found |= arg_is(command->argv[0], names[i]);
+	for (int i = 2; found && i < command->argc && n < room; i++)
+		if (parse_receipt(command->argv[i], &receipt))
+			ids[n++] = receipt.job;
+	return n;
+}
+
 /*
  * With a shared store: the row tells whether the delivery is out. Nobody changes it until
  * the turn ends.

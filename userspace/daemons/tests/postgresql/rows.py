@@ -6,7 +6,7 @@
 import threading
 import time
 
-from common import (Node, Sql, end, eventually, init_database, same, state, take, test)
+from common import (Client, Node, Sql, end, eventually, init_database, same, state, take, test)
 
 init_database().check_returncode()
 a, b = Node("a"), Node("b")
@@ -68,6 +68,20 @@ def _():
     same(state(b, job), "ready")
     change(job, "held_until = timewheel.now() + 9000")
     same(b("TW.ACK", "q", receipt), 1)
+
+
+@test("of many answers at once to one delivery the first one ends it")
+def _():
+    clients = [Client(a.path) for _ in range(6)]
+    for _ in range(5):
+        put(0)
+        receipt = take(a)[1]
+        for client in clients:
+            for verb in ("TW.ACK", "TW.NACK", "TW.ACK"):
+                client.send(verb, "q", receipt)
+        answers = [str(client.answer())[:6] for client in clients for _ in range(3)]
+        same(sorted(answers), ["-STALE"] * 17 + ["1"])
+    assert eventually(lambda: a("TW.STATS", "q")[1] == 0, 3)
 
 
 class Late:

@@ -352,11 +352,6 @@ static int get_job(int64_t id, bool change, struct job *job)
 	return 0;
 }
 
-static void want(const int64_t *numbers, int count)
-{
-	read_rows(numbers, count, false);
-}
-
 static int find_key(int64_t queue, struct bytes key, struct job *job)
 {
 	PGresult *rows;
@@ -521,7 +516,7 @@ const struct store store_pg = {
 	.claim = claim,
 	.extend = extend,
 	.release = release,
-	.want = want,
+	.want = read_rows,
 	.body = get_body,
 	.next = next_jobs,
 	.next_own = next_own,
