@@ -257,6 +257,9 @@ void verb_put(struct request *request)
 	struct job job;
 	int result;
 
+	/* It may have to connect to another server, whose clock then counts. */
+	if (store->shared)
+		turn_begin();
 	if (!parse_put(request, &put))
 		return;
 	do {

@@ -17,6 +17,7 @@ static struct {
 	unsigned int session;
 	uint64_t since;
 	int64_t way;		/* of the answer that told the clock, ms */
+	int64_t forward;	/* how far the clock has been set so, ms */
 } member;
 
 int64_t member_id(void)
@@ -87,6 +88,19 @@ static int join(void)
 	return error;
 }
 
+/* Another server's clock may differ. */
+static int ask_clock(void)
+{
+	uint64_t asked = now_ms();
+	PGresult *rows;
+	int error = pg_ask(NOW, &rows);
+
+	if (!error)
+		member_set_clock(pg_int(rows, 0, 0), asked);
+	PQclear(rows);
+	return error;
+}
+
 int member_attach(void)
 {
 	int error = pg_connect();
@@ -98,11 +112,15 @@ int member_attach(void)
 		say("another node has taken this one's jobs over: it goes on with others");
 		error = join();
 	}
-	if (!error) {
-		member.session = pg_session();
-		member.since = pg_ticks();
+	error = error ?: ask_clock();
+	if (error) {
+		/* The next try begins with another server: this one may be the wrong one. */
+		pg_close();
+		return error;
 	}
-	return error;
+	member.session = pg_session();
+	member.since = pg_ticks();
+	return 0;
 }
 
 int member_begin(void)
@@ -127,7 +145,7 @@ void member_leave(void)
  * The answer was on its way at any moment between @asked and now. A difference that this
  * alone can explain, or little more, is none.
  */
-int64_t member_set_clock(uint64_t now, uint64_t asked)
+void member_set_clock(uint64_t now, uint64_t asked)
 {
 	int64_t way = (now_ms() - asked) / 2, unsure = way + CLOCK_UNSURE;
 	int64_t ahead = now - (asked - store_ahead + way), more;
@@ -137,11 +155,19 @@ int64_t member_set_clock(uint64_t now, uint64_t asked)
 	more = ahead - store_ahead;
 	/* Of those within these bounds, what was soonest answered is best. */
 	if (llabs(more) <= unsure && ahead && way >= member.way)
-		return 0;
+		return;
 	member.way = way;
+	member.forward += more;
 	store_ahead = ahead;
 	if (llabs(more) > unsure)
 		say("the database's clock is ahead of this machine's by %lld ms",
 		    (long long)ahead);
-	return more;
+}
+
+int64_t member_set_forward(void)
+{
+	int64_t forward = member.forward;
+
+	member.forward = 0;
+	return forward;
 }

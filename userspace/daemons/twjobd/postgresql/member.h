@@ -21,10 +21,11 @@ int64_t member_id(void);
 /* How long it has been attached, ms. */
 uint64_t member_age(void);
 /*
- * The database's clock was @now between @asked and this moment, by our own. Returns by how
- * much it has been set forward, ms.
+ * The database's clock was @now between @asked and this moment, by our own.
  */
-int64_t member_set_clock(uint64_t now, uint64_t asked);
+void member_set_clock(uint64_t now, uint64_t asked);
+/* How far it has been set forward since this was asked last, ms. */
+int64_t member_set_forward(void);
 /* Begins a transaction, and ends the lease at once. */
 void member_leave(void);
 

@@ -33,7 +33,6 @@ static struct {
 	sd_event_source *timer;
 	bool again;		/* there is more to do */
 	bool dead;		/* a lease is over */
-	int64_t set_forward;	/* the database's clock, ms */
 	/* Read from wheels, to be given to others. */
 	struct given {
 		struct queue *queue;
@@ -59,7 +58,7 @@ static int renew(void)
 	pg_number(MEMBER_LEASE);
 	result = pg_ask(RENEW, &rows);
 	if (!result && PQntuples(rows)) {
-		node.set_forward = member_set_clock(pg_int(rows, 0, 0), asked);
+		member_set_clock(pg_int(rows, 0, 0), asked);
 		node.dead = pg_int(rows, 0, 1);
 	}
 	PQclear(rows);
@@ -296,14 +295,13 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 	(void)time;
 	(void)unused;
 	node.again = false;
-	node.set_forward = 0;
 	turn_end();
 	error = turn_begin() ?: turn_result(run_turn(&rows));
 	error = turn_end() ?: error;
 	give_back();
 	if (!error) {
 		apply_queues(rows);
-		if (node.set_forward > SET_FORWARD)
+		if (member_set_forward() > SET_FORWARD)
 			load_again();
 		/* After a failover all leases may be over, and their nodes alive. */
 		if (node.dead && member_age() > MEMBER_LEASE)

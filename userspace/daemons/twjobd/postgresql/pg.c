@@ -36,6 +36,7 @@ static struct {
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
 	bool begun, fenced, warned, changed, complained;
+	bool wrong;		/* another server is to be tried */
 } pg;
 
 static struct {
@@ -135,6 +136,7 @@ static void disconnect(void)
 	pg.conn = NULL;
 	pg.sent = 0;
 	pg.syncs = 0;
+	pg.wrong = false;
 }
 
 /* Returns -EIO: whatever was under way has failed. */
@@ -157,6 +159,8 @@ static int failed(const PGresult *result)
 		return lost(PQresultErrorMessage(result));
 	if (!strcmp(state, "3F000") || !strcmp(state, "42P01"))
 		die(0, "the database has no jobs: run twjobd-postgresql --init-database");
+	/* Another server may be the one that carries things out by now. */
+	pg.wrong |= !strcmp(state, "25006") || !strcmp(state, "TWQ01");
 	pg.fenced = !strcmp(state, "TWF01");
 	if (!pg.fenced)
 		complain(PQresultErrorMessage(result));
@@ -389,6 +393,8 @@ int pg_commit(void)
 void pg_roll_back(void)
 {
 	clear_args();
+	if (pg.wrong)
+		disconnect();
 	if (pg.conn && pg.begun && !send_sync() && !read_syncs()) {
 		pg.error = 0;
 		if (PQtransactionStatus(pg.conn) != PQTRANS_IDLE &&

@@ -10,9 +10,9 @@ create schema timewheel;
 create table timewheel.schema (version int not null);
 insert into timewheel.schema values (1);
 
--- The clock.
+-- The clock. A ms has begun when it is told, so that nothing is early by a part of one.
 create function timewheel.now() returns bigint language sql volatile as $$
-	select (extract(epoch from clock_timestamp()) * 1000)::bigint
+	select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
 -- A daemon that uses the store. Each turn of it locks its row for key share and compares

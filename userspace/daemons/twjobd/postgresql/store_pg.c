@@ -28,20 +28,12 @@ static bool had_list;	/* the last commit had a list that was not empty */
 
 static void open_store(const char *where)
 {
-	uint64_t asked;
-	PGresult *rows;
-
 	pg_open(where);
-	for (int i = 0;; i++) {
-		asked = now_ms();
-		if (!member_attach() && !pg_ask(NOW, &rows))
-			break;
+	for (int i = 0; member_attach(); i++) {
 		if (i == START)
 			die(0, "the database cannot be used");
 		sleep(1);
 	}
-	member_set_clock(pg_int(rows, 0, 0), asked);
-	PQclear(rows);
 }
 
 static void close_store(void)
