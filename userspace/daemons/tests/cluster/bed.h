@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How tests have the script "bed" do something with the machines; see there.
+ */
+#ifndef BED_H
+#define BED_H
+
+#include "../jobs/jobs.h"
+
+#define BED		"/tmp/timewheel-bed"
+/* Whichever of the servers is the primary. */
+#define SERVERS		"host=10.77.0.1,10.77.0.2,10.77.0.3 dbname=postgres " \
+			"user=postgres target_session_attrs=read-write connect_timeout=2 "
+
+static inline long long mono(void)
+{
+	return now_ms(CLOCK_MONOTONIC);
+}
+
+/* Has the test bed do something; see there. */
+__attribute__((__format__(printf, 1, 2)))
+static inline int operate(const char *format, ...)
+{
+	char line[256] = "bed ";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + 4, sizeof(line) - 4, format, args);
+	va_end(args);
+	return system(line);
+}
+
+/* What the test bed prints, without the end of the line. */
+static inline void ask_bed(char *answer, int size, const char *what)
+{
+	char line[256];
+	FILE *pipe;
+
+	snprintf(line, sizeof(line), "bed %s", what);
+	answer[0] = '\0';
+	pipe = popen(line, "r");
+	if (!pipe)
+		return;
+	if (fgets(answer, size, pipe))
+		answer[strcspn(answer, "\n")] = '\0';
+	pclose(pipe);
+}
+
+/* The number of the server that is the primary now. */
+static inline int primary(void)
+{
+	char name[16];
+
+	ask_bed(name, sizeof(name), "primary");
+	return atoi(name + 1);
+}
+
+/* A number that the primary answers with; -1 if it does not answer. */
+static inline long long ask_primary(const char *sql)
+{
+	char line[200], answer[32];
+
+	snprintf(line, sizeof(line), "sql d%d \"%s\"", primary(), sql);
+	ask_bed(answer, sizeof(answer), line);
+	return answer[0] ? atoll(answer) : -1;
+}
+
+#endif /* BED_H */

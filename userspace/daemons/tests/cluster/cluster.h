@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ledger of a cluster: what clients were answered about each job, and what is wrong
+ * with that. A job's body is the number of its entry.
+ *
+ * A worker is sure of a job from the answer of its TAKE until a lease after it has sent
+ * that TAKE: the job was not handed to it before it asked. It looks at nothing that comes
+ * later than that, and trusts no other clock than its own.
+ */
+#ifndef CLUSTER_H
+#define CLUSTER_H
+
+#include "bed.h"
+
+#define NODES		3
+#define JOBS		400000
+#define LEASE		4	/* s */
+/* For how long a client waits for an answer. */
+#define ANSWER_S	6
+/* What the rounding of times to milliseconds may make of a lease. */
+#define ROUNDING	20
+
+static struct entry {
+	/* @repeated: the first put may have been done before the second. */
+	atomic_bool put, repeated;
+	/* An answer said that it is not there: refused, rolled back. */
+	atomic_bool refused;
+	/* An answer said that it is there no more; @cancelled: by that command. */
+	atomic_bool gone, cancelled, cancel_in_doubt;
+	atomic_int delivered, done, ack_in_doubt;
+	/* Not before this point of the wall clock, ms. */
+	_Atomic long long earliest;
+	/* Until when its worker is sure of it, ms. */
+	_Atomic long long held_until;
+} entries[JOBS];
+
+/* What happens. */
+static atomic_int next_entry, accepted, in_doubt, refusals, done, stale, too_late, no_node;
+/* What must not happen. */
+static atomic_int early, shared, robbed, back_again, ghosts, strange, bad_answers;
+/* The longest time without any delivery, and from a job's time to its first delivery, ms. */
+static _Atomic long long last_delivery, longest_pause, latest;
+
+/* A node listens on a unix socket, which cut links do not concern. */
+static inline redisContext *try_node(int node)
+{
+	const struct timeval patience = { ANSWER_S, 0 };
+	redisContext *client;
+	char path[64];
+
+	snprintf(path, sizeof(path), BED "/n%d/socket", node);
+	client = redisConnectUnixWithTimeout(path, patience);
+	if (client && !client->err) {
+		redisSetTimeout(client, patience);
+		return client;
+	}
+	if (client)
+		redisFree(client);
+	return NULL;
+}
+
+/* A client's connections, one to each node, made when they are needed. */
+struct clients {
+	redisContext *node[NODES + 1];
+	unsigned int seed;
+};
+
+static inline unsigned int roll(struct clients *clients)
+{
+	return rand_r(&clients->seed) % 100;
+}
+
+static inline redisContext *client_of(struct clients *clients, int node)
+{
+	redisContext **client = &clients->node[node];
+
+	if (*client && (*client)->err) {
+		redisFree(*client);
+		*client = NULL;
+	}
+	if (!*client)
+		*client = try_node(node);
+	return *client;
+}
+
+/* The node itself, or the next one to which there is a connection; NULL for none. */
+static inline redisContext *client_near(struct clients *clients, int node)
+{
+	for (int i = 0; i < NODES; i++) {
+		redisContext *client = client_of(clients, (node + i) % NODES + 1);
+
+		if (client)
+			return client;
+	}
+	no_node++;
+	sleep_ms(50);
+	return NULL;
+}
+
+static inline redisContext *any_client(struct clients *clients)
+{
+	return client_near(clients, roll(clients) % NODES);
+}
+
+static inline void end_clients(struct clients *clients)
+{
+	for (int node = 1; node <= NODES; node++)
+		if (clients->node[node])
+			redisFree(clients->node[node]);
+}
+
+/* say() for words that are put together from parts. */
+__attribute__((__format__(printf, 2, 3)))
+static inline redisReply *tell(redisContext *client, const char *format, ...)
+{
+	char line[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	return redisCommand(client, line);
+}
+
+/* An error that says that a command was not carried out, and may be given again. */
+static inline bool is_refusal(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ERROR &&
+	       (!strncmp(reply->str, "UNAVAILABLE", 11) ||
+		!strncmp(reply->str, "LOADING", 7) || !strncmp(reply->str, "BUSY", 4));
+}
+
+static inline bool is_error(const redisReply *reply, const char *name)
+{
+	return reply && reply->type == REDIS_REPLY_ERROR &&
+	       !strncmp(reply->str, name, strlen(name));
+}
+
+/* An answer that is none of those that are expected. */
+static inline void is_bad(const char *verb, const redisReply *reply)
+{
+	if (is_refusal(reply)) {
+		refusals++;
+		sleep_ms(20);
+		return;
+	}
+	sleep_ms(5);
+	if (bad_answers++ < 5)
+		printf("# %s: %s\n", verb,
+		       reply->type == REDIS_REPLY_ERROR ? reply->str : as_text(reply));
+}
+
+static inline void note_longest(_Atomic long long *longest, long long ms)
+{
+	if (ms > *longest)
+		*longest = ms;
+}
+
+/* All machines have the same clock, so that of the client is the database's. */
+static inline void note_times(const struct taken *taken, const struct entry *entry)
+{
+	long long now = now_ms(CLOCK_REALTIME);
+
+	if (taken->attempt == 1)
+		note_longest(&latest, now - taken->due);
+	if (now >= taken->due && now >= entry->earliest)
+		return;
+	if (early++ < 5)
+		printf("# early: %lld ms by its row, %lld ms by its sender\n",
+		       taken->due - now, entry->earliest - now);
+}
+
+/* A worker has got this job by a TAKE that it sent at @sent. Whether it is sure of it. */
+static inline bool note_delivery(const struct taken *taken, long long sent, bool bound)
+{
+	long long now = mono(), until = sent + LEASE * 1000 - ROUNDING;
+	int index = atoi(taken->body);
+	struct entry *entry = &entries[index];
+
+	if (index < 0 || index >= next_entry) {
+		strange++;
+		return false;
+	}
+	if (now >= until) {
+		too_late++;
+		return false;
+	}
+	note_longest(&longest_pause, now - atomic_exchange(&last_delivery, now));
+	note_times(taken, entry);
+	back_again += entry->gone;
+	ghosts += entry->refused;
+	entry->delivered++;
+	/* A node that dies gives back what is bound to its connections. */
+	if (bound)
+		until = 0;
+	shared += atomic_exchange(&entry->held_until, until) > now;
+	return true;
+}
+
+/* Before a worker says that it has done with the job. Until when it was sure of it. */
+static inline long long note_end(struct entry *entry)
+{
+	return atomic_exchange(&entry->held_until, 0);
+}
+
+/* Prints what is in the ledger. Returns how many jobs were acknowledged and lost. */
+static inline int sum_up(int *twice)
+{
+	int lost = 0;
+
+	*twice = 0;
+	for (int i = 0; i < next_entry; i++) {
+		struct entry *entry = &entries[i];
+
+		*twice += entry->done > 1 + entry->repeated;
+		lost += entry->put && !entry->cancelled && !entry->done &&
+			!entry->cancel_in_doubt && !entry->ack_in_doubt;
+	}
+	printf("# puts answered %d, in doubt %d, refused %d; done %d, stale %d, late %d\n",
+	       accepted, in_doubt, refusals, done, stale, too_late);
+	printf("# lost %d, twice %d, shared %d, robbed %d, early %d, back again %d,\n"
+	       "# ghosts %d, strange %d, bad answers %d\n", lost, *twice, shared, robbed,
+	       early, back_again, ghosts, strange, bad_answers);
+	return lost;
+}
+
+#endif /* CLUSTER_H */
