@@ -19,7 +19,7 @@
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
-#define LONG		300	/* seconds that a test may take */
+#define LONG		600	/* seconds; guests may be emulated */
 
 FIXTURE(memory) {
 	int fd;
@@ -230,7 +230,7 @@ static int setup_short(int fd, __u64 limit)
  * P9: a set-up that fails for want of memory, wherever that is, leaves nothing
  * behind: the file can be set up in another way, and has no more than that.
  */
-TEST_F(memory, failed_setup_leaves_nothing)
+TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 {
 	int i, failed = 0;
 

@@ -391,23 +391,28 @@ TEST_F(named_lifetime, destroyed_while_full_and_busy)
 	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
 					       3600 * TW_SEC));
 	for (int i = 0; i < BUSY; i++) {
+		/* Opened here, for a child may run only when the wheel has gone. */
+		const int own = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+
+		ASSERT_LE(0, own);
 		child[i] = tw_fork();
 		ASSERT_LE(0, child[i]);
-		if (child[i])
+		if (child[i]) {
+			close(own);
 			continue;
-		fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
+		}
 		for (__u32 id = 0;; id = (id + 100) % tokens) {
 			struct timewheel_event events[64];
 
-			tw_register_many(fd, tokens + id, 100, 0,
+			tw_register_many(own, tokens + id, 100, 0,
 					 id % 20 * TW_MS);
-			tw_touch_each(fd, id, 100);
-			tw_op_many(fd, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
-			if (tw_read(fd, events, 64) < 0 && errno != EAGAIN)
+			tw_touch_each(own, id, 100);
+			tw_op_many(own, TIMEWHEEL_OP_CANCEL, id + 50, 5, 0, 0);
+			if (tw_read(own, events, 64) < 0 && errno != EAGAIN)
 				break;
 		}
 		EXPECT_EQ(ENODEV, errno);
-		expect_enodev(_metadata, fd);
+		expect_enodev(_metadata, own);
 		END_CHILD();
 	}
 	tw_sleep_ms(200);
