@@ -19,6 +19,8 @@
 
 #define NAME_SIZE	32
 
+struct figures;
+
 /*
  * A queue. @epoch names the wheel that has been loaded for it; @jobs and @bytes
  * count what the queue holds.
@@ -155,6 +157,8 @@ struct store {
 	bool (*is_full)(void);
 	/* A bit of housekeeping, outside of a turn. */
 	void (*tidy)(void);
+	/* Adds figures of its own, outside of a turn. NULL: it has none. */
+	void (*figures)(struct figures *figures);
 };
 
 extern const struct store store_sqlite, store_memory;

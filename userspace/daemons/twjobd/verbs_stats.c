@@ -8,27 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "figures.h"
 #include "keep.h"
 #include "verbs.h"
-
-#define MAX_FIGURES	20
-
-/*
- * @metric: NULL for what is no metric. What ends in _total only grows, and what
- * ends in _seconds is a value in ms.
- */
-struct figure {
-	const char *name;
-	uint64_t value;
-	const char *metric, *help;
-};
-
-/* @queue: the queue's name, or NULL. */
-struct figures {
-	const char *queue;
-	size_t count;
-	struct figure all[MAX_FIGURES];
-};
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -46,6 +28,8 @@ static void daemon_figures(struct figures *figures)
 		{ "disk_full", store->is_full(), "disk_full",
 		  "No new jobs are accepted, as the disk is full." },
 	} };
+	if (store->figures)
+		store->figures(figures);
 }
 
 static void queue_figures(struct queue *queue, struct figures *figures)

@@ -59,13 +59,13 @@ class Client:
 
 
 class Node:
-    def __init__(self, name, machines=1, where=None):
+    def __init__(self, name, machines=1, where=None, wait=True):
         self.name, self.machines = name, machines
         self.path = folder / f"{name}.sock"
         self.where = where or f"postgresql:///postgres?host={folder}&user=postgres"
-        self.start()
+        self.start(wait)
 
-    def start(self):
+    def start(self, wait=True):
         config = folder / f"{self.name}.conf"
         config.write_text(f"listen = {self.path}\nnode = {self.name}\n"
                           f"store = {self.where}&application_name={self.name}\n"
@@ -73,7 +73,8 @@ class Node:
         self.log = open(folder / f"{self.name}.log", "a")
         self.process = subprocess.Popen([program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
-        eventually(lambda: self.can_connect(), 30)
+        if wait:
+            eventually(self.can_connect, 30)
 
     def can_connect(self):
         try:
@@ -91,6 +92,12 @@ class Node:
     def stop(self, number=signal.SIGTERM):
         self.send_signal(number)
         self.process.wait()
+
+    def metric(self, name):
+        for line in Client(self.path)("TW.METRICS").decode().splitlines():
+            if line.startswith(f"twjobd_{name} "):
+                return float(line.split()[1])
+        return None
 
     def said(self):
         return (folder / f"{self.name}.log").read_text()

@@ -175,6 +175,7 @@ def _():
     same(jobs, set())
     print(f"# after {time.monotonic() - begin:.1f} s")
     assert time.monotonic() - begin < 12
+    assert 8 <= b.metric("takeover_seconds") < 12
 
 
 @test("a stopped node that goes on is refused by its epoch, and goes on with others")
@@ -185,6 +186,8 @@ def _():
     assert eventually(lambda: isinstance(c("TW.PUT", "q", "on"), int), 3)
     got = take(c)
     same(c("TW.ACK", "q", got[1]), 1)
+    same(b.metric("fenced_total"), 0)
+    assert c.metric("fenced_total") >= 1
     a.start()
 
 
@@ -339,6 +342,7 @@ def _():
     same(is_in_doubt(pending()), True)
     standby("resume")
     goes_on()
+    same(d.metric("in_doubt_total"), 4)
 
 
 @test("a primary that others have replaced, and that goes on, is left after one try")

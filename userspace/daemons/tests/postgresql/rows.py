@@ -3,10 +3,14 @@
 #
 # rows.py OUTPUT: a job's row decides what two daemons do with the job, whatever their
 # wheels and their receipts say. Prints TAP.
+import os
+import signal
+import subprocess
 import threading
 import time
 
-from common import (Client, Node, Sql, end, eventually, init_database, same, state, take, test)
+from common import (Client, Node, Sql, end, eventually, folder, init_database, program,
+                    same, state, take, test)
 
 init_database().check_returncode()
 a, b = Node("a"), Node("b")
@@ -84,6 +88,36 @@ def _():
     assert eventually(lambda: a("TW.STATS", "q")[1] == 0, 3)
 
 
+@test("metrics: claims that a row has refused")
+def _():
+    before = a.metric("stale_claims_total")
+    change(put(0.1), "buried = true")
+    same(take(a, seconds=0.5), None)
+    same(a.metric("stale_claims_total"), before + 1)
+
+
+@test("metrics: the length of the inbox")
+def _():
+    same(a.metric("inbox_jobs"), 0)
+    # No node has this queue.
+    sql("insert into timewheel.job (id, queue, due, size, body)"
+        " select i, 999, 0, 65, 'x' from generate_series(-3, -1) i")
+    same(a.metric("inbox_jobs"), 3)
+    sql("delete from timewheel.job where queue = 999")
+    same(a.metric("inbox_jobs"), 0)
+
+
+@test("metrics: how long ago the oldest transaction began")
+def _():
+    other = Sql()
+    other("begin isolation level repeatable read; select 1")
+    for _ in range(30):
+        put(1000)
+    assert a.metric("oldest_xmin_age") >= 30
+    other("rollback")
+    assert eventually(lambda: a.metric("oldest_xmin_age") < 30, 3)
+
+
 class Late:
     """Meanwhile b's statements see rows as they were a second before b locks them."""
 
@@ -139,6 +173,94 @@ def _():
         thread.join()
         same(answers[0][:5], "-HELD")
     same(a("TW.ACK", "q", got[1]), 1)
+
+
+def dead_rows():
+    return int(sql("select n_dead_tup from pg_stat_user_tables where relname = 'job'"))
+
+
+def use(rounds):
+    for _ in range(rounds):
+        for _ in range(600):
+            a.client.send("TW.PUT", "r", "x")
+        for _ in range(600):
+            a.client.answer()
+        jobs = a("TW.TAKE", "r", "COUNT", 600)
+        same(a("TW.ACK", "r", *[job[2] for job in jobs]), [1] * 600)
+
+
+@test("dead rows are removed, and those of an open transaction's time when it ends")
+def _():
+    a("TW.CREATE", "r", "LEASE", 30)
+    use(2)
+    assert eventually(lambda: dead_rows() < 200, 9)
+    other = Sql()
+    other("begin isolation level repeatable read; select 1")
+    use(2)
+    time.sleep(2.5)
+    assert dead_rows() > 2000
+    other("rollback")
+    assert eventually(lambda: dead_rows() < 200, 9)
+
+
+def make_certificate(name):
+    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec",
+                    "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+                    "-out", certificate], check=True, capture_output=True)
+    owner = folder.stat()
+    os.chown(key, owner.st_uid, owner.st_gid)
+    key.chmod(0o600)
+    return certificate
+
+
+@test("TLS: a server whose certificate does not verify is refused")
+def _():
+    right, wrong = make_certificate("right"), make_certificate("wrong")
+    for setting in ("ssl_cert_file = '{}'".format(right),
+                    "ssl_key_file = '{}'".format(right.with_suffix(".key")), "ssl = on"):
+        sql(f"alter system set {setting}")
+    sql("select pg_reload_conf()")
+
+    def tls(name, host, root):
+        return Node(name, wait=False, where=f"postgresql://{host}/postgres?user=postgres"
+                    f"&sslmode=verify-full&sslrootcert={root}")
+    nodes = {"certificate verify failed": tls("wrong-root", "127.0.0.1", wrong),
+             "does not match host name": tls("wrong-name", "localhost", right)}
+    good = tls("tls", "127.0.0.1", right)
+    assert eventually(good.can_connect, 5)
+    same(state(good, put(1000)), "delayed")
+    same(sql("select count(*) from pg_stat_ssl join pg_stat_activity using (pid)\n"
+             " where application_name = 'tls' and ssl"), "1")
+    for text, node in nodes.items():
+        assert eventually(lambda: text in node.said(), 5), node.said()
+        assert not node.can_connect()
+        node.stop(signal.SIGKILL)
+    good.stop()
+
+
+@test("tables of another version are refused, with a sentence, and not changed")
+def _():
+    sentence = "has tables of version 2, and this program uses version 1"
+    same(init_database().returncode, 0)
+    sql("update timewheel.schema set version = 2")
+    tables = "select string_agg(relname || relfilenode, ' ' order by oid) from pg_class"
+    before = sql(tables)
+    result = init_database()
+    same(result.returncode, 1)
+    assert sentence in result.stderr, result.stderr
+    same(sql(tables), before)
+    # A daemon that runs asks with each connection.
+    sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
+        " where application_name = 'b'")
+    same(b.process.wait(9), 1)
+    assert sentence in b.said()
+    b.process = subprocess.Popen([program, "-c", folder / "b.conf"], stderr=b.log)
+    same(b.process.wait(9), 1)
+    sql("update timewheel.schema set version = 1")
+    b.start()
+    same(state(b, put(1000)), "delayed")
 
 
 for node in (a, b):

@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd-postgresql --init-database: makes the tables, in one transaction.
+ * twjobd-postgresql --init-database: makes the tables, in one transaction. And what they
+ * have to be.
  */
+#include <stdlib.h>
+
 #include "store_pg.h"
 
 static const char schema[] =
 #include "schema.inc"
 ;
 
-static void run(PGconn *conn, const char *sql)
+static PGresult *run(PGconn *conn, const char *sql)
 {
 	PGresult *result = PQexec(conn, sql);
 
 	if (PQresultStatus(result) != PGRES_COMMAND_OK &&
 	    PQresultStatus(result) != PGRES_TUPLES_OK)
 		die(0, "the database: %s", PQresultErrorMessage(result));
-	PQclear(result);
+	return result;
+}
+
+void pg_check_schema(int64_t version)
+{
+	if (version != PG_SCHEMA)
+		die(0, "the database has tables of version %lld, and this program uses version %d",
+		    (long long)version, PG_SCHEMA);
 }
 
 static bool has_tables(PGconn *conn)
 {
-	PGresult *result = PQexec(conn, "select to_regclass('timewheel.schema')");
-	bool has = PQntuples(result) && !PQgetisnull(result, 0, 0);
+	PGresult *result = run(conn, "select to_regclass('timewheel.schema')");
+	bool has = !PQgetisnull(result, 0, 0);
 
 	PQclear(result);
 	return has;
@@ -30,13 +40,17 @@ static bool has_tables(PGconn *conn)
 void pg_init_database(const char *where)
 {
 	PGconn *conn = PQconnectdb(where);
+	PGresult *version;
 
 	if (!conn || PQstatus(conn) != CONNECTION_OK)
 		die(0, "the database: %s", PQerrorMessage(conn));
 	if (!has_tables(conn)) {
-		run(conn, "begin");
-		run(conn, schema);
-		run(conn, "commit");
+		PQclear(run(conn, "begin"));
+		PQclear(run(conn, schema));
+		PQclear(run(conn, "commit"));
 	}
+	version = run(conn, "select version from timewheel.schema");
+	pg_check_schema(atoll(PQgetvalue(version, 0, 0)));
+	PQclear(version);
 	PQfinish(conn);
 }

@@ -15,7 +15,7 @@
 static struct {
 	int64_t id, epoch;
 	unsigned int session;
-	uint64_t since;
+	uint64_t since, fenced;
 	int64_t way;		/* of the answer that told the clock, ms */
 	int64_t forward;	/* how far the clock has been set so, ms */
 } member;
@@ -23,6 +23,11 @@ static struct {
 int64_t member_id(void)
 {
 	return member.id;
+}
+
+uint64_t member_fenced(void)
+{
+	return member.fenced;
 }
 
 uint64_t member_age(void)
@@ -110,6 +115,7 @@ int member_attach(void)
 	error = member.epoch ? renew() : join();
 	if (error && pg_was_fenced()) {
 		say("another node has taken this one's jobs over: it goes on with others");
+		member.fenced++;
 		error = join();
 	}
 	error = error ?: ask_clock();

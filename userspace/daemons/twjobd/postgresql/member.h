@@ -18,6 +18,8 @@
 int member_attach(void);
 int member_begin(void);
 int64_t member_id(void);
+/* How often another node has ended what it does. */
+uint64_t member_fenced(void);
 /* How long it has been attached, ms. */
 uint64_t member_age(void);
 /*

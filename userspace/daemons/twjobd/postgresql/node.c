@@ -33,6 +33,7 @@ static struct {
 	sd_event_source *timer;
 	bool again;		/* there is more to do */
 	bool dead;		/* a lease is over */
+	uint64_t takeover;	/* how long the last one took, ms */
 	/* Read from wheels, to be given to others. */
 	struct given {
 		struct queue *queue;
@@ -186,6 +187,20 @@ static int run_turn(PGresult **rows)
 	return result ?: take_in(&ours, &theirs);
 }
 
+/* From when a node renewed its lease last, unless it has ended it itself. */
+static void measure_takeover(const PGresult *rows)
+{
+	int64_t until = PQntuples(rows) ? pg_int(rows, 0, 1) : 0;
+
+	if (until)
+		node.takeover = now_ms() - until + MEMBER_LEASE;
+}
+
+uint64_t node_takeover(void)
+{
+	return node.takeover;
+}
+
 /* The jobs of a node whose lease is over go to the inbox. */
 static void empty_dead(void)
 {
@@ -207,9 +222,11 @@ static void empty_dead(void)
 		result = turn_result(pg_ask(EMPTY_NODE, &rows));
 		node.again = true;
 	}
-	if (!turn_end() && dead)
+	if (!turn_end() && dead) {
 		say("the lease of node %lld is over: %d of its jobs go to others",
 		    (long long)dead, PQntuples(rows));
+		measure_takeover(rows);
+	}
 	PQclear(rows);
 }
 

@@ -32,6 +32,7 @@ static struct {
 	PGconn *conn;
 	unsigned int session;
 	uint64_t tried;		/* ms, when a connection was tried last */
+	uint64_t doubts;
 	unsigned int sent;	/* statements whose results have not been read */
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
@@ -343,7 +344,13 @@ static int leave_in_doubt(const char *why)
 	if (!pg.changed)
 		return -EIO;
 	say("a commit is in doubt: %s", why);
+	pg.doubts++;
 	return -EINPROGRESS;
+}
+
+uint64_t pg_doubts(void)
+{
+	return pg.doubts;
 }
 
 /* The results of the statements before the commit, and of the commit. */
@@ -413,6 +420,23 @@ static void hear_notice(void *unused, const PGresult *result)
 	(void)unused;
 	if (severity && !strcmp(severity, "WARNING"))
 		pg.warned = true;
+}
+
+/* Before anything is prepared that tables of another version may not have. */
+static int check_schema(void)
+{
+	static const char ask[] = "select version::bigint from timewheel.schema";
+	PGresult *rows = NULL;
+	int error;
+
+	if (!PQsendQueryParams(pg.conn, ask, 0, NULL, NULL, NULL, NULL, BINARY))
+		return lost(PQerrorMessage(pg.conn));
+	pg.sent = 1;
+	error = send_sync() ?: read_results(&rows) ?: read_syncs();
+	if (!error)
+		pg_check_schema(pg_int(rows, 0, 0));
+	PQclear(rows);
+	return error;
 }
 
 /*
@@ -532,7 +556,7 @@ int pg_connect(void)
 	PQsetNoticeReceiver(pg.conn, hear_notice, NULL);
 	if (PQsetnonblocking(pg.conn, 1) || !PQenterPipelineMode(pg.conn))
 		return lost(PQerrorMessage(pg.conn));
-	if (prepare()) {
+	if (check_schema() || prepare()) {
 		disconnect();
 		return -EIO;
 	}

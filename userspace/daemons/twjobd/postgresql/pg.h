@@ -19,6 +19,11 @@
 /* Each wait for the database is at most so long, ms. */
 #define PG_PATIENCE	5000
 
+/* The version of the tables, as schema.sql makes them. */
+#define PG_SCHEMA	1
+/* Ends the program with a sentence unless they have it. */
+void pg_check_schema(int64_t version);
+
 /* A clock that is never set, ms. */
 uint64_t pg_ticks(void);
 
@@ -50,5 +55,7 @@ bool pg_has_begun(void);
 bool pg_was_fenced(void);
 int pg_commit(void);
 void pg_roll_back(void);
+/* How many commits have been in doubt. */
+uint64_t pg_doubts(void);
 
 #endif /* TWJOBD_PG_H */

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- The store on PostgreSQL, version 1 of its schema. "twjobd-postgresql --init-database"
--- runs this in one transaction.
+-- The store on PostgreSQL, version 1 of its schema, as PG_SCHEMA says too.
+-- "twjobd-postgresql --init-database" runs this in one transaction.
 --
 -- A job is one row. Times are ms since 1970 by the database's clock.
 

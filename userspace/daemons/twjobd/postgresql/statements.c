@@ -46,7 +46,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"  order by id limit $2::bigint for update skip locked) and\n"
 		" exists (select from timewheel.node_lease\n"
 		"  where node = $1::bigint and until < timewheel.now())\n"
-		" returning id",
+		" returning id,\n"
+		" (select until from timewheel.node_lease where node = $1::bigint)",
 	[SET_LIST] =
 		"update timewheel.node_turn set list = $2::bytea\n"
 		" where node = $1::bigint",
@@ -151,6 +152,13 @@ const char * const statement_texts[STATEMENTS] = {
 	[OWN] =
 		"select " JOB ", 0::bigint from timewheel.job where node = $3::bigint\n"
 		" and id > $1::bigint order by id limit $2::bigint",
+	/* Of a long inbox it is enough that it is long. */
+	[FIGURES] =
+		"select (select count(*) from\n"
+		" (select from timewheel.job where node is null limit 10000) i),\n"
+		" greatest((select max(age(backend_xmin)) from pg_stat_activity),\n"
+		"  (select max(age(xmin)) from pg_replication_slots),\n"
+		"  (select max(age(transaction)) from pg_prepared_xacts), 0)::bigint",
 	/* The last column is not null for those that are claimed. */
 	[CLAIM] =
 		"with t as materialized (select timewheel.now() as now),\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../figures.h"
 #include "member.h"
 #include "rows.h"
 #include "store_pg.h"
@@ -25,6 +26,7 @@ static struct {
 } ids;
 
 static bool had_list;	/* the last commit had a list that was not empty */
+static uint64_t refused;	/* claims */
 
 static void open_store(const char *where)
 {
@@ -423,8 +425,10 @@ static int claim(const struct queue_row *queue, const int64_t *numbers, int coun
 			row_set_body(rows_add(pg_int(rows, i, 0)),
 				     pg_blob(rows, i, PQnfields(rows) - 1));
 	keep_rows(rows, ROW_LOCKED, ROW_READ);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		results[i] = claimed(numbers[i], &jobs[i]);
+		refused += !!results[i];
+	}
 	return 0;
 }
 
@@ -483,6 +487,35 @@ static void tidy(void)
 {
 }
 
+static void add_figure(struct figures *figures, const char *name, uint64_t value,
+		       const char *metric, const char *help)
+{
+	figures->all[figures->count++] = (struct figure) { name, value, metric, help };
+}
+
+static void add_figures(struct figures *figures)
+{
+	PGresult *rows = NULL;
+
+	add_figure(figures, "in_doubt", pg_doubts(), "in_doubt_total",
+		   "Commits of which it was not known whether they were carried out.");
+	add_figure(figures, "fenced", member_fenced(), "fenced_total",
+		   "Times that another node has taken this one's jobs over.");
+	add_figure(figures, "stale_claims", refused, "stale_claims_total",
+		   "Jobs that were due by the wheel, and not to be had by their rows.");
+	add_figure(figures, "takeover_ms", node_takeover(), "takeover_seconds",
+		   "From the last sign of life of a node until this one had its jobs go to others.");
+	/* What only the database knows is not told while it does not answer. */
+	if (!member_attach() && !pg_ask(FIGURES, &rows)) {
+		add_figure(figures, "inbox", pg_int(rows, 0, 0), "inbox_jobs",
+			   "Jobs that no node has yet, counted up to 10000.");
+		add_figure(figures, "oldest_xmin_age", pg_int(rows, 0, 1),
+			   "oldest_xmin_age",
+			   "Transactions since the oldest one that keeps dead rows from being removed.");
+	}
+	PQclear(rows);
+}
+
 const struct store store_pg = {
 	.name = "postgresql",
 	.shared = true,
@@ -516,4 +549,5 @@ const struct store store_pg = {
 	.save_clock = save_clock,
 	.is_full = is_full,
 	.tidy = tidy,
+	.figures = add_figures,
 };
