@@ -244,10 +244,11 @@ static inline int run_event(int run)
 	sleep_ms(1000);
 	result = event->happens();
 	sleep_ms(2000);
-	printf("# %3d %-26s %3lld s, puts %5d, done %5d, in doubt %3d, pause %5lld ms,"
-	       " latest %5lld ms%s\n", run + 1, event->name, (mono() - start) / 1000,
-	       accepted - puts_before, done - done_before, in_doubt - doubt_before,
-	       longest_pause, latest, result ? ", FAILED" : "");
+	printf("# %3d %-26s %3lld s, puts %5d, done %5d, in doubt %3d, ", run + 1,
+	       event->name, (mono() - start) / 1000, accepted - puts_before,
+	       done - done_before, in_doubt - doubt_before);
+	printf("pause %5lld ms, latest %5lld ms%s\n", longest_pause, latest,
+	       result ? ", FAILED" : "");
 	fflush(stdout);
 	/* The others go on at once, and have the jobs of a node that dies in time. */
 	if (!strncmp(event->name, "node", 4) && latest > TAKEOVER_MS)

@@ -31,10 +31,10 @@ static redisContext *connect_node(int node)
 /* The database's clock is what a server's configuration tells. */
 static int make_clock(void)
 {
-	return operate("sql d%d \"create or replace function timewheel.now()"
-		       " returns bigint language sql as 'select"
-		       " floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
-		       " + current_setting(''bed.ahead'')::bigint'\"", primary());
+	return operate("sql d%d \"create or replace function timewheel.now()\n"
+		       "returns bigint language sql as 'select\n"
+		       "floor(extract(epoch from clock_timestamp()) * 1000)::bigint\n"
+		       "+ current_setting(''bed.ahead'')::bigint'\"", primary());
 }
 
 FIXTURE_SETUP(failover)
@@ -106,8 +106,8 @@ static bool put_waits(redisContext *client)
 	redisAppendCommand(client, "TW.PUT q first KEY k");
 	send_all(client);
 	for (int tries = 0; tries < 50; tries++) {
-		if (ask_primary("select count(*) from pg_stat_activity"
-				" where wait_event = 'SyncRep'") > 0)
+		if (ask_primary("select count(*) from pg_stat_activity\n"
+				"where wait_event = 'SyncRep'") > 0)
 			return true;
 		sleep_ms(50);
 	}
@@ -224,8 +224,8 @@ static void is_due_in(struct __test_metadata *_metadata, redisContext *client,
 
 	EXPECT_TRUE(put_says(insist(client, "TW.PUT q %s IN 10 KEY %s", key, key), "NEW",
 			     &id));
-	snprintf(sql, sizeof(sql), "select due - timewheel.now() from timewheel.job"
-		 " where id = %lld", id);
+	snprintf(sql, sizeof(sql), "select due - timewheel.now() from timewheel.job\n"
+		 "where id = %lld", id);
 	left = ask_primary(sql);
 	EXPECT_GT(left, 8000);
 	EXPECT_LE(left, 10000 + 20);

@@ -191,7 +191,7 @@ static inline void *produce(void *number)
 		if (index >= JOBS)
 			break;
 		produce_one(&clients, index);
-		sleep_ms(roll(&clients) / 5);
+		sleep_ms(roll(&clients));
 	}
 	end_clients(&clients);
 	return NULL;
