@@ -81,7 +81,7 @@ static void check_control(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, operate("end n1 n2 n3") ?: operate("start n1 n2 n3"));
 	start_load(seed);
 	sleep_ms(2000);
-	EXPECT_EQ(0, primary_lost());
+	EXPECT_EQ(0, happen(find_event("primary_lost")));
 	end_load(10000);
 	EXPECT_GT(sum_up(&twice), 0);
 }

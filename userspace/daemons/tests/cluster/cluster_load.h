@@ -14,8 +14,12 @@
 #define WORKERS		6
 /* Of jobs that are put to be cancelled, or moved nearer. */
 #define FAR_MS		4000
-/* For how long one who puts by SQL waits. */
-#define SQL_PATIENCE	"tcp_user_timeout=4000 options='-c statement_timeout=4s'"
+/*
+ * For how long one who puts by SQL waits: also for a server that died while it was cut off,
+ * which tells nobody of its end.
+ */
+#define SQL_PATIENCE	"tcp_user_timeout=4000 keepalives_idle=2 keepalives_interval=1 " \
+			"keepalives_count=3 options='-c statement_timeout=4s'"
 
 /* The last producer puts by SQL. */
 static pthread_t producers[PRODUCERS + 1], workers[WORKERS];
