@@ -10,7 +10,7 @@
  *	upgraded
  *
  * A command whose connection ended before the answer is in doubt: either is right.
- * TW_SCALE scales the number of kills.
+ * TW_SCALE scales the number of kills, and that of threads up to 64.
  */
 #include <sqlite3.h>
 
@@ -18,6 +18,7 @@
 
 #define PRODUCERS	4
 #define WORKERS		4
+#define CROWD		32	/* of each, at most */
 #define KILLS		10
 #define UPGRADES	4
 #define HELD		5
@@ -62,6 +63,8 @@ static long long put_keyed(redisContext **client, int index, int delay)
 		if (!reply) {
 			entries[index].repeated = true;
 			*client = revive(*client);
+			if (!*client)
+				return -1;
 			continue;
 		}
 		if (reply->type == REDIS_REPLY_ARRAY)
@@ -217,7 +220,7 @@ static void drain(redisContext *client)
 
 		for (size_t i = 0; i < count; i++)
 			work_on(client, reply->element[i], 0);
-		if (count)
+		if (count || figure(client, "q", "held"))
 			until = now_ms(CLOCK_MONOTONIC) + FAR_MS + 4000;
 		if (reply)
 			freeReplyObject(reply);
@@ -244,10 +247,16 @@ static int scaled(int n)
 	return n < 3 ? 3 : n;
 }
 
+static int crowd(int n)
+{
+	n = scaled(n);
+	return n < CROWD ? n : CROWD;
+}
+
 FIXTURE(ledger) {
 	pid_t daemon;
 	int kept;		/* the wheel's file, if it is upgraded */
-	pthread_t producers[PRODUCERS], workers[WORKERS];
+	pthread_t producers[CROWD], workers[CROWD];
 };
 
 FIXTURE_SETUP(ledger)
@@ -334,19 +343,21 @@ static void upgrade_it(struct __test_metadata *_metadata,
 static void under_load(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 		       bool upgraded)
 {
-	for (long i = 0; i < PRODUCERS; i++)
+	int producers = crowd(PRODUCERS), workers = crowd(WORKERS);
+
+	for (long i = 0; i < producers; i++)
 		pthread_create(&self->producers[i], NULL, produce, (void *)i);
-	for (long i = 0; i < WORKERS; i++)
+	for (long i = 0; i < workers; i++)
 		pthread_create(&self->workers[i], NULL, work, (void *)i);
 	if (upgraded)
 		upgrade_it(_metadata, self);
 	else
 		kill_it(self);
 	stop_producers = true;
-	for (int i = 0; i < PRODUCERS; i++)
+	for (int i = 0; i < producers; i++)
 		pthread_join(self->producers[i], NULL);
 	stop_workers = true;
-	for (int i = 0; i < WORKERS; i++)
+	for (int i = 0; i < workers; i++)
 		pthread_join(self->workers[i], NULL);
 }
 
@@ -398,9 +409,9 @@ TEST_F_TIMEOUT(ledger, J1_J2_J4_upgraded_under_load, 3600)
 	redisContext *client;
 	int notify;
 
-	/* Longer than an upgrade takes on a machine that is slow. */
+	/* Longer than an upgrade takes on a machine that is slow, for so many. */
 	client = must_connect();
-	SAYS("OK", client, "TW.CREATE q LEASE 5");
+	SAYS("OK", client, "TW.CREATE q LEASE %d", crowd(PRODUCERS) + 4);
 	redisFree(client);
 	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
 	notify = open_notify();
