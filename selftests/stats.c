@@ -948,7 +948,7 @@ static int ask_without_memory(int fd)
 }
 
 /* A caller without memory may get an error, but the call does not kill it (P9). */
-TEST_F_TIMEOUT(stats, without_memory, 280)
+TEST_F_TIMEOUT(stats, without_memory, 600)
 {
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
