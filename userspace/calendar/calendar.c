@@ -206,9 +206,9 @@ void calendar_last(struct calendar *calendar, int64_t utc,
 	zone_leave();
 }
 
-void calendar_update(struct calendar *calendar, struct occurrence *occurrence)
+void calendar_update(const char *zone, struct occurrence *occurrence)
 {
-	zone_enter(calendar->zone);
+	zone_enter(zone);
 	set_utc(occurrence);
 	zone_leave();
 }
@@ -267,6 +267,11 @@ struct calendar *calendar_open(const char *text, const char *zone, int64_t start
 	}
 	calendar_close(calendar);
 	return NULL;
+}
+
+const char *calendar_zone(const struct calendar *calendar)
+{
+	return calendar->zone;
 }
 
 void calendar_close(struct calendar *calendar)

@@ -51,6 +51,8 @@ struct calendar;
 struct calendar *calendar_open(const char *text, const char *zone, int64_t start,
 			       char why[CALENDAR_WHY]);
 void calendar_close(struct calendar *calendar);
+/* Its zone: that of @zone or of the DTSTART, or UTC. */
+const char *calendar_zone(const struct calendar *calendar);
 
 /* The first occurrence after @utc. False: there is none. */
 bool calendar_first(struct calendar *calendar, int64_t utc,
@@ -60,8 +62,8 @@ bool calendar_next(struct calendar *calendar, struct occurrence *occurrence);
 /* From @occurrence on the last one that is not after @utc. */
 void calendar_last(struct calendar *calendar, int64_t utc,
 		   struct occurrence *occurrence);
-/* @utc of an occurrence again, by the zone's present file. */
-void calendar_update(struct calendar *calendar, struct occurrence *occurrence);
+/* @utc of an occurrence again, by the present file of its rule's zone. */
+void calendar_update(const char *zone, struct occurrence *occurrence);
 /* What a clock in the zone shows at @utc: not @local, if that is skipped. */
 int64_t calendar_local(struct calendar *calendar, const struct occurrence *occurrence);
 /* "2026-10-25T02:30:00", and "#2" if it is the second time. */

@@ -20,7 +20,7 @@ const struct column put_columns[] = {
 };
 
 enum {
-	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, SIZE, BODY,
+	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, SIZE, BODY, RULE, ZONE,
 };
 
 #define JOB_COLUMNS \
@@ -40,6 +40,8 @@ const struct column body_columns[] = {
 	JOB_COLUMNS,
 	[SIZE] = { "SIZE", COL_NUMBER, "bytes of its body" },
 	[BODY] = { "BODY", 0, "its body; nothing if that is not text in UTF-8" },
+	[RULE] = { "RULE", COL_HIDDEN, "the rule by which it comes again" },
+	[ZONE] = { "ZONE", COL_HIDDEN, "the rule's time zone" },
 	{ }
 };
 
@@ -79,8 +81,16 @@ static void add_input(struct request *request)
 	free(body);
 }
 
-static enum status answer_put(struct out *out, const struct args *args,
-			      const redisReply *reply)
+void put_add_body(struct request *request, const struct args *args)
+{
+	if (args->option[OPT_BODY])
+		request_add(request, "%s", args->option[OPT_BODY]);
+	else
+		add_input(request);
+}
+
+enum status put_answer(struct out *out, const struct args *args,
+		       const redisReply *reply)
 {
 	bool keyed = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
 	const char *mark = keyed ? reply->element[1]->str : "NEW";
@@ -105,7 +115,7 @@ static enum status answer_put(struct out *out, const struct args *args,
 enum status verb_put(const struct args *args)
 {
 	struct out *out = out_begin(args, put_columns, "jobs");
-	const char *key = args->option[OPT_KEY], *body = args->option[OPT_BODY];
+	const char *key = args->option[OPT_KEY];
 	struct when when = { .kind = WHEN_SPAN };
 	enum status status = STATUS_OK;
 	struct request request;
@@ -117,10 +127,7 @@ enum status verb_put(const struct args *args)
 		die(STATUS_USAGE, "--replace needs --key, which tells what to replace");
 	server_open(args);
 	request_begin(&request, "TW.PUT", args->arg[0]);
-	if (body)
-		request_add(&request, "%s", body);
-	else
-		add_input(&request);
+	put_add_body(&request, args);
 	if (args->count > 1)
 		request_add_when(&request, &when);
 	if (key) {
@@ -131,7 +138,7 @@ enum status verb_put(const struct args *args)
 		request_add(&request, "REPLACE");
 	reply = ask(&request);
 	if (!refused(reply, args->arg[0], &status))
-		status = answer_put(out, args, reply);
+		status = put_answer(out, args, reply);
 	freeReplyObject(reply);
 	return status;
 }
@@ -315,6 +322,10 @@ static void put_job(struct out *out, const redisReply *job, bool with_body)
 
 		out_number(out, SIZE, body ? body->len : 0);
 		put_text(out, BODY, body);
+		if (field(job, "rule")) {
+			put_text(out, RULE, field(job, "rule"));
+			put_text(out, ZONE, field(job, "zone"));
+		}
 	}
 }
 

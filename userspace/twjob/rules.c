@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rules by which jobs come again: what times they mean, without a server.
+ * Rules by which jobs come again; and what times they mean, without a server.
  */
 #include <time.h>
 
@@ -61,4 +61,33 @@ enum status verb_calendar(const struct args *args)
 	calendar_close(calendar);
 	out_end(out);
 	return STATUS_OK;
+}
+
+enum status verb_every(const struct args *args)
+{
+	struct out *out = out_begin(args, put_columns, "jobs");
+	enum status status = STATUS_OK;
+	struct request request;
+	redisReply *reply;
+
+	server_open(args);
+	request_begin(&request, "TW.EVERY", args->arg[0]);
+	request_add(&request, "%s", args->arg[1]);
+	request_add(&request, "%s", args->arg[2]);
+	if (args->option[OPT_TZ]) {
+		request_add(&request, "TZ");
+		request_add(&request, "%s", args->option[OPT_TZ]);
+	}
+	if (args->option[OPT_MISSED]) {
+		request_add(&request, "MISSED");
+		request_add(&request, "%s", args->option[OPT_MISSED]);
+	}
+	if (args->option[OPT_OVERLAP])
+		request_add(&request, "OVERLAP");
+	put_add_body(&request, args);
+	reply = ask(&request);
+	if (!refused(reply, args->arg[0], &status))
+		status = put_answer(out, args, reply);
+	freeReplyObject(reply);
+	return status;
 }

@@ -29,6 +29,8 @@ enum {
 	OPT_STORE,
 	OPT_FORCE,
 	OPT_TZ,
+	OPT_MISSED,
+	OPT_OVERLAP,
 };
 
 /* What messages say about accepted times. */
@@ -58,6 +60,7 @@ enum status verb_list(const struct args *args);
 enum status verb_get(const struct args *args);
 enum status verb_kick(const struct args *args);
 enum status verb_delete(const struct args *args);
+enum status verb_every(const struct args *args);
 enum status verb_calendar(const struct args *args);
 enum status verb_work(const struct args *args);
 enum status verb_backup(const struct args *args);
@@ -88,5 +91,11 @@ redisReply *ask(struct request *request);
 bool refused(const redisReply *reply, const char *queue, enum status *status);
 const redisReply *field(const redisReply *map, const char *name);
 long long number_field(const redisReply *map, const char *name);
+
+/* What putting jobs has in common (jobs.c) */
+
+void put_add_body(struct request *request, const struct args *args);
+enum status put_answer(struct out *out, const struct args *args,
+		       const redisReply *reply);
 
 #endif /* TWJOB_H */

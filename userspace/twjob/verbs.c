@@ -13,6 +13,8 @@
 
 static const char *words_of(const char *arg)
 {
+	if (!strcmp(arg, "MISSED"))
+		return "last all none";
 	return strcmp(arg, "STATE") ? NULL : "delayed ready held buried";
 }
 
@@ -51,6 +53,10 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"end a command that runs so long; its job is tried again" },
 	[OPT_STORE] = { 0, "store", "PATH", "twjobd's file (" STORE ")" },
 	[OPT_TZ] = { 0, "tz", "ZONE", "the rule's time zone, as Europe/Berlin (UTC)" },
+	[OPT_MISSED] = { 0, "missed", "MISSED",
+		"of those not taken in time: only the last, all or none (last)" },
+	[OPT_OVERLAP] = { 0, "overlap", NULL,
+		"the next one may begin while one is worked on" },
 	[OPT_FORCE] = { 'f', "force", NULL, "replace FILE if it exists" },
 };
 
@@ -88,6 +94,9 @@ const struct verb verbs[] = {
 	  ALL | TABLE, figure_columns, 0, MANY, verb_stats },
 	{ "metrics", "", "print all figures in Prometheus' text format",
 	  ALL, NULL, 0, 0, verb_metrics },
+	{ "every", "QUEUE KEY RULE", "put a job that comes again by a rule",
+	  ALL | TABLE | BIT(TZ) | BIT(MISSED) | BIT(OVERLAP) | BIT(BODY),
+	  put_columns, 3, 3, verb_every },
 	{ "calendar", "RULE", "show the next ten times of a rule; asks no server",
 	  LOCAL | TABLE | BIT(TZ), calendar_columns, 1, 1, verb_calendar },
 	{ "work", "QUEUE... -- CMD...",

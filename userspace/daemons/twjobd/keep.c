@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "keep.h"
+#include "rule.h"
 #include "turn.h"
 
 #define SLICE		500
@@ -229,7 +230,7 @@ static void mend(struct queue *queue, const struct job *job,
 	queue_apply(queue, &change);
 }
 
-static void compare_job(struct queue *queue, const struct job *job)
+static void compare_job(struct queue *queue, struct job *job)
 {
 	uint64_t late = job->due > now_ms() ? job->due : now_ms();
 	struct timewheel_token token;
@@ -260,6 +261,8 @@ static void compare_job(struct queue *queue, const struct job *job)
 	else if ((!store->shared && token.deadline < queue_deadline(job->due)) ||
 		 token.deadline > queue_deadline(late + LATE))
 		mend(queue, job, &token, CHANGE_TO_PENDING);
+	if (job->rule)
+		rule_compare(queue, job, &token);
 }
 
 /* Queues whose wheel should be as the store. */

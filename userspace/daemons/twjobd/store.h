@@ -15,6 +15,7 @@
 #ifndef TWJOBD_STORE_H
 #define TWJOBD_STORE_H
 
+#include "../../calendar/calendar.h"
 #include "twjobd.h"
 
 #define NAME_SIZE	32
@@ -41,7 +42,8 @@ struct queue_row {
 };
 
 /*
- * A job, without its body. @attempts counts deliveries, but not a first one. The last
+ * A job, without its body. @attempts counts deliveries, but not a first one. @rule: it
+ * comes again by a rule. The last
  * three are those of a shared store, which counts all deliveries: a receipt tells the
  * version; a worker has the job until @held_until; @foreign: this daemon is not its owner.
  */
@@ -52,11 +54,26 @@ struct job {
 	uint64_t attempts;
 	uint64_t size;		/* bytes of body and key */
 	bool buried;
+	bool rule;
 	size_t key_length;	/* 0: no key */
 	char key[MAX_KEY];
 	uint64_t version;
 	uint64_t held_until;	/* ms */
 	bool foreign;
+};
+
+/*
+ * A rule by which a job comes again. It began at @start, in seconds since 1970; the job is
+ * the occurrence @at.
+ */
+struct rule {
+	char text[CALENDAR_TEXT], zone[CALENDAR_ZONE];
+	int64_t start;
+	enum missed {
+		MISSED_LAST, MISSED_ALL, MISSED_NONE
+	} missed;
+	bool overlap;
+	struct occurrence at;
 };
 
 /* When a job is to be read: when it is due, and no worker has it. */
@@ -105,11 +122,16 @@ struct store {
 	/* -EEXIST: another user of the store has added one with this key. */
 	int (*add)(const struct job *job, struct bytes body);
 	/*
-	 * All but its queue and key. A body without data leaves the body as it is. No
+	 * All but its queue, key and rule. A body without data leaves the body as it is. No
 	 * worker has the job any more, and this daemon owns it.
 	 */
 	int (*change)(const struct job *job, struct bytes body);
+	/* Its rule ends with it. */
 	int (*remove)(int64_t id);
+	/* NULL, as are the next two: this store has no rules. */
+	int (*save_rule)(int64_t job, const struct rule *rule);
+	int (*get_rule)(int64_t job, struct rule *rule);
+	int64_t (*count_rules)(void);
 
 	/* With @change it stays as it is until the turn ends, which has begun. */
 	int (*get)(int64_t id, bool change, struct job *job);

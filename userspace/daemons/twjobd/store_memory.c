@@ -23,7 +23,7 @@ struct entry {
 static struct table {
 	struct entry *entries;
 	size_t count, room, holes;
-} queue_table, job_table, body_table;
+} queue_table, job_table, body_table, rule_table;
 
 struct body {
 	size_t length;
@@ -128,6 +128,7 @@ static void end_turn(void)
 	close_holes(&queue_table);
 	close_holes(&job_table);
 	close_holes(&body_table);
+	close_holes(&rule_table);
 }
 
 static void *new_row(size_t size)
@@ -264,7 +265,31 @@ static int remove_job(int64_t id)
 {
 	set(&job_table, id, NULL);
 	set(&body_table, id, NULL);
+	if (find(&rule_table, id))
+		set(&rule_table, id, NULL);
 	return 0;
+}
+
+static int save_rule(int64_t job, const struct rule *rule)
+{
+	set(&rule_table, job,
+	    memcpy(new_row(sizeof(*rule)), rule, sizeof(*rule)));
+	return 0;
+}
+
+static int get_rule(int64_t job, struct rule *rule)
+{
+	const struct rule *row = find(&rule_table, job);
+
+	if (!row)
+		return -ENOENT;
+	*rule = *row;
+	return 0;
+}
+
+static int64_t count_rules(void)
+{
+	return rule_table.count - rule_table.holes;
 }
 
 /* Nobody else changes it. */
@@ -346,6 +371,9 @@ const struct store store_memory = {
 	.add = add_job,
 	.change = change_job,
 	.remove = remove_job,
+	.save_rule = save_rule,
+	.get_rule = get_rule,
+	.count_rules = count_rules,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

@@ -15,8 +15,9 @@
 
 #include "disk.h"
 #include "store.h"
+#include "store_sqlite.h"
 
-#define SCHEMA		1
+#define SCHEMA		2
 #define APPLICATION	0x74776a62	/* "twjb" */
 /* Numbers of jobs that are set aside by one commit. */
 #define ID_BLOCK	65536
@@ -31,67 +32,6 @@ static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the last commit had a list that was not empty */
 static bool complained;	/* since the last commit */
-
-static const char schema[] =
-	"pragma auto_vacuum = incremental;"
-	"pragma journal_mode = wal;"
-	"begin immediate;"
-	"create table meta (name text primary key, value) without rowid;"
-	"create table queue (id integer primary key, name text not null,\n"
-	" lease int, tries int, max_jobs int, max_bytes int, epoch int,\n"
-	" jobs int, bytes int, paused int, draining int, dropped int);"
-	"create table job (id integer primary key, queue int not null,\n"
-	" due int not null, attempts int not null, size int not null,\n"
-	" buried int not null, key blob);"
-	"create index buried on job (queue, id) where buried;"
-	"create table body (id integer primary key, body blob not null);"
-	"insert into meta values ('next', 1), ('turn', x''),\n"
-	" ('secret', randomblob(16));"
-	"pragma application_id = 1953983074;"
-	"pragma user_version = 1;"
-	"commit;";
-
-#define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
-			"jobs, bytes, paused, draining, dropped"
-#define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key"
-
-enum statement {
-	BEGIN, COMMIT, ROLL_BACK,
-	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
-	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
-	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
-	GET, GET_BODY, NEXT, NEXT_BURIED,
-	STATEMENTS
-};
-
-static const char * const texts[STATEMENTS] = {
-	[BEGIN] = "begin immediate",
-	[COMMIT] = "commit",
-	[ROLL_BACK] = "rollback",
-	[SET_NEXT] = "update meta set value = ? where name = 'next'",
-	[SET_LIST] = "update meta set value = ? where name = 'turn'",
-	[GET_LIST] = "select value from meta where name = 'turn'",
-	[SET_CLOCK] = "replace into meta values ('clock', ?)",
-	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
-	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
-		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
-		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[REMOVE_QUEUE] = "delete from queue where id = ?",
-	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?)",
-	[ADD_BODY] = "insert into body values (?, ?)",
-	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
-		   "buried = ?5 where id = ?1",
-	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
-	[REMOVE] = "delete from job where id = ?",
-	[REMOVE_BODY] = "delete from body where id = ?",
-	[GET] = "select " JOB_COLUMNS " from job where id = ?",
-	[GET_BODY] = "select body from body where id = ?",
-	[NEXT] = "select " JOB_COLUMNS " from job where id > ?1\n"
-		 "order by id limit ?2",
-	[NEXT_BURIED] = "select " JOB_COLUMNS " from job where buried and\n"
-			"queue = ?3 and id > ?1 order by id limit ?2",
-};
 
 static sqlite3_stmt *statements[STATEMENTS];
 
@@ -228,6 +168,8 @@ static void check_schema(void)
 		must_run(schema);
 	if (number("pragma application_id") != APPLICATION)
 		die(0, "%s is no store of jobs", config.store);
+	if (number("pragma user_version") == 1)
+		must_run(rules);
 	if (number("pragma user_version") != SCHEMA)
 		die(0, "%s is of another version of twjobd", config.store);
 }
@@ -311,10 +253,15 @@ static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
 	return with_blob(statements[GET_LIST], use, arg);
 }
 
+static void read_text(sqlite3_stmt *statement, int column, char *text, size_t size)
+{
+	const unsigned char *value = sqlite3_column_text(statement, column);
+
+	snprintf(text, size, "%s", value ? (char *)value : "");
+}
+
 static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 {
-	const unsigned char *name = sqlite3_column_text(statement, 1);
-
 	*row = (struct queue_row) {
 		.id = sqlite3_column_int64(statement, 0),
 		.lease = sqlite3_column_int64(statement, 2),
@@ -328,7 +275,7 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.draining = sqlite3_column_int(statement, 10),
 		.dropped = sqlite3_column_int(statement, 11),
 	};
-	snprintf(row->name, sizeof(row->name), "%s", name ? (char *)name : "");
+	read_text(statement, 1, row->name, sizeof(row->name));
 }
 
 static int each_queue(void (*each)(const struct queue_row *row))
@@ -436,6 +383,7 @@ static int add_job(const struct job *job, struct bytes body)
 				  SQLITE_STATIC);
 	else
 		sqlite3_bind_null(statement, 7);
+	sqlite3_bind_int64(statement, 8, job->rule);
 	result = run(statement);
 	if (result)
 		return result;
@@ -480,6 +428,50 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		job->key_length = MAX_KEY;
 	if (key)
 		memcpy(job->key, key, job->key_length);
+	job->rule = sqlite3_column_int(statement, 7);
+}
+
+static int save_rule(int64_t job, const struct rule *rule)
+{
+	sqlite3_stmt *statement = BOUND(SAVE_RULE, job, 0, 0, rule->start, rule->missed,
+					rule->overlap, rule->at.local, rule->at.utc,
+					rule->at.again, rule->at.number);
+
+	sqlite3_bind_text(statement, 2, rule->text, -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 3, rule->zone, -1, SQLITE_STATIC);
+	return run(statement);
+}
+
+static int get_rule(int64_t job, struct rule *rule)
+{
+	sqlite3_stmt *statement = BOUND(GET_RULE, job);
+	int result = step(statement);
+
+	if (result > 0) {
+		*rule = (struct rule) {
+			.start = sqlite3_column_int64(statement, 2),
+			.missed = sqlite3_column_int(statement, 3),
+			.overlap = sqlite3_column_int(statement, 4),
+			.at = {
+				.local = sqlite3_column_int64(statement, 5),
+				.utc = sqlite3_column_int64(statement, 6),
+				.again = sqlite3_column_int(statement, 7),
+				.number = sqlite3_column_int64(statement, 8),
+			},
+		};
+		read_text(statement, 0, rule->text, sizeof(rule->text));
+		read_text(statement, 1, rule->zone, sizeof(rule->zone));
+	}
+	sqlite3_reset(statement);
+	return result < 0 ? result : result ? 0 : -ENOENT;
+}
+
+static int64_t count_rules(void)
+{
+	int64_t count = 0;
+
+	ask("select count(*) from rule", &count);
+	return count;
 }
 
 /* Nobody else changes it. */
@@ -566,6 +558,9 @@ const struct store store_sqlite = {
 	.add = add_job,
 	.change = change_job,
 	.remove = remove_job,
+	.save_rule = save_rule,
+	.get_rule = get_rule,
+	.count_rules = count_rules,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

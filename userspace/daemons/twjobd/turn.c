@@ -49,11 +49,29 @@ int turn_result(int result)
 	return result;
 }
 
-void turn_registered(struct queue *queue, uint64_t handle)
+int turn_add(struct queue *queue, struct job *job, struct bytes body)
 {
-	const struct registered registered = { queue, handle };
+	struct registered registered = { queue, 0 };
+	int result = turn_begin();
 
+	if (result)
+		return result;
+	job->id = store->new_id();
+	result = queue_register(queue, job, &registered.handle);
+	/* A token that is left over; what -EEXIST means here is another job's key. */
+	if (result)
+		return result == -EEXIST ? -EIO : result;
+	result = store->add(job, body);
+	if (result == -EEXIST) {
+		queue_unregister(queue, registered.handle);
+		return result;
+	}
 	buffer_add(&turn.registered, &registered, sizeof(registered));
+	if (!turn_result(result)) {
+		queue->row.jobs++;
+		queue->row.bytes += job->size;
+	}
+	return result;
 }
 
 void turn_changed(struct queue *queue, const struct job *job,

@@ -18,8 +18,11 @@ int turn_begin(void);
 /* Returns @result. The turn cannot be committed if it is an error. */
 int turn_result(int result);
 
-/* The token of a new job has been registered. */
-void turn_registered(struct queue *queue, uint64_t handle);
+/*
+ * Adds a job, which gets a number, and its token. -EEXIST: another user of the store has
+ * added one with this key.
+ */
+int turn_add(struct queue *queue, struct job *job, struct bytes body);
 /*
  * The job has been changed in the store, and the wheel has yet to be told of it.
  * @delivery: the one that this ends, 0 for none.

@@ -7,12 +7,14 @@
  * verbs.c		what clients can ask, by name; see verbs.h
  * verbs_queue.c	of queues
  * verbs_job.c		of jobs that no worker has
+ * verbs_rule.c		of rules by which jobs come again
  * verbs_list.c		what there is
  * verbs_stats.c	figures, also for Prometheus
  * verbs_take.c		deliveries, and clients that wait for one
  * verbs_answer.c	answers to deliveries
  * args.c		what the verbs' arguments mean
  * keep.c		loads wheels, and compares them with the store
+ * rule.c		rules by which jobs come again; see rule.h
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h
  * queue_due.c		what is due in it
@@ -25,6 +27,7 @@
  *			twjobd-postgresql
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
+ * ../../calendar	what times a rule means
  * ../common		what it has in common with other daemons: options and
  *			signals, the configuration file, sockets that listen,
  *			messages

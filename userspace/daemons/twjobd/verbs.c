@@ -180,6 +180,7 @@ static const struct verb {
 	{ "TW.NACK", 3, 5, QUEUE, verb_nack },
 	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
 	{ "TW.BURY", 3, 3, QUEUE, verb_bury },
+	{ "TW.EVERY", 5, 10, QUEUE, verb_every },
 	{ "TW.CANCEL", 3, 3, QUEUE, verb_cancel },
 	{ "TW.CANCELKEY", 3, 3, QUEUE, verb_cancel_key },
 	{ "TW.MOVE", 5, 5, QUEUE, verb_move },

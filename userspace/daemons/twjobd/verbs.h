@@ -74,6 +74,9 @@ void verb_move_key(struct request *request);
 void verb_kick(struct request *request);
 void verb_delete(struct request *request);
 
+/* verbs_rule.c */
+void verb_every(struct request *request);
+
 /* verbs_list.c */
 void verb_get(struct request *request);
 void verb_list(struct request *request);
@@ -89,8 +92,18 @@ void verb_bury(struct request *request);
 /* Of these jobs the command answers deliveries, perhaps: at most @room. */
 int answer_jobs(const struct command *command, int64_t *ids, int room);
 
+/* What is put: also by a rule, whose first occurrence is at @due. */
+struct put {
+	struct bytes body, key;
+	uint64_t due;
+	bool replace;
+	const struct rule *rule;
+};
+
+/* verbs_job.c: puts a job, or changes the one with the key, and answers. */
+void put_job(struct request *request, const struct put *put);
 /*
- * verbs_job.c: the job and its token, perhaps for a change. 0, or an error: -ENOENT
+ * Also there: the job and its token, perhaps for a change. 0, or an error: -ENOENT
  * there is no such job. Changes that are under way on it are committed first.
  */
 int find_job(struct queue *queue, int64_t id, bool change, struct job *job,

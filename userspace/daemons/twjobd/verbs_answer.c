@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rule.h"
 #include "verbs.h"
 
 /* With a shared store: the job's version, its queue, and the attempt. */
@@ -150,6 +151,12 @@ static int ack(struct request *request, struct bytes arg)
 	struct job job;
 	int result = find_last(request->queue, arg, &receipt, &job, &token);
 
+	if (!result && job.rule) {
+		result = rule_end(request->queue, &job, &token, receipt.delivery);
+		if (result != -ENOENT)
+			return result;
+		result = 0;
+	}
 	if (!result)
 		result = turn_begin() ?: turn_result(store->remove(job.id));
 	if (result)
@@ -188,9 +195,13 @@ void verb_ack(struct request *request)
 static int end_delivery(struct request *request, const struct receipt *receipt,
 			struct job *job, const struct timewheel_token *token)
 {
-	int result = turn_begin() ?:
-		     turn_result(store->change(job, (struct bytes) { }));
+	int result = -ENOENT;
 
+	if (job->rule && job->buried)
+		result = rule_end(request->queue, job, token, receipt->delivery);
+	if (result != -ENOENT)
+		return result;
+	result = turn_begin() ?: turn_result(store->change(job, (struct bytes) { }));
 	if (result)
 		return result;
 	job->held_until = 0;
@@ -214,6 +225,7 @@ void verb_nack(struct request *request)
 	struct receipt receipt;
 	struct job job = { };
 	uint64_t due = now_ms();
+	bool buried = false;
 	int result;
 
 	if (request->argc > 3 && !arg_due(request, 3, &due))
@@ -224,11 +236,12 @@ void verb_nack(struct request *request)
 		if (!job.attempts)
 			job.attempts = receipt.delivery;
 		job.due = due;
-		job.buried = request->queue->row.tries &&
-			     job.attempts >= request->queue->row.tries;
+		buried = request->queue->row.tries &&
+			 job.attempts >= request->queue->row.tries;
+		job.buried = buried;
 		result = end_delivery(request, &receipt, &job, &token);
 	}
-	answer(request, result, job.buried ? "BURIED" : "OK");
+	answer(request, result, buried ? "BURIED" : "OK");
 }
 
 /* TW.BURY queue receipt */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "keep.h"
+#include "rule.h"
 #include "verbs.h"
 
 #define UNCHANGED	((struct bytes) { })
@@ -101,12 +102,6 @@ static int find_key(struct queue *queue, struct bytes key, struct job *job,
 	return look(queue, key, job, token, &busy);
 }
 
-struct put {
-	struct bytes body, key;
-	uint64_t due;
-	bool replace;
-};
-
 static bool parse_put(struct request *request, struct put *put)
 {
 	*put = (struct put) {
@@ -128,6 +123,12 @@ static bool parse_put(struct request *request, struct put *put)
 	if (put->replace && !put->key.length)
 		reply_error(request->reply, "ERR REPLACE needs a KEY");
 	return !put->replace || put->key.length;
+}
+
+static uint64_t size_of(const struct put *put)
+{
+	return put->body.length + put->key.length + OVERHEAD +
+	       (put->rule ? rule_size(put->rule) : 0);
 }
 
 /* Whether the queue takes @size bytes more, which a job of @old had in part. */
@@ -168,35 +169,23 @@ static int remove_job(struct queue *queue, const struct job *job,
 	return 0;
 }
 
+static int save_rule(const struct put *put, const struct job *job)
+{
+	return put->rule ? turn_result(store->save_rule(job->id, put->rule)) : 0;
+}
+
 static int add_job(struct queue *queue, const struct put *put, struct job *job)
 {
-	uint64_t handle;
-	int result = turn_begin();
-
-	if (result)
-		return result;
 	*job = (struct job) {
-		.id = store->new_id(),
 		.queue = queue->row.id,
 		.due = put->due,
-		.size = put->body.length + put->key.length + OVERHEAD,
+		.size = size_of(put),
+		.rule = put->rule,
 		.key_length = put->key.length,
 	};
 	if (put->key.length)
 		memcpy(job->key, put->key.data, put->key.length);
-	result = queue_register(queue, job, &handle);
-	/* A token that is left over; what -EEXIST means here is another job's key. */
-	if (result)
-		return result == -EEXIST ? -EIO : result;
-	result = store->add(job, put->body);
-	if (result == -EEXIST) {
-		queue_unregister(queue, handle);
-		return result;
-	}
-	turn_registered(queue, handle);
-	if (!turn_result(result))
-		count_job(queue, 1, job->size);
-	return result;
+	return turn_add(queue, job, put->body) ?: save_rule(put, job);
 }
 
 static void answer_key(struct request *request, const struct job *job,
@@ -214,13 +203,14 @@ static void replace(struct request *request, const struct put *put,
 	uint64_t old = job->size;
 	int result;
 
-	job->size = put->body.length + put->key.length + OVERHEAD;
+	job->size = size_of(put);
 	if (!has_room(request, job->size, old))
 		return;
 	job->due = put->due;
 	job->attempts = 0;
 	job->buried = false;
-	result = turn_begin() ?: turn_result(store->change(job, put->body));
+	result = turn_begin() ?: turn_result(store->change(job, put->body)) ?:
+		 save_rule(put, job);
 	if (result) {
 		answer_failure(request, result);
 		return;
@@ -228,6 +218,33 @@ static void replace(struct request *request, const struct put *put,
 	count_job(request->queue, 0, job->size - old);
 	turn_changed(request->queue, job, token, 0, CHANGE_TO_NEW);
 	answer_key(request, job, "REPLACED");
+}
+
+struct comparison {
+	struct bytes body;
+	bool same;
+};
+
+static void compare_body(void *arg, struct bytes body)
+{
+	struct comparison *comparison = arg;
+
+	comparison->same = body.length == comparison->body.length &&
+			   !memcmp(body.data ?: "", comparison->body.data, body.length);
+}
+
+/* The same rule has been put before, whatever has come by it since. */
+static bool is_same_rule(const struct put *put, const struct job *job)
+{
+	struct comparison comparison = { .body = put->body };
+	struct rule rule;
+
+	return !store->get_rule(job->id, &rule) &&
+	       !strcmp(rule.text, put->rule->text) &&
+	       !strcmp(rule.zone, put->rule->zone) &&
+	       rule.missed == put->rule->missed &&
+	       rule.overlap == put->rule->overlap &&
+	       !store->body(job->id, compare_body, &comparison) && comparison.same;
 }
 
 /* Returns whether there was such a job, or an error, and the put is answered. */
@@ -239,6 +256,16 @@ static bool put_again(struct request *request, const struct put *put)
 
 	if (result == -ENOENT)
 		return false;
+	if (!result && put->replace && job.rule != !!put->rule) {
+		reply_error(request->reply, job.rule ?
+			    "ERR the key is that of a rule, see TW.EVERY" :
+			    "ERR the key is that of a job without a rule");
+		return true;
+	}
+	if (!result && put->rule && is_same_rule(put, &job)) {
+		answer_key(request, &job, "EXISTS");
+		return true;
+	}
 	if (!result && token.state == TIMEWHEEL_STATE_HELD)
 		result = -EBUSY;
 	if (result)
@@ -250,32 +277,36 @@ static bool put_again(struct request *request, const struct put *put)
 	return true;
 }
 
+void put_job(struct request *request, const struct put *put)
+{
+	struct job job;
+	int result;
+
+	do {
+		if (put->key.length && put_again(request, put))
+			return;
+		if (!has_room(request, size_of(put), 0))
+			return;
+		result = add_job(request->queue, put, &job);
+	} while (result == -EEXIST);
+	if (result)
+		answer_failure(request, result);
+	else if (put->key.length)
+		answer_key(request, &job, "NEW");
+	else
+		reply_integer(request->reply, job.id);
+}
+
 /* TW.PUT queue body [IN seconds | AT time] [KEY key] [REPLACE] */
 void verb_put(struct request *request)
 {
 	struct put put;
-	struct job job;
-	int result;
 
 	/* It may have to connect to another server, whose clock then counts. */
 	if (store->shared)
 		turn_begin();
-	if (!parse_put(request, &put))
-		return;
-	do {
-		if (put.key.length && put_again(request, &put))
-			return;
-		if (!has_room(request, put.body.length + put.key.length + OVERHEAD,
-			      0))
-			return;
-		result = add_job(request->queue, &put, &job);
-	} while (result == -EEXIST);
-	if (result)
-		answer_failure(request, result);
-	else if (put.key.length)
-		answer_key(request, &job, "NEW");
-	else
-		reply_integer(request->reply, job.id);
+	if (parse_put(request, &put))
+		put_job(request, &put);
 }
 
 /*

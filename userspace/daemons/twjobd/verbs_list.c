@@ -55,10 +55,29 @@ static void add_body(void *reply, struct bytes body)
 	reply_bytes(reply, body);
 }
 
+static void add_rule(struct reply *reply, const struct rule *rule)
+{
+	static const char * const missed[] = { "last", "all", "none" };
+	char name[CALENDAR_NAME];
+
+	calendar_name(&rule->at, name);
+	reply_text(reply, "rule");
+	reply_text(reply, rule->text);
+	reply_text(reply, "zone");
+	reply_text(reply, rule->zone);
+	reply_text(reply, "missed");
+	reply_text(reply, missed[rule->missed]);
+	reply_text(reply, "overlap");
+	reply_integer(reply, rule->overlap);
+	reply_text(reply, "occurrence");
+	reply_text(reply, name);
+}
+
 /* TW.GET queue id */
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
+	struct rule rule;
 	struct job job;
 	uint64_t id;
 	int result;
@@ -66,14 +85,18 @@ void verb_get(struct request *request)
 	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
 		return;
 	result = find_job(request->queue, id, false, &job, &token);
+	if (!result && job.rule)
+		result = store->get_rule(id, &rule);
 	if (result == -ENOENT)
 		reply_null(request->reply);
 	else if (result)
 		answer_failure(request, result);
 	if (result)
 		return;
-	add_job(request->reply, &job, state_of(&job, &token), 6);
+	add_job(request->reply, &job, state_of(&job, &token), job.rule ? 11 : 6);
 	store->body(id, add_body, request->reply);
+	if (job.rule)
+		add_rule(request->reply, &rule);
 }
 
 struct listing {

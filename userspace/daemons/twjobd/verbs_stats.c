@@ -20,13 +20,15 @@ static bool ends_in(const char *text, const char *end)
 
 static void daemon_figures(struct figures *figures)
 {
-	*figures = (struct figures) { NULL, 3, {
+	*figures = (struct figures) { NULL, 4, {
 		{ "mended", keep_mended(), "mended_total",
 		  "Tokens that were not as the store has their jobs." },
 		{ "loading", keep_is_loading(), "loading",
 		  "Jobs are being loaded into the wheels." },
 		{ "disk_full", store->is_full(), "disk_full",
 		  "No new jobs are accepted, as the disk is full." },
+		{ "rules", store->count_rules ? store->count_rules() : 0, "rules",
+		  "Rules by which jobs come again." },
 	} };
 	if (store->figures)
 		store->figures(figures);

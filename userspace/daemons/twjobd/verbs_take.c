@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "keep.h"
+#include "rule.h"
 #include "verbs.h"
 
 #define READ_AT_ONCE	16
@@ -105,6 +106,11 @@ static int bury_job(struct queue *queue, struct job *job,
 
 	job->buried = true;
 	job->held_until = 0;
+	if (job->rule) {
+		result = rule_end(queue, job, &token, event->delivery);
+		if (result != -ENOENT)
+			return result;
+	}
 	result = turn_begin() ?:
 		 turn_result(store->change(job, (struct bytes) { }));
 	if (!result)
@@ -150,6 +156,10 @@ static void count_taken(struct taken *taken, struct queue *queue,
 static void take_event(struct taken *taken, struct queue *queue,
 		       const struct timewheel_event *event)
 {
+	const struct timewheel_token token = {
+		.id = event->id,
+		.handle = event->handle,
+	};
 	uint64_t attempt;
 	struct job job;
 	int result = check_job(queue, &job, event);
@@ -157,7 +167,11 @@ static void take_event(struct taken *taken, struct queue *queue,
 	if (result)
 		return;
 	attempt = next_attempt(&job, event);
-	if (attempt > 1) {
+	if (job.rule)
+		result = rule_take(queue, &job, &token, event->delivery, attempt == 1);
+	if (result == -EAGAIN)
+		return;
+	if (!result && attempt > 1) {
 		job.attempts = attempt;
 		result = turn_begin() ?:
 			 turn_result(store->change(&job, (struct bytes) { }));

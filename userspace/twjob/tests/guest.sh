@@ -125,6 +125,22 @@ putting()
 	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
 }
 
+coming_again()
+{
+	json '.jobs[].result' '"new"' every sms report '30 2 * * *' --body x -J
+	json '.jobs[].result' '"exists"' every sms report '30 2 * * *' --body x -J
+	json '.jobs[].result' '"replaced"' every sms report '40 2 * * *' --body x \
+		--tz UTC --missed none --overlap -J
+	rule=$(twjob every sms report '40 2 * * *' --body x --tz UTC --missed none \
+		--overlap -o id --no-headings | tr -d ' ')
+	json '.jobs[] | [.rule, .zone, .due[13:19]]' '["40 2 * * *","UTC",":40:00"]' \
+		get sms "$rule" -J -o rule,zone,due
+	gives 0 cancel sms --key report
+	refuses 2 'the rule is refused: no time would come by it' \
+		every sms report '0 0 31 2 *' --body x
+	refuses 2 'last, all or none' every sms report @daily --missed x --body x
+}
+
 refusing()
 {
 	refuses 2 "TIME 'at 25:00'" put sms at 25:00 --body x
@@ -361,6 +377,7 @@ refuses 1 "'systemctl start twjobd'" queues
 start_daemon $tmp/config
 queues
 putting
+coming_again
 refusing
 passwords
 statuses

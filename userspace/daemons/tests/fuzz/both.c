@@ -95,8 +95,37 @@ static bool is_same(const struct job *a, const struct job *b)
 {
 	return a->id == b->id && a->queue == b->queue && a->due == b->due &&
 	       a->attempts == b->attempts && a->size == b->size &&
-	       a->buried == b->buried && a->key_length == b->key_length &&
+	       a->buried == b->buried && a->rule == b->rule &&
+	       a->key_length == b->key_length &&
 	       !memcmp(a->key, b->key, a->key_length);
+}
+
+static int save_rule(int64_t job, const struct rule *rule)
+{
+	return BOTH(save_rule, job, rule);
+}
+
+static int get_rule(int64_t job, struct rule *rule)
+{
+	struct rule other;
+	int result = store_sqlite.get_rule(job, rule);
+
+	must_be(result == store_memory.get_rule(job, &other));
+	must_be(result || (!strcmp(rule->text, other.text) &&
+			   !strcmp(rule->zone, other.zone) &&
+			   rule->start == other.start &&
+			   rule->missed == other.missed &&
+			   rule->overlap == other.overlap &&
+			   rule->at.local == other.at.local &&
+			   rule->at.utc == other.at.utc &&
+			   rule->at.again == other.at.again &&
+			   rule->at.number == other.at.number));
+	return result;
+}
+
+static int64_t count_rules(void)
+{
+	return BOTH(count_rules);
 }
 
 static int get_job(int64_t id, bool change, struct job *job)
@@ -207,6 +236,9 @@ const struct store store_both = {
 	.add = add_job,
 	.change = change_job,
 	.remove = remove_job,
+	.save_rule = save_rule,
+	.get_rule = get_rule,
+	.count_rules = count_rules,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
@@ -229,6 +261,8 @@ static void change_by_chance(int64_t *newest)
 	struct bytes body = { text, rand() % sizeof(text) };
 	struct job job = { .id = *newest - rand() % NEAR };
 	struct queue_row row = { .id = rand() % 3, .name = "by-chance" };
+	struct rule rule = { .text = "@daily", .missed = rand() % 3,
+			     .at = { .local = rand(), .again = rand() % 2 } };
 
 	switch (rand() % 5) {
 	case 0:
@@ -247,24 +281,32 @@ static void change_by_chance(int64_t *newest)
 		job.due = rand();
 		body.data = rand() % 2 ? text : NULL;
 		change_job(&job, body);
+		if (job.rule)
+			save_rule(job.id, &rule);
 		break;
 	default:
 		*newest = new_id();
 		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
 				     .due = rand(), .key_length = rand() % 2,
-				     .key = "k" };
+				     .key = "k", .rule = rand() % 2 };
 		add_job(&job, body);
+		if (job.rule)
+			save_rule(job.id, &rule);
 	}
 }
 
-/* Also the bodies of jobs that have been removed: there are none. */
+/* Also the bodies and rules of jobs that have been removed: there are none. */
 static void compare_all(int64_t newest)
 {
 	static struct job jobs[MOST];
+	struct rule rule;
 
 	next_jobs(0, 0, jobs, MOST);
-	for (int64_t id = newest; id > newest - NEAR; id--)
+	for (int64_t id = newest; id > newest - NEAR; id--) {
 		get_body(id, ignore, NULL);
+		get_rule(id, &rule);
+	}
+	count_rules();
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
 }
 

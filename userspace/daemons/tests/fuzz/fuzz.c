@@ -140,8 +140,9 @@ static void remember(const char *answer)
 {
 	char found[128];
 
-	if (*answer == ':')
-		snprintf(job, sizeof(job), "%ld", strtol(answer + 1, NULL, 10));
+	if (sscanf(answer, ":%127s", found) == 1 ||
+	    sscanf(answer, "*2 :%127s", found) == 1)
+		snprintf(job, sizeof(job), "%ld", strtol(found, NULL, 10));
 	/* One job: its queue, its number, its receipt. */
 	if (sscanf(answer, "*1 *7 $%*d %*s :%*d $%*d %127s", found) == 1)
 		strcpy(receipt, found);
@@ -333,6 +334,8 @@ static const char * const words[] = {
 	"TW.MOVEKEY", "TW.KICK", "TW.DELETE", "TW.GET", "TW.LIST", "TW.TAKE", "TW.ACK",
 	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
 	"COMMAND", "QUIT",
+	/* Not with a store that has no rules. */
+	"TW.EVERY",
 	/* From here on arguments. */
 	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",
 	"LEASE", "TRIES", "MAXJOBS", "MAXBYTES", "COUNT", "BLOCK", "BOUND", "CURSOR",
@@ -340,9 +343,11 @@ static const char * const words[] = {
 	"0.5", "1000", "99999999999999999999", "-1", "1e9", "2026-12-24T15:22:35+01:00",
 	"2026-13-99T25:61:61Z", "k", "l", "secret", "user", "SETNAME", "SETINFO", "ID",
 	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
+	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
+	"MISSED", "all", "none", "OVERLAP",
 };
 
-#define VERBS		29
+#define VERBS		30
 
 static char text[65536];
 
@@ -359,10 +364,16 @@ static void tell(int signal)
 static size_t by_chance(void)
 {
 	size_t length = sprintf(text, "TW.CREATE q TRIES 3\nTW.PUT q body KEY k\nTW.PUT q b\n");
+	bool rules = !printing && rand() % 2;
 
+	if (rules)
+		length += sprintf(text + length,
+				  "TW.EVERY q e FREQ=SECONDLY%s MISSED %s %sbody\nTW.KICK q #\n",
+				  rand() % 2 ? "" : ";COUNT=2", rand() % 2 ? "all" : "none",
+				  rand() % 2 ? "OVERLAP " : "");
 	for (int i = rand() % LINES; i >= 0 && length + 64 * WORDS < sizeof(text); i--) {
 		length += sprintf(text + length, "%s%s", rand() % 16 ? "" : "+",
-				  words[rand() % VERBS]);
+				  words[rand() % (VERBS - !rules)]);
 		if (rand() % 4)
 			length += sprintf(text + length, " q");
 		for (int j = rand() % (rand() % 3 ? 4 : WORDS); j; j--)

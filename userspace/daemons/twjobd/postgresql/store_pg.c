@@ -293,6 +293,7 @@ void pg_read_job(const PGresult *rows, int i, struct job *job)
 	job->version = pg_int(rows, i, 7);
 	job->held_until = pg_int(rows, i, 8);
 	job->foreign = pg_int(rows, i, 9) != member_id();
+	job->rule = false;
 }
 
 /* The rows of an answer. The state of one whose last column is null is @busy. */

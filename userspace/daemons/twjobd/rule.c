@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rules by which jobs come again: see rule.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "resp.h"
+#include "rule.h"
+#include "turn.h"
+
+static int64_t now_seconds(void)
+{
+	return now_ms() / MSEC_PER_SEC;
+}
+
+static struct calendar *open_calendar(const struct rule *rule, char why[CALENDAR_WHY])
+{
+	return calendar_open(rule->text, rule->zone, rule->start, why);
+}
+
+uint64_t rule_size(const struct rule *rule)
+{
+	return strlen(rule->text) + strlen(rule->zone);
+}
+
+bool rule_begin(struct rule *rule, char why[CALENDAR_WHY])
+{
+	struct calendar *calendar;
+	bool found;
+
+	rule->start = now_seconds();
+	calendar = open_calendar(rule, why);
+	if (!calendar)
+		return false;
+	strcpy(rule->zone, calendar_zone(calendar));
+	found = calendar_first(calendar, rule->start, &rule->at);
+	if (!found)
+		strcpy(why, "no time would come by it any more");
+	calendar_close(calendar);
+	return found;
+}
+
+/* The rule of a job, and its calendar, which is NULL after an error. */
+static struct calendar *read_rule(const struct job *job, struct rule *rule, int *error)
+{
+	struct calendar *calendar = NULL;
+	char why[CALENDAR_WHY];
+
+	*error = store->get_rule(job->id, rule);
+	if (!*error)
+		calendar = open_calendar(rule, why);
+	if (!*error && !calendar) {
+		say("the rule \"%.100s\" of the job %lld: %s", rule->text,
+		    (long long)job->id, why);
+		*error = -EIO;
+	}
+	return calendar;
+}
+
+/* The job is to be the occurrence @rule->at. */
+static int save_occurrence(struct job *job, const struct rule *rule)
+{
+	job->due = rule->at.utc * MSEC_PER_SEC;
+	job->attempts = 0;
+	job->buried = false;
+	return turn_begin() ?: turn_result(store->save_rule(job->id, rule)) ?:
+	       turn_result(store->change(job, (struct bytes) { }));
+}
+
+static int become(struct queue *queue, struct job *job, const struct rule *rule,
+		  const struct timewheel_token *token, uint32_t delivery)
+{
+	int result = save_occurrence(job, rule);
+
+	if (!result)
+		turn_changed(queue, job, token, delivery, CHANGE_TO_NEW);
+	return result;
+}
+
+static void add_name(struct job *job, const struct rule *rule)
+{
+	char name[CALENDAR_NAME];
+
+	calendar_name(&rule->at, name);
+	job->key[job->key_length++] = '@';
+	memcpy(job->key + job->key_length, name, strlen(name));
+	job->key_length += strlen(name);
+}
+
+static void copy_body(void *buffer, struct bytes body)
+{
+	buffer_add(buffer, body.data, body.length);
+}
+
+/* The occurrence that the job is as a job of its own. */
+static int split_off(struct queue *queue, const struct job *job, const struct rule *rule)
+{
+	struct buffer body = { };
+	struct job other = *job;
+	int result;
+
+	other.rule = false;
+	add_name(&other, rule);
+	other.size += other.key_length - job->key_length - rule_size(rule);
+	if (store->is_full() || queue->row.jobs >= queue->row.max_jobs ||
+	    queue->row.bytes + other.size > queue->row.max_bytes)
+		return -ENOSPC;
+	result = store->body(job->id, copy_body, &body);
+	if (!result)
+		result = turn_add(queue, &other, (struct bytes) { body.data, body.length });
+	buffer_free(&body);
+	return result;
+}
+
+/*
+ * An occurrence is missed if the next one is due already. The last of a rule has no
+ * next one. Returns whether @rule is at another one now.
+ */
+static bool skip_missed(struct calendar *calendar, struct rule *rule)
+{
+	struct occurrence last = rule->at, next;
+
+	if (rule->missed == MISSED_ALL)
+		return false;
+	calendar_last(calendar, now_seconds(), &last);
+	if (last.local == rule->at.local && last.again == rule->at.again)
+		return false;
+	rule->at = last;
+	if (rule->missed == MISSED_NONE && calendar_first(calendar, now_seconds(), &next))
+		rule->at = next;
+	return true;
+}
+
+/* Then the rule goes on while the occurrence is worked on. Without room it does not. */
+static int split_and_go_on(struct queue *queue, struct job *job,
+			   struct calendar *calendar, const struct rule *rule,
+			   const struct timewheel_token *token, uint32_t delivery)
+{
+	struct rule next = *rule;
+	int result;
+
+	if (!calendar_next(calendar, &next.at))
+		return 0;
+	result = split_off(queue, job, rule);
+	if (result == -ENOSPC)
+		return 0;
+	return result ?: become(queue, job, &next, token, delivery) ?: -EAGAIN;
+}
+
+int rule_take(struct queue *queue, struct job *job, const struct timewheel_token *token,
+	      uint32_t delivery, bool first)
+{
+	struct rule rule;
+	int result;
+	struct calendar *calendar = read_rule(job, &rule, &result);
+
+	if (!calendar)
+		return result;
+	if (first && skip_missed(calendar, &rule)) {
+		if (rule.at.utc > now_seconds())
+			result = become(queue, job, &rule, token, delivery) ?: -EAGAIN;
+		else
+			result = save_occurrence(job, &rule);
+	}
+	if (!result && rule.overlap)
+		result = split_and_go_on(queue, job, calendar, &rule, token, delivery);
+	calendar_close(calendar);
+	if (!result)
+		add_name(job, &rule);
+	return result;
+}
+
+int rule_end(struct queue *queue, struct job *job, const struct timewheel_token *token,
+	     uint32_t delivery)
+{
+	struct rule rule, next;
+	int result;
+	struct calendar *calendar = read_rule(job, &rule, &result);
+	bool found;
+
+	if (!calendar)
+		return result;
+	next = rule;
+	found = calendar_next(calendar, &next.at);
+	calendar_close(calendar);
+	if (!found)
+		return -ENOENT;
+	if (job->buried)
+		result = split_off(queue, job, &rule);
+	return result ?: become(queue, job, &next, token, delivery);
+}
+
+void rule_compare(struct queue *queue, struct job *job, const struct timewheel_token *token)
+{
+	struct rule rule;
+	int64_t utc;
+
+	if (store->get_rule(job->id, &rule))
+		return;
+	utc = rule.at.utc;
+	calendar_update(rule.zone, &rule.at);
+	/* One that has been moved, or is tried again, stays as it is. */
+	if (rule.at.utc == utc || job->attempts || job->buried ||
+	    job->due != utc * MSEC_PER_SEC)
+		return;
+	become(queue, job, &rule, token, 0);
+	turn_end();
+}

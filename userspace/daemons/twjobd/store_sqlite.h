@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The SQL of store_sqlite.c, which nobody else knows.
+ */
+#ifndef TWJOBD_STORE_SQLITE_H
+#define TWJOBD_STORE_SQLITE_H
+
+/* Version 1, from which new stores and old ones are brought to the present one. */
+static const char schema[] =
+	"pragma auto_vacuum = incremental;"
+	"pragma journal_mode = wal;"
+	"begin immediate;"
+	"create table meta (name text primary key, value) without rowid;"
+	"create table queue (id integer primary key, name text not null,\n"
+	" lease int, tries int, max_jobs int, max_bytes int, epoch int,\n"
+	" jobs int, bytes int, paused int, draining int, dropped int);"
+	"create table job (id integer primary key, queue int not null,\n"
+	" due int not null, attempts int not null, size int not null,\n"
+	" buried int not null, key blob);"
+	"create index buried on job (queue, id) where buried;"
+	"create table body (id integer primary key, body blob not null);"
+	"insert into meta values ('next', 1), ('turn', x''),\n"
+	" ('secret', randomblob(16));"
+	"pragma application_id = 1953983074;"
+	"pragma user_version = 1;"
+	"commit;";
+
+static const char rules[] =
+	"begin immediate;"
+	"alter table job add column rule int not null default 0;"
+	"create table rule (id integer primary key, rule text not null,\n"
+	" zone text not null, start int not null, missed int not null,\n"
+	" overlap int not null, local int not null, utc int not null,\n"
+	" again int not null, number int not null);"
+	"create trigger ends_rule after delete on job when old.rule\n"
+	"begin delete from rule where id = old.id; end;"
+	"pragma user_version = 2;"
+	"commit;";
+
+#define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
+			"jobs, bytes, paused, draining, dropped"
+#define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
+#define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, rule"
+
+enum statement {
+	BEGIN, COMMIT, ROLL_BACK,
+	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
+	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
+	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
+	GET, GET_BODY, NEXT, NEXT_BURIED,
+	SAVE_RULE, GET_RULE,
+	STATEMENTS
+};
+
+static const char * const texts[STATEMENTS] = {
+	[BEGIN] = "begin immediate",
+	[COMMIT] = "commit",
+	[ROLL_BACK] = "rollback",
+	[SET_NEXT] = "update meta set value = ? where name = 'next'",
+	[SET_LIST] = "update meta set value = ? where name = 'turn'",
+	[GET_LIST] = "select value from meta where name = 'turn'",
+	[SET_CLOCK] = "replace into meta values ('clock', ?)",
+	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
+	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
+		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
+		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[REMOVE_QUEUE] = "delete from queue where id = ?",
+	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD_BODY] = "insert into body values (?, ?)",
+	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
+		   "buried = ?5 where id = ?1",
+	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
+	[REMOVE] = "delete from job where id = ?",
+	[REMOVE_BODY] = "delete from body where id = ?",
+	[GET] = "select " JOB_COLUMNS " from job where id = ?",
+	[GET_BODY] = "select body from body where id = ?",
+	[NEXT] = "select " JOB_COLUMNS " from job where id > ?1\n"
+		 "order by id limit ?2",
+	[NEXT_BURIED] = "select " JOB_COLUMNS " from job where buried and\n"
+			"queue = ?3 and id > ?1 order by id limit ?2",
+	[SAVE_RULE] = "replace into rule (id, " RULE_COLUMNS ")\n"
+		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[GET_RULE] = "select " RULE_COLUMNS " from rule where id = ?",
+};
+
+#endif /* TWJOBD_STORE_SQLITE_H */

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The verb that puts a job with a rule, by which it comes again.
+ */
+#include <string.h>
+
+#include "rule.h"
+#include "verbs.h"
+
+static bool copy_text(struct request *request, struct bytes arg, char *text, size_t size)
+{
+	if (arg.length < size && !memchr(arg.data, '\0', arg.length)) {
+		memcpy(text, arg.data, arg.length);
+		text[arg.length] = '\0';
+		return true;
+	}
+	reply_error(request->reply, "ERR a rule has at most %d bytes, and a zone %d",
+		    CALENDAR_TEXT - 1, CALENDAR_ZONE - 1);
+	return false;
+}
+
+static bool parse_missed(struct request *request, struct bytes arg, struct rule *rule)
+{
+	static const char * const words[] = {
+		[MISSED_LAST] = "last", [MISSED_ALL] = "all", [MISSED_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (arg_is(arg, words[i])) {
+			rule->missed = i;
+			return true;
+		}
+	}
+	reply_error(request->reply, "ERR what is MISSED is last, all or none");
+	return false;
+}
+
+/* The options are before the body, which is last. */
+static bool parse_rule(struct request *request, struct rule *rule)
+{
+	const struct bytes *argv = request->argv;
+	int end = request->argc - 1;
+
+	*rule = (struct rule) { };
+	if (!copy_text(request, argv[3], rule->text, sizeof(rule->text)))
+		return false;
+	for (int i = 4; i < end; i++) {
+		if (arg_is(argv[i], "OVERLAP")) {
+			rule->overlap = true;
+		} else if (arg_is(argv[i], "TZ") && i + 1 < end) {
+			if (!copy_text(request, argv[++i], rule->zone,
+				       sizeof(rule->zone)))
+				return false;
+		} else if (arg_is(argv[i], "MISSED") && i + 1 < end) {
+			if (!parse_missed(request, argv[++i], rule))
+				return false;
+		} else {
+			reply_error(request->reply,
+				    "ERR expected TZ zone, MISSED last|all|none or OVERLAP before the body");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* TW.EVERY queue key rule [TZ zone] [MISSED last|all|none] [OVERLAP] body */
+void verb_every(struct request *request)
+{
+	struct put put = {
+		.body = request->argv[request->argc - 1],
+		.replace = true,
+	};
+	char why[CALENDAR_WHY];
+	struct rule rule;
+
+	if (!store->save_rule) {
+		reply_error(request->reply, "ERR this store keeps no rules");
+		return;
+	}
+	if (!arg_key(request, request->argv[2], &put.key) || !parse_rule(request, &rule))
+		return;
+	if (put.key.length > MAX_RULE_KEY) {
+		reply_error(request->reply, "ERR the key of a rule has 1 to %d bytes",
+			    MAX_RULE_KEY);
+		return;
+	}
+	if (!rule_begin(&rule, why)) {
+		reply_error(request->reply, "ERR the rule is refused: %s", why);
+		return;
+	}
+	put.rule = &rule;
+	put.due = rule.at.utc * MSEC_PER_SEC;
+	put_job(request, &put);
+}
