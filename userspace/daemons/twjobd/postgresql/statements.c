@@ -6,7 +6,9 @@
  * minutes: each statement that locks rows does so by "skip locked".
  *
  * Each is planned once, for tables of any size, see prepare() in pg.c. So there is one
- * index for it: with "coalesce(node, 0)" the one by node cannot be taken for a few ids.
+ * index for it: with "coalesce(node, 0)" the one by node cannot be taken for a few ids, and
+ * "order by node, id" with a range of nodes is for no other one. An array of ids is few
+ * rows to the planner, and a limit that it does not know is a tenth of the table.
  */
 #include "statements.h"
 
@@ -41,9 +43,9 @@ const char * const statement_texts[STATEMENTS] = {
 		"select coalesce(timewheel.fence_node($1::bigint::int), 0)::bigint",
 	/* Unless it has begun again. */
 	[EMPTY_NODE] =
-		"update timewheel.job set node = null where id in\n"
-		" (select id from timewheel.job where node = $1::bigint\n"
-		"  order by id limit $2::bigint for update skip locked) and\n"
+		"update timewheel.job set node = null where id = any(array(\n"
+		" select id from timewheel.job where node between $1::bigint and $1::bigint\n"
+		"  order by node, id limit $2::bigint for update skip locked)) and\n"
 		" exists (select from timewheel.node_lease\n"
 		"  where node = $1::bigint and until < timewheel.now())\n"
 		" returning id,\n"
@@ -150,8 +152,9 @@ const char * const statement_texts[STATEMENTS] = {
 		"select " JOB ", 0::bigint from timewheel.job where buried and\n"
 		" queue = $3::bigint and id > $1::bigint order by id limit $2::bigint",
 	[OWN] =
-		"select " JOB ", 0::bigint from timewheel.job where node = $3::bigint\n"
-		" and id > $1::bigint order by id limit $2::bigint",
+		"select " JOB ", 0::bigint from timewheel.job\n"
+		" where (node, id) > ($3::bigint, $1::bigint) and node <= $3::bigint\n"
+		" order by node, id limit $2::bigint",
 	/* Of a long inbox it is enough that it is long. */
 	[FIGURES] =
 		"select (select count(*) from\n"
@@ -174,11 +177,11 @@ const char * const statement_texts[STATEMENTS] = {
 		" where id = any($1::bigint[]) and id not in (select id from c)",
 	/* All but those that are due, of queues which only other nodes want. */
 	[TAKE_IN] =
-		"update timewheel.job set node = $1::bigint where id in\n"
-		" (select id from timewheel.job where node is null and\n"
+		"update timewheel.job set node = $1::bigint where id = any(array(\n"
+		" select id from timewheel.job where node is null and\n"
 		"  queue = any($2::bigint[]) and\n"
 		"  not (due <= timewheel.now() and queue = any($3::bigint[]))\n"
-		"  order by id limit $4::bigint for update skip locked)\n"
+		"  order by id limit $4::bigint for update skip locked))\n"
 		" returning " JOB ", 0::bigint",
 	[GIVE_OUT] =
 		"update timewheel.job set node = null where id in\n"
@@ -189,7 +192,8 @@ const char * const statement_texts[STATEMENTS] = {
 	[CLEAR_INBOX] =
 		"with gone as (delete from timewheel.job where id in\n"
 		" (select j.id from timewheel.job j join timewheel.queue q\n"
-		"  on q.id = j.queue where j.node is null and q.dropped\n"
+		"  on q.id = j.queue where j.node is null and q.dropped and\n"
+		"  exists (select from timewheel.queue where dropped)\n"
 		"  limit 1000 for update of j skip locked) returning queue, size)\n"
 		"insert into timewheel.delta\n"
 		" select queue, -count(*), -sum(size) from gone group by queue",
