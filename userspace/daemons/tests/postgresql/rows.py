@@ -267,7 +267,7 @@ def _():
 
 @test("tables of another version are refused, with a sentence, and not changed")
 def _():
-    sentence = "has tables of version 2, and this program uses version 1"
+    sentence = "its tables have version 2, this program 1"
     same(init_database().returncode, 0)
     sql("update timewheel.schema set version = 2")
     tables = "select string_agg(relname || relfilenode, ' ' order by oid) from pg_class"

@@ -24,7 +24,7 @@ static PGresult *run(PGconn *conn, const char *sql)
 void pg_check_schema(int64_t version)
 {
 	if (version != PG_SCHEMA)
-		die(0, "the database has tables of version %lld, and this program uses version %d: install the one that the other nodes have",
+		die(0, "its tables have version %lld, this program %d: take that of the other nodes",
 		    (long long)version, PG_SCHEMA);
 }
 
