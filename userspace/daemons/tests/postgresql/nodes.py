@@ -284,7 +284,7 @@ def pending():
     client = Client(d.path)
     client.send("TW.PUT", "q", "doubt", "IN", 1000)
     assert eventually(lambda: sql(
-        "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0", 3)
+        "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0", 9)
     return client
 
 
