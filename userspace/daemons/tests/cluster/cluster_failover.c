@@ -197,6 +197,33 @@ TEST_F_TIMEOUT(failover, a_primary_without_a_quorum_is_left, 90)
 	EXPECT_EQ(0, operate("standbys d%d 'ANY 1 (d%d,d%d)'", self->old, a, b));
 }
 
+/* It says so soon, whether it is connected or tries to be. */
+TEST_F_TIMEOUT(failover, a_node_that_is_cut_off_refuses, 90)
+{
+	long long start, end = mono() + 12000, longest = 0;
+	redisReply *reply;
+
+	ASSERT_EQ(0, operate("cut n1"));
+	while (mono() < end) {
+		start = mono();
+		reply = say(self->n1, "TW.PUT q x");
+		if (!reply) {
+			ASSERT_EQ(REDIS_OK, redisReconnect(self->n1));
+		} else {
+			EXPECT_STREQ("UNAVAILABLE", as_text(reply));
+		}
+		freeReplyObject(reply);
+		if (mono() - start > longest)
+			longest = mono() - start;
+		sleep_ms(100);
+	}
+	TH_LOG("at most after %lld ms", longest);
+	EXPECT_LT(longest, 5500);
+	ASSERT_EQ(0, operate("mend n1"));
+	EXPECT_TRUE(put_says(insist(self->n1, "TW.PUT q n1 KEY 1"), "NEW", NULL));
+	ASSERT_EQ(0, operate("failover"));
+}
+
 /* Another server's clock, from now on the database's: by how much it is ahead, ms. */
 static int fail_over_to_clock(int old, int ahead)
 {

@@ -470,29 +470,22 @@ static int prepare(void)
 	return send_sync() ?: read_results(NULL) ?: read_syncs();
 }
 
-/*
- * A list as of hosts, which then begins with its @nth element. One that answers and does
- * not carry anything out, as a primary does which others have replaced, is to be the last
- * that is tried again.
- */
-static char *rotate(const char *list, unsigned int nth)
+/* The @nth element of a list as of hosts, again from its begin after its end. */
+static char *element(const char *list, unsigned int nth, unsigned int *count)
 {
 	unsigned int commas = 0;
-	const char *at = list;
-	char *rotated;
 
 	for (const char *c = list; *c; c++)
 		commas += *c == ',';
+	if (*count <= commas)
+		*count = commas + 1;
 	for (nth %= commas + 1; nth; nth--)
-		at = strchr(at, ',') + 1;
-	if (asprintf(&rotated, "%s%s%.*s", at, at == list ? "" : ",",
-		     at == list ? 0 : (int)(at - list) - 1, list) < 0)
-		die(ENOMEM, "a list");
-	return rotated;
+		list = strchr(list, ',') + 1;
+	return strndup(list, strcspn(list, ","));
 }
 
-/* The values of the connection string, with the hosts in another order each time. */
-static PGconn *connect_next(void)
+/* The values of the connection string, of whose hosts the next one. */
+static PGconn *connect_next(unsigned int *hosts)
 {
 	static unsigned int tries;
 	const char *names[MAX_OPTIONS + 1] = {
@@ -516,7 +509,8 @@ static PGconn *connect_next(void)
 		if (!options[i].val)
 			continue;
 		names[n] = name;
-		values[n++] = rotate(options[i].val, list ? tries : 0);
+		values[n++] = list ? element(options[i].val, tries, hosts) :
+				     strdup(options[i].val);
 	}
 	tries++;
 	conn = PQconnectdbParams(names, (const char * const *)values, 0);
@@ -524,6 +518,23 @@ static PGconn *connect_next(void)
 	while (n)
 		free(values[--n]);
 	return conn;
+}
+
+/*
+ * Each host is tried, as long as they refuse at once: clients wait meanwhile. One that
+ * answers and does not carry anything out, as a primary does which others have replaced,
+ * is thus the last that is tried again.
+ */
+static void connect_any(void)
+{
+	uint64_t until = pg_ticks() + MSEC_PER_SEC;
+	unsigned int hosts = 1, tried = 0;
+
+	do {
+		disconnect();
+		pg.conn = connect_next(&hosts);
+	} while (PQstatus(pg.conn) != CONNECTION_OK && ++tried < hosts &&
+		 pg_ticks() < until);
 }
 
 /* Whether the other end has closed the connection. It may have said why first. */
@@ -546,8 +557,7 @@ int pg_connect(void)
 	/* A command that nobody can carry out is to be refused at once. */
 	if (pg.tried && pg_ticks() < pg.tried + MSEC_PER_SEC)
 		return -EIO;
-	disconnect();
-	pg.conn = connect_next();
+	connect_any();
 	pg.tried = pg_ticks();
 	pg.error = 0;
 	pg.begun = false;
