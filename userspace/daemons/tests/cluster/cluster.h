@@ -38,8 +38,11 @@ static struct entry {
 static atomic_int next_entry, accepted, in_doubt, refusals, done, stale, too_late, no_node;
 /* What must not happen. */
 static atomic_int early, shared, robbed, back_again, ghosts, strange, bad_answers;
-/* The longest time without any delivery, and from a job's time to its first delivery, ms. */
-static _Atomic long long last_delivery, longest_pause, latest;
+/*
+ * The longest time without any delivery, and from a job's time, which is after @since, to
+ * its first delivery, ms.
+ */
+static _Atomic long long last_delivery, longest_pause, latest, since;
 
 /* A node listens on a unix socket, which cut links do not concern. */
 static inline redisContext *try_node(int node)
@@ -161,7 +164,7 @@ static inline void note_times(const struct taken *taken, const struct entry *ent
 {
 	long long now = now_ms(CLOCK_REALTIME);
 
-	if (taken->attempt == 1)
+	if (taken->attempt == 1 && taken->due > since)
 		note_longest(&latest, now - taken->due);
 	if (now >= taken->due && now >= entry->earliest)
 		return;

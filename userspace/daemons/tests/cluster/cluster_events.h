@@ -104,6 +104,7 @@ static inline int run_event(int run)
 
 	longest_pause = 0;
 	latest = 0;
+	since = now_ms(CLOCK_REALTIME);
 	sleep_ms(1000);
 	result = happen(event);
 	sleep_ms(2000);
