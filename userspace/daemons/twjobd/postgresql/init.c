@@ -24,7 +24,7 @@ static PGresult *run(PGconn *conn, const char *sql)
 void pg_check_schema(int64_t version)
 {
 	if (version != PG_SCHEMA)
-		die(0, "its tables have version %lld, this program %d: take that of the other nodes",
+		die(0, "its tables have version %lld, this program %d: use that of other nodes",
 		    (long long)version, PG_SCHEMA);
 }
 
