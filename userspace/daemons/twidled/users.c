@@ -425,16 +425,18 @@ static bool gets_another(const struct timewheel_event *event,
 	return true;
 }
 
-bool users_silent(const struct timewheel_event *event)
+bool users_silent(struct timewheel_event *event)
 {
 	const struct connection sought = { .user = event->id };
 	struct connection **found = tfind(&sought, &users.tree, compare);
 	struct connection *connection = found ? *found : NULL;
 	bool watched = connection && connection->watching == WATCHED;
+	uint64_t deadline;
 	char byte;
 
 	if (!connection)
 		return !gets_another(event, NULL, false);
+	deadline = connection->last + service.config.timeout;
 	connection->watching = service.watch ? WATCH_NEXT : WATCH_NEVER;
 	/* A packet that has come but has not been read yet counts too. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
@@ -444,6 +446,10 @@ bool users_silent(const struct timewheel_event *event)
 	}
 	if (gets_another(event, connection, watched))
 		return false;
+	/* Jiffies that came late have put it too early. */
+	if (watched && connection->timeout == service.timeouts &&
+	    event->deadline < deadline)
+		event->deadline = deadline;
 	if (service.config.close)
 		hang_up(connection, "offline\n");
 	return true;
