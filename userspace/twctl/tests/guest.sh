@@ -518,6 +518,7 @@ watching()
 	for end in 143 8; do
 		$twctl add watched 79 0 >/dev/null
 		: >$tmp/lines
+		rm -f $tmp/lines
 		$PWD/twctl watch watched >$tmp/lines 2>$tmp/err &
 		watcher=$!
 		settle $tmp/lines 1
@@ -602,6 +603,7 @@ commands()
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; echo end {id}'
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec work -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 2
@@ -613,6 +615,7 @@ commands()
 	is 'the others are still there' "$(pending work)" 3
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec work -n 1 --retries 5 -- sh -c "$slow; exit 1" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 1
@@ -626,6 +629,7 @@ commands()
 	# The wheel goes: what runs is let finish.
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec work -j 4 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 2
@@ -697,6 +701,7 @@ hold()
 {
 	fill "$1" "$2"
 	: >$tmp/held
+	rm -f $tmp/held
 	$PWD/twctl watch "$1" -f '{id}:{delivery}' >$tmp/held 2>/dev/null &
 	holder=$!
 	settle $tmp/held "$2"
@@ -885,6 +890,7 @@ burying()
 	is 'and no other' "$($twctl list leased -o id --no-headings | xargs)" 2
 	# The lease is over: the next reader gets the token.
 	: >$tmp/held
+	rm -f $tmp/held
 	$PWD/twctl exec leased -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/held 2>$tmp/err &
 	holder=$!
 	rm -f $tmp/go
@@ -995,6 +1001,7 @@ leased_commands()
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; [ {id} = 1 ]'
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 2
@@ -1008,6 +1015,7 @@ leased_commands()
 	# Killed, it answers nothing: what it had is back at once.
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 2
@@ -1021,6 +1029,7 @@ leased_commands()
 	fill gone 2
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec gone -j 2 -- sh -c "$slow; echo end" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 2
@@ -1050,6 +1059,7 @@ leased_commands()
 	$twctl add jobs 1 0 >/dev/null
 	rm -f $tmp/go
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl exec jobs -n 1 -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 1
@@ -1264,6 +1274,7 @@ figures()
 1
 0' top counted -J -n 1 -d 20ms
 	: >$tmp/out
+	rm -f $tmp/out
 	$PWD/twctl top counted -d 100ms -o registered,touched --no-headings >$tmp/out 2>$tmp/err &
 	top=$!
 	settle $tmp/out 1

@@ -26,6 +26,7 @@ serve()
 # clients IDLE BUSY: connections to the server, $clients
 clients()
 {
+	rm -f $tmp/clients
 	$echo hold $port "$@" >$tmp/clients &
 	clients=$!
 }
@@ -33,6 +34,7 @@ clients()
 # reap ARGUMENT...: in the background, $reap; prints to $tmp/out and err
 reap()
 {
+	rm -f $tmp/out
 	$twctl reap "$@" >$tmp/out 2>$tmp/err &
 	reap=$!
 }
@@ -243,6 +245,7 @@ calls()
 	serve_traced "$1"
 	[ "$2" = without ] || reap --pid "$traced" --idle 2s
 	: >$tmp/clients
+	rm -f $tmp/clients
 	$echo ping $port 20 >$tmp/clients &
 	clients=$!
 	settle $tmp/clients 1

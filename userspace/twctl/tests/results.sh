@@ -65,7 +65,8 @@ json()
 	is "$filter of ${tool##*/} $*" "$($jq -c "$filter" <$tmp/out 2>>$tmp/err)" "$value"
 }
 
-# settle FILE LINES: wait until so many lines are in it, for a minute at most
+# settle FILE LINES: wait until so many lines are in it, for a minute at most. What writes
+# it begins later than it was started: an older file has to be removed before.
 settle()
 {
 	tries=0

@@ -143,6 +143,7 @@ all_kinds()
 	done
 	$twctl bury kinds 7 >/dev/null
 	: >$tmp/held
+	rm -f $tmp/held
 	$PWD/twctl watch kinds -f '{id} {missed}' >$tmp/held 2>/dev/null &
 	holder=$!
 	settle $tmp/held 2
