@@ -59,11 +59,12 @@ static struct calendar *read_rule(const struct job *job, struct rule *rule, int 
 }
 
 /* The job is to be the occurrence @rule->at. */
-static int save_occurrence(struct job *job, const struct rule *rule)
+static int save_occurrence(struct job *job, const struct rule *rule, uint64_t attempts)
 {
 	job->due = rule->at.utc * MSEC_PER_SEC;
-	job->attempts = 0;
+	job->attempts = attempts;
 	job->buried = false;
+	job->held_until = 0;
 	return turn_begin() ?: turn_result(store->save_rule(job->id, rule)) ?:
 	       turn_result(store->change(job, (struct bytes) { }));
 }
@@ -71,10 +72,20 @@ static int save_occurrence(struct job *job, const struct rule *rule)
 static int become(struct queue *queue, struct job *job, const struct rule *rule,
 		  const struct timewheel_token *token, uint32_t delivery)
 {
-	int result = save_occurrence(job, rule);
+	int result = save_occurrence(job, rule, 0);
 
 	if (!result)
 		turn_changed(queue, job, token, delivery, CHANGE_TO_NEW);
+	return result;
+}
+
+/* A worker gets the occurrence @rule->at: a shared store's row tells that. */
+static int hand_out(struct queue *queue, struct job *job, const struct rule *rule)
+{
+	int result = save_occurrence(job, rule, store->shared);
+
+	if (!result && store->shared)
+		result = turn_result(store->extend(job->id, queue->row.lease));
 	return result;
 }
 
@@ -101,6 +112,9 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 	int result;
 
 	other.rule = false;
+	other.version = 0;
+	other.held_until = 0;
+	other.foreign = false;
 	add_name(&other, rule);
 	other.size += other.key_length - job->key_length - rule_size(rule);
 	if (store->is_full() || queue->row.jobs >= queue->row.max_jobs ||
@@ -110,7 +124,8 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 	if (!result)
 		result = turn_add(queue, &other, (struct bytes) { body.data, body.length });
 	buffer_free(&body);
-	return result;
+	/* With a shared store a job that has the name of this one is in its place. */
+	return result == -EEXIST ? -ENOSPC : result;
 }
 
 /*
@@ -137,12 +152,15 @@ static int split_and_go_on(struct queue *queue, struct job *job,
 			   struct calendar *calendar, const struct rule *rule,
 			   const struct timewheel_token *token, uint32_t delivery)
 {
+	struct job other = *job;
 	struct rule next = *rule;
 	int result;
 
 	if (!calendar_next(calendar, &next.at))
 		return 0;
-	result = split_off(queue, job, rule);
+	/* This delivery, which a shared store's row has counted, is to be made by it. */
+	other.attempts -= store->shared;
+	result = split_off(queue, &other, rule);
 	if (result == -ENOSPC)
 		return 0;
 	return result ?: become(queue, job, &next, token, delivery) ?: -EAGAIN;
@@ -161,7 +179,7 @@ int rule_take(struct queue *queue, struct job *job, const struct timewheel_token
 		if (rule.at.utc > now_seconds())
 			result = become(queue, job, &rule, token, delivery) ?: -EAGAIN;
 		else
-			result = save_occurrence(job, &rule);
+			result = hand_out(queue, job, &rule);
 	}
 	if (!result && rule.overlap)
 		result = split_and_go_on(queue, job, calendar, &rule, token, delivery);
@@ -191,19 +209,29 @@ int rule_end(struct queue *queue, struct job *job, const struct timewheel_token 
 	return result ?: become(queue, job, &next, token, delivery);
 }
 
+/*
+ * Whether the occurrence is at another time now, which @rule gets. One that has been
+ * moved, or is tried again, stays as it is.
+ */
+static bool is_elsewhere(const struct job *job, struct rule *rule)
+{
+	int64_t utc;
+
+	if (job->foreign || job->attempts || job->buried || store->get_rule(job->id, rule))
+		return false;
+	utc = rule->at.utc;
+	calendar_update(rule->zone, &rule->at);
+	return rule->at.utc != utc && job->due == utc * MSEC_PER_SEC;
+}
+
 void rule_compare(struct queue *queue, struct job *job, const struct timewheel_token *token)
 {
 	struct rule rule;
-	int64_t utc;
 
-	if (store->get_rule(job->id, &rule))
+	if (!is_elsewhere(job, &rule))
 		return;
-	utc = rule.at.utc;
-	calendar_update(rule.zone, &rule.at);
-	/* One that has been moved, or is tried again, stays as it is. */
-	if (rule.at.utc == utc || job->attempts || job->buried ||
-	    job->due != utc * MSEC_PER_SEC)
-		return;
-	become(queue, job, &rule, token, 0);
+	/* Another user of the store may have changed it meanwhile. */
+	if (!turn_begin() && !store->get(job->id, true, job) && is_elsewhere(job, &rule))
+		become(queue, job, &rule, token, 0);
 	turn_end();
 }

@@ -117,7 +117,10 @@ struct store {
 	int (*save_counts)(struct queue_row *row, const struct queue_row *saved);
 	int (*remove_queue)(int64_t id);
 
-	/* The number of a new job. None is given twice, not even after a crash. */
+	/*
+	 * The number of a new job. None is given twice, not even after a crash. 0: the
+	 * store cannot tell now.
+	 */
 	int64_t (*new_id)(void);
 	/* -EEXIST: another user of the store has added one with this key. */
 	int (*add)(const struct job *job, struct bytes body);
@@ -128,7 +131,6 @@ struct store {
 	int (*change)(const struct job *job, struct bytes body);
 	/* Its rule ends with it. */
 	int (*remove)(int64_t id);
-	/* NULL, as are the next two: this store has no rules. */
 	int (*save_rule)(int64_t job, const struct rule *rule);
 	int (*get_rule)(int64_t job, struct rule *rule);
 	int64_t (*count_rules)(void);

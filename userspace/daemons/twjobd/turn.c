@@ -57,6 +57,8 @@ int turn_add(struct queue *queue, struct job *job, struct bytes body)
 	if (result)
 		return result;
 	job->id = store->new_id();
+	if (!job->id)
+		return turn_result(-EIO);
 	result = queue_register(queue, job, &registered.handle);
 	/* A token that is left over; what -EEXIST means here is another job's key. */
 	if (result)

@@ -73,10 +73,6 @@ void verb_every(struct request *request)
 	char why[CALENDAR_WHY];
 	struct rule rule;
 
-	if (!store->save_rule) {
-		reply_error(request->reply, "ERR this store keeps no rules");
-		return;
-	}
 	if (!arg_key(request, request->argv[2], &put.key) || !parse_rule(request, &rule))
 		return;
 	if (put.key.length > MAX_RULE_KEY) {

@@ -27,7 +27,7 @@ static void daemon_figures(struct figures *figures)
 		  "Jobs are being loaded into the wheels." },
 		{ "disk_full", store->is_full(), "disk_full",
 		  "No new jobs are accepted, as the disk is full." },
-		{ "rules", store->count_rules ? store->count_rules() : 0, "rules",
+		{ "rules", store->count_rules(), "rules",
 		  "Rules by which jobs come again." },
 	} };
 	if (store->figures)

@@ -191,6 +191,10 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 			 const struct timewheel_event *event, struct job *job,
 			 int result)
 {
+	const struct timewheel_token token = {
+		.id = event->id,
+		.handle = event->handle,
+	};
 	uint64_t later = now_ms() + LATER;
 
 	/* The token of a job that has ended, or that another owner has. */
@@ -204,6 +208,16 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	    (!result && queue->row.tries && job->attempts > queue->row.tries)) {
 		bury_job(queue, job, event);
 		return;
+	}
+	if (!result && job->rule) {
+		result = rule_take(queue, job, &token, event->delivery, job->attempts == 1);
+		if (result == -EAGAIN)
+			return;
+		/* Nothing has been delivered. */
+		if (result) {
+			job->attempts--;
+			turn_result(store->change(job, (struct bytes) { }));
+		}
 	}
 	if (!result)
 		result = add_job(taken, queue, event, job, job->attempts);

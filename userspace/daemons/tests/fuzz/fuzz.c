@@ -334,7 +334,7 @@ static const char * const words[] = {
 	"TW.MOVEKEY", "TW.KICK", "TW.DELETE", "TW.GET", "TW.LIST", "TW.TAKE", "TW.ACK",
 	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
 	"COMMAND", "QUIT",
-	/* Not with a store that has no rules. */
+	/* Not when answers are compared: what comes of it depends on the time. */
 	"TW.EVERY",
 	/* From here on arguments. */
 	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",

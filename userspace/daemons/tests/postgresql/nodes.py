@@ -65,12 +65,6 @@ def _():
     same(b("TW.ACK", "q", got[1]), 1)
 
 
-@test("a rule is refused, and nothing is put")
-def _():
-    same(a("TW.EVERY", "q", "report", "@hourly", "body"), "-ERR this store keeps no rules")
-    same(b("TW.CANCELKEY", "q", "report"), 0)
-
-
 @test("a key is one job at all nodes")
 def _():
     job = a("TW.PUT", "q", "v1", "IN", 600, "KEY", "k")

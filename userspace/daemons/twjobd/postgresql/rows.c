@@ -57,6 +57,15 @@ void row_set_body(struct row *row, struct bytes body)
 	row->has_body = true;
 }
 
+void row_set_rule(struct row *row, const struct rule *rule)
+{
+	if (!row->rule)
+		row->rule = malloc(sizeof(*rule));
+	if (!row->rule)
+		die(ENOMEM, "a rule");
+	*row->rule = *rule;
+}
+
 void rows_clear(void)
 {
 	for (int i = 0; used && i < BUCKETS; i++) {
@@ -65,6 +74,7 @@ void rows_clear(void)
 
 			buckets[i] = row->next;
 			row_forget_body(row);
+			free(row->rule);
 			free(row);
 		}
 	}

@@ -22,6 +22,7 @@ struct row {
 	bool has_body;
 	struct bytes body;
 	struct job job;
+	struct rule *rule;	/* NULL: it has not been read */
 };
 
 struct row *rows_find(int64_t id);
@@ -29,6 +30,7 @@ struct row *rows_find(int64_t id);
 struct row *rows_add(int64_t id);
 void row_set_body(struct row *row, struct bytes body);
 void row_forget_body(struct row *row);
+void row_set_rule(struct row *row, const struct rule *rule);
 void rows_clear(void);
 
 #endif /* TWJOBD_ROWS_H */

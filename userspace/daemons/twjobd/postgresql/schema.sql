@@ -77,7 +77,7 @@ create sequence timewheel.job_id increment by 1000;
 
 -- node: the owner, which has a token for the job; null: the job is in the inbox, and any
 -- node takes it. held_until: a worker has the job until then, with a receipt that tells
--- the version. size: bytes of body and key, and 64.
+-- the version. size: bytes of body, key and rule, and 64. rule: there is a row of it.
 create table timewheel.job (
 	id		bigint primary key,
 	queue		bigint not null,
@@ -88,6 +88,7 @@ create table timewheel.job (
 	attempts	bigint not null default 0,
 	size		bigint not null,
 	buried		boolean not null default false,
+	rule		boolean not null default false,
 	key		bytea,
 	body		bytea not null
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
@@ -97,6 +98,33 @@ create unique index job_key on timewheel.job (queue, key) where key is not null;
 create index job_inbox on timewheel.job (id) where node is null;
 create index job_node on timewheel.job (node, id) where node is not null;
 create index job_buried on timewheel.job (queue, id) where buried;
+
+-- The rule by which a job comes again. It began at start, in s; the job is the occurrence
+-- at local, which is utc by the file of the zone that its node had. It is changed only by
+-- the transaction that has locked the job.
+create table timewheel.rule (
+	job		bigint primary key,
+	rule		bytea not null,
+	zone		bytea not null,
+	start		bigint not null,
+	missed		int not null,
+	overlap		boolean not null,
+	local		bigint not null,
+	utc		bigint not null,
+	again		boolean not null,
+	number		bigint not null
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
+	autovacuum_vacuum_cost_delay = 0);
+
+-- A rule ends with its job, by which statement this ever is deleted.
+create function timewheel.end_rule() returns trigger language plpgsql as $$
+begin
+	delete from timewheel.rule r where r.job = old.id;
+	return null;
+end
+$$;
+create trigger end_rule after delete on timewheel.job for each row when (old.rule)
+	execute function timewheel.end_rule();
 
 -- Begins a turn: refused unless the node has its epoch and commits wait for as many
 -- machines as they have to. Returns the clock.
@@ -243,6 +271,9 @@ declare
 begin
 	select * into j from timewheel.job where queue = q and key = k for update;
 	if found and replace then
+		if j.rule then
+			raise exception 'ERR the key is that of a rule, see TW.EVERY';
+		end if;
 		perform timewheel.refuse_held(j.held_until);
 		update timewheel.job set body = new_body, due = new_due, size = new_size,
 			attempts = 0, buried = false, held_until = 0, node = null

@@ -16,7 +16,8 @@
 #define JOB								\
 	"id, queue, due, attempts, size, "				\
 	"case when buried then 1::bigint else 0 end, key, "		\
-	"version, held_until, coalesce(node, 0)::bigint"
+	"version, held_until, coalesce(node, 0)::bigint, "		\
+	"case when rule then 1::bigint else 0 end"
 
 const char * const statement_texts[STATEMENTS] = {
 	[BEGIN] = "begin",
@@ -103,9 +104,10 @@ const char * const statement_texts[STATEMENTS] = {
 		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
 	[NEXT_IDS] = "select nextval('timewheel.job_id')",
 	[ADD] =
-		"insert into timewheel.job (id, queue, node, due, size, key, body)\n"
-		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint,\n"
-		" $6::bytea, $7::bytea)\n"
+		"insert into timewheel.job (id, queue, node, due, size, key, body,\n"
+		" attempts, buried, rule) values ($1::bigint, $2::bigint, $3::bigint,\n"
+		" $4::bigint, $5::bigint, $6::bytea, $7::bytea, $8::bigint,\n"
+		" $9::bigint <> 0, $10::bigint <> 0)\n"
 		" on conflict (queue, key) where key is not null do nothing\n"
 		" returning id",
 	[CHANGE] =
@@ -124,6 +126,21 @@ const char * const statement_texts[STATEMENTS] = {
 		" where id = (select id from timewheel.job where id = $1::bigint and\n"
 		"  version = $2::bigint and held_until > 0 for update skip locked)",
 	[REMOVE] = "delete from timewheel.job where id = $1::bigint",
+	[SAVE_RULE] =
+		"insert into timewheel.rule as r (job, rule, zone, start, missed, overlap,\n"
+		" local, utc, again, number) values ($1::bigint, $2::bytea, $3::bytea,\n"
+		" $4::bigint, $5::bigint, $6::bigint <> 0, $7::bigint, $8::bigint,\n"
+		" $9::bigint <> 0, $10::bigint)\n"
+		" on conflict (job) do update set rule = excluded.rule,\n"
+		" zone = excluded.zone, start = excluded.start, missed = excluded.missed,\n"
+		" overlap = excluded.overlap, local = excluded.local,\n"
+		" utc = excluded.utc, again = excluded.again, number = excluded.number",
+	[RULES] =
+		"select job, rule, zone, start, missed::bigint,\n"
+		" case when overlap then 1::bigint else 0 end, local, utc,\n"
+		" case when again then 1::bigint else 0 end, number\n"
+		" from timewheel.rule where job = any($1::bigint[])",
+	[COUNT_RULES] = "select count(*) from timewheel.rule",
 	[GET] =
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where id = any($1::bigint[])",

@@ -15,7 +15,7 @@
 
 /* Numbers of jobs that one value of the sequence stands for, see schema.sql. */
 #define ID_BLOCK	1000
-/* More than one turn uses. */
+/* More than a turn uses but rarely. */
 #define ID_SPARE	600
 /* At a start the database is waited for, s. */
 #define START		30
@@ -44,27 +44,33 @@ static void close_store(void)
 	pg_close();
 }
 
-/* Those of another session may be given again, after a failover. */
-static int reserve_ids(void)
+static int ask_for_ids(void)
 {
 	PGresult *rows;
-	int result;
+	int result = pg_ask(NEXT_IDS, &rows);
 
-	if (ids.session != pg_session())
-		memset(&ids, 0, sizeof(ids));
-	ids.session = pg_session();
-	if (ids.end - ids.next >= ID_SPARE || ids.reserve)
-		return 0;
-	result = pg_ask(NEXT_IDS, &rows);
 	if (!result)
 		ids.reserve = pg_int(rows, 0, 0);
 	PQclear(rows);
 	return result;
 }
 
+/* Those of another session may be given again, after a failover. */
+static int reserve_ids(void)
+{
+	if (ids.session != pg_session())
+		memset(&ids, 0, sizeof(ids));
+	ids.session = pg_session();
+	if (ids.end - ids.next >= ID_SPARE || ids.reserve)
+		return 0;
+	return ask_for_ids();
+}
+
 static int64_t new_id(void)
 {
 	if (ids.next == ids.end) {
+		if (!ids.reserve && ask_for_ids())
+			return 0;
 		ids.next = ids.reserve;
 		ids.end = ids.next + ID_BLOCK;
 		ids.reserve = 0;
@@ -219,6 +225,9 @@ static int add_job(const struct job *job, struct bytes body)
 	else
 		pg_null();
 	pg_bytes(body);
+	pg_number(job->attempts);
+	pg_number(job->buried);
+	pg_number(job->rule);
 	result = job->key_length ? pg_ask(ADD, &rows) : pg_send(ADD);
 	if (!result && rows && !PQntuples(rows))
 		result = -EEXIST;
@@ -293,10 +302,10 @@ void pg_read_job(const PGresult *rows, int i, struct job *job)
 	job->version = pg_int(rows, i, 7);
 	job->held_until = pg_int(rows, i, 8);
 	job->foreign = pg_int(rows, i, 9) != member_id();
-	job->rule = false;
+	job->rule = pg_int(rows, i, PG_JOB_RULE);
 }
 
-/* The rows of an answer. The state of one whose last column is null is @busy. */
+/* The rows of an answer, and their rules. The state of one whose last column is null is @busy. */
 static void keep_rows(PGresult *rows, enum row_state state, enum row_state busy)
 {
 	for (int i = 0; i < PQntuples(rows); i++) {
@@ -305,6 +314,7 @@ static void keep_rows(PGresult *rows, enum row_state state, enum row_state busy)
 		row->state = PQgetisnull(rows, i, PQnfields(rows) - 1) ? busy : state;
 		pg_read_job(rows, i, &row->job);
 	}
+	pg_want_rules(rows);
 	PQclear(rows);
 }
 
@@ -452,6 +462,12 @@ static int read_next(enum statement statement, int64_t after, int count, int64_t
 	n = PQntuples(rows);
 	for (int i = 0; i < n; i++)
 		pg_read_job(rows, i, &jobs[i]);
+	/* They are compared with what their rules say. */
+	if (statement == OWN) {
+		if (!pg_has_begun())
+			rows_clear();
+		pg_want_rules(rows);
+	}
 	PQclear(rows);
 	return n;
 }
@@ -537,6 +553,9 @@ const struct store store_pg = {
 	.add = add_job,
 	.change = change_job,
 	.remove = remove_job,
+	.save_rule = pg_save_rule,
+	.get_rule = pg_get_rule,
+	.count_rules = pg_count_rules,
 	.get = get_job,
 	.find_key = find_key,
 	.claim = claim,

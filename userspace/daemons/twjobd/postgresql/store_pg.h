@@ -9,10 +9,18 @@
 
 extern const struct store store_pg;
 
+/* Whether a job has a rule, of a job's columns. */
+#define PG_JOB_RULE	10
 /* A row that begins with a job's columns, see statements.c, as @i of @rows. */
 void pg_read_job(const PGresult *rows, int i, struct job *job);
 /* A row of QUEUES. Returns until when other nodes want jobs of it, ms. */
 uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row);
+/* rules_pg.c: as those of a store. */
+int pg_save_rule(int64_t job, const struct rule *rule);
+int pg_get_rule(int64_t job, struct rule *rule);
+int64_t pg_count_rules(void);
+/* Reads at once the rules of those of these jobs that have one. */
+void pg_want_rules(const PGresult *jobs);
 /* Makes the tables (init.c). */
 void pg_init_database(const char *where);
 
