@@ -231,7 +231,7 @@ def _():
     for which, node in (("last", b), ("all", a), ("none", a)):
         job = jobs[which] = take(node, which)
         same((job.attempt, named(job)), (1, job.due))
-        # The row tells who has it, and which one it is.
+        # The row tells that a worker has the job, and which occurrence it is.
         same(state(c, job.id, which), "held")
         same(a("TW.GET", which, job.id)[4:6], [b"due", job.due])
         same(take(c, which, seconds=0.1), None)
