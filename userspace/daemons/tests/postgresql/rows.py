@@ -29,24 +29,16 @@ def put(delay):
     return a("TW.PUT", "q", "x", "IN", delay)
 
 
-@test("a job that is due later by its row is not handed out")
-def _():
-    job = put(0.2)
-    change(job, "due = due + 1500")
-    same(take(a, seconds=1), None)
-    got = take(a)
-    same(got[0], job)
-    same(a("TW.ACK", "q", got[1]), 1)
-
-
-@test("a job that a worker has by its row is not handed out")
-def _():
-    job = put(0.2)
-    change(job, "held_until = timewheel.now() + 1700")
-    same(take(a, seconds=1), None)
-    got = take(a)
-    same(got[0], job)
-    same(a("TW.ACK", "q", got[1]), 1)
+for what, row in (("is due later", "due = due + 1500"),
+                  ("is with a worker", "held_until = timewheel.now() + 1700")):
+    @test(f"a job that {what} by its row is not handed out")
+    def _():
+        job = put(0.2)
+        change(job, row)
+        same(take(a, seconds=1), None)
+        got = take(a)
+        same(got[0], job)
+        same(a("TW.ACK", "q", got[1]), 1)
 
 
 @test("a receipt of a delivery before ends nothing")

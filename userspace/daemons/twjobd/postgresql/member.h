@@ -18,13 +18,11 @@
 int member_attach(void);
 int member_begin(void);
 int64_t member_id(void);
-/* How often another node has ended what it does. */
+/* How often another node has taken the jobs of this one over. */
 uint64_t member_fenced(void);
 /* How long it has been attached, ms. */
 uint64_t member_age(void);
-/*
- * The database's clock was @now between @asked and this moment, by our own.
- */
+/* The database's clock was @now at some moment between @asked and now by our own. */
 void member_set_clock(uint64_t now, uint64_t asked);
 /* How far it has been set forward since this was asked last, ms. */
 int64_t member_set_forward(void);

@@ -470,7 +470,10 @@ static int prepare(void)
 	return send_sync() ?: read_results(NULL) ?: read_syncs();
 }
 
-/* The @nth element of a list as of hosts, again from its begin after its end. */
+/*
+ * The @nth element of a list with commas, counted on from its beginning after its end.
+ * @count becomes the number of elements if it is less.
+ */
 static char *element(const char *list, unsigned int nth, unsigned int *count)
 {
 	unsigned int commas = 0;

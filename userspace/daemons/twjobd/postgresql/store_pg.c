@@ -15,7 +15,7 @@
 
 /* Numbers of jobs that one value of the sequence stands for, see schema.sql. */
 #define ID_BLOCK	1000
-/* More than a turn uses but rarely. */
+/* More than most turns use. */
 #define ID_SPARE	600
 /* At a start the database is waited for, s. */
 #define START		30
