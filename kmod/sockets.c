@@ -139,7 +139,8 @@ static u64 tw_jiffy_begun(u32 jiffy, u64 ns)
 	if (base < (s64)(ns - passed) - TW_JIFFIES_LATE)
 		base = tw_jiffy_learn();
 
-	return base + passed;
+	/* Ticks that a machine has lost are not made up for: its jiffies fall behind. */
+	return max_t(s64, base + passed, ns - TICK_NSEC);
 }
 
 /* The best moment to learn is when a jiffy has just begun. */
