@@ -33,6 +33,7 @@ struct client {
 	uint64_t number;
 	bool known;		/* needs no password (any more) */
 	bool quit;		/* ends after this answer */
+	bool final;		/* this answer tells nothing that the turn can undo */
 	/* A take that waits, and later commands with it. */
 	struct waiter *waiter;
 	struct deliveries deliveries;

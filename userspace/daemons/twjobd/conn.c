@@ -2,8 +2,9 @@
 /*
  * Connections: see conn.h.
  *
- * An answer is final when the turn that it belongs to has been committed, and only
- * final bytes are sent. If the commit fails, all answers of the turn become errors.
+ * An answer is final when the turn that it belongs to has been committed, or if its
+ * verb says so, and only final bytes are sent. If the commit fails, all other answers
+ * of the turn become errors.
  * A connection that does not take its answers is not heard until it does.
  */
 #include <errno.h>
@@ -157,7 +158,12 @@ static void count_answer(struct conn *conn)
 {
 	struct delivery *delivery;
 
-	conn->answers++;
+	/* What is sent before waits for the commit: so does this one. */
+	if (conn->client.final && !conn->answers)
+		conn->final = conn->out.length;
+	else
+		conn->answers++;
+	conn->client.final = false;
 	TAILQ_FOREACH_REVERSE(delivery, &conn->client.deliveries, deliveries,
 			      next) {
 		if (delivery->end != UINT64_MAX)
@@ -425,6 +431,10 @@ static void finish(void)
 {
 	struct conn *conn;
 
+	/* The disk takes its time. */
+	TAILQ_FOREACH(conn, &busy, next)
+		if (!conn->dead && conn->final)
+			send_some(conn);
 	turn_end();
 	while ((conn = TAILQ_FIRST(&busy))) {
 		bool ran = false;

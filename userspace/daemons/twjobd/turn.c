@@ -100,6 +100,17 @@ bool turn_has(int64_t job)
 	return false;
 }
 
+bool turn_has_added(const struct queue *queue, uint64_t handle)
+{
+	const struct registered *added = (struct registered *)turn.registered.data;
+	size_t i, n = turn.registered.length / sizeof(*added);
+
+	for (i = 0; i < n; i++)
+		if (added[i].queue == queue && added[i].handle == handle)
+			return true;
+	return false;
+}
+
 /* Queues that count their jobs, or have been told to be otherwise. */
 static int save_queues(void)
 {

@@ -32,6 +32,8 @@ void turn_changed(struct queue *queue, const struct job *job,
 		  enum change_to to);
 /* Whether the turn has changed this job. */
 bool turn_has(int64_t job);
+/* Whether the turn has added the job of this token. */
+bool turn_has_added(const struct queue *queue, uint64_t handle);
 
 /* How long commits took. */
 const struct histogram *turn_commits(void);

@@ -42,6 +42,7 @@ struct taken {
 	struct reply jobs;
 	struct buffer buffer;
 	uint64_t count;
+	bool in_turn;		/* the answer is true only when the turn has been committed */
 };
 
 /* All that tells one delivery from all others: see verbs_answer.c. */
@@ -183,6 +184,8 @@ static void take_event(struct taken *taken, struct queue *queue,
 				now_ms() + LATER);
 		return;
 	}
+	taken->in_turn |= job.rule || attempt > 1 ||
+			  turn_has_added(queue, event->handle);
 	count_taken(taken, queue, event, &job);
 }
 
@@ -237,6 +240,7 @@ static void claim(struct taken *taken, struct queue *queue,
 
 	for (int i = 0; i < count; i++)
 		ids[i] = events[i].cookie;
+	taken->in_turn = true;
 	error = turn_begin() ?:
 		turn_result(store->claim(&queue->row, ids, count, jobs, results));
 	for (int i = 0; i < count; i++)
@@ -309,6 +313,7 @@ static bool serve(struct waiter *waiter)
 	if (taken.count) {
 		reply_array(reply, taken.count);
 		buffer_add(reply->out, taken.buffer.data, taken.buffer.length);
+		waiter->client->final = !taken.in_turn;
 	}
 	buffer_free(&taken.buffer);
 	return taken.count;

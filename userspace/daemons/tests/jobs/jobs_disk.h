@@ -131,15 +131,26 @@ static inline void mapper_table(int type, const char *name, const char *target,
 	mapper_run(task);
 }
 
-/* Has DISK_DEVICE use the table that it was given last. */
-static inline void disk_switch(void)
+/* From now on the disk does not answer. */
+static inline void disk_suspend(void)
 {
 	struct dm_task *task = mapper_task(DM_DEVICE_SUSPEND, DISK_DEVICE);
 
 	/* What the file system has not written yet stays so. */
 	need(dm_task_skip_lockfs(task), DISK_DEVICE);
 	mapper_run(task);
+}
+
+static inline void disk_resume(void)
+{
 	mapper_run(mapper_task(DM_DEVICE_RESUME, DISK_DEVICE));
+}
+
+/* Has DISK_DEVICE use the table that it was given last. */
+static inline void disk_switch(void)
+{
+	disk_suspend();
+	disk_resume();
 }
 
 /* Lets all writes and flushes fail from now on, or none. */

@@ -289,6 +289,71 @@ TEST_F_TIMEOUT(power, J1_log_cannot_be_written_back, 600)
 	EXPECT_EQ(0, wrong);
 }
 
+/* Sends a command; its answer is for later. */
+static void ask(redisContext *client, const char *command)
+{
+	int done = 0;
+
+	need(redisAppendCommand(client, command) == REDIS_OK, command);
+	while (!done)
+		need(redisBufferWrite(client, &done) == REDIS_OK, command);
+}
+
+static bool is_answered(redisContext *client, int ms)
+{
+	struct pollfd pollfd = { client->fd, POLLIN, 0 };
+
+	return poll(&pollfd, 1, ms) == 1;
+}
+
+static long long answer_of(redisContext *client)
+{
+	redisReply *reply;
+
+	need(redisGetReply(client, (void **)&reply) == REDIS_OK, "an answer");
+	return number_of(reply);
+}
+
+/*
+ * All commands come while the daemon stands still, so that one commit is for all of
+ * them, and that hangs. The job that is taken first is on the disk already.
+ */
+TEST_F_TIMEOUT(power, J1_a_take_waits_for_what_it_tells, 600)
+{
+	redisContext *ack = must_connect(), *first = must_connect();
+	redisContext *put = must_connect(), *second = must_connect();
+	struct taken taken;
+	char command[160];
+
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body AT 1")), 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body AT 1")), 0);
+	snprintf(command, sizeof(command), "TW.ACK q %s", taken.receipt);
+	/* It hears the commands in the order in which they have come. */
+	kill(self->daemon, SIGSTOP);
+	ask(ack, command);
+	ask(first, "TW.TAKE q");
+	ask(put, "TW.PUT q body AT 1");
+	ask(second, "TW.TAKE q");
+	disk_suspend();
+	kill(self->daemon, SIGCONT);
+	EXPECT_TRUE(is_answered(first, PATIENCE));
+	EXPECT_FALSE(is_answered(second, 200));
+	EXPECT_FALSE(is_answered(ack, 0) || is_answered(put, 0));
+	disk_resume();
+	EXPECT_EQ(1, answer_of(ack));
+	EXPECT_GT(answer_of(put), 0);
+	EXPECT_TRUE(is_answered(second, PATIENCE));
+	EXPECT_EQ(2, figure(self->client, "q", "jobs"));
+	redisFree(ack);
+	redisFree(first);
+	redisFree(put);
+	redisFree(second);
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGTERM);
+	disk_remove();
+}
+
 /* What the kernel does by itself after errors of a disk, or a person before a repair. */
 static void make_read_only(void)
 {
