@@ -345,8 +345,8 @@ static bool run_commands(struct conn *conn)
 
 static void hear(struct conn *conn)
 {
-	char *room = buffer_reserve(&conn->in, RECEIVE);
-	ssize_t bytes = recv(conn->fd, room, RECEIVE, MSG_DONTWAIT);
+	static char received[RECEIVE];
+	ssize_t bytes = recv(conn->fd, received, RECEIVE, MSG_DONTWAIT);
 	size_t at = conn->in.length;
 
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
@@ -355,7 +355,7 @@ static void hear(struct conn *conn)
 		conn->dead = true;
 		return;
 	}
-	conn->in.length += bytes;
+	buffer_add(&conn->in, received, bytes);
 	if (conn->skip)
 		skip(conn, at);
 }
