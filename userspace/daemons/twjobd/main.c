@@ -38,7 +38,7 @@ static const struct config_key keys[] = {
 	{ "store", parse_store, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
 	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
-	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 2, { "2" } },
+	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 16, { "2" } },
 	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
 	  .defaults = { "jobs-" } },
 	{ "password", config_text, AT(password), SIZE(password),

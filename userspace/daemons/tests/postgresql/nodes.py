@@ -289,8 +289,39 @@ def is_in_doubt(client):
         return True
 
 
+def has_quorum(machines):
+    return sql(f"select timewheel.has_quorum({machines})")
+
+
+@test("of how many machines a list of standbys asks is read as the database reads it")
+def _():
+    for names, count in (
+            ("", 1), ("db2", 2), ("db2, db3", 2), ("2", 2), ("any1", 2), ("\"ANY 2 (x)\"", 2),
+            ("1 (db2)", 2), ("2 (db2, db3)", 3), (" 2\t(db2, db3)", 3), ("FIRST 1 (db2)", 2),
+            ("first 2 (db2, db3)", 3), ("ANY 1 (db1, db2, db3)", 2), ("Any 2(db2, db3)", 3),
+            ("ANY 3 (db2)", 4), ("ANY 02 (db2, db3)", 3),
+            # Any program that reads the log may have such a name.
+            ("*", 1), ("ANY 1 (*)", 1), ("FIRST 2 (db2, *)", 1), ("\"*\"", 1)):
+        quoted = f"'{names}'"
+        config(f"set synchronous_standby_names = {quoted}")
+        assert eventually(lambda: sql("show synchronous_standby_names") == names, 3), names
+        same([has_quorum(machines) for machines in range(1, 6)],
+             ["t"] * count + ["f"] * (5 - count))
+    assert "must be greater than zero" in sql(
+        "alter system set synchronous_standby_names = 'FIRST 0 (db2)'")
+    # The database reads only some bits of this number.
+    config("set synchronous_standby_names = 'ANY 4294967297 (db2)'")
+    assert eventually(lambda: "out of range" in has_quorum(2), 3)
+    config("set synchronous_standby_names = 'ANY 2 (db2, db3)'")
+    for commit in "off", "local", "remote_write":
+        sql(f"set synchronous_commit = {commit}")
+        same([has_quorum(1), has_quorum(2)], ["t", "f"])
+    sql("reset synchronous_commit")
+
+
 for node in (a, b, c):
     node.stop()
+config("set synchronous_standby_names = ''")
 standby("start")
 config("set synchronous_standby_names = 'ANY 1 (standby)'")
 d = Node("d", machines=2)
@@ -343,6 +374,20 @@ def _():
     standby("resume")
     goes_on()
     same(d.metric("in_doubt_total"), 4)
+
+
+@test("a list that asks for too few standbys, or for any: refused")
+def _():
+    goes_on()
+    for names in "*", "ANY 1 (*)":
+        config(f"set synchronous_standby_names = '{names}'")
+        assert eventually(lambda: not puts(d), 3)
+        same(Client(d.path)("TW.PUT", "q", "x", "IN", 1000)[:12], "-UNAVAILABLE")
+    config("set synchronous_standby_names = 'ANY 1 (standby)'")
+    f = Node("f", machines=3, wait=False)
+    assert eventually(lambda: "commits do not wait for the disks of 3 machines" in f.said(), 9)
+    assert not f.can_connect()
+    f.stop(signal.SIGKILL)
 
 
 @test("a primary that others have replaced, and that goes on, is left after one try")

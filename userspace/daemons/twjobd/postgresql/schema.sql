@@ -139,19 +139,30 @@ begin
 			using errcode = 'TWF01';
 	end if;
 	if not timewheel.has_quorum(machines) then
-		raise exception 'commits do not wait for another machine: see synchronous_standby_names and synchronous_commit'
+		raise exception 'commits do not wait for the disks of % machines: see synchronous_standby_names and synchronous_commit', machines
 			using errcode = 'TWQ01';
 	end if;
 	return timewheel.now();
 end
 $$;
 
--- Whether a commit waits for as many machines. It does not with "local" or "off"; with
--- "remote_write" what two machines have could be in their memory only.
+-- For how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
+-- number (names)", "ANY number (names)", "number (names)", or names alone, which means one.
+-- 0 with "*": any program that reads the log counts then, a subscriber or a backup too.
+create function timewheel.standbys(list text) returns int immutable language sql as $$
+	select case when list = '' or strpos(list, '*') > 0 then 0
+		else coalesce(substring(list from
+			'(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(')::int, 1) end
+$$;
+
+-- Whether a commit waits for the disks of as many machines, this one among them. It does
+-- not with "local" or "off"; with "remote_write" what others have could be in their memory
+-- only.
 create function timewheel.has_quorum(machines int) returns boolean
 	language sql volatile as $$
 	select not pg_is_in_recovery() and (machines = 1 or
-		current_setting('synchronous_standby_names') <> '' and
+		timewheel.standbys(current_setting('synchronous_standby_names'))
+			>= machines - 1 and
 		current_setting('synchronous_commit') in ('on', 'remote_apply')) and
 		current_setting('fsync') = 'on'
 $$;
