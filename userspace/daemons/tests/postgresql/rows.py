@@ -201,9 +201,12 @@ def rows_read(index):
                    f" where indexrelname = '{index}'").strip())
 
 
-@test("what is done slice by slice reads each row a few times only")
+@test("what is done slice by slice reads each row a few times only, and metrics few")
 def _():
-    before = rows_read("job_pkey")
+    sql("insert into timewheel.rule select i, '', '', 0, 0, false, 0, 0, false, 0"
+        " from generate_series(1, 30000) i; analyze timewheel.rule")
+    before, rules_before = rows_read("job_pkey"), rows_read("rule_pkey")
+    same(a.metric("rules"), 30000)
     sql("begin;"
         " insert into timewheel.node overriding system value values (99, 'dead', 1);"
         " insert into timewheel.node_lease values (99, 1);"
@@ -217,7 +220,9 @@ def _():
     read = rows_read("job_pkey") - before
     print(f"# {read} of 40000 rows read")
     assert read < 120000
-    sql("delete from timewheel.job where queue = 999")
+    same(rows_read("rule_pkey") - rules_before, 10000)
+    sql("delete from timewheel.job where queue = 999; delete from timewheel.rule")
+    same(a.metric("rules"), 0)
 
 
 def make_certificate(name):

@@ -140,7 +140,13 @@ const char * const statement_texts[STATEMENTS] = {
 		" case when overlap then 1::bigint else 0 end, local, utc,\n"
 		" case when again then 1::bigint else 0 end, number\n"
 		" from timewheel.rule where job = any($1::bigint[])",
-	[COUNT_RULES] = "select count(*) from timewheel.rule",
+	/* What autovacuum has counted last, if there are many. */
+	[COUNT_RULES] =
+		"select case when n < 10000 then n else greatest(n,\n"
+		" (select reltuples::bigint from pg_class\n"
+		"  where oid = 'timewheel.rule'::regclass)) end\n"
+		" from (select count(*) as n from\n"
+		"  (select from timewheel.rule limit 10000) r) c",
 	[GET] =
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where id = any($1::bigint[])",
