@@ -5,6 +5,7 @@
 # the owners of jobs, the inbox, takeovers, SQL, the quorum, and commits in doubt.
 # The database is that of PGHOST (see "server"), which has a standby in PGHOST/standby.
 # Prints TAP.
+import os
 import signal
 import subprocess
 import time
@@ -313,10 +314,22 @@ def _():
     config("set synchronous_standby_names = 'ANY 4294967297 (db2)'")
     assert eventually(lambda: "out of range" in has_quorum(2), 3)
     config("set synchronous_standby_names = 'ANY 2 (db2, db3)'")
+    assert eventually(lambda: has_quorum(3) == "t", 3)
     for commit in "off", "local", "remote_write":
         sql(f"set synchronous_commit = {commit}")
         same([has_quorum(1), has_quorum(2)], ["t", "f"])
     sql("reset synchronous_commit")
+
+
+def refuses(node, seconds):
+    """One command may wait for another database, the others are refused at once."""
+    end, waits = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        same(Client(node.path)("TW.PUT", "q", "x", "IN", 9)[:12], "-UNAVAILABLE")
+        waits.append(time.monotonic() - begin)
+        time.sleep(0.02)
+    assert sum(wait > 0.3 for wait in waits) <= 1 and max(waits) < 1.5, sorted(waits)[-3:]
 
 
 for node in (a, b, c):
@@ -371,9 +384,23 @@ def _():
     goes_on()
     standby("pause")
     same(is_in_doubt(pending()), True)
+    refuses(d, 3)
     standby("resume")
     goes_on()
     same(d.metric("in_doubt_total"), 4)
+
+
+@test("while a server takes connections and says nothing: refused at once")
+def _():
+    server = int((folder / "db/postmaster.pid").read_text().split()[0])
+    os.kill(server, signal.SIGSTOP)
+    try:
+        sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
+            " where application_name = 'd'")
+        refuses(d, 4)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    goes_on()
 
 
 @test("a list that asks for too few standbys, or for any: refused")

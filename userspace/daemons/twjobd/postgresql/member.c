@@ -120,7 +120,7 @@ int member_attach(void)
 	}
 	error = error ?: ask_clock();
 	if (error) {
-		/* The next try begins with another server: this one may be the wrong one. */
+		/* This server may be the wrong one. */
 		pg_close();
 		return error;
 	}

@@ -325,8 +325,9 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 			empty_dead();
 	}
 	PQclear(rows);
-	must(sd_event_source_set_time_relative(node.timer,
-					       node.again ? 0 : INTERVAL));
+	must(sd_event_source_set_time_relative(node.timer, node.again ? 0 :
+					       pg_session() ? INTERVAL :
+					       PG_LOOK * USEC_PER_MSEC));
 	must(sd_event_source_set_enabled(node.timer, SD_EVENT_ONESHOT));
 	return 0;
 }

@@ -15,14 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "pg.h"
 
 #define MAX_ARGS	12
 #define MAX_ARRAYS	2
-/* Of a connection string. */
-#define MAX_OPTIONS	50
 /* In the format of arrays that the database sends and receives. */
 #define INT8_OID	20
 #define BINARY		1
@@ -31,13 +28,14 @@ static struct {
 	const char *where;
 	PGconn *conn;
 	unsigned int session;
-	uint64_t tried;		/* ms, when a connection was tried last */
+	uint64_t lost;		/* when a connection ended that was of use, ms */
 	uint64_t doubts;
 	unsigned int sent;	/* statements whose results have not been read */
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
 	bool begun, fenced, warned, changed, complained;
 	bool wrong;		/* another server is to be tried */
+	bool used;		/* the connection has committed something */
 } pg;
 
 static struct {
@@ -48,14 +46,6 @@ static struct {
 	char *arrays[MAX_ARRAYS];
 	int nr_arrays;
 } args;
-
-uint64_t pg_ticks(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 static void add_arg(const char *value, size_t length)
 {
@@ -131,8 +121,12 @@ static void complain(const char *text)
 	pg.complained = true;
 }
 
+/* Commands wait a moment for another connection, but not again and again. */
 static void disconnect(void)
 {
+	if (pg.used)
+		pg.lost = pg_ticks();
+	pg.used = false;
 	PQfinish(pg.conn);
 	pg.conn = NULL;
 	pg.sent = 0;
@@ -392,6 +386,7 @@ int pg_commit(void)
 	if (!error) {
 		pg.begun = false;
 		pg.complained = false;
+		pg.used = true;
 	}
 	return error;
 }
@@ -401,7 +396,7 @@ void pg_roll_back(void)
 {
 	clear_args();
 	if (pg.wrong)
-		disconnect();
+		pg_close();
 	if (pg.conn && pg.begun && !send_sync() && !read_syncs()) {
 		pg.error = 0;
 		if (PQtransactionStatus(pg.conn) != PQTRANS_IDLE &&
@@ -439,28 +434,11 @@ static int check_schema(void)
 	return error;
 }
 
-/*
- * What each session is to be like, and the statements. A plan of a table that was small
- * would read all of it when it is large; to plan each time costs more than to carry out.
- */
 static int prepare(void)
 {
-	static const char settings[] =
-		"select set_config('synchronous_commit', case\n"
-		" current_setting('synchronous_commit') when 'remote_apply'\n"
-		" then 'remote_apply' else 'on' end, false),\n"
-		" set_config('default_transaction_isolation', 'read committed', false),\n"
-		" set_config('idle_in_transaction_session_timeout', '4s', false),\n"
-		" set_config('plan_cache_mode', 'force_generic_plan', false),\n"
-		" set_config('enable_seqscan', 'off', false),\n"
-		" set_config('enable_bitmapscan', 'off', false),\n"
-		" set_config('jit', 'off', false),\n"
-		" set_config('lock_timeout', '250ms', false)";
 	char name[16];
 
-	if (!PQsendQueryParams(pg.conn, settings, 0, NULL, NULL, NULL, NULL, 0))
-		return lost(PQerrorMessage(pg.conn));
-	pg.sent = 1;
+	pg.sent = 0;
 	for (int i = 0; i < STATEMENTS; i++) {
 		snprintf(name, sizeof(name), "s%d", i);
 		if (!PQsendPrepare(pg.conn, name, statement_texts[i], 0, NULL))
@@ -468,76 +446,6 @@ static int prepare(void)
 		pg.sent++;
 	}
 	return send_sync() ?: read_results(NULL) ?: read_syncs();
-}
-
-/*
- * The @nth element of a list with commas, counted on from its beginning after its end.
- * @count becomes the number of elements if it is less.
- */
-static char *element(const char *list, unsigned int nth, unsigned int *count)
-{
-	unsigned int commas = 0;
-
-	for (const char *c = list; *c; c++)
-		commas += *c == ',';
-	if (*count <= commas)
-		*count = commas + 1;
-	for (nth %= commas + 1; nth; nth--)
-		list = strchr(list, ',') + 1;
-	return strndup(list, strcspn(list, ","));
-}
-
-/* The values of the connection string, of whose hosts the next one. */
-static PGconn *connect_next(unsigned int *hosts)
-{
-	static unsigned int tries;
-	const char *names[MAX_OPTIONS + 1] = {
-		"connect_timeout", "target_session_attrs", "tcp_user_timeout",
-		"application_name",
-	};
-	char *values[MAX_OPTIONS + 1] = {
-		strdup("2"), strdup("read-write"), strdup("5000"), strdup("twjobd"),
-	};
-	char *error = NULL;
-	PQconninfoOption *options = PQconninfoParse(pg.where, &error);
-	PGconn *conn;
-	int n = 4;
-
-	if (!options)
-		die(0, "store: %s", error ?: "no memory");
-	for (int i = 0; options[i].keyword && n < MAX_OPTIONS; i++) {
-		const char *name = options[i].keyword;
-		bool list = !strncmp(name, "host", 4) || !strcmp(name, "port");
-
-		if (!options[i].val)
-			continue;
-		names[n] = name;
-		values[n++] = list ? element(options[i].val, tries, hosts) :
-				     strdup(options[i].val);
-	}
-	tries++;
-	conn = PQconnectdbParams(names, (const char * const *)values, 0);
-	PQconninfoFree(options);
-	while (n)
-		free(values[--n]);
-	return conn;
-}
-
-/*
- * Each host is tried, as long as they refuse at once: clients wait meanwhile. One that
- * answers and does not carry anything out, as a primary does which others have replaced,
- * is thus the last that is tried again.
- */
-static void connect_any(void)
-{
-	uint64_t until = pg_ticks() + MSEC_PER_SEC;
-	unsigned int hosts = 1, tried = 0;
-
-	do {
-		disconnect();
-		pg.conn = connect_next(&hosts);
-	} while (PQstatus(pg.conn) != CONNECTION_OK && ++tried < hosts &&
-		 pg_ticks() < until);
 }
 
 /* Whether the other end has closed the connection. It may have said why first. */
@@ -557,15 +465,11 @@ int pg_connect(void)
 		return pg.conn ? 0 : -EIO;
 	if (pg.conn && !is_closed())
 		return 0;
-	/* A command that nobody can carry out is to be refused at once. */
-	if (pg.tried && pg_ticks() < pg.tried + MSEC_PER_SEC)
-		return -EIO;
-	connect_any();
-	pg.tried = pg_ticks();
+	disconnect();
+	pg.conn = connect_try(pg.where, pg.lost + MSEC_PER_SEC);
 	pg.error = 0;
-	pg.begun = false;
-	if (!pg.conn || PQstatus(pg.conn) != CONNECTION_OK)
-		return lost(PQerrorMessage(pg.conn));
+	if (!pg.conn)
+		return lost(connect_error());
 	PQsetNoticeReceiver(pg.conn, hear_notice, NULL);
 	if (PQsetnonblocking(pg.conn, 1) || !PQenterPipelineMode(pg.conn))
 		return lost(PQerrorMessage(pg.conn));
@@ -585,9 +489,11 @@ unsigned int pg_session(void)
 void pg_open(const char *where)
 {
 	pg.where = where;
+	pg.lost = pg_ticks();
 }
 
 void pg_close(void)
 {
+	connect_avoid();
 	disconnect();
 }

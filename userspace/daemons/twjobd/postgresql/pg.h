@@ -14,8 +14,11 @@
 #include <libpq-fe.h>
 
 #include "../store.h"
+#include "connect.h"
 #include "statements.h"
 
+/* While there is no connection it is to be asked for that often, ms. */
+#define PG_LOOK		50
 /* Each wait for the database is at most so long, ms. */
 #define PG_PATIENCE	5000
 
@@ -24,13 +27,14 @@
 /* Ends the program with a sentence unless they have it. */
 void pg_check_schema(int64_t version);
 
-/* A clock that is never set, ms. */
-uint64_t pg_ticks(void);
-
 /* Where the database is. */
 void pg_open(const char *where);
+/* Other servers are tried before the one whose connection this is. */
 void pg_close(void);
-/* Connects unless it is connected, or was not possible a moment ago. */
+/*
+ * Connects unless it is connected. For a second after a connection has been lost it waits
+ * for another one; then it is -EIO at once until there is one.
+ */
 int pg_connect(void);
 /* Grows with each connection. 0: there is none. */
 unsigned int pg_session(void);

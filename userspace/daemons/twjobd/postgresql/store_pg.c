@@ -17,8 +17,8 @@
 #define ID_BLOCK	1000
 /* More than most turns use. */
 #define ID_SPARE	600
-/* At a start the database is waited for, s. */
-#define START		30
+/* At a start the database is waited for, ms. */
+#define START		30000
 
 static struct {
 	unsigned int session;
@@ -30,11 +30,13 @@ static uint64_t refused;	/* claims */
 
 static void open_store(const char *where)
 {
+	uint64_t until = pg_ticks() + START;
+
 	pg_open(where);
-	for (int i = 0; member_attach(); i++) {
-		if (i == START)
+	while (member_attach()) {
+		if (pg_ticks() > until)
 			die(0, "the database cannot be used");
-		sleep(1);
+		usleep(PG_LOOK * USEC_PER_MSEC);
 	}
 }
 
