@@ -210,12 +210,20 @@ def _():
     sql("begin;"
         " insert into timewheel.node overriding system value values (99, 'dead', 1);"
         " insert into timewheel.node_lease values (99, 1);"
-        # No node has this queue: the jobs stay in the inbox.
+        # No node has this queue: the jobs stay in the inbox. The last one is due soon.
         " insert into timewheel.job (id, queue, node, due, size, body)"
-        "  select i, 999, 99, 0, 65, 'x' from generate_series(1000000, 1039999) i;"
+        "  select i, 999, 99, timewheel.now() + 300000 + 3600000 * (i < 1039999)::int, 65, 'x'"
+        "  from generate_series(1000000, 1039999) i;"
+        " create table moved (id bigint, nth bigserial);"
+        " create function note_move() returns trigger language plpgsql as"
+        "  'begin insert into moved values (old.id); return null; end';"
+        " create trigger note_move after update on timewheel.job for each row"
+        "  when (old.node = 99) execute function note_move();"
         " commit; analyze timewheel.job")
     assert eventually(lambda: sql(
         "select count(*) from timewheel.job where node = 99") == "0", 20)
+    same(sql("select id from moved order by nth limit 1"), "1039999")
+    sql("drop trigger note_move on timewheel.job")
     time.sleep(1.5)
     read = rows_read("job_pkey") - before
     print(f"# {read} of 40000 rows read")

@@ -329,7 +329,8 @@ def _():
     same(rows(), [900, 900])
     for queue in ("x", "y", "numbers"):
         same(a("TW.DROP", queue), "+OK")
-    assert eventually(lambda: rows() == [0, 0], 4)
+    assert eventually(lambda: sql("select count(*) from timewheel.job") == "0", 9)
+    same(rows(), [0, 0])
 
 
 def write_zone(hours):

@@ -17,6 +17,9 @@
 #define TAKE		500
 #define GIVE		250
 #define EMPTY		2000
+/* So many are looked at in one go, for those that are due within so many ms. */
+#define LOOK_AT		10000
+#define SOON		600000
 /* How long others know that a worker here waits, ms. */
 #define WANTED		3000
 /* A clock that has been set forward by more would make tokens late, ms. */
@@ -34,6 +37,11 @@ static struct {
 	bool again;		/* there is more to do */
 	bool dead;		/* a lease is over */
 	uint64_t takeover;	/* how long the last one took, ms */
+	struct emptied {
+		int64_t node;	/* whose lease is over; 0: none */
+		int64_t after;	/* it has no job up to this number that is due soon */
+		bool soon;	/* it has none at all */
+	} emptied;
 	/* Read from wheels, to be given to others. */
 	struct given {
 		struct queue *queue;
@@ -187,47 +195,87 @@ static int run_turn(PGresult **rows)
 	return result ?: take_in(&ours, &theirs);
 }
 
-/* From when a node renewed its lease last, unless it has ended it itself. */
-static void measure_takeover(const PGresult *rows)
-{
-	int64_t until = PQntuples(rows) ? pg_int(rows, 0, 1) : 0;
-
-	if (until)
-		node.takeover = now_ms() - until + MEMBER_LEASE;
-}
-
 uint64_t node_takeover(void)
 {
 	return node.takeover;
 }
 
+/* The lease was to end at @until, or at 0 if the node has ended it itself. */
+static void tell_takeover(int64_t dead, int64_t count, int64_t until)
+{
+	say("the lease of node %lld is over: %lld of its jobs go to others",
+	    (long long)dead, (long long)count);
+	if (until)
+		node.takeover = now_ms() - until + MEMBER_LEASE;
+}
+
+/* Those that are due soon go first, in one pass over all. */
+static int empty_soon(struct emptied *dead, int64_t *count, int64_t *until)
+{
+	PGresult *rows;
+	int result;
+
+	pg_number(dead->node);
+	pg_number(dead->after);
+	pg_number(LOOK_AT);
+	pg_number(SOON);
+	result = pg_ask(EMPTY_SOON, &rows);
+	if (!result) {
+		dead->after = pg_int(rows, 0, 0);
+		*count = pg_int(rows, 0, 1);
+		dead->soon = pg_int(rows, 0, 2) < LOOK_AT;
+		if (*count)
+			*until = pg_int(rows, 0, 3);
+	}
+	PQclear(rows);
+	return result;
+}
+
+static int empty_rest(const struct emptied *dead, int64_t *count, int64_t *until)
+{
+	PGresult *rows;
+	int result;
+
+	pg_number(dead->node);
+	pg_number(EMPTY);
+	result = pg_ask(EMPTY_NODE, &rows);
+	if (!result)
+		*count = PQntuples(rows);
+	if (*count)
+		*until = pg_int(rows, 0, 0);
+	PQclear(rows);
+	return result;
+}
+
+static int fence(struct emptied *dead)
+{
+	PGresult *rows;
+	int result;
+
+	pg_number(member_id());
+	result = pg_ask(FENCE_NODE, &rows);
+	if (!result && pg_int(rows, 0, 0) != dead->node)
+		*dead = (struct emptied) { .node = pg_int(rows, 0, 0) };
+	PQclear(rows);
+	return result;
+}
+
 /* The jobs of a node whose lease is over go to the inbox. */
 static void empty_dead(void)
 {
-	PGresult *rows = NULL;
-	int64_t dead = 0;
-	int result = turn_begin();
+	struct emptied dead = node.emptied;
+	int64_t count = 0, until = 0;
+	int result = turn_begin() ?: turn_result(fence(&dead));
 
-	if (!result) {
-		pg_number(member_id());
-		result = turn_result(pg_ask(FENCE_NODE, &rows));
-	}
-	if (!result)
-		dead = pg_int(rows, 0, 0);
-	PQclear(rows);
-	rows = NULL;
-	if (dead) {
-		pg_number(dead);
-		pg_number(EMPTY);
-		result = turn_result(pg_ask(EMPTY_NODE, &rows));
-		node.again = true;
-	}
-	if (!turn_end() && dead) {
-		say("the lease of node %lld is over: %d of its jobs go to others",
-		    (long long)dead, PQntuples(rows));
-		measure_takeover(rows);
-	}
-	PQclear(rows);
+	if (!result && dead.node)
+		turn_result(dead.soon ? empty_rest(&dead, &count, &until) :
+					empty_soon(&dead, &count, &until));
+	if (turn_end())
+		return;
+	node.emptied = dead;
+	node.again |= !!dead.node;
+	if (count)
+		tell_takeover(dead.node, count, until);
 }
 
 static void drop(struct queue *queue)

@@ -42,15 +42,31 @@ const char * const statement_texts[STATEMENTS] = {
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
 	[FENCE_NODE] =
 		"select coalesce(timewheel.fence_node($1::bigint::int), 0)::bigint",
-	/* Unless it has begun again. */
+	/*
+	 * Unless it has begun again. Of the jobs after a number, those that are due soon;
+	 * there is no index by due, which would have to change with each put.
+	 */
+	[EMPTY_SOON] =
+		"with slice as materialized (select id, due from timewheel.job\n"
+		"  where (node, id) > ($1::bigint, $2::bigint) and node <= $1::bigint\n"
+		"  order by node, id limit $3::bigint),\n"
+		" moved as (update timewheel.job set node = null where id = any(array(\n"
+		"  select id from timewheel.job where id = any(array(\n"
+		"   select id from slice where due < timewheel.now() + $4::bigint))\n"
+		"   order by id for update skip locked)) and\n"
+		"  exists (select from timewheel.node_lease\n"
+		"   where node = $1::bigint and until < timewheel.now())\n"
+		"  returning id)\n"
+		"select coalesce(max(id), 0), (select count(*) from moved), count(*),\n"
+		" (select until from timewheel.node_lease where node = $1::bigint) from slice",
 	[EMPTY_NODE] =
 		"update timewheel.job set node = null where id = any(array(\n"
 		" select id from timewheel.job where node between $1::bigint and $1::bigint\n"
 		"  order by node, id limit $2::bigint for update skip locked)) and\n"
 		" exists (select from timewheel.node_lease\n"
 		"  where node = $1::bigint and until < timewheel.now())\n"
-		" returning id,\n"
-		" (select until from timewheel.node_lease where node = $1::bigint)",
+		" returning (select until from timewheel.node_lease\n"
+		"  where node = $1::bigint)",
 	[SET_LIST] =
 		"update timewheel.node_turn set list = $2::bytea\n"
 		" where node = $1::bigint",
