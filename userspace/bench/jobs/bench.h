@@ -8,6 +8,8 @@
  * speak.c	what is said to each server, by a socket
  * postgres.c	the same by libpq
  * server.c	servers: started, ended, and what they use
+ * util.c	time, and errors
+ * loads.c	a program of its own: loads for "databases", on the host
  */
 #ifndef JOBS_BENCH_H
 #define JOBS_BENCH_H

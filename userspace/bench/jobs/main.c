@@ -29,28 +29,6 @@
 
 static int results, failures;
 
-void fail(const char *file, int line, const char *what)
-{
-	printf("# %s:%d: %s: %s\n", file, line, what, strerror(errno));
-	fflush(stdout);
-	if (system("sed 's/^/# /' /tmp/server.log 2>/dev/null | tail -n 20"))
-		printf("# no log\n");
-	_exit(1);
-}
-
-double now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-void sleep_for(double seconds)
-{
-	usleep(seconds * 1e6);
-}
-
 static void put(const char *what, const char *who, long long n, double value)
 {
 	printf("= %s\t%s\t%lld\t%.3f\n", what, who, n, value);

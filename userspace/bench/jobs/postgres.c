@@ -25,7 +25,8 @@ static void postgres_connect(struct conn *conn)
 	double until = now() + PATIENCE;
 
 	for (;;) {
-		conn->pg = PQconnectdb("host=/tmp user=nobody dbname=postgres");
+		conn->pg = PQconnectdb(getenv("BENCH_DATABASE") ?:
+				       "host=/tmp user=nobody dbname=postgres");
 		if (PQstatus(conn->pg) == CONNECTION_OK)
 			break;
 		if (now() > until)

@@ -16,13 +16,36 @@
 #include "wheel.h"
 
 #define WHEELS	8
-#define TOKENS	1024
+#define BUCKETS	(1 << 16)
+#define NONE	UINT32_MAX
+
+/* A token's handle tells its place, and how many tokens have been there before. */
+struct place {
+	struct timewheel_token token;
+	uint32_t uses;
+	uint32_t next;			/* of its bucket, or of those that are free */
+};
+
+/*
+ * Handles by time, the first one on top. Each change of a token adds one; what a token has
+ * been before is dropped when it comes to the top.
+ */
+struct heap {
+	struct entry {
+		uint64_t time, handle;
+	} *entries;
+	size_t count, room;
+};
 
 static struct wheel {
 	char name[TIMEWHEEL_NAME_SIZE];		/* "" if there is none */
-	uint64_t lease;
-	struct timewheel_token tokens[TOKENS];	/* NONE: not used */
-	uint64_t next_handle;
+	uint64_t lease, max;
+	struct place *places;
+	uint32_t count, room, free;
+	uint32_t *buckets;			/* by id */
+	struct heap pending, held;
+	uint64_t states[TIMEWHEEL_STATE_BURIED + 1];
+	uint64_t armed;
 } wheels[WHEELS];
 
 struct tw_wheel {
@@ -35,7 +58,7 @@ static struct tw_wheel *files;
 
 struct tw_cursor {
 	struct wheel *wheel;
-	int next;
+	uint32_t next;
 };
 
 static uint64_t now(void)
@@ -46,28 +69,117 @@ static uint64_t now(void)
 	return time.tv_sec * 1000000000ULL + time.tv_nsec;
 }
 
-/* When something can be read of the token. */
-static uint64_t next_time(const struct timewheel_token *token)
+static void *grow(void *array, size_t count, size_t size)
 {
-	switch (token->state) {
-	case TIMEWHEEL_STATE_PENDING:
-		return token->deadline;
-	case TIMEWHEEL_STATE_HELD:
-		return token->lease_end;
-	default:
-		return UINT64_MAX;
+	array = realloc(array, count * size);
+	if (!array)
+		abort();
+	return array;
+}
+
+static void heap_swap(struct entry *a, struct entry *b)
+{
+	struct entry c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+static void heap_add(struct heap *heap, uint64_t time, uint64_t handle)
+{
+	size_t i = heap->count++;
+
+	if (i == heap->room) {
+		heap->room = 2 * i + 64;
+		heap->entries = grow(heap->entries, heap->room, sizeof(*heap->entries));
+	}
+	heap->entries[i] = (struct entry) { time, handle };
+	for (; i && heap->entries[i].time < heap->entries[(i - 1) / 2].time; i = (i - 1) / 2)
+		heap_swap(&heap->entries[i], &heap->entries[(i - 1) / 2]);
+}
+
+static void heap_drop(struct heap *heap)
+{
+	struct entry *entries = heap->entries;
+	size_t i = 0, child;
+
+	entries[0] = entries[--heap->count];
+	while ((child = 2 * i + 1) < heap->count) {
+		if (child + 1 < heap->count && entries[child + 1].time < entries[child].time)
+			child++;
+		if (entries[i].time <= entries[child].time)
+			break;
+		heap_swap(&entries[i], &entries[child]);
+		i = child;
 	}
 }
 
-/* Files can be read when a token is due, or its lease is over. */
-static void arm(const struct wheel *wheel)
+static struct timewheel_token *by_handle(struct wheel *wheel, uint64_t handle)
 {
-	uint64_t next = UINT64_MAX;
+	uint32_t i = handle;
+
+	if (i >= wheel->count || !wheel->places[i].token.state ||
+	    wheel->places[i].token.handle != handle)
+		return NULL;
+	return &wheel->places[i].token;
+}
+
+/* When something can be read of the token. */
+static uint64_t next_time(const struct timewheel_token *token)
+{
+	return token->state == TIMEWHEEL_STATE_HELD ? token->lease_end : token->deadline;
+}
+
+/* The first token that has this state, for which the heap is; NULL: none. */
+static struct timewheel_token *first(struct wheel *wheel, struct heap *heap,
+				     unsigned int state)
+{
+	while (heap->count) {
+		struct timewheel_token *token = by_handle(wheel, heap->entries[0].handle);
+
+		if (token && token->state == state &&
+		    next_time(token) == heap->entries[0].time)
+			return token;
+		heap_drop(heap);
+	}
+	return NULL;
+}
+
+static struct timewheel_token *first_pending(struct wheel *wheel)
+{
+	return first(wheel, &wheel->pending, TIMEWHEEL_STATE_PENDING);
+}
+
+static struct timewheel_token *first_held(struct wheel *wheel)
+{
+	return first(wheel, &wheel->held, TIMEWHEEL_STATE_HELD);
+}
+
+static void set_state(struct wheel *wheel, struct timewheel_token *token,
+		      unsigned int state)
+{
+	wheel->states[token->state]--;
+	token->state = state;
+	wheel->states[state]++;
+	if (state == TIMEWHEEL_STATE_PENDING)
+		heap_add(&wheel->pending, token->deadline, token->handle);
+	else if (state == TIMEWHEEL_STATE_HELD)
+		heap_add(&wheel->held, token->lease_end, token->handle);
+}
+
+/* Files can be read when a token is due, or its lease is over. */
+static void arm(struct wheel *wheel)
+{
+	const struct timewheel_token *pending = first_pending(wheel);
+	const struct timewheel_token *held = first_held(wheel);
+	uint64_t next = pending ? pending->deadline : UINT64_MAX;
 	struct itimerspec when = { };
 
-	for (int i = 0; i < TOKENS; i++)
-		if (next_time(&wheel->tokens[i]) < next)
-			next = next_time(&wheel->tokens[i]);
+	if (held && held->lease_end < next)
+		next = held->lease_end;
+	if (next == wheel->armed)
+		return;
+	wheel->armed = next;
 	if (next != UINT64_MAX) {
 		when.it_value.tv_sec = next / 1000000000;
 		when.it_value.tv_nsec = next % 1000000000 | 1;
@@ -104,7 +216,10 @@ int tw_wheel_create(const char *name, const struct timewheel_setup *setup,
 	memset(wheel, 0, sizeof(*wheel));
 	strcpy(wheel->name, name);
 	wheel->lease = setup->lease;
-	wheel->next_handle = 1;
+	wheel->max = setup->max_tokens;
+	wheel->free = NONE;
+	wheel->buckets = grow(NULL, BUCKETS, sizeof(*wheel->buckets));
+	memset(wheel->buckets, 0xff, BUCKETS * sizeof(*wheel->buckets));
 	return 0;
 }
 
@@ -114,6 +229,10 @@ int tw_wheel_destroy(const char *name)
 
 	if (!wheel)
 		return fails(ENOENT);
+	free(wheel->places);
+	free(wheel->buckets);
+	free(wheel->pending.entries);
+	free(wheel->held.entries);
 	memset(wheel, 0, sizeof(*wheel));
 	return 0;
 }
@@ -132,6 +251,7 @@ struct tw_wheel *tw_wheel_open_named(const char *name, int flags)
 	file->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	file->next = files;
 	files = file;
+	file->wheel->armed = 0;
 	arm(file->wheel);
 	return file;
 }
@@ -161,16 +281,20 @@ int tw_wheel_fd(const struct tw_wheel *file)
 	return file->fd;
 }
 
+static uint32_t *bucket_of(struct wheel *wheel, uint64_t id)
+{
+	return &wheel->buckets[(id * 0x9e3779b97f4a7c15) >> 48];
+}
+
 /* By id, or by handle. */
 static struct timewheel_token *find(struct wheel *wheel, uint64_t key, uint32_t flags)
 {
-	for (int i = 0; i < TOKENS; i++) {
-		struct timewheel_token *token = &wheel->tokens[i];
-
-		if (token->state && key == (flags & TIMEWHEEL_OPF_BY_HANDLE ?
-					    token->handle : token->id))
-			return token;
-	}
+	if (flags & TIMEWHEEL_OPF_BY_HANDLE)
+		return by_handle(wheel, key);
+	for (uint32_t i = wheel->count ? *bucket_of(wheel, key) : NONE; i != NONE;
+	     i = wheel->places[i].next)
+		if (wheel->places[i].token.id == key)
+			return &wheel->places[i].token;
 	return NULL;
 }
 
@@ -200,33 +324,71 @@ int tw_wheel_get_many(const struct tw_wheel *file, const uint64_t *keys,
 	return 0;
 }
 
-static int registers(struct wheel *wheel, struct timewheel_op *op)
+/* A place that is free. */
+static uint32_t new_place(struct wheel *wheel)
 {
-	if (find(wheel, op->id, 0))
-		return fails(EEXIST);
-	for (int i = 0; i < TOKENS; i++) {
-		struct timewheel_token *token = &wheel->tokens[i];
+	uint32_t i = wheel->free;
 
-		if (token->state)
-			continue;
-		*token = (struct timewheel_token) {
-			.id = op->id,
-			.handle = wheel->next_handle++,
-			.cookie = op->cookie,
-			.deadline = op->time,
-			.state = TIMEWHEEL_STATE_PENDING,
-		};
-		op->handle = token->handle;
-		return 0;
+	if (i != NONE) {
+		wheel->free = wheel->places[i].next;
+		return i;
 	}
-	return fails(ENOSPC);
+	if (wheel->count == wheel->room) {
+		wheel->room = 2 * wheel->room + 64;
+		wheel->places = grow(wheel->places, wheel->room, sizeof(*wheel->places));
+	}
+	wheel->places[wheel->count] = (struct place) { };
+	wheel->states[TIMEWHEEL_STATE_NONE]++;
+	return wheel->count++;
 }
 
-static int pend(struct timewheel_token *token, uint64_t deadline)
+static int registers(struct wheel *wheel, struct timewheel_op *op)
 {
-	token->state = TIMEWHEEL_STATE_PENDING;
-	token->deadline = deadline;
+	uint32_t i, *bucket = bucket_of(wheel, op->id);
+	struct place *place;
+
+	if (find(wheel, op->id, 0))
+		return fails(EEXIST);
+	if (wheel->count - wheel->states[TIMEWHEEL_STATE_NONE] >= wheel->max)
+		return fails(ENOSPC);
+	i = new_place(wheel);
+	place = &wheel->places[i];
+	place->next = *bucket;
+	*bucket = i;
+	place->token = (struct timewheel_token) {
+		.id = op->id,
+		.handle = (uint64_t)++place->uses << 32 | i,
+		.cookie = op->cookie,
+		.deadline = op->time,
+	};
+	set_state(wheel, &place->token, TIMEWHEEL_STATE_PENDING);
+	op->handle = place->token.handle;
 	return 0;
+}
+
+static void removes(struct wheel *wheel, struct timewheel_token *token)
+{
+	uint32_t i = token->handle, *link = bucket_of(wheel, token->id);
+
+	while (*link != i)
+		link = &wheel->places[*link].next;
+	*link = wheel->places[i].next;
+	wheel->places[i].next = wheel->free;
+	wheel->free = i;
+	set_state(wheel, token, TIMEWHEEL_STATE_NONE);
+}
+
+static int pend(struct wheel *wheel, struct timewheel_token *token, uint64_t deadline)
+{
+	token->deadline = deadline;
+	set_state(wheel, token, TIMEWHEEL_STATE_PENDING);
+	return 0;
+}
+
+static void hold(struct wheel *wheel, struct timewheel_token *token, uint64_t time)
+{
+	token->lease_end = now() + time;
+	set_state(wheel, token, TIMEWHEEL_STATE_HELD);
 }
 
 /* What is about a delivery, or about a token that is not held. */
@@ -237,25 +399,25 @@ static int change(struct wheel *wheel, struct timewheel_token *token,
 
 	switch (op->code) {
 	case TIMEWHEEL_OP_DELETE:
-		token->state = TIMEWHEEL_STATE_NONE;
+		removes(wheel, token);
 		return 0;
 	case TIMEWHEEL_OP_BURY:
 		if (held && op->delivery != token->delivery)
 			return fails(ESTALE);
-		token->state = TIMEWHEEL_STATE_BURIED;
+		set_state(wheel, token, TIMEWHEEL_STATE_BURIED);
 		return 0;
 	case TIMEWHEEL_OP_MOVE:
 		return token->state == TIMEWHEEL_STATE_PENDING ?
-		       pend(token, op->time) : fails(ESTALE);
+		       pend(wheel, token, op->time) : fails(ESTALE);
 	case TIMEWHEEL_OP_EXTEND:
 	case TIMEWHEEL_OP_NACK:
 		if (!held || op->delivery != token->delivery)
 			return fails(ESTALE);
 		if (op->code == TIMEWHEEL_OP_NACK)
-			return pend(token, op->time);
+			return pend(wheel, token, op->time);
 		if (op->time > 1000 * wheel->lease)
 			return fails(ERANGE);
-		token->lease_end = now() + (op->time ?: wheel->lease);
+		hold(wheel, token, op->time ?: wheel->lease);
 		return 0;
 	default:
 		abort();
@@ -283,18 +445,15 @@ int tw_wheel_run(struct tw_wheel *file, struct timewheel_op *op)
 
 static size_t deliver(struct wheel *wheel, struct timewheel_event *events, size_t most)
 {
+	struct timewheel_token *token;
+	uint64_t time = now();
 	size_t count = 0;
 
-	for (int i = 0; i < TOKENS && count < most; i++) {
-		struct timewheel_token *token = &wheel->tokens[i];
-
-		if (token->state == TIMEWHEEL_STATE_HELD && token->lease_end <= now())
-			pend(token, token->deadline);
-		if (token->state != TIMEWHEEL_STATE_PENDING || token->deadline > now())
-			continue;
-		token->state = TIMEWHEEL_STATE_HELD;
-		token->lease_end = now() + wheel->lease;
+	while ((token = first_held(wheel)) && token->lease_end <= time)
+		pend(wheel, token, token->deadline);
+	while (count < most && (token = first_pending(wheel)) && token->deadline <= time) {
 		token->delivery++;
+		hold(wheel, token, wheel->lease);
 		events[count++] = (struct timewheel_event) {
 			.id = token->id,
 			.handle = token->handle,
@@ -323,18 +482,13 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 
 int tw_wheel_info(const struct tw_wheel *file, struct timewheel_info *info)
 {
-	info->now = now();
-	info->next = TIMEWHEEL_NEVER;
-	for (int i = 0; i < TOKENS; i++) {
-		const struct timewheel_token *token = &file->wheel->tokens[i];
+	const struct timewheel_token *token = first_pending(file->wheel);
 
-		info->pending += token->state == TIMEWHEEL_STATE_PENDING;
-		info->held += token->state == TIMEWHEEL_STATE_HELD;
-		info->buried += token->state == TIMEWHEEL_STATE_BURIED;
-		if (token->state == TIMEWHEEL_STATE_PENDING &&
-		    token->deadline < info->next)
-			info->next = token->deadline;
-	}
+	info->now = now();
+	info->next = token ? token->deadline : TIMEWHEEL_NEVER;
+	info->pending = file->wheel->states[TIMEWHEEL_STATE_PENDING];
+	info->held = file->wheel->states[TIMEWHEEL_STATE_HELD];
+	info->buried = file->wheel->states[TIMEWHEEL_STATE_BURIED];
 	return 0;
 }
 
@@ -362,8 +516,8 @@ void tw_cursor_close(struct tw_cursor *cursor)
 
 int tw_cursor_next(struct tw_cursor *cursor, const struct timewheel_token **token)
 {
-	while (cursor->next < TOKENS) {
-		*token = &cursor->wheel->tokens[cursor->next++];
+	while (cursor->next < cursor->wheel->count) {
+		*token = &cursor->wheel->places[cursor->next++].token;
 		if ((*token)->state)
 			return 1;
 	}
