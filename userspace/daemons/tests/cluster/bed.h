@@ -17,6 +17,24 @@ static inline long long mono(void)
 	return now_ms(CLOCK_MONOTONIC);
 }
 
+/*
+ * A client's connection, which waits so many seconds for an answer; NULL if it cannot be
+ * made. A node listens on a unix socket, which cut links do not concern.
+ */
+static inline redisContext *connect_node(int node, int seconds)
+{
+	const struct timeval patience = { seconds, 0 };
+	redisContext *client;
+	char path[64];
+
+	snprintf(path, sizeof(path), BED "/n%d/socket", node);
+	client = redisConnectUnixWithTimeout(path, patience);
+	if (client && !client->err && redisSetTimeout(client, patience) == REDIS_OK)
+		return client;
+	redisFree(client);
+	return NULL;
+}
+
 /* Has the test bed do something; see there. */
 __attribute__((__format__(printf, 1, 2)))
 static inline int operate(const char *format, ...)

@@ -44,24 +44,6 @@ static atomic_int early, shared, robbed, back_again, ghosts, strange, bad_answer
  */
 static _Atomic long long last_delivery, longest_pause, latest, since;
 
-/* A node listens on a unix socket, which cut links do not concern. */
-static inline redisContext *try_node(int node)
-{
-	const struct timeval patience = { ANSWER_S, 0 };
-	redisContext *client;
-	char path[64];
-
-	snprintf(path, sizeof(path), BED "/n%d/socket", node);
-	client = redisConnectUnixWithTimeout(path, patience);
-	if (client && !client->err) {
-		redisSetTimeout(client, patience);
-		return client;
-	}
-	if (client)
-		redisFree(client);
-	return NULL;
-}
-
 /* A client's connections, one to each node, made when they are needed. */
 struct clients {
 	redisContext *node[NODES + 1];
@@ -82,7 +64,7 @@ static inline redisContext *client_of(struct clients *clients, int node)
 		*client = NULL;
 	}
 	if (!*client)
-		*client = try_node(node);
+		*client = connect_node(node, ANSWER_S);
 	return *client;
 }
 

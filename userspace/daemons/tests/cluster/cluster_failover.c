@@ -8,25 +8,12 @@
 #define MINUTE		60000
 /* How long nodes may take to find the server that has become the primary, ms. */
 #define FOUND		15000
+#define ANSWER_S	20
 
 FIXTURE(failover) {
 	int old;
 	redisContext *n1, *n2;
 };
-
-static redisContext *connect_node(int node)
-{
-	const struct timeval patience = { 20, 0 };
-	char path[64];
-	redisContext *client;
-
-	snprintf(path, sizeof(path), BED "/n%d/socket", node);
-	client = redisConnectUnix(path);
-	if (client && !client->err && redisSetTimeout(client, patience) == REDIS_OK)
-		return client;
-	redisFree(client);
-	return NULL;
-}
 
 /* The database's clock is what a server's configuration tells. */
 static int make_clock(void)
@@ -40,12 +27,12 @@ static int make_clock(void)
 FIXTURE_SETUP(failover)
 {
 	signal(SIGPIPE, SIG_IGN);
-	self->n1 = connect_node(1);
+	self->n1 = connect_node(1, ANSWER_S);
 	if (!self->n1) {
 		ASSERT_EQ(0, operate("init") ?: make_clock() ?: operate("start n1 n2"));
-		self->n1 = connect_node(1);
+		self->n1 = connect_node(1, ANSWER_S);
 	}
-	self->n2 = connect_node(2);
+	self->n2 = connect_node(2, ANSWER_S);
 	self->old = primary();
 	ASSERT_NE(NULL, self->n2);
 	SAYS("OK", self->n1, "TW.CREATE q LEASE 20");

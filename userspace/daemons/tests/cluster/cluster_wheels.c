@@ -20,6 +20,7 @@
 /* How long a worker waits for the next one, and then for one that should not come. */
 #define LOOK_MS		500
 #define NOTHING_MS	2000
+#define ANSWER_S	30
 
 FIXTURE(wheels) {
 	redisContext *n1, *n2;
@@ -31,29 +32,15 @@ struct ledger {
 	long long first, last;	/* when, ms of the wall clock */
 };
 
-static redisContext *connect_node(int node)
-{
-	const struct timeval patience = { PATIENCE / 1000, 0 };
-	char path[64];
-	redisContext *client;
-
-	snprintf(path, sizeof(path), BED "/n%d/socket", node);
-	client = redisConnectUnix(path);
-	if (client && !client->err && redisSetTimeout(client, patience) == REDIS_OK)
-		return client;
-	redisFree(client);
-	return NULL;
-}
-
 FIXTURE_SETUP(wheels)
 {
 	signal(SIGPIPE, SIG_IGN);
-	self->n1 = connect_node(1);
+	self->n1 = connect_node(1, ANSWER_S);
 	if (!self->n1) {
 		ASSERT_EQ(0, operate("init") ?: operate("start n1 n2"));
-		self->n1 = connect_node(1);
+		self->n1 = connect_node(1, ANSWER_S);
 	}
-	self->n2 = connect_node(2);
+	self->n2 = connect_node(2, ANSWER_S);
 	ASSERT_NE(NULL, self->n1);
 	ASSERT_NE(NULL, self->n2);
 	SAYS("OK", self->n1, "TW.CREATE q LEASE 60");
@@ -162,7 +149,7 @@ static void restart(struct __test_metadata *_metadata, FIXTURE_DATA(wheels) *sel
 {
 	redisFree(self->n1);
 	ASSERT_EQ(0, operate("start n1"));
-	self->n1 = connect_node(1);
+	self->n1 = connect_node(1, ANSWER_S);
 	ASSERT_NE(NULL, self->n1);
 }
 
