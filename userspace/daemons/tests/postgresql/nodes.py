@@ -112,7 +112,7 @@ def _():
     same(sql(f"select timewheel.cancel('q', {job})"), "t")
     for other in ("delete from timewheel.job", "select * from timewheel.node",
                   "select timewheel.join_node('a', 1)",
-                  "select timewheel.fence_node(0)"):
+                  "select timewheel.fence_node(0, 0)"):
         assert "permission denied" in sql(other), other
     sql("reset role")
 

@@ -253,6 +253,7 @@ static int fence(struct emptied *dead)
 	int result;
 
 	pg_number(member_id());
+	pg_number(member_age() > MEMBER_LEASE);
 	result = pg_ask(FENCE_NODE, &rows);
 	if (!result && pg_int(rows, 0, 0) != dead->node)
 		*dead = (struct emptied) { .node = pg_int(rows, 0, 0) };
@@ -260,7 +261,11 @@ static int fence(struct emptied *dead)
 	return result;
 }
 
-/* The jobs of a node whose lease is over go to the inbox. */
+/*
+ * The jobs of a node whose lease is over go to the inbox. After a failover all leases may be
+ * over, and their nodes alive: they have time to find the new primary, unless a node has
+ * ended its lease itself.
+ */
 static void empty_dead(void)
 {
 	struct emptied dead = node.emptied;
@@ -368,8 +373,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 		apply_queues(rows);
 		if (member_set_forward() > SET_FORWARD)
 			load_again();
-		/* After a failover all leases may be over, and their nodes alive. */
-		if (node.dead && member_age() > MEMBER_LEASE)
+		if (node.dead)
 			empty_dead();
 	}
 	PQclear(rows);

@@ -186,20 +186,22 @@ begin
 end
 $$;
 
--- Ends another node whose lease is over, if there is one with jobs: it returns the node.
-create function timewheel.fence_node(taker int) returns int language plpgsql as $$
+-- Ends another node whose lease was over before that moment, if there is one with jobs: it
+-- returns the node.
+create function timewheel.fence_node(taker int, moment bigint) returns int
+	language plpgsql as $$
 declare
 	dead int;
 begin
 	select l.node into dead from timewheel.node_lease l
-		where l.node <> taker and l.until < timewheel.now() and
+		where l.node <> taker and l.until < moment and
 		exists (select from timewheel.job j where j.node = l.node)
 		order by l.until limit 1;
 	if found then
 		perform from timewheel.node n where n.id = dead for update;
 		-- It may have begun again meanwhile.
 		perform from timewheel.node_lease l
-			where l.node = dead and l.until < timewheel.now();
+			where l.node = dead and l.until < moment;
 		if not found then
 			return null;
 		end if;

@@ -40,8 +40,10 @@ const char * const statement_texts[STATEMENTS] = {
 		"  where node <> $1::bigint and until < timewheel.now())",
 	[LEAVE] =
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
+	/* A node that has ended its lease itself has 0 there. */
 	[FENCE_NODE] =
-		"select coalesce(timewheel.fence_node($1::bigint::int), 0)::bigint",
+		"select coalesce(timewheel.fence_node($1::bigint::int,\n"
+		" case when $2::bigint <> 0 then timewheel.now() else 1 end), 0)::bigint",
 	/*
 	 * Unless it has begun again. Of the jobs after a number, those that are due soon;
 	 * there is no index by due, which would have to change with each put.
