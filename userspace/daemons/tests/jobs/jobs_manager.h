@@ -22,10 +22,11 @@ static inline int open_notify(void)
 	return fd;
 }
 
-/* The file that the daemon wants kept, or -1. */
-static inline int kept_file(int notify)
+/* The next file that the daemon wants kept, and its queue; -1 for none. */
+static inline int next_kept_file(int notify, char *queue)
 {
-	char text[256], control[CMSG_SPACE(sizeof(int))];
+	static const char mark[] = "FDNAME=" PREFIX;
+	char text[256], control[CMSG_SPACE(sizeof(int))], *name;
 	struct iovec iov = { text, sizeof(text) - 1 };
 	struct msghdr message = {
 		.msg_iov = &iov,
@@ -44,8 +45,9 @@ static inline int kept_file(int notify)
 		if (length <= 0)
 			break;
 		text[length] = '\0';
-		if (!strstr(text, "FDSTORE=1") ||
-		    !strstr(text, "FDNAME=" PREFIX "q") || !CMSG_FIRSTHDR(&message))
+		name = strstr(text, mark);
+		if (!strstr(text, "FDSTORE=1") || !CMSG_FIRSTHDR(&message) || !name ||
+		    sscanf(name + strlen(mark), "%31[^\n]", queue) != 1)
 			continue;
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
 		return fd;
@@ -53,8 +55,20 @@ static inline int kept_file(int notify)
 	return -1;
 }
 
-/* As the service manager starts it. */
-static inline pid_t start_with_file(int kept)
+/* That of queue "q". */
+static inline int kept_file(int notify)
+{
+	char queue[32] = "";
+	int fd;
+
+	do {
+		fd = next_kept_file(notify, queue);
+	} while (fd >= 0 && strcmp(queue, "q"));
+	return fd;
+}
+
+/* As the service manager starts it, with @names of files that are parted by ":". */
+static inline pid_t start_with_files(const char *names, const int *kept, int count)
 {
 	pid_t pid = fork();
 	char number[16];
@@ -64,12 +78,22 @@ static inline pid_t start_with_file(int kept)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(number, sizeof(number), "%d", getpid());
 	setenv("LISTEN_PID", number, 1);
-	setenv("LISTEN_FDS", "1", 1);
-	setenv("LISTEN_FDNAMES", PREFIX "q", 1);
-	if (dup2(kept, 3) < 0)
-		_exit(126);
+	setenv("LISTEN_FDNAMES", names, 1);
+	snprintf(number, sizeof(number), "%d", count);
+	setenv("LISTEN_FDS", number, 1);
+	/* The places from 3 on may have some of these files now. */
+	for (int i = 0; i < count; i++)
+		if (dup2(kept[i], 100 + i) < 0)
+			_exit(126);
+	for (int i = 0; i < count; i++)
+		dup2(100 + i, 3 + i);
 	execl("./twjobd", "twjobd", "--config", DIR "/config", NULL);
 	_exit(127);
+}
+
+static inline pid_t start_with_file(int kept)
+{
+	return start_with_files(PREFIX "q", &kept, 1);
 }
 
 #endif /* JOBS_MANAGER_H */

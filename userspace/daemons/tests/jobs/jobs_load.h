@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Producers, workers and an operator, which use all verbs by chance and enter in the ledger
+ * what they are answered: see jobs_ledger.h.
+ */
+#ifndef JOBS_LOAD_H
+#define JOBS_LOAD_H
+
+#include "jobs_ledger.h"
+
+#define CROWD		32	/* of producers, and of workers, at most */
+/* Among so many of the newest jobs a producer chooses one. */
+#define NEWEST		60
+/* Of jobs that are to be changed before they are due. */
+#define FAR_MS		4000
+
+/* What producers send, and what workers answer to a delivery. */
+static const struct verb put_verb = {
+	"PUT", BY_BODY, 0, GONE, LIVE, MAKES | MOVES | TIMED, "NEW EXISTS BURIED HELD DRAINING", ""
+}, changes[] = {
+	{ "PUT", BY_KEY, 8, GONE, LIVE, MAKES | MOVES | TIMED,
+		"NEW EXISTS BURIED HELD DRAINING", "" },
+	{ "PUT", BY_KEY, 15, ANY, LIVE, MAKES | MOVES | TIMED,
+		"NEW REPLACED HELD DRAINING", " REPLACE" },
+	{ "CANCEL", BY_ID, 10, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
+	{ "CANCELKEY", BY_KEY, 8, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
+	{ "DELETE", BY_ID, 8, LIVE | BURIED, GONE, ENDS | FREES, "1 0", "" },
+	{ "MOVE", BY_ID, 14, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
+	{ "MOVEKEY", BY_KEY, 10, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
+	{ "KICK", BY_ID, 10, LIVE | BURIED, LIVE, MOVES, "1 0 HELD", "" },
+	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held buried nil", "" },
+	{ "LIST", BY_QUEUE, 4 },
+	{ "KICK", BY_QUEUE, 3 },
+}, ends[] = {
+	{ "ACK", BY_RECEIPT, 60, LIVE, GONE, ENDS | FREES, "1 STALE", "" },
+	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES, "OK BURIED STALE", "" },
+	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES, "OK STALE", "" },
+	/* Its lease has to end. */
+	{ "forget", BY_QUEUE, 12 },
+}, extend_verb = {
+	"EXTEND", BY_RECEIPT, 0, LIVE, LIVE, HOLDS, "OK STALE", ""
+};
+
+static atomic_bool stop_producers, stop_workers;
+
+struct client {
+	redisContext *connection;
+	unsigned int seed;
+};
+
+static inline unsigned int roll(struct client *client)
+{
+	return rand_r(&client->seed) % 100;
+}
+
+/* Connects again if the connection has ended. */
+static inline bool revive(struct client *client)
+{
+	if (client->connection && !client->connection->err)
+		return true;
+	if (client->connection)
+		redisFree(client->connection);
+	client->connection = connect_daemon();
+	return client->connection;
+}
+
+static inline void end_client(struct client *client)
+{
+	if (client->connection)
+		redisFree(client->connection);
+}
+
+__attribute__((__format__(printf, 2, 3)))
+static inline redisReply *tell(struct client *client, const char *format, ...)
+{
+	char line[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	return redisCommand(client->connection, line);
+}
+
+/* What a command is about, after the queue. */
+static inline void write_object(const struct call *call, char *text, size_t size)
+{
+	const struct entry *entry = call->entry;
+	const struct verb *verb = call->verb;
+	int index = entry - entries;
+
+	if (verb->flags & MAKES && entry->keyed)
+		snprintf(text, size, "%d.%d KEY k%d%s", index, call->version, index,
+			 verb->more);
+	else if (verb->flags & MAKES)
+		snprintf(text, size, "%d.%d", index, call->version);
+	else if (verb->flags & HOLDS)
+		snprintf(text, size, "%s %.3f", call->receipt,
+			 (lease + EXTENSION) / 1000000.0);
+	else if (verb->by == BY_KEY)
+		snprintf(text, size, "k%d", index);
+	else if (verb->by == BY_RECEIPT)
+		snprintf(text, size, "%s", call->receipt);
+	else
+		snprintf(text, size, "%lld", call->id);
+}
+
+/* Sends a command about a job, and enters what is answered. False: nothing is. */
+static inline bool carry_out(struct client *client, struct call *call)
+{
+	char object[128], in[32] = "";
+	redisReply *reply;
+	bool answered;
+
+	if (!begin(call))
+		return true;
+	write_object(call, object, sizeof(object));
+	if (call->verb->flags & TIMED)
+		snprintf(in, sizeof(in), " IN %d.%03d", call->ms / 1000, call->ms % 1000);
+	reply = tell(client, "TW.%s %s %s%s", call->verb->name, call->entry->queue->name,
+		     object, in);
+	answered = end(call, reply);
+	if (reply)
+		freeReplyObject(reply);
+	return answered;
+}
+
+/* A put by key that got no answer is sent again: the key tells whether it was kept. */
+static inline void put_new(struct client *client)
+{
+	unsigned int what = roll(client);
+	struct entry *entry = new_entry(what % 3 == 0, what < 70);
+	struct call call = { .verb = &put_verb, .entry = entry };
+
+	call.ms = what % 2 ? FAR_MS : (int)roll(client) * 3;
+	while (entry && !carry_out(client, &call) && entry->keyed && revive(client))
+		call.verb = &changes[0];
+}
+
+static inline const struct verb *choose(struct client *client, const struct verb *verbs,
+					size_t count)
+{
+	int sum = 0, left;
+
+	for (size_t i = 0; i < count; i++)
+		sum += verbs[i].weight;
+	left = rand_r(&client->seed) % sum;
+	while (left >= verbs->weight)
+		left -= verbs++->weight;
+	return verbs;
+}
+
+/* Returns the cursor to go on with; -1 without an answer. */
+static inline long long list(struct client *client, const struct queue *queue,
+			     long long cursor, int count)
+{
+	struct asked asked = ask(false);
+	redisReply *reply = tell(client, "TW.LIST %s CURSOR %lld COUNT %d", queue->name,
+				 cursor, count);
+	long long next = -1;
+
+	if (reply && reply->type == REDIS_REPLY_ARRAY) {
+		next = reply->element[0]->integer;
+		for (size_t i = 0; i < reply->element[1]->elements; i++)
+			note_listed(reply->element[1]->element[i]->element, asked.sent);
+	}
+	wrong[LIES] += reply && next < 0;
+	if (reply)
+		freeReplyObject(reply);
+	return next;
+}
+
+/* Returns how many there were; -1 without an answer. */
+static inline long long kick_all(struct client *client, const struct queue *queue, int most)
+{
+	redisReply *reply;
+	long long count;
+
+	begin_kicks(queue);
+	reply = tell(client, "TW.KICK %s ALL %d", queue->name, most);
+	end_kicks();
+	wrong[LIES] += reply && reply->type != REDIS_REPLY_INTEGER;
+	count = number_of(reply);
+	wrong[LIES] += count > most;
+	return count;
+}
+
+static inline void change(struct client *client)
+{
+	const struct verb *verb = choose(client, changes, ARRAY_SIZE(changes));
+	int newest = next_entry, index = newest - 1 - rand_r(&client->seed) % NEWEST;
+	struct call call = { .verb = verb };
+
+	if (index < 0)
+		return;
+	call.entry = &entries[index];
+	if (verb->flags & TIMED)
+		call.ms = roll(client) < 60 ? 100 : FAR_MS / 2;
+	if (verb->by != BY_QUEUE)
+		carry_out(client, &call);
+	else if (!strcmp(verb->name, "LIST"))
+		list(client, call.entry->queue, call.entry->id, 20);
+	else
+		kick_all(client, call.entry->queue, 20);
+}
+
+static inline void *produce(void *number)
+{
+	struct client client = { .seed = (long)number };
+
+	while (!stop_producers && revive(&client)) {
+		put_new(&client);
+		if (roll(&client) < 80 && revive(&client))
+			change(&client);
+	}
+	end_client(&client);
+	return NULL;
+}
+
+static inline void work_on(struct client *client, const struct taken *taken,
+			   struct entry *entry, const struct verb *last)
+{
+	struct call call = { .entry = entry, .receipt = taken->receipt };
+
+	if (roll(client) < 12) {
+		call.verb = &extend_verb;
+		carry_out(client, &call);
+	}
+	call.verb = last;
+	call.ms = roll(client) * 2;
+	if (last->by == BY_RECEIPT && !client->connection->err)
+		carry_out(client, &call);
+}
+
+/* Returns how many jobs were taken. Their deliveries end so; by chance without @last. */
+static inline size_t take_some(struct client *client, const char *queues_and_more,
+			       const struct verb *last)
+{
+	struct asked asked = ask(strstr(queues_and_more, "BOUND"));
+	redisReply *reply = tell(client, "TW.TAKE %s COUNT 8 BLOCK 200", queues_and_more);
+	size_t count = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+	const char *before = queues_and_more;
+	struct taken taken;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *place;
+		struct entry *entry;
+
+		read_taken(reply->element[i], &taken);
+		/* The queues are asked in their order. */
+		place = strstr(before, taken.queue);
+		wrong[STRANGE] += !place;
+		before = place ?: before;
+		entry = note_delivery(&taken, &asked);
+		if (entry)
+			work_on(client, &taken, entry, last ?:
+				choose(client, ends, ARRAY_SIZE(ends)));
+	}
+	wrong[LIES] += reply && reply->type == REDIS_REPLY_ERROR;
+	if (reply)
+		freeReplyObject(reply);
+	return count;
+}
+
+static inline void *work(void *number)
+{
+	static const char * const ways[] = { "q", "u q", "q u BOUND", "u BOUND" };
+	struct client client = { .seed = 100 + (long)number };
+
+	while (!stop_workers && revive(&client))
+		take_some(&client, ways[(long)number % 4], NULL);
+	end_client(&client);
+	return NULL;
+}
+
+/* Until it is answered, however often the daemon is killed meanwhile. */
+static inline void insist(struct client *client, const char *verb, const struct queue *queue)
+{
+	redisReply *reply = NULL;
+
+	while (!reply && revive(client))
+		reply = tell(client, "TW.%s %s", verb, queue->name);
+	wrong[LIES] += !reply || reply->type != REDIS_REPLY_STATUS;
+	if (reply)
+		freeReplyObject(reply);
+}
+
+/* A queue is paused, or drained, and goes on. */
+static inline void *operate(void *unused)
+{
+	struct client client = { .seed = 1000 };
+
+	(void)unused;
+	while (!stop_producers) {
+		struct queue *queue = &queues[roll(&client) % 2];
+		bool pauses = roll(&client) < 50;
+		long long *since = pauses ? &queue->paused : &queue->drained;
+
+		sleep_ms(300 + roll(&client) * 5);
+		if (!pauses)
+			note_time(&queue->was_drained, FOREVER);
+		insist(&client, pauses ? "PAUSE" : "DRAIN", queue);
+		note_time(since, mono());
+		sleep_ms(roll(&client) * 3);
+		note_time(since, 0);
+		insist(&client, "RESUME", queue);
+		if (!pauses)
+			note_time(&queue->was_drained, mono());
+	}
+	end_client(&client);
+	return NULL;
+}
+
+#endif /* JOBS_LOAD_H */
