@@ -15,6 +15,7 @@
 #define NODES		3
 #define JOBS		400000
 #define LEASE		4	/* s */
+#define EXTENDED	6	/* s, by TW.EXTEND */
 /* For how long a client waits for an answer. */
 #define ANSWER_S	6
 /* What the rounding of times to milliseconds may make of a lease. */

@@ -322,10 +322,10 @@ static inline void extend(redisContext *client, const struct taken *taken)
 {
 	struct entry *entry = &entries[atoi(taken->body)];
 	long long sent = mono();
-	redisReply *reply = say(client, "TW.EXTEND q %s %d", taken->receipt, 2 * LEASE);
+	redisReply *reply = say(client, "TW.EXTEND q %s %d", taken->receipt, EXTENDED);
 
 	if (reply && reply->type == REDIS_REPLY_STATUS)
-		entry->held_until = sent + 2 * LEASE * 1000 - ROUNDING;
+		entry->held_until = sent + EXTENDED * 1000 - ROUNDING;
 	else if (reply && !is_error(reply, "STALE"))
 		is_bad("EXTEND", reply);
 	if (reply)
@@ -351,6 +351,9 @@ static inline void work_on(struct clients *clients, redisContext *from, bool bou
 	}
 	if (what < 28 && !bound)
 		extend(client, taken);
+	/* Nobody else gets it until that lease is over, though its owner gave a shorter one. */
+	if (what < 22 && !bound)
+		return;
 	if (!client->err)
 		ack(client, taken, bound);
 }
