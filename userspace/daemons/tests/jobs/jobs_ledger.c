@@ -33,7 +33,7 @@ static void compare_lists(struct __test_metadata *_metadata, struct client *clie
 
 		listed = 0;
 		do {
-			cursor = list(client, &queues[i], cursor, 1000);
+			cursor = list(client, &queues[i], cursor, 50);
 		} while (cursor > 0);
 		EXPECT_EQ(0, cursor);
 		EXPECT_EQ(jobs, listed);
@@ -41,20 +41,31 @@ static void compare_lists(struct __test_metadata *_metadata, struct client *clie
 	compare_list();
 }
 
-/* Nobody else works any more: what is left is done, as long as something comes. */
-static void drain(struct client *client)
+/* Nobody buries any more: each buried job is counted, and none is left. */
+static void bring_back(struct __test_metadata *_metadata, struct client *client,
+		       const struct queue *queue)
 {
-	long long until = mono() + PATIENCE * 1000, jobs;
+	long long buried = figure(client->connection, queue->name, "buried");
+
+	EXPECT_EQ(buried, kick_all(client, queue, 10000));
+	EXPECT_EQ(0, figure(client->connection, queue->name, "buried"));
+}
+
+/* Nobody else works any more: what is left is done, or it takes too long. */
+static void drain(struct __test_metadata *_metadata, struct client *client)
+{
+	long long until = now_ms(CLOCK_MONOTONIC) + 4 * PATIENCE, jobs;
 
 	do {
-		while (take_some(client, "q u", &ends[0]))
-			until = mono() + PATIENCE * 1000;
+		while (take_some(client, "q u", &ends[0]) &&
+		       now_ms(CLOCK_MONOTONIC) < until)
+			;
 		jobs = 0;
 		for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
-			kick_all(client, &queues[i], 10000);
+			bring_back(_metadata, client, &queues[i]);
 			jobs += figure(client->connection, queues[i].name, "jobs");
 		}
-	} while (jobs && mono() < until);
+	} while (jobs && now_ms(CLOCK_MONOTONIC) < until);
 }
 
 static long long number(sqlite3 *db, const char *sql)
@@ -259,7 +270,7 @@ static void check_ledger(struct __test_metadata *_metadata)
 
 	ASSERT_TRUE(revive(&client));
 	compare_lists(_metadata, &client);
-	drain(&client);
+	drain(_metadata, &client);
 	sum_up();
 	TH_LOG("mended %lld", mended());
 	EXPECT_GT(next_entry, 100);

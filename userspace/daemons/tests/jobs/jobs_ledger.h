@@ -99,14 +99,14 @@ enum wrong {
 static const char * const wrongs[] = {
 	"lost", "ended twice", "handed out though gone or buried", "with another body",
 	"due at another time", "early", "handed out while another has it",
-	"lease ended too soon", "changed while a worker has it", "tried too often", "handed out while paused",
-	"put while drained", "answers that contradict others", "strange"
+	"lease ended too soon", "changed while a worker has it", "tried too often",
+	"handed out while paused", "put while drained", "answers that contradict others",
+	"strange"
 };
 
 static pthread_mutex_t ledger = PTHREAD_MUTEX_INITIALIZER;
 static int entry_of_id[IDS];	/* plus 1 */
-static int next_entry, kills, kicks_under_way, deliveries, listed;
-static int in_doubt, stale;
+static int next_entry, kills, kicks_under_way, deliveries, listed, in_doubt, stale;
 static long long kicks_answered, lease;
 static int wrong[WRONGS];
 
@@ -195,16 +195,23 @@ static inline bool is_held(const struct call *call)
 	return call->held_until > mono() && call->kills == kills;
 }
 
-/* The job may be as the command makes it, from now on. */
+/* The job may also be due at any time from this one on. */
+static inline void add_due(struct known *known, long long due)
+{
+	known->earliest = MIN(known->earliest, due);
+	known->latest = FOREVER;
+}
+
+/* The job may be as the command makes it, from now on; and as a kick then makes it. */
 static inline void add_to_known(struct call *call, struct known *known)
 {
 	unsigned int flags = call->verb->flags;
 
 	known->states |= call->verb->to;
-	if (flags & MOVES) {
-		known->earliest = MIN(known->earliest, call->sent_ms + call->ms);
-		known->latest = FOREVER;
-	}
+	if (flags & MOVES)
+		add_due(known, call->sent_ms + call->ms);
+	if (kicks_under_way)
+		add_due(known, call->sent_ms);
 	if (flags & MAKES) {
 		call->version = ++call->entry->versions;
 		known->oldest = MIN(known->oldest, call->version);
@@ -430,9 +437,7 @@ static inline void begin_kicks(const struct queue *queue)
 		if (entry->queue != queue || !(entry->known.states & BURIED))
 			continue;
 		entry->known.states |= LIVE;
-		entry->known.earliest = MIN(entry->known.earliest,
-					    now_ms(CLOCK_REALTIME));
-		entry->known.latest = FOREVER;
+		add_due(&entry->known, now_ms(CLOCK_REALTIME));
 	}
 	pthread_mutex_unlock(&ledger);
 }

@@ -9,8 +9,8 @@
 #include "jobs_ledger.h"
 
 #define CROWD		32	/* of producers, and of workers, at most */
-/* Among so many of the newest jobs a producer chooses one. */
-#define NEWEST		60
+/* Among so many of the newest jobs a producer chooses one to change. */
+#define NEWEST		2000
 /* Of jobs that are to be changed before they are due. */
 #define FAR_MS		4000
 
@@ -185,15 +185,28 @@ static inline long long kick_all(struct client *client, const struct queue *queu
 	return count;
 }
 
-static inline void change(struct client *client)
+/* Rather a newer one, and rather one that is not gone. */
+static inline struct entry *choose_entry(struct client *client)
+{
+	struct entry *entry = NULL;
+
+	pthread_mutex_lock(&ledger);
+	for (int tries = 0; tries < 8; tries++) {
+		int most = 1 + rand_r(&client->seed) % MIN(next_entry, NEWEST);
+
+		entry = &entries[next_entry - 1 - rand_r(&client->seed) % most];
+		if (entry->known.states != GONE)
+			break;
+	}
+	pthread_mutex_unlock(&ledger);
+	return entry;
+}
+
+static inline void change(struct client *client, struct entry *entry)
 {
 	const struct verb *verb = choose(client, changes, ARRAY_SIZE(changes));
-	int newest = next_entry, index = newest - 1 - rand_r(&client->seed) % NEWEST;
-	struct call call = { .verb = verb };
+	struct call call = { .verb = verb, .entry = entry };
 
-	if (index < 0)
-		return;
-	call.entry = &entries[index];
 	if (verb->flags & TIMED)
 		call.ms = roll(client) < 60 ? 100 : FAR_MS / 2;
 	if (verb->by != BY_QUEUE)
@@ -211,7 +224,7 @@ static inline void *produce(void *number)
 	while (!stop_producers && revive(&client)) {
 		put_new(&client);
 		if (roll(&client) < 80 && revive(&client))
-			change(&client);
+			change(&client, choose_entry(&client));
 	}
 	end_client(&client);
 	return NULL;
@@ -222,7 +235,10 @@ static inline void work_on(struct client *client, const struct taken *taken,
 {
 	struct call call = { .entry = entry, .receipt = taken->receipt };
 
-	if (roll(client) < 12) {
+	/* Others cannot change it meanwhile. */
+	if (roll(client) < 10)
+		change(client, entry);
+	if (roll(client) < 12 && !client->connection->err) {
 		call.verb = &extend_verb;
 		carry_out(client, &call);
 	}
