@@ -46,12 +46,12 @@ int tw_blocks_start(void)
 	return 0;
 }
 
-static void *tw_block_alloc(u32 bytes)
+static void *tw_block_alloc(u32 bytes, gfp_t gfp)
 {
 	if (IS_ALIGNED(bytes, PAGE_SIZE))
-		return alloc_pages_exact(bytes, TW_GFP);
+		return alloc_pages_exact(bytes, gfp);
 
-	return kmem_cache_alloc(tw_block_caches[bytes / TW_BLOCK_UNIT], TW_GFP);
+	return kmem_cache_alloc(tw_block_caches[bytes / TW_BLOCK_UNIT], gfp);
 }
 
 static void tw_block_free(void *block, u32 bytes)
@@ -100,15 +100,16 @@ void tw_blocks_destroy(struct tw_blocks *blocks)
  * tw_blocks_grow() - add a block, unless another thread was faster
  * @blocks: the blocks
  * @lock: their owner's lock, not held by the caller
+ * @gfp: TW_GFP, or TW_GFP_NOWAIT not to sleep
  *
  * Return: 0 when there was room to use or a block to add, else -ENOMEM.
  */
-int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
+int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock, gfp_t gfp)
 {
 	u32 before = READ_ONCE(blocks->allocated);
 	void *block;
 
-	block = tw_block_alloc(blocks->bytes);
+	block = tw_block_alloc(blocks->bytes, gfp);
 	if (!block)
 		return -ENOMEM;
 

@@ -55,7 +55,7 @@ int tw_blocks_start(void);
 void tw_blocks_stop(void);
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes);
 void tw_blocks_destroy(struct tw_blocks *blocks);
-int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock);
+int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock, gfp_t gfp);
 size_t tw_blocks_bytes(const struct tw_blocks *blocks);
 
 /* A block by a number from outside. Return: whether it is there (yet). */

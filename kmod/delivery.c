@@ -18,47 +18,88 @@
 
 #include "delivery.h"
 
+/* Whether a token that is not out has been delivered in vain too often. */
 static bool tw_delivery_exhausted(const struct tw_ring *ring,
-				  const struct tw_delivery *delivery)
+				  const struct tw_token *token)
 {
 	return ring->delivery.max_attempts &&
-	       delivery->attempts >= ring->delivery.max_attempts;
+	       tw_delivery_of(ring, token)->attempts >=
+	       ring->delivery.max_attempts;
 }
 
-static struct tw_delivery *tw_delivery_at(const struct tw_ring *ring, u32 index)
+static struct tw_out *tw_out_at(const struct tw_ring *ring, u32 at)
 {
-	return tw_delivery_of(ring, tw_arena_at(&ring->tokens, index));
+	return tw_arena_at(&ring->delivery.outs, at);
+}
+
+/* The delivery of a token that is out. */
+static struct tw_out *tw_out_of(const struct tw_ring *ring,
+				const struct tw_token *token)
+{
+	return tw_out_at(ring, tw_delivery_of(ring, token)->at);
+}
+
+/* A token that is taken has a delivery under way; there is memory for it. */
+static void tw_out_begin(struct tw_ring *ring, struct tw_token *token, u32 index)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	u32 at = tw_arena_get(&ring->delivery.outs);
+
+	lockdep_assert_held(&ring->lock);
+	*tw_out_at(ring, at) = (struct tw_out) {
+		.token = index, .attempts = delivery->attempts,
+	};
+	delivery->at = at;
+	token->out = true;
+}
+
+/* It is over, and no taker holds it. */
+static void tw_out_end(struct tw_ring *ring, struct tw_token *token)
+{
+	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	struct tw_out *out = tw_out_of(ring, token);
+	u32 at = delivery->at;
+
+	lockdep_assert_held(&ring->lock);
+	delivery->attempts = out->attempts;
+	token->out = false;
+	tw_arena_put(&ring->delivery.outs, at, out);
 }
 
 /* A taker holds a token. What it holds is linked, so that its end finds that. */
-static void tw_delivery_hold(struct tw_ring *ring, struct tw_delivery *delivery,
-			     u32 index, struct tw_taker *taker)
+static void tw_delivery_hold(struct tw_ring *ring, const struct tw_token *token,
+			     struct tw_taker *taker)
 {
+	struct tw_out *out = tw_out_of(ring, token);
+	u32 at = tw_delivery_of(ring, token)->at;
+
 	lockdep_assert_held(&ring->lock);
-	delivery->taker = taker;
-	delivery->prev = TW_NIL;
-	delivery->next = taker->out ? taker->first : TW_NIL;
-	if (delivery->next != TW_NIL)
-		tw_delivery_at(ring, delivery->next)->prev = index;
-	taker->first = index;
+	out->taker = taker;
+	out->prev = TW_NIL;
+	out->next = taker->out ? taker->first : TW_NIL;
+	if (out->next != TW_NIL)
+		tw_out_at(ring, out->next)->prev = at;
+	taker->first = at;
 	taker->out++;
 	ring->delivery.held++;
 }
 
-/* No taker holds it any more. */
-static void tw_delivery_let_go(struct tw_ring *ring,
-			       struct tw_delivery *delivery)
+/* No taker holds it any more, and its delivery is over. */
+static void tw_delivery_let_go(struct tw_ring *ring, struct tw_token *token)
 {
+	struct tw_out *out = tw_out_of(ring, token);
+
 	lockdep_assert_held(&ring->lock);
-	if (delivery->prev != TW_NIL)
-		tw_delivery_at(ring, delivery->prev)->next = delivery->next;
+	if (out->prev != TW_NIL)
+		tw_out_at(ring, out->prev)->next = out->next;
 	else
-		delivery->taker->first = delivery->next;
-	if (delivery->next != TW_NIL)
-		tw_delivery_at(ring, delivery->next)->prev = delivery->prev;
-	delivery->taker->out--;
-	delivery->taker = NULL;
+		out->taker->first = out->next;
+	if (out->next != TW_NIL)
+		tw_out_at(ring, out->next)->prev = out->prev;
+	out->taker->out--;
+	out->taker = NULL;
 	ring->delivery.held--;
+	tw_out_end(ring, token);
 }
 
 /* The tick of a time, at most the last one, and not before the hand. */
@@ -117,7 +158,7 @@ static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 			      u32 index, const struct tw_now *now, u64 due)
 {
 	lockdep_assert_held(&ring->lock);
-	if (tw_delivery_exhausted(ring, tw_delivery_of(ring, token))) {
+	if (tw_delivery_exhausted(ring, token)) {
 		tw_delivery_aside(ring, token, index, now->tick);
 		return true;
 	}
@@ -144,18 +185,16 @@ static u64 tw_delivery_due(const struct tw_ring *ring,
 static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 			     u32 index, const struct tw_now *now)
 {
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
-	u64 base = delivery->base, due;
+	struct tw_repeat *repeat = tw_repeat_at(ring, token);
+	u64 base = repeat->base, due;
 
 	lockdep_assert_held(&ring->lock);
-	if (!delivery->kicked)
-		base += delivery->period;
-	delivery->base = min_t(u64, base, S64_MAX);
-	delivery->kicked = false;
-	delivery->attempts = 0;
-	delivery->missed = 0;
+	if (!repeat->kicked)
+		base += repeat->period;
+	tw_repeat_start_over(repeat, min_t(u64, base, S64_MAX));
+	tw_delivery_of(ring, token)->attempts = 0;
 
-	due = tw_delivery_due(ring, now, delivery->base);
+	due = tw_delivery_due(ring, now, repeat->base);
 	tw_delivery_arm(ring, token, index, due);
 	tw_delivery_file(ring, index, due, now->tick);
 }
@@ -175,17 +214,15 @@ static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
  */
 
 /*
- * The lease of a list's last token is over: it is due where it is, or buried.
+ * The lease of a token is over: it is due where it is, or buried.
  */
 static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
 			      u32 index, u64 now)
 {
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
-
 	lockdep_assert_held(&ring->lock);
-	tw_delivery_let_go(ring, delivery);
+	tw_delivery_let_go(ring, token);
 	ring->delivery.lapsed++;
-	if (tw_delivery_exhausted(ring, delivery)) {
+	if (tw_delivery_exhausted(ring, token)) {
 		tw_levels_unfile(&ring->levels, index);
 		tw_delivery_aside(ring, token, index, now);
 	} else {
@@ -199,16 +236,16 @@ static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
  * which its event is then for.
  */
 static void tw_delivery_count_missed(struct tw_ring *ring,
-				     struct tw_delivery *delivery, u64 now)
+				     struct tw_repeat *repeat, u64 now)
 {
 	u64 periods;
 
 	lockdep_assert_held(&ring->lock);
-	if (now < delivery->base)
+	if (now < repeat->base)
 		return;
-	periods = (now - delivery->base) / delivery->period;
-	delivery->base += periods * delivery->period;
-	delivery->missed = min(delivery->missed + periods, (u64)U32_MAX);
+	periods = (now - repeat->base) / repeat->period;
+	repeat->base += periods * repeat->period;
+	repeat->missed = min(repeat->missed + periods, (u64)U32_MAX);
 	ring->delivery.missed += periods;
 }
 
@@ -226,28 +263,31 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 bool tw_delivery_before_take(struct tw_ring *ring, u32 index, u64 now)
 {
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	struct tw_repeat *repeat;
 
 	lockdep_assert_held(&ring->lock);
 	if (tw_word_state(READ_ONCE(token->word)) == TW_HELD) {
 		tw_delivery_lapse(ring, token, index, now);
 		return true;
 	}
-	if (tw_delivery_is_of_base(delivery) && !delivery->attempts)
-		tw_delivery_count_missed(ring, delivery, now * ring->tick);
+	repeat = tw_repeat_of(ring, token);
+	if (repeat && !repeat->kicked && !tw_delivery_of(ring, token)->attempts)
+		tw_delivery_count_missed(ring, repeat, now * ring->tick);
 
 	return false;
 }
 
-/* A token has been taken, to be delivered. */
-void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token)
+/* A token has been taken, to be delivered: see tw_ring_outs_left(). */
+void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
 	lockdep_assert_held(&ring->lock);
+	if (!ring->delivery.lease)
+		return;
 	delivery->attempts += delivery->attempts < U32_MAX;
-	if (ring->delivery.lease)
-		delivery->number = delivery->number + 1 ?: 1;	/* 0 is none */
+	delivery->number = delivery->number + 1 ?: 1;	/* 0 is none */
+	tw_out_begin(ring, token, index);
 }
 
 /*
@@ -259,9 +299,11 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 
 	lockdep_assert_held(&ring->lock);
+	if (!ring->delivery.lease)
+		return;
+	tw_out_end(ring, token);
 	delivery->attempts--;
-	if (ring->delivery.lease)
-		delivery->number--;
+	delivery->number--;
 }
 
 /**
@@ -275,13 +317,12 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_taker *taker)
 {
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
 	u64 word = READ_ONCE(token->word);
 	u64 due;
 
 	lockdep_assert_held(&ring->lock);
 	if (!ring->delivery.lease) {
-		if (delivery->period)
+		if (tw_repeat_of(ring, token))
 			tw_delivery_next(ring, token, index, now);
 		else
 			tw_delivery_end(ring, token, index);
@@ -291,8 +332,8 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 	due = tw_delivery_tick(ring, now, now->ns + ring->delivery.lease);
 	WRITE_ONCE(token->word, tw_word(due, TW_HELD, word));
 	tw_delivery_file(ring, index, due, now->tick);
-	delivery->since = now->tick;
-	tw_delivery_hold(ring, delivery, index, taker);
+	tw_out_of(ring, token)->since = now->tick;
+	tw_delivery_hold(ring, token, taker);
 }
 
 /*
@@ -308,12 +349,12 @@ void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 			const struct tw_period *period)
 {
 	struct tw_token *token = tw_arena_at(&ring->tokens, index);
-	struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	struct tw_repeat *repeat = tw_repeat_at(ring, token);
+	u64 due = tw_word_due(READ_ONCE(token->word));
 
 	lockdep_assert_held(&ring->lock);
-	delivery->base = min(period->first,
-			     tw_word_due(READ_ONCE(token->word)) * ring->tick);
-	delivery->period = period->length;
+	tw_repeat_start_over(repeat, min(period->first, due * ring->tick));
+	repeat->period = period->length;
 }
 
 /**
@@ -359,8 +400,7 @@ bool tw_delivery_is_out(const struct tw_ring *ring,
 {
 	lockdep_assert_held(&ring->lock);
 
-	return tw_word_state(found->word) == TW_HELD &&
-	       tw_delivery_of(ring, found->token)->taker;
+	return tw_word_state(found->word) == TW_HELD && found->token->out;
 }
 
 /**
@@ -374,14 +414,13 @@ bool tw_delivery_is_out(const struct tw_ring *ring,
 int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found,
 		      const struct tw_answer *answer)
 {
-	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
-
 	lockdep_assert_held(&ring->lock);
 	if (!tw_delivery_is_out(ring, found) ||
-	    delivery->number != answer->delivery)
+	    tw_delivery_of(ring, found->token)->number != answer->delivery)
 		return -ESTALE;
 
-	return answer->any || delivery->taker == answer->taker ? 0 : -EPERM;
+	return answer->any ||
+	       tw_out_of(ring, found->token)->taker == answer->taker ? 0 : -EPERM;
 }
 
 /* Takes a token that is held out of the lists, and from its taker. */
@@ -391,7 +430,7 @@ static u32 tw_delivery_back(struct tw_ring *ring, struct tw_token *token)
 
 	lockdep_assert_held(&ring->lock);
 	tw_levels_unfile(&ring->levels, index);
-	tw_delivery_let_go(ring, tw_delivery_of(ring, token));
+	tw_delivery_let_go(ring, token);
 
 	return index;
 }
@@ -402,7 +441,7 @@ void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 {
 	u32 index = tw_delivery_back(ring, found->token);
 
-	if (tw_delivery_of(ring, found->token)->period)
+	if (tw_repeat_of(ring, found->token))
 		tw_delivery_next(ring, found->token, index, now);
 	else
 		tw_delivery_end(ring, found->token, index);
@@ -417,10 +456,12 @@ void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
 		       const struct tw_now *now, u64 due)
 {
-	struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
 	u32 index = tw_delivery_back(ring, found->token);
 
-	tw_delivery_start_over(delivery, due * ring->tick);
+	if (repeat)
+		tw_repeat_start_over(repeat, due * ring->tick);
+	tw_delivery_of(ring, found->token)->attempts = 0;
 	tw_delivery_arm(ring, found->token, index, due);
 	tw_delivery_file(ring, index, due, now->tick);
 	ring->delivery.acked++;
@@ -444,14 +485,14 @@ bool tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
 int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
 		       const struct tw_now *now, u64 due)
 {
-	const struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
+	u64 since = tw_out_of(ring, found->token)->since;
 	u64 most = min(ring->delivery.lease, U64_MAX / TW_MAX_LEASES) *
 		   TW_MAX_LEASES;
 	u32 index = tw_ring_index(ring, found->token);
 
 	lockdep_assert_held(&ring->lock);
-	if (due > delivery->since &&
-	    due - delivery->since > most / ring->tick + !!(most % ring->tick))
+	if (due > since &&
+	    due - since > most / ring->tick + !!(most % ring->tick))
 		return -ERANGE;
 	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
 	tw_levels_unfile(&ring->levels, index);
@@ -482,15 +523,14 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
  * The event of a kick belongs to no period. After it comes the period that was
  * waiting; if that has been delivered in vain before, the period after it.
  */
-static void tw_delivery_kicked(struct tw_delivery *delivery)
+static void tw_repeat_kicked(struct tw_repeat *repeat, bool delivered)
 {
-	if (delivery->attempts && !delivery->kicked) {
-		delivery->base = min_t(u64, S64_MAX,
-				       (u64)delivery->base + delivery->period);
-		delivery->missed = 0;
+	if (delivered && !repeat->kicked) {
+		repeat->base = min_t(u64, S64_MAX,
+				     (u64)repeat->base + repeat->period);
+		repeat->missed = 0;
 	}
-	delivery->attempts = 0;
-	delivery->kicked = !!delivery->period;
+	repeat->kicked = true;
 }
 
 /* Makes a token due now that is pending or buried. */
@@ -499,15 +539,19 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, found->token);
 	u32 index = tw_ring_index(ring, found->token);
+	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
 	u64 due = min(now->tick, ring->max_due);
 
 	lockdep_assert_held(&ring->lock);
 	tw_levels_unfile(&ring->levels, index);
-	tw_delivery_kicked(delivery);
+	if (repeat)
+		tw_repeat_kicked(repeat, delivery->attempts);
+	delivery->attempts = 0;
 	if (tw_word_state(found->word) == TW_ARMED) {
 		/* In one go: it can be touched all the time. */
 		tw_found_set(found, due, TW_ARMED);
-		tw_stamp_set(ring, index, tw_stamp_none(delivery->generation));
+		tw_stamp_set(ring, index,
+			     tw_stamp_none(tw_generation(found->token, found->word)));
 	} else {
 		ring->delivery.buried--;
 		tw_delivery_arm(ring, found->token, index, due);
@@ -552,7 +596,7 @@ bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
 
 	lockdep_assert_held(&ring->lock);
 	for (; taker->out && work; work--) {
-		u32 index = taker->first;
+		u32 index = tw_out_at(ring, taker->first)->token;
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 
 		tw_delivery_back(ring, token);
@@ -561,6 +605,40 @@ bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
 	}
 
 	return taker->out;
+}
+
+/* How often a token has been delivered in vain, or will have been. Not if TAKEN. */
+u32 tw_delivery_attempts(const struct tw_ring *ring, const struct tw_token *token)
+{
+	return token->out ? tw_out_of(ring, token)->attempts :
+			    tw_delivery_of(ring, token)->attempts;
+}
+
+/**
+ * tw_delivery_end_leases() - end leases that are over, in no order
+ * @ring: the ring, locked
+ * @next: index of a struct tw_out to begin with; moved beyond what was looked at
+ * @work: how many at most
+ * @now: the tick that the hand is on
+ *
+ * Otherwise a look comes to them in the order of ticks. While there is no memory for
+ * a delivery it comes no further than to the first token that has to be delivered.
+ *
+ * Return: whether there are more to look at.
+ */
+bool tw_delivery_end_leases(struct tw_ring *ring, u32 *next, unsigned int work,
+			    u64 now)
+{
+	lockdep_assert_held(&ring->lock);
+	for (; work && *next < ring->delivery.outs.fresh; work--, ++*next) {
+		const struct tw_out *out = tw_out_at(ring, *next);
+
+		if (out->taker && tw_ring_due_tick(ring, out->token) <= now)
+			tw_delivery_lapse(ring, tw_ring_token(ring, out->token),
+					  out->token, now);
+	}
+
+	return *next < ring->delivery.outs.fresh;
 }
 
 /* Fills in what there is to tell of deliveries. Under the lock. */

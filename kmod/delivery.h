@@ -40,7 +40,7 @@ struct tw_period {
 
 /* For look.c. */
 bool tw_delivery_before_take(struct tw_ring *ring, u32 index, u64 now);
-void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token);
+void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index);
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token);
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_taker *taker);
@@ -69,6 +69,9 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found);
 bool tw_delivery_return(struct tw_ring *ring, struct tw_taker *taker,
 			unsigned int work, const struct tw_now *now);
+u32 tw_delivery_attempts(const struct tw_ring *ring, const struct tw_token *token);
+bool tw_delivery_end_leases(struct tw_ring *ring, u32 *next, unsigned int work,
+			    u64 now);
 void tw_delivery_info(const struct tw_ring *ring, struct timewheel_info *info);
 
 #endif /* TW_DELIVERY_H */

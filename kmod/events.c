@@ -56,15 +56,29 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 				   const struct tw_ring *ring, u32 index,
 				   s64 offset)
 {
-	const struct tw_delivery *delivery =
-		tw_delivery_of(ring, tw_ring_token(ring, index));
+	const struct tw_token *token = tw_ring_token(ring, index);
+	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
-	event->delivery = delivery->number;
-	event->missed = delivery->missed;
-	if (tw_delivery_is_of_base(delivery))
-		event->deadline = tw_clock_to_user(roundup(delivery->base,
+	event->delivery = tw_delivery_of(ring, token)->number;
+	if (!repeat)
+		return;
+	event->missed = repeat->missed;
+	if (!repeat->kicked)
+		event->deadline = tw_clock_to_user(roundup(repeat->base,
 							   tw_ring_tick(ring)),
 						   offset);
+}
+
+/* Not inline, so that the loop of other wheels has the registers. */
+static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
+					       const struct tw_ring *ring,
+					       const u32 *batch, unsigned int n,
+					       s64 offset)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
 }
 
 /* What there is to tell besides on a wheel for watching. */
@@ -88,8 +102,8 @@ static void tw_events_fill(struct timewheel_event *events,
 		tw_event_fill(&events[i], ring, batch[i], taken, offset);
 	for (i = 0; tw_ring_is_watching(ring) && i < n; i++)
 		tw_event_fill_watch(&events[i], ring, batch[i]);
-	for (i = 0; tw_ring_has_deliveries(ring) && i < n; i++)
-		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
+	if (tw_ring_has_deliveries(ring))
+		tw_events_fill_deliveries(events, ring, batch, n, offset);
 }
 
 /* Copies events out, all of them or none: then the iterator is where it was. */
@@ -172,8 +186,8 @@ static int tw_events_fault_in(const struct tw_wheel *wheel, struct iov_iter *to)
 static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 					 struct iov_iter *to,
 					 struct tw_taker *taker,
-					 unsigned int max, bool *more,
-					 bool *fault)
+					 unsigned int max,
+					 enum tw_more *more, bool *fault)
 {
 	unsigned int n, done;
 	u32 batch[TW_BATCH];
@@ -190,17 +204,19 @@ static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 }
 
 /*
- * Reads what is due and fits, for a taker on a wheel with leases. Returns the
- * bytes; 0 when nothing is due; or an error when there were none.
+ * Reads what is due and fits, for a taker on a wheel with leases; @gfp: how to ask for
+ * memory there. Returns the bytes; 0 when nothing is due; or an error when there were
+ * none.
  */
 static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
-				  struct tw_taker *taker)
+				  struct tw_taker *taker, gfp_t gfp)
 {
 	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
+	enum tw_more more = TW_MORE;
 	unsigned int faults = 0;
-	bool more = true, fault;
 	size_t total = 0;
 	int err = 0;
+	bool fault;
 
 	while (more && !err && total < room) {
 		unsigned int done;
@@ -214,8 +230,10 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 			err = faults > TW_FAULTS ? -EFAULT :
 						   tw_events_fault_in(wheel, to);
 			/* What was put back, unless another reader took it. */
-			more = true;
+			more = TW_MORE;
 		}
+		if (!err && more == TW_SHORT && total < room)
+			err = tw_wheel_relieve(wheel, gfp);
 		/* Not signal_pending(): that also tells io_uring's task work. */
 		if (!err && more && task_sigpending(current)) {
 			/* The alarm woke one reader: wake the next one. */
@@ -232,8 +250,8 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct tw_wheel *wheel = iocb->ki_filp->private_data;
-	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
-		      iocb->ki_flags & IOCB_NOWAIT;
+	bool atomic = iocb->ki_flags & IOCB_NOWAIT;
+	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK || atomic;
 	struct tw_taker *taker = NULL;
 
 	if (iov_iter_count(to) < sizeof(struct timewheel_event))
@@ -243,15 +261,14 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 		ssize_t ret = tw_wheel_check_due(wheel);
 
 		if (!ret && wheel->takers.ready && !taker) {
-			bool atomic = iocb->ki_flags & IOCB_NOWAIT;
-
 			taker = tw_takers_get(&wheel->takers, iocb->ki_filp,
 					      atomic);
 			ret = taker ? 0 : atomic ? -EAGAIN : -ENOMEM;
 		}
 		if (!ret)
-			ret = tw_events_read_due(wheel, to, taker);
-		/* While it is paused there is nothing due. */
+			ret = tw_events_read_due(wheel, to, taker,
+						 atomic ? TW_GFP_NOWAIT : TW_GFP);
+		/* While it is paused, or short of memory, there is nothing due. */
 		if (ret && ret != -EAGAIN)
 			return ret;
 		if (nowait)

@@ -11,6 +11,7 @@
  * held for a bounded number of tokens. All of it is under the ring's lock.
  */
 #include <linux/lockdep.h>
+#include <linux/minmax.h>
 
 #include "look.h"
 
@@ -214,7 +215,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 			tw_stamp_set(ring, index, 0);
 		tw_levels_pop(&ring->levels, earliest->list);
 		if (deliveries)
-			tw_delivery_begin(ring, token);
+			tw_delivery_begin(ring, token, index);
 		else
 			tw_ring_unname(ring, token);
 		batch[n++] = index;
@@ -243,21 +244,10 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 			    true, true, false);
 }
 
-/**
- * tw_ring_take() - take expired tokens, in the order of their due ticks
- * @ring: the ring, locked
- * @now: the tick that the hand is on
- * @work: how many tokens may still be looked at; counted down
- * @batch: where their indices go
- * @max: how many at most
- *
- * They are the caller's alone then, until it has given each to
- * tw_ring_delivered() or tw_ring_put_back().
- *
- * Return: how many. If fewer than @max and @work is left, no more are due.
- */
-unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
-			  u32 *batch, unsigned int max)
+/* Takes tokens of one list after the other. */
+static unsigned int
+tw_look_take_lists(struct tw_ring *ring, u64 now, unsigned int *work,
+		   u32 *batch, unsigned int max)
 {
 	struct tw_earliest earliest;
 	unsigned int n = 0;
@@ -270,6 +260,51 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 	ring->pending -= n;
 
 	return n;
+}
+
+/*
+ * Takes as many as there is memory to deliver. If there is none, leases that are over
+ * end first, up to the first token that is to be delivered.
+ */
+static unsigned int
+tw_look_take_leased(struct tw_ring *ring, u64 now, unsigned int *work,
+		    u32 *batch, unsigned int max)
+{
+	unsigned int n = 0, room = 1, some = 1;
+
+	lockdep_assert_held(&ring->lock);
+	/* Leases that end on the way leave more room than there was. */
+	while (n < max && some && some == room) {
+		if (!tw_ring_outs_left(ring))
+			tw_ring_find_due(ring, now, work);
+		room = min(max - n, tw_ring_outs_left(ring));
+		some = tw_look_take_lists(ring, now, work, batch + n, room);
+		n += some;
+	}
+
+	return n;
+}
+
+/**
+ * tw_ring_take() - take expired tokens, in the order of their due ticks
+ * @ring: the ring, locked
+ * @now: the tick that the hand is on
+ * @work: how many tokens may still be looked at; counted down
+ * @batch: where their indices go
+ * @max: how many at most
+ *
+ * They are the caller's alone then, until it has given each to
+ * tw_ring_delivered() or tw_ring_put_back().
+ *
+ * Return: how many. If fewer than @max, and there is @work left and something of
+ * tw_ring_outs_left(), no more are due.
+ */
+unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+			  u32 *batch, unsigned int max)
+{
+	return ring->delivery.lease ?
+		tw_look_take_leased(ring, now, work, batch, max) :
+		tw_look_take_lists(ring, now, work, batch, max);
 }
 
 /**

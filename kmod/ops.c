@@ -389,7 +389,7 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 
 	if (!err && tw_watch_of(&wheel->ring, found.token))
 		err = -EINVAL;
-	if (!err && tw_ring_is_periodic(&wheel->ring, found.token)) {
+	if (!err && tw_repeat_of(&wheel->ring, found.token)) {
 		err = op->timeout ? -EINVAL : 0;
 		timeout = 0;
 	}

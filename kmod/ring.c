@@ -37,6 +37,10 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 		ring->delivery.at = size;
 		size += sizeof(struct tw_delivery);
 	}
+	if (setup->periods) {
+		ring->delivery.repeat_at = size;
+		size += sizeof(struct tw_repeat);
+	}
 	if (setup->ask) {
 		ring->watch.at = size;
 		size += setup->watch_size;
@@ -45,6 +49,19 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 	return tw_arena_init(&ring->tokens, size,
 			     offsetof(struct tw_token, place),
 			     setup->max_tokens);
+}
+
+/*
+ * Memory of deliveries that are out. It has one block from the beginning, so that a
+ * reader that gets no more still delivers: in smaller portions, as others end.
+ */
+static int tw_ring_init_outs(struct tw_ring *ring, u32 max_tokens)
+{
+	struct tw_arena *outs = &ring->delivery.outs;
+	int err = tw_arena_init(outs, sizeof(struct tw_out),
+				offsetof(struct tw_out, next), max_tokens);
+
+	return err ?: tw_blocks_grow(&outs->blocks, &ring->lock, TW_GFP);
 }
 
 /**
@@ -87,15 +104,18 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 			     setup->max_tokens);
 	if (err)
 		goto free_words;
-	if (setup->ids)
+	if (setup->lease)
+		err = tw_ring_init_outs(ring, setup->max_tokens);
+	if (!err && setup->ids)
 		err = tw_ids_init(&ring->ids, setup->max_tokens);
 	if (err)
-		goto free_levels;
+		goto free_outs;
 	ring->has_ids = setup->ids;
 
 	return 0;
 
-free_levels:
+free_outs:
+	tw_blocks_destroy(&ring->delivery.outs.blocks);
 	tw_levels_destroy(&ring->levels);
 free_words:
 	tw_blocks_destroy(&ring->words);
@@ -109,6 +129,7 @@ void tw_ring_destroy(struct tw_ring *ring)
 {
 	if (ring->has_ids)
 		tw_ids_destroy(&ring->ids);
+	tw_blocks_destroy(&ring->delivery.outs.blocks);
 	tw_levels_destroy(&ring->levels);
 	tw_blocks_destroy(&ring->words);
 	tw_blocks_destroy(&ring->tokens.blocks);
@@ -154,14 +175,23 @@ int tw_ring_grow(struct tw_ring *ring)
 	spin_unlock(&ring->lock);
 
 	if (!token)
-		err = tw_blocks_grow(&ring->tokens.blocks, &ring->lock);
+		err = tw_blocks_grow(&ring->tokens.blocks, &ring->lock, TW_GFP);
 	if (!err && !words)
-		err = tw_blocks_grow(&ring->words, &ring->lock);
+		err = tw_blocks_grow(&ring->words, &ring->lock, TW_GFP);
 	if (!err && !places)
 		err = tw_blocks_grow(&ring->levels.lists.chunks.blocks,
-				     &ring->lock);
+				     &ring->lock, TW_GFP);
 
 	return err;
+}
+
+/*
+ * Takes memory for more deliveries that are out: for a take on a ring with leases,
+ * which has none left. The lock is not held. 0 or -ENOMEM.
+ */
+int tw_ring_grow_outs(struct tw_ring *ring, gfp_t gfp)
+{
+	return tw_blocks_grow(&ring->delivery.outs.blocks, &ring->lock, gfp);
 }
 
 /* Bytes that the ring holds, with the lock or without. */
@@ -170,6 +200,7 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	return sizeof(*ring) + tw_levels_bytes(&ring->levels) +
 	       tw_blocks_bytes(&ring->tokens.blocks) +
 	       tw_blocks_bytes(&ring->words) +
+	       tw_blocks_bytes(&ring->delivery.outs.blocks) +
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
 }
 
@@ -242,31 +273,6 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 	return TW_NIL;
 }
 
-/**
- * tw_delivery_of() - what there is to know of a token's deliveries
- * @ring: the ring, locked, or the caller has taken @token
- * @token: the token, not FREE
- *
- * What an earlier life has left is cleared here, not where lives end: there it
- * would be a burden on rings without.
- *
- * Return: what is known.
- */
-struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
-				   struct tw_token *token)
-{
-	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
-	u32 generation = tw_generation(token, READ_ONCE(token->word));
-
-	if (delivery->generation != generation)
-		*delivery = (struct tw_delivery) {
-			.generation = generation,
-			.number = ring->delivery.lease ? TW_FIRST_DELIVERY - 1 : 0,
-		};
-
-	return delivery;
-}
-
 /*
  * Changing: under the lock.
  */
@@ -292,26 +298,14 @@ int tw_ring_name(struct tw_ring *ring, struct tw_token *token)
 	return err;
 }
 
-/* Nothing is to be left of a generation when that comes again. */
-static void tw_forget_delivery(const struct tw_ring *ring, struct tw_token *token)
-{
-	struct tw_delivery *delivery = (void *)token + ring->delivery.at;
-
-	lockdep_assert_held(&ring->lock);
-	if (tw_ring_has_deliveries(ring))
-		delivery->generation = 0;
-}
-
 /* Ends a token's life; it is not ARMED, not filed and has no id. */
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	u16 generation = READ_ONCE(token->word) + 1;
 
 	lockdep_assert_held(&ring->lock);
-	if (!generation) {
+	if (!generation)
 		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
-		tw_forget_delivery(ring, token);
-	}
 	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
 	tw_arena_put(&ring->tokens, index, token);
 }
@@ -341,12 +335,21 @@ static void tw_ring_begin_token(const struct tw_ring *ring,
 }
 
 /* What else the beginning of a token's life has to see to. */
-static void tw_ring_begin_stamp(struct tw_ring *ring, struct tw_token *token,
-				u32 index, u32 generation)
+static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
+				 u32 index, u32 generation)
 {
+	const struct tw_deliveries *delivery = &ring->delivery;
+
 	lockdep_assert_held(&ring->lock);
+	/* On a ring with leases the same byte says that no delivery is out. */
 	token->watched = TW_WATCHES_NOTHING;
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
+	if (delivery->at)
+		*tw_delivery_of(ring, token) = (struct tw_delivery) {
+			.number = delivery->lease ? TW_FIRST_DELIVERY - 1 : 0,
+		};
+	if (delivery->repeat_at)
+		tw_repeat_at(ring, token)->period = 0;
 }
 
 /**
@@ -392,8 +395,8 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 	/* No handle is 0: generation 0 is never used. */
 	generation = tw_generation(token, READ_ONCE(token->word)) ?: 1;
-	if (ring->has_stamps)
-		tw_ring_begin_stamp(ring, token, index, generation);
+	if (ring->has_extras)
+		tw_ring_begin_extras(ring, token, index, generation);
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word,
 			  tw_word(deadline->due, TW_ARMED, generation));
@@ -411,22 +414,14 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 			  u32 index, u64 due)
 {
 	u32 generation = tw_generation(found->token, found->word);
-	struct tw_delivery *delivery;
+	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
 
 	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
-	if (!tw_ring_has_deliveries(ring))
+	if (!repeat)
 		return;
-	delivery = tw_delivery_of(ring, found->token);
-	if (delivery->period)
-		tw_delivery_start_over(delivery, due * ring->tick);
-}
-
-/* Whether a token, which is not FREE, is periodic: then it cannot be touched. */
-bool tw_ring_is_periodic(const struct tw_ring *ring, struct tw_token *token)
-{
-	return tw_ring_has_deliveries(ring) &&
-	       tw_delivery_of(ring, token)->period;
+	tw_repeat_start_over(repeat, due * ring->tick);
+	tw_delivery_of(ring, found->token)->attempts = 0;
 }
 
 /**

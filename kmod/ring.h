@@ -169,6 +169,7 @@ struct tw_found {
 int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
 void tw_ring_destroy(struct tw_ring *ring);
 int tw_ring_grow(struct tw_ring *ring);
+int tw_ring_grow_outs(struct tw_ring *ring, gfp_t gfp);
 size_t tw_ring_bytes(struct tw_ring *ring);
 void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info);
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found);
@@ -182,10 +183,6 @@ void tw_ring_end(struct tw_ring *ring, struct tw_found *found);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
-
-struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
-				   struct tw_token *token);
-bool tw_ring_is_periodic(const struct tw_ring *ring, struct tw_token *token);
 
 /* For the files above: the ends of an id and of a token's life. */
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
@@ -288,6 +285,38 @@ static inline bool tw_ring_is_watching(const struct tw_ring *ring)
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)
 {
 	return ring->delivery.at;
+}
+
+/* What a token, on a ring with leases or periods, knows of its deliveries. */
+static inline struct tw_delivery *tw_delivery_of(const struct tw_ring *ring,
+						 const struct tw_token *token)
+{
+	return (void *)token + ring->delivery.at;
+}
+
+/* What may make a token, on a ring with periods, periodic. */
+static inline struct tw_repeat *tw_repeat_at(const struct tw_ring *ring,
+					     const struct tw_token *token)
+{
+	return (void *)token + ring->delivery.repeat_at;
+}
+
+/* What makes a token periodic, NULL when it is not. */
+static inline struct tw_repeat *tw_repeat_of(const struct tw_ring *ring,
+					     const struct tw_token *token)
+{
+	return ring->delivery.repeat_at && tw_repeat_at(ring, token)->period ?
+	       tw_repeat_at(ring, token) : NULL;
+}
+
+/*
+ * How many tokens can be taken before there must be more memory for deliveries that
+ * are out. Under the lock.
+ */
+static inline u32 tw_ring_outs_left(const struct tw_ring *ring)
+{
+	return ring->delivery.lease ? tw_arena_capacity(&ring->delivery.outs) -
+				      ring->delivery.outs.used : U32_MAX;
 }
 
 /* The tick on which the ring is next to be looked at, or TW_NEVER. */

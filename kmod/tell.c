@@ -17,14 +17,15 @@ static void tw_tell_delivery(const struct tw_ring *ring,
 			     struct tw_token *token,
 			     struct timewheel_token *told)
 {
-	const struct tw_delivery *delivery = tw_delivery_of(ring, token);
+	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
-	told->delivery = delivery->number;
-	told->attempts = delivery->attempts;
-	told->period = delivery->period;
-	if (delivery->period)
-		told->base = tw_clock_to_user(delivery->base, caller->offset);
-	if (told->state == TIMEWHEEL_STATE_HELD && !delivery->taker)
+	told->delivery = tw_delivery_of(ring, token)->number;
+	told->attempts = tw_delivery_attempts(ring, token);
+	if (repeat) {
+		told->period = repeat->period;
+		told->base = tw_clock_to_user(repeat->base, caller->offset);
+	}
+	if (told->state == TIMEWHEEL_STATE_HELD && !token->out)
 		told->state = TIMEWHEEL_STATE_BURIED;
 }
 

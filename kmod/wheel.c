@@ -126,7 +126,7 @@
  *
  * Which file holds a delivery
  *
- *	The token points to its taker, which stands for an open file. The taker
+ *	A delivery points to its taker, which stands for an open file. The taker
  *	exists from the file's first read to its release, which comes after its
  *	last call. So a thread that finds a token HELD by a taker, under the lock,
  *	may look at the taker; and the release of a file comes to all that it
@@ -152,6 +152,10 @@
  *	the callback does not find the reader queued, the reader finds the
  *	alarm set. A poller is queued before it looks, under the lock. The same
  *	holds for the caller that ends the wheel, with stage in place of alarm.
+ *
+ *	When a reader gets no memory for a delivery, what is due waits, and the
+ *	timer is started for wheel->retry instead. A change that ends a delivery,
+ *	and so makes room for another, sets the alarm at once.
  *
  *	A callback that is late may set the alarm after a thread has looked: all
  *	are woken, look, find nothing and end it: one look for nothing, and one
@@ -188,8 +192,17 @@
 /* A token with an id, a cookie and a connection: what the manual tells. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_socket) == 96);
 
+/* The same with deliveries: a token that is not out costs no more. */
+static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
+
 /* Most tokens that one step looks at, under the lock. */
 #define TW_STEP		256
+
+/*
+ * How long what is due waits, in ns, when there is no memory for a delivery; at least
+ * a tick. The end of a delivery that is out ends this wait.
+ */
+#define TW_RETRY_NS	(NSEC_PER_SEC / 10)
 
 /* Most tokens that a poll looks at before it says "come and see". */
 #define TW_POLL_WORK	4096
@@ -373,6 +386,24 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
+static u64 tw_wheel_retry_ticks(const struct tw_wheel *wheel)
+{
+	return TW_RETRY_NS / tw_ring_tick(&wheel->ring) + 1;
+}
+
+/*
+ * Whether what is due has to wait for memory. A clock that was set back far does not
+ * make this wait longer.
+ */
+static bool tw_wheel_is_short(const struct tw_wheel *wheel, u64 now)
+{
+	lockdep_assert_held(&wheel->ring.lock);
+
+	return now < wheel->retry &&
+	       wheel->retry - now <= tw_wheel_retry_ticks(wheel) &&
+	       !tw_ring_outs_left(&wheel->ring);
+}
+
 /*
  * Sees to it that a thread will look when the next tick comes. Returns whether
  * it has come and no thread has been told.
@@ -384,6 +415,8 @@ static bool tw_wheel_arm_next(struct tw_wheel *wheel, u64 now)
 	lockdep_assert_held(&wheel->ring.lock);
 	if (READ_ONCE(wheel->alarm) || wheel->stage != TW_READY)
 		return false;
+	if (next <= now && tw_wheel_is_short(wheel, now))
+		next = wheel->retry;
 	if (next > now) {
 		if (next != wheel->armed)
 			tw_wheel_arm(wheel, next);
@@ -599,14 +632,14 @@ static void tw_wheel_trace_sort(const struct tw_wheel *wheel,
  * @now: when they were taken
  * @batch: where their indices go
  * @max: how many at most
- * @more: whether more may be due
+ * @more: what is left
  *
  * They are the caller's then, until tw_wheel_finish() has been told of them.
  *
  * Return: how many.
  */
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, bool *more)
+			   u32 *batch, unsigned int max, enum tw_more *more)
 {
 	unsigned int work = TW_STEP;
 	unsigned int n;
@@ -619,9 +652,12 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	tw_wheel_trace_sort(wheel, TW_STEP - work - n, ended);
 	if (n)
 		trace_take(wheel->number, n);
-	*more = tw_ring_next(&wheel->ring) <= now->tick;
-	if (!*more)
+	if (tw_ring_next(&wheel->ring) > now->tick) {
+		*more = TW_NO_MORE;
 		tw_wheel_end_alarm(wheel, !n);
+	} else {
+		*more = tw_ring_outs_left(&wheel->ring) ? TW_MORE : TW_SHORT;
+	}
 	tw_wheel_unlock(wheel, now);
 
 	/* The alarm woke one reader: this one wakes the next. */
@@ -629,6 +665,54 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 		tw_wheel_wake(wheel);
 
 	return n;
+}
+
+/* Ends leases that are over, until there is room for a delivery. */
+static void tw_wheel_end_leases(struct tw_wheel *wheel)
+{
+	bool more = true;
+	u32 next = 0;
+
+	while (more) {
+		struct tw_now now = tw_wheel_lock(wheel);
+
+		more = tw_delivery_end_leases(&wheel->ring, &next, TW_STEP,
+					      now.tick) &&
+		       !tw_ring_outs_left(&wheel->ring);
+		tw_wheel_unlock(wheel, &now);
+		cond_resched();
+	}
+}
+
+/**
+ * tw_wheel_relieve() - take memory for more deliveries, or make do without
+ * @wheel: the wheel, of which a take was TW_SHORT
+ * @gfp: TW_GFP, or TW_GFP_NOWAIT not to wait for memory
+ *
+ * Without memory, what is due waits until a delivery that is out ends: by an answer,
+ * which wakes sleepers, or with its lease. Sleepers are also woken now and then to ask
+ * for memory again. This wait has an end (P5), because there is always a delivery to
+ * wait for: all the memory that there is, one block at least, is out.
+ *
+ * Return: 0: take again; -EAGAIN: sleep first.
+ */
+int tw_wheel_relieve(struct tw_wheel *wheel, gfp_t gfp)
+{
+	struct tw_now now;
+	bool wait;
+
+	if (!tw_ring_grow_outs(&wheel->ring, gfp))
+		return 0;
+	tw_wheel_end_leases(wheel);
+	now = tw_wheel_lock(wheel);
+	wait = !tw_ring_outs_left(&wheel->ring);
+	if (wait) {
+		wheel->retry = now.tick + tw_wheel_retry_ticks(wheel);
+		tw_wheel_end_alarm(wheel, false);
+	}
+	tw_wheel_unlock(wheel, &now);
+
+	return wait ? -EAGAIN : 0;
 }
 
 /* Tells of tokens that a reader has got, before their next life begins. */
@@ -726,7 +810,8 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	unsigned int work = TW_STEP;
 
 	tw_wheel_count_wake(wheel, &now);
-	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
+	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
+	       !tw_wheel_is_short(wheel, now.tick);
 	tw_wheel_trace_sort(wheel, TW_STEP - work, ended);
 	if (!*due && work)
 		tw_wheel_end_alarm(wheel, true);

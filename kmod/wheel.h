@@ -33,6 +33,18 @@ enum tw_stage {
 };
 
 /**
+ * enum tw_more - what is left after a take
+ * @TW_NO_MORE: nothing is due
+ * @TW_MORE: more may be due
+ * @TW_SHORT: the same, but taking it needs more memory: see tw_wheel_relieve()
+ */
+enum tw_more {
+	TW_NO_MORE,
+	TW_MORE,
+	TW_SHORT,
+};
+
+/**
  * struct tw_lateness - how late a wheel was
  * @events: ns from the deadline of each event until it was taken; the lock
  * @looks: ns from when the timer was to go off until a thread looked; the lock
@@ -56,6 +68,8 @@ struct tw_lateness {
  * @slack: ns that the timer may be late; constant
  * @max_timeout: longest delay and timeout in ns that a token may have; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
+ * @retry: on a wheel with leases: as long as there is no memory for a delivery,
+ *	sleepers are told of what is due on this tick only; the lock
  * @timer: sets the alarm; started and cancelled under the lock
  * @armed: the tick that @timer is started for, TW_NEVER when it is not, or when
  *	it has gone off and a thread has looked since; the lock
@@ -83,6 +97,7 @@ struct tw_wheel {
 	u64			slack;
 	u64			max_timeout;
 	u64			manual;
+	u64			retry;
 	struct hrtimer		timer;
 	u64			armed;
 	bool			alarm;
@@ -113,7 +128,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
 void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, bool *more);
+			   u32 *batch, unsigned int max, enum tw_more *more);
+int tw_wheel_relieve(struct tw_wheel *wheel, gfp_t gfp);
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 		     const u32 *batch, unsigned int n, unsigned int delivered,
 		     struct tw_taker *taker);

@@ -2126,6 +2126,26 @@ TEST_F(leases, destroyed_while_held)
 		EXPECT_GT(before, tw_refcnt());
 }
 
+/*
+ * P9: what is known of deliveries costs a pending token 8 bytes. There are so many
+ * tokens that the table of ids, which doubles now and then, is as full as it gets.
+ */
+TEST_F(leases, bytes_of_a_pending_token)
+{
+	const __u64 n = 3 << 15;
+	struct timewheel_info info;
+
+	make(.max_tokens = n);
+	ASSERT_EQ(n, tw_register_many(self->fd, 0, n, 0, TW_SEC));
+	/* A worker of the kernel makes the table larger. */
+	tw_sleep_ms(200);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(n, info.pending);
+	EXPECT_GE(75ULL, info.bytes / n) {
+		TH_LOG("%llu bytes for %llu tokens", info.bytes, n);
+	}
+}
+
 /* A private wheel has leases as well; they end with it. */
 TEST_F(leases, private_wheel)
 {

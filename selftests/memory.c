@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -152,6 +153,205 @@ TEST_F_TIMEOUT(memory, shortage_while_connections_are_watched, LONG)
 	EXPECT_EQ(info.registered, (__u64)tw_read_all(fd));
 	tw_disconnect(&conn);
 	close(fd);
+}
+
+/*
+ * Readers without memory.
+ */
+
+#define LEASED	4096	/* tokens */
+#define LEAST	64	/* that can be out without more memory */
+#define LEASE	10	/* in ticks */
+
+/* A reader of @fd, on the tick @hand; what it got, and of this what it holds. */
+static struct short_reader {
+	int fd, spare;
+	__u64 hand;
+	unsigned int got, held;
+	unsigned char times[LEASED];
+	struct timewheel_event events[LEASED];
+} reader;
+
+/* On one CPU, because each has some memory of the group in stock: takes all of it. */
+static bool spend_memory(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) ||
+	    !tw_group_enter_locked() || !tw_group_limit(tw_group_charged()))
+		return false;
+	while (tw_register(reader.spare, 0, TW_SEC, 0, NULL) >= 0)
+		;
+	return errno == ENOMEM;
+}
+
+/* Reads what comes. Returns how many tokens, or -1 when there was an error. */
+static int read_short(void)
+{
+	unsigned int before = reader.held;
+	int n;
+
+	while (reader.held < LEASED) {
+		n = tw_read(reader.fd, reader.events + reader.held,
+			    LEASED - reader.held);
+		if (n < 0 && errno != EAGAIN)
+			return -1;
+		if (n < 0)
+			break;
+		for (; n; n--)
+			reader.got += !reader.times[reader.events[reader.held++].id]++;
+	}
+	return reader.held - before;
+}
+
+/* Each answer makes room for another token, and a poll says so. Returns 0 if so. */
+static int read_and_answer(void)
+{
+	int first = read_short();
+
+	if (first < LEAST || first >= LEASED)
+		return 1;
+	while (reader.held) {
+		int some = reader.held < 100 ? (int)reader.held : 100;
+		int left = LEASED - reader.got;
+
+		if (left > some)
+			left = some;
+
+		if (tw_readable(reader.fd))
+			return 2;
+		for (int i = 0; i < some; i++)
+			if (tw_ack(reader.fd, &reader.events[--reader.held]))
+				return 3;
+		if (tw_readable(reader.fd) != !!left)
+			return 4;
+		if (read_short() != left)
+			return 5;
+	}
+	return reader.got != LEASED || memchr(reader.times, 2, LEASED) ? 6 : 0;
+}
+
+/* So does each lease that is over, though other tokens were due before its end. */
+static int read_and_wait(void)
+{
+	while (reader.got < LEASED) {
+		unsigned int before = reader.got;
+
+		if (read_short() < LEAST || reader.got < before + LEAST)
+			return 11;
+		if (tw_readable(reader.fd))
+			return 12;
+		reader.hand += LEASE + 1;
+		if (tw_advance(reader.fd, reader.hand))
+			return 13;
+		if (!tw_readable(reader.fd))
+			return 14;
+		reader.held = 0;
+	}
+	return 0;
+}
+
+/* A poll says when to try again, and at last there is memory. */
+static int read_and_poll(void)
+{
+	struct pollfd pollfd = { .fd = reader.fd, .events = POLLIN };
+
+	if (read_short() >= LEASED)
+		return 21;
+	while (reader.got < LEASED)
+		if (poll(&pollfd, 1, 60000) != 1 || read_short() < 0)
+			return 22;
+	return memchr(reader.times, 2, LEASED) ? 23 : 0;
+}
+
+/* Gives the group memory again when its reader has none. */
+static void end_shortage(struct __test_metadata *_metadata)
+{
+	struct timewheel_info info;
+
+	do {
+		tw_sleep_ms(10);
+		ASSERT_EQ(0, tw_info(reader.fd, &info));
+	} while (info.held < LEAST);
+	tw_sleep_ms(300);
+	ASSERT_EQ(0, tw_info(reader.fd, &info));
+	EXPECT_GT((__u64)LEASED, info.held);
+	EXPECT_TRUE(tw_group_limit(LIMIT));
+}
+
+static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
+				int (*how)(void), struct timewheel_info *info)
+{
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = clock, .slots = 60,
+		.tick = TW_SEC / 10, .max_tokens = LEASED,
+		.lease = how == read_and_poll ? TW_AN_HOUR : LEASE * TW_SEC / 10,
+	};
+	struct timewheel_event event;
+	pid_t child;
+
+	reader = (struct short_reader) {
+		.fd = TW_OPEN(O_RDWR | O_NONBLOCK), .spare = TW_OPEN(O_RDWR),
+		.hand = 1,
+	};
+	ASSERT_EQ(0, tw_setup(reader.spare, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
+			      PLENTY, TIMEWHEEL_SETUP_NO_IDS, 0));
+	ASSERT_EQ(0, ioctl(reader.fd, TIMEWHEEL_IOC_SETUP, &setup));
+	/* The first read has memory for itself: what follows is for deliveries. */
+	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(reader.fd, &event, 1)));
+	ASSERT_EQ((size_t)LEASED,
+		  tw_register_many(reader.fd, 0, LEASED, 0, TW_SEC / 10));
+	if (clock == TIMEWHEEL_CLOCK_MANUAL)
+		ASSERT_EQ(0, tw_advance(reader.fd, reader.hand));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(spend_memory() ? how() : 255);
+	if (how == read_and_poll)
+		end_shortage(_metadata);
+	EXPECT_EQ(0, tw_reap(child));
+	ASSERT_EQ(0, tw_info(reader.fd, info));
+	EXPECT_EQ((__u64)LEASED, info->acked + info->pending + info->held);
+	close(reader.fd);
+	close(reader.spare);
+}
+
+/*
+ * P5: a reader that gets no memory goes on, in portions as large as what it answers,
+ * and neither it nor a poll spins. Nothing is lost, and each token comes once.
+ */
+TEST_F_TIMEOUT(memory, shortage_while_deliveries_are_out, LONG)
+{
+	struct timewheel_info info;
+
+	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MANUAL, read_and_answer,
+			    &info);
+	EXPECT_EQ((__u64)LEASED, info.delivered);
+	EXPECT_EQ((__u64)LEASED, info.acked);
+	EXPECT_EQ(0ULL, info.lapsed);
+}
+
+/* P5: also if it answers nothing: with the leases, and no token is kept back by them. */
+TEST_F_TIMEOUT(memory, shortage_until_leases_end, LONG)
+{
+	struct timewheel_info info;
+
+	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MANUAL, read_and_wait,
+			    &info);
+	EXPECT_LE((__u64)LEASED, info.delivered);
+	EXPECT_EQ(info.delivered, info.lapsed + info.held);
+}
+
+/* P5: and when there is memory again, though nothing is answered and no lease ends. */
+TEST_F_TIMEOUT(memory, shortage_ends, LONG)
+{
+	struct timewheel_info info;
+
+	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MONOTONIC, read_and_poll,
+			    &info);
+	EXPECT_EQ((__u64)LEASED, info.held);
 }
 
 /* In the group: a wheel with tokens, and then ever more pages, until it is killed. */

@@ -38,7 +38,7 @@ enum state { NONE, PENDING, TAKEN, HELD, BURIED };
  * BURIED when it was. @word_due: what its touch word says and nobody has seen yet.
  * @stored: somebody has written that word since the token was taken or buried.
  * @taker, @since: HELD: who has it, and since which tick. @base, @kicked: see struct
- * tw_delivery.
+ * tw_repeat.
  */
 struct life {
 	enum state	state;
@@ -70,7 +70,7 @@ struct batch {
  * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
  * go. @delivery, @attempts: number of the delivery before a token's first, and how
  * many there were. @leaving: number of a taker that is being returned, TAKERS for
- * none.
+ * none. @hog: deliveries for which there would be memory, were it not taken away.
  * @ended: tokens that came to their end by a read or an ACK.
  */
 static struct model {
@@ -85,6 +85,7 @@ static struct model {
 	struct batch		batch[BATCHES];
 	struct tw_taker		*taker[TAKERS];
 	u32			leaving;
+	u32			hog;
 	u64			registered;
 	u64			ended;
 	u64			cancelled;
@@ -103,6 +104,7 @@ static struct {
 	u64	returned;
 	u64	buried;
 	u64	missed;
+	u64	shortages;
 } total;
 
 void print_state(void)
@@ -408,23 +410,35 @@ static enum state state_of(u32 index)
 	case TW_TAKEN:
 		return TAKEN;
 	case TW_HELD:
-		return tw_delivery_of(&m.ring, token_at(index))->taker ?
-		       HELD : BURIED;
+		return token->out ? HELD : BURIED;
 	default:
 		return NONE;
 	}
 }
 
+/* A delivery that is under way or held. */
+static const struct tw_out *out_at(u32 at)
+{
+	return tw_arena_at(&m.ring.delivery.outs, at);
+}
+
+static const struct tw_taker *taker_of(u32 index)
+{
+	const struct tw_token *token = token_at(index);
+
+	return token->out ? out_at(tw_delivery_of(&m.ring, token)->at)->taker :
+			    NULL;
+}
+
 /* Whether a token is as it should be in what somebody who looks may change. */
 static bool is_as(u32 index, const struct life *life)
 {
-	const struct tw_delivery *delivery =
-		tw_delivery_of(&m.ring, token_at(index));
+	const struct tw_repeat *repeat = tw_repeat_of(&m.ring, token_at(index));
 
 	return state_of(index) == life->state &&
 	       tw_ring_due_tick(&m.ring, index) == life->due &&
-	       delivery->missed == life->missed &&
-	       (!life->period || delivery->base == life->base);
+	       (repeat ? repeat->missed : 0) == life->missed &&
+	       (!life->period || repeat->base == life->base);
 }
 
 static void adopt(struct life *life, const struct life *seen, u64 missed)
@@ -438,7 +452,7 @@ static void check_life(u32 index)
 {
 	const struct life *life = &m.life[index];
 	struct tw_token *token = token_at(index);
-	const struct tw_delivery *delivery;
+	const struct tw_repeat *repeat;
 
 	CHECK_EQ(state_of(index), life->state);
 	CHECK_EQ(tw_word_due(token->word), life->due);
@@ -449,17 +463,16 @@ static void check_life(u32 index)
 	CHECK_EQ(token->named, m.setup.ids);
 	CHECK_EQ(tw_token_cookie(&m.ring, token),
 		 m.setup.cookies ? life->cookie : 0);
-	delivery = tw_delivery_of(&m.ring, token);
-	CHECK_EQ(delivery->number, life->delivery);
-	CHECK_EQ(delivery->attempts, life->attempts);
-	CHECK_EQ(delivery->missed, life->missed);
-	CHECK_EQ(delivery->period, life->period);
-	CHECK(delivery->taker == life->taker, "token %u is held by another",
+	repeat = tw_repeat_of(&m.ring, token);
+	CHECK_EQ(tw_delivery_of(&m.ring, token)->number, life->delivery);
+	CHECK_EQ(tw_delivery_attempts(&m.ring, token), life->attempts);
+	CHECK_EQ(repeat ? repeat->period : 0, life->period);
+	CHECK(taker_of(index) == life->taker, "token %u is held by another",
 	      index);
 	if (m.setup.words && life->state != PENDING && !life->stored)
 		CHECK_EQ(*tw_words_at(&m.ring.words, index), 0);
-	CHECK(is_as(index, life), "token %u: base %llu, not %llu", index,
-	      (u64)delivery->base, life->base);
+	CHECK(is_as(index, life), "token %u: base %llu, not %llu; missed %llu",
+	      index, repeat ? (u64)repeat->base : 0, life->base, life->missed);
 }
 
 /* Whoever opens a block looks at the touch words of all that are in it. */
@@ -511,6 +524,8 @@ static void check_counts(void)
 	CHECK_EQ(have->held, count_of(HELD));
 	CHECK_EQ(have->buried, count_of(BURIED));
 	total.buried = max_t(u64, total.buried, have->buried);
+	CHECK_EQ(have->outs.used, m.hog +
+		 (m.setup.lease ? count_of(HELD) + count_of(TAKEN) : 0));
 	CHECK_EQ(m.ring.tokens.used, m.setup.max_tokens - count_of(NONE));
 	CHECK_EQ(m.ring.registered, m.registered);
 	CHECK_EQ(m.ring.ended, m.cancelled);
@@ -539,18 +554,18 @@ static void check_word_of_none(u32 index)
 /* What a taker holds can be found from it, and is all that it holds. */
 static void check_taker(const struct tw_taker *taker)
 {
-	u32 index = taker->first, before = TW_NIL, n;
+	u32 at = taker->first, before = TW_NIL, n;
 
 	for (n = 0; n < taker->out; n++) {
-		const struct tw_delivery *delivery =
-			tw_delivery_of(&m.ring, token_at(index));
+		const struct tw_out *out = out_at(at);
 
-		CHECK(delivery->taker == taker, "token %u is another's", index);
-		CHECK_EQ(delivery->prev, before);
-		before = index;
-		index = delivery->next;
+		CHECK(out->taker == taker, "token %u is another's", out->token);
+		CHECK_EQ(tw_delivery_of(&m.ring, token_at(out->token))->at, at);
+		CHECK_EQ(out->prev, before);
+		before = at;
+		at = out->next;
 	}
-	CHECK(!n || index == TW_NIL, "token %u is held as well", index);
+	CHECK(!n || at == TW_NIL, "token %u is held as well", out_at(at)->token);
 }
 
 static void check_all(void)
@@ -791,7 +806,7 @@ static void op_move(void)
 	if (find_pending(&found, &index) &&
 	    due_on(&now, now.ns + pick_ns(), &deadline.due)) {
 		life = &m.life[index];
-		CHECK_EQ(tw_ring_is_periodic(&m.ring, found.token),
+		CHECK_EQ(!!tw_repeat_of(&m.ring, found.token),
 			 !!life->period);
 		deadline.timeout = life->period ? 0 : timeout;
 		tw_ring_move(&m.ring, &found, &now, &deadline);
@@ -1095,12 +1110,26 @@ static void check_taken(u32 index, u64 now, u64 *last)
 	CHECK(seen.due <= now, "early: due on %llu", seen.due);
 	adopt(life, &seen, missed);
 	life->state = TAKEN;
-	life->attempts = min(life->attempts, U32_MAX - 1) + 1;
-	if (m.setup.lease)
+	if (m.setup.lease) {
+		life->attempts = min(life->attempts, U32_MAX - 1) + 1;
 		life->delivery = life->delivery + 1 ?: 1;
+	}
 	check_life(index);
 	CHECK(life->due >= *last, "due on %llu after %llu", life->due, *last);
 	*last = life->due;
+}
+
+/*
+ * P5: where memory for deliveries was taken away, a take ends when there is no more of
+ * it: the first token that waits keeps back all after it.
+ */
+static bool is_short(void)
+{
+	bool is = m.hog && !tw_ring_outs_left(&m.ring);
+
+	total.shortages += is;
+
+	return is;
 }
 
 /* What is taken comes in the order of due ticks, also after a put-back. */
@@ -1116,7 +1145,7 @@ static void take(struct batch *batch, u64 now, unsigned int work,
 	CHECK(batch->n <= most, "took %u of %u", batch->n, most);
 	for (i = 0; i < batch->n; i++)
 		check_taken(batch->index[i], now, &last);
-	learn(now, batch->n < most && work);
+	learn(now, batch->n < most && work && !is_short());
 	for (i = 0; i < m.setup.max_tokens; i++)
 		if (m.life[i].state == PENDING || m.life[i].state == HELD)
 			CHECK(m.life[i].due >= last,
@@ -1178,9 +1207,10 @@ static void put_back(const struct batch *batch, unsigned int from)
 	for (i = from; i < batch->n; i++) {
 		struct life *life = &m.life[batch->index[i]];
 
-		life->attempts--;
-		if (m.setup.lease)
+		if (m.setup.lease) {
+			life->attempts--;
 			life->delivery--;
+		}
 		life_armed(life, life->due);
 		check_life(batch->index[i]);
 	}
@@ -1212,6 +1242,28 @@ static void op_take(void)
 		take(batch, now.tick, work, most[below(3)]);
 }
 
+/*
+ * P5: a reader that gets no memory ends leases that are over, also of those that it
+ * would come to after the first one that waits for memory.
+ */
+static void op_relieve(void)
+{
+	struct tw_now now = some_now();
+	u32 next = 0, i;
+	bool more;
+
+	do {
+		lock();
+		more = tw_delivery_end_leases(&m.ring, &next,
+					      1 + below(50), now.tick);
+		unlock();
+	} while (more);
+	learn(now.tick, false);
+	for (i = 0; i < m.setup.max_tokens; i++)
+		CHECK(m.life[i].state != HELD || m.life[i].due > now.tick,
+		      "the lease of token %u has not ended", i);
+}
+
 static bool is_reading(u32 who)
 {
 	unsigned int i;
@@ -1226,7 +1278,7 @@ static bool is_reading(u32 who)
 static bool is_held_by(u32 index, const struct tw_taker *taker)
 {
 	return state_of(index) == HELD &&
-	       tw_delivery_of(&m.ring, token_at(index))->taker == taker;
+	       taker_of(index) == taker;
 }
 
 /* Learns what a taker does not hold any more. Returns how many tokens. */
@@ -1358,7 +1410,7 @@ static void one_step(unsigned int registering, unsigned int passing)
 {
 	static void (*const with_lease[])(void) = {
 		op_answer, op_answer, op_answer, op_change, op_change,
-		op_return,
+		op_return, op_relieve,
 	};
 	static void (*const others[])(void) = {
 		op_touch, op_touch, op_store, op_move, op_cancel, op_drain,
@@ -1371,7 +1423,7 @@ static void one_step(unsigned int registering, unsigned int passing)
 	if (choice >= 100 - passing)
 		return once(3) ? step_time() : op_take();
 	if (m.setup.lease && once(2))
-		return with_lease[below(6)]();
+		return with_lease[below(7)]();
 	others[below(8)]();
 }
 
@@ -1411,6 +1463,15 @@ static u64 pick_start(void)
 	return once(4) ? below(3) : spread(ilog2(m.ring.max_due));
 }
 
+/* Leaves memory for so many deliveries at once, and none can be had. */
+static void take_memory(u32 left)
+{
+	while (tw_ring_outs_left(&m.ring) > left) {
+		tw_arena_get(&m.ring.delivery.outs);
+		m.hog++;
+	}
+}
+
 static void run_steps(u64 last)
 {
 	unsigned int registering = 15, passing = 45;
@@ -1437,6 +1498,8 @@ static void run_episode(u32 slots, bool backs, u64 nr)
 	m.backs = backs && !setup.words;
 	m.delivery = setup.lease && once(2) ? U32_MAX - below(4) : 0;
 	m.attempts = setup.max_attempts ? 0 : m.delivery;
+	if (setup.lease && once(3))
+		take_memory(1 + below(3));
 	m.bits = 3 + below(setup.words ? 12 : ilog2(m.ring.max_due) - 3);
 	start = pick_start();
 	set_now(start, below(m.ring.tick));
@@ -1456,11 +1519,13 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 	       backs ? ", clock stepped back" : "", step);
 	printf("# delivered %llu, answered %llu, of these to come again %llu, ",
 	       total.delivered, total.answered, total.rearmed);
-	printf("lapsed %llu, returned %llu, buried %llu at once, missed %llu\n",
+	printf("lapsed %llu, returned %llu, buried %llu at once, missed %llu, ",
 	       total.lapsed, total.returned, total.buried, total.missed);
+	printf("short of memory %llu\n", total.shortages);
 	CHECK(nr_steps < 100000 ||
 	      (total.answered && total.rearmed && total.lapsed &&
-	       total.returned && total.buried && total.missed),
+	       total.returned && total.buried && total.missed &&
+	       total.shortages),
 	      "something never happened");
 }
 
@@ -1577,7 +1642,7 @@ static void test_generations(void)
 	token_at(0)->word = tw_word(0, TW_FREE, U16_MAX);
 	end_life(begin_life(false));
 	CHECK_EQ(begin_life(false), first);
-	CHECK_EQ(tw_delivery_of(&m.ring, token_at(0))->period, 0);
+	CHECK(!tw_repeat_of(&m.ring, token_at(0)), "it is periodic");
 	end_life(first);
 	end();
 	printf("ok %llu - P3 a life has nothing of an earlier one\n", test);

@@ -62,7 +62,7 @@ static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
 	}
 	CHECK_EQ(tw_word_state(token->word), TW_HELD);
 	CHECK(tw_ring_has_deliveries(ring), "HELD on a ring without leases");
-	if (tw_delivery_of(ring, token)->taker) {
+	if (token->out) {
 		CHECK(list < ring->levels.aside, "held, but aside");
 		walked->held++;
 	} else {
@@ -186,4 +186,6 @@ void walk(struct tw_ring *ring)
 
 	walk_arena(&ring->tokens);
 	walk_arena(&ring->levels.lists.chunks);
+	if (ring->delivery.lease)
+		walk_arena(&ring->delivery.outs);
 }

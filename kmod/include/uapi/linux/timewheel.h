@@ -763,6 +763,11 @@ struct timewheel_list {
  * given. Each event goes to one reader only, and ends its token unless the wheel
  * has leases or the token is periodic.
  *
+ * On a wheel with leases a read may need memory to hold deliveries. Without it, the
+ * wheel is as if nothing were due, until a delivery has been answered, or its lease
+ * has ended, or there is memory. At least 64 can be held at all times, or as many as
+ * the wheel may have tokens.
+ *
  * Every call waits for memory of the buffer that is paged out, with no token taken.
  * Only a signal that kills ends this wait.
  *
