@@ -266,6 +266,16 @@ static int read_and_poll(void)
 	return memchr(reader.times, 2, LEASED) ? 23 : 0;
 }
 
+/* A read that may sleep does so until then. */
+static int read_and_sleep(void)
+{
+	if (read_short() >= LEASED || fcntl(reader.fd, F_SETFL, 0) < 0)
+		return 31;
+	if (read_short() < 0)
+		return 32;
+	return reader.got != LEASED || memchr(reader.times, 2, LEASED) ? 33 : 0;
+}
+
 /* Gives the group memory again when its reader has none. */
 static void end_shortage(struct __test_metadata *_metadata)
 {
@@ -284,10 +294,11 @@ static void end_shortage(struct __test_metadata *_metadata)
 static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
 				int (*how)(void), struct timewheel_info *info)
 {
+	const bool manual = clock == TIMEWHEEL_CLOCK_MANUAL;
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = clock, .slots = 60,
 		.tick = TW_SEC / 10, .max_tokens = LEASED,
-		.lease = how == read_and_poll ? TW_AN_HOUR : LEASE * TW_SEC / 10,
+		.lease = manual ? LEASE * TW_SEC / 10 : TW_AN_HOUR,
 	};
 	struct timewheel_event event;
 	pid_t child;
@@ -303,13 +314,13 @@ static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(reader.fd, &event, 1)));
 	ASSERT_EQ((size_t)LEASED,
 		  tw_register_many(reader.fd, 0, LEASED, 0, TW_SEC / 10));
-	if (clock == TIMEWHEEL_CLOCK_MANUAL)
+	if (manual)
 		ASSERT_EQ(0, tw_advance(reader.fd, reader.hand));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(spend_memory() ? how() : 255);
-	if (how == read_and_poll)
+	if (!manual)
 		end_shortage(_metadata);
 	EXPECT_EQ(0, tw_reap(child));
 	ASSERT_EQ(0, tw_info(reader.fd, info));
@@ -350,6 +361,15 @@ TEST_F_TIMEOUT(memory, shortage_ends, LONG)
 	struct timewheel_info info;
 
 	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MONOTONIC, read_and_poll,
+			    &info);
+	EXPECT_EQ((__u64)LEASED, info.held);
+}
+
+TEST_F_TIMEOUT(memory, shortage_ends_for_a_read_that_sleeps, LONG)
+{
+	struct timewheel_info info;
+
+	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MONOTONIC, read_and_sleep,
 			    &info);
 	EXPECT_EQ((__u64)LEASED, info.held);
 }
