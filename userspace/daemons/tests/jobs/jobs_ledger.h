@@ -88,6 +88,7 @@ struct call {
 	const char *receipt;
 	long long sent, sent_ms, held_until, id;
 	int ms, version, kills;
+	bool own;			/* the receipt is that of the last delivery */
 	struct known before;
 };
 
@@ -223,22 +224,22 @@ static inline void add_to_known(struct call *call, struct known *known)
 static inline bool begin(struct call *call)
 {
 	struct entry *entry = call->entry;
-	bool can, own;
+	bool can;
 
 	pthread_mutex_lock(&ledger);
 	can = call->verb->by == BY_ID ? entry->id :
 	      call->verb->by == BY_KEY ? entry->keyed : true;
-	own = call->receipt && !strcmp(call->receipt, entry->receipt);
+	call->own = call->receipt && !strcmp(call->receipt, entry->receipt);
 	call->id = entry->id;
 	call->before = entry->known;
-	call->held_until = own || !call->receipt ? entry->held_until : 0;
+	call->held_until = entry->held_until;
 	call->kills = entry->kills;
 	call->sent = mono();
 	call->sent_ms = now_ms(CLOCK_REALTIME);
 	if (can) {
 		entry->under_way++;
 		add_to_known(call, &entry->known);
-		if (call->verb->flags & FREES && (own || !call->receipt))
+		if (call->verb->flags & FREES && (call->own || !call->receipt))
 			entry->held_until = 0;
 	}
 	pthread_mutex_unlock(&ledger);
@@ -301,7 +302,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	entry->made += flags & MAKES && from == GONE;
 	if (!quiet)
 		return;
-	if (!call->receipt && !(flags & FREES) && is_held(call))
+	if (!call->own && (call->receipt || !(flags & FREES)) && is_held(call))
 		is_wrong(CHANGED, entry, call->verb->name, "done");
 	settle(entry, call->verb->to);
 	if (flags & MOVES) {
@@ -311,7 +312,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	}
 	if (flags & MAKES)
 		entry->known.oldest = call->version;
-	if (flags & HOLDS && call->held_until)
+	if (flags & HOLDS && call->own && call->held_until)
 		entry->held_until = call->sent + lease + EXTENSION - ROUNDING;
 }
 
@@ -330,7 +331,7 @@ static inline void note_not_done(struct call *call, bool quiet, unsigned int sta
 	if (strcmp(word, "STALE"))
 		return;
 	stale++;
-	if (is_held(call))
+	if (call->own && is_held(call))
 		is_wrong(ROBBED, entry, call->verb->name, word);
 }
 

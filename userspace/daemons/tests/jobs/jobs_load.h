@@ -35,7 +35,7 @@ static const struct verb put_verb = {
 	{ "ACK", BY_RECEIPT, 60, LIVE, GONE, ENDS | FREES, "1 STALE", "" },
 	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES, "OK BURIED STALE", "" },
 	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES, "OK STALE", "" },
-	/* Its lease has to end. */
+	/* Its lease has to end; or the answer comes much later. */
 	{ "forget", BY_QUEUE, 12 },
 }, extend_verb = {
 	"EXTEND", BY_RECEIPT, 0, LIVE, LIVE, HOLDS, "OK STALE", ""
@@ -46,6 +46,9 @@ static atomic_bool stop_producers, stop_workers;
 struct client {
 	redisContext *connection;
 	unsigned int seed;
+	/* A delivery without an answer, which may come too late. */
+	struct entry *forgotten;
+	char receipt[128];
 };
 
 static inline unsigned int roll(struct client *client)
@@ -230,11 +233,33 @@ static inline void *produce(void *number)
 	return NULL;
 }
 
+static inline void forget(struct client *client, const struct taken *taken,
+			  struct entry *entry)
+{
+	client->forgotten = entry;
+	memcpy(client->receipt, taken->receipt, sizeof(client->receipt));
+}
+
+static inline void remember(struct client *client)
+{
+	struct call call = {
+		.verb = choose(client, ends, ARRAY_SIZE(ends) - 1),
+		.entry = client->forgotten,
+		.receipt = client->receipt,
+	};
+
+	if (roll(client) < 90 || !call.entry || client->connection->err)
+		return;
+	client->forgotten = NULL;
+	carry_out(client, &call);
+}
+
 static inline void work_on(struct client *client, const struct taken *taken,
 			   struct entry *entry, const struct verb *last)
 {
 	struct call call = { .entry = entry, .receipt = taken->receipt };
 
+	remember(client);
 	/* Others cannot change it meanwhile. */
 	if (roll(client) < 10)
 		change(client, entry);
@@ -246,6 +271,8 @@ static inline void work_on(struct client *client, const struct taken *taken,
 	call.ms = roll(client) * 2;
 	if (last->by == BY_RECEIPT && !client->connection->err)
 		carry_out(client, &call);
+	else if (!client->forgotten)
+		forget(client, taken, entry);
 }
 
 /* Returns how many jobs were taken. Their deliveries end so; by chance without @last. */
@@ -301,6 +328,19 @@ static inline void insist(struct client *client, const char *verb, const struct 
 		freeReplyObject(reply);
 }
 
+/* The queue is so still; also if the daemon has been killed, and workers are back. */
+static inline void look_at(struct client *client, const struct queue *queue,
+			   const char *setting)
+{
+	long long value = figure(client->connection, queue->name, setting);
+
+	if (value < 0 && revive(client)) {
+		sleep_ms(100);
+		value = figure(client->connection, queue->name, setting);
+	}
+	wrong[LIES] += value == 0;
+}
+
 /* A queue is paused, or drained, and goes on. */
 static inline void *operate(void *unused)
 {
@@ -318,6 +358,7 @@ static inline void *operate(void *unused)
 		insist(&client, pauses ? "PAUSE" : "DRAIN", queue);
 		note_time(since, mono());
 		sleep_ms(roll(&client) * 3);
+		look_at(&client, queue, pauses ? "paused" : "draining");
 		note_time(since, 0);
 		insist(&client, "RESUME", queue);
 		if (!pauses)
