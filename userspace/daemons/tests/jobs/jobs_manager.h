@@ -36,7 +36,7 @@ static inline int next_kept_file(int notify, char *queue)
 	};
 	struct pollfd ready = { .fd = notify, .events = POLLIN };
 
-	while (poll(&ready, 1, 2000) == 1) {
+	while (poll(&ready, 1, PATIENCE) == 1) {
 		ssize_t length;
 		int fd;
 
