@@ -21,8 +21,8 @@
 
 #define PRODUCERS	4
 #define WORKERS		4
-#define KILLS		10
-#define UPGRADES	4
+#define KILLS		8	/* and one more after each fourth */
+#define UPGRADES	3
 #define HELD		5
 
 /* All jobs are listed, and those that have to be there are among them. */
