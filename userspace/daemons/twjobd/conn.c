@@ -420,6 +420,7 @@ static int on_conns(sd_event_source *source, int fd, uint32_t events,
 		ask_at_once(ready, n);
 	for (int i = 0; i < n; i++)
 		run_commands(ready[i].data.ptr);
+	take_serve();
 	return 0;
 }
 
@@ -444,6 +445,7 @@ static void finish(void)
 		if (!conn->dead && may_run(conn))
 			ran = run_commands(conn);
 		if (ran) {
+			take_serve();
 			turn_end();
 			continue;
 		}

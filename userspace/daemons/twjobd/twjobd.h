@@ -10,8 +10,9 @@
  * verbs_rule.c		of rules by which jobs come again
  * verbs_list.c		what there is
  * verbs_stats.c	figures, also for Prometheus
- * verbs_take.c		deliveries, and clients that wait for one
+ * verbs_take.c		clients that take a job, or wait for one
  * verbs_answer.c	answers to deliveries
+ * take.c		deliveries; see take.h
  * args.c		what the verbs' arguments mean
  * keep.c		loads wheels, and compares them with the store
  * rule.c		rules by which jobs come again; see rule.h

@@ -28,9 +28,11 @@ struct queue *verbs_queue(struct bytes name);
 
 /* verbs_take.c: the client has gone: it takes no more. */
 void take_forget(struct client *client);
+/* Answers takes that have just come, with a shared store: together. */
+void take_serve(void);
 /* No job of this queue will come any more. */
 void take_end_queue(struct queue *queue);
-/* With a shared store: a delivery ends, which no worker has or will answer. */
+/* take.c, with a shared store: a delivery ends, which no worker has or will answer. */
 void take_release(struct queue *queue, const struct delivery *delivery);
 /* The queue's wheel has been opened, or the queue is not paused any more. */
 void take_listen(struct queue *queue);

@@ -354,10 +354,11 @@ static int registers(struct wheel *wheel, struct timewheel_op *op)
 	i = new_place(wheel);
 	place = &wheel->places[i];
 	place->next = *bucket;
+	place->uses++;
 	*bucket = i;
 	place->token = (struct timewheel_token) {
 		.id = op->id,
-		.handle = (uint64_t)++place->uses << 32 | i,
+		.handle = (uint64_t)place->uses << 32 | i,
 		.cookie = op->cookie,
 		.deadline = op->time,
 	};

@@ -80,6 +80,26 @@ def _():
     assert eventually(lambda: a("TW.STATS", "q")[1] == 0, 3)
 
 
+@test("many clients that take at once: each gets a job, and waits only if it asked to")
+def _():
+    jobs = [put(0) for _ in range(50)]
+    # What this token wakes is not to be had.
+    change(jobs[7], "due = due + 3000")
+    clients = [Client(a.path) for _ in range(40)]
+    for client in clients:
+        client.send("TW.TAKE", "q")
+        client.send("TW.TAKE", "q")
+    answers = [client.answer() for client in clients for _ in range(2)]
+    got = [job for answer in answers if answer for job in answer]
+    same(sorted(job[1] for job in got), jobs[:7] + jobs[8:])
+    for client in clients:
+        client.send("TW.TAKE", "q", "BLOCK", 9000)
+    jobs = [jobs[7]] + [put(0) for _ in clients[1:]]
+    more = [job for client in clients for job in client.answer()]
+    same(sorted(job[1] for job in more), jobs)
+    same(a("TW.ACK", "q", *[job[2] for job in got + more]), [1] * 89)
+
+
 @test("metrics: claims that a row has refused")
 def _():
     before = a.metric("stale_claims_total")

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Deliveries: see take.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keep.h"
+#include "rule.h"
+#include "take.h"
+
+#define READ_AT_ONCE	16
+/* No further jobs are read for an answer that has so many bytes. */
+#define MAX_ANSWER	(1 << 20)
+/* A job that cannot be looked at now comes again after so many ms. */
+#define LATER		1000
+
+/* The jobs of one answer, which is put together before their number is known. */
+struct taken {
+	const struct waiter *waiter;
+	struct reply jobs;
+	struct buffer buffer;
+	uint64_t count;
+	bool in_turn;		/* the answer is true only when the turn has been committed */
+};
+
+/* All that tells one delivery from all others: see verbs_answer.c. */
+static void add_receipt(struct reply *reply, struct queue *queue,
+			const struct timewheel_event *event, const struct job *job)
+{
+	uint64_t second = store->shared ? job->version : queue->row.epoch;
+	uint64_t third = store->shared ? (uint64_t)job->queue : event->handle;
+	char receipt[96];
+
+	snprintf(receipt, sizeof(receipt), "%llx-%llx-%llx-%x",
+		 (unsigned long long)event->cookie, (unsigned long long)second,
+		 (unsigned long long)third, event->delivery);
+	reply_text(reply, receipt);
+}
+
+static void add_body(void *reply, struct bytes body)
+{
+	reply_bytes(reply, body);
+}
+
+/* queue, id, receipt, attempt, due, key, body */
+static int add_job(struct taken *taken, struct queue *queue,
+		   const struct timewheel_event *event, const struct job *job,
+		   uint64_t attempt)
+{
+	size_t length = taken->buffer.length;
+	int result;
+
+	reply_array(&taken->jobs, 7);
+	reply_text(&taken->jobs, queue->row.name);
+	reply_integer(&taken->jobs, job->id);
+	add_receipt(&taken->jobs, queue, event, job);
+	reply_integer(&taken->jobs, attempt);
+	reply_integer(&taken->jobs, job->due);
+	if (job->key_length)
+		reply_bytes(&taken->jobs, (struct bytes) { job->key,
+			    job->key_length });
+	else
+		reply_null(&taken->jobs);
+	result = store->body(job->id, add_body, &taken->jobs);
+	if (result)
+		taken->buffer.length = length;
+	return result;
+}
+
+/* A first delivery is not written: the wheel counts it until it is answered. */
+static uint64_t next_attempt(const struct job *job,
+			     const struct timewheel_event *event)
+{
+	return job->attempts ? job->attempts + 1 : event->delivery;
+}
+
+static int bury_job(struct queue *queue, struct job *job,
+		    const struct timewheel_event *event)
+{
+	const struct timewheel_token token = {
+		.id = event->id,
+		.handle = event->handle,
+	};
+	int result;
+
+	job->buried = true;
+	job->held_until = 0;
+	if (job->rule) {
+		result = rule_end(queue, job, &token, event->delivery);
+		if (result != -ENOENT)
+			return result;
+	}
+	result = turn_begin() ?:
+		 turn_result(store->change(job, (struct bytes) { }));
+	if (!result)
+		turn_changed(queue, job, &token, event->delivery,
+			     CHANGE_TO_BURIED);
+	return result;
+}
+
+/* What was read against the row: 0, or it is not for the client. */
+static int check_job(struct queue *queue, struct job *job,
+		     const struct timewheel_event *event)
+{
+	int result = store->get(event->cookie, true, job);
+
+	if (!result && job->queue != queue->row.id)
+		result = -ENOENT;
+	if (result == -ENOENT) {
+		keep_count_mended();
+		queue_unregister(queue, event->handle);
+	} else if (result) {
+		queue_give_back(queue, event->handle, event->delivery,
+				now_ms() + LATER);
+	} else if (job->due > now_ms()) {
+		queue_give_back(queue, event->handle, event->delivery, job->due);
+		result = -EAGAIN;
+	} else if (job->buried || (queue->row.tries &&
+		   next_attempt(job, event) > queue->row.tries)) {
+		bury_job(queue, job, event);
+		result = -EAGAIN;
+	}
+	return result;
+}
+
+static void count_taken(struct taken *taken, struct queue *queue,
+			const struct timewheel_event *event, const struct job *job)
+{
+	taken->count++;
+	histogram_add(&queue->lateness, event->taken - event->deadline);
+	client_delivered(taken->waiter->client, queue, event, job->version,
+			 taken->waiter->bound);
+}
+
+static void take_event(struct taken *taken, struct queue *queue,
+		       const struct timewheel_event *event)
+{
+	const struct timewheel_token token = {
+		.id = event->id,
+		.handle = event->handle,
+	};
+	uint64_t attempt;
+	struct job job;
+	int result = check_job(queue, &job, event);
+
+	if (result)
+		return;
+	attempt = next_attempt(&job, event);
+	if (job.rule)
+		result = rule_take(queue, &job, &token, event->delivery, attempt == 1);
+	if (result == -EAGAIN)
+		return;
+	if (!result && attempt > 1) {
+		job.attempts = attempt;
+		result = turn_begin() ?:
+			 turn_result(store->change(&job, (struct bytes) { }));
+	}
+	if (!result)
+		result = add_job(taken, queue, event, &job, attempt);
+	if (result) {
+		queue_give_back(queue, event->handle, event->delivery,
+				now_ms() + LATER);
+		return;
+	}
+	taken->in_turn |= job.rule || attempt > 1 ||
+			  turn_has_added(queue, event->handle);
+	count_taken(taken, queue, event, &job);
+}
+
+/* What has been claimed, or has not, with a shared store. */
+static void take_claimed(struct taken *taken, struct queue *queue,
+			 const struct timewheel_event *event, struct job *job,
+			 int result)
+{
+	const struct timewheel_token token = {
+		.id = event->id,
+		.handle = event->handle,
+	};
+	uint64_t later = now_ms() + LATER;
+
+	/* The token of a job that has ended, or that another owner has. */
+	if (result == -ENOENT) {
+		queue_unregister(queue, event->handle);
+		return;
+	}
+	if (result == -EAGAIN && !job->buried)
+		later = job_next_due(job);
+	if ((result == -EAGAIN && job->buried) ||
+	    (!result && queue->row.tries && job->attempts > queue->row.tries)) {
+		bury_job(queue, job, event);
+		return;
+	}
+	if (!result && job->rule) {
+		result = rule_take(queue, job, &token, event->delivery, job->attempts == 1);
+		if (result == -EAGAIN)
+			return;
+		/* Nothing has been delivered. */
+		if (result) {
+			job->attempts--;
+			turn_result(store->change(job, (struct bytes) { }));
+		}
+	}
+	if (!result)
+		result = add_job(taken, queue, event, job, job->attempts);
+	if (result)
+		queue_give_back(queue, event->handle, event->delivery, later);
+	else
+		count_taken(taken, queue, event, job);
+}
+
+/* The rows decide whether what was read is to be handed out. */
+static int claim(struct queue *queue, const struct timewheel_event *events, int count,
+		 struct job *jobs, int *results)
+{
+	int64_t ids[TAKERS];
+
+	for (int i = 0; i < count; i++)
+		ids[i] = events[i].cookie;
+	return turn_begin() ?:
+	       turn_result(store->claim(&queue->row, ids, count, jobs, results));
+}
+
+static void claim_all(struct taken *taken, struct queue *queue,
+		      const struct timewheel_event *events, int count)
+{
+	static struct job jobs[READ_AT_ONCE];
+	int results[READ_AT_ONCE];
+	int error = claim(queue, events, count, jobs, results);
+
+	taken->in_turn = true;
+	for (int i = 0; i < count; i++)
+		take_claimed(taken, queue, &events[i], &jobs[i],
+			     error ?: results[i]);
+}
+
+void take_release(struct queue *queue, const struct delivery *delivery)
+{
+	struct job job = {
+		.id = delivery->job,
+		.due = now_ms(),
+	};
+	struct timewheel_token token = { .id = job.id };
+
+	if (!queue_holds(queue, delivery->handle, delivery->number))
+		return;
+	if (!turn_begin() &&
+	    !turn_result(store->release(job.id, delivery->version)))
+		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
+}
+
+/* Returns whether the answer takes no more. */
+static bool is_enough(const struct taken *taken)
+{
+	return taken->count == taken->waiter->count ||
+	       taken->buffer.length > MAX_ANSWER;
+}
+
+static void take_from(struct taken *taken, struct queue *queue)
+{
+	struct timewheel_event events[READ_AT_ONCE];
+	int n;
+
+	queue->asked = now_ms();
+	if (queue->row.paused)
+		return;
+	do {
+		uint64_t want = taken->waiter->count - taken->count;
+
+		/* All that is read is handed out: a delivery counts as a try. */
+		if (want > READ_AT_ONCE)
+			want = READ_AT_ONCE;
+		n = queue_read(queue, taken->waiter->bound, events, want);
+		if (n == -ENODEV)
+			keep_lost(queue);
+		if (n > 0 && store->shared)
+			claim_all(taken, queue, events, n);
+		for (int i = 0; i < n && !store->shared; i++)
+			take_event(taken, queue, &events[i]);
+	} while (n > 0 && !is_enough(taken));
+}
+
+static struct taken begin_answer(const struct waiter *waiter)
+{
+	return (struct taken) {
+		.waiter = waiter,
+		.jobs.version = waiter->client->reply.version,
+	};
+}
+
+/* Answers if there is a job. */
+static bool end_answer(struct taken *taken)
+{
+	struct reply *reply = &taken->waiter->client->reply;
+
+	if (taken->count) {
+		reply_array(reply, taken->count);
+		buffer_add(reply->out, taken->buffer.data, taken->buffer.length);
+		taken->waiter->client->final = !taken->in_turn;
+	}
+	buffer_free(&taken->buffer);
+	return taken->count;
+}
+
+bool take_for(struct waiter *waiter)
+{
+	struct taken taken = begin_answer(waiter);
+
+	taken.jobs.out = &taken.buffer;
+	/* What this turn has moved or ended is not to be read at its old time. */
+	for (int i = 0; i < waiter->nr_queues; i++) {
+		if (waiter->queues[i]->unsettled) {
+			turn_end();
+			break;
+		}
+	}
+	for (int i = 0; i < waiter->nr_queues && !is_enough(&taken); i++)
+		take_from(&taken, waiter->queues[i]);
+	return end_answer(&taken);
+}
+
+/* A claim costs a way to the store and back: these clients share one. */
+int take_for_each(struct queue *queue, struct waiter **takers, int count)
+{
+	static struct job jobs[TAKERS];
+	struct timewheel_event events[TAKERS];
+	int results[TAKERS], served = 0, error, n;
+
+	queue->asked = now_ms();
+	if (queue->row.paused)
+		return 0;
+	n = queue_read(queue, false, events, count);
+	if (n == -ENODEV)
+		keep_lost(queue);
+	if (n <= 0)
+		return 0;
+	error = claim(queue, events, n, jobs, results);
+	for (int i = 0; i < n; i++) {
+		struct taken taken = begin_answer(takers[served]);
+
+		taken.jobs.out = &taken.buffer;
+		taken.in_turn = true;
+		take_claimed(&taken, queue, &events[i], &jobs[i], error ?: results[i]);
+		served += end_answer(&taken);
+	}
+	return served;
+}
