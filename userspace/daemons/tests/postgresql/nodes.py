@@ -419,7 +419,7 @@ def _():
         same(Client(d.path)("TW.PUT", "q", "x", "IN", 1000)[:12], "-UNAVAILABLE")
     config("set synchronous_standby_names = 'ANY 1 (standby)'")
     f = Node("f", machines=3, wait=False)
-    assert eventually(lambda: "commits do not wait for the disks of 3 machines" in f.said(), 9)
+    assert eventually(lambda: "commits do not wait for the disks of 3 machines" in f.said(), 20)
     assert not f.can_connect()
     f.stop(signal.SIGKILL)
 

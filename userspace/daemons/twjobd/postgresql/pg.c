@@ -33,7 +33,8 @@ static struct {
 	unsigned int sent;	/* statements whose results have not been read */
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
-	bool begun, fenced, warned, changed, complained;
+	bool begun, fenced, warned, changed;
+	bool said_lost, said_refused;
 	bool wrong;		/* another server is to be tried */
 	bool used;		/* the connection has committed something */
 } pg;
@@ -111,14 +112,14 @@ struct bytes pg_blob(const PGresult *rows, int row, int column)
 	};
 }
 
-/* Once, until something has been committed again. */
-static void complain(const char *text)
+/* Of each kind once, until something has been committed again. */
+static void complain(bool *complained, const char *text)
 {
 	size_t length = text ? strcspn(text, "\n") : 0;
 
-	if (!pg.complained)
+	if (!*complained)
 		say("the database: %.*s", (int)length, text);
-	pg.complained = true;
+	*complained = true;
 }
 
 /* Commands wait a moment for another connection, but not again and again. */
@@ -137,7 +138,7 @@ static void disconnect(void)
 /* Returns -EIO: whatever was under way has failed. */
 static int lost(const char *why)
 {
-	complain(why);
+	complain(&pg.said_lost, why);
 	disconnect();
 	pg.error = -EIO;
 	return -EIO;
@@ -158,7 +159,7 @@ static int failed(const PGresult *result)
 	pg.wrong |= !strcmp(state, "25006") || !strcmp(state, "TWQ01");
 	pg.fenced = !strcmp(state, "TWF01");
 	if (!pg.fenced)
-		complain(PQresultErrorMessage(result));
+		complain(&pg.said_refused, PQresultErrorMessage(result));
 	pg.error = strcmp(state, "53100") ? -EIO : -ENOSPC;
 	return pg.error;
 }
@@ -385,7 +386,8 @@ int pg_commit(void)
 	error = error ? leave_in_doubt("the connection was lost") : read_commit();
 	if (!error) {
 		pg.begun = false;
-		pg.complained = false;
+		pg.said_lost = false;
+		pg.said_refused = false;
 		pg.used = true;
 	}
 	return error;
