@@ -162,6 +162,48 @@ def _():
     a.start()
 
 
+# A node's slice of a takeover.
+SLICE, MANY, SOON = 500, 30000, 500
+
+
+def tokens(node):
+    stats = node("TW.STATS", "many")
+    return stats[stats.index(b"pending") + 1]
+
+
+@test("many jobs are taken over in slices, between which clients are served")
+def _():
+    same(a("TW.CREATE", "many", "LEASE", 30), "+OK")
+    assert eventually(lambda: isinstance(b("TW.STATS", "many"), list), 3)
+    sql(f"""with j as (insert into timewheel.job (id, queue, node, due, size, key, body)
+                select nextval('timewheel.job_id'), q.id, n.id, timewheel.now() +
+                case when i < {SOON} then 2000 else 3600000 end, 64,
+                ('k' || i)::bytea, i::text::bytea
+                from generate_series(0, {MANY - 1}) i, timewheel.queue q, timewheel.node n
+                where q.name = 'many' and n.name = 'a' returning queue, size)
+            insert into timewheel.delta
+                select queue, count(*), sum(size) from j group by queue""")
+    a.stop()
+    puts = during = 0
+    while left := int(sql("select count(*) from timewheel.job j join timewheel.node n\n"
+                          " on coalesce(j.node, n.id) = n.id where n.name = 'a'")):
+        for _ in range(10):
+            assert isinstance(b("TW.PUT", "many", "put", "IN", 3600), int)
+            puts += 1
+            during += left < MANY
+    print(f"# {during} jobs were put meanwhile")
+    assert during > 2 * MANY / SLICE
+    bodies = []
+    worker = Client(b.path)
+    while got := worker("TW.TAKE", "many", "COUNT", 50, "BLOCK", 2500):
+        bodies += [int(job[6]) for job in got]
+        same(worker("TW.ACK", "many", *(job[2] for job in got)), [1] * len(got))
+    same(sorted(bodies), list(range(SOON)))
+    same(tokens(b) + tokens(c), MANY - SOON + puts)
+    same(b("TW.DROP", "many"), "+OK")
+    a.start()
+
+
 @test("a killed and a stopped node: each job is delivered once, within 12 seconds")
 def _():
     jobs = {node("TW.PUT", "q", i, "IN", 1) for node in (a, c) for i in range(100)}

@@ -35,6 +35,7 @@ struct numbers {
 static struct {
 	sd_event_source *timer;
 	bool again;		/* there is more to do */
+	uint64_t commits;	/* what those up to the end of the last turn took */
 	bool dead;		/* a lease is over */
 	uint64_t takeover;	/* how long the last one took, ms */
 	struct emptied {
@@ -356,16 +357,13 @@ static void load_again(void)
 	}
 }
 
-static int on_timer(sd_event_source *source, uint64_t time, void *unused)
+/* What there is to do each second, and the next slice of what takes longer. */
+static void run_slice(void)
 {
 	PGresult *rows = NULL;
 	int error;
 
-	(void)source;
-	(void)time;
-	(void)unused;
 	node.again = false;
-	turn_end();
 	error = turn_begin() ?: turn_result(run_turn(&rows));
 	error = turn_end() ?: error;
 	give_back();
@@ -377,9 +375,31 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 			empty_dead();
 	}
 	PQclear(rows);
-	must(sd_event_source_set_time_relative(node.timer, node.again ? 0 :
-					       pg_session() ? INTERVAL :
-					       PG_LOOK * USEC_PER_MSEC));
+}
+
+/*
+ * Clients who had something to do since the last slice get as much time as a slice takes: a
+ * takeover of millions of jobs lasts for minutes. The lease is renewed by each slice.
+ */
+static int on_timer(sd_event_source *source, uint64_t time, void *unused)
+{
+	uint64_t begin, took, next;
+	bool busy;
+
+	(void)source;
+	(void)time;
+	(void)unused;
+	turn_end();
+	busy = turn_commits()->sum != node.commits;
+	begin = pg_ticks();
+	run_slice();
+	node.commits = turn_commits()->sum;
+	took = (pg_ticks() - begin) * USEC_PER_MSEC;
+	next = pg_session() ? INTERVAL : PG_LOOK * USEC_PER_MSEC;
+	if (node.again)
+		next = busy ? took + (took < INTERVAL ? took : INTERVAL) : 0;
+	/* After the moment at which this slice began. */
+	must(sd_event_source_set_time_relative(node.timer, next));
 	must(sd_event_source_set_enabled(node.timer, SD_EVENT_ONESHOT));
 	return 0;
 }
