@@ -43,7 +43,7 @@ static const struct event {
 	/* The last one finds only nodes that have just begun, and stays away. */
 	{ "nodes_upgraded",
 		"for n in n1 n2 n3; do bed end $n; [ $n = n3 ] || bed start $n; done\n"
-		"sleep 10; bed start n3", HANDOVER_MS },
+		"sleep 6; bed start n3", HANDOVER_MS },
 	/*
 	 * Both have what was acknowledged, since the other standby was away; what is left
 	 * must not be promoted before one of them is back.
