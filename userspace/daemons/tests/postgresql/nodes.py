@@ -317,8 +317,15 @@ def goes_on():
 
 
 def pending():
-    """A put whose commit waits for the standby, on a connection of its own."""
+    """
+    A put whose commit waits for the standby, which is paused, on a connection of its own. It
+    is put when the node's own turn of this second has just ended.
+    """
     client = Client(d.path)
+    leases = "select max(until) from timewheel.node_lease"
+    before = sql(leases)
+    assert eventually(lambda: sql(leases) != before, 9)
+    standby("pause")
     client.send("TW.PUT", "q", "doubt", "IN", 1000)
     assert eventually(lambda: sql(
         "select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0", 9)
@@ -396,7 +403,6 @@ def _():
 
 @test("in doubt: the connection is cut while a commit waits")
 def _():
-    standby("pause")
     client = pending()
     sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
         " where application_name = 'd'")
@@ -407,7 +413,6 @@ def _():
 @test("in doubt: the wait of a commit is cancelled")
 def _():
     goes_on()
-    standby("pause")
     client = pending()
     sql("select pg_cancel_backend(pid) from pg_stat_activity\n"
         " where application_name = 'd'")
@@ -419,7 +424,6 @@ def _():
 @test("in doubt: the list of standbys is emptied while a commit waits; then refused")
 def _():
     goes_on()
-    standby("pause")
     client = pending()
     config("set synchronous_standby_names = ''")
     same(is_in_doubt(client), True)
@@ -431,7 +435,6 @@ def _():
 @test("in doubt: no standby answers for as long as a commit waits at most")
 def _():
     goes_on()
-    standby("pause")
     same(is_in_doubt(pending()), True)
     refuses(d, 3)
     standby("resume")
