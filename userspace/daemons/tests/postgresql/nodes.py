@@ -196,8 +196,9 @@ def _():
     bodies = []
     worker = Client(b.path)
     while got := worker("TW.TAKE", "many", "COUNT", 50, "BLOCK", 2500):
-        bodies += [int(job[6]) for job in got]
-        same(worker("TW.ACK", "many", *(job[2] for job in got)), [1] * len(got))
+        for job in got:
+            bodies.append(int(job[6]))
+            same(worker("TW.ACK", "many", job[2]), 1)
     same(sorted(bodies), list(range(SOON)))
     same(tokens(b) + tokens(c), MANY - SOON + puts)
     same(b("TW.DROP", "many"), "+OK")
