@@ -61,12 +61,13 @@ static u32 tw_next_number;			/* xa_lock of tw_nets */
  * When jiffy 0 began, or would have begun, on the MONOTONIC clock, at the latest, in
  * ns. All jiffies are equally long, so that each reading of both clocks can bring
  * this nearer to the truth. Threads that write at once lose a little of that.
- * Jiffies may be counted late, as when a CPU was away, but are then made up for. So
- * only a base that is out by more than that is given up: jiffies have wrapped.
+ * A jiffy that should be over may be late, which is made up for; or the machine has
+ * lost some, which it does not make up for; or their number has wrapped: each time
+ * this begins again with what is seen.
  */
 static s64 tw_jiffy_base = S64_MAX;
-
-#define TW_JIFFIES_LATE	NSEC_PER_SEC
+/* The jiffy in which it was last made sure of. */
+static u32 tw_jiffy_learnt;
 
 /* A network namespace's number, or -ENOSPC or -ENOMEM. Its caller holds it. */
 static int tw_netns_number(struct net *net)
@@ -115,32 +116,26 @@ static struct pernet_operations tw_netns_ops = {
 	.size		= sizeof(struct tw_netns),
 };
 
-/* Learns when jiffies begin. Returns when jiffy 0 did, at the latest. */
-static s64 tw_jiffy_learn(void)
+/* Learns when jiffies begin, in one that has just been read. */
+static void tw_jiffy_learn(u32 jiffy)
 {
-	u64 passed = (u64)tcp_jiffies32 * TICK_NSEC;
-	s64 latest = ktime_get_ns() - passed;
+	s64 latest = ktime_get_ns() - (u64)jiffy * TICK_NSEC;
 	s64 base = READ_ONCE(tw_jiffy_base);
 
-	if (latest < base || base < latest - TW_JIFFIES_LATE) {
-		base = latest;
-		WRITE_ONCE(tw_jiffy_base, base);
-	}
-
-	return base;
+	if (latest < base || latest - base >= TICK_NSEC)
+		WRITE_ONCE(tw_jiffy_base, latest);
+	/* Pairs with the acquire in tw_jiffy_begun(). */
+	smp_store_release(&tw_jiffy_learnt, jiffy);
 }
 
-/* When the jiffy that is @ns, or was a moment ago, began, at the latest. */
-static u64 tw_jiffy_begun(u32 jiffy, u64 ns)
+/* When a jiffy that has just been read began, at the latest. */
+static u64 tw_jiffy_begun(u32 jiffy)
 {
-	u64 passed = (u64)jiffy * TICK_NSEC;
-	s64 base = READ_ONCE(tw_jiffy_base);
+	/* Pairs with the release in tw_jiffy_learn(). */
+	if (smp_load_acquire(&tw_jiffy_learnt) != jiffy)
+		tw_jiffy_learn(jiffy);
 
-	if (base < (s64)(ns - passed) - TW_JIFFIES_LATE)
-		base = tw_jiffy_learn();
-
-	/* Ticks that a machine has lost are not made up for: its jiffies fall behind. */
-	return max_t(s64, base + passed, ns - TICK_NSEC);
+	return READ_ONCE(tw_jiffy_base) + (u64)jiffy * TICK_NSEC;
 }
 
 /* The best moment to learn is when a jiffy has just begun. */
@@ -150,9 +145,9 @@ static void __init tw_jiffy_init(void)
 
 	do {
 		usleep_range(20, 50);
-		tw_jiffy_learn();
+		tw_jiffy_learn(tcp_jiffies32);
 	} while (tcp_jiffies32 == before);
-	tw_jiffy_learn();
+	tw_jiffy_learn(tcp_jiffies32);
 }
 
 int __init tw_sockets_init(void)
@@ -230,7 +225,7 @@ int tw_socket_get(struct tw_socket *socket, int fd, bool received)
 
 	if (!sock)
 		return err;
-	tw_jiffy_learn();
+	tw_jiffy_learn(tcp_jiffies32);
 	memset(socket, 0, sizeof(*socket));
 	socket->received = received;
 	err = tw_socket_check(sock->sk);
@@ -297,7 +292,7 @@ static bool tw_socket_age(const struct sock *sk, bool received, u32 *now,
 static u64 tw_socket_due(u32 jiffy, u32 age, u64 timeout, u64 now, u64 tick)
 {
 	u64 whole = DIV64_U64_ROUND_UP(timeout, TICK_NSEC) + 1;
-	u64 begun = tw_jiffy_begun(jiffy, now * tick);
+	u64 begun = tw_jiffy_begun(jiffy);
 	u64 due;
 
 	if (age >= whole)
