@@ -386,14 +386,16 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
+/* The hand of a MANUAL wheel moves when its user has done something. */
 static u64 tw_wheel_retry_ticks(const struct tw_wheel *wheel)
 {
-	return TW_RETRY_NS / tw_ring_tick(&wheel->ring) + 1;
+	return wheel->clock == TIMEWHEEL_CLOCK_MANUAL ? 1 :
+	       TW_RETRY_NS / tw_ring_tick(&wheel->ring) + 1;
 }
 
 /*
- * Whether what is due has to wait for memory. A clock that was set back far does not
- * make this wait longer.
+ * Whether what is due has to wait for memory. For callers a clock that was set back
+ * far does not make this wait longer; sleepers wait until it gets there again.
  */
 static bool tw_wheel_is_short(const struct tw_wheel *wheel, u64 now)
 {
@@ -673,7 +675,7 @@ static void tw_wheel_end_leases(struct tw_wheel *wheel)
 	bool more = true;
 	u32 next = 0;
 
-	while (more) {
+	while (more && !task_sigpending(current)) {
 		struct tw_now now = tw_wheel_lock(wheel);
 
 		more = tw_delivery_end_leases(&wheel->ring, &next, TW_STEP,
@@ -694,22 +696,32 @@ static void tw_wheel_end_leases(struct tw_wheel *wheel)
  * for memory again. This wait has an end (P5), because there is always a delivery to
  * wait for: all the memory that there is, one block at least, is out.
  *
+ * One caller asks for memory in each such wait. It may sleep meanwhile, and others are
+ * told of what an answer makes room for.
+ *
  * Return: 0: take again; -EAGAIN: sleep first.
  */
 int tw_wheel_relieve(struct tw_wheel *wheel, gfp_t gfp)
 {
-	struct tw_now now;
-	bool wait;
+	struct tw_now now = tw_wheel_lock(wheel);
+	bool room = tw_ring_outs_left(&wheel->ring);
+	bool wait = tw_wheel_is_short(wheel, now.tick);
 
-	if (!tw_ring_grow_outs(&wheel->ring, gfp))
-		return 0;
-	tw_wheel_end_leases(wheel);
-	now = tw_wheel_lock(wheel);
-	wait = !tw_ring_outs_left(&wheel->ring);
-	if (wait) {
+	if (!room && !wait)
 		wheel->retry = now.tick + tw_wheel_retry_ticks(wheel);
+	if (!room)
 		tw_wheel_end_alarm(wheel, false);
-	}
+	tw_wheel_unlock(wheel, &now);
+	if (room || wait)
+		return room ? 0 : -EAGAIN;
+
+	wait = tw_ring_grow_outs(&wheel->ring, gfp);
+	if (wait)
+		tw_wheel_end_leases(wheel);
+	now = tw_wheel_lock(wheel);
+	if (!wait)
+		wheel->retry = now.tick;
+	wait = !tw_ring_outs_left(&wheel->ring);
 	tw_wheel_unlock(wheel, &now);
 
 	return wait ? -EAGAIN : 0;

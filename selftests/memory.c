@@ -295,10 +295,11 @@ static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
 				int (*how)(void), struct timewheel_info *info)
 {
 	const bool manual = clock == TIMEWHEEL_CLOCK_MANUAL;
+	const __u64 tick = manual ? TW_MS : TW_SEC / 10;
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = clock, .slots = 60,
-		.tick = TW_SEC / 10, .max_tokens = LEASED,
-		.lease = manual ? LEASE * TW_SEC / 10 : TW_AN_HOUR,
+		.tick = tick, .max_tokens = LEASED,
+		.lease = manual ? LEASE * tick : TW_AN_HOUR,
 	};
 	struct timewheel_event event;
 	pid_t child;
@@ -313,7 +314,7 @@ static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
 	/* The first read has memory for itself: what follows is for deliveries. */
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(reader.fd, &event, 1)));
 	ASSERT_EQ((size_t)LEASED,
-		  tw_register_many(reader.fd, 0, LEASED, 0, TW_SEC / 10));
+		  tw_register_many(reader.fd, 0, LEASED, 0, tick));
 	if (manual)
 		ASSERT_EQ(0, tw_advance(reader.fd, reader.hand));
 	child = fork();
