@@ -329,6 +329,9 @@ static bool run_commands(struct conn *conn)
 		if (found == RESP_COMMAND) {
 			run_command(conn, &command);
 			at += parsed.used;
+			/* What comes behind a take can be in the same turn. */
+			if (conn->client.waiter && at < conn->in.length)
+				take_serve();
 		} else if (found == RESP_BIG) {
 			begin_skip(conn, at, &parsed);
 		} else if (found == RESP_WRONG ||

@@ -222,8 +222,8 @@ static int claim(struct queue *queue, const struct timewheel_event *events, int 
 	       turn_result(store->claim(&queue->row, ids, count, jobs, results));
 }
 
-static void claim_all(struct taken *taken, struct queue *queue,
-		      const struct timewheel_event *events, int count)
+static int claim_all(struct taken *taken, struct queue *queue,
+		     const struct timewheel_event *events, int count)
 {
 	static struct job jobs[READ_AT_ONCE];
 	int results[READ_AT_ONCE];
@@ -233,6 +233,7 @@ static void claim_all(struct taken *taken, struct queue *queue,
 	for (int i = 0; i < count; i++)
 		take_claimed(taken, queue, &events[i], &jobs[i],
 			     error ?: results[i]);
+	return error;
 }
 
 void take_release(struct queue *queue, const struct delivery *delivery)
@@ -274,8 +275,9 @@ static void take_from(struct taken *taken, struct queue *queue)
 		n = queue_read(queue, taken->waiter->bound, events, want);
 		if (n == -ENODEV)
 			keep_lost(queue);
-		if (n > 0 && store->shared)
-			claim_all(taken, queue, events, n);
+		/* What the store cannot tell now it cannot tell of the next one. */
+		if (n > 0 && store->shared && claim_all(taken, queue, events, n))
+			break;
 		for (int i = 0; i < n && !store->shared; i++)
 			take_event(taken, queue, &events[i]);
 	} while (n > 0 && !is_enough(taken));

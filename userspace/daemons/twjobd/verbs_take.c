@@ -311,6 +311,14 @@ void verb_take(struct request *request)
 		}
 		waiter->queues[waiter->nr_queues++] = queue;
 	}
+	/* The search for a later one has found that another node has dropped it. */
+	for (int j = 0; j < waiter->nr_queues; j++) {
+		if (!waiter->queues[j]->row.dropped)
+			continue;
+		reply_error(request->reply, "NOQUEUE there is no such queue");
+		free_waiter(waiter);
+		return;
+	}
 	if (!parse_options(request, i, waiter))
 		free_waiter(waiter);
 	else if (store->shared)

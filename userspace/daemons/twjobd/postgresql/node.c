@@ -273,7 +273,8 @@ static void empty_dead(void)
 	int64_t count = 0, until = 0;
 	int result = turn_begin() ?: turn_result(fence(&dead));
 
-	if (!result && dead.node)
+	/* Those that are due soon are taken in before the rest is there. */
+	if (!result && dead.node && !(dead.soon && node.again))
 		turn_result(dead.soon ? empty_rest(&dead, &count, &until) :
 					empty_soon(&dead, &count, &until));
 	if (turn_end())
@@ -373,6 +374,8 @@ static void run_slice(void)
 			load_again();
 		if (node.dead)
 			empty_dead();
+		else
+			node.emptied = (struct emptied) { };
 	}
 	PQclear(rows);
 }
