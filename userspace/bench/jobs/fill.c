@@ -33,8 +33,7 @@ static sqlite3_stmt *prepare(const char *sql)
 
 static void add_jobs(int64_t n, uint64_t now)
 {
-	sqlite3_stmt *job = prepare("insert into job (id, queue, due, attempts, size, buried, key)"
-				    " values (?, 1, ?, 0, ?, 0, ?)");
+	sqlite3_stmt *job = prepare("insert into job values (?, 1, ?, 0, ?, 0, ?, 0)");
 	sqlite3_stmt *body = prepare("insert into body values (?, ?)");
 
 	for (int64_t i = 1; i <= n; i++) {
