@@ -158,7 +158,7 @@ static void count_answer(struct conn *conn)
 {
 	struct delivery *delivery;
 
-	/* What is sent before waits for the commit: so does this one. */
+	/* An answer behind one that waits for the commit waits as well. */
 	if (conn->client.final && !conn->answers)
 		conn->final = conn->out.length;
 	else
@@ -435,7 +435,7 @@ static void finish(void)
 {
 	struct conn *conn;
 
-	/* The disk takes its time. */
+	/* Final answers do not wait for the disk. */
 	TAILQ_FOREACH(conn, &busy, next)
 		if (!conn->dead && conn->final)
 			send_some(conn);
