@@ -16,6 +16,7 @@ from common import (Client, Closed, Node, Sql, end, eventually, folder, init_dat
 init_database().check_returncode()
 a, b, c = Node("a"), Node("b"), Node("c")
 sql = Sql()
+COUNT = 20
 
 
 @test("a queue made at one node is known at the others")
@@ -77,6 +78,20 @@ def _():
     same(a("TW.CANCELKEY", "q", "k")[:5], "-HELD")
     same(a("TW.ACK", "q", got[1]), 1)
     same(b("TW.CANCELKEY", "q", "k"), 0)
+
+
+@test("takes that come in one packet share a commit")
+def _():
+    jobs = [a("TW.PUT", "q", f"one of {COUNT}") for _ in range(COUNT)]
+    client = Client(a.path)
+    time.sleep(0.1)
+    before = a.metric("commit_seconds_count{}")
+    client.socket.sendall(COUNT * b"*2\r\n$7\r\nTW.TAKE\r\n$1\r\nq\r\n")
+    got = [client.answer()[0] for _ in range(COUNT)]
+    # The node has a turn of its own each second.
+    assert a.metric("commit_seconds_count{}") - before < COUNT / 2
+    same(sorted(job[1] for job in got), sorted(jobs))
+    same(a("TW.ACK", "q", *[job[2] for job in got]), COUNT * [1])
 
 
 @test("SQL: jobs are those of transactions that were committed")
