@@ -43,8 +43,19 @@ struct client {
 	void (*resume)(struct client *client);
 };
 
+void client_init(struct client *client, void (*resume)(struct client *client));
+/* The answer that is being written has this delivery in it. */
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *delivery, uint64_t version,
 		      bool bound);
+/* That answer is complete. Its bytes end at @end of the stream of answers. */
+void client_answered(struct client *client, uint64_t end);
+/* The stream has been sent up to @end: what is not bound need not be remembered. */
+void client_sent(struct client *client, uint64_t end);
+/*
+ * The deliveries whose bytes end behind @end of the stream have not reached the client,
+ * and are given back. @undone: their turn has not been committed.
+ */
+void client_give_back(struct client *client, uint64_t end, bool undone);
 
 #endif /* TWJOBD_CLIENT_H */

@@ -26,8 +26,6 @@
 #define RECEIVE		65536
 /* With so many bytes of answers a connection is not heard. */
 #define MAX_OUT		(1 << 20)
-/* So many deliveries a connection may remember that are not out any more. */
-#define MANY		64
 /* Jobs for whose rows is asked at once. */
 #define ASK_AT_ONCE	500
 /* Bytes of a command beside its body. */
@@ -69,107 +67,16 @@ static void make_busy(struct conn *conn)
 	TAILQ_INSERT_TAIL(&busy, conn, next);
 }
 
-static void forget(struct client *client, struct delivery *delivery)
-{
-	TAILQ_REMOVE(&client->deliveries, delivery, next);
-	client->nr_deliveries--;
-	free(delivery);
-}
-
-/* Forgets deliveries that any connection has answered, and those that have lapsed. */
-static void forget_ended(struct client *client)
-{
-	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
-
-	for (; delivery; delivery = next) {
-		struct queue *queue = queue_by_id(delivery->queue);
-
-		next = TAILQ_NEXT(delivery, next);
-		if (!queue || queue->row.epoch != delivery->epoch ||
-		    !queue_holds(queue, delivery->handle, delivery->number))
-			forget(client, delivery);
-	}
-	client->many = 2 * client->nr_deliveries + MANY;
-}
-
-void client_delivered(struct client *client, struct queue *queue,
-		      const struct timewheel_event *event, uint64_t version,
-		      bool bound)
-{
-	struct delivery *delivery = calloc(1, sizeof(*delivery));
-
-	if (!delivery)
-		die(ENOMEM, "a delivery");
-	if (client->nr_deliveries >= client->many)
-		forget_ended(client);
-	*delivery = (struct delivery) {
-		.queue = queue->row.id,
-		.job = event->cookie,
-		.version = version,
-		.epoch = queue->row.epoch,
-		.handle = event->handle,
-		.number = event->delivery,
-		.end = UINT64_MAX,
-		.bound = bound,
-	};
-	TAILQ_INSERT_TAIL(&client->deliveries, delivery, next);
-	client->nr_deliveries++;
-}
-
-/*
- * The deliveries that end behind @end of the stream have not reached anybody. @undone:
- * their turn has not been committed.
- */
-static void give_back(struct client *client, uint64_t end, bool undone)
-{
-	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
-
-	for (; delivery; delivery = next) {
-		struct queue *queue = queue_by_id(delivery->queue);
-
-		next = TAILQ_NEXT(delivery, next);
-		if (delivery->end <= end)
-			continue;
-		if (queue && queue->row.epoch == delivery->epoch) {
-			if (store->shared && !undone)
-				take_release(queue, delivery);
-			else
-				queue_give_back(queue, delivery->handle,
-						delivery->number, now_ms());
-		}
-		forget(client, delivery);
-	}
-}
-
-/* The deliveries that have been sent, and are not bound to the connection. */
-static void forget_sent(struct conn *conn)
-{
-	struct delivery *delivery = TAILQ_FIRST(&conn->client.deliveries), *next;
-
-	for (; delivery && delivery->end <= conn->sent; delivery = next) {
-		next = TAILQ_NEXT(delivery, next);
-		if (!delivery->bound)
-			forget(&conn->client, delivery);
-	}
-}
-
 /* An answer is complete: so are the deliveries in it. */
 static void count_answer(struct conn *conn)
 {
-	struct delivery *delivery;
-
 	/* An answer behind one that waits for the commit waits as well. */
 	if (conn->client.final && !conn->answers)
 		conn->final = conn->out.length;
 	else
 		conn->answers++;
 	conn->client.final = false;
-	TAILQ_FOREACH_REVERSE(delivery, &conn->client.deliveries, deliveries,
-			      next) {
-		if (delivery->end != UINT64_MAX)
-			break;
-		delivery->end = conn->sent + conn->out.length;
-	}
+	client_answered(&conn->client, conn->sent + conn->out.length);
 	make_busy(conn);
 }
 
@@ -187,7 +94,7 @@ static void replace_answers(struct conn *conn, int error)
 		conn->dead |= conn->answers;
 		return;
 	}
-	give_back(&conn->client, conn->sent + conn->final, true);
+	client_give_back(&conn->client, conn->sent + conn->final, true);
 	while (conn->answers) {
 		reply_error(&conn->client.reply, error == -ENOSPC ?
 			    "FULL the disk is full: nothing was changed" :
@@ -211,7 +118,7 @@ static void on_turn_end(int error)
 static void destroy(struct conn *conn)
 {
 	take_forget(&conn->client);
-	give_back(&conn->client, 0, false);
+	client_give_back(&conn->client, 0, false);
 	close(conn->fd);
 	buffer_free(&conn->in);
 	buffer_free(&conn->out);
@@ -241,7 +148,7 @@ static bool send_some(struct conn *conn)
 	buffer_cut(&conn->out, done);
 	conn->final -= done;
 	conn->sent += done;
-	forget_sent(conn);
+	client_sent(&conn->client, conn->sent);
 	return !conn->out.length;
 }
 
@@ -490,9 +397,7 @@ static void add(int fd, bool tcp)
 	conn->client.reply = (struct reply) { &conn->out, 2 };
 	conn->client.number = ++conns.number;
 	conn->client.known = !tcp || !config.password[0];
-	conn->client.resume = resume;
-	TAILQ_INIT(&conn->client.deliveries);
-	conn->client.many = MANY;
+	client_init(&conn->client, resume);
 	LIST_INSERT_HEAD(&all, conn, all);
 	conns.count++;
 }

@@ -41,7 +41,7 @@ static struct client clients[2];
 static struct buffer answers[2];
 static char job[32], receipt[128];
 
-/* Of conn.c: what was handed out is given back when a lease ends. */
+/* Of client.c: what was handed out is given back when a lease ends. */
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *delivery, uint64_t version,
 		      bool bound)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Deliveries of a connection: see client.h. This knows no socket and no verb.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "verbs.h"
+
+/* A connection may remember so many deliveries that are not out any more. */
+#define MANY	64
+
+void client_init(struct client *client, void (*resume)(struct client *client))
+{
+	client->resume = resume;
+	client->many = MANY;
+	TAILQ_INIT(&client->deliveries);
+}
+
+static void forget(struct client *client, struct delivery *delivery)
+{
+	TAILQ_REMOVE(&client->deliveries, delivery, next);
+	client->nr_deliveries--;
+	free(delivery);
+}
+
+/* Forgets deliveries that any connection has answered, and those that have lapsed. */
+static void forget_ended(struct client *client)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery; delivery = next) {
+		struct queue *queue = queue_by_id(delivery->queue);
+
+		next = TAILQ_NEXT(delivery, next);
+		if (!queue || queue->row.epoch != delivery->epoch ||
+		    !queue_holds(queue, delivery->handle, delivery->number))
+			forget(client, delivery);
+	}
+	client->many = 2 * client->nr_deliveries + MANY;
+}
+
+void client_delivered(struct client *client, struct queue *queue,
+		      const struct timewheel_event *event, uint64_t version,
+		      bool bound)
+{
+	struct delivery *delivery = calloc(1, sizeof(*delivery));
+
+	if (!delivery)
+		die(ENOMEM, "a delivery");
+	if (client->nr_deliveries >= client->many)
+		forget_ended(client);
+	*delivery = (struct delivery) {
+		.queue = queue->row.id,
+		.job = event->cookie,
+		.version = version,
+		.epoch = queue->row.epoch,
+		.handle = event->handle,
+		.number = event->delivery,
+		.end = UINT64_MAX,
+		.bound = bound,
+	};
+	TAILQ_INSERT_TAIL(&client->deliveries, delivery, next);
+	client->nr_deliveries++;
+}
+
+void client_answered(struct client *client, uint64_t end)
+{
+	struct delivery *delivery;
+
+	TAILQ_FOREACH_REVERSE(delivery, &client->deliveries, deliveries, next) {
+		if (delivery->end != UINT64_MAX)
+			break;
+		delivery->end = end;
+	}
+}
+
+void client_sent(struct client *client, uint64_t end)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery && delivery->end <= end; delivery = next) {
+		next = TAILQ_NEXT(delivery, next);
+		if (!delivery->bound)
+			forget(client, delivery);
+	}
+}
+
+void client_give_back(struct client *client, uint64_t end, bool undone)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery; delivery = next) {
+		struct queue *queue = queue_by_id(delivery->queue);
+
+		next = TAILQ_NEXT(delivery, next);
+		if (delivery->end <= end)
+			continue;
+		if (queue && queue->row.epoch == delivery->epoch) {
+			if (store->shared && !undone)
+				take_release(queue, delivery);
+			else
+				queue_give_back(queue, delivery->handle,
+						delivery->number, now_ms());
+		}
+		forget(client, delivery);
+	}
+}
