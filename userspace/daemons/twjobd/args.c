@@ -14,6 +14,14 @@
 /* Longest text of a number or a time. */
 #define MAX_TEXT	40
 
+uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
 uint64_t now_ms(void)
 {
 	struct timespec now;

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,6 +31,8 @@
 #define ASK_AT_ONCE	500
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)
+/* A commit that took longer than so many ns counts as one of this length, see gather(). */
+#define MAX_GATHER	(10 * NSEC_PER_MSEC)
 
 struct conn {
 	LIST_ENTRY(conn) all;
@@ -44,6 +47,7 @@ struct conn {
 	size_t skip;		/* bytes of a too long argument yet to come */
 	bool too_big;		/* the command that is coming has such a one */
 	bool dead, listed;
+	uint64_t expected;	/* the turn that may wait for the next command */
 };
 
 static LIST_HEAD(, conn) all = LIST_HEAD_INITIALIZER(all);
@@ -52,6 +56,8 @@ static TAILQ_HEAD(, conn) busy = TAILQ_HEAD_INITIALIZER(busy);
 static struct {
 	int epoll;
 	uint64_t count, number;
+	uint64_t turn;		/* the number of the present one, from 1 */
+	uint64_t expected;	/* how many connections it may wait for */
 } conns;
 
 static struct conn *conn_of(struct client *client)
@@ -65,6 +71,23 @@ static void make_busy(struct conn *conn)
 		return;
 	conn->listed = true;
 	TAILQ_INSERT_TAIL(&busy, conn, next);
+}
+
+/* A client that has got all its answers probably sends its next command soon. */
+static void expect(struct conn *conn)
+{
+	if (conn->expected == conns.turn)
+		return;
+	conn->expected = conns.turn;
+	conns.expected++;
+}
+
+static void unexpect(struct conn *conn)
+{
+	if (conn->expected != conns.turn)
+		return;
+	conn->expected = 0;
+	conns.expected--;
 }
 
 /* An answer is complete: so are the deliveries in it. */
@@ -117,6 +140,7 @@ static void on_turn_end(int error)
 
 static void destroy(struct conn *conn)
 {
+	unexpect(conn);
 	take_forget(&conn->client);
 	client_give_back(&conn->client, 0, false);
 	close(conn->fd);
@@ -149,6 +173,8 @@ static bool send_some(struct conn *conn)
 	conn->final -= done;
 	conn->sent += done;
 	client_sent(&conn->client, conn->sent);
+	if (done && !conn->out.length)
+		expect(conn);
 	return !conn->out.length;
 }
 
@@ -253,21 +279,24 @@ static bool run_commands(struct conn *conn)
 	return at;
 }
 
-static void hear(struct conn *conn)
+/* Returns whether bytes have come. */
+static bool hear(struct conn *conn)
 {
 	static char received[RECEIVE];
 	ssize_t bytes = recv(conn->fd, received, RECEIVE, MSG_DONTWAIT);
 	size_t at = conn->in.length;
 
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
+	unexpect(conn);
 	if (bytes <= 0) {
 		conn->dead = true;
-		return;
+		return false;
 	}
 	buffer_add(&conn->in, received, bytes);
 	if (conn->skip)
 		skip(conn, at);
+	return true;
 }
 
 /* The jobs for whose rows the commands of this connection will ask. Returns their number. */
@@ -307,22 +336,26 @@ static void ask_at_once(const struct epoll_event *ready, int count)
 		turn_result(store->want(ids, n, true));
 }
 
-static int on_conns(sd_event_source *source, int fd, uint32_t events,
-		    void *unused)
+/* Final answers do not wait for the disk. */
+static void send_final(struct conn *conn)
+{
+	if (!conn->dead && conn->final)
+		send_some(conn);
+}
+
+/* Carries out the commands that have come. Returns whether any bytes have. */
+static bool hear_ready(void)
 {
 	struct epoll_event ready[TURN];
 	int n = epoll_wait(conns.epoll, ready, TURN, 0);
+	bool heard = false;
 
-	(void)source;
-	(void)fd;
-	(void)events;
-	(void)unused;
 	for (int i = 0; i < n; i++) {
 		struct conn *conn = ready[i].data.ptr;
 
 		make_busy(conn);
 		if (ready[i].events & EPOLLIN)
-			hear(conn);
+			heard |= hear(conn);
 		else if (ready[i].events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
 			conn->dead = true;
 	}
@@ -331,7 +364,49 @@ static int on_conns(sd_event_source *source, int fd, uint32_t events,
 	for (int i = 0; i < n; i++)
 		run_commands(ready[i].data.ptr);
 	take_serve();
+	for (int i = 0; i < n; i++)
+		send_final(ready[i].data.ptr);
+	return heard;
+}
+
+static int on_conns(sd_event_source *source, int fd, uint32_t events,
+		    void *unused)
+{
+	(void)source;
+	(void)fd;
+	(void)events;
+	(void)unused;
+	hear_ready();
 	return 0;
+}
+
+/*
+ * Before a commit. The clients that the commit before has answered will soon send their next
+ * commands. If this commit did not wait for them, the clients would fall into two groups, of
+ * which each waits for the other's commit. It waits only if the last commit was a short while
+ * ago, and it sleeps for at most half the time that the last commit took.
+ */
+static void gather(void)
+{
+	struct pollfd pollfd = { .fd = conns.epoll, .events = POLLIN };
+	struct turn_commit last = turn_last_commit();
+	int64_t took = last.took < MAX_GATHER ? last.took : MAX_GATHER;
+	uint64_t now = monotonic_ns(), end = last.end + 4 * took;
+	int64_t left = took / 2;
+
+	while (conns.expected && left > 0 && now < end) {
+		struct timespec wait = { .tv_nsec = left };
+		uint64_t begin = now;
+
+		if (ppoll(&pollfd, 1, &wait, NULL) <= 0)
+			break;
+		left -= monotonic_ns() - begin;
+		if (!hear_ready())
+			break;
+		now = monotonic_ns();
+	}
+	conns.turn++;
+	conns.expected = 0;
 }
 
 /*
@@ -342,10 +417,10 @@ static void finish(void)
 {
 	struct conn *conn;
 
-	/* Final answers do not wait for the disk. */
 	TAILQ_FOREACH(conn, &busy, next)
-		if (!conn->dead && conn->final)
-			send_some(conn);
+		send_final(conn);
+	if (turn_is_begun())
+		gather();
 	turn_end();
 	while ((conn = TAILQ_FIRST(&busy))) {
 		bool ran = false;
@@ -448,6 +523,7 @@ void conn_listen(int fd)
 
 void conn_start(void)
 {
+	conns.turn = 1;
 	conns.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (conns.epoll < 0)
 		die(errno, "epoll");

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "resp.h"
 #include "turn.h"
@@ -26,6 +25,7 @@ static struct {
 	struct buffer doubtful;		/* struct change, of turns in doubt */
 	void (*ended)(int error);
 	struct histogram commits;
+	struct turn_commit last;
 } turn;
 
 void turn_at_end(void (*ended)(int error))
@@ -162,15 +162,23 @@ const struct histogram *turn_commits(void)
 
 static int timed_commit(struct bytes list)
 {
-	struct timespec begin, end;
-	int result;
+	uint64_t begin = monotonic_ns();
+	int result = store->commit(list);
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	result = store->commit(list);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	histogram_add(&turn.commits, (end.tv_sec - begin.tv_sec) * NSEC_PER_SEC +
-		      end.tv_nsec - begin.tv_nsec);
+	turn.last.end = monotonic_ns();
+	turn.last.took = turn.last.end - begin;
+	histogram_add(&turn.commits, turn.last.took);
 	return result;
+}
+
+struct turn_commit turn_last_commit(void)
+{
+	return turn.last;
+}
+
+bool turn_is_begun(void)
+{
+	return turn.begun;
 }
 
 static int commit(void)

@@ -37,6 +37,15 @@ bool turn_has_added(const struct queue *queue, uint64_t handle);
 
 /* How long commits took. */
 const struct histogram *turn_commits(void);
+/* When the last commit ended, CLOCK_MONOTONIC, and how long it took; ns. */
+struct turn_commit {
+	uint64_t end, took;
+};
+
+struct turn_commit turn_last_commit(void);
+
+/* Whether there is something to commit. */
+bool turn_is_begun(void);
 /* Commits, and tells the wheels. Returns 0 or an error of the store. */
 int turn_end(void);
 /* Ends the turn if it is large. */

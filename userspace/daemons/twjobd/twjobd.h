@@ -83,6 +83,8 @@ extern uint64_t max_connections;
 
 /* The store's clock, which is this machine's if the store is: ms since 1970. */
 uint64_t now_ms(void);
+/* CLOCK_MONOTONIC. */
+uint64_t monotonic_ns(void);
 
 /* The loop (main.c). */
 extern sd_event *event;

@@ -372,6 +372,69 @@ static void make_writable(void)
 	need(!mount(NULL, DIR, NULL, MS_REMOUNT, "commit=300"), DIR);
 }
 
+enum { TOGETHER = 8, PUTS = 800 };
+
+static long long count_commits(redisContext *client)
+{
+	static const char name[] = "\ntwjobd_commit_seconds_count{} ";
+	redisReply *reply = say(client, "TW.METRICS");
+	const char *found = reply && reply->str ? strstr(reply->str, name) : NULL;
+
+	long long count;
+
+	need(found, "how many commits there were");
+	count = atoll(found + strlen(name));
+	freeReplyObject(reply);
+	return count;
+}
+
+/* Each client sends its next put when it has the answer to the last one. */
+static void put_in_a_loop(redisContext **clients)
+{
+	int asked = 0, answered = 0;
+
+	while (asked < TOGETHER)
+		ask(clients[asked++], "TW.PUT q body IN 3600");
+	while (answered < PUTS) {
+		struct pollfd pollfds[TOGETHER];
+
+		for (int i = 0; i < TOGETHER; i++)
+			pollfds[i] = (struct pollfd) { clients[i]->fd, POLLIN, 0 };
+		need(poll(pollfds, TOGETHER, PATIENCE) > 0, "an answer");
+		for (int i = 0; i < TOGETHER; i++) {
+			if (!pollfds[i].revents)
+				continue;
+			need(answer_of(clients[i]) > 0, "a put");
+			answered++;
+			if (asked++ < PUTS)
+				ask(clients[i], "TW.PUT q body IN 3600");
+		}
+	}
+}
+
+/*
+ * If a commit did not wait for clients that have just been answered, two groups of them
+ * would take turns most of the time, with almost twice as many commits.
+ */
+TEST_F_TIMEOUT(power, J1_many_answers_share_a_commit, 600)
+{
+	redisContext *clients[TOGETHER];
+	long long before, count;
+
+	for (int i = 0; i < TOGETHER; i++)
+		clients[i] = must_connect();
+	before = count_commits(self->client);
+	put_in_a_loop(clients);
+	count = count_commits(self->client) - before;
+	EXPECT_LE(PUTS / TOGETHER, count);
+	EXPECT_GE(PUTS / TOGETHER * 5 / 4, count);
+	for (int i = 0; i < TOGETHER; i++)
+		redisFree(clients[i]);
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGTERM);
+	disk_remove();
+}
+
 /*
  * The kernel then says of a sync that it is done, and has done nothing. What changes
  * nothing is answered; a change ends the daemon without an answer.
