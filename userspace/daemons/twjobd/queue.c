@@ -88,13 +88,10 @@ static void wheel_name(const struct queue *queue, char name[TIMEWHEEL_NAME_SIZE]
 		 queue->row.name);
 }
 
-/* The errno of a call to the library, as this part gives it. */
+/* The result of a call to the library, as this part gives it. */
 static int result_of(int result)
 {
-	if (result >= 0)
-		return 0;
-	/* An empty wheel pointer has no file either. */
-	return errno == EBADF ? -ENODEV : -errno;
+	return result < 0 ? -errno : 0;
 }
 
 static int run(struct queue *queue, struct timewheel_op *op)
@@ -115,7 +112,14 @@ uint64_t queue_deadline(uint64_t due)
 	return (due - store_ahead) * NSEC_PER_MSEC;
 }
 
-/* The wheel finds the jobs by their keys; a shared store does so by itself. */
+static int get_token(struct queue *queue, uint64_t key, unsigned int flags,
+		     struct timewheel_token *token)
+{
+	return queue->plain ? result_of(tw_wheel_get(queue->plain, key, flags, token)) :
+			      -ENODEV;
+}
+
+/* The wheel finds the job by its key. A shared store finds it by itself. */
 static bool has_places(const struct job *job)
 {
 	return job->key_length && !store->shared;
@@ -125,7 +129,7 @@ static bool has_places(const struct job *job)
 static int has_stamp(struct queue *queue)
 {
 	struct timewheel_token token;
-	int result = result_of(tw_wheel_get(queue->plain, STAMP, 0, &token));
+	int result = get_token(queue, STAMP, 0, &token);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
@@ -301,25 +305,30 @@ void queue_destroy_wheel(struct queue *queue)
 		say("the wheel \"%s\": %s", name, tw_strerror(errno));
 }
 
-static void places_of(struct bytes key, uint64_t ids[PLACES])
+int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
+		 struct timewheel_token tokens[PLACES])
 {
 	uint64_t first;
 
+	if (!queue->plain)
+		return -ENODEV;
 	crypto_shorthash_siphash24((unsigned char *)&first,
 				   (const unsigned char *)key.data, key.length,
 				   store_secret);
 	for (int i = 0; i < PLACES; i++)
 		ids[i] = (first + i * 0x9e3779b97f4a7c15ULL) | KEYED;
-}
-
-int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
-		 struct timewheel_token tokens[PLACES])
-{
-	places_of(key, ids);
-	if (!queue->plain)
-		return -ENODEV;
 	return result_of(tw_wheel_get_many(queue->plain, ids, PLACES, 0, tokens,
 					   NULL));
+}
+
+/* The place of this job's token; with 0 a place that is free. PLACES: there is none. */
+static int find_place(const struct timewheel_token tokens[PLACES], uint64_t job)
+{
+	int i = 0;
+
+	while (i < PLACES && (tokens[i].state ? tokens[i].cookie : 0) != job)
+		i++;
+	return i;
 }
 
 int queue_token(struct queue *queue, const struct job *job,
@@ -327,23 +336,18 @@ int queue_token(struct queue *queue, const struct job *job,
 {
 	struct timewheel_token tokens[PLACES];
 	uint64_t ids[PLACES];
-	int result;
+	int i, result;
 
-	if (!queue->plain)
-		return -ENODEV;
 	if (!has_places(job))
-		return result_of(tw_wheel_get(queue->plain, job->id, 0, token));
-	result = queue_places(queue, (struct bytes) { job->key, job->key_length },
-			      ids, tokens);
+		return get_token(queue, job->id, 0, token);
+	result = queue_places(queue, job_key(job), ids, tokens);
 	if (result)
 		return result;
-	for (int i = 0; i < PLACES; i++) {
-		if (!tokens[i].state || (int64_t)tokens[i].cookie != job->id)
-			continue;
-		*token = tokens[i];
-		return 0;
-	}
-	return -ENOENT;
+	i = find_place(tokens, job->id);
+	if (i == PLACES)
+		return -ENOENT;
+	*token = tokens[i];
+	return 0;
 }
 
 int queue_find_job(struct queue *queue, const struct job *job,
@@ -364,21 +368,18 @@ int queue_find_job(struct queue *queue, const struct job *job,
 int queue_token_by_handle(struct queue *queue, uint64_t handle,
 			  struct timewheel_token *token)
 {
-	int result;
+	int result = get_token(queue, handle, BY_HANDLE, token);
 
-	if (!queue->plain)
-		return -ENODEV;
-	result = result_of(tw_wheel_get(queue->plain, handle, BY_HANDLE, token));
 	return result == -ESTALE ? -ENOENT : result;
 }
 
-static int register_at(struct queue *queue, uint64_t id, const struct job *job,
-		       uint64_t *handle)
+static int register_token(struct queue *queue, uint64_t id, uint64_t due, int64_t job,
+			  uint64_t *handle)
 {
 	struct timewheel_op op;
 	int result;
 
-	tw_op_register(&op, id, queue_deadline(job_next_due(job)), job->id, ABSOLUTE);
+	tw_op_register(&op, id, queue_deadline(due), job, ABSOLUTE);
 	result = run(queue, &op);
 	if (!result)
 		*handle = op.handle;
@@ -392,21 +393,17 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 	int i = 0, result;
 
 	if (has_places(job)) {
-		result = queue_places(queue, (struct bytes) { job->key,
-				      job->key_length }, ids, tokens);
+		result = queue_places(queue, job_key(job), ids, tokens);
 		if (result)
 			return result;
-		for (i = 0; i < PLACES; i++)
-			if (tokens[i].state &&
-			    (int64_t)tokens[i].cookie == job->id)
-				return -EEXIST;
-		for (i = 0; i < PLACES && tokens[i].state; i++)
-			;
-		/* Other keys have them all. */
+		if (find_place(tokens, job->id) < PLACES)
+			return -EEXIST;
+		i = find_place(tokens, 0);
+		/* Other jobs have all places. */
 		if (i == PLACES)
 			return -ENOSPC;
 	}
-	result = register_at(queue, ids[i], job, handle);
+	result = register_token(queue, ids[i], job_next_due(job), job->id, handle);
 	if (!result && job->buried)
 		result = RUN(queue, bury, *handle, 0, BY_HANDLE);
 	return result;
@@ -498,11 +495,11 @@ void queue_set_back(struct queue *queue, uint64_t back)
 	tw_cursor_close(walk);
 }
 
-void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
-		     uint64_t due)
+int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		    uint64_t due)
 {
-	RUN(queue, nack, handle, delivery, queue_deadline(due),
-	    ANSWER | ABSOLUTE);
+	return RUN(queue, nack, handle, delivery, queue_deadline(due),
+		   ANSWER | ABSOLUTE);
 }
 
 struct change queue_change(const struct queue *queue, const struct job *job,
@@ -521,21 +518,13 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 	};
 }
 
-/* It may be there, of the first time. The backstop finds other errors. */
-static int register_anew(struct queue *queue, const struct change *change,
-			 struct timewheel_op *op)
-{
-	tw_op_register(op, change->id, queue_deadline(change->due), change->job,
-		       ABSOLUTE);
-	return run(queue, op);
-}
-
+/* The id is taken if the change has been applied before. The backstop mends the rest. */
 static void make_new(struct queue *queue, const struct change *change)
 {
-	struct timewheel_op op;
+	uint64_t handle;
 
-	RUN(queue, delete, change->handle, BY_HANDLE);
-	register_anew(queue, change, &op);
+	queue_unregister(queue, change->handle);
+	register_token(queue, change->id, change->due, change->job, &handle);
 }
 
 static void make_pending(struct queue *queue, const struct change *change)
@@ -544,8 +533,8 @@ static void make_pending(struct queue *queue, const struct change *change)
 	int result = -ESTALE;
 
 	if (change->delivery)
-		result = RUN(queue, nack, change->handle, change->delivery,
-			     queue_deadline(change->due), ANSWER | ABSOLUTE);
+		result = queue_give_back(queue, change->handle, change->delivery,
+					 change->due);
 	if (result == -ESTALE)
 		result = RUN(queue, move, change->handle,
 			     queue_deadline(change->due), BY_HANDLE | ABSOLUTE);
@@ -558,19 +547,20 @@ static void make_pending(struct queue *queue, const struct change *change)
 static void make_buried(struct queue *queue, const struct change *change)
 {
 	if (RUN(queue, bury, change->handle, change->delivery, ANSWER) == -ESTALE)
-		/* Its lease may be over, by a clock that has been set. */
+		/* The lease may be over, by a clock that has been set. */
 		RUN(queue, bury, change->handle, 0, BY_HANDLE);
 }
 
 /* With a shared store the token may be any, or none: there is a new one. */
 static void make_as_row(struct queue *queue, const struct change *change)
 {
-	struct timewheel_op op;
+	uint64_t handle;
 
 	RUN(queue, delete, change->id, 0);
 	if (change->to != CHANGE_TO_GONE &&
-	    !register_anew(queue, change, &op) && change->to == CHANGE_TO_BURIED)
-		RUN(queue, bury, op.handle, 0, BY_HANDLE);
+	    !register_token(queue, change->id, change->due, change->job, &handle) &&
+	    change->to == CHANGE_TO_BURIED)
+		RUN(queue, bury, handle, 0, BY_HANDLE);
 }
 
 void queue_apply(struct queue *queue, const struct change *change)

@@ -114,9 +114,9 @@ bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery);
  * shortened to what was left of them.
  */
 void queue_set_back(struct queue *queue, uint64_t back);
-/* Ends a delivery, if it is still out: the job is due again at @due ms. */
-void queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
-		     uint64_t due);
+/* Ends a delivery: the job is due again at @due ms. -ESTALE: it is not out any more. */
+int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		    uint64_t due);
 /*
  * The next tokens of a walk through all but the stamp. Returns their number, 0 at
  * its end.

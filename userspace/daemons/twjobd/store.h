@@ -62,6 +62,12 @@ struct job {
 	bool foreign;
 };
 
+/* The key is empty for a job that has none. */
+static inline struct bytes job_key(const struct job *job)
+{
+	return (struct bytes) { job->key, job->key_length };
+}
+
 /*
  * A rule by which a job comes again. It began at @start, in seconds since 1970; the job is
  * the occurrence @at.
