@@ -66,7 +66,7 @@ static int save_occurrence(struct job *job, const struct rule *rule, uint64_t at
 	job->buried = false;
 	job->held_until = 0;
 	return turn_begin() ?: turn_result(store->save_rule(job->id, rule)) ?:
-	       turn_result(store->change(job, (struct bytes) { }));
+	       turn_result(store->change(job, SAME_BODY));
 }
 
 static int become(struct queue *queue, struct job *job, const struct rule *rule,

@@ -82,6 +82,9 @@ struct rule {
 	struct occurrence at;
 };
 
+/* For store->change(). */
+#define SAME_BODY	((struct bytes) { })
+
 /* When a job is to be read: when it is due, and no worker has it. */
 static inline uint64_t job_next_due(const struct job *job)
 {

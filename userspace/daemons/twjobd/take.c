@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
 #include "keep.h"
 #include "rule.h"
 #include "take.h"
@@ -69,6 +70,12 @@ static int add_job(struct taken *taken, struct queue *queue,
 	return result;
 }
 
+/* As much of the token as changes of its job take. */
+static struct timewheel_token token_of(const struct timewheel_event *event)
+{
+	return (struct timewheel_token) { .id = event->id, .handle = event->handle };
+}
+
 /* A first delivery is not written: the wheel counts it until it is answered. */
 static uint64_t next_attempt(const struct job *job,
 			     const struct timewheel_event *event)
@@ -76,28 +83,13 @@ static uint64_t next_attempt(const struct job *job,
 	return job->attempts ? job->attempts + 1 : event->delivery;
 }
 
-static int bury_job(struct queue *queue, struct job *job,
-		    const struct timewheel_event *event)
+static void bury_job(struct queue *queue, struct job *job,
+		     const struct timewheel_event *event)
 {
-	const struct timewheel_token token = {
-		.id = event->id,
-		.handle = event->handle,
-	};
-	int result;
+	const struct timewheel_token token = token_of(event);
 
 	job->buried = true;
-	job->held_until = 0;
-	if (job->rule) {
-		result = rule_end(queue, job, &token, event->delivery);
-		if (result != -ENOENT)
-			return result;
-	}
-	result = turn_begin() ?:
-		 turn_result(store->change(job, (struct bytes) { }));
-	if (!result)
-		turn_changed(queue, job, &token, event->delivery,
-			     CHANGE_TO_BURIED);
-	return result;
+	job_end_delivery(queue, job, &token, event->delivery);
 }
 
 /* What was read against the row: 0, or it is not for the client. */
@@ -137,10 +129,7 @@ static void count_taken(struct taken *taken, struct queue *queue,
 static void take_event(struct taken *taken, struct queue *queue,
 		       const struct timewheel_event *event)
 {
-	const struct timewheel_token token = {
-		.id = event->id,
-		.handle = event->handle,
-	};
+	const struct timewheel_token token = token_of(event);
 	uint64_t attempt;
 	struct job job;
 	int result = check_job(queue, &job, event);
@@ -155,7 +144,7 @@ static void take_event(struct taken *taken, struct queue *queue,
 	if (!result && attempt > 1) {
 		job.attempts = attempt;
 		result = turn_begin() ?:
-			 turn_result(store->change(&job, (struct bytes) { }));
+			 turn_result(store->change(&job, SAME_BODY));
 	}
 	if (!result)
 		result = add_job(taken, queue, event, &job, attempt);
@@ -174,10 +163,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 			 const struct timewheel_event *event, struct job *job,
 			 int result)
 {
-	const struct timewheel_token token = {
-		.id = event->id,
-		.handle = event->handle,
-	};
+	const struct timewheel_token token = token_of(event);
 	uint64_t later = now_ms() + LATER;
 
 	/* The token of a job that has ended, or that another owner has. */
@@ -199,7 +185,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 		/* Nothing has been delivered. */
 		if (result) {
 			job->attempts--;
-			turn_result(store->change(job, (struct bytes) { }));
+			turn_result(store->change(job, SAME_BODY));
 		}
 	}
 	if (!result)

@@ -14,6 +14,7 @@
  * verbs_answer.c	answers to deliveries
  * take.c		deliveries; see take.h
  * args.c		what the verbs' arguments mean
+ * job.c		one job, in the store and in its wheel; see job.h
  * keep.c		loads wheels, and compares them with the store
  * rule.c		rules by which jobs come again; see rule.h
  * turn.c		changes that one commit makes durable; see turn.h

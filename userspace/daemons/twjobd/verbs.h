@@ -104,11 +104,5 @@ struct put {
 
 /* verbs_job.c: puts a job, or changes the one with the key, and answers. */
 void put_job(struct request *request, const struct put *put);
-/*
- * Also there: the job and its token, perhaps for a change. 0, or an error: -ENOENT
- * there is no such job. Changes that are under way on it are committed first.
- */
-int find_job(struct queue *queue, int64_t id, bool change, struct job *job,
-	     struct timewheel_token *token);
 
 #endif /* TWJOBD_VERBS_H */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
 #include "rule.h"
 #include "verbs.h"
 
@@ -157,15 +158,7 @@ static int ack(struct request *request, struct bytes arg)
 			return result;
 		result = 0;
 	}
-	if (!result)
-		result = turn_begin() ?: turn_result(store->remove(job.id));
-	if (result)
-		return result;
-	request->queue->row.jobs--;
-	request->queue->row.bytes -= job.size;
-	turn_changed(request->queue, &job, &token, receipt.delivery,
-		     CHANGE_TO_GONE);
-	return 0;
+	return result ?: job_remove(request->queue, &job, &token, receipt.delivery);
 }
 
 /* TW.ACK queue receipt ...: 1, or for several a 1 or 0 each */
@@ -189,25 +182,6 @@ void verb_ack(struct request *request)
 			turn_result(result);
 		reply_integer(request->reply, !result);
 	}
-}
-
-/* The delivery ends, and the job stays. */
-static int end_delivery(struct request *request, const struct receipt *receipt,
-			struct job *job, const struct timewheel_token *token)
-{
-	int result = -ENOENT;
-
-	if (job->rule && job->buried)
-		result = rule_end(request->queue, job, token, receipt->delivery);
-	if (result != -ENOENT)
-		return result;
-	result = turn_begin() ?: turn_result(store->change(job, (struct bytes) { }));
-	if (result)
-		return result;
-	job->held_until = 0;
-	turn_changed(request->queue, job, token, receipt->delivery,
-		     job->buried ? CHANGE_TO_BURIED : CHANGE_TO_PENDING);
-	return 0;
 }
 
 static void answer(struct request *request, int result, const char *text)
@@ -239,7 +213,8 @@ void verb_nack(struct request *request)
 		buried = request->queue->row.tries &&
 			 job.attempts >= request->queue->row.tries;
 		job.buried = buried;
-		result = end_delivery(request, &receipt, &job, &token);
+		result = job_end_delivery(request->queue, &job, &token,
+					  receipt.delivery);
 	}
 	answer(request, result, buried ? "BURIED" : "OK");
 }
@@ -255,7 +230,8 @@ void verb_bury(struct request *request)
 
 	if (!result) {
 		job.buried = true;
-		result = end_delivery(request, &receipt, &job, &token);
+		result = job_end_delivery(request->queue, &job, &token,
+					  receipt.delivery);
 	}
 	answer(request, result, "OK");
 }

@@ -5,102 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "keep.h"
+#include "job.h"
 #include "rule.h"
 #include "verbs.h"
 
-#define UNCHANGED	((struct bytes) { })
 /* Row, token and what else a job without a body takes. */
 #define OVERHEAD	64
 #define KICK_SLICE	100
 #define MAX_KICKS	10000
-
-/*
- * A job without a token gets it now: the load of its queue has not come to it yet,
- * or the token has been lost.
- */
-static int load_token(struct queue *queue, const struct job *job,
-		      struct timewheel_token *token)
-{
-	uint64_t handle;
-	int result;
-
-	if (queue->loaded)
-		keep_count_mended();
-	result = queue_register(queue, job, &handle);
-	return result ?: queue_token_by_handle(queue, handle, token);
-}
-
-int find_job(struct queue *queue, int64_t id, bool change, struct job *job,
-	     struct timewheel_token *token)
-{
-	int result = 0;
-
-	if (turn_has(id))
-		turn_end();
-	if (change && store->shared)
-		result = turn_begin();
-	if (!result)
-		result = store->get(id, change, job);
-	if (!result && job->queue != queue->row.id)
-		result = -ENOENT;
-	if (result)
-		return result;
-	result = queue_find_job(queue, job, token);
-	return result == -ENOENT ? load_token(queue, job, token) : result;
-}
-
-/* Looks at the tokens at the places of a key. -EAGAIN: some are not loaded yet. */
-static int look_for_key(struct queue *queue, struct bytes key, struct job *job,
-			struct timewheel_token *token, bool *busy)
-{
-	struct timewheel_token tokens[PLACES];
-	uint64_t ids[PLACES];
-	int result = queue->loaded ?
-		     queue_places(queue, key, ids, tokens) : -EAGAIN;
-
-	*busy = false;
-	for (int i = 0; !result && i < PLACES; i++) {
-		if (!tokens[i].state)
-			continue;
-		*busy |= turn_has(tokens[i].cookie);
-		result = store->get(tokens[i].cookie, true, job);
-		if (!result && job->queue == queue->row.id &&
-		    job->key_length == key.length &&
-		    !memcmp(job->key, key.data, key.length)) {
-			*token = tokens[i];
-			return 0;
-		}
-		if (result == -ENOENT)
-			result = 0;
-	}
-	return result ?: -ENOENT;
-}
-
-/* The same with a shared store, which finds keys by itself. */
-static int ask_for_key(struct queue *queue, struct bytes key, struct job *job,
-		       struct timewheel_token *token, bool *busy)
-{
-	int result = turn_begin() ?: store->find_key(queue->row.id, key, job);
-
-	*busy = !result && turn_has(job->id);
-	return result ?: queue_find_job(queue, job, token);
-}
-
-static int find_key(struct queue *queue, struct bytes key, struct job *job,
-		    struct timewheel_token *token)
-{
-	int (*look)(struct queue *queue, struct bytes key, struct job *job,
-		    struct timewheel_token *token, bool *busy) =
-		store->shared ? ask_for_key : look_for_key;
-	bool busy;
-	int result = look(queue, key, job, token, &busy);
-
-	if (!busy)
-		return result;
-	turn_end();
-	return look(queue, key, job, token, &busy);
-}
 
 static bool parse_put(struct request *request, struct put *put)
 {
@@ -151,24 +63,6 @@ static bool has_room(struct request *request, uint64_t size, uint64_t old)
 	return false;
 }
 
-static void count_job(struct queue *queue, int jobs, int64_t bytes)
-{
-	queue->row.jobs += jobs;
-	queue->row.bytes += bytes;
-}
-
-static int remove_job(struct queue *queue, const struct job *job,
-		      const struct timewheel_token *token, uint32_t delivery)
-{
-	int result = turn_begin() ?: turn_result(store->remove(job->id));
-
-	if (result)
-		return result;
-	count_job(queue, -1, -(int64_t)job->size);
-	turn_changed(queue, job, token, delivery, CHANGE_TO_GONE);
-	return 0;
-}
-
 static int save_rule(const struct put *put, const struct job *job)
 {
 	return put->rule ? turn_result(store->save_rule(job->id, put->rule)) : 0;
@@ -215,7 +109,7 @@ static void replace(struct request *request, const struct put *put,
 		answer_failure(request, result);
 		return;
 	}
-	count_job(request->queue, 0, job->size - old);
+	request->queue->row.bytes += job->size - old;
 	turn_changed(request->queue, job, token, 0, CHANGE_TO_NEW);
 	answer_key(request, job, "REPLACED");
 }
@@ -252,7 +146,7 @@ static bool put_again(struct request *request, const struct put *put)
 {
 	struct timewheel_token token;
 	struct job job;
-	int result = find_key(request->queue, put->key, &job, &token);
+	int result = job_find_key(request->queue, put->key, &job, &token);
 
 	if (result == -ENOENT)
 		return false;
@@ -325,7 +219,7 @@ static struct found find_by_id(struct request *request)
 	uint64_t id;
 
 	if (arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
-		found.error = find_job(request->queue, id, true, &found.job,
+		found.error = job_find(request->queue, id, true, &found.job,
 				       &found.token);
 	return found;
 }
@@ -336,8 +230,8 @@ static struct found find_by_key(struct request *request)
 	struct bytes key;
 
 	if (arg_key(request, request->argv[2], &key))
-		found.error = find_key(request->queue, key, &found.job,
-				       &found.token);
+		found.error = job_find_key(request->queue, key, &found.job,
+					   &found.token);
 	return found;
 }
 
@@ -361,7 +255,7 @@ static void answer_done(struct request *request, int result)
 static void cancel(struct request *request, struct found found)
 {
 	answer_done(request, unless_held(&found) ?:
-		    remove_job(request->queue, &found.job, &found.token, 0));
+		    job_remove(request->queue, &found.job, &found.token, 0));
 }
 
 /* TW.CANCEL queue id */
@@ -382,17 +276,7 @@ void verb_delete(struct request *request)
 	struct found found = find_by_id(request);
 
 	answer_done(request, found.error ?:
-		    remove_job(request->queue, &found.job, &found.token, 0));
-}
-
-static int change_job(struct queue *queue, struct job *job,
-		      const struct timewheel_token *token, enum change_to to)
-{
-	int result = turn_begin() ?: turn_result(store->change(job, UNCHANGED));
-
-	if (!result)
-		turn_changed(queue, job, token, 0, to);
-	return result;
+		    job_remove(request->queue, &found.job, &found.token, 0));
 }
 
 static void move(struct request *request, struct found found)
@@ -405,7 +289,7 @@ static void move(struct request *request, struct found found)
 	if (found.error != -EINVAL && !arg_due(request, 3, &found.job.due))
 		return;
 	answer_done(request, unless_held(&found) ?:
-		    change_job(request->queue, &found.job, &found.token,
+		    job_change(request->queue, &found.job, &found.token, 0,
 			       CHANGE_TO_PENDING));
 }
 
@@ -430,7 +314,7 @@ static int kick(struct queue *queue, struct found *found)
 	found->job.due = now_ms();
 	found->job.attempts = 0;
 	found->job.buried = false;
-	return change_job(queue, &found->job, &found->token, CHANGE_TO_NEW);
+	return job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
 }
 
 /* The first @n buried jobs. Returns how many there were, or an error. */
@@ -446,7 +330,7 @@ static int64_t kick_all(struct queue *queue, uint64_t n)
 		count = store->next(after, queue->row.id, jobs, KICK_SLICE);
 		for (int i = 0; i < count && done < n; i++) {
 			after = jobs[i].id;
-			found.error = find_job(queue, after, true, &found.job,
+			found.error = job_find(queue, after, true, &found.job,
 					       &found.token);
 			result = kick(queue, &found);
 			if (result)

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "job.h"
 #include "verbs.h"
 
 #define LIST_COUNT	100
@@ -84,7 +85,7 @@ void verb_get(struct request *request)
 
 	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
 		return;
-	result = find_job(request->queue, id, false, &job, &token);
+	result = job_find(request->queue, id, false, &job, &token);
 	if (!result && job.rule)
 		result = store->get_rule(id, &rule);
 	if (result == -ENOENT)
