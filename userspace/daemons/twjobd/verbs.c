@@ -43,7 +43,12 @@ void answer_failure(struct request *request, int error)
 	}
 }
 
-/* In the same time for all that are as long. */
+void answer_no_queue(struct reply *reply)
+{
+	reply_error(reply, "NOQUEUE there is no such queue");
+}
+
+/* The comparison takes the same time for all passwords of one length. */
 static bool is_password(struct bytes given)
 {
 	size_t length = strlen(config.password);
@@ -262,7 +267,7 @@ void verbs_run(struct client *client, struct command *command)
 	if (verb->flags & QUEUE) {
 		request.queue = verbs_queue(request.argv[1]);
 		if (!request.queue) {
-			reply_error(request.reply, "NOQUEUE there is no such queue");
+			answer_no_queue(request.reply);
 			return;
 		}
 	}

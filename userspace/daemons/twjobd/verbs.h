@@ -54,6 +54,7 @@ bool arg_key(struct request *request, struct bytes arg, struct bytes *key);
 
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
+void answer_no_queue(struct reply *reply);
 
 /* verbs_queue.c */
 void verb_create(struct request *request);

@@ -10,11 +10,11 @@
 
 #define MAX_COUNT	1000
 #define MAX_BLOCK	(86400 * MSEC_PER_SEC)
-/* So many ms after it a take without BLOCK is expected to come again. */
-#define ASKED		1000
+/* A worker that asks without BLOCK is expected to ask again within so many ms. */
+#define POLL		1000
 
 static struct waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-/* With a shared store: those that have just come. */
+/* Takes that have just come wait here for take_serve(), with a shared store only. */
 static struct waiters asking = TAILQ_HEAD_INITIALIZER(asking);
 
 static void leave_list(struct waiter *waiter)
@@ -41,22 +41,6 @@ static void free_waiter(struct waiter *waiter)
 	free(waiter);
 }
 
-static bool has_waiter(struct queue *queue)
-{
-	struct waiter *waiter;
-
-	TAILQ_FOREACH(waiter, &waiters, next)
-		for (int i = 0; i < waiter->nr_queues; i++)
-			if (waiter->queues[i] == queue)
-				return true;
-	return false;
-}
-
-bool take_is_wanted(struct queue *queue)
-{
-	return has_waiter(queue) || queue->asked + ASKED > now_ms();
-}
-
 static void end_wait(struct waiter *waiter)
 {
 	struct client *client = waiter->client;
@@ -73,14 +57,33 @@ static bool waits_for(const struct waiter *waiter, const struct queue *queue)
 	return false;
 }
 
-/* One job is enough, and it is of this queue if there is one. */
-static bool wants_one(const struct waiter *waiter, const struct queue *queue)
+/* NULL: no client waits for a job of this queue. */
+static struct waiter *first_waiter(const struct queue *queue)
+{
+	struct waiter *waiter;
+
+	TAILQ_FOREACH(waiter, &waiters, next)
+		if (waits_for(waiter, queue))
+			break;
+	return waiter;
+}
+
+bool take_is_wanted(struct queue *queue)
+{
+	return first_waiter(queue) || queue->asked + POLL > now_ms();
+}
+
+/*
+ * Whether the client can share a claim of this queue's jobs with others: it takes one job,
+ * and asks this queue first.
+ */
+static bool can_share(const struct waiter *waiter, const struct queue *queue)
 {
 	return store->shared && waiter->count == 1 && !waiter->bound &&
 	       waiter->queues[0] == queue;
 }
 
-/* The first clients that want one job, before one that wants something else. */
+/* The first clients that wait for the queue, up to one that cannot share a claim. */
 static int find_takers(const struct waiters *list, const struct queue *queue,
 		       struct waiter **takers)
 {
@@ -90,13 +93,14 @@ static int find_takers(const struct waiters *list, const struct queue *queue,
 	TAILQ_FOREACH(waiter, list, next) {
 		if (!waits_for(waiter, queue))
 			continue;
-		if (n == TAKERS || !wants_one(waiter, queue))
+		if (n == TAKERS || !can_share(waiter, queue))
 			break;
 		takers[n++] = waiter;
 	}
 	return n;
 }
 
+/* Returns whether one of them has got a job. */
 static bool serve_takers(const struct waiters *list, struct queue *queue)
 {
 	struct waiter *takers[TAKERS];
@@ -113,7 +117,7 @@ static bool serve_takers(const struct waiters *list, struct queue *queue)
 
 static bool serve_first(struct waiter *waiter, struct queue *queue)
 {
-	if (wants_one(waiter, queue))
+	if (can_share(waiter, queue))
 		return serve_takers(&waiters, queue);
 	if (!take_for(waiter))
 		return false;
@@ -121,17 +125,7 @@ static bool serve_first(struct waiter *waiter, struct queue *queue)
 	return true;
 }
 
-static struct waiter *first_waiter(const struct queue *queue)
-{
-	struct waiter *waiter;
-
-	TAILQ_FOREACH(waiter, &waiters, next)
-		if (waits_for(waiter, queue))
-			break;
-	return waiter;
-}
-
-/* As long as something is due, and a client waits for it. */
+/* Hands out jobs as long as one is due, and a client waits for it. */
 static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 {
 	struct queue *queue = data;
@@ -151,7 +145,7 @@ static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 
 void take_listen(struct queue *queue)
 {
-	bool on = queue->plain && !queue->row.paused && has_waiter(queue);
+	bool on = queue->plain && !queue->row.paused && first_waiter(queue);
 
 	if (on && !queue->due)
 		must(sd_event_add_io(event, &queue->due,
@@ -178,7 +172,7 @@ void take_forget(struct client *client)
 		free_waiter(client->waiter);
 }
 
-static void end_queue_of(struct waiters *list, struct queue *queue)
+static void refuse_waiters(struct waiters *list, struct queue *queue)
 {
 	struct waiter *waiter, *next;
 
@@ -194,8 +188,8 @@ static void end_queue_of(struct waiters *list, struct queue *queue)
 
 void take_end_queue(struct queue *queue)
 {
-	end_queue_of(&waiters, queue);
-	end_queue_of(&asking, queue);
+	refuse_waiters(&waiters, queue);
+	refuse_waiters(&asking, queue);
 }
 
 static void wait_for_job(struct waiter *waiter)
@@ -216,10 +210,11 @@ static bool is_option(struct bytes arg)
 	       arg_is(arg, "BOUND");
 }
 
-static bool parse_options(struct request *request, int i, struct waiter *waiter)
+/* The options are behind the queues. */
+static bool parse_options(struct request *request, struct waiter *waiter)
 {
 	waiter->count = 1;
-	for (; i < request->argc; i++) {
+	for (int i = 1 + waiter->nr_queues; i < request->argc; i++) {
 		struct bytes option = request->argv[i];
 
 		if (arg_is(option, "BOUND")) {
@@ -244,7 +239,7 @@ static bool parse_options(struct request *request, int i, struct waiter *waiter)
 	return true;
 }
 
-/* There is no job; but without a wheel this is not known. */
+/* There is no job. While a queue has no wheel, this is not known of it. */
 static void answer_none(const struct waiter *waiter)
 {
 	struct request request = {
@@ -282,7 +277,7 @@ void take_serve(void)
 	while ((waiter = TAILQ_FIRST(&asking))) {
 		struct queue *queue = waiter->queues[0];
 
-		if (queue != empty && wants_one(waiter, queue)) {
+		if (queue != empty && can_share(waiter, queue)) {
 			if (!serve_takers(&asking, queue))
 				empty = queue;
 		} else if (answer_or_wait(waiter)) {
@@ -291,35 +286,35 @@ void take_serve(void)
 	}
 }
 
+static bool parse_queues(struct request *request, struct waiter *waiter)
+{
+	struct queue *queue;
+	int n = 0;
+
+	for (; n + 1 < request->argc && !is_option(request->argv[n + 1]); n++)
+		waiter->queues[n] = verbs_queue(request->argv[n + 1]);
+	waiter->nr_queues = n;
+	/* The search for a later queue may find that another node has dropped this one. */
+	for (int i = 0; i < n; i++) {
+		queue = waiter->queues[i];
+		if (!queue || queue->row.dropped) {
+			answer_no_queue(request->reply);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* TW.TAKE queue [queue ...] [COUNT n] [BLOCK ms] [BOUND]; BLOCK 0 is for ever. */
 void verb_take(struct request *request)
 {
 	struct waiter *waiter = calloc(1, sizeof(*waiter) +
 				       request->argc * sizeof(struct queue *));
-	int i;
 
 	if (!waiter)
 		die(ENOMEM, "a take");
 	waiter->client = request->client;
-	for (i = 1; i < request->argc && !is_option(request->argv[i]); i++) {
-		struct queue *queue = verbs_queue(request->argv[i]);
-
-		if (!queue) {
-			reply_error(request->reply, "NOQUEUE there is no such queue");
-			free_waiter(waiter);
-			return;
-		}
-		waiter->queues[waiter->nr_queues++] = queue;
-	}
-	/* The search for a later one has found that another node has dropped it. */
-	for (int j = 0; j < waiter->nr_queues; j++) {
-		if (!waiter->queues[j]->row.dropped)
-			continue;
-		reply_error(request->reply, "NOQUEUE there is no such queue");
-		free_waiter(waiter);
-		return;
-	}
-	if (!parse_options(request, i, waiter))
+	if (!parse_queues(request, waiter) || !parse_options(request, waiter))
 		free_waiter(waiter);
 	else if (store->shared)
 		join_list(waiter, &asking);
