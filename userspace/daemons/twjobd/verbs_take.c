@@ -294,6 +294,8 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 	for (; n + 1 < request->argc && !is_option(request->argv[n + 1]); n++)
 		waiter->queues[n] = verbs_queue(request->argv[n + 1]);
 	waiter->nr_queues = n;
+	if (!n)
+		reply_error(request->reply, "ERR TW.TAKE needs a queue");
 	/* The search for a later queue may find that another node has dropped this one. */
 	for (int i = 0; i < n; i++) {
 		queue = waiter->queues[i];
@@ -302,7 +304,7 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 			return false;
 		}
 	}
-	return true;
+	return n;
 }
 
 /* TW.TAKE queue [queue ...] [COUNT n] [BLOCK ms] [BOUND]; BLOCK 0 is for ever. */

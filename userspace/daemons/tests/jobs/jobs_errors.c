@@ -122,6 +122,8 @@ static const struct {
 	{ "TW.LIST q AFTER 1", "ERR" },
 
 	{ "TW.TAKE", "ERR" },
+	{ "TW.TAKE COUNT 1", "ERR" },
+	{ "TW.TAKE BOUND", "ERR" },
 	{ "TW.TAKE none", "NOQUEUE" },
 	{ "TW.TAKE q none", "NOQUEUE" },
 	{ "TW.TAKE q COUNT", "ERR" },

@@ -94,6 +94,19 @@ def _():
     same(a("TW.ACK", "q", *[job[2] for job in got]), COUNT * [1])
 
 
+@test("a take that names no queue is refused, also beside one that names a queue")
+def _():
+    first, second = Client(a.path), Client(a.path)
+    same([client("PING") for client in (first, second)], ["+PONG", "+PONG"])
+    # Both are heard in one turn.
+    a.send_signal(signal.SIGSTOP)
+    first.send("TW.TAKE", "q")
+    second.send("TW.TAKE", "COUNT", 1)
+    a.send_signal(signal.SIGCONT)
+    same(first.answer(), None)
+    same(second.answer()[:4], "-ERR")
+
+
 @test("SQL: jobs are those of transactions that were committed")
 def _():
     sql("begin")
