@@ -50,9 +50,9 @@ static const char *digits(const char *text, uint64_t most, uint64_t *number)
 	return at == text ? NULL : at;
 }
 
-static bool as_text(struct bytes arg, char text[MAX_TEXT])
+bool arg_text(struct bytes arg, char *text, size_t size)
 {
-	if (arg.length >= MAX_TEXT || memchr(arg.data, '\0', arg.length))
+	if (arg.length >= size || memchr(arg.data, '\0', arg.length))
 		return false;
 	memcpy(text, arg.data, arg.length);
 	text[arg.length] = '\0';
@@ -65,7 +65,7 @@ bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 	char text[MAX_TEXT];
 	const char *end;
 
-	if (as_text(arg, text)) {
+	if (arg_text(arg, text, sizeof(text))) {
 		end = digits(text, most, number);
 		if (end && !*end && *number >= least)
 			return true;
@@ -75,7 +75,7 @@ bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 	return false;
 }
 
-/* "", or "." and digits, as ms; what is less counts as a whole one. */
+/* "", or "." and digits, as ms. A part of a ms counts as a whole one. */
 static const char *fraction(const char *text, uint64_t *ms)
 {
 	uint64_t unit = 100;
@@ -99,7 +99,7 @@ bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms)
 	const char *end = NULL;
 	uint64_t seconds, rest;
 
-	if (as_text(arg, text))
+	if (arg_text(arg, text, sizeof(text)))
 		end = digits(text, MAX_DUE / MSEC_PER_SEC - 1, &seconds);
 	if (end)
 		end = fraction(end, &rest);
@@ -160,7 +160,7 @@ static bool parse_at(struct request *request, struct bytes arg, uint64_t *due)
 	char text[MAX_TEXT];
 	const char *end;
 
-	if (as_text(arg, text)) {
+	if (arg_text(arg, text, sizeof(text))) {
 		end = digits(text, MAX_DUE, due);
 		if (end && !*end)
 			return true;
@@ -188,7 +188,7 @@ bool arg_due(struct request *request, int i, uint64_t *due)
 	}
 	if (!arg_seconds(request, request->argv[i + 1], &ms))
 		return false;
-	/* The clock's part of a ms has begun: never early. */
+	/* The present ms has begun before now: one more, so that no job is early. */
 	*due = now_ms() + ms + (ms != 0);
 	if (*due > MAX_DUE)
 		*due = MAX_DUE;

@@ -59,11 +59,7 @@ static int add_job(struct taken *taken, struct queue *queue,
 	add_receipt(&taken->jobs, queue, event, job);
 	reply_integer(&taken->jobs, attempt);
 	reply_integer(&taken->jobs, job->due);
-	if (job->key_length)
-		reply_bytes(&taken->jobs, (struct bytes) { job->key,
-			    job->key_length });
-	else
-		reply_null(&taken->jobs);
+	reply_key(&taken->jobs, job);
 	result = store->body(job->id, add_body, &taken->jobs);
 	if (result)
 		taken->buffer.length = length;

@@ -58,6 +58,8 @@
 
 #define MAX_LISTENERS	8
 #define MAX_KEY		255
+/* The numbers of jobs stay far below this one. */
+#define MAX_ID		(INT64_MAX / 16)
 /* In the year 2255. The wheel's clock ends in 2262. */
 #define MAX_DUE		9000000000000ULL
 

@@ -48,6 +48,14 @@ void answer_no_queue(struct reply *reply)
 	reply_error(reply, "NOQUEUE there is no such queue");
 }
 
+void reply_key(struct reply *reply, const struct job *job)
+{
+	if (job->key_length)
+		reply_bytes(reply, job_key(job));
+	else
+		reply_null(reply);
+}
+
 /* The comparison takes the same time for all passwords of one length. */
 static bool is_password(struct bytes given)
 {

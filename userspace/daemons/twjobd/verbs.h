@@ -44,6 +44,8 @@ bool take_is_wanted(struct queue *queue);
  * error.
  */
 bool arg_is(struct bytes arg, const char *word);
+/* Copies the argument, and a zero byte. Returns whether it is text that fits; no answer. */
+bool arg_text(struct bytes arg, char *text, size_t size);
 bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 		uint64_t most, uint64_t *number);
 /* Seconds, perhaps with a fraction, as ms. */
@@ -55,6 +57,8 @@ bool arg_key(struct request *request, struct bytes arg, struct bytes *key);
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
 void answer_no_queue(struct reply *reply);
+/* A job's key as a part of an answer. */
+void reply_key(struct reply *reply, const struct job *job);
 
 /* verbs_queue.c */
 void verb_create(struct request *request);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "job.h"
 #include "rule.h"
@@ -30,12 +29,9 @@ static bool parse_receipt(struct bytes arg, struct receipt *receipt)
 	char text[96];
 	int end = 0;
 
-	if (arg.length >= sizeof(text))
-		return false;
-	memcpy(text, arg.data, arg.length);
-	text[arg.length] = '\0';
-	if (sscanf(text, "%16llx-%16llx-%16llx-%8x%n", &job, &epoch, &handle,
-		   &receipt->delivery, &end) != 4 || (size_t)end != arg.length)
+	if (!arg_text(arg, text, sizeof(text)) ||
+	    sscanf(text, "%16llx-%16llx-%16llx-%8x%n", &job, &epoch, &handle,
+		   &receipt->delivery, &end) != 4 || text[end])
 		return false;
 	receipt->job = job;
 	receipt->epoch = epoch;

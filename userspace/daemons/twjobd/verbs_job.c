@@ -218,7 +218,7 @@ static struct found find_by_id(struct request *request)
 	struct found found = { .error = -EINVAL };
 	uint64_t id;
 
-	if (arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
+	if (arg_number(request, request->argv[2], 1, MAX_ID, &id))
 		found.error = job_find(request->queue, id, true, &found.job,
 				       &found.token);
 	return found;

@@ -44,10 +44,7 @@ static void add_job(struct reply *reply, const struct job *job, enum state state
 	reply_text(reply, "attempts");
 	reply_integer(reply, job->attempts);
 	reply_text(reply, "key");
-	if (job->key_length)
-		reply_bytes(reply, (struct bytes) { job->key, job->key_length });
-	else
-		reply_null(reply);
+	reply_key(reply, job);
 }
 
 static void add_body(void *reply, struct bytes body)
@@ -83,7 +80,7 @@ void verb_get(struct request *request)
 	uint64_t id;
 	int result;
 
-	if (!arg_number(request, request->argv[2], 1, INT64_MAX / 16, &id))
+	if (!arg_number(request, request->argv[2], 1, MAX_ID, &id))
 		return;
 	result = job_find(request->queue, id, false, &job, &token);
 	if (!result && job.rule)
@@ -138,8 +135,8 @@ static bool parse_list(struct request *request, struct listing *listing)
 			return false;
 		}
 		if (arg_is(argv[i], "CURSOR"))
-			good = arg_number(request, argv[i + 1], 0,
-					  INT64_MAX / 16, &listing->after);
+			good = arg_number(request, argv[i + 1], 0, MAX_ID,
+					  &listing->after);
 		else if (arg_is(argv[i], "COUNT"))
 			good = arg_number(request, argv[i + 1], 1, MAX_LIST,
 					  &listing->count);

@@ -2,18 +2,13 @@
 /*
  * The verb that puts a job with a rule, by which it comes again.
  */
-#include <string.h>
-
 #include "rule.h"
 #include "verbs.h"
 
 static bool copy_text(struct request *request, struct bytes arg, char *text, size_t size)
 {
-	if (arg.length < size && !memchr(arg.data, '\0', arg.length)) {
-		memcpy(text, arg.data, arg.length);
-		text[arg.length] = '\0';
+	if (arg_text(arg, text, size))
 		return true;
-	}
 	reply_error(request->reply, "ERR a rule has at most %d bytes, and a zone %d",
 		    CALENDAR_TEXT - 1, CALENDAR_ZONE - 1);
 	return false;
