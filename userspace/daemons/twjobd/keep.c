@@ -13,9 +13,9 @@
 
 #define SLICE		500
 #define INTERVAL	USEC_PER_SEC
-/* A token may be so late, ms: a delivery was given back for a while. */
+/* So many ms a token may be late: its delivery may have been given back for a while. */
 #define LATE		5000
-/* Leases may be so much longer, ns, after the clock has been set back. */
+/* A clock that has been set back by less, in ns, makes no lease too long. */
 #define SET_BACK	(100 * NSEC_PER_MSEC)
 
 static struct {
@@ -24,9 +24,9 @@ static struct {
 	uint64_t mended;
 	bool loading, removing;
 	int64_t clock, saved_clock;	/* ns, see look_at_clock() */
-	/* How far each has come, by numbers of rows. */
+	/* The row that the load, the removal, and the comparison looked at last. */
 	int64_t loaded, removed, compared;
-	/* Tokens of this queue are compared, 0: rows are. */
+	/* The queue whose tokens are compared. 0: rows are. */
 	int64_t walked;
 } keep;
 
@@ -45,7 +45,7 @@ void keep_count_mended(void)
 	keep.mended++;
 }
 
-/* sd-event may delay a timer by 250 ms: what is to be done at once is not delayed. */
+/* sd-event may delay a timer by 250 ms, but not one that is to run at once. */
 static void run_in(uint64_t us)
 {
 	must(sd_event_source_set_time_accuracy(keep.timer, us ? 0 : 1));
@@ -53,7 +53,7 @@ static void run_in(uint64_t us)
 	must(sd_event_source_set_enabled(keep.timer, SD_EVENT_ONESHOT));
 }
 
-/* A wheel that has been opened is put to use. */
+/* Begins to load an opened wheel that has not all jobs. Takes may read it from now on. */
 static int use_wheel(struct queue *queue)
 {
 	int result;
@@ -139,6 +139,13 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	return keep_open(queue);
 }
 
+/* The next jobs that this daemon owns. */
+static int next_own(int64_t after, struct job *jobs, int count)
+{
+	return store->next_own ? store->next_own(after, jobs, count) :
+				 store->next(after, 0, jobs, count);
+}
+
 static void end_load(void)
 {
 	struct queue *queue;
@@ -153,7 +160,7 @@ static void end_load(void)
 static bool load_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next_own(keep.loaded, jobs, SLICE);
+	int n = next_own(keep.loaded, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -175,7 +182,7 @@ static bool load_slice(void)
 	return n >= 0;
 }
 
-/* The queues whose jobs have all been removed. Returns whether that is durable. */
+/* Removes the dropped queues, which have no job any more. Returns whether that is durable. */
 static bool end_removal(void)
 {
 	struct queue *queue, *next;
@@ -200,7 +207,7 @@ static bool end_removal(void)
 static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next_own(keep.removed, jobs, SLICE);
+	int n = next_own(keep.removed, jobs, SLICE);
 
 	if (turn_begin())
 		return false;
@@ -232,12 +239,10 @@ static void mend(struct queue *queue, const struct job *job,
 
 static void compare_job(struct queue *queue, struct job *job)
 {
-	uint64_t late = job->due > now_ms() ? job->due : now_ms();
+	uint64_t now = now_ms(), due = job_next_due(job);
 	struct timewheel_token token;
 	uint64_t handle;
 
-	if (job->held_until > late)
-		late = job->held_until;
 	switch (queue_token(queue, job, &token)) {
 	case 0:
 		break;
@@ -259,13 +264,13 @@ static void compare_job(struct queue *queue, struct job *job)
 		mend(queue, job, &token, CHANGE_TO_BURIED);
 	/* The row of a shared store's job tells that it is not due yet, or held. */
 	else if ((!store->shared && token.deadline < queue_deadline(job->due)) ||
-		 token.deadline > queue_deadline(late + LATE))
+		 token.deadline > queue_deadline((due > now ? due : now) + LATE))
 		mend(queue, job, &token, CHANGE_TO_PENDING);
 	if (job->rule)
 		rule_compare(queue, job, &token);
 }
 
-/* Queues whose wheel should be as the store. */
+/* Whether the queue's wheel should have a token for each of its jobs, and no other. */
 static bool is_comparable(const struct queue *queue)
 {
 	return queue && queue->plain && queue->loaded && !queue->row.dropped;
@@ -274,7 +279,7 @@ static bool is_comparable(const struct queue *queue)
 static void compare_jobs(void)
 {
 	static struct job jobs[SLICE];
-	int n = store->next_own(keep.compared, jobs, SLICE);
+	int n = next_own(keep.compared, jobs, SLICE);
 
 	for (int i = 0; i < n; i++) {
 		struct queue *queue = queue_by_id(jobs[i].queue);
@@ -339,7 +344,7 @@ static int64_t ns_of(clockid_t id)
 	struct timespec now;
 
 	clock_gettime(id, &now);
-	return now.tv_sec * (int64_t)(MSEC_PER_SEC * NSEC_PER_MSEC) + now.tv_nsec;
+	return now.tv_sec * (int64_t)NSEC_PER_SEC + now.tv_nsec;
 }
 
 /* By how much the wall clock is ahead of one that is never set. */
@@ -349,8 +354,8 @@ static int64_t clock_offset(void)
 }
 
 /*
- * Each second: leases end by the wall clock, and would last longer after it has been
- * set back. The store knows how it was, for when that happens between two processes.
+ * Leases end by the wall clock, and would last longer after it has been set back. The
+ * store keeps how the clock was, as it may be set while no twjobd runs.
  */
 static void look_at_clock(void)
 {
@@ -358,15 +363,15 @@ static void look_at_clock(void)
 	struct queue *queue;
 
 	keep.clock = clock_offset();
-	if (llabs(keep.clock - keep.saved_clock) >= (long long)SET_BACK / 2) {
+	if (store->save_clock &&
+	    llabs(keep.clock - keep.saved_clock) >= (long long)SET_BACK / 2) {
 		store->save_clock(keep.clock);
 		keep.saved_clock = keep.clock;
 	}
 	if (before - keep.clock < (int64_t)SET_BACK)
 		return;
 	say("the clock has been set back by %lld s",
-	    (long long)(before - keep.clock) /
-	    (long long)(MSEC_PER_SEC * NSEC_PER_MSEC));
+	    (long long)(before - keep.clock) / (long long)NSEC_PER_SEC);
 	LIST_FOREACH(queue, &queues, next)
 		queue_set_back(queue, before - keep.clock);
 }
@@ -378,7 +383,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 	(void)source;
 	(void)time;
 	(void)unused;
-	/* Nothing is under way while both are compared. */
+	/* No turn is under way while store and wheels are compared. */
 	turn_end();
 	turn_settle_doubtful();
 	run_in(INTERVAL);
@@ -394,7 +399,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 		compare_jobs();
 	if (go_on)
 		run_in(0);
-	else
+	else if (store->tidy)
 		store->tidy();
 	return 0;
 }
@@ -430,7 +435,7 @@ static void open_all(void)
 void keep_start(void (*opened)(struct queue *queue))
 {
 	keep.opened = opened;
-	if (store->clock(&keep.saved_clock))
+	if (store->clock && store->clock(&keep.saved_clock))
 		keep.clock = keep.saved_clock;
 	else
 		keep.clock = clock_offset();

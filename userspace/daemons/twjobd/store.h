@@ -175,20 +175,20 @@ struct store {
 	 * @buried the buried ones of that queue. Returns their number.
 	 */
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
-	/* The same for those that this daemon owns. */
+	/* The same for jobs that this daemon owns. NULL: it owns all. */
 	int (*next_own)(int64_t after, struct job *jobs, int count);
 
 	/*
-	 * By how much the wall clock was ahead of one that is never set, ns: as it
-	 * was saved last; false if it never was.
+	 * By how much the wall clock was ahead of a clock that is never set, in ns, as it
+	 * was saved last. False: it never was. NULL: the store does not keep it.
 	 */
 	bool (*clock)(int64_t *offset);
-	/* Outside of a turn. */
+	/* Outside of a turn. NULL: as with @clock. */
 	void (*save_clock)(int64_t offset);
 
 	/* The disk was full, and there is no room yet to accept jobs again. */
 	bool (*is_full)(void);
-	/* A bit of housekeeping, outside of a turn. */
+	/* A bit of housekeeping, outside of a turn. NULL: there is none. */
 	void (*tidy)(void);
 	/* Adds figures of its own, outside of a turn. NULL: it has none. */
 	void (*figures)(struct figures *figures);

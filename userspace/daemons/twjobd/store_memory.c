@@ -101,7 +101,7 @@ static void *exchange(struct table *table, int64_t id, void *row)
 	return old;
 }
 
-/* NULL: removes the row. */
+/* Replaces a row for this turn. NULL removes it. */
 static void set(struct table *table, int64_t id, void *row)
 {
 	const struct old old = { table, { id, exchange(table, id, row) } };
@@ -138,6 +138,11 @@ static void *new_row(size_t size)
 	if (!row)
 		die(ENOMEM, "a job");
 	return row;
+}
+
+static void set_copy(struct table *table, int64_t id, const void *row, size_t size)
+{
+	set(table, id, memcpy(new_row(size), row, size));
 }
 
 static void open_store(const char *name)
@@ -207,8 +212,7 @@ static int save_queue(struct queue_row *row)
 {
 	if (!row->id)
 		row->id = new_queue_id();
-	set(&queue_table, row->id,
-	    memcpy(new_row(sizeof(*row)), row, sizeof(*row)));
+	set_copy(&queue_table, row->id, row, sizeof(*row));
 	return 0;
 }
 
@@ -229,12 +233,6 @@ static int64_t new_id(void)
 	return ++last_id;
 }
 
-static void set_job(const struct job *job)
-{
-	set(&job_table, job->id,
-	    memcpy(new_row(sizeof(*job)), job, sizeof(*job)));
-}
-
 static void set_body(int64_t id, struct bytes bytes)
 {
 	struct body *body = new_row(sizeof(*body) + bytes.length);
@@ -246,7 +244,7 @@ static void set_body(int64_t id, struct bytes bytes)
 
 static int add_job(const struct job *job, struct bytes body)
 {
-	set_job(job);
+	set_copy(&job_table, job->id, job, sizeof(*job));
 	set_body(job->id, body);
 	return 0;
 }
@@ -255,7 +253,7 @@ static int change_job(const struct job *job, struct bytes body)
 {
 	if (!find(&job_table, job->id))
 		return 0;
-	set_job(job);
+	set_copy(&job_table, job->id, job, sizeof(*job));
 	if (body.data)
 		set_body(job->id, body);
 	return 0;
@@ -272,8 +270,7 @@ static int remove_job(int64_t id)
 
 static int save_rule(int64_t job, const struct rule *rule)
 {
-	set(&rule_table, job,
-	    memcpy(new_row(sizeof(*rule)), rule, sizeof(*rule)));
+	set_copy(&rule_table, job, rule, sizeof(*rule));
 	return 0;
 }
 
@@ -329,30 +326,9 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 	return n;
 }
 
-static int next_own(int64_t after, struct job *jobs, int count)
-{
-	return next_jobs(after, 0, jobs, count);
-}
-
-/* It never was saved for this process. */
-static bool get_clock(int64_t *offset)
-{
-	(void)offset;
-	return false;
-}
-
-static void save_clock(int64_t offset)
-{
-	(void)offset;
-}
-
 static bool is_full(void)
 {
 	return false;
-}
-
-static void tidy(void)
-{
 }
 
 const struct store store_memory = {
@@ -377,9 +353,5 @@ const struct store store_memory = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
-	.next_own = next_own,
-	.clock = get_clock,
-	.save_clock = save_clock,
 	.is_full = is_full,
-	.tidy = tidy,
 };

@@ -19,22 +19,23 @@
 
 #define SCHEMA		2
 #define APPLICATION	0x74776a62	/* "twjb" */
-/* Numbers of jobs that are set aside by one commit. */
+/* So many numbers of jobs are set aside by one commit. */
 #define ID_BLOCK	65536
-/* More than one turn uses. */
+/* More numbers than one turn uses. */
 #define ID_SPARE	2048
-/* The log is written back when it is as long. */
+/* The log is written back when it has so many pages. */
 #define LOG_PAGES	1000
-/* Free pages that are given back at once, when a quarter of all are free. */
+/* So many free pages are given back at once, when a quarter of all pages is free. */
 #define GIVE_BACK	"256"
 
 static sqlite3 *db;
 static int64_t next_id, end_id;
 static bool had_list;	/* the last commit had a list that was not empty */
-static bool complained;	/* since the last commit */
+static bool complained;	/* an error has been told since the last commit */
 
 static sqlite3_stmt *statements[STATEMENTS];
 
+/* Tells the log of an error of SQLite, and returns it as store.h has it. */
 static int failed(const char *what)
 {
 	int code = sqlite3_extended_errcode(db);
@@ -47,14 +48,14 @@ static int failed(const char *what)
 		say("the store %s: %s: %s: see what the kernel's log tells about its disk",
 		    config.store, what, sqlite3_errmsg(db));
 	complained = true;
-	/* It is not known what a failed sync has left on the disk. */
+	/* Nothing tells what a failed sync has left on the disk. */
 	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
 		die(0, "the disk of %s cannot be trusted: see what the kernel's log tells about it",
 		    config.store);
 	return -EIO;
 }
 
-/* A statement whose first @count parameters are these numbers. */
+/* The statement, whose first @count parameters have got these numbers. */
 static sqlite3_stmt *bound(enum statement which, const int64_t *numbers,
 			   int count)
 {
@@ -77,7 +78,7 @@ static void bind_bytes(sqlite3_stmt *statement, int parameter,
 			    bytes.length, SQLITE_STATIC);
 }
 
-/* For statements that give no rows. */
+/* Carries out a statement that gives no rows. */
 static int run(sqlite3_stmt *statement)
 {
 	int result = sqlite3_step(statement) == SQLITE_DONE ? 0 :
@@ -100,6 +101,14 @@ static int step(sqlite3_stmt *statement)
 	}
 }
 
+/* Looks for the one row of a statement: 0, -ENOENT, or an error. The caller resets it. */
+static int find(sqlite3_stmt *statement)
+{
+	int result = step(statement);
+
+	return result < 0 ? result : result ? 0 : -ENOENT;
+}
+
 static void must_run(const char *sql)
 {
 	char *error = NULL;
@@ -108,6 +117,7 @@ static void must_run(const char *sql)
 		die(0, "the store %s: %s", config.store, error ?: "no memory");
 }
 
+/* Gets the number that a query gives. False: it gives none. */
 static bool ask(const char *sql, int64_t *value)
 {
 	sqlite3_stmt *statement;
@@ -122,6 +132,7 @@ static bool ask(const char *sql, int64_t *value)
 	return known;
 }
 
+/* The same for a query without which the store cannot be used. */
 static int64_t number(const char *sql)
 {
 	int64_t value;
@@ -131,7 +142,7 @@ static int64_t number(const char *sql)
 	return value;
 }
 
-/* After a commit. SQLite would do it likewise, and not tell that it has failed. */
+/* SQLite would write the log back by itself, and not tell that this has failed. */
 static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages)
 {
 	int result = SQLITE_OK;
@@ -142,7 +153,7 @@ static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages
 		result = sqlite3_wal_checkpoint_v2(of, NULL,
 						   SQLITE_CHECKPOINT_PASSIVE,
 						   NULL, NULL);
-	/* Or another program, as one that makes a backup, is about to do it. */
+	/* SQLITE_BUSY: another program, as one that makes a backup, writes it back. */
 	if (result != SQLITE_OK && result != SQLITE_BUSY)
 		failed("writing the log back");
 	return SQLITE_OK;
@@ -206,7 +217,7 @@ static void open_store(const char *path)
 	sqlite3_busy_timeout(db, 5000);
 	must_run("pragma page_size = 4096");
 	check_schema();
-	/* A failed sync of the process before is found out here, or nowhere. */
+	/* The checkpoint fails, and ends twjobd, if a sync of the process before failed. */
 	must_run("pragma journal_mode = wal;"
 		 "pragma synchronous = full;"
 		 "pragma secure_delete = off;"
@@ -235,16 +246,16 @@ static void close_store(void)
 static int with_blob(sqlite3_stmt *statement,
 		     void (*use)(void *arg, struct bytes blob), void *arg)
 {
-	int result = step(statement);
+	int result = find(statement);
 
-	if (result > 0)
+	if (!result)
 		use(arg, (struct bytes) {
 			sqlite3_column_blob(statement, 0),
 			sqlite3_column_bytes(statement, 0),
 		});
-	/* One that is not reset would keep the log from being emptied. */
+	/* A statement that is not reset would keep the log from being emptied. */
 	sqlite3_reset(statement);
-	return result < 0 ? result : result ? 0 : -ENOENT;
+	return result;
 }
 
 static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
@@ -295,7 +306,7 @@ static int begin_turn(void)
 {
 	int result;
 
-	/* Set aside by a commit of its own: a crash must not give one again. */
+	/* Numbers are set aside by a commit of its own: none is given again after a crash. */
 	if (end_id - next_id < ID_SPARE) {
 		int64_t end = next_id + ID_BLOCK;
 
@@ -414,21 +425,20 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 {
 	const void *key = sqlite3_column_blob(statement, 6);
 
-	job->version = 0;
-	job->held_until = 0;
-	job->foreign = false;
-	job->id = sqlite3_column_int64(statement, 0);
-	job->queue = sqlite3_column_int64(statement, 1);
-	job->due = sqlite3_column_int64(statement, 2);
-	job->attempts = sqlite3_column_int64(statement, 3);
-	job->size = sqlite3_column_int64(statement, 4);
-	job->buried = sqlite3_column_int(statement, 5);
-	job->key_length = sqlite3_column_bytes(statement, 6);
+	*job = (struct job) {
+		.id = sqlite3_column_int64(statement, 0),
+		.queue = sqlite3_column_int64(statement, 1),
+		.due = sqlite3_column_int64(statement, 2),
+		.attempts = sqlite3_column_int64(statement, 3),
+		.size = sqlite3_column_int64(statement, 4),
+		.buried = sqlite3_column_int(statement, 5),
+		.key_length = sqlite3_column_bytes(statement, 6),
+		.rule = sqlite3_column_int(statement, 7),
+	};
 	if (job->key_length > MAX_KEY)
 		job->key_length = MAX_KEY;
 	if (key)
 		memcpy(job->key, key, job->key_length);
-	job->rule = sqlite3_column_int(statement, 7);
 }
 
 static int save_rule(int64_t job, const struct rule *rule)
@@ -445,9 +455,9 @@ static int save_rule(int64_t job, const struct rule *rule)
 static int get_rule(int64_t job, struct rule *rule)
 {
 	sqlite3_stmt *statement = BOUND(GET_RULE, job);
-	int result = step(statement);
+	int result = find(statement);
 
-	if (result > 0) {
+	if (!result) {
 		*rule = (struct rule) {
 			.start = sqlite3_column_int64(statement, 2),
 			.missed = sqlite3_column_int(statement, 3),
@@ -463,7 +473,7 @@ static int get_rule(int64_t job, struct rule *rule)
 		read_text(statement, 1, rule->zone, sizeof(rule->zone));
 	}
 	sqlite3_reset(statement);
-	return result < 0 ? result : result ? 0 : -ENOENT;
+	return result;
 }
 
 static int64_t count_rules(void)
@@ -474,17 +484,17 @@ static int64_t count_rules(void)
 	return count;
 }
 
-/* Nobody else changes it. */
+/* No other program changes a job: @change asks for nothing more. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	sqlite3_stmt *statement = BOUND(GET, id);
-	int result = step(statement);
+	int result = find(statement);
 
 	(void)change;
-	if (result > 0)
+	if (!result)
 		read_job(statement, job);
 	sqlite3_reset(statement);
-	return result < 0 ? result : result ? 0 : -ENOENT;
+	return result;
 }
 
 static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
@@ -505,11 +515,6 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 		read_job(statement, &jobs[n++]);
 	sqlite3_reset(statement);
 	return result < 0 ? result : n;
-}
-
-static int next_own(int64_t after, struct job *jobs, int count)
-{
-	return next_jobs(after, 0, jobs, count);
 }
 
 static bool get_clock(int64_t *offset)
@@ -564,7 +569,6 @@ const struct store store_sqlite = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
-	.next_own = next_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = disk_is_full,

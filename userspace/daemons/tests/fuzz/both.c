@@ -184,11 +184,6 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 	return n;
 }
 
-static int next_own(int64_t after, struct job *jobs, int count)
-{
-	return next_jobs(after, 0, jobs, count);
-}
-
 static int each_queue(void (*each)(const struct queue_row *row))
 {
 	return store_sqlite.each_queue(each);
@@ -207,7 +202,6 @@ static bool get_clock(int64_t *offset)
 static void save_clock(int64_t offset)
 {
 	store_sqlite.save_clock(offset);
-	store_memory.save_clock(offset);
 }
 
 static bool is_full(void)
@@ -218,7 +212,6 @@ static bool is_full(void)
 static void tidy(void)
 {
 	store_sqlite.tidy();
-	store_memory.tidy();
 }
 
 const struct store store_both = {
@@ -242,7 +235,6 @@ const struct store store_both = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
-	.next_own = next_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = is_full,
