@@ -9,7 +9,7 @@
 #include "rule.h"
 #include "verbs.h"
 
-/* Row, token and what else a job without a body takes. */
+/* So many bytes are counted for a job beside its body and its key. */
 #define OVERHEAD	64
 #define KICK_SLICE	100
 #define MAX_KICKS	10000
@@ -43,7 +43,10 @@ static uint64_t size_of(const struct put *put)
 	       (put->rule ? rule_size(put->rule) : 0);
 }
 
-/* Whether the queue takes @size bytes more, which a job of @old had in part. */
+/*
+ * Whether the queue has room for a job of @size bytes in place of one of @old bytes; with
+ * 0 for a new job.
+ */
 static bool has_room(struct request *request, uint64_t size, uint64_t old)
 {
 	const struct queue_row *row = &request->queue->row;
@@ -90,7 +93,7 @@ static void answer_key(struct request *request, const struct job *job,
 	reply_text(request->reply, mark);
 }
 
-/* The same job with another body and time. */
+/* Gives the job of the key another body, time and rule. */
 static void replace(struct request *request, const struct put *put,
 		    struct job *job, const struct timewheel_token *token)
 {
@@ -127,7 +130,7 @@ static void compare_body(void *arg, struct bytes body)
 			   !memcmp(body.data ?: "", comparison->body.data, body.length);
 }
 
-/* The same rule has been put before, whatever has come by it since. */
+/* Whether the job's rule and body are those of the put. Its occurrence may be any. */
 static bool is_same_rule(const struct put *put, const struct job *job)
 {
 	struct comparison comparison = { .body = put->body };
@@ -141,7 +144,10 @@ static bool is_same_rule(const struct put *put, const struct job *job)
 	       !store->body(job->id, compare_body, &comparison) && comparison.same;
 }
 
-/* Returns whether there was such a job, or an error, and the put is answered. */
+/*
+ * A put with a key that a job may have. Returns whether it is answered: there is such a
+ * job, or an error.
+ */
 static bool put_again(struct request *request, const struct put *put)
 {
 	struct timewheel_token token;
@@ -150,20 +156,16 @@ static bool put_again(struct request *request, const struct put *put)
 
 	if (result == -ENOENT)
 		return false;
-	if (!result && put->replace && job.rule != !!put->rule) {
+	if (result)
+		answer_failure(request, result);
+	else if (put->replace && job.rule != !!put->rule)
 		reply_error(request->reply, job.rule ?
 			    "ERR the key is that of a rule, see TW.EVERY" :
 			    "ERR the key is that of a job without a rule");
-		return true;
-	}
-	if (!result && put->rule && is_same_rule(put, &job)) {
+	else if (put->rule && is_same_rule(put, &job))
 		answer_key(request, &job, "EXISTS");
-		return true;
-	}
-	if (!result && token.state == TIMEWHEEL_STATE_HELD)
-		result = -EBUSY;
-	if (result)
-		answer_failure(request, result);
+	else if (token.state == TIMEWHEEL_STATE_HELD)
+		answer_failure(request, -EBUSY);
 	else if (put->replace)
 		replace(request, put, &job, &token);
 	else
@@ -196,7 +198,7 @@ void verb_put(struct request *request)
 {
 	struct put put;
 
-	/* It may have to connect to another server, whose clock then counts. */
+	/* The turn may connect to another server, whose clock counts for IN. */
 	if (store->shared)
 		turn_begin();
 	if (parse_put(request, &put))
@@ -204,8 +206,8 @@ void verb_put(struct request *request)
 }
 
 /*
- * What the verbs below are about, a job by its number or by its key. @error: 0, or
- * -ENOENT: there is no such job; -EINVAL, which is answered; or an error.
+ * The job that one of the verbs below names, by its number or by its key. @error: that of
+ * job_find(), or -EINVAL: the argument is wrong, and that has been answered.
  */
 struct found {
 	int error;
@@ -235,7 +237,7 @@ static struct found find_by_key(struct request *request)
 	return found;
 }
 
-/* -EBUSY: a worker has the job. */
+/* The error with which the job was found, or -EBUSY: a worker has it. */
 static int unless_held(const struct found *found)
 {
 	if (!found->error && found->token.state == TIMEWHEEL_STATE_HELD)
@@ -243,7 +245,7 @@ static int unless_held(const struct found *found)
 	return found->error;
 }
 
-/* Answers 1 for done, 0 for unknown; nothing for -EINVAL, which is answered. */
+/* Answers 1 for done, 0 for unknown, and nothing to -EINVAL: see struct found. */
 static void answer_done(struct request *request, int result)
 {
 	if (!result || result == -ENOENT)
@@ -285,7 +287,7 @@ static void move(struct request *request, struct found found)
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
 	}
-	/* The time is looked at first: an error of it changes nothing. */
+	/* A wrong time is told even if there is no such job. */
 	if (found.error != -EINVAL && !arg_due(request, 3, &found.job.due))
 		return;
 	answer_done(request, unless_held(&found) ?:
