@@ -12,9 +12,9 @@
 #include "take.h"
 
 #define READ_AT_ONCE	16
-/* No further jobs are read for an answer that has so many bytes. */
+/* An answer that has so many bytes takes no further job. */
 #define MAX_ANSWER	(1 << 20)
-/* A job that cannot be looked at now comes again after so many ms. */
+/* A job whose row cannot be read now comes again after so many ms. */
 #define LATER		1000
 
 /* The jobs of one answer, which is put together before their number is known. */
@@ -23,10 +23,10 @@ struct taken {
 	struct reply jobs;
 	struct buffer buffer;
 	uint64_t count;
-	bool in_turn;		/* the answer is true only when the turn has been committed */
+	bool in_turn;		/* the answer has to wait for the turn's commit */
 };
 
-/* All that tells one delivery from all others: see verbs_answer.c. */
+/* The receipt tells this delivery from all others: see parse_receipt(). */
 static void add_receipt(struct reply *reply, struct queue *queue,
 			const struct timewheel_event *event, const struct job *job)
 {
@@ -45,7 +45,7 @@ static void add_body(void *reply, struct bytes body)
 	reply_bytes(reply, body);
 }
 
-/* queue, id, receipt, attempt, due, key, body */
+/* Adds to the answer: queue, id, receipt, attempt, due, key, body. */
 static int add_job(struct taken *taken, struct queue *queue,
 		   const struct timewheel_event *event, const struct job *job,
 		   uint64_t attempt)
@@ -72,7 +72,7 @@ static struct timewheel_token token_of(const struct timewheel_event *event)
 	return (struct timewheel_token) { .id = event->id, .handle = event->handle };
 }
 
-/* A first delivery is not written: the wheel counts it until it is answered. */
+/* The store has no count of a first delivery. The wheel counts until there is one. */
 static uint64_t next_attempt(const struct job *job,
 			     const struct timewheel_event *event)
 {
@@ -88,7 +88,7 @@ static void bury_job(struct queue *queue, struct job *job,
 	job_end_delivery(queue, job, &token, event->delivery);
 }
 
-/* What was read against the row: 0, or it is not for the client. */
+/* Reads the job's row. Not 0: the job is not for the client, and the token has been told. */
 static int check_job(struct queue *queue, struct job *job,
 		     const struct timewheel_event *event)
 {
@@ -122,6 +122,7 @@ static void count_taken(struct taken *taken, struct queue *queue,
 			 taken->waiter->bound);
 }
 
+/* Adds the job of this delivery to the answer, if its row permits. */
 static void take_event(struct taken *taken, struct queue *queue,
 		       const struct timewheel_event *event)
 {
@@ -154,7 +155,10 @@ static void take_event(struct taken *taken, struct queue *queue,
 	count_taken(taken, queue, event, &job);
 }
 
-/* What has been claimed, or has not, with a shared store. */
+/*
+ * The same for a job of a shared store, whose row has told by the @result of a claim
+ * whether the client gets it.
+ */
 static void take_claimed(struct taken *taken, struct queue *queue,
 			 const struct timewheel_event *event, struct job *job,
 			 int result)
@@ -162,7 +166,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	const struct timewheel_token token = token_of(event);
 	uint64_t later = now_ms() + LATER;
 
-	/* The token of a job that has ended, or that another owner has. */
+	/* The job has ended, or another daemon owns it. */
 	if (result == -ENOENT) {
 		queue_unregister(queue, event->handle);
 		return;
@@ -178,7 +182,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 		result = rule_take(queue, job, &token, event->delivery, job->attempts == 1);
 		if (result == -EAGAIN)
 			return;
-		/* Nothing has been delivered. */
+		/* The claim has counted a delivery that is not made. */
 		if (result) {
 			job->attempts--;
 			turn_result(store->change(job, SAME_BODY));
@@ -192,7 +196,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 		count_taken(taken, queue, event, job);
 }
 
-/* The rows decide whether what was read is to be handed out. */
+/* Asks the rows of a shared store which of these jobs the clients get. */
 static int claim(struct queue *queue, const struct timewheel_event *events, int count,
 		 struct job *jobs, int *results)
 {
@@ -233,11 +237,26 @@ void take_release(struct queue *queue, const struct delivery *delivery)
 		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
 }
 
-/* Returns whether the answer takes no more. */
+/* Returns whether the answer takes no further job. */
 static bool is_enough(const struct taken *taken)
 {
 	return taken->count == taken->waiter->count ||
 	       taken->buffer.length > MAX_ANSWER;
+}
+
+/* Reads what is due, as a worker asks for it. Returns the number of deliveries. */
+static int read_due(struct queue *queue, bool bound, struct timewheel_event *events,
+		    int count)
+{
+	int n;
+
+	queue->asked = now_ms();
+	if (queue->row.paused)
+		return 0;
+	n = queue_read(queue, bound, events, count);
+	if (n == -ENODEV)
+		keep_lost(queue);
+	return n;
 }
 
 static void take_from(struct taken *taken, struct queue *queue)
@@ -245,19 +264,14 @@ static void take_from(struct taken *taken, struct queue *queue)
 	struct timewheel_event events[READ_AT_ONCE];
 	int n;
 
-	queue->asked = now_ms();
-	if (queue->row.paused)
-		return;
 	do {
 		uint64_t want = taken->waiter->count - taken->count;
 
 		/* All that is read is handed out: a delivery counts as a try. */
 		if (want > READ_AT_ONCE)
 			want = READ_AT_ONCE;
-		n = queue_read(queue, taken->waiter->bound, events, want);
-		if (n == -ENODEV)
-			keep_lost(queue);
-		/* What the store cannot tell now it cannot tell of the next one. */
+		n = read_due(queue, taken->waiter->bound, events, want);
+		/* After an error of the store the next claim would fail as well. */
 		if (n > 0 && store->shared && claim_all(taken, queue, events, n))
 			break;
 		for (int i = 0; i < n && !store->shared; i++)
@@ -265,15 +279,15 @@ static void take_from(struct taken *taken, struct queue *queue)
 	} while (n > 0 && !is_enough(taken));
 }
 
-static struct taken begin_answer(const struct waiter *waiter)
+static void begin_answer(struct taken *taken, const struct waiter *waiter)
 {
-	return (struct taken) {
+	*taken = (struct taken) {
 		.waiter = waiter,
-		.jobs.version = waiter->client->reply.version,
+		.jobs = { &taken->buffer, waiter->client->reply.version },
 	};
 }
 
-/* Answers if there is a job. */
+/* Answers if there is a job, and returns whether there is one. */
 static bool end_answer(struct taken *taken)
 {
 	struct reply *reply = &taken->waiter->client->reply;
@@ -289,10 +303,10 @@ static bool end_answer(struct taken *taken)
 
 bool take_for(struct waiter *waiter)
 {
-	struct taken taken = begin_answer(waiter);
+	struct taken taken;
 
-	taken.jobs.out = &taken.buffer;
-	/* What this turn has moved or ended is not to be read at its old time. */
+	begin_answer(&taken, waiter);
+	/* A token that this turn moves or ends would be read at its old time. */
 	for (int i = 0; i < waiter->nr_queues; i++) {
 		if (waiter->queues[i]->unsettled) {
 			turn_end();
@@ -304,26 +318,20 @@ bool take_for(struct waiter *waiter)
 	return end_answer(&taken);
 }
 
-/* A claim costs a way to the store and back: these clients share one. */
 int take_for_each(struct queue *queue, struct waiter **takers, int count)
 {
 	static struct job jobs[TAKERS];
 	struct timewheel_event events[TAKERS];
 	int results[TAKERS], served = 0, error, n;
 
-	queue->asked = now_ms();
-	if (queue->row.paused)
-		return 0;
-	n = queue_read(queue, false, events, count);
-	if (n == -ENODEV)
-		keep_lost(queue);
+	n = read_due(queue, false, events, count);
 	if (n <= 0)
 		return 0;
 	error = claim(queue, events, n, jobs, results);
 	for (int i = 0; i < n; i++) {
-		struct taken taken = begin_answer(takers[served]);
+		struct taken taken;
 
-		taken.jobs.out = &taken.buffer;
+		begin_answer(&taken, takers[served]);
 		taken.in_turn = true;
 		take_claimed(&taken, queue, &events[i], &jobs[i], error ?: results[i]);
 		served += end_answer(&taken);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Deliveries: what is read of wheels becomes an answer. This knows nothing of waiting.
+ * Deliveries: what a client reads from wheels becomes the answer to its take. This does
+ * not know that clients wait.
  */
 #ifndef TWJOBD_TAKE_H
 #define TWJOBD_TAKE_H
 
 #include "verbs.h"
 
-/* Clients that share a claim. */
+/* At most so many clients share a claim. */
 #define TAKERS		64
 
 TAILQ_HEAD(waiters, waiter);
@@ -25,11 +26,11 @@ struct waiter {
 	struct queue *queues[];
 };
 
-/* Answers if there is a job. */
+/* Answers the client if there is a job. Returns whether there is one. */
 bool take_for(struct waiter *waiter);
 /*
- * With a shared store: answers the first ones of these clients, one job each. Returns to
- * how many.
+ * With a shared store: these clients share a claim, as each one costs a way to the store
+ * and back. The first of them get one job each. Returns how many have got one.
  */
 int take_for_each(struct queue *queue, struct waiter **takers, int count);
 

@@ -26,17 +26,17 @@ void verbs_run(struct client *client, struct command *command);
 /* The queue of this name; NULL if there is none. */
 struct queue *verbs_queue(struct bytes name);
 
-/* verbs_take.c: the client has gone: it takes no more. */
+/* verbs_take.c: the client has gone, and waits no more. */
 void take_forget(struct client *client);
-/* Answers takes that have just come, with a shared store: together. */
+/* With a shared store: answers the takes that have just come, together. */
 void take_serve(void);
-/* No job of this queue will come any more. */
+/* The queue has been dropped: refuses clients that wait for its jobs. */
 void take_end_queue(struct queue *queue);
-/* take.c, with a shared store: a delivery ends, which no worker has or will answer. */
+/* take.c, with a shared store: ends a delivery whose answer has not reached a worker. */
 void take_release(struct queue *queue, const struct delivery *delivery);
-/* The queue's wheel has been opened, or the queue is not paused any more. */
+/* The queue's wheel has been opened, or the queue has been paused or resumed. */
 void take_listen(struct queue *queue);
-/* Whether somebody waits for a job of this queue, or has just asked for one. */
+/* Whether a client waits for a job of this queue, or has just asked for one. */
 bool take_is_wanted(struct queue *queue);
 
 /*
@@ -96,10 +96,10 @@ void verb_ack(struct request *request);
 void verb_nack(struct request *request);
 void verb_extend(struct request *request);
 void verb_bury(struct request *request);
-/* Of these jobs the command answers deliveries, perhaps: at most @room. */
+/* The jobs, at most @room, of which this command answers deliveries. Returns their number. */
 int answer_jobs(const struct command *command, int64_t *ids, int room);
 
-/* What is put: also by a rule, whose first occurrence is at @due. */
+/* What a verb puts: a job, or with a @rule its first occurrence, which is at @due. */
 struct put {
 	struct bytes body, key;
 	uint64_t due;
@@ -107,7 +107,7 @@ struct put {
 	const struct rule *rule;
 };
 
-/* verbs_job.c: puts a job, or changes the one with the key, and answers. */
+/* verbs_job.c: puts the job, or changes the job that has its key, and answers. */
 void put_job(struct request *request, const struct put *put);
 
 #endif /* TWJOBD_VERBS_H */
