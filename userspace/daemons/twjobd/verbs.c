@@ -12,8 +12,8 @@
 #include "verbs.h"
 
 #define QUEUE	1U	/* argument 1 is a queue that exists */
-#define ANYBODY	2U	/* also before AUTH */
-#define FRESH	4U	/* decides by the queues as the store has them now */
+#define ANYBODY	2U	/* a client may send it before AUTH */
+#define FRESH	4U	/* the queues are read from a shared store before */
 
 void answer_failure(struct request *request, int error)
 {
@@ -35,7 +35,7 @@ void answer_failure(struct request *request, int error)
 		break;
 	case ENODEV:
 		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
-		/* Its wheel may just have been found destroyed. */
+		/* This error may be the first sign that the wheel has been destroyed. */
 		keep_lost(request->queue);
 		break;
 	default:
@@ -145,8 +145,8 @@ static void verb_ping(struct request *request)
 }
 
 /*
- * What clients look for before they send anything else. There is no "loading": to
- * clients it would mean that nothing can be done yet.
+ * What clients look for before they send anything else. "loading" is left out, as
+ * clients would take it to mean that twjobd does nothing yet.
  */
 static void verb_info(struct request *request)
 {
@@ -220,7 +220,7 @@ static const struct verb {
 	{ "QUIT", 1, 1, ANYBODY, verb_quit },
 };
 
-/* NULL after it has answered with an error. */
+/* NULL: there is none, and it has answered with an error. */
 static const struct verb *find_verb(struct request *request)
 {
 	bool known = false;

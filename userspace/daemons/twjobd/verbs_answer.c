@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Answers to deliveries: the job is done, is to come again, is to be kept aside, or
- * takes longer. They are good from any connection until the lease is over.
+ * Verbs by which workers answer deliveries: the job is done, is to come again, is to be
+ * kept aside, or takes longer. They are good from any connection until the lease is over.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,10 @@
 #include "rule.h"
 #include "verbs.h"
 
-/* With a shared store: the job's version, its queue, and the attempt. */
+/*
+ * What a receipt says of a delivery. That of a shared store has the version of the job's
+ * row in place of the wheel's epoch, and the queue in place of the token's handle.
+ */
 struct receipt {
 	uint64_t job;
 	union {
@@ -22,7 +25,7 @@ struct receipt {
 	uint32_t delivery;
 };
 
-/* As verbs_take.c writes it, to the letter. */
+/* Reads what add_receipt() of take.c has written. */
 static bool parse_receipt(struct bytes arg, struct receipt *receipt)
 {
 	unsigned long long job, epoch, handle;
@@ -55,8 +58,8 @@ int answer_jobs(const struct command *command, int64_t *ids, int room)
 }
 
 /*
- * With a shared store: the row tells whether the delivery is out. Nobody changes it until
- * the turn ends.
+ * With a shared store the row tells whether the delivery is out. No other program changes
+ * the row until the turn ends.
  */
 static int find_by_row(struct queue *queue, const struct receipt *receipt,
 		       struct job *job, struct timewheel_token *token)
@@ -71,7 +74,7 @@ static int find_by_row(struct queue *queue, const struct receipt *receipt,
 	return queue_find_job(queue, job, token);
 }
 
-/* The same for a lease that begins again. 0 is the queue's. */
+/* With a shared store: the lease begins again. @lease: 0 for that of the queue. */
 static int extend_row(struct queue *queue, const struct job *job, uint64_t lease)
 {
 	struct timewheel_token token;
@@ -79,15 +82,15 @@ static int extend_row(struct queue *queue, const struct job *job, uint64_t lease
 	lease = lease ?: queue->row.lease;
 	if (lease > MAX_LEASE)
 		return -ERANGE;
-	/* What the wheel cannot do ends as a delivery that the row refuses. */
+	/* A lease that ends too early in the wheel gives a delivery that the row refuses. */
 	if (!queue_token(queue, job, &token))
 		queue_extend(queue, token.handle, token.delivery, lease);
 	return turn_result(store->extend(job->id, lease));
 }
 
 /*
- * The job and token of a delivery that is out, and stays so during the commit: its
- * lease begins again. -ESTALE: it is not.
+ * Finds the job and the token of a delivery that is out. Its lease begins again, so that
+ * it stays out during the commit. -ESTALE: it is not out any more.
  */
 static int find_delivery(struct queue *queue, struct bytes arg,
 			 struct receipt *receipt, struct job *job,
@@ -97,7 +100,7 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 
 	if (!parse_receipt(arg, receipt))
 		return -ESTALE;
-	/* Whatever has been changed in this turn ended the delivery. */
+	/* Each change that a turn makes to a job ends the job's delivery. */
 	if (turn_has(receipt->job))
 		return -ESTALE;
 	if (store->shared) {
@@ -119,18 +122,18 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 	return result == -ENOENT ? -ESTALE : result;
 }
 
-/* The same for an answer that ends the delivery. */
+/* The same for an answer that ends the delivery, so that its lease does not matter. */
 static int find_last(struct queue *queue, struct bytes arg,
 		     struct receipt *receipt, struct job *job,
 		     struct timewheel_token *token)
 {
 	int result = find_delivery(queue, arg, receipt, job, token, 0);
 
-	/* It is out, and has been extended as far as the wheel permits. */
+	/* The delivery is out, though the wheel cannot extend its lease any further. */
 	return result == -ERANGE ? 0 : result;
 }
 
-static void answer_stale(struct request *request, int result)
+static void refuse_answer(struct request *request, int result)
 {
 	if (result == -ESTALE)
 		reply_error(request->reply,
@@ -165,7 +168,7 @@ void verb_ack(struct request *request)
 	if (request->argc == 3) {
 		result = ack(request, request->argv[2]);
 		if (result)
-			answer_stale(request, result);
+			refuse_answer(request, result);
 		else
 			reply_integer(request->reply, 1);
 		return;
@@ -173,7 +176,7 @@ void verb_ack(struct request *request)
 	reply_array(request->reply, request->argc - 2);
 	for (int i = 2; i < request->argc; i++) {
 		result = ack(request, request->argv[i]);
-		/* Then all answers of the turn tell that. */
+		/* One array cannot tell of an error: the turn fails, with all its answers. */
 		if (result && result != -ESTALE)
 			turn_result(result);
 		reply_integer(request->reply, !result);
@@ -183,7 +186,7 @@ void verb_ack(struct request *request)
 static void answer(struct request *request, int result, const char *text)
 {
 	if (result)
-		answer_stale(request, result);
+		refuse_answer(request, result);
 	else
 		reply_simple(request->reply, text);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that tell of jobs and change nothing.
+ * Verbs that tell of jobs: TW.GET of one, TW.LIST of many. They change nothing.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 #define LIST_COUNT	100
 #define MAX_LIST	1000
-/* Rows, also of other queues, that one command looks at. */
+/* One command looks at so many rows, those of other queues included. */
 #define MAX_LOOKED_AT	10000
 #define SLICE		250
 
@@ -116,44 +116,36 @@ static bool parse_state(struct request *request, struct bytes arg,
 	return false;
 }
 
-static bool refuse_option(struct request *request)
+static bool parse_option(struct request *request, int i, struct listing *listing)
 {
-	reply_error(request->reply,
-		    "ERR expected CURSOR, COUNT, STATE or BEFORE");
+	struct bytes option = request->argv[i], value = request->argv[i + 1];
+
+	if (arg_is(option, "CURSOR"))
+		return arg_number(request, value, 0, MAX_ID, &listing->after);
+	if (arg_is(option, "COUNT"))
+		return arg_number(request, value, 1, MAX_LIST, &listing->count);
+	if (arg_is(option, "STATE"))
+		return parse_state(request, value, &listing->state);
+	if (arg_is(option, "BEFORE"))
+		return arg_number(request, value, 0, MAX_DUE, &listing->before);
+	reply_error(request->reply, "ERR expected CURSOR, COUNT, STATE or BEFORE");
 	return false;
 }
 
 static bool parse_list(struct request *request, struct listing *listing)
 {
-	struct bytes *argv = request->argv;
-
 	for (int i = 2; i < request->argc; i += 2) {
-		bool good;
-
 		if (i + 1 == request->argc) {
 			reply_error(request->reply, "ERR an option has no value");
 			return false;
 		}
-		if (arg_is(argv[i], "CURSOR"))
-			good = arg_number(request, argv[i + 1], 0, MAX_ID,
-					  &listing->after);
-		else if (arg_is(argv[i], "COUNT"))
-			good = arg_number(request, argv[i + 1], 1, MAX_LIST,
-					  &listing->count);
-		else if (arg_is(argv[i], "STATE"))
-			good = parse_state(request, argv[i + 1], &listing->state);
-		else if (arg_is(argv[i], "BEFORE"))
-			good = arg_number(request, argv[i + 1], 0, MAX_DUE,
-					  &listing->before);
-		else
-			good = refuse_option(request);
-		if (!good)
+		if (!parse_option(request, i, listing))
 			return false;
 	}
 	return true;
 }
 
-/* Whether it is one that was asked for. */
+/* Adds the job if it is one of those asked for. Returns whether it is. */
 static bool list_job(struct listing *listing, struct queue *queue,
 		     const struct job *job)
 {
@@ -171,7 +163,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	return true;
 }
 
-/* Goes on after row @after. Returns whether the end has been reached. */
+/* Lists jobs behind the row @after. 1: there are no more, 0: there may be; or an error. */
 static int list_some(struct listing *listing, struct queue *queue)
 {
 	static struct job jobs[SLICE];
@@ -191,9 +183,9 @@ static int list_some(struct listing *listing, struct queue *queue)
 }
 
 /*
- * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: where to go on, 0
- * at the end, and jobs in the order of their numbers. There may be none although
- * there are more.
+ * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: the cursor of the next
+ * command, 0 at the end, and jobs in the order of their numbers. An answer may have no
+ * jobs although there are more of them.
  */
 void verb_list(struct request *request)
 {

@@ -70,7 +70,10 @@ static bool parse_settings(struct request *request, struct queue_row *row)
 	return true;
 }
 
-/* A turn of its own, so that the wheel is that of a queue that is durable. */
+/*
+ * Saves the row in a turn of its own, so that the queue is durable before its wheel
+ * changes. After an error it has answered.
+ */
 static bool save_alone(struct request *request, struct queue_row *row)
 {
 	int error = turn_end() ?: turn_begin() ?:
@@ -83,13 +86,13 @@ static bool save_alone(struct request *request, struct queue_row *row)
 	return false;
 }
 
-/* The same for a queue that is there, which then has this row. */
+/* The same for the command's queue, which has this row afterwards. */
 static bool save_queue(struct request *request, struct queue_row *row)
 {
 	if (!save_alone(request, row))
 		return false;
-	request->queue->row = *row;
-	request->queue->saved = *row;
+	/* A row with the same lease and limits needs no other wheel. */
+	keep_set(request->queue, row);
 	return true;
 }
 
@@ -103,7 +106,7 @@ static size_t count_queues(void)
 	return count;
 }
 
-/* A queue can have no wheel of such settings. */
+/* Tells why the queue gets no wheel of these settings. */
 static void answer_no_wheel(struct request *request, struct queue *queue,
 			    int error)
 {
@@ -144,7 +147,7 @@ static void change_queue(struct request *request, struct queue *queue,
 		reply_ok(request->reply);
 		return;
 	}
-	/* A queue without a wheel is of no use: it keeps the settings that it had. */
+	/* A queue without a wheel is of no use, so it keeps the settings that it had. */
 	if (!turn_begin() && !turn_result(store->save_queue(&old)))
 		keep_set(queue, &old);
 	answer_no_wheel(request, queue, error);
@@ -169,7 +172,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 		reply_ok(request->reply);
 		return;
 	}
-	/* It is refused, not kept without a wheel. */
+	/* The queue is refused. Without a wheel it would be of no use. */
 	answer_no_wheel(request, queue, error);
 	queue_free(queue);
 	turn_begin();

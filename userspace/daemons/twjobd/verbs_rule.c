@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verb that puts a job with a rule, by which it comes again.
+ * TW.EVERY, the verb that puts a job with a rule, by which it comes again. What a rule
+ * means is told by rule.h and calendar.h.
  */
 #include "rule.h"
 #include "verbs.h"
@@ -30,7 +31,7 @@ static bool parse_missed(struct request *request, struct bytes arg, struct rule 
 	return false;
 }
 
-/* The options are before the body, which is last. */
+/* The body is the last argument, behind the options. */
 static bool parse_rule(struct request *request, struct rule *rule)
 {
 	const struct bytes *argv = request->argv;

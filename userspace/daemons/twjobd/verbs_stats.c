@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that tell figures: for programs, and for Prometheus.
+ * Verbs that tell figures, to programs and to Prometheus. They change nothing.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	*figures = (struct figures) { row->name, 16, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
-		/* The stamp is pending, too. */
+		/* The stamp is pending as well, and no job. */
 		{ "pending", info.pending - !!info.pending,
 		  "pending_jobs", "Jobs that wait until they are due, or taken." },
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
@@ -108,7 +108,7 @@ static void print_figure(FILE *file, const struct figure *figure,
 		fprintf(file, " %" PRIu64 "\n", figure->value);
 }
 
-/* Each metric, with the values of all @count that have it. */
+/* Prints each metric once, with its value in each of these @count groups of figures. */
 static void print_figures(FILE *file, const struct figures *figures, size_t count)
 {
 	for (size_t i = 0; count && i < figures->count; i++) {
@@ -159,7 +159,7 @@ static void print_histograms(FILE *file)
 	}
 }
 
-/* TW.METRICS: all figures in Prometheus' text format */
+/* TW.METRICS tells all figures in Prometheus' text format. */
 void verb_metrics(struct request *request)
 {
 	struct figures figures;
