@@ -37,7 +37,7 @@ bool arg_is(struct bytes arg, const char *word)
 	       !strncasecmp(arg.data, word, arg.length);
 }
 
-/* Digits at @text. Returns what is behind them, NULL if there are none. */
+/* Reads digits. Returns the text behind them. NULL: there are none, or more than @most. */
 static const char *digits(const char *text, uint64_t most, uint64_t *number)
 {
 	const char *at = text;
@@ -75,7 +75,7 @@ bool arg_number(struct request *request, struct bytes arg, uint64_t least,
 	return false;
 }
 
-/* "", or "." and digits, as ms. A part of a ms counts as a whole one. */
+/* Reads "", or "." and digits, as ms. A part of a ms counts as a whole one. */
 static const char *fraction(const char *text, uint64_t *ms)
 {
 	uint64_t unit = 100;
@@ -112,7 +112,7 @@ bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms)
 	return true;
 }
 
-/* "Z" or "+HH:MM", as seconds east of Greenwich. */
+/* Reads "Z", "+HH:MM" or "-HH:MM", as seconds east of Greenwich. */
 static bool parse_zone(const char *text, int64_t *east)
 {
 	struct tm zone = { };
@@ -132,7 +132,7 @@ static bool parse_zone(const char *text, int64_t *east)
 	return true;
 }
 
-/* RFC 3339: 2026-12-24T15:22:35.5+01:00 */
+/* Reads a time of RFC 3339, as in 2026-12-24T15:22:35.5+01:00. */
 static bool parse_date(const char *text, uint64_t *due)
 {
 	struct tm date = { };

@@ -39,7 +39,7 @@ void disk_give_ballast(void)
 		say("%s: %s", path, strerror(errno));
 }
 
-/* Only with room to spare: what fills the disk is not to find it full at once. */
+/* There is to be more room than the ballast takes, so that the disk is not full again at once. */
 static bool has_room(void)
 {
 	struct statvfs disk;

@@ -15,9 +15,9 @@ void disk_open(const char *path);
 void disk_give_ballast(void);
 /* Takes the ballast again, if there is room for it. */
 void disk_take_ballast(void);
-/* The disk was full, and there is no room yet for the ballast. */
+/* Whether the disk was full, and there is no room yet for the ballast. */
 bool disk_is_full(void);
-/* A file system that has become so says of a sync that it is done. */
+/* After an error a file system may become read-only, and still say that a sync succeeded. */
 bool disk_is_read_only(void);
 
 #endif /* TWJOBD_DISK_H */

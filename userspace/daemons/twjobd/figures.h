@@ -10,8 +10,9 @@
 #define MAX_FIGURES	20
 
 /*
- * @metric: NULL for what is no metric. What ends in _total only grows, and what
- * ends in _seconds is a value in ms.
+ * @name is that of TW.STATS, @metric that of TW.METRICS, or NULL if it is not told there. A
+ * metric whose name ends in _total only grows. One that ends in _seconds has its value
+ * here in ms.
  */
 struct figure {
 	const char *name;

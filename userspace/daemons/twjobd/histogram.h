@@ -12,7 +12,10 @@
 #define HISTOGRAM_FIRST	10
 #define HISTOGRAM_LAST	40
 
-/* @counts[i] are the times less than 2^(HISTOGRAM_FIRST + i) ns; the last: others. */
+/*
+ * @counts[i] is the number of times less than 2^(HISTOGRAM_FIRST + i) ns that no smaller
+ * i counts. The last one counts all longer times.
+ */
 struct histogram {
 	uint64_t counts[HISTOGRAM_LAST - HISTOGRAM_FIRST + 2];
 	uint64_t sum;		/* ns */

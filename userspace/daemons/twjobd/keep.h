@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps wheels and store in step: loads a wheel that has not all jobs, and all the
- * time compares some of the one with some of the other. This knows no connection.
+ * Keeps wheels and store in step: loads a wheel that has not all jobs, and compares jobs
+ * with tokens all the time, some each second. This knows no connection and no verb.
  */
 #ifndef TWJOBD_KEEP_H
 #define TWJOBD_KEEP_H
 
 #include "queue.h"
 
-/* All queues of the store. The service manager's files are used. */
+/* Opens the wheels of all queues of the store. @opened is told of each opened wheel. */
 void keep_start(void (*opened)(struct queue *queue));
 /* Opens a queue's wheel, and begins to load it if that is needed. */
 int keep_open(struct queue *queue);
@@ -27,7 +27,7 @@ void keep_remove_jobs(void);
 bool keep_is_loading(void);
 /* How many tokens were not as the store has their jobs. */
 uint64_t keep_mended(void);
-/* A token has no job, or not such a one. */
+/* Counts a token that was not as the store has its job. */
 void keep_count_mended(void);
 
 #endif /* TWJOBD_KEEP_H */

@@ -12,7 +12,7 @@
 #include "keep.h"
 #include "verbs.h"
 
-/* Files besides connections and wheels. */
+/* So many files are open besides connections and wheels. */
 #define OTHER_FILES	64
 #define QUEUE_FILES	(2 * MAX_QUEUES)
 
@@ -23,7 +23,7 @@ uint64_t max_connections;
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(config.field)
 
-/* A path, or what another kind of store takes. */
+/* Takes a path, or a text that another kind of store takes. */
 static const char *parse_store(const struct config_key *key, void *field,
 			       const char *value)
 {
@@ -49,7 +49,7 @@ static const struct config_key keys[] = {
 	  SIZE(max_connections), 0, 1, 1000000, { "10000" } },
 };
 
-/* On the sockets that the service manager has passed, else on those configured. */
+/* Listens on the sockets that the service manager has passed, else on those configured. */
 static void listen_all(void)
 {
 	int passed = sd_listen_fds(0), sockets = 0;

@@ -18,12 +18,12 @@
 /* Tokens beyond the queue's limit of jobs: the stamp, and what a crash leaves. */
 #define SPARE		1024
 #define STAMP		0
-/* Times of the stamp, far beyond every job's: it is never due. */
+/* The stamp's time is one of these. Both are far beyond every job's, so it is never due. */
 #define LOADED		queue_deadline(MAX_DUE + 1)
 #define LOADING		queue_deadline(MAX_DUE + 3600 * MSEC_PER_SEC)
 #define KEYED		(1ULL << 63)
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
-/* Whichever of the two files has read it. */
+/* For deliveries that either of the two files has read. */
 #define ANSWER		(TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE)
 #define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
 
@@ -99,7 +99,7 @@ static int run(struct queue *queue, struct timewheel_op *op)
 	return queue->plain ? result_of(tw_wheel_run(queue->plain, op)) : -ENODEV;
 }
 
-/* RUN(queue, cancel, key, flags): prepares by tw_op_cancel(), and carries out. */
+/* RUN(queue, cancel, key, flags) prepares an operation by tw_op_cancel(), and runs it. */
 #define RUN(queue, prepare, ...) ({					\
 	struct timewheel_op op_;					\
 									\
@@ -125,7 +125,7 @@ static bool has_places(const struct job *job)
 	return job->key_length && !store->shared;
 }
 
-/* 1: the wheel is that of the row, 0: it is another; or an error. */
+/* 1: the wheel is that of the row's epoch, 0: it is another; or an error. */
 static int has_stamp(struct queue *queue)
 {
 	struct timewheel_token token;
@@ -153,7 +153,7 @@ void queue_end_load(struct queue *queue)
 	queue->loaded = !RUN(queue, move, STAMP, LOADED, ABSOLUTE);
 }
 
-/* The service manager is to keep the file, without looking at it. */
+/* Gives the file to the service manager, which keeps it and does not poll it. */
 static void keep_file(struct queue *queue)
 {
 	char state[128], name[TIMEWHEEL_NAME_SIZE];
@@ -173,7 +173,7 @@ static void forget_file(struct queue *queue)
 	sd_notify(0, state);
 }
 
-/* The file that the service manager has passed by this name, once; or -1. */
+/* The file that the service manager has passed by this name. It is given out once, then -1. */
 static int passed_file(const char *name)
 {
 	static char **names;
@@ -190,6 +190,7 @@ static int passed_file(const char *name)
 	return -1;
 }
 
+/* Opens the wheel by the file that has been kept. False: there is none with its stamp. */
 static bool open_kept(struct queue *queue, const char *name)
 {
 	int fd = passed_file(name);
@@ -217,14 +218,14 @@ static int new_epoch(struct queue *queue)
 	return 0;
 }
 
-/* Opens the wheel of this name, which is there. Returns as has_stamp(). */
+/* Opens the wheel of this name, which exists. Returns what has_stamp() does. */
 static int open_existing(struct queue *queue, const char *name)
 {
 	queue->plain = tw_wheel_open_named(name, O_RDWR);
 	return queue->plain ? has_stamp(queue) : -errno;
 }
 
-/* 1: the wheel was there, 0: it is a new one; or an error. */
+/* 1: the row's wheel was there, 0: a new one has been made; or an error. */
 static int open_or_make(struct queue *queue, const char *name,
 			const struct timewheel_setup *setup)
 {
@@ -237,7 +238,7 @@ static int open_or_make(struct queue *queue, const char *name,
 		result = open_existing(queue, name);
 		if (result)
 			return result;
-		/* Perhaps that of another store. */
+		/* Another store may have made it. */
 		tw_wheel_close(queue->plain);
 		other = true;
 	}
@@ -466,8 +467,8 @@ bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery)
 }
 
 /*
- * The lease of a token that is out, after the clock has been set back. What ends
- * before that much is from after that moment, or over: it is at most a lease.
+ * Shortens the lease of a delivery after the clock has been set back. If less than @back
+ * is left of it, it began after that moment or is over, and lasts no longer than a lease.
  */
 static void shorten(struct queue *queue, const struct timewheel_token *token,
 		    uint64_t back)
@@ -538,7 +539,7 @@ static void make_pending(struct queue *queue, const struct change *change)
 	if (result == -ESTALE)
 		result = RUN(queue, move, change->handle,
 			     queue_deadline(change->due), BY_HANDLE | ABSOLUTE);
-	/* If there is one, it has been delivered since, or is the one of make_new(). */
+	/* A token that is there has been delivered since, or make_new() has made it. */
 	if (result == -ESTALE &&
 	    queue_token_by_handle(queue, change->handle, &token) == -ENOENT)
 		make_new(queue, change);

@@ -23,12 +23,12 @@
 #include "histogram.h"
 #include "store.h"
 
-/* Each has two open files. */
+/* A limit for the open files: each queue has two. */
 #define MAX_QUEUES	256
 /* Places where the token of a key may be. */
 #define PLACES		4
 
-/* Jobs that are due, which no worker has taken: since when the oldest is, in ns. */
+/* Jobs that are due, and that no worker has taken. @oldest: when the first was due, ns. */
 struct due {
 	uint64_t count, oldest;
 };
@@ -47,8 +47,8 @@ struct queue {
 	struct tw_cursor *walk;		/* see queue_walk() */
 	struct tw_cursor *survey;	/* see queue_due() */
 	sd_event_source *surveys;
-	struct due counting, counted;
-	struct histogram lateness;	/* from when jobs were due */
+	struct due counting, counted;	/* by the present survey, and by the last one */
+	struct histogram lateness;	/* from when jobs were due until workers got them */
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
 	bool complained;		/* see keep_complain() */
@@ -72,7 +72,7 @@ void queue_free(struct queue *queue);
  * tw_wheel_open_named(3).
  */
 int queue_open_wheel(struct queue *queue);
-/* Most jobs of a queue, for which a wheel can have tokens. */
+/* The limit of a queue's jobs may not be higher: a wheel has no more tokens. */
 uint64_t queue_most_jobs(void);
 void queue_close_wheel(struct queue *queue);
 void queue_destroy_wheel(struct queue *queue);
@@ -81,12 +81,10 @@ int queue_begin_load(struct queue *queue);
 /* All jobs have been registered. */
 void queue_end_load(struct queue *queue);
 
-/*
- * Where a job is: by its row with a shared store, else by the wheel.
- */
+/* The token of a job, as its row has it with a shared store, else as the wheel has it. */
 int queue_find_job(struct queue *queue, const struct job *job,
 		   struct timewheel_token *token);
-/* The token of a job; by the id of the job, or by handle. */
+/* A token as the wheel has it: by its job, or by its handle. */
 int queue_token(struct queue *queue, const struct job *job,
 		struct timewheel_token *token);
 int queue_token_by_handle(struct queue *queue, uint64_t handle,
@@ -128,7 +126,7 @@ enum change_to {
 	CHANGE_TO_GONE		= 0,
 	CHANGE_TO_PENDING	= 1,
 	CHANGE_TO_BURIED	= 2,
-	/* Pending, and no delivery has ever been made. */
+	/* A pending token that has never been delivered. */
 	CHANGE_TO_NEW		= 3,
 };
 
@@ -143,7 +141,7 @@ struct change {
 	uint64_t id;		/* of the token */
 	uint64_t handle;
 	uint64_t due;		/* ms */
-	uint32_t delivery;	/* that is ended, 0: none */
+	uint32_t delivery;	/* the one that it ends, 0: none */
 	uint32_t to;		/* enum change_to */
 };
 
@@ -151,20 +149,20 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 			   const struct timewheel_token *token,
 			   uint32_t delivery, enum change_to to);
 void queue_apply(struct queue *queue, const struct change *change);
-/* Undoes queue_register(); or ends a token for which the store has no job. */
+/* Removes a token for which the store has no job. */
 void queue_unregister(struct queue *queue, uint64_t handle);
 
-/* queue_due.c: what the queue's wheel counts; false if there is none. */
+/* queue_due.c: what the queue's wheel counts. False: there is no wheel. */
 bool queue_counts(struct queue *queue, struct timewheel_info *info);
 /*
- * Also there: what is due, by a look at every token if @info says that one may be. In
- * a wheel of more than SURVEY tokens the loop goes on with that later, a slice at a
- * time, and the answer is what the last such count came to.
+ * Also there: what is due. If @info says that a job may be due, a survey counts by a look
+ * at every token. It looks at SURVEY tokens now, and at the rest in later turns of the
+ * loop; until it ends, the answer is that of the survey before.
  */
 #define SURVEY		5000
 void queue_end_survey(struct queue *queue);
 struct due queue_due(struct queue *queue, const struct timewheel_info *info);
-/* Deadline that a token of this job has, at the earliest: ns. */
+/* The deadline that the token of a job has which is due at @due ms: ns. */
 uint64_t queue_deadline(uint64_t due);
 
 #endif /* TWJOBD_QUEUE_H */

@@ -63,7 +63,7 @@ struct due queue_due(struct queue *queue, const struct timewheel_info *info)
 	} else if (!queue->survey) {
 		begin_survey(queue);
 	}
-	/* Of the first one, what it has found so far. */
+	/* During the first survey: what it has found so far. */
 	return queue->survey && !queue->counted.count ? queue->counting :
 							queue->counted;
 }

@@ -53,8 +53,8 @@ void buffer_free(struct buffer *buffer)
 }
 
 /*
- * A header, @kind and a number up to @most, at @at. Returns its length, 0 if it is
- * not whole yet, -1 if it is none.
+ * Reads the header at @at: @kind, and a number up to @most. Returns the header's length, 0
+ * if it is not whole yet, -1 if it is wrong.
  */
 static int parse_header(struct bytes in, size_t at, char kind,
 			uint64_t most, uint64_t *number)
@@ -80,7 +80,7 @@ static int parse_header(struct bytes in, size_t at, char kind,
 	return i == MAX_HEADER ? -1 : 0;
 }
 
-/* One argument at @parsed->used, which then is behind it. */
+/* Reads the argument at @parsed->used, which is behind the argument afterwards. */
 static enum resp_found parse_argument(struct bytes in, size_t max,
 				      struct resp_parsed *parsed,
 				      struct bytes *argument)
@@ -159,7 +159,7 @@ void reply_error(struct reply *reply, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* It may repeat what a client has said. */
+	/* The text may repeat what a client has sent. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ')
 			*at = ' ';

@@ -19,7 +19,7 @@ struct buffer {
 };
 
 void buffer_add(struct buffer *buffer, const void *data, size_t length);
-/* Room for @length bytes more. */
+/* Makes room for @length bytes more, and returns where they begin. */
 char *buffer_reserve(struct buffer *buffer, size_t length);
 /* Removes bytes from the beginning. */
 void buffer_cut(struct buffer *buffer, size_t length);
@@ -30,7 +30,10 @@ struct command {
 	struct bytes argv[MAX_ARGS];
 };
 
-/* What a parse finds. RESP_BIG: an argument that is longer than allowed. */
+/*
+ * What a parse finds: a whole command, the beginning of one, an argument that is longer
+ * than allowed, or none of these.
+ */
 enum resp_found {
 	RESP_COMMAND,
 	RESP_PARTIAL,
@@ -41,9 +44,8 @@ enum resp_found {
 struct resp_parsed {
 	enum resp_found found;
 	size_t used;		/* bytes of a whole command */
-	size_t header;		/* RESP_BIG: where the header of the argument is, */
-	size_t header_length;	/* how long the header is, */
-	size_t length;		/* and how long the argument is */
+	/* With RESP_BIG only: where that argument's header is, and how long both are. */
+	size_t header, header_length, length;
 };
 
 /* The first command in @in. Its arguments point into @in. */
@@ -65,7 +67,7 @@ void reply_integer(struct reply *reply, int64_t value);
 void reply_bytes(struct reply *reply, struct bytes bytes);
 void reply_text(struct reply *reply, const char *text);
 void reply_null(struct reply *reply);
-/* No array at all, which RESP2 tells from no text. */
+/* No array at all. RESP2 has another answer for no text at all: reply_null(). */
 void reply_null_array(struct reply *reply);
 void reply_array(struct reply *reply, size_t count);
 void reply_map(struct reply *reply, size_t pairs);

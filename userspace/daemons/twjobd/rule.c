@@ -41,7 +41,7 @@ bool rule_begin(struct rule *rule, char why[CALENDAR_WHY])
 	return found;
 }
 
-/* The rule of a job, and its calendar, which is NULL after an error. */
+/* Reads the rule of a job, and opens its calendar. NULL: there is an @error. */
 static struct calendar *read_rule(const struct job *job, struct rule *rule, int *error)
 {
 	struct calendar *calendar = NULL;
@@ -58,7 +58,7 @@ static struct calendar *read_rule(const struct job *job, struct rule *rule, int 
 	return calendar;
 }
 
-/* The job is to be the occurrence @rule->at. */
+/* Saves that the job is the occurrence @rule->at. */
 static int save_occurrence(struct job *job, const struct rule *rule, uint64_t attempts)
 {
 	job->due = rule->at.utc * MSEC_PER_SEC;
@@ -69,6 +69,7 @@ static int save_occurrence(struct job *job, const struct rule *rule, uint64_t at
 	       turn_result(store->change(job, SAME_BODY));
 }
 
+/* The job becomes the occurrence @rule->at, and is pending. */
 static int become(struct queue *queue, struct job *job, const struct rule *rule,
 		  const struct timewheel_token *token, uint32_t delivery)
 {
@@ -79,7 +80,10 @@ static int become(struct queue *queue, struct job *job, const struct rule *rule,
 	return result;
 }
 
-/* A worker gets the occurrence @rule->at: a shared store's row tells that. */
+/*
+ * The job becomes the occurrence @rule->at, and a worker gets it. In a shared store the
+ * row says that a worker has it.
+ */
 static int hand_out(struct queue *queue, struct job *job, const struct rule *rule)
 {
 	int result = save_occurrence(job, rule, store->shared);
@@ -89,6 +93,7 @@ static int hand_out(struct queue *queue, struct job *job, const struct rule *rul
 	return result;
 }
 
+/* The key of an occurrence is that of the rule, "@", and the occurrence's name. */
 static void add_name(struct job *job, const struct rule *rule)
 {
 	char name[CALENDAR_NAME];
@@ -104,7 +109,7 @@ static void copy_body(void *buffer, struct bytes body)
 	buffer_add(buffer, body.data, body.length);
 }
 
-/* The occurrence that the job is as a job of its own. */
+/* Adds the occurrence that the job is now as a job of its own. */
 static int split_off(struct queue *queue, const struct job *job, const struct rule *rule)
 {
 	struct buffer body = { };
@@ -124,13 +129,13 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 	if (!result)
 		result = turn_add(queue, &other, (struct bytes) { body.data, body.length });
 	buffer_free(&body);
-	/* With a shared store a job that has the name of this one is in its place. */
+	/* In a shared store another job may have this occurrence's key. */
 	return result == -EEXIST ? -ENOSPC : result;
 }
 
 /*
- * An occurrence is missed if the next one is due already. The last of a rule has no
- * next one. Returns whether @rule is at another one now.
+ * An occurrence is missed if the next one is due already. By what the rule says of missed
+ * ones, @rule goes on to a later one. Returns whether it did.
  */
 static bool skip_missed(struct calendar *calendar, struct rule *rule)
 {
@@ -147,7 +152,10 @@ static bool skip_missed(struct calendar *calendar, struct rule *rule)
 	return true;
 }
 
-/* Then the rule goes on while the occurrence is worked on. Without room it does not. */
+/*
+ * The occurrence becomes a job of its own, and the rule goes on while a worker has it:
+ * -EAGAIN. 0: there is no room for that job, or no next occurrence.
+ */
 static int split_and_go_on(struct queue *queue, struct job *job,
 			   struct calendar *calendar, const struct rule *rule,
 			   const struct timewheel_token *token, uint32_t delivery)
@@ -158,7 +166,7 @@ static int split_and_go_on(struct queue *queue, struct job *job,
 
 	if (!calendar_next(calendar, &next.at))
 		return 0;
-	/* This delivery, which a shared store's row has counted, is to be made by it. */
+	/* A shared store's row has counted this delivery, which the other job will make. */
 	other.attempts -= store->shared;
 	result = split_off(queue, &other, rule);
 	if (result == -ENOSPC)
@@ -210,8 +218,8 @@ int rule_end(struct queue *queue, struct job *job, const struct timewheel_token 
 }
 
 /*
- * Whether the occurrence is at another time now, which @rule gets. One that has been
- * moved, or is tried again, stays as it is.
+ * Whether the time zone's file gives the occurrence another time now, which @rule gets.
+ * An occurrence that has been moved, or is tried again, stays as it is.
  */
 static bool is_elsewhere(const struct job *job, struct rule *rule)
 {

@@ -13,10 +13,10 @@
 
 #include "queue.h"
 
-/* Of a rule's key, which has a name behind it in that of an occurrence. */
+/* The key of a rule is so short that the key of an occurrence fits MAX_KEY. */
 #define MAX_RULE_KEY	(MAX_KEY - CALENDAR_NAME)
 
-/* Bytes that a rule adds to its job's. */
+/* So many bytes are counted for a rule beside those of its job. */
 uint64_t rule_size(const struct rule *rule);
 /*
  * Sets @at to the first occurrence after now, and @zone, which may be empty, to the zone
@@ -25,19 +25,20 @@ uint64_t rule_size(const struct rule *rule);
 bool rule_begin(struct rule *rule, char why[CALENDAR_WHY]);
 
 /*
- * A delivery of a job with a rule. 0: it is for the worker, and the key has its name.
- * -EAGAIN: the job is not due any more. Or an error of the store or the wheel.
+ * A job with a rule is about to be delivered. 0: the worker gets it, and its key is that of
+ * the occurrence. -EAGAIN: the job is not due any more. Or an error of the store or the
+ * wheel.
  */
 int rule_take(struct queue *queue, struct job *job, const struct timewheel_token *token,
 	      uint32_t delivery, bool first);
 /*
- * A delivery ends, and with it the occurrence: @job is the next one. It is split off
- * before if it is to be buried. -ENOENT: there is no next one, and nothing has been
- * done.
+ * A delivery ends, and with it the occurrence: @job becomes the next one. An occurrence
+ * that is to be buried is split off before. -ENOENT: there is no next one, and nothing has
+ * been done.
  */
 int rule_end(struct queue *queue, struct job *job, const struct timewheel_token *token,
 	     uint32_t delivery);
-/* The job is due when the time zone's present file says so. */
+/* Moves the job to where the time zone's present file has its occurrence. */
 void rule_compare(struct queue *queue, struct job *job, const struct timewheel_token *token);
 
 #endif /* TWJOBD_RULE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which store is used: see store.h.
+ * Chooses the store that the configuration names: see store.h. This knows no kind of store.
  */
 #include <string.h>
 

@@ -23,8 +23,8 @@
 struct figures;
 
 /*
- * A queue. @epoch names the wheel that has been loaded for it; @jobs and @bytes
- * count what the queue holds.
+ * A queue. @epoch names the wheel that has been loaded for it. @jobs and @bytes count what
+ * the queue has at present.
  */
 struct queue_row {
 	int64_t id;
@@ -42,10 +42,12 @@ struct queue_row {
 };
 
 /*
- * A job, without its body. @attempts counts deliveries, but not a first one. @rule: it
- * comes again by a rule. The last
- * three are those of a shared store, which counts all deliveries: a receipt tells the
- * version; a worker has the job until @held_until; @foreign: this daemon is not its owner.
+ * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
+ * @rule: it comes again by a rule.
+ *
+ * The last three are those of a shared store, which counts a first delivery as well: the
+ * version is that of receipts; a worker has the job until @held_until; @foreign: another
+ * daemon owns it.
  */
 struct job {
 	int64_t id;
@@ -85,7 +87,7 @@ struct rule {
 /* For store->change(). */
 #define SAME_BODY	((struct bytes) { })
 
-/* When a job is to be read: when it is due, and no worker has it. */
+/* When a job is to be handed out: when it is due, and no worker has it. */
 static inline uint64_t job_next_due(const struct job *job)
 {
 	return job->due > job->held_until ? job->due : job->held_until;
@@ -102,18 +104,19 @@ struct store {
 	void (*init)(const char *path);
 	/* Opens the store, or makes a new one. Exits when it cannot be trusted. */
 	void (*open)(const char *path);
-	/* The wheels are there. NULL: nothing is to be done. */
+	/* The wheels have been opened. NULL: nothing is to be done. */
 	void (*start)(void);
-	/* Of a shared store only: others may have added or changed queues. */
+	/* Of a shared store only: applies what other daemons have changed of queues. */
 	void (*refresh)(void);
 	void (*close)(void);
 
 	int (*each_queue)(void (*each)(const struct queue_row *row));
 
 	/*
-	 * A turn. Everything that changes something comes between these. The last
-	 * turn's list is what @commit was given last. A commit that ends with
-	 * -EINPROGRESS is in doubt: it may have been carried out.
+	 * A turn. All changes are made between its begin and its end, which is @commit or
+	 * @roll_back. A commit that ends with -EINPROGRESS is in doubt: it may have been
+	 * carried out. @last_turn gives the list of the last commit, also that of a process
+	 * before.
 	 */
 	int (*begin)(void);
 	int (*commit)(struct bytes list);
@@ -122,7 +125,7 @@ struct store {
 
 	/* A new queue has an id of 0, and gets one. */
 	int (*save_queue)(struct queue_row *row);
-	/* Its epoch, and what has been added to its sizes since they were @saved. */
+	/* Saves the epoch, and what has been added to @jobs and @bytes since they were @saved. */
 	int (*save_counts)(struct queue_row *row, const struct queue_row *saved);
 	int (*remove_queue)(int64_t id);
 
@@ -134,45 +137,40 @@ struct store {
 	/* -EEXIST: another user of the store has added one with this key. */
 	int (*add)(const struct job *job, struct bytes body);
 	/*
-	 * All but its queue, key and rule. A body without data leaves the body as it is. No
-	 * worker has the job any more, and this daemon owns it.
+	 * Saves all of a job but its queue, key and rule. SAME_BODY leaves the body as it is.
+	 * Afterwards no worker has the job, and this daemon owns it.
 	 */
 	int (*change)(const struct job *job, struct bytes body);
-	/* Its rule ends with it. */
+	/* Removes a job, with its body and its rule. */
 	int (*remove)(int64_t id);
 	int (*save_rule)(int64_t job, const struct rule *rule);
 	int (*get_rule)(int64_t job, struct rule *rule);
 	int64_t (*count_rules)(void);
 
-	/* With @change it stays as it is until the turn ends, which has begun. */
+	/* With @change the job stays as it is until the present turn ends. */
 	int (*get)(int64_t id, bool change, struct job *job);
-	/*
-	 * Of a shared store only. The job of a key, which stays as it is until the turn
-	 * ends.
-	 */
+	/* Of a shared store only: gets the job of a key, as @get does with @change. */
 	int (*find_key)(int64_t queue, struct bytes key, struct job *job);
 	/*
-	 * A worker gets what is due of these jobs that this daemon owns. Their results
-	 * are 0, -EAGAIN: this one is held or not due; or errors.
+	 * Of a shared store only. Workers get those of these jobs that are due and that this
+	 * daemon owns. The result of each is 0; -EAGAIN: it is held, buried, or not due; or an
+	 * error.
 	 */
 	int (*claim)(const struct queue_row *queue, const int64_t *ids, int count,
 		     struct job *jobs, int *results);
-	/* A worker has it for so many ms from now. */
+	/* Of a shared store only: a worker has the job for so many ms from now. */
 	int (*extend)(int64_t id, uint64_t ms);
-	/* Ends a delivery. Not an error: it has ended. */
+	/* Of a shared store only: ends a delivery. It is no error if that has ended before. */
 	int (*release)(int64_t id, uint64_t version);
-	/*
-	 * Of a shared store only. These will be asked for: reads them at once; with
-	 * @change as @get does.
-	 */
+	/* Of a shared store only: reads these jobs at once, before @get is asked for each. */
 	int (*want)(const int64_t *ids, int count, bool change);
 
 	/* Hands the body to @use. */
 	int (*body)(int64_t id, void (*use)(void *arg, struct bytes body),
 		    void *arg);
 	/*
-	 * The next jobs after the row @after, at most @count, of all queues; with
-	 * @buried the buried ones of that queue. Returns their number.
+	 * Gets the next jobs behind the row @after, at most @count of them. @buried: 0 for
+	 * those of all queues, or a queue, for its buried ones. Returns their number.
 	 */
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
 	/* The same for jobs that this daemon owns. NULL: it owns all. */
@@ -196,14 +194,14 @@ struct store {
 
 extern const struct store store_sqlite, store_memory;
 
-/* The one that is used (store.c). */
+/* The store that is used (store.c). */
 extern const struct store *store;
-/* Random, the same as long as the store exists. */
+/* Random bytes, which stay the same as long as the store exists. */
 extern unsigned char store_secret[16];
 /* By how much the store's clock is ahead of this machine's, ms. */
 extern int64_t store_ahead;
 
-/* All kinds, of which the first one is that which a path means (kinds.c). */
+/* All kinds of stores (kinds.c). The first one is the kind that a path means. */
 extern const struct store * const store_kinds[];
 extern const size_t store_nr_kinds;
 
@@ -211,7 +209,7 @@ extern const size_t store_nr_kinds;
 const struct store *store_find(const char *value);
 /* Makes the tables of the store that the configuration names. */
 void store_init(void);
-/* Whether this is so of any kind. */
+/* Whether there is a kind of store for which store_init() does something. */
 bool store_may_init(void);
 /* Chooses the store by the configuration, and opens it. */
 void store_start(void);

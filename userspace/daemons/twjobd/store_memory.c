@@ -39,7 +39,7 @@ struct old {
 static struct buffer olds;
 static int64_t last_id;
 
-/* Where the row is, or would be. */
+/* The place of the row in the array, or the place where it would be inserted. */
 static size_t place_of(const struct table *table, int64_t id)
 {
 	size_t low = 0, high = table->count;
@@ -168,7 +168,7 @@ static int begin_turn(void)
 	return 0;
 }
 
-/* No process will ask for the list. */
+/* The list is not kept, as no later process can ask for it. */
 static int commit_turn(struct bytes list)
 {
 	const struct old *old = (struct old *)olds.data;
@@ -289,7 +289,7 @@ static int64_t count_rules(void)
 	return rule_table.count - rule_table.holes;
 }
 
-/* Nobody else changes it. */
+/* No other program changes a job: @change asks for nothing more. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	const struct job *row = find(&job_table, id);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The SQL of store_sqlite.c, which nobody else knows.
+ * The SQL of store_sqlite.c, which no other file uses.
  */
 #ifndef TWJOBD_STORE_SQLITE_H
 #define TWJOBD_STORE_SQLITE_H
 
-/* Version 1, from which new stores and old ones are brought to the present one. */
+/* Makes a store of version 1. New and old stores are brought from there to version 2. */
 static const char schema[] =
 	"pragma auto_vacuum = incremental;"
 	"pragma journal_mode = wal;"
@@ -25,6 +25,7 @@ static const char schema[] =
 	"pragma user_version = 1;"
 	"commit;";
 
+/* Makes version 2, which has rules, of a store of version 1. */
 static const char rules[] =
 	"begin immediate;"
 	"alter table job add column rule int not null default 0;"

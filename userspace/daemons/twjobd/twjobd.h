@@ -60,16 +60,16 @@
 #define MAX_KEY		255
 /* The numbers of jobs stay far below this one. */
 #define MAX_ID		(INT64_MAX / 16)
-/* In the year 2255. The wheel's clock ends in 2262. */
+/* The latest due time, in the year 2255. The wheel's clock ends in 2262. */
 #define MAX_DUE		9000000000000ULL
 
-/* Bytes that belong to somebody else. */
+/* Bytes that another part of the program owns. */
 struct bytes {
 	const char *data;
 	size_t length;
 };
 
-/* There is one (main.c). */
+/* The configuration (main.c). */
 extern struct config {
 	struct address listen[MAX_LISTENERS];
 	char store[1024];	/* a path, or a connection string */
@@ -81,10 +81,10 @@ extern struct config {
 	uint64_t max_connections;
 } config;
 
-/* As many as are configured, or as the limit of open files permits (main.c). */
+/* config.max_connections, or fewer if the limit of open files permits no more (main.c). */
 extern uint64_t max_connections;
 
-/* The store's clock, which is this machine's if the store is: ms since 1970. */
+/* The time by the clock of the machine where the store is: ms since 1970. */
 uint64_t now_ms(void);
 /* CLOCK_MONOTONIC. */
 uint64_t monotonic_ns(void);
