@@ -138,7 +138,6 @@ const char *config_bool(const struct config_key *key, void *field,
 {
 	bool *yes = field;
 
-	(void)key;
 	*yes = !strcmp(value, "yes");
 	return *yes || !strcmp(value, "no") ? NULL : "is neither yes nor no";
 }
@@ -146,7 +145,6 @@ const char *config_bool(const struct config_key *key, void *field,
 const char *config_socket(const struct config_key *key, void *field,
 			  const char *value)
 {
-	(void)key;
 	return address_parse_path(field, value);
 }
 

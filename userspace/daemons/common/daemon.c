@@ -78,9 +78,6 @@ static int parse_options(int argc, char **argv)
 static int on_stop(sd_event_source *source,
 		   const struct signalfd_siginfo *signal, void *unused)
 {
-	(void)source;
-	(void)signal;
-	(void)unused;
 	sd_notify(0, "STOPPING=1");
 	if (self->stop)
 		self->stop();
@@ -90,9 +87,6 @@ static int on_stop(sd_event_source *source,
 static int on_reload(sd_event_source *source,
 		     const struct signalfd_siginfo *signal, void *unused)
 {
-	(void)source;
-	(void)signal;
-	(void)unused;
 	sd_notify(0, "RELOADING=1");
 	config_reload(&self->config, path);
 	if (self->reloaded)

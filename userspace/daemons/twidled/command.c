@@ -54,7 +54,6 @@ static int on_ended(sd_event_source *source, const siginfo_t *info, void *data)
 {
 	struct command *command = data;
 
-	(void)source;
 	/* It is not waited for yet, so its group cannot be another's. */
 	if (command->overdue)
 		kill(-command->pid, SIGKILL);
@@ -73,7 +72,6 @@ static int on_limit(sd_event_source *source, uint64_t time, void *data)
 {
 	struct command *command = data;
 
-	(void)time;
 	kill(-command->pid, command->overdue ? SIGKILL : SIGTERM);
 	command->overdue = true;
 	must(sd_event_source_set_time_relative(source, GRACE));

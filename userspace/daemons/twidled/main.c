@@ -65,9 +65,6 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	struct timewheel_event *silent;
 	size_t i, n;
 
-	(void)source;
-	(void)fd;
-	(void)unused;
 	if (events & (EPOLLHUP | EPOLLERR))
 		wheel_died(ENODEV);
 	/* First the connections with packets: a user who sent one in time is not silent. */

@@ -129,10 +129,6 @@ static void set_wall(struct timewheel_event *news)
 static int on_writable(sd_event_source *source, int fd, uint32_t events,
 		       void *unused)
 {
-	(void)source;
-	(void)fd;
-	(void)events;
-	(void)unused;
 	waiting = false;
 	outbox_flush();
 	return 0;

@@ -105,8 +105,6 @@ static int on_subscriber(sd_event_source *source, int fd, uint32_t events,
 {
 	int slot = (int)(intptr_t)data;
 
-	(void)source;
-	(void)fd;
 	if (events & (EPOLLHUP | EPOLLERR)) {
 		drop(slot);
 		return 0;
@@ -173,9 +171,6 @@ static int on_connection(sd_event_source *source, int listener, uint32_t events,
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	(void)source;
-	(void)events;
-	(void)unused;
 	if (fd >= 0)
 		add(fd);
 	return 0;

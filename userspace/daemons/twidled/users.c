@@ -461,7 +461,6 @@ static void call_each(const void *node, VISIT visit, int depth)
 {
 	const struct connection * const *connection = node;
 
-	(void)depth;
 	if (visit == postorder || visit == leaf)
 		each_user((*connection)->user);
 }
@@ -476,7 +475,6 @@ static void unwatch_node(const void *node, VISIT visit, int depth)
 {
 	struct connection * const *connection = node;
 
-	(void)depth;
 	if ((visit == postorder || visit == leaf) &&
 	    (*connection)->watching == WATCHED)
 		unwatch(*connection);
@@ -519,9 +517,6 @@ static void pause_listening(int err)
 
 static int on_pause_over(sd_event_source *source, uint64_t time, void *unused)
 {
-	(void)source;
-	(void)time;
-	(void)unused;
 	set_listening(true);
 	return 0;
 }
@@ -543,9 +538,6 @@ static int on_login_over(sd_event_source *source, uint64_t time, void *unused)
 	uint64_t since = now_us() - service.config.timeout / NSEC_PER_USEC;
 	struct connection *oldest;
 
-	(void)source;
-	(void)time;
-	(void)unused;
 	while ((oldest = TAILQ_FIRST(&users.unknown)) &&
 	       (int64_t)(oldest->accepted - since) <= 0)
 		hang_up(oldest, expected);
@@ -626,9 +618,6 @@ static void accept_some(int listener)
 static int on_listener(sd_event_source *source, int listener, uint32_t events,
 		       void *unused)
 {
-	(void)source;
-	(void)events;
-	(void)unused;
 	accept_some(listener);
 	return 0;
 }
@@ -644,10 +633,6 @@ void users_accept(void)
 static int on_users(sd_event_source *source, int fd, uint32_t events,
 		    void *unused)
 {
-	(void)source;
-	(void)fd;
-	(void)events;
-	(void)unused;
 	users_turn();
 	return 0;
 }

@@ -380,9 +380,6 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 {
 	bool go_on = false;
 
-	(void)source;
-	(void)time;
-	(void)unused;
 	/* No turn is under way while store and wheels are compared. */
 	turn_end();
 	turn_settle_doubtful();

@@ -35,7 +35,6 @@ static void survey(struct queue *queue, uint64_t now)
 
 static int on_survey(sd_event_source *source, void *data)
 {
-	(void)source;
 	survey(data, queue_deadline(now_ms()));
 	return 0;
 }

@@ -147,7 +147,6 @@ static void set_copy(struct table *table, int64_t id, const void *row, size_t si
 
 static void open_store(const char *name)
 {
-	(void)name;
 	randombytes_buf(store_secret, sizeof(store_secret));
 	say("the jobs are kept in memory only: they are lost when this process ends");
 }
@@ -159,7 +158,6 @@ static void close_store(void)
 /* A new store has none. */
 static int each_queue(void (*each)(const struct queue_row *row))
 {
-	(void)each;
 	return 0;
 }
 
@@ -174,7 +172,6 @@ static int commit_turn(struct bytes list)
 	const struct old *old = (struct old *)olds.data;
 	size_t n = olds.length / sizeof(*old);
 
-	(void)list;
 	for (size_t i = 0; i < n; i++)
 		free(old[i].entry.row);
 	end_turn();
@@ -193,8 +190,6 @@ static void roll_back(void)
 
 static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
 {
-	(void)use;
-	(void)arg;
 	return 0;
 }
 
@@ -218,7 +213,6 @@ static int save_queue(struct queue_row *row)
 
 static int save_counts(struct queue_row *row, const struct queue_row *saved)
 {
-	(void)saved;
 	return save_queue(row);
 }
 
@@ -294,7 +288,6 @@ static int get_job(int64_t id, bool change, struct job *job)
 {
 	const struct job *row = find(&job_table, id);
 
-	(void)change;
 	if (!row)
 		return -ENOENT;
 	*job = *row;

@@ -147,8 +147,6 @@ static int write_log_back(void *unused, sqlite3 *of, const char *name, int pages
 {
 	int result = SQLITE_OK;
 
-	(void)unused;
-	(void)name;
 	if (pages >= LOG_PAGES)
 		result = sqlite3_wal_checkpoint_v2(of, NULL,
 						   SQLITE_CHECKPOINT_PASSIVE,
@@ -369,7 +367,6 @@ static int save_queue(struct queue_row *row)
 
 static int save_counts(struct queue_row *row, const struct queue_row *saved)
 {
-	(void)saved;
 	return save_queue(row);
 }
 
@@ -490,7 +487,6 @@ static int get_job(int64_t id, bool change, struct job *job)
 	sqlite3_stmt *statement = BOUND(GET, id);
 	int result = find(statement);
 
-	(void)change;
 	if (!result)
 		read_job(statement, job);
 	sqlite3_reset(statement);

@@ -131,8 +131,6 @@ static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 	struct queue *queue = data;
 	struct waiter *waiter;
 
-	(void)source;
-	(void)fd;
 	if (events & (EPOLLHUP | EPOLLERR)) {
 		keep_lost(queue);
 		return 0;
@@ -159,8 +157,6 @@ static int on_timeout(sd_event_source *source, uint64_t time, void *data)
 {
 	struct waiter *waiter = data;
 
-	(void)source;
-	(void)time;
 	reply_null_array(&waiter->client->reply);
 	end_wait(waiter);
 	return 0;
