@@ -14,6 +14,7 @@
 #define QUEUE	1U	/* argument 1 is a queue that exists */
 #define ANYBODY	2U	/* a client may send it before AUTH */
 #define FRESH	4U	/* the queues are read from a shared store before */
+#define KEY	8U	/* the job is named by its key */
 
 void answer_failure(struct request *request, int error)
 {
@@ -195,9 +196,9 @@ static const struct verb {
 	{ "TW.BURY", 3, 3, QUEUE, verb_bury },
 	{ "TW.EVERY", 5, 10, QUEUE, verb_every },
 	{ "TW.CANCEL", 3, 3, QUEUE, verb_cancel },
-	{ "TW.CANCELKEY", 3, 3, QUEUE, verb_cancel_key },
+	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY, verb_cancel },
 	{ "TW.MOVE", 5, 5, QUEUE, verb_move },
-	{ "TW.MOVEKEY", 5, 5, QUEUE, verb_move_key },
+	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY, verb_move },
 	{ "TW.KICK", 3, 4, QUEUE, verb_kick },
 	{ "TW.DELETE", 3, 3, QUEUE, verb_delete },
 	{ "TW.GET", 3, 3, QUEUE, verb_get },
@@ -279,5 +280,6 @@ void verbs_run(struct client *client, struct command *command)
 			return;
 		}
 	}
+	request.by_key = verb->flags & KEY;
 	verb->run(&request);
 }

@@ -16,6 +16,7 @@ struct request {
 	struct client *client;
 	struct reply *reply;
 	struct queue *queue;	/* that argument 1 names */
+	bool by_key;		/* argument 2 is a job's key, else its number */
 	int argc;
 	struct bytes *argv;
 };
@@ -75,9 +76,7 @@ void verb_metrics(struct request *request);
 /* verbs_job.c */
 void verb_put(struct request *request);
 void verb_cancel(struct request *request);
-void verb_cancel_key(struct request *request);
 void verb_move(struct request *request);
-void verb_move_key(struct request *request);
 void verb_kick(struct request *request);
 void verb_delete(struct request *request);
 

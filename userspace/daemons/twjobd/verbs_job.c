@@ -215,25 +215,20 @@ struct found {
 	struct timewheel_token token;
 };
 
-static struct found find_by_id(struct request *request)
-{
-	struct found found = { .error = -EINVAL };
-	uint64_t id;
-
-	if (arg_number(request, request->argv[2], 1, MAX_ID, &id))
-		found.error = job_find(request->queue, id, true, &found.job,
-				       &found.token);
-	return found;
-}
-
-static struct found find_by_key(struct request *request)
+static struct found find(struct request *request)
 {
 	struct found found = { .error = -EINVAL };
 	struct bytes key;
+	uint64_t id;
 
-	if (arg_key(request, request->argv[2], &key))
-		found.error = job_find_key(request->queue, key, &found.job,
-					   &found.token);
+	if (request->by_key) {
+		if (arg_key(request, request->argv[2], &key))
+			found.error = job_find_key(request->queue, key, &found.job,
+						   &found.token);
+	} else if (arg_number(request, request->argv[2], 1, MAX_ID, &id)) {
+		found.error = job_find(request->queue, id, true, &found.job,
+				       &found.token);
+	}
 	return found;
 }
 
@@ -254,35 +249,29 @@ static void answer_done(struct request *request, int result)
 		answer_failure(request, result);
 }
 
-static void cancel(struct request *request, struct found found)
-{
-	answer_done(request, unless_held(&found) ?:
-		    job_remove(request->queue, &found.job, &found.token, 0));
-}
-
-/* TW.CANCEL queue id */
+/* TW.CANCEL queue id, TW.CANCELKEY queue key */
 void verb_cancel(struct request *request)
 {
-	cancel(request, find_by_id(request));
-}
+	struct found found = find(request);
 
-/* TW.CANCELKEY queue key */
-void verb_cancel_key(struct request *request)
-{
-	cancel(request, find_by_key(request));
+	answer_done(request, unless_held(&found) ?:
+		    job_remove(request->queue, &found.job, &found.token, 0));
 }
 
 /* TW.DELETE queue id */
 void verb_delete(struct request *request)
 {
-	struct found found = find_by_id(request);
+	struct found found = find(request);
 
 	answer_done(request, found.error ?:
 		    job_remove(request->queue, &found.job, &found.token, 0));
 }
 
-static void move(struct request *request, struct found found)
+/* TW.MOVE queue id IN seconds | AT time, TW.MOVEKEY queue key IN seconds | AT time */
+void verb_move(struct request *request)
 {
+	struct found found = find(request);
+
 	if (!found.error && found.job.buried) {
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
@@ -293,18 +282,6 @@ static void move(struct request *request, struct found found)
 	answer_done(request, unless_held(&found) ?:
 		    job_change(request->queue, &found.job, &found.token, 0,
 			       CHANGE_TO_PENDING));
-}
-
-/* TW.MOVE queue id IN seconds | AT time */
-void verb_move(struct request *request)
-{
-	move(request, find_by_id(request));
-}
-
-/* TW.MOVEKEY queue key IN seconds | AT time */
-void verb_move_key(struct request *request)
-{
-	move(request, find_by_key(request));
 }
 
 static int kick(struct queue *queue, struct found *found)
@@ -350,7 +327,7 @@ void verb_kick(struct request *request)
 	int64_t done;
 
 	if (!arg_is(request->argv[2], "ALL")) {
-		struct found found = find_by_id(request);
+		struct found found = find(request);
 
 		answer_done(request, kick(request->queue, &found));
 		return;
