@@ -18,8 +18,8 @@ struct address {
 };
 
 /*
- * Reads a path, or one that may also be ADDRESS:PORT. Returns what is wrong with
- * the text, or NULL.
+ * The first one reads the path of a socket, the second one a path or ADDRESS:PORT. They
+ * return what is wrong with the text, or NULL.
  */
 const char *address_parse_path(struct address *address, const char *text);
 const char *address_parse(struct address *address, const char *text);

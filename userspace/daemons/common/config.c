@@ -20,7 +20,7 @@
 			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 #define DIGITS		"0123456789"
 
-/* What is wrong with a value, if it takes more than a constant to tell. */
+/* For what is wrong with a value, where a constant text does not tell it. */
 static char error_text[80];
 
 const char *config_name(const struct config_key *key, void *field,

@@ -58,7 +58,7 @@ const char *config_command(const struct config_key *key, void *field,
 /* The path of a socket. */
 const char *config_socket(const struct config_key *key, void *field,
 			  const char *value);
-/* Addresses where to listen: an array, of which the rest stays empty. */
+/* One more address where to listen. The field is an array whose unused end stays zero. */
 const char *config_listen(const struct config_key *key, void *field,
 			  const char *value);
 

@@ -36,7 +36,7 @@ static void usage(FILE *to, int status)
 	exit(status);
 }
 
-/* Returns 0, or the option after which nothing is to run: CHECK, or that of the daemon. */
+/* Returns 0, or the option that takes the place of the daemon's work: CHECK or OWN. */
 static int parse_options(int argc, char **argv)
 {
 	const struct option options[] = {
@@ -126,13 +126,13 @@ sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv)
 		self->run_option();
 	if (only)
 		exit(0);
-	/* Each line is one write(2), messages too. */
+	/* Each message is a line, and one write(2). */
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	open_loop();
 	return event;
 }
 
-/* The limit of open files, raised to @want if that is permitted. */
+/* Raises the limit of open files to @want if that is permitted. Returns the limit. */
 static rlim_t raise_limit(rlim_t want)
 {
 	struct rlimit limit;

@@ -19,14 +19,15 @@ struct daemon {
 	struct config_table config;
 	void (*stop)(void);
 	void (*reloaded)(void);
-	/* An option that does something with the configuration, and ends; or NULL. */
+	/* An option by which @run_option is called in place of the daemon's work; or NULL. */
 	const char *option, *option_help;
 	void (*run_option)(void);
 };
 
 /*
- * Reads options and configuration. Exits if they are wrong, or if nothing is to
- * run. SIGTERM and SIGINT will end the loop, SIGHUP reads the configuration again.
+ * Reads options and configuration. Exits if they are wrong, or if an option asks for
+ * something else than the daemon's work. Later SIGTERM and SIGINT end the loop, and SIGHUP
+ * has the configuration read again.
  */
 sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv);
 /*
@@ -34,7 +35,7 @@ sd_event *daemon_start(const struct daemon *daemon, int argc, char **argv);
  * as the limits permit. Returns how many connections there may be.
  */
 uint64_t daemon_connections(uint64_t want, uint64_t others);
-/* Tells the service manager, and runs the loop to its end. */
+/* Tells the service manager that the daemon is ready, and runs the loop until it ends. */
 void daemon_run(void);
 
 #endif /* COMMON_DAEMON_H */

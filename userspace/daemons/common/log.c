@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Prints messages on standard error, one line each, and ends the program when it
- * cannot go on. All other parts use this file, which knows none of them.
+ * Messages on standard error, one line each: see log.h.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Messages on standard error. This file uses no other part.
+ * Messages on standard error. All other parts use this one, and it uses none of them.
  */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
@@ -9,7 +9,7 @@
 	__format__(printf, text, first)))
 #define __noreturn	__attribute__((__noreturn__))
 
-/* Exit statuses besides 0. The unit does not restart after the second one. */
+/* Exit statuses besides 0. After MISUSED the unit does not start the daemon again. */
 #define FAILED		1
 #define MISUSED		2
 
