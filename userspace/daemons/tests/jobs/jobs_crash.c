@@ -4,14 +4,16 @@
  * can happen to a job; after each crash the next daemon has to be in the state
  * before the command that was under way, or in the one after it, and the wheel in
  * the same state as the store. The calls that count are those that write the store
- * and those that tell the wheel. TW_SCALE scales how many of them are tried.
+ * and those that tell the wheel. The first one that tells the wheel of a commit is
+ * always tried; TW_SCALE scales how many of all are.
  */
+#include <sys/param.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include "jobs.h"
 
-#define POINTS		16
+#define POINTS		7
 
 /* What can be seen of the one job of a life. */
 enum state {
@@ -49,11 +51,18 @@ static const struct step {
 
 #define STEPS	((int)(sizeof(steps) / sizeof(*steps)))
 
-/* The daemon, and at which call it ends; 0: not at all. */
+/* Of calls: all that count, or those of the wheel that follow one of the store. */
+enum kind {
+	EACH, TELLING, KINDS
+};
+
+/* The daemon, and at which call of this kind it ends. */
 static struct {
 	pid_t pid;
-	int left;
-	int seen;
+	enum kind kind;
+	int at;
+	int seen[KINDS];
+	bool stored;
 	atomic_bool attached;
 } traced;
 
@@ -71,8 +80,10 @@ static void look(void)
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, traced.pid, sizeof(info), &info) <= 0 ||
 	    info.op != PTRACE_SYSCALL_INFO_ENTRY || !counts(info.entry.nr))
 		return;
-	traced.seen++;
-	if (traced.left && traced.seen == traced.left)
+	traced.seen[EACH]++;
+	traced.seen[TELLING] += traced.stored && info.entry.nr == SYS_ioctl;
+	traced.stored = info.entry.nr != SYS_ioctl;
+	if (traced.seen[traced.kind] == traced.at)
 		kill(traced.pid, SIGKILL);
 }
 
@@ -193,16 +204,18 @@ static long long only_job(redisContext *client)
 	return id;
 }
 
-/* Goes through a life, and ends the daemon at call @at, or at the end. */
-static int live_until(FIXTURE_DATA(crash) *self, int at, long long *id)
+/* Goes through a life, and ends the daemon at call @at of a kind, or at the end. */
+static int live_until(FIXTURE_DATA(crash) *self, enum kind kind, int at, long long *id)
 {
 	redisContext *client = connect_daemon();
 	pthread_t tracer;
 	int step;
 
 	traced.pid = self->daemon;
-	traced.left = at;
-	traced.seen = 0;
+	traced.kind = kind;
+	traced.at = at;
+	memset(traced.seen, 0, sizeof(traced.seen));
+	traced.stored = false;
 	traced.attached = false;
 	pthread_create(&tracer, NULL, trace, NULL);
 	while (!traced.attached)
@@ -216,12 +229,12 @@ static int live_until(FIXTURE_DATA(crash) *self, int at, long long *id)
 	return step;
 }
 
-/* One life, and a crash at call @at. Returns whether there was one. */
+/* One life, and a crash at call @at of a kind. Returns whether there was one. */
 static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *self,
-		     int at)
+		     enum kind kind, int at)
 {
 	long long id = -1;
-	int step = live_until(self, at, &id);
+	int step = live_until(self, kind, at, &id);
 	const char *command = step < STEPS ? steps[step].command : "";
 	bool put = !strncmp(command, "TW.PUT", 6);
 	enum state before = step ? after_crash(steps[step - 1].then) : NONE;
@@ -259,23 +272,19 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 TEST_F_TIMEOUT(crash, J1_J4_at_each_call, 1800)
 {
 	const char *scale = getenv("TW_SCALE");
-	int points = POINTS * (scale ? atof(scale) : 1), tried = 0, last;
+	int points = MAX(POINTS * (scale ? atof(scale) : 1), POINTS);
+	int told = 0, tried = 0, last;
 
-	/* How many there are. */
-	crash_at(_metadata, self, 0);
-	last = traced.seen;
-	if (points < 10)
-		points = 10;
-	if (points > last)
-		points = last;
-	for (int i = 0; i < points; i++) {
-		int at = 1 + (long)i * last / points;
-
-		if (!crash_at(_metadata, self, at))
-			break;
-		tried++;
-	}
-	TH_LOG("%d calls, crashed at %d of them", last, tried);
+	while (crash_at(_metadata, self, TELLING, told + 1))
+		told++;
+	/* So many are there in a life without a crash. */
+	last = traced.seen[EACH];
+	points = MIN(points, last);
+	for (int i = 0; i < points; i++)
+		tried += crash_at(_metadata, self, EACH, 1 + (long)i * last / points);
+	TH_LOG("%d calls, crashed at %d of them, and %d times after a commit", last, tried,
+	       told);
+	EXPECT_GT(told, STEPS / 2);
 	EXPECT_GT(tried, points / 2);
 }
 
