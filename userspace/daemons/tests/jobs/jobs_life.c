@@ -465,4 +465,39 @@ TEST_F(life, redis_cli)
 	}
 }
 
+/* The wheel outlives the daemon, with tokens of jobs that are not there any more. */
+TEST(store_in_memory_ends_with_its_process)
+{
+	struct taken old, new;
+	redisContext *client;
+	pid_t daemon;
+
+	if (access("/dev/timewheel", F_OK))
+		SKIP(return, "no device: is the module loaded?");
+	test_store = "memory";
+	daemon = start_fresh("", "LEASE 60");
+	client = must_connect();
+	EXPECT_EQ(1, number_of(say(client, "TW.PUT q old")));
+	EXPECT_EQ(2, number_of(say(client, "TW.PUT q another")));
+	ASSERT_TRUE(take(client, &old, "TW.TAKE q"));
+	redisFree(client);
+	end_daemon(daemon, SIGKILL);
+	daemon = start_daemon();
+	client = must_connect();
+	SAYS("[0]", client, "TW.QUEUES");
+	SAYS("OK", client, "TW.CREATE q LEASE 60");
+	SAYS("nil", client, "TW.TAKE q");
+	EXPECT_EQ(0, figure(client, "q", "pending"));
+	EXPECT_EQ(0, figure(client, "q", "held"));
+	EXPECT_EQ(1, number_of(say(client, "TW.PUT q new")));
+	ASSERT_TRUE(take(client, &new, "TW.TAKE q"));
+	EXPECT_STREQ("new", new.body);
+	SAYS("STALE", client, "TW.ACK q %s", old.receipt);
+	SAYS("1", client, "TW.ACK q %s", new.receipt);
+	EXPECT_EQ(0, figure(client, NULL, "mended"));
+	redisFree(client);
+	EXPECT_EQ(0, end_daemon(daemon, SIGTERM));
+	clean_up();
+}
+
 TEST_HARNESS_MAIN

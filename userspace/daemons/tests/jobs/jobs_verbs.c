@@ -404,13 +404,28 @@ TEST_F(jobs, list_get)
 	snprintf(options, sizeof(options), "BEFORE %lld",
 		 now_ms(CLOCK_REALTIME) + 500000);
 	EXPECT_EQ(6, list(self->client, options, &commands));
-	SAYS("ERR", self->client, "TW.LIST q STATE odd");
-	SAYS("ERR", self->client, "TW.LIST q ODD 1");
 	reply = say(self->client, "TW.GET q %lld", taken.id);
 	ASSERT_EQ(12, reply->elements);
 	EXPECT_STREQ("held", reply->element[3]->str);
 	EXPECT_STREQ("body", reply->element[11]->str);
 	freeReplyObject(reply);
+}
+
+/* More jobs than the daemon looks at in one step. */
+TEST_F(jobs, list_many)
+{
+	enum { JOBS = 600 };
+	struct taken taken;
+	int commands;
+
+	ASSERT_GT(put_many(self->client, JOBS, "IN 1000"), 0);
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	EXPECT_EQ(JOBS + 1, list(self->client, "COUNT 1000", &commands));
+	EXPECT_EQ(1, commands);
+	EXPECT_EQ(JOBS + 1, list(self->client, "COUNT 70", &commands));
+	EXPECT_EQ(JOBS, list(self->client, "STATE delayed COUNT 1000", &commands));
+	EXPECT_EQ(1, list(self->client, "STATE held", &commands));
 }
 
 /*
@@ -580,41 +595,6 @@ TEST_F(jobs, queues)
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE urgent BLOCK 30000"));
 	SAYS("1", self->client, "TW.ACK urgent %s", taken.receipt);
 	SAYS("OK", self->client, "TW.DROP urgent");
-}
-
-/* The wheel outlives the daemon, with tokens of jobs that are not there any more. */
-TEST(store_in_memory_ends_with_its_process)
-{
-	struct taken old, new;
-	redisContext *client;
-	pid_t daemon;
-
-	if (access("/dev/timewheel", F_OK))
-		SKIP(return, "no device: is the module loaded?");
-	test_store = "memory";
-	daemon = start_fresh("", "LEASE 60");
-	client = must_connect();
-	EXPECT_EQ(1, number_of(say(client, "TW.PUT q old")));
-	EXPECT_EQ(2, number_of(say(client, "TW.PUT q another")));
-	ASSERT_TRUE(take(client, &old, "TW.TAKE q"));
-	redisFree(client);
-	end_daemon(daemon, SIGKILL);
-	daemon = start_daemon();
-	client = must_connect();
-	SAYS("[0]", client, "TW.QUEUES");
-	SAYS("OK", client, "TW.CREATE q LEASE 60");
-	SAYS("nil", client, "TW.TAKE q");
-	EXPECT_EQ(0, figure(client, "q", "pending"));
-	EXPECT_EQ(0, figure(client, "q", "held"));
-	EXPECT_EQ(1, number_of(say(client, "TW.PUT q new")));
-	ASSERT_TRUE(take(client, &new, "TW.TAKE q"));
-	EXPECT_STREQ("new", new.body);
-	SAYS("STALE", client, "TW.ACK q %s", old.receipt);
-	SAYS("1", client, "TW.ACK q %s", new.receipt);
-	EXPECT_EQ(0, figure(client, NULL, "mended"));
-	redisFree(client);
-	EXPECT_EQ(0, end_daemon(daemon, SIGTERM));
-	clean_up();
 }
 
 TEST_HARNESS_MAIN
