@@ -40,6 +40,7 @@
 #define TIMED		8U	/* which the command tells; otherwise it is due now */
 #define FREES		16U	/* no worker is sure of the job any more */
 #define HOLDS		32U	/* the lease begins again, and is a longer one */
+#define ANEW		64U	/* attempts are counted anew */
 
 struct verb {
 	const char *name;
@@ -67,19 +68,23 @@ struct known {
 
 static struct entry {
 	struct queue *queue;
-	bool keyed, listed;
+	bool keyed, awaited;		/* it was listed as ready, and not delivered since */
 	long long id;			/* 0: not known */
 	int versions;
 	struct known known;
 	/* Commands about it that have no answer yet; the last answer; the last sure one. */
 	int under_way;
 	long long answered, since;
+	/* When TW.LIST listed it was sent; when a delivery was noted. */
+	long long listed, delivered;
 	/* Jobs that are certain, and those of commands whose answer was lost. */
 	int made, maybe_made, ended, maybe_ended;
 	/* The worker with this receipt is sure of it until then, if no kill comes before. */
 	char receipt[128];
 	long long held_until;
 	int kills;
+	/* Attempts that have been made; more of them by answers that were lost since a life. */
+	int fewest, most, life;
 } entries[JOBS];
 
 struct call {
@@ -87,27 +92,30 @@ struct call {
 	struct entry *entry;
 	const char *receipt;
 	long long sent, sent_ms, held_until, id;
-	int ms, version, kills;
+	int ms, version, kills, life;
 	bool own;			/* the receipt is that of the last delivery */
 	struct known before;
 };
 
 enum wrong {
-	LOST, TWICE, NOT_THERE, OTHER_BODY, OTHER_TIME, EARLY, SHARED, ROBBED, CHANGED, TRIED,
+	LOST, TWICE, NOT_THERE, OTHER_BODY, OTHER_TIME, EARLY, STUCK, SHARED, ROBBED, CHANGED,
+	TRIED, MISCOUNTED,
 	PAUSED, DRAINED, LIES, STRANGE, WRONGS
 };
 
 static const char * const wrongs[] = {
 	"lost", "ended twice", "handed out though gone or buried", "with another body",
-	"due at another time", "early", "handed out while another has it",
+	"due at another time", "early", "ready and not handed out",
+	"handed out while another has it",
 	"lease ended too soon", "changed while a worker has it", "tried too often",
+	"attempts miscounted",
 	"handed out while paused", "put while drained", "answers that contradict others",
 	"strange"
 };
 
 static pthread_mutex_t ledger = PTHREAD_MUTEX_INITIALIZER;
 static int entry_of_id[IDS];	/* plus 1 */
-static int next_entry, kills, kicks_under_way, deliveries, listed, in_doubt, stale;
+static int next_entry, kills, lives, kicks_under_way, deliveries, in_doubt, stale;
 static long long kicks_answered, lease;
 static int wrong[WRONGS];
 
@@ -218,6 +226,8 @@ static inline void add_to_known(struct call *call, struct known *known)
 		known->oldest = MIN(known->oldest, call->version);
 		known->newest = call->version;
 	}
+	if (flags & ANEW || kicks_under_way)
+		call->entry->fewest = 0;
 }
 
 /* Before a command is sent. False: it cannot be said of this job. */
@@ -234,6 +244,7 @@ static inline bool begin(struct call *call)
 	call->before = entry->known;
 	call->held_until = entry->held_until;
 	call->kills = entry->kills;
+	call->life = lives;
 	call->sent = mono();
 	call->sent_ms = now_ms(CLOCK_REALTIME);
 	if (can) {
@@ -312,6 +323,10 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	}
 	if (flags & MAKES)
 		entry->known.oldest = call->version;
+	if (flags & ANEW && entry->delivered < call->sent) {
+		entry->most = 0;
+		entry->life = call->life;
+	}
 	if (flags & HOLDS && call->own && call->held_until)
 		entry->held_until = call->sent + lease + EXTENSION - ROUNDING;
 }
@@ -438,6 +453,7 @@ static inline void begin_kicks(const struct queue *queue)
 		if (entry->queue != queue || !(entry->known.states & BURIED))
 			continue;
 		entry->known.states |= LIVE;
+		entry->fewest = 0;
 		add_due(&entry->known, now_ms(CLOCK_REALTIME));
 	}
 	pthread_mutex_unlock(&ledger);
@@ -454,7 +470,7 @@ static inline void end_kicks(void)
 /* A take, when it is sent. */
 struct asked {
 	long long sent;
-	int kills;
+	int kills, life;
 	bool bound;
 };
 
@@ -464,6 +480,7 @@ static inline struct asked ask(bool bound)
 
 	pthread_mutex_lock(&ledger);
 	asked.kills = kills;
+	asked.life = lives;
 	asked.sent = mono();
 	pthread_mutex_unlock(&ledger);
 	return asked;
@@ -505,6 +522,27 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 	snprintf(entry->receipt, sizeof(entry->receipt), "%s", taken->receipt);
 }
 
+/*
+ * Each delivery is one attempt. Each life of the daemon may have ended with one more, the
+ * answer to which was lost.
+ */
+static inline void count_attempt(struct entry *entry, const struct taken *taken,
+				 const struct asked *asked)
+{
+	bool later = entry->delivered < asked->sent;
+	bool sure = later && is_quiet(entry, asked->sent, 0);
+
+	if (later && (taken->attempt <= entry->fewest ||
+		      taken->attempt > entry->most + 1 + lives - entry->life))
+		is_wrong(MISCOUNTED, entry, "TAKE", taken->body);
+	entry->fewest = sure ? taken->attempt : 0;
+	entry->most = sure ? taken->attempt : MAX(entry->most, taken->attempt);
+	if (sure)
+		entry->life = asked->life;
+	entry->delivered = mono();
+	entry->awaited = false;
+}
+
 /* A worker has got this job. Returns its entry, or NULL if it has none. */
 static inline struct entry *note_delivery(const struct taken *taken,
 					  const struct asked *asked)
@@ -520,6 +558,7 @@ static inline struct entry *note_delivery(const struct taken *taken,
 	} else {
 		deliveries++;
 		compare(entry, taken, asked);
+		count_attempt(entry, taken, asked);
 		hold(entry, taken, asked);
 		note_id(entry, taken->id);
 		if (is_quiet(entry, asked->sent, 0)) {
@@ -529,33 +568,6 @@ static inline struct entry *note_delivery(const struct taken *taken,
 	}
 	pthread_mutex_unlock(&ledger);
 	return entry;
-}
-
-/* TW.LIST, which was sent then, tells this of a job. */
-static inline void note_listed(redisReply **map, long long sent)
-{
-	long long id = map[1]->integer;
-	struct entry *entry;
-
-	pthread_mutex_lock(&ledger);
-	listed++;
-	entry = id > 0 && id < IDS && entry_of_id[id] ? &entries[entry_of_id[id] - 1] : NULL;
-	if (entry) {
-		entry->listed = true;
-		if (entry->since < sent && !(entry->known.states & states_of(map[3]->str)))
-			is_wrong(LIES, entry, "LIST", map[3]->str);
-		if (entry->since < sent && strcmp(map[3]->str, "buried"))
-			note_due(entry, &entry->known, "LIST", map[5]->integer);
-	}
-	pthread_mutex_unlock(&ledger);
-}
-
-/* When nothing is under way any more: what has to be there has been listed. */
-static inline void compare_list(void)
-{
-	for (struct entry *entry = entries; entry < entries + next_entry; entry++)
-		if (!(entry->known.states & GONE) && entry->id && !entry->listed)
-			is_wrong(LOST, entry, "LIST", "");
 }
 
 /* When no job is left. Prints what is in the ledger. */

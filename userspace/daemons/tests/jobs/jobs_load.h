@@ -11,23 +11,27 @@
 #define CROWD		32	/* of producers, and of workers, at most */
 /* Among so many of the newest jobs a producer chooses one to change. */
 #define NEWEST		2000
-/* Of jobs that are to be changed before they are due. */
-#define FAR_MS		4000
+/* A worker takes so many at once, at most. */
+#define TAKEN		8
+/* Of jobs that are due only because they are changed; and of others. */
+#define FAR_MS		3600000
+#define NEAR_MS		2000
 
 /* What producers send, and what workers answer to a delivery. */
 static const struct verb put_verb = {
-	"PUT", BY_BODY, 0, GONE, LIVE, MAKES | MOVES | TIMED, "NEW EXISTS BURIED HELD DRAINING", ""
+	"PUT", BY_BODY, 0, GONE, LIVE, MAKES | MOVES | TIMED | ANEW,
+		"NEW EXISTS BURIED HELD DRAINING", ""
 }, changes[] = {
-	{ "PUT", BY_KEY, 8, GONE, LIVE, MAKES | MOVES | TIMED,
+	{ "PUT", BY_KEY, 8, GONE, LIVE, MAKES | MOVES | TIMED | ANEW,
 		"NEW EXISTS BURIED HELD DRAINING", "" },
-	{ "PUT", BY_KEY, 15, ANY, LIVE, MAKES | MOVES | TIMED,
+	{ "PUT", BY_KEY, 15, ANY, LIVE, MAKES | MOVES | TIMED | ANEW,
 		"NEW REPLACED HELD DRAINING", " REPLACE" },
 	{ "CANCEL", BY_ID, 10, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
 	{ "CANCELKEY", BY_KEY, 8, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
 	{ "DELETE", BY_ID, 8, LIVE | BURIED, GONE, ENDS | FREES, "1 0", "" },
 	{ "MOVE", BY_ID, 14, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
 	{ "MOVEKEY", BY_KEY, 10, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
-	{ "KICK", BY_ID, 10, LIVE | BURIED, LIVE, MOVES, "1 0 HELD", "" },
+	{ "KICK", BY_ID, 10, LIVE | BURIED, LIVE, MOVES | ANEW, "1 0 HELD", "" },
 	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held buried nil", "" },
 	{ "LIST", BY_QUEUE, 4 },
 	{ "KICK", BY_QUEUE, 3 },
@@ -135,7 +139,8 @@ static inline void put_new(struct client *client)
 	struct entry *entry = new_entry(what % 3 == 0, what < 70);
 	struct call call = { .verb = &put_verb, .entry = entry };
 
-	call.ms = what % 2 ? FAR_MS : (int)roll(client) * 3;
+	/* The key will be known, whatever becomes of the answer. */
+	call.ms = what % 2 && what < 70 ? FAR_MS : (int)roll(client) * 3;
 	while (entry && !carry_out(client, &call) && entry->keyed && revive(client))
 		call.verb = &changes[0];
 }
@@ -153,21 +158,58 @@ static inline const struct verb *choose(struct client *client, const struct verb
 	return verbs;
 }
 
-/* Returns the cursor to go on with; -1 without an answer. */
+/* TW.LIST, which was sent then, tells this of a job. */
+static inline void note_listed(redisReply **map, long long sent)
+{
+	long long id = map[1]->integer;
+	const char *state = map[3]->str;
+	struct entry *entry;
+
+	entry = id > 0 && id < IDS && entry_of_id[id] ? &entries[entry_of_id[id] - 1] : NULL;
+	if (!entry)
+		return;
+	entry->listed = sent;
+	/* A job that has been tried too often is buried instead. */
+	entry->awaited = !strcmp(state, "ready") && !entry->queue->tries;
+	if (entry->since >= sent)
+		return;
+	if (!(entry->known.states & states_of(state)))
+		is_wrong(LIES, entry, "LIST", state);
+	if (strcmp(state, "buried"))
+		note_due(entry, &entry->known, "LIST", map[5]->integer);
+}
+
+/* Jobs between both cursors that were there all the time have been listed. */
+static inline void compare_list(const struct queue *queue, long long cursor, long long next,
+				long long sent)
+{
+	for (struct entry *entry = entries; entry < entries + next_entry; entry++)
+		if (entry->queue == queue && entry->id > cursor &&
+		    (!next || entry->id <= next) && !(entry->known.states & GONE) &&
+		    entry->since < sent && is_quiet(entry, sent, 0) && entry->listed != sent)
+			is_wrong(LOST, entry, "LIST", "");
+}
+
+/* Returns the cursor to go on with; -1 without an answer. Adds to @jobs how many there are. */
 static inline long long list(struct client *client, const struct queue *queue,
-			     long long cursor, int count)
+			     long long cursor, int count, size_t *jobs)
 {
 	struct asked asked = ask(false);
 	redisReply *reply = tell(client, "TW.LIST %s CURSOR %lld COUNT %d", queue->name,
 				 cursor, count);
 	long long next = -1;
 
+	pthread_mutex_lock(&ledger);
 	if (reply && reply->type == REDIS_REPLY_ARRAY) {
 		next = reply->element[0]->integer;
 		for (size_t i = 0; i < reply->element[1]->elements; i++)
 			note_listed(reply->element[1]->element[i]->element, asked.sent);
+		compare_list(queue, cursor, next, asked.sent);
+		if (jobs)
+			*jobs += reply->element[1]->elements;
 	}
 	wrong[LIES] += reply && next < 0;
+	pthread_mutex_unlock(&ledger);
 	if (reply)
 		freeReplyObject(reply);
 	return next;
@@ -205,17 +247,27 @@ static inline struct entry *choose_entry(struct client *client)
 	return entry;
 }
 
+static inline const struct verb *change_called(const char *name)
+{
+	const struct verb *verb = changes;
+
+	while (strcmp(verb->name, name))
+		verb++;
+	return verb;
+}
+
 static inline void change(struct client *client, struct entry *entry)
 {
 	const struct verb *verb = choose(client, changes, ARRAY_SIZE(changes));
 	struct call call = { .verb = verb, .entry = entry };
 
 	if (verb->flags & TIMED)
-		call.ms = roll(client) < 60 ? 100 : FAR_MS / 2;
+		call.ms = roll(client) < 60 ? 100 : entry->keyed ? FAR_MS / 2 : NEAR_MS;
 	if (verb->by != BY_QUEUE)
 		carry_out(client, &call);
 	else if (!strcmp(verb->name, "LIST"))
-		list(client, call.entry->queue, call.entry->id, 20);
+		list(client, call.entry->queue, call.entry->id,
+		     roll(client) % 2 ? 20 : 1000, NULL);
 	else
 		kick_all(client, call.entry->queue, 20);
 }
@@ -280,25 +332,27 @@ static inline size_t take_some(struct client *client, const char *queues_and_mor
 			       const struct verb *last)
 {
 	struct asked asked = ask(strstr(queues_and_more, "BOUND"));
-	redisReply *reply = tell(client, "TW.TAKE %s COUNT 8 BLOCK 200", queues_and_more);
+	redisReply *reply = tell(client, "TW.TAKE %s COUNT %d BLOCK 200", queues_and_more,
+				 TAKEN);
 	size_t count = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
 	const char *before = queues_and_more;
-	struct taken taken;
+	struct entry *got[TAKEN];
+	struct taken taken[TAKEN];
 
 	for (size_t i = 0; i < count; i++) {
 		const char *place;
-		struct entry *entry;
 
-		read_taken(reply->element[i], &taken);
+		read_taken(reply->element[i], &taken[i]);
 		/* The queues are asked in their order. */
-		place = strstr(before, taken.queue);
+		place = strstr(before, taken[i].queue);
 		wrong[STRANGE] += !place;
 		before = place ?: before;
-		entry = note_delivery(&taken, &asked);
-		if (entry)
-			work_on(client, &taken, entry, last ?:
-				choose(client, ends, ARRAY_SIZE(ends)));
+		got[i] = note_delivery(&taken[i], &asked);
 	}
+	for (size_t i = 0; i < count; i++)
+		if (got[i])
+			work_on(client, &taken[i], got[i],
+				last ?: choose(client, ends, ARRAY_SIZE(ends)));
 	wrong[LIES] += reply && reply->type == REDIS_REPLY_ERROR;
 	if (reply)
 		freeReplyObject(reply);
