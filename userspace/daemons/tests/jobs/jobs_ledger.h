@@ -178,12 +178,16 @@ static inline bool is_quiet(const struct entry *entry, long long sent, int own)
 	       kicks_answered < sent;
 }
 
-/* These states are left. Where tries are counted, a job gets buried by itself. */
+/* Where tries are counted, a job gets buried by itself. */
+static inline unsigned int and_later(const struct entry *entry, unsigned int states)
+{
+	return states & LIVE && entry->queue->tries ? states | BURIED : states;
+}
+
+/* These states are left. */
 static inline void settle(struct entry *entry, unsigned int states)
 {
-	if (states & LIVE && entry->queue->tries)
-		states |= BURIED;
-	entry->known.states = states;
+	entry->known.states = and_later(entry, states);
 	entry->since = mono();
 }
 
@@ -216,7 +220,7 @@ static inline void add_to_known(struct call *call, struct known *known)
 {
 	unsigned int flags = call->verb->flags;
 
-	known->states |= call->verb->to;
+	known->states |= and_later(call->entry, call->verb->to);
 	if (flags & MOVES)
 		add_due(known, call->sent_ms + call->ms);
 	if (kicks_under_way)
