@@ -147,6 +147,7 @@ FIXTURE_TEARDOWN(ledger)
 	ASSERT_EQ(SQLITE_OK, sqlite3_open(STORE, &db));
 	EXPECT_EQ(0, number(db, "select count(*) from job"));
 	EXPECT_EQ(0, number(db, "select count(*) from body"));
+	EXPECT_EQ(0, number(db, "select count(*) from rule"));
 	EXPECT_EQ(1, number(db, "select count(*) from pragma_integrity_check\n"
 				"where integrity_check = 'ok'"));
 	sqlite3_close(db);
@@ -302,6 +303,7 @@ static void check_ledger(struct __test_metadata *_metadata)
 	drain(_metadata, &client);
 	sum_up();
 	TH_LOG("mended %lld", mended());
+	EXPECT_TRUE(comes_to(client.connection, NULL, "rules", 0));
 	EXPECT_GT(next_entry, 100);
 	EXPECT_GT(deliveries, 50);
 	for (int i = 0; i < WRONGS; i++) {

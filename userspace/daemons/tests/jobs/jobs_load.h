@@ -9,6 +9,8 @@
 #include "jobs_ledger.h"
 
 #define CROWD		32	/* of producers, and of workers, at most */
+/* A queue that is not there for long. */
+#define PASSING		"passing"
 /* Among so many of the newest jobs a producer chooses one to change. */
 #define NEWEST		2000
 /* A worker takes so many at once, at most. */
@@ -327,6 +329,55 @@ static inline void work_on(struct client *client, const struct taken *taken,
 		forget(client, taken, entry);
 }
 
+/* These are done, by one command. Others are NULL. */
+static inline void ack_several(struct client *client, const struct taken *taken,
+			       struct entry * const *got)
+{
+	static const redisReply stale = { .type = REDIS_REPLY_ERROR, .str = "STALE" };
+	struct call calls[TAKEN];
+	char line[TAKEN * sizeof(taken->receipt)];
+	redisReply *reply;
+	size_t count = 0, length;
+
+	length = snprintf(line, sizeof(line), "TW.ACK %s", taken->queue);
+	for (int i = 0; i < TAKEN; i++) {
+		if (!got[i])
+			continue;
+		calls[count] = (struct call) {
+			.verb = &ends[0], .entry = got[i], .receipt = taken[i].receipt,
+		};
+		begin(&calls[count++]);
+		length += snprintf(line + length, sizeof(line) - length, " %s",
+				   taken[i].receipt);
+	}
+	reply = redisCommand(client->connection, line);
+	if (reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != count))
+		abort();
+	for (size_t i = 0; i < count; i++)
+		end(&calls[i], !reply ? NULL : reply->element[i]->integer ?
+				reply->element[i] : &stale);
+	if (reply)
+		freeReplyObject(reply);
+}
+
+static inline void work_on_all(struct client *client, const struct taken *taken,
+			       struct entry * const *got, const struct verb *last)
+{
+	bool several = !last && got[0] && got[1] && got[0]->queue == got[1]->queue &&
+		       roll(client) < 30;
+	struct entry *together[TAKEN] = { };
+
+	for (int i = 0; i < TAKEN; i++) {
+		if (several && got[i] && got[i]->queue == got[0]->queue)
+			together[i] = got[i];
+		else if (got[i])
+			work_on(client, &taken[i], got[i],
+				last ?: choose(client, ends, ARRAY_SIZE(ends)));
+	}
+	if (several)
+		ack_several(client, taken, together);
+}
+
 /* Returns how many jobs were taken. Their deliveries end so; by chance without @last. */
 static inline size_t take_some(struct client *client, const char *queues_and_more,
 			       const struct verb *last)
@@ -336,7 +387,7 @@ static inline size_t take_some(struct client *client, const char *queues_and_mor
 				 TAKEN);
 	size_t count = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
 	const char *before = queues_and_more;
-	struct entry *got[TAKEN];
+	struct entry *got[TAKEN] = { };
 	struct taken taken[TAKEN];
 
 	for (size_t i = 0; i < count; i++) {
@@ -349,10 +400,7 @@ static inline size_t take_some(struct client *client, const char *queues_and_mor
 		before = place ?: before;
 		got[i] = note_delivery(&taken[i], &asked);
 	}
-	for (size_t i = 0; i < count; i++)
-		if (got[i])
-			work_on(client, &taken[i], got[i],
-				last ?: choose(client, ends, ARRAY_SIZE(ends)));
+	work_on_all(client, taken, got, last);
 	wrong[LIES] += reply && reply->type == REDIS_REPLY_ERROR;
 	if (reply)
 		freeReplyObject(reply);
@@ -370,16 +418,28 @@ static inline void *work(void *number)
 	return NULL;
 }
 
-/* Until it is answered, however often the daemon is killed meanwhile. */
-static inline void insist(struct client *client, const char *verb, const struct queue *queue)
+/*
+ * Until it is carried out, however often the daemon is killed meanwhile. A new queue may
+ * be loading still.
+ */
+__attribute__((__format__(printf, 3, 4)))
+static inline void insist(struct client *client, const char *answers, const char *format, ...)
 {
-	redisReply *reply = NULL;
+	const char *answer;
+	redisReply *reply;
+	va_list args;
 
-	while (!reply && revive(client))
-		reply = tell(client, "TW.%s %s", verb, queue->name);
-	wrong[LIES] += !reply || reply->type != REDIS_REPLY_STATUS;
-	if (reply)
-		freeReplyObject(reply);
+	do {
+		va_start(args, format);
+		reply = revive(client) ? redisvCommand(client->connection, format, args) : NULL;
+		va_end(args);
+		answer = as_text(reply);
+		if (reply)
+			freeReplyObject(reply);
+	} while (is_one_of(answer, "ended LOADING") && client->connection);
+	if (!is_one_of(answer, answers))
+		printf("# %s: %s\n", format, answer);
+	wrong[LIES] += !is_one_of(answer, answers);
 }
 
 /* The queue is so still; also if the daemon has been killed, and workers are back. */
@@ -395,7 +455,35 @@ static inline void look_at(struct client *client, const struct queue *queue,
 	wrong[LIES] += value == 0;
 }
 
-/* A queue is paused, or drained, and goes on. */
+/* A figure has this value, however often the daemon is killed meanwhile. */
+static inline void insist_on(struct client *client, const char *queue, const char *name,
+			     long long value)
+{
+	long long found = -1;
+
+	while (found < 0 && revive(client))
+		found = figure(client->connection, queue, name);
+	if (found != value)
+		printf("# %s of %s: %lld, not %lld\n", name, queue, found, value);
+	wrong[STRANGE] += found != value;
+}
+
+/* A queue is made, gets jobs and a rule, and is dropped with all that it has. */
+static inline void come_and_go(struct client *client)
+{
+	insist(client, "OK", "TW.CREATE " PASSING);
+	insist_on(client, PASSING, "jobs", 0);
+	for (int i = 0; i < 3; i++)
+		insist(client, "[2]", "TW.PUT " PASSING " body KEY %d IN %d", i, i * 1000);
+	insist(client, "[2]", "TW.EVERY " PASSING " rule @hourly body");
+	insist_on(client, PASSING, "jobs", 4);
+	/* It may have been dropped before the daemon was killed. */
+	insist(client, "OK NOQUEUE", "TW.DROP " PASSING);
+	insist(client, "NOQUEUE", "TW.PUT " PASSING " body");
+	wrong[STRANGE] += !access("/dev/timewheels/" PREFIX PASSING, F_OK);
+}
+
+/* A queue is paused, or drained, and goes on. Between them another one comes and goes. */
 static inline void *operate(void *unused)
 {
 	struct client client = { .seed = 1000 };
@@ -409,14 +497,15 @@ static inline void *operate(void *unused)
 		sleep_ms(300 + roll(&client) * 5);
 		if (!pauses)
 			note_time(&queue->was_drained, FOREVER);
-		insist(&client, pauses ? "PAUSE" : "DRAIN", queue);
+		insist(&client, "OK", "TW.%s %s", pauses ? "PAUSE" : "DRAIN", queue->name);
 		note_time(since, mono());
 		sleep_ms(roll(&client) * 3);
 		look_at(&client, queue, pauses ? "paused" : "draining");
 		note_time(since, 0);
-		insist(&client, "RESUME", queue);
+		insist(&client, "OK", "TW.RESUME %s", queue->name);
 		if (!pauses)
 			note_time(&queue->was_drained, mono());
+		come_and_go(&client);
 	}
 	end_client(&client);
 	return NULL;
