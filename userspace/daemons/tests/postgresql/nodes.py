@@ -145,6 +145,38 @@ def _():
     sql("reset role")
 
 
+def names_user(name, *types):
+    """A function of the programs' user that tells who calls it."""
+    return (f"create function {name}({', '.join(types)}) returns {types[0]} language plpgsql\n"
+            " as $$ begin insert into public.callers values (current_user);\n"
+            " return $1; end $$")
+
+
+@test("SQL: what a program's user makes is called by nobody else")
+def _():
+    sql("create role shop in role timewheel_producer")
+    sql("grant create on schema public to shop")
+    sql("create table public.callers (name text)")
+    sql("grant insert on public.callers to public")
+    # Types of one's own come first in a new session, unless the path says otherwise.
+    shop = Sql()
+    shop("set role shop")
+    shop(names_user("pg_temp.caller", "pg_catalog.bytea"))
+    shop("create domain pg_temp.bytea as pg_catalog.bytea\n"
+         " check (pg_temp.caller(coalesce(value, '')) is not null)")
+    # An operator that fits better than those of the system.
+    shop(names_user("public.times", "numeric", "int"))
+    shop("create operator public.* (function = public.times,\n"
+         " leftarg = numeric, rightarg = int)")
+    job = int(shop("select timewheel.put('q', 'x', now() + interval '1 hour')"))
+    same(shop(f"select timewheel.cancel('q', {job})"), "t")
+    a("TW.CANCEL", "q", a("TW.PUT", "q", "x", "IN", 9))
+    same(sql("select name from public.callers limit 1"), "")
+    shop.process.stdin.close()
+    shop.process.wait()
+    sql("drop owned by shop; drop role shop; drop table public.callers")
+
+
 @test("an open transaction of a program delays nobody else")
 def _():
     first = a("TW.PUT", "q", "first", "IN", 1)

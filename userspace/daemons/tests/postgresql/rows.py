@@ -234,9 +234,9 @@ def _():
         " insert into timewheel.job (id, queue, node, due, size, body)"
         "  select i, 999, 99, timewheel.now() + 300000 + 3600000 * (i < 1039999)::int, 65, 'x'"
         "  from generate_series(1000000, 1039999) i;"
-        " create table moved (id bigint, nth bigserial);"
+        " create table public.moved (id bigint, nth bigserial);"
         " create function note_move() returns trigger language plpgsql as"
-        "  'begin insert into moved values (old.id); return null; end';"
+        "  'begin insert into public.moved values (old.id); return null; end';"
         " create trigger note_move after update on timewheel.job for each row"
         "  when (old.node = 99) execute function note_move();"
         " commit; analyze timewheel.job")

@@ -38,15 +38,17 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. A plan of a table
- * that was small would read all of it when it is large; to plan each time costs more than
- * to carry out.
+ * What each session is to be like; and a commit that writes something. In a schema where
+ * other users may create things an operator of theirs would be called by this user. A plan
+ * of a table that was small would read all of it when it is large; to plan each time costs
+ * more than to carry out.
  */
 static const char first[] =
 	"select set_config('synchronous_commit', case\n"
 	" current_setting('synchronous_commit') when 'remote_apply'\n"
 	" then 'remote_apply' else 'on' end, false),\n"
 	" set_config('default_transaction_isolation', 'read committed', false),\n"
+	" set_config('search_path', 'pg_catalog, pg_temp', false),\n"
 	" set_config('idle_in_transaction_session_timeout', '4s', false),\n"
 	" set_config('plan_cache_mode', 'force_generic_plan', false),\n"
 	" set_config('enable_seqscan', 'off', false),\n"

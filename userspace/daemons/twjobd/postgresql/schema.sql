@@ -302,7 +302,7 @@ $$;
 create function timewheel.put(queue text, body bytea,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint
-	security definer set search_path = pg_catalog language plpgsql as $$
+	security definer set search_path = pg_catalog, pg_temp language plpgsql as $$
 declare
 	k bytea := convert_to(key, 'UTF8');
 	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
@@ -377,19 +377,19 @@ $$;
 
 -- True if it is done, false if there is no such job.
 create function timewheel.cancel(queue text, id bigint) returns boolean
-	security definer set search_path = pg_catalog language sql as $$
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.remove(timewheel.locked(queue, id, null))
 $$;
 create function timewheel.cancel(queue text, key text) returns boolean
-	security definer set search_path = pg_catalog language sql as $$
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.remove(timewheel.locked(queue, null, key))
 $$;
 create function timewheel.move(queue text, id bigint, due timestamptz) returns boolean
-	security definer set search_path = pg_catalog language sql as $$
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.set_due(timewheel.locked(queue, id, null), due)
 $$;
 create function timewheel.move(queue text, key text, due timestamptz) returns boolean
-	security definer set search_path = pg_catalog language sql as $$
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
 	select timewheel.set_due(timewheel.locked(queue, null, key), due)
 $$;
 
