@@ -295,6 +295,33 @@ def _():
     a.start()
 
 
+@test("a takeover of what a program has locked: all else goes on, and the log tells who")
+def _():
+    jobs = [node("TW.PUT", "q", "x", "IN", 1000) for node in (c, a, a)]
+    owner = "select coalesce(node, 0) from timewheel.job where id = "
+    dead = [sql(f"{owner}{job}") for job in jobs]
+    program = Sql()
+    pid = program("select pg_backend_pid()")
+    program("begin; select from timewheel.node where name = 'c' for update")
+    program(f"select from timewheel.job where id = {jobs[1]} for update")
+    # The lease of c ends first.
+    c.stop(signal.SIGKILL)
+    time.sleep(1)
+    a.stop(signal.SIGKILL)
+    assert eventually(lambda: sql(f"{owner}{jobs[2]}") not in dead, 12)
+    before = b.metric("commit_seconds_count{}")
+    assert eventually(lambda: f"process {pid}, \"psql\"," in b.said(), 9)
+    # It has two turns in each second, and does not spin.
+    assert b.metric("commit_seconds_count{}") - before < 50
+    same([sql(f"{owner}{job}") for job in jobs[:2]], dead[:2])
+    program("rollback")
+    assert eventually(lambda: all(sql(f"{owner}{job}") not in dead for job in jobs), 5)
+    for job in jobs:
+        same(b("TW.CANCEL", "q", job), 1)
+    a.start()
+    c.start()
+
+
 @test("a connection that is cut while nothing is under way is made again")
 def _():
     sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"

@@ -43,6 +43,12 @@ static struct {
 		int64_t after;	/* it has no job up to this number that is due soon */
 		bool soon;	/* it has none at all */
 	} emptied;
+	/* The transaction that has locked the row of a node whose lease is over. */
+	struct locker {
+		int64_t number;	/* 0: there is none */
+		uint64_t since;	/* ms */
+		bool said;
+	} locker;
 	/* Read from wheels, to be given to others. */
 	struct given {
 		struct queue *queue;
@@ -248,6 +254,18 @@ static int empty_rest(const struct emptied *dead, int64_t *count, int64_t *until
 	return result;
 }
 
+/* That of a node which takes jobs over ends soon. Another one has to be ended by somebody. */
+static void note_locker(int64_t number, struct bytes holder)
+{
+	if (number != node.locker.number)
+		node.locker = (struct locker) { .number = number, .since = pg_ticks() };
+	if (!number || node.locker.said || pg_ticks() - node.locker.since < PG_PATIENCE)
+		return;
+	say("the jobs of a dead node wait: %.*s has locked its row of timewheel.node",
+	    (int)holder.length, holder.data);
+	node.locker.said = true;
+}
+
 static int fence(struct emptied *dead)
 {
 	PGresult *rows;
@@ -258,6 +276,8 @@ static int fence(struct emptied *dead)
 	result = pg_ask(FENCE_NODE, &rows);
 	if (!result && pg_int(rows, 0, 0) != dead->node)
 		*dead = (struct emptied) { .node = pg_int(rows, 0, 0) };
+	if (!result)
+		note_locker(pg_int(rows, 0, 1), pg_blob(rows, 0, 2));
 	PQclear(rows);
 	return result;
 }
@@ -279,8 +299,9 @@ static void empty_dead(void)
 					empty_soon(&dead, &count, &until));
 	if (turn_end())
 		return;
+	/* The rest may be locked: it is looked at a second later. */
+	node.again |= dead.node && (count || !node.emptied.soon);
 	node.emptied = dead;
-	node.again |= !!dead.node;
 	if (count)
 		tell_takeover(dead.node, count, until);
 }

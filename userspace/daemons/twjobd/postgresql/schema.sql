@@ -187,28 +187,39 @@ end
 $$;
 
 -- Ends another node whose lease was over before that moment, if there is one with jobs: it
--- returns the node. The first row by the index is enough to see that.
-create function timewheel.fence_node(taker int, moment bigint) returns int
-	language plpgsql as $$
-declare
-	dead int;
+-- returns the node. The first row by the index is enough to see that. A node is passed over
+-- while a transaction has locked its row, which may last for hours: it returns the number of
+-- that transaction, and who has it.
+create function timewheel.fence_node(taker int, moment bigint, out dead int,
+	out locker bigint, out holder text) language plpgsql as $$
 begin
-	select l.node into dead from timewheel.node_lease l
+	for dead in select l.node from timewheel.node_lease l
 		where l.node <> taker and l.until < moment and
 		(select j.id from timewheel.job j where j.node between l.node and l.node
 			order by j.node, j.id limit 1) is not null
-		order by l.until limit 1;
-	if found then
-		perform from timewheel.node n where n.id = dead for update;
+		order by l.until
+	loop
+		perform from timewheel.node n where n.id = dead for update skip locked;
+		if not found then
+			select n.xmax::text::bigint, coalesce(
+				(select format('process %s, "%s",', pid, a.application_name)
+				from pg_locks l join pg_stat_activity a using (pid)
+				where l.locktype = 'transactionid' and l.granted and
+				l.transactionid = n.xmax limit 1),
+				'a transaction, see pg_locks,')
+				into locker, holder
+				from timewheel.node n where n.id = dead;
+			continue;
+		end if;
 		-- It may have begun again meanwhile.
 		perform from timewheel.node_lease l
 			where l.node = dead and l.until < moment;
-		if not found then
-			return null;
+		if found then
+			update timewheel.node n set epoch = n.epoch + 1 where n.id = dead;
+			return;
 		end if;
-		update timewheel.node n set epoch = n.epoch + 1 where n.id = dead;
-	end if;
-	return dead;
+	end loop;
+	dead := null;
 end
 $$;
 

@@ -42,8 +42,9 @@ const char * const statement_texts[STATEMENTS] = {
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
 	/* A node that has ended its lease itself has 0 there. */
 	[FENCE_NODE] =
-		"select coalesce(timewheel.fence_node($1::bigint::int,\n"
-		" case when $2::bigint <> 0 then timewheel.now() else 1 end), 0)::bigint",
+		"select coalesce(dead, 0)::bigint, coalesce(locker, 0), holder\n"
+		" from timewheel.fence_node($1::bigint::int,\n"
+		" case when $2::bigint <> 0 then timewheel.now() else 1 end)",
 	/*
 	 * Unless it has begun again. Of the jobs after a number, those that are due soon;
 	 * there is no index by due, which would have to change with each put.
