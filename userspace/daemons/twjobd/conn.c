@@ -29,6 +29,8 @@
 #define MAX_OUT		(1 << 20)
 /* Jobs for whose rows is asked at once. */
 #define ASK_AT_ONCE	500
+/* So often connections are heard before the process ends, for clients who never wait. */
+#define MAX_STOP	64
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)
 /* A commit that took longer than so many ns counts as one of this length, see gather(). */
@@ -521,6 +523,49 @@ void conn_listen(int fd)
 	sd_event_source_unref(source);
 }
 
+static bool has_sent(const struct conn *conn)
+{
+	char byte;
+
+	return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* A connection ends when it has its answers, and has sent nothing more meanwhile. */
+static void stop_some(void)
+{
+	struct conn *conn, *next;
+
+	for (conn = LIST_FIRST(&all); conn; conn = next) {
+		next = LIST_NEXT(conn, all);
+		if (may_run(conn) && has_sent(conn)) {
+			make_busy(conn);
+			hear(conn);
+		} else {
+			destroy(conn);
+		}
+	}
+	TAILQ_FOREACH(conn, &busy, next)
+		run_commands(conn);
+	take_serve();
+	finish();
+}
+
+/* The loop ends, in which commands may still begin to wait for something. */
+static int on_end(sd_event_source *source, void *unused)
+{
+	struct conn *conn;
+
+	(void)source;
+	(void)unused;
+	finish();
+	for (int i = 0; i < MAX_STOP && !LIST_EMPTY(&all); i++)
+		stop_some();
+	while ((conn = LIST_FIRST(&all)))
+		destroy(conn);
+	turn_end();
+	return 0;
+}
+
 void conn_start(void)
 {
 	conns.turn = 1;
@@ -529,15 +574,6 @@ void conn_start(void)
 		die(errno, "epoll");
 	must(sd_event_add_io(event, NULL, conns.epoll, EPOLLIN, on_conns, NULL));
 	must(sd_event_add_post(event, NULL, on_post, NULL));
+	must(sd_event_add_exit(event, NULL, on_end, NULL));
 	turn_at_end(on_turn_end);
-}
-
-void conn_stop(void)
-{
-	struct conn *conn;
-
-	finish();
-	while ((conn = LIST_FIRST(&all)))
-		destroy(conn);
-	turn_end();
 }

@@ -8,8 +8,7 @@
 
 /* Connections are accepted from a socket that listens. */
 void conn_listen(int fd);
+/* When the loop ends, what clients have sent by then is answered first. */
 void conn_start(void);
-/* Sends what sockets take now, before the process ends. */
-void conn_stop(void);
 
 #endif /* TWJOBD_CONN_H */

@@ -91,7 +91,6 @@ int main(int argc, char **argv)
 		store->start();
 	listen_all();
 	daemon_run();
-	conn_stop();
 	store->close();
 	return 0;
 }

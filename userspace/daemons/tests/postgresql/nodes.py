@@ -208,6 +208,13 @@ def _():
     same(a("TW.ACK", "q", got[1]), 1)
 
 
+def is_closed(client):
+    try:
+        return f"answered {client.answer()!r}"
+    except Closed:
+        return True
+
+
 @test("a planned stop hands all over without waiting for a lease")
 def _():
     jobs = {a("TW.PUT", "q", i, "IN", 1) for i in range(50)}
@@ -220,6 +227,29 @@ def _():
             same(worker("TW.ACK", "q", got[2]), 1)
     same(jobs, set())
     a.start()
+
+
+@test("a planned stop answers what has come by then")
+def _():
+    clients = [Client(a.path) for _ in range(3)]
+    # More than a node reads at once of a connection.
+    puts = 95
+    put = b"*5\r\n$6\r\nTW.PUT\r\n$1\r\nq\r\n$700\r\n%s\r\n$2\r\nIN\r\n$4\r\n1000\r\n"
+    same(a("TW.CREATE", "empty"), "+OK")
+    a.send_signal(signal.SIGSTOP)
+    # The take that waits ends without an answer.
+    take = b"*4\r\n$7\r\nTW.TAKE\r\n$5\r\nempty\r\n$5\r\nBLOCK\r\n$4\r\n9000\r\n"
+    for client in clients:
+        client.socket.sendall(puts * (put % (700 * b"x")) + take)
+    a.send_signal(signal.SIGTERM)
+    a.send_signal(signal.SIGCONT)
+    jobs = [client.answer() for client in clients for _ in range(puts)]
+    for client in clients:
+        same(is_closed(client), True)
+    same([b("TW.CANCEL", "q", job) for job in jobs], len(clients) * puts * [1])
+    same(a.process.wait(), 0)
+    a.start()
+    same(a("TW.DROP", "empty"), "+OK")
 
 
 # A node's slice of a takeover.
@@ -420,13 +450,6 @@ def pending():
     return client
 
 
-def is_in_doubt(client):
-    try:
-        return f"answered {client.answer()!r}"
-    except Closed:
-        return True
-
-
 def has_quorum(machines):
     return sql(f"select timewheel.has_quorum({machines})")
 
@@ -494,7 +517,7 @@ def _():
     client = pending()
     sql("select pg_terminate_backend(pid) from pg_stat_activity\n"
         " where application_name = 'd'")
-    same(is_in_doubt(client), True)
+    same(is_closed(client), True)
     standby("resume")
 
 
@@ -504,7 +527,7 @@ def _():
     client = pending()
     sql("select pg_cancel_backend(pid) from pg_stat_activity\n"
         " where application_name = 'd'")
-    same(is_in_doubt(client), True)
+    same(is_closed(client), True)
     assert "was cancelled" in d.said()
     standby("resume")
 
@@ -514,7 +537,7 @@ def _():
     goes_on()
     client = pending()
     config("set synchronous_standby_names = ''")
-    same(is_in_doubt(client), True)
+    same(is_closed(client), True)
     same(Client(d.path)("TW.PUT", "q", "x", "IN", 1000)[:12], "-UNAVAILABLE")
     config("set synchronous_standby_names = 'ANY 1 (standby)'")
     standby("resume")
@@ -523,7 +546,7 @@ def _():
 @test("in doubt: no standby answers for as long as a commit waits at most")
 def _():
     goes_on()
-    same(is_in_doubt(pending()), True)
+    same(is_closed(pending()), True)
     refuses(d, 3)
     standby("resume")
     goes_on()
