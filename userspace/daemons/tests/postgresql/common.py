@@ -169,10 +169,10 @@ def state(node, job, queue="q"):
     return answer and answer[3].decode()
 
 
-def init_database():
+def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres"):
     return subprocess.run(
         [program, "-c", "/dev/stdin", "--init-database"], text=True, capture_output=True,
-        input=f"store = postgresql:///postgres?host={folder}&user=postgres\n")
+        input=f"store = {where}\n")
 
 
 def end():

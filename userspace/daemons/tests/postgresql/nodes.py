@@ -507,6 +507,15 @@ config("set synchronous_standby_names = 'ANY 1 (standby)'")
 d = Node("d", machines=2)
 
 
+@test("the tables are made at the primary, wherever it is in the list of hosts")
+def _():
+    sql("create database other")
+    done = init_database(f"postgresql:///other?host={folder},{folder}&port=5433,5432"
+                         "&user=postgres")
+    same((done.returncode, done.stderr), (0, ""))
+    sql("drop database other with (force)")
+
+
 @test("with a quorum commits are answered")
 def _():
     assert isinstance(d("TW.PUT", "q", "quorum", "IN", 1000), int)

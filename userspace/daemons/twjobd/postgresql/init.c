@@ -7,6 +7,9 @@
 
 #include "store_pg.h"
 
+/* For the host that commits, ms. */
+#define PATIENCE	10000
+
 static const char schema[] =
 #include "schema.inc"
 ;
@@ -39,11 +42,11 @@ static bool has_tables(PGconn *conn)
 
 void pg_init_database(const char *where)
 {
-	PGconn *conn = PQconnectdb(where);
+	PGconn *conn = connect_try(where, pg_ticks() + PATIENCE);
 	PGresult *version;
 
-	if (!conn || PQstatus(conn) != CONNECTION_OK)
-		die(0, "the database: %s", PQerrorMessage(conn));
+	if (!conn)
+		die(0, "the database: %s", connect_error());
 	if (!has_tables(conn)) {
 		PQclear(run(conn, "begin"));
 		PQclear(run(conn, schema));
