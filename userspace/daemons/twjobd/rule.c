@@ -129,8 +129,8 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 	if (!result)
 		result = turn_add(queue, &other, (struct bytes) { body.data, body.length });
 	buffer_free(&body);
-	/* In a shared store another job may have this occurrence's key. */
-	return result == -EEXIST ? -ENOSPC : result;
+	/* In a shared store another job may have this occurrence's key, or may be getting it. */
+	return result == -EEXIST || result == -EALREADY ? -ENOSPC : result;
 }
 
 /*

@@ -134,7 +134,10 @@ struct store {
 	 * store cannot tell now.
 	 */
 	int64_t (*new_id)(void);
-	/* -EEXIST: another user of the store has added one with this key. */
+	/*
+	 * -EEXIST: another user of the store has added one with this key;
+	 * -EALREADY: one is doing so.
+	 */
 	int (*add)(const struct job *job, struct bytes body);
 	/*
 	 * Saves all of a job but its queue, key and rule. SAME_BODY leaves the body as it is.

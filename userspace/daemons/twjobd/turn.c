@@ -64,7 +64,7 @@ int turn_add(struct queue *queue, struct job *job, struct bytes body)
 	if (result)
 		return result == -EEXIST ? -EIO : result;
 	result = store->add(job, body);
-	if (result == -EEXIST) {
+	if (result == -EEXIST || result == -EALREADY) {
 		queue_unregister(queue, registered.handle);
 		return result;
 	}

@@ -20,7 +20,7 @@ int turn_result(int result);
 
 /*
  * Adds a job, which gets a number, and its token. -EEXIST: another user of the store has
- * added one with this key.
+ * added one with this key; -EALREADY: one is doing so.
  */
 int turn_add(struct queue *queue, struct job *job, struct bytes body);
 /*

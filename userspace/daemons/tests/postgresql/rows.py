@@ -100,6 +100,23 @@ def _():
     same(a("TW.ACK", "q", *[job[2] for job in got + more]), [1] * 89)
 
 
+@test("an open transaction that has put a job with a key delays no other puts")
+def _():
+    sql("begin")
+    sql("select timewheel.put('q', 'x', key => 'open')")
+    clients = [Client(a.path) for _ in range(2)]
+    for _ in range(5):
+        clients[0].send("TW.PUT", "q", "x", "KEY", "open")
+        clients[1].send("TW.PUT", "q", "x", "IN", 1000, "KEY", "other")
+        same(clients[0].answer()[:5], "-BUSY")
+        same(a("TW.CANCEL", "q", clients[1].answer()[0]), 1)
+    sql("rollback")
+    job, new = a("TW.PUT", "q", "x", "IN", 1000, "KEY", "open")
+    same(new, b"NEW")
+    same(sql("select timewheel.put('q', 'x', key => 'open')"), str(job))
+    same(b("TW.CANCEL", "q", job), 1)
+
+
 @test("metrics: claims that a row has refused")
 def _():
     before = a.metric("stale_claims_total")

@@ -223,6 +223,42 @@ begin
 end
 $$;
 
+-- Programs that put jobs with keys have this lock until their transactions end.
+create function timewheel.key_lock() returns int stable language sql as $$
+	select 'timewheel'::regnamespace::oid::int
+$$;
+
+-- A node's new job with a key: 1; or 0, another job has the key; or -1, another transaction is
+-- adding one. The index has this wait for the end of that transaction, which is the turn of a
+-- node, or a program's and may last for hours. Only if there are such programs the wait is
+-- short, by a savepoint, of which each takes a number of a transaction.
+create function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
+	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
+	returns bigint language plpgsql as $$
+declare
+	new timewheel.job := row(id, queue, node, 0, due, 0, attempts, size, buried, rule, key,
+		body);
+	patience text := current_setting('lock_timeout');
+	added bigint;
+begin
+	if (case when pg_try_advisory_lock(timewheel.key_lock(), 0)
+		then pg_advisory_unlock(timewheel.key_lock(), 0) end)
+	then
+		insert into timewheel.job values (new.*) on conflict do nothing;
+		return found::int;
+	end if;
+	perform set_config('lock_timeout', '10ms', true);
+	begin
+		insert into timewheel.job values (new.*) on conflict do nothing;
+		added := found::int;
+	exception when lock_not_available then
+		added := -1;
+	end;
+	perform set_config('lock_timeout', patience, true);
+	return added;
+end
+$$;
+
 -- For programs: jobs put, cancelled and moved in a transaction of theirs. The nodes hear
 -- of it within a second of its commit.
 
@@ -323,6 +359,9 @@ declare
 begin
 	if length(k) not between 1 and 255 then
 		raise exception 'ERR a key has 1 to 255 bytes';
+	end if;
+	if k is not null then
+		perform pg_advisory_xact_lock_shared(timewheel.key_lock(), 0);
 	end if;
 	loop
 		if k is not null then

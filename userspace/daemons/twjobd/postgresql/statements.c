@@ -126,9 +126,11 @@ const char * const statement_texts[STATEMENTS] = {
 		"insert into timewheel.job (id, queue, node, due, size, key, body,\n"
 		" attempts, buried, rule) values ($1::bigint, $2::bigint, $3::bigint,\n"
 		" $4::bigint, $5::bigint, $6::bytea, $7::bytea, $8::bigint,\n"
-		" $9::bigint <> 0, $10::bigint <> 0)\n"
-		" on conflict (queue, key) where key is not null do nothing\n"
-		" returning id",
+		" $9::bigint <> 0, $10::bigint <> 0)",
+	[ADD_WITH_KEY] =
+		"select timewheel.add_with_key($1::bigint, $2::bigint, $3::bigint::int,\n"
+		" $4::bigint, $5::bigint, $6::bytea, $7::bytea, $8::bigint,\n"
+		" $9::bigint <> 0, $10::bigint <> 0)",
 	[CHANGE] =
 		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
 		" attempts = $4::bigint, size = $5::bigint,\n"

@@ -230,9 +230,9 @@ static int add_job(const struct job *job, struct bytes body)
 	pg_number(job->attempts);
 	pg_number(job->buried);
 	pg_number(job->rule);
-	result = job->key_length ? pg_ask(ADD, &rows) : pg_send(ADD);
-	if (!result && rows && !PQntuples(rows))
-		result = -EEXIST;
+	result = job->key_length ? pg_ask(ADD_WITH_KEY, &rows) : pg_send(ADD);
+	if (!result && rows && pg_int(rows, 0, 0) != 1)
+		result = pg_int(rows, 0, 0) ? -EALREADY : -EEXIST;
 	PQclear(rows);
 	if (result)
 		return result;
