@@ -175,6 +175,27 @@ TEST_F_TIMEOUT(failover, a_primary_whose_standbys_have_gone_is_left, 90)
 	is_left(_metadata, self);
 }
 
+/* The kernel of its machine still takes connections. */
+TEST_F_TIMEOUT(failover, a_primary_that_is_stopped_is_left, 90)
+{
+	ASSERT_EQ(0, operate("stop d%d", self->old));
+	is_left(_metadata, self);
+}
+
+/* The nodes have lost their connections, and new ones wait for its standbys. */
+TEST_F_TIMEOUT(failover, a_primary_whose_standbys_have_gone_is_not_taken, 90)
+{
+	int a = self->old % 3 + 1, b = a % 3 + 1;
+
+	ASSERT_EQ(0, operate("cut d%d d%d", a, b));
+	ASSERT_LT(0, ask_primary("select count(pg_terminate_backend(pid))\n"
+				 "from pg_stat_activity where application_name = 'twjobd'"));
+	/* Their commits wait by now. */
+	sleep_ms(3000);
+	ASSERT_EQ(0, operate("mend d%d d%d", a, b));
+	is_left(_metadata, self);
+}
+
 TEST_F_TIMEOUT(failover, a_primary_without_a_quorum_is_left, 90)
 {
 	int a = self->old % 3 + 1, b = a % 3 + 1;
