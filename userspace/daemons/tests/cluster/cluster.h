@@ -56,11 +56,19 @@ static inline unsigned int roll(struct clients *clients)
 	return rand_r(&clients->seed) % 100;
 }
 
+/* A node that was stopped meanwhile is not left in doubt: nothing was sent to it. */
+static inline bool has_ended(const redisContext *client)
+{
+	char byte;
+
+	return client->err || !recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 static inline redisContext *client_of(struct clients *clients, int node)
 {
 	redisContext **client = &clients->node[node];
 
-	if (*client && (*client)->err) {
+	if (*client && has_ended(*client)) {
 		redisFree(*client);
 		*client = NULL;
 	}
