@@ -12,7 +12,7 @@
 
 #include "bed.h"
 
-#define NODES		3
+#define MAX_NODES	90
 #define JOBS		400000
 #define LEASE		4	/* s */
 #define EXTENDED	6	/* s, by TW.EXTEND */
@@ -47,9 +47,17 @@ static _Atomic long long last_delivery, longest_pause, latest, since;
 
 /* A client's connections, one to each node, made when they are needed. */
 struct clients {
-	redisContext *node[NODES + 1];
+	redisContext *node[MAX_NODES + 1];
 	unsigned int seed;
 };
+
+/* How many there are, as the script "bed" has it. */
+static inline int nr_nodes(void)
+{
+	const char *wanted = getenv("TW_NODES");
+
+	return wanted ? atoi(wanted) : 3;
+}
 
 static inline unsigned int roll(struct clients *clients)
 {
@@ -80,8 +88,10 @@ static inline redisContext *client_of(struct clients *clients, int node)
 /* The node itself, or the next one to which there is a connection; NULL for none. */
 static inline redisContext *client_near(struct clients *clients, int node)
 {
-	for (int i = 0; i < NODES; i++) {
-		redisContext *client = client_of(clients, (node + i) % NODES + 1);
+	int nodes = nr_nodes();
+
+	for (int i = 0; i < nodes; i++) {
+		redisContext *client = client_of(clients, (node + i) % nodes + 1);
 
 		if (client)
 			return client;
@@ -93,12 +103,12 @@ static inline redisContext *client_near(struct clients *clients, int node)
 
 static inline redisContext *any_client(struct clients *clients)
 {
-	return client_near(clients, roll(clients) % NODES);
+	return client_near(clients, roll(clients) % nr_nodes());
 }
 
 static inline void end_clients(struct clients *clients)
 {
-	for (int node = 1; node <= NODES; node++)
+	for (int node = 1; node <= nr_nodes(); node++)
 		if (clients->node[node])
 			redisFree(clients->node[node]);
 }

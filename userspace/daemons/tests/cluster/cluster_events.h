@@ -24,8 +24,8 @@ static inline void begin_ledger(void)
 }
 
 /*
- * By words of "bed": $n is any node, $p the primary, $s any standby and $o the other one;
- * $t is up to 15 seconds. After it all machines run again.
+ * By words of "bed": $n is any node and $m the next one, $p the primary, $s any standby and
+ * $o the other one; $t is up to 15 seconds. After it all machines run again.
  *
  * A machine that dies is cut off first: a kernel goes on to send what a process that is
  * killed has left. A node that is killed so is dead for longer than its lease. The primary
@@ -42,8 +42,9 @@ static const struct event {
 		TAKEOVER_MS },
 	/* The last one finds only nodes that have just begun, and stays away. */
 	{ "nodes_upgraded",
-		"for n in n1 n2 n3; do bed end $n; [ $n = n3 ] || bed start $n; done\n"
-		"sleep 6; bed start n3", HANDOVER_MS },
+		"set -- $(bed nodes)\n"
+		"for n; do bed end $n; [ $# = 1 ] || bed start $n; shift; done\n"
+		"sleep 6; bed start $n", HANDOVER_MS },
 	/*
 	 * Both have what was acknowledged, since the other standby was away; what is left
 	 * must not be promoted before one of them is back.
@@ -53,6 +54,8 @@ static const struct event {
 		"if bed failover 2>/dev/null; then exit 1; fi\n"
 		"sleep 1; bed mend $p $s; bed start $s; bed failover; bed rejoin $p" },
 
+	{ "two_nodes_dead", "bed cut $n $m; bed kill $n $m; sleep 15; bed mend $n $m\n"
+		"bed start $n $m", TAKEOVER_MS },
 	{ "node_killed", "bed kill $n; sleep $(($t / 8)); bed start $n", TAKEOVER_MS },
 	{ "node_stopped", "bed stop $n; sleep 30; bed go $n" },
 	{ "node_cut", "bed cut $n; sleep $(($t + 5)); bed mend $n" },
@@ -92,10 +95,11 @@ static inline const struct event *find_event(const char *name)
 static inline int happen(const struct event *event)
 {
 	int p = primary(), s = (p + rand_r(&seed) % 2) % 3 + 1;
+	int n = rand_r(&seed) % nr_nodes();
 	char script[512];
 
-	snprintf(script, sizeof(script), "set -eu; n=n%d p=d%d s=d%d o=d%d t=%d\n%s",
-		 rand_r(&seed) % NODES + 1, p, s, 6 - p - s, rand_r(&seed) % 16,
+	snprintf(script, sizeof(script), "set -eu; n=n%d m=n%d p=d%d s=d%d o=d%d t=%d\n%s",
+		 n + 1, (n + 1) % nr_nodes() + 1, p, s, 6 - p - s, rand_r(&seed) % 16,
 		 event->happens);
 	return system(script);
 }

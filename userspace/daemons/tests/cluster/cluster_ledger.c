@@ -34,7 +34,7 @@ FIXTURE_SETUP(cluster)
 {
 	begin_ledger();
 	if (!client_of(&self->clients, 1))
-		ASSERT_EQ(0, operate("init") ?: operate("start n1 n2 n3"));
+		ASSERT_EQ(0, operate("init") ?: operate("start $(bed nodes)"));
 	create_queue(_metadata, &self->clients);
 }
 
@@ -81,7 +81,7 @@ static void check_control(struct __test_metadata *_metadata)
 	setenv("TW_BED_CONFIG", BED "/more", 1);
 	for (int server = 1; server <= 3; server++)
 		ASSERT_EQ(0, operate("standbys d%d ''", server));
-	ASSERT_EQ(0, operate("end n1 n2 n3") ?: operate("start n1 n2 n3"));
+	ASSERT_EQ(0, operate("end $(bed nodes)") ?: operate("start $(bed nodes)"));
 	start_load(seed);
 	sleep_ms(2000);
 	EXPECT_EQ(0, happen(find_event("primary_lost")));

@@ -386,7 +386,7 @@ static inline size_t take_some(struct clients *clients, redisContext *client, bo
 static inline void *work(void *number)
 {
 	struct clients clients = { .seed = 100 + (long)number };
-	int node = (long)number % NODES;
+	int node = (long)number % nr_nodes();
 	bool bound = (long)number % 4 == 3;
 
 	while (!stop_workers) {
