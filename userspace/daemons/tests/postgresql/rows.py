@@ -325,7 +325,11 @@ def _():
     assert sentence in b.said()
     b.process = subprocess.Popen([program, "-c", folder / "b.conf"], stderr=b.log)
     same(b.process.wait(9), 1)
-    sql("update timewheel.schema set version = 1")
+    sql("delete from timewheel.schema")
+    result = init_database()
+    same(result.returncode, 1)
+    assert "its tables have version 0" in result.stderr, result.stderr
+    sql("insert into timewheel.schema values (1)")
     b.start()
     same(state(b, put(1000)), "delayed")
 

@@ -52,7 +52,7 @@ void pg_init_database(const char *where)
 		PQclear(run(conn, schema));
 		PQclear(run(conn, "commit"));
 	}
-	version = run(conn, "select version from timewheel.schema");
+	version = run(conn, PG_ASK_SCHEMA);
 	pg_check_schema(atoll(PQgetvalue(version, 0, 0)));
 	PQclear(version);
 	PQfinish(conn);

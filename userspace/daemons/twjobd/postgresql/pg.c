@@ -422,11 +422,10 @@ static void hear_notice(void *unused, const PGresult *result)
 /* Before anything is prepared that tables of another version may not have. */
 static int check_schema(void)
 {
-	static const char ask[] = "select version::bigint from timewheel.schema";
 	PGresult *rows = NULL;
 	int error;
 
-	if (!PQsendQueryParams(pg.conn, ask, 0, NULL, NULL, NULL, NULL, BINARY))
+	if (!PQsendQueryParams(pg.conn, PG_ASK_SCHEMA, 0, NULL, NULL, NULL, NULL, BINARY))
 		return lost(PQerrorMessage(pg.conn));
 	pg.sent = 1;
 	error = send_sync() ?: read_results(&rows) ?: read_syncs();

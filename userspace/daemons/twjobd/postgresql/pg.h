@@ -24,6 +24,8 @@
 
 /* The version of the tables, as schema.sql makes them. */
 #define PG_SCHEMA	1
+/* Asks for the version of the tables, which is 0 if they do not tell it. */
+#define PG_ASK_SCHEMA	"select coalesce(max(version), 0)::bigint from timewheel.schema"
 /* Ends the program with a sentence unless they have it. */
 void pg_check_schema(int64_t version);
 
