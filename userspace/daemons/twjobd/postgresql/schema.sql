@@ -189,7 +189,7 @@ $$;
 -- Ends another node whose lease was over before that moment, if there is one with jobs: it
 -- returns the node. The first row by the index is enough to see that. A node is passed over
 -- while a transaction has locked its row, which may last for hours: it returns the number of
--- that transaction, and who has it.
+-- that transaction, and which process has it.
 create function timewheel.fence_node(taker int, moment bigint, out dead int,
 	out locker bigint, out holder text) language plpgsql as $$
 begin
