@@ -340,6 +340,20 @@ TEST_F(faults, order_after_several_faults)
 	expect_ids(_metadata, self, left, ARRAY_SIZE(left));
 }
 
+/* The later ones are more slots away than the finest level for such tokens has. */
+TEST_F(faults, order_of_what_was_put_back_and_is_far_apart)
+{
+	const __u64 order[] = { 11, 12, 13, 200, 5000, 90000 };
+
+	refill_with(_metadata, self, 11, 13);
+	for (size_t i = ARRAY_SIZE(order) - 1; order[i] > 13; i--)
+		ASSERT_EQ(0, tw_register_at(self->fd, order[i], order[i] * TW_SEC, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 90000));
+	read_and_fault(_metadata, self, 0);
+	read_and_fault(_metadata, self, 2);
+	expect_ids(_metadata, self, order + 2, ARRAY_SIZE(order) - 2);
+}
+
 /* More than a reader takes at a time, of which some are cancelled in between. */
 TEST_F(faults, order_of_many_that_were_put_back)
 {
