@@ -550,7 +550,10 @@ static void stop_some(void)
 	finish();
 }
 
-/* The loop ends, in which commands may still begin to wait for something. */
+/*
+ * Runs when the loop is to end, but before it does: a command that is carried out now may add
+ * a timer or a file to the loop.
+ */
 static int on_end(sd_event_source *source, void *unused)
 {
 	struct conn *conn;
