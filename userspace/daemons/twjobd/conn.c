@@ -29,7 +29,7 @@
 #define MAX_OUT		(1 << 20)
 /* Jobs for whose rows is asked at once. */
 #define ASK_AT_ONCE	500
-/* So often connections are heard before the process ends, for clients who never wait. */
+/* A stop hears connections at most so often: a client may send without an end. */
 #define MAX_STOP	64
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)

@@ -38,10 +38,10 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. In a schema where
- * other users may create things an operator of theirs would be called by this user. A plan
- * of a table that was small would read all of it when it is large; to plan each time costs
- * more than to carry out.
+ * What each session is to be like; and a commit that writes something. The search path has no
+ * schema in which other users may create operators, as a statement would call these. A plan of
+ * a table that was small would read all of it when it is large; to plan each time costs more
+ * than to carry out.
  */
 static const char first[] =
 	"select set_config('synchronous_commit', case\n"

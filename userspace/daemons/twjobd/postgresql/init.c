@@ -7,7 +7,7 @@
 
 #include "store_pg.h"
 
-/* For the host that commits, ms. */
+/* The search for a host that commits lasts at most so many ms. */
 #define PATIENCE	10000
 
 static const char schema[] =

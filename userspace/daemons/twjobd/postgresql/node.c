@@ -254,7 +254,10 @@ static int empty_rest(const struct emptied *dead, int64_t *count, int64_t *until
 	return result;
 }
 
-/* That of a node which takes jobs over ends soon. Another one has to be ended by somebody. */
+/*
+ * Another node that takes these jobs over holds the lock for a moment only. A program may hold
+ * it for hours, and the log tells an administrator which one it is.
+ */
 static void note_locker(int64_t number, struct bytes holder)
 {
 	if (number != node.locker.number)

@@ -228,10 +228,11 @@ create function timewheel.key_lock() returns int stable language sql as $$
 	select 'timewheel'::regnamespace::oid::int
 $$;
 
--- A node's new job with a key: 1; or 0, another job has the key; or -1, another transaction is
--- adding one. The index has this wait for the end of that transaction, which is the turn of a
--- node, or a program's and may last for hours. Only if there are such programs the wait is
--- short, by a savepoint, of which each takes a number of a transaction.
+-- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
+-- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
+-- end of that transaction. The turn of a node ends soon, but a program's transaction may last
+-- for hours. So the wait is short while a program has key_lock(). That takes a savepoint, which
+-- costs the number of a transaction, and so it is not done at other times.
 create function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
