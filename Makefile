@@ -9,7 +9,7 @@ $(error "$(CURDIR)": a checkout's path must have no space and no colon)
 endif
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
-KERNEL ?= 6.1-cloud
+KERNEL ?= $(shell selftests/vm/kernels default)
 
 all: modules
 
@@ -157,6 +157,9 @@ fuzz: valid-time
 	selftests/vm/deps fuzz
 	selftests/fuzz/run $$(($(seconds) / 2))
 	$(MAKE) -C selftests/core fuzz T=$$(($(seconds) / 4))s
+
+.DEFAULT:
+	@echo 'there is no target $@: "make help" lists all' >&2; exit 2
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
 	build-demo guest vm demo check matrix check-debug torture fuzz bench \

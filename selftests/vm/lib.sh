@@ -22,7 +22,8 @@ lock_cache()
 	*[[:space:]:]*)	die "$cache: the cache's path must have no space and no colon;" \
 				"TIMEWHEEL_CACHE names another" ;;
 	esac
-	mkdir -p "$cache"
+	mkdir -p "$cache" && [ -w "$cache" ] ||
+		die "$cache cannot be written; TIMEWHEEL_CACHE names another folder for the cache"
 	exec 9>"$cache/lock${1:+-$1}"
 	flock 9
 	tmp=$cache/tmp${1:+-$1}
@@ -41,6 +42,13 @@ make_tmp()
 	done
 }
 
+# place NAME: the folder in the cache for what the script that asks unpacks: another
+# release of Debian, or another script, has another one.
+place()
+{
+	echo "$cache/$1-$debian-$(cksum <"$0" | cut -d' ' -f1)"
+}
+
 # machine_of PACKAGE: the machine that a kernel is for, as Debian calls it
 machine_of()
 {
@@ -52,13 +60,38 @@ machine_of()
 	esac
 }
 
+# The release of Debian that this system is, and the version of LLVM that it has for
+# kernels. "deps" refuses other systems.
+# shellcheck source=/dev/null
+debian=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-}") || :
+case $debian in
+bookworm)	llvm=16 ;;
+*)		llvm=19 ;;
+esac
+
 # llvm_of NAME: tells make that LLVM builds the kernel NAME and its modules, if that is
 # so: KMSAN is part of clang.
 llvm_of()
 {
 	case $1 in
-	*-kmsan)	echo LLVM=-16 ;;
+	*-kmsan)	echo LLVM=-$llvm ;;
 	esac
+}
+
+# compiler_of NAME: what compiles the kernel NAME
+compiler_of()
+{
+	case $1 in
+	*-kmsan)	echo clang-$llvm ;;
+	*)		echo gcc ;;
+	esac
+}
+
+# built_by COMPILER: what the name of a thing in the cache has that a COMPILER of this
+# system has built. Other releases use the cache, too.
+built_by()
+{
+	echo "$debian-$("$1" -dumpfullversion 2>/dev/null || "$1" -dumpversion)"
 }
 
 # know_packages MACHINE [RELEASE]: has apt know Debian's packages for that machine too, or
@@ -82,7 +115,7 @@ know_packages()
 		# shellcheck disable=SC2016 # apt's variables
 		apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
 			'Created-By: Packages' |
-			sed -En "s/ bookworm(-security)? main$/ $2\1 main/p" \
+			sed -En "s/ $debian(-security)? main$/ $2\1 main/p" \
 			>"$apt/sources.list"
 		cat >>"$apt/conf" <<-END
 		Dir::Etc::SourceList "$apt/sources.list";
@@ -115,7 +148,7 @@ why()
 		echo "there is no network, or no way to Debian's mirror:" \
 			"$(echo "$said" | grep -m 1 -E 'resolv|onnect|timed out|unreachable')" ;;
 	*)
-		echo "${said:+$(echo "$said" | grep . | tail -n 1) }(Debian 12 has it;" \
+		echo "${said:+$(echo "$said" | grep . | tail -n 1) }(Debian has it;" \
 			"root may have to type: apt-get update)" ;;
 	esac
 }
