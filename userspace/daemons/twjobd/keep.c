@@ -295,24 +295,33 @@ static void compare_jobs(void)
 	}
 }
 
+/* Which tokens have a job, or may have one, of which this daemon is the owner. */
+static int find_own(const struct timewheel_token *tokens, int count, bool *own)
+{
+	int64_t ids[SLICE];
+	struct job job;
+
+	for (int i = 0; i < count; i++)
+		ids[i] = tokens[i].cookie;
+	if (store->find_own)
+		return count > 0 ? store->find_own(ids, count, own) : 0;
+	for (int i = 0; i < count; i++)
+		own[i] = store->get(ids[i], false, &job) != -ENOENT;
+	return 0;
+}
+
 /* A crash between a registration and its commit leaves a token without a job. */
 static void compare_tokens(struct queue *queue)
 {
 	static struct timewheel_token tokens[SLICE];
-	int64_t ids[SLICE];
-	struct job job;
-	int n = 0;
+	bool own[SLICE];
+	int n = 0, error;
 
 	if (is_comparable(queue))
 		n = queue_walk(queue, tokens, SLICE);
-	for (int i = 0; i < n; i++)
-		ids[i] = tokens[i].cookie;
-	if (n > 0 && store->shared)
-		store->want(ids, n, false);
-	for (int i = 0; i < n; i++) {
-		int result = store->get(ids[i], false, &job);
-
-		if (result != -ENOENT && (result || !job.foreign))
+	error = find_own(tokens, n, own);
+	for (int i = 0; !error && i < n; i++) {
+		if (own[i])
 			continue;
 		/* Another daemon may have ended it, or own it. */
 		keep.mended += !store->shared;

@@ -178,6 +178,8 @@ struct store {
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
 	/* The same for jobs that this daemon owns. NULL: it owns all. */
 	int (*next_own)(int64_t after, struct job *jobs, int count);
+	/* Of a shared store only: which of these jobs there are that this daemon owns. */
+	int (*find_own)(const int64_t *ids, int count, bool *own);
 
 	/*
 	 * By how much the wall clock was ahead of a clock that is never set, in ns, as it

@@ -38,7 +38,8 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. The search path has no
+ * What each session is to be like; and a commit that writes something. The server ends it when
+ * this process is gone, as the other end does when the server is. The search path has no
  * schema in which other users may create operators, as a statement would call these. A plan of
  * a table that was small would read all of it when it is large; to plan each time costs more
  * than to carry out.
@@ -50,6 +51,10 @@ static const char first[] =
 	" set_config('default_transaction_isolation', 'read committed', false),\n"
 	" set_config('search_path', 'pg_catalog, pg_temp', false),\n"
 	" set_config('idle_in_transaction_session_timeout', '4s', false),\n"
+	" set_config('tcp_user_timeout', '5s', false),\n"
+	" set_config('tcp_keepalives_idle', '3', false),\n"
+	" set_config('tcp_keepalives_interval', '1', false),\n"
+	" set_config('tcp_keepalives_count', '3', false),\n"
 	" set_config('plan_cache_mode', 'force_generic_plan', false),\n"
 	" set_config('enable_seqscan', 'off', false),\n"
 	" set_config('enable_bitmapscan', 'off', false),\n"

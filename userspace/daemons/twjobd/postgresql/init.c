@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * twjobd-postgresql --init-database: makes the tables, in one transaction. And what they
- * have to be.
+ * twjobd-postgresql --init-database: makes the tables, or those of an older version new, in
+ * one transaction. And what they have to be.
  */
 #include <stdlib.h>
 
@@ -10,9 +10,15 @@
 /* The search for a host that commits lasts at most so many ms. */
 #define PATIENCE	10000
 
-static const char schema[] =
+/* The steps from each version of the tables to the next one, and the functions. */
+static const char * const schema[] = {
 #include "schema.inc"
-;
+};
+
+int pg_schema(void)
+{
+	return sizeof(schema) / sizeof(*schema) - 1;
+}
 
 static PGresult *run(PGconn *conn, const char *sql)
 {
@@ -26,34 +32,49 @@ static PGresult *run(PGconn *conn, const char *sql)
 
 void pg_check_schema(int64_t version)
 {
-	if (version != PG_SCHEMA)
-		die(0, "its tables have version %lld, this program %d: use that of other nodes",
-		    (long long)version, PG_SCHEMA);
+	if (version == pg_schema())
+		return;
+	die(0, "the database: its tables have version %lld, this program %d: %s",
+	    (long long)version, pg_schema(), version > pg_schema() ?
+	    "use that of other nodes" :
+	    "run twjobd-postgresql --init-database, and this program at each node");
 }
 
-static bool has_tables(PGconn *conn)
+/* The version of the tables; 0: there are none. */
+static int version_of(PGconn *conn)
 {
 	PGresult *result = run(conn, "select to_regclass('timewheel.schema')");
-	bool has = !PQgetisnull(result, 0, 0);
+	int version = 0;
 
+	if (!PQgetisnull(result, 0, 0)) {
+		PQclear(result);
+		result = run(conn, PG_ASK_SCHEMA);
+		version = atoi(PQgetvalue(result, 0, 0));
+		if (!version)
+			die(0, "the database: its tables do not tell their version");
+	}
 	PQclear(result);
-	return has;
+	return version;
+}
+
+/* Nodes may be at work, and other programs. */
+static void update(PGconn *conn, int version)
+{
+	PQclear(run(conn, "begin"));
+	PQclear(run(conn, "set local lock_timeout = '30s'"));
+	for (; version <= pg_schema(); version++)
+		PQclear(run(conn, schema[version]));
+	PQclear(run(conn, "commit"));
 }
 
 void pg_init_database(const char *where)
 {
 	PGconn *conn = connect_try(where, pg_ticks() + PATIENCE);
-	PGresult *version;
 
 	if (!conn)
 		die(0, "the database: %s", connect_error());
-	if (!has_tables(conn)) {
-		PQclear(run(conn, "begin"));
-		PQclear(run(conn, schema));
-		PQclear(run(conn, "commit"));
-	}
-	version = run(conn, PG_ASK_SCHEMA);
-	pg_check_schema(atoll(PQgetvalue(version, 0, 0)));
-	PQclear(version);
+	if (version_of(conn) < pg_schema())
+		update(conn, version_of(conn));
+	pg_check_schema(version_of(conn));
 	PQfinish(conn);
 }

@@ -68,6 +68,8 @@ static int renew(void)
 	int error = pg_begin() ?: send_fence();
 
 	pg_number(member.id);
+	error = error ?: pg_send(BEGIN_SESSION);
+	pg_number(member.id);
 	pg_number(MEMBER_LEASE);
 	return end(error ?: pg_send(RENEW));
 }
@@ -79,6 +81,7 @@ static int join(void)
 
 	pg_bytes(name());
 	pg_number(MEMBER_LEASE);
+	pg_number(pg_schema());
 	error = error ?: pg_ask(JOIN, &rows);
 	if (!error) {
 		member.id = pg_int(rows, 0, 0);

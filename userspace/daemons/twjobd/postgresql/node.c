@@ -157,8 +157,8 @@ static void give_back(void)
 static int compare_wants(const PGresult *rows, struct numbers *ours,
 			 struct numbers *theirs)
 {
+	struct numbers wanted = { };
 	struct queue_row row;
-	int result = 0;
 
 	for (int i = 0; i < PQntuples(rows); i++) {
 		bool others = pg_read_queue(rows, i, &row) > now_ms();
@@ -171,17 +171,19 @@ static int compare_wants(const PGresult *rows, struct numbers *ours,
 		if (take_is_wanted(queue)) {
 			if (is_due(queue))
 				continue;
-			pg_number(member_id());
-			pg_number(row.id);
-			pg_number(WANTED);
-			result = result ?: pg_send(WANT_QUEUE);
+			wanted.all[wanted.count++] = row.id;
 		} else if (others) {
 			theirs->all[theirs->count++] = row.id;
 			if (!row.paused && is_due(queue))
 				read_unwanted(queue);
 		}
 	}
-	return result;
+	if (!wanted.count)
+		return 0;
+	pg_number(member_id());
+	pg_numbers(wanted.all, wanted.count);
+	pg_number(WANTED);
+	return pg_send(WANT_QUEUES);
 }
 
 static int run_turn(PGresult **rows)

@@ -155,6 +155,9 @@ static int failed(const PGresult *result)
 		return lost(PQresultErrorMessage(result));
 	if (!strcmp(state, "3F000") || !strcmp(state, "42P01"))
 		die(0, "the database has no jobs: run twjobd-postgresql --init-database");
+	if (!strcmp(state, "TWV01"))
+		die(0, "the database: %s: use that of other nodes",
+		    PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
 	/* Another server may be the one that carries things out by now. */
 	pg.wrong |= !strcmp(state, "25006") || !strcmp(state, "TWQ01");
 	pg.fenced = !strcmp(state, "TWF01");
@@ -292,23 +295,26 @@ int pg_send(enum statement statement)
 	return 0;
 }
 
-/* Outside of a transaction the statement is one by itself. */
+/*
+ * Outside of a transaction the statement is one by itself. Each question ends with a point of
+ * synchronisation: only after one does the server begin to count for how long a transaction
+ * is idle, and end it when this process is stopped or cut off.
+ */
 int pg_ask(enum statement statement, PGresult **rows)
 {
-	int error = pg_send(statement);
+	int error = pg_send(statement) ?: send_sync();
 
 	*rows = NULL;
 	if (error)
 		return error;
-	if (pg.begun && !PQsendFlushRequest(pg.conn))
-		return lost(PQerrorMessage(pg.conn));
-	if (!pg.begun && send_sync())
-		return -EIO;
 	error = read_results(rows);
-	if (!pg.begun && pg.conn) {
-		read_syncs();
-		pg.error = 0;
+	if (pg.conn && read_syncs() && !error) {
+		PQclear(*rows);
+		*rows = NULL;
+		error = -EIO;
 	}
+	if (!pg.begun && pg.conn)
+		pg.error = 0;
 	return error;
 }
 
@@ -348,6 +354,21 @@ uint64_t pg_doubts(void)
 	return pg.doubts;
 }
 
+/* The result of the commit. After an error a commit ends as a rollback, and is no error. */
+static int read_tag(uint64_t deadline)
+{
+	PGresult *commit = NULL;
+	int error = read_result(deadline, &commit);
+
+	if (!error && strcmp(PQcmdStatus(commit), "COMMIT")) {
+		complain(&pg.said_refused, "it has rolled a transaction back");
+		error = -EIO;
+		pg.error = error;
+	}
+	PQclear(commit);
+	return error;
+}
+
 /* The results of the statements before the commit, and of the commit. */
 static int read_commit(void)
 {
@@ -356,8 +377,9 @@ static int read_commit(void)
 	int error = 0;
 	bool quorum;
 
-	while (pg.sent > 1 && !error)
+	while (pg.sent > 2 && !error)
 		error = read_result(deadline, NULL);
+	error = error ?: read_tag(deadline);
 	/* An error is told by a connection that goes on. */
 	if (error)
 		return pg.conn ? error : leave_in_doubt("the connection was lost");

@@ -22,8 +22,8 @@
 /* Each wait for the database is at most so long, ms. */
 #define PG_PATIENCE	5000
 
-/* The version of the tables, as schema.sql makes them. */
-#define PG_SCHEMA	1
+/* The version of the tables, as the files tables-NN.sql make them. */
+int pg_schema(void);
 /* Asks for the version of the tables, which is 0 if they do not tell it. */
 #define PG_ASK_SCHEMA	"select coalesce(max(version), 0)::bigint from timewheel.schema"
 /* Ends the program with a sentence unless they have it. */

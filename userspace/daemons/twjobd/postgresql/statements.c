@@ -32,7 +32,8 @@ const char * const statement_texts[STATEMENTS] = {
 	[NOW] = "select timewheel.now()",
 	[JOIN] =
 		"select node::bigint, epoch\n"
-		" from timewheel.join_node($1::text, $2::bigint)",
+		" from timewheel.join_node($1::text, $2::bigint, $3::bigint::int)",
+	[BEGIN_SESSION] = "select timewheel.begin_session($1::bigint::int)",
 	[RENEW] =
 		"update timewheel.node_lease set until = timewheel.now() + $2::bigint\n"
 		" where node = $1::bigint returning timewheel.now(),\n"
@@ -109,9 +110,10 @@ const char * const statement_texts[STATEMENTS] = {
 		"  where n.queue = q.id having sum(n.jobs) > 0)\n"
 		" returning q.id)\n"
 		"delete from timewheel.node_queue where queue in (select id from gone)",
-	[WANT_QUEUE] =
+	[WANT_QUEUES] =
 		"insert into timewheel.node_queue as n (node, queue, wanted)\n"
-		" values ($1::bigint, $2::bigint, timewheel.now() + $3::bigint)\n"
+		" select $1::bigint, queue, timewheel.now() + $3::bigint\n"
+		" from unnest($2::bigint[]) as wanted (queue)\n"
 		" on conflict (node, queue) do update set wanted = excluded.wanted",
 	[FOLD] =
 		"with d as (delete from timewheel.delta where ctid in\n"
@@ -199,6 +201,10 @@ const char * const statement_texts[STATEMENTS] = {
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where (node, id) > ($3::bigint, $1::bigint) and node <= $3::bigint\n"
 		" order by node, id limit $2::bigint",
+	[FIND_OWN] =
+		"select case when exists (select from timewheel.job j where j.id = u.id and\n"
+		"  coalesce(j.node, 0) = $2::bigint) then 1::bigint else 0 end\n"
+		" from unnest($1::bigint[]) with ordinality u (id, nth) order by nth",
 	/* Of a long inbox it is enough that it is long. */
 	[FIGURES] =
 		"select (select count(*) from\n"

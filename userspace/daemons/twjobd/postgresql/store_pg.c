@@ -13,7 +13,7 @@
 #include "rows.h"
 #include "store_pg.h"
 
-/* Numbers of jobs that one value of the sequence stands for, see schema.sql. */
+/* Numbers of jobs that one value of the sequence stands for, see tables-01.sql. */
 #define ID_BLOCK	1000
 /* More than most turns use. */
 #define ID_SPARE	600
@@ -484,6 +484,22 @@ static int next_own(int64_t after, struct job *jobs, int count)
 	return read_next(OWN, after, count, member_id(), jobs);
 }
 
+static int find_own(const int64_t *ids, int count, bool *own)
+{
+	PGresult *rows;
+	int result = member_attach();
+
+	if (result)
+		return result;
+	pg_numbers(ids, count);
+	pg_number(member_id());
+	result = pg_ask(FIND_OWN, &rows);
+	for (int i = 0; !result && i < count; i++)
+		own[i] = pg_int(rows, i, 0);
+	PQclear(rows);
+	return result;
+}
+
 /* The database's clock is what counts. */
 static bool get_clock(int64_t *offset)
 {
@@ -567,6 +583,7 @@ const struct store store_pg = {
 	.body = get_body,
 	.next = next_jobs,
 	.next_own = next_own,
+	.find_own = find_own,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = is_full,

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# wire.py OUTPUT: two daemons on one database, see common.py. Between one of them and the
+# database is a program that forwards what they say, and can stop doing so within a word.
+# The database is that of PGHOST (see "server"). Prints TAP.
+import re
+import signal
+import socket
+import threading
+import time
+
+from common import (Client, Node, Sql, end, eventually, folder, init_database, same, take,
+                    test)
+
+
+class Wire:
+    """What listens in a folder as a server does, and forwards to the server."""
+
+    def __init__(self):
+        self.left = None        # so many bytes to the server are still forwarded
+        self.replace = None     # what is said instead of something that the server says
+        self.executed = self.ended = 0  # statements, and transactions with them
+        path = folder / "wire"
+        path.mkdir()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path / ".s.PGSQL.5432"))
+        self.listener.listen()
+        self.where = f"postgresql:///postgres?host={path}&user=postgres"
+        self.start(self.accept)
+
+    def start(self, function, *args):
+        threading.Thread(target=function, args=args, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(folder / ".s.PGSQL.5432"))
+            self.start(self.forward, client, server, self.to_server)
+            self.start(self.forward, server, client, self.to_client)
+
+    def forward(self, source, target, say):
+        try:
+            while data := source.recv(65536):
+                say(target, data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def to_server(self, target, data):
+        if self.left is None:
+            target.sendall(data)
+            return
+        target.sendall(data[:self.left])
+        self.left -= min(self.left, len(data))
+        # Nothing ends by this: neither side hears of it.
+        while not self.left:
+            time.sleep(1)
+
+    def to_client(self, target, data):
+        # As these begin in what the server says: a result, and "idle".
+        self.executed += len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
+        self.ended += data.count(b"Z\0\0\0\5I")
+        if self.replace and self.replace[0] in data:
+            data = data.replace(*self.replace)
+            self.replace = None
+        target.sendall(data)
+
+
+init_database().check_returncode()
+wire = Wire()
+a, b = Node("a", where=wire.where), Node("b")
+sql = Sql()
+same(a("TW.CREATE", "q", "LEASE", 30), "+OK")
+assert eventually(lambda: isinstance(b("TW.STATS", "q"), list), 3)
+
+
+@test("a commit that ends as a rollback has not been done, and its put is refused")
+def _():
+    wire.replace = (b"C\0\0\0\x0bCOMMIT\0", b"C\0\0\0\x0dROLLBACK\0")
+    # The turn of each second may be the one that hears it.
+    client, refused = Client(a.path), 0
+    while wire.replace:
+        refused += str(client("TW.PUT", "q", "x", "IN", 1000))[:12] == "-UNAVAILABLE"
+    same(refused, 1)
+    assert isinstance(client("TW.PUT", "q", "x", "IN", 1000), int)
+    assert "rolled a transaction back" in a.said()
+
+
+@test("an idle node: 3 transactions and 15 statements a second, whatever is pending")
+def _():
+    sql("""with j as (insert into timewheel.job (id, queue, node, due, size, body)
+               select nextval('timewheel.job_id'), q.id, n.id, timewheel.now() + 3600000,
+               64, i::text::bytea from generate_series(1, 5000) i, timewheel.queue q,
+               timewheel.node n where q.name = 'q' and n.name = 'a' returning queue, size)
+           insert into timewheel.delta select queue, count(*), sum(size) from j group by queue""")
+    # Its backstop finds all of them, and goes on to look at tokens.
+    assert eventually(lambda: a("TW.STATS", "q")[3] >= 5000, 30)
+    time.sleep(5)
+    begin, before = time.monotonic(), (wire.executed, wire.ended)
+    time.sleep(10)
+    took = time.monotonic() - begin
+    statements, transactions = wire.executed - before[0], wire.ended - before[1]
+    print(f"# {statements} statements and {transactions} transactions in {took:.1f} s")
+    # None at all would be counted wrongly.
+    assert 5 * took < statements <= 15 * took and took / 2 < transactions <= 3 * took
+
+
+@test("a node that is frozen in the middle of a turn, 20 kB after its last Sync")
+def _():
+    job = a("TW.PUT", "q", "taken over", "IN", 1)
+    client = Client(a.path)
+    wire.left = 20000
+    client.send("TW.PUT", "q", 60000 * b"x")
+    assert eventually(lambda: not wire.left, 3)
+    a.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    same(sql("select state, wait_event from pg_stat_activity where application_name = 'a'"),
+         "active|ClientRead")
+    got = take(b, seconds=14)
+    print(f"# after {time.monotonic() - begin:.1f} s")
+    same(got and got[0], job)
+    assert time.monotonic() - begin < 12
+    same(sql("select count(*) from pg_stat_activity where application_name = 'a'"), "0")
+    same(b("TW.ACK", "q", got[1]), 1)
+    a.stop(signal.SIGKILL)
+
+
+end()
