@@ -1382,6 +1382,10 @@ system()
 		loaded) mkdir -p $tmp/root/sys/module/timewheel $tmp/root/sys/class/misc/timewheel
 			echo 10:123 >$tmp/root/sys/class/misc/timewheel/dev ;;
 		device) : >$tmp/root/dev/timewheel ;;
+		podman) mkdir $tmp/root/run
+			: >$tmp/root/run/.containerenv ;;
+		docker) : >$tmp/root/.dockerenv ;;
+		kubernetes) mkdir -p $tmp/root/var/run/secrets/kubernetes.io ;;
 		esac
 	done
 }
@@ -1431,6 +1435,19 @@ doctor()
 	system module loaded device
 	gives 0 doctor --root $tmp/root
 	refuses 2 "--root '/none'" doctor --root /none
+	system podman
+	finds 'module: not loaded, and a container' '^on the host: twctl doctor$'
+	for manager in podman docker kubernetes; do
+		system $manager loaded
+		finds 'device: .*was not passed' '--device /dev/timewheel;'
+	done
+	system podman loaded device
+	gives 0 doctor --root $tmp/root
+	chgrp 12345 $tmp/root/dev/timewheel
+	chmod 660 $tmp/root/dev/timewheel
+	as_nobody $twctl doctor --root $tmp/root
+	prints 'is not open to you in this container'
+	prints '--group-add 12345 '
 
 	as_nobody $twctl doctor
 	is 'doctor for nobody' $? 1
