@@ -208,9 +208,24 @@ void out_text(struct out *out, int column, const char *format, ...)
 		no_memory();
 }
 
+/* A number of JSON; beyond what a double holds exactly, a string with its digits. */
+const char *json_number(char text[NUMBER_TEXT], uint64_t number, bool less)
+{
+	const char *quote = number > 1ULL << 53 ? "\"" : "";
+
+	snprintf(text, NUMBER_TEXT, "%s%s%" PRIu64 "%s", quote, less ? "-" : "", number,
+		 quote);
+	return text;
+}
+
 void out_number(struct out *out, int column, uint64_t number)
 {
-	out_text(out, column, "%" PRIu64, number);
+	char text[NUMBER_TEXT];
+
+	if (out->json)
+		out_text(out, column, "%s", json_number(text, number, false));
+	else
+		out_text(out, column, "%" PRIu64, number);
 }
 
 void out_bool(struct out *out, int column, bool yes)

@@ -179,6 +179,10 @@ __noreturn void die_usage(const char *name, const char *text,
 
 /* Tables (out.c) */
 
+#define NUMBER_TEXT	24
+
+const char *json_number(char text[NUMBER_TEXT], uint64_t number, bool less);
+
 struct out *out_begin(const struct args *args, const struct column *columns,
 		      const char *name);
 void out_row(struct out *out);

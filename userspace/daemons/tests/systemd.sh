@@ -218,15 +218,19 @@ wheel_comes_back()
 		[ "$(inside twctl list orders -o id --no-headings | wc -l)" = 3 ]
 }
 
-# The service has failed then, and saves nothing.
+# The wheel is saved all the same, and what could not be restored is kept.
 bad_save_is_kept()
 {
+	local saves=$root/var/lib/timewheel
+
 	inside systemctl stop timewheel-wheels
 	inside twctl destroy orders
-	sed -i '$d' $root/var/lib/timewheel/orders.save
-	inside systemctl start timewheel-wheels 2>/dev/null && return 1
+	sed -i '$d' $saves/orders.save
+	inside systemctl start timewheel-wheels || return
+	inside twctl touch orders -r 1h 7 >/dev/null
 	inside systemctl stop timewheel-wheels
-	[ "$(wc -l <$root/var/lib/timewheel/orders.save)" = 4 ]
+	[ "$(wc -l <$saves/orders.save.unrestored)" = 4 ] &&
+		[ "$(wc -l <$saves/orders.save)" = 3 ]
 }
 
 # Each command has written its user into a file.

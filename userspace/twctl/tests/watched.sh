@@ -72,7 +72,7 @@ saving()
 	# A save of a twctl that knew nothing of it.
 	sed 's/,"watch":[a-z]*,"tell-ended":[a-z]*//' $tmp/save >$tmp/old
 	gives 0 destroy silent
-	gives 0 restore silent $tmp/old
+	gives 0 restore silent $tmp/old --force
 	json '.wheels[1].watch' false -J -o name,watch
 }
 
