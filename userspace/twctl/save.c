@@ -12,16 +12,16 @@ static void put(FILE *file, const char *name, uint64_t number)
 {
 	char text[NUMBER_TEXT];
 
-	json_number(text, number, false);
-	fprintf(file, ",\"%s\":%s", name, text);
+	fprintf(file, ",\"%s\":%s", name, json_number(text, number, false));
 }
 
 static void put_signed(FILE *file, const char *name, int64_t number)
 {
 	char text[NUMBER_TEXT];
 
-	json_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number, number < 0);
-	fprintf(file, ",\"%s\":%s", name, text);
+	fprintf(file, ",\"%s\":%s", name,
+		json_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number,
+			    number < 0));
 }
 
 static void put_bool(FILE *file, const char *name, bool is_so)

@@ -349,6 +349,7 @@ void put_back(const struct wheel *wheel, const struct timewheel_event *event);
 void template_check(const char *name, const char *template);
 char *template_fill(const char *template, const struct wheel *wheel,
 		    const struct timewheel_event *event);
+char *event_json(const struct wheel *wheel, const struct timewheel_event *event);
 extern const char * const event_fields[];
 void event_field(char *text, size_t size, const char *field,
 		 const struct wheel *wheel, const struct timewheel_event *event);
