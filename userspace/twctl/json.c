@@ -10,9 +10,11 @@
 /* The digits of @number, which are the last ones before @end. Returns where they begin. */
 static char *put_digits(char *end, uint64_t number)
 {
-	do
-		*--end = '0' + number % 10;
-	while (number /= 10);
+	do {
+		end--;
+		*end = '0' + number % 10;
+		number /= 10;
+	} while (number);
 	return end;
 }
 
