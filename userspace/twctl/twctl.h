@@ -70,11 +70,12 @@ enum {
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
 	slot_columns[], stats_columns[], bucket_columns[], top_columns[],
-	check_columns[];
+	check_columns[], holder_columns[];
 
 enum status verb_wheels(const struct args *args);
 enum status verb_create(const struct args *args);
 enum status verb_destroy(const struct args *args);
+enum status verb_holders(const struct args *args);
 enum status verb_list(const struct args *args);
 enum status verb_show(const struct args *args);
 enum status verb_add(const struct args *args);

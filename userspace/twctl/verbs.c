@@ -140,6 +140,8 @@ const struct verb verbs[] = {
 	  ALL | BIT(WALL) | BIT(FORCE), NULL, 0, 2, verb_restore },
 	{ "destroy", "WHEEL...", "end wheels, and their tokens with them",
 	  ALL, NULL, 1, MANY, verb_destroy },
+	{ "holders", "[WHEEL...]", "list the processes that have wheels open",
+	  ALL | TABLE, holder_columns, 0, MANY, verb_holders },
 	{ "list", "WHEEL", "list a wheel's tokens, the next one due first",
 	  ALL | TABLE | BIT(FROM) | BIT(TO) | BIT(STATE), token_columns, 1, 1, verb_list },
 	{ "show", "WHEEL",

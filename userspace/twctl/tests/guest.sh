@@ -246,6 +246,46 @@ true
 	is 'tokens after all that' "$(pending manual)" 1
 }
 
+# Who has a wheel open, also after it was destroyed.
+holders()
+{
+	gives 0 create held
+	gives 0 create other
+	sleep 1000 <>/dev/timewheels/held 8<>/dev/timewheels/held 9<>/dev/timewheel &
+	holder=$!
+	settle_holder
+	gives 0 holders
+	prints '^WHEEL *PID USER COMMAND UNIT$'
+	prints "^held *$holder root *sleep "
+	prints "^- *$holder root *sleep "
+	is 'lines, a wheel once' "$(grep -c sleep $tmp/out)" 2
+	json '.holders[] | .wheel, .pid, .destroyed' "\"held\"
+$holder
+false" holders -J held
+	gives 0 holders other
+	is 'nobody has that one' "$(wc -l <$tmp/out)" 0
+	refuses 2 "WHEEL 'a b': not 1 to 63" holders 'a b'
+	as_nobody $twctl holders held
+	is 'status for one who does not see all' $? 4
+	is 'it is told' "$(grep -c 'processes of other users are not seen: sudo' $tmp/err)" 1
+	gives 0 destroy held
+	json '.holders[] | .wheel, .destroyed' '"held"
+true' holders -J held
+	kill $holder
+	wait $holder
+	gives 0 holders held
+	is 'nobody any more' "$(wc -l <$tmp/out)" 0
+	gives 0 destroy other
+}
+
+# The shell has opened what it is to open.
+settle_holder()
+{
+	until [ "$(cat /proc/$holder/comm)" = sleep ]; do
+		usleep 10000
+	done
+}
+
 # More than are kept to be printed at a time.
 many()
 {
@@ -1546,6 +1586,7 @@ no_device()
 : >$tmp/out
 : >$tmp/err
 wheels
+holders
 tokens
 many
 without_ids
