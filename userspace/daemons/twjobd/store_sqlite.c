@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk.h"
@@ -205,6 +206,8 @@ static void forget_cached_log(const char *path)
 
 static void open_store(const char *path)
 {
+	mode_t mask = umask(S_IRWXG | S_IRWXO);
+
 	disk_open(path);
 	forget_cached_log(path);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
@@ -215,6 +218,8 @@ static void open_store(const char *path)
 	sqlite3_busy_timeout(db, 5000);
 	must_run("pragma page_size = 4096");
 	check_schema();
+	/* What SQLite makes later has the mode of the file. */
+	umask(mask);
 	/* The checkpoint fails, and ends twjobd, if a sync of the process before failed. */
 	must_run("pragma journal_mode = wal;"
 		 "pragma synchronous = full;"

@@ -226,7 +226,7 @@ void turn_limit(void)
 static bool settle(struct change *change)
 {
 	struct queue *queue = queue_by_id(change->queue);
-	struct job job;
+	struct job job = { };
 	int result = store->get(change->job, false, &job);
 
 	if (result && result != -ENOENT)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All verbs by name, and those that are about the connection itself, which clients
- * of Redis send by themselves.
+ * All verbs by name.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -57,131 +56,6 @@ void reply_key(struct reply *reply, const struct job *job)
 		reply_null(reply);
 }
 
-/* The comparison takes the same time for all passwords of one length. */
-static bool is_password(struct bytes given)
-{
-	size_t length = strlen(config.password);
-	unsigned char differ = 0;
-
-	for (size_t i = 0; i < length && i < given.length; i++)
-		differ |= given.data[i] ^ config.password[i];
-	return length && given.length == length && !differ;
-}
-
-static bool log_in(struct request *request, struct bytes password)
-{
-	if (is_password(password)) {
-		request->client->known = true;
-		return true;
-	}
-	reply_error(request->reply, "WRONGPASS invalid password");
-	return false;
-}
-
-/* AUTH [user] password */
-static void verb_auth(struct request *request)
-{
-	if (log_in(request, request->argv[request->argc - 1]))
-		reply_ok(request->reply);
-}
-
-static void answer_hello(struct request *request)
-{
-	struct reply *reply = request->reply;
-
-	reply_map(reply, 6);
-	reply_text(reply, "server");
-	reply_text(reply, "twjobd");
-	reply_text(reply, "version");
-	reply_text(reply, "1.0.0");
-	reply_text(reply, "proto");
-	reply_integer(reply, reply->version);
-	reply_text(reply, "id");
-	reply_integer(reply, request->client->number);
-	reply_text(reply, "mode");
-	reply_text(reply, "standalone");
-	reply_text(reply, "role");
-	reply_text(reply, "master");
-}
-
-/* HELLO [2|3 [AUTH user password] [SETNAME name]] */
-static void verb_hello(struct request *request)
-{
-	uint64_t version = request->reply->version;
-	int i;
-
-	if (request->argc > 1 &&
-	    (request->argv[1].length != 1 || request->argv[1].data[0] < '2' ||
-	     request->argv[1].data[0] > '3')) {
-		reply_error(request->reply, "NOPROTO unsupported protocol version");
-		return;
-	}
-	if (request->argc > 1)
-		version = request->argv[1].data[0] - '0';
-	for (i = 2; i < request->argc; i += 2) {
-		if (arg_is(request->argv[i], "AUTH") && i + 2 < request->argc) {
-			if (!log_in(request, request->argv[i + 2]))
-				return;
-			i++;
-		} else if (!arg_is(request->argv[i], "SETNAME") ||
-			   i + 1 >= request->argc) {
-			reply_error(request->reply, "ERR syntax error in HELLO");
-			return;
-		}
-	}
-	if (!request->client->known) {
-		reply_error(request->reply, "NOAUTH HELLO needs AUTH user password");
-		return;
-	}
-	request->reply->version = version;
-	answer_hello(request);
-}
-
-static void verb_ping(struct request *request)
-{
-	if (request->argc > 1)
-		reply_bytes(request->reply, request->argv[1]);
-	else
-		reply_simple(request->reply, "PONG");
-}
-
-/*
- * What clients look for before they send anything else. "loading" is left out, as
- * clients would take it to mean that twjobd does nothing yet.
- */
-static void verb_info(struct request *request)
-{
-	reply_text(request->reply,
-		   "# Server\r\n"
-		   "server:twjobd\r\n"
-		   "redis_mode:standalone\r\n"
-		   "# Replication\r\n"
-		   "role:master\r\n");
-}
-
-static void verb_client(struct request *request)
-{
-	if (arg_is(request->argv[1], "ID"))
-		reply_integer(request->reply, request->client->number);
-	else if (arg_is(request->argv[1], "SETINFO") ||
-		 arg_is(request->argv[1], "SETNAME"))
-		reply_ok(request->reply);
-	else
-		reply_error(request->reply,
-			    "ERR CLIENT knows SETINFO, SETNAME and ID only");
-}
-
-static void verb_command(struct request *request)
-{
-	reply_array(request->reply, 0);
-}
-
-static void verb_quit(struct request *request)
-{
-	reply_ok(request->reply);
-	request->client->quit = true;
-}
-
 static const struct verb {
 	const char *name;
 	int least, most;	/* arguments, with the verb itself */
@@ -215,9 +89,15 @@ static const struct verb {
 	{ "HELLO", 1, 8, ANYBODY, verb_hello },
 	{ "AUTH", 2, 3, ANYBODY, verb_auth },
 	{ "PING", 1, 2, 0, verb_ping },
+	{ "ECHO", 2, 2, 0, verb_echo },
+	{ "SELECT", 2, 2, 0, verb_select },
 	{ "INFO", 1, MAX_ARGS, 0, verb_info },
+	{ "TIME", 1, 1, 0, verb_time },
+	{ "CONFIG", 2, MAX_ARGS, 0, verb_config },
 	{ "CLIENT", 2, MAX_ARGS, 0, verb_client },
+	{ "CLUSTER", 1, MAX_ARGS, 0, verb_cluster },
 	{ "COMMAND", 1, MAX_ARGS, 0, verb_command },
+	{ "RESET", 1, 1, ANYBODY, verb_reset },
 	{ "QUIT", 1, 1, ANYBODY, verb_quit },
 };
 
@@ -280,6 +160,8 @@ void verbs_run(struct client *client, struct command *command)
 			return;
 		}
 	}
+	client->verb = verb->name;
+	client->last = now_ms();
 	request.by_key = verb->flags & KEY;
 	verb->run(&request);
 }

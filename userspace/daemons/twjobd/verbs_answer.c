@@ -191,6 +191,13 @@ static void answer(struct request *request, int result, const char *text)
 		reply_simple(request->reply, text);
 }
 
+/* The store has no count of a first delivery. The wheel's is that of the receipt. */
+static void count_try(struct job *job, const struct receipt *receipt)
+{
+	if (!job->attempts)
+		job->attempts = receipt->delivery;
+}
+
 /* TW.NACK queue receipt [IN seconds | AT time]: OK, or BURIED after the last try */
 void verb_nack(struct request *request)
 {
@@ -206,8 +213,7 @@ void verb_nack(struct request *request)
 	result = find_last(request->queue, request->argv[2], &receipt, &job,
 			   &token);
 	if (!result) {
-		if (!job.attempts)
-			job.attempts = receipt.delivery;
+		count_try(&job, &receipt);
 		job.due = due;
 		buried = request->queue->row.tries &&
 			 job.attempts >= request->queue->row.tries;
@@ -228,6 +234,7 @@ void verb_bury(struct request *request)
 			       &token);
 
 	if (!result) {
+		count_try(&job, &receipt);
 		job.buried = true;
 		result = job_end_delivery(request->queue, &job, &token,
 					  receipt.delivery);

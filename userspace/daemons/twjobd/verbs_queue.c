@@ -116,6 +116,11 @@ static void answer_no_wheel(struct request *request, struct queue *queue,
 			    "ERR MAXJOBS is at most %llu, by max_tokens of the kernel's module",
 			    (unsigned long long)queue_most_jobs());
 		break;
+	case EBUSY:
+		reply_error(request->reply,
+			    "ERR the wheel %s%s is in use by another twjobd: see wheel-prefix in twjobd.conf(5)",
+			    config.prefix, queue->row.name);
+		break;
 	case EDQUOT:
 	case ENOMEM:
 	case ENOSPC:
