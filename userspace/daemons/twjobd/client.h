@@ -58,6 +58,7 @@ struct client {
 	 */
 	void (*step)(struct client *client, bool end);
 	void *steps;
+	struct multi *multi;	/* NULL: no transaction has begun */
 };
 
 LIST_HEAD(clients, client);

@@ -109,7 +109,7 @@ static bool is_over(void)
 static void count_bytes(struct conn *conn)
 {
 	conns.bytes -= conn->bytes;
-	conn->bytes = conn->in.room + conn->out.room;
+	conn->bytes = conn->in.room + conn->out.room + multi_bytes(&conn->client);
 	conns.bytes += conn->bytes;
 }
 
@@ -224,6 +224,7 @@ static void destroy(struct conn *conn)
 	sd_event_source_disable_unref(conn->late);
 	if (conn->client.step)
 		conn->client.step(&conn->client, true);
+	multi_forget(&conn->client);
 	take_forget(&conn->client);
 	client_give_back(&conn->client, 0, false);
 	client_end(&conn->client);
@@ -351,6 +352,8 @@ static void end_command(struct conn *conn)
 
 static void run_command(struct conn *conn, struct command *command)
 {
+	if (conn->too_big)
+		multi_fail(&conn->client);
 	if (conn->too_big > config.max_body)
 		reply_error(&conn->client.reply,
 			    "TOOBIG an argument has at most %" PRIu64 " bytes",
@@ -445,7 +448,7 @@ static void run_commands(struct conn *conn)
 		at += run_next(conn, at, &found);
 	} while (found != RESP_PARTIAL && monotonic_ns() < end && !is_over());
 	conn->backlog = conn->client.step ||
-			(found != RESP_PARTIAL && at < conn->in.length);
+			(found != RESP_PARTIAL && !conn->skip && at < conn->in.length);
 	buffer_cut(&conn->in, at);
 	count_bytes(conn);
 }

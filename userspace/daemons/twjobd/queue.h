@@ -42,6 +42,7 @@ struct queue {
 	LIST_ENTRY(queue) next;
 	struct queue_row row;
 	struct queue_row saved;		/* as the store has it */
+	struct queue_row marked;	/* see turn_mark() */
 	struct tw_wheel *plain, *bound;
 	sd_event_source *due;		/* the wheel has something to read */
 	struct tw_cursor *walk;		/* see queue_walk() */

@@ -348,6 +348,21 @@ static void roll_back(void)
 		run(statements[ROLL_BACK]);
 }
 
+static int set_mark(void)
+{
+	return run(statements[MARK]);
+}
+
+static int keep_marked(void)
+{
+	return run(statements[KEEP]);
+}
+
+static int go_back(void)
+{
+	return run(statements[BACK]) ?: keep_marked();
+}
+
 static int save_queue(struct queue_row *row)
 {
 	sqlite3_stmt *statement = statements[row->id ? SAVE_QUEUE : ADD_QUEUE];
@@ -556,6 +571,9 @@ const struct store store_sqlite = {
 	.begin = begin_turn,
 	.commit = commit_turn,
 	.roll_back = roll_back,
+	.mark = set_mark,
+	.back = go_back,
+	.keep = keep_marked,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
 	.save_counts = save_counts,

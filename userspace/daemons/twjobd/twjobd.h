@@ -7,6 +7,7 @@
  * door.c		connections that have not given a password yet; see door.h
  * verbs.c		what clients can ask, by name; see verbs.h
  * verbs_client.c	of connections
+ * verbs_multi.c	transactions
  * verbs_queue.c	of queues
  * verbs_job.c		of jobs that no worker has
  * verbs_rule.c		of rules by which jobs come again

@@ -3,9 +3,6 @@
  * All verbs by name.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "keep.h"
 #include "verbs.h"
@@ -14,6 +11,8 @@
 #define ANYBODY	2U	/* a client may send it before AUTH */
 #define FRESH	4U	/* the queues are read from a shared store before */
 #define KEY	8U	/* the job is named by its key */
+#define GATHER	16U	/* it can be in a transaction */
+#define CONTROL	32U	/* it is carried out at once also behind MULTI */
 
 void answer_failure(struct request *request, int error)
 {
@@ -62,34 +61,41 @@ static const struct verb {
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 9, QUEUE, verb_put },
+	{ "TW.PUT", 3, 9, QUEUE | GATHER, verb_put },
 	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
-	{ "TW.ACK", 3, MAX_ARGS, QUEUE, verb_ack },
-	{ "TW.NACK", 3, 5, QUEUE, verb_nack },
+	{ "TW.ACK", 3, MAX_ARGS, QUEUE | GATHER, verb_ack },
+	{ "TW.NACK", 3, 6, QUEUE | GATHER, verb_nack },
 	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
-	{ "TW.BURY", 3, 3, QUEUE, verb_bury },
-	{ "TW.EVERY", 5, 10, QUEUE, verb_every },
-	{ "TW.CANCEL", 3, 3, QUEUE, verb_cancel },
-	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY, verb_cancel },
-	{ "TW.MOVE", 5, 5, QUEUE, verb_move },
-	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY, verb_move },
-	{ "TW.KICK", 3, 4, QUEUE, verb_kick },
-	{ "TW.DELETE", 3, 3, QUEUE, verb_delete },
-	{ "TW.GET", 3, 3, QUEUE, verb_get },
+	{ "TW.BURY", 3, 3, QUEUE | GATHER, verb_bury },
+	{ "TW.EVERY", 5, 10, QUEUE | GATHER, verb_every },
+	{ "TW.CANCEL", 3, 3, QUEUE | GATHER, verb_cancel },
+	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY | GATHER, verb_cancel },
+	{ "TW.MOVE", 5, 5, QUEUE | GATHER, verb_move },
+	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY | GATHER, verb_move },
+	{ "TW.KICK", 3, 3, QUEUE | GATHER, verb_kick },
+	{ "TW.KICK", 4, 4, QUEUE, verb_kick },
+	{ "TW.DELETE", 3, 3, QUEUE | GATHER, verb_delete },
+	{ "TW.GET", 3, 3, QUEUE | GATHER, verb_get },
+	{ "TW.GETKEY", 3, 3, QUEUE | GATHER | KEY, verb_get },
 	{ "TW.LIST", 2, 10, QUEUE, verb_list },
 	{ "TW.STATS", 2, 2, QUEUE, verb_stats },
 	{ "TW.STATS", 1, 1, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 10, FRESH, verb_create },
+	{ "TW.CREATE", 2, 11, FRESH, verb_create },
 	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
 	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
 	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
 	{ "TW.DRAIN", 2, 2, QUEUE | FRESH, verb_drain },
 	{ "HELLO", 1, 8, ANYBODY, verb_hello },
 	{ "AUTH", 2, 3, ANYBODY, verb_auth },
-	{ "PING", 1, 2, 0, verb_ping },
-	{ "ECHO", 2, 2, 0, verb_echo },
+	{ "PING", 1, 2, GATHER, verb_ping },
+	{ "ECHO", 2, 2, GATHER, verb_echo },
+	{ "MULTI", 1, 1, CONTROL, verb_multi },
+	{ "EXEC", 1, 1, CONTROL, verb_exec },
+	{ "DISCARD", 1, 1, CONTROL, verb_discard },
+	{ "WATCH", 2, MAX_ARGS, CONTROL, verb_watch },
+	{ "UNWATCH", 1, 1, CONTROL, verb_unwatch },
 	{ "SELECT", 2, 2, 0, verb_select },
 	{ "INFO", 1, MAX_ARGS, 0, verb_info },
 	{ "TIME", 1, 1, 0, verb_time },
@@ -97,8 +103,8 @@ static const struct verb {
 	{ "CLIENT", 2, MAX_ARGS, 0, verb_client },
 	{ "CLUSTER", 1, MAX_ARGS, 0, verb_cluster },
 	{ "COMMAND", 1, MAX_ARGS, 0, verb_command },
-	{ "RESET", 1, 1, ANYBODY, verb_reset },
-	{ "QUIT", 1, 1, ANYBODY, verb_quit },
+	{ "RESET", 1, 1, ANYBODY | CONTROL, verb_reset },
+	{ "QUIT", 1, 1, ANYBODY | CONTROL, verb_quit },
 };
 
 /* NULL: there is none, and it has answered with an error. */
@@ -135,33 +141,60 @@ struct queue *verbs_queue(struct bytes name)
 	return queue_find(name);
 }
 
-void verbs_run(struct client *client, struct command *command)
+static void run_verb(struct request *request, const struct verb *verb)
 {
-	struct request request = {
+	if (verb->flags & FRESH && store->shared)
+		store->refresh();
+	if (verb->flags & QUEUE) {
+		request->queue = verbs_queue(request->argv[1]);
+		if (!request->queue) {
+			answer_no_queue(request->reply);
+			return;
+		}
+	}
+	request->by_key = verb->flags & KEY;
+	verb->run(request);
+}
+
+static struct request request_of(struct client *client, struct command *command)
+{
+	return (struct request) {
 		.client = client,
 		.reply = &client->reply,
 		.argc = command->argc,
 		.argv = command->argv,
 	};
+}
+
+void verbs_carry_out(struct client *client, struct command *command)
+{
+	struct request request = request_of(client, command);
+
+	run_verb(&request, find_verb(&request));
+}
+
+void verbs_run(struct client *client, struct command *command)
+{
+	struct request request = request_of(client, command);
 	const struct verb *verb = find_verb(&request);
 
-	if (!verb)
+	if (!verb) {
+		multi_fail(client);
 		return;
+	}
 	if (!client->known && !(verb->flags & ANYBODY)) {
 		reply_error(request.reply, "NOAUTH Authentication required.");
 		return;
 	}
-	if (verb->flags & FRESH && store->shared)
-		store->refresh();
-	if (verb->flags & QUEUE) {
-		request.queue = verbs_queue(request.argv[1]);
-		if (!request.queue) {
-			answer_no_queue(request.reply);
-			return;
-		}
-	}
 	client->verb = verb->name;
 	client->last = now_ms();
-	request.by_key = verb->flags & KEY;
-	verb->run(&request);
+	if (!client->multi || verb->flags & CONTROL) {
+		run_verb(&request, verb);
+	} else if (verb->flags & GATHER) {
+		multi_gather(&request);
+	} else {
+		multi_fail(client);
+		reply_error(request.reply, "ERR %s%s cannot be in a transaction",
+			    verb->name, verb->run == verb_kick ? " ALL" : "");
+	}
 }

@@ -21,8 +21,10 @@ struct request {
 	struct bytes *argv;
 };
 
-/* Carries out a command. There is no answer yet if the client then waits. */
+/* Carries out a command. There is no answer yet if the client then waits, or has steps. */
 void verbs_run(struct client *client, struct command *command);
+/* The same for one that MULTI has gathered. */
+void verbs_carry_out(struct client *client, struct command *command);
 
 /* The queue of this name; NULL if there is none. */
 struct queue *verbs_queue(struct bytes name);
@@ -77,6 +79,18 @@ void verb_cluster(struct request *request);
 void verb_command(struct request *request);
 void verb_reset(struct request *request);
 void verb_quit(struct request *request);
+
+/* verbs_multi.c: a client's transaction, if it has begun one. */
+size_t multi_bytes(const struct client *client);
+/* A command has been refused, so that EXEC refuses all. */
+void multi_fail(struct client *client);
+void multi_forget(struct client *client);
+void multi_gather(struct request *request);
+void verb_multi(struct request *request);
+void verb_exec(struct request *request);
+void verb_discard(struct request *request);
+void verb_watch(struct request *request);
+void verb_unwatch(struct request *request);
 
 /* verbs_queue.c */
 void verb_create(struct request *request);

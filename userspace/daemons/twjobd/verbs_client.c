@@ -325,5 +325,6 @@ void verb_reset(struct request *request)
 {
 	request->client->name[0] = '\0';
 	request->reply->version = 2;
+	multi_forget(request->client);
 	reply_simple(request->reply, "RESET");
 }

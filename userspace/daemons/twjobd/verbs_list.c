@@ -73,28 +73,36 @@ static void add_rule(struct reply *reply, const struct rule *rule)
 	reply_text(reply, name);
 }
 
-/* TW.GET queue id */
+static int find(struct request *request, struct job *job, struct timewheel_token *token)
+{
+	struct bytes key;
+	uint64_t id;
+
+	if (!request->by_key)
+		return !arg_number(request, request->argv[2], 1, MAX_ID, &id) ? -EINVAL :
+		       job_find(request->queue, id, false, job, token);
+	return !arg_key(request, request->argv[2], &key) ? -EINVAL :
+	       job_find_key(request->queue, key, job, token);
+}
+
+/* TW.GET queue id, TW.GETKEY queue key */
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
 	struct rule rule;
 	struct job job;
-	uint64_t id;
-	int result;
+	int result = find(request, &job, &token);
 
-	if (!arg_number(request, request->argv[2], 1, MAX_ID, &id))
-		return;
-	result = job_find(request->queue, id, false, &job, &token);
 	if (!result && job.rule)
-		result = store->get_rule(id, &rule);
+		result = store->get_rule(job.id, &rule);
 	if (result == -ENOENT)
 		reply_null(request->reply);
-	else if (result)
+	else if (result && result != -EINVAL)
 		answer_failure(request, result);
 	if (result)
 		return;
 	add_job(request->reply, &job, state_of(&job, &token), job.rule ? 11 : 6);
-	store->body(id, add_body, request->reply);
+	store->body(job.id, add_body, request->reply);
 	if (job.rule)
 		add_rule(request->reply, &rule);
 }

@@ -103,6 +103,7 @@ static void begin(void)
 static void begin_clients(void)
 {
 	for (int i = 0; i < 2; i++) {
+		multi_forget(&clients[i]);
 		answers[i].length = 0;
 		clients[i] = (struct client) {
 			.reply = { &answers[i], 2 },
@@ -196,7 +197,7 @@ static void check_answer(int number)
 			print_answer(out->data);
 	}
 	out->length = 0;
-	/* As if its connection had ended. */
+	/* As if its connection had ended; but a transaction goes on. */
 	take_forget(&clients[number]);
 }
 
@@ -277,6 +278,7 @@ static void drop_all(void)
 	struct queue *queue = LIST_FIRST(&queues);
 
 	clients[0].known = true;
+	multi_forget(&clients[0]);
 	while (queue) {
 		if (queue->row.dropped) {
 			queue = LIST_NEXT(queue, next);
@@ -336,6 +338,7 @@ static const char * const words[] = {
 	"TW.MOVEKEY", "TW.KICK", "TW.DELETE", "TW.GET", "TW.LIST", "TW.TAKE", "TW.ACK",
 	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
 	"COMMAND", "QUIT", "ECHO", "SELECT", "CONFIG", "CLUSTER", "RESET",
+	"MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "DISCARD", "WATCH", "UNWATCH", "TW.GETKEY",
 	/* Not when answers are compared: what comes of it depends on the time. */
 	"TW.EVERY", "TIME",
 	/* From here on arguments. */
@@ -347,10 +350,10 @@ static const char * const words[] = {
 	"INFO", "LIST", "UNBLOCK", "GETNAME", "LIB-NAME", "GET",
 	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
-	"MISSED", "all", "none", "OVERLAP",
+	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW",
 };
 
-#define VERBS		36
+#define VERBS		45
 
 static char text[65536];
 
