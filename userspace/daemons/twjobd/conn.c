@@ -59,6 +59,7 @@
 struct conn {
 	LIST_ENTRY(conn) all;
 	TAILQ_ENTRY(conn) next;	/* of those with something to do at the end */
+	TAILQ_ENTRY(conn) next_more;
 	struct client client;
 	int fd;
 	uint32_t events;	/* that epoll looks for */
@@ -73,7 +74,6 @@ struct conn {
 	struct guest guest;	/* until it has given the password */
 	/* Commands have come that have not been carried out; @more: they can be now. */
 	bool backlog, more;
-	TAILQ_ENTRY(conn) next_more;
 	size_t bytes;		/* of memory that @in and @out have, as conns.bytes has it */
 	uint64_t moved;		/* when bytes came or went last: ns */
 	sd_event_source *late;	/* while the answer to a wrong password waits */
@@ -677,7 +677,7 @@ static void reclaim(void)
 	}
 	over = is_over() ? conns.bytes - most_bytes() : 0;
 	while (over && (conn = largest())) {
-		say("a connection with %zu bytes of commands and answers is ended: all have too many",
+		say("a connection is ended, as it has %zu bytes, the most of all",
 		    conn->bytes);
 		end_conn(conn);
 		over -= over < conn->bytes ? over : conn->bytes;

@@ -459,7 +459,8 @@ static void open_all(void)
 	LIST_FOREACH(queue, &queues, next) {
 		result = queue->row.dropped ? 0 : queue_open_wheel(queue);
 		if (result == -EBUSY)
-			die(0, "the wheel \"%s%s\" is in use by another twjobd: each needs a wheel-prefix of its own",
+			die(0,
+			    "the wheel \"%s%s\" is in use by another twjobd: each needs a wheel-prefix of its own",
 			    config.prefix, queue->row.name);
 		if (result)
 			keep_complain(queue, result);

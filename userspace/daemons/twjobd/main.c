@@ -142,6 +142,9 @@ static bool listens_at_tcp(const struct config *fresh)
 	return passed.tcp;
 }
 
+#define IS_OPEN		"TCP without a password would be open to everybody: give password-file, or "
+#define INSIST		"; password = none insists"
+
 static const char *check_config(void *values)
 {
 	struct config *fresh = values;
@@ -157,9 +160,10 @@ static const char *check_config(void *values)
 	}
 	if (fresh->password[0] || !listens_at_tcp(fresh))
 		return NULL;
-	return count_passed().tcp ?
-	       "TCP without a password would be open to everybody: give password-file, or remove ListenStream=ADDRESS:PORT by \"systemctl edit twjobd.socket\"; password = none insists" :
-	       "TCP without a password would be open to everybody: give password-file, or listen at a path only; password = none insists";
+	if (count_passed().tcp)
+		return IS_OPEN "remove ListenStream=ADDRESS:PORT by "
+		       "\"systemctl edit twjobd.socket\" and restart twjobd.socket" INSIST;
+	return IS_OPEN "listen at a path only" INSIST;
 }
 
 int main(int argc, char **argv)

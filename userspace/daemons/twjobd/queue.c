@@ -220,7 +220,7 @@ static bool open_kept(struct queue *queue, const char *name)
 		close(fd);
 	else if (has_stamp(queue) > 0 && !lock_wheel(queue))
 		return true;
-	else
+	if (queue->plain)
 		flock(fd, LOCK_UN);
 	tw_wheel_close(queue->plain);
 	queue->plain = NULL;

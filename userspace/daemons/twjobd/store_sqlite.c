@@ -206,7 +206,7 @@ static void forget_cached_log(const char *path)
 
 static void open_store(const char *path)
 {
-	mode_t mask = umask(S_IRWXG | S_IRWXO);
+	mode_t mask = umask(0077);
 
 	disk_open(path);
 	forget_cached_log(path);

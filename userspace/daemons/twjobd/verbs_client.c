@@ -3,7 +3,6 @@
  * Verbs that are about the connection itself, which clients of Redis send by themselves.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +140,10 @@ static void add_client(FILE *file, const struct client *client)
 {
 	uint64_t now = now_ms();
 
-	fprintf(file, "id=%" PRIu64 " addr=%s name=%s lib-name=%s lib-ver=%s age=%llu idle=%llu cmd=%s held=%zu\n",
-		client->number, client->address, client->name, client->library,
-		client->version, (now - client->since) / MSEC_PER_SEC,
+	fprintf(file,
+		"id=%llu addr=%s name=%s lib-name=%s lib-ver=%s age=%llu idle=%llu cmd=%s held=%zu\n",
+		(unsigned long long)client->number, client->address, client->name,
+		client->library, client->version, (now - client->since) / MSEC_PER_SEC,
 		(now - client->last) / MSEC_PER_SEC, client->verb ?: "",
 		client->nr_deliveries);
 }

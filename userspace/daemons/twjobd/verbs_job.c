@@ -366,11 +366,11 @@ static void begin_kicks(struct request *request, uint64_t n)
 /* TW.KICK queue id | ALL n */
 void verb_kick(struct request *request)
 {
-	bool all = arg_is(request->argv[2], "ALL");
+	bool all = arg_is(request->argv[2], "ALL"), how_many = request->argc == 4;
 	struct found found;
 	uint64_t n;
 
-	if (all != (request->argc == 4)) {
+	if (all != how_many) {
 		reply_error(request->reply, all ? "ERR ALL needs a number" :
 			    "ERR expected a job's number, or ALL and how many");
 	} else if (!all) {
