@@ -460,7 +460,7 @@ static void open_all(void)
 		result = queue->row.dropped ? 0 : queue_open_wheel(queue);
 		if (result == -EBUSY)
 			die(0,
-			    "the wheel \"%s%s\" is in use by another twjobd: each needs a wheel-prefix of its own",
+			    "the wheel \"%s%s\" is another twjobd's: set wheel-prefix",
 			    config.prefix, queue->row.name);
 		if (result)
 			keep_complain(queue, result);

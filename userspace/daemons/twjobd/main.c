@@ -142,8 +142,11 @@ static bool listens_at_tcp(const struct config *fresh)
 	return passed.tcp;
 }
 
-#define IS_OPEN		"TCP without a password would be open to everybody: give password-file, or "
-#define INSIST		"; password = none insists"
+/* By the configuration, and by the service manager. */
+static const char * const without_password[] = {
+	"TCP without a password would be open to everybody: give password-file, or listen at a path only; password = none insists",
+	"TCP without a password would be open to everybody: give password-file, or remove ListenStream=ADDRESS:PORT by \"systemctl edit twjobd.socket\" and restart twjobd.socket; password = none insists",
+};
 
 static const char *check_config(void *values)
 {
@@ -160,10 +163,7 @@ static const char *check_config(void *values)
 	}
 	if (fresh->password[0] || !listens_at_tcp(fresh))
 		return NULL;
-	if (count_passed().tcp)
-		return IS_OPEN "remove ListenStream=ADDRESS:PORT by "
-		       "\"systemctl edit twjobd.socket\" and restart twjobd.socket" INSIST;
-	return IS_OPEN "listen at a path only" INSIST;
+	return without_password[count_passed().tcp > 0];
 }
 
 int main(int argc, char **argv)

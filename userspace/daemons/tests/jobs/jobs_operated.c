@@ -253,8 +253,7 @@ TEST_F(operated, second_daemon_with_the_same_prefix)
 	close(daemon_log);
 	daemon_log = 0;
 	test_store = STORE;
-	EXPECT_TRUE(says_soon("twjobd: the wheel \"" PREFIX "q\" is in use by another twjobd: "
-			      "each needs a wheel-prefix of its own"));
+	EXPECT_TRUE(says_soon("twjobd: the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
 	/* What a worker holds is still held. */
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
