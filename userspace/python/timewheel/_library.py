@@ -13,7 +13,8 @@ from typing import Any, Callable
 try:
     _library = ctypes.CDLL("libtimewheel.so.1", use_errno=True)
 except OSError as error:
-    raise ImportError(str(error)) from error
+    raise ImportError(f"{error}: the library is in Debian's package libtimewheel1, "
+                      "which \"make deb\" in timewheel's source builds") from error
 
 _Checked = Callable[[Any, Any, tuple[Any, ...]], Any]
 
