@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Watching describes a token that is to watch a connection.
