@@ -372,15 +372,15 @@ class Wheel extends withOperations(EventEmitter) {
 	}
 }
 
-// Node 18 may not have it.
-if (Symbol.asyncDispose)
-	Object.defineProperty(Wheel.prototype, Symbol.asyncDispose, {
-		async value() {
-			this.close();
-		},
-		writable: true,
-		configurable: true,
-	});
+// Node 18 may not have these symbols.
+function disposeBy(symbol, value) {
+	if (symbol)
+		Object.defineProperty(Wheel.prototype, symbol,
+			{ value, writable: true, configurable: true });
+}
+
+disposeBy(Symbol.dispose, function () { this.close(); });
+disposeBy(Symbol.asyncDispose, async function () { this.close(); });
 
 class Batch extends withOperations(Object) {
 	#wheel;
