@@ -22,11 +22,14 @@ _strerror = _library["tw_strerror"]
 _strerror.restype = ctypes.c_char_p
 
 
+def error_of(err: int, *names: str) -> OSError:
+    return OSError(err, _strerror(err).decode(), *names)
+
+
 def _failed(arguments: tuple[Any, ...]) -> OSError:
-    err = ctypes.get_errno()
     # A function that takes a name has it in front.
     names = [os.fsdecode(a) for a in arguments[:1] if isinstance(a, bytes)]
-    return OSError(err, _strerror(err).decode(), *names)
+    return error_of(ctypes.get_errno(), *names)
 
 
 def failed_if_negative(result: int, _function: Any, arguments: tuple[Any, ...]) -> int:

@@ -3,6 +3,7 @@
 
 import ctypes
 import enum
+import functools
 import ipaddress
 import operator
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ class Result(enum.IntFlag):
     """watch() has ended the token that had the id, as its connection had ended."""
 
 
+# An enum is slow to make one of a number.
+result_of = functools.cache(Result)
+
+
 class State(enum.IntEnum):
     """What a token is doing."""
 
@@ -67,7 +72,7 @@ def i32(value: int) -> int:
 
 def u64(value: int) -> int:
     value = operator.index(value)
-    if not 0 <= value < 2**64:
+    if value >> 64:
         raise OverflowError(f"{value} is not in 0..2**64-1")
     return value
 
