@@ -234,11 +234,13 @@ static int untry(struct queue *queue, struct job *job, const struct timewheel_to
 			  first ? CHANGE_TO_NEW : CHANGE_TO_PENDING);
 }
 
+/* @buried: whether this try was the last one. After it, @job may be a rule's next one. */
 static int fail_try(struct queue *queue, struct job *job, const struct timewheel_token *token,
-		    const struct receipt *receipt)
+		    const struct receipt *receipt, bool *buried)
 {
 	count_try(job, receipt);
-	job->buried = queue->row.tries && job->attempts >= queue->row.tries;
+	*buried = queue->row.tries && job->attempts >= queue->row.tries;
+	job->buried = *buried;
 	return job_end_delivery(queue, job, token, receipt->delivery);
 }
 
@@ -262,8 +264,7 @@ void verb_nack(struct request *request)
 		if (nack.untried)
 			result = untry(request->queue, &job, &token, receipt.delivery);
 		else
-			result = fail_try(request->queue, &job, &token, &receipt);
-		buried = job.buried;
+			result = fail_try(request->queue, &job, &token, &receipt, &buried);
 	}
 	answer(request, result, buried ? "BURIED" : "OK");
 }
