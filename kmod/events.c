@@ -81,16 +81,6 @@ static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
 		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
 }
 
-/* What there is to tell besides on a wheel for watching. */
-static void tw_event_fill_watch(struct timewheel_event *event,
-				const struct tw_ring *ring, u32 index)
-{
-	u8 watched = tw_ring_token(ring, index)->watched;
-
-	if (watched != TW_WATCHES_NOTHING && watched != TW_WATCHES)
-		event->error = watched;
-}
-
 /* @taken: when, as the reader sees it. */
 static void tw_events_fill(struct timewheel_event *events,
 			   const struct tw_ring *ring, const u32 *batch,
@@ -100,8 +90,6 @@ static void tw_events_fill(struct timewheel_event *events,
 
 	for (i = 0; i < n; i++)
 		tw_event_fill(&events[i], ring, batch[i], taken, offset);
-	for (i = 0; tw_ring_is_watching(ring) && i < n; i++)
-		tw_event_fill_watch(&events[i], ring, batch[i]);
 	if (tw_ring_has_deliveries(ring))
 		tw_events_fill_deliveries(events, ring, batch, n, offset);
 }

@@ -41,10 +41,6 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 		ring->delivery.repeat_at = size;
 		size += sizeof(struct tw_repeat);
 	}
-	if (setup->ask) {
-		ring->watch.at = size;
-		size += setup->watch_size;
-	}
 
 	return tw_arena_init(&ring->tokens, size,
 			     offsetof(struct tw_token, place),
@@ -85,11 +81,7 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->max_tokens = setup->max_tokens;
 	ring->room = setup->max_tokens;
 	ring->first_generation = setup->first_generation;
-	ring->has_stamps = setup->words || setup->ask;
-	ring->has_extras = ring->has_stamps || setup->lease || setup->periods;
-	ring->watch.ask = setup->ask;
-	ring->watch.size = setup->watch_size;
-	ring->watch.tell_ended = setup->tell_ended;
+	ring->has_extras = setup->words || setup->lease || setup->periods;
 	ring->delivery.lease = setup->lease;
 	ring->delivery.max_attempts = setup->max_attempts;
 
@@ -215,7 +207,7 @@ void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 	info->taken = ring->tokens.used - ring->pending -
 		      ring->delivery.held - ring->delivery.buried;
 	info->registered = ring->registered;
-	info->cancelled = ring->ended - ring->watch.ended;
+	info->cancelled = ring->cancelled;
 	info->moved = ring->moved;
 	info->delivered = ring->delivered;
 	info->put_back = ring->put_back;
@@ -341,8 +333,7 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 	const struct tw_deliveries *delivery = &ring->delivery;
 
 	lockdep_assert_held(&ring->lock);
-	/* On a ring with leases the same byte says that no delivery is out. */
-	token->watched = TW_WATCHES_NOTHING;
+	token->out = false;
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (delivery->at)
 		*tw_delivery_of(ring, token) = (struct tw_delivery) {
@@ -459,13 +450,11 @@ static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
 }
 
 /**
- * tw_ring_end() - end a token without an event
+ * tw_ring_cancel() - end a token without an event
  * @ring: the ring, locked
  * @found: the token; afterwards with the word that it had before
- *
- * Its user cancels it, or what it watches has ended.
  */
-void tw_ring_end(struct tw_ring *ring, struct tw_found *found)
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 {
 	u32 index = tw_ring_index(ring, found->token);
 
@@ -474,5 +463,5 @@ void tw_ring_end(struct tw_ring *ring, struct tw_found *found)
 	tw_stamp_set(ring, index, 0);
 	tw_remove(ring, found->token, index);
 	tw_ring_free(ring, found->token, index);
-	ring->ended++;
+	ring->cancelled++;
 }

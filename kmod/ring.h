@@ -13,7 +13,6 @@
  *	words, ids		touch words; the map from id to token
  *	ring			a token's life up to its end by its user
  *	delivery		its life after a read: leases and periods
- *	watch			asking what a token watches when it was last used
  *	look			finding and taking what has expired
  *
  * Words that have one meaning here:
@@ -23,8 +22,7 @@
  *	file	to put a token on the list of its due tick
  *	origin	the tick from which the level of a deadline is counted
  *	look	to go through what is due, in the order of ticks
- *	stamp	what raises a token when it is looked at: what its touch word says,
- *		or what is heard of what it watches
+ *	stamp	what a touch word says of touches: it raises the token that is looked at
  *	take	to make an expired token the reader's alone, to be copied
  *	taker	an open file that reads, and can hold deliveries
  *	base	the exact deadline, in ns, that a token's periods are counted by
@@ -41,7 +39,6 @@
 #include "ids.h"
 #include "levels.h"
 #include "token.h"
-#include "watch.h"
 #include "words.h"
 
 struct timewheel_info;
@@ -68,19 +65,16 @@ struct tw_now {
  *	0 while the ring is draining; @lock
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
- * @has_extras: tokens have touch words or deliveries to look after, or watch
- *	something; constant
- * @has_stamps: tokens have touch words or watch something; constant
+ * @has_extras: tokens have touch words or deliveries to look after; constant
  * @levels: where tokens are filed; @lock
  * @tokens: the tokens; @lock, look-ups without it
  * @words: touch words, if the ring has them: then all but the words changes
  *	under @lock, touches too
  * @delivery: what is known of deliveries; each field says
- * @watch: what is known of what tokens watch; each field says
  * @ids: id to token; changed under @lock, look-ups without it
  * @pending: ARMED tokens; @lock
  * @registered: count; @lock
- * @ended: count of tokens that ended without an event; @lock
+ * @cancelled: count; @lock
  * @moved: count; @lock
  * @delivered: count; @lock
  * @put_back: count; @lock
@@ -97,16 +91,14 @@ struct tw_ring {
 	u32			cookie_at;
 	bool			has_ids;
 	bool			has_extras;
-	bool			has_stamps;
 	struct tw_levels	levels;
 	struct tw_arena		tokens;
 	struct tw_blocks	words;
 	struct tw_deliveries	delivery;
-	struct tw_watches	watch;
 	struct rhashtable	ids;
 	u32			pending;
 	u64			registered;
-	u64			ended;
+	u64			cancelled;
 	u64			moved;
 	u64			delivered;
 	u64			put_back;
@@ -124,10 +116,6 @@ struct tw_ring {
  * @periods: tokens may be periodic
  * @max_attempts: after how many deliveries a token is buried, 0 for never
  * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
- * @ask: asks what a token watches, NULL if tokens watch nothing; not with @words,
- *	@periods or @lease
- * @watch_size: bytes that a token has for @ask
- * @tell_ended: a token has an event also if what it watches has ended
  * @first_generation: generation of each token's first life
  */
 struct tw_ring_setup {
@@ -140,9 +128,6 @@ struct tw_ring_setup {
 	bool	periods;
 	u32	max_attempts;
 	u64	lease;
-	tw_ask_t *ask;
-	u32	watch_size;
-	bool	tell_ended;
 	u32	first_generation;
 };
 
@@ -179,7 +164,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 *handle);
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
-void tw_ring_end(struct tw_ring *ring, struct tw_found *found);
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
@@ -269,17 +254,6 @@ static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 	void *page;
 
 	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
-}
-
-/* Whether a token may be due later than its word says: see stamp. */
-static inline bool tw_ring_has_stamps(const struct tw_ring *ring)
-{
-	return ring->has_stamps;
-}
-
-static inline bool tw_ring_is_watching(const struct tw_ring *ring)
-{
-	return ring->watch.ask;
 }
 
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)

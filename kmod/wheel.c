@@ -46,10 +46,6 @@
  *				its holder can be preempted, and it boosts the
  *				holder's priority.
  *	id table's bucket locks	inside rhashtable.
- *	xa_lock of tw_nets	network namespaces by number, see sockets.c. Look-ups
- *				are by RCU. Dropping a socket's last reference
- *				also takes locks of the network, in any context:
- *				with none of those the ring's lock is taken.
  *	timer base lock		inside hrtimer_start().
  *
  *	The wait queues' locks are taken with no other lock held, by the
@@ -78,12 +74,6 @@
  *	touch that came first makes that fail, and the taker looks again; a
  *	checked touch that comes second fails. See words.h.
  *
- *	On a wheel for watching a thread that comes to a token under the lock
- *	asks the connection that the token watches when it last carried data,
- *	and raises the word to what it hears, by compare-and-swap, as touches do
- *	without the lock. Data that comes after the answer is not seen by the
- *	take that follows, as a touch that comes after a take.
- *
  * A token's states, and which calls change them
  *
  *	FREE -> ARMED	register, under the lock: filed before it unlocks
@@ -94,8 +84,7 @@
  *	TAKEN -> HELD	delivered, with leases: lock; filed by the lease's end
  *	TAKEN -> ARMED	put back: lock; filed by its due tick, id entered again;
  *			or delivered, periodic: lock; filed by its next deadline
- *	ARMED -> FREE	cancel, or its connection has ended: lock, exchange to
- *			TAKEN; then as delivered
+ *	ARMED -> FREE	cancel: lock, exchange to TAKEN; then as delivered
  *	TAKEN		a reader copies the event and does not sleep meanwhile; if
  *			it has to wait for memory, it puts the token back first
  *	HELD		a delivery is out, or the token is buried. All changes are
@@ -103,7 +92,7 @@
  *
  * Ways out of ARMED, and why each pair excludes the other
  *
- *	take, cancel, move, end	all hold the lock.
+ *	take, cancel, move	all hold the lock.
  *	touch and any of them	all change the whole word at once. A touch that
  *				comes first makes the taker's compare-and-swap
  *				fail: the taker looks again and leaves the token;
@@ -174,7 +163,6 @@
 #include <linux/slab.h>
 
 #include "clock.h"
-#include "sockets.h"
 #include "wheel.h"
 
 #define CREATE_TRACE_POINTS
@@ -189,8 +177,8 @@
 #define TW_FIRST_GENERATION	get_random_u32()
 #endif
 
-/* A token with an id, a cookie and a connection: what the manual tells. */
-static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_socket) == 96);
+/* A token with an id and a cookie: what the manual tells. */
+static_assert(sizeof(struct tw_id_token) + sizeof(u64) == 48);
 
 /* The same with deliveries: a token that is not out costs no more. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
@@ -295,10 +283,6 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
 		.max_attempts	= setup->max_attempts,
 		.lease		= setup->lease,
-		.ask		= setup->flags & TIMEWHEEL_SETUP_WATCH ?
-				  tw_socket_ask : NULL,
-		.watch_size	= sizeof(struct tw_socket),
-		.tell_ended	= setup->flags & TIMEWHEEL_SETUP_TELL_ENDED,
 		.first_generation = TW_FIRST_GENERATION,
 	};
 	int err;
@@ -567,10 +551,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 		      num_possible_cpus() * sizeof(*wheel->touched);
 	info->callbacks = READ_ONCE(wheel->callbacks);
 	info->quiet = wheel->quiet;
-	info->refused = wheel->refused;
 	tw_ring_info(ring, info);
 	tw_delivery_info(ring, info);
-	tw_watch_info(ring, info);
 	info->touched = 0;
 	for_each_possible_cpu(cpu)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
@@ -617,17 +599,6 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
 	wheel->quiet += quiet;
 }
 
-/* @ended: how many tokens had ended with what they watched before this look. */
-static void tw_wheel_trace_sort(const struct tw_wheel *wheel,
-				unsigned int refiled, u64 ended)
-{
-	ended = wheel->ring.watch.ended - ended;
-	if (refiled)
-		trace_sort(wheel->number, refiled);
-	if (ended)
-		trace_ended(wheel->number, ended);
-}
-
 /**
  * tw_wheel_take() - take expired tokens, in the order of their due ticks
  * @wheel: the wheel
@@ -645,13 +616,12 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 {
 	unsigned int work = TW_STEP;
 	unsigned int n;
-	u64 ended;
 
 	*now = tw_wheel_lock(wheel);
-	ended = wheel->ring.watch.ended;
 	tw_wheel_count_wake(wheel, now);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
-	tw_wheel_trace_sort(wheel, TW_STEP - work - n, ended);
+	if (TW_STEP - work > n)
+		trace_sort(wheel->number, TW_STEP - work - n);
 	if (n)
 		trace_take(wheel->number, n);
 	if (tw_ring_next(&wheel->ring) > now->tick) {
@@ -818,13 +788,13 @@ void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker)
 static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	u64 ended = wheel->ring.watch.ended;
 	unsigned int work = TW_STEP;
 
 	tw_wheel_count_wake(wheel, &now);
 	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
 	       !tw_wheel_is_short(wheel, now.tick);
-	tw_wheel_trace_sort(wheel, TW_STEP - work, ended);
+	if (work < TW_STEP)
+		trace_sort(wheel->number, TW_STEP - work);
 	if (!*due && work)
 		tw_wheel_end_alarm(wheel, true);
 	tw_wheel_unlock(wheel, &now);

@@ -643,9 +643,9 @@ TEST_F(periods, errors)
 	expect_error(-ERANGE, .period = ~0ULL);
 	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
 	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_ANY_FILE);
-	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_RECEIVED);
+	expect_error(-EINVAL, .flags = 8);
 	expect_error(-EINVAL, .delivery = 1);
-	expect_error(-EINVAL, .fd = 1);
+	expect_error(-EINVAL, .reserved = 1);
 	/* It cannot be touched. */
 	expect_error(-EINVAL, .timeout = 1);
 	expect_error(-EINVAL, .timeout = TW_SEC);

@@ -528,7 +528,7 @@ static void check_counts(void)
 		 (m.setup.lease ? count_of(HELD) + count_of(TAKEN) : 0));
 	CHECK_EQ(m.ring.tokens.used, m.setup.max_tokens - count_of(NONE));
 	CHECK_EQ(m.ring.registered, m.registered);
-	CHECK_EQ(m.ring.ended, m.cancelled);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
 	CHECK_EQ(m.ring.moved, m.moved);
 	CHECK_EQ(m.ring.delivered, m.delivered);
 	CHECK_EQ(m.ring.put_back, m.put_back);
@@ -825,7 +825,7 @@ static void op_cancel(void)
 
 	lock();
 	if (find_pending(&found, &index)) {
-		tw_ring_end(&m.ring, &found);
+		tw_ring_cancel(&m.ring, &found);
 		life_ends(&m.life[index]);
 		m.cancelled++;
 	}
@@ -1622,7 +1622,7 @@ static void end_life(u64 handle)
 
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
 	lock();
-	tw_ring_end(&m.ring, &found);
+	tw_ring_cancel(&m.ring, &found);
 	unlock();
 	m.cancelled++;
 }

@@ -449,7 +449,7 @@ static void check_all(void)
 	CHECK_EQ(m.ring.tokens.used, m.nr_live + m.nr_taken);
 	CHECK(tw_ring_next(&m.ring) <= earliest(), "due on %llu", earliest());
 	CHECK_EQ(m.ring.registered, m.registered);
-	CHECK_EQ(m.ring.ended, m.cancelled);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
 	CHECK_EQ(m.ring.moved, m.moved);
 	CHECK_EQ(m.ring.delivered, m.delivered);
 	CHECK_EQ(m.ring.put_back, m.put_back);
@@ -798,7 +798,7 @@ static void op_cancel(void)
 
 	lock();
 	if (find(&found, &index)) {
-		tw_ring_end(&m.ring, &found);
+		tw_ring_cancel(&m.ring, &found);
 		if (m.words)
 			CHECK_EQ(*word_of(index), 0);
 		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
@@ -1545,7 +1545,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	lock();
 	tw_ring_apply_stamp(&m.ring, &found, look);
 	due = tw_word_due(found.word);
-	tw_ring_end(&m.ring, &found);
+	tw_ring_cancel(&m.ring, &found);
 	unlock();
 	life_stops(0, NONE);
 	life_over(0);
