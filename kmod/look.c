@@ -37,7 +37,7 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 	if (read == tw_stamp_none(generation))
 		return read;
 	timeout = (token->timeout - 1) / ring->tick + 1;
-	if (!tw_stamp_sane(read, generation, now))
+	if (!tw_stamp_sane(read, generation, now, ring->max_ahead))
 		said = tw_stamp(generation, now);
 	due = min(tw_stamp_due(said, now, timeout), ring->max_due);
 	if (due > tw_word_due(word))

@@ -77,6 +77,7 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	spin_lock_init(&ring->lock);
 	ring->tick = setup->tick;
 	ring->max_due = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
+	ring->max_ahead = tw_words_max_ahead(setup->tick);
 	ring->slots = setup->slots;
 	ring->max_tokens = setup->max_tokens;
 	ring->room = setup->max_tokens;

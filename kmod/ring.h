@@ -58,6 +58,7 @@ struct tw_now {
  * @lock: see wheel.c
  * @tick: ns per tick; constant
  * @max_due: last tick that a deadline may have; constant
+ * @max_ahead: how many ticks a stamp may be ahead of the hand; constant
  * @slots: slots of the user's ring; constant
  * @max_tokens: most tokens in use at once; constant
  * @first_generation: generation of each token's first life; constant
@@ -84,6 +85,7 @@ struct tw_ring {
 	spinlock_t		lock;	/* the wheel's: see wheel.c */
 	u64			tick;
 	u64			max_due;
+	u32			max_ahead;
 	u32			slots;
 	u32			max_tokens;
 	u32			first_generation;
