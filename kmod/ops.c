@@ -155,11 +155,11 @@ tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
 	       const struct timewheel_op *op, const struct tw_now *now,
 	       u64 timeout, u64 before, struct tw_deadline *deadline)
 {
-	u64 time;
-	int err = tw_op_time(caller, op, now, &time);
+	int err = tw_op_time(caller, op, now, &deadline->time);
 
 	if (!err)
-		err = tw_ring_due(&wheel->ring, now, time, &deadline->due);
+		err = tw_ring_due(&wheel->ring, now, deadline->time,
+				  &deadline->due);
 	if (err)
 		return err;
 	deadline->timeout = timeout;
@@ -333,7 +333,7 @@ static int tw_op_ack(struct tw_wheel *wheel, const struct tw_caller *caller,
 			     &deadline);
 	if (err)
 		return err;
-	tw_delivery_rearm(&wheel->ring, found, now, deadline.due);
+	tw_delivery_rearm(&wheel->ring, found, now, &deadline);
 	op->deadline = tw_tick_shown(wheel, caller, deadline.due);
 
 	return 0;

@@ -403,7 +403,8 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 /* What else a move has to see to. */
 static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
-			  u32 index, u64 due)
+			  u32 index, const struct tw_now *now,
+			  const struct tw_deadline *deadline)
 {
 	u32 generation = tw_generation(found->token, found->word);
 	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
@@ -412,7 +413,7 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (!repeat)
 		return;
-	tw_repeat_start_over(repeat, due * ring->tick);
+	tw_repeat_start_over(repeat, tw_ring_base(ring, now, deadline));
 	tw_delivery_of(ring, found->token)->attempts = 0;
 }
 
@@ -434,7 +435,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
 	if (ring->has_extras)
-		tw_ring_moved(ring, found, index, deadline->due);
+		tw_ring_moved(ring, found, index, now, deadline);
 	tw_levels_unfile(&ring->levels, index);
 	tw_levels_file(&ring->levels, index, deadline->due,
 		       tw_levels_origin(&ring->levels, now->tick));

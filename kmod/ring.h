@@ -31,6 +31,7 @@
 #define TW_RING_H
 
 #include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -135,10 +136,12 @@ struct tw_ring_setup {
 
 /**
  * struct tw_deadline - when a token is to be due
+ * @time: in ns, which the periods of a token that is moved are counted from
  * @due: on which tick
  * @timeout: ns that a touch then adds to now, 0 for none
  */
 struct tw_deadline {
+	u64	time;
 	u64	due;
 	u64	timeout;
 };
@@ -256,6 +259,14 @@ static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 	void *page;
 
 	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
+}
+
+/* What a moved token's periods count from: those before this tick are not missed. */
+static inline u64 tw_ring_base(const struct tw_ring *ring,
+			       const struct tw_now *now,
+			       const struct tw_deadline *deadline)
+{
+	return max(deadline->time, now->tick * ring->tick);
 }
 
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)
