@@ -3,8 +3,7 @@
  * Ring: a wheel's tokens, and how one is registered, touched, moved and cancelled.
  *
  * It is told the time. It knows no clock, no timer, no file, no user pointer and
- * no wait queue, and also builds in user space. The locking is explained at the
- * head of wheel.c.
+ * no wait queue, and also builds in user space. LOCKING explains its lock.
  *
  * The core, each file knowing only those before it:
  *
@@ -56,7 +55,7 @@ struct tw_now {
 
 /**
  * struct tw_ring - tokens and where they are
- * @lock: see wheel.c
+ * @lock: the wheel's: see LOCKING
  * @tick: ns per tick; constant
  * @max_due: last tick that a deadline may have; constant
  * @max_ahead: how many ticks a stamp may be ahead of the hand; constant
@@ -83,7 +82,7 @@ struct tw_now {
  * @refiled: count; @lock
  */
 struct tw_ring {
-	spinlock_t		lock;	/* the wheel's: see wheel.c */
+	spinlock_t		lock;	/* the wheel's: see LOCKING */
 	u64			tick;
 	u64			max_due;
 	u32			max_ahead;
