@@ -10,7 +10,7 @@
 
 #define BATCH	64
 
-#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed},\"error\":{error}}"
+#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed}}"
 
 /* @format: NULL for a line that people read. @cut: lines are cut at a terminal's edge. */
 struct watch {

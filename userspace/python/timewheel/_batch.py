@@ -8,7 +8,7 @@ from typing import Iterator
 from . import _abi, _ops
 from ._library import Owned
 from ._types import Result, u64
-from ._uapi import TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_WATCH, timewheel_op
+from ._uapi import TIMEWHEEL_OP_REGISTER, timewheel_op
 from ._wheel import Wheel
 
 
@@ -90,7 +90,7 @@ class Batch(_ops.Operations[int]):
                 result = Result(_abi.tw_batch_result(self._batch, index))
             except OSError as error:
                 return Outcome(error, Result(0), None, None)
-            registered = (op.code in (TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_WATCH) or
+            registered = (op.code == TIMEWHEEL_OP_REGISTER or
                           result & Result.REGISTERED)
             return Outcome(None, result, op.handle if registered else None,
                            op.deadline)

@@ -8,23 +8,19 @@
  *	200 ms; on SIGTERM prints how many of both are still there
  * echo ping PORT COUNT: a byte each 100 ms on one connection, and then leaves it open
  *
- * $ECHO_PROTOCOL is the sockets' protocol, that of TCP by default. With $ECHO_SOCKMAP
- * the server puts each connection into a sockmap of BPF.
+ * $ECHO_PROTOCOL is the sockets' protocol, that of TCP by default.
  */
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MOST	256
@@ -75,30 +71,6 @@ static int echo(int fd)
 	return 0;
 }
 
-static void put_into_sockmap(int fd)
-{
-	union bpf_attr new = {
-		.map_type = BPF_MAP_TYPE_SOCKMAP,
-		.key_size = sizeof(int),
-		.value_size = sizeof(int),
-		.max_entries = MOST,
-	};
-	union bpf_attr put = { .key = (uintptr_t)&fd, .value = (uintptr_t)&fd };
-
-	put.map_fd = syscall(SYS_bpf, BPF_MAP_CREATE, &new, sizeof(new));
-	if (syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &put, sizeof(put)) < 0)
-		err(1, "bpf");
-}
-
-static int accepted(int listener)
-{
-	int fd = accept(listener, NULL, NULL);
-
-	if (fd >= 0 && getenv("ECHO_SOCKMAP"))
-		put_into_sockmap(fd);
-	return fd;
-}
-
 static void serve(int listener)
 {
 	struct pollfd fds[MOST] = { { .fd = listener, .events = POLLIN } };
@@ -113,7 +85,7 @@ static void serve(int listener)
 		}
 		if (fds[0].revents && count < MOST) {
 			fds[count].events = POLLIN;
-			fds[count].fd = accepted(listener);
+			fds[count].fd = accept(listener, NULL, NULL);
 			count += fds[count].fd >= 0;
 		}
 	}
