@@ -284,14 +284,12 @@ func Meaning(err syscall.Errno) string {
 	switch err {
 	case syscall.E2BIG:
 		return "the kernel's timewheel module is too old for this"
-	case syscall.EAFNOSUPPORT:
-		return "the socket is not one of IPv4 or IPv6: it cannot be watched"
 	case syscall.EBADF:
 		return "the wheel was not opened for reading or writing, or the fd is not open"
 	case syscall.EBADFD:
 		return "the file is no wheel yet: it has not been set up"
 	case syscall.EBUSY:
-		return "a reader holds the token, the file is a wheel, or BPF takes the data"
+		return "a reader holds the token, or the file is a wheel already"
 	case syscall.EDOM:
 		return "there is none with this index"
 	case syscall.EDQUOT:
@@ -322,14 +320,10 @@ func Meaning(err syscall.Errno) string {
 		return "this is no wheel, or the timewheel module is too old for the call"
 	case syscall.ENXIO:
 		return "there is no device: the timewheel module is not loaded"
-	case syscall.EOPNOTSUPP:
-		return "the socket listens: only a connection can be watched"
 	case syscall.EPERM:
 		return "another open file holds the delivery, or the wheel is another user's"
 	case syscall.EPROTONOSUPPORT:
-		return "the socket's protocol is not TCP: it cannot be watched"
-	case syscall.EPROTOTYPE:
-		return "the socket is not a stream socket: it cannot be watched"
+		return "the socket's protocol is not TCP, or the kernel lacks tcp_diag"
 	case syscall.ERANGE:
 		return "the time is too far ahead for this wheel"
 	case syscall.ESHUTDOWN:
