@@ -412,7 +412,7 @@ TEST_F(ops, run_errors)
 	EXPECT_ERR(EFAULT, tw_wheel_run(self->wheel, NULL));
 	tw_op_cancel(&self->op, 7, 0);
 	EXPECT_ERR(ENOENT, tw_wheel_run(self->wheel, &self->op));
-	self->op.fd = 1;
+	self->op.reserved = 1;
 	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
 	memset(&self->op, 0, sizeof(self->op));
 	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
