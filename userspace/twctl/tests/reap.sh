@@ -114,6 +114,24 @@ idle_ones()
 	is 'users of the module' "$(awk '$1 == "timewheel" { print $3 }' /proc/modules)" 0
 }
 
+# Of thousands the silent ones are ended, each once, neither early nor much later.
+crowd()
+{
+	serve
+	reap --pid $server --idle 10s
+	clients 4000 1000
+	ended 4000
+	some_time
+	ended 4000
+	is 'ended early, or more than a second late' \
+		"$(sed 's/.* idle \(.*\)s$/\1/' $tmp/out | awk '$1 < 9.99 || $1 > 11' | wc -l)" 0
+	is 'ended twice' "$(awk '{ print $4 }' $tmp/out | sort | uniq -d | wc -l)" 0
+	left 0 1000
+	is 'messages' "$(cat $tmp/err)" ''
+	echo "# CPU time of reap: $(awk '{ print 10 * ($14 + $15) }' /proc/$reap/stat) ms"
+	stop_all
+}
+
 # A server that hangs is not asked, and clients that it has not accepted are found, too.
 hung()
 {
@@ -367,6 +385,7 @@ no_tcp_diag()
 : >$tmp/err
 arguments
 idle_ones
+crowd
 hung
 port_only
 dry_run
