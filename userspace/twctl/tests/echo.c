@@ -78,7 +78,10 @@ static void serve(int listener)
 	int epoll = epoll_create1(0), fd;
 
 	epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
-	while (epoll_wait(epoll, &event, 1, -1) == 1) {
+	for (;;) {
+		/* It fails after a stop. */
+		if (epoll_wait(epoll, &event, 1, -1) < 1)
+			continue;
 		fd = event.data.fd;
 		if (fd != listener) {
 			if (!echo(fd))
