@@ -100,9 +100,8 @@ build-selftests:
 guest: valid-guest build-selftests
 	selftests/vm/run -k $(KERNEL) $(OPTIONS) $(addprefix $(selftests)/,$(TESTS))
 
-vm: valid-kernel build-selftests build-demo twctl
-	selftests/vm/run -k $(KERNEL) $(OPTIONS) --shell -f .build/demo/first \
-		-f .build/twctl/twctl \
+vm: valid-kernel build-selftests twctl
+	selftests/vm/run -k $(KERNEL) $(OPTIONS) --shell -f .build/twctl/twctl \
 		$(addprefix -f $(selftests)/,$(tests))
 
 build-demo:

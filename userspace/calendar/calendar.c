@@ -21,6 +21,8 @@ static int64_t fit_time(const struct calendar *calendar,
 		if (rule->unit)
 			rest = (local / rule->unit - calendar->start / rule->unit) %
 			       rule->interval;
+		if (rest < 0)
+			rest += rule->interval;
 		if (rest)
 			local = (local / rule->unit + rule->interval - rest) *
 				rule->unit;
@@ -56,18 +58,22 @@ static int64_t time_from(const struct calendar *calendar, struct recurrence *rul
 	}
 }
 
-static int64_t local_from(struct calendar *calendar, int64_t local)
+/* The first time of any rule from @local on, also before the beginning. */
+static int64_t any_from(struct calendar *calendar, int64_t local)
 {
 	int64_t first = -1, found;
 
-	if (local < calendar->start)
-		local = calendar->start;
 	for (int i = 0; i < calendar->nr_rules; i++) {
 		found = time_from(calendar, &calendar->rules[i], local);
 		if (found >= 0 && (first < 0 || found < first))
 			first = found;
 	}
 	return first;
+}
+
+static int64_t local_from(struct calendar *calendar, int64_t local)
+{
+	return any_from(calendar, local < calendar->start ? calendar->start : local);
 }
 
 static void set_utc(struct occurrence *occurrence)
@@ -84,10 +90,15 @@ static bool step_within_day(struct calendar *calendar,
 {
 	struct zone_time from = zone_time(occurrence->local), time;
 	bool twice = from.kind == ZONE_TWICE;
-	int64_t local = local_from(calendar, occurrence->local + 1);
+	int64_t local;
 
+	/* What is before the beginning for the first time may be after it for the second. */
+	if (twice && occurrence->again && calendar->start < from.end)
+		local = any_from(calendar, occurrence->local + 1);
+	else
+		local = local_from(calendar, occurrence->local + 1);
 	if (twice && !occurrence->again && (local < 0 || local >= from.end)) {
-		local = local_from(calendar, from.begin);
+		local = any_from(calendar, from.begin);
 		occurrence->again = true;
 	} else if (!twice || local >= from.end) {
 		occurrence->again = false;
@@ -104,15 +115,18 @@ static bool step_within_day(struct calendar *calendar,
 
 static bool step(struct calendar *calendar, struct occurrence *occurrence)
 {
-	if (calendar->within_day) {
-		if (!step_within_day(calendar, occurrence))
-			return false;
-	} else {
-		occurrence->local = local_from(calendar, occurrence->local + 1);
-		if (occurrence->local < 0)
-			return false;
-	}
-	set_utc(occurrence);
+	do {
+		if (calendar->within_day) {
+			if (!step_within_day(calendar, occurrence))
+				return false;
+		} else {
+			occurrence->again = false;
+			occurrence->local = local_from(calendar, occurrence->local + 1);
+			if (occurrence->local < 0)
+				return false;
+		}
+		set_utc(occurrence);
+	} while (occurrence->utc < calendar->first);
 	occurrence->number++;
 	if (calendar->count && occurrence->number > calendar->count)
 		return false;
@@ -232,6 +246,17 @@ void calendar_name(const struct occurrence *occurrence, char name[CALENDAR_NAME]
 		strcpy(name + length, "#2");
 }
 
+/* The beginning is the moment that was given, which may be the second of two, or a DTSTART. */
+static void set_first(struct calendar *calendar, int64_t given)
+{
+	struct occurrence first = { .local = calendar->start };
+
+	zone_enter(calendar->zone);
+	set_utc(&first);
+	calendar->first = zone_local(given) == calendar->start ? given : first.utc;
+	zone_leave();
+}
+
 /* Whether there is an occurrence at all. */
 static bool has_any(struct calendar *calendar)
 {
@@ -260,6 +285,7 @@ struct calendar *calendar_open(const char *text, const char *zone, int64_t start
 		calendar->start = zone_local(start);
 		zone_leave();
 		if (calendar_read(calendar, text, *zone, why)) {
+			set_first(calendar, start);
 			if (has_any(calendar))
 				return calendar;
 			calendar_refuse(why, "no time would come by it");

@@ -105,6 +105,20 @@ static bool has_positions(const struct days *days)
 	return false;
 }
 
+/* The 30th of February, and the like. */
+static bool never_comes(const struct days *days)
+{
+	static const int longest[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	const struct icalrecurrencetype *parts = &days->parts;
+
+	for (int i = 0; i < days->nr_months; i++)
+		for (int j = 0; j < days->nr_month_days; j++)
+			if (parts->by_month[i] < 1 || parts->by_month[i] > 12 ||
+			    abs(parts->by_month_day[j]) <= longest[parts->by_month[i] - 1])
+				return false;
+	return days->nr_months && days->nr_month_days;
+}
+
 /* What is refused of what libical reads. */
 static bool check(const struct recurrence *rule, char why[CALENDAR_WHY])
 {
@@ -132,8 +146,9 @@ static bool check(const struct recurrence *rule, char why[CALENDAR_WHY])
 	if (has_positions(days) && !months)
 		return calendar_refuse(why,
 			"a BYDAY as in 1MO works with FREQ=MONTHLY and YEARLY only");
-	if (days->parts.count > MAX_COUNT)
-		return calendar_refuse(why, "a COUNT is 1 to %d", MAX_COUNT);
+	if (never_comes(days))
+		return calendar_refuse(why,
+			"no time would come by it: no month that it names has such a day");
 	return true;
 }
 
@@ -180,6 +195,19 @@ static void set_days(struct recurrence *rule, int64_t start)
 	}
 }
 
+/* A part is a number from 1 on, and nothing is behind it. */
+static bool check_number(const char *name, const char *text, unsigned long most,
+			 char why[CALENDAR_WHY])
+{
+	size_t length = strcspn(text, ";"), digits = strspn(text, "0123456789");
+	unsigned long number = strtoul(text, NULL, 10);
+
+	if (digits == length && number && number <= most)
+		return true;
+	return calendar_refuse(why, "%s=%.*s: this is a number from 1 to %lu", name,
+			       (int)(length < 20 ? length : 20), text, most);
+}
+
 /* Each part is known, once there, and not longer than libical bears. */
 static bool check_parts(const char *text, char why[CALENDAR_WHY])
 {
@@ -203,10 +231,12 @@ static bool check_parts(const char *text, char why[CALENDAR_WHY])
 		if (seen & 1 << i)
 			return calendar_refuse(why, "%s is there twice", names[i]);
 		seen |= 1 << i;
-		length = strtoul(text + length + 1, NULL, 10);
 		if (!strcmp(names[i], "INTERVAL") &&
-		    (!length || length > MAX_INTERVAL))
-			return calendar_refuse(why, "an INTERVAL is 1 to %d", MAX_INTERVAL);
+		    !check_number(names[i], text + length + 1, MAX_INTERVAL, why))
+			return false;
+		if (!strcmp(names[i], "COUNT") &&
+		    !check_number(names[i], text + length + 1, MAX_COUNT, why))
+			return false;
 		if (!text[strcspn(text, ";")])
 			break;
 	}
@@ -315,10 +345,10 @@ static bool read_cron(struct calendar *calendar, const char *text,
 	static char rules[CRON_RULES][CALENDAR_TEXT];
 	int count = cron_to_rules(text, rules, &calendar->within_day, why);
 
+	/* Of two, one may never come. */
 	for (int i = 0; i < count; i++)
-		if (!add_rule(calendar, rules[i], false, why))
-			return false;
-	return count;
+		add_rule(calendar, rules[i], false, why);
+	return calendar->nr_rules;
 }
 
 bool calendar_read(struct calendar *calendar, const char *text, bool zone_given,

@@ -39,12 +39,12 @@ struct recurrence {
 	int64_t unit, interval;
 };
 
-/* @start and @until: local times; @until_utc: the latter is one of UTC. */
+/* @start and @until: local times; @until_utc: the latter is one of UTC. @first: @start as UTC. */
 struct calendar {
 	struct recurrence rules[CRON_RULES];
 	int nr_rules;
 	char zone[CALENDAR_ZONE];
-	int64_t start, until;
+	int64_t start, first, until;
 	uint64_t count;		/* 0: without limit */
 	bool until_utc, within_day;
 };

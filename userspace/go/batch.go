@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Batch collects operations, which Run carries out in the order in which they were added.

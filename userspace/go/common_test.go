@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 const sec = timewheel.Time(time.Second)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 var leased = with(func(s *timewheel.Setup) { s.Lease, s.MaxAttempts = 10*time.Second, 3 })

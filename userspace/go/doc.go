@@ -24,14 +24,11 @@
 //
 // # Installation
 //
-// The package is not published: it is a folder of the project's source, userspace/go.
-// It needs Go 1.19 or later, no C compiler and no other package. A program's go.mod names
-// the folder, which these two commands write:
+// The package needs Go 1.19 or later, no C compiler and no other package. It is in the folder
+// userspace/go of the project's source, whose README.md tells how a program's go.mod names
+// a release in a repository, or a checkout.
 //
-//	go mod edit -require=timewheel@v0.0.0
-//	go mod edit -replace=timewheel=/path/to/userspace/go
-//
-// The module has to be loaded, and the program needs permission to open /dev/timewheel,
+// The kernel's module has to be loaded, and the program needs permission to open /dev/timewheel,
 // or for a named wheel to open its node in /dev/timewheels.
 //
 // # Times

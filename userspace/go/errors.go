@@ -5,7 +5,7 @@ package timewheel
 import (
 	"syscall"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Error tells which call has failed, and why.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 func TestEvent(t *testing.T) {

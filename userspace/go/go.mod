@@ -1,3 +1,3 @@
-module timewheel
+module example.org/timewheel.git/userspace/go
 
 go 1.19

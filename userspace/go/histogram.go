@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Histogram counts values by their size: how many are in each bucket.

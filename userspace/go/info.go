@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Caps is what the kernel's module can do, and its limits.

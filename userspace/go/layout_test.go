@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // The kernel writes struct timewheel_event where Go reads Event.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Handle names one token of one wheel. On another wheel, and after the token has ended,

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 // Each event goes to one of many readers, whose contexts end again and again.

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Clock is what turns a wheel.

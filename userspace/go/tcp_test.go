@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 const jiffy = 11 * time.Millisecond

@@ -5,7 +5,7 @@ package timewheel
 import (
 	"time"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // Time is a point of time of a wheel's clock, in nanoseconds from the clock's zero. On a

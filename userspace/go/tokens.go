@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"timewheel/internal/uapi"
+	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
 // State is what a token is doing.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 func TestRegisterAndGet(t *testing.T) {

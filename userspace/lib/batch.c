@@ -60,6 +60,18 @@ struct timewheel_op *tw_batch_next(struct tw_batch *batch)
 	return op;
 }
 
+int tw_batch_touch_many(struct tw_batch *batch, const uint64_t *keys, size_t count,
+			unsigned int flags)
+{
+	if (count > batch->capacity - batch->count) {
+		errno = ENOSPC;
+		return -1;
+	}
+	for (size_t i = 0; i < count; i++)
+		tw_op_touch(&batch->ops[batch->count++], keys[i], flags);
+	return 0;
+}
+
 size_t tw_batch_count(const struct tw_batch *batch)
 {
 	return batch->count;

@@ -968,6 +968,23 @@ void tw_batch_clear(struct tw_batch *batch);
 struct timewheel_op *tw_batch_next(struct tw_batch *batch);
 
 /**
+ * tw_batch_touch_many() - add a touch of each of many tokens
+ * @batch: the batch
+ * @keys: the tokens' ids or handles
+ * @count: how many keys there are
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
+ *
+ * Does what tw_batch_next() and tw_op_touch() do for each key in turn. Where the results
+ * of single touches do not matter, tw_wheel_touch_many() costs even less.
+ *
+ * Errors: %ENOSPC the batch has no room for so many: none was added.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_batch_touch_many(struct tw_batch *batch, const uint64_t *keys, size_t count,
+			unsigned int flags);
+
+/**
  * tw_batch_count() - how many operations are in a batch
  * @batch: the batch
  *

@@ -372,10 +372,11 @@ export interface TakeOptions {
  *
  * While it waits for events, the wheel keeps the process running, unless unref() was
  * called. A wheel that nobody refers to, and that waits for no events, is closed some time
- * later. The first wait makes the wheel's fd non-blocking, for all that share it. Where
- * Node has Symbol.asyncDispose, that closes the wheel.
+ * later. The first wait makes the wheel's fd non-blocking, for all that share it. The end
+ * of the block of `using wheel` or `await using wheel` closes the wheel.
  */
-export class Wheel extends EventEmitter implements Operations<number, bigint> {
+export class Wheel extends EventEmitter implements Operations<number, bigint>, Disposable,
+	AsyncDisposable {
 	private constructor();
 
 	/**
@@ -404,6 +405,8 @@ export class Wheel extends EventEmitter implements Operations<number, bigint> {
 	 * the fd stays open.
 	 */
 	close(): void;
+	[Symbol.dispose](): void;
+	[Symbol.asyncDispose](): Promise<void>;
 
 	register(id: Id, due: Due, options?: {
 		timeout?: Duration; period?: Duration; cookie?: Id;
@@ -458,6 +461,21 @@ export class Wheel extends EventEmitter implements Operations<number, bigint> {
 	once(event: 'expired', listener: (events: Event[]) => void): this;
 	once(event: 'error', listener: (error: Error) => void): this;
 	once(event: string | symbol, listener: (...args: any[]) => void): this;
+	addListener(event: 'expired', listener: (events: Event[]) => void): this;
+	addListener(event: 'error', listener: (error: Error) => void): this;
+	addListener(event: string | symbol, listener: (...args: any[]) => void): this;
+	prependListener(event: 'expired', listener: (events: Event[]) => void): this;
+	prependListener(event: 'error', listener: (error: Error) => void): this;
+	prependListener(event: string | symbol, listener: (...args: any[]) => void): this;
+	prependOnceListener(event: 'expired', listener: (events: Event[]) => void): this;
+	prependOnceListener(event: 'error', listener: (error: Error) => void): this;
+	prependOnceListener(event: string | symbol, listener: (...args: any[]) => void): this;
+	off(event: 'expired', listener: (events: Event[]) => void): this;
+	off(event: 'error', listener: (error: Error) => void): this;
+	off(event: string | symbol, listener: (...args: any[]) => void): this;
+	removeListener(event: 'expired', listener: (events: Event[]) => void): this;
+	removeListener(event: 'error', listener: (error: Error) => void): this;
+	removeListener(event: string | symbol, listener: (...args: any[]) => void): this;
 }
 
 /** How one operation of a batch went. */

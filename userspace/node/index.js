@@ -4,7 +4,7 @@
 'use strict';
 
 const { EventEmitter } = require('node:events');
-const native = require('./build/Release/timewheel.node');
+const native = load();
 
 const { codes } = native;
 const Result = Object.freeze(native.results);
@@ -17,6 +17,19 @@ const TOKENS_AT_ONCE = 1024;
 
 // It is never open.
 const NO_FD = 2 ** 31 - 1;
+
+// The native half, which needs the library.
+function load() {
+	try {
+		return require('./build/Release/timewheel.node');
+	} catch (error) {
+		if (!error.message.includes('libtimewheel.so'))
+			throw error;
+		const message = `${error.message}: the library is in Debian's package ` +
+			'libtimewheel1, which "make deb" in timewheel\'s source builds';
+		throw Object.assign(new Error(message, { cause: error }), { code: error.code });
+	}
+}
 
 // Carries out an operation, or adds it to a batch.
 const run = Symbol('run it');
@@ -354,15 +367,15 @@ class Wheel extends withOperations(EventEmitter) {
 	}
 }
 
-// Node 18 may not have it.
-if (Symbol.asyncDispose)
-	Object.defineProperty(Wheel.prototype, Symbol.asyncDispose, {
-		async value() {
-			this.close();
-		},
-		writable: true,
-		configurable: true,
-	});
+// Node 18 may not have these symbols.
+function disposeBy(symbol, value) {
+	if (symbol)
+		Object.defineProperty(Wheel.prototype, symbol,
+			{ value, writable: true, configurable: true });
+}
+
+disposeBy(Symbol.dispose, function () { this.close(); });
+disposeBy(Symbol.asyncDispose, async function () { this.close(); });
 
 class Batch extends withOperations(Object) {
 	#wheel;

@@ -28,6 +28,23 @@ const struct verb *verb_find(const char *name)
 	return NULL;
 }
 
+/* Finds a verb or ends the program. */
+const struct verb *verb_named(const char *name)
+{
+	const struct verb *verb = verb_find(name);
+	struct near near;
+
+	if (verb)
+		return verb;
+	near_begin(&near, name);
+	for (verb = verbs; verb->name; verb++)
+		near_try(&near, verb->name);
+	if (near.name)
+		die(STATUS_USAGE, "VERB '%s': not one of '%s help': did you mean '%s'?",
+		    name, tool.name, near.name);
+	die(STATUS_USAGE, "VERB '%s': not one of '%s help'", name, tool.name);
+}
+
 static int option_of_letter(const struct verb *verb, int letter)
 {
 	int i;
@@ -63,12 +80,32 @@ static void make_tables(const struct verb *verb, char *letters,
 	}
 }
 
+/* The long option of the verb that is nearest to @given, "--NAME" or "--NAME=VALUE". */
+static const char *near_option(const struct verb *verb, const char *given)
+{
+	char name[64];
+	struct near near;
+	int i;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(given + 2, "="), given + 2);
+	near_begin(&near, name);
+	for (i = 0; i < MOST_OPTIONS; i++) {
+		if (takes(verb, i))
+			near_try(&near, option_texts[i].name);
+	}
+	return near.name;
+}
+
 static __noreturn void unknown_option(const struct verb *verb, char **argv)
 {
 	char letter[] = { '-', optopt, '\0' };
-	const char *option = optopt && optopt < LONG_BASE ? letter :
-							   argv[optind - 1];
+	bool is_letter = optopt && optopt < LONG_BASE;
+	const char *option = is_letter ? letter : argv[optind - 1];
+	const char *near = is_letter ? NULL : near_option(verb, option);
 
+	if (near)
+		die(STATUS_USAGE, "unknown option %s: did you mean --%s? see '%s help %s'",
+		    option, near, tool.name, verb->name);
 	die(STATUS_USAGE, "unknown option %s: see '%s help %s'", option,
 	    tool.name, verb->name);
 }

@@ -43,21 +43,6 @@ static void add_line(char *text)
 	}
 }
 
-/* @text as a string of JSON. */
-static void put_json_text(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			printf("\\u%04x", *text);
-		else
-			putchar(*text);
-	}
-	putchar('"');
-}
-
 static void put_error(const struct line *line, const char *name, const char *text)
 {
 	run.status = STATUS_FAILED;
@@ -66,15 +51,17 @@ static void put_error(const struct line *line, const char *name, const char *tex
 		return;
 	}
 	printf("{\"error\":\"%s\",\"message\":", name);
-	put_json_text(text);
+	json_text(stdout, text);
 	puts("}");
 }
 
 static void put_number(const struct line *line, const char *name, uint64_t number,
 		       bool there)
 {
+	char text[NUMBER_TEXT];
+
 	if (line->json && there)
-		printf(",\"%s\":%llu", name, (unsigned long long)number);
+		printf(",\"%s\":%s", name, json_number(text, number, false));
 	else if (!line->json && there)
 		printf(" %llu", (unsigned long long)number);
 	else if (!line->json)

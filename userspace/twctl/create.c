@@ -55,6 +55,20 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 		    option_label(args, OPT_SLACK), args->option[OPT_SLACK]);
 }
 
+static void check_tick(const struct args *args, const struct timewheel_caps *caps,
+		       uint64_t tick)
+{
+	const char *given = args->option[OPT_TICK];
+	char least[TIME_TEXT], most[TIME_TEXT];
+
+	if (tick >= caps->min_tick && tick <= caps->max_tick)
+		return;
+	span_text_like(least, sizeof(least), caps->min_tick, given);
+	span_text_like(most, sizeof(most), caps->max_tick, given);
+	die(STATUS_USAGE, "%s '%s': not from %s to %s", option_label(args, OPT_TICK), given,
+	    least, most);
+}
+
 /* Numbers are checked against what the module says it can do. */
 enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 {
@@ -73,11 +87,7 @@ enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 		.start = option_number(args, OPT_START, 0, TIMEWHEEL_MAX_TICK,
 				       0),
 	};
-	if (setup->tick < caps.min_tick || setup->tick > caps.max_tick)
-		die(STATUS_USAGE, "%s '%s': not from %lluns to %llus",
-		    option_label(args, OPT_TICK), args->option[OPT_TICK],
-		    (unsigned long long)caps.min_tick,
-		    (unsigned long long)(caps.max_tick / NSEC_PER_SEC));
+	check_tick(args, &caps, setup->tick);
 	if (args->option[OPT_START] && setup->clock != TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "%s '%s': only with a manual clock",
 		    option_label(args, OPT_START), args->option[OPT_START]);

@@ -16,6 +16,9 @@
 
 #define DEVICE	"/dev/timewheel"
 
+#define PASS_DEVICE \
+	"start the container with: --device " DEVICE "; see CONTAINERS in timewheel(7)"
+
 enum {
 	CHECK, RESULT, DETAIL, MEND,
 };
@@ -185,6 +188,22 @@ static void other_kernels(const struct system *system, char *text, size_t size)
 		closedir(dir);
 }
 
+/* A container's manager leaves one of these files. */
+static bool in_container(const struct system *system)
+{
+	static const char * const marks[] = {
+		"/run/.containerenv", "/.dockerenv", "/run/systemd/container",
+		"/var/run/secrets/kubernetes.io"
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(marks); i++) {
+		if (exists(path_of(system, "%s", marks[i])))
+			return true;
+	}
+	return false;
+}
+
 /* Debian's package timewheel-dkms, or a person, has given the source to DKMS. */
 static bool has_dkms(const struct system *system)
 {
@@ -259,7 +278,11 @@ static bool check_module(struct system *system)
 		good(system, "module", "loaded");
 		return true;
 	}
-	if (find_module(system, system->release, path, sizeof(path)))
+	if (in_container(system))
+		bad(system, "module",
+		    "not loaded, and a container uses the module of its host",
+		    "on the host: twctl doctor");
+	else if (find_module(system, system->release, path, sizeof(path)))
 		module_not_loaded(system, path);
 	else
 		module_not_built(system);
@@ -274,6 +297,12 @@ static bool check_device(struct system *system)
 
 	read_text(path_of(system, "/sys/class/misc/timewheel/dev"), number,
 		  sizeof(number));
+	if (stat(path_of(system, DEVICE), &stat_of) < 0 && in_container(system)) {
+		bad(system, "device",
+		    "the host has the module, " DEVICE " was not passed into this container",
+		    PASS_DEVICE);
+		return false;
+	}
 	if (stat(path_of(system, DEVICE), &stat_of) < 0) {
 		number[strcspn(number, ":")] = ' ';
 		bad(system, "device", "the module is loaded, " DEVICE " is missing",
@@ -322,18 +351,44 @@ static void no_permission(struct system *system, const struct stat *stat_of)
 		    "sudo usermod -aG %s %s; log in anew", group->gr_name, name);
 }
 
+/* A node may be there whose device the container's control group does not let it use. */
+static bool is_refused(const struct system *system)
+{
+	struct timewheel_caps caps = { .size = sizeof(caps) };
+
+	return !*system->root && tw_device_caps(&caps) < 0 && errno == EPERM;
+}
+
+/* Groups of the host have no name in a container, or the one of all that are not mapped. */
+static bool names_group(gid_t gid)
+{
+	return gid != 0 && gid != 65534 && getgrgid(gid);
+}
+
 static bool check_permission(struct system *system)
 {
 	struct stat stat_of;
 	const char *path = path_of(system, DEVICE);
 
+	if (!access(path, R_OK | W_OK) && is_refused(system)) {
+		bad(system, "permission",
+		    "the control group of this process may not use " DEVICE,
+		    in_container(system) ? PASS_DEVICE :
+		    "in the unit of the service: DeviceAllow=" DEVICE " rw");
+		return false;
+	}
 	if (!access(path, R_OK | W_OK)) {
 		good(system, "permission", "you may open " DEVICE);
 		return true;
 	}
 	if (stat(path, &stat_of) < 0)
 		return false;
-	no_permission(system, &stat_of);
+	if (in_container(system) && !names_group(stat_of.st_gid))
+		bad(system, "permission", DEVICE " is not open to you in this container",
+		    "start the container with: --group-add %u (rootless podman: --group-add keep-groups)",
+		    stat_of.st_gid);
+	else
+		no_permission(system, &stat_of);
 	return false;
 }
 

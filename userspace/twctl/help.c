@@ -69,16 +69,10 @@ static void print_all(void)
 
 enum status verb_help(const struct args *args)
 {
-	const struct verb *verb;
-
 	if (!args->count) {
 		print_all();
 		return STATUS_OK;
 	}
-	verb = verb_find(args->arg[0]);
-	if (!verb)
-		die(STATUS_USAGE, "VERB '%s': not one of '%s help'",
-		    args->arg[0], tool.name);
-	print_verb(verb);
+	print_verb(verb_named(args->arg[0]));
 	return STATUS_OK;
 }

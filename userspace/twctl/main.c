@@ -23,10 +23,7 @@ int main(int argc, char **argv)
 
 	setlocale(LC_CTYPE, "");
 	if (argc > 1 && *argv[1] != '-') {
-		verb = verb_find(argv[1]);
-		if (!verb)
-			die(STATUS_USAGE, "VERB '%s': not one of '%s help'",
-			    argv[1], tool.name);
+		verb = verb_named(argv[1]);
 		argc--;
 		argv++;
 		program_verb = verb->name;

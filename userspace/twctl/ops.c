@@ -152,7 +152,7 @@ static void check_period(const struct args *args, const struct wheel *wheel,
 		    args->option[OPT_EVERY], wheel->name);
 	if (period >= wheel->info.tick)
 		return;
-	span_text(tick, sizeof(tick), wheel->info.tick);
+	span_text_like(tick, sizeof(tick), wheel->info.tick, args->option[OPT_EVERY]);
 	die(STATUS_USAGE, "--every '%s': shorter than a tick of wheel '%s': take %s or more",
 	    args->option[OPT_EVERY], wheel->name, tick);
 }

@@ -10,12 +10,18 @@
 
 static void put(FILE *file, const char *name, uint64_t number)
 {
-	fprintf(file, ",\"%s\":%" PRIu64, name, number);
+	char text[NUMBER_TEXT];
+
+	fprintf(file, ",\"%s\":%s", name, json_number(text, number, false));
 }
 
 static void put_signed(FILE *file, const char *name, int64_t number)
 {
-	fprintf(file, ",\"%s\":%" PRId64, name, number);
+	char text[NUMBER_TEXT];
+
+	fprintf(file, ",\"%s\":%s", name,
+		json_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number,
+			    number < 0));
 }
 
 static void put_bool(FILE *file, const char *name, bool is_so)
@@ -26,10 +32,13 @@ static void put_bool(FILE *file, const char *name, bool is_so)
 static void put_head(FILE *file, const struct wheel *wheel, const struct stat *node)
 {
 	const struct timewheel_info *info = &wheel->info;
+	struct moment moment = moment_now();
 	uint32_t flags = info->setup_flags;
 
-	fprintf(file, "{\"timewheel-save\":%d,\"wheel\":\"%s\",\"clock\":\"%s\"",
-		SAVED_VERSION, wheel->name, clock_name(info->clock));
+	fprintf(file, "{\"timewheel-save\":%d,\"restored\":%*d", SAVED_VERSION, SAVED_MARK, 0);
+	fprintf(file, ",\"wheel\":\"%s\",\"clock\":\"%s\",\"boot\":\"%s\"", wheel->name,
+		clock_name(info->clock), moment.boot);
+	put(file, "uptime", moment.uptime);
 	put(file, "wall", wheel->real);
 	put(file, "now", info->now);
 	put(file, "owner", node->st_uid);
@@ -154,17 +163,33 @@ static enum status save(const char *name, const char *path)
 	return status;
 }
 
+/* A wheel that has been destroyed by hand is not missed. */
+static enum status save_declared(const char *name)
+{
+	struct stat node;
+
+	if (node_stat(name, &node) || errno != ENOENT)
+		return save(name, saved_path(name));
+	printf("wheel '%s' is gone: nothing to save\n", name);
+	return STATUS_OK;
+}
+
 static enum status save_all(void)
 {
+	struct moment began = moment_now();
 	enum status status, each;
-	char **name;
+	char **names, **name;
 
-	for (name = declared_saved(&status); *name; name++) {
-		each = save(*name, saved_path(*name));
+	names = declared_saved(&status);
+	if (*names && access("/dev/timewheel", F_OK) < 0)
+		return device_trouble();
+	for (name = names; *name; name++) {
+		each = save_declared(*name);
 		if (!status)
 			status = each;
 	}
-	return status;
+	each = *names ? stamp_write(&began) : STATUS_OK;
+	return status ? status : each;
 }
 
 enum status verb_save(const struct args *args)

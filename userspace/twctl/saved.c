@@ -40,18 +40,34 @@ static struct json_object *member(struct line *line, const char *name,
 	return NULL;
 }
 
+/* A number, or a string that has one: see json_number(). */
+static const char *digits_member(struct line *line, const char *name)
+{
+	struct json_object *value;
+
+	if (json_object_object_get_ex(line->object, name, &value) &&
+	    json_object_is_type(value, json_type_string))
+		return json_object_get_string(value);
+	value = member(line, name, json_type_int);
+	return value ? json_object_to_json_string(value) : "0";
+}
+
 static int64_t signed_member(struct line *line, const char *name)
 {
-	return json_object_get_int64(member(line, name, json_type_int));
+	const char *digits = digits_member(line, name);
+	bool less = *digits == '-';
+	uint64_t number;
+
+	if (!number_parse(digits + less, 0, INT64_MAX, &number) && !line->wrong)
+		line->wrong = name;
+	return less ? -(int64_t)number : (int64_t)number;
 }
 
 static uint64_t number_member(struct line *line, const char *name, uint64_t most)
 {
-	struct json_object *value = member(line, name, json_type_int);
-	uint64_t number = json_object_get_uint64(value);
+	uint64_t number;
 
-	/* Numbers of less than 0 become 0. */
-	if ((json_object_get_int64(value) < 0 || number > most) && !line->wrong)
+	if (!number_parse(digits_member(line, name), 0, most, &number) && !line->wrong)
 		line->wrong = name;
 	return number;
 }
@@ -96,6 +112,26 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 		setup->flags |= TIMEWHEEL_SETUP_PERIODS;
 }
 
+/* Saves of an older twctl do not have it. */
+static void parse_age(struct line *line, struct saved *saved)
+{
+	snprintf(saved->made.boot, BOOT_TEXT, "%s", string_member(line, "boot"));
+	saved->made.uptime = number_member(line, "uptime", INT64_MAX);
+	saved->restored = number_member(line, "restored", INT64_MAX / NSEC_PER_SEC);
+}
+
+/* Finds the place where save has left room for the time of a restore. */
+static off_t find_mark(const char *text)
+{
+	static const char name[] = "\"restored\":";
+	const char *at = strstr(text, name);
+
+	if (!at)
+		return 0;
+	at += strlen(name);
+	return strspn(at, " 0123456789") == SAVED_MARK ? at - text : 0;
+}
+
 static void parse_head(struct line *line, struct saved *saved)
 {
 	number_member(line, "timewheel-save", SAVED_VERSION);
@@ -107,7 +143,9 @@ static void parse_head(struct line *line, struct saved *saved)
 	};
 	saved->paused = bool_member(line, "paused");
 	saved->now = number_member(line, "now", INT64_MAX);
-	saved->wall = number_member(line, "wall", INT64_MAX);
+	saved->made.wall = number_member(line, "wall", INT64_MAX);
+	if (json_object_object_get_ex(line->object, "restored", NULL))
+		parse_age(line, saved);
 	/* Where the hand of the new wheel starts. */
 	if (!line->wrong && saved->setup.clock == TIMEWHEEL_CLOCK_MANUAL)
 		saved->setup.start = saved->now / saved->setup.tick;
@@ -224,6 +262,8 @@ static bool read_lines(struct saved *saved, struct line *line, FILE *file)
 	if (!tokener)
 		die(STATUS_FAILED, "no memory for '%s'", line->path);
 	while (good && (length = getline(&text, &size, file)) >= 0) {
+		if (!line->number)
+			saved->mark = find_mark(text);
 		good = parse_text(tokener, line, text, length) ?
 		       parse_line(line, saved, &room, &ended) :
 		       refuse(line, text[length - 1] == '\n' ?

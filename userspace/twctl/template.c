@@ -114,3 +114,24 @@ char *template_fill(const char *template, const struct wheel *wheel,
 		die(STATUS_FAILED, "no memory for a line");
 	return text;
 }
+
+/* All fields as members of an object of JSON. */
+char *event_json(const struct wheel *wheel, const struct timewheel_event *event)
+{
+	char *text = NULL, value[NUMBER_TEXT];
+	FILE *out;
+	size_t size;
+	int i;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		die(STATUS_FAILED, "no memory for a line");
+	fprintf(out, "{\"wheel\":\"%s\"", wheel->name);
+	for (i = 1; event_fields[i]; i++)
+		fprintf(out, ",\"%s\":%s", event_fields[i],
+			json_number(value, number(event_fields[i], event), false));
+	putc('}', out);
+	if (fclose(out))
+		die(STATUS_FAILED, "no memory for a line");
+	return text;
+}

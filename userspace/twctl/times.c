@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -59,10 +60,10 @@ static const struct unit *take_unit(const char **text)
 }
 
 /*
- * Reads one part like "1.5 h", and the white space around it. Returns false if it is
- * no such part.
+ * Reads one part like "1.5 h", and the white space around it. *@bare: it has no unit.
+ * Returns false if it is no such part.
  */
-static bool take_part(const char **text, __int128 *ns)
+static bool take_part(const char **text, __int128 *ns, bool *bare)
 {
 	uint64_t whole, billionths = 0;
 	const struct unit *unit;
@@ -76,25 +77,57 @@ static bool take_part(const char **text, __int128 *ns)
 	if (!unit)
 		return refuse("'%s' is no unit of time: take ns, us, ms, s, min, h, d, w, M or y",
 			      *text);
+	*bare = !*unit->name;
 	*text = skip_space(*text);
 	*ns = (__int128)whole * unit->ns +
 	      (__int128)billionths * unit->ns / NSEC_PER_SEC;
 	return true;
 }
 
+/* Parts without a unit are seconds, but who writes 1h30 may mean minutes. */
+static bool refuse_bare(uint64_t ns)
+{
+	char understood[TIME_TEXT];
+
+	span_text(understood, sizeof(understood), ns);
+	return refuse("a number without a unit is understood as %s: write its unit, too",
+		      understood);
+}
+
 bool span_parse(const char *text, uint64_t *ns)
 {
+	const char *at = skip_space(text);
 	__int128 sum = 0, part = 0;
+	bool is_bare = false;
+	uint64_t bare = 0;
+	int parts = 0, bares = 0;
 
+	if (*at == '-' && isdigit((unsigned char)at[1]))
+		return refuse("understood as %s before now: a span is not less than 0",
+			      at + 1);
 	do {
-		if (!take_part(&text, &part))
+		if (!take_part(&at, &part, &is_bare))
 			return false;
+		parts++;
+		if (is_bare && !bares++)
+			bare = part;
 		sum += part;
 		if (sum > TIME_MAX_NS)
 			return refuse("longer than 292 years");
-	} while (*text);
+	} while (*at);
 	*ns = sum;
-	return true;
+	return !bares || parts == 1 || refuse_bare(bare);
+}
+
+/* 8.30, which is 8.3 seconds, but may be meant as a time of day. */
+static bool is_dotted_time(const char *text)
+{
+	const char *at = skip_space(text);
+	uint64_t hour, minute;
+
+	return take_number(&at, 2, &hour) && hour < 24 && *at == '.' &&
+	       strspn(++at, "0123456789") == 2 && take_number(&at, 2, &minute) &&
+	       minute < 60 && !*skip_space(at);
 }
 
 bool when_parse(const char *text, uint64_t real_now, struct when *when)
@@ -116,6 +149,12 @@ bool when_parse(const char *text, uint64_t real_now, struct when *when)
 		return point_parse(text, real_now, &when->ns);
 	}
 	when->kind = WHEN_SPAN;
+	if (is_dotted_time(text)) {
+		text = skip_space(text);
+		return refuse("understood as %s seconds: write %ss, or %.*s:%.2s for a time of day",
+			      text, text, (int)strcspn(text, "."), text,
+			      strchr(text, '.') + 1);
+	}
 	return span_parse(text, &when->ns);
 }
 
@@ -192,19 +231,37 @@ void span_text(char *text, size_t size, int64_t ns)
 		snprintf(text, size, "%s%llu%s", sign, high, high_unit);
 }
 
+/* Prints a span in the unit that @like ends with, if the span is a whole number of it. */
+void span_text_like(char *text, size_t size, uint64_t ns, const char *like)
+{
+	const char *at = like + strcspn(like, "0123456789");
+	const struct unit *unit;
+
+	at += strspn(at, "0123456789. ");
+	unit = take_unit(&at);
+	if (unit && *unit->name && !*at && !(ns % unit->ns))
+		snprintf(text, size, "%llu%s", (unsigned long long)(ns / unit->ns),
+			 unit->name);
+	else
+		span_text(text, size, ns);
+}
+
 /* Prints local time; with @iso in the form of RFC 3339, with the offset. */
 void real_text(char *text, size_t size, uint64_t ns, bool iso)
 {
 	time_t s = ns / NSEC_PER_SEC;
-	char zone[16] = "";
 	struct tm tm;
-	size_t length;
+	long offset;
+	int length;
 
 	localtime_r(&s, &tm);
-	length = strftime(text, size, iso ? "%FT%T" : "%F %T", &tm);
+	length = snprintf(text, size, "%d-%02d-%02d%c%02d:%02d:%02d", tm.tm_year + 1900,
+			  tm.tm_mon + 1, tm.tm_mday, iso ? 'T' : ' ', tm.tm_hour,
+			  tm.tm_min, tm.tm_sec);
 	if (!iso)
 		return;
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(text + length, size - length, ".%06llu%.3s:%s",
-		 (unsigned long long)(ns % NSEC_PER_SEC / 1000), zone, zone + 3);
+	offset = labs(tm.tm_gmtoff) / MINUTE;
+	snprintf(text + length, size - length, ".%06llu%c%02ld:%02ld",
+		 (unsigned long long)(ns % NSEC_PER_SEC / 1000),
+		 tm.tm_gmtoff < 0 ? '-' : '+', offset / 60, offset % 60);
 }

@@ -44,6 +44,7 @@ bool when_spread(struct when *when, uint64_t span);
 #define TIME_TEXT	64
 
 void span_text(char *text, size_t size, int64_t ns);
+void span_text_like(char *text, size_t size, uint64_t ns, const char *like);
 void real_text(char *text, size_t size, uint64_t ns, bool iso);
 
 #endif /* TWCTL_TIMES_H */

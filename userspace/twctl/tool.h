@@ -127,6 +127,7 @@ extern const struct option_text option_texts[MOST_OPTIONS];
 extern const struct verb verbs[];
 
 const struct verb *verb_find(const char *name);
+const struct verb *verb_named(const char *name);
 
 /* Verbs that both have */
 enum status verb_help(const struct args *args);
@@ -164,6 +165,18 @@ struct when words_when(const char *name, char **words, int count);
 struct when words_deadline(const struct args *args, const char *name, char **words,
 			   int count);
 
+/* Words that are nearly right (near.c) */
+
+/* @name: the nearest one tried so far, NULL if none is near. */
+struct near {
+	const char	*word;
+	const char	*name;
+	int		distance;
+};
+
+void near_begin(struct near *near, const char *word);
+void near_try(struct near *near, const char *name);
+
 /* Messages (messages.c) */
 
 extern const char *program_verb;
@@ -176,6 +189,14 @@ __noreturn __printf(2, 3)
 void die(enum status status, const char *format, ...);
 __noreturn void die_usage(const char *name, const char *text,
 			  const char *accepted);
+
+/* JSON (json.c) */
+
+#define NUMBER_TEXT	24
+
+const char *number_text(char text[NUMBER_TEXT], uint64_t number, bool less, bool quoted);
+const char *json_number(char text[NUMBER_TEXT], uint64_t number, bool less);
+void json_text(FILE *file, const char *text);
 
 /* Tables (out.c) */
 

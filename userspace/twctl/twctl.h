@@ -57,6 +57,7 @@ enum {
 	OPT_ROOT,
 	OPT_DRY_RUN,
 	OPT_WALL,
+	OPT_FORCE,
 	OPT_PID,
 	OPT_CGROUP,
 	OPT_IDLE,
@@ -67,11 +68,12 @@ enum {
 
 extern const struct column wheel_columns[], token_columns[], op_columns[],
 	slot_columns[], stats_columns[], bucket_columns[], top_columns[],
-	check_columns[];
+	check_columns[], holder_columns[];
 
 enum status verb_wheels(const struct args *args);
 enum status verb_create(const struct args *args);
 enum status verb_destroy(const struct args *args);
+enum status verb_holders(const struct args *args);
 enum status verb_list(const struct args *args);
 enum status verb_show(const struct args *args);
 enum status verb_add(const struct args *args);
@@ -198,8 +200,20 @@ char **declared_saved(enum status *status);
 
 /* Saved wheels: their files (saved.c) */
 
-#define SAVED_VERSION	1
+#define SAVED_VERSION	2
 #define SAVED_FILE	"/var/lib/timewheel/%s.save"
+
+/* The head of a save has so many characters for the time of a restore. */
+#define SAVED_MARK	12
+
+#define BOOT_TEXT	40
+
+/* @boot: the boot's id, "" if it is not known. @uptime: since boot, suspend included. */
+struct moment {
+	char		boot[BOOT_TEXT];
+	uint64_t	uptime;
+	uint64_t	wall;
+};
 
 /*
  * @left: from the moment of the save until the token is due; of a periodic token,
@@ -212,19 +226,44 @@ struct saved_token {
 	bool		kicked;
 };
 
-/* @now and @wall: the moment of the save, by the wheel's clock and in wall time. */
+/*
+ * @now and @made: the moment of the save, also by the wheel's clock. @restored: when it
+ * was restored, in seconds since 1970, 0 for never. @mark: where the file has that, 0
+ * if there is no place for it. @stale: the save has been refused for its age.
+ */
 struct saved {
 	struct timewheel_setup	setup;
 	struct owner		owner;
 	bool			paused;
+	bool			stale;
 	uint64_t		now;
-	uint64_t		wall;
+	struct moment		made;
+	uint64_t		restored;
+	off_t			mark;
 	struct saved_token	*token;
 	size_t			count;
 };
 
 bool saved_read(struct saved *saved, const char *path);
 char *saved_path(const char *name);
+
+/* How old they are (age.c) */
+
+struct moment moment_now(void);
+enum status stamp_write(const struct moment *moment);
+enum status age_check(struct saved *saved, const char *path);
+void age_mark(const struct saved *saved, const char *path);
+void age_keep(const char *name, const char *path);
+
+/* Registering their tokens (register.c) */
+
+struct tally {
+	uint64_t	restored;
+	uint64_t	existed;
+};
+
+enum status tokens_register(const struct wheel *wheel, const struct saved *saved,
+			    int64_t origin, struct tally *tally);
 
 /* Operations on tokens (ops.c) */
 
@@ -296,6 +335,7 @@ void put_back(const struct wheel *wheel, const struct timewheel_event *event);
 void template_check(const char *name, const char *template);
 char *template_fill(const char *template, const struct wheel *wheel,
 		    const struct timewheel_event *event);
+char *event_json(const struct wheel *wheel, const struct timewheel_event *event);
 extern const char * const event_fields[];
 void event_field(char *text, size_t size, const char *field,
 		 const struct wheel *wheel, const struct timewheel_event *event);

@@ -10,13 +10,11 @@
 
 #define BATCH	64
 
-#define JSON_FORMAT "{\"wheel\":\"{wheel}\",\"id\":{id},\"handle\":{handle},\"cookie\":{cookie},\"deadline\":{deadline},\"taken\":{taken},\"late\":{late},\"delivery\":{delivery},\"missed\":{missed}}"
-
-/* @format: NULL for a line that people read. @cut: lines are cut at a terminal's edge. */
+/* @format: NULL for JSON, and for a line that people read. */
 struct watch {
 	struct wheel	wheel;
 	const char	*format;
-	bool		cut;
+	bool		json;
 	uint64_t	idle;
 	uint64_t	left;
 	size_t		batch;
@@ -81,10 +79,10 @@ static char *plain_line(const struct wheel *wheel,
 
 static bool print(const struct watch *watch, const struct timewheel_event *event)
 {
-	char *text = watch->format ?
-		     template_fill(watch->format, &watch->wheel, event) :
-		     plain_line(&watch->wheel, event);
-	int width = watch->cut ? screen_width() : 0;
+	char *text = watch->json ? event_json(&watch->wheel, event) :
+		     watch->format ? template_fill(watch->format, &watch->wheel, event) :
+				     plain_line(&watch->wheel, event);
+	int width = watch->json ? 0 : screen_width();
 	size_t length;
 	bool done;
 
@@ -184,7 +182,8 @@ static enum status watch_wheel(struct watch *watch)
 enum status verb_watch(const struct args *args)
 {
 	struct watch watch = {
-		.cut = !args->option[OPT_JSON],
+		.json = args->option[OPT_JSON],
+		.format = args->option[OPT_FORMAT],
 		.ack = args->option[OPT_ACK],
 		.batch = args->option[OPT_ACK] ? 1 : BATCH,
 		.idle = option_span(args, OPT_IDLE_TIMEOUT, TIMEWHEEL_NEVER),
@@ -193,10 +192,6 @@ enum status verb_watch(const struct args *args)
 	};
 	enum status status;
 
-	if (args->option[OPT_JSON])
-		watch.format = JSON_FORMAT;
-	if (args->option[OPT_FORMAT])
-		watch.format = args->option[OPT_FORMAT];
 	if (args->option[OPT_JSON] && args->option[OPT_FORMAT])
 		die(STATUS_USAGE, "--format: not with --json");
 	if (watch.format)

@@ -314,6 +314,121 @@ TEST(refused)
 	}
 }
 
+#define MINUTES		(366 * 1440)
+
+/* What a clock of the zone shows in each minute of 2026. */
+static int64_t shown[MINUTES], year;
+
+static void show_year(const char *zone)
+{
+	year = seconds("2026-01-01T00:00:00");
+	zone_enter(zone);
+	for (int i = 0; i < MINUTES; i++)
+		shown[i] = zone_local(year + i * 60);
+	zone_leave();
+}
+
+/* Whether something comes at this minute: by the clock, or at 00:30, 01:30, 02:30, 23:30. */
+static bool is_due(bool within_day, int minute)
+{
+	static const int times[] = { 30, 90, 150, 1410 };
+	int64_t before = shown[minute - 1], now = shown[minute];
+
+	if (within_day)
+		return now / 60 % 20 == 0;
+	/* One was skipped, or is shown and not for the second time. */
+	for (int64_t local = before + 60; local < now; local += 60)
+		for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+			if (local / 60 % 1440 == times[i])
+				return true;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		if (now / 60 % 1440 != times[i])
+			continue;
+		for (int at = minute - 1; at > minute - 180 && at >= 0; at--)
+			if (shown[at] == now)
+				return false;
+		return true;
+	}
+	return false;
+}
+
+/* The minutes at which it comes are those of the clock, wherever one begins. */
+static int follow(struct __test_metadata *_metadata, const char *zone, bool within_day, int from)
+{
+	const char *rule = within_day ? "*/20 * * * *" : "30 0,1,2,23 * * *";
+	char why[CALENDAR_WHY];
+	int64_t utc = year + from * 60;
+	struct calendar *calendar = calendar_open(rule, zone, utc, why);
+	struct occurrence occurrence;
+	int wrong = 0, minute = from, compared = 0;
+	bool found = calendar_first(calendar, utc, &occurrence);
+
+	while (found && minute < MINUTES - 1 && compared < 12 && !wrong) {
+		/* Of several that were skipped, all come at once. */
+		if (occurrence.utc > year + minute * 60) {
+			do
+				minute++;
+			while (minute < MINUTES - 1 && !is_due(within_day, minute));
+			compared++;
+		}
+		wrong = occurrence.utc != year + minute * 60;
+		found = calendar_next(calendar, &occurrence);
+	}
+	calendar_close(calendar);
+	EXPECT_EQ(0, wrong) {
+		TH_LOG("%s in %s from minute %d of the year", rule, zone, from);
+	}
+	return wrong;
+}
+
+TEST(folds_and_gaps_by_a_clock)
+{
+	static const char * const zones[] = {
+		"Europe/Berlin", "America/New_York", "America/St_Johns", "America/Havana",
+		"America/Nuuk", "Africa/Cairo", "Asia/Beirut", "Australia/Lord_Howe",
+		"Pacific/Chatham", "Antarctica/Troll", "Asia/Kathmandu",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(zones); i++) {
+		int changes = 0, wrong = 0;
+
+		show_year(zones[i]);
+		for (int at = 1441; at < MINUTES - 4320 && wrong < 3; at++) {
+			if (shown[at] == shown[at - 1] + 60)
+				continue;
+			changes++;
+			for (int from = at - 190; from < at + 190 && wrong < 3; from += 5)
+				wrong += follow(_metadata, zones[i], true, from) +
+					 follow(_metadata, zones[i], false, from);
+		}
+		EXPECT_EQ(i == ARRAY_SIZE(zones) - 1 ? 0 : 2, changes) {
+			TH_LOG("%s", zones[i]);
+		}
+	}
+}
+
+TEST(words_of_refusals)
+{
+	static const char * const rules[][2] = {
+		{ "FREQ=DAILY;INTERVAL=2x", "INTERVAL=2x" },
+		{ "FREQ=DAILY;INTERVAL=0", "INTERVAL=0" },
+		{ "FREQ=DAILY;COUNT=3x", "COUNT=3x" },
+		{ "0 0 30 2 *", "no month that it names has such a day" },
+		{ "FREQ=YEARLY;BYMONTH=4;BYMONTHDAY=31", "no month that it names has such a day" },
+	};
+	char why[CALENDAR_WHY];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		EXPECT_EQ(NULL, calendar_open(rules[i][0], "", 0, why));
+		EXPECT_NE(NULL, strstr(why, rules[i][1])) {
+			TH_LOG("%s: %s", rules[i][0], why);
+		}
+	}
+	/* Of the two days that cron means, one never comes. */
+	COMES("0 0 30 2 mon", "UTC", "2026-01-31T12:00:00",
+	      "2026-02-02T00:00:00 00:00:00", "2026-02-09T00:00:00 00:00:00");
+}
+
 /* A zone's file that is replaced: the name of an occurrence stays. */
 TEST(other_tzdata)
 {

@@ -249,6 +249,7 @@ int config_load(const struct config_table *table, const char *path)
 {
 	struct place place = { .path = path };
 	FILE *file = fopen(path, "re");
+	const char *error;
 	int result;
 
 	if (!file)
@@ -256,8 +257,12 @@ int config_load(const struct config_table *table, const char *path)
 	memset(table->values, 0, table->size);
 	result = parse_file(table, &place, file);
 	fclose(file);
+	if (result)
+		return result;
 	set_defaults(table, place.seen);
-	return result;
+	error = table->check ? table->check(table->values) : NULL;
+	place.line = 0;
+	return error ? wrong(&place, "%s", error) : 0;
 }
 
 static void apply(const struct config_table *table, const char *fresh,

@@ -62,12 +62,16 @@ const char *config_socket(const struct config_key *key, void *field,
 const char *config_listen(const struct config_key *key, void *field,
 			  const char *value);
 
-/* Two equal configurations are equal byte by byte. */
+/*
+ * Two equal configurations are equal byte by byte. @check looks at one as a whole, and may
+ * read what it names: it returns what is wrong, or NULL. It may be NULL itself.
+ */
 struct config_table {
 	const struct config_key *keys;
 	size_t nr_keys;
 	void *values;
 	size_t size;
+	const char *(*check)(void *values);
 };
 
 /* Prints one line on standard error when it returns -1. */

@@ -193,6 +193,24 @@ has_ended() # ADDRESS
 	inside journalctl -u twreap@twjobd -o cat | grep -q " ended $1 "
 }
 
+# The socket of an administrator listens at a port.
+says_that_tcp_needs_a_password()
+{
+	mkdir -p $root/etc/systemd/system/twjobd.socket.d
+	printf '%s\n' '[Socket]' 'ListenStream=127.0.0.1:7076' \
+		>$root/etc/systemd/system/twjobd.socket.d/tcp.conf
+	inside systemctl daemon-reload
+	inside systemctl stop twjobd.service 2>/dev/null
+	inside systemctl restart twjobd.socket
+	inside systemctl start twjobd.service 2>/dev/null && return 1
+	inside journalctl --sync
+	inside journalctl -u twjobd -o cat | grep -q 'TCP without a password' || return 1
+	echo 'password = secret' >>$root/etc/twjobd.conf
+	inside systemctl reset-failed twjobd.service twjobd.socket
+	inside systemctl restart twjobd.socket
+	inside systemctl start twjobd.service
+}
+
 reaps()
 {
 	mkdir -p $root/etc/timewheel/reap
@@ -218,15 +236,19 @@ wheel_comes_back()
 		[ "$(inside twctl list orders -o id --no-headings | wc -l)" = 3 ]
 }
 
-# The service has failed then, and saves nothing.
+# The wheel is saved all the same, and what could not be restored is kept.
 bad_save_is_kept()
 {
+	local saves=$root/var/lib/timewheel
+
 	inside systemctl stop timewheel-wheels
 	inside twctl destroy orders
-	sed -i '$d' $root/var/lib/timewheel/orders.save
-	inside systemctl start timewheel-wheels 2>/dev/null && return 1
+	sed -i '$d' $saves/orders.save
+	inside systemctl start timewheel-wheels || return
+	inside twctl touch orders -r 1h 7 >/dev/null
 	inside systemctl stop timewheel-wheels
-	[ "$(wc -l <$root/var/lib/timewheel/orders.save)" = 4 ]
+	[ "$(wc -l <$saves/orders.save.unrestored)" = 4 ] &&
+		[ "$(wc -l <$saves/orders.save)" = 3 ]
 }
 
 # Each command has written its user into a file.
@@ -236,7 +258,7 @@ commands_ran() # NUMBER
 		[ "$(wc -l <$root/run/twidled/ran)" = "$1" ]
 }
 
-echo "1..28"
+echo "1..29"
 start_systemd
 printf '%s\n' '#!/bin/sh' 'echo "$TWIDLED_USER" >>/run/twidled/ran' >$root/etc/offline
 chmod 755 $root/etc/offline
@@ -287,6 +309,7 @@ attempt "it is reloaded" inside systemctl reload twjobd
 attempt "stopped, it is started by the next client" starts_for_a_client
 attempt "its metrics' timer writes them" metrics timewheel-jobs-metrics \
 	timewheel-jobs.prom 'twjobd_jobs{queue="sms"} 1'
+attempt "a socket of TCP without a password is an error" says_that_tcp_needs_a_password
 attempt "twreap@ ends an idle connection of it" reaps
 # CAP_SYS_PTRACE, CAP_NET_ADMIN and CAP_DAC_READ_SEARCH
 attempt "it has these rights only" \

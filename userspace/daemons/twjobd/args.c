@@ -132,6 +132,15 @@ static bool parse_zone(const char *text, int64_t *east)
 	return true;
 }
 
+/* Whether there is such a day: timegm() makes another one of 31 February. */
+static bool is_day(struct tm date)
+{
+	int day = date.tm_mday;
+
+	timegm(&date);
+	return date.tm_mday == day;
+}
+
 /* Reads a time of RFC 3339, as in 2026-12-24T15:22:35.5+01:00. */
 static bool parse_date(const char *text, uint64_t *due)
 {
@@ -140,7 +149,7 @@ static bool parse_date(const char *text, uint64_t *due)
 	int64_t east, seconds;
 	uint64_t ms;
 
-	if (!end || !strchr("Tt ", *end) || !*end)
+	if (!end || !strchr("Tt ", *end) || !*end || !is_day(date))
 		return false;
 	end = strptime(end + 1, "%H:%M:%S", &date);
 	if (!end)

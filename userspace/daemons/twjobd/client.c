@@ -15,7 +15,15 @@ void client_init(struct client *client, void (*resume)(struct client *client))
 {
 	client->resume = resume;
 	client->many = MANY;
+	client->since = now_ms();
+	client->last = client->since;
 	TAILQ_INIT(&client->deliveries);
+	LIST_INSERT_HEAD(&clients_all, client, all);
+}
+
+void client_end(struct client *client)
+{
+	LIST_REMOVE(client, all);
 }
 
 static void forget(struct client *client, struct delivery *delivery)

@@ -28,11 +28,21 @@ TAILQ_HEAD(deliveries, delivery);
 
 struct waiter;
 
+/* Bytes of a name or an address, with a zero byte. */
+#define CLIENT_WORD	64
+
 struct client {
+	LIST_ENTRY(client) all;
 	struct reply reply;
 	uint64_t number;
+	/* For CLIENT LIST; the times are ms, and @verb is that of the last command. */
+	char address[CLIENT_WORD], name[CLIENT_WORD], library[CLIENT_WORD],
+	     version[CLIENT_WORD];
+	uint64_t since, last;
+	const char *verb;
 	bool known;		/* needs no password (any more) */
 	bool quit;		/* ends after this answer */
+	bool late;		/* this answer is to come late: the password was wrong */
 	bool final;		/* this answer tells nothing that the turn can undo */
 	/* A take that waits, and later commands with it. */
 	struct waiter *waiter;
@@ -41,9 +51,23 @@ struct client {
 	size_t nr_deliveries, many;
 	/* The take has been answered. */
 	void (*resume)(struct client *client);
+	/*
+	 * A command that is carried out in steps, between which other clients are served:
+	 * does the next step. The answer is complete when this is NULL. With @end the
+	 * client has gone. @steps is what the command keeps between its steps.
+	 */
+	void (*step)(struct client *client, bool end);
+	void *steps;
+	struct multi *multi;	/* NULL: no transaction has begun */
 };
 
+LIST_HEAD(clients, client);
+/* All of them (verbs_client.c). */
+extern struct clients clients_all;
+
 void client_init(struct client *client, void (*resume)(struct client *client));
+/* It has no deliveries any more. */
+void client_end(struct client *client);
 /* The answer that is being written has this delivery in it. */
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *delivery, uint64_t version,

@@ -5,14 +5,18 @@
  * An answer is final when the turn that it belongs to has been committed, or if its
  * verb says so, and only final bytes are sent. If the commit fails, all other answers
  * of the turn become errors.
- * A connection that does not take its answers is not heard until it does.
+ * A connection that does not take its answers is not heard until it does. One that sends
+ * many commands has a backlog, of which each pass over all such connections carries out
+ * some.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,6 +24,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "door.h"
 #include "verbs.h"
 
 /* Connections that are heard, and accepted, in a row. */
@@ -31,6 +36,21 @@
 #define ASK_AT_ONCE	500
 /* A stop hears connections at most so often: a client may send without an end. */
 #define MAX_STOP	64
+/*
+ * So many ns are spent on one connection's commands until the other ones' have had their
+ * turn, if one command does not take longer.
+ */
+#define SLICE		150000
+/* After a wrong password the answer takes so many us. */
+#define LATE		USEC_PER_SEC
+/* All connections together have so many bytes of commands and answers, and some bodies. */
+#define MAX_ALL		(128ULL << 20)
+#define SOME_BODIES	4
+/* While there is little room, a connection with so many bytes has to move in so many ns. */
+#define MUCH		65536
+#define STALLED		(10 * NSEC_PER_SEC)
+/* Connections of root, beyond the limit of others. */
+#define RESERVED	16
 /* Bytes of a command beside its body. */
 #define MAX_COMMAND	(1 << 20)
 /* A commit that took longer than so many ns counts as one of this length, see gather(). */
@@ -39,6 +59,7 @@
 struct conn {
 	LIST_ENTRY(conn) all;
 	TAILQ_ENTRY(conn) next;	/* of those with something to do at the end */
+	TAILQ_ENTRY(conn) next_more;
 	struct client client;
 	int fd;
 	uint32_t events;	/* that epoll looks for */
@@ -47,20 +68,50 @@ struct conn {
 	uint64_t sent;		/* bytes of the whole stream */
 	unsigned int answers;	/* in @out behind @final */
 	size_t skip;		/* bytes of a too long argument yet to come */
-	bool too_big;		/* the command that is coming has such a one */
+	size_t too_big;		/* the length of such a one in the command that is coming */
 	bool dead, listed;
 	uint64_t expected;	/* the turn that may wait for the next command */
+	struct guest guest;	/* until it has given the password */
+	/* Commands have come that have not been carried out; @more: they can be now. */
+	bool backlog, more;
+	size_t bytes;		/* of memory that @in and @out have, as conns.bytes has it */
+	uint64_t moved;		/* when bytes came or went last: ns */
+	sd_event_source *late;	/* while the answer to a wrong password waits */
 };
 
 static LIST_HEAD(, conn) all = LIST_HEAD_INITIALIZER(all);
 static TAILQ_HEAD(, conn) busy = TAILQ_HEAD_INITIALIZER(busy);
+static TAILQ_HEAD(backlogs, conn) more = TAILQ_HEAD_INITIALIZER(more);
 
 static struct {
 	int epoll;
-	uint64_t count, number;
+	uint64_t count, number;	/* @count: without guests */
+	uint64_t bytes;		/* of all connections' commands and answers */
+	uint64_t reclaimed;	/* when connections that stall were looked for: ns */
+	bool fresh;		/* a connection without backlog has been heard */
+	bool stopping;
+	sd_event_source *go_on;	/* runs while there are some with @more */
 	uint64_t turn;		/* the number of the present one, from 1 */
 	uint64_t expected;	/* how many connections it may wait for */
 } conns;
+
+static uint64_t most_bytes(void)
+{
+	return MAX_ALL + SOME_BODIES * config.max_body;
+}
+
+static bool is_over(void)
+{
+	return conns.bytes > most_bytes();
+}
+
+/* To be called when @in or @out may have changed. */
+static void count_bytes(struct conn *conn)
+{
+	conns.bytes -= conn->bytes;
+	conn->bytes = conn->in.room + conn->out.room + multi_bytes(&conn->client);
+	conns.bytes += conn->bytes;
+}
 
 static struct conn *conn_of(struct client *client)
 {
@@ -92,9 +143,35 @@ static void unexpect(struct conn *conn)
 	conns.expected--;
 }
 
+static void leave_more(struct conn *conn)
+{
+	if (conn->more)
+		TAILQ_REMOVE(&more, conn, next_more);
+	conn->more = false;
+}
+
+static int on_late(sd_event_source *source, uint64_t time, void *data)
+{
+	struct conn *conn = data;
+
+	conn->late = sd_event_source_disable_unref(conn->late);
+	make_busy(conn);
+	return 0;
+}
+
+/* The password was wrong: neither is this answered at once, nor are further ones heard. */
+static void make_late(struct conn *conn)
+{
+	conn->client.late = false;
+	must(sd_event_add_time_relative(event, &conn->late, CLOCK_MONOTONIC, LATE, 1,
+					on_late, conn));
+}
+
 /* An answer is complete: so are the deliveries in it. */
 static void count_answer(struct conn *conn)
 {
+	if (conn->client.late)
+		make_late(conn);
 	/* An answer behind one that waits for the commit waits as well. */
 	if (conn->client.final && !conn->answers)
 		conn->final = conn->out.length;
@@ -143,13 +220,21 @@ static void on_turn_end(int error)
 static void destroy(struct conn *conn)
 {
 	unexpect(conn);
+	leave_more(conn);
+	sd_event_source_disable_unref(conn->late);
+	if (conn->client.step)
+		conn->client.step(&conn->client, true);
+	multi_forget(&conn->client);
 	take_forget(&conn->client);
 	client_give_back(&conn->client, 0, false);
+	client_end(&conn->client);
 	close(conn->fd);
 	buffer_free(&conn->in);
 	buffer_free(&conn->out);
+	count_bytes(conn);
 	LIST_REMOVE(conn, all);
-	conns.count--;
+	conns.count -= !conn->guest.waits;
+	door_leave(&conn->guest);
 	free(conn);
 }
 
@@ -158,7 +243,7 @@ static bool send_some(struct conn *conn)
 {
 	size_t done = 0;
 
-	while (done < conn->final) {
+	while (done < conn->final && !conn->late) {
 		ssize_t bytes = send(conn->fd, conn->out.data + done,
 				     conn->final - done,
 				     MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -172,12 +257,22 @@ static bool send_some(struct conn *conn)
 		done += bytes;
 	}
 	buffer_cut(&conn->out, done);
+	count_bytes(conn);
 	conn->final -= done;
 	conn->sent += done;
+	if (done)
+		conn->moved = monotonic_ns();
 	client_sent(&conn->client, conn->sent);
 	if (done && !conn->out.length)
 		expect(conn);
 	return !conn->out.length;
+}
+
+/* Whether more commands can be of use now. */
+static bool may_hear(const struct conn *conn)
+{
+	return conn->out.length < MAX_OUT && !conn->client.quit && !conn->late &&
+	       !conn->backlog;
 }
 
 /* What is to be heard of the connection. While a take waits, only its end is. */
@@ -185,10 +280,12 @@ static void set_events(struct conn *conn)
 {
 	struct epoll_event wanted = { .data.ptr = conn };
 
-	if (conn->out.length)
+	if (conn->out.length && !conn->late)
 		wanted.events |= EPOLLOUT;
-	if (conn->out.length < MAX_OUT && !conn->client.quit)
-		wanted.events |= conn->client.waiter ? EPOLLRDHUP : EPOLLIN;
+	if (conn->client.waiter)
+		wanted.events |= EPOLLRDHUP;
+	else if (may_hear(conn))
+		wanted.events |= EPOLLIN;
 	if (wanted.events == conn->events)
 		return;
 	conn->events = wanted.events;
@@ -222,63 +319,147 @@ static void begin_skip(struct conn *conn, size_t at,
 		conn->in.length - end);
 	conn->in.length -= parsed->header_length - (sizeof(empty) - 1);
 	conn->skip = parsed->length;
-	conn->too_big = true;
+	if (conn->too_big < parsed->length)
+		conn->too_big = parsed->length;
 	skip(conn, header + sizeof(empty) - 1);
+}
+
+/* A guest that has given its password takes one of the places for such ones. */
+static void let_in(struct conn *conn)
+{
+	if (!conn->client.known || !conn->guest.waits)
+		return;
+	door_leave(&conn->guest);
+	if (conns.count++ < max_connections)
+		return;
+	/* Its answer says that it has got in. */
+	conn->out.length = conn->final;
+	conn->answers = 0;
+	reply_error(&conn->client.reply, "FULL there are too many connections");
+	conn->client.quit = true;
+	count_answer(conn);
+}
+
+/* The answer to the command that has come, or to its last step, may be complete. */
+static void end_command(struct conn *conn)
+{
+	if (!conn->client.waiter && !conn->client.step)
+		count_answer(conn);
+	let_in(conn);
+	count_bytes(conn);
+	turn_limit();
 }
 
 static void run_command(struct conn *conn, struct command *command)
 {
 	if (conn->too_big)
+		multi_fail(&conn->client);
+	if (conn->too_big > config.max_body)
 		reply_error(&conn->client.reply,
 			    "TOOBIG an argument has at most %" PRIu64 " bytes",
 			    config.max_body);
+	else if (conn->too_big)
+		reply_error(&conn->client.reply,
+			    "FULL all connections have their %" PRIu64 " bytes: try again",
+			    most_bytes());
 	else if (command->argc)
 		verbs_run(&conn->client, command);
 	else
 		return;
-	conn->too_big = false;
-	if (!conn->client.waiter)
-		count_answer(conn);
-	turn_limit();
+	conn->too_big = 0;
+	end_command(conn);
 }
 
 static bool may_run(const struct conn *conn)
 {
 	return !conn->dead && !conn->client.quit && !conn->client.waiter &&
-	       !conn->skip && conn->out.length < MAX_OUT;
+	       !conn->skip && !conn->late && conn->out.length < MAX_OUT;
 }
 
-/* Carries out the commands that have come. Returns whether there were any. */
-static bool run_commands(struct conn *conn)
+/* The longest argument that is accepted now. */
+static uint64_t longest(const struct conn *conn)
+{
+	if (conn->guest.waits || conns.bytes > most_bytes() / 4 * 3)
+		return config.max_body < MUCH / 4 ? config.max_body : MUCH / 4;
+	return config.max_body;
+}
+
+/* What a command may have, as far as it has come. */
+static uint64_t longest_command(const struct conn *conn)
+{
+	return conn->guest.waits ? GUEST_BYTES : config.max_body + MAX_COMMAND;
+}
+
+static void end_talk(struct conn *conn, const char *error)
+{
+	reply_error(&conn->client.reply, "%s", error);
+	conn->client.quit = true;
+	count_answer(conn);
+}
+
+/* What is at @at is not a command that can be carried out now. */
+static void run_other(struct conn *conn, size_t at, const struct resp_parsed *parsed)
+{
+	if (parsed->found == RESP_WRONG)
+		end_talk(conn, "ERR Protocol error: expected a short array of bulk strings");
+	else if (parsed->found == RESP_BIG && conn->guest.waits)
+		end_talk(conn, "NOAUTH a command before the password has few bytes");
+	else if (parsed->found == RESP_BIG)
+		begin_skip(conn, at, parsed);
+	else if (conn->in.length - at > longest_command(conn))
+		end_talk(conn, "ERR Protocol error: too long a command");
+}
+
+/* Carries out one command, or a step of one. Returns how many bytes of @in it had. */
+static size_t run_next(struct conn *conn, size_t at, enum resp_found *found)
 {
 	static struct command command;
-	size_t at = 0;
-	enum resp_found found = RESP_COMMAND;
+	struct bytes in = { conn->in.data + at, conn->in.length - at };
+	struct resp_parsed parsed;
 
-	while (found != RESP_PARTIAL && may_run(conn) && at < conn->in.length) {
-		struct bytes in = { conn->in.data + at, conn->in.length - at };
-		struct resp_parsed parsed = resp_parse(in, config.max_body,
-						       &command);
-
-		found = parsed.found;
-		if (found == RESP_COMMAND) {
-			run_command(conn, &command);
-			at += parsed.used;
-			/* What comes behind a take can be in the same turn. */
-			if (conn->client.waiter && at < conn->in.length)
-				take_serve();
-		} else if (found == RESP_BIG) {
-			begin_skip(conn, at, &parsed);
-		} else if (found == RESP_WRONG ||
-			   in.length > config.max_body + MAX_COMMAND) {
-			reply_error(&conn->client.reply,
-				    "ERR Protocol error: expected a short array of bulk strings");
-			conn->client.quit = true;
-			count_answer(conn);
-		}
+	if (conn->client.step) {
+		conn->client.step(&conn->client, false);
+		end_command(conn);
+		return 0;
 	}
+	parsed = resp_parse(in, longest(conn), &command);
+	*found = parsed.found;
+	if (parsed.found != RESP_COMMAND) {
+		run_other(conn, at, &parsed);
+		return 0;
+	}
+	run_command(conn, &command);
+	/* What comes behind a take can be in the same turn. */
+	if (conn->client.waiter && parsed.used < in.length)
+		take_serve();
+	return parsed.used;
+}
+
+/* Carries out commands that have come. If that takes long, there is a backlog. */
+static void run_commands(struct conn *conn)
+{
+	uint64_t end = conns.stopping ? UINT64_MAX : monotonic_ns() + SLICE;
+	enum resp_found found = RESP_COMMAND;
+	size_t at = 0;
+
+	do {
+		if (!may_run(conn) || (!conn->client.step && at == conn->in.length))
+			break;
+		at += run_next(conn, at, &found);
+	} while (found != RESP_PARTIAL && monotonic_ns() < end && !is_over());
+	conn->backlog = conn->client.step ||
+			(found != RESP_PARTIAL && !conn->skip && at < conn->in.length);
 	buffer_cut(&conn->in, at);
-	return at;
+	count_bytes(conn);
+}
+
+/* Its backlog is carried out as soon as the other connections have been heard. */
+static void join_more(struct conn *conn)
+{
+	if (conn->more || !conn->backlog || !may_run(conn))
+		return;
+	conn->more = true;
+	TAILQ_INSERT_TAIL(&more, conn, next_more);
 }
 
 /* Returns whether bytes have come. */
@@ -295,9 +476,11 @@ static bool hear(struct conn *conn)
 		conn->dead = true;
 		return false;
 	}
+	conn->moved = monotonic_ns();
 	buffer_add(&conn->in, received, bytes);
 	if (conn->skip)
 		skip(conn, at);
+	count_bytes(conn);
 	return true;
 }
 
@@ -345,6 +528,20 @@ static void send_final(struct conn *conn)
 		send_some(conn);
 }
 
+/* What a client has sent before it ended the connection is carried out. */
+static void hear_one(struct conn *conn, uint32_t events, bool *heard)
+{
+	make_busy(conn);
+	if (events & EPOLLIN && may_hear(conn) && !is_over()) {
+		bool came = hear(conn);
+
+		*heard |= came;
+		conns.fresh |= came;
+	} else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP) && !conn->more) {
+		conn->dead = true;
+	}
+}
+
 /* Carries out the commands that have come. Returns whether any bytes have. */
 static bool hear_ready(void)
 {
@@ -352,15 +549,8 @@ static bool hear_ready(void)
 	int n = epoll_wait(conns.epoll, ready, TURN, 0);
 	bool heard = false;
 
-	for (int i = 0; i < n; i++) {
-		struct conn *conn = ready[i].data.ptr;
-
-		make_busy(conn);
-		if (ready[i].events & EPOLLIN)
-			heard |= hear(conn);
-		else if (ready[i].events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
-			conn->dead = true;
-	}
+	for (int i = 0; i < n; i++)
+		hear_one(ready[i].data.ptr, ready[i].events, &heard);
 	if (store->shared)
 		ask_at_once(ready, n);
 	for (int i = 0; i < n; i++)
@@ -369,6 +559,32 @@ static bool hear_ready(void)
 	for (int i = 0; i < n; i++)
 		send_final(ready[i].data.ptr);
 	return heard;
+}
+
+/* Carries out some commands of each connection with a backlog. */
+static void run_more(void)
+{
+	struct conn *conn, *last = TAILQ_LAST(&more, backlogs);
+	bool ended = !last;
+
+	while (!ended) {
+		conn = TAILQ_FIRST(&more);
+		ended = conn == last;
+		leave_more(conn);
+		make_busy(conn);
+		run_commands(conn);
+		join_more(conn);
+	}
+	take_serve();
+}
+
+static int on_more(sd_event_source *source, void *unused)
+{
+	(void)source;
+	(void)unused;
+	hear_ready();
+	run_more();
+	return 0;
 }
 
 static int on_conns(sd_event_source *source, int fd, uint32_t events,
@@ -411,40 +627,102 @@ static void gather(void)
 	conns.expected = 0;
 }
 
-/*
- * The end of a turn of the loop. Commands that waited for a take, or for room, are
- * carried out before the loop goes on, as no event will tell of them.
- */
-static void finish(void)
+/* While no other connection sends commands, a backlog is one turn, up to a turn's length. */
+static void fill_turn(void)
+{
+	conns.fresh = false;
+	while (turn_is_begun() && !TAILQ_EMPTY(&more) && !conns.fresh && !is_over()) {
+		run_more();
+		hear_ready();
+	}
+}
+
+static void end_conn(struct conn *conn)
+{
+	conn->dead = true;
+	make_busy(conn);
+}
+
+static struct conn *largest(void)
+{
+	struct conn *conn, *found = NULL;
+
+	LIST_FOREACH(conn, &all, all)
+		if (!conn->dead && (!found || conn->bytes > found->bytes))
+			found = conn;
+	return found;
+}
+
+/* Ends connections with much memory that neither send nor read. */
+static void end_stalled(uint64_t now)
 {
 	struct conn *conn;
 
-	TAILQ_FOREACH(conn, &busy, next)
-		send_final(conn);
-	if (turn_is_begun())
-		gather();
-	turn_end();
-	while ((conn = TAILQ_FIRST(&busy))) {
-		bool ran = false;
+	LIST_FOREACH(conn, &all, all)
+		if (conn->bytes > MUCH && conn->moved + STALLED < now)
+			end_conn(conn);
+}
 
-		if (!conn->dead && send_some(conn) && conn->client.quit)
-			conn->dead = true;
-		if (!conn->dead && may_run(conn))
-			ran = run_commands(conn);
-		if (ran) {
-			take_serve();
-			turn_end();
-			continue;
-		}
+/* Makes room if the commands and answers of all connections take too much. */
+static void reclaim(void)
+{
+	uint64_t now = monotonic_ns(), over;
+	struct conn *conn;
+
+	if (conns.bytes <= most_bytes() / 4 * 3)
+		return;
+	if (conns.reclaimed + NSEC_PER_SEC < now) {
+		conns.reclaimed = now;
+		end_stalled(now);
+	}
+	over = is_over() ? conns.bytes - most_bytes() : 0;
+	while (over && (conn = largest())) {
+		say("a connection is ended, as it has %zu bytes, the most of all",
+		    conn->bytes);
+		end_conn(conn);
+		over -= over < conn->bytes ? over : conn->bytes;
+	}
+}
+
+/* Sends what can be sent, and ends those that have ended. */
+static void settle_all(void)
+{
+	struct conn *conn;
+
+	while ((conn = TAILQ_FIRST(&busy))) {
 		TAILQ_REMOVE(&busy, conn, next);
 		conn->listed = false;
+		if (!conn->dead && send_some(conn) && conn->client.quit)
+			conn->dead = true;
+		join_more(conn);
 		if (conn->dead)
 			destroy(conn);
 		else
 			set_events(conn);
 	}
+}
+
+/*
+ * The end of a turn of the loop. Commands that waited for a take, or for room, are
+ * carried out by on_more(), as no event will tell of them.
+ */
+static void finish(void)
+{
+	struct conn *conn;
+
+	fill_turn();
+	TAILQ_FOREACH(conn, &busy, next)
+		send_final(conn);
+	if (turn_is_begun())
+		gather();
+	turn_end();
+	settle_all();
+	reclaim();
+	settle_all();
 	/* What connections that have ended gave back. */
 	turn_end();
+	must(sd_event_source_set_enabled(conns.go_on, TAILQ_EMPTY(&more) ?
+					 SD_EVENT_OFF : SD_EVENT_ONESHOT));
 }
 
 static int on_post(sd_event_source *source, void *unused)
@@ -455,28 +733,41 @@ static int on_post(sd_event_source *source, void *unused)
 	return 0;
 }
 
-static void add(int fd, bool tcp)
+static struct conn *add(int fd)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
 	struct epoll_event wanted = { .events = EPOLLIN, .data.ptr = conn };
-	const int on = 1;
 
 	if (!conn || epoll_ctl(conns.epoll, EPOLL_CTL_ADD, fd, &wanted) < 0) {
 		say("a connection: %s", strerror(errno));
 		free(conn);
 		close(fd);
-		return;
+		return NULL;
 	}
-	if (tcp)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	conn->fd = fd;
 	conn->events = EPOLLIN;
+	conn->moved = monotonic_ns();
 	conn->client.reply = (struct reply) { &conn->out, 2 };
 	conn->client.number = ++conns.number;
-	conn->client.known = !tcp || !config.password[0];
 	client_init(&conn->client, resume);
 	LIST_INSERT_HEAD(&all, conn, all);
+	return conn;
+}
+
+/* A guest has to leave: there are too many, or it has been one for too long. */
+static void show_out(struct guest *guest)
+{
+	struct conn *conn = (struct conn *)((char *)guest - offsetof(struct conn, guest));
+
+	/* Its password may have come meanwhile. */
+	if (may_run(conn) && hear(conn))
+		run_commands(conn);
+	make_busy(conn);
+	if (!guest->waits)
+		return;
+	door_leave(guest);
 	conns.count++;
+	conn->dead = true;
 }
 
 static void refuse(int fd)
@@ -485,6 +776,62 @@ static void refuse(int fd)
 
 	send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
+}
+
+static struct ucred peer_of(int fd)
+{
+	struct ucred peer = { .uid = -1 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer;
+}
+
+static void tell_address(const struct sockaddr_storage *peer, char address[CLIENT_WORD])
+{
+	char host[INET6_ADDRSTRLEN], port[8];
+
+	if (!getnameinfo((struct sockaddr *)peer, sizeof(*peer), host, sizeof(host), port,
+			 sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(address, CLIENT_WORD, "%s:%s", host, port);
+}
+
+static void accept_unix(int fd)
+{
+	struct conn *conn;
+
+	if (conns.count >= max_connections + (peer_of(fd).uid ? 0 : RESERVED)) {
+		refuse(fd);
+		return;
+	}
+	conn = add(fd);
+	if (!conn)
+		return;
+	conn->client.known = true;
+	snprintf(conn->client.address, CLIENT_WORD, "unix:%d", (int)peer_of(fd).pid);
+	conns.count++;
+}
+
+static void accept_tcp(int fd, const struct sockaddr_storage *peer)
+{
+	bool open = !strcmp(config.password, NO_PASSWORD);
+	const int on = 1;
+	struct conn *conn;
+
+	if (open && conns.count >= max_connections) {
+		refuse(fd);
+		return;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn = add(fd);
+	if (!conn)
+		return;
+	conn->client.known = open;
+	tell_address(peer, conn->client.address);
+	if (open)
+		conns.count++;
+	else
+		door_enter(&conn->guest, peer);
 }
 
 static int on_listener(sd_event_source *source, int listener, uint32_t events,
@@ -502,10 +849,10 @@ static int on_listener(sd_event_source *source, int listener, uint32_t events,
 
 		if (fd < 0)
 			break;
-		if (conns.count >= max_connections)
-			refuse(fd);
+		if (peer.ss_family == AF_UNIX)
+			accept_unix(fd);
 		else
-			add(fd, peer.ss_family != AF_UNIX);
+			accept_tcp(fd, &peer);
 	}
 	return 0;
 }
@@ -537,9 +884,10 @@ static void stop_some(void)
 
 	for (conn = LIST_FIRST(&all); conn; conn = next) {
 		next = LIST_NEXT(conn, all);
-		if (may_run(conn) && has_sent(conn)) {
+		if (may_run(conn) && (conn->backlog || has_sent(conn))) {
 			make_busy(conn);
-			hear(conn);
+			if (!conn->backlog)
+				hear(conn);
 		} else {
 			destroy(conn);
 		}
@@ -560,6 +908,7 @@ static int on_end(sd_event_source *source, void *unused)
 
 	(void)source;
 	(void)unused;
+	conns.stopping = true;
 	finish();
 	for (int i = 0; i < MAX_STOP && !LIST_EMPTY(&all); i++)
 		stop_some();
@@ -576,7 +925,10 @@ void conn_start(void)
 	if (conns.epoll < 0)
 		die(errno, "epoll");
 	must(sd_event_add_io(event, NULL, conns.epoll, EPOLLIN, on_conns, NULL));
+	must(sd_event_add_defer(event, &conns.go_on, on_more, NULL));
+	must(sd_event_source_set_enabled(conns.go_on, SD_EVENT_OFF));
 	must(sd_event_add_post(event, NULL, on_post, NULL));
+	door_start(show_out);
 	must(sd_event_add_exit(event, NULL, on_end, NULL));
 	turn_at_end(on_turn_end);
 }

@@ -6,6 +6,9 @@
 #ifndef TWJOBD_CONN_H
 #define TWJOBD_CONN_H
 
+/* Files that there may be besides those of config.max_connections. */
+#define MORE_FILES	128
+
 /* Connections are accepted from a socket that listens. */
 void conn_listen(int fd);
 /* When the loop ends, what clients have sent by then is answered first. */

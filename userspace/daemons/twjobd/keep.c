@@ -53,6 +53,20 @@ static void run_in(uint64_t us)
 	must(sd_event_source_set_enabled(keep.timer, SD_EVENT_ONESHOT));
 }
 
+/*
+ * Whether the wheel that is being loaded has a token for each job of the queue, although the
+ * load has not come to its end: those that are left are other queues'. A wheel that was there
+ * before may have a token without a job.
+ */
+static bool has_all(struct queue *queue)
+{
+	struct timewheel_info info;
+
+	/* The stamp is a token as well. A shared store counts the jobs of all daemons. */
+	return queue->made && !store->shared && queue_counts(queue, &info) &&
+	       info.pending + info.held + info.buried == queue->row.jobs + 1;
+}
+
 /* Begins to load an opened wheel that has not all jobs. Takes may read it from now on. */
 static int use_wheel(struct queue *queue)
 {
@@ -66,6 +80,10 @@ static int use_wheel(struct queue *queue)
 			queue_destroy_wheel(queue);
 			return result;
 		}
+		if (has_all(queue))
+			queue_end_load(queue);
+	}
+	if (!queue->loaded) {
 		keep.loading = true;
 		keep.loaded = 0;
 		run_in(0);
@@ -90,6 +108,8 @@ static const char *advice(int error)
 	case EACCES:
 	case EPERM:
 		return "give twjobd's user access to /dev/timewheel and its wheels";
+	case EBUSY:
+		return "another twjobd has it: each needs a wheel-prefix of its own";
 	case EDQUOT:
 	case EINVAL:
 	case ENOSPC:
@@ -146,6 +166,15 @@ static int next_own(int64_t after, struct job *jobs, int count)
 				 store->next(after, 0, jobs, count);
 }
 
+static void end_early(void)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (!queue->loaded && queue->plain && has_all(queue))
+			queue_end_load(queue);
+}
+
 static void end_load(void)
 {
 	struct queue *queue;
@@ -179,6 +208,8 @@ static bool load_slice(void)
 	}
 	if (n >= 0 && n < SLICE)
 		end_load();
+	else
+		end_early();
 	return n >= 0;
 }
 
@@ -427,6 +458,10 @@ static void open_all(void)
 
 	LIST_FOREACH(queue, &queues, next) {
 		result = queue->row.dropped ? 0 : queue_open_wheel(queue);
+		if (result == -EBUSY)
+			die(0,
+			    "the wheel \"%s%s\" is another twjobd's: set wheel-prefix",
+			    config.prefix, queue->row.name);
 		if (result)
 			keep_complain(queue, result);
 	}

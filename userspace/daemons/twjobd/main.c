@@ -4,8 +4,13 @@
  * file has the keys of the configuration, and starts the other parts, which
  * twjobd.h lists.
  */
+#include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "../common/daemon.h"
 #include "conn.h"
@@ -34,7 +39,7 @@ static const char *parse_store(const struct config_key *key, void *field,
 
 static const struct config_key keys[] = {
 	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
-	  .defaults = { "/run/twjobd/socket", "127.0.0.1:7076" } },
+	  .defaults = { "/run/twjobd/socket" } },
 	{ "store", parse_store, AT(store), SIZE(store),
 	  .defaults = { "/var/lib/twjobd/jobs" } },
 	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
@@ -43,35 +48,130 @@ static const struct config_key keys[] = {
 	  .defaults = { "jobs-" } },
 	{ "password", config_text, AT(password), SIZE(password),
 	  .flags = CONFIG_LIVE },
+	{ "password-file", config_path, AT(password_file), SIZE(password_file),
+	  .flags = CONFIG_LIVE },
 	{ "max-body", config_number, AT(max_body), SIZE(max_body), CONFIG_LIVE, 1,
 	  64 << 20, { "1048576" } },
 	{ "max-connections", config_number, AT(max_connections),
 	  SIZE(max_connections), 0, 1, 1000000, { "10000" } },
 };
 
+/* Sockets that the service manager has passed: @all of them, and those of TCP. */
+static struct passed {
+	int all, tcp;
+} count_passed(void)
+{
+	struct passed passed = { };
+	int end = SD_LISTEN_FDS_START + sd_listen_fds(0);
+
+	for (int fd = SD_LISTEN_FDS_START; fd < end; fd++) {
+		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+			continue;
+		passed.all++;
+		passed.tcp += sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0;
+	}
+	return passed;
+}
+
 /* Listens on the sockets that the service manager has passed, else on those configured. */
 static void listen_all(void)
 {
-	int passed = sd_listen_fds(0), sockets = 0;
+	int end = SD_LISTEN_FDS_START + sd_listen_fds(0);
+	bool passed = count_passed().all;
 
-	for (int i = 0; i < passed; i++) {
-		int fd = SD_LISTEN_FDS_START + i;
-
-		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
-			continue;
-		conn_listen(fd);
-		sockets++;
-	}
-	for (int i = 0; !sockets && i < MAX_LISTENERS; i++)
+	for (int fd = SD_LISTEN_FDS_START; fd < end; fd++)
+		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) > 0)
+			conn_listen(fd);
+	for (int i = 0; !passed && i < MAX_LISTENERS; i++)
 		if (config.listen[i].length)
 			conn_listen(address_listen(&config.listen[i]));
+}
+
+/* What a credential of the unit is called that has the password. */
+#define CREDENTIAL	"twjobd.password"
+
+/* The file that has the password, as far as the configuration or the unit names one. */
+static bool name_password_file(const struct config *fresh, char *path, size_t size)
+{
+	const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+
+	if (fresh->password_file[0]) {
+		snprintf(path, size, "%s", fresh->password_file);
+		return true;
+	}
+	if (!credentials)
+		return false;
+	snprintf(path, size, "%s/" CREDENTIAL, credentials);
+	return !access(path, F_OK);
+}
+
+/* The password is the file's first line. */
+static const char *read_password(struct config *fresh, const char *path)
+{
+	static char error[1300];
+	FILE *file = fopen(path, "re");
+	char line[sizeof(fresh->password) + 1] = "";
+
+	if (!file || (!fgets(line, sizeof(line), file) && ferror(file))) {
+		snprintf(error, sizeof(error), "the password's file %s: %s", path,
+			 strerror(errno));
+		if (file)
+			fclose(file);
+		return error;
+	}
+	fclose(file);
+	line[strcspn(line, "\r\n")] = '\0';
+	if (line[0] && strlen(line) < sizeof(fresh->password)) {
+		strcpy(fresh->password, line);
+		return NULL;
+	}
+	snprintf(error, sizeof(error),
+		 "the password's file %s has no first line of 1 to %zu bytes", path,
+		 sizeof(fresh->password) - 1);
+	return error;
+}
+
+static bool listens_at_tcp(const struct config *fresh)
+{
+	struct passed passed = count_passed();
+
+	for (int i = 0; !passed.all && i < MAX_LISTENERS; i++)
+		if (fresh->listen[i].length &&
+		    fresh->listen[i].any.sa_family != AF_UNIX)
+			return true;
+	return passed.tcp;
+}
+
+/* By the configuration, and by the service manager. */
+static const char * const without_password[] = {
+	"TCP without a password would be open to everybody: give password-file, or listen at a path only; password = none insists",
+	"TCP without a password would be open to everybody: give password-file, or remove ListenStream=ADDRESS:PORT by \"systemctl edit twjobd.socket\" and restart twjobd.socket; password = none insists",
+};
+
+static const char *check_config(void *values)
+{
+	struct config *fresh = values;
+	char path[1100];
+	const char *error;
+
+	if (fresh->password[0] && fresh->password_file[0])
+		return "password and password-file are both given";
+	if (!fresh->password[0] && name_password_file(fresh, path, sizeof(path))) {
+		error = read_password(fresh, path);
+		if (error)
+			return error;
+	}
+	if (fresh->password[0] || !listens_at_tcp(fresh))
+		return NULL;
+	return without_password[count_passed().tcp > 0];
 }
 
 int main(int argc, char **argv)
 {
 	static struct daemon daemon = {
 		.name = "twjobd",
-		.config = { keys, ARRAY_SIZE(keys), &config, sizeof(config) },
+		.config = { keys, ARRAY_SIZE(keys), &config, sizeof(config),
+			    check_config },
 		.option_help = "make the tables of a database that has none",
 		.run_option = store_init,
 	};
@@ -81,7 +181,7 @@ int main(int argc, char **argv)
 
 	event = daemon_start(&daemon, argc, argv);
 	max_connections = daemon_connections(config.max_connections,
-					     OTHER_FILES + QUEUE_FILES);
+					     OTHER_FILES + QUEUE_FILES + MORE_FILES);
 	if (sodium_init() < 0)
 		die(0, "libsodium cannot be used");
 	store_start();

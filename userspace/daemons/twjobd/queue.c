@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -73,6 +75,7 @@ void queue_close_wheel(struct queue *queue)
 	queue->bound = NULL;
 	queue->plain = NULL;
 	queue->loaded = false;
+	queue->made = false;
 }
 
 void queue_free(struct queue *queue)
@@ -190,6 +193,21 @@ static int passed_file(const char *name)
 	return -1;
 }
 
+/*
+ * The wheel is that of the daemon that has locked its file. The lock of a file that the
+ * service manager keeps stays as well. -EBUSY: the wheel is another daemon's. A wheel of this
+ * process only has no file that another one could open.
+ */
+static int lock_wheel(struct queue *queue)
+{
+	int fd = tw_wheel_fd(queue->plain);
+	struct stat file;
+
+	if (fstat(fd, &file) < 0 || !S_ISCHR(file.st_mode))
+		return 0;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
+}
+
 /* Opens the wheel by the file that has been kept. False: there is none with its stamp. */
 static bool open_kept(struct queue *queue, const char *name)
 {
@@ -200,8 +218,10 @@ static bool open_kept(struct queue *queue, const char *name)
 	queue->plain = tw_wheel_open_fd(fd);
 	if (!queue->plain)
 		close(fd);
-	else if (has_stamp(queue) > 0)
+	else if (has_stamp(queue) > 0 && !lock_wheel(queue))
 		return true;
+	if (queue->plain)
+		flock(fd, LOCK_UN);
 	tw_wheel_close(queue->plain);
 	queue->plain = NULL;
 	forget_file(queue);
@@ -215,6 +235,7 @@ static int new_epoch(struct queue *queue)
 			return -errno;
 		queue->row.epoch >>= 1;
 	} while (!queue->row.epoch);
+	queue->made = true;
 	return 0;
 }
 
@@ -222,7 +243,7 @@ static int new_epoch(struct queue *queue)
 static int open_existing(struct queue *queue, const char *name)
 {
 	queue->plain = tw_wheel_open_named(name, O_RDWR);
-	return queue->plain ? has_stamp(queue) : -errno;
+	return queue->plain ? lock_wheel(queue) ?: has_stamp(queue) : -errno;
 }
 
 /* 1: the row's wheel was there, 0: a new one has been made; or an error. */

@@ -42,6 +42,7 @@ struct queue {
 	LIST_ENTRY(queue) next;
 	struct queue_row row;
 	struct queue_row saved;		/* as the store has it */
+	struct queue_row marked;	/* see turn_mark() */
 	struct tw_wheel *plain, *bound;
 	sd_event_source *due;		/* the wheel has something to read */
 	struct tw_cursor *walk;		/* see queue_walk() */
@@ -51,6 +52,7 @@ struct queue {
 	struct histogram lateness;	/* from when jobs were due until workers got them */
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
+	bool made;			/* this process has made the wheel */
 	bool complained;		/* see keep_complain() */
 	bool unsettled;			/* this turn moves or ends pending tokens */
 };
@@ -68,8 +70,8 @@ void queue_free(struct queue *queue);
  * Opens the wheel, by the file that the service manager has kept if there is one,
  * or makes one. It is @loaded if its stamp says so. A wheel with the stamp of another
  * epoch, or none, is destroyed, and the row gets a new epoch. After an error
- * a wheel that was there still is. The errors are those of tw_wheel_create(3) and
- * tw_wheel_open_named(3).
+ * a wheel that was there still is. -EBUSY: it is another daemon's. Other errors are those of
+ * tw_wheel_create(3) and tw_wheel_open_named(3).
  */
 int queue_open_wheel(struct queue *queue);
 /* The limit of a queue's jobs may not be higher: a wheel has no more tokens. */

@@ -112,8 +112,17 @@ struct resp_parsed resp_parse(struct bytes in, size_t max,
 {
 	struct resp_parsed parsed = { .found = RESP_COMMAND };
 	uint64_t count;
-	int header = parse_header(in, 0, '*', MAX_ARGS, &count);
+	int header;
 
+	/* redis-cli --pipe sends an empty line. */
+	if (in.length && in.data[0] == '\r') {
+		parsed.found = in.length < 2 ? RESP_PARTIAL :
+			       in.data[1] == '\n' ? RESP_COMMAND : RESP_WRONG;
+		parsed.used = 2;
+		command->argc = 0;
+		return parsed;
+	}
+	header = parse_header(in, 0, '*', MAX_ARGS, &count);
 	if (header <= 0) {
 		parsed.found = header ? RESP_WRONG : RESP_PARTIAL;
 		return parsed;

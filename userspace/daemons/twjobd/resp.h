@@ -48,7 +48,7 @@ struct resp_parsed {
 	size_t header, header_length, length;
 };
 
-/* The first command in @in. Its arguments point into @in. */
+/* The first command in @in. Its arguments point into @in. An empty line has none. */
 struct resp_parsed resp_parse(struct bytes in, size_t max,
 			      struct command *command);
 

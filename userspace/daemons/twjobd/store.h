@@ -121,6 +121,13 @@ struct store {
 	int (*begin)(void);
 	int (*commit)(struct bytes list);
 	void (*roll_back)(void);
+	/*
+	 * Within a turn: changes from @mark on are undone by @back, or stay by @keep, which
+	 * both end the mark. NULL: the store can undo whole turns only.
+	 */
+	int (*mark)(void);
+	int (*back)(void);
+	int (*keep)(void);
 	int (*last_turn)(void (*use)(void *arg, struct bytes list), void *arg);
 
 	/* A new queue has an id of 0, and gets one. */

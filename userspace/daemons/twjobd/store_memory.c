@@ -37,6 +37,7 @@ struct old {
 };
 
 static struct buffer olds;
+static size_t marked;		/* bytes of @olds */
 static int64_t last_id;
 
 /* The place of the row in the array, or the place where it would be inserted. */
@@ -178,14 +179,38 @@ static int commit_turn(struct bytes list)
 	return 0;
 }
 
-static void roll_back(void)
+/* Undoes what is behind so many bytes of the list. */
+static void undo(size_t from)
 {
 	const struct old *old = (struct old *)olds.data;
 
-	for (size_t i = olds.length / sizeof(*old); i > 0; i--)
+	for (size_t i = olds.length / sizeof(*old); i > from / sizeof(*old); i--)
 		free(exchange(old[i - 1].table, old[i - 1].entry.id,
 			      old[i - 1].entry.row));
+	olds.length = from;
+}
+
+static void roll_back(void)
+{
+	undo(0);
 	end_turn();
+}
+
+static int set_mark(void)
+{
+	marked = olds.length;
+	return 0;
+}
+
+static int go_back(void)
+{
+	undo(marked);
+	return 0;
+}
+
+static int keep_marked(void)
+{
+	return 0;
 }
 
 static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
@@ -332,6 +357,9 @@ const struct store store_memory = {
 	.begin = begin_turn,
 	.commit = commit_turn,
 	.roll_back = roll_back,
+	.mark = set_mark,
+	.back = go_back,
+	.keep = keep_marked,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
 	.save_counts = save_counts,

@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk.h"
@@ -205,6 +206,8 @@ static void forget_cached_log(const char *path)
 
 static void open_store(const char *path)
 {
+	mode_t mask = umask(0077);
+
 	disk_open(path);
 	forget_cached_log(path);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE |
@@ -215,6 +218,8 @@ static void open_store(const char *path)
 	sqlite3_busy_timeout(db, 5000);
 	must_run("pragma page_size = 4096");
 	check_schema();
+	/* What SQLite makes later has the mode of the file. */
+	umask(mask);
 	/* The checkpoint fails, and ends twjobd, if a sync of the process before failed. */
 	must_run("pragma journal_mode = wal;"
 		 "pragma synchronous = full;"
@@ -341,6 +346,21 @@ static void roll_back(void)
 	/* After some errors SQLite has done it by itself. */
 	if (!sqlite3_get_autocommit(db))
 		run(statements[ROLL_BACK]);
+}
+
+static int set_mark(void)
+{
+	return run(statements[MARK]);
+}
+
+static int keep_marked(void)
+{
+	return run(statements[KEEP]);
+}
+
+static int go_back(void)
+{
+	return run(statements[BACK]) ?: keep_marked();
 }
 
 static int save_queue(struct queue_row *row)
@@ -551,6 +571,9 @@ const struct store store_sqlite = {
 	.begin = begin_turn,
 	.commit = commit_turn,
 	.roll_back = roll_back,
+	.mark = set_mark,
+	.back = go_back,
+	.keep = keep_marked,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
 	.save_counts = save_counts,

@@ -44,7 +44,7 @@ static const char rules[] =
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, rule"
 
 enum statement {
-	BEGIN, COMMIT, ROLL_BACK,
+	BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
 	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
 	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
@@ -57,6 +57,9 @@ static const char * const texts[STATEMENTS] = {
 	[BEGIN] = "begin immediate",
 	[COMMIT] = "commit",
 	[ROLL_BACK] = "rollback",
+	[MARK] = "savepoint mark",
+	[BACK] = "rollback to mark",
+	[KEEP] = "release mark",
 	[SET_NEXT] = "update meta set value = ? where name = 'next'",
 	[SET_LIST] = "update meta set value = ? where name = 'turn'",
 	[GET_LIST] = "select value from meta where name = 'turn'",

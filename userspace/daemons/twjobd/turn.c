@@ -26,6 +26,8 @@ static struct {
 	void (*ended)(int error);
 	struct histogram commits;
 	struct turn_commit last;
+	bool marked, collided;
+	size_t marked_changes, marked_registered;
 } turn;
 
 void turn_at_end(void (*ended)(int error))
@@ -138,18 +140,26 @@ static void apply_all(struct bytes list)
 	}
 }
 
+/* Those from so many bytes of the list on. */
+static void unregister(size_t from)
+{
+	const struct registered *registered = (struct registered *)turn.registered.data;
+	size_t n = turn.registered.length / sizeof(*registered);
+
+	for (size_t i = from / sizeof(*registered); i < n; i++)
+		queue_unregister(registered[i].queue, registered[i].handle);
+	turn.registered.length = from;
+}
+
 /* What is in doubt keeps its tokens: one that has no job meets nothing when it is due. */
 static void undo(void)
 {
-	const struct registered *registered;
 	struct queue *queue;
-	size_t i, n = turn.registered.length / sizeof(*registered);
 
 	store->roll_back();
-	registered = (struct registered *)turn.registered.data;
-	for (i = 0; i < n && turn.error != -EINPROGRESS; i++)
-		queue_unregister(registered[i].queue, registered[i].handle);
-	if (turn.error == -EINPROGRESS)
+	if (turn.error != -EINPROGRESS)
+		unregister(0);
+	else
 		buffer_add(&turn.doubtful, turn.changes.data, turn.changes.length);
 	LIST_FOREACH(queue, &queues, next)
 		queue->row = queue->saved;
@@ -200,20 +210,85 @@ static int commit(void)
 	return 0;
 }
 
-int turn_end(void)
+static void begin_anew(void)
 {
-	struct queue *queue;
-	int error = turn.begun ? commit() : turn.error;
-
-	LIST_FOREACH(queue, &queues, next)
-		queue->unsettled = false;
 	turn.begun = false;
 	turn.error = 0;
 	turn.size = 0;
 	turn.changes.length = 0;
 	turn.registered.length = 0;
+}
+
+int turn_end(void)
+{
+	struct queue *queue;
+	int error;
+
+	if (turn.marked) {
+		turn.collided = true;
+		return -EAGAIN;
+	}
+	error = turn.begun ? commit() : turn.error;
+	LIST_FOREACH(queue, &queues, next)
+		queue->unsettled = false;
+	begin_anew();
 	turn.ended(error);
 	return error;
+}
+
+/* A store that has no mark is rolled back to the begin of the turn, which is here. */
+void turn_mark(void)
+{
+	struct queue *queue;
+
+	if (!store->mark)
+		turn_end();
+	if (!turn_begin() && store->mark)
+		turn_result(store->mark());
+	turn.marked = true;
+	turn.collided = false;
+	turn.marked_changes = turn.changes.length;
+	turn.marked_registered = turn.registered.length;
+	LIST_FOREACH(queue, &queues, next)
+		queue->marked = queue->row;
+}
+
+void turn_back(void)
+{
+	struct queue *queue;
+
+	turn.marked = false;
+	if (turn.error)
+		return;
+	if (store->mark)
+		turn_result(store->back());
+	else
+		store->roll_back();
+	if (turn.error)
+		return;
+	unregister(turn.marked_registered);
+	turn.changes.length = turn.marked_changes;
+	LIST_FOREACH(queue, &queues, next)
+		queue->row = queue->marked;
+	if (!store->mark)
+		begin_anew();
+}
+
+void turn_keep(void)
+{
+	turn.marked = false;
+	if (store->mark && !turn.error)
+		turn_result(store->keep());
+}
+
+bool turn_has_collided(void)
+{
+	return turn.collided;
+}
+
+bool turn_is_shared(void)
+{
+	return turn.marked_changes || turn.marked_registered;
 }
 
 void turn_limit(void)
@@ -226,7 +301,7 @@ void turn_limit(void)
 static bool settle(struct change *change)
 {
 	struct queue *queue = queue_by_id(change->queue);
-	struct job job;
+	struct job job = { };
 	int result = store->get(change->job, false, &job);
 
 	if (result && result != -ENOENT)

@@ -46,10 +46,25 @@ struct turn_commit turn_last_commit(void);
 
 /* Whether there is something to commit. */
 bool turn_is_begun(void);
-/* Commits, and tells the wheels. Returns 0 or an error of the store. */
+/*
+ * Commits, and tells the wheels. Returns 0 or an error of the store. Between turn_mark() and
+ * turn_back() or turn_keep() it does nothing, and there is a collision.
+ */
 int turn_end(void);
 /* Ends the turn if it is large. */
 void turn_limit(void);
+
+/*
+ * A part of the turn that can be undone by itself. A collision: a job was looked for that
+ * the turn has changed, and what the wheel tells of it would be wrong.
+ */
+void turn_mark(void);
+/* Undoes all changes since turn_mark(). If the store has failed, the turn does so at its end. */
+void turn_back(void);
+void turn_keep(void);
+bool turn_has_collided(void);
+/* Whether the turn had changed something before turn_mark(). */
+bool turn_is_shared(void);
 
 /* The wheels are told what has become of changes that were in doubt. */
 void turn_settle_doubtful(void);

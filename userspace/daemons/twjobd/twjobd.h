@@ -4,7 +4,10 @@
  *
  * main.c		the configuration's keys, the daemon's life
  * conn.c		sockets, pipelining, answers in order; see conn.h
+ * door.c		connections that have not given a password yet; see door.h
  * verbs.c		what clients can ask, by name; see verbs.h
+ * verbs_client.c	of connections
+ * verbs_multi.c	transactions
  * verbs_queue.c	of queues
  * verbs_job.c		of jobs that no worker has
  * verbs_rule.c		of rules by which jobs come again
@@ -63,6 +66,9 @@
 /* The latest due time, in the year 2255. The wheel's clock ends in 2262. */
 #define MAX_DUE		9000000000000ULL
 
+/* What the configuration says if TCP is to be open to everybody. */
+#define NO_PASSWORD	"none"
+
 /* Bytes that another part of the program owns. */
 struct bytes {
 	const char *data;
@@ -76,7 +82,8 @@ extern struct config {
 	char node[64];		/* with a shared store */
 	uint64_t machines;
 	char prefix[32];	/* of the wheels' names */
-	char password[128];	/* for TCP; "" for none */
+	char password[128];	/* for TCP; NO_PASSWORD if it needs none */
+	char password_file[1024];
 	uint64_t max_body;	/* bytes */
 	uint64_t max_connections;
 } config;

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All verbs by name, and those that are about the connection itself, which clients
- * of Redis send by themselves.
+ * All verbs by name.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "keep.h"
 #include "verbs.h"
@@ -15,6 +11,8 @@
 #define ANYBODY	2U	/* a client may send it before AUTH */
 #define FRESH	4U	/* the queues are read from a shared store before */
 #define KEY	8U	/* the job is named by its key */
+#define GATHER	16U	/* it can be in a transaction */
+#define CONTROL	32U	/* it is carried out at once also behind MULTI */
 
 void answer_failure(struct request *request, int error)
 {
@@ -57,168 +55,56 @@ void reply_key(struct reply *reply, const struct job *job)
 		reply_null(reply);
 }
 
-/* The comparison takes the same time for all passwords of one length. */
-static bool is_password(struct bytes given)
-{
-	size_t length = strlen(config.password);
-	unsigned char differ = 0;
-
-	for (size_t i = 0; i < length && i < given.length; i++)
-		differ |= given.data[i] ^ config.password[i];
-	return length && given.length == length && !differ;
-}
-
-static bool log_in(struct request *request, struct bytes password)
-{
-	if (is_password(password)) {
-		request->client->known = true;
-		return true;
-	}
-	reply_error(request->reply, "WRONGPASS invalid password");
-	return false;
-}
-
-/* AUTH [user] password */
-static void verb_auth(struct request *request)
-{
-	if (log_in(request, request->argv[request->argc - 1]))
-		reply_ok(request->reply);
-}
-
-static void answer_hello(struct request *request)
-{
-	struct reply *reply = request->reply;
-
-	reply_map(reply, 6);
-	reply_text(reply, "server");
-	reply_text(reply, "twjobd");
-	reply_text(reply, "version");
-	reply_text(reply, "1.0.0");
-	reply_text(reply, "proto");
-	reply_integer(reply, reply->version);
-	reply_text(reply, "id");
-	reply_integer(reply, request->client->number);
-	reply_text(reply, "mode");
-	reply_text(reply, "standalone");
-	reply_text(reply, "role");
-	reply_text(reply, "master");
-}
-
-/* HELLO [2|3 [AUTH user password] [SETNAME name]] */
-static void verb_hello(struct request *request)
-{
-	uint64_t version = request->reply->version;
-	int i;
-
-	if (request->argc > 1 &&
-	    (request->argv[1].length != 1 || request->argv[1].data[0] < '2' ||
-	     request->argv[1].data[0] > '3')) {
-		reply_error(request->reply, "NOPROTO unsupported protocol version");
-		return;
-	}
-	if (request->argc > 1)
-		version = request->argv[1].data[0] - '0';
-	for (i = 2; i < request->argc; i += 2) {
-		if (arg_is(request->argv[i], "AUTH") && i + 2 < request->argc) {
-			if (!log_in(request, request->argv[i + 2]))
-				return;
-			i++;
-		} else if (!arg_is(request->argv[i], "SETNAME") ||
-			   i + 1 >= request->argc) {
-			reply_error(request->reply, "ERR syntax error in HELLO");
-			return;
-		}
-	}
-	if (!request->client->known) {
-		reply_error(request->reply, "NOAUTH HELLO needs AUTH user password");
-		return;
-	}
-	request->reply->version = version;
-	answer_hello(request);
-}
-
-static void verb_ping(struct request *request)
-{
-	if (request->argc > 1)
-		reply_bytes(request->reply, request->argv[1]);
-	else
-		reply_simple(request->reply, "PONG");
-}
-
-/*
- * What clients look for before they send anything else. "loading" is left out, as
- * clients would take it to mean that twjobd does nothing yet.
- */
-static void verb_info(struct request *request)
-{
-	reply_text(request->reply,
-		   "# Server\r\n"
-		   "server:twjobd\r\n"
-		   "redis_mode:standalone\r\n"
-		   "# Replication\r\n"
-		   "role:master\r\n");
-}
-
-static void verb_client(struct request *request)
-{
-	if (arg_is(request->argv[1], "ID"))
-		reply_integer(request->reply, request->client->number);
-	else if (arg_is(request->argv[1], "SETINFO") ||
-		 arg_is(request->argv[1], "SETNAME"))
-		reply_ok(request->reply);
-	else
-		reply_error(request->reply,
-			    "ERR CLIENT knows SETINFO, SETNAME and ID only");
-}
-
-static void verb_command(struct request *request)
-{
-	reply_array(request->reply, 0);
-}
-
-static void verb_quit(struct request *request)
-{
-	reply_ok(request->reply);
-	request->client->quit = true;
-}
-
 static const struct verb {
 	const char *name;
 	int least, most;	/* arguments, with the verb itself */
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 9, QUEUE, verb_put },
+	{ "TW.PUT", 3, 9, QUEUE | GATHER, verb_put },
 	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
-	{ "TW.ACK", 3, MAX_ARGS, QUEUE, verb_ack },
-	{ "TW.NACK", 3, 5, QUEUE, verb_nack },
+	{ "TW.ACK", 3, MAX_ARGS, QUEUE | GATHER, verb_ack },
+	{ "TW.NACK", 3, 6, QUEUE | GATHER, verb_nack },
 	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
-	{ "TW.BURY", 3, 3, QUEUE, verb_bury },
-	{ "TW.EVERY", 5, 10, QUEUE, verb_every },
-	{ "TW.CANCEL", 3, 3, QUEUE, verb_cancel },
-	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY, verb_cancel },
-	{ "TW.MOVE", 5, 5, QUEUE, verb_move },
-	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY, verb_move },
-	{ "TW.KICK", 3, 4, QUEUE, verb_kick },
-	{ "TW.DELETE", 3, 3, QUEUE, verb_delete },
-	{ "TW.GET", 3, 3, QUEUE, verb_get },
+	{ "TW.BURY", 3, 3, QUEUE | GATHER, verb_bury },
+	{ "TW.EVERY", 5, 10, QUEUE | GATHER, verb_every },
+	{ "TW.CANCEL", 3, 3, QUEUE | GATHER, verb_cancel },
+	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY | GATHER, verb_cancel },
+	{ "TW.MOVE", 5, 5, QUEUE | GATHER, verb_move },
+	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY | GATHER, verb_move },
+	{ "TW.KICK", 3, 3, QUEUE | GATHER, verb_kick },
+	{ "TW.KICK", 4, 4, QUEUE, verb_kick },
+	{ "TW.DELETE", 3, 3, QUEUE | GATHER, verb_delete },
+	{ "TW.GET", 3, 3, QUEUE | GATHER, verb_get },
+	{ "TW.GETKEY", 3, 3, QUEUE | GATHER | KEY, verb_get },
 	{ "TW.LIST", 2, 10, QUEUE, verb_list },
 	{ "TW.STATS", 2, 2, QUEUE, verb_stats },
 	{ "TW.STATS", 1, 1, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 10, FRESH, verb_create },
+	{ "TW.CREATE", 2, 11, FRESH, verb_create },
 	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
 	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
 	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
 	{ "TW.DRAIN", 2, 2, QUEUE | FRESH, verb_drain },
 	{ "HELLO", 1, 8, ANYBODY, verb_hello },
 	{ "AUTH", 2, 3, ANYBODY, verb_auth },
-	{ "PING", 1, 2, 0, verb_ping },
+	{ "PING", 1, 2, GATHER, verb_ping },
+	{ "ECHO", 2, 2, GATHER, verb_echo },
+	{ "MULTI", 1, 1, CONTROL, verb_multi },
+	{ "EXEC", 1, 1, CONTROL, verb_exec },
+	{ "DISCARD", 1, 1, CONTROL, verb_discard },
+	{ "WATCH", 2, MAX_ARGS, CONTROL, verb_watch },
+	{ "UNWATCH", 1, 1, CONTROL, verb_unwatch },
+	{ "SELECT", 2, 2, 0, verb_select },
 	{ "INFO", 1, MAX_ARGS, 0, verb_info },
+	{ "TIME", 1, 1, 0, verb_time },
+	{ "CONFIG", 2, MAX_ARGS, 0, verb_config },
 	{ "CLIENT", 2, MAX_ARGS, 0, verb_client },
+	{ "CLUSTER", 1, MAX_ARGS, 0, verb_cluster },
 	{ "COMMAND", 1, MAX_ARGS, 0, verb_command },
-	{ "QUIT", 1, 1, ANYBODY, verb_quit },
+	{ "RESET", 1, 1, ANYBODY | CONTROL, verb_reset },
+	{ "QUIT", 1, 1, ANYBODY | CONTROL, verb_quit },
 };
 
 /* NULL: there is none, and it has answered with an error. */
@@ -255,31 +141,60 @@ struct queue *verbs_queue(struct bytes name)
 	return queue_find(name);
 }
 
-void verbs_run(struct client *client, struct command *command)
+static void run_verb(struct request *request, const struct verb *verb)
 {
-	struct request request = {
+	if (verb->flags & FRESH && store->shared)
+		store->refresh();
+	if (verb->flags & QUEUE) {
+		request->queue = verbs_queue(request->argv[1]);
+		if (!request->queue) {
+			answer_no_queue(request->reply);
+			return;
+		}
+	}
+	request->by_key = verb->flags & KEY;
+	verb->run(request);
+}
+
+static struct request request_of(struct client *client, struct command *command)
+{
+	return (struct request) {
 		.client = client,
 		.reply = &client->reply,
 		.argc = command->argc,
 		.argv = command->argv,
 	};
+}
+
+void verbs_carry_out(struct client *client, struct command *command)
+{
+	struct request request = request_of(client, command);
+
+	run_verb(&request, find_verb(&request));
+}
+
+void verbs_run(struct client *client, struct command *command)
+{
+	struct request request = request_of(client, command);
 	const struct verb *verb = find_verb(&request);
 
-	if (!verb)
+	if (!verb) {
+		multi_fail(client);
 		return;
+	}
 	if (!client->known && !(verb->flags & ANYBODY)) {
 		reply_error(request.reply, "NOAUTH Authentication required.");
 		return;
 	}
-	if (verb->flags & FRESH && store->shared)
-		store->refresh();
-	if (verb->flags & QUEUE) {
-		request.queue = verbs_queue(request.argv[1]);
-		if (!request.queue) {
-			answer_no_queue(request.reply);
-			return;
-		}
+	client->verb = verb->name;
+	client->last = now_ms();
+	if (!client->multi || verb->flags & CONTROL) {
+		run_verb(&request, verb);
+	} else if (verb->flags & GATHER) {
+		multi_gather(&request);
+	} else {
+		multi_fail(client);
+		reply_error(request.reply, "ERR %s%s cannot be in a transaction",
+			    verb->name, verb->run == verb_kick ? " ALL" : "");
 	}
-	request.by_key = verb->flags & KEY;
-	verb->run(&request);
 }

@@ -21,14 +21,18 @@ struct request {
 	struct bytes *argv;
 };
 
-/* Carries out a command. There is no answer yet if the client then waits. */
+/* Carries out a command. There is no answer yet if the client then waits, or has steps. */
 void verbs_run(struct client *client, struct command *command);
+/* The same for one that MULTI has gathered. */
+void verbs_carry_out(struct client *client, struct command *command);
 
 /* The queue of this name; NULL if there is none. */
 struct queue *verbs_queue(struct bytes name);
 
 /* verbs_take.c: the client has gone, and waits no more. */
 void take_forget(struct client *client);
+/* The client's take is answered null. Returns whether there was one that waits. */
+bool take_unblock(struct client *client);
 /* With a shared store: answers the takes that have just come, together. */
 void take_serve(void);
 /* The queue has been dropped: refuses clients that wait for its jobs. */
@@ -60,6 +64,33 @@ void answer_failure(struct request *request, int error);
 void answer_no_queue(struct reply *reply);
 /* A job's key as a part of an answer. */
 void reply_key(struct reply *reply, const struct job *job);
+
+/* verbs_client.c */
+void verb_hello(struct request *request);
+void verb_auth(struct request *request);
+void verb_ping(struct request *request);
+void verb_echo(struct request *request);
+void verb_select(struct request *request);
+void verb_info(struct request *request);
+void verb_time(struct request *request);
+void verb_config(struct request *request);
+void verb_client(struct request *request);
+void verb_cluster(struct request *request);
+void verb_command(struct request *request);
+void verb_reset(struct request *request);
+void verb_quit(struct request *request);
+
+/* verbs_multi.c: a client's transaction, if it has begun one. */
+size_t multi_bytes(const struct client *client);
+/* A command has been refused, so that EXEC refuses all. */
+void multi_fail(struct client *client);
+void multi_forget(struct client *client);
+void multi_gather(struct request *request);
+void verb_multi(struct request *request);
+void verb_exec(struct request *request);
+void verb_discard(struct request *request);
+void verb_watch(struct request *request);
+void verb_unwatch(struct request *request);
 
 /* verbs_queue.c */
 void verb_create(struct request *request);

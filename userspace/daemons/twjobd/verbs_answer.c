@@ -191,29 +191,79 @@ static void answer(struct request *request, int result, const char *text)
 		reply_simple(request->reply, text);
 }
 
-/* TW.NACK queue receipt [IN seconds | AT time]: OK, or BURIED after the last try */
+/* The store has no count of a first delivery. The wheel's is that of the receipt. */
+static void count_try(struct job *job, const struct receipt *receipt)
+{
+	if (!job->attempts)
+		job->attempts = receipt->delivery;
+}
+
+/* How a delivery ends: @timed: the job is due then, else as @untried tells. */
+struct nack {
+	bool timed, untried;
+	uint64_t due;
+};
+
+static bool parse_nack(struct request *request, struct nack *nack)
+{
+	for (int i = 3; i < request->argc; i++) {
+		if (arg_is(request->argv[i], "UNTRIED")) {
+			nack->untried = true;
+			continue;
+		}
+		if (!arg_due(request, i++, &nack->due))
+			return false;
+		nack->timed = true;
+	}
+	return true;
+}
+
+/*
+ * The delivery has not been worked on, and counts no try. The job keeps its place. Where the
+ * store has no count of a first delivery, the wheel's count begins again with a new token.
+ */
+static int untry(struct queue *queue, struct job *job, const struct timewheel_token *token,
+		 uint32_t delivery)
+{
+	bool first = job->attempts < 2 && !store->shared;
+
+	if (job->attempts && !first)
+		job->attempts--;
+	job->held_until = 0;
+	return job_change(queue, job, token, delivery,
+			  first ? CHANGE_TO_NEW : CHANGE_TO_PENDING);
+}
+
+static int fail_try(struct queue *queue, struct job *job, const struct timewheel_token *token,
+		    const struct receipt *receipt)
+{
+	count_try(job, receipt);
+	job->buried = queue->row.tries && job->attempts >= queue->row.tries;
+	return job_end_delivery(queue, job, token, receipt->delivery);
+}
+
+/* TW.NACK queue receipt [IN seconds | AT time] [UNTRIED]: OK, or BURIED after the last try */
 void verb_nack(struct request *request)
 {
 	struct timewheel_token token;
 	struct receipt receipt;
-	struct job job = { };
-	uint64_t due = now_ms();
+	struct nack nack = { .due = now_ms() };
 	bool buried = false;
+	struct job job;
 	int result;
 
-	if (request->argc > 3 && !arg_due(request, 3, &due))
+	if (!parse_nack(request, &nack))
 		return;
 	result = find_last(request->queue, request->argv[2], &receipt, &job,
 			   &token);
 	if (!result) {
-		if (!job.attempts)
-			job.attempts = receipt.delivery;
-		job.due = due;
-		buried = request->queue->row.tries &&
-			 job.attempts >= request->queue->row.tries;
-		job.buried = buried;
-		result = job_end_delivery(request->queue, &job, &token,
-					  receipt.delivery);
+		if (nack.timed || !nack.untried)
+			job.due = nack.due;
+		if (nack.untried)
+			result = untry(request->queue, &job, &token, receipt.delivery);
+		else
+			result = fail_try(request->queue, &job, &token, &receipt);
+		buried = job.buried;
 	}
 	answer(request, result, buried ? "BURIED" : "OK");
 }
@@ -228,6 +278,7 @@ void verb_bury(struct request *request)
 			       &token);
 
 	if (!result) {
+		count_try(&job, &receipt);
 		job.buried = true;
 		result = job_end_delivery(request->queue, &job, &token,
 					  receipt.delivery);

@@ -3,6 +3,7 @@
  * Verbs that put a job, change it or end it while no worker has it.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job.h"
@@ -296,52 +297,87 @@ static int kick(struct queue *queue, struct found *found)
 	return job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
 }
 
-/* The first @n buried jobs. Returns how many there were, or an error. */
-static int64_t kick_all(struct queue *queue, uint64_t n)
+/* TW.KICK queue ALL n, in steps. */
+struct kicks {
+	int64_t queue, after;
+	uint64_t left;
+	int64_t done;
+};
+
+/* Kicks some buried jobs. 1: there may be more, 0: there are not; or an error. */
+static int kick_some(struct queue *queue, struct kicks *kicks)
 {
 	static struct job jobs[KICK_SLICE];
-	struct found found;
-	int64_t after = 0;
-	uint64_t done = 0;
-	int count, result;
+	int count = store->next(kicks->after, queue->row.id, jobs, KICK_SLICE);
 
-	do {
-		count = store->next(after, queue->row.id, jobs, KICK_SLICE);
-		for (int i = 0; i < count && done < n; i++) {
-			after = jobs[i].id;
-			found.error = job_find(queue, after, true, &found.job,
-					       &found.token);
-			result = kick(queue, &found);
-			if (result)
-				return result;
-			done++;
-		}
-	} while (count == KICK_SLICE && done < n);
-	return count < 0 ? count : (int64_t)done;
+	for (int i = 0; i < count && kicks->left; i++) {
+		struct found found;
+		int result;
+
+		kicks->after = jobs[i].id;
+		found.error = job_find(queue, jobs[i].id, true, &found.job, &found.token);
+		result = kick(queue, &found);
+		/* Meanwhile others may have changed it. */
+		if (result == -ENOENT)
+			continue;
+		if (result)
+			return result;
+		kicks->done++;
+		kicks->left--;
+	}
+	return count < 0 ? count : count == KICK_SLICE && kicks->left;
+}
+
+static void step_kicks(struct client *client, bool end)
+{
+	struct kicks *kicks = client->steps;
+	struct request request = {
+		.client = client,
+		.reply = &client->reply,
+		.queue = queue_by_id(kicks->queue),
+	};
+	int result = 0;
+
+	if (!end && request.queue && !request.queue->row.dropped)
+		result = kick_some(request.queue, kicks);
+	if (result > 0)
+		return;
+	if (result < 0)
+		answer_failure(&request, result);
+	else if (!end)
+		reply_integer(request.reply, kicks->done);
+	free(kicks);
+	client->steps = NULL;
+	client->step = NULL;
+}
+
+static void begin_kicks(struct request *request, uint64_t n)
+{
+	struct kicks *kicks = calloc(1, sizeof(*kicks));
+
+	if (!kicks)
+		die(ENOMEM, "a command");
+	*kicks = (struct kicks) { .queue = request->queue->row.id, .left = n };
+	request->client->steps = kicks;
+	request->client->step = step_kicks;
+	step_kicks(request->client, false);
 }
 
 /* TW.KICK queue id | ALL n */
 void verb_kick(struct request *request)
 {
+	bool all = arg_is(request->argv[2], "ALL"), how_many = request->argc == 4;
+	struct found found;
 	uint64_t n;
-	int64_t done;
 
-	if (!arg_is(request->argv[2], "ALL")) {
-		struct found found = find(request);
-
+	if (all != how_many) {
+		reply_error(request->reply, all ? "ERR ALL needs a number" :
+			    "ERR expected a job's number, or ALL and how many");
+	} else if (!all) {
+		found = find(request);
 		answer_done(request, kick(request->queue, &found));
-		return;
+	} else if (arg_number(request, request->argv[3], 1, MAX_KICKS, &n)) {
+		turn_end();
+		begin_kicks(request, n);
 	}
-	if (request->argc != 4) {
-		reply_error(request->reply, "ERR ALL needs a number");
-		return;
-	}
-	if (!arg_number(request, request->argv[3], 1, MAX_KICKS, &n))
-		return;
-	turn_end();
-	done = kick_all(request->queue, n);
-	if (done < 0)
-		answer_failure(request, done);
-	else
-		reply_integer(request->reply, done);
 }

@@ -3,6 +3,7 @@
  * Verbs that tell of jobs: TW.GET of one, TW.LIST of many. They change nothing.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "job.h"
 #include "verbs.h"
@@ -11,7 +12,8 @@
 #define MAX_LIST	1000
 /* One command looks at so many rows, those of other queues included. */
 #define MAX_LOOKED_AT	10000
-#define SLICE		250
+/* A step looks at so many of them. */
+#define SLICE		100
 
 enum state {
 	DELAYED, READY, HELD, BURIED, STATES
@@ -71,33 +73,43 @@ static void add_rule(struct reply *reply, const struct rule *rule)
 	reply_text(reply, name);
 }
 
-/* TW.GET queue id */
+static int find(struct request *request, struct job *job, struct timewheel_token *token)
+{
+	struct bytes key;
+	uint64_t id;
+
+	if (!request->by_key)
+		return !arg_number(request, request->argv[2], 1, MAX_ID, &id) ? -EINVAL :
+		       job_find(request->queue, id, false, job, token);
+	return !arg_key(request, request->argv[2], &key) ? -EINVAL :
+	       job_find_key(request->queue, key, job, token);
+}
+
+/* TW.GET queue id, TW.GETKEY queue key */
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
 	struct rule rule;
 	struct job job;
-	uint64_t id;
-	int result;
+	int result = find(request, &job, &token);
 
-	if (!arg_number(request, request->argv[2], 1, MAX_ID, &id))
-		return;
-	result = job_find(request->queue, id, false, &job, &token);
 	if (!result && job.rule)
-		result = store->get_rule(id, &rule);
+		result = store->get_rule(job.id, &rule);
 	if (result == -ENOENT)
 		reply_null(request->reply);
-	else if (result)
+	else if (result && result != -EINVAL)
 		answer_failure(request, result);
 	if (result)
 		return;
 	add_job(request->reply, &job, state_of(&job, &token), job.rule ? 11 : 6);
-	store->body(id, add_body, request->reply);
+	store->body(job.id, add_body, request->reply);
 	if (job.rule)
 		add_rule(request->reply, &rule);
 }
 
 struct listing {
+	int64_t queue;
+	int looked_at;
 	uint64_t after, count, before;
 	enum state state;	/* STATES for all */
 	uint64_t found;
@@ -168,18 +180,63 @@ static int list_some(struct listing *listing, struct queue *queue)
 {
 	static struct job jobs[SLICE];
 	int64_t buried = listing->state == BURIED ? queue->row.id : 0;
-	int looked_at = 0, n;
+	int n = store->next(listing->after, buried, jobs, SLICE);
 
-	do {
-		n = store->next(listing->after, buried, jobs, SLICE);
-		for (int i = 0; i < n && listing->found < listing->count; i++) {
-			listing->after = jobs[i].id;
-			listing->found += list_job(listing, queue, &jobs[i]);
-		}
-		looked_at += SLICE;
-	} while (n == SLICE && listing->found < listing->count &&
-		 looked_at < MAX_LOOKED_AT);
+	for (int i = 0; i < n && listing->found < listing->count; i++) {
+		listing->after = jobs[i].id;
+		listing->found += list_job(listing, queue, &jobs[i]);
+	}
+	listing->looked_at += SLICE;
 	return n < 0 ? n : n < SLICE && listing->found < listing->count;
+}
+
+static void end_list(struct client *client)
+{
+	struct listing *listing = client->steps;
+
+	buffer_free(&listing->buffer);
+	free(listing);
+	client->steps = NULL;
+	client->step = NULL;
+}
+
+static void answer_list(struct request *request, const struct listing *listing, int ended)
+{
+	if (ended < 0) {
+		answer_failure(request, ended);
+		return;
+	}
+	reply_array(request->reply, 2);
+	reply_integer(request->reply, ended ? 0 : listing->after);
+	reply_array(request->reply, listing->found);
+	buffer_add(request->reply->out, listing->buffer.data, listing->buffer.length);
+}
+
+static void step_list(struct client *client, bool end)
+{
+	struct listing *listing = client->steps;
+	struct request request = {
+		.client = client,
+		.reply = &client->reply,
+		.queue = queue_by_id(listing->queue),
+	};
+	int ended;
+
+	if (end) {
+		end_list(client);
+		return;
+	}
+	if (!request.queue || request.queue->row.dropped) {
+		answer_no_queue(request.reply);
+		end_list(client);
+		return;
+	}
+	ended = list_some(listing, request.queue);
+	if (!ended && listing->found < listing->count &&
+	    listing->looked_at < MAX_LOOKED_AT)
+		return;
+	answer_list(&request, listing, ended);
+	end_list(client);
 }
 
 /*
@@ -189,27 +246,24 @@ static int list_some(struct listing *listing, struct queue *queue)
  */
 void verb_list(struct request *request)
 {
-	struct listing listing = {
+	struct listing *listing = calloc(1, sizeof(*listing));
+
+	if (!listing)
+		die(ENOMEM, "a list");
+	*listing = (struct listing) {
+		.queue = request->queue->row.id,
 		.count = LIST_COUNT,
 		.before = MAX_DUE + 1,
 		.state = STATES,
 	};
-	int ended;
-
-	if (!parse_list(request, &listing))
+	if (!parse_list(request, listing)) {
+		free(listing);
 		return;
+	}
 	/* The wheel does not know yet what this turn changes. */
 	turn_end();
-	listing.jobs = (struct reply) { &listing.buffer, request->reply->version };
-	ended = list_some(&listing, request->queue);
-	if (ended < 0) {
-		answer_failure(request, ended);
-	} else {
-		reply_array(request->reply, 2);
-		reply_integer(request->reply, ended ? 0 : listing.after);
-		reply_array(request->reply, listing.found);
-		buffer_add(request->reply->out, listing.buffer.data,
-			   listing.buffer.length);
-	}
-	buffer_free(&listing.buffer);
+	listing->jobs = (struct reply) { &listing->buffer, request->reply->version };
+	request->client->steps = listing;
+	request->client->step = step_list;
+	step_list(request->client, false);
 }

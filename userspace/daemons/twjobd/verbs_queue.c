@@ -47,7 +47,7 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 		return arg_number(request, value, 1, MOST_BYTES, &row->max_bytes);
 	if (!arg_is(request->argv[i], "LEASE")) {
 		reply_error(request->reply,
-			    "ERR expected LEASE, TRIES, MAXJOBS or MAXBYTES");
+			    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES or IFNEW");
 		return false;
 	}
 	if (!arg_seconds(request, value, &row->lease))
@@ -58,15 +58,22 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 	return false;
 }
 
-static bool parse_settings(struct request *request, struct queue_row *row)
+/* @if_new: a queue that is there stays as it is. */
+static bool parse_settings(struct request *request, struct queue_row *row, bool *if_new)
 {
-	if (request->argc % 2) {
-		reply_error(request->reply, "ERR a setting has no value");
-		return false;
-	}
-	for (int i = 2; i < request->argc; i += 2)
-		if (!parse_setting(request, i, row))
+	*if_new = false;
+	for (int i = 2; i < request->argc; i++) {
+		if (arg_is(request->argv[i], "IFNEW")) {
+			*if_new = true;
+			continue;
+		}
+		if (i + 1 == request->argc) {
+			reply_error(request->reply, "ERR a setting has no value");
 			return false;
+		}
+		if (!parse_setting(request, i++, row))
+			return false;
+	}
 	return true;
 }
 
@@ -115,6 +122,11 @@ static void answer_no_wheel(struct request *request, struct queue *queue,
 		reply_error(request->reply,
 			    "ERR MAXJOBS is at most %llu, by max_tokens of the kernel's module",
 			    (unsigned long long)queue_most_jobs());
+		break;
+	case EBUSY:
+		reply_error(request->reply,
+			    "ERR the wheel %s%s is in use by another twjobd: see wheel-prefix in twjobd.conf(5)",
+			    config.prefix, queue->row.name);
 		break;
 	case EDQUOT:
 	case ENOMEM:
@@ -179,7 +191,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 	turn_result(store->remove_queue(row->id));
 }
 
-/* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] */
+/* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [IFNEW] */
 void verb_create(struct request *request)
 {
 	struct queue *queue = queue_find(request->argv[1]);
@@ -189,6 +201,7 @@ void verb_create(struct request *request)
 		.max_jobs = MAX_JOBS,
 		.max_bytes = MAX_BYTES,
 	};
+	bool if_new;
 
 	if (!is_name(request->argv[1])) {
 		reply_error(request->reply,
@@ -198,9 +211,11 @@ void verb_create(struct request *request)
 	}
 	if (queue)
 		row = queue->row;
-	if (!parse_settings(request, &row))
+	if (!parse_settings(request, &row, &if_new))
 		return;
-	if (queue)
+	if (queue && if_new)
+		reply_ok(request->reply);
+	else if (queue)
 		change_queue(request, queue, &row);
 	else
 		make_queue(request, &row);

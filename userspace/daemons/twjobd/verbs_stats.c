@@ -153,6 +153,8 @@ static void print_histograms(FILE *file)
 	print_kind(file, "lateness_seconds", "histogram",
 		   "From when a job was due until a worker got it.");
 	LIST_FOREACH(queue, &queues, next) {
+		if (queue->row.dropped)
+			continue;
 		snprintf(label, sizeof(label), "queue=\"%s\",", queue->row.name);
 		histogram_print(file, &queue->lateness,
 				"twjobd_lateness_seconds", label);

@@ -168,6 +168,17 @@ void take_forget(struct client *client)
 		free_waiter(client->waiter);
 }
 
+bool take_unblock(struct client *client)
+{
+	struct waiter *waiter = client->waiter;
+
+	if (!waiter || waiter->in != &waiters)
+		return false;
+	reply_null_array(&client->reply);
+	end_wait(waiter);
+	return true;
+}
+
 static void refuse_waiters(struct waiters *list, struct queue *queue)
 {
 	struct waiter *waiter, *next;

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# host.sh OUTPUT GO...: all that can be checked without a device, by the command GO.
-# Prints TAP.
-output=$1
-shift
+# host.sh OUTPUT: all that can be checked without a device, by Go as the environment sets
+# it up. Prints TAP.
+cd "${0%/*}/.." || exit
+here=$PWD output=$1
+module=$(sed -n 's/^module //p' go.mod)
+folder=${module#*.git/}
+version=$(sed -n 's/^VERSION[ 	:=]*/v/p' ../lib/Makefile)
 results=0 failed=0
 
 # result NAME COMMAND...
@@ -43,31 +46,77 @@ generated()
 		}
 }
 
-# A program of another module gets the package as doc.go says.
-installs()
-{
-	local here=$PWD program=$output/program
-
+# builds COMMAND...: after COMMAND, a program that uses the module, in a module of its own
+builds()
+(
+	program=$output/program
 	rm -rf "$program"
 	mkdir -p "$program"
 	cp examples/idle/main.go "$program"
-	cd "$program" || return
-	"$@" mod init example &&
-		"$@" mod edit -require=timewheel@v0.0.0 &&
-		"$@" mod edit -replace=timewheel="$here" &&
-		"$@" build
-	local status=$?
-	cd "$here" || return
-	return $status
+	cd "$program" && go mod init example && "$@" && go build
+)
+
+replaced()
+{
+	go mod edit -require="$module@$version" -replace="$module=$here"
 }
 
-cd "${0%/*}/.." || exit
+# fetches NAME PROXY: go does so, into an empty cache, NAME, and asks nobody besides. What go
+# remembers of a version, which cannot change elsewhere, is not for here.
+fetches()
+{
+	export GODEBUG=goindex=0
+	export GOPATH=$output/$1 GOPROXY=$2 GOSUMDB=off GOFLAGS="-mod=mod -modcacherw"
+	rm -rf "$GOPATH"
+}
+
+# repository ADDRESS: where git finds one, with a tag as releases have
+repository()
+{
+	local repository=$output/repository
+	local git=(git -C "$repository" -c user.name=test -c user.email=test@example.org)
+
+	rm -rf "$repository"
+	mkdir -p "$repository/${folder%/*}"
+	cp -r "$here" "$repository/$folder"
+	export GIT_CONFIG_GLOBAL=/dev/null
+	"${git[@]}" init -q && "${git[@]}" add . && "${git[@]}" commit -q -m all &&
+		"${git[@]}" tag "$folder/$version" || return
+	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$repository.insteadOf
+	export GIT_CONFIG_VALUE_0=https://$1
+}
+
+from_repository()
+{
+	repository "${module%%.git/*}" && fetches from-repository direct &&
+		go get "$module@$version"
+}
+
+from_another_repository()
+{
+	local address=git.example.org/copies/timewheel
+
+	repository "$address" && fetches from-another direct && go mod edit \
+		-require="$module@$version" -replace="$module=$address.git/$folder@$version"
+}
+
+# What go keeps of what it has fetched is laid out as a proxy is.
+from_proxy()
+{
+	fetches from-proxy "file://$output/from-repository/pkg/mod/cache/download"
+	go get "$module@$version"
+}
+
 mkdir -p "$output"
 result "gofmt has nothing to change" formatted
-result "go vet has nothing to say" "$@" vet ./...
+result "go vet has nothing to say" go vet ./...
 result "uapi.go is as generated from the headers" generated
-result "uapi.go has the layout and numbers of C" "$@" test -count=1 -run Header ./internal/uapi
-result "every public name is described" "$@" test -count=1 -run Described ./internal/uapi
-result "a program gets the package as its description says" installs "$@"
+result "uapi.go has the layout and numbers of C" go test -count=1 -run Header ./internal/uapi
+result "every public name is described" go test -count=1 -run Described ./internal/uapi
+result "README.md names the module's version" grep -qF "$module@$version" README.md
+result "a program gets the module from a checkout" builds replaced
+result "a program gets the module from a repository" builds from_repository
+result "a program gets the module from another repository" builds from_another_repository
+result "a program gets the module from a proxy" builds from_proxy
 echo "1..$results"
 exit $failed

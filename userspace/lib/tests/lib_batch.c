@@ -57,6 +57,43 @@ TEST(free_takes_null)
 	EXPECT_EQ(E2BIG, errno);
 }
 
+/* A touch of each key, among other operations. */
+TEST_F(batch, touch_many)
+{
+	const uint64_t ids[] = { 1, 3, 2 };
+	struct tw_batch *batch = self->batch;
+	uint64_t handle;
+
+	ADD(batch, register, 1, 10 * SEC, 0, 0);
+	ADD(batch, register, 2, 20 * SEC, 0, 0);
+	ASSERT_EQ(0, tw_batch_run(batch, self->wheel));
+	handle = tw_batch_op(batch, 1)->handle;
+	tw_wheel_advance(self->wheel, 101);
+
+	EXPECT_EQ(0, tw_batch_touch_many(batch, ids, 3, 0));
+	EXPECT_EQ(0, tw_batch_touch_many(batch, &handle, 1, TIMEWHEEL_OPF_BY_HANDLE));
+	EXPECT_EQ(0, tw_batch_touch_many(batch, NULL, 0, 0));
+	ADD(batch, cancel, 1, 0);
+	EXPECT_EQ(7, tw_batch_count(batch));
+	ASSERT_EQ(1, tw_batch_run(batch, self->wheel));
+	EXPECT_EQ(111 * SEC, tw_batch_op(batch, 2)->deadline);
+	EXPECT_ERR(ENOENT, tw_batch_result(batch, 3));
+	EXPECT_EQ(121 * SEC, tw_batch_op(batch, 4)->deadline);
+	EXPECT_EQ(121 * SEC, tw_batch_op(batch, 5)->deadline);
+	EXPECT_EQ(0, tw_batch_result(batch, 6));
+}
+
+TEST_F(batch, touch_many_all_or_none)
+{
+	const uint64_t ids[16] = { };
+
+	EXPECT_EQ(0, tw_batch_touch_many(self->batch, ids, 10, 0));
+	EXPECT_ERR(ENOSPC, tw_batch_touch_many(self->batch, ids, 7, 0));
+	EXPECT_ERR(ENOSPC, tw_batch_touch_many(self->batch, ids, SIZE_MAX, 0));
+	EXPECT_EQ(10, tw_batch_count(self->batch));
+	EXPECT_EQ(0, tw_batch_touch_many(self->batch, ids, 6, 0));
+}
+
 /* Each kind of operation, by id, with what it tells. */
 TEST_F(batch, every_operation)
 {

@@ -110,13 +110,15 @@ test('a closed wheel', (t) => {
 	return assert.rejects(wheel.take(), { code: 'ERR_WHEEL_CLOSED' });
 });
 
-test('asyncDispose', { skip: !Symbol.asyncDispose && 'this Node does not have it' },
-	async (t) => {
-		const wheel = opened(t);
+test('dispose', { skip: !Symbol.dispose && 'this Node does not have it' }, async (t) => {
+	const one = opened(t);
+	const other = opened(t);
 
-		await wheel[Symbol.asyncDispose]();
-		assert.ok(wheel.closed);
-	});
+	one[Symbol.dispose]();
+	assert.ok(one.closed);
+	await other[Symbol.asyncDispose]();
+	assert.ok(other.closed);
+});
 
 test('fds', (t) => {
 	const { name, wheel } = named(t);

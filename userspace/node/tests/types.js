@@ -11,8 +11,8 @@ const timewheel = require('timewheel');
 const { exported, members } = require('./declared');
 
 // What is inherited, and described there; and what is not for programs.
-const LEFT_OUT = ['constructor', 'addListener', 'prependListener', 'off', 'on', 'once',
-	'removeListener', 'removeAllListeners', 'asyncDispose', 'run it'];
+const LEFT_OUT = ['constructor', 'addListener', 'prependListener', 'prependOnceListener', 'off',
+	'on', 'once', 'removeListener', 'removeAllListeners', 'run it'];
 
 // The methods and properties that a prototype has above @base.
 function had(prototype, base) {
@@ -21,7 +21,7 @@ function had(prototype, base) {
 	for (; prototype !== base; prototype = Object.getPrototypeOf(prototype))
 		Reflect.ownKeys(prototype).forEach((key) => names.add(key));
 	return [...names].map((key) => typeof key === 'symbol' ?
-		key.description.replace(/^nodejs\.|^Symbol\.(?=asyncDispose)/, '') : key);
+		key.description.replace(/^nodejs\./, 'Symbol.') : key);
 }
 
 function told(names) {

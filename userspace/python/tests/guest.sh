@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# sh guest.sh MODULE...: runs tests in a guest, with the Python that was carried to
-# this folder.
+# sh guest.sh MODULE...: runs a module in a guest, with arguments and the Python that was
+# carried to this folder.
 here=$PWD
 export PYTHONHOME=$here PYTHONPATH=$here/python.zip LD_LIBRARY_PATH=$here
 # For 2,000 connections.
 ulimit -n 8192
-exec "$here"/python3.* -m tap "$@"
+exec "$here"/python3.* -m "$@"

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """host.py OUTPUT UAPI_H: all that can be checked without a device.
 
-That is the types, by mypy; and whether Python says what the header says: of each
-structure in timewheel/_uapi.py the fields, their places and sizes, and of each
-constant the value, as a C program tells them. Prints TAP.
+That is the types, by mypy; whether pip installs the package; and whether Python says
+what the header says: of each structure in timewheel/_uapi.py the fields, their places
+and sizes, and of each constant the value, as a C program tells them. Prints TAP.
 """
 
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -96,16 +97,71 @@ def check_types(tap: Tap, output: str) -> None:
     package = os.path.join(output, "package")
     run = subprocess.run(
         ["mypy", "--strict", "--cache-dir", os.path.join(output, "mypy"),
-         os.path.join(package, "timewheel"), "examples", "tests"],
+         os.path.join(package, "timewheel"), "backend.py", "examples", "tests"],
         env=os.environ | {"MYPYPATH": f"{package}:tests:examples"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     tap.result(run.returncode == 0, "mypy --strict", run.stdout.splitlines())
+
+
+def run_in_venv(venv: str, command: list[str], **environment: str) -> tuple[int, str]:
+    """How a program of the virtual environment ends, and what it says. It sees nothing
+    of this one's packages."""
+    inherited = {name: value for name, value in os.environ.items()
+                 if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
+    run = subprocess.run(
+        [os.path.join(venv, "bin", command[0]), *command[1:]], cwd="/",
+        env=inherited | {"PIP_CONFIG_FILE": os.devnull} | environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return run.returncode, run.stdout
+
+
+def check_pip(tap: Tap, output: str) -> None:
+    """As a person would use it, who has no network."""
+    venv = os.path.join(output, "venv")
+    shutil.rmtree(venv, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", venv], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    tap.result(made.returncode == 0, "a fresh venv can be made", made.stdout.splitlines())
+
+    status, said = run_in_venv(
+        venv, ["pip", "install", "--no-index", "--disable-pip-version-check", os.getcwd()])
+    tap.result(status == 0, "pip installs the package without a network",
+               said.splitlines())
+
+    program = ("import importlib.metadata, timewheel; "
+               "print(timewheel.__file__.startswith(%r), "
+               "importlib.metadata.version('timewheel'), timewheel.Clock.BOOTTIME)" % venv)
+    _, said = run_in_venv(venv, ["python", "-c", program],
+                          LD_LIBRARY_PATH=os.path.join(output, "lib"))
+    tap.same("the installed package has the library's version",
+             [f"True {library_version()} {int(_uapi.TIMEWHEEL_CLOCK_BOOTTIME)}"],
+             said.splitlines())
+
+    # A file of this name that is no library stands before one of the system.
+    broken = os.path.join(output, "broken")
+    os.makedirs(broken, exist_ok=True)
+    with open(os.path.join(broken, "libtimewheel.so.1"), "w"):
+        pass
+    status, said = run_in_venv(venv, ["python", "-c", "import timewheel"],
+                               LD_LIBRARY_PATH=broken)
+    tap.result(status == 1 and "ImportError" in said and
+               "Debian's package libtimewheel1" in said,
+               "a missing library is told with the name of its package",
+               said.splitlines())
+
+
+def library_version() -> str:
+    with open("../lib/Makefile") as file:
+        found = re.search(r"^VERSION\s*:=\s*(\S+)", file.read(), re.M)
+    assert found
+    return found[1]
 
 
 def main(output: str, uapi_h: str) -> int:
     tap = Tap()
     os.makedirs(output, exist_ok=True)
     check_types(tap, output)
+    check_pip(tap, output)
     with open(uapi_h) as file:
         uapi = file.read()
     header = told_by_c(header_fields(uapi), output,

@@ -440,6 +440,40 @@ class Batches(WheelTest):
         self.assertEqual(0, len(batch))
         self.assertEqual(2, self.wheel.info().registered)
 
+    def test_touches(self) -> None:
+        """They are collected, and stay in their order among others."""
+        handle = self.wheel.register(1, 10)
+        self.wheel.register(2, 20)
+        self.wheel.advance(101)
+        batch = Batch(9)
+        indexes = (batch.touch(1), batch.touch(handle=handle), batch.cancel(1),
+                   batch.touch(1), *batch.touch_many([2, 3]),
+                   *batch.touch_many(handles=[handle]), batch.touch(2))
+        self.assertEqual(tuple(range(8)), indexes)
+        self.assertEqual(8, len(batch))
+        with self.fails(errno.ENOSPC):
+            batch.touch_many([1, 2])
+        for bad in (-1, 2**64):
+            with self.assertRaises(OverflowError):
+                batch.touch(bad)
+            with self.assertRaises(OverflowError):
+                batch.touch_many([bad])
+        for ids, handles in ((None, None), ([1], [1])):
+            with self.assertRaises(TypeError):
+                batch.touch_many(ids, handles=handles)
+        for id in (None, 1):
+            with self.assertRaises(TypeError):
+                batch.touch(id, handle=id)
+        self.assertEqual(3, batch.run(self.wheel))
+        self.assertEqual([None, None, None, "ENOENT", None, "ENOENT", "ESTALE", None],
+                         [o.error and errno.errorcode[o.error.errno or 0]
+                          for o in batch.outcomes()])
+        self.assertEqual(121 * SEC, batch.outcome(7).deadline_ns)
+        self.assertEqual(8, batch.touch(2))
+        with self.fails(errno.ENOSPC):
+            batch.touch(2)
+        self.assertEqual(3, batch.run(self.wheel))
+
     def test_capacity(self) -> None:
         for capacity in (0, 65537):
             with self.fails(errno.EINVAL):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Batches: many operations by one call."""
 
+import ctypes
+import errno
 import threading
+from array import array
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from . import _abi, _ops
-from ._library import Owned
-from ._types import Result, u64
-from ._uapi import TIMEWHEEL_OP_REGISTER, timewheel_op
+from ._library import Owned, error_of
+from ._types import Result, result_of, u64
+from ._uapi import TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_BY_HANDLE, timewheel_op
 from ._wheel import Wheel
 
 
@@ -34,27 +37,83 @@ class Batch(_ops.Operations[int]):
 
     Each method that Wheel has too adds an operation, and returns the operation's
     index. Nothing is carried out before run(). An operation that fails does not end
-    the batch. OSError with ENOSPC: the batch is full.
+    the batch. OSError with ENOSPC: the batch is full. One thread at a time may use a
+    batch.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
         """@capacity: most operations, 1 to 65536; else OSError with EINVAL."""
         self._batch = Owned(_abi.tw_batch_new(u64(capacity)), _abi.tw_batch_free)
-        # The library's batch is for one thread at a time.
+        self._capacity = capacity
+        self._count = 0
+        # Touches come last so far, and are not in the library's batch yet: a call for
+        # all of them costs little. Their keys are all ids or all handles, as @_flags tell.
+        self._keys = array("Q")
+        self._flags = 0
+        # Keeps the library's batch in one piece if threads break the rule.
         self._lock = threading.Lock()
+
+    def _flush(self) -> None:
+        """Add the touches that the library's batch has not yet. The lock is held."""
+        if count := len(self._keys):
+            keys = (ctypes.c_uint64 * count).from_buffer(self._keys)
+            _abi.tw_batch_touch_many(self._batch, keys, count, self._flags)
+            self._keys = array("Q")
 
     def _add(self, op: timewheel_op) -> int:
         with self._lock:
+            self._flush()
             _abi.tw_batch_next(self._batch)[0] = op
-            count: int = _abi.tw_batch_count(self._batch)
-        return count - 1
+            index = self._count
+            self._count = index + 1
+        return index
 
     # Its index is all that there is to tell of it yet.
     _run = _run_registration = _add
 
+    def touch(self, id: int | None = None, *, handle: int | None = None) -> int:
+        # The shortest way, for a key of the kind that those before it are of.
+        index = self._count
+        if handle is None:
+            key, flags = id, 0
+        else:
+            key, flags = handle if id is None else None, TIMEWHEEL_OPF_BY_HANDLE
+        if key is None or flags != self._flags or index >= self._capacity:
+            key, flags = _ops.key(id, handle)
+            return self._touch([key], flags)[0]
+        # OverflowError: it is no key.
+        self._keys.append(key)
+        self._count = index + 1
+        return index
+
+    def touch_many(self, ids: Iterable[int] | None = None, *,
+                   handles: Iterable[int] | None = None) -> range:
+        """Add a touch() of each of these tokens, at a fraction of the cost; returns the
+        operations' indexes."""
+        if (ids is None) == (handles is None):
+            raise TypeError("either ids or handles have to be given")
+        flags = 0 if handles is None else TIMEWHEEL_OPF_BY_HANDLE
+        return self._touch((ids if handles is None else handles) or (), flags)
+
+    def _touch(self, keys: Iterable[int], flags: int) -> range:
+        added = array("Q", keys)
+        start = self._count
+        end = start + len(added)
+        if end > self._capacity:
+            raise error_of(errno.ENOSPC)
+        if flags != self._flags:
+            with self._lock:
+                self._flush()
+            self._flags = flags
+        self._keys += added
+        self._count = end
+        return range(start, end)
+
     def clear(self) -> None:
         """Empty the batch, to use it again."""
         with self._lock:
+            self._keys = array("Q")
+            self._count = 0
             _abi.tw_batch_clear(self._batch)
 
     def run(self, wheel: Wheel) -> int:
@@ -68,6 +127,7 @@ class Batch(_ops.Operations[int]):
         """
         opened = wheel._opened()
         with self._lock:
+            self._flush()
             while True:
                 try:
                     failed: int = _abi.tw_batch_run(self._batch, opened)
@@ -76,18 +136,17 @@ class Batch(_ops.Operations[int]):
                     pass
 
     def __len__(self) -> int:
-        with self._lock:
-            count: int = _abi.tw_batch_count(self._batch)
-        return count
+        return self._count
 
     def outcome(self, index: int) -> Outcome:
         """How the operation of this index went. IndexError: there is none."""
         with self._lock:
-            if not 0 <= index < _abi.tw_batch_count(self._batch):
+            self._flush()
+            if not 0 <= index < self._count:
                 raise IndexError(f"no operation {index}")
             op = _abi.tw_batch_op(self._batch, index).contents
             try:
-                result = Result(_abi.tw_batch_result(self._batch, index))
+                result = result_of(_abi.tw_batch_result(self._batch, index))
             except OSError as error:
                 return Outcome(error, Result(0), None, None)
             registered = (op.code == TIMEWHEEL_OP_REGISTER or

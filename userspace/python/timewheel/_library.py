@@ -13,7 +13,8 @@ from typing import Any, Callable
 try:
     _library = ctypes.CDLL("libtimewheel.so.1", use_errno=True)
 except OSError as error:
-    raise ImportError(str(error)) from error
+    raise ImportError(f"{error}: the library is in Debian's package libtimewheel1, "
+                      "which \"make deb\" in timewheel's source builds") from error
 
 _Checked = Callable[[Any, Any, tuple[Any, ...]], Any]
 
@@ -21,11 +22,14 @@ _strerror = _library["tw_strerror"]
 _strerror.restype = ctypes.c_char_p
 
 
+def error_of(err: int, *names: str) -> OSError:
+    return OSError(err, _strerror(err).decode(), *names)
+
+
 def _failed(arguments: tuple[Any, ...]) -> OSError:
-    err = ctypes.get_errno()
     # A function that takes a name has it in front.
     names = [os.fsdecode(a) for a in arguments[:1] if isinstance(a, bytes)]
-    return OSError(err, _strerror(err).decode(), *names)
+    return error_of(ctypes.get_errno(), *names)
 
 
 def failed_if_negative(result: int, _function: Any, arguments: tuple[Any, ...]) -> int:

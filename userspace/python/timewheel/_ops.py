@@ -35,12 +35,11 @@ def _due(delay: float | None, at_ns: int | None) -> tuple[int, int]:
 
 def key(id: int | None, handle: int | None) -> tuple[int, int]:
     """Key and flags."""
-    if (id is None) == (handle is None):
+    if handle is None and id is not None:
+        return u64(id), 0
+    if handle is None or id is not None:
         raise TypeError("either id or handle has to be given")
-    if handle is not None:
-        return u64(handle), TIMEWHEEL_OPF_BY_HANDLE
-    assert id is not None
-    return u64(id), 0
+    return u64(handle), TIMEWHEEL_OPF_BY_HANDLE
 
 
 def on_token(code: int, id: int | None, handle: int | None) -> timewheel_op:

@@ -3,6 +3,7 @@
 
 import ctypes
 import enum
+import functools
 import operator
 from dataclasses import dataclass
 
@@ -32,6 +33,10 @@ class Result(enum.IntFlag):
     """touch_or_register() found no token and registered one."""
     BURIED = _uapi.TIMEWHEEL_RES_BURIED
     """nack() has buried the token."""
+
+
+# An enum is slow to make one of a number.
+result_of = functools.cache(Result)
 
 
 class State(enum.IntEnum):
@@ -64,7 +69,7 @@ def i32(value: int) -> int:
 
 def u64(value: int) -> int:
     value = operator.index(value)
-    if not 0 <= value < 2**64:
+    if value >> 64:
         raise OverflowError(f"{value} is not in 0..2**64-1")
     return value
 

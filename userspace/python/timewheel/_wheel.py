@@ -12,7 +12,7 @@ from typing import Iterable, Iterator, NoReturn
 from . import _abi, _ops, _uapi
 from ._library import Owned
 from ._types import Caps, Clock, Event, Histogram, Info, Result, Setup, Stats
-from ._types import Token, duration, info_of, setup_struct, token_of, u64
+from ._types import Token, duration, info_of, result_of, setup_struct, token_of, u64
 
 # So many events in a row before other tasks of the loop have their turn.
 _IN_A_ROW = 64
@@ -219,7 +219,7 @@ class Wheel(_ops.Operations[Result]):
     # Operations
 
     def _run(self, op: _uapi.timewheel_op) -> Result:
-        return Result(_abi.tw_wheel_run(self._opened(), ctypes.byref(op)))
+        return result_of(_abi.tw_wheel_run(self._opened(), ctypes.byref(op)))
 
     def _run_registration(self, op: _uapi.timewheel_op) -> int:
         self._run(op)
@@ -227,8 +227,10 @@ class Wheel(_ops.Operations[Result]):
         return handle
 
     def touch(self, id: int | None = None, *, handle: int | None = None) -> Result:
-        # The shortest way.
-        return Result(_abi.tw_wheel_touch(self._opened(), *_ops.key(id, handle)))
+        # The shortest way. ctypes takes a pointer sooner than what owns the pointer.
+        key, flags = _ops.key(id, handle)
+        wheel = self._opened()
+        return result_of(_abi.tw_wheel_touch(wheel._as_parameter_, key, flags))
 
     # Listing and looking
 

@@ -84,7 +84,14 @@ null' wheels -J
 	refuses 2 "--slots '3x'" create new --slots 3x
 	refuses 2 "--slots '-3'" create new --slots -3
 	refuses 2 "--slots '99999999999999999999'" create new --slots 99999999999999999999
-	refuses 2 "--tick '1'*ns'" create new --tick 1ns
+	refuses 2 "--tick '1ns': not from 100000ns to 86400000000000ns" create new --tick 1ns
+	refuses 2 "--tick '10us': not from 100us to 86400000000us" create new --tick 10us
+	refuses 2 "--tick '48h': not from 100us to 24h" create new --tick 48h
+	# Nearly right.
+	refuses 2 "VERB 'lsit': not one of .*: did you mean 'list'?" lsit
+	refuses 2 "VERB 'craete': .*did you mean 'create'?" help craete
+	refuses 2 'unknown option --tics: did you mean --tick?' create new --tics 5s
+	refuses 2 'unknown option --clok=manual: did you mean --clock?' create new --clok=manual
 	refuses 2 "--tick 'soon': not a span such as 30s" create new --tick soon
 	refuses 2 "--max-tokens '0'" create new --max-tokens 0
 	refuses 2 "--clock 'sun': not monotonic, boottime, realtime or manual" create new --clock sun
@@ -127,6 +134,12 @@ null
 null
 null' get manual 7 -J
 	gives 0 add manual 18446744073709551615 clock 7220000000000
+	# jq would round it: a text, and its digits are right.
+	json '.tokens[0].id' '"18446744073709551615"' get -J manual 18446744073709551615
+	gives 0 get manual -H "$($twctl get -J manual 7 | $jq -r '.tokens[0].handle')"
+	prints '^ *7 '
+	json '.tokens[0] | .id, .deadline | type' '"number"
+"number"' get -J manual 7
 	json '.tokens[0] | .slot, .cycle, .timeout' '20
 2
 null' get -J manual 18446744073709551615
@@ -191,6 +204,9 @@ true
 	refuses 2 "TIME 'soon': 'soon' is no day, no time of day and no time zone" \
 		add manual 1 soon
 	refuses 2 "TIME '-5s'" add manual 1 -- -5s
+	refuses 2 "TIME '1h30': a number without a unit is understood as 30s" add manual 1 1h30
+	refuses 2 "TIME '8.30': understood as 8.30 seconds: .*8:30" add manual 1 8.30
+	refuses 2 "TIME 'in -5s': understood as 5s before now" add manual 1 -- in -5s
 	refuses 2 "TIME '1h 30x'" add manual 1 1h 30x
 	refuses 2 "ID 'x'" add manual x 5s
 	refuses 2 "ID '-1'" add manual -- -1 5s
@@ -228,6 +244,46 @@ true
 	refuses 2 "TICK '99999999999999'" advance manual 99999999999999
 	refuses 2 'not one with --clock manual' advance plain 5
 	is 'tokens after all that' "$(pending manual)" 1
+}
+
+# Who has a wheel open, also after it was destroyed.
+holders()
+{
+	gives 0 create held
+	gives 0 create other
+	sleep 1000 <>/dev/timewheels/held 8<>/dev/timewheels/held 9<>/dev/timewheel &
+	holder=$!
+	settle_holder
+	gives 0 holders
+	prints '^WHEEL *PID USER COMMAND UNIT$'
+	prints "^held *$holder root *sleep "
+	prints "^- *$holder root *sleep "
+	is 'lines, a wheel once' "$(grep -c sleep $tmp/out)" 2
+	json '.holders[] | .wheel, .pid, .destroyed' "\"held\"
+$holder
+false" holders -J held
+	gives 0 holders other
+	is 'nobody has that one' "$(wc -l <$tmp/out)" 0
+	refuses 2 "WHEEL 'a b': not 1 to 63" holders 'a b'
+	as_nobody $twctl holders held
+	is 'status for one who does not see all' $? 4
+	is 'it is told' "$(grep -c 'processes of other users are not seen: sudo' $tmp/err)" 1
+	gives 0 destroy held
+	json '.holders[] | .wheel, .destroyed' '"held"
+true' holders -J held
+	kill $holder
+	wait $holder
+	gives 0 holders held
+	is 'nobody any more' "$(wc -l <$tmp/out)" 0
+	gives 0 destroy other
+}
+
+# The shell has opened what it is to open.
+settle_holder()
+{
+	until [ "$(cat /proc/$holder/comm)" = sleep ]; do
+		usleep 10000
+	done
 }
 
 # More than are kept to be printed at a time.
@@ -268,7 +324,7 @@ wall_time()
 	gives 0 create real -c realtime
 	export TZ=CET-1CEST,M3.5.0,M10.5.0/3
 	gives 0 add real 1 at 2100-12-01 08:00
-	json '.tokens[0] | .deadline, .when' '4131327600000000000
+	json '.tokens[0] | .deadline, .when' '"4131327600000000000"
 "2100-12-01T08:00:00.000000+01:00"' get real 1 -J -o deadline,when
 	gives 0 move real 1 at 2100-07-01 08:00 UTC
 	json '.tokens[0].when' '"2100-07-01T10:00:00.000000+02:00"' get real 1 -J
@@ -340,7 +396,7 @@ batch()
 	is 'status with errors among the answers' $? 1
 	is 'messages' "$(wc -c <$tmp/err)" 0
 	# Not to be taken for results.
-	sed 's/[0-9]\{9,\}/N/g; s/^/| /' $tmp/answers | cut -d' ' -f1-5 >$tmp/out
+	sed 's/"*[0-9]\{9,\}"*/N/g; s/^/| /' $tmp/answers | cut -d' ' -f1-5 >$tmp/out
 	is 'answers' "$(cat $tmp/out)" '| ok registered N N
 | ok registered N N
 | error EEXIST there is
@@ -444,6 +500,9 @@ watching()
 1000000000' watch watched -n 1 -J
 	gives 9 watch watched --idle-timeout 50ms
 	is 'until nothing comes' "$(wc -l <$tmp/out)" 1
+	$twctl add watched 18446744073709551615 0 -c 9007199254740992 >/dev/null
+	json .id,.cookie '"18446744073709551615"
+9007199254740992' watch watched -n 1 -J
 	gives 0 create walls
 	$twctl add walls 7 0 -c 5 >/dev/null
 	gives 0 watch walls -n 1
@@ -1102,7 +1161,7 @@ null' get cron 1 -J
 		"$($twctl list cron -b -o id,left --no-headings | xargs)" '2 53000000000'
 	refuses 1 'no timeout' touch cron 2
 	refuses 2 "--every '5s': wheel 'plain' has no periodic tokens.*--periods" add plain 1 --every 5s
-	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1s or more" add cron 3 --every 1ms
+	refuses 2 "--every '1ms': shorter than a tick of wheel 'cron': take 1000ms or more" add cron 3 --every 1ms
 	refuses 2 "--every 'x'" add cron 3 --every x
 	refuses 2 "--every '300y': longer than 292 years" add cron 3 --every 300y
 	refuses 2 'usage: .*only --every needs no TIME' add cron 3
@@ -1382,6 +1441,10 @@ system()
 		loaded) mkdir -p $tmp/root/sys/module/timewheel $tmp/root/sys/class/misc/timewheel
 			echo 10:123 >$tmp/root/sys/class/misc/timewheel/dev ;;
 		device) : >$tmp/root/dev/timewheel ;;
+		podman) mkdir $tmp/root/run
+			: >$tmp/root/run/.containerenv ;;
+		docker) : >$tmp/root/.dockerenv ;;
+		kubernetes) mkdir -p $tmp/root/var/run/secrets/kubernetes.io ;;
 		esac
 	done
 }
@@ -1431,6 +1494,19 @@ doctor()
 	system module loaded device
 	gives 0 doctor --root $tmp/root
 	refuses 2 "--root '/none'" doctor --root /none
+	system podman
+	finds 'module: not loaded, and a container' '^on the host: twctl doctor$'
+	for manager in podman docker kubernetes; do
+		system $manager loaded
+		finds 'device: .*was not passed' '--device /dev/timewheel;'
+	done
+	system podman loaded device
+	gives 0 doctor --root $tmp/root
+	chgrp 12345 $tmp/root/dev/timewheel
+	chmod 660 $tmp/root/dev/timewheel
+	as_nobody $twctl doctor --root $tmp/root
+	prints 'is not open to you in this container'
+	prints '--group-add 12345 '
 
 	as_nobody $twctl doctor
 	is 'doctor for nobody' $? 1
@@ -1510,6 +1586,7 @@ no_device()
 : >$tmp/out
 : >$tmp/err
 wheels
+holders
 tokens
 many
 without_ids

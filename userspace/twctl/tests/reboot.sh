@@ -60,6 +60,12 @@ after()
 		END { print FNR, moved + 0, other + 0 }' $saves/delays $tmp/delays >$tmp/out
 	is 'tokens, those with another delay, others that differ' "$(cat $tmp/out)" '1000 0 0'
 	is 'the node' "$(stat -c %a /dev/timewheels/dates)" 660
+	# Another boot, after a power cut: the tokens do not come again.
+	gives 0 destroy delays dates
+	gives 0 apply
+	gives 11 restore
+	is 'saves that are told to be restored before' "$(grep -c 'was restored' $tmp/err)" 2
+	is 'pending' "$($twctl -o pending --no-headings | xargs)" '0 0'
 	gives 0 destroy delays dates
 }
 

@@ -3,7 +3,7 @@
 #
 # Wheels that are declared, saved and restored, also across another load of the module,
 # on a real device. Needs the module loaded, root, and beside itself: results.sh, twctl,
-# jq, udevadm. Prints TAP. "make guest-tests" runs it in a guest.
+# skew.so, jq, udevadm. Prints TAP. "make guest-tests" runs it in a guest.
 set -u
 # What hangs has failed.
 twctl="timeout 60 $PWD/twctl"
@@ -152,6 +152,74 @@ all_kinds()
 	$twctl kick kinds 8 >/dev/null
 }
 
+# lacks WHEEL PATTERN: nothing is restored, and one line says why
+lacks()
+{
+	refuses "$1" "wheel '$2': $3: nothing has been restored; $4" restore "$2" $tmp/kinds
+	is 'tokens' "$(wheel "$2" pending,held,buried)" '0 0 0'
+	is 'it runs' "$(wheel "$2" state)" running
+	gives 0 destroy "$2"
+}
+
+# All or nothing: a wheel that is there was made without something that a token has.
+none_at_all()
+{
+	remedy='declare the wheel with what the token needs'
+	$twctl save kinds $tmp/kinds 2>/dev/null
+	sed -i 's/"restored": *[0-9]*/"restored":           0/' $tmp/kinds
+	gives 0 create bare --no-ids --clock manual
+	lacks 1 bare 'id [0-9]* has an id, which the wheel was made without' "$remedy"
+	gives 0 create plain --no-cookies --clock manual --lease 10s --periods
+	lacks 1 plain 'id [17][0-9]* has a cookie, .* made without' "$remedy"
+	gives 0 create still --clock manual --lease 10s
+	lacks 1 still 'id [489] has a period, .* made without' "$remedy"
+	gives 0 create loose --clock manual --periods
+	lacks 1 loose 'id [78] has a burial or a kick, which needs a lease, .*' "$remedy"
+	gives 0 create long --clock manual --lease 10s --periods --tick 8s
+	lacks 1 long "id [489] has a period shorter than the wheel's tick, .*" "$remedy"
+	gives 0 create words --clock manual --lease 1h --touch-words --periods --tick 1ms
+	sed 's/"left":30000000000,/"left":2000000000000000,/' $tmp/kinds >$tmp/far
+	refuses 1 'id 3 is due later than the wheel can reach' restore words $tmp/far
+	is 'tokens' "$(wheel words pending,held,buried)" '0 0 0'
+	gives 0 destroy words
+	# The tokens that are there count, too.
+	gives 0 create small --clock manual --max-tokens 11 --lease 10s --periods
+	$twctl touch small -r 5s 100 101 >/dev/null
+	refuses 6 "'small' is full at its max-tokens, 11, before id [0-9]*: nothing.* max-tokens = 12 or more" \
+		restore small $tmp/kinds
+	is 'tokens' "$($twctl list small -o id --no-headings | sort | xargs)" '100 101'
+	gives 0 drain small
+	refuses 11 'draining.*: nothing has been restored; .*twctl drain --undo small' \
+		restore small $tmp/kinds
+	gives 0 destroy small
+	# What the check cannot foresee: the third registration on the wheel itself fails.
+	gives 0 create race --clock manual --lease 10s --periods
+	LD_PRELOAD=$PWD/skew.so TWCTL_SKEW=register TWCTL_SKEW_AT=13 \
+		$twctl restore race $tmp/kinds >$tmp/out 2>$tmp/err
+	is 'status' $? 1
+	is 'it is told' "$(grep -c "nothing has been restored" $tmp/err)/$(wc -l <$tmp/err)" 1/1
+	is 'tokens, and those that were there for a moment' \
+		"$(wheel race pending,held,buried,state)" '0 0 0 running'
+	[ "$($twctl stats race -J | $jq '.[][0].registered')" -ge 9 ]
+	result $? 'there were some'
+	gives 0 restore race $tmp/kinds
+	gives 0 destroy race
+	# A wheel that restore has made goes again.
+	sed 's/"tick":1000000000/"tick":8000000000/; s/"lease":[0-9]*/"lease":10000000000/' \
+		$tmp/kinds >$tmp/odd
+	sed -i 's/"restored": *[0-9]*/"restored":           0/' $tmp/odd
+	refuses 1 'nothing has been restored' restore odd $tmp/odd
+	refuses 3 "no wheel 'odd'" list odd
+	# Tokens without ids, on a wheel whose tokens need some.
+	gives 0 create bare --no-ids --no-cookies --clock manual
+	$twctl add bare - 5s >/dev/null
+	gives 0 save bare $tmp/bare
+	gives 0 destroy bare
+	gives 0 create bare --clock manual
+	refuses 1 'made with ids, and the tokens of the save have none' restore bare $tmp/bare
+	gives 0 destroy bare
+}
+
 saving()
 {
 	all_kinds
@@ -162,7 +230,7 @@ saving()
 	is 'only its owner may read it' "$(stat -c %a $tmp/kinds)" 600
 	is 'nothing is beside it' "$(ls $tmp/kinds*)" $tmp/kinds
 	is 'its lines are JSON' "$($jq -c '[."timewheel-save", .end]' <$tmp/kinds | sort -u | xargs)" \
-		'[1,null] [null,null] [null,true]'
+		'[2,null] [null,null] [null,true]'
 	is 'the head' "$(head -n 1 $tmp/kinds | $jq -c \
 		'[.wheel, .clock, .now, .tick, .slots, .lease, ."max-attempts", .periods, .paused]')" \
 		'["kinds","manual",10000000000,1000000000,60,10000000000,3,true,true]'
@@ -194,26 +262,14 @@ saving()
 	gives 0 resume kinds
 	gives 0 watch kinds -n 4 -f '{id} {missed}'
 	is 'what comes' "$(sort $tmp/out | xargs)" '5 0 6 0 8 0 9 0'
-	gives 5 restore kinds $tmp/kinds
+	refuses 11 "kinds: the save was restored .* ago, .*--force" restore kinds $tmp/kinds
+	gives 5 restore kinds $tmp/kinds --force
 	is 'those that exist are counted' \
 		"$(grep -c "10 ids exist: their tokens stay as they are" $tmp/err)" 1
 	is 'a wheel in use is not paused' "$(wheel kinds state)" running
 	gives 0 destroy kinds
 
-	# To one that is there, and was made without the half of it.
-	gives 0 create bare --no-ids --no-cookies --clock manual
-	gives 1 restore bare $tmp/kinds
-	is 'the first is told' "$(grep -c 'the wheel was made without what this token has' $tmp/err)" 1
-	is 'and how many' "$(grep -c '10 tokens could not be restored' $tmp/err)" 1
-	gives 0 create small --clock manual --max-tokens 1 --lease 10s --periods
-	gives 1 restore small $tmp/kinds
-	is 'full' "$(grep -c "'small' is full" $tmp/err)/$(grep -c '9 tokens could not' $tmp/err)" 1/1
-	gives 0 create loose --clock manual --periods
-	gives 1 restore loose $tmp/kinds
-	is 'what only a wheel with leases can keep is not there' \
-		"$($twctl list loose -o id --no-headings | sort -n | xargs)" \
-		'1 2 3 4 5 6 9 18446744073709551615'
-	gives 0 destroy bare small loose
+	none_at_all
 	# Tokens without ids have their burials too.
 	gives 0 create bare --no-ids --no-cookies --clock manual --lease 10s
 	$twctl add bare - 0 >/dev/null
@@ -233,7 +289,7 @@ clocks()
 	$twctl add real 3 at @4000000000.123456789 -e 7s >/dev/null
 	tokens real >$tmp/before
 	gives 0 save real
-	is 'its wall time' "$($jq -c 'select(.id == 1) | .wall' <$saves/real.save)" 4000000000200000000
+	is 'its wall time' "$($jq -c 'select(.id == 1) | .wall' <$saves/real.save)" '"4000000000200000000"'
 	gives 0 create mono -t 100ms
 	$twctl add mono 1 1000s >/dev/null
 	was=$(value mono 1 deadline)
@@ -248,13 +304,14 @@ clocks()
 	moved=$(($(value wall 1 deadline) - was))
 	[ $moved -ge 0 ] && [ $moved -le 100000000 ]
 	result $? "by wall time the deadline stays, or is in the next tick: $moved ns"
-	gives 0 restore left $tmp/mono
+	gives 0 restore left $tmp/mono --force
+	prints 'as its clock is monotonic, what was left of each delay counts from now on'
 	moved=$(($(value left 1 deadline) - was))
 	[ $moved -ge 1000000000 ] && [ $moved -lt 60000000000 ]
 	result $? "by what was left it is later by the time between: $moved ns"
 	is 'its timeout' "$(value left 1 timeout)" 1000000000000
 	gives 0 create still --clock manual
-	refuses 2 '--wall: not with a manual clock' restore still $tmp/mono --wall
+	refuses 2 '--wall: not with a manual clock' restore still $tmp/mono --wall --force
 	gives 0 save still $tmp/still
 	refuses 2 '--wall: not with a manual clock' restore left $tmp/still --wall
 	is 'it runs' "$(wheel left state)" running
@@ -282,7 +339,7 @@ broken()
 	refused 'bad:0: the save was cut off'
 	sed 3d $tmp/some >$tmp/bad
 	refused 'bad:4: the file has not so many tokens'
-	sed 's/"timewheel-save":1/"timewheel-save":2/' $tmp/some >$tmp/bad
+	sed 's/"timewheel-save":2/"timewheel-save":3/' $tmp/some >$tmp/bad
 	refused "bad:1: no, or a wrong, 'timewheel-save': not a save of this"
 	echo '{"tokens":[]}' >$tmp/bad
 	refused 'bad:1: .*not a save of this'
@@ -316,6 +373,97 @@ broken()
 	gives 0 destroy some
 }
 
+# A save that cannot be restored is kept beside, and the wheel is saved from then on.
+unrestored()
+{
+	gives 0 destroy kept
+	gives 0 create kept --clock manual --max-tokens 2
+	gives 0 save
+	gives 0 destroy kept
+	gives 0 create kept --clock manual --max-tokens 2
+	sed -i 's/^{"end".*//; /^$/d' $saves/kept.save
+	gives 1 restore
+	is 'why, and where it is' "$(sed 's/.*is saved: //' $tmp/err | tail -n 1)" \
+		"twctl restore kept $saves/kept.save.unrestored"
+	is 'it is there' "$(wc -l <$saves/kept.save.unrestored)" 1
+	for id in 1 2 3; do
+		echo "{\"state\":\"pending\",\"id\":$id,\"cookie\":0,\"left\":5,\"timeout\":0,\"period\":0,\"base\":0,\"attempts\":0}"
+	done >$tmp/three
+	gives 0 save
+	sed -e "1r $tmp/three" -e 's/"tokens":0/"tokens":3/' $saves/kept.save >$tmp/full
+	cp $tmp/full $saves/kept.save
+	gives 6 restore
+	prints_error "'kept' is full at its max-tokens, 2, before id 3: nothing has been restored"
+	is 'the one before is, too' "$(ls $saves | xargs)" \
+		'all-saved kept.save.unrestored kept.save.unrestored2'
+	gives 0 restore
+	prints "^wheel 'kept' has no save$"
+	$twctl touch kept -r 5s 7 >/dev/null
+	gives 0 save
+	prints "^wheel 'kept': 1 tokens saved"
+	rm $saves/*.unrestored*
+	gives 0 destroy kept
+	gives 0 apply
+	gives 0 restore
+	is 'it has' "$($twctl list kept -o id --no-headings | xargs)" 7
+	$twctl touch kept -r 5s 1 2 3 >/dev/null
+	gives 0 cancel kept 7
+}
+
+prints_error()
+{
+	grep -q -- "$1" $tmp/err
+	result $? "  says $1"
+}
+
+# Old saves do not make tokens come again.
+aged()
+{
+	gives 0 save
+	gives 0 destroy kept
+	gives 0 apply
+	gives 0 restore
+	# As after a power cut: the wheel is gone, and was not saved since.
+	gives 0 destroy kept
+	gives 0 apply
+	refuses 11 'kept.save: the save was restored .* ago, .*: --force' restore
+	is 'tokens' "$(wheel kept pending)" 0
+	is 'the file is as it was' "$(ls $saves | xargs)" 'all-saved kept.save'
+	gives 0 restore --force
+	is 'tokens' "$(wheel kept pending)" 3
+	# The wheel is destroyed by hand before all are saved.
+	gives 0 save kept
+	gives 0 destroy kept
+	gives 0 save
+	prints "^wheel 'kept' is gone: nothing to save$"
+	gives 0 apply
+	refuses 11 'kept.save: the save is older than the last time that all wheels were saved, .*: --force' \
+		restore
+	is 'tokens' "$(wheel kept pending)" 0
+	refuses 11 'older than' restore kept
+	gives 0 restore kept --force
+	is 'tokens' "$(wheel kept pending)" 3
+	# A save that cannot be marked could be restored again and again.
+	gives 0 save kept $tmp/marked
+	mkdir -p $tmp/cd
+	mount -t tmpfs tmpfs $tmp/cd
+	cp $tmp/marked $tmp/cd
+	mount -o remount,ro $tmp/cd
+	refuses 1 'marked: Read-only file system, .* is marked: --force' restore other $tmp/cd/marked
+	refuses 3 'no wheel' list other
+	gives 0 restore other $tmp/cd/marked --force
+	umount $tmp/cd
+	gives 0 destroy other
+	# One that an older twctl has made has no place for a mark.
+	sed 's/"timewheel-save":2,"restored": *0/"timewheel-save":1/
+		s/,"boot":"[^"]*","uptime":[0-9]*//' $tmp/marked >$tmp/old
+	for times in 1 2; do
+		gives 0 restore other $tmp/old
+		gives 0 destroy other
+	done
+	gives 0 save
+}
+
 # As the service does it at shutdown and at boot.
 all_declared()
 {
@@ -330,7 +478,7 @@ all_declared()
 		$twctl touch $wheel -r 5s 1 2 3 >/dev/null
 	done
 	gives 0 save
-	is 'only that is saved' "$(ls $saves)" kept.save
+	is 'only that is saved' "$(ls $saves | xargs)" 'all-saved kept.save'
 	$twctl cancel kept 1 >/dev/null
 	gives 0 restore
 	prints "^wheel 'kept' has been in use: it stays as it is$"
@@ -339,11 +487,13 @@ all_declared()
 	gives 0 apply
 	gives 0 restore
 	is 'it has' "$($twctl list kept -o id --no-headings | sort | xargs)" '1 2 3'
+	unrestored
+	aged
 	# A file with an error is told of, and the others are saved.
 	echo 'slots' >$etc/bad.conf
 	rm $saves/kept.save
 	gives 2 save
-	is 'one is saved' "$(ls $saves)" kept.save
+	is 'one is saved' "$(ls $saves | xargs)" 'all-saved kept.save'
 	rm $etc/*
 	gives 0 destroy kept lost
 }

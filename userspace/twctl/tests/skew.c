@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Preloaded, it lets the kernel's module look like one of another version, of
- * which $TWCTL_SKEW names what is other.
+ * which $TWCTL_SKEW names what is other. "register" lets one registration fail, the
+ * one of number $TWCTL_SKEW_AT.
  */
 #include <errno.h>
 #include <linux/timewheel.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -25,6 +27,20 @@ static void change(struct timewheel_caps *caps, const char *what)
 		caps->setup_flags &= ~TIMEWHEEL_SETUP_PERIODS;
 	else if (!strcmp(what, "clocks"))
 		caps->clocks &= ~(1U << TIMEWHEEL_CLOCK_MANUAL);
+}
+
+/* The kernel refuses an operation with a flag that it does not know. */
+static void spoil(const struct timewheel_batch *batch)
+{
+	struct timewheel_op *op = (void *)(uintptr_t)batch->ops;
+	const char *at = getenv("TWCTL_SKEW_AT");
+	static int registered;
+	unsigned int i;
+
+	for (i = 0; i < batch->count; i++) {
+		if (op[i].code == TIMEWHEEL_OP_REGISTER && ++registered == atoi(at))
+			op[i].flags |= 1U << 31;
+	}
 }
 
 static int fails(int err)
@@ -48,6 +64,8 @@ int ioctl(int fd, unsigned long command, ...)
 		return fails(ENOTTY);
 	if (what && !strcmp(what, "caps") && command == TIMEWHEEL_IOC_CAPS)
 		return fails(EINVAL);
+	if (what && !strcmp(what, "register") && command == TIMEWHEEL_IOC_BATCH)
+		spoil(arg);
 	ret = syscall(SYS_ioctl, fd, command, arg);
 	if (!ret && what && command == TIMEWHEEL_IOC_CAPS)
 		change(arg, what);

@@ -75,7 +75,13 @@ static const struct {
 	{ ".5s", WRONG },
 	{ "1,5s", WRONG },
 	{ "5s,", WRONG },
-	{ "1h30", S(3630) },
+	/* Minutes, or seconds? */
+	{ "1h30", WRONG },
+	{ "1h 30", WRONG },
+	{ "30 1h", WRONG },
+	{ "1 30", WRONG },
+	{ "0.25", S(1) / 4 },
+	{ "8.30s", S(8) + 300000000 },
 	{ "0x10", WRONG },
 	{ "infinity", WRONG },
 	{ "1e3", WRONG },
@@ -280,6 +286,17 @@ static const struct {
 	{ "clock -5", WHEN_CLOCK, WRONG },
 	{ "in", WHEN_SPAN, WRONG },
 	{ "in in 5s", WHEN_SPAN, WRONG },
+	/* A time of day, or seconds? */
+	{ "8.30", WHEN_SPAN, WRONG },
+	{ "in 8.30", WHEN_SPAN, WRONG },
+	{ "+8.30", WHEN_SPAN, WRONG },
+	{ "8.3", WHEN_SPAN, S(8) + 300000000 },
+	{ "8.300", WHEN_SPAN, S(8) + 300000000 },
+	{ "24.30", WHEN_SPAN, S(24) + 300000000 },
+	{ "8.60", WHEN_SPAN, S(8) + 600000000 },
+	{ "8.30 s", WHEN_SPAN, S(8) + 300000000 },
+	{ "8:30", WHEN_REAL, S(NOW + 20 * 3600 + 1800) },
+	{ "in -5s", WHEN_SPAN, WRONG },
 	{ "+5min", WHEN_SPAN, S(300) },
 	{ "+ 1h30m", WHEN_SPAN, S(5400) },
 	{ "12 M", WHEN_SPAN, S(31557600) },
@@ -323,6 +340,9 @@ static const struct {
 	{ "293y", "longer than 292 years" },
 	{ "", "a day or a time of day is missing" },
 	{ "in", "" },
+	{ "1h30", "a number without a unit is understood as 30s: write its unit, too" },
+	{ "8.30", "understood as 8.30 seconds: write 8.30s, or 8:30 for a time of day" },
+	{ "in -5s", "understood as 5s before now: a span is not less than 0" },
 	{ "clock 5s", "the clock's ns go from 0 to 9223372036854775807" },
 	{ "at 2026-02-29", "2026-02 has 28 days" },
 	{ "at 2026-13-01", "there is no month 13" },
@@ -415,6 +435,20 @@ static const struct {
 	{ INT64_MAX, "106751d23h" },
 };
 
+/* In the unit of what was given. */
+static const struct {
+	uint64_t	ns;
+	const char	*like, *text;
+} alike[] = {
+	{ 100000, "10us", "100us" },
+	{ 100000, "5ns", "100000ns" },
+	{ 100000, "1 usec", "100usec" },
+	{ 100000, "1s", "100us" },
+	{ S(86400), "48h", "24h" },
+	{ S(86400), "1d 48h", "24h" },
+	{ S(86400), "999999", "24h" },
+};
+
 static void test_shown(void)
 {
 	char text[TIME_TEXT];
@@ -425,6 +459,10 @@ static void test_shown(void)
 		result(!strcmp(text, shown[i].text), "shown as", shown[i].text);
 		if (strcmp(text, shown[i].text))
 			printf("# is %s\n", text);
+	}
+	for (i = 0; i < ARRAY_SIZE(alike); i++) {
+		span_text_like(text, sizeof(text), alike[i].ns, alike[i].like);
+		result(!strcmp(text, alike[i].text), "shown like", alike[i].like);
 	}
 	setenv("TZ", BERLIN, 1);
 	tzset();

@@ -52,6 +52,21 @@ static void roll_back(void)
 	store_memory.roll_back();
 }
 
+static int set_mark(void)
+{
+	return BOTH(mark);
+}
+
+static int go_back(void)
+{
+	return BOTH(back);
+}
+
+static int keep_marked(void)
+{
+	return BOTH(keep);
+}
+
 static int save_queue(struct queue_row *row)
 {
 	struct queue_row other = *row;
@@ -221,6 +236,9 @@ const struct store store_both = {
 	.begin = begin,
 	.commit = commit,
 	.roll_back = roll_back,
+	.mark = set_mark,
+	.back = go_back,
+	.keep = keep_marked,
 	.last_turn = last_turn,
 	.save_queue = save_queue,
 	.save_counts = save_counts,
@@ -312,14 +330,28 @@ static void remove_all(int64_t newest)
 	must_be(!commit((struct bytes) { }));
 }
 
+static void change_some(int64_t *newest)
+{
+	for (int changes = rand() % 10; changes; changes--)
+		change_by_chance(newest);
+}
+
 void both_try_turns(int count)
 {
 	int64_t newest = 0;
 
 	while (count--) {
 		must_be(!begin());
-		for (int changes = rand() % 10; changes; changes--)
-			change_by_chance(&newest);
+		change_some(&newest);
+		if (rand() % 2) {
+			set_mark();
+			change_some(&newest);
+			if (rand() % 2)
+				go_back();
+			else
+				keep_marked();
+			change_some(&newest);
+		}
 		if (rand() % 2)
 			roll_back();
 		else

@@ -103,6 +103,7 @@ static void begin(void)
 static void begin_clients(void)
 {
 	for (int i = 0; i < 2; i++) {
+		multi_forget(&clients[i]);
 		answers[i].length = 0;
 		clients[i] = (struct client) {
 			.reply = { &answers[i], 2 },
@@ -181,6 +182,8 @@ static void check_answer(int number)
 {
 	struct buffer *out = &answers[number];
 
+	while (clients[number].step)
+		clients[number].step(&clients[number], false);
 	turn_end();
 	if (!out->length != !!clients[number].waiter)
 		abort();
@@ -194,7 +197,7 @@ static void check_answer(int number)
 			print_answer(out->data);
 	}
 	out->length = 0;
-	/* As if its connection had ended. */
+	/* As if its connection had ended; but a transaction goes on. */
 	take_forget(&clients[number]);
 }
 
@@ -275,6 +278,7 @@ static void drop_all(void)
 	struct queue *queue = LIST_FIRST(&queues);
 
 	clients[0].known = true;
+	multi_forget(&clients[0]);
 	while (queue) {
 		if (queue->row.dropped) {
 			queue = LIST_NEXT(queue, next);
@@ -333,21 +337,23 @@ static const char * const words[] = {
 	"TW.DRAIN", "TW.RESUME", "TW.PUT", "TW.CANCEL", "TW.CANCELKEY", "TW.MOVE",
 	"TW.MOVEKEY", "TW.KICK", "TW.DELETE", "TW.GET", "TW.LIST", "TW.TAKE", "TW.ACK",
 	"TW.NACK", "TW.EXTEND", "TW.BURY", "HELLO", "AUTH", "PING", "INFO", "CLIENT",
-	"COMMAND", "QUIT",
+	"COMMAND", "QUIT", "ECHO", "SELECT", "CONFIG", "CLUSTER", "RESET",
+	"MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "DISCARD", "WATCH", "UNWATCH", "TW.GETKEY",
 	/* Not when answers are compared: what comes of it depends on the time. */
-	"TW.EVERY",
+	"TW.EVERY", "TIME",
 	/* From here on arguments. */
 	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",
 	"LEASE", "TRIES", "MAXJOBS", "MAXBYTES", "COUNT", "BLOCK", "BOUND", "CURSOR",
 	"STATE", "BEFORE", "ALL", "ready", "buried", "held", "delayed", "0", "1", "2",
 	"0.5", "1000", "99999999999999999999", "-1", "1e9", "2026-12-24T15:22:35+01:00",
 	"2026-13-99T25:61:61Z", "k", "l", "secret", "user", "SETNAME", "SETINFO", "ID",
+	"INFO", "LIST", "UNBLOCK", "GETNAME", "LIB-NAME", "GET",
 	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
-	"MISSED", "all", "none", "OVERLAP",
+	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW",
 };
 
-#define VERBS		30
+#define VERBS		45
 
 static char text[65536];
 
@@ -373,7 +379,7 @@ static size_t by_chance(void)
 				  rand() % 2 ? "OVERLAP " : "");
 	for (int i = rand() % LINES; i >= 0 && length + 64 * WORDS < sizeof(text); i--) {
 		length += sprintf(text + length, "%s%s", rand() % 16 ? "" : "+",
-				  words[rand() % (VERBS - !rules)]);
+				  words[rand() % (VERBS - 2 * !rules)]);
 		if (rand() % 4)
 			length += sprintf(text + length, " q");
 		for (int j = rand() % (rand() % 3 ? 4 : WORDS); j; j--)

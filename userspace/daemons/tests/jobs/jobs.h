@@ -82,7 +82,8 @@ static inline void write_config(const char *more)
 	if (!file)
 		abort();
 	fprintf(file, "listen = %s\nlisten = 127.0.0.1:%d\nstore = %s\n"
-		"wheel-prefix = %s\n%s", SOCKET, PORT, test_store, PREFIX, more);
+		"wheel-prefix = %s\n%s%s", SOCKET, PORT, test_store, PREFIX, more,
+		strstr(more, "password") ? "" : "password = none\n");
 	fclose(file);
 }
 

@@ -90,15 +90,18 @@ static int active(void)
 	return n < 1000 ? 1000 : n > CONNECTIONS ? CONNECTIONS : n;
 }
 
+/* Those of root, as which the tests run, include what is kept free for it. */
+#define ALL		(CONNECTIONS + 16)
+
 /* They are idle; then they put and take. One more is refused, and none suffers. */
 TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 {
-	redisContext **clients = calloc(CONNECTIONS, sizeof(*clients)), *more;
+	redisContext **clients = calloc(ALL, sizeof(*clients)), *more;
 	int put = 0, jobs = active();
 	redisReply *reply = NULL;
 
 	clients[0] = self->client;
-	for (int i = 1; i < CONNECTIONS; i++)
+	for (int i = 1; i < ALL; i++)
 		clients[i] = must_connect();
 	more = must_connect();
 	/* It has not said anything: it may be gone by then. */
@@ -117,7 +120,7 @@ TEST_F_TIMEOUT(limits, J5_ten_thousand_connections, 120)
 	}
 	EXPECT_EQ(jobs, put);
 	EXPECT_EQ(jobs, take_each(clients, jobs));
-	for (int i = 1; i < CONNECTIONS; i++)
+	for (int i = 1; i < ALL; i++)
 		redisFree(clients[i]);
 	free(clients);
 	more = must_connect();

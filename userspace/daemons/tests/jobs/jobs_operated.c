@@ -218,4 +218,45 @@ TEST_F(operated, passed_socket)
 	close(fd);
 }
 
+/* Starts a second daemon that is expected to end by itself; returns its exit status. */
+static int second_ends(void)
+{
+	int status = -1;
+	pid_t pid = start_daemon();
+
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Each has a queue "q", and both say that its wheel is theirs. */
+TEST_F(operated, second_daemon_with_the_same_prefix)
+{
+	struct taken taken;
+
+	test_store = DIR "/other";
+	write_config("");
+	start(self, -1);
+	SAYS("OK", self->client, "TW.CREATE q");
+	redisFree(self->client);
+	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+
+	test_store = STORE;
+	write_config("");
+	start(self, -1);
+	SAYS("OK", self->client, "TW.CREATE q");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	test_store = DIR "/other";
+	write_config("");
+	daemon_log = open(LOG, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	EXPECT_EQ(1, second_ends());
+	close(daemon_log);
+	daemon_log = 0;
+	test_store = STORE;
+	EXPECT_TRUE(says_soon("twjobd: the wheel \"tj-q\" is another twjobd's: set wheel-prefix"));
+	/* What a worker holds is still held. */
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+}
+
 TEST_HARNESS_MAIN

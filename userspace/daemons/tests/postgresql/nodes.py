@@ -133,6 +133,11 @@ def _():
     got = take(a, seconds=3)
     same(got[0], job)
     same(a("TW.ACK", "q", got[1]), 1)
+    # As a bytea this has two bytes fewer, and as a text none.
+    job = int(sql("select timewheel.put_text('q', E'C:\\\\101 \\u00e4')"))
+    got = take(a, seconds=3)
+    same((got[0], got[3]), (job, "C:\\101 \u00e4"))
+    same(a("TW.ACK", "q", got[1]), 1)
     assert "NOQUEUE" in sql("select timewheel.put('none', 'x')")
     assert "2255" in sql("select timewheel.put('q', 'x', '3000-01-01')")
     assert eventually(lambda: a("TW.STATS", "q")[1] == 0, 3)

@@ -107,6 +107,27 @@ def _():
     assert 5 * took < statements <= 15 * took and took / 2 < transactions <= 3 * took
 
 
+@test("a claim asks for bytes: of long jobs it reads some, and the others come later")
+def _():
+    for i in range(8):
+        sql(f"select timewheel.put('q', convert_to(repeat('{i}', 3000000), 'UTF8'))")
+    owned = "select count(*) from timewheel.job where size > 3000000 and node is not null"
+    assert eventually(lambda: sql(owned) == "8", 5)
+    time.sleep(0.5)
+    bodies, most = set(), 0
+    end_of_test = time.monotonic() + 20
+    while len(bodies) < 8 and time.monotonic() < end_of_test:
+        for node in a, b:
+            got = Client(node.path)("TW.TAKE", "q", "COUNT", 8) or []
+            most = max(most, int(sql("select count(*) from timewheel.job\n"
+                                     " where size > 3000000 and version > 0")))
+            bodies |= {job[6][:1] for job in got}
+            same(node("TW.ACK", "q", *[job[2] for job in got]) if got else [],
+                 1 if len(got) == 1 else len(got) * [1])
+    same(len(bodies), 8)
+    assert most <= 2, most
+
+
 @test("a node that is frozen in the middle of a turn, 20 kB after its last Sync")
 def _():
     job = a("TW.PUT", "q", "taken over", "IN", 1)

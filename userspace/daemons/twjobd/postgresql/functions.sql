@@ -317,6 +317,15 @@ begin
 end
 $$;
 
+-- The same for a body that is a text, whose backslashes stay as they are: a text given to
+-- put() is read as the input of a bytea.
+create or replace function timewheel.put_text(queue text, body text,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.put(queue, convert_to(body, 'UTF8'), due, key, replace)
+$$;
+
 -- The row of a job that is to be changed, by its number or its key.
 create or replace function timewheel.locked(queue text, id bigint, key text)
 	returns timewheel.job language plpgsql as $$
@@ -389,6 +398,7 @@ revoke all on all functions in schema timewheel from public;
 grant usage on schema timewheel to timewheel_producer;
 grant execute on function
 	timewheel.put(text, bytea, timestamptz, text, boolean),
+	timewheel.put_text(text, text, timestamptz, text, boolean),
 	timewheel.cancel(text, bigint), timewheel.cancel(text, text),
 	timewheel.move(text, bigint, timestamptz),
 	timewheel.move(text, text, timestamptz)

@@ -212,11 +212,17 @@ const char * const statement_texts[STATEMENTS] = {
 		" greatest((select max(age(backend_xmin)) from pg_stat_activity),\n"
 		"  (select max(age(xmin)) from pg_replication_slots),\n"
 		"  (select max(age(transaction)) from pg_prepared_xacts), 0)::bigint",
-	/* The last column is not null for those that are claimed. */
+	/*
+	 * The last column is not null for those that are claimed: as many as have so many
+	 * bytes, and one more.
+	 */
 	[CLAIM] =
 		"with t as materialized (select timewheel.now() as now),\n"
-		" l as materialized (select id from timewheel.job\n"
+		" r as materialized (select id, size from timewheel.job\n"
 		"  where id = any($1::bigint[]) order by id for update skip locked),\n"
+		" l as materialized (select id from (select id,\n"
+		"  sum(size) over (order by id) - size as before from r) b\n"
+		"  where before < $5::bigint),\n"
 		" c as (update timewheel.job j set version = version + 1,\n"
 		"  attempts = attempts + 1, held_until = t.now + $4::bigint\n"
 		"  from t, l where j.id = l.id and coalesce(j.node, 0) = $2::bigint and\n"

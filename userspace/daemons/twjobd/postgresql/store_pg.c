@@ -17,6 +17,8 @@
 #define ID_BLOCK	1000
 /* More than most turns use. */
 #define ID_SPARE	600
+/* One claim reads so many bytes, and one job more: it has to come within PG_PATIENCE. */
+#define CLAIM_BYTES	(4 << 20)
 /* At a start the database is waited for, ms. */
 #define START		30000
 
@@ -426,6 +428,7 @@ static int claim(const struct queue_row *queue, const int64_t *numbers, int coun
 	pg_number(member_id());
 	pg_number(queue->id);
 	pg_number(queue->lease);
+	pg_number(CLAIM_BYTES);
 	result = pg_ask(CLAIM, &rows);
 	if (result)
 		return result;

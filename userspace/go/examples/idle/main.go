@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"timewheel"
+	timewheel "example.org/timewheel.git/userspace/go"
 )
 
 const maxClients = 100_000

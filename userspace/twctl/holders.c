@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * holders: which processes have wheels open. As long as one has, the module cannot be
+ * removed.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <pwd.h>
+
+#include "twctl.h"
+
+#define DEVICE		"/dev/timewheel"
+#define NAMED		"/dev/timewheels/"
+#define DESTROYED_END	" (deleted)"
+#define PROC_PATH	64
+
+enum {
+	WHEEL, DESTROYED, PID, USER, COMMAND, UNIT,
+};
+
+const struct column holder_columns[] = {
+	[WHEEL] = { "WHEEL", 0, "the wheel's name, if it has one" },
+	[DESTROYED] = { "DESTROYED", COL_BOOL | COL_HIDDEN,
+		"the wheel has been destroyed meanwhile" },
+	[PID] = { "PID", COL_NUMBER, "the process" },
+	[USER] = { "USER", 0, "its user" },
+	[COMMAND] = { "COMMAND", 0, "its command" },
+	[UNIT] = { "UNIT", 0, "its service or scope of systemd" },
+	{ }
+};
+
+/* @found: what the process holds, each once, as paths. @hidden: processes not seen. */
+struct search {
+	const struct args	*args;
+	struct out		*out;
+	const char		*pid;
+	char			**found;
+	size_t			count;
+	unsigned int		hidden;
+};
+
+static void proc_path(char path[PROC_PATH], const char *pid, const char *name)
+{
+	snprintf(path, PROC_PATH, "/proc/%s/%s", pid, name);
+}
+
+static void add_found(struct search *search, const char *path)
+{
+	size_t i, length = strlen(DEVICE);
+
+	if (strncmp(path, DEVICE, length) ||
+	    (path[length] && strncmp(path, NAMED, strlen(NAMED))))
+		return;
+	for (i = 0; i < search->count; i++) {
+		if (!strcmp(search->found[i], path))
+			return;
+	}
+	search->found = reallocarray(search->found, search->count + 1,
+				     sizeof(*search->found));
+	if (!search->found)
+		die(STATUS_FAILED, "no memory for names");
+	search->found[search->count++] = strdup(path);
+}
+
+static void find_files(struct search *search)
+{
+	char name[PROC_PATH], path[PATH_MAX];
+	struct dirent *entry;
+	ssize_t length;
+	DIR *dir;
+
+	proc_path(name, search->pid, "fd");
+	dir = opendir(name);
+	if (!dir) {
+		search->hidden += errno == EACCES || errno == EPERM;
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		length = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
+		if (length < 0)
+			continue;
+		path[length] = '\0';
+		add_found(search, path);
+	}
+	closedir(dir);
+}
+
+/* Touch words are still mapped when the file has been closed. */
+static void find_mappings(struct search *search)
+{
+	char name[PROC_PATH], *line = NULL, *path;
+	size_t room = 0;
+	FILE *file;
+
+	proc_path(name, search->pid, "maps");
+	file = fopen(name, "re");
+	while (file && getline(&line, &room, file) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		path = strchr(line, '/');
+		if (path)
+			add_found(search, path);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+/* The first line of a file of the process, "" if it cannot be read. */
+static void read_text(const struct search *search, const char *name, char *text, size_t size)
+{
+	char path[PROC_PATH];
+	FILE *file;
+
+	proc_path(path, search->pid, name);
+	file = fopen(path, "re");
+	if (!file || !fgets(text, size, file))
+		*text = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+static void put_unit(const struct search *search)
+{
+	char text[PATH_MAX], *unit;
+
+	read_text(search, "cgroup", text, sizeof(text));
+	unit = strrchr(text, '/');
+	if (unit && (strstr(unit, ".service") || strstr(unit, ".scope")))
+		out_text(search->out, UNIT, "%s", unit + 1);
+}
+
+static void put_process(const struct search *search)
+{
+	char path[PROC_PATH], command[64];
+	const struct passwd *user;
+	struct stat stat_of;
+
+	out_text(search->out, PID, "%s", search->pid);
+	proc_path(path, search->pid, "");
+	if (!stat(path, &stat_of)) {
+		user = getpwuid(stat_of.st_uid);
+		if (user)
+			out_text(search->out, USER, "%s", user->pw_name);
+		else
+			out_text(search->out, USER, "%u", stat_of.st_uid);
+	}
+	read_text(search, "comm", command, sizeof(command));
+	out_text(search->out, COMMAND, "%s", command);
+	put_unit(search);
+}
+
+static bool is_asked(const struct args *args, const char *name)
+{
+	int i;
+
+	for (i = 0; i < args->count; i++) {
+		if (!strcmp(args->arg[i], name))
+			return true;
+	}
+	return !args->count;
+}
+
+/* @path: the device, of a private wheel, or a named wheel's. */
+static void put_holder(const struct search *search, char *path)
+{
+	char *end = strstr(path, DESTROYED_END);
+	bool named = !strncmp(path, NAMED, strlen(NAMED));
+	const char *name = named ? path + strlen(NAMED) : "";
+
+	if (end)
+		*end = '\0';
+	if (!is_asked(search->args, name))
+		return;
+	out_row(search->out);
+	if (named)
+		out_text(search->out, WHEEL, "%s", name);
+	out_bool(search->out, DESTROYED, end);
+	put_process(search);
+}
+
+static void look_at(struct search *search)
+{
+	size_t i;
+
+	find_files(search);
+	find_mappings(search);
+	for (i = 0; i < search->count; i++) {
+		put_holder(search, search->found[i]);
+		free(search->found[i]);
+	}
+	search->count = 0;
+}
+
+static void look_at_all(struct search *search)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	if (!dir)
+		die(STATUS_FAILED, "/proc: %s", strerror(errno));
+	while ((entry = readdir(dir))) {
+		search->pid = entry->d_name;
+		if (isdigit((unsigned char)*entry->d_name) &&
+		    atoi(entry->d_name) != getpid())
+			look_at(search);
+	}
+	closedir(dir);
+	free(search->found);
+}
+
+static void check_names(const struct args *args)
+{
+	int i;
+
+	for (i = 0; i < args->count; i++) {
+		if (!can_be_name(args->arg[i]))
+			exit(wheel_trouble(args->arg[i]));
+	}
+}
+
+enum status verb_holders(const struct args *args)
+{
+	struct search search = {
+		.args = args,
+		.out = out_begin(args, holder_columns, "holders"),
+	};
+
+	check_names(args);
+	look_at_all(&search);
+	out_end(search.out);
+	if (!search.hidden)
+		return STATUS_OK;
+	return trouble(STATUS_NOT_ALLOWED,
+		       "%u processes of other users are not seen: sudo twctl holders",
+		       search.hidden);
+}
