@@ -127,13 +127,6 @@ static inline void tw_free_pages_exact(void *pages, size_t size)
 #define TW_VM_MPROTECT(function)
 #endif
 
-/* To find an established connection, TCP is no longer told its only hash table. */
-#ifdef TW_HAS_LOOKUP_HASHINFO
-#define TW_LOOKUP(function, net, table, ...)	function(net, table, __VA_ARGS__)
-#else
-#define TW_LOOKUP(function, net, table, ...)	function(net, __VA_ARGS__)
-#endif
-
 /* Whether device_type->devnode() may change the device. */
 #ifdef TW_HAS_CONST_DEVNODE
 #define TW_DEVNODE_CONST	const

@@ -169,9 +169,9 @@ static bool tw_delivery_retry(struct tw_ring *ring, struct tw_token *token,
 }
 
 /*
- * The tick on which a period's next deadline is due, not before the hand. Its event
- * tells that deadline, rounded up to a tick: one that has passed within the hand's
- * tick waits for that, as if it had been registered in time.
+ * The tick on which a period's next deadline is due, not before the hand. One that has
+ * passed within the hand's tick waits for the next, as if it had been registered in
+ * time.
  */
 static u64 tw_delivery_due(const struct tw_ring *ring,
 			   const struct tw_now *now, u64 base)
@@ -340,20 +340,14 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
  * For the operations.
  */
 
-/*
- * Makes a token periodic that has just been registered. If it is due at once, its
- * periods are counted from the beginning of the current tick: otherwise its event
- * would tell a deadline that is still ahead.
- */
+/* Makes a token periodic that has just been registered. */
 void tw_delivery_repeat(struct tw_ring *ring, u32 index,
 			const struct tw_period *period)
 {
-	struct tw_token *token = tw_arena_at(&ring->tokens, index);
-	struct tw_repeat *repeat = tw_repeat_at(ring, token);
-	u64 due = tw_word_due(READ_ONCE(token->word));
+	struct tw_repeat *repeat = tw_repeat_at(ring, tw_ring_token(ring, index));
 
 	lockdep_assert_held(&ring->lock);
-	tw_repeat_start_over(repeat, min(period->first, due * ring->tick));
+	tw_repeat_start_over(repeat, period->first);
 	repeat->period = period->length;
 }
 
@@ -449,21 +443,22 @@ void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 }
 
 /*
- * A delivery, which is out, has been dealt with, and its token is due again on
- * tick @due, with all its attempts before it. If the token is periodic, its
+ * A delivery, which is out, has been dealt with, and its token is due again at
+ * @deadline, with all its attempts before it. If the token is periodic, its
  * periods are counted from there.
  */
 void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
-		       const struct tw_now *now, u64 due)
+		       const struct tw_now *now,
+		       const struct tw_deadline *deadline)
 {
 	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
 	u32 index = tw_delivery_back(ring, found->token);
 
 	if (repeat)
-		tw_repeat_start_over(repeat, due * ring->tick);
+		tw_repeat_start_over(repeat, tw_ring_base(ring, now, deadline));
 	tw_delivery_of(ring, found->token)->attempts = 0;
-	tw_delivery_arm(ring, found->token, index, due);
-	tw_delivery_file(ring, index, due, now->tick);
+	tw_delivery_arm(ring, found->token, index, deadline->due);
+	tw_delivery_file(ring, index, deadline->due, now->tick);
 	ring->delivery.acked++;
 }
 

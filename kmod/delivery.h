@@ -57,7 +57,8 @@ int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found,
 void tw_delivery_ack(struct tw_ring *ring, struct tw_found *found,
 		     const struct tw_now *now);
 void tw_delivery_rearm(struct tw_ring *ring, struct tw_found *found,
-		       const struct tw_now *now, u64 due);
+		       const struct tw_now *now,
+		       const struct tw_deadline *deadline);
 bool tw_delivery_nack(struct tw_ring *ring, struct tw_found *found,
 		      const struct tw_now *now, u64 due);
 int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,

@@ -15,7 +15,6 @@
 #include "ioctl.h"
 #include "map.h"
 #include "named.h"
-#include "sockets.h"
 #include "stats.h"
 #include "wheel.h"
 
@@ -93,11 +92,6 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "registered:\t%llu\n", info.registered);
 	seq_printf(m, "touched:\t%llu\n", info.touched);
 	seq_printf(m, "delivered:\t%llu\n", info.delivered);
-	if (!(info.setup_flags & TIMEWHEEL_SETUP_WATCH))
-		return;
-	seq_printf(m, "asked:\t%llu\n", info.asked);
-	seq_printf(m, "ended:\t%llu\n", info.ended);
-	seq_printf(m, "refused:\t%llu\n", info.refused);
 }
 
 #define TW_FOPS								\
@@ -134,12 +128,9 @@ static int __init tw_init(void)
 
 	if (err)
 		return err;
-	err = tw_sockets_init();
-	if (err)
-		goto stop_blocks;
 	err = tw_named_init(&tw_named_fops);
 	if (err)
-		goto exit_sockets;
+		goto stop_blocks;
 	err = misc_register(&tw_device);
 	if (err)
 		goto exit_named;
@@ -149,8 +140,6 @@ static int __init tw_init(void)
 
 exit_named:
 	tw_named_exit();
-exit_sockets:
-	tw_sockets_exit();
 stop_blocks:
 	tw_blocks_stop();
 	return err;
@@ -162,7 +151,6 @@ static void __exit tw_exit(void)
 	tw_stats_exit();
 	misc_deregister(&tw_device);
 	tw_named_exit();
-	tw_sockets_exit();
 	tw_blocks_stop();
 }
 

@@ -54,7 +54,7 @@ static void tw_event_fill(struct timewheel_event *event,
 /* What there is to tell besides on a wheel with leases or periods. */
 static void tw_event_fill_delivery(struct timewheel_event *event,
 				   const struct tw_ring *ring, u32 index,
-				   s64 offset)
+				   u64 hand, s64 offset)
 {
 	const struct tw_token *token = tw_ring_token(ring, index);
 	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
@@ -64,46 +64,37 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 		return;
 	event->missed = repeat->missed;
 	if (!repeat->kicked)
-		event->deadline = tw_clock_to_user(roundup(repeat->base,
-							   tw_ring_tick(ring)),
-						   offset);
+		event->deadline =
+			tw_clock_to_user(min(roundup(repeat->base,
+						     tw_ring_tick(ring)), hand),
+					 offset);
 }
 
 /* Not inline, so that the loop of other wheels has the registers. */
 static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
 					       const struct tw_ring *ring,
 					       const u32 *batch, unsigned int n,
-					       s64 offset)
+					       u64 hand, s64 offset)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		tw_event_fill_delivery(&events[i], ring, batch[i], offset);
+		tw_event_fill_delivery(&events[i], ring, batch[i], hand, offset);
 }
 
-/* What there is to tell besides on a wheel for watching. */
-static void tw_event_fill_watch(struct timewheel_event *event,
-				const struct tw_ring *ring, u32 index)
-{
-	u8 watched = tw_ring_token(ring, index)->watched;
-
-	if (watched != TW_WATCHES_NOTHING && watched != TW_WATCHES)
-		event->error = watched;
-}
-
-/* @taken: when, as the reader sees it. */
+/* @now: when they were taken. */
 static void tw_events_fill(struct timewheel_event *events,
 			   const struct tw_ring *ring, const u32 *batch,
-			   unsigned int n, u64 taken, s64 offset)
+			   unsigned int n, const struct tw_now *now, s64 offset)
 {
+	u64 taken = tw_clock_to_user(now->ns, offset);
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
 		tw_event_fill(&events[i], ring, batch[i], taken, offset);
-	for (i = 0; tw_ring_is_watching(ring) && i < n; i++)
-		tw_event_fill_watch(&events[i], ring, batch[i]);
 	if (tw_ring_has_deliveries(ring))
-		tw_events_fill_deliveries(events, ring, batch, n, offset);
+		tw_events_fill_deliveries(events, ring, batch, n,
+					  now->tick * tw_ring_tick(ring), offset);
 }
 
 /* Copies events out, all of them or none: then the iterator is where it was. */
@@ -146,7 +137,6 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 				   struct iov_iter *to)
 {
 	struct timewheel_event events[TW_COPY];
-	u64 taken = tw_clock_to_user(now->ns, offset);
 	unsigned int done = 0;
 
 	pagefault_disable();
@@ -154,7 +144,7 @@ static unsigned int tw_events_copy(const struct tw_wheel *wheel,
 		unsigned int some = min_t(unsigned int, n - done, TW_COPY);
 		unsigned int out;
 
-		tw_events_fill(events, &wheel->ring, batch + done, some, taken,
+		tw_events_fill(events, &wheel->ring, batch + done, some, now,
 			       offset);
 		out = tw_events_out_some(events, some, to);
 		done += out;

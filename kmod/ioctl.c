@@ -17,7 +17,6 @@
 #include "limits.h"
 #include "named.h"
 #include "ops.h"
-#include "sockets.h"
 #include "stats.h"
 #include "tell.h"
 #include "touch.h"
@@ -26,8 +25,7 @@
 #define TW_MAX_SLOTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
 #define TW_SETUP_FLAGS		(TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES | \
-				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS | \
-				 TW_CAN_WATCH)
+				 TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS)
 #define TW_CONTROL_STATES	(TIMEWHEEL_CONTROL_PAUSED | TIMEWHEEL_CONTROL_DRAINING)
 
 /* Sizes of the first release, the least that are accepted. */
@@ -92,7 +90,7 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 		       BIT(TIMEWHEEL_CLOCK_REALTIME) |
 		       BIT(TIMEWHEEL_CLOCK_MANUAL);
 	caps->setup_flags = TW_SETUP_FLAGS;
-	caps->codes = BIT(TIMEWHEEL_OP_WATCH + 1) - 1;
+	caps->codes = BIT(TIMEWHEEL_OP_DELETE + 1) - 1;
 	caps->max_slots = TW_MAX_SLOTS;
 	caps->min_tick = READ_ONCE(tw_min_tick_ns);
 	caps->max_tick = TW_MAX_TICK_NS;
@@ -127,18 +125,6 @@ static int tw_setup_check_time(const struct timewheel_setup *setup)
 	return 0;
 }
 
-/* What goes with watching. */
-static int tw_setup_check_watch(const struct timewheel_setup *setup)
-{
-	u32 without = TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS;
-
-	if (!(setup->flags & TIMEWHEEL_SETUP_WATCH))
-		return setup->flags & TIMEWHEEL_SETUP_TELL_ENDED ? -EINVAL : 0;
-
-	return setup->clock != TIMEWHEEL_CLOCK_MONOTONIC || setup->lease ||
-	       setup->flags & without ? -EINVAL : 0;
-}
-
 static int tw_setup_check(const struct timewheel_setup *setup)
 {
 	if (setup->clock > TIMEWHEEL_CLOCK_MANUAL ||
@@ -148,8 +134,7 @@ static int tw_setup_check(const struct timewheel_setup *setup)
 	    setup->reserved)
 		return -EINVAL;
 
-	return tw_setup_check_time(setup) ?: tw_setup_check_delivery(setup) ?:
-	       tw_setup_check_watch(setup);
+	return tw_setup_check_time(setup) ?: tw_setup_check_delivery(setup);
 }
 
 static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
@@ -629,7 +614,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 		 TW_FIRST_INFO, 0, TW_NEEDS_WHEEL | TW_COPIES),
 	TW_IOCTL(TIMEWHEEL_IOC_OP, tw_ioctl_op, timewheel_op, TW_FIRST_OP,
 		 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		 TIMEWHEEL_OPF_ANY_FILE | TIMEWHEEL_OPF_RECEIVED,
+		 TIMEWHEEL_OPF_ANY_FILE,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_ANSWERS),
 	TW_IOCTL(TIMEWHEEL_IOC_BATCH, tw_ioctl_batch, timewheel_batch, 32, 0,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),

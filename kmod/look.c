@@ -37,7 +37,7 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 	if (read == tw_stamp_none(generation))
 		return read;
 	timeout = (token->timeout - 1) / ring->tick + 1;
-	if (!tw_stamp_sane(read, generation, now))
+	if (!tw_stamp_sane(read, generation, now, ring->max_ahead))
 		said = tw_stamp(generation, now);
 	due = min(tw_stamp_due(said, now, timeout), ring->max_due);
 	if (due > tw_word_due(word))
@@ -50,8 +50,7 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 }
 
 /**
- * tw_ring_apply_stamp() - raise a token to where its touch word says, or what it
- * watches
+ * tw_ring_apply_stamp() - raise a token to where its touch word says
  * @ring: the ring, locked
  * @found: the token; its word is read again
  * @now: the tick that the hand is on
@@ -61,10 +60,6 @@ void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 	u64 *touch_word;
 
 	lockdep_assert_held(&ring->lock);
-	if (tw_ring_is_watching(ring)) {
-		tw_watch_apply(ring, found, now);
-		return;
-	}
 	touch_word = tw_ring_touch_word(ring, found->token,
 					tw_ring_index(ring, found->token));
 	if (!touch_word)
@@ -111,9 +106,8 @@ static inline u32 tw_look_last(const struct tw_ring *ring,
 }
 
 /*
- * Brings the word of a list's last token up to date: applies its touch word, asks
- * what it watches, ends its lease, counts missed periods. Returns whether the token
- * still is the last.
+ * Brings the word of a list's last token up to date: applies its touch word, ends
+ * its lease, counts missed periods. Returns whether the token still is the last.
  */
 static bool tw_look_prepare(struct tw_ring *ring,
 			    const struct tw_earliest *earliest, u64 now,
@@ -127,8 +121,6 @@ static bool tw_look_prepare(struct tw_ring *ring,
 
 	if (tw_word_due(READ_ONCE(token->word)) > earliest->limit)
 		return true;
-	if (tw_ring_is_watching(ring))
-		return !tw_watch_before_take(ring, token, now);
 
 	return !tw_ring_has_deliveries(ring) ||
 	       !tw_delivery_before_take(ring, index, now);
@@ -166,14 +158,11 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	return TW_NIL;
 }
 
-/*
- * What tw_ring_take() does with one list. @words, @deliveries: the ring may have
- * them. @watching: its tokens may watch something.
- */
+/* What tw_ring_take() does with one list. @words, @deliveries: the ring may have them. */
 static __always_inline unsigned int
 tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 	     unsigned int *work, u32 *batch, unsigned int max,
-	     const bool words, const bool deliveries, const bool watching)
+	     const bool words, const bool deliveries)
 {
 	const struct tw_list *from = &ring->levels.lists.list[earliest->list];
 	unsigned int n = 0, left = *work;
@@ -188,14 +177,8 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 							   touch_word,
 							   now) : 0;
 		u64 word = READ_ONCE(token->word);
-		u64 due;
+		u64 due = tw_word_due(word);
 
-		if (watching && tw_word_due(word) <= earliest->limit) {
-			if (tw_watch_before_take(ring, token, now))
-				continue;
-			word = READ_ONCE(token->word);
-		}
-		due = tw_word_due(word);
 		if (due > earliest->limit) {
 			tw_look_refile(ring, earliest, now, index, due);
 			continue;
@@ -225,23 +208,19 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 	return n;
 }
 
-/* Rings without any of it do not pay for it. */
+/* Rings without either do not pay for it. */
 static __always_inline unsigned int
 tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 		  u64 now, unsigned int *work, u32 *batch, unsigned int max)
 {
 	if (!ring->has_extras)
 		return tw_look_take(ring, earliest, now, work, batch, max,
-				    false, false, false);
-	if (tw_ring_is_watching(ring))
-		return tw_look_take(ring, earliest, now, work, batch, max,
-				    false, false, true);
+				    false, false);
 	if (!tw_ring_has_deliveries(ring))
 		return tw_look_take(ring, earliest, now, work, batch, max,
-				    true, false, false);
+				    true, false);
 
-	return tw_look_take(ring, earliest, now, work, batch, max,
-			    true, true, false);
+	return tw_look_take(ring, earliest, now, work, batch, max, true, true);
 }
 
 /* Takes tokens of one list after the other. */

@@ -8,7 +8,6 @@
 #include <linux/nospec.h>
 
 #include "ops.h"
-#include "sockets.h"
 #include "touch.h"
 #include "trace.h"
 
@@ -34,7 +33,6 @@ static const u32 tw_op_flags[] = {
 				  TIMEWHEEL_OPF_ANY_FILE,
 	[TIMEWHEEL_OP_KICK]	= TIMEWHEEL_OPF_BY_HANDLE,
 	[TIMEWHEEL_OP_DELETE]	= TIMEWHEEL_OPF_BY_HANDLE,
-	[TIMEWHEEL_OP_WATCH]	= TIMEWHEEL_OPF_RECEIVED,
 };
 
 /* Whether it names a delivery. */
@@ -52,8 +50,7 @@ static bool tw_op_touches(const struct timewheel_op *op)
 static bool tw_op_registers(const struct timewheel_op *op)
 {
 	return op->code == TIMEWHEEL_OP_REGISTER ||
-	       op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
-	       op->code == TIMEWHEEL_OP_WATCH;
+	       op->code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 /* Whether it has a flag that does not go with it. */
@@ -63,32 +60,12 @@ static bool tw_op_bad_flags(const struct timewheel_op *op)
 						ARRAY_SIZE(tw_op_flags))];
 }
 
-/* Whether one that registers has what this wheel's tokens do not have. */
-static __always_inline bool
-tw_op_has_too_much(const struct tw_wheel *wheel, const struct timewheel_op *op)
+/* What is wrong with one that only wheels with leases know. */
+static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
+					 const struct timewheel_op *op)
 {
-	bool ids = !(wheel->flags & TIMEWHEEL_SETUP_NO_IDS);
-	bool cookies = !(wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
-
-	return (op->id && !ids) || (op->cookie && !cookies);
-}
-
-static int tw_op_check_watch(const struct tw_wheel *wheel,
-			     const struct timewheel_op *op)
-{
-	return !tw_ring_is_watching(&wheel->ring) || !op->time ||
-	       op->delivery || tw_op_has_too_much(wheel, op) ? -EINVAL : 0;
-}
-
-/* What is wrong with one that only some wheels know. */
-static noinline int tw_op_check_special(const struct tw_wheel *wheel,
-					const struct timewheel_op *op)
-{
-	if (op->code >= ARRAY_SIZE(tw_op_flags) || tw_op_bad_flags(op))
-		return -EINVAL;
-	if (op->code == TIMEWHEEL_OP_WATCH)
-		return tw_op_check_watch(wheel, op);
-	if (op->fd || (op->delivery && !tw_op_answers(op)))
+	if (op->code >= ARRAY_SIZE(tw_op_flags) || tw_op_bad_flags(op) ||
+	    op->reserved || (op->delivery && !tw_op_answers(op)))
 		return -EINVAL;
 
 	return tw_ring_lease(&wheel->ring) ? 0 : -EINVAL;
@@ -98,13 +75,17 @@ static noinline int tw_op_check_special(const struct tw_wheel *wheel,
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct timewheel_op *op)
 {
+	bool ids = !(wheel->flags & TIMEWHEEL_SETUP_NO_IDS);
+	bool cookies = !(wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
+
 	if (op->result)
 		return op->result;
 	if (op->code > TIMEWHEEL_OP_CANCEL)
-		return tw_op_check_special(wheel, op);
-	if (op->delivery | op->fd || tw_op_bad_flags(op))
+		return tw_op_check_delivery(wheel, op);
+	if (op->delivery | op->reserved || tw_op_bad_flags(op))
 		return -EINVAL;
-	if (tw_op_registers(op) && tw_op_has_too_much(wheel, op))
+	if (tw_op_registers(op) &&
+	    ((op->id && !ids) || (op->cookie && !cookies)))
 		return -EINVAL;
 
 	return 0;
@@ -124,7 +105,7 @@ static int tw_op_find(struct tw_wheel *wheel, const struct timewheel_op *op,
 {
 	int err = tw_ring_find(&wheel->ring, tw_op_key(op), found);
 
-	if (!err && tw_ring_has_stamps(&wheel->ring))
+	if (!err && tw_ring_has_words(&wheel->ring))
 		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
 
 	return err;
@@ -174,11 +155,11 @@ tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
 	       const struct timewheel_op *op, const struct tw_now *now,
 	       u64 timeout, u64 before, struct tw_deadline *deadline)
 {
-	u64 time;
-	int err = tw_op_time(caller, op, now, &time);
+	int err = tw_op_time(caller, op, now, &deadline->time);
 
 	if (!err)
-		err = tw_ring_due(&wheel->ring, now, time, &deadline->due);
+		err = tw_ring_due(&wheel->ring, now, deadline->time,
+				  &deadline->due);
 	if (err)
 		return err;
 	deadline->timeout = timeout;
@@ -208,34 +189,6 @@ static __always_inline int tw_op_touch(struct tw_wheel *wheel,
 		op->deadline = tw_tick_shown(wheel, caller, due);
 
 	return ret;
-}
-
-/* The same for an id of which the connection may have ended: see tw_op_enter(). */
-static noinline int tw_op_replace(struct tw_wheel *wheel,
-				  struct timewheel_op *op,
-				  const struct tw_now *now,
-				  const struct tw_deadline *deadline)
-{
-	struct tw_ring *ring = &wheel->ring;
-	int err;
-
-	if (!tw_ring_is_watching(ring) || !tw_watch_end(ring, op->id, now->tick))
-		return -EEXIST;
-	err = tw_ring_register(ring, now, op->id, op->cookie, deadline,
-			       &op->handle);
-
-	return err ?: TIMEWHEEL_RES_REPLACED;
-}
-
-/* Registers a token, instead of one with its id whose connection has ended. */
-static int tw_op_enter(struct tw_wheel *wheel, struct timewheel_op *op,
-		       const struct tw_now *now,
-		       const struct tw_deadline *deadline)
-{
-	int err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
-				   deadline, &op->handle);
-
-	return err == -EEXIST ? tw_op_replace(wheel, op, now, deadline) : err;
 }
 
 /* A token has been registered. */
@@ -283,14 +236,15 @@ static int tw_op_register_once(struct tw_wheel *wheel,
 			       const struct tw_now *now, u64 timeout)
 {
 	struct tw_deadline deadline;
-	int ret = tw_op_deadline(wheel, caller, op, now, timeout, 0, &deadline);
+	int err = tw_op_deadline(wheel, caller, op, now, timeout, 0, &deadline);
 
-	if (!ret)
-		ret = tw_op_enter(wheel, op, now, &deadline);
-	if (ret >= 0)
+	if (!err)
+		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
+				       &deadline, &op->handle);
+	if (!err)
 		tw_op_registered(wheel, caller, op, deadline.due);
 
-	return ret;
+	return err;
 }
 
 static int tw_op_register(struct tw_wheel *wheel,
@@ -314,68 +268,7 @@ static int tw_op_touch_or_register(struct tw_wheel *wheel,
 		return ret;
 	ret = tw_op_register_once(wheel, caller, op, now, op->time);
 
-	return ret < 0 ? ret : ret | TIMEWHEEL_RES_REGISTERED;
-}
-
-/* When a connection that is now to be watched makes its token due. */
-static int tw_op_ask(const struct tw_wheel *wheel,
-		     const struct timewheel_op *op, const struct tw_now *now,
-		     const struct tw_socket *socket,
-		     struct tw_deadline *deadline)
-{
-	struct tw_asked asked = tw_socket_ask(socket, op->time, now->tick,
-					      tw_ring_tick(&wheel->ring));
-
-	if (asked.error)
-		return -asked.error;
-	deadline->timeout = op->time;
-	if (!asked.due)
-		return tw_ring_due(&wheel->ring, now, now->ns + op->time,
-				   &deadline->due);
-	deadline->due = max(asked.due, now->tick);
-
-	return deadline->due > tw_ring_max_due(&wheel->ring) ? -ERANGE : 0;
-}
-
-/* @socket: the connection, of which the wheel is to keep no more than this. */
-static int tw_op_watch_socket(struct tw_wheel *wheel,
-			      const struct tw_caller *caller,
-			      struct timewheel_op *op, const struct tw_now *now,
-			      const struct tw_socket *socket,
-			      const struct tw_deadline *deadline)
-{
-	int ret = tw_op_enter(wheel, op, now, deadline);
-
-	if (ret < 0)
-		return ret;
-	tw_watch_begin(&wheel->ring, (u32)op->handle, socket);
-	op->deadline = tw_tick_shown(wheel, caller, deadline->due);
-	trace_watch(wheel->number, op->id, op->handle, deadline->due,
-		    socket->cookie);
-
-	return ret;
-}
-
-static noinline_for_stack int
-tw_op_watch(struct tw_wheel *wheel, const struct tw_caller *caller,
-	    struct timewheel_op *op, const struct tw_now *now)
-{
-	bool received = op->flags & TIMEWHEEL_OPF_RECEIVED;
-	struct tw_deadline deadline;
-	struct tw_socket socket;
-	int err;
-
-	if (op->time > tw_socket_max_timeout())
-		return -ERANGE;
-	err = tw_socket_get(&socket, op->fd, received);
-	if (!err)
-		err = tw_op_ask(wheel, op, now, &socket, &deadline);
-	if (!err)
-		return tw_op_watch_socket(wheel, caller, op, now, &socket,
-					  &deadline);
-	wheel->refused++;
-
-	return err;
+	return ret ?: TIMEWHEEL_RES_REGISTERED;
 }
 
 static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
@@ -387,8 +280,6 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 	struct tw_found found;
 	int err = tw_op_find(wheel, op, now, &found);
 
-	if (!err && tw_watch_of(&wheel->ring, found.token))
-		err = -EINVAL;
 	if (!err && tw_repeat_of(&wheel->ring, found.token)) {
 		err = op->timeout ? -EINVAL : 0;
 		timeout = 0;
@@ -414,7 +305,7 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
 
 	if (err)
 		return err;
-	tw_ring_end(&wheel->ring, &found);
+	tw_ring_cancel(&wheel->ring, &found);
 	op->deadline = tw_tick_shown(wheel, caller, tw_word_due(found.word));
 	trace_cancel(wheel->number, key.by_handle, key.value,
 		     tw_word_due(found.word));
@@ -442,7 +333,7 @@ static int tw_op_ack(struct tw_wheel *wheel, const struct tw_caller *caller,
 			     &deadline);
 	if (err)
 		return err;
-	tw_delivery_rearm(&wheel->ring, found, now, deadline.due);
+	tw_delivery_rearm(&wheel->ring, found, now, &deadline);
 	op->deadline = tw_tick_shown(wheel, caller, deadline.due);
 
 	return 0;
@@ -576,17 +467,6 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 	}
 }
 
-/* Those that only some wheels know. */
-static noinline int tw_op_special(struct tw_wheel *wheel,
-				  const struct tw_caller *caller,
-				  struct timewheel_op *op,
-				  const struct tw_now *now)
-{
-	return op->code == TIMEWHEEL_OP_WATCH ?
-		tw_op_watch(wheel, caller, op, now) :
-		tw_op_delivery(wheel, caller, op, now);
-}
-
 static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 			struct timewheel_op *op, const struct tw_now *now)
 {
@@ -602,7 +482,7 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
 	case TIMEWHEEL_OP_CANCEL:
 		return tw_op_cancel(wheel, caller, op, now);
 	default:
-		return tw_op_special(wheel, caller, op, now);
+		return tw_op_delivery(wheel, caller, op, now);
 	}
 }
 

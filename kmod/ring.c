@@ -41,10 +41,6 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 		ring->delivery.repeat_at = size;
 		size += sizeof(struct tw_repeat);
 	}
-	if (setup->ask) {
-		ring->watch.at = size;
-		size += setup->watch_size;
-	}
 
 	return tw_arena_init(&ring->tokens, size,
 			     offsetof(struct tw_token, place),
@@ -81,15 +77,12 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	spin_lock_init(&ring->lock);
 	ring->tick = setup->tick;
 	ring->max_due = min(TW_MAX_TICK, (u64)S64_MAX / setup->tick);
+	ring->max_ahead = tw_words_max_ahead(setup->tick);
 	ring->slots = setup->slots;
 	ring->max_tokens = setup->max_tokens;
 	ring->room = setup->max_tokens;
 	ring->first_generation = setup->first_generation;
-	ring->has_stamps = setup->words || setup->ask;
-	ring->has_extras = ring->has_stamps || setup->lease || setup->periods;
-	ring->watch.ask = setup->ask;
-	ring->watch.size = setup->watch_size;
-	ring->watch.tell_ended = setup->tell_ended;
+	ring->has_extras = setup->words || setup->lease || setup->periods;
 	ring->delivery.lease = setup->lease;
 	ring->delivery.max_attempts = setup->max_attempts;
 
@@ -215,7 +208,7 @@ void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 	info->taken = ring->tokens.used - ring->pending -
 		      ring->delivery.held - ring->delivery.buried;
 	info->registered = ring->registered;
-	info->cancelled = ring->ended - ring->watch.ended;
+	info->cancelled = ring->cancelled;
 	info->moved = ring->moved;
 	info->delivered = ring->delivered;
 	info->put_back = ring->put_back;
@@ -341,8 +334,7 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 	const struct tw_deliveries *delivery = &ring->delivery;
 
 	lockdep_assert_held(&ring->lock);
-	/* On a ring with leases the same byte says that no delivery is out. */
-	token->watched = TW_WATCHES_NOTHING;
+	token->out = false;
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (delivery->at)
 		*tw_delivery_of(ring, token) = (struct tw_delivery) {
@@ -411,7 +403,8 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 
 /* What else a move has to see to. */
 static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
-			  u32 index, u64 due)
+			  u32 index, const struct tw_now *now,
+			  const struct tw_deadline *deadline)
 {
 	u32 generation = tw_generation(found->token, found->word);
 	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
@@ -420,7 +413,7 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (!repeat)
 		return;
-	tw_repeat_start_over(repeat, due * ring->tick);
+	tw_repeat_start_over(repeat, tw_ring_base(ring, now, deadline));
 	tw_delivery_of(ring, found->token)->attempts = 0;
 }
 
@@ -442,7 +435,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		WRITE_ONCE(found->token->timeout, deadline->timeout);
 	tw_found_set(found, deadline->due, TW_ARMED);
 	if (ring->has_extras)
-		tw_ring_moved(ring, found, index, deadline->due);
+		tw_ring_moved(ring, found, index, now, deadline);
 	tw_levels_unfile(&ring->levels, index);
 	tw_levels_file(&ring->levels, index, deadline->due,
 		       tw_levels_origin(&ring->levels, now->tick));
@@ -459,13 +452,11 @@ static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
 }
 
 /**
- * tw_ring_end() - end a token without an event
+ * tw_ring_cancel() - end a token without an event
  * @ring: the ring, locked
  * @found: the token; afterwards with the word that it had before
- *
- * Its user cancels it, or what it watches has ended.
  */
-void tw_ring_end(struct tw_ring *ring, struct tw_found *found)
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 {
 	u32 index = tw_ring_index(ring, found->token);
 
@@ -474,5 +465,5 @@ void tw_ring_end(struct tw_ring *ring, struct tw_found *found)
 	tw_stamp_set(ring, index, 0);
 	tw_remove(ring, found->token, index);
 	tw_ring_free(ring, found->token, index);
-	ring->ended++;
+	ring->cancelled++;
 }

@@ -3,8 +3,7 @@
  * Ring: a wheel's tokens, and how one is registered, touched, moved and cancelled.
  *
  * It is told the time. It knows no clock, no timer, no file, no user pointer and
- * no wait queue, and also builds in user space. The locking is explained at the
- * head of wheel.c.
+ * no wait queue, and also builds in user space. LOCKING explains its lock.
  *
  * The core, each file knowing only those before it:
  *
@@ -13,7 +12,6 @@
  *	words, ids		touch words; the map from id to token
  *	ring			a token's life up to its end by its user
  *	delivery		its life after a read: leases and periods
- *	watch			asking what a token watches when it was last used
  *	look			finding and taking what has expired
  *
  * Words that have one meaning here:
@@ -23,8 +21,7 @@
  *	file	to put a token on the list of its due tick
  *	origin	the tick from which the level of a deadline is counted
  *	look	to go through what is due, in the order of ticks
- *	stamp	what raises a token when it is looked at: what its touch word says,
- *		or what is heard of what it watches
+ *	stamp	what a touch word says of touches: it raises the token that is looked at
  *	take	to make an expired token the reader's alone, to be copied
  *	taker	an open file that reads, and can hold deliveries
  *	base	the exact deadline, in ns, that a token's periods are counted by
@@ -33,6 +30,7 @@
 #define TW_RING_H
 
 #include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -41,7 +39,6 @@
 #include "ids.h"
 #include "levels.h"
 #include "token.h"
-#include "watch.h"
 #include "words.h"
 
 struct timewheel_info;
@@ -58,9 +55,10 @@ struct tw_now {
 
 /**
  * struct tw_ring - tokens and where they are
- * @lock: see wheel.c
+ * @lock: the wheel's: see LOCKING
  * @tick: ns per tick; constant
  * @max_due: last tick that a deadline may have; constant
+ * @max_ahead: how many ticks a stamp may be ahead of the hand; constant
  * @slots: slots of the user's ring; constant
  * @max_tokens: most tokens in use at once; constant
  * @first_generation: generation of each token's first life; constant
@@ -68,28 +66,26 @@ struct tw_now {
  *	0 while the ring is draining; @lock
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
- * @has_extras: tokens have touch words or deliveries to look after, or watch
- *	something; constant
- * @has_stamps: tokens have touch words or watch something; constant
+ * @has_extras: tokens have touch words or deliveries to look after; constant
  * @levels: where tokens are filed; @lock
  * @tokens: the tokens; @lock, look-ups without it
  * @words: touch words, if the ring has them: then all but the words changes
  *	under @lock, touches too
  * @delivery: what is known of deliveries; each field says
- * @watch: what is known of what tokens watch; each field says
  * @ids: id to token; changed under @lock, look-ups without it
  * @pending: ARMED tokens; @lock
  * @registered: count; @lock
- * @ended: count of tokens that ended without an event; @lock
+ * @cancelled: count; @lock
  * @moved: count; @lock
  * @delivered: count; @lock
  * @put_back: count; @lock
  * @refiled: count; @lock
  */
 struct tw_ring {
-	spinlock_t		lock;	/* the wheel's: see wheel.c */
+	spinlock_t		lock;	/* the wheel's: see LOCKING */
 	u64			tick;
 	u64			max_due;
+	u32			max_ahead;
 	u32			slots;
 	u32			max_tokens;
 	u32			first_generation;
@@ -97,16 +93,14 @@ struct tw_ring {
 	u32			cookie_at;
 	bool			has_ids;
 	bool			has_extras;
-	bool			has_stamps;
 	struct tw_levels	levels;
 	struct tw_arena		tokens;
 	struct tw_blocks	words;
 	struct tw_deliveries	delivery;
-	struct tw_watches	watch;
 	struct rhashtable	ids;
 	u32			pending;
 	u64			registered;
-	u64			ended;
+	u64			cancelled;
 	u64			moved;
 	u64			delivered;
 	u64			put_back;
@@ -124,10 +118,6 @@ struct tw_ring {
  * @periods: tokens may be periodic
  * @max_attempts: after how many deliveries a token is buried, 0 for never
  * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
- * @ask: asks what a token watches, NULL if tokens watch nothing; not with @words,
- *	@periods or @lease
- * @watch_size: bytes that a token has for @ask
- * @tell_ended: a token has an event also if what it watches has ended
  * @first_generation: generation of each token's first life
  */
 struct tw_ring_setup {
@@ -140,18 +130,17 @@ struct tw_ring_setup {
 	bool	periods;
 	u32	max_attempts;
 	u64	lease;
-	tw_ask_t *ask;
-	u32	watch_size;
-	bool	tell_ended;
 	u32	first_generation;
 };
 
 /**
  * struct tw_deadline - when a token is to be due
+ * @time: in ns, which the periods of a token that is moved are counted from
  * @due: on which tick
  * @timeout: ns that a touch then adds to now, 0 for none
  */
 struct tw_deadline {
+	u64	time;
 	u64	due;
 	u64	timeout;
 };
@@ -179,7 +168,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 *handle);
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
-void tw_ring_end(struct tw_ring *ring, struct tw_found *found);
+void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
@@ -271,15 +260,12 @@ static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
 }
 
-/* Whether a token may be due later than its word says: see stamp. */
-static inline bool tw_ring_has_stamps(const struct tw_ring *ring)
+/* What a moved token's periods count from: those before this tick are not missed. */
+static inline u64 tw_ring_base(const struct tw_ring *ring,
+			       const struct tw_now *now,
+			       const struct tw_deadline *deadline)
 {
-	return ring->has_stamps;
-}
-
-static inline bool tw_ring_is_watching(const struct tw_ring *ring)
-{
-	return ring->watch.ask;
+	return max(deadline->time, now->tick * ring->tick);
 }
 
 static inline bool tw_ring_has_deliveries(const struct tw_ring *ring)

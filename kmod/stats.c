@@ -62,9 +62,6 @@ static const struct {
 	TW_COUNTER(kicked),
 	TW_COUNTER(deleted),
 	TW_COUNTER(missed),
-	TW_COUNTER(asked),
-	TW_COUNTER(ended),
-	TW_COUNTER(refused),
 };
 
 static u64 tw_counter(const struct timewheel_info *info, unsigned int i)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Tell: what there is to say of tokens, by key or one after the other. Changes
- * no token but by its stamp, which is applied first.
+ * no token but by its touch word, which is applied first.
  */
 #include <linux/limits.h>
 
-#include "sockets.h"
 #include "tell.h"
 
 /* Most places that one step of a listing looks at, under the lock. */
@@ -61,7 +60,6 @@ static void tw_tell(const struct tw_wheel *wheel, const struct tw_caller *caller
 {
 	const struct tw_ring *ring = &wheel->ring;
 	struct tw_token *token = tw_ring_token(ring, index);
-	const void *watch;
 
 	BUILD_BUG_ON((int)TIMEWHEEL_STATE_PENDING != (int)TW_ARMED ||
 		     (int)TIMEWHEEL_STATE_TAKEN != (int)TW_TAKEN ||
@@ -76,9 +74,6 @@ static void tw_tell(const struct tw_wheel *wheel, const struct tw_caller *caller
 	if (tw_ring_has_deliveries(ring) && told->state != TIMEWHEEL_STATE_TAKEN)
 		tw_tell_delivery(ring, caller, token, told);
 	tw_tell_time(wheel, caller, tw_word_due(word), now, told);
-	watch = tw_watch_of(ring, token);
-	if (watch)
-		tw_socket_tell(watch, told);
 }
 
 /* Finds a token that is pending, or on a wheel with leases held or buried. */
@@ -87,7 +82,7 @@ static int tw_tell_find(struct tw_wheel *wheel, struct tw_key key,
 {
 	int err = tw_ring_find(&wheel->ring, key, found);
 
-	if (!err && tw_ring_has_stamps(&wheel->ring))
+	if (!err && tw_ring_has_words(&wheel->ring))
 		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
 	if (err && tw_ring_lease(&wheel->ring))
 		err = tw_delivery_find(&wheel->ring, key, found);
@@ -125,7 +120,7 @@ void tw_tell_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
 	tw_wheel_unlock(wheel, &now);
 }
 
-/* The word of a token after its stamp, if it has one, has been applied. */
+/* The word of a token after its touch word, if it has one, has been applied. */
 static u64 tw_tell_word(struct tw_wheel *wheel, u32 index, u64 word,
 			const struct tw_now *now)
 {
@@ -134,7 +129,7 @@ static u64 tw_tell_word(struct tw_wheel *wheel, u32 index, u64 word,
 		.word	= word,
 	};
 
-	if (tw_ring_has_stamps(&wheel->ring) && tw_word_state(word) == TW_ARMED)
+	if (tw_ring_has_words(&wheel->ring) && tw_word_state(word) == TW_ARMED)
 		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
 
 	return found.word;

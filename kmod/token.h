@@ -64,13 +64,11 @@ struct tw_key {
  * @generation_hi: upper half of the generation; written under the lock while
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
- * @watched: on a ring for watching: TW_WATCHES_NOTHING, TW_WATCHES, or the errno
- *	that it heard last; under the lock, or the token is TAKEN
  * @out: on a ring with leases: it has a struct tw_out; under the lock
  *
  * With ids a struct tw_id_token, and with cookies a u64 behind either, and with
  * leases or periods a struct tw_delivery behind all of it and with periods a struct
- * tw_repeat behind that, or on a ring for watching what the token watches.
+ * tw_repeat behind that.
  */
 struct tw_token {
 	u64	word;
@@ -78,10 +76,7 @@ struct tw_token {
 	u32	place;
 	u16	generation_hi;
 	u8	named;
-	union {
-		u8	watched;
-		u8	out;
-	};
+	u8	out;
 };
 
 /**

@@ -53,29 +53,6 @@ TRACE_EVENT(register,
 		  __entry->wheel, __entry->id, __entry->handle, __entry->due)
 );
 
-/* @socket: the cookie of the connection's socket, as ss(8) shows it. */
-TRACE_EVENT(watch,
-	TP_PROTO(u32 wheel, u64 id, u64 handle, u64 due, u64 socket),
-	TP_ARGS(wheel, id, handle, due, socket),
-	TP_STRUCT__entry(
-		__field(u32, wheel)
-		__field(u64, id)
-		__field(u64, handle)
-		__field(u64, due)
-		__field(u64, socket)
-	),
-	TP_fast_assign(
-		__entry->wheel = wheel;
-		__entry->id = id;
-		__entry->handle = handle;
-		__entry->due = due;
-		__entry->socket = socket;
-	),
-	TP_printk("wheel=%u id=%llu handle=%#llx due=%llu socket=%llx",
-		  __entry->wheel, __entry->id, __entry->handle, __entry->due,
-		  __entry->socket)
-);
-
 /* An operation on a token that was named by its id or by its handle. */
 DECLARE_EVENT_CLASS(tw_key,
 	TP_PROTO(u32 wheel, bool by_handle, u64 key, u64 due),
@@ -179,9 +156,6 @@ DEFINE_EVENT(tw_tokens, take,
 	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
 
 DEFINE_EVENT(tw_tokens, put_back,
-	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
-
-DEFINE_EVENT(tw_tokens, ended,
 	TP_PROTO(u32 wheel, u64 tokens), TP_ARGS(wheel, tokens));
 
 DEFINE_EVENT(tw_tokens, destroy,

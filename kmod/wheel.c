@@ -3,170 +3,7 @@
  * Wheel: a ring with the clock that turns it, the alarm that announces what is
  * due, and the readers and pollers that wait for it.
  *
- * LOCKING
- *
- * Overview
- *
- *	Programs register, touch, move and cancel tokens, and take the expired
- *	ones. Nothing happens by itself: the timer's callback only sets the alarm
- *	and wakes. A thread that reads or polls then looks at the ring, in its own
- *	context, in steps of at most TW_STEP tokens, each step in one hold of the
- *	lock. Between two steps the ring is consistent, so any thread may do the
- *	next step.
- *
- *	A private wheel has one open file and ends with it. A named wheel is
- *	referred to by its name and by each of its open files, see named.c. The
- *	caller that destroys it marks it ended and wakes all; the last reference
- *	frees it.
- *
- * Lock order, outer to inner, and why each lock is of its kind
- *
- *	tw_named_lock		mutex: names; one creates or destroys at a time. A
- *				mutex, since making a device sleeps. Opening a
- *				file does not take it.
- *	wheel->setup		mutex: one sets up, once. A mutex, since it sleeps
- *				for memory.
- *	tw_limits_lock		mutex: how much each user has. Nothing is taken
- *				inside. A mutex, since it allocates a user's
- *				account.
- *	tw_stats_lock		mutex: the list of all wheels, and what those
- *				that are gone had counted. A mutex, since debugfs
- *				prints with it held. Not taken with wheel->setup
- *				or tw_limits_lock held.
- *	takers' bucket locks	inside rhashtable, to add and remove a taker. A
- *				look-up takes none.
- *	wheel->ring.lock	spinlock: the tokens, lists, levels, id table
- *				and what is armed. A spinlock, since it is held
- *				for less than a context switch takes: for a
- *				bounded number of tokens, with no user memory
- *				touched and no memory allocated but what the id
- *				table takes GFP_ATOMIC. A plain one, not a raw one
- *				and not with interrupts off: only process context
- *				takes it, the callback does not. So on PREEMPT_RT
- *				its holder can be preempted, and it boosts the
- *				holder's priority.
- *	id table's bucket locks	inside rhashtable.
- *	xa_lock of tw_nets	network namespaces by number, see sockets.c. Look-ups
- *				are by RCU. Dropping a socket's last reference
- *				also takes locks of the network, in any context:
- *				with none of those the ring's lock is taken.
- *	timer base lock		inside hrtimer_start().
- *
- *	The wait queues' locks are taken with no other lock held, by the
- *	callback or after unlocking; they are irq safe, since the callback may run
- *	in an interrupt.
- *
- * What protects what
- *
- *	The ring's fields name the lock at their definition. Two things are
- *	done without it:
- *
- *	A look-up, by handle or by id. Tokens' memory stays as long as the
- *	wheel. The word is read first (acquire), then generation or id: if these
- *	fit, they belong to that word, for they are written before the word
- *	says ARMED (release).
- *
- *	A touch: one compare-and-swap on that word, which fails if the token
- *	has been taken, cancelled, moved or touched since. It only raises the
- *	due tick, so the rule of levels.c holds: no list is looked at too late.
- *
- *	On a wheel with touch words both are done under the lock, and it is the
- *	touch word that changes without it, by programs that have it mapped. Each
- *	thread that comes to the token under the lock reads the touch word once,
- *	makes sense of it, and raises the token's word to what it says. A take
- *	replaces the touch word by 0, by compare-and-swap with what it has read: a
- *	touch that came first makes that fail, and the taker looks again; a
- *	checked touch that comes second fails. See words.h.
- *
- *	On a wheel for watching a thread that comes to a token under the lock
- *	asks the connection that the token watches when it last carried data,
- *	and raises the word to what it hears, by compare-and-swap, as touches do
- *	without the lock. Data that comes after the answer is not seen by the
- *	take that follows, as a touch that comes after a take.
- *
- * A token's states, and which calls change them
- *
- *	FREE -> ARMED	register, under the lock: filed before it unlocks
- *	ARMED -> ARMED	touch: no lock, compare-and-swap, raises the due tick
- *			move: lock, exchange, filed again
- *	ARMED -> TAKEN	take: lock, compare-and-swap; leaves list and id table
- *	TAKEN -> FREE	delivered: lock; next generation
- *	TAKEN -> HELD	delivered, with leases: lock; filed by the lease's end
- *	TAKEN -> ARMED	put back: lock; filed by its due tick, id entered again;
- *			or delivered, periodic: lock; filed by its next deadline
- *	ARMED -> FREE	cancel, or its connection has ended: lock, exchange to
- *			TAKEN; then as delivered
- *	TAKEN		a reader copies the event and does not sleep meanwhile; if
- *			it has to wait for memory, it puts the token back first
- *	HELD		a delivery is out, or the token is buried. All changes are
- *			under the lock: see delivery.h
- *
- * Ways out of ARMED, and why each pair excludes the other
- *
- *	take, cancel, move, end	all hold the lock.
- *	touch and any of them	all change the whole word at once. A touch that
- *				comes first makes the taker's compare-and-swap
- *				fail: the taker looks again and leaves the token;
- *				a move or cancel overrides it. A touch that comes
- *				second fails its compare-and-swap, reads the word
- *				again and raises what the move has set, or finds
- *				TAKEN or another generation and says so.
- *	wheel's end		the last reference is gone, and with it all
- *				callers; hrtimer_cancel() waits for the
- *				callback.
- *
- *	A wheel that is destroyed while others use it says so in wheel->stage,
- *	set under the lock. Calls that have begun may still be carried out, as
- *	if they had come before; the next call gets ENODEV. No timer is started
- *	any more.
- *
- *	A wheel that is paused says so there too. It has no alarm and no timer,
- *	and sleeping readers stay asleep; a look that was under way may take what
- *	is due. Resuming the wheel arms it like any change.
- *
- * Which file holds a delivery
- *
- *	A delivery points to its taker, which stands for an open file. The taker
- *	exists from the file's first read to its release, which comes after its
- *	last call. So a thread that finds a token HELD by a taker, under the lock,
- *	may look at the taker; and the release of a file comes to all that it
- *	holds before the taker goes.
- *
- * The alarm
- *
- *	Under the lock, whenever it is let go, one of these holds:
- *	  - nothing is pending, and the timer is not started;
- *	  - the timer is started for the ring's next tick;
- *	  - the alarm is set: a thread has been told and will look, or the
- *	    callback is about to tell one.
- *	While the alarm is set no timer is started: no interrupts for what
- *	nobody looks at. A look that finds nothing due ends the alarm and starts
- *	the timer; one that leaves something due leaves the alarm set. It is
- *	never cleared for a moment in between, because sleepers check it.
- *
- *	callback			reader
- *	  alarm = true			  queue on readers
- *	  wake readers, pollers		  alarm? then look again, else sleep
- *
- *	Both sides go through the wait queue's lock between their two steps: if
- *	the callback does not find the reader queued, the reader finds the
- *	alarm set. A poller is queued before it looks, under the lock. The same
- *	holds for the caller that ends the wheel, with stage in place of alarm.
- *
- *	When a reader gets no memory for a delivery, what is due waits, and the
- *	timer is started for wheel->retry instead. A change that ends a delivery,
- *	and so makes room for another, sets the alarm at once.
- *
- *	A callback that is late may set the alarm after a thread has looked: all
- *	are woken, look, find nothing and end it: one look for nothing, and one
- *	callback while that alarm is set, if the look had started the timer. A
- *	look may overwrite an alarm that came after it had read the clock: what
- *	was announced is then still ahead of its clock, so it starts the timer
- *	for it, which goes off at once.
- *
- *	Readers sleep exclusively: one alarm wakes one. It takes up to a batch;
- *	if it leaves something due behind it wakes the next. One that was woken
- *	and leaves because of a signal passes the wake-up on.
+ * Its locks, and what is done without them, are explained in LOCKING.
  */
 #include <linux/percpu.h>
 #include <linux/random.h>
@@ -174,7 +11,6 @@
 #include <linux/slab.h>
 
 #include "clock.h"
-#include "sockets.h"
 #include "wheel.h"
 
 #define CREATE_TRACE_POINTS
@@ -189,8 +25,8 @@
 #define TW_FIRST_GENERATION	get_random_u32()
 #endif
 
-/* A token with an id, a cookie and a connection: what the manual tells. */
-static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_socket) == 96);
+/* A token with an id and a cookie: what the manual tells. */
+static_assert(sizeof(struct tw_id_token) + sizeof(u64) == 48);
 
 /* The same with deliveries: a token that is not out costs no more. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
@@ -295,10 +131,6 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
 		.max_attempts	= setup->max_attempts,
 		.lease		= setup->lease,
-		.ask		= setup->flags & TIMEWHEEL_SETUP_WATCH ?
-				  tw_socket_ask : NULL,
-		.watch_size	= sizeof(struct tw_socket),
-		.tell_ended	= setup->flags & TIMEWHEEL_SETUP_TELL_ENDED,
 		.first_generation = TW_FIRST_GENERATION,
 	};
 	int err;
@@ -567,10 +399,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 		      num_possible_cpus() * sizeof(*wheel->touched);
 	info->callbacks = READ_ONCE(wheel->callbacks);
 	info->quiet = wheel->quiet;
-	info->refused = wheel->refused;
 	tw_ring_info(ring, info);
 	tw_delivery_info(ring, info);
-	tw_watch_info(ring, info);
 	info->touched = 0;
 	for_each_possible_cpu(cpu)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
@@ -617,17 +447,6 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
 	wheel->quiet += quiet;
 }
 
-/* @ended: how many tokens had ended with what they watched before this look. */
-static void tw_wheel_trace_sort(const struct tw_wheel *wheel,
-				unsigned int refiled, u64 ended)
-{
-	ended = wheel->ring.watch.ended - ended;
-	if (refiled)
-		trace_sort(wheel->number, refiled);
-	if (ended)
-		trace_ended(wheel->number, ended);
-}
-
 /**
  * tw_wheel_take() - take expired tokens, in the order of their due ticks
  * @wheel: the wheel
@@ -645,13 +464,12 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 {
 	unsigned int work = TW_STEP;
 	unsigned int n;
-	u64 ended;
 
 	*now = tw_wheel_lock(wheel);
-	ended = wheel->ring.watch.ended;
 	tw_wheel_count_wake(wheel, now);
 	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
-	tw_wheel_trace_sort(wheel, TW_STEP - work - n, ended);
+	if (TW_STEP - work > n)
+		trace_sort(wheel->number, TW_STEP - work - n);
 	if (n)
 		trace_take(wheel->number, n);
 	if (tw_ring_next(&wheel->ring) > now->tick) {
@@ -818,13 +636,13 @@ void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker)
 static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
-	u64 ended = wheel->ring.watch.ended;
 	unsigned int work = TW_STEP;
 
 	tw_wheel_count_wake(wheel, &now);
 	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
 	       !tw_wheel_is_short(wheel, now.tick);
-	tw_wheel_trace_sort(wheel, TW_STEP - work, ended);
+	if (work < TW_STEP)
+		trace_sort(wheel->number, TW_STEP - work);
 	if (!*due && work)
 		tw_wheel_end_alarm(wheel, true);
 	tw_wheel_unlock(wheel, &now);

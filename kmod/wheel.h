@@ -77,7 +77,6 @@ struct tw_lateness {
  *	callback and under the lock, cleared under the lock, read anywhere
  * @callbacks: times that @timer went off; written by the callback only
  * @quiet: looks after an alarm that found nothing due; the lock
- * @refused: WATCHes of what cannot be watched; the lock
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
  * @takers: the open files that have read, on a wheel with leases
@@ -103,7 +102,6 @@ struct tw_wheel {
 	bool			alarm;
 	u64			callbacks;
 	u64			quiet;
-	u64			refused;
 	u64 __percpu		*touched;
 	struct tw_lateness	*lateness;
 	struct tw_takers	takers;

@@ -9,14 +9,15 @@
  *	+---------------+---------------+
  *
  * Stamp s says "touched on tick s", in its low 32 bits; 0 says "not touched", so
- * a tick whose low bits are 0 is stamped as the one after. A stamp that is a
- * little ahead of now, as may be when the clock was read before the word, counts
- * as now. One that is far ahead, and a word that is not of the token's generation,
- * was written by a program with an older handle, or is nonsense. It becomes a touch
- * of now, once, which makes a token late, never early. A stamp that adds nothing
- * is cleared when it is seen, and a token that can be touched is seen within
- * TW_MAX_STAMPED ticks: so no stamp grows so old that it looks like one of the
- * future. The word of what is no token is 0.
+ * a tick whose low bits are 0 is stamped as the one after. A stamp that is up to a
+ * second ahead of now may be true, as the clock was read before the word: it counts
+ * as now, and again when its tick comes. A stamp that is further ahead was written
+ * before the clock was set back, or is nonsense. A word that is not of the token's
+ * generation was written by a program with an older handle, or is nonsense. Either
+ * becomes a touch of now, once, which makes a token late, never early. A stamp that
+ * adds nothing is cleared when it is seen, and a token that can be touched is seen
+ * within TW_MAX_STAMPED ticks: so no stamp grows so old that it looks like one of
+ * the future. The word of what is no token is 0.
  *
  * Nothing that is read here is trusted, and each word is read once. It knows
  * neither tokens nor the programs that map the pages.
@@ -26,6 +27,7 @@
 
 #include <linux/bits.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/types.h>
 
@@ -37,6 +39,9 @@
  * like one of the future.
  */
 #define TW_MAX_STAMPED	BIT_ULL(30)
+
+/* How far, in ns, a stamp may be ahead of a clock that was read before the word. */
+#define TW_MAX_AHEAD_NS	1000000000ULL
 
 #define TW_WORDS_PER_PAGE	((u32)(PAGE_SIZE / sizeof(u64)))
 
@@ -64,6 +69,12 @@ static inline u64 tw_words_max_timeout(u64 tick)
 	       S64_MAX : (TW_MAX_STAMPED - 1) * tick - 1;
 }
 
+/* How many ticks of so many ns a stamp may be ahead: always of the next one. */
+static inline u32 tw_words_max_ahead(u64 tick)
+{
+	return max(TW_MAX_AHEAD_NS / tick, 1ULL);
+}
+
 /* The word of a token that has not been touched. */
 static inline u64 tw_stamp_none(u32 generation)
 {
@@ -84,14 +95,15 @@ static inline bool tw_stamp_is_ahead(u64 word, u64 now)
 
 /*
  * Whether a word makes sense for a token of this generation: its stamp is not
- * older than 2^31 ticks, nor too far ahead.
+ * older than 2^31 ticks, nor more than @max_ahead of them ahead.
  */
-static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now)
+static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now,
+				 u32 max_ahead)
 {
 	u32 age = (u32)now - (u32)word;
 
 	return word >> 32 == generation &&
-	       (!(u32)word || age < BIT(31) || -age < TW_MAX_STAMPED);
+	       (!(u32)word || age < BIT(31) || -age <= max_ahead);
 }
 
 #endif /* TW_WORDS_H */

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define MIN_TICK_NS	"/sys/module/timewheel/parameters/min_tick_ns"
 #define MAX_TOKENS	"/sys/module/timewheel/parameters/max_tokens"
@@ -25,7 +25,6 @@
 #define TIMELESS	2	/* registered for a time, tick 200: no timeout */
 #define ABSENT		3	/* never registered */
 #define CAPACITY	1000
-#define WATCH		TIMEWHEEL_SETUP_WATCH
 
 /* A manual wheel of 1 s ticks whose hand stands on 10. */
 FIXTURE(errors) {
@@ -248,14 +247,6 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_ANY_FILE },
 		{ TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ANY_FILE },
 		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ANY_FILE },
-		/* This wheel does not watch. */
-		{ TIMEWHEEL_OP_WATCH, 0 },
-		{ TIMEWHEEL_OP_WATCH, TIMEWHEEL_OPF_RECEIVED },
-		{ TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_RECEIVED },
-		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_RECEIVED },
-		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OPF_RECEIVED },
-		{ TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_RECEIVED },
-		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_RECEIVED },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -272,7 +263,7 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 TEST_F(errors, no_such_operation)
 {
 	const __u32 codes[] = {
-		TIMEWHEEL_OP_WATCH + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
+		TIMEWHEEL_OP_DELETE + 1, 31, 32, 64, 256, 0x10000, 0x7fffffff,
 		0x80000000, 0xffffffff,
 	};
 
@@ -485,8 +476,8 @@ TEST_F(errors, timeout_erange)
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 }
 
-/* None of these operations takes the number of a delivery, or a file descriptor. */
-TEST_F(errors, delivery_and_fd)
+/* None of these operations takes the number of a delivery, or what is reserved. */
+TEST_F(errors, delivery_and_reserved)
 {
 	for (__u32 code = 0; code <= TIMEWHEEL_OP_CANCEL; code++) {
 		__u64 id = code == TIMEWHEEL_OP_REGISTER ? ABSENT : WITNESS;
@@ -497,7 +488,7 @@ TEST_F(errors, delivery_and_fd)
 					.delivery = 1U << bit);
 			expect_op_error(-EINVAL, .code = code, .id = id,
 					.time = 20 * TW_SEC,
-					.fd = 1U << bit);
+					.reserved = 1U << bit);
 		}
 	}
 	/* Nor does a registration take a period, on a wheel without periods. */
@@ -506,109 +497,6 @@ TEST_F(errors, delivery_and_fd)
 	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = TW_SEC, .timeout = TW_SEC, .period = TW_SEC);
 }
-
-/* A socket that cannot be watched; -1 if this kernel has none of its kind. */
-static int wrong_socket(int family, int type, int protocol)
-{
-	return socket(family, type | SOCK_CLOEXEC, protocol);
-}
-
-/* Fills in what is right with WATCH, but for what is named. */
-#define expect_watch_error(wheel, expected, ...)			\
-	tw_expect_error(wheel, WITNESS, expected,			\
-			.code = TIMEWHEEL_OP_WATCH, .id = ABSENT,	\
-			.fd = conn.a, .time = TW_SEC, __VA_ARGS__)
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverride-init"
-
-/* Each error of WATCH, with perfect input but for one thing. */
-TEST_F(errors, watch)
-{
-	const __u64 longest = (1ULL << 31) * tw_jiffy();
-	const struct {
-		int fd, expected;
-	} wrong[] = {
-		{ wrong_socket(AF_UNIX, SOCK_STREAM, 0), -EAFNOSUPPORT },
-		{ wrong_socket(AF_NETLINK, SOCK_RAW, 0), -EAFNOSUPPORT },
-		{ wrong_socket(AF_INET, SOCK_DGRAM, 0), -EPROTOTYPE },
-		{ wrong_socket(AF_INET6, SOCK_DGRAM, 0), -EPROTOTYPE },
-		{ wrong_socket(AF_INET, SOCK_RAW, IPPROTO_TCP), -EPROTOTYPE },
-		{ wrong_socket(AF_INET, SOCK_STREAM, 262), -EPROTONOSUPPORT },
-		{ wrong_socket(AF_INET6, SOCK_STREAM, 262), -EPROTONOSUPPORT },
-		{ wrong_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), -EPROTONOSUPPORT },
-		{ wrong_socket(AF_SMC, SOCK_STREAM, 0), -EAFNOSUPPORT },
-		{ wrong_socket(AF_INET, SOCK_STREAM, 256), -EPROTONOSUPPORT },
-		{ wrong_socket(AF_INET, SOCK_STREAM, 0), -ENOTCONN },
-		{ wrong_socket(AF_INET6, SOCK_STREAM, 0), -ENOTCONN },
-	};
-	union tw_address address = tw_loopback(AF_INET);
-	int listener = tw_listen(&address, 0), map;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_info info;
-	struct tw_conn conn;
-
-	ASSERT_LE(0, listener);
-	ASSERT_TRUE(tw_connect_to(listener, &address, &conn));
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, 3, 0));
-	ASSERT_EQ(0, tw_register(fd, WITNESS, TW_AN_HOUR, 0, NULL));
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		if (wrong[i].fd < 0)
-			continue;
-		expect_watch_error(fd, wrong[i].expected, .fd = wrong[i].fd);
-		close(wrong[i].fd);
-	}
-	expect_watch_error(fd, -EOPNOTSUPP, .fd = listener);
-	expect_watch_error(fd, -EBADF, .fd = -1);
-	expect_watch_error(fd, -EBADF, .fd = 999999);
-	expect_watch_error(fd, -EBADF, .fd = 0x7fffffff);
-	expect_watch_error(fd, -EBADF, .fd = (__s32)0x80000000);
-	expect_watch_error(fd, -ENOTSOCK, .fd = fd);
-	map = open("/", O_PATH | O_CLOEXEC);
-	expect_watch_error(fd, -EBADF, .fd = map);
-	close(map);
-	expect_watch_error(fd, -EEXIST, .id = WITNESS);
-	expect_watch_error(fd, -EINVAL, .time = 0);
-	expect_watch_error(fd, -EINVAL, .delivery = 1);
-	expect_watch_error(fd, -EINVAL, .flags = TIMEWHEEL_OPF_ABSOLUTE);
-	expect_watch_error(fd, -EINVAL, .flags = TIMEWHEEL_OPF_BY_HANDLE);
-	expect_watch_error(fd, -EINVAL, .flags = TIMEWHEEL_OPF_ANY_FILE);
-	expect_watch_error(fd, -EINVAL, .flags = 16 | TIMEWHEEL_OPF_RECEIVED);
-	expect_watch_error(fd, -ERANGE, .time = longest);
-	expect_watch_error(fd, -ERANGE, .time = S64_LAST);
-	expect_watch_error(fd, -ERANGE, .time = S64_LAST + 1);
-	expect_watch_error(fd, -ERANGE, .time = U64_LAST);
-	expect_watch_error(self->fd, -EINVAL, .time = TW_SEC);
-	if (!geteuid() && tw_may_sockmap()) {
-		map = tw_sockmap(conn.a);
-		EXPECT_LE(0, map) {
-			TH_LOG("no sockmap: %s", strerror(errno));
-		}
-		expect_watch_error(fd, -EBUSY, .fd = conn.a);
-		close(map);
-		for (int i = 0; i < 5000 && tw_watch(fd, ABSENT, conn.a, TW_AN_HOUR, 0);
-		     i++)
-			tw_sleep_ms(1);
-		EXPECT_EQ(0, tw_cancel(fd, 0, ABSENT));
-	}
-	ASSERT_EQ(0, tw_control(fd, TIMEWHEEL_CONTROL_DRAINING,
-				TIMEWHEEL_CONTROL_DRAINING));
-	expect_watch_error(fd, -ESHUTDOWN, .time = TW_SEC);
-	ASSERT_EQ(0, tw_control(fd, 0, TIMEWHEEL_CONTROL_DRAINING));
-
-	/* The longest timeout, and what other operations ignore. */
-	ASSERT_EQ(0, tw_watch(fd, ABSENT, conn.a, longest - 2 * tw_jiffy(),
-			      TIMEWHEEL_OPF_RECEIVED));
-	ASSERT_EQ(0, tw_watch(fd, ABSENT + 1, conn.b, 1, 0));
-	expect_watch_error(fd, -ENOSPC, .id = ABSENT + 2);
-	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(3ULL, info.pending);
-	tw_disconnect(&conn);
-	close(listener);
-	close(fd);
-}
-
-#pragma GCC diagnostic pop
 
 #define WHEELS	16
 
@@ -907,7 +795,7 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats)));
 	EXPECT_EQ(-EBADFD, tw_ret(ioctl(fd, TIMEWHEEL_IOC_LIST, &list)));
 	EXPECT_EQ(0ULL, list.cursor);
-	for (op.code = 0; op.code <= TIMEWHEEL_OP_WATCH; op.code++) {
+	for (op.code = 0; op.code <= TIMEWHEEL_OP_DELETE; op.code++) {
 		op.time = TW_SEC;
 		op.period = TW_SEC;
 		EXPECT_EQ(-EBADFD, tw_ret(tw_op(fd, &op)));
@@ -1023,20 +911,6 @@ TEST_F(errors, setup_ranges)
 	expect_setup(-EINVAL, .max_tokens = 1ULL << 32);
 	expect_setup(-EINVAL, .max_tokens = (1ULL << 32) + 1);
 	expect_setup(-EINVAL, .max_tokens = U64_LAST);
-
-	/* Connections are watched by one clock, and by no others' rules. */
-	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
-		expect_setup(clock == TIMEWHEEL_CLOCK_MONOTONIC ? 0 : -EINVAL,
-			     .clock = clock, .flags = WATCH);
-	expect_setup(0, .clock = 0, .flags = WATCH | TIMEWHEEL_SETUP_NO_IDS |
-		     TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TELL_ENDED);
-	expect_setup(0, .clock = 0, .flags = WATCH, .slack = TW_SEC);
-	expect_setup(-EINVAL, .clock = 0, .flags = TIMEWHEEL_SETUP_TELL_ENDED);
-	expect_setup(-EINVAL, .clock = 0,
-		     .flags = WATCH | TIMEWHEEL_SETUP_PERIODS);
-	expect_setup(-EINVAL, .clock = 0,
-		     .flags = WATCH | TIMEWHEEL_SETUP_TOUCH_WORDS);
-	expect_setup(-EINVAL, .clock = 0, .flags = WATCH, .lease = TW_SEC);
 
 	/* Only a manual wheel is told where its hand starts. */
 	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
@@ -1158,16 +1032,14 @@ TEST_F(errors, bad_element_of_a_batch)
 		{ "size 0", AT(size), 0, -EINVAL },
 		{ "size too small", AT(size), 79, -EINVAL },
 		{ "size not op_size", AT(size), sizeof(struct timewheel_op) + 8, -EINVAL },
-		{ "flag of WATCH", AT(flags), TIMEWHEEL_OPF_RECEIVED, -EINVAL },
-		{ "undefined flag", AT(flags), 16, -EINVAL },
+		{ "undefined flag", AT(flags), 8, -EINVAL },
 		{ "flag of an answer", AT(flags), TIMEWHEEL_OPF_ANY_FILE, -EINVAL },
 		{ "undefined flag", AT(flags), 1U << 31, -EINVAL },
 		{ "by handle", AT(flags), TIMEWHEEL_OPF_BY_HANDLE, -EINVAL },
-		{ "no such code", AT(code), TIMEWHEEL_OP_WATCH + 1, -EINVAL },
-		{ "no watching", AT(code), TIMEWHEEL_OP_WATCH, -EINVAL },
+		{ "no such code", AT(code), TIMEWHEEL_OP_DELETE + 1, -EINVAL },
 		{ "no leases", AT(code), TIMEWHEEL_OP_ACK, -EINVAL },
 		{ "no delivery", AT(delivery), 1, -EINVAL },
-		{ "no connection", AT(fd), 1, -EINVAL },
+		{ "reserved", AT(reserved), 1, -EINVAL },
 		{ "no periods", AT(period), 1ULL << 32, -EINVAL },
 		{ "not there", AT(code), TIMEWHEEL_OP_CANCEL, -ENOENT },
 		{ "there already", AT(id), WITNESS, -EEXIST },

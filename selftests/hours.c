@@ -4,7 +4,7 @@
  * waits that long by the guest's real clock.
  */
 #define _GNU_SOURCE
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define DAY	86400ULL
 
@@ -20,44 +20,6 @@ FIXTURE_SETUP(real_clock)
 FIXTURE_TEARDOWN(real_clock)
 {
 	close(self->fd);
-}
-
-/*
- * Jiffies, by which connections are asked, wrap five minutes after the machine was
- * started: idle and used across that, and after it. So this test is the first.
- */
-TEST_F_TIMEOUT(real_clock, connections_while_jiffies_wrap, 100 * 86400)
-{
-	const __u64 timeouts[] = { 70, 200, 400 };
-	struct tw_conn conn[ARRAY_SIZE(timeouts)];
-	struct tw_span span[ARRAY_SIZE(timeouts)];
-	struct timewheel_event event;
-
-	if (!getenv("TW_HOURS"))
-		SKIP(return, "TW_HOURS does not say how long");
-	if (tw_now(CLOCK_BOOTTIME) > 250 * TW_SEC)
-		TH_LOG("jiffies have wrapped before this test");
-	ASSERT_EQ(0, tw_setup_watch(self->fd, TW_MS, 10, 0));
-	for (int round = 0; round < 2; round++) {
-		for (size_t i = 0; i < ARRAY_SIZE(timeouts); i++) {
-			ASSERT_TRUE(tw_connect(AF_INET, &conn[i]));
-			ASSERT_EQ(0, tw_watch(self->fd, i, conn[i].a,
-					      timeouts[i] * TW_SEC, 0));
-		}
-		for (size_t i = 0; i < ARRAY_SIZE(timeouts); i++) {
-			tw_sleep_ms(50 * 1000);
-			for (size_t k = i; k < ARRAY_SIZE(timeouts); k++)
-				ASSERT_TRUE(tw_say(conn[k].b, conn[k].a,
-						   &span[k]));
-			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-			EXPECT_EQ(i, event.id);
-			EXPECT_EQ(0U, event.error);
-			tw_expect_deadline(event.deadline, span[i],
-					   timeouts[i] * TW_SEC);
-			EXPECT_LT(event.taken, event.deadline + TW_SEC);
-			tw_disconnect(&conn[i]);
-		}
-	}
 }
 
 /*

@@ -955,8 +955,7 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ANY_FILE, 0 },
 		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ABSOLUTE, 0 },
 		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ANY_FILE, 0 },
-		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_RECEIVED, 1 },
-		{ TIMEWHEEL_OP_ACK, 16, 1 }, { TIMEWHEEL_OP_WATCH, 0, 0 },
+		{ TIMEWHEEL_OP_ACK, 8, 1 },
 		{ TIMEWHEEL_OP_DELETE, 1U << 31, 0 },
 		{ TIMEWHEEL_OP_REGISTER, 0, 1 }, { TIMEWHEEL_OP_TOUCH, 0, 1 },
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
@@ -987,7 +986,7 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		tw_expect_error(self->fd, ID, -EINVAL, .code = code,
 				.delivery = answers,
 				.id = !code ? ABSENT : answers ? ID : 1,
-				.time = TW_SEC, .fd = 1);
+				.time = TW_SEC, .reserved = 1);
 	}
 }
 

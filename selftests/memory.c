@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "tw_process.h"
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-test"
 #include "tw_group.h"
@@ -20,6 +20,7 @@
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
+#define AN_HOUR		(3600 * TW_SEC)	/* no test waits for it */
 #define LONG		600	/* seconds; guests may be emulated */
 
 FIXTURE(memory) {
@@ -111,48 +112,6 @@ static pid_t fork_short(__u64 limit)
 		       !tw_group_limit(tw_group_charged() + limit)))
 		_exit(255);
 	return child;
-}
-
-/* Watches a connection until memory is short. */
-static int watch_all(int fd, int socket, __u64 limit)
-{
-	struct timewheel_op op = tw_watch_op(0, socket, TW_MS, 0);
-	pid_t child = fork_short(limit);
-
-	if (child < 0)
-		return -1;
-	if (!child) {
-		while (!tw_op(fd, &op))
-			;
-		_exit(errno);
-	}
-	return tw_reap(child);
-}
-
-/* A watched token has more bytes than a plain one, and all are charged. */
-TEST_F_TIMEOUT(memory, shortage_while_connections_are_watched, LONG)
-{
-	const __u64 limit = 2 << 20, page = sysconf(_SC_PAGESIZE);
-	const __u64 cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct timewheel_info before, info;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct tw_conn conn;
-
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, PLENTY, TIMEWHEEL_SETUP_NO_IDS));
-	ASSERT_EQ(0, tw_info(fd, &before));
-	ASSERT_EQ(ENOMEM, watch_all(fd, conn.a, limit));
-	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_LT(10000ULL, info.registered);
-	/* The kernel can give it some of what the group had before, 64 pages for a CPU. */
-	EXPECT_GE(limit + limit / 2 + 64 * cpus * (page - 4096),
-		  info.bytes - before.bytes);
-	EXPECT_EQ(0ULL, info.refused);
-	ASSERT_TRUE(tw_group_limit(LIMIT));
-	tw_sleep_ms(50);
-	EXPECT_EQ(info.registered, (__u64)tw_read_all(fd));
-	tw_disconnect(&conn);
-	close(fd);
 }
 
 /*
@@ -299,7 +258,7 @@ static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = clock, .slots = 60,
 		.tick = tick, .max_tokens = LEASED,
-		.lease = manual ? LEASE * tick : TW_AN_HOUR,
+		.lease = manual ? LEASE * tick : AN_HOUR,
 	};
 	struct timewheel_event event;
 	pid_t child;

@@ -16,7 +16,7 @@
 
 #include "tw_named.h"
 #include "tw_process.h"
-#include "tw_watch.h"
+#include "tw_test.h"
 #include "tw_uring.h"
 
 #define MODULE		"timewheel"
@@ -471,38 +471,6 @@ TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 	}
 	ASSERT_EQ(0, delete_soon());
 	expect_gone(_metadata);
-}
-
-/*
- * Connections that were watched do not keep the module, and go on without it, also that
- * of a network namespace which the module has counted.
- */
-TEST_F_TIMEOUT(module, removed_while_connections_go_on, LONG)
-{
-	struct tw_conn conn, elsewhere;
-	struct tw_span span;
-
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_EQ(0, unshare(CLONE_NEWNET));
-	ASSERT_TRUE(tw_interface_up("lo"));
-	ASSERT_TRUE(tw_connect(AF_INET, &elsewhere));
-	for (int i = 0; i < 3; i++) {
-		int fd = TW_OPEN(O_RDWR);
-
-		ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, 10, 0));
-		ASSERT_EQ(0, tw_watch(fd, 1, conn.a, TW_AN_HOUR, 0));
-		ASSERT_EQ(0, tw_watch(fd, 2, conn.b, 1, 0));
-		ASSERT_EQ(0, tw_watch(fd, 3, elsewhere.a, TW_AN_HOUR, 0));
-		close(fd);
-		ASSERT_EQ(0, delete_soon());
-		EXPECT_TRUE(tw_say(conn.a, conn.b, &span));
-		EXPECT_TRUE(tw_say(elsewhere.a, elsewhere.b, &span));
-		ASSERT_EQ(0, insert(self->image, ""));
-	}
-	ASSERT_EQ(0, delete_soon());
-	expect_gone(_metadata);
-	tw_disconnect(&conn);
-	tw_disconnect(&elsewhere);
 }
 
 /* Some threads open it, one removes it and one loads it again. */

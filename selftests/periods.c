@@ -2,7 +2,7 @@
 /*
  * Periodic tokens: when each of their events is due, to the ns and without drift, how
  * missed periods are counted, and how periods go together with leases and orders. All
- * tests but one use MANUAL wheels of 1 s ticks.
+ * tests but two use MANUAL wheels of 1 s ticks.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -513,6 +513,51 @@ TEST_F(periods, moved)
 	}
 }
 
+static __u64 base_of(struct __test_metadata *_metadata, int fd)
+{
+	struct timewheel_token token;
+
+	ASSERT_EQ(0, tw_get(fd, 0, ID, &token));
+	return token.base;
+}
+
+/* A move, and an ack with a time, begin new periods at that time, not at its tick. */
+TEST_F(periods, moved_to_the_ns)
+{
+	const __u64 to = 33 * TW_SEC - 3 * TW_SEC / 4, period = 1300000000;
+
+	for (int ack = 0; ack < 2; ack++) {
+		make(.lease = LEASE * TW_SEC);
+		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE,
+						  ID, TW_SEC, period));
+		ASSERT_EQ(0, tw_advance(self->fd, 1));
+		expect_event(1, 0);
+		if (ack) {
+			ASSERT_EQ(0, tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_ACK,
+						      TIMEWHEEL_OPF_ABSOLUTE, ID,
+						      1, to)));
+		} else {
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
+			ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
+					     to));
+		}
+		EXPECT_EQ(to, base_of(_metadata, self->fd));
+		for (__u64 n = 0; n < 20; n++) {
+			const __u64 due = round_up(to + n * period) / TW_SEC;
+
+			expect_next(due);
+			ASSERT_EQ(0, tw_advance(self->fd, due));
+			expect_event(due, 0);
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n + 2, 0));
+		}
+		/* Periods before the tick of a move into the past are not missed. */
+		ASSERT_EQ(0, tw_advance(self->fd, 100));
+		ASSERT_LE(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, to));
+		EXPECT_EQ(100 * TW_SEC, base_of(_metadata, self->fd));
+		expect_event(100, 0);
+	}
+}
+
 /* A move begins new periods: earlier events and misses count no more. */
 TEST_F(periods, moved_after_a_nack)
 {
@@ -643,9 +688,9 @@ TEST_F(periods, errors)
 	expect_error(-ERANGE, .period = ~0ULL);
 	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
 	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_ANY_FILE);
-	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_RECEIVED);
+	expect_error(-EINVAL, .flags = 8);
 	expect_error(-EINVAL, .delivery = 1);
-	expect_error(-EINVAL, .fd = 1);
+	expect_error(-EINVAL, .reserved = 1);
 	/* It cannot be touched. */
 	expect_error(-EINVAL, .timeout = 1);
 	expect_error(-EINVAL, .timeout = TW_SEC);
@@ -808,6 +853,41 @@ TEST_F(periods, end_of_time)
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
 	ASSERT_EQ(0, tw_advance(self->fd, last - 1));
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, &event, 1)));
+}
+
+/*
+ * A time that has passed within the current tick is due at once, and the periods are
+ * counted from it: none of them comes early.
+ */
+TEST_F(periods, first_in_the_current_tick)
+{
+	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
+		struct timewheel_event event;
+		struct timewheel_info info;
+		__u64 begin, first;
+
+		/* Again, if a tick ends before the token is read. */
+		do {
+			make(.clock = clock);
+			ASSERT_EQ(0, tw_info(self->fd, &info));
+			begin = info.hand * TW_SEC;
+			first = begin + TW_SEC / 2;
+			while (info.now < first) {
+				tw_sleep_ms(1);
+				ASSERT_EQ(0, tw_info(self->fd, &info));
+			}
+			ASSERT_EQ(0, tw_register_periodic(self->fd,
+							  TIMEWHEEL_OPF_ABSOLUTE,
+							  ID, first, P * TW_SEC));
+			EXPECT_EQ(first, base_of(_metadata, self->fd));
+			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		} while (event.taken / TW_SEC * TW_SEC != begin);
+		EXPECT_EQ(begin, event.deadline);
+		EXPECT_EQ(0U, event.missed);
+		EXPECT_EQ(first + P * TW_SEC, base_of(_metadata, self->fd));
+		ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, first));
+		EXPECT_LE(first, base_of(_metadata, self->fd));
+	}
 }
 
 /* On clocks that go by themselves: never early, and never out of step. */

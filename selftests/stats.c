@@ -17,7 +17,7 @@
 
 #include "tw_named.h"
 #include "tw_process.h"
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define TW_GROUP	"/sys/fs/cgroup/timewheel-stats"
 #include "tw_group.h"
@@ -1023,23 +1023,6 @@ static void use(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(3, tw_read(fd, events, 3));
 }
 
-/* One connection that has ended, one that goes on, and two that are none. */
-static void use_connections(struct __test_metadata *_metadata, int fd)
-{
-	struct tw_conn conn;
-
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, 10, 0));
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_EQ(0, tw_watch(fd, 1, conn.a, TW_AN_HOUR, 0));
-	tw_reset(&conn.a);
-	ASSERT_EQ(-ENOTSOCK, tw_watch(fd, 1, fd, TW_AN_HOUR, 0));
-	ASSERT_EQ(-EBADF, tw_watch(fd, 1, -1, TW_AN_HOUR, 0));
-	tw_disconnect(&conn);
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_EQ(TIMEWHEEL_RES_REPLACED, tw_watch(fd, 1, conn.b, TW_AN_HOUR, 0));
-	tw_disconnect(&conn);
-}
-
 TEST_F(stats, fdinfo_agrees_with_info)
 {
 	struct timewheel_info info;
@@ -1090,13 +1073,13 @@ TEST_F(stats, fdinfo_agrees_with_info)
 #define HEADER	"number name uid clock slots tick_ns max_tokens pending bytes " \
 		"registered touched moved cancelled delivered put_back refiled " \
 		"callbacks quiet acked nacked lapsed returned kicked deleted " \
-		"missed asked ended refused\n"
+		"missed\n"
 
 /* Figures of a wheel, as debugfs lists them. */
 enum {
 	SLOTS, TICK, MAX_TOKENS, PENDING, BYTES, REGISTERED, TOUCHED, MOVED,
 	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, ACKED, NACKED,
-	LAPSED, RETURNED, KICKED, DELETED, MISSED, ASKED, ENDED, REFUSED, FIGURES
+	LAPSED, RETURNED, KICKED, DELETED, MISSED, FIGURES
 };
 
 static void figures_of(const struct timewheel_info *info, __u64 *figures)
@@ -1107,8 +1090,7 @@ static void figures_of(const struct timewheel_info *info, __u64 *figures)
 		info->cancelled, info->delivered, info->put_back,
 		info->refiled, info->callbacks, info->quiet, info->acked,
 		info->nacked, info->lapsed, info->returned, info->kicked,
-		info->deleted, info->missed, info->asked, info->ended,
-		info->refused,
+		info->deleted, info->missed,
 	};
 
 	memcpy(figures, f, sizeof(f));
@@ -1277,17 +1259,6 @@ TEST_F(stats, debugfs_wheels)
 	EXPECT_EQ(3ULL, info.held);
 	EXPECT_EQ(1ULL, info.buried);
 	close(real);
-	real = TW_OPEN(O_RDWR | O_NONBLOCK);
-	use_connections(_metadata, real);
-	ASSERT_EQ(0, tw_info(real, &info));
-	EXPECT_EQ(1ULL, info.asked);
-	EXPECT_EQ(1ULL, info.ended);
-	EXPECT_EQ(2ULL, info.refused);
-	expect_listed(real, "-", 0, "monotonic");
-	expect_fdinfo(real, "asked", info.asked);
-	expect_fdinfo(real, "ended", info.ended);
-	expect_fdinfo(real, "refused", info.refused);
-	close(real);
 	/* A file that was never set up has no line. */
 	real = TW_OPEN(O_RDWR);
 	expect_listed(self->fd, "-", 0, "manual");
@@ -1299,7 +1270,6 @@ static const char *const total_names[] = {
 	"wheels", "pending", "bytes", "registered", "touched", "moved",
 	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
 	"acked", "nacked", "lapsed", "returned", "kicked", "deleted", "missed",
-	"asked", "ended", "refused",
 };
 
 #define TOTALS	ARRAY_SIZE(total_names)

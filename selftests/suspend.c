@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "tw_sleeper.h"
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define ASLEEP	"5"	/* seconds; the RTC has no finer ones */
 #define WAKE	"/sys/class/rtc/rtc0/wakealarm"
@@ -129,23 +129,9 @@ static bool sleep_until_woken(void)
 	return ok;
 }
 
-/* A connection is as idle as the machine was awake: jiffies stand still, too. */
-static void expect_watched(struct __test_metadata *_metadata, int fd,
-			   const struct tw_span *said)
-{
-	struct timewheel_event event;
-
-	tw_expect_deadline(tw_deadline_of(fd, 1), *said, 3 * TW_SEC);
-	tw_expect_event(fd, 1, 0, &event);
-	tw_expect_deadline(event.deadline, *said, 3 * TW_SEC);
-}
-
 TEST(suspend_to_ram)
 {
-	int watching = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct wheels wheels[CLOCKS] = {};
-	struct tw_conn conn;
-	struct tw_span said;
 	__u64 slept = time_asleep();
 
 	if (geteuid() || access(STATE, W_OK) ||
@@ -154,18 +140,11 @@ TEST(suspend_to_ram)
 	for (size_t i = 0; i < CLOCKS; i++)
 		prepare(_metadata, &wheels[i], i);
 	tw_sleep_ms(50);
-	ASSERT_EQ(0, tw_setup_watch(watching, TW_MS, 10, 0));
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_TRUE(tw_say(conn.a, conn.b, &said));
-	ASSERT_EQ(0, tw_watch(watching, 1, conn.a, 3 * TW_SEC, 0));
 	ASSERT_TRUE(sleep_until_woken());
 	slept = time_asleep() - slept;
 	TH_LOG("slept for %llu ms", slept / TW_MS);
 	/* No wheel has woken it: they had tokens due every 40 ms. */
 	EXPECT_LE(TW_SEC, slept);
-	expect_watched(_metadata, watching, &said);
-	tw_disconnect(&conn);
-	close(watching);
 	for (size_t i = 0; i < CLOCKS; i++) {
 		expect_read(_metadata, &wheels[i], i);
 		expect_all(_metadata, &wheels[i]);

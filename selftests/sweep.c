@@ -18,7 +18,7 @@
 #include "tw_delivery.h"
 #include "tw_inject.h"
 #include "tw_named.h"
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define LONG		1200	/* seconds; guests may be emulated */
 #define NAME		"sweep"
@@ -1237,62 +1237,6 @@ TEST_F(sweep, a_read_whose_copies_all_fail)
 /*
  * The module.
  */
-
-/*
- * WATCH with each of its allocations and copies failing, for the first connection of a
- * network namespace: the connection is watched or not, and a second WATCH does it. Its
- * clock is a real one, so that the sweeps above cannot compare it.
- */
-static int turn_watch(struct __test_metadata *_metadata,
-		      const FIXTURE_DATA(sweep) *self, enum fault fault,
-		      unsigned int n)
-{
-	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	struct timewheel_event event;
-	struct timewheel_info info;
-	struct tw_conn conn;
-	int ret, failed;
-
-	ASSERT_EQ(0, unshare(CLONE_NEWNET));
-	ASSERT_TRUE(tw_interface_up("lo"));
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, 4096, 0));
-	inject(self, fault, n);
-	ret = tw_watch(fd, 1, conn.a, TW_MS, 0);
-	failed = injected(self, fault);
-	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_TRUE(!ret || ret == -ENOMEM || ret == -EFAULT) {
-		TH_LOG("fault %u: %s", n, strerror(-ret));
-	}
-	EXPECT_EQ(info.registered, info.pending);
-	/* If its answer was lost, it may have been done or not. */
-	EXPECT_GE(1ULL, info.registered);
-	if (ret != -EFAULT)
-		EXPECT_EQ(!ret, info.registered);
-	if (!info.registered)
-		EXPECT_EQ(0, tw_watch(fd, 1, conn.a, TW_MS, 0));
-	tw_expect_event(fd, 1, 0, &event);
-	EXPECT_EQ(-1, tw_read(fd, &event, 1));
-	tw_disconnect(&conn);
-	close(fd);
-	return failed;
-}
-
-TEST_F_TIMEOUT(sweep, a_connection_is_watched_or_not, LONG)
-{
-	unsigned int failed[FAULTS] = {};
-
-	for (int fault = 0; fault < FAULTS; fault++) {
-		unsigned int n = 0;
-
-		while (turn_watch(_metadata, self, fault, ++n) &&
-		       _metadata->exit_code == KSFT_PASS)
-			failed[fault]++;
-	}
-	EXPECT_LT(0U, failed[NTH]);
-	TH_LOG("WATCH: %u faults one by one, %u copies in pairs", failed[NTH],
-	       failed[PAIR]);
-}
 
 FIXTURE(module) {
 	FIXTURE_DATA(sweep) inject;

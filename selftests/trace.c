@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#include "tw_watch.h"
+#include "tw_test.h"
 
 #define TRACING		"/sys/kernel/tracing/"
 
@@ -154,38 +154,6 @@ TEST_F(trace, expiry)
 	EXPECT_EQ(2, traced("take", self->number, "tokens=3"));
 	EXPECT_EQ(1, traced("put_back", self->number, "tokens=3"));
 	munmap(nowhere, 4096);
-}
-
-/* Each connection that is watched is traced, and how many a look has found ended. */
-TEST_F(trace, watched)
-{
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-	struct timewheel_token token;
-	struct timewheel_op op;
-	struct tw_conn conn;
-	unsigned int number;
-	char rest[128];
-
-	ASSERT_EQ(0, tw_setup_watch(fd, TW_MS, 10, 0));
-	number = wheel_number(fd);
-	ASSERT_TRUE(tw_connect(AF_INET, &conn));
-	op = tw_watch_op(7, conn.a, TW_AN_HOUR, 0);
-	ASSERT_EQ(0, tw_op(fd, &op));
-	ASSERT_EQ(0, tw_get(fd, 0, 7, &token));
-	snprintf(rest, sizeof(rest), "id=7 handle=%#llx due=%llu socket=%llx",
-		 op.handle, op.deadline / TW_MS, token.socket);
-	EXPECT_EQ(1, traced("watch", number, rest));
-	EXPECT_EQ(0, traced("register", number, ""));
-	EXPECT_EQ(-EEXIST, tw_watch(fd, 7, conn.b, TW_AN_HOUR, 0));
-	/* Both on a tick that has passed: one look finds both. */
-	for (int id = 1; id <= 2; id++)
-		ASSERT_EQ(0, tw_watch(fd, id, conn.a, 1, 0));
-	tw_sleep_ms(50);
-	tw_disconnect(&conn);
-	EXPECT_EQ(0, traced("ended", number, "tokens=2"));
-	EXPECT_FALSE(tw_readable(fd));
-	EXPECT_EQ(1, traced("ended", number, "tokens=2"));
-	close(fd);
 }
 
 /* Each token that a reader has got is traced; a token put back is not. */

@@ -72,7 +72,7 @@ TW_SAME_LAYOUT(timewheel_op, timeout, 48);
 TW_SAME_LAYOUT(timewheel_op, period, 56);
 TW_SAME_LAYOUT(timewheel_op, deadline, 64);
 TW_SAME_LAYOUT(timewheel_op, delivery, 72);
-TW_SAME_LAYOUT(timewheel_op, fd, 76);
+TW_SAME_LAYOUT(timewheel_op, reserved, 76);
 
 TW_SAME_SIZE(timewheel_batch, 32);
 TW_SAME_LAYOUT(timewheel_batch, size, 0);
@@ -100,7 +100,7 @@ TW_SAME_LAYOUT(timewheel_advance, size, 0);
 TW_SAME_LAYOUT(timewheel_advance, flags, 4);
 TW_SAME_LAYOUT(timewheel_advance, tick, 8);
 
-TW_SAME_SIZE(timewheel_info, 288);
+TW_SAME_SIZE(timewheel_info, 264);
 TW_SAME_LAYOUT(timewheel_info, size, 0);
 TW_SAME_LAYOUT(timewheel_info, flags, 4);
 TW_SAME_LAYOUT(timewheel_info, clock, 8);
@@ -138,9 +138,6 @@ TW_SAME_LAYOUT(timewheel_info, returned, 232);
 TW_SAME_LAYOUT(timewheel_info, kicked, 240);
 TW_SAME_LAYOUT(timewheel_info, deleted, 248);
 TW_SAME_LAYOUT(timewheel_info, missed, 256);
-TW_SAME_LAYOUT(timewheel_info, asked, 264);
-TW_SAME_LAYOUT(timewheel_info, ended, 272);
-TW_SAME_LAYOUT(timewheel_info, refused, 280);
 
 TW_SAME_SIZE(timewheel_control, 16);
 TW_SAME_LAYOUT(timewheel_control, size, 0);
@@ -176,7 +173,7 @@ TW_SAME_LAYOUT(timewheel_list, token_size, 44);
 TW_SAME_LAYOUT(timewheel_list, listed, 48);
 TW_SAME_LAYOUT(timewheel_list, reserved, 52);
 
-TW_SAME_SIZE(timewheel_token, 152);
+TW_SAME_SIZE(timewheel_token, 104);
 TW_SAME_LAYOUT(timewheel_token, id, 0);
 TW_SAME_LAYOUT(timewheel_token, handle, 8);
 TW_SAME_LAYOUT(timewheel_token, cookie, 16);
@@ -192,12 +189,6 @@ TW_SAME_LAYOUT(timewheel_token, slot, 88);
 TW_SAME_LAYOUT(timewheel_token, state, 92);
 TW_SAME_LAYOUT(timewheel_token, delivery, 96);
 TW_SAME_LAYOUT(timewheel_token, attempts, 100);
-TW_SAME_LAYOUT(timewheel_token, socket, 104);
-TW_SAME_LAYOUT(timewheel_token, local, 112);
-TW_SAME_LAYOUT(timewheel_token, remote, 128);
-TW_SAME_LAYOUT(timewheel_token, local_port, 144);
-TW_SAME_LAYOUT(timewheel_token, remote_port, 146);
-TW_SAME_LAYOUT(timewheel_token, interface, 148);
 
 TW_SAME_SIZE(timewheel_event, 48);
 TW_SAME_LAYOUT(timewheel_event, id, 0);
@@ -207,7 +198,6 @@ TW_SAME_LAYOUT(timewheel_event, deadline, 24);
 TW_SAME_LAYOUT(timewheel_event, taken, 32);
 TW_SAME_LAYOUT(timewheel_event, delivery, 40);
 TW_SAME_LAYOUT(timewheel_event, missed, 44);
-TW_SAME_LAYOUT(timewheel_event, error, 44);
 
 /* What valid arguments are about. */
 #define TW_ID_THERE	1	/* the id of a token that is there */
@@ -384,15 +374,13 @@ static const struct tw_command tw_commands[] = {
 	TW_COMMAND(CAPS, caps, 72, 0, TW_NONE, 0, TW_ALL_OUT(timewheel_caps)),
 	TW_COMMAND(SETUP, setup, 64,
 		   TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
-		   TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS |
-		   TIMEWHEEL_SETUP_WATCH | TIMEWHEEL_SETUP_TELL_ENDED,
+		   TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS,
 		   TW_RESERVED(setup), TW_WRITE),
 	TW_COMMAND(INFO, info, 264, 0, TW_NONE, TW_WHEEL,
 		   TW_ALL_OUT(timewheel_info)),
 	TW_COMMAND(OP, op, 80,
 		   TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		   TIMEWHEEL_OPF_ANY_FILE | TIMEWHEEL_OPF_RECEIVED,
-		   offsetof(struct timewheel_op, fd), TW_WHEEL | TW_WRITE,
+		   TIMEWHEEL_OPF_ANY_FILE, TW_RESERVED(op), TW_WHEEL | TW_WRITE,
 		   TW_OUT(timewheel_op, result), TW_OUT(timewheel_op, handle),
 		   TW_OUT(timewheel_op, deadline)),
 	TW_COMMAND(BATCH, batch, 32, 0, TW_RESERVED(batch), TW_WHEEL | TW_WRITE,

@@ -250,7 +250,7 @@ static inline void expect_enodev(struct __test_metadata *_metadata, int fd)
 			EXPECT_EQ(0, ret);
 		}
 	}
-	for (op.code = 0; op.code <= TIMEWHEEL_OP_WATCH; op.code++)
+	for (op.code = 0; op.code <= TIMEWHEEL_OP_DELETE; op.code++)
 		EXPECT_EQ(-ENODEV, tw_ret(ioctl(fd, TIMEWHEEL_IOC_OP, &op)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_batch(fd, NULL, 0, NULL)));
 	EXPECT_EQ(-ENODEV, tw_ret(tw_touch(fd, 0, 99)));

@@ -517,8 +517,7 @@ static inline int tw_ret(long ret)
 /*
  * The state of a wheel that a failed call must not change: settings, counters and one
  * token, the witness. The clock, spare memory and the timer's counters are left out,
- * because they change by themselves, and so are counts of calls that failed or only
- * looked. Compare two with memcmp().
+ * because they change by themselves. Compare two with memcmp().
  */
 struct tw_state {
 	struct timewheel_info info;
@@ -544,8 +543,6 @@ static inline int tw_get_state(int fd, __u32 flags, __u64 key,
 	state->info.refiled = 0;
 	state->info.callbacks = 0;
 	state->info.quiet = 0;
-	state->info.asked = 0;
-	state->info.refused = 0;
 	return 0;
 }
 

@@ -320,13 +320,14 @@ static void life_armed(struct life *life, u64 due)
 	life->taker = NULL;
 }
 
-/* The token is due on another tick; a periodic one begins anew there. */
-static void life_moved(struct life *life, u64 due)
+/* The token is due at another time; a periodic one begins anew there. */
+static void life_moved(struct life *life, const struct tw_now *now,
+		       const struct tw_deadline *deadline)
 {
-	life_armed(life, due);
+	life_armed(life, deadline->due);
 	if (!life->period)
 		return;
-	life->base = due * m.ring.tick;
+	life->base = max(deadline->time, now->tick * m.ring.tick);
 	life->kicked = false;
 	life->attempts = 0;
 	life->missed = 0;
@@ -528,7 +529,7 @@ static void check_counts(void)
 		 (m.setup.lease ? count_of(HELD) + count_of(TAKEN) : 0));
 	CHECK_EQ(m.ring.tokens.used, m.setup.max_tokens - count_of(NONE));
 	CHECK_EQ(m.ring.registered, m.registered);
-	CHECK_EQ(m.ring.ended, m.cancelled);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
 	CHECK_EQ(m.ring.moved, m.moved);
 	CHECK_EQ(m.ring.delivered, m.delivered);
 	CHECK_EQ(m.ring.put_back, m.put_back);
@@ -668,7 +669,7 @@ static void register_one(const struct tw_now *now, u32 key,
 		.attempts = m.attempts,
 	};
 	if (period) {
-		life->base = min(period->first, deadline->due * m.ring.tick);
+		life->base = period->first;
 		life->period = period->length;
 	}
 	life_armed(life, deadline->due);
@@ -797,20 +798,20 @@ static void op_move(void)
 {
 	struct tw_now now = some_now();
 	u64 timeout = once(2) ? 0 : pick_ns();
-	struct tw_deadline deadline;
+	struct tw_deadline deadline = { .time = now.ns + pick_ns() };
 	struct tw_found found;
 	struct life *life;
 	u32 index;
 
 	lock();
 	if (find_pending(&found, &index) &&
-	    due_on(&now, now.ns + pick_ns(), &deadline.due)) {
+	    due_on(&now, deadline.time, &deadline.due)) {
 		life = &m.life[index];
 		CHECK_EQ(!!tw_repeat_of(&m.ring, found.token),
 			 !!life->period);
 		deadline.timeout = life->period ? 0 : timeout;
 		tw_ring_move(&m.ring, &found, &now, &deadline);
-		life_moved(life, deadline.due);
+		life_moved(life, &now, &deadline);
 		life->timeout = deadline.timeout ?: life->timeout;
 		m.moved++;
 		check_life(index);
@@ -825,7 +826,7 @@ static void op_cancel(void)
 
 	lock();
 	if (find_pending(&found, &index)) {
-		tw_ring_end(&m.ring, &found);
+		tw_ring_cancel(&m.ring, &found);
 		life_ends(&m.life[index]);
 		m.cancelled++;
 	}
@@ -930,16 +931,16 @@ static void answer_ack(struct tw_found *found, struct life *life,
 static void answer_rearm(struct tw_found *found, struct life *life,
 			 const struct tw_now *now)
 {
-	u64 due;
+	struct tw_deadline deadline = { .time = now->ns + pick_ns() };
 
-	if (!due_on(now, now->ns + pick_ns(), &due))
+	if (!due_on(now, deadline.time, &deadline.due))
 		return;
-	tw_delivery_rearm(&m.ring, found, now, due);
+	tw_delivery_rearm(&m.ring, found, now, &deadline);
 	m.count.acked++;
 	total.rearmed++;
 	life->attempts = 0;
 	life->missed = 0;
-	life_moved(life, due);
+	life_moved(life, now, &deadline);
 }
 
 static void answer_nack(struct tw_found *found, struct life *life,
@@ -1622,7 +1623,7 @@ static void end_life(u64 handle)
 
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
 	lock();
-	tw_ring_end(&m.ring, &found);
+	tw_ring_cancel(&m.ring, &found);
 	unlock();
 	m.cancelled++;
 }

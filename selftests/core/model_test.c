@@ -39,7 +39,8 @@ enum state { NONE, LIVE, TAKEN };
  * after how many tokens had been put back, @touched whether its due tick was raised
  * since. @due is what the ring knows; its touch word raises that to @word_due at least
  * and to @word_most at most, once somebody looks; and again, as time goes by, if its
- * stamp may be @ahead. A word that has been cleared raises nothing any more.
+ * stamp may be @ahead. A word that has been cleared raises nothing any more. @word_backs
+ * is how often the clock had been stepped back when the word was stored.
  */
 struct life {
 	u64		handle;
@@ -53,6 +54,7 @@ struct life {
 	u32		at;
 	u32		moves;
 	u32		backs;
+	u32		word_backs;
 	u64		put_backs;
 	enum state	state;
 	bool		named;
@@ -333,6 +335,15 @@ static void life_word_reset(struct life *life)
 	life->ahead = false;
 }
 
+/*
+ * To what its word raises a token at least. Since the clock was stepped back the stamp may
+ * be one of the future, which counts as a touch of when somebody looks.
+ */
+static u64 word_due_at_least(const struct life *life)
+{
+	return life->word_backs == m.backs ? life->word_due : 0;
+}
+
 /* P4: a stamp is only cleared when all that it says has been done. */
 static void learn_word(u32 index)
 {
@@ -340,7 +351,7 @@ static void learn_word(u32 index)
 
 	if (*word_of(index) != tw_stamp_none(life->handle >> 32))
 		return;
-	CHECK(life->due >= life->word_due,
+	CHECK(life->due >= word_due_at_least(life),
 	      "token %u due on %llu, its word said %llu and was cleared", index,
 	      life->due, life->word_due);
 	life_word_reset(life);
@@ -449,7 +460,7 @@ static void check_all(void)
 	CHECK_EQ(m.ring.tokens.used, m.nr_live + m.nr_taken);
 	CHECK(tw_ring_next(&m.ring) <= earliest(), "due on %llu", earliest());
 	CHECK_EQ(m.ring.registered, m.registered);
-	CHECK_EQ(m.ring.ended, m.cancelled);
+	CHECK_EQ(m.ring.cancelled, m.cancelled);
 	CHECK_EQ(m.ring.moved, m.moved);
 	CHECK_EQ(m.ring.delivered, m.delivered);
 	CHECK_EQ(m.ring.put_back, m.put_back);
@@ -681,7 +692,7 @@ static void op_touch_stashed(void)
 
 /*
  * What a word will come to that is stored now. A touch of now, or before, is what it
- * says, and so is one of a while ahead by the time that its token is taken. Nonsense
+ * says, and so is one of up to a second ahead by the time that its token is taken. Nonsense
  * becomes a touch of when somebody looks, and one of long ago may seem to be
  * nonsense. On a tick that has no stamp it becomes one of the next.
  */
@@ -691,19 +702,21 @@ static void life_stored(struct life *life, u64 word)
 	u64 now_due = m.now.tick + 1 + timeout;
 	s32 ahead = (u32)word - (u32)m.now.tick;
 	bool sane = word >> 32 == life->handle >> 32;
+	s32 max_ahead = max(1000000000 / m.ring.tick, 1ULL);
 
 	life_word_reset(life);
 	if (!life->timeout || (sane && !(u32)word))
 		return;
+	life->word_backs = m.backs;
 	life->ahead = !sane || ahead > 0 || ahead <= -(1 << 30);
 	if (!life->ahead) {
 		life->word_due = max(now_due, (u64)-ahead) - -ahead;
 		life->word_most = life->word_due;
-	} else if (sane && ahead > 0 && ahead < 1 << 29) {
+	} else if (sane && ahead > 0 && ahead <= max_ahead) {
 		life->word_due = now_due + ahead;
 		life->word_most = now_due + ahead;
 	} else {
-		life->word_due = m.back || (sane && ahead < 0) ? 0 : now_due;
+		life->word_due = sane && ahead < 0 ? 0 : now_due;
 		life->word_most = U64_MAX;
 	}
 	life->word_due = min(life->word_due, m.ring.max_due);
@@ -750,7 +763,7 @@ static void op_apply_stamp(void)
 		learn_due(index);
 		word = *word_of(index);
 		CHECK_EQ(tw_word_due(found.word), life->due);
-		CHECK(life->due >= life->word_due || stamp_is_ahead(word),
+		CHECK(life->due >= word_due_at_least(life) || stamp_is_ahead(word),
 		      "token %u due on %llu, its word said %llu", index,
 		      life->due, life->word_due);
 		if (life->timeout && life->due == before)
@@ -798,7 +811,7 @@ static void op_cancel(void)
 
 	lock();
 	if (find(&found, &index)) {
-		tw_ring_end(&m.ring, &found);
+		tw_ring_cancel(&m.ring, &found);
 		if (m.words)
 			CHECK_EQ(*word_of(index), 0);
 		CHECK_EQ(tw_word_due(found.word), m.life[index].due);
@@ -915,7 +928,7 @@ static void check_taken(const struct batch *batch, u64 now)
 		check_token(index);
 		CHECK_EQ(tw_word_state(token_at(index)->word), TW_TAKEN);
 		CHECK(life->due <= now, "early: due on %llu", life->due);
-		CHECK(life->due >= life->word_due,
+		CHECK(life->due >= word_due_at_least(life),
 		      "early: due on %llu, its word said %llu", life->due,
 		      life->word_due);
 		if (m.words)
@@ -1545,7 +1558,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	lock();
 	tw_ring_apply_stamp(&m.ring, &found, look);
 	due = tw_word_due(found.word);
-	tw_ring_end(&m.ring, &found);
+	tw_ring_cancel(&m.ring, &found);
 	unlock();
 	life_stops(0, NONE);
 	life_over(0);

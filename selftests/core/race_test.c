@@ -315,7 +315,7 @@ static void change_cancel(struct changer *me)
 
 	if (!find(me, &found, &handle))
 		return;
-	tw_ring_end(&ring, &found);
+	tw_ring_cancel(&ring, &found);
 	end_life(handle, found.word);
 	/* A touch in between came before it. */
 	if (how == CHECKED)
@@ -562,11 +562,11 @@ static void check_ledger(void)
 		for (generation = 1; generation < LIVES; generation++)
 			check_life(generation << 32 | index, &began, &ended);
 	CHECK_EQ(began, ring.registered);
-	CHECK_EQ(ended, ring.ended + ring.delivery.deleted +
+	CHECK_EQ(ended, ring.cancelled + ring.delivery.deleted +
 		 (how == LEASES ? ring.delivery.acked : ring.delivered));
 	CHECK_EQ(began - ended, ring.pending + ring.delivery.held +
 		 ring.delivery.buried);
-	CHECK(ring.put_back && ring.moved && ring.ended && ring.delivered,
+	CHECK(ring.put_back && ring.moved && ring.cancelled && ring.delivered,
 	      "something never happened");
 }
 

@@ -48,7 +48,6 @@
 #define ACT_NAMES	4
 #define ACT_HANDLES	16
 #define ACT_CHILDREN	4
-#define ACT_PAIRS	4
 
 /* Where calls have their arguments: at fixed addresses, with holes around. */
 #define ACT_PAGE	4096UL
@@ -73,7 +72,7 @@
 	FIELD(period, SPAN)						\
 	FIELD(delivery, NUMBER)						\
 	FIELD(timeout, SPAN)						\
-	FIELD(fd, NUMBER)
+	FIELD(reserved, NUMBER)
 
 /* How often a call that sleeps is interrupted, in us. */
 #define ACT_ALARM	5000
@@ -178,11 +177,6 @@ long act_uring_poll(const __u64 *v);
 long act_uring_cancel(const __u64 *v);
 long act_uring_do(const __u64 *v);
 long act_uring_enter(const __u64 *v);
-
-int act_socket(__u64 n);
-long act_connect(const __u64 *v);
-long act_say(const __u64 *v);
-long act_hang_up(const __u64 *v);
 
 long act_sleep(const __u64 *v);
 long act_set_clock(const __u64 *v);

@@ -112,8 +112,7 @@ long act_info(const __u64 *v)
 static bool act_registers(__u32 code)
 {
 	return code == TIMEWHEEL_OP_REGISTER ||
-	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
-	       code == TIMEWHEEL_OP_WATCH;
+	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 static struct timewheel_op act_op_of(const __u64 *v)
@@ -126,20 +125,12 @@ static struct timewheel_op act_op_of(const __u64 *v)
 	return op;
 }
 
-/* Only WATCH has a descriptor: elsewhere the number is one too many. */
-static void act_set_fd(struct timewheel_op *op)
-{
-	if (op->code == TIMEWHEEL_OP_WATCH)
-		op->fd = act_socket(op->fd);
-}
-
 long act_op(const __u64 *v)
 {
 	struct timewheel_op op = act_op_of(v + 4);
 	long ret;
 
 	op.flags = v[3];
-	act_set_fd(&op);
 	ret = act_command(v, TIMEWHEEL_IOC_OP, &op, sizeof(op));
 	if (!ret && act_registers(v[4]))
 		act_keep_handle(op.handle);
@@ -158,7 +149,6 @@ static void act_put_ops(char *at, const __u64 *v)
 		op.flags = v[8];
 		if (i % 2)
 			op.code = v[9];
-		act_set_fd(&op);
 		op.id += i * (v[10] + 1);
 		op.time += i * v[11];
 		if (!act_copy(at, &op, sizeof(op)))

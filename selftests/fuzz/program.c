@@ -304,9 +304,6 @@ void program_random(struct program *program)
 {
 	const struct call open = { call_type("open") };
 	const struct call open_named = { call_type("open"), { 0, 0, 1 } };
-	/* A wheel for watching, by the one clock that it takes, and what it watches. */
-	const struct call watching = { call_type("setup"), { 0, 0, 0, 16, 1 } };
-	const struct call connected = { call_type("connect") };
 	unsigned int n = 2 + random_below(PROGRAM_CALLS - 6);
 
 	program->calls = 0;
@@ -314,9 +311,6 @@ void program_random(struct program *program)
 	if (once(4)) {
 		insert(program, 1, random_call(call_type("create")));
 		insert(program, 2, open_named);
-	} else if (once(8)) {
-		insert(program, 1, watching);
-		insert(program, 2, connected);
 	} else {
 		insert(program, 1, random_call(call_type("setup")));
 	}

@@ -8,7 +8,7 @@
  *              compare-and-swap of the word. When the due tick stays as it is, it reads the word again
  *              instead, because only that proves that the word and the id that were read belonged to
  *              one registration.
- *   canceller  tw_ring_end() in kmod/ring.c, by id, under the lock: the id leaves the table
+ *   canceller  tw_ring_cancel() in kmod/ring.c, by id, under the lock: the id leaves the table
  *   adder      tw_ring_register() in kmod/ring.c, under the lock: it registers an id unless the table
  *              has it
  *   reader     tw_ring_take() in kmod/look.c takes the token: the id leaves the table. Then

@@ -7,17 +7,13 @@
  *               compare-and-swap of the whole word
  *   mover       tw_ring_move() in kmod/ring.c: it lowers or raises the due tick under the wheel's
  *               lock and files the token again
- *   canceller   tw_ring_end() in kmod/ring.c: under the lock the token becomes FREE, with the
+ *   canceller   tw_ring_cancel() in kmod/ring.c: under the lock the token becomes FREE, with the
  *               next generation
  *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the arena,
  *               stores the word, and files the token
  *   take()      tw_ring_take() and tw_look_take() in kmod/look.c: under the lock they look at the
  *               list that comes first. A token there whose word says that it is due is taken
  *               (ARMED -> TAKEN); any other is filed again.
- *   ask()       tw_watch_before_take() in kmod/watch.c: what take() finds due is asked first, if
- *               it watches something. What is heard raises the due tick by compare-and-swap, as
- *               a touch does.
- *   data        what is watched is used: the stamp that ask() will hear gets later
  *   give()      tw_events_copy() in kmod/events.c: it copies tokens to user space without the lock,
  *               in the order in which they were taken, up to the first fault
  *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_ring_delivered() in kmod/look.c
@@ -34,8 +30,7 @@
  * here a reader runs as soon as a list is due. See check.sh for the scenarios.
  *
  * Properties, for every interleaving:
- *   P1  no token is taken or delivered before the tick last promised by register, touch or move, or
- *       heard by the ask before it was taken
+ *   P1  no token is taken or delivered before the tick last promised by register, touch or move
  *   P3  each registration ends exactly once: delivered or cancelled
  *   P4  a touch that returned success holds: nobody delivers before its tick (P1's assertion), and
  *       a touch fails only if the registration was taken or had ended
@@ -51,8 +46,7 @@
  *
  * Seeded bugs, each must be found: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
  * BUG_PUT_BACK_FORGETS, BUG_PUT_BACK_FRONT (put back into a list in front of all others),
- * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION, BUG_ASK_STORE, BUG_ASK_LATE (the ask comes
- * when the token is taken already).
+ * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
  */
 
 #ifndef READERS
@@ -73,9 +67,6 @@
 #ifndef ADDS
 #define ADDS 0
 #endif
-#ifndef DATA
-#define DATA 0		/* how often what is watched is used; 0: nothing is watched */
-#endif
 #ifndef FIRST
 #define FIRST 2		/* tokens registered at the start */
 #endif
@@ -91,9 +82,6 @@
 byte due[2];
 byte state[2];
 byte gen[2];
-
-/* To which tick what a token watches raises it. */
-byte stamp[2];
 
 /* The wheel, guarded by the lock. */
 bit locked;
@@ -266,7 +254,6 @@ inline add(tick)
 	d_step {
 		due[t] = tick;
 		state[t] = ARMED;
-		stamp[t] = 0;
 		regs++;
 		reg[t] = regs;
 		promise[t] = tick;
@@ -294,46 +281,6 @@ proctype adder()
 	d_step { users--; t = 0; nd = 0 }
 }
 
-/* Of slot t. Data that comes later is not heard: its token may be taken. */
-inline hear()
-{
-	d_step {
-		st = stamp[t];
-		promise[t] = (promise[t] < st -> st : promise[t])
-	}
-}
-
-inline ask()
-{
-	hear();
-	do
-	:: d_step { st <= due[t] -> st = 0 } -> break
-	:: d_step { st > due[t] -> seen = due[t] } ->
-		if
-#ifdef BUG_ASK_STORE
-		:: d_step { due[t] = st; seen = 0; st = 0 } -> break
-#else
-		:: d_step { due[t] == seen -> due[t] = st; seen = 0; st = 0 } -> break
-		:: due[t] != seen
-#endif
-		fi
-	od
-}
-
-proctype data()
-{
-	byte t, nd;
-
-	atomic {
-		select(t : 0 .. 1);
-		select(nd : 2 .. LAST);
-		stamp[t] = (stamp[t] < nd -> nd : stamp[t]);
-		users--;
-		t = 0;
-		nd = 0
-	}
-}
-
 inline take()
 {
 	do
@@ -342,12 +289,6 @@ inline take()
 			t = (filed[0] <= filed[1] -> 0 : 1);
 			wd = due[t]
 		};
-#if DATA && !defined(BUG_ASK_LATE)
-		if
-		:: wd <= LIMIT -> ask()
-		:: else
-		fi;
-#endif
 		if
 		:: wd > LIMIT ->
 			filed[t] = wd	/* touched: filed again */
@@ -365,9 +306,6 @@ inline take()
 			assert(state[1 - t] != ARMED || due[1 - t] >= due[t]);
 			first = (mine[1 - t] == 0 -> t : first);
 			mine[t] = reg[t] }
-#ifdef BUG_ASK_LATE
-			hear()
-#endif
 		fi
 	:: else -> break
 	od
@@ -427,7 +365,7 @@ inline finish(i)
 
 proctype reader()
 {
-	byte n, t, wd, st, seen;
+	byte n, t, wd;
 	byte mine[2];		/* the batch: the registrations in it */
 	bit copied[2], fault;
 	bit first;		/* the slot of the token that was taken first */
@@ -469,13 +407,12 @@ init {
 		:: else -> break
 		od;
 		t = 0;
-		users = TOUCHES + MOVES + CANCELS + ADDS + DATA;
+		users = TOUCHES + MOVES + CANCELS + ADDS;
 		SPAWN(READERS, reader);
 		SPAWN(TOUCHES, toucher);
 		SPAWN(MOVES, mover);
 		SPAWN(CANCELS, canceller);
 		SPAWN(ADDS, adder);
-		SPAWN(DATA, data);
 		run clock()
 	}
 }

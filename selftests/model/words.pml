@@ -17,7 +17,7 @@
  *   looker     GET of the same key twice, by one reading of the clock: tw_ring_apply_stamp() in
  *              kmod/look.c judges the word twice, and the token stays where it is
  *   mover      tw_ring_apply_stamp() in kmod/look.c, then tw_ring_move() in kmod/ring.c
- *   canceller  tw_ring_apply_stamp() in kmod/look.c, then tw_ring_end() in kmod/ring.c
+ *   canceller  tw_ring_apply_stamp() in kmod/look.c, then tw_ring_cancel() in kmod/ring.c
  *
  * All accesses are to one u64: what matters is which comes first, for which every machine has one order.
  * All but the programs that touch hold the wheel's lock. The lists are left to token.pml.

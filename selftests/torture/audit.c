@@ -237,11 +237,9 @@ static bool call_token(const struct wheel *wheel,
 		       const struct timewheel_token *token)
 {
 	const struct entry *entry = &shared->entry[token->cookie];
-	/* What cannot be moved to now. */
-	const bool stays = entry->periodic || token->socket;
 	__u32 code = TIMEWHEEL_OP_MOVE;
 
-	if (stays)
+	if (entry->periodic)
 		code = entry->leased ? TIMEWHEEL_OP_DELETE : TIMEWHEEL_OP_CANCEL;
 	else if (token->state == TIMEWHEEL_STATE_BURIED)
 		code = TIMEWHEEL_OP_KICK;
@@ -249,7 +247,7 @@ static bool call_token(const struct wheel *wheel,
 		      0) < 0)
 		fail("operation %u on what is left of %s: %d", code,
 		     wheel->kind->name, errno);
-	return !stays;
+	return !entry->periodic;
 }
 
 /* Reads all that is due. Returns how many there were. */

@@ -20,7 +20,6 @@
 #include "../tw_delivery.h"
 #include "../tw_named.h"
 #include "../tw_process.h"
-#include "../tw_watch.h"
 
 #define PROCESSES	4
 #define THREADS		3
@@ -30,7 +29,7 @@
 #define EVENTS		(1U << 15)	/* that a slot may read */
 #define TOKENS		4000		/* of a wheel; fewer than TW_LISTED */
 #define NONE		(~0U)
-#define CODES		(TIMEWHEEL_OP_WATCH + 1)
+#define CODES		(TIMEWHEEL_OP_DELETE + 1)
 #define MOST_ACTIONS	32
 #define MOST_FAULTS	20
 #define SHARED_IDS	256		/* for which all fight */
@@ -105,7 +104,7 @@ extern struct shared *shared;
 /* Wheels, and what they are called. */
 enum {
 	PLAIN, LEASED, MAPPED, BOOT, WALL, PERIODIC, JOBS, MANUAL, LATE, HANDLES,
-	MORTAL, WATCHED, PRIVATE, KINDS
+	MORTAL, PRIVATE, KINDS
 };
 
 struct kind {
@@ -132,7 +131,6 @@ struct delivery {
 };
 
 #define DELIVERIES	32
-#define CONNECTIONS	4
 
 struct worker {
 	int		slot;
@@ -140,7 +138,6 @@ struct worker {
 	struct wheel	wheel[KINDS];
 	struct delivery	delivery[DELIVERIES];
 	unsigned int	delivered;
-	struct tw_conn	connection[CONNECTIONS];
 };
 
 static inline __u32 below(struct worker *w, __u32 n)

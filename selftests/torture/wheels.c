@@ -34,8 +34,6 @@ const struct kind kinds[KINDS] = {
 		.flags = TIMEWHEEL_SETUP_NO_IDS } },
 	[MORTAL] = { "mortal", { CLOCK(MONOTONIC), .slots = 65536,
 		.tick = TW_MS / 10 } },
-	[WATCHED] = { "watched", { CLOCK(MONOTONIC), MS_TICKS,
-		.flags = TIMEWHEEL_SETUP_WATCH | TIMEWHEEL_SETUP_TELL_ENDED } },
 	[PRIVATE] = { "private", { CLOCK(MONOTONIC), MS_TICKS } },
 };
 

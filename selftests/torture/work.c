@@ -39,8 +39,7 @@ static bool has(const struct wheel *wheel, __u32 flag)
 static bool registers(__u32 code)
 {
 	return code == TIMEWHEEL_OP_REGISTER ||
-	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
-	       code == TIMEWHEEL_OP_WATCH;
+	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
 /* A token comes again after an ACK with a time. */
@@ -58,8 +57,6 @@ static bool ends(const struct timewheel_op *op)
 
 static bool goes_with(const struct wheel *wheel, __u32 code)
 {
-	if (code == TIMEWHEEL_OP_WATCH)
-		return has(wheel, TIMEWHEEL_SETUP_WATCH);
 	if (code >= TIMEWHEEL_OP_ACK)
 		return wheel->kind->setup.lease;
 	return code != TIMEWHEEL_OP_TOUCH_OR_REGISTER ||
@@ -96,13 +93,7 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 		/* Another worker's token may have the id, and be periodic. */
 		return about_absent(error) ||
 		       (error == EINVAL && op->timeout &&
-			has(wheel, TIMEWHEEL_SETUP_PERIODS)) ||
-		       (error == EINVAL && has(wheel, TIMEWHEEL_SETUP_WATCH));
-	case TIMEWHEEL_OP_WATCH:
-		/* Its descriptor may be any file of the process, or none. */
-		return error == ENOSPC || error == ENOMEM || error == ESHUTDOWN ||
-		       error == EBADF || error == ENOTSOCK || error == ENOTCONN ||
-		       error == EAFNOSUPPORT || error == EOPNOTSUPP;
+			has(wheel, TIMEWHEEL_SETUP_PERIODS));
 	case TIMEWHEEL_OP_KICK:
 		return about_absent(error) || error == EBUSY;
 	case TIMEWHEEL_OP_ACK:
@@ -123,17 +114,6 @@ static __u64 delay(struct worker *w, const struct wheel *wheel)
 	return below(w, 80) * wheel->kind->setup.tick;
 }
 
-/* A connection of this thread, or now and then whatever has the number. */
-static void plan_watch(struct worker *w, struct timewheel_op *op)
-{
-	const struct tw_conn *conn = &w->connection[below(w, CONNECTIONS)];
-
-	op->fd = once(w, 16) ? (int)below(w, 64) : once(w, 2) ? conn->a : conn->b;
-	op->time++;
-	if (once(w, 4))
-		op->flags = TIMEWHEEL_OPF_RECEIVED;
-}
-
 static void plan_registration(struct worker *w, const struct wheel *wheel,
 			      struct timewheel_op *op, __u32 entry)
 {
@@ -142,8 +122,6 @@ static void plan_registration(struct worker *w, const struct wheel *wheel,
 	op->id = shared->entry[entry].id;
 	op->cookie = entry;
 	op->time = delay(w, wheel);
-	if (op->code == TIMEWHEEL_OP_WATCH)
-		plan_watch(w, op);
 	if (op->code != TIMEWHEEL_OP_REGISTER)
 		return;
 	if (shared->entry[entry].periodic)
@@ -206,7 +184,6 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK,
 		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
 		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
-		TIMEWHEEL_OP_WATCH, TIMEWHEEL_OP_WATCH, TIMEWHEEL_OP_WATCH,
 	};
 	__u32 entry;
 
@@ -216,9 +193,7 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		op->code = codes[below(w, ARRAY_SIZE(codes))];
 	} while (!goes_with(wheel, op->code));
 	if (registers(op->code)) {
-		/* WATCH replaces a token of its id: it has one of its own. */
-		entry = book_try(wheel, op->code == TIMEWHEEL_OP_WATCH ?
-				 SHARED_IDS : below(w, 2 * SHARED_IDS),
+		entry = book_try(wheel, below(w, 2 * SHARED_IDS),
 				 repeats(w, wheel, op->code));
 		if (entry != NONE)
 			plan_registration(w, wheel, op, entry);
@@ -724,34 +699,6 @@ static void act_pass(struct worker *w)
 	close(fd);
 }
 
-/* Opens a connection, uses it, or ends it in one way or another. */
-static void act_connection(struct worker *w)
-{
-	const struct linger reset = { .l_onoff = 1 };
-	struct tw_conn *conn = &w->connection[below(w, CONNECTIONS)];
-	char byte;
-
-	if (conn->a < 0) {
-		if (!tw_connect(once(w, 2) ? AF_INET : AF_INET6, conn))
-			return;
-		/* No port is left in use: there are few. */
-		setsockopt(conn->a, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-		setsockopt(conn->b, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-		return;
-	}
-	switch (below(w, 8)) {
-	case 0:
-		tw_disconnect(conn);
-		break;
-	case 1:
-		shutdown(conn->a, SHUT_WR);
-		break;
-	default:
-		send(conn->a, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-		recv(conn->b, &byte, 1, MSG_DONTWAIT);
-	}
-}
-
 /*
  * The thread.
  */
@@ -780,7 +727,6 @@ static const struct {
 	{ "private wheel", 4, act_private },
 	{ "fork", 1, act_fork },
 	{ "pass", 16, act_pass },
-	{ "connection", 60, act_connection },
 };
 
 _Static_assert(ARRAY_SIZE(actions) <= MOST_ACTIONS, "too many actions");
@@ -811,8 +757,6 @@ static void begin(struct worker *w, int slot, __u64 seed)
 	memset(w, 0, sizeof(*w));
 	w->slot = slot;
 	w->random = seed;
-	for (int i = 0; i < CONNECTIONS; i++)
-		w->connection[i] = (struct tw_conn) { -1, -1 };
 	slot_count(&shared->slot[slot]);
 	sigaction(SIGUSR1, &action, NULL);
 	/* From now on it can be interrupted. */
@@ -867,7 +811,7 @@ bool worked(void)
 {
 	static const char *const names[CODES] = {
 		"register", "touch", "touch_or_register", "move", "cancel",
-		"ack", "nack", "extend", "bury", "kick", "delete", "watch",
+		"ack", "nack", "extend", "bury", "kick", "delete",
 	};
 	static bool done[CODES], periodic, rearmed, acted[ARRAY_SIZE(actions)];
 	bool all;

@@ -37,12 +37,6 @@ int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens)
 	return open_and_set_up(0, clock, slots, max_tokens);
 }
 
-int wheel_open_to_watch(__u32 slots, __u64 max_tokens)
-{
-	return open_and_set_up(TIMEWHEEL_SETUP_WATCH, TIMEWHEEL_CLOCK_MONOTONIC,
-			       slots, max_tokens);
-}
-
 void wheel_batch(int wheel, struct timewheel_op *ops, __u32 count)
 {
 	__u32 i, done = 0;
@@ -149,15 +143,6 @@ struct timewheel_op op_touch_or_register(__u64 id, __u64 timeout, void *cookie)
 		op_make(TIMEWHEEL_OP_TOUCH_OR_REGISTER, id, timeout);
 
 	op.cookie = (uintptr_t)cookie;
-	return op;
-}
-
-/* A token of this id whose connection has ended is replaced. */
-struct timewheel_op op_watch(__u64 id, int connection, __u64 timeout)
-{
-	struct timewheel_op op = op_make(TIMEWHEEL_OP_WATCH, id, timeout);
-
-	op.fd = connection;
 	return op;
 }
 

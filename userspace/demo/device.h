@@ -17,9 +17,6 @@
 /* Opens a wheel of 1 s ticks whose hand starts, if it is MANUAL, on tick 0. */
 int wheel_open(__u32 clock, __u32 slots, __u64 max_tokens);
 
-/* The same for tokens that watch connections; its clock is MONOTONIC. */
-int wheel_open_to_watch(__u32 slots, __u64 max_tokens);
-
 /* One call for any number of operations; each gets its own .result. */
 void wheel_batch(int wheel, struct timewheel_op *ops, __u32 count);
 
@@ -39,7 +36,6 @@ struct timewheel_info wheel_info(int wheel);
 struct timewheel_op op_register(__u64 id, __u64 delay);
 struct timewheel_op op_register_at(__u64 id, __u64 time);
 struct timewheel_op op_touch_or_register(__u64 id, __u64 timeout, void *cookie);
-struct timewheel_op op_watch(__u64 id, int connection, __u64 timeout);
 struct timewheel_op op_move_to(__u64 id, __u64 time);
 struct timewheel_op op_cancel(__u64 id);
 

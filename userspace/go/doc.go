@@ -43,11 +43,11 @@
 // answers by Ack when it has dealt with the event. Otherwise the token is due again when
 // the lease is over, or at once when the reader's Wheel is closed.
 //
-// # Watched connections
+// # Connections without touches
 //
-// On a wheel whose Setup has Watch nobody needs to touch: Watch makes a token that is due
-// when a TCP connection has carried no data for its timeout. timewheel(7) tells when a
-// touch is the right way.
+// The token of a TCP connection need not be touched. When it is due, TCPIdle tells for
+// how long no data has come in: the connection is silent, or its token is registered
+// again for what is left. timewheel(7) tells when a touch is the right way.
 //
 // # Errors
 //

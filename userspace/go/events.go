@@ -30,17 +30,6 @@ type Event struct {
 	Missed uint32
 }
 
-// Err tells what has become of the connection of a watched token: nil it has been idle;
-// ENOTCONN it has ended; EBUSY a BPF program takes its data, so that the kernel cannot
-// watch it any longer. It is for wheels that watch only.
-func (e *Event) Err() error {
-	// A union: such a token has no period.
-	if e.Missed == 0 {
-		return nil
-	}
-	return syscall.Errno(e.Missed)
-}
-
 // Receipt names the delivery, to answer it.
 func (e *Event) Receipt() Receipt {
 	return Receipt{Handle: e.Handle, Delivery: e.Delivery}

@@ -15,7 +15,7 @@ type Caps struct {
 	// Clocks that a wheel may have.
 	Clocks []Clock
 	// What a Setup may have.
-	NoIDs, NoCookies, TouchWords, Periods, Leases, Watch bool
+	NoIDs, NoCookies, TouchWords, Periods, Leases bool
 	// MaxSlots of a ring.
 	MaxSlots uint32
 	// MinTick and MaxTick are the shortest and the longest tick.
@@ -42,7 +42,6 @@ func DeviceCaps() (Caps, error) {
 		TouchWords:   told.SetupFlags&uapi.SetupTouchWords != 0,
 		Periods:      told.SetupFlags&uapi.SetupPeriods != 0,
 		Leases:       told.Codes&(1<<uapi.OpAck) != 0,
-		Watch:        told.SetupFlags&uapi.SetupWatch != 0,
 		MaxSlots:     told.MaxSlots,
 		MinTick:      time.Duration(told.MinTick),
 		MaxTick:      time.Duration(told.MaxTick),
@@ -98,12 +97,6 @@ type Info struct {
 	// Callbacks are the times that the timer went off; after the Quiet ones no token
 	// was due.
 	Callbacks, Quiet uint64
-	// Asked is how often the wheel has asked a connection when it carried data.
-	Asked uint64
-	// Ended tokens, or replaced ones, without an event, as their connection had ended.
-	Ended uint64
-	// Refused calls of Watch, for what cannot be watched.
-	Refused uint64
 }
 
 // Info tells about the wheel.
@@ -133,7 +126,6 @@ func (w *Wheel) Info() (Info, error) {
 		Missed:    t.Missed,
 		Refiled:   t.Refiled,
 		Callbacks: t.Callbacks, Quiet: t.Quiet,
-		Asked: t.Asked, Ended: t.Ended, Refused: t.Refused,
 	}, nil
 }
 
@@ -150,8 +142,6 @@ func setupOf(t *uapi.Info) Setup {
 		Lease:       time.Duration(t.Lease),
 		MaxAttempts: t.MaxAttempts,
 		Slack:       time.Duration(t.Slack),
-		Watch:       t.SetupFlags&uapi.SetupWatch != 0,
-		TellEnded:   t.SetupFlags&uapi.SetupTellEnded != 0,
 	}
 }
 

@@ -73,8 +73,6 @@ type Outcome struct {
 	Registered bool
 	// Buried: Nack has buried the token, as this was its last attempt.
 	Buried bool
-	// Replaced: Watch has ended the token that had the id, as its connection had ended.
-	Replaced bool
 }
 
 var opNames = map[uint32]string{
@@ -89,7 +87,6 @@ var opNames = map[uint32]string{
 	uapi.OpBury:            "bury",
 	uapi.OpKick:            "kick",
 	uapi.OpDelete:          "delete",
-	uapi.OpWatch:           "watch",
 }
 
 const opSize = uint32(unsafe.Sizeof(uapi.Op{}))
@@ -157,10 +154,9 @@ func outcomeOf(op *uapi.Op) Outcome {
 		WasDue:     result&uapi.ResWasDue != 0,
 		Registered: result&uapi.ResRegistered != 0,
 		Buried:     result&uapi.ResBuried != 0,
-		Replaced:   result&uapi.ResReplaced != 0,
 		Deadline:   Time(op.Deadline),
 	}
-	if op.Code == uapi.OpRegister || op.Code == uapi.OpWatch || outcome.Registered {
+	if op.Code == uapi.OpRegister || outcome.Registered {
 		outcome.Handle = Handle(op.Handle)
 	}
 	return outcome

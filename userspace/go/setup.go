@@ -68,11 +68,6 @@ type Setup struct {
 	MaxAttempts uint32
 	// Slack is how late the timer may be, to save interrupts; 0 with a Manual clock.
 	Slack time.Duration
-	// Watch lets tokens watch TCP connections. It needs a Monotonic clock, and goes with
-	// neither a Lease, Periods nor TouchWords.
-	Watch bool
-	// TellEnded, with Watch: a connection that has ended has an event, too.
-	TellEnded bool
 }
 
 func (s *Setup) uapi() uapi.Setup {
@@ -92,8 +87,6 @@ func (s *Setup) uapi() uapi.Setup {
 		uapi.SetupNoCookies:  s.NoCookies,
 		uapi.SetupTouchWords: s.TouchWords,
 		uapi.SetupPeriods:    s.Periods,
-		uapi.SetupWatch:      s.Watch,
-		uapi.SetupTellEnded:  s.TellEnded,
 	} {
 		if set {
 			setup.Flags |= flag

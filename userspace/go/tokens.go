@@ -80,8 +80,6 @@ type Token struct {
 	Delivery uint32
 	// Attempts are the deliveries since the token was registered, acked or kicked.
 	Attempts uint32
-	// Connection is what the token watches; nil for nothing.
-	Connection *Connection
 }
 
 // Receipt names the delivery of a held token, to answer it, or a pending token, for Bury.
@@ -113,8 +111,6 @@ func tokenOf(t *uapi.Token) Token {
 		State:    State(t.State),
 		Delivery: t.Delivery,
 		Attempts: t.Attempts,
-
-		Connection: connectionOf(t),
 	}
 }
 

@@ -10,14 +10,12 @@ static const char *meaning(int errnum)
 	switch (errnum) {
 	case E2BIG:
 		return "the kernel's timewheel module is too old for this";
-	case EAFNOSUPPORT:
-		return "the socket is not one of IPv4 or IPv6: it cannot be watched";
 	case EBADF:
 		return "the wheel was not opened for reading or writing, or the fd is not open";
 	case EBADFD:
 		return "the file is no wheel yet: it has not been set up";
 	case EBUSY:
-		return "a reader holds the token, the file is a wheel, or BPF takes the data";
+		return "a reader holds the token, or the file is a wheel already";
 	case EDOM:
 		return "there is none with this index";
 	case EDQUOT:
@@ -48,14 +46,10 @@ static const char *meaning(int errnum)
 		return "this is no wheel, or the timewheel module is too old for the call";
 	case ENXIO:
 		return "there is no device: the timewheel module is not loaded";
-	case EOPNOTSUPP:
-		return "the socket listens: only a connection can be watched";
 	case EPERM:
 		return "another open file holds the delivery, or the wheel is another user's";
 	case EPROTONOSUPPORT:
-		return "the socket's protocol is not TCP: it cannot be watched";
-	case EPROTOTYPE:
-		return "the socket is not a stream socket: it cannot be watched";
+		return "the socket's protocol is not TCP, or the kernel lacks tcp_diag";
 	case ERANGE:
 		return "the time is too far ahead for this wheel";
 	case ESHUTDOWN:

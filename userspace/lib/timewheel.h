@@ -30,7 +30,7 @@
  *
  * Conventions
  *
- * Results: a function that returns int or ssize_t returns -1 and sets errno when
+ * Results: a function that returns int, int64_t or ssize_t returns -1 and sets errno when
  * it fails, one that returns a pointer NULL and errno. A call that fails has
  * changed nothing, unless its description says otherwise. tw_strerror() tells what
  * an error means here.
@@ -85,6 +85,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include <linux/inet_diag.h>
 #include <linux/timewheel.h>
 
 #ifdef __cplusplus
@@ -528,55 +529,6 @@ static inline void tw_op_register_periodic(struct timewheel_op *op, uint64_t id,
 }
 
 /**
- * tw_op_watch() - prepare to watch a TCP connection: nobody needs to touch it
- * @op: filled in
- * @id: an id of the program's choice, such as the number of @fd; 0 on a wheel
- *	without ids
- * @fd: a file descriptor of the connection, accepted or connected
- * @timeout: ns from the last data of the connection until the token is due, more
- *	than 0
- * @cookie: comes back with the token's event
- * @flags: %TIMEWHEEL_OPF_RECEIVED: only data that the connection receives counts,
- *	and its beginning; else also what it sends
- *
- * For a wheel with %TIMEWHEEL_SETUP_WATCH. When the token comes due, the kernel
- * asks the connection when it last carried data, and waits on if that was less
- * than @timeout ago. Nobody needs to tell the wheel of packets. A touch counts as
- * data all the same; a move fails with %EINVAL.
- *
- * The token holds neither @fd nor the connection: the program may close @fd at any
- * time. The token of a connection that has ended goes at its next deadline,
- * without an event; or, on a wheel with %TIMEWHEEL_SETUP_TELL_ENDED, with an
- * event whose @error is %ENOTCONN. A new watch of its id ends it at once: then the
- * result has %TIMEWHEEL_RES_REPLACED. An event whose @error is %EBUSY tells that a
- * BPF program took over the connection's data, which the kernel cannot ask then.
- *
- * The kernel counts the time since the last data in jiffies: as these count, the
- * token is due @timeout after the data, up to a jiffy and a tick later, and never
- * earlier.
- *
- * Errors: %EAFNOSUPPORT the socket is not one of IPv4 or IPv6; %EBADF @fd is not
- * open; %EBUSY a BPF program takes the connection's data; %EEXIST a token has this
- * id, and does not watch a connection that has ended; %EINVAL, also @timeout is 0,
- * the wheel does not watch, or an id or a cookie on a wheel without them; %ENOMEM;
- * %ENOSPC the wheel has its @max_tokens tokens, or connections of too many network
- * namespaces are watched; %ENOTCONN the socket is not connected, or its connection
- * has ended; %ENOTSOCK @fd is no socket; %EOPNOTSUPP the socket listens;
- * %EPROTONOSUPPORT its protocol is not TCP, but MPTCP, say; %EPROTOTYPE it is not a
- * stream socket; %ERANGE, also @timeout is 2^31 jiffies or more; %ESHUTDOWN the
- * wheel is draining.
- */
-static inline void tw_op_watch(struct timewheel_op *op, uint64_t id, int fd,
-			       uint64_t timeout, uint64_t cookie,
-			       unsigned int flags)
-{
-	tw_op_prepare(op, TIMEWHEEL_OP_WATCH, id, flags);
-	op->fd = fd;
-	op->time = timeout;
-	op->cookie = cookie;
-}
-
-/**
  * tw_op_touch() - prepare to touch a token: it is due its whole timeout from now
  * @op: filled in
  * @key: the token's id or handle
@@ -628,7 +580,7 @@ static inline void tw_op_touch_or_register(struct timewheel_op *op, uint64_t id,
  * With a point of time, or a delay of 0, the timeout stays; unless the caller sets
  * @timeout of @op. A periodic token counts its periods from the new deadline.
  *
- * Errors: %ENOENT; %ESTALE; %EINVAL, also the token watches a connection; %ERANGE.
+ * Errors: %ENOENT; %ESTALE; %EINVAL; %ERANGE.
  */
 static inline void tw_op_move(struct timewheel_op *op, uint64_t key,
 			      uint64_t time, unsigned int flags)
@@ -1247,6 +1199,99 @@ static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
 					      __ATOMIC_RELAXED));
 	return true;
 }
+
+/*
+ * Connections without touches
+ *
+ * A token of a TCP connection need not be touched. It is registered with its timeout
+ * when the connection opens. When it comes due, its reader asks when data last came
+ * in. If that is long enough ago, the connection is silent; else the reader registers
+ * the token again for what is left:
+ *
+ *	int64_t idle = tw_tcp_idle(fd);
+ *
+ *	if (idle < 0)
+ *		;			// the connection has ended
+ *	else if ((uint64_t)idle >= timeout)
+ *		offline(fd);
+ *	else
+ *		tw_op_register(&op, fd, timeout - idle, 0, 0);
+ *
+ * So each connection is asked once in a timeout, however much data it carries.
+ *
+ * TCP counts this time in jiffies of at most 10 ms, from when data came in order. A
+ * keep-alive probe, an acknowledgment, and data that was there before do not count.
+ * The count begins with the connection, and after 49 days of silence begins again.
+ * TCP does not see data that a BPF program moves between two sockets of the machine.
+ */
+
+/**
+ * struct tw_tcp - a TCP connection, which may be another process' one
+ * @id: its addresses, ports, interface and cookie, as tw_tcp_name() or sock_diag(7)
+ *	tells them. Without the cookie it might be another connection with the same
+ *	ports
+ * @family: %AF_INET or %AF_INET6
+ * @error: out: 0; %ENOTCONN it has ended; another errno the kernel does not answer;
+ *	%EINPROGRESS it has not been asked
+ * @received: out: ns since data last came in
+ * @sent: out: ns since data was last sent
+ */
+struct tw_tcp {
+	struct inet_diag_sockid	id;
+	int32_t			family;
+	int32_t			error;
+	uint64_t		received;
+	uint64_t		sent;
+};
+
+/**
+ * tw_tcp_idle() - for how long no data has come in on a TCP connection
+ * @fd: a file descriptor of the connection
+ *
+ * May wait for a call of another thread that is busy with the socket.
+ *
+ * Errors: %EBADF @fd is not open; %ENOTCONN the socket is not connected, or its
+ * connection has ended; %ENOTSOCK @fd is no socket; %EPROTONOSUPPORT its protocol is
+ * not TCP, but MPTCP, say.
+ *
+ * Return: ns since data last came in, or -1 and errno.
+ */
+int64_t tw_tcp_idle(int fd);
+
+/**
+ * tw_tcp_name() - who a connection is, for tw_tcp_ask() in another process
+ * @fd: a file descriptor of the connection
+ * @tcp: the call stores @id and @family here, and 0 in all else
+ *
+ * May wait for a call of another thread that is busy with the socket.
+ *
+ * Errors: those of tw_tcp_idle(). *@tcp stays as it was then.
+ *
+ * Return: 0, or -1 and errno.
+ */
+int tw_tcp_name(int fd, struct tw_tcp *tcp);
+
+/**
+ * tw_tcp_ask() - when data last came in and went out on connections of any process
+ * @diag: socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), opened in the
+ *	network namespace of the connections. One thread at a time may use it
+ * @tcp: array of @count connections: @id and @family are what is asked, the other
+ *	fields are the answer
+ * @count: how many
+ *
+ * Needs no right, and touches no process: it may hang. Also tells of connections
+ * that no process has accepted yet. 64 questions are one system call, and so each
+ * costs less than one by itself. May wait for a call of a thread that is busy with
+ * such a socket.
+ *
+ * Errors: %ENOBUFS the receive buffer of @diag has no room for one answer;
+ * %EPROTONOSUPPORT the kernel lacks the module tcp_diag; also what send(2) and recv(2)
+ * fail with.
+ *
+ * Return: 0, each connection has been asked, see its @error; or -1 and errno, and the
+ * @error of those that have not been asked is %EINPROGRESS.
+ */
+int tw_tcp_ask(int diag, struct tw_tcp *tcp, size_t count);
 
 /* Statistics */
 

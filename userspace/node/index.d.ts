@@ -105,8 +105,6 @@ export const Result: Readonly<{
 	REGISTERED: number;
 	/** nack() has buried the token. */
 	BURIED: number;
-	/** watch() has ended the token that had the id, as its connection had ended. */
-	REPLACED: number;
 }>;
 
 /** What describes a wheel. */
@@ -131,11 +129,6 @@ export interface Setup {
 	maxAttempts?: number;
 	/** true: tokens may be periodic; costs memory. */
 	periods?: boolean;
-	/** true: tokens may watch TCP connections; only with the clock 'monotonic', and
-	 * with neither a lease nor periods. */
-	watch?: boolean;
-	/** With watch: a connection that has ended has an event too. */
-	tellEnded?: boolean;
 	/** By how much the timer may be late, to save interrupts. */
 	slack?: Duration;
 }
@@ -156,25 +149,6 @@ export interface Event {
 	delivery: number;
 	/** Of a periodic token: how many periods before this one had no event. */
 	missed: number;
-	/** Of a watched token, the same field: 0: its connection has been idle; else
-	 * os.constants.errno.ENOTCONN: it has ended, or EBUSY: a BPF program takes its
-	 * data, so that it cannot be watched. */
-	error: number;
-}
-
-/** The TCP connection that a token watches. Callers in another network namespace without
- * CAP_NET_ADMIN there are told '::' and 0 from @local on. */
-export interface Connection {
-	/** The cookie of its socket (SO_COOKIE). */
-	socket: bigint;
-	/** Its own address. */
-	local: string;
-	localPort: number;
-	/** That of its peer. */
-	remote: string;
-	remotePort: number;
-	/** Number of the interface that its socket is bound to, 0 for none. */
-	interface: number;
 }
 
 /** A token that is there. A point of time that it does not have is 0n and null. */
@@ -208,8 +182,6 @@ export interface Token {
 	delivery: number;
 	/** Its deliveries since it was registered, acked or kicked. */
 	attempts: number;
-	/** What it watches; null if it does not watch. */
-	connection: Connection | null;
 }
 
 /** What the kernel's module can do, and its limits. */
@@ -220,8 +192,6 @@ export interface Caps {
 	cookiesOptional: boolean;
 	leases: boolean;
 	periods: boolean;
-	/** Wheels may watch connections: the kernel has TCP. */
-	watch: boolean;
 	maxSlots: number;
 	minTick: number;
 	maxTick: number;
@@ -244,8 +214,6 @@ export interface Info {
 	/** Programs in other languages map its touch words. */
 	touchWords: boolean;
 	periods: boolean;
-	watch: boolean;
-	tellEnded: boolean;
 	lease: number;
 	maxAttempts: number;
 	slack: number;
@@ -295,12 +263,6 @@ export interface Info {
 	deleted: number;
 	/** Periods that had no event. */
 	missed: number;
-	/** Times that the wheel has asked a connection. */
-	asked: number;
-	/** Watched tokens that ended without an event, as their connection had ended. */
-	ended: number;
-	/** watch() of what cannot be watched. */
-	refused: number;
 }
 
 /** How many values, in ms, have been how large. */
@@ -350,20 +312,6 @@ export interface Operations<Told, Registered> {
 	 */
 	register(id: Id, due: Due, options?: {
 		timeout?: Duration; period?: Duration; cookie?: Id;
-	}): Registered;
-	/**
-	 * Registers a token that watches a TCP connection, on a wheel with watch: true.
-	 * Nobody needs to touch the token: when it comes due, the kernel asks the
-	 * connection when it last carried data, or with @received, last received some, and
-	 * waits on if that was less than @timeout ago. The token does not hold the
-	 * connection, which may be closed at any time. A token of this id whose connection
-	 * has ended is replaced. ENOTCONN: the socket is not connected, or its connection
-	 * has ended; EAFNOSUPPORT, EPROTOTYPE, EPROTONOSUPPORT: it is not one of IPv4 or
-	 * IPv6, no stream, not TCP; EOPNOTSUPP: it listens; EBUSY: a BPF program takes its
-	 * data; ENOTSOCK; EBADF: it has been closed; else as register().
-	 */
-	watch(id: Id, socket: Socket, timeout: Duration, options?: {
-		received?: boolean; cookie?: Id;
 	}): Registered;
 	/**
 	 * Makes a token due its whole timeout from now; never brings a deadline nearer.
@@ -463,9 +411,6 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	register(id: Id, due: Due, options?: {
 		timeout?: Duration; period?: Duration; cookie?: Id;
 	}): bigint;
-	watch(id: Id, socket: Socket, timeout: Duration, options?: {
-		received?: boolean; cookie?: Id;
-	}): bigint;
 	touch(key: Key): number;
 	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
 	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
@@ -552,9 +497,6 @@ export class Batch implements Operations<number, number> {
 	register(id: Id, due: Due, options?: {
 		timeout?: Duration; period?: Duration; cookie?: Id;
 	}): number;
-	watch(id: Id, socket: Socket, timeout: Duration, options?: {
-		received?: boolean; cookie?: Id;
-	}): number;
 	touch(key: Key): number;
 	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
 	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
@@ -582,6 +524,22 @@ export class Batch implements Operations<number, number> {
 
 /** What the kernel's module can do. ENOENT, ENODEV, ENXIO: it is not loaded; EACCES. */
 export function caps(): Caps;
+/**
+ * For how many ms no data has come in on a TCP connection. The token of a connection need
+ * not be touched:
+ *
+ *	for await (const { id } of wheel) {
+ *		const idle = tcpIdle(Number(id));
+ *		if (idle < 30_000)
+ *			wheel.register(id, 30_000 - idle);
+ *		else
+ *			hangUp(id);
+ *	}
+ *
+ * ENOTCONN: the socket is not connected, or its connection has ended; EPROTONOSUPPORT: its
+ * protocol is not TCP, but MPTCP, say; ENOTSOCK; EBADF: it has been closed.
+ */
+export function tcpIdle(socket: Socket): number;
 
 /**
  * Makes a named wheel, /dev/timewheels/NAME, without opening it; its name is of 1 to 63

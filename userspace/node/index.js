@@ -60,11 +60,6 @@ const withOperations = (Base) => class extends Base {
 		return this[run](codes.REGISTER, id, due, timeout, period, cookie);
 	}
 
-	watch(id, socket, timeout, { received, cookie } = {}) {
-		return this[run](codes.WATCH, id, timeout, undefined, undefined, cookie,
-			undefined, undefined, fdOf(socket), received);
-	}
-
 	touch(key) {
 		return this[run](codes.TOUCH, key);
 	}
@@ -442,6 +437,10 @@ function caps() {
 	return native.caps();
 }
 
+function tcpIdle(socket) {
+	return native.tcpIdle(fdOf(socket));
+}
+
 function create(name, setup, { exclusive = false } = {}) {
 	return native.create(name, setup, exclusive);
 }
@@ -450,4 +449,4 @@ function destroy(name) {
 	native.destroy(name);
 }
 
-module.exports = { Batch, Histogram, Result, Wheel, caps, create, destroy };
+module.exports = { Batch, Histogram, Result, Wheel, caps, create, destroy, tcpIdle };

@@ -25,8 +25,6 @@ static uint32_t flags_of(const struct args *args)
 		{ OPT_NO_COOKIES, TIMEWHEEL_SETUP_NO_COOKIES },
 		{ OPT_TOUCH_WORDS, TIMEWHEEL_SETUP_TOUCH_WORDS },
 		{ OPT_PERIODS, TIMEWHEEL_SETUP_PERIODS },
-		{ OPT_WATCH, TIMEWHEEL_SETUP_WATCH },
-		{ OPT_TELL_ENDED, TIMEWHEEL_SETUP_TELL_ENDED },
 	};
 	uint32_t set = 0;
 	size_t i;
@@ -55,28 +53,6 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "%s '%s': not with a manual clock, which has no timer",
 		    option_label(args, OPT_SLACK), args->option[OPT_SLACK]);
-}
-
-/* What does not go with watching connections. */
-static void check_watch(const struct args *args, const struct timewheel_caps *caps,
-			const struct timewheel_setup *setup)
-{
-	const char *label = option_label(args, OPT_WATCH);
-
-	if (setup->flags & TIMEWHEEL_SETUP_TELL_ENDED &&
-	    !(setup->flags & TIMEWHEEL_SETUP_WATCH))
-		die(STATUS_USAGE, "%s: only for a wheel that watches",
-		    option_label(args, OPT_TELL_ENDED));
-	if (!(setup->flags & TIMEWHEEL_SETUP_WATCH))
-		return;
-	if (!(caps->setup_flags & TIMEWHEEL_SETUP_WATCH))
-		die(STATUS_FAILED, "%s: this kernel has no TCP, or its timewheel module is older",
-		    label);
-	if (setup->clock != TIMEWHEEL_CLOCK_MONOTONIC)
-		die(STATUS_USAGE, "%s: only with the monotonic clock", label);
-	if (setup->lease ||
-	    setup->flags & (TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_TOUCH_WORDS))
-		die(STATUS_USAGE, "%s: not with a lease, periods or touch words", label);
 }
 
 static void check_tick(const struct args *args, const struct timewheel_caps *caps,
@@ -116,7 +92,6 @@ enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 		die(STATUS_USAGE, "%s '%s': only with a manual clock",
 		    option_label(args, OPT_START), args->option[OPT_START]);
 	set_delivery(args, setup);
-	check_watch(args, &caps, setup);
 	return STATUS_OK;
 }
 

@@ -40,8 +40,7 @@ struct tw_events *take(const struct wheel *wheel, size_t most)
  * Puts back a token that was taken in vain: registers it again with the deadline
  * that it had, so that it expires at once, for another reader. If this fails, a
  * message names the token, so that it is not lost. A token that is held under a lease is
- * nacked; if this fails, it comes back when the wheel is closed. That a connection
- * has ended cannot be put back.
+ * nacked; if this fails, it comes back when the wheel is closed.
  */
 void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 {
@@ -55,9 +54,7 @@ void put_back(const struct wheel *wheel, const struct timewheel_event *event)
 	}
 	tw_op_register(&op, event->id, event->deadline, event->cookie,
 		       TIMEWHEEL_OPF_ABSOLUTE);
-	if (wheel_watches(wheel) && event->error)
-		errno = event->error;
-	else if (!tw_wheel_run(wheel->wheel, &op))
+	if (!tw_wheel_run(wheel->wheel, &op))
 		return;
 	trouble(STATUS_FAILED,
 		"wheel '%s': taken in vain and not put back (%s): id %llu cookie %llu deadline %llu",

@@ -106,11 +106,7 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 	/* It stays so if the token has no deadline afterwards. */
 	op->deadline = TIMEWHEEL_NEVER;
 	if (tw_wheel_run(wheel->wheel, op) < 0)
-		return op->code == TIMEWHEEL_OP_MOVE && errno == EINVAL ?
-		       trouble(STATUS_FAILED,
-			       "wheel '%s': the token of %s %s watches a connection and cannot be moved",
-			       wheel->name, handle ? "handle" : "id", key) :
-		       op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
+		return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_DELETE ?
 		       delivery_trouble(wheel->name, key, op) :
 		       key_trouble(wheel->name, key, handle);
 	op_put(out, wheel, op, has_id && !handle);

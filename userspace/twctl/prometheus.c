@@ -54,12 +54,6 @@ static const struct metric {
 	METRIC("deleted_total", "counter", deleted, "Deletions."),
 	METRIC("missed_total", "counter", missed,
 	       "Periods that were missed and had no event of their own."),
-	METRIC("asked_total", "counter", asked,
-	       "Times that a watched connection was asked."),
-	METRIC("ended_total", "counter", ended,
-	       "Tokens that ended, without an event, with their connection."),
-	METRIC("refused_total", "counter", refused,
-	       "Sockets that could not be watched."),
 	METRIC("quiet_total", "counter", quiet,
 	       "Looks after the timer that found nothing due."),
 };

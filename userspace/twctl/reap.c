@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * reap: ends connections of a program that have been idle for long. A private wheel
- * watches them, so the program does nothing at all, and may even hang. When a
- * connection comes due, the kernel is asked once more how long it has been idle, and
- * ends it; its cookie says that it is still the same connection.
+ * reap: ends connections of a program that have been idle for long. The program does
+ * nothing at all for it, and may even hang. A private wheel has a token for each
+ * connection, which nobody touches. When a token comes due, the kernel is asked how long
+ * its connection has been idle, and either ends it, or the token waits for what is left.
  */
 #include <arpa/inet.h>
 #include <linux/capability.h>
@@ -13,7 +13,7 @@
 /* How often new connections are looked for in the idle time. */
 #define LOOKS		3
 
-/* With 1000 jiffies a second, the kernel counts to 2^31 of them in 24.8 days. */
+/* The kernel counts the idle time, as ms in 32 bits, to 49 days. */
 #define LEAST_IDLE	TW_SEC(1)
 #define MOST_IDLE	TW_DAY(24)
 
@@ -23,42 +23,53 @@
 #define MOST_CONNS	262144
 #define EVENTS		64
 
-/* Watches a connection, of which @fd is a file. Returns what it is from now on. */
-enum conn_state conn_watch(struct reap *reap, const struct conn *conn, int fd)
+#define ADDRESS_TEXT	64
+
+/* Registers a token that is due after @delay. Returns what the connection is then. */
+enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
+			    uint64_t delay)
 {
 	struct timewheel_op op;
 
-	tw_op_watch(&op, conn->cookie, fd, reap->idle, 0,
-		    reap->received ? TIMEWHEEL_OPF_RECEIVED : 0);
+	tw_op_register(&op, conn_cookie(conn), delay, 0, 0);
 	if (tw_wheel_run(reap->wheel, &op) >= 0)
-		return CONN_WATCHED;
-	return tell_refused(reap, errno);
+		return CONN_EXPECTED;
+	if (errno != ENOSPC && errno != ENOMEM)
+		die(STATUS_FAILED, "cannot register a token: %s",
+		    tw_strerror(errno));
+	tell_full(reap);
+	return CONN_NEW;
 }
 
 /* One end of a connection, as sock_diag has it. */
 static void end_text(char *text, size_t size, int family, const uint32_t *address,
 		     uint16_t port)
 {
-	const uint32_t mapped[] = { 0, 0, htonl(0xffff), *address };
+	char number[INET6_ADDRSTRLEN];
+	bool mapped = family == AF_INET6 &&
+		      IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)address);
 
-	address_text(text, size,
-		     (const uint8_t *)(family == AF_INET ? mapped : address),
-		     ntohs(port));
+	if (mapped)
+		family = AF_INET;
+	inet_ntop(family, mapped ? address + 3 : address, number, sizeof(number));
+	snprintf(text, size, family == AF_INET ? "%s:%u" : "[%s]:%u", number,
+		 ntohs(port));
 }
 
 /* A line for a connection that has been ended, or would be. */
 static void print(const struct reap *reap, const struct conn *conn, uint64_t idle)
 {
+	const struct tw_tcp *tcp = &conn->tcp;
 	char line[256], time[TIME_TEXT], span[TIME_TEXT];
 	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT];
 	int length;
 
 	real_text(time, sizeof(time), real_now(), true);
 	span_text(span, sizeof(span), idle);
-	end_text(local, sizeof(local), conn->family, conn->id.idiag_src,
-		 conn->id.idiag_sport);
-	end_text(remote, sizeof(remote), conn->family, conn->id.idiag_dst,
-		 conn->id.idiag_dport);
+	end_text(local, sizeof(local), tcp->family, tcp->id.idiag_src,
+		 tcp->id.idiag_sport);
+	end_text(remote, sizeof(remote), tcp->family, tcp->id.idiag_dst,
+		 tcp->id.idiag_dport);
 	length = snprintf(line, sizeof(line), "%s %s %s %s idle %s\n", time,
 			  reap->dry ? "due" : "ended", local, remote, span);
 	if (write_line(line, length))
@@ -68,41 +79,67 @@ static void print(const struct reap *reap, const struct conn *conn, uint64_t idl
 	die(STATUS_FAILED, "cannot write what it prints: %s", strerror(errno));
 }
 
-/* Ends a connection that is due, unless it has carried data or has ended meanwhile. */
-static void end_conn(const struct reap *reap, struct conn *conn)
+/* Ends a connection that was asked, or registers its token again, or forgets it. */
+static void end_conn(struct reap *reap, struct conn *conn)
 {
-	uint64_t idle;
-	int err = diag_idle(conn, reap->received, &idle);
+	const struct tw_tcp *tcp = &conn->tcp;
+	uint64_t idle = tcp->received;
+	int err = tcp->error;
 
+	if (!reap->received && tcp->sent < idle)
+		idle = tcp->sent;
 	if (!err && idle + ROUNDING < reap->idle) {
-		conn->state = CONN_NEW;
+		conn->state = conn_expect(reap, conn, reap->idle - idle);
 		return;
 	}
+	conn->state = CONN_LEFT;
 	if (!err && !reap->dry)
 		err = diag_end(conn);
-	conn->state = CONN_LEFT;
-	if (err && err != ENOENT)
+	/* It has ended meanwhile. */
+	if (err == ENOTCONN || err == ENOENT)
+		return;
+	if (err)
 		exit(diag_trouble(err));
-	if (!err)
-		print(reap, conn, idle);
+	print(reap, conn, idle);
+}
+
+/* Asks those of one network namespace. */
+static void end_some(struct reap *reap, const struct space *space,
+		     struct conn **due, size_t count)
+{
+	struct tw_tcp asked[EVENTS];
+	size_t i, n = 0;
+
+	for (i = 0; i < count; i++) {
+		if (due[i]->space == space)
+			asked[n++] = due[i]->tcp;
+	}
+	if (tw_tcp_ask(space->diag, asked, n) < 0)
+		exit(diag_trouble(errno));
+	for (i = 0, n = 0; i < count; i++) {
+		if (due[i]->space != space)
+			continue;
+		due[i]->tcp = asked[n++];
+		end_conn(reap, due[i]);
+	}
 }
 
 static void end_due(struct reap *reap)
 {
 	ssize_t i, count = tw_events_read(reap->events, reap->wheel, 0);
+	struct conn *due[EVENTS];
+	struct space *space;
+	size_t n = 0;
 
 	if (count < 0)
 		die(STATUS_FAILED, "cannot read what is due: %s",
 		    tw_strerror(errno));
 	for (i = 0; i < count; i++) {
-		const struct timewheel_event *event = tw_events_at(reap->events, i);
-		struct conn *conn = conn_known(reap, event->id);
-
-		if (conn && event->error)
-			conn->state = tell_refused(reap, event->error);
-		else if (conn)
-			end_conn(reap, conn);
+		due[n] = conn_known(reap, tw_events_at(reap->events, i)->id);
+		n += !!due[n];
 	}
+	for (space = reap->spaces; space; space = space->next)
+		end_some(reap, space, due, n);
 }
 
 /* Returns what has gone: the program has ended. */
@@ -132,25 +169,18 @@ static const char *run(struct reap *reap)
 	}
 }
 
-static struct tw_wheel *wheel_to_watch(uint64_t idle)
+static struct tw_wheel *wheel_for(uint64_t idle)
 {
-	struct timewheel_caps caps = { .size = sizeof(caps) };
-	struct timewheel_setup setup = {
+	const struct timewheel_setup setup = {
 		.size = sizeof(setup),
-		.flags = TIMEWHEEL_SETUP_WATCH | TIMEWHEEL_SETUP_NO_COOKIES,
+		.flags = TIMEWHEEL_SETUP_NO_COOKIES,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = 1024,
 		.tick = idle / 64 < TW_SEC(1) ? idle / 64 : TW_SEC(1),
 		.max_tokens = MOST_CONNS,
 	};
-	struct tw_wheel *wheel;
+	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
-	if (tw_device_caps(&caps) < 0)
-		exit(device_trouble());
-	if (!(caps.setup_flags & TIMEWHEEL_SETUP_WATCH))
-		die(STATUS_FAILED,
-		    "the module cannot watch connections: it is older than this twctl, or the kernel has no IPv4");
-	wheel = tw_wheel_open(&setup);
 	if (!wheel)
 		exit(device_trouble());
 	return wheel;
@@ -180,13 +210,15 @@ enum status verb_reap(const struct args *args)
 	};
 	enum status status = STATUS_OK;
 
-	if (!args->option[OPT_PID] == !args->option[OPT_CGROUP])
-		die(STATUS_USAGE, "--pid PID or --cgroup DIR is needed, and not both");
+	if (args->option[OPT_PID] && args->option[OPT_CGROUP])
+		die(STATUS_USAGE, "--pid and --cgroup: not both");
+	if (!reap.pid && !args->option[OPT_CGROUP] && !reap.port)
+		die(STATUS_USAGE, "--pid PID, --cgroup DIR or --listen PORT is needed");
 	if (!reap.events)
 		die(STATUS_FAILED, "no memory for events");
 	signals_begin();
 	reap_target(&reap, args);
-	reap.wheel = wheel_to_watch(reap.idle);
+	reap.wheel = wheel_for(reap.idle);
 	/* Each right that is missing is told, not only the first. */
 	if (!reap.dry && !may(CAP_NET_ADMIN))
 		status = diag_trouble(EPERM);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Idle connections of programs that cannot be changed. reap.c has the verb and its
- * loop, reap_find.c finds the connections that processes have accepted, reap_diag.c
- * asks the kernel about connections and ends them.
+ * loop, reap_find.c finds the connections of processes, reap_diag.c lists the kernel's
+ * connections and ends them. libtimewheel asks them how long they have been idle.
  */
 #ifndef TWCTL_REAP_H
 #define TWCTL_REAP_H
@@ -25,22 +25,23 @@ struct space {
 };
 
 enum conn_state {
-	CONN_NEW,		/* is to be watched */
-	CONN_WATCHED,
+	CONN_NEW,		/* is to get a token */
+	CONN_EXPECTED,		/* has a token, whose id is its cookie */
 	CONN_LEFT,		/* is left alone from now on */
 };
 
 /*
- * A connection. @id, @cookie and @space name it to the kernel: no other connection ever
- * has this cookie. @inode: by which a process' files are compared with it. @look:
- * number of the last look that has found it, @since: when the first one did.
+ * A connection, or a socket that listens. @tcp and @space name it to the kernel: no
+ * other connection ever has its cookie. @inode: by which a process' files are compared
+ * with it, 0 while no process has accepted it. @look: number of the last look that has
+ * found it, @since: when the first one did.
  */
 struct conn {
-	struct inet_diag_sockid	id;
-	uint64_t		cookie;
+	struct tw_tcp		tcp;
 	struct space		*space;
 	uint32_t		inode;
-	uint8_t			family;
+	bool			listens;
+	bool			multipath;
 	uint8_t			state;
 	unsigned int		look;
 	uint64_t		since;
@@ -54,17 +55,23 @@ struct conns {
 
 /* sock_diag(7) (reap_diag.c) */
 
+static inline uint64_t conn_cookie(const struct conn *conn)
+{
+	return conn->tcp.id.idiag_cookie[0] |
+	       (uint64_t)conn->tcp.id.idiag_cookie[1] << 32;
+}
+
 void conns_add(struct conns *conns, const struct conn *conn);
-struct space *space_of(struct space **spaces, pid_t pid);
+struct space *space_of(struct space **spaces, const char *process);
 void spaces_trim(struct space **spaces, unsigned int look);
-int diag_accepted(struct space *space, uint16_t port, struct conns *conns);
-int diag_idle(const struct conn *conn, bool received, uint64_t *idle);
+int diag_sockets(struct space *space, uint16_t port, struct conns *conns);
 int diag_end(const struct conn *conn);
 int diag_can_end(struct space *space);
 
 /*
- * @pidfd: of the process @pid; -1 if the program is the control group of the path @group.
- * @port: only connections of this local port, 0 for all that were accepted. @known:
+ * @pidfd: of the process @pid; -1 if the program is the control group of the path @group,
+ * or if that is "" all that has a connection of @port. @port: only connections of this
+ * local port, 0 for all that were accepted. @known:
  * those that the last looks have found, sorted by their cookies. @told: bits of enum
  * once. @denied: a process could not be looked at for want of a right.
  */
@@ -86,7 +93,8 @@ struct reap {
 	bool			denied;
 };
 
-enum conn_state conn_watch(struct reap *reap, const struct conn *conn, int fd);
+enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
+			    uint64_t delay);
 
 /* Processes and their connections (reap_find.c) */
 
@@ -102,16 +110,15 @@ enum once {
 	ONCE_FILES,
 	ONCE_SPACE,
 	ONCE_MPTCP,
-	ONCE_SOCKMAP,
 	ONCE_FULL,
-	ONCE_OTHER,
 };
 
 bool may(int capability);
 void tell_ptrace(struct reap *reap, pid_t pid);
 void tell_files(struct reap *reap, pid_t pid);
 void tell_space(struct reap *reap, pid_t pid);
-enum conn_state tell_refused(struct reap *reap, int err);
+void tell_multipath(struct reap *reap);
+void tell_full(struct reap *reap);
 enum status diag_trouble(int err);
 
 #endif /* TWCTL_REAP_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Asks the kernel about TCP connections, and ends them, by sock_diag(7). A socket of
+ * Lists the kernel's TCP connections, and ends them, by sock_diag(7). A socket of
  * sock_diag knows the network namespace in which it was opened, so there is one for
  * each. The kernel answers each request before send(2) returns, or as it is read.
  */
@@ -16,10 +16,12 @@
 /* The most that the kernel puts into one message of an answer. */
 #define ANSWER_SIZE	32768
 
+/* The states of a connection that has not been accepted yet. */
+#define QUEUED		(1 << TCP_ESTABLISHED | 1 << TCP_CLOSE_WAIT)
+
 /* Listening, or connected: a program may have such a socket open. */
-#define STATES		(1 << TCP_LISTEN | 1 << TCP_ESTABLISHED | \
-			 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | \
-			 1 << TCP_CLOSE_WAIT | 1 << TCP_LAST_ACK | 1 << TCP_CLOSING)
+#define STATES		(QUEUED | 1 << TCP_LISTEN | 1 << TCP_FIN_WAIT1 | \
+			 1 << TCP_FIN_WAIT2 | 1 << TCP_LAST_ACK | 1 << TCP_CLOSING)
 
 #define PORTS		65536
 
@@ -71,15 +73,18 @@ static int open_diag(int there, const struct stat *number)
 	return fd;
 }
 
-/* The network namespace of a process, out of a list or added to it; NULL and errno. */
-struct space *space_of(struct space **spaces, pid_t pid)
+/*
+ * The network namespace of a process, by its name in /proc, out of a list or added to it;
+ * NULL and errno.
+ */
+struct space *space_of(struct space **spaces, const char *process)
 {
 	struct space *space;
 	struct stat stat;
 	char path[64];
 	int fd, err;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	snprintf(path, sizeof(path), "/proc/%s/ns/net", process);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &stat) < 0)
 		return NULL;
@@ -181,31 +186,47 @@ struct dump {
 	bool		listening[PORTS];
 };
 
+/* A path of MPTCP is a connection of TCP, whose protocol above TCP is "mptcp". */
+static void find_protocol(struct conn *conn, const struct inet_diag_msg *socket,
+			  const char *end)
+{
+	const struct nlattr *attr = (const void *)(socket + 1), *name;
+
+	while ((const char *)(attr + 1) <= end && attr->nla_len >= sizeof(*attr)) {
+		name = attr + 1;
+		if (attr->nla_type == INET_DIAG_ULP_INFO &&
+		    name->nla_type == INET_ULP_INFO_NAME)
+			conn->multipath = !strcmp((const char *)(name + 1), "mptcp");
+		attr = (const void *)((const char *)attr + NLA_ALIGN(attr->nla_len));
+	}
+}
+
 static void add_socket(struct answer *answer, const struct nlmsghdr *message)
 {
 	const struct inet_diag_msg *socket = NLMSG_DATA(message);
 	struct dump *dump = answer->data;
 	struct conn conn = {
-		.id = socket->id,
-		.cookie = socket->id.idiag_cookie[0] |
-			  (uint64_t)socket->id.idiag_cookie[1] << 32,
+		.tcp.id = socket->id,
+		.tcp.family = socket->idiag_family,
 		.space = dump->space,
 		.inode = socket->idiag_inode,
-		.family = socket->idiag_family,
+		.listens = socket->idiag_state == TCP_LISTEN,
 	};
 
-	if (socket->idiag_state == TCP_LISTEN)
+	find_protocol(&conn, socket, (const char *)message + message->nlmsg_len);
+	if (conn.listens)
 		dump->listening[ntohs(socket->id.idiag_sport)] = true;
-	else if (socket->idiag_inode)
+	/* Others are closed, and not yet forgotten. */
+	if (conn.inode || 1 << socket->idiag_state & QUEUED)
 		conns_add(dump->conns, &conn);
 }
 
 /*
- * Adds the connections of a network namespace that have the local port @port; for 0 those
+ * Adds the sockets of a network namespace that have the local port @port; for 0 those
  * whose local port is one at which a socket listens. The kernel gives such a port to no
  * connection that a program makes. Returns 0, or an errno.
  */
-int diag_accepted(struct space *space, uint16_t port, struct conns *conns)
+int diag_sockets(struct space *space, uint16_t port, struct conns *conns)
 {
 	static const uint8_t families[] = { AF_INET, AF_INET6 };
 	static struct dump dump;
@@ -221,65 +242,20 @@ int diag_accepted(struct space *space, uint16_t port, struct conns *conns)
 			.header = { .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 				    .nlmsg_flags = NLM_F_DUMP },
 			.body = { .sdiag_family = families[i],
+				  /* Else it tells nothing of MPTCP. */
+				  .idiag_ext = 1 << (INET_DIAG_INFO - 1),
 				  .idiag_states = STATES },
 		};
 
 		err = ask(space->diag, &request, &answer);
 	}
 	for (i = from; i < conns->count; i++) {
-		uint16_t local = ntohs(conns->conn[i].id.idiag_sport);
+		uint16_t local = ntohs(conns->conn[i].tcp.id.idiag_sport);
 
 		if (port ? local == port : dump.listening[local])
 			conns->conn[from++] = conns->conn[i];
 	}
 	conns->count = from;
-	return err;
-}
-
-/* A request about one connection. The kernel compares its cookie. */
-static int ask_one(const struct conn *conn, int type, struct answer *answer)
-{
-	struct request request = {
-		.header = { .nlmsg_type = type,
-			    .nlmsg_flags = type == SOCK_DESTROY ? NLM_F_ACK : 0 },
-		.body = { .sdiag_family = conn->family,
-			  .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-			  .idiag_states = -1,
-			  .id = conn->id },
-	};
-
-	return ask(conn->space->diag, &request, answer);
-}
-
-/* The struct tcp_info of a connection, which may be longer or shorter than ours. */
-static void take_info(struct answer *answer, const struct nlmsghdr *message)
-{
-	const struct inet_diag_msg *socket = NLMSG_DATA(message);
-	const struct nlattr *attr = (const void *)(socket + 1);
-	const char *end = (const char *)message + message->nlmsg_len;
-	size_t size;
-
-	while ((const char *)(attr + 1) <= end && attr->nla_len >= sizeof(*attr)) {
-		size = attr->nla_len - sizeof(*attr);
-		if (attr->nla_type == INET_DIAG_INFO)
-			memcpy(answer->data, attr + 1,
-			       size < sizeof(struct tcp_info) ?
-			       size : sizeof(struct tcp_info));
-		attr = (const void *)((const char *)attr + NLA_ALIGN(attr->nla_len));
-	}
-}
-
-/* How long no data has come, or unless @received, gone. Returns 0, or an errno. */
-int diag_idle(const struct conn *conn, bool received, uint64_t *idle)
-{
-	struct tcp_info info = { };
-	struct answer answer = { take_info, &info };
-	int err = ask_one(conn, SOCK_DIAG_BY_FAMILY, &answer);
-	uint64_t ms = info.tcpi_last_data_recv;
-
-	if (!received && info.tcpi_last_data_sent < ms)
-		ms = info.tcpi_last_data_sent;
-	*idle = TW_MS(ms);
 	return err;
 }
 
@@ -289,7 +265,15 @@ int diag_idle(const struct conn *conn, bool received, uint64_t *idle)
  */
 int diag_end(const struct conn *conn)
 {
-	return ask_one(conn, SOCK_DESTROY, NULL);
+	struct request request = {
+		.header = { .nlmsg_type = SOCK_DESTROY,
+			    .nlmsg_flags = NLM_F_ACK },
+		.body = { .sdiag_family = conn->tcp.family,
+			  .idiag_states = -1,
+			  .id = conn->tcp.id },
+	};
+
+	return ask(conn->space->diag, &request, NULL);
 }
 
 /*
@@ -299,8 +283,8 @@ int diag_end(const struct conn *conn)
 int diag_can_end(struct space *space)
 {
 	const struct conn none = {
-		.id.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
-		.family = AF_INET,
+		.tcp.id.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
+		.tcp.family = AF_INET,
 		.space = space,
 	};
 	int err = diag_end(&none);

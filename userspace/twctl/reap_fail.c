@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tells which right is missing to take connections or to end them, and which
+ * Tells which right is missing to find connections or to end them, and which
  * connections are passed over.
  */
 #include <linux/capability.h>
@@ -38,41 +38,17 @@ static void tell_once(struct reap *reap, enum once what, const char *format, ...
 	complain("%s", text);
 }
 
-/* Yama's restriction of ptrace(2), 0 without Yama. */
-static int yama_scope(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	int scope = 0;
-
-	if (file && fscanf(file, "%d", &scope) != 1)
-		scope = 0;
-	if (file)
-		fclose(file);
-	return scope;
-}
-
-/* pidfd_getfd(2) asks for the right to attach to the process by ptrace(2). */
+/* /proc tells of a process' files whom ptrace(2) would let read its memory. */
 void tell_ptrace(struct reap *reap, pid_t pid)
 {
-	int scope = yama_scope();
+	const char *why = may(CAP_SYS_PTRACE) ?
+		"a security module forbids it, or the process belongs to another user namespace" :
+		"it belongs to another user, or has rights, and CAP_SYS_PTRACE is missing";
 
 	reap->denied = true;
-	if (scope == 3)
-		tell_once(reap, ONCE_PTRACE,
-			  "process %d: its connections cannot be taken: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
-			  pid);
-	else if (may(CAP_SYS_PTRACE))
-		tell_once(reap, ONCE_PTRACE,
-			  "process %d: its connections cannot be taken although CAP_SYS_PTRACE is there: a security module forbids it, or the process belongs to another user namespace",
-			  pid);
-	else if (scope)
-		tell_once(reap, ONCE_PTRACE,
-			  "process %d: its connections cannot be taken: CAP_SYS_PTRACE is missing, which kernel.yama.ptrace_scope = %d asks for",
-			  pid, scope);
-	else
-		tell_once(reap, ONCE_PTRACE,
-			  "process %d: its connections cannot be taken: it belongs to another user, or has rights, and CAP_SYS_PTRACE is missing",
-			  pid);
+	tell_once(reap, ONCE_PTRACE,
+		  "process %d: its connections cannot be found: %s. --listen PORT without --pid and --cgroup needs no such right",
+		  pid, why);
 }
 
 void tell_files(struct reap *reap, pid_t pid)
@@ -91,30 +67,15 @@ void tell_space(struct reap *reap, pid_t pid)
 		  pid);
 }
 
-/* By errno of WATCH: why a connection is not watched, and what is done with it. */
-enum conn_state tell_refused(struct reap *reap, int err)
+void tell_multipath(struct reap *reap)
 {
-	switch (err) {
-	case ENOTCONN:		/* ended just now */
-		return CONN_NEW;
-	case ENOSPC:
-	case ENOMEM:
-		tell_once(reap, ONCE_FULL,
-			  "too many connections, or too little memory: some are not watched until others have ended");
-		return CONN_NEW;
-	case EBUSY:
-		tell_once(reap, ONCE_SOCKMAP,
-			  "connections in a sockmap of BPF are passed over: the kernel does not know when they carry data");
-		return CONN_LEFT;
-	case EPROTONOSUPPORT:
-		tell_once(reap, ONCE_MPTCP,
-			  "connections by MPTCP are passed over");
-		return CONN_LEFT;
-	default:
-		tell_once(reap, ONCE_OTHER, "a connection is passed over: %s",
-			  tw_strerror(err));
-		return CONN_LEFT;
-	}
+	tell_once(reap, ONCE_MPTCP, "connections by MPTCP are passed over");
+}
+
+void tell_full(struct reap *reap)
+{
+	tell_once(reap, ONCE_FULL,
+		  "too many connections, or too little memory: some wait until others have ended");
 }
 
 /* By errno of sock_diag(7): why it does not work. */
@@ -131,6 +92,7 @@ enum status diag_trouble(int err)
 		return trouble(STATUS_FAILED,
 			       "connections cannot be ended: the kernel was built without CONFIG_INET_DIAG_DESTROY");
 	case ENOENT:
+	case EPROTONOSUPPORT:
 		return trouble(STATUS_FAILED,
 			       "connections cannot be found: the kernel lacks the module tcp_diag (CONFIG_INET_TCP_DIAG)");
 	default:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finds the connections that a program has accepted: those of its processes' files that
- * sock_diag(7) tells of. A connection that is to be watched is taken by pidfd_getfd(2)
- * for as long as it takes to register it, because a duplicate would delay its end.
+ * Finds the connections of a program among those that sock_diag(7) tells of: those that
+ * are files of its processes, and those that wait until one of its sockets accepts them.
  */
 #include <dirent.h>
 #include <sys/syscall.h>
@@ -20,11 +19,6 @@ struct pids {
 static int pidfd_open(pid_t pid)
 {
 	return syscall(SYS_pidfd_open, pid, 0);
-}
-
-static int pidfd_getfd(int pidfd, int fd)
-{
-	return syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 }
 
 static FILE *open_group(const char *path)
@@ -57,10 +51,10 @@ static void find_group(struct reap *reap, const char *path)
 void reap_target(struct reap *reap, const struct args *args)
 {
 	reap->pidfd = -1;
-	if (args->option[OPT_CGROUP]) {
+	if (args->option[OPT_CGROUP])
 		find_group(reap, args->option[OPT_CGROUP]);
+	if (!args->option[OPT_PID])
 		return;
-	}
 	reap->pidfd = pidfd_open(reap->pid);
 	if (reap->pidfd >= 0)
 		return;
@@ -140,7 +134,7 @@ static bool find_processes(const struct reap *reap, struct pids *pids)
 {
 	size_t i;
 
-	if (reap->pidfd < 0) {
+	if (!reap->pid) {
 		add_group(pids, reap->group);
 		return pids->count || !access(reap->group, F_OK);
 	}
@@ -163,8 +157,7 @@ static int by_inode(const void *one, const void *other)
 
 static int by_cookie(const void *one, const void *other)
 {
-	return compare(((const struct conn *)one)->cookie,
-		       ((const struct conn *)other)->cookie);
+	return compare(conn_cookie(one), conn_cookie(other));
 }
 
 static struct conn *search(const struct conns *conns, const struct conn *like,
@@ -184,32 +177,17 @@ static void sort(struct conns *conns,
 /* The connection with this cookie, or NULL. */
 struct conn *conn_known(const struct reap *reap, uint64_t cookie)
 {
-	const struct conn like = { .cookie = cookie };
+	const struct conn like = {
+		.tcp.id.idiag_cookie = { cookie, cookie >> 32 },
+	};
 
 	return search(&reap->known, &like, by_cookie);
 }
 
-/* Takes a process' file, and watches it if it is still this connection. */
-static enum conn_state take_and_watch(struct reap *reap, const struct conn *conn,
-				      int pidfd, int number)
+/* A new connection is due at once: then it is asked how long it has been idle. */
+static void found(struct reap *reap, struct conn *conn)
 {
-	enum conn_state state = CONN_NEW;
-	int fd = pidfd_getfd(pidfd, number);
-	struct stat stat;
-
-	if (fd < 0)
-		return CONN_NEW;
-	if (!fstat(fd, &stat) && S_ISSOCK(stat.st_mode) &&
-	    stat.st_ino == conn->inode)
-		state = conn_watch(reap, conn, fd);
-	close(fd);
-	return state;
-}
-
-/* A process' file is this connection. */
-static void found(struct reap *reap, struct conn *conn, int pidfd, int number)
-{
-	struct conn *known = conn_known(reap, conn->cookie);
+	struct conn *known = conn_known(reap, conn_cookie(conn));
 	uint64_t now = end_after(0);
 
 	conn->look = reap->look;
@@ -217,13 +195,19 @@ static void found(struct reap *reap, struct conn *conn, int pidfd, int number)
 	conn->state = known ? known->state : CONN_NEW;
 	if (known)
 		known->look = reap->look;
-	if (conn->state == CONN_NEW && now - conn->since >= reap->grace)
-		conn->state = take_and_watch(reap, conn, pidfd, number);
+	if (conn->state != CONN_NEW || conn->listens ||
+	    now - conn->since < reap->grace)
+		return;
+	if (conn->multipath) {
+		conn->state = CONN_LEFT;
+		tell_multipath(reap);
+	} else {
+		conn->state = conn_expect(reap, conn, 0);
+	}
 }
 
 /* Goes through the files of a process. @all: sorted by inode. */
-static void look_at_files(struct reap *reap, struct conns *all, int pidfd,
-			  DIR *files)
+static void look_at_files(struct reap *reap, struct conns *all, DIR *files)
 {
 	struct conn like, *conn;
 	struct dirent *entry;
@@ -240,7 +224,7 @@ static void look_at_files(struct reap *reap, struct conns *all, int pidfd,
 			continue;
 		conn = search(all, &like, by_inode);
 		if (conn && conn->look != reap->look)
-			found(reap, conn, pidfd, atoi(entry->d_name));
+			found(reap, conn);
 	}
 }
 
@@ -250,8 +234,11 @@ static void look_at_files(struct reap *reap, struct conns *all, int pidfd,
  */
 static bool use_space(struct reap *reap, pid_t pid)
 {
-	struct space *space = space_of(&reap->spaces, pid);
+	struct space *space;
+	char process[16];
 
+	snprintf(process, sizeof(process), "%d", pid);
+	space = space_of(&reap->spaces, process);
 	if (space)
 		space->look = reap->look;
 	else if (errno == EACCES)
@@ -264,7 +251,7 @@ static bool use_space(struct reap *reap, pid_t pid)
 	return space;
 }
 
-/* The connections that were accepted in these namespaces, sorted by inode. */
+/* The sockets of servers in these namespaces, sorted by inode. */
 static void ask_spaces(const struct reap *reap, struct conns *all)
 {
 	struct space *space;
@@ -273,7 +260,7 @@ static void ask_spaces(const struct reap *reap, struct conns *all)
 	for (space = reap->spaces; space; space = space->next) {
 		if (space->look != reap->look)
 			continue;
-		err = diag_accepted(space, reap->port, all);
+		err = diag_sockets(space, reap->port, all);
 		if (err)
 			exit(diag_trouble(err));
 	}
@@ -283,27 +270,70 @@ static void ask_spaces(const struct reap *reap, struct conns *all)
 /* Returns false if a right is missing, or the process has gone. */
 static bool look_at_process(struct reap *reap, struct conns *all, pid_t pid)
 {
-	int pidfd = pidfd_open(pid);
-	DIR *files = NULL;
 	char path[64];
+	DIR *files;
 
-	if (pidfd < 0)
-		return false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	/* The right is asked for with a file that cannot be there. */
-	if (pidfd_getfd(pidfd, INT_MAX) < 0 && errno == EPERM) {
-		tell_ptrace(reap, pid);
-	} else {
-		files = opendir(path);
-		if (!files && errno == EACCES)
-			tell_files(reap, pid);
+	files = opendir(path);
+	if (!files && errno == EACCES)
+		tell_files(reap, pid);
+	if (!files)
+		return false;
+	look_at_files(reap, all, files);
+	closedir(files);
+	return true;
+}
+
+/* Whether a socket that listens would accept the connection. */
+static bool accepts(const struct conn *listener, const struct conn *conn)
+{
+	static const uint32_t any[4];
+	const struct inet_diag_sockid *id = &listener->tcp.id;
+
+	return listener->listens && listener->space == conn->space &&
+	       id->idiag_sport == conn->tcp.id.idiag_sport &&
+	       (!memcmp(id->idiag_src, any, sizeof(any)) ||
+		(listener->tcp.family == conn->tcp.family &&
+		 !memcmp(id->idiag_src, conn->tcp.id.idiag_src, sizeof(any))));
+}
+
+/*
+ * Connections that no process has accepted yet, at sockets that the program listens with.
+ * They come first, as they have no inode.
+ */
+static void look_at_queues(struct reap *reap, struct conns *all)
+{
+	struct conns listeners = { };
+	size_t i, j;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->conn[i].listens && all->conn[i].look == reap->look)
+			conns_add(&listeners, &all->conn[i]);
 	}
-	if (files) {
-		look_at_files(reap, all, pidfd, files);
-		closedir(files);
+	for (i = 0; i < all->count && !all->conn[i].inode; i++) {
+		for (j = 0; j < listeners.count; j++) {
+			if (accepts(&listeners.conn[j], &all->conn[i]))
+				break;
+		}
+		if (j < listeners.count)
+			found(reap, &all->conn[i]);
 	}
-	close(pidfd);
-	return files;
+	free(listeners.conn);
+}
+
+/* All connections of the port, whatever process has them. */
+static void look_at_port(struct reap *reap, struct conns *all)
+{
+	struct space *space = space_of(&reap->spaces, "self");
+	size_t i;
+
+	if (!space)
+		die(STATUS_FAILED, "cannot ask for connections: %s",
+		    strerror(errno));
+	space->look = reap->look;
+	ask_spaces(reap, all);
+	for (i = 0; i < all->count; i++)
+		found(reap, &all->conn[i]);
 }
 
 /*
@@ -317,7 +347,7 @@ static void replace_known(struct reap *reap, const struct conns *all)
 	size_t i;
 
 	for (i = 0; i < all->count; i++) {
-		if (all->conn[i].look == reap->look)
+		if (all->conn[i].look == reap->look && !all->conn[i].listens)
 			conns_add(&known, &all->conn[i]);
 	}
 	for (i = 0; i < reap->known.count; i++) {
@@ -327,8 +357,8 @@ static void replace_known(struct reap *reap, const struct conns *all)
 			continue;
 		if (conn->look + 1 == reap->look && conn->space->look == reap->look) {
 			conns_add(&known, conn);
-		} else if (conn->state == CONN_WATCHED) {
-			tw_op_cancel(&op, conn->cookie, 0);
+		} else if (conn->state == CONN_EXPECTED) {
+			tw_op_cancel(&op, conn_cookie(conn), 0);
 			tw_wheel_run(reap->wheel, &op);
 		}
 	}
@@ -337,32 +367,44 @@ static void replace_known(struct reap *reap, const struct conns *all)
 	reap->known = known;
 }
 
-/*
- * Finds the program's connections, and watches those that are new. Returns false if the
- * control group has gone. Ends this program if it may look at no process.
- */
-bool reap_look(struct reap *reap)
+/* The processes of the program, and what they have. Returns false if they have gone. */
+static bool look_at_program(struct reap *reap, struct conns *all)
 {
 	size_t i, kept = 0, looked = 0;
-	struct conns all = { };
 	struct pids pids = { };
-	bool there;
+	bool there = find_processes(reap, &pids);
 
-	reap->look++;
 	reap->denied = false;
-	there = find_processes(reap, &pids);
 	for (i = 0; i < pids.count; i++) {
 		if (use_space(reap, pids.pid[i]))
 			pids.pid[kept++] = pids.pid[i];
 	}
-	ask_spaces(reap, &all);
+	ask_spaces(reap, all);
 	for (i = 0; i < kept; i++)
-		looked += look_at_process(reap, &all, pids.pid[i]);
+		looked += look_at_process(reap, all, pids.pid[i]);
 	if (!looked && reap->denied)
 		exit(STATUS_NOT_ALLOWED);
+	look_at_queues(reap, all);
+	free(pids.pid);
+	return there;
+}
+
+/*
+ * Finds the program's connections, and expects the end of those that are new. Returns
+ * false if the control group has gone. Ends this program if it may look at no process.
+ */
+bool reap_look(struct reap *reap)
+{
+	struct conns all = { };
+	bool there = true;
+
+	reap->look++;
+	if (reap->pid || *reap->group)
+		there = look_at_program(reap, &all);
+	else
+		look_at_port(reap, &all);
 	replace_known(reap, &all);
 	spaces_trim(&reap->spaces, reap->look);
 	free(all.conn);
-	free(pids.pid);
 	return there;
 }

@@ -55,8 +55,6 @@ static void put_head(FILE *file, const struct wheel *wheel, const struct stat *n
 	put_bool(file, "no-cookies", flags & TIMEWHEEL_SETUP_NO_COOKIES);
 	put_bool(file, "touch-words", flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
 	put_bool(file, "periods", flags & TIMEWHEEL_SETUP_PERIODS);
-	put_bool(file, "watch", flags & TIMEWHEEL_SETUP_WATCH);
-	put_bool(file, "tell-ended", flags & TIMEWHEEL_SETUP_TELL_ENDED);
 	fputs("}\n", file);
 }
 
@@ -91,27 +89,18 @@ static void put_token(FILE *file, const struct wheel *wheel,
 	fputs("}\n", file);
 }
 
-/*
- * A token that watches a connection is left out: the connection does not outlive this
- * boot. Returns false and sets errno if the wheel does not answer.
- */
-static bool put_tokens(FILE *file, const struct wheel *wheel, uint64_t *count,
-		       uint64_t *watched)
+/* Returns false and sets errno if the wheel does not answer. */
+static bool put_tokens(FILE *file, const struct wheel *wheel, uint64_t *count)
 {
 	struct tw_cursor *cursor = tw_cursor_open(wheel->wheel, 0, TIMEWHEEL_NEVER);
 	const struct timewheel_token *token;
 	int more = -1;
 
 	*count = 0;
-	*watched = 0;
 	while (cursor && (more = tw_cursor_next(cursor, &token)) > 0) {
 		/* This token is on its way to a reader. */
 		if (token->state == TIMEWHEEL_STATE_TAKEN)
 			continue;
-		if (token->socket) {
-			++*watched;
-			continue;
-		}
 		put_token(file, wheel, token);
 		++*count;
 	}
@@ -143,14 +132,14 @@ static enum status save_open(struct wheel *wheel, const char *path)
 {
 	struct replacement new;
 	struct stat node;
-	uint64_t count, watched;
+	uint64_t count;
 
 	if (!node_stat(wheel->name, &node) || !look(wheel))
 		return wheel_trouble(wheel->name);
 	if (!replace_begin(&new, path))
 		return trouble(STATUS_FAILED, "%s: %s", path, strerror(errno));
 	put_head(new.file, wheel, &node);
-	if (!put_tokens(new.file, wheel, &count, &watched)) {
+	if (!put_tokens(new.file, wheel, &count)) {
 		replace_cancel(&new);
 		return wheel_trouble(wheel->name);
 	}
@@ -159,9 +148,6 @@ static enum status save_open(struct wheel *wheel, const char *path)
 		return trouble(STATUS_FAILED, "%s: %s", path, strerror(errno));
 	printf("wheel '%s': %" PRIu64 " tokens saved to %s\n", wheel->name, count,
 	       path);
-	if (watched)
-		printf("wheel '%s': %" PRIu64 " tokens watch connections of this boot: not saved\n",
-		       wheel->name, watched);
 	return STATUS_OK;
 }
 

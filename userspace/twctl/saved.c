@@ -77,13 +77,6 @@ static bool bool_member(struct line *line, const char *name)
 	return json_object_get_boolean(member(line, name, json_type_boolean));
 }
 
-/* Saves of an older twctl do not have it. */
-static bool new_bool_member(struct line *line, const char *name)
-{
-	return json_object_object_get_ex(line->object, name, NULL) &&
-	       bool_member(line, name);
-}
-
 static const char *string_member(struct line *line, const char *name)
 {
 	struct json_object *value = member(line, name, json_type_string);
@@ -117,10 +110,6 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 		setup->flags |= TIMEWHEEL_SETUP_TOUCH_WORDS;
 	if (bool_member(line, "periods"))
 		setup->flags |= TIMEWHEEL_SETUP_PERIODS;
-	if (new_bool_member(line, "watch"))
-		setup->flags |= TIMEWHEEL_SETUP_WATCH;
-	if (new_bool_member(line, "tell-ended"))
-		setup->flags |= TIMEWHEEL_SETUP_TELL_ENDED;
 }
 
 /* Saves of an older twctl do not have it. */

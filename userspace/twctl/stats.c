@@ -8,7 +8,7 @@ enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
 	PUT_BACK, REFILED, CALLBACKS, QUIET, BYTES, P50, P90, P99, P999, MAX,
 	WAKE_P50, WAKE_P99, WAKE_MAX, HELD, BURIED, ACKED, NACKED, LAPSED, RETURNED,
-	KICKED, DELETED, MISSED, ASKED, ENDED, REFUSED,
+	KICKED, DELETED, MISSED,
 };
 
 const struct column stats_columns[] = {
@@ -48,12 +48,6 @@ const struct column stats_columns[] = {
 	[DELETED] = { "DELETED", COL_NUMBER | COL_HIDDEN, "deletions so far" },
 	[MISSED] = { "MISSED", COL_NUMBER | COL_HIDDEN,
 		"periods so far that had no event of their own" },
-	[ASKED] = { "ASKED", COL_NUMBER | COL_HIDDEN,
-		"times so far that it asked a watched connection" },
-	[ENDED] = { "ENDED", COL_NUMBER | COL_HIDDEN,
-		"tokens so far that ended, without an event, with their connection" },
-	[REFUSED] = { "REFUSED", COL_NUMBER | COL_HIDDEN,
-		"sockets so far that could not be watched" },
 	{ }
 };
 
@@ -85,9 +79,6 @@ static void put_deliveries(struct out *out, const struct timewheel_info *info)
 	out_number(out, KICKED, info->kicked);
 	out_number(out, DELETED, info->deleted);
 	out_number(out, MISSED, info->missed);
-	out_number(out, ASKED, info->asked);
-	out_number(out, ENDED, info->ended);
-	out_number(out, REFUSED, info->refused);
 }
 
 static void put_stats(struct out *out, const char *name,

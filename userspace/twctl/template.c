@@ -8,7 +8,7 @@
 
 const char * const event_fields[] = {
 	"wheel", "id", "handle", "cookie", "deadline", "taken", "late",
-	"delivery", "missed", "error", NULL
+	"delivery", "missed", NULL
 };
 
 static bool same(const char *name, const char *field, size_t length)
@@ -17,8 +17,7 @@ static bool same(const char *name, const char *field, size_t length)
 }
 
 /* The number in a field; every field but "wheel" has one. */
-static uint64_t number(const char *field, const struct wheel *wheel,
-		       const struct timewheel_event *event)
+static uint64_t number(const char *field, const struct timewheel_event *event)
 {
 	switch (*field) {
 	case 'i':
@@ -33,9 +32,7 @@ static uint64_t number(const char *field, const struct wheel *wheel,
 	case 't':
 		return event->taken;
 	case 'm':
-		return wheel_watches(wheel) ? 0 : event->missed;
-	case 'e':
-		return wheel_watches(wheel) ? event->error : 0;
+		return event->missed;
 	default:
 		return event->taken - event->deadline;
 	}
@@ -48,7 +45,7 @@ void event_field(char *text, size_t size, const char *field,
 		snprintf(text, size, "%s", wheel->name);
 	else
 		snprintf(text, size, "%llu",
-			 (unsigned long long)number(field, wheel, event));
+			 (unsigned long long)number(field, event));
 }
 
 /*
@@ -86,7 +83,7 @@ void template_check(const char *name, const char *template)
 		length = field_length(template);
 		if (length && !field_of(template, length))
 			die(STATUS_USAGE,
-			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed} {error}",
+			    "%s '%.*s': not one of {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
 			    name, (int)length, template);
 	}
 }
@@ -132,7 +129,7 @@ char *event_json(const struct wheel *wheel, const struct timewheel_event *event)
 	fprintf(out, "{\"wheel\":\"%s\"", wheel->name);
 	for (i = 1; event_fields[i]; i++)
 		fprintf(out, ",\"%s\":%s", event_fields[i],
-			json_number(value, number(event_fields[i], wheel, event), false));
+			json_number(value, number(event_fields[i], event), false));
 	putc('}', out);
 	if (fclose(out))
 		die(STATUS_FAILED, "no memory for a line");

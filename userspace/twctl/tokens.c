@@ -2,15 +2,11 @@
 /*
  * list and get: both print one table about tokens.
  */
-#include <arpa/inet.h>
-#include <net/if.h>
-
 #include "twctl.h"
 
 enum {
 	ID, HANDLE, COOKIE, DEADLINE, LEASE_END, BURIED_AT, WHEN, LEFT, TIMEOUT,
 	PERIOD, BASE, SLOT, CYCLE, STATE, DELIVERY, ATTEMPTS,
-	SOCKET, LOCAL, REMOTE, INTERFACE,
 };
 
 const struct column token_columns[] = {
@@ -39,12 +35,6 @@ const struct column token_columns[] = {
 		"number of its last delivery" },
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER | COL_HIDDEN,
 		"its deliveries since it was registered, acked or kicked" },
-	[SOCKET] = { "SOCKET", COL_NUMBER | COL_HIDDEN,
-		"if it watches a connection: the cookie of the socket, as in 'ss -e'" },
-	[LOCAL] = { "LOCAL", COL_HIDDEN, "own address and port of the connection" },
-	[REMOTE] = { "REMOTE", COL_HIDDEN, "address and port of its peer" },
-	[INTERFACE] = { "INTERFACE", COL_HIDDEN,
-		"the interface that the socket is bound to" },
 	{ }
 };
 
@@ -79,46 +69,6 @@ static int time_column(const struct timewheel_token *token)
 	}
 }
 
-/* An address of 16 bytes and a port in text. An IPv4 address is ::ffff:a.b.c.d. */
-void address_text(char *text, size_t size, const uint8_t *address,
-		  unsigned int port)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
-	bool ipv4 = !memcmp(address, mapped, sizeof(mapped));
-	char number[INET6_ADDRSTRLEN];
-
-	if (ipv4)
-		inet_ntop(AF_INET, address + sizeof(mapped), number, sizeof(number));
-	else
-		inet_ntop(AF_INET6, address, number, sizeof(number));
-	snprintf(text, size, ipv4 ? "%s:%u" : "[%s]:%u", number, port);
-}
-
-static void out_address(struct out *out, int column, const uint8_t *address,
-			unsigned int port)
-{
-	char text[ADDRESS_TEXT];
-
-	address_text(text, sizeof(text), address, port);
-	out_text(out, column, "%s", text);
-}
-
-/* A caller who may not know the addresses reads a port of 0. */
-static void put_connection(struct out *out, const struct timewheel_token *token)
-{
-	char name[IF_NAMESIZE];
-
-	out_number(out, SOCKET, token->socket);
-	if (token->local_port) {
-		out_address(out, LOCAL, token->local, token->local_port);
-		out_address(out, REMOTE, token->remote, token->remote_port);
-	}
-	if (token->interface && if_indextoname(token->interface, name))
-		out_text(out, INTERFACE, "%s", name);
-	else if (token->interface)
-		out_number(out, INTERFACE, token->interface);
-}
-
 static void put_token(struct out *out, const struct wheel *wheel,
 		      const struct timewheel_token *token)
 {
@@ -148,8 +98,6 @@ static void put_token(struct out *out, const struct wheel *wheel,
 		out_number(out, DELIVERY, token->delivery);
 		out_number(out, ATTEMPTS, token->attempts);
 	}
-	if (token->socket)
-		put_connection(out, token);
 }
 
 /* The time in an option, as a time of the wheel's clock. */

@@ -26,8 +26,6 @@ enum {
 	OPT_LEASE,
 	OPT_MAX_ATTEMPTS,
 	OPT_PERIODS,
-	OPT_WATCH,
-	OPT_TELL_ENDED,
 	OPT_SLACK,
 	OPT_EXCLUSIVE,
 	OPT_UNDO,
@@ -151,12 +149,6 @@ uint64_t wheel_deadline_of(const struct wheel *wheel, const struct when *when);
 void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time);
 
-/* Its tokens may watch connections. */
-static inline bool wheel_watches(const struct wheel *wheel)
-{
-	return wheel->info.setup_flags & TIMEWHEEL_SETUP_WATCH;
-}
-
 /*
  * The point of time that a token's state is about: its deadline, the end of its
  * lease, or when it was buried. The other two are 0.
@@ -272,13 +264,6 @@ struct tally {
 
 enum status tokens_register(const struct wheel *wheel, const struct saved *saved,
 			    int64_t origin, struct tally *tally);
-
-/* Tokens and their connections (tokens.c) */
-
-#define ADDRESS_TEXT	64
-
-void address_text(char *text, size_t size, const uint8_t *address,
-		  unsigned int port);
 
 /* Operations on tokens (ops.c) */
 

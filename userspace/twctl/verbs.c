@@ -51,10 +51,6 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"bury a token that was delivered N times and not acked (0: never)" },
 	[OPT_PERIODS] = { 0, "periods", NULL,
 		"tokens may be periodic: takes more memory" },
-	[OPT_WATCH] = { 0, "watch", NULL,
-		"programs may let its tokens watch TCP connections" },
-	[OPT_TELL_ENDED] = { 0, "tell-ended", NULL,
-		"with --watch: a connection that has ended expires, too" },
 	[OPT_SLACK] = { 0, "slack", "SPAN",
 		"how late its timer may be, to save interrupts (0)" },
 	[OPT_EXCLUSIVE] = { 'x', "exclusive", NULL,
@@ -85,7 +81,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_IDLE_TIMEOUT] = { 'i', "idle-timeout", "SPAN",
 		"end when nothing has expired for this time" },
 	[OPT_FORMAT] = { 'f', "format", "TEXT",
-		"a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed} {error}",
+		"a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
 	},
 	[OPT_HISTOGRAM] = { 'g', "histogram", NULL,
 		"histograms of how late the events and the timer were" },
@@ -113,7 +109,8 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"the program is the processes of this control group" },
 	[OPT_IDLE] = { 'i', "idle", "SPAN",
 		"end connections that have carried no data for this time" },
-	[OPT_LISTEN] = { 'l', "listen", "PORT", "only connections of this local port" },
+	[OPT_LISTEN] = { 'l', "listen", "PORT",
+		"only connections of this local port, or all of it" },
 	[OPT_RECEIVED] = { 0, "received", NULL,
 		"only data that the program receives counts" },
 	[OPT_GRACE] = { 0, "grace", "SPAN",
@@ -126,8 +123,8 @@ const struct verb verbs[] = {
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
 	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
-	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(WATCH) |
-	  BIT(TELL_ENDED) | BIT(SLACK) | BIT(EXCLUSIVE),
+	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(SLACK) |
+	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "apply", "[FILE...]",
 	  "make the wheels that files declare (" DECLARED_FILES ")",

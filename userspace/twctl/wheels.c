@@ -14,7 +14,7 @@
 enum {
 	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
 	PENDING, MAX, NEXT, STATE, HELD, BURIED, BYTES, TOUCH_WORDS, LEASE,
-	MAX_ATTEMPTS, PERIODS, SLACK, WATCH, TELL_ENDED,
+	MAX_ATTEMPTS, PERIODS, SLACK,
 };
 
 const struct column wheel_columns[] = {
@@ -47,10 +47,6 @@ const struct column wheel_columns[] = {
 	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
 	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
 		"how late its timer may be" },
-	[WATCH] = { "WATCH", COL_BOOL | COL_HIDDEN,
-		"tokens may watch TCP connections" },
-	[TELL_ENDED] = { "TELL-ENDED", COL_BOOL | COL_HIDDEN,
-		"a connection that has ended expires, too" },
 	{ }
 };
 
@@ -89,8 +85,6 @@ static void put_settings(struct out *out, const struct timewheel_info *info)
 	}
 	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
 	out_span(out, SLACK, info->slack);
-	out_bool(out, WATCH, flags & TIMEWHEEL_SETUP_WATCH);
-	out_bool(out, TELL_ENDED, flags & TIMEWHEEL_SETUP_TELL_ENDED);
 }
 
 static void put_info(struct out *out, const struct timewheel_info *info)

@@ -105,7 +105,7 @@ void wheel_cancel(struct tw_ring *wheel, const u64 *which, u32 n)
 			prefetch_keys(wheel, which + i, some, true);
 		}
 		MUST(!find(wheel, which[i], &found));
-		tw_ring_end(wheel, &found);
+		tw_ring_cancel(wheel, &found);
 		if (i % HOLD == HOLD - 1 || i == n - 1)
 			spin_unlock(&wheel->lock);
 	}
@@ -167,7 +167,7 @@ static void churn(struct tw_ring *wheel, u32 n)
 	for (i = 0; i < n; i++)
 		mixed[i] = keys[order[i]];
 	wheel_cancel(wheel, mixed, n);
-	MUST(!wheel->pending && wheel->ended == n);
+	MUST(!wheel->pending && wheel->cancelled == n);
 	free(mixed);
 	free(order);
 }

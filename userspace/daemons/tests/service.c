@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -436,21 +435,6 @@ static __u64 deadline_of(FIXTURE_DATA(service) *self, __u64 user)
 	return token_of(self, user).deadline;
 }
 
-/* Whether the user's token watches another connection than @before before long. */
-static bool soon_watched(FIXTURE_DATA(service) *self, __u64 user, __u64 *before)
-{
-	__u64 socket = 0;
-
-	for (int ms = 0; (!socket || socket == *before) && ms < PATIENCE; ms += 10) {
-		sleep_ms(10);
-		socket = token_of(self, user).socket;
-	}
-	if (!socket || socket == *before)
-		return false;
-	*before = socket;
-	return true;
-}
-
 /* How often the wheel's tokens have been touched. */
 static __u64 touches(FIXTURE_DATA(service) *self)
 {
@@ -461,13 +445,6 @@ static __u64 touches(FIXTURE_DATA(service) *self)
 		abort();
 	tw_wheel_close(wheel);
 	return info.touched;
-}
-
-static bool can_watch(void)
-{
-	struct timewheel_caps caps = { .size = sizeof(caps) };
-
-	return !tw_device_caps(&caps) && caps.setup_flags & TIMEWHEEL_SETUP_WATCH;
 }
 
 /* A user that falls silent is reported once, no earlier than its timeout after its
@@ -1292,7 +1269,7 @@ static __u64 touches_while(FIXTURE_DATA(service) *self, int user, int packets)
 	return touches(self) - before;
 }
 
-/* A user whose connection is watched lives by its packets, though nobody tells the
+/* A user whose connection is asked lives by its packets, though nobody tells the
  * wheel of them. Others, by unix sockets, do so by touches.
  */
 TEST_F(service, watched)
@@ -1302,8 +1279,6 @@ TEST_F(service, watched)
 	char *line;
 	int saved;
 
-	if (!can_watch())
-		SKIP(return, "this kernel cannot watch connections");
 	write_config(self, "timeout = 3s\n" WATCH_CONFIG, PORT);
 	ASSERT_TRUE(start(self));
 	silent = log_in_by_tcp(0);
@@ -1314,15 +1289,12 @@ TEST_F(service, watched)
 	EXPECT_TOLD("online 2", &self->out);
 	by_unix = log_in(self, 3);
 	EXPECT_TOLD("online 3", &self->out);
-	EXPECT_NE(0, token_of(self, 0).socket);
-	EXPECT_EQ(0, token_of(self, 1).socket);
 	EXPECT_EQ(0, touches_while(self, talks, 12));
 	EXPECT_NE(0, touches_while(self, by_unix, 12));
 	EXPECT_EQ(0, touches_while(self, talks, 12));
 	EXPECT_NE(0, touches_while(self, by_unix, 1));
 	for (int i = 0; i < 2; i++)
 		EXPECT_FALSE(is_wrong(next_line(&self->out), told, 2));
-	EXPECT_NE(0, token_of(self, 2).socket);
 	EXPECT_NE(0, deadline_of(self, 3));
 	ASSERT_EQ(0, end(self, SIGTERM));
 	line = next_line(&self->log) ?: "no line";
@@ -1347,7 +1319,6 @@ TEST_F(service, not_watched)
 	talks = log_in_by_tcp(2);
 	EXPECT_TOLD("online 2", &self->out);
 	EXPECT_NE(0, touches_while(self, talks, 25));
-	EXPECT_EQ(0, token_of(self, 2).socket);
 	EXPECT_NE(0, offline_at(next_line(&self->out), 1));
 	last = now();
 	ASSERT_TRUE(say(talks, "x"));
@@ -1357,7 +1328,7 @@ TEST_F(service, not_watched)
 	close(silent);
 }
 
-/* The end of a watched connection takes nothing from the timeout after the last
+/* The end of a connection that is asked takes nothing from the timeout after the last
  * packet, and adds nothing to it.
  */
 TEST_F(service, watched_goes)
@@ -1381,32 +1352,26 @@ TEST_F(service, watched_goes)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* A user that comes back is watched again: beside its old connection, after it, after
- * one by a unix socket. Nothing is told of it.
+/* A user that comes back is as before: beside its old connection, after it, after one
+ * by a unix socket. Nothing is told of it.
  */
 TEST_F(service, watched_comes_back)
 {
 	struct stream old = { };
-	__u64 socket = 0;
 	int user;
 
-	if (!can_watch())
-		SKIP(return, "this kernel cannot watch connections");
 	write_config(self, "timeout = 2s\n" WATCH_CONFIG, PORT);
 	ASSERT_TRUE(start(self));
 	old.fd = log_in_by_tcp(7);
 	ASSERT_TOLD("online 7", &self->out);
-	EXPECT_TRUE(soon_watched(self, 7, &socket));
 	user = log_in_by_tcp(7);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_TRUE(ended(&old));
-	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	EXPECT_EQ(0, touches_while(self, user, 25));
 	close(user);
-	for (int ms = 0; token_of(self, 7).socket && ms < PATIENCE; ms += 10)
-		sleep_ms(10);
-	EXPECT_EQ(0, token_of(self, 7).socket);
+	sleep_ms(200);
 	old.fd = log_in_by_tcp(7);
-	EXPECT_TRUE(soon_watched(self, 7, &socket));
+	EXPECT_EQ(0, touches_while(self, old.fd, 3));
 	user = log_in(self, 7);
 	EXPECT_LINE("error connected again", &old);
 	EXPECT_NE(0, touches_while(self, user, 25));
@@ -1414,14 +1379,13 @@ TEST_F(service, watched_comes_back)
 	old.fd = user;
 	user = log_in_by_tcp(7);
 	EXPECT_LINE("error connected again", &old);
-	EXPECT_TRUE(soon_watched(self, 7, &socket));
 	EXPECT_EQ(0, touches_while(self, user, 25));
 	EXPECT_TRUE(quiet(&self->out, 0));
 	EXPECT_NE(0, offline_at(next_line(&self->out), 7));
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* close = no: the connection is watched again after a silence. */
+/* close = no: the connection is asked again after a silence. */
 TEST_F(service, watched_stays_connected)
 {
 	int user;
@@ -1431,7 +1395,7 @@ TEST_F(service, watched_stays_connected)
 	user = log_in_by_tcp(6);
 	for (int i = 0; i < 2; i++) {
 		EXPECT_TOLD("online 6", &self->out);
-		EXPECT_EQ(can_watch(), !!token_of(self, 6).socket);
+		EXPECT_EQ(0, touches_while(self, user, 20));
 		EXPECT_NE(0, offline_at(next_line(&self->out), 6));
 		ASSERT_TRUE(say(user, "here"));
 	}
@@ -1508,74 +1472,7 @@ TEST_F_TIMEOUT(service, watched_killed, 90)
 	EXPECT_TRUE(quiet(&self->out, 500));
 }
 
-/* The service's end of the connection that a user has made: another fd of it, or -1. */
-static int end_of(pid_t service, int user)
-{
-	int fd, end = -1, pidfd = syscall(SYS_pidfd_open, service, 0);
-	struct sockaddr_in own, peer;
-	socklen_t length = sizeof(own);
-
-	getsockname(user, (struct sockaddr *)&own, &length);
-	for (fd = 0; fd < 64; fd++) {
-		length = sizeof(peer);
-		end = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-		if (!getpeername(end, (struct sockaddr *)&peer, &length) &&
-		    peer.sin_family == AF_INET && peer.sin_port == own.sin_port)
-			break;
-		close(end);
-		end = -1;
-	}
-	close(pidfd);
-	return end;
-}
-
-/* Has a connection's data taken by BPF. Returns the map that does so, or -1. */
-static int take_data(int fd)
-{
-	const __u32 key = 0, value = fd;
-	union bpf_attr create = {
-		.map_type = BPF_MAP_TYPE_SOCKMAP, .key_size = sizeof(key),
-		.value_size = sizeof(value), .max_entries = 1,
-	};
-	union bpf_attr update = {
-		.key = (uintptr_t)&key, .value = (uintptr_t)&value,
-	};
-	int map = syscall(SYS_bpf, BPF_MAP_CREATE, &create, sizeof(create));
-
-	update.map_fd = map;
-	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &update, sizeof(update)) ?
-	       -1 : map;
-}
-
-/* A connection that the kernel can no longer ask: its user has the whole timeout
- * again, and lives by touches.
- */
-TEST_F(service, watched_no_more)
-{
-	int user, end, map;
-	__u64 last;
-
-	if (!can_watch())
-		SKIP(return, "this kernel cannot watch connections");
-	write_config(self, "timeout = 2s\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(1);
-	EXPECT_TOLD("online 1", &self->out);
-	end = end_of(self->pid, user);
-	ASSERT_GE(end, 0);
-	map = take_data(end);
-	ASSERT_GE(map, 0);
-	close(end);
-	EXPECT_TRUE(quiet(&self->out, 2800));
-	EXPECT_EQ(0, token_of(self, 1).socket);
-	EXPECT_NE(0, touches_while(self, user, 25));
-	last = now();
-	ASSERT_TRUE(say(user, "x"));
-	EXPECT_GE(offline_at(next_line(&self->out), 1), last + 2 * SEC);
-	close(map);
-}
-
-/* A new timeout holds from the next packet on for watched users too. */
+/* A new timeout holds from the next packet on for users by TCP, too. */
 TEST_F(service, watched_reload)
 {
 	__u64 before;
@@ -1592,41 +1489,22 @@ TEST_F(service, watched_reload)
 	before = now();
 	ASSERT_TRUE(say(user, "packet"));
 	sleep_ms(200);
-	EXPECT_EQ(can_watch(), !!token_of(self, 1).socket);
-	EXPECT_EQ(0, touches_while(self, user, 15) && can_watch());
+	EXPECT_EQ(0, touches_while(self, user, 15));
 	EXPECT_GE(offline_at(next_line(&self->out), 1), before + 2 * SEC);
 }
 
-/* A wheel that an earlier service has set up without watching goes on by touches, and
- * the other way round. watch = yes is an error then.
+/* A service that asks goes on with the wheel of one that does not, and the other way
+ * round.
  */
 TEST_F(service, watched_upgrade)
 {
-	char expected[128];
 	int user;
 
-	if (!can_watch())
-		SKIP(return, "this kernel cannot watch connections");
 	write_config(self, "timeout = 60s\nwatch = no\n" WATCH_CONFIG, PORT);
 	ASSERT_TRUE(start(self));
 	ASSERT_GE(log_in_by_tcp(9), 0);
 	EXPECT_TOLD("online 9", &self->out);
 	ASSERT_EQ(0, end(self, SIGTERM));
-	write_config(self, "timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
-	spawn(self, NULL);
-	EXPECT_EQ(1, status_of(self));
-	sprintf(expected, "twidled: watch = yes: the wheel \"%s\" was set up without watching",
-		self->wheel);
-	EXPECT_LINE(expected, &self->log);
-	write_config(self, "timeout = 60s\n" WATCH_CONFIG, PORT);
-	ASSERT_TRUE(start(self));
-	user = log_in_by_tcp(1);
-	EXPECT_TOLD("online 1", &self->out);
-	EXPECT_NE(0, touches_while(self, user, 3));
-	ASSERT_EQ(0, end(self, SIGTERM));
-
-	ASSERT_EQ(0, tw_wheel_destroy(self->wheel));
-	self->begun = false;
 	write_config(self, "timeout = 60s\nwatch = yes\n" WATCH_CONFIG, PORT);
 	ASSERT_TRUE(start(self));
 	user = log_in_by_tcp(1);

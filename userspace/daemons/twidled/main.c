@@ -74,7 +74,7 @@ static int on_wheel(sd_event_source *source, int fd, uint32_t events,
 	for (i = 0; i < n; i++) {
 		bool silence = users_silent(&silent[i]);
 
-		silent[i].missed = silence ? NEWS_OFFLINE : NEWS_NONE;
+		outbox_judge(&silent[i], silence ? NEWS_OFFLINE : NEWS_NONE);
 		if (silence)
 			subscribers_tell(&silent[i]);
 	}
@@ -113,9 +113,7 @@ int main(int argc, char **argv)
 	/* The state's lock comes first: one service at a time. */
 	outbox_open(service.config.state);
 	wheel_open(&service.config);
-	/* These connections were the last service's, which has not replaced their tokens. */
 	outbox_settle();
-	wheel_touch_watched();
 	wheel_each(names_adopt);
 	must(sd_event_add_io(service.event, &service.silent,
 			     tw_wheel_fd(service.wheel), EPOLLIN, on_wheel,

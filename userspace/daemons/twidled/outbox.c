@@ -21,6 +21,10 @@
  *
  * @ran tells how far the starting of commands has come, which is slower. A record that
  * is printed is kept for its command until its place in the ring is needed.
+ *
+ * @asks is not 0 while a service asks connections when a token is due. If it is killed
+ * then, tokens of users who are not silent may be due, and may have been read: such a
+ * record has no wall time yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +55,7 @@ struct file {
 	uint64_t from, to;
 	struct mmsghdr message;
 	uint64_t ran;
+	uint64_t asks;
 	struct timewheel_event records[RECORDS] __attribute__((__aligned__(4096)));
 };
 
@@ -144,8 +149,11 @@ static void resume(const char *path)
 		   RECORDS);
 	note_message();
 	filled = file->told / NEWS_LINE;
-	while (filled - file->told / NEWS_LINE < RECORDS && record(filled)->handle)
+	while (filled - file->told / NEWS_LINE < RECORDS && record(filled)->handle) {
+		if (file->asks && !record(filled)->cookie)
+			record(filled)->missed = NEWS_AGAIN;
 		set_wall(record(filled++));
+	}
 	if (file->ran > filled || filled - file->ran > RECORDS)
 		STORE(file->ran, filled);
 }
@@ -190,7 +198,7 @@ size_t outbox_read(struct timewheel_event **silent)
 	uint64_t start = filled % RECORDS;
 	uint64_t room = RECORDS - (filled - file->told / NEWS_LINE);
 	struct iovec into = { .iov_base = record(filled) };
-	ssize_t bytes, i, n;
+	ssize_t bytes, n;
 
 	if (room > READ_AT_ONCE)
 		room = READ_AT_ONCE;
@@ -208,9 +216,14 @@ size_t outbox_read(struct timewheel_event **silent)
 		wheel_died(errno);
 	*silent = record(filled);
 	n = bytes / sizeof(struct timewheel_event);
-	for (i = 0; i < n; i++)
-		set_wall(record(filled++));
+	filled += n;
 	return n;
+}
+
+void outbox_judge(struct timewheel_event *event, enum news what)
+{
+	event->missed = what;
+	set_wall(event);
 }
 
 void outbox_tell(enum news what, uint64_t user, uint64_t handle)
@@ -233,29 +246,17 @@ void outbox_tell(enum news what, uint64_t user, uint64_t handle)
 	subscribers_tell(news);
 }
 
-/* The note is where the next record will be, and is not counted as filled. */
-bool outbox_note(uint64_t user)
+void outbox_asks(void)
 {
-	struct timewheel_event *note = record(filled);
-
-	if (full())
-		return false;
-	make_room(1);
-	*note = (struct timewheel_event) {
-		.id = user,
-		.deadline = news_now(),
-		.missed = NEWS_AGAIN,
-	};
-	STORE(note->handle, 1);
-	return true;
+	STORE(file->asks, 1);
 }
 
-void outbox_forget(void)
+void outbox_asks_no_more(void)
 {
-	STORE(record(filled)->handle, 0);
+	STORE(file->asks, 0);
 }
 
-/* Their connections have ended with the service that was killed. */
+/* The connections have ended with the service that was killed. */
 void outbox_settle(void)
 {
 	uint64_t at;
@@ -263,10 +264,13 @@ void outbox_settle(void)
 	for (at = file->told / NEWS_LINE; at < filled; at++) {
 		struct timewheel_event *news = record(at);
 
-		if (news->missed == NEWS_AGAIN || news->missed == NEWS_ENDED)
+		if (news->missed == NEWS_AGAIN)
 			news->missed = wheel_register(news->id, service.config.timeout) ?
 				       NEWS_NONE : NEWS_OFFLINE;
 	}
+	if (file->asks)
+		wheel_touch_all();
+	outbox_asks_no_more();
 }
 
 /* Builds one message from the lines after @told. Returns its length. */

@@ -47,7 +47,6 @@
 
 /* The key watch: 0 if the file does not give it. */
 enum watch {
-	WATCH_IF_POSSIBLE	= 0,
 	WATCH_YES		= 1,
 	WATCH_NO		= 2,
 };
@@ -72,7 +71,7 @@ extern struct service {
 	struct config config;
 	sd_event *event;
 	struct tw_wheel *wheel;
-	bool watch;			/* connections, as far as the kernel can */
+	bool watch;			/* connections by TCP are asked */
 	sd_event_source *silent;	/* the wheel has events */
 	uint64_t max_connections;
 	/* Grows with each reload, which may have changed the timeout: see users.c. */
@@ -92,12 +91,9 @@ __noreturn void wheel_died(int err);
 bool wheel_is_new(void);
 /* Calls @each for each user who is online. */
 void wheel_each(void (*each)(uint64_t id));
-/* Does the wheel take no new tokens? */
-bool wheel_drains(void);
 /* Returns false and sets errno if the wheel has no token with this id then. */
 bool wheel_register(uint64_t id, uint64_t delay);
-/* Touches each token that watches a connection. */
-void wheel_touch_watched(void);
+void wheel_touch_all(void);
 
 /* state.c */
 /* Returns a file descriptor, which no other process has locked, and the file's size. */
@@ -121,15 +117,14 @@ void ids_in_use(void (*mark)(uint64_t id));
 /*
  * news.c: a line to print, as a struct timewheel_event. Its field cookie is the wall
  * time in the line. Its field missed, which the kernel sets for periodic tokens only,
- * tells which line it is. For the two last ones the kernel sets it as the field error.
+ * tells which line it is.
  */
 enum news {
 	NEWS_OFFLINE	= 0,	/* as the kernel sets it */
 	NEWS_ONLINE	= 1,
 	NEWS_NONE	= 2,	/* it was not silent after all */
 	NEWS_ANEW	= 3,	/* the wheel is new */
-	NEWS_AGAIN	= EBUSY,	/* no line: the user needs a token again */
-	NEWS_ENDED	= ENOTCONN,	/* the connection has ended: perhaps silent */
+	NEWS_AGAIN	= 4,	/* no line: the user needs a token again */
 };
 
 #define NEWS_LINE	192	/* longer than any line */
@@ -155,13 +150,13 @@ void outbox_open(const char *path);
 size_t outbox_read(struct timewheel_event **silent);
 /* @handle: not 0 */
 void outbox_tell(enum news what, uint64_t user, uint64_t handle);
-/*
- * Notes that the user's token is about to be replaced, until outbox_forget(). If a kill
- * comes in between, the next service registers one. Returns false if there is no room.
- */
-bool outbox_note(uint64_t user);
-void outbox_forget(void);
-/* Registers the tokens of users whom a kill has left without one. */
+/* The event that was read is judged: a line, or none. */
+void outbox_judge(struct timewheel_event *event, enum news what);
+/* From now on tokens may be due early, because connections are asked. */
+void outbox_asks(void);
+/* All tokens have their users' deadlines. */
+void outbox_asks_no_more(void);
+/* Gives the whole timeout to users whose connections a kill has left unasked. */
 void outbox_settle(void);
 /* Calls @each for each user that a line or a command is still about. */
 void outbox_each(void (*each)(uint64_t id));
@@ -180,16 +175,13 @@ void users_open(const struct config *config);
 void users_accept(void);
 /* Reads packets from all connections that have them, up to the limit of one turn. */
 void users_turn(void);
-/*
- * The wheel reports a user. Returns false if the user is not silent after all; else the
- * event's deadline is what is told.
- */
-bool users_silent(struct timewheel_event *event);
+/* The wheel reports a user. Returns false if the user is not silent after all. */
+bool users_silent(const struct timewheel_event *event);
 /* Passes the packets of this turn to the wheel, and handles the results. */
 void users_flush(void);
 /* Calls @each for each user who has a connection. */
 void users_each(void (*each)(uint64_t id));
-/* No connection is watched from now on: the service stops. */
+/* No connection is asked from now on: the service stops. */
 void users_stop(void);
 /* Says how many packets have needed no touch. */
 void users_say_saved(void);

@@ -15,11 +15,11 @@
  * one; service.timeouts tells which connections have done so. Tokens from an earlier
  * run of this service get the new timeout in the same way.
  *
- * Where the kernel can, a user's token watches the connection, and packets need no
- * touch. A connection that has ended cannot be asked when its last packet came, so
- * this service keeps that time too. When it closes the connection, it replaces the
- * token by one that has the rest of the timeout. No such service is left after a kill:
- * the next one gives the whole timeout again.
+ * Packets by TCP need no touch: when the user's token comes due, the connection is asked
+ * when data last came in, and the token is registered again for what is left. So a token
+ * may be due before its user's timeout is over. When the connection ends, or this service
+ * stops, the token is moved to the time that is right. After a kill the next service
+ * gives each user the whole timeout again.
  */
 #include <errno.h>
 #include <search.h>
@@ -33,7 +33,6 @@
 #include "twidled.h"
 
 #define TURN		512
-#define OPERATIONS	(2 * TURN)	/* in a batch: to watch, and to touch */
 #define PACKET		4096
 #define PAUSE		100000	/* us without accepting if there is no room */
 
@@ -48,22 +47,18 @@ enum {
 	KNOWN,
 };
 
-enum watching {
-	WATCH_NEVER,		/* its packets touch the token */
-	WATCH_NEXT,		/* the next packet tries to have it watched */
-	WATCHED,
-};
-
 struct connection {
 	TAILQ_ENTRY(connection) next;	/* in the list of unknown or of closed connections */
 	uint64_t user;			/* its id */
 	uint64_t accepted;		/* us, while unknown */
-	uint64_t last;			/* ns: its last packet, if it is watched */
+	uint64_t last;			/* ns: its last packet, by the wheel's clock */
+	uint64_t span;			/* ns: its token's timeout */
 	char *name;			/* as far as it has come, while unknown */
 	int fd;				/* -1: closed, freed after the turn */
 	uint32_t timeout;		/* service.timeouts of its token's timeout */
 	uint8_t progress;
-	uint8_t watching;		/* enum watching */
+	bool asked;			/* packets touch no token, the socket is asked */
+	bool expected;			/* its user has a token */
 	bool revived;			/* sent a packet just as it was given up */
 };
 
@@ -80,7 +75,7 @@ static struct users {
 	uint64_t count;
 	void *tree;			/* the newest connection of each known user */
 	struct tw_batch *batch;
-	struct connection *heard[OPERATIONS];	/* the connection of each operation in it */
+	struct connection *heard[TURN];	/* the connection of each operation in it */
 	uint64_t saved;			/* packets that needed no touch */
 } users = {
 	.unknown = TAILQ_HEAD_INITIALIZER(users.unknown),
@@ -151,7 +146,9 @@ static void log_in(struct connection *connection)
 			die(ENOMEM, "a user");
 	}
 	connection->progress = KNOWN;
-	connection->watching = service.watch ? WATCH_NEXT : WATCH_NEVER;
+	connection->asked = service.watch && tw_tcp_idle(connection->fd) >= 0;
+	if (connection->asked)
+		outbox_asks();
 }
 
 /* Returns 1 if the first line is complete, 0 if not yet, -1 if it is invalid. */
@@ -187,82 +184,35 @@ static struct timewheel_op *next_operation(struct connection *connection)
 	return op;
 }
 
-/*
- * Adds the packet to the batch for the wheel, with the others of this turn. If the
- * connection can be watched, the touch finds the token that watches it. If it cannot,
- * or if the user has a token that is touched, the touch is what counts.
- */
+/* Adds the packet to the batch for the wheel, with the others of this turn. */
 static void touch(struct connection *connection)
 {
-	if (connection->watching == WATCH_NEXT)
-		tw_op_watch(next_operation(connection), connection->user,
-			    connection->fd, service.config.timeout, 0,
-			    TIMEWHEEL_OPF_RECEIVED);
+	connection->expected = true;
 	tw_op_touch_or_register(next_operation(connection), connection->user,
 				service.config.timeout, 0, 0);
 }
 
-/*
- * Replaces the user's token, because one that watches a connection cannot be moved.
- * Returns false if the old token is still there.
- */
-static bool replace(struct connection *connection, struct timewheel_op *op)
+/* When data last came in. What was read may be later than TCP, which counts jiffies. */
+static uint64_t heard_at(const struct connection *connection)
 {
-	struct timewheel_op cancel;
+	int64_t idle = tw_tcp_idle(connection->fd);
+	uint64_t at = idle < 0 ? 0 : news_now() - idle;
 
-	if (wheel_drains() || !outbox_note(op->id))
-		return false;
-	connection->watching = op->code == TIMEWHEEL_OP_WATCH ? WATCHED :
-								WATCH_NEVER;
-	tw_op_cancel(&cancel, op->id, 0);
-	if (tw_wheel_run(service.wheel, &cancel) < 0) {
-		/* Somebody else has cancelled it: the user's next packet is its first. */
-		connection->watching = WATCH_NEXT;
-	} else if (tw_wheel_run(service.wheel, op) < 0) {
-		connection->watching = WATCH_NEVER;
-		if (!wheel_register(op->id, service.config.timeout)) {
-			/* The line takes the place of the note. */
-			outbox_tell(NEWS_OFFLINE, op->id, 1);
-			return true;
-		}
-	}
-	outbox_forget();
-	return true;
+	return at > connection->last ? at : connection->last;
 }
 
-/* How much longer the user may be silent. */
-static uint64_t rest_of(const struct connection *connection, uint64_t timeout)
+/* The token gets the deadline that its user has: nobody asks the connection any more. */
+static void ask_no_more(struct connection *connection)
 {
-	uint64_t silent = news_now() - connection->last;
-
-	return silent < timeout ? timeout - silent : 0;
-}
-
-/* The connection is about to be closed, or has ended. */
-static void unwatch(struct connection *connection)
-{
-	struct timewheel_token token;
 	struct timewheel_op op;
 
-	if (tw_wheel_get(service.wheel, connection->user, 0, &token) < 0)
+	if (!connection->asked || !connection->expected)
 		return;
-	tw_op_register(&op, connection->user, rest_of(connection, token.timeout), 0,
-		       0);
-	op.timeout = token.timeout;
-	/* Rather late than early. */
-	if (!replace(connection, &op))
-		tw_wheel_touch(service.wheel, connection->user, 0);
-}
-
-/* The user has a token that is touched, or that has another timeout. */
-static void watch_anew(struct connection *connection)
-{
-	struct timewheel_op op;
-
-	tw_op_watch(&op, connection->user, connection->fd, service.config.timeout,
-		    0, TIMEWHEEL_OPF_RECEIVED);
-	if (replace(connection, &op))
-		connection->timeout = service.timeouts;
+	tw_op_move(&op, connection->user, heard_at(connection) + connection->span,
+		   TIMEWHEEL_OPF_ABSOLUTE);
+	/* Somebody else may have cancelled it. */
+	if (tw_wheel_run(service.wheel, &op) < 0 && errno != ENOENT)
+		wheel_died(errno);
 }
 
 static void take_packet(struct connection *connection)
@@ -273,8 +223,7 @@ static void take_packet(struct connection *connection)
 	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (bytes <= 0) {
-		if (connection->watching == WATCHED)
-			unwatch(connection);
+		ask_no_more(connection);
 		hang_up(connection, NULL);
 		return;
 	}
@@ -288,12 +237,11 @@ static void take_packet(struct connection *connection)
 		log_in(connection);
 	}
 	connection->last = news_now();
-	if (connection->watching != WATCHED)
-		touch(connection);
-	else if (connection->timeout != service.timeouts)
-		watch_anew(connection);
-	else
+	if (connection->asked && connection->expected &&
+	    connection->timeout == service.timeouts)
 		users.saved++;
+	else
+		touch(connection);
 }
 
 void users_turn(void)
@@ -339,38 +287,25 @@ static void move_token(struct connection *connection)
 	struct timewheel_op op;
 
 	tw_op_move(&op, connection->user, service.config.timeout, 0);
-	if (tw_wheel_run(service.wheel, &op) >= 0 || errno != EINVAL)
-		return;
-	/* It watches an earlier connection of the same user. */
-	tw_op_register(&op, connection->user, service.config.timeout, 0, 0);
-	replace(connection, &op);
+	tw_wheel_run(service.wheel, &op);
 }
 
 /* Handles the result of one operation. Returns whether the token is not right yet. */
 static bool handle(struct connection *connection, const struct timewheel_op *op,
 		   int result)
 {
-	bool is_watch = op->code == TIMEWHEEL_OP_WATCH, came, wrong;
+	bool came, wrong;
 
-	if (is_watch && result < 0) {
-		/* EEXIST: the user has a token that is touched, which is replaced. */
-		if (errno != EEXIST)
-			connection->watching = WATCH_NEVER;
-		return false;
-	}
 	if (result < 0) {
 		refuse(connection, errno);
 		return false;
 	}
-	if (is_watch)
-		connection->watching = WATCHED;
-	came = is_watch ? !(result & TIMEWHEEL_RES_REPLACED) :
-			  result & TIMEWHEEL_RES_REGISTERED;
+	came = result & TIMEWHEEL_RES_REGISTERED;
 	if (came && !connection->revived)
 		outbox_tell(NEWS_ONLINE, op->id, op->handle);
-	wrong = connection->watching == WATCH_NEXT ||
-		(!came && connection->timeout != service.timeouts && !is_watch);
+	wrong = !came && connection->timeout != service.timeouts;
 	connection->timeout = service.timeouts;
+	connection->span = service.config.timeout;
 	connection->revived = false;
 	return wrong;
 }
@@ -390,66 +325,40 @@ void users_flush(void)
 		if (handle(connection, op, result))
 			wrong[nr_wrong++] = connection;
 	}
-	for (i = 0; i < nr_wrong; i++) {
-		if (wrong[i]->watching == WATCH_NEXT)
-			watch_anew(wrong[i]);
-		else
-			move_token(wrong[i]);
-	}
+	for (i = 0; i < nr_wrong; i++)
+		move_token(wrong[i]);
 	tw_batch_clear(users.batch);
 	free_closed();
 	outbox_flush();
 	subscribers_flush();
 }
 
-/*
- * If the user's token has ended and the user's timeout is not over, the user gets a token
- * that is touched. This is so when the kernel can no longer ask the connection, and when
- * it has counted the time of a watched connection in jiffies that came late. Returns
- * whether it has got one. @watched: the token has watched this connection
- */
-static bool gets_another(const struct timewheel_event *event,
-			 struct connection *connection, bool watched)
+/* Asks the connection. Returns whether its user gets the token again. */
+static bool is_heard(const struct connection *connection)
 {
-	uint64_t timeout = service.config.timeout, rest = 0;
+	uint64_t end = heard_at(connection) + connection->span, now = news_now();
 
-	if (event->error == NEWS_AGAIN)
-		rest = timeout;
-	else if (watched && (event->error == NEWS_ENDED ||
-			     connection->timeout == service.timeouts))
-		rest = rest_of(connection, timeout);
-	if (!rest || !wheel_register(event->id, rest))
-		return false;
-	if (connection)
-		connection->watching = WATCH_NEVER;
-	return true;
+	return end > now && wheel_register(connection->user, end - now);
 }
 
-bool users_silent(struct timewheel_event *event)
+bool users_silent(const struct timewheel_event *event)
 {
 	const struct connection sought = { .user = event->id };
 	struct connection **found = tfind(&sought, &users.tree, compare);
 	struct connection *connection = found ? *found : NULL;
-	bool watched = connection && connection->watching == WATCHED;
-	uint64_t deadline;
 	char byte;
 
 	if (!connection)
-		return !gets_another(event, NULL, false);
-	deadline = connection->last + service.config.timeout;
-	connection->watching = service.watch ? WATCH_NEXT : WATCH_NEVER;
+		return true;
+	if (connection->asked && connection->expected && is_heard(connection))
+		return false;
+	connection->expected = false;
 	/* A packet that has come but has not been read yet counts too. */
 	if (recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		connection->revived = true;
 		take_packet(connection);
 		return false;
 	}
-	if (gets_another(event, connection, watched))
-		return false;
-	/* Jiffies that came late have put it too early. */
-	if (watched && connection->timeout == service.timeouts &&
-	    event->deadline < deadline)
-		event->deadline = deadline;
 	if (service.config.close)
 		hang_up(connection, "offline\n");
 	return true;
@@ -471,24 +380,24 @@ void users_each(void (*each)(uint64_t id))
 	twalk(users.tree, call_each);
 }
 
-static void unwatch_node(const void *node, VISIT visit, int depth)
+static void leave_node(const void *node, VISIT visit, int depth)
 {
 	struct connection * const *connection = node;
 
-	if ((visit == postorder || visit == leaf) &&
-	    (*connection)->watching == WATCHED)
-		unwatch(*connection);
+	if (visit == postorder || visit == leaf)
+		ask_no_more(*connection);
 }
 
 void users_stop(void)
 {
-	twalk(users.tree, unwatch_node);
+	twalk(users.tree, leave_node);
+	outbox_asks_no_more();
 }
 
 void users_say_saved(void)
 {
 	if (users.saved)
-		say("%llu packets needed no touch, as their connections are watched",
+		say("%llu packets needed no touch, as their connections are asked",
 		    (unsigned long long)users.saved);
 }
 
@@ -648,7 +557,7 @@ void users_open(const struct config *config)
 {
 	int i;
 
-	users.batch = tw_batch_new(OPERATIONS);
+	users.batch = tw_batch_new(TURN);
 	users.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!users.batch || users.epoll < 0)
 		die(errno, "users");

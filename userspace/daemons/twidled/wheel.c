@@ -14,55 +14,27 @@
  */
 #define SLOTS		3600
 
-/* TELL_ENDED: a user whose connection has ended falls silent as others do. */
-#define WATCH		(TIMEWHEEL_SETUP_WATCH | TIMEWHEEL_SETUP_TELL_ENDED)
-
-static bool can_watch(void)
-{
-	struct timewheel_caps caps = { .size = sizeof(caps) };
-
-	if (!tw_device_caps(&caps))
-		return (caps.setup_flags & WATCH) == WATCH;
-	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
-		die(0, "there is no /dev/timewheel: is the module loaded?");
-	die(errno, "/dev/timewheel");
-}
-
-/* @flags: WATCH, or 0 */
-static bool open_with(const struct config *config, uint32_t flags)
+void wheel_open(const struct config *config)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup),
-		.flags = TIMEWHEEL_SETUP_NO_COOKIES | flags,
+		.flags = TIMEWHEEL_SETUP_NO_COOKIES,
 		.clock = TIMEWHEEL_CLOCK_MONOTONIC,
 		.slots = SLOTS,
 		.tick = config->tick,
 		.max_tokens = config->max_users,
 	};
 
+	service.watch = config->watch != WATCH_NO;
 	service.wheel = tw_wheel_open_or_create(config->wheel, &setup, O_RDWR);
-	service.watch = flags && config->watch != WATCH_NO;
-	return service.wheel;
-}
-
-void wheel_open(const struct config *config)
-{
-	bool can = can_watch();
-	uint32_t flags = can && config->watch != WATCH_NO ? WATCH : 0;
-
-	if (config->watch == WATCH_YES && !can)
-		die(0, "watch = yes: this kernel's module cannot watch connections");
-	/* An earlier service may have set it up in the other way. */
-	if (!open_with(config, flags) && errno == EEXIST && can)
-		open_with(config, flags ^ WATCH);
-	if (!service.wheel && errno == EEXIST)
+	if (service.wheel)
+		return;
+	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
+		die(0, "there is no /dev/timewheel: is the module loaded?");
+	if (errno == EEXIST)
 		die(0, "the wheel \"%s\" is there, with another tick or max-users",
 		    config->wheel);
-	if (!service.wheel)
-		die(errno, "the wheel \"%s\"", config->wheel);
-	if (config->watch == WATCH_YES && !service.watch)
-		die(0, "watch = yes: the wheel \"%s\" was set up without watching",
-		    config->wheel);
+	die(errno, "the wheel \"%s\"", config->wheel);
 }
 
 void wheel_died(int err)
@@ -85,11 +57,6 @@ static struct timewheel_info get_info(void)
 bool wheel_is_new(void)
 {
 	return !get_info().registered;
-}
-
-bool wheel_drains(void)
-{
-	return get_info().state & TIMEWHEEL_CONTROL_DRAINING;
 }
 
 bool wheel_register(uint64_t id, uint64_t delay)
@@ -134,14 +101,13 @@ void wheel_each(void (*each)(uint64_t id))
 	each_token(call_each);
 }
 
-static void touch_watched(const struct timewheel_token *token)
+static void touch(const struct timewheel_token *token)
 {
-	if (token->socket && tw_wheel_touch(service.wheel, token->id, 0) < 0 &&
-	    errno != ENOENT)
+	if (tw_wheel_touch(service.wheel, token->id, 0) < 0 && errno == ENODEV)
 		wheel_died(errno);
 }
 
-void wheel_touch_watched(void)
+void wheel_touch_all(void)
 {
-	each_token(touch_watched);
+	each_token(touch);
 }

@@ -412,7 +412,7 @@ TEST_F(ops, run_errors)
 	EXPECT_ERR(EFAULT, tw_wheel_run(self->wheel, NULL));
 	tw_op_cancel(&self->op, 7, 0);
 	EXPECT_ERR(ENOENT, tw_wheel_run(self->wheel, &self->op));
-	self->op.fd = 1;
+	self->op.reserved = 1;
 	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
 	memset(&self->op, 0, sizeof(self->op));
 	EXPECT_ERR(EINVAL, tw_wheel_run(self->wheel, &self->op));
@@ -443,9 +443,6 @@ TEST(prepare)
 	EXPECT_OP(tw_op_register_periodic, (&op, 7, 2, 3, 4, 8),
 		  .code = TIMEWHEEL_OP_REGISTER, .id = 7, .time = 2,
 		  .period = 3, .cookie = 4, .flags = 8);
-	EXPECT_OP(tw_op_watch, (&op, 7, 2, 3, 4, 8),
-		  .code = TIMEWHEEL_OP_WATCH, .id = 7, .fd = 2, .time = 3,
-		  .cookie = 4, .flags = 8);
 	EXPECT_OP(tw_op_touch, (&op, 7, 0),
 		  .code = TIMEWHEEL_OP_TOUCH, .id = 7);
 	EXPECT_OP(tw_op_touch_or_register, (&op, 7, 2, 3, 4),

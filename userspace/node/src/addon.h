@@ -91,19 +91,15 @@ napi_value date(napi_env env, uint64_t ns, bool realtime);
  * @SIGNED_NS: a BigInt, which may be negative
  * @NUMBER: a number
  * @NUMBER32: a number, of 32 bits
- * @NUMBER16: a number, of 16 bits
  * @MS: a duration, a number of milliseconds
  * @POINT: a point of time: a BigInt of ns, and a Date if the clock is the wall clock
  * @CLOCK: the name of a clock
  * @STATE: the name of a token's state
- * @ADDRESS: the text of an IP address
- * @CONNECTION: an object that describes what a token watches, or null
  * @BIT: whether a bit of the field is set
  * @NO_BIT: whether it is not
  */
 enum kind {
-	BIG, SIGNED_NS, NUMBER, NUMBER32, NUMBER16, MS, POINT, CLOCK, STATE, ADDRESS,
-	CONNECTION, BIT, NO_BIT,
+	BIG, SIGNED_NS, NUMBER, NUMBER32, MS, POINT, CLOCK, STATE, BIT, NO_BIT,
 };
 
 /**

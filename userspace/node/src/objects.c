@@ -2,7 +2,6 @@
 /*
  * Objects: the library's structures as JavaScript has them.
  */
-#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "addon.h"
@@ -18,7 +17,6 @@ static const struct field event_fields[] = {
 	FIELD("taken",		POINT,		event, taken),
 	FIELD("delivery",	NUMBER32,	event, delivery),
 	FIELD("missed",		NUMBER32,	event, missed),
-	FIELD("error",		NUMBER32,	event, error),
 };
 
 static const struct field token_fields[] = {
@@ -37,16 +35,6 @@ static const struct field token_fields[] = {
 	FIELD("state",		STATE,		token, state),
 	FIELD("delivery",	NUMBER32,	token, delivery),
 	FIELD("attempts",	NUMBER32,	token, attempts),
-	FIELD("connection",	CONNECTION,	token, socket),
-};
-
-static const struct field connection_fields[] = {
-	FIELD("socket",		BIG,		token, socket),
-	FIELD("local",		ADDRESS,	token, local),
-	FIELD("localPort",	NUMBER16,	token, local_port),
-	FIELD("remote",		ADDRESS,	token, remote),
-	FIELD("remotePort",	NUMBER16,	token, remote_port),
-	FIELD("interface",	NUMBER32,	token, interface),
 };
 
 static const struct field info_fields[] = {
@@ -62,10 +50,6 @@ static const struct field info_fields[] = {
 	      TIMEWHEEL_SETUP_TOUCH_WORDS),
 	FIELD("periods",	BIT,		info, setup_flags,
 	      TIMEWHEEL_SETUP_PERIODS),
-	FIELD("watch",		BIT,		info, setup_flags,
-	      TIMEWHEEL_SETUP_WATCH),
-	FIELD("tellEnded",	BIT,		info, setup_flags,
-	      TIMEWHEEL_SETUP_TELL_ENDED),
 	FIELD("lease",		MS,		info, lease),
 	FIELD("maxAttempts",	NUMBER32,	info, max_attempts),
 	FIELD("slack",		MS,		info, slack),
@@ -99,9 +83,6 @@ static const struct field info_fields[] = {
 	FIELD("kicked",		NUMBER,		info, kicked),
 	FIELD("deleted",	NUMBER,		info, deleted),
 	FIELD("missed",		NUMBER,		info, missed),
-	FIELD("asked",		NUMBER,		info, asked),
-	FIELD("ended",		NUMBER,		info, ended),
-	FIELD("refused",	NUMBER,		info, refused),
 };
 
 static const struct field caps_fields[] = {
@@ -112,8 +93,6 @@ static const struct field caps_fields[] = {
 	FIELD("leases",		BIT,		caps, codes, 1 << TIMEWHEEL_OP_ACK),
 	FIELD("periods",	BIT,		caps, setup_flags,
 	      TIMEWHEEL_SETUP_PERIODS),
-	FIELD("watch",		BIT,		caps, setup_flags,
-	      TIMEWHEEL_SETUP_WATCH),
 	FIELD("maxSlots",	NUMBER32,	caps, max_slots),
 	FIELD("minTick",	MS,		caps, min_tick),
 	FIELD("maxTick",	MS,		caps, max_tick),
@@ -194,33 +173,6 @@ static napi_value named(napi_env env, const char *const *names, uint32_t index)
 	return latin1(env, *names ?: "unknown");
 }
 
-static napi_value address(napi_env env, const void *bytes)
-{
-	const struct in6_addr *in6 = bytes;
-	char text[INET6_ADDRSTRLEN];
-
-	if (IN6_IS_ADDR_V4MAPPED(in6))
-		inet_ntop(AF_INET, &in6->s6_addr[12], text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, in6, text, sizeof(text));
-	return latin1(env, text);
-}
-
-/* What a token watches, by the address of its @socket; null if it does not watch. */
-static napi_value connection(napi_env env, const __u64 *socket)
-{
-	const char *token = (const char *)socket -
-			    offsetof(struct timewheel_token, socket);
-	napi_value none = NULL;
-	struct shape shape;
-
-	napi_get_null(env, &none);
-	if (!*socket)
-		return none;
-	shape_of(&shape, env, false, connection_fields, ARRAY_SIZE(connection_fields));
-	return object_of(&shape, token);
-}
-
 static napi_value value_of(const struct shape *shape, const struct field *field,
 			   const void *at)
 {
@@ -236,8 +188,6 @@ static napi_value value_of(const struct shape *shape, const struct field *field,
 		return number(shape->env, *wide);
 	case NUMBER32:
 		return number(shape->env, *narrow);
-	case NUMBER16:
-		return number(shape->env, *(const __u16 *)at);
 	case MS:
 		return number(shape->env, *wide / 1e6);
 	case POINT:
@@ -246,10 +196,6 @@ static napi_value value_of(const struct shape *shape, const struct field *field,
 		return named(shape->env, clock_names, *narrow);
 	case STATE:
 		return named(shape->env, state_names, *narrow);
-	case ADDRESS:
-		return address(shape->env, at);
-	case CONNECTION:
-		return connection(shape->env, wide);
 	case BIT:
 		return boolean(shape->env, *narrow & field->bit);
 	default:

@@ -20,7 +20,6 @@ static const struct code {
 	[TIMEWHEEL_OP_BURY]		= { "BURY", "bury" },
 	[TIMEWHEEL_OP_KICK]		= { "KICK", "kick" },
 	[TIMEWHEEL_OP_DELETE]		= { "DELETE", "delete" },
-	[TIMEWHEEL_OP_WATCH]		= { "WATCH", "watch" },
 };
 
 static const struct result {
@@ -30,7 +29,6 @@ static const struct result {
 	{ "WAS_DUE",	TIMEWHEEL_RES_WAS_DUE },
 	{ "REGISTERED",	TIMEWHEEL_RES_REGISTERED },
 	{ "BURIED",	TIMEWHEEL_RES_BURIED },
-	{ "REPLACED",	TIMEWHEEL_RES_REPLACED },
 };
 
 napi_value op_codes(napi_env env)
@@ -95,7 +93,7 @@ static bool interval_of(napi_env env, napi_value value, __u64 *field)
 
 /* What an operation is made of: arguments of run() and add(), from the third on. */
 enum op_argument { CODE, KEY, DUE, TIMEOUT, PERIOD, COOKIE, DELIVERY, ANY_FILE,
-		   FD, RECEIVED, OP_ARGUMENTS };
+		   OP_ARGUMENTS };
 
 static uint32_t flag_of(napi_env env, napi_value given, uint32_t flag)
 {
@@ -108,17 +106,13 @@ static uint32_t flag_of(napi_env env, napi_value given, uint32_t flag)
 static bool numbers_of(napi_env env, const napi_value *given, struct timewheel_op *op)
 {
 	uint64_t cookie = 0;
-	uint32_t fd = 0;
 
-	op->flags |= flag_of(env, given[ANY_FILE], TIMEWHEEL_OPF_ANY_FILE) |
-		     flag_of(env, given[RECEIVED], TIMEWHEEL_OPF_RECEIVED);
+	op->flags |= flag_of(env, given[ANY_FILE], TIMEWHEEL_OPF_ANY_FILE);
 	if ((is_given(env, given[COOKIE]) && !u64_of(env, given[COOKIE], &cookie)) ||
 	    (is_given(env, given[DELIVERY]) &&
-	     !u32_of(env, given[DELIVERY], &op->delivery)) ||
-	    (is_given(env, given[FD]) && !u32_of(env, given[FD], &fd)))
+	     !u32_of(env, given[DELIVERY], &op->delivery)))
 		return false;
 	op->cookie = cookie;
-	op->fd = fd;
 	return true;
 }
 
@@ -147,7 +141,7 @@ static bool op_of(napi_env env, bool realtime, const napi_value *given,
 
 static bool is_registration(uint32_t code)
 {
-	return code == TIMEWHEEL_OP_REGISTER || code == TIMEWHEEL_OP_WATCH;
+	return code == TIMEWHEEL_OP_REGISTER;
 }
 
 /* run(wheel, operation...): a handle, or bits of results */

@@ -140,8 +140,6 @@ static const struct setup_flag {
 	{ "ids",	TIMEWHEEL_SETUP_NO_IDS,		false },
 	{ "cookies",	TIMEWHEEL_SETUP_NO_COOKIES,	false },
 	{ "periods",	TIMEWHEEL_SETUP_PERIODS,	true },
-	{ "watch",	TIMEWHEEL_SETUP_WATCH,		true },
-	{ "tellEnded",	TIMEWHEEL_SETUP_TELL_ENDED,	true },
 };
 
 static bool property(napi_env env, napi_value object, const char *name,
@@ -433,7 +431,23 @@ static napi_value histogram_percentile(napi_env env, napi_callback_info info)
 	return number(env, ns / 1e6);
 }
 
+/* tcpIdle(fd): ms */
+static napi_value tcp_idle(napi_env env, napi_callback_info info)
+{
+	napi_value argv[1];
+	size_t argc = 1;
+	int64_t idle;
+	uint32_t fd;
+
+	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+	if (!u32_of(env, argv[0], &fd))
+		return NULL;
+	idle = tw_tcp_idle(fd);
+	return idle < 0 ? throw_errno(env, "tcpIdle", NULL) : number(env, idle / 1e6);
+}
+
 const struct call wheel_calls[] = {
+	{ "tcpIdle",		tcp_idle },
 	{ "caps",		device_caps },
 	{ "create",		wheel_create },
 	{ "destroy",		wheel_destroy },

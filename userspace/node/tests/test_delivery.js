@@ -32,7 +32,7 @@ test('event and token', (t) => {
 	const token = wheel.get(7);
 
 	assert.deepEqual(event, { id: 7n, handle, cookie: 9n, deadlineNs: 101n * SEC,
-		deadline: null, takenNs: 101n * SEC, taken: null, delivery: 1, missed: 0, error: 0 });
+		deadline: null, takenNs: 101n * SEC, taken: null, delivery: 1, missed: 0 });
 	assert.deepEqual([token.state, token.deadlineNs, token.leaseEndNs, token.left],
 		['held', 0n, 111n * SEC, 10_000]);
 	assert.deepEqual([token.delivery, token.attempts], [1, 1]);

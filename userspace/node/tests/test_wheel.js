@@ -148,7 +148,7 @@ test('register and get', (t) => {
 		id: 7n, handle, cookie: 2n ** 64n - 1n, deadlineNs: 130n * SEC, deadline: null,
 		leaseEndNs: 0n, leaseEnd: null, buriedAtNs: 0n, buriedAt: null, left: 30_000,
 		timeout: 30_000, period: 0, baseNs: 0n, base: null, cycle: 0, slot: 130 % 60,
-		state: 'pending', delivery: 0, attempts: 0, connection: null,
+		state: 'pending', delivery: 0, attempts: 0,
 	});
 	assert.deepEqual(wheel.get({ handle }), token);
 	assert.deepEqual(wheel.get(token), token);

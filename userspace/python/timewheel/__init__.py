@@ -30,14 +30,18 @@ answers when it has dealt with the event; else the event comes again::
 The leases of all events of a list begin together. ``wheel.read(maximum=1)`` is for a
 reader that may need most of a lease for one event, and leaves the rest to others.
 
-A token may also watch a TCP connection, which nobody touches then::
+The token of a TCP connection need not be touched. When it is due, the connection is
+asked when data last came in::
 
-    setup = timewheel.Setup(slots=31, tick=1, max_tokens=100_000, watch=True)
     with timewheel.Wheel.open(setup) as wheel:
-        wheel.watch(client.fileno(), client, 30)
+        wheel.register(client.fileno(), 30)
         for events in wheel:
             for event in events:
-                hang_up(event.id)
+                idle = timewheel.tcp_idle(event.id)
+                if idle < 30:
+                    wheel.register(event.id, 30 - idle)
+                else:
+                    hang_up(event.id)
 
 Times: durations are given in seconds, int or float, and rounded to the nearest
 nanosecond. Times of a wheel's clock, and all times that calls return, are int
@@ -68,7 +72,8 @@ other threads run. Signals: calls go on after a signal unless its handler raises
 """
 
 from ._batch import Batch, Outcome
-from ._types import Caps, Clock, Connection, Event, Histogram, Info, Result
+from ._tcp import tcp_idle
+from ._types import Caps, Clock, Event, Histogram, Info, Result
 from ._types import Setup, State, Stats, Token
 from ._wheel import Wheel, caps, create, destroy
 
@@ -76,7 +81,6 @@ __all__ = [
     "Batch",
     "Caps",
     "Clock",
-    "Connection",
     "Event",
     "Histogram",
     "Info",
@@ -90,4 +94,5 @@ __all__ = [
     "caps",
     "create",
     "destroy",
+    "tcp_idle",
 ]

@@ -11,9 +11,7 @@ from typing import Iterable, Iterator
 from . import _abi, _ops
 from ._library import Owned, error_of
 from ._types import Result, result_of, u64
-from ._uapi import (
-    TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_WATCH, TIMEWHEEL_OPF_BY_HANDLE, timewheel_op,
-)
+from ._uapi import TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OPF_BY_HANDLE, timewheel_op
 from ._wheel import Wheel
 
 
@@ -151,7 +149,7 @@ class Batch(_ops.Operations[int]):
                 result = result_of(_abi.tw_batch_result(self._batch, index))
             except OSError as error:
                 return Outcome(error, Result(0), None, None)
-            registered = (op.code in (TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_WATCH) or
+            registered = (op.code == TIMEWHEEL_OP_REGISTER or
                           result & Result.REGISTERED)
             return Outcome(None, result, op.handle if registered else None,
                            op.deadline)

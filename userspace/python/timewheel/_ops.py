@@ -9,8 +9,8 @@ from ._uapi import (
     TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE,
     TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_NACK,
     TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
-    TIMEWHEEL_OP_WATCH, TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE,
-    TIMEWHEEL_OPF_BY_HANDLE, TIMEWHEEL_OPF_RECEIVED, timewheel_op,
+    TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE, TIMEWHEEL_OPF_BY_HANDLE,
+    timewheel_op,
 )
 
 
@@ -114,37 +114,6 @@ class Operations(Generic[_Told]):
         op.time, op.flags = _due(delay, at_ns)
         op.timeout = _positive(timeout)
         op.period = _positive(period)
-        op.cookie = u64(cookie)
-        return self._run_registration(op)
-
-    def watch(self, id: int, socket: int | HasFileno, timeout: float, *,
-              received: bool = False, cookie: int = 0) -> int:
-        """Register a token that watches a TCP connection; returns its handle.
-
-        Nobody needs to touch it: when it comes due, the kernel asks the connection
-        when it last carried data, and waits on if that was less than @timeout ago.
-        The wheel needs Setup(watch=True).
-
-        @id: a number of the program's choice, such as that of the fd; a token of
-        this id whose connection has ended is replaced; 0 on a wheel without ids
-        @socket: the connection, accepted or connected, or its fd; the token holds
-        neither, so that the program may close it at any time
-        @timeout: seconds from the last data of the connection until it is due
-        @received: only data that the connection receives counts, and its beginning,
-        not what it sends
-        @cookie: as of register()
-
-        FileExistsError: a token has this id, and does not watch a connection that
-        has ended; OSError with ENOTCONN: the socket is not connected, or its
-        connection has ended; EAFNOSUPPORT, EPROTOTYPE, EPROTONOSUPPORT: it is not one
-        of IPv4 or IPv6, no stream, not TCP; EOPNOTSUPP: it listens; EBUSY: a BPF
-        program takes its data; ENOTSOCK; EBADF; EINVAL: the wheel does not watch;
-        ENOSPC; ENOMEM; ERANGE; ESHUTDOWN; ENODEV. ValueError: @timeout is 0.
-        """
-        op = on_token(TIMEWHEEL_OP_WATCH, id, None)
-        op.fd = i32(socket if isinstance(socket, int) else socket.fileno())
-        op.time = _positive(timeout)
-        op.flags = TIMEWHEEL_OPF_RECEIVED if received else 0
         op.cookie = u64(cookie)
         return self._run_registration(op)
 

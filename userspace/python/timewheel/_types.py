@@ -4,7 +4,6 @@
 import ctypes
 import enum
 import functools
-import ipaddress
 import operator
 from dataclasses import dataclass
 
@@ -34,8 +33,6 @@ class Result(enum.IntFlag):
     """touch_or_register() found no token and registered one."""
     BURIED = _uapi.TIMEWHEEL_RES_BURIED
     """nack() has buried the token."""
-    REPLACED = _uapi.TIMEWHEEL_RES_REPLACED
-    """watch() has ended the token that had the id, as its connection had ended."""
 
 
 # An enum is slow to make one of a number.
@@ -111,12 +108,6 @@ class Setup:
     an ack; 0 for never."""
     periods: bool = False
     """True: tokens may be periodic; costs memory."""
-    watch: bool = False
-    """True: tokens may watch TCP connections; needs Clock.MONOTONIC, and goes with
-    neither a lease nor periods."""
-    tell_ended: bool = False
-    """With watch: a connection that has ended has an event too, whose error is
-    ENOTCONN."""
     slack: float = 0
     """Seconds by which the timer may be late, to save interrupts; not with
     Clock.MANUAL."""
@@ -126,8 +117,6 @@ def setup_struct(setup: Setup) -> _uapi.timewheel_setup:
     flags = 0 if setup.ids else _uapi.TIMEWHEEL_SETUP_NO_IDS
     flags |= 0 if setup.cookies else _uapi.TIMEWHEEL_SETUP_NO_COOKIES
     flags |= _uapi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
-    flags |= _uapi.TIMEWHEEL_SETUP_WATCH if setup.watch else 0
-    flags |= _uapi.TIMEWHEEL_SETUP_TELL_ENDED if setup.tell_ended else 0
     return _uapi.timewheel_setup(
         size=ctypes.sizeof(_uapi.timewheel_setup),
         flags=flags,
@@ -161,33 +150,6 @@ class Event:
     wheel without leases."""
     missed: int
     """Of a periodic token: how many periods before this one had no event."""
-
-    @property
-    def error(self) -> int:
-        """Of a watched token: 0: its connection has been idle; ENOTCONN: it has
-        ended; EBUSY: a BPF program takes its data, so that it cannot be watched."""
-        return self.missed
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """The TCP connection that a token watches."""
-
-    socket: int
-    """The cookie of its socket (SO_COOKIE)."""
-    local: ipaddress.IPv4Address | ipaddress.IPv6Address
-    """Its own address. This and all that follows is 0 for callers in another network
-    namespace without CAP_NET_ADMIN there."""
-    local_port: int
-    remote: ipaddress.IPv4Address | ipaddress.IPv6Address
-    remote_port: int
-    interface: int
-    """The number of the interface that its socket is bound to, 0 for none."""
-
-
-def _address(of: bytes) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    address = ipaddress.IPv6Address(of)
-    return address.ipv4_mapped or address
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +186,6 @@ class Token:
     """The number of its last delivery, 0 if there was none."""
     attempts: int
     """Its deliveries since it was registered, acked or kicked."""
-    connection: Connection | None
-    """What it watches; None if it does not watch."""
-
-
-def _connection_of(token: _uapi.timewheel_token) -> Connection:
-    return Connection(
-        socket=token.socket,
-        local=_address(bytes(token.local)),
-        local_port=token.local_port,
-        remote=_address(bytes(token.remote)),
-        remote_port=token.remote_port,
-        interface=token.interface,
-    )
 
 
 def token_of(token: _uapi.timewheel_token) -> Token:
@@ -256,7 +205,6 @@ def token_of(token: _uapi.timewheel_token) -> Token:
         state=State(token.state),
         delivery=token.delivery,
         attempts=token.attempts,
-        connection=_connection_of(token) if token.socket else None,
     )
 
 
@@ -273,8 +221,6 @@ class Caps:
     """Wheels with leases may be set up."""
     periods: bool
     """Wheels with periods may be set up."""
-    watch: bool
-    """Wheels that watch connections may be set up: the kernel has TCP."""
     max_slots: int
     min_tick_ns: int
     max_tick_ns: int
@@ -351,15 +297,6 @@ class Info:
     deleted: int
     missed: int
     """Times of periodic tokens that had no event."""
-    watch: bool
-    tell_ended: bool
-    asked: int
-    """Times that the wheel has asked a connection."""
-    ended: int
-    """Watched tokens that ended, or were replaced, without an event, as their
-    connection had ended."""
-    refused: int
-    """watch() of what cannot be watched."""
 
 
 def info_of(info: _uapi.timewheel_info) -> Info:
@@ -403,11 +340,6 @@ def info_of(info: _uapi.timewheel_info) -> Info:
         kicked=info.kicked,
         deleted=info.deleted,
         missed=info.missed,
-        watch=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_WATCH),
-        tell_ended=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_TELL_ENDED),
-        asked=info.asked,
-        ended=info.ended,
-        refused=info.refused,
     )
 
 

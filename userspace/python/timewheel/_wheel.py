@@ -42,7 +42,6 @@ def caps() -> Caps:
         cookies_optional=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_NO_COOKIES),
         leases=bool(told.codes & 1 << _uapi.TIMEWHEEL_OP_ACK),
         periods=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
-        watch=bool(told.setup_flags & _uapi.TIMEWHEEL_SETUP_WATCH),
         max_slots=told.max_slots,
         min_tick_ns=told.min_tick,
         max_tick_ns=told.max_tick,

@@ -69,13 +69,21 @@ static bool is_accepted(struct space *space, uint16_t port, struct conn *conn)
 	bool is = false;
 	size_t i;
 
-	diag_accepted(space, 0, &conns);
+	diag_sockets(space, 0, &conns);
 	for (i = 0; i < conns.count && !is; i++) {
-		is = ntohs(conns.conn[i].id.idiag_sport) == port;
+		is = ntohs(conns.conn[i].tcp.id.idiag_sport) == port &&
+		     !conns.conn[i].listens;
 		*conn = conns.conn[i];
 	}
 	free(conns.conn);
 	return is;
+}
+
+/* Asks how long a connection has been idle. Returns 0, or an errno. */
+static int ask(struct conn *conn)
+{
+	return tw_tcp_ask(conn->space->diag, &conn->tcp, 1) < 0 ? errno :
+								   conn->tcp.error;
 }
 
 static void end_by_cookie(struct space *space, const char *address)
@@ -83,7 +91,6 @@ static void end_by_cookie(struct space *space, const char *address)
 	struct sockaddr_in6 at;
 	int listener = bound(address, 7501, &at), first[2], second[2];
 	struct conn old, new;
-	uint64_t idle = 0;
 	char byte;
 
 	listen(listener, 8);
@@ -91,15 +98,15 @@ static void end_by_cookie(struct space *space, const char *address)
 	result(!is_accepted(space, 7502, &old) && is_accepted(space, 7501, &old),
 	       "only the accepted end is found");
 	usleep(300000);
-	result(!diag_idle(&old, false, &idle) && idle >= TW_MS(290) &&
-	       idle < TW_SEC(60), "how long it has been idle");
+	result(!ask(&old) && old.tcp.received >= TW_MS(290) &&
+	       old.tcp.received < TW_SEC(60), "how long it has been idle");
 	break_off(first);
 	make(address, listener, &at, second);
 	result(is_accepted(space, 7501, &new) &&
-	       !memcmp(old.id.idiag_src, new.id.idiag_src, 32) &&
-	       old.id.idiag_dport == new.id.idiag_dport,
+	       !memcmp(old.tcp.id.idiag_src, new.tcp.id.idiag_src, 32) &&
+	       old.tcp.id.idiag_dport == new.tcp.id.idiag_dport,
 	       "another one has its addresses and ports");
-	result(diag_idle(&old, false, &idle) == ENOENT, "the old one is not found");
+	result(ask(&old) == ENOTCONN, "the old one is not found");
 	result(diag_end(&old) == ENOENT, "nor ended");
 	result(carries(second), "the new one carries data");
 	result(!diag_end(&new), "the new one is ended");
@@ -112,7 +119,7 @@ static void end_by_cookie(struct space *space, const char *address)
 
 int main(void)
 {
-	struct space *spaces = NULL, *space = space_of(&spaces, getpid());
+	struct space *spaces = NULL, *space = space_of(&spaces, "self");
 
 	result(space, "a socket of sock_diag");
 	result(!diag_can_end(space), "the kernel ends connections");

@@ -143,8 +143,8 @@ null' get manual 7 -J
 	json '.tokens[0] | .slot, .cycle, .timeout' '20
 2
 null' get -J manual 18446744073709551615
-	json '.tokens[] | length' '20
-20' list manual -J
+	json '.tokens[] | length' '16
+16' list manual -J
 	gives 0 list manual
 	prints '^ *ID COOKIE WHEN *LEFT TIMEOUT PERIOD SLOT CYCLE STATE$'
 	prints '^ *7 *16 - *1h *1h *- *11 *1 pending$'

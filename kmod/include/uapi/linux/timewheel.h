@@ -138,19 +138,12 @@ struct timewheel_caps {
  * @TIMEWHEEL_SETUP_TOUCH_WORDS: tokens have touch words, which programs may map
  *	and touch by a store
  * @TIMEWHEEL_SETUP_PERIODS: tokens may be periodic
- * @TIMEWHEEL_SETUP_WATCH: tokens may watch TCP connections, see
- *	TIMEWHEEL_OP_WATCH; needs a MONOTONIC clock, and goes with neither a lease,
- *	PERIODS nor TOUCH_WORDS
- * @TIMEWHEEL_SETUP_TELL_ENDED: a connection that has ended has an event; needs
- *	WATCH
  */
 enum timewheel_setup_flags {
 	TIMEWHEEL_SETUP_NO_IDS		= 1 << 0,
 	TIMEWHEEL_SETUP_NO_COOKIES	= 1 << 1,
 	TIMEWHEEL_SETUP_TOUCH_WORDS	= 1 << 2,
 	TIMEWHEEL_SETUP_PERIODS		= 1 << 3,
-	TIMEWHEEL_SETUP_WATCH		= 1 << 4,
-	TIMEWHEEL_SETUP_TELL_ENDED	= 1 << 5,
 };
 
 /**
@@ -254,7 +247,7 @@ struct timewheel_destroy {
  *	%EEXIST the token is held or buried.
  * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before. A
  *	periodic token begins anew, without attempts. Errors: %EINVAL a @timeout
- *	for a periodic token, or the token watches a connection; %ENOENT, %ERANGE, %ESTALE.
+ *	for a periodic token; %ENOENT, %ERANGE, %ESTALE.
  * @TIMEWHEEL_OP_CANCEL: end the token without an event. Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or
  *	is pending again for its next period. With a delay other than 0, or a
@@ -269,16 +262,6 @@ struct timewheel_destroy {
  * @TIMEWHEEL_OP_KICK: make a buried or pending token due now. Errors: also %EBUSY
  *	the token is held.
  * @TIMEWHEEL_OP_DELETE: end a pending, held or buried token.
- * @TIMEWHEEL_OP_WATCH: make a token that is due @time after the TCP connection
- *	@fd has last carried data, in either direction; nobody needs to touch it.
- *	Errors: %EAFNOSUPPORT, %EPROTOTYPE, %EPROTONOSUPPORT another address family
- *	than IPv4 and IPv6, type than stream, protocol than TCP, such as MPTCP;
- *	%EBADF no such @fd; %EBUSY a BPF program takes the connection's data;
- *	%EEXIST; %EINVAL @time is 0, a cookie on a wheel without cookies, or the
- *	wheel does not watch; %ENOMEM; %ENOSPC also if connections of too many
- *	network namespaces are watched; %ENOTCONN not connected; %ENOTSOCK;
- *	%EOPNOTSUPP a listening socket; %ERANGE @time is 2^31 jiffies or
- *	more; %ESHUTDOWN.
  *
  * %EINVAL: an id on a wheel without ids. %ENOENT: no token with this id is
  * pending. %ESTALE: none of this wheel with this handle is. %ERANGE: a point of
@@ -289,22 +272,6 @@ struct timewheel_destroy {
  * %EINVAL, and also find tokens that are held or buried; %ESTALE also if a reader
  * is still copying the token. ACK, NACK, EXTEND and BURY answer a delivery:
  * %ESTALE also if it is no longer out; %EPERM another open file holds it.
- *
- * A watched token refers to its connection, and holds nothing of it: not the file,
- * the socket, or the network namespace. When its deadline comes, and for GET, LIST
- * and CANCEL, the wheel asks the connection when it last carried data. If that was
- * less than @time ago, the token waits on. The kernel counts this time in jiffies:
- * by its count a token is due at most one jiffy late, and never early. A segment
- * that is sent again counts as data, a keep-alive probe does not. A connection that
- * has been idle for 2^32 jiffies seems to be new. A connection whose socket is bound
- * to an interface after WATCH seems to have ended.
- *
- * A connection ends when its last file is closed, and when it is reset,
- * disconnected or timed out. When the deadline of its token comes after that, the
- * token ends without an event, or with TELL_ENDED by an event whose @error is
- * ENOTCONN. Before that REGISTER and WATCH with its id replace it. If a BPF program
- * has begun to take the connection's data, TCP does not know when it carries some:
- * then the token ends by an event whose @error is EBUSY.
  */
 enum timewheel_code {
 	TIMEWHEEL_OP_REGISTER		= 0,
@@ -318,25 +285,21 @@ enum timewheel_code {
 	TIMEWHEEL_OP_BURY		= 8,
 	TIMEWHEEL_OP_KICK		= 9,
 	TIMEWHEEL_OP_DELETE		= 10,
-	TIMEWHEEL_OP_WATCH		= 11,
 };
 
 /**
  * enum timewheel_op_flags - flags of operations, of touches and of GET
  * @TIMEWHEEL_OPF_BY_HANDLE: tokens are named by handle, not by id (not with
- *	REGISTER, TOUCH_OR_REGISTER and WATCH)
+ *	REGISTER and TOUCH_OR_REGISTER)
  * @TIMEWHEEL_OPF_ABSOLUTE: @time is a point of time, not a delay (REGISTER, MOVE,
  *	ACK and NACK only)
  * @TIMEWHEEL_OPF_ANY_FILE: the answer counts also if another open file has the
  *	delivery (ACK, NACK, EXTEND and BURY only)
- * @TIMEWHEEL_OPF_RECEIVED: only data that is received counts, and the connection's
- *	beginning (WATCH only)
  */
 enum timewheel_op_flags {
 	TIMEWHEEL_OPF_BY_HANDLE		= 1 << 0,
 	TIMEWHEEL_OPF_ABSOLUTE		= 1 << 1,
 	TIMEWHEEL_OPF_ANY_FILE		= 1 << 2,
-	TIMEWHEEL_OPF_RECEIVED		= 1 << 3,
 };
 
 /**
@@ -346,15 +309,12 @@ enum timewheel_op_flags {
  * @TIMEWHEEL_RES_REGISTERED: TOUCH_OR_REGISTER has registered a token
  * @TIMEWHEEL_RES_BURIED: NACK has buried the token
  * @TIMEWHEEL_RES_EXISTED: TIMEWHEEL_IOC_CREATE found the wheel
- * @TIMEWHEEL_RES_REPLACED: a registration has ended the token that had the id, as
- *	its connection had ended: no event of that token will come
  */
 enum timewheel_result {
 	TIMEWHEEL_RES_WAS_DUE		= 1 << 0,
 	TIMEWHEEL_RES_REGISTERED	= 1 << 1,
 	TIMEWHEEL_RES_BURIED		= 1 << 2,
 	TIMEWHEEL_RES_EXISTED		= 1 << 3,
-	TIMEWHEEL_RES_REPLACED		= 1 << 4,
 };
 
 /**
@@ -368,7 +328,7 @@ enum timewheel_result {
  *	token: never 0
  * @cookie: travels with a registered token
  * @time: a delay from now, or with TIMEWHEEL_OPF_ABSOLUTE a point of time; if it
- *	has passed, the token is due at once. WATCH: the timeout
+ *	has passed, the token is due at once
  * @timeout: REGISTER, MOVE: from a touch to the deadline; 0 stands for the delay.
  *	If that is 0, or @time a point of time, REGISTER makes a token that cannot
  *	be touched, and MOVE keeps the timeout
@@ -378,14 +338,14 @@ enum timewheel_result {
  *	the operation, a whole tick; from CANCEL and DELETE the one before; from
  *	EXTEND, and from DELETE of a held token, the lease's end
  * @delivery: ACK, NACK, EXTEND, BURY: the number in the event; else 0
- * @fd: WATCH: a file descriptor of the connection; else 0
+ * @reserved: 0
  *
  * Fields that an operation does not read are ignored; fields that it does not
  * write stay. Registrations may sleep for memory.
  *
- * Errors: those of the operation; %EINVAL no such @code, or a flag, @delivery or @fd
- * does not go with it; %EFAULT also if @result cannot be written: the operation
- * has then been carried out.
+ * Errors: those of the operation; %EINVAL no such @code, a flag or @delivery does
+ * not go with it, or @reserved is not 0; %EFAULT also if @result cannot be written:
+ * the operation has then been carried out.
  */
 struct timewheel_op {
 	__u32		size;
@@ -400,7 +360,7 @@ struct timewheel_op {
 	__aligned_u64	period;
 	__aligned_u64	deadline;
 	__u32		delivery;
-	__s32		fd;
+	__u32		reserved;
 };
 
 /**
@@ -547,10 +507,6 @@ struct timewheel_control {
  * @kicked: KICKs
  * @deleted: DELETEs
  * @missed: periods that had no event
- * @asked: times that the wheel has asked a connection
- * @ended: tokens that ended, or were replaced, without an event, as their
- *	connection had ended
- * @refused: WATCHes of what is no connection that can be watched
  *
  * All fields but @size and @flags are out, as of one moment. Counters begin with
  * the wheel.
@@ -593,9 +549,6 @@ struct timewheel_info {
 	__aligned_u64	kicked;
 	__aligned_u64	deleted;
 	__aligned_u64	missed;
-	__aligned_u64	asked;
-	__aligned_u64	ended;
-	__aligned_u64	refused;
 };
 
 /**
@@ -654,15 +607,6 @@ enum timewheel_state {
  * @delivery: number of its last delivery, 0 for none
  * @attempts: deliveries since it was registered, acked or kicked, or as a periodic
  *	token moved
- * @socket: of a watched token: its connection's SO_COOKIE; else 0
- * @local: the connection's own address; an IPv4 one is ::ffff:a.b.c.d
- * @remote: that of its peer
- * @local_port: the connection's own port, in host order
- * @remote_port: that of its peer
- * @interface: number of the interface that the socket is bound to; else 0
- *
- * Callers in another network namespace than the connection's, without CAP_NET_ADMIN
- * there, read 0 from @local to @interface.
  */
 struct timewheel_token {
 	__aligned_u64	id;
@@ -680,12 +624,6 @@ struct timewheel_token {
 	__u32		state;
 	__u32		delivery;
 	__u32		attempts;
-	__aligned_u64	socket;
-	__u8		local[16];
-	__u8		remote[16];
-	__u16		local_port;
-	__u16		remote_port;
-	__u32		interface;
 };
 
 /**
@@ -755,8 +693,6 @@ struct timewheel_list {
  * @taken: when a reader took the token
  * @delivery: number of this delivery, 0 on a wheel without leases
  * @missed: of a periodic token: how many periods before had no event
- * @error: of a watched token: 0 when its connection has been idle; ENOTCONN it has
- *	ended; EBUSY it can no longer be watched
  *
  * read(2) returns whole events, as many as are due and fit, in the order of their
  * due ticks. It blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is
@@ -788,10 +724,7 @@ struct timewheel_event {
 	__aligned_u64	deadline;
 	__aligned_u64	taken;
 	__u32		delivery;
-	union {
-		__u32	missed;
-		__u32	error;
-	};
+	__u32		missed;
 };
 
 #endif /* _UAPI_LINUX_TIMEWHEEL_H */

@@ -39,8 +39,6 @@ const (
 	SetupNoCookies    = 2
 	SetupTouchWords   = 4
 	SetupPeriods      = 8
-	SetupWatch        = 16
-	SetupTellEnded    = 32
 	CreateExclusive   = 1
 	OpRegister        = 0
 	OpTouch           = 1
@@ -53,16 +51,13 @@ const (
 	OpBury            = 8
 	OpKick            = 9
 	OpDelete          = 10
-	OpWatch           = 11
 	OpfByHandle       = 1
 	OpfAbsolute       = 2
 	OpfAnyFile        = 4
-	OpfReceived       = 8
 	ResWasDue         = 1
 	ResRegistered     = 2
 	ResBuried         = 4
 	ResExisted        = 8
-	ResReplaced       = 16
 	ControlPaused     = 1
 	ControlDraining   = 2
 	StateNone         = 0
@@ -134,7 +129,7 @@ type Op struct {
 	Period   uint64
 	Deadline uint64
 	Delivery uint32
-	Fd       int32
+	Reserved uint32
 }
 
 // Batch is struct timewheel_batch.
@@ -218,9 +213,6 @@ type Info struct {
 	Kicked      uint64
 	Deleted     uint64
 	Missed      uint64
-	Asked       uint64
-	Ended       uint64
-	Refused     uint64
 }
 
 // Stats is struct timewheel_stats.
@@ -233,27 +225,21 @@ type Stats struct {
 
 // Token is struct timewheel_token.
 type Token struct {
-	Id         uint64
-	Handle     uint64
-	Cookie     uint64
-	Deadline   uint64
-	LeaseEnd   uint64
-	BuriedAt   uint64
-	Left       uint64
-	Timeout    uint64
-	Period     uint64
-	Base       uint64
-	Cycle      uint64
-	Slot       uint32
-	State      uint32
-	Delivery   uint32
-	Attempts   uint32
-	Socket     uint64
-	Local      [16]uint8
-	Remote     [16]uint8
-	LocalPort  uint16
-	RemotePort uint16
-	Interface  uint32
+	Id       uint64
+	Handle   uint64
+	Cookie   uint64
+	Deadline uint64
+	LeaseEnd uint64
+	BuriedAt uint64
+	Left     uint64
+	Timeout  uint64
+	Period   uint64
+	Base     uint64
+	Cycle    uint64
+	Slot     uint32
+	State    uint32
+	Delivery uint32
+	Attempts uint32
 }
 
 // Get is struct timewheel_get.
@@ -298,14 +284,12 @@ func Meaning(err syscall.Errno) string {
 	switch err {
 	case syscall.E2BIG:
 		return "the kernel's timewheel module is too old for this"
-	case syscall.EAFNOSUPPORT:
-		return "the socket is not one of IPv4 or IPv6: it cannot be watched"
 	case syscall.EBADF:
 		return "the wheel was not opened for reading or writing, or the fd is not open"
 	case syscall.EBADFD:
 		return "the file is no wheel yet: it has not been set up"
 	case syscall.EBUSY:
-		return "a reader holds the token, the file is a wheel, or BPF takes the data"
+		return "a reader holds the token, or the file is a wheel already"
 	case syscall.EDOM:
 		return "there is none with this index"
 	case syscall.EDQUOT:
@@ -336,14 +320,10 @@ func Meaning(err syscall.Errno) string {
 		return "this is no wheel, or the timewheel module is too old for the call"
 	case syscall.ENXIO:
 		return "there is no device: the timewheel module is not loaded"
-	case syscall.EOPNOTSUPP:
-		return "the socket listens: only a connection can be watched"
 	case syscall.EPERM:
 		return "another open file holds the delivery, or the wheel is another user's"
 	case syscall.EPROTONOSUPPORT:
-		return "the socket's protocol is not TCP: it cannot be watched"
-	case syscall.EPROTOTYPE:
-		return "the socket is not a stream socket: it cannot be watched"
+		return "the socket's protocol is not TCP, or the kernel lacks tcp_diag"
 	case syscall.ERANGE:
 		return "the time is too far ahead for this wheel"
 	case syscall.ESHUTDOWN:
