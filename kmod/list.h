@@ -60,8 +60,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		  u32 max_tokens);
 void tw_lists_destroy(struct tw_lists *lists);
 u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
-bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
-u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty);
+u32 tw_lists_room(const struct tw_lists *lists);
 const u32 *tw_list_ahead(const struct tw_lists *lists,
 			 const struct tw_list *list);
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list);
@@ -94,6 +93,66 @@ static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
 	tw_list_drop_head(lists, from);
 
 	return !from->fill;
+}
+
+/* @place is in @chunk. */
+static inline void tw_entry_set(struct tw_chunk *chunk, u32 place, u32 index,
+				struct tw_token *token)
+{
+	chunk->entry[place & TW_CHUNK_MASK] = index;
+	token->place = place;
+}
+
+/* Adds a token, which is at @index. Returns whether the list was empty. */
+static inline bool tw_lists_add(struct tw_lists *lists, u32 list, u32 index,
+				struct tw_token *token)
+{
+	struct tw_list *to = &lists->list[list];
+	u32 fill = to->fill;
+
+	if (unlikely(!fill || fill == TW_CHUNK_ENTRIES)) {
+		u32 chunk;
+		struct tw_chunk *head = tw_arena_get(&lists->chunks, &chunk);
+
+		head->next = fill ? to->head : TW_NIL;
+		head->list = list;
+		to->head = chunk;
+		to->fill = 1;
+		tw_entry_set(head, chunk << TW_CHUNK_SHIFT, index, token);
+		return !fill;
+	}
+	to->fill = fill + 1;
+	tw_entry_set(tw_chunk(lists, to->head),
+		     to->head << TW_CHUNK_SHIFT | fill, index, token);
+
+	return false;
+}
+
+/**
+ * tw_lists_remove() - take a token out of its list
+ * @lists: the lists
+ * @token: the token, on a list
+ * @index: its index
+ * @empty: whether the list is empty then
+ *
+ * Return: the list.
+ */
+static inline u32 tw_lists_remove(struct tw_lists *lists,
+				  const struct tw_token *token, u32 *index,
+				  bool *empty)
+{
+	u32 place = token->place;
+	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
+	u32 list = chunk->list;
+	u32 last = tw_list_last(lists, &lists->list[list]);
+
+	*index = chunk->entry[place & TW_CHUNK_MASK];
+	if (last != *index)
+		tw_entry_set(chunk, place, last,
+			     tw_arena_at(lists->tokens, last));
+	*empty = tw_lists_pop(lists, list);
+
+	return list;
 }
 
 /* Which token is at a place. */

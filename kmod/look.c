@@ -71,38 +71,17 @@ void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 /* Files the last entry of a list again, which is on another list then. */
 static void tw_look_refile(struct tw_ring *ring,
 			   const struct tw_earliest *earliest, u64 now,
-			   u32 index, u64 due)
+			   u32 index, struct tw_token *token, u64 due)
 {
 	lockdep_assert_held(&ring->lock);
 	tw_levels_pop(&ring->levels, earliest->list);
 	if (earliest->back && due <= now)
-		tw_levels_file_back(&ring->levels, index, due, earliest->origin);
+		tw_levels_file_back(&ring->levels, index, token, due,
+				    earliest->origin);
 	else
-		tw_levels_file(&ring->levels, index, due, earliest->origin);
+		tw_levels_file(&ring->levels, index, token, due,
+			       earliest->origin);
 	ring->refiled++;
-}
-
-/* Fetches tokens of a list that come soon, with their touch words. */
-static void tw_look_fetch(const struct tw_ring *ring, const struct tw_list *list)
-{
-	const u32 *ahead = tw_list_ahead(&ring->levels.lists, list);
-	unsigned int i;
-
-	for (i = 0; ahead && i < TW_AHEAD; i++)
-		tw_arena_fetch(&ring->tokens,
-			       (unsigned long)tw_ring_token(ring, ahead[i]));
-	for (i = 0; ahead && tw_ring_has_words(ring) && i < TW_AHEAD; i++)
-		prefetchw(tw_words_at(&ring->words, ahead[i]));
-}
-
-/* The last token of a list, which is the next to be looked at. */
-static inline u32 tw_look_last(const struct tw_ring *ring,
-			       const struct tw_list *list)
-{
-	if (tw_list_is_to_fetch(list))
-		tw_look_fetch(ring, list);
-
-	return tw_list_last(&ring->levels.lists, list);
 }
 
 /*
@@ -141,7 +120,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	lockdep_assert_held(&ring->lock);
 	for (; *work && tw_levels_earliest(&ring->levels, now, &earliest);
 	     --*work) {
-		u32 index = tw_look_last(ring,
+		u32 index = tw_ring_last(ring,
 					 &ring->levels.lists.list[earliest.list]);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 		u64 due;
@@ -152,7 +131,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 		due = tw_word_due(READ_ONCE(token->word));
 		if (due <= earliest.limit)
 			return index;
-		tw_look_refile(ring, &earliest, now, index, due);
+		tw_look_refile(ring, &earliest, now, index, token, due);
 	}
 
 	return TW_NIL;
@@ -169,7 +148,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 
 	lockdep_assert_held(&ring->lock);
 	for (; from->fill && n < max && left; left--) {
-		u32 index = tw_look_last(ring, from);
+		u32 index = tw_ring_last(ring, from);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 		u64 *touch_word = words ? tw_ring_touch_word(ring, token,
 							     index) : NULL;
@@ -180,7 +159,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 		u64 due = tw_word_due(word);
 
 		if (due > earliest->limit) {
-			tw_look_refile(ring, earliest, now, index, due);
+			tw_look_refile(ring, earliest, now, index, token, due);
 			continue;
 		}
 		if (deliveries && tw_delivery_before_take(ring, index, now))
@@ -314,7 +293,7 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 			tw_ring_name(ring, token);
 		tw_stamp_set(ring, batch[i],
 			     tw_stamp_none(tw_generation(token, word)));
-		tw_levels_file_back(&ring->levels, batch[i], due,
+		tw_levels_file_back(&ring->levels, batch[i], token, due,
 				    tw_levels_origin(&ring->levels, due));
 		/* Pairs with the acquire in tw_found_armed(). */
 		smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
