@@ -143,21 +143,34 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 	     unsigned int *work, u32 *batch, unsigned int max,
 	     const bool words, const bool deliveries)
 {
-	const struct tw_list *from = &ring->levels.lists.list[earliest->list];
+	const u32 list = earliest->list;
+	const struct tw_list *from = &ring->levels.lists.list[list];
+	const struct tw_chunk *head = NULL;
 	unsigned int n = 0, left = *work;
+	u32 at = TW_NIL;
 
 	lockdep_assert_held(&ring->lock);
 	for (; from->fill && n < max && left; left--) {
-		u32 index = tw_ring_last(ring, from);
-		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *touch_word = words ? tw_ring_touch_word(ring, token,
-							     index) : NULL;
-		u64 seen = touch_word ? tw_look_apply_word(ring, token,
-							   touch_word,
-							   now) : 0;
-		u64 word = READ_ONCE(token->word);
-		u64 due = tw_word_due(word);
+		struct tw_token *token;
+		u64 *touch_word;
+		u64 seen, word, due;
+		u32 index;
 
+		/* The head chunk is found once, not for each of its entries. */
+		if (from->head != at) {
+			at = from->head;
+			head = tw_chunk(&ring->levels.lists, at);
+		}
+		if (tw_list_is_to_fetch(from))
+			tw_ring_fetch(ring, from);
+		index = head->entry[from->fill - 1];
+		token = tw_arena_at(&ring->tokens, index);
+		touch_word = words ? tw_ring_touch_word(ring, token, index) :
+				     NULL;
+		seen = touch_word ? tw_look_apply_word(ring, token, touch_word,
+						       now) : 0;
+		word = READ_ONCE(token->word);
+		due = tw_word_due(word);
 		if (due > earliest->limit) {
 			tw_look_refile(ring, earliest, now, index, token, due);
 			continue;
@@ -175,7 +188,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 			continue;
 		if (words && !touch_word)
 			tw_stamp_set(ring, index, 0);
-		tw_levels_pop(&ring->levels, earliest->list);
+		tw_levels_pop(&ring->levels, list);
 		if (deliveries)
 			tw_delivery_begin(ring, token, index);
 		else
@@ -300,30 +313,6 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 	}
 }
 
-/* @now, @taker: for tw_delivery_done(), @now NULL on rings without deliveries. */
-static __always_inline unsigned int
-tw_look_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n,
-		  u64 *due, const struct tw_now *now, struct tw_taker *taker)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&ring->lock);
-	*due = tw_ring_due_tick(ring, batch[0]);
-	for (i = 0; i < n; i++) {
-		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
-
-		if (tw_word_due(READ_ONCE(token->word)) != *due)
-			break;
-		if (now)
-			tw_delivery_done(ring, token, batch[i], now, taker);
-		else
-			tw_ring_free(ring, token, batch[i]);
-	}
-	ring->delivered += i;
-
-	return i;
-}
-
 /**
  * tw_ring_delivered() - tokens have been delivered: their life is over
  * @ring: the ring, locked, without deliveries to look after
@@ -338,7 +327,14 @@ tw_look_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n,
 unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due)
 {
-	return tw_look_delivered(ring, batch, n, due, NULL, NULL);
+	unsigned int done;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	done = tw_ring_free_due(ring, batch, n, *due);
+	ring->delivered += done;
+
+	return done;
 }
 
 /**
@@ -359,5 +355,18 @@ unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
 				  const struct tw_now *now,
 				  struct tw_taker *taker)
 {
-	return tw_look_delivered(ring, batch, n, due, now, taker);
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+
+		if (tw_word_due(READ_ONCE(token->word)) != *due)
+			break;
+		tw_delivery_done(ring, token, batch[i], now, taker);
+	}
+	ring->delivered += i;
+
+	return i;
 }

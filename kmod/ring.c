@@ -323,11 +323,13 @@ static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
  * A token is FREE. It is kept by its index, so that finding it needs no walk through
  * free tokens, which nobody has looked at for long.
  */
-static inline void tw_ring_put(struct tw_ring *ring, struct tw_token *token,
-			       u32 index)
+static inline void tw_ring_put(struct tw_ring *ring, u32 index)
 {
+	struct tw_lists *lists = &ring->levels.lists;
+
 	lockdep_assert_held(&ring->lock);
-	tw_lists_add(&ring->levels.lists, ring->levels.free, index, token);
+	tw_list_push(&lists->list[ring->levels.free],
+		     tw_lists_open(lists, ring->levels.free), index);
 	ring->tokens.used--;
 }
 
@@ -347,7 +349,66 @@ void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	lockdep_assert_held(&ring->lock);
 	WRITE_ONCE(token->word, tw_ring_next_life(token));
-	tw_ring_put(ring, token, index);
+	tw_ring_put(ring, index);
+}
+
+/*
+ * Ends the lives of the first tokens of a batch that are due on a tick, and writes
+ * their indices to @entry. Returns how many.
+ */
+static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
+					     const u32 *batch, unsigned int n,
+					     u64 due, u32 *entry)
+{
+	/* A copy, which no write to a token or an entry can change. */
+	const struct tw_arena tokens = ring->tokens;
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	for (i = 0; i < n; i++) {
+		u32 index = batch[i];
+		struct tw_token *token = tw_arena_at(&tokens, index);
+
+		if (tw_word_due(READ_ONCE(token->word)) != due)
+			break;
+		WRITE_ONCE(token->word, tw_ring_next_life(token));
+		entry[i] = index;
+	}
+
+	return i;
+}
+
+/**
+ * tw_ring_free_due() - tw_ring_free() of many
+ * @ring: the ring, locked
+ * @batch: tokens
+ * @n: how many
+ * @due: ends those that are due on this tick, up to one that is not
+ *
+ * Many are cheap: the chunk that they are entered in is found once.
+ *
+ * Return: how many.
+ */
+unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+			      unsigned int n, u64 due)
+{
+	struct tw_lists *lists = &ring->levels.lists;
+	struct tw_list *free = &lists->list[ring->levels.free];
+	unsigned int done = 0;
+
+	lockdep_assert_held(&ring->lock);
+	while (done < n && tw_ring_due_tick(ring, batch[done]) == due) {
+		struct tw_chunk *head = tw_lists_open(lists, ring->levels.free);
+		unsigned int some = min(n - done, TW_CHUNK_ENTRIES - free->fill);
+
+		some = tw_ring_end_lives(ring, batch + done, some, due,
+					 &head->entry[free->fill]);
+		free->fill += some;
+		done += some;
+	}
+	ring->tokens.used -= done;
+
+	return done;
 }
 
 /*
@@ -421,7 +482,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		WRITE_ONCE(((struct tw_id_token *)token)->id, id);
 	err = tw_ring_name(ring, token);
 	if (err) {
-		tw_ring_put(ring, token, index);
+		tw_ring_put(ring, index);
 		return err;
 	}
 	if (ring->cookie_at)
@@ -501,7 +562,7 @@ void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 	index = tw_levels_unfile(&ring->levels, token);
 	tw_stamp_set(ring, index, 0);
 	tw_ring_unname(ring, token);
-	tw_ring_put(ring, token, index);
+	tw_ring_put(ring, index);
 	ring->pending--;
 	ring->cancelled++;
 }

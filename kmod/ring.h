@@ -185,6 +185,8 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
+unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+			      unsigned int n, u64 due);
 
 /* Ends the id, if there is one: the token is no longer ARMED, nor HELD. */
 static inline void tw_ring_unname(struct tw_ring *ring, struct tw_token *token)

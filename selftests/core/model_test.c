@@ -477,9 +477,6 @@ bool lists_add(struct tw_lists *lists, u32 list, u32 index,
 {
 	struct life *life = &m.life[index];
 
-	if (list == m.ring.levels.free)
-		return (tw_lists_add)(lists, list, index, token);
-
 	/* To who has stepped back, a stamp is ahead: more than once. */
 	if (m.expiring && !life->touched && !life->ahead &&
 	    life->backs == m.backs && !(m.words && m.backs) &&

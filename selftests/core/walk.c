@@ -54,16 +54,11 @@ struct walked {
 
 /*
  * A token that waits is ARMED; one that a taker holds is HELD, and one that is buried
- * is aside; what has had its life is FREE.
+ * is aside.
  */
 static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
 		       struct walked *walked)
 {
-	if (list == ring->levels.free) {
-		CHECK_EQ(tw_word_state(token->word), TW_FREE);
-		walked->free++;
-		return;
-	}
 	if (tw_word_state(token->word) == TW_ARMED) {
 		CHECK(list < ring->levels.aside, "ARMED, but aside");
 		walked->pending++;
@@ -89,6 +84,12 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 	CHECK(index < ring->tokens.fresh, "list %u has token %u of %u", list,
 	      index, ring->tokens.fresh);
 	token = tw_arena_at(&ring->tokens, index);
+	/* A token that has had its life knows no place. */
+	if (list == ring->levels.free) {
+		CHECK_EQ(tw_word_state(token->word), TW_FREE);
+		walked->free++;
+		return;
+	}
 	CHECK_EQ(token->place, place);
 	walk_state(ring, list, token, walked);
 	CHECK_EQ(tw_ring_index(ring, token), index);
