@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Arena: objects of one size, named by u32 indices, in blocks.
- *
- * Allocation and use are apart: tw_blocks_grow() sleeps for memory with no lock
- * held, tw_arena_get() takes an object under the owner's lock and cannot fail
- * while there is capacity.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -50,18 +46,4 @@ int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
 
 	return tw_blocks_init(&arena->blocks, ((max - 1) >> shift) + 1,
 			      ALIGN(size << shift, TW_BLOCK_UNIT));
-}
-
-/* Takes an object; there is capacity. Its fields are as they were put. */
-u32 tw_arena_get(struct tw_arena *arena)
-{
-	u32 index = arena->free;
-
-	if (index == TW_NIL)
-		index = arena->fresh++;
-	else
-		arena->free = *(u32 *)(tw_arena_at(arena, index) + arena->link);
-	arena->used++;
-
-	return index;
 }

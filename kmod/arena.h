@@ -5,10 +5,15 @@
  * An object may be looked at without a lock as long as the arena exists: what it
  * says must then be checked against its generation. The arena knows nothing of
  * the objects but where each keeps a u32 for the list of free ones.
+ *
+ * Allocation and use are apart: tw_blocks_grow() sleeps for memory with no lock
+ * held, tw_arena_get() takes an object under the owner's lock and cannot fail
+ * while there is capacity.
  */
 #ifndef TW_ARENA_H
 #define TW_ARENA_H
 
+#include <linux/cache.h>
 #include <linux/limits.h>
 #include <linux/prefetch.h>
 
@@ -18,6 +23,10 @@
 
 /**
  * struct tw_arena - objects by index
+ *
+ * Look-ups without the lock read what is constant, and what the owner's lock guards
+ * begins a cache line of its own: other CPUs would wait for the line at each change.
+ *
  * @blocks: where they are
  * @size: bytes per object; constant
  * @link: offset in an object of the u32 that links free ones; constant
@@ -33,13 +42,12 @@ struct tw_arena {
 	u32			link;
 	u32			shift;
 	u32			mask;
-	u32			fresh;
+	u32			fresh ____cacheline_aligned_in_smp;
 	u32			used;
 	u32			free;
 };
 
 int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max);
-u32 tw_arena_get(struct tw_arena *arena);
 
 /* How many objects there is memory for. Under the owner's lock. */
 static inline u32 tw_arena_capacity(const struct tw_arena *arena)
@@ -88,6 +96,23 @@ static inline void tw_arena_prefetch(const struct tw_arena *arena, u32 index)
 	tw_arena_fetch(arena,
 		       (unsigned long)READ_ONCE(arena->blocks.block[block]) +
 		       (size_t)in_block * arena->size);
+}
+
+/* Takes an object; there is capacity. Its fields are as they were put. */
+static inline void *tw_arena_get(struct tw_arena *arena, u32 *index)
+{
+	void *object;
+
+	arena->used++;
+	if (arena->free == TW_NIL) {
+		*index = arena->fresh++;
+		return tw_arena_at(arena, *index);
+	}
+	*index = arena->free;
+	object = tw_arena_at(arena, *index);
+	arena->free = *(u32 *)(object + arena->link);
+
+	return object;
 }
 
 /* Gives back an object, which is at @index. */

@@ -43,10 +43,12 @@ static struct tw_out *tw_out_of(const struct tw_ring *ring,
 static void tw_out_begin(struct tw_ring *ring, struct tw_token *token, u32 index)
 {
 	struct tw_delivery *delivery = tw_delivery_of(ring, token);
-	u32 at = tw_arena_get(&ring->delivery.outs);
+	struct tw_out *out;
+	u32 at;
 
 	lockdep_assert_held(&ring->lock);
-	*tw_out_at(ring, at) = (struct tw_out) {
+	out = tw_arena_get(&ring->delivery.outs, &at);
+	*out = (struct tw_out) {
 		.token = index, .attempts = delivery->attempts,
 	};
 	delivery->at = at;
@@ -118,7 +120,7 @@ static u64 tw_delivery_tick(const struct tw_ring *ring,
 static void tw_delivery_file(struct tw_ring *ring, u32 index, u64 due, u64 now)
 {
 	lockdep_assert_held(&ring->lock);
-	tw_levels_file(&ring->levels, index, due,
+	tw_levels_file(&ring->levels, index, tw_ring_token(ring, index), due,
 		       min(due, tw_levels_origin(&ring->levels, now)));
 }
 
@@ -146,7 +148,7 @@ static void tw_delivery_aside(struct tw_ring *ring, struct tw_token *token,
 	lockdep_assert_held(&ring->lock);
 	WRITE_ONCE(token->word,
 		   tw_word(min(now, ring->max_due), TW_HELD, word));
-	tw_lists_add(&ring->levels.lists, ring->levels.aside, index);
+	tw_lists_add(&ring->levels.lists, ring->levels.aside, index, token);
 	ring->delivery.buried++;
 }
 
@@ -223,7 +225,7 @@ static void tw_delivery_lapse(struct tw_ring *ring, struct tw_token *token,
 	tw_delivery_let_go(ring, token);
 	ring->delivery.lapsed++;
 	if (tw_delivery_exhausted(ring, token)) {
-		tw_levels_unfile(&ring->levels, index);
+		tw_levels_unfile(&ring->levels, token);
 		tw_delivery_aside(ring, token, index, now);
 	} else {
 		tw_delivery_arm(ring, token, index,
@@ -423,7 +425,7 @@ static u32 tw_delivery_back(struct tw_ring *ring, struct tw_token *token)
 	u32 index = tw_ring_index(ring, token);
 
 	lockdep_assert_held(&ring->lock);
-	tw_levels_unfile(&ring->levels, index);
+	tw_levels_unfile(&ring->levels, token);
 	tw_delivery_let_go(ring, token);
 
 	return index;
@@ -490,7 +492,7 @@ int tw_delivery_extend(struct tw_ring *ring, struct tw_found *found,
 	    due - since > most / ring->tick + !!(most % ring->tick))
 		return -ERANGE;
 	WRITE_ONCE(found->token->word, tw_word_with_due(found->word, due));
-	tw_levels_unfile(&ring->levels, index);
+	tw_levels_unfile(&ring->levels, found->token);
 	tw_delivery_file(ring, index, due, now->tick);
 
 	return 0;
@@ -506,7 +508,7 @@ void tw_delivery_bury(struct tw_ring *ring, struct tw_found *found,
 	if (tw_word_state(found->word) == TW_ARMED) {
 		tw_found_set(found, tw_word_due(found->word), TW_HELD);
 		tw_stamp_set(ring, index, 0);
-		tw_levels_unfile(&ring->levels, index);
+		tw_levels_unfile(&ring->levels, found->token);
 		ring->pending--;
 	} else {
 		tw_delivery_back(ring, found->token);
@@ -538,7 +540,7 @@ void tw_delivery_kick(struct tw_ring *ring, struct tw_found *found,
 	u64 due = min(now->tick, ring->max_due);
 
 	lockdep_assert_held(&ring->lock);
-	tw_levels_unfile(&ring->levels, index);
+	tw_levels_unfile(&ring->levels, found->token);
 	if (repeat)
 		tw_repeat_kicked(repeat, delivery->attempts);
 	delivery->attempts = 0;
@@ -563,12 +565,12 @@ void tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
 	lockdep_assert_held(&ring->lock);
 	if (tw_word_state(found->word) == TW_ARMED) {
 		tw_found_set(found, tw_word_due(found->word), TW_HELD);
-		tw_levels_unfile(&ring->levels, index);
+		tw_levels_unfile(&ring->levels, found->token);
 		ring->pending--;
 	} else if (tw_delivery_is_out(ring, found)) {
 		tw_delivery_back(ring, found->token);
 	} else {
-		tw_levels_unfile(&ring->levels, index);
+		tw_levels_unfile(&ring->levels, found->token);
 		ring->delivery.buried--;
 	}
 	tw_delivery_end(ring, found->token, index);

@@ -287,6 +287,15 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 	return min(op->result, 0);
 }
 
+/*
+ * Tells how much of a call about many was done, also when it has ended with an error:
+ * that is where the error is. Returns the call's result.
+ */
+static int tw_tell_done(int err, const u32 *done, u32 __user *to)
+{
+	return put_user(*done, to) ? -EFAULT : err;
+}
+
 /* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
 static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size)
 {
@@ -387,31 +396,26 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_batch __user *ubatch = uarg;
 	struct timewheel_batch *batch = arg;
-	int err;
 
 	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
 	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
 		return -EINVAL;
 
-	err = tw_batch_run(file, batch);
-	/* Told even on an error: that much was done. */
-	if (put_user(batch->done, &ubatch->done))
-		err = -EFAULT;
-
-	return err;
+	return tw_tell_done(tw_batch_run(file, batch), &batch->done,
+			    &ubatch->done);
 }
 
-/* Copies up to @n keys in, as tw_ops_copy_in() does. */
-static unsigned int tw_keys_copy_in(u64 *keys, unsigned int n,
-				    const u64 __user *from)
+/* Copies up to @n elements of an array in, as tw_ops_copy_in() does. */
+static unsigned int tw_array_copy_in(void *to, const void __user *from,
+				     unsigned int n, size_t size)
 {
 	unsigned int i;
 
-	if (!copy_from_user(keys, from, n * sizeof(*keys)))
+	if (!copy_from_user(to, from, n * size))
 		return n;
 
 	for (i = 0; i < n; i++)
-		if (get_user(keys[i], &from[i]))
+		if (copy_from_user(to + i * size, from + i * size, size))
 			break;
 
 	return i;
@@ -427,7 +431,8 @@ static int tw_touch_many_run(struct file *file,
 	while (many->done < many->count) {
 		unsigned int want = min_t(u32, many->count - many->done,
 					  TW_MAX_KEYS);
-		unsigned int n = tw_keys_copy_in(keys, want, at + many->done);
+		unsigned int n = tw_array_copy_in(keys, at + many->done,
+						  want, sizeof(*keys));
 		unsigned int done;
 		int err = tw_touch_keys(file->private_data,
 					many->flags & TIMEWHEEL_OPF_BY_HANDLE,
@@ -450,17 +455,100 @@ static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_touch_many __user *umany = uarg;
 	struct timewheel_touch_many *many = arg;
-	int err;
 
 	if (many->count > TIMEWHEEL_MAX_BATCH)
 		return -EINVAL;
 
-	err = tw_touch_many_run(file, many);
-	/* Told on an error too: that is where the error is. */
-	if (put_user(many->done, &umany->done))
-		err = -EFAULT;
+	return tw_tell_done(tw_touch_many_run(file, many), &many->done,
+			    &umany->done);
+}
 
-	return err;
+static int tw_register_many_run(struct file *file,
+				struct timewheel_register_many *many)
+{
+	struct timewheel_entry __user *at = u64_to_user_ptr(many->entries);
+	struct timewheel_entry entries[TW_MAX_ENTRIES];
+	struct tw_caller caller;
+
+	tw_caller_init(&caller, file);
+	many->done = 0;
+	while (many->done < many->count) {
+		unsigned int want = min_t(u32, many->count - many->done,
+					  TW_MAX_ENTRIES);
+		unsigned int n = tw_array_copy_in(entries, at + many->done,
+						  want, sizeof(*entries));
+
+		bool fault = n < want;
+
+		tw_register_many(file->private_data, &caller, many, entries, n);
+		fault |= !!copy_to_user(at + many->done, entries,
+					n * sizeof(*entries));
+		many->done += n;
+		if (fault)
+			return -EFAULT;
+		if (task_sigpending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+static int tw_ioctl_register_many(struct file *file, void *arg,
+				  void __user *uarg)
+{
+	struct timewheel_register_many __user *umany = uarg;
+	struct timewheel_register_many *many = arg;
+
+	if (many->count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+
+	return tw_tell_done(tw_register_many_run(file, many), &many->done,
+			    &umany->done);
+}
+
+static int tw_cancel_many_run(struct file *file,
+			      struct timewheel_cancel_many *many)
+{
+	const u64 __user *from = u64_to_user_ptr(many->keys);
+	s32 __user *to = u64_to_user_ptr(many->results);
+	s32 results[TW_MAX_CANCELS];
+	u64 keys[TW_MAX_CANCELS];
+
+	many->done = 0;
+	while (many->done < many->count) {
+		unsigned int want = min_t(u32, many->count - many->done,
+					  TW_MAX_CANCELS);
+		unsigned int n = tw_array_copy_in(keys, from + many->done, want,
+						  sizeof(*keys));
+		bool fault = n < want;
+
+		tw_cancel_many(file->private_data,
+			       many->flags & TIMEWHEEL_OPF_BY_HANDLE, keys,
+			       results, n);
+		fault |= !!copy_to_user(to + many->done, results,
+					n * sizeof(*results));
+		many->done += n;
+		if (fault)
+			return -EFAULT;
+		if (task_sigpending(current))
+			break;
+		cond_resched();
+	}
+
+	return 0;
+}
+
+static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_cancel_many __user *umany = uarg;
+	struct timewheel_cancel_many *many = arg;
+
+	if (many->count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+
+	return tw_tell_done(tw_cancel_many_run(file, many), &many->done,
+			    &umany->done);
 }
 
 /* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
@@ -491,7 +579,8 @@ static int tw_get_run(struct file *file, struct timewheel_get *get)
 	while (get->done < get->count) {
 		unsigned int want = min_t(u32, get->count - get->done,
 					  TW_MAX_TOLD);
-		unsigned int n = tw_keys_copy_in(keys, want, from + get->done);
+		unsigned int n = tw_array_copy_in(keys, from + get->done,
+						  want, sizeof(*keys));
 
 		tw_tell_keys(file->private_data, &caller,
 			     get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
@@ -569,6 +658,8 @@ union tw_arg {
 	struct timewheel_batch		batch;
 	struct timewheel_touch		touch;
 	struct timewheel_touch_many	touch_many;
+	struct timewheel_register_many	register_many;
+	struct timewheel_cancel_many	cancel_many;
 	struct timewheel_advance	advance;
 	struct timewheel_get		get;
 	struct timewheel_list		list;
@@ -638,6 +729,12 @@ static const struct tw_ioctl tw_ioctls[] = {
 	TW_IOCTL(TIMEWHEEL_IOC_GET, tw_ioctl_get, timewheel_get, 40,
 		 TIMEWHEEL_OPF_BY_HANDLE,
 		 TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS),
+	TW_IOCTL(TIMEWHEEL_IOC_REGISTER_MANY, tw_ioctl_register_many,
+		 timewheel_register_many, 32, TIMEWHEEL_OPF_ABSOLUTE,
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
+	TW_IOCTL(TIMEWHEEL_IOC_CANCEL_MANY, tw_ioctl_cancel_many,
+		 timewheel_cancel_many, 32, TIMEWHEEL_OPF_BY_HANDLE,
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 };
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)

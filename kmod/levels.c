@@ -67,9 +67,9 @@ static u64 tw_level_tick(const struct tw_levels *levels, u32 nr)
  * The lowest level that reaches a tick from the origin, and the block there. @nr: the
  * finest one.
  */
-static __always_inline u32 tw_levels_reach(const struct tw_levels *levels,
-					   u32 nr, u64 due, u64 origin,
-					   u64 *block)
+static inline u32 tw_levels_reach(const struct tw_levels *levels,
+				  u32 nr, u64 due, u64 origin,
+				  u64 *block)
 {
 	*block = due;
 	if (due - origin < levels->level[nr].slots)
@@ -130,13 +130,13 @@ static void tw_levels_find_next(struct tw_levels *levels)
 }
 
 /* Puts a token on the list of a block. */
-static __always_inline void tw_level_file(struct tw_levels *levels, u32 nr,
-					  u64 block, u32 index)
+static void tw_level_file(struct tw_levels *levels, u32 nr, u64 block,
+			  u32 index, struct tw_token *token)
 {
 	struct tw_level *level = &levels->level[nr];
 	u32 slot = block % level->slots;
 
-	if (tw_lists_add(&levels->lists, level->first + slot, index)) {
+	if (tw_lists_add(&levels->lists, level->first + slot, index, token)) {
 		__set_bit(slot, level->occupied);
 		level->count++;
 	}
@@ -153,37 +153,33 @@ static __always_inline void tw_level_file(struct tw_levels *levels, u32 nr,
 	}
 }
 
-/**
- * tw_levels_file() - put a token on the list of its due tick
- * @levels: the levels
- * @index: the token, on no list
- * @due: the tick
- * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
- */
-void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin)
+/* tw_levels_file() of a token wherever it is due. */
+void tw_levels_file_far(struct tw_levels *levels, u32 index,
+			struct tw_token *token, u64 due, u64 origin)
 {
 	u64 block;
 	u32 nr = tw_levels_reach(levels, 0, due, origin, &block);
 
-	tw_level_file(levels, nr, block, index);
+	tw_level_file(levels, nr, block, index, token);
 }
 
 /**
  * tw_levels_file_back() - put a token on the list of a tick that has passed
  * @levels: the levels
  * @index: the token, on no list
+ * @token: where it is
  * @due: the tick
  * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
  *
  * It may be long ago, and come before all that is filed: see above.
  */
-void tw_levels_file_back(struct tw_levels *levels, u32 index, u64 due,
-			 u64 origin)
+void tw_levels_file_back(struct tw_levels *levels, u32 index,
+			 struct tw_token *token, u64 due, u64 origin)
 {
 	u64 block;
 	u32 nr = tw_levels_reach(levels, levels->back, due, origin, &block);
 
-	tw_level_file(levels, nr, block, index);
+	tw_level_file(levels, nr, block, index, token);
 }
 
 /* A list's last token has left it. */
@@ -206,16 +202,6 @@ void tw_levels_emptied(struct tw_levels *levels, u32 list)
 	tw_level_advance(level);
 	if (levels->next_level == nr)
 		tw_levels_find_next(levels);
-}
-
-/* Takes a token off the list that it is on, also the one aside. */
-void tw_levels_unfile(struct tw_levels *levels, u32 index)
-{
-	bool empty;
-	u32 list = tw_lists_remove(&levels->lists, index, &empty);
-
-	if (empty)
-		tw_levels_emptied(levels, list);
 }
 
 /**
@@ -308,7 +294,8 @@ int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
 	err = tw_levels_init_slots(levels, slots);
 	if (err)
 		return err;
-	err = tw_lists_init(&levels->lists, tokens, levels->aside + 1,
+	levels->free = levels->aside + 1;
+	err = tw_lists_init(&levels->lists, tokens, levels->free + 1,
 			    max_tokens);
 	if (err)
 		kvfree(levels->occupied);
@@ -320,13 +307,6 @@ void tw_levels_destroy(struct tw_levels *levels)
 {
 	tw_lists_destroy(&levels->lists);
 	kvfree(levels->occupied);
-}
-
-/* Whether there are places for so many tokens wherever they may come to lie. */
-bool tw_levels_have_room(const struct tw_levels *levels, u32 tokens)
-{
-	return tw_lists_chunks(&levels->lists, tokens) <=
-	       tw_arena_capacity(&levels->lists.chunks);
 }
 
 size_t tw_levels_bytes(const struct tw_levels *levels)

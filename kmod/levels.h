@@ -9,6 +9,7 @@
 #ifndef TW_LEVELS_H
 #define TW_LEVELS_H
 
+#include <linux/bitmap.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/types.h>
@@ -47,7 +48,7 @@ struct tw_level {
 
 /**
  * struct tw_levels - all levels of a ring
- * @lists: the lists of their slots, and one aside; ring's lock
+ * @lists: the lists of their slots, and two that no level has; ring's lock
  * @level: level 0 with a slot per tick, as many as the user asked for and one,
  *	each further one coarser, and from @back on those for tokens put back
  * @nr: levels in use; constant
@@ -56,6 +57,7 @@ struct tw_level {
  *	TW_NEVER; ring's lock
  * @next: the earliest tick on which a level is to be looked at; ring's lock
  * @aside: a list that no level has: of tokens that wait for no tick; constant
+ * @free: another: of tokens that are FREE after a life; constant
  * @occupied: bits of all levels; ring's lock
  */
 struct tw_levels {
@@ -66,6 +68,7 @@ struct tw_levels {
 	u32		next_level;
 	u64		next;
 	u32		aside;
+	u32		free;
 	unsigned long	*occupied;
 };
 
@@ -86,12 +89,11 @@ struct tw_earliest {
 int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
 		   u32 max_tokens);
 void tw_levels_destroy(struct tw_levels *levels);
-bool tw_levels_have_room(const struct tw_levels *levels, u32 tokens);
 size_t tw_levels_bytes(const struct tw_levels *levels);
-void tw_levels_file(struct tw_levels *levels, u32 index, u64 due, u64 origin);
-void tw_levels_file_back(struct tw_levels *levels, u32 index, u64 due,
-			 u64 origin);
-void tw_levels_unfile(struct tw_levels *levels, u32 index);
+void tw_levels_file_far(struct tw_levels *levels, u32 index,
+			struct tw_token *token, u64 due, u64 origin);
+void tw_levels_file_back(struct tw_levels *levels, u32 index,
+			 struct tw_token *token, u64 due, u64 origin);
 void tw_levels_emptied(struct tw_levels *levels, u32 list);
 bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 			struct tw_earliest *earliest);
@@ -103,6 +105,54 @@ bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 static inline u64 tw_levels_origin(const struct tw_levels *levels, u64 now)
 {
 	return min(now, levels->next);
+}
+
+/**
+ * tw_levels_file() - put a token on the list of its due tick
+ * @levels: the levels
+ * @index: the token, on no list
+ * @token: where it is
+ * @due: the tick
+ * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
+ *
+ * On the user's ring, and no earlier than what comes first there, the slot is found
+ * without a division.
+ */
+static inline void tw_levels_file(struct tw_levels *levels, u32 index,
+				  struct tw_token *token, u64 due, u64 origin)
+{
+	struct tw_level *level = &levels->level[0];
+	u64 ahead = due - level->next;
+	u32 slot;
+
+	if (due < level->next || ahead >= level->slots ||
+	    due - origin >= level->slots) {
+		tw_levels_file_far(levels, index, token, due, origin);
+		return;
+	}
+	slot = level->at + (u32)ahead;
+	if (slot >= level->slots)
+		slot -= level->slots;
+	if (unlikely(tw_lists_add(&levels->lists, slot, index, token))) {
+		__set_bit(slot, level->occupied);
+		level->count++;
+	}
+}
+
+/*
+ * Takes a token off the list that it is on, also the one aside. Returns the token's
+ * index.
+ */
+static inline u32 tw_levels_unfile(struct tw_levels *levels,
+				   const struct tw_token *token)
+{
+	bool empty;
+	u32 index, list = tw_lists_remove(&levels->lists, token, &index, &empty);
+
+	if (unlikely(empty))
+		tw_levels_emptied(levels, list);
+
+	return index;
 }
 
 /* Takes the last entry off a list. */

@@ -205,16 +205,19 @@ static struct tw_account *tw_account_find(const struct user_namespace *ns,
 	return NULL;
 }
 
-/* The account of a namespace or else of a user, a new one if there is none. */
-static struct tw_account *tw_account_get(struct user_namespace *ns, kuid_t uid)
+/*
+ * The account of a namespace or else of a user; *spare becomes it if there is none, and
+ * is NULL then.
+ */
+static struct tw_account *tw_account_get(struct user_namespace *ns, kuid_t uid,
+					 struct tw_account **spare)
 {
 	struct tw_account *account = tw_account_find(ns, uid);
 
 	if (account)
 		return account;
-	account = kzalloc(sizeof(*account), TW_GFP);
-	if (!account)
-		return NULL;
+	account = *spare;
+	*spare = NULL;
 	account->ns = ns ? get_user_ns(ns) : NULL;
 	account->uid = uid;
 	hash_add(tw_accounts, &account->node, tw_account_key(ns, uid));
@@ -233,6 +236,32 @@ static void tw_account_put(struct tw_account *account)
 	kfree(account);
 }
 
+/* With the lock. @user, @ns: memory for accounts, NULL afterwards if it was used. */
+static int tw_limits_enter(struct tw_charge *charge, u32 tokens,
+			   struct tw_account **user, struct tw_account **ns)
+{
+	struct user_namespace *payer;
+	kuid_t uid;
+	int err;
+
+	tw_payers(&uid, &payer);
+	charge->tokens = tokens;
+	charge->user = tw_account_get(NULL, uid, user);
+	charge->ns = payer ? tw_account_get(payer, INVALID_UID, ns) : NULL;
+	err = tw_limits_check(charge, tokens);
+	if (!err) {
+		tw_count_add(&tw_all, tokens);
+		tw_count_add(&charge->user->has, tokens);
+		if (charge->ns)
+			tw_count_add(&charge->ns->has, tokens);
+	} else {
+		tw_account_put(charge->user);
+		tw_account_put(charge->ns);
+	}
+
+	return err;
+}
+
 /**
  * tw_limits_charge() - count a new wheel
  * @charge: what is charged, for tw_limits_uncharge()
@@ -244,28 +273,18 @@ static void tw_account_put(struct tw_account *account)
  */
 int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 {
-	struct user_namespace *ns;
-	kuid_t uid;
+	/* Not with the lock: a cgroup at its limit may take long to find memory. */
+	struct tw_account *user = kzalloc(sizeof(*user), TW_GFP);
+	struct tw_account *ns = kzalloc(sizeof(*ns), TW_GFP);
 	int err = -ENOMEM;
 
-	tw_payers(&uid, &ns);
-
-	mutex_lock(&tw_limits_lock);
-	charge->tokens = tokens;
-	charge->user = tw_account_get(NULL, uid);
-	charge->ns = ns ? tw_account_get(ns, INVALID_UID) : NULL;
-	if (charge->user && (charge->ns || !ns))
-		err = tw_limits_check(charge, tokens);
-	if (!err) {
-		tw_count_add(&tw_all, tokens);
-		tw_count_add(&charge->user->has, tokens);
-		if (charge->ns)
-			tw_count_add(&charge->ns->has, tokens);
-	} else {
-		tw_account_put(charge->user);
-		tw_account_put(charge->ns);
+	if (user && ns) {
+		mutex_lock(&tw_limits_lock);
+		err = tw_limits_enter(charge, tokens, &user, &ns);
+		mutex_unlock(&tw_limits_lock);
 	}
-	mutex_unlock(&tw_limits_lock);
+	kfree(user);
+	kfree(ns);
 
 	return err;
 }

@@ -27,6 +27,23 @@ u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens)
 	return partial + (tokens - partial) / TW_CHUNK_ENTRIES;
 }
 
+/**
+ * tw_lists_room() - for how many tokens there are chunks, however they are spread
+ * @lists: the lists
+ *
+ * Return: how many: tw_lists_chunks() of so many is not more than there is.
+ */
+u32 tw_lists_room(const struct tw_lists *lists)
+{
+	u32 chunks = tw_arena_capacity(&lists->chunks);
+
+	if (chunks < lists->nr)
+		return chunks;
+
+	return min_t(u64, lists->nr + TW_CHUNK_ENTRIES - 1 +
+		     (u64)(chunks - lists->nr) * TW_CHUNK_ENTRIES, U32_MAX);
+}
+
 int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		  u32 max_tokens)
 {
@@ -53,40 +70,6 @@ void tw_lists_destroy(struct tw_lists *lists)
 {
 	tw_blocks_destroy(&lists->chunks.blocks);
 	kvfree(lists->list);
-}
-
-/* @place is in @chunk. */
-static void tw_entry_set(struct tw_lists *lists, struct tw_chunk *chunk,
-			 u32 place, u32 token)
-{
-	struct tw_token *entry = tw_arena_at(lists->tokens, token);
-
-	chunk->entry[place & TW_CHUNK_MASK] = token;
-	entry->place = place;
-}
-
-/* Adds a token. Returns whether the list was empty. */
-bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
-{
-	struct tw_list *to = &lists->list[list];
-	bool was_empty = !to->fill;
-	struct tw_chunk *head;
-
-	if (was_empty || to->fill == TW_CHUNK_ENTRIES) {
-		u32 chunk = tw_arena_get(&lists->chunks);
-
-		head = tw_chunk(lists, chunk);
-		head->next = was_empty ? TW_NIL : to->head;
-		head->list = list;
-		to->head = chunk;
-		to->fill = 0;
-	} else {
-		head = tw_chunk(lists, to->head);
-	}
-	tw_entry_set(lists, head, to->head << TW_CHUNK_SHIFT | to->fill++,
-		     token);
-
-	return was_empty;
 }
 
 /**
@@ -125,21 +108,4 @@ void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list)
 		list->head = next;
 		list->fill = TW_CHUNK_ENTRIES;
 	}
-}
-
-/* Takes a token out of the list that it is in, which is returned. */
-u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty)
-{
-	struct tw_token *entry = tw_arena_at(lists->tokens, token);
-	u32 place = entry->place;
-	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
-	u32 list = chunk->list;
-	const struct tw_list *from = &lists->list[list];
-	u32 last = tw_chunk(lists, from->head)->entry[from->fill - 1];
-
-	if (last != token)
-		tw_entry_set(lists, chunk, place, last);
-	*empty = tw_lists_pop(lists, list);
-
-	return list;
 }

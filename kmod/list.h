@@ -5,7 +5,8 @@
  * Only the head chunk of a list is partly filled. Each token knows its exact
  * place, so that it leaves its list by moving the list's last entry into the
  * hole: no stale entries, no compaction, and walking a list reads memory in
- * order. All of it is under the ring's lock. A list knows nothing of time.
+ * order. Tokens of a list that is only used at its end need not know their places.
+ * All of it is under the ring's lock. A list knows nothing of time.
  */
 #ifndef TW_LIST_H
 #define TW_LIST_H
@@ -60,8 +61,7 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		  u32 max_tokens);
 void tw_lists_destroy(struct tw_lists *lists);
 u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
-bool tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
-u32 tw_lists_remove(struct tw_lists *lists, u32 token, bool *empty);
+u32 tw_lists_room(const struct tw_lists *lists);
 const u32 *tw_list_ahead(const struct tw_lists *lists,
 			 const struct tw_list *list);
 void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list);
@@ -94,6 +94,98 @@ static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
 	tw_list_drop_head(lists, from);
 
 	return !from->fill;
+}
+
+/* Whether the head chunk has no room for an entry, or there is none. */
+static inline bool tw_list_is_full(const struct tw_list *list)
+{
+	return !list->fill || list->fill == TW_CHUNK_ENTRIES;
+}
+
+/* Gives a list that is full another head chunk, to which at least one entry is added. */
+static inline struct tw_chunk *tw_lists_new_head(struct tw_lists *lists,
+						 u32 list)
+{
+	struct tw_list *to = &lists->list[list];
+	u32 chunk;
+	struct tw_chunk *head = tw_arena_get(&lists->chunks, &chunk);
+
+	head->next = to->fill ? to->head : TW_NIL;
+	head->list = list;
+	to->head = chunk;
+	to->fill = 0;
+
+	return head;
+}
+
+/* Adds an entry to the head chunk, which has room. Returns its place. */
+static inline u32 tw_list_push(struct tw_list *list, struct tw_chunk *head,
+			       u32 index)
+{
+	u32 fill = list->fill;
+	u32 place = list->head << TW_CHUNK_SHIFT | fill;
+
+	list->fill = fill + 1;
+	head->entry[fill] = index;
+
+	return place;
+}
+
+/* The head chunk, which has room for at least the one entry that is then added. */
+static inline struct tw_chunk *tw_lists_open(struct tw_lists *lists, u32 list)
+{
+	const struct tw_list *to = &lists->list[list];
+
+	return unlikely(tw_list_is_full(to)) ? tw_lists_new_head(lists, list) :
+					       tw_chunk(lists, to->head);
+}
+
+/* Adds a token, which is at @index. Returns whether the list was empty. */
+static inline bool tw_lists_add(struct tw_lists *lists, u32 list, u32 index,
+				struct tw_token *token)
+{
+	struct tw_list *to = &lists->list[list];
+
+	if (unlikely(tw_list_is_full(to))) {
+		bool was_empty = !to->fill;
+
+		token->place = tw_list_push(to, tw_lists_new_head(lists, list),
+					    index);
+		return was_empty;
+	}
+	token->place = tw_list_push(to, tw_chunk(lists, to->head), index);
+
+	return false;
+}
+
+/**
+ * tw_lists_remove() - take a token out of its list
+ * @lists: the lists
+ * @token: the token, on a list
+ * @index: its index
+ * @empty: whether the list is empty then
+ *
+ * Return: the list.
+ */
+static inline u32 tw_lists_remove(struct tw_lists *lists,
+				  const struct tw_token *token, u32 *index,
+				  bool *empty)
+{
+	u32 place = token->place;
+	struct tw_chunk *chunk = tw_chunk(lists, place >> TW_CHUNK_SHIFT);
+	u32 list = chunk->list;
+	u32 last = tw_list_last(lists, &lists->list[list]);
+
+	*index = chunk->entry[place & TW_CHUNK_MASK];
+	if (last != *index) {
+		struct tw_token *moved = tw_arena_at(lists->tokens, last);
+
+		chunk->entry[place & TW_CHUNK_MASK] = last;
+		moved->place = place;
+	}
+	*empty = tw_lists_pop(lists, list);
+
+	return list;
 }
 
 /* Which token is at a place. */

@@ -71,38 +71,17 @@ void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 /* Files the last entry of a list again, which is on another list then. */
 static void tw_look_refile(struct tw_ring *ring,
 			   const struct tw_earliest *earliest, u64 now,
-			   u32 index, u64 due)
+			   u32 index, struct tw_token *token, u64 due)
 {
 	lockdep_assert_held(&ring->lock);
 	tw_levels_pop(&ring->levels, earliest->list);
 	if (earliest->back && due <= now)
-		tw_levels_file_back(&ring->levels, index, due, earliest->origin);
+		tw_levels_file_back(&ring->levels, index, token, due,
+				    earliest->origin);
 	else
-		tw_levels_file(&ring->levels, index, due, earliest->origin);
+		tw_levels_file(&ring->levels, index, token, due,
+			       earliest->origin);
 	ring->refiled++;
-}
-
-/* Fetches tokens of a list that come soon, with their touch words. */
-static void tw_look_fetch(const struct tw_ring *ring, const struct tw_list *list)
-{
-	const u32 *ahead = tw_list_ahead(&ring->levels.lists, list);
-	unsigned int i;
-
-	for (i = 0; ahead && i < TW_AHEAD; i++)
-		tw_arena_fetch(&ring->tokens,
-			       (unsigned long)tw_ring_token(ring, ahead[i]));
-	for (i = 0; ahead && tw_ring_has_words(ring) && i < TW_AHEAD; i++)
-		prefetchw(tw_words_at(&ring->words, ahead[i]));
-}
-
-/* The last token of a list, which is the next to be looked at. */
-static inline u32 tw_look_last(const struct tw_ring *ring,
-			       const struct tw_list *list)
-{
-	if (tw_list_is_to_fetch(list))
-		tw_look_fetch(ring, list);
-
-	return tw_list_last(&ring->levels.lists, list);
 }
 
 /*
@@ -141,7 +120,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	lockdep_assert_held(&ring->lock);
 	for (; *work && tw_levels_earliest(&ring->levels, now, &earliest);
 	     --*work) {
-		u32 index = tw_look_last(ring,
+		u32 index = tw_ring_last(ring,
 					 &ring->levels.lists.list[earliest.list]);
 		struct tw_token *token = tw_arena_at(&ring->tokens, index);
 		u64 due;
@@ -152,7 +131,7 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 		due = tw_word_due(READ_ONCE(token->word));
 		if (due <= earliest.limit)
 			return index;
-		tw_look_refile(ring, &earliest, now, index, due);
+		tw_look_refile(ring, &earliest, now, index, token, due);
 	}
 
 	return TW_NIL;
@@ -164,23 +143,36 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 	     unsigned int *work, u32 *batch, unsigned int max,
 	     const bool words, const bool deliveries)
 {
-	const struct tw_list *from = &ring->levels.lists.list[earliest->list];
+	const u32 list = earliest->list;
+	const struct tw_list *from = &ring->levels.lists.list[list];
+	const struct tw_chunk *head = NULL;
 	unsigned int n = 0, left = *work;
+	u32 at = TW_NIL;
 
 	lockdep_assert_held(&ring->lock);
 	for (; from->fill && n < max && left; left--) {
-		u32 index = tw_look_last(ring, from);
-		struct tw_token *token = tw_arena_at(&ring->tokens, index);
-		u64 *touch_word = words ? tw_ring_touch_word(ring, token,
-							     index) : NULL;
-		u64 seen = touch_word ? tw_look_apply_word(ring, token,
-							   touch_word,
-							   now) : 0;
-		u64 word = READ_ONCE(token->word);
-		u64 due = tw_word_due(word);
+		struct tw_token *token;
+		u64 *touch_word;
+		u64 seen, word, due;
+		u32 index;
 
+		/* The head chunk is found once, not for each of its entries. */
+		if (from->head != at) {
+			at = from->head;
+			head = tw_chunk(&ring->levels.lists, at);
+		}
+		if (tw_list_is_to_fetch(from))
+			tw_ring_fetch(ring, from);
+		index = head->entry[from->fill - 1];
+		token = tw_arena_at(&ring->tokens, index);
+		touch_word = words ? tw_ring_touch_word(ring, token, index) :
+				     NULL;
+		seen = touch_word ? tw_look_apply_word(ring, token, touch_word,
+						       now) : 0;
+		word = READ_ONCE(token->word);
+		due = tw_word_due(word);
 		if (due > earliest->limit) {
-			tw_look_refile(ring, earliest, now, index, due);
+			tw_look_refile(ring, earliest, now, index, token, due);
 			continue;
 		}
 		if (deliveries && tw_delivery_before_take(ring, index, now))
@@ -196,7 +188,7 @@ tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
 			continue;
 		if (words && !touch_word)
 			tw_stamp_set(ring, index, 0);
-		tw_levels_pop(&ring->levels, earliest->list);
+		tw_levels_pop(&ring->levels, list);
 		if (deliveries)
 			tw_delivery_begin(ring, token, index);
 		else
@@ -314,35 +306,11 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 			tw_ring_name(ring, token);
 		tw_stamp_set(ring, batch[i],
 			     tw_stamp_none(tw_generation(token, word)));
-		tw_levels_file_back(&ring->levels, batch[i], due,
+		tw_levels_file_back(&ring->levels, batch[i], token, due,
 				    tw_levels_origin(&ring->levels, due));
 		/* Pairs with the acquire in tw_found_armed(). */
 		smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
 	}
-}
-
-/* @now, @taker: for tw_delivery_done(), @now NULL on rings without deliveries. */
-static __always_inline unsigned int
-tw_look_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n,
-		  u64 *due, const struct tw_now *now, struct tw_taker *taker)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&ring->lock);
-	*due = tw_ring_due_tick(ring, batch[0]);
-	for (i = 0; i < n; i++) {
-		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
-
-		if (tw_word_due(READ_ONCE(token->word)) != *due)
-			break;
-		if (now)
-			tw_delivery_done(ring, token, batch[i], now, taker);
-		else
-			tw_ring_free(ring, token, batch[i]);
-	}
-	ring->delivered += i;
-
-	return i;
 }
 
 /**
@@ -359,7 +327,14 @@ tw_look_delivered(struct tw_ring *ring, const u32 *batch, unsigned int n,
 unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due)
 {
-	return tw_look_delivered(ring, batch, n, due, NULL, NULL);
+	unsigned int done;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	done = tw_ring_free_due(ring, batch, n, *due);
+	ring->delivered += done;
+
+	return done;
 }
 
 /**
@@ -380,5 +355,18 @@ unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
 				  const struct tw_now *now,
 				  struct tw_taker *taker)
 {
-	return tw_look_delivered(ring, batch, n, due, now, taker);
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	*due = tw_ring_due_tick(ring, batch[0]);
+	for (i = 0; i < n; i++) {
+		struct tw_token *token = tw_arena_at(&ring->tokens, batch[i]);
+
+		if (tw_word_due(READ_ONCE(token->word)) != *due)
+			break;
+		tw_delivery_done(ring, token, batch[i], now, taker);
+	}
+	ring->delivered += i;
+
+	return i;
 }

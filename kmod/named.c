@@ -15,6 +15,7 @@
 #include <linux/cdev.h>
 #include <linux/cred.h>
 #include <linux/device.h>
+#include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
@@ -58,8 +59,9 @@ struct tw_named_wheel {
 	kgid_t			gid;
 };
 
-/* Guards the names, and is held while a wheel is created or destroyed. Outside
- * wheel->setup. Opening does not take it.
+/*
+ * Guards the names, and is held while a wheel gets or loses one, not while one is set
+ * up. Opening does not take it.
  */
 static DEFINE_MUTEX(tw_named_lock);
 static DEFINE_HASHTABLE(tw_named_wheels, 10);	/* by name */
@@ -205,20 +207,21 @@ static int tw_named_publish(struct tw_named_wheel *named)
 	return err;
 }
 
-static int tw_named_make(const char *name, const struct timewheel_setup *setup)
+/* A wheel that is set up and that nobody knows yet, or an error. */
+static struct tw_named_wheel *tw_named_make(const char *name,
+					    const struct timewheel_setup *setup)
 {
 	struct tw_named_wheel *named = tw_named_new(setup);
 	int err;
 
 	if (!named)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	err = tw_named_setup(named, name);
 	if (!err)
-		err = tw_named_publish(named);
-	if (err)
-		put_device(&named->dev);
+		return named;
+	put_device(&named->dev);
 
-	return err;
+	return ERR_PTR(err);
 }
 
 static bool tw_setup_same(const struct timewheel_setup *a,
@@ -229,6 +232,36 @@ static bool tw_setup_same(const struct timewheel_setup *a,
 
 	/* All but the size: there are no holes, and what is reserved is 0. */
 	return !memcmp((void *)a + size, (void *)b + size, sizeof(*a) - size);
+}
+
+/* What CREATE says of a name that is there, -ENOENT if it is not. */
+static int tw_named_meet(const char *name, const struct timewheel_setup *setup,
+			 bool exclusive)
+{
+	const struct tw_named_wheel *named = tw_named_find(name);
+
+	lockdep_assert_held(&tw_named_lock);
+	if (!named)
+		return -ENOENT;
+
+	return !exclusive && tw_setup_same(&named->setup, setup) ?
+	       TIMEWHEEL_RES_EXISTED : -EEXIST;
+}
+
+/*
+ * Enters a wheel that was made, or tells why it could not be, unless another caller was
+ * faster.
+ */
+static int tw_named_enter(struct tw_named_wheel *named, const char *name,
+			  const struct timewheel_setup *setup, bool exclusive)
+{
+	int ret = tw_named_meet(name, setup, exclusive);
+
+	lockdep_assert_held(&tw_named_lock);
+	if (ret != -ENOENT)
+		return ret;
+
+	return IS_ERR(named) ? PTR_ERR(named) : tw_named_publish(named);
 }
 
 /**
@@ -250,14 +283,18 @@ int tw_named_create(const char *name, const struct timewheel_setup *setup,
 
 	if (mutex_lock_killable(&tw_named_lock))
 		return -EINTR;
-	named = tw_named_find(name);
-	if (!named)
-		ret = tw_named_make(name, setup);
-	else if (!exclusive && tw_setup_same(&named->setup, setup))
-		ret = TIMEWHEEL_RES_EXISTED;
-	else
-		ret = -EEXIST;
+	ret = tw_named_meet(name, setup, exclusive);
 	mutex_unlock(&tw_named_lock);
+	if (ret != -ENOENT)
+		return ret;
+
+	/* Not with the lock: a cgroup at its limit may take long to find memory. */
+	named = tw_named_make(name, setup);
+	mutex_lock(&tw_named_lock);
+	ret = tw_named_enter(named, name, setup, exclusive);
+	mutex_unlock(&tw_named_lock);
+	if (ret && !IS_ERR(named))
+		put_device(&named->dev);
 
 	return ret;
 }

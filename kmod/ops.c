@@ -12,6 +12,8 @@
 #include "trace.h"
 
 static_assert(TW_MAX_OPS <= TW_IDS_AHEAD);
+static_assert(TW_MAX_ENTRIES <= TW_IDS_AHEAD);
+static_assert(TW_MAX_CANCELS <= TW_IDS_AHEAD);
 
 /* Which flags go with which operation. */
 static const u32 tw_op_flags[] = {
@@ -100,10 +102,10 @@ static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op)
 }
 
 /* With the lock. */
-static int tw_op_find(struct tw_wheel *wheel, const struct timewheel_op *op,
-		      const struct tw_now *now, struct tw_found *found)
+static int tw_find(struct tw_wheel *wheel, struct tw_key key,
+		   const struct tw_now *now, struct tw_found *found)
 {
-	int err = tw_ring_find(&wheel->ring, tw_op_key(op), found);
+	int err = tw_ring_find(&wheel->ring, key, found);
 
 	if (!err && tw_ring_has_words(&wheel->ring))
 		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
@@ -111,36 +113,32 @@ static int tw_op_find(struct tw_wheel *wheel, const struct timewheel_op *op,
 	return err;
 }
 
-/* Which point of host time an operation means. */
-static __always_inline int tw_op_time(const struct tw_caller *caller,
-				      const struct timewheel_op *op,
-				      const struct tw_now *now, u64 *time)
+/* Which point of host time a caller means. */
+static __always_inline int tw_time_meant(const struct tw_caller *caller,
+					 u32 flags, u64 given,
+					 const struct tw_now *now, u64 *time)
 {
-	if (op->flags & TIMEWHEEL_OPF_ABSOLUTE)
-		*time = tw_clock_from_user(op->time, caller->offset);
-	else if (op->time <= S64_MAX)
-		*time = now->ns + op->time;
+	if (flags & TIMEWHEEL_OPF_ABSOLUTE)
+		*time = tw_clock_from_user(given, caller->offset);
+	else if (given <= S64_MAX)
+		*time = now->ns + given;
 	else
 		return -ERANGE;
 
 	return 0;
 }
 
-/* What a touch is to add to now: what the operation says, else its delay. */
-static u64 tw_op_timeout(const struct timewheel_op *op)
+/* What a touch is to add to now: what the caller says, else the delay. */
+static inline u64 tw_timeout_meant(u32 flags, u64 timeout, u64 time)
 {
-	if (op->timeout || op->flags & TIMEWHEEL_OPF_ABSOLUTE)
-		return op->timeout;
-
-	return op->time;
+	return timeout || flags & TIMEWHEEL_OPF_ABSOLUTE ? timeout : time;
 }
 
 /**
- * tw_op_deadline() - when an operation wants its token to be due
+ * tw_deadline() - when a token is to be due
  * @wheel: the wheel
- * @caller: the process that asks
- * @op: the operation
  * @now: the time
+ * @time: the deadline, in host time
  * @timeout: what a touch is to add to now, 0 for as before
  * @before: what a touch added before
  * @deadline: the answer
@@ -151,15 +149,12 @@ static u64 tw_op_timeout(const struct timewheel_op *op)
  * Return: 0 or -ERANGE.
  */
 static __always_inline int
-tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
-	       const struct timewheel_op *op, const struct tw_now *now,
-	       u64 timeout, u64 before, struct tw_deadline *deadline)
+tw_deadline(const struct tw_wheel *wheel, const struct tw_now *now, u64 time,
+	    u64 timeout, u64 before, struct tw_deadline *deadline)
 {
-	int err = tw_op_time(caller, op, now, &deadline->time);
+	int err = tw_ring_due(&wheel->ring, now, time, &deadline->due);
 
-	if (!err)
-		err = tw_ring_due(&wheel->ring, now, deadline->time,
-				  &deadline->due);
+	deadline->time = time;
 	if (err)
 		return err;
 	deadline->timeout = timeout;
@@ -169,6 +164,18 @@ tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
 		return -ERANGE;
 
 	return 0;
+}
+
+/* tw_deadline() of the time that an operation says. */
+static __always_inline int
+tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
+	       const struct timewheel_op *op, const struct tw_now *now,
+	       u64 timeout, u64 before, struct tw_deadline *deadline)
+{
+	u64 time;
+	int err = tw_time_meant(caller, op->flags, op->time, now, &time);
+
+	return err ?: tw_deadline(wheel, now, time, timeout, before, deadline);
 }
 
 /*
@@ -213,7 +220,7 @@ tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
 		return -EINVAL;
 	if (op->period > S64_MAX)
 		return -ERANGE;
-	err = tw_op_time(caller, op, now, &period.first);
+	err = tw_time_meant(caller, op->flags, op->time, now, &period.first);
 	if (!err)
 		err = tw_ring_due(&wheel->ring, now, period.first,
 				  &deadline.due);
@@ -254,7 +261,9 @@ static int tw_op_register(struct tw_wheel *wheel,
 	if (op->period)
 		return tw_op_register_periodic(wheel, caller, op, now);
 
-	return tw_op_register_once(wheel, caller, op, now, tw_op_timeout(op));
+	return tw_op_register_once(wheel, caller, op, now,
+				   tw_timeout_meant(op->flags, op->timeout,
+						    op->time));
 }
 
 static int tw_op_touch_or_register(struct tw_wheel *wheel,
@@ -275,10 +284,10 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 		      struct timewheel_op *op, const struct tw_now *now)
 {
 	const struct tw_key key = tw_op_key(op);
-	u64 timeout = tw_op_timeout(op);
+	u64 timeout = tw_timeout_meant(op->flags, op->timeout, op->time);
 	struct tw_deadline deadline;
 	struct tw_found found;
-	int err = tw_op_find(wheel, op, now, &found);
+	int err = tw_find(wheel, key, now, &found);
 
 	if (!err && tw_repeat_of(&wheel->ring, found.token)) {
 		err = op->timeout ? -EINVAL : 0;
@@ -296,21 +305,32 @@ static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
 	return tw_was_due(&found, now);
 }
 
-static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now)
+/* @due: on which tick the token was due. */
+static inline int tw_cancel(struct tw_wheel *wheel, struct tw_key key,
+			    const struct tw_now *now, u64 *due)
 {
-	const struct tw_key key = tw_op_key(op);
 	struct tw_found found;
-	int err = tw_op_find(wheel, op, now, &found);
+	int err = tw_find(wheel, key, now, &found);
 
 	if (err)
 		return err;
 	tw_ring_cancel(&wheel->ring, &found);
-	op->deadline = tw_tick_shown(wheel, caller, tw_word_due(found.word));
-	trace_cancel(wheel->number, key.by_handle, key.value,
-		     tw_word_due(found.word));
+	*due = tw_word_due(found.word);
+	trace_cancel(wheel->number, key.by_handle, key.value, *due);
 
 	return tw_was_due(&found, now);
+}
+
+static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
+			struct timewheel_op *op, const struct tw_now *now)
+{
+	u64 due;
+	int ret = tw_cancel(wheel, tw_op_key(op), now, &due);
+
+	if (ret >= 0)
+		op->deadline = tw_tick_shown(wheel, caller, due);
+
+	return ret;
 }
 
 /*
@@ -597,4 +617,109 @@ void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 	i = tw_ops_run_unlocked(wheel, caller, ops, n);
 	if (i < n)
 		tw_ops_run_locked(wheel, caller, ops + i, n - i);
+}
+
+/*
+ * Many of one kind.
+ */
+
+/* With the lock. */
+static int tw_entry_register(struct tw_wheel *wheel,
+			     const struct tw_caller *caller,
+			     const struct timewheel_register_many *many,
+			     struct timewheel_entry *entry,
+			     const struct tw_now *now)
+{
+	struct tw_deadline deadline;
+	u64 time;
+	int err;
+
+	if (entry->reserved ||
+	    (entry->id && wheel->flags & TIMEWHEEL_SETUP_NO_IDS) ||
+	    (entry->cookie && wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES))
+		return -EINVAL;
+	err = tw_time_meant(caller, many->flags, entry->time, now, &time);
+	if (!err)
+		err = tw_deadline(wheel, now, time,
+				  tw_timeout_meant(many->flags, many->timeout,
+						   entry->time), 0, &deadline);
+	if (!err)
+		err = tw_ring_register(&wheel->ring, now, entry->id,
+				       entry->cookie, &deadline, &entry->handle);
+	if (!err)
+		trace_register(wheel->number, entry->id, entry->handle,
+			       deadline.due);
+
+	return err;
+}
+
+/**
+ * tw_register_many() - register tokens, in order
+ * @wheel: the wheel, set up
+ * @caller: the process that asks
+ * @many: what is common to all
+ * @entries: each gets its result
+ * @n: how many, at most TW_MAX_ENTRIES
+ *
+ * May sleep for memory.
+ */
+void tw_register_many(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      const struct timewheel_register_many *many,
+		      struct timewheel_entry *entries, unsigned int n)
+{
+	u64 ids[TW_MAX_ENTRIES];
+	struct tw_now now;
+	unsigned int i;
+
+	if (!(wheel->flags & TIMEWHEEL_SETUP_NO_IDS)) {
+		for (i = 0; i < n; i++)
+			ids[i] = entries[i].id;
+		tw_ring_prefetch_ids(&wheel->ring, ids, n);
+	}
+	now = tw_wheel_lock(wheel);
+	for (i = 0; i < n; i++) {
+		int err = tw_entry_register(wheel, caller, many, &entries[i],
+					    &now);
+
+		while (err == -EAGAIN) {
+			tw_wheel_unlock(wheel, &now);
+			err = tw_ring_grow(&wheel->ring);
+			now = tw_wheel_lock(wheel);
+			if (!err)
+				err = tw_entry_register(wheel, caller, many,
+							&entries[i], &now);
+		}
+		entries[i].result = err;
+	}
+	tw_wheel_unlock(wheel, &now);
+}
+
+/**
+ * tw_cancel_many() - cancel tokens, in order
+ * @wheel: the wheel, set up
+ * @by_handle: @keys are handles, else ids
+ * @keys: which tokens
+ * @results: what became of each
+ * @n: how many, at most TW_MAX_CANCELS
+ */
+void tw_cancel_many(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+		    s32 *results, unsigned int n)
+{
+	struct tw_now now;
+	unsigned int i;
+	u64 due;
+
+	for (i = 0; by_handle && i < n; i++)
+		tw_ring_prefetch_handle(&wheel->ring, keys[i]);
+	if (!by_handle)
+		tw_ring_prefetch_ids(&wheel->ring, keys, n);
+	now = tw_wheel_lock(wheel);
+	for (i = 0; by_handle && i < n; i++)
+		tw_ring_prefetch_place(&wheel->ring, keys[i]);
+	for (i = 0; i < n; i++) {
+		const struct tw_key key = { by_handle, keys[i] };
+
+		results[i] = tw_cancel(wheel, key, &now, &due);
+	}
+	tw_wheel_unlock(wheel, &now);
 }

@@ -15,6 +15,10 @@
 /* Most operations of one hold of the lock. */
 #define TW_MAX_OPS	16
 
+/* Most entries, and keys, of one hold of the lock. */
+#define TW_MAX_ENTRIES	32
+#define TW_MAX_CANCELS	64
+
 /**
  * struct tw_caller - the process that asks
  * @offset: ns to add to host time for this process, see clock.h
@@ -27,6 +31,11 @@ struct tw_caller {
 
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
 		struct timewheel_op *ops, unsigned int n);
+void tw_register_many(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      const struct timewheel_register_many *many,
+		      struct timewheel_entry *entries, unsigned int n);
+void tw_cancel_many(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+		    s32 *results, unsigned int n);
 
 /* A tick as a point of time of the caller's. */
 static inline u64 tw_tick_shown(const struct tw_wheel *wheel,

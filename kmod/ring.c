@@ -128,23 +128,11 @@ void tw_ring_destroy(struct tw_ring *ring)
 	tw_blocks_destroy(&ring->tokens.blocks);
 }
 
-/* A registration needs a token, its touch word, and a place to be filed. */
-static bool tw_ring_has_token(const struct tw_ring *ring)
-{
-	return ring->tokens.used < tw_arena_capacity(&ring->tokens);
-}
-
-/* Each token that there is memory for has a word, if there are words. */
-static bool tw_ring_has_all_words(const struct tw_ring *ring)
+/* Whether so many tokens have touch words, if there are words. */
+static bool tw_ring_has_words_for(const struct tw_ring *ring, u32 tokens)
 {
 	return !tw_ring_has_words(ring) ||
-	       tw_words_capacity(&ring->words) >=
-	       min(tw_arena_capacity(&ring->tokens), ring->max_tokens);
-}
-
-static bool tw_ring_has_places(const struct tw_ring *ring)
-{
-	return tw_levels_have_room(&ring->levels, ring->tokens.used + 1);
+	       tokens <= tw_words_capacity(&ring->words);
 }
 
 /**
@@ -160,11 +148,13 @@ int tw_ring_grow(struct tw_ring *ring)
 {
 	bool token, words, places;
 	int err = 0;
+	u32 used;
 
 	spin_lock(&ring->lock);
-	token = tw_ring_has_token(ring);
-	words = tw_ring_has_all_words(ring);
-	places = tw_ring_has_places(ring);
+	used = ring->tokens.used;
+	token = used < tw_arena_capacity(&ring->tokens);
+	words = tw_ring_has_words_for(ring, used + 1);
+	places = used < tw_lists_room(&ring->levels.lists);
 	spin_unlock(&ring->lock);
 
 	if (!token)
@@ -291,40 +281,157 @@ int tw_ring_name(struct tw_ring *ring, struct tw_token *token)
 	return err;
 }
 
-/* Ends a token's life; it is not ARMED, not filed and has no id. */
-void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index)
+/* Fetches tokens of a list that come soon, with their touch words. */
+void tw_ring_fetch(const struct tw_ring *ring, const struct tw_list *list)
+{
+	const u32 *ahead = tw_list_ahead(&ring->levels.lists, list);
+	unsigned int i;
+
+	for (i = 0; ahead && i < TW_AHEAD; i++)
+		tw_arena_fetch(&ring->tokens,
+			       (unsigned long)tw_ring_token(ring, ahead[i]));
+	for (i = 0; ahead && tw_ring_has_words(ring) && i < TW_AHEAD; i++)
+		prefetchw(tw_words_at(&ring->words, ahead[i]));
+}
+
+/*
+ * Takes a token that is FREE: there is one as long as fewer than ring->ready are in
+ * use. A token that has never been used gets the generation of its first life.
+ */
+static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
+{
+	struct tw_lists *lists = &ring->levels.lists;
+	const struct tw_list *free = &lists->list[ring->levels.free];
+	struct tw_token *token;
+
+	lockdep_assert_held(&ring->lock);
+	ring->tokens.used++;
+	if (likely(free->fill)) {
+		*index = tw_ring_last(ring, free);
+		tw_lists_pop(lists, ring->levels.free);
+		return tw_ring_token(ring, *index);
+	}
+	*index = ring->tokens.fresh++;
+	token = tw_ring_token(ring, *index);
+	WRITE_ONCE(token->generation_hi, ring->first_generation >> 16);
+	WRITE_ONCE(token->word, tw_word(0, TW_FREE, ring->first_generation));
+
+	return token;
+}
+
+/*
+ * A token is FREE. It is kept by its index, so that finding it needs no walk through
+ * free tokens, which nobody has looked at for long.
+ */
+static inline void tw_ring_put(struct tw_ring *ring, u32 index)
+{
+	struct tw_lists *lists = &ring->levels.lists;
+
+	lockdep_assert_held(&ring->lock);
+	tw_list_push(&lists->list[ring->levels.free],
+		     tw_lists_open(lists, ring->levels.free), index);
+	ring->tokens.used--;
+}
+
+/* What a token's word is in its next life, before that begins. */
+static inline u64 tw_ring_next_life(struct tw_token *token)
 {
 	u16 generation = READ_ONCE(token->word) + 1;
 
-	lockdep_assert_held(&ring->lock);
-	if (!generation)
+	if (unlikely(!generation))
 		WRITE_ONCE(token->generation_hi, token->generation_hi + 1);
-	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
-	tw_arena_put(&ring->tokens, index, token);
+
+	return tw_word(0, TW_FREE, generation);
 }
 
-static int tw_ring_may_register(struct tw_ring *ring, u64 id)
+/* Ends a token's life; it is not ARMED, not filed and has no id. */
+void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index)
+{
+	lockdep_assert_held(&ring->lock);
+	WRITE_ONCE(token->word, tw_ring_next_life(token));
+	tw_ring_put(ring, index);
+}
+
+/*
+ * Ends the lives of the first tokens of a batch that are due on a tick, and writes
+ * their indices to @entry. Returns how many.
+ */
+static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
+					     const u32 *batch, unsigned int n,
+					     u64 due, u32 *entry)
+{
+	/* A copy, which no write to a token or an entry can change. */
+	const struct tw_arena tokens = ring->tokens;
+	unsigned int i;
+
+	lockdep_assert_held(&ring->lock);
+	for (i = 0; i < n; i++) {
+		u32 index = batch[i];
+		struct tw_token *token = tw_arena_at(&tokens, index);
+
+		if (tw_word_due(READ_ONCE(token->word)) != due)
+			break;
+		WRITE_ONCE(token->word, tw_ring_next_life(token));
+		entry[i] = index;
+	}
+
+	return i;
+}
+
+/**
+ * tw_ring_free_due() - tw_ring_free() of many
+ * @ring: the ring, locked
+ * @batch: tokens
+ * @n: how many
+ * @due: ends those that are due on this tick, up to one that is not
+ *
+ * Many are cheap: the chunk that they are entered in is found once.
+ *
+ * Return: how many.
+ */
+unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+			      unsigned int n, u64 due)
+{
+	struct tw_lists *lists = &ring->levels.lists;
+	struct tw_list *free = &lists->list[ring->levels.free];
+	unsigned int done = 0;
+
+	lockdep_assert_held(&ring->lock);
+	while (done < n && tw_ring_due_tick(ring, batch[done]) == due) {
+		struct tw_chunk *head = tw_lists_open(lists, ring->levels.free);
+		unsigned int some = min(n - done, TW_CHUNK_ENTRIES - free->fill);
+
+		some = tw_ring_end_lives(ring, batch + done, some, due,
+					 &head->entry[free->fill]);
+		free->fill += some;
+		done += some;
+	}
+	ring->tokens.used -= done;
+
+	return done;
+}
+
+/*
+ * Counts anew for how many tokens there is all that a registration needs: a token, its
+ * touch word, and a place wherever it may come to be filed, now and later. Returns
+ * whether another can be registered, as tw_ring_register() does.
+ */
+static int tw_ring_make_ready(struct tw_ring *ring, u64 id)
 {
 	lockdep_assert_held(&ring->lock);
 	if (ring->tokens.used < ring->room) {
-		return tw_ring_has_token(ring) && tw_ring_has_places(ring) &&
-		       tw_ring_has_all_words(ring) ? 0 : -EAGAIN;
-	}
+		u32 ready = min(tw_arena_capacity(&ring->tokens),
+				tw_lists_room(&ring->levels.lists));
 
+		if (tw_ring_has_words(ring))
+			ready = min(ready, tw_words_capacity(&ring->words));
+		ring->ready = min(ready, ring->room);
+		return ring->tokens.used < ring->ready ? 0 : -EAGAIN;
+	}
 	if (ring->has_ids && tw_ids_find(&ring->ids, id))
 		return -EEXIST;
 
 	return ring->room ? -ENOSPC : -ESHUTDOWN;
-}
-
-/* A token that has never been used gets the generation of its first life. */
-static void tw_ring_begin_token(const struct tw_ring *ring,
-				struct tw_token *token)
-{
-	u32 generation = ring->first_generation;
-
-	WRITE_ONCE(token->generation_hi, generation >> 16);
-	WRITE_ONCE(token->word, tw_word(0, TW_FREE, generation));
 }
 
 /* What else the beginning of a token's life has to see to. */
@@ -361,24 +468,21 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 *handle)
 {
 	struct tw_token *token;
-	u32 fresh = ring->tokens.fresh;
 	u32 index, generation;
-	int err;
+	int err = 0;
 
 	lockdep_assert_held(&ring->lock);
-	err = tw_ring_may_register(ring, id);
+	if (unlikely(ring->tokens.used >= ring->ready))
+		err = tw_ring_make_ready(ring, id);
 	if (err)
 		return err;
 
-	index = tw_arena_get(&ring->tokens);
-	token = tw_arena_at(&ring->tokens, index);
-	if (index == fresh)
-		tw_ring_begin_token(ring, token);
+	token = tw_ring_get(ring, &index);
 	if (ring->has_ids)
 		WRITE_ONCE(((struct tw_id_token *)token)->id, id);
 	err = tw_ring_name(ring, token);
 	if (err) {
-		tw_arena_put(&ring->tokens, index, token);
+		tw_ring_put(ring, index);
 		return err;
 	}
 	if (ring->cookie_at)
@@ -392,7 +496,7 @@ int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word,
 			  tw_word(deadline->due, TW_ARMED, generation));
-	tw_levels_file(&ring->levels, index, deadline->due,
+	tw_levels_file(&ring->levels, index, token, deadline->due,
 		       tw_levels_origin(&ring->levels, now->tick));
 	ring->pending++;
 	ring->registered++;
@@ -436,19 +540,10 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	tw_found_set(found, deadline->due, TW_ARMED);
 	if (ring->has_extras)
 		tw_ring_moved(ring, found, index, now, deadline);
-	tw_levels_unfile(&ring->levels, index);
-	tw_levels_file(&ring->levels, index, deadline->due,
+	tw_levels_unfile(&ring->levels, found->token);
+	tw_levels_file(&ring->levels, index, found->token, deadline->due,
 		       tw_levels_origin(&ring->levels, now->tick));
 	ring->moved++;
-}
-
-/* Takes a token that is no longer ARMED out of everything. */
-static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
-{
-	lockdep_assert_held(&ring->lock);
-	tw_levels_unfile(&ring->levels, index);
-	tw_ring_unname(ring, token);
-	ring->pending--;
 }
 
 /**
@@ -458,12 +553,16 @@ static void tw_remove(struct tw_ring *ring, struct tw_token *token, u32 index)
  */
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 {
-	u32 index = tw_ring_index(ring, found->token);
+	struct tw_token *token = found->token;
+	u32 index;
 
 	lockdep_assert_held(&ring->lock);
-	tw_found_set(found, 0, TW_TAKEN);
+	/* In one go, for it may be touched until then. */
+	found->word = xchg(&token->word, tw_ring_next_life(token));
+	index = tw_levels_unfile(&ring->levels, token);
 	tw_stamp_set(ring, index, 0);
-	tw_remove(ring, found->token, index);
-	tw_ring_free(ring, found->token, index);
+	tw_ring_unname(ring, token);
+	tw_ring_put(ring, index);
+	ring->pending--;
 	ring->cancelled++;
 }

@@ -55,6 +55,11 @@ struct tw_now {
 
 /**
  * struct tw_ring - tokens and where they are
+ *
+ * A touch takes no lock and reads what is constant: that has cache lines of its own,
+ * apart from the lock and from what changes under it, which another CPU that registers
+ * and cancels writes all the time.
+ *
  * @lock: the wheel's: see LOCKING
  * @tick: ns per tick; constant
  * @max_due: last tick that a deadline may have; constant
@@ -62,17 +67,18 @@ struct tw_now {
  * @slots: slots of the user's ring; constant
  * @max_tokens: most tokens in use at once; constant
  * @first_generation: generation of each token's first life; constant
- * @room: how many may be in use for another to be registered: @max_tokens, or
- *	0 while the ring is draining; @lock
  * @cookie_at: offset of a token's cookie, 0 without cookies; constant
  * @has_ids: tokens have ids; constant
  * @has_extras: tokens have touch words or deliveries to look after; constant
- * @levels: where tokens are filed; @lock
- * @tokens: the tokens; @lock, look-ups without it
  * @words: touch words, if the ring has them: then all but the words changes
  *	under @lock, touches too
+ * @tokens: the tokens; @lock, look-ups without it
+ * @levels: where tokens are filed; @lock
  * @delivery: what is known of deliveries; each field says
  * @ids: id to token; changed under @lock, look-ups without it
+ * @room: how many may be in use for another to be registered: @max_tokens, or
+ *	0 while the ring is draining; @lock
+ * @ready: how many may be in use for another to be registered at once; @lock
  * @pending: ARMED tokens; @lock
  * @registered: count; @lock
  * @cancelled: count; @lock
@@ -83,21 +89,22 @@ struct tw_now {
  */
 struct tw_ring {
 	spinlock_t		lock;	/* the wheel's: see LOCKING */
-	u64			tick;
+	u64			tick ____cacheline_aligned_in_smp;
 	u64			max_due;
 	u32			max_ahead;
 	u32			slots;
 	u32			max_tokens;
 	u32			first_generation;
-	u32			room;
 	u32			cookie_at;
 	bool			has_ids;
 	bool			has_extras;
-	struct tw_levels	levels;
-	struct tw_arena		tokens;
 	struct tw_blocks	words;
+	struct tw_arena		tokens;
+	struct tw_levels	levels ____cacheline_aligned_in_smp;
 	struct tw_deliveries	delivery;
 	struct rhashtable	ids;
+	u32			room;
+	u32			ready;
 	u32			pending;
 	u64			registered;
 	u64			cancelled;
@@ -170,6 +177,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline);
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found);
 
+void tw_ring_fetch(const struct tw_ring *ring, const struct tw_list *list);
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 		 u64 *word);
 
@@ -177,6 +185,8 @@ u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
 int tw_ring_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_end_name(struct tw_ring *ring, struct tw_token *token);
 void tw_ring_free(struct tw_ring *ring, struct tw_token *token, u32 index);
+unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
+			      unsigned int n, u64 due);
 
 /* Ends the id, if there is one: the token is no longer ARMED, nor HELD. */
 static inline void tw_ring_unname(struct tw_ring *ring, struct tw_token *token)
@@ -232,6 +242,7 @@ static inline bool tw_ring_is_draining(const struct tw_ring *ring)
 static inline void tw_ring_drain(struct tw_ring *ring, bool drain)
 {
 	ring->room = drain ? 0 : ring->max_tokens;
+	ring->ready = 0;
 }
 
 static inline u64 tw_token_id(const struct tw_ring *ring,
@@ -309,6 +320,16 @@ static inline u32 tw_ring_outs_left(const struct tw_ring *ring)
 static inline u64 tw_ring_next(const struct tw_ring *ring)
 {
 	return ring->levels.next;
+}
+
+/* The last token of a list, which is the next to be taken off it. Under the lock. */
+static inline u32 tw_ring_last(const struct tw_ring *ring,
+			       const struct tw_list *list)
+{
+	if (tw_list_is_to_fetch(list))
+		tw_ring_fetch(ring, list);
+
+	return tw_list_last(&ring->levels.lists, list);
 }
 
 /* The index of a token that is filed. Under the lock. */

@@ -59,8 +59,7 @@ struct tw_key {
  * @word: due tick, state, generation; see above
  * @timeout: ns that a touch adds to now, 0 for none; written under the lock,
  *	read anywhere
- * @place: FREE: next free token; ARMED, HELD: where the lists have it; under the
- *	lock
+ * @place: ARMED, HELD: where the lists have it; under the lock
  * @generation_hi: upper half of the generation; written under the lock while
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock

@@ -32,7 +32,7 @@ static_assert(sizeof(struct tw_id_token) + sizeof(u64) == 48);
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
 
 /* Most tokens that one step looks at, under the lock. */
-#define TW_STEP		256
+#define TW_STEP		128
 
 /*
  * How long what is due waits, in ns, when there is no memory for a delivery; at least

@@ -427,6 +427,230 @@ TEST_F(errors, touch_many_counts)
 	free(keys);
 }
 
+/*
+ * One call says of each entry what an operation of its own would have said, wherever
+ * in the array the entry is, and carries out all others.
+ */
+TEST_F(errors, register_many_has_a_result_for_each)
+{
+	const __u64 far = S64_LAST / TW_SEC * TW_SEC;
+	struct timewheel_entry entries[MANY] = {};
+	struct timewheel_token token;
+	struct timewheel_info info;
+	__u32 done = 0;
+
+	for (__u32 i = 0; i < MANY; i++) {
+		entries[i].id = 1000 + i;
+		entries[i].time = (1 + i % 7) * TW_SEC;
+		entries[i].cookie = 3 * i;
+		entries[i].result = 77;
+	}
+	entries[0].id = WITNESS;
+	entries[31].time = far + TW_SEC;
+	entries[32].time = S64_LAST + 1;
+	entries[64].reserved = 1;
+	entries[65].id = 1064;		/* which has failed, so that it is free */
+	entries[66].id = 1065;
+	entries[MANY - 1].id = 1001;
+	ASSERT_EQ(0, tw_register_entries(self->fd, 0, 0, entries, MANY, &done));
+	EXPECT_EQ((__u32)MANY, done);
+	EXPECT_EQ(-EEXIST, entries[0].result);
+	EXPECT_EQ(-ERANGE, entries[31].result);
+	EXPECT_EQ(-ERANGE, entries[32].result);
+	EXPECT_EQ(-EINVAL, entries[64].result);
+	EXPECT_EQ(-EEXIST, entries[MANY - 1].result);
+	for (__u32 i = 1; i < MANY - 1; i++) {
+		if (i == 31 || i == 32 || i == 64)
+			continue;
+		ASSERT_EQ(0, entries[i].result);
+		ASSERT_EQ(0, tw_get(self->fd, 0, entries[i].id, &token));
+		EXPECT_EQ(entries[i].handle, token.handle);
+		EXPECT_EQ(entries[i].cookie, token.cookie);
+		EXPECT_EQ(entries[i].time, token.timeout);
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(self->before.info.registered + MANY - 5, info.registered);
+}
+
+/* Times of a clock, and one timeout for all. */
+TEST_F(errors, register_many_by_the_clock)
+{
+	struct timewheel_entry entries[3] = {
+		{ .id = 1000, .time = 0 },
+		{ .id = 1001, .time = 500 * TW_SEC },
+		{ .id = 1002, .time = U64_LAST },
+	};
+	struct timewheel_token token;
+	__u32 done = 0;
+
+	ASSERT_EQ(0, tw_register_entries(self->fd, TIMEWHEEL_OPF_ABSOLUTE,
+					 40 * TW_SEC, entries, 3, &done));
+	EXPECT_EQ(0, entries[0].result);
+	EXPECT_EQ(-ERANGE, entries[2].result);
+	ASSERT_EQ(0, tw_get(self->fd, 0, 1001, &token));
+	EXPECT_EQ(500 * TW_SEC, token.deadline);
+	EXPECT_EQ(40 * TW_SEC, token.timeout);
+	/* Without a timeout of their own they cannot be touched. */
+	entries[0].id = 1003;
+	ASSERT_EQ(0, tw_register_entries(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 0,
+					 entries, 1, &done));
+	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, 1003)));
+}
+
+/* Full at an exact number; draining; and what a wheel without ids or cookies refuses. */
+TEST_F(errors, register_many_of_what_a_wheel_has_not)
+{
+	struct timewheel_entry entries[MANY] = {};
+	int fd = TW_OPEN(O_RDWR);
+	__u64 handles[MANY];
+	__s32 results[MANY];
+	__u32 done = 0;
+
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC, 100,
+			      TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
+			      0));
+	for (__u32 i = 0; i < MANY; i++)
+		entries[i].time = TW_SEC;
+	entries[5].id = 1;
+	entries[6].cookie = 1;
+	ASSERT_EQ(0, tw_register_entries(fd, 0, 0, entries, MANY, &done));
+	EXPECT_EQ((__u32)MANY, done);
+	for (__u32 i = 0; i < MANY; i++) {
+		EXPECT_EQ(i == 5 || i == 6 ? -EINVAL : i < 102 ? 0 : -ENOSPC,
+			  entries[i].result) {
+			TH_LOG("entry %u", i);
+		}
+		handles[i] = entries[i].handle;
+	}
+	/* There are no ids to cancel by. */
+	ASSERT_EQ(0, tw_cancel_keys(fd, 0, handles, results, 1, &done));
+	EXPECT_EQ(-EINVAL, results[0]);
+	ASSERT_EQ(0, tw_cancel_keys(fd, TIMEWHEEL_OPF_BY_HANDLE, handles,
+				    results, MANY, &done));
+	for (__u32 i = 0; i < MANY; i++)
+		EXPECT_EQ(i == 5 || i == 6 || i > 101 ? -ESTALE : 0, results[i]);
+	ASSERT_EQ(0, tw_control(fd, TIMEWHEEL_CONTROL_DRAINING,
+				TIMEWHEEL_CONTROL_DRAINING));
+	ASSERT_EQ(0, tw_register_entries(fd, 0, 0, entries, 1, &done));
+	EXPECT_EQ(-ESHUTDOWN, entries[0].result);
+	close(fd);
+}
+
+TEST_F(errors, cancel_many_has_a_result_for_each)
+{
+	__u64 ids[MANY], handles[MANY];
+	struct timewheel_info info;
+	__s32 results[MANY];
+	__u32 done = 0;
+
+	for (__u32 i = 0; i < MANY; i++) {
+		ids[i] = 1000 + i;
+		ASSERT_EQ(0, tw_register(self->fd, ids[i],
+					 (i == 70 ? 1 : 100) * TW_SEC, 0,
+					 &handles[i]));
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_EQ(0, tw_advance(self->fd, info.hand + 2));
+	ids[0] = ABSENT;
+	ids[64] = ids[63];
+	ASSERT_EQ(0, tw_cancel_keys(self->fd, 0, ids, results, MANY, &done));
+	EXPECT_EQ((__u32)MANY, done);
+	for (__u32 i = 0; i < MANY; i++) {
+		EXPECT_EQ(i == 0 || i == 64 ? -ENOENT :
+			  i == 70 ? TIMEWHEEL_RES_WAS_DUE : 0, results[i]) {
+			TH_LOG("key %u", i);
+		}
+	}
+	ASSERT_EQ(0, tw_cancel_keys(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handles,
+				    results, MANY, &done));
+	for (__u32 i = 0; i < MANY; i++)
+		EXPECT_EQ(i == 0 || i == 64 ? 0 : -ESTALE, results[i]);
+}
+
+/* Neither call does anything if the count is too large, nor needs an array for none. */
+TEST_F(errors, counts_of_many)
+{
+	const __u32 too_many[] = {
+		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x20000001, 0x7fffffff,
+		0x80000000, 0xffffffff,
+	};
+	struct timewheel_register_many add = { .size = sizeof(add) };
+	struct timewheel_cancel_many end = { .size = sizeof(end) };
+	struct timewheel_entry entry = { .id = ABSENT };
+	__u64 key = WITNESS;
+	__s32 result;
+
+	add.entries = (__u64)(uintptr_t)&entry;
+	end.keys = (__u64)(uintptr_t)&key;
+	end.results = (__u64)(uintptr_t)&result;
+	for (size_t i = 0; i < ARRAY_SIZE(too_many); i++) {
+		add.count = too_many[i];
+		add.done = 0xcccc;
+		end.count = too_many[i];
+		end.done = 0xcccc;
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_REGISTER_MANY,
+						&add)));
+		EXPECT_EQ(0xccccU, add.done);
+		EXPECT_EQ(-EINVAL, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_CANCEL_MANY,
+						&end)));
+		EXPECT_EQ(0xccccU, end.done);
+	}
+	add = (struct timewheel_register_many) { .size = sizeof(add), .done = 7 };
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_REGISTER_MANY, &add));
+	EXPECT_EQ(0U, add.done);
+	end = (struct timewheel_cancel_many) { .size = sizeof(end), .done = 7 };
+	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_CANCEL_MANY, &end));
+	EXPECT_EQ(0U, end.done);
+	expect_unchanged();
+}
+
+/* Entries that end where no memory follows: what is before it is done, and told. */
+TEST_F(errors, many_that_meet_a_fault)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const __u32 there = 40;
+	struct timewheel_entry *entries;
+	struct timewheel_info info;
+	__s32 results[MANY];
+	__u32 done = 0;
+	__u64 *keys;
+
+	ASSERT_NE(MAP_FAILED, map);
+	ASSERT_EQ(0, munmap(map + page, page));
+	/* The last one is there in part. */
+	entries = (void *)(map + page - there * sizeof(*entries) - 8);
+	for (__u32 i = 0; i < there; i++)
+		entries[i] = (struct timewheel_entry) {
+			.id = 1000 + i, .time = 100 * TW_SEC, .result = 77,
+		};
+	EXPECT_EQ(-EFAULT, tw_ret(tw_register_entries(self->fd, 0, 0, entries,
+						      MANY, &done)));
+	EXPECT_EQ(there, done);
+	for (__u32 i = 0; i < there; i++)
+		EXPECT_EQ(0, entries[i].result);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(self->before.info.pending + there, info.pending);
+
+	keys = (void *)(map + page - 10 * sizeof(*keys));
+	for (__u32 i = 0; i < 10; i++)
+		keys[i] = 1000 + i;
+	EXPECT_EQ(-EFAULT, tw_ret(tw_cancel_keys(self->fd, 0, keys, results,
+						 MANY, &done)));
+	EXPECT_EQ(10U, done);
+	/* Results that cannot be written: the keys have been carried out. */
+	for (__u32 i = 0; i < 10; i++)
+		keys[i] = 1010 + i;
+	EXPECT_EQ(-EFAULT, tw_ret(tw_cancel_keys(self->fd, 0, keys,
+						 (void *)(map + page), 10,
+						 &done)));
+	EXPECT_EQ(10U, done);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(self->before.info.pending + there - 20, info.pending);
+	munmap(map, page);
+}
+
 TEST_F(errors, move_erange)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;

@@ -95,6 +95,30 @@ TW_SAME_LAYOUT(timewheel_touch_many, keys, 8);
 TW_SAME_LAYOUT(timewheel_touch_many, count, 16);
 TW_SAME_LAYOUT(timewheel_touch_many, done, 20);
 
+TW_SAME_SIZE(timewheel_entry, 40);
+TW_SAME_LAYOUT(timewheel_entry, id, 0);
+TW_SAME_LAYOUT(timewheel_entry, cookie, 8);
+TW_SAME_LAYOUT(timewheel_entry, time, 16);
+TW_SAME_LAYOUT(timewheel_entry, handle, 24);
+TW_SAME_LAYOUT(timewheel_entry, result, 32);
+TW_SAME_LAYOUT(timewheel_entry, reserved, 36);
+
+TW_SAME_SIZE(timewheel_register_many, 32);
+TW_SAME_LAYOUT(timewheel_register_many, size, 0);
+TW_SAME_LAYOUT(timewheel_register_many, flags, 4);
+TW_SAME_LAYOUT(timewheel_register_many, entries, 8);
+TW_SAME_LAYOUT(timewheel_register_many, timeout, 16);
+TW_SAME_LAYOUT(timewheel_register_many, count, 24);
+TW_SAME_LAYOUT(timewheel_register_many, done, 28);
+
+TW_SAME_SIZE(timewheel_cancel_many, 32);
+TW_SAME_LAYOUT(timewheel_cancel_many, size, 0);
+TW_SAME_LAYOUT(timewheel_cancel_many, flags, 4);
+TW_SAME_LAYOUT(timewheel_cancel_many, keys, 8);
+TW_SAME_LAYOUT(timewheel_cancel_many, results, 16);
+TW_SAME_LAYOUT(timewheel_cancel_many, count, 24);
+TW_SAME_LAYOUT(timewheel_cancel_many, done, 28);
+
 TW_SAME_SIZE(timewheel_advance, 16);
 TW_SAME_LAYOUT(timewheel_advance, size, 0);
 TW_SAME_LAYOUT(timewheel_advance, flags, 4);
@@ -263,6 +287,29 @@ static inline void tw_fill_touch_many(void *arg)
 	};
 }
 
+static inline void tw_fill_register_many(void *arg)
+{
+	static struct timewheel_entry entry;
+
+	entry = (struct timewheel_entry) { .id = TW_ID_NEW, .time = 5 * TW_SEC };
+	*(struct timewheel_register_many *)arg = (struct timewheel_register_many) {
+		.size = sizeof(struct timewheel_register_many),
+		.entries = (__u64)(uintptr_t)&entry, .count = 1,
+	};
+}
+
+static inline void tw_fill_cancel_many(void *arg)
+{
+	static __s32 results[1];
+	static const __u64 absent = TW_ID_NEW;
+
+	*(struct timewheel_cancel_many *)arg = (struct timewheel_cancel_many) {
+		.size = sizeof(struct timewheel_cancel_many),
+		.keys = (__u64)(uintptr_t)&absent,
+		.results = (__u64)(uintptr_t)results, .count = 1,
+	};
+}
+
 static inline void tw_fill_advance(void *arg)
 {
 	*(struct timewheel_advance *)arg = (struct timewheel_advance) {
@@ -400,6 +447,12 @@ static const struct tw_command tw_commands[] = {
 	TW_COMMAND(CONTROL, control, 16, 0, TW_NONE, TW_WHEEL | TW_WRITE),
 	TW_COMMAND(GET, get, 40, TIMEWHEEL_OPF_BY_HANDLE, TW_RESERVED(get),
 		   TW_WHEEL | TW_READ, TW_OUT(timewheel_get, done)),
+	TW_COMMAND(REGISTER_MANY, register_many, 32, TIMEWHEEL_OPF_ABSOLUTE,
+		   TW_NONE, TW_WHEEL | TW_WRITE,
+		   TW_OUT(timewheel_register_many, done)),
+	TW_COMMAND(CANCEL_MANY, cancel_many, 32, TIMEWHEEL_OPF_BY_HANDLE,
+		   TW_NONE, TW_WHEEL | TW_WRITE,
+		   TW_OUT(timewheel_cancel_many, done)),
 };
 
 #define for_each_command(c)						\

@@ -191,6 +191,35 @@ static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
 	return ret;
 }
 
+/* Returns 0 or -1 and errno; *done is how many were carried out either way. */
+static inline int tw_register_entries(int fd, __u32 flags, __u64 timeout,
+				      struct timewheel_entry *entries,
+				      __u32 count, __u32 *done)
+{
+	struct timewheel_register_many many = {
+		.size = sizeof(many), .flags = flags, .timeout = timeout,
+		.entries = (__u64)(uintptr_t)entries, .count = count,
+	};
+	int ret = ioctl(fd, TIMEWHEEL_IOC_REGISTER_MANY, &many);
+
+	*done = many.done;
+	return ret;
+}
+
+static inline int tw_cancel_keys(int fd, __u32 flags, const __u64 *keys,
+				 __s32 *results, __u32 count, __u32 *done)
+{
+	struct timewheel_cancel_many many = {
+		.size = sizeof(many), .flags = flags,
+		.keys = (__u64)(uintptr_t)keys,
+		.results = (__u64)(uintptr_t)results, .count = count,
+	};
+	int ret = ioctl(fd, TIMEWHEEL_IOC_CANCEL_MANY, &many);
+
+	*done = many.done;
+	return ret;
+}
+
 static inline int tw_move(int fd, __u32 flags, __u64 key, __u64 time)
 {
 	return tw_key_op(fd, TIMEWHEEL_OP_MOVE, flags, key, time);

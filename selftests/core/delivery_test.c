@@ -836,7 +836,7 @@ static void op_cancel(void)
 static void op_drain(void)
 {
 	lock();
-	m.ring.room = once(12) ? 0 : m.setup.max_tokens;
+	tw_ring_drain(&m.ring, once(12));
 	unlock();
 }
 
@@ -1467,8 +1467,10 @@ static u64 pick_start(void)
 /* Leaves memory for so many deliveries at once, and none can be had. */
 static void take_memory(u32 left)
 {
+	u32 at;
+
 	while (tw_ring_outs_left(&m.ring) > left) {
-		tw_arena_get(&m.ring.delivery.outs);
+		tw_arena_get(&m.ring.delivery.outs, &at);
 		m.hog++;
 	}
 }

@@ -472,9 +472,10 @@ static void check_all(void)
  * since it was filed it has been touched, or the clock stepped back: so once per
  * level, per timeout and per step. Tokens that were put back also once per put-back.
  */
-bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
+bool lists_add(struct tw_lists *lists, u32 list, u32 index,
+	       struct tw_token *token)
 {
-	struct life *life = &m.life[token];
+	struct life *life = &m.life[index];
 
 	/* To who has stepped back, a stamp is ahead: more than once. */
 	if (m.expiring && !life->touched && !life->ahead &&
@@ -483,7 +484,7 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 	     list_level(&m.ring, life->list) < m.ring.levels.back))
 		CHECK(list_level(&m.ring, list) <
 		      list_level(&m.ring, life->list),
-		      "token %u due on %llu filed again: list %u to %u", token,
+		      "token %u due on %llu filed again: list %u to %u", index,
 		      life->due, life->list, list);
 	if (m.expiring)
 		life->touched = false;
@@ -491,7 +492,7 @@ bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token)
 	life->backs = m.backs;
 	life->put_backs = m.put_back;
 
-	return __real_tw_lists_add(lists, list, token);
+	return (tw_lists_add)(lists, list, index, token);
 }
 
 /*
@@ -522,7 +523,7 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 		unlock();
 		if (err != -EAGAIN)
 			return err;
-		CHECK(rounds++ < (m.words ? 64 : 2), "growing is no help");
+		CHECK(rounds++ < 2, "growing is no help");
 		if (may_fail)
 			shim_fail_alloc = 1 + below(3);
 		err = tw_ring_grow(&m.ring);

@@ -49,9 +49,13 @@ struct walked {
 	u32	pending;
 	u32	held;
 	u32	buried;
+	u32	free;
 };
 
-/* Who waits is ARMED; what somebody holds is HELD, and what nobody does is aside. */
+/*
+ * A token that waits is ARMED; one that a taker holds is HELD, and one that is buried
+ * is aside.
+ */
 static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
 		       struct walked *walked)
 {
@@ -80,6 +84,12 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 	CHECK(index < ring->tokens.fresh, "list %u has token %u of %u", list,
 	      index, ring->tokens.fresh);
 	token = tw_arena_at(&ring->tokens, index);
+	/* A token that has had its life knows no place. */
+	if (list == ring->levels.free) {
+		CHECK_EQ(tw_word_state(token->word), TW_FREE);
+		walked->free++;
+		return;
+	}
 	CHECK_EQ(token->place, place);
 	walk_state(ring, list, token, walked);
 	CHECK_EQ(tw_ring_index(ring, token), index);
@@ -161,6 +171,16 @@ static void walk_arena(struct tw_arena *arena)
 	      arena->fresh, tw_arena_capacity(arena));
 }
 
+/* The chunks that there are suffice for so many tokens, and for not one more. */
+static void walk_room(const struct tw_lists *lists)
+{
+	u32 room = tw_lists_room(lists);
+
+	CHECK(tw_lists_chunks(lists, room) <= tw_arena_capacity(&lists->chunks) &&
+	      tw_lists_chunks(lists, room + 1) > tw_arena_capacity(&lists->chunks),
+	      "room for %u tokens", room);
+}
+
 /* With the lock, or when nobody else uses the ring. */
 void walk(struct tw_ring *ring)
 {
@@ -173,18 +193,22 @@ void walk(struct tw_ring *ring)
 	CHECK_EQ(walked.pending, ring->pending);
 	CHECK_EQ(walked.held, ring->delivery.held);
 	CHECK_EQ(walked.buried, ring->delivery.buried);
+	CHECK_EQ(walked.free + ring->tokens.used, ring->tokens.fresh);
 	CHECK_EQ(chunks, ring->levels.lists.chunks.used);
-	CHECK(chunks <= tw_lists_chunks(&ring->levels.lists, ring->tokens.used) &&
-	      tw_lists_chunks(&ring->levels.lists, ring->tokens.used) <=
+	CHECK(chunks <= tw_lists_chunks(&ring->levels.lists, ring->tokens.fresh) &&
+	      tw_lists_chunks(&ring->levels.lists, ring->tokens.fresh) <=
 	      tw_arena_capacity(&ring->levels.lists.chunks),
-	      "%u chunks for %u tokens", chunks, ring->tokens.used);
+	      "%u chunks for %u tokens", chunks, ring->tokens.fresh);
+	walk_room(&ring->levels.lists);
+	CHECK(ring->tokens.fresh <= tw_arena_capacity(&ring->tokens), "%u of %u",
+	      ring->tokens.fresh, tw_arena_capacity(&ring->tokens));
+	CHECK(ring->ready <= ring->room, "%u of %u", ring->ready, ring->room);
 
 	for (nr = 0; nr < ring->levels.nr; nr++)
 		walk_level(ring, nr);
 	if (ring->levels.next != TW_NEVER)
 		CHECK_EQ(ring->levels.next, level_tick(ring, ring->levels.next_level));
 
-	walk_arena(&ring->tokens);
 	walk_arena(&ring->levels.lists.chunks);
 	if (ring->delivery.lease)
 		walk_arena(&ring->delivery.outs);

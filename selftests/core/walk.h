@@ -5,10 +5,6 @@
 
 #include "ring.h"
 
-/* The linker has the ring call one instead of tw_lists_add(), the other is it. */
-bool __wrap_tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
-bool __real_tw_lists_add(struct tw_lists *lists, u32 list, u32 token);
-
 void walk(struct tw_ring *ring);
 u32 list_level(const struct tw_ring *ring, u32 list);
 

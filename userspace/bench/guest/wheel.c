@@ -118,6 +118,55 @@ static void collect(u32 code, u32 flags, unsigned int i, u64 time)
 	ops[collected++] = make_op(code, flags, i, time);
 }
 
+/* By calls for many of one kind. */
+static struct timewheel_entry entries[BATCH];
+static unsigned int entry_of[BATCH], entered;
+static u32 entered_flags;
+static u64 cancels[BATCH];
+static unsigned int cancels_collected;
+
+static void entries_flush(void)
+{
+	unsigned int done = 0;
+
+	while (done < entered) {
+		struct timewheel_register_many many = {
+			.size = sizeof(many), .flags = entered_flags,
+			.entries = (uintptr_t)(entries + done),
+			.count = entered - done,
+		};
+
+		NEED(!ioctl(fd, TIMEWHEEL_IOC_REGISTER_MANY, &many));
+		done += many.done;
+	}
+	for (unsigned int i = 0; i < entered; i++) {
+		NEED(!entries[i].result);
+		handles[entry_of[i]] = entries[i].handle;
+	}
+	entered = 0;
+}
+
+static void cancels_flush(void)
+{
+	static __s32 results[BATCH];
+	unsigned int done = 0;
+
+	while (done < cancels_collected) {
+		struct timewheel_cancel_many many = {
+			.size = sizeof(many), .flags = config->key,
+			.keys = (uintptr_t)(cancels + done),
+			.results = (uintptr_t)(results + done),
+			.count = cancels_collected - done,
+		};
+
+		NEED(!ioctl(fd, TIMEWHEEL_IOC_CANCEL_MANY, &many));
+		done += many.done;
+	}
+	for (unsigned int i = 0; i < cancels_collected; i++)
+		NEED(results[i] >= 0);
+	cancels_collected = 0;
+}
+
 static void keys_flush(void)
 {
 	unsigned int done = 0;
@@ -140,6 +189,8 @@ static void batch_flush(void)
 	unsigned int done = 0;
 
 	keys_flush();
+	entries_flush();
+	cancels_flush();
 
 	/* A signal ends a batch early, as does work that io_uring left behind. */
 	while (done < collected) {
@@ -204,6 +255,22 @@ static void keys_touch(unsigned int i)
 {
 	NEED(keys_collected < BATCH);
 	keys[keys_collected++] = config->key ? handles[i] : id_of(i);
+}
+
+static void keys_arm(unsigned int i, u64 time, bool absolute)
+{
+	NEED(entered < BATCH);
+	entered_flags = absolute ? TIMEWHEEL_OPF_ABSOLUTE : 0;
+	entry_of[entered] = i;
+	entries[entered++] = (struct timewheel_entry) {
+		.id = id_of(i), .cookie = cookie_of(i), .time = time,
+	};
+}
+
+static void keys_cancel(unsigned int i)
+{
+	NEED(cancels_collected < BATCH);
+	cancels[cancels_collected++] = config->key ? handles[i] : id_of(i);
 }
 
 static void batch_cancel(unsigned int i)
@@ -302,9 +369,9 @@ static u64 wheel_bytes(void)
 	.arm = batch_arm, .rearm = batch_touch, .cancel = batch_cancel,	\
 	.move = batch_move, .flush = batch_flush
 
-/* Touches by keys alone, all else in batches. */
+/* By calls for many of one kind, but moves in batches. */
 #define BY_KEYS								\
-	.arm = batch_arm, .rearm = keys_touch, .cancel = batch_cancel,	\
+	.arm = keys_arm, .rearm = keys_touch, .cancel = keys_cancel,	\
 	.move = batch_move, .flush = batch_flush
 
 const struct kind wheel_id = {

@@ -13,7 +13,7 @@
 #define TICK_NS		1000000000ULL
 #define HOLD		16		/* operations under one hold of the lock */
 #define KEYS		64		/* touches that fetch their tokens together */
-#define STEP		256		/* most tokens in one look */
+#define STEP		128		/* most tokens in one look */
 #define BATCH		64		/* most tokens taken at once */
 
 extern struct tw_ring ring;		/* the one wheel of most measurements */

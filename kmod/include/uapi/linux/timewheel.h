@@ -58,6 +58,8 @@
 #define TIMEWHEEL_IOC_TOUCH_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0b)
 #define TIMEWHEEL_IOC_CONTROL		_IO(TIMEWHEEL_IOC_TYPE, 0x0c)
 #define TIMEWHEEL_IOC_GET		_IO(TIMEWHEEL_IOC_TYPE, 0x0d)
+#define TIMEWHEEL_IOC_REGISTER_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0e)
+#define TIMEWHEEL_IOC_CANCEL_MANY	_IO(TIMEWHEEL_IOC_TYPE, 0x0f)
 
 /* Most operations or keys of one call. */
 #define TIMEWHEEL_MAX_BATCH	65536
@@ -419,6 +421,71 @@ struct timewheel_touch_many {
 	__u32		size;
 	__u32		flags;
 	__aligned_u64	keys;
+	__u32		count;
+	__u32		done;
+};
+
+/**
+ * struct timewheel_entry - a token of TIMEWHEEL_IOC_REGISTER_MANY
+ * @id: as in TIMEWHEEL_OP_REGISTER
+ * @cookie: the same
+ * @time: the same
+ * @handle: out, if @result is 0
+ * @result: out: 0, or a negative errno of TIMEWHEEL_OP_REGISTER
+ * @reserved: 0, else @result is -EINVAL
+ *
+ * Its size never changes.
+ */
+struct timewheel_entry {
+	__aligned_u64	id;
+	__aligned_u64	cookie;
+	__aligned_u64	time;
+	__aligned_u64	handle;
+	__s32		result;
+	__u32		reserved;
+};
+
+/**
+ * struct timewheel_register_many - TIMEWHEEL_IOC_REGISTER_MANY: in few instructions
+ * @size: sizeof(struct timewheel_register_many)
+ * @flags: TIMEWHEEL_OPF_ABSOLUTE, for all entries
+ * @entries: address of @count struct timewheel_entry
+ * @timeout: of all tokens, as in TIMEWHEEL_OP_REGISTER
+ * @count: 0..TIMEWHEEL_MAX_BATCH
+ * @done: out: entries carried out
+ *
+ * Each entry gets its own @result, as each operation of TIMEWHEEL_IOC_BATCH. May sleep
+ * for memory. A signal ends the call early. Errors: %EINVAL also if @count is too
+ * large, then without @done; %EFAULT an entry cannot be read or written, or @done
+ * itself: @done were carried out, but the last results may be missing.
+ */
+struct timewheel_register_many {
+	__u32		size;
+	__u32		flags;
+	__aligned_u64	entries;
+	__aligned_u64	timeout;
+	__u32		count;
+	__u32		done;
+};
+
+/**
+ * struct timewheel_cancel_many - TIMEWHEEL_IOC_CANCEL_MANY: cancel by keys alone
+ * @size: sizeof(struct timewheel_cancel_many)
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE
+ * @keys: address of @count u64, ids or handles
+ * @results: address of @count s32: each becomes what TIMEWHEEL_OP_CANCEL says of its
+ *	key: 0, TIMEWHEEL_RES_WAS_DUE, or a negative errno
+ * @count: 0..TIMEWHEEL_MAX_BATCH
+ * @done: out: keys carried out
+ *
+ * A key that fails does not end the call, a signal does. Errors: as those of struct
+ * timewheel_register_many.
+ */
+struct timewheel_cancel_many {
+	__u32		size;
+	__u32		flags;
+	__aligned_u64	keys;
+	__aligned_u64	results;
 	__u32		count;
 	__u32		done;
 };

@@ -24,6 +24,8 @@ const (
 	IocTouchMany      = 0xbe0b
 	IocControl        = 0xbe0c
 	IocGet            = 0xbe0d
+	IocRegisterMany   = 0xbe0e
+	IocCancelMany     = 0xbe0f
 	MaxBatch          = 65536
 	MaxTick           = 0x3fffffffffff
 	NameSize          = 64
@@ -157,6 +159,36 @@ type TouchMany struct {
 	Keys  uint64
 	Count uint32
 	Done  uint32
+}
+
+// Entry is struct timewheel_entry.
+type Entry struct {
+	Id       uint64
+	Cookie   uint64
+	Time     uint64
+	Handle   uint64
+	Result   int32
+	Reserved uint32
+}
+
+// RegisterMany is struct timewheel_register_many.
+type RegisterMany struct {
+	Size    uint32
+	Flags   uint32
+	Entries uint64
+	Timeout uint64
+	Count   uint32
+	Done    uint32
+}
+
+// CancelMany is struct timewheel_cancel_many.
+type CancelMany struct {
+	Size    uint32
+	Flags   uint32
+	Keys    uint64
+	Results uint64
+	Count   uint32
+	Done    uint32
 }
 
 // Advance is struct timewheel_advance.
