@@ -345,7 +345,7 @@ static bool read_cron(struct calendar *calendar, const char *text,
 	static char rules[CRON_RULES][CALENDAR_TEXT];
 	int count = cron_to_rules(text, rules, &calendar->within_day, why);
 
-	/* Of two, one may never come. */
+	/* Cron text may make two rules, and one of them may never come. */
 	for (int i = 0; i < count; i++)
 		add_rule(calendar, rules[i], false, why);
 	return calendar->nr_rules;

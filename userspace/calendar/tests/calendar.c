@@ -364,7 +364,7 @@ static int follow(struct __test_metadata *_metadata, const char *zone, bool with
 	bool found = calendar_first(calendar, utc, &occurrence);
 
 	while (found && minute < MINUTES - 1 && compared < 12 && !wrong) {
-		/* Of several that were skipped, all come at once. */
+		/* All times that the clock has skipped come at once. */
 		if (occurrence.utc > year + minute * 60) {
 			do
 				minute++;
@@ -424,7 +424,7 @@ TEST(words_of_refusals)
 			TH_LOG("%s: %s", rules[i][0], why);
 		}
 	}
-	/* Of the two days that cron means, one never comes. */
+	/* Cron means two days here, and one of them never comes. */
 	COMES("0 0 30 2 mon", "UTC", "2026-01-31T12:00:00",
 	      "2026-02-02T00:00:00 00:00:00", "2026-02-09T00:00:00 00:00:00");
 }

@@ -43,8 +43,8 @@ void door_start(void (*end)(struct guest *guest))
 }
 
 /*
- * Whoever has one address of IPv6 has all those with the same first half, except that a
- * socket of IPv6 has each address of IPv4 in the last half.
+ * An owner of one IPv6 address has all addresses with the same first half, so that half
+ * counts. A socket of IPv6 shows an address of IPv4 in the last half, which counts then.
  */
 static struct in6_addr address_of(const struct sockaddr_storage *peer)
 {

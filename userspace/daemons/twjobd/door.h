@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Guests: connections that have not given their password yet. They are few, and none stays
- * for long. Guests never keep out who has given a password. This knows addresses and no
- * socket.
+ * for long. Guests never keep out a client that has given a password. This file knows
+ * addresses and no socket.
  */
 #ifndef TWJOBD_DOOR_H
 #define TWJOBD_DOOR_H

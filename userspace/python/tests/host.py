@@ -116,7 +116,7 @@ def run_in_venv(venv: str, command: list[str], **environment: str) -> tuple[int,
 
 
 def check_pip(tap: Tap, output: str) -> None:
-    """As a person would use it, who has no network."""
+    """pip installs the package in a fresh venv, without a network."""
     venv = os.path.join(output, "venv")
     shutil.rmtree(venv, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", venv], stdout=subprocess.PIPE,

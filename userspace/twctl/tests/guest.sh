@@ -246,7 +246,7 @@ true
 	is 'tokens after all that' "$(pending manual)" 1
 }
 
-# Who has a wheel open, also after it was destroyed.
+# The processes that have a wheel open are listed, also after the wheel was destroyed.
 holders()
 {
 	gives 0 create held

@@ -197,7 +197,7 @@ static void check_answer(int number)
 			print_answer(out->data);
 	}
 	out->length = 0;
-	/* As if its connection had ended; but a transaction goes on. */
+	/* The client's takes end as at the end of its connection; a transaction goes on. */
 	take_forget(&clients[number]);
 }
 

@@ -90,7 +90,7 @@ static int active(void)
 	return n < 1000 ? 1000 : n > CONNECTIONS ? CONNECTIONS : n;
 }
 
-/* Those of root, as which the tests run, include what is kept free for it. */
+/* The tests run as root, for which 16 further places are kept free. */
 #define ALL		(CONNECTIONS + 16)
 
 /* They are idle; then they put and take. One more is refused, and none suffers. */

@@ -133,7 +133,7 @@ def _():
     got = take(a, seconds=3)
     same(got[0], job)
     same(a("TW.ACK", "q", got[1]), 1)
-    # As a bytea this has two bytes fewer, and as a text none.
+    # The text has all its bytes; a bytea of the literal would have two bytes fewer.
     job = int(sql("select timewheel.put_text('q', E'C:\\\\101 \\u00e4')"))
     got = take(a, seconds=3)
     same((got[0], got[3]), (job, "C:\\101 \u00e4"))

@@ -76,7 +76,7 @@ for version in range(1, newest):
 def _():
     node = Node("running", where=where)
     same(node("TW.CREATE", "q"), "+OK")
-    # As the step to it does, and the functions.
+    # The step to a newer version does the same, and its functions do.
     run("fresh", "-c", f"insert into timewheel.schema values ({newest + 1});\n"
         "update timewheel.node set epoch = epoch + 1")
     assert eventually(lambda: node.process.poll(), 5)
