@@ -176,7 +176,7 @@ void users_accept(void);
 /* Reads packets from all connections that have them, up to the limit of one turn. */
 void users_turn(void);
 /* The wheel reports a user. Returns false if the user is not silent after all. */
-bool users_silent(const struct timewheel_event *event);
+bool users_silent(struct timewheel_event *event);
 /* Passes the packets of this turn to the wheel, and handles the results. */
 void users_flush(void);
 /* Calls @each for each user who has a connection. */

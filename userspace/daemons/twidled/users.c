@@ -333,15 +333,22 @@ void users_flush(void)
 	subscribers_flush();
 }
 
-/* Asks the connection. Returns whether its user gets the token again. */
-static bool is_heard(const struct connection *connection)
+/*
+ * Asks the connection. Returns whether its user gets the token again. Else the line
+ * about the user has the time at which the timeout after the last data was over.
+ */
+static bool is_heard(const struct connection *connection, struct timewheel_event *event)
 {
 	uint64_t end = heard_at(connection) + connection->span, now = news_now();
 
-	return end > now && wheel_register(connection->user, end - now);
+	if (end > now)
+		return wheel_register(connection->user, end - now);
+	if (end > event->deadline)
+		event->deadline = end;
+	return false;
 }
 
-bool users_silent(const struct timewheel_event *event)
+bool users_silent(struct timewheel_event *event)
 {
 	const struct connection sought = { .user = event->id };
 	struct connection **found = tfind(&sought, &users.tree, compare);
@@ -350,7 +357,7 @@ bool users_silent(const struct timewheel_event *event)
 
 	if (!connection)
 		return true;
-	if (connection->asked && connection->expected && is_heard(connection))
+	if (connection->asked && connection->expected && is_heard(connection, event))
 		return false;
 	connection->expected = false;
 	/* A packet that has come but has not been read yet counts too. */
