@@ -38,9 +38,11 @@
 #define MAX_STOP	64
 /*
  * So many ns are spent on one connection's commands until the other ones' have had their
- * turn, if one command does not take longer.
+ * turn, if one command does not take longer; or the time that so many commands take which
+ * need no further step.
  */
 #define SLICE		150000
+#define SLICE_LEAST	32
 /* After a wrong password the answer takes so many us. */
 #define LATE		USEC_PER_SEC
 /* All connections together have so many bytes of commands and answers, and some bodies. */
@@ -441,12 +443,15 @@ static void run_commands(struct conn *conn)
 	uint64_t end = conns.stopping ? UINT64_MAX : monotonic_ns() + SLICE;
 	enum resp_found found = RESP_COMMAND;
 	size_t at = 0;
+	int n = 0;
 
 	do {
 		if (!may_run(conn) || (!conn->client.step && at == conn->in.length))
 			break;
 		at += run_next(conn, at, &found);
-	} while (found != RESP_PARTIAL && monotonic_ns() < end && !is_over());
+		n++;
+	} while (found != RESP_PARTIAL && !is_over() &&
+		 (monotonic_ns() < end || (!conn->client.step && n < SLICE_LEAST)));
 	conn->backlog = conn->client.step ||
 			(found != RESP_PARTIAL && !conn->skip && at < conn->in.length);
 	buffer_cut(&conn->in, at);
