@@ -98,7 +98,7 @@ function blocks($redis, $port)
 {
 	$blocking = connect($port);
 	$blocking->setOption(Redis::OPT_READ_TIMEOUT, -1);
-	$redis->rawCommand('TW.PUT', 'waited', 'body', 'IN', '2');
+	$redis->rawCommand('TW.PUT', 'waited', 'body', 'IN', '5');
 	[$job] = $blocking->rawCommand('TW.TAKE', 'waited', 'BLOCK', '0');
 	expect($job[6] === 'body', 'a take that waited got no job');
 	expect($redis->rawCommand('TW.ACK', 'waited', $job[2]) === 1, 'no ack');

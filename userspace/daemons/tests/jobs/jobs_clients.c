@@ -12,7 +12,7 @@
 #define PROXY		7098
 #define PORTS		"7099 7098"
 #define REDIS_CLI	"./redis-cli --no-auth-warning -a secret --csv -p"
-#define PHP		"./php -n -d default_socket_timeout=1" \
+#define PHP		"./php -n -d default_socket_timeout=4" \
 			" -d display_startup_errors=0 -d log_errors=0" \
 			" -d extension=/test/igbinary.so -d extension=/test/redis.so"
 
