@@ -11,23 +11,6 @@
 #include "list.h"
 
 /**
- * tw_lists_chunks() - chunks that any spread of tokens over the lists fits into
- * @lists: the lists
- * @tokens: how many tokens
- *
- * Chunks are most when as many lists as can be hold one token more than full
- * chunks. A registration sees to that many, so that filing never allocates.
- *
- * Return: how many chunks.
- */
-u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens)
-{
-	u32 partial = min(tokens, lists->nr);
-
-	return partial + (tokens - partial) / TW_CHUNK_ENTRIES;
-}
-
-/**
  * tw_lists_room() - for how many tokens there are chunks, however they are spread
  * @lists: the lists
  *

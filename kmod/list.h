@@ -11,6 +11,7 @@
 #ifndef TW_LIST_H
 #define TW_LIST_H
 
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 #include "arena.h"
@@ -60,7 +61,6 @@ struct tw_lists {
 int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 		  u32 max_tokens);
 void tw_lists_destroy(struct tw_lists *lists);
-u32 tw_lists_chunks(const struct tw_lists *lists, u32 tokens);
 u32 tw_lists_room(const struct tw_lists *lists);
 const u32 *tw_list_ahead(const struct tw_lists *lists,
 			 const struct tw_list *list);
@@ -94,6 +94,24 @@ static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
 	tw_list_drop_head(lists, from);
 
 	return !from->fill;
+}
+
+/**
+ * tw_lists_chunks() - chunks that any spread of tokens over the lists fits into
+ * @lists: the lists
+ * @tokens: how many tokens
+ *
+ * Chunks are most when as many lists as can be hold one token more than full
+ * chunks. A registration sees to that many, so that filing never allocates.
+ *
+ * Return: how many chunks.
+ */
+static inline u32 tw_lists_chunks(const struct tw_lists *lists,
+				  u32 tokens)
+{
+	u32 partial = min(tokens, lists->nr);
+
+	return partial + (tokens - partial) / TW_CHUNK_ENTRIES;
 }
 
 /* Whether the head chunk has no room for an entry, or there is none. */
