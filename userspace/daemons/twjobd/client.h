@@ -66,7 +66,7 @@ LIST_HEAD(clients, client);
 extern struct clients clients_all;
 
 void client_init(struct client *client, void (*resume)(struct client *client));
-/* It has no deliveries any more. */
+/* The client has no deliveries any more. */
 void client_end(struct client *client);
 /* The answer that is being written has this delivery in it. */
 void client_delivered(struct client *client, struct queue *queue,

@@ -30,7 +30,7 @@ struct guest {
 void door_start(void (*end)(struct guest *guest));
 /* If there are too many guests, the oldest one is ended. */
 void door_enter(struct guest *guest, const struct sockaddr_storage *peer);
-/* It has given its password, or has ended. */
+/* The guest has given its password, or its connection has ended. */
 void door_leave(struct guest *guest);
 
 #endif /* TWJOBD_DOOR_H */

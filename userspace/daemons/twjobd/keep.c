@@ -326,7 +326,7 @@ static void compare_jobs(void)
 	}
 }
 
-/* Which tokens have a job, or may have one, of which this daemon is the owner. */
+/* Tells which tokens have a job, or may have one, that this daemon owns. */
 static int find_own(const struct timewheel_token *tokens, int count, bool *own)
 {
 	int64_t ids[SLICE];

@@ -185,7 +185,7 @@ struct store {
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
 	/* The same for jobs that this daemon owns. NULL: it owns all. */
 	int (*next_own)(int64_t after, struct job *jobs, int count);
-	/* Of a shared store only: which of these jobs there are that this daemon owns. */
+	/* A shared store only: which of these jobs there are that this daemon owns. */
 	int (*find_own)(const int64_t *ids, int count, bool *own);
 
 	/*

@@ -140,7 +140,7 @@ static void apply_all(struct bytes list)
 	}
 }
 
-/* Those from so many bytes of the list on. */
+/* The tokens of the list's entries that begin at byte @from or later leave the wheel. */
 static void unregister(size_t from)
 {
 	const struct registered *registered = (struct registered *)turn.registered.data;

@@ -59,7 +59,7 @@ class Wire:
             time.sleep(1)
 
     def to_client(self, target, data):
-        # As these begin in what the server says: a result, and "idle".
+        # The server's messages begin so: a result, and "idle".
         self.executed += len(re.findall(rb"C\0\0\0.[A-Z]", data, re.S))
         self.ended += data.count(b"Z\0\0\0\5I")
         if self.replace and self.replace[0] in data:
