@@ -113,7 +113,7 @@ static int tw_find(struct tw_wheel *wheel, struct tw_key key,
 	return err;
 }
 
-/* Which point of host time a caller means. */
+/* The point of host time that a caller means. */
 static __always_inline int tw_time_meant(const struct tw_caller *caller,
 					 u32 flags, u64 given,
 					 const struct tw_now *now, u64 *time)

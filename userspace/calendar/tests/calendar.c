@@ -404,7 +404,7 @@ TEST(folds_and_gaps_by_a_clock)
 					 follow(_metadata, zones[i], false, from);
 		}
 	}
-	/* Which zones change their clocks depends on the zones' files. */
+	/* The files of the zones tell which ones change their clocks. */
 	EXPECT_LT(10, changes);
 }
 
