@@ -457,7 +457,11 @@ static void open_all(void)
 	int result;
 
 	LIST_FOREACH(queue, &queues, next) {
-		result = queue->row.dropped ? 0 : queue_open_wheel(queue);
+		if (queue->row.dropped) {
+			queue_destroy_left(queue);
+			continue;
+		}
+		result = queue_open_wheel(queue);
 		if (result == -EBUSY)
 			die(0,
 			    "the wheel \"%s%s\" is another twjobd's: set wheel-prefix",

@@ -327,6 +327,21 @@ void queue_destroy_wheel(struct queue *queue)
 		say("the wheel \"%s\": %s", name, tw_strerror(errno));
 }
 
+void queue_destroy_left(struct queue *queue)
+{
+	const struct bytes label = { queue->row.name, strlen(queue->row.name) };
+	char name[TIMEWHEEL_NAME_SIZE];
+
+	/* A new queue may have the name, or another daemon the wheel. */
+	if (queue_find(label))
+		return;
+	wheel_name(queue, name);
+	queue->plain = tw_wheel_open_named(name, O_RDWR);
+	if (queue->plain && !lock_wheel(queue))
+		queue_destroy_wheel(queue);
+	queue_close_wheel(queue);
+}
+
 int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
 		 struct timewheel_token tokens[PLACES])
 {

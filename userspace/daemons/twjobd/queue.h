@@ -78,6 +78,8 @@ int queue_open_wheel(struct queue *queue);
 uint64_t queue_most_jobs(void);
 void queue_close_wheel(struct queue *queue);
 void queue_destroy_wheel(struct queue *queue);
+/* At a start, for a dropped queue: its wheel is there if the daemon was killed in the drop. */
+void queue_destroy_left(struct queue *queue);
 /* The row's epoch is durable: the wheel gets its stamp. */
 int queue_begin_load(struct queue *queue);
 /* All jobs have been registered. */

@@ -393,4 +393,23 @@ TEST_F_TIMEOUT(faults, store_cannot_be_written_after_a_drop, 60)
 	SAYS("OK", self->client, "TW.DROP other");
 }
 
+/*
+ * The daemon is killed when a drop has been committed and the wheel is still there: the
+ * next start destroys that wheel, but not the one of a new queue with the name.
+ */
+TEST_F_TIMEOUT(faults, killed_within_a_drop, 60)
+{
+	SAYS("OK", self->client, "TW.CREATE gone");
+	redisFree(self->client);
+	end_daemon(self->daemon, SIGKILL);
+	count_rows("update queue set dropped = 1 where name = 'gone'");
+	self->daemon = start_daemon();
+	self->client = must_connect();
+	SAYS("NOQUEUE", self->client, "TW.PUT gone body");
+	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "gone", F_OK));
+	SAYS("OK", self->client, "TW.CREATE gone");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT gone body IN 1000")), 0);
+	SAYS("OK", self->client, "TW.DROP gone");
+}
+
 TEST_HARNESS_MAIN

@@ -557,6 +557,7 @@ static inline struct entry *note_delivery(const struct taken *taken,
 	pthread_mutex_lock(&ledger);
 	if (index < 0 || index >= next_entry || !strchr(taken->body, '.') ||
 	    strcmp(taken->queue, entry->queue->name)) {
+		printf("# nobody has put this job of %s: %s\n", taken->queue, taken->body);
 		wrong[STRANGE]++;
 		entry = NULL;
 	} else {
