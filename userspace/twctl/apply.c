@@ -12,8 +12,7 @@ static bool has_settings(const struct timewheel_info *info,
 	return info->setup_flags == setup->flags && info->clock == setup->clock &&
 	       info->slots == setup->slots && info->tick == setup->tick &&
 	       info->max_tokens == setup->max_tokens &&
-	       info->lease == setup->lease && info->slack == setup->slack &&
-	       info->max_attempts == setup->max_attempts;
+	       info->lease == setup->lease && info->slack == setup->slack;
 }
 
 static enum status foretell(const struct declared *declared)

@@ -40,16 +40,10 @@ static uint32_t flags_of(const struct args *args)
 static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 {
 	setup->lease = option_span(args, OPT_LEASE, 0);
-	setup->max_attempts = option_number(args, OPT_MAX_ATTEMPTS, 0,
-					    UINT32_MAX, 0);
 	setup->slack = option_span(args, OPT_SLACK, 0);
 	if (setup->lease && setup->lease < setup->tick)
 		die_usage(option_label(args, OPT_LEASE), args->option[OPT_LEASE],
 			  "as long as a tick, or longer");
-	if (setup->max_attempts && !setup->lease)
-		die(STATUS_USAGE, "%s '%s': only with a lease",
-		    option_label(args, OPT_MAX_ATTEMPTS),
-		    args->option[OPT_MAX_ATTEMPTS]);
 	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "%s '%s': not with a manual clock, which has no timer",
 		    option_label(args, OPT_SLACK), args->option[OPT_SLACK]);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ack, nack, extend, bury, kick and delete: answers to deliveries, and the kick or
- * the deletion of buried tokens. A command line is never the reader that holds a
- * delivery, so it answers in the name of that reader.
+ * ack, nack and extend: answers to deliveries. A command line is never the reader that
+ * holds a delivery, so it answers in the name of that reader.
  */
 #include "twctl.h"
 
@@ -35,7 +34,7 @@ static void need_leases(const struct wheel *wheel)
 		    wheel->name);
 }
 
-/* Finds the delivery that is out now. A token to bury may also be pending. */
+/* Finds the delivery that is out now. */
 static enum status find_delivery(const struct wheel *wheel,
 				 struct timewheel_op *op, const char *key)
 {
@@ -45,16 +44,11 @@ static enum status find_delivery(const struct wheel *wheel,
 	if (tw_wheel_get(wheel->wheel, number_of("KEY", key, 0, UINT64_MAX),
 			 op->flags & TIMEWHEEL_OPF_BY_HANDLE, &token) < 0)
 		return delivery_trouble(wheel->name, key, op);
-	if (token.state == TIMEWHEEL_STATE_HELD)
-		op->delivery = token.delivery;
-	else if (op->code != TIMEWHEEL_OP_BURY ||
-		 token.state == TIMEWHEEL_STATE_BURIED)
+	if (token.state != TIMEWHEEL_STATE_HELD)
 		return trouble(STATUS_NOT_THERE,
-			       "wheel '%s': no delivery of %s %s is out: it is %s; see 'twctl list %s --state held'",
-			       wheel->name, handle ? "handle" : "id", key,
-			       token.state == TIMEWHEEL_STATE_BURIED ? "buried" :
-								       "pending",
-			       wheel->name);
+			       "wheel '%s': no delivery of %s %s is out: it is pending; see 'twctl list %s --state held'",
+			       wheel->name, handle ? "handle" : "id", key, wheel->name);
+	op->delivery = token.delivery;
 	return STATUS_OK;
 }
 
@@ -122,93 +116,4 @@ enum status verb_extend(const struct args *args)
 {
 	return answer_each(args, TIMEWHEEL_OP_EXTEND,
 			   option_span(args, OPT_EXTENSION, 0));
-}
-
-enum status verb_bury(const struct args *args)
-{
-	return answer_each(args, TIMEWHEEL_OP_BURY, 0);
-}
-
-/* A token that is not there any more was kicked or deleted by another process. */
-static enum status run_buried(struct out *out, const struct wheel *wheel,
-			      uint32_t code, const struct timewheel_token *token)
-{
-	bool has_id = !(wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_IDS);
-	struct timewheel_op op;
-	char key[24];
-
-	tw_op_prepare(&op, code, token->handle, TIMEWHEEL_OPF_BY_HANDLE);
-	op.id = token->id;
-	op.deadline = TIMEWHEEL_NEVER;
-	if (tw_wheel_run(wheel->wheel, &op) >= 0) {
-		op_put(out, wheel, &op, has_id);
-		return STATUS_OK;
-	}
-	if (errno == ESTALE)
-		return STATUS_OK;
-	snprintf(key, sizeof(key), "%llu", (unsigned long long)token->handle);
-	return delivery_trouble(wheel->name, key, &op);
-}
-
-static enum status run_all_buried(struct out *out, const struct wheel *wheel,
-				  uint32_t code)
-{
-	enum status status = STATUS_OK, each;
-	const struct timewheel_token *token;
-	struct tw_cursor *cursor;
-	int more;
-
-	cursor = tw_cursor_open(wheel->wheel, 0, TIMEWHEEL_NEVER);
-	if (!cursor)
-		return wheel_trouble(wheel->name);
-	while ((more = tw_cursor_next(cursor, &token)) > 0) {
-		if (token->state != TIMEWHEEL_STATE_BURIED)
-			continue;
-		each = run_buried(out, wheel, code, token);
-		if (!status)
-			status = each;
-	}
-	if (more < 0 && !status)
-		status = wheel_trouble(wheel->name);
-	tw_cursor_close(cursor);
-	return status;
-}
-
-/* On the tokens that the command line names, or on all that are buried. */
-static enum status dispose(const struct args *args, uint32_t code)
-{
-	bool buried = args->option[OPT_BURIED], handle = args->option[OPT_HANDLE];
-	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = code };
-	enum status status;
-	struct wheel wheel;
-
-	if (buried ? args->count > 1 : args->count == 1)
-		die(STATUS_USAGE,
-		    "name tokens by KEY, or all that are buried by --buried, and not both");
-	if (buried && handle)
-		die(STATUS_USAGE, "--handle: not with --buried, which takes no KEY");
-	check_keys(args->arg + 1, args->count - 1);
-	if (handle)
-		op.flags = TIMEWHEEL_OPF_BY_HANDLE;
-	wheel_open(&wheel, args->arg[0], buried ? O_RDWR : O_WRONLY);
-	if (buried) {
-		status = run_all_buried(out, &wheel, code);
-	} else {
-		need_ids(&wheel, handle);
-		status = op_run_each(args, out, &wheel, &op);
-	}
-	wheel_close(&wheel);
-	out_end(out);
-	return status;
-}
-
-enum status verb_kick(const struct args *args)
-{
-	return dispose(args, TIMEWHEEL_OP_KICK);
-}
-
-enum status verb_delete(const struct args *args)
-{
-	return dispose(args, TIMEWHEEL_OP_DELETE);
 }

@@ -124,7 +124,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 			       wheel, kind, key);
 	case EEXIST:
 		return trouble(STATUS_EXISTS,
-			       "wheel '%s': a token of id %s is pending, held or buried; see 'twctl get %s %s'",
+			       "wheel '%s': a token of id %s is pending or held; see 'twctl get %s %s'",
 			       wheel, key, wheel, key);
 	case ENOSPC:
 		return trouble(STATUS_FULL,
@@ -151,7 +151,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle)
 	}
 }
 
-/* By errno: why an answer to a delivery, a kick or a delete failed. */
+/* By errno: why an answer to a delivery, or a delete, failed. */
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op)
 {
@@ -170,13 +170,9 @@ enum status delivery_trouble(const char *wheel, const char *key,
 		return trouble(STATUS_NOT_THERE,
 			       "wheel '%s': the token of %s %s has ended, or a reader is taking it; see 'twctl list %s'",
 			       wheel, kind, key, wheel);
-	case EBUSY:
-		return trouble(STATUS_NOT_NOW,
-			       "wheel '%s': %s %s is held: 'twctl nack %s %s', or wait until its lease is over",
-			       wheel, kind, key, wheel, key);
 	case EINVAL:
 		return trouble(STATUS_USAGE,
-			       "wheel '%s' has no leases: end tokens by 'twctl cancel', bring them forward by 'twctl move'",
+			       "wheel '%s' has no leases: end tokens by 'twctl cancel'",
 			       wheel);
 	case ERANGE:
 		if (op->code == TIMEWHEEL_OP_EXTEND)

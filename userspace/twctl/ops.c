@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * add, touch, move and cancel: operations on tokens, and how each one went, also
- * those on deliveries.
+ * add, touch, move, cancel and delete: operations on tokens, and how each one went,
+ * also those on deliveries.
  */
 #include "twctl.h"
 
@@ -63,13 +63,9 @@ const char *op_result(const struct timewheel_op *op)
 	case TIMEWHEEL_OP_ACK:
 		return "acked";
 	case TIMEWHEEL_OP_NACK:
-		return op->result & TIMEWHEEL_RES_BURIED ? "buried" : "nacked";
+		return "nacked";
 	case TIMEWHEEL_OP_EXTEND:
 		return "extended";
-	case TIMEWHEEL_OP_BURY:
-		return "buried";
-	case TIMEWHEEL_OP_KICK:
-		return "kicked";
 	case TIMEWHEEL_OP_DELETE:
 		return "deleted";
 	default:
@@ -114,9 +110,9 @@ enum status op_run(struct out *out, const struct wheel *wheel,
 }
 
 /* For each token that the command line names after the wheel. */
-enum status op_run_each(const struct args *args, struct out *out,
-			const struct wheel *wheel,
-			const struct timewheel_op *model)
+static enum status op_run_each(const struct args *args, struct out *out,
+			       const struct wheel *wheel,
+			       const struct timewheel_op *model)
 {
 	enum status status = STATUS_OK, each;
 	int i;
@@ -252,11 +248,11 @@ enum status verb_move(const struct args *args)
 	return status;
 }
 
-enum status verb_cancel(const struct args *args)
+static enum status end_tokens(const struct args *args, uint32_t code)
 {
 	bool handle = args->option[OPT_HANDLE];
 	struct out *out = out_begin(args, op_columns, "tokens");
-	struct timewheel_op op = { .code = TIMEWHEEL_OP_CANCEL };
+	struct timewheel_op op = { .code = code };
 	enum status status;
 	struct wheel wheel;
 
@@ -269,4 +265,15 @@ enum status verb_cancel(const struct args *args)
 	wheel_close(&wheel);
 	out_end(out);
 	return status;
+}
+
+enum status verb_cancel(const struct args *args)
+{
+	return end_tokens(args, TIMEWHEEL_OP_CANCEL);
+}
+
+/* Also tokens that are held. */
+enum status verb_delete(const struct args *args)
+{
+	return end_tokens(args, TIMEWHEEL_OP_DELETE);
 }

@@ -44,8 +44,6 @@ static const char *lack(const struct timewheel_info *info,
 		return "a period";
 	if (token->period && token->period < info->tick)
 		return "a period shorter than the wheel's tick";
-	if ((token->state == TIMEWHEEL_STATE_BURIED || token->kicked) && !info->lease)
-		return "a burial or a kick, which needs a lease";
 	return NULL;
 }
 
@@ -161,21 +159,6 @@ static enum status check_wheel(const struct work *work)
 	return STATUS_OK;
 }
 
-/* By handle, as a wheel may have no ids. */
-static bool finish(struct tw_wheel *wheel, const struct saved_token *token,
-		   uint64_t handle)
-{
-	struct timewheel_op op;
-
-	if (token->state == TIMEWHEEL_STATE_BURIED)
-		tw_op_bury(&op, handle, 0, TIMEWHEEL_OPF_BY_HANDLE);
-	else if (token->kicked)
-		tw_op_kick(&op, handle, TIMEWHEEL_OPF_BY_HANDLE);
-	else
-		return true;
-	return tw_wheel_run(wheel, &op) >= 0;
-}
-
 static void prepare(const struct work *work, const struct saved_token *token, size_t count)
 {
 	size_t i;
@@ -210,15 +193,12 @@ static enum status register_some(struct work *work, struct tw_wheel *wheel, size
 		handle[i] = tw_batch_result(work->batch, i) < 0 ? 0 :
 			    tw_batch_op(work->batch, i)->handle;
 	for (i = 0; i < count; i++) {
-		if (tw_batch_result(work->batch, i) >= 0) {
-			if (!finish(wheel, &token[i], handle[i]))
-				return token_trouble(work, &token[i]);
+		if (tw_batch_result(work->batch, i) >= 0)
 			work->tally.restored++;
-		} else if (errno == EEXIST) {
+		else if (errno == EEXIST)
 			work->tally.existed++;
-		} else {
+		else
 			return token_trouble(work, &token[i]);
-		}
 	}
 	return STATUS_OK;
 }
@@ -234,7 +214,6 @@ static struct tw_wheel *open_like(const struct timewheel_info *info)
 		.max_tokens = BATCH,
 		.lease = info->lease,
 		.slack = info->slack,
-		.max_attempts = info->max_attempts,
 		.start = info->clock == TIMEWHEEL_CLOCK_MANUAL ? info->hand : 0,
 	};
 
@@ -274,7 +253,7 @@ static enum status each_batch(struct work *work,
 	return status;
 }
 
-/* Ends what has been registered. Buried tokens are only on wheels with a lease. */
+/* Ends what has been registered, by handle, as a wheel may have no ids. */
 static void take_back(const struct work *work)
 {
 	struct timewheel_op op;
@@ -283,10 +262,7 @@ static void take_back(const struct work *work)
 	for (i = 0; i < work->saved->count; i++) {
 		if (!work->handle[i])
 			continue;
-		if (work->wheel->info.lease)
-			tw_op_delete(&op, work->handle[i], TIMEWHEEL_OPF_BY_HANDLE);
-		else
-			tw_op_cancel(&op, work->handle[i], TIMEWHEEL_OPF_BY_HANDLE);
+		tw_op_cancel(&op, work->handle[i], TIMEWHEEL_OPF_BY_HANDLE);
 		tw_wheel_run(work->wheel->wheel, &op);
 	}
 }

@@ -32,8 +32,6 @@ static const struct operation {
 	{ "ack", TIMEWHEEL_OP_ACK },
 	{ "nack", TIMEWHEEL_OP_NACK },
 	{ "extend", TIMEWHEEL_OP_EXTEND },
-	{ "bury", TIMEWHEEL_OP_BURY },
-	{ "kick", TIMEWHEEL_OP_KICK },
 	{ "delete", TIMEWHEEL_OP_DELETE },
 };
 
@@ -41,12 +39,12 @@ static const struct operation {
  * Taking a line apart.
  */
 
-/* Options that only matter where a table is printed, or all tokens are meant. */
+/* Not the options for a table, and for a random time. */
 static bool is_for_lines(const struct verb *verb, int option)
 {
 	return takes(verb, option) && option != OPT_HELP && option != OPT_JSON &&
 	       option != OPT_OUTPUT && option != OPT_NO_HEADINGS &&
-	       option != OPT_BYTES && option != OPT_BURIED && option != OPT_JITTER;
+	       option != OPT_BYTES && option != OPT_JITTER;
 }
 
 /* --name, --name=ARG or -letter. Returns the option, or -1. */
@@ -139,10 +137,15 @@ static bool span_at(const struct parts *parts, int option, __u64 *ns)
 	return false;
 }
 
+static bool is_answer(const struct timewheel_op *op)
+{
+	return op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_EXTEND;
+}
+
 /* KEY, or KEY:DELIVERY where @op answers one. */
 static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *text)
 {
-	bool answers = op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_BURY;
+	bool answers = is_answer(op);
 	bool no_ids = wheel->info.setup_flags & TIMEWHEEL_SETUP_NO_IDS;
 	char *colon = answers ? strchr(text, ':') : NULL;
 	__u64 delivery = 0, *key;
@@ -153,7 +156,7 @@ static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *te
 		*colon = '\0';
 		if (!number_at("DELIVERY", colon + 1, UINT32_MAX, &delivery))
 			return false;
-	} else if (answers && op->code != TIMEWHEEL_OP_BURY) {
+	} else if (answers) {
 		return refuse("KEY '%s': not KEY:DELIVERY", text);
 	}
 	op->delivery = delivery;
@@ -242,9 +245,7 @@ static bool make_op(struct timewheel_op *op, struct wheel *wheel, struct parts *
 	if (!parts->count || (parts->count > 1 && !has_time) ||
 	    (parts->count == 1 && has_time && !parts->option[OPT_EVERY]))
 		return refuse("usage: %s %s%s [OPTION]...", parts->verb->name,
-			      op->code >= TIMEWHEEL_OP_ACK &&
-			      op->code <= TIMEWHEEL_OP_BURY ?
-			      "KEY:DELIVERY" : "KEY", has_time ? " TIME" : "");
+			      is_answer(op) ? "KEY:DELIVERY" : "KEY", has_time ? " TIME" : "");
 	if (!set_key(op, wheel, parts->arg[0]) || !set_options(op, parts))
 		return false;
 	if (parts->count > 1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * restore: makes the wheel of a save, and its tokens. The wheel delivers nothing
- * meanwhile, so that a buried token can be buried again before a reader gets it, and
- * readers get what is due from all tokens, not from the first of them.
+ * meanwhile, so that readers get what is due from all tokens, not from the first of
+ * them.
  */
 #include <inttypes.h>
 

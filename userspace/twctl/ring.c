@@ -11,9 +11,6 @@ static void count_token(struct ring *ring, const struct timewheel_info *info,
 	struct slot *slot = &ring->slots[token->slot];
 	uint64_t due = token_time(token);
 
-	/* A buried token is on no slot. */
-	if (token->state == TIMEWHEEL_STATE_BURIED)
-		return;
 	ring->tokens++;
 	if (due <= info->now)
 		ring->due++;

@@ -48,7 +48,6 @@ static void put_head(FILE *file, const struct wheel *wheel, const struct stat *n
 	put(file, "slots", info->slots);
 	put(file, "max-tokens", info->max_tokens);
 	put(file, "lease", info->lease);
-	put(file, "max-attempts", info->max_attempts);
 	put(file, "slack", info->slack);
 	put_bool(file, "paused", info->state & TIMEWHEEL_CONTROL_PAUSED);
 	put_bool(file, "no-ids", flags & TIMEWHEEL_SETUP_NO_IDS);
@@ -58,25 +57,14 @@ static void put_head(FILE *file, const struct wheel *wheel, const struct stat *n
 	fputs("}\n", file);
 }
 
-static const char *saved_state(uint32_t state)
-{
-	switch (state) {
-	case TIMEWHEEL_STATE_HELD:
-		return "held";
-	case TIMEWHEEL_STATE_BURIED:
-		return "buried";
-	default:
-		return "pending";
-	}
-}
-
-/* As list tells it: what is left until the deadline, lease's end, or burial. */
+/* As list tells it: what is left until the deadline, or the lease's end. */
 static void put_token(FILE *file, const struct wheel *wheel,
 		      const struct timewheel_token *token)
 {
 	int64_t left = token_time(token) - wheel->info.now;
 
-	fprintf(file, "{\"state\":\"%s\"", saved_state(token->state));
+	fprintf(file, "{\"state\":\"%s\"",
+		token->state == TIMEWHEEL_STATE_HELD ? "held" : "pending");
 	put(file, "id", token->id);
 	put(file, "cookie", token->cookie);
 	put_signed(file, "left", left);
@@ -85,7 +73,6 @@ static void put_token(FILE *file, const struct wheel *wheel,
 	put(file, "timeout", token->timeout);
 	put(file, "period", token->period);
 	put(file, "base", token->base);
-	put(file, "attempts", token->attempts);
 	fputs("}\n", file);
 }
 

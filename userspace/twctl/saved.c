@@ -19,12 +19,16 @@ char *saved_path(const char *name)
 	return path;
 }
 
-/* @wrong: the first member that is missing, or is of another kind than it should be. */
+/*
+ * @wrong: the first member that is missing, or is of another kind than it should be.
+ * @gone: what the line has that wheels have no more, and what to write instead.
+ */
 struct line {
 	const char		*path;
 	unsigned long		number;
 	struct json_object	*object;
 	const char		*wrong;
+	char			gone[160];
 };
 
 static struct json_object *member(struct line *line, const char *name,
@@ -98,7 +102,6 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 		.max_tokens = number_member(line, "max-tokens", UINT64_MAX),
 		.lease = number_member(line, "lease", UINT64_MAX),
 		.slack = number_member(line, "slack", UINT64_MAX),
-		.max_attempts = number_member(line, "max-attempts", UINT32_MAX),
 	};
 	if (!setup->tick && !line->wrong)
 		line->wrong = "tick";
@@ -110,6 +113,20 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 		setup->flags |= TIMEWHEEL_SETUP_TOUCH_WORDS;
 	if (bool_member(line, "periods"))
 		setup->flags |= TIMEWHEEL_SETUP_PERIODS;
+}
+
+/* Only saves of an older twctl have it. */
+static void check_limit(struct line *line)
+{
+	unsigned long long limit;
+
+	if (!json_object_object_get_ex(line->object, "max-attempts", NULL))
+		return;
+	limit = number_member(line, "max-attempts", UINT32_MAX);
+	if (limit)
+		snprintf(line->gone, sizeof(line->gone),
+			 "\"max-attempts\" is %llu, and wheels have no limit of attempts any more: write 0 here, and give 'twctl exec' --tries %llu",
+			 limit, limit);
 }
 
 /* Saves of an older twctl do not have it. */
@@ -136,6 +153,7 @@ static void parse_head(struct line *line, struct saved *saved)
 {
 	number_member(line, "timewheel-save", SAVED_VERSION);
 	parse_setup(line, &saved->setup);
+	check_limit(line);
 	saved->owner = (struct owner) {
 		.uid = number_member(line, "owner", UINT32_MAX - 1),
 		.gid = number_member(line, "group", UINT32_MAX - 1),
@@ -151,28 +169,33 @@ static void parse_head(struct line *line, struct saved *saved)
 		saved->setup.start = saved->now / saved->setup.tick;
 }
 
-static uint32_t state_member(struct line *line)
+static bool is_held(struct line *line)
 {
 	const char *state = string_member(line, "state");
 
-	if (!strcmp(state, "pending"))
-		return TIMEWHEEL_STATE_PENDING;
-	if (!strcmp(state, "held"))
-		return TIMEWHEEL_STATE_HELD;
 	if (!strcmp(state, "buried"))
-		return TIMEWHEEL_STATE_BURIED;
-	if (!line->wrong)
+		strcpy(line->gone,
+		       "this token is buried, which no token is any more: write \"pending\" instead here, and it is due at once");
+	else if (strcmp(state, "pending") && strcmp(state, "held") && !line->wrong)
 		line->wrong = "state";
-	return TIMEWHEEL_STATE_NONE;
+	return !strcmp(state, "held");
+}
+
+/* A periodic token was due before the deadline of its period. */
+static void was_kicked(struct line *line, int64_t left)
+{
+	snprintf(line->gone, sizeof(line->gone),
+		 "this token was kicked, which no token is any more: write \"state\":\"pending\",\"left\":%lld here, and add a token for the run before that",
+		 (long long)left);
 }
 
 /*
- * A held token is due again at once. A periodic token that is due before the deadline
- * of its period has been kicked.
+ * A held token is due again at once, and a periodic one for the period that it is in.
  */
 static void parse_token(struct line *line, struct saved *saved)
 {
 	struct saved_token *token = &saved->token[saved->count];
+	bool held = is_held(line);
 	uint64_t base;
 
 	*token = (struct saved_token) {
@@ -181,16 +204,15 @@ static void parse_token(struct line *line, struct saved *saved)
 		.timeout = number_member(line, "timeout", INT64_MAX),
 		.period = number_member(line, "period", INT64_MAX),
 		.left = signed_member(line, "left"),
-		.state = state_member(line),
 	};
 	base = number_member(line, "base", INT64_MAX);
-	if (token->state != TIMEWHEEL_STATE_PENDING)
+	if (held)
 		token->left = 0;
 	if (token->period) {
 		int64_t left = base - saved->now;
 
-		token->kicked = token->state != TIMEWHEEL_STATE_BURIED &&
-				token->left < left;
+		if (token->left < left && !*line->gone)
+			was_kicked(line, left);
 		token->left = left;
 	}
 	saved->count++;
@@ -231,6 +253,8 @@ static bool parse_line(struct line *line, struct saved *saved, size_t *room,
 		make_room(saved, room);
 		parse_token(line, saved);
 	}
+	if (!line->wrong && *line->gone)
+		return refuse(line, line->gone);
 	if (!line->wrong)
 		return true;
 	snprintf(why, sizeof(why), "no, or a wrong, '%s'%s", line->wrong,
@@ -245,6 +269,7 @@ static bool parse_text(struct json_tokener *tokener, struct line *line,
 		length--;
 	line->number++;
 	line->wrong = NULL;
+	*line->gone = '\0';
 	json_tokener_reset(tokener);
 	line->object = json_tokener_parse_ex(tokener, text, length);
 	return json_object_is_type(line->object, json_type_object) &&

@@ -140,9 +140,8 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 	    (unsigned long long)info->pending,
 	    (unsigned long long)info->max_tokens);
 	if (info->lease)
-		put(picture, row++, column, "held %llu, buried %llu",
-		    (unsigned long long)info->held,
-		    (unsigned long long)info->buried);
+		put(picture, row++, column, "held %llu",
+		    (unsigned long long)info->held);
 	put(picture, row++, column, "due %llu",
 	    (unsigned long long)ring->due);
 	put(picture, row++, column, "next look: %s", next);

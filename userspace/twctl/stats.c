@@ -7,8 +7,8 @@
 enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
 	PUT_BACK, REFILED, CALLBACKS, QUIET, BYTES, P50, P90, P99, P999, MAX,
-	WAKE_P50, WAKE_P99, WAKE_MAX, HELD, BURIED, ACKED, NACKED, LAPSED, RETURNED,
-	KICKED, DELETED, MISSED,
+	WAKE_P50, WAKE_P99, WAKE_MAX, HELD, ACKED, NACKED, LAPSED, RETURNED,
+	DELETED, MISSED,
 };
 
 const struct column stats_columns[] = {
@@ -37,14 +37,12 @@ const struct column stats_columns[] = {
 	[WAKE_P99] = { "WAKE-P99", COL_NUMBER | COL_HIDDEN, "99 % of them" },
 	[WAKE_MAX] = { "WAKE-MAX", COL_NUMBER | COL_HIDDEN, "all of them" },
 	[HELD] = { "HELD", COL_NUMBER, "tokens that readers hold by a lease" },
-	[BURIED] = { "BURIED", COL_NUMBER, "tokens that are buried" },
 	[ACKED] = { "ACKED", COL_NUMBER | COL_HIDDEN, "acks so far" },
 	[NACKED] = { "NACKED", COL_NUMBER | COL_HIDDEN, "nacks so far" },
 	[LAPSED] = { "LAPSED", COL_NUMBER | COL_HIDDEN,
 		"leases so far that were over without an answer" },
 	[RETURNED] = { "RETURNED", COL_NUMBER | COL_HIDDEN,
 		"deliveries so far that came back from readers that ended" },
-	[KICKED] = { "KICKED", COL_NUMBER | COL_HIDDEN, "kicks so far" },
 	[DELETED] = { "DELETED", COL_NUMBER | COL_HIDDEN, "deletions so far" },
 	[MISSED] = { "MISSED", COL_NUMBER | COL_HIDDEN,
 		"periods so far that had no event of their own" },
@@ -71,12 +69,10 @@ const struct column bucket_columns[] = {
 static void put_deliveries(struct out *out, const struct timewheel_info *info)
 {
 	out_number(out, HELD, info->held);
-	out_number(out, BURIED, info->buried);
 	out_number(out, ACKED, info->acked);
 	out_number(out, NACKED, info->nacked);
 	out_number(out, LAPSED, info->lapsed);
 	out_number(out, RETURNED, info->returned);
-	out_number(out, KICKED, info->kicked);
 	out_number(out, DELETED, info->deleted);
 	out_number(out, MISSED, info->missed);
 }

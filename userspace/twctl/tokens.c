@@ -5,8 +5,8 @@
 #include "twctl.h"
 
 enum {
-	ID, HANDLE, COOKIE, DEADLINE, LEASE_END, BURIED_AT, WHEN, LEFT, TIMEOUT,
-	PERIOD, BASE, SLOT, CYCLE, STATE, DELIVERY, ATTEMPTS,
+	ID, HANDLE, COOKIE, DEADLINE, LEASE_END, WHEN, LEFT, TIMEOUT, PERIOD,
+	 BASE, SLOT, CYCLE, STATE, DELIVERY, ATTEMPTS,
 };
 
 const struct column token_columns[] = {
@@ -17,9 +17,7 @@ const struct column token_columns[] = {
 		"if pending or taken: its deadline, in ns of the wheel's clock" },
 	[LEASE_END] = { "LEASE-END", COL_NUMBER | COL_HIDDEN,
 		"if held: when its lease ends, in ns of the wheel's clock" },
-	[BURIED_AT] = { "BURIED-AT", COL_NUMBER | COL_HIDDEN,
-		"if buried: since when, in ns of the wheel's clock" },
-	[WHEN] = { "WHEN", 0, "that one of these three, in local time" },
+	[WHEN] = { "WHEN", 0, "that one of these two, in local time" },
 	[LEFT] = { "LEFT", COL_NUMBER, "time until then" },
 	[TIMEOUT] = { "TIMEOUT", COL_NUMBER,
 		"from a touch to its deadline, if it can be touched" },
@@ -30,15 +28,15 @@ const struct column token_columns[] = {
 	[SLOT] = { "SLOT", COL_NUMBER, "its slot of the ring" },
 	[CYCLE] = { "CYCLE", COL_NUMBER,
 		"Cycle-Num: whole laps that the hand makes before" },
-	[STATE] = { "STATE", 0, "pending, due, taken, held, lapsed or buried" },
+	[STATE] = { "STATE", 0, "pending, due, taken, held or lapsed" },
 	[DELIVERY] = { "DELIVERY", COL_NUMBER | COL_HIDDEN,
 		"number of its last delivery" },
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER | COL_HIDDEN,
-		"its deliveries since it was registered, acked or kicked" },
+		"its deliveries since it was registered, or since its period began" },
 	{ }
 };
 
-/* A token whose lease is over is delivered again, or buried. */
+/* A token whose lease is over is delivered again. */
 static const char *state_of(const struct wheel *wheel,
 			    const struct timewheel_token *token)
 {
@@ -49,23 +47,8 @@ static const char *state_of(const struct wheel *wheel,
 		return "taken";
 	case TIMEWHEEL_STATE_HELD:
 		return passed ? "lapsed" : "held";
-	case TIMEWHEEL_STATE_BURIED:
-		return "buried";
 	default:
 		return passed ? "due" : "pending";
-	}
-}
-
-/* A token has one of the three points of time. */
-static int time_column(const struct timewheel_token *token)
-{
-	switch (token->state) {
-	case TIMEWHEEL_STATE_HELD:
-		return LEASE_END;
-	case TIMEWHEEL_STATE_BURIED:
-		return BURIED_AT;
-	default:
-		return DEADLINE;
 	}
 }
 
@@ -80,7 +63,8 @@ static void put_token(struct out *out, const struct wheel *wheel,
 	out_number(out, HANDLE, token->handle);
 	if (!(info->setup_flags & TIMEWHEEL_SETUP_NO_COOKIES))
 		out_number(out, COOKIE, token->cookie);
-	out_number(out, time_column(token), token_time(token));
+	out_number(out, token->state == TIMEWHEEL_STATE_HELD ? LEASE_END : DEADLINE,
+		   token_time(token));
 	out_local(out, WHEN, wheel, token_time(token));
 	out_span(out, LEFT, token_time(token) - info->now);
 	if (token->timeout)
@@ -89,10 +73,8 @@ static void put_token(struct out *out, const struct wheel *wheel,
 		out_span(out, PERIOD, token->period);
 		out_number(out, BASE, token->base);
 	}
-	if (token->state != TIMEWHEEL_STATE_BURIED) {
-		out_number(out, SLOT, token->slot);
-		out_number(out, CYCLE, token->cycle);
-	}
+	out_number(out, SLOT, token->slot);
+	out_number(out, CYCLE, token->cycle);
 	out_text(out, STATE, "%s", state_of(wheel, token));
 	if (info->lease) {
 		out_number(out, DELIVERY, token->delivery);
@@ -114,15 +96,10 @@ static struct when option_when(const char *name, const char *text)
 	return text ? words_when(name, &word, 1) : (struct when) { };
 }
 
-/* Buried tokens, which are not due, come last. */
 static int earlier(const void *a, const void *b)
 {
 	const struct timewheel_token *first = a, *second = b;
-	int buried = (first->state == TIMEWHEEL_STATE_BURIED) -
-		     (second->state == TIMEWHEEL_STATE_BURIED);
 
-	if (buried)
-		return buried;
 	return (token_time(first) > token_time(second)) -
 	       (token_time(first) < token_time(second));
 }
@@ -148,7 +125,7 @@ static void keep(struct tokens *tokens, const struct timewheel_token *token)
 static void check_state(const struct args *args)
 {
 	static const char * const states[] = {
-		"pending", "due", "taken", "held", "lapsed", "buried"
+		"pending", "due", "taken", "held", "lapsed"
 	};
 	const char *text = args->option[OPT_STATE];
 	size_t i;
@@ -159,7 +136,7 @@ static void check_state(const struct args *args)
 		if (!strcmp(text, states[i]))
 			return;
 	}
-	die_usage("--state", text, "pending, due, taken, held, lapsed or buried");
+	die_usage("--state", text, "pending, due, taken, held or lapsed");
 }
 
 static bool listed(const struct args *args, const struct wheel *wheel,

@@ -9,7 +9,7 @@
 
 enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
-	P50, P99, MAX, RING, STATE, HELD, BURIED, ACKED, NACKED, LAPSED,
+	P50, P99, MAX, RING, STATE, HELD, ACKED, NACKED, LAPSED,
 };
 
 const struct column top_columns[] = {
@@ -30,7 +30,6 @@ const struct column top_columns[] = {
 		"running, paused, draining, or both of these" },
 	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
 		"tokens that readers hold by a lease" },
-	[BURIED] = { "BURIED", COL_NUMBER | COL_HIDDEN, "tokens that are buried" },
 	[ACKED] = { "ACKED", COL_NUMBER | COL_HIDDEN, "acks a second" },
 	[NACKED] = { "NACKED", COL_NUMBER | COL_HIDDEN, "nacks a second" },
 	[LAPSED] = { "LAPSED", COL_NUMBER | COL_HIDDEN,
@@ -189,7 +188,6 @@ static void print_looks(const struct args *args, const struct looks *looks,
 		out_number(out, PENDING, look->stats.info.pending);
 		out_text(out, STATE, "%s", state_name(look->stats.info.state));
 		out_number(out, HELD, look->stats.info.held);
-		out_number(out, BURIED, look->stats.info.buried);
 		if (then)
 			put_rates(out, look, then);
 		if (out_wants(out, RING))

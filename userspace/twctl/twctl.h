@@ -24,7 +24,6 @@ enum {
 	OPT_NO_COOKIES,
 	OPT_TOUCH_WORDS,
 	OPT_LEASE,
-	OPT_MAX_ATTEMPTS,
 	OPT_PERIODS,
 	OPT_SLACK,
 	OPT_EXCLUSIVE,
@@ -41,7 +40,6 @@ enum {
 	OPT_ACK_DELAY,
 	OPT_NACK_DELAY,
 	OPT_EXTENSION,
-	OPT_BURIED,
 	OPT_ACK,
 	OPT_COUNT,
 	OPT_IDLE_TIMEOUT,
@@ -51,7 +49,8 @@ enum {
 	OPT_DELAY,
 	OPT_ROUNDS,
 	OPT_JOBS,
-	OPT_RETRIES,
+	OPT_TRIES,
+	OPT_FAILED,
 	OPT_BATCH,
 	OPT_TIME_LIMIT,
 	OPT_ROOT,
@@ -84,8 +83,6 @@ enum status verb_get(const struct args *args);
 enum status verb_ack(const struct args *args);
 enum status verb_nack(const struct args *args);
 enum status verb_extend(const struct args *args);
-enum status verb_bury(const struct args *args);
-enum status verb_kick(const struct args *args);
 enum status verb_delete(const struct args *args);
 enum status verb_pause(const struct args *args);
 enum status verb_resume(const struct args *args);
@@ -107,6 +104,7 @@ enum status verb_reap(const struct args *args);
 bool write_line(const char *line, size_t length);
 
 /* Error messages (fail.c) */
+bool print_line(char *text);
 
 bool can_be_name(const char *name);
 enum status device_trouble(void);
@@ -150,12 +148,12 @@ void out_local(struct out *out, int column, const struct wheel *wheel,
 	       uint64_t time);
 
 /*
- * The point of time that a token's state is about: its deadline, the end of its
- * lease, or when it was buried. The other two are 0.
+ * The point of time that a token's state is about: its deadline, or the end of its
+ * lease. The other one is 0.
  */
 static inline uint64_t token_time(const struct timewheel_token *token)
 {
-	return token->deadline | token->lease_end | token->buried_at;
+	return token->deadline | token->lease_end;
 }
 
 /* New wheels (create.c), and whose their nodes are (node.c) */
@@ -200,7 +198,7 @@ char **declared_saved(enum status *status);
 
 /* Saved wheels: their files (saved.c) */
 
-#define SAVED_VERSION	2
+#define SAVED_VERSION	3
 #define SAVED_FILE	"/var/lib/timewheel/%s.save"
 
 /* The head of a save has so many characters for the time of a restore. */
@@ -217,13 +215,11 @@ struct moment {
 
 /*
  * @left: from the moment of the save until the token is due; of a periodic token,
- * until the deadline of its period. @kicked: it is periodic, and due before that.
+ * until the deadline of its period.
  */
 struct saved_token {
 	uint64_t	id, cookie, timeout, period;
 	int64_t		left;
-	uint32_t	state;
-	bool		kicked;
 };
 
 /*
@@ -272,9 +268,6 @@ void need_ids(const struct wheel *wheel, bool handle);
 const char *op_result(const struct timewheel_op *op);
 enum status op_run(struct out *out, const struct wheel *wheel,
 		   struct timewheel_op *op, const char *key);
-enum status op_run_each(const struct args *args, struct out *out,
-			const struct wheel *wheel,
-			const struct timewheel_op *model);
 void op_put(struct out *out, const struct wheel *wheel,
 	    const struct timewheel_op *op, bool has_id);
 

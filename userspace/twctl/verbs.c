@@ -16,7 +16,7 @@ static const char *words_of(const char *arg)
 	if (!strcmp(arg, "CLOCK"))
 		return "monotonic boottime realtime manual";
 	if (!strcmp(arg, "STATE"))
-		return "pending due taken held lapsed buried";
+		return "pending due taken held lapsed";
 	return NULL;
 }
 
@@ -47,8 +47,6 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"tokens may be touched in mapped memory: takes more memory" },
 	[OPT_LEASE] = { 'l', "lease", "SPAN",
 		"how long a reader may hold a token until it acks it (0: a read ends it)" },
-	[OPT_MAX_ATTEMPTS] = { 0, "max-attempts", "N",
-		"bury a token that was delivered N times and not acked (0: never)" },
 	[OPT_PERIODS] = { 0, "periods", NULL,
 		"tokens may be periodic: takes more memory" },
 	[OPT_SLACK] = { 0, "slack", "SPAN",
@@ -59,7 +57,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_FROM] = { 0, "from", "TIME", "only tokens due then or later" },
 	[OPT_TO] = { 0, "to", "TIME", "only tokens due then or earlier" },
 	[OPT_STATE] = { 0, "state", "STATE",
-		"only those that are pending, due, taken, held, lapsed or buried" },
+		"only those that are pending, due, taken, held or lapsed" },
 	[OPT_HANDLE] = { 'H', "handle", NULL, "each KEY is a handle, not an id" },
 	[OPT_COOKIE] = { 'c', "cookie", "N", "comes back with the event (0)" },
 	[OPT_EVERY] = { 'e', "every", "SPAN",
@@ -75,7 +73,6 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_NACK_DELAY] = { 'd', "delay", "SPAN", "tokens are due again after this time (0)" },
 	[OPT_EXTENSION] = { 'l', "lease", "SPAN",
 		"hold the deliveries for this time from now (the wheel's lease)" },
-	[OPT_BURIED] = { 0, "buried", NULL, "all buried tokens, instead of a KEY" },
 	[OPT_ACK] = { 'a', "ack", NULL, "ack each that has been printed" },
 	[OPT_COUNT] = { 'n', "count", "N", "end after N expirations" },
 	[OPT_IDLE_TIMEOUT] = { 'i', "idle-timeout", "SPAN",
@@ -92,8 +89,10 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_DELAY] = { 'd', "delay", "SPAN", "time from one look to the next (1s)" },
 	[OPT_ROUNDS] = { 'n', "count", "N", "end after N looks" },
 	[OPT_JOBS] = { 'j', "jobs", "N", "commands that run at a time (1)" },
-	[OPT_RETRIES] = { 0, "retries", "N",
-		"run a command that fails up to N times more (0)" },
+	[OPT_TRIES] = { 0, "tries", "N",
+		"give up a token whose command has failed N times: print and end it" },
+	[OPT_FAILED] = { 0, "failed", "COMMAND",
+		"run this by a shell for such a token, and end it by exit status 0" },
 	[OPT_BATCH] = { 'b', "batch", "N",
 		"one command for up to N tokens, whose ids are its input, one a line" },
 	[OPT_TIME_LIMIT] = { 't', "timeout", "SPAN",
@@ -123,7 +122,7 @@ const struct verb verbs[] = {
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
 	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
-	  BIT(LEASE) | BIT(MAX_ATTEMPTS) | BIT(PERIODS) | BIT(SLACK) |
+	  BIT(LEASE) | BIT(PERIODS) | BIT(SLACK) |
 	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "apply", "[FILE...]",
@@ -169,17 +168,8 @@ const struct verb verbs[] = {
 	{ "extend", "WHEEL KEY[:DELIVERY]...", "hold deliveries for longer",
 	  ALL | TABLE | BIT(HANDLE) | BIT(EXTENSION), op_columns, 2, MANY,
 	  verb_extend },
-	{ "bury", "WHEEL KEY[:DELIVERY]...",
-	  "keep tokens aside until they are kicked or deleted",
-	  ALL | TABLE | BIT(HANDLE), op_columns, 2, MANY, verb_bury },
-	{ "kick", "WHEEL [KEY...]",
-	  "make buried or pending tokens due now, with all attempts again",
-	  ALL | TABLE | BIT(HANDLE) | BIT(BURIED), op_columns, 1, MANY,
-	  verb_kick },
-	{ "delete", "WHEEL [KEY...]",
-	  "end tokens, whether pending, held or buried",
-	  ALL | TABLE | BIT(HANDLE) | BIT(BURIED), op_columns, 1, MANY,
-	  verb_delete },
+	{ "delete", "WHEEL KEY...", "end tokens, whether pending or held",
+	  ALL | TABLE | BIT(HANDLE), op_columns, 2, MANY, verb_delete },
 	{ "pause", "WHEEL...", "deliver nothing until resume",
 	  ALL, NULL, 1, MANY, verb_pause },
 	{ "resume", "WHEEL...", "deliver again", ALL, NULL, 1, MANY, verb_resume },
@@ -198,8 +188,8 @@ const struct verb verbs[] = {
 	{ "top", "[WHEEL...]", "rates, lateness and rings, as they change",
 	  ALL | TABLE | BIT(DELAY) | BIT(ROUNDS), top_columns, 0, MANY, verb_top },
 	{ "exec", "WHEEL -- CMD...", "run a command for each expired token",
-	  ALL | BIT(JOBS) | BIT(BATCH) | BIT(TIME_LIMIT) | BIT(RETRIES) |
-	  BIT(COUNT) | BIT(IDLE_TIMEOUT), NULL, 2, MANY, verb_exec },
+	  ALL | BIT(JOBS) | BIT(BATCH) | BIT(TIME_LIMIT) | BIT(TRIES) |
+	  BIT(FAILED) | BIT(COUNT) | BIT(IDLE_TIMEOUT), NULL, 2, MANY, verb_exec },
 	{ "reap", "", "end idle connections of a program that cannot be changed",
 	  ALL | BIT(PID) | BIT(CGROUP) | BIT(IDLE) | BIT(LISTEN) | BIT(RECEIVED) |
 	  BIT(GRACE) | BIT(DRY_RUN), NULL, 0, 0, verb_reap },

@@ -59,6 +59,18 @@ bool write_line(const char *line, size_t length)
 	return true;
 }
 
+/* Ends @text, which is freed, with a newline in the place of its zero. */
+bool print_line(char *text)
+{
+	size_t length = strlen(text);
+	bool done;
+
+	text[length] = '\n';
+	done = write_line(text, length + 1);
+	free(text);		/* leaves errno as it is */
+	return done;
+}
+
 /* Times for people: the deadline in local time, or that of a manual clock. */
 static char *plain_line(const struct wheel *wheel,
 			const struct timewheel_event *event)
@@ -83,16 +95,10 @@ static bool print(const struct watch *watch, const struct timewheel_event *event
 		     watch->format ? template_fill(watch->format, &watch->wheel, event) :
 				     plain_line(&watch->wheel, event);
 	int width = watch->json ? 0 : screen_width();
-	size_t length;
-	bool done;
 
 	if (width)
 		cut_lines(text, width);
-	length = strlen(text);
-	text[length] = '\n';
-	done = write_line(text, length + 1);
-	free(text);		/* leaves errno as it is */
-	return done;
+	return print_line(text);
 }
 
 /* The line is written. If the lease was over before that, the token comes again. */

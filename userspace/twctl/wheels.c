@@ -13,8 +13,8 @@
 
 enum {
 	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
-	PENDING, MAX, NEXT, STATE, HELD, BURIED, BYTES, TOUCH_WORDS, LEASE,
-	MAX_ATTEMPTS, PERIODS, SLACK,
+	PENDING, MAX, NEXT, STATE, HELD, BYTES, TOUCH_WORDS, LEASE,
+	PERIODS, SLACK,
 };
 
 const struct column wheel_columns[] = {
@@ -36,14 +36,11 @@ const struct column wheel_columns[] = {
 	[STATE] = { "STATE", 0, "running, paused, draining, or both of these" },
 	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
 		"tokens that readers hold by a lease" },
-	[BURIED] = { "BURIED", COL_NUMBER | COL_HIDDEN, "tokens that are buried" },
 	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
 	[TOUCH_WORDS] = { "TOUCH-WORDS", COL_BOOL | COL_HIDDEN,
 		"tokens may be touched in mapped memory" },
 	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
 		"how long a reader holds a token, if it has leases" },
-	[MAX_ATTEMPTS] = { "MAX-ATTEMPTS", COL_NUMBER | COL_HIDDEN,
-		"deliveries until a token is buried, 0: never" },
 	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
 	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
 		"how late its timer may be" },
@@ -79,10 +76,8 @@ static void put_settings(struct out *out, const struct timewheel_info *info)
 	out_bool(out, IDS, !(flags & TIMEWHEEL_SETUP_NO_IDS));
 	out_bool(out, COOKIES, !(flags & TIMEWHEEL_SETUP_NO_COOKIES));
 	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
-	if (info->lease) {
+	if (info->lease)
 		out_span(out, LEASE, info->lease);
-		out_number(out, MAX_ATTEMPTS, info->max_attempts);
-	}
 	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
 	out_span(out, SLACK, info->slack);
 }
@@ -99,7 +94,6 @@ static void put_info(struct out *out, const struct timewheel_info *info)
 		out_span(out, NEXT, info->next - info->now);
 	out_text(out, STATE, "%s", state_name(info->state));
 	out_number(out, HELD, info->held);
-	out_number(out, BURIED, info->buried);
 	out_size(out, BYTES, info->bytes);
 	put_settings(out, info);
 }

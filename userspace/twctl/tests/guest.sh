@@ -128,8 +128,7 @@ null
 3610000000000
 null
 null' get manual 7 -J
-	json '.tokens[0] | .deadline, ."lease-end", ."buried-at", .delivery, .attempts' '3611000000000
-null
+	json '.tokens[0] | .deadline, ."lease-end", .delivery, .attempts' '3611000000000
 null
 null
 null' get manual 7 -J
@@ -143,8 +142,8 @@ null' get manual 7 -J
 	json '.tokens[0] | .slot, .cycle, .timeout' '20
 2
 null' get -J manual 18446744073709551615
-	json '.tokens[] | length' '16
-16' list manual -J
+	json '.tokens[] | length' '15
+15' list manual -J
 	gives 0 list manual
 	prints '^ *ID COOKIE WHEN *LEFT TIMEOUT PERIOD SLOT CYCLE STATE$'
 	prints '^ *7 *16 - *1h *1h *- *11 *1 pending$'
@@ -417,19 +416,19 @@ batch()
 	until grep -q '^4:1$' $tmp/seen; do
 		sleep 0.1
 	done
-	printf 'ack 4:1\nack 4:1\nkick 2' | $twctl batch piped >$tmp/out 2>$tmp/err
+	printf 'ack 4:1\nack 4:1\ndelete 2' | $twctl batch piped >$tmp/out 2>$tmp/err
 	prints '^ok acked '
 	prints '^error ESTALE '
-	is 'an answer to a line without end' "$(sed -n '$s/ok kicked.*/kicked/p' $tmp/out)" kicked
+	is 'an answer to a line without end' "$(sed -n '$s/ok deleted.*/deleted/p' $tmp/out)" deleted
 	wait $!
 
 	# What is wrong with a line is told, and the next one is carried out.
 	printf '%s\n' 'get 1' 'frob 1' 'add' 'add 9' 'add x 5s' 'add 9 soon' 'ack 1' \
 		'ack 1:x' 'add 9 5s --cookie' 'add 9 5s --json' 'add 9 25:00' 'cancel 1 2' \
 		'add 9 5s --timeout 5parsecs' '{"key": 1}' '{broken' '{"verb": "add"}' \
-		'touch 1 --buried' 'add 9 noon' 'cancel 1' >$tmp/in
+		'touch 1 --jitter' 'kick 1' 'add 9 noon' 'cancel 1' >$tmp/in
 	$twctl batch piped <$tmp/in >$tmp/out 2>$tmp/err
-	is 'wrong lines' "$(grep -c EINVAL $tmp/out)" 18
+	is 'wrong lines' "$(grep -c EINVAL $tmp/out)" 19
 	prints 'error EINVAL get is no operation on a token'
 	prints 'error EINVAL no verb frob'
 	prints "error EINVAL --cookie: no N given"
@@ -612,12 +611,14 @@ commands()
 
 	# One that fails is tried again, and delays no other.
 	fill work 3
-	gives 10 exec work -n 3 --retries 2 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
-	is 'tries' "$(xargs <$tmp/out)" '1.1 2.1 2.2 2.3 3.1'
+	gives 10 exec work -n 3 --tries 3 -- sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} != 2 ]'
+	is 'tries' "$(grep -v '^{' $tmp/out | xargs)" '1.1 2.1 2.2 2.3 3.1'
+	is 'the one that failed is printed' "$(grep '^{' $tmp/out | $jq -c '[.wheel, .id, .late]')" \
+		'["work",2,1000000000]'
 	is 'each failure has a message' "$(grep -c 'id 2 handle [0-9]*: exit status 1, try [123] of 3' $tmp/err)" 3
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 2 retries'
 	fill work 1
-	gives 0 exec work -n 1 --retries 5 -- sh -c '[ $TIMEWHEEL_TRY = 3 ]'
+	gives 0 exec work -n 1 --tries 6 -- sh -c '[ $TIMEWHEEL_TRY = 3 ]'
 	fill work 1
 	gives 10 exec work -n 1 -- sh -c 'kill -9 $$'
 	is 'a killed one' "$(grep -c 'killed by signal 9' $tmp/err)" 1
@@ -635,7 +636,7 @@ commands()
 	is 'one that does not' "$(grep -c 'id 3 .*: killed by signal 9 after --timeout' $tmp/err)" 1
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 2 failed, 0 retries'
 	fill work 1
-	gives 10 exec work -n 1 -t 300ms --retries 1 -- sleep 100
+	gives 10 exec work -n 1 -t 300ms --tries 2 -- sleep 100
 	is 'it is tried again' "$(grep -c 'killed by signal 15 after --timeout' $tmp/err)" 2
 
 	# Many tokens for one command.
@@ -648,8 +649,9 @@ commands()
 	is 'each id once, one a line' "$(grep '^[0-9]*$' $tmp/out | sort -n | xargs)" "$(seq 1500 | xargs)"
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 0 failed, 0 retries'
 	fill work 5
-	gives 10 exec work -n 5 -b 3 --retries 1 -- sh -c 'grep -q 5 || exit 3'
-	is 'it gets the same again' "$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 3, again' $tmp/err)" 1
+	gives 10 exec work -n 5 -b 3 --tries 2 -- sh -c 'grep -q 5 || exit 3'
+	is 'it gets the same again' "$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 3, 3 again' $tmp/err)" 1
+	is 'what has failed is printed' "$($jq .id <$tmp/out | xargs)" '1 2 3'
 	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 1 failed, 1 retries'
 	fill work 1
 	gives 9 exec work -b 10 -i 50ms -- true
@@ -675,7 +677,7 @@ commands()
 	rm -f $tmp/go
 	: >$tmp/out
 	rm -f $tmp/out
-	$PWD/twctl exec work -n 1 --retries 5 -- sh -c "$slow; exit 1" >$tmp/out 2>$tmp/err &
+	$PWD/twctl exec work -n 1 --tries 6 -- sh -c "$slow; exit 1" >$tmp/out 2>$tmp/err &
 	pool=$!
 	settle $tmp/out 1
 	kill -INT $pool 2>/dev/null
@@ -712,7 +714,12 @@ commands()
 	refuses 2 "CMD '/no/such'" exec work -- /no/such
 	refuses 2 "CMD '{foo}'" exec work -- echo '{foo}'
 	refuses 2 "--jobs '0'" exec work -j 0 -- true
-	refuses 2 "--retries 'x'" exec work --retries x -- true
+	refuses 2 "--tries 'x'" exec work --tries x -- true
+	refuses 2 "--tries '0'" exec work --tries 0 -- true
+	refuses 2 '--failed: only with --tries' exec work --failed true -- true
+	refuses 2 "--failed '{foo}'" exec work --tries 2 --failed 'echo {foo}' -- true
+	refuses 2 "--failed '{id}': not with --batch" exec work -b 5 --tries 2 --failed 'echo {id}' -- true
+	refuses 2 'unknown option --retries' exec work --retries 2 -- true
 	refuses 2 'usage' exec work
 	refuses 3 'no wheel' exec none -- true
 	is 'tokens after all that' "$(pending work)" 1
@@ -722,33 +729,27 @@ commands()
 # What a wheel can be set up with, and that it says so.
 settings()
 {
-	gives 0 create set --clock realtime --lease 30s --max-attempts 5 --periods \
-		--slack 20ms --touch-words
-	json '.wheels[-1] | .lease, ."max-attempts", .periods, .slack, ."touch-words", .state, .held, .buried' '30000000000
-5
+	gives 0 create set --clock realtime --lease 30s --periods --slack 20ms \
+		--touch-words
+	json '.wheels[-1] | .lease, .periods, .slack, ."touch-words", .state, .held' '30000000000
 true
 20000000
 true
 "running"
-0
-0' wheels -J -o name,lease,max-attempts,periods,slack,touch-words,state,held,buried
-	gives 0 create set -c realtime -l 30s --max-attempts 5 --periods \
-		--slack 20ms --touch-words
+0' wheels -J -o name,lease,periods,slack,touch-words,state,held
+	gives 0 create set -c realtime -l 30s --periods --slack 20ms --touch-words
 	refuses 5 'other settings' create set -c realtime -l 30s
 	gives 0 destroy set
 	gives 0 create set
-	json '.wheels[-1] | .lease, ."max-attempts", .periods, .slack, ."touch-words"' 'null
-null
+	json '.wheels[-1] | .lease, .periods, .slack, ."touch-words"' 'null
 false
 0
-false' wheels -J -o lease,max-attempts,periods,slack,touch-words
+false' wheels -J -o lease,periods,slack,touch-words
 	gives 0 destroy set
 
 	refuses 2 "--lease '10ms': not as long as a tick" create new --lease 10ms
 	refuses 2 "--lease '300y': longer than 292 years" create new --lease 300y
 	refuses 2 "--lease 'x': not a span" create new --lease x
-	refuses 2 "--max-attempts '3': only with a lease" create new --max-attempts 3
-	refuses 2 "--max-attempts 'x': not a number" create new -l 5s --max-attempts x
 	refuses 2 "--slack '1s': not with a manual clock" create new -c manual --slack 1s
 	refuses 2 "--slack '300y': longer than 292 years" create new --slack 300y
 	refuses 3 "no wheel 'new'" list new
@@ -774,7 +775,7 @@ release()
 
 answers()
 {
-	gives 0 create leased --clock manual --lease 10s --max-attempts 3
+	gives 0 create leased --clock manual --lease 10s
 	refuses 3 'there is no token of id 1; see' ack leased 1
 	$twctl add leased 1 1s >/dev/null
 	refuses 3 'no delivery of id 1 is out: it is pending' ack leased 1
@@ -788,15 +789,13 @@ answers()
 1
 1
 10000000000' get leased 1 -J -o state,delivery,attempts,left
-	json '.tokens[0] | .deadline, ."lease-end", ."buried-at", .timeout' 'null
+	json '.tokens[0] | .deadline, ."lease-end", .timeout' 'null
 15000000000
-null
 1000000000' get leased 1 -J
-	json '.wheels[0] | .held, .pending, .buried' '5
-0
-0' wheels -J -o held,pending,buried
+	json '.wheels[0] | .held, .pending' '5
+0' wheels -J -o held,pending
 	refuses 3 'no token of id 1 is pending' touch leased 1
-	refuses 5 'id 1 is pending, held or buried; see .twctl get leased 1' add leased 1 5s
+	refuses 5 'id 1 is pending or held; see .twctl get leased 1' add leased 1 5s
 
 	# By the number, or whatever delivery is out.
 	gives 0 ack leased 1:1
@@ -818,67 +817,43 @@ null' ack leased 2 -J -o id,result,deadline
 5000000000' get leased 3 -J
 	handle=$($twctl get leased 4 -o handle --no-headings | xargs)
 	gives 0 nack leased -H "$handle:1"
-	gives 0 bury leased 5
-	prints '^ *5 *- buried'
-	json '.tokens[0] | .state, .left, .slot, .deadline, ."lease-end", ."buried-at"' '"buried"
-0
-null
-null
-null
-5000000000' get leased 5 -J
-	refuses 3 'no delivery of id 5 is out: it is buried' nack leased 5
-	gives 0 bury leased 3
-	gives 0 list leased --state buried -o id --no-headings
-	is 'two are buried' "$(sort -n $tmp/out | xargs)" '3 5'
-	gives 0 list leased --from 'in 1s' --state buried
-	is 'and no more later' "$(wc -c <$tmp/out)" 0
-	gives 0 kick leased 3
-	prints '^ *3 *- kicked'
+	settle $tmp/held 6
+	is 'that is delivered again' "$(sed 1,5d $tmp/held | xargs)" '4:2'
+	gives 0 nack leased 5
+	prints '^ *5 *- nacked'
 	settle $tmp/held 7
-	is 'that is delivered again' "$(sed 1,5d $tmp/held | sort | xargs)" '3:2 4:2'
-	refuses 11 'id 4 is held: .twctl nack leased 4' kick leased 4
-	gives 0 list leased -o id,state --no-headings
-	is 'the buried one is the last' "$(tail -n 1 $tmp/out | xargs)" '5 buried'
 	gives 0 delete leased 5
 	prints '^ *5 *- deleted'
 	refuses 3 'no token of id 5; see' delete leased 5
-	refuses 3 'no token of id 5' kick leased 5
 	gives 0 delete leased 4
 	release
-	json '.stats[0] | .held, .buried, .acked, .nacked, .lapsed, .returned, .kicked, .deleted' '0
-0
+	json '.stats[0] | .held, .acked, .nacked, .lapsed, .returned, .deleted' '0
 2
-2
+3
 0
-1
-1
-2' stats leased -J -o held,buried,acked,nacked,lapsed,returned,kicked,deleted
-	is 'what the reader had is back' "$($twctl list leased -o id,state --no-headings | xargs)" '3 due'
+0
+2' stats leased -J -o held,acked,nacked,lapsed,returned,deleted
+	is 'what is left' "$($twctl list leased -o id,state --no-headings | xargs)" '3 pending'
 
 	refuses 2 "KEY 'x'" ack leased x
 	refuses 2 "DELIVERY 'x'" ack leased 3:x
 	refuses 2 "DELIVERY '0': not a number from 1" nack leased 3:0
 	refuses 2 "DELIVERY '4294967296'" nack leased 3:4294967296
-	refuses 2 "KEY 'x'" bury leased 3 x
 	refuses 2 "--delay 'x'" nack leased 3 --delay x
 	refuses 2 "--lease 'x'" extend leased 3 --lease x
-	refuses 2 'KEY, or .*--buried, and not both' kick leased
-	refuses 2 'KEY, or .*--buried, and not both' delete leased 3 --buried
-	refuses 2 '--handle: not with --buried' kick leased -H --buried
+	refuses 2 usage delete leased
+	refuses 2 "VERB 'kick'" kick leased 3
 	refuses 2 "--state 'sun': not pending, due" list leased --state sun
 	refuses 2 "KEY 'x'" delete leased x
 	refuses 2 usage ack leased
 	refuses 3 'no wheel' ack none 1
-	refuses 3 'no wheel' kick none --buried
-	for verb in ack nack extend bury; do
+	refuses 3 'no wheel' delete none 1
+	for verb in ack nack extend; do
 		refuses 2 "'plain' has no leases.*--lease" $verb plain 1
 	done
-	for verb in kick delete; do
-		refuses 2 "'plain' has no leases: .*twctl" $verb plain 1
-	done
-	gives 0 kick plain --buried
+	refuses 2 "'plain' has no leases: .*twctl" delete plain 1
 	chmod 444 /dev/timewheels/leased
-	for verb in ack nack extend bury kick delete; do
+	for verb in ack nack extend delete; do
 		as_nobody "$twctl $verb leased 3"
 		is "$verb needs the right to write" $? 4
 	done
@@ -887,14 +862,14 @@ null
 
 	gives 0 create bare --no-ids --clock manual --lease 10s
 	refuses 2 'has no ids' ack bare 1
-	refuses 2 'has no ids' kick bare 1
+	refuses 2 'has no ids' delete bare 1
 	gives 0 destroy bare
 }
 
-# An ack with a delay: the token does not end, and has all its attempts again.
+# An ack with a delay: the token does not end, and its attempts begin again.
 acking_for_later()
 {
-	gives 0 create leased --clock manual --lease 10s --max-attempts 2
+	gives 0 create leased --clock manual --lease 10s
 	hold leased 2
 	gives 0 ack leased 1:1 --delay 5s
 	prints '^ *1 *- acked'
@@ -924,29 +899,19 @@ acking_for_later()
 	gives 0 destroy leased
 }
 
-# After its attempts a token is buried, and waits for somebody.
-burying()
+# What nobody answered comes again, and is counted.
+lapsing()
 {
-	gives 0 create leased --clock manual --lease 10s --max-attempts 2
-	fill leased 3
-	gives 0 watch leased -n 3 -f '{id}:{delivery}'
+	gives 0 create leased --clock manual --lease 10s
+	fill leased 2
+	gives 0 watch leased -n 2 -f '{id}:{delivery}'
 	is 'what was printed comes again, as nobody acked it' \
-		"$($twctl list leased -o id,state,attempts --no-headings | xargs)" \
-		'1 due 1 2 due 1 3 due 1'
-	gives 0 watch leased -n 3 -f '{id}:{delivery}'
-	is 'its number' "$(sort $tmp/out | xargs)" '1:2 2:2 3:2'
-	is 'then it is buried' "$($twctl list leased -o id,state,attempts --no-headings | sort | xargs)" \
-		'1 buried 2 2 buried 2 3 buried 2'
+		"$($twctl list leased -o id,state,attempts --no-headings | xargs)" '1 due 1 2 due 1'
+	gives 0 watch leased -n 2 -f '{id}:{delivery}'
+	is 'its number' "$(sort $tmp/out | xargs)" '1:2 2:2'
 	gives 0 show leased
-	prints 'held 0, buried 3'
-	prints 'laps to go: -'
-	gives 0 kick leased --buried
-	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 kicked 2 kicked 3 kicked'
-	is 'with all attempts' "$($twctl list leased -o state,attempts --no-headings | sort -u | xargs)" 'due 0'
-	gives 0 bury leased 1 3
-	gives 0 delete leased --buried
-	is 'all that are buried' "$(awk 'NR > 1 { print $1, $3 }' $tmp/out | sort | xargs)" '1 deleted 3 deleted'
-	is 'and no other' "$($twctl list leased -o id --no-headings | xargs)" 2
+	prints ' held 0 '
+	gives 0 delete leased 1
 	# The lease is over: the next reader gets the token.
 	: >$tmp/held
 	rm -f $tmp/held
@@ -1019,7 +984,7 @@ acking()
 
 leased_commands()
 {
-	gives 0 create jobs --clock manual --lease 1h --max-attempts 3
+	gives 0 create jobs --clock manual --lease 1h
 	fill jobs 3
 	gives 10 exec jobs -n 3 -- sh -c 'echo {id}.{delivery}.$TIMEWHEEL_DELIVERY.$TIMEWHEEL_TRY.$TIMEWHEEL_MISSED; [ {id} != 2 ]'
 	is 'each is run once' "$(xargs <$tmp/out)" '1.1.1.1.0 2.1.1.1.0 3.1.1.1.0'
@@ -1031,16 +996,15 @@ leased_commands()
 	is 'it stays away for longer' "$(grep -c 'killed by signal 9, try 2, again in 2s$' $tmp/err)" 1
 	$twctl advance jobs +2
 	gives 10 exec jobs -n 1 -- false
-	is 'and is buried' "$(grep -c 'id 2 .*, try 3, buried$' $tmp/err)" 1
-	is 'as the wheel says' "$($twctl list jobs -o id,state --no-headings | xargs)" '2 buried'
-	$twctl kick jobs --buried >/dev/null
+	is 'and longer' "$(grep -c 'id 2 .*, try 3, again in 4s$' $tmp/err)" 1
+	$twctl advance jobs +4
 	gives 0 exec jobs -n 1 -- true
 	is 'nothing is left' "$($twctl list jobs | wc -l)" 0
 	gives 0 create batch --clock manual --lease 1h
 	fill batch 4
 	gives 10 exec batch -n 4 -b 3 -- grep -q 4
 	is 'a batch fails as a whole' \
-		"$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 1, 3 come again, 0 buried$' $tmp/err)" 1
+		"$(grep -c '3 tokens, the first with id 1 handle [0-9]*: exit status 1, 3 again$' $tmp/err)" 1
 	is 'another is done' "$($twctl list batch -o id,state --no-headings | sort | xargs)" \
 		'1 pending 2 pending 3 pending'
 	gives 0 destroy batch
@@ -1096,7 +1060,6 @@ leased_commands()
 	: >$tmp/go
 	wait $pool
 	is 'the wheel was destroyed' "$?, $(grep -c end $tmp/out), $(grep -c 'has been destroyed' $tmp/err)" '8, 2, 1'
-	refuses 2 "--retries '2': not on wheel 'jobs', which has leases.*--max-attempts" exec jobs --retries 2 -- true
 	chmod 666 /dev/timewheels/jobs
 	su nobody -s /bin/sh -c "ulimit -u 1; exec $PWD/twctl exec jobs -i 5s -- true" >$tmp/out 2>$tmp/err
 	is 'status without processes' $? 10
@@ -1114,7 +1077,7 @@ leased_commands()
 	gives 0 destroy jobs
 
 	# A lease that is much shorter than the job: nobody else gets it.
-	gives 0 create jobs --tick 100ms --lease 3s --max-attempts 1
+	gives 0 create jobs --tick 100ms --lease 3s
 	$twctl add jobs 1 0 >/dev/null
 	rm -f $tmp/go
 	: >$tmp/out
@@ -1127,6 +1090,86 @@ leased_commands()
 	: >$tmp/go
 	wait $pool
 	is 'and done' "$?, $($twctl list jobs | wc -l)" '0, 0'
+	gives 0 destroy jobs
+}
+
+# What failed too often is handed to another command, or printed, and ends.
+giving_up()
+{
+	gives 0 create work --clock manual
+	fill work 2
+	gives 10 exec work -n 2 --tries 2 --failed 'echo failed {id} $TIMEWHEEL_TRY $TIMEWHEEL_WHEEL' -- \
+		sh -c 'echo {id}.$TIMEWHEEL_TRY; [ {id} = 2 ]'
+	is 'without leases' "$(xargs <$tmp/out)" '1.1 1.2 failed 1 2 work 2.1'
+	is 'it is told' "$(grep -c 'id 1 .*, try 2 of 2, given up$' $tmp/err)" 1
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 3 commands, 1 failed, 1 retries'
+	fill work 1
+	gives 10 exec work -n 1 --tries 1 --failed 'exit 3' -- false
+	is 'what fails there' "$(grep -c 'id 1 handle [0-9]*: --failed: exit status 3$' $tmp/err)" 1
+	is 'has ended all the same' "$(pending work)" 0
+	gives 0 destroy work
+
+	gives 0 create jobs --clock manual --lease 1h --periods
+	fill jobs 1
+	$twctl add jobs 9 0 --every 1000s >/dev/null
+	for try in 1 2; do
+		gives 10 exec jobs -n 2 --tries 3 -- false
+		is 'each comes again' "$(grep -c "id [19] .*, try $try of 3, again in ${try}s$" $tmp/err)" 2
+		is 'and nothing is printed' "$(wc -c <$tmp/out)" 0
+		$twctl advance jobs +$try
+	done
+	gives 10 exec jobs -n 2 --tries 3 -- false
+	is 'both are given up' "$(grep -c 'id [19] .*, try 3 of 3, given up$' $tmp/err)" 2
+	is 'and printed' "$($jq -c '[.wheel, .id, .delivery]' <$tmp/out | sort | xargs)" '[jobs,1,3] [jobs,9,3]'
+	is 'one ends, one begins its next period' \
+		"$($twctl list jobs -o id,state,attempts --no-headings | xargs)" '9 pending 0'
+	$twctl advance jobs +1000
+	gives 10 exec jobs -n 1 --tries 3 -- false
+	is 'with its tries' "$(grep -c 'id 9 .*, try 1 of 3, again in 1s$' $tmp/err)" 1
+	gives 0 delete jobs 9
+
+	# Another command deals with it, and its failure is a nack.
+	fill jobs 1
+	gives 10 exec jobs -n 1 --tries 1 --failed 'cat; exit 4' -- sh -c 'echo cmd; exit 1'
+	is 'it comes again' "$($twctl list jobs -b -o state,attempts,left --no-headings | xargs)" \
+		'pending 1 1000000000'
+	is 'and is told of' "$(grep -c 'id 1 handle [0-9]*: --failed: exit status 4, again in 1s$' $tmp/err)" 1
+	is 'the sum' "$(tail -n 1 $tmp/err)" 'twctl: exec: 2 commands, 2 failed, 0 retries'
+	$twctl advance jobs +1
+	gives 0 exec jobs -n 1 --tries 1 --failed 'echo "$TIMEWHEEL_ID {delivery} $TIMEWHEEL_TRY"' -- echo cmd
+	is 'then only this command runs' "$(cat $tmp/out)" '1 2 2'
+	is 'and the token has ended' "$($twctl list jobs | wc -l)" 0
+
+	# Whoever takes it and dies has failed, too.
+	fill jobs 1
+	gives 0 watch jobs -n 1
+	gives 0 exec jobs -n 1 --tries 1 -- echo cmd
+	is 'it is printed' "$($jq .id <$tmp/out)" 1
+	is 'and has ended' "$($twctl list jobs | wc -l)" 0
+
+	# A line that cannot be written: the token is not lost, and nothing more is taken.
+	fill jobs 2
+	$twctl exec jobs --tries 1 -- false >/dev/full 2>$tmp/err
+	is 'status on a full disk' $? 10
+	is 'it is told' "$(grep -c 'cannot write what it prints: No space left on device; ending$' $tmp/err)" 1
+	is 'both are there' "$($twctl list jobs -o id,state,attempts --no-headings | sort | xargs)" '1 due 1 2 due 0'
+	gives 0 delete jobs 1 2
+
+	# In a batch each token has its own count.
+	fill jobs 3
+	gives 0 watch jobs -n 1 -f '{id}'
+	gives 10 exec jobs -n 3 -b 10 --tries 2 --failed 'echo $TIMEWHEEL_COUNT up; cat' -- \
+		sh -c 'echo $TIMEWHEEL_COUNT; cat; exit 1'
+	is 'what each command got' "$(xargs <$tmp/out)" '3 2 1 3 1 up 1'
+	is 'it is told' \
+		"$(grep -c '3 tokens, the first with id 2 handle [0-9]*: exit status 1, 2 again, 1 given up$' $tmp/err)" 1
+	is 'the others come again' "$($twctl list jobs -o id,attempts --no-headings | sort | xargs)" '2 1 3 1'
+	$twctl advance jobs +1
+	$twctl add jobs 4 0 >/dev/null
+	gives 10 exec jobs -n 3 -b 10 --tries 1 --failed 'echo $TIMEWHEEL_COUNT up; cat' -- \
+		sh -c 'echo $TIMEWHEEL_COUNT; cat; exit 1'
+	is 'what had failed before does not run' "$(sed 's/ up/+/' $tmp/out | sort | xargs)" '1 2 3 3+ 4 4'
+	is 'nothing is left' "$($twctl list jobs | wc -l)" 0
 	gives 0 destroy jobs
 }
 
@@ -1220,8 +1263,8 @@ stopping()
 	gives 0 drain gate
 	gives 0 -o name,state --no-headings
 	prints '^gate *paused+draining$'
-	gives 0 top gate -n 1 -d 20ms -o state,held,buried,acked,nacked,lapsed --no-headings
-	prints 'paused+draining *0 *0 *0 *0 *0$'
+	gives 0 top gate -n 1 -d 20ms -o state,held,acked,nacked,lapsed --no-headings
+	prints 'paused+draining *0 *0 *0 *0$'
 	gives 0 stats -p gate
 	prints '^timewheel_paused{wheel="gate"} 1$'
 	prints '^timewheel_draining{wheel="gate"} 1$'
@@ -1322,7 +1365,7 @@ figures()
 	prints '^timewheel_due_tokens{wheel="unread"} 4$'
 	prints '^timewheel_oldest_due_seconds{wheel="unread"} 6.100000000$'
 	exec 3>&-
-	$twctl bury unread 2 >/dev/null
+	$twctl delete unread 2 >/dev/null
 	gives 0 stats -p unread
 	prints '^timewheel_due_tokens{wheel="unread"} 3$'
 	gives 0 destroy unread
@@ -1599,9 +1642,10 @@ commands
 settings
 answers
 acking_for_later
-burying
+lapsing
 acking
 leased_commands
+giving_up
 periods
 spreading
 stopping

@@ -33,7 +33,6 @@ before()
 		$twctl add dates $id at @400000000$id -c $id >/dev/null
 		$twctl add dates 1$id 1000s -e ${id}h >/dev/null
 	done
-	$twctl bury dates 3 >/dev/null
 	tokens delays id,left,timeout,period,base,state >$saves/delays
 	tokens dates id,cookie,deadline,timeout,period,base,state >$saves/dates
 	gives 0 save

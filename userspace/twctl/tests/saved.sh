@@ -50,7 +50,7 @@ declared_wrongly()
 	wrong "tick '1ns': not from" 'tick = 1ns'
 	wrong "clock 'sun': not monotonic, boottime" 'clock=sun'
 	wrong "lease '10ms': not as long as a tick" 'lease = 10ms'
-	wrong "max-attempts '3': only with a lease" 'max-attempts = 3'
+	wrong "unknown key 'max-attempts'" 'max-attempts = 3'
 	wrong "slack '1s': not with a manual clock" 'clock = manual' 'slack = 1s'
 	wrong "start '5': only with a manual clock" 'start = 5'
 	wrong "periods '1': not yes or no" 'periods = 1'
@@ -94,7 +94,6 @@ declared()
 		slots = 60
 		max-tokens = 1000
 		lease = 10s
-		max-attempts = 3
 		slack = 20ms
 		no-ids = no
 		touch-words = yes
@@ -107,8 +106,8 @@ declared()
 	is 'and nothing is' "$($twctl -o name --no-headings | wc -l)" 0
 	gives 0 apply
 	prints "^wheel 'jobs' has been made$"
-	is 'its settings' "$(wheel jobs clock,tick,slots,max,lease,max-attempts,slack,ids,cookies,touch-words,periods)" \
-		'realtime 100000000 60 1000 10000000000 3 20000000 yes yes yes yes'
+	is 'its settings' "$(wheel jobs clock,tick,slots,max,lease,slack,ids,cookies,touch-words,periods)" \
+		'realtime 100000000 60 1000 10000000000 20000000 yes yes yes yes'
 	is 'its node' "$(stat -c '%U %g %a' /dev/timewheels/jobs)" 'nobody 200 640'
 	is 'the other is as create makes it' "$(wheel plain owner,mode,clock,tick,slots,max)" \
 		'root rw------- monotonic 1000000000 3600 10000'
@@ -134,14 +133,12 @@ declared()
 # One of each kind, at 10 s of a clock that stands.
 all_kinds()
 {
-	gives 0 create kinds --clock manual --start 10 --slots 60 --lease 10s --max-attempts 3 \
-		--periods
+	gives 0 create kinds --clock manual --start 10 --slots 60 --lease 10s --periods
 	for token in '6 0' '1 5s -c 7' '2 clock 30000000000' '3 clock 40000000000 -t 20s' \
 		'4 clock 12500000000 -e 7s' '7 20s -c 5' '8 clock 20500000000 -e 7s' \
 		'9 clock 3000000000 --past -e 4s' '18446744073709551615 8s -c 0xffffffffffffffff'; do
 		$twctl add kinds $token >/dev/null
 	done
-	$twctl bury kinds 7 >/dev/null
 	: >$tmp/held
 	rm -f $tmp/held
 	$PWD/twctl watch kinds -f '{id} {missed}' >$tmp/held 2>/dev/null &
@@ -149,14 +146,13 @@ all_kinds()
 	settle $tmp/held 2
 	gives 0 pause kinds
 	$twctl add kinds 5 0 >/dev/null
-	$twctl kick kinds 8 >/dev/null
 }
 
 # lacks WHEEL PATTERN: nothing is restored, and one line says why
 lacks()
 {
 	refuses "$1" "wheel '$2': $3: nothing has been restored; $4" restore "$2" $tmp/kinds
-	is 'tokens' "$(wheel "$2" pending,held,buried)" '0 0 0'
+	is 'tokens' "$(wheel "$2" pending,held)" '0 0'
 	is 'it runs' "$(wheel "$2" state)" running
 	gives 0 destroy "$2"
 }
@@ -173,14 +169,12 @@ none_at_all()
 	lacks 1 plain 'id [17][0-9]* has a cookie, .* made without' "$remedy"
 	gives 0 create still --clock manual --lease 10s
 	lacks 1 still 'id [489] has a period, .* made without' "$remedy"
-	gives 0 create loose --clock manual --periods
-	lacks 1 loose 'id [78] has a burial or a kick, which needs a lease, .*' "$remedy"
 	gives 0 create long --clock manual --lease 10s --periods --tick 8s
 	lacks 1 long "id [489] has a period shorter than the wheel's tick, .*" "$remedy"
 	gives 0 create words --clock manual --lease 1h --touch-words --periods --tick 1ms
 	sed 's/"left":30000000000,/"left":2000000000000000,/' $tmp/kinds >$tmp/far
 	refuses 1 'id 3 is due later than the wheel can reach' restore words $tmp/far
-	is 'tokens' "$(wheel words pending,held,buried)" '0 0 0'
+	is 'tokens' "$(wheel words pending,held)" '0 0'
 	gives 0 destroy words
 	# The tokens that are there count, too.
 	gives 0 create small --clock manual --max-tokens 11 --lease 10s --periods
@@ -199,7 +193,7 @@ none_at_all()
 	is 'status' $? 1
 	is 'it is told' "$(grep -c "nothing has been restored" $tmp/err)/$(wc -l <$tmp/err)" 1/1
 	is 'tokens, and those that were there for a moment' \
-		"$(wheel race pending,held,buried,state)" '0 0 0 running'
+		"$(wheel race pending,held,state)" '0 0 running'
 	[ "$($twctl stats race -J | $jq '.[][0].registered')" -ge 9 ]
 	result $? 'there were some'
 	gives 0 restore race $tmp/kinds
@@ -230,18 +224,18 @@ saving()
 	is 'only its owner may read it' "$(stat -c %a $tmp/kinds)" 600
 	is 'nothing is beside it' "$(ls $tmp/kinds*)" $tmp/kinds
 	is 'its lines are JSON' "$($jq -c '[."timewheel-save", .end]' <$tmp/kinds | sort -u | xargs)" \
-		'[2,null] [null,null] [null,true]'
+		'[3,null] [null,null] [null,true]'
 	is 'the head' "$(head -n 1 $tmp/kinds | $jq -c \
-		'[.wheel, .clock, .now, .tick, .slots, .lease, ."max-attempts", .periods, .paused]')" \
-		'["kinds","manual",10000000000,1000000000,60,10000000000,3,true,true]'
+		'[.wheel, .clock, .now, .tick, .slots, .lease, .periods, .paused]')" \
+		'["kinds","manual",10000000000,1000000000,60,10000000000,true,true]'
 	is 'a token' "$(grep '"id":3,' $tmp/kinds)" \
-		'{"state":"pending","id":3,"cookie":0,"left":30000000000,"timeout":20000000000,"period":0,"base":0,"attempts":0}'
-	is 'the held one' "$(grep '"id":6,' $tmp/kinds | $jq -c '[.state, .left, .attempts]')" \
-		'["held",10000000000,1]'
+		'{"state":"pending","id":3,"cookie":0,"left":30000000000,"timeout":20000000000,"period":0,"base":0}'
+	is 'the held one' "$(grep '"id":6,' $tmp/kinds | $jq -c '[.state, .left]')" \
+		'["held",10000000000]'
 	chown 65534:200 /dev/timewheels/kinds
 	chmod 660 /dev/timewheels/kinds
 	gives 0 save kinds $tmp/kinds
-	wheel kinds slots,max,lease,max-attempts,periods,state,owner,mode >$tmp/settings
+	wheel kinds slots,max,lease,periods,state,owner,mode >$tmp/settings
 	gives 0 destroy kinds
 	wait $holder
 
@@ -249,7 +243,7 @@ saving()
 	prints "^wheel 'kinds': 10 tokens restored from $tmp/kinds"
 	prints "^wheel 'kinds' is paused until 'twctl resume kinds'$"
 	is 'the wheel is as it was' \
-		"$(wheel kinds slots,max,lease,max-attempts,periods,state,owner,mode)" \
+		"$(wheel kinds slots,max,lease,periods,state,owner,mode)" \
 		"$(cat $tmp/settings)"
 	tokens kinds >$tmp/after
 	# Held ones are pending: due at once, or for the same period.
@@ -260,8 +254,8 @@ saving()
 	cmp $tmp/wanted $tmp/after >$tmp/out || diff $tmp/wanted $tmp/after >$tmp/err
 	result $? 'all tokens are as they were, and the held ones are due'
 	gives 0 resume kinds
-	gives 0 watch kinds -n 4 -f '{id} {missed}'
-	is 'what comes' "$(sort $tmp/out | xargs)" '5 0 6 0 8 0 9 0'
+	gives 0 watch kinds -n 3 -f '{id} {missed}'
+	is 'what comes' "$(sort $tmp/out | xargs)" '5 0 6 0 9 0'
 	refuses 11 "kinds: the save was restored .* ago, .*--force" restore kinds $tmp/kinds
 	gives 5 restore kinds $tmp/kinds --force
 	is 'those that exist are counted' \
@@ -270,14 +264,13 @@ saving()
 	gives 0 destroy kinds
 
 	none_at_all
-	# Tokens without ids have their burials too.
+	# Tokens without ids come back too.
 	gives 0 create bare --no-ids --no-cookies --clock manual --lease 10s
 	$twctl add bare - 0 >/dev/null
-	$twctl bury bare -H "$($twctl list bare -o handle --no-headings | xargs)" >/dev/null
 	gives 0 save bare $tmp/bare
 	gives 0 destroy bare
 	gives 0 restore bare $tmp/bare
-	is 'it is buried again' "$($twctl list bare -o state --no-headings | xargs)" buried
+	is 'it is there' "$($twctl list bare -o state --no-headings | xargs)" due
 	gives 0 destroy bare
 }
 
@@ -324,6 +317,35 @@ refused()
 	refuses 1 "$1" restore new $tmp/bad
 }
 
+# A save of an older twctl: what it has that wheels have no more is not lost unseen.
+gone()
+{
+	sed '1s/"timewheel-save":3/"timewheel-save":2/
+		1s/"lease":0,/"lease":0,"max-attempts":0,/
+		2,4s/"base":0/"base":0,"attempts":1/' $tmp/some >$tmp/old
+	gives 0 restore older $tmp/old
+	is 'without any of it' "$($twctl list older -o id --no-headings | sort | xargs)" '1 2 3'
+	gives 0 destroy older
+	sed -e '1s/"restored": *[0-9]*/"restored":           0/' $tmp/old >$tmp/older
+	sed '1s/"max-attempts":0/"max-attempts":5/' $tmp/older >$tmp/bad
+	refused 'bad:1: "max-attempts" is 5, .*: write 0 here, and .* --tries 5$'
+	sed '3s/"pending"/"buried"/; 3s/"left":[0-9]*/"left":-7/' $tmp/older >$tmp/bad
+	refused 'bad:3: this token is buried, .*: write "pending" instead here, and it is due at once$'
+	sed -i 's/"buried"/"pending"/' $tmp/bad
+	gives 0 restore older $tmp/bad
+	is 'then it is due' "$($twctl list older --state due -o id --no-headings | wc -l)" 1
+	gives 0 destroy older
+	# At 0 s of a manual clock, a period that ends at 9 s.
+	sed '1s/"periods":false/"periods":true/; 3s/"timeout":[0-9]*/"timeout":0/
+		3s/"period":0,"base":0/"period":4000000000,"base":9000000000/' $tmp/older >$tmp/bad
+	refused 'bad:3: this token was kicked, .*: write "state":"pending","left":9000000000 here, and add'
+	sed -i '3s/"left":[0-9]*/"left":9000000000/' $tmp/bad
+	gives 0 restore older $tmp/bad
+	is 'then it has its periods' "$($twctl list older -b -o left,period --no-headings | sed 's/  */ /g' |
+		sort | tail -n 1 | xargs)" '9000000000 4000000000'
+	gives 0 destroy older
+}
+
 broken()
 {
 	gives 0 create some --clock manual --max-tokens 100000
@@ -339,7 +361,7 @@ broken()
 	refused 'bad:0: the save was cut off'
 	sed 3d $tmp/some >$tmp/bad
 	refused 'bad:4: the file has not so many tokens'
-	sed 's/"timewheel-save":2/"timewheel-save":3/' $tmp/some >$tmp/bad
+	sed 's/"timewheel-save":3/"timewheel-save":4/' $tmp/some >$tmp/bad
 	refused "bad:1: no, or a wrong, 'timewheel-save': not a save of this"
 	echo '{"tokens":[]}' >$tmp/bad
 	refused 'bad:1: .*not a save of this'
@@ -359,6 +381,7 @@ broken()
 	refuses 3 "no wheel 'new'" save new
 	refuses 1 '/none/file: No such file' save some /none/file
 
+	gone
 	# A disk that is full: the save before is kept.
 	mkdir $tmp/disk
 	mount -t tmpfs -o size=8k tmpfs $tmp/disk
@@ -387,7 +410,7 @@ unrestored()
 		"twctl restore kept $saves/kept.save.unrestored"
 	is 'it is there' "$(wc -l <$saves/kept.save.unrestored)" 1
 	for id in 1 2 3; do
-		echo "{\"state\":\"pending\",\"id\":$id,\"cookie\":0,\"left\":5,\"timeout\":0,\"period\":0,\"base\":0,\"attempts\":0}"
+		echo "{\"state\":\"pending\",\"id\":$id,\"cookie\":0,\"left\":5,\"timeout\":0,\"period\":0,\"base\":0}"
 	done >$tmp/three
 	gives 0 save
 	sed -e "1r $tmp/three" -e 's/"tokens":0/"tokens":3/' $saves/kept.save >$tmp/full
@@ -455,7 +478,7 @@ aged()
 	umount $tmp/cd
 	gives 0 destroy other
 	# One that an older twctl has made has no place for a mark.
-	sed 's/"timewheel-save":2,"restored": *0/"timewheel-save":1/
+	sed 's/"timewheel-save":3,"restored": *0/"timewheel-save":1/
 		s/,"boot":"[^"]*","uptime":[0-9]*//' $tmp/marked >$tmp/old
 	for times in 1 2; do
 		gives 0 restore other $tmp/old
@@ -627,7 +650,7 @@ many()
 	gives 0 save many $tmp/many
 	awk 'NR == 1 { print }
 		END { for (i = 1; i <= 10000; i++)
-			printf "{\"state\":\"pending\",\"id\":%d,\"cookie\":0,\"left\":3600000000000,\"timeout\":0,\"period\":0,\"base\":0,\"attempts\":0}\n", i
+			printf "{\"state\":\"pending\",\"id\":%d,\"cookie\":0,\"left\":3600000000000,\"timeout\":0,\"period\":0,\"base\":0}\n", i
 		print "{\"end\":true,\"tokens\":10000}" }' $tmp/many >$tmp/many.all
 	gives 0 restore many $tmp/many.all
 	prints "^wheel 'many': 10000 tokens restored"
