@@ -70,16 +70,6 @@ func (b *Batch) Extend(receipt Receipt, lease time.Duration) int {
 	return b.add(opAnswer(uapi.OpExtend, receipt, After(lease)))
 }
 
-// Bury adds what Wheel.Bury does.
-func (b *Batch) Bury(receipt Receipt) int {
-	return b.add(opAnswer(uapi.OpBury, receipt, When{}))
-}
-
-// Kick adds what Wheel.Kick does.
-func (b *Batch) Kick(key Key) int {
-	return b.add(opOn(uapi.OpKick, key))
-}
-
 // Delete adds what Wheel.Delete does.
 func (b *Batch) Delete(key Key) int {
 	return b.add(opOn(uapi.OpDelete, key))

@@ -12,7 +12,7 @@ import (
 	timewheel "example.org/timewheel.git/userspace/go"
 )
 
-var leased = with(func(s *timewheel.Setup) { s.Lease, s.MaxAttempts = 10*time.Second, 3 })
+var leased = with(func(s *timewheel.Setup) { s.Lease = 10 * time.Second })
 
 // delivered is a wheel whose token 7 was read on tick 101.
 func delivered(t *testing.T) (*timewheel.Wheel, timewheel.Event) {
@@ -84,14 +84,15 @@ func TestNack(t *testing.T) {
 	_, err = wheel.Nack(event.Receipt(), at(120))
 	ok(t, err)
 	event = dueOn(t, wheel, 120)
+	same(t, get(t, wheel, 7).Attempts, 3)
 	outcome, err := wheel.Nack(event.Receipt(), after(5))
 	ok(t, err)
-	same(t, outcome.Buried, true)
+	same(t, outcome.Deadline, 125*sec)
 	token := get(t, wheel, 7)
-	same(t, token.State, timewheel.Buried)
-	same(t, token.BuriedAt, 120*sec)
-	told := info(t, wheel)
-	same(t, []uint64{told.Nacked, told.Buried}, []uint64{3, 1})
+	same(t, token.State, timewheel.Pending)
+	_, err = wheel.Nack(token.Receipt(), after(5))
+	fails(t, err, syscall.ESTALE)
+	same(t, info(t, wheel).Nacked, 3)
 }
 
 func TestExtend(t *testing.T) {
@@ -105,33 +106,6 @@ func TestExtend(t *testing.T) {
 	same(t, get(t, wheel, 7).LeaseEnd, 135*sec)
 	_, err = wheel.Extend(event.Receipt(), 10_010*time.Second)
 	fails(t, err, syscall.ERANGE)
-}
-
-func TestBuryAndKick(t *testing.T) {
-	wheel, event := delivered(t)
-	_, err := wheel.Bury(event.Receipt())
-	ok(t, err)
-	ok(t, wheel.Advance(200))
-	same(t, len(due(t, wheel)), 0)
-	_, err = wheel.Kick(timewheel.ByID(7))
-	ok(t, err)
-	event = dueOn(t, wheel, 200)
-	_, err = wheel.Kick(timewheel.ByID(7))
-	fails(t, err, syscall.EBUSY)
-	_, err = wheel.Nack(event.Receipt(), after(50))
-	ok(t, err)
-	// What is pending has no delivery, though it has had some.
-	token := get(t, wheel, 7)
-	_, err = wheel.Bury(token.Receipt())
-	ok(t, err)
-	same(t, get(t, wheel, 7).State, timewheel.Buried)
-	_, err = wheel.Kick(timewheel.ByHandle(event.Handle))
-	ok(t, err)
-	same(t, dueOn(t, wheel, 200).Delivery, 3)
-	_, err = wheel.Kick(timewheel.ByID(8))
-	fails(t, err, syscall.ENOENT)
-	_, err = wheel.Kick(timewheel.ByHandle(1))
-	fails(t, err, syscall.ESTALE)
 }
 
 func TestDelete(t *testing.T) {
@@ -192,8 +166,6 @@ func TestNoLeases(t *testing.T) {
 		func() (timewheel.Outcome, error) { return wheel.AckAgain(receipt, after(1)) },
 		func() (timewheel.Outcome, error) { return wheel.Nack(receipt, after(1)) },
 		func() (timewheel.Outcome, error) { return wheel.Extend(receipt, 0) },
-		func() (timewheel.Outcome, error) { return wheel.Bury(receipt) },
-		func() (timewheel.Outcome, error) { return wheel.Kick(key) },
 		func() (timewheel.Outcome, error) { return wheel.Delete(key) },
 	} {
 		_, err := call()
@@ -203,33 +175,30 @@ func TestNoLeases(t *testing.T) {
 
 func TestBatchOfAnswers(t *testing.T) {
 	wheel := opened(t, leased)
-	for id := uint64(1); id <= 6; id++ {
+	for id := uint64(1); id <= 5; id++ {
 		register(t, wheel, timewheel.Registration{ID: id, Due: after(int(id))})
 	}
-	ok(t, wheel.Advance(106))
+	ok(t, wheel.Advance(105))
 	events := due(t, wheel)
-	same(t, ids(events), []uint64{1, 2, 3, 4, 5, 6})
+	same(t, ids(events), []uint64{1, 2, 3, 4, 5})
 	var batch timewheel.Batch
 	batch.Ack(events[0].Receipt())
 	batch.Nack(events[1].Receipt(), after(5))
 	batch.Extend(events[2].Receipt(), 30*time.Second)
-	batch.Bury(events[3].Receipt())
-	batch.Kick(timewheel.ByID(4))
-	batch.Delete(timewheel.ByID(5))
-	batch.Ack(events[4].Receipt())
-	batch.AckAgain(events[5].Receipt(), after(7))
+	batch.Delete(timewheel.ByID(4))
+	batch.Ack(events[3].Receipt())
+	batch.AckAgain(events[4].Receipt(), after(7))
 	failed, err := batch.Run(wheel)
 	ok(t, err)
 	same(t, failed, 1)
-	_, err = batch.Outcome(6)
+	_, err = batch.Outcome(4)
 	fails(t, err, syscall.ESTALE)
-	outcome, err := batch.Outcome(7)
+	outcome, err := batch.Outcome(5)
 	ok(t, err)
-	same(t, outcome.Deadline, 113*sec)
-	same(t, get(t, wheel, 3).LeaseEnd, 136*sec)
+	same(t, outcome.Deadline, 112*sec)
+	same(t, get(t, wheel, 3).LeaseEnd, 135*sec)
 	told := info(t, wheel)
-	same(t, []uint64{told.Acked, told.Nacked, told.Kicked, told.Deleted},
-		[]uint64{2, 1, 1, 1})
+	same(t, []uint64{told.Acked, told.Nacked, told.Deleted}, []uint64{2, 1, 1})
 }
 
 // come tells on which ticks there was an event.

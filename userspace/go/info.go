@@ -75,13 +75,13 @@ type Info struct {
 	Offset time.Duration
 	// Bytes of memory that the wheel holds.
 	Bytes uint64
-	// Tokens that are pending, taken by a reader that is copying them, held by readers
-	// until they answer, and buried.
-	Pending, Taken, Held, Buried uint64
+	// Tokens that are pending, taken by a reader that is copying them, and held by readers
+	// until they answer.
+	Pending, Taken, Held uint64
 	// Operations that have succeeded. Touches that are under way are not in Touched.
 	Registered, Cancelled, Moved, Touched uint64
-	// Answers to deliveries, and operations on buried and other tokens.
-	Acked, Nacked, Kicked, Deleted uint64
+	// Answers to deliveries, and deletions.
+	Acked, Nacked, Deleted uint64
 	// Delivered events.
 	Delivered uint64
 	// PutBack tokens, as a read could not copy them.
@@ -115,10 +115,10 @@ func (w *Wheel) Info() (Info, error) {
 		Next:     Time(t.Next),
 		Offset:   time.Duration(t.Offset),
 		Bytes:    t.Bytes,
-		Pending:  t.Pending, Taken: t.Taken, Held: t.Held, Buried: t.Buried,
+		Pending:  t.Pending, Taken: t.Taken, Held: t.Held,
 		Registered: t.Registered, Cancelled: t.Cancelled, Moved: t.Moved,
 		Touched: t.Touched,
-		Acked:   t.Acked, Nacked: t.Nacked, Kicked: t.Kicked, Deleted: t.Deleted,
+		Acked:   t.Acked, Nacked: t.Nacked, Deleted: t.Deleted,
 		Delivered: t.Delivered,
 		PutBack:   t.PutBack,
 		Lapsed:    t.Lapsed,
@@ -131,17 +131,16 @@ func (w *Wheel) Info() (Info, error) {
 
 func setupOf(t *uapi.Info) Setup {
 	return Setup{
-		Clock:       Clock(t.Clock),
-		Slots:       t.Slots,
-		Tick:        time.Duration(t.Tick),
-		MaxTokens:   t.MaxTokens,
-		NoIDs:       t.SetupFlags&uapi.SetupNoIds != 0,
-		NoCookies:   t.SetupFlags&uapi.SetupNoCookies != 0,
-		TouchWords:  t.SetupFlags&uapi.SetupTouchWords != 0,
-		Periods:     t.SetupFlags&uapi.SetupPeriods != 0,
-		Lease:       time.Duration(t.Lease),
-		MaxAttempts: t.MaxAttempts,
-		Slack:       time.Duration(t.Slack),
+		Clock:      Clock(t.Clock),
+		Slots:      t.Slots,
+		Tick:       time.Duration(t.Tick),
+		MaxTokens:  t.MaxTokens,
+		NoIDs:      t.SetupFlags&uapi.SetupNoIds != 0,
+		NoCookies:  t.SetupFlags&uapi.SetupNoCookies != 0,
+		TouchWords: t.SetupFlags&uapi.SetupTouchWords != 0,
+		Periods:    t.SetupFlags&uapi.SetupPeriods != 0,
+		Lease:      time.Duration(t.Lease),
+		Slack:      time.Duration(t.Slack),
 	}
 }
 

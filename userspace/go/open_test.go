@@ -28,7 +28,7 @@ func TestSettingsArrive(t *testing.T) {
 		{Clock: timewheel.Boottime, Slots: 31, Tick: time.Second / 4, MaxTokens: 7,
 			NoIDs: true, NoCookies: true, Slack: time.Second},
 		{Clock: timewheel.Realtime, Slots: 65536, Tick: time.Millisecond, MaxTokens: 9,
-			Lease: 1500 * time.Millisecond, MaxAttempts: 4, Periods: true},
+			Lease: 1500 * time.Millisecond, Periods: true},
 		{Clock: timewheel.Manual, Slots: 60, Tick: time.Second, MaxTokens: 5,
 			TouchWords: true},
 	} {
@@ -67,7 +67,6 @@ func TestBadSetups(t *testing.T) {
 		func(s *timewheel.Setup) { s.Clock = 77 },
 		func(s *timewheel.Setup) { s.Lease = time.Second / 2 },
 		func(s *timewheel.Setup) { s.Lease = -time.Second },
-		func(s *timewheel.Setup) { s.MaxAttempts = 1 },
 		func(s *timewheel.Setup) { s.Slack = 1 },
 	} {
 		_, err := timewheel.Open(with(change))
@@ -101,8 +100,6 @@ func TestClosed(t *testing.T) {
 		"again":    func() error { _, err := wheel.AckAgain(receipt, after(1)); return err },
 		"nack":     func() error { _, err := wheel.Nack(receipt, after(1)); return err },
 		"extend":   func() error { _, err := wheel.Extend(receipt, 0); return err },
-		"bury":     func() error { _, err := wheel.Bury(receipt); return err },
-		"kick":     func() error { _, err := wheel.Kick(key); return err },
 		"delete":   func() error { _, err := wheel.Delete(key); return err },
 		"get":      func() error { _, err := wheel.Get(key); return err },
 		"get many": func() error { _, err := wheel.GetIDs([]uint64{1}); return err },

@@ -65,14 +65,12 @@ type Outcome struct {
 	Handle Handle
 	// Deadline of the token after the operation, a whole tick. From Cancel and Delete
 	// it is the deadline before; from Extend, and from Delete of a held token, the end of
-	// the lease; from Bury, and from Ack, 0.
+	// the lease; from Ack 0.
 	Deadline Time
 	// WasDue: the token was past its deadline, but no reader had taken it.
 	WasDue bool
 	// Registered: TouchOrRegister found no token and has registered one.
 	Registered bool
-	// Buried: Nack has buried the token, as this was its last attempt.
-	Buried bool
 }
 
 var opNames = map[uint32]string{
@@ -84,8 +82,6 @@ var opNames = map[uint32]string{
 	uapi.OpAck:             "ack",
 	uapi.OpNack:            "nack",
 	uapi.OpExtend:          "extend",
-	uapi.OpBury:            "bury",
-	uapi.OpKick:            "kick",
 	uapi.OpDelete:          "delete",
 }
 
@@ -153,7 +149,6 @@ func outcomeOf(op *uapi.Op) Outcome {
 	outcome := Outcome{
 		WasDue:     result&uapi.ResWasDue != 0,
 		Registered: result&uapi.ResRegistered != 0,
-		Buried:     result&uapi.ResBuried != 0,
 		Deadline:   Time(op.Deadline),
 	}
 	if op.Code == uapi.OpRegister || outcome.Registered {
@@ -231,7 +226,7 @@ func (w *Wheel) touchMany(keys unsafe.Pointer, count int, flags uint32) (int, er
 // TouchOrRegister touches the token of this id, whose timeout and cookie stay. If there is
 // none it registers one with this timeout and cookie.
 //
-// Errors: EEXIST the token is held or buried; EINVAL the token has no timeout, or as of
+// Errors: EEXIST the token is held; EINVAL the token has no timeout, or as of
 // Register; ENOSPC, ERANGE, ESHUTDOWN as of Register.
 func (w *Wheel) TouchOrRegister(id uint64, timeout time.Duration, cookie uint64) (Outcome, error) {
 	return w.run(opTouchOrRegister(id, timeout, cookie))
@@ -258,14 +253,14 @@ func (w *Wheel) Cancel(key Key) (Outcome, error) {
 // its next period.
 //
 // Errors: ESTALE the answer is too late: the delivery was answered, or its lease was over
-// and the token has been delivered again, buried or ended; EPERM another open file has
+// and the token has been delivered again or ended; EPERM another open file has
 // read it; EINVAL the wheel has no leases.
 func (w *Wheel) Ack(receipt Receipt) (Outcome, error) {
 	return w.run(opAnswer(uapi.OpAck, receipt, When{}))
 }
 
 // AckAgain tells that a delivery has been dealt with, and that its token is due again,
-// with all its attempts before it, on the next tick if due is left out. A periodic token
+// on the next tick if due is left out. Its attempts are counted anew. A periodic token
 // counts its periods from there.
 //
 // Errors: those of Ack; ERANGE due is too far ahead.
@@ -274,7 +269,8 @@ func (w *Wheel) AckAgain(receipt Receipt, due When) (Outcome, error) {
 }
 
 // Nack tells that a delivery has not been dealt with: its token is due again, at once if
-// due is left out. After MaxAttempts deliveries it is buried instead.
+// due is left out. A token that is nacked each time comes again without an end: Attempts of
+// Get tells how often, and an Ack gives it up.
 //
 // Errors: those of Ack; ERANGE due is too far ahead.
 func (w *Wheel) Nack(receipt Receipt, due When) (Outcome, error) {
@@ -290,23 +286,7 @@ func (w *Wheel) Extend(receipt Receipt, lease time.Duration) (Outcome, error) {
 	return w.run(opAnswer(uapi.OpExtend, receipt, After(lease)))
 }
 
-// Bury keeps a token aside until Kick or Delete: that of a delivery, or a pending one, of
-// which Token.Receipt gives the receipt.
-//
-// Errors: those of Ack.
-func (w *Wheel) Bury(receipt Receipt) (Outcome, error) {
-	return w.run(opAnswer(uapi.OpBury, receipt, When{}))
-}
-
-// Kick makes a buried or pending token due now, with all its attempts before it.
-//
-// Errors: ENOENT, ESTALE there is no such token; EBUSY it is held; EINVAL the wheel has no
-// leases, or no ids.
-func (w *Wheel) Kick(key Key) (Outcome, error) {
-	return w.run(opOn(uapi.OpKick, key))
-}
-
-// Delete ends a token, whether it is pending, held or buried.
+// Delete ends a token, whether it is pending or held.
 //
 // Errors: ENOENT, ESTALE there is no such token; EINVAL the wheel has no leases, or no ids.
 func (w *Wheel) Delete(key Key) (Outcome, error) {

@@ -63,24 +63,20 @@ type Setup struct {
 	// Lease is how long, a tick or more, a reader holds a token that it has read until
 	// it answers. 0: a read ends tokens.
 	Lease time.Duration
-	// MaxAttempts, with a Lease, is the number of deliveries without an Ack after
-	// which a token is buried; 0 for never.
-	MaxAttempts uint32
 	// Slack is how late the timer may be, to save interrupts; 0 with a Manual clock.
 	Slack time.Duration
 }
 
 func (s *Setup) uapi() uapi.Setup {
 	setup := uapi.Setup{
-		Size:        uint32(unsafe.Sizeof(uapi.Setup{})),
-		Clock:       uint32(s.Clock),
-		Slots:       s.Slots,
-		Tick:        uint64(s.Tick),
-		MaxTokens:   s.MaxTokens,
-		Start:       s.Start,
-		Lease:       uint64(s.Lease),
-		Slack:       uint64(s.Slack),
-		MaxAttempts: s.MaxAttempts,
+		Size:      uint32(unsafe.Sizeof(uapi.Setup{})),
+		Clock:     uint32(s.Clock),
+		Slots:     s.Slots,
+		Tick:      uint64(s.Tick),
+		MaxTokens: s.MaxTokens,
+		Start:     s.Start,
+		Lease:     uint64(s.Lease),
+		Slack:     uint64(s.Slack),
 	}
 	for flag, set := range map[uint32]bool{
 		uapi.SetupNoIds:      s.NoIDs,

@@ -25,8 +25,6 @@ const (
 	Taken State = uapi.StateTaken
 	// Held: a delivery of it is out.
 	Held State = uapi.StateHeld
-	// Buried: it is kept aside until Kick or Delete.
-	Buried State = uapi.StateBuried
 )
 
 // String returns the state's name.
@@ -40,8 +38,6 @@ func (s State) String() string {
 		return "taken"
 	case Held:
 		return "held"
-	case Buried:
-		return "buried"
 	}
 	return "state " + strconv.Itoa(int(s))
 }
@@ -58,8 +54,6 @@ type Token struct {
 	Deadline Time
 	// LeaseEnd is when the lease of a held token ends; else 0.
 	LeaseEnd Time
-	// BuriedAt is when a buried token was buried; else 0.
-	BuriedAt Time
 	// Left is the time until Deadline or LeaseEnd, 0 if that has passed.
 	Left time.Duration
 	// Timeout is the time from a touch to the deadline, 0 if there is no touch.
@@ -78,18 +72,14 @@ type Token struct {
 	State State
 	// Delivery is the number of the last delivery, 0 if there was none.
 	Delivery uint32
-	// Attempts are the deliveries since the token was registered, acked or kicked.
+	// Attempts are the deliveries since the token was registered, or since its period
+	// began.
 	Attempts uint32
 }
 
-// Receipt names the delivery of a held token, to answer it, or a pending token, for Bury.
+// Receipt names the delivery of a held token, to answer it.
 func (t *Token) Receipt() Receipt {
-	receipt := Receipt{Handle: t.Handle, Delivery: t.Delivery}
-	if t.State == Pending {
-		// Its last delivery is no longer out.
-		receipt.Delivery = 0
-	}
-	return receipt
+	return Receipt{Handle: t.Handle, Delivery: t.Delivery}
 }
 
 const tokenSize = uint32(unsafe.Sizeof(uapi.Token{}))
@@ -101,7 +91,6 @@ func tokenOf(t *uapi.Token) Token {
 		Cookie:   t.Cookie,
 		Deadline: Time(t.Deadline),
 		LeaseEnd: Time(t.LeaseEnd),
-		BuriedAt: Time(t.BuriedAt),
 		Left:     time.Duration(t.Left),
 		Timeout:  time.Duration(t.Timeout),
 		Period:   time.Duration(t.Period),
@@ -114,7 +103,7 @@ func tokenOf(t *uapi.Token) Token {
 	}
 }
 
-// Get tells about a token, whether it is pending, held or buried.
+// Get tells about a token, whether it is pending or held.
 //
 // Errors: ENOENT no token has this id; ESTALE none has this handle; EINVAL the wheel has
 // no ids.
@@ -197,8 +186,8 @@ type Cursor struct {
 	err   error
 }
 
-// Tokens begins a walk, in no order of time, through the tokens whose deadline, lease's
-// end or time of burial is from or later, and to or earlier.
+// Tokens begins a walk, in no order of time, through the tokens whose deadline or lease's
+// end is from or later, and to or earlier.
 func (w *Wheel) Tokens(from, to Time) *Cursor {
 	return &Cursor{wheel: w, list: uapi.List{
 		Size:      uint32(unsafe.Sizeof(uapi.List{})),

@@ -53,8 +53,8 @@
  * tokens; ERANGE: a deadline is beyond the last tick or 2**63 ns, or too far ahead for
  * touch words; EINVAL: a value is out of its range, or an operation does not go with the
  * wheel or the token; ENOSPC: the wheel has its maxTokens tokens, or the batch is full;
- * EDQUOT: the user would have too many wheels or tokens; EBUSY: the token is held; EBADF:
- * the wheel was opened only for reading or writing, and the call is of the other kind;
+ * EDQUOT: the user would have too many wheels or tokens; EBADF: the wheel was opened
+ * only for reading or writing, and the call is of the other kind;
  * ENODEV: the wheel was a named one and has been destroyed; ENOMEM. Besides: TypeError and
  * RangeError for arguments of a wrong type or range, and an Error with the code
  * 'ERR_WHEEL_CLOSED'. A call that fails has changed nothing.
@@ -89,10 +89,9 @@ export type Clock = 'monotonic' | 'boottime' | 'realtime' | 'manual';
 
 /**
  * What a token is doing. 'pending': it waits for its deadline, or for a reader; 'taken',
- * from tokens() only: a reader is copying it; 'held': a delivery of it is out; 'buried':
- * it is kept aside until kick() or delete().
+ * from tokens() only: a reader is copying it; 'held': a delivery of it is out.
  */
-export type State = 'pending' | 'taken' | 'held' | 'buried';
+export type State = 'pending' | 'taken' | 'held';
 
 /** For reading events and looking at tokens, for changing tokens, or for both. */
 export type Access = 'r' | 'w' | 'rw';
@@ -103,8 +102,6 @@ export const Result: Readonly<{
 	WAS_DUE: number;
 	/** touchOrRegister() found no token and registered one. */
 	REGISTERED: number;
-	/** nack() has buried the token. */
-	BURIED: number;
 }>;
 
 /** What describes a wheel. */
@@ -125,8 +122,6 @@ export interface Setup {
 	start?: Id;
 	/** How long a reader holds a token until it answers; 0: a read ends tokens. */
 	lease?: Duration;
-	/** With a lease: a token is buried after so many deliveries without an ack. */
-	maxAttempts?: number;
 	/** true: tokens may be periodic; costs memory. */
 	periods?: boolean;
 	/** By how much the timer may be late, to save interrupts. */
@@ -162,8 +157,6 @@ export interface Token {
 	/** Of a held token: when its lease ends. */
 	leaseEndNs: bigint;
 	leaseEnd: Date | null;
-	buriedAtNs: bigint;
-	buriedAt: Date | null;
 	/** Time until the deadline or the lease's end, 0 if that has passed. */
 	left: number;
 	/** Time from a touch to the deadline, 0 if the token cannot be touched. */
@@ -180,7 +173,7 @@ export interface Token {
 	state: State;
 	/** Number of its last delivery, 0 if there was none. */
 	delivery: number;
-	/** Its deliveries since it was registered, acked or kicked. */
+	/** Its deliveries since it was registered, or since its period began. */
 	attempts: number;
 }
 
@@ -215,7 +208,6 @@ export interface Info {
 	touchWords: boolean;
 	periods: boolean;
 	lease: number;
-	maxAttempts: number;
 	slack: number;
 	/** Names the wheel in traces, /proc/PID/fdinfo and debugfs. */
 	number: number;
@@ -235,7 +227,6 @@ export interface Info {
 	pending: number;
 	taken: number;
 	held: number;
-	buried: number;
 	/** Memory that the wheel holds. */
 	bytes: number;
 	/** Registrations since the wheel was made; and so on. */
@@ -259,7 +250,6 @@ export interface Info {
 	lapsed: number;
 	/** Deliveries that came back when a file was released. */
 	returned: number;
-	kicked: number;
 	deleted: number;
 	/** Periods that had no event. */
 	missed: number;
@@ -320,7 +310,7 @@ export interface Operations<Told, Registered> {
 	touch(key: Key): Told;
 	/**
 	 * Touches the token of this id, whose timeout and cookie stay; or registers one.
-	 * EEXIST: the token is held or buried; else as register() and touch().
+	 * EEXIST: the token is held; else as register() and touch().
 	 */
 	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): Told;
 	/**
@@ -332,24 +322,19 @@ export interface Operations<Told, Registered> {
 	cancel(key: Key): Told;
 	/**
 	 * Tells that a delivery has been dealt with: its token ends, or is pending for its
-	 * next period. With @due the token is due again then, with all its attempts.
+	 * next period. With @due the token is due again then, its attempts counted anew.
 	 * ESTALE: the answer is too late; EPERM: another open file has the delivery;
 	 * EINVAL: the wheel has no leases; ERANGE. RangeError: a delay of 0; see nack().
 	 */
 	ack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
 	/** Tells that a delivery has not been dealt with: it comes again, at once unless
-	 * @due is given. Errors: those of ack(). */
+	 * @due is given. A token that is nacked each time comes without an end: get() tells
+	 * its attempts, and ack() gives it up. Errors: those of ack(). */
 	nack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
 	/** Holds a delivery for longer: for @lease from now, or for the wheel's lease.
 	 * Errors: those of ack(). */
 	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): Told;
-	/** Keeps a delivered or pending token aside until kick() or delete(). Errors: those
-	 * of ack(). */
-	bury(event: Event | Token, options?: AnswerOptions): Told;
-	/** Makes a buried or pending token due now, with all its attempts. ENOENT, ESTALE,
-	 * EBUSY, EINVAL. */
-	kick(key: Key): Told;
-	/** Ends a token, whether it is pending, held or buried. ENOENT, ESTALE, EINVAL. */
+	/** Ends a token, whether it is pending or held. ENOENT, ESTALE, EINVAL. */
 	delete(key: Key): Told;
 }
 
@@ -418,8 +403,6 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
 	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
 	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
-	bury(event: Event | Token, options?: AnswerOptions): number;
-	kick(key: Key): number;
 	delete(key: Key): number;
 
 	/** Tells about a token, in whatever state. ENOENT, ESTALE, EINVAL. */
@@ -427,8 +410,8 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	/** Tells about many tokens, in the order of their keys, which are all ids or all
 	 * handles; null for a key that names no token. EINVAL. */
 	getMany(keys: Iterable<Key>): (Token | null)[];
-	/** All tokens, or those whose deadline, lease's end or time of burial is from @from
-	 * to @to, in no order of time. Each that is there throughout comes once. */
+	/** All tokens, or those whose deadline or lease's end is from @from to @to, in no
+	 * order of time. Each that is there throughout comes once. */
 	tokens(options?: { from?: Point; to?: Point }): IterableIterator<Token>;
 	/** A batch of at most @capacity operations, 1 to 65536; 1024 unless given. */
 	batch(capacity?: number): Batch;
@@ -504,8 +487,6 @@ export class Batch implements Operations<number, number> {
 	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
 	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
 	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
-	bury(event: Event | Token, options?: AnswerOptions): number;
-	kick(key: Key): number;
 	delete(key: Key): number;
 
 	/** How many operations it has. */

@@ -77,9 +77,9 @@ const withOperations = (Base) => class extends Base {
 		return this[run](codes.CANCEL, key);
 	}
 
-	#answer(code, event, due, { anyFile } = {}, delivery = event.delivery) {
+	#answer(code, event, due, { anyFile } = {}) {
 		return this[run](code, event, due, undefined, undefined, undefined,
-			delivery, anyFile);
+			event.delivery, anyFile);
 	}
 
 	ack(event, due, options) {
@@ -92,16 +92,6 @@ const withOperations = (Base) => class extends Base {
 
 	extend(event, lease = 0, options) {
 		return this.#answer(codes.EXTEND, event, lease, options);
-	}
-
-	bury(event, options) {
-		// What is pending has no delivery that is out, though it has had some.
-		return this.#answer(codes.BURY, event, undefined, options,
-			event.state === 'pending' ? 0 : event.delivery);
-	}
-
-	kick(key) {
-		return this[run](codes.KICK, key);
 	}
 
 	delete(key) {

@@ -17,8 +17,6 @@ static const struct code {
 	[TIMEWHEEL_OP_ACK]		= { "ACK", "ack" },
 	[TIMEWHEEL_OP_NACK]		= { "NACK", "nack" },
 	[TIMEWHEEL_OP_EXTEND]		= { "EXTEND", "extend" },
-	[TIMEWHEEL_OP_BURY]		= { "BURY", "bury" },
-	[TIMEWHEEL_OP_KICK]		= { "KICK", "kick" },
 	[TIMEWHEEL_OP_DELETE]		= { "DELETE", "delete" },
 };
 
@@ -28,7 +26,6 @@ static const struct result {
 } results[] = {
 	{ "WAS_DUE",	TIMEWHEEL_RES_WAS_DUE },
 	{ "REGISTERED",	TIMEWHEEL_RES_REGISTERED },
-	{ "BURIED",	TIMEWHEEL_RES_BURIED },
 };
 
 napi_value op_codes(napi_env env)
@@ -38,7 +35,9 @@ napi_value op_codes(napi_env env)
 
 	napi_create_object(env, &object);
 	for (i = 0; i < ARRAY_SIZE(codes); i++)
-		napi_set_named_property(env, object, codes[i].name, number(env, i));
+		if (codes[i].name)
+			napi_set_named_property(env, object, codes[i].name,
+						number(env, i));
 	return object;
 }
 

@@ -26,7 +26,6 @@ const char *const state_names[] = {
 	[TIMEWHEEL_STATE_PENDING]	= "pending",
 	[TIMEWHEEL_STATE_TAKEN]		= "taken",
 	[TIMEWHEEL_STATE_HELD]		= "held",
-	[TIMEWHEEL_STATE_BURIED]	= "buried",
 	NULL
 };
 

@@ -127,7 +127,6 @@ static const struct setup_field {
 	{ "clock",	false,	setup_clock,	SETUP(clock) },
 	{ "start",	false,	setup_u64,	SETUP(start) },
 	{ "lease",	false,	setup_duration,	SETUP(lease) },
-	{ "maxAttempts", false,	setup_u32,	SETUP(max_attempts) },
 	{ "slack",	false,	setup_duration,	SETUP(slack) },
 };
 

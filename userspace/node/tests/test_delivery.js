@@ -7,9 +7,9 @@ const assert = require('node:assert/strict');
 const test = require('node:test');
 const { MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, opened } = require('./common');
 
-const { Result, Wheel } = require('timewheel');
+const { Wheel } = require('timewheel');
 
-const LEASED = { ...MANUAL, lease: 10_000, maxAttempts: 3 };
+const LEASED = { ...MANUAL, lease: 10_000 };
 
 // The one event that comes when the hand is on @tick: token 7's.
 function nextAt(wheel, tick) {
@@ -43,7 +43,7 @@ test('ack', (t) => {
 
 	assert.equal(wheel.ack(event), 0);
 	fails('ENOENT', 'get', () => wheel.get(7));
-	for (const name of ['ack', 'nack', 'extend', 'bury'])
+	for (const name of ['ack', 'nack', 'extend'])
 		fails('ESTALE', name, () => wheel[name](event));
 	const info = wheel.info();
 	assert.deepEqual([info.delivered, info.acked, info.held], [1, 1, 0]);
@@ -73,9 +73,10 @@ test('nack', (t) => {
 	wheel.nack(nextAt(wheel, 106));
 	const last = nextAt(wheel, 106);
 	assert.equal(last.delivery, 3);
-	assert.equal(wheel.nack(last), Result.BURIED);
-	assert.deepEqual([wheel.get(7).state, wheel.get(7).buriedAtNs],
-		['buried', 106n * SEC]);
+	assert.equal(wheel.get(7).attempts, 3);
+	assert.equal(wheel.nack(last, 5000), 0);
+	assert.deepEqual([wheel.get(7).state, wheel.get(7).deadlineNs],
+		['pending', 111n * SEC]);
 });
 
 test('extend', (t) => {
@@ -89,24 +90,13 @@ test('extend', (t) => {
 	fails('ERANGE', 'extend', () => wheel.extend(event, 10_010_000));
 });
 
-test('bury, kick, delete', (t) => {
-	const { wheel, event, handle } = delivered(t);
+test('delete', (t) => {
+	const { wheel, event } = delivered(t);
 
-	wheel.bury(event);
-	wheel.kick(7);
-	const again = nextAt(wheel, 200);
-	fails('EBUSY', 'kick', () => wheel.kick(7));
-	// What is pending has no delivery, though it has had some.
-	wheel.nack(again, 50_000);
-	wheel.bury(wheel.get(7));
-	assert.equal(wheel.get(7).state, 'buried');
-	wheel.kick({ handle });
-	const last = nextAt(wheel, 200);
-	assert.equal(last.delivery, 3);
 	wheel.delete(7);
-	fails('ESTALE', 'ack', () => wheel.ack(last));
+	fails('ESTALE', 'ack', () => wheel.ack(event));
 	fails('ENOENT', 'delete', () => wheel.delete(7));
-	assert.deepEqual([wheel.info().kicked, wheel.info().deleted], [2, 1]);
+	assert.equal(wheel.info().deleted, 1);
 });
 
 test('a lease that is over', (t) => {
@@ -124,7 +114,7 @@ test('whose delivery it is', (t) => {
 	const other = Wheel.openNamed(name);
 
 	t.after(() => other.close());
-	for (const method of ['ack', 'nack', 'extend', 'bury'])
+	for (const method of ['ack', 'nack', 'extend'])
 		fails('EPERM', method, () => other[method](event));
 	assert.equal(other.extend(event, 0, { anyFile: true }), 0);
 	assert.equal(other.ack(event, undefined, { anyFile: true }), 0);
@@ -141,10 +131,9 @@ test('whose delivery it is', (t) => {
 test('answers need a wheel with leases', (t) => {
 	const wheel = opened(t);
 
-	for (const name of ['ack', 'nack', 'extend', 'bury'])
+	for (const name of ['ack', 'nack', 'extend'])
 		fails('EINVAL', name, () => wheel[name]({ handle: 1n, delivery: 1 }));
-	for (const name of ['kick', 'delete'])
-		fails('EINVAL', name, () => wheel[name](1));
+	fails('EINVAL', 'delete', () => wheel.delete(1));
 });
 
 test('answers in a batch', (t) => {
@@ -153,14 +142,12 @@ test('answers in a batch', (t) => {
 
 	batch.extend(event, 20_000);
 	batch.nack(event, 5000);
-	batch.bury(event);
-	batch.kick(7);
 	batch.ack(event, 1000, { anyFile: true });
 	batch.delete(7);
-	assert.equal(batch.run(), 2);
+	assert.equal(batch.run(), 1);
 	assert.deepEqual(batch.outcomes().map(({ error }) => error && error.code),
-		[null, null, 'ESTALE', null, 'ESTALE', null]);
-	isErrno(batch.outcome(2).error, 'ESTALE', 'bury');
+		[null, null, 'ESTALE', null]);
+	isErrno(batch.outcome(2).error, 'ESTALE', 'ack');
 	assert.equal(batch.outcome(1).deadlineNs, 106n * SEC);
 });
 

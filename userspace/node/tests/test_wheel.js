@@ -38,10 +38,9 @@ test('settings arrive', (t) => {
 	assert.deepEqual([info.ids, info.cookies, info.hand], [false, false, 9]);
 	assert.deepEqual([info.nextNs, info.next, info.now], [null, null, null]);
 	const policies = opened(t, { slots: 60, tick: 1, maxTokens: 9n, clock: 'realtime',
-		lease: 1500, maxAttempts: 4, periods: true, slack: 250 }).info();
-	assert.deepEqual(
-		[policies.lease, policies.maxAttempts, policies.periods, policies.slack],
-		[1500, 4, true, 250]);
+		lease: 1500, periods: true, slack: 250 }).info();
+	assert.deepEqual([policies.lease, policies.periods, policies.slack],
+		[1500, true, 250]);
 	assert.ok(Math.abs(policies.now - Date.now()) < 60_000);
 	const plain = opened(t).info();
 	assert.deepEqual([plain.ids, plain.cookies, plain.periods, plain.lease, plain.nowNs],
@@ -100,9 +99,9 @@ test('a closed wheel', (t) => {
 		() => wheel.read(), () => wheel.tokens(), () => wheel.register(1, 1),
 		() => wheel.touch(1), () => wheel.touchOrRegister(1, 1), () => wheel.move(1, 1),
 		() => wheel.cancel(1), () => wheel.get(1), () => wheel.getMany([1]),
-		() => wheel.advance(1), () => wheel.kick(1), () => wheel.delete(1),
+		() => wheel.advance(1), () => wheel.delete(1),
 		() => wheel.ack(event), () => wheel.nack(event), () => wheel.extend(event),
-		() => wheel.bury(event), () => wheel.pause(), () => wheel.resume(),
+		() => wheel.pause(), () => wheel.resume(),
 		() => wheel.drain(), () => wheel.undrain(), () => wheel.batch(),
 		() => wheel.ref(), () => wheel.unref(), () => wheel.hasRef(),
 		() => batch.run(), () => batch.touch(1)])
@@ -146,7 +145,7 @@ test('register and get', (t) => {
 	assert.equal(typeof handle, 'bigint');
 	assert.deepEqual(token, {
 		id: 7n, handle, cookie: 2n ** 64n - 1n, deadlineNs: 130n * SEC, deadline: null,
-		leaseEndNs: 0n, leaseEnd: null, buriedAtNs: 0n, buriedAt: null, left: 30_000,
+		leaseEndNs: 0n, leaseEnd: null, left: 30_000,
 		timeout: 30_000, period: 0, baseNs: 0n, base: null, cycle: 0, slot: 130 % 60,
 		state: 'pending', delivery: 0, attempts: 0,
 	});
@@ -398,9 +397,9 @@ test('batches', (t) => {
 	assert.throws(() => batch.outcome(5), RangeError);
 	batch.clear();
 	assert.equal(batch.length, 0);
-	batch.kick(1);
+	batch.delete(1);
 	assert.equal(batch.run(), 1);
-	isErrno(batch.outcome(0).error, 'EINVAL', 'kick');
+	isErrno(batch.outcome(0).error, 'EINVAL', 'delete');
 	for (const capacity of [0, 65537])
 		fails('EINVAL', 'batch', () => wheel.batch(capacity));
 	assert.throws(() => wheel.batch(-1), RangeError);

@@ -10,7 +10,7 @@ import timewheel
 from common import MANUAL, MONOTONIC, SEC, WheelTest
 from timewheel import Batch, Clock, Event, Result, Setup, State, Wheel
 
-LEASED = replace(MANUAL, lease=10, max_attempts=3)
+LEASED = replace(MANUAL, lease=10)
 
 
 class Answers(WheelTest):
@@ -32,9 +32,9 @@ class Answers(WheelTest):
         self.assertEqual((1, 0), (self.event.delivery, self.event.missed))
         token = self.wheel.get(7)
         self.assertEqual(
-            (State.HELD, 0, 111 * SEC, 0, 10 * SEC, 1, 1),
-            (token.state, token.deadline_ns, token.lease_end_ns, token.buried_at_ns,
-             token.left_ns, token.delivery, token.attempts))
+            (State.HELD, 0, 111 * SEC, 10 * SEC, 1, 1),
+            (token.state, token.deadline_ns, token.lease_end_ns, token.left_ns,
+             token.delivery, token.attempts))
         self.assertEqual([token], list(self.wheel.tokens()))
 
     def test_ack(self) -> None:
@@ -47,7 +47,7 @@ class Answers(WheelTest):
         self.assertEqual((1, 1, 0), (info.delivered, info.acked, info.held))
 
     def test_ack_with_a_time(self) -> None:
-        """The token is pending again, with all its attempts before it."""
+        """The token is pending again, and its attempts are counted anew."""
         with self.assertRaises(ValueError):
             self.wheel.ack(self.event, 0)
         with self.assertRaises(TypeError):
@@ -82,13 +82,12 @@ class Answers(WheelTest):
         self.assertEqual([], self.wheel.read(0))
         event = self.next_at(120)
         self.assertEqual(3, event.delivery)
-        self.assertEqual(Result.BURIED, self.wheel.nack(event))
+        self.assertEqual(3, self.wheel.get(7).attempts)
+        self.assertEqual(Result(0), self.wheel.nack(event))
         token = self.wheel.get(7)
-        self.assertEqual((State.BURIED, 0, 0, 120 * SEC),
-                         (token.state, token.deadline_ns, token.lease_end_ns,
-                          token.buried_at_ns))
-        self.assertEqual((3, 1), (self.wheel.info().nacked,
-                                  self.wheel.info().buried))
+        self.assertEqual((State.PENDING, 120 * SEC, 0),
+                         (token.state, token.deadline_ns, token.lease_end_ns))
+        self.assertEqual(3, self.wheel.info().nacked)
 
     def test_nack_is_at_once(self) -> None:
         self.wheel.nack(self.event)
@@ -102,22 +101,6 @@ class Answers(WheelTest):
         self.assertEqual(135 * SEC, self.wheel.get(7).lease_end_ns)
         with self.fails(errno.ERANGE):
             self.wheel.extend(self.event, 10 * 1000 + 10)
-
-    def test_bury_and_kick(self) -> None:
-        self.wheel.bury(self.event)
-        self.wheel.advance(200)
-        self.assertEqual([], self.wheel.read(0))
-        self.wheel.kick(7)
-        event = self.next_at(200)
-        with self.fails(errno.EBUSY):
-            self.wheel.kick(7)
-        # What is pending has no delivery, though it has had some.
-        self.wheel.nack(event, 50)
-        self.wheel.bury(self.wheel.get(7))
-        self.assertEqual(State.BURIED, self.wheel.get(7).state)
-        self.wheel.kick(handle=self.handle)
-        self.assertEqual(3, self.next_at(200).delivery)
-        self.assertEqual(2, self.wheel.info().kicked)
 
     def test_delete(self) -> None:
         self.wheel.delete(7)
@@ -141,7 +124,7 @@ class Answers(WheelTest):
             with self.fails(errno.EPERM):
                 other.ack(self.event)
             with self.fails(errno.EPERM):
-                other.bury(self.event)
+                other.nack(self.event)
             other.extend(self.event, any_file=True)
             other.nack(self.event, any_file=True)
         event = self.next_at(101)
@@ -170,8 +153,7 @@ class Answers(WheelTest):
         plain.register(7, 0)
         calls: tuple[Callable[[], object], ...] = (
             lambda: plain.ack(event), lambda: plain.nack(event),
-            lambda: plain.extend(event), lambda: plain.bury(event),
-            lambda: plain.kick(7), lambda: plain.delete(7),
+            lambda: plain.extend(event), lambda: plain.delete(7),
         )
         for call in calls:
             with self.fails(errno.EINVAL):
@@ -179,24 +161,21 @@ class Answers(WheelTest):
 
     def test_batch(self) -> None:
         batch = Batch()
-        for id in (1, 2, 3, 4, 5):
+        for id in (1, 2, 3, 4):
             self.wheel.register(id, 0)
-        one, two, three, four, five = sorted(self.wheel.read(0),
-                                             key=lambda event: event.id)
+        one, two, three, four = sorted(self.wheel.read(0), key=lambda event: event.id)
         calls = (batch.ack(one), batch.nack(two, 5), batch.extend(three, 30),
-                 batch.bury(four), batch.kick(4), batch.delete(5),
-                 batch.ack(five))
-        self.assertEqual(tuple(range(7)), calls)
+                 batch.delete(4), batch.ack(four))
+        self.assertEqual(tuple(range(5)), calls)
         self.assertEqual(1, batch.run(self.wheel))
-        error = batch.outcome(6).error
+        error = batch.outcome(4).error
         assert error
         self.assertEqual(errno.ESTALE, error.errno)
         self.assertEqual(131 * SEC, batch.outcome(2).deadline_ns)
         token = self.wheel.get(3)
         self.assertEqual((State.HELD, 131 * SEC), (token.state, token.lease_end_ns))
         info = self.wheel.info()
-        self.assertEqual((1, 1, 1, 1), (info.acked, info.nacked, info.kicked,
-                                        info.deleted))
+        self.assertEqual((1, 1, 1), (info.acked, info.nacked, info.deleted))
 
     def test_batch_acks_with_a_time(self) -> None:
         batch = Batch()
@@ -296,21 +275,19 @@ class Periods(WheelTest):
 class Policies(WheelTest):
     def test_settings_arrive(self) -> None:
         setup = Setup(slots=60, tick=0.001, max_tokens=9, clock=Clock.REALTIME,
-                      lease=1.5, max_attempts=4, periods=True, slack=0.25)
+                      lease=1.5, periods=True, slack=0.25)
         info = self.opened(setup).info()
         self.assertEqual(
-            (info.lease_ns, info.max_attempts, info.periods, info.slack_ns),
-            (1_500_000_000, 4, True, SEC // 4))
+            (info.lease_ns, info.periods, info.slack_ns),
+            (1_500_000_000, True, SEC // 4))
         info = self.wheel.info()
         self.assertEqual(
-            (info.lease_ns, info.max_attempts, info.periods, info.slack_ns),
-            (0, 0, False, 0))
+            (info.lease_ns, info.periods, info.slack_ns), (0, False, 0))
         caps = timewheel.caps()
         self.assertTrue(caps.leases and caps.periods)
 
     def test_what_does_not_go_together(self) -> None:
-        for setup in (replace(MANUAL, lease=0.5), replace(MANUAL, max_attempts=1),
-                      replace(MANUAL, slack=1)):
+        for setup in (replace(MANUAL, lease=0.5), replace(MANUAL, slack=1)):
             with self.fails(errno.EINVAL):
                 Wheel.open(setup)
 

@@ -78,7 +78,7 @@ class Opening(WheelTest):
             lambda: self.wheel.advance(1), lambda: next(self.wheel),
             lambda: self.wheel.register(1, period=1),
             lambda: self.wheel.get_many([1]),
-            lambda: self.wheel.kick(1), lambda: self.wheel.delete(1),
+            lambda: self.wheel.delete(1),
             self.wheel.pause, self.wheel.resume, self.wheel.drain,
             self.wheel.undrain,
             lambda: Batch().run(self.wheel),
@@ -134,9 +134,9 @@ class Tokens(WheelTest):
             (7, handle, 2**64 - 1, 130 * SEC, 0, 130 % 60, State.PENDING,
              30 * SEC, 30 * SEC))
         self.assertEqual(
-            (0, 0, 0, 0, 0, 0),
-            (token.lease_end_ns, token.buried_at_ns, token.period_ns, token.base_ns,
-             token.delivery, token.attempts))
+            (0, 0, 0, 0, 0),
+            (token.lease_end_ns, token.period_ns, token.base_ns, token.delivery,
+             token.attempts))
         self.assertEqual(token, self.wheel.get(handle=handle))
         with self.fails(errno.EEXIST):
             self.wheel.register(7, 30)

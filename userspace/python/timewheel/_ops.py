@@ -4,11 +4,11 @@
 import ctypes
 from typing import Generic, Protocol, TypeVar
 
-from ._types import Event, State, Token, duration, i32, u64
+from ._types import Event, Token, duration, i32, u64
 from ._uapi import (
-    TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE,
-    TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_NACK,
-    TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_TOUCH_OR_REGISTER,
+    TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE, TIMEWHEEL_OP_EXTEND,
+    TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH,
+    TIMEWHEEL_OP_TOUCH_OR_REGISTER,
     TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE, TIMEWHEEL_OPF_BY_HANDLE,
     timewheel_op,
 )
@@ -136,7 +136,7 @@ class Operations(Generic[_Told]):
         timeout; an existing token keeps its own
         @cookie: as of register(); an existing token keeps its own
 
-        FileExistsError: the token is held or buried; OSError with EINVAL: the token
+        FileExistsError: the token is held; OSError with EINVAL: the token
         has no timeout, or as register(); ESHUTDOWN; ENOSPC; ENOMEM; ERANGE; EBADF;
         ENODEV.
         """
@@ -186,13 +186,13 @@ class Operations(Generic[_Told]):
         @event: an event that was read; or what get() or tokens() told of a token
         that is held, by any reader
         @delay: the token does not end but is due again after so many seconds, more
-        than 0, with all its attempts before it; a periodic one counts its periods
+        than 0, and its attempts are counted anew; a periodic one counts its periods
         from there
         @at_ns: instead, when it is due again, as a time of the wheel's clock
         @any_file: also if it was read from another open file
 
         OSError with ESTALE: the answer is too late: the delivery was answered, or
-        its lease was over and the token has been delivered again, buried or ended;
+        its lease was over and the token has been delivered again or ended;
         EINVAL: the wheel has no leases; ERANGE; EBADF; ENODEV. PermissionError: it
         was read from another open file. ValueError: @delay is 0; nack() makes a token
         due at once.
@@ -214,7 +214,8 @@ class Operations(Generic[_Told]):
         @delay: seconds after which it is due; at once without
         @at_ns: instead, when it is due, as a time of the wheel's clock
 
-        Result.BURIED: this was the token's last attempt.
+        A token that is nacked each time comes again without an end: get() tells its
+        attempts, and an ack gives it up.
 
         Errors: those of ack(); OSError with ERANGE.
         """
@@ -238,30 +239,8 @@ class Operations(Generic[_Told]):
         op.time = duration(lease)
         return self._run(op)
 
-    def bury(self, event: Event | Token, *, any_file: bool = False) -> _Told:
-        """Keep a token aside until kick() or delete().
-
-        @event, @any_file: as of ack(); also a token that is pending, as get() or
-        tokens() told of it
-
-        Errors: those of ack().
-        """
-        op = _answer(TIMEWHEEL_OP_BURY, event, any_file)
-        if isinstance(event, Token) and event.state == State.PENDING:
-            # It has no delivery that is out.
-            op.delivery = 0
-        return self._run(op)
-
-    def kick(self, id: int | None = None, *, handle: int | None = None) -> _Told:
-        """Make a buried or pending token due now, with all its attempts before it.
-
-        FileNotFoundError, OSError with ESTALE: there is no such token; EBUSY: it is
-        held; EINVAL; EBADF; ENODEV.
-        """
-        return self._run(on_token(TIMEWHEEL_OP_KICK, id, handle))
-
     def delete(self, id: int | None = None, *, handle: int | None = None) -> _Told:
-        """End a token, whether it is pending, held or buried.
+        """End a token, whether it is pending or held.
 
         FileNotFoundError, OSError with ESTALE: there is no such token; EINVAL;
         EBADF; ENODEV.

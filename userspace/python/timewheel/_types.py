@@ -31,8 +31,6 @@ class Result(enum.IntFlag):
     won."""
     REGISTERED = _uapi.TIMEWHEEL_RES_REGISTERED
     """touch_or_register() found no token and registered one."""
-    BURIED = _uapi.TIMEWHEEL_RES_BURIED
-    """nack() has buried the token."""
 
 
 # An enum is slow to make one of a number.
@@ -48,8 +46,6 @@ class State(enum.IntEnum):
     """From tokens(): a reader is copying it."""
     HELD = _uapi.TIMEWHEEL_STATE_HELD
     """A delivery of it is out."""
-    BURIED = _uapi.TIMEWHEEL_STATE_BURIED
-    """It is kept aside until kick() or delete()."""
 
 
 def u32(value: int) -> int:
@@ -103,9 +99,6 @@ class Setup:
     lease: float = 0
     """Seconds for which a reader holds a token that it has read, until it answers;
     0: a read ends tokens."""
-    max_attempts: int = 0
-    """With a lease: a token is buried after this many deliveries that ended without
-    an ack; 0 for never."""
     periods: bool = False
     """True: tokens may be periodic; costs memory."""
     slack: float = 0
@@ -127,7 +120,6 @@ def setup_struct(setup: Setup) -> _uapi.timewheel_setup:
         start=u64(setup.start),
         lease=duration(setup.lease),
         slack=duration(setup.slack),
-        max_attempts=u32(setup.max_attempts),
     )
 
 
@@ -165,8 +157,6 @@ class Token:
     """Of a pending token: its deadline, a whole tick of the wheel's clock; else 0."""
     lease_end_ns: int
     """Of a held token: when its lease ends; else 0."""
-    buried_at_ns: int
-    """Of a buried token: when it was buried; else 0."""
     left_ns: int
     """Time until the deadline or the lease's end, 0 if that has passed."""
     timeout_ns: int
@@ -185,7 +175,7 @@ class Token:
     delivery: int
     """The number of its last delivery, 0 if there was none."""
     attempts: int
-    """Its deliveries since it was registered, acked or kicked."""
+    """Its deliveries since it was registered, or since its period began."""
 
 
 def token_of(token: _uapi.timewheel_token) -> Token:
@@ -195,7 +185,6 @@ def token_of(token: _uapi.timewheel_token) -> Token:
         cookie=token.cookie,
         deadline_ns=token.deadline,
         lease_end_ns=token.lease_end,
-        buried_at_ns=token.buried_at,
         left_ns=token.left,
         timeout_ns=token.timeout,
         period_ns=token.period,
@@ -281,19 +270,16 @@ class Info:
     paused: bool
     draining: bool
     lease_ns: int
-    max_attempts: int
     periods: bool
     slack_ns: int
     held: int
     """Tokens of which a delivery is out."""
-    buried: int
     acked: int
     nacked: int
     lapsed: int
     """Leases that were over without an answer."""
     returned: int
     """Deliveries that came back when a file was released."""
-    kicked: int
     deleted: int
     missed: int
     """Times of periodic tokens that had no event."""
@@ -328,16 +314,13 @@ def info_of(info: _uapi.timewheel_info) -> Info:
         paused=bool(info.state & _uapi.TIMEWHEEL_CONTROL_PAUSED),
         draining=bool(info.state & _uapi.TIMEWHEEL_CONTROL_DRAINING),
         lease_ns=info.lease,
-        max_attempts=info.max_attempts,
         periods=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
         slack_ns=info.slack,
         held=info.held,
-        buried=info.buried,
         acked=info.acked,
         nacked=info.nacked,
         lapsed=info.lapsed,
         returned=info.returned,
-        kicked=info.kicked,
         deleted=info.deleted,
         missed=info.missed,
     )

@@ -235,7 +235,7 @@ class Wheel(_ops.Operations[Result]):
     # Listing and looking
 
     def get(self, id: int | None = None, *, handle: int | None = None) -> Token:
-        """Tell about a token, whether it is pending, held or buried.
+        """Tell about a token, whether it is pending or held.
 
         FileNotFoundError: no token has this id; OSError with ESTALE: no token has
         this handle; EINVAL: the wheel has no ids; ENODEV.
@@ -380,13 +380,13 @@ class Wheel(_ops.Operations[Result]):
     def tokens(self, from_ns: int = 0, to_ns: int | None = None) -> Iterator[Token]:
         """All tokens, one after the other, in no order of time.
 
-        @from_ns: only tokens whose deadline, lease's end or time of burial is this
-        time of the wheel's clock or later
+        @from_ns: only tokens whose deadline or lease's end is this time of the wheel's
+        clock or later
         @to_ns: only tokens for which it is this time or earlier; None for all
 
-        A token that is there throughout, pending, held or buried, comes exactly
-        once, whatever is done to the wheel meanwhile; one that comes or goes
-        meanwhile at most once.
+        A token that is there throughout, pending or held, comes exactly once,
+        whatever is done to the wheel meanwhile; one that comes or goes meanwhile at
+        most once.
 
         OSError with EBADF: the wheel was opened for writing only; ENODEV; ENOMEM;
         each may come with any token.
