@@ -15,7 +15,7 @@ static const char *meaning(int errnum)
 	case EBADFD:
 		return "the file is no wheel yet: it has not been set up";
 	case EBUSY:
-		return "a reader holds the token, or the file is a wheel already";
+		return "the file is a wheel already";
 	case EDOM:
 		return "there is none with this index";
 	case EDQUOT:

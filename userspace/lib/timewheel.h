@@ -384,9 +384,9 @@ int tw_wheel_resume(struct tw_wheel *wheel);
  *
  * For all processes that have the wheel open: an operation that would register a
  * token fails with %ESHUTDOWN. All else goes on. In time the wheel becomes empty,
- * except for tokens that are periodic, acked with a delay, or buried: these have to
- * be cancelled, acked without a delay, or deleted. @pending, @taken, @held and
- * @buried of tw_wheel_info() tell how many are left. Does not block.
+ * except for tokens that are periodic, or acked with a delay: these have to be
+ * cancelled, or acked without a delay. @pending, @taken and @held of tw_wheel_info()
+ * tell how many are left. Does not block.
  *
  * Errors: those common to all.
  *
@@ -556,7 +556,7 @@ static inline void tw_op_touch(struct timewheel_op *op, uint64_t key,
  * @handle of @op is the token's handle afterwards, else 0. A token that is there
  * keeps its timeout and its cookie.
  *
- * Errors: %EEXIST the token is held or buried; %EINVAL, also the token has no
+ * Errors: %EEXIST the token is held; %EINVAL, also the token has no
  * timeout, or a cookie on a wheel without them; %ENOMEM; %ENOSPC the wheel has
  * its @max_tokens tokens; %ERANGE; %ESHUTDOWN there is no such token, and the
  * wheel is draining.
@@ -608,10 +608,9 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  *
  * On a wheel with leases (@lease in struct timewheel_setup) the reader of an event
  * holds its token and owes an answer: ACK when the work is done, NACK when the
- * token is to come again, BURY when it is to be kept aside. Without an answer it
- * comes again, to any reader, when the lease is over, and at once when the open
- * file that holds it is released, as when the reader dies. So each token is
- * delivered at least once, and to one reader at a time:
+ * token is to come again. Without an answer it comes again, to any reader, when the
+ * lease is over, and at once when the open file that holds it is released, as when
+ * the reader dies. So each token is delivered at least once, and to one reader at a time:
  *
  *	while ((n = tw_events_read(events, wheel, TIMEWHEEL_NEVER)) > 0)
  *		for (i = 0; i < n; i++) {
@@ -625,8 +624,9 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  *		}
  *
  * Each delivery of a token has a number, which the answer repeats: an answer that
- * comes too late does not count for a later delivery. After @max_attempts
- * deliveries without ACK a token is buried.
+ * comes too late does not count for a later delivery. How often a token has been
+ * delivered in vain, @attempts of tw_wheel_get() tells: a reader that gives up after so
+ * many acks the token.
  *
  * An open file holds a token, not a thread or a process: each process that shares
  * the fd may answer. An answer by another open file of the wheel fails with
@@ -646,7 +646,7 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
  *	%TIMEWHEEL_OPF_ANY_FILE
  *
- * A token that is due again has all its attempts before it. A periodic one then
+ * The attempts of a token that is due again are counted anew. A periodic one then
  * counts its periods from @time.
  *
  * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
@@ -669,9 +669,6 @@ static inline void tw_op_ack(struct timewheel_op *op, uint64_t key,
  * @time: when the token is due again; a delay of 0 is at once
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
  *	%TIMEWHEEL_OPF_ANY_FILE
- *
- * The result has %TIMEWHEEL_RES_BURIED if this was the last of @max_attempts, and
- * the token has been buried instead.
  *
  * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
  * %ERANGE.
@@ -706,42 +703,7 @@ static inline void tw_op_extend(struct timewheel_op *op, uint64_t key,
 }
 
 /**
- * tw_op_bury() - prepare to keep a token aside until it is kicked or deleted
- * @op: filled in
- * @key: the token's id or handle
- * @delivery: the delivery's number; 0 for a token that is pending
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ANY_FILE
- *
- * A buried token keeps its id, and counts towards the wheel's @max_tokens.
- *
- * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL.
- */
-static inline void tw_op_bury(struct timewheel_op *op, uint64_t key,
-			      uint32_t delivery, unsigned int flags)
-{
-	tw_op_prepare(op, TIMEWHEEL_OP_BURY, key, flags);
-	op->delivery = delivery;
-}
-
-/**
- * tw_op_kick() - prepare to make a buried or pending token due now
- * @op: filled in
- * @key: the token's id or handle
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE
- *
- * The token has all its attempts before it again. A periodic token has this event
- * in addition, and keeps its deadlines.
- *
- * Errors: %ENOENT; %ESTALE; %EBUSY the token is held; %EINVAL.
- */
-static inline void tw_op_kick(struct timewheel_op *op, uint64_t key,
-			      unsigned int flags)
-{
-	tw_op_prepare(op, TIMEWHEEL_OP_KICK, key, flags);
-}
-
-/**
- * tw_op_delete() - prepare to end a token, whether it is pending, held or buried
+ * tw_op_delete() - prepare to end a token, whether it is pending or held
  * @op: filled in
  * @key: the token's id or handle
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE
@@ -812,7 +774,7 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 			size_t count, unsigned int flags, size_t *done);
 
 /**
- * tw_wheel_get() - tell about a token, whether it is pending, held or buried
+ * tw_wheel_get() - tell about a token, whether it is pending or held
  * @wheel: the wheel, open for reading
  * @key: the token's id or handle
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE
@@ -1041,8 +1003,8 @@ const struct timewheel_op *tw_batch_op(const struct tw_batch *batch,
 /**
  * tw_cursor_open() - begin a walk through a wheel's tokens
  * @wheel: the wheel, which has to stay open until tw_cursor_close()
- * @from: only tokens whose deadline, lease's end or time of burial is this point
- *	of time or later; 0 for all
+ * @from: only tokens whose deadline or lease's end is this point of time or
+ *	later; 0 for all
  * @to: only tokens for which it is this point of time or earlier;
  *	%TIMEWHEEL_NEVER for all
  *
@@ -1067,7 +1029,7 @@ void tw_cursor_close(struct tw_cursor *cursor);
  * @token: the call stores the token's address here; it is there until the next call
  *	on @cursor
  *
- * Tokens come in no order of time, whether they are pending, held or buried. A
+ * Tokens come in no order of time, whether they are pending or held. A
  * token that is there throughout comes exactly once, whatever other callers do
  * meanwhile; one that comes or goes meanwhile at most once. Does not block.
  *

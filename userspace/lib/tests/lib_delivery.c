@@ -8,7 +8,6 @@
 
 #define NAME		"lib-delivery"
 #define LEASE		(10 * SEC)
-#define ATTEMPTS	3
 
 /* A time beyond 2^63 ns from any now. */
 #define TOO_LATE	(1ULL << 63)
@@ -33,7 +32,6 @@ FIXTURE_SETUP(delivery)
 
 	self->plain = open_wheel(&manual);
 	setup.lease = LEASE;
-	setup.max_attempts = ATTEMPTS;
 	setup.flags = TIMEWHEEL_SETUP_PERIODS;
 	self->wheel = open_new(NAME, &setup);
 	ASSERT_NE(NULL, self->wheel);
@@ -100,26 +98,24 @@ TEST_F(delivery, nack)
 	EXPECT_EQ(2, info_of(self->wheel).nacked);
 }
 
-/* After its attempts it is buried, and a kick gives it all of them again. */
+/* Each delivery is counted, without a limit, and an ack for later begins anew. */
 TEST_F(delivery, attempts)
 {
-	for (int round = 0; round < 2; round++) {
-		for (unsigned int n = 1; n < ATTEMPTS; n++) {
-			unsigned int number = tw_events_at(self->events, 0)->delivery;
+	unsigned int number = 1;
 
+	for (int round = 0; round < 2; round++) {
+		for (unsigned int n = 1; n < 20; n++) {
+			ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+			EXPECT_EQ(n, self->token.attempts);
+			EXPECT_EQ(number, self->token.delivery);
 			EXPECT_EQ(0, RUN(self->wheel, nack, 7, number, 0, 0));
-			EXPECT_EQ(number + 1,
+			EXPECT_EQ(++number,
 				  deliver(self->wheel, self->events, 101));
 		}
-		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-			  RUN(self->wheel, nack, 7,
-			      tw_events_at(self->events, 0)->delivery, 0, 0));
-		EXPECT_EQ(1, info_of(self->wheel).buried);
-		EXPECT_LE(0, RUN(self->wheel, kick, 7, 0));
-		EXPECT_EQ((round + 1) * ATTEMPTS + 1,
-			  deliver(self->wheel, self->events, 101));
+		EXPECT_EQ(0, RUN(self->wheel, ack, 7, number, 0,
+				 TIMEWHEEL_OPF_ABSOLUTE));
+		EXPECT_EQ(++number, deliver(self->wheel, self->events, 101));
 	}
-	EXPECT_EQ(2, info_of(self->wheel).kicked);
 }
 
 TEST_F(delivery, extend)
@@ -132,33 +128,6 @@ TEST_F(delivery, extend)
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 143));
 	EXPECT_EQ(2, deliver(self->other, self->events, 144));
 	EXPECT_ERR(ESTALE, RUN(self->wheel, extend, 7, 1, 0, any_file));
-}
-
-TEST_F(delivery, bury_and_kick)
-{
-	EXPECT_LE(0, RUN(self->wheel, bury, 7, 1, 0));
-	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
-	ASSERT_EQ(0, tw_wheel_get(self->wheel, self->handle, by_handle,
-				  &self->token));
-	EXPECT_EQ(TIMEWHEEL_STATE_BURIED, self->token.state);
-	EXPECT_EQ(101 * SEC, self->token.buried_at);
-	EXPECT_EQ(0, self->token.deadline);
-	EXPECT_ERR(EEXIST, RUN(self->wheel, register, 7, SEC, 0, 0));
-	EXPECT_LE(0, RUN(self->wheel, kick, self->handle, by_handle));
-	EXPECT_EQ(2, deliver(self->wheel, self->events, 200));
-}
-
-/* With a delivery of 0 it is for a token that is pending. */
-TEST_F(delivery, bury_and_kick_pending)
-{
-	ASSERT_EQ(0, RUN(self->wheel, register, 8, 50 * SEC, 0, 0));
-	EXPECT_LE(0, RUN(self->wheel, bury, 8, 0, 0));
-	EXPECT_EQ(1, info_of(self->wheel).buried);
-	EXPECT_LE(0, RUN(self->wheel, delete, 8, 0));
-	ASSERT_EQ(0, RUN(self->wheel, register, 8, 50 * SEC, 0, 0));
-	EXPECT_LE(0, RUN(self->wheel, kick, 8, 0));
-	ASSERT_EQ(1, tw_events_read(self->events, self->wheel, 0));
-	EXPECT_EQ(8, tw_events_at(self->events, 0)->id);
 }
 
 /* Also of a token that is held: its reader learns of it by its answer. */
@@ -182,7 +151,6 @@ TEST_F(delivery, lease_over)
 	EXPECT_EQ(1, info_of(self->wheel).lapsed);
 	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, 7, 1, 0, 0));
 	EXPECT_ERR(ESTALE, RUN(self->wheel, nack, 7, 1, 0, 0));
-	EXPECT_ERR(ESTALE, RUN(self->wheel, bury, 7, 1, 0));
 	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0, 0));
 }
 
@@ -195,7 +163,6 @@ TEST_F(delivery, whose)
 	EXPECT_ERR(EPERM, RUN(self->other, ack, 7, 1, 0, 0));
 	EXPECT_ERR(EPERM, RUN(self->other, nack, 7, 1, 0, 0));
 	EXPECT_ERR(EPERM, RUN(self->other, extend, 7, 1, 0, 0));
-	EXPECT_ERR(EPERM, RUN(self->other, bury, 7, 1, 0));
 	EXPECT_EQ(0, RUN(dupped, extend, 7, 1, 0, 0));
 	EXPECT_EQ(0, RUN(self->other, extend, 7, 1, 0, any_file));
 	EXPECT_EQ(0, RUN(self->other, nack, 7, 1, 0, any_file));
@@ -227,22 +194,16 @@ TEST_F(delivery, errors)
 	EXPECT_ERR(EINVAL, RUN(plain, ack, 7, 1, 0, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, nack, 7, 1, 0, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, extend, 7, 1, 0, 0));
-	EXPECT_ERR(EINVAL, RUN(plain, bury, 7, 0, 0));
-	EXPECT_ERR(EINVAL, RUN(plain, kick, 7, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, delete, 7, 0));
 
 	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, 0, unknown));
 	EXPECT_ERR(EINVAL, RUN(wheel, nack, 7, 1, 0, unknown));
 	EXPECT_ERR(EINVAL, RUN(wheel, extend, 7, 1, 0, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_ERR(EINVAL, RUN(wheel, bury, 7, 1, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_ERR(EINVAL, RUN(wheel, kick, 7, any_file));
 	EXPECT_ERR(EINVAL, RUN(wheel, delete, 7, any_file));
 
 	EXPECT_ERR(ENOENT, RUN(wheel, ack, 8, 1, 0, 0));
-	EXPECT_ERR(ENOENT, RUN(wheel, kick, 8, 0));
 	EXPECT_ERR(ENOENT, RUN(wheel, delete, 8, 0));
 	EXPECT_ERR(ESTALE, RUN(wheel, ack, 7, 2, 0, 0));
-	EXPECT_ERR(EBUSY, RUN(wheel, kick, 7, 0));
 	EXPECT_ERR(ERANGE, RUN(wheel, ack, 7, 1, TOO_LATE, 0));
 	EXPECT_ERR(ERANGE, RUN(wheel, nack, 7, 1, TOO_LATE, 0));
 	EXPECT_ERR(ERANGE, RUN(wheel, extend, 7, 1,
@@ -343,23 +304,6 @@ TEST_F(delivery, ack_with_a_delay)
 	EXPECT_EQ(4, info_of(self->wheel).acked);
 }
 
-/* Each ack with a delay gives it all its attempts again. */
-TEST_F(delivery, ack_with_a_delay_counts_attempts_anew)
-{
-	for (unsigned int first = 1; first < 3 * ATTEMPTS; first += ATTEMPTS) {
-		for (unsigned int n = 0; n < ATTEMPTS - 1; n++) {
-			EXPECT_EQ(0, RUN(self->wheel, nack, 7, first + n, 0, 0));
-			EXPECT_EQ(first + n + 1,
-				  deliver(self->wheel, self->events, 101));
-		}
-		EXPECT_EQ(0, RUN(self->wheel, ack, 7, first + ATTEMPTS - 1, 0,
-				 TIMEWHEEL_OPF_ABSOLUTE));
-		EXPECT_EQ(first + ATTEMPTS,
-			  deliver(self->wheel, self->events, 101));
-	}
-	EXPECT_EQ(0, info_of(self->wheel).buried);
-}
-
 /* A periodic token has its periods from there. */
 TEST_F(delivery, ack_with_a_delay_moves_periods)
 {
@@ -434,14 +378,13 @@ TEST_F(delivery, drain)
 	EXPECT_EQ(0, RUN(self->other, register, 8, SEC, 0, 0));
 }
 
-/* What a cursor tells of tokens that are held, buried and pending. */
+/* What a cursor tells of tokens that are held and pending. */
 TEST_F(delivery, listed)
 {
 	static const struct timewheel_token expected[] = {
 		{ .id = 7, .state = TIMEWHEEL_STATE_HELD, .delivery = 2,
 		  .attempts = 2 },
-		{ .id = 8, .state = TIMEWHEEL_STATE_BURIED },
-		{ .id = 9, .state = TIMEWHEEL_STATE_PENDING },
+		{ .id = 8, .state = TIMEWHEEL_STATE_PENDING },
 	};
 	struct tw_cursor *cursor = tw_cursor_open(self->wheel, 0, TIMEWHEEL_NEVER);
 	const struct timewheel_token *token;
@@ -451,17 +394,15 @@ TEST_F(delivery, listed)
 	EXPECT_EQ(0, RUN(self->wheel, nack, 7, 1, 0, 0));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 101));
 	ASSERT_EQ(0, RUN(self->wheel, register, 8, SEC, 0, 0));
-	ASSERT_LE(0, RUN(self->wheel, bury, 8, 0, 0));
-	ASSERT_EQ(0, RUN(self->wheel, register, 9, SEC, 0, 0));
 	while (tw_cursor_next(cursor, &token) > 0) {
 		ASSERT_LE(7, token->id);
-		ASSERT_GE(9, token->id);
+		ASSERT_GE(8, token->id);
 		EXPECT_EQ(expected[token->id - 7].state, token->state);
 		EXPECT_EQ(expected[token->id - 7].delivery, token->delivery);
 		EXPECT_EQ(expected[token->id - 7].attempts, token->attempts);
 		seen |= 1U << (token->id - 7);
 	}
-	EXPECT_EQ(7, seen);
+	EXPECT_EQ(3, seen);
 	tw_cursor_close(cursor);
 }
 

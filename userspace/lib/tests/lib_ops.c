@@ -435,8 +435,8 @@ TEST(prepare)
 	const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
 	struct timewheel_op op;
 
-	EXPECT_OP(tw_op_prepare, (&op, TIMEWHEEL_OP_KICK, 7, 0),
-		  .code = TIMEWHEEL_OP_KICK, .id = 7);
+	EXPECT_OP(tw_op_prepare, (&op, TIMEWHEEL_OP_DELETE, 7, 0),
+		  .code = TIMEWHEEL_OP_DELETE, .id = 7);
 	EXPECT_OP(tw_op_register, (&op, 7, 2, 3, 4),
 		  .code = TIMEWHEEL_OP_REGISTER, .id = 7, .time = 2,
 		  .cookie = 3, .flags = 4);
@@ -462,10 +462,6 @@ TEST(prepare)
 	EXPECT_OP(tw_op_extend, (&op, 7, 2, 3, 4),
 		  .code = TIMEWHEEL_OP_EXTEND, .id = 7, .delivery = 2,
 		  .time = 3, .flags = 4);
-	EXPECT_OP(tw_op_bury, (&op, 7, 2, 4),
-		  .code = TIMEWHEEL_OP_BURY, .id = 7, .delivery = 2, .flags = 4);
-	EXPECT_OP(tw_op_kick, (&op, 7, 4),
-		  .code = TIMEWHEEL_OP_KICK, .id = 7, .flags = 4);
 	EXPECT_OP(tw_op_delete, (&op, 7, 4),
 		  .code = TIMEWHEEL_OP_DELETE, .id = 7, .flags = 4);
 }

@@ -321,7 +321,7 @@ func Meaning(err syscall.Errno) string {
 	case syscall.EBADFD:
 		return "the file is no wheel yet: it has not been set up"
 	case syscall.EBUSY:
-		return "a reader holds the token, or the file is a wheel already"
+		return "the file is a wheel already"
 	case syscall.EDOM:
 		return "there is none with this index"
 	case syscall.EDQUOT:
