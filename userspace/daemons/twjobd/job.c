@@ -116,6 +116,7 @@ int job_remove(struct queue *queue, const struct job *job,
 		return result;
 	queue->row.jobs--;
 	queue->row.bytes -= job->size;
+	queue->row.buried -= job->buried;
 	turn_changed(queue, job, token, delivery, CHANGE_TO_GONE);
 	return 0;
 }
@@ -130,6 +131,6 @@ int job_end_delivery(struct queue *queue, struct job *job,
 		result = rule_end(queue, job, token, delivery);
 	if (result != -ENOENT)
 		return result;
-	return job_change(queue, job, token, delivery,
-			  job->buried ? CHANGE_TO_BURIED : CHANGE_TO_PENDING);
+	queue->row.buried += job->buried;
+	return job_change(queue, job, token, delivery, CHANGE_TO_PENDING);
 }

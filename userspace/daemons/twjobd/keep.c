@@ -64,7 +64,7 @@ static bool has_all(struct queue *queue)
 
 	/* The stamp is a token as well. A shared store counts the jobs of all daemons. */
 	return queue->made && !store->shared && queue_counts(queue, &info) &&
-	       info.pending + info.held + info.buried == queue->row.jobs + 1;
+	       info.pending + info.held == queue->row.jobs + 1;
 }
 
 /* Begins to load an opened wheel that has not all jobs. Takes may read it from now on. */
@@ -260,9 +260,9 @@ static bool remove_slice(void)
 }
 
 static void mend(struct queue *queue, const struct job *job,
-		 const struct timewheel_token *token, enum change_to to)
+		 const struct timewheel_token *token)
 {
-	const struct change change = queue_change(queue, job, token, 0, to);
+	const struct change change = queue_change(queue, job, token, 0, CHANGE_TO_NEW);
 
 	keep.mended++;
 	queue_apply(queue, &change);
@@ -274,6 +274,8 @@ static void compare_job(struct queue *queue, struct job *job)
 	struct timewheel_token token;
 	uint64_t handle;
 
+	if (store->shared && job->buried)
+		return;
 	switch (queue_token(queue, job, &token)) {
 	case 0:
 		break;
@@ -287,16 +289,12 @@ static void compare_job(struct queue *queue, struct job *job)
 	default:
 		return;
 	}
-	if (token.state == TIMEWHEEL_STATE_BURIED && !job->buried)
-		mend(queue, job, &token, CHANGE_TO_NEW);
 	if (token.state != TIMEWHEEL_STATE_PENDING)
 		return;
-	if (job->buried)
-		mend(queue, job, &token, CHANGE_TO_BURIED);
 	/* The row of a shared store's job tells that it is not due yet, or held. */
-	else if ((!store->shared && token.deadline < queue_deadline(job->due)) ||
-		 token.deadline > queue_deadline((due > now ? due : now) + LATE))
-		mend(queue, job, &token, CHANGE_TO_PENDING);
+	if ((!store->shared && token.deadline < queue_deadline(due)) ||
+	    token.deadline > queue_deadline((due > now ? due : now) + LATE))
+		mend(queue, job, &token);
 	if (job->rule)
 		rule_compare(queue, job, &token);
 }

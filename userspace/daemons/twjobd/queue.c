@@ -395,8 +395,7 @@ int queue_find_job(struct queue *queue, const struct job *job,
 	*token = (struct timewheel_token) {
 		.id = job->id,
 		.cookie = job->id,
-		.state = job->buried ? TIMEWHEEL_STATE_BURIED :
-			 job->held_until > now_ms() ? TIMEWHEEL_STATE_HELD :
+		.state = job->held_until > now_ms() ? TIMEWHEEL_STATE_HELD :
 						      TIMEWHEEL_STATE_PENDING,
 	};
 	return 0;
@@ -429,6 +428,8 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 	uint64_t ids[PLACES] = { job->id };
 	int i = 0, result;
 
+	if (store->shared && job->buried)
+		return 0;
 	if (has_places(job)) {
 		result = queue_places(queue, job_key(job), ids, tokens);
 		if (result)
@@ -440,10 +441,7 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 		if (i == PLACES)
 			return -ENOSPC;
 	}
-	result = register_token(queue, ids[i], job_next_due(job), job->id, handle);
-	if (!result && job->buried)
-		result = RUN(queue, bury, *handle, 0, BY_HANDLE);
-	return result;
+	return register_token(queue, ids[i], job_next_due(job), job->id, handle);
 }
 
 void queue_unregister(struct queue *queue, uint64_t handle)
@@ -581,23 +579,14 @@ static void make_pending(struct queue *queue, const struct change *change)
 		make_new(queue, change);
 }
 
-static void make_buried(struct queue *queue, const struct change *change)
-{
-	if (RUN(queue, bury, change->handle, change->delivery, ANSWER) == -ESTALE)
-		/* The lease may be over, by a clock that has been set. */
-		RUN(queue, bury, change->handle, 0, BY_HANDLE);
-}
-
-/* With a shared store the token may be any, or none: there is a new one. */
+/* With a shared store the token may be any, or none: there is a new one, or none. */
 static void make_as_row(struct queue *queue, const struct change *change)
 {
 	uint64_t handle;
 
 	RUN(queue, delete, change->id, 0);
-	if (change->to != CHANGE_TO_GONE &&
-	    !register_token(queue, change->id, change->due, change->job, &handle) &&
-	    change->to == CHANGE_TO_BURIED)
-		RUN(queue, bury, handle, 0, BY_HANDLE);
+	if (change->to != CHANGE_TO_GONE && change->due != PARKED)
+		register_token(queue, change->id, change->due, change->job, &handle);
 }
 
 void queue_apply(struct queue *queue, const struct change *change)
@@ -612,9 +601,6 @@ void queue_apply(struct queue *queue, const struct change *change)
 		break;
 	case CHANGE_TO_PENDING:
 		make_pending(queue, change);
-		break;
-	case CHANGE_TO_BURIED:
-		make_buried(queue, change);
 		break;
 	case CHANGE_TO_NEW:
 		make_new(queue, change);

@@ -98,8 +98,9 @@ int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
 		 struct timewheel_token tokens[PLACES]);
 
 /*
- * Registers a token for a job, at a place of its key that is free, and buries it
- * if the job is. -EEXIST: it has one.
+ * Registers a token for a job, at a place of its key that is free. -EEXIST: it has one.
+ * That of a buried job is parked, so that its key stays known; a shared store knows keys by
+ * itself, and there is none.
  */
 int queue_register(struct queue *queue, const struct job *job, uint64_t *handle);
 
@@ -125,12 +126,11 @@ int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
  */
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
 
-/* What a committed change makes of a token. */
+/* What a committed change makes of a token. An older twjobd's list may have a 2 in it. */
 enum change_to {
 	CHANGE_TO_GONE		= 0,
 	CHANGE_TO_PENDING	= 1,
-	CHANGE_TO_BURIED	= 2,
-	/* A pending token that has never been delivered. */
+	/* One that has never been delivered. */
 	CHANGE_TO_NEW		= 3,
 };
 

@@ -23,8 +23,8 @@
 struct figures;
 
 /*
- * A queue. @epoch names the wheel that has been loaded for it. @jobs and @bytes count what
- * the queue has at present.
+ * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes and @buried
+ * count what the queue has at present.
  */
 struct queue_row {
 	int64_t id;
@@ -36,6 +36,7 @@ struct queue_row {
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
+	uint64_t buried;	/* jobs */
 	bool paused;
 	bool draining;
 	bool dropped;
@@ -87,9 +88,11 @@ struct rule {
 /* For store->change(). */
 #define SAME_BODY	((struct bytes) { })
 
-/* When a job is to be handed out: when it is due, and no worker has it. */
+/* When a job is to be handed out: when it is due, not buried, and no worker has it. */
 static inline uint64_t job_next_due(const struct job *job)
 {
+	if (job->buried)
+		return PARKED;
 	return job->due > job->held_until ? job->due : job->held_until;
 }
 
@@ -132,7 +135,7 @@ struct store {
 
 	/* A new queue has an id of 0, and gets one. */
 	int (*save_queue)(struct queue_row *row);
-	/* Saves the epoch, and what has been added to @jobs and @bytes since they were @saved. */
+	/* Saves the epoch, and what has been added to the counts since they were @saved. */
 	int (*save_counts)(struct queue_row *row, const struct queue_row *saved);
 	int (*remove_queue)(int64_t id);
 

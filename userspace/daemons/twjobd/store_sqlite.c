@@ -18,7 +18,7 @@
 #include "store.h"
 #include "store_sqlite.h"
 
-#define SCHEMA		2
+#define SCHEMA		3
 #define APPLICATION	0x74776a62	/* "twjb" */
 /* So many numbers of jobs are set aside by one commit. */
 #define ID_BLOCK	65536
@@ -180,6 +180,8 @@ static void check_schema(void)
 		die(0, "%s is no store of jobs", config.store);
 	if (number("pragma user_version") == 1)
 		must_run(rules);
+	if (number("pragma user_version") == 2)
+		must_run(counts);
 	if (number("pragma user_version") != SCHEMA)
 		die(0, "%s is of another version of twjobd", config.store);
 }
@@ -285,9 +287,10 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.epoch = sqlite3_column_int64(statement, 6),
 		.jobs = sqlite3_column_int64(statement, 7),
 		.bytes = sqlite3_column_int64(statement, 8),
-		.paused = sqlite3_column_int(statement, 9),
-		.draining = sqlite3_column_int(statement, 10),
-		.dropped = sqlite3_column_int(statement, 11),
+		.buried = sqlite3_column_int64(statement, 9),
+		.paused = sqlite3_column_int(statement, 10),
+		.draining = sqlite3_column_int(statement, 11),
+		.dropped = sqlite3_column_int(statement, 12),
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -368,8 +371,8 @@ static int save_queue(struct queue_row *row)
 	sqlite3_stmt *statement = statements[row->id ? SAVE_QUEUE : ADD_QUEUE];
 	const int64_t numbers[] = {
 		row->lease, row->tries, row->max_jobs, row->max_bytes,
-		row->epoch, row->jobs, row->bytes, row->paused, row->draining,
-		row->dropped,
+		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
+		row->draining, row->dropped,
 	};
 	int result;
 

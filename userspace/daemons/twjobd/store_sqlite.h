@@ -5,7 +5,7 @@
 #ifndef TWJOBD_STORE_SQLITE_H
 #define TWJOBD_STORE_SQLITE_H
 
-/* Makes a store of version 1. New and old stores are brought from there to version 2. */
+/* Makes a store of version 1. New and old stores are brought from there to the newest one. */
 static const char schema[] =
 	"pragma auto_vacuum = incremental;"
 	"pragma journal_mode = wal;"
@@ -38,8 +38,20 @@ static const char rules[] =
 	"pragma user_version = 2;"
 	"commit;";
 
+/*
+ * Makes version 3, which counts buried jobs. The wheels are made again: the tokens of buried
+ * jobs were not parked before.
+ */
+static const char counts[] =
+	"begin immediate;"
+	"alter table queue add column buried int not null default 0;"
+	"update queue set epoch = 0, buried = (select count(*) from job\n"
+	" where job.buried and job.queue = queue.id);"
+	"pragma user_version = 3;"
+	"commit;";
+
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
-			"jobs, bytes, paused, draining, dropped"
+			"jobs, bytes, buried, paused, draining, dropped"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, rule"
 
@@ -66,9 +78,9 @@ static const char * const texts[STATEMENTS] = {
 	[SET_CLOCK] = "replace into meta values ('clock', ?)",
 	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
 	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
-		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
-		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[REMOVE_QUEUE] = "delete from queue where id = ?",
 	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?, ?)",
 	[ADD_BODY] = "insert into body values (?, ?)",

@@ -102,11 +102,10 @@ static int check_job(struct queue *queue, struct job *job,
 	} else if (result) {
 		queue_give_back(queue, event->handle, event->delivery,
 				now_ms() + LATER);
-	} else if (job->due > now_ms()) {
-		queue_give_back(queue, event->handle, event->delivery, job->due);
+	} else if (job_next_due(job) > now_ms()) {
+		queue_give_back(queue, event->handle, event->delivery, job_next_due(job));
 		result = -EAGAIN;
-	} else if (job->buried || (queue->row.tries &&
-		   next_attempt(job, event) > queue->row.tries)) {
+	} else if (queue->row.tries && next_attempt(job, event) > queue->row.tries) {
 		bury_job(queue, job, event);
 		result = -EAGAIN;
 	}
@@ -166,15 +165,16 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	const struct timewheel_token token = token_of(event);
 	uint64_t later = now_ms() + LATER;
 
-	/* The job has ended, or another daemon owns it. */
-	if (result == -ENOENT) {
+	/* The job has ended, or is buried, or another daemon owns it. */
+	if (result == -ENOENT || (result == -EAGAIN && job->buried)) {
 		queue_unregister(queue, event->handle);
 		return;
 	}
-	if (result == -EAGAIN && !job->buried)
+	if (result == -EAGAIN)
 		later = job_next_due(job);
-	if ((result == -EAGAIN && job->buried) ||
-	    (!result && queue->row.tries && job->attempts > queue->row.tries)) {
+	if (!result && queue->row.tries && job->attempts > queue->row.tries) {
+		/* The claim has counted a delivery that is not made. */
+		job->attempts--;
 		bury_job(queue, job, event);
 		return;
 	}

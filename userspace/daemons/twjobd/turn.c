@@ -74,6 +74,7 @@ int turn_add(struct queue *queue, struct job *job, struct bytes body)
 	if (!turn_result(result)) {
 		queue->row.jobs++;
 		queue->row.bytes += job->size;
+		queue->row.buried += job->buried;
 	}
 	return result;
 }
@@ -308,8 +309,7 @@ static bool settle(struct change *change)
 		return false;
 	if (!queue || queue->row.epoch != change->epoch)
 		return true;
-	change->to = result || job.foreign ? CHANGE_TO_GONE :
-		     job.buried ? CHANGE_TO_BURIED : CHANGE_TO_NEW;
+	change->to = result || job.foreign ? CHANGE_TO_GONE : CHANGE_TO_NEW;
 	change->due = job_next_due(&job);
 	queue_apply(queue, change);
 	return true;

@@ -94,6 +94,15 @@ static void answer_key(struct request *request, const struct job *job,
 	reply_text(request->reply, mark);
 }
 
+/* The job is due then, with all its tries, also if it was buried. */
+static void renew(struct queue *queue, struct job *job, uint64_t due)
+{
+	queue->row.buried -= job->buried;
+	job->due = due;
+	job->attempts = 0;
+	job->buried = false;
+}
+
 /* Gives the job of the key another body, time and rule. */
 static void replace(struct request *request, const struct put *put,
 		    struct job *job, const struct timewheel_token *token)
@@ -104,9 +113,7 @@ static void replace(struct request *request, const struct put *put,
 	job->size = size_of(put);
 	if (!has_room(request, job->size, old))
 		return;
-	job->due = put->due;
-	job->attempts = 0;
-	job->buried = false;
+	renew(request->queue, job, put->due);
 	result = turn_begin() ?: turn_result(store->change(job, put->body)) ?:
 		 save_rule(put, job);
 	if (result) {
@@ -291,9 +298,7 @@ static int kick(struct queue *queue, struct found *found)
 
 	if (error)
 		return error;
-	found->job.due = now_ms();
-	found->job.attempts = 0;
-	found->job.buried = false;
+	renew(queue, &found->job, now_ms());
 	return job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
 }
 

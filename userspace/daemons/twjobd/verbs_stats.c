@@ -38,7 +38,8 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 {
 	const struct queue_row *row = &queue->row;
 	struct timewheel_info info;
-	uint64_t now, age;
+	/* The stamp's token and those of buried jobs are pending as well, see queue_register(). */
+	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried);
 	struct due due;
 
 	if (!queue_counts(queue, &info))
@@ -49,11 +50,10 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	*figures = (struct figures) { row->name, 16, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
-		/* The stamp is pending as well, and no job. */
-		{ "pending", info.pending - !!info.pending,
+		{ "pending", info.pending > others ? info.pending - others : 0,
 		  "pending_jobs", "Jobs that wait until they are due, or taken." },
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
-		{ "buried", info.buried, "buried_jobs", "Jobs that are kept aside." },
+		{ "buried", row->buried, "buried_jobs", "Jobs that are kept aside." },
 		{ "due", due.count, "due_jobs", "Jobs that are due and not taken." },
 		{ "oldest_ms", age / NSEC_PER_MSEC,
 		  "oldest_due_seconds", "How long the oldest of these has been due." },

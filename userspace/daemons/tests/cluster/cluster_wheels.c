@@ -68,7 +68,7 @@ static long long tokens_of(int node)
 	snprintf(name, sizeof(name), "n%d-q", node);
 	wheel = tw_wheel_open_named(name, O_RDONLY);
 	if (wheel && !tw_wheel_info(wheel, &info))
-		count = info.pending + info.held + info.buried;
+		count = info.pending + info.held;
 	tw_wheel_close(wheel);
 	/* One of them is twjobd's stamp. */
 	return count - (count > 0);

@@ -44,7 +44,7 @@ static struct wheel {
 	uint32_t count, room, free;
 	uint32_t *buckets;			/* by id */
 	struct heap pending, held;
-	uint64_t states[TIMEWHEEL_STATE_BURIED + 1];
+	uint64_t states[TIMEWHEEL_STATE_HELD + 1];
 	uint64_t armed;
 } wheels[WHEELS];
 
@@ -402,11 +402,6 @@ static int change(struct wheel *wheel, struct timewheel_token *token,
 	case TIMEWHEEL_OP_DELETE:
 		removes(wheel, token);
 		return 0;
-	case TIMEWHEEL_OP_BURY:
-		if (held && op->delivery != token->delivery)
-			return fails(ESTALE);
-		set_state(wheel, token, TIMEWHEEL_STATE_BURIED);
-		return 0;
 	case TIMEWHEEL_OP_MOVE:
 		return token->state == TIMEWHEEL_STATE_PENDING ?
 		       pend(wheel, token, op->time) : fails(ESTALE);
@@ -489,7 +484,6 @@ int tw_wheel_info(const struct tw_wheel *file, struct timewheel_info *info)
 	info->next = token ? token->deadline : TIMEWHEEL_NEVER;
 	info->pending = file->wheel->states[TIMEWHEEL_STATE_PENDING];
 	info->held = file->wheel->states[TIMEWHEEL_STATE_HELD];
-	info->buried = file->wheel->states[TIMEWHEEL_STATE_BURIED];
 	return 0;
 }
 

@@ -265,6 +265,41 @@ TEST_F_TIMEOUT(life, J1_settings_and_attempts_are_durable, 60)
 	EXPECT_EQ(1, taken.attempt);
 }
 
+/* Also where workers do not answer, and the wheel is gone in between. */
+TEST_F_TIMEOUT(life, J3_tries_are_durable, 60)
+{
+	struct taken taken;
+
+	SAYS("OK", self->client, "TW.CREATE q LEASE 1 TRIES 3");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	for (int attempt = 1; attempt <= 3; attempt++) {
+		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
+		EXPECT_EQ(attempt, taken.attempt);
+		if (attempt < 2)
+			continue;
+		killed(self);
+		if (attempt == 2)
+			destroy_wheel("q");
+		start(self);
+	}
+	SAYS("nil", self->client, "TW.TAKE q BLOCK 2000");
+	EXPECT_EQ(1, figure(self->client, "q", "buried"));
+	for (int reboot = 0; reboot < 2; reboot++) {
+		killed(self);
+		if (reboot)
+			destroy_wheel("q");
+		start(self);
+		ASSERT_TRUE(comes_to(self->client, "q", "loading", 0));
+		SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
+		EXPECT_EQ(1, figure(self->client, "q", "buried"));
+		EXPECT_EQ(0, figure(self->client, "q", "pending"));
+		EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	}
+	SAYS("1", self->client, "TW.KICK q %lld", taken.id);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+	EXPECT_EQ(1, taken.attempt);
+}
+
 static long long bytes_of(const char *name)
 {
 	struct stat stat_;

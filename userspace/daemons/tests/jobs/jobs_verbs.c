@@ -288,6 +288,52 @@ TEST_F(jobs, J3_leases_end)
 	SAYS("OK", self->client, "TW.DROP short");
 }
 
+/* What the wheel of the queue "q" counts. */
+static struct timewheel_info wheel_info(void)
+{
+	struct timewheel_info info = { .size = sizeof(info) };
+	struct tw_wheel *wheel = tw_wheel_open_named(PREFIX "q", O_RDONLY);
+
+	if (!wheel || tw_wheel_info(wheel, &info))
+		abort();
+	tw_wheel_close(wheel);
+	return info;
+}
+
+/* The kernel does not know that a job is buried: its token waits, and keeps the key. */
+TEST_F(jobs, J3_buried)
+{
+	long long id = number_of(say(self->client, "TW.PUT q body IN 1000"));
+	struct timewheel_info info;
+	struct taken taken;
+	redisReply *reply;
+
+	SAYS("[2]", self->client, "TW.PUT q body KEY k");
+	for (int i = 0; i < 2; i++) {
+		ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q"));
+		EXPECT_EQ(1, taken.attempt);
+		SAYS("OK", self->client, "TW.BURY q %s", taken.receipt);
+		SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);
+		SAYS("nil", self->client, "TW.TAKE q BLOCK 200");
+		EXPECT_EQ(1, figure(self->client, "q", "buried"));
+		EXPECT_EQ(1, figure(self->client, "q", "pending"));
+		/* With the one that is the stamp. */
+		info = wheel_info();
+		EXPECT_EQ(3, info.pending);
+		EXPECT_EQ(0, info.held);
+		reply = say(self->client, "TW.PUT q other KEY k");
+		ASSERT_EQ(2, reply->elements);
+		EXPECT_EQ(taken.id, reply->element[0]->integer);
+		EXPECT_STREQ("BURIED", reply->element[1]->str);
+		freeReplyObject(reply);
+		SAYS("1", self->client, i ? "TW.CANCELKEY q k" : "TW.KICK q ALL 9");
+	}
+	EXPECT_EQ(0, figure(self->client, "q", "buried"));
+	SAYS("1", self->client, "TW.CANCEL q %lld", id);
+	info = wheel_info();
+	EXPECT_EQ(1, info.pending);
+}
+
 TEST_F(jobs, J3_bound)
 {
 	redisContext *other = connect_daemon();

@@ -169,6 +169,11 @@ def state(node, job, queue="q"):
     return answer and answer[3].decode()
 
 
+def figure(node, queue, name):
+    stats = node("TW.STATS", *[queue] if queue else [])
+    return stats[stats.index(name) + 1]
+
+
 def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres"):
     return subprocess.run(
         [program, "-c", "/dev/stdin", "--init-database"], text=True, capture_output=True,

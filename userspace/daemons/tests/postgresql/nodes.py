@@ -10,8 +10,8 @@ import signal
 import subprocess
 import time
 
-from common import (Client, Closed, Node, Sql, end, eventually, folder, init_database,
-                    same, state, take, test)
+from common import (Client, Closed, Node, Sql, end, eventually, figure, folder,
+                    init_database, same, state, take, test)
 
 init_database().check_returncode()
 a, b, c = Node("a"), Node("b"), Node("c")
@@ -80,9 +80,39 @@ def _():
     same(b("TW.CANCELKEY", "q", "k"), 0)
 
 
-def figure(node, queue, name):
-    stats = node("TW.STATS", queue)
-    return stats[stats.index(name) + 1]
+def buried_at_all(count):
+    return eventually(lambda: {figure(n, "q", b"buried") for n in (a, b, c)} == {count}, 4)
+
+
+@test("a buried job keeps its key, no node hands it out, and all count it")
+def _():
+    job = a("TW.PUT", "q", "v1", "KEY", "aside")[0]
+    same(c("TW.BURY", "q", take(b)[1]), "+OK")
+    same(figure(c, "q", b"buried"), 1)
+    assert buried_at_all(1)
+    same(b("TW.PUT", "q", "v2", "KEY", "aside"), [job, b"BURIED"])
+    same([take(node, seconds=0.2) for node in (a, b, c)], [None] * 3)
+    same([figure(node, "q", b"pending") for node in (a, b, c)], [0] * 3)
+    same(sql("select timewheel.put('q', 'v3', key => 'aside', replace => true)"), str(job))
+    got = take(a)
+    same((got[0], got[2], got[3]), (job, 1, "v3"))
+    assert buried_at_all(0)
+    same(b("TW.BURY", "q", got[1]), "+OK")
+    assert buried_at_all(1)
+    same(sql("select timewheel.cancel('q', 'aside')"), "t")
+    assert buried_at_all(0)
+    same([figure(node, None, b"mended") for node in (a, b, c)], [0] * 3)
+
+
+@test("after the last try's lease a job is buried, with these tries")
+def _():
+    same(a("TW.CREATE", "once", "LEASE", 0.3, "TRIES", 1), "+OK")
+    assert eventually(lambda: isinstance(b("TW.STATS", "once"), list), 3)
+    job = a("TW.PUT", "once", "x")
+    same(take(a, "once")[0], job)
+    same(take(a, "once", seconds=1), None)
+    same((state(b, job, "once"), b("TW.GET", "once", job)[7]), ("buried", 1))
+    same(a("TW.DROP", "once"), "+OK")
 
 
 @test("takes that come in one packet share a commit")

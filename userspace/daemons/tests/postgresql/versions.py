@@ -8,7 +8,7 @@ import pathlib
 import re
 import subprocess
 
-from common import Node, Sql, end, eventually, folder, init_database, same, take, test
+from common import Node, Sql, end, eventually, figure, folder, init_database, same, take, test
 
 here = pathlib.Path(__file__).parent
 steps = sorted((here / "../../twjobd/postgresql").glob("tables-*.sql"))
@@ -55,10 +55,13 @@ for version in range(1, newest):
         name = f"old{version}"
         place = database(name)
         files = [*steps[:version], here / f"versions/{version}.sql"]
-        run(name, *(word for file in files for word in ("-f", str(file))))
+        run(name, "-1c", "set client_min_messages = warning",
+            *(word for file in files for word in ("-f", str(file))))
         run(name, "-c", "insert into timewheel.queue (name, lease, tries, max_jobs, max_bytes)\n"
             "values ('q', 30000, 3, 100, 1000000)")
         job = int(run(name, "-c", "select timewheel.put('q', 'old', key => 'k')"))
+        buried = int(run(name, "-c", "select timewheel.put('q', 'buried')"))
+        run(name, "-c", f"update timewheel.job set buried = true where id = {buried}")
         node = Node(name, where=place, wait=False)
         assert eventually(lambda: node.process.poll(), 20)
         assert f"tables have version {version}, this program {newest}: run" in node.said()
@@ -69,6 +72,9 @@ for version in range(1, newest):
         got = take(node)
         same((got[0], got[3]), (job, "old"))
         same(node("TW.ACK", "q", got[1]), 1)
+        assert eventually(lambda: figure(node, "q", b"buried") == 1, 3)
+        same(node("TW.KICK", "q", buried), 1)
+        same(take(node)[0], buried)
         node.stop()
 
 

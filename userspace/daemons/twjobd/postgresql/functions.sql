@@ -273,7 +273,7 @@ begin
 		update timewheel.job set body = new_body, due = new_due, size = new_size,
 			attempts = 0, buried = false, held_until = 0, node = null
 			where id = j.id;
-		insert into timewheel.delta values (q, 0, new_size - j.size);
+		insert into timewheel.delta values (q, 0, new_size - j.size, -j.buried::int);
 	end if;
 	return j.id;
 end
@@ -351,7 +351,7 @@ begin
 	if not found then
 		return false;
 	end if;
-	insert into timewheel.delta values (j.queue, -1, -j.size);
+	insert into timewheel.delta values (j.queue, -1, -j.size, -j.buried::int);
 	return true;
 end
 $$;

@@ -97,8 +97,7 @@ static int take_in(const struct numbers *ours, const struct numbers *theirs)
 
 		pg_read_job(rows, i, &job);
 		token.id = job.id;
-		turn_changed(queue_by_id(job.queue), &job, &token, 0, job.buried ?
-			     CHANGE_TO_BURIED : CHANGE_TO_NEW);
+		turn_changed(queue_by_id(job.queue), &job, &token, 0, CHANGE_TO_NEW);
 	}
 	node.again |= !result && PQntuples(rows) == TAKE;
 	PQclear(rows);

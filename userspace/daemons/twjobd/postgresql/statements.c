@@ -81,6 +81,7 @@ const char * const statement_texts[STATEMENTS] = {
 		" coalesce(max(n.epoch) filter (where n.node = $1::bigint), 0),\n"
 		" greatest(coalesce(sum(n.jobs), 0), 0)::bigint,\n"
 		" greatest(coalesce(sum(n.bytes), 0), 0)::bigint,\n"
+		" greatest(coalesce(sum(n.buried), 0), 0)::bigint,\n"
 		" case when q.paused then 1::bigint else 0 end,\n"
 		" case when q.draining then 1::bigint else 0 end,\n"
 		" case when q.dropped then 1::bigint else 0 end,\n"
@@ -99,10 +100,12 @@ const char * const statement_texts[STATEMENTS] = {
 		" paused = $6::bigint <> 0, draining = $7::bigint <> 0,\n"
 		" dropped = $8::bigint <> 0 where id = $9::bigint",
 	[COUNT_QUEUE] =
-		"insert into timewheel.node_queue as n (node, queue, epoch, jobs, bytes)\n"
-		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint)\n"
+		"insert into timewheel.node_queue as n\n"
+		" (node, queue, epoch, jobs, bytes, buried) values ($1::bigint,\n"
+		" $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint)\n"
 		" on conflict (node, queue) do update set epoch = excluded.epoch,\n"
-		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
+		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes,\n"
+		" buried = n.buried + excluded.buried",
 	[DROP_QUEUE] = "update timewheel.queue set dropped = true where id = $1::bigint",
 	[REMOVE_QUEUES] =
 		"with gone as (delete from timewheel.queue q where q.dropped and\n"
@@ -118,11 +121,12 @@ const char * const statement_texts[STATEMENTS] = {
 	[FOLD] =
 		"with d as (delete from timewheel.delta where ctid in\n"
 		" (select ctid from timewheel.delta limit 10000\n"
-		"  for update skip locked) returning queue, jobs, bytes)\n"
-		"insert into timewheel.node_queue as n (node, queue, jobs, bytes)\n"
-		" select $1::bigint, queue, sum(jobs), sum(bytes) from d group by queue\n"
-		" on conflict (node, queue) do update set\n"
-		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes",
+		"  for update skip locked) returning queue, jobs, bytes, buried)\n"
+		"insert into timewheel.node_queue as n (node, queue, jobs, bytes, buried)\n"
+		" select $1::bigint, queue, sum(jobs), sum(bytes), sum(buried)\n"
+		"  from d group by queue on conflict (node, queue) do update set\n"
+		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes,\n"
+		" buried = n.buried + excluded.buried",
 	[NEXT_IDS] = "select nextval('timewheel.job_id')",
 	[ADD] =
 		"insert into timewheel.job (id, queue, node, due, size, key, body,\n"

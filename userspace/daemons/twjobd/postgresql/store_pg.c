@@ -137,13 +137,14 @@ uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row)
 		.epoch = pg_int(rows, i, 6),
 		.jobs = pg_int(rows, i, 7),
 		.bytes = pg_int(rows, i, 8),
-		.paused = pg_int(rows, i, 9),
-		.draining = pg_int(rows, i, 10),
-		.dropped = pg_int(rows, i, 11),
+		.buried = pg_int(rows, i, 9),
+		.paused = pg_int(rows, i, 10),
+		.draining = pg_int(rows, i, 11),
+		.dropped = pg_int(rows, i, 12),
 	};
 	if (name.length < sizeof(row->name))
 		memcpy(row->name, name.data, name.length);
-	return pg_int(rows, i, 12);
+	return pg_int(rows, i, 13);
 }
 
 static int each_queue(void (*each)(const struct queue_row *row))
@@ -203,6 +204,7 @@ static int save_counts(struct queue_row *row, const struct queue_row *saved)
 	pg_number(row->epoch);
 	pg_number(row->jobs - saved->jobs);
 	pg_number(row->bytes - saved->bytes);
+	pg_number(row->buried - saved->buried);
 	return pg_send(COUNT_QUEUE);
 }
 
