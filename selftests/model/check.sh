@@ -96,6 +96,7 @@ holds jobs [CHANGES=1 TAKES=1 ANSWERS=1 KILLS=2] J1 J2 J4: killed again at the n
 holds jobs [TAKES=2 ANSWERS=2 KILLS=1 REBOOTS=1] J1 J2 J4: the wheel is gone, and is loaded again
 finds jobs [KILLS=1 BUG_ANSWER_EARLY] a put is answered before the commit
 finds jobs [FAILS=1 TAKES=1 BUG_ANSWERS_STAND] a failed commit leaves its answers as they are
+finds jobs [FAILS=1 TAKES=2 BUG_GIVE_BACK] a failed commit leaves a try that no worker had
 finds jobs [CHANGES=1 KILLS=1 BUG_WHEEL_FIRST] the wheel is told before the commit
 finds jobs [KILLS=1 BUG_REGISTER_LATE] a new token is registered after the commit
 finds jobs [CHANGES=1 KILLS=1 BUG_NO_REPEAT] a start does not repeat the last turn's changes

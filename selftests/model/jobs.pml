@@ -7,11 +7,12 @@
  *   put()      verb_put() and add_job() in verbs_job.c: the token is registered, then the row is added
  *   change()   verb_cancel(), verb_move(), and a put with REPLACE, in verbs_job.c: the row changes, and the
  *              wheel is told after the commit
- *   take()     serve() and take_event() in verbs_take.c: a delivery is read, and looked at beside its row
- *   answer()   find_delivery(), verb_ack() and verb_nack() in verbs_answer.c, by a receipt that was sent,
- *              of the last delivery or of the one before
+ *   take()     take_event() in take.c: a delivery is read, and looked at beside its row
+ *   answer()   find_delivery(), verb_ack(), verb_nack() and verb_bury() in verbs_answer.c, by a receipt that
+ *              was sent, of the last delivery or of the one before
  *   end_turn() turn_end() in turn.c: the commit; then apply() of what it has changed, or undo()
  *   apply()    queue_apply() in queue.c
+ *   take_back() queue_take_back() in queue.c: a delivery that no worker has got ends
  *   finish()   finish() in conn.c: the turn ends, and its answers are sent
  *   start()    keep_start() in keep.c: the wheel is opened, or made again, and is told the last turn's
  *              changes once more; a new wheel gets its stamp
@@ -31,12 +32,13 @@
  *       not in the store
  *   J2  no job is handed out before it is due or while another worker has it; only the receipt of the
  *       delivery that is out is accepted, and once
+ *   J3  a token is delivered again only after a delivery that a worker may have got, or whose lease was over
  *   J4  after each turn, whatever crash came before, a job has its token, which is not late
  *   J6  there is no token without a job, but one that a crash has left between its registration and the
  *       commit
  *
  * Seeded bugs, each must be found: BUG_ANSWER_EARLY, BUG_ANSWERS_STAND, BUG_WHEEL_FIRST, BUG_REGISTER_LATE,
- * BUG_NO_REPEAT, BUG_LIST_LATER, BUG_REPEAT_BY_ID, BUG_KEEP_REGISTERED, BUG_READ_UNSETTLED, BUG_NO_EXTEND,
+ * BUG_GIVE_BACK, BUG_NO_REPEAT, BUG_LIST_LATER, BUG_REPEAT_BY_ID, BUG_KEEP_REGISTERED, BUG_READ_UNSETTLED, BUG_NO_EXTEND,
  * BUG_USED_TWICE, BUG_NO_NUMBER, BUG_NO_HANDLE, BUG_NO_EPOCH, BUG_LOADED_EARLY, BUG_STAMP_LATE.
  */
 
@@ -60,6 +62,7 @@
 #endif
 
 #define LAST 2		/* points of time */
+#define PARKED 3	/* never: when a buried job's token is due */
 
 /* Of the token. */
 #define NONE 0
@@ -119,6 +122,7 @@ bit extended;		/* its lease lasts to the end of the turn */
 bit told_put, told_end;
 bit removed;		/* by a commit */
 bit orphan;		/* a crash has left a token without a job */
+bit handed;		/* a worker may have got a delivery of this token */
 byte epochs;
 bit down;		/* the daemon has ended */
 byte changes = CHANGES, takes = TAKES, answers = ANSWERS, fails = FAILS;
@@ -132,7 +136,7 @@ inline register(when)
 	if
 	:: token == NONE ->
 		handles++;
-		handle = handles; token = PENDING; deadline = when; number = 0
+		handle = handles; token = PENDING; deadline = when; number = 0; handed = 0
 	:: else		/* EEXIST */
 	fi
 }
@@ -159,12 +163,27 @@ inline give_back(h, n, when)
 
 inline make_new(h, when)
 {
+	d_step {
 #ifdef BUG_REPEAT_BY_ID
-	d_step { delete(handle) };
+		delete(handle);
 #else
-	d_step { delete(h) };
+		delete(h);
 #endif
-	d_step { register(when) }
+		register(when)
+	}
+}
+
+/* Within a d_step. */
+inline take_back(h, n, when)
+{
+#ifdef BUG_GIVE_BACK
+	give_back(h, n, when)
+#else
+	if
+	:: n == 1 && IS(h) && token == HELD && number == n -> token = NONE; out = 0; register(when)
+	:: else -> give_back(h, n, when)
+	fi
+#endif
 }
 
 inline make_pending(h, n, when)
@@ -227,7 +246,7 @@ inline undo()
 		says_put = 0; says_end = 0;
 		if
 		:: unsent && !unsent_final ->
-			give_back(unsent_handle, unsent_number, now);
+			take_back(unsent_handle, unsent_number, now);
 			unsent = 0
 		:: else
 		fi
@@ -263,7 +282,8 @@ inline end_turn()
 		registered = 0; unsettled = 0;
 		final_put = final_put || says_put; says_put = 0;
 		final_end = final_end || says_end; says_end = 0;
-		unsent_final = (unsent > 0)
+		unsent_final = (unsent > 0);
+		handed = handed || unsent_final
 	}
 }
 
@@ -372,6 +392,7 @@ inline take()
 	if
 	:: d_step { token == PENDING && deadline <= now ->
 		assert(!out);
+		assert(!number || handed);
 		token = HELD; number++;
 		deliveries++;
 		out = deliveries };
@@ -380,8 +401,8 @@ inline take()
 	   :: turn_row ->
 		assert(turn_due <= now);
 		if
-		:: number > 1 -> begin()
-		:: else
+		:: begin()	/* for the first delivery by a command about another job */
+		:: number == 1
 		fi;
 		d_step { unsent = deliveries; unsent_handle = handle; unsent_number = number }
 	   fi
@@ -429,7 +450,10 @@ inline answer()
 	   begin();
 	   if
 	   :: d_step { turn_row = 0; to = GONE; says_end = 1 }
-	   :: choose(when);
+	   :: if
+	      :: choose(when)
+	      :: when = PARKED
+	      fi;
 	      d_step { turn_due = when; to_due = when; when = 0; to = MOVED; unsettled = 1 }
 	   fi;
 	   d_step { to_handle = got_handle[which]; to_number = got_number[which] }
@@ -441,7 +465,7 @@ inline answer()
 /* All that was in it is gone. */
 inline forget_wheel()
 {
-	token = NONE; orphan = 0; handles = 0; handle = 0; number = 0; deadline = 0;
+	token = NONE; orphan = 0; handles = 0; handle = 0; number = 0; deadline = 0; handed = 0;
 	stamp = 0; complete = 0
 }
 
@@ -524,7 +548,7 @@ proctype kernel()
 {
 end:	do
 	:: now < LAST -> now++
-	:: d_step { token == HELD && !extended -> token = PENDING; deadline = now; out = 0 }
+	:: d_step { token == HELD && !extended -> token = PENDING; deadline = now; out = 0; handed = 1 }
 	od
 }
 
@@ -532,6 +556,7 @@ end:	do
 inline crash()
 {
 	orphan = orphan || (registered && IS(registered));
+	handed = handed || token == HELD;
 	begun = 0; to = NOTHING; to_handle = 0; to_due = 0; to_number = 0;
 	registered = 0; unsettled = 0; loaded = 0; extended = 0;
 	used = 0;

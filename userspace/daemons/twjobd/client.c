@@ -40,10 +40,11 @@ static void forget_ended(struct client *client)
 
 	for (; delivery; delivery = next) {
 		struct queue *queue = queue_by_id(delivery->queue);
+		struct timewheel_token token;
 
 		next = TAILQ_NEXT(delivery, next);
 		if (!queue || queue->row.epoch != delivery->epoch ||
-		    !queue_holds(queue, delivery->handle, delivery->number))
+		    !queue_holds(queue, delivery->handle, delivery->number, &token))
 			forget(client, delivery);
 	}
 	client->many = 2 * client->nr_deliveries + MANY;
@@ -90,6 +91,7 @@ void client_sent(struct client *client, uint64_t end)
 
 	for (; delivery && delivery->end <= end; delivery = next) {
 		next = TAILQ_NEXT(delivery, next);
+		delivery->sent = true;
 		if (!delivery->bound)
 			forget(client, delivery);
 	}
@@ -106,11 +108,11 @@ void client_give_back(struct client *client, uint64_t end, bool undone)
 		if (delivery->end <= end)
 			continue;
 		if (queue && queue->row.epoch == delivery->epoch) {
-			if (store->shared && !undone)
-				take_release(queue, delivery);
-			else
-				queue_give_back(queue, delivery->handle,
+			if (undone)
+				queue_take_back(queue, delivery->handle,
 						delivery->number, now_ms());
+			else
+				take_release(queue, delivery);
 		}
 		forget(client, delivery);
 	}

@@ -12,7 +12,7 @@
 #include "resp.h"
 
 /*
- * A delivery that is given back if its connection ends: until it has been sent, or,
+ * A delivery that is given back if its connection ends: until it has been @sent, or,
  * if @bound, as long as it is out. @end: where its bytes end in the stream of
  * answers.
  */
@@ -21,7 +21,7 @@ struct delivery {
 	int64_t queue, job;
 	uint64_t epoch, handle, version, end;
 	uint32_t number;
-	bool bound;
+	bool bound, sent;
 };
 
 TAILQ_HEAD(deliveries, delivery);

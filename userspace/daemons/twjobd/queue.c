@@ -492,12 +492,11 @@ int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, ANSWER);
 }
 
-bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery)
+bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
+		 struct timewheel_token *token)
 {
-	struct timewheel_token token;
-
-	return !queue_token_by_handle(queue, handle, &token) &&
-	       token.state == TIMEWHEEL_STATE_HELD && token.delivery == delivery;
+	return !queue_token_by_handle(queue, handle, token) &&
+	       token->state == TIMEWHEEL_STATE_HELD && token->delivery == delivery;
 }
 
 /*
@@ -530,13 +529,6 @@ void queue_set_back(struct queue *queue, uint64_t back)
 	tw_cursor_close(walk);
 }
 
-int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
-		    uint64_t due)
-{
-	return RUN(queue, nack, handle, delivery, queue_deadline(due),
-		   ANSWER | ABSOLUTE);
-}
-
 struct change queue_change(const struct queue *queue, const struct job *job,
 			   const struct timewheel_token *token,
 			   uint32_t delivery, enum change_to to)
@@ -553,13 +545,45 @@ struct change queue_change(const struct queue *queue, const struct job *job,
 	};
 }
 
-/* The id is taken if the change has been applied before. The backstop mends the rest. */
+/*
+ * By one call, so that a kill leaves one of the two tokens. The id is taken if the change has
+ * been applied before.
+ */
 static void make_new(struct queue *queue, const struct change *change)
 {
-	uint64_t handle;
+	struct tw_batch *batch = tw_batch_new(2);
 
-	queue_unregister(queue, change->handle);
-	register_token(queue, change->id, change->due, change->job, &handle);
+	if (!batch)
+		die(ENOMEM, "a token");
+	tw_op_delete(tw_batch_next(batch), change->handle, BY_HANDLE);
+	tw_op_register(tw_batch_next(batch), change->id, queue_deadline(change->due),
+		       change->job, ABSOLUTE);
+	if (queue->plain)
+		tw_batch_run(batch, queue->plain);
+	tw_batch_free(batch);
+}
+
+int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		    uint64_t due)
+{
+	return RUN(queue, nack, handle, delivery, queue_deadline(due),
+		   ANSWER | ABSOLUTE);
+}
+
+void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		     uint64_t due)
+{
+	struct timewheel_token token;
+
+	if (delivery > 1)
+		queue_give_back(queue, handle, delivery, due);
+	else if (queue_holds(queue, handle, delivery, &token))
+		make_new(queue, &(struct change) {
+			.id = token.id,
+			.handle = handle,
+			.job = token.cookie,
+			.due = due,
+		});
 }
 
 static void make_pending(struct queue *queue, const struct change *change)

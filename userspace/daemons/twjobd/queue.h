@@ -110,8 +110,9 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 /* -ESTALE: the delivery is not out any more. @ms: 0 for the queue's lease. */
 int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 uint64_t ms);
-/* Whether the delivery is out. */
-bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery);
+/* Whether the delivery is out. Gets its token. */
+bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
+		 struct timewheel_token *token);
 /*
  * The clock has been set back by so many ns. Leases, which end by this clock, are
  * shortened to what was left of them.
@@ -121,17 +122,23 @@ void queue_set_back(struct queue *queue, uint64_t back);
 int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		    uint64_t due);
 /*
+ * The same for a delivery that no worker has got. A worker has got the first delivery of
+ * each token: if it is this one, there is a new token.
+ */
+void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,
+		     uint64_t due);
+/*
  * The next tokens of a walk through all but the stamp. Returns their number, 0 at
  * its end.
  */
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
 
-/* What a committed change makes of a token. An older twjobd's list may have a 2 in it. */
+/* What a committed change makes of a token. */
 enum change_to {
 	CHANGE_TO_GONE		= 0,
 	CHANGE_TO_PENDING	= 1,
 	/* One that has never been delivered. */
-	CHANGE_TO_NEW		= 3,
+	CHANGE_TO_NEW		= 2,
 };
 
 /*

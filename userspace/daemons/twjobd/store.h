@@ -173,8 +173,11 @@ struct store {
 		     struct job *jobs, int *results);
 	/* Of a shared store only: a worker has the job for so many ms from now. */
 	int (*extend)(int64_t id, uint64_t ms);
-	/* Of a shared store only: ends a delivery. It is no error if that has ended before. */
-	int (*release)(int64_t id, uint64_t version);
+	/*
+	 * Of a shared store only: ends a delivery, which counts as a try or does not. It is
+	 * no error if that has ended before.
+	 */
+	int (*release)(int64_t id, uint64_t version, bool counts);
 	/* Of a shared store only: reads these jobs at once, before @get is asked for each. */
 	int (*want)(const int64_t *ids, int count, bool change);
 

@@ -72,11 +72,14 @@ static struct timewheel_token token_of(const struct timewheel_event *event)
 	return (struct timewheel_token) { .id = event->id, .handle = event->handle };
 }
 
-/* The store has no count of a first delivery. The wheel counts until there is one. */
+/*
+ * The store has no count of a first delivery. A worker has got the first one of the token,
+ * see queue_take_back(), and a second one that a worker got would be counted.
+ */
 static uint64_t next_attempt(const struct job *job,
 			     const struct timewheel_event *event)
 {
-	return job->attempts ? job->attempts + 1 : event->delivery;
+	return job->attempts ? job->attempts + 1 : event->delivery > 1 ? 2 : 1;
 }
 
 static void bury_job(struct queue *queue, struct job *job,
@@ -100,10 +103,10 @@ static int check_job(struct queue *queue, struct job *job,
 		keep_count_mended();
 		queue_unregister(queue, event->handle);
 	} else if (result) {
-		queue_give_back(queue, event->handle, event->delivery,
+		queue_take_back(queue, event->handle, event->delivery,
 				now_ms() + LATER);
 	} else if (job_next_due(job) > now_ms()) {
-		queue_give_back(queue, event->handle, event->delivery, job_next_due(job));
+		queue_take_back(queue, event->handle, event->delivery, job_next_due(job));
 		result = -EAGAIN;
 	} else if (queue->row.tries && next_attempt(job, event) > queue->row.tries) {
 		bury_job(queue, job, event);
@@ -126,6 +129,7 @@ static void take_event(struct taken *taken, struct queue *queue,
 		       const struct timewheel_event *event)
 {
 	const struct timewheel_token token = token_of(event);
+	size_t length = taken->buffer.length;
 	uint64_t attempt;
 	struct job job;
 	int result = check_job(queue, &job, event);
@@ -137,15 +141,16 @@ static void take_event(struct taken *taken, struct queue *queue,
 		result = rule_take(queue, &job, &token, event->delivery, attempt == 1);
 	if (result == -EAGAIN)
 		return;
+	if (!result)
+		result = add_job(taken, queue, event, &job, attempt);
 	if (!result && attempt > 1) {
 		job.attempts = attempt;
 		result = turn_begin() ?:
 			 turn_result(store->change(&job, SAME_BODY));
 	}
-	if (!result)
-		result = add_job(taken, queue, event, &job, attempt);
 	if (result) {
-		queue_give_back(queue, event->handle, event->delivery,
+		taken->buffer.length = length;
+		queue_take_back(queue, event->handle, event->delivery,
 				now_ms() + LATER);
 		return;
 	}
@@ -222,19 +227,33 @@ static int claim_all(struct taken *taken, struct queue *queue,
 	return error;
 }
 
+static void release_row(struct queue *queue, const struct delivery *delivery)
+{
+	const struct job job = { .id = delivery->job, .due = now_ms() };
+	const struct timewheel_token token = { .id = job.id };
+
+	if (!turn_begin() &&
+	    !turn_result(store->release(job.id, delivery->version, delivery->sent)))
+		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
+}
+
 void take_release(struct queue *queue, const struct delivery *delivery)
 {
-	struct job job = {
-		.id = delivery->job,
-		.due = now_ms(),
-	};
-	struct timewheel_token token = { .id = job.id };
+	struct timewheel_token token;
+	struct job job;
 
-	if (!queue_holds(queue, delivery->handle, delivery->number))
+	if (!queue_holds(queue, delivery->handle, delivery->number, &token))
 		return;
-	if (!turn_begin() &&
-	    !turn_result(store->release(job.id, delivery->version)))
-		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
+	if (store->shared) {
+		release_row(queue, delivery);
+	} else if (delivery->sent || store->get(delivery->job, true, &job)) {
+		queue_give_back(queue, delivery->handle, delivery->number, now_ms());
+	} else if (job.attempts < 2) {
+		queue_take_back(queue, delivery->handle, delivery->number, now_ms());
+	} else {
+		job.attempts--;
+		job_change(queue, &job, &token, delivery->number, CHANGE_TO_PENDING);
+	}
 }
 
 /* Returns whether the answer takes no further job. */

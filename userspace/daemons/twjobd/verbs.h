@@ -37,7 +37,7 @@ bool take_unblock(struct client *client);
 void take_serve(void);
 /* The queue has been dropped: refuses clients that wait for its jobs. */
 void take_end_queue(struct queue *queue);
-/* take.c, with a shared store: ends a delivery whose answer has not reached a worker. */
+/* take.c: the worker's connection has ended. A delivery that it has not got counts no try. */
 void take_release(struct queue *queue, const struct delivery *delivery);
 /* The queue's wheel has been opened, or the queue has been paused or resumed. */
 void take_listen(struct queue *queue);

@@ -191,11 +191,11 @@ static void answer(struct request *request, int result, const char *text)
 		reply_simple(request->reply, text);
 }
 
-/* The store has no count of a first delivery. The wheel's is that of the receipt. */
-static void count_try(struct job *job, const struct receipt *receipt)
+/* The store has no count of a first delivery. */
+static void count_try(struct job *job)
 {
 	if (!job->attempts)
-		job->attempts = receipt->delivery;
+		job->attempts = 1;
 }
 
 /* How a delivery ends: @timed: the job is due then, else as @untried tells. */
@@ -236,12 +236,12 @@ static int untry(struct queue *queue, struct job *job, const struct timewheel_to
 
 /* @buried: whether this try was the last one. After it, @job may be a rule's next one. */
 static int fail_try(struct queue *queue, struct job *job, const struct timewheel_token *token,
-		    const struct receipt *receipt, bool *buried)
+		    uint32_t delivery, bool *buried)
 {
-	count_try(job, receipt);
+	count_try(job);
 	*buried = queue->row.tries && job->attempts >= queue->row.tries;
 	job->buried = *buried;
-	return job_end_delivery(queue, job, token, receipt->delivery);
+	return job_end_delivery(queue, job, token, delivery);
 }
 
 /* TW.NACK queue receipt [IN seconds | AT time] [UNTRIED]: OK, or BURIED after the last try */
@@ -264,7 +264,8 @@ void verb_nack(struct request *request)
 		if (nack.untried)
 			result = untry(request->queue, &job, &token, receipt.delivery);
 		else
-			result = fail_try(request->queue, &job, &token, &receipt, &buried);
+			result = fail_try(request->queue, &job, &token,
+					  receipt.delivery, &buried);
 	}
 	answer(request, result, buried ? "BURIED" : "OK");
 }
@@ -279,7 +280,7 @@ void verb_bury(struct request *request)
 			       &token);
 
 	if (!result) {
-		count_try(&job, &receipt);
+		count_try(&job);
 		job.buried = true;
 		result = job_end_delivery(request->queue, &job, &token,
 					  receipt.delivery);

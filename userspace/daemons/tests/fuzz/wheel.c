@@ -439,6 +439,35 @@ int tw_wheel_run(struct tw_wheel *file, struct timewheel_op *op)
 	return result;
 }
 
+struct tw_batch {
+	size_t count;
+	struct timewheel_op ops[];
+};
+
+struct tw_batch *tw_batch_new(size_t capacity)
+{
+	return calloc(1, sizeof(struct tw_batch) + capacity * sizeof(struct timewheel_op));
+}
+
+void tw_batch_free(struct tw_batch *batch)
+{
+	free(batch);
+}
+
+struct timewheel_op *tw_batch_next(struct tw_batch *batch)
+{
+	return &batch->ops[batch->count++];
+}
+
+int tw_batch_run(struct tw_batch *batch, struct tw_wheel *file)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < batch->count; i++)
+		failed += tw_wheel_run(file, &batch->ops[i]) < 0;
+	return failed;
+}
+
 static size_t deliver(struct wheel *wheel, struct timewheel_event *events, size_t most)
 {
 	struct timewheel_token *token;

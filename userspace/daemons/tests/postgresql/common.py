@@ -164,6 +164,16 @@ def take(node, queue="q", seconds=4, **options):
     return jobs[0][1], jobs[0][2].decode(), jobs[0][3], jobs[0][6].decode()
 
 
+def take_unsent(node, job, large):
+    """A client that takes the job, and ends before it reads the answer behind a large one."""
+    client = Client(node.path)
+    client.send("TW.GET", "q", large)
+    client.send("TW.TAKE", "q")
+    assert eventually(lambda: state(node, job) == "held", 5)
+    client.socket.shutdown(socket.SHUT_RDWR)
+    assert eventually(lambda: state(node, job) == "ready", 5)
+
+
 def state(node, job, queue="q"):
     answer = node("TW.GET", queue, job)
     return answer and answer[3].decode()

@@ -110,7 +110,7 @@ def _():
     assert eventually(lambda: isinstance(b("TW.STATS", "once"), list), 3)
     job = a("TW.PUT", "once", "x")
     same(take(a, "once")[0], job)
-    same(take(a, "once", seconds=1), None)
+    same(take(a, "once", seconds=3), None)
     same((state(b, job, "once"), b("TW.GET", "once", job)[7]), ("buried", 1))
     same(a("TW.DROP", "once"), "+OK")
 

@@ -10,7 +10,7 @@ import threading
 import time
 
 from common import (Client, Node, Sql, end, eventually, folder, init_database, program,
-                    same, state, take, test)
+                    same, state, take, take_unsent, test)
 
 init_database().check_returncode()
 a, b = Node("a"), Node("b")
@@ -64,6 +64,19 @@ def _():
     same(state(b, job), "ready")
     change(job, "held_until = timewheel.now() + 9000")
     same(b("TW.ACK", "q", receipt), 1)
+
+
+@test("a delivery that no worker has got counts no try")
+def _():
+    large = a("TW.PUT", "q", b"x" * 900000, "IN", 1000)
+    job = put(0)
+    for attempt in (1, 2, 3):
+        for _ in range(2):
+            take_unsent(a, job, large)
+        got = take(a)
+        same((got[0], got[2]), (job, attempt))
+        same(a("TW.NACK", "q", got[1]), "+OK")
+    same([a("TW.DELETE", "q", number) for number in (large, job)], [1, 1])
 
 
 @test("of many answers at once to one delivery the first one ends it")

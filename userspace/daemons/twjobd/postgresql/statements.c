@@ -149,7 +149,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"update timewheel.job set held_until = timewheel.now() + $2::bigint\n"
 		" where id = $1::bigint",
 	[RELEASE] =
-		"update timewheel.job set held_until = 0, node = $3::bigint\n"
+		"update timewheel.job set held_until = 0, node = $3::bigint,\n"
+		" attempts = attempts - $4::bigint\n"
 		" where id = (select id from timewheel.job where id = $1::bigint and\n"
 		"  version = $2::bigint and held_until > 0 for update skip locked)",
 	[REMOVE] = "delete from timewheel.job where id = $1::bigint",

@@ -278,11 +278,12 @@ static int extend(int64_t id, uint64_t ms)
 	return pg_send(EXTEND);
 }
 
-static int release(int64_t id, uint64_t version)
+static int release(int64_t id, uint64_t version, bool counts)
 {
 	pg_number(id);
 	pg_number(version);
 	pg_number(member_id());
+	pg_number(!counts);
 	return pg_send(RELEASE);
 }
 
