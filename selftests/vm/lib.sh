@@ -162,6 +162,13 @@ update_lists()
 	try apt-get -qq update --error-on=any || :
 }
 
+# needed PACKAGE PATTERN [OPTION]: the packages that it needs, of which the names fit
+needed()
+{
+	apt-cache depends --important ${3:+"$3"} "$1" | sed 's/^ *[A-Z][a-zA-Z]*: //' |
+		grep -xE "$2" | sort -u
+}
+
 # unpack_into DIR PACKAGE...: download packages and unpack them below DIR
 # without installing anything. Old package lists name files that the mirror
 # dropped long ago, so there is one try with fresh lists.

@@ -361,7 +361,7 @@ static void postgres_prepare(void)
 		" --save '' --appendonly yes --appendfsync always"		\
 		" --ignore-warnings ARM64-COW-BUG"
 #define BEANSTALKD "beanstalkd -l unix:" SOCKET " -b " STORE
-#define POSTGRES "/usr/lib/postgresql/15/bin/postgres"
+#define POSTGRES "/usr/lib/postgresql/*/bin/postgres"
 
 const struct kind kinds[] = {
 	{
