@@ -32,7 +32,10 @@ func (b *Batch) Register(r Registration) int {
 
 // Touch adds what Wheel.Touch does.
 func (b *Batch) Touch(key Key) int {
-	return b.add(opOn(uapi.OpTouch, key))
+	// Not by add: a program that collects touches does little else.
+	b.ops = append(b.ops, uapi.Op{Size: opSize, Code: uapi.OpTouch, Flags: key.flags,
+		Id: key.id, Handle: uint64(key.handle)})
+	return len(b.ops) - 1
 }
 
 // TouchOrRegister adds what Wheel.TouchOrRegister does.
