@@ -4,6 +4,7 @@
 'use strict';
 
 const { EventEmitter } = require('node:events');
+const { endianness } = require('node:os');
 const native = load();
 
 const { codes } = native;
@@ -14,6 +15,12 @@ const EVENTS_AT_ONCE = 64;
 
 // So many tokens that one call of getMany() fetches at a time.
 const TOKENS_AT_ONCE = 1024;
+
+// So many touches wait at most in a batch until one call hands them to the library.
+const TOUCHES_AT_ONCE = 512;
+
+// Where the lower half of a number of 64 bits is.
+const LOW = endianness() === 'LE' ? 0 : 1;
 
 // It is never open.
 const NO_FD = 2 ** 31 - 1;
@@ -48,9 +55,66 @@ function checkMax(max) {
 			{ code: 'ERR_OUT_OF_RANGE' });
 }
 
+// Whether a key is that of a handle; else it is an id, or no key.
+function namesHandle(key) {
+	return typeof key === 'object' && key !== null;
+}
+
 // That of a net.Socket; one that has been closed has none, which the kernel says, too.
 function fdOf(socket) {
 	return typeof socket === 'number' ? socket : socket._handle?.fd ?? NO_FD;
+}
+
+// Keys as the library takes them, which are all ids or all handles. A call of the native
+// half for each key would cost more than a touch.
+class Keys {
+	length = 0;
+	#room;
+	#keys;
+	#halves;
+
+	constructor(room, byHandle) {
+		this.byHandle = byHandle;
+		this.#room = room;
+		this.#keys = new BigUint64Array(room);
+		this.#halves = new Uint32Array(this.#keys.buffer);
+	}
+
+	get full() {
+		return this.length === this.#room;
+	}
+
+	// There has to be room, and the key to be of the kind of the others.
+	add(key) {
+		const number = this.byHandle ? key.handle : key;
+		const at = 2 * this.length;
+
+		if (Number.isSafeInteger(number) && number >= 0) {
+			this.#halves[at + LOW] = number;
+			this.#halves[at + 1 - LOW] = number / 2 ** 32;
+		} else if (typeof number === 'bigint' && BigInt.asUintN(64, number) === number) {
+			this.#keys[this.length] = number;
+		} else {
+			native.refuse(number);
+		}
+		this.length++;
+	}
+
+	some(from, to) {
+		return this.#keys.subarray(from, Math.min(to, this.length));
+	}
+}
+
+function keysOf(all) {
+	const keys = new Keys(all.length, namesHandle(all[0]));
+
+	for (const key of all) {
+		if (namesHandle(key) !== keys.byHandle)
+			throw Object.assign(new TypeError('keys are either ids or handles'),
+				{ code: 'ERR_INVALID_ARG_TYPE' });
+		keys.add(key);
+	}
+	return keys;
 }
 
 // The operations that wheels carry out and batches collect. What this[run]() returns
@@ -158,7 +222,19 @@ class Wheel extends withOperations(EventEmitter) {
 
 	// The shortest way.
 	touch(key) {
-		return native.touch(this.#opened(), key);
+		const byHandle = namesHandle(key);
+		const number = byHandle ? key.handle : key;
+
+		// A getter may have closed the wheel.
+		return native.touch(this.#opened(), number, byHandle);
+	}
+
+	touchMany(keys) {
+		const all = Array.isArray(keys) ? keys : [...keys];
+		const named = keysOf(all);
+
+		return native.touchMany(this.#opened(), named.some(0, all.length), named.byHandle)
+			.map((index) => all[index]);
 	}
 
 	get closed() {
@@ -183,12 +259,13 @@ class Wheel extends withOperations(EventEmitter) {
 	}
 
 	getMany(keys) {
-		const all = Array.from(keys);
-		const found = [];
+		const named = keysOf([...keys]);
 		const wheel = this.#opened();
+		const found = [];
 
-		for (let i = 0; i < all.length; i += TOKENS_AT_ONCE)
-			found.push(...native.getMany(wheel, all.slice(i, i + TOKENS_AT_ONCE)));
+		for (let i = 0; i < named.length; i += TOKENS_AT_ONCE)
+			found.push(...native.getMany(wheel, named.some(i, i + TOKENS_AT_ONCE),
+				named.byHandle));
 		return found;
 	}
 
@@ -370,32 +447,66 @@ disposeBy(Symbol.asyncDispose, async function () { this.close(); });
 class Batch extends withOperations(Object) {
 	#wheel;
 	#batch;
+	#capacity;
+	#length = 0;
+	// Of touches that come last so far, and are not in the library's batch yet.
+	#keys;
 
 	constructor(wheel, capacity) {
 		super();
 		opened(wheel);
 		this.#wheel = wheel;
 		this.#batch = native.batch(capacity);
+		this.#capacity = capacity;
+	}
+
+	// The library's batch, with all operations in it.
+	#whole() {
+		const keys = this.#keys;
+
+		if (keys?.length) {
+			native.addTouches(this.#batch, keys.some(0, keys.length), keys.byHandle);
+			keys.length = 0;
+		}
+		return this.#batch;
 	}
 
 	[run](...operation) {
-		return native.add(opened(this.#wheel), this.#batch, ...operation);
+		native.add(opened(this.#wheel), this.#whole(), ...operation);
+		return this.#length++;
+	}
+
+	// The shortest way.
+	touch(key) {
+		const byHandle = namesHandle(key);
+
+		opened(this.#wheel);
+		if (this.#length === this.#capacity)
+			return super.touch(key);
+		this.#keys ??= new Keys(TOUCHES_AT_ONCE, byHandle);
+		if (this.#keys.byHandle !== byHandle || this.#keys.full) {
+			this.#whole();
+			this.#keys.byHandle = byHandle;
+		}
+		this.#keys.add(key);
+		return this.#length++;
 	}
 
 	get length() {
-		return native.count(this.#batch);
+		return this.#length;
 	}
 
 	run() {
-		return native.runBatch(opened(this.#wheel), this.#batch);
+		return native.runBatch(opened(this.#wheel), this.#whole());
 	}
 
 	clear() {
-		native.clear(this.#batch);
+		native.clear(this.#whole());
+		this.#length = 0;
 	}
 
 	outcome(index) {
-		const [error, result, handle, deadlineNs] = native.outcome(this.#batch, index);
+		const [error, result, handle, deadlineNs] = native.outcome(this.#whole(), index);
 
 		return { error, result, handle, deadlineNs };
 	}

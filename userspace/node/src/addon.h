@@ -71,6 +71,7 @@ napi_value error_of(napi_env env, int err, const char *call, const char *name);
 napi_value throw_errno(napi_env env, const char *call, const char *name);
 
 bool is_given(napi_env env, napi_value value);
+uint32_t flag_of(napi_env env, napi_value given, uint32_t flag);
 bool u64_of(napi_env env, napi_value value, uint64_t *number);
 bool u32_of(napi_env env, napi_value value, uint32_t *number);
 bool duration_of(napi_env env, napi_value value, uint64_t *ns);
@@ -163,6 +164,20 @@ struct wheel *arguments(napi_env env, napi_callback_info info, napi_value *argv,
 void wheel_settle(struct wheel *wheel);
 
 /* tokens.c */
+
+/**
+ * struct keys - many keys
+ * @keys: ids or handles, in memory that belongs to JavaScript
+ * @count: how many
+ * @flags: TIMEWHEEL_OPF_BY_HANDLE, or 0
+ */
+struct keys {
+	const uint64_t	*keys;
+	size_t		count;
+	uint32_t	flags;
+};
+
+bool keys_of(napi_env env, const napi_value given[2], struct keys *keys);
 bool key_of(napi_env env, napi_value value, uint64_t *key, uint32_t *flags);
 
 /* ops.c */

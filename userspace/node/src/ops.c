@@ -94,14 +94,6 @@ static bool interval_of(napi_env env, napi_value value, __u64 *field)
 enum op_argument { CODE, KEY, DUE, TIMEOUT, PERIOD, COOKIE, DELIVERY, ANY_FILE,
 		   OP_ARGUMENTS };
 
-static uint32_t flag_of(napi_env env, napi_value given, uint32_t flag)
-{
-	bool is = false;
-
-	napi_get_value_bool(env, given, &is);
-	return is ? flag : 0;
-}
-
 static bool numbers_of(napi_env env, const napi_value *given, struct timewheel_op *op)
 {
 	uint64_t cookie = 0;
@@ -195,17 +187,15 @@ static struct tw_batch *batch_of(napi_env env, napi_value value)
 	return batch;
 }
 
-/* The batch that a function was given as its first argument, of at most two. */
+/* The batch that a function was given as its first argument. */
 static struct tw_batch *batch_argument(napi_env env, napi_callback_info info,
-				       napi_value argv[2])
+				       napi_value *argv, size_t argc)
 {
-	size_t argc = 2;
-
 	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
 	return batch_of(env, argv[0]);
 }
 
-/* add(wheel, batch, operation...): its index */
+/* add(wheel, batch, operation...) */
 static napi_value batch_add(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2 + OP_ARGUMENTS];
@@ -219,7 +209,20 @@ static napi_value batch_add(napi_env env, napi_callback_info info)
 	if (!next)
 		return throw_errno(env, codes[op.code].method, NULL);
 	*next = op;
-	return number(env, tw_batch_count(batch) - 1);
+	return NULL;
+}
+
+/* addTouches(batch, ids or handles, whether these are handles) */
+static napi_value batch_add_touches(napi_env env, napi_callback_info info)
+{
+	napi_value argv[3];
+	struct tw_batch *batch = batch_argument(env, info, argv, ARRAY_SIZE(argv));
+	struct keys keys;
+
+	if (batch && keys_of(env, argv + 1, &keys) &&
+	    tw_batch_touch_many(batch, keys.keys, keys.count, keys.flags) < 0)
+		throw_errno(env, "touch", NULL);
+	return NULL;
 }
 
 /* runBatch(wheel, batch): how many operations have failed */
@@ -240,27 +243,19 @@ static napi_value batch_run(napi_env env, napi_callback_info info)
 
 static napi_value batch_clear(napi_env env, napi_callback_info info)
 {
-	napi_value argv[2];
-	struct tw_batch *batch = batch_argument(env, info, argv);
+	napi_value argv[1];
+	struct tw_batch *batch = batch_argument(env, info, argv, ARRAY_SIZE(argv));
 
 	if (batch)
 		tw_batch_clear(batch);
 	return NULL;
 }
 
-static napi_value batch_count(napi_env env, napi_callback_info info)
-{
-	napi_value argv[2];
-	struct tw_batch *batch = batch_argument(env, info, argv);
-
-	return batch ? number(env, tw_batch_count(batch)) : NULL;
-}
-
 /* outcome(batch, index): [error, result, handle, deadline in ns] */
 static napi_value batch_outcome(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2], none = NULL, outcome = NULL;
-	struct tw_batch *batch = batch_argument(env, info, argv);
+	struct tw_batch *batch = batch_argument(env, info, argv, ARRAY_SIZE(argv));
 	const struct timewheel_op *op;
 	bool registered;
 	uint32_t index;
@@ -288,9 +283,9 @@ const struct call op_calls[] = {
 	{ "run",	op_run },
 	{ "batch",	batch_new },
 	{ "add",	batch_add },
+	{ "addTouches",	batch_add_touches },
 	{ "runBatch",	batch_run },
 	{ "clear",	batch_clear },
-	{ "count",	batch_count },
 	{ "outcome",	batch_outcome },
 	{ }
 };

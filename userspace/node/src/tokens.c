@@ -31,19 +31,79 @@ bool key_of(napi_env env, napi_value value, uint64_t *key, uint32_t *flags)
 	       u64_of(env, handle, key);
 }
 
-/* touch(wheel, key): what tw_wheel_touch() says */
+/* Ids or handles: what index.js's class Keys has, and whether these are handles. */
+bool keys_of(napi_env env, const napi_value given[2], struct keys *keys)
+{
+	void *memory = NULL;
+
+	*keys = (struct keys) {
+		.flags = flag_of(env, given[1], TIMEWHEEL_OPF_BY_HANDLE),
+	};
+	if (napi_get_typedarray_info(env, given[0], NULL, &keys->count, &memory, NULL,
+				     NULL) != napi_ok) {
+		throw_type(env, "an array of keys is needed");
+		return false;
+	}
+	keys->keys = memory;
+	return true;
+}
+
+/* touch(wheel, id or handle, whether it is a handle): what tw_wheel_touch() says */
 static napi_value token_touch(napi_env env, napi_callback_info info)
 {
-	napi_value argv[2];
+	napi_value argv[3];
 	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
-	uint32_t flags = 0;
 	uint64_t key;
 	int result;
 
-	if (!wheel || !key_of(env, argv[1], &key, &flags))
+	if (!wheel || !u64_of(env, argv[1], &key))
 		return NULL;
-	result = tw_wheel_touch(wheel->wheel, key, flags);
+	result = tw_wheel_touch(wheel->wheel, key,
+				flag_of(env, argv[2], TIMEWHEEL_OPF_BY_HANDLE));
 	return result < 0 ? throw_errno(env, "touch", NULL) : number(env, result);
+}
+
+/*
+ * touchMany(wheel, ids or handles, whether these are handles): the indexes of those that
+ * name no pending token
+ */
+static napi_value token_touch_many(napi_env env, napi_callback_info info)
+{
+	napi_value argv[3], gone = NULL;
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+	size_t done = 0, more;
+	uint32_t number_gone = 0;
+	struct keys keys;
+
+	if (!wheel || !keys_of(env, argv + 1, &keys))
+		return NULL;
+	napi_create_array(env, &gone);
+	while (done < keys.count) {
+		const size_t left = keys.count - done;
+		int err = tw_wheel_touch_many(wheel->wheel, keys.keys + done,
+					      left < TIMEWHEEL_MAX_BATCH ? left :
+					      TIMEWHEEL_MAX_BATCH, keys.flags, &more);
+
+		done += more;
+		if (!err || errno == EINTR)
+			continue;
+		if (errno != ENOENT && errno != ESTALE)
+			return throw_errno(env, "touchMany", NULL);
+		napi_set_element(env, gone, number_gone++, number(env, done++));
+	}
+	return gone;
+}
+
+/* refuse(key): throws what is wrong with a number that is no key */
+static napi_value token_refuse(napi_env env, napi_callback_info info)
+{
+	size_t argc = 1;
+	napi_value argv[1];
+	uint64_t key;
+
+	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+	u64_of(env, argv[0], &key);
+	return NULL;
 }
 
 /* get(wheel, key) */
@@ -62,29 +122,6 @@ static napi_value token_get(napi_env env, napi_callback_info info)
 		return throw_errno(env, "get", NULL);
 	shape_tokens(&shape, env, wheel->realtime);
 	return object_of(&shape, &token);
-}
-
-/* Puts the keys of @array into @keys. */
-static bool keys_of(napi_env env, napi_value array, uint64_t *keys, uint32_t count,
-		    uint32_t *flags)
-{
-	uint32_t i, of_first = 0, of_this;
-	napi_value value;
-
-	for (i = 0; i < count; i++) {
-		of_this = 0;
-		if (napi_get_element(env, array, i, &value) != napi_ok ||
-		    !key_of(env, value, &keys[i], &of_this))
-			return false;
-		if (!i)
-			of_first = of_this;
-		if (of_this != of_first) {
-			throw_type(env, "keys are either ids or handles");
-			return false;
-		}
-	}
-	*flags = of_first;
-	return true;
 }
 
 /* Tokens of as many keys; null for a key that names none. */
@@ -106,46 +143,38 @@ static napi_value tokens_found(napi_env env, struct wheel *wheel,
 	return array;
 }
 
-/* All of @count, also if signals come. */
-static int get_all(struct wheel *wheel, const uint64_t *keys, uint32_t count,
-		   uint32_t flags, struct timewheel_token *tokens)
+/* All of them, also if signals come. */
+static int get_all(struct wheel *wheel, const struct keys *keys,
+		   struct timewheel_token *tokens)
 {
 	size_t done = 0, more = 0;
 	int err;
 
 	do {
-		err = tw_wheel_get_many(wheel->wheel, keys + done, count - done, flags,
-					tokens + done, &more);
+		err = tw_wheel_get_many(wheel->wheel, keys->keys + done,
+					keys->count - done, keys->flags, tokens + done,
+					&more);
 		done += more;
 	} while (err < 0 && errno == EINTR);
 	return err;
 }
 
-/* getMany(wheel, keys): at most TIMEWHEEL_MAX_BATCH of them */
+/* getMany(wheel, ids or handles, whether these are handles): at most TIMEWHEEL_MAX_BATCH */
 static napi_value token_get_many(napi_env env, napi_callback_info info)
 {
-	napi_value argv[2], result = NULL;
+	napi_value argv[3], result = NULL;
 	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
 	struct timewheel_token *tokens;
-	uint32_t count, flags = 0;
-	uint64_t *keys;
+	struct keys keys;
 
-	if (!wheel)
+	if (!wheel || !keys_of(env, argv + 1, &keys))
 		return NULL;
-	if (napi_get_array_length(env, argv[1], &count) != napi_ok)
-		return throw_type(env, "an array of keys is needed");
-	/* None of them may come out as NULL. */
-	keys = malloc((count + 1) * sizeof(*keys));
-	tokens = malloc((count + 1) * sizeof(*tokens));
-	if (!keys || !tokens)
-		throw_errno(env, "getMany", NULL);
-	else if (!keys_of(env, argv[1], keys, count, &flags))
-		;
-	else if (get_all(wheel, keys, count, flags, tokens) < 0)
+	/* It may not come out as NULL. */
+	tokens = malloc((keys.count + 1) * sizeof(*tokens));
+	if (!tokens || get_all(wheel, &keys, tokens) < 0)
 		throw_errno(env, "getMany", NULL);
 	else
-		result = tokens_found(env, wheel, tokens, count);
-	free(keys);
+		result = tokens_found(env, wheel, tokens, keys.count);
 	free(tokens);
 	return result;
 }
@@ -236,6 +265,8 @@ static napi_value token_end(napi_env env, napi_callback_info info)
 
 const struct call token_calls[] = {
 	{ "touch",	token_touch },
+	{ "touchMany",	token_touch_many },
+	{ "refuse",	token_refuse },
 	{ "get",	token_get },
 	{ "getMany",	token_get_many },
 	{ "walk",	token_walk },

@@ -84,6 +84,15 @@ bool is_given(napi_env env, napi_value value)
 	return type_of(env, value) != napi_undefined;
 }
 
+/* The flag if the value is true. */
+uint32_t flag_of(napi_env env, napi_value given, uint32_t flag)
+{
+	bool is = false;
+
+	napi_get_value_bool(env, given, &is);
+	return is ? flag : 0;
+}
+
 static bool big_of(napi_env env, napi_value value, uint64_t *number)
 {
 	bool lossless = false;

@@ -19,7 +19,7 @@ function body(begin) {
 
 // The members that are declared there, static ones or others, in the order of names.
 function members(begin, statics = false) {
-	const found = body(begin).matchAll(/^\t(static )?(?:readonly )?([\w[\].]+)\??[(:]/gm);
+	const found = body(begin).matchAll(/^\t(static )?(?:readonly )?([\w[\].]+)\??[(:<]/gm);
 	const names = [...found].filter(([, isStatic]) => !!isStatic === statics)
 		.map(([, , name]) => name);
 

@@ -99,7 +99,7 @@ test('a closed wheel', (t) => {
 		() => wheel.read(), () => wheel.tokens(), () => wheel.register(1, 1),
 		() => wheel.touch(1), () => wheel.touchOrRegister(1, 1), () => wheel.move(1, 1),
 		() => wheel.cancel(1), () => wheel.get(1), () => wheel.getMany([1]),
-		() => wheel.advance(1), () => wheel.delete(1),
+		() => wheel.touchMany([1]), () => wheel.advance(1), () => wheel.delete(1),
 		() => wheel.ack(event), () => wheel.nack(event), () => wheel.extend(event),
 		() => wheel.pause(), () => wheel.resume(),
 		() => wheel.drain(), () => wheel.undrain(), () => wheel.batch(),
@@ -310,6 +310,39 @@ test('getMany', (t) => {
 	assert.throws(() => wheel.getMany([7, found[0]]), TypeError);
 });
 
+test('touchMany', (t) => {
+	const wheel = opened(t);
+
+	registered(wheel, 1500);
+	wheel.advance(101);
+	const keys = [7, 0, ...Array.from({ length: 1499 }, (_, i) => 1500 - i), 2n ** 64n - 1n];
+	assert.deepEqual(wheel.touchMany(keys), [0, 2n ** 64n - 1n]);
+	assert.equal(wheel.get(1500).deadlineNs, 1601n * SEC);
+	assert.equal(wheel.info().touched, 1500);
+	const found = wheel.getMany([3, 4]);
+	const gone = { handle: 1 };
+	assert.deepEqual(wheel.touchMany([found[0], gone, found[1]]), [gone]);
+	assert.deepEqual(wheel.touchMany(new Set([5n, 2])), []);
+	assert.deepEqual(wheel.touchMany([]), []);
+	const { touched } = wheel.info();
+	for (const name of ['touchMany', 'getMany']) {
+		const other = opened(t);
+		const closing = { get handle() { other.close(); return 1n; } };
+
+		assert.throws(() => other[name]([closing]), { code: 'ERR_WHEEL_CLOSED' });
+	}
+	for (const bad of [[7, found[0]], [7, '8'], [7, null], [7, {}], [{ handle: 'h' }], 7])
+		assert.throws(() => wheel.touchMany(bad), TypeError);
+	for (const bad of [-1, 0.5, NaN, 2 ** 53, -1n, 2n ** 64n])
+		assert.throws(() => wheel.touchMany([7, bad]), { name: 'RangeError',
+			code: 'ERR_OUT_OF_RANGE' });
+	assert.equal(wheel.info().touched, touched);
+	wheel.register(2000, { at: 9000n * SEC });
+	fails('EINVAL', 'touchMany', () => wheel.touchMany([1, 2000, 2]));
+	assert.equal(wheel.info().touched, touched + 1);
+	fails('EINVAL', 'touchMany', () => opened(t, { ...MANUAL, ids: false }).touchMany([1]));
+});
+
 test('tokens', (t) => {
 	const wheel = opened(t);
 
@@ -403,6 +436,55 @@ test('batches', (t) => {
 	for (const capacity of [0, 65537])
 		fails('EINVAL', 'batch', () => wheel.batch(capacity));
 	assert.throws(() => wheel.batch(-1), RangeError);
+});
+
+// They are collected, and stay in their order among others.
+test('touches of batches', (t) => {
+	const wheel = opened(t);
+	const first = { handle: wheel.register(1, 10_000) };
+	wheel.register(2 ** 33 + 2, 20_000);
+	wheel.register(2n ** 64n - 1n, 30_000);
+	wheel.advance(101);
+	const batch = wheel.batch(10);
+	const touch = (...keys) => keys.map((key) => batch.touch(key));
+
+	assert.deepEqual(touch(1, first), [0, 1]);
+	assert.equal(batch.cancel(1), 2);
+	assert.deepEqual(touch(1, 2 ** 33 + 2, BigInt(2 ** 33) + 2n, 2, first), [3, 4, 5, 6, 7]);
+	for (const bad of [-1, 1.5, NaN, 2 ** 53, -1n, 2n ** 64n, { handle: 2n ** 64n }])
+		assert.throws(() => batch.touch(bad), { name: 'RangeError',
+			code: 'ERR_OUT_OF_RANGE' });
+	for (const bad of [undefined, null, '7', true, {}, { handle: '7' }, [7], () => 7])
+		assert.throws(() => batch.touch(bad), TypeError);
+	assert.equal(batch.length, 8);
+	isErrno(batch.outcome(7).error, 'EINPROGRESS', 'touch');
+	assert.equal(batch.touch(2n ** 64n - 1n), 8);
+	assert.equal(batch.run(), 3);
+	assert.deepEqual(batch.outcomes().map(({ error }) => error?.code),
+		[undefined, undefined, undefined, 'ENOENT', undefined, undefined, 'ENOENT', 'ESTALE',
+			undefined]);
+	assert.equal(batch.outcome(8).deadlineNs, 131n * SEC);
+	assert.equal(batch.touch(2), 9);
+	fails('ENOSPC', 'touch', () => batch.touch(2));
+	fails('ENOSPC', 'cancel', () => batch.cancel(2));
+	assert.equal(batch.run(), 4);
+	batch.clear();
+	assert.deepEqual([batch.length, batch.touch(2)], [0, 0]);
+	batch.clear();
+	assert.deepEqual([batch.length, batch.run(), batch.outcomes()], [0, 0, []]);
+});
+
+test('a batch of many touches', (t) => {
+	const wheel = opened(t);
+	const batch = wheel.batch(2000);
+
+	registered(wheel, 2000);
+	for (let id = 2000; id; id--)
+		batch.touch(id);
+	fails('ENOSPC', 'touch', () => batch.touch(1));
+	assert.equal(batch.run(), 0);
+	assert.deepEqual(batch.outcomes().map(({ deadlineNs }) => deadlineNs),
+		Array.from({ length: 2000 }, (_, i) => (2100n - BigInt(i)) * SEC));
 });
 
 test('the life of a named wheel', (t) => {

@@ -78,10 +78,12 @@ export function operates(wheel: Wheel): void {
 	const outcome: Outcome = batch.outcome(index);
 	const token: Token = wheel.get(42);
 	const lateness: Histogram = wheel.stats().lateness;
+	const gone: number[] = wheel.touchMany([42, 43]);
 
 	wheel.ack(token);
 	wheel.move(42, { at: token.deadlineNs ?? 0n });
-	console.log(result, outcome.error?.message, lateness.percentile(99), caps().maxSlots);
+	console.log(result, outcome.error?.message, lateness.percentile(99), caps().maxSlots,
+		gone);
 	// @ts-expect-error: an id is a number or a BigInt
 	wheel.touch('42');
 	// @ts-expect-error: a wheel is made by open() and the like
