@@ -35,7 +35,8 @@ help:
 	@echo '                     two quiet CPUs;'
 	@echo '                     LANES="$(lastword $(call kernels,packaged))+8cpus" only some of it'
 	@echo 'make bench           beside other ways to keep timeouts: the core natively, and'
-	@echo '                     instructions in a guest; userspace/bench/Makefile has more'
+	@echo '                     instructions in a guest, also of Python, Go and Node;'
+	@echo '                     userspace/bench/Makefile has more'
 	@echo 'make check-debug     the tests under KASAN, lockdep, KCSAN and their like, and that'
 	@echo '                     these find faults: long, before a release'
 	@echo 'make torture T=30m   everything at once, killed, stopped, short of memory, with its'
@@ -142,6 +143,7 @@ bench: valid-kernel
 	selftests/vm/deps bench
 	$(MAKE) -C userspace/bench native
 	$(MAKE) -C userspace/bench guest
+	$(MAKE) -C userspace/bench languages
 	$(MAKE) -C userspace/bench goals
 
 check-core:

@@ -16,7 +16,7 @@ TOUCH=$touch awk -v status=$status '
 	# Tokens are registered before the first touch.
 	/ioctl\(/ && index($0, ENVIRON["TOUCH"]) { single++ }
 	/ioctl\(/ && /_IOC_NONE, 0xbe, / && (single || kinds) { calls++ }
-	/write\(1, "= / {
+	/write\([0-9]+, "= / {
 		kinds++
 		split($0, field, /\\t|\\n/)
 		sub(/.*"= /, "", field[1])
