@@ -58,6 +58,75 @@ __noreturn void command_exec(int input, char **command)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+/* Starts a command without input. @output: where its output goes, but no messages. */
+static pid_t start(char **command, int output)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (output != STDOUT_FILENO) {
+		dup2(output, STDOUT_FILENO);
+		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+	}
+	command_exec(open("/dev/null", O_RDONLY), command);
+}
+
+static int end_of(pid_t pid)
+{
+	int status;
+
+	if (pid < 0)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -1;
+	}
+	return status;
+}
+
+/* Runs a command to its end. Returns what waitpid() says, or -1. */
+int command_run(char **command)
+{
+	fflush(stdout);
+	return end_of(start(command, STDOUT_FILENO));
+}
+
+/*
+ * What a command prints, in memory of its own and with a zero behind it; NULL if it
+ * fails. What is wrong is for the caller to tell.
+ */
+char *command_read(char **command, size_t *length)
+{
+	int pipes[2], status;
+	char *text = NULL, part[4096];
+	ssize_t count;
+	FILE *out = open_memstream(&text, length);
+	pid_t pid;
+
+	if (!out || pipe2(pipes, O_CLOEXEC) < 0)
+		die(STATUS_FAILED, "no memory for what '%s' prints", command[0]);
+	fflush(stdout);
+	pid = start(command, pipes[1]);
+	close(pipes[1]);
+	while ((count = read(pipes[0], part, sizeof(part))) > 0)
+		fwrite(part, 1, count, out);
+	close(pipes[0]);
+	status = end_of(pid);
+	if (!fclose(out) && !status)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* The same, for text. */
+char *command_output(char **command)
+{
+	size_t length;
+
+	return command_read(command, &length);
+}
+
 /* How a command has ended, by what waitpid() says. */
 void command_end_text(char *text, size_t size, int status)
 {

@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <limits.h>
 #include <pwd.h>
 
 #include "twctl.h"
@@ -30,10 +29,13 @@ const struct column holder_columns[] = {
 	{ }
 };
 
-/* @found: what the process holds, each once, as paths. @hidden: processes not seen. */
+/*
+ * @tell: gets each wheel of each process. @found: what the process holds, each once, as
+ * paths. @hidden: processes not seen.
+ */
 struct search {
-	const struct args	*args;
-	struct out		*out;
+	holder_fn		tell;
+	void			*data;
 	const char		*pid;
 	char			**found;
 	size_t			count;
@@ -121,34 +123,79 @@ static void read_text(const struct search *search, const char *name, char *text,
 		fclose(file);
 }
 
-static void put_unit(const struct search *search)
+/* @path: the device, of a private wheel, or a named wheel's. */
+static void tell(const struct search *search, struct holder *holder, char *path)
 {
-	char text[PATH_MAX], *unit;
+	char *end = strstr(path, DESTROYED_END);
 
-	read_text(search, "cgroup", text, sizeof(text));
-	unit = strrchr(text, '/');
-	if (unit && (strstr(unit, ".service") || strstr(unit, ".scope")))
-		out_text(search->out, UNIT, "%s", unit + 1);
+	if (end)
+		*end = '\0';
+	holder->wheel = strncmp(path, NAMED, strlen(NAMED)) ? "" : path + strlen(NAMED);
+	holder->destroyed = end;
+	search->tell(holder, search->data);
 }
 
-static void put_process(const struct search *search)
+static void look_at(struct search *search)
 {
-	char path[PROC_PATH], command[64];
+	struct holder holder = { .pid = search->pid };
+	size_t i;
+
+	find_files(search);
+	find_mappings(search);
+	if (!search->count)
+		return;
+	read_text(search, "comm", holder.command, sizeof(holder.command));
+	read_text(search, "cgroup", holder.cgroup, sizeof(holder.cgroup));
+	for (i = 0; i < search->count; i++) {
+		tell(search, &holder, search->found[i]);
+		free(search->found[i]);
+	}
+	search->count = 0;
+}
+
+/*
+ * Looks at all processes but this one. Returns how many could not be looked at, for they
+ * belong to other users.
+ */
+unsigned int holders_each(holder_fn tell, void *data)
+{
+	struct search search = { .tell = tell, .data = data };
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	if (!dir)
+		die(STATUS_FAILED, "/proc: %s", strerror(errno));
+	while ((entry = readdir(dir))) {
+		search.pid = entry->d_name;
+		if (isdigit((unsigned char)*entry->d_name) &&
+		    atoi(entry->d_name) != getpid())
+			look_at(&search);
+	}
+	closedir(dir);
+	free(search.found);
+	return search.hidden;
+}
+
+/* What the verb prints. */
+struct listing {
+	const struct args	*args;
+	struct out		*out;
+};
+
+static void put_user(struct out *out, const char *pid)
+{
 	const struct passwd *user;
+	char path[PROC_PATH];
 	struct stat stat_of;
 
-	out_text(search->out, PID, "%s", search->pid);
-	proc_path(path, search->pid, "");
-	if (!stat(path, &stat_of)) {
-		user = getpwuid(stat_of.st_uid);
-		if (user)
-			out_text(search->out, USER, "%s", user->pw_name);
-		else
-			out_text(search->out, USER, "%u", stat_of.st_uid);
-	}
-	read_text(search, "comm", command, sizeof(command));
-	out_text(search->out, COMMAND, "%s", command);
-	put_unit(search);
+	proc_path(path, pid, "");
+	if (stat(path, &stat_of))
+		return;
+	user = getpwuid(stat_of.st_uid);
+	if (user)
+		out_text(out, USER, "%s", user->pw_name);
+	else
+		out_text(out, USER, "%u", stat_of.st_uid);
 }
 
 static bool is_asked(const struct args *args, const char *name)
@@ -162,52 +209,23 @@ static bool is_asked(const struct args *args, const char *name)
 	return !args->count;
 }
 
-/* @path: the device, of a private wheel, or a named wheel's. */
-static void put_holder(const struct search *search, char *path)
+static void put_holder(const struct holder *holder, void *data)
 {
-	char *end = strstr(path, DESTROYED_END);
-	bool named = !strncmp(path, NAMED, strlen(NAMED));
-	const char *name = named ? path + strlen(NAMED) : "";
+	struct listing *listing = data;
+	struct out *out = listing->out;
+	const char *unit = strrchr(holder->cgroup, '/');
 
-	if (end)
-		*end = '\0';
-	if (!is_asked(search->args, name))
+	if (!is_asked(listing->args, holder->wheel))
 		return;
-	out_row(search->out);
-	if (named)
-		out_text(search->out, WHEEL, "%s", name);
-	out_bool(search->out, DESTROYED, end);
-	put_process(search);
-}
-
-static void look_at(struct search *search)
-{
-	size_t i;
-
-	find_files(search);
-	find_mappings(search);
-	for (i = 0; i < search->count; i++) {
-		put_holder(search, search->found[i]);
-		free(search->found[i]);
-	}
-	search->count = 0;
-}
-
-static void look_at_all(struct search *search)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-
-	if (!dir)
-		die(STATUS_FAILED, "/proc: %s", strerror(errno));
-	while ((entry = readdir(dir))) {
-		search->pid = entry->d_name;
-		if (isdigit((unsigned char)*entry->d_name) &&
-		    atoi(entry->d_name) != getpid())
-			look_at(search);
-	}
-	closedir(dir);
-	free(search->found);
+	out_row(out);
+	if (*holder->wheel)
+		out_text(out, WHEEL, "%s", holder->wheel);
+	out_bool(out, DESTROYED, holder->destroyed);
+	out_text(out, PID, "%s", holder->pid);
+	put_user(out, holder->pid);
+	out_text(out, COMMAND, "%s", holder->command);
+	if (unit && (strstr(unit, ".service") || strstr(unit, ".scope")))
+		out_text(out, UNIT, "%s", unit + 1);
 }
 
 static void check_names(const struct args *args)
@@ -222,17 +240,18 @@ static void check_names(const struct args *args)
 
 enum status verb_holders(const struct args *args)
 {
-	struct search search = {
+	struct listing listing = {
 		.args = args,
 		.out = out_begin(args, holder_columns, "holders"),
 	};
+	unsigned int hidden;
 
 	check_names(args);
-	look_at_all(&search);
-	out_end(search.out);
-	if (!search.hidden)
+	hidden = holders_each(put_holder, &listing);
+	out_end(listing.out);
+	if (!hidden)
 		return STATUS_OK;
 	return trouble(STATUS_NOT_ALLOWED,
 		       "%u processes of other users are not seen: sudo twctl holders",
-		       search.hidden);
+		       hidden);
 }

@@ -133,8 +133,7 @@ static enum status restore_saved(const char *name, struct saved *saved,
 	return status;
 }
 
-static enum status restore(const char *name, const char *path,
-			   const struct args *args)
+enum status restore(const char *name, const char *path, const struct args *args)
 {
 	enum status status = STATUS_FAILED;
 	struct saved saved;

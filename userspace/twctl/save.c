@@ -138,7 +138,7 @@ static enum status save_open(struct wheel *wheel, const char *path)
 	return STATUS_OK;
 }
 
-static enum status save(const char *name, const char *path)
+enum status save(const char *name, const char *path)
 {
 	struct wheel wheel;
 	enum status status = wheel_try_open(&wheel, name, O_RDONLY);
@@ -161,7 +161,8 @@ static enum status save_declared(const char *name)
 	return STATUS_OK;
 }
 
-static enum status save_all(void)
+/* All that are declared so. */
+enum status save_all(void)
 {
 	struct moment began = moment_now();
 	enum status status, each;

@@ -246,6 +246,9 @@ void replace_cancel(struct replacement *new);
 
 void command_check(const char *command);
 __noreturn void command_exec(int input, char **command);
+int command_run(char **command);
+char *command_read(char **command, size_t *length);
+char *command_output(char **command);
 void command_end_text(char *text, size_t size, int status);
 uint64_t back_off(unsigned int attempts);
 

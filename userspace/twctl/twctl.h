@@ -7,6 +7,7 @@
 #ifndef TWCTL_H
 #define TWCTL_H
 
+#include <limits.h>
 #include <sys/stat.h>
 #include <timewheel.h>
 
@@ -98,13 +99,14 @@ enum status verb_apply(const struct args *args);
 enum status verb_save(const struct args *args);
 enum status verb_restore(const struct args *args);
 enum status verb_reap(const struct args *args);
+enum status verb_upgrade(const struct args *args);
 
 /* Lines (watch.c) */
 
 bool write_line(const char *line, size_t length);
+bool print_line(char *text);
 
 /* Error messages (fail.c) */
-bool print_line(char *text);
 
 bool can_be_name(const char *name);
 enum status device_trouble(void);
@@ -113,8 +115,24 @@ enum status key_trouble(const char *wheel, const char *key, bool handle);
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op);
 
+/* Who has wheels open (holders.c) */
+
+/* @wheel: its name, "" for a private one. @cgroup: a line of /proc/PID/cgroup. */
+struct holder {
+	const char	*wheel;
+	bool		destroyed;
+	const char	*pid;
+	char		command[64];
+	char		cgroup[PATH_MAX];
+};
+
+typedef void (*holder_fn)(const struct holder *holder, void *data);
+
+unsigned int holders_each(holder_fn tell, void *data);
+
 /* The wheels there are (wheels.c) */
 
+char **all_names(void);
 char **wheel_names(const struct args *args);
 void wheel_names_free(char **names);
 
@@ -242,6 +260,12 @@ struct saved {
 
 bool saved_read(struct saved *saved, const char *path);
 char *saved_path(const char *name);
+
+/* Saving and restoring them (save.c, restore.c) */
+
+enum status save(const char *name, const char *path);
+enum status save_all(void);
+enum status restore(const char *name, const char *path, const struct args *args);
 
 /* How old they are (age.c) */
 

@@ -193,6 +193,9 @@ const struct verb verbs[] = {
 	{ "reap", "", "end idle connections of a program that cannot be changed",
 	  ALL | BIT(PID) | BIT(CGROUP) | BIT(IDLE) | BIT(LISTEN) | BIT(RECEIVED) |
 	  BIT(GRACE) | BIT(DRY_RUN), NULL, 0, 0, verb_reap },
+	{ "upgrade", "[FILE]",
+	  "put a new version of the module in the place of the loaded one",
+	  ALL, NULL, 0, 1, verb_upgrade },
 	{ "doctor", "", "find out why the device does not work, and what mends it",
 	  ALL | BIT(JSON) | BIT(OUTPUT) | BIT(NO_HEADINGS) | BIT(ROOT),
 	  check_columns, 0, 0, verb_doctor },

@@ -131,7 +131,7 @@ static int not_hidden(const struct dirent *entry)
 }
 
 /* Lists all wheels. Their folder exists from the first wheel on, the device before. */
-static char **all_names(void)
+char **all_names(void)
 {
 	struct dirent **entries;
 	char **names;
