@@ -142,12 +142,7 @@ static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
 	const struct timewheel_setup *setup = arg;
 	int err = tw_setup_check(setup);
 
-	if (!err)
-		err = tw_wheel_setup(file->private_data, setup);
-	if (!err)
-		tw_stats_add(file->private_data);
-
-	return err;
+	return err ?: tw_stats_setup(file->private_data, setup);
 }
 
 static bool tw_name_has(char c)

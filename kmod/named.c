@@ -5,8 +5,8 @@
  *
  * A named wheel lives as long as its struct device is referred to: by its name
  * until it is destroyed, and by its cdev, which every open file refers to until
- * after its release. The last of these references frees its memory, and then lets
- * go of the module.
+ * after its release. The last of these references frees its memory. The module is
+ * held by the name, and by each open file.
  *
  * Minors are given out in turn: a node that was renamed or copied leads
  * to no other wheel soon after its own is gone.
@@ -43,7 +43,9 @@
  * @cdev: its character device
  * @wheel: the wheel; constant once it is open to others
  * @path: its node's path below /dev, one copy for devtmpfs to make the node and
- *	one to remove it: each is freed after use
+ *	one to remove it: each is freed after use. devtmpfs could work the path out
+ *	itself, but without memory for that the wheel would have no node, and nobody
+ *	would be told
  * @setup: as it was created; constant
  * @uid: its creator; constant
  * @gid: its creator's group; constant
@@ -101,10 +103,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 	return xchg(&named->path[!mode], NULL);
 }
 
-/*
- * Nothing refers to it any more. The caller still has a file open, of the device or
- * of the wheel, and that file holds the module too. May sleep.
- */
+/* Nothing refers to it any more. May sleep. */
 static void tw_named_release(struct device *dev)
 {
 	struct tw_named_wheel *named = tw_named_from(dev);
@@ -116,7 +115,6 @@ static void tw_named_release(struct device *dev)
 	kfree(named->path[0]);
 	kfree(named->path[1]);
 	kfree(named);
-	module_put(THIS_MODULE);
 }
 
 static const struct device_type tw_named_type = {
@@ -149,8 +147,6 @@ static struct tw_named_wheel *tw_named_new(const struct timewheel_setup *setup)
 
 	if (!named)
 		return NULL;
-	/* The caller's file holds the module as well. */
-	__module_get(THIS_MODULE);
 	device_initialize(&named->dev);
 	named->dev.class = &tw_class;
 	named->dev.type = &tw_named_type;
@@ -177,11 +173,8 @@ static int tw_named_setup(struct tw_named_wheel *named, const char *name)
 	if (!named->wheel)
 		return -ENOMEM;
 	named->wheel->name = dev_name(&named->dev) + strlen(TW_NODES);
-	err = tw_wheel_setup(named->wheel, &named->setup);
-	if (!err)
-		tw_stats_add(named->wheel);
 
-	return err;
+	return tw_stats_setup(named->wheel, &named->setup);
 }
 
 /* Gives it a number and makes its node, so that others can open it. */
@@ -198,13 +191,16 @@ static int tw_named_publish(struct tw_named_wheel *named)
 	cdev_init(&named->cdev, tw_named_fops);
 	named->cdev.owner = THIS_MODULE;
 	err = cdev_device_add(&named->cdev, &named->dev);
-	if (err)
+	if (err) {
 		xa_erase(&tw_minors, minor);
-	else
-		hash_add(tw_named_wheels, &named->node,
-			 tw_name_hash(named->wheel->name));
+		return err;
+	}
+	/* The name holds the module, as each open file does. */
+	__module_get(THIS_MODULE);
+	hash_add(tw_named_wheels, &named->node,
+		 tw_name_hash(named->wheel->name));
 
-	return err;
+	return 0;
 }
 
 /* A wheel that is set up and that nobody knows yet, or an error. */
@@ -332,11 +328,14 @@ int tw_named_destroy(const char *name)
 	}
 	mutex_unlock(&tw_named_lock);
 
+	if (err)
+		return err;
 	/* Millions of tokens may go with it: others need not wait for that. */
-	if (!err)
-		put_device(&named->dev);
+	put_device(&named->dev);
+	/* The caller's file holds the module for the rest of this call. */
+	module_put(THIS_MODULE);
 
-	return err;
+	return 0;
 }
 
 /* The wheel of a node that is being opened. */

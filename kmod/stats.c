@@ -8,16 +8,16 @@
  *	timewheel/stats		sums and histograms since the module was loaded,
  *				wheels that have ended included
  *
- * The code that sets a wheel up adds it here, and removes it before its end.
+ * Wheels are set up through here, and removed before their end.
  */
 #include <linux/cred.h>
 #include <linux/debugfs.h>
-#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/xarray.h>
 
 #include "clock.h"
 #include "limits.h"
@@ -33,8 +33,9 @@ struct tw_sums {
 	struct tw_lateness	lateness;
 };
 
-static DEFINE_MUTEX(tw_stats_lock);	/* guards the list and the sums */
-static LIST_HEAD(tw_wheels);		/* those set up */
+static DEFINE_MUTEX(tw_stats_lock);	/* guards the sums; a wheel stays as long as it is held */
+static DEFINE_XARRAY_ALLOC1(tw_wheels);	/* by number */
+static u32 tw_next_number;		/* under the lock of tw_wheels */
 static struct tw_sums tw_ended;		/* of those that are gone */
 static struct dentry *tw_debugfs __ro_after_init;
 
@@ -81,12 +82,32 @@ static void tw_sums_add(struct tw_sums *sums, const struct timewheel_info *info,
 	tw_histogram_add(&sums->lateness.looks, &lateness->looks);
 }
 
-/* Enters a wheel that has just been set up. May sleep. */
-void tw_stats_add(struct tw_wheel *wheel)
+/**
+ * tw_stats_setup() - set a new wheel up, and number it
+ * @wheel: the wheel
+ * @setup: how; the caller has checked the ranges
+ *
+ * May sleep.
+ *
+ * Return: as tw_wheel_setup().
+ */
+int tw_stats_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 {
-	mutex_lock(&tw_stats_lock);
-	list_add_tail(&wheel->entry, &tw_wheels);
-	mutex_unlock(&tw_stats_lock);
+	u32 number;
+	int err;
+
+	/* The place comes first: a wheel that is set up is never taken back. */
+	err = xa_alloc_cyclic(&tw_wheels, &number, NULL, xa_limit_32b,
+			      &tw_next_number, GFP_KERNEL);
+	if (err < 0)
+		return -ENOMEM;
+	err = tw_wheel_setup(wheel, setup, number);
+	if (err)
+		xa_erase(&tw_wheels, number);
+	else
+		xa_store(&tw_wheels, number, wheel, GFP_KERNEL);
+
+	return err;
 }
 
 /* Removes a wheel that no thread uses any more, set up or not. May sleep. */
@@ -98,21 +119,45 @@ void tw_stats_remove(struct tw_wheel *wheel)
 		return;
 	tw_wheel_info(wheel, &info);
 	mutex_lock(&tw_stats_lock);
-	list_del(&wheel->entry);
+	xa_erase(&tw_wheels, wheel->number);
 	tw_sums_add(&tw_ended, &info, wheel->lateness);
 	mutex_unlock(&tw_stats_lock);
+}
+
+/* The first wheel from a number on, or NULL. It stays until tw_stats_lock is let go. */
+static struct tw_wheel *tw_wheels_from(unsigned long *number)
+{
+	lockdep_assert_held(&tw_stats_lock);
+
+	return xa_find(&tw_wheels, number, U32_MAX, XA_PRESENT);
+}
+
+/* Positions are numbers of wheels, and 0 is the head. */
+static void *tw_wheels_at(loff_t *pos)
+{
+	unsigned long number = *pos;
+	void *wheel;
+
+	if (!number)
+		return SEQ_START_TOKEN;
+	wheel = tw_wheels_from(&number);
+	*pos = number;
+
+	return wheel;
 }
 
 static void *tw_wheels_start(struct seq_file *m, loff_t *pos)
 {
 	mutex_lock(&tw_stats_lock);
 
-	return seq_list_start_head(&tw_wheels, *pos);
+	return tw_wheels_at(pos);
 }
 
 static void *tw_wheels_next(struct seq_file *m, void *v, loff_t *pos)
 {
-	return seq_list_next(v, &tw_wheels, pos);
+	++*pos;
+
+	return tw_wheels_at(pos);
 }
 
 static void tw_wheels_stop(struct seq_file *m, void *v)
@@ -132,16 +177,15 @@ static void tw_wheels_show_head(struct seq_file *m)
 
 static int tw_wheels_show(struct seq_file *m, void *v)
 {
+	struct tw_wheel *wheel = v;
 	struct timewheel_info info;
-	struct tw_wheel *wheel;
 	unsigned int i;
 
-	if (v == &tw_wheels) {
+	if (v == SEQ_START_TOKEN) {
 		tw_wheels_show_head(m);
 		return 0;
 	}
 
-	wheel = list_entry(v, struct tw_wheel, entry);
 	tw_wheel_info(wheel, &info);
 	seq_printf(m, "%u %s %u %s %u %llu %llu %llu %llu", info.number,
 		   wheel->name ?: "-",
@@ -195,25 +239,32 @@ static void tw_histogram_show(struct seq_file *m, const char *name,
 }
 
 /*
- * Adds what all living wheels have counted. A wheel that was destroyed lives until
- * its last file is closed. Returns how many there are.
+ * Begins with what wheels that have ended have counted, and adds what living ones have. A
+ * wheel that was destroyed lives until its last file is closed. One that ends meanwhile
+ * waits while one other wheel is looked at, no longer. Returns how many live.
  */
-static unsigned int tw_sums_add_living(struct tw_sums *sums,
-				       struct tw_lateness *lateness)
+static unsigned int tw_sums_fill(struct tw_sums *sums,
+				 struct tw_lateness *lateness)
 {
-	struct timewheel_info info;
+	unsigned long number = 1;
 	struct tw_wheel *wheel;
-	unsigned int n = 0;
+	unsigned int n;
 
-	list_for_each_entry(wheel, &tw_wheels, entry) {
+	mutex_lock(&tw_stats_lock);
+	*sums = tw_ended;
+	for (n = 0; (wheel = tw_wheels_from(&number)); n++, number++) {
+		struct timewheel_info info;
+
 		tw_wheel_info(wheel, &info);
 		tw_wheel_lateness(wheel, lateness);
+		mutex_unlock(&tw_stats_lock);
 		tw_sums_add(sums, &info, lateness);
 		sums->info.pending += info.pending;
 		sums->info.bytes += info.bytes;
-		n++;
 		cond_resched();
+		mutex_lock(&tw_stats_lock);
 	}
+	mutex_unlock(&tw_stats_lock);
 
 	return n;
 }
@@ -222,18 +273,14 @@ static int tw_stats_show(struct seq_file *m, void *v)
 {
 	struct tw_sums *sums = kmalloc(sizeof(*sums), GFP_KERNEL);
 	struct tw_lateness *lateness = kmalloc(sizeof(*lateness), GFP_KERNEL);
-	unsigned int n, i;
 	int err = -ENOMEM;
+	unsigned int i;
 
 	if (!sums || !lateness)
 		goto free;
-	mutex_lock(&tw_stats_lock);
-	*sums = tw_ended;
-	n = tw_sums_add_living(sums, lateness);
-	mutex_unlock(&tw_stats_lock);
-
-	seq_printf(m, "wheels %u\npending %llu\nbytes %llu\n", n,
-		   sums->info.pending, sums->info.bytes);
+	seq_printf(m, "wheels %u\n", tw_sums_fill(sums, lateness));
+	seq_printf(m, "pending %llu\nbytes %llu\n", sums->info.pending,
+		   sums->info.bytes);
 	for (i = 0; i < ARRAY_SIZE(tw_counters); i++)
 		seq_printf(m, "%s %llu\n", tw_counters[i].name,
 			   tw_counter(&sums->info, i));

@@ -7,7 +7,7 @@
 
 #include "wheel.h"
 
-void tw_stats_add(struct tw_wheel *wheel);
+int tw_stats_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup);
 void tw_stats_remove(struct tw_wheel *wheel);
 void tw_stats_init(void);
 void tw_stats_exit(void);

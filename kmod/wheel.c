@@ -156,14 +156,15 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
  * tw_wheel_setup() - set a new wheel up
  * @wheel: the wheel
  * @setup: how; the caller has checked the ranges
+ * @number: its number
  *
  * Charges it to the calling user. May sleep.
  *
  * Return: 0; -EBUSY when it has been set up; -ERANGE; -EDQUOT; -ENOSPC; -ENOMEM.
  */
-int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
+int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
+		   u32 number)
 {
-	static atomic_t number;
 	int err;
 
 	/* Here, not with the other ranges: they are for new wheels only. */
@@ -177,7 +178,7 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 	if (!err)
 		err = tw_wheel_acquire(wheel, setup);
 	if (!err) {
-		wheel->number = atomic_inc_return(&number);
+		wheel->number = number;
 		trace_create(wheel->number, setup->clock, setup->slots,
 			     setup->tick, setup->max_tokens);
 		/* Pairs with the acquire in tw_wheel_ready(). */
@@ -401,10 +402,10 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->quiet = wheel->quiet;
 	tw_ring_info(ring, info);
 	tw_delivery_info(ring, info);
+	tw_wheel_unlock(wheel, &now);
 	info->touched = 0;
 	for_each_possible_cpu(cpu)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
-	tw_wheel_unlock(wheel, &now);
 }
 
 /* Copies how late the wheel was, as of one moment. */

@@ -82,7 +82,6 @@ struct tw_lateness {
  * @takers: the open files that have read, on a wheel with leases
  * @readers: threads that sleep in read, exclusively
  * @pollers: threads that sleep in poll, and epoll and io_uring instances
- * @entry: in the list of all wheels, see stats.c
  */
 struct tw_wheel {
 	struct tw_ring		ring;
@@ -107,11 +106,11 @@ struct tw_wheel {
 	struct tw_takers	takers;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
-	struct list_head	entry;
 };
 
 struct tw_wheel *tw_wheel_new(void);
-int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup);
+int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
+		   u32 number);
 void tw_wheel_end(struct tw_wheel *wheel);
 void tw_wheel_free(struct tw_wheel *wheel);
 

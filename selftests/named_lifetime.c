@@ -109,7 +109,7 @@ TEST_F(named_lifetime, module_stays)
 	/* The open file keeps a destroyed wheel, and so the module. */
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	tw_sleep_ms(50);
-	EXPECT_EQ(open_once, tw_refcnt());
+	EXPECT_LT(self->found.refs, tw_refcnt());
 	close(first);
 	EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
 }
