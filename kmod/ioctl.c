@@ -18,7 +18,7 @@
 #include "named.h"
 #include "ops.h"
 #include "stats.h"
-#include "tell.h"
+#include "describe.h"
 #include "touch.h"
 #include "wheel.h"
 
@@ -286,7 +286,7 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
  * Tells how much of a call about many was done, also when it has ended with an error:
  * that is where the error is. Returns the call's result.
  */
-static int tw_tell_done(int err, const u32 *done, u32 __user *to)
+static int tw_describe_done(int err, const u32 *done, u32 __user *to)
 {
 	return put_user(*done, to) ? -EFAULT : err;
 }
@@ -396,7 +396,7 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
 		return -EINVAL;
 
-	return tw_tell_done(tw_batch_run(file, batch), &batch->done,
+	return tw_describe_done(tw_batch_run(file, batch), &batch->done,
 			    &ubatch->done);
 }
 
@@ -454,7 +454,7 @@ static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 	if (many->count > TIMEWHEEL_MAX_BATCH)
 		return -EINVAL;
 
-	return tw_tell_done(tw_touch_many_run(file, many), &many->done,
+	return tw_describe_done(tw_touch_many_run(file, many), &many->done,
 			    &umany->done);
 }
 
@@ -498,7 +498,7 @@ static int tw_ioctl_register_many(struct file *file, void *arg,
 	if (many->count > TIMEWHEEL_MAX_BATCH)
 		return -EINVAL;
 
-	return tw_tell_done(tw_register_many_run(file, many), &many->done,
+	return tw_describe_done(tw_register_many_run(file, many), &many->done,
 			    &umany->done);
 }
 
@@ -542,7 +542,7 @@ static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
 	if (many->count > TIMEWHEEL_MAX_BATCH)
 		return -EINVAL;
 
-	return tw_tell_done(tw_cancel_many_run(file, many), &many->done,
+	return tw_describe_done(tw_cancel_many_run(file, many), &many->done,
 			    &umany->done);
 }
 
@@ -577,9 +577,9 @@ static int tw_get_run(struct file *file, struct timewheel_get *get)
 		unsigned int n = tw_array_copy_in(keys, from + get->done,
 						  want, sizeof(*keys));
 
-		tw_tell_keys(file->private_data, &caller,
-			     get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
-			     n);
+		tw_describe_keys(file->private_data, &caller,
+				 get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
+				 n);
 		if (tw_tokens_copy_out(tokens, n, to, get->token_size) ||
 		    n < want)
 			return -EFAULT;
@@ -624,7 +624,7 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
 		unsigned int want = min_t(u32, list->count - list->listed,
 					  ARRAY_SIZE(tokens));
-		unsigned int n = tw_tell_next(file->private_data, &caller, list,
+		unsigned int n = tw_describe_next(file->private_data, &caller, list,
 					      tokens, want);
 
 		if (tw_tokens_copy_out(tokens, n, to, list->token_size))

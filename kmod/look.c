@@ -50,12 +50,12 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 }
 
 /**
- * tw_ring_apply_stamp() - raise a token to where its touch word says
+ * tw_look_apply_stamp() - raise a token to where its touch word says
  * @ring: the ring, locked
  * @found: the token; its word is read again
  * @now: the tick that the hand is on
  */
-void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
+void tw_look_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 {
 	u64 *touch_word;
 
@@ -106,14 +106,14 @@ static bool tw_look_prepare(struct tw_ring *ring,
 }
 
 /**
- * tw_ring_find_due() - find the earliest expired token and leave it there
+ * tw_look_find_due() - find the earliest expired token and leave it there
  * @ring: the ring, locked
  * @now: the tick that the hand is on
  * @work: how many tokens may still be filed again on the way; counted down
  *
  * Return: its index, or TW_NIL: then none is due, unless @work has run out.
  */
-u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
+u32 tw_look_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 {
 	struct tw_earliest earliest;
 
@@ -137,11 +137,11 @@ u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 	return TW_NIL;
 }
 
-/* What tw_ring_take() does with one list. @words, @deliveries: the ring may have them. */
+/* What tw_look_take() does with one list. @words, @deliveries: the ring may have them. */
 static __always_inline unsigned int
-tw_look_take(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
-	     unsigned int *work, u32 *batch, unsigned int max,
-	     const bool words, const bool deliveries)
+tw_look_take_some(struct tw_ring *ring, const struct tw_earliest *earliest, u64 now,
+		  unsigned int *work, u32 *batch, unsigned int max,
+		  const bool words, const bool deliveries)
 {
 	const u32 list = earliest->list;
 	const struct tw_list *from = &ring->levels.lists.list[list];
@@ -206,13 +206,13 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 		  u64 now, unsigned int *work, u32 *batch, unsigned int max)
 {
 	if (!ring->has_extras)
-		return tw_look_take(ring, earliest, now, work, batch, max,
+		return tw_look_take_some(ring, earliest, now, work, batch, max,
 				    false, false);
 	if (!tw_ring_has_deliveries(ring))
-		return tw_look_take(ring, earliest, now, work, batch, max,
+		return tw_look_take_some(ring, earliest, now, work, batch, max,
 				    true, false);
 
-	return tw_look_take(ring, earliest, now, work, batch, max, true, true);
+	return tw_look_take_some(ring, earliest, now, work, batch, max, true, true);
 }
 
 /* Takes tokens of one list after the other. */
@@ -247,7 +247,7 @@ tw_look_take_leased(struct tw_ring *ring, u64 now, unsigned int *work,
 	/* Leases that end on the way leave more room than there was. */
 	while (n < max && some && some == room) {
 		if (!tw_ring_outs_left(ring))
-			tw_ring_find_due(ring, now, work);
+			tw_look_find_due(ring, now, work);
 		room = min(max - n, tw_ring_outs_left(ring));
 		some = tw_look_take_lists(ring, now, work, batch + n, room);
 		n += some;
@@ -257,7 +257,7 @@ tw_look_take_leased(struct tw_ring *ring, u64 now, unsigned int *work,
 }
 
 /**
- * tw_ring_take() - take expired tokens, in the order of their due ticks
+ * tw_look_take() - take expired tokens, in the order of their due ticks
  * @ring: the ring, locked
  * @now: the tick that the hand is on
  * @work: how many tokens may still be looked at; counted down
@@ -265,12 +265,12 @@ tw_look_take_leased(struct tw_ring *ring, u64 now, unsigned int *work,
  * @max: how many at most
  *
  * They are the caller's alone then, until it has given each to
- * tw_ring_delivered() or tw_ring_put_back().
+ * tw_look_delivered() or tw_look_put_back().
  *
  * Return: how many. If fewer than @max, and there is @work left and something of
  * tw_ring_outs_left(), no more are due.
  */
-unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max)
 {
 	return ring->delivery.lease ?
@@ -279,7 +279,7 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
 }
 
 /**
- * tw_ring_put_back() - tokens that could not be delivered are pending again
+ * tw_look_put_back() - tokens that could not be delivered are pending again
  * @ring: the ring, locked
  * @batch: tokens that the caller took
  * @n: how many
@@ -288,7 +288,7 @@ unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
  * whose id has been registered anew meanwhile goes on without it, as does one for
  * whose id the table has no memory.
  */
-void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
+void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 {
 	unsigned int i;
 
@@ -314,7 +314,7 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 }
 
 /**
- * tw_ring_delivered() - tokens have been delivered: their life is over
+ * tw_look_delivered() - tokens have been delivered: their life is over
  * @ring: the ring, locked, without deliveries to look after
  * @batch: tokens that the caller took
  * @n: how many, 1 and more
@@ -324,7 +324,7 @@ void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
  *
  * Return: how many.
  */
-unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+unsigned int tw_look_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due)
 {
 	unsigned int done;
@@ -338,7 +338,7 @@ unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
 }
 
 /**
- * tw_ring_delivered_to() - tokens have been delivered, and may go on
+ * tw_look_delivered_to() - tokens have been delivered, and may go on
  * @ring: the ring, locked, with deliveries to look after
  * @batch: tokens that the caller took
  * @n: how many, 1 and more
@@ -346,11 +346,11 @@ unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
  * @now: the time
  * @taker: the one that has got them; not NULL on a ring with leases
  *
- * As tw_ring_delivered(), but see tw_delivery_done().
+ * As tw_look_delivered(), but see tw_delivery_done().
  *
  * Return: how many.
  */
-unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+unsigned int tw_look_delivered_to(struct tw_ring *ring, const u32 *batch,
 				  unsigned int n, u64 *due,
 				  const struct tw_now *now,
 				  struct tw_taker *taker)

@@ -10,14 +10,14 @@
 #include "delivery.h"
 #include "ring.h"
 
-void tw_ring_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now);
-u32 tw_ring_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
-unsigned int tw_ring_take(struct tw_ring *ring, u64 now, unsigned int *work,
+void tw_look_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now);
+u32 tw_look_find_due(struct tw_ring *ring, u64 now, unsigned int *work);
+unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max);
-void tw_ring_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
-unsigned int tw_ring_delivered(struct tw_ring *ring, const u32 *batch,
+void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
+unsigned int tw_look_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due);
-unsigned int tw_ring_delivered_to(struct tw_ring *ring, const u32 *batch,
+unsigned int tw_look_delivered_to(struct tw_ring *ring, const u32 *batch,
 				  unsigned int n, u64 *due,
 				  const struct tw_now *now,
 				  struct tw_taker *taker);

@@ -108,7 +108,7 @@ static int tw_find(struct tw_wheel *wheel, struct tw_key key,
 	int err = tw_ring_find(&wheel->ring, key, found);
 
 	if (!err && tw_ring_has_words(&wheel->ring))
-		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
+		tw_look_apply_stamp(&wheel->ring, found, now->tick);
 
 	return err;
 }
@@ -463,7 +463,7 @@ static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
 	int err = tw_delivery_find(&wheel->ring, key, &found);
 
 	if (!err && tw_ring_has_words(&wheel->ring))
-		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
+		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 	if (!err)
 		err = tw_op_may_answer(wheel, caller, op, &found);
 	if (err)

@@ -51,7 +51,7 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, struct tw_key key,
 	if (err)
 		return err;
 	if (locked && tw_ring_has_words(&wheel->ring))
-		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
+		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 	err = tw_ring_touch(&wheel->ring, &found, now, due);
 	if (err)
 		/* It went meanwhile, and its id with it. */

@@ -342,7 +342,7 @@ int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
  * the one in prepare_to_wait(). What cannot happen is that the reader sees
  * TW_PAUSED together with the alarm that came after it.
  */
-static void tw_wheel_enter(struct tw_wheel *wheel, enum tw_stage stage)
+static void tw_wheel_set_stage(struct tw_wheel *wheel, enum tw_stage stage)
 {
 	lockdep_assert_held(&wheel->ring.lock);
 	WRITE_ONCE(wheel->stage, stage);
@@ -368,7 +368,7 @@ int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask)
 	int err = wheel->stage == TW_ENDED ? -ENODEV : 0;
 
 	if (!err && mask & TIMEWHEEL_CONTROL_PAUSED && wheel->stage != stage)
-		tw_wheel_enter(wheel, stage);
+		tw_wheel_set_stage(wheel, stage);
 	if (!err && mask & TIMEWHEEL_CONTROL_DRAINING)
 		tw_ring_drain(&wheel->ring,
 			      state & TIMEWHEEL_CONTROL_DRAINING);
@@ -468,7 +468,7 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 
 	*now = tw_wheel_lock(wheel);
 	tw_wheel_count_wake(wheel, now);
-	n = tw_ring_take(&wheel->ring, now->tick, &work, batch, max);
+	n = tw_look_take(&wheel->ring, now->tick, &work, batch, max);
 	if (TW_STEP - work > n)
 		trace_sort(wheel->number, TW_STEP - work - n);
 	if (n)
@@ -581,8 +581,8 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 	while (n) {
 		u64 due;
 		unsigned int some = tw_ring_has_deliveries(ring) ?
-			tw_ring_delivered_to(ring, batch, n, &due, now, taker) :
-			tw_ring_delivered(ring, batch, n, &due);
+			tw_look_delivered_to(ring, batch, n, &due, now, taker) :
+			tw_look_delivered(ring, batch, n, &due);
 
 		bucket[tw_bucket(then - due * tw_ring_tick(&wheel->ring))] += some;
 		batch += some;
@@ -607,7 +607,7 @@ void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 	struct tw_now now = tw_wheel_lock(wheel);
 
 	tw_wheel_delivered(wheel, then->ns, batch, delivered, &now, taker);
-	tw_ring_put_back(&wheel->ring, batch + delivered, n - delivered);
+	tw_look_put_back(&wheel->ring, batch + delivered, n - delivered);
 	if (n > delivered)
 		trace_put_back(wheel->number, n - delivered);
 	tw_wheel_unlock(wheel, &now);
@@ -640,7 +640,7 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	unsigned int work = TW_STEP;
 
 	tw_wheel_count_wake(wheel, &now);
-	*due = tw_ring_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
+	*due = tw_look_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
 	       !tw_wheel_is_short(wheel, now.tick);
 	if (work < TW_STEP)
 		trace_sort(wheel->number, TW_STEP - work);
@@ -680,7 +680,7 @@ void tw_wheel_pass_on(struct tw_wheel *wheel)
 }
 
 /* Whether a sleeper has to get up. */
-static bool tw_wheel_called(const struct tw_wheel *wheel)
+static bool tw_wheel_must_wake(const struct tw_wheel *wheel)
 {
 	switch (READ_ONCE(wheel->stage)) {
 	case TW_READY:
@@ -701,7 +701,7 @@ static bool tw_wheel_called(const struct tw_wheel *wheel)
 int tw_wheel_wait(struct tw_wheel *wheel)
 {
 	int err = wait_event_interruptible_exclusive(wheel->readers,
-						     tw_wheel_called(wheel));
+						     tw_wheel_must_wake(wheel));
 
 	/* A task that is to die would take tokens along. */
 	if (!err && task_sigpending(current)) {

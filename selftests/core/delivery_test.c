@@ -742,7 +742,7 @@ static void apply_stamp(struct tw_found *found, u32 index, u64 now)
 {
 	if (!m.setup.words)
 		return;
-	tw_ring_apply_stamp(&m.ring, found, now);
+	tw_look_apply_stamp(&m.ring, found, now);
 	life_stamp_applied(&m.life[index]);
 	check_life(index);
 }
@@ -1084,7 +1084,7 @@ static void op_find_due(void)
 	u32 index;
 
 	lock();
-	index = tw_ring_find_due(&m.ring, now.tick, &work);
+	index = tw_look_find_due(&m.ring, now.tick, &work);
 	unlock();
 	learn(now.tick, index == TW_NIL && work);
 	if (index == TW_NIL)
@@ -1141,7 +1141,7 @@ static void take(struct batch *batch, u64 now, unsigned int work,
 	u32 i;
 
 	lock();
-	batch->n = tw_ring_take(&m.ring, now, &work, batch->index, most);
+	batch->n = tw_look_take(&m.ring, now, &work, batch->index, most);
 	unlock();
 	CHECK(batch->n <= most, "took %u of %u", batch->n, most);
 	for (i = 0; i < batch->n; i++)
@@ -1183,7 +1183,7 @@ static void deliver(const struct batch *batch, unsigned int n,
 	for (i = 0; i < n;) {
 		u64 due, first = m.life[batch->index[i]].due;
 
-		i += tw_ring_delivered_to(&m.ring, batch->index + i, n - i,
+		i += tw_look_delivered_to(&m.ring, batch->index + i, n - i,
 					  &due, now, taker);
 		CHECK_EQ(due, first);
 	}
@@ -1203,7 +1203,7 @@ static void put_back(const struct batch *batch, unsigned int from)
 	unsigned int n = batch->n - from, i;
 
 	lock();
-	tw_ring_put_back(&m.ring, batch->index + from, n);
+	tw_look_put_back(&m.ring, batch->index + from, n);
 	unlock();
 	for (i = from; i < batch->n; i++) {
 		struct life *life = &m.life[batch->index[i]];

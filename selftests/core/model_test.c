@@ -632,7 +632,7 @@ static void op_touch(void)
 		return;
 	if (m.words) {
 		lock();
-		tw_ring_apply_stamp(&m.ring, &found, now.tick);
+		tw_look_apply_stamp(&m.ring, &found, now.tick);
 		unlock();
 		learn_due(index);
 	}
@@ -760,7 +760,7 @@ static void op_apply_stamp(void)
 	if (find(&found, &index)) {
 		life = &m.life[index];
 		before = life->due;
-		tw_ring_apply_stamp(&m.ring, &found, m.now.tick);
+		tw_look_apply_stamp(&m.ring, &found, m.now.tick);
 		learn_due(index);
 		word = *word_of(index);
 		CHECK_EQ(tw_word_due(found.word), life->due);
@@ -892,7 +892,7 @@ static void op_find_due(void)
 
 	lock();
 	m.expiring = true;
-	index = tw_ring_find_due(&m.ring, now.tick, &work);
+	index = tw_look_find_due(&m.ring, now.tick, &work);
 	m.expiring = false;
 	unlock();
 
@@ -953,7 +953,7 @@ static void take(struct batch *batch, u64 now, unsigned int work,
 
 	lock();
 	m.expiring = true;
-	batch->n = tw_ring_take(&m.ring, now, &work, batch->index, max);
+	batch->n = tw_look_take(&m.ring, now, &work, batch->index, max);
 	m.expiring = false;
 	unlock();
 
@@ -979,7 +979,7 @@ static void deliver(const struct batch *batch, unsigned int n)
 	for (i = 0; i < n;) {
 		u64 due, first = m.life[batch->index[i]].due;
 
-		i += tw_ring_delivered(&m.ring, batch->index + i, n - i, &due);
+		i += tw_look_delivered(&m.ring, batch->index + i, n - i, &due);
 		CHECK_EQ(due, first);
 	}
 	unlock();
@@ -999,7 +999,7 @@ static void put_back(struct batch *batch, unsigned int from)
 	m.put_back += n;
 	shim_fail_insert = no_memory ? -ENOMEM : 0;
 	lock();
-	tw_ring_put_back(&m.ring, batch->index + from, n);
+	tw_look_put_back(&m.ring, batch->index + from, n);
 	unlock();
 	for (i = from; i < batch->n; i++) {
 		struct life *life = &m.life[batch->index[i]];
@@ -1121,7 +1121,7 @@ static void apply_stamps(void)
 		struct life *life = &m.life[m.live[i]];
 
 		CHECK_EQ(tw_ring_by_handle(&m.ring, life->handle, &found), 0);
-		tw_ring_apply_stamp(&m.ring, &found, m.now.tick);
+		tw_look_apply_stamp(&m.ring, &found, m.now.tick);
 		learn_due(m.live[i]);
 		WRITE_ONCE(*word_of(m.live[i]),
 			   tw_stamp_none(life->handle >> 32));
@@ -1557,7 +1557,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	WRITE_ONCE(*word_of(0), tw_stamp(handle >> 32, now));
 	CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), 0);
 	lock();
-	tw_ring_apply_stamp(&m.ring, &found, look);
+	tw_look_apply_stamp(&m.ring, &found, look);
 	due = tw_word_due(found.word);
 	tw_ring_cancel(&m.ring, &found);
 	unlock();

@@ -303,7 +303,7 @@ static bool find(struct changer *me, struct tw_found *found, u64 *handle)
 	bool there = find_any(me, found, handle);
 
 	if (there && tw_ring_has_words(&ring))
-		tw_ring_apply_stamp(&ring, found, me->at.tick);
+		tw_look_apply_stamp(&ring, found, me->at.tick);
 
 	return there;
 }
@@ -329,7 +329,7 @@ static void change_look(struct changer *me)
 	u64 handle;
 
 	if (find(me, &found, &handle) && tw_ring_has_words(&ring))
-		tw_ring_apply_stamp(&ring, &found, me->at.tick);
+		tw_look_apply_stamp(&ring, &found, me->at.tick);
 }
 
 /* Some tokens are never moved, so that touches alone decide on them. */
@@ -349,7 +349,7 @@ static void change_take(struct changer *me)
 {
 	unsigned int work = 1 + below(me, 64), i;
 
-	me->n = tw_ring_take(&ring, me->at.tick, &work, me->batch,
+	me->n = tw_look_take(&ring, me->at.tick, &work, me->batch,
 			     1 + below(me, BATCH));
 	for (i = 0; i < me->n; i++) {
 		struct tw_token *token = tw_arena_at(&ring.tokens,
@@ -387,11 +387,11 @@ static void hold(struct changer *me, unsigned int n)
 		life->moved |= life->deliveries > 1;
 		life->end_due = tw_word_due(READ_ONCE(token->word));
 	}
-	for (i = 0; i < n; i += tw_ring_delivered_to(&ring, me->batch + i,
+	for (i = 0; i < n; i += tw_look_delivered_to(&ring, me->batch + i,
 						     n - i, &due, &me->at,
 						     &me->taker))
 		;
-	tw_ring_put_back(&ring, me->batch + n, me->n - n);
+	tw_look_put_back(&ring, me->batch + n, me->n - n);
 	me->n = 0;
 }
 
@@ -450,10 +450,10 @@ static void change_finish(struct changer *me)
 		CHECK_EQ(tw_token_id(&ring, token), life->id);
 		CHECK_EQ(tw_token_cookie(&ring, token), ~life->id);
 	}
-	for (i = 0; i < n; i += tw_ring_delivered(&ring, me->batch + i, n - i,
+	for (i = 0; i < n; i += tw_look_delivered(&ring, me->batch + i, n - i,
 						  &due))
 		;
-	tw_ring_put_back(&ring, me->batch + n, me->n - n);
+	tw_look_put_back(&ring, me->batch + n, me->n - n);
 	me->n = 0;
 }
 

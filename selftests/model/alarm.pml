@@ -6,10 +6,10 @@
  *   arm_next() tw_wheel_arm_next() in kmod/wheel.c. tw_wheel_unlock() calls it at the end of every
  *              section under the wheel's lock.
  *   callback   tw_wheel_alarm() in kmod/wheel.c, the timer's callback, which takes no lock
- *   look()     tw_wheel_take() and tw_wheel_step() in kmod/wheel.c, with tw_ring_take() and
- *              tw_ring_find_due() in kmod/look.c: they read the clock, file again what was touched, and
+ *   look()     tw_wheel_take() and tw_wheel_step() in kmod/wheel.c, with tw_look_take() and
+ *              tw_look_find_due() in kmod/look.c: they read the clock, file again what was touched, and
  *              find what is due. A reader takes it; a poller leaves it there.
- *   put_back() tw_wheel_finish() in kmod/wheel.c after a fault while copying: tw_ring_put_back() in
+ *   put_back() tw_wheel_finish() in kmod/wheel.c after a fault while copying: tw_look_put_back() in
  *              kmod/look.c files the token by its due tick
  *   reader     tw_wheel_wait() in kmod/wheel.c and its caller, a blocking read. The program may stay
  *              away after a delivery, and a signal may interrupt it.
@@ -18,7 +18,7 @@
  *   writer     another process that registers, moves and cancels
  *   toucher    tw_ring_touch() in kmod/ring.h: it raises a due tick without the lock; the token stays
  *              on its list
- *   pauser     tw_wheel_control() and tw_wheel_enter() in kmod/wheel.c: the wheel is paused, and then
+ *   pauser     tw_wheel_control() and tw_wheel_set_stage() in kmod/wheel.c: the wheel is paused, and then
  *              resumed or left paused
  *
  * Every read or write of the clock, the flag, the timer and the wait queues that another party may

@@ -11,8 +11,8 @@
  *   canceller  tw_ring_cancel() in kmod/ring.c, by id, under the lock: the id leaves the table
  *   adder      tw_ring_register() in kmod/ring.c, under the lock: it registers an id unless the table
  *              has it
- *   reader     tw_ring_take() in kmod/look.c takes the token: the id leaves the table. Then
- *              tw_ring_delivered() in kmod/look.c frees the token, or after a fault tw_ring_put_back()
+ *   reader     tw_look_take() in kmod/look.c takes the token: the id leaves the table. Then
+ *              tw_look_delivered() in kmod/look.c frees the token, or after a fault tw_look_put_back()
  *              there makes it pending again: the id enters the table again unless a newer registration
  *              has it by now.
  *

@@ -4,13 +4,13 @@
  * operations end it.
  *
  * What is modelled, and where it is in the module:
- *   look()     tw_look_take() in kmod/look.c: a reader comes to the token's list. If the token is held,
+ *   look()     tw_look_take_some() in kmod/look.c: a reader comes to the token's list. If the token is held,
  *              its lease is over, and tw_delivery_before_take() in kmod/delivery.c arms the token or
  *              buries it. If the token is armed and due, the reader takes it: tw_delivery_begin() in
  *              kmod/delivery.c counts the attempt and numbers the delivery.
  *   copy()     tw_events_copy() in kmod/events.c: the event is copied without the lock
  *   done()     tw_delivery_done() in kmod/delivery.c: the token is held; or, after a fault,
- *              tw_ring_put_back() in kmod/look.c: it is pending again, filed by its due tick
+ *              tw_look_put_back() in kmod/look.c: it is pending again, filed by its due tick
  *   answerer   tw_delivery_check(), then tw_delivery_ack(), tw_delivery_rearm(), tw_delivery_nack() or
  *              tw_delivery_extend() in kmod/delivery.c, by the handle and number of a delivery that a
  *              reader has told of: from the reader's own file, from another one, or for any file

@@ -11,13 +11,13 @@
  *               next generation
  *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the arena,
  *               stores the word, and files the token
- *   take()      tw_ring_take() and tw_look_take() in kmod/look.c: under the lock they look at the
+ *   take()      tw_look_take() and tw_look_take_some() in kmod/look.c: under the lock they look at the
  *               list that comes first. A token there whose word says that it is due is taken
  *               (ARMED -> TAKEN); any other is filed again.
  *   give()      tw_events_copy() in kmod/events.c: it copies tokens to user space without the lock,
  *               in the order in which they were taken, up to the first fault
- *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_ring_delivered() in kmod/look.c
- *               frees the tokens that were copied, and tw_ring_put_back() there makes the others
+ *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_look_delivered() in kmod/look.c
+ *               frees the tokens that were copied, and tw_look_put_back() there makes the others
  *               pending again: each is filed by its due tick
  *
  * Every read, store and compare-and-swap of a word is a step of its own. The lists are only seen under

@@ -10,14 +10,14 @@
  *              ahead, is replaced by a touch of now. A stamp that adds nothing is cleared, unless it is
  *              ahead, and the due tick is raised. If the word has changed meanwhile, the module leaves that
  *              to the next look, and no take succeeds by what it has read: here all of it is done again.
- *   taker      tw_look_take() in kmod/look.c judges the word, files again a token that is not due, and
- *              takes one that is by swapping the word for 0. Then tw_ring_delivered() in kmod/look.c ends
- *              the token, or tw_ring_put_back() there, after a fault, makes it pending again. After the
+ *   taker      tw_look_take_some() in kmod/look.c judges the word, files again a token that is not due, and
+ *              takes one that is by swapping the word for 0. Then tw_look_delivered() in kmod/look.c ends
+ *              the token, or tw_look_put_back() there, after a fault, makes it pending again. After the
  *              end tw_ring_register() in kmod/ring.c registers another token in the same place.
- *   looker     GET of the same key twice, by one reading of the clock: tw_ring_apply_stamp() in
+ *   looker     GET of the same key twice, by one reading of the clock: tw_look_apply_stamp() in
  *              kmod/look.c judges the word twice, and the token stays where it is
- *   mover      tw_ring_apply_stamp() in kmod/look.c, then tw_ring_move() in kmod/ring.c
- *   canceller  tw_ring_apply_stamp() in kmod/look.c, then tw_ring_cancel() in kmod/ring.c
+ *   mover      tw_look_apply_stamp() in kmod/look.c, then tw_ring_move() in kmod/ring.c
+ *   canceller  tw_look_apply_stamp() in kmod/look.c, then tw_ring_cancel() in kmod/ring.c
  *
  * All accesses are to one u64: what matters is which comes first, for which every machine has one order.
  * All but the programs that touch hold the wheel's lock. The lists are left to token.pml.

@@ -149,7 +149,7 @@ static void check_workers(u32 pending, int due)
 		for (j = 0; j < workers[i].n; j++) {
 			MUST(!tw_ring_by_handle(wheel, workers[i].keys[j],
 						&found));
-			tw_ring_apply_stamp(wheel, &found, now.tick);
+			tw_look_apply_stamp(wheel, &found, now.tick);
 			MUST(!due || (int)(tw_word_due(found.word) -
 					   now.tick) >= due);
 		}

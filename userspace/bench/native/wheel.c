@@ -261,7 +261,7 @@ static void apply_stamp(struct tw_found *found)
 	if (!tw_ring_has_words(&ring))
 		return;
 	spin_lock(&ring.lock);
-	tw_ring_apply_stamp(&ring, found, now.tick);
+	tw_look_apply_stamp(&ring, found, now.tick);
 	spin_unlock(&ring.lock);
 }
 
@@ -352,7 +352,7 @@ static void measure_refile(u32 n)
 
 		work = STEP;
 		spin_lock(&ring.lock);
-		MUST(tw_ring_find_due(&ring, now.tick, &work) == TW_NIL);
+		MUST(tw_look_find_due(&ring, now.tick, &work) == TW_NIL);
 		spin_unlock(&ring.lock);
 		looked(&looks, since);
 	} while (!work);
@@ -443,7 +443,7 @@ static void end(const u32 *batch, u32 n)
 {
 	while (n) {
 		u64 due;
-		u32 some = tw_ring_delivered(&ring, batch, n, &due);
+		u32 some = tw_look_delivered(&ring, batch, n, &due);
 
 		batch += some;
 		n -= some;
@@ -464,7 +464,7 @@ static void run(void)
 		u32 work = STEP, batch[BATCH], n;
 
 		spin_lock(&ring.lock);
-		n = tw_ring_take(&ring, now.tick, &work, batch, BATCH);
+		n = tw_look_take(&ring, now.tick, &work, batch, BATCH);
 		more = tw_ring_next(&ring) <= now.tick;
 		spin_unlock(&ring.lock);
 		looked(&looks, since);

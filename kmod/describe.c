@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tell: what there is to say of tokens, by key or one after the other. Changes
+ * Describe: what there is to say of tokens, by key or one after the other. Changes
  * no token but by its touch word, which is applied first.
  */
 #include <linux/limits.h>
 
-#include "tell.h"
+#include "describe.h"
 
 /* Most places that one step of a listing looks at, under the lock. */
 #define TW_LIST_STEP	256
 
 /* What deliveries add. Not while a reader has the token. */
-static void tw_tell_delivery(const struct tw_ring *ring,
-			     const struct tw_caller *caller,
-			     struct tw_token *token,
-			     struct timewheel_token *told)
+static void tw_describe_delivery(const struct tw_ring *ring,
+				 const struct tw_caller *caller,
+				 struct tw_token *token,
+				 struct timewheel_token *told)
 {
 	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
@@ -29,9 +29,9 @@ static void tw_tell_delivery(const struct tw_ring *ring,
 }
 
 /* What its due tick means: this depends on the token's state. */
-static void tw_tell_time(const struct tw_wheel *wheel,
-			 const struct tw_caller *caller, u64 due,
-			 const struct tw_now *now, struct timewheel_token *told)
+static void tw_describe_time(const struct tw_wheel *wheel,
+			     const struct tw_caller *caller, u64 due,
+			     const struct tw_now *now, struct timewheel_token *told)
 {
 	u64 time = tw_tick_shown(wheel, caller, due);
 	u64 shown = tw_clock_to_user(now->ns, caller->offset);
@@ -54,9 +54,9 @@ static void tw_tell_time(const struct tw_wheel *wheel,
 }
 
 /* What there is to tell of a token that is not FREE, by its word. */
-static void tw_tell(const struct tw_wheel *wheel, const struct tw_caller *caller,
-		    u32 index, u64 word, const struct tw_now *now,
-		    struct timewheel_token *told)
+static void tw_describe(const struct tw_wheel *wheel, const struct tw_caller *caller,
+			u32 index, u64 word, const struct tw_now *now,
+			struct timewheel_token *told)
 {
 	const struct tw_ring *ring = &wheel->ring;
 	struct tw_token *token = tw_ring_token(ring, index);
@@ -72,18 +72,18 @@ static void tw_tell(const struct tw_wheel *wheel, const struct tw_caller *caller
 		.state		= tw_word_state(word),
 	};
 	if (tw_ring_has_deliveries(ring) && told->state != TIMEWHEEL_STATE_TAKEN)
-		tw_tell_delivery(ring, caller, token, told);
-	tw_tell_time(wheel, caller, tw_word_due(word), now, told);
+		tw_describe_delivery(ring, caller, token, told);
+	tw_describe_time(wheel, caller, tw_word_due(word), now, told);
 }
 
 /* Finds a token that is pending, or on a wheel with leases held or buried. */
-static int tw_tell_find(struct tw_wheel *wheel, struct tw_key key,
-			const struct tw_now *now, struct tw_found *found)
+static int tw_describe_find(struct tw_wheel *wheel, struct tw_key key,
+			    const struct tw_now *now, struct tw_found *found)
 {
 	int err = tw_ring_find(&wheel->ring, key, found);
 
 	if (!err && tw_ring_has_words(&wheel->ring))
-		tw_ring_apply_stamp(&wheel->ring, found, now->tick);
+		tw_look_apply_stamp(&wheel->ring, found, now->tick);
 	if (err && tw_ring_lease(&wheel->ring))
 		err = tw_delivery_find(&wheel->ring, key, found);
 
@@ -91,7 +91,7 @@ static int tw_tell_find(struct tw_wheel *wheel, struct tw_key key,
 }
 
 /**
- * tw_tell_keys() - tell of tokens by their keys
+ * tw_describe_keys() - tell of tokens by their keys
  * @wheel: the wheel, set up
  * @caller: the process that asks
  * @by_handle: the keys are handles, else ids
@@ -99,9 +99,9 @@ static int tw_tell_find(struct tw_wheel *wheel, struct tw_key key,
  * @tokens: where to tell; all zeros for a key that names no token
  * @n: how many, at most TW_MAX_TOLD
  */
-void tw_tell_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
-		  bool by_handle, const u64 *keys,
-		  struct timewheel_token *tokens, unsigned int n)
+void tw_describe_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
+		      bool by_handle, const u64 *keys,
+		      struct timewheel_token *tokens, unsigned int n)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int i;
@@ -110,19 +110,19 @@ void tw_tell_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
 		const struct tw_key key = { by_handle, keys[i] };
 		struct tw_found found;
 
-		if (tw_tell_find(wheel, key, &now, &found))
+		if (tw_describe_find(wheel, key, &now, &found))
 			tokens[i] = (struct timewheel_token) { };
 		else
-			tw_tell(wheel, caller,
-				tw_ring_index(&wheel->ring, found.token),
-				found.word, &now, &tokens[i]);
+			tw_describe(wheel, caller,
+				    tw_ring_index(&wheel->ring, found.token),
+				    found.word, &now, &tokens[i]);
 	}
 	tw_wheel_unlock(wheel, &now);
 }
 
 /* The word of a token after its touch word, if it has one, has been applied. */
-static u64 tw_tell_word(struct tw_wheel *wheel, u32 index, u64 word,
-			const struct tw_now *now)
+static u64 tw_describe_word(struct tw_wheel *wheel, u32 index, u64 word,
+			    const struct tw_now *now)
 {
 	struct tw_found found = {
 		.token	= tw_ring_token(&wheel->ring, index),
@@ -130,14 +130,14 @@ static u64 tw_tell_word(struct tw_wheel *wheel, u32 index, u64 word,
 	};
 
 	if (tw_ring_has_words(&wheel->ring) && tw_word_state(word) == TW_ARMED)
-		tw_ring_apply_stamp(&wheel->ring, &found, now->tick);
+		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 
 	return found.word;
 }
 
 /* Whether a listing asks for it. */
-static bool tw_tell_wanted(const struct timewheel_list *list,
-			   const struct timewheel_token *token)
+static bool tw_describe_wanted(const struct timewheel_list *list,
+			       const struct timewheel_token *token)
 {
 	/* One of the three: the others are 0. */
 	u64 time = token->deadline | token->lease_end | token->buried_at;
@@ -146,7 +146,7 @@ static bool tw_tell_wanted(const struct timewheel_list *list,
 }
 
 /**
- * tw_tell_next() - one step of a listing
+ * tw_describe_next() - one step of a listing
  * @wheel: the wheel, set up
  * @caller: the process that asks
  * @list: what is asked for; its cursor is moved on
@@ -155,9 +155,9 @@ static bool tw_tell_wanted(const struct timewheel_list *list,
  *
  * Return: how many, perhaps none although the cursor is not at the end.
  */
-unsigned int tw_tell_next(struct tw_wheel *wheel, const struct tw_caller *caller,
-			  struct timewheel_list *list,
-			  struct timewheel_token *tokens, unsigned int max)
+unsigned int tw_describe_next(struct tw_wheel *wheel, const struct tw_caller *caller,
+			      struct timewheel_list *list,
+			      struct timewheel_token *tokens, unsigned int max)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int work = TW_LIST_STEP, n = 0;
@@ -169,9 +169,9 @@ unsigned int tw_tell_next(struct tw_wheel *wheel, const struct tw_caller *caller
 
 		if (index == TW_NIL)
 			break;
-		word = tw_tell_word(wheel, index, word, &now);
-		tw_tell(wheel, caller, index, word, &now, &tokens[n]);
-		n += tw_tell_wanted(list, &tokens[n]);
+		word = tw_describe_word(wheel, index, word, &now);
+		tw_describe(wheel, caller, index, word, &now, &tokens[n]);
+		n += tw_describe_wanted(list, &tokens[n]);
 	}
 	list->cursor = n < max && work ? TIMEWHEEL_NEVER : next;
 	tw_wheel_unlock(wheel, &now);
