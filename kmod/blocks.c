@@ -46,12 +46,12 @@ int tw_blocks_start(void)
 	return 0;
 }
 
-static void *tw_block_alloc(u32 bytes, gfp_t gfp)
+static void *tw_block_alloc(u32 bytes)
 {
 	if (IS_ALIGNED(bytes, PAGE_SIZE))
-		return alloc_pages_exact(bytes, gfp);
+		return alloc_pages_exact(bytes, TW_GFP);
 
-	return kmem_cache_alloc(tw_block_caches[bytes / TW_BLOCK_UNIT], gfp);
+	return kmem_cache_alloc(tw_block_caches[bytes / TW_BLOCK_UNIT], TW_GFP);
 }
 
 static void tw_block_free(void *block, u32 bytes)
@@ -100,16 +100,17 @@ void tw_blocks_destroy(struct tw_blocks *blocks)
  * tw_blocks_grow() - add a block, unless another thread was faster
  * @blocks: the blocks
  * @lock: their owner's lock, not held by the caller
- * @gfp: TW_GFP, or TW_GFP_NOWAIT not to sleep
+ *
+ * May sleep.
  *
  * Return: 0 when there was room to use or a block to add, else -ENOMEM.
  */
-int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock, gfp_t gfp)
+int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 {
 	u32 before = READ_ONCE(blocks->allocated);
 	void *block;
 
-	block = tw_block_alloc(blocks->bytes, gfp);
+	block = tw_block_alloc(blocks->bytes);
 	if (!block)
 		return -ENOMEM;
 

@@ -22,9 +22,6 @@
 #define TW_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_RETRY_MAYFAIL | \
 		 __GFP_NOWARN)
 
-/* The same for a caller that may not sleep. */
-#define TW_GFP_NOWAIT	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
-
 /*
  * Blocks are multiples of this, also where pages are larger. A block that is not whole
  * pages shares them with others, of any wheel.
@@ -55,7 +52,7 @@ int tw_blocks_start(void);
 void tw_blocks_stop(void);
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes);
 void tw_blocks_destroy(struct tw_blocks *blocks);
-int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock, gfp_t gfp);
+int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock);
 size_t tw_blocks_bytes(const struct tw_blocks *blocks);
 
 /* A block by a number from outside. Return: whether it is there (yet). */

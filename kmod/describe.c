@@ -19,16 +19,14 @@ static void tw_describe_delivery(const struct tw_ring *ring,
 	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
 	told->delivery = tw_delivery_of(ring, token)->number;
-	told->attempts = tw_delivery_attempts(ring, token);
+	told->attempts = tw_delivery_of(ring, token)->attempts;
 	if (repeat) {
 		told->period = repeat->period;
 		told->base = tw_clock_to_user(repeat->base, caller->offset);
 	}
-	if (told->state == TIMEWHEEL_STATE_HELD && !token->out)
-		told->state = TIMEWHEEL_STATE_BURIED;
 }
 
-/* What its due tick means: this depends on the token's state. */
+/* @due: on which tick the token is due, or on which its lease ends. */
 static void tw_describe_time(const struct tw_wheel *wheel,
 			     const struct tw_caller *caller, u64 due,
 			     const struct tw_now *now, struct timewheel_token *told)
@@ -36,17 +34,11 @@ static void tw_describe_time(const struct tw_wheel *wheel,
 	u64 time = tw_tick_shown(wheel, caller, due);
 	u64 shown = tw_clock_to_user(now->ns, caller->offset);
 
-	switch (told->state) {
-	case TIMEWHEEL_STATE_HELD:
+	if (told->state == TIMEWHEEL_STATE_HELD)
 		told->lease_end = time;
-		break;
-	case TIMEWHEEL_STATE_BURIED:
-		told->buried_at = time;
-		break;
-	default:
+	else
 		told->deadline = time;
-	}
-	if (told->state != TIMEWHEEL_STATE_BURIED && time > shown)
+	if (time > shown)
 		told->left = time - shown;
 	if (due > now->tick)
 		told->cycle = (due - now->tick - 1) / tw_ring_slots(&wheel->ring);
@@ -60,6 +52,7 @@ static void tw_describe(const struct tw_wheel *wheel, const struct tw_caller *ca
 {
 	const struct tw_ring *ring = &wheel->ring;
 	struct tw_token *token = tw_ring_token(ring, index);
+	const struct tw_found found = { token, word };
 
 	BUILD_BUG_ON((int)TIMEWHEEL_STATE_PENDING != (int)TW_ARMED ||
 		     (int)TIMEWHEEL_STATE_TAKEN != (int)TW_TAKEN ||
@@ -73,10 +66,10 @@ static void tw_describe(const struct tw_wheel *wheel, const struct tw_caller *ca
 	};
 	if (tw_ring_has_deliveries(ring) && told->state != TIMEWHEEL_STATE_TAKEN)
 		tw_describe_delivery(ring, caller, token, told);
-	tw_describe_time(wheel, caller, tw_word_due(word), now, told);
+	tw_describe_time(wheel, caller, tw_delivery_due(ring, &found), now, told);
 }
 
-/* Finds a token that is pending, or on a wheel with leases held or buried. */
+/* Finds a token that is pending, or on a wheel with leases held. */
 static int tw_describe_find(struct tw_wheel *wheel, struct tw_key key,
 			    const struct tw_now *now, struct tw_found *found)
 {
@@ -114,7 +107,7 @@ void tw_describe_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
 			tokens[i] = (struct timewheel_token) { };
 		else
 			tw_describe(wheel, caller,
-				    tw_ring_index(&wheel->ring, found.token),
+				    tw_delivery_index(&wheel->ring, &found),
 				    found.word, &now, &tokens[i]);
 	}
 	tw_wheel_unlock(wheel, &now);
@@ -129,7 +122,7 @@ static u64 tw_describe_word(struct tw_wheel *wheel, u32 index, u64 word,
 		.word	= word,
 	};
 
-	if (tw_ring_has_words(&wheel->ring) && tw_word_state(word) == TW_ARMED)
+	if (tw_ring_has_words(&wheel->ring))
 		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 
 	return found.word;
@@ -139,8 +132,8 @@ static u64 tw_describe_word(struct tw_wheel *wheel, u32 index, u64 word,
 static bool tw_describe_wanted(const struct timewheel_list *list,
 			       const struct timewheel_token *token)
 {
-	/* One of the three: the others are 0. */
-	u64 time = token->deadline | token->lease_end | token->buried_at;
+	/* One of both: the other is 0. */
+	u64 time = token->deadline | token->lease_end;
 
 	return time >= list->from && time <= list->to;
 }

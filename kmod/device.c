@@ -8,10 +8,12 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 
 #include "blocks.h"
 #include "clock.h"
 #include "events.h"
+#include "file.h"
 #include "ioctl.h"
 #include "map.h"
 #include "named.h"
@@ -21,7 +23,12 @@
 static int tw_open_wheel(struct inode *inode, struct file *file,
 			 struct tw_wheel *wheel)
 {
-	file->private_data = wheel;
+	struct tw_file *opened = kzalloc(sizeof(*opened), TW_GFP);
+
+	if (!opened)
+		return -ENOMEM;
+	opened->wheel = wheel;
+	file->private_data = opened;
 	file->f_mode |= FMODE_NOWAIT;
 
 	return stream_open(inode, file);
@@ -30,14 +37,21 @@ static int tw_open_wheel(struct inode *inode, struct file *file,
 static int tw_open(struct inode *inode, struct file *file)
 {
 	struct tw_wheel *wheel = tw_wheel_new();
+	int err = wheel ? tw_open_wheel(inode, file, wheel) : -ENOMEM;
 
-	return wheel ? tw_open_wheel(inode, file, wheel) : -ENOMEM;
+	if (wheel && err)
+		tw_wheel_free(wheel);
+
+	return err;
 }
 
 static int tw_release(struct inode *inode, struct file *file)
 {
-	tw_stats_remove(file->private_data);
-	tw_wheel_free(file->private_data);
+	struct tw_wheel *wheel = tw_file_wheel(file);
+
+	tw_stats_remove(wheel);
+	tw_wheel_free(wheel);
+	kfree(file->private_data);
 
 	return 0;
 }
@@ -45,13 +59,8 @@ static int tw_release(struct inode *inode, struct file *file)
 /* What was read by this file and not answered comes again. */
 static int tw_named_release(struct inode *inode, struct file *file)
 {
-	struct tw_wheel *wheel = file->private_data;
-	struct tw_taker *taker = tw_takers_find(&wheel->takers, file);
-
-	if (taker) {
-		tw_wheel_return(wheel, taker);
-		tw_takers_remove(&wheel->takers, taker);
-	}
+	tw_wheel_return(tw_file_wheel(file), tw_file_holder(file));
+	kfree(file->private_data);
 
 	return 0;
 }
@@ -67,7 +76,7 @@ static int tw_named_open(struct inode *inode, struct file *file)
 
 static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 {
-	const struct tw_wheel *wheel = file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
 	struct timewheel_info info;
 
 	if (tw_wheel_check(wheel))
@@ -86,7 +95,6 @@ static void tw_show_fdinfo(struct seq_file *m, struct file *file)
 		seq_printf(m, "next_ns:\t%llu\n", info.next);
 	seq_printf(m, "pending:\t%llu\n", info.pending);
 	seq_printf(m, "held:\t%llu\n", info.held);
-	seq_printf(m, "buried:\t%llu\n", info.buried);
 	seq_printf(m, "max_tokens:\t%llu\n", info.max_tokens);
 	seq_printf(m, "bytes:\t%llu\n", info.bytes);
 	seq_printf(m, "registered:\t%llu\n", info.registered);

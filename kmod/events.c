@@ -16,7 +16,7 @@
 
 #include "clock.h"
 #include "events.h"
-#include "wheel.h"
+#include "file.h"
 
 /* Tokens taken at a time. */
 #define TW_BATCH	64
@@ -48,7 +48,9 @@ static void tw_event_fill(struct timewheel_event *event,
 	event->deadline = tw_clock_to_user(due * tw_ring_tick(ring), offset);
 	event->taken = taken;
 	event->delivery = 0;
+	event->attempts = 0;
 	event->missed = 0;
+	event->reserved = 0;
 }
 
 /* What there is to tell besides on a wheel with leases or periods. */
@@ -60,14 +62,13 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 	const struct tw_repeat *repeat = tw_repeat_of(ring, token);
 
 	event->delivery = tw_delivery_of(ring, token)->number;
+	event->attempts = tw_delivery_of(ring, token)->attempts;
 	if (!repeat)
 		return;
 	event->missed = repeat->missed;
-	if (!repeat->kicked)
-		event->deadline =
-			tw_clock_to_user(min(roundup(repeat->base,
-						     tw_ring_tick(ring)), hand),
-					 offset);
+	event->deadline =
+		tw_clock_to_user(min(roundup(repeat->base, tw_ring_tick(ring)), hand),
+				 offset);
 }
 
 /* Not inline, so that the loop of other wheels has the registers. */
@@ -175,9 +176,9 @@ static int tw_events_fault_in(const struct tw_wheel *wheel, struct iov_iter *to)
  */
 static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 					 struct iov_iter *to,
-					 struct tw_taker *taker,
+					 struct tw_holder *holder,
 					 unsigned int max,
-					 enum tw_more *more, bool *fault)
+					 bool *more, bool *fault)
 {
 	unsigned int n, done;
 	u32 batch[TW_BATCH];
@@ -187,22 +188,21 @@ static unsigned int tw_events_read_batch(struct tw_wheel *wheel,
 	done = tw_events_copy(wheel, batch, n, &now,
 			      tw_clock_offset(wheel->clock), to);
 	if (n)
-		tw_wheel_finish(wheel, &now, batch, n, done, taker);
+		tw_wheel_finish(wheel, &now, batch, n, done, holder);
 	*fault = done < n;
 
 	return done;
 }
 
 /*
- * Reads what is due and fits, for a taker on a wheel with leases; @gfp: how to ask for
- * memory there. Returns the bytes; 0 when nothing is due; or an error when there were
- * none.
+ * Reads what is due and fits. Returns the bytes; 0 when nothing is due; or an error when
+ * there were none.
  */
 static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
-				  struct tw_taker *taker, gfp_t gfp)
+				  struct tw_holder *holder)
 {
 	size_t room = iov_iter_count(to) / sizeof(struct timewheel_event);
-	enum tw_more more = TW_MORE;
+	bool more = true;
 	unsigned int faults = 0;
 	size_t total = 0;
 	int err = 0;
@@ -211,7 +211,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 	while (more && !err && total < room) {
 		unsigned int done;
 
-		done = tw_events_read_batch(wheel, to, taker,
+		done = tw_events_read_batch(wheel, to, holder,
 					    min_t(size_t, room - total, TW_BATCH),
 					    &more, &fault);
 		total += done;
@@ -220,10 +220,8 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 			err = faults > TW_FAULTS ? -EFAULT :
 						   tw_events_fault_in(wheel, to);
 			/* What was put back, unless another reader took it. */
-			more = TW_MORE;
+			more = true;
 		}
-		if (!err && more == TW_SHORT && total < room)
-			err = tw_wheel_relieve(wheel, gfp);
 		/* Not signal_pending(): that also tells io_uring's task work. */
 		if (!err && more && task_sigpending(current)) {
 			/* The alarm woke one reader: wake the next one. */
@@ -239,10 +237,9 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 /* read(2) of a wheel; its contract is with struct timewheel_event. */
 ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct tw_wheel *wheel = iocb->ki_filp->private_data;
-	bool atomic = iocb->ki_flags & IOCB_NOWAIT;
-	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK || atomic;
-	struct tw_taker *taker = NULL;
+	struct tw_wheel *wheel = tw_file_wheel(iocb->ki_filp);
+	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
+		      iocb->ki_flags & IOCB_NOWAIT;
 
 	if (iov_iter_count(to) < sizeof(struct timewheel_event))
 		return tw_wheel_check(wheel) ?: -EINVAL;
@@ -250,15 +247,10 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 	for (;;) {
 		ssize_t ret = tw_wheel_check_due(wheel);
 
-		if (!ret && wheel->takers.ready && !taker) {
-			taker = tw_takers_get(&wheel->takers, iocb->ki_filp,
-					      atomic);
-			ret = taker ? 0 : atomic ? -EAGAIN : -ENOMEM;
-		}
 		if (!ret)
-			ret = tw_events_read_due(wheel, to, taker,
-						 atomic ? TW_GFP_NOWAIT : TW_GFP);
-		/* While it is paused, or short of memory, there is nothing due. */
+			ret = tw_events_read_due(wheel, to,
+						 tw_file_holder(iocb->ki_filp));
+		/* While the wheel is paused there is nothing due. */
 		if (ret && ret != -EAGAIN)
 			return ret;
 		if (nowait)
@@ -272,7 +264,7 @@ ssize_t tw_events_read(struct kiocb *iocb, struct iov_iter *to)
 /* poll(2) of a wheel: readable when a token has expired. */
 __poll_t tw_events_poll(struct file *file, poll_table *wait)
 {
-	struct tw_wheel *wheel = file->private_data;
+	struct tw_wheel *wheel = tw_file_wheel(file);
 
 	poll_wait(file, &wheel->pollers, wait);
 	switch (tw_wheel_check_due(wheel)) {

@@ -13,6 +13,7 @@
 
 #include "blocks.h"
 #include "clock.h"
+#include "file.h"
 #include "ioctl.h"
 #include "limits.h"
 #include "named.h"
@@ -20,7 +21,6 @@
 #include "stats.h"
 #include "describe.h"
 #include "touch.h"
-#include "wheel.h"
 
 #define TW_MAX_SLOTS		65536
 #define TW_MAX_TICK_NS		(86400 * NSEC_PER_SEC)
@@ -31,14 +31,13 @@
 /* Sizes of the first release, the least that are accepted. */
 #define TW_FIRST_SETUP		64
 #define TW_FIRST_OP		80
-#define TW_FIRST_TOKEN		104
-#define TW_FIRST_INFO		264
+#define TW_FIRST_TOKEN		96
+#define TW_FIRST_INFO		248
 
 /* Programs read arrays of it, which have no size. */
-static_assert(sizeof(struct timewheel_event) == 48);
+static_assert(sizeof(struct timewheel_event) == 56);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
-static_assert(TIMEWHEEL_MAX_LEASES == TW_MAX_LEASES);
 
 /**
  * tw_copy_in() - copy a structure in and check what all of them have in common
@@ -75,10 +74,9 @@ static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 
 static void tw_caller_init(struct tw_caller *caller, const struct file *file)
 {
-	const struct tw_wheel *wheel = file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
 
 	caller->offset = tw_clock_offset(wheel->clock);
-	caller->file = file;
 }
 
 static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
@@ -108,9 +106,10 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 static int tw_setup_check_delivery(const struct timewheel_setup *setup)
 {
 	if (!setup->lease)
-		return setup->max_attempts ? -EINVAL : 0;
+		return setup->max_held ? -EINVAL : 0;
 
-	return setup->lease < setup->tick || setup->lease > S64_MAX ?
+	return setup->lease < setup->tick || setup->lease > S64_MAX ||
+	       !setup->max_held || setup->max_held > setup->max_tokens ?
 	       -EINVAL : 0;
 }
 
@@ -142,7 +141,7 @@ static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
 	const struct timewheel_setup *setup = arg;
 	int err = tw_setup_check(setup);
 
-	return err ?: tw_stats_setup(file->private_data, setup);
+	return err ?: tw_stats_setup(tw_file_wheel(file), setup);
 }
 
 static bool tw_name_has(char c)
@@ -200,7 +199,7 @@ void tw_info_fill(const struct file *file, struct timewheel_info *info)
 	struct tw_caller caller;
 
 	tw_caller_init(&caller, file);
-	tw_wheel_info(file->private_data, info);
+	tw_wheel_info(tw_file_wheel(file), info);
 	info->offset = caller.offset;
 	info->now = tw_clock_to_user(info->now, caller.offset);
 	if (info->next != TIMEWHEEL_NEVER)
@@ -234,7 +233,7 @@ static int tw_ioctl_stats(struct file *file, void *arg, void __user *uarg)
 
 	if (!lateness)
 		return -ENOMEM;
-	tw_wheel_lateness(file->private_data, lateness);
+	tw_wheel_lateness(tw_file_wheel(file), lateness);
 	err = tw_histogram_copy_out(&lateness->events, stats->lateness);
 	if (!err)
 		err = tw_histogram_copy_out(&lateness->looks, stats->wake);
@@ -247,7 +246,7 @@ static int tw_ioctl_advance(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_advance *advance = arg;
 
-	return tw_wheel_advance(file->private_data, advance->tick);
+	return tw_wheel_advance(tw_file_wheel(file), advance->tick);
 }
 
 static int tw_ioctl_control(struct file *file, void *arg, void __user *uarg)
@@ -258,7 +257,7 @@ static int tw_ioctl_control(struct file *file, void *arg, void __user *uarg)
 	    control->state & ~control->mask)
 		return -EINVAL;
 
-	return tw_wheel_control(file->private_data, control->state,
+	return tw_wheel_control(tw_file_wheel(file), control->state,
 				control->mask);
 }
 
@@ -266,7 +265,7 @@ static int tw_ioctl_touch(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_touch *touch = arg;
 
-	return tw_touch_key(file->private_data,
+	return tw_touch_key(tw_file_wheel(file),
 			    touch->flags & TIMEWHEEL_OPF_BY_HANDLE, touch->key);
 }
 
@@ -277,7 +276,7 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 
 	op->result = 0;
 	tw_caller_init(&caller, file);
-	tw_ops_run(file->private_data, &caller, op, 1);
+	tw_ops_run(tw_file_wheel(file), &caller, op, 1);
 
 	return min(op->result, 0);
 }
@@ -374,7 +373,7 @@ static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 		unsigned int n = tw_ops_copy_in(ops, want, at, batch->op_size);
 
 		if (n)
-			tw_ops_run(file->private_data, &caller, ops, n);
+			tw_ops_run(tw_file_wheel(file), &caller, ops, n);
 		batch->done += n;
 		if (tw_ops_copy_out(ops, n, at, batch->op_size) || n < want)
 			return -EFAULT;
@@ -429,7 +428,7 @@ static int tw_touch_many_run(struct file *file,
 		unsigned int n = tw_array_copy_in(keys, at + many->done,
 						  want, sizeof(*keys));
 		unsigned int done;
-		int err = tw_touch_keys(file->private_data,
+		int err = tw_touch_keys(tw_file_wheel(file),
 					many->flags & TIMEWHEEL_OPF_BY_HANDLE,
 					keys, n, &done);
 
@@ -475,7 +474,7 @@ static int tw_register_many_run(struct file *file,
 
 		bool fault = n < want;
 
-		tw_register_many(file->private_data, &caller, many, entries, n);
+		tw_register_many(tw_file_wheel(file), &caller, many, entries, n);
 		fault |= !!copy_to_user(at + many->done, entries,
 					n * sizeof(*entries));
 		many->done += n;
@@ -518,7 +517,7 @@ static int tw_cancel_many_run(struct file *file,
 						  sizeof(*keys));
 		bool fault = n < want;
 
-		tw_cancel_many(file->private_data,
+		tw_cancel_many(tw_file_wheel(file),
 			       many->flags & TIMEWHEEL_OPF_BY_HANDLE, keys,
 			       results, n);
 		fault |= !!copy_to_user(to + many->done, results,
@@ -577,7 +576,7 @@ static int tw_get_run(struct file *file, struct timewheel_get *get)
 		unsigned int n = tw_array_copy_in(keys, from + get->done,
 						  want, sizeof(*keys));
 
-		tw_describe_keys(file->private_data, &caller,
+		tw_describe_keys(tw_file_wheel(file), &caller,
 				 get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
 				 n);
 		if (tw_tokens_copy_out(tokens, n, to, get->token_size) ||
@@ -595,7 +594,7 @@ static int tw_get_run(struct file *file, struct timewheel_get *get)
 
 static int tw_ioctl_get(struct file *file, void *arg, void __user *uarg)
 {
-	const struct tw_wheel *wheel = file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
 	struct timewheel_get *get = arg;
 
 	if (get->reserved || get->count > TIMEWHEEL_MAX_BATCH ||
@@ -624,7 +623,7 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
 		unsigned int want = min_t(u32, list->count - list->listed,
 					  ARRAY_SIZE(tokens));
-		unsigned int n = tw_describe_next(file->private_data, &caller, list,
+		unsigned int n = tw_describe_next(tw_file_wheel(file), &caller, list,
 					      tokens, want);
 
 		if (tw_tokens_copy_out(tokens, n, to, list->token_size))
@@ -699,8 +698,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 	TW_IOCTL(TIMEWHEEL_IOC_INFO, tw_ioctl_info, timewheel_info,
 		 TW_FIRST_INFO, 0, TW_NEEDS_WHEEL | TW_COPIES),
 	TW_IOCTL(TIMEWHEEL_IOC_OP, tw_ioctl_op, timewheel_op, TW_FIRST_OP,
-		 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		 TIMEWHEEL_OPF_ANY_FILE,
+		 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_ANSWERS),
 	TW_IOCTL(TIMEWHEEL_IOC_BATCH, tw_ioctl_batch, timewheel_batch, 32, 0,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
@@ -734,7 +732,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
 {
-	const struct tw_wheel *wheel = file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
 
 	if (ioctl->needs & TW_NEEDS_DEVICE && wheel->name)
 		return -ENOTTY;
@@ -789,11 +787,13 @@ fault:
 /* ioctl(2) of any wheel; the contract is <linux/timewheel.h>. */
 long tw_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
-	struct tw_wheel *wheel = file->private_data;
+	struct tw_wheel *wheel = tw_file_wheel(file);
 	struct timewheel_touch touch;
 	unsigned int nr;
 
-	/* The most frequent call takes a short way. The long way finds errors. */
+	/* The most frequent call takes a short way, of 738 instead of 955 instructions
+	 * (selftests/counts.c). The long way finds errors.
+	 */
 	if (cmd == TIMEWHEEL_IOC_TOUCH && file->f_mode & FMODE_WRITE &&
 	    tw_wheel_ready(wheel) &&
 	    tw_touch_copy_in(&touch, (void __user *)uarg))

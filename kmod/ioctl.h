@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ioctls of a wheel's files, whose private_data is the wheel.
+ * Ioctls of a wheel's files: see struct tw_file.
  */
 #ifndef TW_IOCTL_H
 #define TW_IOCTL_H

@@ -188,7 +188,7 @@ void tw_levels_emptied(struct tw_levels *levels, u32 list)
 	struct tw_level *level;
 	u32 slot, nr;
 
-	if (list >= levels->aside)
+	if (list >= levels->free)
 		return;
 
 	nr = tw_level_of_list(levels, list);
@@ -239,12 +239,12 @@ static void tw_levels_add(struct tw_levels *levels, u64 width, u32 slots,
 
 	*level = (struct tw_level) {
 		.next = TW_NEVER, .width = width, .slots = slots,
-		.early = early, .first = levels->aside,
+		.early = early, .first = levels->free,
 		.occupied = levels->nr ? level[-1].occupied +
 					 BITS_TO_LONGS(level[-1].slots) :
 					 levels->occupied,
 	};
-	levels->aside += slots;
+	levels->free += slots;
 	levels->nr++;
 }
 
@@ -294,7 +294,6 @@ int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
 	err = tw_levels_init_slots(levels, slots);
 	if (err)
 		return err;
-	levels->free = levels->aside + 1;
 	err = tw_lists_init(&levels->lists, tokens, levels->free + 1,
 			    max_tokens);
 	if (err)

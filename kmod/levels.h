@@ -56,8 +56,7 @@ struct tw_level {
  * @next_level: which level is to be looked at on @next; valid unless that is
  *	TW_NEVER; ring's lock
  * @next: the earliest tick on which a level is to be looked at; ring's lock
- * @aside: a list that no level has: of tokens that wait for no tick; constant
- * @free: another: of tokens that are FREE after a life; constant
+ * @free: a list that no level has: of tokens that are FREE after a life; constant
  * @occupied: bits of all levels; ring's lock
  */
 struct tw_levels {
@@ -67,7 +66,6 @@ struct tw_levels {
 	u32		back;
 	u32		next_level;
 	u64		next;
-	u32		aside;
 	u32		free;
 	unsigned long	*occupied;
 };
@@ -139,10 +137,7 @@ static inline void tw_levels_file(struct tw_levels *levels, u32 index,
 	}
 }
 
-/*
- * Takes a token off the list that it is on, also the one aside. Returns the token's
- * index.
- */
+/* Takes a token off the list that it is on. Returns the token's index. */
 static inline u32 tw_levels_unfile(struct tw_levels *levels,
 				   const struct tw_token *token)
 {

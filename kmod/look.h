@@ -16,10 +16,8 @@ unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max);
 void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n);
 unsigned int tw_look_delivered(struct tw_ring *ring, const u32 *batch,
-			       unsigned int n, u64 *due);
-unsigned int tw_look_delivered_to(struct tw_ring *ring, const u32 *batch,
-				  unsigned int n, u64 *due,
-				  const struct tw_now *now,
-				  struct tw_taker *taker);
+			       unsigned int n, u64 *due,
+			       const struct tw_now *now,
+			       struct tw_holder *holder);
 
 #endif /* TW_LOOK_H */

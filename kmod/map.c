@@ -8,13 +8,13 @@
  */
 #include <linux/mm.h>
 
+#include "file.h"
 #include "map.h"
-#include "wheel.h"
 
 /* Where there has been no token yet there is no page. */
 static vm_fault_t tw_map_fault(struct vm_fault *vmf)
 {
-	const struct tw_wheel *wheel = vmf->vma->vm_file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(vmf->vma->vm_file);
 	void *words = tw_ring_word_page(&wheel->ring, vmf->pgoff);
 
 	if (!words)
@@ -52,7 +52,7 @@ static const struct vm_operations_struct tw_map_ops = {
 /* mmap(2) of a wheel; its contract is in timewheel(7). */
 int tw_map(struct file *file, struct vm_area_struct *vma)
 {
-	const struct tw_wheel *wheel = file->private_data;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
 	int err = tw_wheel_check(wheel);
 
 	if (err)

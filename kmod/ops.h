@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ops: the operations on tokens, as callers ask for them. Knows the wheel, the
- * layout of an operation, and by which file it came; the operations are in
- * kernel memory.
+ * Ops: the operations on tokens, as callers ask for them. Knows the wheel and the
+ * layout of an operation; the operations are in kernel memory.
  */
 #ifndef TW_OPS_H
 #define TW_OPS_H
@@ -22,11 +21,9 @@
 /**
  * struct tw_caller - the process that asks
  * @offset: ns to add to host time for this process, see clock.h
- * @file: the open file of the wheel that it came by: a key, and no more
  */
 struct tw_caller {
-	s64		offset;
-	const void	*file;
+	s64	offset;
 };
 
 void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,

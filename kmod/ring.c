@@ -47,19 +47,6 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 			     setup->max_tokens);
 }
 
-/*
- * Memory of deliveries that are out. It has one block from the beginning, so that a
- * reader that gets no more still delivers: in smaller portions, as others end.
- */
-static int tw_ring_init_outs(struct tw_ring *ring, u32 max_tokens)
-{
-	struct tw_arena *outs = &ring->delivery.outs;
-	int err = tw_arena_init(outs, sizeof(struct tw_out),
-				offsetof(struct tw_out, next), max_tokens);
-
-	return err ?: tw_blocks_grow(&outs->blocks, &ring->lock, TW_GFP);
-}
-
 /**
  * tw_ring_init() - make an empty ring
  * @ring: memory for it
@@ -84,7 +71,6 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	ring->first_generation = setup->first_generation;
 	ring->has_extras = setup->words || setup->lease || setup->periods;
 	ring->delivery.lease = setup->lease;
-	ring->delivery.max_attempts = setup->max_attempts;
 
 	err = tw_ring_init_tokens(ring, setup);
 	if (err)
@@ -98,17 +84,17 @@ int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 	if (err)
 		goto free_words;
 	if (setup->lease)
-		err = tw_ring_init_outs(ring, setup->max_tokens);
+		err = tw_held_init(&ring->delivery.held, setup->max_held);
 	if (!err && setup->ids)
 		err = tw_ids_init(&ring->ids, setup->max_tokens);
 	if (err)
-		goto free_outs;
+		goto free_held;
 	ring->has_ids = setup->ids;
 
 	return 0;
 
-free_outs:
-	tw_blocks_destroy(&ring->delivery.outs.blocks);
+free_held:
+	tw_held_destroy(&ring->delivery.held);
 	tw_levels_destroy(&ring->levels);
 free_words:
 	tw_blocks_destroy(&ring->words);
@@ -122,7 +108,7 @@ void tw_ring_destroy(struct tw_ring *ring)
 {
 	if (ring->has_ids)
 		tw_ids_destroy(&ring->ids);
-	tw_blocks_destroy(&ring->delivery.outs.blocks);
+	tw_held_destroy(&ring->delivery.held);
 	tw_levels_destroy(&ring->levels);
 	tw_blocks_destroy(&ring->words);
 	tw_blocks_destroy(&ring->tokens.blocks);
@@ -158,23 +144,14 @@ int tw_ring_grow(struct tw_ring *ring)
 	spin_unlock(&ring->lock);
 
 	if (!token)
-		err = tw_blocks_grow(&ring->tokens.blocks, &ring->lock, TW_GFP);
+		err = tw_blocks_grow(&ring->tokens.blocks, &ring->lock);
 	if (!err && !words)
-		err = tw_blocks_grow(&ring->words, &ring->lock, TW_GFP);
+		err = tw_blocks_grow(&ring->words, &ring->lock);
 	if (!err && !places)
 		err = tw_blocks_grow(&ring->levels.lists.chunks.blocks,
-				     &ring->lock, TW_GFP);
+				     &ring->lock);
 
 	return err;
-}
-
-/*
- * Takes memory for more deliveries that are out: for a take on a ring with leases,
- * which has none left. The lock is not held. 0 or -ENOMEM.
- */
-int tw_ring_grow_outs(struct tw_ring *ring, gfp_t gfp)
-{
-	return tw_blocks_grow(&ring->delivery.outs.blocks, &ring->lock, gfp);
 }
 
 /* Bytes that the ring holds, with the lock or without. */
@@ -183,7 +160,7 @@ size_t tw_ring_bytes(struct tw_ring *ring)
 	return sizeof(*ring) + tw_levels_bytes(&ring->levels) +
 	       tw_blocks_bytes(&ring->tokens.blocks) +
 	       tw_blocks_bytes(&ring->words) +
-	       tw_blocks_bytes(&ring->delivery.outs.blocks) +
+	       tw_held_bytes(&ring->delivery.held) +
 	       (ring->has_ids ? tw_ids_bytes(&ring->ids) : 0);
 }
 
@@ -196,7 +173,7 @@ void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info)
 	info->max_tokens = ring->max_tokens;
 	info->pending = ring->pending;
 	info->taken = ring->tokens.used - ring->pending -
-		      ring->delivery.held - ring->delivery.buried;
+		      ring->delivery.held.count;
 	info->registered = ring->registered;
 	info->cancelled = ring->cancelled;
 	info->moved = ring->moved;
@@ -441,7 +418,6 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 	const struct tw_deliveries *delivery = &ring->delivery;
 
 	lockdep_assert_held(&ring->lock);
-	token->out = false;
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (delivery->at)
 		*tw_delivery_of(ring, token) = (struct tw_delivery) {

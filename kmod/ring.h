@@ -10,6 +10,7 @@
  *	blocks, arena, list	memory by index, and lists of indices
  *	levels			where a token is filed, which list comes first
  *	words, ids		touch words; the map from id to token
+ *	held			deliveries that are out, by the end of their lease
  *	ring			a token's life up to its end by its user
  *	delivery		its life after a read: leases and periods
  *	look			finding and taking what has expired
@@ -23,7 +24,7 @@
  *	look	to go through what is due, in the order of ticks
  *	stamp	what a touch word says of touches: it raises the token that is looked at
  *	take	to make an expired token the reader's alone, to be copied
- *	taker	an open file that reads, and can hold deliveries
+ *	holder	an open file that reads, and can hold deliveries
  *	base	the exact deadline, in ns, that a token's periods are counted by
  */
 #ifndef TW_RING_H
@@ -123,7 +124,7 @@ struct tw_ring {
  * @cookies: tokens have cookies
  * @words: tokens have touch words
  * @periods: tokens may be periodic
- * @max_attempts: after how many deliveries a token is buried, 0 for never
+ * @max_held: with a lease: how many deliveries can be out, 1..@max_tokens; else 0
  * @lease: ns for which a delivery is held, a tick and more, 0 for not at all
  * @first_generation: generation of each token's first life
  */
@@ -135,7 +136,7 @@ struct tw_ring_setup {
 	bool	cookies;
 	bool	words;
 	bool	periods;
-	u32	max_attempts;
+	u32	max_held;
 	u64	lease;
 	u32	first_generation;
 };
@@ -165,7 +166,6 @@ struct tw_found {
 int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup);
 void tw_ring_destroy(struct tw_ring *ring);
 int tw_ring_grow(struct tw_ring *ring);
-int tw_ring_grow_outs(struct tw_ring *ring, gfp_t gfp);
 size_t tw_ring_bytes(struct tw_ring *ring);
 void tw_ring_info(const struct tw_ring *ring, struct timewheel_info *info);
 int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found);
@@ -307,19 +307,20 @@ static inline struct tw_repeat *tw_repeat_of(const struct tw_ring *ring,
 }
 
 /*
- * How many tokens can be taken before there must be more memory for deliveries that
- * are out. Under the lock.
+ * The tick on which the ring is next to be looked at, or TW_NEVER. With as many
+ * deliveries out as there may be, nothing is to be looked at until a lease ends.
  */
-static inline u32 tw_ring_outs_left(const struct tw_ring *ring)
-{
-	return ring->delivery.lease ? tw_arena_capacity(&ring->delivery.outs) -
-				      ring->delivery.outs.used : U32_MAX;
-}
-
-/* The tick on which the ring is next to be looked at, or TW_NEVER. */
 static inline u64 tw_ring_next(const struct tw_ring *ring)
 {
-	return ring->levels.next;
+	const struct tw_held *held = &ring->delivery.held;
+	u64 next = ring->levels.next;
+
+	if (!held->used)
+		return next;
+	if (!tw_held_room(held))
+		next = TW_NEVER;
+
+	return held->count ? min(next, tw_held_first(held)->end) : next;
 }
 
 /* The last token of a list, which is the next to be taken off it. Under the lock. */
@@ -374,7 +375,7 @@ static inline u64 tw_ring_due_tick(const struct tw_ring *ring, u32 index)
 	return tw_word_due(READ_ONCE(token->word));
 }
 
-/* The handle of a token that is not FREE. Under the lock, or by its taker. */
+/* The handle of a token that is not FREE. Under the lock, or by its reader. */
 static inline u64 tw_token_handle(const struct tw_token *token, u32 index)
 {
 	return (u64)tw_generation(token, READ_ONCE(token->word)) << 32 | index;
@@ -388,7 +389,9 @@ static inline u64 tw_token_cookie(const struct tw_ring *ring,
 }
 
 /*
- * What a touch is made of is inline: it is what a wheel does most.
+ * What a touch is made of is inline, by force: it is what a wheel does most. Left to the
+ * compiler, a touch by ioctl takes 802 instead of 738 instructions (selftests/counts.c,
+ * gcc 12).
  */
 
 /**

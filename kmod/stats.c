@@ -60,7 +60,6 @@ static const struct {
 	TW_COUNTER(nacked),
 	TW_COUNTER(lapsed),
 	TW_COUNTER(returned),
-	TW_COUNTER(kicked),
 	TW_COUNTER(deleted),
 	TW_COUNTER(missed),
 };

@@ -59,11 +59,11 @@ struct tw_key {
  * @word: due tick, state, generation; see above
  * @timeout: ns that a touch adds to now, 0 for none; written under the lock,
  *	read anywhere
- * @place: ARMED, HELD: where the lists have it; under the lock
+ * @place: ARMED: where the lists have it; HELD, and TAKEN on a ring with leases: its
+ *	place among the deliveries that are out; under the lock
  * @generation_hi: upper half of the generation; written under the lock while
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
- * @out: on a ring with leases: it has a struct tw_out; under the lock
  *
  * With ids a struct tw_id_token, and with cookies a u64 behind either, and with
  * leases or periods a struct tw_delivery behind all of it and with periods a struct
@@ -74,8 +74,7 @@ struct tw_token {
 	u64	timeout;
 	u32	place;
 	u16	generation_hi;
-	u8	named;
-	u8	out;
+	bool	named;
 };
 
 /**

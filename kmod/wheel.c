@@ -34,12 +34,6 @@ static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delive
 /* Most tokens that one step looks at, under the lock. */
 #define TW_STEP		128
 
-/*
- * How long what is due waits, in ns, when there is no memory for a delivery; at least
- * a tick. The end of a delivery that is out ends this wait.
- */
-#define TW_RETRY_NS	(NSEC_PER_SEC / 10)
-
 /* Most tokens that a poll looks at before it says "come and see". */
 #define TW_POLL_WORK	4096
 
@@ -129,7 +123,7 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 		.cookies	= !(setup->flags & TIMEWHEEL_SETUP_NO_COOKIES),
 		.words		= setup->flags & TIMEWHEEL_SETUP_TOUCH_WORDS,
 		.periods	= setup->flags & TIMEWHEEL_SETUP_PERIODS,
-		.max_attempts	= setup->max_attempts,
+		.max_held	= setup->max_held,
 		.lease		= setup->lease,
 		.first_generation = TW_FIRST_GENERATION,
 	};
@@ -139,12 +133,9 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	if (err)
 		return err;
 	err = tw_wheel_alloc_counters(wheel);
-	if (!err && setup->lease)
-		err = tw_takers_init(&wheel->takers);
 	if (!err)
 		err = tw_ring_init(&wheel->ring, &ring);
 	if (err) {
-		tw_takers_destroy(&wheel->takers);
 		tw_wheel_free_counters(wheel);
 		tw_limits_uncharge(&wheel->charge);
 	}
@@ -197,7 +188,6 @@ void tw_wheel_free(struct tw_wheel *wheel)
 		trace_destroy(wheel->number, tw_ring_pending(&wheel->ring));
 		tw_limits_uncharge(&wheel->charge);
 		tw_ring_destroy(&wheel->ring);
-		tw_takers_destroy(&wheel->takers);
 		tw_wheel_free_counters(wheel);
 	}
 	mutex_destroy(&wheel->setup);
@@ -219,26 +209,6 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
-/* The hand of a MANUAL wheel moves when its user has done something. */
-static u64 tw_wheel_retry_ticks(const struct tw_wheel *wheel)
-{
-	return wheel->clock == TIMEWHEEL_CLOCK_MANUAL ? 1 :
-	       TW_RETRY_NS / tw_ring_tick(&wheel->ring) + 1;
-}
-
-/*
- * Whether what is due has to wait for memory. For callers a clock that was set back
- * far does not make this wait longer; sleepers wait until it gets there again.
- */
-static bool tw_wheel_is_short(const struct tw_wheel *wheel, u64 now)
-{
-	lockdep_assert_held(&wheel->ring.lock);
-
-	return now < wheel->retry &&
-	       wheel->retry - now <= tw_wheel_retry_ticks(wheel) &&
-	       !tw_ring_outs_left(&wheel->ring);
-}
-
 /*
  * Sees to it that a thread will look when the next tick comes. Returns whether
  * it has come and no thread has been told.
@@ -250,8 +220,6 @@ static bool tw_wheel_arm_next(struct tw_wheel *wheel, u64 now)
 	lockdep_assert_held(&wheel->ring.lock);
 	if (READ_ONCE(wheel->alarm) || wheel->stage != TW_READY)
 		return false;
-	if (next <= now && tw_wheel_is_short(wheel, now))
-		next = wheel->retry;
 	if (next > now) {
 		if (next != wheel->armed)
 			tw_wheel_arm(wheel, next);
@@ -454,14 +422,14 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
  * @now: when they were taken
  * @batch: where their indices go
  * @max: how many at most
- * @more: what is left
+ * @more: whether there is more to take
  *
  * They are the caller's then, until tw_wheel_finish() has been told of them.
  *
  * Return: how many.
  */
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, enum tw_more *more)
+			   u32 *batch, unsigned int max, bool *more)
 {
 	unsigned int work = TW_STEP;
 	unsigned int n;
@@ -473,12 +441,9 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 		trace_sort(wheel->number, TW_STEP - work - n);
 	if (n)
 		trace_take(wheel->number, n);
-	if (tw_ring_next(&wheel->ring) > now->tick) {
-		*more = TW_NO_MORE;
+	*more = tw_ring_next(&wheel->ring) <= now->tick;
+	if (!*more)
 		tw_wheel_end_alarm(wheel, !n);
-	} else {
-		*more = tw_ring_outs_left(&wheel->ring) ? TW_MORE : TW_SHORT;
-	}
 	tw_wheel_unlock(wheel, now);
 
 	/* The alarm woke one reader: this one wakes the next. */
@@ -486,64 +451,6 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 		tw_wheel_wake(wheel);
 
 	return n;
-}
-
-/* Ends leases that are over, until there is room for a delivery. */
-static void tw_wheel_end_leases(struct tw_wheel *wheel)
-{
-	bool more = true;
-	u32 next = 0;
-
-	while (more && !task_sigpending(current)) {
-		struct tw_now now = tw_wheel_lock(wheel);
-
-		more = tw_delivery_end_leases(&wheel->ring, &next, TW_STEP,
-					      now.tick) &&
-		       !tw_ring_outs_left(&wheel->ring);
-		tw_wheel_unlock(wheel, &now);
-		cond_resched();
-	}
-}
-
-/**
- * tw_wheel_relieve() - take memory for more deliveries, or make do without
- * @wheel: the wheel, of which a take was TW_SHORT
- * @gfp: TW_GFP, or TW_GFP_NOWAIT not to wait for memory
- *
- * Without memory, what is due waits until a delivery that is out ends: by an answer,
- * which wakes sleepers, or with its lease. Sleepers are also woken now and then to ask
- * for memory again. This wait has an end (P5), because there is always a delivery to
- * wait for: all the memory that there is, one block at least, is out.
- *
- * One caller asks for memory in each such wait. It may sleep meanwhile, and others are
- * told of what an answer makes room for.
- *
- * Return: 0: take again; -EAGAIN: sleep first.
- */
-int tw_wheel_relieve(struct tw_wheel *wheel, gfp_t gfp)
-{
-	struct tw_now now = tw_wheel_lock(wheel);
-	bool room = tw_ring_outs_left(&wheel->ring);
-	bool wait = tw_wheel_is_short(wheel, now.tick);
-
-	if (!room && !wait)
-		wheel->retry = now.tick + tw_wheel_retry_ticks(wheel);
-	if (!room)
-		tw_wheel_end_alarm(wheel, false);
-	tw_wheel_unlock(wheel, &now);
-	if (room || wait)
-		return room ? 0 : -EAGAIN;
-
-	wait = tw_ring_grow_outs(&wheel->ring, gfp);
-	if (wait)
-		tw_wheel_end_leases(wheel);
-	now = tw_wheel_lock(wheel);
-	if (!wait)
-		wheel->retry = now.tick;
-	wait = !tw_ring_outs_left(&wheel->ring);
-	tw_wheel_unlock(wheel, &now);
-
-	return wait ? -EAGAIN : 0;
 }
 
 /* Tells of tokens that a reader has got, before their next life begins. */
@@ -570,7 +477,7 @@ static void tw_wheel_trace_deliver(const struct tw_wheel *wheel,
  */
 static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 			       const u32 *batch, unsigned int n,
-			       const struct tw_now *now, struct tw_taker *taker)
+			       const struct tw_now *now, struct tw_holder *holder)
 {
 	u64 *bucket = wheel->lateness->events.bucket;
 	struct tw_ring *ring = &wheel->ring;
@@ -580,9 +487,8 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 		tw_wheel_trace_deliver(wheel, batch, n);
 	while (n) {
 		u64 due;
-		unsigned int some = tw_ring_has_deliveries(ring) ?
-			tw_look_delivered_to(ring, batch, n, &due, now, taker) :
-			tw_look_delivered(ring, batch, n, &due);
+		unsigned int some = tw_look_delivered(ring, batch, n, &due, now,
+						      holder);
 
 		bucket[tw_bucket(then - due * tw_ring_tick(&wheel->ring))] += some;
 		batch += some;
@@ -598,15 +504,15 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
  * @n: how many
  * @delivered: how many of them, from the first on, were delivered; the others
  *	are put back
- * @taker: the taker that has got them, on a wheel with leases
+ * @holder: the open file that has got them
  */
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 		     const u32 *batch, unsigned int n, unsigned int delivered,
-		     struct tw_taker *taker)
+		     struct tw_holder *holder)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
-	tw_wheel_delivered(wheel, then->ns, batch, delivered, &now, taker);
+	tw_wheel_delivered(wheel, then->ns, batch, delivered, &now, holder);
 	tw_look_put_back(&wheel->ring, batch + delivered, n - delivered);
 	if (n > delivered)
 		trace_put_back(wheel->number, n - delivered);
@@ -614,23 +520,23 @@ void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 }
 
 /**
- * tw_wheel_return() - a file is released: what its taker holds is due again
+ * tw_wheel_return() - a file is released: what it holds is due again
  * @wheel: the wheel
- * @taker: the taker, which no call uses any more
+ * @holder: of the file, which no call uses any more
  *
  * May sleep.
  */
-void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker)
+void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder)
 {
-	bool more = true;
+	bool more;
 
-	while (more) {
+	do {
 		struct tw_now now = tw_wheel_lock(wheel);
 
-		more = tw_delivery_return(&wheel->ring, taker, TW_STEP, &now);
+		more = tw_delivery_return(&wheel->ring, holder, TW_STEP, &now);
 		tw_wheel_unlock(wheel, &now);
 		cond_resched();
-	}
+	} while (more);
 }
 
 /* One step of a poll. Returns whether it is over; then *due is the answer. */
@@ -640,8 +546,7 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	unsigned int work = TW_STEP;
 
 	tw_wheel_count_wake(wheel, &now);
-	*due = tw_look_find_due(&wheel->ring, now.tick, &work) != TW_NIL &&
-	       !tw_wheel_is_short(wheel, now.tick);
+	*due = tw_look_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
 	if (work < TW_STEP)
 		trace_sort(wheel->number, TW_STEP - work);
 	if (!*due && work)

@@ -16,7 +16,6 @@
 #include "histogram.h"
 #include "limits.h"
 #include "look.h"
-#include "takers.h"
 
 /**
  * enum tw_stage - how far a wheel's life has come
@@ -30,18 +29,6 @@ enum tw_stage {
 	TW_READY,
 	TW_PAUSED,
 	TW_ENDED,
-};
-
-/**
- * enum tw_more - what is left after a take
- * @TW_NO_MORE: nothing is due
- * @TW_MORE: more may be due
- * @TW_SHORT: the same, but taking it needs more memory: see tw_wheel_relieve()
- */
-enum tw_more {
-	TW_NO_MORE,
-	TW_MORE,
-	TW_SHORT,
 };
 
 /**
@@ -68,8 +55,6 @@ struct tw_lateness {
  * @slack: ns that the timer may be late; constant
  * @max_timeout: longest delay and timeout in ns that a token may have; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
- * @retry: on a wheel with leases: as long as there is no memory for a delivery,
- *	sleepers are told of what is due on this tick only; the lock
  * @timer: sets the alarm; started and cancelled under the lock
  * @armed: the tick that @timer is started for, TW_NEVER when it is not, or when
  *	it has gone off and a thread has looked since; the lock
@@ -79,7 +64,6 @@ struct tw_lateness {
  * @quiet: looks after an alarm that found nothing due; the lock
  * @touched: count, of each CPU; no lock
  * @lateness: how late it was; the lock
- * @takers: the open files that have read, on a wheel with leases
  * @readers: threads that sleep in read, exclusively
  * @pollers: threads that sleep in poll, and epoll and io_uring instances
  */
@@ -95,7 +79,6 @@ struct tw_wheel {
 	u64			slack;
 	u64			max_timeout;
 	u64			manual;
-	u64			retry;
 	struct hrtimer		timer;
 	u64			armed;
 	bool			alarm;
@@ -103,7 +86,6 @@ struct tw_wheel {
 	u64			quiet;
 	u64 __percpu		*touched;
 	struct tw_lateness	*lateness;
-	struct tw_takers	takers;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
 };
@@ -125,12 +107,11 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
 void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
-			   u32 *batch, unsigned int max, enum tw_more *more);
-int tw_wheel_relieve(struct tw_wheel *wheel, gfp_t gfp);
+			   u32 *batch, unsigned int max, bool *more);
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 		     const u32 *batch, unsigned int n, unsigned int delivered,
-		     struct tw_taker *taker);
-void tw_wheel_return(struct tw_wheel *wheel, struct tw_taker *taker);
+		     struct tw_holder *holder);
+void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder);
 bool tw_wheel_is_due(struct tw_wheel *wheel);
 int tw_wheel_wait(struct tw_wheel *wheel);
 void tw_wheel_pass_on(struct tw_wheel *wheel);

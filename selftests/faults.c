@@ -17,7 +17,7 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
-#define N		150	/* tokens due, one on each tick from 1 on */
+#define N		140	/* tokens due, one on each tick from 1 on */
 #define PAGES		4
 #define EVENT		sizeof(struct timewheel_event)
 #define OP		sizeof(struct timewheel_op)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Leases: a delivery is held for its reader until it has answered, its lease is
- * over or its file is released. Each answer and each order from each state, each
- * error, and all figures after each step; on a MANUAL wheel of 1 s ticks, whose
- * leases are over when the test says so. Processes that die are at the end.
+ * Leases: a delivery is held for its reader until it has been answered, its lease is
+ * over or its file is released. Each answer from each state, each error, and all
+ * figures after each step; on a MANUAL wheel of 1 s ticks, whose leases are over when
+ * the test says so. Then wheels of which no more may be out, and at the end processes
+ * that die.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -49,6 +51,7 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(leases) *self,
 		  struct timewheel_setup setup)
 {
 	destroy(self);
+	setup = tw_hold_all(setup);
 	ASSERT_EQ(0, tw_create_named(self->device, self->name, setup));
 	self->created = true;
 	self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -89,9 +92,9 @@ static int answer(int fd, __u32 code, __u64 id, __u32 delivery, __u64 time)
 	return tw_ret(tw_answer(fd, code, 0, id, delivery, time));
 }
 
-static int order(int fd, __u32 code, __u64 id)
+static int delete(int fd, __u64 id)
 {
-	return tw_ret(tw_answer(fd, code, 0, id, 0, 0));
+	return tw_ret(tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, id, 0, 0));
 }
 
 /* The one event that is due: delivery @delivery of token @id, due on tick @due. */
@@ -116,6 +119,7 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 deliver
 		TH_LOG("in line %d", line);
 	}
 	EXPECT_EQ(0U, events[0].missed);
+	EXPECT_EQ(0U, events[0].reserved);
 	EXPECT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(info.now, events[0].taken);
 	return events[0];
@@ -152,7 +156,7 @@ TEST_F(leases, life_of_a_token)
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(LEASE * TW_SEC, info.lease);
-	EXPECT_EQ(0U, info.max_attempts);
+	EXPECT_EQ((__u32)TOKENS, info.max_held);
 	EXPECT_GE(5 * TW_SEC, info.next);
 
 	ASSERT_EQ(0, tw_advance(self->fd, 4));
@@ -214,6 +218,7 @@ TEST_F(leases, lease_over)
 		ASSERT_EQ(0, tw_advance(self->fd, end));
 		EXPECT_TRUE(tw_readable(self->other));
 		event = expect_event(self->other, ID, n + 1, end);
+		EXPECT_EQ(n + 1, event.attempts);
 		EXPECT_EQ(handle, event.handle);
 		EXPECT_EQ(70ULL, event.cookie);
 		tw_expect_figures(self->fd, .registered = 1, .held = 1,
@@ -227,256 +232,39 @@ TEST_F(leases, lease_over)
 /* Until somebody has seen that the lease is over, an answer is in time. */
 TEST_F(leases, late_answers)
 {
-	static const struct {
-		__u32 code;
-		__u64 time;
-	} cases[] = {
-		{ TIMEWHEEL_OP_ACK, 0 },
-		{ TIMEWHEEL_OP_ACK, 10 * TW_SEC },
-		{ TIMEWHEEL_OP_NACK, 10 * TW_SEC },
-		{ TIMEWHEEL_OP_EXTEND, 10 * TW_SEC },
-		{ TIMEWHEEL_OP_BURY, 0 },
-		{ TIMEWHEEL_OP_DELETE, 0 },
+	static const __u32 codes[] = {
+		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
+		TIMEWHEEL_OP_DELETE,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const __u32 code = cases[i].code;
-		const bool acks = code == TIMEWHEEL_OP_ACK;
-		const bool nacks = code == TIMEWHEEL_OP_NACK;
-		const bool deletes = code == TIMEWHEEL_OP_DELETE;
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		const bool acks = codes[i] == TIMEWHEEL_OP_ACK;
+		const bool nacks = codes[i] == TIMEWHEEL_OP_NACK;
+		const bool deletes = codes[i] == TIMEWHEEL_OP_DELETE;
 
 		make();
 		hold();
 		ASSERT_EQ(0, tw_advance(self->fd, 50));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
 				.due = 35, .delivery = 1, .attempts = 1);
-		EXPECT_EQ(0, answer(self->fd, code, ID, !deletes,
-				    cases[i].time)) {
-			TH_LOG("operation %u", code);
+		EXPECT_EQ(0, answer(self->fd, codes[i], ID, !deletes,
+				    10 * TW_SEC)) {
+			TH_LOG("operation %u", codes[i]);
 		}
 		tw_expect_nothing(self->fd);
 		tw_expect_figures(self->fd, .registered = 1, .delivered = 1,
-				  .acked = acks, .nacked = nacks,
-				  .pending = nacks || (acks && cases[i].time),
-				  .held = code == TIMEWHEEL_OP_EXTEND,
-				  .buried = code == TIMEWHEEL_OP_BURY,
+				  .acked = acks, .nacked = nacks, .pending = nacks,
+				  .held = codes[i] == TIMEWHEEL_OP_EXTEND,
 				  .deleted = deletes);
 	}
-	/* So is one that comes first after a look that took it for another. */
+	/* After a look, which took it for another reader, it is too late. */
 	make();
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	expect_event(self->other, ID, 2, 35);
-	for (size_t i = 0; i + 1 < ARRAY_SIZE(cases); i++)
-		tw_expect_error(self->fd, ID, -ESTALE, .code = cases[i].code,
-				.id = ID, .delivery = 1, .time = cases[i].time);
-}
-
-/* An ACK with a time does not end its token: that is pending again. */
-TEST_F(leases, ack_with_a_time)
-{
-	struct timewheel_op op = {
-		.code = TIMEWHEEL_OP_ACK, .id = ID, .delivery = 1,
-		.time = 10 * TW_SEC - 1,
-	};
-	__u64 handle = hold().handle;
-	struct timewheel_event event;
-
-	/* After a delay, rounded up. */
-	ASSERT_EQ(0, tw_advance(self->fd, 6));
-	ASSERT_EQ(0, tw_op(self->fd, &op));
-	EXPECT_EQ(16 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 16,
-			.delivery = 1, .attempts = 0);
-	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 1,
-			  .delivered = 1);
-	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	ASSERT_EQ(0, tw_advance(self->fd, 15));
-	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, tw_advance(self->fd, 20));
-	event = expect_event(self->fd, ID, 2, 16);
-	EXPECT_EQ(handle, event.handle);
-	EXPECT_EQ(70ULL, event.cookie);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 50,
-			.delivery = 2, .attempts = 1);
-
-	/* At a time to come. */
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK,
-			       TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
-			       handle, 2, 25 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
-			.delivery = 2, .attempts = 0);
-	ASSERT_EQ(0, tw_advance(self->fd, 24));
-	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, tw_advance(self->fd, 25));
-	EXPECT_TRUE(tw_readable(self->other));
-	expect_event(self->other, ID, 3, 25);
-
-	/* At a time that has passed: at once. The time 0 is one of those. */
-	EXPECT_EQ(-EPERM, tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_ACK,
-					   TIMEWHEEL_OPF_ABSOLUTE, ID, 3,
-					   24 * TW_SEC)));
-	op = (struct timewheel_op) {
-		.code = TIMEWHEEL_OP_ACK, .flags = TIMEWHEEL_OPF_ABSOLUTE,
-		.id = ID, .delivery = 3, .time = 24 * TW_SEC,
-	};
-	ASSERT_EQ(0, tw_op(self->other, &op));
-	EXPECT_EQ(25 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
-			.delivery = 3, .attempts = 0);
-	expect_event(self->fd, ID, 4, 25);
-	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_ACK,
-			       TIMEWHEEL_OPF_ABSOLUTE | TIMEWHEEL_OPF_ANY_FILE, ID,
-			       4, 0));
-	EXPECT_TRUE(tw_readable(self->fd));
-	expect_event(self->fd, ID, 5, 25);
-	tw_expect_figures(self->fd, .registered = 1, .held = 1, .acked = 4,
-			  .delivered = 5);
-
-	/*
-	 * What is pending again is like any other token: it can be moved and
-	 * cancelled. It had no timeout, and an ACK gives it none.
-	 */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 10 * TW_SEC));
-	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
-	EXPECT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 45,
-			.delivery = 5, .attempts = 0);
-	ASSERT_EQ(0, tw_advance(self->fd, 45));
-	expect_event(self->fd, ID, 6, 45);
-	/* Nor does an ACK change the timeout that it has from the move. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 3 * TW_SEC));
-	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 65,
-			.delivery = 6, .attempts = 0);
-	EXPECT_EQ(0, tw_cancel(self->fd, 0, ID));
-	tw_expect_figures(self->fd, .registered = 1, .cancelled = 1, .moved = 1,
-			  .acked = 6, .delivered = 6);
-}
-
-/* After each ACK with a time a token has all its attempts before it. */
-TEST_F(leases, ack_with_a_time_and_max_attempts)
-{
-	__u32 delivery = 1;
-	__u64 due = 5;
-
-	make(.max_attempts = 3);
-	hold();
-	for (int round = 0; round < 4; round++) {
-		for (__u32 n = 1; n < 3; n++) {
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID,
-					    delivery, 0));
-			expect_event(self->fd, ID, ++delivery, due);
-		}
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = due + LEASE, .delivery = delivery,
-				.attempts = 3);
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, delivery,
-				    10 * TW_SEC));
-		due += 10;
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-				.due = due, .delivery = delivery, .attempts = 0);
-		ASSERT_EQ(0, tw_advance(self->fd, due));
-		expect_event(self->fd, ID, ++delivery, due);
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-				.due = due + LEASE, .delivery = delivery,
-				.attempts = 1);
-	}
-	/* After three attempts in vain it is buried as ever. */
-	for (__u32 n = 1; n < 3; n++) {
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, delivery, 0));
-		expect_event(self->fd, ID, ++delivery, due);
-	}
-	EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-		  answer(self->fd, TIMEWHEEL_OP_NACK, ID, delivery, 0));
-	tw_expect_figures(self->fd, .registered = 1, .buried = 1, .acked = 4,
-			  .nacked = 11, .delivered = 15);
-}
-
-/* The periods of a periodic token are counted from the ACK's time on. */
-TEST_F(leases, ack_with_a_time_of_a_periodic_token)
-{
-	struct timewheel_event event;
-
-	make(.flags = TIMEWHEEL_SETUP_PERIODS);
-	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
-					  5 * TW_SEC, 10 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(self->fd, 5));
-	expect_event(self->fd, ID, 1, 5);
-	ASSERT_EQ(0, tw_advance(self->fd, 7));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1,
-			    4 * TW_SEC - TW_SEC / 4));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 11,
-			.delivery = 1, .attempts = 0);
-	ASSERT_EQ(0, tw_advance(self->fd, 11));
-	expect_event(self->fd, ID, 2, 11);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 21,
-			.delivery = 2, .attempts = 0);
-
-	/* At a time that has passed: at once, and the periods count from now. */
-	ASSERT_EQ(0, tw_advance(self->fd, 21));
-	expect_event(self->fd, ID, 3, 21);
-	ASSERT_EQ(0, tw_advance(self->fd, 23));
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE,
-			       ID, 3, 22 * TW_SEC));
-	expect_event(self->fd, ID, 4, 23);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 33,
-			.delivery = 4, .attempts = 0);
-
-	/* Periods that have passed before the ACK do not count as missed. */
-	ASSERT_EQ(0, tw_advance(self->fd, 33));
-	expect_event(self->fd, ID, 5, 33);
-	ASSERT_EQ(0, tw_advance(self->fd, 58));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 2 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(self->fd, 60));
-	expect_event(self->fd, ID, 6, 60);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 6, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 70,
-			.delivery = 6, .attempts = 0);
-
-	/* So it is when the delivery was of a KICK, and of no period. */
-	ASSERT_EQ(0, tw_advance(self->fd, 61));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	expect_event(self->fd, ID, 7, 61);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 7, 4 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(self->fd, 65));
-	expect_event(self->fd, ID, 8, 65);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 8, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 75,
-			.delivery = 8, .attempts = 0);
-
-	/* Periods that are missed after the ACK are counted. */
-	ASSERT_EQ(0, tw_advance(self->fd, 100));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(95 * TW_SEC, event.deadline);
-	EXPECT_EQ(2U, event.missed);
-	tw_expect_figures(self->fd, .registered = 1, .held = 1, .acked = 8,
-			  .delivered = 9, .kicked = 1, .missed = 2);
-}
-
-TEST_F(leases, ack_erange)
-{
-	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
-	const __u64 times[] = {
-		last + 1, S64_LAST, S64_LAST + 1, ~0ULL - TW_SEC, ~0ULL,
-	};
-
-	hold();
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
-				.id = ID, .delivery = 1, .time = times[i]);
-		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .delivery = 1,
-				.time = times[i]);
-	}
-	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_ACK, .id = ID,
-			.delivery = 1, .time = last - 5 * TW_SEC + 1);
-	/* It is still held. The last tick of all fits. */
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, last - 5 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = last / TW_SEC, .delivery = 1, .attempts = 0);
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(codes); i++)
+		tw_expect_error(self->fd, ID, -ESTALE, .code = codes[i], .id = ID,
+				.delivery = 1, .time = 10 * TW_SEC);
 }
 
 TEST_F(leases, nack)
@@ -521,6 +309,7 @@ TEST_F(leases, nack)
 	EXPECT_TRUE(tw_readable(self->fd));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(5U, event.delivery);
+	EXPECT_EQ(5U, event.attempts);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .nacked = 4,
 			  .delivered = 5);
 
@@ -583,60 +372,106 @@ TEST_F(leases, extend)
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 90,
 			.delivery = 1, .attempts = 1);
-	/* Shorter than it was. */
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 3 * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 63,
-			.delivery = 1, .attempts = 1);
-	ASSERT_EQ(0, tw_advance(self->fd, 63));
+	ASSERT_EQ(0, tw_advance(self->fd, 90));
 	EXPECT_TRUE(tw_readable(self->other));
-	expect_event(self->other, ID, 2, 63);
+	expect_event(self->other, ID, 2, 90);
 	/* Another delivery is as long as any. */
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 93,
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 120,
 			.delivery = 2, .attempts = 2);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
 			  .lapsed = 1);
 }
 
-/* However often it is extended, a delivery ends: so many leases after it began. */
+/* An EXTEND tells when the lease ends: no earlier than before. */
+TEST_F(leases, extend_never_shortens)
+{
+	const __u64 times[] = { 1, TW_SEC, 24 * TW_SEC, 0, 25 * TW_SEC };
+
+	hold();
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 50 * TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		struct timewheel_op op = {
+			.code = TIMEWHEEL_OP_EXTEND, .id = ID, .delivery = 1,
+			.time = times[i],
+		};
+
+		ASSERT_EQ(0, tw_op(self->fd, &op));
+		EXPECT_EQ(55 * TW_SEC, op.deadline);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+				.due = 55, .delivery = 1, .attempts = 1);
+	}
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 45 * TW_SEC + 1));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 56,
+			.delivery = 1, .attempts = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 55));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 56));
+	expect_event(self->fd, ID, 2, 56);
+}
+
+/* A point of time is when the lease ends: earlier, later, or at once if it has passed. */
+TEST_F(leases, extend_to_a_point_of_time)
+{
+	const __u64 ends[] = { 50, 20, 11, 35, 90, 12 };
+
+	hold();
+	ASSERT_EQ(0, tw_advance(self->fd, 10));
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct timewheel_op op = {
+			.code = TIMEWHEEL_OP_EXTEND, .id = ID, .delivery = 1,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE,
+			.time = ends[i] * TW_SEC - TW_SEC / 4,
+		};
+
+		ASSERT_EQ(0, tw_op(self->other, &op));
+		EXPECT_EQ(ends[i] * TW_SEC, op.deadline);
+		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+				.due = ends[i], .delivery = 1, .attempts = 1);
+		tw_expect_nothing(self->fd);
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 12));
+	expect_event(self->fd, ID, 2, 12);
+	/* The time 0 is one that has passed, and no lease. */
+	for (__u64 time = 0; time <= 12; time += 12) {
+		__u32 delivery = time ? 3 : 2;
+
+		ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_EXTEND,
+				       TIMEWHEEL_OPF_ABSOLUTE, ID, delivery,
+				       time * TW_SEC));
+		EXPECT_TRUE(tw_readable(self->other));
+		expect_event(self->other, ID, delivery + 1, 12);
+	}
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 4,
+			  .lapsed = 3);
+	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID, .delivery = 4,
+			.time = S64_LAST / TW_SEC * TW_SEC + 1);
+}
+
+/* A lease goes as far as the clock, by any number of steps. */
 TEST_F(leases, extend_erange)
 {
-	const __u64 most = (__u64)TIMEWHEEL_MAX_LEASES * LEASE;
+	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
 	const __u64 times[] = {
-		most * TW_SEC + 1, (most + 1) * TW_SEC, S64_LAST,
-		S64_LAST + 1, ~0ULL - 5 * TW_SEC, ~0ULL,
+		last - 5 * TW_SEC + 1, last, S64_LAST, S64_LAST + 1,
+		~0ULL - 5 * TW_SEC, ~0ULL,
 	};
 
 	hold();
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 		tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND,
 				.id = ID, .delivery = 1, .time = times[i]);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, most * TW_SEC));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 5 + most,
-			.delivery = 1, .attempts = 1);
-	ASSERT_EQ(0, tw_advance(self->fd, 4 + most));
-	tw_expect_nothing(self->fd);
-	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-			.delivery = 1, .time = TW_SEC + 1);
-	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-			.delivery = 1, .time = 0);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, TW_SEC));
-
-	/* In steps of a lease it comes exactly as far. */
-	make();
-	hold();
-	for (__u64 n = 1; n < TIMEWHEEL_MAX_LEASES; n++) {
+	for (__u64 n = 1; n < 100; n++) {
 		ASSERT_EQ(0, tw_advance(self->fd, 5 + n * LEASE - 1));
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	}
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + most - LEASE + 1));
-	tw_expect_error(self->fd, ID, -ERANGE, .code = TIMEWHEEL_OP_EXTEND, .id = ID,
-			.delivery = 1, .time = 0);
-	/* The next delivery has all of them before it. */
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + most));
-	expect_event(self->fd, ID, 2, 5 + most);
-	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 2, most * TW_SEC));
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 5));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1,
+			    last - 5 * TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
+			.due = last / TW_SEC, .delivery = 1, .attempts = 1);
 }
 
 TEST_F(leases, extend_beyond_the_last_tick)
@@ -653,98 +488,6 @@ TEST_F(leases, extend_beyond_the_last_tick)
 			.delivery = 1, .attempts = 1);
 }
 
-TEST_F(leases, bury_and_kick)
-{
-	__u64 handle = hold().handle;
-	struct timewheel_info info;
-	struct timewheel_op op;
-
-	ASSERT_EQ(0, tw_advance(self->fd, 9));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 9,
-			.delivery = 1, .attempts = 1);
-	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
-			  .delivered = 1);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
-	ASSERT_EQ(0, tw_advance(self->fd, 100000));
-	tw_expect_nothing(self->fd);
-
-	/* Kicked: due now, with all its attempts, and a new number. */
-	op = (struct timewheel_op) { .code = TIMEWHEEL_OP_KICK, .id = ID };
-	ASSERT_EQ(0, tw_op(self->other, &op));
-	EXPECT_EQ(100000 * TW_SEC, op.deadline);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = 100000, .delivery = 1, .attempts = 0);
-	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .kicked = 1,
-			  .delivered = 1);
-	EXPECT_TRUE(tw_readable(self->fd));
-	EXPECT_EQ(handle, expect_event(self->fd, ID, 2, 100000).handle);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-			.due = 100000 + LEASE, .delivery = 2, .attempts = 1);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
-
-	/* One that is pending, of either kind. */
-	ASSERT_EQ(0, tw_register(self->fd, ID, 500 * TW_SEC, 0, &handle));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, ID));
-	ASSERT_EQ(0, tw_advance(self->fd, 100600));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED,
-			.due = 100000);
-	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
-			       handle, 0, 0));
-	expect_event(self->fd, ID, 1, 100600);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 500 * TW_SEC));
-	ASSERT_EQ(0, tw_advance(self->fd, 100601));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
-			.due = 100601, .delivery = 1, .attempts = 0);
-	expect_event(self->fd, ID, 2, 100601);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 0));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_BURY, ID));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .due = 100601,
-			.delivery = 2);
-	tw_expect_figures(self->fd, .registered = 2, .buried = 1, .kicked = 4,
-			  .acked = 1, .nacked = 2, .delivered = 4);
-	tw_expect_nothing(self->fd);
-}
-
-/* Many are buried: what is kicked comes, and nothing else, in any order. */
-TEST_F(leases, kick_some_of_many)
-{
-	struct timewheel_event events[TOKENS];
-	struct timewheel_token token;
-	static bool seen[TOKENS];
-
-	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
-						   TW_SEC));
-	for (__u64 id = 0; id < TOKENS; id++)
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, id));
-	ASSERT_EQ(0, tw_advance(self->fd, 50));
-	tw_expect_nothing(self->fd);
-	tw_expect_figures(self->fd, .registered = TOKENS, .buried = TOKENS);
-	/* 334 of them: 7 and 334 have no common divisor. */
-	for (__u64 i = 0; i < (TOKENS + 2) / 3; i++)
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK,
-				   i * 7 % ((TOKENS + 2) / 3) * 3));
-	memset(seen, 0, sizeof(seen));
-	for (int n; (n = tw_read(self->fd, events, TOKENS)) > 0;) {
-		for (int i = 0; i < n; i++) {
-			ASSERT_EQ(0ULL, events[i].id % 3);
-			ASSERT_FALSE(seen[events[i].id]);
-			seen[events[i].id] = true;
-		}
-	}
-	for (__u64 id = 0; id < TOKENS; id++) {
-		ASSERT_EQ(0, tw_get(self->fd, 0, id, &token));
-		EXPECT_EQ(seen[id] ? TIMEWHEEL_STATE_HELD :
-			  TIMEWHEEL_STATE_BURIED, token.state);
-		EXPECT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, id));
-	}
-	tw_expect_balance(self->fd);
-}
-
 /* A token is deleted in each of its states; answers that come then are too late. */
 TEST_F(leases, delete)
 {
@@ -756,15 +499,20 @@ TEST_F(leases, delete)
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(5 * TW_SEC, op.deadline);
 	tw_expect_figures(self->fd, .registered = 1, .deleted = 1);
-	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
+	EXPECT_EQ(-ENOENT, delete(self->fd, ID));
 
 	/* Due. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
-	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
+	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, delete(self->fd, ID));
 	tw_expect_nothing(self->fd);
 
 	/* Held, by this file or by another one. */
 	handle = hold().handle;
+	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
+			.id = ABSENT);
+	tw_expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_DELETE,
+			.flags = TIMEWHEEL_OPF_BY_HANDLE,
+			.handle = handle ^ 1ULL << 40);
 	op = (struct timewheel_op) { .code = TIMEWHEEL_OP_DELETE, .id = ID };
 	ASSERT_EQ(0, tw_op(self->fd, &op));
 	EXPECT_EQ(35 * TW_SEC, op.deadline);
@@ -780,13 +528,12 @@ TEST_F(leases, delete)
 					    TIMEWHEEL_OPF_BY_HANDLE, handle, 0,
 					    0)));
 
-	/* Buried. */
-	ASSERT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_BURY, ID));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
-	EXPECT_EQ(-ENOENT, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	tw_expect_figures(self->fd, .registered = 5, .deleted = 5,
-			  .delivered = 2);
+	/* Pending after a NACK. */
+	hold();
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 10 * TW_SEC));
+	ASSERT_EQ(0, delete(self->fd, ID));
+	tw_expect_figures(self->fd, .registered = 5, .deleted = 5, .nacked = 1,
+			  .delivered = 3);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
 	tw_expect_nothing(self->fd);
 	/* What they had is there for others. */
@@ -795,7 +542,7 @@ TEST_F(leases, delete)
 }
 
 static const __u32 answers[] = {
-	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
+	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
 };
 
 /* Each answer names the delivery that is out, or is none. */
@@ -819,15 +566,14 @@ TEST_F(leases, answers_to_what_is_not_out)
 			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 					.id = ID, .delivery = wrong[j],
 					.time = TW_SEC);
-			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-					.flags = TIMEWHEEL_OPF_BY_HANDLE |
-					TIMEWHEEL_OPF_ANY_FILE,
+			tw_expect_error(self->other, ID, -ESTALE,
+					.code = answers[i],
+					.flags = TIMEWHEEL_OPF_BY_HANDLE,
 					.handle = event.handle, .delivery = wrong[j],
 					.time = TW_SEC);
 		}
 		/* Of one that is pending no delivery is out. */
-		for (__u32 delivery = answers[i] == TIMEWHEEL_OP_BURY; delivery < 3;
-		     delivery++)
+		for (__u32 delivery = 0; delivery < 3; delivery++)
 			tw_expect_error(self->fd, 1, -ESTALE, .code = answers[i],
 					.id = 1, .delivery = delivery, .time = TW_SEC);
 	}
@@ -842,23 +588,13 @@ TEST_F(leases, answers_to_what_is_not_out)
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
 				.id = ID, .delivery = 1, .time = TW_SEC);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 2, 0));
-	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		for (__u32 delivery = 0; delivery < 4; delivery++)
-			tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-					.id = ID, .delivery = delivery, .time = TW_SEC);
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
-				.id = ID, .delivery = 2, .time = TW_SEC);
-	expect_event(self->fd, ID, 3, 15);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		tw_expect_error(self->fd, 1, -ENOENT, .code = answers[i],
-				.id = ID, .delivery = 3, .time = TW_SEC);
+				.id = ID, .delivery = 2, .time = TW_SEC);
 		tw_expect_error(self->fd, 1, -ESTALE, .code = answers[i],
 				.flags = TIMEWHEEL_OPF_BY_HANDLE,
-				.handle = event.handle, .delivery = 3,
+				.handle = event.handle, .delivery = 2,
 				.time = TW_SEC);
 	}
 	/* A newer token of this id is another one, with the same numbers. */
@@ -873,73 +609,66 @@ TEST_F(leases, answers_to_what_is_not_out)
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 }
 
-/* A delivery is its file's, unless the caller says that it knows. */
+/* The number of a delivery is the right to answer it, by any file of the wheel. */
 TEST_F(leases, answers_by_another_file)
 {
-	struct timewheel_event event;
-	int same;
-
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		for (int by_handle = 0; by_handle < 2; by_handle++) {
 			__u32 flags = by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0;
+			struct timewheel_event event;
 
 			make();
 			event = hold();
-			tw_expect_error(self->other, ID, -EPERM,
-					.code = answers[i], .flags = flags,
-					.id = by_handle ? ABSENT : ID,
-					.handle = event.handle, .delivery = 1,
-					.time = TW_SEC);
-			/* Which delivery, is said first. */
 			tw_expect_error(self->other, ID, -ESTALE,
 					.code = answers[i], .flags = flags,
 					.id = ID, .handle = event.handle,
 					.delivery = 2, .time = TW_SEC);
-			EXPECT_EQ(0, tw_answer(self->other, answers[i],
-					       flags | TIMEWHEEL_OPF_ANY_FILE,
-					       by_handle ? event.handle : ID,
-					       1, TW_SEC));
+			EXPECT_EQ(0, tw_answer(self->other, answers[i], flags,
+					       by_handle ? event.handle : ID, 1,
+					       100 * TW_SEC));
+			tw_expect_figures(self->fd, .registered = 1,
+					  .delivered = 1,
+					  .acked = answers[i] == TIMEWHEEL_OP_ACK,
+					  .nacked = answers[i] == TIMEWHEEL_OP_NACK,
+					  .pending = answers[i] == TIMEWHEEL_OP_NACK,
+					  .held = answers[i] == TIMEWHEEL_OP_EXTEND);
 		}
 	}
-	/* The holder may say so as well, and a dup is the same file. */
-	make();
-	hold();
-	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ANY_FILE,
-			       ID, 1, 0));
-	same = dup(self->fd);
-	ASSERT_LE(0, same);
-	EXPECT_EQ(0, answer(same, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
-	/* One that has it extended does not get it. */
-	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_EXTEND,
-			       TIMEWHEEL_OPF_ANY_FILE, ID, 1, 0));
-	EXPECT_EQ(-EPERM, answer(self->other, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	close(same);
+	/* The last was an EXTEND: the file that did it does not hold the delivery. */
+	close(self->other);
+	self->other = -1;
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 105,
+			.delivery = 1, .attempts = 1);
+	tw_expect_nothing(self->fd);
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
-	/* The file that reads it next has it. */
-	hold();
-	ASSERT_EQ(0, tw_advance(self->fd, 35));
-	expect_event(self->other, ID, 2, 35);
-	EXPECT_EQ(-EPERM, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 2, 0));
-	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_OP_ACK, ID, 2, 0));
 }
 
-TEST_F(leases, kick_of_a_held_one_is_ebusy)
+/* Another process answers what this one has read. */
+TEST_F(leases, answers_by_another_process)
 {
-	struct timewheel_event event = hold();
+	struct timewheel_event events[3];
+	pid_t child;
 
-	tw_expect_error(self->fd, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK, .id = ID);
-	tw_expect_error(self->other, ID, -EBUSY, .code = TIMEWHEEL_OP_KICK,
-			.flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = event.handle);
-	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_KICK,
-			.id = ABSENT);
-	tw_expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_KICK,
-			.flags = TIMEWHEEL_OPF_BY_HANDLE,
-			.handle = event.handle ^ 1ULL << 40);
-	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
-			.id = ABSENT);
-	tw_expect_error(self->fd, ID, -ESTALE, .code = TIMEWHEEL_OP_DELETE,
-			.flags = TIMEWHEEL_OPF_BY_HANDLE,
-			.handle = event.handle ^ 1ULL << 40);
+	ASSERT_EQ(3UL, tw_register_many(self->fd, 0, 3, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	ASSERT_EQ(3, tw_read(self->fd, events, 3));
+	child = tw_fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		int fd = tw_open_named(self->name, O_RDWR);
+
+		_exit(tw_ack(fd, &events[0]) ||
+		      answer(fd, TIMEWHEEL_OP_NACK, events[1].id, 1, 50 * TW_SEC) ||
+		      answer(fd, TIMEWHEEL_OP_EXTEND, events[2].id, 1, 70 * TW_SEC) ||
+		      tw_ret(tw_ack(fd, &events[0])) != -ESTALE);
+	}
+	ASSERT_EQ(0, tw_reap(child));
+	tw_expect_token(self->fd, events[1].id, .state = TIMEWHEEL_STATE_PENDING,
+			.due = 51, .delivery = 1, .attempts = 1);
+	tw_expect_token(self->fd, events[2].id, .state = TIMEWHEEL_STATE_HELD,
+			.due = 71, .delivery = 1, .attempts = 1);
+	tw_expect_figures(self->fd, .registered = 3, .acked = 1, .nacked = 1,
+			  .pending = 1, .held = 1, .delivered = 3);
 }
 
 /* Flags, the number of a delivery and a period where they do not belong. */
@@ -949,18 +678,15 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		__u32 code, flags, delivery;
 		__u64 period;
 	} cases[] = {
-		{ TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ABSOLUTE, 1 },
-		{ TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_ABSOLUTE, 1 },
-		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ABSOLUTE, 0 },
-		{ TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_ANY_FILE, 0 },
+		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE, 1 },
 		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ABSOLUTE, 0 },
-		{ TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_ANY_FILE, 0 },
-		{ TIMEWHEEL_OP_ACK, 8, 1 },
+		{ TIMEWHEEL_OP_ACK, 4, 1 }, { TIMEWHEEL_OP_NACK, 4, 1 },
+		{ TIMEWHEEL_OP_EXTEND, 8, 1 },
 		{ TIMEWHEEL_OP_DELETE, 1U << 31, 0 },
 		{ TIMEWHEEL_OP_REGISTER, 0, 1 }, { TIMEWHEEL_OP_TOUCH, 0, 1 },
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
 		{ TIMEWHEEL_OP_MOVE, 0, 1 }, { TIMEWHEEL_OP_CANCEL, 0, 1 },
-		{ TIMEWHEEL_OP_KICK, 0, 1 }, { TIMEWHEEL_OP_DELETE, 0, 1 },
+		{ TIMEWHEEL_OP_DELETE, 0, 1 },
 		/* There are no periods. */
 		{ TIMEWHEEL_OP_REGISTER, 0, 0, TW_SEC },
 	};
@@ -970,7 +696,7 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		/* All is as it must be, but for one thing. */
 		bool answers = cases[i].code >= TIMEWHEEL_OP_ACK &&
-			       cases[i].code <= TIMEWHEEL_OP_BURY;
+			       cases[i].code <= TIMEWHEEL_OP_EXTEND;
 		bool registers = cases[i].code == TIMEWHEEL_OP_REGISTER ||
 			cases[i].code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 
@@ -981,7 +707,7 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 	}
 	for (__u32 code = 0; code <= TIMEWHEEL_OP_DELETE; code++) {
 		bool answers = code >= TIMEWHEEL_OP_ACK &&
-			       code <= TIMEWHEEL_OP_BURY;
+			       code <= TIMEWHEEL_OP_EXTEND;
 
 		tw_expect_error(self->fd, ID, -EINVAL, .code = code,
 				.delivery = answers,
@@ -991,17 +717,17 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 }
 
 static const __u32 all_codes[] = {
-	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_BURY,
-	TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
+	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
+	TIMEWHEEL_OP_DELETE,
 };
 
 TEST_F(leases, wheel_without_leases)
 {
-	make(.lease = 0);
+	make(.lease = 0, .max_held = 0);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		for (__u32 delivery = 0; delivery < 2; delivery++) {
-			if (delivery && all_codes[i] >= TIMEWHEEL_OP_KICK)
+			if (delivery && all_codes[i] == TIMEWHEEL_OP_DELETE)
 				continue;
 			tw_expect_error(self->fd, ID, -EINVAL,
 					.code = all_codes[i], .id = ID,
@@ -1029,7 +755,7 @@ TEST_F(leases, read_only_file)
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++) {
 		struct timewheel_op op = {
 			.size = sizeof(op), .code = all_codes[i], .id = ID,
-			.delivery = all_codes[i] < TIMEWHEEL_OP_KICK,
+			.delivery = all_codes[i] != TIMEWHEEL_OP_DELETE,
 		};
 
 		EXPECT_EQ(-EBADF, tw_ret(ioctl(reader, TIMEWHEEL_IOC_OP, &op)));
@@ -1038,52 +764,60 @@ TEST_F(leases, read_only_file)
 	}
 	tw_expect_token(reader, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
 			.delivery = 1, .attempts = 1);
-	EXPECT_EQ(-EPERM, tw_ret(tw_ack(self->fd, &event)));
-	EXPECT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ANY_FILE, ID,
-			       1, 0));
+	EXPECT_EQ(0, tw_ack(self->fd, &event));
 	close(reader);
+}
+
+/* To answer, a file need not be open for reading. */
+TEST_F(leases, write_only_file)
+{
+	int writer = tw_open_named(self->name, O_WRONLY);
+	struct timewheel_event event;
+
+	ASSERT_LE(0, writer);
+	hold();
+	EXPECT_EQ(-EBADF, tw_ret(tw_read(writer, &event, 1)));
+	EXPECT_EQ(0, answer(writer, TIMEWHEEL_OP_EXTEND, ID, 1, 50 * TW_SEC));
+	EXPECT_EQ(0, answer(writer, TIMEWHEEL_OP_NACK, ID, 1, 0));
+	expect_event(self->fd, ID, 2, 5);
+	EXPECT_EQ(0, answer(writer, TIMEWHEEL_OP_ACK, ID, 2, 0));
+	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .nacked = 1,
+			  .delivered = 2);
+	close(writer);
 }
 
 /* The id is the token's until it has ended. */
 TEST_F(leases, id_stays_taken)
 {
-	for (int buried = 0; buried < 2; buried++) {
-		struct timewheel_event event;
-		static const __u32 codes[] = {
-			TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
-		};
+	static const __u32 codes[] = {
+		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
+	};
+	struct timewheel_event event = hold();
 
-		make();
-		event = hold();
-		if (buried)
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
-		tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
-				.id = ID, .time = TW_SEC);
-		tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
-				.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID,
-				.time = 100 * TW_SEC);
-		tw_expect_error(self->other, ID, -EEXIST,
-				.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
-				.time = TW_SEC);
-		for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-			tw_expect_error(self->fd, ID, -ENOENT, .code = codes[i],
-					.id = ID, .time = 50 * TW_SEC);
-			tw_expect_error(self->fd, ID, -ESTALE, .code = codes[i],
-					.flags = TIMEWHEEL_OPF_BY_HANDLE,
-					.handle = event.handle,
-					.time = 50 * TW_SEC);
-		}
-		EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
-		EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd,
-						   TIMEWHEEL_OPF_BY_HANDLE,
-						   event.handle)));
-		ASSERT_EQ(0, tw_advance(self->fd, 35));
-		if (!buried)
-			expect_event(self->fd, ID, 2, 35);
-		tw_expect_nothing(self->fd);
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_DELETE, ID));
-		EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
+	tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+			.id = ID, .time = TW_SEC);
+	tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
+			.flags = TIMEWHEEL_OPF_ABSOLUTE, .id = ID,
+			.time = 100 * TW_SEC);
+	tw_expect_error(self->other, ID, -EEXIST,
+			.code = TIMEWHEEL_OP_TOUCH_OR_REGISTER, .id = ID,
+			.time = TW_SEC);
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		tw_expect_error(self->fd, ID, -ENOENT, .code = codes[i],
+				.id = ID, .time = 50 * TW_SEC);
+		tw_expect_error(self->fd, ID, -ESTALE, .code = codes[i],
+				.flags = TIMEWHEEL_OPF_BY_HANDLE,
+				.handle = event.handle, .time = 50 * TW_SEC);
 	}
+	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
+	EXPECT_EQ(-ESTALE, tw_ret(tw_touch(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
+					   event.handle)));
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	expect_event(self->fd, ID, 2, 35);
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, delete(self->fd, ID));
+	EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
+
 	/* On a periodic wheel too. */
 	make(.flags = TIMEWHEEL_SETUP_PERIODS);
 	hold();
@@ -1091,120 +825,21 @@ TEST_F(leases, id_stays_taken)
 			.id = ID, .time = TW_SEC, .period = TW_SEC);
 }
 
-/* Held and buried tokens are among those that the wheel has room for. */
+/* Held tokens are among those that the wheel has room for. */
 TEST_F(leases, enospc)
 {
 	struct timewheel_event event;
 
-	make(.max_tokens = 2);
+	make(.max_tokens = 2, .max_held = 2);
 	hold();
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
 	tw_expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
 			.id = ABSENT);
 	event = expect_event(self->fd, 1, 1, 5);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 1, 0));
 	tw_expect_error(self->fd, ID, -ENOSPC, .code = TIMEWHEEL_OP_REGISTER,
 			.id = ABSENT);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
-}
-
-/* Buried after so many deliveries, in each way that the last one can fail. */
-TEST_F(leases, max_attempts_by_nack)
-{
-	for (__u32 most = 1; most <= 4; most++) {
-		struct timewheel_info info;
-
-		make(.max_attempts = most);
-		ASSERT_EQ(0, tw_info(self->fd, &info));
-		EXPECT_EQ(most, info.max_attempts);
-		hold();
-		for (__u32 n = 1; n < most; n++) {
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, n,
-					    0));
-			expect_event(self->fd, ID, n + 1, 5);
-		}
-		EXPECT_EQ(TIMEWHEEL_RES_BURIED,
-			  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most, 0));
-		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED,
-				.delivery = most, .attempts = most);
-		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
-				  .delivered = most, .nacked = most);
-		ASSERT_EQ(0, tw_advance(self->fd, 1000));
-		tw_expect_nothing(self->fd);
-
-		/* Kicked, it has all of them again. */
-		ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-		for (__u32 n = 1; n <= most; n++) {
-			expect_event(self->fd, ID, most + n, 1000);
-			tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-					.due = 1000 + LEASE, .delivery = most + n,
-					.attempts = n);
-			EXPECT_EQ(n == most ? TIMEWHEEL_RES_BURIED : 0,
-				  answer(self->fd, TIMEWHEEL_OP_NACK, ID, most + n,
-					 0));
-		}
-		tw_expect_figures(self->fd, .registered = 1, .buried = 1,
-				  .delivered = 2 * most, .nacked = 2 * most,
-				  .kicked = 1);
-	}
-}
-
-TEST_F(leases, max_attempts_by_lapse)
-{
-	make(.max_attempts = 3);
-	hold();
-	for (__u32 n = 2; n <= 3; n++) {
-		ASSERT_EQ(0, tw_advance(self->fd, 5 + (n - 1) * LEASE));
-		expect_event(self->fd, ID, n, 5 + (n - 1) * LEASE);
-	}
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE - 1));
-	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD,
-			.due = 5 + 3 * LEASE, .delivery = 3, .attempts = 3);
-	/* The last lease is over: a look finds that, and no reader gets the token. */
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + 3 * LEASE));
-	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 3,
-			.attempts = 3);
-	tw_expect_figures(self->fd, .registered = 1, .buried = 1,
-			  .delivered = 3, .lapsed = 3);
-	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 0));
-	/* Those behind it come all the same. */
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	expect_event(self->fd, ID, 4, 5 + 3 * LEASE);
-	for (__u32 n = 5; n <= 6; n++) {
-		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, n - 1, 0));
-		expect_event(self->fd, ID, n, 5 + 3 * LEASE);
-	}
-	ASSERT_EQ(0, tw_register(self->fd, 1, LEASE * TW_SEC, 0, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 5 + 4 * LEASE));
-	expect_event(self->fd, 1, 1, 5 + 4 * LEASE);
-	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 6,
-			.attempts = 3);
-}
-
-TEST_F(leases, max_attempts_by_release)
-{
-	make(.max_attempts = 2);
-	for (__u32 n = 1; n <= 2; n++) {
-		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
-
-		ASSERT_LE(0, fd);
-		if (n == 1)
-			ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
-		expect_event(fd, ID, n, 0);
-		close(fd);
-	}
-	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 2,
-			.attempts = 2);
-	tw_expect_balance(self->fd);
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	expect_event(self->fd, ID, 3, 0);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = LEASE,
-			.delivery = 3, .attempts = 1);
 }
 
 /* A lease ends on a tick, not before it has been given whole. */
@@ -1293,7 +928,6 @@ TEST_F(leases, faulting_reads_count_nothing)
 
 	ASSERT_NE(MAP_FAILED, (void *)pages);
 	ASSERT_EQ(0, munmap(end, page));
-	make(.max_attempts = 1);
 	for (__u64 id = 0; id < N; id++)
 		ASSERT_EQ(0, tw_register(self->fd, id, (1 + id) * TW_SEC, 0,
 					 NULL));
@@ -1304,8 +938,8 @@ TEST_F(leases, faulting_reads_count_nothing)
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ((__u64)N, info.pending);
-	EXPECT_EQ(0ULL, info.held + info.taken + info.buried + info.delivered +
-		  info.lapsed + info.returned);
+	EXPECT_EQ(0ULL, info.held + info.taken + info.delivered + info.lapsed +
+		  info.returned);
 	for (__u64 id = 0; id < N; id++) {
 		const struct timewheel_token *token = tw_find(self->fd, id);
 
@@ -1325,10 +959,11 @@ TEST_F(leases, faulting_reads_count_nothing)
 		ASSERT_EQ((__u32)(id < 7 ? TIMEWHEEL_STATE_HELD : TIMEWHEEL_STATE_PENDING),
 			  token->state);
 	}
-	/* A read that fails does not bury those whose last attempt it was. */
+	/* A read that fails is no attempt. */
 	ASSERT_EQ(N - 7, tw_read(self->fd, events, N));
 	for (int i = 0; i < N - 7; i++) {
 		ASSERT_EQ(7ULL + i, events[i].id);
+		ASSERT_EQ(1U, events[i].attempts);
 		ASSERT_EQ(0, tw_ack(self->fd, &events[i]));
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -1342,10 +977,9 @@ TEST_F(leases, faulting_reads_count_nothing)
 /* Lapsed ones are put back by a faulting read too, and come again. */
 TEST_F(leases, faulting_read_of_a_lapsed_one)
 {
-	const struct iovec nowhere = { (void *)8, 480 };
+	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
 	struct timewheel_event event;
 
-	make(.max_attempts = 2);
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	for (int i = 0; i < 10; i++)
@@ -1353,6 +987,7 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ((__u64)ID, event.id);
 	EXPECT_LT(1U, event.delivery);
+	EXPECT_EQ(2U, event.attempts);
 	EXPECT_EQ(2U, tw_find(self->fd, ID)->attempts);
 	EXPECT_EQ(-ESTALE, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
@@ -1434,8 +1069,7 @@ TEST_F(leases, wheels_without_ids)
 	struct timewheel_token token;
 	__u64 handle, second;
 
-	make(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES,
-	     .max_attempts = 2);
+	make(.flags = TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES);
 	ASSERT_EQ(0, tw_register(self->fd, 0, TW_SEC, 0, &handle));
 	ASSERT_EQ(0, tw_register(self->fd, 0, 100 * TW_SEC, 0, &second));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -1446,31 +1080,21 @@ TEST_F(leases, wheels_without_ids)
 	EXPECT_EQ(1U, event.delivery);
 	for (size_t i = 0; i < ARRAY_SIZE(all_codes); i++)
 		EXPECT_EQ(-EINVAL, tw_ret(tw_answer(self->fd, all_codes[i], 0,
-						    0, all_codes[i] <
-						    TIMEWHEEL_OP_KICK, TW_SEC)));
+						    0, all_codes[i] !=
+						    TIMEWHEEL_OP_DELETE, TW_SEC)));
 	ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
 	EXPECT_EQ((__u32)TIMEWHEEL_STATE_HELD, token.state);
 	EXPECT_EQ(1U, token.delivery);
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       handle, 1, 0));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	ASSERT_EQ(TIMEWHEEL_RES_BURIED, tw_answer(self->fd, TIMEWHEEL_OP_NACK,
-						  TIMEWHEEL_OPF_BY_HANDLE, handle, 2,
-						  0));
-	ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &token));
-	EXPECT_EQ((__u32)TIMEWHEEL_STATE_BURIED, token.state);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, TIMEWHEEL_OPF_BY_HANDLE,
-			       handle, 0, 0));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(3U, event.delivery);
+	EXPECT_EQ(2U, event.delivery);
 	ASSERT_EQ(0, tw_ack(self->fd, &event));
 	EXPECT_EQ(-ESTALE, tw_ret(tw_ack(self->fd, &event)));
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_BURY, TIMEWHEEL_OPF_BY_HANDLE,
-			       second, 0, 0));
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_DELETE, TIMEWHEEL_OPF_BY_HANDLE,
 			       second, 0, 0));
 	tw_expect_figures(self->fd, .registered = 2, .acked = 1, .deleted = 1,
-			  .nacked = 2, .kicked = 1, .delivered = 3);
+			  .nacked = 1, .delivered = 2);
 }
 
 /* Touch words judge what is pending, and no lease. */
@@ -1515,13 +1139,13 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 52));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(3U, event.delivery);
-	/* So it can after an ACK with a delay. What was stored before is void. */
+	/* What was stored before a NACK is void. */
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 52;
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 3, 3 * TW_SEC));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 3, 3 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 55));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(4U, event.delivery);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 4, 3 * TW_SEC));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 4, 3 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 56));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 56;
 	ASSERT_EQ(0, tw_advance(self->fd, 61));
@@ -1530,7 +1154,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(5U, event.delivery);
 	EXPECT_EQ(0, tw_ack(self->fd, &event));
-	tw_expect_figures(self->fd, .registered = 1, .acked = 3, .nacked = 1,
+	tw_expect_figures(self->fd, .registered = 1, .acked = 1, .nacked = 3,
 			  .delivered = 5, .lapsed = 1);
 	munmap(words, (size + 4095) & ~4095UL);
 }
@@ -1538,7 +1162,7 @@ TEST_F(leases, wheels_with_touch_words)
 /* A batch of answers, each with its own result. */
 TEST_F(leases, batch_of_answers)
 {
-	enum { N = 200 };
+	enum { N = 210 };
 	struct timewheel_event events[N];
 	struct timewheel_op ops[N];
 	__u32 done = 0;
@@ -1559,16 +1183,16 @@ TEST_F(leases, batch_of_answers)
 		ops[i].flags = TIMEWHEEL_OPF_BY_HANDLE;
 		ops[i].handle = events[i].handle;
 		ops[i].delivery = events[i].delivery + (i % 5 == 4);
-		ops[i].code = answers[i % 4];
-		ops[i].time = i % 4 ? 50 * TW_SEC : 0;
+		ops[i].code = answers[i % 3];
+		ops[i].time = 50 * TW_SEC;
 	}
 	ASSERT_EQ(0, tw_batch(self->fd, ops, N, &done));
 	EXPECT_EQ((__u32)N, done);
 	for (int i = 0; i < N; i++)
 		EXPECT_EQ(i % 5 == 4 ? -ESTALE : 0, ops[i].result);
 	tw_expect_figures(self->fd, .registered = N, .delivered = N,
-			  .acked = N / 5, .nacked = N / 5, .pending = N / 5,
-			  .buried = N / 5, .held = 2 * N / 5);
+			  .acked = N / 15 * 4, .nacked = N / 15 * 4,
+			  .pending = N / 15 * 4, .held = N / 15 * 7);
 }
 
 /* Lease ends are announced like any deadline. */
@@ -1593,15 +1217,9 @@ TEST_F(leases, lease_ends_are_announced)
 		expect_event(n % 2 ? self->other : self->fd, ID, n + 1,
 			     5 + n * LEASE);
 	}
-	/* So are NACK and KICK. */
+	/* So is a NACK. */
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
 	ASSERT_EQ(0, answer(self->other, TIMEWHEEL_OP_NACK, ID, 10, 0));
-	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	expect_event(self->fd, ID, 11, 5 + 9 * LEASE);
-	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_BURY, ID, 11, 0));
-	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
 	close(epoll);
 }
@@ -1633,30 +1251,15 @@ TEST_F(leases, blocked_readers)
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(4U, b.event.delivery);
 
-	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_BURY, ID, 4, 0));
-	ASSERT_EQ(0, order(self->fd, TIMEWHEEL_OP_KICK, ID));
-	ASSERT_EQ(0, pthread_join(b.thread, NULL));
-	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(5U, b.event.delivery);
-
-	/* Shortened by EXTEND. */
-	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, ID, 5, TW_SEC));
-	ASSERT_EQ(0, tw_advance(self->fd, 41));
-	ASSERT_EQ(0, pthread_join(b.thread, NULL));
-	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(6U, b.event.delivery);
-
 	/* What another file held comes back. */
-	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 6, 0));
-	expect_event(self->other, ID, 7, 41);
+	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 4, 0));
+	expect_event(self->other, ID, 5, 40);
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
 	close(self->other);
 	self->other = -1;
 	ASSERT_EQ(0, pthread_join(b.thread, NULL));
 	ASSERT_EQ(1, b.ret);
-	EXPECT_EQ(8U, b.event.delivery);
+	EXPECT_EQ(6U, b.event.delivery);
 	close(fd);
 }
 
@@ -1664,12 +1267,10 @@ TEST_F(leases, blocked_readers)
 TEST_F(leases, real_clock)
 {
 	struct timewheel_event event, again;
-	struct timewheel_token token;
 	int fd;
 
 	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
-		make(.clock = clock, .tick = TW_MS, .lease = 50 * TW_MS,
-		     .max_attempts = 3);
+		make(.clock = clock, .tick = TW_MS, .lease = 50 * TW_MS);
 		fd = tw_open_named(self->name, O_RDWR);
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, tw_register(fd, ID, 5 * TW_MS, 0, NULL));
@@ -1682,14 +1283,530 @@ TEST_F(leases, real_clock)
 			EXPECT_LE(again.deadline, again.taken);
 			event = again;
 		}
-		/* Nobody is woken for one that is buried; the next one comes. */
-		ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_MS, 0, NULL));
-		ASSERT_EQ(1, tw_read(fd, &event, 1));
-		EXPECT_EQ(1ULL, event.id);
-		ASSERT_EQ(0, tw_get(fd, 0, ID, &token));
-		EXPECT_EQ((__u32)TIMEWHEEL_STATE_BURIED, token.state);
 		close(fd);
 	}
+}
+
+/* Attempts are counted over each way in which a delivery can be in vain. */
+TEST_F(leases, attempts)
+{
+	struct timewheel_event event = hold();
+	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(1U, event.attempts);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 0));
+	EXPECT_EQ(2U, expect_event(self->fd, ID, 2, 5).attempts);
+	ASSERT_EQ(0, tw_advance(self->fd, 35));
+	EXPECT_EQ(3U, expect_event(fd, ID, 3, 35).attempts);
+	close(fd);
+	EXPECT_EQ(4U, expect_event(self->fd, ID, 4, 35).attempts);
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 65,
+			.delivery = 4, .attempts = 4);
+	/* An EXTEND is none, nor are a move and a touch of what is pending. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 4, 0));
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 4, 10 * TW_SEC));
+	ASSERT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
+	ASSERT_EQ(0, tw_touch(self->fd, 0, ID));
+	ASSERT_EQ(0, tw_advance(self->fd, 55));
+	EXPECT_EQ(5U, expect_event(self->fd, ID, 5, 55).attempts);
+	/* Another token of this id begins anew. */
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 0));
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	EXPECT_EQ(1U, expect_event(self->fd, ID, 1, 55).attempts);
+}
+
+/* When each lease ends that is out, in ticks; 0 for none. */
+static __u64 first_end(const __u64 *end, __u32 n)
+{
+	__u64 first = 0;
+
+	for (__u32 i = 0; i < n; i++)
+		if (end[i] && (!first || end[i] < first))
+			first = end[i];
+	return first;
+}
+
+/* Many are held, and extended, answered and deleted in any order. */
+TEST_F_TIMEOUT(leases, leases_end_in_order, 120)
+{
+	struct timewheel_event events[64];
+	__u64 seed = time(NULL), end[TOKENS], hand = 1;
+	struct timewheel_info info;
+	int n;
+
+	TH_LOG("seed %llu", seed);
+	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0, TW_SEC));
+	ASSERT_EQ(0, tw_advance(self->fd, hand));
+	ASSERT_EQ(TOKENS, tw_read_all(self->fd));
+	for (__u32 i = 0; i < TOKENS; i++)
+		end[i] = hand + LEASE;
+	for (__u32 i = 0; i < 4 * TOKENS; i++) {
+		const __u64 id = tw_random(&seed) % TOKENS;
+		const __u64 time = tw_random(&seed) % 1000;
+
+		if (!(tw_random(&seed) % 4)) {
+			ASSERT_EQ(end[id] ? 0 : -ENOENT,
+				  tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_EXTEND,
+						   TIMEWHEEL_OPF_ABSOLUTE, id, 1,
+						   (hand + 1 + time) * TW_SEC)));
+			if (end[id])
+				end[id] = hand + 1 + time;
+		} else if (tw_random(&seed) % 6) {
+			ASSERT_EQ(end[id] ? 0 : -ENOENT,
+				  answer(self->fd, TIMEWHEEL_OP_EXTEND, id, 1,
+					 time * TW_SEC));
+			if (end[id] && end[id] < hand + (time ?: LEASE))
+				end[id] = hand + (time ?: LEASE);
+		} else if (end[id]) {
+			ASSERT_EQ(0, i % 2 ? delete(self->fd, id) :
+				  answer(self->fd, TIMEWHEEL_OP_ACK, id, 1, 0));
+			end[id] = 0;
+		}
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(first_end(end, TOKENS) * TW_SEC, info.next);
+	}
+	/* Of those that end meanwhile no lease is forgotten, and none comes early. */
+	while (first_end(end, TOKENS)) {
+		__u64 last = 0;
+
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(first_end(end, TOKENS) * TW_SEC, info.next);
+		hand += 1 + tw_random(&seed) % 40;
+		ASSERT_EQ(0, tw_advance(self->fd, hand));
+		ASSERT_EQ(first_end(end, TOKENS) <= hand, tw_readable(self->other));
+		while ((n = tw_read(self->other, events, 64)) > 0) {
+			for (int i = 0; i < n; i++) {
+				ASSERT_EQ(2U, events[i].delivery);
+				ASSERT_EQ(end[events[i].id] * TW_SEC,
+					  events[i].deadline);
+				ASSERT_LE(last, events[i].deadline);
+				last = events[i].deadline;
+				end[events[i].id] = 0;
+				ASSERT_EQ(0, tw_ack(self->fd, &events[i]));
+			}
+		}
+		ASSERT_TRUE(!first_end(end, TOKENS) ||
+			    first_end(end, TOKENS) > hand);
+	}
+	tw_expect_balance(self->fd);
+	tw_expect_nothing(self->fd);
+}
+
+/*
+ * Wheels of which no more may be out.
+ */
+
+/* Each of @n events is of the id that comes next, and due on tick @id. */
+static void expect_ids(struct __test_metadata *_metadata, int fd, __u64 *id, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct timewheel_event event;
+
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		ASSERT_EQ(++*id, event.id);
+		ASSERT_EQ(*id * TW_SEC, event.deadline);
+		ASSERT_EQ(1U, event.delivery);
+	}
+}
+
+TEST_F_TIMEOUT(leases, as_many_as_may_be_out, 120)
+{
+	static const __u32 most[] = { 1, 2, 63, 64, 65, 128, 300, TOKENS - 1 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
+		struct timewheel_event events[TOKENS];
+		struct timewheel_info info;
+		__u64 id = 0;
+
+		make(.max_held = most[i]);
+		for (__u64 n = TOKENS; n; n--)
+			ASSERT_EQ(0, tw_register(self->fd, n, n * TW_SEC, 0, NULL));
+		ASSERT_EQ(0, tw_advance(self->fd, TOKENS));
+		/* Also if a reader has room for more. */
+		ASSERT_EQ(most[i], tw_read_all(self->fd));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(most[i], info.max_held);
+		EXPECT_EQ((__u64)most[i], info.held);
+		EXPECT_EQ((__u64)TOKENS - most[i], info.pending);
+		EXPECT_EQ((TOKENS + LEASE) * TW_SEC, info.next);
+		tw_expect_nothing(self->fd);
+		tw_expect_nothing(self->other);
+		ASSERT_EQ(0, tw_advance(self->fd, TOKENS + LEASE - 1));
+		tw_expect_nothing(self->fd);
+
+		/* Each answer makes room for one. */
+		for (id = most[i]; id < TOKENS && id < 3 * most[i];) {
+			__u64 old = id - most[i] + 1;
+
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, old, 1, 0));
+			ASSERT_TRUE(tw_readable(self->other));
+			expect_ids(_metadata, self->other, &id, 1);
+			tw_expect_nothing(self->fd);
+		}
+		/* All that are held come back at once, and as many go out. */
+		close(self->fd);
+		close(self->other);
+		self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+		self->other = -1;
+		ASSERT_LE((int)most[i], tw_read(self->fd, events, TOKENS));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ((__u64)most[i], info.held);
+		tw_expect_nothing(self->fd);
+		tw_expect_balance(self->fd);
+	}
+}
+
+enum end { ACKED, NACKED, DELETED, LAPSED, RELEASED, ENDS };
+
+/* Ends the delivery of ID, which file @fd holds, in one of the ways. */
+static void end_delivery(struct __test_metadata *_metadata, int wheel, int fd,
+			 enum end way)
+{
+	switch (way) {
+	case ACKED:
+		ASSERT_EQ(0, answer(wheel, TIMEWHEEL_OP_ACK, ID, 1, 0));
+		break;
+	case NACKED:
+		ASSERT_EQ(0, answer(wheel, TIMEWHEEL_OP_NACK, ID, 1, 100 * TW_SEC));
+		break;
+	case DELETED:
+		ASSERT_EQ(0, delete(wheel, ID));
+		break;
+	case LAPSED:
+		ASSERT_EQ(0, tw_advance(wheel, 5 + LEASE));
+		break;
+	default:
+		ASSERT_EQ(0, close(fd));
+	}
+}
+
+/* Each end of a delivery makes room, and wakes who waits for it in any way. */
+TEST_F(leases, each_end_makes_room)
+{
+	static void (*const sleeps[])(struct tw_sleeper *s) = {
+		tw_sleep_in_read, tw_sleep_in_poll, tw_sleep_in_epoll,
+		tw_sleep_in_epoll,
+	};
+
+	for (enum end way = 0; way < ENDS; way++) {
+		for (size_t how = 0; how < ARRAY_SIZE(sleeps); how++) {
+			struct epoll_event event = {
+				.events = EPOLLIN | (how == 3 ? EPOLLET : 0),
+			};
+			int epoll = epoll_create1(EPOLL_CLOEXEC), holder, fd;
+			struct tw_sleeper s;
+
+			make(.max_held = 1);
+			holder = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+			fd = tw_open_named(self->name, O_RDWR);
+			ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+			ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, NULL));
+			ASSERT_EQ(0, tw_advance(self->fd, 5));
+			EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
+			expect_event(holder, ID, 1, 5);
+			/* Another is due, and a third one comes to be. */
+			ASSERT_EQ(0, tw_register_at(self->fd, 1, 3 * TW_SEC, 0));
+			ASSERT_EQ(0, tw_register_at(self->fd, 2, 6 * TW_SEC, 0));
+			ASSERT_EQ(0, tw_advance(self->fd, 6));
+			tw_expect_nothing(self->fd);
+			EXPECT_EQ(0U, tw_epoll_now(epoll));
+			ASSERT_TRUE(tw_put_to_sleep(&s, how < 2 ? fd : epoll,
+						    sleeps[how]));
+			end_delivery(_metadata, self->fd, holder, way);
+			ASSERT_EQ(0, pthread_join(s.thread, NULL));
+			ASSERT_EQ(1, s.ret) {
+				TH_LOG("end %d, sleeper %zu", way, how);
+			}
+			if (how)
+				ASSERT_EQ(1, tw_read(self->fd, &s.event, 1));
+			EXPECT_EQ(1ULL, s.event.id);
+			tw_expect_nothing(self->other);
+			EXPECT_EQ(0U, tw_epoll_now(epoll));
+			close(epoll);
+			close(fd);
+			if (way != RELEASED)
+				close(holder);
+		}
+	}
+}
+
+/* A reader that hangs keeps all for no longer than its lease. */
+TEST_F(leases, hung_reader_holds_all)
+{
+	enum { MOST = 300, LAST = TOKENS };
+	struct timewheel_event hung[MOST], events[64];
+	__u64 last = 0;
+	int n, got = 0;
+
+	make(.max_held = MOST);
+	memset(hung, 0, sizeof(hung));
+	for (__u64 i = 1; i <= TOKENS; i++)
+		ASSERT_EQ(0, tw_register(self->fd, i * 7 % TOKENS + 1,
+					 (i * 7 % TOKENS + 1) * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, LAST));
+	for (n = 0; n < MOST; n += got)
+		ASSERT_LT(0, got = tw_read(self->other, hung + n, MOST - n));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, LAST + LEASE - 1));
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, LAST + LEASE));
+
+	/* What was due before the ends of these leases comes before what they held. */
+	got = 0;
+	while ((n = tw_read(self->fd, events, 64)) > 0) {
+		for (int i = 0; i < n; i++, got++) {
+			bool late = got >= TOKENS - MOST;
+
+			ASSERT_LE(last, events[i].deadline);
+			last = events[i].deadline;
+			ASSERT_EQ(late ? 2U : 1U, events[i].delivery);
+			ASSERT_EQ((late ? LAST + LEASE : MOST + 1 + got) * TW_SEC,
+				  last);
+			ASSERT_EQ(late, events[i].id <= MOST);
+			ASSERT_EQ(0, tw_ack(self->fd, &events[i]));
+		}
+	}
+	EXPECT_EQ(TOKENS, got);
+	for (int i = 0; i < MOST; i++)
+		EXPECT_EQ(-ESTALE, tw_ret(tw_ack(self->other, &hung[i])));
+	tw_expect_figures(self->fd, .registered = TOKENS, .acked = TOKENS,
+			  .delivered = TOKENS + MOST, .lapsed = MOST);
+}
+
+/* P7: while no more may be out nothing looks in vain: neither the timer nor a program. */
+TEST_F(leases, no_callbacks_while_all_is_out)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC), fd;
+	struct epoll_event event = { .events = EPOLLIN };
+	struct timewheel_info before, info;
+	struct timewheel_event held;
+	struct tw_sleeper s;
+
+	make(.clock = TIMEWHEEL_CLOCK_MONOTONIC, .tick = TW_MS,
+	     .lease = 3600 * TW_SEC, .max_held = 1);
+	fd = tw_open_named(self->name, O_RDWR);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->other, &event));
+	ASSERT_EQ(0, tw_register(fd, ID, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(fd, &held, 1));
+	ASSERT_TRUE(tw_put_to_sleep(&s, fd, tw_sleep_in_read));
+	ASSERT_EQ(0, tw_info(fd, &before));
+	for (__u64 id = 100; id < 150; id++)
+		ASSERT_EQ(0, tw_register(fd, id, (id - 100) * 4 * TW_MS, 0, NULL));
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 300));
+	tw_expect_nothing(self->other);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(before.callbacks, info.callbacks);
+	EXPECT_EQ(before.quiet, info.quiet);
+	EXPECT_LE(held.taken + 3600 * TW_SEC, info.next);
+
+	/* Then an answer is enough. */
+	ASSERT_EQ(0, tw_ack(self->fd, &held));
+	ASSERT_EQ(0, pthread_join(s.thread, NULL));
+	ASSERT_EQ(1, s.ret);
+	EXPECT_EQ(100ULL, s.event.id);
+	close(epoll);
+	close(fd);
+}
+
+/* On a clock that goes by itself: the timer goes off with each lease, and not between. */
+TEST_F(leases, leases_end_by_the_timer)
+{
+	const __u64 lease = 100 * TW_MS;
+	struct timewheel_info before, info;
+	struct timewheel_event held;
+	struct tw_sleeper s;
+	int fd;
+
+	make(.clock = TIMEWHEEL_CLOCK_MONOTONIC, .tick = TW_MS, .lease = lease,
+	     .max_held = 1);
+	fd = tw_open_named(self->name, O_RDWR);
+	ASSERT_EQ(0, tw_register(fd, ID, 0, 0, NULL));
+	ASSERT_EQ(1, tw_read(self->other, &held, 1));
+	ASSERT_EQ(0, tw_info(fd, &before));
+	for (__u64 id = 100; id < 150; id++)
+		ASSERT_EQ(0, tw_register(fd, id, (id - 100) * TW_MS, 0, NULL));
+	for (__u64 id = 100; id < 104; id++) {
+		__u64 taken = held.taken;
+
+		ASSERT_TRUE(tw_start_sleeper(&s, fd, tw_sleep_in_read));
+		ASSERT_EQ(0, pthread_join(s.thread, NULL));
+		ASSERT_EQ(1, s.ret);
+		EXPECT_EQ(id, s.event.id);
+		held = s.event;
+		EXPECT_LE(taken + lease, held.taken);
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_LE(info.callbacks - before.callbacks,
+		  (info.now - before.now) / lease + 1);
+	close(fd);
+}
+
+/* A read that fails with all but one out puts back what it has taken. */
+TEST_F(leases, faulting_read_beside_held_ones)
+{
+	enum { MOST = 10, N = 30 };
+	const struct iovec nowhere = { (void *)8, 64 * sizeof(struct timewheel_event) };
+	const size_t page = sysconf(_SC_PAGESIZE);
+	const size_t size = sizeof(struct timewheel_event);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *end = pages + page;
+	struct timewheel_info info;
+	__u64 id = 0;
+
+	ASSERT_NE(MAP_FAILED, (void *)pages);
+	ASSERT_EQ(0, munmap(end, page));
+	for (int out = MOST - 1; out >= MOST - 4; out--) {
+		const int room = MOST - out;
+
+		make(.max_held = MOST);
+		for (__u64 i = 1; i <= N; i++)
+			ASSERT_EQ(0, tw_register(self->fd, i, i * TW_SEC, 0, NULL));
+		ASSERT_EQ(0, tw_advance(self->fd, N));
+		id = 0;
+		expect_ids(_metadata, self->fd, &id, out);
+		for (int i = 0; i < 20; i++)
+			ASSERT_EQ(-EFAULT, tw_ret(readv(self->other, &nowhere, 1)));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ((__u64)out, info.held);
+		EXPECT_EQ((__u64)N - out, info.pending);
+		EXPECT_EQ(0ULL, info.taken);
+		EXPECT_TRUE(tw_readable(self->other));
+		/* As many as there is memory for; the others are there. */
+		ASSERT_EQ(room == 1 ? -EFAULT : (int)((room - 1) * size),
+			  tw_ret(read(self->other, end - (room - 1) * size - 5,
+				      N * size)));
+		id += room - 1;
+		expect_ids(_metadata, self->other, &id, 1);
+		tw_expect_nothing(self->other);
+		tw_expect_nothing(self->fd);
+		for (__u64 i = 1; i <= N; i++) {
+			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, i, 1, 0));
+			if (id < N)
+				expect_ids(_metadata, self->fd, &id, 1);
+		}
+		tw_expect_figures(self->fd, .registered = N, .acked = N,
+				  .delivered = N, .put_back = info.put_back + 1);
+	}
+	munmap(pages, page);
+}
+
+/* A reader that waits for its memory takes no place among those that may be out. */
+TEST_F(leases, slow_reader_takes_no_room)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	int fd = -1;
+	struct timewheel_event event;
+	struct tw_slow_reader r;
+
+	make(.max_held = 1);
+	fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
+	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
+	event = expect_event(self->other, ID, 1, 0);
+	tw_expect_nothing(self->fd);
+	ASSERT_EQ(0, tw_ack(self->other, &event));
+	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+	ASSERT_EQ((int)sizeof(event), r.ret);
+	memcpy(&event, r.pages, sizeof(event));
+	EXPECT_EQ(1ULL, event.id);
+	EXPECT_EQ(1U, event.delivery);
+	tw_expect_nothing(self->fd);
+	close(fd);
+	expect_event(self->fd, 1, 2, 1);
+	close(r.uffd);
+	munmap(r.pages, r.size);
+}
+
+/* Readers of one wheel: they answer, fail, or go away with what they hold. */
+static struct crew {
+	const char *name;
+	atomic_uint acked;
+	atomic_bool over;
+} crew;
+
+static void *read_and_ack(void *arg)
+{
+	struct timewheel_event events[4] = {};
+	int fd = tw_open_named(crew.name, O_RDWR), n;
+
+	while ((n = tw_read(fd, events, ARRAY_SIZE(events))) > 0)
+		for (int i = 0; i < n; i++)
+			crew.acked += !tw_ack(fd, &events[i]);
+	if (errno != ENODEV)
+		tw_fail("read: %s", strerror(errno));
+	close(fd);
+	return arg;
+}
+
+static void *read_nowhere(void *arg)
+{
+	const struct iovec nowhere = { (void *)8, 4 * sizeof(struct timewheel_event) };
+	int fd = tw_open_named(crew.name, O_RDONLY | O_NONBLOCK);
+
+	while (!crew.over)
+		if (readv(fd, &nowhere, 1) > 0)
+			tw_fail("a read to nowhere");
+	close(fd);
+	return arg;
+}
+
+static void *read_and_leave(void *arg)
+{
+	struct timewheel_event event = {};
+
+	while (!crew.over) {
+		int fd = tw_open_named(crew.name, O_RDONLY | O_NONBLOCK);
+
+		tw_read(fd, &event, 1);
+		close(fd);
+	}
+	return arg;
+}
+
+/*
+ * Of readers that sleep none is forgotten, whatever makes the room for the delivery that
+ * it waits for. No time passes, and no other call comes, that could wake it.
+ */
+TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
+{
+	static void *(*const jobs[])(void *arg) = {
+		read_and_ack, read_and_ack, read_nowhere, read_and_leave,
+	};
+	pthread_t threads[ARRAY_SIZE(jobs)];
+
+	/* Those that fail or leave do so alone: else one wakes whom the other forgets. */
+	for (size_t other = 2; other < ARRAY_SIZE(jobs); other++) {
+		const size_t used[] = { 0, 1, other };
+
+		make(.max_held = 1);
+		memset(&crew, 0, sizeof(crew));
+		crew.name = self->name;
+		for (size_t i = 0; i < ARRAY_SIZE(used); i++)
+			ASSERT_EQ(0, pthread_create(&threads[i], NULL,
+						    jobs[used[i]], NULL));
+		for (__u64 id = 0; id < tw_scaled(20000); id++) {
+			ASSERT_EQ(0, tw_register(self->fd, id, 0, 0, NULL));
+			for (int tries = 0; crew.acked <= id; tries++) {
+				ASSERT_GT(100000, tries) {
+					TH_LOG("token %llu, beside %zu", id, other);
+				}
+				sched_yield();
+				usleep(tries < 100 ? 0 : 100);
+			}
+		}
+		crew.over = true;
+		ASSERT_EQ(0, tw_destroy_named(self->device, self->name));
+		self->created = false;
+		for (size_t i = 0; i < ARRAY_SIZE(used); i++)
+			ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	}
+	EXPECT_EQ(0, tw_failures);
 }
 
 /*
@@ -1743,8 +1860,8 @@ TEST_F(leases, only_what_is_held)
 	ASSERT_EQ(8, tw_read(fd, events, 8));
 	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_ACK, 0, 1, 0));
 	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, 1, 1, 500 * TW_SEC));
-	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_BURY, 2, 1, 0));
-	EXPECT_EQ(0, order(fd, TIMEWHEEL_OP_DELETE, 3));
+	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_OP_ACK, 2, 1, 0));
+	EXPECT_EQ(0, delete(fd, 3));
 	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, 4, 1, 200 * TW_SEC));
 	/* One goes over to another file, when its lease is over. */
 	for (__u64 id = 6; id < 8; id++)
@@ -1756,13 +1873,11 @@ TEST_F(leases, only_what_is_held)
 	expect_event(fd, 7, 2, 100);
 	close(fd);
 
-	tw_expect_figures(self->fd, .registered = 8, .acked = 1, .nacked = 2,
-			  .buried = 1, .deleted = 1, .held = 1, .pending = 4,
+	tw_expect_figures(self->fd, .registered = 8, .acked = 2, .nacked = 2,
+			  .deleted = 1, .held = 1, .pending = 4,
 			  .delivered = 10, .lapsed = 1, .returned = 3);
 	tw_expect_token(self->fd, 1, .state = TIMEWHEEL_STATE_PENDING, .due = 501,
 			.delivery = 1, .attempts = 1);
-	tw_expect_token(self->fd, 2, .state = TIMEWHEEL_STATE_BURIED, .delivery = 1,
-			.attempts = 1);
 	tw_expect_token(self->fd, 4, .state = TIMEWHEEL_STATE_PENDING, .due = 100,
 			.delivery = 1, .attempts = 1);
 	tw_expect_token(self->fd, 5, .state = TIMEWHEEL_STATE_HELD,
@@ -1792,12 +1907,11 @@ TEST_F(leases, files_that_hold_nothing)
 	}
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
 			.delivery = 1, .attempts = 1);
-	/* One more that was given this one to answer, and only answers. */
+	/* Nor does a file that only answers. */
 	for (int i = 0; i < 50; i++) {
 		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 
-		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OPF_ANY_FILE,
-				       ID, 1, 0));
+		ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 		close(fd);
 		tw_expect_nothing(self->fd);
 	}
@@ -1948,7 +2062,6 @@ TEST_F(leases, killed_while_it_reads)
 	pid_t child;
 
 	ASSERT_NE(MAP_FAILED, (void *)pages);
-	make(.max_attempts = 1);
 	ASSERT_EQ(5UL, tw_register_many(self->fd, 0, 5, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	child = fork();
@@ -1969,14 +2082,14 @@ TEST_F(leases, killed_while_it_reads)
 	EXPECT_EQ(5ULL, info.put_back);
 	EXPECT_EQ(0ULL, info.taken);
 	ASSERT_TRUE(tw_kill(child));
-	/* It was not delivered: no attempt is lost, and none is buried. */
+	/* It was not delivered, and was no attempt. */
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.delivered);
 	EXPECT_EQ(5ULL, info.pending);
-	EXPECT_EQ(0ULL, info.buried);
 	ASSERT_EQ(5, tw_read(self->fd, events, 8));
 	for (int i = 0; i < 5; i++) {
 		EXPECT_EQ(1U, events[i].delivery);
+		EXPECT_EQ(1U, events[i].attempts);
 		EXPECT_EQ(0, tw_ack(self->fd, &events[i]));
 	}
 	tw_expect_balance(self->fd);
@@ -2098,7 +2211,7 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 	munmap(r.pages, r.size);
 }
 
-/* The wheel is destroyed while some hold and some are buried: all goes. */
+/* The wheel is destroyed while some of its tokens are held: all goes. */
 TEST_F(leases, destroyed_while_held)
 {
 	long before = tw_refcnt();
@@ -2110,8 +2223,6 @@ TEST_F(leases, destroyed_while_held)
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	child = fork_reader(self->name, 300, true);
 	ASSERT_LT(0, child);
-	for (__u64 id = 0; id < TOKENS; id += 7)
-		order(self->fd, TIMEWHEEL_OP_BURY, id);
 	ASSERT_EQ(0, tw_destroy_named(self->device, self->name));
 	self->created = false;
 	EXPECT_EQ(-ENODEV, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 1, 0));
@@ -2134,7 +2245,7 @@ TEST_F(leases, bytes_of_a_pending_token)
 	const __u64 n = 3 << 15;
 	struct timewheel_info info;
 
-	make(.max_tokens = n);
+	make(.max_tokens = n, .max_held = 1);
 	ASSERT_EQ(n, tw_register_many(self->fd, 0, n, 0, TW_SEC));
 	/* A worker of the kernel makes the table larger. */
 	tw_sleep_ms(200);
@@ -2152,7 +2263,7 @@ TEST_F(leases, private_wheel)
 	struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = SLOTS, .tick = TW_SEC, .max_tokens = 300,
-		.lease = LEASE * TW_SEC,
+		.lease = LEASE * TW_SEC, .max_held = 300,
 	};
 	struct timewheel_event event;
 

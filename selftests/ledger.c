@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ledger of a wheel with leases, id by id: what was registered was acked,
- * deleted or buried, or is still there, also if processes died meanwhile. No token is
+ * The ledger of a wheel with leases, id by id: what was registered was acked or
+ * deleted, or is still there, also if processes died meanwhile. No token is
  * lost, and none comes again after its ACK. Hundreds of consumers are killed, daemons
  * are replaced under load, many tokens are due after a long silence, and a model
  * predicts the result of each random operation.
@@ -72,6 +72,7 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 					tokens * sizeof(struct entry));
 	ASSERT_NE(MAP_FAILED, (void *)self->shared);
 	setup.max_tokens = tokens;
+	setup = tw_hold_all(setup);
 	ASSERT_EQ(0, tw_create_named(self->device, self->name, setup));
 	self->created = true;
 	self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -151,14 +152,10 @@ static void deal_with(struct shared *shared, int fd,
 		break;
 	case 1:
 	case 2:
+	case 3:
 		ret = tw_answer(fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 				event->handle, event->delivery,
 				rand() % 3 * TW_MS);
-		shared->faults += ret & ~TIMEWHEEL_RES_BURIED;
-		break;
-	case 3:
-		ret = tw_answer(fd, TIMEWHEEL_OP_BURY, 0, event->id, event->delivery,
-				0);
 		shared->faults += ret != 0;
 		break;
 	case 4:
@@ -196,7 +193,7 @@ static int consume(FIXTURE_DATA(ledger) *self, int i)
 static void expect_ledger(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(ledger) *self)
 {
-	__u64 ended = 0, buried = 0, there = 0;
+	__u64 ended = 0, there = 0;
 	struct timewheel_info info;
 
 	for (__u32 id = 0; id < self->tokens; id++) {
@@ -220,23 +217,19 @@ static void expect_ledger(struct __test_metadata *_metadata,
 		ASSERT_EQ(0, entry->acked + entry->deleted) {
 			TH_LOG("token %u is there after its end", id);
 		}
-		if (token.state == TIMEWHEEL_STATE_BURIED)
-			buried++;
-		else
-			there++;
+		there++;
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(self->tokens, info.registered);
 	EXPECT_EQ(ended, info.acked + info.deleted);
-	EXPECT_EQ(buried, info.buried);
 	EXPECT_EQ(there, info.pending + info.held);
 	EXPECT_EQ(0ULL, info.taken);
 	EXPECT_EQ(0ULL, info.lapsed);
 	EXPECT_EQ(0ULL, info.cancelled);
 	EXPECT_EQ(0U, self->shared->faults);
 	tw_expect_balance(self->fd);
-	TH_LOG("%llu acked, %llu deleted, %llu buried, %llu there", info.acked,
-	       info.deleted, buried, there);
+	TH_LOG("%llu acked, %llu deleted, %llu there", info.acked, info.deleted,
+	       there);
 	TH_LOG("%llu delivered, %llu nacked, %llu came back by death",
 	       info.delivered, info.nacked, info.returned);
 }
@@ -274,7 +267,8 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 	struct timewheel_token token;
 	int n;
 
-	make(tw_scaled(100000), .max_attempts = 100);
+	/* Mostly as much is out as may be. */
+	make(tw_scaled(100000), .max_held = 100);
 	for (int i = 0; i < CONSUMERS; i++)
 		ASSERT_TRUE(start(self, i, consume));
 	ASSERT_TRUE(start(self, CONSUMERS, produce));
@@ -287,13 +281,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 	}
 	expect_ledger(_metadata, self);
 
-	/* All remaining tokens come now, the buried ones too, and get their answers. */
-	for (__u32 id = 0; id < self->tokens; id++) {
-		if (!tw_get(self->fd, 0, id, &token) &&
-		    token.state == TIMEWHEEL_STATE_BURIED)
-			ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_KICK, 0, id,
-					       0, 0));
-	}
+	/* All remaining tokens come now, and get their answers. */
 	tw_sleep_ms(50);
 	while ((n = tw_read(self->fd, events, 64)) > 0)
 		for (int i = 0; i < n; i++)
@@ -442,40 +430,30 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 #define IDS	24
 #define FILES	3
 #define LEASE	7
-#define MOST	3	/* attempts */
+#define MOST	5	/* deliveries at once */
 #define ABSENT	(-1)
 
 struct model_token {
 	int state;		/* ABSENT or of enum timewheel_state */
 	__u64 due, timeout;	/* in ticks */
-	__u64 taken;		/* when its delivery was */
 	__u32 delivery, attempts;
 	int file;
 };
 
 struct model {
 	struct model_token token[IDS];
+	int held;
 	struct tw_figures figures;
 	__u64 hand;
 	int fds[FILES];
 };
 
-static void bury(struct model *m, struct model_token *t)
+/* A delivery is over: the token is due again on @due, or gone. */
+static void let_go(struct model *m, struct model_token *t, int state, __u64 due)
 {
-	t->state = TIMEWHEEL_STATE_BURIED;
-	t->due = m->hand;
-}
-
-/* Its delivery failed: the token is due again on @tick, or buried. */
-static int fail(struct model *m, struct model_token *t, __u64 tick)
-{
-	if (t->attempts >= MOST) {
-		bury(m, t);
-		return TIMEWHEEL_RES_BURIED;
-	}
-	t->state = TIMEWHEEL_STATE_PENDING;
-	t->due = tick;
-	return 0;
+	t->state = state;
+	t->due = due;
+	m->held--;
 }
 
 static int was_due(const struct model *m, const struct model_token *t)
@@ -503,71 +481,45 @@ static int model_touch(struct model *m, struct model_token *t)
 	return bits;
 }
 
-/* The answers: @op as it goes to the kernel, by file @file. */
-static int model_answer(struct model *m, struct model_token *t, int file,
+/* The answers, by any file. */
+static int model_answer(struct model *m, struct model_token *t,
 			const struct timewheel_op *op, __u64 delay)
 {
-	int bits;
-
 	if (t->state == ABSENT)
 		return -ENOENT;
-	if (op->code == TIMEWHEEL_OP_BURY && !op->delivery) {
-		if (t->state != TIMEWHEEL_STATE_PENDING)
-			return -ESTALE;
-		bits = was_due(m, t);
-		bury(m, t);
-		return bits;
-	}
 	if (t->state != TIMEWHEEL_STATE_HELD || t->delivery != op->delivery)
 		return -ESTALE;
-	if (t->file != file && !(op->flags & TIMEWHEEL_OPF_ANY_FILE))
-		return -EPERM;
 	switch (op->code) {
 	case TIMEWHEEL_OP_ACK:
-		t->state = delay ? TIMEWHEEL_STATE_PENDING : ABSENT;
-		t->due = m->hand + delay;
-		t->attempts = 0;
+		let_go(m, t, ABSENT, 0);
 		m->figures.acked++;
 		return 0;
 	case TIMEWHEEL_OP_NACK:
+		let_go(m, t, TIMEWHEEL_STATE_PENDING, m->hand + delay);
 		m->figures.nacked++;
-		return fail(m, t, m->hand + delay);
-	case TIMEWHEEL_OP_EXTEND:
-		if (m->hand + (delay ?: LEASE) >
-		    t->taken + TIMEWHEEL_MAX_LEASES * LEASE)
-			return -ERANGE;
-		t->due = m->hand + (delay ?: LEASE);
 		return 0;
 	default:
-		bury(m, t);
+		delay = delay ?: LEASE;
+		if (t->due < m->hand + delay)
+			t->due = m->hand + delay;
 		return 0;
 	}
 }
 
-static int model_order(struct model *m, struct model_token *t,
-		       const struct timewheel_op *op)
+static int model_delete(struct model *m, struct model_token *t)
 {
 	int bits = t->state == TIMEWHEEL_STATE_PENDING ? was_due(m, t) : 0;
 
 	if (t->state == ABSENT)
 		return -ENOENT;
-	if (op->code == TIMEWHEEL_OP_DELETE) {
-		t->state = ABSENT;
-		m->figures.deleted++;
-		return bits;
-	}
-	if (t->state == TIMEWHEEL_STATE_HELD)
-		return -EBUSY;
-	t->state = TIMEWHEEL_STATE_PENDING;
-	t->due = m->hand;
-	t->attempts = 0;
-	m->figures.kicked++;
+	m->held -= t->state == TIMEWHEEL_STATE_HELD;
+	t->state = ABSENT;
+	m->figures.deleted++;
 	return bits;
 }
 
-/* What @op, by @file and with a delay of @delay ticks, must return. */
-static int model_op(struct model *m, int file, const struct timewheel_op *op,
-		    __u64 delay)
+/* What @op, with a delay of @delay ticks, must return. */
+static int model_op(struct model *m, const struct timewheel_op *op, __u64 delay)
 {
 	struct model_token *t = &m->token[op->id];
 	bool pending = t->state == TIMEWHEEL_STATE_PENDING;
@@ -601,11 +553,10 @@ static int model_op(struct model *m, int file, const struct timewheel_op *op,
 		t->state = ABSENT;
 		m->figures.cancelled++;
 		return bits;
-	case TIMEWHEEL_OP_KICK:
 	case TIMEWHEEL_OP_DELETE:
-		return model_order(m, t, op);
+		return model_delete(m, t);
 	default:
-		return model_answer(m, t, file, op, delay);
+		return model_answer(m, t, op, delay);
 	}
 }
 
@@ -616,68 +567,77 @@ static void random_op(struct __test_metadata *_metadata, struct model *m)
 		TIMEWHEEL_OP_TOUCH_OR_REGISTER, TIMEWHEEL_OP_TOUCH,
 		TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK,
 		TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
-		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
+		TIMEWHEEL_OP_EXTEND, TIMEWHEEL_OP_DELETE,
 	};
 	__u64 delay = rand() % 3 ? rand() % 12 : rand() % 500;
-	int file = rand() % FILES, expected;
+	int expected;
 	struct timewheel_op op = {
 		.code = codes[rand() % ARRAY_SIZE(codes)],
 		.id = rand() % IDS, .time = delay * TW_SEC,
 	};
 	struct model_token *t = &m->token[op.id];
 
-	if (op.code >= TIMEWHEEL_OP_ACK && op.code <= TIMEWHEEL_OP_BURY) {
+	if (op.code >= TIMEWHEEL_OP_ACK && op.code <= TIMEWHEEL_OP_EXTEND)
 		op.delivery = rand() % 8 ? t->delivery : t->delivery + rand() % 3 - 1;
-		op.flags = rand() % 4 ? 0 : TIMEWHEEL_OPF_ANY_FILE;
-		file = rand() % 4 ? t->file : file;
-		if (op.code == TIMEWHEEL_OP_EXTEND && !(rand() % 8))
-			delay = rand() % (TIMEWHEEL_MAX_LEASES * LEASE + 10);
-		/* Most ACKs end their token. */
-		if (op.code == TIMEWHEEL_OP_ACK && rand() % 4)
-			delay = 0;
-		op.time = delay * TW_SEC;
-	}
-	expected = model_op(m, file, &op, delay);
-	ASSERT_EQ(expected, tw_ret(tw_op(m->fds[file], &op))) {
+	expected = model_op(m, &op, delay);
+	ASSERT_EQ(expected, tw_ret(tw_op(m->fds[rand() % FILES], &op))) {
 		TH_LOG("operation %u, token %llu, delivery %u", op.code, op.id,
 		       op.delivery);
 	}
 }
 
-/* All due tokens come, each once; a token without attempts left is buried. */
-static void model_read(struct __test_metadata *_metadata, struct model *m)
+/* Ends the leases that are over. Returns how many tokens are due. */
+static int model_look(struct model *m)
 {
-	struct timewheel_event events[IDS + 8];
-	int file = rand() % FILES, n, expected = 0;
-	bool due[IDS] = {};
+	int due = 0;
 
 	for (int id = 0; id < IDS; id++) {
 		struct model_token *t = &m->token[id];
 
-		if ((t->state != TIMEWHEEL_STATE_PENDING &&
-		     t->state != TIMEWHEEL_STATE_HELD) || t->due > m->hand)
-			continue;
-		m->figures.lapsed += t->state == TIMEWHEEL_STATE_HELD;
-		if (t->state == TIMEWHEEL_STATE_HELD && fail(m, t, t->due))
-			continue;
-		due[id] = true;
-		expected++;
+		if (t->state == TIMEWHEEL_STATE_HELD && t->due <= m->hand) {
+			let_go(m, t, TIMEWHEEL_STATE_PENDING, t->due);
+			m->figures.lapsed++;
+		}
+		due += t->state == TIMEWHEEL_STATE_PENDING && t->due <= m->hand;
 	}
+	return due;
+}
+
+/* How many tokens are due before a tick. */
+static int model_due_before(const struct model *m, __u64 tick)
+{
+	int due = 0;
+
+	for (int id = 0; id < IDS; id++)
+		due += m->token[id].state == TIMEWHEEL_STATE_PENDING &&
+		       m->token[id].due < tick;
+	return due;
+}
+
+/* The due tokens come, each once and the earliest first, as many as may be out. */
+static void model_read(struct __test_metadata *_metadata, struct model *m)
+{
+	struct timewheel_event events[IDS + 8];
+	int file = rand() % FILES, n, expected;
+
+	expected = model_look(m);
+	if (expected > MOST - m->held)
+		expected = MOST - m->held;
+	ASSERT_EQ(expected > 0, tw_readable(m->fds[file]));
 	n = tw_read(m->fds[file], events, IDS + 8);
 	ASSERT_EQ(expected ?: -1, n);
 	for (int i = 0; i < n; i++) {
 		struct model_token *t = &m->token[events[i].id];
 
-		ASSERT_TRUE(due[events[i].id]);
-		due[events[i].id] = false;
+		ASSERT_EQ(TIMEWHEEL_STATE_PENDING, t->state);
+		ASSERT_EQ(0, model_due_before(m, t->due));
 		ASSERT_EQ(t->due * TW_SEC, events[i].deadline);
 		ASSERT_EQ(m->hand * TW_SEC, events[i].taken);
 		ASSERT_EQ(t->delivery + 1, events[i].delivery);
-		if (i)
-			ASSERT_LE(events[i - 1].deadline, events[i].deadline);
+		ASSERT_EQ(t->attempts + 1, events[i].attempts);
 		t->state = TIMEWHEEL_STATE_HELD;
 		t->due = m->hand + LEASE;
-		t->taken = m->hand;
+		m->held++;
 		t->delivery++;
 		t->attempts++;
 		t->file = file;
@@ -699,7 +659,7 @@ static void model_reopen(struct __test_metadata *_metadata, struct model *m,
 		if (t->state != TIMEWHEEL_STATE_HELD || t->file != file)
 			continue;
 		m->figures.returned++;
-		fail(m, t, m->hand);
+		let_go(m, t, TIMEWHEEL_STATE_PENDING, m->hand);
 	}
 }
 
@@ -712,7 +672,6 @@ static void expect_model(struct __test_metadata *_metadata, struct model *m)
 	for (int id = 0; id < IDS; id++) {
 		f.pending += m->token[id].state == TIMEWHEEL_STATE_PENDING;
 		f.held += m->token[id].state == TIMEWHEEL_STATE_HELD;
-		f.buried += m->token[id].state == TIMEWHEEL_STATE_BURIED;
 		there += m->token[id].state != ABSENT;
 	}
 	_tw_expect_figures(_metadata, m->fds[0], f, __LINE__);
@@ -725,8 +684,6 @@ static void expect_model(struct __test_metadata *_metadata, struct model *m)
 			  t->due * TW_SEC : 0, listed[i].deadline);
 		ASSERT_EQ(t->state == TIMEWHEEL_STATE_HELD ?
 			  t->due * TW_SEC : 0, listed[i].lease_end);
-		ASSERT_EQ(t->state == TIMEWHEEL_STATE_BURIED ?
-			  t->due * TW_SEC : 0, listed[i].buried_at);
 		ASSERT_EQ(t->timeout * TW_SEC, listed[i].timeout);
 		ASSERT_EQ(t->delivery, listed[i].delivery);
 		ASSERT_EQ(t->attempts, listed[i].attempts);
@@ -740,7 +697,7 @@ TEST_F_TIMEOUT(ledger, as_the_model_says, LONG)
 	struct model m = {};
 
 	make(IDS, .clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC, .slots = 5,
-	     .lease = LEASE * TW_SEC, .max_attempts = MOST);
+	     .lease = LEASE * TW_SEC, .max_held = MOST);
 	for (int i = 0; i < FILES; i++) {
 		m.fds[i] = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 		ASSERT_LE(0, m.fds[i]);

@@ -704,7 +704,7 @@ TEST_F(listing, held_and_registered_again)
 {
 	const struct timewheel_setup setup = {
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .tick = TW_SEC, .start = 1000,
-		.lease = 30 * TW_SEC,
+		.lease = 30 * TW_SEC, .max_held = 10,
 	};
 	struct timewheel_event events[3];
 	struct timewheel_token token;

@@ -20,7 +20,6 @@
 #define LIMIT		(16ULL << 20)
 #define PLENTY		1000000
 #define AT_ONCE		512
-#define AN_HOUR		(3600 * TW_SEC)	/* no test waits for it */
 #define LONG		600	/* seconds; guests may be emulated */
 
 FIXTURE(memory) {
@@ -115,18 +114,14 @@ static pid_t fork_short(__u64 limit)
 }
 
 /*
- * Readers without memory.
+ * Deliveries.
  */
 
 #define LEASED	4096	/* tokens */
-#define LEAST	64	/* that can be out without more memory */
-#define LEASE	10	/* in ticks */
 
-/* A reader of @fd, on the tick @hand; what it got, and of this what it holds. */
+/* A wheel of LEASED tokens, all of which may be out, and one to spend memory on. */
 static struct short_reader {
-	int fd, spare, told[2];
-	__u64 hand;
-	unsigned int got, held;
+	int fd, spare;
 	unsigned char times[LEASED];
 	struct timewheel_event events[LEASED];
 } reader;
@@ -146,201 +141,113 @@ static bool spend_memory(void)
 	return errno == ENOMEM;
 }
 
-/* Reads what comes. Returns how many tokens, or -1 when there was an error. */
-static int read_short(void)
+/* Reads all tokens, each once, and holds them. */
+static bool read_all(void)
 {
-	unsigned int before = reader.held;
-	int n;
+	int n = 0, got;
 
-	while (reader.held < LEASED) {
-		n = tw_read(reader.fd, reader.events + reader.held,
-			    LEASED - reader.held);
-		if (n < 0 && errno != EAGAIN)
-			return -1;
-		if (n < 0)
-			break;
-		for (; n; n--)
-			reader.got += !reader.times[reader.events[reader.held++].id]++;
-	}
-	return reader.held - before;
+	memset(reader.times, 0, sizeof(reader.times));
+	while ((got = tw_read(reader.fd, reader.events + n, LEASED - n)) > 0)
+		for (; got; got--)
+			reader.times[reader.events[n++].id]++;
+	return n == LEASED && !memchr(reader.times, 0, LEASED);
 }
 
-/* Each answer makes room for another token, and a poll says so. Returns 0 if so. */
-static int read_and_answer(void)
+/* Answers all deliveries. Returns true if each answer was taken. */
+static bool answer_all(__u32 code)
 {
-	int first = read_short();
+	for (int i = 0; i < LEASED; i++)
+		if (tw_answer(reader.fd, code, TIMEWHEEL_OPF_BY_HANDLE,
+			      reader.events[i].handle, reader.events[i].delivery, 0))
+			return false;
+	return true;
+}
 
-	if (first < LEAST || first >= LEASED)
+static int deliver_without_memory(void)
+{
+	if (!spend_memory())
 		return 1;
-	while (reader.held) {
-		int some = reader.held < 100 ? (int)reader.held : 100;
-		int left = LEASED - reader.got;
-
-		if (left > some)
-			left = some;
-
-		if (tw_readable(reader.fd))
-			return 2;
-		for (int i = 0; i < some; i++)
-			if (tw_ack(reader.fd, &reader.events[--reader.held]))
-				return 3;
-		if (tw_readable(reader.fd) != !!left)
-			return 4;
-		if (read_short() != left)
-			return 5;
-	}
-	return reader.got != LEASED || memchr(reader.times, 2, LEASED) ? 6 : 0;
+	if (!read_all())
+		return 2;
+	if (!answer_all(TIMEWHEEL_OP_NACK) || !read_all())
+		return 3;
+	/* Their leases end, and they come again. */
+	if (tw_advance(reader.fd, 1000) || !read_all())
+		return 4;
+	if (!answer_all(TIMEWHEEL_OP_EXTEND) || !answer_all(TIMEWHEEL_OP_ACK))
+		return 5;
+	return tw_register(reader.spare, 0, TW_SEC, 0, NULL) >= 0 ? 6 : 0;
 }
 
-/* So does each lease that is over, though other tokens were due before its end. */
-static int read_and_wait(void)
+/* P5: all memory of deliveries is there since SETUP: none of it is missing later. */
+TEST_F_TIMEOUT(memory, deliveries_need_none, LONG)
 {
-	while (reader.got < LEASED) {
-		unsigned int before = reader.got;
-
-		if (read_short() < LEAST || reader.got < before + LEAST)
-			return 11;
-		if (tw_readable(reader.fd))
-			return 12;
-		reader.hand += LEASE + 1;
-		if (tw_advance(reader.fd, reader.hand))
-			return 13;
-		if (!tw_readable(reader.fd))
-			return 14;
-		reader.held = 0;
-	}
-	return 0;
-}
-
-/* The memory does not suffice for all, which end_shortage() is told. */
-static bool is_short(void)
-{
-	int n = read_short();
-
-	return n >= 0 && n < LEASED && write(reader.told[1], "", 1) == 1;
-}
-
-/* A poll says when to try again, and at last there is memory. */
-static int read_and_poll(void)
-{
-	struct pollfd pollfd = { .fd = reader.fd, .events = POLLIN };
-
-	if (!is_short())
-		return 21;
-	while (reader.got < LEASED)
-		if (poll(&pollfd, 1, 60000) != 1 || read_short() < 0)
-			return 22;
-	return memchr(reader.times, 2, LEASED) ? 23 : 0;
-}
-
-/* A read that may sleep does so until then. */
-static int read_and_sleep(void)
-{
-	if (!is_short() || fcntl(reader.fd, F_SETFL, 0) < 0)
-		return 31;
-	if (read_short() < 0)
-		return 32;
-	return reader.got != LEASED || memchr(reader.times, 2, LEASED) ? 33 : 0;
-}
-
-/* Gives the group memory again when its reader has none. */
-static void end_shortage(struct __test_metadata *_metadata)
-{
-	struct timewheel_info info;
-	char byte;
-
-	close(reader.told[1]);
-	ASSERT_EQ(1, read(reader.told[0], &byte, 1));
-	tw_sleep_ms(300);
-	ASSERT_EQ(0, tw_info(reader.fd, &info));
-	EXPECT_GT((__u64)LEASED, info.held);
-	EXPECT_TRUE(tw_group_limit(LIMIT));
-}
-
-static void read_without_memory(struct __test_metadata *_metadata, __u32 clock,
-				int (*how)(void), struct timewheel_info *info)
-{
-	const bool manual = clock == TIMEWHEEL_CLOCK_MANUAL;
-	const __u64 tick = manual ? TW_MS : TW_SEC / 10;
 	struct timewheel_setup setup = {
-		.size = sizeof(setup), .clock = clock, .slots = 60,
-		.tick = tick, .max_tokens = LEASED,
-		.lease = manual ? LEASE * tick : AN_HOUR,
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = LEASED,
+		.lease = 10 * TW_SEC, .max_held = LEASED,
 	};
-	struct timewheel_event event;
+	struct timewheel_info info;
+	__u64 bytes;
 	pid_t child;
 
 	reader = (struct short_reader) {
 		.fd = TW_OPEN(O_RDWR | O_NONBLOCK), .spare = TW_OPEN(O_RDWR),
-		.hand = 1,
 	};
-	ASSERT_EQ(0, pipe(reader.told));
 	ASSERT_EQ(0, tw_setup(reader.spare, TIMEWHEEL_CLOCK_MANUAL, 60, TW_SEC,
 			      PLENTY, TIMEWHEEL_SETUP_NO_IDS, 0));
 	ASSERT_EQ(0, ioctl(reader.fd, TIMEWHEEL_IOC_SETUP, &setup));
-	/* The first read has memory for itself: what follows is for deliveries. */
-	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(reader.fd, &event, 1)));
-	ASSERT_EQ((size_t)LEASED,
-		  tw_register_many(reader.fd, 0, LEASED, 0, tick));
-	if (manual)
-		ASSERT_EQ(0, tw_advance(reader.fd, reader.hand));
+	ASSERT_EQ((size_t)LEASED, tw_register_many(reader.fd, 0, LEASED, 0, 0));
+	/* A worker of the kernel makes the table of ids larger. */
+	tw_sleep_ms(200);
+	ASSERT_EQ(0, tw_info(reader.fd, &info));
+	bytes = info.bytes;
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child)
-		_exit(spend_memory() ? how() : 255);
-	if (!manual)
-		end_shortage(_metadata);
+		_exit(deliver_without_memory());
 	EXPECT_EQ(0, tw_reap(child));
-	ASSERT_EQ(0, tw_info(reader.fd, info));
-	EXPECT_EQ((__u64)LEASED, info->acked + info->pending + info->held);
+	ASSERT_EQ(0, tw_info(reader.fd, &info));
+	EXPECT_EQ(3ULL * LEASED, info.delivered);
+	EXPECT_EQ((__u64)LEASED, info.nacked);
+	EXPECT_EQ((__u64)LEASED, info.lapsed);
+	EXPECT_EQ((__u64)LEASED, info.acked);
+	EXPECT_EQ(0ULL, info.pending + info.held + info.taken);
+	EXPECT_GE(bytes, info.bytes);
 	close(reader.fd);
 	close(reader.spare);
-	close(reader.told[0]);
 }
 
-/*
- * P5: a reader that gets no memory goes on, in portions as large as what it answers,
- * and neither it nor a poll spins. Nothing is lost, and each token comes once.
- */
-TEST_F_TIMEOUT(memory, shortage_while_deliveries_are_out, LONG)
+/* In the group: sets up a wheel with so many deliveries, of 36 bytes each. */
+static int hold_in_group(int fd, __u32 max_held)
 {
-	struct timewheel_info info;
+	struct timewheel_setup setup = {
+		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
+		.slots = 60, .tick = TW_SEC, .max_tokens = PLENTY,
+		.lease = TW_SEC, .max_held = max_held,
+		.flags = TIMEWHEEL_SETUP_NO_IDS,
+	};
+	pid_t child = fork();
 
-	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MANUAL, read_and_answer,
-			    &info);
-	EXPECT_EQ((__u64)LEASED, info.delivered);
-	EXPECT_EQ((__u64)LEASED, info.acked);
-	EXPECT_EQ(0ULL, info.lapsed);
+	if (!child)
+		_exit(!tw_group_enter_locked() ? 255 :
+		      ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0 ? errno : 0);
+	return child < 0 ? -1 : tw_reap(child);
 }
 
-/* P5: also if it answers nothing: with the leases, and no token is kept back by them. */
-TEST_F_TIMEOUT(memory, shortage_until_leases_end, LONG)
+/* P9: the process that makes the wheel is charged for them, at once. */
+TEST_F_TIMEOUT(memory, setup_is_charged_for_deliveries, LONG)
 {
-	struct timewheel_info info;
+	const __u32 some = LIMIT / 2 / 36;
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 
-	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MANUAL, read_and_wait,
-			    &info);
-	EXPECT_LE((__u64)LEASED, info.delivered);
-	EXPECT_EQ(info.delivered, info.lapsed + info.held);
-}
-
-/* P5: and when there is memory again, though nothing is answered and no lease ends. */
-TEST_F_TIMEOUT(memory, shortage_ends, LONG)
-{
-	struct timewheel_info info;
-
-	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MONOTONIC, read_and_poll,
-			    &info);
-	EXPECT_EQ((__u64)LEASED, info.held);
-}
-
-TEST_F_TIMEOUT(memory, shortage_ends_for_a_read_that_sleeps, LONG)
-{
-	struct timewheel_info info;
-
-	read_without_memory(_metadata, TIMEWHEEL_CLOCK_MONOTONIC, read_and_sleep,
-			    &info);
-	EXPECT_EQ((__u64)LEASED, info.held);
+	EXPECT_EQ(ENOMEM, hold_in_group(fd, PLENTY));
+	ASSERT_EQ(0, hold_in_group(fd, some));
+	EXPECT_LE(LIMIT / 2 - LIMIT / 16, tw_group_charged());
+	close(fd);
+	for (int i = 0; i < 200 && tw_group_charged() > LIMIT / 4; i++)
+		tw_sleep_ms(50);
+	EXPECT_GT(LIMIT / 4, tw_group_charged());
 }
 
 /* In the group: a wheel with tokens, and then ever more pages, until it is killed. */

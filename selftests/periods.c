@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Periodic tokens: when each of their events is due, to the ns and without drift, how
- * missed periods are counted, and how periods go together with leases and orders. All
- * tests but two use MANUAL wheels of 1 s ticks.
+ * missed periods are counted, and how periods go together with leases. All tests but
+ * two use MANUAL wheels of 1 s ticks.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -27,6 +27,7 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(periods) *self
 	close(self->fd);
 	self->fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	setup.size = sizeof(setup);
+	setup = tw_hold_all(setup);
 	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_SETUP, &setup));
 }
 
@@ -433,26 +434,26 @@ TEST_F(periods, lease_over)
 			  .delivered = 8, .lapsed = 5);
 }
 
-TEST_F(periods, nack_and_max_attempts)
+/* Each period's event has attempts of its own. */
+TEST_F(periods, attempts)
 {
-	make(.lease = LEASE * TW_SEC, .max_attempts = 3);
+	make(.lease = LEASE * TW_SEC);
 	start(P, 0);
 	for (__u32 round = 0; round < 3; round++) {
 		__u64 due = (round + 1) * P;
 
 		ASSERT_EQ(0, tw_advance(self->fd, due));
-		expect_event(due, 0);
+		EXPECT_EQ(1U, expect_event(due, 0).attempts);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, round * 3 + 1,
 				    TW_SEC));
 		tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 				.due = due + 1, .delivery = round * 3 + 1,
 				.attempts = 1);
 		ASSERT_EQ(0, tw_advance(self->fd, due + 1));
-		expect_event(due, 0);
+		EXPECT_EQ(2U, expect_event(due, 0).attempts);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, round * 3 + 2,
 				    0));
-		expect_event(due, 0);
-		/* After an ACK it has all its attempts before it. */
+		EXPECT_EQ(3U, expect_event(due, 0).attempts);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, round * 3 + 3,
 				    0));
 		expect_next(due + P);
@@ -460,21 +461,34 @@ TEST_F(periods, nack_and_max_attempts)
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
 			  .nacked = 6, .delivered = 9);
 
-	ASSERT_EQ(0, tw_advance(self->fd, 4 * P));
-	for (__u32 n = 10; n <= 12; n++) {
-		expect_event(4 * P, 0);
-		EXPECT_EQ(n == 12 ? TIMEWHEEL_RES_BURIED : 0,
-			  answer(self->fd, TIMEWHEEL_OP_NACK, n, 0));
+	/* They are counted without a limit, however many periods pass meanwhile. */
+	for (__u32 n = 1; n <= 100; n++) {
+		ASSERT_EQ(0, tw_advance(self->fd, (3 + n) * P));
+		EXPECT_EQ(n, expect_event(4 * P, 0).attempts);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 9 + n, 0));
 	}
-	/* It stays buried however many periods pass, and goes on after a kick. */
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * P));
-	tw_expect_nothing(self->fd);
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_BURIED, .delivery = 12,
-			.attempts = 3);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
-	ASSERT_EQ(1, tw_read(self->fd, &(struct timewheel_event) {}, 1));
+	/* A move begins them anew. */
+	ASSERT_LE(0, tw_move(self->fd, 0, ID, TW_SEC));
+	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
+			.due = 103 * P + 1, .delivery = 109);
+	ASSERT_EQ(0, tw_advance(self->fd, 103 * P + 1));
+	EXPECT_EQ(1U, expect_event(103 * P + 1, 0).attempts);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
-	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 13, 0));
+	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 110, 0));
+}
+
+/* Without leases each event is the only one of its period, and no attempt. */
+TEST_F(periods, no_attempts_without_leases)
+{
+	start(P, 0);
+	for (__u32 n = 1; n <= 5; n++) {
+		struct timewheel_event event;
+
+		ASSERT_EQ(0, tw_advance(self->fd, n * P));
+		event = expect_event(n * P, 0);
+		EXPECT_EQ(0U, event.attempts);
+		EXPECT_EQ(0U, event.delivery);
+	}
 }
 
 /* Moved, it is periodic from there on. */
@@ -521,47 +535,38 @@ static __u64 base_of(struct __test_metadata *_metadata, int fd)
 	return token.base;
 }
 
-/* A move, and an ack with a time, begin new periods at that time, not at its tick. */
+/* A move begins new periods at its time, not at the tick of this time. */
 TEST_F(periods, moved_to_the_ns)
 {
 	const __u64 to = 33 * TW_SEC - 3 * TW_SEC / 4, period = 1300000000;
 
-	for (int ack = 0; ack < 2; ack++) {
-		make(.lease = LEASE * TW_SEC);
-		ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE,
-						  ID, TW_SEC, period));
-		ASSERT_EQ(0, tw_advance(self->fd, 1));
-		expect_event(1, 0);
-		if (ack) {
-			ASSERT_EQ(0, tw_ret(tw_answer(self->fd, TIMEWHEEL_OP_ACK,
-						      TIMEWHEEL_OPF_ABSOLUTE, ID,
-						      1, to)));
-		} else {
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
-			ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
-					     to));
-		}
-		EXPECT_EQ(to, base_of(_metadata, self->fd));
-		for (__u64 n = 0; n < 20; n++) {
-			const __u64 due = round_up(to + n * period) / TW_SEC;
+	make(.lease = LEASE * TW_SEC);
+	ASSERT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID,
+					  TW_SEC, period));
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	expect_event(1, 0);
+	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
+	ASSERT_EQ(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, to));
+	EXPECT_EQ(to, base_of(_metadata, self->fd));
+	for (__u64 n = 0; n < 20; n++) {
+		const __u64 due = round_up(to + n * period) / TW_SEC;
 
-			expect_next(due);
-			ASSERT_EQ(0, tw_advance(self->fd, due));
-			expect_event(due, 0);
-			ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n + 2, 0));
-		}
-		/* Periods before the tick of a move into the past are not missed. */
-		ASSERT_EQ(0, tw_advance(self->fd, 100));
-		ASSERT_LE(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, to));
-		EXPECT_EQ(100 * TW_SEC, base_of(_metadata, self->fd));
-		expect_event(100, 0);
+		expect_next(due);
+		ASSERT_EQ(0, tw_advance(self->fd, due));
+		expect_event(due, 0);
+		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n + 2, 0));
 	}
+	/* Periods before the tick of a move into the past are not missed. */
+	ASSERT_EQ(0, tw_advance(self->fd, 100));
+	ASSERT_LE(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, to));
+	EXPECT_EQ(100 * TW_SEC, base_of(_metadata, self->fd));
+	expect_event(100, 0);
 }
 
 /* A move begins new periods: earlier events and misses count no more. */
 TEST_F(periods, moved_after_a_nack)
 {
-	make(.lease = LEASE * TW_SEC, .max_attempts = 2);
+	make(.lease = LEASE * TW_SEC);
 	start(P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 3 * P));
 	expect_event(3 * P, 2);
@@ -572,11 +577,9 @@ TEST_F(periods, moved_after_a_nack)
 	ASSERT_EQ(0, tw_advance(self->fd, 50 + 4 * P));
 	expect_event(50 + 4 * P, 4);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 2, 0));
-	expect_event(50 + 4 * P, 4);
-	ASSERT_EQ(TIMEWHEEL_RES_BURIED,
-		  answer(self->fd, TIMEWHEEL_OP_NACK, 3, 0));
-	tw_expect_figures(self->fd, .registered = 1, .buried = 1, .moved = 1,
-			  .delivered = 3, .nacked = 3, .missed = 6);
+	EXPECT_EQ(2U, expect_event(50 + 4 * P, 4).attempts);
+	tw_expect_figures(self->fd, .registered = 1, .held = 1, .moved = 1,
+			  .delivered = 3, .nacked = 2, .missed = 6);
 }
 
 /* A poll before makes no difference to that. */
@@ -614,30 +617,6 @@ TEST_F(periods, moved_without_a_timeout)
 	expect_next(caps.max_word_ticks + 1);
 }
 
-/* Kicked, it comes now as well; its times stay. */
-TEST_F(periods, kicked)
-{
-	make(.lease = LEASE * TW_SEC);
-	start(P, 0);
-	ASSERT_EQ(0, tw_advance(self->fd, P));
-	expect_event(P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
-	ASSERT_EQ(0, tw_advance(self->fd, P + 3));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
-	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = P + 3,
-			.delivery = 1);
-	expect_event(P + 3, 0);
-	EXPECT_EQ(-EBUSY, answer(self->fd, TIMEWHEEL_OP_KICK, 0, 0));
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
-	expect_next(2 * P);
-	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
-	expect_event(2 * P, 0);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 3, 0));
-	expect_next(3 * P);
-	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
-			  .delivered = 3, .kicked = 1);
-}
-
 /* An end in each state. */
 TEST_F(periods, ended)
 {
@@ -658,13 +637,7 @@ TEST_F(periods, ended)
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
 	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 
-	start(P, 0);
-	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_BURY, 0, ID, 0, 0) &
-		     ~TIMEWHEEL_RES_WAS_DUE);
-	ASSERT_EQ(0, tw_advance(self->fd, 10 * P));
-	tw_expect_nothing(self->fd);
-	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_DELETE, 0, 0));
-	tw_expect_figures(self->fd, .registered = 4, .deleted = 3,
+	tw_expect_figures(self->fd, .registered = 3, .deleted = 2,
 			  .cancelled = 1, .delivered = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
 	tw_expect_nothing(self->fd);
@@ -687,7 +660,7 @@ TEST_F(periods, errors)
 	expect_error(-ERANGE, .period = S64_LAST + 1);
 	expect_error(-ERANGE, .period = ~0ULL);
 	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_BY_HANDLE, .handle = handle);
-	expect_error(-EINVAL, .flags = TIMEWHEEL_OPF_ANY_FILE);
+	expect_error(-EINVAL, .flags = 4);
 	expect_error(-EINVAL, .flags = 8);
 	expect_error(-EINVAL, .delivery = 1);
 	expect_error(-EINVAL, .reserved = 1);
@@ -760,7 +733,7 @@ TEST_F(periods, without_ids)
 /* An event that a read could not copy comes again as it was, with its missed. */
 TEST_F(periods, faulting_reads)
 {
-	const struct iovec nowhere = { (void *)8, 480 };
+	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
 
 	start(P, 0);
 	/* The event is for the fourth period: the three before it are missed. */
@@ -810,7 +783,7 @@ TEST_F(periods, holder_dies)
 	int device = TW_OPEN(O_RDWR), holder, fd;
 	const struct timewheel_setup setup = {
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
-		.max_tokens = 10, .lease = LEASE * TW_SEC,
+		.max_tokens = 10, .lease = LEASE * TW_SEC, .max_held = 10,
 		.flags = TIMEWHEEL_SETUP_PERIODS,
 	};
 	const char *name = self->name;

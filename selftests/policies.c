@@ -33,9 +33,12 @@ static int setup(int fd, struct timewheel_setup setup)
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
 		.tick = TW_SEC, .max_tokens = 1000, __VA_ARGS__ })
 
+/* One with leases, one of whose deliveries may be out. */
+#define LEASED(...)	MANUAL(.lease = TW_SEC, .max_held = 1, __VA_ARGS__)
+
 #define TW_WHEEL(...) ({						\
 	int wheel_ = TW_OPEN(O_RDWR | O_NONBLOCK);			\
-	ASSERT_EQ(0, setup(wheel_, MANUAL(__VA_ARGS__)));		\
+	ASSERT_EQ(0, setup(wheel_, tw_hold_all(MANUAL(__VA_ARGS__))));		\
 	wheel_;								\
 })
 
@@ -58,7 +61,8 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 		EXPECT_EQ(s.flags, info.setup_flags);
 		EXPECT_EQ(s.clock, info.clock);
 		EXPECT_EQ(s.lease, info.lease);
-		EXPECT_EQ(s.max_attempts, info.max_attempts);
+		EXPECT_EQ(s.max_held, info.max_held);
+		EXPECT_EQ(0ULL, info.held);
 		EXPECT_EQ(s.slack, info.slack);
 		EXPECT_EQ(0U, info.state);
 	}
@@ -74,33 +78,66 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 #define expect_setup(expected, ...)					\
 	_expect_setup(_metadata, expected, MANUAL(__VA_ARGS__), __LINE__)
 
+#define expect_leased(expected, ...)					\
+	_expect_setup(_metadata, expected, LEASED(__VA_ARGS__), __LINE__)
+
 #define REAL	.clock = TIMEWHEEL_CLOCK_MONOTONIC
 
 TEST(lease_setup)
 {
 	expect_setup(0, .lease = 0);
-	expect_setup(-EINVAL, .lease = 1);
-	expect_setup(-EINVAL, .lease = TW_SEC - 1);
-	expect_setup(0, .lease = TW_SEC);
-	expect_setup(0, .lease = TW_SEC + 1);
-	expect_setup(0, .lease = 86400 * TW_SEC);
-	expect_setup(0, .lease = S64_LAST);
-	expect_setup(-EINVAL, .lease = S64_LAST + 1);
-	expect_setup(-EINVAL, .lease = ~0ULL);
+	expect_leased(-EINVAL, .lease = 1);
+	expect_leased(-EINVAL, .lease = TW_SEC - 1);
+	expect_leased(0, .lease = TW_SEC);
+	expect_leased(0, .lease = TW_SEC + 1);
+	expect_leased(0, .lease = 86400 * TW_SEC);
+	expect_leased(0, .lease = S64_LAST);
+	expect_leased(-EINVAL, .lease = S64_LAST + 1);
+	expect_leased(-EINVAL, .lease = ~0ULL);
 	for (__u32 clock = 0; clock <= TIMEWHEEL_CLOCK_MANUAL; clock++)
-		expect_setup(0, .clock = clock, .lease = TW_SEC);
-	expect_setup(0, .lease = TW_SEC, .flags = TIMEWHEEL_SETUP_NO_IDS |
-		     TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TOUCH_WORDS |
-		     TIMEWHEEL_SETUP_PERIODS);
+		expect_leased(0, .clock = clock);
+	expect_leased(0, .flags = TIMEWHEEL_SETUP_NO_IDS |
+		      TIMEWHEEL_SETUP_NO_COOKIES | TIMEWHEEL_SETUP_TOUCH_WORDS |
+		      TIMEWHEEL_SETUP_PERIODS);
 }
 
-TEST(max_attempts_setup)
+/* At least one delivery of a wheel with leases may be out, at most one of each token. */
+TEST(max_held_setup)
 {
-	expect_setup(-EINVAL, .max_attempts = 1);
-	expect_setup(-EINVAL, .max_attempts = ~0U);
-	expect_setup(-EINVAL, .max_attempts = 1, .flags = TIMEWHEEL_SETUP_PERIODS);
-	expect_setup(0, .max_attempts = 1, .lease = TW_SEC);
-	expect_setup(0, .max_attempts = ~0U, .lease = TW_SEC);
+	expect_leased(-EINVAL, .max_held = 0);
+	expect_leased(0, .max_held = 999);
+	expect_leased(0, .max_held = 1000);
+	expect_leased(-EINVAL, .max_held = 1001);
+	expect_leased(-EINVAL, .max_held = 1U << 31);
+	expect_leased(-EINVAL, .max_held = ~0U);
+	expect_leased(0, .max_tokens = 1);
+	expect_leased(-EINVAL, .max_tokens = 1, .max_held = 2);
+
+	/* Without leases none is out. */
+	expect_setup(-EINVAL, .max_held = 1);
+	expect_setup(-EINVAL, .max_held = 1000);
+	expect_setup(-EINVAL, .max_held = ~0U);
+	expect_setup(-EINVAL, .max_held = 1, .flags = TIMEWHEEL_SETUP_PERIODS);
+}
+
+/* P9: the memory for deliveries is there, and INFO tells it, from the beginning on. */
+TEST(bytes_of_max_held)
+{
+	static const __u32 max_held[] = { 0, 1, 100, 100000 };
+	__u64 bytes[ARRAY_SIZE(max_held)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(max_held); i++) {
+		int fd = TW_WHEEL(.max_tokens = 100000, .max_held = max_held[i],
+				  .lease = max_held[i] ? TW_SEC : 0,
+				  .flags = TIMEWHEEL_SETUP_PERIODS);
+		struct timewheel_info info;
+
+		ASSERT_EQ(0, tw_info(fd, &info));
+		bytes[i] = info.bytes;
+		close(fd);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(max_held); i++)
+		EXPECT_EQ(bytes[0] + 36 * max_held[i], bytes[i]);
 }
 
 TEST(slack_setup)
@@ -139,7 +176,7 @@ TEST_F(named, same_name_other_setup)
 	const struct timewheel_setup base = {
 		.size = sizeof(base), .clock = TIMEWHEEL_CLOCK_REALTIME,
 		.slots = 60, .tick = TW_MS, .max_tokens = 10,
-		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = TW_SEC, .max_attempts = 3,
+		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = TW_SEC, .max_held = 3,
 		.slack = TW_MS,
 	};
 	struct timewheel_setup other[5];
@@ -148,10 +185,10 @@ TEST_F(named, same_name_other_setup)
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
 		other[i] = base;
 	other[0].lease++;
-	other[1].max_attempts++;
+	other[1].max_held++;
 	other[2].slack++;
 	other[3].lease = 0;
-	other[3].max_attempts = 0;
+	other[3].max_held = 0;
 	other[4].flags = 0;
 	ASSERT_EQ(0, tw_create(fd, self->name, 0, &base));
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
@@ -376,8 +413,7 @@ TEST(paused_while_the_hand_moves)
 /* Leases end, and are answered, while nothing is delivered. */
 TEST(paused_with_leases)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 2,
-			  .flags = TIMEWHEEL_SETUP_PERIODS);
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
 	struct timewheel_event events[8];
 
 	ASSERT_EQ(4UL, tw_register_many(fd, 1, 4, 0, TW_SEC));
@@ -386,13 +422,12 @@ TEST(paused_with_leases)
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_ACK, 0, 1, 1, 0));
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 2, 1, 0));
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 3, 1, 0));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 11));
 	expect_quiet(fd);
 	ASSERT_EQ(0, tw_advance(fd, 50));
 	expect_quiet(fd);
-	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 3, 0, 0));
+	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 3, 1, 0));
 	expect_quiet(fd);
 	/* The lease is over, but no program has looked: an answer is in time. */
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 1, 20 * TW_SEC));
@@ -404,15 +439,15 @@ TEST(paused_with_leases)
 	EXPECT_EQ(4ULL, events[2].id);
 	for (int i = 0; i < 3; i++)
 		EXPECT_EQ(2U, events[i].delivery);
-	tw_expect_figures(fd, .registered = 4, .acked = 1, .nacked = 1,
-			  .kicked = 1, .held = 3, .delivered = 7, .lapsed = 1);
+	tw_expect_figures(fd, .registered = 4, .acked = 1, .nacked = 2,
+			  .held = 3, .delivered = 7, .lapsed = 1);
 	close(fd);
 }
 
-/* During a pause a look buries no token. */
+/* During a pause a look ends no lease, also when no more deliveries may be out. */
 TEST(paused_over_the_last_lease)
 {
-	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_attempts = 1);
+	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_held = 1);
 	struct timewheel_event event;
 
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
@@ -606,7 +641,7 @@ TEST_F(named, destroyed_while_paused)
 	struct pollfd p;
 
 	ASSERT_EQ(0, tw_create_named(device, name,
-				     MANUAL(.lease = 10 * TW_SEC)));
+				     tw_hold_all(MANUAL(.lease = 10 * TW_SEC))));
 	fd = tw_open_named(name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 0));
@@ -780,12 +815,6 @@ TEST(draining)
 	ASSERT_EQ(0, tw_advance(fd, 8));
 	for (int i = 0; i < 2; i++) {
 		ASSERT_EQ(1, tw_read(fd, &event, 1));
-		EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_ACK, 0, event.id,
-				       event.delivery, 10 * TW_SEC));
-	}
-	ASSERT_EQ(0, tw_advance(fd, 18));
-	for (int i = 0; i < 2; i++) {
-		ASSERT_EQ(1, tw_read(fd, &event, 1));
 		EXPECT_EQ(0, tw_ack(fd, &event));
 	}
 	for (__u64 n = 1; n <= 5; n++) {
@@ -796,7 +825,7 @@ TEST(draining)
 	}
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, 5, 0, 0));
 	tw_expect_figures(fd, .registered = 5, .cancelled = 1, .moved = 1,
-			  .acked = 10, .nacked = 1, .delivered = 11,
+			  .acked = 8, .nacked = 1, .delivered = 9,
 			  .deleted = 1);
 	/* Drained, and then open again. */
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 9, 0, 0, NULL)));

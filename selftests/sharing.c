@@ -319,7 +319,7 @@ TEST(next_program)
 
 	/* The other program reads one of the two events. */
 	ASSERT_EQ(9, dup2(fd, 9));
-	EXPECT_EQ(0, run_shell("dd bs=48 count=1 of=/dev/null <&9 2>/dev/null"));
+	EXPECT_EQ(0, run_shell("dd bs=56 count=1 of=/dev/null <&9 2>/dev/null"));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(1ULL, info.delivered);
 	EXPECT_EQ(1, tw_read(fd, &event, 1));

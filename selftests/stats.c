@@ -965,7 +965,7 @@ TEST_F_TIMEOUT(stats, without_memory, 600)
 }
 
 /*
- * A wheel with leases and periodic tokens. Deliveries end in all ways: 3 are acked, 2
+ * A wheel with leases and periodic tokens. Deliveries end in all ways: 3 are acked, 3
  * nacked, and 1 ends in each other way.
  */
 static void use_deliveries(struct __test_metadata *_metadata, int fd)
@@ -974,6 +974,7 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 60, .tick = TW_SEC, .max_tokens = 100,
 		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = 10 * TW_SEC,
+		.max_held = 10,
 	};
 	struct timewheel_event events[8];
 
@@ -985,11 +986,10 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 	for (__u64 id = 4; id <= 5; id++)
 		ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, id, 1,
 				       3600 * TW_SEC));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 6, 1, 0));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, 7, 0, 0));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 4, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 6, 1, 0));
 	ASSERT_EQ(1, tw_read(fd, events, 8));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 2, 100 * TW_SEC));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 6, 2, 100 * TW_SEC));
 	/* One has lapsed, and one has missed 5 periods. */
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 10, 10 * TW_SEC, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 15));
@@ -1072,14 +1072,13 @@ TEST_F(stats, fdinfo_agrees_with_info)
 
 #define HEADER	"number name uid clock slots tick_ns max_tokens pending bytes " \
 		"registered touched moved cancelled delivered put_back refiled " \
-		"callbacks quiet acked nacked lapsed returned kicked deleted " \
-		"missed\n"
+		"callbacks quiet acked nacked lapsed returned deleted missed\n"
 
 /* Figures of a wheel, as debugfs lists them. */
 enum {
 	SLOTS, TICK, MAX_TOKENS, PENDING, BYTES, REGISTERED, TOUCHED, MOVED,
 	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, ACKED, NACKED,
-	LAPSED, RETURNED, KICKED, DELETED, MISSED, FIGURES
+	LAPSED, RETURNED, DELETED, MISSED, FIGURES
 };
 
 static void figures_of(const struct timewheel_info *info, __u64 *figures)
@@ -1089,8 +1088,8 @@ static void figures_of(const struct timewheel_info *info, __u64 *figures)
 		info->bytes, info->registered, info->touched, info->moved,
 		info->cancelled, info->delivered, info->put_back,
 		info->refiled, info->callbacks, info->quiet, info->acked,
-		info->nacked, info->lapsed, info->returned, info->kicked,
-		info->deleted, info->missed,
+		info->nacked, info->lapsed, info->returned, info->deleted,
+		info->missed,
 	};
 
 	memcpy(figures, f, sizeof(f));
@@ -1248,16 +1247,13 @@ TEST_F(stats, debugfs_wheels)
 	use_deliveries(_metadata, real);
 	ASSERT_EQ(0, tw_info(real, &info));
 	EXPECT_EQ(3ULL, info.acked);
-	EXPECT_EQ(2ULL, info.nacked);
+	EXPECT_EQ(3ULL, info.nacked);
 	EXPECT_EQ(1ULL, info.lapsed);
-	EXPECT_EQ(1ULL, info.kicked);
 	EXPECT_EQ(1ULL, info.deleted);
 	EXPECT_EQ(5ULL, info.missed);
 	expect_listed(real, "-", 0, "manual");
 	expect_fdinfo(real, "held", info.held);
-	expect_fdinfo(real, "buried", info.buried);
 	EXPECT_EQ(3ULL, info.held);
-	EXPECT_EQ(1ULL, info.buried);
 	close(real);
 	/* A file that was never set up has no line. */
 	real = TW_OPEN(O_RDWR);
@@ -1269,7 +1265,7 @@ TEST_F(stats, debugfs_wheels)
 static const char *const total_names[] = {
 	"wheels", "pending", "bytes", "registered", "touched", "moved",
 	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
-	"acked", "nacked", "lapsed", "returned", "kicked", "deleted", "missed",
+	"acked", "nacked", "lapsed", "returned", "deleted", "missed",
 };
 
 #define TOTALS	ARRAY_SIZE(total_names)

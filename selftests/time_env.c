@@ -242,6 +242,7 @@ TEST_F(wall_clock, leases_and_periods)
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_BOOTTIME,
 		.slots = 60, .tick = 10 * TW_MS, .max_tokens = 10,
 		.flags = TIMEWHEEL_SETUP_PERIODS, .lease = 300 * TW_MS,
+		.max_held = 10,
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct pollfd p = { .fd = fd, .events = POLLIN };

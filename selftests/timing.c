@@ -696,6 +696,7 @@ TEST(deadline_and_timeout)
 			.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,
 			.tick = TW_SEC, .max_tokens = 10,
 			.lease = kinds[i].lease,
+			.max_held = kinds[i].lease ? 10 : 0,
 		};
 		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 

@@ -89,13 +89,14 @@ TEST_F(trace, operations)
 	EXPECT_EQ(1, traced("cancel", self->number, "id=10 handle=0x0 due=6"));
 }
 
-/* Each successful answer is traced with its delivery; an order has 0. */
+/* Each successful answer is traced with its delivery; a DELETE has 0. */
 TEST_F(trace, answers)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 60, .tick = TW_SEC, .max_tokens = 10,
-		.lease = 30 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS,
+		.lease = 30 * TW_SEC, .max_held = 10,
+		.flags = TIMEWHEEL_SETUP_PERIODS,
 	};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_event event;
@@ -126,9 +127,9 @@ TEST_F(trace, answers)
 	snprintf(rest, sizeof(rest), "code=5 id=0 handle=%#llx delivery=2",
 		 event.handle);
 	EXPECT_EQ(1, traced("answer", number, rest));
-	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 7, 0, 0));
+	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, 7, 0, 0));
 	EXPECT_EQ(1, traced("answer", number,
-			    "code=9 id=7 handle=0x0 delivery=0"));
+			    "code=8 id=7 handle=0x0 delivery=0"));
 	close(fd);
 }
 

@@ -45,7 +45,7 @@ TW_SAME_LAYOUT(timewheel_setup, max_tokens, 24);
 TW_SAME_LAYOUT(timewheel_setup, start, 32);
 TW_SAME_LAYOUT(timewheel_setup, lease, 40);
 TW_SAME_LAYOUT(timewheel_setup, slack, 48);
-TW_SAME_LAYOUT(timewheel_setup, max_attempts, 56);
+TW_SAME_LAYOUT(timewheel_setup, max_held, 56);
 TW_SAME_LAYOUT(timewheel_setup, reserved, 60);
 
 TW_SAME_SIZE(timewheel_create, 80);
@@ -124,7 +124,7 @@ TW_SAME_LAYOUT(timewheel_advance, size, 0);
 TW_SAME_LAYOUT(timewheel_advance, flags, 4);
 TW_SAME_LAYOUT(timewheel_advance, tick, 8);
 
-TW_SAME_SIZE(timewheel_info, 264);
+TW_SAME_SIZE(timewheel_info, 248);
 TW_SAME_LAYOUT(timewheel_info, size, 0);
 TW_SAME_LAYOUT(timewheel_info, flags, 4);
 TW_SAME_LAYOUT(timewheel_info, clock, 8);
@@ -152,16 +152,14 @@ TW_SAME_LAYOUT(timewheel_info, offset, 160);
 TW_SAME_LAYOUT(timewheel_info, lease, 168);
 TW_SAME_LAYOUT(timewheel_info, slack, 176);
 TW_SAME_LAYOUT(timewheel_info, state, 184);
-TW_SAME_LAYOUT(timewheel_info, max_attempts, 188);
+TW_SAME_LAYOUT(timewheel_info, max_held, 188);
 TW_SAME_LAYOUT(timewheel_info, held, 192);
-TW_SAME_LAYOUT(timewheel_info, buried, 200);
-TW_SAME_LAYOUT(timewheel_info, acked, 208);
-TW_SAME_LAYOUT(timewheel_info, nacked, 216);
-TW_SAME_LAYOUT(timewheel_info, lapsed, 224);
-TW_SAME_LAYOUT(timewheel_info, returned, 232);
-TW_SAME_LAYOUT(timewheel_info, kicked, 240);
-TW_SAME_LAYOUT(timewheel_info, deleted, 248);
-TW_SAME_LAYOUT(timewheel_info, missed, 256);
+TW_SAME_LAYOUT(timewheel_info, acked, 200);
+TW_SAME_LAYOUT(timewheel_info, nacked, 208);
+TW_SAME_LAYOUT(timewheel_info, lapsed, 216);
+TW_SAME_LAYOUT(timewheel_info, returned, 224);
+TW_SAME_LAYOUT(timewheel_info, deleted, 232);
+TW_SAME_LAYOUT(timewheel_info, missed, 240);
 
 TW_SAME_SIZE(timewheel_control, 16);
 TW_SAME_LAYOUT(timewheel_control, size, 0);
@@ -197,31 +195,32 @@ TW_SAME_LAYOUT(timewheel_list, token_size, 44);
 TW_SAME_LAYOUT(timewheel_list, listed, 48);
 TW_SAME_LAYOUT(timewheel_list, reserved, 52);
 
-TW_SAME_SIZE(timewheel_token, 104);
+TW_SAME_SIZE(timewheel_token, 96);
 TW_SAME_LAYOUT(timewheel_token, id, 0);
 TW_SAME_LAYOUT(timewheel_token, handle, 8);
 TW_SAME_LAYOUT(timewheel_token, cookie, 16);
 TW_SAME_LAYOUT(timewheel_token, deadline, 24);
 TW_SAME_LAYOUT(timewheel_token, lease_end, 32);
-TW_SAME_LAYOUT(timewheel_token, buried_at, 40);
-TW_SAME_LAYOUT(timewheel_token, left, 48);
-TW_SAME_LAYOUT(timewheel_token, timeout, 56);
-TW_SAME_LAYOUT(timewheel_token, period, 64);
-TW_SAME_LAYOUT(timewheel_token, base, 72);
-TW_SAME_LAYOUT(timewheel_token, cycle, 80);
-TW_SAME_LAYOUT(timewheel_token, slot, 88);
-TW_SAME_LAYOUT(timewheel_token, state, 92);
-TW_SAME_LAYOUT(timewheel_token, delivery, 96);
-TW_SAME_LAYOUT(timewheel_token, attempts, 100);
+TW_SAME_LAYOUT(timewheel_token, left, 40);
+TW_SAME_LAYOUT(timewheel_token, timeout, 48);
+TW_SAME_LAYOUT(timewheel_token, period, 56);
+TW_SAME_LAYOUT(timewheel_token, base, 64);
+TW_SAME_LAYOUT(timewheel_token, cycle, 72);
+TW_SAME_LAYOUT(timewheel_token, slot, 80);
+TW_SAME_LAYOUT(timewheel_token, state, 84);
+TW_SAME_LAYOUT(timewheel_token, delivery, 88);
+TW_SAME_LAYOUT(timewheel_token, attempts, 92);
 
-TW_SAME_SIZE(timewheel_event, 48);
+TW_SAME_SIZE(timewheel_event, 56);
 TW_SAME_LAYOUT(timewheel_event, id, 0);
 TW_SAME_LAYOUT(timewheel_event, handle, 8);
 TW_SAME_LAYOUT(timewheel_event, cookie, 16);
 TW_SAME_LAYOUT(timewheel_event, deadline, 24);
 TW_SAME_LAYOUT(timewheel_event, taken, 32);
 TW_SAME_LAYOUT(timewheel_event, delivery, 40);
-TW_SAME_LAYOUT(timewheel_event, missed, 44);
+TW_SAME_LAYOUT(timewheel_event, attempts, 44);
+TW_SAME_LAYOUT(timewheel_event, missed, 48);
+TW_SAME_LAYOUT(timewheel_event, reserved, 52);
 
 /* What valid arguments are about. */
 #define TW_ID_THERE	1	/* the id of a token that is there */
@@ -423,11 +422,11 @@ static const struct tw_command tw_commands[] = {
 		   TIMEWHEEL_SETUP_NO_IDS | TIMEWHEEL_SETUP_NO_COOKIES |
 		   TIMEWHEEL_SETUP_TOUCH_WORDS | TIMEWHEEL_SETUP_PERIODS,
 		   TW_RESERVED(setup), TW_WRITE),
-	TW_COMMAND(INFO, info, 264, 0, TW_NONE, TW_WHEEL,
+	TW_COMMAND(INFO, info, 248, 0, TW_NONE, TW_WHEEL,
 		   TW_ALL_OUT(timewheel_info)),
 	TW_COMMAND(OP, op, 80,
-		   TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE |
-		   TIMEWHEEL_OPF_ANY_FILE, TW_RESERVED(op), TW_WHEEL | TW_WRITE,
+		   TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
+		   TW_RESERVED(op), TW_WHEEL | TW_WRITE,
 		   TW_OUT(timewheel_op, result), TW_OUT(timewheel_op, handle),
 		   TW_OUT(timewheel_op, deadline)),
 	TW_COMMAND(BATCH, batch, 32, 0, TW_RESERVED(batch), TW_WHEEL | TW_WRITE,

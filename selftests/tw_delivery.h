@@ -11,13 +11,13 @@
 #ifndef TW_NO_HARNESS
 
 #define TW_FIGURES(X)							\
-	X(registered) X(pending) X(taken) X(held) X(buried) X(cancelled) \
-	X(moved) X(delivered) X(put_back) X(acked) X(nacked) X(lapsed)	\
-	X(returned) X(kicked) X(deleted) X(missed)
+	X(registered) X(pending) X(taken) X(held) X(cancelled) X(moved)	\
+	X(delivered) X(put_back) X(acked) X(nacked) X(lapsed)		\
+	X(returned) X(deleted) X(missed)
 
 struct tw_figures {
-	__u64 registered, pending, taken, held, buried, cancelled, moved;
-	__u64 delivered, put_back, acked, nacked, lapsed, returned, kicked;
+	__u64 registered, pending, taken, held, cancelled, moved;
+	__u64 delivered, put_back, acked, nacked, lapsed, returned;
 	__u64 deleted, missed;
 };
 
@@ -58,7 +58,7 @@ static inline void _tw_expect_nothing(struct __test_metadata *_metadata, int fd,
 
 /*
  * Nothing is lost: of a wheel with leases, what was registered has ended or is
- * still there. No token of it is periodic, and no ACK had a time: each ends one.
+ * still there. No token of it is periodic: each ACK ends one.
  */
 static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 				      int line)
@@ -67,7 +67,7 @@ static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(info.registered, info.cancelled + info.deleted + info.acked +
-		  info.pending + info.taken + info.held + info.buried) {
+		  info.pending + info.taken + info.held) {
 		TH_LOG("in line %d", line);
 	}
 }
@@ -121,10 +121,7 @@ static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 
 #ifndef TW_NO_HARNESS
 
-/*
- * The expected state of a token. @due is the tick of the deadline, of the lease's end or
- * of the burial; 0 for a burial at any time.
- */
+/* The expected state of a token. @due is the tick of the deadline or the lease's end. */
 struct tw_token {
 	__u32 state;
 	__u64 due;
@@ -137,7 +134,6 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 				    __u64 id, struct tw_token t, int line)
 {
 	const bool held = t.state == TIMEWHEEL_STATE_HELD;
-	const bool buried = t.state == TIMEWHEEL_STATE_BURIED;
 	const struct timewheel_token *listed = tw_find(fd, id);
 	struct timewheel_token token, by_handle;
 	struct timewheel_info info;
@@ -166,19 +162,14 @@ static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 	EXPECT_EQ(t.attempts, token.attempts) {
 		TH_LOG("attempts of %llu, in line %d", id, line);
 	}
-	if (buried && !t.due)
-		t.due = token.buried_at / TW_SEC;
-	EXPECT_EQ(held || buried ? 0 : t.due * TW_SEC, token.deadline) {
+	EXPECT_EQ(held ? 0 : t.due * TW_SEC, token.deadline) {
 		TH_LOG("deadline of %llu, in line %d", id, line);
 	}
 	EXPECT_EQ(held ? t.due * TW_SEC : 0, token.lease_end) {
 		TH_LOG("lease's end of %llu, in line %d", id, line);
 	}
-	EXPECT_EQ(buried ? t.due * TW_SEC : 0, token.buried_at) {
-		TH_LOG("burial of %llu, in line %d", id, line);
-	}
 	left = t.due <= info.hand ? 0 : t.due * TW_SEC - info.now;
-	EXPECT_EQ(buried ? 0 : left, token.left) {
+	EXPECT_EQ(left, token.left) {
 		TH_LOG("time left of %llu, in line %d", id, line);
 	}
 	EXPECT_EQ(t.due <= info.hand ? 0 :

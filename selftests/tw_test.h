@@ -77,6 +77,17 @@ static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
+/*
+ * The setup of a wheel: with a lease all of its tokens may be out at once, unless the
+ * test says how many.
+ */
+static inline struct timewheel_setup tw_hold_all(struct timewheel_setup setup)
+{
+	if (setup.lease && !setup.max_held)
+		setup.max_held = setup.max_tokens;
+	return setup;
+}
+
 /* A manual wheel of 1 s ticks, on which most rules of time are tested. */
 static inline int tw_setup_manual(int fd, __u32 slots, __u64 max_tokens,
 				  __u64 start)
@@ -231,8 +242,8 @@ static inline int tw_cancel(int fd, __u32 flags, __u64 key)
 }
 
 /*
- * An answer to a delivery of the token of @key, as tw_key_op(); with a @delivery of
- * 0 an order about the token.
+ * An answer to a delivery of the token of @key, as tw_key_op(); or with a @delivery of
+ * 0 a DELETE.
  */
 static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
 			    __u32 delivery, __u64 time)

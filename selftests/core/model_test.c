@@ -979,7 +979,8 @@ static void deliver(const struct batch *batch, unsigned int n)
 	for (i = 0; i < n;) {
 		u64 due, first = m.life[batch->index[i]].due;
 
-		i += tw_look_delivered(&m.ring, batch->index + i, n - i, &due);
+		i += tw_look_delivered(&m.ring, batch->index + i, n - i, &due,
+				       NULL, NULL);
 		CHECK_EQ(due, first);
 	}
 	unlock();
@@ -1373,7 +1374,7 @@ static void test_no_memory(void)
 {
 	struct tw_ring_setup setup = {
 		.tick = 1, .slots = 60, .max_tokens = 5000, .ids = true,
-		.words = true,
+		.words = true, .lease = 1, .max_held = 5000,
 	};
 	unsigned int nth = 0;
 	struct tw_ring ring;

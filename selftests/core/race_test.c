@@ -81,7 +81,7 @@ static struct life *life_of(u64 handle)
 	return &lives[(u32)handle][handle >> 32];
 }
 
-/* Finds a token that is pending, held or buried. With the lock. */
+/* Finds a token that is pending or held. With the lock. */
 static int find_delivery(u64 handle, struct tw_found *found)
 {
 	const struct tw_key key = { .by_handle = true, .value = handle };
@@ -230,7 +230,7 @@ static void *toucher(void *state)
 struct changer {
 	u64		random;
 	struct tw_now	at;
-	struct tw_taker	taker;
+	struct tw_holder holder;
 	u32		batch[BATCH];
 	unsigned int	n;
 };
@@ -366,7 +366,7 @@ static void change_take(struct changer *me)
 
 /*
  * With leases: each delivery has its number, which one that is put back leaves to
- * the next, and only the thread that holds the delivery may answer it.
+ * the next.
  */
 static void hold(struct changer *me, unsigned int n)
 {
@@ -387,49 +387,44 @@ static void hold(struct changer *me, unsigned int n)
 		life->moved |= life->deliveries > 1;
 		life->end_due = tw_word_due(READ_ONCE(token->word));
 	}
-	for (i = 0; i < n; i += tw_look_delivered_to(&ring, me->batch + i,
-						     n - i, &due, &me->at,
-						     &me->taker))
+	for (i = 0; i < n; i += tw_look_delivered(&ring, me->batch + i,
+						  n - i, &due, &me->at,
+						  &me->holder))
 		;
 	tw_look_put_back(&ring, me->batch + n, me->n - n);
 	me->n = 0;
 }
 
-/* Answers to what is held, kicks, buries and deletes what is not. */
+/* Answers to what is out, whoever has it, and deletes what is pending. */
 static void change_held(struct changer *me)
 {
-	struct tw_answer answer = { .taker = &me->taker };
+	u64 handle = handles[below(me, TOKENS)], choice = below(me, 9);
 	const struct tw_now *at = &me->at;
 	struct tw_found found;
 	struct life *life;
-	u64 handle, choice = below(me, 8);
+	bool out;
 
-	handle = handles[below(me, TOKENS)];
 	if (!handle || find_delivery(handle, &found))
 		return;
 	life = life_of(handle);
-	answer.delivery = life->deliveries;
+	out = tw_word_state(found.word) == TW_HELD;
+	CHECK_EQ(tw_delivery_check(&ring, &found, life->deliveries),
+		 out ? 0 : -ESTALE);
+	CHECK_EQ(tw_delivery_check(&ring, &found, life->deliveries + 1),
+		 -ESTALE);
 	if (!below(me, 20)) {
-		tw_delivery_return(&ring, &me->taker, TOKENS, at);
-		CHECK_EQ(me->taker.out, 0);
-	} else if (!tw_delivery_check(&ring, &found, &answer)) {
-		if (choice < 4) {
-			end_life(handle, tw_word(life->end_due, 0, 0));
-			tw_delivery_ack(&ring, &found, at);
-		} else {
-			tw_delivery_nack(&ring, &found, at, at->tick + choice);
-		}
-	} else if (!tw_delivery_is_out(&ring, &found)) {
-		life->moved = true;
-		if (choice < 5) {
-			tw_delivery_kick(&ring, &found, at);
-		} else if (choice < 7) {
-			end_life(handle, found.word);
-			tw_delivery_delete(&ring, &found);
-		} else if (tw_word_state(found.word) == TW_ARMED) {
-			tw_delivery_bury(&ring, &found, at);
-			life->away = true;
-		}
+		tw_delivery_return(&ring, &me->holder, TOKENS, at);
+		CHECK_EQ(me->holder.count, 0);
+	} else if (choice < 2) {
+		end_life(handle, tw_word(tw_delivery_delete(&ring, &found), 0,
+					 0));
+	} else if (out && choice < 4) {
+		end_life(handle, tw_word(life->end_due, 0, 0));
+		tw_delivery_ack(&ring, &found, at);
+	} else if (out && choice < 6) {
+		tw_delivery_extend(&ring, &found, at->tick + 10 * choice);
+	} else if (out) {
+		tw_delivery_nack(&ring, &found, at, at->tick + choice);
 	}
 }
 
@@ -451,7 +446,7 @@ static void change_finish(struct changer *me)
 		CHECK_EQ(tw_token_cookie(&ring, token), ~life->id);
 	}
 	for (i = 0; i < n; i += tw_look_delivered(&ring, me->batch + i, n - i,
-						  &due))
+						  &due, NULL, NULL))
 		;
 	tw_look_put_back(&ring, me->batch + n, me->n - n);
 	me->n = 0;
@@ -564,8 +559,7 @@ static void check_ledger(void)
 	CHECK_EQ(began, ring.registered);
 	CHECK_EQ(ended, ring.cancelled + ring.delivery.deleted +
 		 (how == LEASES ? ring.delivery.acked : ring.delivered));
-	CHECK_EQ(began - ended, ring.pending + ring.delivery.held +
-		 ring.delivery.buried);
+	CHECK_EQ(began - ended, ring.pending + ring.delivery.held.count);
 	CHECK(ring.put_back && ring.moved && ring.cancelled && ring.delivered,
 	      "something never happened");
 }
@@ -577,7 +571,7 @@ static void run_round(u32 slots, u64 round)
 		.ids = true, .cookies = true,
 		.words = how == CHECKED || how == NONSENSE,
 		.lease = how == LEASES ? 30 : 0,
-		.max_attempts = how == LEASES ? 3 : 0,
+		.max_held = how == LEASES ? TOKENS / 3 : 0,
 	};
 	u64 random = seed << 32 ^ test << 24 ^ round;
 	pthread_t threads[TOUCHERS + CHANGERS];

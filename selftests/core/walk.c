@@ -12,15 +12,13 @@
 #include "tap.h"
 #include "walk.h"
 
-/*
- * What is aside counts as level 0: it has nowhere further in to go.
- */
+/* Free tokens count as level 0: a list of these has nowhere further in to go. */
 u32 list_level(const struct tw_ring *ring, u32 list)
 {
 	u32 nr;
 
 	for (nr = ring->levels.nr - 1; nr > 0; nr--)
-		if (list < ring->levels.aside && list >= ring->levels.level[nr].first)
+		if (list < ring->levels.free && list >= ring->levels.level[nr].first)
 			return nr;
 
 	return 0;
@@ -33,7 +31,7 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 	const struct tw_level *level = &ring->levels.level[nr];
 	u64 slot = list - level->first, block;
 
-	if (list >= ring->levels.aside)
+	if (list >= ring->levels.free)
 		return 0;
 
 	block = level->next +
@@ -47,33 +45,8 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 struct walked {
 	u32	chunks;
 	u32	pending;
-	u32	held;
-	u32	buried;
 	u32	free;
 };
-
-/*
- * A token that waits is ARMED; one that a taker holds is HELD, and one that is buried
- * is aside.
- */
-static void walk_state(struct tw_ring *ring, u32 list, struct tw_token *token,
-		       struct walked *walked)
-{
-	if (tw_word_state(token->word) == TW_ARMED) {
-		CHECK(list < ring->levels.aside, "ARMED, but aside");
-		walked->pending++;
-		return;
-	}
-	CHECK_EQ(tw_word_state(token->word), TW_HELD);
-	CHECK(tw_ring_has_deliveries(ring), "HELD on a ring without leases");
-	if (token->out) {
-		CHECK(list < ring->levels.aside, "held, but aside");
-		walked->held++;
-	} else {
-		CHECK_EQ(list, ring->levels.aside);
-		walked->buried++;
-	}
-}
 
 static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 		       struct walked *walked)
@@ -91,7 +64,8 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 		return;
 	}
 	CHECK_EQ(token->place, place);
-	walk_state(ring, list, token, walked);
+	CHECK_EQ(tw_word_state(token->word), TW_ARMED);
+	walked->pending++;
 	CHECK_EQ(tw_ring_index(ring, token), index);
 	CHECK(tw_word_due(token->word) >= look,
 	      "token %u is due on %llu, its list %u is looked at on %llu",
@@ -181,6 +155,37 @@ static void walk_room(const struct tw_lists *lists)
 	      "room for %u tokens", room);
 }
 
+/*
+ * The places of deliveries: each is once in their order, the held ones are a heap by
+ * the end of the lease, and each that is in use has a token of its own. So all tokens
+ * of the ring that are not pending are out, and no two in one place.
+ */
+static void walk_held(const struct tw_ring *ring)
+{
+	const struct tw_held *held = &ring->delivery.held;
+	u32 at;
+
+	CHECK(held->count <= held->used && held->used <= held->max,
+	      "%u held, %u used of %u", held->count, held->used, held->max);
+	CHECK_EQ(held->used, ring->tokens.used - ring->pending);
+	for (at = 0; at < held->max; at++) {
+		const struct tw_place *place = &held->place[held->order[at]];
+		const struct tw_token *token;
+
+		CHECK_EQ(place->at, at);
+		if (at && at < held->count)
+			CHECK(held->place[held->order[(at - 1) / 2]].end <= place->end,
+			      "a lease ends on %llu, below a later one",
+			      place->end);
+		if (at >= held->used)
+			continue;
+		token = tw_arena_at(&ring->tokens, place->token);
+		CHECK_EQ(token->place, held->order[at]);
+		CHECK_EQ(tw_word_state(token->word),
+			 at < held->count ? TW_HELD : TW_TAKEN);
+	}
+}
+
 /* With the lock, or when nobody else uses the ring. */
 void walk(struct tw_ring *ring)
 {
@@ -191,8 +196,6 @@ void walk(struct tw_ring *ring)
 		walk_list(ring, list, &walked);
 	chunks = walked.chunks;
 	CHECK_EQ(walked.pending, ring->pending);
-	CHECK_EQ(walked.held, ring->delivery.held);
-	CHECK_EQ(walked.buried, ring->delivery.buried);
 	CHECK_EQ(walked.free + ring->tokens.used, ring->tokens.fresh);
 	CHECK_EQ(chunks, ring->levels.lists.chunks.used);
 	CHECK(chunks <= tw_lists_chunks(&ring->levels.lists, ring->tokens.fresh) &&
@@ -211,5 +214,5 @@ void walk(struct tw_ring *ring)
 
 	walk_arena(&ring->levels.lists.chunks);
 	if (ring->delivery.lease)
-		walk_arena(&ring->delivery.outs);
+		walk_held(ring);
 }

@@ -35,12 +35,13 @@ long act_caps(const __u64 *v)
 	return act_command(v, TIMEWHEEL_IOC_CAPS, &caps, sizeof(caps));
 }
 
+/* With a lease the most ordinary max_held is 1, which 0 stands for, and 1 for 0. */
 static struct timewheel_setup act_setup_of(const __u64 *v)
 {
 	return (struct timewheel_setup){
 		.size = v[0], .flags = v[1], .clock = v[2], .slots = v[3],
 		.tick = v[4], .max_tokens = v[5], .start = v[6],
-		.max_attempts = v[7], .lease = v[8], .slack = v[9],
+		.max_held = v[7] ^ !!v[8], .lease = v[8], .slack = v[9],
 		.reserved = v[10],
 	};
 }

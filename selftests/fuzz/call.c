@@ -30,7 +30,7 @@ static const __u64 edges[] = {
 	S64_MAX - 1000000,
 };
 
-static const __u64 codes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xffffffff };
+static const __u64 codes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xffffffff };
 static const __u64 clocks[] = { 3, 0, 1, 2, 3, 0, 1, 2, 4, 0xffffffff };
 static const __u64 slots[] = { 31, 1, 2, 60, 3600, 65536, 64, 3, 0, 65537,
 	0xffffffff };
@@ -44,7 +44,7 @@ static const __u64 ns[] = { 0, 1000000, 3000000, 1000000000, 999999, 100000, 1,
 	S64_MAX, S64_MAX + 1, ~0ULL };
 static const __u64 counts[] = { 1, 2, 3, 7, 16, 17, 64, 65, 200, 0, 1000, 5000,
 	65536, 65537, 0x7fffffff, 0x80000000, 0xffffffff, 0x38e38e4 };
-static const __u64 bytes[] = { 480, 48, 96, 47, 0, 49, 4096, 65536, 1 << 30,
+static const __u64 bytes[] = { 560, 56, 112, 55, 0, 57, 4096, 65536, 1 << 30,
 	S64_MAX, ~0ULL, 0x7ffff000 };
 static const __u64 cursors[] = { 0, 1, 2, 63, 64, 1000, 0xffffffff, 1ULL << 32,
 	~0ULL, ~0ULL - 1 };
@@ -154,7 +154,7 @@ struct type {
 				A(flags, FLAGS)
 #define SETUP			A(clock, CLOCK), A(slots, SLOTS), \
 				A(tick, TICK_NS), A(max_tokens, TOKENS), \
-				A(start, START), A(max_attempts, NUMBER), \
+				A(start, START), A(max_held, NUMBER), \
 				A(lease, NS), A(slack, NS), A(reserved, NUMBER)
 #define PART			A(map, SLOT), A(skip, LESS), A(less, LESS)
 #define RING_			A(ring, RING)

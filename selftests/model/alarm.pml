@@ -15,6 +15,10 @@
  *              away after a delivery, and a signal may interrupt it.
  *   poller     tw_wheel_is_due() in kmod/wheel.c for an epoll instance, and the program that uses this:
  *              it reads without blocking until nothing is due
+ *   hold()     on a wheel with leases, tw_wheel_finish() after the event was copied: tw_delivery_done() in
+ *              kmod/delivery.c begins the lease. A look ends leases that are over, by
+ *              tw_delivery_end_leases(), and takes nothing while as many are out as may be.
+ *   answerer   tw_delivery_ack(), tw_delivery_nack() and tw_delivery_extend() in kmod/delivery.c
  *   writer     another process that registers, moves and cancels
  *   toucher    tw_ring_touch() in kmod/ring.h: it raises a due tick without the lock; the token stays
  *              on its list
@@ -27,8 +31,8 @@
  * flag, and between setting the flag and a look for sleepers; wait queue calls bring both.
  *
  * Bounds: 2 tokens, ticks 1..3, batches of one token, up to 2 readers and 2 pollers, a few operations
- * of the writer; the clock runs and stops anywhere, and with BACK steps back once. Scenarios choose -D
- * values, see check.sh.
+ * of the writer; the clock runs and stops anywhere, and with BACK steps back once. With leases HELD may be
+ * out at once, for a tick. Scenarios choose -D values, see check.sh.
  *
  * The rule that makes it work: a thread or callback that sets the flag from 0 to 1 then wakes one reader
  * and all pollers. A look by a poller therefore leaves it to arm_next() to set the flag.
@@ -36,7 +40,10 @@
  * Properties, for every interleaving:
  *   quiet     When nothing can move any more and somebody sleeps, then nothing is due, no alarm is
  *             pending and the timer is armed for exactly the next list, or for nothing if the wheel
- *             is empty. So no wake-up is ever lost, and none comes too late or for nothing.
+ *             is empty. So no wake-up is ever lost, and none comes too late or for nothing. When as
+ *             many are out as may be, nothing is due, and the next thing is the end of a lease.
+ *   round     A look that finds nothing leaves nothing that is due: nobody goes round and round.
+ *   P9        No more are out than may be.
  *   P7        While an alarm is pending and nobody looks, at most two callbacks start: one if the timer
  *             was armed already, one more if arm_next() looked at the flag just before it was set
  *             and then armed the timer. Nobody arms it again before a look.
@@ -47,7 +54,8 @@
  *
  * Seeded bugs, each must be found: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
  * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE, BUG_PAUSE_KEEPS_TIMER,
- * BUG_ARM_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET.
+ * BUG_ARM_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET,
+ * BUG_FULL_LOOKS, BUG_FULL_TAKES, BUG_LEASE_FORGOTTEN, BUG_HOLD_QUIET, BUG_ANSWER_QUIET.
  */
 
 #ifndef READERS
@@ -74,6 +82,9 @@
 #ifndef PAUSES
 #define PAUSES 0
 #endif
+#ifndef ANSWERS
+#define ANSWERS 0
+#endif
 
 #define NONE 7
 #define LAST 3
@@ -83,6 +94,9 @@ bit locked;
 byte filed[2] = NONE;	/* tick of the list that the token is in */
 byte due[2] = NONE;
 bit taken[2];
+#ifdef HELD
+byte end[2] = NONE;	/* of the token's lease, if it is held */
+#endif
 byte armed = NONE;	/* what the lock's holders believe the timer is armed for */
 
 /* Not guarded. */
@@ -106,7 +120,25 @@ byte rounds[2];		/* how often a reader got up since the wheel was paused */
 byte signals = SIGNALS;
 byte faults = FAULTS;
 
-#define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
+#define MIN(a, b) (a < b -> a : b)
+#define FILED MIN(filed[0], filed[1])
+#ifdef HELD
+#define END MIN(end[0], end[1])
+#define OUT (taken[0] + taken[1] + (end[0] != NONE) + (end[1] != NONE))
+#define FULL (OUT >= HELD)
+#define WANTED (FULL -> END : MIN(FILED, END))
+#else
+#define FULL false
+#define WANTED FILED
+#endif
+/* What the code takes for the next tick to be looked at. */
+#if defined(BUG_FULL_LOOKS)
+#define NEXT MIN(FILED, END)
+#elif defined(BUG_LEASE_FORGOTTEN)
+#define NEXT (FULL -> NONE : FILED)
+#else
+#define NEXT WANTED
+#endif
 #define DUE (NEXT <= n)
 #define LATER (NEXT != NONE && NEXT > n)
 #ifdef BUG_ARM_PAUSED
@@ -157,6 +189,29 @@ inline arm_next()
 	fi
 }
 
+#ifdef HELD
+inline lapse(t)
+{
+	if
+	:: end[t] <= n -> filed[t] = end[t]; due[t] = end[t]; end[t] = NONE
+	:: else
+	fi
+}
+
+inline end_leases()
+{
+	lapse(0);
+	lapse(1)
+}
+#else
+#define end_leases() skip
+#endif
+#ifdef BUG_FULL_TAKES
+#define MAY_TAKE true
+#else
+#define MAY_TAKE (!FULL)
+#endif
+
 /*
  * Lock, read the clock and sort what is due: found is the first token that is really due, or NONE.
  * One step: taking the lock later or earlier than the rest is the same to everybody else.
@@ -167,8 +222,9 @@ inline look(take)
 		!locked -> locked = 1;
 		n = now;
 		found = NONE;
+		end_leases();
 		do
-		:: found == NONE && NEXT <= n ->
+		:: found == NONE && FILED <= n && MAY_TAKE ->
 			found = (filed[0] <= filed[1] -> 0 : 1);
 			if
 			:: due[found] <= filed[found]
@@ -179,7 +235,8 @@ inline look(take)
 		if
 		:: take && found != NONE -> filed[found] = NONE; taken[found] = 1
 		:: else
-		fi
+		fi;
+		assert(found != NONE || NEXT > n)
 	};
 	if
 	:: d_step { NEXT > n ->
@@ -213,12 +270,33 @@ inline put_back()
 	unlock_and_tell()
 }
 
-/* Copy to user space, which may fault, and free. */
+#ifdef HELD
+inline hold()
+{
+	d_step {
+		!locked -> locked = 1;
+		n = now;
+		assert(OUT <= HELD);
+		taken[found] = 0; due[found] = NONE; end[found] = n + 1
+	};
+#ifndef BUG_HOLD_QUIET
+	arm_next();
+#endif
+	unlock_and_tell()
+}
+#else
+inline hold()
+{
+	atomic { !locked -> taken[found] = 0; due[found] = NONE }
+}
+#endif
+
+/* Copy to user space, which may fault, and free or hold. */
 inline deliver()
 {
 	if
 	:: d_step { faults > 0 -> faults-- } -> put_back()
-	:: atomic { !locked -> taken[found] = 0; due[found] = NONE }
+	:: hold()
 	fi
 }
 
@@ -357,6 +435,12 @@ end_idle:
 	od
 }
 
+#ifdef HELD
+#define IS_HELD(t) (end[t] != NONE)
+#else
+#define IS_HELD(t) false
+#endif
+
 proctype writer()
 {
 	byte n, t, d, ops = OPS;
@@ -369,8 +453,9 @@ proctype writer()
 			select(t : 0 .. 1);
 			select(d : 1 .. LAST)
 		};
+end_it_is_held:
 		if
-		:: d_step { !locked && !taken[t] ->	/* register, or move */
+		:: d_step { !locked && !taken[t] && !IS_HELD(t) ->	/* register, or move */
 			locked = 1; n = now; filed[t] = d; due[t] = d; t = 0; d = 0 }
 		:: d_step { !locked && filed[t] != NONE ->	/* cancel */
 			locked = 1; n = now; filed[t] = NONE; due[t] = NONE; t = 0; d = 0 }
@@ -380,6 +465,33 @@ proctype writer()
 	:: break
 	od
 }
+
+#if ANSWERS
+proctype answerer()
+{
+	byte n, t, ops = ANSWERS;
+	bit tell;
+
+	do
+	:: ops > 0 ->
+		atomic { ops--; select(t : 0 .. 1) };
+end_none_is_held:
+		if
+		:: d_step { !locked && IS_HELD(t) ->	/* ack */
+			locked = 1; n = now; end[t] = NONE; t = 0 }
+		:: d_step { !locked && IS_HELD(t) ->	/* nack */
+			locked = 1; n = now; end[t] = NONE; filed[t] = n; due[t] = n; t = 0 }
+		:: d_step { !locked && IS_HELD(t) ->	/* extend */
+			locked = 1; n = now; end[t] = MIN(end[t], n + 1) + 1; t = 0 }
+		fi;
+#ifndef BUG_ANSWER_QUIET
+		arm_next();
+#endif
+		unlock_and_tell()
+	:: break
+	od
+}
+#endif
 
 #if TOUCHES
 proctype toucher()
@@ -461,6 +573,9 @@ init {
 #if PAUSES
 		run pauser();
 #endif
+#if ANSWERS
+		run answerer();
+#endif
 		do
 		:: i < READERS -> run reader(i); i++
 		:: else -> break
@@ -476,8 +591,8 @@ init {
 	if
 	:: paused -> assert(timer == NONE)
 	:: !paused && (queued[0] || queued[1] || (dozing[0] && !ready[0]) || (dozing[1] && !ready[1])) ->
-		assert(NEXT > now);
-		assert(timer == NEXT);
+		assert(WANTED > now);
+		assert(timer == WANTED);
 		assert(!alarm)
 	:: else
 	fi

@@ -50,24 +50,28 @@ finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_SLEEP_BY_ALARM] a sleeper does not ask
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_KEEPS_ALARM] an alarm that came late outlives the pause
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_LATE] the alarm is cleared before the pause is over
 finds alarm [READERS=1 OPS=1 PAUSES=1 BUG_RESUME_QUIET] resumed without a look at what is due
-holds lease [TOUCHES=1 ANSWERS=1 LEAVES=1] P1 P3 P4 P5: a touch, an answer, a file released
-holds lease [TOUCHES=1 KICKS=1 BURIES=1 FAULTS=1] P1 P4 P5: touched, buried, kicked, put back
-holds lease [TOUCHES=1 KICKS=1 LEAVES=1 FAULTS=1] P4 P5: touched, kicked, put back, a file released
+holds alarm [HELD=1 READERS=1 OPS=2 ANSWERS=1] P2 P7 P9: a reader, one may be out, and is answered
+holds alarm [HELD=1 READERS=2 OPS=2] P5: two readers, of which one may hang with all that may be out
+holds alarm [HELD=1 READERS=0 POLLERS=1 OPS=2 ANSWERS=1 EDGE] P2 P7: an edge-triggered poller, one may be out
+holds alarm [HELD=1 READERS=2 OPS=2 FAULTS=1] P5: what is put back makes room
+holds alarm [HELD=2 READERS=1 OPS=2 ANSWERS=1 TOUCHES=1] P2 P7: two may be out
+finds alarm [HELD=1 READERS=1 OPS=2 BUG_FULL_LOOKS] what is due keeps a reader awake while nothing can be taken
+finds alarm [HELD=1 READERS=2 OPS=2 BUG_FULL_TAKES] more are taken than may be out
+finds alarm [HELD=1 READERS=2 OPS=2 BUG_LEASE_FORGOTTEN] nobody is woken when a lease ends
+finds alarm [HELD=1 READERS=2 OPS=2 BUG_HOLD_QUIET] the timer is not started for the end of a lease
+finds alarm [HELD=1 READERS=1 OPS=2 ANSWERS=1 BUG_ANSWER_QUIET] an answer makes room and tells nobody
+holds lease [TOUCHES=1 ANSWERS=1 LEAVES=1 FAULTS=1] P1 P3 P4 P5: a touch, an answer, put back, a file released
 holds lease [TOUCHES=1 DELETES=1 ADDS=1] P3 P4: deleted and registered again
 holds lease [ANSWERS=1 DELETES=1 ADDS=1] P3: no answer to an earlier life's delivery
-holds lease [ANSWERS=2] P3: two answers at once
-holds lease [ANSWERS=1 FAULTS=1 LEAVES=1] P3: no answer to what was put back
-holds lease [ANSWERS=1 LEASE=2] P1: a lease is made shorter
+holds lease [ANSWERS=2 LEAVES=1] P3: two answers at once
+holds lease [ANSWERS=2 LEASE=2] P1: a lease is made longer, and no shorter
 finds lease [ANSWERS=1 LEAVES=1 BUG_NO_NUMBER] the delivery's number is not asked for
-finds lease [ANSWERS=1 LEAVES=1 BUG_NO_HOLDER] anybody may answer
 finds lease [ANSWERS=1 FAULTS=1 BUG_NUMBER_STAYS] a delivery that was put back has had a number
 finds lease [ANSWERS=1 LEAVES=1 BUG_LAPSE_HOLDS] a lease that is over leaves its holder
 finds lease [LEAVES=1 BUG_RELEASE_EARLY] a file is released while it is read
 finds lease [LEAVES=1 BUG_RELEASE_FORGETS] a released file leaves something held
-finds lease [ANSWERS=1 LEASE=2 BUG_EXTEND_STAYS] a lease made shorter stays in its list
-finds lease [TOUCHES=1 KICKS=1 BUG_KICK_HELD] a kick makes a pending token seem held for a moment
+finds lease [ANSWERS=1 LEASE=2 BUG_EXTEND_SHORTENS] a lease is made shorter
 finds lease [DELETES=1 BUG_DELETE_TAKEN] deleted while it is copied
-finds lease [BURIES=1 BUG_BURIED_FILED] a buried token stays in its list
 finds lease [TOUCHES=1 BUG_TAKE_STORE] take by a plain store
 finds lease [ANSWERS=1 DELETES=1 ADDS=1 BY_ID] an answer by an id that was used again
 holds words [CHECKED=2] P1 P4: two checked touches against a taker whose clock is behind

@@ -11,7 +11,7 @@
  *               next generation
  *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the arena,
  *               stores the word, and files the token
- *   take()      tw_look_take() and tw_look_take_some() in kmod/look.c: under the lock they look at the
+ *   take()      tw_look_take() in kmod/look.c: under the lock they look at the
  *               list that comes first. A token there whose word says that it is due is taken
  *               (ARMED -> TAKEN); any other is filed again.
  *   give()      tw_events_copy() in kmod/events.c: it copies tokens to user space without the lock,

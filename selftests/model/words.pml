@@ -10,7 +10,7 @@
  *              ahead, is replaced by a touch of now. A stamp that adds nothing is cleared, unless it is
  *              ahead, and the due tick is raised. If the word has changed meanwhile, the module leaves that
  *              to the next look, and no take succeeds by what it has read: here all of it is done again.
- *   taker      tw_look_take_some() in kmod/look.c judges the word, files again a token that is not due, and
+ *   taker      tw_look_take() in kmod/look.c judges the word, files again a token that is not due, and
  *              takes one that is by swapping the word for 0. Then tw_look_delivered() in kmod/look.c ends
  *              the token, or tw_look_put_back() there, after a fault, makes it pending again. After the
  *              end tw_ring_register() in kmod/ring.c registers another token in the same place.

@@ -160,9 +160,8 @@ static void tell_difference(const struct wheel *wheel,
 	fail("%s says: registered %llu, delivered %llu, cancelled %llu",
 	     wheel->kind->name, info->registered, info->delivered,
 	     info->cancelled);
-	fail("deleted %llu, acked %llu, pending %llu, taken %llu, held %llu, buried %llu",
-	     info->deleted, info->acked, info->pending, info->taken, info->held,
-	     info->buried);
+	fail("deleted %llu, acked %llu, pending %llu, taken %llu, held %llu",
+	     info->deleted, info->acked, info->pending, info->taken, info->held);
 	fail("the ledger: registered %llu (%llu), events %llu, listed %llu",
 	     a->registered, a->maybe, a->events, a->listed);
 	fail("read %llu, ended %llu (%llu)", a->read, a->ended, a->killed);
@@ -172,17 +171,17 @@ static void tell_difference(const struct wheel *wheel,
 static void compare(const struct wheel *wheel, const struct account *a)
 {
 	struct timewheel_info info;
-	__u64 there, ended, maybe;
+	__u64 ended, maybe;
 
 	if (tw_info(wheel->fd, &info) < 0) {
 		fail("info of %s: %d", wheel->kind->name, errno);
 		return;
 	}
-	there = info.pending + info.held + info.buried;
 	ended = info.cancelled + info.deleted + (info.lease ? info.acked : 0);
 	maybe = info.registered - a->registered;
-	if (maybe > a->maybe || info.taken || info.held || there != a->listed ||
-	    info.registered - there != a->read + a->ended + a->killed + maybe ||
+	if (maybe > a->maybe || info.taken || info.held ||
+	    info.pending != a->listed || info.registered - info.pending !=
+				      a->read + a->ended + a->killed + maybe ||
 	    info.delivered != a->events ||
 	    (!(info.lease && info.setup_flags & TIMEWHEEL_SETUP_PERIODS) &&
 	     ended != a->ended + a->killed + maybe))
@@ -241,8 +240,6 @@ static bool call_token(const struct wheel *wheel,
 
 	if (entry->periodic)
 		code = entry->leased ? TIMEWHEEL_OP_DELETE : TIMEWHEEL_OP_CANCEL;
-	else if (token->state == TIMEWHEEL_STATE_BURIED)
-		code = TIMEWHEEL_OP_KICK;
 	if (tw_key_op(wheel->fd, code, TIMEWHEEL_OPF_BY_HANDLE, token->handle,
 		      0) < 0)
 		fail("operation %u on what is left of %s: %d", code,
@@ -281,10 +278,10 @@ static void empty(const struct wheel *wheel, const struct timewheel_token *token
 	came = read_left(wheel);
 	nr_events += came;
 	if (came != due || tw_info(wheel->fd, &info) < 0 || info.pending ||
-	    info.taken || info.held || info.buried)
-		fail("%s: %u of %u came, pending %llu, taken %llu, held %llu, buried %llu",
+	    info.taken || info.held)
+		fail("%s: %u of %u came, pending %llu, taken %llu, held %llu",
 		     wheel->kind->name, came, due, info.pending, info.taken,
-		     info.held, info.buried);
+		     info.held);
 }
 
 /* What is there comes, each once. Then no handle of the past means anything. */
@@ -339,12 +336,13 @@ bool audit_generations(void)
 	return ok;
 }
 
-/* Each delivery has a number, one more than the one before, but not 0. */
+/* Each delivery has a number, one more than the one before, but not 0, and is counted. */
 bool audit_deliveries(void)
 {
 	const struct timewheel_setup setup = {
 		.size = sizeof(setup), .clock = TIMEWHEEL_CLOCK_MANUAL,
 		.slots = 1, .tick = TW_SEC, .lease = TW_SEC, .max_tokens = 1,
+		.max_held = 1,
 	};
 	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	bool ok = !ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) &&
@@ -355,9 +353,8 @@ bool audit_deliveries(void)
 	for (int i = 0; ok && i < 8; i++) {
 		ok = tw_read(fd, &event, 1) == 1 && event.delivery &&
 		     (!before || event.delivery == (before + 1 ?: 1)) &&
-		     !tw_answer(fd, TIMEWHEEL_OP_BURY, 0, 1, event.delivery,
-				0) &&
-		     !tw_answer(fd, TIMEWHEEL_OP_KICK, 0, 1, 0, 0);
+		     event.attempts == i + 1U &&
+		     !tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 1, event.delivery, 0);
 		if (!ok)
 			fail("delivery %u after %u: %d", event.delivery, before,
 			     errno);

@@ -35,7 +35,7 @@ void tell_faults(void)
 void slot_clear(struct slot *slot, __u32 from, __u32 n)
 {
 	for (__u32 i = from; i < from + n; i++)
-		slot->events[i].missed = UNREAD;
+		slot->events[i].reserved = UNREAD;
 }
 
 /* Counts what a slot's last owner has read; some of it he may not have known. */
@@ -43,7 +43,7 @@ __u32 slot_count(struct slot *slot)
 {
 	__u32 used = slot->used;
 
-	while (used < EVENTS && slot->events[used].missed != UNREAD)
+	while (used < EVENTS && slot->events[used].reserved != UNREAD)
 		used++;
 	slot->used = used;
 	return used;
@@ -154,8 +154,10 @@ bool check_event(const struct timewheel_event *event)
 		fail("registration %llu, phase %u: %llx, %llx; its event: %llx, %llx",
 		     event->cookie, entry->phase, entry->id, entry->handle,
 		     event->id, event->handle);
-	if (!event->delivery != !entry->leased)
-		fail("registration %llu: delivery %u", event->cookie,
-		     event->delivery);
+	if (!event->delivery != !entry->leased ||
+	    !event->attempts != !entry->leased || event->reserved)
+		fail("registration %llu: delivery %u, attempt %u, reserved %u",
+		     event->cookie, event->delivery, event->attempts,
+		     event->reserved);
 	return true;
 }

@@ -92,7 +92,6 @@ struct shared {
 	_Atomic __u32		next;		/* entry to use */
 	_Atomic __u32		done[CODES], refused[CODES];
 	_Atomic __u32		periodic;	/* registrations with a period */
-	_Atomic __u32		rearmed;	/* ACKs with a time */
 	_Atomic __u32		acted[MOST_ACTIONS];
 	_Atomic __u32		read;
 	struct slot		slot[SLOTS];

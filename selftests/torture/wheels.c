@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The wheels: one of each kind, all but one by name, made by several users. Some have
- * touch words, and one comes and goes. Ticks of 2^32 and the last one are near the
- * hands of those that are turned by hand.
+ * touch words, and one comes and goes. Of those with leases one may have all its tokens
+ * held at once, the others fewer than a read asks for, or one. Ticks of 2^32 and the last
+ * one are near the hands of those that are turned by hand.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 const struct kind kinds[KINDS] = {
 	[PLAIN]	= { "plain", { CLOCK(MONOTONIC), MS_TICKS } },
 	[LEASED] = { "leased", { CLOCK(MONOTONIC), MS_TICKS, .lease = 40 * TW_MS,
-		.max_attempts = 6 } },
+		.max_held = 100 } },
 	[MAPPED] = { "mapped", { CLOCK(MONOTONIC), MS_TICKS,
 		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS } },
 	[BOOT] = { "boot", { CLOCK(BOOTTIME), MS_TICKS,
@@ -25,11 +26,12 @@ const struct kind kinds[KINDS] = {
 		.flags = TIMEWHEEL_SETUP_PERIODS } },
 	[JOBS] = { "jobs", { CLOCK(MONOTONIC), .slots = 7, .tick = TW_MS / 10,
 		.flags = TIMEWHEEL_SETUP_PERIODS | TIMEWHEEL_SETUP_TOUCH_WORDS,
-		.lease = 20 * TW_MS } },
+		.lease = 20 * TW_MS, .max_held = TOKENS } },
 	[MANUAL] = { "manual", { CLOCK(MANUAL), .slots = 31, .tick = TW_SEC,
 		.flags = TIMEWHEEL_SETUP_TOUCH_WORDS, .start = (1ULL << 32) - 100 } },
 	[LATE] = { "late", { CLOCK(MANUAL), .slots = 1, .tick = TW_MS / 10,
-		.lease = 50 * TW_MS / 10, .start = TIMEWHEEL_MAX_TICK - 1000 } },
+		.lease = 50 * TW_MS / 10, .max_held = 1,
+		.start = TIMEWHEEL_MAX_TICK - 1000 } },
 	[HANDLES] = { "handles", { CLOCK(MONOTONIC), MS_TICKS,
 		.flags = TIMEWHEEL_SETUP_NO_IDS } },
 	[MORTAL] = { "mortal", { CLOCK(MONOTONIC), .slots = 65536,

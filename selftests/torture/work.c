@@ -42,16 +42,10 @@ static bool registers(__u32 code)
 	       code == TIMEWHEEL_OP_TOUCH_OR_REGISTER;
 }
 
-/* A token comes again after an ACK with a time. */
-static bool rearms(const struct timewheel_op *op)
-{
-	return op->code == TIMEWHEEL_OP_ACK && op->time;
-}
-
 static bool ends(const struct timewheel_op *op)
 {
 	return op->code == TIMEWHEEL_OP_CANCEL ||
-	       (op->code == TIMEWHEEL_OP_ACK && !rearms(op)) ||
+	       op->code == TIMEWHEEL_OP_ACK ||
 	       op->code == TIMEWHEEL_OP_DELETE;
 }
 
@@ -75,16 +69,14 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 
 	if (error == ENODEV)
 		return wheel->kind == &kinds[MORTAL];
-	/* Also: more than TIMEWHEEL_MAX_LEASES. */
 	if (error == ERANGE)
-		return wheel->kind == &kinds[LATE] ||
-		       op->code == TIMEWHEEL_OP_EXTEND;
+		return wheel->kind == &kinds[LATE];
 	switch (op->code) {
 	case TIMEWHEEL_OP_REGISTER:
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN;
 	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
-		/* Also: held or buried; without timeout. */
+		/* Also: held; without timeout. */
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN || error == EINVAL;
 	case TIMEWHEEL_OP_TOUCH:
@@ -94,13 +86,6 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 		return about_absent(error) ||
 		       (error == EINVAL && op->timeout &&
 			has(wheel, TIMEWHEEL_SETUP_PERIODS));
-	case TIMEWHEEL_OP_KICK:
-		return about_absent(error) || error == EBUSY;
-	case TIMEWHEEL_OP_ACK:
-	case TIMEWHEEL_OP_NACK:
-	case TIMEWHEEL_OP_EXTEND:
-	case TIMEWHEEL_OP_BURY:
-		return about_absent(error) || error == EPERM;
 	default:
 		return about_absent(error);
 	}
@@ -152,8 +137,6 @@ static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
 	op->delivery = delivery->number;
 	if (once(w, 16))
 		op->delivery += once(w, 2) ? 1 : -1;
-	if (once(w, 4))
-		op->flags |= TIMEWHEEL_OPF_ANY_FILE;
 	return delivery->entry;
 }
 
@@ -183,7 +166,7 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
 		TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_ACK,
 		TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
-		TIMEWHEEL_OP_BURY, TIMEWHEEL_OP_KICK, TIMEWHEEL_OP_DELETE,
+		TIMEWHEEL_OP_DELETE,
 	};
 	__u32 entry;
 
@@ -199,7 +182,7 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 			plan_registration(w, wheel, op, entry);
 		return entry;
 	}
-	if (op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_BURY)
+	if (op->code >= TIMEWHEEL_OP_ACK && op->code <= TIMEWHEEL_OP_EXTEND)
 		entry = plan_answer(w, wheel, op);
 	else
 		entry = pick(w, wheel);
@@ -210,10 +193,6 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 	op->time = delay(w, wheel);
 	if (op->code == TIMEWHEEL_OP_MOVE && once(w, 4))
 		op->timeout = delay(w, wheel);
-	/* The audit counts ACKs as ends, but on wheels with periods. */
-	if (op->code == TIMEWHEEL_OP_ACK &&
-	    !(has(wheel, TIMEWHEEL_SETUP_PERIODS) && once(w, 3)))
-		op->time = 0;
 	plan_key(w, wheel, op, entry);
 	if (ends(op))
 		book_ending(entry);
@@ -236,7 +215,6 @@ static void book(const struct wheel *wheel, const struct timewheel_op *op,
 	else
 		shared->refused[op->code]++;
 	shared->periodic += good && op->period;
-	shared->rearmed += good && rearms(op);
 	/* -EINTR: in a batch, and not carried out. */
 	if (!good && op->result != -EINTR && !may_fail(wheel, op))
 		fail("operation %u, flags %u, on %s: %d", op->code, op->flags,
@@ -373,7 +351,6 @@ static void check_read(const struct wheel *wheel, int error, bool bad)
 	switch (error) {
 	case EAGAIN:
 	case EINTR:
-	case ENOMEM:
 		return;
 	case EFAULT:
 		if (bad)
@@ -448,7 +425,7 @@ static void check_token(const struct wheel *wheel,
 
 	if (token->cookie >= shared->next || token->id != entry->id ||
 	    token->state < TIMEWHEEL_STATE_PENDING ||
-	    token->state > TIMEWHEEL_STATE_BURIED ||
+	    token->state > TIMEWHEEL_STATE_HELD ||
 	    entry->wheel != wheel->number ||
 	    (entry->handle && token->handle != entry->handle))
 		fail("%s tells of id %llx, handle %llx, cookie %llu, state %u",
@@ -531,11 +508,11 @@ static void act_info(struct worker *w)
 		return;
 	ended = info.cancelled + info.deleted;
 	ended += info.lease ? info.acked : info.delivered;
-	if (info.registered != ended + info.pending + info.taken + info.held +
-			       info.buried)
-		fail("%s: %llu is not %llu ended + %llu pending + %llu taken + %llu held + %llu",
+	if (info.registered != ended + info.pending + info.taken + info.held ||
+	    info.held > info.max_held)
+		fail("%s: %llu is not %llu ended + %llu pending + %llu taken + %llu of %u held",
 		     wheel->kind->name, info.registered, ended, info.pending,
-		     info.taken, info.held, info.buried);
+		     info.taken, info.held, info.max_held);
 }
 
 static void act_stats(struct worker *w)
@@ -637,6 +614,8 @@ static void act_private(struct worker *w)
 
 	setup.size = sizeof(setup);
 	setup.max_tokens = 1 + below(w, TOKENS);
+	if (setup.max_held > setup.max_tokens)
+		setup.max_held = setup.max_tokens;
 	if (fd < 0 || ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup) < 0) {
 		if (errno != ENOMEM)
 			fail("private wheel: %d", errno);
@@ -811,14 +790,13 @@ bool worked(void)
 {
 	static const char *const names[CODES] = {
 		"register", "touch", "touch_or_register", "move", "cancel",
-		"ack", "nack", "extend", "bury", "kick", "delete",
+		"ack", "nack", "extend", "delete",
 	};
-	static bool done[CODES], periodic, rearmed, acted[ARRAY_SIZE(actions)];
+	static bool done[CODES], periodic, acted[ARRAY_SIZE(actions)];
 	bool all;
 
 	periodic |= shared->periodic > 0;
-	rearmed |= shared->rearmed > 0;
-	all = periodic && rearmed;
+	all = periodic;
 	printf("# done (refused):");
 	for (int i = 0; i < CODES; i++) {
 		printf(" %s %u (%u)", names[i], shared->done[i],
@@ -826,8 +804,7 @@ bool worked(void)
 		done[i] |= shared->done[i] > 0;
 		all &= done[i];
 	}
-	printf(" with a period %u, ack with a time %u\n#", shared->periodic,
-	       shared->rearmed);
+	printf(" with a period %u\n#", shared->periodic);
 	for (unsigned int i = 0; i < ARRAY_SIZE(actions); i++) {
 		printf(" %s %u,", actions[i].name, shared->acted[i]);
 		acted[i] |= shared->acted[i] > 0;

@@ -58,11 +58,6 @@ func (b *Batch) Ack(receipt Receipt) int {
 	return b.add(opAnswer(uapi.OpAck, receipt, When{}))
 }
 
-// AckAgain adds what Wheel.AckAgain does.
-func (b *Batch) AckAgain(receipt Receipt, due When) int {
-	return b.add(opAckAgain(receipt, due))
-}
-
 // Nack adds what Wheel.Nack does.
 func (b *Batch) Nack(receipt Receipt, due When) int {
 	return b.add(opAnswer(uapi.OpNack, receipt, due))

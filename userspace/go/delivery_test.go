@@ -25,7 +25,7 @@ func delivered(t *testing.T) (*timewheel.Wheel, timewheel.Event) {
 func TestHeld(t *testing.T) {
 	wheel, event := delivered(t)
 	same(t, event, timewheel.Event{ID: 7, Handle: event.Handle, Cookie: 9,
-		Deadline: 101 * sec, Taken: 101 * sec, Delivery: 1})
+		Deadline: 101 * sec, Taken: 101 * sec, Delivery: 1, Attempts: 1})
 	token := get(t, wheel, 7)
 	same(t, token, timewheel.Token{ID: 7, Handle: event.Handle, Cookie: 9,
 		LeaseEnd: 111 * sec, Left: 10 * time.Second, Timeout: time.Second,
@@ -48,29 +48,20 @@ func TestAck(t *testing.T) {
 	same(t, []uint64{told.Delivered, told.Acked, told.Held}, []uint64{1, 1, 0})
 }
 
-func TestAckAgain(t *testing.T) {
+// An ack ends the token; a new one of its id may follow in the same call.
+func TestAgainAfterItsWork(t *testing.T) {
 	wheel, event := delivered(t)
-	outcome, err := wheel.AckAgain(event.Receipt(), after(5))
+	var batch timewheel.Batch
+	batch.Ack(event.Receipt())
+	batch.Register(timewheel.Registration{ID: 7, Due: after(5)})
+	failed, err := batch.Run(wheel)
 	ok(t, err)
-	same(t, outcome, timewheel.Outcome{Deadline: 106 * sec})
-	token := get(t, wheel, 7)
-	same(t, token.State, timewheel.Pending)
-	same(t, token.Attempts, 0)
+	same(t, failed, 0)
 	ok(t, wheel.Advance(105))
 	same(t, len(due(t, wheel)), 0)
-	event = dueOn(t, wheel, 106)
-	same(t, event.Cookie, 9)
-	_, err = wheel.AckAgain(event.Receipt(), timewheel.At(1<<63))
-	fails(t, err, syscall.ERANGE)
-	_, err = wheel.AckAgain(event.Receipt(), at(120))
-	ok(t, err)
-	event = dueOn(t, wheel, 120)
-	// At once, and not the end of the token.
-	for tick, when := range []timewheel.When{{}, timewheel.After(0), timewheel.At(0)} {
-		_, err = wheel.AckAgain(event.Receipt(), when)
-		ok(t, err)
-		event = dueOn(t, wheel, uint64(121+tick))
-	}
+	again := dueOn(t, wheel, 106)
+	same(t, again.Handle != event.Handle, true)
+	same(t, again.Attempts, 1)
 }
 
 func TestNack(t *testing.T) {
@@ -84,6 +75,7 @@ func TestNack(t *testing.T) {
 	_, err = wheel.Nack(event.Receipt(), at(120))
 	ok(t, err)
 	event = dueOn(t, wheel, 120)
+	same(t, event.Attempts, 3)
 	same(t, get(t, wheel, 7).Attempts, 3)
 	outcome, err := wheel.Nack(event.Receipt(), after(5))
 	ok(t, err)
@@ -104,7 +96,14 @@ func TestExtend(t *testing.T) {
 	_, err = wheel.Extend(event.Receipt(), 30*time.Second)
 	ok(t, err)
 	same(t, get(t, wheel, 7).LeaseEnd, 135*sec)
-	_, err = wheel.Extend(event.Receipt(), 10_010*time.Second)
+	_, err = wheel.Extend(event.Receipt(), 100_000*time.Second)
+	ok(t, err)
+	// It never shortens a lease.
+	outcome, err = wheel.Extend(event.Receipt(), time.Second)
+	ok(t, err)
+	same(t, outcome.Deadline, 100_105*sec)
+	same(t, get(t, wheel, 7).LeaseEnd, 100_105*sec)
+	_, err = wheel.Extend(event.Receipt(), 1<<63-1)
 	fails(t, err, syscall.ERANGE)
 }
 
@@ -132,25 +131,69 @@ func TestLeaseOver(t *testing.T) {
 	same(t, info(t, wheel).Lapsed, 1)
 }
 
-// The open file that has read it answers, or another one that says so. It gives back
-// what it holds when it is closed.
+// Any open file answers, if it is open for writing. One gives back what it holds when it is
+// closed.
 func TestWhose(t *testing.T) {
 	name, wheel := named(t, leased)
 	register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
 	event := dueOn(t, wheel, 101)
-	other := openedNamed(t, name, os.O_RDWR)
 	receipt := event.Receipt()
-	_, err := other.Ack(receipt)
-	fails(t, err, syscall.EPERM)
-	receipt.AnyFile = true
+	_, err := openedNamed(t, name, os.O_RDONLY).Ack(receipt)
+	fails(t, err, syscall.EBADF)
+	other := openedNamed(t, name, os.O_RDWR)
 	_, err = other.Extend(receipt, 0)
 	ok(t, err)
 	_, err = other.Nack(receipt, timewheel.When{})
 	ok(t, err)
 	dueOn(t, wheel, 101)
 	ok(t, wheel.Close())
-	same(t, dueOn(t, other, 101).Delivery, 3)
+	event = dueOn(t, other, 101)
+	same(t, event.Delivery, 3)
 	same(t, info(t, other).Returned, 1)
+	_, err = other.Ack(event.Receipt())
+	ok(t, err)
+}
+
+// What is beyond MaxHeld waits until an answer, or the end of a lease, makes room.
+func TestMaxHeld(t *testing.T) {
+	setup := leased
+	setup.MaxHeld = 2
+	wheel := opened(t, setup)
+	fill(t, wheel, 4)
+	ok(t, wheel.Advance(104))
+	held := due(t, wheel)
+	same(t, ids(held), []uint64{1, 2})
+	same(t, len(due(t, wheel)), 0)
+	_, err := wheel.Ack(held[0].Receipt())
+	ok(t, err)
+	same(t, ids(due(t, wheel)), []uint64{3})
+	told := info(t, wheel)
+	same(t, []uint64{told.Held, told.Pending}, []uint64{2, 1})
+	_, err = wheel.Extend(held[1].Receipt(), time.Minute)
+	ok(t, err)
+	ok(t, wheel.Advance(113))
+	same(t, len(due(t, wheel)), 0)
+	dueOn(t, wheel, 114)
+	same(t, len(due(t, wheel)), 0)
+}
+
+// MaxHeld is MaxTokens unless it is given, but at most 65536; without leases it is 0.
+func TestMaxHeldUnlessGiven(t *testing.T) {
+	for _, c := range []struct {
+		lease           time.Duration
+		tokens          uint64
+		maxHeld, expect uint32
+	}{
+		{0, 2000, 0, 0},
+		{time.Minute, 2000, 0, 2000},
+		{time.Minute, 65537, 0, 65536},
+		{time.Minute, 65537, 65537, 65537},
+	} {
+		wheel := opened(t, with(func(s *timewheel.Setup) {
+			s.Lease, s.MaxTokens, s.MaxHeld = c.lease, c.tokens, c.maxHeld
+		}))
+		same(t, info(t, wheel).Setup.MaxHeld, c.expect)
+	}
 }
 
 // A wheel without leases has no deliveries.
@@ -159,11 +202,11 @@ func TestNoLeases(t *testing.T) {
 	register(t, wheel, timewheel.Registration{ID: 7})
 	event := dueOn(t, wheel, 100)
 	same(t, event.Delivery, 0)
+	same(t, event.Attempts, 0)
 	register(t, wheel, timewheel.Registration{ID: 7})
 	receipt, key := event.Receipt(), timewheel.ByID(7)
 	for _, call := range []func() (timewheel.Outcome, error){
 		func() (timewheel.Outcome, error) { return wheel.Ack(receipt) },
-		func() (timewheel.Outcome, error) { return wheel.AckAgain(receipt, after(1)) },
 		func() (timewheel.Outcome, error) { return wheel.Nack(receipt, after(1)) },
 		func() (timewheel.Outcome, error) { return wheel.Extend(receipt, 0) },
 		func() (timewheel.Outcome, error) { return wheel.Delete(key) },
@@ -175,30 +218,29 @@ func TestNoLeases(t *testing.T) {
 
 func TestBatchOfAnswers(t *testing.T) {
 	wheel := opened(t, leased)
-	for id := uint64(1); id <= 5; id++ {
+	for id := uint64(1); id <= 4; id++ {
 		register(t, wheel, timewheel.Registration{ID: id, Due: after(int(id))})
 	}
 	ok(t, wheel.Advance(105))
 	events := due(t, wheel)
-	same(t, ids(events), []uint64{1, 2, 3, 4, 5})
+	same(t, ids(events), []uint64{1, 2, 3, 4})
 	var batch timewheel.Batch
 	batch.Ack(events[0].Receipt())
 	batch.Nack(events[1].Receipt(), after(5))
 	batch.Extend(events[2].Receipt(), 30*time.Second)
 	batch.Delete(timewheel.ByID(4))
 	batch.Ack(events[3].Receipt())
-	batch.AckAgain(events[4].Receipt(), after(7))
 	failed, err := batch.Run(wheel)
 	ok(t, err)
 	same(t, failed, 1)
 	_, err = batch.Outcome(4)
 	fails(t, err, syscall.ESTALE)
-	outcome, err := batch.Outcome(5)
+	outcome, err := batch.Outcome(1)
 	ok(t, err)
-	same(t, outcome.Deadline, 112*sec)
+	same(t, outcome.Deadline, 110*sec)
 	same(t, get(t, wheel, 3).LeaseEnd, 135*sec)
 	told := info(t, wheel)
-	same(t, []uint64{told.Acked, told.Nacked, told.Deleted}, []uint64{2, 1, 1})
+	same(t, []uint64{told.Acked, told.Nacked, told.Deleted}, []uint64{1, 1, 1})
 }
 
 // come tells on which ticks there was an event.
@@ -238,6 +280,24 @@ func TestPeriods(t *testing.T) {
 	fails(t, err, syscall.EINVAL)
 	_, err = opened(t, manual).Register(timewheel.Registration{Period: time.Second})
 	fails(t, err, syscall.EINVAL)
+}
+
+// Attempts are counted anew for each period.
+func TestAttemptsOfAPeriod(t *testing.T) {
+	setup := leased
+	setup.Periods = true
+	wheel := opened(t, setup)
+	register(t, wheel, timewheel.Registration{ID: 7, Period: 3 * time.Second})
+	event := dueOn(t, wheel, 103)
+	_, err := wheel.Nack(event.Receipt(), timewheel.When{})
+	ok(t, err)
+	event = dueOn(t, wheel, 103)
+	same(t, event.Attempts, 2)
+	_, err = wheel.Ack(event.Receipt())
+	ok(t, err)
+	event = dueOn(t, wheel, 106)
+	same(t, event.Delivery, 3)
+	same(t, event.Attempts, 1)
 }
 
 // A job that comes again and again, each time after its ack, by a real clock.

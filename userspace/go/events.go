@@ -26,8 +26,12 @@ type Event struct {
 	Taken Time
 	// Delivery is the number of this delivery, 0 on a wheel without leases.
 	Delivery uint32
+	// Attempts are the deliveries of the token so far, with this one, of a periodic token
+	// those for this period; 0 on a wheel without leases.
+	Attempts uint32
 	// Missed is, of a periodic token, how many periods before had no event.
 	Missed uint32
+	_      uint32
 }
 
 // Receipt names the delivery, to answer it.

@@ -59,7 +59,7 @@ func DeviceCaps() (Caps, error) {
 // Info is a wheel's state and its counters, all of one moment. The counters begin with
 // the wheel.
 type Info struct {
-	// Setup as it was given, without Start.
+	// Setup as it was given, without Start, and with what MaxHeld stood for.
 	Setup Setup
 	// Number names the wheel in traces, /proc/PID/fdinfo and debugfs.
 	Number uint32
@@ -140,6 +140,7 @@ func setupOf(t *uapi.Info) Setup {
 		TouchWords: t.SetupFlags&uapi.SetupTouchWords != 0,
 		Periods:    t.SetupFlags&uapi.SetupPeriods != 0,
 		Lease:      time.Duration(t.Lease),
+		MaxHeld:    t.MaxHeld,
 		Slack:      time.Duration(t.Slack),
 	}
 }

@@ -28,7 +28,7 @@ func TestSettingsArrive(t *testing.T) {
 		{Clock: timewheel.Boottime, Slots: 31, Tick: time.Second / 4, MaxTokens: 7,
 			NoIDs: true, NoCookies: true, Slack: time.Second},
 		{Clock: timewheel.Realtime, Slots: 65536, Tick: time.Millisecond, MaxTokens: 9,
-			Lease: 1500 * time.Millisecond, Periods: true},
+			Lease: 1500 * time.Millisecond, MaxHeld: 3, Periods: true},
 		{Clock: timewheel.Manual, Slots: 60, Tick: time.Second, MaxTokens: 5,
 			TouchWords: true},
 	} {
@@ -68,6 +68,8 @@ func TestBadSetups(t *testing.T) {
 		func(s *timewheel.Setup) { s.Lease = time.Second / 2 },
 		func(s *timewheel.Setup) { s.Lease = -time.Second },
 		func(s *timewheel.Setup) { s.Slack = 1 },
+		func(s *timewheel.Setup) { s.MaxHeld = 1 },
+		func(s *timewheel.Setup) { s.Lease, s.MaxHeld = time.Minute, 2001 },
 	} {
 		_, err := timewheel.Open(with(change))
 		fails(t, err, syscall.EINVAL)
@@ -97,7 +99,6 @@ func TestClosed(t *testing.T) {
 		"move":     func() error { _, err := wheel.Move(key, after(1), 0); return err },
 		"cancel":   func() error { _, err := wheel.Cancel(key); return err },
 		"ack":      func() error { _, err := wheel.Ack(receipt); return err },
-		"again":    func() error { _, err := wheel.AckAgain(receipt, after(1)); return err },
 		"nack":     func() error { _, err := wheel.Nack(receipt, after(1)); return err },
 		"extend":   func() error { _, err := wheel.Extend(receipt, 0); return err },
 		"delete":   func() error { _, err := wheel.Delete(key); return err },

@@ -31,15 +31,14 @@ func ByHandle(handle Handle) Key {
 	return Key{handle: handle, flags: uapi.OpfByHandle}
 }
 
-// Receipt names a delivery, to answer it. Event.Receipt makes it; and Token.Receipt, for
-// a program that finds tokens held by the same open file, as one that was started anew.
+// Receipt names a delivery. It is the right to answer it, by any Wheel that is open for
+// writing. Event.Receipt makes it; and Token.Receipt, for a program that finds tokens held,
+// as one that was started anew.
 type Receipt struct {
 	// Handle is the token's.
 	Handle Handle
 	// Delivery is the number of the delivery.
 	Delivery uint32
-	// AnyFile lets the answer count also if another open file has read the event.
-	AnyFile bool
 }
 
 // Registration describes a token that is to be made.
@@ -128,19 +127,6 @@ func opAnswer(code uint32, receipt Receipt, due When) uapi.Op {
 	op.Delivery = receipt.Delivery
 	op.Flags |= due.flags
 	op.Time = due.time
-	if receipt.AnyFile {
-		op.Flags |= uapi.OpfAnyFile
-	}
-	return op
-}
-
-// opAckAgain has a delay of a nanosecond instead of none: to the kernel that is a plain
-// ack, which ends the token.
-func opAckAgain(receipt Receipt, due When) uapi.Op {
-	op := opAnswer(uapi.OpAck, receipt, due)
-	if op.Time == 0 && due.flags == 0 {
-		op.Time = 1
-	}
 	return op
 }
 
@@ -250,38 +236,28 @@ func (w *Wheel) Cancel(key Key) (Outcome, error) {
 }
 
 // Ack tells that a delivery has been dealt with: its token ends, or is pending again for
-// its next period.
+// its next period. A reader that wants the token again after its work registers a new one
+// after the ack, or behind it in a Batch.
 //
 // Errors: ESTALE the answer is too late: the delivery was answered, or its lease was over
-// and the token has been delivered again or ended; EPERM another open file has
-// read it; EINVAL the wheel has no leases.
+// and the token has been delivered again or ended; EINVAL the wheel has no leases.
 func (w *Wheel) Ack(receipt Receipt) (Outcome, error) {
 	return w.run(opAnswer(uapi.OpAck, receipt, When{}))
 }
 
-// AckAgain tells that a delivery has been dealt with, and that its token is due again,
-// on the next tick if due is left out. Its attempts are counted anew. A periodic token
-// counts its periods from there.
-//
-// Errors: those of Ack; ERANGE due is too far ahead.
-func (w *Wheel) AckAgain(receipt Receipt, due When) (Outcome, error) {
-	return w.run(opAckAgain(receipt, due))
-}
-
 // Nack tells that a delivery has not been dealt with: its token is due again, at once if
-// due is left out. A token that is nacked each time comes again without an end: Attempts of
-// Get tells how often, and an Ack gives it up.
+// due is left out. A token that is nacked each time comes again without an end: the event's
+// Attempts tell how often, and an Ack gives it up.
 //
 // Errors: those of Ack; ERANGE due is too far ahead.
 func (w *Wheel) Nack(receipt Receipt, due When) (Outcome, error) {
 	return w.run(opAnswer(uapi.OpNack, receipt, due))
 }
 
-// Extend makes the lease of a delivery end so much from now; 0 stands for the wheel's
-// lease.
+// Extend makes the lease of a delivery end so much from now, unless it ends even later; 0
+// stands for the wheel's lease.
 //
-// Errors: those of Ack; ERANGE that is too far ahead, or more than a thousand leases after
-// the delivery.
+// Errors: those of Ack; ERANGE that is too far ahead.
 func (w *Wheel) Extend(receipt Receipt, lease time.Duration) (Outcome, error) {
 	return w.run(opAnswer(uapi.OpExtend, receipt, After(lease)))
 }

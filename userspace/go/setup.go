@@ -63,8 +63,25 @@ type Setup struct {
 	// Lease is how long, a tick or more, a reader holds a token that it has read until
 	// it answers. 0: a read ends tokens.
 	Lease time.Duration
+	// MaxHeld is, with a Lease, how many deliveries may be out at once, 1 to MaxTokens;
+	// what is due beyond that waits. Each takes 36 bytes, at once. 0 stands for MaxTokens,
+	// but at most 65536. Without a Lease it is 0.
+	MaxHeld uint32
 	// Slack is how late the timer may be, to save interrupts; 0 with a Manual clock.
 	Slack time.Duration
+}
+
+// mostHeld deliveries may be out, unless a Setup tells another number.
+const mostHeld = 65536
+
+func (s *Setup) maxHeld() uint32 {
+	if s.MaxHeld != 0 || s.Lease == 0 {
+		return s.MaxHeld
+	}
+	if s.MaxTokens > mostHeld {
+		return mostHeld
+	}
+	return uint32(s.MaxTokens)
 }
 
 func (s *Setup) uapi() uapi.Setup {
@@ -77,6 +94,7 @@ func (s *Setup) uapi() uapi.Setup {
 		Start:     s.Start,
 		Lease:     uint64(s.Lease),
 		Slack:     uint64(s.Slack),
+		MaxHeld:   s.maxHeld(),
 	}
 	for flag, set := range map[uint32]bool{
 		uapi.SetupNoIds:      s.NoIDs,

@@ -616,7 +616,7 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  *		for (i = 0; i < n; i++) {
  *			event = tw_events_at(events, i);
  *			if (remind(event->id))
- *				tw_op_ack(&op, event->id, event->delivery, 0, 0);
+ *				tw_op_ack(&op, event->id, event->delivery, 0);
  *			else
  *				tw_op_nack(&op, event->id, event->delivery,
  *					   TW_MIN(1), 0);
@@ -624,13 +624,15 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  *		}
  *
  * Each delivery of a token has a number, which the answer repeats: an answer that
- * comes too late does not count for a later delivery. How often a token has been
- * delivered in vain, @attempts of tw_wheel_get() tells: a reader that gives up after so
- * many acks the token.
+ * comes too late does not count for a later delivery. The event's @attempts tells how
+ * often a token has been delivered: a reader that gives up after so many acks the token.
  *
- * An open file holds a token, not a thread or a process: each process that shares
- * the fd may answer. An answer by another open file of the wheel fails with
- * %EPERM, unless it has %TIMEWHEEL_OPF_ANY_FILE.
+ * An open file holds a token, not a thread or a process. Each file of the wheel that is
+ * open for writing may answer.
+ *
+ * @max_held in struct timewheel_setup tells how many tokens may be held at once. What is
+ * due beyond that waits until one is answered or comes back: a prefetch has its bound
+ * there.
  *
  * All of these fail with %EINVAL also if the wheel has no leases, and with %ESTALE
  * also while a reader is copying the token.
@@ -641,24 +643,18 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  * @op: filled in
  * @key: the token's id or handle
  * @delivery: the delivery's number
- * @time: 0: the token ends, or is pending for its next period. Else when it is
- *	due again
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
- *	%TIMEWHEEL_OPF_ANY_FILE
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE
  *
- * The attempts of a token that is due again are counted anew. A periodic one then
- * counts its periods from @time.
+ * The token ends, or is pending for its next period. A program whose work is to come
+ * again some time after it has ended registers another token then.
  *
- * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
- * %ERANGE.
+ * Errors: %ENOENT; %ESTALE; %EINVAL.
  */
 static inline void tw_op_ack(struct timewheel_op *op, uint64_t key,
-			     uint32_t delivery, uint64_t time,
-			     unsigned int flags)
+			     uint32_t delivery, unsigned int flags)
 {
 	tw_op_prepare(op, TIMEWHEEL_OP_ACK, key, flags);
 	op->delivery = delivery;
-	op->time = time;
 }
 
 /**
@@ -667,11 +663,9 @@ static inline void tw_op_ack(struct timewheel_op *op, uint64_t key,
  * @key: the token's id or handle
  * @delivery: the delivery's number
  * @time: when the token is due again; a delay of 0 is at once
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE,
- *	%TIMEWHEEL_OPF_ANY_FILE
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ABSOLUTE
  *
- * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
- * %ERANGE.
+ * Errors: %ENOENT; %ESTALE; %EINVAL; %ERANGE.
  */
 static inline void tw_op_nack(struct timewheel_op *op, uint64_t key,
 			      uint32_t delivery, uint64_t time,
@@ -687,11 +681,12 @@ static inline void tw_op_nack(struct timewheel_op *op, uint64_t key,
  * @op: filled in
  * @key: the token's id or handle
  * @delivery: the delivery's number, which stays
- * @time: ns from now until the lease is over; 0 stands for the wheel's lease
- * @flags: %TIMEWHEEL_OPF_BY_HANDLE, %TIMEWHEEL_OPF_ANY_FILE
+ * @time: ns from now until the lease is over; 0 stands for the wheel's lease. A lease
+ *	that ends later than that stays as it is
+ * @flags: %TIMEWHEEL_OPF_BY_HANDLE; %TIMEWHEEL_OPF_ABSOLUTE: the lease ends at @time,
+ *	be that later or earlier than before
  *
- * Errors: %ENOENT; %ESTALE; %EPERM another open file holds the delivery; %EINVAL;
- * %ERANGE, also more than %TIMEWHEEL_MAX_LEASES leases after the delivery.
+ * Errors: %ENOENT; %ESTALE; %EINVAL; %ERANGE.
  */
 static inline void tw_op_extend(struct timewheel_op *op, uint64_t key,
 				uint32_t delivery, uint64_t time,
@@ -850,7 +845,7 @@ void tw_events_free(struct tw_events *events);
  * Errors: %EINTR a signal came while nothing was due (with SA_RESTART the signal's
  * handler does not end a wait without limit on a blocking fd); %EBADF the wheel was
  * opened for writing only; %ENODEV the named wheel has been destroyed, perhaps
- * while the call waited; %ENOMEM only the first read of a wheel with leases.
+ * while the call waited.
  *
  * Return: how many events there are, 0 if nothing was due in time, or -1 and
  * errno.

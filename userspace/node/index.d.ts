@@ -122,6 +122,12 @@ export interface Setup {
 	start?: Id;
 	/** How long a reader holds a token until it answers; 0: a read ends tokens. */
 	lease?: Duration;
+	/**
+	 * With a lease: how many deliveries may be out at once, 1 to maxTokens; what is due
+	 * beyond that waits. Each takes 36 bytes, at once. maxTokens unless given, but at
+	 * most 65536. Without a lease 0.
+	 */
+	maxHeld?: number;
 	/** true: tokens may be periodic; costs memory. */
 	periods?: boolean;
 	/** By how much the timer may be late, to save interrupts. */
@@ -142,6 +148,11 @@ export interface Event {
 	taken: Date | null;
 	/** Number of this delivery of the token; 0 on a wheel without leases. */
 	delivery: number;
+	/**
+	 * Deliveries of the token so far, with this one; of a periodic token those for this
+	 * period; 0 on a wheel without leases.
+	 */
+	attempts: number;
 	/** Of a periodic token: how many periods before this one had no event. */
 	missed: number;
 }
@@ -208,6 +219,8 @@ export interface Info {
 	touchWords: boolean;
 	periods: boolean;
 	lease: number;
+	/** How many deliveries may be out at once; 0 on a wheel without leases. */
+	maxHeld: number;
 	slack: number;
 	/** Names the wheel in traces, /proc/PID/fdinfo and debugfs. */
 	number: number;
@@ -283,11 +296,6 @@ export interface Stats {
 /** Such as a net.Socket, or the fd of a connection. */
 export type Socket = object | number;
 
-export interface AnswerOptions {
-	/** The answer counts also if another open file has the delivery. */
-	anyFile?: boolean;
-}
-
 /**
  * Operations on tokens. A wheel carries them out at once; register() tells the token's
  * handle, the others tell bits of Result. A batch collects them, and tells the index of
@@ -322,18 +330,19 @@ export interface Operations<Told, Registered> {
 	cancel(key: Key): Told;
 	/**
 	 * Tells that a delivery has been dealt with: its token ends, or is pending for its
-	 * next period. With @due the token is due again then, its attempts counted anew.
-	 * ESTALE: the answer is too late; EPERM: another open file has the delivery;
-	 * EINVAL: the wheel has no leases; ERANGE. RangeError: a delay of 0; see nack().
+	 * next period. The number of the delivery is the right to answer, for each that has
+	 * the wheel open for writing. A reader that wants the token again after its work
+	 * registers a new one after the ack, or behind it in a batch. ESTALE: the answer is
+	 * too late; EINVAL: the wheel has no leases.
 	 */
-	ack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
+	ack(event: Event | Token): Told;
 	/** Tells that a delivery has not been dealt with: it comes again, at once unless
-	 * @due is given. A token that is nacked each time comes without an end: get() tells
-	 * its attempts, and ack() gives it up. Errors: those of ack(). */
-	nack(event: Event | Token, due?: Due, options?: AnswerOptions): Told;
-	/** Holds a delivery for longer: for @lease from now, or for the wheel's lease.
-	 * Errors: those of ack(). */
-	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): Told;
+	 * @due is given. A token that is nacked each time comes without an end: the event
+	 * tells its attempts, and ack() gives it up. Errors: those of ack(); ERANGE. */
+	nack(event: Event | Token, due?: Due): Told;
+	/** Holds a delivery for longer: for @lease from now, or for the wheel's lease, unless
+	 * it is held even longer. Errors: those of ack(); ERANGE. */
+	extend(event: Event | Token, lease?: Duration): Told;
 	/** Ends a token, whether it is pending or held. ENOENT, ESTALE, EINVAL. */
 	delete(key: Key): Told;
 }
@@ -400,9 +409,9 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
 	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
 	cancel(key: Key): number;
-	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
-	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
-	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
+	ack(event: Event | Token): number;
+	nack(event: Event | Token, due?: Due): number;
+	extend(event: Event | Token, lease?: Duration): number;
 	delete(key: Key): number;
 
 	/**
@@ -490,9 +499,9 @@ export class Batch implements Operations<number, number> {
 	touchOrRegister(id: Id, timeout: Duration, options?: { cookie?: Id }): number;
 	move(key: Key, due: Due, options?: { timeout?: Duration }): number;
 	cancel(key: Key): number;
-	ack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
-	nack(event: Event | Token, due?: Due, options?: AnswerOptions): number;
-	extend(event: Event | Token, lease?: Duration, options?: AnswerOptions): number;
+	ack(event: Event | Token): number;
+	nack(event: Event | Token, due?: Due): number;
+	extend(event: Event | Token, lease?: Duration): number;
 	delete(key: Key): number;
 
 	/** How many operations it has. */

@@ -141,21 +141,21 @@ const withOperations = (Base) => class extends Base {
 		return this[run](codes.CANCEL, key);
 	}
 
-	#answer(code, event, due, { anyFile } = {}) {
+	#answer(code, event, due) {
 		return this[run](code, event, due, undefined, undefined, undefined,
-			event.delivery, anyFile);
+			event.delivery);
 	}
 
-	ack(event, due, options) {
-		return this.#answer(codes.ACK, event, due, options);
+	ack(event) {
+		return this.#answer(codes.ACK, event);
 	}
 
-	nack(event, due = 0, options) {
-		return this.#answer(codes.NACK, event, due, options);
+	nack(event, due = 0) {
+		return this.#answer(codes.NACK, event, due);
 	}
 
-	extend(event, lease = 0, options) {
-		return this.#answer(codes.EXTEND, event, lease, options);
+	extend(event, lease = 0) {
+		return this.#answer(codes.EXTEND, event, lease);
 	}
 
 	delete(key) {

@@ -12,7 +12,8 @@ static bool has_settings(const struct timewheel_info *info,
 	return info->setup_flags == setup->flags && info->clock == setup->clock &&
 	       info->slots == setup->slots && info->tick == setup->tick &&
 	       info->max_tokens == setup->max_tokens &&
-	       info->lease == setup->lease && info->slack == setup->slack;
+	       info->lease == setup->lease && info->max_held == setup->max_held &&
+	       info->slack == setup->slack;
 }
 
 static enum status foretell(const struct declared *declared)

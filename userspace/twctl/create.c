@@ -36,7 +36,13 @@ static uint32_t flags_of(const struct args *args)
 	return set;
 }
 
-/* How tokens are delivered. @setup has its clock and its tick already. */
+/* How many tokens may be held, where nobody says it: what is known of them takes 2 MB. */
+uint32_t max_held_of(uint64_t max_tokens)
+{
+	return max_tokens < 65536 ? max_tokens : 65536;
+}
+
+/* How tokens are delivered. @setup has its clock, tick and most tokens already. */
 static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 {
 	setup->lease = option_span(args, OPT_LEASE, 0);
@@ -44,6 +50,13 @@ static void set_delivery(const struct args *args, struct timewheel_setup *setup)
 	if (setup->lease && setup->lease < setup->tick)
 		die_usage(option_label(args, OPT_LEASE), args->option[OPT_LEASE],
 			  "as long as a tick, or longer");
+	if (setup->lease)
+		setup->max_held = option_number(args, OPT_MAX_HELD, 1,
+						setup->max_tokens,
+						max_held_of(setup->max_tokens));
+	else if (args->option[OPT_MAX_HELD])
+		die(STATUS_USAGE, "%s '%s': only with a lease",
+		    option_label(args, OPT_MAX_HELD), args->option[OPT_MAX_HELD]);
 	if (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "%s '%s': not with a manual clock, which has no timer",
 		    option_label(args, OPT_SLACK), args->option[OPT_SLACK]);

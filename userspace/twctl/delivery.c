@@ -68,11 +68,7 @@ static enum status answer(struct out *out, const struct wheel *wheel,
 static enum status answer_each(const struct args *args, uint32_t code,
 			       uint64_t time)
 {
-	struct timewheel_op op = {
-		.flags = TIMEWHEEL_OPF_ANY_FILE,
-		.code = code,
-		.time = time,
-	};
+	struct timewheel_op op = { .code = code, .time = time };
 	struct out *out = out_begin(args, op_columns, "tokens");
 	enum status status = STATUS_OK, each;
 	struct wheel wheel;
@@ -97,13 +93,7 @@ static enum status answer_each(const struct args *args, uint32_t code,
 
 enum status verb_ack(const struct args *args)
 {
-	const char *text = args->option[OPT_ACK_DELAY];
-	uint64_t delay = option_span(args, OPT_ACK_DELAY, 0);
-
-	/* For the kernel a delay of 0 means that the tokens end. */
-	if (text && !delay)
-		die_usage("--delay", text, "longer than 0; nack makes tokens due at once");
-	return answer_each(args, TIMEWHEEL_OP_ACK, delay);
+	return answer_each(args, TIMEWHEEL_OP_ACK, 0);
 }
 
 enum status verb_nack(const struct args *args)

@@ -33,20 +33,6 @@ size_t tasks_in(const struct worker *worker, enum task_state state)
 	return count;
 }
 
-/* Deliveries since the token's registration, or since its period began. */
-static unsigned int attempts_of(const struct pool *pool,
-				const struct timewheel_event *event)
-{
-	struct timewheel_token token;
-
-	if (!event->delivery)
-		return 1;
-	if (tw_wheel_get(pool->wheel.wheel, event->handle, TIMEWHEEL_OPF_BY_HANDLE,
-			 &token) < 0 || !token.attempts)
-		return event->delivery;
-	return token.attempts;
-}
-
 /*
  * A token that has been delivered more often than it is tried was given up before, and
  * that came to nothing.
@@ -58,7 +44,7 @@ void tasks_begin(const struct pool *pool, struct worker *worker)
 	for (i = 0; i < tw_events_count(worker->events); i++) {
 		struct task *task = &worker->task[i];
 
-		task->attempts = attempts_of(pool, tw_events_at(worker->events, i));
+		task->attempts = tw_events_at(worker->events, i)->attempts ?: 1;
 		if (pool->tries && task->attempts > pool->tries)
 			task->state = TASK_GIVEN_UP;
 	}
@@ -161,8 +147,6 @@ static bool answer(struct pool *pool, struct worker *worker, size_t number,
 	pool->lost = true;
 	complain("id %llu handle %llu: %s; it may run again",
 		 (unsigned long long)event->id, (unsigned long long)event->handle,
-		 errno == ERANGE ?
-		 "it has been held for 1000 leases, which is the most (take longer ones)" :
 		 errno == ESTALE ?
 		 "its lease was over (take a longer one), or another process answered" :
 		 tw_strerror(errno));

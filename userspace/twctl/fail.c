@@ -177,7 +177,8 @@ enum status delivery_trouble(const char *wheel, const char *key,
 	case ERANGE:
 		if (op->code == TIMEWHEEL_OP_EXTEND)
 			return trouble(STATUS_USAGE,
-				       "--lease of %s %s: more than 1000 leases after its delivery, or beyond what wheel '%s' can reach: take less, or nack it",
+				       "--lease of %s %s: not one that wheel '%s' can reach: "
+				       REACH,
 				       kind, key, wheel);
 		return trouble(STATUS_USAGE,
 			       "--delay of %s %s: not one that wheel '%s' can reach: " REACH,

@@ -213,6 +213,7 @@ static struct tw_wheel *open_like(const struct timewheel_info *info)
 		.tick = info->tick,
 		.max_tokens = BATCH,
 		.lease = info->lease,
+		.max_held = info->lease ? 1 : 0,
 		.slack = info->slack,
 		.start = info->clock == TIMEWHEEL_CLOCK_MANUAL ? info->hand : 0,
 	};

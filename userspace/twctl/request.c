@@ -150,8 +150,6 @@ static bool set_key(struct timewheel_op *op, const struct wheel *wheel, char *te
 	char *colon = answers ? strchr(text, ':') : NULL;
 	__u64 delivery = 0, *key;
 
-	if (answers)
-		op->flags |= TIMEWHEEL_OPF_ANY_FILE;
 	if (colon) {
 		*colon = '\0';
 		if (!number_at("DELIVERY", colon + 1, UINT32_MAX, &delivery))
@@ -204,7 +202,6 @@ static bool set_time(struct timewheel_op *op, struct wheel *wheel,
 static bool set_options(struct timewheel_op *op, const struct parts *parts)
 {
 	const char *cookie = parts->option[OPT_COOKIE];
-	const char *delay = parts->option[OPT_ACK_DELAY];
 
 	if (cookie && !number_at("--cookie", cookie, UINT64_MAX, &op->cookie))
 		return false;
@@ -213,13 +210,9 @@ static bool set_options(struct timewheel_op *op, const struct parts *parts)
 	if (!span_at(parts, OPT_TIMEOUT, &op->timeout) ||
 	    !span_at(parts, OPT_EVERY, &op->period) ||
 	    !span_at(parts, OPT_REGISTER, &op->time) ||
-	    !span_at(parts, OPT_ACK_DELAY, &op->time) ||
 	    !span_at(parts, OPT_NACK_DELAY, &op->time) ||
 	    !span_at(parts, OPT_EXTENSION, &op->time))
 		return false;
-	/* For the kernel a delay of 0 means that the token ends. */
-	if (delay && !op->time)
-		return refuse("--delay '%s': not longer than 0", delay);
 	return true;
 }
 

@@ -48,6 +48,7 @@ static void put_head(FILE *file, const struct wheel *wheel, const struct stat *n
 	put(file, "slots", info->slots);
 	put(file, "max-tokens", info->max_tokens);
 	put(file, "lease", info->lease);
+	put(file, "max-held", info->max_held);
 	put(file, "slack", info->slack);
 	put_bool(file, "paused", info->state & TIMEWHEEL_CONTROL_PAUSED);
 	put_bool(file, "no-ids", flags & TIMEWHEEL_SETUP_NO_IDS);

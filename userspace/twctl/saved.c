@@ -105,6 +105,11 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 	};
 	if (!setup->tick && !line->wrong)
 		line->wrong = "tick";
+	/* Saves of an older twctl do not have it. */
+	if (json_object_object_get_ex(line->object, "max-held", NULL))
+		setup->max_held = number_member(line, "max-held", UINT32_MAX);
+	else if (setup->lease)
+		setup->max_held = max_held_of(setup->max_tokens);
 	if (bool_member(line, "no-ids"))
 		setup->flags |= TIMEWHEEL_SETUP_NO_IDS;
 	if (bool_member(line, "no-cookies"))

@@ -140,8 +140,8 @@ static void put_figures(struct picture *picture, const struct ring *ring,
 	    (unsigned long long)info->pending,
 	    (unsigned long long)info->max_tokens);
 	if (info->lease)
-		put(picture, row++, column, "held %llu",
-		    (unsigned long long)info->held);
+		put(picture, row++, column, "held %llu of %u",
+		    (unsigned long long)info->held, info->max_held);
 	put(picture, row++, column, "due %llu",
 	    (unsigned long long)ring->due);
 	put(picture, row++, column, "next look: %s", next);

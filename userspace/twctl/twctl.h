@@ -25,6 +25,7 @@ enum {
 	OPT_NO_COOKIES,
 	OPT_TOUCH_WORDS,
 	OPT_LEASE,
+	OPT_MAX_HELD,
 	OPT_PERIODS,
 	OPT_SLACK,
 	OPT_EXCLUSIVE,
@@ -38,7 +39,6 @@ enum {
 	OPT_TIMEOUT,
 	OPT_JITTER,
 	OPT_REGISTER,
-	OPT_ACK_DELAY,
 	OPT_NACK_DELAY,
 	OPT_EXTENSION,
 	OPT_ACK,
@@ -182,6 +182,7 @@ struct owner {
 	mode_t	mode;
 };
 
+uint32_t max_held_of(uint64_t max_tokens);
 enum status setup_of(const struct args *args, struct timewheel_setup *setup);
 enum status wheel_make(const char *name, const struct timewheel_setup *setup,
 		       unsigned int flags, bool *made);

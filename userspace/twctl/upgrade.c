@@ -20,7 +20,8 @@ static enum status check(struct upgrade *upgrade, bool *same)
 	enum status status;
 
 	if (geteuid())
-		return trouble(STATUS_NOT_ALLOWED, "only root may load a module: sudo twctl upgrade");
+		return trouble(STATUS_NOT_ALLOWED,
+			       "only root may load a module: sudo twctl upgrade");
 	if (!module_loaded())
 		return trouble(STATUS_NO_DEVICE,
 			       "the module is not loaded: modprobe timewheel, or insmod FILE");

@@ -97,7 +97,7 @@ static char *settings(void)
 }
 
 /* Sets them again. A parameter that the module has no more is left out. */
-static void set(const char *lines)
+static void apply_settings(const char *lines)
 {
 	char *copy = strdup(lines), *next = copy, *line, path[128];
 
@@ -158,11 +158,11 @@ enum status module_check(const struct module *module, const char *file, bool *sa
 			       "modprobe knows no module timewheel for this kernel: name the file of the new one");
 	if (!file)
 		file = known;
-	magic = command_output((char *[]) { "modinfo", "-F", "vermagic", (char *)file,
-					    NULL });
+	magic = command_output((char *[]) { "modinfo", "-F", "vermagic",
+			       (char *)file, NULL });
 	if (!magic || !*magic)
 		return trouble(STATUS_USAGE, "FILE '%s': not the file of a module", file);
-	magic[strcspn(magic, " \n")] = '\0';
+	magic[strcspn(magic, "\n ")] = '\0';
 	if (strcmp(magic, kernel.release))
 		return trouble(STATUS_USAGE, "FILE '%s': for the kernel %s, and this one is %s",
 			       file, magic, kernel.release);
@@ -198,11 +198,9 @@ bool module_remove(void)
 /* @file: NULL for the one that modprobe loads. */
 bool module_load(const struct module *module, const char *file)
 {
-	char *insmod[] = { "insmod", (char *)file, NULL };
-	char *modprobe[] = { "modprobe", "timewheel", NULL };
-
-	if (command_run(file ? insmod : modprobe))
+	if (command_run(file ? (char *[]) { "insmod", (char *)file, NULL } :
+			       (char *[]) { "modprobe", "timewheel", NULL }))
 		return false;
-	set(module->settings);
+	apply_settings(module->settings);
 	return true;
 }

@@ -76,9 +76,8 @@ static void found(const struct holder *holder, void *data)
 
 static bool is_active(const char *unit)
 {
-	char *command[] = { "systemctl", "is-active", "--quiet", (char *)unit, NULL };
-
-	return !command_run(command);
+	return !command_run((char *[]) { "systemctl", "is-active", "--quiet",
+					 (char *)unit, NULL });
 }
 
 /* The words of a text that name units which can be stopped and started. */
@@ -88,7 +87,7 @@ static void add_active(struct units *units, char *text)
 	char *name;
 	size_t i;
 
-	for (name = strtok(text, " \n"); name; name = strtok(NULL, " \n")) {
+	for (name = strtok(text, "\n "); name; name = strtok(NULL, "\n ")) {
 		const char *kind = strrchr(name, '.');
 
 		for (i = 0; kind && i < ARRAY_SIZE(kinds); i++) {
@@ -100,10 +99,8 @@ static void add_active(struct units *units, char *text)
 
 static char *properties(const char *unit, const char *names)
 {
-	char *command[] = { "systemctl", "show", "--value", "-p", (char *)names,
-			    (char *)unit, NULL };
-
-	return command_output(command);
+	return command_output((char *[]) { "systemctl", "show", "--value", "-p",
+					   (char *)names, (char *)unit, NULL });
 }
 
 /* What starts one of the units, or is stopped with it. */
@@ -124,9 +121,10 @@ static void add_related(struct units *units)
 /* Timers whose service runs this tool or twjob: they save wheels, or write figures. */
 static void add_timers(struct units *units)
 {
-	char *command[] = { "systemctl", "list-units", "--type=timer", "--state=active",
-			    "--plain", "--no-legend", NULL };
-	char *list = command_output(command), *line, *next = list;
+	char *list = command_output((char *[]) { "systemctl", "list-units", "--type=timer",
+						 "--state=active", "--plain",
+						 "--no-legend", NULL });
+	char *line, *next = list;
 
 	while ((line = strsep(&next, "\n"))) {
 		char *timer = strtok(line, " "), *unit, *start = NULL;

@@ -26,7 +26,8 @@ enum status wheels_begin(void)
 		return STATUS_OK;
 	if (errno == ENOTEMPTY || errno == EEXIST)
 		return trouble(STATUS_EXISTS,
-			       SAVES " has saves of an upgrade that did not come to its end: 'twctl restore WHEEL FILE' or remove them; nothing has been changed");
+			       SAVES
+			       " has saves of an upgrade that did not come to its end: 'twctl restore WHEEL FILE' or remove them; nothing has been changed");
 	return trouble(STATUS_FAILED, SAVES ": %s", strerror(errno));
 }
 

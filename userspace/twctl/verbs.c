@@ -47,6 +47,8 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"tokens may be touched in mapped memory: takes more memory" },
 	[OPT_LEASE] = { 'l', "lease", "SPAN",
 		"how long a reader may hold a token until it acks it (0: a read ends it)" },
+	[OPT_MAX_HELD] = { 0, "max-held", "N",
+		"tokens that readers may hold at once (--max-tokens, at most 65536)" },
 	[OPT_PERIODS] = { 0, "periods", NULL,
 		"tokens may be periodic: takes more memory" },
 	[OPT_SLACK] = { 0, "slack", "SPAN",
@@ -68,8 +70,6 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"make it due later by a random time of at most this (0)" },
 	[OPT_REGISTER] = { 'r', "register", "SPAN",
 		"register a token that is missing, with this timeout" },
-	[OPT_ACK_DELAY] = { 'd', "delay", "SPAN",
-		"tokens do not end, but are due again after this time" },
 	[OPT_NACK_DELAY] = { 'd', "delay", "SPAN", "tokens are due again after this time (0)" },
 	[OPT_EXTENSION] = { 'l', "lease", "SPAN",
 		"hold the deliveries for this time from now (the wheel's lease)" },
@@ -122,7 +122,7 @@ const struct verb verbs[] = {
 	{ "create", "WHEEL", "make a wheel",
 	  ALL | BIT(CLOCK) | BIT(TICK) | BIT(SLOTS) | BIT(MAX_TOKENS) |
 	  BIT(START) | BIT(NO_IDS) | BIT(NO_COOKIES) | BIT(TOUCH_WORDS) |
-	  BIT(LEASE) | BIT(PERIODS) | BIT(SLACK) |
+	  BIT(LEASE) | BIT(MAX_HELD) | BIT(PERIODS) | BIT(SLACK) |
 	  BIT(EXCLUSIVE),
 	  NULL, 1, 1, verb_create },
 	{ "apply", "[FILE...]",
@@ -159,8 +159,7 @@ const struct verb verbs[] = {
 	  ALL | TABLE | BIT(HANDLE), token_columns, 2, MANY, verb_get },
 	{ "ack", "WHEEL KEY[:DELIVERY]...",
 	  "say that deliveries have been dealt with: their tokens end",
-	  ALL | TABLE | BIT(HANDLE) | BIT(ACK_DELAY), op_columns, 2, MANY,
-	  verb_ack },
+	  ALL | TABLE | BIT(HANDLE), op_columns, 2, MANY, verb_ack },
 	{ "nack", "WHEEL KEY[:DELIVERY]...",
 	  "say that they have not: their tokens are due again",
 	  ALL | TABLE | BIT(HANDLE) | BIT(NACK_DELAY), op_columns, 2, MANY,

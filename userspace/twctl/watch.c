@@ -106,8 +106,7 @@ static void ack(struct watch *watch, const struct timewheel_event *event)
 {
 	struct timewheel_op op;
 
-	tw_op_ack(&op, event->handle, event->delivery, 0,
-		  TIMEWHEEL_OPF_BY_HANDLE);
+	tw_op_ack(&op, event->handle, event->delivery, TIMEWHEEL_OPF_BY_HANDLE);
 	if (tw_wheel_run(watch->wheel.wheel, &op) >= 0)
 		return;
 	complain("id %llu handle %llu: printed, not acked: %s; it may come again",

@@ -13,7 +13,7 @@
 
 enum {
 	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
-	PENDING, MAX, NEXT, STATE, HELD, BYTES, TOUCH_WORDS, LEASE,
+	PENDING, MAX, NEXT, STATE, HELD, BYTES, TOUCH_WORDS, LEASE, MAX_HELD,
 	PERIODS, SLACK,
 };
 
@@ -41,6 +41,8 @@ const struct column wheel_columns[] = {
 		"tokens may be touched in mapped memory" },
 	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
 		"how long a reader holds a token, if it has leases" },
+	[MAX_HELD] = { "MAX-HELD", COL_NUMBER | COL_HIDDEN,
+		"tokens that readers may hold at once, if it has leases" },
 	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
 	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
 		"how late its timer may be" },
@@ -76,8 +78,10 @@ static void put_settings(struct out *out, const struct timewheel_info *info)
 	out_bool(out, IDS, !(flags & TIMEWHEEL_SETUP_NO_IDS));
 	out_bool(out, COOKIES, !(flags & TIMEWHEEL_SETUP_NO_COOKIES));
 	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
-	if (info->lease)
+	if (info->lease) {
 		out_span(out, LEASE, info->lease);
+		out_number(out, MAX_HELD, info->max_held);
+	}
 	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
 	out_span(out, SLACK, info->slack);
 }

@@ -431,7 +431,9 @@ static void deliver(const u32 *batch, u32 n)
 		events[i].deadline = tw_word_due(token->word) * ring.tick;
 		events[i].taken = now.ns;
 		events[i].delivery = 0;
+		events[i].attempts = 0;
 		events[i].missed = 0;
+		events[i].reserved = 0;
 	}
 	/* All n tokens are in use, so their indices are 0 to n - 1, too. */
 	for (i = 0; i < n; i++)
@@ -443,7 +445,7 @@ static void end(const u32 *batch, u32 n)
 {
 	while (n) {
 		u64 due;
-		u32 some = tw_look_delivered(&ring, batch, n, &due);
+		u32 some = tw_look_delivered(&ring, batch, n, &due, NULL, NULL);
 
 		batch += some;
 		n -= some;

@@ -19,14 +19,14 @@
 #define SLOTS		4096
 /* Tokens beyond the queue's limit of jobs: the stamp, and what a crash leaves. */
 #define SPARE		1024
+/* Jobs of a queue that workers may have at once; what is known of them takes 2 MB. */
+#define MAX_HELD	65536
 #define STAMP		0
 /* The stamp's time is one of these. Both are far beyond every job's, so it is never due. */
 #define LOADED		queue_deadline(MAX_DUE + 1)
 #define LOADING		queue_deadline(MAX_DUE + 3600 * MSEC_PER_SEC)
 #define KEYED		(1ULL << 63)
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
-/* For deliveries that either of the two files has read. */
-#define ANSWER		(TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ANY_FILE)
 #define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
 
 struct queues queues = LIST_HEAD_INITIALIZER(queues);
@@ -286,6 +286,7 @@ int queue_open_wheel(struct queue *queue)
 		.tick = NSEC_PER_MSEC,
 		.max_tokens = queue->row.max_jobs + SPARE,
 		.lease = queue->row.lease * NSEC_PER_MSEC,
+		.max_held = queue->row.max_jobs < MAX_HELD ? queue->row.max_jobs : MAX_HELD,
 	};
 	char name[TIMEWHEEL_NAME_SIZE];
 	bool kept;
@@ -489,7 +490,7 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 uint64_t ms)
 {
-	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, ANSWER);
+	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, BY_HANDLE);
 }
 
 bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
@@ -512,7 +513,8 @@ static void shorten(struct queue *queue, const struct timewheel_token *token,
 
 	if (left < NSEC_PER_MSEC)
 		left = NSEC_PER_MSEC;
-	RUN(queue, extend, token->handle, token->delivery, left, ANSWER);
+	RUN(queue, extend, token->handle, token->delivery,
+	    token->lease_end - token->left + left, BY_HANDLE | ABSOLUTE);
 }
 
 void queue_set_back(struct queue *queue, uint64_t back)
@@ -567,7 +569,7 @@ int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		    uint64_t due)
 {
 	return RUN(queue, nack, handle, delivery, queue_deadline(due),
-		   ANSWER | ABSOLUTE);
+		   BY_HANDLE | ABSOLUTE);
 }
 
 void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,

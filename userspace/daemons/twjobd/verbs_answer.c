@@ -80,8 +80,6 @@ static int extend_row(struct queue *queue, const struct job *job, uint64_t lease
 	struct timewheel_token token;
 
 	lease = lease ?: queue->row.lease;
-	if (lease > MAX_LEASE)
-		return -ERANGE;
 	/* A lease that ends too early in the wheel gives a delivery that the row refuses. */
 	if (!queue_token(queue, job, &token))
 		queue_extend(queue, token.handle, token.delivery, lease);
@@ -122,17 +120,6 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 	return result == -ENOENT ? -ESTALE : result;
 }
 
-/* The same for an answer that ends the delivery, so that its lease does not matter. */
-static int find_last(struct queue *queue, struct bytes arg,
-		     struct receipt *receipt, struct job *job,
-		     struct timewheel_token *token)
-{
-	int result = find_delivery(queue, arg, receipt, job, token, 0);
-
-	/* The delivery is out, though the wheel cannot extend its lease any further. */
-	return result == -ERANGE ? 0 : result;
-}
-
 static void refuse_answer(struct request *request, int result)
 {
 	if (result == -ESTALE)
@@ -149,7 +136,7 @@ static int ack(struct request *request, struct bytes arg)
 	struct timewheel_token token;
 	struct receipt receipt;
 	struct job job;
-	int result = find_last(request->queue, arg, &receipt, &job, &token);
+	int result = find_delivery(request->queue, arg, &receipt, &job, &token, 0);
 
 	if (!result && job.rule) {
 		result = rule_end(request->queue, &job, &token, receipt.delivery);
@@ -256,8 +243,8 @@ void verb_nack(struct request *request)
 
 	if (!parse_nack(request, &nack))
 		return;
-	result = find_last(request->queue, request->argv[2], &receipt, &job,
-			   &token);
+	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
+			       &token, 0);
 	if (!result) {
 		if (nack.timed || !nack.untried)
 			job.due = nack.due;
@@ -276,8 +263,8 @@ void verb_bury(struct request *request)
 	struct timewheel_token token;
 	struct receipt receipt;
 	struct job job;
-	int result = find_last(request->queue, request->argv[2], &receipt, &job,
-			       &token);
+	int result = find_delivery(request->queue, request->argv[2], &receipt, &job,
+				   &token, 0);
 
 	if (!result) {
 		count_try(&job);
@@ -299,7 +286,8 @@ void verb_extend(struct request *request)
 
 	if (request->argc > 3 && !arg_seconds(request, request->argv[3], &lease))
 		return;
-	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
+	result = lease > MAX_LEASE ? -ERANGE :
+		 find_delivery(request->queue, request->argv[2], &receipt, &job,
 			       &token, lease);
 	if (!result && store->shared)
 		result = extend_row(request->queue, &job, lease);

@@ -87,6 +87,7 @@ static struct tw_wheel *make_wheel(void)
 		.tick = TW_MS(1),
 		.max_tokens = 100000,
 		.lease = TW_SEC(2),
+		.max_held = 1000,
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 	int fd;
@@ -145,7 +146,7 @@ static void take_events(struct tw_wheel *wheel, struct tw_events *events)
 		const struct timewheel_event *event = tw_events_at(events, i);
 
 		printf("remind of order %llu\n", event->id);
-		tw_op_ack(&op, event->id, event->delivery, 0, 0);
+		tw_op_ack(&op, event->id, event->delivery, 0);
 		if (tw_wheel_run(wheel, &op) < 0 && errno != ESTALE &&
 		    errno != ENOENT)
 			fail("ack");

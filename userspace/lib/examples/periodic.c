@@ -3,7 +3,8 @@
  * Jobs that run again and again: a token is a job. The heartbeat keeps to its
  * times, however long other jobs take: its token is periodic. Of beats that were
  * missed meanwhile one comes, and tells how many. The backup rests between two
- * runs, however long they take: its token is acked with a delay.
+ * runs, however long they take: its token ends with each run, and another one is
+ * registered.
  *
  *	cc periodic.c $(pkg-config --cflags --libs libtimewheel)
  */
@@ -67,6 +68,7 @@ static struct tw_wheel *begin(void)
 		.tick = TW_MS(1),
 		.max_tokens = JOBS,
 		.lease = TW_MIN(1),
+		.max_held = JOBS,
 	};
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
@@ -92,12 +94,12 @@ static void run(struct tw_wheel *wheel, const struct timewheel_event *event)
 	poll(NULL, 0, job->takes);
 	if (!--job->runs)
 		tw_op_delete(&op, event->id, 0);
-	else if (job->rests)
-		tw_op_ack(&op, event->id, event->delivery, job->period, 0);
 	else
-		tw_op_ack(&op, event->id, event->delivery, 0, 0);
+		tw_op_ack(&op, event->id, event->delivery, 0);
 	if (tw_wheel_run(wheel, &op) < 0)
 		fail("answer");
+	if (job->runs && job->rests && register_job(wheel, event->id) < 0)
+		fail("register");
 }
 
 int main(void)

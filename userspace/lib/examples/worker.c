@@ -67,7 +67,7 @@ static int work(void)
 		const struct timewheel_event *event = tw_events_at(events, 0);
 
 		if (remind(wheel, event))
-			tw_op_ack(&op, event->id, event->delivery, 0, 0);
+			tw_op_ack(&op, event->id, event->delivery, 0);
 		else
 			tw_op_nack(&op, event->id, event->delivery, TW_MS(100),
 				   0);
@@ -91,6 +91,7 @@ static struct tw_wheel *begin(void)
 		.tick = TW_MS(1),
 		.max_tokens = ORDERS,
 		.lease = TW_SEC(10),
+		.max_held = ORDERS,
 	};
 	struct tw_wheel *wheel = tw_wheel_open_or_create(NAME, &setup, O_RDWR);
 	struct timewheel_op op;

@@ -173,6 +173,7 @@ static struct tw_wheel *open_delivered(void)
 
 	setup.flags = TIMEWHEEL_SETUP_PERIODS;
 	setup.lease = 10 * SEC;
+	setup.max_held = 4;
 	wheel = open_wheel(&setup);
 	for (int i = 1; i <= 4; i++)
 		RUN(wheel, register, i, 0, 0, 0);
@@ -191,12 +192,12 @@ TEST_F(batch, deliveries)
 	struct timewheel_info info;
 
 	ASSERT_NE(NULL, wheel);
-	ADD(batch, ack, 1, 1, 0, 0);
+	ADD(batch, ack, 1, 1, 0);
 	ADD(batch, nack, 2, 1, 5 * SEC, 0);
 	ADD(batch, extend, 3, 1, 30 * SEC, 0);
 	ADD(batch, delete, 4, 0);
 	ADD(batch, register_periodic, 5, 2 * SEC, 3 * SEC, 0, 0);
-	ADD(batch, ack, 2, 1, 0, 0);
+	ADD(batch, ack, 2, 1, 0);
 	ASSERT_EQ(1, tw_batch_run(batch, wheel));
 
 	EXPECT_EQ(105 * SEC, tw_batch_op(batch, 1)->deadline);

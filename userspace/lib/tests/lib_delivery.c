@@ -8,12 +8,12 @@
 
 #define NAME		"lib-delivery"
 #define LEASE		(10 * SEC)
+#define MAX_HELD	2
 
 /* A time beyond 2^63 ns from any now. */
 #define TOO_LATE	(1ULL << 63)
 
 static const unsigned int by_handle = TIMEWHEEL_OPF_BY_HANDLE;
-static const unsigned int any_file = TIMEWHEEL_OPF_ANY_FILE;
 
 FIXTURE(delivery)
 {
@@ -32,6 +32,7 @@ FIXTURE_SETUP(delivery)
 
 	self->plain = open_wheel(&manual);
 	setup.lease = LEASE;
+	setup.max_held = MAX_HELD;
 	setup.flags = TIMEWHEEL_SETUP_PERIODS;
 	self->wheel = open_new(NAME, &setup);
 	ASSERT_NE(NULL, self->wheel);
@@ -72,7 +73,7 @@ TEST_F(delivery, ack)
 	EXPECT_EQ(0, self->token.deadline);
 	EXPECT_EQ(10 * SEC, self->token.left);
 	EXPECT_EQ(1, self->token.delivery);
-	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 0));
 	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->token));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 200));
 	EXPECT_EQ(1, info_of(self->wheel).acked);
@@ -81,7 +82,7 @@ TEST_F(delivery, ack)
 
 TEST_F(delivery, ack_by_handle)
 {
-	EXPECT_EQ(0, RUN(self->wheel, ack, self->handle, 1, 0, by_handle));
+	EXPECT_EQ(0, RUN(self->wheel, ack, self->handle, 1, by_handle));
 	EXPECT_EQ(1, info_of(self->wheel).acked);
 }
 
@@ -98,24 +99,33 @@ TEST_F(delivery, nack)
 	EXPECT_EQ(2, info_of(self->wheel).nacked);
 }
 
-/* Each delivery is counted, without a limit, and an ack for later begins anew. */
+/* Each delivery is counted, without a limit. */
 TEST_F(delivery, attempts)
 {
-	unsigned int number = 1;
-
-	for (int round = 0; round < 2; round++) {
-		for (unsigned int n = 1; n < 20; n++) {
-			ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
-			EXPECT_EQ(n, self->token.attempts);
-			EXPECT_EQ(number, self->token.delivery);
-			EXPECT_EQ(0, RUN(self->wheel, nack, 7, number, 0, 0));
-			EXPECT_EQ(++number,
-				  deliver(self->wheel, self->events, 101));
-		}
-		EXPECT_EQ(0, RUN(self->wheel, ack, 7, number, 0,
-				 TIMEWHEEL_OPF_ABSOLUTE));
-		EXPECT_EQ(++number, deliver(self->wheel, self->events, 101));
+	for (unsigned int n = 1; n < 20; n++) {
+		EXPECT_EQ(n, tw_events_at(self->events, 0)->attempts);
+		ASSERT_EQ(0, tw_wheel_get(self->wheel, 7, 0, &self->token));
+		EXPECT_EQ(n, self->token.attempts);
+		EXPECT_EQ(n, self->token.delivery);
+		EXPECT_EQ(0, RUN(self->wheel, nack, 7, n, 0, 0));
+		EXPECT_EQ(n + 1, deliver(self->wheel, self->events, 101));
 	}
+}
+
+/* What is due beyond max_held waits, until an answer makes room. */
+TEST_F(delivery, max_held)
+{
+	EXPECT_EQ(MAX_HELD, info_of(self->wheel).max_held);
+	for (unsigned int id = 8; id < 11; id++)
+		ASSERT_EQ(0, register_token(self->wheel, id, 0, 0, 0,
+					    &self->handle));
+	EXPECT_EQ(1, tw_events_read(self->events, self->other, 0));
+	EXPECT_EQ(MAX_HELD, info_of(self->wheel).held);
+	EXPECT_EQ(0, tw_events_read(self->events, self->other, 0));
+	EXPECT_FALSE(readable(self->other));
+	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 0));
+	EXPECT_TRUE(readable(self->other));
+	EXPECT_EQ(1, tw_events_read(self->events, self->other, 0));
 }
 
 TEST_F(delivery, extend)
@@ -127,15 +137,15 @@ TEST_F(delivery, extend)
 			 by_handle));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 143));
 	EXPECT_EQ(2, deliver(self->other, self->events, 144));
-	EXPECT_ERR(ESTALE, RUN(self->wheel, extend, 7, 1, 0, any_file));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, extend, 7, 1, 0, 0));
 }
 
 /* Also of a token that is held: its reader learns of it by its answer. */
 TEST_F(delivery, delete)
 {
 	EXPECT_LE(0, RUN(self->wheel, delete, 7, 0));
-	EXPECT_ERR(ENOENT, RUN(self->wheel, ack, 7, 1, 0, 0));
-	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, self->handle, 1, 0,
+	EXPECT_ERR(ENOENT, RUN(self->wheel, ack, 7, 1, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, self->handle, 1,
 			       by_handle));
 	ASSERT_EQ(0, register_token(self->wheel, 7, SEC, 0, 0, &self->handle));
 	EXPECT_LE(0, RUN(self->wheel, delete, self->handle, by_handle));
@@ -149,25 +159,22 @@ TEST_F(delivery, lease_over)
 	EXPECT_EQ(0, deliver(self->other, self->events, 110));
 	EXPECT_EQ(2, deliver(self->other, self->events, 111));
 	EXPECT_EQ(1, info_of(self->wheel).lapsed);
-	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_ERR(ESTALE, RUN(self->wheel, ack, 7, 1, 0));
 	EXPECT_ERR(ESTALE, RUN(self->wheel, nack, 7, 1, 0, 0));
-	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0, 0));
+	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0));
 }
 
-/* The open file holds it: a dup may answer, another file only with a flag. */
+/* The open file holds it, and every file that is open for writing may answer. */
 TEST_F(delivery, whose)
 {
 	struct tw_wheel *dupped = tw_wheel_open_fd(dup(tw_wheel_fd(self->wheel)));
 
 	ASSERT_NE(NULL, dupped);
-	EXPECT_ERR(EPERM, RUN(self->other, ack, 7, 1, 0, 0));
-	EXPECT_ERR(EPERM, RUN(self->other, nack, 7, 1, 0, 0));
-	EXPECT_ERR(EPERM, RUN(self->other, extend, 7, 1, 0, 0));
 	EXPECT_EQ(0, RUN(dupped, extend, 7, 1, 0, 0));
-	EXPECT_EQ(0, RUN(self->other, extend, 7, 1, 0, any_file));
-	EXPECT_EQ(0, RUN(self->other, nack, 7, 1, 0, any_file));
+	EXPECT_EQ(0, RUN(self->other, extend, 7, 1, 0, 0));
+	EXPECT_EQ(0, RUN(self->other, nack, 7, 1, 0, 0));
 	EXPECT_EQ(2, deliver(dupped, self->events, 101));
-	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0, any_file));
+	EXPECT_EQ(0, RUN(self->other, ack, 7, 2, 0));
 	tw_wheel_close(dupped);
 }
 
@@ -191,25 +198,24 @@ TEST_F(delivery, errors)
 	const unsigned int unknown = 1U << 31;
 
 	ASSERT_EQ(0, RUN(plain, register, 7, SEC, 0, 0));
-	EXPECT_ERR(EINVAL, RUN(plain, ack, 7, 1, 0, 0));
+	EXPECT_ERR(EINVAL, RUN(plain, ack, 7, 1, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, nack, 7, 1, 0, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, extend, 7, 1, 0, 0));
 	EXPECT_ERR(EINVAL, RUN(plain, delete, 7, 0));
 
-	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, 0, unknown));
+	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, unknown));
 	EXPECT_ERR(EINVAL, RUN(wheel, nack, 7, 1, 0, unknown));
-	EXPECT_ERR(EINVAL, RUN(wheel, extend, 7, 1, 0, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_ERR(EINVAL, RUN(wheel, delete, 7, any_file));
+	EXPECT_ERR(EINVAL, RUN(wheel, extend, 7, 1, 0, unknown));
+	EXPECT_ERR(EINVAL, RUN(wheel, delete, 7, TIMEWHEEL_OPF_ABSOLUTE));
 
-	EXPECT_ERR(ENOENT, RUN(wheel, ack, 8, 1, 0, 0));
+	EXPECT_ERR(ENOENT, RUN(wheel, ack, 8, 1, 0));
 	EXPECT_ERR(ENOENT, RUN(wheel, delete, 8, 0));
-	EXPECT_ERR(ESTALE, RUN(wheel, ack, 7, 2, 0, 0));
-	EXPECT_ERR(ERANGE, RUN(wheel, ack, 7, 1, TOO_LATE, 0));
+	EXPECT_ERR(ESTALE, RUN(wheel, ack, 7, 2, 0));
+	EXPECT_ERR(EINVAL, RUN(wheel, ack, 7, 1, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_ERR(ERANGE, RUN(wheel, nack, 7, 1, TOO_LATE, 0));
-	EXPECT_ERR(ERANGE, RUN(wheel, extend, 7, 1,
-			       TIMEWHEEL_MAX_LEASES * LEASE + SEC, 0));
+	EXPECT_ERR(ERANGE, RUN(wheel, extend, 7, 1, TOO_LATE, 0));
 	/* None of them has changed anything. */
-	EXPECT_EQ(0, RUN(wheel, ack, 7, 1, 0, 0));
+	EXPECT_EQ(0, RUN(wheel, ack, 7, 1, 0));
 }
 
 /* A wheel opened for reading cannot be changed, one that was destroyed neither. */
@@ -218,14 +224,14 @@ TEST_F(delivery, read_only)
 	struct tw_wheel *reader = tw_wheel_open_named(NAME, O_RDONLY);
 
 	ASSERT_NE(NULL, reader);
-	EXPECT_ERR(EBADF, RUN(reader, ack, 7, 1, 0, any_file));
+	EXPECT_ERR(EBADF, RUN(reader, ack, 7, 1, 0));
 	EXPECT_ERR(EBADF, tw_wheel_pause(reader));
 	EXPECT_ERR(EBADF, tw_wheel_resume(reader));
 	EXPECT_ERR(EBADF, tw_wheel_drain(reader));
 	EXPECT_ERR(EBADF, tw_wheel_undrain(reader));
 	tw_wheel_close(reader);
 	ASSERT_EQ(0, tw_wheel_destroy(NAME));
-	EXPECT_ERR(ENODEV, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_ERR(ENODEV, RUN(self->wheel, ack, 7, 1, 0));
 	EXPECT_ERR(ENODEV, tw_wheel_pause(self->wheel));
 	EXPECT_ERR(ENODEV, tw_wheel_drain(self->wheel));
 }
@@ -248,7 +254,7 @@ TEST_F(delivery, periodic)
 		EXPECT_EQ(n + 1, deliver(self->wheel, self->events, 103 + 3 * n));
 		EXPECT_EQ(5, tw_events_at(self->events, 0)->cookie);
 		EXPECT_EQ(op.handle, tw_events_at(self->events, 0)->handle);
-		EXPECT_LE(0, RUN(self->wheel, ack, 7, n + 1, 0, 0));
+		EXPECT_LE(0, RUN(self->wheel, ack, 7, n + 1, 0));
 	}
 	EXPECT_EQ(0, RUN(self->wheel, cancel, 7, 0));
 	EXPECT_EQ(0, deliver(self->wheel, self->events, 300));
@@ -262,63 +268,17 @@ TEST_F(delivery, periodic_after_a_late_ack)
 			 0, TIMEWHEEL_OPF_ABSOLUTE));
 	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
-	EXPECT_LE(0, RUN(self->wheel, ack, 7, 1, 0, 0));
+	EXPECT_LE(0, RUN(self->wheel, ack, 7, 1, 0));
 	EXPECT_EQ(2, deliver(self->wheel, self->events, 113));
 	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
 
 	/* One event for the last of the periods that were missed meanwhile. */
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 120));
-	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0, 0));
+	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0));
 	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
 	EXPECT_EQ(1, tw_events_at(self->events, 0)->missed);
 	EXPECT_EQ(119 * SEC, tw_events_at(self->events, 0)->deadline);
 	EXPECT_EQ(1, info_of(self->wheel).missed);
-}
-
-/* With a delay, counted from the ack, it does not end. */
-TEST_F(delivery, ack_with_a_delay)
-{
-	struct timewheel_op op;
-
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 105));
-	tw_op_ack(&op, 7, 1, 3 * SEC, 0);
-	EXPECT_EQ(0, tw_wheel_run(self->wheel, &op));
-	EXPECT_EQ(108 * SEC, op.deadline);
-	EXPECT_EQ(1, info_of(self->wheel).acked);
-	EXPECT_EQ(1, info_of(self->wheel).pending);
-	EXPECT_EQ(0, deliver(self->wheel, self->events, 107));
-	EXPECT_EQ(2, deliver(self->wheel, self->events, 108));
-
-	/* Or at a point of time; one that has passed is at once. */
-	tw_op_ack(&op, 7, 2, 115 * SEC, TIMEWHEEL_OPF_ABSOLUTE);
-	EXPECT_EQ(0, tw_wheel_run(self->wheel, &op));
-	EXPECT_EQ(115 * SEC, op.deadline);
-	EXPECT_EQ(0, deliver(self->wheel, self->events, 114));
-	EXPECT_EQ(3, deliver(self->wheel, self->events, 115));
-	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 3, 0, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_EQ(4, deliver(self->wheel, self->events, 115));
-
-	/* Without one it ends. */
-	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 4, 0, 0));
-	EXPECT_ERR(ENOENT, tw_wheel_get(self->wheel, 7, 0, &self->token));
-	EXPECT_EQ(4, info_of(self->wheel).acked);
-}
-
-/* A periodic token has its periods from there. */
-TEST_F(delivery, ack_with_a_delay_moves_periods)
-{
-	ASSERT_LE(0, RUN(self->wheel, delete, 7, 0));
-	ASSERT_EQ(0, RUN(self->wheel, register_periodic, 7, 110 * SEC, 3 * SEC,
-			 0, TIMEWHEEL_OPF_ABSOLUTE));
-	EXPECT_EQ(1, deliver(self->wheel, self->events, 110));
-	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 112));
-	EXPECT_EQ(0, RUN(self->wheel, ack, 7, 1, 5 * SEC, 0));
-	EXPECT_EQ(0, deliver(self->wheel, self->events, 116));
-	EXPECT_EQ(2, deliver(self->wheel, self->events, 117));
-	EXPECT_LE(0, RUN(self->wheel, ack, 7, 2, 0, 0));
-	EXPECT_EQ(0, deliver(self->wheel, self->events, 119));
-	EXPECT_EQ(3, deliver(self->wheel, self->events, 120));
-	EXPECT_EQ(0, tw_events_at(self->events, 0)->missed);
 }
 
 TEST_F(delivery, periodic_errors)

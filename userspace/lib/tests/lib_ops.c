@@ -453,9 +453,8 @@ TEST(prepare)
 		  .flags = by_handle);
 	EXPECT_OP(tw_op_cancel, (&op, 7, by_handle),
 		  .code = TIMEWHEEL_OP_CANCEL, .handle = 7, .flags = by_handle);
-	EXPECT_OP(tw_op_ack, (&op, 7, 2, 3, 4),
-		  .code = TIMEWHEEL_OP_ACK, .id = 7, .delivery = 2, .time = 3,
-		  .flags = 4);
+	EXPECT_OP(tw_op_ack, (&op, 7, 2, 4),
+		  .code = TIMEWHEEL_OP_ACK, .id = 7, .delivery = 2, .flags = 4);
 	EXPECT_OP(tw_op_nack, (&op, 7, 2, 3, 4),
 		  .code = TIMEWHEEL_OP_NACK, .id = 7, .delivery = 2, .time = 3,
 		  .flags = 4);

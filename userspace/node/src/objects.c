@@ -16,6 +16,7 @@ static const struct field event_fields[] = {
 	FIELD("deadline",	POINT,		event, deadline),
 	FIELD("taken",		POINT,		event, taken),
 	FIELD("delivery",	NUMBER32,	event, delivery),
+	FIELD("attempts",	NUMBER32,	event, attempts),
 	FIELD("missed",		NUMBER32,	event, missed),
 };
 
@@ -50,6 +51,7 @@ static const struct field info_fields[] = {
 	FIELD("periods",	BIT,		info, setup_flags,
 	      TIMEWHEEL_SETUP_PERIODS),
 	FIELD("lease",		MS,		info, lease),
+	FIELD("maxHeld",	NUMBER32,	info, max_held),
 	FIELD("slack",		MS,		info, slack),
 	FIELD("number",		NUMBER32,	info, number),
 	FIELD("now",		POINT,		info, now),

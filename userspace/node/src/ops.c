@@ -91,14 +91,12 @@ static bool interval_of(napi_env env, napi_value value, __u64 *field)
 }
 
 /* What an operation is made of: arguments of run() and add(), from the third on. */
-enum op_argument { CODE, KEY, DUE, TIMEOUT, PERIOD, COOKIE, DELIVERY, ANY_FILE,
-		   OP_ARGUMENTS };
+enum op_argument { CODE, KEY, DUE, TIMEOUT, PERIOD, COOKIE, DELIVERY, OP_ARGUMENTS };
 
 static bool numbers_of(napi_env env, const napi_value *given, struct timewheel_op *op)
 {
 	uint64_t cookie = 0;
 
-	op->flags |= flag_of(env, given[ANY_FILE], TIMEWHEEL_OPF_ANY_FILE);
 	if ((is_given(env, given[COOKIE]) && !u64_of(env, given[COOKIE], &cookie)) ||
 	    (is_given(env, given[DELIVERY]) &&
 	     !u32_of(env, given[DELIVERY], &op->delivery)))
@@ -119,12 +117,6 @@ static bool op_of(napi_env env, bool realtime, const napi_value *given,
 	tw_op_prepare(op, code, key, flags);
 	if (is_given(env, given[DUE]) && !due_of(env, given[DUE], realtime, op))
 		return false;
-	/* To the kernel a delay of 0 is none: the token would end. */
-	if (code == TIMEWHEEL_OP_ACK && is_given(env, given[DUE]) && !op->time &&
-	    !(op->flags & TIMEWHEEL_OPF_ABSOLUTE)) {
-		throw_range(env, "the delay of an ack may not be 0: see nack()");
-		return false;
-	}
 	return interval_of(env, given[TIMEOUT], &op->timeout) &&
 	       interval_of(env, given[PERIOD], &op->period) &&
 	       numbers_of(env, given, op);

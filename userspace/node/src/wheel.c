@@ -113,6 +113,9 @@ static bool setup_u32(napi_env env, napi_value value, void *field)
 	return u32_of(env, value, field);
 }
 
+/* Unless a setup has maxHeld: so many deliveries at most. */
+#define MOST_HELD	65536
+
 #define SETUP(member)	offsetof(struct timewheel_setup, member)
 
 static const struct setup_field {
@@ -127,6 +130,7 @@ static const struct setup_field {
 	{ "clock",	false,	setup_clock,	SETUP(clock) },
 	{ "start",	false,	setup_u64,	SETUP(start) },
 	{ "lease",	false,	setup_duration,	SETUP(lease) },
+	{ "maxHeld",	false,	setup_u32,	SETUP(max_held) },
 	{ "slack",	false,	setup_duration,	SETUP(slack) },
 };
 
@@ -186,6 +190,9 @@ static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *se
 	for (i = 0; i < ARRAY_SIZE(setup_flags); i++)
 		if (!add_flag(env, object, &setup_flags[i], &setup->flags))
 			return false;
+	if (setup->lease && !setup->max_held)
+		setup->max_held = setup->max_tokens < MOST_HELD ?
+				  setup->max_tokens : MOST_HELD;
 	return true;
 }
 

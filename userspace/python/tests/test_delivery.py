@@ -3,6 +3,7 @@
 
 import errno
 import os
+import select
 from dataclasses import replace
 from typing import Callable
 
@@ -29,7 +30,8 @@ class Answers(WheelTest):
         return event
 
     def test_event_and_token(self) -> None:
-        self.assertEqual((1, 0), (self.event.delivery, self.event.missed))
+        self.assertEqual((1, 1, 0), (self.event.delivery, self.event.attempts,
+                                     self.event.missed))
         token = self.wheel.get(7)
         self.assertEqual(
             (State.HELD, 0, 111 * SEC, 10 * SEC, 1, 1),
@@ -46,32 +48,17 @@ class Answers(WheelTest):
         info = self.wheel.info()
         self.assertEqual((1, 1, 0), (info.delivered, info.acked, info.held))
 
-    def test_ack_with_a_time(self) -> None:
-        """The token is pending again, and its attempts are counted anew."""
-        with self.assertRaises(ValueError):
-            self.wheel.ack(self.event, 0)
-        with self.assertRaises(TypeError):
-            self.wheel.ack(self.event, 5, at_ns=106 * SEC)
-        self.assertEqual(State.HELD, self.wheel.get(7).state)
-        self.assertEqual(Result(0), self.wheel.ack(self.event, 5))
-        [token] = self.wheel.tokens()
-        self.assertEqual((self.handle, State.PENDING, 106 * SEC, 0),
-                         (token.handle, token.state, token.deadline_ns,
-                          token.attempts))
+    def test_again_after_its_work(self) -> None:
+        """An ack ends the token; a new one of its id may follow in the same call."""
+        batch = Batch()
+        batch.ack(self.event)
+        batch.register(7, 5)
+        self.assertEqual(0, batch.run(self.wheel))
         self.wheel.advance(105)
         self.assertEqual([], self.wheel.read(0))
         event = self.next_at(106)
-        self.assertEqual(9, event.cookie)
-        with self.fails(errno.ERANGE):
-            self.wheel.ack(event, at_ns=2**63)
-        self.wheel.ack(event, at_ns=120 * SEC)
-        self.wheel.advance(119)
-        self.assertEqual([], self.wheel.read(0))
-        self.wheel.ack(self.next_at(120))
-        with self.fails(errno.ENOENT):
-            self.wheel.get(7)
-        info = self.wheel.info()
-        self.assertEqual((3, 3, 0), (info.delivered, info.acked, info.pending))
+        self.assertNotEqual(self.handle, event.handle)
+        self.assertEqual(1, event.attempts)
 
     def test_nack(self) -> None:
         self.wheel.nack(self.event, 5)
@@ -81,7 +68,7 @@ class Answers(WheelTest):
         self.wheel.advance(119)
         self.assertEqual([], self.wheel.read(0))
         event = self.next_at(120)
-        self.assertEqual(3, event.delivery)
+        self.assertEqual((3, 3), (event.delivery, event.attempts))
         self.assertEqual(3, self.wheel.get(7).attempts)
         self.assertEqual(Result(0), self.wheel.nack(event))
         token = self.wheel.get(7)
@@ -99,8 +86,13 @@ class Answers(WheelTest):
         self.assertEqual(115 * SEC, self.wheel.get(7).lease_end_ns)
         self.wheel.extend(self.event, 30)
         self.assertEqual(135 * SEC, self.wheel.get(7).lease_end_ns)
+        self.wheel.extend(self.event, 100_000)
+        self.assertEqual(100_105 * SEC, self.wheel.get(7).lease_end_ns)
+        # It never shortens a lease.
+        self.wheel.extend(self.event, 1)
+        self.assertEqual(100_105 * SEC, self.wheel.get(7).lease_end_ns)
         with self.fails(errno.ERANGE):
-            self.wheel.extend(self.event, 10 * 1000 + 10)
+            self.wheel.extend(self.event, 2**34)
 
     def test_delete(self) -> None:
         self.wheel.delete(7)
@@ -119,17 +111,16 @@ class Answers(WheelTest):
         self.assertEqual(1, self.wheel.info().lapsed)
 
     def test_whose(self) -> None:
-        """The open file that read it answers, or another one that says so."""
-        with Wheel.open_named(self.name) as other:
-            with self.fails(errno.EPERM):
-                other.ack(self.event)
-            with self.fails(errno.EPERM):
-                other.nack(self.event)
-            other.extend(self.event, any_file=True)
-            other.nack(self.event, any_file=True)
-        event = self.next_at(101)
-        with Wheel.open_fd(os.dup(self.wheel.fileno())) as same:
-            same.ack(event)
+        """Any open file answers, if it is open for writing."""
+        with Wheel.open_named(self.name, os.O_RDONLY) as reader:
+            with self.fails(errno.EBADF):
+                reader.ack(self.event)
+        with Wheel.open_named(self.name, os.O_WRONLY) as other:
+            other.extend(self.event, 30)
+            other.nack(self.event)
+            other.ack(self.next_at(101))
+        info = self.wheel.info()
+        self.assertEqual((1, 1, 0), (info.nacked, info.acked, info.returned))
 
     def test_close_gives_back(self) -> None:
         self.wheel.close()
@@ -149,7 +140,7 @@ class Answers(WheelTest):
         plain = self.opened(MANUAL)
         plain.register(7, 0)
         [event] = plain.read(0)
-        self.assertEqual((0, 0), (event.delivery, event.missed))
+        self.assertEqual((0, 0, 0), (event.delivery, event.attempts, event.missed))
         plain.register(7, 0)
         calls: tuple[Callable[[], object], ...] = (
             lambda: plain.ack(event), lambda: plain.nack(event),
@@ -177,12 +168,52 @@ class Answers(WheelTest):
         info = self.wheel.info()
         self.assertEqual((1, 1, 1), (info.acked, info.nacked, info.deleted))
 
-    def test_batch_acks_with_a_time(self) -> None:
-        batch = Batch()
-        batch.ack(self.event, 5)
-        self.assertEqual(0, batch.run(self.wheel))
-        self.assertEqual(106 * SEC, batch.outcome(0).deadline_ns)
-        self.assertEqual(106 * SEC, self.wheel.get(7).deadline_ns)
+
+class MostHeld(WheelTest):
+    """Setup.max_held."""
+
+    def readable(self, wheel: Wheel) -> bool:
+        return bool(select.select([wheel], [], [], 0)[0])
+
+    def test_what_is_beyond_waits(self) -> None:
+        """Until an answer, or the end of a lease, makes room."""
+        wheel = self.opened(replace(LEASED, max_held=2))
+        for id in (1, 2, 3, 4):
+            wheel.register(id, id)
+        wheel.advance(104)
+        self.assertTrue(self.readable(wheel))
+        one, two = wheel.read(0)
+        self.assertEqual((1, 2), (one.id, two.id))
+        self.assertFalse(self.readable(wheel))
+        self.assertEqual([], wheel.read(0))
+        wheel.ack(one)
+        self.assertTrue(self.readable(wheel))
+        [three] = wheel.read(0)
+        self.assertEqual(3, three.id)
+        self.assertEqual((2, 2, 1), (wheel.info().max_held, wheel.info().held,
+                                     wheel.info().pending))
+        wheel.extend(two, 60)
+        wheel.advance(113)
+        self.assertEqual([], wheel.read(0))
+        wheel.advance(114)
+        [again] = wheel.read(0)
+        self.assertIn(again.id, (3, 4))
+        self.assertEqual([], wheel.read(0))
+
+    def test_unless_given(self) -> None:
+        """It is max_tokens, at most 65536; on a wheel without leases 0."""
+        for setup, expected in ((MANUAL, 0), (LEASED, MANUAL.max_tokens),
+                                (replace(LEASED, max_tokens=65537), 65536),
+                                (replace(LEASED, max_tokens=65537, max_held=65537),
+                                 65537)):
+            self.assertEqual(expected, self.opened(setup).info().max_held)
+
+    def test_what_it_cannot_be(self) -> None:
+        for setup in (replace(MANUAL, max_held=1), replace(LEASED, max_held=2001)):
+            with self.fails(errno.EINVAL):
+                Wheel.open(setup)
+        with self.assertRaises(OverflowError):
+            Wheel.open(replace(LEASED, max_held=-1))
 
 
 class Periods(WheelTest):
@@ -222,20 +253,19 @@ class Periods(WheelTest):
         self.assertEqual(4, self.wheel.info().missed)
         self.assertEqual([112, 114], self.come(range(112, 116)))
 
-    def test_ack_with_a_time(self) -> None:
-        """Its periods are counted from there."""
-        wheel = self.opened(replace(MANUAL, lease=10, periods=True))
+    def test_attempts(self) -> None:
+        """They are counted anew for each period."""
+        wheel = self.opened(replace(LEASED, periods=True))
         wheel.register(7, period=3)
         wheel.advance(103)
         [event] = wheel.read(0)
-        wheel.ack(event, 5)
-        wheel.advance(107)
-        self.assertEqual([], wheel.read(0))
-        wheel.advance(108)
+        wheel.nack(event)
         [event] = wheel.read(0)
-        self.assertEqual((108 * SEC, 0), (event.deadline_ns, event.missed))
+        self.assertEqual((2, 2), (event.delivery, event.attempts))
         wheel.ack(event)
-        self.assertEqual(111 * SEC, wheel.get(7).deadline_ns)
+        wheel.advance(106)
+        [event] = wheel.read(0)
+        self.assertEqual((3, 1), (event.delivery, event.attempts))
 
     def test_errors(self) -> None:
         with self.fails(errno.EINVAL):

@@ -9,8 +9,7 @@ from ._uapi import (
     TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OP_DELETE, TIMEWHEEL_OP_EXTEND,
     TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_REGISTER, TIMEWHEEL_OP_TOUCH,
     TIMEWHEEL_OP_TOUCH_OR_REGISTER,
-    TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_ANY_FILE, TIMEWHEEL_OPF_BY_HANDLE,
-    timewheel_op,
+    TIMEWHEEL_OPF_ABSOLUTE, TIMEWHEEL_OPF_BY_HANDLE, timewheel_op,
 )
 
 
@@ -53,9 +52,8 @@ def on_token(code: int, id: int | None, handle: int | None) -> timewheel_op:
     return op
 
 
-def _answer(code: int, event: Event | Token, any_file: bool) -> timewheel_op:
+def _answer(code: int, event: Event | Token) -> timewheel_op:
     op = on_token(code, None, event.handle)
-    op.flags |= TIMEWHEEL_OPF_ANY_FILE if any_file else 0
     op.delivery = event.delivery
     return op
 
@@ -178,64 +176,53 @@ class Operations(Generic[_Told]):
 
     # Answers to deliveries, on a wheel with leases
 
-    def ack(self, event: Event | Token, delay: float | None = None, *,
-            at_ns: int | None = None, any_file: bool = False) -> _Told:
+    def ack(self, event: Event | Token) -> _Told:
         """Tell that a delivery has been dealt with: its token ends, or is pending
         again for its next period.
 
         @event: an event that was read; or what get() or tokens() told of a token
-        that is held, by any reader
-        @delay: the token does not end but is due again after so many seconds, more
-        than 0, and its attempts are counted anew; a periodic one counts its periods
-        from there
-        @at_ns: instead, when it is due again, as a time of the wheel's clock
-        @any_file: also if it was read from another open file
+        that is held. Its number of the delivery is the right to answer, for each that
+        has the wheel open for writing
+
+        A reader that wants the token again after its work registers a new one after the
+        ack, or behind it in a batch.
 
         OSError with ESTALE: the answer is too late: the delivery was answered, or
         its lease was over and the token has been delivered again or ended;
-        EINVAL: the wheel has no leases; ERANGE; EBADF; ENODEV. PermissionError: it
-        was read from another open file. ValueError: @delay is 0; nack() makes a token
-        due at once.
+        EINVAL: the wheel has no leases; EBADF; ENODEV.
         """
-        op = _answer(TIMEWHEEL_OP_ACK, event, any_file)
-        if delay is not None or at_ns is not None:
-            op.time, absolute = _due(delay, at_ns)
-            op.flags |= absolute
-            # To the kernel a delay of 0 is none: the token would end.
-            if not op.time and not absolute:
-                raise ValueError("the delay of an ack is 0: see nack()")
-        return self._run(op)
+        return self._run(_answer(TIMEWHEEL_OP_ACK, event))
 
     def nack(self, event: Event | Token, delay: float | None = None, *,
-             at_ns: int | None = None, any_file: bool = False) -> _Told:
+             at_ns: int | None = None) -> _Told:
         """Tell that a delivery has not been dealt with: its token is due again.
 
-        @event, @any_file: as of ack()
+        @event: as of ack()
         @delay: seconds after which it is due; at once without
         @at_ns: instead, when it is due, as a time of the wheel's clock
 
-        A token that is nacked each time comes again without an end: get() tells its
+        A token that is nacked each time comes again without an end: the event tells its
         attempts, and an ack gives it up.
 
         Errors: those of ack(); OSError with ERANGE.
         """
         if delay is None and at_ns is None:
             delay = 0
-        op = _answer(TIMEWHEEL_OP_NACK, event, any_file)
+        op = _answer(TIMEWHEEL_OP_NACK, event)
         op.time, absolute = _due(delay, at_ns)
         op.flags |= absolute
         return self._run(op)
 
-    def extend(self, event: Event | Token, lease: float = 0, *,
-               any_file: bool = False) -> _Told:
+    def extend(self, event: Event | Token, lease: float = 0) -> _Told:
         """Hold a delivery for longer.
 
-        @event, @any_file: as of ack()
-        @lease: seconds from now after which the lease is over; 0 for the wheel's
+        @event: as of ack()
+        @lease: seconds from now after which the lease is over, unless it lasts even
+        longer; 0 for the wheel's
 
         Errors: those of ack(); OSError with ERANGE: that is too far away.
         """
-        op = _answer(TIMEWHEEL_OP_EXTEND, event, any_file)
+        op = _answer(TIMEWHEEL_OP_EXTEND, event)
         op.time = duration(lease)
         return self._run(op)
 

@@ -99,6 +99,10 @@ class Setup:
     lease: float = 0
     """Seconds for which a reader holds a token that it has read, until it answers;
     0: a read ends tokens."""
+    max_held: int = 0
+    """With a lease: how many deliveries may be out at once, 1 to max_tokens; what is
+    due beyond that waits. Each takes 36 bytes, at once. 0 stands for max_tokens, but at
+    most 65536. Without a lease 0."""
     periods: bool = False
     """True: tokens may be periodic; costs memory."""
     slack: float = 0
@@ -106,10 +110,17 @@ class Setup:
     Clock.MANUAL."""
 
 
+# Unless Setup.max_held is given: so many at most.
+_MOST_HELD = 65536
+
+
 def setup_struct(setup: Setup) -> _uapi.timewheel_setup:
     flags = 0 if setup.ids else _uapi.TIMEWHEEL_SETUP_NO_IDS
     flags |= 0 if setup.cookies else _uapi.TIMEWHEEL_SETUP_NO_COOKIES
     flags |= _uapi.TIMEWHEEL_SETUP_PERIODS if setup.periods else 0
+    lease, max_held = duration(setup.lease), setup.max_held
+    if lease and not max_held:
+        max_held = min(setup.max_tokens, _MOST_HELD)
     return _uapi.timewheel_setup(
         size=ctypes.sizeof(_uapi.timewheel_setup),
         flags=flags,
@@ -118,8 +129,9 @@ def setup_struct(setup: Setup) -> _uapi.timewheel_setup:
         tick=duration(setup.tick),
         max_tokens=u64(setup.max_tokens),
         start=u64(setup.start),
-        lease=duration(setup.lease),
+        lease=lease,
         slack=duration(setup.slack),
+        max_held=u32(max_held),
     )
 
 
@@ -140,6 +152,9 @@ class Event:
     delivery: int
     """The number of this delivery of the token, which an answer repeats; 0 on a
     wheel without leases."""
+    attempts: int
+    """Deliveries of the token so far, with this one; of a periodic token those for this
+    period; 0 on a wheel without leases."""
     missed: int
     """Of a periodic token: how many periods before this one had no event."""
 
@@ -270,6 +285,8 @@ class Info:
     paused: bool
     draining: bool
     lease_ns: int
+    max_held: int
+    """How many deliveries may be out at once; 0 on a wheel without leases."""
     periods: bool
     slack_ns: int
     held: int
@@ -314,6 +331,7 @@ def info_of(info: _uapi.timewheel_info) -> Info:
         paused=bool(info.state & _uapi.TIMEWHEEL_CONTROL_PAUSED),
         draining=bool(info.state & _uapi.TIMEWHEEL_CONTROL_DRAINING),
         lease_ns=info.lease,
+        max_held=info.max_held,
         periods=bool(info.setup_flags & _uapi.TIMEWHEEL_SETUP_PERIODS),
         slack_ns=info.slack,
         held=info.held,

@@ -325,7 +325,7 @@ class Wheel(_ops.Operations[Result]):
             return []
         events = _abi.tw_events_at(room, 0)
         return [Event(e.id, e.handle, e.cookie, e.deadline, e.taken, e.delivery,
-                      e.missed)
+                      e.attempts, e.missed)
                 for e in events[:count]]
 
     def __iter__(self) -> "Wheel":

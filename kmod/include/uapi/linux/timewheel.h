@@ -73,9 +73,6 @@
 /* Buckets of a histogram, see struct timewheel_stats. */
 #define TIMEWHEEL_BUCKETS	252
 
-/* Most leases that a delivery can be held, however often it is extended. */
-#define TIMEWHEEL_MAX_LEASES	1000
-
 /* A time that is never reached. */
 #define TIMEWHEEL_NEVER		(~0ULL)
 
@@ -161,11 +158,13 @@ enum timewheel_setup_flags {
  *	if a read ends tokens
  * @slack: by how much the timer may be late, to save interrupts; 0 with a MANUAL
  *	clock
- * @max_attempts: with a lease: deliveries without ACK after which a token is
- *	buried; 0 for never
+ * @max_held: with a lease: how many deliveries may be out at once, 1 to @max_tokens;
+ *	what is due beyond that waits. Else 0
  * @reserved: 0
  *
- * The wheel counts towards the limits in timewheel(7). May sleep for memory.
+ * The memory for @max_held deliveries, 36 bytes each, is taken now. The wheel counts
+ * towards the limits in timewheel(7). May sleep for memory.
+ *
  * Errors: %EBUSY this file has been set up; %EDQUOT the user would have too many
  * wheels or tokens; %EINVAL a value is out of range, or does not go with another;
  * %ENOMEM; %ENOSPC the machine, or the caller's user namespace, would have too
@@ -181,7 +180,7 @@ struct timewheel_setup {
 	__aligned_u64	start;
 	__aligned_u64	lease;
 	__aligned_u64	slack;
-	__u32		max_attempts;
+	__u32		max_held;
 	__u32		reserved;
 };
 
@@ -246,34 +245,29 @@ struct timewheel_destroy {
  * @TIMEWHEEL_OP_TOUCH_OR_REGISTER: touch the token of this id, whose timeout and
  *	cookie stay; if there is none, register one for a delay of @time with that
  *	timeout. Errors: those of the other two without %ENOENT and %ESTALE;
- *	%EEXIST the token is held or buried.
+ *	%EEXIST the token is held.
  * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before. A
  *	periodic token begins anew, without attempts. Errors: %EINVAL a @timeout
  *	for a periodic token; %ENOENT, %ERANGE, %ESTALE.
  * @TIMEWHEEL_OP_CANCEL: end the token without an event. Errors: %ENOENT, %ESTALE.
  * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or
- *	is pending again for its next period. With a delay other than 0, or a
- *	point of time, the token is due again at @time. Errors: also %ERANGE.
+ *	is pending again for its next period.
  * @TIMEWHEEL_OP_NACK: the reader has not dealt with it: the token is due again at
- *	@time, or after max_attempts deliveries is buried. Errors: also %ERANGE.
- * @TIMEWHEEL_OP_EXTEND: the lease ends @time from now; 0 stands for the wheel's
- *	lease. Errors: also %ERANGE, also if more than
- *	TIMEWHEEL_MAX_LEASES leases after the delivery.
- * @TIMEWHEEL_OP_BURY: keep the token aside until KICK or DELETE. A @delivery
- *	of 0 buries a pending token.
- * @TIMEWHEEL_OP_KICK: make a buried or pending token due now. Errors: also %EBUSY
- *	the token is held.
- * @TIMEWHEEL_OP_DELETE: end a pending, held or buried token.
+ *	@time. Errors: also %ERANGE.
+ * @TIMEWHEEL_OP_EXTEND: the lease ends @time from now, if that is later than before; a
+ *	@time of 0 stands for the wheel's lease. With a point of time it ends then, also
+ *	earlier than before, as after the clock was set. Errors: also %ERANGE.
+ * @TIMEWHEEL_OP_DELETE: end a pending or held token.
  *
  * %EINVAL: an id on a wheel without ids. %ENOENT: no token with this id is
  * pending. %ESTALE: none of this wheel with this handle is. %ERANGE: a point of
  * time is beyond the last tick, a duration is 2^63 ns or more, or caps'
  * max_word_ticks forbids it.
  *
- * ACK, NACK, EXTEND, BURY, KICK and DELETE need a wheel with leases, else
- * %EINVAL, and also find tokens that are held or buried; %ESTALE also if a reader
- * is still copying the token. ACK, NACK, EXTEND and BURY answer a delivery:
- * %ESTALE also if it is no longer out; %EPERM another open file holds it.
+ * ACK, NACK, EXTEND and DELETE need a wheel with leases, else %EINVAL, and also find
+ * tokens that are held; %ESTALE also if a reader is still copying the token. ACK, NACK
+ * and EXTEND answer a delivery, by any file of the wheel that is open for writing:
+ * %ESTALE also if it is no longer out.
  */
 enum timewheel_code {
 	TIMEWHEEL_OP_REGISTER		= 0,
@@ -284,9 +278,7 @@ enum timewheel_code {
 	TIMEWHEEL_OP_ACK		= 5,
 	TIMEWHEEL_OP_NACK		= 6,
 	TIMEWHEEL_OP_EXTEND		= 7,
-	TIMEWHEEL_OP_BURY		= 8,
-	TIMEWHEEL_OP_KICK		= 9,
-	TIMEWHEEL_OP_DELETE		= 10,
+	TIMEWHEEL_OP_DELETE		= 8,
 };
 
 /**
@@ -294,14 +286,11 @@ enum timewheel_code {
  * @TIMEWHEEL_OPF_BY_HANDLE: tokens are named by handle, not by id (not with
  *	REGISTER and TOUCH_OR_REGISTER)
  * @TIMEWHEEL_OPF_ABSOLUTE: @time is a point of time, not a delay (REGISTER, MOVE,
- *	ACK and NACK only)
- * @TIMEWHEEL_OPF_ANY_FILE: the answer counts also if another open file has the
- *	delivery (ACK, NACK, EXTEND and BURY only)
+ *	NACK and EXTEND only)
  */
 enum timewheel_op_flags {
 	TIMEWHEEL_OPF_BY_HANDLE		= 1 << 0,
 	TIMEWHEEL_OPF_ABSOLUTE		= 1 << 1,
-	TIMEWHEEL_OPF_ANY_FILE		= 1 << 2,
 };
 
 /**
@@ -309,14 +298,12 @@ enum timewheel_op_flags {
  * @TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but no reader had
  *	taken it
  * @TIMEWHEEL_RES_REGISTERED: TOUCH_OR_REGISTER has registered a token
- * @TIMEWHEEL_RES_BURIED: NACK has buried the token
  * @TIMEWHEEL_RES_EXISTED: TIMEWHEEL_IOC_CREATE found the wheel
  */
 enum timewheel_result {
 	TIMEWHEEL_RES_WAS_DUE		= 1 << 0,
 	TIMEWHEEL_RES_REGISTERED	= 1 << 1,
-	TIMEWHEEL_RES_BURIED		= 1 << 2,
-	TIMEWHEEL_RES_EXISTED		= 1 << 3,
+	TIMEWHEEL_RES_EXISTED		= 1 << 2,
 };
 
 /**
@@ -335,11 +322,11 @@ enum timewheel_result {
  *	If that is 0, or @time a point of time, REGISTER makes a token that cannot
  *	be touched, and MOVE keeps the timeout
  * @period: REGISTER: between deadlines, 0 for a single one; counted to the ns
- *	from the @time of REGISTER, MOVE or ACK
- * @deadline: out, but not from BURY or from ACK without a @time: the deadline after
- *	the operation, a whole tick; from CANCEL and DELETE the one before; from
- *	EXTEND, and from DELETE of a held token, the lease's end
- * @delivery: ACK, NACK, EXTEND, BURY: the number in the event; else 0
+ *	from the @time of REGISTER or MOVE
+ * @deadline: out, but not from ACK: the deadline after the operation, a whole tick;
+ *	from CANCEL and DELETE the one before; from EXTEND, and from DELETE of a held
+ *	token, the lease's end
+ * @delivery: ACK, NACK, EXTEND: the number in the event; else 0
  * @reserved: 0
  *
  * Fields that an operation does not read are ignored; fields that it does not
@@ -564,14 +551,12 @@ struct timewheel_control {
  * @lease: as set up
  * @slack: as set up
  * @state: of enum timewheel_control_state
- * @max_attempts: as set up
+ * @max_held: as set up
  * @held: tokens in TIMEWHEEL_STATE_HELD
- * @buried: tokens in TIMEWHEEL_STATE_BURIED
  * @acked: ACKs
  * @nacked: NACKs
  * @lapsed: leases that ended without an answer
  * @returned: deliveries that a released file gave back
- * @kicked: KICKs
  * @deleted: DELETEs
  * @missed: periods that had no event
  *
@@ -606,14 +591,12 @@ struct timewheel_info {
 	__aligned_u64	lease;
 	__aligned_u64	slack;
 	__u32		state;
-	__u32		max_attempts;
+	__u32		max_held;
 	__aligned_u64	held;
-	__aligned_u64	buried;
 	__aligned_u64	acked;
 	__aligned_u64	nacked;
 	__aligned_u64	lapsed;
 	__aligned_u64	returned;
-	__aligned_u64	kicked;
 	__aligned_u64	deleted;
 	__aligned_u64	missed;
 };
@@ -645,14 +628,12 @@ struct timewheel_stats {
  * @TIMEWHEEL_STATE_TAKEN: from LIST, for a moment: a reader is copying it; GET
  *	finds none
  * @TIMEWHEEL_STATE_HELD: a delivery of it is out
- * @TIMEWHEEL_STATE_BURIED: it is kept aside
  */
 enum timewheel_state {
 	TIMEWHEEL_STATE_NONE	= 0,
 	TIMEWHEEL_STATE_PENDING	= 1,
 	TIMEWHEEL_STATE_TAKEN	= 2,
 	TIMEWHEEL_STATE_HELD	= 3,
-	TIMEWHEEL_STATE_BURIED	= 4,
 };
 
 /**
@@ -662,7 +643,6 @@ enum timewheel_state {
  * @cookie: 0 on a wheel without cookies
  * @deadline: of a pending or taken token, a whole tick; else 0
  * @lease_end: of a held token: when its lease ends; else 0
- * @buried_at: of a buried token: the tick on which it was buried, in ns; else 0
  * @left: from now until @deadline or @lease_end, 0 if that has passed
  * @timeout: from a touch to the deadline, 0 if the token cannot be touched
  * @period: between deadlines, 0 if it is not periodic
@@ -672,8 +652,8 @@ enum timewheel_state {
  * @slot: due tick % slots
  * @state: of enum timewheel_state
  * @delivery: number of its last delivery, 0 for none
- * @attempts: deliveries since it was registered, acked or kicked, or as a periodic
- *	token moved
+ * @attempts: deliveries since it was registered, or since the ACK or MOVE of a periodic
+ *	token
  */
 struct timewheel_token {
 	__aligned_u64	id;
@@ -681,7 +661,6 @@ struct timewheel_token {
 	__aligned_u64	cookie;
 	__aligned_u64	deadline;
 	__aligned_u64	lease_end;
-	__aligned_u64	buried_at;
 	__aligned_u64	left;
 	__aligned_u64	timeout;
 	__aligned_u64	period;
@@ -725,7 +704,7 @@ struct timewheel_get {
  * @flags: 0
  * @cursor: in: 0 to begin, else as it came out; out: where to go on, or
  *	TIMEWHEEL_NEVER at the end
- * @from: earliest deadline, lease's end or time of burial to list
+ * @from: earliest deadline or lease's end to list
  * @to: the latest one to list; TIMEWHEEL_NEVER for all
  * @tokens: address of @count struct timewheel_token
  * @count: 1 and more
@@ -759,17 +738,18 @@ struct timewheel_list {
  * @deadline: a whole tick; of a periodic token that of the event's period
  * @taken: when a reader took the token
  * @delivery: number of this delivery, 0 on a wheel without leases
+ * @attempts: deliveries of the token so far, with this one, 0 on a wheel without leases;
+ *	of a periodic token those for this period
  * @missed: of a periodic token: how many periods before had no event
+ * @reserved: 0
  *
  * read(2) returns whole events, as many as are due and fit, in the order of their
  * due ticks. It blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is
  * given. Each event goes to one reader only, and ends its token unless the wheel
  * has leases or the token is periodic.
  *
- * On a wheel with leases a read may need memory to hold deliveries. Without it, the
- * wheel is as if nothing were due, until a delivery has been answered, or its lease
- * has ended, or there is memory. At least 64 can be held at all times, or as many as
- * the wheel may have tokens.
+ * While max_held deliveries are out, a wheel is as if nothing were due: until one has
+ * been answered, its lease has ended, or the file that read it is released.
  *
  * Every call waits for memory of the buffer that is paged out, with no token taken.
  * Only a signal that kills ends this wait.
@@ -777,11 +757,10 @@ struct timewheel_list {
  * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there,
  * perhaps also when nothing is due: callers that must not block set O_NONBLOCK.
  *
- * Errors: %EAGAIN the call may not block, and there is no event, or for RWF_NOWAIT
- * no memory at once; %EBADF, %EBADFD, %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT
- * the buffer cannot be written: what was not copied will be read again; %EINTR a
- * signal came before the first event; %EINVAL the buffer is smaller than one event;
- * %ENOMEM only the first read by a file of a wheel with leases.
+ * Errors: %EAGAIN the call may not block, and there is no event; %EBADF, %EBADFD,
+ * %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what was not
+ * copied will be read again; %EINTR a signal came before the first event; %EINVAL the
+ * buffer is smaller than one event.
  */
 __extension__
 struct timewheel_event {
@@ -791,7 +770,9 @@ struct timewheel_event {
 	__aligned_u64	deadline;
 	__aligned_u64	taken;
 	__u32		delivery;
+	__u32		attempts;
 	__u32		missed;
+	__u32		reserved;
 };
 
 #endif /* _UAPI_LINUX_TIMEWHEEL_H */

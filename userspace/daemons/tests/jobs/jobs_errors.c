@@ -225,7 +225,7 @@ TEST_F(errors, of_a_job_that_is_held)
 	SAYS("ERR", self->client, "TW.NACK q %s IN soon", taken.receipt);
 	SAYS("ERR", self->client, "TW.NACK q %s ON monday", taken.receipt);
 	SAYS("ERR", self->client, "TW.EXTEND q %s long", taken.receipt);
-	SAYS("ERR", self->client, "TW.EXTEND q %s 60001", taken.receipt);
+	SAYS("ERR", self->client, "TW.EXTEND q %s 604801", taken.receipt);
 	/* None of these has changed anything. */
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
 	SAYS("STALE", self->client, "TW.ACK q %s", taken.receipt);

@@ -211,26 +211,6 @@ TEST_F_TIMEOUT(faults, clock_is_set_forward_by_a_day, 60)
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
 }
 
-/* The wheel extends a delivery to 1000 leases, and an answer still counts then. */
-TEST_F_TIMEOUT(faults, answer_after_a_thousand_leases, 60)
-{
-	struct taken taken[3];
-
-	SAYS("OK", self->client, "TW.CREATE q LEASE 20");
-	for (int i = 0; i < 3; i++) {
-		take_old(_metadata, self, &taken[i]);
-		SAYS("OK", self->client, "TW.EXTEND q %s 19999",
-		     taken[i].receipt);
-	}
-	set_clock(self, 19985);
-	SAYS("ERR", self->client, "TW.EXTEND q %s", taken[0].receipt);
-	SAYS("1", self->client, "TW.ACK q %s", taken[0].receipt);
-	SAYS("OK", self->client, "TW.BURY q %s", taken[1].receipt);
-	SAYS("OK", self->client, "TW.NACK q %s IN 100", taken[2].receipt);
-	EXPECT_EQ(1, figure(self->client, "q", "buried"));
-	EXPECT_EQ(1, figure(self->client, "q", "pending"));
-}
-
 TEST_F_TIMEOUT(faults, daemon_stands_still, 60)
 {
 	enum { JOBS = 20 };

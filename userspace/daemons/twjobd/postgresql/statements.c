@@ -146,7 +146,7 @@ const char * const statement_texts[STATEMENTS] = {
 		" attempts = $4::bigint, size = $5::bigint, buried = $6::bigint <> 0,\n"
 		" held_until = 0, body = $7::bytea where id = $1::bigint",
 	[EXTEND] =
-		"update timewheel.job set held_until = timewheel.now() + $2::bigint\n"
+		"update timewheel.job set held_until = greatest(held_until, timewheel.now() + $2::bigint)\n"
 		" where id = $1::bigint",
 	[RELEASE] =
 		"update timewheel.job set held_until = 0, node = $3::bigint,\n"

@@ -30,7 +30,6 @@ const (
 	MaxTick           = 0x3fffffffffff
 	NameSize          = 64
 	Buckets           = 252
-	MaxLeases         = 1000
 	Never             = 0xffffffffffffffff
 	MapWords          = 0
 	ClockMonotonic    = 0
@@ -50,23 +49,18 @@ const (
 	OpAck             = 5
 	OpNack            = 6
 	OpExtend          = 7
-	OpBury            = 8
-	OpKick            = 9
-	OpDelete          = 10
+	OpDelete          = 8
 	OpfByHandle       = 1
 	OpfAbsolute       = 2
-	OpfAnyFile        = 4
 	ResWasDue         = 1
 	ResRegistered     = 2
-	ResBuried         = 4
-	ResExisted        = 8
+	ResExisted        = 4
 	ControlPaused     = 1
 	ControlDraining   = 2
 	StateNone         = 0
 	StatePending      = 1
 	StateTaken        = 2
 	StateHeld         = 3
-	StateBuried       = 4
 )
 
 // Caps is struct timewheel_caps.
@@ -89,17 +83,17 @@ type Caps struct {
 
 // Setup is struct timewheel_setup.
 type Setup struct {
-	Size        uint32
-	Flags       uint32
-	Clock       uint32
-	Slots       uint32
-	Tick        uint64
-	MaxTokens   uint64
-	Start       uint64
-	Lease       uint64
-	Slack       uint64
-	MaxAttempts uint32
-	Reserved    uint32
+	Size      uint32
+	Flags     uint32
+	Clock     uint32
+	Slots     uint32
+	Tick      uint64
+	MaxTokens uint64
+	Start     uint64
+	Lease     uint64
+	Slack     uint64
+	MaxHeld   uint32
+	Reserved  uint32
 }
 
 // Create is struct timewheel_create.
@@ -208,43 +202,41 @@ type Control struct {
 
 // Info is struct timewheel_info.
 type Info struct {
-	Size        uint32
-	Flags       uint32
-	Clock       uint32
-	Slots       uint32
-	Tick        uint64
-	MaxTokens   uint64
-	SetupFlags  uint32
-	Number      uint32
-	Now         uint64
-	Hand        uint64
-	Next        uint64
-	Pending     uint64
-	Taken       uint64
-	Bytes       uint64
-	Registered  uint64
-	Cancelled   uint64
-	Moved       uint64
-	Delivered   uint64
-	PutBack     uint64
-	Refiled     uint64
-	Callbacks   uint64
-	Quiet       uint64
-	Touched     uint64
-	Offset      int64
-	Lease       uint64
-	Slack       uint64
-	State       uint32
-	MaxAttempts uint32
-	Held        uint64
-	Buried      uint64
-	Acked       uint64
-	Nacked      uint64
-	Lapsed      uint64
-	Returned    uint64
-	Kicked      uint64
-	Deleted     uint64
-	Missed      uint64
+	Size       uint32
+	Flags      uint32
+	Clock      uint32
+	Slots      uint32
+	Tick       uint64
+	MaxTokens  uint64
+	SetupFlags uint32
+	Number     uint32
+	Now        uint64
+	Hand       uint64
+	Next       uint64
+	Pending    uint64
+	Taken      uint64
+	Bytes      uint64
+	Registered uint64
+	Cancelled  uint64
+	Moved      uint64
+	Delivered  uint64
+	PutBack    uint64
+	Refiled    uint64
+	Callbacks  uint64
+	Quiet      uint64
+	Touched    uint64
+	Offset     int64
+	Lease      uint64
+	Slack      uint64
+	State      uint32
+	MaxHeld    uint32
+	Held       uint64
+	Acked      uint64
+	Nacked     uint64
+	Lapsed     uint64
+	Returned   uint64
+	Deleted    uint64
+	Missed     uint64
 }
 
 // Stats is struct timewheel_stats.
@@ -262,7 +254,6 @@ type Token struct {
 	Cookie   uint64
 	Deadline uint64
 	LeaseEnd uint64
-	BuriedAt uint64
 	Left     uint64
 	Timeout  uint64
 	Period   uint64
@@ -308,7 +299,9 @@ type Event struct {
 	Deadline uint64
 	Taken    uint64
 	Delivery uint32
+	Attempts uint32
 	Missed   uint32
+	Reserved uint32
 }
 
 // Meaning tells what tw_strerror(3) says of an error, "" for nothing of its own.

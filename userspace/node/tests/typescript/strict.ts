@@ -81,6 +81,9 @@ export function operates(wheel: Wheel): void {
 	const gone: number[] = wheel.touchMany([42, 43]);
 
 	wheel.ack(token);
+	wheel.nack(token, 5000);
+	// @ts-expect-error: an ack has no time
+	wheel.ack(token, 5000);
 	wheel.move(42, { at: token.deadlineNs ?? 0n });
 	console.log(result, outcome.error?.message, lateness.percentile(99), caps().maxSlots,
 		gone);
