@@ -1366,7 +1366,7 @@ TEST_F_TIMEOUT(leases, leases_end_in_order, 120)
 		ASSERT_EQ(0, tw_info(self->fd, &info));
 		ASSERT_EQ(first_end(end, TOKENS) * TW_SEC, info.next);
 	}
-	/* Of those that end meanwhile no lease is forgotten, and none comes early. */
+	/* Each lease ends, and none ends early. */
 	while (first_end(end, TOKENS)) {
 		__u64 last = 0;
 
@@ -1673,7 +1673,7 @@ TEST_F(leases, faulting_read_beside_held_ones)
 		EXPECT_EQ((__u64)N - out, info.pending);
 		EXPECT_EQ(0ULL, info.taken);
 		EXPECT_TRUE(tw_readable(self->other));
-		/* As many as there is memory for; the others are there. */
+		/* The read gets as many as there is memory for, and the others stay. */
 		ASSERT_EQ(room == 1 ? -EFAULT : (int)((room - 1) * size),
 			  tw_ret(read(self->other, end - (room - 1) * size - 5,
 				      N * size)));
@@ -1770,8 +1770,8 @@ static void *read_and_leave(void *arg)
 }
 
 /*
- * Of readers that sleep none is forgotten, whatever makes the room for the delivery that
- * it waits for. No time passes, and no other call comes, that could wake it.
+ * No reader that sleeps is forgotten, whatever makes room for the delivery that the reader
+ * waits for. No time passes, and no other call comes, that could wake the reader.
  */
 TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
 {
@@ -1780,7 +1780,7 @@ TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
 	};
 	pthread_t threads[ARRAY_SIZE(jobs)];
 
-	/* Those that fail or leave do so alone: else one wakes whom the other forgets. */
+	/* One thread at a time fails or leaves: two would make up for each other. */
 	for (size_t other = 2; other < ARRAY_SIZE(jobs); other++) {
 		const size_t used[] = { 0, 1, other };
 
@@ -2082,7 +2082,7 @@ TEST_F(leases, killed_while_it_reads)
 	EXPECT_EQ(5ULL, info.put_back);
 	EXPECT_EQ(0ULL, info.taken);
 	ASSERT_TRUE(tw_kill(child));
-	/* It was not delivered, and was no attempt. */
+	/* What was put back was not delivered, and this was no attempt. */
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.delivered);
 	EXPECT_EQ(5ULL, info.pending);

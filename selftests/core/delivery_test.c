@@ -36,8 +36,8 @@ enum state { NONE, PENDING, TAKEN, HELD };
 /*
  * What should be true of a token. @due: of one HELD when its lease is over. @word_due:
  * what its touch word says and nobody has seen yet. @stored: somebody has written that
- * word since the token was taken. @holder: HELD: who has it. @base: see struct
- * tw_repeat.
+ * word since the token was taken. @holder: of one HELD, the open file. @base: see
+ * struct tw_repeat.
  */
 struct life {
 	enum state	state;

@@ -395,7 +395,7 @@ static void hold(struct changer *me, unsigned int n)
 	me->n = 0;
 }
 
-/* Answers to what is out, whoever has it, and deletes what is pending. */
+/* Answers deliveries of any open file, and deletes tokens that are pending. */
 static void change_held(struct changer *me)
 {
 	u64 handle = handles[below(me, TOKENS)], choice = below(me, 9);

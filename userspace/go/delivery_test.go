@@ -98,7 +98,7 @@ func TestExtend(t *testing.T) {
 	same(t, get(t, wheel, 7).LeaseEnd, 135*sec)
 	_, err = wheel.Extend(event.Receipt(), 100_000*time.Second)
 	ok(t, err)
-	// It never shortens a lease.
+	// An extension never shortens a lease.
 	outcome, err = wheel.Extend(event.Receipt(), time.Second)
 	ok(t, err)
 	same(t, outcome.Deadline, 100_105*sec)

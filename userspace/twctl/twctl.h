@@ -115,7 +115,7 @@ enum status key_trouble(const char *wheel, const char *key, bool handle);
 enum status delivery_trouble(const char *wheel, const char *key,
 			     const struct timewheel_op *op);
 
-/* Who has wheels open (holders.c) */
+/* Processes that have wheels open (holders.c) */
 
 /* @wheel: its name, "" for a private one. @cgroup: a line of /proc/PID/cgroup. */
 struct holder {

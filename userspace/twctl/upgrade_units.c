@@ -144,7 +144,7 @@ static void add_timers(struct units *units)
 	free(list);
 }
 
-/* Tells who has which wheel open. Fails if one of them is no service. */
+/* Tells which process has which wheel open. Fails if a process is of no service. */
 enum status units_find(struct units *units)
 {
 	struct finding finding = { .units = units };

@@ -122,8 +122,8 @@ void queue_set_back(struct queue *queue, uint64_t back);
 int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		    uint64_t due);
 /*
- * The same for a delivery that no worker has got. A worker has got the first delivery of
- * each token: if it is this one, there is a new token.
+ * Ends a delivery that no worker has got, so that it counts no try. Each token's first
+ * delivery counts one: instead of such a token there is a new one then.
  */
 void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		     uint64_t due);

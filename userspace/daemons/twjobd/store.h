@@ -174,8 +174,8 @@ struct store {
 	/* Of a shared store only: a worker has the job for so many ms from now. */
 	int (*extend)(int64_t id, uint64_t ms);
 	/*
-	 * Of a shared store only: ends a delivery, which counts as a try or does not. It is
-	 * no error if that has ended before.
+	 * Ends a delivery of a shared store, which counts as a try or does not. A delivery
+	 * that has ended before is no error.
 	 */
 	int (*release)(int64_t id, uint64_t version, bool counts);
 	/* Of a shared store only: reads these jobs at once, before @get is asked for each. */

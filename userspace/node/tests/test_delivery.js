@@ -91,7 +91,7 @@ test('extend', (t) => {
 	wheel.extend(event, 30_000);
 	assert.equal(wheel.get(7).leaseEndNs, 135n * SEC);
 	wheel.extend(event, 100_000_000);
-	// It never shortens a lease.
+	// An extension never shortens a lease.
 	wheel.extend(event, 1000);
 	assert.equal(wheel.get(7).leaseEndNs, 100_105n * SEC);
 	fails('ERANGE', 'extend', () => wheel.extend(event, 2n ** 63n));

@@ -88,7 +88,7 @@ class Answers(WheelTest):
         self.assertEqual(135 * SEC, self.wheel.get(7).lease_end_ns)
         self.wheel.extend(self.event, 100_000)
         self.assertEqual(100_105 * SEC, self.wheel.get(7).lease_end_ns)
-        # It never shortens a lease.
+        # An extension never shortens a lease.
         self.wheel.extend(self.event, 1)
         self.assertEqual(100_105 * SEC, self.wheel.get(7).lease_end_ns)
         with self.fails(errno.ERANGE):

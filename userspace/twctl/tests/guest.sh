@@ -1114,7 +1114,7 @@ giving_up()
 	is 'then only this command runs' "$(cat $tmp/out)" '1 2 2'
 	is 'and the token has ended' "$($twctl list jobs | wc -l)" 0
 
-	# Whoever takes it and dies has failed, too.
+	# A reader that takes the token and dies has failed, too.
 	fill jobs 1
 	gives 0 watch jobs -n 1
 	gives 0 exec jobs -n 1 --tries 1 -- echo cmd
