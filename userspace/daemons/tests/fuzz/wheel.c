@@ -386,9 +386,9 @@ static int pend(struct wheel *wheel, struct timewheel_token *token, uint64_t dea
 	return 0;
 }
 
-static void hold(struct wheel *wheel, struct timewheel_token *token, uint64_t time)
+static void hold(struct wheel *wheel, struct timewheel_token *token, uint64_t end)
 {
-	token->lease_end = now() + time;
+	token->lease_end = end;
 	set_state(wheel, token, TIMEWHEEL_STATE_HELD);
 }
 
@@ -397,6 +397,7 @@ static int change(struct wheel *wheel, struct timewheel_token *token,
 		  struct timewheel_op *op)
 {
 	bool held = token->state == TIMEWHEEL_STATE_HELD;
+	uint64_t end;
 
 	switch (op->code) {
 	case TIMEWHEEL_OP_DELETE:
@@ -411,9 +412,12 @@ static int change(struct wheel *wheel, struct timewheel_token *token,
 			return fails(ESTALE);
 		if (op->code == TIMEWHEEL_OP_NACK)
 			return pend(wheel, token, op->time);
-		if (op->time > 1000 * wheel->lease)
-			return fails(ERANGE);
-		hold(wheel, token, op->time ?: wheel->lease);
+		end = now() + (op->time ?: wheel->lease);
+		if (op->flags & TIMEWHEEL_OPF_ABSOLUTE)
+			end = op->time;
+		else if (end < token->lease_end)
+			end = token->lease_end;
+		hold(wheel, token, end);
 		return 0;
 	default:
 		abort();
@@ -478,7 +482,7 @@ static size_t deliver(struct wheel *wheel, struct timewheel_event *events, size_
 		pend(wheel, token, token->deadline);
 	while (count < most && (token = first_pending(wheel)) && token->deadline <= time) {
 		token->delivery++;
-		hold(wheel, token, wheel->lease);
+		hold(wheel, token, now() + wheel->lease);
 		events[count++] = (struct timewheel_event) {
 			.id = token->id,
 			.handle = token->handle,

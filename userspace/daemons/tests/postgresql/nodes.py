@@ -39,7 +39,11 @@ def _():
     assert time.monotonic() - begin < 3
     same(state(c, job), "held")
     same(c("TW.CANCEL", "q", job), "-HELD the job is being worked on")
-    same(a("TW.EXTEND", "q", got[1], 20), "+OK")
+    same(a("TW.EXTEND", "q", got[1], 40), "+OK")
+    held = sql("select held_until from timewheel.job")
+    # An extension never shortens a lease.
+    same(c("TW.EXTEND", "q", got[1], 1), "+OK")
+    same(sql("select held_until from timewheel.job"), held)
     same(c("TW.ACK", "q", got[1]), 1)
     same(a("TW.ACK", "q", got[1])[:6], "-STALE")
     same(state(b, job), None)
