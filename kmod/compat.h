@@ -134,4 +134,13 @@ static inline void tw_free_pages_exact(void *pages, size_t size)
 #define TW_DEVNODE_CONST
 #endif
 
+/*
+ * After the lock: whatever was started and cancelled under it comes into force. Nothing
+ * is left to do for a timer of the kernel's, but for a timer that is a file descriptor of
+ * a process, which compiles the wheel, too.
+ */
+static inline void tw_timer_settle(struct hrtimer *timer)
+{
+}
+
 #endif /* TW_COMPAT_H */

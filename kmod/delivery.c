@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Delivery: a token's life after it has been read, on a ring with leases or
  * periods. Everything here is under the ring's lock.

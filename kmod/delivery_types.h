@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * What there is to know of deliveries: of one token's, and of all of a ring's.
  * Types only, so that the ring can hold them and delivery.c can be above it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * File: an open file of a wheel, and what it holds. Only the device knows files; the
  * wheel is told of the struct tw_holder.

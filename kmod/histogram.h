@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Histogram: how often a number of ns came up, in buckets of which each power of
  * two has four: a quarter of the value is the largest error, from 1 ns to

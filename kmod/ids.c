@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Ids: which token has which id, by an rhashtable whose objects stay in the
  * arena: freed tokens remain readable, so no grace period is waited for. An

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Ids: which token has which id. Changes are under the ring's lock; a look-up
  * needs none, and what it finds must be checked by the token's word and id,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Ioctls: everything that comes from user space by ioctl(2) is copied and checked
  * here. Other files carry it out.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Limits: how many wheels and tokens a user, a user namespace, and all users may
  * have, and how a wheel may be set up. Module parameters, which may be changed at

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Look: going through what is due, in the order of ticks. It finds expired tokens
  * and takes them, and files again on the way what was touched or lay on a coarser

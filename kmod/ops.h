@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Ops: the operations on tokens, as callers ask for them. Knows the wheel and the
  * layout of an operation; the operations are in kernel memory.

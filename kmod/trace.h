@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Tracepoints, system "timewheel". Wheels are named by the number that fdinfo
  * shows. Ids are decimal, handles hexadecimal, times are in ticks. An operation that

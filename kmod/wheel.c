@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
 /*
  * Wheel: a ring with the clock that turns it, the alarm that announces what is
  * due, and the readers and pollers that wait for it.
@@ -44,14 +44,20 @@ static void tw_wheel_wake(struct tw_wheel *wheel)
 	wake_up(&wheel->pollers);
 }
 
+/* The timer has gone off. Needs no lock. */
+void tw_wheel_went_off(struct tw_wheel *wheel)
+{
+	trace_alarm(wheel->number);
+	WRITE_ONCE(wheel->callbacks, wheel->callbacks + 1);
+	WRITE_ONCE(wheel->alarm, true);
+}
+
 /* The timer's callback: as much work for one token due as for a million. */
 static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
 {
 	struct tw_wheel *wheel = container_of(timer, struct tw_wheel, timer);
 
-	trace_alarm(wheel->number);
-	WRITE_ONCE(wheel->callbacks, wheel->callbacks + 1);
-	WRITE_ONCE(wheel->alarm, true);
+	tw_wheel_went_off(wheel);
 	tw_wheel_wake(wheel);
 
 	return HRTIMER_NORESTART;
@@ -247,6 +253,7 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 	bool wake = tw_wheel_arm_next(wheel, now->tick);
 
 	spin_unlock(&wheel->ring.lock);
+	tw_timer_settle(&wheel->timer);
 	if (wake)
 		tw_wheel_wake(wheel);
 }
@@ -263,6 +270,7 @@ void tw_wheel_end(struct tw_wheel *wheel)
 	WRITE_ONCE(wheel->stage, TW_ENDED);
 	tw_wheel_arm(wheel, TW_NEVER);
 	spin_unlock(&wheel->ring.lock);
+	tw_timer_settle(&wheel->timer);
 	wake_up_all(&wheel->readers);
 	wake_up_all(&wheel->pollers);
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
  * Wheel: a ring with the clock that turns it, the alarm that announces what is
  * due, and the readers and pollers that wait for it. It knows no file and no user
@@ -95,6 +95,7 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
 		   u32 number);
 void tw_wheel_end(struct tw_wheel *wheel);
 void tw_wheel_free(struct tw_wheel *wheel);
+void tw_wheel_went_off(struct tw_wheel *wheel);
 
 struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
 	__acquires(&wheel->ring.lock);

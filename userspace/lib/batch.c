@@ -105,7 +105,7 @@ int tw_batch_run(struct tw_batch *batch, struct tw_wheel *wheel)
 	int ret;
 
 	set_sizes(batch);
-	ret = ioctl(wheel->fd, TIMEWHEEL_IOC_BATCH, &arg);
+	ret = tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_BATCH, &arg);
 	batch->done += arg.done;
 	if (ret < 0)
 		return -1;

@@ -52,7 +52,7 @@ static int fetch(struct tw_cursor *cursor)
 		return 0;
 	cursor->next = 0;
 	cursor->list.listed = 0;
-	if (ioctl(cursor->wheel->fd, TIMEWHEEL_IOC_LIST, &cursor->list) < 0)
+	if (tw_wheel_ioctl(cursor->wheel, TIMEWHEEL_IOC_LIST, &cursor->list) < 0)
 		return -1;
 	return 1;
 }

@@ -90,28 +90,41 @@ static int wait_until(int fd, uint64_t end)
 	return pollfd.revents;
 }
 
-/* Reads due events. Returns the bytes; with RWF_NOWAIT it does not wait. */
-static ssize_t read_due(struct tw_events *events, int fd, int flags)
+int tw_wheel_read(struct tw_wheel *wheel, struct timewheel_event *events, size_t count,
+		  int nowait)
 {
+	/* read(2) and its like go no further. */
+	const size_t most = INT32_MAX / sizeof(*events);
 	struct iovec room = {
-		.iov_base = events->events,
-		.iov_len = events->capacity * sizeof(events->events[0]),
+		.iov_base = events,
+		.iov_len = (count < most ? count : most) * sizeof(*events),
 	};
+	ssize_t bytes;
 
-	return preadv2(fd, &room, 1, -1, flags);
+	if (wheel->process)
+		bytes = tw_result(tw_process_read(wheel->process, room.iov_base,
+						  room.iov_len, nowait));
+	else
+		bytes = preadv2(wheel->fd, &room, 1, -1, nowait ? RWF_NOWAIT : 0);
+	return bytes < 0 ? -1 : bytes / (ssize_t)sizeof(*events);
 }
 
-/* Waits by poll(2), then reads; another reader may be faster. Returns the bytes. */
-static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
+/* Reads due events. */
+static int read_due(struct tw_events *events, struct tw_wheel *wheel, int nowait)
 {
-	ssize_t bytes;
-	int more;
+	return tw_wheel_read(wheel, events->events, events->capacity, nowait);
+}
+
+/* Waits by poll(2), then reads; another reader may be faster. Returns the count. */
+static int read_until(struct tw_events *events, struct tw_wheel *wheel, uint64_t end)
+{
+	int count, more;
 
 	do {
-		bytes = read_due(events, fd, RWF_NOWAIT);
-		if (bytes >= 0 || errno != EAGAIN)
-			return bytes;
-		more = end ? wait_until(fd, end) : 0;
+		count = read_due(events, wheel, 1);
+		if (count >= 0 || errno != EAGAIN)
+			return count;
+		more = end ? wait_until(wheel->fd, end) : 0;
 	} while (more > 0);
 	return more;
 }
@@ -119,20 +132,19 @@ static ssize_t read_until(struct tw_events *events, int fd, uint64_t end)
 ssize_t tw_events_read(struct tw_events *events, struct tw_wheel *wheel,
 		       uint64_t timeout)
 {
-	ssize_t bytes = -1;
+	int count;
 
 	events->count = 0;
 	if (timeout == TIMEWHEEL_NEVER) {
-		bytes = read_due(events, wheel->fd, 0);
+		count = read_due(events, wheel, 0);
 		/* The fd does not block. */
-		if (bytes < 0 && errno == EAGAIN)
-			bytes = read_until(events, wheel->fd, timeout);
+		if (count < 0 && errno == EAGAIN)
+			count = read_until(events, wheel, timeout);
 	} else {
-		bytes = read_until(events, wheel->fd,
-				   timeout ? end_of(timeout) : 0);
+		count = read_until(events, wheel, timeout ? end_of(timeout) : 0);
 	}
-	if (bytes < 0)
+	if (count < 0)
 		return -1;
-	events->count = bytes / sizeof(events->events[0]);
-	return events->count;
+	events->count = count;
+	return count;
 }

@@ -56,6 +56,7 @@ int tw_wheel_destroy(const char *name)
 struct tw_wheel *tw_wheel_open_named(const char *name, int access)
 {
 	char path[sizeof(TW_NODES) + TIMEWHEEL_NAME_SIZE] = TW_NODES;
+	struct tw_process_file *file;
 	struct tw_wheel *wheel;
 	int fd;
 
@@ -65,6 +66,9 @@ struct tw_wheel *tw_wheel_open_named(const char *name, int access)
 	}
 	if (copy_name(path + sizeof(TW_NODES) - 1, name) < 0)
 		return NULL;
+	if (tw_wants_process())
+		return tw_result(tw_process_open_named(name, access, &file)) < 0 ?
+		       NULL : tw_process_wheel(file);
 	fd = open(path, access | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;

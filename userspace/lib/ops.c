@@ -7,7 +7,7 @@
 
 int tw_wheel_run(struct tw_wheel *wheel, struct timewheel_op *op)
 {
-	if (ioctl(wheel->fd, TIMEWHEEL_IOC_OP, op) < 0)
+	if (tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_OP, op) < 0)
 		return -1;
 	return op->result;
 }
@@ -20,7 +20,7 @@ int tw_wheel_touch(struct tw_wheel *wheel, uint64_t key, unsigned int flags)
 		.key = key,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_IOC_TOUCH, &touch);
+	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
 /* The count of keys for the kernel. A larger one stays too large. */
@@ -53,7 +53,7 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
 		.keys = (uintptr_t)keys,
 		.count = key_count(count),
 	};
-	int ret = ioctl(wheel->fd, TIMEWHEEL_IOC_TOUCH_MANY, &many);
+	int ret = tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_TOUCH_MANY, &many);
 
 	return end_many(ret, count, many.done, done);
 }
@@ -70,7 +70,7 @@ int tw_wheel_get_many(const struct tw_wheel *wheel, const uint64_t *keys,
 		.count = key_count(count),
 		.token_size = sizeof(*tokens),
 	};
-	int ret = ioctl(wheel->fd, TIMEWHEEL_IOC_GET, &get);
+	int ret = tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_GET, &get);
 
 	return end_many(ret, count, get.done, done);
 }

@@ -13,7 +13,7 @@ int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness,
 		.wake = (uintptr_t)wake,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_IOC_STATS, &stats);
+	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_STATS, &stats);
 }
 
 /* The formula of struct timewheel_stats. */

@@ -60,12 +60,14 @@
  *
  * Threads: any number of threads may use one wheel at once, for any calls, until
  * one of them closes it. One thread at a time may use a buffer of events, a batch,
- * a cursor, or other memory that is passed. The library has no state of its own,
- * starts no thread, and installs no signal handler.
+ * a cursor, or other memory that is passed. The library starts no thread,
+ * and installs no signal handler. It has no state of its own but for the wheels that
+ * the process keeps.
  *
  * Processes: a child by fork(2) shares its parent's wheels and touch words.
  * Wheels are closed on execve(2). A process may send an fd to another, which makes
- * a wheel of it by tw_wheel_open_fd().
+ * a wheel of it by tw_wheel_open_fd(). "Kernel or process" tells what is so of wheels
+ * that this process keeps itself.
  *
  * Errors that a function may give in addition where its description says "those
  * common to all"; %EBADF only if the function changes the wheel:
@@ -93,6 +95,75 @@ extern "C" {
 #endif
 
 #pragma GCC visibility push(default)
+
+/**
+ * DOC: Kernel or process
+ *
+ * The kernel keeps a wheel, by the module. Where no module can be loaded, a process keeps
+ * the same wheel itself: tw_wheel_open_process(), or TIMEWHEEL=process in the environment
+ * for a program that knows nothing of it. The code is that of the module, so structures,
+ * results, errors and the promises are the same, but for what follows. The kernel is
+ * the choice for whatever has to outlive a program, to be shared or to be limited; the
+ * process is the choice for development, tests, and machines where the module is not.
+ *
+ * The tokens of a wheel
+ *	Kernel: stay while a process has the wheel open, those of a named wheel until it is
+ *	destroyed; a program that dies or hangs stops nothing.
+ *	Process: end with the process.
+ *
+ * Names
+ *	Kernel: are the machine's, with an owner and rights.
+ *	Process: are the process's, and everything in it may use them.
+ *
+ * A child by fork(2)
+ *	Kernel: shares the wheel.
+ *	Process: gets %ENODEV from all calls on it but the close; it can make wheels of its own.
+ *
+ * File descriptors
+ *	Kernel: can be passed on, read by read(2), and block each for itself.
+ *	Process: are of a timerfd, to be polled and nothing else: %ENOTTY says that another
+ *	process cannot use them, tw_wheel_read() and tw_events_read() read, and O_NONBLOCK is
+ *	that of all that have the wheel open. A wheel has one more of them.
+ *
+ * Readable
+ *	Kernel: means that a token has expired.
+ *	Process: means that it is time to look. A read may find nothing, as after a cancel or
+ *	a touch; then the file descriptor is readable no longer.
+ *
+ * A destroyed wheel
+ *	Kernel: makes poll(2) say POLLHUP and POLLERR.
+ *	Process: is readable, and a read says %ENODEV.
+ *
+ * Signals
+ *	Kernel: end a batch early, and SA_RESTART goes on with a wait.
+ *	Process: end a wait, with %EINTR, and nothing else. A signal handler may not use the
+ *	wheel, for the thread that it came to may hold the wheel's lock.
+ *
+ * An address that is not valid
+ *	Kernel: is %EFAULT, and nothing is lost.
+ *	Process: is SIGSEGV, as of any function.
+ *
+ * Limits
+ *	Kernel: hold for each user, and memory is charged to the memory cgroup.
+ *	Process: are those of the process, as RLIMIT_AS; addresses for all tokens that
+ *	a wheel may have are taken when it is made.
+ *
+ * Hung threads
+ *	Kernel: keep nobody from the wheel.
+ *	Process: that stop inside a call, as a debugger stops them, keep the others waiting.
+ *
+ * 32 bits
+ *	Kernel: are fine, on a kernel of 64 bits.
+ *	Process: are %ENOSYS.
+ *
+ * Two copies of the library in one process
+ *	Kernel: are fine.
+ *	Process: know two sets of names, and no wheel of each other.
+ *
+ * Figures
+ *	Kernel: are in debugfs, tracepoints and fdinfo.
+ *	Process: are what tw_wheel_info() and tw_wheel_stats() tell.
+ */
 
 /**
  * DOC: struct tw_wheel
@@ -198,6 +269,38 @@ int tw_device_caps(struct timewheel_caps *caps);
  * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
  */
 struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup);
+
+/**
+ * tw_wheel_open_process() - make a wheel inside this process
+ * @setup: describes the wheel; @size set by the caller
+ *
+ * The wheel is kept by code in this process, the module's own, and needs neither the
+ * module nor a right. All functions take such a wheel, and their results are the same,
+ * but for what the table "Kernel or process" in timewheel(7) says. The most important
+ * differences: the wheel and all its tokens end with the process; a child by fork(2) gets
+ * %ENODEV from all functions but tw_wheel_close(); an address that is not valid ends the
+ * process, where the kernel says %EFAULT; there are no limits for a user. The wheel takes
+ * two fds. May sleep for memory. No signal handler may call functions on it.
+ *
+ * With TIMEWHEEL=process in the environment tw_wheel_open() does the same, and
+ * tw_wheel_create(), tw_wheel_open_named(), tw_wheel_open_or_create() and
+ * tw_wheel_destroy() know names within this process. secure_getenv(3) reads the variable,
+ * so that a program with another user's rights does not follow it.
+ *
+ * Errors: %EINVAL, %E2BIG and %ERANGE as of tw_wheel_open(); %EMFILE, %ENFILE, %ENOMEM;
+ * %ENOSYS a process of 32 bits cannot keep a wheel.
+ *
+ * Return: the wheel, to be closed by tw_wheel_close(), or NULL and errno.
+ */
+struct tw_wheel *tw_wheel_open_process(const struct timewheel_setup *setup);
+
+/**
+ * tw_wheel_is_process() - whether a wheel is kept inside this process
+ * @wheel: the wheel
+ *
+ * Return: 1 if this process keeps it, 0 if the kernel does.
+ */
+int tw_wheel_is_process(const struct tw_wheel *wheel);
 
 /**
  * tw_wheel_open_named() - open a named wheel that exists
@@ -827,6 +930,28 @@ struct tw_events *tw_events_new(size_t capacity);
  * @events: the buffer, or NULL
  */
 void tw_events_free(struct tw_events *events);
+
+/**
+ * tw_wheel_read() - take due events into an array
+ * @wheel: the wheel, open for reading
+ * @events: the array
+ * @count: how many there is room for; one and more
+ * @nowait: not 0: the call does not wait, whether the fd blocks or not
+ *
+ * For programs that keep events in memory of their own; others have tw_events_read().
+ * This is read(2) of a wheel of the kernel, and the one way to read a wheel of the
+ * process, whose fd is only there to be polled. Waits until there is an event, unless
+ * @nowait or %O_NONBLOCK forbid it. Threads may read one wheel at the same time: each event
+ * goes to one of them.
+ *
+ * Errors: %EAGAIN nothing is due, and the call does not wait; %EINTR a signal came first;
+ * %EBADF the wheel is not open for reading; %EINVAL @count is 0; %EFAULT @events is no such
+ * address; %ENODEV the wheel was destroyed, or belongs to the parent of this process.
+ *
+ * Return: how many events were taken, or -1 and errno.
+ */
+int tw_wheel_read(struct tw_wheel *wheel, struct timewheel_event *events, size_t count,
+		  int nowait);
 
 /**
  * tw_events_read() - read expired tokens

@@ -20,15 +20,43 @@ struct tw_wheel *tw_wheel_open_fd(int fd)
 		return NULL;
 	wheel = malloc(sizeof(*wheel));
 	if (wheel)
-		wheel->fd = fd;
+		*wheel = (struct tw_wheel) { .fd = fd };
 	return wheel;
+}
+
+struct tw_wheel *tw_process_wheel(struct tw_process_file *file)
+{
+	struct tw_wheel *wheel = malloc(sizeof(*wheel));
+
+	if (wheel)
+		*wheel = (struct tw_wheel) { tw_process_fd(file), file };
+	else
+		tw_process_close(file);
+	return wheel;
+}
+
+struct tw_wheel *tw_wheel_open_process(const struct timewheel_setup *setup)
+{
+	struct tw_process_file *file;
+
+	if (tw_result(tw_process_open(setup, &file)) < 0)
+		return NULL;
+	return tw_process_wheel(file);
+}
+
+int tw_wheel_is_process(const struct tw_wheel *wheel)
+{
+	return !!wheel->process;
 }
 
 struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup)
 {
-	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	struct tw_wheel *wheel = NULL;
+	int fd;
 
+	if (tw_wants_process())
+		return tw_wheel_open_process(setup);
+	fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	if (!ioctl(fd, TIMEWHEEL_IOC_SETUP, setup))
@@ -40,10 +68,16 @@ struct tw_wheel *tw_wheel_open(const struct timewheel_setup *setup)
 
 void tw_wheel_close(struct tw_wheel *wheel)
 {
+	int err = errno;
+
 	if (!wheel)
 		return;
-	tw_close_keep_errno(wheel->fd);
+	if (wheel->process)
+		tw_process_close(wheel->process);
+	else
+		close(wheel->fd);
 	free(wheel);
+	errno = err;
 }
 
 int tw_wheel_fd(const struct tw_wheel *wheel)
@@ -53,7 +87,7 @@ int tw_wheel_fd(const struct tw_wheel *wheel)
 
 int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info)
 {
-	return ioctl(wheel->fd, TIMEWHEEL_IOC_INFO, info);
+	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_INFO, info);
 }
 
 int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
@@ -63,7 +97,7 @@ int tw_wheel_advance(struct tw_wheel *wheel, uint64_t tick)
 		.tick = tick,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_IOC_ADVANCE, &advance);
+	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_ADVANCE, &advance);
 }
 
 static int control(struct tw_wheel *wheel, uint32_t state, uint32_t mask)
@@ -74,7 +108,7 @@ static int control(struct tw_wheel *wheel, uint32_t state, uint32_t mask)
 		.mask = mask,
 	};
 
-	return ioctl(wheel->fd, TIMEWHEEL_IOC_CONTROL, &control);
+	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_CONTROL, &control);
 }
 
 int tw_wheel_pause(struct tw_wheel *wheel)

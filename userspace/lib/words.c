@@ -16,6 +16,7 @@
  * @clock: one of enum timewheel_clock
  * @tick: ns per tick
  * @offset: ns that the clock here is ahead of the time by which the wheel counts ticks
+ * @hold: what keeps the words of a wheel of this process, else NULL
  */
 struct mapping {
 	struct tw_words		words;
@@ -24,13 +25,15 @@ struct mapping {
 	uint32_t		clock;
 	uint64_t		tick;
 	int64_t			offset;
+	void			*hold;
 };
 
 struct tw_words *tw_words_map(struct tw_wheel *wheel)
 {
 	struct timewheel_info info = { .size = sizeof(info) };
 	struct mapping *mapping;
-	void *words;
+	void *words = NULL;
+	int err = 0;
 
 	if (tw_wheel_info(wheel, &info) < 0)
 		return NULL;
@@ -48,9 +51,12 @@ struct tw_words *tw_words_map(struct tw_wheel *wheel)
 		.tick = info.tick,
 		.offset = info.offset,
 	};
-	words = mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		     wheel->fd, TIMEWHEEL_MAP_WORDS);
-	if (words == MAP_FAILED) {
+	if (wheel->process)
+		err = tw_result(tw_process_map(wheel->process, &words, &mapping->hold));
+	else
+		words = mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     wheel->fd, TIMEWHEEL_MAP_WORDS);
+	if (err || words == MAP_FAILED) {
 		free(mapping);
 		return NULL;
 	}
@@ -68,7 +74,10 @@ void tw_words_unmap(struct tw_words *words)
 {
 	if (!words)
 		return;
-	munmap(words->words, mapping_of(words)->bytes);
+	if (mapping_of(words)->hold)
+		tw_process_unmap(mapping_of(words)->hold);
+	else
+		munmap(words->words, mapping_of(words)->bytes);
 	free(words);
 }
 

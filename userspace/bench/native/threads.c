@@ -3,7 +3,6 @@
  * Compares two threads with one: how much more work two of them do in the same time,
  * each with its own tokens, on one wheel or each on its own wheel.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
 
 #include <linux/gfp.h>
 
+void *alloc_pages_exact(size_t size, gfp_t gfp);
+void free_pages_exact(void *pages, size_t size);
 void *kvcalloc(size_t n, size_t size, gfp_t gfp);
 void kvfree(const void *memory);
 

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /* User-space stand-in for the kernel's header: what is small and used everywhere. */
-#ifndef SHIM_LINUX_KERNEL_H
-#define SHIM_LINUX_KERNEL_H
+#ifndef TW_LINUX_KERNEL_H
+#define TW_LINUX_KERNEL_H
 
 #include <stdio.h>
 
@@ -11,4 +11,4 @@
 #define ALIGN(size, unit)	(((size) + (unit) - 1) & ~((unit) - 1))
 #define IS_ALIGNED(size, unit)	(!((size) & ((unit) - 1)))
 
-#endif /* SHIM_LINUX_KERNEL_H */
+#endif /* TW_LINUX_KERNEL_H */

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /* User-space stand-in for the kernel's header. */
-#ifndef SHIM_LINUX_LIMITS_H
-#define SHIM_LINUX_LIMITS_H
+#ifndef TW_LINUX_LIMITS_H
+#define TW_LINUX_LIMITS_H
 
 #include_next <linux/limits.h>
 #include <linux/types.h>
@@ -12,4 +12,4 @@
 #define S32_MAX		((s32)(U32_MAX >> 1))
 #define S64_MAX		((s64)(U64_MAX >> 1))
 
-#endif /* SHIM_LINUX_LIMITS_H */
+#endif /* TW_LINUX_LIMITS_H */

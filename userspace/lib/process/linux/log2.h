@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /* User-space stand-in for the kernel's header. */
-#ifndef SHIM_LINUX_LOG2_H
-#define SHIM_LINUX_LOG2_H
+#ifndef TW_LINUX_LOG2_H
+#define TW_LINUX_LOG2_H
 
 #include <linux/bits.h>
 
@@ -16,4 +16,4 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 	return n == 1 ? 1 : 2UL << ilog2(n - 1);
 }
 
-#endif /* SHIM_LINUX_LOG2_H */
+#endif /* TW_LINUX_LOG2_H */

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /* User-space stand-in for the kernel's header: the bits of a set. */
-#ifndef SHIM_LINUX_BITMAP_H
-#define SHIM_LINUX_BITMAP_H
+#ifndef TW_LINUX_BITMAP_H
+#define TW_LINUX_BITMAP_H
 
 #include <linux/bits.h>
 #include <linux/types.h>
@@ -46,4 +46,4 @@ static inline unsigned long find_first_bit(const unsigned long *bits,
 	return find_next_bit(bits, size, 0);
 }
 
-#endif /* SHIM_LINUX_BITMAP_H */
+#endif /* TW_LINUX_BITMAP_H */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
+/*
+ * User-space stand-in for the kernel's header: a table of chains that grows by linear
+ * hashing (W. Litwin, "Linear hashing: a new tool for file and table addressing", 1980).
+ * Each insertion into a table that is full splits one bucket, or two, into two. So no
+ * insertion waits for all others to be moved, as when a table doubles.
+ *
+ * Changes are under one lock. A look-up without that lock may miss an object that is
+ * being moved to another chain, as the kernel's may; chains end, whatever comes between.
+ */
+#ifndef TW_LINUX_RHASHTABLE_H
+#define TW_LINUX_RHASHTABLE_H
+
+#include <string.h>
+
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/random.h>
+#include <linux/rhashtable-types.h>
+
+#include "../row.h"
+
+/* Buckets that memory is asked for at once. */
+#define RHT_PIECE	8192U
+
+#define rcu_read_lock()		do { } while (0)
+#define rcu_read_unlock()	do { } while (0)
+#define rcu_dereference(p)	(p)
+#define rht_dereference_rcu(p, ht)	((void)(ht), (p))
+#define rht_ptr_rcu(bucket)	smp_load_acquire(bucket)
+
+/* Folded multiplication with a seed: ids that others choose do not share a bucket. */
+static inline u64 rht_fold(u64 a, u64 b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (u64)product ^ (u64)(product >> 64);
+}
+
+static inline u32 rht_hash(const struct bucket_table *tbl, const void *key)
+{
+	u64 id;
+
+	memcpy(&id, key, sizeof(id));
+
+	return rht_fold(rht_fold(id ^ tbl->seed, 0x9e3779b97f4a7c15ULL) ^ tbl->seed >> 7,
+			0xd6e8feb86659fd93ULL);
+}
+
+/* The largest power of two that is not above @n. */
+static inline u32 rht_whole(u32 n)
+{
+	return 1U << ilog2(n);
+}
+
+/* The bucket of a hash among @size: those from the half on are not all there yet. */
+static inline u32 rht_bucket_nr(u32 hash, u32 size)
+{
+	u32 whole = rht_whole(size), nr = hash & (2 * whole - 1);
+
+	return nr < size ? nr : nr & (whole - 1);
+}
+
+static inline u32 rht_key_hashfn(struct rhashtable *ht, const struct bucket_table *tbl,
+				 const void *key, const struct rhashtable_params params)
+{
+	(void)ht;
+	(void)params;
+
+	/* Pairs with the release in rht_split(): the bucket has memory. */
+	return rht_bucket_nr(rht_hash(tbl, key), smp_load_acquire(&tbl->used));
+}
+
+static inline struct rhash_head **rht_bucket(const struct bucket_table *tbl, u32 nr)
+{
+	return &tbl->buckets[nr];
+}
+
+static inline void *rht_object(const struct rhashtable_params *p, struct rhash_head *node)
+{
+	return (char *)node - p->head_offset;
+}
+
+static inline const void *rht_key(const struct rhashtable_params *p, struct rhash_head *node)
+{
+	return (char *)rht_object(p, node) + p->key_offset;
+}
+
+static inline void rht_push(struct rhash_head **bucket, struct rhash_head *node)
+{
+	smp_store_release(&node->next, *bucket);
+	smp_store_release(bucket, node);
+}
+
+/* Whether there is memory for one more bucket, and may be. */
+static inline bool rht_has_room(struct rhashtable *ht)
+{
+	struct bucket_table *tbl = ht->tbl;
+	u32 size = min(tbl->size + RHT_PIECE, ht->p.max_size);
+
+	if (tbl->used < tbl->size)
+		return true;
+	if (tbl->size == size ||
+	    !tw_row_use(tbl->buckets, tbl->size * sizeof(*tbl->buckets),
+			size * sizeof(*tbl->buckets)))
+		return false;
+	tbl->size = size;
+
+	return true;
+}
+
+/* Moves from the bucket whose turn it is what belongs to the one that is added. */
+static inline void rht_split(struct rhashtable *ht)
+{
+	struct bucket_table *tbl = ht->tbl;
+	u32 used = tbl->used;
+	struct rhash_head **link, *node;
+
+	if (!rht_has_room(ht))
+		return;
+	/* Pairs with the acquire in rht_key_hashfn(). */
+	smp_store_release(&tbl->used, used + 1);
+	link = rht_bucket(tbl, used - rht_whole(used));
+	while ((node = *link)) {
+		if (rht_bucket_nr(rht_hash(tbl, rht_key(&ht->p, node)), used + 1) != used) {
+			link = &node->next;
+			continue;
+		}
+		smp_store_release(link, node->next);
+		rht_push(rht_bucket(tbl, used), node);
+	}
+}
+
+static inline void *rht_find(struct rhashtable *ht, struct rhash_head *node, const void *key,
+			     const struct rhashtable_params *p)
+{
+	struct rhashtable_compare_arg arg = { .ht = ht, .key = key };
+
+	for (; node; node = smp_load_acquire(&node->next))
+		if (!p->obj_cmpfn(&arg, rht_object(p, node)))
+			return rht_object(p, node);
+
+	return NULL;
+}
+
+static inline void *rhashtable_lookup_fast(struct rhashtable *ht, const void *key,
+					   const struct rhashtable_params p)
+{
+	struct rhash_head **bucket = rht_bucket(ht->tbl, rht_key_hashfn(ht, ht->tbl, key, p));
+	void *object = rht_find(ht, smp_load_acquire(bucket), key, &p);
+
+	tw_race();
+
+	return object;
+}
+
+/* One bucket for each insertion, and another for those that met a lack of memory. */
+static __attribute__((__noinline__, __unused__)) void rht_grow(struct rhashtable *ht)
+{
+	rht_split(ht);
+	if (ht->nelems > ht->tbl->used)
+		rht_split(ht);
+}
+
+static inline int rhashtable_lookup_insert_fast(struct rhashtable *ht, struct rhash_head *node,
+						const struct rhashtable_params p)
+{
+	const void *key = rht_key(&p, node);
+	struct rhash_head **bucket = rht_bucket(ht->tbl, rht_key_hashfn(ht, ht->tbl, key, p));
+
+	if (rht_find(ht, *bucket, key, &p))
+		return -EEXIST;
+	rht_push(bucket, node);
+	if (++ht->nelems > ht->tbl->used / 4 * 3 && ht->tbl->used < ht->p.max_size)
+		rht_grow(ht);
+
+	return 0;
+}
+
+static inline int rhashtable_remove_fast(struct rhashtable *ht, struct rhash_head *node,
+					 const struct rhashtable_params p)
+{
+	struct rhash_head **link =
+		rht_bucket(ht->tbl, rht_key_hashfn(ht, ht->tbl, rht_key(&p, node), p));
+
+	while (*link && *link != node)
+		link = &(*link)->next;
+	if (!*link)
+		return -ENOENT;
+	smp_store_release(link, node->next);
+	ht->nelems--;
+
+	return 0;
+}
+
+static inline int rhashtable_init(struct rhashtable *ht, const struct rhashtable_params *params)
+{
+	const u32 size = max_t(u32, params->min_size, 4);
+
+	*ht = (struct rhashtable) {
+		.tbl	= &ht->table,
+		.p	= *params,
+		.table	= {
+			.size		= size,
+			.used		= size,
+			.seed		= (u64)get_random_u32() << 32 | get_random_u32(),
+		},
+	};
+	ht->p.max_size = max(ht->p.max_size, size);
+	ht->table.buckets = tw_row_new(ht->p.max_size * sizeof(struct rhash_head *));
+	if (!ht->table.buckets)
+		return -ENOMEM;
+	if (!tw_row_use(ht->table.buckets, 0, size * sizeof(struct rhash_head *))) {
+		tw_row_free(ht->table.buckets, ht->p.max_size * sizeof(struct rhash_head *), 0);
+		return -ENOMEM;
+	}
+
+	return 0;
+}
+
+static inline void rhashtable_destroy(struct rhashtable *ht)
+{
+	tw_row_free(ht->table.buckets, ht->p.max_size * sizeof(struct rhash_head *),
+		    ht->table.size * sizeof(struct rhash_head *));
+}
+
+#endif /* TW_LINUX_RHASHTABLE_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Wheels of this process, as the rest of the library knows them: open files on which
+ * commands are carried out. Results are those of the system calls that a wheel of the
+ * kernel would get, errors negative errnos.
+ */
+#ifndef TW_PROCESS_H
+#define TW_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct tw_process_file;
+struct timewheel_setup;
+
+int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file **file);
+int tw_process_open_named(const char *name, int access, struct tw_process_file **file);
+void tw_process_close(struct tw_process_file *file);
+int tw_process_fd(const struct tw_process_file *file);
+
+/* As ioctl(2); @file: NULL for the device, which has no wheel. */
+long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg);
+
+/* As read(2); @nowait: also if the file blocks. */
+ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bool nowait);
+
+/* As mmap(2) of touch words; @hold keeps them, and the wheel, until it is unmapped. */
+int tw_process_map(struct tw_process_file *file, void **words, void **hold);
+void tw_process_unmap(void *hold);
+
+#endif /* TW_PROCESS_H */

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later
+/*
+ * Timer: a wheel's timer and its alarm are one timerfd, which programs poll.
+ *
+ * The timerfd is readable if the alarm is set, or the timer has gone off and no thread has
+ * looked since. No thread waits for it in the library's name: what the timer's callback
+ * does in the kernel is done by the next thread that looks, in tw_timer_catch_up(). Nobody
+ * reads the timerfd, so its being readable is seen by all that poll, until it is told
+ * another time.
+ *
+ * It is told as rarely as possible, for that is a system call: when a nearer deadline has
+ * come up, and when it is readable but is not to be. A deadline that has been put off is
+ * met too early: then a look finds nothing, and tells it the new one.
+ *
+ * Under the wheel's lock it is only noted what is wanted. After that lock is let go,
+ * tw_timer_settle() compares this with what was told. Only a thread that holds @telling
+ * tells, and reads what is wanted under the wheel's lock before. So what is told last is
+ * what was wanted last: a thread that finds nothing to tell, because of what another
+ * thread is about to tell, can leave it to that thread, which saw the same or newer wishes.
+ */
+#include <sys/timerfd.h>
+
+#include "wheel.h"
+
+static struct tw_wheel *wheel_of(struct hrtimer *timer)
+{
+	return container_of(timer, struct tw_wheel, timer);
+}
+
+/* Whether the fd has to be readable, whatever the time is. */
+static bool is_called(const struct tw_wheel *wheel)
+{
+	return READ_ONCE(wheel->alarm) || READ_ONCE(wheel->stage) == TW_ENDED;
+}
+
+static void hrtimer_setup(struct hrtimer *timer,
+			  enum hrtimer_restart (*function)(struct hrtimer *timer),
+			  clockid_t clock, enum hrtimer_mode mode)
+{
+	(void)function;
+	(void)mode;
+	timer->wanted = TW_TIMER_NEVER;
+	timer->told = TW_TIMER_NEVER;
+	mutex_init(&timer->telling);
+	timer->fd = timerfd_create(clock, TFD_CLOEXEC);
+	if (timer->fd < 0)
+		timer->fd = -errno;
+}
+
+static void hrtimer_cancel(struct hrtimer *timer)
+{
+	mutex_destroy(&timer->telling);
+	if (timer->fd >= 0)
+		close(timer->fd);
+}
+
+static void tell(const struct hrtimer *timer, u64 when)
+{
+	struct itimerspec at = { };
+
+	if (when == TW_TIMER_NOW) {
+		at.it_value.tv_nsec = 1;
+	} else if (when != TW_TIMER_NEVER) {
+		at.it_value.tv_sec = when / NSEC_PER_SEC;
+		at.it_value.tv_nsec = when % NSEC_PER_SEC;
+	}
+	/* Of a timerfd, and a time that is valid: this does not fail. */
+	timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Whether the timerfd has to be told of a time. */
+static bool differs(u64 wanted, u64 told)
+{
+	return wanted < told || (told == TW_TIMER_NOW && wanted != TW_TIMER_NOW);
+}
+
+/* @ring: tells also those who know that it is readable, if it is to be. */
+static void settle(struct hrtimer *timer, bool ring)
+{
+	struct tw_wheel *wheel = wheel_of(timer);
+	bool news;
+	u64 want;
+
+	mutex_lock(&timer->telling);
+	spin_lock(&wheel->ring.lock);
+	want = is_called(wheel) ? TW_TIMER_NOW : timer->wanted;
+	news = differs(want, timer->told) || (ring && want == TW_TIMER_NOW);
+	if (news)
+		WRITE_ONCE(timer->told, want);
+	spin_unlock(&wheel->ring.lock);
+	if (news)
+		tell(timer, want);
+	mutex_unlock(&timer->telling);
+}
+
+/* After any change. A thread that sets the alarm rings. */
+static void tw_timer_settle(struct hrtimer *timer)
+{
+	if (!is_called(wheel_of(timer)) &&
+	    unlikely(differs(READ_ONCE(timer->wanted), READ_ONCE(timer->told))))
+		settle(timer, false);
+}
+
+/* The alarm has been set, or the wheel has ended: all that poll see it. */
+static void tw_timer_ring(struct hrtimer *timer)
+{
+	settle(timer, true);
+}
+
+/**
+ * tw_timer_catch_up() - before a look: if the timer has gone off, do what it does
+ * @timer: the timer
+ * @readable: the timerfd is readable, as the caller has seen
+ *
+ * The clock does not tell all: one that was set back is before a time that has come.
+ */
+static void tw_timer_catch_up(struct hrtimer *timer, bool readable)
+{
+	struct tw_wheel *wheel = wheel_of(timer);
+	u64 told = READ_ONCE(timer->told);
+	struct tw_now now;
+
+	if (told == TW_TIMER_NOW || told == TW_TIMER_NEVER ||
+	    wheel->clock == TIMEWHEEL_CLOCK_MANUAL ||
+	    (!readable && told > tw_wheel_now(wheel).ns))
+		return;
+	now = tw_wheel_lock(wheel);
+	told = timer->told;
+	if (told != TW_TIMER_NOW && told != TW_TIMER_NEVER &&
+	    (readable || told <= now.ns)) {
+		WRITE_ONCE(timer->told, TW_TIMER_NOW);
+		if (timer->wanted <= now.ns) {
+			WRITE_ONCE(timer->wanted, TW_TIMER_NEVER);
+			tw_wheel_went_off(wheel);
+		}
+	}
+	tw_wheel_unlock(wheel, &now);
+}
+
+/* Whether the timerfd is readable. @timeout: as of poll(2). Returns 1, 0 or -errno. */
+static int wait_for(const struct hrtimer *timer, int timeout)
+{
+	struct pollfd pollfd = { .fd = timer->fd, .events = POLLIN };
+	int ret = poll(&pollfd, 1, timeout);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* Sleeps until the timerfd is readable. Return: 0, or -EINTR. */
+static int tw_timer_sleep(struct hrtimer *timer)
+{
+	int ret = wait_for(timer, -1);
+
+	if (ret < 0)
+		return ret;
+	tw_timer_catch_up(timer, true);
+
+	return 0;
+}
