@@ -219,24 +219,18 @@ static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
 	       -EFAULT : 0;
 }
 
-static int tw_histogram_copy_out(const struct tw_histogram *histogram, u64 to)
-{
-	return to && copy_to_user(u64_to_user_ptr(to), histogram->bucket,
-				  sizeof(histogram->bucket)) ? -EFAULT : 0;
-}
-
 static int tw_ioctl_stats(struct file *file, void *arg, void __user *uarg)
 {
 	const struct timewheel_stats *stats = arg;
-	struct tw_lateness *lateness = kmalloc(sizeof(*lateness), TW_GFP);
-	int err;
+	struct tw_histogram *lateness = kmalloc(sizeof(*lateness), TW_GFP);
+	int err = 0;
 
 	if (!lateness)
 		return -ENOMEM;
 	tw_wheel_lateness(tw_file_wheel(file), lateness);
-	err = tw_histogram_copy_out(&lateness->events, stats->lateness);
-	if (!err)
-		err = tw_histogram_copy_out(&lateness->looks, stats->wake);
+	if (copy_to_user(u64_to_user_ptr(stats->lateness), lateness,
+			 sizeof(*lateness)))
+		err = -EFAULT;
 	kfree(lateness);
 
 	return err;
@@ -712,7 +706,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 		 TIMEWHEEL_CREATE_EXCLUSIVE, TW_NEEDS_DEVICE | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_DESTROY, tw_ioctl_destroy, timewheel_destroy, 72,
 		 0, TW_NEEDS_DEVICE | TW_NEEDS_WRITE),
-	TW_IOCTL(TIMEWHEEL_IOC_STATS, tw_ioctl_stats, timewheel_stats, 24, 0,
+	TW_IOCTL(TIMEWHEEL_IOC_STATS, tw_ioctl_stats, timewheel_stats, 16, 0,
 		 TW_NEEDS_WHEEL),
 	TW_IOCTL(TIMEWHEEL_IOC_TOUCH_MANY, tw_ioctl_touch_many,
 		 timewheel_touch_many, 24, TIMEWHEEL_OPF_BY_HANDLE,

@@ -5,7 +5,7 @@
  *	timewheel/wheels	a line for each wheel
  *	timewheel/users		a line for each user that has wheels
  *	timewheel/namespaces	a line for each user namespace that pays for wheels
- *	timewheel/stats		sums and histograms since the module was loaded,
+ *	timewheel/stats		sums and a histogram since the module was loaded,
  *				wheels that have ended included
  *
  * Wheels are set up through here, and removed before their end.
@@ -26,11 +26,11 @@
 /**
  * struct tw_sums - what wheels have counted
  * @info: sums of the counters; of living wheels also of what they have
- * @lateness: sums of the histograms
+ * @lateness: the sum of the histograms
  */
 struct tw_sums {
 	struct timewheel_info	info;
-	struct tw_lateness	lateness;
+	struct tw_histogram	lateness;
 };
 
 static DEFINE_MUTEX(tw_stats_lock);	/* guards the sums; a wheel stays as long as it is held */
@@ -70,15 +70,14 @@ static u64 tw_counter(const struct timewheel_info *info, unsigned int i)
 }
 
 static void tw_sums_add(struct tw_sums *sums, const struct timewheel_info *info,
-			const struct tw_lateness *lateness)
+			const struct tw_histogram *lateness)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(tw_counters); i++)
 		*(u64 *)((void *)&sums->info + tw_counters[i].at) +=
 			tw_counter(info, i);
-	tw_histogram_add(&sums->lateness.events, &lateness->events);
-	tw_histogram_add(&sums->lateness.looks, &lateness->looks);
+	tw_histogram_add(&sums->lateness, lateness);
 }
 
 /**
@@ -225,14 +224,14 @@ static int tw_namespaces_show(struct seq_file *m, void *v)
 
 DEFINE_SHOW_ATTRIBUTE(tw_namespaces);
 
-static void tw_histogram_show(struct seq_file *m, const char *name,
+static void tw_histogram_show(struct seq_file *m,
 			      const struct tw_histogram *histogram)
 {
 	unsigned int i;
 
 	for (i = 0; i < TIMEWHEEL_BUCKETS; i++)
 		if (histogram->bucket[i])
-			seq_printf(m, "%s %llu %llu %llu\n", name,
+			seq_printf(m, "lateness_ns %llu %llu %llu\n",
 				   tw_bucket_low(i), tw_bucket_low(i + 1) - 1,
 				   histogram->bucket[i]);
 }
@@ -243,7 +242,7 @@ static void tw_histogram_show(struct seq_file *m, const char *name,
  * waits while one other wheel is looked at, no longer. Returns how many live.
  */
 static unsigned int tw_sums_fill(struct tw_sums *sums,
-				 struct tw_lateness *lateness)
+				 struct tw_histogram *lateness)
 {
 	unsigned long number = 1;
 	struct tw_wheel *wheel;
@@ -271,7 +270,7 @@ static unsigned int tw_sums_fill(struct tw_sums *sums,
 static int tw_stats_show(struct seq_file *m, void *v)
 {
 	struct tw_sums *sums = kmalloc(sizeof(*sums), GFP_KERNEL);
-	struct tw_lateness *lateness = kmalloc(sizeof(*lateness), GFP_KERNEL);
+	struct tw_histogram *lateness = kmalloc(sizeof(*lateness), GFP_KERNEL);
 	int err = -ENOMEM;
 	unsigned int i;
 
@@ -283,8 +282,7 @@ static int tw_stats_show(struct seq_file *m, void *v)
 	for (i = 0; i < ARRAY_SIZE(tw_counters); i++)
 		seq_printf(m, "%s %llu\n", tw_counters[i].name,
 			   tw_counter(&sums->info, i));
-	tw_histogram_show(m, "lateness_ns", &sums->lateness.events);
-	tw_histogram_show(m, "wake_ns", &sums->lateness.looks);
+	tw_histogram_show(m, &sums->lateness);
 	err = 0;
 free:
 	kfree(lateness);

@@ -384,8 +384,8 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 		info->touched += READ_ONCE(*per_cpu_ptr(wheel->touched, cpu));
 }
 
-/* Copies how late the wheel was, as of one moment. */
-void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness)
+/* Copies how late the wheel's events were, as of one moment. */
+void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_histogram *lateness)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
 
@@ -396,19 +396,6 @@ void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness)
 /*
  * Expiring.
  */
-
-/* The first thread that looks after the timer went off counts how late it is. */
-static void tw_wheel_count_wake(struct tw_wheel *wheel, const struct tw_now *now)
-{
-	u64 late;
-
-	lockdep_assert_held(&wheel->ring.lock);
-	if (!READ_ONCE(wheel->alarm) || wheel->armed > now->tick)
-		return;
-	late = now->ns - wheel->armed * tw_ring_tick(&wheel->ring);
-	wheel->lateness->looks.bucket[tw_bucket(late)]++;
-	wheel->armed = TW_NEVER;
-}
 
 /*
  * Nothing is due: the alarm is over, the timer is to be started. @quiet: this look
@@ -443,7 +430,6 @@ unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 	unsigned int n;
 
 	*now = tw_wheel_lock(wheel);
-	tw_wheel_count_wake(wheel, now);
 	n = tw_look_take(&wheel->ring, now->tick, &work, batch, max);
 	if (TW_STEP - work > n)
 		trace_sort(wheel->number, TW_STEP - work - n);
@@ -487,7 +473,7 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 			       const u32 *batch, unsigned int n,
 			       const struct tw_now *now, struct tw_holder *holder)
 {
-	u64 *bucket = wheel->lateness->events.bucket;
+	u64 *bucket = wheel->lateness->bucket;
 	struct tw_ring *ring = &wheel->ring;
 
 	lockdep_assert_held(&wheel->ring.lock);
@@ -553,7 +539,6 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	struct tw_now now = tw_wheel_lock(wheel);
 	unsigned int work = TW_STEP;
 
-	tw_wheel_count_wake(wheel, &now);
 	*due = tw_look_find_due(&wheel->ring, now.tick, &work) != TW_NIL;
 	if (work < TW_STEP)
 		trace_sort(wheel->number, TW_STEP - work);

@@ -32,16 +32,6 @@ enum tw_stage {
 };
 
 /**
- * struct tw_lateness - how late a wheel was
- * @events: ns from the deadline of each event until it was taken; the lock
- * @looks: ns from when the timer was to go off until a thread looked; the lock
- */
-struct tw_lateness {
-	struct tw_histogram	events;
-	struct tw_histogram	looks;
-};
-
-/**
  * struct tw_wheel - a wheel
  * @ring: the tokens; its lock is the wheel's lock
  * @name: of a named wheel, else NULL; constant
@@ -56,14 +46,14 @@ struct tw_lateness {
  * @max_timeout: longest delay and timeout in ns that a token may have; constant
  * @manual: tick on which the hand of a MANUAL wheel is; the lock, or READ_ONCE
  * @timer: sets the alarm; started and cancelled under the lock
- * @armed: the tick that @timer is started for, TW_NEVER when it is not, or when
- *	it has gone off and a thread has looked since; the lock
+ * @armed: the tick that @timer is started for, or has gone off for while @alarm is
+ *	set; else TW_NEVER; the lock
  * @alarm: something may be due, and the waiters have been told; set by the
  *	callback and under the lock, cleared under the lock, read anywhere
  * @callbacks: times that @timer went off; written by the callback only
  * @quiet: looks after an alarm that found nothing due; the lock
  * @touched: count, of each CPU; no lock
- * @lateness: how late it was; the lock
+ * @lateness: ns from the deadline of each event until it was taken; the lock
  * @readers: threads that sleep in read, exclusively
  * @pollers: threads that sleep in poll, and epoll and io_uring instances
  */
@@ -85,7 +75,7 @@ struct tw_wheel {
 	u64			callbacks;
 	u64			quiet;
 	u64 __percpu		*touched;
-	struct tw_lateness	*lateness;
+	struct tw_histogram	*lateness;
 	wait_queue_head_t	readers;
 	wait_queue_head_t	pollers;
 };
@@ -105,7 +95,7 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 int tw_wheel_advance(struct tw_wheel *wheel, u64 tick);
 int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask);
 void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info);
-void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_lateness *lateness);
+void tw_wheel_lateness(struct tw_wheel *wheel, struct tw_histogram *lateness);
 
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 			   u32 *batch, unsigned int max, bool *more);

@@ -442,7 +442,6 @@ TEST_F(named_sharing, open_for_reading)
 	__u64 buckets[TIMEWHEEL_BUCKETS];
 	struct timewheel_stats stats = {
 		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
-		.wake = (uintptr_t)buckets,
 	};
 	struct timewheel_token token;
 	struct timewheel_list list = {
@@ -502,7 +501,10 @@ TEST_F(named_sharing, open_for_reading)
 /* A file open for writing only runs operations; it neither lists tokens nor reads. */
 TEST_F(named_sharing, open_for_writing)
 {
-	struct timewheel_stats stats = { .size = sizeof(stats) };
+	__u64 buckets[TIMEWHEEL_BUCKETS];
+	struct timewheel_stats stats = {
+		.size = sizeof(stats), .lateness = (uintptr_t)buckets,
+	};
 	struct timewheel_token token;
 	struct timewheel_list list = {
 		.size = sizeof(list), .to = TIMEWHEEL_NEVER, .count = 1,

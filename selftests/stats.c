@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The figures of a wheel are exact: its counters (INFO), the lateness of its events and
- * wake-ups (STATS), and the same figures in debugfs and fdinfo. Debugfs needs root.
+ * The figures of a wheel are exact: its counters (INFO), the lateness of its events
+ * (STATS), and the same figures in debugfs and fdinfo. Debugfs needs root.
  */
 #define _GNU_SOURCE
 #include <linux/magic.h>
@@ -64,20 +64,17 @@ static __u64 sum(const struct histogram *h)
 	return sum;
 }
 
-/* Either may be 0, or NULL. Returns 0 or -errno. */
-static int stats_to(int fd, __u64 lateness, __u64 wake)
+/* Returns 0 or -errno. */
+static int stats_to(int fd, __u64 lateness)
 {
-	struct timewheel_stats stats = {
-		.size = sizeof(stats), .lateness = lateness, .wake = wake,
-	};
+	struct timewheel_stats stats = { .size = sizeof(stats), .lateness = lateness };
 
 	return tw_ret(ioctl(fd, TIMEWHEEL_IOC_STATS, &stats));
 }
 
-static int get_stats(int fd, struct histogram *lateness, struct histogram *wake)
+static int get_stats(int fd, struct histogram *lateness)
 {
-	return stats_to(fd, (__u64)(uintptr_t)lateness,
-			(__u64)(uintptr_t)wake);
+	return stats_to(fd, (__u64)(uintptr_t)lateness);
 }
 
 #define expect_same(expected, seen)					\
@@ -352,7 +349,7 @@ static bool late_by(int fd, __u64 ticks, __u64 tick)
 static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 			 __u64 tick)
 {
-	struct histogram expected = {}, lateness, wake, none = {};
+	struct histogram expected = {}, lateness;
 	__u64 ticks = value / tick;
 	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
@@ -362,10 +359,8 @@ static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 	}
 	expected.count[bucket_of(ticks * tick)]++;
 	memset(&lateness, 0xcc, sizeof(lateness));
-	memset(&wake, 0xcc, sizeof(wake));
-	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	ASSERT_EQ(0, get_stats(fd, &lateness));
 	expect_same(&expected, &lateness);
-	expect_same(&none, &wake);
 	close(fd);
 	return ticks * tick;
 }
@@ -409,20 +404,20 @@ TEST_F(stats, nothing_is_late)
 	struct histogram expected = {}, lateness;
 	struct timewheel_event events[10];
 
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 	for (int i = 0; i < 10; i++)
 		ASSERT_EQ(0, tw_register(self->fd, i, 50 * TW_SEC - i, 0,
 					 NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 	ASSERT_EQ(10, tw_read(self->fd, events, 10));
 	/* Without a delay it is due at once. */
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(self->fd, events, 10));
 	expected.count[0] = 11;
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 }
 
@@ -479,7 +474,7 @@ TEST_F(stats, lateness_is_of_the_events)
 		read += n < 0 ? 0 : n;
 		info = expect_ledger(self->fd);
 		EXPECT_EQ(read, info.delivered);
-		ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+		ASSERT_EQ(0, get_stats(self->fd, &lateness));
 		ASSERT_EQ(read, sum(&lateness));
 	}
 	expect_same(&expected, &lateness);
@@ -508,7 +503,7 @@ TEST_F(stats, put_back_counts_once)
 	ASSERT_EQ(0, tw_advance(self->fd, N));
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(-EFAULT, tw_ret(read(self->fd, end, N * size)));
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&none, &lateness);
 	info = expect_ledger(self->fd);
 	EXPECT_LE(3ULL, info.put_back);
@@ -519,13 +514,13 @@ TEST_F(stats, put_back_counts_once)
 					    N * size));
 	memcpy(events, end - 7 * size - 5, 7 * size);
 	book(&expected, events, 7);
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * N));
 	ASSERT_EQ(N - 7, tw_read(self->fd, events, N));
 	EXPECT_EQ(10 * N * TW_SEC, events[0].taken);
 	book(&expected, events, N - 7);
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 	EXPECT_EQ((__u64)N, sum(&lateness));
 }
@@ -544,7 +539,7 @@ TEST_F(stats, only_events_are_late)
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, 4));
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 5, TW_SEC));
 	EXPECT_FALSE(tw_readable(self->fd));
-	ASSERT_EQ(0, get_stats(self->fd, &lateness, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&none, &lateness);
 	expect_ledger(self->fd);
 }
@@ -573,7 +568,7 @@ TEST(lateness_on_a_real_clock)
 			if (left % 5 == 0)
 				tw_sleep_ms(1);
 		}
-		ASSERT_EQ(0, get_stats(fd, &lateness, NULL));
+		ASSERT_EQ(0, get_stats(fd, &lateness));
 		expect_same(&expected, &lateness);
 		expect_ledger(fd);
 		close(fd);
@@ -585,7 +580,7 @@ TEST(lateness_on_a_real_clock)
  * very tick may be faster than the timer, which then need not go off. So the test
  * asks only afterwards, and if that was too soon all the same, it begins again.
  */
-static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
+static bool let_timer_go_off(int fd, __u64 delay)
 {
 	struct timewheel_info before, info;
 	struct timewheel_event event;
@@ -594,7 +589,7 @@ static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
 		if (tw_info(fd, &before) ||
 		    tw_register(fd, 1, delay, 0, NULL))
 			return false;
-		tw_sleep_ms(delay / TW_MS + 2 + sleep);
+		tw_sleep_ms(delay / TW_MS + 2);
 		if (tw_info(fd, &info))
 			return false;
 		if (info.callbacks == before.callbacks + 1)
@@ -607,73 +602,22 @@ static bool let_timer_go_off(int fd, __u64 delay, unsigned int sleep)
 	return false;
 }
 
-/*
- * If the timer went off and some time later a program looked, by read or by poll, that
- * is one wake-up, in the right bucket. A due tick that a reader found without the timer
- * is none.
- */
-TEST(wake_ups)
+/* A timer that went off for nothing is one quiet look: the token had been moved. */
+TEST(timer_for_nothing)
 {
-	struct histogram before = {}, wake;
-	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
-
-	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
-			      0));
-	for (int round = 0; round < 20; round++) {
-		struct timewheel_event event;
-		__u64 first, last;
-		int bucket = 0;
-
-		/* A reader that finds tokens already due. */
-		ASSERT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
-		ASSERT_EQ(1, tw_read(fd, &event, 1));
-		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
-		expect_same(&before, &wake);
-
-		ASSERT_TRUE(let_timer_go_off(fd, (1 + round % 3) * TW_MS,
-					     round));
-		/* No program has looked: INFO and STATS do not count as a look. */
-		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
-		expect_same(&before, &wake);
-
-		first = tw_now(CLOCK_MONOTONIC);
-		if (round % 2)
-			ASSERT_TRUE(tw_readable(fd));
-		ASSERT_EQ(1, tw_read(fd, &event, 1));
-		last = tw_now(CLOCK_MONOTONIC);
-
-		ASSERT_EQ(0, get_stats(fd, NULL, &wake));
-		ASSERT_EQ(round + 1ULL, sum(&wake));
-		while (wake.count[bucket] == before.count[bucket])
-			bucket++;
-		/* It was due at the token's deadline, and no sooner. */
-		EXPECT_LE(low(bucket), last - event.deadline);
-		EXPECT_GE(high(bucket), first - event.deadline);
-		before = wake;
-	}
-	close(fd);
-}
-
-/* A wake-up that finds nothing counts as well: the token had been moved. */
-TEST(wake_ups_for_nothing)
-{
-	struct histogram lateness, wake;
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info before, info;
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
 			      0));
 	for (int round = 0; round < 5; round++) {
-		ASSERT_TRUE(let_timer_go_off(fd, 3 * TW_MS, 0));
+		ASSERT_TRUE(let_timer_go_off(fd, 3 * TW_MS));
 		ASSERT_EQ(0, tw_info(fd, &before));
 		ASSERT_LE(0, tw_move(fd, 0, 1, 3600 * TW_SEC));
 		EXPECT_FALSE(tw_readable(fd));
 		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_EQ(before.callbacks, info.callbacks);
 		EXPECT_EQ(before.quiet + 1, info.quiet);
-		ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
-		EXPECT_EQ(round + 1ULL, sum(&wake));
-		EXPECT_EQ(info.delivered, sum(&lateness));
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	}
 	close(fd);
@@ -725,7 +669,7 @@ static void *be_busy(void *arg)
  */
 TEST_F(stats, figures_of_a_busy_wheel)
 {
-	struct histogram lateness = {}, wake = {}, last[2] = {};
+	struct histogram lateness = {}, last = {};
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info before, after;
 	struct crowd c = { .fd = fd };
@@ -736,15 +680,12 @@ TEST_F(stats, figures_of_a_busy_wheel)
 		ASSERT_EQ(0, pthread_create(&c.threads[i], NULL, be_busy, &c));
 	before = expect_ledger(fd);
 	for (unsigned long i = 0; i < tw_scaled(2000); i++) {
-		ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+		ASSERT_EQ(0, get_stats(fd, &lateness));
 		after = expect_ledger(fd);
 		ASSERT_LE(before.delivered, sum(&lateness));
 		ASSERT_GE(after.delivered, sum(&lateness));
-		ASSERT_GE(after.callbacks, sum(&wake));
-		for (int b = 0; b < BUCKETS; b++) {
-			ASSERT_LE(last[0].count[b], lateness.count[b]);
-			ASSERT_LE(last[1].count[b], wake.count[b]);
-		}
+		for (int b = 0; b < BUCKETS; b++)
+			ASSERT_LE(last.count[b], lateness.count[b]);
 		ASSERT_LE(before.registered, after.registered);
 		ASSERT_LE(before.cancelled, after.cancelled);
 		ASSERT_LE(before.delivered, after.delivered);
@@ -752,8 +693,7 @@ TEST_F(stats, figures_of_a_busy_wheel)
 		ASSERT_LE(before.refiled, after.refiled);
 		ASSERT_LE(before.callbacks, after.callbacks);
 		ASSERT_LE(before.quiet, after.quiet);
-		last[0] = lateness;
-		last[1] = wake;
+		last = lateness;
 		before = after;
 		if (i % 50 == 0)
 			tw_sleep_ms(1);
@@ -768,47 +708,35 @@ TEST_F(stats, figures_of_a_busy_wheel)
 	EXPECT_EQ(c.cancelled, after.cancelled);
 	EXPECT_EQ(c.delivered, after.delivered);
 	EXPECT_EQ(0ULL, after.taken);
-	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	ASSERT_EQ(0, get_stats(fd, &lateness));
 	EXPECT_EQ(after.delivered, sum(&lateness));
-	/* There may be none, if a reader always came before the timer. */
-	EXPECT_GE(after.callbacks, sum(&wake));
 	close(fd);
 }
 
-/* A caller may ask for one histogram, or for none. They are written whole. */
-TEST_F(stats, either_address_may_be_0)
+/* The histogram is written whole, and nothing besides; it need not be aligned. */
+TEST_F(stats, written_whole)
 {
 	struct {
 		__u64 before;
 		struct histogram h;
 		__u64 behind;
-	} area[2], poison;
-	struct histogram expected = {}, none = {};
+	} area;
+	struct histogram expected = {};
 	struct timewheel_event event;
 
-	memset(&poison, 0xcc, sizeof(poison));
+	memset(&area, 0xcc, sizeof(area));
 	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 3));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	book(&expected, &event, 1);
+	EXPECT_EQ(0, get_stats(self->fd, &area.h));
+	EXPECT_EQ(0xccccccccccccccccULL, area.before);
+	EXPECT_EQ(0xccccccccccccccccULL, area.behind);
+	expect_same(&expected, &area.h);
 
-	for (int which = 0; which < 4; which++) {
-		area[0] = poison;
-		area[1] = poison;
-		EXPECT_EQ(0, get_stats(self->fd, which & 1 ? &area[0].h : NULL,
-				       which & 2 ? &area[1].h : NULL));
-		for (int i = 0; i < 2; i++) {
-			EXPECT_EQ(poison.before, area[i].before);
-			EXPECT_EQ(poison.behind, area[i].behind);
-		}
-		expect_same(which & 1 ? &expected : &poison.h, &area[0].h);
-		expect_same(which & 2 ? &none : &poison.h, &area[1].h);
-	}
-	/* They need not be aligned. */
-	EXPECT_EQ(0, get_stats(self->fd, (void *)((char *)&area[0].h + 3),
-			       NULL));
-	memmove(&area[0].h, (char *)&area[0].h + 3, sizeof(area[0].h));
-	expect_same(&expected, &area[0].h);
+	EXPECT_EQ(0, get_stats(self->fd, (void *)((char *)&area.h + 3)));
+	memmove(&area.h, (char *)&area.h + 3, sizeof(area.h));
+	expect_same(&expected, &area.h);
 }
 
 /* Memory that cannot be written is EFAULT, and the next call gives everything. */
@@ -816,7 +744,6 @@ TEST_F(stats, bad_addresses)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
 	struct histogram expected = {}, h;
-	const __u64 good = (__u64)(uintptr_t)&h;
 	struct timewheel_event event;
 	struct tw_state before, after;
 	char *pages;
@@ -839,24 +766,20 @@ TEST_F(stats, bad_addresses)
 	ASSERT_EQ(0, munmap(pages + 3 * page_size, page_size));
 
 	const __u64 bad[] = {
-		1, 8, at, at + page_size - 8, end - sizeof(h) + 1, end - 8, end,
+		0, 1, 8, at, at + page_size - 8, end - sizeof(h) + 1, end - 8, end,
 		0xffff888000000000, 0x0000800000000000, 1ULL << 63, ~0ULL,
 		~0ULL - 7, ~0ULL - sizeof(h) + 1,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(-EFAULT, stats_to(self->fd, bad[i], 0)) {
+		EXPECT_EQ(-EFAULT, stats_to(self->fd, bad[i])) {
 			TH_LOG("%#llx", bad[i]);
 		}
-		EXPECT_EQ(-EFAULT, stats_to(self->fd, 0, bad[i]));
-		EXPECT_EQ(-EFAULT, stats_to(self->fd, bad[i], good));
-		EXPECT_EQ(-EFAULT, stats_to(self->fd, good, bad[i]));
 	}
-	ASSERT_EQ(0, get_stats(self->fd, &h, NULL));
+	ASSERT_EQ(0, get_stats(self->fd, &h));
 	expect_same(&expected, &h);
-	/* It just fits, and both may be one address. */
-	EXPECT_EQ(0, stats_to(self->fd, end - sizeof(h), 0));
-	EXPECT_EQ(0, stats_to(self->fd, good, good));
+	/* It just fits. */
+	EXPECT_EQ(0, stats_to(self->fd, end - sizeof(h)));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 }
@@ -890,11 +813,11 @@ TEST_F(stats, read_only_file)
 	ASSERT_EQ(0, tw_advance(writer, 5));
 	ASSERT_EQ(1, tw_read(reader, &event, 1));
 	book(&expected, &event, 1);
-	EXPECT_EQ(0, get_stats(reader, &h, NULL));
+	EXPECT_EQ(0, get_stats(reader, &h));
 	expect_same(&expected, &h);
-	EXPECT_EQ(0, get_stats(writer, &h, NULL));
+	EXPECT_EQ(0, get_stats(writer, &h));
 	expect_same(&expected, &h);
-	EXPECT_EQ(0, get_stats(fd, &h, NULL));
+	EXPECT_EQ(0, get_stats(fd, &h));
 	expect_same(&expected, &h);
 
 	/* The figures belong to the wheel, and so outlive all files. */
@@ -903,10 +826,10 @@ TEST_F(stats, read_only_file)
 	close(writer);
 	reader = tw_open_named(NAME, O_RDONLY);
 	ASSERT_LE(0, reader);
-	EXPECT_EQ(0, get_stats(reader, &h, NULL));
+	EXPECT_EQ(0, get_stats(reader, &h));
 	expect_same(&expected, &h);
 	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
-	EXPECT_EQ(-ENODEV, get_stats(reader, &h, NULL));
+	EXPECT_EQ(-ENODEV, get_stats(reader, &h));
 	close(reader);
 }
 
@@ -914,7 +837,7 @@ TEST_F(stats, read_only_file)
 static int ask_without_memory(int fd)
 {
 	const size_t at_once = 512;
-	static struct histogram lateness, wake;
+	static struct histogram lateness;
 	int max = open(TW_GROUP "/memory.max", O_RDWR);
 	int current = open(TW_GROUP "/memory.current", O_RDONLY);
 	char text[32];
@@ -941,7 +864,7 @@ static int ask_without_memory(int fd)
 			return 3;
 	}
 	for (int i = 0; i < 50; i++) {
-		if (get_stats(fd, &lateness, &wake) && errno != ENOMEM)
+		if (get_stats(fd, &lateness) && errno != ENOMEM)
 			return 4;
 	}
 	return 0;
@@ -1272,7 +1195,7 @@ static const char *const total_names[] = {
 
 struct totals {
 	__u64 value[TOTALS];
-	struct histogram lateness, wake;
+	struct histogram lateness;
 };
 
 static bool read_bucket(const char *text, struct histogram *h)
@@ -1296,8 +1219,6 @@ static bool read_total(const char *name, const char *text, struct totals *t,
 {
 	if (!strcmp(name, "lateness_ns"))
 		return read_bucket(text, &t->lateness);
-	if (!strcmp(name, "wake_ns"))
-		return read_bucket(text, &t->wake);
 	for (size_t i = 0; i < TOTALS; i++) {
 		if (strcmp(name, total_names[i]) || *seen & 1U << i)
 			continue;
@@ -1334,19 +1255,17 @@ static void add_wheel(struct __test_metadata *_metadata, struct totals *t,
 		      int fd)
 {
 	struct timewheel_info info;
-	struct histogram lateness, wake;
+	struct histogram lateness;
 	__u64 figures[FIGURES];
 
 	ASSERT_EQ(0, tw_info(fd, &info));
-	ASSERT_EQ(0, get_stats(fd, &lateness, &wake));
+	ASSERT_EQ(0, get_stats(fd, &lateness));
 	figures_of(&info, figures);
 	t->value[0]++;
 	for (size_t i = 1; i < TOTALS; i++)
 		t->value[i] += figures[PENDING + i - 1];
-	for (int b = 0; b < BUCKETS; b++) {
+	for (int b = 0; b < BUCKETS; b++)
 		t->lateness.count[b] += lateness.count[b];
-		t->wake.count[b] += wake.count[b];
-	}
 }
 
 #define expect_totals(expected)						\
@@ -1364,7 +1283,6 @@ static void _expect_totals(struct __test_metadata *_metadata,
 		}
 	}
 	_expect_same(_metadata, &expected->lateness, &t.lateness, line);
-	_expect_same(_metadata, &expected->wake, &t.wake, line);
 }
 
 /* Subtracts the figures that count only living wheels. */

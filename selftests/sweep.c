@@ -103,7 +103,7 @@ struct wheel {
 		struct timewheel_event	events[MOST_UNITS];
 		struct timewheel_token	tokens[MOST_UNITS];
 		__u64			keys[MOST_UNITS];
-		__u64			buckets[2][TIMEWHEEL_BUCKETS];
+		__u64			buckets[TIMEWHEEL_BUCKETS];
 		struct timewheel_info	info;
 		struct timewheel_caps	caps;
 	} out;
@@ -228,8 +228,7 @@ static int call_get(struct wheel *w, __u32 from, __u32 to)
 static int call_stats(struct wheel *w, __u32 from, __u32 to)
 {
 	struct timewheel_stats stats = {
-		.size = sizeof(stats), .lateness = (uintptr_t)w->out.buckets[0],
-		.wake = (uintptr_t)w->out.buckets[1],
+		.size = sizeof(stats), .lateness = (uintptr_t)w->out.buckets,
 	};
 
 	return finish(w, ioctl(w->fd, TIMEWHEEL_IOC_STATS, &stats));

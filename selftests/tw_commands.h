@@ -167,11 +167,10 @@ TW_SAME_LAYOUT(timewheel_control, flags, 4);
 TW_SAME_LAYOUT(timewheel_control, state, 8);
 TW_SAME_LAYOUT(timewheel_control, mask, 12);
 
-TW_SAME_SIZE(timewheel_stats, 24);
+TW_SAME_SIZE(timewheel_stats, 16);
 TW_SAME_LAYOUT(timewheel_stats, size, 0);
 TW_SAME_LAYOUT(timewheel_stats, flags, 4);
 TW_SAME_LAYOUT(timewheel_stats, lateness, 8);
-TW_SAME_LAYOUT(timewheel_stats, wake, 16);
 
 TW_SAME_SIZE(timewheel_get, 40);
 TW_SAME_LAYOUT(timewheel_get, size, 0);
@@ -231,7 +230,7 @@ static struct timewheel_op tw_batch_op;
 static const __u64 tw_keys[] = { TW_ID_THERE };
 static struct timewheel_token tw_tokens[2];
 static struct timewheel_setup tw_named_setup;
-static __u64 tw_histograms[2][TIMEWHEEL_BUCKETS];
+static __u64 tw_lateness[TIMEWHEEL_BUCKETS];
 
 static inline void tw_fill_caps(void *arg)
 {
@@ -356,8 +355,7 @@ static inline void tw_fill_stats(void *arg)
 {
 	*(struct timewheel_stats *)arg = (struct timewheel_stats) {
 		.size = sizeof(struct timewheel_stats),
-		.lateness = (__u64)(uintptr_t)tw_histograms[0],
-		.wake = (__u64)(uintptr_t)tw_histograms[1],
+		.lateness = (__u64)(uintptr_t)tw_lateness,
 	};
 }
 
@@ -440,7 +438,7 @@ static const struct tw_command tw_commands[] = {
 	TW_COMMAND(CREATE, create, 80, TIMEWHEEL_CREATE_EXCLUSIVE, TW_NONE,
 		   TW_WRITE | TW_ONLY_DEVICE),
 	TW_COMMAND(DESTROY, destroy, 72, 0, TW_NONE, TW_WRITE | TW_ONLY_DEVICE),
-	TW_COMMAND(STATS, stats, 24, 0, TW_NONE, TW_WHEEL),
+	TW_COMMAND(STATS, stats, 16, 0, TW_NONE, TW_WHEEL),
 	TW_COMMAND(TOUCH_MANY, touch_many, 24, TIMEWHEEL_OPF_BY_HANDLE, TW_NONE,
 		   TW_WHEEL | TW_WRITE, TW_OUT(timewheel_touch_many, done)),
 	TW_COMMAND(CONTROL, control, 16, 0, TW_NONE, TW_WHEEL | TW_WRITE),

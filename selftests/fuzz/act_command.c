@@ -255,7 +255,6 @@ long act_stats(const __u64 *v)
 	struct timewheel_stats stats = {
 		.flags = v[3],
 		.lateness = act_address(v[4], size, ACT_ARRAY),
-		.wake = act_address(v[5], size, ACT_OTHER),
 	};
 
 	return act_command(v, TIMEWHEEL_IOC_STATS, &stats, sizeof(stats));

@@ -518,10 +518,9 @@ static void act_info(struct worker *w)
 static void act_stats(struct worker *w)
 {
 	struct wheel *wheel = any_wheel(w);
-	__u64 late[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS];
+	__u64 late[TIMEWHEEL_BUCKETS];
 	struct timewheel_stats stats = {
 		.size = sizeof(stats), .lateness = (uintptr_t)late,
-		.wake = (uintptr_t)wake,
 	};
 
 	if (wheel && ioctl(wheel->fd, TIMEWHEEL_IOC_STATS, &stats) < 0 &&

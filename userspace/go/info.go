@@ -187,9 +187,6 @@ func (w *Wheel) control(op string, state, mask uint32) error {
 type Stats struct {
 	// Lateness of the events read: from the deadline until a reader took the token.
 	Lateness Histogram
-	// Wake tells of the timer: from when it should have gone off until a program
-	// looked.
-	Wake Histogram
 }
 
 // Stats tells how late the wheel's events have been.
@@ -198,7 +195,6 @@ func (w *Wheel) Stats() (Stats, error) {
 	stats := uapi.Stats{
 		Size:     uint32(unsafe.Sizeof(uapi.Stats{})),
 		Lateness: address(unsafe.Pointer(&told.Lateness)),
-		Wake:     address(unsafe.Pointer(&told.Wake)),
 	}
 	_, err := w.ioctl("stats", uapi.IocStats, unsafe.Pointer(&stats))
 	runtime.KeepAlive(told)

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Statistics: functions that read a wheel's histograms.
+ * Statistics: functions that read a wheel's histogram.
  */
 #include "internal.h"
 
-int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness,
-		   uint64_t *wake)
+int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness)
 {
 	struct timewheel_stats stats = {
 		.size = sizeof(stats),
 		.lateness = (uintptr_t)lateness,
-		.wake = (uintptr_t)wake,
 	};
 
 	return tw_wheel_ioctl(wheel, TIMEWHEEL_IOC_STATS, &stats);

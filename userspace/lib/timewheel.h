@@ -1380,20 +1380,16 @@ int tw_tcp_ask(int diag, struct tw_tcp *tcp, size_t count);
 /**
  * tw_wheel_stats() - how late a wheel's events have been
  * @wheel: the wheel
- * @lateness: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the events read
- *	so far: ns from the deadline until a reader took the token
- * @wake: array of %TIMEWHEEL_BUCKETS, or NULL: histogram of the times that the
- *	wheel's timer went off: ns from when it should have until a program looked
+ * @lateness: array of %TIMEWHEEL_BUCKETS: histogram of the events read so far: ns
+ *	from the deadline until a reader took the token
  *
- * Both are of one moment. A wheel opened for reading only will do. May sleep for
- * memory.
+ * A wheel opened for reading only will do. May sleep for memory.
  *
- * Errors: %EFAULT an array is no such address; %ENOMEM; those common to all.
+ * Errors: %EFAULT @lateness is no such address; %ENOMEM; those common to all.
  *
  * Return: 0, or -1 and errno.
  */
-int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness,
-		   uint64_t *wake);
+int tw_wheel_stats(const struct tw_wheel *wheel, uint64_t *lateness);
 
 /**
  * tw_histogram_bounds() - which values a bucket of a histogram counts

@@ -289,8 +289,6 @@ export class Histogram {
 export interface Stats {
 	/** Of the events read: from the deadline until a reader took the token. */
 	lateness: Histogram;
-	/** Of the timer: from when it should have gone off until a program looked. */
-	wake: Histogram;
 }
 
 /** Such as a net.Socket, or the fd of a connection. */

@@ -311,9 +311,7 @@ class Wheel extends withOperations(EventEmitter) {
 	}
 
 	stats() {
-		const [lateness, wake] = native.stats(this.#opened());
-
-		return { lateness: new Histogram(lateness), wake: new Histogram(wake) };
+		return { lateness: new Histogram(native.stats(this.#opened())) };
 	}
 
 	ref() {

@@ -18,7 +18,7 @@ enum status stats_take(struct stats *stats, const char *name, bool asked)
 	if (!wheel && errno == ENODEV)
 		errno = ENOENT;
 	done = wheel && !tw_wheel_info(wheel, &stats->info) &&
-	       !tw_wheel_stats(wheel, stats->lateness, stats->wake);
+	       !tw_wheel_stats(wheel, stats->lateness);
 	tw_wheel_close(wheel);
 	if (done)
 		return STATUS_OK;

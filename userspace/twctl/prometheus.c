@@ -162,16 +162,15 @@ static void print_histogram(FILE *file, const char *name, const char *wheel,
 		(unsigned long long)count);
 }
 
-static void print_histograms(FILE *file, const char *name, const char *help,
-			     const struct figures *figures, size_t offset)
+static void print_lateness(FILE *file, const struct figures *figures)
 {
 	size_t i;
 
-	print_kind(file, name, "histogram", help);
+	print_kind(file, "timewheel_lateness_seconds", "histogram",
+		   "From the deadline until a reader took the token.");
 	for (i = 0; i < figures->count; i++)
-		print_histogram(file, name, figures->names[i],
-				(const uint64_t *)((const char *)
-				&figures->stats[i] + offset));
+		print_histogram(file, "timewheel_lateness_seconds",
+				figures->names[i], figures->stats[i].lateness);
 }
 
 static void print_all(FILE *file, const struct figures *figures)
@@ -186,12 +185,7 @@ static void print_all(FILE *file, const struct figures *figures)
 		    TIMEWHEEL_CONTROL_PAUSED);
 	print_state(file, "timewheel_draining", "No token can be registered.",
 		    figures, TIMEWHEEL_CONTROL_DRAINING);
-	print_histograms(file, "timewheel_lateness_seconds",
-			 "From the deadline until a reader took the token.",
-			 figures, offsetof(struct stats, lateness));
-	print_histograms(file, "timewheel_wake_seconds",
-			 "From when the timer should have gone off until a program looked.",
-			 figures, offsetof(struct stats, wake));
+	print_lateness(file, figures);
 }
 
 static enum status take_all(const struct args *args, struct figures *figures)

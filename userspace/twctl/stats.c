@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stats: shows counters and lateness as a table, as histograms or for Prometheus.
+ * stats: shows counters and lateness as a table, as a histogram or for Prometheus.
  */
 #include "twctl.h"
 
 enum {
 	NAME, PENDING, REGISTERED, TOUCHED, MOVED, CANCELLED, DELIVERED,
 	PUT_BACK, REFILED, CALLBACKS, QUIET, BYTES, P50, P90, P99, P999, MAX,
-	WAKE_P50, WAKE_P99, WAKE_MAX, HELD, ACKED, NACKED, LAPSED, RETURNED,
-	DELETED, MISSED,
+	HELD, ACKED, NACKED, LAPSED, RETURNED, DELETED, MISSED,
 };
 
 const struct column stats_columns[] = {
@@ -32,10 +31,6 @@ const struct column stats_columns[] = {
 	[P99] = { "P99", COL_NUMBER, "99 % of the events" },
 	[P999] = { "P999", COL_NUMBER | COL_HIDDEN, "99.9 % of the events" },
 	[MAX] = { "MAX", COL_NUMBER, "all events" },
-	[WAKE_P50] = { "WAKE-P50", COL_NUMBER | COL_HIDDEN,
-		"half of the timer's times were at most so late" },
-	[WAKE_P99] = { "WAKE-P99", COL_NUMBER | COL_HIDDEN, "99 % of them" },
-	[WAKE_MAX] = { "WAKE-MAX", COL_NUMBER | COL_HIDDEN, "all of them" },
 	[HELD] = { "HELD", COL_NUMBER, "tokens that readers hold by a lease" },
 	[ACKED] = { "ACKED", COL_NUMBER | COL_HIDDEN, "acks so far" },
 	[NACKED] = { "NACKED", COL_NUMBER | COL_HIDDEN, "nacks so far" },
@@ -50,13 +45,12 @@ const struct column stats_columns[] = {
 };
 
 enum {
-	BUCKET_NAME, BUCKET_OF, BUCKET_LOW, BUCKET_HIGH, BUCKET_COUNT,
-	BUCKET_SHARE, BUCKET_BAR,
+	BUCKET_NAME, BUCKET_LOW, BUCKET_HIGH, BUCKET_COUNT, BUCKET_SHARE,
+	BUCKET_BAR,
 };
 
 const struct column bucket_columns[] = {
 	[BUCKET_NAME] = { "NAME", 0, "the wheel's name" },
-	[BUCKET_OF] = { "OF", 0, "lateness of events, or of the timer: wake" },
 	[BUCKET_LOW] = { "LOW", COL_NUMBER, "at least so late" },
 	[BUCKET_HIGH] = { "HIGH", COL_NUMBER, "at most so late" },
 	[BUCKET_COUNT] = { "COUNT", COL_NUMBER, "how many were" },
@@ -100,13 +94,10 @@ static void put_stats(struct out *out, const char *name,
 	put_percentile(out, P99, stats->lateness, 99);
 	put_percentile(out, P999, stats->lateness, 99.9);
 	put_percentile(out, MAX, stats->lateness, 100);
-	put_percentile(out, WAKE_P50, stats->wake, 50);
-	put_percentile(out, WAKE_P99, stats->wake, 99);
-	put_percentile(out, WAKE_MAX, stats->wake, 100);
 	put_deliveries(out, info);
 }
 
-static void put_histogram(struct out *out, const char *name, const char *of,
+static void put_histogram(struct out *out, const char *name,
 			  const uint64_t *buckets)
 {
 	static const char bar[] = "########################################";
@@ -125,7 +116,6 @@ static void put_histogram(struct out *out, const char *name, const char *of,
 		tw_histogram_bounds(i, &low, &high);
 		out_row(out);
 		out_text(out, BUCKET_NAME, "%s", name);
-		out_text(out, BUCKET_OF, "%s", of);
 		out_span(out, BUCKET_LOW, low);
 		out_span(out, BUCKET_HIGH, high < TIME_MAX_NS ? high : TIME_MAX_NS);
 		out_number(out, BUCKET_COUNT, buckets[i]);
@@ -148,12 +138,10 @@ static enum status put_each(const struct args *args, struct out *out)
 			status = each;
 		if (each || !stats.info.slots)
 			continue;
-		if (args->option[OPT_HISTOGRAM]) {
-			put_histogram(out, *name, "lateness", stats.lateness);
-			put_histogram(out, *name, "wake", stats.wake);
-		} else {
+		if (args->option[OPT_HISTOGRAM])
+			put_histogram(out, *name, stats.lateness);
+		else
 			put_stats(out, *name, &stats);
-		}
 	}
 	return status;
 }

@@ -302,7 +302,6 @@ void op_put(struct out *out, const struct wheel *wheel,
 struct stats {
 	struct timewheel_info	info;
 	uint64_t		lateness[TIMEWHEEL_BUCKETS];
-	uint64_t		wake[TIMEWHEEL_BUCKETS];
 };
 
 /* @oldest: for how long the first of them has been due. */

@@ -81,7 +81,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"a line; fields: {wheel} {id} {handle} {cookie} {deadline} {taken} {late} {delivery} {missed}",
 	},
 	[OPT_HISTOGRAM] = { 'g', "histogram", NULL,
-		"histograms of how late the events and the timer were" },
+		"a histogram of how late the events were" },
 	[OPT_PROMETHEUS] = { 'p', "prometheus", NULL,
 		"print metrics in Prometheus' text format" },
 	[OPT_OUTPUT_FILE] = { 0, "output-file", "FILE",

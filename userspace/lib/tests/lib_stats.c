@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libtimewheel's statistics: the buckets cover all values without a gap, and a
- * wheel's histograms count what has been read.
+ * wheel's histogram counts what has been read.
  */
 #include <math.h>
 
@@ -78,7 +78,7 @@ static uint64_t sum(const uint64_t *buckets)
 
 static void need_stats(const struct tw_wheel *wheel)
 {
-	if (tw_wheel_stats(wheel, NULL, NULL) < 0 && errno == ENOTTY)
+	if (tw_wheel_stats(wheel, NULL) < 0 && errno == ENOTTY)
 		skip("the module has no statistics");
 }
 
@@ -87,42 +87,20 @@ TEST(lateness)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
 	struct tw_events *events = tw_events_new(4);
-	uint64_t lateness[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS], value;
+	uint64_t lateness[TIMEWHEEL_BUCKETS], value;
 
 	need_stats(wheel);
 	ASSERT_EQ(0, RUN(wheel, register, 1, SEC, 0, 0));
 	ASSERT_EQ(0, RUN(wheel, register, 2, 5 * SEC, 0, 0));
 	ASSERT_EQ(0, tw_wheel_advance(wheel, 105));
 	ASSERT_EQ(2, tw_events_read(events, wheel, 0));
-	ASSERT_EQ(0, tw_wheel_stats(wheel, lateness, wake));
+	ASSERT_EQ(0, tw_wheel_stats(wheel, lateness));
 	EXPECT_EQ(2, sum(lateness));
-	EXPECT_EQ(0, sum(wake));
 	EXPECT_EQ(1, lateness[0]);
 	ASSERT_EQ(0, tw_histogram_percentile(lateness, 100, &value));
 	EXPECT_LE(4 * SEC, value);
 	EXPECT_GT(5 * SEC, value);
-	tw_events_free(events);
-	tw_wheel_close(wheel);
-}
-
-/* Either may be left out; each counts what it should. */
-TEST(wake)
-{
-	struct tw_wheel *wheel = open_wheel(&monotonic);
-	struct tw_events *events = tw_events_new(1);
-	uint64_t lateness[TIMEWHEEL_BUCKETS], wake[TIMEWHEEL_BUCKETS];
-
-	need_stats(wheel);
-	for (int i = 0; i < 3; i++) {
-		ASSERT_EQ(0, RUN(wheel, register, i, 5 * MS, 0, 0));
-		ASSERT_EQ(1, tw_events_read(events, wheel, TIMEWHEEL_NEVER));
-	}
-	ASSERT_EQ(0, tw_wheel_stats(wheel, lateness, NULL));
-	ASSERT_EQ(0, tw_wheel_stats(wheel, NULL, wake));
-	EXPECT_EQ(3, sum(lateness));
-	EXPECT_LE(1, sum(wake));
-	EXPECT_GE(info_of(wheel).callbacks, sum(wake));
-	EXPECT_ERR(EFAULT, tw_wheel_stats(wheel, (uint64_t *)8, NULL));
+	EXPECT_ERR(EFAULT, tw_wheel_stats(wheel, (uint64_t *)8));
 	tw_events_free(events);
 	tw_wheel_close(wheel);
 }

@@ -367,34 +367,22 @@ static napi_value wheel_told(napi_env env, napi_callback_info info)
 
 /* Statistics */
 
-/* A BigUint64Array of a histogram's buckets, which are at *@buckets. */
-static napi_value histogram(napi_env env, void **buckets)
-{
-	const size_t size = TIMEWHEEL_BUCKETS * sizeof(uint64_t);
-	napi_value memory = NULL, array = NULL;
-
-	napi_create_arraybuffer(env, size, buckets, &memory);
-	napi_create_typedarray(env, napi_biguint64_array, TIMEWHEEL_BUCKETS, memory, 0,
-			       &array);
-	return array;
-}
-
+/* stats(): a BigUint64Array of the buckets */
 static napi_value wheel_stats(napi_env env, napi_callback_info info)
 {
-	napi_value argv[1], told[2], result = NULL;
+	const size_t size = TIMEWHEEL_BUCKETS * sizeof(uint64_t);
+	napi_value argv[1], memory = NULL, lateness = NULL;
 	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
-	void *lateness = NULL, *wake = NULL;
+	void *buckets = NULL;
 
 	if (!wheel)
 		return NULL;
-	told[0] = histogram(env, &lateness);
-	told[1] = histogram(env, &wake);
-	if (tw_wheel_stats(wheel->wheel, lateness, wake) < 0)
+	napi_create_arraybuffer(env, size, &buckets, &memory);
+	napi_create_typedarray(env, napi_biguint64_array, TIMEWHEEL_BUCKETS, memory, 0,
+			       &lateness);
+	if (tw_wheel_stats(wheel->wheel, buckets) < 0)
 		return throw_errno(env, "stats", NULL);
-	napi_create_array_with_length(env, ARRAY_SIZE(told), &result);
-	napi_set_element(env, result, 0, told[0]);
-	napi_set_element(env, result, 1, told[1]);
-	return result;
+	return lateness;
 }
 
 /* bounds(bucket): the least and the greatest value, in ms */

@@ -390,6 +390,3 @@ class Stats:
     lateness: Histogram
     """Of the events read so far: from the deadline until a reader took the
     token."""
-    wake: Histogram
-    """Of the times that the wheel's timer went off: from when it should have
-    until a program looked."""

@@ -410,10 +410,9 @@ class Wheel(_ops.Operations[Result]):
     def stats(self) -> Stats:
         """How late the wheel's events have been. OSError with ENODEV, ENOMEM;
         ENOTTY: the kernel's module has no statistics."""
-        buckets = ctypes.c_uint64 * _uapi.TIMEWHEEL_BUCKETS
-        lateness, wake = buckets(), buckets()
-        _abi.tw_wheel_stats(self._opened(), lateness, wake)
-        return Stats(Histogram(tuple(lateness)), Histogram(tuple(wake)))
+        lateness = (ctypes.c_uint64 * _uapi.TIMEWHEEL_BUCKETS)()
+        _abi.tw_wheel_stats(self._opened(), lateness)
+        return Stats(Histogram(tuple(lateness)))
 
 
 def _wake(future: "asyncio.Future[None]") -> None:

@@ -605,20 +605,16 @@ struct timewheel_info {
  * struct timewheel_stats - TIMEWHEEL_IOC_STATS: how late a wheel's events were
  * @size: sizeof(struct timewheel_stats)
  * @flags: 0
- * @lateness: address of TIMEWHEEL_BUCKETS u64, or 0: for the events read: ns from
- *	the deadline until a reader took the token
- * @wake: the same for the timer: ns from when it should have gone off until a
- *	program looked
+ * @lateness: address of TIMEWHEEL_BUCKETS u64: of the events read, ns from the deadline
+ *	until a reader took the token
  *
  * Bucket b counts values from low(b) to low(b + 1) - 1, where low(b) is b for b <
- * 4, else (4 + b % 4) << (b / 4 - 1). Both are of one moment. May sleep for
- * memory. Errors: %ENOMEM.
+ * 4, else (4 + b % 4) << (b / 4 - 1). May sleep for memory. Errors: %ENOMEM.
  */
 struct timewheel_stats {
 	__u32		size;
 	__u32		flags;
 	__aligned_u64	lateness;
-	__aligned_u64	wake;
 };
 
 /**

@@ -244,7 +244,6 @@ type Stats struct {
 	Size     uint32
 	Flags    uint32
 	Lateness uint64
-	Wake     uint64
 }
 
 // Token is struct timewheel_token.
