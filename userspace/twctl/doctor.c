@@ -290,6 +290,13 @@ static bool check_module(struct system *system)
 }
 
 /* Is there a node of the device, as the kernel has numbered it? */
+/* There is another choice where nobody can load it. */
+static void tell_of_others(struct system *system)
+{
+	good(system, "without it",
+	     "programs have wheels of their own process with TIMEWHEEL=process, twjobd and twidled with \"wheels = process\"; see timewheel(7)");
+}
+
 static bool check_device(struct system *system)
 {
 	struct stat stat_of;
@@ -455,8 +462,11 @@ static void examine(struct system *system)
 		  sizeof(system->release));
 	good(system, "kernel", system->release);
 	/* In a container the module is the host's: a node that works is enough. */
-	if (!check_module(system) || !check_device(system) ||
-	    !check_permission(system))
+	if (!check_module(system)) {
+		tell_of_others(system);
+		return;
+	}
+	if (!check_device(system) || !check_permission(system))
 		return;
 	if (!*system->root)
 		check_version(system);

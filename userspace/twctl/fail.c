@@ -45,7 +45,7 @@ enum status device_trouble(void)
 	case ENODEV:
 	case ENXIO:
 		return trouble(STATUS_NO_DEVICE,
-			       "no device /dev/timewheel: the module is not loaded; see 'twctl doctor'");
+			       "no device /dev/timewheel: the module is not loaded; see 'twctl doctor', also for programs without it");
 	case EACCES:
 	case EPERM:
 		return trouble(STATUS_NOT_ALLOWED,

@@ -40,5 +40,7 @@ int main(int argc, char **argv)
 		args.count = program_verb ? 1 : 0;
 		return finish(verb_help(&args));
 	}
+	if (tool.begin)
+		tool.begin(verb);
 	return finish(verb->run(&args));
 }

@@ -105,6 +105,7 @@ struct tool {
 	const char		*when_form;
 	const struct column	*histogram;
 	const char		*(*words_of)(const char *arg);
+	void			(*begin)(const struct verb *verb);
 };
 
 extern const struct tool tool;

@@ -20,6 +20,19 @@ static const char *words_of(const char *arg)
 	return NULL;
 }
 
+/* Wheels are the kernel's, which those verbs do not need that tell about twctl itself. */
+static void begin(const struct verb *verb)
+{
+	const char *kind = getenv("TIMEWHEEL");
+
+	if (!kind || strcmp(kind, "process"))
+		return;
+	if (verb->run != verb_doctor && verb->run != verb_help && verb->run != verb_completion)
+		die(STATUS_USAGE,
+		    "TIMEWHEEL=process: wheels of twctl's process would end with it; unset TIMEWHEEL for those of the kernel");
+	unsetenv("TIMEWHEEL");
+}
+
 const struct tool tool = {
 	.name = "twctl",
 	.thing = "WHEEL",
@@ -27,6 +40,7 @@ const struct tool tool = {
 	.when_form = WHEN_FORM,
 	.histogram = bucket_columns,
 	.words_of = words_of,
+	.begin = begin,
 };
 
 const struct option_text option_texts[MOST_OPTIONS] = {

@@ -1484,6 +1484,15 @@ doctor()
 	json '[.checks[] | .result] | unique' '["ok"]' doctor -J
 	system
 	finds 'module: not built for this kernel, 6.1.0' 'apt-get install linux-headers-6.1.0'
+	gives 1 doctor --root $tmp/root
+	prints '^ok *without it *.*TIMEWHEEL=process'
+	# Wheels of the process are for programs that last.
+	export TIMEWHEEL=process
+	refuses 2 'would end with it' wheels
+	refuses 2 'would end with it' add w 1 5s
+	gives 0 doctor
+	gives 0 help
+	unset TIMEWHEEL
 	system headers
 	finds 'module: not built' 'make && sudo make install'
 	system headers dkms
