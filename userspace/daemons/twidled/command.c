@@ -79,7 +79,10 @@ static int on_limit(sd_event_source *source, uint64_t time, void *data)
 	return 0;
 }
 
-/* The environment of a command: that of this process, and what there is to tell. */
+/*
+ * The environment of a command: that of this process without TIMEWHEEL, which is about this
+ * process' wheels, and what there is to tell.
+ */
 static char **variables_of(const struct timewheel_event *news, const char *user)
 {
 	static char variables[3][VARIABLE];
@@ -101,7 +104,9 @@ static char **variables_of(const struct timewheel_event *news, const char *user)
 		die(ENOMEM, "an environment");
 	for (i = 0; i < ARRAY_SIZE(variables); i++)
 		all[i] = variables[i];
-	memcpy(all + i, environ, n * sizeof(*all));
+	for (n = 0; environ[n]; n++)
+		if (strncmp(environ[n], "TIMEWHEEL=", strlen("TIMEWHEEL=")))
+			all[i++] = environ[n];
 	return all;
 }
 

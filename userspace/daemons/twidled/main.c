@@ -29,6 +29,7 @@ static const char *config_watch(const struct config_key *key, void *field,
 }
 
 static const struct config_key keys[] = {
+	{ "wheels", config_wheels, AT(wheels), SIZE(wheels), .flags = 0 },
 	{ "wheel", config_name, AT(wheel), SIZE(wheel), .defaults = { "twidled" } },
 	{ "listen", config_listen, AT(listen), SIZE(listen), CONFIG_MANY,
 	  .defaults = { "127.0.0.1:7075" } },
@@ -110,6 +111,7 @@ int main(int argc, char **argv)
 	service.event = daemon_start(&daemon, argc, argv);
 	service.max_connections =
 		daemon_connections(service.config.max_users + SPARE, OTHER_FILES);
+	wheels_start(service.config.wheels);
 	/* The state's lock comes first: one service at a time. */
 	outbox_open(service.config.state);
 	wheel_open(&service.config);

@@ -197,8 +197,7 @@ size_t outbox_read(struct timewheel_event **silent)
 {
 	uint64_t start = filled % RECORDS;
 	uint64_t room = RECORDS - (filled - file->told / NEWS_LINE);
-	struct iovec into = { .iov_base = record(filled) };
-	ssize_t bytes, n;
+	int n;
 
 	if (room > READ_AT_ONCE)
 		room = READ_AT_ONCE;
@@ -207,15 +206,13 @@ size_t outbox_read(struct timewheel_event **silent)
 	if (!room)
 		return 0;
 	make_room(room);
-	into.iov_len = room * sizeof(struct timewheel_event);
 	/* Not by tw_events_read(): a kill might come before the copy into the file. */
-	bytes = preadv2(tw_wheel_fd(service.wheel), &into, 1, -1, RWF_NOWAIT);
-	if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+	n = tw_wheel_read(service.wheel, record(filled), room, 1);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (bytes < 0)
+	if (n < 0)
 		wheel_died(errno);
 	*silent = record(filled);
-	n = bytes / sizeof(struct timewheel_event);
 	filled += n;
 	return n;
 }

@@ -13,7 +13,8 @@
  * wheel.c        the wheel
  * service.c      data that all parts share
  * ../common      what it has in common with other daemons: options and signals,
- *                the configuration file, sockets that listen, messages
+ *                the configuration file, where the wheels are, sockets that listen,
+ *                messages
  *
  * Each part uses only the parts below it, but for ids_in_use(). One thread runs all,
  * in one loop of sd-event.
@@ -31,6 +32,7 @@
 
 #include "../common/config.h"
 #include "../common/log.h"
+#include "../common/wheels.h"
 
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
@@ -52,6 +54,7 @@ enum watch {
 };
 
 struct config {
+	enum wheels wheels;
 	char wheel[TIMEWHEEL_NAME_SIZE];
 	struct address listen[MAX_LISTENERS];
 	struct address events;

@@ -14,6 +14,12 @@
  */
 #define SLOTS		3600
 
+/* A service whose wheel was the kernel's has left it. */
+static void destroy(void *name)
+{
+	tw_wheel_destroy(name);
+}
+
 void wheel_open(const struct config *config)
 {
 	const struct timewheel_setup setup = {
@@ -25,12 +31,14 @@ void wheel_open(const struct config *config)
 		.max_tokens = config->max_users,
 	};
 
+	if (wheels_in_process())
+		wheels_forget_kernels(destroy, service.config.wheel);
 	service.watch = config->watch != WATCH_NO;
 	service.wheel = tw_wheel_open_or_create(config->wheel, &setup, O_RDWR);
 	if (service.wheel)
 		return;
 	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
-		die(0, "there is no /dev/timewheel: is the module loaded?");
+		die(0, "there is no /dev/timewheel: " WHEELS_WITHOUT_MODULE);
 	if (errno == EEXIST)
 		die(0, "the wheel \"%s\" is there, with another tick or max-users",
 		    config->wheel);

@@ -104,7 +104,7 @@ static const char *advice(int error)
 	switch (-error) {
 	case ENODEV:
 	case ENXIO:
-		return "load the module, as by \"modprobe timewheel\"";
+		return WHEELS_WITHOUT_MODULE;
 	case EACCES:
 	case EPERM:
 		return "give twjobd's user access to /dev/timewheel and its wheels";

@@ -44,6 +44,7 @@ static const struct config_key keys[] = {
 	  .defaults = { "/var/lib/twjobd/jobs" } },
 	{ "node", config_name, AT(node), SIZE(node), .flags = 0 },
 	{ "machines", config_number, AT(machines), SIZE(machines), 0, 1, 16, { "2" } },
+	{ "wheels", config_wheels, AT(wheels), SIZE(wheels), .flags = 0 },
 	{ "wheel-prefix", config_name, AT(prefix), SIZE(prefix),
 	  .defaults = { "jobs-" } },
 	{ "password", config_text, AT(password), SIZE(password),
@@ -184,6 +185,7 @@ int main(int argc, char **argv)
 					     OTHER_FILES + QUEUE_FILES + MORE_FILES);
 	if (sodium_init() < 0)
 		die(0, "libsodium cannot be used");
+	wheels_start(config.wheels);
 	store_start();
 	conn_start();
 	keep_start(take_listen);

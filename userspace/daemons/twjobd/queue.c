@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -195,17 +194,14 @@ static int passed_file(const char *name)
 
 /*
  * The wheel is that of the daemon that has locked its file. The lock of a file that the
- * service manager keeps stays as well. -EBUSY: the wheel is another daemon's. A wheel of this
- * process only has no file that another one could open.
+ * service manager keeps stays as well. -EBUSY: the wheel is another daemon's. No other daemon
+ * can open a wheel of this process.
  */
 static int lock_wheel(struct queue *queue)
 {
-	int fd = tw_wheel_fd(queue->plain);
-	struct stat file;
-
-	if (fstat(fd, &file) < 0 || !S_ISCHR(file.st_mode))
+	if (tw_wheel_is_process(queue->plain))
 		return 0;
-	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
+	return flock(tw_wheel_fd(queue->plain), LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
 }
 
 /* Opens the wheel by the file that has been kept. False: there is none with its stamp. */
@@ -270,11 +266,32 @@ static int open_or_make(struct queue *queue, const char *name,
 	return result ?: new_epoch(queue);
 }
 
-static void set_nonblocking(struct tw_wheel *wheel)
+/* A daemon whose wheels were the kernel's has left this one. Another daemon's stays. */
+static void destroy_kernels(void *of)
 {
-	int fd = tw_wheel_fd(wheel);
+	struct queue *queue = of;
+	char name[TIMEWHEEL_NAME_SIZE];
 
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	wheel_name(queue, name);
+	if (open_kept(queue, name) || open_existing(queue, name) > 0)
+		queue_destroy_wheel(queue);
+	queue_close_wheel(queue);
+}
+
+/* Opens the row's wheel, which may be new. Returns 0 or an error. */
+static int open_plain(struct queue *queue, const char *name,
+		      const struct timewheel_setup *setup)
+{
+	int result;
+
+	if (wheels_in_process())
+		wheels_forget_kernels(destroy_kernels, queue);
+	else if (open_kept(queue, name))
+		return 0;
+	result = open_or_make(queue, name, setup);
+	if (result >= 0 && !wheels_in_process())
+		keep_file(queue);
+	return result < 0 ? result : 0;
 }
 
 int queue_open_wheel(struct queue *queue)
@@ -289,25 +306,18 @@ int queue_open_wheel(struct queue *queue)
 		.max_held = queue->row.max_jobs < MAX_HELD ? queue->row.max_jobs : MAX_HELD,
 	};
 	char name[TIMEWHEEL_NAME_SIZE];
-	bool kept;
 	int result;
 
 	queue_close_wheel(queue);
 	wheel_name(queue, name);
-	kept = open_kept(queue, name);
-	result = kept ? 1 : open_or_make(queue, name, &setup);
-	if (result >= 0)
+	result = open_plain(queue, name, &setup);
+	if (!result) {
 		queue->bound = tw_wheel_open_named(name, O_RDWR);
-	if (!queue->bound) {
-		result = result < 0 ? result : -errno;
-		queue_close_wheel(queue);
-		return result;
+		result = queue->bound ? 0 : -errno;
 	}
-	set_nonblocking(queue->plain);
-	set_nonblocking(queue->bound);
-	if (!kept)
-		keep_file(queue);
-	return 0;
+	if (result)
+		queue_close_wheel(queue);
+	return result;
 }
 
 uint64_t queue_most_jobs(void)
@@ -477,14 +487,12 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 	       int count)
 {
 	struct tw_wheel *wheel = bound ? queue->bound : queue->plain;
-	ssize_t bytes;
+	int n;
 
 	if (!wheel)
 		return -ENODEV;
-	bytes = read(tw_wheel_fd(wheel), events, count * sizeof(*events));
-	if (bytes < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	return bytes / sizeof(*events);
+	n = tw_wheel_read(wheel, events, count, 1);
+	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
 int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,

@@ -34,8 +34,8 @@
  * histogram.c		how long something took
  * ../../calendar	what times a rule means
  * ../common		what it has in common with other daemons: options and
- *			signals, the configuration file, sockets that listen,
- *			messages
+ *			signals, the configuration file, where the wheels are,
+ *			sockets that listen, messages
  *
  * All is done by one thread in one loop of sd-event. One turn of it hears many
  * commands, changes the store and commits once. Then it tells the wheels and
@@ -52,6 +52,7 @@
 
 #include "../common/config.h"
 #include "../common/log.h"
+#include "../common/wheels.h"
 
 #define MSEC_PER_SEC	1000ULL
 #define USEC_PER_MSEC	1000ULL
@@ -83,6 +84,7 @@ extern struct config {
 	char store[1024];	/* a path, or a connection string */
 	char node[64];		/* with a shared store */
 	uint64_t machines;
+	enum wheels wheels;
 	char prefix[32];	/* of the wheels' names */
 	char password[128];	/* for TCP; NO_PASSWORD if it needs none */
 	char password_file[1024];

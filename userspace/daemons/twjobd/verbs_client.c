@@ -128,12 +128,16 @@ void verb_ping(struct request *request)
  */
 void verb_info(struct request *request)
 {
-	reply_text(request->reply,
-		   "# Server\r\n"
-		   "server:twjobd\r\n"
-		   "redis_mode:standalone\r\n"
-		   "# Replication\r\n"
-		   "role:master\r\n");
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "# Server\r\n"
+		 "server:twjobd\r\n"
+		 "redis_mode:standalone\r\n"
+		 "wheels:%s\r\n"
+		 "# Replication\r\n"
+		 "role:master\r\n", wheels_in_process() ? "process" : "kernel");
+	reply_text(request->reply, text);
 }
 
 static void add_client(FILE *file, const struct client *client)

@@ -20,7 +20,7 @@ static bool ends_in(const char *text, const char *end)
 
 static void daemon_figures(struct figures *figures)
 {
-	*figures = (struct figures) { NULL, 4, {
+	*figures = (struct figures) { NULL, 5, {
 		{ "mended", keep_mended(), "mended_total",
 		  "Tokens that were not as the store has their jobs." },
 		{ "loading", keep_is_loading(), "loading",
@@ -29,6 +29,8 @@ static void daemon_figures(struct figures *figures)
 		  "No new jobs are accepted, as the disk is full." },
 		{ "rules", store->count_rules(), "rules",
 		  "Rules by which jobs come again." },
+		{ "process_wheels", wheels_in_process(), "process_wheels",
+		  "The wheels are in this process, not in the kernel." },
 	} };
 	if (store->figures)
 		store->figures(figures);

@@ -265,6 +265,9 @@ static void ignore(void *arg, struct bytes body)
 	(void)body;
 }
 
+/* Of the queues. */
+static int64_t newest_queue;
+
 static void change_by_chance(int64_t *newest)
 {
 	static const char text[] = "some text for bodies";
@@ -277,6 +280,8 @@ static void change_by_chance(int64_t *newest)
 	switch (rand() % 5) {
 	case 0:
 		save_queue(&row);
+		if (row.id > newest_queue)
+			newest_queue = row.id;
 		break;
 	case 1:
 		remove_queue(1 + rand() % 4);
@@ -325,7 +330,7 @@ static void remove_all(int64_t newest)
 	must_be(!begin());
 	for (int64_t id = newest; id > 0; id--)
 		remove_job(id);
-	for (int64_t id = 1; id < 5; id++)
+	for (int64_t id = 1; id <= newest_queue; id++)
 		remove_queue(id);
 	must_be(!commit((struct bytes) { }));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The protocol's framing and all verbs of twjobd, with wheels in memory (wheel.c), for
+ * The protocol's framing and all verbs of twjobd, with wheels of the process, for
  * the sanitizers. The stores of SQLite and in memory are compared (both.c). An input is a
  * text: its lines are commands for one of two clients, in which "#" stands for the number
  * of the job that was put last, and "%" for the last receipt. The same bytes are also taken
@@ -90,6 +90,7 @@ static void begin(void)
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();
+	wheels_start(WHEELS_PROCESS);
 	if (other) {
 		snprintf(config.store, sizeof(config.store), "%s", other);
 		store_start();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Daemons on one database, on this machine, with wheels in memory, for tests that print TAP.
+# Daemons on one database, on this machine, with wheels of the process, for tests that print TAP.
 # Their first argument is the folder of the programs. The database is that of PGHOST (see
 # "server").
 import atexit
@@ -14,7 +14,7 @@ import time
 
 output = pathlib.Path(sys.argv[1])
 folder = pathlib.Path(os.environ["PGHOST"])
-program = output / "twjobd-memory"
+program = output / "twjobd-postgresql"
 tests, failed = 0, False
 
 
@@ -69,7 +69,7 @@ class Node:
         config = folder / f"{self.name}.conf"
         config.write_text(f"listen = {self.path}\nnode = {self.name}\n"
                           f"store = {self.where}&application_name={self.name}\n"
-                          f"machines = {self.machines}\n")
+                          f"machines = {self.machines}\nwheels = process\n")
         self.log = open(folder / f"{self.name}.log", "a")
         self.process = subprocess.Popen([program, "-c", config], stderr=self.log)
         atexit.register(self.process.kill)
