@@ -38,6 +38,25 @@
 #define PORT		7099
 #define PATIENCE	30000	/* ms, for a machine that is slow */
 
+/* The daemon keeps the wheels itself, and no other process sees them. */
+static inline bool in_process(void)
+{
+	const char *kind = getenv("TIMEWHEEL");
+
+	return kind && !strcmp(kind, "process");
+}
+
+static inline bool has_wheels(void)
+{
+	return in_process() || !access("/dev/timewheel", F_OK);
+}
+
+/* At a test's begin: what it cannot do with wheels of the daemon's process. */
+#define NEEDS_KERNEL(why) do {						\
+	if (in_process())						\
+		SKIP(return, why);					\
+} while (0)
+
 static inline long long now_ms(clockid_t clock)
 {
 	struct timespec now;

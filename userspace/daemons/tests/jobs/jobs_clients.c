@@ -158,7 +158,7 @@ static const char * const queues[] = {
 
 FIXTURE_SETUP(clients)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	self->daemon = start_fresh("password = secret\n", "");
 	self->client = must_connect();

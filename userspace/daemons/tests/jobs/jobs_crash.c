@@ -177,7 +177,7 @@ FIXTURE_SETUP(crash)
 {
 	redisContext *client;
 
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	self->daemon = start_fresh("", "TRIES 0");
 	client = must_connect();
@@ -284,7 +284,9 @@ TEST_F_TIMEOUT(crash, J1_J4_at_each_call, 1800)
 		tried += crash_at(_metadata, self, EACH, 1 + (long)i * last / points);
 	TH_LOG("%d calls, crashed at %d of them, and %d times after a commit", last, tried,
 	       told);
-	EXPECT_GT(told, STEPS / 2);
+	/* No call tells a wheel of the process. */
+	if (!in_process())
+		EXPECT_GT(told, STEPS / 2);
 	EXPECT_GT(tried, points / 2);
 }
 

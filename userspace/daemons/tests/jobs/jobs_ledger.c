@@ -127,7 +127,7 @@ FIXTURE(ledger) {
 
 FIXTURE_SETUP(ledger)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	self->daemon = start_fresh("", "");
 }
@@ -330,6 +330,7 @@ TEST_F_TIMEOUT(ledger, J1_J2_J3_J4_killed_under_load, 3600)
 /* None of what is held is handed out again, though all of it is held for a while. */
 TEST_F_TIMEOUT(ledger, J1_J2_J3_J4_upgraded_under_load, 3600)
 {
+	NEEDS_KERNEL("a wheel of the process ends with it");
 	/* Longer than an upgrade takes on a machine that is slow, for so many. */
 	create_queues(_metadata, crowd(PRODUCERS) + 4);
 	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));

@@ -392,13 +392,16 @@ static inline void note_answer(struct call *call, const redisReply *reply, bool 
 	const struct queue *queue = entry->queue;
 	char text[64];
 	const char *word = word_of(call->verb, reply, text, sizeof(text));
-	unsigned int is = states_of(word), from = call->verb->from, possible = is;
+	/* A start loads the wheels of the process, and does not know all keys until then. */
+	bool loading = in_process() && !strcmp(word, "LOADING");
+	unsigned int is = loading ? ANY : states_of(word);
+	unsigned int from = call->verb->from, possible = is;
 
 	if (!is && call->verb->flags & MAKES)
 		possible = !strcmp(word, "NEW") ? GONE : LIVE | BURIED;
 	else if (!is)
 		possible = from;
-	if (!is_one_of(word, call->verb->answers) ||
+	if ((!loading && !is_one_of(word, call->verb->answers)) ||
 	    (!strcmp(word, "DRAINING") && queue->was_drained < call->sent) ||
 	    (quiet && !(call->before.states & possible))) {
 		is_wrong(LIES, entry, call->verb->name, word);
@@ -528,15 +531,18 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 
 /*
  * Each delivery is one attempt. Each life of the daemon may have ended with one more, the
- * answer to which was lost.
+ * answer to which was lost. A first attempt is counted by the wheel only, so that a wheel of
+ * the process forgets it when it is killed.
  */
 static inline void count_attempt(struct entry *entry, const struct taken *taken,
 				 const struct asked *asked)
 {
 	bool later = entry->delivered < asked->sent;
 	bool sure = later && is_quiet(entry, asked->sent, 0);
+	bool first = in_process() && taken->attempt == 1 && entry->fewest == 1 &&
+		     lives > entry->life;
 
-	if (later && (taken->attempt <= entry->fewest ||
+	if (later && ((taken->attempt <= entry->fewest && !first) ||
 		      taken->attempt > entry->most + 1 + lives - entry->life))
 		is_wrong(MISCOUNTED, entry, "TAKE", taken->body);
 	entry->fewest = sure ? taken->attempt : 0;

@@ -25,7 +25,7 @@ static void killed(FIXTURE_DATA(life) *self)
 
 FIXTURE_SETUP(life)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	self->daemon = start_fresh("", "");
 	self->client = must_connect();
@@ -126,6 +126,7 @@ TEST_F_TIMEOUT(life, J4_killed_while_jobs_are_loaded, 120)
 	int many = scaled(5000), notify, kept;
 	struct taken held, again;
 
+	NEEDS_KERNEL("a wheel of the process ends with it");
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q held")), 0);
 	ASSERT_GT(put_many(self->client, many, "IN 10000"), 0);
 	killed(self);
@@ -155,6 +156,7 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	struct taken plain, bound, again;
 	int notify, kept;
 
+	NEEDS_KERNEL("a wheel of the process ends with it");
 	/* Without a service manager it is given back at once. */
 	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
 	ASSERT_TRUE(take(self->client, &plain, "TW.TAKE q"));
@@ -190,6 +192,41 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	unsetenv("NOTIFY_SOCKET");
 }
 
+/* With the other kind of wheels the jobs are loaded, and nothing is left of the kernel's. */
+TEST_F_TIMEOUT(life, from_wheels_of_the_kernel_to_others, 60)
+{
+	int notify = open_notify(), kept;
+	struct taken taken;
+
+	NEEDS_KERNEL("there is no kernel's wheel to be left");
+	EXPECT_GT(number_of(say(self->client, "TW.PUT q body")), 0);
+	killed(self);
+	start(self);
+	kept = kept_file(notify);
+	ASSERT_GE(kept, 0);
+	killed(self);
+	EXPECT_EQ(0, access("/dev/timewheels/" PREFIX "q", F_OK));
+
+	write_config("wheels = process\n");
+	count_messages(notify, "");
+	self->daemon = start_with_file(kept);
+	self->client = must_connect();
+	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "q", F_OK));
+	EXPECT_EQ(1, count_messages(notify, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "q"));
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
+	killed(self);
+	/* It is handed out again, for what a worker had is forgotten. */
+	start(self);
+	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
+	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	EXPECT_EQ(0, count_messages(notify, "FDSTORE=1"));
+	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "q", F_OK));
+	close(kept);
+	close(notify);
+	unsetenv("NOTIFY_SOCKET");
+}
+
 static void set_clock(long long ahead)
 {
 	long long ms = now_ms(CLOCK_BOOTTIME) + ahead;
@@ -207,6 +244,7 @@ TEST_F_TIMEOUT(life, J4_clock_is_set_back_meanwhile, 60)
 	int notify, kept;
 	bool got;
 
+	NEEDS_KERNEL("a wheel of the process ends with it");
 	SAYS("OK", self->client, "TW.CREATE q LEASE 3");
 	killed(self);
 	notify = open_notify();
@@ -418,6 +456,7 @@ TEST_F_TIMEOUT(life, J6_backstop, 60)
 	struct timewheel_op op;
 	struct taken taken;
 
+	NEEDS_KERNEL("other processes do not see the wheel");
 	ASSERT_NE(NULL, wheel);
 	sleep_ms(2500);
 	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
@@ -438,6 +477,7 @@ TEST_F_TIMEOUT(life, wheel_destroyed_under_it, 60)
 {
 	int many = 1000;
 
+	NEEDS_KERNEL("other processes do not see the wheel");
 	ASSERT_GT(put_many(self->client, many, "IN 0.5"), 0);
 	destroy_wheel("q");
 	redisAppendCommand(self->client, "TW.TAKE q BLOCK 30000");
@@ -507,7 +547,7 @@ TEST(store_in_memory_ends_with_its_process)
 	redisContext *client;
 	pid_t daemon;
 
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	test_store = "memory";
 	daemon = start_fresh("", "LEASE 60");

@@ -67,6 +67,20 @@ static inline int kept_file(int notify)
 	return fd;
 }
 
+/* How many messages with this text have come. */
+static inline int count_messages(int notify, const char *line)
+{
+	char text[256];
+	ssize_t length;
+	int count = 0;
+
+	while ((length = recv(notify, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0) {
+		text[length] = '\0';
+		count += !!strstr(text, line);
+	}
+	return count;
+}
+
 /* As the service manager starts it, with @names of files that are parted by ":". */
 static inline pid_t start_with_files(const char *names, const int *kept, int count)
 {

@@ -41,7 +41,7 @@ static void start(FIXTURE_DATA(operated) *self, int socket)
 
 FIXTURE_SETUP(operated)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	clean_up();
 	mkdir(DIR, 0700);
@@ -50,6 +50,8 @@ FIXTURE_SETUP(operated)
 
 FIXTURE_TEARDOWN(operated)
 {
+	if (!self->daemon)
+		return;
 	redisFree(self->client);
 	EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
 	clean_up();
@@ -157,6 +159,41 @@ TEST_F(operated, metrics)
 	freeReplyObject(reply);
 }
 
+/* INFO and the figures tell where the wheels are, and a line of the log says so. */
+static void tells_kind(struct __test_metadata *_metadata, FIXTURE_DATA(operated) *self,
+		       const char *kind, int figure_is)
+{
+	char line[64];
+	redisReply *reply;
+
+	snprintf(line, sizeof(line), "password = none\nwheels = %s\n", kind);
+	write_config(line);
+	start(self, -1);
+	reply = say(self->client, "INFO");
+	snprintf(line, sizeof(line), "wheels:%s\r\n", kind);
+	EXPECT_NE(NULL, strstr(reply->str, line));
+	freeReplyObject(reply);
+	reply = say(self->client, "TW.METRICS");
+	snprintf(line, sizeof(line), "twjobd_process_wheels %d", figure_is);
+	EXPECT_TRUE(has_line(reply->str, line));
+	freeReplyObject(reply);
+	EXPECT_EQ(figure_is, figure(self->client, NULL, "process_wheels"));
+}
+
+TEST_F(operated, kinds_of_wheels)
+{
+	if (!in_process()) {
+		tells_kind(_metadata, self, "kernel", 0);
+		redisFree(self->client);
+		EXPECT_EQ(0, end_daemon(self->daemon, SIGTERM));
+	}
+	/* Whatever the environment says. */
+	tells_kind(_metadata, self, "process", 1);
+	EXPECT_TRUE(says_soon("twjobd: wheels = process: the wheels are in this process, and end with it"));
+	SAYS("OK", self->client, "TW.CREATE a");
+	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "a", F_OK));
+}
+
 /* SIGHUP: password and max-body change, the rest needs a restart. */
 TEST_F(operated, reload)
 {
@@ -233,6 +270,7 @@ TEST_F(operated, second_daemon_with_the_same_prefix)
 {
 	struct taken taken;
 
+	NEEDS_KERNEL("other processes do not see the wheel");
 	test_store = DIR "/other";
 	write_config("");
 	start(self, -1);

@@ -79,7 +79,7 @@ static void work(FIXTURE_DATA(power) *self, int rounds)
 
 FIXTURE_SETUP(power)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	if (access("/dev/loop-control", F_OK) || access("/dev/mapper/control", F_OK))
 		SKIP(return, "no loop devices, or no device mapper");

@@ -30,7 +30,7 @@ static void killed(FIXTURE_DATA(rules) *self)
 
 FIXTURE_SETUP(rules)
 {
-	if (access("/dev/timewheel", F_OK))
+	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
 	setenv("TZDIR", ZONES, 1);
 	self->daemon = start_fresh("", "LEASE 60 TRIES 1");
