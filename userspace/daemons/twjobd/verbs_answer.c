@@ -206,7 +206,7 @@ static bool parse_nack(struct request *request, struct nack *nack)
 }
 
 /*
- * The delivery has not been worked on, and counts no try. The job keeps its place. Where the
+ * The delivery has not been worked on, and counts no try. The job is due as before. Where the
  * store has no count of a first delivery, the wheel's count begins again with a new token.
  */
 static int untry(struct queue *queue, struct job *job, const struct timewheel_token *token,

@@ -189,7 +189,8 @@ TEST_F(operated, kinds_of_wheels)
 	}
 	/* Whatever the environment says. */
 	tells_kind(_metadata, self, "process", 1);
-	EXPECT_TRUE(says_soon("twjobd: wheels = process: the wheels are in this process, and end with it"));
+	EXPECT_TRUE(says_soon("twjobd: wheels = process: "
+			      "the wheels are in this process, and end with it"));
 	SAYS("OK", self->client, "TW.CREATE a");
 	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "a", F_OK));
 }
