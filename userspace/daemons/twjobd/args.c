@@ -214,3 +214,53 @@ bool arg_key(struct request *request, struct bytes arg, struct bytes *key)
 	*key = arg;
 	return true;
 }
+
+bool arg_span(struct request *request, struct bytes arg, const char *what, uint64_t *ms)
+{
+	if (!arg_seconds(request, arg, ms))
+		return false;
+	if (*ms && *ms <= MAX_SPAN)
+		return true;
+	reply_error(request->reply, "ERR %s is 0.001 to %llu seconds", what,
+		    MAX_SPAN / MSEC_PER_SEC);
+	return false;
+}
+
+bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *most)
+{
+	static const char what[] = "a back-off";
+
+	if (!arg_span(request, request->argv[i + 1], what, backoff) ||
+	    !arg_span(request, request->argv[i + 2], what, most))
+		return false;
+	if (*backoff <= *most)
+		return true;
+	reply_error(request->reply, "ERR the first value of BACKOFF is more than the last one");
+	return false;
+}
+
+int arg_option(struct request *request, int i, int end, struct options *options)
+{
+	struct bytes option = request->argv[i];
+	uint64_t tries;
+	bool right;
+
+	if (arg_is(option, "BACKOFF")) {
+		if (i + 2 < end)
+			return arg_backoff(request, i, &options->backoff,
+					   &options->backoff_most) ? 3 : -1;
+		reply_error(request->reply, "ERR BACKOFF has two values, in seconds");
+		return -1;
+	}
+	if (i + 1 >= end)
+		return 0;
+	if (arg_is(option, "LEASE")) {
+		right = arg_span(request, request->argv[i + 1], "a lease", &options->lease);
+	} else if (arg_is(option, "TRIES")) {
+		right = arg_number(request, request->argv[i + 1], 0, MAX_TRIES, &tries);
+		options->tries = tries;
+	} else {
+		return 0;
+	}
+	return right ? 2 : -1;
+}

@@ -3,6 +3,7 @@
  * One job, in the store and in its wheel: see job.h.
  */
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "job.h"
@@ -121,11 +122,85 @@ int job_remove(struct queue *queue, const struct job *job,
 	return 0;
 }
 
-int job_end_delivery(struct queue *queue, struct job *job,
-		     const struct timewheel_token *token, uint32_t delivery)
+int job_settings(const struct queue *queue, const struct job *job, struct options *settings)
 {
-	int result = -ENOENT;
+	int result = 0;
 
+	*settings = NO_OPTIONS;
+	if (job->options)
+		result = store->get_options(job->id, settings);
+	/* They are missing only in a store that somebody else has changed. */
+	if (result == -ENOENT)
+		result = 0;
+	settings->lease = settings->lease ?: queue->row.lease;
+	if (settings->tries == TRIES_OF_QUEUE)
+		settings->tries = queue->row.tries;
+	if (!settings->backoff) {
+		settings->backoff = queue->row.backoff;
+		settings->backoff_most = queue->row.backoff_most;
+	}
+	return result;
+}
+
+/* Up to a tenth more, so that jobs that failed together do not come again together. */
+uint64_t job_backoff(const struct job *job, const struct options *settings)
+{
+	uint64_t ms = settings->backoff, seed[2] = { job->id, job->attempts }, chance;
+
+	for (uint64_t i = 1; i < job->attempts && ms < settings->backoff_most; i++)
+		ms *= 2;
+	if (ms > settings->backoff_most)
+		ms = settings->backoff_most;
+	crypto_shorthash_siphash24((unsigned char *)&chance, (unsigned char *)seed,
+				   sizeof(seed), store_secret);
+	return ms + chance % (ms / 10 + 1);
+}
+
+int job_copy_more(const struct job *from, const struct job *to)
+{
+	struct options options;
+	struct failure failure;
+	int result = 0;
+
+	if (from->options)
+		result = store->get_options(from->id, &options) ?:
+			 turn_result(store->save_options(to->id, &options));
+	if (!result && from->failure)
+		result = store->get_failure(from->id, &failure) ?:
+			 turn_result(store->save_failure(to->id, &failure));
+	return result;
+}
+
+/* Once the disk is known to be full, the end of the delivery matters more. */
+int job_note_failure(struct job *job, struct bytes reason)
+{
+	struct failure failure = { };
+	int result = 0;
+
+	if ((!reason.data && !job->buried) || store->is_full())
+		return 0;
+	if (!reason.data && job->failure)
+		result = store->get_failure(job->id, &failure);
+	if (result)
+		return result;
+	if (reason.data) {
+		failure.length = reason.length < MAX_REASON ? reason.length : MAX_REASON;
+		memcpy(failure.reason, reason.data, failure.length);
+	}
+	failure.at = now_ms();
+	job->failure = true;
+	return turn_begin() ?: turn_result(store->save_failure(job->id, &failure));
+}
+
+int job_end_delivery(struct queue *queue, struct job *job,
+		     const struct timewheel_token *token, uint32_t delivery,
+		     struct bytes reason)
+{
+	int result = job_note_failure(job, reason);
+
+	if (result)
+		return result;
+	result = -ENOENT;
 	job->held_until = 0;
 	if (job->rule && job->buried)
 		result = rule_end(queue, job, token, delivery);

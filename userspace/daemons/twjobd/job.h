@@ -30,9 +30,23 @@ int job_remove(struct queue *queue, const struct job *job,
 
 /*
  * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence
- * of a rule is split off, and the job becomes the rule's next occurrence.
+ * of a rule is split off, and the job becomes the rule's next occurrence. @reason: see
+ * job_note_failure().
  */
 int job_end_delivery(struct queue *queue, struct job *job,
-		     const struct timewheel_token *token, uint32_t delivery);
+		     const struct timewheel_token *token, uint32_t delivery,
+		     struct bytes reason);
+
+/*
+ * Saves what has failed. No data: nobody told. The reason before stays then, and a job that is
+ * to be buried gets the time.
+ */
+int job_note_failure(struct job *job, struct bytes reason);
+/* What counts for the job: its own options, and the queue's settings in place of others. */
+int job_settings(const struct queue *queue, const struct job *job, struct options *settings);
+/* How long after its last try, which failed, the job is due again by its settings: ms. */
+uint64_t job_backoff(const struct job *job, const struct options *settings);
+/* Gives a job that is being added what the store has of another one. */
+int job_copy_more(const struct job *from, const struct job *to);
 
 #endif /* TWJOBD_JOB_H */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "job.h"
 #include "keep.h"
 #include "rule.h"
 #include "turn.h"
@@ -15,6 +16,8 @@
 #define INTERVAL	USEC_PER_SEC
 /* So many ms a token may be late: its delivery may have been given back for a while. */
 #define LATE		5000
+/* Walks through buried jobs, which may be many, begin at least that often: ms. */
+#define LONGEST_WALK	600000
 /* A clock that has been set back by less, in ns, makes no lease too long. */
 #define SET_BACK	(100 * NSEC_PER_MSEC)
 
@@ -153,6 +156,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 
 	queue->row = *row;
 	queue->saved = *row;
+	queue->burials = (struct burials) { };
 	if (!other_wheel)
 		return 0;
 	queue_destroy_wheel(queue);
@@ -305,6 +309,79 @@ static bool is_comparable(const struct queue *queue)
 	return queue && queue->plain && queue->loaded && !queue->row.dropped;
 }
 
+/* Ends it, or notes the present time as that from which a job is kept that tells none. */
+static int end_buried(struct queue *queue, int64_t id)
+{
+	struct timewheel_token token;
+	struct job job;
+	int result = job_find(queue, id, true, &job, &token);
+
+	if (result || !job.buried)
+		return result;
+	if (job.failure)
+		return job_remove(queue, &job, &token, 0);
+	return job_note_failure(&job, (struct bytes) { }) ?:
+	       job_change(queue, &job, &token, 0, CHANGE_TO_PENDING);
+}
+
+static void look_at_buried(struct queue *queue, const struct job *job)
+{
+	struct failure failure = { };
+	uint64_t now = now_ms();
+
+	if (job->foreign || (job->failure && store->get_failure(job->id, &failure)))
+		return;
+	if (failure.at + queue->row.keep_buried <= now)
+		end_buried(queue, job->id);
+	if (failure.at < queue->burials.oldest && job->failure)
+		queue->burials.oldest = failure.at;
+}
+
+/* The next walk: not before the first of the jobs that are left has been kept long enough. */
+static void plan_burials(struct queue *queue)
+{
+	uint64_t keep = queue->row.keep_buried, least = keep / 16, now = now_ms();
+
+	if (least < MSEC_PER_SEC)
+		least = MSEC_PER_SEC;
+	if (least > LONGEST_WALK)
+		least = LONGEST_WALK;
+	queue->burials = (struct burials) { .at = queue->burials.oldest + keep };
+	if (queue->burials.at < now + least)
+		queue->burials.at = now + least;
+}
+
+static void walk_buried(struct queue *queue)
+{
+	static struct job jobs[SLICE];
+	int n;
+
+	if (!queue->burials.after)
+		queue->burials.oldest = now_ms();
+	n = store->next(queue->burials.after, queue->row.id, jobs, SLICE);
+	for (int i = 0; i < n; i++) {
+		queue->burials.after = jobs[i].id;
+		look_at_buried(queue, &jobs[i]);
+	}
+	if (turn_end() || n < SLICE)
+		plan_burials(queue);
+}
+
+/* Looks at some buried jobs of a queue that does not keep them. False: there is none to do. */
+static bool end_some_buried(void)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next) {
+		if (!queue->row.keep_buried || !is_comparable(queue) ||
+		    queue->burials.at > now_ms())
+			continue;
+		walk_buried(queue);
+		return true;
+	}
+	return false;
+}
+
 static void compare_jobs(void)
 {
 	static struct job jobs[SLICE];
@@ -428,6 +505,8 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 		go_on = load_slice();
 	else if (keep.removing)
 		go_on = remove_slice();
+	else if (end_some_buried())
+		go_on = true;
 	else if (keep.walked)
 		compare_tokens(queue_by_id(keep.walked));
 	else

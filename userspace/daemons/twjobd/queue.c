@@ -501,6 +501,15 @@ int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 	return RUN(queue, extend, handle, delivery, ms * NSEC_PER_MSEC, BY_HANDLE);
 }
 
+void queue_set_lease(struct queue *queue, const struct timewheel_event *event, uint64_t ms)
+{
+	/* The queue's may have become shorter since the job was put. */
+	if (ms > MOST_LEASES * queue->row.lease)
+		ms = MOST_LEASES * queue->row.lease;
+	RUN(queue, extend, event->handle, event->delivery, event->taken + ms * NSEC_PER_MSEC,
+	    BY_HANDLE | ABSOLUTE);
+}
+
 bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 struct timewheel_token *token)
 {

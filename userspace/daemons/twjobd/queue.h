@@ -23,6 +23,8 @@
 #include "histogram.h"
 #include "store.h"
 
+/* The wheel bears no lease that is so many times the queue's. */
+#define MOST_LEASES	1000
 /* A limit for the open files: each queue has two. */
 #define MAX_QUEUES	256
 /* Places where the token of a key may be. */
@@ -31,6 +33,17 @@
 /* Jobs that are due, and that no worker has taken. @oldest: when the first was due, ns. */
 struct due {
 	uint64_t count, oldest;
+};
+
+/*
+ * A walk through the buried jobs, to end those that have been buried for too long: when the
+ * next one begins, behind which job it goes on, and when the first job failed of those that
+ * it has left.
+ */
+struct burials {
+	uint64_t at;		/* ms */
+	int64_t after;
+	uint64_t oldest;	/* ms */
 };
 
 /*
@@ -50,6 +63,7 @@ struct queue {
 	sd_event_source *surveys;
 	struct due counting, counted;	/* by the present survey, and by the last one */
 	struct histogram lateness;	/* from when jobs were due until workers got them */
+	struct burials burials;
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
 	bool made;			/* this process has made the wheel */
@@ -110,6 +124,8 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 /* -ESTALE: the delivery is not out any more. @ms: 0 for the queue's lease. */
 int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 uint64_t ms);
+/* The lease lasts so many ms from when the delivery was taken, not that of the queue. */
+void queue_set_lease(struct queue *queue, const struct timewheel_event *event, uint64_t ms);
 /* Whether the delivery is out. Gets its token. */
 bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 struct timewheel_token *token);

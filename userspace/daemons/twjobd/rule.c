@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "job.h"
 #include "resp.h"
 #include "rule.h"
 #include "turn.h"
@@ -86,10 +87,12 @@ static int become(struct queue *queue, struct job *job, const struct rule *rule,
  */
 static int hand_out(struct queue *queue, struct job *job, const struct rule *rule)
 {
-	int result = save_occurrence(job, rule, store->shared);
+	struct options settings;
+	int result = job_settings(queue, job, &settings) ?:
+		     save_occurrence(job, rule, store->shared);
 
 	if (!result && store->shared)
-		result = turn_result(store->extend(job->id, queue->row.lease));
+		result = turn_result(store->extend(job->id, settings.lease));
 	return result;
 }
 
@@ -129,6 +132,8 @@ static int split_off(struct queue *queue, const struct job *job, const struct ru
 	if (!result)
 		result = turn_add(queue, &other, (struct bytes) { body.data, body.length });
 	buffer_free(&body);
+	if (!result)
+		result = job_copy_more(job, &other);
 	/* In a shared store another job may have this occurrence's key, or may be getting it. */
 	return result == -EEXIST || result == -EALREADY ? -ENOSPC : result;
 }

@@ -19,6 +19,8 @@
 #include "twjobd.h"
 
 #define NAME_SIZE	32
+/* Bytes of a failure's reason that are kept. */
+#define MAX_REASON	1024
 
 struct figures;
 
@@ -33,6 +35,9 @@ struct queue_row {
 	uint64_t tries;		/* 0: without limit */
 	uint64_t max_jobs;
 	uint64_t max_bytes;
+	uint64_t backoff;	/* ms, see struct options */
+	uint64_t backoff_most;
+	uint64_t keep_buried;	/* ms; 0: for ever */
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
@@ -44,7 +49,7 @@ struct queue_row {
 
 /*
  * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
- * @rule: it comes again by a rule.
+ * @rule: it comes again by a rule. @options, @failure: the store has these of the job.
  *
  * The last three are those of a shared store, which counts a first delivery as well: the
  * version is that of receipts; a worker has the job until @held_until; @foreign: another
@@ -57,7 +62,7 @@ struct job {
 	uint64_t attempts;
 	uint64_t size;		/* bytes of body and key */
 	bool buried;
-	bool rule;
+	bool rule, options, failure;
 	size_t key_length;	/* 0: no key */
 	char key[MAX_KEY];
 	uint64_t version;
@@ -83,6 +88,27 @@ struct rule {
 	} missed;
 	bool overlap;
 	struct occurrence at;
+};
+
+/*
+ * What a job has in place of its queue's settings. A try that fails makes the job due after
+ * @backoff, which is doubled with each further one, but after @backoff_most at the latest.
+ */
+struct options {
+	uint64_t lease;		/* ms; 0: the queue's */
+	int64_t tries;		/* 0: without limit; TRIES_OF_QUEUE */
+	uint64_t backoff;	/* ms; 0: the queue's */
+	uint64_t backoff_most;
+};
+
+#define TRIES_OF_QUEUE	(-1)
+#define NO_OPTIONS	((struct options) { .tries = TRIES_OF_QUEUE })
+
+/* The last failure of a job: when it was, and what the worker said of it. */
+struct failure {
+	uint64_t at;		/* ms */
+	size_t length;
+	char reason[MAX_REASON];
 };
 
 /* For store->change(). */
@@ -154,11 +180,16 @@ struct store {
 	 * Afterwards no worker has the job, and this daemon owns it.
 	 */
 	int (*change)(const struct job *job, struct bytes body);
-	/* Removes a job, with its body and its rule. */
+	/* Removes a job, with all that the store has of it. */
 	int (*remove)(int64_t id);
 	int (*save_rule)(int64_t job, const struct rule *rule);
 	int (*get_rule)(int64_t job, struct rule *rule);
 	int64_t (*count_rules)(void);
+	/* The job's row says whether it has these. NO_OPTIONS removes those that it had. */
+	int (*save_options)(int64_t job, const struct options *options);
+	int (*get_options)(int64_t job, struct options *options);
+	int (*save_failure)(int64_t job, const struct failure *failure);
+	int (*get_failure)(int64_t job, struct failure *failure);
 
 	/* With @change the job stays as it is until the present turn ends. */
 	int (*get)(int64_t id, bool change, struct job *job);

@@ -23,7 +23,7 @@ struct entry {
 static struct table {
 	struct entry *entries;
 	size_t count, room, holes;
-} queue_table, job_table, body_table, rule_table;
+} queue_table, job_table, body_table, rule_table, option_table, failure_table;
 
 struct body {
 	size_t length;
@@ -130,6 +130,8 @@ static void end_turn(void)
 	close_holes(&job_table);
 	close_holes(&body_table);
 	close_holes(&rule_table);
+	close_holes(&option_table);
+	close_holes(&failure_table);
 }
 
 static void *new_row(size_t size)
@@ -278,12 +280,19 @@ static int change_job(const struct job *job, struct bytes body)
 	return 0;
 }
 
+static void remove_from(struct table *table, int64_t id)
+{
+	if (find(table, id))
+		set(table, id, NULL);
+}
+
 static int remove_job(int64_t id)
 {
 	set(&job_table, id, NULL);
 	set(&body_table, id, NULL);
-	if (find(&rule_table, id))
-		set(&rule_table, id, NULL);
+	remove_from(&rule_table, id);
+	remove_from(&option_table, id);
+	remove_from(&failure_table, id);
 	return 0;
 }
 
@@ -293,14 +302,44 @@ static int save_rule(int64_t job, const struct rule *rule)
 	return 0;
 }
 
-static int get_rule(int64_t job, struct rule *rule)
+static int get_copy(const struct table *table, int64_t id, void *copy, size_t size)
 {
-	const struct rule *row = find(&rule_table, job);
+	const void *row = find(table, id);
 
 	if (!row)
 		return -ENOENT;
-	*rule = *row;
+	memcpy(copy, row, size);
 	return 0;
+}
+
+static int get_rule(int64_t job, struct rule *rule)
+{
+	return get_copy(&rule_table, job, rule, sizeof(*rule));
+}
+
+static int save_options(int64_t job, const struct options *options)
+{
+	if (!memcmp(options, &NO_OPTIONS, sizeof(*options)))
+		remove_from(&option_table, job);
+	else
+		set_copy(&option_table, job, options, sizeof(*options));
+	return 0;
+}
+
+static int get_options(int64_t job, struct options *options)
+{
+	return get_copy(&option_table, job, options, sizeof(*options));
+}
+
+static int save_failure(int64_t job, const struct failure *failure)
+{
+	set_copy(&failure_table, job, failure, sizeof(*failure));
+	return 0;
+}
+
+static int get_failure(int64_t job, struct failure *failure)
+{
+	return get_copy(&failure_table, job, failure, sizeof(*failure));
 }
 
 static int64_t count_rules(void)
@@ -311,12 +350,7 @@ static int64_t count_rules(void)
 /* No other program changes a job: @change asks for nothing more. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
-	const struct job *row = find(&job_table, id);
-
-	if (!row)
-		return -ENOENT;
-	*job = *row;
-	return 0;
+	return get_copy(&job_table, id, job, sizeof(*job));
 }
 
 static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
@@ -371,6 +405,10 @@ const struct store store_memory = {
 	.save_rule = save_rule,
 	.get_rule = get_rule,
 	.count_rules = count_rules,
+	.save_options = save_options,
+	.get_options = get_options,
+	.save_failure = save_failure,
+	.get_failure = get_failure,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

@@ -18,7 +18,7 @@
 #include "store.h"
 #include "store_sqlite.h"
 
-#define SCHEMA		3
+#define SCHEMA		4
 #define APPLICATION	0x74776a62	/* "twjb" */
 /* So many numbers of jobs are set aside by one commit. */
 #define ID_BLOCK	65536
@@ -182,6 +182,8 @@ static void check_schema(void)
 		must_run(rules);
 	if (number("pragma user_version") == 2)
 		must_run(counts);
+	if (number("pragma user_version") == 3)
+		must_run(more);
 	if (number("pragma user_version") != SCHEMA)
 		die(0, "%s is of another version of twjobd", config.store);
 }
@@ -291,6 +293,9 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.paused = sqlite3_column_int(statement, 10),
 		.draining = sqlite3_column_int(statement, 11),
 		.dropped = sqlite3_column_int(statement, 12),
+		.backoff = sqlite3_column_int64(statement, 13),
+		.backoff_most = sqlite3_column_int64(statement, 14),
+		.keep_buried = sqlite3_column_int64(statement, 15),
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -372,7 +377,8 @@ static int save_queue(struct queue_row *row)
 	const int64_t numbers[] = {
 		row->lease, row->tries, row->max_jobs, row->max_bytes,
 		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
-		row->draining, row->dropped,
+		row->draining, row->dropped, row->backoff, row->backoff_most,
+		row->keep_buried,
 	};
 	int result;
 
@@ -403,6 +409,12 @@ static int64_t new_id(void)
 	return next_id++;
 }
 
+static int more_of(const struct job *job)
+{
+	return (job->rule ? MORE_RULE : 0) | (job->options ? MORE_OPTIONS : 0) |
+	       (job->failure ? MORE_FAILURE : 0);
+}
+
 static int add_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement = BOUND(ADD, job->id, job->queue, job->due,
@@ -414,7 +426,7 @@ static int add_job(const struct job *job, struct bytes body)
 				  SQLITE_STATIC);
 	else
 		sqlite3_bind_null(statement, 7);
-	sqlite3_bind_int64(statement, 8, job->rule);
+	sqlite3_bind_int64(statement, 8, more_of(job));
 	result = run(statement);
 	if (result)
 		return result;
@@ -427,7 +439,7 @@ static int change_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement;
 	int result = run(BOUND(CHANGE, job->id, job->due, job->attempts,
-			       job->size, job->buried));
+			       job->size, job->buried, more_of(job)));
 
 	if (result || !body.data)
 		return result;
@@ -444,6 +456,7 @@ static int remove_job(int64_t id)
 static void read_job(sqlite3_stmt *statement, struct job *job)
 {
 	const void *key = sqlite3_column_blob(statement, 6);
+	int more = sqlite3_column_int(statement, 7);
 
 	*job = (struct job) {
 		.id = sqlite3_column_int64(statement, 0),
@@ -453,7 +466,9 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		.size = sqlite3_column_int64(statement, 4),
 		.buried = sqlite3_column_int(statement, 5),
 		.key_length = sqlite3_column_bytes(statement, 6),
-		.rule = sqlite3_column_int(statement, 7),
+		.rule = more & MORE_RULE,
+		.options = more & MORE_OPTIONS,
+		.failure = more & MORE_FAILURE,
 	};
 	if (job->key_length > MAX_KEY)
 		job->key_length = MAX_KEY;
@@ -502,6 +517,56 @@ static int64_t count_rules(void)
 
 	ask("select count(*) from rule", &count);
 	return count;
+}
+
+static int save_options(int64_t job, const struct options *options)
+{
+	if (!memcmp(options, &NO_OPTIONS, sizeof(*options)))
+		return run(BOUND(REMOVE_OPTIONS, job));
+	return run(BOUND(SAVE_OPTIONS, job, options->lease, options->tries,
+			 options->backoff, options->backoff_most));
+}
+
+static int get_options(int64_t job, struct options *options)
+{
+	sqlite3_stmt *statement = BOUND(GET_OPTIONS, job);
+	int result = find(statement);
+
+	if (!result)
+		*options = (struct options) {
+			.lease = sqlite3_column_int64(statement, 0),
+			.tries = sqlite3_column_int64(statement, 1),
+			.backoff = sqlite3_column_int64(statement, 2),
+			.backoff_most = sqlite3_column_int64(statement, 3),
+		};
+	sqlite3_reset(statement);
+	return result;
+}
+
+static int save_failure(int64_t job, const struct failure *failure)
+{
+	sqlite3_stmt *statement = BOUND(SAVE_FAILURE, job, failure->at);
+
+	bind_bytes(statement, 3, (struct bytes) { failure->reason, failure->length });
+	return run(statement);
+}
+
+static int get_failure(int64_t job, struct failure *failure)
+{
+	sqlite3_stmt *statement = BOUND(GET_FAILURE, job);
+	int result = find(statement);
+
+	if (!result) {
+		const void *reason = sqlite3_column_blob(statement, 1);
+
+		failure->at = sqlite3_column_int64(statement, 0);
+		failure->length = sqlite3_column_bytes(statement, 1);
+		if (failure->length > MAX_REASON)
+			failure->length = MAX_REASON;
+		memcpy(failure->reason, reason ?: "", failure->length);
+	}
+	sqlite3_reset(statement);
+	return result;
 }
 
 /* No other program changes a job: @change asks for nothing more. */
@@ -588,6 +653,10 @@ const struct store store_sqlite = {
 	.save_rule = save_rule,
 	.get_rule = get_rule,
 	.count_rules = count_rules,
+	.save_options = save_options,
+	.get_options = get_options,
+	.save_failure = save_failure,
+	.get_failure = get_failure,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

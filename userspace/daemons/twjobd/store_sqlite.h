@@ -50,10 +50,38 @@ static const char counts[] =
 	"pragma user_version = 3;"
 	"commit;";
 
+/*
+ * Makes version 4, which has options and failures of jobs. What was true of a job with a rule
+ * is now a number, whose bits tell which further tables have a row of the job: see MORE_RULE.
+ */
+static const char more[] =
+	"begin immediate;"
+	"drop trigger ends_rule;"
+	"alter table job rename column rule to more;"
+	"alter table queue add column backoff int not null default 0;"
+	"alter table queue add column backoff_most int not null default 0;"
+	"alter table queue add column keep_buried int not null default 0;"
+	"create table option (id integer primary key, lease int not null,\n"
+	" tries int not null, backoff int not null, backoff_most int not null);"
+	"create table failure (id integer primary key, at int not null,\n"
+	" reason blob not null);"
+	"create trigger ends_more after delete on job when old.more\n"
+	"begin delete from rule where id = old.id;\n"
+	" delete from option where id = old.id;\n"
+	" delete from failure where id = old.id; end;"
+	"pragma user_version = 4;"
+	"commit;";
+
+#define MORE_RULE	1
+#define MORE_OPTIONS	2
+#define MORE_FAILURE	4
+
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
-			"jobs, bytes, buried, paused, draining, dropped"
+			"jobs, bytes, buried, paused, draining, dropped, " \
+			"backoff, backoff_most, keep_buried"
+#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
-#define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, rule"
+#define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
 enum statement {
 	BEGIN, COMMIT, ROLL_BACK, MARK, BACK, KEEP,
@@ -62,6 +90,7 @@ enum statement {
 	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
 	GET, GET_BODY, NEXT, NEXT_BURIED,
 	SAVE_RULE, GET_RULE,
+	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
 	STATEMENTS
 };
 
@@ -78,14 +107,14 @@ static const char * const texts[STATEMENTS] = {
 	[SET_CLOCK] = "replace into meta values ('clock', ?)",
 	[QUEUES] = "select id, " QUEUE_COLUMNS " from queue order by id",
 	[ADD_QUEUE] = "insert into queue (id, " QUEUE_COLUMNS ")\n"
-		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		      "values " QUEUE_VALUES,
 	[SAVE_QUEUE] = "replace into queue (id, " QUEUE_COLUMNS ")\n"
-		       "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		       "values " QUEUE_VALUES,
 	[REMOVE_QUEUE] = "delete from queue where id = ?",
 	[ADD] = "insert into job (" JOB_COLUMNS ") values (?, ?, ?, ?, ?, ?, ?, ?)",
 	[ADD_BODY] = "insert into body values (?, ?)",
 	[CHANGE] = "update job set due = ?2, attempts = ?3, size = ?4,\n"
-		   "buried = ?5 where id = ?1",
+		   "buried = ?5, more = ?6 where id = ?1",
 	[CHANGE_BODY] = "update body set body = ?2 where id = ?1",
 	[REMOVE] = "delete from job where id = ?",
 	[REMOVE_BODY] = "delete from body where id = ?",
@@ -98,6 +127,12 @@ static const char * const texts[STATEMENTS] = {
 	[SAVE_RULE] = "replace into rule (id, " RULE_COLUMNS ")\n"
 		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[GET_RULE] = "select " RULE_COLUMNS " from rule where id = ?",
+	[SAVE_OPTIONS] = "replace into option values (?, ?, ?, ?, ?)",
+	[GET_OPTIONS] = "select lease, tries, backoff, backoff_most\n"
+			"from option where id = ?",
+	[REMOVE_OPTIONS] = "delete from option where id = ?",
+	[SAVE_FAILURE] = "replace into failure values (?, ?, ?)",
+	[GET_FAILURE] = "select at, reason from failure where id = ?",
 };
 
 #endif /* TWJOBD_STORE_SQLITE_H */

@@ -85,20 +85,32 @@ static uint64_t next_attempt(const struct job *job,
 static void bury_job(struct queue *queue, struct job *job,
 		     const struct timewheel_event *event)
 {
+	static const char reason[] = "the lease was over";
 	const struct timewheel_token token = token_of(event);
 
 	job->buried = true;
-	job_end_delivery(queue, job, &token, event->delivery);
+	job_end_delivery(queue, job, &token, event->delivery,
+			 (struct bytes) { reason, strlen(reason) });
 }
 
-/* Reads the job's row. Not 0: the job is not for the client, and the token has been told. */
-static int check_job(struct queue *queue, struct job *job,
+static bool was_last_try(const struct options *settings, uint64_t attempt)
+{
+	return settings->tries && attempt > (uint64_t)settings->tries;
+}
+
+/*
+ * Reads the job's row, and what counts for it. Not 0: the job is not for the client, and the
+ * token has been told.
+ */
+static int check_job(struct queue *queue, struct job *job, struct options *settings,
 		     const struct timewheel_event *event)
 {
 	int result = store->get(event->cookie, true, job);
 
 	if (!result && job->queue != queue->row.id)
 		result = -ENOENT;
+	if (!result)
+		result = job_settings(queue, job, settings);
 	if (result == -ENOENT) {
 		keep_count_mended();
 		queue_unregister(queue, event->handle);
@@ -108,7 +120,7 @@ static int check_job(struct queue *queue, struct job *job,
 	} else if (job_next_due(job) > now_ms()) {
 		queue_take_back(queue, event->handle, event->delivery, job_next_due(job));
 		result = -EAGAIN;
-	} else if (queue->row.tries && next_attempt(job, event) > queue->row.tries) {
+	} else if (was_last_try(settings, next_attempt(job, event))) {
 		bury_job(queue, job, event);
 		result = -EAGAIN;
 	}
@@ -116,8 +128,12 @@ static int check_job(struct queue *queue, struct job *job,
 }
 
 static void count_taken(struct taken *taken, struct queue *queue,
-			const struct timewheel_event *event, const struct job *job)
+			const struct timewheel_event *event, const struct job *job,
+			const struct options *settings)
 {
+	/* Before the client can know of it. */
+	if (settings->lease != queue->row.lease)
+		queue_set_lease(queue, event, settings->lease);
 	taken->count++;
 	histogram_add(&queue->lateness, event->taken - event->deadline);
 	client_delivered(taken->waiter->client, queue, event, job->version,
@@ -130,9 +146,10 @@ static void take_event(struct taken *taken, struct queue *queue,
 {
 	const struct timewheel_token token = token_of(event);
 	size_t length = taken->buffer.length;
+	struct options settings;
 	uint64_t attempt;
 	struct job job;
-	int result = check_job(queue, &job, event);
+	int result = check_job(queue, &job, &settings, event);
 
 	if (result)
 		return;
@@ -156,7 +173,7 @@ static void take_event(struct taken *taken, struct queue *queue,
 	}
 	taken->in_turn |= job.rule || attempt > 1 ||
 			  turn_has_added(queue, event->handle);
-	count_taken(taken, queue, event, &job);
+	count_taken(taken, queue, event, &job, &settings);
 }
 
 /*
@@ -169,6 +186,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 {
 	const struct timewheel_token token = token_of(event);
 	uint64_t later = now_ms() + LATER;
+	struct options settings;
 
 	/* The job has ended, or is buried, or another daemon owns it. */
 	if (result == -ENOENT || (result == -EAGAIN && job->buried)) {
@@ -177,7 +195,9 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	}
 	if (result == -EAGAIN)
 		later = job_next_due(job);
-	if (!result && queue->row.tries && job->attempts > queue->row.tries) {
+	if (!result)
+		result = job_settings(queue, job, &settings);
+	if (!result && was_last_try(&settings, job->attempts)) {
 		/* The claim has counted a delivery that is not made. */
 		job->attempts--;
 		bury_job(queue, job, event);
@@ -198,7 +218,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	if (result)
 		queue_give_back(queue, event->handle, event->delivery, later);
 	else
-		count_taken(taken, queue, event, job);
+		count_taken(taken, queue, event, job, &settings);
 }
 
 /* Asks the rows of a shared store which of these jobs the clients get. */

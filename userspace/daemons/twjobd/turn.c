@@ -282,6 +282,11 @@ void turn_keep(void)
 		turn_result(store->keep());
 }
 
+bool turn_is_marked(void)
+{
+	return turn.marked;
+}
+
 bool turn_has_collided(void)
 {
 	return turn.collided;

@@ -62,6 +62,7 @@ void turn_mark(void);
 /* Undoes all changes since turn_mark(). If the store has failed, the turn does so at its end. */
 void turn_back(void);
 void turn_keep(void);
+bool turn_is_marked(void);
 bool turn_has_collided(void);
 /* Whether the turn had changed something before turn_mark(). */
 bool turn_is_shared(void);

@@ -61,13 +61,13 @@ static const struct verb {
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 9, QUEUE | GATHER, verb_put },
+	{ "TW.PUT", 3, 15, QUEUE | GATHER, verb_put },
 	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
 	{ "TW.ACK", 3, MAX_ARGS, QUEUE | GATHER, verb_ack },
-	{ "TW.NACK", 3, 6, QUEUE | GATHER, verb_nack },
+	{ "TW.NACK", 3, 8, QUEUE | GATHER, verb_nack },
 	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
-	{ "TW.BURY", 3, 3, QUEUE | GATHER, verb_bury },
-	{ "TW.EVERY", 5, 10, QUEUE | GATHER, verb_every },
+	{ "TW.BURY", 3, 5, QUEUE | GATHER, verb_bury },
+	{ "TW.EVERY", 5, 17, QUEUE | GATHER, verb_every },
 	{ "TW.CANCEL", 3, 3, QUEUE | GATHER, verb_cancel },
 	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY | GATHER, verb_cancel },
 	{ "TW.MOVE", 5, 5, QUEUE | GATHER, verb_move },
@@ -82,7 +82,7 @@ static const struct verb {
 	{ "TW.STATS", 1, 1, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, 0, verb_metrics },
 	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 11, FRESH, verb_create },
+	{ "TW.CREATE", 2, 16, FRESH, verb_create },
 	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
 	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
 	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
@@ -135,7 +135,8 @@ struct queue *verbs_queue(struct bytes name)
 {
 	struct queue *queue = queue_find(name);
 
-	if (queue || !store->shared)
+	/* A transaction has looked for its queues before its mark. */
+	if (queue || !store->shared || turn_is_marked())
 		return queue;
 	store->refresh();
 	return queue_find(name);

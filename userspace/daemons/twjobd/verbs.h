@@ -10,7 +10,8 @@
 #include "turn.h"
 
 /* ms */
-#define MAX_LEASE	(7 * 86400 * MSEC_PER_SEC)
+#define MAX_SPAN	(7 * 86400 * MSEC_PER_SEC)
+#define MAX_TRIES	1000000
 
 struct request {
 	struct client *client;
@@ -58,6 +59,15 @@ bool arg_seconds(struct request *request, struct bytes arg, uint64_t *ms);
 /* Options "IN seconds" and "AT time" at argument @i, as a point of time. */
 bool arg_due(struct request *request, int i, uint64_t *due);
 bool arg_key(struct request *request, struct bytes arg, struct bytes *key);
+/* Seconds that are neither 0 nor more than MAX_SPAN, as ms. @what they are. */
+bool arg_span(struct request *request, struct bytes arg, const char *what, uint64_t *ms);
+/* The two values of BACKOFF, behind argument @i. */
+bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *most);
+/*
+ * One of a job's options LEASE, TRIES and BACKOFF at argument @i, before argument @end. Returns
+ * how many arguments it has, 0 for none of these options, -1 for a wrong one.
+ */
+int arg_option(struct request *request, int i, int end, struct options *options);
 
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
@@ -135,6 +145,7 @@ struct put {
 	uint64_t due;
 	bool replace;
 	const struct rule *rule;
+	struct options options;
 };
 
 /* verbs_job.c: puts the job, or changes the job that has its key, and answers. */

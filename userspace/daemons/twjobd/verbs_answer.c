@@ -185,10 +185,11 @@ static void count_try(struct job *job)
 		job->attempts = 1;
 }
 
-/* How a delivery ends: @timed: the job is due then, else as @untried tells. */
+/* How a delivery ends: @timed: the job is due then, else as @untried and its settings tell. */
 struct nack {
 	bool timed, untried;
 	uint64_t due;
+	struct bytes reason;
 };
 
 static bool parse_nack(struct request *request, struct nack *nack)
@@ -196,6 +197,10 @@ static bool parse_nack(struct request *request, struct nack *nack)
 	for (int i = 3; i < request->argc; i++) {
 		if (arg_is(request->argv[i], "UNTRIED")) {
 			nack->untried = true;
+			continue;
+		}
+		if (arg_is(request->argv[i], "REASON") && i + 1 < request->argc) {
+			nack->reason = request->argv[++i];
 			continue;
 		}
 		if (!arg_due(request, i++, &nack->due))
@@ -210,28 +215,40 @@ static bool parse_nack(struct request *request, struct nack *nack)
  * store has no count of a first delivery, the wheel's count begins again with a new token.
  */
 static int untry(struct queue *queue, struct job *job, const struct timewheel_token *token,
-		 uint32_t delivery)
+		 uint32_t delivery, const struct nack *nack)
 {
 	bool first = job->attempts < 2 && !store->shared;
 
+	if (nack->timed)
+		job->due = nack->due;
 	if (job->attempts && !first)
 		job->attempts--;
 	job->held_until = 0;
-	return job_change(queue, job, token, delivery,
+	return job_note_failure(job, nack->reason) ?:
+	       job_change(queue, job, token, delivery,
 			  first ? CHANGE_TO_NEW : CHANGE_TO_PENDING);
 }
 
 /* @buried: whether this try was the last one. After it, @job may be a rule's next one. */
 static int fail_try(struct queue *queue, struct job *job, const struct timewheel_token *token,
-		    uint32_t delivery, bool *buried)
+		    uint32_t delivery, const struct nack *nack, bool *buried)
 {
+	struct options settings;
+	int result = job_settings(queue, job, &settings);
+
+	if (result)
+		return result;
 	count_try(job);
-	*buried = queue->row.tries && job->attempts >= queue->row.tries;
+	job->due = nack->due + (nack->timed ? 0 : job_backoff(job, &settings));
+	*buried = settings.tries && job->attempts >= (uint64_t)settings.tries;
 	job->buried = *buried;
-	return job_end_delivery(queue, job, token, delivery);
+	return job_end_delivery(queue, job, token, delivery, nack->reason);
 }
 
-/* TW.NACK queue receipt [IN seconds | AT time] [UNTRIED]: OK, or BURIED after the last try */
+/*
+ * TW.NACK queue receipt [IN seconds | AT time] [REASON text] [UNTRIED]: OK, or BURIED after
+ * the last try
+ */
 void verb_nack(struct request *request)
 {
 	struct timewheel_token token;
@@ -245,32 +262,36 @@ void verb_nack(struct request *request)
 		return;
 	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
 			       &token, 0);
-	if (!result) {
-		if (nack.timed || !nack.untried)
-			job.due = nack.due;
-		if (nack.untried)
-			result = untry(request->queue, &job, &token, receipt.delivery);
-		else
-			result = fail_try(request->queue, &job, &token,
-					  receipt.delivery, &buried);
-	}
+	if (!result && nack.untried)
+		result = untry(request->queue, &job, &token, receipt.delivery, &nack);
+	else if (!result)
+		result = fail_try(request->queue, &job, &token, receipt.delivery, &nack,
+				  &buried);
 	answer(request, result, buried ? "BURIED" : "OK");
 }
 
-/* TW.BURY queue receipt */
+/* TW.BURY queue receipt [REASON text] */
 void verb_bury(struct request *request)
 {
 	struct timewheel_token token;
+	struct bytes reason = { };
 	struct receipt receipt;
 	struct job job;
-	int result = find_delivery(request->queue, request->argv[2], &receipt, &job,
-				   &token, 0);
+	int result;
 
+	if (request->argc > 3) {
+		if (request->argc < 5 || !arg_is(request->argv[3], "REASON")) {
+			reply_error(request->reply, "ERR expected REASON and a text");
+			return;
+		}
+		reason = request->argv[4];
+	}
+	result = find_delivery(request->queue, request->argv[2], &receipt, &job, &token, 0);
 	if (!result) {
 		count_try(&job);
 		job.buried = true;
 		result = job_end_delivery(request->queue, &job, &token,
-					  receipt.delivery);
+					  receipt.delivery, reason);
 	}
 	answer(request, result, "OK");
 }
@@ -286,7 +307,7 @@ void verb_extend(struct request *request)
 
 	if (request->argc > 3 && !arg_seconds(request, request->argv[3], &lease))
 		return;
-	result = lease > MAX_LEASE ? -ERANGE :
+	result = lease > MAX_SPAN ? -ERANGE :
 		 find_delivery(request->queue, request->argv[2], &receipt, &job,
 			       &token, lease);
 	if (!result && store->shared)

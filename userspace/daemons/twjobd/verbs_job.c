@@ -20,8 +20,17 @@ static bool parse_put(struct request *request, struct put *put)
 	*put = (struct put) {
 		.body = request->argv[2],
 		.due = now_ms(),
+		.options = NO_OPTIONS,
 	};
 	for (int i = 3; i < request->argc; i++) {
+		int n = arg_option(request, i, request->argc, &put->options);
+
+		if (n < 0)
+			return false;
+		if (n) {
+			i += n - 1;
+			continue;
+		}
 		if (arg_is(request->argv[i], "REPLACE")) {
 			put->replace = true;
 		} else if (arg_is(request->argv[i], "KEY") &&
@@ -67,9 +76,21 @@ static bool has_room(struct request *request, uint64_t size, uint64_t old)
 	return false;
 }
 
-static int save_rule(const struct put *put, const struct job *job)
+static bool has_options(const struct put *put)
 {
-	return put->rule ? turn_result(store->save_rule(job->id, put->rule)) : 0;
+	return memcmp(&put->options, &NO_OPTIONS, sizeof(put->options));
+}
+
+/* Saves the rule and the options, in place of those that the job @had. */
+static int save_more(const struct put *put, const struct job *job, bool had)
+{
+	int result = 0;
+
+	if (put->rule)
+		result = turn_result(store->save_rule(job->id, put->rule));
+	if (!result && (had || has_options(put)))
+		result = turn_result(store->save_options(job->id, &put->options));
+	return result;
 }
 
 static int add_job(struct queue *queue, const struct put *put, struct job *job)
@@ -79,11 +100,12 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 		.due = put->due,
 		.size = size_of(put),
 		.rule = put->rule,
+		.options = has_options(put),
 		.key_length = put->key.length,
 	};
 	if (put->key.length)
 		memcpy(job->key, put->key.data, put->key.length);
-	return turn_add(queue, job, put->body) ?: save_rule(put, job);
+	return turn_add(queue, job, put->body) ?: save_more(put, job, false);
 }
 
 static void answer_key(struct request *request, const struct job *job,
@@ -103,19 +125,21 @@ static void renew(struct queue *queue, struct job *job, uint64_t due)
 	job->buried = false;
 }
 
-/* Gives the job of the key another body, time and rule. */
+/* Gives the job of the key another body, time and rule, and other options. */
 static void replace(struct request *request, const struct put *put,
 		    struct job *job, const struct timewheel_token *token)
 {
 	uint64_t old = job->size;
+	bool had = job->options;
 	int result;
 
 	job->size = size_of(put);
+	job->options = has_options(put);
 	if (!has_room(request, job->size, old))
 		return;
 	renew(request->queue, job, put->due);
 	result = turn_begin() ?: turn_result(store->change(job, put->body)) ?:
-		 save_rule(put, job);
+		 save_more(put, job, had);
 	if (result) {
 		answer_failure(request, result);
 		return;
@@ -138,7 +162,16 @@ static void compare_body(void *arg, struct bytes body)
 			   !memcmp(body.data ?: "", comparison->body.data, body.length);
 }
 
-/* Whether the job's rule and body are those of the put. Its occurrence may be any. */
+static bool has_same_options(const struct put *put, const struct job *job)
+{
+	struct options options = NO_OPTIONS;
+
+	if (job->options && store->get_options(job->id, &options))
+		return false;
+	return !memcmp(&options, &put->options, sizeof(options));
+}
+
+/* Whether the job's rule, options and body are the put's. Its occurrence may be any. */
 static bool is_same_rule(const struct put *put, const struct job *job)
 {
 	struct comparison comparison = { .body = put->body };
@@ -148,7 +181,7 @@ static bool is_same_rule(const struct put *put, const struct job *job)
 	       !strcmp(rule.text, put->rule->text) &&
 	       !strcmp(rule.zone, put->rule->zone) &&
 	       rule.missed == put->rule->missed &&
-	       rule.overlap == put->rule->overlap &&
+	       rule.overlap == put->rule->overlap && has_same_options(put, job) &&
 	       !store->body(job->id, compare_body, &comparison) && comparison.same;
 }
 
@@ -186,6 +219,11 @@ void put_job(struct request *request, const struct put *put)
 	struct job job;
 	int result;
 
+	if (put->options.lease > MOST_LEASES * request->queue->row.lease) {
+		reply_error(request->reply, "ERR LEASE is at most %d times that of the queue",
+			    MOST_LEASES);
+		return;
+	}
 	do {
 		if (put->key.length && put_again(request, put))
 			return;
@@ -201,7 +239,10 @@ void put_job(struct request *request, const struct put *put)
 		reply_integer(request->reply, job.id);
 }
 
-/* TW.PUT queue body [IN seconds | AT time] [KEY key] [REPLACE] */
+/*
+ * TW.PUT queue body [IN seconds | AT time] [KEY key] [REPLACE] [LEASE s] [TRIES n]
+ * [BACKOFF s s]
+ */
 void verb_put(struct request *request)
 {
 	struct put put;

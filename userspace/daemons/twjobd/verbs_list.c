@@ -33,6 +33,60 @@ static enum state state_of(const struct job *job,
 	return job->due <= now_ms() ? READY : DELAYED;
 }
 
+/* What the store has of a job beside its row. */
+struct more {
+	struct options options;
+	struct failure failure;
+	struct rule rule;
+};
+
+static int get_more(const struct job *job, struct more *more)
+{
+	int result = 0;
+
+	more->options = NO_OPTIONS;
+	if (job->options)
+		result = store->get_options(job->id, &more->options);
+	if (!result && job->failure)
+		result = store->get_failure(job->id, &more->failure);
+	/* Another program may have changed it since its row was read. */
+	return result == -ENOENT ? -EALREADY : result;
+}
+
+static size_t count_more(const struct job *job, const struct more *more)
+{
+	const struct options *options = &more->options;
+
+	return (options->lease ? 1 : 0) + (options->tries != TRIES_OF_QUEUE) +
+	       (options->backoff ? 2 : 0) + (job->failure ? 2 : 0);
+}
+
+static void add_number(struct reply *reply, const char *name, int64_t number)
+{
+	reply_text(reply, name);
+	reply_integer(reply, number);
+}
+
+static void add_more(struct reply *reply, const struct job *job, const struct more *more)
+{
+	const struct bytes reason = { more->failure.reason, more->failure.length };
+	const struct options *options = &more->options;
+
+	if (options->lease)
+		add_number(reply, "lease_ms", options->lease);
+	if (options->tries != TRIES_OF_QUEUE)
+		add_number(reply, "tries", options->tries);
+	if (options->backoff) {
+		add_number(reply, "backoff_ms", options->backoff);
+		add_number(reply, "backoff_most_ms", options->backoff_most);
+	}
+	if (job->failure) {
+		add_number(reply, "failed", more->failure.at);
+		reply_text(reply, "reason");
+		reply_bytes(reply, reason);
+	}
+}
+
 static void add_job(struct reply *reply, const struct job *job, enum state state,
 		    size_t pairs)
 {
@@ -89,22 +143,26 @@ static int find(struct request *request, struct job *job, struct timewheel_token
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
-	struct rule rule;
+	struct more more;
 	struct job job;
 	int result = find(request, &job, &token);
 
 	if (!result && job.rule)
-		result = store->get_rule(job.id, &rule);
+		result = store->get_rule(job.id, &more.rule);
+	if (!result)
+		result = get_more(&job, &more);
 	if (result == -ENOENT)
 		reply_null(request->reply);
 	else if (result && result != -EINVAL)
 		answer_failure(request, result);
 	if (result)
 		return;
-	add_job(request->reply, &job, state_of(&job, &token), job.rule ? 11 : 6);
+	add_job(request->reply, &job, state_of(&job, &token),
+		(job.rule ? 11 : 6) + count_more(&job, &more));
 	store->body(job.id, add_body, request->reply);
 	if (job.rule)
-		add_rule(request->reply, &rule);
+		add_rule(request->reply, &more.rule);
+	add_more(request->reply, &job, &more);
 }
 
 struct listing {
@@ -163,6 +221,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 {
 	struct timewheel_token token = { };
 	enum state state;
+	struct more more;
 
 	if (job->queue != queue->row.id || job->due >= listing->before)
 		return false;
@@ -171,7 +230,13 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	state = state_of(job, &token);
 	if (listing->state != STATES && listing->state != state)
 		return false;
-	add_job(&listing->jobs, job, state, 5);
+	/* Another program may be changing it: it is listed as it is known. */
+	if (get_more(job, &more)) {
+		add_job(&listing->jobs, job, state, 5);
+	} else {
+		add_job(&listing->jobs, job, state, 5 + count_more(job, &more));
+		add_more(&listing->jobs, job, &more);
+	}
 	return true;
 }
 

@@ -14,7 +14,6 @@
 
 #define LEASE		(60 * MSEC_PER_SEC)
 #define TRIES		10
-#define MAX_TRIES	1000000
 #define MAX_JOBS	100000
 #define MOST_JOBS	(1 << 28)
 #define MAX_BYTES	(1ULL << 30)
@@ -45,17 +44,23 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 		return arg_number(request, value, 1, MOST_JOBS, &row->max_jobs);
 	if (arg_is(request->argv[i], "MAXBYTES"))
 		return arg_number(request, value, 1, MOST_BYTES, &row->max_bytes);
-	if (!arg_is(request->argv[i], "LEASE")) {
-		reply_error(request->reply,
-			    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES or IFNEW");
-		return false;
-	}
-	if (!arg_seconds(request, value, &row->lease))
-		return false;
-	if (row->lease && row->lease <= MAX_LEASE)
-		return true;
-	reply_error(request->reply, "ERR a lease is 0.001 to 604800 seconds");
+	if (arg_is(request->argv[i], "LEASE"))
+		return arg_span(request, value, "a lease", &row->lease);
+	if (arg_is(request->argv[i], "KEEPBURIED"))
+		return arg_seconds(request, value, &row->keep_buried);
+	reply_error(request->reply,
+		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED or IFNEW");
 	return false;
+}
+
+/* BACKOFF has two values. With 0 0 the queue has none. */
+static bool parse_backoff(struct request *request, int i, struct queue_row *row)
+{
+	if (!arg_seconds(request, request->argv[i + 1], &row->backoff) ||
+	    !arg_seconds(request, request->argv[i + 2], &row->backoff_most))
+		return false;
+	return (!row->backoff && !row->backoff_most) ||
+	       arg_backoff(request, i, &row->backoff, &row->backoff_most);
 }
 
 /* @if_new: a queue that is there stays as it is. */
@@ -67,12 +72,15 @@ static bool parse_settings(struct request *request, struct queue_row *row, bool 
 			*if_new = true;
 			continue;
 		}
-		if (i + 1 == request->argc) {
+		bool two = arg_is(request->argv[i], "BACKOFF");
+
+		if (i + 1 + two >= request->argc) {
 			reply_error(request->reply, "ERR a setting has no value");
 			return false;
 		}
-		if (!parse_setting(request, i++, row))
+		if (!(two ? parse_backoff : parse_setting)(request, i, row))
 			return false;
+		i += 1 + two;
 	}
 	return true;
 }
@@ -191,7 +199,10 @@ static void make_queue(struct request *request, struct queue_row *row)
 	turn_result(store->remove_queue(row->id));
 }
 
-/* TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [IFNEW] */
+/*
+ * TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [BACKOFF s s] [KEEPBURIED s]
+ * [IFNEW]
+ */
 void verb_create(struct request *request)
 {
 	struct queue *queue = queue_find(request->argv[1]);

@@ -6,6 +6,8 @@
 #include "rule.h"
 #include "verbs.h"
 
+#define OPTIONS	"TZ zone, MISSED last|all|none, OVERLAP, LEASE, TRIES or BACKOFF before the body"
+
 static bool copy_text(struct request *request, struct bytes arg, char *text, size_t size)
 {
 	if (arg_text(arg, text, size))
@@ -32,10 +34,10 @@ static bool parse_missed(struct request *request, struct bytes arg, struct rule 
 }
 
 /* The body is the last argument, behind the options. */
-static bool parse_rule(struct request *request, struct rule *rule)
+static bool parse_rule(struct request *request, struct rule *rule, struct options *options)
 {
 	const struct bytes *argv = request->argv;
-	int end = request->argc - 1;
+	int end = request->argc - 1, n;
 
 	*rule = (struct rule) { };
 	if (!copy_text(request, argv[3], rule->text, sizeof(rule->text)))
@@ -51,25 +53,30 @@ static bool parse_rule(struct request *request, struct rule *rule)
 			if (!parse_missed(request, argv[++i], rule))
 				return false;
 		} else {
-			reply_error(request->reply,
-				    "ERR expected TZ zone, MISSED last|all|none or OVERLAP before the body");
-			return false;
+			n = arg_option(request, i, end, options);
+			if (!n)
+				reply_error(request->reply, "ERR expected " OPTIONS);
+			if (n <= 0)
+				return false;
+			i += n - 1;
 		}
 	}
 	return true;
 }
 
-/* TW.EVERY queue key rule [TZ zone] [MISSED last|all|none] [OVERLAP] body */
+/* TW.EVERY queue key rule [TZ zone] [MISSED last|all|none] [OVERLAP] [OPTION] ... body */
 void verb_every(struct request *request)
 {
 	struct put put = {
 		.body = request->argv[request->argc - 1],
 		.replace = true,
+		.options = NO_OPTIONS,
 	};
 	char why[CALENDAR_WHY];
 	struct rule rule;
 
-	if (!arg_key(request, request->argv[2], &put.key) || !parse_rule(request, &rule))
+	if (!arg_key(request, request->argv[2], &put.key) ||
+	    !parse_rule(request, &rule, &put.options))
 		return;
 	if (put.key.length > MAX_RULE_KEY) {
 		reply_error(request->reply, "ERR the key of a rule has 1 to %d bytes",

@@ -49,7 +49,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	due = queue_due(queue, &info);
 	now = queue_deadline(now_ms());
 	age = due.count && now > due.oldest ? now - due.oldest : 0;
-	*figures = (struct figures) { row->name, 16, {
+	*figures = (struct figures) { row->name, 19, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
 		{ "pending", info.pending > others ? info.pending - others : 0,
@@ -68,6 +68,9 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		  "The queue's jobs are being loaded, or it has no wheel." },
 		{ .name = "lease_ms", .value = row->lease },
 		{ .name = "tries", .value = row->tries },
+		{ .name = "backoff_ms", .value = row->backoff },
+		{ .name = "backoff_most_ms", .value = row->backoff_most },
+		{ .name = "keep_buried_ms", .value = row->keep_buried },
 		{ "max_jobs", row->max_jobs, "max_jobs", "Jobs that it may hold." },
 		{ "max_bytes", row->max_bytes, "max_bytes", "Bytes that it may hold." },
 	} };

@@ -111,6 +111,7 @@ static bool is_same(const struct job *a, const struct job *b)
 	return a->id == b->id && a->queue == b->queue && a->due == b->due &&
 	       a->attempts == b->attempts && a->size == b->size &&
 	       a->buried == b->buried && a->rule == b->rule &&
+	       a->options == b->options && a->failure == b->failure &&
 	       a->key_length == b->key_length &&
 	       !memcmp(a->key, b->key, a->key_length);
 }
@@ -141,6 +142,37 @@ static int get_rule(int64_t job, struct rule *rule)
 static int64_t count_rules(void)
 {
 	return BOTH(count_rules);
+}
+
+static int save_options(int64_t job, const struct options *options)
+{
+	return BOTH(save_options, job, options);
+}
+
+static int get_options(int64_t job, struct options *options)
+{
+	struct options other;
+	int result = store_sqlite.get_options(job, options);
+
+	must_be(result == store_memory.get_options(job, &other));
+	must_be(result || !memcmp(options, &other, sizeof(other)));
+	return result;
+}
+
+static int save_failure(int64_t job, const struct failure *failure)
+{
+	return BOTH(save_failure, job, failure);
+}
+
+static int get_failure(int64_t job, struct failure *failure)
+{
+	struct failure other;
+	int result = store_sqlite.get_failure(job, failure);
+
+	must_be(result == store_memory.get_failure(job, &other));
+	must_be(result || (failure->at == other.at && failure->length == other.length &&
+			   !memcmp(failure->reason, other.reason, other.length)));
+	return result;
 }
 
 static int get_job(int64_t id, bool change, struct job *job)
@@ -250,6 +282,10 @@ const struct store store_both = {
 	.save_rule = save_rule,
 	.get_rule = get_rule,
 	.count_rules = count_rules,
+	.save_options = save_options,
+	.get_options = get_options,
+	.save_failure = save_failure,
+	.get_failure = get_failure,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
@@ -268,14 +304,28 @@ static void ignore(void *arg, struct bytes body)
 /* Of the queues. */
 static int64_t newest_queue;
 
+/* Of a new job, or one that is changed. */
+static void save_more_by_chance(const struct job *job)
+{
+	struct rule rule = { .text = "@daily", .missed = rand() % 3,
+			     .at = { .local = rand(), .again = rand() % 2 } };
+	struct options options = { .lease = rand() % 2, .tries = rand() % 3 - 1 };
+	struct failure failure = { .at = rand(), .length = rand() % 4, .reason = "why" };
+
+	if (job->rule)
+		save_rule(job->id, &rule);
+	if (job->options)
+		save_options(job->id, &options);
+	if (job->failure)
+		save_failure(job->id, &failure);
+}
+
 static void change_by_chance(int64_t *newest)
 {
 	static const char text[] = "some text for bodies";
 	struct bytes body = { text, rand() % sizeof(text) };
 	struct job job = { .id = *newest - rand() % NEAR };
 	struct queue_row row = { .id = rand() % 3, .name = "by-chance" };
-	struct rule rule = { .text = "@daily", .missed = rand() % 3,
-			     .at = { .local = rand(), .again = rand() % 2 } };
 
 	switch (rand() % 5) {
 	case 0:
@@ -295,31 +345,36 @@ static void change_by_chance(int64_t *newest)
 		job.buried = rand() % 2;
 		job.due = rand();
 		body.data = rand() % 2 ? text : NULL;
+		job.options |= rand() % 2;
+		job.failure |= rand() % 2;
 		change_job(&job, body);
-		if (job.rule)
-			save_rule(job.id, &rule);
+		save_more_by_chance(&job);
 		break;
 	default:
 		*newest = new_id();
 		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
 				     .due = rand(), .key_length = rand() % 2,
-				     .key = "k", .rule = rand() % 2 };
+				     .key = "k", .rule = rand() % 2,
+				     .options = rand() % 2, .failure = rand() % 2 };
 		add_job(&job, body);
-		if (job.rule)
-			save_rule(job.id, &rule);
+		save_more_by_chance(&job);
 	}
 }
 
-/* Also the bodies and rules of jobs that have been removed: there are none. */
+/* Also what there was of jobs that have been removed: there is nothing. */
 static void compare_all(int64_t newest)
 {
 	static struct job jobs[MOST];
+	struct options options;
+	struct failure failure;
 	struct rule rule;
 
 	next_jobs(0, 0, jobs, MOST);
 	for (int64_t id = newest; id > newest - NEAR; id--) {
 		get_body(id, ignore, NULL);
 		get_rule(id, &rule);
+		get_options(id, &options);
+		get_failure(id, &failure);
 	}
 	count_rules();
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);

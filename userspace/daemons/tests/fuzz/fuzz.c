@@ -369,7 +369,8 @@ static const char * const words[] = {
 	"INFO", "LIST", "UNBLOCK", "GETNAME", "LIB-NAME", "GET",
 	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
-	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW",
+	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
+	"KEEPBURIED",
 };
 
 #define VERBS		45

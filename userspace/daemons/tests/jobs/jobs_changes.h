@@ -23,7 +23,7 @@ enum command {
 struct version {
 	int change;
 	enum command by;
-	bool gone, buried;
+	bool gone, buried, failed;
 	long long due;		/* ms, 0: not known */
 	unsigned int body;
 };
@@ -251,13 +251,15 @@ static inline void work_on_one(redisContext *client, int how)
 	version = new_version(job, NONE);
 	if (how % 3 == 0) {
 		version->due = later();
-		answers(client, "OK", "TW.NACK q %s AT %lld", taken.receipt,
+		version->failed = true;
+		answers(client, "OK", "TW.NACK q %s AT %lld REASON why", taken.receipt,
 			version->due);
 		return;
 	}
 	if (how % 3 == 1) {
 		version->buried = true;
-		answers(client, "OK", "TW.BURY q %s", taken.receipt);
+		version->failed = true;
+		answers(client, "OK", "TW.BURY q %s REASON why", taken.receipt);
 		if (how % 2)
 			return;
 		version = new_version(job, NONE);
@@ -278,7 +280,9 @@ static inline bool is_version(const redisReply *reply, const struct version *ver
 
 	if (reply->type == REDIS_REPLY_NIL || version->gone)
 		return reply->type == REDIS_REPLY_NIL && version->gone;
-	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 12 &&
+	return reply->type == REDIS_REPLY_ARRAY &&
+	       reply->elements == (version->failed ? 16 : 12) &&
+	       (!version->failed || !strcmp(field[15]->str, "why")) &&
 	       field[11]->str && !strcmp(field[3]->str, "buried") == version->buried &&
 	       (!version->due || field[5]->integer == version->due) &&
 	       !strcmp(field[11]->str, body_of(version->body));

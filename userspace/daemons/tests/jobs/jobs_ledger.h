@@ -41,6 +41,7 @@
 #define FREES		16U	/* no worker is sure of the job any more */
 #define HOLDS		32U	/* the lease begins again, and is a longer one */
 #define ANEW		64U	/* attempts are counted anew */
+#define FAILS		128U	/* and tells why, which stays until the job ends */
 
 struct verb {
 	const char *name;
@@ -69,6 +70,8 @@ struct known {
 static struct entry {
 	struct queue *queue;
 	bool keyed, awaited;		/* it was listed as ready, and not delivered since */
+	bool options;			/* it is put with some */
+	bool failed;			/* it has told why, and has not ended since */
 	long long id;			/* 0: not known */
 	int versions;
 	struct known known;
@@ -99,7 +102,7 @@ struct call {
 
 enum wrong {
 	LOST, TWICE, NOT_THERE, OTHER_BODY, OTHER_TIME, EARLY, STUCK, SHARED, ROBBED, CHANGED,
-	TRIED, MISCOUNTED,
+	TRIED, MISCOUNTED, FORGOTTEN,
 	PAUSED, DRAINED, LIES, STRANGE, WRONGS
 };
 
@@ -108,7 +111,7 @@ static const char * const wrongs[] = {
 	"due at another time", "early", "ready and not handed out",
 	"handed out while another has it",
 	"lease ended too soon", "changed while a worker has it", "tried too often",
-	"attempts miscounted",
+	"attempts miscounted", "its reason or options forgotten, or another's",
 	"handed out while paused", "put while drained", "answers that contradict others",
 	"strange"
 };
@@ -152,6 +155,7 @@ static inline struct entry *new_entry(unsigned int queue, bool keyed)
 		entry = &entries[next_entry++];
 		entry->queue = &queues[queue];
 		entry->keyed = keyed;
+		entry->options = next_entry % 3 == 0;
 		entry->known = (struct known) { GONE, FOREVER, 0, INT_MAX, 0 };
 	}
 	pthread_mutex_unlock(&ledger);
@@ -274,7 +278,7 @@ static inline const char *word_of(const struct verb *verb, const redisReply *rep
 		return verb->flags & MAKES ? "NEW" : text;
 	}
 	if (reply->type == REDIS_REPLY_ARRAY)
-		word = reply->element[reply->elements == 12 ? 3 : 1];
+		word = reply->element[reply->elements >= 12 ? 3 : 1];
 	snprintf(text, size, "%.*s", (int)strcspn(word->str, " "), word->str);
 	return text;
 }
@@ -315,6 +319,8 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 
 	entry->ended += !!(flags & ENDS);
 	entry->made += flags & MAKES && from == GONE;
+	if (flags & ENDS || (flags & MAKES && from == GONE))
+		entry->failed = false;
 	if (!quiet)
 		return;
 	if (!call->own && (call->receipt || !(flags & FREES)) && is_held(call))
@@ -374,9 +380,30 @@ static inline void note_due(const struct entry *entry, const struct known *known
 		is_wrong(OTHER_TIME, entry, verb, text);
 }
 
-static inline void note_map(const struct entry *entry, const struct known *known,
-			    redisReply **map)
+/* The value of a name in a map that TW.GET gives; NULL if it is not there. */
+static inline const redisReply *value_of(const redisReply *reply, const char *name)
 {
+	for (size_t i = 0; i + 1 < reply->elements; i += 2)
+		if (!strcmp(reply->element[i]->str, name))
+			return reply->element[i + 1];
+	return NULL;
+}
+
+/* The reason begins with the number of the entry, if it is not the daemon's. */
+static inline void note_more(const struct entry *entry, const redisReply *reply)
+{
+	const redisReply *reason = value_of(reply, "reason");
+	int index = entry - entries;
+
+	if ((entry->failed && !reason) || entry->options != !!value_of(reply, "lease_ms") ||
+	    (reason && sscanf(reason->str, "%d", &index) == 1 && index != entry - entries))
+		is_wrong(FORGOTTEN, entry, "GET", reason ? reason->str : "");
+}
+
+static inline void note_map(const struct entry *entry, const struct known *known,
+			    const redisReply *reply)
+{
+	redisReply **map = reply->element;
 	int index = -1, version = 0;
 
 	if (strcmp(map[3]->str, "buried"))
@@ -384,6 +411,7 @@ static inline void note_map(const struct entry *entry, const struct known *known
 	if (sscanf(map[11]->str, "%d.%d", &index, &version) != 2 ||
 	    index != entry - entries || version < known->oldest || version > known->newest)
 		is_wrong(OTHER_BODY, entry, "GET", map[11]->str);
+	note_more(entry, reply);
 }
 
 static inline void note_answer(struct call *call, const redisReply *reply, bool quiet)
@@ -411,8 +439,10 @@ static inline void note_answer(struct call *call, const redisReply *reply, bool 
 		note_number(call, reply);
 	if (!is && possible == GONE && queue->drained && queue->drained < call->sent)
 		is_wrong(DRAINED, entry, call->verb->name, word);
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 12 && quiet)
-		note_map(entry, &call->before, reply->element);
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 12 && quiet)
+		note_map(entry, &call->before, reply);
+	if (call->verb->flags & FAILS && quiet && strcmp(word, "STALE"))
+		entry->failed = true;
 	if (is)
 		note_not_done(call, quiet, is, word);
 	else
@@ -436,6 +466,8 @@ static inline bool end(struct call *call, const redisReply *reply)
 			entry->maybe_made++;
 			entry->id = 0;
 		}
+		if (call->verb->flags & (ENDS | MAKES))
+			entry->failed = false;
 	}
 	entry->under_way--;
 	entry->answered = mono();

@@ -39,8 +39,9 @@ static const struct verb put_verb = {
 	{ "KICK", BY_QUEUE, 3 },
 }, ends[] = {
 	{ "ACK", BY_RECEIPT, 60, LIVE, GONE, ENDS | FREES, "1 STALE", "" },
-	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES, "OK BURIED STALE", "" },
-	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES, "OK STALE", "" },
+	{ "NACK", BY_RECEIPT, 16, LIVE, LIVE, MOVES | TIMED | FREES | FAILS,
+		"OK BURIED STALE", "" },
+	{ "BURY", BY_RECEIPT, 12, LIVE, BURIED, FREES | FAILS, "OK STALE", "" },
 	/* Its lease has to end; or the answer comes much later. */
 	{ "forget", BY_QUEUE, 12 },
 }, extend_verb = {
@@ -97,12 +98,18 @@ static inline void write_object(const struct call *call, char *text, size_t size
 	const struct entry *entry = call->entry;
 	const struct verb *verb = call->verb;
 	int index = entry - entries;
+	char options[64] = "";
 
+	if (entry->options)
+		snprintf(options, sizeof(options), " LEASE %.3f TRIES %d BACKOFF 1 2",
+			 (lease + EXTENSION) / 1000000.0, entry->queue->tries);
 	if (verb->flags & MAKES && entry->keyed)
-		snprintf(text, size, "%d.%d KEY k%d%s", index, call->version, index,
-			 verb->more);
+		snprintf(text, size, "%d.%d KEY k%d%s%s", index, call->version, index,
+			 verb->more, options);
 	else if (verb->flags & MAKES)
-		snprintf(text, size, "%d.%d", index, call->version);
+		snprintf(text, size, "%d.%d%s", index, call->version, options);
+	else if (verb->flags & FAILS)
+		snprintf(text, size, "%s REASON %d.failed", call->receipt, index);
 	else if (verb->flags & HOLDS)
 		snprintf(text, size, "%s %.3f", call->receipt,
 			 (lease + EXTENSION) / 1000000.0);
@@ -117,7 +124,7 @@ static inline void write_object(const struct call *call, char *text, size_t size
 /* Sends a command about a job, and enters what is answered. False: nothing is. */
 static inline bool carry_out(struct client *client, struct call *call)
 {
-	char object[128], in[32] = "";
+	char object[192], in[32] = "";
 	redisReply *reply;
 	bool answered;
 

@@ -170,11 +170,22 @@ create or replace function timewheel.add_with_key(id bigint, queue bigint, node 
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
 declare
-	new timewheel.job := row(id, queue, node, 0, due, 0, attempts, size, buried, rule, key,
-		body);
+	new timewheel.job;
 	patience text := current_setting('lock_timeout');
 	added bigint;
 begin
+	new.id := id;
+	new.queue := queue;
+	new.node := node;
+	new.version := 0;
+	new.due := due;
+	new.held_until := 0;
+	new.attempts := attempts;
+	new.size := size;
+	new.buried := buried;
+	new.rule := rule;
+	new.key := key;
+	new.body := body;
 	if (case when pg_try_advisory_lock(timewheel.key_lock(), 0)
 		then pg_advisory_unlock(timewheel.key_lock(), 0) end)
 	then
@@ -271,7 +282,8 @@ begin
 		end if;
 		perform timewheel.refuse_held(j.held_until);
 		update timewheel.job set body = new_body, due = new_due, size = new_size,
-			attempts = 0, buried = false, held_until = 0, node = null
+			attempts = 0, buried = false, held_until = 0, node = null,
+			lease = null, tries = null, backoff = null, backoff_most = null
 			where id = j.id;
 		insert into timewheel.delta values (q, 0, new_size - j.size, -j.buried::int);
 	end if;

@@ -73,7 +73,7 @@ void pg_want_rules(const PGresult *jobs)
 	if (!ids)
 		die(ENOMEM, "numbers");
 	for (int i = 0; i < PQntuples(jobs); i++)
-		if (pg_int(jobs, i, PG_JOB_RULE))
+		if (pg_int(jobs, i, PG_JOB_MORE) & PG_MORE_RULE)
 			ids[count++] = pg_int(jobs, i, 0);
 	if (count)
 		read_rules(ids, count);

@@ -17,7 +17,8 @@
 	"id, queue, due, attempts, size, "				\
 	"case when buried then 1::bigint else 0 end, key, "		\
 	"version, held_until, coalesce(node, 0)::bigint, "		\
-	"case when rule then 1::bigint else 0 end"
+	"(rule::int + 2 * (coalesce(lease, tries, backoff) is not null)::int +\n" \
+	" 4 * (failed is not null)::int)::bigint"
 
 const char * const statement_texts[STATEMENTS] = {
 	[BEGIN] = "begin",
@@ -85,20 +86,25 @@ const char * const statement_texts[STATEMENTS] = {
 		" case when q.paused then 1::bigint else 0 end,\n"
 		" case when q.draining then 1::bigint else 0 end,\n"
 		" case when q.dropped then 1::bigint else 0 end,\n"
+		" q.backoff, q.backoff_most, q.keep_buried,\n"
 		" coalesce(max(n.wanted) filter (where n.node <> $1::bigint), 0)\n"
 		" from timewheel.queue q left join timewheel.node_queue n\n"
 		" on n.queue = q.id group by q.id order by q.id",
 	[ADD_QUEUE] =
 		"insert into timewheel.queue (name, lease, tries, max_jobs, max_bytes,\n"
-		" paused, draining, dropped) values ($1::text, $2::bigint,\n"
+		" paused, draining, dropped, backoff, backoff_most, keep_buried)\n"
+		" values ($1::text, $2::bigint,\n"
 		" $3::bigint, $4::bigint, $5::bigint, $6::bigint <> 0,\n"
-		" $7::bigint <> 0, $8::bigint <> 0)\n"
+		" $7::bigint <> 0, $8::bigint <> 0, $9::bigint, $10::bigint,\n"
+		" $11::bigint)\n"
 		" on conflict do nothing returning id",
 	[SAVE_QUEUE] =
 		"update timewheel.queue set name = $1::text, lease = $2::bigint,\n"
 		" tries = $3::bigint, max_jobs = $4::bigint, max_bytes = $5::bigint,\n"
 		" paused = $6::bigint <> 0, draining = $7::bigint <> 0,\n"
-		" dropped = $8::bigint <> 0 where id = $9::bigint",
+		" dropped = $8::bigint <> 0, backoff = $9::bigint,\n"
+		" backoff_most = $10::bigint, keep_buried = $11::bigint\n"
+		" where id = $12::bigint",
 	[COUNT_QUEUE] =
 		"insert into timewheel.node_queue as n\n"
 		" (node, queue, epoch, jobs, bytes, buried) values ($1::bigint,\n"
@@ -168,6 +174,20 @@ const char * const statement_texts[STATEMENTS] = {
 		" case when overlap then 1::bigint else 0 end, local, utc,\n"
 		" case when again then 1::bigint else 0 end, number\n"
 		" from timewheel.rule where job = any($1::bigint[])",
+	[SAVE_OPTIONS] =
+		"update timewheel.job set lease = nullif($2::bigint, 0),\n"
+		" tries = nullif($3::bigint, -1), backoff = nullif($4::bigint, 0),\n"
+		" backoff_most = nullif($5::bigint, 0) where id = $1::bigint",
+	[GET_OPTIONS] =
+		"select coalesce(lease, 0), coalesce(tries, -1), coalesce(backoff, 0),\n"
+		" coalesce(backoff_most, 0) from timewheel.job where id = $1::bigint and\n"
+		" coalesce(lease, tries, backoff) is not null",
+	[SAVE_FAILURE] =
+		"update timewheel.job set failed = $2::bigint, reason = $3::bytea\n"
+		" where id = $1::bigint",
+	[GET_FAILURE] =
+		"select failed, reason from timewheel.job\n"
+		" where id = $1::bigint and failed is not null",
 	/* What autovacuum has counted last, if there are many. */
 	[COUNT_RULES] =
 		"select case when n < 10000 then n else greatest(n,\n"
@@ -229,7 +249,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"  sum(size) over (order by id) - size as before from r) b\n"
 		"  where before < $5::bigint),\n"
 		" c as (update timewheel.job j set version = version + 1,\n"
-		"  attempts = attempts + 1, held_until = t.now + $4::bigint\n"
+		"  attempts = attempts + 1,\n"
+		"  held_until = t.now + coalesce(j.lease, $4::bigint)\n"
 		"  from t, l where j.id = l.id and coalesce(j.node, 0) = $2::bigint and\n"
 		"  j.queue = $3::bigint and not j.buried and j.due <= t.now and\n"
 		"  j.held_until <= t.now returning j.*)\n"

@@ -141,10 +141,13 @@ uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row)
 		.paused = pg_int(rows, i, 10),
 		.draining = pg_int(rows, i, 11),
 		.dropped = pg_int(rows, i, 12),
+		.backoff = pg_int(rows, i, 13),
+		.backoff_most = pg_int(rows, i, 14),
+		.keep_buried = pg_int(rows, i, 15),
 	};
 	if (name.length < sizeof(row->name))
 		memcpy(row->name, name.data, name.length);
-	return pg_int(rows, i, 13);
+	return pg_int(rows, i, 16);
 }
 
 static int each_queue(void (*each)(const struct queue_row *row))
@@ -175,6 +178,9 @@ static void queue_args(const struct queue_row *row)
 	pg_number(row->paused);
 	pg_number(row->draining);
 	pg_number(row->dropped);
+	pg_number(row->backoff);
+	pg_number(row->backoff_most);
+	pg_number(row->keep_buried);
 }
 
 static int save_queue(struct queue_row *row)
@@ -297,6 +303,7 @@ static int remove_job(int64_t id)
 void pg_read_job(const PGresult *rows, int i, struct job *job)
 {
 	struct bytes key = pg_blob(rows, i, 6);
+	int64_t more = pg_int(rows, i, PG_JOB_MORE);
 
 	job->id = pg_int(rows, i, 0);
 	job->queue = pg_int(rows, i, 1);
@@ -309,7 +316,69 @@ void pg_read_job(const PGresult *rows, int i, struct job *job)
 	job->version = pg_int(rows, i, 7);
 	job->held_until = pg_int(rows, i, 8);
 	job->foreign = pg_int(rows, i, 9) != member_id();
-	job->rule = pg_int(rows, i, PG_JOB_RULE);
+	job->rule = more & PG_MORE_RULE;
+	job->options = more & PG_MORE_OPTIONS;
+	job->failure = more & PG_MORE_FAILURE;
+}
+
+static int save_options(int64_t job, const struct options *options)
+{
+	pg_number(job);
+	pg_number(options->lease);
+	pg_number(options->tries);
+	pg_number(options->backoff);
+	pg_number(options->backoff_most);
+	return pg_send(SAVE_OPTIONS);
+}
+
+/* Asks for the one row that a job has of something. The caller frees it. */
+static int ask_for(enum statement statement, int64_t job, PGresult **rows)
+{
+	int result;
+
+	pg_number(job);
+	result = pg_ask(statement, rows);
+	return result ?: (PQntuples(*rows) ? 0 : -ENOENT);
+}
+
+static int get_options(int64_t job, struct options *options)
+{
+	PGresult *rows = NULL;
+	int result = ask_for(GET_OPTIONS, job, &rows);
+
+	if (!result)
+		*options = (struct options) {
+			.lease = pg_int(rows, 0, 0),
+			.tries = pg_int(rows, 0, 1),
+			.backoff = pg_int(rows, 0, 2),
+			.backoff_most = pg_int(rows, 0, 3),
+		};
+	PQclear(rows);
+	return result;
+}
+
+static int save_failure(int64_t job, const struct failure *failure)
+{
+	pg_number(job);
+	pg_number(failure->at);
+	pg_bytes((struct bytes) { failure->reason, failure->length });
+	return pg_send(SAVE_FAILURE);
+}
+
+static int get_failure(int64_t job, struct failure *failure)
+{
+	PGresult *rows = NULL;
+	int result = ask_for(GET_FAILURE, job, &rows);
+
+	if (!result) {
+		struct bytes reason = pg_blob(rows, 0, 1);
+
+		failure->at = pg_int(rows, 0, 0);
+		failure->length = reason.length < MAX_REASON ? reason.length : MAX_REASON;
+		memcpy(failure->reason, reason.data, failure->length);
+	}
+	PQclear(rows);
+	return result;
 }
 
 /* The rows of an answer, and their rules. The state of one whose last column is null is @busy. */
@@ -395,10 +464,7 @@ static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
 		use(arg, row->body);
 		return 0;
 	}
-	pg_number(id);
-	result = pg_ask(GET_BODY, &rows);
-	if (!result && !PQntuples(rows))
-		result = -ENOENT;
+	result = ask_for(GET_BODY, id, &rows);
 	if (!result)
 		use(arg, pg_blob(rows, 0, 0));
 	PQclear(rows);
@@ -580,6 +646,10 @@ const struct store store_pg = {
 	.save_rule = pg_save_rule,
 	.get_rule = pg_get_rule,
 	.count_rules = pg_count_rules,
+	.save_options = save_options,
+	.get_options = get_options,
+	.save_failure = save_failure,
+	.get_failure = get_failure,
 	.get = get_job,
 	.find_key = find_key,
 	.claim = claim,

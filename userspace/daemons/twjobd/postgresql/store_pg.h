@@ -9,8 +9,11 @@
 
 extern const struct store store_pg;
 
-/* Whether a job has a rule, of a job's columns. */
-#define PG_JOB_RULE	10
+/* Of a job's columns, the one whose bits tell what else the job has. */
+#define PG_JOB_MORE	10
+#define PG_MORE_RULE	1
+#define PG_MORE_OPTIONS	2
+#define PG_MORE_FAILURE	4
 /* A row that begins with a job's columns, see statements.c, as @i of @rows. */
 void pg_read_job(const PGresult *rows, int i, struct job *job);
 /* A row of QUEUES. Returns until when other nodes want jobs of it, ms. */

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- Version 3 of the tables, which counts buried jobs.
+-- Version 3 of the tables, which counts buried jobs, and has what a job has in place of its
+-- queue's settings, and the last failure of a job.
 
 -- First, as each turn of a node locks a row there before anything else.
 lock table timewheel.node in access exclusive mode;
@@ -13,3 +14,12 @@ alter table timewheel.node_queue add buried bigint not null default 0;
 alter table timewheel.delta add buried bigint not null default 0;
 insert into timewheel.delta
 	select queue, 0, 0, count(*) from timewheel.job where buried group by queue;
+
+-- Null: it is as the queue says.
+alter table timewheel.job add lease bigint, add tries bigint, add backoff bigint,
+	add backoff_most bigint;
+-- When the job failed last, and what the worker said of it.
+alter table timewheel.job add failed bigint, add reason bytea;
+
+alter table timewheel.queue add backoff bigint not null default 0,
+	add backoff_most bigint not null default 0, add keep_buried bigint not null default 0;
