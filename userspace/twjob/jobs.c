@@ -20,7 +20,8 @@ const struct column put_columns[] = {
 };
 
 enum {
-	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, SIZE, BODY, RULE, ZONE,
+	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, FAILED, REASON, LEASE, TRIES, BACKOFF,
+	BACKOFF_MOST, SIZE, BODY, RULE, ZONE,
 };
 
 #define JOB_COLUMNS \
@@ -32,7 +33,17 @@ enum {
 		"time until then; nothing if it is held or buried" }, \
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER, \
 		"tries so far; the first is counted when it has failed" }, \
-	[KEY] = { "KEY", 0, "its key; nothing if it has none" }
+	[KEY] = { "KEY", 0, "its key; nothing if it has none" }, \
+	[FAILED] = { "FAILED", COL_HIDDEN, "when it failed last, in local time" }, \
+	[REASON] = { "REASON", COL_HIDDEN, "why; nothing if its worker did not say" }, \
+	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN, \
+		"its own, as those that follow; nothing if that is its queue's" }, \
+	[TRIES] = { "TRIES", COL_NUMBER | COL_HIDDEN, \
+		"tries after which it is buried, 0 for never" }, \
+	[BACKOFF] = { "BACKOFF", COL_NUMBER | COL_HIDDEN, \
+		"time after its first try that failed" }, \
+	[BACKOFF_MOST] = { "BACKOFF-MOST", COL_NUMBER | COL_HIDDEN, \
+		"the most it becomes, doubled with each try" }
 
 const struct column job_columns[] = { JOB_COLUMNS, { } };
 
@@ -136,6 +147,7 @@ enum status verb_put(const struct args *args)
 	}
 	if (args->option[OPT_REPLACE])
 		request_add(&request, "REPLACE");
+	request_add_settings(&request, args);
 	reply = ask(&request);
 	if (!refused(reply, args->arg[0], &status))
 		status = put_answer(out, args, reply);
@@ -303,6 +315,26 @@ static void put_text(struct out *out, int column, const redisReply *value)
 		out_text(out, column, "%s", value->str);
 }
 
+static void put_ms(struct out *out, int column, const redisReply *ms)
+{
+	if (ms)
+		out_span(out, column, ms->integer * NSEC_PER_MSEC);
+}
+
+/* What most jobs do not have. */
+static void put_more(struct out *out, const redisReply *job)
+{
+	if (field(job, "failed")) {
+		out_real(out, FAILED, number_field(job, "failed") * NSEC_PER_MSEC);
+		put_text(out, REASON, field(job, "reason"));
+	}
+	put_ms(out, LEASE, field(job, "lease_ms"));
+	if (field(job, "tries"))
+		out_number(out, TRIES, number_field(job, "tries"));
+	put_ms(out, BACKOFF, field(job, "backoff_ms"));
+	put_ms(out, BACKOFF_MOST, field(job, "backoff_most_ms"));
+}
+
 /* @with_body: as of TW.GET. */
 static void put_job(struct out *out, const redisReply *job, bool with_body)
 {
@@ -317,6 +349,7 @@ static void put_job(struct out *out, const redisReply *job, bool with_body)
 		out_span(out, LEFT, due - real_now());
 	out_number(out, ATTEMPTS, number_field(job, "attempts"));
 	put_text(out, KEY, field(job, "key"));
+	put_more(out, job);
 	if (with_body) {
 		const redisReply *body = field(job, "body");
 

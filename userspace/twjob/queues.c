@@ -6,6 +6,7 @@
 
 enum {
 	NAME, JOBS, BYTES, HELD, BURIED, STATE, LEASE, TRIES, MAX_JOBS, MAX_BYTES,
+	BACKOFF, BACKOFF_MOST, KEEP_BURIED,
 };
 
 const struct column queue_columns[] = {
@@ -23,6 +24,12 @@ const struct column queue_columns[] = {
 	[MAX_JOBS] = { "MAX-JOBS", COL_NUMBER | COL_HIDDEN, "jobs it may hold" },
 	[MAX_BYTES] = { "MAX-BYTES", COL_NUMBER | COL_HIDDEN,
 			"bytes they may have" },
+	[BACKOFF] = { "BACKOFF", COL_NUMBER | COL_HIDDEN,
+		      "time after the first try that failed" },
+	[BACKOFF_MOST] = { "BACKOFF-MOST", COL_NUMBER | COL_HIDDEN,
+			   "the most it becomes, doubled with each try" },
+	[KEEP_BURIED] = { "KEEP-BURIED", COL_NUMBER | COL_HIDDEN,
+			  "how long a buried job is kept, 0 for ever" },
 	{ }
 };
 
@@ -61,6 +68,9 @@ static void put_queue(struct out *out, const char *name, const redisReply *stats
 	out_number(out, TRIES, number_field(stats, "tries"));
 	out_number(out, MAX_JOBS, number_field(stats, "max_jobs"));
 	out_size(out, MAX_BYTES, number_field(stats, "max_bytes"));
+	out_span(out, BACKOFF, number_field(stats, "backoff_ms") * NSEC_PER_MSEC);
+	out_span(out, BACKOFF_MOST, number_field(stats, "backoff_most_ms") * NSEC_PER_MSEC);
+	out_span(out, KEEP_BURIED, number_field(stats, "keep_buried_ms") * NSEC_PER_MSEC);
 }
 
 enum status verb_queues(const struct args *args)
@@ -109,20 +119,17 @@ enum status verb_create(const struct args *args)
 		int		option;
 		const char	*word;
 	} numbers[] = {
-		{ OPT_TRIES, "TRIES" },
 		{ OPT_MAX_JOBS, "MAXJOBS" },
 		{ OPT_MAX_BYTES, "MAXBYTES" },
 	};
-	uint64_t lease = option_span(args, OPT_LEASE, 0);
 	struct request request;
 	size_t i;
 
 	request_begin(&request, "TW.CREATE", args->arg[0]);
-	if (args->option[OPT_LEASE]) {
-		request_add(&request, "LEASE");
-		request_add(&request, "%llu.%09llu",
-			    (unsigned long long)(lease / NSEC_PER_SEC),
-			    (unsigned long long)(lease % NSEC_PER_SEC));
+	request_add_settings(&request, args);
+	if (args->option[OPT_KEEP_BURIED]) {
+		request_add(&request, "KEEPBURIED");
+		request_add_span(&request, option_span(args, OPT_KEEP_BURIED, 0));
 	}
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		if (!args->option[numbers[i].option])

@@ -84,6 +84,7 @@ enum status verb_every(const struct args *args)
 	}
 	if (args->option[OPT_OVERLAP])
 		request_add(&request, "OVERLAP");
+	request_add_settings(&request, args);
 	put_add_body(&request, args);
 	reply = ask(&request);
 	if (!refused(reply, args->arg[0], &status))

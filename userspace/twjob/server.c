@@ -62,6 +62,13 @@ void request_begin(struct request *request, const char *verb, const char *queue)
 		request_add(request, "%s", queue);
 }
 
+/* As seconds. */
+void request_add_span(struct request *request, uint64_t ns)
+{
+	request_add(request, "%llu.%09llu", (unsigned long long)(ns / NSEC_PER_SEC),
+		    (unsigned long long)(ns % NSEC_PER_SEC));
+}
+
 /* A part of a millisecond counts as a whole one: never early. */
 void request_add_when(struct request *request, const struct when *when)
 {
@@ -73,9 +80,40 @@ void request_add_when(struct request *request, const struct when *when)
 			    (ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC);
 	} else {
 		request_add(request, "IN");
-		request_add(request, "%llu.%09llu", ns / NSEC_PER_SEC,
-			    ns % NSEC_PER_SEC);
+		request_add_span(request, ns);
 	}
+}
+
+/* Two spans with a colon between them. */
+static void add_backoff(struct request *request, const char *text)
+{
+	char *first = strdup(text), *colon = first ? strchr(first, ':') : NULL;
+	uint64_t ns[2];
+
+	if (colon)
+		*colon = '\0';
+	if (!colon || !span_parse(first, &ns[0]) || !span_parse(colon + 1, &ns[1]))
+		die_usage("--backoff", text, "two spans, such as 1s:1h");
+	request_add(request, "BACKOFF");
+	request_add_span(request, ns[0]);
+	request_add_span(request, ns[1]);
+	free(first);
+}
+
+/* Those that a queue has, and a job may have in their place. */
+void request_add_settings(struct request *request, const struct args *args)
+{
+	if (args->option[OPT_LEASE]) {
+		request_add(request, "LEASE");
+		request_add_span(request, option_span(args, OPT_LEASE, 0));
+	}
+	if (args->option[OPT_TRIES]) {
+		request_add(request, "TRIES");
+		request_add(request, "%llu", (unsigned long long)
+			    option_number(args, OPT_TRIES, 0, INT64_MAX, 0));
+	}
+	if (args->option[OPT_BACKOFF])
+		add_backoff(request, args->option[OPT_BACKOFF]);
 }
 
 /* HOST:PORT, with an IPv6 address in []. */

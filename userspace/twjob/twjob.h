@@ -31,6 +31,8 @@ enum {
 	OPT_TZ,
 	OPT_MISSED,
 	OPT_OVERLAP,
+	OPT_BACKOFF,
+	OPT_KEEP_BURIED,
 };
 
 /* What messages say about accepted times. */
@@ -80,7 +82,9 @@ void request_begin(struct request *request, const char *verb, const char *queue)
 __printf(2, 3)
 void request_add(struct request *request, const char *format, ...);
 void request_add_bytes(struct request *request, const char *bytes, size_t length);
+void request_add_span(struct request *request, uint64_t ns);
 void request_add_when(struct request *request, const struct when *when);
+void request_add_settings(struct request *request, const struct args *args);
 
 void server_settings(const struct args *args);
 redisContext *server_connect(unsigned int patience);

@@ -9,6 +9,7 @@
 #define LOCAL		(BIT(HELP))
 #define ALL		(LOCAL | BIT(SERVER) | BIT(PASSWORD_FILE))
 #define TABLE		(BIT(JSON) | BIT(OUTPUT) | BIT(NO_HEADINGS) | BIT(BYTES))
+#define SETTINGS	(BIT(LEASE) | BIT(TRIES) | BIT(BACKOFF))
 #define MANY		1000
 
 static const char *words_of(const char *arg)
@@ -41,6 +42,10 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 		"how long a worker has a job that it does not extend (60s)" },
 	[OPT_TRIES] = { 0, "tries", "N",
 		"bury a job after N tries (10); 0: never" },
+	[OPT_BACKOFF] = { 0, "backoff", "SPANS",
+		"wait so long after the first try that fails, and at most: 1s:1h" },
+	[OPT_KEEP_BURIED] = { 0, "keep-buried", "SPAN",
+		"end a job that has been buried for so long (0: never)" },
 	[OPT_MAX_JOBS] = { 'm', "max-jobs", "N", "jobs it may hold (100000)" },
 	[OPT_MAX_BYTES] = { 0, "max-bytes", "N", "bytes they may have (2^30)" },
 	[OPT_STATE] = { 0, "state", "STATE",
@@ -64,12 +69,12 @@ const struct verb verbs[] = {
 	{ "queues", "", "list the queues; also without any verb",
 	  ALL | TABLE | BIT(VERSION), queue_columns, 0, 0, verb_queues },
 	{ "create", "QUEUE", "make a queue, or change the settings given",
-	  ALL | BIT(LEASE) | BIT(TRIES) | BIT(MAX_JOBS) | BIT(MAX_BYTES),
+	  ALL | SETTINGS | BIT(MAX_JOBS) | BIT(MAX_BYTES) | BIT(KEEP_BURIED),
 	  NULL, 1, 1, verb_create },
 	{ "drop", "QUEUE...", "end queues, and their jobs with them",
 	  ALL, NULL, 1, MANY, verb_drop },
 	{ "put", "QUEUE [TIME...]", "put a job, whose body is standard input",
-	  ALL | TABLE | BIT(KEY) | BIT(REPLACE) | BIT(BODY) | BIT(PAST),
+	  ALL | TABLE | SETTINGS | BIT(KEY) | BIT(REPLACE) | BIT(BODY) | BIT(PAST),
 	  put_columns, 1, MANY, verb_put },
 	{ "cancel", "QUEUE [ID...]", "end jobs that no worker has",
 	  ALL | BIT(KEY), NULL, 1, MANY, verb_cancel },
@@ -95,7 +100,7 @@ const struct verb verbs[] = {
 	{ "metrics", "", "print all figures in Prometheus' text format",
 	  ALL, NULL, 0, 0, verb_metrics },
 	{ "every", "QUEUE KEY RULE", "put a job that comes again by a rule",
-	  ALL | TABLE | BIT(TZ) | BIT(MISSED) | BIT(OVERLAP) | BIT(BODY),
+	  ALL | TABLE | SETTINGS | BIT(TZ) | BIT(MISSED) | BIT(OVERLAP) | BIT(BODY),
 	  put_columns, 3, 3, verb_every },
 	{ "calendar", "RULE", "show the next ten times of a rule; asks no server",
 	  LOCAL | TABLE | BIT(TZ), calendar_columns, 1, 1, verb_calendar },

@@ -83,6 +83,13 @@ queues()
 		'["sms",0,"running",30000000000,3,100]' queues -J
 	gives 0 create sms --tries 2
 	json '.queues[] | [.lease, .tries]' '[30000000000,2]' queues -J
+	gives 0 create sms --backoff 1s:1h --keep-buried 7d
+	json '.queues[] | [.lease, .backoff, ."backoff-most", ."keep-buried"]' \
+		'[30000000000,1000000000,3600000000000,604800000000000]' queues -J
+	gives 0 create sms --backoff 0s:0s --keep-buried 0s
+	json '.queues[] | [.backoff, ."keep-buried"]' '[0,0]' queues -J
+	refuses 2 "--backoff '1s': not two spans" create sms --backoff 1s
+	refuses 2 'BACKOFF is more' create sms --backoff 2s:1s
 	refuses 2 "--lease 'x': not a span" create sms --lease x
 	refuses 2 'a lease is 0.001' create sms --lease 0
 	refuses 2 "a queue's name has" create 'a b'
@@ -122,6 +129,11 @@ putting()
 	json '.jobs[] | [.body, .size]' '[null,4]' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 get sms "$(tr -d ' ' <$tmp/id)" --raw
 	is 'any bytes' "$(od -An -tx1 $tmp/out)" ' 61 00 62 ff'
+	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
+	twjob put sms in 1h --body x --lease 2m --tries 0 --backoff 1s:2s -o id \
+		--no-headings >$tmp/id
+	json '.jobs[] | [.lease, .tries, .backoff, ."backoff-most", .reason]' \
+		'[120000000000,0,1000000000,2000000000,null]' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
 }
 
