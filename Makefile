@@ -43,6 +43,7 @@ help:
 	@echo '                     CPU unplugged and its clock set, for that long'
 	@echo 'make torture JOBS=3h twjobd killed, upgraded, reset and its power cut, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
+	@echo 'make check-native    the library on wheels of the process: no guest'
 	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
 	@echo '                     the device in a debug kernel, half of the core in user space'
 
@@ -146,6 +147,9 @@ bench: valid-kernel
 	$(MAKE) -C userspace/bench languages
 	$(MAKE) -C userspace/bench goals
 
+check-native:
+	$(MAKE) -C userspace/lib check-native
+
 check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
@@ -164,6 +168,6 @@ fuzz: valid-time
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
 	build-demo guest vm demo check matrix check-debug torture fuzz bench \
-	check-core valid-kernel valid-guest valid-time
+	check-core check-native valid-kernel valid-guest valid-time
 # Here things are done in this order: "make -j" is for the folders below.
 .NOTPARALLEL:

@@ -163,6 +163,7 @@ TEST_F(events, restarting_signals_do_not_end_a_wait)
 	struct pester p = { .thread = pthread_self(), .wheel = self->real };
 	pthread_t thread;
 
+	NEEDS_KERNEL("SA_RESTART goes on with a wait");
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, signal_then_register, &p));
 	EXPECT_EQ(1, tw_events_read(self->events, self->real, TIMEWHEEL_NEVER));

@@ -77,6 +77,7 @@ TEST_F(named, create_errors)
 {
 	struct timewheel_setup setup = manual;
 
+	NEEDS_KERNEL("EFAULT");
 	EXPECT_ERR(EINVAL, tw_wheel_create(self->name, &manual, 1U << 31));
 	setup.slots = 0;
 	EXPECT_ERR(EINVAL, tw_wheel_create("lib-none", &setup, 0));
@@ -113,6 +114,7 @@ TEST_F(named, open_errors)
 {
 	const char *path = "/dev/timewheels/lib-null";
 
+	NEEDS_KERNEL("device nodes");
 	EXPECT_NONE(ENOENT, tw_wheel_open_named("lib-none", O_RDONLY));
 	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_RDWR | O_TRUNC));
 	EXPECT_NONE(EINVAL, tw_wheel_open_named(self->name, O_ACCMODE));
@@ -127,6 +129,7 @@ TEST_F(named, stale_node)
 {
 	char old[64];
 
+	NEEDS_KERNEL("device nodes");
 	snprintf(old, sizeof(old), "/dev/timewheels/%s", self->name);
 	ASSERT_EQ(0, rename(old, "/dev/timewheels/lib-stale"));
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));
@@ -157,6 +160,7 @@ static int open_fails_without_fds(void *name)
 
 TEST_F(named, others)
 {
+	NEEDS_KERNEL("other users, who have no right");
 	if (getuid())
 		skip("needs root");
 	EXPECT_EQ(0, in_child(open_fails_as_nobody, self->name));
@@ -234,6 +238,7 @@ TEST_F(named, destroyed)
 	struct timewheel_token told;
 	const uint64_t key = 7;
 
+	NEEDS_KERNEL("poll(2) says POLLHUP");
 	ASSERT_EQ(0, RUN(wheel, register, 7, 0, 0, 0));
 	tw_op_touch(tw_batch_next(batch), 7, 0);
 	ASSERT_EQ(0, tw_wheel_destroy(self->name));

@@ -404,13 +404,6 @@ TEST_F(process, want_of_fds_is_told_and_leaves_nothing_behind)
 	EXPECT_EQ(0, in_child(no_fd, NULL));
 }
 
-/* The sanitizers need more memory than can be had then. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED	true
-#else
-#define SANITIZED	false
-#endif
-
 /* Registers until memory ends. What there is by then stays as it was. */
 static int no_memory(void *arg)
 {

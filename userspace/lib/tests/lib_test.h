@@ -34,6 +34,21 @@
 #define MS	TW_MS(1)
 #define SEC	TW_SEC(1)
 
+/* The sanitizers need more memory than can be had then. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED	true
+#else
+#define SANITIZED	false
+#endif
+
+/* For a test of what a wheel of the process does not have: timewheel(7) tells why. */
+#define NEEDS_KERNEL(what) do {						\
+	const char *kind_ = getenv("TIMEWHEEL");			\
+									\
+	if (kind_ && !strcmp(kind_, "process"))				\
+		SKIP(return, "needs a kernel: " what);			\
+} while (0)
+
 /* RUN(wheel, cancel, key, 0) prepares by tw_op_cancel() and carries out. */
 #define RUN(wheel, prepare, ...) ({					\
 	struct timewheel_op op_;					\

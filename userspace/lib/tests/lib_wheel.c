@@ -35,6 +35,7 @@ TEST(caps_errors)
 	} big = { .caps.size = sizeof(big), .more = 1 };
 	struct timewheel_caps caps = { };
 
+	NEEDS_KERNEL("EFAULT");
 	tw_wheel_close(open_wheel(&manual));
 	EXPECT_ERR(EINVAL, tw_device_caps(&caps));
 	EXPECT_ERR(E2BIG, tw_device_caps(&big.caps));
@@ -65,6 +66,7 @@ TEST(info_errors)
 	} big = { .info.size = sizeof(big), .more = 1 };
 	struct timewheel_info info = { };
 
+	NEEDS_KERNEL("EFAULT");
 	EXPECT_ERR(EINVAL, tw_wheel_info(wheel, &info));
 	EXPECT_ERR(E2BIG, tw_wheel_info(wheel, &big.info));
 	EXPECT_ERR(EFAULT, tw_wheel_info(wheel, NULL));
@@ -81,6 +83,7 @@ TEST(open_errors)
 	struct timewheel_setup setup = manual;
 	int fds;
 
+	NEEDS_KERNEL("EFAULT");
 	tw_wheel_close(open_wheel(&manual));
 	fds = open_fds();
 	setup.slots = 0;
@@ -138,6 +141,7 @@ TEST(device_may_be_missing_or_forbidden)
 {
 	int acces = EACCES, noent = ENOENT, mfile = EMFILE;
 
+	NEEDS_KERNEL("a device");
 	tw_wheel_close(open_wheel(&manual));
 	if (getuid())
 		skip("needs root");
@@ -181,6 +185,7 @@ TEST(files_may_run_out)
 	int nfile = ENFILE;
 	uint64_t old;
 
+	NEEDS_KERNEL("a device");
 	tw_wheel_close(open_wheel(&manual));
 	/* The kernel's count may lag behind by what one CPU has of it. */
 	old = set_limit(path, 0);
@@ -207,6 +212,7 @@ TEST(limits_are_told_apart)
 	struct tw_wheel *wheel = open_wheel(&manual);
 	uint64_t old = set_limit(PARAMETER("max_user_tokens"), 1);
 
+	NEEDS_KERNEL("limits of users");
 	if (!old)
 		skip("no limits to set");
 	chmod("/dev/timewheel", 0666);
@@ -262,6 +268,7 @@ TEST(open_fd_shares)
 	int fd = dup(tw_wheel_fd(wheel));
 	struct tw_wheel *other = tw_wheel_open_fd(fd);
 
+	NEEDS_KERNEL("an fd of a wheel makes another one");
 	ASSERT_NE(NULL, other);
 	EXPECT_EQ(fd, tw_wheel_fd(other));
 	EXPECT_EQ(0, RUN(wheel, register, 7, SEC, 0, 0));
@@ -276,6 +283,7 @@ TEST(open_fd_errors)
 {
 	int device, pipes[2];
 
+	NEEDS_KERNEL("an fd of a wheel makes another one");
 	tw_wheel_close(open_wheel(&manual));
 	EXPECT_NONE(EBADF, tw_wheel_open_fd(-1));
 	ASSERT_EQ(0, pipe(pipes));
@@ -296,6 +304,7 @@ TEST(fork_shares)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
 
+	NEEDS_KERNEL("a child shares a wheel");
 	EXPECT_EQ(0, RUN(wheel, register, 7, SEC, 0, 0));
 	EXPECT_EQ(0, in_child(touches, wheel));
 	EXPECT_EQ(1, info_of(wheel).touched);
@@ -307,6 +316,7 @@ TEST(advance)
 {
 	struct tw_wheel *wheel = open_wheel(&manual);
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	EXPECT_EQ(0, RUN(wheel, register, 7, 2 * SEC, 0, 0));
 	EXPECT_EQ(0, tw_wheel_advance(wheel, 101));
 	EXPECT_FALSE(readable(wheel));

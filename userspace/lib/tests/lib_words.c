@@ -184,6 +184,7 @@ TEST_F(words, fork_shares)
 {
 	struct touch touch = { self->words, self->handle };
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(0, tw_wheel_advance(self->wheel, 101));
 	EXPECT_EQ(0, in_child(touches, &touch));
 	EXPECT_EQ(104 * SEC, deadline_of(self->wheel, self->handle));
@@ -235,6 +236,7 @@ TEST(tick_in_a_time_namespace)
 	struct tw_wheel *wheel = open_wheel(&setup);
 	FILE *offsets;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	if (unshare(CLONE_NEWTIME))
 		skip("no time namespaces");
 	offsets = fopen("/proc/self/timens_offsets", "w");
@@ -264,6 +266,7 @@ TEST(map_errors)
 	struct tw_wheel *wheel = open_new(NAME, &setup);
 	struct tw_wheel *reader, *writer;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(NULL, wheel);
 	EXPECT_NONE(EINVAL, tw_words_map(plain));
 	reader = tw_wheel_open_named(NAME, O_RDONLY);

@@ -73,6 +73,9 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
+#define PROCESS_LINE \
+	"twjobd: wheels = process: the wheels are in this process, and end with it"
+
 static bool says_soon(const char *line)
 {
 	long long until = now_ms(CLOCK_MONOTONIC) + PATIENCE;
@@ -189,8 +192,7 @@ TEST_F(operated, kinds_of_wheels)
 	}
 	/* Whatever the environment says. */
 	tells_kind(_metadata, self, "process", 1);
-	EXPECT_TRUE(says_soon("twjobd: wheels = process: "
-			      "the wheels are in this process, and end with it"));
+	EXPECT_TRUE(says_soon(PROCESS_LINE));
 	SAYS("OK", self->client, "TW.CREATE a");
 	EXPECT_NE(0, access("/dev/timewheels/" PREFIX "a", F_OK));
 }
