@@ -154,7 +154,10 @@ TEST_F(process, a_multishot_poll_of_io_uring_sees_all)
 	struct io_uring_sqe *sqe;
 	int taken = 0, n;
 
-	ASSERT_EQ(0, io_uring_queue_init(8, &ring, 0));
+	n = io_uring_queue_init(8, &ring, 0);
+	if (n == -ENOSYS || n == -EPERM)
+		SKIP(return, "this machine lets nobody use io_uring");
+	ASSERT_EQ(0, n);
 	sqe = io_uring_get_sqe(&ring);
 	io_uring_prep_poll_multishot(sqe, tw_wheel_fd(self->wheel), POLLIN);
 	ASSERT_EQ(1, io_uring_submit(&ring));
