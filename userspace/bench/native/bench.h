@@ -67,6 +67,8 @@ extern const struct contender wheel_handle, wheel_ids, wheel_words;
 extern const struct contender store, cas, ioctls, timerfds;
 extern const struct contender linked_wheel, heap4, uv, event_heap, event_common,
 	ev, dpdk, map_scan, map_ring;
+extern const struct contender process_handle, process_handle_singly, process_ids,
+	process_ids_singly, process_words;
 extern const struct contender threads_mapped, threads_batch, threads_own;
 
 #ifndef ARRAY_SIZE
