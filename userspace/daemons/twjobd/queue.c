@@ -503,9 +503,6 @@ int queue_extend(struct queue *queue, uint64_t handle, uint32_t delivery,
 
 void queue_set_lease(struct queue *queue, const struct timewheel_event *event, uint64_t ms)
 {
-	/* The queue's may have become shorter since the job was put. */
-	if (ms > MOST_LEASES * queue->row.lease)
-		ms = MOST_LEASES * queue->row.lease;
 	RUN(queue, extend, event->handle, event->delivery, event->taken + ms * NSEC_PER_MSEC,
 	    BY_HANDLE | ABSOLUTE);
 }

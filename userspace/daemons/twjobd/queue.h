@@ -23,8 +23,6 @@
 #include "histogram.h"
 #include "store.h"
 
-/* The wheel bears no lease that is so many times the queue's. */
-#define MOST_LEASES	1000
 /* A limit for the open files: each queue has two. */
 #define MAX_QUEUES	256
 /* Places where the token of a key may be. */

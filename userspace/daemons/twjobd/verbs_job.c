@@ -219,11 +219,6 @@ void put_job(struct request *request, const struct put *put)
 	struct job job;
 	int result;
 
-	if (put->options.lease > MOST_LEASES * request->queue->row.lease) {
-		reply_error(request->reply, "ERR LEASE is at most %d times that of the queue",
-			    MOST_LEASES);
-		return;
-	}
 	do {
 		if (put->key.length && put_again(request, put))
 			return;
