@@ -338,7 +338,7 @@ FIXTURE_TEARDOWN(service)
 		char path[128];
 
 		for (char **name = (char *[]){ "/config", "/users", "/events",
-		     "/state", "/state.names", "/notify",
+		     "/state", "/state.names", "/other", "/other.names", "/notify",
 		     "/script", "/ran", NULL }; *name; name++) {
 			snprintf(path, sizeof(path), "%s%s", self->dir, *name);
 			unlink(path);
@@ -1383,6 +1383,48 @@ TEST_F(service, watched_comes_back)
 	EXPECT_TRUE(quiet(&self->out, 0));
 	EXPECT_NE(0, offline_at(next_line(&self->out), 7));
 	EXPECT_TRUE(quiet(&self->out, 500));
+}
+
+static bool has_device(FIXTURE_DATA(service) *self)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/timewheels/%s", self->wheel);
+	return !access(path, F_OK);
+}
+
+/* A service whose wheel is in its process removes what one with the other kind has left,
+ * but no wheel that another service has.
+ */
+TEST_F(service, wheel_of_the_process)
+{
+	pid_t first;
+	int user;
+
+	write_config(self, "timeout = 1s\n");
+	ASSERT_TRUE(start(self));
+	first = self->pid;
+	for (char **name = (char *[]){ self->users, self->events, self->state, NULL }; *name;
+	     name++)
+		sprintf(*name, "%s/%s", self->dir,
+			*name == self->users ? "script" :
+			*name == self->events ? "ran" : "other");
+	write_config(self, "timeout = 1s\nwheels = process\n");
+	self->begun = false;
+	ASSERT_TRUE(start(self));
+	EXPECT_TRUE(has_device(self));
+	ASSERT_EQ(0, end(self, SIGTERM));
+
+	self->pid = first;
+	ASSERT_EQ(0, end(self, SIGTERM));
+	EXPECT_TRUE(has_device(self));
+	self->begun = false;
+	ASSERT_TRUE(start(self));
+	EXPECT_FALSE(has_device(self));
+	user = log_in(self, 5);
+	ASSERT_TOLD("online 5", &self->out);
+	EXPECT_NE(0, offline_at(next_line(&self->out), 5));
+	close(user);
 }
 
 /* close = no: the connection is asked again after a silence. */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 
 #include "twidled.h"
 
@@ -14,10 +15,17 @@
  */
 #define SLOTS		3600
 
-/* A service whose wheel was the kernel's has left it. */
-static void destroy(void *name)
+/*
+ * A service whose wheel was the kernel's has left that wheel. A wheel that another service
+ * still has, as its lock tells, stays.
+ */
+static void destroy_left(void *name)
 {
-	tw_wheel_destroy(name);
+	struct tw_wheel *wheel = tw_wheel_open_named(name, O_RDONLY);
+
+	if (wheel && !flock(tw_wheel_fd(wheel), LOCK_EX | LOCK_NB))
+		tw_wheel_destroy(name);
+	tw_wheel_close(wheel);
 }
 
 void wheel_open(const struct config *config)
@@ -32,11 +40,15 @@ void wheel_open(const struct config *config)
 	};
 
 	if (wheels_in_process())
-		wheels_forget_kernels(destroy, service.config.wheel);
+		wheels_forget_kernels(destroy_left, service.config.wheel);
 	service.watch = config->watch != WATCH_NO;
 	service.wheel = tw_wheel_open_or_create(config->wheel, &setup, O_RDWR);
-	if (service.wheel)
+	if (service.wheel) {
+		/* For destroy_left(). All timerfds of the machine share one lock. */
+		if (!wheels_in_process())
+			flock(tw_wheel_fd(service.wheel), LOCK_SH | LOCK_NB);
 		return;
+	}
 	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
 		die(0, "there is no /dev/timewheel: " WHEELS_WITHOUT_MODULE);
 	if (errno == EEXIST)
