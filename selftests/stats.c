@@ -778,7 +778,7 @@ TEST_F(stats, bad_addresses)
 	}
 	ASSERT_EQ(0, get_stats(self->fd, &h));
 	expect_same(&expected, &h);
-	/* It just fits. */
+	/* The histogram just fits. */
 	EXPECT_EQ(0, stats_to(self->fd, end - sizeof(h)));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));

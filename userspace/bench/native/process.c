@@ -252,33 +252,31 @@ static void extra(__u32 n)
 		report_pair();
 }
 
-#define PROCESS								\
-	.ours = true, .prepare = prepare, .arm = arm, .touch = touch, .cancel = cancel,	\
+#define PROCESS(touches)						\
+	.ours = true, .prepare = prepare, .arm = arm, .touch = touches, .cancel = cancel, \
 	.slot = slot, .soon = soon, .run = run, .extra = extra
 
 const struct contender process_handle = {
-	PROCESS, .name = "process", .setup = setup_handle,
+	PROCESS(touch), .name = "process", .setup = setup_handle,
 	.what = "timewheel in the process, by handle, 64 at once",
 };
 
 const struct contender process_handle_singly = {
-	PROCESS, .name = "process-singly", .setup = setup_handle_singly,
+	PROCESS(touch), .name = "process-singly", .setup = setup_handle_singly,
 	.what = "timewheel in the process, by handle, singly",
 };
 
 const struct contender process_ids = {
-	PROCESS, .name = "process-id", .setup = setup_id,
+	PROCESS(touch), .name = "process-id", .setup = setup_id,
 	.what = "timewheel in the process, by id, 64 at once",
 };
 
 const struct contender process_ids_singly = {
-	PROCESS, .name = "process-id-singly", .setup = setup_id_singly,
+	PROCESS(touch), .name = "process-id-singly", .setup = setup_id_singly,
 	.what = "timewheel in the process, by id, singly",
 };
 
 const struct contender process_words = {
-	.name = "process-words", .setup = setup_words,
+	PROCESS(touch_words), .name = "process-words", .setup = setup_words,
 	.what = "timewheel in the process, touched by words",
-	.ours = true, .prepare = prepare, .arm = arm, .touch = touch_words, .cancel = cancel,
-	.slot = slot, .soon = soon, .run = run, .extra = extra,
 };

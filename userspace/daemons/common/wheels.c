@@ -32,7 +32,7 @@ static void use(enum wheels wheels)
 		die(errno, "the environment");
 }
 
-/* As the library does. */
+/* The library asks in the same way. */
 static enum wheels in_use(void)
 {
 	const char *name = secure_getenv("TIMEWHEEL");

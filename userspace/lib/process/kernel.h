@@ -31,7 +31,6 @@
 #define __percpu
 #define __acquires(lock)
 #define __releases(lock)
-#define __maybe_unused		__attribute__((__unused__))
 #define noinline		__attribute__((__noinline__))
 #define noinline_for_stack	noinline
 #define container_of(ptr, type, member) \
@@ -142,10 +141,11 @@ static inline void hrtimer_try_to_cancel(struct hrtimer *timer)
 }
 
 /*
- * Threads that read sleep until the timerfd is readable; those that poll are not known
- * here. So to wake is to make it readable anew.
+ * Threads that read sleep until the timerfd is readable. Nobody knows here which threads
+ * poll it. So whoever wakes the wheel's pollers makes the timerfd readable anew, which
+ * wakes its readers, too.
  * @timer: the wheel's
- * @rings: it is woken for all: the other queue of a wheel has nothing to do
+ * @rings: the queue is that of the pollers
  */
 typedef struct {
 	struct hrtimer	*timer;

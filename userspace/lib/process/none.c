@@ -8,62 +8,38 @@
 
 int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file **file)
 {
-	(void)setup;
-	(void)file;
-
 	return -ENOSYS;
 }
 
 int tw_process_open_named(const char *name, int access, struct tw_process_file **file)
 {
-	(void)name;
-	(void)access;
-	(void)file;
-
 	return -ENOSYS;
 }
 
 void tw_process_close(struct tw_process_file *file)
 {
-	(void)file;
 }
 
 int tw_process_fd(const struct tw_process_file *file)
 {
-	(void)file;
-
 	return -ENOSYS;
 }
 
 long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg)
 {
-	(void)file;
-	(void)cmd;
-	(void)arg;
-
 	return -ENOSYS;
 }
 
 ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bool nowait)
 {
-	(void)file;
-	(void)to;
-	(void)bytes;
-	(void)nowait;
-
 	return -ENOSYS;
 }
 
 int tw_process_map(struct tw_process_file *file, void **words, void **hold)
 {
-	(void)file;
-	(void)words;
-	(void)hold;
-
 	return -ENOSYS;
 }
 
 void tw_process_unmap(void *hold)
 {
-	(void)hold;
 }

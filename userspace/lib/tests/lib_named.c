@@ -160,7 +160,7 @@ static int open_fails_without_fds(void *name)
 
 TEST_F(named, others)
 {
-	NEEDS_KERNEL("other users, who have no right");
+	NEEDS_KERNEL("rights of other users");
 	if (getuid())
 		skip("needs root");
 	EXPECT_EQ(0, in_child(open_fails_as_nobody, self->name));

@@ -301,10 +301,10 @@ static void ignore(void *arg, struct bytes body)
 	(void)body;
 }
 
-/* Of the queues. */
+/* The highest number of a queue. */
 static int64_t newest_queue;
 
-/* Of a new job, or one that is changed. */
+/* A new job, or one that is changed, gets a rule, options and a failure. */
 static void save_more_by_chance(const struct job *job)
 {
 	struct rule rule = { .text = "@daily", .missed = rand() % 3,

@@ -215,7 +215,7 @@ TEST_F_TIMEOUT(life, from_wheels_of_the_kernel_to_others, 60)
 	EXPECT_EQ(1, count_messages(notify, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "q"));
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
 	killed(self);
-	/* It is handed out again, for what a worker had is forgotten. */
+	/* The job is handed out again, for nobody knows any more that a worker had it. */
 	start(self);
 	ASSERT_TRUE(take(self->client, &taken, "TW.TAKE q BLOCK 20000"));
 	SAYS("1", self->client, "TW.ACK q %s", taken.receipt);

@@ -9,7 +9,7 @@
 
 extern const struct store store_pg;
 
-/* Of a job's columns, the one whose bits tell what else the job has. */
+/* The column of a job whose bits tell what else the job has. */
 #define PG_JOB_MORE	10
 #define PG_MORE_RULE	1
 #define PG_MORE_OPTIONS	2
