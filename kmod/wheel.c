@@ -45,7 +45,7 @@ static void tw_wheel_wake(struct tw_wheel *wheel)
 }
 
 /* The timer has gone off. Needs no lock. */
-void tw_wheel_went_off(struct tw_wheel *wheel)
+static void tw_wheel_went_off(struct tw_wheel *wheel)
 {
 	trace_alarm(wheel->number);
 	WRITE_ONCE(wheel->callbacks, wheel->callbacks + 1);

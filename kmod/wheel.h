@@ -85,7 +85,6 @@ int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
 		   u32 number);
 void tw_wheel_end(struct tw_wheel *wheel);
 void tw_wheel_free(struct tw_wheel *wheel);
-void tw_wheel_went_off(struct tw_wheel *wheel);
 
 struct tw_now tw_wheel_lock(struct tw_wheel *wheel)
 	__acquires(&wheel->ring.lock);
