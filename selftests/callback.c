@@ -90,9 +90,21 @@ FIXTURE_TEARDOWN(callback)
 {
 }
 
-/* Instructions of the callback with @n tokens due in one tick; 0: failed. */
+/* An epoll instance that waits for the wheel until the test ends. */
+static int make_poller(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int poller = epoll_create1(EPOLL_CLOEXEC);
+
+	return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) ? -1 : poller;
+}
+
+/*
+ * Instructions of the callback with @n tokens due in one tick; 0: failed.
+ * @waiters: how many wait: the first is a thread, the others are epoll instances
+ */
 static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
-		     bool waiter)
+		     unsigned int waiters)
 {
 	static struct timewheel_event events[1024];
 	struct timespec at;
@@ -103,11 +115,13 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600, 10 * TW_MS,
 			      n, 0, 0));
+	for (unsigned int i = 1; i < waiters; i++)
+		ASSERT_LT(0, make_poller(fd));
 	/* Soon, but after all the registrations are done. */
 	due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS + n * 10000;
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_OPF_ABSOLUTE, due));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC) + 300 * TW_MS, due);
-	if (waiter)
+	if (waiters)
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_wheel, &fd));
 	/* Emptying the trace waits for a grace period or two. */
 	at.tv_sec = (due - 60 * TW_MS) / TW_SEC;
@@ -126,7 +140,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "0"));
 	runs = parse_trace(&cycles);
 	EXPECT_EQ(1U, runs);
-	if (waiter)
+	if (waiters)
 		ASSERT_EQ(0, pthread_join(thread, NULL));
 
 	while (left) {
@@ -138,6 +152,27 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	return runs ? cycles : 0;
 }
 
+/* Why instructions cannot be counted here, or NULL: then they are. */
+static const char *begin_to_count(void)
+{
+	if (!getenv("TW_ICOUNT"))
+		return "counts instructions: needs TW_ICOUNT=1";
+	if (access(TRACING "trace", W_OK))
+		return "no tracefs, or not root";
+	if (!tw_write_file(TRACING "trace_clock", "x86-tsc"))
+		return "no clock that counts instructions";
+	if (!tw_write_file(TRACING "tracing_on", "0") || !trace_expiries(true))
+		return "the timers' tracepoints cannot be enabled";
+	return NULL;
+}
+
+static void end_to_count(void)
+{
+	trace_expiries(false);
+	tw_write_file(TRACING "trace_clock", "local");
+	tw_write_file(TRACING "tracing_on", "1");
+}
+
 /*
  * One token due or a million in the same tick: the callback raises its flag and
  * wakes, nothing else. The readers do the work.
@@ -145,16 +180,11 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 {
 	const unsigned long numbers[] = { 1, 1000, tw_scaled(MOST) };
+	const char *reason = begin_to_count();
 	__u64 counts[3];
 
-	if (!getenv("TW_ICOUNT"))
-		SKIP(return, "counts instructions: needs TW_ICOUNT=1");
-	if (access(TRACING "trace", W_OK))
-		SKIP(return, "no tracefs, or not root");
-	if (!tw_write_file(TRACING "trace_clock", "x86-tsc"))
-		SKIP(return, "no clock that counts instructions");
-	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "0"));
-	ASSERT_TRUE(trace_expiries(true));
+	if (reason)
+		SKIP(return, "%s", reason);
 	for (int waiter = 0; waiter < 2; waiter++) {
 		for (int i = 0; i < 3; i++) {
 			/* Code that runs for the first time takes longer. */
@@ -181,9 +211,39 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 			EXPECT_LE(counts[0], counts[i] + slack);
 		}
 	}
-	trace_expiries(false);
-	tw_write_file(TRACING "trace_clock", "local");
-	tw_write_file(TRACING "tracing_on", "1");
+	end_to_count();
+}
+
+/*
+ * Those who wait are woken in the callback (P6): 100,000 of them cost no more each
+ * than 1,000 do.
+ */
+TEST_F_TIMEOUT(callback, the_same_count_for_each_that_waits, 280)
+{
+	const unsigned int waiters[] = { 1, 1001, tw_scaled(100000) + 1 };
+	const char *reason = begin_to_count();
+	__u64 counts[3], each[3];
+
+	if (reason)
+		SKIP(return, "%s", reason);
+	for (int i = 0; i < 3; i++) {
+		int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+
+		/* Code that runs for the first time takes longer. */
+		if (!i)
+			measure(_metadata, fd, 1, waiters[i]);
+		close(fd);
+		fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+		counts[i] = measure(_metadata, fd, 1, waiters[i]);
+		close(fd);
+		ASSERT_LT(0ULL, counts[i]);
+		each[i] = i ? (counts[i] - counts[0]) / (waiters[i] - 1) : 0;
+		TH_LOG("%u wait: %llu instructions in the callback, %llu for each poller",
+		       waiters[i], counts[i], each[i]);
+	}
+	EXPECT_LT(0ULL, each[1]);
+	EXPECT_GE(each[1] + each[1] / 10, each[2]);
+	end_to_count();
 }
 
 /* An empty wheel wakes nothing (P7). */
