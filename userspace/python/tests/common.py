@@ -5,7 +5,7 @@ import errno
 import os
 import unittest
 from contextlib import contextmanager
-from typing import Iterator
+from typing import Callable, Iterator, TypeVar
 
 import timewheel
 from timewheel import Clock, Setup, Wheel
@@ -16,6 +16,15 @@ MANUAL = Setup(slots=60, tick=1, max_tokens=2000, clock=Clock.MANUAL, start=100)
 """Its hand is on 100 and moves by the test only: so all times are exact."""
 
 MONOTONIC = Setup(slots=64, tick=0.001, max_tokens=100_000)
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def needs_kernel(what: str) -> Callable[[Test], Test]:
+    """For a test of @what, which a wheel of the process does not have: timewheel(7) tells
+    why."""
+    return unittest.skipIf(os.environ.get("TIMEWHEEL") == "process",
+                           f"needs a kernel: {what}")
 
 
 class WheelTest(unittest.TestCase):

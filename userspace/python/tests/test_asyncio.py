@@ -237,7 +237,7 @@ class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
 
     def test_as_a_program(self) -> None:
         """It echoes, hangs up, and ends by Ctrl-C."""
-        port = 7007
+        port = free_port()
         program = subprocess.Popen([sys.executable, "-m", "idle", str(port), "1"])
         self.addCleanup(program.kill)
         with connected(program, port) as client:
@@ -253,7 +253,7 @@ class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
 
     def test_with_2000_connections(self) -> None:
         """It answers each, and hangs up on each, on none too early."""
-        port, idle_time = 7008, 2.0
+        port, idle_time = free_port(), 2.0
         program = subprocess.Popen(
             [sys.executable, "-m", "idle", str(port), str(idle_time)])
         self.addCleanup(program.wait)
@@ -278,6 +278,12 @@ class Example(WheelTest, unittest.IsolatedAsyncioTestCase):
                 answers.unregister(fd)
                 del spoke[fd]
         self.assertEqual(2000, answered)
+
+
+def free_port() -> int:
+    with socket.create_server(("", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
 
 
 def connected(program: "subprocess.Popen[bytes]", port: int) -> socket.socket:

@@ -54,15 +54,16 @@ class Reading(WheelTest):
 
     def test_iteration_keeps_nothing_back(self) -> None:
         """Other readers read what a loop that ended has not handed out."""
-        registered(self.wheel, 100)
-        self.wheel.advance(1000)
-        for events in self.wheel:
+        name, wheel = self.named()
+        registered(wheel, 100)
+        wheel.advance(1000)
+        for events in wheel:
             self.assertEqual(list(range(1, 65)), [e.id for e in events])
             break
-        self.assertEqual(64, self.wheel.info().delivered)
-        with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
+        self.assertEqual(64, wheel.info().delivered)
+        with Wheel.open_named(name) as other:
             self.assertEqual([65], [e.id for e in other.read(maximum=1)])
-        self.assertEqual(list(range(66, 101)), [e.id for e in next(self.wheel)])
+        self.assertEqual(list(range(66, 101)), [e.id for e in next(wheel)])
 
     def test_cost_of_iteration(self) -> None:
         """An event costs a 64th of a system call that reads."""
@@ -131,10 +132,11 @@ class Waiting(WheelTest):
 
     def test_closed_meanwhile(self) -> None:
         """The wheel stays what it is for a thread that is in a call on it."""
-        with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
-            thread = self.reader(lambda: [e.id for e in self.wheel.read()])
-            fd = self.wheel.fileno()
-            self.wheel.close()
+        name, wheel = self.named()
+        with Wheel.open_named(name) as other:
+            thread = self.reader(lambda: [e.id for e in wheel.read()])
+            fd = wheel.fileno()
+            wheel.close()
             os.fstat(fd)
             other.register(7, 0)
             thread.join()

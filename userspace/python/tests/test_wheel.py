@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Callable
 
 import timewheel
-from common import MANUAL, MONOTONIC, SEC, WheelTest, registered
+from common import MANUAL, MONOTONIC, SEC, WheelTest, needs_kernel, registered
 from timewheel import Batch, Clock, Result, Setup, State, Wheel, _abi
 
 
@@ -99,6 +99,7 @@ class Opening(WheelTest):
         with self.fails(errno.EBADF):
             os.fstat(fd)
 
+    @needs_kernel("an fd of a wheel makes another one")
     def test_open_fd(self) -> None:
         self.wheel.register(7, 1)
         with Wheel.open_fd(os.dup(self.wheel.fileno())) as other:
@@ -488,7 +489,6 @@ class Named(WheelTest):
             timewheel.create(name, MANUAL, exclusive=True)
         with self.fails(errno.EEXIST):
             Wheel.open_or_create(name, MONOTONIC)
-        self.assertTrue(stat.S_ISCHR(os.stat(f"/dev/timewheels/{name}").st_mode))
         wheel.register(7, 1)
         with Wheel.open_named(name) as other:
             self.assertEqual(7, other.get(7).id)
@@ -505,6 +505,11 @@ class Named(WheelTest):
             with self.fails(errno.ENODEV):
                 call()
         self.assertTrue(timewheel.create(name, MANUAL, exclusive=True))
+
+    @needs_kernel("device nodes")
+    def test_node(self) -> None:
+        name, _ = self.named()
+        self.assertTrue(stat.S_ISCHR(os.stat(f"/dev/timewheels/{name}").st_mode))
 
     def test_error_names_the_wheel(self) -> None:
         with self.assertRaises(FileNotFoundError) as caught:
@@ -556,6 +561,7 @@ class Named(WheelTest):
 
 
 class WithoutDevice(unittest.TestCase):
+    @needs_kernel("a device")
     def test_says_so(self) -> None:
         """The error that says that the module is not loaded comes as that."""
         pid = os.fork()

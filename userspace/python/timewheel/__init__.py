@@ -67,6 +67,14 @@ and has been destroyed. A call that fails has changed nothing. Besides: Overflow
 for a number that C cannot hold, ValueError for a negative duration, a NUL byte in a
 name and a wheel that is closed, TypeError.
 
+Kernel or process: where no module can be loaded, as for development and tests, a
+process keeps a wheel itself: ``Wheel.open(setup, process=True)``. With
+TIMEWHEEL=process in the environment all wheels that the process makes and opens are
+such, with the names of named wheels known in this process only, and caps() tells of
+them. All works as with a wheel of the kernel, also asyncio, but for what timewheel(7)
+tells; most of all: tokens end with the process, a child by fork gets OSError with
+ENODEV, and open_fd() takes no fd of such a wheel: OSError with ENOTTY.
+
 Threads: any number of threads may use one wheel at once. A call that waits lets
 other threads run. Signals: calls go on after a signal unless its handler raises.
 """

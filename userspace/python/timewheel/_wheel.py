@@ -105,19 +105,25 @@ class Wheel(_ops.Operations[Result]):
         self._in_a_row = 0
 
     @classmethod
-    def open(cls, setup: Setup) -> "Wheel":
+    def open(cls, setup: Setup, *, process: bool = False) -> "Wheel":
         """Make a private wheel.
 
+        @process: the wheel is kept inside this process, and needs neither the module
+        nor a right; so is each wheel with TIMEWHEEL=process in the environment
+
         Processes share it that get it by fork or as an fd. It ends, with all its
-        tokens, when the last of them has closed it.
+        tokens, when the last of them has closed it. A wheel inside this process is not
+        shared.
 
         FileNotFoundError, or OSError with ENODEV or ENXIO: the module is not
         loaded; PermissionError: /dev/timewheel may not be opened; OSError with
         EINVAL: a value of @setup is outside its range; EDQUOT: the user would have
         more wheels or tokens than a user may; ENOSPC: there would be more than
-        there may be in all; ERANGE; EMFILE; ENFILE; ENOMEM.
+        there may be in all; ERANGE; EMFILE; ENFILE; ENOMEM; ENOSYS: a process of 32
+        bits cannot keep a wheel.
         """
-        wheel: int = _abi.tw_wheel_open(ctypes.byref(setup_struct(setup)))
+        make = _abi.tw_wheel_open_process if process else _abi.tw_wheel_open
+        wheel: int = make(ctypes.byref(setup_struct(setup)))
         return cls(Owned(wheel, _abi.tw_wheel_close))
 
     @classmethod
@@ -167,6 +173,11 @@ class Wheel(_ops.Operations[Result]):
     def closed(self) -> bool:
         return self._wheel is None
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the wheel is kept inside this process; else the kernel keeps it."""
+        return bool(_abi.tw_wheel_is_process(self._opened()))
+
     def close(self) -> None:
         """Have done with the wheel; more than once does no harm.
 
@@ -212,7 +223,8 @@ class Wheel(_ops.Operations[Result]):
 
     def fileno(self) -> int:
         """The wheel's fd, for select and the like: readable while an event is
-        there to be read. It stays the wheel's: not to be closed."""
+        there to be read, and of a wheel inside this process maybe sooner, until a
+        read. It stays the wheel's: not to be closed."""
         fd: int = _abi.tw_wheel_fd(self._opened())
         return fd
 
