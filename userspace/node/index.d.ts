@@ -59,6 +59,13 @@
  * RangeError for arguments of a wrong type or range, and an Error with the code
  * 'ERR_WHEEL_CLOSED'. A call that fails has changed nothing.
  *
+ * **Kernel or process.** Where no module can be loaded, as for development and tests, a
+ * process keeps a wheel itself: `Wheel.open(setup, { process: true })`. With
+ * TIMEWHEEL=process in the environment all wheels that the process makes and opens are such,
+ * with the names of named wheels known in this process only, and caps() tells of them. All
+ * works as with a wheel of the kernel, but for what timewheel(7) tells; most of all: tokens
+ * end with the process, and openFd() takes no fd of such a wheel: ENOTTY.
+ *
  * **Threads.** Each worker thread may load the module. A wheel belongs to the thread that
  * opened it; threads, and processes, share a named wheel when each of them opens it.
  */
@@ -372,11 +379,12 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	private constructor();
 
 	/**
-	 * Makes a private wheel, which ends when it is closed. ENOENT, ENODEV, ENXIO: the
+	 * Makes a private wheel, which ends when it is closed. With @process this process
+	 * keeps it, which needs neither the module nor a right. ENOENT, ENODEV, ENXIO: the
 	 * module is not loaded; EACCES, EPERM; EINVAL; EDQUOT; ENOSPC; ERANGE; EMFILE;
-	 * ENFILE; ENOMEM.
+	 * ENFILE; ENOMEM; ENOSYS: a process of 32 bits cannot keep a wheel.
 	 */
-	static open(setup: Setup): Wheel;
+	static open(setup: Setup, options?: { process?: boolean }): Wheel;
 	/** Opens a named wheel. ENOENT, ENODEV, ENXIO: there is none; EACCES, EPERM;
 	 * EINVAL, ENAMETOOLONG; EMFILE; ENFILE; ENOMEM. */
 	static openNamed(name: string, access?: Access): Wheel;
@@ -388,6 +396,8 @@ export class Wheel extends EventEmitter implements Operations<number, bigint>, D
 	static openFd(fd: number): Wheel;
 
 	readonly closed: boolean;
+	/** Whether this process keeps the wheel; else the kernel keeps it. */
+	readonly inProcess: boolean;
 	/** The wheel's fd, which stays the wheel's. */
 	readonly fd: number;
 	/**

@@ -178,8 +178,8 @@ class Wheel extends withOperations(EventEmitter) {
 		this.#wheel = wheel;
 	}
 
-	static open(setup) {
-		return new this(by, native.open(setup));
+	static open(setup, { process = false } = {}) {
+		return new this(by, native.open(setup, process));
 	}
 
 	static openNamed(name, access = 'rw') {
@@ -239,6 +239,10 @@ class Wheel extends withOperations(EventEmitter) {
 
 	get closed() {
 		return !this.#wheel;
+	}
+
+	get inProcess() {
+		return native.inProcess(this.#opened());
 	}
 
 	get fd() {
@@ -540,7 +544,10 @@ function tcpIdle(socket) {
 	return native.tcpIdle(fdOf(socket));
 }
 
-function create(name, setup, { exclusive = false } = {}) {
+function create(name, setup, { exclusive = false, process } = {}) {
+	if (process !== undefined)
+		throw Object.assign(new TypeError('process is for a wheel without a name'),
+			{ code: 'ERR_INVALID_ARG_TYPE' });
 	return native.create(name, setup, exclusive);
 }
 

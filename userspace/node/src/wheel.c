@@ -179,6 +179,12 @@ static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *se
 		throw_type(env, "a setup is needed");
 		return false;
 	}
+	if (!property(env, object, "process", &value))
+		return false;
+	if (is_given(env, value)) {
+		throw_type(env, "process is not for a setup, but for Wheel.open(setup, { process })");
+		return false;
+	}
 	for (i = 0; i < ARRAY_SIZE(setup_fields); i++) {
 		field = &setup_fields[i];
 		if (!property(env, object, field->name, &value))
@@ -198,17 +204,21 @@ static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *se
 
 /* Opening */
 
-/* open(setup) */
+/* open(setup, process) */
 static napi_value wheel_open(napi_env env, napi_callback_info info)
 {
 	struct timewheel_setup setup;
-	napi_value argv[1];
+	napi_value argv[2];
 	size_t argc = ARRAY_SIZE(argv);
+	bool process;
 
 	napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
 	if (!setup_of(env, argv[0], &setup))
 		return NULL;
-	return wheel_of(env, tw_wheel_open(&setup), NULL);
+	if (napi_get_value_bool(env, argv[1], &process) != napi_ok)
+		return throw_type(env, "process is true or false");
+	return wheel_of(env, process ? tw_wheel_open_process(&setup) :
+			tw_wheel_open(&setup), NULL);
 }
 
 /* openNamed(name, access) */
@@ -312,6 +322,16 @@ static napi_value wheel_fd(napi_env env, napi_callback_info info)
 	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
 
 	return wheel ? number(env, tw_wheel_fd(wheel->wheel)) : NULL;
+}
+
+static napi_value wheel_in_process(napi_env env, napi_callback_info info)
+{
+	napi_value argv[1], result = NULL;
+	struct wheel *wheel = arguments(env, info, argv, ARRAY_SIZE(argv));
+
+	if (wheel)
+		napi_get_boolean(env, tw_wheel_is_process(wheel->wheel), &result);
+	return result;
 }
 
 static napi_value wheel_info(napi_env env, napi_callback_info cb_info)
@@ -451,6 +471,7 @@ const struct call wheel_calls[] = {
 	{ "openFd",		wheel_open_fd },
 	{ "close",		wheel_close },
 	{ "fd",			wheel_fd },
+	{ "inProcess",		wheel_in_process },
 	{ "info",		wheel_info },
 	{ "advance",		wheel_advance },
 	{ "pause",		wheel_told,	(void *)&pause },

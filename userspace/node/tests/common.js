@@ -19,6 +19,12 @@ const MANUAL = { slots: 60, tick: 1000, maxTokens: 2000, clock: 'manual', start:
 
 const MONOTONIC = { slots: 64, tick: 1, maxTokens: 100_000 };
 
+// An option for a test of @what, which a wheel of the process does not have: timewheel(7)
+// tells why.
+function needsKernel(what) {
+	return { skip: process.env.TIMEWHEEL === 'process' && `needs a kernel: ${what}` };
+}
+
 let count = 0;
 
 // A wheel that is closed after the test.
@@ -101,6 +107,6 @@ async function program(source, ...options) {
 }
 
 module.exports = {
-	MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, opened, program, registered, turns,
+	MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, needsKernel, opened, program, registered, turns,
 	until,
 };

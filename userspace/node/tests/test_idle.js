@@ -18,6 +18,16 @@ const { serve } = require(example);
 const CLIENTS = 2000;
 const LIVELY = 100;
 
+async function freePort() {
+	const server = net.createServer().listen();
+
+	await once(server, 'listening');
+	const { port } = server.address();
+	server.close();
+	await once(server, 'close');
+	return port;
+}
+
 test('the server hangs up on silent clients only', async (t) => {
 	const wheel = opened(t, { ...MANUAL, maxTokens: CLIENTS });
 	const server = serve(wheel, 30_000).listen(0, '127.0.0.1', 2 * CLIENTS);
@@ -63,7 +73,7 @@ test('the server hangs up on silent clients only', async (t) => {
 });
 
 test('the example as a program', async (t) => {
-	const port = 7008;
+	const port = await freePort();
 	const program = spawn(process.execPath, [example, String(port), '1'],
 		{ stdio: 'inherit' });
 	const exit = once(program, 'exit');

@@ -8,7 +8,7 @@ const fs = require('node:fs');
 const test = require('node:test');
 const timewheel = require('timewheel');
 const { members } = require('./declared');
-const { MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, opened, program,
+const { MANUAL, MONOTONIC, SEC, fails, ids, isErrno, named, needsKernel, opened, program,
 	registered } = require('./common');
 
 const { Result, Wheel } = timewheel;
@@ -119,7 +119,7 @@ test('dispose', { skip: !Symbol.dispose && 'this Node does not have it' }, async
 	assert.ok(other.closed);
 });
 
-test('fds', (t) => {
+test('fds', needsKernel('an fd of a wheel makes another one'), (t) => {
 	const { name, wheel } = named(t);
 	const path = `/dev/timewheels/${name}`;
 	const other = Wheel.openFd(fs.openSync(path, 'r+'));
@@ -539,7 +539,7 @@ test('names', () => {
 		assert.throws(() => timewheel.create(name, MANUAL), TypeError);
 });
 
-test('users that may not', (t) => {
+test('users that may not', needsKernel('limits and rights of users'), (t) => {
 	const { name } = named(t);
 
 	process.seteuid(65534);

@@ -16,6 +16,20 @@ export async function disposed(): Promise<void> {
 		wheel.touch(events[0].id);
 }
 
+export function keptHere(): boolean {
+	const wheel = Wheel.open(setup, { process: true });
+
+	// @ts-expect-error: a wheel stays where it was opened
+	wheel.inProcess = false;
+	// @ts-expect-error: it is no part of a setup
+	Wheel.open({ ...setup, process: true });
+	// @ts-expect-error: only a private wheel can be of the process
+	Wheel.openNamed('orders', { process: true });
+	// @ts-expect-error: the same
+	create('orders', setup, { process: true });
+	return wheel.inProcess;
+}
+
 export function disposedAtOnce(): void {
 	using wheel = Wheel.openOrCreate('orders', { ...setup, lease: 30_000 });
 
