@@ -29,7 +29,9 @@
 // a release in a repository, or a checkout.
 //
 // The kernel's module has to be loaded, and the program needs permission to open /dev/timewheel,
-// or for a named wheel to open its node in /dev/timewheels.
+// or for a named wheel to open its node in /dev/timewheels. The package speaks to the kernel
+// only: it has no wheels inside the process, and with TIMEWHEEL=process in the environment
+// what opens, creates or destroys a wheel, and DeviceCaps, fail with ErrProcess.
 //
 // # Times
 //

@@ -3,16 +3,22 @@
 package timewheel
 
 import (
+	"errors"
 	"syscall"
 
 	"example.org/timewheel.git/userspace/go/internal/uapi"
 )
 
+// ErrProcess is the reason when TIMEWHEEL=process in the environment asks for wheels inside
+// the process.
+var ErrProcess = errors.New("TIMEWHEEL=process is in the environment, but this package " +
+	"knows the kernel's wheels only: unset TIMEWHEEL")
+
 // Error tells which call has failed, and why.
 type Error struct {
 	// Op is the call, such as "touch" or "open orders".
 	Op string
-	// Err is the reason: a syscall.Errno, or os.ErrClosed.
+	// Err is the reason: a syscall.Errno, os.ErrClosed or ErrProcess.
 	Err error
 }
 

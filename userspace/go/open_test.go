@@ -309,6 +309,30 @@ func inThread(run func()) {
 	<-over
 }
 
+// Wheels inside the process are asked for, which the package does not have.
+func TestProcess(t *testing.T) {
+	name, _ := named(t, manual)
+	t.Run("asked for", func(t *testing.T) {
+		t.Setenv("TIMEWHEEL", "process")
+		for call, run := range map[string]func() error{
+			"open":   func() error { _, err := timewheel.Open(manual); return err },
+			"named":  func() error { _, err := timewheel.OpenNamed(name, os.O_RDWR); return err },
+			"either": func() error { _, err := timewheel.OpenOrCreate(name, manual); return err },
+			"create": func() error { _, err := timewheel.Create(name, manual); return err },
+			"alone":  func() error { return timewheel.CreateExclusive("go-alone", manual) },
+			"ends":   func() error { return timewheel.Destroy(name) },
+			"caps":   func() error { _, err := timewheel.DeviceCaps(); return err },
+		} {
+			err := run()
+			if !errors.Is(err, timewheel.ErrProcess) ||
+				!strings.Contains(err.Error(), "TIMEWHEEL=process") {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+	})
+	openedNamed(t, name, os.O_RDWR)
+}
+
 // Without the module there is no device, and the error says so.
 func TestWithoutDevice(t *testing.T) {
 	inThread(func() {
