@@ -168,6 +168,19 @@ static bool add_flag(napi_env env, napi_value object, const struct setup_flag *f
 	return true;
 }
 
+/* A program that puts the option there would get a wheel of the kernel. */
+static bool has_no_process(napi_env env, napi_value object)
+{
+	napi_value value;
+
+	if (!property(env, object, "process", &value))
+		return false;
+	if (!is_given(env, value))
+		return true;
+	throw_type(env, "process is no part of a setup: Wheel.open(setup, { process })");
+	return false;
+}
+
 static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *setup)
 {
 	const struct setup_field *field;
@@ -179,12 +192,8 @@ static bool setup_of(napi_env env, napi_value object, struct timewheel_setup *se
 		throw_type(env, "a setup is needed");
 		return false;
 	}
-	if (!property(env, object, "process", &value))
+	if (!has_no_process(env, object))
 		return false;
-	if (is_given(env, value)) {
-		throw_type(env, "process is not for a setup, but for Wheel.open(setup, { process })");
-		return false;
-	}
 	for (i = 0; i < ARRAY_SIZE(setup_fields); i++) {
 		field = &setup_fields[i];
 		if (!property(env, object, field->name, &value))
