@@ -18,9 +18,15 @@
  * what was wanted last: a thread that finds nothing to tell, because of what another
  * thread is about to tell, can leave it to that thread, which saw the same or newer wishes.
  */
+#include <sys/ioctl.h>
 #include <sys/timerfd.h>
 
 #include "wheel.h"
+
+/* The kernel's linux/timerfd.h has this, but cannot be included beside fcntl.h. */
+#ifndef TFD_IOC_SET_TICKS
+#define TFD_IOC_SET_TICKS	_IOW('T', 0, u64)
+#endif
 
 static struct tw_wheel *wheel_of(struct hrtimer *timer)
 {
@@ -54,11 +60,25 @@ static void hrtimer_cancel(struct hrtimer *timer)
 		close(timer->fd);
 }
 
+/*
+ * Makes the timerfd readable anew. Kernels with CONFIG_CHECKPOINT_RESTORE know how. With
+ * others the timer has to go off, which costs an interrupt: under a hypervisor 15 us, not
+ * 0.3 us.
+ */
+static bool tell_now(const struct hrtimer *timer)
+{
+	const u64 ticks = 1;
+
+	return !ioctl(timer->fd, TFD_IOC_SET_TICKS, &ticks);
+}
+
 static void tell(const struct hrtimer *timer, u64 when)
 {
 	struct itimerspec at = { };
 
 	if (when == TW_TIMER_NOW) {
+		if (tell_now(timer))
+			return;
 		at.it_value.tv_nsec = 1;
 	} else if (when != TW_TIMER_NEVER) {
 		at.it_value.tv_sec = when / NSEC_PER_SEC;

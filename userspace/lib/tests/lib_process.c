@@ -5,10 +5,18 @@
  * tests, with TIMEWHEEL=process in the environment.
  */
 #include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 
 #include "lib_test.h"
+
+#ifndef TFD_IOC_SET_TICKS
+#define TFD_IOC_SET_TICKS	_IOW('T', 0, uint64_t)
+#endif
 
 #define MANY	1000
 
@@ -126,7 +134,7 @@ static void fill(struct tw_wheel *wheel, int count)
 			abort();
 }
 
-TEST_F(process, edges_come_as_long_as_tokens_are_due)
+static void expect_edges(struct __test_metadata *_metadata, FIXTURE_DATA(process) *self)
 {
 	struct epoll_event wanted = { .events = EPOLLIN | EPOLLET }, got;
 	struct timewheel_event events[7];
@@ -144,6 +152,29 @@ TEST_F(process, edges_come_as_long_as_tokens_are_due)
 	EXPECT_EQ(0, RUN(self->wheel, register, 1, MS, 0, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &got, 1, 10000));
 	close(epoll);
+}
+
+TEST_F(process, edges_come_as_long_as_tokens_are_due)
+{
+	expect_edges(_metadata, self);
+}
+
+/* The kernel seems to be one without CONFIG_CHECKPOINT_RESTORE. */
+TEST_F(process, edges_come_where_a_timerfd_has_no_ioctl)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TFD_IOC_SET_TICKS, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { ARRAY_SIZE(filter), filter };
+
+	ASSERT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	ASSERT_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	expect_edges(_metadata, self);
 }
 
 TEST_F(process, a_multishot_poll_of_io_uring_sees_all)
