@@ -495,7 +495,8 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 #define KEPT_PAGES	"/proc/sys/vm/percpu_pagelist_high_fraction"
 
 /*
- * Another thread on the same CPU gets its turns while a million tokens are freed. The
+ * Another thread on the same CPU gets its turns while a million tokens are freed, or
+ * TW_SCALE of them. The
  * kernel keeps freed pages for their CPU, and may free all at once with interrupts off.
  * The test lets it keep few pages, which take it some 60,000 instructions.
  */
@@ -506,9 +507,9 @@ TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
 	ASSERT_TRUE(tw_write_file(KEPT_PAGES, "1000000"));
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		__u64 waits = stalled_by_closing(_metadata, flags[i],
-						 2048 * BATCH);
+						 tw_scaled(2048) * BATCH);
 
-		print("closing a million tokens, another waits", waits);
+		print("closing many tokens, another waits", waits);
 		EXPECT_GE(200000ULL, waits);
 	}
 	EXPECT_TRUE(tw_write_file(KEPT_PAGES, "0"));
