@@ -2,14 +2,15 @@
 /*
  * work: a command for each job that is due, some of them at a time. Each worker has
  * a connection of its own, by which it waits for a job, extends the job's lease
- * while the command runs, and answers. The jobs are bound to the connection: if this
- * process or its machine dies, they are handed out again at once.
+ * while the command runs, and answers.
  *
- * A connection that ends is made again. A command that ran meanwhile goes on, but
- * its job has been given back then, and may be worked on twice.
+ * A connection that ends is made again. The receipt of a job is good by any
+ * connection, so a command that ran meanwhile goes on, and its job with it as long as
+ * the lease lasts.
  */
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 
@@ -27,19 +28,32 @@ enum {
 	QUEUE, ID, RECEIPT, ATTEMPT, DUE, KEY, BODY, NR_FIELDS
 };
 
+/* What becomes of a job: the work is done; it can never be; it has failed; nobody has tried. */
+enum outcome {
+	DONE, HOPELESS, FAILED, UNTRIED
+};
+
 /*
- * @server: NULL when there is no connection. @extensions, @answering: what twjobd
- * will answer before it answers the next take. @taken: the answer with the job, NULL
- * if there is none. @pid: 0 when no command runs. @next: when to connect, to extend
- * the lease, or to give up the connection. @end: when the command has to end. @ended:
- * it was told to. @lost: the job is another's.
+ * @server: NULL when there is no connection. @extensions, @questions, @answering: what
+ * twjobd will answer, in this order; when none of them is there, it is a take. @leaving:
+ * the connection takes no further job, and ends. @taken: the answer with the job, NULL if
+ * there is none. @pid: 0 when no command runs. @outcome and @how it came to it are known
+ * then. @backoff: the job or its queue has one. @again: the outcome has been told by a
+ * connection that ended before the answer. @next: when to connect, to extend the lease, or
+ * to tell the outcome. @end: when the command has to end, or to give up the rest. @ended:
+ * the command was told to. @lost: the job is another's.
  */
 struct worker {
 	redisContext	*server;
+	unsigned int	extensions, questions;
 	bool		answering;
-	unsigned int	extensions;
+	bool		leaving;
 	redisReply	*taken;
 	pid_t		pid;
+	enum outcome	outcome;
+	char		how[64];
+	bool		backoff;
+	bool		again;
 	uint64_t	next;
 	uint64_t	end;
 	bool		ended;
@@ -86,6 +100,7 @@ static void forget_job(struct worker *worker)
 	if (worker->taken)
 		freeReplyObject(worker->taken);
 	worker->taken = NULL;
+	worker->end = NEVER;
 }
 
 static void lose_job(struct pool *pool, struct worker *worker, const char *why)
@@ -103,14 +118,11 @@ static void disconnect(struct pool *pool, struct worker *worker)
 	worker->server = NULL;
 	/* They may have changed. */
 	pool->leases_known = false;
-	if (worker->pid)
-		lose_job(pool, worker, "the connection ended while its command ran");
-	else if (worker->answering)
-		lose_job(pool, worker, "the connection ended before the answer");
-	if (!worker->pid)
-		forget_job(worker);
+	worker->again |= worker->answering;
 	worker->answering = false;
+	worker->leaving = false;
 	worker->extensions = 0;
+	worker->questions = 0;
 	worker->next = end_after(RETRY);
 }
 
@@ -159,9 +171,19 @@ static void append_take(struct pool *pool, struct worker *worker)
 		request_add(&request, "%s", pool->queues[i]);
 	request_add(&request, "BLOCK");
 	request_add(&request, "0");
-	request_add(&request, "BOUND");
 	server_append(worker->server, &request);
 	worker->next = NEVER;
+	flush(pool, worker);
+}
+
+/*
+ * The end of what is sent ends a take that waits, and the connection. If a job comes
+ * before that, it is read, and given back.
+ */
+static void leave(struct worker *worker)
+{
+	shutdown(worker->server->fd, SHUT_WR);
+	worker->leaving = true;
 }
 
 /* Asks how long the leases are. Returns whether there is still a connection. */
@@ -203,22 +225,6 @@ static void not_connected(struct pool *pool)
 		if (!pool->workers[i].server)
 			pool->workers[i].next = end_after(RETRY);
 	}
-}
-
-static void connect_worker(struct pool *pool, struct worker *worker)
-{
-	worker->server = server_connect(PATIENCE);
-	if (!worker->server) {
-		not_connected(pool);
-		return;
-	}
-	if (!pool->leases_known && !read_leases(pool, worker))
-		return;
-	if (pool->unconnected)
-		complain("connected");
-	pool->unconnected = false;
-	append_take(pool, worker);
-	flush(pool, worker);
 }
 
 /* After a third of the lease: an extension may be late by two thirds of it. */
@@ -295,20 +301,89 @@ static __noreturn void run_command(const struct pool *pool,
 	command_exec(body, pool->command);
 }
 
-static void answer(struct pool *pool, struct worker *worker, const char *verb,
-		   uint64_t delay)
+static void send_answer(struct pool *pool, struct worker *worker, struct request *request)
 {
-	const struct when when = { .kind = WHEN_SPAN, .ns = delay };
+	worker->answering = server_append(worker->server, request);
+	worker->next = NEVER;
+	flush(pool, worker);
+}
+
+/* Without a BACKOFF the job would come again at once. */
+static void tell_failure(struct pool *pool, struct worker *worker)
+{
+	unsigned int attempt = job_field(worker, ATTEMPT)->integer;
+	const struct when when = { .kind = WHEN_SPAN, .ns = back_off(attempt) };
+	char then[TIME_TEXT + 8] = "after its backoff";
 	struct request request;
 
-	begin_answer(&request, worker, verb);
-	if (delay)
+	if (!worker->backoff) {
+		strcpy(then, "in ");
+		span_text(then + 3, TIME_TEXT, when.ns);
+	}
+	if (!worker->again)
+		say_job(worker, "%s, try %u, again %s", worker->how, attempt, then);
+	begin_answer(&request, worker, "TW.NACK");
+	if (!worker->backoff)
 		request_add_when(&request, &when);
-	worker->answering = server_append(worker->server, &request);
+	request_add(&request, "REASON");
+	request_add(&request, "%s", worker->how);
+	send_answer(pool, worker, &request);
+}
+
+/* Asks whether the job or its queue has a BACKOFF, which either may have got by now. */
+static void ask_backoff(struct pool *pool, struct worker *worker)
+{
+	const char *queue = job_field(worker, QUEUE)->str;
+	struct request request;
+
+	worker->backoff = false;
+	request_begin(&request, "TW.STATS", queue);
+	worker->questions += server_append(worker->server, &request);
+	request_begin(&request, "TW.GET", queue);
+	request_add(&request, "%lld", job_field(worker, ID)->integer);
+	worker->questions += server_append(worker->server, &request);
 	worker->next = NEVER;
-	if (!pool->ending)
-		append_take(pool, worker);
 	flush(pool, worker);
+}
+
+/* Tells what has become of the job. */
+static void settle(struct pool *pool, struct worker *worker)
+{
+	struct request request;
+
+	if (worker->outcome == FAILED) {
+		ask_backoff(pool, worker);
+		return;
+	}
+	begin_answer(&request, worker, worker->outcome == DONE ? "TW.ACK" :
+		     worker->outcome == HOPELESS ? "TW.BURY" : "TW.NACK");
+	if (worker->outcome == HOPELESS) {
+		request_add(&request, "REASON");
+		request_add(&request, "%s", worker->how);
+	} else if (worker->outcome == UNTRIED) {
+		request_add(&request, "UNTRIED");
+	}
+	send_answer(pool, worker, &request);
+}
+
+static void connect_worker(struct pool *pool, struct worker *worker)
+{
+	worker->server = server_connect(PATIENCE);
+	if (!worker->server) {
+		not_connected(pool);
+		return;
+	}
+	if (!pool->ending && !pool->leases_known && !read_leases(pool, worker))
+		return;
+	if (pool->unconnected)
+		complain("connected");
+	pool->unconnected = false;
+	if (worker->pid)
+		extend(pool, worker);
+	else if (worker->taken)
+		settle(pool, worker);
+	else
+		append_take(pool, worker);
 }
 
 /* A machine that cannot start a process now should not be loaded further. */
@@ -316,7 +391,8 @@ static void cannot_start(struct pool *pool, struct worker *worker)
 {
 	complain("cannot start a process: %s; ending", strerror(errno));
 	end_pool(pool, STATUS_FAILED);
-	answer(pool, worker, "TW.NACK", 0);
+	worker->outcome = UNTRIED;
+	settle(pool, worker);
 }
 
 static void start(struct pool *pool, struct worker *worker)
@@ -330,6 +406,7 @@ static void start(struct pool *pool, struct worker *worker)
 		close(body);
 	worker->lost = false;
 	worker->ended = false;
+	worker->again = false;
 	pool->refused = false;
 	if (pid < 0) {
 		cannot_start(pool, worker);
@@ -341,15 +418,57 @@ static void start(struct pool *pool, struct worker *worker)
 	pool->commands++;
 }
 
+/* Whether an answer that is an error tells that another try is of no use. */
+static bool is_final(const redisReply *reply)
+{
+	return !strncmp(reply->str, "STALE", 5) || !strncmp(reply->str, "NOQUEUE", 7) ||
+	       !strncmp(reply->str, "ERR", 3);
+}
+
+static void take_extension(struct pool *pool, struct worker *worker,
+			   const redisReply *reply)
+{
+	worker->extensions--;
+	if (reply->type != REDIS_REPLY_ERROR || !worker->pid)
+		return;
+	if (is_final(reply))
+		lose_job(pool, worker, reply->str);
+	else
+		worker->next = end_after(RETRY);
+}
+
+/* An error is no news of a BACKOFF. */
+static void take_settings(struct pool *pool, struct worker *worker,
+			  const redisReply *reply)
+{
+	worker->backoff |= number_field(reply, "backoff_ms") != 0;
+	if (!--worker->questions)
+		tell_failure(pool, worker);
+}
+
 static void take_answer(struct pool *pool, struct worker *worker,
 			const redisReply *reply)
 {
+	enum status status;
+
 	worker->answering = false;
-	if (reply->type == REDIS_REPLY_ERROR)
+	if (reply->type == REDIS_REPLY_ERROR && !is_final(reply)) {
+		if (!pool->refused)
+			refused(reply, job_field(worker, QUEUE)->str, &status);
+		pool->refused = true;
+		worker->again = true;
+		worker->next = end_after(RETRY);
+		return;
+	}
+	if (reply->type == REDIS_REPLY_ERROR && worker->again)
+		say_job(worker, "the connection ended before the answer: the job has ended so, or may be worked on again");
+	else if (reply->type == REDIS_REPLY_ERROR)
 		lose_job(pool, worker, reply->str);
 	else if (reply->str && !strcmp(reply->str, "BURIED"))
 		say_job(worker, "buried, as that was its last try: see 'twjob kick'");
 	forget_job(worker);
+	if (!pool->ending)
+		append_take(pool, worker);
 }
 
 static bool is_job(const redisReply *reply)
@@ -358,29 +477,38 @@ static bool is_job(const redisReply *reply)
 	       reply->element[0]->elements == NR_FIELDS;
 }
 
+/* A job that comes when the connection takes none any more is given back. */
+static void take_job(struct pool *pool, struct worker *worker, redisReply *reply)
+{
+	worker->taken = reply;
+	if (!worker->leaving) {
+		start(pool, worker);
+		return;
+	}
+	worker->outcome = UNTRIED;
+	worker->again = false;
+	worker->lost = false;
+	disconnect(pool, worker);
+	worker->next = end_after(0);
+}
+
 /* The next answer, which it frees or keeps. */
 static void hear(struct pool *pool, struct worker *worker, redisReply *reply)
 {
-	if (worker->extensions) {
-		worker->extensions--;
-		if (reply->type == REDIS_REPLY_ERROR && worker->pid)
-			lose_job(pool, worker, reply->str);
-	} else if (worker->answering) {
+	if (worker->extensions)
+		take_extension(pool, worker, reply);
+	else if (worker->questions)
+		take_settings(pool, worker, reply);
+	else if (worker->answering)
 		take_answer(pool, worker, reply);
-	} else if (is_job(reply) && pool->ending) {
-		/* It is given back. */
-		disconnect(pool, worker);
-	} else if (is_job(reply)) {
-		worker->taken = reply;
-		start(pool, worker);
-		return;
-	} else if (reply->type == REDIS_REPLY_ERROR) {
+	else if (reply->type == REDIS_REPLY_ERROR)
 		fail(pool, worker, reply, NULL);
-	} else {
+	else if (is_job(reply))
+		take_job(pool, worker, reply);
+	else
 		append_take(pool, worker);
-		flush(pool, worker);
-	}
-	freeReplyObject(reply);
+	if (reply != worker->taken)
+		freeReplyObject(reply);
 }
 
 static void read_answers(struct pool *pool, struct worker *worker)
@@ -403,33 +531,29 @@ static void read_answers(struct pool *pool, struct worker *worker)
 }
 
 /* What the end of a command means for its job. */
-static void answer_finished(struct pool *pool, struct worker *worker, int status)
+static void judge(struct pool *pool, struct worker *worker, int status)
 {
-	unsigned int attempt = job_field(worker, ATTEMPT)->integer;
-	uint64_t delay = back_off(attempt);
-	char how[64], then[TIME_TEXT];
+	char how[48];
 
-	if (!status && !worker->ended) {
-		answer(pool, worker, "TW.ACK", 0);
+	worker->outcome = DONE;
+	if (!status && !worker->ended)
 		return;
-	}
 	pool->failed++;
 	command_end_text(how, sizeof(how), status);
-	if (!worker->ended && WIFEXITED(status) &&
-	    WEXITSTATUS(status) == EX_DATAERR) {
-		say_job(worker, "%s, try %u, buried: see 'twjob kick'", how, attempt);
-		answer(pool, worker, "TW.BURY", 0);
+	snprintf(worker->how, sizeof(worker->how), "%s%s", how,
+		 worker->ended ? " after --timeout" : "");
+	worker->outcome = FAILED;
+	if (worker->ended || !WIFEXITED(status) || WEXITSTATUS(status) != EX_DATAERR)
 		return;
-	}
-	span_text(then, sizeof(then), delay);
-	say_job(worker, "%s%s, try %u, again in %s", how,
-		worker->ended ? " after --timeout" : "", attempt, then);
-	answer(pool, worker, "TW.NACK", delay);
+	worker->outcome = HOPELESS;
+	say_job(worker, "%s, try %lld, buried: see 'twjob kick'", worker->how,
+		job_field(worker, ATTEMPT)->integer);
 }
 
 static void finished(struct pool *pool, struct worker *worker, int status)
 {
 	worker->pid = 0;
+	worker->end = NEVER;
 	if (worker->lost) {
 		forget_job(worker);
 		/* The lease, which may have changed, is asked for again. */
@@ -438,7 +562,9 @@ static void finished(struct pool *pool, struct worker *worker, int status)
 		worker->next = end_after(RETRY);
 		return;
 	}
-	answer_finished(pool, worker, status);
+	judge(pool, worker, status);
+	if (worker->server)
+		settle(pool, worker);
 }
 
 /* What a command that was told to end leaves of its process group, is killed. */
@@ -469,33 +595,49 @@ static void end_command(struct worker *worker)
 	worker->ended = true;
 }
 
+/* The program is to end, and twjobd does not answer. */
+static void give_up(struct pool *pool, struct worker *worker)
+{
+	if (worker->taken)
+		lose_job(pool, worker, "there is no answer");
+	forget_job(worker);
+	if (worker->server)
+		disconnect(pool, worker);
+}
+
 /* Does what is due. */
 static void tick(struct pool *pool, struct worker *worker)
 {
 	uint64_t now = end_after(0);
 
-	if (worker->pid && worker->end <= now)
+	if (worker->end <= now && worker->pid)
 		end_command(worker);
-	if (worker->pid && (worker->lost || !worker->server))
+	else if (worker->end <= now)
+		give_up(pool, worker);
+	if (worker->pid && worker->lost)
 		worker->next = NEVER;
 	if (worker->next > now)
 		return;
-	if (worker->pid)
-		extend(pool, worker);
-	else if (worker->server)
-		disconnect(pool, worker);
-	else if (!pool->ending)
+	if (!worker->server)
 		connect_worker(pool, worker);
+	else if (worker->pid)
+		extend(pool, worker);
+	else if (worker->taken)
+		settle(pool, worker);
 }
 
 /* Whether it has something to end before the program can. */
-static bool is_busy(struct pool *pool, struct worker *worker)
+static bool is_busy(struct worker *worker)
 {
-	if (!worker->pid && !worker->answering && worker->server)
-		disconnect(pool, worker);
-	if (worker->answering && worker->next == NEVER)
-		worker->next = end_after(PATIENCE * NSEC_PER_SEC);
-	return worker->pid || worker->answering;
+	if (!worker->taken && worker->server && !worker->leaving)
+		leave(worker);
+	if (!worker->taken && !worker->server) {
+		worker->next = NEVER;
+		return false;
+	}
+	if (!worker->pid && worker->end == NEVER)
+		worker->end = end_after(PATIENCE * NSEC_PER_SEC);
+	return true;
 }
 
 /* Waits for answers, the ends of commands and what is due. */
@@ -510,9 +652,9 @@ static void wait_for_all(struct pool *pool)
 		pool->fds[i].fd = worker->server ? worker->server->fd : -1;
 		pool->fds[i].events = POLLIN;
 		pool->fds[i].revents = 0;
-		if (worker->next < next && (worker->server || !pool->ending))
+		if (worker->next < next)
 			next = worker->next;
-		if (worker->pid && worker->end < next)
+		if (worker->end < next)
 			next = worker->end;
 	}
 	if (wait_for(pool->fds, pool->jobs, next) <= 0)
@@ -535,7 +677,7 @@ static void run(struct pool *pool)
 			tick(pool, &pool->workers[i]);
 		pool->ending |= stop_signal != 0;
 		for (i = 0; pool->ending && i < pool->jobs; i++)
-			busy |= is_busy(pool, &pool->workers[i]);
+			busy |= is_busy(&pool->workers[i]);
 		if (pool->ending && !busy)
 			return;
 		wait_for_all(pool);
@@ -552,6 +694,7 @@ enum status verb_work(const struct args *args)
 		.jobs = option_number(args, OPT_JOBS, 1, MOST_WORKERS, 1),
 		.timeout = option_span(args, OPT_TIMEOUT, NEVER),
 	};
+	int i;
 
 	if (!command || !args->behind)
 		die(STATUS_USAGE, "usage: twjob work [OPTION]... QUEUE... -- CMD...");
@@ -563,6 +706,8 @@ enum status verb_work(const struct args *args)
 	pool.leases = calloc(pool.nr_queues, sizeof(*pool.leases));
 	if (!pool.workers || !pool.fds || !pool.leases)
 		die(STATUS_FAILED, "no memory for workers");
+	for (i = 0; i < pool.jobs; i++)
+		pool.workers[i].end = NEVER;
 	server_settings(args);
 	signals_begin();
 	run(&pool);

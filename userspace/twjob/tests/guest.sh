@@ -233,9 +233,10 @@ has_line()
 	grep -q "$1" $tmp/log
 }
 
-is_buried()
+# are QUEUE STATE NUMBER: it has so many jobs in this state
+are()
 {
-	[ "$(twjob list "$1" --state buried --no-headings | wc -l)" = "$2" ]
+	[ "$(twjob list "$1" --state "$2" --no-headings | wc -l)" = "$3" ]
 }
 
 statuses()
@@ -246,9 +247,9 @@ statuses()
 	put fine b -k key-1
 	put data b
 	put again a
-	soon is_buried a 1
+	soon are a buried 1
 	result $? 'a command that fails twice is buried'
-	soon is_buried b 1
+	soon are b buried 1
 	result $? 'a job that can never be done is buried at once'
 	put fine a
 	soon has_line '^fine a'
@@ -256,6 +257,8 @@ statuses()
 	prints "queue 'a' id [0-9]*: exit status 75, try 1, again in 1s"
 	prints "queue 'a' id [0-9]*: buried, as that was its last try"
 	prints "queue 'b' id [0-9]*: exit status 65, try 1, buried"
+	json '[.jobs[].reason]' '["exit status 75"]' list a -J
+	json '[.jobs[].reason]' '["exit status 65"]' list b -J
 	is 'what ran' "$(sort $tmp/log | tr '\n' ,)" \
 		'again a 1 -,again a 2 -,data b 1 -,fine a 1 -,fine b 1 key-1,'
 	is 'jobs that are left' "$(jobs_of a) $(jobs_of b)" '1 1'
@@ -264,6 +267,39 @@ statuses()
 	json '.jobs | length' 1 list a --state buried -J
 	gives 0 kick a "$(twjob list a -o id --no-headings | tr -d ' ')"
 	gives 0 drop a b
+}
+
+# is_due_in FIRST: seconds after it failed, and up to a tenth more
+is_due_in()
+{
+	json "[.jobs[] | .state, .reason, (.left > ($1 - 5) * 1e9), (.left < ($1 * 1.1 + 5) * 1e9)]" \
+		'["delayed","exit status 75",true,true]' get c "$id" -J
+}
+
+# Of the queue, and of a job in its place; the queue gets and loses it while work runs.
+backoffs()
+{
+	gives 0 create c --backoff 100s:1h
+	works c
+	for first in 100 1000; do
+		own=
+		[ $first = 100 ] || own="--backoff ${first}s:1h"
+		id=$(twjob put c --body again -k "$first" $own -o id --no-headings | tr -d ' ')
+		soon are c delayed 1
+		is_due_in $first
+		gives 0 cancel c "$id"
+	done
+	gives 0 create c --backoff 0s:0s
+	put again c --key none
+	soon has_line '^again c 2 none'
+	result $? 'without a backoff the second try comes soon'
+	soon has_line '^again c 3 none'
+	sleep 1
+	is 'and those behind it do not come at once' "$(grep -c '^again c . none' $tmp/log)" 3
+	ends
+	prints "queue 'c' id [0-9]*: exit status 75, try 1, again after its backoff"
+	prints "queue 'c' id [0-9]*: exit status 75, try 2, again in 2s"
+	gives 0 drop c
 }
 
 # A command that hangs is ended with all that it has started, and its worker goes on.
@@ -278,6 +314,7 @@ hanging()
 	result $? 'the worker goes on after a command that hangs'
 	ends
 	prints 'killed by signal 9 after --timeout, try 1, again in 1s'
+	json '[.jobs[].reason]' '["killed by signal 9 after --timeout"]' list h -J
 	is 'processes of it' "$(ps | grep -c '[s]leep 987')" 0
 	gives 0 drop h
 }
@@ -297,11 +334,10 @@ leases()
 	gives 0 drop l
 }
 
-# Leases of an hour: only the connection can tell that the worker is dead, although
-# its command still runs.
+# The command of the dead worker still runs.
 dead_workers()
 {
-	gives 0 create d --lease 1h
+	gives 0 create d --lease 4s
 	works d
 	put long d
 	soon has_line '^long d 1'
@@ -309,7 +345,7 @@ dead_workers()
 	wait $worker 2>/dev/null
 	works d
 	soon has_line '^long d 2'
-	result $? 'the job of a dead worker is handed out at once'
+	result $? 'the job of a dead worker is handed out when its lease is over'
 	put slow d
 	soon has_line '^slow d 1'
 	kill $worker
@@ -332,7 +368,7 @@ restarts()
 	result $? 'works on after a restart of twjobd'
 	soon empty d
 	ends
-	prints 'the connection ended while its command ran: it may be worked on again'
+	prints 'STALE the lease is over.*: it may be worked on again'
 	refuses 3 "queue 'none'" work none -- true
 	refuses 2 "CMD 'nosuch'" work d -- nosuch
 	refuses 2 "--timeout '0'" work d --timeout 0 -- true
@@ -393,6 +429,7 @@ coming_again
 refusing
 passwords
 statuses
+backoffs
 hanging
 leases
 dead_workers

@@ -192,6 +192,73 @@ TEST_F_TIMEOUT(life, J4_what_is_held_stays_held, 60)
 	unsetenv("NOTIFY_SOCKET");
 }
 
+/* Its commands write down their jobs, and take longer than a restart. */
+static pid_t start_work(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	execl("./twjob", "twjob", "work", "--server", SOCKET, "q", "-j", "4", "--", "sh", "-c",
+	      "echo $TWJOB_ID >>" DIR "/ledger; sleep 1", NULL);
+	_exit(127);
+}
+
+/* How many lines the ledger has. @most: how many of them the same job has at most. */
+static int count_ledger(int *most)
+{
+	static int times[100];
+	FILE *file = fopen(DIR "/ledger", "r");
+	int id, lines = 0;
+
+	*most = 0;
+	memset(times, 0, sizeof(times));
+	while (file && fscanf(file, "%d", &id) == 1) {
+		lines++;
+		/* Their numbers follow each other. */
+		if (++times[id % 100] > *most)
+			*most = times[id % 100];
+	}
+	if (file)
+		fclose(file);
+	return lines;
+}
+
+/* As the service manager restarts it, three times, while commands of "twjob work" run. */
+TEST_F_TIMEOUT(life, work_over_planned_restarts_runs_each_job_once, 120)
+{
+	int notify, kept, most;
+	pid_t work;
+
+	NEEDS_KERNEL("a wheel of the process ends with it");
+	killed(self);
+	notify = open_notify();
+	start(self);
+	kept = kept_file(notify);
+	ASSERT_GE(kept, 0);
+	unlink(DIR "/ledger");
+	ASSERT_GT(put_many(self->client, 20, "IN 0"), 0);
+	work = start_work();
+	for (int i = 1; i <= 3; i++) {
+		while (count_ledger(&most) < 4 * i)
+			sleep_ms(20);
+		redisFree(self->client);
+		ASSERT_EQ(0, end_daemon(self->daemon, SIGTERM));
+		self->daemon = start_with_file(kept);
+		self->client = must_connect();
+	}
+	EXPECT_TRUE(comes_to(self->client, "q", "jobs", 0));
+	EXPECT_EQ(0, end_daemon(work, SIGTERM));
+	EXPECT_EQ(20, count_ledger(&most));
+	EXPECT_EQ(1, most);
+	EXPECT_EQ(0, figure(self->client, "q", "lapsed"));
+	EXPECT_EQ(0, figure(self->client, NULL, "mended"));
+	close(kept);
+	close(notify);
+	unsetenv("NOTIFY_SOCKET");
+}
+
 /* With the other kind of wheels the jobs are loaded, and nothing is left of the kernel's. */
 TEST_F_TIMEOUT(life, from_wheels_of_the_kernel_to_others, 60)
 {
