@@ -21,7 +21,7 @@ const struct column put_columns[] = {
 
 enum {
 	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, FAILED, REASON, LEASE, TRIES, BACKOFF,
-	BACKOFF_MOST, SIZE, BODY, RULE, ZONE,
+	BACKOFF_MOST, LEASE_LEFT, SIZE, BODY, RULE, ZONE,
 };
 
 #define JOB_COLUMNS \
@@ -43,7 +43,9 @@ enum {
 	[BACKOFF] = { "BACKOFF", COL_NUMBER | COL_HIDDEN, \
 		"time after its first try that failed" }, \
 	[BACKOFF_MOST] = { "BACKOFF-MOST", COL_NUMBER | COL_HIDDEN, \
-		"the most it becomes, doubled with each try" }
+		"the most it becomes, doubled with each try" }, \
+	[LEASE_LEFT] = { "LEASE-LEFT", COL_NUMBER | COL_HIDDEN, \
+		"how long its worker still has it; nothing if it is not held" }
 
 const struct column job_columns[] = { JOB_COLUMNS, { } };
 
@@ -333,6 +335,7 @@ static void put_more(struct out *out, const redisReply *job)
 		out_number(out, TRIES, number_field(job, "tries"));
 	put_ms(out, BACKOFF, field(job, "backoff_ms"));
 	put_ms(out, BACKOFF_MOST, field(job, "backoff_most_ms"));
+	put_ms(out, LEASE_LEFT, field(job, "lease_left_ms"));
 }
 
 /* @with_body: as of TW.GET. */

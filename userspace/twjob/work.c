@@ -461,7 +461,8 @@ static void take_answer(struct pool *pool, struct worker *worker,
 		return;
 	}
 	if (reply->type == REDIS_REPLY_ERROR && worker->again)
-		say_job(worker, "the connection ended before the answer: the job has ended so, or may be worked on again");
+		say_job(worker,
+			"the connection ended before the answer: it was taken, or may be worked on again");
 	else if (reply->type == REDIS_REPLY_ERROR)
 		lose_job(pool, worker, reply->str);
 	else if (reply->str && !strcmp(reply->str, "BURIED"))

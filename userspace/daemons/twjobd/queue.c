@@ -401,14 +401,19 @@ int queue_token(struct queue *queue, const struct job *job,
 int queue_find_job(struct queue *queue, const struct job *job,
 		   struct timewheel_token *token)
 {
+	uint64_t now = now_ms();
+
 	if (!store->shared)
 		return queue_token(queue, job, token);
 	*token = (struct timewheel_token) {
 		.id = job->id,
 		.cookie = job->id,
-		.state = job->held_until > now_ms() ? TIMEWHEEL_STATE_HELD :
-						      TIMEWHEEL_STATE_PENDING,
+		.state = TIMEWHEEL_STATE_PENDING,
 	};
+	if (job->held_until > now) {
+		token->state = TIMEWHEEL_STATE_HELD;
+		token->left = (job->held_until - now) * NSEC_PER_MSEC;
+	}
 	return 0;
 }
 

@@ -65,7 +65,7 @@ static const struct verb {
 	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
 	{ "TW.ACK", 3, MAX_ARGS, QUEUE | GATHER, verb_ack },
 	{ "TW.NACK", 3, 8, QUEUE | GATHER, verb_nack },
-	{ "TW.EXTEND", 3, 4, QUEUE, verb_extend },
+	{ "TW.EXTEND", 3, MAX_ARGS, QUEUE, verb_extend },
 	{ "TW.BURY", 3, 5, QUEUE | GATHER, verb_bury },
 	{ "TW.EVERY", 5, 17, QUEUE | GATHER, verb_every },
 	{ "TW.CANCEL", 3, 3, QUEUE | GATHER, verb_cancel },

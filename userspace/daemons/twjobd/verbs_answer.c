@@ -147,6 +147,14 @@ static int ack(struct request *request, struct bytes arg)
 	return result ?: job_remove(request->queue, &job, &token, receipt.delivery);
 }
 
+/* One array cannot tell of an error: the turn fails, with all its answers. */
+static void answer_one(struct request *request, int result)
+{
+	if (result && result != -ESTALE)
+		turn_result(result);
+	reply_integer(request->reply, !result);
+}
+
 /* TW.ACK queue receipt ...: 1, or for several a 1 or 0 each */
 void verb_ack(struct request *request)
 {
@@ -163,10 +171,7 @@ void verb_ack(struct request *request)
 	reply_array(request->reply, request->argc - 2);
 	for (int i = 2; i < request->argc; i++) {
 		result = ack(request, request->argv[i]);
-		/* One array cannot tell of an error: the turn fails, with all its answers. */
-		if (result && result != -ESTALE)
-			turn_result(result);
-		reply_integer(request->reply, !result);
+		answer_one(request, result);
 	}
 }
 
@@ -296,21 +301,39 @@ void verb_bury(struct request *request)
 	answer(request, result, "OK");
 }
 
-/* TW.EXTEND queue receipt [seconds]: the lease ends so much from now */
-void verb_extend(struct request *request)
+static int extend(struct request *request, struct bytes arg, uint64_t lease)
 {
 	struct timewheel_token token;
 	struct receipt receipt;
-	uint64_t lease = 0;
 	struct job job;
-	int result;
+	int result = find_delivery(request->queue, arg, &receipt, &job, &token, lease);
 
-	if (request->argc > 3 && !arg_seconds(request, request->argv[3], &lease))
-		return;
-	result = lease > MAX_SPAN ? -ERANGE :
-		 find_delivery(request->queue, request->argv[2], &receipt, &job,
-			       &token, lease);
 	if (!result && store->shared)
 		result = extend_row(request->queue, &job, lease);
-	answer(request, result, "OK");
+	return result;
+}
+
+/*
+ * TW.EXTEND queue receipt ... [seconds]: the leases end so much from now. The answer is OK,
+ * or for several a 1 or 0 each.
+ */
+void verb_extend(struct request *request)
+{
+	int end = request->argc, result;
+	struct receipt receipt;
+	uint64_t lease = 0;
+
+	if (end > 3 && !parse_receipt(request->argv[end - 1], &receipt) &&
+	    !arg_seconds(request, request->argv[--end], &lease))
+		return;
+	if (lease > MAX_SPAN || end == 3) {
+		result = lease > MAX_SPAN ? -ERANGE : extend(request, request->argv[2], lease);
+		answer(request, result, "OK");
+		return;
+	}
+	reply_array(request->reply, end - 2);
+	for (int i = 2; i < end; i++) {
+		result = extend(request, request->argv[i], lease);
+		answer_one(request, result);
+	}
 }

@@ -67,6 +67,12 @@ static void add_number(struct reply *reply, const char *name, int64_t number)
 	reply_integer(reply, number);
 }
 
+/* How long the worker still has the job. */
+static void add_lease(struct reply *reply, const struct timewheel_token *token)
+{
+	add_number(reply, "lease_left_ms", token->left / NSEC_PER_MSEC);
+}
+
 static void add_more(struct reply *reply, const struct job *job, const struct more *more)
 {
 	const struct bytes reason = { more->failure.reason, more->failure.length };
@@ -143,6 +149,7 @@ static int find(struct request *request, struct job *job, struct timewheel_token
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
+	enum state state;
 	struct more more;
 	struct job job;
 	int result = find(request, &job, &token);
@@ -157,11 +164,14 @@ void verb_get(struct request *request)
 		answer_failure(request, result);
 	if (result)
 		return;
-	add_job(request->reply, &job, state_of(&job, &token),
-		(job.rule ? 11 : 6) + count_more(&job, &more));
+	state = state_of(&job, &token);
+	add_job(request->reply, &job, state,
+		(job.rule ? 11 : 6) + (state == HELD) + count_more(&job, &more));
 	store->body(job.id, add_body, request->reply);
 	if (job.rule)
 		add_rule(request->reply, &more.rule);
+	if (state == HELD)
+		add_lease(request->reply, &token);
 	add_more(request->reply, &job, &more);
 }
 
@@ -222,6 +232,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	struct timewheel_token token = { };
 	enum state state;
 	struct more more;
+	bool known;
 
 	if (job->queue != queue->row.id || job->due >= listing->before)
 		return false;
@@ -231,12 +242,13 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	if (listing->state != STATES && listing->state != state)
 		return false;
 	/* Another program may be changing it: it is listed as it is known. */
-	if (get_more(job, &more)) {
-		add_job(&listing->jobs, job, state, 5);
-	} else {
-		add_job(&listing->jobs, job, state, 5 + count_more(job, &more));
+	known = !get_more(job, &more);
+	add_job(&listing->jobs, job, state,
+		5 + (state == HELD) + (known ? count_more(job, &more) : 0));
+	if (state == HELD)
+		add_lease(&listing->jobs, &token);
+	if (known)
 		add_more(&listing->jobs, job, &more);
-	}
 	return true;
 }
 

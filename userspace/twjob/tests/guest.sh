@@ -326,6 +326,8 @@ leases()
 	works l -j 2
 	put slow l
 	soon has_line '^slow l'
+	json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9]' '["held",true,true]' \
+		list l -J
 	soon empty l
 	result $? 'acked after three leases'
 	ends

@@ -266,6 +266,26 @@ def insist(node, *words):
     return answer
 
 
+@test("each node tells how long a lease still lasts, and extends several")
+def _():
+    jobs = [a("TW.PUT", "q", "x", "LEASE", 50) for _ in range(2)]
+    got = [take(a) for _ in jobs]
+    same(sorted(g[0] for g in got), jobs)
+
+    def left(node, job):
+        told = node("TW.GET", "q", job)
+        return told[told.index(b"lease_left_ms") + 1] / 1000
+
+    assert all(30 < left(node, job) <= 50 for node in (a, b) for job in jobs)
+    same(insist(b, "TW.EXTEND", "q", *[g[1] for g in got], 300), [1, 1])
+    assert all(280 < left(node, job) <= 300 for node in (a, b) for job in jobs)
+    same(a("TW.ACK", "q", got[0][1]), 1)
+    same(a("TW.EXTEND", "q", *[g[1] for g in got]), [0, 1])
+    same(a("TW.NACK", "q", got[1][1], "IN", 9), "+OK")
+    assert b"lease_left_ms" not in b("TW.GET", "q", got[1][0])
+    same(a("TW.CANCEL", "q", got[1][0]), 1)
+
+
 @test("a planned stop hands all over without waiting for a lease")
 def _():
     jobs = {a("TW.PUT", "q", i, "IN", 1) for i in range(50)}
