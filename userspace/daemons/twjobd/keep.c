@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "held.h"
 #include "job.h"
 #include "keep.h"
 #include "rule.h"
@@ -552,6 +553,7 @@ static void open_all(void)
 		if (result)
 			keep_complain(queue, result);
 	}
+	held_go_on();
 }
 
 void keep_start(void (*opened)(struct queue *queue))

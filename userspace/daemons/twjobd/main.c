@@ -14,6 +14,7 @@
 
 #include "../common/daemon.h"
 #include "conn.h"
+#include "held.h"
 #include "keep.h"
 #include "verbs.h"
 
@@ -193,6 +194,7 @@ int main(int argc, char **argv)
 		store->start();
 	listen_all();
 	daemon_run();
+	held_save();
 	store->close();
 	return 0;
 }

@@ -519,24 +519,9 @@ bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
 	       token->state == TIMEWHEEL_STATE_HELD && token->delivery == delivery;
 }
 
-/*
- * Shortens the lease of a delivery after the clock has been set back. If less than @back
- * is left of it, it began after that moment or is over, and lasts no longer than a lease.
- */
-static void shorten(struct queue *queue, const struct timewheel_token *token,
-		    uint64_t back)
-{
-	uint64_t lease = queue->row.lease * NSEC_PER_MSEC;
-	uint64_t left = token->left > back ? token->left - back :
-			token->left < lease ? token->left : lease;
-
-	if (left < NSEC_PER_MSEC)
-		left = NSEC_PER_MSEC;
-	RUN(queue, extend, token->handle, token->delivery,
-	    token->lease_end - token->left + left, BY_HANDLE | ABSOLUTE);
-}
-
-void queue_set_back(struct queue *queue, uint64_t back)
+void queue_each_token(struct queue *queue,
+		      void (*each)(struct queue *queue, const struct timewheel_token *token,
+				   void *arg), void *arg)
 {
 	const struct timewheel_token *token;
 	struct tw_cursor *walk;
@@ -545,9 +530,47 @@ void queue_set_back(struct queue *queue, uint64_t back)
 		return;
 	walk = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
 	while (walk && tw_cursor_next(walk, &token) > 0)
-		if (token->state == TIMEWHEEL_STATE_HELD)
-			shorten(queue, token, back);
+		each(queue, token, arg);
 	tw_cursor_close(walk);
+}
+
+/*
+ * Shortens the lease of a delivery after the clock has been set back. If less than @back
+ * is left of it, it began after that moment or is over, and lasts no longer than a lease.
+ */
+static void shorten(struct queue *queue, const struct timewheel_token *token, void *arg)
+{
+	uint64_t lease = queue->row.lease * NSEC_PER_MSEC, back = *(uint64_t *)arg;
+	uint64_t left = token->left > back ? token->left - back :
+			token->left < lease ? token->left : lease;
+
+	if (token->state != TIMEWHEEL_STATE_HELD)
+		return;
+	if (left < NSEC_PER_MSEC)
+		left = NSEC_PER_MSEC;
+	RUN(queue, extend, token->handle, token->delivery,
+	    token->lease_end - token->left + left, BY_HANDLE | ABSOLUTE);
+}
+
+void queue_set_back(struct queue *queue, uint64_t back)
+{
+	queue_each_token(queue, shorten, &back);
+}
+
+int queue_hold(struct queue *queue, const struct job *job, uint64_t lease_end,
+	       struct timewheel_event *event)
+{
+	struct job due = *job;
+	uint64_t handle;
+	int result;
+
+	/* The job was due, though the clock may have been set back since. */
+	due.due = 1;
+	result = queue_register(queue, &due, &handle);
+	if (!result && queue_read(queue, false, event, 1) != 1)
+		result = -EAGAIN;
+	return result ?: RUN(queue, extend, event->handle, event->delivery, lease_end,
+			     BY_HANDLE | ABSOLUTE);
 }
 
 struct change queue_change(const struct queue *queue, const struct job *job,

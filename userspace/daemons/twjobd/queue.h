@@ -128,6 +128,12 @@ void queue_set_lease(struct queue *queue, const struct timewheel_event *event, u
 bool queue_holds(struct queue *queue, uint64_t handle, uint32_t delivery,
 		 struct timewheel_token *token);
 /*
+ * A job that a worker has already gets a token, which is delivered here, and whose lease
+ * lasts until @lease_end, ns. -EAGAIN: the wheel does not deliver it.
+ */
+int queue_hold(struct queue *queue, const struct job *job, uint64_t lease_end,
+	       struct timewheel_event *event);
+/*
  * The clock has been set back by so many ns. Leases, which end by this clock, are
  * shortened to what was left of them.
  */
@@ -141,6 +147,10 @@ int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
  */
 void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		     uint64_t due);
+/* Tells of all tokens. */
+void queue_each_token(struct queue *queue,
+		      void (*each)(struct queue *queue, const struct timewheel_token *token,
+				   void *arg), void *arg);
 /*
  * The next tokens of a walk through all but the stamp. Returns their number, 0 at
  * its end.

@@ -111,6 +111,27 @@ struct failure {
 	char reason[MAX_REASON];
 };
 
+/*
+ * What a receipt says of a delivery. That of a shared store has the version of the job's
+ * row in place of the wheel's epoch, and the queue in place of the token's handle.
+ */
+struct receipt {
+	uint64_t job;
+	union {
+		uint64_t epoch, version;
+	};
+	union {
+		uint64_t handle, queue;
+	};
+	uint32_t delivery;
+};
+
+/* A delivery that is out, and the end of its lease: ns, by the wheel's clock. */
+struct held {
+	struct receipt receipt;
+	uint64_t lease_end;
+};
+
 /* For store->change(). */
 #define SAME_BODY	((struct bytes) { })
 
@@ -211,6 +232,14 @@ struct store {
 	int (*release)(int64_t id, uint64_t version, bool counts);
 	/* Of a shared store only: reads these jobs at once, before @get is asked for each. */
 	int (*want)(const int64_t *ids, int count, bool change);
+
+	/*
+	 * Deliveries for the next start, see held.h. @take_held, outside of a turn, gives all,
+	 * by the numbers of their jobs, and has removed them durably when it returns. NULL: jobs
+	 * do not outlive the process, or their rows tell who has them.
+	 */
+	int (*save_held)(const struct held *held);
+	int (*take_held)(void (*each)(const struct held *held));
 
 	/* Hands the body to @use. */
 	int (*body)(int64_t id, void (*use)(void *arg, struct bytes body),

@@ -569,6 +569,35 @@ static int get_failure(int64_t job, struct failure *failure)
 	return result;
 }
 
+static int save_held(const struct held *held)
+{
+	return run(BOUND(SAVE_HELD, held->receipt.job, held->receipt.epoch,
+			 held->receipt.handle, held->receipt.delivery,
+			 held->lease_end));
+}
+
+static int take_held(void (*each)(const struct held *held))
+{
+	sqlite3_stmt *statement = statements[GET_HELD];
+	bool any = false;
+	int result;
+
+	while ((result = step(statement)) > 0) {
+		any = true;
+		each(&(struct held) {
+			.receipt = {
+				.job = sqlite3_column_int64(statement, 0),
+				.epoch = sqlite3_column_int64(statement, 1),
+				.handle = sqlite3_column_int64(statement, 2),
+				.delivery = sqlite3_column_int64(statement, 3),
+			},
+			.lease_end = sqlite3_column_int64(statement, 4),
+		});
+	}
+	sqlite3_reset(statement);
+	return result || !any ? result : run(statements[REMOVE_HELD]);
+}
+
 /* No other program changes a job: @change asks for nothing more. */
 static int get_job(int64_t id, bool change, struct job *job)
 {
@@ -657,6 +686,8 @@ const struct store store_sqlite = {
 	.get_options = get_options,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
+	.save_held = save_held,
+	.take_held = take_held,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

@@ -51,7 +51,7 @@ static const char counts[] =
 	"commit;";
 
 /*
- * Makes version 4, which has options and failures of jobs. What was true of a job with a rule
+ * Makes version 4, which has options and failures of jobs, and what is held over a stop. What was true of a job with a rule
  * is now a number, whose bits tell which further tables have a row of the job: see MORE_RULE.
  */
 static const char more[] =
@@ -65,6 +65,8 @@ static const char more[] =
 	" tries int not null, backoff int not null, backoff_most int not null);"
 	"create table failure (id integer primary key, at int not null,\n"
 	" reason blob not null);"
+	"create table held (id integer primary key, epoch int not null,\n"
+	" handle int not null, delivery int not null, lease_end int not null);"
 	"create trigger ends_more after delete on job when old.more\n"
 	"begin delete from rule where id = old.id;\n"
 	" delete from option where id = old.id;\n"
@@ -91,6 +93,7 @@ enum statement {
 	GET, GET_BODY, NEXT, NEXT_BURIED,
 	SAVE_RULE, GET_RULE,
 	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
+	SAVE_HELD, GET_HELD, REMOVE_HELD,
 	STATEMENTS
 };
 
@@ -133,6 +136,9 @@ static const char * const texts[STATEMENTS] = {
 	[REMOVE_OPTIONS] = "delete from option where id = ?",
 	[SAVE_FAILURE] = "replace into failure values (?, ?, ?)",
 	[GET_FAILURE] = "select at, reason from failure where id = ?",
+	[SAVE_HELD] = "insert into held values (?, ?, ?, ?, ?)",
+	[GET_HELD] = "select * from held order by id",
+	[REMOVE_HELD] = "delete from held",
 };
 
 #endif /* TWJOBD_STORE_SQLITE_H */

@@ -19,6 +19,7 @@
  * args.c		what the verbs' arguments mean
  * job.c		one job, in the store and in its wheel; see job.h
  * keep.c		loads wheels, and compares them with the store
+ * held.c		what workers have, over a planned restart; see held.h
  * rule.c		rules by which jobs come again; see rule.h
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h

@@ -6,24 +6,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "held.h"
 #include "job.h"
 #include "rule.h"
 #include "verbs.h"
-
-/*
- * What a receipt says of a delivery. That of a shared store has the version of the job's
- * row in place of the wheel's epoch, and the queue in place of the token's handle.
- */
-struct receipt {
-	uint64_t job;
-	union {
-		uint64_t epoch, version;
-	};
-	union {
-		uint64_t handle, queue;
-	};
-	uint32_t delivery;
-};
 
 /* Reads what add_receipt() of take.c has written. */
 static bool parse_receipt(struct bytes arg, struct receipt *receipt)
@@ -105,6 +91,7 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 		result = find_by_row(queue, receipt, job, token);
 		return result == -ENOENT ? -ESTALE : result;
 	}
+	held_translate(receipt);
 	if (receipt->epoch != queue->row.epoch)
 		return -ESTALE;
 	result = store->get(receipt->job, true, job);
