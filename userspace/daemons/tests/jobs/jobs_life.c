@@ -200,7 +200,8 @@ static pid_t start_work(void)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execl("./twjob", "twjob", "work", "--server", SOCKET, "q", "-j", "4", "--", "sh", "-c",
+	/* Where make leaves it, or where a guest has all programs. */
+	execl(in_process() ? "twjob/twjob" : "./twjob", "twjob", "work", "--server", SOCKET, "q", "-j", "4", "--", "sh", "-c",
 	      "echo $TWJOB_ID >>" DIR "/ledger; sleep 1", NULL);
 	_exit(127);
 }
@@ -228,15 +229,16 @@ static int count_ledger(int *most)
 /* As the service manager restarts it, three times, while commands of "twjob work" run. */
 TEST_F_TIMEOUT(life, work_over_planned_restarts_runs_each_job_once, 120)
 {
-	int notify, kept, most;
+	int notify, kept = -1, most;
 	pid_t work;
 
-	NEEDS_KERNEL("a wheel of the process ends with it");
 	killed(self);
 	notify = open_notify();
 	start(self);
-	kept = kept_file(notify);
-	ASSERT_GE(kept, 0);
+	if (!in_process()) {
+		kept = kept_file(notify);
+		ASSERT_GE(kept, 0);
+	}
 	unlink(DIR "/ledger");
 	ASSERT_GT(put_many(self->client, 20, "IN 0"), 0);
 	work = start_work();
@@ -245,7 +247,7 @@ TEST_F_TIMEOUT(life, work_over_planned_restarts_runs_each_job_once, 120)
 			sleep_ms(20);
 		redisFree(self->client);
 		ASSERT_EQ(0, end_daemon(self->daemon, SIGTERM));
-		self->daemon = start_with_file(kept);
+		self->daemon = in_process() ? start_daemon() : start_with_file(kept);
 		self->client = must_connect();
 	}
 	EXPECT_TRUE(comes_to(self->client, "q", "jobs", 0));
