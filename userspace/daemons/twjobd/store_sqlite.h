@@ -51,8 +51,9 @@ static const char counts[] =
 	"commit;";
 
 /*
- * Makes version 4, which has options and failures of jobs, and what is held over a stop. What was true of a job with a rule
- * is now a number, whose bits tell which further tables have a row of the job: see MORE_RULE.
+ * Makes version 4, which has options and failures of jobs, and deliveries over a planned
+ * restart. What was true of a job with a rule is now a number, whose bits tell which further
+ * tables have a row of the job: see MORE_RULE.
  */
 static const char more[] =
 	"begin immediate;"

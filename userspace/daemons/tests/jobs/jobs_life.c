@@ -201,8 +201,8 @@ static pid_t start_work(void)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Where make leaves it, or where a guest has all programs. */
-	execl(in_process() ? "twjob/twjob" : "./twjob", "twjob", "work", "--server", SOCKET, "q", "-j", "4", "--", "sh", "-c",
-	      "echo $TWJOB_ID >>" DIR "/ledger; sleep 1", NULL);
+	execl(in_process() ? "twjob/twjob" : "./twjob", "twjob", "work", "--server", SOCKET,
+	      "q", "-j", "4", "--", "sh", "-c", "echo $TWJOB_ID >>" DIR "/ledger; sleep 1", NULL);
 	_exit(127);
 }
 
