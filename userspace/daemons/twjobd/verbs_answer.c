@@ -60,25 +60,21 @@ static int find_by_row(struct queue *queue, const struct receipt *receipt,
 	return queue_find_job(queue, job, token);
 }
 
-/* With a shared store: the lease begins again. @lease: 0 for that of the queue. */
+/* With a shared store. */
 static int extend_row(struct queue *queue, const struct job *job, uint64_t lease)
 {
 	struct timewheel_token token;
 
-	lease = lease ?: queue->row.lease;
 	/* A lease that ends too early in the wheel gives a delivery that the row refuses. */
 	if (!queue_token(queue, job, &token))
 		queue_extend(queue, token.handle, token.delivery, lease);
 	return turn_result(store->extend(job->id, lease));
 }
 
-/*
- * Finds the job and the token of a delivery that is out. Its lease begins again, so that
- * it stays out during the commit. -ESTALE: it is not out any more.
- */
+/* Finds the job and the token of a delivery. -ESTALE: it is not out any more. */
 static int find_delivery(struct queue *queue, struct bytes arg,
 			 struct receipt *receipt, struct job *job,
-			 struct timewheel_token *token, uint64_t lease)
+			 struct timewheel_token *token)
 {
 	int result;
 
@@ -101,10 +97,26 @@ static int find_delivery(struct queue *queue, struct bytes arg,
 		result = queue_token_by_handle(queue, receipt->handle, token);
 	if (!result && token->cookie != receipt->job)
 		result = -ENOENT;
-	if (!result)
-		result = queue_extend(queue, receipt->handle, receipt->delivery,
-				      lease);
 	return result == -ENOENT ? -ESTALE : result;
+}
+
+/* -ESTALE: the delivery is not out any more. @lease: ms, 0 for that of the queue. */
+static int extend_delivery(struct queue *queue, const struct receipt *receipt, uint64_t lease)
+{
+	int result = queue_extend(queue, receipt->handle, receipt->delivery, lease);
+
+	return result == -ENOENT ? -ESTALE : result;
+}
+
+/* Finds a delivery that is to end. Its lease begins again: it stays out during the commit. */
+static int find_ending(struct queue *queue, struct bytes arg, struct receipt *receipt,
+		       struct job *job, struct timewheel_token *token)
+{
+	int result = find_delivery(queue, arg, receipt, job, token);
+
+	if (result || store->shared)
+		return result;
+	return extend_delivery(queue, receipt, 0);
 }
 
 static void refuse_answer(struct request *request, int result)
@@ -123,7 +135,7 @@ static int ack(struct request *request, struct bytes arg)
 	struct timewheel_token token;
 	struct receipt receipt;
 	struct job job;
-	int result = find_delivery(request->queue, arg, &receipt, &job, &token, 0);
+	int result = find_ending(request->queue, arg, &receipt, &job, &token);
 
 	if (!result && job.rule) {
 		result = rule_end(request->queue, &job, &token, receipt.delivery);
@@ -252,8 +264,7 @@ void verb_nack(struct request *request)
 
 	if (!parse_nack(request, &nack))
 		return;
-	result = find_delivery(request->queue, request->argv[2], &receipt, &job,
-			       &token, 0);
+	result = find_ending(request->queue, request->argv[2], &receipt, &job, &token);
 	if (!result && nack.untried)
 		result = untry(request->queue, &job, &token, receipt.delivery, &nack);
 	else if (!result)
@@ -278,7 +289,7 @@ void verb_bury(struct request *request)
 		}
 		reason = request->argv[4];
 	}
-	result = find_delivery(request->queue, request->argv[2], &receipt, &job, &token, 0);
+	result = find_ending(request->queue, request->argv[2], &receipt, &job, &token);
 	if (!result) {
 		count_try(&job);
 		job.buried = true;
@@ -288,16 +299,23 @@ void verb_bury(struct request *request)
 	answer(request, result, "OK");
 }
 
+/* @lease: ms, 0 for that of the job. */
 static int extend(struct request *request, struct bytes arg, uint64_t lease)
 {
 	struct timewheel_token token;
+	struct options settings;
 	struct receipt receipt;
 	struct job job;
-	int result = find_delivery(request->queue, arg, &receipt, &job, &token, lease);
+	int result = find_delivery(request->queue, arg, &receipt, &job, &token);
 
-	if (!result && store->shared)
-		result = extend_row(request->queue, &job, lease);
-	return result;
+	if (!result && !lease) {
+		result = job_settings(request->queue, &job, &settings);
+		lease = settings.lease;
+	}
+	if (result)
+		return result;
+	return store->shared ? extend_row(request->queue, &job, lease) :
+			       extend_delivery(request->queue, &receipt, lease);
 }
 
 /*

@@ -276,7 +276,9 @@ def _():
         told = node("TW.GET", "q", job)
         return told[told.index(b"lease_left_ms") + 1] / 1000
 
-    assert all(30 < left(node, job) <= 50 for node in (a, b) for job in jobs)
+    for node in (a, b):
+        same(insist(node, "TW.EXTEND", "q", *[g[1] for g in got]), [1, 1])
+        assert all(30 < left(node, job) <= 50 for job in jobs)
     same(insist(b, "TW.EXTEND", "q", *[g[1] for g in got], 300), [1, 1])
     assert all(280 < left(node, job) <= 300 for node in (a, b) for job in jobs)
     same(a("TW.ACK", "q", got[0][1]), 1)
