@@ -34,21 +34,24 @@ enum outcome {
 };
 
 /*
- * @server: NULL when there is no connection. @extensions, @questions, @answering: what
- * twjobd will answer, in this order; when none of them is there, it is a take. @leaving:
- * the connection takes no further job, and ends. @taken: the answer with the job, NULL if
- * there is none. @pid: 0 when no command runs. @outcome and @how it came to it are known
- * then. @backoff: the job or its queue has one. @again: the outcome has been told by a
- * connection that ended before the answer. @next: when to connect, to extend the lease, or
- * to tell the outcome. @end: when the command has to end, or to give up the rest. @ended:
- * the command was told to. @lost: the job is another's.
+ * @server: NULL when there is no connection. @asking, for the lease, @extensions,
+ * @questions, @answering: what twjobd will answer, in this order; when none of them is
+ * there, it is a take. @leaving: the connection takes no further job, and ends. @taken: the
+ * answer with the job, NULL if there is none. @lease: the job's, ns, 0 while it is not
+ * known. @pid: 0 when no command runs. @outcome and @how it came to it are known then.
+ * @backoff: the job or its queue has one. @again: the outcome has been told by a connection
+ * that ended before the answer. @next: when to connect, to extend the lease, or to tell the
+ * outcome. @end: when the command has to end, or to give up the rest. @ended: the command
+ * was told to. @lost: the job is another's.
  */
 struct worker {
 	redisContext	*server;
+	bool		asking;
 	unsigned int	extensions, questions;
 	bool		answering;
 	bool		leaving;
 	redisReply	*taken;
+	uint64_t	lease;
 	pid_t		pid;
 	enum outcome	outcome;
 	char		how[64];
@@ -121,6 +124,7 @@ static void disconnect(struct pool *pool, struct worker *worker)
 	worker->again |= worker->answering;
 	worker->answering = false;
 	worker->leaving = false;
+	worker->asking = false;
 	worker->extensions = 0;
 	worker->questions = 0;
 	worker->next = end_after(RETRY);
@@ -227,17 +231,33 @@ static void not_connected(struct pool *pool)
 	}
 }
 
-/* After a third of the lease: an extension may be late by two thirds of it. */
-static uint64_t next_extension(const struct pool *pool, const struct worker *worker)
+static uint64_t queue_lease(const struct pool *pool, const struct worker *worker)
 {
-	uint64_t third = NEVER;
+	uint64_t lease = NEVER;
 	int i;
 
 	for (i = 0; i < pool->nr_queues; i++) {
 		if (!strcmp(pool->queues[i], job_field(worker, QUEUE)->str))
-			third = pool->leases[i] / 3;
+			lease = pool->leases[i];
 	}
+	return lease;
+}
+
+/* After a third of the lease: an extension may be late by two thirds of it. */
+static uint64_t next_extension(const struct pool *pool, const struct worker *worker)
+{
+	uint64_t third = (worker->lease ?: queue_lease(pool, worker)) / 3;
+
 	return end_after(third < NSEC_PER_MSEC ? NSEC_PER_MSEC : third);
+}
+
+static bool append_get(struct worker *worker)
+{
+	struct request request;
+
+	request_begin(&request, "TW.GET", job_field(worker, QUEUE)->str);
+	request_add(&request, "%lld", job_field(worker, ID)->integer);
+	return server_append(worker->server, &request);
 }
 
 static void begin_answer(struct request *request, const struct worker *worker,
@@ -247,14 +267,24 @@ static void begin_answer(struct request *request, const struct worker *worker,
 	request_add(request, "%s", job_field(worker, RECEIPT)->str);
 }
 
+/* A job can have a lease of its own. */
+static void ask_lease(struct pool *pool, struct worker *worker)
+{
+	worker->next = next_extension(pool, worker);
+	worker->asking = append_get(worker);
+	flush(pool, worker);
+}
+
 static void extend(struct pool *pool, struct worker *worker)
 {
 	struct request request;
 
 	worker->next = next_extension(pool, worker);
 	/* If one is under way, the daemon is slow, and more do not help. */
-	if (worker->extensions)
+	if (worker->asking || worker->extensions)
 		return;
+	if (!worker->lease)
+		worker->asking = append_get(worker);
 	begin_answer(&request, worker, "TW.EXTEND");
 	worker->extensions += server_append(worker->server, &request);
 	flush(pool, worker);
@@ -333,15 +363,12 @@ static void tell_failure(struct pool *pool, struct worker *worker)
 /* Asks whether the job or its queue has a BACKOFF, which either may have got by now. */
 static void ask_backoff(struct pool *pool, struct worker *worker)
 {
-	const char *queue = job_field(worker, QUEUE)->str;
 	struct request request;
 
 	worker->backoff = false;
-	request_begin(&request, "TW.STATS", queue);
+	request_begin(&request, "TW.STATS", job_field(worker, QUEUE)->str);
 	worker->questions += server_append(worker->server, &request);
-	request_begin(&request, "TW.GET", queue);
-	request_add(&request, "%lld", job_field(worker, ID)->integer);
-	worker->questions += server_append(worker->server, &request);
+	worker->questions += append_get(worker);
 	worker->next = NEVER;
 	flush(pool, worker);
 }
@@ -413,9 +440,10 @@ static void start(struct pool *pool, struct worker *worker)
 		return;
 	}
 	worker->pid = pid;
-	worker->next = next_extension(pool, worker);
+	worker->lease = 0;
 	worker->end = end_after(pool->timeout);
 	pool->commands++;
+	ask_lease(pool, worker);
 }
 
 /* Whether an answer that is an error tells that another try is of no use. */
@@ -423,6 +451,21 @@ static bool is_final(const redisReply *reply)
 {
 	return !strncmp(reply->str, "STALE", 5) || !strncmp(reply->str, "NOQUEUE", 7) ||
 	       !strncmp(reply->str, "ERR", 3);
+}
+
+/* After an error it is asked for again. */
+static void take_lease(struct pool *pool, struct worker *worker, const redisReply *reply)
+{
+	worker->asking = false;
+	if (!worker->pid)
+		return;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		worker->next = end_after(RETRY);
+		return;
+	}
+	worker->lease = number_field(reply, "lease_ms") * NSEC_PER_MSEC ?:
+			queue_lease(pool, worker);
+	worker->next = next_extension(pool, worker);
 }
 
 static void take_extension(struct pool *pool, struct worker *worker,
@@ -496,7 +539,9 @@ static void take_job(struct pool *pool, struct worker *worker, redisReply *reply
 /* The next answer, which it frees or keeps. */
 static void hear(struct pool *pool, struct worker *worker, redisReply *reply)
 {
-	if (worker->extensions)
+	if (worker->asking)
+		take_lease(pool, worker, reply);
+	else if (worker->extensions)
 		take_extension(pool, worker, reply);
 	else if (worker->questions)
 		take_settings(pool, worker, reply);

@@ -319,21 +319,30 @@ hanging()
 	gives 0 drop h
 }
 
-# The lease is a second, the command takes three.
+# The lease is a second, that of the queue or the job's own; the command takes three.
 leases()
 {
 	gives 0 create l --lease 1s
-	works l -j 2
+	gives 0 create m --lease 1h
+	works l m -j 2
 	put slow l
-	soon has_line '^slow l'
-	json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9]' '["held",true,true]' \
-		list l -J
+	put slow m --lease 1s
+	for queue in l m; do
+		soon has_line "^slow $queue"
+		json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9]' \
+			'["held",true,true]' list $queue -J
+	done
+	# As it is extended, too.
+	usleep 1500000
+	json '.jobs[] | [.state, ."lease-left" <= 1e9]' '["held",true]' list m -J
 	soon empty l
+	soon empty m
 	result $? 'acked after three leases'
 	ends
-	is 'what ran' "$(tr '\n' , <$tmp/log)" 'slow l 1 -,'
+	is 'what ran' "$(sort $tmp/log | tr '\n' ,)" 'slow l 1 -,slow m 1 -,'
+	json '[.figures[] | select(.figure == "lapsed") | .value]' '[0]' stats m -J
 	json '[.figures[] | select(.figure == "lapsed") | .value]' '[0]' stats l -J
-	gives 0 drop l
+	gives 0 drop l m
 }
 
 # The command of the dead worker still runs.
