@@ -421,6 +421,7 @@ static int find_own(const struct timewheel_token *tokens, int count, bool *own)
 static void compare_tokens(struct queue *queue)
 {
 	static struct timewheel_token tokens[SLICE];
+	struct timewheel_token token;
 	bool own[SLICE];
 	int n = 0, error;
 
@@ -428,7 +429,8 @@ static void compare_tokens(struct queue *queue)
 		n = queue_walk(queue, tokens, SLICE);
 	error = find_own(tokens, n, own);
 	for (int i = 0; !error && i < n; i++) {
-		if (own[i])
+		/* The walk may have read the token a while ago. */
+		if (own[i] || queue_token_by_handle(queue, tokens[i].handle, &token))
 			continue;
 		/* Another daemon may have ended it, or own it. */
 		keep.mended += !store->shared;
