@@ -452,9 +452,10 @@ TEST_F(jobs, list_get)
 		 now_ms(CLOCK_REALTIME) + 500000);
 	EXPECT_EQ(6, list(self->client, options, &commands));
 	reply = say(self->client, "TW.GET q %lld", taken.id);
-	ASSERT_EQ(12, reply->elements);
+	ASSERT_EQ(14, reply->elements);
 	EXPECT_STREQ("held", reply->element[3]->str);
 	EXPECT_STREQ("body", reply->element[11]->str);
+	EXPECT_STREQ("lease_left_ms", reply->element[12]->str);
 	freeReplyObject(reply);
 }
 
