@@ -15,7 +15,7 @@ enum {
 const struct column put_columns[] = {
 	[PUT_ID] = { "ID", COL_NUMBER, "the job's id" },
 	[PUT_RESULT] = { "RESULT", 0,
-		"new; of a job with a key also exists, buried or replaced" },
+		"new; of a job with a key also exists, buried, replaced or done" },
 	{ }
 };
 
@@ -27,7 +27,7 @@ enum {
 #define JOB_COLUMNS \
 	[ID] = { "ID", COL_NUMBER, "its id" }, \
 	[STATE] = { "STATE", 0, \
-		"delayed, ready (due, and no worker has it), held or buried" }, \
+		"delayed, ready (due, and no worker has it), held, buried or done" }, \
 	[DUE] = { "DUE", 0, "when it is due, in local time" }, \
 	[LEFT] = { "LEFT", COL_NUMBER, \
 		"time until then; nothing if it is held or buried" }, \
@@ -373,7 +373,7 @@ static void check_state(const char *state)
 	at = strstr(words, state);
 	if (length < 4 || !at || (at != words && at[-1] != ' ') ||
 	    (at[length] && at[length] != ' '))
-		die_usage("--state", state, "delayed, ready, held or buried");
+		die_usage("--state", state, "delayed, ready, held, buried or done");
 }
 
 /* Adds what limits the list, as the options say. */

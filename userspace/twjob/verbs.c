@@ -16,7 +16,7 @@ static const char *words_of(const char *arg)
 {
 	if (!strcmp(arg, "MISSED"))
 		return "last all none";
-	return strcmp(arg, "STATE") ? NULL : "delayed ready held buried";
+	return strcmp(arg, "STATE") ? NULL : "delayed ready held buried done";
 }
 
 const struct tool tool = {
@@ -49,7 +49,7 @@ const struct option_text option_texts[MOST_OPTIONS] = {
 	[OPT_MAX_JOBS] = { 'm', "max-jobs", "N", "jobs it may hold (100000)" },
 	[OPT_MAX_BYTES] = { 0, "max-bytes", "N", "bytes they may have (2^30)" },
 	[OPT_STATE] = { 0, "state", "STATE",
-		"only those that are delayed, ready, held or buried" },
+		"only those that are delayed, ready, held, buried or done" },
 	[OPT_BEFORE] = { 0, "before", "TIME", "only those due before" },
 	[OPT_RAW] = { 0, "raw", NULL, "print nothing but the body, as it is" },
 	[OPT_BURIED] = { 0, "buried", NULL, "all buried jobs, instead of an ID" },

@@ -117,9 +117,46 @@ int job_remove(struct queue *queue, const struct job *job,
 		return result;
 	queue->row.jobs--;
 	queue->row.bytes -= job->size;
-	queue->row.buried -= job->buried;
+	queue->row.buried -= job->buried && !job->done;
+	queue->row.done -= job->done;
 	turn_changed(queue, job, token, delivery, CHANGE_TO_GONE);
 	return 0;
+}
+
+/* The body is removed. */
+static int make_done(struct queue *queue, struct job *job,
+		     const struct timewheel_token *token, uint32_t delivery)
+{
+	uint64_t size = job->key_length + JOB_OVERHEAD, old = job->size;
+	int result;
+
+	job->buried = true;
+	job->done = true;
+	job->held_until = 0;
+	job->size = size;
+	result = turn_begin() ?: turn_result(store->change(job, (struct bytes) { "", 0 }));
+	if (result)
+		return result;
+	queue->row.bytes -= old - size;
+	queue->row.done++;
+	queue_plan_burials(queue, job->due);
+	turn_changed(queue, job, token, delivery, CHANGE_TO_PENDING);
+	return 0;
+}
+
+int job_finish(struct queue *queue, struct job *job, const struct timewheel_token *token,
+	       uint32_t delivery)
+{
+	struct options options;
+	int result = job->unique ? store->get_options(job->id, &options) : -ENOENT;
+
+	/* Also if they are missing, see job_settings(). */
+	if (result == -ENOENT)
+		return job_remove(queue, job, token, delivery);
+	if (result)
+		return result;
+	job->due = now_ms() + options.unique;
+	return make_done(queue, job, token, delivery);
 }
 
 int job_settings(const struct queue *queue, const struct job *job, struct options *settings)

@@ -8,6 +8,9 @@
 
 #include "queue.h"
 
+/* So many bytes are counted for a job beside its body and its key. */
+#define JOB_OVERHEAD	64
+
 /*
  * Finds a job of the queue and its token, by the job's number or by its key. What the
  * turn has changed of the job is committed before. A job that is found for a @change
@@ -27,6 +30,10 @@ int job_change(struct queue *queue, const struct job *job,
 	       const struct timewheel_token *token, uint32_t delivery, enum change_to to);
 int job_remove(struct queue *queue, const struct job *job,
 	       const struct timewheel_token *token, uint32_t delivery);
+
+/* A worker has done the job: it is removed, or is done as long as its key is to be unique. */
+int job_finish(struct queue *queue, struct job *job, const struct timewheel_token *token,
+	       uint32_t delivery);
 
 /*
  * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence

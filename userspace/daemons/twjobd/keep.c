@@ -17,7 +17,11 @@
 #define INTERVAL	USEC_PER_SEC
 /* So many ms a token may be late: its delivery may have been given back for a while. */
 #define LATE		5000
-/* Walks through buried jobs, which may be many, begin at least that often: ms. */
+/*
+ * Walks through buried jobs, which may be many, take a part of the time, but begin again after
+ * so many ms at the latest.
+ */
+#define WALK_PART	16
 #define LONGEST_WALK	600000
 /* A clock that has been set back by less, in ns, makes no lease too long. */
 #define SET_BACK	(100 * NSEC_PER_MSEC)
@@ -317,9 +321,9 @@ static int end_buried(struct queue *queue, int64_t id)
 	struct job job;
 	int result = job_find(queue, id, true, &job, &token);
 
-	if (result || !job.buried)
+	if (result || !job.buried || (job.done && job.due > now_ms()))
 		return result;
-	if (job.failure)
+	if (job.done || job.failure)
 		return job_remove(queue, &job, &token, 0);
 	return job_note_failure(&job, (struct bytes) { }) ?:
 	       job_change(queue, &job, &token, 0, CHANGE_TO_PENDING);
@@ -328,28 +332,40 @@ static int end_buried(struct queue *queue, int64_t id)
 static void look_at_buried(struct queue *queue, const struct job *job)
 {
 	struct failure failure = { };
-	uint64_t now = now_ms();
+	uint64_t end = job->due;
 
-	if (job->foreign || (job->failure && store->get_failure(job->id, &failure)))
+	if (job->foreign || !(job->done || queue->row.keep_buried))
 		return;
-	if (failure.at + queue->row.keep_buried <= now)
+	if (!job->done && job->failure && store->get_failure(job->id, &failure))
+		return;
+	if (!job->done)
+		end = failure.at + queue->row.keep_buried;
+	if (end <= now_ms())
 		end_buried(queue, job->id);
-	if (failure.at < queue->burials.oldest && job->failure)
-		queue->burials.oldest = failure.at;
+	else
+		queue_plan_burials(queue, end);
+}
+
+static void begin_walk(struct queue *queue)
+{
+	uint64_t now = now_ms(), keep = queue->row.keep_buried;
+
+	queue->burials.began = now;
+	queue->burials.next = keep ? now + keep : UINT64_MAX;
 }
 
 /* The next walk: not before the first of the jobs that are left has been kept long enough. */
-static void plan_burials(struct queue *queue)
+static void end_walk(struct queue *queue)
 {
-	uint64_t keep = queue->row.keep_buried, least = keep / 16, now = now_ms();
+	uint64_t now = now_ms(), wait = (now - queue->burials.began) * WALK_PART;
 
-	if (least < MSEC_PER_SEC)
-		least = MSEC_PER_SEC;
-	if (least > LONGEST_WALK)
-		least = LONGEST_WALK;
-	queue->burials = (struct burials) { .at = queue->burials.oldest + keep };
-	if (queue->burials.at < now + least)
-		queue->burials.at = now + least;
+	if (wait < MSEC_PER_SEC)
+		wait = MSEC_PER_SEC;
+	if (wait > LONGEST_WALK)
+		wait = LONGEST_WALK;
+	queue->burials.earliest = now + wait;
+	queue->burials.at = queue->burials.next;
+	queue->burials.after = 0;
 }
 
 static void walk_buried(struct queue *queue)
@@ -358,14 +374,27 @@ static void walk_buried(struct queue *queue)
 	int n;
 
 	if (!queue->burials.after)
-		queue->burials.oldest = now_ms();
+		begin_walk(queue);
 	n = store->next(queue->burials.after, queue->row.id, jobs, SLICE);
 	for (int i = 0; i < n; i++) {
 		queue->burials.after = jobs[i].id;
 		look_at_buried(queue, &jobs[i]);
 	}
 	if (turn_end() || n < SLICE)
-		plan_burials(queue);
+		end_walk(queue);
+}
+
+/* Jobs that are done may also have come from another node. */
+static bool is_walk_due(const struct queue *queue)
+{
+	const struct burials *burials = &queue->burials;
+	uint64_t now = now_ms();
+
+	if (!queue->row.keep_buried && !queue->row.done)
+		return false;
+	return burials->earliest <= now &&
+	       (burials->at <= now ||
+		(queue->row.done && burials->earliest + LONGEST_WALK <= now));
 }
 
 /* Looks at some buried jobs of a queue that does not keep them. False: there is none to do. */
@@ -374,8 +403,7 @@ static bool end_some_buried(void)
 	struct queue *queue;
 
 	LIST_FOREACH(queue, &queues, next) {
-		if (!queue->row.keep_buried || !is_comparable(queue) ||
-		    queue->burials.at > now_ms())
+		if (!is_comparable(queue) || !is_walk_due(queue))
 			continue;
 		walk_buried(queue);
 		return true;

@@ -34,14 +34,13 @@ struct due {
 };
 
 /*
- * A walk through the buried jobs, to end those that have been buried for too long: when the
- * next one begins, behind which job it goes on, and when the first job failed of those that
- * it has left.
+ * A walk through the buried jobs, to end those that have been kept for long enough. @at: when
+ * the next one is to begin, and not before @earliest. @began: when this one did. @after: behind
+ * which job it goes on. @next: when the first one ends of the jobs that it has left.
  */
 struct burials {
-	uint64_t at;		/* ms */
+	uint64_t at, earliest, began, next;	/* ms */
 	int64_t after;
-	uint64_t oldest;	/* ms */
 };
 
 /*
@@ -71,6 +70,17 @@ struct queue {
 
 LIST_HEAD(queues, queue);
 extern struct queues queues;
+
+/* A buried job is kept until then. */
+static inline void queue_plan_burials(struct queue *queue, uint64_t end)
+{
+	struct burials *burials = &queue->burials;
+
+	if (end < burials->at)
+		burials->at = end;
+	if (end < burials->next)
+		burials->next = end;
+}
 
 struct queue *queue_find(struct bytes name);
 struct queue *queue_by_id(int64_t id);

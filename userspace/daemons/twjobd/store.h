@@ -25,8 +25,8 @@
 struct figures;
 
 /*
- * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes and @buried
- * count what the queue has at present.
+ * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes, @buried and
+ * @done count what the queue has at present.
  */
 struct queue_row {
 	int64_t id;
@@ -41,7 +41,8 @@ struct queue_row {
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
-	uint64_t buried;	/* jobs */
+	uint64_t buried;	/* jobs that are not done */
+	uint64_t done;		/* jobs */
 	bool paused;
 	bool draining;
 	bool dropped;
@@ -49,7 +50,9 @@ struct queue_row {
 
 /*
  * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
- * @rule: it comes again by a rule. @options, @failure: the store has these of the job.
+ * @done: a worker has done it, and it is buried without its body until @due, so that its key
+ * stays known. @rule: it comes again by a rule. @options, @failure: the store has these of the
+ * job. @unique: an option says so.
  *
  * The last three are those of a shared store, which counts a first delivery as well: the
  * version is that of receipts; a worker has the job until @held_until; @foreign: another
@@ -61,8 +64,8 @@ struct job {
 	uint64_t due;		/* ms */
 	uint64_t attempts;
 	uint64_t size;		/* bytes of body and key */
-	bool buried;
-	bool rule, options, failure;
+	bool buried, done;
+	bool rule, options, failure, unique;
 	size_t key_length;	/* 0: no key */
 	char key[MAX_KEY];
 	uint64_t version;
@@ -93,12 +96,14 @@ struct rule {
 /*
  * What a job has in place of its queue's settings. A try that fails makes the job due after
  * @backoff, which is doubled with each further one, but after @backoff_most at the latest.
+ * Once the job is done, its key stays known for @unique.
  */
 struct options {
 	uint64_t lease;		/* ms; 0: the queue's */
 	int64_t tries;		/* 0: without limit; TRIES_OF_QUEUE */
 	uint64_t backoff;	/* ms; 0: the queue's */
 	uint64_t backoff_most;
+	uint64_t unique;	/* ms */
 };
 
 #define TRIES_OF_QUEUE	(-1)
@@ -246,7 +251,8 @@ struct store {
 		    void *arg);
 	/*
 	 * Gets the next jobs behind the row @after, at most @count of them. @buried: 0 for
-	 * those of all queues, or a queue, for its buried ones. Returns their number.
+	 * those of all queues, or a queue, for its buried ones, those that are done among
+	 * them. Returns their number.
 	 */
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
 	/* The same for jobs that this daemon owns. NULL: it owns all. */

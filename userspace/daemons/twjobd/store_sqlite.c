@@ -296,6 +296,7 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.backoff = sqlite3_column_int64(statement, 13),
 		.backoff_most = sqlite3_column_int64(statement, 14),
 		.keep_buried = sqlite3_column_int64(statement, 15),
+		.done = sqlite3_column_int64(statement, 16),
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -378,7 +379,7 @@ static int save_queue(struct queue_row *row)
 		row->lease, row->tries, row->max_jobs, row->max_bytes,
 		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
 		row->draining, row->dropped, row->backoff, row->backoff_most,
-		row->keep_buried,
+		row->keep_buried, row->done,
 	};
 	int result;
 
@@ -412,7 +413,8 @@ static int64_t new_id(void)
 static int more_of(const struct job *job)
 {
 	return (job->rule ? MORE_RULE : 0) | (job->options ? MORE_OPTIONS : 0) |
-	       (job->failure ? MORE_FAILURE : 0);
+	       (job->failure ? MORE_FAILURE : 0) | (job->done ? MORE_DONE : 0) |
+	       (job->unique ? MORE_UNIQUE : 0);
 }
 
 static int add_job(const struct job *job, struct bytes body)
@@ -469,6 +471,8 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		.rule = more & MORE_RULE,
 		.options = more & MORE_OPTIONS,
 		.failure = more & MORE_FAILURE,
+		.done = more & MORE_DONE,
+		.unique = more & MORE_UNIQUE,
 	};
 	if (job->key_length > MAX_KEY)
 		job->key_length = MAX_KEY;
@@ -524,7 +528,7 @@ static int save_options(int64_t job, const struct options *options)
 	if (!memcmp(options, &NO_OPTIONS, sizeof(*options)))
 		return run(BOUND(REMOVE_OPTIONS, job));
 	return run(BOUND(SAVE_OPTIONS, job, options->lease, options->tries,
-			 options->backoff, options->backoff_most));
+			 options->backoff, options->backoff_most, options->unique));
 }
 
 static int get_options(int64_t job, struct options *options)
@@ -538,6 +542,7 @@ static int get_options(int64_t job, struct options *options)
 			.tries = sqlite3_column_int64(statement, 1),
 			.backoff = sqlite3_column_int64(statement, 2),
 			.backoff_most = sqlite3_column_int64(statement, 3),
+			.unique = sqlite3_column_int64(statement, 4),
 		};
 	sqlite3_reset(statement);
 	return result;

@@ -62,8 +62,10 @@ static const char more[] =
 	"alter table queue add column backoff int not null default 0;"
 	"alter table queue add column backoff_most int not null default 0;"
 	"alter table queue add column keep_buried int not null default 0;"
+	"alter table queue add column done int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
-	" tries int not null, backoff int not null, backoff_most int not null);"
+	" tries int not null, backoff int not null, backoff_most int not null,\n"
+	" uniq int not null);"
 	"create table failure (id integer primary key, at int not null,\n"
 	" reason blob not null);"
 	"create table held (id integer primary key, epoch int not null,\n"
@@ -78,11 +80,13 @@ static const char more[] =
 #define MORE_RULE	1
 #define MORE_OPTIONS	2
 #define MORE_FAILURE	4
+#define MORE_DONE	8
+#define MORE_UNIQUE	16
 
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
-			"backoff, backoff_most, keep_buried"
-#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			"backoff, backoff_most, keep_buried, done"
+#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
@@ -131,8 +135,8 @@ static const char * const texts[STATEMENTS] = {
 	[SAVE_RULE] = "replace into rule (id, " RULE_COLUMNS ")\n"
 		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[GET_RULE] = "select " RULE_COLUMNS " from rule where id = ?",
-	[SAVE_OPTIONS] = "replace into option values (?, ?, ?, ?, ?)",
-	[GET_OPTIONS] = "select lease, tries, backoff, backoff_most\n"
+	[SAVE_OPTIONS] = "replace into option values (?, ?, ?, ?, ?, ?)",
+	[GET_OPTIONS] = "select lease, tries, backoff, backoff_most, uniq\n"
 			"from option where id = ?",
 	[REMOVE_OPTIONS] = "delete from option where id = ?",
 	[SAVE_FAILURE] = "replace into failure values (?, ?, ?)",

@@ -143,7 +143,7 @@ static int ack(struct request *request, struct bytes arg)
 			return result;
 		result = 0;
 	}
-	return result ?: job_remove(request->queue, &job, &token, receipt.delivery);
+	return result ?: job_finish(request->queue, &job, &token, receipt.delivery);
 }
 
 /* One array cannot tell of an error: the turn fails, with all its answers. */

@@ -10,10 +10,17 @@
 #include "rule.h"
 #include "verbs.h"
 
-/* So many bytes are counted for a job beside its body and its key. */
-#define OVERHEAD	64
 #define KICK_SLICE	100
 #define MAX_KICKS	10000
+
+/* Also whether the key is there that an option needs. */
+static bool has_key(struct request *request, const struct put *put)
+{
+	if (put->key.length || !(put->replace || put->options.unique))
+		return true;
+	reply_error(request->reply, "ERR %s needs a KEY", put->replace ? "REPLACE" : "UNIQUE");
+	return false;
+}
 
 static bool parse_put(struct request *request, struct put *put)
 {
@@ -37,20 +44,34 @@ static bool parse_put(struct request *request, struct put *put)
 			   i + 1 < request->argc) {
 			if (!arg_key(request, request->argv[++i], &put->key))
 				return false;
+		} else if (arg_is(request->argv[i], "UNIQUE") &&
+			   i + 1 < request->argc) {
+			if (!arg_span(request, request->argv[++i], "UNIQUE",
+				      &put->options.unique))
+				return false;
 		} else {
 			if (!arg_due(request, i++, &put->due))
 				return false;
 		}
 	}
-	if (put->replace && !put->key.length)
-		reply_error(request->reply, "ERR REPLACE needs a KEY");
-	return !put->replace || put->key.length;
+	return has_key(request, put);
 }
 
 static uint64_t size_of(const struct put *put)
 {
-	return put->body.length + put->key.length + OVERHEAD +
+	return put->body.length + put->key.length + JOB_OVERHEAD +
 	       (put->rule ? rule_size(put->rule) : 0);
+}
+
+static void refuse_job(struct reply *reply, const struct queue_row *row)
+{
+	unsigned long long most = row->max_jobs, done = row->done;
+
+	if (done)
+		reply_error(reply, "FULL the queue has its %llu jobs, %llu of them done", most,
+			    done);
+	else
+		reply_error(reply, "FULL the queue has its %llu jobs", most);
 }
 
 /*
@@ -66,8 +87,7 @@ static bool has_room(struct request *request, uint64_t size, uint64_t old)
 	else if (row->draining)
 		reply_error(request->reply, "DRAINING the queue takes no new jobs");
 	else if (!old && (int64_t)row->jobs >= (int64_t)row->max_jobs)
-		reply_error(request->reply, "FULL the queue has its %llu jobs",
-			    (unsigned long long)row->max_jobs);
+		refuse_job(request->reply, row);
 	else if ((int64_t)(row->bytes - old + size) > (int64_t)row->max_bytes)
 		reply_error(request->reply, "FULL the queue has its %llu bytes",
 			    (unsigned long long)row->max_bytes);
@@ -101,6 +121,7 @@ static int add_job(struct queue *queue, const struct put *put, struct job *job)
 		.size = size_of(put),
 		.rule = put->rule,
 		.options = has_options(put),
+		.unique = put->options.unique,
 		.key_length = put->key.length,
 	};
 	if (put->key.length)
@@ -135,6 +156,7 @@ static void replace(struct request *request, const struct put *put,
 
 	job->size = size_of(put);
 	job->options = has_options(put);
+	job->unique = put->options.unique;
 	if (!has_room(request, job->size, old))
 		return;
 	renew(request->queue, job, put->due);
@@ -197,12 +219,20 @@ static bool put_again(struct request *request, const struct put *put)
 
 	if (result == -ENOENT)
 		return false;
+	/* The put takes its place. */
+	if (!result && job.done && job.due <= now_ms()) {
+		result = job_remove(request->queue, &job, &token, 0);
+		if (!result)
+			return false;
+	}
 	if (result)
 		answer_failure(request, result);
 	else if (put->replace && job.rule != !!put->rule)
 		reply_error(request->reply, job.rule ?
 			    "ERR the key is that of a rule, see TW.EVERY" :
 			    "ERR the key is that of a job without a rule");
+	else if (job.done)
+		answer_key(request, &job, "DONE");
 	else if (put->rule && is_same_rule(put, &job))
 		answer_key(request, &job, "EXISTS");
 	else if (token.state == TIMEWHEEL_STATE_HELD)
@@ -235,7 +265,7 @@ void put_job(struct request *request, const struct put *put)
 }
 
 /*
- * TW.PUT queue body [IN seconds | AT time] [KEY key] [REPLACE] [LEASE s] [TRIES n]
+ * TW.PUT queue body [IN seconds | AT time] [KEY key [REPLACE] [UNIQUE s]] [LEASE s] [TRIES n]
  * [BACKOFF s s]
  */
 void verb_put(struct request *request)
@@ -276,9 +306,11 @@ static struct found find(struct request *request)
 	return found;
 }
 
-/* The error with which the job was found, or -EBUSY: a worker has it. */
+/* The error with which the job was found; or -ENOENT: it is done, -EBUSY: a worker has it. */
 static int unless_held(const struct found *found)
 {
+	if (!found->error && found->job.done)
+		return -ENOENT;
 	if (!found->error && found->token.state == TIMEWHEEL_STATE_HELD)
 		return -EBUSY;
 	return found->error;
@@ -316,7 +348,7 @@ void verb_move(struct request *request)
 {
 	struct found found = find(request);
 
-	if (!found.error && found.job.buried) {
+	if (!found.error && found.job.buried && !found.job.done) {
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
 	}

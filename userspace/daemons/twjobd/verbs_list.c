@@ -16,18 +16,18 @@
 #define SLICE		100
 
 enum state {
-	DELAYED, READY, HELD, BURIED, STATES
+	DELAYED, READY, HELD, BURIED, DONE, STATES
 };
 
 static const char * const state_names[STATES] = {
-	"delayed", "ready", "held", "buried",
+	"delayed", "ready", "held", "buried", "done",
 };
 
 static enum state state_of(const struct job *job,
 			   const struct timewheel_token *token)
 {
 	if (job->buried)
-		return BURIED;
+		return job->done ? DONE : BURIED;
 	if (token->state == TIMEWHEEL_STATE_HELD)
 		return HELD;
 	return job->due <= now_ms() ? READY : DELAYED;
@@ -58,7 +58,8 @@ static size_t count_more(const struct job *job, const struct more *more)
 	const struct options *options = &more->options;
 
 	return (options->lease ? 1 : 0) + (options->tries != TRIES_OF_QUEUE) +
-	       (options->backoff ? 2 : 0) + (job->failure ? 2 : 0);
+	       (options->backoff ? 2 : 0) + (options->unique ? 1 : 0) +
+	       (job->failure ? 2 : 0);
 }
 
 static void add_number(struct reply *reply, const char *name, int64_t number)
@@ -86,6 +87,8 @@ static void add_more(struct reply *reply, const struct job *job, const struct mo
 		add_number(reply, "backoff_ms", options->backoff);
 		add_number(reply, "backoff_most_ms", options->backoff_most);
 	}
+	if (options->unique)
+		add_number(reply, "unique_ms", options->unique);
 	if (job->failure) {
 		add_number(reply, "failed", more->failure.at);
 		reply_text(reply, "reason");
@@ -192,7 +195,7 @@ static bool parse_state(struct request *request, struct bytes arg,
 		if (arg_is(arg, state_names[*state]))
 			return true;
 	reply_error(request->reply,
-		    "ERR a state is delayed, ready, held or buried");
+		    "ERR a state is delayed, ready, held, buried or done");
 	return false;
 }
 
@@ -256,7 +259,8 @@ static bool list_job(struct listing *listing, struct queue *queue,
 static int list_some(struct listing *listing, struct queue *queue)
 {
 	static struct job jobs[SLICE];
-	int64_t buried = listing->state == BURIED ? queue->row.id : 0;
+	bool is_aside = listing->state == BURIED || listing->state == DONE;
+	int64_t buried = is_aside ? queue->row.id : 0;
 	int n = store->next(listing->after, buried, jobs, SLICE);
 
 	for (int i = 0; i < n && listing->found < listing->count; i++) {

@@ -41,7 +41,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	const struct queue_row *row = &queue->row;
 	struct timewheel_info info;
 	/* The stamp's token and those of buried jobs are pending as well, see queue_register(). */
-	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried);
+	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried + row->done);
 	struct due due;
 
 	if (!queue_counts(queue, &info))
@@ -49,13 +49,14 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	due = queue_due(queue, &info);
 	now = queue_deadline(now_ms());
 	age = due.count && now > due.oldest ? now - due.oldest : 0;
-	*figures = (struct figures) { row->name, 19, {
+	*figures = (struct figures) { row->name, 20, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
 		{ "pending", info.pending > others ? info.pending - others : 0,
 		  "pending_jobs", "Jobs that wait until they are due, or taken." },
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
 		{ "buried", row->buried, "buried_jobs", "Jobs that are kept aside." },
+		{ "done", row->done, "done_jobs", "Jobs that are done, and whose keys are kept." },
 		{ "due", due.count, "due_jobs", "Jobs that are due and not taken." },
 		{ "oldest_ms", age / NSEC_PER_MSEC,
 		  "oldest_due_seconds", "How long the oldest of these has been due." },

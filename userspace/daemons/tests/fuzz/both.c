@@ -112,6 +112,7 @@ static bool is_same(const struct job *a, const struct job *b)
 	       a->attempts == b->attempts && a->size == b->size &&
 	       a->buried == b->buried && a->rule == b->rule &&
 	       a->options == b->options && a->failure == b->failure &&
+	       a->done == b->done && a->unique == b->unique &&
 	       a->key_length == b->key_length &&
 	       !memcmp(a->key, b->key, a->key_length);
 }
@@ -309,7 +310,8 @@ static void save_more_by_chance(const struct job *job)
 {
 	struct rule rule = { .text = "@daily", .missed = rand() % 3,
 			     .at = { .local = rand(), .again = rand() % 2 } };
-	struct options options = { .lease = rand() % 2, .tries = rand() % 3 - 1 };
+	struct options options = { .lease = rand() % 2, .tries = rand() % 3 - 1,
+				   .unique = rand() % 2 };
 	struct failure failure = { .at = rand(), .length = rand() % 4, .reason = "why" };
 
 	if (job->rule)
@@ -343,6 +345,7 @@ static void change_by_chance(int64_t *newest)
 		if (get_job(job.id, true, &job))
 			break;
 		job.buried = rand() % 2;
+		job.done = rand() % 2;
 		job.due = rand();
 		body.data = rand() % 2 ? text : NULL;
 		job.options |= rand() % 2;
@@ -355,7 +358,8 @@ static void change_by_chance(int64_t *newest)
 		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
 				     .due = rand(), .key_length = rand() % 2,
 				     .key = "k", .rule = rand() % 2,
-				     .options = rand() % 2, .failure = rand() % 2 };
+				     .options = rand() % 2, .failure = rand() % 2,
+				     .unique = rand() % 2 };
 		add_job(&job, body);
 		save_more_by_chance(&job);
 	}

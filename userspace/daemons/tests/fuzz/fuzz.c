@@ -293,16 +293,20 @@ static void drop_all(void)
 		sd_event_run(event, 100000);
 }
 
-static uint64_t count_buried(const struct queue *queue)
+/* How many jobs are buried, and how many of them are done. */
+static uint64_t count_buried(const struct queue *queue, uint64_t *done)
 {
 	static struct job jobs[100];
 	int64_t after = 0;
 	uint64_t count = 0;
 	int n;
 
+	*done = 0;
 	do {
 		n = store->next(after, queue->row.id, jobs, ARRAY_SIZE(jobs));
 		count += n;
+		for (int i = 0; i < n; i++)
+			*done += jobs[i].done;
 		after = n > 0 ? jobs[n - 1].id : after;
 	} while (n > 0);
 	return count;
@@ -315,14 +319,15 @@ static void check_queues(void)
 
 	LIST_FOREACH(queue, &queues, next) {
 		struct timewheel_info info;
-		uint64_t tokens;
+		uint64_t tokens, buried, done;
 
 		if (queue->row.dropped)
 			continue;
-		if (!queue_counts(queue, &info) ||
-		    count_buried(queue) != queue->row.buried)
+		buried = count_buried(queue, &done);
+		if (!queue_counts(queue, &info) || done != queue->row.done ||
+		    buried - done != queue->row.buried)
 			abort();
-		tokens = info.pending + info.held + (store->shared ? queue->row.buried : 0);
+		tokens = info.pending + info.held + (store->shared ? buried : 0);
 		/* The stamp is a token, too. */
 		if (tokens != queue->row.jobs + 1)
 			abort();
@@ -370,7 +375,7 @@ static const char * const words[] = {
 	"3", "body", "0-0-0-0", "ffffffffffffffff-1-1-1", "\x01\xff", "q%n", "count",
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
-	"KEEPBURIED",
+	"KEEPBURIED", "UNIQUE", "done",
 };
 
 #define VERBS		45

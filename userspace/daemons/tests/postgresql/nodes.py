@@ -108,6 +108,62 @@ def _():
     same([figure(node, None, b"mended") for node in (a, b, c)], [0] * 3)
 
 
+def insist(node, *words):
+    """The answer when no other node is just taking the job over."""
+    while str(answer := node(*words))[:5] == "-BUSY":
+        time.sleep(0.05)
+    return answer
+
+
+def done_at_all(count):
+    return eventually(lambda: {figure(n, "q", b"done") for n in (a, b, c)} == {count}, 4)
+
+
+def put_once(seconds):
+    """A job of the key once, put at one node, and done at another."""
+    job, mark = c("TW.PUT", "q", "x", "KEY", "once", "UNIQUE", seconds)
+    same(mark, b"NEW")
+    got = take(a)
+    same(got[0], job)
+    same(a("TW.ACK", "q", got[1]), 1)
+    return job
+
+
+@test("a job that is done keeps its key at all nodes and for SQL, and ends after its time")
+def _():
+    job = put_once(60)
+    for node in (a, b, c):
+        same(insist(node, "TW.PUT", "q", "x", "KEY", "once", "REPLACE"), [job, b"DONE"])
+        same(state(node, job), "done")
+        for verb in (("CANCEL", job), ("MOVE", job, "IN", 0), ("KICK", job), ("KICK", "ALL", 9)):
+            same(insist(node, f"TW.{verb[0]}", "q", *verb[1:]), 0)
+    assert done_at_all(1)
+    same(sql("select timewheel.put('q', 'x', key => 'once', replace => true)"), str(job))
+    same([sql(f"select timewheel.{call}") for call in (
+        f"cancel('q', {job})", "cancel('q', 'once')", f"move('q', {job}, now())",
+        "move('q', 'once', now())")], ["f"] * 4)
+    same(take(b, seconds=1.5), None)
+    over = "update timewheel.job set due = timewheel.now() where done"
+    sql(over)
+    other = put_once(60)
+    assert other != job
+    sql(over)
+    by_sql = int(sql("select timewheel.put('q', 'x', key => 'once')"))
+    assert by_sql not in (job, other)
+    assert done_at_all(0)
+    got = take(a)
+    same(got[0], by_sql)
+    same(a("TW.ACK", "q", got[1]), 1)
+    put_once(1)
+    assert eventually(lambda: sql("select count(*) from timewheel.job where done") == "0", 8)
+    assert done_at_all(0)
+    put_once(1000)
+    same(sql("select length(body), size from timewheel.job where done"), "0|68")
+    same(a("TW.DELETE", "q", a("TW.GETKEY", "q", "once")[1]), 1)
+    assert done_at_all(0)
+    same({n.metric("mended_total") for n in (a, b, c)}, {0})
+
+
 @test("after the last try's lease a job is buried, with these tries")
 def _():
     same(a("TW.CREATE", "once", "LEASE", 0.3, "TRIES", 1), "+OK")
@@ -257,13 +313,6 @@ def is_closed(client):
         return f"answered {client.answer()!r}"
     except Closed:
         return True
-
-
-def insist(node, *words):
-    """The answer when no other node is just taking the job over."""
-    while str(answer := node(*words))[:5] == "-BUSY":
-        time.sleep(0.05)
-    return answer
 
 
 @test("each node tells how long a lease still lasts, and extends several")

@@ -269,21 +269,26 @@ begin
 end
 $$;
 
--- The job of a key that is there, or null.
+-- The job of a key that is there, or null. One that has been done for long enough ends.
 create or replace function timewheel.put_again(q bigint, k bytea, new_body bytea, new_due bigint,
 	new_size bigint, replace boolean) returns bigint language plpgsql as $$
 declare
 	j timewheel.job;
 begin
 	select * into j from timewheel.job where queue = q and key = k for update;
-	if found and replace then
+	if j.done and j.due <= timewheel.now() then
+		perform timewheel.remove(j);
+		return null;
+	end if;
+	if found and replace and j.done is null then
 		if j.rule then
 			raise exception 'ERR the key is that of a rule, see TW.EVERY';
 		end if;
 		perform timewheel.refuse_held(j.held_until);
 		update timewheel.job set body = new_body, due = new_due, size = new_size,
 			attempts = 0, buried = false, held_until = 0, node = null,
-			lease = null, tries = null, backoff = null, backoff_most = null
+			lease = null, tries = null, backoff = null, backoff_most = null,
+			uniq = null
 			where id = j.id;
 		insert into timewheel.delta values (q, 0, new_size - j.size, -j.buried::int);
 	end if;
@@ -347,10 +352,10 @@ declare
 begin
 	if locked.id is null then
 		select * into j from timewheel.job r where r.queue = q and
-			r.key = convert_to(locked.key, 'UTF8') for update;
+			r.key = convert_to(locked.key, 'UTF8') and r.done is null for update;
 	else
 		select * into j from timewheel.job r where r.queue = q and
-			r.id = locked.id for update;
+			r.id = locked.id and r.done is null for update;
 	end if;
 	perform timewheel.refuse_held(j.held_until);
 	return j;
@@ -363,7 +368,8 @@ begin
 	if not found then
 		return false;
 	end if;
-	insert into timewheel.delta values (j.queue, -1, -j.size, -j.buried::int);
+	insert into timewheel.delta values (j.queue, -1, -j.size,
+		-(j.buried and j.done is null)::int, -(j.done is not null)::int);
 	return true;
 end
 $$;

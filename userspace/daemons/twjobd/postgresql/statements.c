@@ -17,8 +17,9 @@
 	"id, queue, due, attempts, size, "				\
 	"case when buried then 1::bigint else 0 end, key, "		\
 	"version, held_until, coalesce(node, 0)::bigint, "		\
-	"(rule::int + 2 * (coalesce(lease, tries, backoff) is not null)::int +\n" \
-	" 4 * (failed is not null)::int)::bigint"
+	"(rule::int + 2 * (coalesce(lease, tries, backoff, uniq) is not null)::int +\n" \
+	" 4 * (failed is not null)::int + 8 * (done is not null)::int +\n" \
+	" 16 * (uniq is not null)::int)::bigint"
 
 const char * const statement_texts[STATEMENTS] = {
 	[BEGIN] = "begin",
@@ -87,6 +88,7 @@ const char * const statement_texts[STATEMENTS] = {
 		" case when q.draining then 1::bigint else 0 end,\n"
 		" case when q.dropped then 1::bigint else 0 end,\n"
 		" q.backoff, q.backoff_most, q.keep_buried,\n"
+		" greatest(coalesce(sum(n.done), 0), 0)::bigint,\n"
 		" coalesce(max(n.wanted) filter (where n.node <> $1::bigint), 0)\n"
 		" from timewheel.queue q left join timewheel.node_queue n\n"
 		" on n.queue = q.id group by q.id order by q.id",
@@ -107,11 +109,11 @@ const char * const statement_texts[STATEMENTS] = {
 		" where id = $12::bigint",
 	[COUNT_QUEUE] =
 		"insert into timewheel.node_queue as n\n"
-		" (node, queue, epoch, jobs, bytes, buried) values ($1::bigint,\n"
-		" $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint)\n"
+		" (node, queue, epoch, jobs, bytes, buried, done) values ($1::bigint,\n"
+		" $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint)\n"
 		" on conflict (node, queue) do update set epoch = excluded.epoch,\n"
 		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes,\n"
-		" buried = n.buried + excluded.buried",
+		" buried = n.buried + excluded.buried, done = n.done + excluded.done",
 	[DROP_QUEUE] = "update timewheel.queue set dropped = true where id = $1::bigint",
 	[REMOVE_QUEUES] =
 		"with gone as (delete from timewheel.queue q where q.dropped and\n"
@@ -127,12 +129,12 @@ const char * const statement_texts[STATEMENTS] = {
 	[FOLD] =
 		"with d as (delete from timewheel.delta where ctid in\n"
 		" (select ctid from timewheel.delta limit 10000\n"
-		"  for update skip locked) returning queue, jobs, bytes, buried)\n"
-		"insert into timewheel.node_queue as n (node, queue, jobs, bytes, buried)\n"
-		" select $1::bigint, queue, sum(jobs), sum(bytes), sum(buried)\n"
+		"  for update skip locked) returning queue, jobs, bytes, buried, done)\n"
+		"insert into timewheel.node_queue as n (node, queue, jobs, bytes, buried, done)\n"
+		" select $1::bigint, queue, sum(jobs), sum(bytes), sum(buried), sum(done)\n"
 		"  from d group by queue on conflict (node, queue) do update set\n"
 		" jobs = n.jobs + excluded.jobs, bytes = n.bytes + excluded.bytes,\n"
-		" buried = n.buried + excluded.buried",
+		" buried = n.buried + excluded.buried, done = n.done + excluded.done",
 	[NEXT_IDS] = "select nextval('timewheel.job_id')",
 	[ADD] =
 		"insert into timewheel.job (id, queue, node, due, size, key, body,\n"
@@ -146,11 +148,13 @@ const char * const statement_texts[STATEMENTS] = {
 	[CHANGE] =
 		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
 		" attempts = $4::bigint, size = $5::bigint,\n"
-		" buried = $6::bigint <> 0, held_until = 0 where id = $1::bigint",
+		" buried = $6::bigint <> 0, done = nullif($6::bigint = 2, false),\n"
+		" held_until = 0 where id = $1::bigint",
 	[CHANGE_BODY] =
 		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
 		" attempts = $4::bigint, size = $5::bigint, buried = $6::bigint <> 0,\n"
-		" held_until = 0, body = $7::bytea where id = $1::bigint",
+		" done = nullif($6::bigint = 2, false), held_until = 0, body = $7::bytea\n"
+		" where id = $1::bigint",
 	[EXTEND] =
 		"update timewheel.job set held_until = greatest(held_until, timewheel.now() + $2::bigint)\n"
 		" where id = $1::bigint",
@@ -177,11 +181,12 @@ const char * const statement_texts[STATEMENTS] = {
 	[SAVE_OPTIONS] =
 		"update timewheel.job set lease = nullif($2::bigint, 0),\n"
 		" tries = nullif($3::bigint, -1), backoff = nullif($4::bigint, 0),\n"
-		" backoff_most = nullif($5::bigint, 0) where id = $1::bigint",
+		" backoff_most = nullif($5::bigint, 0), uniq = nullif($6::bigint, 0)\n"
+		" where id = $1::bigint",
 	[GET_OPTIONS] =
 		"select coalesce(lease, 0), coalesce(tries, -1), coalesce(backoff, 0),\n"
-		" coalesce(backoff_most, 0) from timewheel.job where id = $1::bigint and\n"
-		" coalesce(lease, tries, backoff) is not null",
+		" coalesce(backoff_most, 0), coalesce(uniq, 0) from timewheel.job\n"
+		" where id = $1::bigint and coalesce(lease, tries, backoff, uniq) is not null",
 	[SAVE_FAILURE] =
 		"update timewheel.job set failed = $2::bigint, reason = $3::bytea\n"
 		" where id = $1::bigint",

@@ -19,6 +19,8 @@
 #define ID_SPARE	600
 /* One claim reads so many bytes, and one job more: it has to come within PG_PATIENCE. */
 #define CLAIM_BYTES	(4 << 20)
+/* What CHANGE takes for a job that is done, in place of 1 for one that is buried. */
+#define PG_DONE		2
 /* At a start the database is waited for, ms. */
 #define START		30000
 
@@ -144,10 +146,11 @@ uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row)
 		.backoff = pg_int(rows, i, 13),
 		.backoff_most = pg_int(rows, i, 14),
 		.keep_buried = pg_int(rows, i, 15),
+		.done = pg_int(rows, i, 16),
 	};
 	if (name.length < sizeof(row->name))
 		memcpy(row->name, name.data, name.length);
-	return pg_int(rows, i, 16);
+	return pg_int(rows, i, 17);
 }
 
 static int each_queue(void (*each)(const struct queue_row *row))
@@ -211,6 +214,7 @@ static int save_counts(struct queue_row *row, const struct queue_row *saved)
 	pg_number(row->jobs - saved->jobs);
 	pg_number(row->bytes - saved->bytes);
 	pg_number(row->buried - saved->buried);
+	pg_number(row->done - saved->done);
 	return pg_send(COUNT_QUEUE);
 }
 
@@ -265,7 +269,7 @@ static int change_job(const struct job *job, struct bytes body)
 	pg_number(job->due);
 	pg_number(job->attempts);
 	pg_number(job->size);
-	pg_number(job->buried);
+	pg_number(job->done ? PG_DONE : job->buried);
 	if (!body.data)
 		return pg_send(CHANGE);
 	row_forget_body(row);
@@ -319,6 +323,8 @@ void pg_read_job(const PGresult *rows, int i, struct job *job)
 	job->rule = more & PG_MORE_RULE;
 	job->options = more & PG_MORE_OPTIONS;
 	job->failure = more & PG_MORE_FAILURE;
+	job->done = more & PG_MORE_DONE;
+	job->unique = more & PG_MORE_UNIQUE;
 }
 
 static int save_options(int64_t job, const struct options *options)
@@ -328,6 +334,7 @@ static int save_options(int64_t job, const struct options *options)
 	pg_number(options->tries);
 	pg_number(options->backoff);
 	pg_number(options->backoff_most);
+	pg_number(options->unique);
 	return pg_send(SAVE_OPTIONS);
 }
 
@@ -352,6 +359,7 @@ static int get_options(int64_t job, struct options *options)
 			.tries = pg_int(rows, 0, 1),
 			.backoff = pg_int(rows, 0, 2),
 			.backoff_most = pg_int(rows, 0, 3),
+			.unique = pg_int(rows, 0, 4),
 		};
 	PQclear(rows);
 	return result;

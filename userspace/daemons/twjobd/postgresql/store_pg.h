@@ -14,6 +14,8 @@ extern const struct store store_pg;
 #define PG_MORE_RULE	1
 #define PG_MORE_OPTIONS	2
 #define PG_MORE_FAILURE	4
+#define PG_MORE_DONE	8
+#define PG_MORE_UNIQUE	16
 /* A row that begins with a job's columns, see statements.c, as @i of @rows. */
 void pg_read_job(const PGresult *rows, int i, struct job *job);
 /* A row of QUEUES. Returns until when other nodes want jobs of it, ms. */

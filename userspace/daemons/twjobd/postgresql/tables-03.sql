@@ -8,16 +8,20 @@ lock table timewheel.node in access exclusive mode;
 
 insert into timewheel.schema values (3);
 
-alter table timewheel.node_queue add buried bigint not null default 0;
+alter table timewheel.node_queue add buried bigint not null default 0,
+	add done bigint not null default 0;
 
 -- This waits for programs whose changes would be missed by the count.
-alter table timewheel.delta add buried bigint not null default 0;
+alter table timewheel.delta add buried bigint not null default 0,
+	add done bigint not null default 0;
 insert into timewheel.delta
 	select queue, 0, 0, count(*) from timewheel.job where buried group by queue;
 
 -- Null: it is as the queue says.
 alter table timewheel.job add lease bigint, add tries bigint, add backoff bigint,
-	add backoff_most bigint;
+	add backoff_most bigint, add uniq bigint;
+-- True: a worker has done it, and it is buried until it is due, so that its key stays known.
+alter table timewheel.job add done boolean;
 -- When the job failed last, and what the worker said of it.
 alter table timewheel.job add failed bigint, add reason bytea;
 
