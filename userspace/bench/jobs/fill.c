@@ -62,8 +62,9 @@ static void add_queue(int64_t n)
 	char sql[400];
 
 	snprintf(sql, sizeof(sql),
-		 "insert into queue values (1, 'q', 60000, 10, %" PRId64 ", %" PRId64
-		 ", 0, %" PRId64 ", (select sum(size) from job), 0, 0, 0, 0, 0, 0, 0);"
+		 "insert into queue (id, name, lease, tries, max_jobs, max_bytes, epoch, jobs,"
+		 " bytes, buried, paused, draining, dropped) values (1, 'q', 60000, 10, %" PRId64
+		 ", %" PRId64 ", 0, %" PRId64 ", (select sum(size) from job), 0, 0, 0, 0);"
 		 "update meta set value = %" PRId64 " where name = 'next'",
 		 n + 1000000, n * 1000, n, n + 1);
 	need(sqlite3_exec(db, sql, NULL, NULL, NULL));
