@@ -388,6 +388,8 @@ static int kick_some(struct queue *queue, struct kicks *kicks)
 		int result;
 
 		kicks->after = jobs[i].id;
+		if (jobs[i].done)
+			continue;
 		found.error = job_find(queue, jobs[i].id, true, &found.job, &found.token);
 		result = kick(queue, &found);
 		/* Meanwhile others may have changed it. */

@@ -121,7 +121,7 @@ def done_at_all(count):
 
 def put_once(seconds):
     """A job of the key once, put at one node, and done at another."""
-    job, mark = c("TW.PUT", "q", "x", "KEY", "once", "UNIQUE", seconds)
+    job, mark = insist(c, "TW.PUT", "q", "x", "KEY", "once", "UNIQUE", seconds)
     same(mark, b"NEW")
     got = take(a)
     same(got[0], job)
@@ -139,6 +139,8 @@ def _():
             same(insist(node, f"TW.{verb[0]}", "q", *verb[1:]), 0)
     assert done_at_all(1)
     same(sql("select timewheel.put('q', 'x', key => 'once', replace => true)"), str(job))
+    same(sql("select node is null, buried, body, due > timewheel.now() + 30000"
+             " from timewheel.job where done"), "f|t|\\x|t")
     same([sql(f"select timewheel.{call}") for call in (
         f"cancel('q', {job})", "cancel('q', 'once')", f"move('q', {job}, now())",
         "move('q', 'once', now())")], ["f"] * 4)
@@ -317,7 +319,8 @@ def is_closed(client):
 
 @test("each node tells how long a lease still lasts, and extends several")
 def _():
-    jobs = [a("TW.PUT", "q", "x", "LEASE", 50) for _ in range(2)]
+    # The queue's lease is 20 s.
+    jobs = [a("TW.PUT", "q", "x", "LEASE", 10) for _ in range(2)]
     got = [take(a) for _ in jobs]
     same(sorted(g[0] for g in got), jobs)
 
@@ -327,7 +330,7 @@ def _():
 
     for node in (a, b):
         same(insist(node, "TW.EXTEND", "q", *[g[1] for g in got]), [1, 1])
-        assert all(30 < left(node, job) <= 50 for job in jobs)
+        assert all(5 < left(node, job) <= 10 for job in jobs)
     same(insist(b, "TW.EXTEND", "q", *[g[1] for g in got], 300), [1, 1])
     assert all(280 < left(node, job) <= 300 for node in (a, b) for job in jobs)
     same(a("TW.ACK", "q", got[0][1]), 1)

@@ -148,8 +148,7 @@ const char * const statement_texts[STATEMENTS] = {
 	[CHANGE] =
 		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
 		" attempts = $4::bigint, size = $5::bigint,\n"
-		" buried = $6::bigint <> 0, done = nullif($6::bigint = 2, false),\n"
-		" held_until = 0 where id = $1::bigint",
+		" buried = $6::bigint <> 0, held_until = 0 where id = $1::bigint",
 	[CHANGE_BODY] =
 		"update timewheel.job set node = $2::bigint, due = $3::bigint,\n"
 		" attempts = $4::bigint, size = $5::bigint, buried = $6::bigint <> 0,\n"

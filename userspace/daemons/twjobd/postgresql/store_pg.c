@@ -19,7 +19,7 @@
 #define ID_SPARE	600
 /* One claim reads so many bytes, and one job more: it has to come within PG_PATIENCE. */
 #define CLAIM_BYTES	(4 << 20)
-/* What CHANGE takes for a job that is done, in place of 1 for one that is buried. */
+/* What CHANGE_BODY takes for a job that becomes done, in place of 1 for one that is buried. */
 #define PG_DONE		2
 /* At a start the database is waited for, ms. */
 #define START		30000
