@@ -11,6 +11,8 @@
 
 #include "verbs.h"
 
+#define NAME_BYTES	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
+			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 /* Longest text of a number or a time. */
 #define MAX_TEXT	40
 
@@ -35,6 +37,14 @@ bool arg_is(struct bytes arg, const char *word)
 {
 	return arg.length == strlen(word) &&
 	       !strncasecmp(arg.data, word, arg.length);
+}
+
+bool arg_is_name(struct bytes arg)
+{
+	for (size_t i = 0; i < arg.length; i++)
+		if (!memchr(NAME_BYTES, arg.data[i], sizeof(NAME_BYTES) - 1))
+			return false;
+	return arg.length && arg.length < NAME_SIZE;
 }
 
 /* Reads digits. Returns the text behind them. NULL: there are none, or more than @most. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "client.h"
+#include "allow.h"
 #include "verbs.h"
 
 /* A connection may remember so many deliveries that are not out any more. */
@@ -15,6 +15,7 @@ void client_init(struct client *client, void (*resume)(struct client *client))
 {
 	client->resume = resume;
 	client->many = MANY;
+	client->uid = NO_UID;
 	client->since = now_ms();
 	client->last = client->since;
 	TAILQ_INIT(&client->deliveries);
@@ -23,6 +24,7 @@ void client_init(struct client *client, void (*resume)(struct client *client))
 
 void client_end(struct client *client)
 {
+	free(client->password);
 	LIST_REMOVE(client, all);
 }
 

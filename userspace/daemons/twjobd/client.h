@@ -40,6 +40,9 @@ struct client {
 	     version[CLIENT_WORD];
 	uint64_t since, last;
 	const char *verb;
+	/* For allow.c: the process' user, and the file of the password that it has given. */
+	uid_t uid;
+	char *password;
 	bool known;		/* needs no password (any more) */
 	bool quit;		/* ends after this answer */
 	bool late;		/* this answer is to come late: the password was wrong */

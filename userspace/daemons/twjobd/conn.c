@@ -813,6 +813,7 @@ static void accept_unix(int fd)
 	if (!conn)
 		return;
 	conn->client.known = true;
+	conn->client.uid = peer_of(fd).uid;
 	snprintf(conn->client.address, CLIENT_WORD, "unix:%d", (int)peer_of(fd).pid);
 	conns.count++;
 }

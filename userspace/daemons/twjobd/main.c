@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../common/daemon.h"
+#include "allow.h"
 #include "conn.h"
 #include "held.h"
 #include "keep.h"
@@ -52,6 +53,8 @@ static const struct config_key keys[] = {
 	  .flags = CONFIG_LIVE },
 	{ "password-file", config_path, AT(password_file), SIZE(password_file),
 	  .flags = CONFIG_LIVE },
+	{ "allow", allow_parse, AT(allow), SIZE(allow),
+	  .flags = CONFIG_MANY | CONFIG_LIVE },
 	{ "max-body", config_number, AT(max_body), SIZE(max_body), CONFIG_LIVE, 1,
 	  64 << 20, { "1048576" } },
 	{ "max-connections", config_number, AT(max_connections),
@@ -108,11 +111,11 @@ static bool name_password_file(const struct config *fresh, char *path, size_t si
 }
 
 /* The password is the file's first line. */
-static const char *read_password(struct config *fresh, const char *path)
+static const char *read_password(char password[PASSWORD_SIZE], const char *path)
 {
 	static char error[1300];
 	FILE *file = fopen(path, "re");
-	char line[sizeof(fresh->password) + 1] = "";
+	char line[PASSWORD_SIZE + 1] = "";
 
 	if (!file || (!fgets(line, sizeof(line), file) && ferror(file))) {
 		snprintf(error, sizeof(error), "the password's file %s: %s", path,
@@ -123,13 +126,13 @@ static const char *read_password(struct config *fresh, const char *path)
 	}
 	fclose(file);
 	line[strcspn(line, "\r\n")] = '\0';
-	if (line[0] && strlen(line) < sizeof(fresh->password)) {
-		strcpy(fresh->password, line);
+	if (line[0] && strlen(line) < PASSWORD_SIZE) {
+		strcpy(password, line);
 		return NULL;
 	}
 	snprintf(error, sizeof(error),
-		 "the password's file %s has no first line of 1 to %zu bytes", path,
-		 sizeof(fresh->password) - 1);
+		 "the password's file %s has no first line of 1 to %d bytes", path,
+		 PASSWORD_SIZE - 1);
 	return error;
 }
 
@@ -150,21 +153,40 @@ static const char * const without_password[] = {
 	"TCP without a password would be open to everybody: give password-file, or remove ListenStream=ADDRESS:PORT by \"systemctl edit twjobd.socket\" and restart twjobd.socket; password = none insists",
 };
 
+/* Reads the passwords of lines "allow". @any: there is one. */
+static const char *read_allowed(struct config *fresh, bool *any)
+{
+	const char *error = NULL;
+
+	*any = false;
+	for (int i = 0; !error && i < MAX_ALLOW; i++) {
+		struct allow *allow = &fresh->allow[i];
+
+		if (!allow->file[0])
+			continue;
+		*any = true;
+		error = read_password(allow->password, allow->file);
+	}
+	return error;
+}
+
 static const char *check_config(void *values)
 {
 	struct config *fresh = values;
 	char path[1100];
 	const char *error;
+	bool allowed;
 
 	if (fresh->password[0] && fresh->password_file[0])
 		return "password and password-file are both given";
 	if (!fresh->password[0] && name_password_file(fresh, path, sizeof(path))) {
-		error = read_password(fresh, path);
+		error = read_password(fresh->password, path);
 		if (error)
 			return error;
 	}
-	if (fresh->password[0] || !listens_at_tcp(fresh))
-		return NULL;
+	error = read_allowed(fresh, &allowed);
+	if (error || fresh->password[0] || allowed || !listens_at_tcp(fresh))
+		return error;
 	return without_password[count_passed().tcp > 0];
 }
 

@@ -16,6 +16,7 @@
  * verbs_take.c		clients that take a job, or wait for one
  * verbs_answer.c	answers to deliveries
  * take.c		deliveries; see take.h
+ * allow.c		who may do what; see allow.h
  * args.c		what the verbs' arguments mean
  * job.c		one job, in the store and in its wheel; see job.h
  * keep.c		loads wheels, and compares them with the store
@@ -49,6 +50,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 #include "../common/config.h"
@@ -62,6 +64,7 @@
 #define NSEC_PER_SEC	1000000000ULL
 
 #define MAX_LISTENERS	8
+#define MAX_ALLOW	64
 #define MAX_KEY		255
 /* The numbers of jobs stay far below this one. */
 #define MAX_ID		(INT64_MAX / 16)
@@ -72,11 +75,20 @@
 
 /* What the configuration says if TCP is to be open to everybody. */
 #define NO_PASSWORD	"none"
+#define PASSWORD_SIZE	128
 
 /* Bytes that another part of the program owns. */
 struct bytes {
 	const char *data;
 	size_t length;
+};
+
+/* A line of the configuration: see allow.h. It is for @uid, unless it has a @file. */
+struct allow {
+	char queues[256];	/* as the line has them */
+	unsigned int classes;	/* 0: there is no such line */
+	uid_t uid;
+	char file[256], password[PASSWORD_SIZE];
 };
 
 /* The configuration (main.c). */
@@ -87,8 +99,9 @@ extern struct config {
 	uint64_t machines;
 	enum wheels wheels;
 	char prefix[32];	/* of the wheels' names */
-	char password[128];	/* for TCP; NO_PASSWORD if it needs none */
+	char password[PASSWORD_SIZE];	/* for TCP; NO_PASSWORD if it needs none */
 	char password_file[1024];
+	struct allow allow[MAX_ALLOW];
 	uint64_t max_body;	/* bytes */
 	uint64_t max_connections;
 } config;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "allow.h"
 #include "keep.h"
 #include "verbs.h"
 
@@ -58,53 +59,54 @@ void reply_key(struct reply *reply, const struct job *job)
 static const struct verb {
 	const char *name;
 	int least, most;	/* arguments, with the verb itself */
+	unsigned int classes;	/* those of allow.h that it needs */
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 15, QUEUE | GATHER, verb_put },
-	{ "TW.TAKE", 2, MAX_ARGS, 0, verb_take },
-	{ "TW.ACK", 3, MAX_ARGS, QUEUE | GATHER, verb_ack },
-	{ "TW.NACK", 3, 8, QUEUE | GATHER, verb_nack },
-	{ "TW.EXTEND", 3, MAX_ARGS, QUEUE, verb_extend },
-	{ "TW.BURY", 3, 5, QUEUE | GATHER, verb_bury },
-	{ "TW.EVERY", 5, 17, QUEUE | GATHER, verb_every },
-	{ "TW.CANCEL", 3, 3, QUEUE | GATHER, verb_cancel },
-	{ "TW.CANCELKEY", 3, 3, QUEUE | KEY | GATHER, verb_cancel },
-	{ "TW.MOVE", 5, 5, QUEUE | GATHER, verb_move },
-	{ "TW.MOVEKEY", 5, 5, QUEUE | KEY | GATHER, verb_move },
-	{ "TW.KICK", 3, 3, QUEUE | GATHER, verb_kick },
-	{ "TW.KICK", 4, 4, QUEUE, verb_kick },
-	{ "TW.DELETE", 3, 3, QUEUE | GATHER, verb_delete },
-	{ "TW.GET", 3, 3, QUEUE | GATHER, verb_get },
-	{ "TW.GETKEY", 3, 3, QUEUE | GATHER | KEY, verb_get },
-	{ "TW.LIST", 2, 10, QUEUE, verb_list },
-	{ "TW.STATS", 2, 2, QUEUE, verb_stats },
-	{ "TW.STATS", 1, 1, 0, verb_stats },
-	{ "TW.METRICS", 1, 1, 0, verb_metrics },
-	{ "TW.QUEUES", 1, 1, 0, verb_queues },
-	{ "TW.CREATE", 2, 16, FRESH, verb_create },
-	{ "TW.DROP", 2, 2, QUEUE | FRESH, verb_drop },
-	{ "TW.PAUSE", 2, 2, QUEUE | FRESH, verb_pause },
-	{ "TW.RESUME", 2, 2, QUEUE | FRESH, verb_resume },
-	{ "TW.DRAIN", 2, 2, QUEUE | FRESH, verb_drain },
-	{ "HELLO", 1, 8, ANYBODY, verb_hello },
-	{ "AUTH", 2, 3, ANYBODY, verb_auth },
-	{ "PING", 1, 2, GATHER, verb_ping },
-	{ "ECHO", 2, 2, GATHER, verb_echo },
-	{ "MULTI", 1, 1, CONTROL, verb_multi },
-	{ "EXEC", 1, 1, CONTROL, verb_exec },
-	{ "DISCARD", 1, 1, CONTROL, verb_discard },
-	{ "WATCH", 2, MAX_ARGS, CONTROL, verb_watch },
-	{ "UNWATCH", 1, 1, CONTROL, verb_unwatch },
-	{ "SELECT", 2, 2, 0, verb_select },
-	{ "INFO", 1, MAX_ARGS, 0, verb_info },
-	{ "TIME", 1, 1, 0, verb_time },
-	{ "CONFIG", 2, MAX_ARGS, 0, verb_config },
-	{ "CLIENT", 2, MAX_ARGS, 0, verb_client },
-	{ "CLUSTER", 1, MAX_ARGS, 0, verb_cluster },
-	{ "COMMAND", 1, MAX_ARGS, 0, verb_command },
-	{ "RESET", 1, 1, ANYBODY | CONTROL, verb_reset },
-	{ "QUIT", 1, 1, ANYBODY | CONTROL, verb_quit },
+	{ "TW.PUT", 3, 15, MAY_PUT, QUEUE | GATHER, verb_put },
+	{ "TW.TAKE", 2, MAX_ARGS, MAY_TAKE, 0, verb_take },
+	{ "TW.ACK", 3, MAX_ARGS, MAY_ANSWER, QUEUE | GATHER, verb_ack },
+	{ "TW.NACK", 3, 8, MAY_ANSWER, QUEUE | GATHER, verb_nack },
+	{ "TW.EXTEND", 3, MAX_ARGS, MAY_ANSWER, QUEUE, verb_extend },
+	{ "TW.BURY", 3, 5, MAY_ANSWER, QUEUE | GATHER, verb_bury },
+	{ "TW.EVERY", 5, 17, MAY_PUT | MAY_CANCEL, QUEUE | GATHER, verb_every },
+	{ "TW.CANCEL", 3, 3, MAY_CANCEL, QUEUE | GATHER, verb_cancel },
+	{ "TW.CANCELKEY", 3, 3, MAY_CANCEL, QUEUE | KEY | GATHER, verb_cancel },
+	{ "TW.MOVE", 5, 5, MAY_CANCEL, QUEUE | GATHER, verb_move },
+	{ "TW.MOVEKEY", 5, 5, MAY_CANCEL, QUEUE | KEY | GATHER, verb_move },
+	{ "TW.KICK", 3, 3, MAY_CANCEL, QUEUE | GATHER, verb_kick },
+	{ "TW.KICK", 4, 4, MAY_CANCEL, QUEUE, verb_kick },
+	{ "TW.DELETE", 3, 3, MAY_CANCEL, QUEUE | GATHER, verb_delete },
+	{ "TW.GET", 3, 3, MAY_LOOK, QUEUE | GATHER, verb_get },
+	{ "TW.GETKEY", 3, 3, MAY_LOOK, QUEUE | GATHER | KEY, verb_get },
+	{ "TW.LIST", 2, 10, MAY_LOOK, QUEUE, verb_list },
+	{ "TW.STATS", 2, 2, MAY_LOOK, QUEUE, verb_stats },
+	{ "TW.STATS", 1, 1, MAY_LOOK, 0, verb_stats },
+	{ "TW.METRICS", 1, 1, MAY_LOOK, 0, verb_metrics },
+	{ "TW.QUEUES", 1, 1, MAY_LOOK, 0, verb_queues },
+	{ "TW.CREATE", 2, 16, MAY_ADMIN, FRESH, verb_create },
+	{ "TW.DROP", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_drop },
+	{ "TW.PAUSE", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_pause },
+	{ "TW.RESUME", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_resume },
+	{ "TW.DRAIN", 2, 2, MAY_ADMIN, QUEUE | FRESH, verb_drain },
+	{ "HELLO", 1, 8, 0, ANYBODY, verb_hello },
+	{ "AUTH", 2, 3, 0, ANYBODY, verb_auth },
+	{ "PING", 1, 2, 0, GATHER, verb_ping },
+	{ "ECHO", 2, 2, 0, GATHER, verb_echo },
+	{ "MULTI", 1, 1, 0, CONTROL, verb_multi },
+	{ "EXEC", 1, 1, 0, CONTROL, verb_exec },
+	{ "DISCARD", 1, 1, 0, CONTROL, verb_discard },
+	{ "WATCH", 2, MAX_ARGS, 0, CONTROL, verb_watch },
+	{ "UNWATCH", 1, 1, 0, CONTROL, verb_unwatch },
+	{ "SELECT", 2, 2, 0, 0, verb_select },
+	{ "INFO", 1, MAX_ARGS, 0, 0, verb_info },
+	{ "TIME", 1, 1, 0, 0, verb_time },
+	{ "CONFIG", 2, MAX_ARGS, 0, 0, verb_config },
+	{ "CLIENT", 2, MAX_ARGS, 0, 0, verb_client },
+	{ "CLUSTER", 1, MAX_ARGS, 0, 0, verb_cluster },
+	{ "COMMAND", 1, MAX_ARGS, 0, 0, verb_command },
+	{ "RESET", 1, 1, 0, ANYBODY | CONTROL, verb_reset },
+	{ "QUIT", 1, 1, 0, ANYBODY | CONTROL, verb_quit },
 };
 
 /* NULL: there is none, and it has answered with an error. */
@@ -142,8 +144,48 @@ struct queue *verbs_queue(struct bytes name)
 	return queue_find(name);
 }
 
+bool verbs_may(struct request *request, unsigned int classes, const struct bytes *queue)
+{
+	unsigned int missing = classes & ~allow_classes(request->client, queue);
+
+	if (missing && queue)
+		reply_error(request->reply,
+			    "NOPERM \"%s\" is not allowed for the queue %.*s: see allow in twjobd.conf(5)",
+			    allow_word(missing), queue->length < NAME_SIZE ?
+			    (int)queue->length : NAME_SIZE, queue->data);
+	else if (missing)
+		reply_error(request->reply,
+			    "NOPERM \"%s\" is not allowed for any queue: see allow in twjobd.conf(5)",
+			    allow_word(missing));
+	return !missing;
+}
+
+/* Whether a TW.PUT may change a job that is there. A key may be called REPLACE, too. */
+static bool replaces(const struct request *request)
+{
+	for (int i = 3; i < request->argc; i++) {
+		if (arg_is(request->argv[i], "REPLACE"))
+			return true;
+		i += arg_is(request->argv[i], "KEY");
+	}
+	return false;
+}
+
+static bool is_allowed(struct request *request, const struct verb *verb)
+{
+	unsigned int classes = verb->classes;
+
+	if (!classes)
+		return true;
+	if (verb->run == verb_put && replaces(request))
+		classes |= MAY_CANCEL;
+	return verbs_may(request, classes, request->argc > 1 ? &request->argv[1] : NULL);
+}
+
 static void run_verb(struct request *request, const struct verb *verb)
 {
+	if (!is_allowed(request, verb))
+		return;
 	if (verb->flags & FRESH && store->shared)
 		store->refresh();
 	if (verb->flags & QUEUE) {

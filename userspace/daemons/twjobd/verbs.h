@@ -27,6 +27,11 @@ void verbs_run(struct client *client, struct command *command);
 /* The same for one that MULTI has gathered. */
 void verbs_carry_out(struct client *client, struct command *command);
 
+/*
+ * Whether the client may do what these classes have (allow.h) with the queue, or with NULL, with
+ * at least one queue. If not, it has answered with an error.
+ */
+bool verbs_may(struct request *request, unsigned int classes, const struct bytes *queue);
 /* The queue of this name; NULL if there is none. */
 struct queue *verbs_queue(struct bytes name);
 
@@ -50,6 +55,8 @@ bool take_is_wanted(struct queue *queue);
  * error.
  */
 bool arg_is(struct bytes arg, const char *word);
+/* Whether a queue's name may have these bytes. */
+bool arg_is_name(struct bytes arg);
 /* Copies the argument, and a zero byte. Returns whether it is text that fits; no answer. */
 bool arg_text(struct bytes arg, char *text, size_t size);
 bool arg_number(struct request *request, struct bytes arg, uint64_t least,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "allow.h"
 #include "verbs.h"
 
 struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
@@ -30,23 +31,10 @@ static bool set_word(struct request *request, struct bytes arg, char word[CLIENT
 	return right;
 }
 
-/* The comparison takes the same time for all passwords of one length. */
-static bool is_password(struct bytes given)
-{
-	size_t length = strlen(config.password);
-	unsigned char differ = 0;
-
-	for (size_t i = 0; i < length && i < given.length; i++)
-		differ |= given.data[i] ^ config.password[i];
-	return length && given.length == length && !differ;
-}
-
 static bool log_in(struct request *request, struct bytes password)
 {
-	if (is_password(password)) {
-		request->client->known = true;
+	if (allow_enter(request->client, password))
 		return true;
-	}
 	reply_error(request->reply, "WRONGPASS invalid password");
 	request->client->late = true;
 	return false;
@@ -152,8 +140,17 @@ static void add_client(FILE *file, const struct client *client)
 		client->nr_deliveries);
 }
 
-/* Tells of one client, or with NULL of all. */
-static void reply_clients(struct reply *reply, const struct client *only)
+/* A right for all queues: no name has this byte, so that only the beginning "" fits. */
+static const struct bytes all_queues = { "*", 1 };
+
+static bool may_see(const struct client *client, const struct client *other)
+{
+	return allow_alike(client, other) ||
+	       allow_classes(client, &all_queues) & MAY_ADMIN;
+}
+
+/* Tells of the request's client, or of @all that it may see. */
+static void reply_clients(struct request *request, bool all)
 {
 	const struct client *client;
 	struct bytes text;
@@ -161,14 +158,12 @@ static void reply_clients(struct reply *reply, const struct client *only)
 
 	if (!file)
 		die(ENOMEM, "a list");
-	if (only)
-		add_client(file, only);
-	else
-		LIST_FOREACH(client, &clients_all, all)
+	LIST_FOREACH(client, &clients_all, all)
+		if (client == request->client || (all && may_see(request->client, client)))
 			add_client(file, client);
 	if (fclose(file))
 		die(ENOMEM, "a list");
-	reply_bytes(reply, text);
+	reply_bytes(request->reply, text);
 	free((char *)text.data);
 }
 
@@ -183,7 +178,10 @@ static void unblock(struct request *request)
 	LIST_FOREACH(client, &clients_all, all)
 		if (client->number == number)
 			break;
-	reply_integer(request->reply, client && take_unblock(client));
+	if (client && !may_see(request->client, client))
+		verbs_may(request, MAY_ADMIN, &all_queues);
+	else
+		reply_integer(request->reply, client && take_unblock(client));
 }
 
 /* CLIENT SETINFO LIB-NAME|LIB-VER text */
@@ -222,12 +220,12 @@ static void reply_number(struct request *request)
 
 static void reply_self(struct request *request)
 {
-	reply_clients(request->reply, request->client);
+	reply_clients(request, false);
 }
 
 static void reply_all(struct request *request)
 {
-	reply_clients(request->reply, NULL);
+	reply_clients(request, true);
 }
 
 /* There is no eviction, and nobody counts what was used last. */

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allow.h"
 #include "keep.h"
 #include "verbs.h"
-
-#define NAME_BYTES	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
-			"abcdefghijklmnopqrstuvwxyz0123456789-_"
 
 #define LEASE		(60 * MSEC_PER_SEC)
 #define TRIES		10
@@ -23,11 +21,8 @@ static bool is_name(struct bytes name)
 {
 	static const char * const words[] = { "COUNT", "BLOCK", "BOUND" };
 
-	if (!name.length || name.length >= NAME_SIZE)
+	if (!arg_is_name(name))
 		return false;
-	for (size_t i = 0; i < name.length; i++)
-		if (!memchr(NAME_BYTES, name.data[i], sizeof(NAME_BYTES) - 1))
-			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (arg_is(name, words[i]))
 			return false;
@@ -250,10 +245,13 @@ void verb_drop(struct request *request)
 void verb_queues(struct request *request)
 {
 	struct queue *queue;
+	size_t count = 0;
 
-	reply_array(request->reply, count_queues());
 	LIST_FOREACH(queue, &queues, next)
-		if (!queue->row.dropped)
+		count += allow_look(request->client, queue);
+	reply_array(request->reply, count);
+	LIST_FOREACH(queue, &queues, next)
+		if (allow_look(request->client, queue))
 			reply_text(request->reply, queue->row.name);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allow.h"
 #include "figures.h"
 #include "keep.h"
 #include "verbs.h"
@@ -129,7 +130,8 @@ static void print_figures(FILE *file, const struct figures *figures, size_t coun
 	}
 }
 
-static void print_queues(FILE *file)
+/* Of the queues that the client may look at. */
+static void print_queues(FILE *file, const struct client *client)
 {
 	struct figures *figures;
 	struct queue *queue;
@@ -142,13 +144,13 @@ static void print_queues(FILE *file)
 		die(ENOMEM, "figures");
 	count = 0;
 	LIST_FOREACH(queue, &queues, next)
-		if (!queue->row.dropped)
+		if (allow_look(client, queue))
 			queue_figures(queue, &figures[count++]);
 	print_figures(file, figures, count);
 	free(figures);
 }
 
-static void print_histograms(FILE *file)
+static void print_histograms(FILE *file, const struct client *client)
 {
 	struct queue *queue;
 	char label[NAME_SIZE + 16];
@@ -159,7 +161,7 @@ static void print_histograms(FILE *file)
 	print_kind(file, "lateness_seconds", "histogram",
 		   "From when a job was due until a worker got it.");
 	LIST_FOREACH(queue, &queues, next) {
-		if (queue->row.dropped)
+		if (!allow_look(client, queue))
 			continue;
 		snprintf(label, sizeof(label), "queue=\"%s\",", queue->row.name);
 		histogram_print(file, &queue->lateness,
@@ -179,8 +181,8 @@ void verb_metrics(struct request *request)
 	turn_end();
 	daemon_figures(&figures);
 	print_figures(file, &figures, 1);
-	print_queues(file);
-	print_histograms(file);
+	print_queues(file, request->client);
+	print_histograms(file, request->client);
 	if (fclose(file))
 		die(ENOMEM, "metrics");
 	reply_bytes(request->reply, text);

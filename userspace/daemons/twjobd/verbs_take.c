@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "allow.h"
 #include "keep.h"
 #include "take.h"
 
@@ -298,8 +299,11 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 	struct queue *queue;
 	int n = 0;
 
-	for (; n + 1 < request->argc && !is_option(request->argv[n + 1]); n++)
+	for (; n + 1 < request->argc && !is_option(request->argv[n + 1]); n++) {
+		if (!verbs_may(request, MAY_TAKE, &request->argv[n + 1]))
+			return false;
 		waiter->queues[n] = verbs_queue(request->argv[n + 1]);
+	}
 	waiter->nr_queues = n;
 	if (!n)
 		reply_error(request->reply, "ERR TW.TAKE needs a queue");
