@@ -212,6 +212,7 @@ static const struct refusal {
 	  "give it by --password-file or TWJOB_PASSWORD" },
 	{ "WRONGPASS", STATUS_NOT_ALLOWED,
 	  "it is 'password' in /etc/twjobd.conf" },
+	{ "NOPERM", STATUS_NOT_ALLOWED, NULL },
 	{ "ERR", STATUS_USAGE, NULL },
 };
 

@@ -148,7 +148,7 @@ static void fail(struct pool *pool, struct worker *worker,
 	pool->refused = true;
 	/* It does not get better by another try. */
 	if (!strncmp(reply->str, "NOQUEUE", 7) || !strncmp(reply->str, "NOAUTH", 6) ||
-	    !strncmp(reply->str, "ERR", 3))
+	    !strncmp(reply->str, "NOPERM", 6) || !strncmp(reply->str, "ERR", 3))
 		end_pool(pool, status);
 	disconnect(pool, worker);
 }
