@@ -58,6 +58,19 @@ const struct column body_columns[] = {
 	{ }
 };
 
+enum {
+	DONE_ID, DONE_KEY, DONE_DUE, DONE_ENDED, DONE_ATTEMPTS,
+};
+
+const struct column done_columns[] = {
+	[DONE_ID] = { "ID", COL_NUMBER, "its id" },
+	[DONE_KEY] = { "KEY", 0, "its key; nothing if it has none" },
+	[DONE_DUE] = { "DUE", 0, "when it was due, in local time" },
+	[DONE_ENDED] = { "ENDED", 0, "when it was done, in local time" },
+	[DONE_ATTEMPTS] = { "ATTEMPTS", COL_NUMBER, "tries it took" },
+	{ }
+};
+
 static void refuse_clock(const char *name, const struct when *when)
 {
 	if (when->kind == WHEN_CLOCK)
@@ -403,22 +416,21 @@ static uint64_t before_of(const struct args *args)
 	return when.ns + (when.kind == WHEN_SPAN ? real_now() : 0);
 }
 
-enum status verb_list(const struct args *args)
+/* Puts all that a verb lists, with a cursor. */
+static enum status list(const struct args *args, struct out *out, const char *verb,
+			void (*put)(struct out *out, const redisReply *job))
 {
-	struct out *out = out_begin(args, job_columns, "jobs");
 	uint64_t before = before_of(args);
 	enum status status = STATUS_OK;
 	struct request request;
 	long long cursor = 0;
 	size_t i;
 
-	if (args->option[OPT_STATE])
-		check_state(args->option[OPT_STATE]);
 	server_open(args);
 	do {
 		redisReply *reply;
 
-		request_begin(&request, "TW.LIST", args->arg[0]);
+		request_begin(&request, verb, args->arg[0]);
 		request_add(&request, "CURSOR");
 		request_add(&request, "%lld", cursor);
 		request_add(&request, "COUNT");
@@ -429,11 +441,40 @@ enum status verb_list(const struct args *args)
 			return status;
 		cursor = reply->element[0]->integer;
 		for (i = 0; i < reply->element[1]->elements; i++)
-			put_job(out, reply->element[1]->element[i], false);
+			put(out, reply->element[1]->element[i]);
 		freeReplyObject(reply);
 	} while (cursor);
 	out_end(out);
 	return STATUS_OK;
+}
+
+static void put_listed(struct out *out, const redisReply *job)
+{
+	put_job(out, job, false);
+}
+
+enum status verb_list(const struct args *args)
+{
+	struct out *out = out_begin(args, job_columns, "jobs");
+
+	if (args->option[OPT_STATE])
+		check_state(args->option[OPT_STATE]);
+	return list(args, out, "TW.LIST", put_listed);
+}
+
+static void put_done(struct out *out, const redisReply *job)
+{
+	out_row(out);
+	out_number(out, DONE_ID, number_field(job, "id"));
+	put_text(out, DONE_KEY, field(job, "key"));
+	out_real(out, DONE_DUE, number_field(job, "due") * NSEC_PER_MSEC);
+	out_real(out, DONE_ENDED, number_field(job, "ended") * NSEC_PER_MSEC);
+	out_number(out, DONE_ATTEMPTS, number_field(job, "attempts"));
+}
+
+enum status verb_done(const struct args *args)
+{
+	return list(args, out_begin(args, done_columns, "jobs"), "TW.DONE", put_done);
 }
 
 static enum status get(const struct args *args, struct out *out, const char *id)

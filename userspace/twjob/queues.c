@@ -6,7 +6,7 @@
 
 enum {
 	NAME, JOBS, BYTES, HELD, BURIED, STATE, LEASE, TRIES, MAX_JOBS, MAX_BYTES,
-	BACKOFF, BACKOFF_MOST, KEEP_BURIED,
+	BACKOFF, BACKOFF_MOST, KEEP_BURIED, KEEP_DONE,
 };
 
 const struct column queue_columns[] = {
@@ -30,6 +30,8 @@ const struct column queue_columns[] = {
 			   "the most it becomes, doubled with each try" },
 	[KEEP_BURIED] = { "KEEP-BURIED", COL_NUMBER | COL_HIDDEN,
 			  "how long a buried job is kept, 0 for ever" },
+	[KEEP_DONE] = { "KEEP-DONE", COL_NUMBER | COL_HIDDEN,
+			"how long done jobs are listed, 0 for not at all" },
 	{ }
 };
 
@@ -71,6 +73,7 @@ static void put_queue(struct out *out, const char *name, const redisReply *stats
 	out_span(out, BACKOFF, number_field(stats, "backoff_ms") * NSEC_PER_MSEC);
 	out_span(out, BACKOFF_MOST, number_field(stats, "backoff_most_ms") * NSEC_PER_MSEC);
 	out_span(out, KEEP_BURIED, number_field(stats, "keep_buried_ms") * NSEC_PER_MSEC);
+	out_span(out, KEEP_DONE, number_field(stats, "keep_done_ms") * NSEC_PER_MSEC);
 }
 
 enum status verb_queues(const struct args *args)
@@ -121,15 +124,20 @@ enum status verb_create(const struct args *args)
 	} numbers[] = {
 		{ OPT_MAX_JOBS, "MAXJOBS" },
 		{ OPT_MAX_BYTES, "MAXBYTES" },
+	}, spans[] = {
+		{ OPT_KEEP_BURIED, "KEEPBURIED" },
+		{ OPT_KEEP_DONE, "KEEPDONE" },
 	};
 	struct request request;
 	size_t i;
 
 	request_begin(&request, "TW.CREATE", args->arg[0]);
 	request_add_settings(&request, args);
-	if (args->option[OPT_KEEP_BURIED]) {
-		request_add(&request, "KEEPBURIED");
-		request_add_span(&request, option_span(args, OPT_KEEP_BURIED, 0));
+	for (i = 0; i < ARRAY_SIZE(spans); i++) {
+		if (!args->option[spans[i].option])
+			continue;
+		request_add(&request, "%s", spans[i].word);
+		request_add_span(&request, option_span(args, spans[i].option, 0));
 	}
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		if (!args->option[numbers[i].option])

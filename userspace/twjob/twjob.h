@@ -33,6 +33,7 @@ enum {
 	OPT_OVERLAP,
 	OPT_BACKOFF,
 	OPT_KEEP_BURIED,
+	OPT_KEEP_DONE,
 };
 
 /* What messages say about accepted times. */
@@ -44,7 +45,7 @@ enum {
 #define NEVER		UINT64_MAX
 
 extern const struct column queue_columns[], figure_columns[], put_columns[],
-	job_columns[], body_columns[], calendar_columns[];
+	job_columns[], body_columns[], done_columns[], calendar_columns[];
 extern const char * const job_states[];
 
 enum status verb_queues(const struct args *args);
@@ -59,6 +60,7 @@ enum status verb_put(const struct args *args);
 enum status verb_cancel(const struct args *args);
 enum status verb_move(const struct args *args);
 enum status verb_list(const struct args *args);
+enum status verb_done(const struct args *args);
 enum status verb_get(const struct args *args);
 enum status verb_kick(const struct args *args);
 enum status verb_delete(const struct args *args);

@@ -159,6 +159,29 @@ int job_finish(struct queue *queue, struct job *job, const struct timewheel_toke
 	return make_done(queue, job, token, delivery);
 }
 
+/* Once the disk is known to be full, the end of the job matters more. */
+int job_note_done(struct queue *queue, const struct job *job)
+{
+	struct done done;
+
+	if (queue->row.keep_done <= 0 || store->is_full())
+		return 0;
+	done = (struct done) { .ended = now_ms(), .job = *job };
+	/* The store has no count of a first delivery. */
+	done.job.attempts = job->attempts ?: 1;
+	return turn_begin() ?:
+	       turn_result(store->add_done(&done, job_done_since(queue)));
+}
+
+uint64_t job_done_since(const struct queue *queue)
+{
+	int64_t now = now_ms(), keep = queue->row.keep_done;
+
+	if (keep <= 0 || queue->row.dropped)
+		return MAX_DUE;
+	return now > keep ? now - keep : 0;
+}
+
 int job_settings(const struct queue *queue, const struct job *job, struct options *settings)
 {
 	int result = 0;

@@ -35,6 +35,11 @@ int job_remove(struct queue *queue, const struct job *job,
 int job_finish(struct queue *queue, struct job *job, const struct timewheel_token *token,
 	       uint32_t delivery);
 
+/* A worker has done the job: its queue may keep what TW.DONE tells of the job. */
+int job_note_done(struct queue *queue, const struct job *job);
+/* Done jobs that ended before are not kept any more: ms. */
+uint64_t job_done_since(const struct queue *queue);
+
 /*
  * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence
  * of a rule is split off, and the job becomes the rule's next occurrence. @reason: see

@@ -23,6 +23,8 @@
  */
 #define WALK_PART	16
 #define LONGEST_WALK	600000
+/* A queue is looked at so often for done jobs that have been kept for too long, ms. */
+#define TRIM		10000
 /* A clock that has been set back by less, in ns, makes no lease too long. */
 #define SET_BACK	(100 * NSEC_PER_MSEC)
 
@@ -162,6 +164,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	queue->row = *row;
 	queue->saved = *row;
 	queue->burials = (struct burials) { };
+	queue->trim_at = 0;
 	if (!other_wheel)
 		return 0;
 	queue_destroy_wheel(queue);
@@ -222,13 +225,46 @@ static bool load_slice(void)
 	return n >= 0;
 }
 
+/* Ends some done jobs that have been kept for too long. Returns whether there may be more. */
+static bool trim(struct queue *queue)
+{
+	int n = queue->row.keep_done ? turn_begin() ?:
+		store->end_done(queue->row.id, job_done_since(queue), SLICE) : 0;
+
+	turn_result(n < 0 ? n : 0);
+	queue->trim_at = now_ms() + TRIM;
+	if (n == SLICE)
+		queue->trim_at = 0;
+	else if (!n && queue->row.keep_done == KEEP_NO_MORE)
+		queue->trim_at = UINT64_MAX;
+	return n == SLICE;
+}
+
+/* Trims all queues whose time has come. A queue that keeps nothing is not looked at. */
+static bool end_some_done(void)
+{
+	uint64_t now = now_ms();
+	struct queue *queue;
+	bool more = false;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (queue->row.keep_done && !queue->row.dropped && queue->trim_at <= now)
+			more |= trim(queue);
+	return !turn_end() && more;
+}
+
 /* Removes the dropped queues, which have no job any more. Returns whether that is durable. */
 static bool end_removal(void)
 {
 	struct queue *queue, *next;
+	bool more = false;
 
 	if (turn_begin())
 		return false;
+	LIST_FOREACH(queue, &queues, next)
+		more |= queue->row.dropped && trim(queue);
+	if (more)
+		return !turn_end();
 	LIST_FOREACH(queue, &queues, next)
 		if (queue->row.dropped)
 			turn_result(store->remove_queue(queue->row.id));
@@ -536,7 +572,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 		go_on = load_slice();
 	else if (keep.removing)
 		go_on = remove_slice();
-	else if (end_some_buried())
+	else if (end_some_buried() || end_some_done())
 		go_on = true;
 	else if (keep.walked)
 		compare_tokens(queue_by_id(keep.walked));

@@ -61,6 +61,7 @@ struct queue {
 	struct due counting, counted;	/* by the present survey, and by the last one */
 	struct histogram lateness;	/* from when jobs were due until workers got them */
 	struct burials burials;
+	uint64_t trim_at;		/* when done jobs are looked at next, see keep.c: ms */
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
 	bool made;			/* this process has made the wheel */

@@ -38,6 +38,7 @@ struct queue_row {
 	uint64_t backoff;	/* ms, see struct options */
 	uint64_t backoff_most;
 	uint64_t keep_buried;	/* ms; 0: for ever */
+	int64_t keep_done;	/* ms; 0: not at all; KEEP_NO_MORE */
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
@@ -47,6 +48,9 @@ struct queue_row {
 	bool draining;
 	bool dropped;
 };
+
+/* No job that is done is kept any more, but rows of some may be left. */
+#define KEEP_NO_MORE	(-1)
 
 /*
  * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
@@ -114,6 +118,16 @@ struct failure {
 	uint64_t at;		/* ms */
 	size_t length;
 	char reason[MAX_REASON];
+};
+
+/*
+ * What is kept of a job that a worker has done: its number, queue and key, and when it was
+ * due, ended, and how many deliveries it took. @n: later ones of a queue have higher ones.
+ */
+struct done {
+	int64_t n;
+	uint64_t ended;		/* ms */
+	struct job job;
 };
 
 /*
@@ -211,6 +225,18 @@ struct store {
 	int (*save_rule)(int64_t job, const struct rule *rule);
 	int (*get_rule)(int64_t job, struct rule *rule);
 	int64_t (*count_rules)(void);
+	/* Gives @n. The queue's two oldest ones are removed if they ended before @before. */
+	int (*add_done)(const struct done *done, uint64_t before);
+	/*
+	 * Removes those of the queue's @count oldest ones that ended before @before. Returns the
+	 * number of them.
+	 */
+	int (*end_done)(int64_t queue, uint64_t before, int count);
+	/*
+	 * Gets the newest ones of the queue below the number @n, at most @count of them. Returns
+	 * the number of them.
+	 */
+	int (*next_done)(int64_t queue, int64_t n, struct done *done, int count);
 	/* The job's row says whether it has these. NO_OPTIONS removes those that it had. */
 	int (*save_options)(int64_t job, const struct options *options);
 	int (*get_options)(int64_t job, struct options *options);

@@ -23,7 +23,11 @@ struct entry {
 static struct table {
 	struct entry *entries;
 	size_t count, room, holes;
+	size_t first;		/* all entries before this one are holes */
 } queue_table, job_table, body_table, rule_table, option_table, failure_table;
+
+/* What is kept of jobs that are done: a struct table of each queue, by the queue's number. */
+static struct table done_tables;
 
 struct body {
 	size_t length;
@@ -97,6 +101,8 @@ static void *exchange(struct table *table, int64_t id, void *row)
 		insert_hole(table, place, id);
 	old = table->entries[place].row;
 	table->entries[place].row = row;
+	if (row && place < table->first)
+		table->first = place;
 	table->holes += !row;
 	table->holes -= !old;
 	return old;
@@ -121,6 +127,7 @@ static void close_holes(struct table *table)
 			table->entries[to++] = table->entries[from];
 	table->count = to;
 	table->holes = 0;
+	table->first = 0;
 }
 
 static void end_turn(void)
@@ -132,6 +139,8 @@ static void end_turn(void)
 	close_holes(&rule_table);
 	close_holes(&option_table);
 	close_holes(&failure_table);
+	for (size_t i = 0; i < done_tables.count; i++)
+		close_holes(done_tables.entries[i].row);
 }
 
 static void *new_row(size_t size)
@@ -220,20 +229,20 @@ static int last_turn(void (*use)(void *arg, struct bytes list), void *arg)
 	return 0;
 }
 
-/* The number after that of the last queue, as SQLite gives it. */
-static int64_t new_queue_id(void)
+/* The number after that of the last row, as SQLite gives it. */
+static int64_t number_after(const struct table *table)
 {
-	size_t i = queue_table.count;
+	size_t i = table->count;
 
-	while (i > 0 && !queue_table.entries[i - 1].row)
+	while (i > 0 && !table->entries[i - 1].row)
 		i--;
-	return i > 0 ? queue_table.entries[i - 1].id + 1 : 1;
+	return i > 0 ? table->entries[i - 1].id + 1 : 1;
 }
 
 static int save_queue(struct queue_row *row)
 {
 	if (!row->id)
-		row->id = new_queue_id();
+		row->id = number_after(&queue_table);
 	set_copy(&queue_table, row->id, row, sizeof(*row));
 	return 0;
 }
@@ -342,6 +351,63 @@ static int get_failure(int64_t job, struct failure *failure)
 	return get_copy(&failure_table, job, failure, sizeof(*failure));
 }
 
+/* Makes the table of a queue that has none. The table stays, empty, when the queue ends. */
+static struct table *done_table(int64_t queue)
+{
+	struct table *table = (struct table *)find(&done_tables, queue);
+
+	if (!table) {
+		table = memset(new_row(sizeof(*table)), 0, sizeof(*table));
+		exchange(&done_tables, queue, table);
+	}
+	return table;
+}
+
+static int end_done(int64_t queue, uint64_t before, int count)
+{
+	struct table *table = (struct table *)find(&done_tables, queue);
+	int looked_at = 0, ended = 0;
+
+	if (!table)
+		return 0;
+	while (table->first < table->count && !table->entries[table->first].row)
+		table->first++;
+	for (size_t i = table->first; i < table->count && looked_at < count; i++) {
+		const struct done *done = table->entries[i].row;
+
+		looked_at += !!done;
+		if (!done || done->ended >= before)
+			continue;
+		set(table, done->n, NULL);
+		ended++;
+	}
+	return ended;
+}
+
+static int add_done(const struct done *done, uint64_t before)
+{
+	struct table *table = done_table(done->job.queue);
+	struct done row = *done;
+
+	row.n = number_after(table);
+	set_copy(table, row.n, &row, sizeof(row));
+	end_done(row.job.queue, before, 2);
+	return 0;
+}
+
+static int next_done(int64_t queue, int64_t n, struct done *done, int count)
+{
+	const struct table *table = find(&done_tables, queue);
+	int found = 0;
+
+	if (!table)
+		return 0;
+	for (size_t i = place_of(table, n); i > 0 && found < count; i--)
+		if (table->entries[i - 1].row)
+			memcpy(&done[found++], table->entries[i - 1].row, sizeof(*done));
+	return found;
+}
+
 static int64_t count_rules(void)
 {
 	return rule_table.count - rule_table.holes;
@@ -409,6 +475,9 @@ const struct store store_memory = {
 	.get_options = get_options,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
+	.add_done = add_done,
+	.end_done = end_done,
+	.next_done = next_done,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,

@@ -297,6 +297,7 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.backoff_most = sqlite3_column_int64(statement, 14),
 		.keep_buried = sqlite3_column_int64(statement, 15),
 		.done = sqlite3_column_int64(statement, 16),
+		.keep_done = sqlite3_column_int64(statement, 17),
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -379,7 +380,7 @@ static int save_queue(struct queue_row *row)
 		row->lease, row->tries, row->max_jobs, row->max_bytes,
 		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
 		row->draining, row->dropped, row->backoff, row->backoff_most,
-		row->keep_buried, row->done,
+		row->keep_buried, row->done, row->keep_done,
 	};
 	int result;
 
@@ -417,17 +418,22 @@ static int more_of(const struct job *job)
 	       (job->unique ? MORE_UNIQUE : 0);
 }
 
+static void bind_key(sqlite3_stmt *statement, int parameter, const struct job *job)
+{
+	if (job->key_length)
+		sqlite3_bind_blob(statement, parameter, job->key, job->key_length,
+				  SQLITE_STATIC);
+	else
+		sqlite3_bind_null(statement, parameter);
+}
+
 static int add_job(const struct job *job, struct bytes body)
 {
 	sqlite3_stmt *statement = BOUND(ADD, job->id, job->queue, job->due,
 					job->attempts, job->size, job->buried);
 	int result;
 
-	if (job->key_length)
-		sqlite3_bind_blob(statement, 7, job->key, job->key_length,
-				  SQLITE_STATIC);
-	else
-		sqlite3_bind_null(statement, 7);
+	bind_key(statement, 7, job);
 	sqlite3_bind_int64(statement, 8, more_of(job));
 	result = run(statement);
 	if (result)
@@ -574,6 +580,39 @@ static int get_failure(int64_t job, struct failure *failure)
 	return result;
 }
 
+static int end_done(int64_t queue, uint64_t before, int count)
+{
+	return run(BOUND(END_DONE, queue, before, count)) ?: sqlite3_changes(db);
+}
+
+static int add_done(const struct done *done, uint64_t before)
+{
+	const struct job *job = &done->job;
+	sqlite3_stmt *statement = BOUND(ADD_DONE, job->queue, job->id, job->due,
+					done->ended, job->attempts);
+	int result;
+
+	bind_key(statement, 6, job);
+	result = run(statement);
+	if (!result)
+		result = end_done(job->queue, before, 2);
+	return result < 0 ? result : 0;
+}
+
+static int next_done(int64_t queue, int64_t n, struct done *done, int count)
+{
+	sqlite3_stmt *statement = BOUND(NEXT_DONE, queue, n, count);
+	int i = 0, result = 0;
+
+	while (i < count && (result = step(statement)) > 0) {
+		read_job(statement, &done[i].job);
+		done[i].n = sqlite3_column_int64(statement, 8);
+		done[i++].ended = sqlite3_column_int64(statement, 9);
+	}
+	sqlite3_reset(statement);
+	return result < 0 ? result : i;
+}
+
 static int save_held(const struct held *held)
 {
 	return run(BOUND(SAVE_HELD, held->receipt.job, held->receipt.epoch,
@@ -691,6 +730,9 @@ const struct store store_sqlite = {
 	.get_options = get_options,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
+	.add_done = add_done,
+	.end_done = end_done,
+	.next_done = next_done,
 	.save_held = save_held,
 	.take_held = take_held,
 	.get = get_job,

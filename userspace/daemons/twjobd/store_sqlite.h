@@ -51,9 +51,9 @@ static const char counts[] =
 	"commit;";
 
 /*
- * Makes version 4, which has options and failures of jobs, and deliveries over a planned
- * restart. What was true of a job with a rule is now a number, whose bits tell which further
- * tables have a row of the job: see MORE_RULE.
+ * Makes version 4, which has options and failures of jobs, jobs that are done, and deliveries
+ * over a planned restart. What was true of a job with a rule is now a number, whose bits tell
+ * which further tables have a row of the job: see MORE_RULE.
  */
 static const char more[] =
 	"begin immediate;"
@@ -63,11 +63,15 @@ static const char more[] =
 	"alter table queue add column backoff_most int not null default 0;"
 	"alter table queue add column keep_buried int not null default 0;"
 	"alter table queue add column done int not null default 0;"
+	"alter table queue add column keep_done int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
 	" tries int not null, backoff int not null, backoff_most int not null,\n"
 	" uniq int not null);"
 	"create table failure (id integer primary key, at int not null,\n"
 	" reason blob not null);"
+	"create table done (queue int not null, n int not null, id int not null,\n"
+	" due int not null, ended int not null, attempts int not null, key blob,\n"
+	" primary key (queue, n)) without rowid;"
 	"create table held (id integer primary key, epoch int not null,\n"
 	" handle int not null, delivery int not null, lease_end int not null);"
 	"create trigger ends_more after delete on job when old.more\n"
@@ -85,8 +89,8 @@ static const char more[] =
 
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
-			"backoff, backoff_most, keep_buried, done"
-#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			"backoff, backoff_most, keep_buried, done, keep_done"
+#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
@@ -98,6 +102,7 @@ enum statement {
 	GET, GET_BODY, NEXT, NEXT_BURIED,
 	SAVE_RULE, GET_RULE,
 	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
+	ADD_DONE, END_DONE, NEXT_DONE,
 	SAVE_HELD, GET_HELD, REMOVE_HELD,
 	STATEMENTS
 };
@@ -141,6 +146,12 @@ static const char * const texts[STATEMENTS] = {
 	[REMOVE_OPTIONS] = "delete from option where id = ?",
 	[SAVE_FAILURE] = "replace into failure values (?, ?, ?)",
 	[GET_FAILURE] = "select at, reason from failure where id = ?",
+	[ADD_DONE] = "insert into done select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6\n"
+		     "from done where queue = ?1",
+	[END_DONE] = "delete from done where queue = ?1 and ended < ?2 and n in\n"
+		     "(select n from done where queue = ?1 order by n limit ?3)",
+	[NEXT_DONE] = "select id, queue, due, attempts, 0, 0, key, 0, n, ended from done\n"
+		      "where queue = ?1 and n < ?2 order by n desc limit ?3",
 	[SAVE_HELD] = "insert into held values (?, ?, ?, ?, ?)",
 	[GET_HELD] = "select * from held order by id",
 	[REMOVE_HELD] = "delete from held",

@@ -135,6 +135,9 @@ void verb_every(struct request *request);
 void verb_get(struct request *request);
 void verb_list(struct request *request);
 
+/* verbs_done.c */
+void verb_done(struct request *request);
+
 /* verbs_take.c */
 void verb_take(struct request *request);
 

@@ -134,16 +134,16 @@ static int ack(struct request *request, struct bytes arg)
 {
 	struct timewheel_token token;
 	struct receipt receipt;
-	struct job job;
+	struct job job, done;
 	int result = find_ending(request->queue, arg, &receipt, &job, &token);
 
-	if (!result && job.rule) {
-		result = rule_end(request->queue, &job, &token, receipt.delivery);
-		if (result != -ENOENT)
-			return result;
-		result = 0;
-	}
-	return result ?: job_finish(request->queue, &job, &token, receipt.delivery);
+	if (result)
+		return result;
+	done = job;
+	result = job.rule ? rule_end(request->queue, &job, &token, receipt.delivery) : -ENOENT;
+	if (result == -ENOENT)
+		result = job_finish(request->queue, &job, &token, receipt.delivery);
+	return result ?: job_note_done(request->queue, &done);
 }
 
 /* One array cannot tell of an error: the turn fails, with all its answers. */

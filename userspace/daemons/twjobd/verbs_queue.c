@@ -29,6 +29,16 @@ static bool is_name(struct bytes name)
 	return true;
 }
 
+static bool parse_keep_done(struct request *request, struct bytes value, int64_t *keep)
+{
+	uint64_t ms;
+
+	if (!arg_seconds(request, value, &ms))
+		return false;
+	*keep = ms || !*keep ? (int64_t)ms : KEEP_NO_MORE;
+	return true;
+}
+
 static bool parse_setting(struct request *request, int i, struct queue_row *row)
 {
 	struct bytes value = request->argv[i + 1];
@@ -43,8 +53,10 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 		return arg_span(request, value, "a lease", &row->lease);
 	if (arg_is(request->argv[i], "KEEPBURIED"))
 		return arg_seconds(request, value, &row->keep_buried);
+	if (arg_is(request->argv[i], "KEEPDONE"))
+		return parse_keep_done(request, value, &row->keep_done);
 	reply_error(request->reply,
-		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED or IFNEW");
+		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE or IFNEW");
 	return false;
 }
 
@@ -196,7 +208,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 
 /*
  * TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [BACKOFF s s] [KEEPBURIED s]
- * [IFNEW]
+ * [KEEPDONE s] [IFNEW]
  */
 void verb_create(struct request *request)
 {

@@ -83,11 +83,11 @@ queues()
 		'["sms",0,"running",30000000000,3,100]' queues -J
 	gives 0 create sms --tries 2
 	json '.queues[] | [.lease, .tries]' '[30000000000,2]' queues -J
-	gives 0 create sms --backoff 1s:1h --keep-buried 7d
-	json '.queues[] | [.lease, .backoff, ."backoff-most", ."keep-buried"]' \
-		'[30000000000,1000000000,3600000000000,604800000000000]' queues -J
-	gives 0 create sms --backoff 0s:0s --keep-buried 0s
-	json '.queues[] | [.backoff, ."keep-buried"]' '[0,0]' queues -J
+	gives 0 create sms --backoff 1s:1h --keep-buried 7d --keep-done 1d
+	json '.queues[] | [.lease, .backoff, ."backoff-most", ."keep-buried", ."keep-done"]' \
+		'[30000000000,1000000000,3600000000000,604800000000000,86400000000000]' queues -J
+	gives 0 create sms --backoff 0s:0s --keep-buried 0s --keep-done 0s
+	json '.queues[] | [.backoff, ."keep-buried", ."keep-done"]' '[0,0,0]' queues -J
 	refuses 2 "--backoff '1s': not two spans" create sms --backoff 1s
 	refuses 2 'BACKOFF is more' create sms --backoff 2s:1s
 	refuses 2 "--lease 'x': not a span" create sms --lease x
@@ -104,6 +104,7 @@ queues()
 		'[{"queue":"sms","figure":"max_jobs","value":100}]' stats sms -J
 	json '[.figures[] | select(.figure == "mended") | .value]' '[0]' stats -J
 	refuses 3 "queue 'none': .*'twjob create'" pause none
+	refuses 3 "queue 'none': .*'twjob create'" done none
 }
 
 putting()
@@ -242,7 +243,7 @@ are()
 statuses()
 {
 	gives 0 create a --tries 2 --lease 30s
-	gives 0 create b
+	gives 0 create b --keep-done 1h
 	works b a -j 2
 	put fine b -k key-1
 	put data b
@@ -259,6 +260,8 @@ statuses()
 	prints "queue 'b' id [0-9]*: exit status 65, try 1, buried"
 	json '[.jobs[].reason]' '["exit status 75"]' list a -J
 	json '[.jobs[].reason]' '["exit status 65"]' list b -J
+	json '.jobs[] | [.key, .attempts, .due <= .ended]' '["key-1",1,true]' done b -J
+	json '.jobs' '[]' done a -J
 	is 'what ran' "$(sort $tmp/log | tr '\n' ,)" \
 		'again a 1 -,again a 2 -,data b 1 -,fine a 1 -,fine b 1 key-1,'
 	is 'jobs that are left' "$(jobs_of a) $(jobs_of b)" '1 1'

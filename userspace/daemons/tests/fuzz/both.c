@@ -2,6 +2,7 @@
 /*
  * Two stores as one: see both.h.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,33 @@ static int get_failure(int64_t job, struct failure *failure)
 	return result;
 }
 
+static int add_done(const struct done *done, uint64_t before)
+{
+	return BOTH(add_done, done, before);
+}
+
+static int end_done(int64_t queue, uint64_t before, int count)
+{
+	return BOTH(end_done, queue, before, count);
+}
+
+static int next_done(int64_t queue, int64_t n, struct done *done, int count)
+{
+	static struct done others[MOST];
+	int found = store_sqlite.next_done(queue, n, done, count);
+
+	must_be(found == store_memory.next_done(queue, n, others, count));
+	for (int i = 0; i < found; i++) {
+		const struct job *a = &done[i].job, *b = &others[i].job;
+
+		must_be(done[i].n == others[i].n && done[i].ended == others[i].ended &&
+			a->id == b->id && a->queue == b->queue && a->due == b->due &&
+			a->attempts == b->attempts && a->key_length == b->key_length &&
+			!memcmp(a->key, b->key, a->key_length));
+	}
+	return found;
+}
+
 static int get_job(int64_t id, bool change, struct job *job)
 {
 	struct job other;
@@ -287,6 +315,9 @@ const struct store store_both = {
 	.get_options = get_options,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
+	.add_done = add_done,
+	.end_done = end_done,
+	.next_done = next_done,
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
@@ -328,8 +359,11 @@ static void change_by_chance(int64_t *newest)
 	struct bytes body = { text, rand() % sizeof(text) };
 	struct job job = { .id = *newest - rand() % NEAR };
 	struct queue_row row = { .id = rand() % 3, .name = "by-chance" };
+	struct done done = { .ended = rand() % 100, .job = {
+		.id = *newest, .queue = 1 + rand() % 2, .due = rand(),
+		.attempts = 1, .key_length = rand() % 2, .key = "k" } };
 
-	switch (rand() % 5) {
+	switch (rand() % 7) {
 	case 0:
 		save_queue(&row);
 		if (row.id > newest_queue)
@@ -353,6 +387,12 @@ static void change_by_chance(int64_t *newest)
 		change_job(&job, body);
 		save_more_by_chance(&job);
 		break;
+	case 4:
+		add_done(&done, rand() % 100);
+		break;
+	case 5:
+		end_done(1 + rand() % 2, rand() % 100, rand() % 4);
+		break;
 	default:
 		*newest = new_id();
 		job = (struct job) { .id = *newest, .queue = 1 + rand() % 2,
@@ -369,6 +409,7 @@ static void change_by_chance(int64_t *newest)
 static void compare_all(int64_t newest)
 {
 	static struct job jobs[MOST];
+	static struct done done[MOST];
 	struct options options;
 	struct failure failure;
 	struct rule rule;
@@ -382,6 +423,8 @@ static void compare_all(int64_t newest)
 	}
 	count_rules();
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
+	next_done(1 + rand() % 2, INT64_MAX, done, MOST);
+	next_done(1 + rand() % 2, rand() % 100, done, 3);
 }
 
 static void remove_all(int64_t newest)
@@ -391,6 +434,8 @@ static void remove_all(int64_t newest)
 		remove_job(id);
 	for (int64_t id = 1; id <= newest_queue; id++)
 		remove_queue(id);
+	end_done(1, MAX_DUE, INT_MAX);
+	end_done(2, MAX_DUE, INT_MAX);
 	must_be(!commit((struct bytes) { }));
 }
 

@@ -166,6 +166,69 @@ def _():
     same({n.metric("mended_total") for n in (a, b, c)}, {0})
 
 
+def told_done(node, *options):
+    """The numbers and keys that TW.DONE tells, and its cursor."""
+    cursor, jobs = node("TW.DONE", "kept", *options)
+    return [(job[1], job[3]) for job in jobs], cursor
+
+
+def finish(node, before_ack=lambda: None):
+    job = insist(node, "TW.PUT", "kept", "x", "KEY", "k")[0]
+    got = take(b, "kept")
+    same(got[0], job)
+    before_ack()
+    same(b("TW.ACK", "kept", got[1]), 1)
+    return job, b"k"
+
+
+def rows_of_done():
+    return int(sql("select count(*) from timewheel.done"))
+
+
+@test("a job that is done at one node is told of at each, until its time or its queue ends")
+def _():
+    same(a("TW.CREATE", "kept", "KEEPDONE", 60), "+OK")
+    assert eventually(lambda: all(
+        60000 in (n("TW.STATS", "kept") if b"kept" in n("TW.QUEUES") else ())
+        for n in (a, b, c)), 3)
+    jobs = [finish(node) for node in (a, b, c, a)]
+    for node in (a, b, c):
+        same(told_done(node), (jobs[::-1], 0))
+        page, cursor = told_done(node, "COUNT", 3)
+        same(page, jobs[:0:-1])
+        same(told_done(node, "COUNT", 3, "CURSOR", cursor), (jobs[:1], 0))
+    other = Sql()
+
+    def make_old():
+        sql("update timewheel.done set ended = 0 where n < (select max(n) from timewheel.done)")
+        other("begin; select n from timewheel.done order by n limit 1 for update")
+
+    # Nodes end old ones by themselves, but an ACK ends two. What a program has locked is left.
+    first, jobs = jobs[:3], jobs[3:] + [finish(a, make_old)]
+    left = sql("select string_agg(id::text, ' ' order by n) from timewheel.done").split()
+    same([str(job) in left for job, _ in first[:2]], [True, False])
+    other("rollback")
+    jobs += [finish(a)]
+    same(rows_of_done(), 3)
+    same(told_done(c), (jobs[::-1], 0))
+    sql("update timewheel.done set ended = 0")
+    same(told_done(c), ([], 0))
+    assert eventually(lambda: rows_of_done() == 0, 15)
+    finish(c)
+    same(a("TW.CREATE", "kept", "KEEPDONE", 0), "+OK")
+    assert eventually(lambda: rows_of_done() == 0, 15)
+    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 0, 3)
+    finish(a)
+    same(rows_of_done(), 0)
+    same(c("TW.CREATE", "kept", "KEEPDONE", 60), "+OK")
+    assert eventually(lambda: figure(b, "kept", b"keep_done_ms") == 60000, 3)
+    finish(a)
+    same(rows_of_done(), 1)
+    same(b("TW.DROP", "kept"), "+OK")
+    assert eventually(lambda: rows_of_done() == 0, 15)
+    assert eventually(lambda: sql("select count(*) from timewheel.queue where dropped") == "0", 15)
+
+
 @test("after the last try's lease a job is buried, with these tries")
 def _():
     same(a("TW.CREATE", "once", "LEASE", 0.3, "TRIES", 1), "+OK")

@@ -18,7 +18,7 @@
 
 #include "pg.h"
 
-#define MAX_ARGS	12
+#define MAX_ARGS	13
 #define MAX_ARRAYS	2
 /* In the format of arrays that the database sends and receives. */
 #define INT8_OID	20

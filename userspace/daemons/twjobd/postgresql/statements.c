@@ -21,6 +21,13 @@
 	" 4 * (failed is not null)::int + 8 * (done is not null)::int +\n" \
 	" 16 * (uniq is not null)::int)::bigint"
 
+/* Removes those of the oldest jobs of the queue $1 that are done which ended before. */
+#define END_OLDEST(count, before)					\
+	"delete from timewheel.done where queue = $1::bigint and n = any(array(\n" \
+	" select n from timewheel.done where queue = $1::bigint and ended < " before " and\n" \
+	"  n = any(array(select n from timewheel.done where queue = $1::bigint\n" \
+	"   order by n limit " count ")) for update skip locked))"
+
 const char * const statement_texts[STATEMENTS] = {
 	[BEGIN] = "begin",
 	[COMMIT] = "commit",
@@ -88,25 +95,25 @@ const char * const statement_texts[STATEMENTS] = {
 		" case when q.draining then 1::bigint else 0 end,\n"
 		" case when q.dropped then 1::bigint else 0 end,\n"
 		" q.backoff, q.backoff_most, q.keep_buried,\n"
-		" greatest(coalesce(sum(n.done), 0), 0)::bigint,\n"
+		" greatest(coalesce(sum(n.done), 0), 0)::bigint, q.keep_done,\n"
 		" coalesce(max(n.wanted) filter (where n.node <> $1::bigint), 0)\n"
 		" from timewheel.queue q left join timewheel.node_queue n\n"
 		" on n.queue = q.id group by q.id order by q.id",
 	[ADD_QUEUE] =
 		"insert into timewheel.queue (name, lease, tries, max_jobs, max_bytes,\n"
-		" paused, draining, dropped, backoff, backoff_most, keep_buried)\n"
-		" values ($1::text, $2::bigint,\n"
+		" paused, draining, dropped, backoff, backoff_most, keep_buried,\n"
+		" keep_done) values ($1::text, $2::bigint,\n"
 		" $3::bigint, $4::bigint, $5::bigint, $6::bigint <> 0,\n"
 		" $7::bigint <> 0, $8::bigint <> 0, $9::bigint, $10::bigint,\n"
-		" $11::bigint)\n"
+		" $11::bigint, $12::bigint)\n"
 		" on conflict do nothing returning id",
 	[SAVE_QUEUE] =
 		"update timewheel.queue set name = $1::text, lease = $2::bigint,\n"
 		" tries = $3::bigint, max_jobs = $4::bigint, max_bytes = $5::bigint,\n"
 		" paused = $6::bigint <> 0, draining = $7::bigint <> 0,\n"
 		" dropped = $8::bigint <> 0, backoff = $9::bigint,\n"
-		" backoff_most = $10::bigint, keep_buried = $11::bigint\n"
-		" where id = $12::bigint",
+		" backoff_most = $10::bigint, keep_buried = $11::bigint,\n"
+		" keep_done = $12::bigint where id = $13::bigint",
 	[COUNT_QUEUE] =
 		"insert into timewheel.node_queue as n\n"
 		" (node, queue, epoch, jobs, bytes, buried, done) values ($1::bigint,\n"
@@ -118,7 +125,8 @@ const char * const statement_texts[STATEMENTS] = {
 	[REMOVE_QUEUES] =
 		"with gone as (delete from timewheel.queue q where q.dropped and\n"
 		" not exists (select from timewheel.node_queue n\n"
-		"  where n.queue = q.id having sum(n.jobs) > 0)\n"
+		"  where n.queue = q.id having sum(n.jobs) > 0) and\n"
+		" not exists (select from timewheel.done d where d.queue = q.id)\n"
 		" returning q.id)\n"
 		"delete from timewheel.node_queue where queue in (select id from gone)",
 	[WANT_QUEUES] =
@@ -192,6 +200,15 @@ const char * const statement_texts[STATEMENTS] = {
 	[GET_FAILURE] =
 		"select failed, reason from timewheel.job\n"
 		" where id = $1::bigint and failed is not null",
+	[ADD_DONE] =
+		"with gone as (" END_OLDEST("2", "$7::bigint") ")\n"
+		"insert into timewheel.done (queue, id, due, ended, attempts, key)\n"
+		" values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bytea)",
+	[END_DONE] = END_OLDEST("$3::bigint", "$2::bigint") " returning n",
+	[NEXT_DONE] =
+		"select id, queue, due, attempts, 0::bigint, 0::bigint, key, 0::bigint,\n"
+		" 0::bigint, 0::bigint, 0::bigint, n, ended from timewheel.done\n"
+		" where queue = $1::bigint and n < $2::bigint order by n desc limit $3::bigint",
 	/* What autovacuum has counted last, if there are many. */
 	[COUNT_RULES] =
 		"select case when n < 10000 then n else greatest(n,\n"

@@ -147,10 +147,11 @@ uint64_t pg_read_queue(const PGresult *rows, int i, struct queue_row *row)
 		.backoff_most = pg_int(rows, i, 14),
 		.keep_buried = pg_int(rows, i, 15),
 		.done = pg_int(rows, i, 16),
+		.keep_done = pg_int(rows, i, 17),
 	};
 	if (name.length < sizeof(row->name))
 		memcpy(row->name, name.data, name.length);
-	return pg_int(rows, i, 17);
+	return pg_int(rows, i, 18);
 }
 
 static int each_queue(void (*each)(const struct queue_row *row))
@@ -184,6 +185,7 @@ static void queue_args(const struct queue_row *row)
 	pg_number(row->backoff);
 	pg_number(row->backoff_most);
 	pg_number(row->keep_buried);
+	pg_number(row->keep_done);
 }
 
 static int save_queue(struct queue_row *row)
@@ -225,6 +227,14 @@ static int remove_queue(int64_t id)
 	return pg_send(DROP_QUEUE) ?: pg_send(REMOVE_QUEUES);
 }
 
+static void key_arg(const struct job *job)
+{
+	if (job->key_length)
+		pg_bytes(job_key(job));
+	else
+		pg_null();
+}
+
 static int add_job(const struct job *job, struct bytes body)
 {
 	PGresult *rows = NULL;
@@ -236,10 +246,7 @@ static int add_job(const struct job *job, struct bytes body)
 	pg_number(member_id());
 	pg_number(job->due);
 	pg_number(job->size);
-	if (job->key_length)
-		pg_bytes((struct bytes) { job->key, job->key_length });
-	else
-		pg_null();
+	key_arg(job);
 	pg_bytes(body);
 	pg_number(job->attempts);
 	pg_number(job->buried);
@@ -384,6 +391,51 @@ static int get_failure(int64_t job, struct failure *failure)
 		failure->at = pg_int(rows, 0, 0);
 		failure->length = reason.length < MAX_REASON ? reason.length : MAX_REASON;
 		memcpy(failure->reason, reason.data, failure->length);
+	}
+	PQclear(rows);
+	return result;
+}
+
+static int add_done(const struct done *done, uint64_t before)
+{
+	pg_number(done->job.queue);
+	pg_number(done->job.id);
+	pg_number(done->job.due);
+	pg_number(done->ended);
+	pg_number(done->job.attempts);
+	key_arg(&done->job);
+	pg_number(before);
+	return pg_send(ADD_DONE);
+}
+
+static int end_done(int64_t queue, uint64_t before, int count)
+{
+	PGresult *rows = NULL;
+	int result;
+
+	pg_number(queue);
+	pg_number(before);
+	pg_number(count);
+	result = pg_ask(END_DONE, &rows) ?: PQntuples(rows);
+	PQclear(rows);
+	return result;
+}
+
+static int next_done(int64_t queue, int64_t n, struct done *done, int count)
+{
+	PGresult *rows = NULL;
+	int result = member_attach();
+
+	if (result)
+		return result;
+	pg_number(queue);
+	pg_number(n);
+	pg_number(count);
+	result = pg_ask(NEXT_DONE, &rows) ?: PQntuples(rows);
+	for (int i = 0; i < result; i++) {
+		pg_read_job(rows, i, &done[i].job);
+		done[i].n = pg_int(rows, i, PG_JOB_COLUMNS);
+		done[i].ended = pg_int(rows, i, PG_JOB_COLUMNS + 1);
 	}
 	PQclear(rows);
 	return result;
@@ -658,6 +710,9 @@ const struct store store_pg = {
 	.get_options = get_options,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
+	.add_done = add_done,
+	.end_done = end_done,
+	.next_done = next_done,
 	.get = get_job,
 	.find_key = find_key,
 	.claim = claim,

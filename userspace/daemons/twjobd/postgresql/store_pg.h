@@ -11,6 +11,7 @@ extern const struct store store_pg;
 
 /* The column of a job whose bits tell what else the job has. */
 #define PG_JOB_MORE	10
+#define PG_JOB_COLUMNS	11
 #define PG_MORE_RULE	1
 #define PG_MORE_OPTIONS	2
 #define PG_MORE_FAILURE	4

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
 -- Version 3 of the tables, which counts buried jobs, and has what a job has in place of its
--- queue's settings, and the last failure of a job.
+-- queue's settings, the last failure of a job, and jobs that are done.
 
 -- First, as each turn of a node locks a row there before anything else.
 lock table timewheel.node in access exclusive mode;
@@ -26,4 +26,18 @@ alter table timewheel.job add done boolean;
 alter table timewheel.job add failed bigint, add reason bytea;
 
 alter table timewheel.queue add backoff bigint not null default 0,
-	add backoff_most bigint not null default 0, add keep_buried bigint not null default 0;
+	add backoff_most bigint not null default 0, add keep_buried bigint not null default 0,
+	add keep_done bigint not null default 0;
+
+-- Jobs that workers have done, as long as their queue keeps them.
+create table timewheel.done (
+	queue		bigint not null,
+	n		bigint generated always as identity,
+	id		bigint not null,
+	due		bigint not null,
+	ended		bigint not null,
+	attempts	bigint not null,
+	key		bytea,
+	primary key (queue, n)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1,
+	autovacuum_vacuum_cost_delay = 0);
