@@ -413,6 +413,7 @@ TEST_F(abi, bad_address_is_efault)
 	};
 	const struct tw_command *c;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(0, mprotect(no_access, self->page_size, PROT_NONE));
 	for_each_command(c) {
 		for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
@@ -425,6 +426,7 @@ TEST_F(abi, structure_over_the_last_page_is_efault)
 {
 	const struct tw_command *c;
 
+	NEEDS_KERNEL("EFAULT");
 	for_each_command(c) {
 		const size_t beyond[] = {
 			1, 4, 8, c->size / 2, c->size - 8, c->size - 4,
@@ -465,6 +467,7 @@ TEST_F(abi, read_only_output_is_efault)
 {
 	const struct tw_command *c;
 
+	NEEDS_KERNEL("EFAULT");
 	for_each_command(c) {
 		void *arg = fill(self, c);
 
@@ -483,6 +486,7 @@ TEST_F(abi, op_whose_result_cannot_be_written)
 	struct timewheel_op *op = (void *)self->page;
 	struct timewheel_token found;
 
+	NEEDS_KERNEL("EFAULT");
 	tw_fill_op(op);
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
 	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_OP, op)));
@@ -496,6 +500,7 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	struct timewheel_token found;
 	struct timewheel_info before, info;
 
+	NEEDS_KERNEL("EFAULT");
 	tw_fill_batch(self->page);
 	ASSERT_EQ(0, tw_info(self->fd, &before));
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
@@ -517,6 +522,7 @@ TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
 {
 	struct timewheel_token found;
 
+	NEEDS_KERNEL("EFAULT");
 	tw_fill_touch_many(self->page);
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
 	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY,
@@ -554,6 +560,7 @@ TEST_F(abi, setup_of_a_creation)
 		{ "two pages", 2 * self->page_size, 0, TW_NONE, -E2BIG },
 	};
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(TIMEWHEEL_IOC_CREATE, c->number);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		/* A newer module may know so short a tail. */
@@ -1107,6 +1114,7 @@ TEST_F(abi, o_path_is_ebadf)
 	struct timewheel_event event;
 	const struct tw_command *c;
 
+	NEEDS_KERNEL("O_PATH opens a device's node");
 	ASSERT_GE(fd, 0);
 	for_each_command(c)
 		EXPECT_EQ(-EBADF, tw_ret(ioctl(fd, c->number, fill(self, c))));
@@ -1219,6 +1227,7 @@ TEST_F(abi, operations_that_do_not_exist)
 	loff_t offset = 0;
 	off_t at = 0;
 
+	NEEDS_KERNEL("an fd is a device's, not a timerfd's");
 	ASSERT_EQ(0, tw_register(self->fd, FRESH, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 2));
 	ASSERT_EQ(0, pipe2(pipes, O_NONBLOCK | O_CLOEXEC));

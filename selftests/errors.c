@@ -616,6 +616,7 @@ TEST_F(errors, many_that_meet_a_fault)
 	__u32 done = 0;
 	__u64 *keys;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_NE(MAP_FAILED, map);
 	ASSERT_EQ(0, munmap(map + page, page));
 	/* The last one is there in part. */
@@ -979,6 +980,7 @@ TEST_F(errors, read_eintr)
 	struct timewheel_event event;
 	pid_t child;
 
+	NEEDS_KERNEL("SA_RESTART goes on with a read");
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
@@ -1473,6 +1475,7 @@ TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 	struct timewheel_info info;
 	int early = 0;
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_NE(NULL, ops);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
@@ -1546,6 +1549,7 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 	int fd = TW_OPEN(O_RDWR);
 	__u64 registered;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	ASSERT_NE(NULL, ops);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -1597,6 +1601,7 @@ TEST_F(errors, signal_amid_many_touches)
 	__u64 touched = 0;
 	int early = 0;
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_NE(NULL, keys);
 	for (__u32 i = 0; i < n; i++)
 		keys[i] = WITNESS;
@@ -1686,6 +1691,7 @@ TEST_F(errors, list_efault)
 	}, second;
 	char *end;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(500UL, tw_register_many(self->fd, 1000, 500, 0, TW_SEC));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
 	end = end_of_memory();
@@ -1776,6 +1782,7 @@ TEST_F(errors, get_efault)
 	__u64 keys[39];
 	char *end;
 
+	NEEDS_KERNEL("EFAULT");
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		keys[i] = i % 2 ? WITNESS : ABSENT;
 	end = end_of_memory();

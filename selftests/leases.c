@@ -82,7 +82,7 @@ FIXTURE_TEARDOWN_PARENT(leases)
 {
 	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 
-	if (self->created)
+	if (self->created && !tw_in_process())
 		EXPECT_EQ(0, tw_destroy_named(device, self->name));
 	close(device);
 }
@@ -649,6 +649,7 @@ TEST_F(leases, answers_by_another_process)
 	struct timewheel_event events[3];
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(3UL, tw_register_many(self->fd, 0, 3, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	ASSERT_EQ(3, tw_read(self->fd, events, 3));
@@ -926,6 +927,7 @@ TEST_F(leases, faulting_reads_count_nothing)
 	char *end = pages + 2 * page;
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_NE(MAP_FAILED, (void *)pages);
 	ASSERT_EQ(0, munmap(end, page));
 	for (__u64 id = 0; id < N; id++)
@@ -980,6 +982,7 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
 	struct timewheel_event event;
 
+	NEEDS_KERNEL("EFAULT");
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 40));
 	for (int i = 0; i < 10; i++)
@@ -1004,6 +1007,7 @@ TEST_F(leases, slow_reader_keeps_nothing)
 	struct tw_slow_reader r;
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("a read waits for its memory");
 	ASSERT_LE(0, fd);
 	ASSERT_EQ((size_t)N, tw_register_many(self->fd, 0, N, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -1040,6 +1044,7 @@ TEST_F(leases, lease_of_a_slow_reader)
 	const size_t page = sysconf(_SC_PAGESIZE);
 	struct tw_slow_reader r;
 
+	NEEDS_KERNEL("a read waits for its memory");
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	TW_START_SLOW_READER(&r, self->fd, tw_new_pages(page), page);
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * LEASE));
@@ -1655,6 +1660,7 @@ TEST_F(leases, faulting_read_beside_held_ones)
 	struct timewheel_info info;
 	__u64 id = 0;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_NE(MAP_FAILED, (void *)pages);
 	ASSERT_EQ(0, munmap(end, page));
 	for (int out = MOST - 1; out >= MOST - 4; out--) {
@@ -1700,6 +1706,7 @@ TEST_F(leases, slow_reader_takes_no_room)
 	struct timewheel_event event;
 	struct tw_slow_reader r;
 
+	NEEDS_KERNEL("a read waits for its memory");
 	make(.max_held = 1);
 	fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
@@ -1780,6 +1787,7 @@ TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
 	};
 	pthread_t threads[ARRAY_SIZE(jobs)];
 
+	NEEDS_KERNEL("EFAULT");
 	/* One thread at a time fails or leaves: two would make up for each other. */
 	for (size_t other = 2; other < ARRAY_SIZE(jobs); other++) {
 		const size_t used[] = { 0, 1, other };
@@ -2010,6 +2018,7 @@ TEST_F(leases, killed_while_it_holds)
 	pid_t child, second;
 	int fd = tw_open_named(self->name, O_RDWR);
 
+	NEEDS_KERNEL("other processes see a wheel");
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(3UL, tw_register_many(self->fd, 0, 3, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -2061,6 +2070,7 @@ TEST_F(leases, killed_while_it_reads)
 	struct timewheel_info info = {};
 	pid_t child;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	ASSERT_NE(MAP_FAILED, (void *)pages);
 	ASSERT_EQ(5UL, tw_register_many(self->fd, 0, 5, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -2103,6 +2113,7 @@ TEST_F(leases, fork_keeps)
 	int go[2];
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(2UL, tw_register_many(self->fd, 0, 2, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -2149,6 +2160,7 @@ TEST_F(leases, sent_file_keeps)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK), sockets[2];
 
+	NEEDS_KERNEL("an fd is passed on");
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
 				sockets));
@@ -2195,6 +2207,7 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 	const size_t page = sysconf(_SC_PAGESIZE);
 	struct tw_slow_reader r;
 
+	NEEDS_KERNEL("a read waits for its memory");
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
@@ -2217,6 +2230,7 @@ TEST_F(leases, destroyed_while_held)
 	long before = tw_refcnt();
 	pid_t child;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	make(.max_tokens = TOKENS);
 	ASSERT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
 						   TW_SEC));

@@ -512,6 +512,7 @@ TEST_F(listing, get_and_signals)
 	__u64 *ids = calloc(n, sizeof(*ids));
 	int early = 0;
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_NE(NULL, tokens);
 	ASSERT_NE(NULL, ids);
 	for (__u32 i = 0; i < n; i++)
@@ -922,6 +923,7 @@ TEST_F(listing, signals)
 {
 	int early = 0;
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0, TW_SEC));
 	ASSERT_EQ(0, signal_every_ms());
 	for (int pass = 0; pass < 100 && early < 20; pass++) {
@@ -953,6 +955,7 @@ TEST_F_TIMEOUT(listing, none_fits_and_a_signal_comes, 120)
 	int early = 0;
 	int fd = TW_OPEN(O_RDWR);
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_EQ(0, tw_setup_manual(fd, SLOTS, n, 0));
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 50 * TW_SEC));
 	ASSERT_EQ(0, signal_every_ms());
@@ -1014,6 +1017,7 @@ TEST_F(listing, slow_reader)
 	struct timewheel_info info;
 	int uffd = withhold_page(&slow.page);
 
+	NEEDS_KERNEL("EFAULT, and a read that waits for its memory");
 	if (uffd < 0)
 		SKIP(return, "no userfaultfd for faults of the kernel");
 	for (__u64 id = 1; id <= 20; id++)
@@ -1293,6 +1297,7 @@ TEST_F_TIMEOUT(listing, taken_and_put_back, LONG)
 	struct timewheel_info info;
 	pthread_t thread;
 
+	NEEDS_KERNEL("EFAULT");
 	storm.fd = self->fd;
 	ASSERT_EQ((size_t)MANY, tw_register_many(self->fd, 0, MANY, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));

@@ -50,7 +50,7 @@ FIXTURE_TEARDOWN_PARENT(periods)
 {
 	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
 
-	if (self->name[0])
+	if (self->name[0] && !tw_in_process())
 		EXPECT_EQ(0, tw_destroy_named(device, self->name));
 	close(device);
 }
@@ -735,6 +735,7 @@ TEST_F(periods, faulting_reads)
 {
 	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
 
+	NEEDS_KERNEL("EFAULT");
 	start(P, 0);
 	/* The event is for the fourth period: the three before it are missed. */
 	ASSERT_EQ(0, tw_advance(self->fd, 4 * P));

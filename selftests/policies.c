@@ -588,6 +588,7 @@ TEST_F(named, pause)
 	struct tw_sleeper s;
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(0, tw_create_named(device, name, MANUAL()));
 	fd = tw_open_named(name, O_RDWR);
 	ASSERT_LE(0, fd);
@@ -640,6 +641,7 @@ TEST_F(named, destroyed_while_paused)
 	struct tw_sleeper s[3];
 	struct pollfd p;
 
+	NEEDS_KERNEL("poll tells of a wheel that has been destroyed");
 	ASSERT_EQ(0, tw_create_named(device, name,
 				     tw_hold_all(MANUAL(.lease = 10 * TW_SEC))));
 	fd = tw_open_named(name, O_RDWR);
@@ -689,6 +691,7 @@ TEST(no_callbacks_while_paused)
 	struct timewheel_event events[16];
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	for (__u64 id = 0; id < 10; id++)
 		ASSERT_EQ(0, tw_register(fd, id, (id + 1) * 5 * TW_MS, 0,

@@ -48,6 +48,20 @@
 		SKIP(return, "needs root");				\
 } while (0)
 
+/* Whether the wheels are kept by this process, as native/device.c has them. */
+static inline bool tw_in_process(void)
+{
+	const char *kind = getenv("TIMEWHEEL");
+
+	return kind && !strcmp(kind, "process");
+}
+
+/* For a test of what a wheel of the process does not have: timewheel(7) tells why. */
+#define NEEDS_KERNEL(what) do {						\
+	if (tw_in_process())						\
+		SKIP(return, "needs a kernel: " what);			\
+} while (0)
+
 static atomic_int tw_failures;
 
 /* A thread's assertion: the first few are printed, all are counted. */

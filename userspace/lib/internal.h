@@ -70,7 +70,7 @@ static inline int tw_device_ioctl(int access, unsigned long cmd, void *arg)
 	int fd, ret;
 
 	if (tw_wants_process())
-		return tw_result(tw_process_ioctl(NULL, cmd, arg));
+		return tw_result(tw_process_device(access, cmd, arg));
 	fd = open(TW_DEVICE, access | O_CLOEXEC);
 	if (fd < 0)
 		return -1;

@@ -39,7 +39,7 @@ struct tw_wheel *tw_wheel_open_process(const struct timewheel_setup *setup)
 {
 	struct tw_process_file *file;
 
-	if (tw_result(tw_process_open(setup, &file)) < 0)
+	if (tw_result(tw_process_open(setup, O_RDWR, &file)) < 0)
 		return NULL;
 	return tw_process_wheel(file);
 }

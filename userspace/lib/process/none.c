@@ -6,7 +6,8 @@
 
 #include "process.h"
 
-int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file **file)
+int tw_process_open(const struct timewheel_setup *setup, int access,
+		    struct tw_process_file **file)
 {
 	return -ENOSYS;
 }
@@ -26,6 +27,11 @@ int tw_process_fd(const struct tw_process_file *file)
 }
 
 long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg)
+{
+	return -ENOSYS;
+}
+
+long tw_process_device(int access, unsigned long cmd, void *arg)
 {
 	return -ENOSYS;
 }

@@ -211,6 +211,12 @@ static void drop_wheel(struct process_wheel *of)
 	unlock_names();
 }
 
+static unsigned int mode_of(int access)
+{
+	return access == O_RDONLY ? FMODE_READ :
+	       access == O_WRONLY ? FMODE_WRITE : FMODE_READ | FMODE_WRITE;
+}
+
 /* Opens a wheel. Takes a reference. */
 static int new_file(struct process_wheel *of, int access, struct tw_process_file **made)
 {
@@ -228,8 +234,7 @@ static int new_file(struct process_wheel *of, int access, struct tw_process_file
 	file->of = of;
 	file->opened.wheel = of->wheel;
 	file->file.private_data = &file->opened;
-	file->file.f_mode = access == O_RDONLY ? FMODE_READ :
-			    access == O_WRONLY ? FMODE_WRITE : FMODE_READ | FMODE_WRITE;
+	file->file.f_mode = mode_of(access);
 	of->refs++;
 	*made = file;
 
@@ -265,7 +270,8 @@ static int begin(void)
 	return err;
 }
 
-int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file **file)
+int tw_process_open(const struct timewheel_setup *setup, int access,
+		    struct tw_process_file **file)
 {
 	struct process_wheel *of;
 	int err = begin();
@@ -274,7 +280,7 @@ int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file 
 		return err;
 	err = new_wheel(setup, &of);
 	if (!err) {
-		err = new_file(of, O_RDWR, file);
+		err = new_file(of, access, file);
 		put_wheel(of);
 	}
 	unlock_names();
@@ -314,14 +320,19 @@ int tw_process_fd(const struct tw_process_file *file)
 
 long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg)
 {
-	static struct tw_wheel none;
-	static struct tw_file opened = { .wheel = &none };
-	static struct file device = { &opened, FMODE_READ | FMODE_WRITE, 0 };
-
-	if (file && unlikely(!is_mine(file->of)))
+	if (unlikely(!is_mine(file->of)))
 		return -ENODEV;
 
-	return tw_ioctl(file ? &file->file : &device, cmd, (unsigned long)arg);
+	return tw_ioctl(&file->file, cmd, (unsigned long)arg);
+}
+
+long tw_process_device(int access, unsigned long cmd, void *arg)
+{
+	static struct tw_wheel none;
+	static struct tw_file opened = { .wheel = &none };
+	struct file device = { &opened, mode_of(access), 0 };
+
+	return tw_ioctl(&device, cmd, (unsigned long)arg);
 }
 
 ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bool nowait)

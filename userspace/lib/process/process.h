@@ -14,13 +14,17 @@
 struct tw_process_file;
 struct timewheel_setup;
 
-int tw_process_open(const struct timewheel_setup *setup, struct tw_process_file **file);
+int tw_process_open(const struct timewheel_setup *setup, int access,
+		    struct tw_process_file **file);
 int tw_process_open_named(const char *name, int access, struct tw_process_file **file);
 void tw_process_close(struct tw_process_file *file);
 int tw_process_fd(const struct tw_process_file *file);
 
-/* As ioctl(2); @file: NULL for the device, which has no wheel. */
+/* As ioctl(2). */
 long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg);
+
+/* As ioctl(2) of the device, which no wheel has been made from: all but its setup. */
+long tw_process_device(int access, unsigned long cmd, void *arg);
 
 /* As read(2); @nowait: also if the file blocks. */
 ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bool nowait);
