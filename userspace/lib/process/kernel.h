@@ -181,8 +181,9 @@ static inline void wake_up(wait_queue_head_t *queue)
 
 /* Users' memory. */
 #define u64_to_user_ptr(address)	((void *)(uintptr_t)(address))
-#define get_user(to, from)		((to) = *(from), 0)
-#define put_user(value, to)		(*(to) = (value), 0)
+/* It may lie at any address. */
+#define get_user(to, from)		(memcpy(&(to), from, sizeof(to)), 0)
+#define put_user(value, to)		(memcpy(to, &(value), sizeof(*(to))), 0)
 #define copy_from_user(to, from, n)	(memcpy(to, from, n), 0)
 #define copy_to_user(to, from, n)	(memcpy(to, from, n), 0)
 #define clear_user(to, n)		(memset(to, 0, n), 0)
@@ -191,7 +192,7 @@ static inline void wake_up(wait_queue_head_t *queue)
 #define unsafe_get_user(to, from, label) do {				\
 	if (0)								\
 		goto label;						\
-	(to) = *(from);							\
+	memcpy(&(to), from, sizeof(to));				\
 } while (0)
 #define pagefault_disable()		do { } while (0)
 #define pagefault_enable()		do { } while (0)

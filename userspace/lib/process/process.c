@@ -181,7 +181,8 @@ static int new_wheel(const struct timewheel_setup *setup, struct process_wheel *
 	of->wheel = wheel;
 	of->mark = *process_mark;
 	of->refs = 1;
-	memcpy(&of->setup, setup, min_t(size_t, setup->size, sizeof(*setup)));
+	memcpy(&of->setup, setup, sizeof(of->setup.size));
+	memcpy(&of->setup, setup, min_t(size_t, of->setup.size, sizeof(*setup)));
 	of->setup.size = sizeof(of->setup);
 	*made = of;
 
