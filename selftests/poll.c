@@ -52,6 +52,7 @@ TEST(readable_while_due)
 	struct timeval zero = {};
 	fd_set set;
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	EXPECT_EQ(0, poll(&p, 1, 0));
@@ -93,6 +94,7 @@ TEST(poll_before_set_up)
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct tw_sleeper sleeper;
 
+	NEEDS_KERNEL("a poll under way is told of a setup");
 	ASSERT_TRUE(tw_put_to_sleep(&sleeper, fd, tw_sleep_in_poll));
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
@@ -311,6 +313,7 @@ TEST(many_wheels_in_one_epoll)
 	__u64 due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS;
 	struct epoll_event event;
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	for (int i = 0; i < WHEELS; i++) {
 		fds[i] = TW_OPEN(O_RDWR | O_NONBLOCK);
 		ASSERT_EQ(0, tw_setup(fds[i], TIMEWHEEL_CLOCK_MONOTONIC, 1 + i,
@@ -334,6 +337,7 @@ TEST(epoll_of_a_wheel_of_two_processes)
 	pid_t child;
 	char byte;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, watch(epoll, fd, EPOLLIN));
 	ASSERT_EQ(0, pipe(ready));

@@ -374,6 +374,7 @@ TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
 {
 	bool seen[BUCKETS] = {};
 
+	NEEDS_KERNEL("a module has parameters");
 	if (!self->min_tick[0])
 		SKIP(return, "cannot write " MIN_TICK_NS);
 	ASSERT_TRUE(tw_write_file(MIN_TICK_NS, "1000"));
@@ -492,6 +493,7 @@ TEST_F(stats, put_back_counts_once)
 	struct timewheel_info info;
 	char *end;
 
+	NEEDS_KERNEL("EFAULT");
 	end = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, end);
@@ -530,6 +532,7 @@ TEST_F(stats, only_events_are_late)
 {
 	struct histogram lateness, none = {};
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	ASSERT_EQ(5UL, tw_register_many(self->fd, 1, 5, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 	EXPECT_TRUE(tw_readable(self->fd));
@@ -608,6 +611,7 @@ TEST(timer_for_nothing)
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	struct timewheel_info before, info;
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 1000, 0,
 			      0));
 	for (int round = 0; round < 5; round++) {
@@ -749,6 +753,7 @@ TEST_F(stats, bad_addresses)
 	char *pages;
 	__u64 at, end;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_register(self->fd, 2, 100 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 3));
@@ -876,6 +881,7 @@ TEST_F_TIMEOUT(stats, without_memory, 600)
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
+	NEEDS_KERNEL("a cgroup limits memory");
 	TW_MAKE_GROUP(8 << 20);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, 1000000, 0));
 	child = fork();
@@ -952,6 +958,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 	char name[80];
 	int fd;
 
+	NEEDS_KERNEL("fdinfo");
 	ASSERT_EQ(0, create_named(self->fd));
 	fd = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
@@ -1129,6 +1136,7 @@ TEST_F(stats, debugfs_wheels)
 	struct line line;
 	int fd, real = TW_OPEN(O_RDWR);
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	expect_listed(self->fd, "-", 0, "manual");
 	use(_metadata, self->fd);
@@ -1298,6 +1306,7 @@ TEST_F(stats, debugfs_stats)
 	struct timewheel_event event;
 	int fd, real;
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	/* The fixture's wheel is in them from the start, and stays unused. */
 	ASSERT_TRUE(read_totals(&before));
@@ -1335,6 +1344,7 @@ TEST_F(stats, debugfs_is_roots)
 	static const char *const files[] = { "wheels", "users", "stats" };
 	char path[64];
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		int fd;
@@ -1378,6 +1388,7 @@ TEST_F(stats, no_addresses)
 		DEBUGFS "/timewheel/stats",
 	};
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	ASSERT_EQ(0, tw_register(self->fd, 1, DAY, 2, NULL));
 	snprintf(paths[4], sizeof(paths[4]), "/proc/self/fdinfo/%d", self->fd);
@@ -1458,6 +1469,7 @@ TEST_F(stats, debugfs_stats_while_wheels_end)
 	struct makers m = {};
 	unsigned long reads = 0;
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	ASSERT_TRUE(read_totals(&before));
 	last = before;
@@ -1517,6 +1529,7 @@ TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 	static __u32 living[LIVING];
 	static int fds[LIVING];
 
+	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 4096, 4096 }));
 	for (int i = 0; i < LIVING; i++) {
