@@ -387,6 +387,7 @@ TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
 	struct timewheel_event event;
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("a wheel takes one fd");
 	ASSERT_NE(NULL, wheels);
 	for (unsigned long i = 0; i < n; i++) {
 		wheels[i].fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -673,6 +674,7 @@ TEST(signal_consumes_nothing)
 	struct timewheel_event event;
 	struct tw_sleeper reader;
 
+	NEEDS_KERNEL("SA_RESTART goes on with a read");
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 
@@ -716,6 +718,7 @@ TEST(killed_reader_eats_no_wake_up)
 	int fd = TW_OPEN(O_RDWR);
 	unsigned int first = 0;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	for (__u64 round = 1; round <= rounds; round++) {
@@ -765,6 +768,7 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 	struct tw_sleeper reader;
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, 0, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5));
@@ -805,6 +809,7 @@ TEST(signal_beside_the_wake_up)
 	struct tw_sleeper reader;
 	cpu_set_t cpu;
 
+	NEEDS_KERNEL("a signal goes before a token");
 	CPU_ZERO(&cpu);
 	CPU_SET(sched_getcpu(), &cpu);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
@@ -834,6 +839,7 @@ TEST_F_TIMEOUT(many, signal_ends_a_long_read, 200)
 	__u64 seen = 0, reads = 0;
 	int got;
 
+	NEEDS_KERNEL("a signal ends a call early");
 	ASSERT_NE(NULL, events);
 	memset(events, 1, n * sizeof(*events));
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
@@ -874,6 +880,7 @@ TEST(poll_behind_touched_tokens)
 	struct timewheel_event event;
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("a poll looks at tokens");
 	ASSERT_TRUE(fill_with_touched(fd, n));
 	EXPECT_TRUE(tw_readable(fd));
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -995,6 +1002,7 @@ TEST_F(uring, read)
 	};
 	struct io_uring_cqe cqe;
 
+	NEEDS_KERNEL("an fd is read by read(2)");
 	ASSERT_EQ(2UL, tw_register_many(self->fd, 1, 2, 0, TW_SEC));
 	ASSERT_EQ(1, tw_uring_submit(&self->ring, &sqe));
 	EXPECT_FALSE(tw_uring_next(&self->ring, false, &cqe));
@@ -1042,6 +1050,7 @@ TEST_F_TIMEOUT(uring, read_beside_other_requests, 200)
 	unsigned long during = 0;
 	__u64 filed = delay;
 
+	NEEDS_KERNEL("an fd is read by read(2)");
 	close(self->fd);
 	self->fd = TW_OPEN(O_RDWR);
 	read.fd = self->fd;
