@@ -44,7 +44,7 @@ help:
 	@echo '                     CPU unplugged and its clock set, for that long'
 	@echo 'make torture JOBS=3h twjobd killed, upgraded, reset and its power cut, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
-	@echo 'make check-native    the library on wheels of the process: no guest'
+	@echo 'make check-native    the library and kselftests on wheels of the process: no guest'
 	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
 	@echo '                     the device in a debug kernel, half of the core in user space'
 

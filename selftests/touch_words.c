@@ -626,6 +626,7 @@ TEST_F(touch_words, stamp_that_adds_nothing)
 	enum { BY_ID, BY_HANDLE, BY_LIST, BY_READ, BY_POLL, BY_TOUCH, WAYS };
 	static struct timewheel_token tokens[TW_LISTED];
 
+	NEEDS_KERNEL("an fd is readable only while a token is due");
 	for (int way = 0; way < WAYS; way++) {
 		struct timewheel_event event;
 		__u64 handle;
@@ -1007,6 +1008,7 @@ TEST_F(touch_words, put_back)
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	struct timewheel_event event;
 
+	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(0, tw_advance(self->fd, 150));
 	EXPECT_EQ(-EFAULT, tw_ret(read(self->fd, nowhere, sizeof(event))));
 	EXPECT_EQ(110ULL, due_of(_metadata, self->fd, handle));
@@ -1029,6 +1031,7 @@ TEST_F(touch_words, touched_while_a_reader_waits_for_its_memory)
 	struct tw_slow_reader r;
 	__u64 checked, plain;
 
+	NEEDS_KERNEL("a read waits for its memory");
 	checked = must_register(_metadata, self->fd, 1, TIMEOUT);
 	plain = must_register(_metadata, self->fd, 2, TIMEOUT);
 	ASSERT_EQ(0, tw_advance(self->fd, 110));
@@ -1466,7 +1469,8 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 		now += 1 + tw_random(&state) % 3;
 		ASSERT_EQ(0, tw_advance(fd, now));
 		__atomic_store_n(&arena->now, now, __ATOMIC_RELEASE);
-		if (tw_random(&state) & 1)
+		/* All rounds without system calls can be over before a toucher runs. */
+		if (tw_random(&state) & 1 || tw_in_process())
 			sched_yield();
 		while ((n = tw_read(fd, events, 1 + tw_random(&state) % 8)) > 0)
 			for (int i = 0; i < n; i++) {
@@ -1551,6 +1555,7 @@ TEST_F_TIMEOUT(touch_words, checked_touches_by_processes, 120)
 	struct arena *arena = tw_shared_memory(sizeof(*arena));
 	pid_t children[TOUCHERS];
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(MAP_FAILED, (void *)arena);
 	arena->now = 100;
 	for (int i = 0; i < TOUCHERS; i++) {
@@ -1580,6 +1585,7 @@ TEST_F(touch_words, mmap_errors)
 	const size_t page = PAGE, len = WORDS_SIZE;
 	int fd = self->fd, other;
 
+	NEEDS_KERNEL("mmap(2) of a device");
 	EXPECT_EQ(0, tw_map_ret(len, rw, MAP_SHARED, fd, 0));
 	EXPECT_EQ(0, tw_map_ret(len, PROT_READ, MAP_SHARED, fd, 0));
 	EXPECT_EQ(0, tw_map_ret(len, PROT_NONE, MAP_SHARED, fd, 0));
@@ -1705,6 +1711,7 @@ TEST_F(touch_words, access_modes)
 	__u64 *words, *seen;
 	__u64 handle;
 
+	NEEDS_KERNEL("mmap(2) of a device");
 	make_named(_metadata, &named);
 	reader = tw_open_named(named.name, O_RDONLY);
 	writer = tw_open_named(named.name, O_WRONLY);
@@ -1780,6 +1787,7 @@ TEST_F(touch_words, mapping_stays_as_it_is)
 	void *room = mmap(NULL, 4 * WORDS_SIZE, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	NEEDS_KERNEL("a mapping of a device");
 	ASSERT_NE(MAP_FAILED, room);
 	EXPECT_EQ(-EINVAL, tw_ret(munmap(words, PAGE)));
 	EXPECT_EQ(-EINVAL, tw_ret(munmap(words + PAGE, PAGE)));
@@ -1843,6 +1851,7 @@ static bool mapping_has(const void *at, const char *flag)
 /* A mapping is not in a core dump, and is not made longer. */
 TEST_F(touch_words, mapping_flags)
 {
+	NEEDS_KERNEL("a mapping of a device");
 	EXPECT_TRUE(mapping_has(self->words, " dd"));
 	EXPECT_TRUE(mapping_has(self->words, " de"));
 }
@@ -1901,6 +1910,7 @@ TEST_F(touch_words, no_word_without_token)
 	struct timewheel_info before, after;
 	__u64 handle, *words;
 
+	NEEDS_KERNEL("a mapping of a device");
 	EXPECT_EQ(SIGBUS, fault_at(&self->words[0], false));
 	EXPECT_EQ(SIGBUS, fault_at(&self->words[0], true));
 	EXPECT_EQ(SIGBUS, fault_at(&self->words[WORDS_SIZE / 8 - 1], true));
@@ -1939,6 +1949,7 @@ TEST_F(touch_words, advice)
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	char *words = (char *)self->words;
 
+	NEEDS_KERNEL("a mapping of a device");
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		touch(self->words, handle, 60 + i);
 		madvise(words, WORDS_SIZE, all[i]);
@@ -2005,10 +2016,12 @@ TEST_F(touch_words, traced)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	__u64 *word = &self->words[(__u32)handle];
-	pid_t child = fork();
 	int status;
+	pid_t child;
 	long got;
 
+	NEEDS_KERNEL("a child shares a wheel");
+	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
@@ -2064,6 +2077,7 @@ TEST_F(touch_words, core_dump)
 	int status, fd = mkstemp(path);
 	pid_t child;
 
+	NEEDS_KERNEL("a mapping of a device");
 	ASSERT_LE(0, fd);
 	close(fd);
 	fd = open(CORE_PATTERN, O_RDONLY);
@@ -2167,6 +2181,7 @@ TEST_F(touch_words, close_and_keep_the_mapping)
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	long refs = tw_refcnt();
 
+	NEEDS_KERNEL("a child shares a wheel");
 	touch(self->words, handle, 102);
 	close(self->fd);
 	EXPECT_EQ(refs, tw_refcnt());
@@ -2204,6 +2219,7 @@ TEST_F(touch_words, fork_and_exec)
 	pid_t child;
 	char c;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
@@ -2254,6 +2270,7 @@ TEST_F(touch_words, named_wheel_of_two_processes)
 	pid_t child;
 	char c;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	make_named(_metadata, &named);
 	fd = tw_open_named(named.name, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
@@ -2345,6 +2362,7 @@ TEST_F_TIMEOUT(touch_words, charged_to_the_cgroup, 120)
 	const __u64 slack = 64 * (PAGE - 4096);
 	__u64 left = 0;
 
+	NEEDS_KERNEL("a cgroup is charged");
 	ASSERT_NE(MAP_FAILED, (void *)figures);
 	TW_MAKE_GROUP(256 << 20);
 	for (int with = 0; with < 2; with++) {

@@ -27,6 +27,7 @@
 
 #include <linux/timewheel.h>
 
+#include "device.h"
 #include "process/process.h"
 
 #define DEVICE	"/dev/timewheel"
@@ -67,21 +68,6 @@ struct mapped {
 
 /* What a program of large files calls. */
 #define LARGE(name, wrapped)	typeof(wrapped) name __attribute__((__alias__(#wrapped)))
-
-int __real_open(const char *path, int flags, ...);
-int __real_openat(int dir, const char *path, int flags, ...);
-int __real_close(int fd);
-int __real_dup(int fd);
-int __real_dup2(int fd, int to);
-int __real_dup3(int fd, int to, int flags);
-int __real_fcntl(int fd, int cmd, ...);
-int __real_ioctl(int fd, unsigned long cmd, ...);
-ssize_t __real_read(int fd, void *to, size_t bytes);
-ssize_t __real_write(int fd, const void *from, size_t bytes);
-ssize_t __real_readv(int fd, const struct iovec *iov, int count);
-ssize_t __real_preadv2(int fd, const struct iovec *iov, int count, off_t at, int flags);
-void *__real_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
-int __real_munmap(void *at, size_t length);
 
 /* For changes of what follows, but never for a call on a wheel. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
