@@ -33,9 +33,25 @@ static void survey(struct queue *queue, uint64_t now)
 	}
 }
 
+static int on_survey(sd_event_source *source, void *data);
+
+/*
+ * The next slice, in a later turn of the loop. What has been pending for longest comes first,
+ * and a source that exists is pending since it was made: so each slice gets a new one.
+ */
+static void go_on(struct queue *queue)
+{
+	sd_event_source_disable_unref(queue->surveys);
+	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
+}
+
 static int on_survey(sd_event_source *source, void *data)
 {
-	survey(data, queue_deadline(now_ms()));
+	struct queue *queue = data;
+
+	survey(queue, queue_deadline(now_ms()));
+	if (queue->survey)
+		go_on(queue);
 	return 0;
 }
 
@@ -50,8 +66,7 @@ static void begin_survey(struct queue *queue)
 	survey(queue, now);
 	if (!queue->survey)
 		return;
-	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
-	must(sd_event_source_set_enabled(queue->surveys, SD_EVENT_ON));
+	go_on(queue);
 }
 
 struct due queue_due(struct queue *queue, const struct timewheel_info *info)
