@@ -62,7 +62,7 @@ static void add_queue(int64_t n)
 	char sql[400];
 
 	snprintf(sql, sizeof(sql),
-		 "insert into queue (id, name, lease, tries, max_jobs, max_bytes, epoch, jobs,"
+		 "insert into queue (id, name, lease, tries, max_jobs, max_bytes, epoch, jobs,\n"
 		 " bytes, buried, paused, draining, dropped) values (1, 'q', 60000, 10, %" PRId64
 		 ", %" PRId64 ", 0, %" PRId64 ", (select sum(size) from job), 0, 0, 0, 0);"
 		 "update meta set value = %" PRId64 " where name = 'next'",

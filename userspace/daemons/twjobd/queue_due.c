@@ -33,25 +33,19 @@ static void survey(struct queue *queue, uint64_t now)
 	}
 }
 
-static int on_survey(sd_event_source *source, void *data);
-
 /*
- * The next slice, in a later turn of the loop. What has been pending for longest comes first,
- * and a source that exists is pending since it was made: so each slice gets a new one.
+ * What has been pending for longest comes first, and a source of this kind is pending as long
+ * as it exists: so each slice gets a new one, or commands would have to wait for the last one.
  */
-static void go_on(struct queue *queue)
-{
-	sd_event_source_disable_unref(queue->surveys);
-	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
-}
-
 static int on_survey(sd_event_source *source, void *data)
 {
 	struct queue *queue = data;
 
 	survey(queue, queue_deadline(now_ms()));
-	if (queue->survey)
-		go_on(queue);
+	if (!queue->survey)
+		return 0;
+	sd_event_source_disable_unref(queue->surveys);
+	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
 	return 0;
 }
 
@@ -66,7 +60,7 @@ static void begin_survey(struct queue *queue)
 	survey(queue, now);
 	if (!queue->survey)
 		return;
-	go_on(queue);
+	must(sd_event_add_defer(event, &queue->surveys, on_survey, queue));
 }
 
 struct due queue_due(struct queue *queue, const struct timewheel_info *info)
