@@ -306,4 +306,6 @@ void __init tw_stats_init(void)
 void tw_stats_exit(void)
 {
 	debugfs_remove(tw_debugfs);
+	/* A number that could not be given for want of memory may have left nodes. */
+	xa_destroy(&tw_wheels);
 }
