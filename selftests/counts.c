@@ -495,10 +495,10 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 #define KEPT_PAGES	"/proc/sys/vm/percpu_pagelist_high_fraction"
 
 /*
- * Another thread on the same CPU gets its turns while a million tokens are freed, or
- * TW_SCALE of them. The
- * kernel keeps freed pages for their CPU, and may free all at once with interrupts off.
- * The test lets it keep few pages, which take it some 60,000 instructions.
+ * Another thread on the same CPU gets its turns while a million tokens, or TW_SCALE of
+ * them, are freed. The kernel keeps freed pages for their CPU, and may free all at once
+ * with interrupts off. The test lets it keep few pages, which take it some 60,000
+ * instructions.
  */
 TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
 {

@@ -1365,4 +1365,47 @@ TEST_F_TIMEOUT(module, is_unloaded_or_not, LONG)
 	TH_LOG("%u faults", n - 1);
 }
 
+/* Sets a wheel up while there are only so many bytes for objects. Returns 0, or -errno. */
+static int set_up_within(struct __test_metadata *_metadata, const FIXTURE_DATA(module) *self,
+			 unsigned int bytes)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC), ret;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", bytes);
+	EXPECT_TRUE(tw_inject_set("failslab", "times", "1000000") &&
+		    tw_inject_set("failslab", "space", text) &&
+		    tw_inject_set("failslab", "probability", "100"));
+	tw_inject_switch(self->inject.make, "1");
+	ret = tw_ret(tw_setup_manual(fd, 60, 100, 0));
+	tw_inject_switch(self->inject.make, "0");
+	EXPECT_TRUE(tw_inject_percent("failslab", "0"));
+	close(fd);
+	return ret;
+}
+
+/*
+ * A wheel that gets no number for want of memory leaves nothing behind in the tree of numbers,
+ * which outlives wheels. A kernel that watches memory tells of it when the module has gone.
+ */
+TEST_F_TIMEOUT(module, a_number_that_is_not_given_leaves_nothing, LONG)
+{
+	unsigned int bytes = 0;
+	int ret;
+
+	do {
+		ASSERT_EQ(0, unload());
+		ASSERT_EQ(0, load(self));
+		/* For the next number the tree takes two nodes, each of more than 512 bytes. */
+		for (int i = 1; i < 64; i++)
+			ASSERT_TRUE(module_works());
+		ret = set_up_within(_metadata, self, bytes);
+		EXPECT_TRUE(!ret || ret == -ENOMEM) {
+			TH_LOG("%u bytes: %s", bytes, strerror(-ret));
+		}
+		bytes += 512;
+	} while (ret < 0);
+	EXPECT_LT(1024U, bytes);
+}
+
 TEST_HARNESS_MAIN

@@ -36,14 +36,12 @@
 
 /**
  * struct opened - an open file of the device
- * @all: the next in the list of all; constant
  * @refs: fds, mappings and calls; a file without is dead for good
  * @access: O_RDONLY, O_WRONLY or O_RDWR; constant
  * @flags: O_NONBLOCK or nothing
  * @wheel: NULL until it is set up
  */
 struct opened {
-	struct opened			*all;
 	atomic_uint			refs;
 	int				access;
 	atomic_int			flags;
@@ -72,7 +70,6 @@ struct mapped {
 /* For changes of what follows, but never for a call on a wheel. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opened *_Atomic fds[FDS];
-static struct opened *files;
 static struct mapped *maps;
 
 /* Turns what a wheel of the process says into what a system call does. */
@@ -141,8 +138,6 @@ static int new_file(int fd, int flags, struct tw_process_file *wheel)
 	atomic_init(&file->wheel, wheel);
 	file->access = flags & O_ACCMODE;
 	pthread_mutex_lock(&lock);
-	file->all = files;
-	files = file;
 	return give(fd, file);
 }
 
@@ -169,22 +164,6 @@ static int open_wheel(const char *path, int flags)
 	return fd < 0 ? fd : new_file(fd, flags, wheel);
 }
 
-int __wrap_open(const char *path, int flags, ...)
-{
-	int fd = open_wheel(path, flags);
-	va_list args;
-	mode_t mode;
-
-	if (fd != -2)
-		return fd;
-	va_start(args, flags);
-	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
-	va_end(args);
-	return __real_open(path, flags, mode);
-}
-
-LARGE(__wrap_open64, __wrap_open);
-
 int __wrap_openat(int dir, const char *path, int flags, ...)
 {
 	int fd = open_wheel(path, flags);
@@ -200,6 +179,19 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 }
 
 LARGE(__wrap_openat64, __wrap_openat);
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return __wrap_openat(AT_FDCWD, path, flags, mode);
+}
+
+LARGE(__wrap_open64, __wrap_open);
 
 int __wrap_close(int fd)
 {

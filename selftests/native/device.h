@@ -9,7 +9,6 @@
 
 struct iovec;
 
-int __real_open(const char *path, int flags, ...);
 int __real_openat(int dir, const char *path, int flags, ...);
 int __real_close(int fd);
 int __real_dup(int fd);
