@@ -267,7 +267,7 @@ struct store {
 	/*
 	 * Deliveries for the next start, see held.h. @take_held, outside of a turn, gives all,
 	 * by the numbers of their jobs, and has removed them durably when it returns. NULL: jobs
-	 * do not outlive the process, or their rows tell who has them.
+	 * do not outlive the process, or a job's row tells which worker has the job.
 	 */
 	int (*save_held)(const struct held *held);
 	int (*take_held)(void (*each)(const struct held *held));

@@ -63,7 +63,7 @@ static const struct verb {
 	unsigned int flags;
 	void (*run)(struct request *request);
 } verbs[] = {
-	{ "TW.PUT", 3, 15, MAY_PUT, QUEUE | GATHER, verb_put },
+	{ "TW.PUT", 3, 17, MAY_PUT, QUEUE | GATHER, verb_put },
 	{ "TW.TAKE", 2, MAX_ARGS, MAY_TAKE, 0, verb_take },
 	{ "TW.ACK", 3, MAX_ARGS, MAY_ANSWER, QUEUE | GATHER, verb_ack },
 	{ "TW.NACK", 3, 8, MAY_ANSWER, QUEUE | GATHER, verb_nack },
@@ -161,26 +161,10 @@ bool verbs_may(struct request *request, unsigned int classes, const struct bytes
 	return !missing;
 }
 
-/* Whether a TW.PUT may change a job that is there. A key may be called REPLACE, too. */
-static bool replaces(const struct request *request)
-{
-	for (int i = 3; i < request->argc; i++) {
-		if (arg_is(request->argv[i], "REPLACE"))
-			return true;
-		i += arg_is(request->argv[i], "KEY");
-	}
-	return false;
-}
-
 static bool is_allowed(struct request *request, const struct verb *verb)
 {
-	unsigned int classes = verb->classes;
-
-	if (!classes)
-		return true;
-	if (verb->run == verb_put && replaces(request))
-		classes |= MAY_CANCEL;
-	return verbs_may(request, classes, request->argc > 1 ? &request->argv[1] : NULL);
+	return !verb->classes || verbs_may(request, verb->classes,
+					   request->argc > 1 ? &request->argv[1] : NULL);
 }
 
 static void run_verb(struct request *request, const struct verb *verb)

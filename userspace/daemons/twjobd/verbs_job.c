@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allow.h"
 #include "job.h"
 #include "rule.h"
 #include "verbs.h"
@@ -275,7 +276,10 @@ void verb_put(struct request *request)
 	/* The turn may connect to another server, whose clock counts for IN. */
 	if (store->shared)
 		turn_begin();
-	if (parse_put(request, &put))
+	if (!parse_put(request, &put))
+		return;
+	/* Who replaces a job cancels what it was. */
+	if (!put.replace || verbs_may(request, MAY_CANCEL, &request->argv[1]))
 		put_job(request, &put);
 }
 

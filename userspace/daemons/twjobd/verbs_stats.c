@@ -131,7 +131,7 @@ static void print_figures(FILE *file, const struct figures *figures, size_t coun
 	}
 }
 
-/* Of the queues that the client may look at. */
+/* The figures are those of queues that the client may look at. */
 static void print_queues(FILE *file, const struct client *client)
 {
 	struct figures *figures;

@@ -142,8 +142,8 @@ static inline void hrtimer_try_to_cancel(struct hrtimer *timer)
 
 /*
  * Threads that read sleep until the timerfd is readable. Nobody knows here which threads
- * poll it. So whoever wakes the wheel's pollers makes the timerfd readable anew, which
- * wakes its readers, too.
+ * poll the timerfd. A wake-up of the wheel's pollers makes the timerfd readable anew, which
+ * wakes readers, too.
  * @timer: the wheel's
  * @rings: the queue is that of the pollers
  */
@@ -181,7 +181,7 @@ static inline void wake_up(wait_queue_head_t *queue)
 
 /* Users' memory. */
 #define u64_to_user_ptr(address)	((void *)(uintptr_t)(address))
-/* It may lie at any address. */
+/* The memory may lie at any address. */
 #define get_user(to, from)		(memcpy(&(to), from, sizeof(to)), 0)
 #define put_user(value, to)		(memcpy(to, &(value), sizeof(*(to))), 0)
 #define copy_from_user(to, from, n)	(memcpy(to, from, n), 0)

@@ -20,10 +20,10 @@ int tw_process_open_named(const char *name, int access, struct tw_process_file *
 void tw_process_close(struct tw_process_file *file);
 int tw_process_fd(const struct tw_process_file *file);
 
-/* As ioctl(2). */
+/* Answers as ioctl(2) does. */
 long tw_process_ioctl(struct tw_process_file *file, unsigned long cmd, void *arg);
 
-/* As ioctl(2) of the device, which no wheel has been made from: all but its setup. */
+/* Answers as ioctl(2) of the device does before a wheel is set up. It sets none up. */
 long tw_process_device(int access, unsigned long cmd, void *arg);
 
 /* As read(2); @nowait: also if the file blocks. */

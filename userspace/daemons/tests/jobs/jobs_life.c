@@ -226,7 +226,7 @@ static int count_ledger(int *most)
 	return lines;
 }
 
-/* As the service manager restarts it, three times, while commands of "twjob work" run. */
+/* The service manager restarts the daemon three times while commands of "twjob work" run. */
 TEST_F_TIMEOUT(life, work_over_planned_restarts_runs_each_job_once, 120)
 {
 	int notify, kept = -1, most;
