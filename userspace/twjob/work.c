@@ -34,24 +34,22 @@ enum outcome {
 };
 
 /*
- * @server: NULL when there is no connection. @asking, for the lease, @extensions,
+ * @server: NULL when there is no connection. @extending, @asking, what is left of the lease,
  * @questions, @answering: what twjobd will answer, in this order; when none of them is
  * there, it is a take. @leaving: the connection takes no further job, and ends. @taken: the
- * answer with the job, NULL if there is none. @lease: the job's, ns, 0 while it is not
- * known. @pid: 0 when no command runs. @outcome and @how it came to it are known then.
- * @backoff: the job or its queue has one. @again: the outcome has been told by a connection
- * that ended before the answer. @next: when to connect, to extend the lease, or to tell the
- * outcome. @end: when the command has to end, or to give up the rest. @ended: the command
- * was told to. @lost: the job is another's.
+ * answer with the job, NULL if there is none. @pid: 0 when no command runs. @outcome and
+ * @how it came to it are known then. @backoff: the job or its queue has one. @again: the
+ * outcome has been told by a connection that ended before the answer. @next: when to
+ * connect, to extend the lease, or to tell the outcome. @end: when the command has to end,
+ * or to give up the rest. @ended: the command was told to. @lost: the job is another's.
  */
 struct worker {
 	redisContext	*server;
-	bool		asking;
-	unsigned int	extensions, questions;
+	bool		extending, asking;
+	unsigned int	questions;
 	bool		answering;
 	bool		leaving;
 	redisReply	*taken;
-	uint64_t	lease;
 	pid_t		pid;
 	enum outcome	outcome;
 	char		how[64];
@@ -65,8 +63,6 @@ struct worker {
 
 struct pool {
 	char			**queues;
-	uint64_t		*leases;
-	bool			leases_known;
 	int			nr_queues;
 	char			**command;
 	struct worker		*workers;
@@ -115,17 +111,15 @@ static void lose_job(struct pool *pool, struct worker *worker, const char *why)
 }
 
 /* The connection has ended, or is of no use. */
-static void disconnect(struct pool *pool, struct worker *worker)
+static void disconnect(struct worker *worker)
 {
 	redisFree(worker->server);
 	worker->server = NULL;
-	/* They may have changed. */
-	pool->leases_known = false;
 	worker->again |= worker->answering;
 	worker->answering = false;
 	worker->leaving = false;
+	worker->extending = false;
 	worker->asking = false;
-	worker->extensions = 0;
 	worker->questions = 0;
 	worker->next = end_after(RETRY);
 }
@@ -150,16 +144,16 @@ static void fail(struct pool *pool, struct worker *worker,
 	if (!strncmp(reply->str, "NOQUEUE", 7) || !strncmp(reply->str, "NOAUTH", 6) ||
 	    !strncmp(reply->str, "NOPERM", 6) || !strncmp(reply->str, "ERR", 3))
 		end_pool(pool, status);
-	disconnect(pool, worker);
+	disconnect(worker);
 }
 
-static void flush(struct pool *pool, struct worker *worker)
+static void flush(struct worker *worker)
 {
 	int done = 0;
 
 	while (!done) {
 		if (redisBufferWrite(worker->server, &done) != REDIS_OK) {
-			disconnect(pool, worker);
+			disconnect(worker);
 			return;
 		}
 	}
@@ -177,7 +171,7 @@ static void append_take(struct pool *pool, struct worker *worker)
 	request_add(&request, "0");
 	server_append(worker->server, &request);
 	worker->next = NEVER;
-	flush(pool, worker);
+	flush(worker);
 }
 
 /*
@@ -188,31 +182,6 @@ static void leave(struct worker *worker)
 {
 	shutdown(worker->server->fd, SHUT_WR);
 	worker->leaving = true;
-}
-
-/* Asks how long the leases are. Returns whether there is still a connection. */
-static bool read_leases(struct pool *pool, struct worker *worker)
-{
-	int i;
-
-	for (i = 0; i < pool->nr_queues; i++) {
-		redisReply *reply = redisCommand(worker->server, "TW.STATS %s",
-						 pool->queues[i]);
-
-		if (!reply)
-			disconnect(pool, worker);
-		else if (reply->type == REDIS_REPLY_ERROR)
-			fail(pool, worker, reply, pool->queues[i]);
-		else
-			pool->leases[i] = number_field(reply, "lease_ms") *
-					  NSEC_PER_MSEC;
-		if (reply)
-			freeReplyObject(reply);
-		if (!worker->server)
-			return false;
-	}
-	pool->leases_known = true;
-	return true;
 }
 
 /* What does not work for one worker is not tried for the others now. */
@@ -231,26 +200,6 @@ static void not_connected(struct pool *pool)
 	}
 }
 
-static uint64_t queue_lease(const struct pool *pool, const struct worker *worker)
-{
-	uint64_t lease = NEVER;
-	int i;
-
-	for (i = 0; i < pool->nr_queues; i++) {
-		if (!strcmp(pool->queues[i], job_field(worker, QUEUE)->str))
-			lease = pool->leases[i];
-	}
-	return lease;
-}
-
-/* After a third of the lease: an extension may be late by two thirds of it. */
-static uint64_t next_extension(const struct pool *pool, const struct worker *worker)
-{
-	uint64_t third = (worker->lease ?: queue_lease(pool, worker)) / 3;
-
-	return end_after(third < NSEC_PER_MSEC ? NSEC_PER_MSEC : third);
-}
-
 static bool append_get(struct worker *worker)
 {
 	struct request request;
@@ -267,27 +216,18 @@ static void begin_answer(struct request *request, const struct worker *worker,
 	request_add(request, "%s", job_field(worker, RECEIPT)->str);
 }
 
-/* A job can have a lease of its own. */
-static void ask_lease(struct pool *pool, struct worker *worker)
-{
-	worker->next = next_extension(pool, worker);
-	worker->asking = append_get(worker);
-	flush(pool, worker);
-}
-
-static void extend(struct pool *pool, struct worker *worker)
+/* Asks what is left of the lease, which can be the job's own. @extend: it begins again before. */
+static void ask_lease(struct worker *worker, bool extend)
 {
 	struct request request;
 
-	worker->next = next_extension(pool, worker);
-	/* If one is under way, the daemon is slow, and more do not help. */
-	if (worker->asking || worker->extensions)
-		return;
-	if (!worker->lease)
-		worker->asking = append_get(worker);
-	begin_answer(&request, worker, "TW.EXTEND");
-	worker->extensions += server_append(worker->server, &request);
-	flush(pool, worker);
+	if (extend) {
+		begin_answer(&request, worker, "TW.EXTEND");
+		worker->extending = server_append(worker->server, &request);
+	}
+	worker->asking = append_get(worker);
+	worker->next = NEVER;
+	flush(worker);
 }
 
 /* The body as a file, so that the command may leave it unread. */
@@ -331,15 +271,15 @@ static __noreturn void run_command(const struct pool *pool,
 	command_exec(body, pool->command);
 }
 
-static void send_answer(struct pool *pool, struct worker *worker, struct request *request)
+static void send_answer(struct worker *worker, struct request *request)
 {
 	worker->answering = server_append(worker->server, request);
 	worker->next = NEVER;
-	flush(pool, worker);
+	flush(worker);
 }
 
 /* Without a BACKOFF the job would come again at once. */
-static void tell_failure(struct pool *pool, struct worker *worker)
+static void tell_failure(struct worker *worker)
 {
 	unsigned int attempt = job_field(worker, ATTEMPT)->integer;
 	const struct when when = { .kind = WHEN_SPAN, .ns = back_off(attempt) };
@@ -357,11 +297,11 @@ static void tell_failure(struct pool *pool, struct worker *worker)
 		request_add_when(&request, &when);
 	request_add(&request, "REASON");
 	request_add(&request, "%s", worker->how);
-	send_answer(pool, worker, &request);
+	send_answer(worker, &request);
 }
 
 /* Asks whether the job or its queue has a BACKOFF, which either may have got by now. */
-static void ask_backoff(struct pool *pool, struct worker *worker)
+static void ask_backoff(struct worker *worker)
 {
 	struct request request;
 
@@ -370,16 +310,16 @@ static void ask_backoff(struct pool *pool, struct worker *worker)
 	worker->questions += server_append(worker->server, &request);
 	worker->questions += append_get(worker);
 	worker->next = NEVER;
-	flush(pool, worker);
+	flush(worker);
 }
 
 /* Tells what has become of the job. */
-static void settle(struct pool *pool, struct worker *worker)
+static void settle(struct worker *worker)
 {
 	struct request request;
 
 	if (worker->outcome == FAILED) {
-		ask_backoff(pool, worker);
+		ask_backoff(worker);
 		return;
 	}
 	begin_answer(&request, worker, worker->outcome == DONE ? "TW.ACK" :
@@ -390,7 +330,7 @@ static void settle(struct pool *pool, struct worker *worker)
 	} else if (worker->outcome == UNTRIED) {
 		request_add(&request, "UNTRIED");
 	}
-	send_answer(pool, worker, &request);
+	send_answer(worker, &request);
 }
 
 static void connect_worker(struct pool *pool, struct worker *worker)
@@ -400,15 +340,13 @@ static void connect_worker(struct pool *pool, struct worker *worker)
 		not_connected(pool);
 		return;
 	}
-	if (!pool->ending && !pool->leases_known && !read_leases(pool, worker))
-		return;
 	if (pool->unconnected)
 		complain("connected");
 	pool->unconnected = false;
 	if (worker->pid)
-		extend(pool, worker);
+		ask_lease(worker, true);
 	else if (worker->taken)
-		settle(pool, worker);
+		settle(worker);
 	else
 		append_take(pool, worker);
 }
@@ -419,7 +357,7 @@ static void cannot_start(struct pool *pool, struct worker *worker)
 	complain("cannot start a process: %s; ending", strerror(errno));
 	end_pool(pool, STATUS_FAILED);
 	worker->outcome = UNTRIED;
-	settle(pool, worker);
+	settle(worker);
 }
 
 static void start(struct pool *pool, struct worker *worker)
@@ -440,10 +378,9 @@ static void start(struct pool *pool, struct worker *worker)
 		return;
 	}
 	worker->pid = pid;
-	worker->lease = 0;
 	worker->end = end_after(pool->timeout);
 	pool->commands++;
-	ask_lease(pool, worker);
+	ask_lease(worker, false);
 }
 
 /* Whether an answer that is an error tells that another try is of no use. */
@@ -453,40 +390,37 @@ static bool is_final(const redisReply *reply)
 	       !strncmp(reply->str, "ERR", 3);
 }
 
-/* After an error it is asked for again. */
-static void take_lease(struct pool *pool, struct worker *worker, const redisReply *reply)
-{
-	worker->asking = false;
-	if (!worker->pid)
-		return;
-	if (reply->type == REDIS_REPLY_ERROR) {
-		worker->next = end_after(RETRY);
-		return;
-	}
-	worker->lease = number_field(reply, "lease_ms") * NSEC_PER_MSEC ?:
-			queue_lease(pool, worker);
-	worker->next = next_extension(pool, worker);
-}
-
 static void take_extension(struct pool *pool, struct worker *worker,
 			   const redisReply *reply)
 {
-	worker->extensions--;
-	if (reply->type != REDIS_REPLY_ERROR || !worker->pid)
-		return;
-	if (is_final(reply))
+	worker->extending = false;
+	if (worker->pid && reply->type == REDIS_REPLY_ERROR && is_final(reply))
 		lose_job(pool, worker, reply->str);
+}
+
+/* After a third of the lease: an extension may be late by two thirds of it. */
+static void take_lease(struct pool *pool, struct worker *worker, const redisReply *reply)
+{
+	uint64_t third = number_field(reply, "lease_left_ms") * NSEC_PER_MSEC / 3;
+
+	worker->asking = false;
+	if (!worker->pid)
+		return;
+	if (reply->type != REDIS_REPLY_ERROR)
+		worker->next = end_after(third < NSEC_PER_MSEC ? NSEC_PER_MSEC : third);
+	else if (!strncmp(reply->str, "NOPERM", 6))
+		fail(pool, worker, reply, NULL);
 	else
 		worker->next = end_after(RETRY);
 }
 
 /* An error is no news of a BACKOFF. */
-static void take_settings(struct pool *pool, struct worker *worker,
+static void take_settings(struct worker *worker,
 			  const redisReply *reply)
 {
 	worker->backoff |= number_field(reply, "backoff_ms") != 0;
 	if (!--worker->questions)
-		tell_failure(pool, worker);
+		tell_failure(worker);
 }
 
 static void take_answer(struct pool *pool, struct worker *worker,
@@ -532,23 +466,23 @@ static void take_job(struct pool *pool, struct worker *worker, redisReply *reply
 	worker->outcome = UNTRIED;
 	worker->again = false;
 	worker->lost = false;
-	disconnect(pool, worker);
+	disconnect(worker);
 	worker->next = end_after(0);
 }
 
 /* The next answer, which it frees or keeps. */
 static void hear(struct pool *pool, struct worker *worker, redisReply *reply)
 {
-	if (worker->asking)
-		take_lease(pool, worker, reply);
-	else if (worker->extensions)
+	if (worker->extending)
 		take_extension(pool, worker, reply);
+	else if (worker->asking)
+		take_lease(pool, worker, reply);
 	else if (worker->questions)
-		take_settings(pool, worker, reply);
+		take_settings(worker, reply);
 	else if (worker->answering)
 		take_answer(pool, worker, reply);
 	else if (reply->type == REDIS_REPLY_ERROR)
-		fail(pool, worker, reply, NULL);
+		fail(pool, worker, reply, pool->nr_queues > 1 ? NULL : pool->queues[0]);
 	else if (is_job(reply))
 		take_job(pool, worker, reply);
 	else
@@ -562,12 +496,12 @@ static void read_answers(struct pool *pool, struct worker *worker)
 	redisReply *reply;
 
 	if (redisBufferRead(worker->server) != REDIS_OK) {
-		disconnect(pool, worker);
+		disconnect(worker);
 		return;
 	}
 	while (worker->server) {
 		if (redisGetReplyFromReader(worker->server, (void **)&reply)) {
-			disconnect(pool, worker);
+			disconnect(worker);
 			return;
 		}
 		if (!reply)
@@ -602,15 +536,13 @@ static void finished(struct pool *pool, struct worker *worker, int status)
 	worker->end = NEVER;
 	if (worker->lost) {
 		forget_job(worker);
-		/* The lease, which may have changed, is asked for again. */
 		if (worker->server)
-			disconnect(pool, worker);
-		worker->next = end_after(RETRY);
+			disconnect(worker);
 		return;
 	}
 	judge(pool, worker, status);
 	if (worker->server)
-		settle(pool, worker);
+		settle(worker);
 }
 
 /* What a command that was told to end leaves of its process group, is killed. */
@@ -648,7 +580,7 @@ static void give_up(struct pool *pool, struct worker *worker)
 		lose_job(pool, worker, "there is no answer");
 	forget_job(worker);
 	if (worker->server)
-		disconnect(pool, worker);
+		disconnect(worker);
 }
 
 /* Does what is due. */
@@ -667,9 +599,9 @@ static void tick(struct pool *pool, struct worker *worker)
 	if (!worker->server)
 		connect_worker(pool, worker);
 	else if (worker->pid)
-		extend(pool, worker);
+		ask_lease(worker, true);
 	else if (worker->taken)
-		settle(pool, worker);
+		settle(worker);
 }
 
 /* Whether it has something to end before the program can. */
@@ -749,8 +681,7 @@ enum status verb_work(const struct args *args)
 	command_check(pool.command[0]);
 	pool.workers = calloc(pool.jobs, sizeof(*pool.workers));
 	pool.fds = calloc(pool.jobs, sizeof(*pool.fds));
-	pool.leases = calloc(pool.nr_queues, sizeof(*pool.leases));
-	if (!pool.workers || !pool.fds || !pool.leases)
+	if (!pool.workers || !pool.fds)
 		die(STATUS_FAILED, "no memory for workers");
 	for (i = 0; i < pool.jobs; i++)
 		pool.workers[i].end = NEVER;
@@ -762,6 +693,5 @@ enum status verb_work(const struct args *args)
 			 pool.failed, pool.lost);
 	free(pool.workers);
 	free(pool.fds);
-	free(pool.leases);
 	return pool.status;
 }
