@@ -279,7 +279,7 @@ is_due_in()
 		'["delayed","exit status 75",true,true]' get c "$id" -J
 }
 
-# Of the queue, and of a job in its place; the queue gets and loses it while work runs.
+# The backoff is the queue's, or a job's in its place. The queue gets and loses one while work runs.
 backoffs()
 {
 	gives 0 create c --backoff 100s:1h
@@ -335,7 +335,7 @@ leases()
 		json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9]' \
 			'["held",true,true]' list $queue -J
 	done
-	# As it is extended, too.
+	# An extension is as long, too.
 	usleep 1500000
 	json '.jobs[] | [.state, ."lease-left" <= 1e9]' '["held",true]' list m -J
 	soon empty l
