@@ -15,10 +15,10 @@
  * array's elements.
  *
  * A call that fails changes nothing, unless its description says otherwise. A
- * call with a field @done takes its elements in order, and tells there how many
- * it has done: after a signal it returns 0 with less than @count. A call blocks
- * only for memory of the caller that is paged out, unless its description says
- * that it may sleep. Every ioctl may fail with:
+ * call with a field @done takes its elements in order, and tells there how many it
+ * has done, also if it fails. A signal ends it early, with 0. A call blocks only for
+ * memory of the caller that is paged out, unless its description says that it may
+ * sleep. Every ioctl may fail with:
  *
  * ===========  ===============================================================
  * %EBADF       the file is not open for writing, or for GET and LIST not for
@@ -362,10 +362,9 @@ struct timewheel_op {
  * @done: out: operations carried out
  * @reserved: 0
  *
- * Each operation gets its own @result; one that fails does not end the batch. May
- * sleep for memory. Errors: %EFAULT an operation cannot be read or a result
- * cannot be written: @done were carried out, but the last results may be
- * missing.
+ * An operation that fails does not end the batch. May sleep for memory. Errors:
+ * %EFAULT an element cannot be read, or a result or @done not be written: @done were
+ * carried out, but the last results may be missing.
  */
 struct timewheel_batch {
 	__u32		size;
@@ -399,10 +398,9 @@ struct timewheel_touch {
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: tokens touched
  *
- * The first key that fails, key @done, ends the call with its error. Errors:
- * those of TIMEWHEEL_OP_TOUCH; %EINVAL also if @count is too large, then without
- * @done; %EFAULT key @done cannot be read, or @done itself cannot be written: the
- * tokens before it have been touched.
+ * The first key that fails, key @done, ends the call with its error: the tokens
+ * before it have been touched. Errors: those of TIMEWHEEL_OP_TOUCH; %EFAULT also if
+ * key @done cannot be read, or @done itself cannot be written.
  */
 struct timewheel_touch_many {
 	__u32		size;
@@ -414,9 +412,9 @@ struct timewheel_touch_many {
 
 /**
  * struct timewheel_entry - a token of TIMEWHEEL_IOC_REGISTER_MANY
- * @id: as in TIMEWHEEL_OP_REGISTER
- * @cookie: the same
- * @time: the same
+ * @id: as of TIMEWHEEL_OP_REGISTER
+ * @cookie: as of TIMEWHEEL_OP_REGISTER
+ * @time: as of TIMEWHEEL_OP_REGISTER
  * @handle: out, if @result is 0
  * @result: out: 0, or a negative errno of TIMEWHEEL_OP_REGISTER
  * @reserved: 0, else @result is -EINVAL
@@ -437,14 +435,12 @@ struct timewheel_entry {
  * @size: sizeof(struct timewheel_register_many)
  * @flags: TIMEWHEEL_OPF_ABSOLUTE, for all entries
  * @entries: address of @count struct timewheel_entry
- * @timeout: of all tokens, as in TIMEWHEEL_OP_REGISTER
+ * @timeout: of all tokens, as of TIMEWHEEL_OP_REGISTER
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: entries carried out
  *
- * Each entry gets its own @result, as each operation of TIMEWHEEL_IOC_BATCH. May sleep
- * for memory. A signal ends the call early. Errors: %EINVAL also if @count is too
- * large, then without @done; %EFAULT an entry cannot be read or written, or @done
- * itself: @done were carried out, but the last results may be missing.
+ * An entry that fails does not end the call. May sleep for memory. Errors: %EFAULT as
+ * from TIMEWHEEL_IOC_BATCH.
  */
 struct timewheel_register_many {
 	__u32		size;
@@ -465,8 +461,8 @@ struct timewheel_register_many {
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: keys carried out
  *
- * A key that fails does not end the call, a signal does. Errors: as those of struct
- * timewheel_register_many.
+ * A key that fails does not end the call. Errors: %EFAULT as from
+ * TIMEWHEEL_IOC_BATCH.
  */
 struct timewheel_cancel_many {
 	__u32		size;
