@@ -85,8 +85,8 @@ static inline void tw_arena_fetch(const struct tw_arena *arena,
 }
 
 /*
- * Fetches an object that is about to be found, by any index: what this works out
- * for a wrong one is an address all the same, and need be no more.
+ * Fetches an object that is about to be found, by any index. For a wrong index the
+ * address is wrong, too, and a prefetch of a wrong address does nothing.
  */
 static inline void tw_arena_prefetch(const struct tw_arena *arena, u32 index)
 {

@@ -28,7 +28,7 @@ static void tw_delivery_file(struct tw_ring *ring, u32 index, u64 due, u64 now)
 		       min(due, tw_levels_origin(&ring->levels, now)));
 }
 
-/* Makes a token ARMED that is filed, or will be in the same hold of the lock. */
+/* Makes a token ARMED that is filed, or will be filed before the lock is let go. */
 static void tw_delivery_arm(struct tw_ring *ring, struct tw_token *token,
 			    u32 index, u64 due)
 {
@@ -123,8 +123,8 @@ void tw_delivery_end_leases(struct tw_ring *ring, u64 now, unsigned int *work)
 }
 
 /*
- * Counts the periods that a due token has missed: all those before the last one,
- * which its event is then for.
+ * Counts the periods that a due token has missed. The token's event is for the last
+ * period; all periods before the last one are missed.
  */
 static void tw_delivery_count_missed(struct tw_ring *ring,
 				     struct tw_repeat *repeat, u64 now)
@@ -164,8 +164,8 @@ void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
 }
 
 /*
- * It could not be delivered, and will be put back. No reader has been told of this
- * delivery, so the next one has its number.
+ * A token could not be delivered and will be put back. No reader has been told of the
+ * delivery, and its number is used again.
  */
 void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 {

@@ -25,9 +25,9 @@
 #define TW_COPY		16
 
 /*
- * How often in a row a reader has a page fetched and then cannot copy an event all
- * the same. A page may go again before the reader comes to it, but not for ever:
- * there is memory that can be fetched and still not be written.
+ * How often in a row a reader has a page fetched and then still cannot copy an event.
+ * A page may go again before the reader comes to it, but not for ever: there is memory
+ * that can be fetched and still not be written.
  */
 #define TW_FAULTS	16
 
@@ -71,7 +71,7 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 				 offset);
 }
 
-/* Not inline, so that the loop of other wheels has the registers. */
+/* The loop of wheels without deliveries has more registers if this is not inline. */
 static noinline void tw_events_fill_deliveries(struct timewheel_event *events,
 					       const struct tw_ring *ring,
 					       const u32 *batch, unsigned int n,
@@ -222,7 +222,7 @@ static ssize_t tw_events_read_due(struct tw_wheel *wheel, struct iov_iter *to,
 			/* What was put back, unless another reader took it. */
 			more = true;
 		}
-		/* Not signal_pending(): that also tells io_uring's task work. */
+		/* signal_pending() would also tell of io_uring's task work. */
 		if (!err && more && task_sigpending(current)) {
 			/* The alarm woke one reader: wake the next one. */
 			tw_wheel_pass_on(wheel);

@@ -72,7 +72,7 @@ static u64 tw_held_end_at(const struct tw_held *held, u32 at)
 	return held->place[held->order[at]].end;
 }
 
-/* Moves a place up, as far as its lease ends before those above it. */
+/* Moves a place up, past every place whose lease ends later. */
 static void tw_held_up(struct tw_held *held, u32 at)
 {
 	while (at) {
@@ -85,7 +85,7 @@ static void tw_held_up(struct tw_held *held, u32 at)
 	}
 }
 
-/* Moves a place down, as far as its lease ends after those below it. */
+/* Moves a place down, past every place whose lease ends earlier. */
 static void tw_held_down(struct tw_held *held, u32 at)
 {
 	/* At most 2^28 places: this does not overflow. */

@@ -6,8 +6,8 @@
  * is as much as the ring may have out at once. A delivery that is being copied to its
  * reader has a place here, but no lease yet.
  *
- * The places are a binary heap by the end of the lease, then those that are being
- * copied, then the free ones: one array has the numbers of all of them in this order.
+ * One array has the numbers of all places: first a binary heap by the end of the
+ * lease, then places of deliveries that are being copied, then free places.
  * Part of the core: it knows tokens by their index only. All of it is under the ring's
  * lock.
  */

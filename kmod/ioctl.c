@@ -588,8 +588,8 @@ static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 }
 
 /*
- * Argument of any ioctl but those that copy a larger one: there are kernels that
- * zero all of the stack that a call uses.
+ * Argument of any ioctl that does not copy its argument itself. Larger arguments are
+ * not in here, since there are kernels that zero all of the stack that a call uses.
  */
 union tw_arg {
 	struct timewheel_caps		caps;

@@ -20,12 +20,12 @@
  * A token is filed at the lowest level that reaches its due tick from the origin,
  * which is now, or the earliest tick that still waits to be looked at if that is
  * before now. Block b of a level is opened when block b - 1 begins: its tokens
- * are then filed again from there, further in. So each token is filed at most
- * once per level, and the thread that does it has a whole block of time.
+ * are then filed again from there, further in. Each token is filed at most once per
+ * level, and the thread that files it has a whole block of time.
  *
  * Ticks are looked at in their order, whatever now is by then: each look takes
- * the level whose next block comes first, and that tick is the origin. So a stall
- * shifts nothing. The one rule that all rests on:
+ * the level whose next block comes first, and that tick is the origin. A stall shifts
+ * nothing. The one rule that all rests on:
  *
  *	A token's list is looked at no later than its due tick.
  *
@@ -34,11 +34,11 @@
  * are then looked at a lap or more too soon, and filed further out, each time. That
  * costs time, never exactness.
  *
- * A token that is put back may be due laps before the others. So that it does not
- * do the same to all of them, there are more levels, for such tokens alone, of 64
- * slots of 1, 32, 1024 and so on ticks: few tokens are put back at a time, as many as
- * readers had taken. One that is looked at there and has become due later than now,
- * because it was touched, is then filed among the others.
+ * A token that is put back may be due laps before the others, which would then be
+ * looked at too soon as well. Tokens that are put back have more levels to themselves,
+ * of 64 slots of 1, 32, 1024 and so on ticks: few tokens are put back at a time, as many
+ * as readers had taken. A token that is looked at there and has become due later than
+ * now, because it was touched, is then filed among the others.
  *
  * There is no hand to keep: it is the time that the caller says it is.
  */
@@ -171,7 +171,7 @@ void tw_levels_file_far(struct tw_levels *levels, u32 index,
  * @due: the tick
  * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
  *
- * It may be long ago, and come before all that is filed: see above.
+ * The tick may be long ago, before all ticks that tokens are filed for: see above.
  */
 void tw_levels_file_back(struct tw_levels *levels, u32 index,
 			 struct tw_token *token, u64 due, u64 origin)
@@ -231,7 +231,7 @@ bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 	return true;
 }
 
-/* The next level, whose slots' lists follow those of the level before. */
+/* Adds a level, whose slots' lists follow the lists of the level before. */
 static void tw_levels_add(struct tw_levels *levels, u64 width, u32 slots,
 			  u32 early)
 {

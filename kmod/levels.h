@@ -50,7 +50,7 @@ struct tw_level {
  * struct tw_levels - all levels of a ring
  * @lists: the lists of their slots, and two that no level has; ring's lock
  * @level: level 0 with a slot per tick, as many as the user asked for and one,
- *	each further one coarser, and from @back on those for tokens put back
+ *	each further one coarser, and from @back on levels for tokens put back
  * @nr: levels in use; constant
  * @back: the finest level for tokens put back; constant
  * @next_level: which level is to be looked at on @next; valid unless that is
@@ -75,7 +75,7 @@ struct tw_levels {
  * @list: the list
  * @back: its tokens were put back
  * @origin: from where its tokens are filed again
- * @limit: due tick of those of its tokens that are due, the others are due later
+ * @limit: tokens on the list that are due later than this tick are not due yet
  */
 struct tw_earliest {
 	u32	list;

@@ -4,11 +4,11 @@
  * have.
  *
  * A wheel counts with all the tokens that it may ever hold, from its set-up to
- * its end, so that no registration has to ask here. Users are those of the
- * host's user namespace. The user that has made a user namespace pays for all in it, so
- * that a user gets no more by the ids of its namespaces. Users of a namespace that
- * root has made pay for themselves. As they can be very many, their namespace pays,
- * too: all of them together may have as much as they leave to others.
+ * its end, so that no registration has to ask here. Users are counted by their ids on
+ * the host. The user that has made a user namespace pays for all in it, and gets no more
+ * by the ids of its namespaces. Users of a namespace that root has made pay for
+ * themselves. Such users can be very many, and their namespace pays, too: all users of
+ * the namespace together may have as much as they leave to others.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -27,7 +27,7 @@
 #define TW_LEAST_TICK_NS	1000
 #define TW_MOST_TOKENS		BIT(28)
 
-/* This part of what there may be in all is kept for CAP_SYS_RESOURCE. */
+/* One part in TW_RESERVE of what there may be in all is kept for CAP_SYS_RESOURCE. */
 #define TW_RESERVE		8
 
 unsigned int tw_min_tick_ns = 100000;
@@ -236,7 +236,7 @@ static void tw_account_put(struct tw_account *account)
 	kfree(account);
 }
 
-/* With the lock. @user, @ns: memory for accounts, NULL afterwards if it was used. */
+/* Called with the lock. @user, @ns: memory for accounts, NULL afterwards if used. */
 static int tw_limits_enter(struct tw_charge *charge, u32 tokens,
 			   struct tw_account **user, struct tw_account **ns)
 {
@@ -273,7 +273,7 @@ static int tw_limits_enter(struct tw_charge *charge, u32 tokens,
  */
 int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 {
-	/* Not with the lock: a cgroup at its limit may take long to find memory. */
+	/* Memory comes before the lock: a cgroup at its limit may take long to find it. */
 	struct tw_account *user = kzalloc(sizeof(*user), TW_GFP);
 	struct tw_account *ns = kzalloc(sizeof(*ns), TW_GFP);
 	int err = -ENOMEM;

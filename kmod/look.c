@@ -22,7 +22,7 @@
  * looks like one of the future; but not one that is ahead of now, for it may add
  * something when now gets there. A touch that comes meanwhile is left for the next
  * look: what is returned is then not the word any more, and no take succeeds with
- * it. So a program that touches without pause keeps no look from its end.
+ * it. A program that touches without pause keeps no look from its end.
  */
 static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 			      u64 *touch_word, u64 now)
@@ -178,7 +178,7 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 			tw_look_refile(ring, earliest, now, index, token, due);
 			continue;
 		}
-		/* Not if the token was touched meanwhile: then look again. A
+		/* A token that was touched meanwhile is looked at again. A
 		 * touch word decides where there is one: under the lock the
 		 * token's own word cannot have changed then.
 		 */
@@ -209,7 +209,7 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
  * @batch: where their indices go
  * @max: how many at most
  *
- * They are the caller's alone then, until it has given each to
+ * Taken tokens are the caller's alone, until it has given each to
  * tw_look_delivered() or tw_look_put_back().
  *
  * Return: how many. If fewer than @max, and there is @work left, no more are due, or
@@ -270,7 +270,7 @@ void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 	}
 }
 
-/* Tokens go on that were due on the same tick, up to one that was not. Returns how many. */
+/* Tokens that were due on tick @due go on, up to one that was not. Returns how many. */
 static unsigned int
 tw_look_go_on(struct tw_ring *ring, const u32 *batch, unsigned int n, u64 due,
 	      const struct tw_now *now, struct tw_holder *holder)
@@ -294,8 +294,8 @@ tw_look_go_on(struct tw_ring *ring, const u32 *batch, unsigned int n, u64 due,
  * @now: the time
  * @holder: the open file that has got them
  *
- * Deals with tokens that were due on the same tick as the first, up to one that was
- * not: see tw_delivery_done() for those of a ring with leases or periods.
+ * Deals with tokens that were due on the first one's tick, up to one that was not. On a
+ * ring with leases or periods tw_delivery_done() does.
  *
  * Return: how many.
  */

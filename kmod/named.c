@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Named wheels: /dev/timewheels/NAME, each a character device whose open files
- * are all the same wheel. It knows what a wheel is, not what is done with it.
+ * are all one wheel. This file knows what a wheel is, not what is done with one.
  *
  * A named wheel lives as long as its struct device is referred to: by its name
  * until it is destroyed, and by its cdev, which every open file refers to until
@@ -67,7 +67,7 @@ struct tw_named_wheel {
  */
 static DEFINE_MUTEX(tw_named_lock);
 static DEFINE_HASHTABLE(tw_named_wheels, 10);	/* by name */
-static DEFINE_XARRAY_ALLOC(tw_minors);		/* those in use */
+static DEFINE_XARRAY_ALLOC(tw_minors);		/* that are in use */
 static u32 tw_minor_next = TW_FIRST_MINOR;
 static const struct file_operations *tw_named_fops __ro_after_init;
 static dev_t tw_named_first __ro_after_init;
@@ -96,7 +96,7 @@ static char *tw_named_devnode(TW_DEVNODE_CONST struct device *dev,
 		*uid = named->uid;
 	if (gid)
 		*gid = named->gid;
-	/* Without a mode, udev would let the group of the node open it. */
+	/* udev would let the group of a node open it if there were no mode. */
 	if (mode)
 		*mode = 0600;
 
@@ -284,7 +284,7 @@ int tw_named_create(const char *name, const struct timewheel_setup *setup,
 	if (ret != -ENOENT)
 		return ret;
 
-	/* Not with the lock: a cgroup at its limit may take long to find memory. */
+	/* Memory comes before the lock: a cgroup at its limit may take long to find it. */
 	named = tw_named_make(name, setup);
 	mutex_lock(&tw_named_lock);
 	ret = tw_named_enter(named, name, setup, exclusive);

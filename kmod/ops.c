@@ -70,8 +70,8 @@ static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 /*
  * What is wrong with an operation. An error found earlier is its result.
  *
- * This and what follows is inlined by force, as what a touch is made of in ring.h: left to
- * the compiler, in a batch a touch takes 231 instead of 191 instructions, and a
+ * What is here and below is inlined by force, as what a touch is made of in ring.h is:
+ * left to the compiler, in a batch a touch takes 231 instead of 191 instructions, and a
  * registration 639 instead of 613 (selftests/counts.c, gcc 12).
  */
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
@@ -101,7 +101,7 @@ static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op)
 	return (struct tw_key) { by_handle, by_handle ? op->handle : op->id };
 }
 
-/* With the lock. */
+/* Finds a token that is pending. Called with the lock. */
 static int tw_find(struct tw_wheel *wheel, struct tw_key key,
 		   const struct tw_now *now, struct tw_found *found)
 {
@@ -456,7 +456,7 @@ static void tw_ops_prefetch(struct tw_wheel *wheel,
 		tw_ring_prefetch_ids(&wheel->ring, ids, nr);
 }
 
-/* The same for where the tokens of handles are filed. With the lock. */
+/* Fetches the places where tokens of handles are filed. Called with the lock. */
 static void tw_ops_prefetch_places(struct tw_wheel *wheel,
 				   const struct timewheel_op *ops,
 				   unsigned int n)
@@ -554,7 +554,7 @@ void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
  * Many of one kind.
  */
 
-/* With the lock. */
+/* Registers one of many. Called with the lock. */
 static int tw_entry_register(struct tw_wheel *wheel,
 			     const struct tw_caller *caller,
 			     const struct timewheel_register_many *many,

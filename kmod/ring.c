@@ -208,8 +208,8 @@ int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
  * @work: how many places may still be looked at; counted down
  * @word: the token's word
  *
- * A token keeps its index as long as it lives. So a caller that goes through them
- * all meets each exactly once, however often it lets go of the lock.
+ * A token keeps its index as long as it lives. A caller that goes through all tokens
+ * meets each exactly once, however often it lets go of the lock.
  *
  * Return: the index of a token that is not FREE, or TW_NIL: then there is none
  * any more, unless @work has run out.
@@ -360,7 +360,7 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
  * @ring: the ring, locked
  * @batch: tokens
  * @n: how many
- * @due: ends those that are due on this tick, up to one that is not
+ * @due: ends tokens that are due on this tick, up to one that is not
  *
  * Many are cheap: the chunk that they are entered in is found once.
  *

@@ -2,10 +2,10 @@
 /*
  * Ring: a wheel's tokens, and how one is registered, touched, moved and cancelled.
  *
- * It is told the time. It knows no clock, no timer, no file, no user pointer and
+ * A ring is told the time. It knows no clock, no timer, no file, no user pointer and
  * no wait queue, and also builds in user space. LOCKING explains its lock.
  *
- * The core, each file knowing only those before it:
+ * The core's files, of which each knows only the files before it:
  *
  *	blocks, arena, list	memory by index, and lists of indices
  *	levels			where a token is filed, which list comes first
@@ -271,7 +271,7 @@ static inline void *tw_ring_word_page(const struct tw_ring *ring, u32 nr)
 	return tw_blocks_find(&ring->words, nr, &page) ? page : NULL;
 }
 
-/* What a moved token's periods count from: those before this tick are not missed. */
+/* What a moved token's periods count from: periods before this tick are not missed. */
 static inline u64 tw_ring_base(const struct tw_ring *ring,
 			       const struct tw_now *now,
 			       const struct tw_deadline *deadline)
@@ -360,7 +360,7 @@ static inline void tw_found_set(struct tw_found *found, u64 due,
 			   tw_word(due, state, found->word));
 }
 
-/* Sets a token's touch word, if there are such: a plain touch may be lost. */
+/* Sets a token's touch word, if the ring has touch words: a plain touch may be lost. */
 static inline void tw_stamp_set(struct tw_ring *ring, u32 index, u64 word)
 {
 	if (tw_ring_has_words(ring))
@@ -464,7 +464,7 @@ static inline void tw_ring_prefetch_handle(const struct tw_ring *ring,
 
 /*
  * Fetches where a token is filed, of which the token itself has been fetched.
- * Under the lock. The place of one that is FREE is none, and may be anywhere.
+ * Called with the lock. The place of a FREE token is none, and may be anywhere.
  */
 static inline void tw_ring_prefetch_place(const struct tw_ring *ring,
 					  u64 handle)

@@ -36,7 +36,7 @@ struct tw_sums {
 static DEFINE_MUTEX(tw_stats_lock);	/* guards the sums; a wheel stays as long as it is held */
 static DEFINE_XARRAY_ALLOC1(tw_wheels);	/* by number */
 static u32 tw_next_number;		/* under the lock of tw_wheels */
-static struct tw_sums tw_ended;		/* of those that are gone */
+static struct tw_sums tw_ended;		/* of wheels that are gone */
 static struct dentry *tw_debugfs __ro_after_init;
 
 #define TW_COUNTER(field)						\
@@ -292,7 +292,7 @@ free:
 
 DEFINE_SHOW_ATTRIBUTE(tw_stats);
 
-/* Without debugfs there are no such files, and nothing else changes. */
+/* A kernel without debugfs has no such files, and nothing else changes. */
 void __init tw_stats_init(void)
 {
 	tw_debugfs = debugfs_create_dir("timewheel", NULL);

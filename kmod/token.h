@@ -14,7 +14,7 @@
  *	                     |
  *	                     +--cancel--> FREE
  *
- * With leases a token that was delivered becomes HELD instead: see delivery.h.
+ * On a ring with leases a token that was delivered becomes HELD: see delivery.h.
  *
  * A caller that has a handle may raise the due tick of an ARMED token with a
  * compare-and-swap and no lock: that is a touch. Every other change of the word
@@ -65,9 +65,9 @@ struct tw_key {
  *	the token is not ARMED, read anywhere after the word
  * @named: its id is in the id table; under the lock
  *
- * With ids a struct tw_id_token, and with cookies a u64 behind either, and with
- * leases or periods a struct tw_delivery behind all of it and with periods a struct
- * tw_repeat behind that.
+ * On a ring with ids a token is a struct tw_id_token. Behind either follow, as far as the
+ * ring has them: a u64 for the cookie, a struct tw_delivery for leases or periods, and a
+ * struct tw_repeat for periods.
  */
 struct tw_token {
 	u64	word;
@@ -105,7 +105,7 @@ static inline enum tw_state tw_word_state(u64 word)
 	return (word >> TW_STATE_SHIFT) & 3;
 }
 
-/* The same life of the token, with another due tick. */
+/* A word of one life of the token, with another due tick. */
 static inline u64 tw_word_with_due(u64 word, u64 due)
 {
 	return (word & TW_LIFE_MASK) | due << TW_DUE_SHIFT;

@@ -54,7 +54,7 @@ static __always_inline int tw_touch(struct tw_wheel *wheel, struct tw_key key,
 		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
 	err = tw_ring_touch(&wheel->ring, &found, now, due);
 	if (err)
-		/* It went meanwhile, and its id with it. */
+		/* The token went meanwhile, and its id with it. */
 		return err == -ESTALE && !key.by_handle ? -ENOENT : err;
 	err = tw_was_due(&found, now);
 	this_cpu_inc(*wheel->touched);

@@ -28,7 +28,7 @@
 /* A token with an id and a cookie: what the manual tells. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) == 48);
 
-/* The same with deliveries: a token that is not out costs no more. */
+/* A token with an id, a cookie and deliveries. One that is not out costs no more. */
 static_assert(sizeof(struct tw_id_token) + sizeof(u64) + sizeof(struct tw_delivery) == 56);
 
 /* Most tokens that one step looks at, under the lock. */
@@ -419,7 +419,7 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
  * @max: how many at most
  * @more: whether there is more to take
  *
- * They are the caller's then, until tw_wheel_finish() has been told of them.
+ * Taken tokens are the caller's until tw_wheel_finish() has been told of them.
  *
  * Return: how many.
  */

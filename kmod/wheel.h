@@ -147,7 +147,7 @@ static inline int tw_wheel_check(const struct tw_wheel *wheel)
 	}
 }
 
-/* The same, to take what is due: -EAGAIN while nothing is delivered. */
+/* Why nothing can be taken, as an errno: -EAGAIN while the wheel is paused; 0 if it can. */
 static inline int tw_wheel_check_due(const struct tw_wheel *wheel)
 {
 	int err = tw_wheel_check(wheel);
