@@ -7,6 +7,8 @@
 cache=${TIMEWHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME-}/.cache}/timewheel}
 # What tools print is read by scripts, which know one language.
 export LC_ALL=C
+# An ordinary user may run depmod and mke2fs, too.
+PATH=$PATH:/usr/sbin:/sbin
 
 die()
 {
