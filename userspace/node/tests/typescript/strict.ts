@@ -6,6 +6,7 @@
 import {
 	Batch, Event, Histogram, Outcome, Result, Setup, Token, Wheel, caps, create, destroy,
 } from 'timewheel';
+import { Added, Bury, Job, Queue, Worker } from 'timewheel/jobs';
 
 const setup: Setup = { slots: 31, tick: 1000, maxTokens: 100_000 };
 
@@ -108,4 +109,20 @@ export function operates(wheel: Wheel): void {
 	// @ts-expect-error: a wheel needs a number of tokens
 	create('orders', { slots: 31, tick: 1000 });
 	destroy('orders');
+}
+
+export async function jobs(): Promise<Added> {
+	const queue = new Queue('sms', { host: '127.0.0.1', port: 7076, password: 'secret' });
+	const worker = new Worker('sms', async (job: Job) => {
+		if (job.signal.aborted)
+			throw new Bury('no such order');
+		console.log(job.json(), job.due.getTime());
+	}, { concurrency: 4, lease: 30_000 });
+
+	worker.on('failed', (job, error) => console.log(job.id, error));
+	worker.on('error', (error) => console.log(error.code));
+	// @ts-expect-error: there is no such option
+	await queue.add('x', { dealy: 5000 });
+	await worker.close();
+	return await queue.add({ order: 7 }, { at: new Date(), key: 'order-7', backoff: [1, 9] });
 }
