@@ -5,17 +5,6 @@
  */
 #include "twctl.h"
 
-/* What the kernel compares as well, apart from the start of a manual clock. */
-static bool has_settings(const struct timewheel_info *info,
-			 const struct timewheel_setup *setup)
-{
-	return info->setup_flags == setup->flags && info->clock == setup->clock &&
-	       info->slots == setup->slots && info->tick == setup->tick &&
-	       info->max_tokens == setup->max_tokens &&
-	       info->lease == setup->lease && info->max_held == setup->max_held &&
-	       info->slack == setup->slack;
-}
-
 static enum status foretell(const struct declared *declared)
 {
 	struct wheel wheel;

@@ -15,25 +15,14 @@ static uint32_t clock_of(const struct args *args)
 	return clock;
 }
 
-static uint32_t flags_of(const struct args *args)
+static void set_flags(const struct args *args, struct timewheel_setup *setup)
 {
-	static const struct {
-		int		option;
-		uint32_t	flag;
-	} flags[] = {
-		{ OPT_NO_IDS, TIMEWHEEL_SETUP_NO_IDS },
-		{ OPT_NO_COOKIES, TIMEWHEEL_SETUP_NO_COOKIES },
-		{ OPT_TOUCH_WORDS, TIMEWHEEL_SETUP_TOUCH_WORDS },
-		{ OPT_PERIODS, TIMEWHEEL_SETUP_PERIODS },
-	};
-	uint32_t set = 0;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(flags); i++) {
-		if (args->option[flags[i].option])
-			set |= flags[i].flag;
+	for (i = 0; i < settings_count; i++) {
+		if (settings[i].kind == SETTING_FLAG)
+			setting_set(&settings[i], setup, !!args->option[settings[i].option]);
 	}
-	return set;
 }
 
 /* How many tokens may be held, where nobody says it: what is known of them takes 2 MB. */
@@ -85,7 +74,6 @@ enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 		return device_trouble();
 	*setup = (struct timewheel_setup) {
 		.size = sizeof(*setup),
-		.flags = flags_of(args),
 		.clock = clock_of(args),
 		.slots = option_number(args, OPT_SLOTS, 1, caps.max_slots, 3600),
 		.tick = option_span(args, OPT_TICK, NSEC_PER_SEC),
@@ -94,6 +82,7 @@ enum status setup_of(const struct args *args, struct timewheel_setup *setup)
 		.start = option_number(args, OPT_START, 0, TIMEWHEEL_MAX_TICK,
 				       0),
 	};
+	set_flags(args, setup);
 	check_tick(args, &caps, setup->tick);
 	if (args->option[OPT_START] && setup->clock != TIMEWHEEL_CLOCK_MANUAL)
 		die(STATUS_USAGE, "%s '%s': only with a manual clock",

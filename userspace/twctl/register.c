@@ -205,19 +205,11 @@ static enum status register_some(struct work *work, struct tw_wheel *wheel, size
 
 static struct tw_wheel *open_like(const struct timewheel_info *info)
 {
-	struct timewheel_setup setup = {
-		.size = sizeof(setup),
-		.flags = info->setup_flags,
-		.clock = info->clock,
-		.slots = info->slots,
-		.tick = info->tick,
-		.max_tokens = BATCH,
-		.lease = info->lease,
-		.max_held = info->lease ? 1 : 0,
-		.slack = info->slack,
-		.start = info->clock == TIMEWHEEL_CLOCK_MANUAL ? info->hand : 0,
-	};
+	struct timewheel_setup setup = setup_like(info);
 
+	setup.max_tokens = BATCH;
+	setup.max_held = info->lease ? 1 : 0;
+	setup.start = info->clock == TIMEWHEEL_CLOCK_MANUAL ? info->hand : 0;
 	return tw_wheel_open(&setup);
 }
 

@@ -29,32 +29,38 @@ static void put_bool(FILE *file, const char *name, bool is_so)
 	fprintf(file, ",\"%s\":%s", name, is_so ? "true" : "false");
 }
 
+static void put_settings(FILE *file, const struct timewheel_info *info)
+{
+	size_t i;
+
+	for (i = 0; i < settings_count; i++) {
+		uint64_t value = setting_of_info(&settings[i], info);
+		const char *name = setting_name(&settings[i]);
+
+		if (settings[i].kind == SETTING_CLOCK)
+			fprintf(file, ",\"%s\":\"%s\"", name, clock_name(value));
+		else if (settings[i].kind == SETTING_FLAG)
+			put_bool(file, name, value);
+		else
+			put(file, name, value);
+	}
+}
+
 static void put_head(FILE *file, const struct wheel *wheel, const struct stat *node)
 {
 	const struct timewheel_info *info = &wheel->info;
 	struct moment moment = moment_now();
-	uint32_t flags = info->setup_flags;
 
 	fprintf(file, "{\"timewheel-save\":%d,\"restored\":%*d", SAVED_VERSION, SAVED_MARK, 0);
-	fprintf(file, ",\"wheel\":\"%s\",\"clock\":\"%s\",\"boot\":\"%s\"", wheel->name,
-		clock_name(info->clock), moment.boot);
+	fprintf(file, ",\"wheel\":\"%s\",\"boot\":\"%s\"", wheel->name, moment.boot);
 	put(file, "uptime", moment.uptime);
 	put(file, "wall", wheel->real);
 	put(file, "now", info->now);
 	put(file, "owner", node->st_uid);
 	put(file, "group", node->st_gid);
 	put(file, "mode", node->st_mode & 0777);
-	put(file, "tick", info->tick);
-	put(file, "slots", info->slots);
-	put(file, "max-tokens", info->max_tokens);
-	put(file, "lease", info->lease);
-	put(file, "max-held", info->max_held);
-	put(file, "slack", info->slack);
 	put_bool(file, "paused", info->state & TIMEWHEEL_CONTROL_PAUSED);
-	put_bool(file, "no-ids", flags & TIMEWHEEL_SETUP_NO_IDS);
-	put_bool(file, "no-cookies", flags & TIMEWHEEL_SETUP_NO_COOKIES);
-	put_bool(file, "touch-words", flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
-	put_bool(file, "periods", flags & TIMEWHEEL_SETUP_PERIODS);
+	put_settings(file, info);
 	fputs("}\n", file);
 }
 

@@ -88,36 +88,44 @@ static const char *string_member(struct line *line, const char *name)
 	return value ? json_object_get_string(value) : "";
 }
 
-static void parse_setup(struct line *line, struct timewheel_setup *setup)
+static uint64_t clock_member(struct line *line, const char *name)
 {
-	int clock = clock_of_name(string_member(line, "clock"));
+	int clock = clock_of_name(string_member(line, name));
 
 	if (clock < 0 && !line->wrong)
-		line->wrong = "clock";
-	*setup = (struct timewheel_setup) {
-		.size = sizeof(*setup),
-		.clock = clock,
-		.slots = number_member(line, "slots", UINT32_MAX),
-		.tick = number_member(line, "tick", INT64_MAX),
-		.max_tokens = number_member(line, "max-tokens", UINT64_MAX),
-		.lease = number_member(line, "lease", UINT64_MAX),
-		.slack = number_member(line, "slack", UINT64_MAX),
-	};
+		line->wrong = name;
+	return clock;
+}
+
+static uint64_t setting_member(struct line *line, const struct setting *setting)
+{
+	const char *name = setting_name(setting);
+
+	switch (setting->kind) {
+	case SETTING_CLOCK:
+		return clock_member(line, name);
+	case SETTING_FLAG:
+		return bool_member(line, name);
+	default:
+		return number_member(line, name, setting_most(setting));
+	}
+}
+
+static void parse_setup(struct line *line, struct timewheel_setup *setup)
+{
+	size_t i;
+
+	*setup = (struct timewheel_setup) { .size = sizeof(*setup) };
+	for (i = 0; i < settings_count; i++) {
+		/* Saves of an older twctl do not have it. */
+		if (settings[i].option == OPT_MAX_HELD &&
+		    !json_object_object_get_ex(line->object, "max-held", NULL))
+			setup->max_held = setup->lease ? max_held_of(setup->max_tokens) : 0;
+		else
+			setting_set(&settings[i], setup, setting_member(line, &settings[i]));
+	}
 	if (!setup->tick && !line->wrong)
 		line->wrong = "tick";
-	/* Saves of an older twctl do not have it. */
-	if (json_object_object_get_ex(line->object, "max-held", NULL))
-		setup->max_held = number_member(line, "max-held", UINT32_MAX);
-	else if (setup->lease)
-		setup->max_held = max_held_of(setup->max_tokens);
-	if (bool_member(line, "no-ids"))
-		setup->flags |= TIMEWHEEL_SETUP_NO_IDS;
-	if (bool_member(line, "no-cookies"))
-		setup->flags |= TIMEWHEEL_SETUP_NO_COOKIES;
-	if (bool_member(line, "touch-words"))
-		setup->flags |= TIMEWHEEL_SETUP_TOUCH_WORDS;
-	if (bool_member(line, "periods"))
-		setup->flags |= TIMEWHEEL_SETUP_PERIODS;
 }
 
 /* Only saves of an older twctl have it. */

@@ -66,6 +66,14 @@ enum {
 	OPT_GRACE,
 };
 
+/* Columns of the list of wheels (wheels.c) */
+enum {
+	WHEEL_NAME, WHEEL_OWNER, WHEEL_GROUP, WHEEL_MODE, WHEEL_NUMBER, WHEEL_CLOCK,
+	WHEEL_TICK, WHEEL_SLOTS, WHEEL_IDS, WHEEL_COOKIES, WHEEL_PENDING, WHEEL_MAX,
+	WHEEL_NEXT, WHEEL_STATE, WHEEL_HELD, WHEEL_BYTES, WHEEL_TOUCH_WORDS, WHEEL_LEASE,
+	WHEEL_MAX_HELD, WHEEL_PERIODS, WHEEL_SLACK,
+};
+
 extern const struct column wheel_columns[], token_columns[], op_columns[],
 	slot_columns[], stats_columns[], bucket_columns[], top_columns[],
 	check_columns[], holder_columns[];
@@ -173,6 +181,54 @@ static inline uint64_t token_time(const struct timewheel_token *token)
 {
 	return token->deadline | token->lease_end;
 }
+
+/* Settings (settings.c) */
+
+enum setting_kind {
+	SETTING_CLOCK,
+	SETTING_SPAN,
+	SETTING_NUMBER,
+	SETTING_FLAG,
+};
+
+enum setting_shown {
+	SHOWN,
+	SHOWN_IF_SET,	/* nothing stands for 0 */
+	SHOWN_INVERSE,	/* the column says the opposite of the flag */
+};
+
+/**
+ * struct setting - a setting of wheels
+ * @kind: what its value is like; a flag's is 0 or 1
+ * @option: of create, whose name it has everywhere
+ * @column: of the list of wheels
+ * @shown: how the column has it
+ * @bits: of its field, 32 or 64
+ * @in_setup: where struct timewheel_setup has it
+ * @in_info: where struct timewheel_info has it
+ * @flag: its bit, if it is one
+ */
+struct setting {
+	enum setting_kind	kind;
+	int			option;
+	int			column;
+	enum setting_shown	shown;
+	int			bits;
+	size_t			in_setup;
+	size_t			in_info;
+	uint32_t		flag;
+};
+
+extern const struct setting settings[];
+extern const size_t settings_count;
+
+const char *setting_name(const struct setting *setting);
+uint64_t setting_of_info(const struct setting *setting, const struct timewheel_info *info);
+void setting_set(const struct setting *setting, struct timewheel_setup *setup,
+		 uint64_t value);
+uint64_t setting_most(const struct setting *setting);
+struct timewheel_setup setup_like(const struct timewheel_info *info);
+bool has_settings(const struct timewheel_info *info, const struct timewheel_setup *setup);
 
 /* New wheels (create.c), and whose their nodes are (node.c) */
 

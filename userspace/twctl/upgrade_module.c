@@ -72,7 +72,7 @@ static char *modprobe_file(void)
 }
 
 /* What is set now, as a line NAME VALUE for each parameter. */
-static char *settings(void)
+static char *module_settings(void)
 {
 	char *text = NULL, value[64];
 	glob_t found = { };
@@ -128,7 +128,7 @@ enum status module_find(struct module *module)
 	size_t i;
 
 	module->note_length = read_note(module->note, sizeof(module->note));
-	module->settings = settings();
+	module->settings = module_settings();
 	if (usual && has_note(module, usual)) {
 		module->file = usual;
 		return STATUS_OK;

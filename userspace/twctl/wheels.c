@@ -11,40 +11,34 @@
 
 #define NODES	"/dev/timewheels"
 
-enum {
-	NAME, OWNER, GROUP, MODE, NUMBER, CLOCK, TICK, SLOTS, IDS, COOKIES,
-	PENDING, MAX, NEXT, STATE, HELD, BYTES, TOUCH_WORDS, LEASE, MAX_HELD,
-	PERIODS, SLACK,
-};
-
 const struct column wheel_columns[] = {
-	[NAME] = { "NAME", 0, "the wheel's name" },
-	[OWNER] = { "OWNER", 0, "user who owns its node" },
-	[GROUP] = { "GROUP", COL_HIDDEN, "group of its node" },
-	[MODE] = { "MODE", 0, "who may open its node" },
-	[NUMBER] = { "NUMBER", COL_NUMBER | COL_HIDDEN,
+	[WHEEL_NAME] = { "NAME", 0, "the wheel's name" },
+	[WHEEL_OWNER] = { "OWNER", 0, "user who owns its node" },
+	[WHEEL_GROUP] = { "GROUP", COL_HIDDEN, "group of its node" },
+	[WHEEL_MODE] = { "MODE", 0, "who may open its node" },
+	[WHEEL_NUMBER] = { "NUMBER", COL_NUMBER | COL_HIDDEN,
 		"its number in traces and debugfs" },
-	[CLOCK] = { "CLOCK", 0, "what turns it" },
-	[TICK] = { "TICK", COL_NUMBER, "a step of the hand" },
-	[SLOTS] = { "SLOTS", COL_NUMBER, "slots of the ring" },
-	[IDS] = { "IDS", COL_BOOL | COL_HIDDEN, "tokens have ids" },
-	[COOKIES] = { "COOKIES", COL_BOOL | COL_HIDDEN, "tokens carry cookies" },
-	[PENDING] = { "PENDING", COL_NUMBER, "tokens that are pending" },
-	[MAX] = { "MAX", COL_NUMBER, "tokens it may hold" },
-	[NEXT] = { "NEXT", COL_NUMBER,
+	[WHEEL_CLOCK] = { "CLOCK", 0, "what turns it" },
+	[WHEEL_TICK] = { "TICK", COL_NUMBER, "a step of the hand" },
+	[WHEEL_SLOTS] = { "SLOTS", COL_NUMBER, "slots of the ring" },
+	[WHEEL_IDS] = { "IDS", COL_BOOL | COL_HIDDEN, "tokens have ids" },
+	[WHEEL_COOKIES] = { "COOKIES", COL_BOOL | COL_HIDDEN, "tokens carry cookies" },
+	[WHEEL_PENDING] = { "PENDING", COL_NUMBER, "tokens that are pending" },
+	[WHEEL_MAX] = { "MAX", COL_NUMBER, "tokens it may hold" },
+	[WHEEL_NEXT] = { "NEXT", COL_NUMBER,
 		"time until it next looks for expired tokens" },
-	[STATE] = { "STATE", 0, "running, paused, draining, or both of these" },
-	[HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
+	[WHEEL_STATE] = { "STATE", 0, "running, paused, draining, or both of these" },
+	[WHEEL_HELD] = { "HELD", COL_NUMBER | COL_HIDDEN,
 		"tokens that readers hold by a lease" },
-	[BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
-	[TOUCH_WORDS] = { "TOUCH-WORDS", COL_BOOL | COL_HIDDEN,
+	[WHEEL_BYTES] = { "BYTES", COL_NUMBER | COL_HIDDEN, "memory it holds" },
+	[WHEEL_TOUCH_WORDS] = { "TOUCH-WORDS", COL_BOOL | COL_HIDDEN,
 		"tokens may be touched in mapped memory" },
-	[LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
+	[WHEEL_LEASE] = { "LEASE", COL_NUMBER | COL_HIDDEN,
 		"how long a reader holds a token, if it has leases" },
-	[MAX_HELD] = { "MAX-HELD", COL_NUMBER | COL_HIDDEN,
+	[WHEEL_MAX_HELD] = { "MAX-HELD", COL_NUMBER | COL_HIDDEN,
 		"tokens that readers may hold at once, if it has leases" },
-	[PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
-	[SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
+	[WHEEL_PERIODS] = { "PERIODS", COL_BOOL | COL_HIDDEN, "tokens may be periodic" },
+	[WHEEL_SLACK] = { "SLACK", COL_NUMBER | COL_HIDDEN,
 		"how late its timer may be" },
 	{ }
 };
@@ -61,44 +55,47 @@ static void put_owner(struct out *out, const struct stat *stat)
 			mode[i] = '-';
 	}
 	if (user)
-		out_text(out, OWNER, "%s", user->pw_name);
+		out_text(out, WHEEL_OWNER, "%s", user->pw_name);
 	else
-		out_text(out, OWNER, "%u", stat->st_uid);
+		out_text(out, WHEEL_OWNER, "%u", stat->st_uid);
 	if (group)
-		out_text(out, GROUP, "%s", group->gr_name);
+		out_text(out, WHEEL_GROUP, "%s", group->gr_name);
 	else
-		out_text(out, GROUP, "%u", stat->st_gid);
-	out_text(out, MODE, "%s", mode);
+		out_text(out, WHEEL_GROUP, "%u", stat->st_gid);
+	out_text(out, WHEEL_MODE, "%s", mode);
 }
 
 static void put_settings(struct out *out, const struct timewheel_info *info)
 {
-	uint32_t flags = info->setup_flags;
+	size_t i;
 
-	out_bool(out, IDS, !(flags & TIMEWHEEL_SETUP_NO_IDS));
-	out_bool(out, COOKIES, !(flags & TIMEWHEEL_SETUP_NO_COOKIES));
-	out_bool(out, TOUCH_WORDS, flags & TIMEWHEEL_SETUP_TOUCH_WORDS);
-	if (info->lease) {
-		out_span(out, LEASE, info->lease);
-		out_number(out, MAX_HELD, info->max_held);
+	for (i = 0; i < settings_count; i++) {
+		const struct setting *setting = &settings[i];
+		uint64_t value = setting_of_info(setting, info);
+
+		if (setting->shown == SHOWN_IF_SET && !value)
+			continue;
+		if (setting->kind == SETTING_CLOCK)
+			out_text(out, setting->column, "%s", clock_name(value));
+		else if (setting->kind == SETTING_FLAG)
+			out_bool(out, setting->column,
+				 value != (setting->shown == SHOWN_INVERSE));
+		else if (setting->kind == SETTING_NUMBER)
+			out_number(out, setting->column, value);
+		else
+			out_span(out, setting->column, value);
 	}
-	out_bool(out, PERIODS, flags & TIMEWHEEL_SETUP_PERIODS);
-	out_span(out, SLACK, info->slack);
 }
 
 static void put_info(struct out *out, const struct timewheel_info *info)
 {
-	out_number(out, NUMBER, info->number);
-	out_text(out, CLOCK, "%s", clock_name(info->clock));
-	out_span(out, TICK, info->tick);
-	out_number(out, SLOTS, info->slots);
-	out_number(out, PENDING, info->pending);
-	out_number(out, MAX, info->max_tokens);
+	out_number(out, WHEEL_NUMBER, info->number);
+	out_number(out, WHEEL_PENDING, info->pending);
 	if (info->next != TIMEWHEEL_NEVER)
-		out_span(out, NEXT, info->next - info->now);
-	out_text(out, STATE, "%s", state_name(info->state));
-	out_number(out, HELD, info->held);
-	out_size(out, BYTES, info->bytes);
+		out_span(out, WHEEL_NEXT, info->next - info->now);
+	out_text(out, WHEEL_STATE, "%s", state_name(info->state));
+	out_number(out, WHEEL_HELD, info->held);
+	out_size(out, WHEEL_BYTES, info->bytes);
 	put_settings(out, info);
 }
 
@@ -123,7 +120,7 @@ static void put_wheel(struct out *out, const char *name)
 	if (stat(path, &stat_of) < 0 || (wheel && !known))
 		return;
 	out_row(out);
-	out_text(out, NAME, "%s", name);
+	out_text(out, WHEEL_NAME, "%s", name);
 	put_owner(out, &stat_of);
 	if (known)
 		put_info(out, &info);
