@@ -46,6 +46,7 @@ TEST_F(named_sharing, two_processes_share_it)
 	pid_t child;
 	int fd;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 	EXPECT_TRUE(is_here(NAME));
 	child = tw_fork();
@@ -87,6 +88,7 @@ TEST_F(named_sharing, one_event_goes_to_one_open)
 	pid_t reader[READERS];
 	int fd;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	ASSERT_NE(MAP_FAILED, (void *)ledger);
 	setup.max_tokens = tokens;
 	ASSERT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &setup));
@@ -203,6 +205,7 @@ TEST_F(named_sharing, node_of_root)
 	mode_t mask = umask(0);
 	struct stat st;
 
+	NEEDS_KERNEL("a node has an owner");
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	expect_owned(_metadata, geteuid(), getegid());
 	/* Only root may put anything into the folder of the nodes. */
@@ -239,6 +242,7 @@ TEST_F(named_sharing, node_of_a_user)
 	pid_t child;
 	int fd;
 
+	NEEDS_KERNEL("a node has an owner");
 	NEEDS_USERS();
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -270,6 +274,7 @@ TEST_F(named_sharing, node_of_an_effective_user)
 {
 	pid_t child;
 
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -320,6 +325,7 @@ TEST_F(named_sharing, who_may_destroy)
 	struct timewheel_info info;
 	int fd;
 
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	fd = tw_open_named(NAME, O_RDWR);
@@ -371,6 +377,7 @@ TEST_F(named_sharing, user_namespaces)
 	struct stat st;
 	pid_t child;
 
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -397,6 +404,7 @@ TEST_F(named_sharing, effective_user_destroys)
 {
 	pid_t child;
 
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	child = tw_fork();
@@ -418,6 +426,7 @@ TEST_F(named_sharing, existing_wheel_of_another_user)
 {
 	struct stat before, after;
 
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	ASSERT_EQ(0, stat(NODE, &before));
@@ -533,6 +542,7 @@ TEST_F(named_sharing, open_for_writing)
 /* The mode and the owner of the node decide who may open it. */
 TEST_F(named_sharing, node_is_shared_out)
 {
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	EXPECT_EQ(-EACCES, open_as(STRANGER, STRANGER, O_RDONLY));
@@ -560,6 +570,7 @@ static int chmod_it(int dev)
 /* The owner of a node may change its mode. */
 TEST_F(named_sharing, node_is_its_owners)
 {
+	NEEDS_KERNEL("a node has an owner");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, chmod_it));
@@ -615,6 +626,7 @@ TEST_F(named_sharing, account_of_the_creator)
 	unsigned long long wheels, tokens;
 	int fd, ret;
 
+	NEEDS_KERNEL("a user is charged");
 	TW_NEEDS_ROOT();
 	ret = do_as(USER, self->dev, open_and_destroy);
 	if (ret == 99)
@@ -653,6 +665,7 @@ TEST_F(named_sharing, account_of_a_namespace)
 	char path[64], byte;
 	pid_t child;
 
+	NEEDS_KERNEL("a user is charged");
 	TW_NEEDS_ROOT();
 	if (!account(USER, &wheels, &tokens))
 		SKIP(return, "no debugfs");
@@ -725,6 +738,7 @@ TEST_F(named_sharing, mount_namespaces)
 	pid_t child;
 	int fd;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	TW_NEEDS_ROOT();
 	child = tw_fork();
 	ASSERT_LE(0, child);
@@ -876,6 +890,7 @@ TEST_F(named_sharing, time_namespaces)
 	struct times *times = tw_shared_memory(sizeof(*times));
 	pid_t child;
 
+	NEEDS_KERNEL("other processes see a wheel");
 	TW_NEEDS_ROOT();
 	ASSERT_NE(MAP_FAILED, (void *)times);
 	child = tw_fork();

@@ -35,6 +35,7 @@ struct entry {
 #define OWN_IDS		16	/* ids of each thread alone */
 #define IDS		(SHARED_IDS + THREADS * OWN_IDS)
 #define MOST_OPS	32	/* in one batch */
+#define MOST_EVENTS	64	/* of one read */
 
 static struct {
 	int fd;
@@ -114,9 +115,10 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 		else if (newest)
 			intent->entry = newest - 1 - tw_random(&w->seed) %
 				(newest < 2000 ? newest : 2000);
+		/* The handle comes after all that is told of its entry. */
 		if (intent->entry >= newest ||
-		    (intent->own < 0 && mix.entries[intent->entry].owned) ||
-		    !mix.entries[intent->entry].handle) {
+		    !mix.entries[intent->entry].handle ||
+		    (intent->own < 0 && mix.entries[intent->entry].owned)) {
 			/* None is known: any of the shared ones. */
 			intent->entry = NO_ENTRY;
 			intent->own = -1;
@@ -286,7 +288,7 @@ static struct timewheel_event *too_little_memory(struct worker *w, int most)
 
 static int run_read(struct worker *w, int most)
 {
-	struct timewheel_event events[64], *buffer = events;
+	struct timewheel_event events[MOST_EVENTS], *buffer = events;
 	__u64 now;
 	int n;
 
@@ -362,7 +364,7 @@ static void *run_mix(void *arg)
 		if (mix.manual && w->number == 0 && dice % 4 == 0) {
 			run_clock(w);
 		} else if (dice < 8) {
-			run_read(w, 1 + tw_random(&w->seed) % 64);
+			run_read(w, 1 + tw_random(&w->seed) % MOST_EVENTS);
 		} else if (dice < 10) {
 			run_others(w);
 		} else if (dice < 14) {
@@ -388,7 +390,7 @@ static void drain(struct __test_metadata *_metadata, __u64 hand)
 	if (mix.manual)
 		ASSERT_EQ(0, tw_advance(mix.fd, hand + (1 << 20)));
 	for (int tries = 0; tries < 10000; tries++) {
-		while (run_read(NULL, 64) > 0)
+		while (run_read(NULL, MOST_EVENTS) > 0)
 			;
 		ASSERT_EQ(0, tw_info(mix.fd, &info));
 		if (!info.pending)
@@ -518,8 +520,9 @@ FIXTURE_SETUP(mix)
 	mix.capacity = (mix.rounds + MOST_OPS) * THREADS;
 	mix.entries = calloc(mix.capacity, sizeof(*mix.entries));
 	ASSERT_NE(NULL, mix.entries);
-	ASSERT_EQ(0, tw_setup(mix.fd, variant->clock, variant->slots,
-			      variant->tick, IDS, 0, manual ? 100000 : 0));
+	/* A token that was taken has a place beside the next one of its id. */
+	ASSERT_EQ(0, tw_setup(mix.fd, variant->clock, variant->slots, variant->tick,
+			      IDS + THREADS * MOST_EVENTS, 0, manual ? 100000 : 0));
 }
 
 FIXTURE_TEARDOWN(mix)
@@ -532,6 +535,8 @@ TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
 {
 	const size_t size = sysconf(_SC_PAGESIZE);
 
+	if (variant->faults)
+		NEEDS_KERNEL("EFAULT");
 	for (int i = 0; i < THREADS; i++) {
 		struct worker *w = &self->workers[i];
 
@@ -1296,6 +1301,7 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 	pthread_t threads[THREADS];
 	long references = tw_refcnt();
 
+	NEEDS_KERNEL("an fd is a device's, not a timerfd's");
 	memset(&aba, 0, sizeof(aba));
 	race.fd = -1;
 	for (long i = 0; i < THREADS; i++)

@@ -84,6 +84,7 @@ TEST(fork_shares)
 	struct timewheel_event event;
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	child = fork();
@@ -120,6 +121,7 @@ TEST(child_waits_for_parent)
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	child = fork();
@@ -145,6 +147,7 @@ TEST(sent_wheel_outlives_sender)
 	struct seen before;
 	pid_t child;
 
+	NEEDS_KERNEL("an fd is passed on");
 	close(probe);
 	before = see();
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
@@ -194,6 +197,7 @@ TEST(given_to_another_user)
 	struct timewheel_event event;
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	TW_NEEDS_ROOT();
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
@@ -230,6 +234,7 @@ TEST(ledger_of_many_processes)
 	pid_t reader[READERS], canceller;
 	__u32 cancelled = 0;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	ASSERT_NE(MAP_FAILED, (void *)ledger);
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, tokens,
 			      0, 0));
@@ -310,6 +315,7 @@ TEST(next_program)
 	struct timewheel_event event;
 	struct timewheel_info info;
 
+	NEEDS_KERNEL("the next program has a wheel");
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 1));
@@ -400,6 +406,7 @@ TEST(thread_with_files_of_its_own)
 	struct seen before = see();
 	pthread_t thread;
 
+	NEEDS_KERNEL("a table of open files");
 	leaver.fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	ASSERT_EQ(0, tw_setup_manual(leaver.fd, 31, 10, 0));
 	ASSERT_EQ(0, pthread_barrier_init(&leaver.barrier, NULL, 2));
@@ -421,6 +428,7 @@ TEST(close_range_ends_them)
 	enum { FIRST = 500, WHEELS = 20, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 	struct seen before = see();
 
+	NEEDS_KERNEL("close_range(2) of a device");
 	for (int flags = 0; flags <= UNSHARE; flags += UNSHARE) {
 		for (int i = 0; i < WHEELS; i++) {
 			int fd = TW_OPEN(O_RDWR);
@@ -451,6 +459,7 @@ TEST(taken_by_pidfd)
 	pid_t child;
 	char number;
 
+	NEEDS_KERNEL("an fd is passed on");
 	ASSERT_EQ(0, pipe(ready));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -505,6 +514,7 @@ TEST(confined)
 	struct timewheel_token before, after;
 	pid_t child;
 
+	NEEDS_KERNEL("a child shares a wheel");
 	TW_NEEDS_ROOT();
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
@@ -543,6 +553,7 @@ TEST(fdinfo_tells)
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	unsigned long long value;
 
+	NEEDS_KERNEL("fdinfo");
 	/* Not set up: nothing to tell, and no harm. */
 	EXPECT_TRUE(fdinfo_line(fd, "flags", &value));
 	EXPECT_FALSE(fdinfo_line(fd, "slots", &value));
@@ -575,6 +586,7 @@ TEST(killed_process_leaves_nothing)
 	pid_t child;
 	char byte;
 
+	NEEDS_KERNEL("a killed process leaves nothing");
 	close(probe);
 	before = see();
 	if (before.references < 0)
@@ -696,6 +708,7 @@ static void live(int ready, bool exits)
 /* Killed, or gone by itself, with threads in all calls: nothing is left. */
 TEST_F_TIMEOUT(sharing, in_all_calls, 200)
 {
+	NEEDS_KERNEL("a killed process leaves nothing");
 	for (int round = 0; round < 12; round++) {
 		bool exits = round % 2;
 		int ready[2];

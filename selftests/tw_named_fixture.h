@@ -61,15 +61,28 @@ static inline bool in_sysfs(const char *name)
 	return in_dir(CLASS, entry);
 }
 
+/* Whether a name of the process is known, which is all that there is of it. */
+static inline bool opens(const char *name)
+{
+	int fd = tw_open_named(name, O_RDONLY);
+
+	close(fd);
+	return fd >= 0;
+}
+
 /* Whether the wheel has both its node and its entry in sysfs. */
 static inline bool is_here(const char *name)
 {
+	if (tw_in_process())
+		return opens(name);
 	return in_dir(NODES, name) && in_sysfs(name);
 }
 
 /* Whether the wheel has neither. */
 static inline bool is_gone(const char *name)
 {
+	if (tw_in_process())
+		return !opens(name);
 	return !in_dir(NODES, name) && !in_sysfs(name);
 }
 
