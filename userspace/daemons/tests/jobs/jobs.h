@@ -54,7 +54,7 @@ static inline bool has_wheels(void)
 /* At a test's begin: what it cannot do with wheels of the daemon's process. */
 #define NEEDS_KERNEL(why) do {						\
 	if (in_process())						\
-		SKIP(return, why);					\
+		SKIP(return, "needs a kernel: " why);			\
 } while (0)
 
 static inline long long now_ms(clockid_t clock)

@@ -18,6 +18,7 @@
 #define PRODUCERS	4
 #define RESETS		1
 #define LOAD		1500	/* ms */
+#define LEAST		16	/* jobs of each producer, however slow the machine is */
 
 /* What is known of a job: before a command is sent, and after its answer. */
 enum state {
@@ -27,7 +28,7 @@ enum state {
 /* A page for each producer, whose jobs have the keys NUMBER-INDEX. */
 static struct ledger {
 	int resets;		/* so far; in the first page */
-	int next;
+	_Atomic int next;
 	unsigned char states[PAGE - 2 * sizeof(int)];
 } __attribute__((__aligned__(PAGE))) ledger[PRODUCERS];
 
@@ -92,6 +93,13 @@ static void *produce(void *argument)
 	return NULL;
 }
 
+static void wait_for_jobs(void)
+{
+	for (int i = 0; i < PRODUCERS; i++)
+		while (ledger[i].next < ledger->resets * LEAST)
+			sleep_ms(10);
+}
+
 static bool is_first(void)
 {
 	return access(LEDGER, F_OK);
@@ -135,7 +143,7 @@ static void begin(void)
 	const char *disk = getenv("TW_VM_DISK");
 	pthread_t thread;
 
-	if (!disk || access(disk, F_OK) || access("/dev/timewheel", F_OK))
+	if (!disk || access(disk, F_OK) || !has_wheels())
 		return;
 	mkdir(DIR, 0700);
 	need(!mount(disk, DIR, "ext4", 0, NULL), disk);
@@ -153,6 +161,7 @@ static void begin(void)
 	for (long i = 0; i < PRODUCERS; i++)
 		pthread_create(&thread, NULL, produce, (void *)i);
 	sleep_ms(LOAD + rand() % 500);
+	wait_for_jobs();
 	need(!system("echo b >/proc/sysrq-trigger"), "a reset");
 	pause();
 }
