@@ -598,10 +598,10 @@ TEST_F(life, redis_cli)
 	char answer[256] = "";
 	FILE *pipe;
 
-	if (access("./redis-cli", X_OK))
+	if (system("PATH=.:$PATH command -v redis-cli >/dev/null"))
 		SKIP(return, "no redis-cli");
-	pipe = popen("echo 'hello world' | ./redis-cli -s " SOCKET " -x TW.PUT q; "
-		     "./redis-cli -3 -s " SOCKET " TW.TAKE q | grep -o 'hello world'",
+	pipe = popen("PATH=.:$PATH; echo 'hello world' | redis-cli -s " SOCKET " -x TW.PUT q; "
+		     "redis-cli -3 -s " SOCKET " TW.TAKE q | grep -o 'hello world'",
 		     "r");
 	EXPECT_GT(fread(answer, 1, sizeof(answer) - 1, pipe), 0);
 	pclose(pipe);
