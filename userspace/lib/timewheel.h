@@ -112,7 +112,7 @@ extern "C" {
  *	Process: end with the process.
  *
  * Names
- *	Kernel: are the machine's, with an owner and rights.
+ *	Kernel: are the machine's: nodes in /dev/timewheels, each with an owner and rights.
  *	Process: are the process's, and everything in it may use them.
  *
  * A child by fork(2)
@@ -120,10 +120,12 @@ extern "C" {
  *	Process: gets %ENODEV from all calls on it but the close; it can make wheels of its own.
  *
  * File descriptors
- *	Kernel: can be passed on, read by read(2), and block each for itself.
+ *	Kernel: can be passed on, also by execve(2), read by read(2), closed by close(2), and
+ *	block each for itself.
  *	Process: are of a timerfd, to be polled and nothing else: %ENOTTY says that another
- *	process cannot use them, tw_wheel_read() and tw_events_read() read, and O_NONBLOCK is
- *	that of all that have the wheel open. A wheel has one more of them.
+ *	process or program cannot use them, tw_wheel_read() and tw_events_read() read, only
+ *	tw_wheel_close() closes, and O_NONBLOCK is that of all that have the wheel open. A
+ *	wheel has one more of them.
  *
  * Readable
  *	Kernel: means that a token has expired.
@@ -133,6 +135,16 @@ extern "C" {
  * A destroyed wheel
  *	Kernel: makes poll(2) say POLLHUP and POLLERR.
  *	Process: is readable, and a read says %ENODEV.
+ *
+ * The timer
+ *	Kernel: goes off though nobody looks at the wheel, and is counted then.
+ *	Process: is counted when somebody looks.
+ *
+ * Touch words
+ *	Kernel: are mapped by mmap(2) with the rights of the open file, which mprotect(2)
+ *	cannot widen.
+ *	Process: are memory of the process, which tw_words_map() gives to those that have
+ *	the wheel open for reading and writing; else it is %EACCES, as in the kernel.
  *
  * Signals
  *	Kernel: end a batch early, and SA_RESTART goes on with a wait.
@@ -144,7 +156,8 @@ extern "C" {
  *	Process: is SIGSEGV, as of any function.
  *
  * Limits
- *	Kernel: hold for each user, and memory is charged to the memory cgroup.
+ *	Kernel: hold for each user, as the module's parameters set them, and memory is
+ *	charged to the memory cgroup.
  *	Process: are those of the process, as RLIMIT_AS; addresses for all tokens that
  *	a wheel may have are taken when it is made.
  *
