@@ -45,6 +45,7 @@ help:
 	@echo 'make torture JOBS=3h twjobd killed, upgraded, reset and its power cut, for that long'
 	@echo 'make check-core      the tests of the core in user space: no guest'
 	@echo 'make check-native    the library and kselftests on wheels of the process: no guest'
+	@echo 'make mutants         that small faults are found: two hours; FAULTS="kmod/list.c" only some'
 	@echo 'make fuzz T=8h       random use, guided by what it runs, for that long: half of it of'
 	@echo '                     the device in a debug kernel, half of the core in user space'
 
@@ -155,6 +156,10 @@ check-core:
 	selftests/vm/deps core
 	$(MAKE) -C selftests/core check
 
+mutants:
+	selftests/vm/deps check
+	selftests/mutants/run $(CURDIR)/.build/mutants $(FAULTS)
+
 T ?= 10m
 # The core has two fuzzers, one after the other.
 seconds = $$(($(patsubst %h,%*3600,$(patsubst %m,%*60,$(T:%s=%)))))
@@ -169,6 +174,6 @@ fuzz: valid-time
 
 .PHONY: all help modules lib twctl install deb sign clean build-selftests \
 	build-demo guest vm demo check matrix check-debug torture fuzz bench \
-	check-core check-native valid-kernel valid-guest valid-time
+	check-core check-native mutants valid-kernel valid-guest valid-time
 # Here things are done in this order: "make -j" is for the folders below.
 .NOTPARALLEL:
