@@ -101,7 +101,7 @@ enum status age_check(struct saved *saved, const char *path)
 			       FORCE,
 			       path);
 	saved->stale = false;
-	if (saved->mark && access(path, W_OK) < 0)
+	if (access(path, W_OK) < 0)
 		return trouble(STATUS_FAILED,
 			       "%s: %s, and a save that is restored is marked: "
 			       FORCE,
@@ -111,15 +111,13 @@ enum status age_check(struct saved *saved, const char *path)
 
 /*
  * Marks the save as restored, in its place in the file, so that the save is marked or
- * as it was, whenever the machine stops. A save of an older twctl has no such place.
+ * as it was, whenever the machine stops.
  */
 void age_mark(const struct saved *saved, const char *path)
 {
 	char text[SAVED_MARK + 1];
 	int fd;
 
-	if (!saved->mark)
-		return;
 	snprintf(text, sizeof(text), "%*" PRIu64, SAVED_MARK,
 		 (uint64_t)(real_now() / NSEC_PER_SEC));
 	fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -26,7 +26,7 @@ static void set_flags(const struct args *args, struct timewheel_setup *setup)
 }
 
 /* How many tokens may be held, where nobody says it: what is known of them takes 2 MB. */
-uint32_t max_held_of(uint64_t max_tokens)
+static uint32_t max_held_of(uint64_t max_tokens)
 {
 	return max_tokens < 65536 ? max_tokens : 65536;
 }

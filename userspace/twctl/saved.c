@@ -19,16 +19,12 @@ char *saved_path(const char *name)
 	return path;
 }
 
-/*
- * @wrong: the first member that is missing, or is of another kind than it should be.
- * @gone: what the line has that wheels have no more, and what to write instead.
- */
+/* @wrong: the first member that is missing, or is of another kind than it should be. */
 struct line {
 	const char		*path;
 	unsigned long		number;
 	struct json_object	*object;
 	const char		*wrong;
-	char			gone[160];
 };
 
 static struct json_object *member(struct line *line, const char *name,
@@ -116,38 +112,10 @@ static void parse_setup(struct line *line, struct timewheel_setup *setup)
 	size_t i;
 
 	*setup = (struct timewheel_setup) { .size = sizeof(*setup) };
-	for (i = 0; i < settings_count; i++) {
-		/* Saves of an older twctl do not have it. */
-		if (settings[i].option == OPT_MAX_HELD &&
-		    !json_object_object_get_ex(line->object, "max-held", NULL))
-			setup->max_held = setup->lease ? max_held_of(setup->max_tokens) : 0;
-		else
-			setting_set(&settings[i], setup, setting_member(line, &settings[i]));
-	}
+	for (i = 0; i < settings_count; i++)
+		setting_set(&settings[i], setup, setting_member(line, &settings[i]));
 	if (!setup->tick && !line->wrong)
 		line->wrong = "tick";
-}
-
-/* Only saves of an older twctl have it. */
-static void check_limit(struct line *line)
-{
-	unsigned long long limit;
-
-	if (!json_object_object_get_ex(line->object, "max-attempts", NULL))
-		return;
-	limit = number_member(line, "max-attempts", UINT32_MAX);
-	if (limit)
-		snprintf(line->gone, sizeof(line->gone),
-			 "\"max-attempts\" is %llu, and wheels have no limit of attempts any more: write 0 here, and give 'twctl exec' --tries %llu",
-			 limit, limit);
-}
-
-/* Saves of an older twctl do not have it. */
-static void parse_age(struct line *line, struct saved *saved)
-{
-	snprintf(saved->made.boot, BOOT_TEXT, "%s", string_member(line, "boot"));
-	saved->made.uptime = number_member(line, "uptime", INT64_MAX);
-	saved->restored = number_member(line, "restored", INT64_MAX / NSEC_PER_SEC);
 }
 
 /* Finds the place where save has left room for the time of a restore. */
@@ -164,9 +132,9 @@ static off_t find_mark(const char *text)
 
 static void parse_head(struct line *line, struct saved *saved)
 {
-	number_member(line, "timewheel-save", SAVED_VERSION);
+	if (number_member(line, "timewheel-save", SAVED_VERSION) != SAVED_VERSION && !line->wrong)
+		line->wrong = "timewheel-save";
 	parse_setup(line, &saved->setup);
-	check_limit(line);
 	saved->owner = (struct owner) {
 		.uid = number_member(line, "owner", UINT32_MAX - 1),
 		.gid = number_member(line, "group", UINT32_MAX - 1),
@@ -175,8 +143,11 @@ static void parse_head(struct line *line, struct saved *saved)
 	saved->paused = bool_member(line, "paused");
 	saved->now = number_member(line, "now", INT64_MAX);
 	saved->made.wall = number_member(line, "wall", INT64_MAX);
-	if (json_object_object_get_ex(line->object, "restored", NULL))
-		parse_age(line, saved);
+	snprintf(saved->made.boot, BOOT_TEXT, "%s", string_member(line, "boot"));
+	saved->made.uptime = number_member(line, "uptime", INT64_MAX);
+	saved->restored = number_member(line, "restored", INT64_MAX / NSEC_PER_SEC);
+	if (!saved->mark && !line->wrong)
+		line->wrong = "restored";
 	/* Where the hand of the new wheel starts. */
 	if (!line->wrong && saved->setup.clock == TIMEWHEEL_CLOCK_MANUAL)
 		saved->setup.start = saved->now / saved->setup.tick;
@@ -186,20 +157,9 @@ static bool is_held(struct line *line)
 {
 	const char *state = string_member(line, "state");
 
-	if (!strcmp(state, "buried"))
-		strcpy(line->gone,
-		       "this token is buried, which no token is any more: write \"pending\" instead here, and it is due at once");
-	else if (strcmp(state, "pending") && strcmp(state, "held") && !line->wrong)
+	if (strcmp(state, "pending") && strcmp(state, "held") && !line->wrong)
 		line->wrong = "state";
 	return !strcmp(state, "held");
-}
-
-/* A periodic token was due before the deadline of its period. */
-static void was_kicked(struct line *line, int64_t left)
-{
-	snprintf(line->gone, sizeof(line->gone),
-		 "this token was kicked, which no token is any more: write \"state\":\"pending\",\"left\":%lld here, and add a token for the run before that",
-		 (long long)left);
 }
 
 /*
@@ -221,13 +181,8 @@ static void parse_token(struct line *line, struct saved *saved)
 	base = number_member(line, "base", INT64_MAX);
 	if (held)
 		token->left = 0;
-	if (token->period) {
-		int64_t left = base - saved->now;
-
-		if (token->left < left && !*line->gone)
-			was_kicked(line, left);
-		token->left = left;
-	}
+	if (token->period)
+		token->left = base - saved->now;
 	saved->count++;
 }
 
@@ -266,8 +221,6 @@ static bool parse_line(struct line *line, struct saved *saved, size_t *room,
 		make_room(saved, room);
 		parse_token(line, saved);
 	}
-	if (!line->wrong && *line->gone)
-		return refuse(line, line->gone);
 	if (!line->wrong)
 		return true;
 	snprintf(why, sizeof(why), "no, or a wrong, '%s'%s", line->wrong,
@@ -282,7 +235,6 @@ static bool parse_text(struct json_tokener *tokener, struct line *line,
 		length--;
 	line->number++;
 	line->wrong = NULL;
-	*line->gone = '\0';
 	json_tokener_reset(tokener);
 	line->object = json_tokener_parse_ex(tokener, text, length);
 	return json_object_is_type(line->object, json_type_object) &&

@@ -238,7 +238,6 @@ struct owner {
 	mode_t	mode;
 };
 
-uint32_t max_held_of(uint64_t max_tokens);
 enum status setup_of(const struct args *args, struct timewheel_setup *setup);
 enum status wheel_make(const char *name, const struct timewheel_setup *setup,
 		       unsigned int flags, bool *made);
@@ -273,7 +272,7 @@ char **declared_saved(enum status *status);
 
 /* Saved wheels: their files (saved.c) */
 
-#define SAVED_VERSION	3
+#define SAVED_VERSION	1
 #define SAVED_FILE	"/var/lib/timewheel/%s.save"
 
 /* The head of a save has so many characters for the time of a restore. */
@@ -299,8 +298,8 @@ struct saved_token {
 
 /*
  * @now and @made: the moment of the save, also by the wheel's clock. @restored: when it
- * was restored, in seconds since 1970, 0 for never. @mark: where the file has that, 0
- * if there is no place for it. @stale: the save has been refused for its age.
+ * was restored, in seconds since 1970, 0 for never. @mark: where the file has that.
+ * @stale: the save has been refused for its age.
  */
 struct saved {
 	struct timewheel_setup	setup;

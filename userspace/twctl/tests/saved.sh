@@ -224,7 +224,7 @@ saving()
 	is 'only its owner may read it' "$(stat -c %a $tmp/kinds)" 600
 	is 'nothing is beside it' "$(ls $tmp/kinds*)" $tmp/kinds
 	is 'its lines are JSON' "$($jq -c '[."timewheel-save", .end]' <$tmp/kinds | sort -u | xargs)" \
-		'[3,null] [null,null] [null,true]'
+		'[1,null] [null,null] [null,true]'
 	is 'the head' "$(head -n 1 $tmp/kinds | $jq -c \
 		'[.wheel, .clock, .now, .tick, .slots, .lease, .periods, .paused]')" \
 		'["kinds","manual",10000000000,1000000000,60,10000000000,true,true]'
@@ -317,35 +317,6 @@ refused()
 	refuses 1 "$1" restore new $tmp/bad
 }
 
-# A save of an older twctl: what it has that wheels have no more is not lost unseen.
-gone()
-{
-	sed '1s/"timewheel-save":3/"timewheel-save":2/
-		1s/"lease":0,/"lease":0,"max-attempts":0,/
-		2,4s/"base":0/"base":0,"attempts":1/' $tmp/some >$tmp/old
-	gives 0 restore older $tmp/old
-	is 'without any of it' "$($twctl list older -o id --no-headings | sort | xargs)" '1 2 3'
-	gives 0 destroy older
-	sed -e '1s/"restored": *[0-9]*/"restored":           0/' $tmp/old >$tmp/older
-	sed '1s/"max-attempts":0/"max-attempts":5/' $tmp/older >$tmp/bad
-	refused 'bad:1: "max-attempts" is 5, .*: write 0 here, and .* --tries 5$'
-	sed '3s/"pending"/"buried"/; 3s/"left":[0-9]*/"left":-7/' $tmp/older >$tmp/bad
-	refused 'bad:3: this token is buried, .*: write "pending" instead here, and it is due at once$'
-	sed -i 's/"buried"/"pending"/' $tmp/bad
-	gives 0 restore older $tmp/bad
-	is 'then it is due' "$($twctl list older --state due -o id --no-headings | wc -l)" 1
-	gives 0 destroy older
-	# At 0 s of a manual clock, a period that ends at 9 s.
-	sed '1s/"periods":false/"periods":true/; 3s/"timeout":[0-9]*/"timeout":0/
-		3s/"period":0,"base":0/"period":4000000000,"base":9000000000/' $tmp/older >$tmp/bad
-	refused 'bad:3: this token was kicked, .*: write "state":"pending","left":9000000000 here, and add'
-	sed -i '3s/"left":[0-9]*/"left":9000000000/' $tmp/bad
-	gives 0 restore older $tmp/bad
-	is 'then it has its periods' "$($twctl list older -b -o left,period --no-headings | sed 's/  */ /g' |
-		sort | tail -n 1 | xargs)" '9000000000 4000000000'
-	gives 0 destroy older
-}
-
 broken()
 {
 	gives 0 create some --clock manual --max-tokens 100000
@@ -361,8 +332,12 @@ broken()
 	refused 'bad:0: the save was cut off'
 	sed 3d $tmp/some >$tmp/bad
 	refused 'bad:4: the file has not so many tokens'
-	sed 's/"timewheel-save":3/"timewheel-save":4/' $tmp/some >$tmp/bad
-	refused "bad:1: no, or a wrong, 'timewheel-save': not a save of this"
+	for version in 0 2; do
+		sed "s/\"timewheel-save\":1/\"timewheel-save\":$version/" $tmp/some >$tmp/bad
+		refused "bad:1: no, or a wrong, 'timewheel-save': not a save of this"
+	done
+	sed '1s/"restored": */"restored":/' $tmp/some >$tmp/bad
+	refused "bad:1: no, or a wrong, 'restored'"
 	echo '{"tokens":[]}' >$tmp/bad
 	refused 'bad:1: .*not a save of this'
 	sed '3s/"left":[0-9]*/"left":"x"/' $tmp/some >$tmp/bad
@@ -380,8 +355,6 @@ broken()
 	refuses 3 "no wheel 'new'" list new
 	refuses 3 "no wheel 'new'" save new
 	refuses 1 '/none/file: No such file' save some /none/file
-
-	gone
 	# A disk that is full: the save before is kept.
 	mkdir $tmp/disk
 	mount -t tmpfs -o size=8k tmpfs $tmp/disk
@@ -477,13 +450,6 @@ aged()
 	gives 0 restore other $tmp/cd/marked --force
 	umount $tmp/cd
 	gives 0 destroy other
-	# One that an older twctl has made has no place for a mark.
-	sed 's/"timewheel-save":3,"restored": *0/"timewheel-save":1/
-		s/,"boot":"[^"]*","uptime":[0-9]*//' $tmp/marked >$tmp/old
-	for times in 1 2; do
-		gives 0 restore other $tmp/old
-		gives 0 destroy other
-	done
 	gives 0 save
 }
 
