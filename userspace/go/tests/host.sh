@@ -8,23 +8,7 @@ here=$PWD output=$1
 module=$(sed -n 's/^module //p' go.mod)
 folder=${module#*.git/}
 version=$(sed -n 's/^VERSION[ 	:=]*/v/p' ../lib/Makefile)
-results=0 failed=0
-
-# result NAME COMMAND...
-result()
-{
-	local name=$1 said
-
-	shift
-	results=$((results + 1))
-	if said=$("$@" 2>&1); then
-		echo "ok $results - $name"
-	else
-		failed=1
-		printf '%s\n' "$said" | sed 's/^/# /'
-		echo "not ok $results - $name"
-	fi
-}
+. ../../selftests/tap.sh
 
 formatted()
 {
@@ -108,15 +92,14 @@ from_proxy()
 }
 
 mkdir -p "$output"
-result "gofmt has nothing to change" formatted
-result "go vet has nothing to say" go vet ./...
-result "uapi.go is as generated from the headers" generated
-result "uapi.go has the layout and numbers of C" go test -count=1 -run Header ./internal/uapi
-result "every public name is described" go test -count=1 -run Described ./internal/uapi
-result "README.md names the module's version" grep -qF "$module@$version" README.md
-result "a program gets the module from a checkout" builds replaced
-result "a program gets the module from a repository" builds from_repository
-result "a program gets the module from another repository" builds from_another_repository
-result "a program gets the module from a proxy" builds from_proxy
-echo "1..$results"
-exit $failed
+attempt "gofmt has nothing to change" formatted
+attempt "go vet has nothing to say" go vet ./...
+attempt "uapi.go is as generated from the headers" generated
+attempt "uapi.go has the layout and numbers of C" go test -count=1 -run Header ./internal/uapi
+attempt "every public name is described" go test -count=1 -run Described ./internal/uapi
+attempt "README.md names the module's version" grep -qF "$module@$version" README.md
+attempt "a program gets the module from a checkout" builds replaced
+attempt "a program gets the module from a repository" builds from_repository
+attempt "a program gets the module from another repository" builds from_another_repository
+attempt "a program gets the module from a proxy" builds from_proxy
+finish

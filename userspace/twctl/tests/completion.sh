@@ -7,21 +7,8 @@
 set -u
 tool=$1 script=$2 zsh_script=$3
 name=${tool##*/}
-results=0 failed=0
 
-# result WHAT GOT WANTED
-result()
-{
-	results=$((results + 1))
-	if [ "$2" = "$3" ]; then
-		echo "ok $results $1"
-		return
-	fi
-	echo "not ok $results $1"
-	printf '# got:    %s\n# wanted: %s\n' "$2" "$3"
-	failed=1
-}
-
+. "${BASH_SOURCE[0]%/*}/../../../selftests/tap.sh"
 . "$script"
 
 # offers WORD...: what is offered for the last word, sorted
@@ -50,13 +37,13 @@ bash_offers_help()
 {
 	local verb
 
-	result "registered for $name" "$(complete -p "$name")" "complete -F _$name $name"
-	result 'verbs' "$(offers "$name" '')" "$verbs"
-	result 'options without a verb' "$(offers "$name" -)" "$(options_of "$default")"
+	same "registered for $name" "$(complete -p "$name")" "complete -F _$name $name"
+	same 'verbs' "$(offers "$name" '')" "$verbs"
+	same 'options without a verb' "$(offers "$name" -)" "$(options_of "$default")"
 	for verb in $verbs; do
-		result "$verb: options" "$(offers "$name" "$verb" -)" "$(options_of "$verb")"
+		same "$verb: options" "$(offers "$name" "$verb" -)" "$(options_of "$verb")"
 		[ "$(columns_of "$verb")" ] || continue
-		result "$verb: columns" "$(offers "$name" "$verb" -o '')" "$(columns_of "$verb")"
+		same "$verb: columns" "$(offers "$name" "$verb" -o '')" "$(columns_of "$verb")"
 	done
 }
 
@@ -74,17 +61,17 @@ zsh_offers_help()
 {
 	local verb
 
-	result 'zsh: verbs' "$(asks_zsh "$name" '' | sed 's/:.*//' | sort | xargs)" "$verbs"
+	same 'zsh: verbs' "$(asks_zsh "$name" '' | sed 's/:.*//' | sort | xargs)" "$verbs"
 	for verb in $verbs; do
-		result "zsh: $verb: options" "$(asks_zsh "$name" "$verb" '' |
+		same "zsh: $verb: options" "$(asks_zsh "$name" "$verb" '' |
 			sed -n 's/^\(([^)]*)\)\?\(--[a-z-]*\)\[.*/\2/p' |
 			sort | xargs)" "$(options_of "$verb")"
 	done
-	result 'zsh: options without a verb' "$(asks_zsh "$name" --version '' |
+	same 'zsh: options without a verb' "$(asks_zsh "$name" --version '' |
 		grep -c -e '--version\[')" 1
 }
 
-finish()
+offers_help()
 {
 	bash_offers_help
 	in_bash
@@ -92,9 +79,7 @@ finish()
 		zsh_offers_help
 		in_zsh
 	else
-		results=$((results + 1))
-		echo "ok $results zsh # SKIP not installed"
+		skip zsh "not installed"
 	fi
-	echo "1..$results"
-	exit $failed
+	finish
 }
