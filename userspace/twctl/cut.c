@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lines that are longer than the terminal is wide are cut, because a table whose
- * lines wrap cannot be read.
+ * How large the terminal is. Lines that are longer than it is wide are cut, because a table
+ * whose lines wrap cannot be read.
  */
 #include <sys/ioctl.h>
 #include <wchar.h>
@@ -21,6 +21,19 @@ int screen_width(void)
 	if (columns && atoi(columns) > 0)
 		return atoi(columns);
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
+/* The terminal's height in lines; 0 if output is no terminal, or nothing is known. */
+int screen_height(void)
+{
+	const char *lines = getenv("LINES");
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (lines && atoi(lines) > 0)
+		return atoi(lines);
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_row;
 }
 
 /* The length of what sets a colour, "ESC [ ... m". */

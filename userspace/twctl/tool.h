@@ -218,6 +218,7 @@ bool colors_wanted(void);
 /* Lines that are too long for a terminal (cut.c) */
 
 int screen_width(void);
+int screen_height(void);
 void cut_lines(char *text, int width);
 
 /* Signals and waiting (wait.c) */

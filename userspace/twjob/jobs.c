@@ -294,34 +294,10 @@ enum status verb_kick(const struct args *args)
 	return change_each(args, "TW.KICK");
 }
 
-/*
- * Whether it is text in UTF-8, without a zero. The C library would need a locale for
- * that, which may not be there.
- */
+/* Whether it is text in UTF-8, without a zero. */
 static bool is_text(const redisReply *value)
 {
-	const unsigned char *at = value ? (unsigned char *)value->str : NULL;
-	/* The least byte that may follow the first one, and the greatest. */
-	unsigned char least, most;
-	int more;
-
-	if (!at || strlen(value->str) != value->len)
-		return false;
-	while (*at) {
-		more = *at < 0x80 ? 0 : *at < 0xc2 ? -1 : *at < 0xe0 ? 1 :
-		       *at < 0xf0 ? 2 : *at < 0xf5 ? 3 : -1;
-		least = *at == 0xe0 ? 0xa0 : *at == 0xf0 ? 0x90 : 0x80;
-		most = *at == 0xed ? 0x9f : *at == 0xf4 ? 0x8f : 0xbf;
-		if (more < 0)
-			return false;
-		for (at++; more; more--, at++) {
-			if (*at < least || *at > most)
-				return false;
-			least = 0x80;
-			most = 0xbf;
-		}
-	}
-	return true;
+	return value && value->str && utf8_all(value->str, value->len);
 }
 
 static void put_text(struct out *out, int column, const redisReply *value)

@@ -2,7 +2,7 @@
 /*
  * Verbs about queues as a whole.
  */
-#include "twjob.h"
+#include "overview.h"
 
 enum {
 	NAME, JOBS, BYTES, HELD, BURIED, STATE, LEASE, TRIES, MAX_JOBS, MAX_BYTES,
@@ -46,17 +46,6 @@ const struct column figure_columns[] = {
 	{ }
 };
 
-static const char *state_of(const redisReply *stats)
-{
-	bool draining = number_field(stats, "draining");
-
-	if (number_field(stats, "loading"))
-		return "loading";
-	if (number_field(stats, "paused"))
-		return draining ? "paused+draining" : "paused";
-	return draining ? "draining" : "running";
-}
-
 static void put_queue(struct out *out, const char *name, const redisReply *stats)
 {
 	out_row(out);
@@ -65,7 +54,7 @@ static void put_queue(struct out *out, const char *name, const redisReply *stats
 	out_size(out, BYTES, number_field(stats, "bytes"));
 	out_number(out, HELD, number_field(stats, "held"));
 	out_number(out, BURIED, number_field(stats, "buried"));
-	out_text(out, STATE, "%s", state_of(stats));
+	out_text(out, STATE, "%s", queue_state(stats));
 	out_span(out, LEASE, number_field(stats, "lease_ms") * NSEC_PER_MSEC);
 	out_number(out, TRIES, number_field(stats, "tries"));
 	out_number(out, MAX_JOBS, number_field(stats, "max_jobs"));

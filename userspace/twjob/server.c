@@ -239,13 +239,29 @@ bool refused(const redisReply *reply, const char *queue, enum status *status)
 	return true;
 }
 
-/* @seconds: how long an answer may take. NULL, with errno, if there is none. */
-redisContext *server_connect(unsigned int seconds)
+/* Connections by TCP give the password. What they are answered is NULL or an error. */
+static redisReply *log_in(redisContext *made)
+{
+	redisReply *reply = settings.port && settings.password ?
+			    redisCommand(made, "AUTH %s", settings.password) : NULL;
+
+	if (!reply || reply->type == REDIS_REPLY_ERROR)
+		return reply;
+	freeReplyObject(reply);
+	return NULL;
+}
+
+/*
+ * @seconds: how long an answer may take. NULL if there is no connection, with what the
+ * server says of the password in @refusal, or NULL there, and errno.
+ */
+redisContext *server_try(unsigned int seconds, redisReply **refusal)
 {
 	const struct timeval patience = { .tv_sec = seconds };
 	redisContext *made;
 	int error;
 
+	*refusal = NULL;
 	made = settings.port ?
 	       redisConnectWithTimeout(settings.host, settings.port, patience) :
 	       redisConnectUnixWithTimeout(settings.host, patience);
@@ -261,19 +277,24 @@ redisContext *server_connect(unsigned int seconds)
 	/* A command that is run must not keep a connection that has ended. */
 	fcntl(made->fd, F_SETFD, FD_CLOEXEC);
 	redisSetTimeout(made, patience);
-	if (!settings.port)
+	if (settings.port)
+		redisEnableKeepAlive(made);
+	*refusal = log_in(made);
+	if (!*refusal)
 		return made;
-	redisEnableKeepAlive(made);
-	if (settings.password) {
-		redisReply *reply = redisCommand(made, "AUTH %s",
-						 settings.password);
-		enum status status;
+	redisFree(made);
+	return NULL;
+}
 
-		if (reply && refused(reply, NULL, &status))
-			exit(status);
-		if (reply)
-			freeReplyObject(reply);
-	}
+/* A wrong password ends the program. NULL, with errno, if there is no connection. */
+redisContext *server_connect(unsigned int seconds)
+{
+	redisReply *refusal;
+	redisContext *made = server_try(seconds, &refusal);
+	enum status status;
+
+	if (refusal && refused(refusal, NULL, &status))
+		exit(status);
 	return made;
 }
 

@@ -34,7 +34,26 @@ enum {
 	OPT_BACKOFF,
 	OPT_KEEP_BURIED,
 	OPT_KEEP_DONE,
+	OPT_LISTEN,
+	OPT_READ_ONLY,
 };
+
+/* The texts of the options that 'twjob web' hands on to its program. */
+#define WEB_OPTION_TEXTS						\
+	[OPT_SERVER] = { 's', "server", "ADDRESS",			\
+		"twjobd's socket, or HOST:PORT (/run/twjobd/socket)" },	\
+	[OPT_PASSWORD_FILE] = { 0, "password-file", "FILE",		\
+		"the password for HOST:PORT is its first line" },	\
+	[OPT_LISTEN] = { 0, "listen", "ADDRESS",			\
+		"a socket's path, or 127.0.0.1:PORT" },			\
+	[OPT_READ_ONLY] = { 0, "read-only", NULL, "change nothing" }
+#define WEB_OPTIONS	(1ULL << OPT_HELP | 1ULL << OPT_SERVER |	\
+			 1ULL << OPT_PASSWORD_FILE | 1ULL << OPT_LISTEN | \
+			 1ULL << OPT_READ_ONLY)
+#define WEB_HELP	"show queues and jobs to a browser, and change them by it"
+
+/* The states of jobs, in the order of a job's life. */
+#define JOB_STATES	"delayed ready held buried done"
 
 /* What messages say about accepted times. */
 #define POINT_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
@@ -45,7 +64,8 @@ enum {
 #define NEVER		UINT64_MAX
 
 extern const struct column queue_columns[], figure_columns[], put_columns[],
-	job_columns[], body_columns[], done_columns[], calendar_columns[];
+	job_columns[], body_columns[], done_columns[], calendar_columns[],
+	top_columns[];
 extern const char * const job_states[];
 
 enum status verb_queues(const struct args *args);
@@ -67,6 +87,8 @@ enum status verb_delete(const struct args *args);
 enum status verb_every(const struct args *args);
 enum status verb_calendar(const struct args *args);
 enum status verb_work(const struct args *args);
+enum status verb_top(const struct args *args);
+enum status verb_web(const struct args *args);
 enum status verb_backup(const struct args *args);
 
 /* What is said to the server (server.c) */
@@ -89,7 +111,8 @@ void request_add_when(struct request *request, const struct when *when);
 void request_add_settings(struct request *request, const struct args *args);
 
 void server_settings(const struct args *args);
-redisContext *server_connect(unsigned int patience);
+redisContext *server_try(unsigned int seconds, redisReply **refusal);
+redisContext *server_connect(unsigned int seconds);
 enum status server_trouble(void);
 void server_open(const struct args *args);
 bool server_append(redisContext *server, struct request *request);
@@ -97,6 +120,11 @@ redisReply *ask(struct request *request);
 bool refused(const redisReply *reply, const char *queue, enum status *status);
 const redisReply *field(const redisReply *map, const char *name);
 long long number_field(const redisReply *map, const char *name);
+
+/* Text in UTF-8 (text.c) */
+
+size_t utf8_length(const char *text, size_t length);
+bool utf8_all(const char *text, size_t length);
 
 /* What putting jobs has in common (jobs.c) */
 

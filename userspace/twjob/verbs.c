@@ -16,7 +16,7 @@ static const char *words_of(const char *arg)
 {
 	if (!strcmp(arg, "MISSED"))
 		return "last all none";
-	return strcmp(arg, "STATE") ? NULL : "delayed ready held buried done";
+	return strcmp(arg, "STATE") ? NULL : JOB_STATES;
 }
 
 const struct tool tool = {
@@ -29,10 +29,7 @@ const struct tool tool = {
 
 const struct option_text option_texts[MOST_OPTIONS] = {
 	COMMON_OPTION_TEXTS,
-	[OPT_SERVER] = { 's', "server", "ADDRESS",
-		"twjobd's socket, or HOST:PORT (/run/twjobd/socket)" },
-	[OPT_PASSWORD_FILE] = { 0, "password-file", "FILE",
-		"the password for HOST:PORT is its first line" },
+	WEB_OPTION_TEXTS,
 	[OPT_KEY] = { 'k', "key", "KEY",
 		"the job of this key, which is there once in a queue" },
 	[OPT_REPLACE] = { 'r', "replace", NULL,
@@ -103,6 +100,9 @@ const struct verb verbs[] = {
 	  ALL | TABLE, figure_columns, 0, MANY, verb_stats },
 	{ "metrics", "", "print all figures in Prometheus' text format",
 	  ALL, NULL, 0, 0, verb_metrics },
+	{ "top", "", "show what the queues do, on a terminal again and again",
+	  ALL | TABLE, top_columns, 0, 0, verb_top },
+	{ "web", "", WEB_HELP, WEB_OPTIONS, NULL, 0, 0, verb_web },
 	{ "every", "QUEUE KEY RULE", "put a job that comes again by a rule",
 	  ALL | TABLE | SETTINGS | BIT(TZ) | BIT(MISSED) | BIT(OVERLAP) | BIT(BODY),
 	  put_columns, 3, 3, verb_every },
