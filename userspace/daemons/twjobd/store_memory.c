@@ -444,6 +444,18 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 	return n;
 }
 
+static int next_rules(int64_t after, struct job *jobs, int count)
+{
+	size_t i = place_of(&rule_table, after + 1);
+	int n = 0;
+
+	for (; i < rule_table.count && n < count; i++)
+		if (rule_table.entries[i].row &&
+		    !get_job(rule_table.entries[i].id, false, &jobs[n]))
+			n++;
+	return n;
+}
+
 static bool is_full(void)
 {
 	return false;
@@ -481,5 +493,6 @@ const struct store store_memory = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_rules = next_rules,
 	.is_full = is_full,
 };

@@ -660,18 +660,29 @@ static int get_body(int64_t id, void (*use)(void *arg, struct bytes body),
 	return with_blob(BOUND(GET_BODY, id), use, arg);
 }
 
-static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
+static int read_jobs(sqlite3_stmt *statement, struct job *jobs, int count)
 {
-	sqlite3_stmt *statement = BOUND(buried ? NEXT_BURIED : NEXT, after,
-					count);
 	int n = 0, result = 0;
 
-	if (buried)
-		sqlite3_bind_int64(statement, 3, buried);
 	while (n < count && (result = step(statement)) > 0)
 		read_job(statement, &jobs[n++]);
 	sqlite3_reset(statement);
 	return result < 0 ? result : n;
+}
+
+static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
+{
+	sqlite3_stmt *statement = BOUND(buried ? NEXT_BURIED : NEXT, after,
+					count);
+
+	if (buried)
+		sqlite3_bind_int64(statement, 3, buried);
+	return read_jobs(statement, jobs, count);
+}
+
+static int next_rules(int64_t after, struct job *jobs, int count)
+{
+	return read_jobs(BOUND(NEXT_RULES, after, count), jobs, count);
 }
 
 static bool get_clock(int64_t *offset)
@@ -738,6 +749,7 @@ const struct store store_sqlite = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_rules = next_rules,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = disk_is_full,

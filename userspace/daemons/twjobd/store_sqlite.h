@@ -99,7 +99,7 @@ enum statement {
 	SET_NEXT, SET_LIST, GET_LIST, SET_CLOCK,
 	QUEUES, ADD_QUEUE, SAVE_QUEUE, REMOVE_QUEUE,
 	ADD, ADD_BODY, CHANGE, CHANGE_BODY, REMOVE, REMOVE_BODY,
-	GET, GET_BODY, NEXT, NEXT_BURIED,
+	GET, GET_BODY, NEXT, NEXT_BURIED, NEXT_RULES,
 	SAVE_RULE, GET_RULE,
 	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
 	ADD_DONE, END_DONE, NEXT_DONE,
@@ -137,6 +137,8 @@ static const char * const texts[STATEMENTS] = {
 		 "order by id limit ?2",
 	[NEXT_BURIED] = "select " JOB_COLUMNS " from job where buried and\n"
 			"queue = ?3 and id > ?1 order by id limit ?2",
+	[NEXT_RULES] = "select " JOB_COLUMNS " from job where id in\n"
+		       "(select id from rule where id > ?1 order by id limit ?2) order by id",
 	[SAVE_RULE] = "replace into rule (id, " RULE_COLUMNS ")\n"
 		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[GET_RULE] = "select " RULE_COLUMNS " from rule where id = ?",

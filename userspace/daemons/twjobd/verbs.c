@@ -81,6 +81,7 @@ static const struct verb {
 	{ "TW.GETKEY", 3, 3, MAY_LOOK, QUEUE | GATHER | KEY, verb_get },
 	{ "TW.LIST", 2, 10, MAY_LOOK, QUEUE, verb_list },
 	{ "TW.DONE", 2, 6, MAY_LOOK, QUEUE, verb_done },
+	{ "TW.RULES", 2, 6, MAY_LOOK, QUEUE, verb_rules },
 	{ "TW.STATS", 2, 2, MAY_LOOK, QUEUE, verb_stats },
 	{ "TW.STATS", 1, 1, MAY_LOOK, 0, verb_stats },
 	{ "TW.METRICS", 1, 1, MAY_LOOK, 0, verb_metrics },

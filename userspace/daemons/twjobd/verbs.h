@@ -137,6 +137,7 @@ void verb_list(struct request *request);
 
 /* verbs_done.c */
 void verb_done(struct request *request);
+void verb_rules(struct request *request);
 
 /* verbs_take.c */
 void verb_take(struct request *request);

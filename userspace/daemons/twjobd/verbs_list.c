@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that tell of jobs: TW.GET of one, TW.LIST of many. They change nothing.
+ * Verbs that tell of jobs: TW.GET of one, TW.LIST and TW.RULES of many. They change nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,9 +35,9 @@ static enum state state_of(const struct job *job,
 
 /* What the store has of a job beside its row. */
 struct more {
+	struct rule rule;
 	struct options options;
 	struct failure failure;
-	struct rule rule;
 };
 
 static int get_more(const struct job *job, struct more *more)
@@ -45,7 +45,9 @@ static int get_more(const struct job *job, struct more *more)
 	int result = 0;
 
 	more->options = NO_OPTIONS;
-	if (job->options)
+	if (job->rule)
+		result = store->get_rule(job->id, &more->rule);
+	if (!result && job->options)
 		result = store->get_options(job->id, &more->options);
 	if (!result && job->failure)
 		result = store->get_failure(job->id, &more->failure);
@@ -57,7 +59,7 @@ static size_t count_more(const struct job *job, const struct more *more)
 {
 	const struct options *options = &more->options;
 
-	return (options->lease ? 1 : 0) + (options->tries != TRIES_OF_QUEUE) +
+	return (job->rule ? 5 : 0) + (options->lease ? 1 : 0) + (options->tries != TRIES_OF_QUEUE) +
 	       (options->backoff ? 2 : 0) + (options->unique ? 1 : 0) +
 	       (job->failure ? 2 : 0);
 }
@@ -74,11 +76,31 @@ static void add_lease(struct reply *reply, const struct timewheel_token *token)
 	add_number(reply, "lease_left_ms", token->left / NSEC_PER_MSEC);
 }
 
+static void add_rule(struct reply *reply, const struct rule *rule)
+{
+	static const char * const missed[] = { "last", "all", "none" };
+	char name[CALENDAR_NAME];
+
+	calendar_name(&rule->at, name);
+	reply_text(reply, "rule");
+	reply_text(reply, rule->text);
+	reply_text(reply, "zone");
+	reply_text(reply, rule->zone);
+	reply_text(reply, "missed");
+	reply_text(reply, missed[rule->missed]);
+	reply_text(reply, "overlap");
+	reply_integer(reply, rule->overlap);
+	reply_text(reply, "occurrence");
+	reply_text(reply, name);
+}
+
 static void add_more(struct reply *reply, const struct job *job, const struct more *more)
 {
 	const struct bytes reason = { more->failure.reason, more->failure.length };
 	const struct options *options = &more->options;
 
+	if (job->rule)
+		add_rule(reply, &more->rule);
 	if (options->lease)
 		add_number(reply, "lease_ms", options->lease);
 	if (options->tries != TRIES_OF_QUEUE)
@@ -118,24 +140,6 @@ static void add_body(void *reply, struct bytes body)
 	reply_bytes(reply, body);
 }
 
-static void add_rule(struct reply *reply, const struct rule *rule)
-{
-	static const char * const missed[] = { "last", "all", "none" };
-	char name[CALENDAR_NAME];
-
-	calendar_name(&rule->at, name);
-	reply_text(reply, "rule");
-	reply_text(reply, rule->text);
-	reply_text(reply, "zone");
-	reply_text(reply, rule->zone);
-	reply_text(reply, "missed");
-	reply_text(reply, missed[rule->missed]);
-	reply_text(reply, "overlap");
-	reply_integer(reply, rule->overlap);
-	reply_text(reply, "occurrence");
-	reply_text(reply, name);
-}
-
 static int find(struct request *request, struct job *job, struct timewheel_token *token)
 {
 	struct bytes key;
@@ -157,8 +161,6 @@ void verb_get(struct request *request)
 	struct job job;
 	int result = find(request, &job, &token);
 
-	if (!result && job.rule)
-		result = store->get_rule(job.id, &more.rule);
 	if (!result)
 		result = get_more(&job, &more);
 	if (result == -ENOENT)
@@ -169,10 +171,8 @@ void verb_get(struct request *request)
 		return;
 	state = state_of(&job, &token);
 	add_job(request->reply, &job, state,
-		(job.rule ? 11 : 6) + (state == HELD) + count_more(&job, &more));
+		6 + (state == HELD) + count_more(&job, &more));
 	store->body(job.id, add_body, request->reply);
-	if (job.rule)
-		add_rule(request->reply, &more.rule);
 	if (state == HELD)
 		add_lease(request->reply, &token);
 	add_more(request->reply, &job, &more);
@@ -183,6 +183,7 @@ struct listing {
 	int looked_at;
 	uint64_t after, count, before;
 	enum state state;	/* STATES for all */
+	bool rules;		/* only jobs that have one */
 	uint64_t found;
 	struct buffer buffer;
 	struct reply jobs;
@@ -202,16 +203,18 @@ static bool parse_state(struct request *request, struct bytes arg,
 static bool parse_option(struct request *request, int i, struct listing *listing)
 {
 	struct bytes option = request->argv[i], value = request->argv[i + 1];
+	bool rules = listing->rules;
 
 	if (arg_is(option, "CURSOR"))
 		return arg_number(request, value, 0, MAX_ID, &listing->after);
 	if (arg_is(option, "COUNT"))
 		return arg_number(request, value, 1, MAX_LIST, &listing->count);
-	if (arg_is(option, "STATE"))
+	if (!rules && arg_is(option, "STATE"))
 		return parse_state(request, value, &listing->state);
-	if (arg_is(option, "BEFORE"))
+	if (!rules && arg_is(option, "BEFORE"))
 		return arg_number(request, value, 0, MAX_DUE, &listing->before);
-	reply_error(request->reply, "ERR expected CURSOR, COUNT, STATE or BEFORE");
+	reply_error(request->reply, rules ? "ERR expected CURSOR or COUNT" :
+					    "ERR expected CURSOR, COUNT, STATE or BEFORE");
 	return false;
 }
 
@@ -261,7 +264,8 @@ static int list_some(struct listing *listing, struct queue *queue)
 	static struct job jobs[SLICE];
 	bool is_aside = listing->state == BURIED || listing->state == DONE;
 	int64_t buried = is_aside ? queue->row.id : 0;
-	int n = store->next(listing->after, buried, jobs, SLICE);
+	int n = listing->rules ? store->next_rules(listing->after, jobs, SLICE) :
+				 store->next(listing->after, buried, jobs, SLICE);
 
 	for (int i = 0; i < n && listing->found < listing->count; i++) {
 		listing->after = jobs[i].id;
@@ -320,12 +324,7 @@ static void step_list(struct client *client, bool end)
 	end_list(client);
 }
 
-/*
- * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: the cursor of the next
- * command, 0 at the end, and jobs in the order of their numbers. An answer may have no
- * jobs although there are more of them.
- */
-void verb_list(struct request *request)
+static void list(struct request *request, bool rules)
 {
 	struct listing *listing = calloc(1, sizeof(*listing));
 
@@ -336,6 +335,7 @@ void verb_list(struct request *request)
 		.count = LIST_COUNT,
 		.before = MAX_DUE + 1,
 		.state = STATES,
+		.rules = rules,
 	};
 	if (!parse_list(request, listing)) {
 		free(listing);
@@ -347,4 +347,20 @@ void verb_list(struct request *request)
 	request->client->steps = listing;
 	request->client->step = step_list;
 	step_list(request->client, false);
+}
+
+/*
+ * TW.LIST queue [CURSOR c] [COUNT n] [STATE s] [BEFORE unix-ms]: the cursor of the next
+ * command, 0 at the end, and jobs in the order of their numbers. An answer may have no
+ * jobs although there are more of them.
+ */
+void verb_list(struct request *request)
+{
+	list(request, false);
+}
+
+/* TW.RULES queue [CURSOR c] [COUNT n]: likewise, jobs that have a rule */
+void verb_rules(struct request *request)
+{
+	list(request, true);
 }

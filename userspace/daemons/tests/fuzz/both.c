@@ -260,6 +260,17 @@ static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 	return n;
 }
 
+static int next_rules(int64_t after, struct job *jobs, int count)
+{
+	static struct job others[MOST];
+	int n = store_sqlite.next_rules(after, jobs, count);
+
+	must_be(n == store_memory.next_rules(after, others, count));
+	for (int i = 0; i < n; i++)
+		must_be(is_same(&jobs[i], &others[i]));
+	return n;
+}
+
 static int each_queue(void (*each)(const struct queue_row *row))
 {
 	return store_sqlite.each_queue(each);
@@ -321,6 +332,7 @@ const struct store store_both = {
 	.get = get_job,
 	.body = get_body,
 	.next = next_jobs,
+	.next_rules = next_rules,
 	.clock = get_clock,
 	.save_clock = save_clock,
 	.is_full = is_full,
@@ -423,6 +435,7 @@ static void compare_all(int64_t newest)
 	}
 	count_rules();
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
+	next_rules(rand() % 100, jobs, 10);
 	next_done(1 + rand() % 2, INT64_MAX, done, MOST);
 	next_done(1 + rand() % 2, rand() % 100, done, 3);
 }

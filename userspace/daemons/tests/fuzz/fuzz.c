@@ -364,7 +364,7 @@ static const char * const words[] = {
 	"COMMAND", "QUIT", "ECHO", "SELECT", "CONFIG", "CLUSTER", "RESET",
 	"MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "DISCARD", "WATCH", "UNWATCH", "TW.GETKEY",
 	/* Not when answers are compared: what comes of it depends on the time or the store. */
-	"TW.EVERY", "TIME", "TW.DONE",
+	"TW.EVERY", "TIME", "TW.DONE", "TW.RULES",
 	/* From here on arguments. */
 	"q", "q", "q", "q", "r", "#", "#", "%", "%", "IN", "AT", "KEY", "KEY", "REPLACE",
 	"LEASE", "TRIES", "MAXJOBS", "MAXBYTES", "COUNT", "BLOCK", "BOUND", "CURSOR",

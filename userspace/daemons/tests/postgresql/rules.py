@@ -97,6 +97,8 @@ def _():
     job = int(sql("select id from timewheel.job"))
     answer = c("TW.GET", "q", job)
     assert b"0 12 * * *" in answer, answer
+    assert b"0 12 * * *" in c("TW.RULES", "q")[1][0], c("TW.RULES", "q")
+    same(c("TW.RULES", "q", "CURSOR", job), [0, []])
     same(b("TW.PUT", "q", "x", "KEY", "e", "REPLACE"),
          "-ERR the key is that of a rule, see TW.EVERY")
     same(b("TW.PUT", "q", "x", "KEY", "e"), [job, b"EXISTS"])

@@ -243,6 +243,10 @@ const char * const statement_texts[STATEMENTS] = {
 	[NEXT_BURIED] =
 		"select " JOB ", 0::bigint from timewheel.job where buried and\n"
 		" queue = $3::bigint and id > $1::bigint order by id limit $2::bigint",
+	[NEXT_RULES] =
+		"select " JOB ", 0::bigint from timewheel.job where id = any(array(\n"
+		" select job from timewheel.rule where job > $1::bigint order by job\n"
+		" limit $2::bigint)) order by id",
 	[OWN] =
 		"select " JOB ", 0::bigint from timewheel.job\n"
 		" where (node, id) > ($3::bigint, $1::bigint) and node <= $3::bigint\n"

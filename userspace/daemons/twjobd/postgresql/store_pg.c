@@ -588,7 +588,7 @@ static int read_next(enum statement statement, int64_t after, int count, int64_t
 		return result;
 	pg_number(after);
 	pg_number(count);
-	if (statement != NEXT)
+	if (statement != NEXT && statement != NEXT_RULES)
 		pg_number(third);
 	result = pg_ask(statement, &rows);
 	if (result)
@@ -596,8 +596,8 @@ static int read_next(enum statement statement, int64_t after, int count, int64_t
 	n = PQntuples(rows);
 	for (int i = 0; i < n; i++)
 		pg_read_job(rows, i, &jobs[i]);
-	/* They are compared with what their rules say. */
-	if (statement == OWN) {
+	/* What their rules say is asked for next. */
+	if (statement == OWN || statement == NEXT_RULES) {
 		if (!pg_has_begun())
 			rows_clear();
 		pg_want_rules(rows);
@@ -609,6 +609,11 @@ static int read_next(enum statement statement, int64_t after, int count, int64_t
 static int next_jobs(int64_t after, int64_t buried, struct job *jobs, int count)
 {
 	return read_next(buried ? NEXT_BURIED : NEXT, after, count, buried, jobs);
+}
+
+static int next_rules(int64_t after, struct job *jobs, int count)
+{
+	return read_next(NEXT_RULES, after, count, 0, jobs);
 }
 
 static int next_own(int64_t after, struct job *jobs, int count)
@@ -721,6 +726,7 @@ const struct store store_pg = {
 	.want = read_rows,
 	.body = get_body,
 	.next = next_jobs,
+	.next_rules = next_rules,
 	.next_own = next_own,
 	.find_own = find_own,
 	.clock = get_clock,
