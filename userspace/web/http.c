@@ -31,15 +31,16 @@ static bool fits(struct exchange *exchange, const char *pattern)
 
 	for (; part < exchange->nr_path; part++) {
 		const struct part *given = &exchange->path[part];
-		size_t length = strcspn(pattern, "/");
+		size_t length;
 
+		if (part && *pattern++ != '/')
+			return false;
+		length = strcspn(pattern, "/");
 		if (*pattern == '*' && given->length)
 			exchange->name[names++] = *given;
 		else if (given->length != length || memcmp(given->text, pattern, length))
 			return false;
 		pattern += length;
-		if (*pattern && part + 1 < exchange->nr_path)
-			pattern++;
 	}
 	return !*pattern;
 }
