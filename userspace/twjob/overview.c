@@ -155,6 +155,13 @@ static bool add_queues(struct overview *overview, redisReply *(*ask)(struct requ
 	return answered;
 }
 
+static int by_name(const void *one, const void *other)
+{
+	const struct overview_queue *a = one, *b = other;
+
+	return strcmp(a->name, b->name);
+}
+
 redisReply *overview_get(struct overview *overview, redisReply *(*ask)(struct request *request),
 			 bool *lost)
 {
@@ -170,6 +177,7 @@ redisReply *overview_get(struct overview *overview, redisReply *(*ask)(struct re
 		*lost = !add_queues(overview, ask, names);
 	if (names)
 		freeReplyObject(names);
+	qsort(overview->queues, overview->count, sizeof(*overview->queues), by_name);
 	return NULL;
 }
 

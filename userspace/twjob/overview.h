@@ -18,7 +18,7 @@ struct overview_queue {
 	double		rate, half, most;
 };
 
-/* @daemon: the answer of TW.STATS without a queue. */
+/* @daemon: the answer of TW.STATS without a queue. @queues: by their names. */
 struct overview {
 	redisReply		*daemon;
 	struct overview_queue	*queues;

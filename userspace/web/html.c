@@ -89,6 +89,20 @@ void url(struct exchange *exchange, const char *bytes, size_t length)
 	put_url(exchange->page, bytes, length);
 }
 
+static void put_navigation(struct exchange *exchange)
+{
+	static const char * const pages[][2] = {
+		{ "", "Queues" }, { "rules", "Rules" }, { "connections", "Connections" },
+	};
+	size_t i;
+
+	html(exchange, "<nav>");
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		html(exchange, "<a href=\"%s/%s\">%s</a> ", web.prefix, pages[i][0],
+		     pages[i][1]);
+	html(exchange, "</nav>\n");
+}
+
 /* @title: a text of this program, or one that is escaped again where it is put. */
 void page_begin(struct exchange *exchange, unsigned int status, const char *title)
 {
@@ -99,10 +113,9 @@ void page_begin(struct exchange *exchange, unsigned int status, const char *titl
 	     "<title>");
 	text_of(exchange, title);
 	html(exchange, " - twjob</title>\n"
-	     "<link rel=\"stylesheet\" href=\"%s/style.css\">\n</head>\n<body>\n"
-	     "<nav><a href=\"%s/\">Queues</a> <a href=\"%s/rules\">Rules</a> "
-	     "<a href=\"%s/connections\">Connections</a></nav>\n<main>\n<h1>",
-	     web.prefix, web.prefix, web.prefix, web.prefix);
+	     "<link rel=\"stylesheet\" href=\"%s/style.css\">\n</head>\n<body>\n", web.prefix);
+	put_navigation(exchange);
+	html(exchange, "<main>\n<h1>");
 	text_of(exchange, title);
 	html(exchange, "</h1>\n");
 }

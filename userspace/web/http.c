@@ -45,15 +45,16 @@ static bool fits(struct exchange *exchange, const char *pattern)
 	return !*pattern;
 }
 
-static const struct route *route_of(struct exchange *exchange)
+static void find_route(struct exchange *exchange)
 {
 	const struct route *route;
 
-	for (route = routes; route->pattern; route++) {
+	for (route = routes; route->pattern && !exchange->route; route++) {
 		if (fits(exchange, route->pattern))
-			return route;
+			exchange->route = route;
 	}
-	return NULL;
+	if (!exchange->route)
+		page_wrong(exchange, MHD_HTTP_NOT_FOUND, "There is no such page.");
 }
 
 /* Looks at what is asked for. An answer is there if that is refused. */
@@ -69,8 +70,8 @@ static void look_at_path(struct exchange *exchange)
 			   "The address has to be the whole one that 'twjob web' has printed.");
 	else if (!exchange->nr_path)
 		page_go(exchange, NULL, 0);
-	else if (!(exchange->route = route_of(exchange)))
-		page_wrong(exchange, MHD_HTTP_NOT_FOUND, "There is no such page.");
+	else
+		find_route(exchange);
 }
 
 static void look_at_method(struct exchange *exchange, const char *method)

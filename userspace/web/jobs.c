@@ -197,8 +197,9 @@ static void put_search(struct exchange *exchange, const struct part *queue)
 	for (i = 0; i < ARRAY_SIZE(by); i++) {
 		html(exchange, "<form action=\"%s/queue/", web.prefix);
 		url(exchange, queue->text, queue->length);
-		html(exchange, "/find\"><label>%s <input name=\"%s\" required></label>"
-		     "<button>find</button></form>\n", by[i][1], by[i][0]);
+		html(exchange, "/find\"><label>%s <input name=\"%s\" required></label> ",
+		     by[i][1], by[i][0]);
+		form_end(exchange, "find");
 	}
 	html(exchange, "</div>\n");
 }
@@ -237,8 +238,7 @@ void page_queue(struct exchange *exchange)
 		put_list(exchange, list, queue);
 		html(exchange, "<p><a href=\"%s/queue/", web.prefix);
 		url(exchange, queue->text, queue->length);
-		html(exchange, "/done\">Those that are done</a>, as long as the queue keeps that"
-		     "</p>\n");
+		html(exchange, "/done\">Those that are done</a>, if the queue keeps that</p>\n");
 		page_end(exchange);
 	}
 	if (list)
@@ -347,8 +347,7 @@ void page_find(struct exchange *exchange)
 
 static void put_sure(struct exchange *exchange)
 {
-	html(exchange, "<label><input type=\"checkbox\" name=\"sure\" value=\"yes\" required> "
-	     "for good</label> ");
+	html(exchange, "<label><input type=\"checkbox\" name=\"sure\" required> for good</label> ");
 }
 
 static void put_changes(struct exchange *exchange, const struct part *queue, long long id)
@@ -357,8 +356,8 @@ static void put_changes(struct exchange *exchange, const struct part *queue, lon
 	form_begin(exchange, queue, id, "kick");
 	form_end(exchange, "kick");
 	form_begin(exchange, queue, id, "move");
-	html(exchange, "<label>to <input name=\"time\" placeholder=\"in 2h, tomorrow 8am\" "
-	     "required></label> ");
+	html(exchange, "<label>to <input name=\"time\" placeholder=\"tomorrow 8am\" required>");
+	html(exchange, "</label> ");
 	form_end(exchange, "move");
 	form_begin(exchange, queue, id, "cancel");
 	put_sure(exchange);
@@ -366,8 +365,8 @@ static void put_changes(struct exchange *exchange, const struct part *queue, lon
 	form_begin(exchange, queue, id, "delete");
 	put_sure(exchange);
 	form_end(exchange, "delete");
-	html(exchange, "</div>\n<p><small>Kick makes the job due now, also a buried one. Cancel "
-	     "ends one that no worker has, delete any.</small></p>\n");
+	html(exchange, "</div>\n<p><small>Kick makes the job due now, also a buried one.\n");
+	html(exchange, "Cancel ends one that no worker has, delete any.</small></p>\n");
 }
 
 void page_job(struct exchange *exchange)

@@ -104,6 +104,7 @@ static void put_row(struct exchange *exchange, const struct overview_queue *queu
 
 static void put_queues(struct exchange *exchange, const struct overview *overview)
 {
+	static const char * const others[] = { "rate", "P50 late", "P99 late" };
 	size_t i;
 
 	if (!overview->count) {
@@ -112,9 +113,9 @@ static void put_queues(struct exchange *exchange, const struct overview *overvie
 	}
 	html(exchange, "<table>\n<tr><th>queue</th>");
 	put_figures(exchange, overview->queues[0].stats, true);
-	html(exchange, "<th class=\"number\">rate</th>"
-	     "<th class=\"number\">P50 late</th><th class=\"number\">P99 late</th><th>state</th>"
-	     "<th></th></tr>\n");
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		html(exchange, "<th class=\"number\">%s</th>", others[i]);
+	html(exchange, "<th>state</th><th></th></tr>\n");
 	for (i = 0; i < overview->count; i++)
 		put_row(exchange, &overview->queues[i]);
 	html(exchange, "</table>\n");

@@ -324,7 +324,7 @@ static void step_list(struct client *client, bool end)
 	end_list(client);
 }
 
-static void list(struct request *request, bool rules)
+static void begin_list(struct request *request, bool rules)
 {
 	struct listing *listing = calloc(1, sizeof(*listing));
 
@@ -356,11 +356,11 @@ static void list(struct request *request, bool rules)
  */
 void verb_list(struct request *request)
 {
-	list(request, false);
+	begin_list(request, false);
 }
 
 /* TW.RULES queue [CURSOR c] [COUNT n]: likewise, jobs that have a rule */
 void verb_rules(struct request *request)
 {
-	list(request, true);
+	begin_list(request, true);
 }
