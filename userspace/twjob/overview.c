@@ -173,11 +173,11 @@ redisReply *overview_get(struct overview *overview, redisReply *(*ask)(struct re
 	*lost = !names;
 	if (names && names->type == REDIS_REPLY_ERROR)
 		return names;
-	if (names)
+	if (names) {
 		*lost = !add_queues(overview, ask, names);
-	if (names)
+		qsort(overview->queues, overview->count, sizeof(*overview->queues), by_name);
 		freeReplyObject(names);
-	qsort(overview->queues, overview->count, sizeof(*overview->queues), by_name);
+	}
 	return NULL;
 }
 
