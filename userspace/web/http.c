@@ -192,6 +192,29 @@ static void end(void *cls, struct MHD_Connection *connection, void **place,
 	free(exchange);
 }
 
+/* Looks at the head. Without an answer the exchange goes on. */
+static enum MHD_Result begin_exchange(struct exchange *exchange, const char *method)
+{
+	exchange->begun = true;
+	look_at_path(exchange);
+	if (!exchange->status)
+		look_at_method(exchange, method);
+	if (!exchange->status && exchange->route->change)
+		look_at_change(exchange);
+	return exchange->status ? answer(exchange) : MHD_YES;
+}
+
+/* A piece of a form, which is not longer than its head has told. */
+static enum MHD_Result take_piece(struct exchange *exchange, const char *piece, size_t *size)
+{
+	if (*size > FORM_SIZE - exchange->form_length)
+		return MHD_NO;
+	memcpy(exchange->form + exchange->form_length, piece, *size);
+	exchange->form_length += *size;
+	*size = 0;
+	return MHD_YES;
+}
+
 /* Called for the head, for each piece of a form, and for the end. */
 static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
 			      const char *method, const char *version, const char *upload,
@@ -203,23 +226,10 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	(void)connection;
 	(void)url;
 	(void)version;
-	if (!exchange->begun) {
-		exchange->begun = true;
-		look_at_path(exchange);
-		if (!exchange->status)
-			look_at_method(exchange, method);
-		if (!exchange->status && exchange->route->change)
-			look_at_change(exchange);
-		return exchange->status ? answer(exchange) : MHD_YES;
-	}
-	if (*size) {
-		if (*size > FORM_SIZE - exchange->form_length)
-			return MHD_NO;
-		memcpy(exchange->form + exchange->form_length, upload, *size);
-		exchange->form_length += *size;
-		*size = 0;
-		return MHD_YES;
-	}
+	if (!exchange->begun)
+		return begin_exchange(exchange, method);
+	if (*size)
+		return take_piece(exchange, upload, size);
 	run(exchange);
 	return answer(exchange);
 }
