@@ -10,14 +10,13 @@ from datetime import datetime, timezone
 from math import ceil
 from queue import Empty
 
-from kombu.exceptions import ChannelError
 from kombu.log import get_logger
 from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 
 from . import puts, tasks
 from .client import Address, Client
-from .errors import Refused, told
+from .errors import NotTaken, Refused, told
 from .keeper import Keeper
 
 logger = get_logger("kombu.transport.timewheel")
@@ -165,7 +164,7 @@ class Channel(virtual.Channel):
 
     def queue_declare(self, queue=None, passive=False, auto_delete=False, **kwargs):
         if auto_delete:
-            raise ChannelError(NO_TEMPORARY.format(queue))
+            raise NotTaken(NO_TEMPORARY.format(queue))
         return super().queue_declare(queue, passive, **kwargs)
 
     def _new_queue(self, queue, **kwargs):
@@ -213,7 +212,7 @@ class Channel(virtual.Channel):
 
     def queue_bind(self, queue, exchange=None, routing_key="", arguments=None, **kwargs):
         if self._is_fanout(exchange):
-            raise ChannelError(NO_BROADCAST)
+            raise NotTaken(NO_BROADCAST)
         super().queue_bind(queue, exchange, routing_key, arguments, **kwargs)
 
     def _is_fanout(self, exchange):

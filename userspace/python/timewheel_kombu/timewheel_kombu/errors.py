@@ -41,7 +41,15 @@ class Refused(Exception):
 
 
 class Unreachable(OperationalError):
-    """No connection to twjobd, or none that may do anything. kombu tries again."""
+    """No connection to twjobd, or none that can do anything now. kombu tries again."""
+
+
+class NotTaken(OperationalError, ChannelError):
+    """What would be refused again. Celery's programs expect an OperationalError."""
+
+
+class TooOld(NotTaken, VersionMismatch):
+    pass
 
 
 def unreachable(where, error):
@@ -59,11 +67,11 @@ def unreachable(where, error):
 def told(refused, what):
     """The exception of kombu for an answer, which says what to do."""
     if refused.code in AGAIN:
-        return OperationalError(f"{what}: twjobd cannot do it now: {refused}; its log says "
-                                "why; send it again later")
+        return Unreachable(f"{what}: twjobd cannot do it now: {refused}; its log "
+                           "says why; send it again later")
     if refused.code == "ERR":
-        return VersionMismatch(f"{what}: twjobd does not understand this: {refused.text}; "
-                               "it is older than this transport, and has to be upgraded: "
-                               "apt install timewheel-jobs")
+        return TooOld(f"{what}: twjobd does not understand this: {refused.text}; "
+                      "it is older than this transport, and has to be upgraded: "
+                      "apt install timewheel-jobs")
     advice = ADVICE.get(refused.code, "twjob-protocol(7) says more")
-    return ChannelError(f"{what}: {refused}; {advice}")
+    return NotTaken(f"{what}: {refused}; {advice}")

@@ -4,11 +4,10 @@ import hashlib
 from contextlib import contextmanager
 from math import ceil
 
-from kombu.exceptions import ChannelError
 from kombu.log import get_logger
 from kombu.serialization import loads
 
-from .errors import Refused, told
+from .errors import NotTaken, Refused, told
 from .puts import together
 
 __all__ = ["cancel", "move", "together"]
@@ -34,7 +33,7 @@ def _channel(where):
     with getattr(where, "connection_or_acquire", lambda: _as_it_is(where))() as connection:
         channel = connection.default_channel
         if not hasattr(channel, "make_again"):
-            raise ChannelError("the broker is not twjobd: broker_url has to begin with "
+            raise NotTaken("the broker is not twjobd: broker_url has to begin with "
                                "timewheel://")
         yield channel
 
@@ -86,12 +85,12 @@ def broadcast(channel, message, refusal):
                  accept=[message["content-type"]])
     arguments = said.get("arguments") or {}
     if said.get("method") != "revoke" or "task_id" not in arguments:
-        raise ChannelError(refusal)
+        raise NotTaken(refusal)
     ids = arguments["task_id"]
     for task_id in [ids] if isinstance(ids, str) else ids:
         done, held = _by_key(channel, None, task_id, "TW.CANCELKEY")
         if not done and held and arguments.get("terminate"):
-            raise ChannelError(f"a worker has the task {task_id}, and cannot be told to "
+            raise NotTaken(f"a worker has the task {task_id}, and cannot be told to "
                                "terminate it; end it by a time_limit or in its code")
         if not done:
             logger.warning("revoke: %s the task %s", "a worker has" if held else

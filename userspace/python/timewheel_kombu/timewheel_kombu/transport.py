@@ -20,6 +20,8 @@ class Transport(virtual.Transport):
     implements = virtual.Transport.implements.extend(
         asynchronous=True, exchange_type=frozenset(["direct", "topic"]))
     connection_errors = virtual.Transport.connection_errors + (Unreachable,)
+    # Others would be refused again.
+    recoverable_connection_errors, recoverable_channel_errors = (Unreachable,), ()
     loop = None
 
     def driver_version(self):
