@@ -3,6 +3,7 @@
 import atexit
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import socket
@@ -25,6 +26,11 @@ def eventually(check, seconds=30):
         assert time.monotonic() < end, "this never came"
         time.sleep(0.02)
     return found
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 class Daemon:
@@ -89,10 +95,10 @@ class Proxy:
     def __init__(self, daemon):
         self.daemon, self.seen = daemon, []
         self.refusals, self.cut = {}, []
-        self.path = daemon.folder / "proxy"
+        # Of its own, since kombu pools connections by their URL.
+        self.path = daemon.folder / f"proxy-{id(self)}"
         self.url = f"timewheel://{self.path}"
         self.listener = socket.socket(socket.AF_UNIX)
-        self.path.unlink(missing_ok=True)
         self.listener.bind(str(self.path))
         self.listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -107,20 +113,23 @@ class Proxy:
         server.connect(str(self.daemon.path))
         answers = server.makefile("rb")
         commands = client.makefile("rb")
+        # Who sends much at once reads no answers meanwhile.
+        out = queue.SimpleQueue()
+        threading.Thread(target=self._write, args=(client, out), daemon=True).start()
         try:
             while command := self._command(commands):
                 words, text = command
                 verb = words[0].decode()
                 self.seen.append([word.decode(errors="replace") for word in words])
                 if self.refusals.get(verb):
-                    client.sendall(f"-{self.refusals[verb].pop(0)}\r\n".encode())
+                    out.put(f"-{self.refusals[verb].pop(0)}\r\n".encode())
                     continue
                 server.sendall(text)
                 answer = self._answer(answers)
                 if verb in self.cut:
                     self.cut.remove(verb)
                     break
-                client.sendall(answer)
+                out.put(answer)
         except OSError:
             pass
         for sock in client, server:
@@ -128,6 +137,14 @@ class Proxy:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+    @staticmethod
+    def _write(client, out):
+        try:
+            while True:
+                client.sendall(out.get())
+        except OSError:
+            pass
 
     @staticmethod
     def _command(file):

@@ -16,6 +16,8 @@ logger = get_logger("kombu.transport.timewheel")
 DEFAULT_PORT = 7076
 ANSWER = 30
 """Seconds after which a connection without an answer is given up."""
+MOST_COMMANDS = 1000
+"""Commands that are sent before an answer is read, and those of a transaction."""
 PAUSE = 0.2
 """Seconds until something that was refused, or a connection, is tried again."""
 REFUSALS = (redis.ResponseError, redis.BusyLoadingError, redis.AuthenticationError)
@@ -184,13 +186,17 @@ class Client:
     def ask_all(self, commands):
         """The answers to commands, some of which may be Refused, for other reasons than
         that they are to be sent again."""
-        def ask():
-            answers = self.exchange(commands)
+        def ask(some):
+            answers = self.exchange(some)
             for answer in answers:
                 if isinstance(answer, Refused) and answer.code in AGAIN:
                     raise answer
             return answers
-        return self._patiently(ask, commands[0][0])
+        found = []
+        for at in range(0, len(commands), MOST_COMMANDS):
+            some = commands[at:at + MOST_COMMANDS]
+            found += self._patiently(lambda: ask(some), some[0][0])
+        return found
 
     def transaction(self, commands):
         """The answers to commands that are carried out all or not at all."""

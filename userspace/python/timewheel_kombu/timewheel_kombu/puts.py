@@ -4,9 +4,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from .client import MOST_COMMANDS
 from .errors import Refused, told
 
-MOST_COMMANDS = 1000
 MOST_BYTES = 16 << 20
 OVERHEAD = 512
 """Bytes of a command besides its body, at most."""

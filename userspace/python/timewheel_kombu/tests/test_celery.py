@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An unchanged app, and real workers."""
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from datetime import datetime, timedelta, timezone
+
+from daemon import Daemon, eventually
+from worker import Work
+
+import timewheel_kombu
+from celery import chain, chord, group
+
+
+class Case(unittest.TestCase):
+    queue = "celery"
+
+    def begin(self, **environment):
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.stop)
+        work = Work(self.daemon, **environment)
+        self.addCleanup(lambda: [work.kill(worker) for worker in work.workers])
+        return work, work.app()
+
+
+class Prefork(Case):
+    def test_what_celery_can_do(self):
+        work, app = self.begin(LEASE=1)
+        work.start("-c", "2")
+        self.assertEqual(app.add.delay(1, 2).get(timeout=30), 3)
+        due = datetime.now(timezone.utc) + timedelta(seconds=0.8)
+        app.run.apply_async(("eta",), eta=due)
+        app.run.apply_async(("moved",), countdown=1000, task_id="moved")
+        self.assertTrue(timewheel_kombu.move(app.app, "moved", due))
+        long = app.run.apply_async(("long", 3))
+        retried = app.third_time.delay()
+        app.refuse.apply_async(task_id="refused")
+        self.assertEqual(chain(app.add.s(1, 2), app.add.s(3))().get(timeout=30), 6)
+        self.assertEqual(group(app.add.s(i, i) for i in range(20))().get(timeout=30),
+                         [2 * i for i in range(20)])
+        self.assertEqual(
+            chord([app.add.s(i, i) for i in range(10)], app.total.s())().get(timeout=30), 90)
+        self.assertEqual(retried.get(timeout=30), 2)
+        long.get(timeout=30)
+        for name in "eta", "moved":
+            time_of, = eventually(lambda: work.times(name))
+            self.assertGreaterEqual(time_of, due.timestamp())
+        # Its lease of a second was extended.
+        self.assertEqual(len(work.times("long")), 1)
+        eventually(lambda: [job["state"] for job in self.daemon.jobs("celery")] == [b"buried"])
+        self.assertEqual(self.daemon.stats("celery")["lapsed"], 0)
+        self.assertEqual(self.daemon.jobs("celery")[0]["key"], b"refused.0")
+        work.stop()
+
+    def test_a_worker_that_stops_ends_what_it_has_begun_and_gives_back_the_rest(self):
+        work, app = self.begin()
+        worker = work.start("-c", "1")
+        for i in range(4):
+            app.run.delay(f"t{i}", 1)
+        eventually(lambda: self.daemon.stats("celery")["held"] == 4 and work.lines())
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(60)
+        self.assertEqual(len(work.times("t0-end")), 1)
+        jobs = self.daemon.jobs("celery")
+        self.assertEqual((len(jobs), {job["state"] for job in jobs}), (3, {b"ready"}))
+        self.assertEqual({job[3] for job in self.daemon("TW.TAKE", "celery", "COUNT", 9)}, {1})
+
+    def test_a_task_that_kills_its_workers_is_buried_after_its_tries(self):
+        work, app = self.begin(LEASE=0.5, TRIES=2)
+        app.kill_worker.delay()
+        for _ in range(2):
+            work.start("-P", "solo", wait=False).wait(60)
+        job, = eventually(lambda: self.daemon.jobs("celery", "buried"))
+        self.assertEqual(job["reason"], b"the lease was over")
+        self.assertEqual(len(work.lines()), 2)
+
+    def test_an_unknown_task_is_buried_with_its_name(self):
+        work, app = self.begin()
+        work.start("-c", "1")
+        app.app.send_task("no.such.task")
+        job, = eventually(lambda: self.daemon.jobs("celery", "buried"))
+        self.assertIn(b"no.such.task", job["reason"])
+        self.assertEqual(app.add.delay(1, 2).get(timeout=30), 3)
+
+
+class OtherPools(Case):
+    def long_tasks(self, *pool):
+        """Each is longer than the lease, and taken before it can begin."""
+        work, app = self.begin(LEASE=1)
+        work.start(*pool)
+        results = [app.run.delay(f"t{i}", 1.5) for i in range(3)]
+        for result in results:
+            result.get(timeout=30)
+        self.assertEqual([len(work.times(f"t{i}")) for i in range(3)], [1, 1, 1])
+        self.assertEqual(self.daemon.stats("celery")["lapsed"], 0)
+        eventually(lambda: not self.daemon.jobs("celery"))
+        work.stop()
+
+    def test_solo(self):
+        self.long_tasks("-P", "solo")
+
+    def test_threads(self):
+        self.long_tasks("-P", "threads", "-c", "2")
+
+    def test_gevent(self):
+        self.long_tasks("-P", "gevent", "-c", "2")
+
+
+class Examples(Case):
+    def example(self, name, *command):
+        work, _ = self.begin()
+        work.environment["PYTHONPATH"] = f"../examples/{name}:" + \
+            ":".join(path for path in sys.path if path)
+        work.environment["DJANGO_SETTINGS_MODULE"] = "shop.settings"
+        work.start("-c", "1", app=command[0])
+        done = subprocess.run([sys.executable, *command[1:]], text=True, timeout=60,
+                              env={**work.environment, "PATH": "/usr/bin:/bin"},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        worker = work.workers[0]
+        eventually(lambda: "rate your order 4711" in worker.log.read_text())
+        work.stop()
+
+    def test_flask(self):
+        self.example("flask", "shop:celery", "-m", "shop")
+
+    def test_django(self):
+        self.example("django", "shop", "-m", "order")
