@@ -72,7 +72,9 @@ class Prefork(Case):
         app.kill_worker.delay()
         for _ in range(2):
             work.start("-P", "solo", wait=False).wait(60)
-        job, = eventually(lambda: self.daemon.jobs("celery", "buried"))
+        # The next one who asks gets nothing.
+        job, = eventually(lambda: self.daemon("TW.TAKE", "celery") or
+                          self.daemon.jobs("celery", "buried"))
         self.assertEqual(job["reason"], b"the lease was over")
         self.assertEqual(len(work.lines()), 2)
 
@@ -86,26 +88,21 @@ class Prefork(Case):
 
 
 class OtherPools(Case):
-    def long_tasks(self, *pool):
-        """Each is longer than the lease, and taken before it can begin."""
-        work, app = self.begin(LEASE=1)
-        work.start(*pool)
-        results = [app.run.delay(f"t{i}", 1.5) for i in range(3)]
-        for result in results:
-            result.get(timeout=30)
-        self.assertEqual([len(work.times(f"t{i}")) for i in range(3)], [1, 1, 1])
-        self.assertEqual(self.daemon.stats("celery")["lapsed"], 0)
-        eventually(lambda: not self.daemon.jobs("celery"))
-        work.stop()
+    POOLS = (("-P", "solo"), ("-P", "threads", "-c", "2"), ("-P", "gevent", "-c", "2"))
 
-    def test_solo(self):
-        self.long_tasks("-P", "solo")
-
-    def test_threads(self):
-        self.long_tasks("-P", "threads", "-c", "2")
-
-    def test_gevent(self):
-        self.long_tasks("-P", "gevent", "-c", "2")
+    def test_tasks_that_are_longer_than_the_lease_run_once(self):
+        """They are taken before they can begin, too."""
+        begun = [(pool, *self.begin(LEASE=1)) for pool in self.POOLS]
+        for pool, work, app in begun:
+            for i in range(3):
+                app.run.delay(f"t{i}", 1.5)
+            work.start(*pool, wait=False)
+        for pool, work, _ in begun:
+            with self.subTest(pool=pool):
+                eventually(lambda: not work.daemon.jobs("celery"), 60)
+                self.assertEqual([len(work.times(f"t{i}")) for i in range(3)], [1, 1, 1])
+                self.assertEqual(work.daemon.stats("celery")["lapsed"], 0)
+                work.stop()
 
 
 class Examples(Case):
