@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An unchanged app, and real workers."""
+import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 from datetime import datetime, timedelta, timezone
 
@@ -106,22 +106,20 @@ class OtherPools(Case):
 
 
 class Examples(Case):
-    def example(self, name, *command):
-        work, _ = self.begin()
-        work.environment["PYTHONPATH"] = f"../examples/{name}:" + \
-            ":".join(path for path in sys.path if path)
-        work.environment["DJANGO_SETTINGS_MODULE"] = "shop.settings"
-        work.start("-c", "1", app=command[0])
-        done = subprocess.run([sys.executable, *command[1:]], text=True, timeout=60,
-                              env={**work.environment, "PATH": "/usr/bin:/bin"},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        worker = work.workers[0]
-        eventually(lambda: "rate your order 4711" in worker.log.read_text())
-        work.stop()
+    EXAMPLES = (("flask", "shop:celery", "shop"), ("django", "shop", "order"))
 
-    def test_flask(self):
-        self.example("flask", "shop:celery", "-m", "shop")
-
-    def test_django(self):
-        self.example("django", "shop", "-m", "order")
+    def test_flask_and_django(self):
+        works = []
+        for folder, app, module in self.EXAMPLES:
+            work, _ = self.begin(DELAY=1)
+            work.environment["PYTHONPATH"] = ":".join(
+                [os.path.abspath(f"../examples/{folder}"), *filter(None, sys.path)])
+            work.start("-c", "1", wait=False, app=app)
+            done = subprocess.run([sys.executable, "-m", module], text=True, timeout=60,
+                                  env={**os.environ, **work.environment},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            works.append(work)
+        for work in works:
+            eventually(lambda: "rate your order 4711" in work.workers[0].log.read_text(), 60)
+            work.stop()
