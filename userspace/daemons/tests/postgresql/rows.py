@@ -283,6 +283,81 @@ def _():
     same(a.metric("rules"), 0)
 
 
+def puts_until_full(queue, most=5000, body="x"):
+    """How many jobs of one statement a transaction puts, until it is refused."""
+    return int(sql(f"""with recursive p (n) as (
+        select 0 union all select n + 1 from p where n < {most} and
+        pg_temp.try_put('{queue}', '{body}')) select max(n) from p"""))
+
+
+@test("SQL: MAXJOBS and MAXBYTES are exact in a transaction, also with what was just committed")
+def _():
+    same(a("TW.CREATE", "few", "MAXJOBS", 100), "+OK")
+    same(a("TW.CREATE", "small", "MAXBYTES", 10 * 65 + 64), "+OK")
+    sql("create function pg_temp.try_put(q text, b text) returns boolean language plpgsql as $$"
+        " begin return timewheel.put_text(q, b) > 0;"
+        " exception when sqlstate 'TWL01' then return false; end $$")
+    sql("begin")
+    same([puts_until_full("few"), puts_until_full("small")], [100, 10])
+    sql("savepoint s")
+    same(sql("select count(*) from (select timewheel.cancel('few', j.id)\n"
+             " from timewheel.job j join timewheel.queue q on q.id = j.queue\n"
+             " where q.name = 'few' limit 7) c"), "7")
+    same(puts_until_full("few"), 7)
+    sql("rollback to s")
+    same(puts_until_full("few"), 0)
+    sql("rollback")
+    # A node may count them between two statements.
+    for queue, most in (("few", 100), ("small", 10)):
+        for _ in range(most - 5):
+            same(puts_until_full(queue, 1), 1)
+        sql("begin")
+        same([puts_until_full(queue, 3), puts_until_full(queue)], [3, 2])
+        sql("rollback")
+        same([puts_until_full(queue, 1) for _ in range(6)], [1] * 5 + [0])
+    assert "FULL" in sql("select timewheel.put('small', 'y', key => 'k')")
+    for queue in "few", "small":
+        same(b("TW.DROP", queue), "+OK")
+
+
+@test("SQL: with a key that a job has, a full queue refuses only what makes it larger")
+def _():
+    same(a("TW.CREATE", "one", "MAXJOBS", 1, "MAXBYTES", 70), "+OK")
+    put = "select timewheel.put('one', '{}', now() + interval '1 hour', '{}', {})"
+    job = sql(put.format("xxxx", "k", False))
+    same(sql(put.format("xxxxx", "k", False)), job)
+    same(sql(put.format("yyyyy", "k", True)), job)
+    for words in (("yyyyyy", "k", True), ("x", "l", False)):
+        assert "FULL" in sql(put.format(*words)), words
+    same(a("TW.DRAIN", "one"), "+OK")
+    same(sql(put.format("xxxxx", "k", False)), job)
+    for words in (("yyyyy", "k", True), ("x", "l", False)):
+        assert "DRAINING" in sql(put.format(*words)), words
+    same(b("TW.DROP", "one"), "+OK")
+
+
+@test("SQL: a put costs as much in a long transaction as in a short one")
+def _():
+    before = rows_read("delta_queue")
+    sql("select count(timewheel.put('q', 'x', now() + interval '1 hour'))"
+        " from generate_series(1, 3000)")
+    time.sleep(1.5)
+    read = rows_read("delta_queue") - before
+    print(f"# {read} rows read for 3000 puts")
+    assert 3000 <= read < 30 * 3000
+
+
+@test("SQL: what no node has counted is a few rows, also while there is no node")
+def _():
+    queue = sql("select id from timewheel.queue where name = 'q'")
+    sql("begin")
+    sql(f"insert into timewheel.delta select {queue}, 0, 0 from generate_series(1, 101)")
+    sql("select timewheel.put('q', 'x')")
+    rows = int(sql(f"select count(*) from timewheel.delta where queue = {queue}"))
+    sql("rollback")
+    assert rows < 100, rows
+
+
 def make_certificate(name):
     key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
     subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec",

@@ -231,13 +231,59 @@ begin
 end
 $$;
 
-create or replace function timewheel.check_room(queue text, size bigint) returns bigint
-	stable language plpgsql as $$
-declare
-	q record;
-	has record;
+-- What a queue has, as this transaction knows. A first look counts what nodes have counted, and
+-- the changes that they have not counted yet, of which each one is a row. nth is 0 then.
+create or replace function timewheel.sizes(q bigint, out jobs bigint, out bytes bigint,
+	out nth bigint, out uncounted bigint) stable language plpgsql as $$
 begin
-	q := timewheel.queue_of(queue);
+	select d.all_jobs, d.all_bytes, d.nth, 0
+		into sizes.jobs, sizes.bytes, sizes.nth, sizes.uncounted
+		from timewheel.delta d
+		where d.queue = q and d.txn = pg_current_xact_id_if_assigned() and d.nth > 0
+		order by d.nth desc limit 1;
+	if not found then
+		select coalesce(sum(s.jobs), 0), coalesce(sum(s.bytes), 0), 0, sum(s.n)
+			into sizes.jobs, sizes.bytes, sizes.nth, sizes.uncounted from (
+			select n.jobs, n.bytes, 0 as n from timewheel.node_queue n
+				where n.queue = q
+			union all
+			select d.jobs, d.bytes, 1 from timewheel.delta d
+				where d.queue = q) s;
+	end if;
+end
+$$;
+
+-- What a transaction changes of a queue.
+create or replace function timewheel.note(q bigint, jobs bigint, bytes bigint,
+	buried int default 0, done int default 0) returns void language plpgsql as $$
+declare
+	has record := timewheel.sizes(q);
+begin
+	insert into timewheel.delta (queue, jobs, bytes, buried, done, nth, all_jobs, all_bytes)
+		values (q, note.jobs, note.bytes, note.buried, note.done, has.nth + 1,
+			has.jobs + note.jobs, has.bytes + note.bytes);
+end
+$$;
+
+-- Makes all changes of a queue that no node has counted yet one row.
+create or replace function timewheel.fold(q bigint) returns void language sql as $$
+	with gone as (delete from timewheel.delta where ctid = any(array(
+		select d.ctid from timewheel.delta d where d.queue = q
+			for update skip locked)) returning *)
+	insert into timewheel.delta (queue, jobs, bytes, buried, done)
+		select q, sum(g.jobs), sum(g.bytes), sum(g.buried), sum(g.done)
+		from gone g having count(*) > 0
+$$;
+
+-- For a new job, or for one that has been of the size old. A first look should find few rows,
+-- also while there is no node. But nobody removes a row where it is an error that another
+-- transaction has done so.
+create or replace function timewheel.check_room(queue text, size bigint, old bigint default 0)
+	returns void language plpgsql as $$
+declare
+	q record := timewheel.queue_of(queue);
+	has record := timewheel.sizes(q.id);
+begin
 	if size > 64 * 1024 * 1024 then
 		raise exception 'TOOBIG a job has at most 64 MB' using errcode = 'TWT01';
 	end if;
@@ -245,13 +291,15 @@ begin
 		raise exception 'DRAINING the queue takes no new jobs'
 			using errcode = 'TWD01';
 	end if;
-	select coalesce(sum(n.jobs), 0) as jobs, coalesce(sum(n.bytes), 0) as bytes
-		into has from timewheel.node_queue n where n.queue = q.id;
-	if has.jobs >= q.max_jobs or has.bytes + size > q.max_bytes then
+	if old = 0 and has.jobs >= q.max_jobs or has.bytes - old + size > q.max_bytes then
 		raise exception 'FULL the queue has its jobs or bytes'
 			using errcode = 'TWL01';
 	end if;
-	return q.id;
+	if has.uncounted > 100 and
+		current_setting('transaction_isolation') = 'read committed'
+	then
+		perform timewheel.fold(q.id);
+	end if;
 end
 $$;
 
@@ -270,12 +318,13 @@ end
 $$;
 
 -- The job of a key that is there, or null. One that has been done for long enough ends.
-create or replace function timewheel.put_again(q bigint, k bytea, new_body bytea, new_due bigint,
-	new_size bigint, replace boolean) returns bigint language plpgsql as $$
+create or replace function timewheel.put_again(queue text, k bytea, new_body bytea,
+	new_due bigint, new_size bigint, replace boolean) returns bigint language plpgsql as $$
 declare
+	q bigint := (timewheel.queue_of(queue)).id;
 	j timewheel.job;
 begin
-	select * into j from timewheel.job where queue = q and key = k for update;
+	select * into j from timewheel.job r where r.queue = q and r.key = k for update;
 	if j.done and j.due <= timewheel.now() then
 		perform timewheel.remove(j);
 		return null;
@@ -285,12 +334,13 @@ begin
 			raise exception 'ERR the key is that of a rule, see TW.EVERY';
 		end if;
 		perform timewheel.refuse_held(j.held_until);
+		perform timewheel.check_room(queue, new_size, j.size);
 		update timewheel.job set body = new_body, due = new_due, size = new_size,
 			attempts = 0, buried = false, held_until = 0, node = null,
 			lease = null, tries = null, backoff = null, backoff_most = null,
 			uniq = null
 			where id = j.id;
-		insert into timewheel.delta values (q, 0, new_size - j.size, -j.buried::int);
+		perform timewheel.note(q, 0, new_size - j.size, -j.buried::int);
 	end if;
 	return j.id;
 end
@@ -300,11 +350,12 @@ $$;
 create or replace function timewheel.put(queue text, body bytea,
 	due timestamptz default null, key text default null,
 	replace boolean default false) returns bigint
-	security definer set search_path = pg_catalog, pg_temp language plpgsql as $$
+	security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+	language plpgsql as $$
 declare
 	k bytea := convert_to(key, 'UTF8');
 	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
-	q bigint := timewheel.check_room(queue, new_size);
+	q bigint := (timewheel.queue_of(queue)).id;
 	new_due bigint := timewheel.check_due(timewheel.ms(due));
 	found_id bigint;
 begin
@@ -316,18 +367,19 @@ begin
 	end if;
 	loop
 		if k is not null then
-			found_id := timewheel.put_again(q, k, body, new_due, new_size,
+			found_id := timewheel.put_again(queue, k, body, new_due, new_size,
 				replace);
 			if found_id is not null then
 				return found_id;
 			end if;
 		end if;
+		perform timewheel.check_room(queue, new_size);
 		insert into timewheel.job (id, queue, due, size, key, body)
 			values (nextval('timewheel.job_id'), q, new_due, new_size, k,
 				put.body)
 			on conflict do nothing returning id into found_id;
 		if found_id is not null then
-			insert into timewheel.delta values (q, 1, new_size);
+			perform timewheel.note(q, 1, new_size);
 			return found_id;
 		end if;
 	end loop;
@@ -368,8 +420,8 @@ begin
 	if not found then
 		return false;
 	end if;
-	insert into timewheel.delta values (j.queue, -1, -j.size,
-		-(j.buried and j.done is null)::int, -(j.done is not null)::int);
+	perform timewheel.note(j.queue, -1, -j.size, -(j.buried and j.done is null)::int,
+		-(j.done is not null)::int);
 	return true;
 end
 $$;

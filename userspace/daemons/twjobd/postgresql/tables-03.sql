@@ -17,6 +17,13 @@ alter table timewheel.delta add buried bigint not null default 0,
 insert into timewheel.delta
 	select queue, 0, 0, count(*) from timewheel.job where buried group by queue;
 
+-- The rows of a transaction count on from 1 for each queue. Each one tells what the queue has as
+-- the transaction knows: what there was before the first one, and its own changes.
+alter table timewheel.delta add txn xid8 not null default pg_current_xact_id(),
+	add nth bigint not null default 0,
+	add all_jobs bigint not null default 0, add all_bytes bigint not null default 0;
+create index delta_queue on timewheel.delta (queue, txn, nth);
+
 -- Null: it is as the queue says.
 alter table timewheel.job add lease bigint, add tries bigint, add backoff bigint,
 	add backoff_most bigint, add uniq bigint;
@@ -41,3 +48,6 @@ create table timewheel.done (
 	primary key (queue, n)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1,
 	autovacuum_vacuum_cost_delay = 0);
+
+drop function if exists timewheel.check_room(text, bigint);
+drop function if exists timewheel.put_again(bigint, bytea, bytea, bigint, bigint, boolean);
