@@ -130,6 +130,26 @@ def _():
     same(b("TW.CANCEL", "q", job), 1)
 
 
+@test("no lock that any role can take keeps a put with a key waiting")
+def _():
+    stranger = Sql()
+    stranger("create role stranger; set role stranger; begin")
+    assert "permission denied" in stranger(
+        "savepoint s; lock table timewheel.key_lock in access share mode")
+    stranger("rollback to s")
+    sql("begin; set local lock_timeout = '5s'")
+    sql("select timewheel.put('q', 'x', key => 'open')")
+    same(sql("select count(*) from pg_locks where locktype in ('advisory', 'userlock')"), "0")
+    # Each schema has such a lock, as far as the number goes that any role can read.
+    same(stranger("select count(pg_advisory_xact_lock(oid::int, 0)) > 2 from pg_namespace"), "t")
+    sql("select timewheel.put('q', 'x', key => 'also open')")
+    sql("commit")
+    job, new = a("TW.PUT", "q", "x", "IN", 1000, "KEY", "free")
+    same(new, b"NEW")
+    stranger("rollback; reset role; drop role stranger")
+    same([a("TW.CANCELKEY", "q", key) for key in ("open", "also open", "free")], [1] * 3)
+
+
 @test("metrics: claims that a row has refused")
 def _():
     before = a.metric("stale_claims_total")

@@ -156,16 +156,23 @@ begin
 end
 $$;
 
--- Programs that put jobs with keys have this lock until their transactions end.
-create or replace function timewheel.key_lock() returns int stable language sql as $$
-	select 'timewheel'::regnamespace::oid::int
+-- Whether a program has put a job with a key in a transaction that has not ended. The error ends
+-- the lock at once.
+create or replace function timewheel.has_keys() returns boolean language plpgsql as $$
+begin
+	lock table timewheel.key_lock in share mode nowait;
+	raise exception using errcode = 'TWK01';
+exception
+	when lock_not_available then return true;
+	when sqlstate 'TWK01' then return false;
+end
 $$;
 
 -- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
 -- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
 -- end of that transaction. The turn of a node ends soon, but a program's transaction may last
--- for hours. So the wait is short while a program has key_lock(). That takes a savepoint, which
--- costs the number of a transaction, and so it is not done at other times.
+-- for hours. So the wait is short while there may be one. That takes a savepoint, which costs the
+-- number of a transaction, and so it is not done at other times.
 create or replace function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
 	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
 	returns bigint language plpgsql as $$
@@ -186,9 +193,7 @@ begin
 	new.rule := rule;
 	new.key := key;
 	new.body := body;
-	if (case when pg_try_advisory_lock(timewheel.key_lock(), 0)
-		then pg_advisory_unlock(timewheel.key_lock(), 0) end)
-	then
+	if not timewheel.has_keys() then
 		insert into timewheel.job values (new.*) on conflict do nothing;
 		return found::int;
 	end if;
@@ -363,7 +368,8 @@ begin
 		raise exception 'ERR a key has 1 to 255 bytes';
 	end if;
 	if k is not null then
-		perform pg_advisory_xact_lock_shared(timewheel.key_lock(), 0);
+		-- No other role may do so.
+		lock table timewheel.key_lock in row exclusive mode;
 	end if;
 	loop
 		if k is not null then

@@ -51,3 +51,6 @@ create table timewheel.done (
 
 drop function if exists timewheel.check_room(text, bigint);
 drop function if exists timewheel.put_again(bigint, bytea, bytea, bigint, bigint, boolean);
+drop function if exists timewheel.key_lock();
+-- Programs that put jobs with keys lock this until their transactions end.
+create table timewheel.key_lock ();
