@@ -33,6 +33,7 @@ static struct {
 	void (*opened)(struct queue *queue);
 	uint64_t mended;
 	bool loading, removing;
+	bool left;		/* the removal has left a job that somebody else has locked */
 	int64_t clock, saved_clock;	/* ns, see look_at_clock() */
 	/* The row that the load, the removal, and the comparison looked at last. */
 	int64_t loaded, removed, compared;
@@ -279,29 +280,57 @@ static bool end_removal(void)
 	return true;
 }
 
+/* Removes a job if its queue has been dropped. In a shared store a program may have locked it. */
+static void remove_dropped(const struct job *job)
+{
+	struct queue *queue = queue_by_id(job->queue);
+	struct job locked = *job;
+	int result = 0;
+
+	if (!queue || !queue->row.dropped)
+		return;
+	if (store->shared)
+		result = store->get(job->id, true, &locked);
+	keep.left |= result == -EALREADY;
+	if (result || turn_result(store->remove(job->id)))
+		return;
+	queue->row.jobs--;
+	queue->row.bytes -= locked.size;
+}
+
+/* Locks those whose queues have been dropped, by one question. */
+static int lock_dropped(const struct job *jobs, int count)
+{
+	int64_t ids[SLICE];
+	int n = 0;
+
+	for (int i = 0; i < count; i++) {
+		const struct queue *queue = queue_by_id(jobs[i].queue);
+
+		if (queue && queue->row.dropped)
+			ids[n++] = jobs[i].id;
+	}
+	return store->shared && n ? store->want(ids, n, true) : 0;
+}
+
 /* Returns whether it can go on at once. */
 static bool remove_slice(void)
 {
 	static struct job jobs[SLICE];
 	int n = next_own(keep.removed, jobs, SLICE);
 
-	if (turn_begin())
+	if (turn_begin() || turn_result(lock_dropped(jobs, n)))
 		return false;
-	for (int i = 0; i < n; i++) {
-		struct queue *queue = queue_by_id(jobs[i].queue);
-
-		if (!queue || !queue->row.dropped)
-			continue;
-		turn_result(store->remove(jobs[i].id));
-		queue->row.jobs--;
-		queue->row.bytes -= jobs[i].size;
-	}
+	if (!keep.removed)
+		keep.left = false;
+	for (int i = 0; i < n; i++)
+		remove_dropped(&jobs[i]);
 	if (turn_end() || n < 0)
 		return false;
-	if (n < SLICE)
-		return end_removal();
-	keep.removed = jobs[n - 1].id;
-	return true;
+	keep.removed = n < SLICE ? 0 : jobs[n - 1].id;
+	if (n == SLICE)
+		return true;
+	return !keep.left && end_removal();
 }
 
 static void mend(struct queue *queue, const struct job *job,

@@ -130,6 +130,24 @@ def _():
     same(b("TW.CANCEL", "q", job), 1)
 
 
+@test("a queue is dropped while a program has locked a job of it: nobody else waits")
+def _():
+    same(a("TW.CREATE", "dropped"), "+OK")
+    jobs = [a("TW.PUT", "dropped", "x", "IN", 1000) for _ in range(30)]
+    left = ("select count(*) from timewheel.job j join timewheel.queue q on q.id = j.queue"
+            " where q.name = 'dropped'")
+    sql(f"begin; select from timewheel.job where id = {jobs[9]} for update")
+    same(a("TW.DROP", "dropped"), "+OK")
+    assert eventually(lambda: Sql()(left) == "1", 5)
+    end_of_test = time.monotonic() + 2.5
+    while time.monotonic() < end_of_test:
+        assert isinstance(put(1000), int)
+    assert "lock timeout" not in a.said()
+    sql("rollback")
+    assert eventually(lambda: sql(left) == "0", 5)
+    assert eventually(lambda: sql("select count(*) from timewheel.queue where dropped") == "0", 5)
+
+
 @test("no lock that any role can take keeps a put with a key waiting")
 def _():
     stranger = Sql()

@@ -123,11 +123,12 @@ const char * const statement_texts[STATEMENTS] = {
 		" buried = n.buried + excluded.buried, done = n.done + excluded.done",
 	[DROP_QUEUE] = "update timewheel.queue set dropped = true where id = $1::bigint",
 	[REMOVE_QUEUES] =
-		"with gone as (delete from timewheel.queue q where q.dropped and\n"
-		" not exists (select from timewheel.node_queue n\n"
-		"  where n.queue = q.id having sum(n.jobs) > 0) and\n"
-		" not exists (select from timewheel.done d where d.queue = q.id)\n"
-		" returning q.id)\n"
+		"with gone as (delete from timewheel.queue where id = any(array(\n"
+		" select q.id from timewheel.queue q where q.dropped and\n"
+		"  not exists (select from timewheel.node_queue n\n"
+		"   where n.queue = q.id having sum(n.jobs) > 0) and\n"
+		"  not exists (select from timewheel.done d where d.queue = q.id)\n"
+		"  order by q.id for update skip locked)) returning id)\n"
 		"delete from timewheel.node_queue where queue in (select id from gone)",
 	[WANT_QUEUES] =
 		"insert into timewheel.node_queue as n (node, queue, wanted)\n"

@@ -6,6 +6,18 @@
 -- yet, and then functions.sql, in one transaction.
 --
 -- A job is one row. Times are ms since 1970 by the database's clock.
+--
+-- Locks are taken in this order, so that nobody waits in a circle:
+--	node		a node's turn has its own row; that of a dead node by skip locked
+--	queue		the row of a queue that is changed; those that are gone by skip locked
+--	key_lock	by programs; nodes only look
+--	job		by nodes with skip locked: they wait for no program. A node waits 10 ms
+--			for a key that somebody is adding
+--	rule, done	by who has locked the job, or with skip locked
+--	delta		with skip locked
+--	node_queue, node_turn, node_lease	the node's own rows
+-- A program locks jobs in the order in which it names them, and should name them in one order,
+-- as with rows of its own.
 
 create schema timewheel;
 
