@@ -462,6 +462,36 @@ def _():
     same(state(b, put(1000)), "delayed")
 
 
+def refused(node):
+    return str(Client(node.path)("TW.PUT", "q", "x", "IN", 1000))[:12] == "-UNAVAILABLE"
+
+
+@test("while tables are missing, or do not tell their version, nodes wait and say so")
+def _():
+    b.stop()
+    sql("create schema away; alter table timewheel.job set schema away")
+    assert eventually(lambda: refused(a), 5)
+    sql("alter table away.job set schema timewheel")
+    assert eventually(lambda: not refused(a), 5)
+    sql("alter schema timewheel rename to not_yet")
+    assert eventually(lambda: refused(a), 5)
+    b.start(wait=False)
+    assert eventually(lambda: "it has no jobs: run twjobd-postgresql" in b.said(), 5)
+    sql("alter schema not_yet rename to timewheel")
+    assert eventually(lambda: not refused(a), 5)
+    assert eventually(b.can_connect, 5)
+    sql("alter table timewheel.schema rename to away;"
+        " create table timewheel.schema (like timewheel.away)")
+    sql("select pg_terminate_backend(pid, 2000) from pg_stat_activity\n"
+        " where application_name in ('a', 'b')")
+    assert eventually(lambda: refused(a), 5)
+    assert "its tables do not tell their version" in a.said()
+    sql("drop table timewheel.schema; alter table timewheel.away rename to schema")
+    assert eventually(lambda: not refused(a) and not refused(b), 5)
+    # Of each kind once.
+    same([n.said().count("it has no jobs") for n in (a, b)], [2, 1])
+
+
 def told(node, job, *names):
     """What TW.GET tells of a job by these names."""
     answer = node("TW.GET", "q", job)

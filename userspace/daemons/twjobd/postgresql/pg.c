@@ -24,6 +24,9 @@
 #define INT8_OID	20
 #define BINARY		1
 
+#define NO_TABLES	"it has no jobs: run twjobd-postgresql --init-database, or wait for a restore"
+#define NO_VERSION	"its tables do not tell their version: wait for a restore"
+
 static struct {
 	const char *where;
 	PGconn *conn;
@@ -34,7 +37,7 @@ static struct {
 	unsigned int syncs;	/* points of synchronisation that have not */
 	int error;		/* of the transaction */
 	bool begun, fenced, warned, changed;
-	bool said_lost, said_refused;
+	bool said_lost, said_refused, said_missing;
 	bool wrong;		/* another server is to be tried */
 	bool used;		/* the connection has committed something */
 } pg;
@@ -144,6 +147,21 @@ static int lost(const char *why)
 	return -EIO;
 }
 
+/* No schema, table, or function. */
+static bool is_missing(const char *state)
+{
+	return !strcmp(state, "3F000") || !strcmp(state, "42P01") || !strcmp(state, "42883");
+}
+
+/* The tables may be made, or restored, at any moment: the connection is made again until then. */
+static int lack(const char *what)
+{
+	complain(&pg.said_missing, what);
+	pg.wrong = true;
+	pg.error = -EIO;
+	return -EIO;
+}
+
 static int failed(const PGresult *result)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -153,8 +171,8 @@ static int failed(const PGresult *result)
 	if (PQstatus(pg.conn) != CONNECTION_OK || !state || !severity ||
 	    strcmp(severity, "ERROR"))
 		return lost(PQresultErrorMessage(result));
-	if (!strcmp(state, "3F000") || !strcmp(state, "42P01"))
-		die(0, "the database has no jobs: run twjobd-postgresql --init-database");
+	if (is_missing(state))
+		return lack(NO_TABLES);
 	if (!strcmp(state, "TWV01"))
 		die(0, "the database: %s: use that of other nodes",
 		    PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
@@ -410,6 +428,7 @@ int pg_commit(void)
 		pg.begun = false;
 		pg.said_lost = false;
 		pg.said_refused = false;
+		pg.said_missing = false;
 		pg.used = true;
 	}
 	return error;
@@ -451,6 +470,8 @@ static int check_schema(void)
 		return lost(PQerrorMessage(pg.conn));
 	pg.sent = 1;
 	error = send_sync() ?: read_results(&rows) ?: read_syncs();
+	if (!error && !pg_int(rows, 0, 0))
+		error = lack(NO_VERSION);
 	if (!error)
 		pg_check_schema(pg_int(rows, 0, 0));
 	PQclear(rows);
@@ -497,7 +518,7 @@ int pg_connect(void)
 	if (PQsetnonblocking(pg.conn, 1) || !PQenterPipelineMode(pg.conn))
 		return lost(PQerrorMessage(pg.conn));
 	if (check_schema() || prepare()) {
-		disconnect();
+		pg_close();
 		return -EIO;
 	}
 	pg.session++;
