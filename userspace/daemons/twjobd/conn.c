@@ -356,10 +356,10 @@ static void run_command(struct conn *conn, struct command *command)
 {
 	if (conn->too_big)
 		multi_fail(&conn->client);
-	if (conn->too_big > config.max_body)
+	if (conn->too_big > store_longest_body())
 		reply_error(&conn->client.reply,
 			    "TOOBIG an argument has at most %" PRIu64 " bytes",
-			    config.max_body);
+			    store_longest_body());
 	else if (conn->too_big)
 		reply_error(&conn->client.reply,
 			    "FULL all connections have their %" PRIu64 " bytes: try again",
@@ -382,8 +382,8 @@ static bool may_run(const struct conn *conn)
 static uint64_t longest(const struct conn *conn)
 {
 	if (conn->guest.waits || conns.bytes > most_bytes() / 4 * 3)
-		return config.max_body < MUCH / 4 ? config.max_body : MUCH / 4;
-	return config.max_body;
+		return store_longest_body() < MUCH / 4 ? store_longest_body() : MUCH / 4;
+	return store_longest_body();
 }
 
 /* What a command may have, as far as it has come. */

@@ -9,6 +9,7 @@
 const struct store *store;
 unsigned char store_secret[16];
 int64_t store_ahead;
+uint64_t store_max_body = UINT64_MAX;
 
 /* A kind is named by what is before the first ":". The first kind has no name. */
 const struct store *store_find(const char *value)
@@ -20,6 +21,11 @@ const struct store *store_find(const char *value)
 		    !store_kinds[i]->name[length])
 			return store_kinds[i];
 	return store_kinds[0];
+}
+
+uint64_t store_longest_body(void)
+{
+	return config.max_body < store_max_body ? config.max_body : store_max_body;
 }
 
 bool store_may_init(void)

@@ -249,8 +249,8 @@ struct store {
 	int (*find_key)(int64_t queue, struct bytes key, struct job *job);
 	/*
 	 * Of a shared store only. Workers get those of these jobs that are due and that this
-	 * daemon owns. The result of each is 0; -EAGAIN: it is held, buried, or not due; or an
-	 * error.
+	 * daemon owns. The result of each is 0; -EAGAIN: it is held, buried, or not due; -EBADMSG:
+	 * it is a worker's, but its body cannot be read; or an error.
 	 */
 	int (*claim)(const struct queue_row *queue, const int64_t *ids, int count,
 		     struct job *jobs, int *results);
@@ -312,6 +312,9 @@ extern const struct store *store;
 extern unsigned char store_secret[16];
 /* By how much the store's clock is ahead of this machine's, ms. */
 extern int64_t store_ahead;
+/* The longest body that the store takes, and the longest one that is accepted. */
+extern uint64_t store_max_body;
+uint64_t store_longest_body(void);
 
 /* All kinds of stores (kinds.c). The first one is the kind that a path means. */
 extern const struct store * const store_kinds[];

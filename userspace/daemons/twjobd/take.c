@@ -177,6 +177,27 @@ static void take_event(struct taken *taken, struct queue *queue,
 }
 
 /*
+ * Its rule, if it has one, would copy the body: the job is buried with it. The claim has counted
+ * a delivery that is not made.
+ */
+static void bury_unread(struct queue *queue, struct job *job,
+			const struct timewheel_event *event)
+{
+	static const char reason[] = "its body could not be read";
+	const struct timewheel_token token = token_of(event);
+
+	say("job %lld of the queue \"%s\" is buried: %s", (long long)job->id, queue->row.name,
+	    reason);
+	job->buried = true;
+	job->attempts--;
+	job->held_until = 0;
+	if (job_note_failure(job, (struct bytes) { reason, strlen(reason) }))
+		return;
+	queue->row.buried++;
+	job_change(queue, job, &token, event->delivery, CHANGE_TO_PENDING);
+}
+
+/*
  * The same for a job of a shared store, whose row has told by the @result of a claim
  * whether the client gets it.
  */
@@ -191,6 +212,10 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 	/* The job has ended, or is buried, or another daemon owns it. */
 	if (result == -ENOENT || (result == -EAGAIN && job->buried)) {
 		queue_unregister(queue, event->handle);
+		return;
+	}
+	if (result == -EBADMSG) {
+		bury_unread(queue, job, event);
 		return;
 	}
 	if (result == -EAGAIN)

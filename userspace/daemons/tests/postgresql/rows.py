@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from common import (Client, Node, Sql, end, eventually, folder, init_database, program,
+from common import (Client, Node, Sql, end, eventually, figure, folder, init_database, program,
                     same, state, take, take_unsent, test)
 
 init_database().check_returncode()
@@ -255,6 +255,85 @@ def _():
     same(a("TW.ACK", "q", got[1]), 1)
 
 
+def told(node, job, *names):
+    """What TW.GET tells of a job by these names."""
+    answer = node("TW.GET", "q", job)
+    return [answer[answer.index(n) + 1] if n in answer else None for n in names]
+
+
+def damage(word):
+    """Bodies that begin with the word lose their first part."""
+    sql("create extension if not exists pg_surgery")
+    toast = sql("select reltoastrelid::regclass from pg_class"
+                " where oid = 'timewheel.job'::regclass")
+    sql(f"select heap_force_kill('{toast}'::regclass, array_agg(ctid)) from {toast}"
+        f" where starts_with(encode(chunk_data, 'escape'), '{word}')")
+
+
+@test("a job whose body cannot be read is buried, says why, and keeps no other waiting")
+def _():
+    long = 3000 * "y"
+    jobs = [a("TW.PUT", "q", body + long, "IN", 1) for body in ("x", "damaged", "y", "damaged")]
+    rule = a("TW.EVERY", "q", "often", "FREQ=SECONDLY", "damaged" + long)[0]
+    damaged = {jobs[1], jobs[3], rule}
+    before, got = figure(a, "q", b"buried"), []
+    damage("damaged")
+    end_of_test = time.monotonic() + 25
+    while time.monotonic() < end_of_test and (
+            len(got) < 2 or figure(a, "q", b"buried") < before + 3):
+        answer = a("TW.TAKE", "q", "COUNT", 9, "BLOCK", 1000)
+        got += [job[1] for job in answer or [] if isinstance(job, list)]
+    same(sorted(got), [jobs[0], jobs[2]])
+    same(sql("select string_agg(id::text, ' ' order by id) from timewheel.job where buried"),
+         " ".join(map(str, sorted(damaged))))
+    for job in damaged:
+        same(sql("select convert_from(reason, 'UTF8'), attempts from timewheel.job"
+                 f" where id = {job}"), "its body could not be read|0")
+    assert f"job {jobs[1]} of the queue \"q\" is buried" in a.said()
+    # It is known by now.
+    same(b("TW.KICK", "q", jobs[1]), 1)
+    same(a("TW.MOVE", "q", jobs[1], "IN", 0), 1)
+    same(take(a, seconds=1), None)
+    assert isinstance(put(1000), int)
+    same([a("TW.DELETE", "q", job) for job in jobs + [rule]], [1] * 5)
+
+
+@test("max-body is that of the table, for SQL and for each node, until it is made another one")
+def _():
+    a("TW.ACK", "q", *[job[2] for job in a("TW.TAKE", "q", "COUNT", 1000) or []], "none")
+    job = int(sql("select timewheel.put('q', convert_to(repeat('x', 300000), 'UTF8'))"))
+    config = folder / "b.conf"
+    for lines in ("max-body = 200000\n", "max-body = 400000\n"):
+        with open(config, "a") as file:
+            file.write(lines)
+        done = subprocess.run([program, "-c", config, "--init-database"])
+        same(done.returncode, 0)
+        config.write_text(config.read_text().removesuffix(lines))
+        most = int(lines.split()[-1])
+        time.sleep(1.5)
+        for length in (most, most + 1):
+            fits = length == most
+            text = f"convert_to(repeat('x', {length}), 'UTF8')"
+            for statement in (
+                    f"select timewheel.put('q', {text}, now() + interval '1 hour')",
+                    f"select timewheel.put('q', {text}, now() + interval '1 hour', 'long', true)",
+                    f"update timewheel.job set body = {text} where id = {job}"):
+                sql("begin")
+                same("TOOBIG" in sql(statement), not fits)
+                sql("rollback")
+            for node in (a, b):
+                answer = Client(node.path)("TW.PUT", "q", "x" * length, "IN", 1000)
+                same(str(answer)[:7] == "-TOOBIG", not fits)
+                if fits:
+                    same(node("TW.CANCEL", "q", answer), 1)
+        # One that is there from before is handed out all the same.
+        got = take(a)
+        same((got[0], len(got[3])), (job, 300000))
+        same(a("TW.NACK", "q", got[1]), "+OK")
+    same(a("TW.DELETE", "q", job), 1)
+    init_database().check_returncode()
+
+
 def dead_rows():
     return int(sql("select n_dead_tup from pg_stat_user_tables where relname = 'job'"))
 
@@ -490,12 +569,6 @@ def _():
     assert eventually(lambda: not refused(a) and not refused(b), 5)
     # Of each kind once.
     same([n.said().count("it has no jobs") for n in (a, b)], [2, 1])
-
-
-def told(node, job, *names):
-    """What TW.GET tells of a job by these names."""
-    answer = node("TW.GET", "q", job)
-    return [answer[answer.index(n) + 1] if n in answer else None for n in names]
 
 
 @test("a reason is kept in the row, whichever node is told")

@@ -21,6 +21,22 @@ $$;
 create or replace trigger end_rule after delete on timewheel.job for each row when (old.rule)
 	execute function timewheel.end_rule();
 
+-- The longest body of a job: max-body of the configuration with which --init-database was run.
+create or replace function timewheel.max_body() returns int immutable language sql as $$
+	select 1048576
+$$;
+
+-- A limit that has been lowered keeps no node from changing longer jobs that are there.
+create or replace function timewheel.refuse_body() returns trigger language plpgsql as $$
+begin
+	raise exception 'TOOBIG a body has at most % bytes', timewheel.max_body()
+		using errcode = 'TWT01';
+end
+$$;
+create or replace trigger limit_body before insert or update of body on timewheel.job
+	for each row when (octet_length(new.body) > timewheel.max_body())
+	execute function timewheel.refuse_body();
+
 -- Begins a turn: refused unless the node has its epoch and commits wait for as many
 -- machines as they have to. Returns the clock.
 create or replace function timewheel.begin_turn(node int, epoch bigint, machines int)
@@ -226,7 +242,7 @@ begin
 end
 $$;
 
--- Times as a wheel can have them, and bodies as a node hands them out.
+-- Times as a wheel can have them.
 create or replace function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
 begin
 	if due > 9000000000000 then
@@ -289,9 +305,6 @@ declare
 	q record := timewheel.queue_of(queue);
 	has record := timewheel.sizes(q.id);
 begin
-	if size > 64 * 1024 * 1024 then
-		raise exception 'TOOBIG a job has at most 64 MB' using errcode = 'TWT01';
-	end if;
 	if q.draining then
 		raise exception 'DRAINING the queue takes no new jobs'
 			using errcode = 'TWD01';

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * twjobd-postgresql --init-database: makes the tables, or those of an older version new, in
- * one transaction. And what they have to be.
+ * one transaction. And what they have to be, and how long a body may be.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store_pg.h"
@@ -67,6 +68,17 @@ static void update(PGconn *conn, int version)
 	PQclear(run(conn, "commit"));
 }
 
+static void set_max_body(PGconn *conn)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 "create or replace function timewheel.max_body() returns int\n"
+		 " immutable language sql as $$\n\tselect %llu\n$$",
+		 (unsigned long long)config.max_body);
+	PQclear(run(conn, text));
+}
+
 void pg_init_database(const char *where)
 {
 	PGconn *conn = connect_try(where, pg_ticks() + PATIENCE);
@@ -76,5 +88,6 @@ void pg_init_database(const char *where)
 	if (version_of(conn) < pg_schema())
 		update(conn, version_of(conn));
 	pg_check_schema(version_of(conn));
+	set_max_body(conn);
 	PQfinish(conn);
 }

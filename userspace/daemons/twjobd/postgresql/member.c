@@ -103,8 +103,10 @@ static int ask_clock(void)
 	PGresult *rows;
 	int error = pg_ask(NOW, &rows);
 
-	if (!error)
+	if (!error) {
 		member_set_clock(pg_int(rows, 0, 0), asked);
+		store_max_body = pg_int(rows, 0, 1);
+	}
 	PQclear(rows);
 	return error;
 }

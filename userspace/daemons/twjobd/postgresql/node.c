@@ -76,6 +76,7 @@ static int renew(void)
 	if (!result && PQntuples(rows)) {
 		member_set_clock(pg_int(rows, 0, 0), asked);
 		node.dead = pg_int(rows, 0, 1);
+		store_max_body = pg_int(rows, 0, 2);
 	}
 	PQclear(rows);
 	return result;

@@ -38,6 +38,7 @@ static struct {
 	int error;		/* of the transaction */
 	bool begun, fenced, warned, changed;
 	bool said_lost, said_refused, said_missing;
+	bool last, rows;	/* what was asked for last has failed, maybe by its rows */
 	bool wrong;		/* another server is to be tried */
 	bool used;		/* the connection has committed something */
 } pg;
@@ -141,6 +142,7 @@ static void disconnect(void)
 /* Returns -EIO: whatever was under way has failed. */
 static int lost(const char *why)
 {
+	pg.rows = true;
 	complain(&pg.said_lost, why);
 	disconnect();
 	pg.error = -EIO;
@@ -151,6 +153,12 @@ static int lost(const char *why)
 static bool is_missing(const char *state)
 {
 	return !strcmp(state, "3F000") || !strcmp(state, "42P01") || !strcmp(state, "42883");
+}
+
+/* An internal error, as of damage; what is too complex or too large; too little memory. */
+static bool is_about_rows(const char *state)
+{
+	return !strncmp(state, "XX", 2) || !strncmp(state, "54", 2) || !strcmp(state, "53200");
 }
 
 /* The tables may be made, or restored, at any moment: the connection is made again until then. */
@@ -179,6 +187,7 @@ static int failed(const PGresult *result)
 	/* Another server may be the one that carries things out by now. */
 	pg.wrong |= !strcmp(state, "25006") || !strcmp(state, "TWQ01");
 	pg.fenced = !strcmp(state, "TWF01");
+	pg.rows = is_about_rows(state);
 	if (!pg.fenced)
 		complain(&pg.said_refused, PQresultErrorMessage(result));
 	pg.error = strcmp(state, "53100") ? -EIO : -ENOSPC;
@@ -255,8 +264,10 @@ static int read_results(PGresult **rows)
 	uint64_t deadline = pg_ticks() + PG_PATIENCE;
 	int error = 0;
 
-	while (pg.sent && !error)
-		error = read_result(deadline, pg.sent == 1 ? rows : NULL);
+	while (pg.sent && !error) {
+		pg.last = pg.sent == 1;
+		error = read_result(deadline, pg.last ? rows : NULL);
+	}
 	return error;
 }
 
@@ -320,8 +331,11 @@ int pg_send(enum statement statement)
  */
 int pg_ask(enum statement statement, PGresult **rows)
 {
-	int error = pg_send(statement) ?: send_sync();
+	int error;
 
+	pg.last = false;
+	pg.rows = false;
+	error = pg_send(statement) ?: send_sync();
 	*rows = NULL;
 	if (error)
 		return error;
@@ -334,6 +348,11 @@ int pg_ask(enum statement statement, PGresult **rows)
 	if (!pg.begun && pg.conn)
 		pg.error = 0;
 	return error;
+}
+
+bool pg_was_about_rows(void)
+{
+	return pg.last && pg.rows;
 }
 
 int pg_begin(void)

@@ -51,6 +51,11 @@ void pg_numbers(const int64_t *numbers, int count);
 int pg_send(enum statement statement);
 /* Sends a statement and waits for its rows, which PQclear() frees. */
 int pg_ask(enum statement statement, PGresult **rows);
+/*
+ * The last question has failed, and not by what was sent before it: the database has found the
+ * rows damaged or too large, or the connection ended while they were waited for.
+ */
+bool pg_was_about_rows(void);
 /* The value of a column. */
 int64_t pg_int(const PGresult *rows, int row, int column);
 struct bytes pg_blob(const PGresult *rows, int row, int column);

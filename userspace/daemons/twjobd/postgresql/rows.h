@@ -20,6 +20,7 @@ struct row {
 	struct row *next;
 	enum row_state state;
 	bool has_body;
+	bool unread;		/* it was claimed without its body */
 	struct bytes body;
 	struct job job;
 	struct rule *rule;	/* NULL: it has not been read */

@@ -38,7 +38,7 @@ const char * const statement_texts[STATEMENTS] = {
 	[HAS_QUORUM] =
 		"select case when timewheel.has_quorum($1::bigint::int)\n"
 		" then 1::bigint else 0 end",
-	[NOW] = "select timewheel.now()",
+	[NOW] = "select timewheel.now(), timewheel.max_body()::bigint",
 	[JOIN] =
 		"select node::bigint, epoch\n"
 		" from timewheel.join_node($1::text, $2::bigint, $3::bigint::int)",
@@ -47,7 +47,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"update timewheel.node_lease set until = timewheel.now() + $2::bigint\n"
 		" where node = $1::bigint returning timewheel.now(),\n"
 		" (select count(*) from timewheel.node_lease\n"
-		"  where node <> $1::bigint and until < timewheel.now())",
+		"  where node <> $1::bigint and until < timewheel.now()),\n"
+		" timewheel.max_body()::bigint",
 	[LEAVE] =
 		"update timewheel.node_lease set until = 0 where node = $1::bigint",
 	/* A node that has ended its lease itself has 0 there. */
@@ -265,11 +266,12 @@ const char * const statement_texts[STATEMENTS] = {
 		"  (select max(age(transaction)) from pg_prepared_xacts), 0)::bigint",
 	/*
 	 * The last column is not null for those that are claimed: as many as have so many
-	 * bytes, and one more.
+	 * bytes, and one more. The bodies of some are not read.
 	 */
 	[CLAIM] =
 		"with t as materialized (select timewheel.now() as now),\n"
-		" r as materialized (select id, size from timewheel.job\n"
+		" r as materialized (select id, octet_length(body)::bigint as size\n"
+		"  from timewheel.job\n"
 		"  where id = any($1::bigint[]) order by id for update skip locked),\n"
 		" l as materialized (select id from (select id,\n"
 		"  sum(size) over (order by id) - size as before from r) b\n"
@@ -280,8 +282,8 @@ const char * const statement_texts[STATEMENTS] = {
 		"  from t, l where j.id = l.id and coalesce(j.node, 0) = $2::bigint and\n"
 		"  j.queue = $3::bigint and not j.buried and j.due <= t.now and\n"
 		"  j.held_until <= t.now returning j.*)\n"
-		"select " JOB ", body from c union all\n"
-		" select " JOB ", null from timewheel.job\n"
+		"select " JOB ", case when id <> all($6::bigint[]) then body end, 0::bigint\n"
+		" from c union all select " JOB ", null, null from timewheel.job\n"
 		" where id = any($1::bigint[]) and id not in (select id from c)",
 	/* All but those that are due, of queues which only other nodes want. */
 	[TAKE_IN] =

@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "../figures.h"
+#include "../take.h"
 #include "member.h"
 #include "rows.h"
 #include "store_pg.h"
+#include "suspects.h"
 
 /* Numbers of jobs that one value of the sequence stands for, see tables-01.sql. */
 #define ID_BLOCK	1000
@@ -541,40 +543,89 @@ static int claimed(int64_t id, struct job *job)
 	*job = row->job;
 	if (row->has_body)
 		return 0;
+	if (row->unread)
+		return -EBADMSG;
 	if (job->foreign)
 		return -ENOENT;
 	return job->buried || job->due > now_ms() || job->held_until > now_ms() ?
 	       -EAGAIN : -EALREADY;
 }
 
-static int claim(const struct queue_row *queue, const int64_t *numbers, int count,
-		 struct job *jobs, int *results)
+static void claim_args(const struct queue_row *queue, const int64_t *ids, int count)
 {
-	PGresult *rows;
-	int result;
+	int64_t unread[TAKERS] = { };
+	int n = 0;
 
-	pg_numbers(numbers, count);
+	for (int i = 0; i < count; i++)
+		if (suspects_condemn(ids[i]))
+			unread[n++] = ids[i];
+	pg_numbers(ids, count);
 	pg_number(member_id());
 	pg_number(queue->id);
 	pg_number(queue->lease);
 	pg_number(CLAIM_BYTES);
+	pg_numbers(unread, n);
+}
+
+static void keep_claimed(PGresult *rows)
+{
+	int flag = PQnfields(rows) - 1, body = flag - 1;
+
+	for (int i = 0; i < PQntuples(rows); i++) {
+		struct row *row = rows_add(pg_int(rows, i, 0));
+
+		if (PQgetisnull(rows, i, flag))
+			continue;
+		row->unread = PQgetisnull(rows, i, body);
+		if (!row->unread)
+			row_set_body(row, pg_blob(rows, i, body));
+	}
+	keep_rows(rows, ROW_LOCKED, ROW_READ);
+}
+
+static int claim_some(const struct queue_row *queue, const int64_t *ids, int count)
+{
+	PGresult *rows;
+	int result;
+
+	if (!count)
+		return 0;
+	claim_args(queue, ids, count);
 	result = pg_ask(CLAIM, &rows);
+	if (!result || pg_was_about_rows())
+		suspects_note(ids, count, result);
 	if (result)
 		return result;
-	for (int i = 0; i < count; i++)
-		row_forget_body(rows_add(numbers[i]));
-	for (int i = 0; i < count; i++)
-		rows_add(numbers[i])->state = ROW_ABSENT;
-	for (int i = 0; i < PQntuples(rows); i++)
-		if (!PQgetisnull(rows, i, PQnfields(rows) - 1))
-			row_set_body(rows_add(pg_int(rows, i, 0)),
-				     pg_blob(rows, i, PQnfields(rows) - 1));
-	keep_rows(rows, ROW_LOCKED, ROW_READ);
 	for (int i = 0; i < count; i++) {
+		struct row *row = rows_add(ids[i]);
+
+		row_forget_body(row);
+		row->unread = false;
+		row->state = ROW_ABSENT;
+	}
+	keep_claimed(rows);
+	return 0;
+}
+
+/* One whose body may be what cannot be read is claimed by itself. */
+static int claim(const struct queue_row *queue, const int64_t *numbers, int count,
+		 struct job *jobs, int *results)
+{
+	int64_t others[TAKERS] = { };
+	int n = 0, result;
+
+	for (int i = 0; i < count; i++)
+		if (!suspects_have(numbers[i]))
+			others[n++] = numbers[i];
+	result = claim_some(queue, others, n);
+	for (int i = 0; !result && i < count; i++)
+		if (suspects_have(numbers[i]))
+			result = claim_some(queue, &numbers[i], 1);
+	for (int i = 0; !result && i < count; i++) {
 		results[i] = claimed(numbers[i], &jobs[i]);
 		refused += !!results[i];
 	}
-	return 0;
+	return result;
 }
 
 /* The rows of a statement whose first arguments are these, and perhaps a third. */
