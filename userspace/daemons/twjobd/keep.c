@@ -166,6 +166,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	queue->saved = *row;
 	queue->burials = (struct burials) { };
 	queue->trim_at = 0;
+	limit_forget(queue);
 	if (!other_wheel)
 		return 0;
 	queue_destroy_wheel(queue);

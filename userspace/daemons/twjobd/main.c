@@ -17,6 +17,7 @@
 #include "conn.h"
 #include "held.h"
 #include "keep.h"
+#include "limit.h"
 #include "verbs.h"
 
 /* So many files are open besides connections and wheels. */
@@ -211,6 +212,7 @@ int main(int argc, char **argv)
 	wheels_start(config.wheels);
 	store_start();
 	conn_start();
+	limit_start(take_listen);
 	keep_start(take_listen);
 	if (store->start)
 		store->start();

@@ -67,6 +67,7 @@ void queue_close_wheel(struct queue *queue)
 {
 	queue->due = sd_event_source_disable_unref(queue->due);
 	queue_end_survey(queue);
+	limit_forget(queue);
 	tw_cursor_close(queue->walk);
 	queue->walk = NULL;
 	tw_wheel_close(queue->bound);
@@ -80,6 +81,7 @@ void queue_close_wheel(struct queue *queue)
 void queue_free(struct queue *queue)
 {
 	queue_close_wheel(queue);
+	sd_event_source_disable_unref(queue->limits.timer);
 	LIST_REMOVE(queue, next);
 	free(queue);
 }
@@ -463,6 +465,7 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 void queue_unregister(struct queue *queue, uint64_t handle)
 {
 	RUN(queue, delete, handle, BY_HANDLE);
+	limit_open(queue);
 }
 
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count)
@@ -555,6 +558,7 @@ static void shorten(struct queue *queue, const struct timewheel_token *token, vo
 void queue_set_back(struct queue *queue, uint64_t back)
 {
 	queue_each_token(queue, shorten, &back);
+	limit_forget(queue);
 }
 
 int queue_hold(struct queue *queue, const struct job *job, uint64_t lease_end,
@@ -605,13 +609,17 @@ static void make_new(struct queue *queue, const struct change *change)
 	if (queue->plain)
 		tw_batch_run(batch, queue->plain);
 	tw_batch_free(batch);
+	limit_open(queue);
 }
 
 int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		    uint64_t due)
 {
-	return RUN(queue, nack, handle, delivery, queue_deadline(due),
-		   BY_HANDLE | ABSOLUTE);
+	int result = RUN(queue, nack, handle, delivery, queue_deadline(due),
+			 BY_HANDLE | ABSOLUTE);
+
+	limit_open(queue);
+	return result;
 }
 
 void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,

@@ -21,6 +21,7 @@
 #include <timewheel.h>
 
 #include "histogram.h"
+#include "resp.h"
 #include "store.h"
 
 /* A limit for the open files: each queue has two. */
@@ -43,6 +44,18 @@ struct burials {
 	int64_t after;
 };
 
+/* See limit.h. */
+struct limits {
+	bool closed;		/* the queue, until @timer opens it */
+	sd_event_source *timer;
+	uint64_t full;		/* when the bucket of the rate is full, ns */
+	/* Deliveries, at least those that are out, if this part @knows all. */
+	struct buffer out;
+	bool knows;
+	size_t many;		/* with so many it is time to forget those that have ended */
+	uint64_t first;		/* no lease ends before: ns */
+};
+
 /*
  * @plain and @bound are two open files of the wheel. The service manager keeps the
  * first, so that what it holds outlives this process; what the second holds is
@@ -61,6 +74,7 @@ struct queue {
 	struct due counting, counted;	/* by the present survey, and by the last one */
 	struct histogram lateness;	/* from when jobs were due until workers got them */
 	struct burials burials;
+	struct limits limits;
 	uint64_t trim_at;		/* when done jobs are looked at next, see keep.c: ms */
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
@@ -167,6 +181,14 @@ void queue_each_token(struct queue *queue,
  * its end.
  */
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
+
+/*
+ * limit.c: a delivery has ended, or a setting has changed. A queue that is at its limit may have
+ * jobs to hand out again.
+ */
+void limit_open(struct queue *queue);
+/* Also there: leases do not end when they were to. */
+void limit_forget(struct queue *queue);
 
 /* What a committed change makes of a token. */
 enum change_to {

@@ -24,6 +24,11 @@
 
 struct figures;
 
+/* At most so many @jobs in the time @per, ms. No jobs: no limit. */
+struct rate {
+	uint64_t jobs, per;
+};
+
 /*
  * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes, @buried and
  * @done count what the queue has at present.
@@ -39,6 +44,8 @@ struct queue_row {
 	uint64_t backoff_most;
 	uint64_t keep_buried;	/* ms; 0: for ever */
 	int64_t keep_done;	/* ms; 0: not at all; KEEP_NO_MORE */
+	uint64_t limit;		/* jobs that workers may have at once; 0: no limit */
+	struct rate rate;	/* of jobs that are handed out */
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;

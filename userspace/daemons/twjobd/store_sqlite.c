@@ -298,6 +298,11 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 		.keep_buried = sqlite3_column_int64(statement, 15),
 		.done = sqlite3_column_int64(statement, 16),
 		.keep_done = sqlite3_column_int64(statement, 17),
+		.limit = sqlite3_column_int64(statement, 18),
+		.rate = {
+			.jobs = sqlite3_column_int64(statement, 19),
+			.per = sqlite3_column_int64(statement, 20),
+		},
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -380,7 +385,8 @@ static int save_queue(struct queue_row *row)
 		row->lease, row->tries, row->max_jobs, row->max_bytes,
 		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
 		row->draining, row->dropped, row->backoff, row->backoff_most,
-		row->keep_buried, row->done, row->keep_done,
+		row->keep_buried, row->done, row->keep_done, row->limit,
+		row->rate.jobs, row->rate.per,
 	};
 	int result;
 

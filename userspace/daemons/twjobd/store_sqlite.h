@@ -64,6 +64,9 @@ static const char more[] =
 	"alter table queue add column keep_buried int not null default 0;"
 	"alter table queue add column done int not null default 0;"
 	"alter table queue add column keep_done int not null default 0;"
+	"alter table queue add column lim int not null default 0;"
+	"alter table queue add column rate int not null default 0;"
+	"alter table queue add column per int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
 	" tries int not null, backoff int not null, backoff_most int not null,\n"
 	" uniq int not null);"
@@ -89,8 +92,9 @@ static const char more[] =
 
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
-			"backoff, backoff_most, keep_buried, done, keep_done"
-#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			"backoff, backoff_most, keep_buried, done, keep_done, " \
+			"lim, rate, per"
+#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 

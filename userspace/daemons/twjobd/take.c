@@ -8,6 +8,7 @@
 
 #include "job.h"
 #include "keep.h"
+#include "limit.h"
 #include "rule.h"
 #include "take.h"
 
@@ -135,6 +136,7 @@ static void count_taken(struct taken *taken, struct queue *queue,
 	if (settings->lease != queue->row.lease)
 		queue_set_lease(queue, event, settings->lease);
 	taken->count++;
+	limit_count(queue, event, settings->lease);
 	histogram_add(&queue->lateness, event->taken - event->deadline);
 	client_delivered(taken->waiter->client, queue, event, job->version,
 			 taken->waiter->bound);
@@ -316,6 +318,9 @@ static int read_due(struct queue *queue, bool bound, struct timewheel_event *eve
 
 	queue->asked = now_ms();
 	if (queue->row.paused)
+		return 0;
+	count = limit_room(queue, count);
+	if (!count)
 		return 0;
 	n = queue_read(queue, bound, events, count);
 	if (n == -ENODEV)

@@ -87,8 +87,8 @@ void turn_changed(struct queue *queue, const struct job *job,
 						  to);
 
 	buffer_add(&turn.changes, &change, sizeof(change));
-	/* An ended delivery of a job that is gone leaves nothing to be read. */
-	if (!delivery || to != CHANGE_TO_GONE)
+	/* An ended delivery of a job that is gone leaves nothing to be read, without a limit. */
+	if (!delivery || to != CHANGE_TO_GONE || queue->row.limit)
 		queue->unsettled = true;
 }
 

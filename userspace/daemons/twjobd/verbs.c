@@ -48,6 +48,11 @@ void answer_no_queue(struct reply *reply)
 	reply_error(reply, "NOQUEUE there is no such queue");
 }
 
+void answer_no_limit(struct reply *reply)
+{
+	reply_error(reply, "ERR a limit needs a store on one machine");
+}
+
 void reply_key(struct reply *reply, const struct job *job)
 {
 	if (job->key_length)

@@ -79,6 +79,8 @@ int arg_option(struct request *request, int i, int end, struct options *options)
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
 void answer_no_queue(struct reply *reply);
+/* The store is shared, and has no limits. */
+void answer_no_limit(struct reply *reply);
 /* A job's key as a part of an answer. */
 void reply_key(struct reply *reply, const struct job *job);
 

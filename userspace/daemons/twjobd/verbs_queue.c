@@ -16,6 +16,9 @@
 #define MOST_JOBS	(1 << 28)
 #define MAX_BYTES	(1ULL << 30)
 #define MOST_BYTES	(1ULL << 50)
+/* Limits of jobs at once, and in a time. */
+#define MOST_LIMIT	65536
+#define MOST_RATE	1000000
 
 static bool is_name(struct bytes name)
 {
@@ -51,12 +54,14 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 		return arg_number(request, value, 1, MOST_BYTES, &row->max_bytes);
 	if (arg_is(request->argv[i], "LEASE"))
 		return arg_span(request, value, "a lease", &row->lease);
+	if (arg_is(request->argv[i], "LIMIT"))
+		return arg_number(request, value, 0, MOST_LIMIT, &row->limit);
 	if (arg_is(request->argv[i], "KEEPBURIED"))
 		return arg_seconds(request, value, &row->keep_buried);
 	if (arg_is(request->argv[i], "KEEPDONE"))
 		return parse_keep_done(request, value, &row->keep_done);
 	reply_error(request->reply,
-		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE or IFNEW");
+		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE, LIMIT, RATE or IFNEW");
 	return false;
 }
 
@@ -70,6 +75,41 @@ static bool parse_backoff(struct request *request, int i, struct queue_row *row)
 	       arg_backoff(request, i, &row->backoff, &row->backoff_most);
 }
 
+/* A rate has two values. With 0 0 the queue has none. */
+static bool parse_rate(struct request *request, int i, struct rate *rate)
+{
+	if (!arg_number(request, request->argv[i + 1], 0, MOST_RATE, &rate->jobs) ||
+	    !arg_seconds(request, request->argv[i + 2], &rate->per))
+		return false;
+	if (!rate->jobs == !rate->per && rate->per <= MAX_SPAN)
+		return true;
+	reply_error(request->reply,
+		    "ERR a rate is 1 to %d jobs in 0.001 to %llu seconds, or 0 0 for none",
+		    MOST_RATE, MAX_SPAN / MSEC_PER_SEC);
+	return false;
+}
+
+static bool has_two_values(struct bytes setting)
+{
+	return arg_is(setting, "BACKOFF") || arg_is(setting, "RATE");
+}
+
+static bool parse_two(struct request *request, int i, struct queue_row *row)
+{
+	if (arg_is(request->argv[i], "BACKOFF"))
+		return parse_backoff(request, i, row);
+	return parse_rate(request, i, &row->rate);
+}
+
+/* Several daemons would each have a limit of their own. */
+static bool may_limit(struct request *request, const struct queue_row *row)
+{
+	if (!store->shared || !(row->limit || row->rate.jobs))
+		return true;
+	answer_no_limit(request->reply);
+	return false;
+}
+
 /* @if_new: a queue that is there stays as it is. */
 static bool parse_settings(struct request *request, struct queue_row *row, bool *if_new)
 {
@@ -79,17 +119,17 @@ static bool parse_settings(struct request *request, struct queue_row *row, bool 
 			*if_new = true;
 			continue;
 		}
-		bool two = arg_is(request->argv[i], "BACKOFF");
+		bool two = has_two_values(request->argv[i]);
 
 		if (i + 1 + two >= request->argc) {
 			reply_error(request->reply, "ERR a setting has no value");
 			return false;
 		}
-		if (!(two ? parse_backoff : parse_setting)(request, i, row))
+		if (!(two ? parse_two : parse_setting)(request, i, row))
 			return false;
 		i += 1 + two;
 	}
-	return true;
+	return may_limit(request, row);
 }
 
 /*
@@ -208,7 +248,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 
 /*
  * TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [BACKOFF s s] [KEEPBURIED s]
- * [KEEPDONE s] [IFNEW]
+ * [KEEPDONE s] [LIMIT n] [RATE n s] [IFNEW]
  */
 void verb_create(struct request *request)
 {

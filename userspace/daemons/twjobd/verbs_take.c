@@ -144,7 +144,8 @@ static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 
 void take_listen(struct queue *queue)
 {
-	bool on = queue->plain && !queue->row.paused && first_waiter(queue);
+	bool on = queue->plain && !queue->row.paused && !queue->limits.closed &&
+		  first_waiter(queue);
 
 	if (on && !queue->due)
 		must(sd_event_add_io(event, &queue->due,

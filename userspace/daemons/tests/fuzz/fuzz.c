@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "../../twjobd/keep.h"
+#include "../../twjobd/limit.h"
 #include "../../twjobd/verbs.h"
 #include "both.h"
 
@@ -98,6 +99,7 @@ static void begin(void)
 		open_files();
 	}
 	turn_at_end(turn_ended);
+	limit_start(take_listen);
 	keep_start(take_listen);
 }
 
@@ -376,9 +378,12 @@ static const char * const words[] = {
 	"@hourly", "FREQ=SECONDLY", "FREQ=SECONDLY;COUNT=2", "TZ", "Europe/Berlin",
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
 	"KEEPBURIED", "KEEPDONE", "UNIQUE", "done",
+	/* Nor these, as a shared store has no limits. */
+	"LIMIT", "RATE",
 };
 
 #define VERBS		46
+#define LIMITS		2
 
 static char text[65536];
 
@@ -396,6 +401,7 @@ static size_t by_chance(void)
 {
 	size_t length = sprintf(text, "TW.CREATE q TRIES 3\nTW.PUT q body KEY k\nTW.PUT q b\n");
 	bool rules = !printing && rand() % 2;
+	int arguments = ARRAY_SIZE(words) - VERBS - (printing ? LIMITS : 0);
 
 	if (rules)
 		length += sprintf(text + length,
@@ -409,7 +415,7 @@ static size_t by_chance(void)
 			length += sprintf(text + length, " q");
 		for (int j = rand() % (rand() % 3 ? 4 : WORDS); j; j--)
 			length += sprintf(text + length, " %s",
-					  words[VERBS + rand() % (ARRAY_SIZE(words) - VERBS)]);
+					  words[VERBS + rand() % arguments]);
 		length += sprintf(text + length, "\n");
 	}
 	return length;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Limits of a queue: see limit.h.
+ *
+ * The wheel counts what workers have, but does not notice the end of a lease before it is
+ * read. So this part remembers the deliveries of a queue with a LIMIT, and looks for leases
+ * that are over when the queue is at its limit.
+ */
+#include <time.h>
+
+#include "limit.h"
+
+/* A delivery that may be out. */
+struct out {
+	uint64_t handle;
+	uint32_t delivery;
+};
+
+static void (*opened)(struct queue *queue);
+
+void limit_start(void (*call)(struct queue *queue))
+{
+	opened = call;
+}
+
+static int on_open(sd_event_source *source, uint64_t time, void *data)
+{
+	struct queue *queue = data;
+
+	queue->limits.closed = false;
+	opened(queue);
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* The queue is closed until @at, ns; 0 for now. */
+static void open_at(struct queue *queue, uint64_t at)
+{
+	struct limits *limits = &queue->limits;
+	uint64_t us = at < UINT64_MAX ? at / 1000 + 1 : UINT64_MAX;
+
+	if (!limits->timer)
+		must(sd_event_add_time(event, &limits->timer, CLOCK_REALTIME, us, 1, on_open,
+				       queue));
+	must(sd_event_source_set_time(limits->timer, us));
+	must(sd_event_source_set_enabled(limits->timer, SD_EVENT_ONESHOT));
+	limits->closed = true;
+}
+
+void limit_open(struct queue *queue)
+{
+	if (queue->limits.closed)
+		open_at(queue, 0);
+}
+
+static uint64_t interval_of(const struct rate *rate)
+{
+	return (rate->per * NSEC_PER_MSEC + rate->jobs - 1) / rate->jobs;
+}
+
+/*
+ * A bucket of as many jobs as the rate permits in its time, which is filled evenly, and will be
+ * full at @full. A clock that has been set back makes it empty at most. Returns how many jobs
+ * there are. @next: when the next one will be.
+ */
+static uint64_t bucket(const struct rate *rate, uint64_t *full, uint64_t now, uint64_t *next)
+{
+	uint64_t interval = interval_of(rate), all = interval * rate->jobs;
+
+	if (*full < now)
+		*full = now;
+	if (*full > now + all)
+		*full = now + all;
+	*next = *full - all + interval;
+	return (now + all - *full) / interval;
+}
+
+static void remember(struct queue *queue, const struct timewheel_token *token, void *unused)
+{
+	const struct out out = { token->handle, token->delivery };
+
+	if (token->state == TIMEWHEEL_STATE_HELD)
+		buffer_add(&queue->limits.out, &out, sizeof(out));
+}
+
+/*
+ * Looks at all deliveries that are out. Returns how many leases are over, and when the next one
+ * will be. Those that have been answered are forgotten.
+ */
+static uint64_t look(struct queue *queue, uint64_t *next)
+{
+	struct limits *limits = &queue->limits;
+	struct out *out = (struct out *)limits->out.data;
+	size_t n = 0, count = limits->out.length / sizeof(*out);
+	uint64_t over = 0;
+
+	*next = UINT64_MAX;
+	limits->first = UINT64_MAX;
+	for (size_t i = 0; i < count; i++) {
+		struct timewheel_token token;
+
+		if (!queue_holds(queue, out[i].handle, out[i].delivery, &token))
+			continue;
+		out[n++] = out[i];
+		over += !token.left;
+		if (token.lease_end < limits->first)
+			limits->first = token.lease_end;
+		if (token.left && token.lease_end < *next)
+			*next = token.lease_end;
+	}
+	limits->out.length = n * sizeof(*out);
+	limits->many = 2 * n + 64;
+	return over;
+}
+
+/* How many jobs more workers may have. @next: when a lease ends, if there is no room. */
+static int64_t work_room(struct queue *queue, uint64_t now, uint64_t *next)
+{
+	struct limits *limits = &queue->limits;
+	struct timewheel_info info;
+	int64_t room;
+
+	*next = UINT64_MAX;
+	if (!queue_counts(queue, &info))
+		return 0;
+	room = queue->row.limit - info.held;
+	if (room > 0)
+		return room;
+	if (!limits->knows) {
+		limits->out.length = 0;
+		queue_each_token(queue, remember, NULL);
+		limits->knows = true;
+		limits->first = 0;
+	}
+	*next = limits->first;
+	return limits->first > now ? room : room + (int64_t)look(queue, next);
+}
+
+int limit_room(struct queue *queue, int want)
+{
+	uint64_t now = now_ns(), next;
+	int64_t room = want, most;
+
+	if (queue->row.limit) {
+		most = work_room(queue, now, &next);
+		room = most < room ? most : room;
+	}
+	if (room > 0 && queue->row.rate.jobs) {
+		most = bucket(&queue->row.rate, &queue->limits.full, now, &next);
+		room = most < room ? most : room;
+	}
+	if (room <= 0)
+		open_at(queue, next);
+	return room > 0 ? room : 0;
+}
+
+void limit_count(struct queue *queue, const struct timewheel_event *event, uint64_t lease)
+{
+	const struct out out = { event->handle, event->delivery };
+	struct limits *limits = &queue->limits;
+	uint64_t end = event->taken + lease * NSEC_PER_MSEC, next;
+
+	if (queue->row.rate.jobs)
+		limits->full += interval_of(&queue->row.rate);
+	if (!queue->row.limit)
+		return;
+	buffer_add(&limits->out, &out, sizeof(out));
+	if (end < limits->first)
+		limits->first = end;
+	if (limits->out.length / sizeof(out) >= limits->many)
+		look(queue, &next);
+}
+
+void limit_forget(struct queue *queue)
+{
+	queue->limits.knows = false;
+	buffer_free(&queue->limits.out);
+	limit_open(queue);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Limits of a queue: how many of its jobs workers may have at once, and how many are handed
+ * out in which time. This knows the queue's wheel, and no verb.
+ *
+ * A queue at its limit is not listened to, as its wheel may have jobs that are due and not to
+ * be read: an answer, a lease that is over, or a time at which the rate permits another job
+ * opens the queue again.
+ */
+#ifndef TWJOBD_LIMIT_H
+#define TWJOBD_LIMIT_H
+
+#include "queue.h"
+
+/* Sets what is called when a closed queue may have jobs to hand out again. */
+void limit_start(void (*opened)(struct queue *queue));
+
+/*
+ * How many of @want jobs the limits permit to be read now. With 0 the queue is closed until it
+ * is opened.
+ */
+int limit_room(struct queue *queue, int want);
+/* This delivery, whose lease lasts for so many ms, goes to a worker. */
+void limit_count(struct queue *queue, const struct timewheel_event *event, uint64_t lease);
+
+#endif /* TWJOBD_LIMIT_H */
