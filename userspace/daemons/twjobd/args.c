@@ -249,6 +249,23 @@ bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *mo
 	return false;
 }
 
+static bool arg_group(struct request *request, struct bytes arg, struct options *options)
+{
+	if (store->shared) {
+		answer_no_limit(request->reply);
+		return false;
+	}
+	if (!arg.length || arg.length > sizeof(options->group)) {
+		reply_error(request->reply, "ERR a group has 1 to %zu bytes",
+			    sizeof(options->group));
+		return false;
+	}
+	memset(options->group, 0, sizeof(options->group));
+	options->group_length = arg.length;
+	memcpy(options->group, arg.data, arg.length);
+	return true;
+}
+
 int arg_option(struct request *request, int i, int end, struct options *options)
 {
 	struct bytes option = request->argv[i];
@@ -269,6 +286,8 @@ int arg_option(struct request *request, int i, int end, struct options *options)
 	} else if (arg_is(option, "TRIES")) {
 		right = arg_number(request, request->argv[i + 1], 0, MAX_TRIES, &tries);
 		options->tries = tries;
+	} else if (arg_is(option, "GROUP")) {
+		right = arg_group(request, request->argv[i + 1], options);
 	} else {
 		return 0;
 	}

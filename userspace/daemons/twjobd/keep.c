@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "group.h"
 #include "held.h"
 #include "job.h"
 #include "keep.h"
@@ -157,11 +158,25 @@ void keep_remove_jobs(void)
 	run_in(0);
 }
 
+static bool is_same_rate(const struct rate *a, const struct rate *b)
+{
+	return a->jobs == b->jobs && a->per == b->per;
+}
+
+static void renew_rates(struct queue *queue, const struct queue_row *row)
+{
+	if (!is_same_rate(&row->rate, &queue->row.rate))
+		queue->limits.full = 0;
+	if (!is_same_rate(&row->group_rate, &queue->row.group_rate))
+		group_forget(queue);
+}
+
 int keep_set(struct queue *queue, const struct queue_row *row)
 {
 	bool other_wheel = row->lease != queue->row.lease ||
 			   row->max_jobs != queue->row.max_jobs;
 
+	renew_rates(queue, row);
 	queue->row = *row;
 	queue->saved = *row;
 	queue->burials = (struct burials) { };
@@ -274,8 +289,10 @@ static bool end_removal(void)
 		return false;
 	for (queue = LIST_FIRST(&queues); queue; queue = next) {
 		next = LIST_NEXT(queue, next);
-		if (queue->row.dropped)
-			queue_free(queue);
+		if (!queue->row.dropped)
+			continue;
+		group_forget(queue);
+		queue_free(queue);
 	}
 	keep.removing = false;
 	return true;
@@ -343,6 +360,25 @@ static void mend(struct queue *queue, const struct job *job,
 	queue_apply(queue, &change);
 }
 
+/*
+ * The token is later than its job is due. One of a group may be, while the group is known to
+ * be limited; else the token is moved back, as after a start or with another rate.
+ */
+static bool waits_for_group(struct queue *queue, const struct job *job,
+			    const struct timewheel_token *token)
+{
+	struct options options;
+	struct change change;
+
+	if (!job->options || store->get_options(job->id, &options) || !options.group_length)
+		return false;
+	if (group_may_wait(queue, &options, token->deadline))
+		return true;
+	change = queue_change(queue, job, token, 0, CHANGE_TO_NEW);
+	queue_apply(queue, &change);
+	return true;
+}
+
 static void compare_job(struct queue *queue, struct job *job)
 {
 	uint64_t now = now_ms(), due = job_next_due(job);
@@ -368,7 +404,8 @@ static void compare_job(struct queue *queue, struct job *job)
 		return;
 	/* The row of a shared store's job tells that it is not due yet, or held. */
 	if ((!store->shared && token.deadline < queue_deadline(due)) ||
-	    token.deadline > queue_deadline((due > now ? due : now) + LATE))
+	    (token.deadline > queue_deadline((due > now ? due : now) + LATE) &&
+	     !waits_for_group(queue, job, &token)))
 		mend(queue, job, &token);
 	if (job->rule)
 		rule_compare(queue, job, &token);
@@ -565,6 +602,12 @@ static int64_t clock_offset(void)
 	return ns_of(CLOCK_REALTIME) - ns_of(CLOCK_BOOTTIME);
 }
 
+static void set_back(struct queue *queue, uint64_t back)
+{
+	queue_set_back(queue, back);
+	group_forget(queue);
+}
+
 /*
  * Leases end by the wall clock, and would last longer after it has been set back. The
  * store keeps how the clock was, as it may be set while no twjobd runs.
@@ -585,7 +628,7 @@ static void look_at_clock(void)
 	say("the clock has been set back by %lld s",
 	    (long long)(before - keep.clock) / (long long)NSEC_PER_SEC);
 	LIST_FOREACH(queue, &queues, next)
-		queue_set_back(queue, before - keep.clock);
+		set_back(queue, before - keep.clock);
 }
 
 static int on_timer(sd_event_source *source, uint64_t time, void *unused)

@@ -32,7 +32,7 @@ static int on_open(sd_event_source *source, uint64_t time, void *data)
 	return 0;
 }
 
-static uint64_t now_ns(void)
+uint64_t limit_now(void)
 {
 	struct timespec now;
 
@@ -60,26 +60,19 @@ void limit_open(struct queue *queue)
 		open_at(queue, 0);
 }
 
-static uint64_t interval_of(const struct rate *rate)
+uint64_t limit_interval(const struct rate *rate)
 {
 	return (rate->per * NSEC_PER_MSEC + rate->jobs - 1) / rate->jobs;
 }
 
-/*
- * A bucket of as many jobs as the rate permits in its time, which is filled evenly, and will be
- * full at @full. A clock that has been set back makes it empty at most. Returns how many jobs
- * there are. @next: when the next one will be.
- */
-static uint64_t bucket(const struct rate *rate, uint64_t *full, uint64_t now, uint64_t *next)
+uint64_t limit_bucket(const struct rate *rate, uint64_t *full, uint64_t now, uint64_t *next)
 {
-	uint64_t interval = interval_of(rate), all = interval * rate->jobs;
+	uint64_t interval = limit_interval(rate), all = interval * rate->jobs;
 
 	if (*full < now)
 		*full = now;
-	if (*full > now + all)
-		*full = now + all;
 	*next = *full - all + interval;
-	return (now + all - *full) / interval;
+	return *full < now + all ? (now + all - *full) / interval : 0;
 }
 
 static void remember(struct queue *queue, const struct timewheel_token *token, void *unused)
@@ -145,7 +138,7 @@ static int64_t work_room(struct queue *queue, uint64_t now, uint64_t *next)
 
 int limit_room(struct queue *queue, int want)
 {
-	uint64_t now = now_ns(), next;
+	uint64_t now = limit_now(), next;
 	int64_t room = want, most;
 
 	if (queue->row.limit) {
@@ -153,7 +146,7 @@ int limit_room(struct queue *queue, int want)
 		room = most < room ? most : room;
 	}
 	if (room > 0 && queue->row.rate.jobs) {
-		most = bucket(&queue->row.rate, &queue->limits.full, now, &next);
+		most = limit_bucket(&queue->row.rate, &queue->limits.full, now, &next);
 		room = most < room ? most : room;
 	}
 	if (room <= 0)
@@ -168,7 +161,7 @@ void limit_count(struct queue *queue, const struct timewheel_event *event, uint6
 	uint64_t end = event->taken + lease * NSEC_PER_MSEC, next;
 
 	if (queue->row.rate.jobs)
-		limits->full += interval_of(&queue->row.rate);
+		limits->full += limit_interval(&queue->row.rate);
 	if (!queue->row.limit)
 		return;
 	buffer_add(&limits->out, &out, sizeof(out));

@@ -23,4 +23,13 @@ int limit_room(struct queue *queue, int want);
 /* This delivery, whose lease lasts for so many ms, goes to a worker. */
 void limit_count(struct queue *queue, const struct timewheel_event *event, uint64_t lease);
 
+/*
+ * A rate as a bucket of as many jobs as it permits in its time, which is filled evenly, and
+ * will be full at @full. Returns how many jobs there are. @next: when there is the next one.
+ * Who takes a job adds the interval to @full. Times are ns, by the wall clock.
+ */
+uint64_t limit_bucket(const struct rate *rate, uint64_t *full, uint64_t now, uint64_t *next);
+uint64_t limit_interval(const struct rate *rate);
+uint64_t limit_now(void);
+
 #endif /* TWJOBD_LIMIT_H */

@@ -25,6 +25,8 @@
 #define LOADED		queue_deadline(MAX_DUE + 1)
 #define LOADING		queue_deadline(MAX_DUE + 3600 * MSEC_PER_SEC)
 #define KEYED		(1ULL << 63)
+/* In a cookie: see queue_grant(). */
+#define GRANTED		(1ULL << 62)
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
 #define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
 
@@ -119,8 +121,12 @@ uint64_t queue_deadline(uint64_t due)
 static int get_token(struct queue *queue, uint64_t key, unsigned int flags,
 		     struct timewheel_token *token)
 {
-	return queue->plain ? result_of(tw_wheel_get(queue->plain, key, flags, token)) :
-			      -ENODEV;
+	int result = queue->plain ? result_of(tw_wheel_get(queue->plain, key, flags, token)) :
+				    -ENODEV;
+
+	if (!result && token->id != STAMP)
+		token->cookie &= ~GRANTED;
+	return result;
 }
 
 /* The wheel finds the job by its key. A shared store finds it by itself. */
@@ -367,8 +373,11 @@ int queue_places(struct queue *queue, struct bytes key, uint64_t ids[PLACES],
 				   store_secret);
 	for (int i = 0; i < PLACES; i++)
 		ids[i] = (first + i * 0x9e3779b97f4a7c15ULL) | KEYED;
-	return result_of(tw_wheel_get_many(queue->plain, ids, PLACES, 0, tokens,
-					   NULL));
+	if (tw_wheel_get_many(queue->plain, ids, PLACES, 0, tokens, NULL) < 0)
+		return -errno;
+	for (int i = 0; i < PLACES; i++)
+		tokens[i].cookie &= ~GRANTED;
+	return 0;
 }
 
 /* The place of this job's token; with 0 a place that is free. PLACES: there is none. */
@@ -479,8 +488,10 @@ int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count)
 		queue->walk = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
 	while (queue->walk && n < count && result > 0) {
 		result = tw_cursor_next(queue->walk, &token);
-		if (result > 0 && token->id != STAMP)
-			tokens[n++] = *token;
+		if (result <= 0 || token->id == STAMP)
+			continue;
+		tokens[n] = *token;
+		tokens[n++].cookie &= ~GRANTED;
 	}
 	if (!queue->walk || result < 0)
 		return -errno;
@@ -500,6 +511,10 @@ int queue_read(struct queue *queue, bool bound, struct timewheel_event *events,
 	if (!wheel)
 		return -ENODEV;
 	n = tw_wheel_read(wheel, events, count, 1);
+	for (int i = 0; i < n; i++) {
+		events[i].missed = !!(events[i].cookie & GRANTED);
+		events[i].cookie &= ~GRANTED;
+	}
 	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
@@ -526,14 +541,18 @@ void queue_each_token(struct queue *queue,
 		      void (*each)(struct queue *queue, const struct timewheel_token *token,
 				   void *arg), void *arg)
 {
-	const struct timewheel_token *token;
+	const struct timewheel_token *next;
+	struct timewheel_token token;
 	struct tw_cursor *walk;
 
 	if (!queue->plain)
 		return;
 	walk = tw_cursor_open(queue->plain, 0, TIMEWHEEL_NEVER);
-	while (walk && tw_cursor_next(walk, &token) > 0)
-		each(queue, token, arg);
+	while (walk && tw_cursor_next(walk, &next) > 0) {
+		token = *next;
+		token.cookie &= ~GRANTED;
+		each(queue, &token, arg);
+	}
 	tw_cursor_close(walk);
 }
 
@@ -558,6 +577,7 @@ static void shorten(struct queue *queue, const struct timewheel_token *token, vo
 void queue_set_back(struct queue *queue, uint64_t back)
 {
 	queue_each_token(queue, shorten, &back);
+	queue->limits.full = 0;
 	limit_forget(queue);
 }
 
@@ -620,6 +640,22 @@ int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 
 	limit_open(queue);
 	return result;
+}
+
+bool queue_is_granted(const struct timewheel_event *event, const struct job *job)
+{
+	return event->missed && event->delivery == 1 &&
+	       event->deadline > queue_deadline(job->due);
+}
+
+void queue_grant(struct queue *queue, const struct timewheel_event *event, uint64_t due)
+{
+	make_new(queue, &(struct change) {
+		.id = event->id,
+		.handle = event->handle,
+		.job = event->cookie | GRANTED,
+		.due = due,
+	});
 }
 
 void queue_take_back(struct queue *queue, uint64_t handle, uint32_t delivery,

@@ -167,6 +167,14 @@ void queue_set_back(struct queue *queue, uint64_t back);
 int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 		    uint64_t due);
 /*
+ * Ends a delivery of a job whose group has its turn at @due ms. The token that is due then
+ * tells it by its cookie, and queue_read() by @missed of the event, which these wheels do not
+ * use. A job that comes for another reason has not been granted: a lease that is over, an
+ * answer, a move.
+ */
+void queue_grant(struct queue *queue, const struct timewheel_event *event, uint64_t due);
+bool queue_is_granted(const struct timewheel_event *event, const struct job *job);
+/*
  * Ends a delivery that no worker has got, so that it counts no try. Each token's first
  * delivery counts one: instead of such a token there is a new one then.
  */

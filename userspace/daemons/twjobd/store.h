@@ -46,6 +46,7 @@ struct queue_row {
 	int64_t keep_done;	/* ms; 0: not at all; KEEP_NO_MORE */
 	uint64_t limit;		/* jobs that workers may have at once; 0: no limit */
 	struct rate rate;	/* of jobs that are handed out */
+	struct rate group_rate;	/* of those of one group */
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
@@ -107,7 +108,8 @@ struct rule {
 /*
  * What a job has in place of its queue's settings. A try that fails makes the job due after
  * @backoff, which is doubled with each further one, but after @backoff_most at the latest.
- * Once the job is done, its key stays known for @unique.
+ * Once the job is done, its key stays known for @unique. The group is what the queue's limits of
+ * groups count the job for.
  */
 struct options {
 	uint64_t lease;		/* ms; 0: the queue's */
@@ -115,6 +117,8 @@ struct options {
 	uint64_t backoff;	/* ms; 0: the queue's */
 	uint64_t backoff_most;
 	uint64_t unique;	/* ms */
+	uint8_t group_length;	/* 0: no group */
+	char group[MAX_KEY];
 };
 
 #define TRIES_OF_QUEUE	(-1)

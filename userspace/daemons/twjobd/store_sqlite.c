@@ -303,6 +303,10 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 			.jobs = sqlite3_column_int64(statement, 19),
 			.per = sqlite3_column_int64(statement, 20),
 		},
+		.group_rate = {
+			.jobs = sqlite3_column_int64(statement, 21),
+			.per = sqlite3_column_int64(statement, 22),
+		},
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -386,7 +390,7 @@ static int save_queue(struct queue_row *row)
 		row->epoch, row->jobs, row->bytes, row->buried, row->paused,
 		row->draining, row->dropped, row->backoff, row->backoff_most,
 		row->keep_buried, row->done, row->keep_done, row->limit,
-		row->rate.jobs, row->rate.per,
+		row->rate.jobs, row->rate.per, row->group_rate.jobs, row->group_rate.per,
 	};
 	int result;
 
@@ -424,11 +428,11 @@ static int more_of(const struct job *job)
 	       (job->unique ? MORE_UNIQUE : 0);
 }
 
-static void bind_key(sqlite3_stmt *statement, int parameter, const struct job *job)
+/* A key or a group; null if it is empty. */
+static void bind_name(sqlite3_stmt *statement, int parameter, const char *name, size_t length)
 {
-	if (job->key_length)
-		sqlite3_bind_blob(statement, parameter, job->key, job->key_length,
-				  SQLITE_STATIC);
+	if (length)
+		sqlite3_bind_blob(statement, parameter, name, length, SQLITE_STATIC);
 	else
 		sqlite3_bind_null(statement, parameter);
 }
@@ -439,7 +443,7 @@ static int add_job(const struct job *job, struct bytes body)
 					job->attempts, job->size, job->buried);
 	int result;
 
-	bind_key(statement, 7, job);
+	bind_name(statement, 7, job->key, job->key_length);
 	sqlite3_bind_int64(statement, 8, more_of(job));
 	result = run(statement);
 	if (result)
@@ -537,10 +541,23 @@ static int64_t count_rules(void)
 
 static int save_options(int64_t job, const struct options *options)
 {
+	sqlite3_stmt *statement;
+
 	if (!memcmp(options, &NO_OPTIONS, sizeof(*options)))
 		return run(BOUND(REMOVE_OPTIONS, job));
-	return run(BOUND(SAVE_OPTIONS, job, options->lease, options->tries,
-			 options->backoff, options->backoff_most, options->unique));
+	statement = BOUND(SAVE_OPTIONS, job, options->lease, options->tries,
+			  options->backoff, options->backoff_most, options->unique);
+	bind_name(statement, 7, options->group, options->group_length);
+	return run(statement);
+}
+
+static void read_group(sqlite3_stmt *statement, int column, struct options *options)
+{
+	const void *group = sqlite3_column_blob(statement, column);
+	int length = sqlite3_column_bytes(statement, column);
+
+	options->group_length = length < MAX_KEY ? length : MAX_KEY;
+	memcpy(options->group, group ?: "", options->group_length);
 }
 
 static int get_options(int64_t job, struct options *options)
@@ -548,7 +565,7 @@ static int get_options(int64_t job, struct options *options)
 	sqlite3_stmt *statement = BOUND(GET_OPTIONS, job);
 	int result = find(statement);
 
-	if (!result)
+	if (!result) {
 		*options = (struct options) {
 			.lease = sqlite3_column_int64(statement, 0),
 			.tries = sqlite3_column_int64(statement, 1),
@@ -556,6 +573,8 @@ static int get_options(int64_t job, struct options *options)
 			.backoff_most = sqlite3_column_int64(statement, 3),
 			.unique = sqlite3_column_int64(statement, 4),
 		};
+		read_group(statement, 5, options);
+	}
 	sqlite3_reset(statement);
 	return result;
 }
@@ -598,7 +617,7 @@ static int add_done(const struct done *done, uint64_t before)
 					done->ended, job->attempts);
 	int result;
 
-	bind_key(statement, 6, job);
+	bind_name(statement, 6, job->key, job->key_length);
 	result = run(statement);
 	if (!result)
 		result = end_done(job->queue, before, 2);

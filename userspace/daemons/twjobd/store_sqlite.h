@@ -67,9 +67,11 @@ static const char more[] =
 	"alter table queue add column lim int not null default 0;"
 	"alter table queue add column rate int not null default 0;"
 	"alter table queue add column per int not null default 0;"
+	"alter table queue add column group_rate int not null default 0;"
+	"alter table queue add column group_per int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
 	" tries int not null, backoff int not null, backoff_most int not null,\n"
-	" uniq int not null);"
+	" uniq int not null, grp blob);"
 	"create table failure (id integer primary key, at int not null,\n"
 	" reason blob not null);"
 	"create table done (queue int not null, n int not null, id int not null,\n"
@@ -93,8 +95,9 @@ static const char more[] =
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
 			"backoff, backoff_most, keep_buried, done, keep_done, " \
-			"lim, rate, per"
-#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			"lim, rate, per, group_rate, group_per"
+#define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
+			"?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
@@ -146,8 +149,8 @@ static const char * const texts[STATEMENTS] = {
 	[SAVE_RULE] = "replace into rule (id, " RULE_COLUMNS ")\n"
 		      "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[GET_RULE] = "select " RULE_COLUMNS " from rule where id = ?",
-	[SAVE_OPTIONS] = "replace into option values (?, ?, ?, ?, ?, ?)",
-	[GET_OPTIONS] = "select lease, tries, backoff, backoff_most, uniq\n"
+	[SAVE_OPTIONS] = "replace into option values (?, ?, ?, ?, ?, ?, ?)",
+	[GET_OPTIONS] = "select lease, tries, backoff, backoff_most, uniq, grp\n"
 			"from option where id = ?",
 	[REMOVE_OPTIONS] = "delete from option where id = ?",
 	[SAVE_FAILURE] = "replace into failure values (?, ?, ?)",

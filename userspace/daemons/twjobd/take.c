@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "group.h"
 #include "job.h"
 #include "keep.h"
 #include "limit.h"
@@ -17,6 +18,8 @@
 #define MAX_ANSWER	(1 << 20)
 /* A job whose row cannot be read now comes again after so many ms. */
 #define LATER		1000
+/* A take that has put off so many jobs ends as if no further one were due. */
+#define MAX_PUT_OFF	500
 
 /* The jobs of one answer, which is put together before their number is known. */
 struct taken {
@@ -24,6 +27,7 @@ struct taken {
 	struct reply jobs;
 	struct buffer buffer;
 	uint64_t count;
+	uint64_t read;		/* deliveries, those that are put off among them */
 	bool in_turn;		/* the answer has to wait for the turn's commit */
 };
 
@@ -124,6 +128,8 @@ static int check_job(struct queue *queue, struct job *job, struct options *setti
 	} else if (was_last_try(settings, next_attempt(job, event))) {
 		bury_job(queue, job, event);
 		result = -EAGAIN;
+	} else if (settings->group_length) {
+		result = group_check(queue, job, settings, event);
 	}
 	return result;
 }
@@ -137,6 +143,8 @@ static void count_taken(struct taken *taken, struct queue *queue,
 		queue_set_lease(queue, event, settings->lease);
 	taken->count++;
 	limit_count(queue, event, settings->lease);
+	if (settings->group_length)
+		group_count(queue, job, settings, event);
 	histogram_add(&queue->lateness, event->taken - event->deadline);
 	client_delivered(taken->waiter->client, queue, event, job->version,
 			 taken->waiter->bound);
@@ -307,6 +315,7 @@ void take_release(struct queue *queue, const struct delivery *delivery)
 static bool is_enough(const struct taken *taken)
 {
 	return taken->count == taken->waiter->count ||
+	       taken->read >= taken->count + MAX_PUT_OFF ||
 	       taken->buffer.length > MAX_ANSWER;
 }
 
@@ -340,6 +349,7 @@ static void take_from(struct taken *taken, struct queue *queue)
 		if (want > READ_AT_ONCE)
 			want = READ_AT_ONCE;
 		n = read_due(queue, taken->waiter->bound, events, want);
+		taken->read += n > 0 ? n : 0;
 		/* After an error of the store the next claim would fail as well. */
 		if (n > 0 && store->shared && claim_all(taken, queue, events, n))
 			break;

@@ -22,6 +22,7 @@
  * keep.c		loads wheels, and compares them with the store
  * held.c		what workers have, over a planned restart; see held.h
  * rule.c		rules by which jobs come again; see rule.h
+ * group.c		groups of jobs, and their limits; see group.h
  * limit.c		limits of a queue; see limit.h
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h

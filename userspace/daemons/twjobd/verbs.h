@@ -71,8 +71,8 @@ bool arg_span(struct request *request, struct bytes arg, const char *what, uint6
 /* The two values of BACKOFF, behind argument @i. */
 bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *most);
 /*
- * One of a job's options LEASE, TRIES and BACKOFF at argument @i, before argument @end. Returns
- * how many arguments it has, 0 for none of these options, -1 for a wrong one.
+ * One of a job's options LEASE, TRIES, BACKOFF and GROUP at argument @i, before argument @end.
+ * Returns how many arguments it has, 0 for none of these options, -1 for a wrong one.
  */
 int arg_option(struct request *request, int i, int end, struct options *options);
 

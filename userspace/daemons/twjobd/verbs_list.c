@@ -61,6 +61,7 @@ static size_t count_more(const struct job *job, const struct more *more)
 
 	return (job->rule ? 5 : 0) + (options->lease ? 1 : 0) + (options->tries != TRIES_OF_QUEUE) +
 	       (options->backoff ? 2 : 0) + (options->unique ? 1 : 0) +
+	       (options->group_length ? 1 : 0) +
 	       (job->failure ? 2 : 0);
 }
 
@@ -111,6 +112,10 @@ static void add_more(struct reply *reply, const struct job *job, const struct mo
 	}
 	if (options->unique)
 		add_number(reply, "unique_ms", options->unique);
+	if (options->group_length) {
+		reply_text(reply, "group");
+		reply_bytes(reply, (struct bytes) { options->group, options->group_length });
+	}
 	if (job->failure) {
 		add_number(reply, "failed", more->failure.at);
 		reply_text(reply, "reason");

@@ -61,7 +61,7 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 	if (arg_is(request->argv[i], "KEEPDONE"))
 		return parse_keep_done(request, value, &row->keep_done);
 	reply_error(request->reply,
-		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE, LIMIT, RATE or IFNEW");
+		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE, LIMIT, RATE, GROUPRATE or IFNEW");
 	return false;
 }
 
@@ -91,20 +91,22 @@ static bool parse_rate(struct request *request, int i, struct rate *rate)
 
 static bool has_two_values(struct bytes setting)
 {
-	return arg_is(setting, "BACKOFF") || arg_is(setting, "RATE");
+	return arg_is(setting, "BACKOFF") || arg_is(setting, "RATE") ||
+	       arg_is(setting, "GROUPRATE");
 }
 
 static bool parse_two(struct request *request, int i, struct queue_row *row)
 {
 	if (arg_is(request->argv[i], "BACKOFF"))
 		return parse_backoff(request, i, row);
-	return parse_rate(request, i, &row->rate);
+	return parse_rate(request, i, arg_is(request->argv[i], "RATE") ? &row->rate :
+			  &row->group_rate);
 }
 
 /* Several daemons would each have a limit of their own. */
 static bool may_limit(struct request *request, const struct queue_row *row)
 {
-	if (!store->shared || !(row->limit || row->rate.jobs))
+	if (!store->shared || !(row->limit || row->rate.jobs || row->group_rate.jobs))
 		return true;
 	answer_no_limit(request->reply);
 	return false;
@@ -248,7 +250,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 
 /*
  * TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [BACKOFF s s] [KEEPBURIED s]
- * [KEEPDONE s] [LIMIT n] [RATE n s] [IFNEW]
+ * [KEEPDONE s] [LIMIT n] [RATE n s] [GROUPRATE n s] [IFNEW]
  */
 void verb_create(struct request *request)
 {

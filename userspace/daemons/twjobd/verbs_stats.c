@@ -50,7 +50,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	due = queue_due(queue, &info);
 	now = queue_deadline(now_ms());
 	age = due.count && now > due.oldest ? now - due.oldest : 0;
-	*figures = (struct figures) { row->name, 24, {
+	*figures = (struct figures) { row->name, 26, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
 		{ "pending", info.pending > others ? info.pending - others : 0,
@@ -77,6 +77,8 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		{ .name = "limit", .value = row->limit },
 		{ .name = "rate", .value = row->rate.jobs },
 		{ .name = "rate_ms", .value = row->rate.per },
+		{ .name = "group_rate", .value = row->group_rate.jobs },
+		{ .name = "group_rate_ms", .value = row->group_rate.per },
 		{ "max_jobs", row->max_jobs, "max_jobs", "Jobs that it may hold." },
 		{ "max_bytes", row->max_bytes, "max_bytes", "Bytes that it may hold." },
 	} };

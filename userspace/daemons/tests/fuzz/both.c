@@ -354,9 +354,10 @@ static void save_more_by_chance(const struct job *job)
 	struct rule rule = { .text = "@daily", .missed = rand() % 3,
 			     .at = { .local = rand(), .again = rand() % 2 } };
 	struct options options = { .lease = rand() % 2, .tries = rand() % 3 - 1,
-				   .unique = rand() % 2 };
+				   .unique = rand() % 2, .group_length = rand() % 3 };
 	struct failure failure = { .at = rand(), .length = rand() % 4, .reason = "why" };
 
+	memcpy(options.group, "group", options.group_length);
 	if (job->rule)
 		save_rule(job->id, &rule);
 	if (job->options)

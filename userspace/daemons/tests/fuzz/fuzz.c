@@ -379,11 +379,11 @@ static const char * const words[] = {
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
 	"KEEPBURIED", "KEEPDONE", "UNIQUE", "done",
 	/* Nor these, as a shared store has no limits. */
-	"LIMIT", "RATE",
+	"LIMIT", "RATE", "GROUP", "GROUP", "GROUPRATE",
 };
 
 #define VERBS		46
-#define LIMITS		2
+#define LIMITS		5
 
 static char text[65536];
 
