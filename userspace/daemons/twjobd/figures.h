@@ -7,7 +7,7 @@
 
 #include "twjobd.h"
 
-#define MAX_FIGURES	26
+#define MAX_FIGURES	28
 
 /*
  * @name is that of TW.STATS, @metric that of TW.METRICS, or NULL if it is not told there. A

@@ -119,6 +119,7 @@ int job_remove(struct queue *queue, const struct job *job,
 	queue->row.bytes -= job->size;
 	queue->row.buried -= job->buried && !job->done;
 	queue->row.done -= job->done;
+	queue->row.waiting -= job->waiting;
 	turn_changed(queue, job, token, delivery, CHANGE_TO_GONE);
 	return 0;
 }
@@ -214,6 +215,34 @@ uint64_t job_backoff(const struct job *job, const struct options *settings)
 	crypto_shorthash_siphash24((unsigned char *)&chance, (unsigned char *)seed,
 				   sizeof(seed), store_secret);
 	return ms + chance % (ms / 10 + 1);
+}
+
+int job_wait(struct queue *queue, struct job *job, const struct options *group)
+{
+	int result;
+
+	job->waiting = true;
+	result = turn_begin() ?: turn_result(store->change(job, SAME_BODY)) ?:
+		 turn_result(store->add_waiting(job, group));
+	if (!result)
+		queue->row.waiting++;
+	return result;
+}
+
+int job_end_wait(struct queue *queue, struct job *job)
+{
+	struct options group;
+	int result;
+
+	if (!job->waiting)
+		return 0;
+	result = store->get_options(job->id, &group) ?: turn_begin() ?:
+		 turn_result(store->end_waiting(job, &group));
+	if (result)
+		return result;
+	queue->row.waiting--;
+	job->waiting = false;
+	return 0;
 }
 
 int job_copy_more(const struct job *from, const struct job *to)

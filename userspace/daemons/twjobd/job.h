@@ -58,6 +58,10 @@ int job_note_failure(struct job *job, struct bytes reason);
 int job_settings(const struct queue *queue, const struct job *job, struct options *settings);
 /* How long after its last try, which failed, the job is due again by its settings: ms. */
 uint64_t job_backoff(const struct job *job, const struct options *settings);
+/* The job waits for its group from now on, and is saved. */
+int job_wait(struct queue *queue, struct job *job, const struct options *group);
+/* Before a change of the job: it does not wait any more, if it did. The caller saves the job. */
+int job_end_wait(struct queue *queue, struct job *job);
 /* Gives a job that is being added what the store has of another one. */
 int job_copy_more(const struct job *from, const struct job *to);
 

@@ -163,11 +163,12 @@ static bool is_same_rate(const struct rate *a, const struct rate *b)
 	return a->jobs == b->jobs && a->per == b->per;
 }
 
-static void renew_rates(struct queue *queue, const struct queue_row *row)
+static void renew_limits(struct queue *queue, const struct queue_row *row)
 {
 	if (!is_same_rate(&row->rate, &queue->row.rate))
 		queue->limits.full = 0;
-	if (!is_same_rate(&row->group_rate, &queue->row.group_rate))
+	if (!is_same_rate(&row->group_rate, &queue->row.group_rate) ||
+	    row->group_limit != queue->row.group_limit)
 		group_forget(queue);
 }
 
@@ -176,7 +177,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	bool other_wheel = row->lease != queue->row.lease ||
 			   row->max_jobs != queue->row.max_jobs;
 
-	renew_rates(queue, row);
+	renew_limits(queue, row);
 	queue->row = *row;
 	queue->saved = *row;
 	queue->burials = (struct burials) { };
@@ -631,6 +632,17 @@ static void look_at_clock(void)
 		set_back(queue, before - keep.clock);
 }
 
+/* Returns whether it can go on at once. */
+static bool open_some_waiting(void)
+{
+	struct queue *queue;
+
+	LIST_FOREACH(queue, &queues, next)
+		if (queue->groups.looks && is_comparable(queue))
+			return group_open_some(queue);
+	return false;
+}
+
 static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 {
 	bool go_on = false;
@@ -645,7 +657,7 @@ static int on_timer(sd_event_source *source, uint64_t time, void *unused)
 		go_on = load_slice();
 	else if (keep.removing)
 		go_on = remove_slice();
-	else if (end_some_buried() || end_some_done())
+	else if (end_some_buried() || end_some_done() || open_some_waiting())
 		go_on = true;
 	else if (keep.walked)
 		compare_tokens(queue_by_id(keep.walked));

@@ -61,6 +61,7 @@ struct queue *queue_new(const struct queue_row *row)
 		die(ENOMEM, "a queue");
 	queue->row = *row;
 	queue->saved = *row;
+	queue->groups.looks = row->waiting;
 	LIST_INSERT_HEAD(&queues, queue, next);
 	return queue;
 }
@@ -707,6 +708,7 @@ void queue_apply(struct queue *queue, const struct change *change)
 		make_as_row(queue, change);
 		return;
 	}
+	group_release(change->job);
 	switch ((enum change_to)change->to) {
 	case CHANGE_TO_GONE:
 		queue_unregister(queue, change->handle);

@@ -44,6 +44,16 @@ struct burials {
 	int64_t after;
 };
 
+/* See group.h. */
+struct groups {
+	bool knows;		/* which jobs of groups workers have */
+	/* Waiting jobs are looked at, from this group on, of which so many have been opened. */
+	bool looks;
+	uint64_t opened;
+	size_t length;
+	char from[MAX_KEY + 1];
+};
+
 /* See limit.h. */
 struct limits {
 	bool closed;		/* the queue, until @timer opens it */
@@ -75,6 +85,7 @@ struct queue {
 	struct histogram lateness;	/* from when jobs were due until workers got them */
 	struct burials burials;
 	struct limits limits;
+	struct groups groups;
 	uint64_t trim_at;		/* when done jobs are looked at next, see keep.c: ms */
 	uint64_t asked;			/* when a worker asked last, ms */
 	bool loaded;			/* the wheel has all jobs */
@@ -197,6 +208,9 @@ int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
 void limit_open(struct queue *queue);
 /* Also there: leases do not end when they were to. */
 void limit_forget(struct queue *queue);
+
+/* group.c: a committed change of the job ends the delivery that a worker has, if it has one. */
+void group_release(int64_t job);
 
 /* What a committed change makes of a token. */
 enum change_to {

@@ -230,7 +230,8 @@ static bool is_elsewhere(const struct job *job, struct rule *rule)
 {
 	int64_t utc;
 
-	if (job->foreign || job->attempts || job->buried || store->get_rule(job->id, rule))
+	if (job->foreign || job->attempts || job->buried || job->waiting ||
+	    store->get_rule(job->id, rule))
 		return false;
 	utc = rule->at.utc;
 	calendar_update(rule->zone, &rule->at);

@@ -30,8 +30,8 @@ struct rate {
 };
 
 /*
- * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes, @buried and
- * @done count what the queue has at present.
+ * A queue. @epoch names the wheel that has been loaded for it. @jobs, @bytes, @buried, @done
+ * and @waiting count what the queue has at present.
  */
 struct queue_row {
 	int64_t id;
@@ -47,11 +47,13 @@ struct queue_row {
 	uint64_t limit;		/* jobs that workers may have at once; 0: no limit */
 	struct rate rate;	/* of jobs that are handed out */
 	struct rate group_rate;	/* of those of one group */
+	uint64_t group_limit;	/* jobs of one group at once */
 	uint64_t epoch;
 	uint64_t jobs;
 	uint64_t bytes;
 	uint64_t buried;	/* jobs that are not done */
 	uint64_t done;		/* jobs */
+	uint64_t waiting;	/* jobs */
 	bool paused;
 	bool draining;
 	bool dropped;
@@ -63,7 +65,7 @@ struct queue_row {
 /*
  * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
  * @done: a worker has done it, and it is buried without its body until @due, so that its key
- * stays known. @rule: it comes again by a rule. @options, @failure: the store has these of the
+ * stays known. @waiting: it was due, and waits for its group. @rule: it comes again by a rule. @options, @failure: the store has these of the
  * job. @unique: an option says so.
  *
  * The last three are those of a shared store, which counts a first delivery as well: the
@@ -76,7 +78,7 @@ struct job {
 	uint64_t due;		/* ms */
 	uint64_t attempts;
 	uint64_t size;		/* bytes of body and key */
-	bool buried, done;
+	bool buried, done, waiting;
 	bool rule, options, failure, unique;
 	size_t key_length;	/* 0: no key */
 	char key[MAX_KEY];
@@ -165,10 +167,10 @@ struct held {
 /* For store->change(). */
 #define SAME_BODY	((struct bytes) { })
 
-/* When a job is to be handed out: when it is due, not buried, and no worker has it. */
+/* When a job is to be handed out: when it is due, not kept aside, and no worker has it. */
 static inline uint64_t job_next_due(const struct job *job)
 {
-	if (job->buried)
+	if (job->buried || job->waiting)
 		return PARKED;
 	return job->due > job->held_until ? job->due : job->held_until;
 }
@@ -251,6 +253,14 @@ struct store {
 	/* The job's row says whether it has these. NO_OPTIONS removes those that it had. */
 	int (*save_options)(int64_t job, const struct options *options);
 	int (*get_options)(int64_t job, struct options *options);
+	/*
+	 * Jobs that wait for their groups, by groups, and then as they are due. @first_waiting
+	 * gets the first one of the first group that is not before @from. NULL for a shared store.
+	 */
+	int (*add_waiting)(const struct job *job, const struct options *group);
+	int (*end_waiting)(const struct job *job, const struct options *group);
+	int (*first_waiting)(int64_t queue, struct bytes from, struct options *group,
+			     int64_t *id);
 	int (*save_failure)(int64_t job, const struct failure *failure);
 	int (*get_failure)(int64_t job, struct failure *failure);
 

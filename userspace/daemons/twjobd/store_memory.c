@@ -24,7 +24,7 @@ static struct table {
 	struct entry *entries;
 	size_t count, room, holes;
 	size_t first;		/* all entries before this one are holes */
-} queue_table, job_table, body_table, rule_table, option_table, failure_table;
+} queue_table, job_table, body_table, rule_table, option_table, failure_table, waiting_table;
 
 /* What is kept of jobs that are done: a struct table of each queue, by the queue's number. */
 static struct table done_tables;
@@ -32,6 +32,14 @@ static struct table done_tables;
 struct body {
 	size_t length;
 	char data[];
+};
+
+/* A job that waits for its group. */
+struct waiting {
+	int64_t queue, id;
+	uint64_t due;
+	uint8_t length;
+	char group[MAX_KEY];
 };
 
 /* What an entry was before the turn changed it. */
@@ -139,6 +147,7 @@ static void end_turn(void)
 	close_holes(&rule_table);
 	close_holes(&option_table);
 	close_holes(&failure_table);
+	close_holes(&waiting_table);
 	for (size_t i = 0; i < done_tables.count; i++)
 		close_holes(done_tables.entries[i].row);
 }
@@ -302,6 +311,7 @@ static int remove_job(int64_t id)
 	remove_from(&rule_table, id);
 	remove_from(&option_table, id);
 	remove_from(&failure_table, id);
+	remove_from(&waiting_table, id);
 	return 0;
 }
 
@@ -338,6 +348,64 @@ static int save_options(int64_t job, const struct options *options)
 static int get_options(int64_t job, struct options *options)
 {
 	return get_copy(&option_table, job, options, sizeof(*options));
+}
+
+static int add_waiting(const struct job *job, const struct options *group)
+{
+	struct waiting row = {
+		.queue = job->queue,
+		.id = job->id,
+		.due = job->due,
+		.length = group->group_length,
+	};
+
+	memcpy(row.group, group->group, row.length);
+	set_copy(&waiting_table, job->id, &row, sizeof(row));
+	return 0;
+}
+
+static int end_waiting(const struct job *job, const struct options *group)
+{
+	remove_from(&waiting_table, job->id);
+	return 0;
+}
+
+static int compare_groups(const struct waiting *row, struct bytes group)
+{
+	size_t length = row->length < group.length ? row->length : group.length;
+
+	return memcmp(row->group, group.data ?: "", length) ?:
+	       (row->length > group.length) - (row->length < group.length);
+}
+
+static bool is_before(const struct waiting *row, const struct waiting *other)
+{
+	int order = compare_groups(row, (struct bytes) { other->group, other->length });
+
+	if (order)
+		return order < 0;
+	return row->due < other->due || (row->due == other->due && row->id < other->id);
+}
+
+/* Looks at all of them. */
+static int first_waiting(int64_t queue, struct bytes from, struct options *group, int64_t *id)
+{
+	const struct waiting *first = NULL;
+
+	for (size_t i = 0; i < waiting_table.count; i++) {
+		const struct waiting *row = waiting_table.entries[i].row;
+
+		if (row && row->queue == queue && compare_groups(row, from) >= 0 &&
+		    (!first || is_before(row, first)))
+			first = row;
+	}
+	if (!first)
+		return -ENOENT;
+	*group = NO_OPTIONS;
+	group->group_length = first->length;
+	memcpy(group->group, first->group, first->length);
+	*id = first->id;
+	return 0;
 }
 
 static int save_failure(int64_t job, const struct failure *failure)
@@ -485,6 +553,9 @@ const struct store store_memory = {
 	.count_rules = count_rules,
 	.save_options = save_options,
 	.get_options = get_options,
+	.add_waiting = add_waiting,
+	.end_waiting = end_waiting,
+	.first_waiting = first_waiting,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
 	.add_done = add_done,

@@ -307,6 +307,8 @@ static void read_queue(sqlite3_stmt *statement, struct queue_row *row)
 			.jobs = sqlite3_column_int64(statement, 21),
 			.per = sqlite3_column_int64(statement, 22),
 		},
+		.group_limit = sqlite3_column_int64(statement, 23),
+		.waiting = sqlite3_column_int64(statement, 24),
 	};
 	read_text(statement, 1, row->name, sizeof(row->name));
 }
@@ -391,6 +393,7 @@ static int save_queue(struct queue_row *row)
 		row->draining, row->dropped, row->backoff, row->backoff_most,
 		row->keep_buried, row->done, row->keep_done, row->limit,
 		row->rate.jobs, row->rate.per, row->group_rate.jobs, row->group_rate.per,
+		row->group_limit, row->waiting,
 	};
 	int result;
 
@@ -425,7 +428,7 @@ static int more_of(const struct job *job)
 {
 	return (job->rule ? MORE_RULE : 0) | (job->options ? MORE_OPTIONS : 0) |
 	       (job->failure ? MORE_FAILURE : 0) | (job->done ? MORE_DONE : 0) |
-	       (job->unique ? MORE_UNIQUE : 0);
+	       (job->unique ? MORE_UNIQUE : 0) | (job->waiting ? MORE_WAITING : 0);
 }
 
 /* A key or a group; null if it is empty. */
@@ -489,6 +492,7 @@ static void read_job(sqlite3_stmt *statement, struct job *job)
 		.failure = more & MORE_FAILURE,
 		.done = more & MORE_DONE,
 		.unique = more & MORE_UNIQUE,
+		.waiting = more & MORE_WAITING,
 	};
 	if (job->key_length > MAX_KEY)
 		job->key_length = MAX_KEY;
@@ -574,6 +578,41 @@ static int get_options(int64_t job, struct options *options)
 			.unique = sqlite3_column_int64(statement, 4),
 		};
 		read_group(statement, 5, options);
+	}
+	sqlite3_reset(statement);
+	return result;
+}
+
+static int change_waiting(enum statement which, const struct job *job,
+			  const struct options *group)
+{
+	sqlite3_stmt *statement = BOUND(which, job->queue, job->due, job->id);
+
+	bind_name(statement, 4, group->group, group->group_length);
+	return run(statement);
+}
+
+static int add_waiting(const struct job *job, const struct options *group)
+{
+	return change_waiting(ADD_WAITING, job, group);
+}
+
+static int end_waiting(const struct job *job, const struct options *group)
+{
+	return change_waiting(END_WAITING, job, group);
+}
+
+static int first_waiting(int64_t queue, struct bytes from, struct options *group, int64_t *id)
+{
+	sqlite3_stmt *statement = BOUND(FIRST_WAITING, queue);
+	int result;
+
+	bind_bytes(statement, 2, from);
+	result = find(statement);
+	if (!result) {
+		*group = NO_OPTIONS;
+		read_group(statement, 0, group);
+		*id = sqlite3_column_int64(statement, 1);
 	}
 	sqlite3_reset(statement);
 	return result;
@@ -764,6 +803,9 @@ const struct store store_sqlite = {
 	.count_rules = count_rules,
 	.save_options = save_options,
 	.get_options = get_options,
+	.add_waiting = add_waiting,
+	.end_waiting = end_waiting,
+	.first_waiting = first_waiting,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
 	.add_done = add_done,

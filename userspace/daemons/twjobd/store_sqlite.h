@@ -69,6 +69,8 @@ static const char more[] =
 	"alter table queue add column per int not null default 0;"
 	"alter table queue add column group_rate int not null default 0;"
 	"alter table queue add column group_per int not null default 0;"
+	"alter table queue add column group_limit int not null default 0;"
+	"alter table queue add column waiting int not null default 0;"
 	"create table option (id integer primary key, lease int not null,\n"
 	" tries int not null, backoff int not null, backoff_most int not null,\n"
 	" uniq int not null, grp blob);"
@@ -77,10 +79,14 @@ static const char more[] =
 	"create table done (queue int not null, n int not null, id int not null,\n"
 	" due int not null, ended int not null, attempts int not null, key blob,\n"
 	" primary key (queue, n)) without rowid;"
+	"create table waiting (queue int not null, grp blob not null, due int not null,\n"
+	" id int not null, primary key (queue, grp, due, id)) without rowid;"
 	"create table held (id integer primary key, epoch int not null,\n"
 	" handle int not null, delivery int not null, lease_end int not null);"
 	"create trigger ends_more after delete on job when old.more\n"
-	"begin delete from rule where id = old.id;\n"
+	"begin delete from waiting where old.more & 32 and queue = old.queue and\n"
+	" grp = (select grp from option where id = old.id) and due = old.due and id = old.id;\n"
+	" delete from rule where id = old.id;\n"
 	" delete from option where id = old.id;\n"
 	" delete from failure where id = old.id; end;"
 	"pragma user_version = 4;"
@@ -91,13 +97,14 @@ static const char more[] =
 #define MORE_FAILURE	4
 #define MORE_DONE	8
 #define MORE_UNIQUE	16
+#define MORE_WAITING	32
 
 #define QUEUE_COLUMNS	"name, lease, tries, max_jobs, max_bytes, epoch, " \
 			"jobs, bytes, buried, paused, draining, dropped, " \
 			"backoff, backoff_most, keep_buried, done, keep_done, " \
-			"lim, rate, per, group_rate, group_per"
+			"lim, rate, per, group_rate, group_per, group_limit, waiting"
 #define QUEUE_VALUES	"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
-			"?, ?, ?)"
+			"?, ?, ?, ?, ?)"
 #define RULE_COLUMNS	"rule, zone, start, missed, overlap, local, utc, again, number"
 #define JOB_COLUMNS	"id, queue, due, attempts, size, buried, key, more"
 
@@ -110,6 +117,7 @@ enum statement {
 	SAVE_RULE, GET_RULE,
 	SAVE_OPTIONS, GET_OPTIONS, REMOVE_OPTIONS, SAVE_FAILURE, GET_FAILURE,
 	ADD_DONE, END_DONE, NEXT_DONE,
+	ADD_WAITING, END_WAITING, FIRST_WAITING,
 	SAVE_HELD, GET_HELD, REMOVE_HELD,
 	STATEMENTS
 };
@@ -161,6 +169,10 @@ static const char * const texts[STATEMENTS] = {
 		     "(select n from done where queue = ?1 order by n limit ?3)",
 	[NEXT_DONE] = "select id, queue, due, attempts, 0, 0, key, 0, n, ended from done\n"
 		      "where queue = ?1 and n < ?2 order by n desc limit ?3",
+	[ADD_WAITING] = "insert into waiting (queue, due, id, grp) values (?, ?, ?, ?)",
+	[END_WAITING] = "delete from waiting where queue = ? and due = ? and id = ? and grp = ?",
+	[FIRST_WAITING] = "select grp, id from waiting where queue = ? and grp >= ?\n"
+			  "order by grp, due, id limit 1",
 	[SAVE_HELD] = "insert into held values (?, ?, ?, ?, ?)",
 	[GET_HELD] = "select * from held order by id",
 	[REMOVE_HELD] = "delete from held",

@@ -331,6 +331,7 @@ static int read_due(struct queue *queue, bool bound, struct timewheel_event *eve
 	count = limit_room(queue, count);
 	if (!count)
 		return 0;
+	group_learn(queue);
 	n = queue_read(queue, bound, events, count);
 	if (n == -ENODEV)
 		keep_lost(queue);

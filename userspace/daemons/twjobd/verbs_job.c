@@ -139,12 +139,17 @@ static void answer_key(struct request *request, const struct job *job,
 }
 
 /* The job is due then, with all its tries, also if it was buried. */
-static void renew(struct queue *queue, struct job *job, uint64_t due)
+static int renew(struct queue *queue, struct job *job, uint64_t due)
 {
+	int result = job_end_wait(queue, job);
+
+	if (result)
+		return result;
 	queue->row.buried -= job->buried;
 	job->due = due;
 	job->attempts = 0;
 	job->buried = false;
+	return 0;
 }
 
 /* Gives the job of the key another body, time and rule, and other options. */
@@ -160,8 +165,8 @@ static void replace(struct request *request, const struct put *put,
 	job->unique = put->options.unique;
 	if (!has_room(request, job->size, old))
 		return;
-	renew(request->queue, job, put->due);
-	result = turn_begin() ?: turn_result(store->change(job, put->body)) ?:
+	result = renew(request->queue, job, put->due) ?:
+		 turn_begin() ?: turn_result(store->change(job, put->body)) ?:
 		 save_more(put, job, had);
 	if (result) {
 		answer_failure(request, result);
@@ -351,17 +356,23 @@ void verb_delete(struct request *request)
 void verb_move(struct request *request)
 {
 	struct found found = find(request);
+	uint64_t due;
+	int result;
 
 	if (!found.error && found.job.buried && !found.job.done) {
 		reply_error(request->reply, "BURIED the job is buried: see TW.KICK");
 		return;
 	}
 	/* A wrong time is told even if there is no such job. */
-	if (found.error != -EINVAL && !arg_due(request, 3, &found.job.due))
+	if (found.error != -EINVAL && !arg_due(request, 3, &due))
 		return;
-	answer_done(request, unless_held(&found) ?:
-		    job_change(request->queue, &found.job, &found.token, 0,
-			       CHANGE_TO_PENDING));
+	result = unless_held(&found) ?: job_end_wait(request->queue, &found.job);
+	if (!result) {
+		found.job.due = due;
+		result = job_change(request->queue, &found.job, &found.token, 0,
+				    CHANGE_TO_PENDING);
+	}
+	answer_done(request, result);
 }
 
 static int kick(struct queue *queue, struct found *found)
@@ -370,8 +381,8 @@ static int kick(struct queue *queue, struct found *found)
 
 	if (error)
 		return error;
-	renew(queue, &found->job, now_ms());
-	return job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
+	return renew(queue, &found->job, now_ms()) ?:
+	       job_change(queue, &found->job, &found->token, 0, CHANGE_TO_NEW);
 }
 
 /* TW.KICK queue ALL n, in steps. */

@@ -16,11 +16,11 @@
 #define SLICE		100
 
 enum state {
-	DELAYED, READY, HELD, BURIED, DONE, STATES
+	DELAYED, READY, HELD, WAITING, BURIED, DONE, STATES
 };
 
 static const char * const state_names[STATES] = {
-	"delayed", "ready", "held", "buried", "done",
+	"delayed", "ready", "held", "waiting", "buried", "done",
 };
 
 static enum state state_of(const struct job *job,
@@ -28,6 +28,8 @@ static enum state state_of(const struct job *job,
 {
 	if (job->buried)
 		return job->done ? DONE : BURIED;
+	if (job->waiting)
+		return WAITING;
 	if (token->state == TIMEWHEEL_STATE_HELD)
 		return HELD;
 	return job->due <= now_ms() ? READY : DELAYED;
@@ -201,7 +203,7 @@ static bool parse_state(struct request *request, struct bytes arg,
 		if (arg_is(arg, state_names[*state]))
 			return true;
 	reply_error(request->reply,
-		    "ERR a state is delayed, ready, held, buried or done");
+		    "ERR a state is delayed, ready, held, waiting, buried or done");
 	return false;
 }
 

@@ -56,12 +56,14 @@ static bool parse_setting(struct request *request, int i, struct queue_row *row)
 		return arg_span(request, value, "a lease", &row->lease);
 	if (arg_is(request->argv[i], "LIMIT"))
 		return arg_number(request, value, 0, MOST_LIMIT, &row->limit);
+	if (arg_is(request->argv[i], "GROUPLIMIT"))
+		return arg_number(request, value, 0, MOST_LIMIT, &row->group_limit);
 	if (arg_is(request->argv[i], "KEEPBURIED"))
 		return arg_seconds(request, value, &row->keep_buried);
 	if (arg_is(request->argv[i], "KEEPDONE"))
 		return parse_keep_done(request, value, &row->keep_done);
 	reply_error(request->reply,
-		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE, LIMIT, RATE, GROUPRATE or IFNEW");
+		    "ERR expected LEASE, TRIES, MAXJOBS, MAXBYTES, BACKOFF, KEEPBURIED, KEEPDONE, LIMIT, RATE, GROUPLIMIT, GROUPRATE or IFNEW");
 	return false;
 }
 
@@ -106,7 +108,8 @@ static bool parse_two(struct request *request, int i, struct queue_row *row)
 /* Several daemons would each have a limit of their own. */
 static bool may_limit(struct request *request, const struct queue_row *row)
 {
-	if (!store->shared || !(row->limit || row->rate.jobs || row->group_rate.jobs))
+	if (!store->shared || !(row->limit || row->rate.jobs || row->group_limit ||
+				row->group_rate.jobs))
 		return true;
 	answer_no_limit(request->reply);
 	return false;
@@ -250,7 +253,7 @@ static void make_queue(struct request *request, struct queue_row *row)
 
 /*
  * TW.CREATE queue [LEASE s] [TRIES n] [MAXJOBS n] [MAXBYTES n] [BACKOFF s s] [KEEPBURIED s]
- * [KEEPDONE s] [LIMIT n] [RATE n s] [GROUPRATE n s] [IFNEW]
+ * [KEEPDONE s] [LIMIT n] [RATE n s] [GROUPLIMIT n] [GROUPRATE n s] [IFNEW]
  */
 void verb_create(struct request *request)
 {

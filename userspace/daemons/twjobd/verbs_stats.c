@@ -41,8 +41,9 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 {
 	const struct queue_row *row = &queue->row;
 	struct timewheel_info info;
-	/* The stamp's token and those of buried jobs are pending as well, see queue_register(). */
-	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried + row->done);
+	/* The stamp's token and those that are parked are pending as well, see queue_register(). */
+	uint64_t now, age, others = 1 + (store->shared ? 0 : row->buried + row->done +
+							     row->waiting);
 	struct due due;
 
 	if (!queue_counts(queue, &info))
@@ -50,7 +51,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 	due = queue_due(queue, &info);
 	now = queue_deadline(now_ms());
 	age = due.count && now > due.oldest ? now - due.oldest : 0;
-	*figures = (struct figures) { row->name, 26, {
+	*figures = (struct figures) { row->name, 28, {
 		{ "jobs", row->jobs, "jobs", "Jobs in the queue." },
 		{ "bytes", row->bytes, "bytes", "Bytes of bodies and keys." },
 		{ "pending", info.pending > others ? info.pending - others : 0,
@@ -58,6 +59,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		{ "held", info.held, "held_jobs", "Jobs that are worked on." },
 		{ "buried", row->buried, "buried_jobs", "Jobs that are kept aside." },
 		{ "done", row->done, "done_jobs", "Jobs that are done, and whose keys are kept." },
+		{ "waiting", row->waiting, "waiting_jobs", "Jobs that wait for their groups." },
 		{ "due", due.count, "due_jobs", "Jobs that are due and not taken." },
 		{ "oldest_ms", age / NSEC_PER_MSEC,
 		  "oldest_due_seconds", "How long the oldest of these has been due." },
@@ -77,6 +79,7 @@ static void queue_figures(struct queue *queue, struct figures *figures)
 		{ .name = "limit", .value = row->limit },
 		{ .name = "rate", .value = row->rate.jobs },
 		{ .name = "rate_ms", .value = row->rate.per },
+		{ .name = "group_limit", .value = row->group_limit },
 		{ .name = "group_rate", .value = row->group_rate.jobs },
 		{ .name = "group_rate_ms", .value = row->group_rate.per },
 		{ "max_jobs", row->max_jobs, "max_jobs", "Jobs that it may hold." },

@@ -113,7 +113,7 @@ static bool is_same(const struct job *a, const struct job *b)
 	       a->attempts == b->attempts && a->size == b->size &&
 	       a->buried == b->buried && a->rule == b->rule &&
 	       a->options == b->options && a->failure == b->failure &&
-	       a->done == b->done && a->unique == b->unique &&
+	       a->done == b->done && a->unique == b->unique && a->waiting == b->waiting &&
 	       a->key_length == b->key_length &&
 	       !memcmp(a->key, b->key, a->key_length);
 }
@@ -158,6 +158,27 @@ static int get_options(int64_t job, struct options *options)
 
 	must_be(result == store_memory.get_options(job, &other));
 	must_be(result || !memcmp(options, &other, sizeof(other)));
+	return result;
+}
+
+static int add_waiting(const struct job *job, const struct options *group)
+{
+	return BOTH(add_waiting, job, group);
+}
+
+static int end_waiting(const struct job *job, const struct options *group)
+{
+	return BOTH(end_waiting, job, group);
+}
+
+static int first_waiting(int64_t queue, struct bytes from, struct options *group, int64_t *id)
+{
+	struct options other;
+	int64_t other_id;
+	int result = store_sqlite.first_waiting(queue, from, group, id);
+
+	must_be(result == store_memory.first_waiting(queue, from, &other, &other_id));
+	must_be(result || (*id == other_id && !memcmp(group, &other, sizeof(other))));
 	return result;
 }
 
@@ -324,6 +345,9 @@ const struct store store_both = {
 	.count_rules = count_rules,
 	.save_options = save_options,
 	.get_options = get_options,
+	.add_waiting = add_waiting,
+	.end_waiting = end_waiting,
+	.first_waiting = first_waiting,
 	.save_failure = save_failure,
 	.get_failure = get_failure,
 	.add_done = add_done,
@@ -366,6 +390,29 @@ static void save_more_by_chance(const struct job *job)
 		save_failure(job->id, &failure);
 }
 
+/* A job that has a group waits for it. */
+static void wait_by_chance(struct job *job)
+{
+	struct options options;
+
+	if (!job->options || get_options(job->id, &options) || !options.group_length)
+		return;
+	job->waiting = true;
+	change_job(job, SAME_BODY);
+	add_waiting(job, &options);
+}
+
+static void end_wait(struct job *job)
+{
+	struct options options;
+
+	if (!job->waiting)
+		return;
+	must_be(!get_options(job->id, &options));
+	end_waiting(job, &options);
+	job->waiting = false;
+}
+
 static void change_by_chance(int64_t *newest)
 {
 	static const char text[] = "some text for bodies";
@@ -391,6 +438,7 @@ static void change_by_chance(int64_t *newest)
 	case 3:
 		if (get_job(job.id, true, &job))
 			break;
+		end_wait(&job);
 		job.buried = rand() % 2;
 		job.done = rand() % 2;
 		job.due = rand();
@@ -415,6 +463,7 @@ static void change_by_chance(int64_t *newest)
 				     .unique = rand() % 2 };
 		add_job(&job, body);
 		save_more_by_chance(&job);
+		wait_by_chance(&job);
 	}
 }
 
@@ -426,15 +475,18 @@ static void compare_all(int64_t newest)
 	struct options options;
 	struct failure failure;
 	struct rule rule;
+	int64_t id;
 
 	next_jobs(0, 0, jobs, MOST);
-	for (int64_t id = newest; id > newest - NEAR; id--) {
+	for (id = newest; id > newest - NEAR; id--) {
 		get_body(id, ignore, NULL);
 		get_rule(id, &rule);
 		get_options(id, &options);
 		get_failure(id, &failure);
 	}
 	count_rules();
+	first_waiting(1 + rand() % 2, (struct bytes) { }, &options, &id);
+	first_waiting(1 + rand() % 2, (struct bytes) { "g", 2 }, &options, &id);
 	next_jobs(rand() % 100, 1 + rand() % 2, jobs, 10);
 	next_rules(rand() % 100, jobs, 10);
 	next_done(1 + rand() % 2, INT64_MAX, done, MOST);

@@ -295,6 +295,23 @@ static void drop_all(void)
 		sd_event_run(event, 100000);
 }
 
+/* How many jobs wait. */
+static uint64_t count_waiting(const struct queue *queue)
+{
+	static struct job jobs[100];
+	int64_t after = 0;
+	uint64_t count = 0;
+	int n;
+
+	do {
+		n = store->next(after, 0, jobs, ARRAY_SIZE(jobs));
+		for (int i = 0; i < n; i++)
+			count += jobs[i].queue == queue->row.id && jobs[i].waiting;
+		after = n > 0 ? jobs[n - 1].id : after;
+	} while (n > 0);
+	return count;
+}
+
 /* How many jobs are buried, and how many of them are done. */
 static uint64_t count_buried(const struct queue *queue, uint64_t *done)
 {
@@ -327,7 +344,8 @@ static void check_queues(void)
 			continue;
 		buried = count_buried(queue, &done);
 		if (!queue_counts(queue, &info) || done != queue->row.done ||
-		    buried - done != queue->row.buried)
+		    buried - done != queue->row.buried ||
+		    count_waiting(queue) != queue->row.waiting)
 			abort();
 		tokens = info.pending + info.held + (store->shared ? buried : 0);
 		/* The stamp is a token, too. */
@@ -379,11 +397,12 @@ static const char * const words[] = {
 	"MISSED", "all", "none", "OVERLAP", "UNTRIED", "IFNEW", "REASON", "BACKOFF",
 	"KEEPBURIED", "KEEPDONE", "UNIQUE", "done",
 	/* Nor these, as a shared store has no limits. */
-	"LIMIT", "RATE", "GROUP", "GROUP", "GROUPRATE",
+	"LIMIT", "RATE", "GROUP", "GROUP", "GROUPRATE", "GROUPLIMIT", "GROUPLIMIT",
+	"waiting",
 };
 
 #define VERBS		46
-#define LIMITS		5
+#define LIMITS		8
 
 static char text[65536];
 
@@ -408,6 +427,10 @@ static size_t by_chance(void)
 				  "TW.EVERY q e FREQ=SECONDLY%s MISSED %s %sbody\nTW.KICK q #\n",
 				  rand() % 2 ? "" : ";COUNT=2", rand() % 2 ? "all" : "none",
 				  rand() % 2 ? "OVERLAP " : "");
+	if (!printing && rand() % 4 == 0)
+		length += sprintf(text + length,
+				  "TW.CREATE q LIMIT 2 GROUPLIMIT 1\nTW.PUT q b GROUP k\n"
+				  "TW.PUT q b GROUP k KEY l\nTW.TAKE q\nTW.TAKE q\n");
 	for (int i = rand() % LINES; i >= 0 && length + 64 * WORDS < sizeof(text); i--) {
 		length += sprintf(text + length, "%s%s", rand() % 16 ? "" : "+",
 				  words[rand() % (VERBS - 3 * !rules)]);

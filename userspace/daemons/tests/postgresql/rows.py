@@ -630,4 +630,12 @@ def _():
 
 for node in (a, b):
     node.stop()
+@test("a limit needs a store on one machine")
+def _():
+    for settings in (("LIMIT", 1), ("RATE", 1, 1), ("GROUPLIMIT", 1), ("GROUPRATE", 1, 1)):
+        same(a("TW.CREATE", "limited", *settings), "-ERR a limit needs a store on one machine")
+    same(a("TW.PUT", "q", "x", "GROUP", "g"), "-ERR a limit needs a store on one machine")
+    same(a("TW.CREATE", "q", "LIMIT", 0, "RATE", 0, 0, "LEASE", 30), "+OK")
+
+
 end()
