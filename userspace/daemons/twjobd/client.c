@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "allow.h"
+#include "holder.h"
 #include "verbs.h"
 
 /* A connection may remember so many deliveries that are not out any more. */
@@ -25,6 +26,7 @@ void client_init(struct client *client, void (*resume)(struct client *client))
 void client_end(struct client *client)
 {
 	free(client->password);
+	holder_end(client);
 	LIST_REMOVE(client, all);
 }
 

@@ -27,6 +27,7 @@ struct delivery {
 TAILQ_HEAD(deliveries, delivery);
 
 struct waiter;
+struct holder;
 
 /* Bytes of a name or an address, with a zero byte. */
 #define CLIENT_WORD	64
@@ -61,6 +62,7 @@ struct client {
 	 */
 	void (*step)(struct client *client, bool end);
 	void *steps;
+	struct holder *holder;	/* see holder.c; NULL: it has taken no job */
 	struct multi *multi;	/* NULL: no transaction has begun */
 };
 

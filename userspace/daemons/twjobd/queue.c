@@ -704,6 +704,7 @@ static void make_as_row(struct queue *queue, const struct change *change)
 
 void queue_apply(struct queue *queue, const struct change *change)
 {
+	holder_forget(change->job);
 	if (store->shared) {
 		make_as_row(queue, change);
 		return;

@@ -212,6 +212,9 @@ void limit_forget(struct queue *queue);
 /* group.c: a committed change of the job ends the delivery that a worker has, if it has one. */
 void group_release(int64_t job);
 
+/* holder.c: the same. */
+void holder_forget(int64_t job);
+
 /* What a committed change makes of a token. */
 enum change_to {
 	CHANGE_TO_GONE		= 0,

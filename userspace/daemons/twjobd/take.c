@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "group.h"
+#include "holder.h"
 #include "job.h"
 #include "keep.h"
 #include "limit.h"
@@ -146,6 +147,7 @@ static void count_taken(struct taken *taken, struct queue *queue,
 	if (settings->group_length)
 		group_count(queue, job, settings, event);
 	histogram_add(&queue->lateness, event->taken - event->deadline);
+	holder_note(taken->waiter->client, queue, event, job->version);
 	client_delivered(taken->waiter->client, queue, event, job->version,
 			 taken->waiter->bound);
 }

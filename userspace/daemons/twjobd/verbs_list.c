@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "holder.h"
 #include "job.h"
 #include "verbs.h"
 
@@ -73,10 +74,29 @@ static void add_number(struct reply *reply, const char *name, int64_t number)
 	reply_integer(reply, number);
 }
 
-/* How long the worker still has the job. */
-static void add_lease(struct reply *reply, const struct timewheel_token *token)
+/* What is told of a worker that has the job. */
+struct worker {
+	bool held, known;
+	uint64_t left;		/* of the lease, ms */
+	char holder[HOLDER_TEXT];
+};
+
+static void get_worker(const struct job *job, enum state state,
+		       const struct timewheel_token *token, struct worker *worker)
 {
-	add_number(reply, "lease_left_ms", token->left / NSEC_PER_MSEC);
+	worker->held = state == HELD;
+	worker->known = worker->held && holder_of(job, token, worker->holder);
+	worker->left = token->left / NSEC_PER_MSEC;
+}
+
+static void add_worker(struct reply *reply, const struct worker *worker)
+{
+	if (worker->held)
+		add_number(reply, "lease_left_ms", worker->left);
+	if (!worker->known)
+		return;
+	reply_text(reply, "holder");
+	reply_text(reply, worker->holder);
 }
 
 static void add_rule(struct reply *reply, const struct rule *rule)
@@ -163,6 +183,7 @@ static int find(struct request *request, struct job *job, struct timewheel_token
 void verb_get(struct request *request)
 {
 	struct timewheel_token token = { };
+	struct worker worker;
 	enum state state;
 	struct more more;
 	struct job job;
@@ -177,11 +198,11 @@ void verb_get(struct request *request)
 	if (result)
 		return;
 	state = state_of(&job, &token);
+	get_worker(&job, state, &token, &worker);
 	add_job(request->reply, &job, state,
-		6 + (state == HELD) + count_more(&job, &more));
+		6 + worker.held + worker.known + count_more(&job, &more));
 	store->body(job.id, add_body, request->reply);
-	if (state == HELD)
-		add_lease(request->reply, &token);
+	add_worker(request->reply, &worker);
 	add_more(request->reply, &job, &more);
 }
 
@@ -243,6 +264,7 @@ static bool list_job(struct listing *listing, struct queue *queue,
 		     const struct job *job)
 {
 	struct timewheel_token token = { };
+	struct worker worker;
 	enum state state;
 	struct more more;
 	bool known;
@@ -254,12 +276,12 @@ static bool list_job(struct listing *listing, struct queue *queue,
 	state = state_of(job, &token);
 	if (listing->state != STATES && listing->state != state)
 		return false;
+	get_worker(job, state, &token, &worker);
 	/* Another program may be changing it: it is listed as it is known. */
 	known = !get_more(job, &more);
 	add_job(&listing->jobs, job, state,
-		5 + (state == HELD) + (known ? count_more(job, &more) : 0));
-	if (state == HELD)
-		add_lease(&listing->jobs, &token);
+		5 + worker.held + worker.known + (known ? count_more(job, &more) : 0));
+	add_worker(&listing->jobs, &worker);
 	if (known)
 		add_more(&listing->jobs, job, &more);
 	return true;

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../twjobd/holder.h"
 #include "../../twjobd/keep.h"
 #include "../../twjobd/limit.h"
 #include "../../twjobd/verbs.h"
@@ -107,6 +108,7 @@ static void begin_clients(void)
 {
 	for (int i = 0; i < 2; i++) {
 		multi_forget(&clients[i]);
+		holder_end(&clients[i]);
 		answers[i].length = 0;
 		clients[i] = (struct client) {
 			.reply = { &answers[i], 2 },
