@@ -44,7 +44,9 @@ def kill(work, worker, what):
     else:
         worker.send_signal(signal.SIGTERM if "SIGTERM" in what else signal.SIGKILL)
         worker.wait(60)
-    return work.start("-c", "2")
+    heir = work.start("-c", "2")
+    work.kill(worker)         # children of its pool may be left
+    return heir
 
 
 def main(count):
@@ -54,7 +56,13 @@ def main(count):
     sender.start()
     for number in range(count):
         before = len(work.lines())
-        eventually(lambda: len(work.lines()) > before + 10, 60)
+        try:
+            eventually(lambda: len(work.lines()) > before + 10, 60)
+        except AssertionError:
+            print(f"# after {number} kills nothing is run; sending: {sender.is_alive()}, "
+                  f"{len(sender.sent)} sent; {work.daemon.stats('celery')}")
+            print("# " + "\n# ".join(worker.log.read_text().splitlines()[-30:]))
+            raise
         worker = kill(work, worker, KILLS[number % len(KILLS)])
     sender.ends = True
     sender.join()

@@ -431,6 +431,21 @@ class Leases(Case):
             message.ack()
             eventually(lambda: not daemon.jobs(self.queue))
 
+    def test_a_connection_that_was_reset_is_made_again(self):
+        def reset(timeout):
+            raise ConnectionResetError(104, "reset by peer")
+        with self.connect() as connection:
+            self.take(connection, 1, seconds=0.1)
+            keeper = connection.default_channel.keeper
+            keeper.wire._parser.can_read = reset
+            with self.assertLogs("kombu.transport.timewheel", "WARNING") as logs:
+                self.take(connection, 1, seconds=0.5)
+                del keeper.wire._parser.can_read
+                self.put(connection)
+                self.assertEqual(len(self.take(connection, 1, lambda m: m.ack())), 1)
+            self.assertIn("no tasks are taken", logs.output[0])
+            self.assertNotIn("goes on", str(logs.output))
+
     def test_a_restart_of_twjobd_is_waited_for(self):
         other = Daemon(store="disk")
         with self.connect(other.url) as connection:

@@ -56,6 +56,15 @@ def answer_of(wire):
         raise Refused(error) from None
 
 
+def can_read(wire):
+    """Whether an answer has begun to come. Of a unix socket that was reset redis-py 4.3 wants
+    to tell the host, which it has not."""
+    try:
+        return wire.can_read(0)
+    except (AttributeError, OSError) as error:
+        raise redis.ConnectionError(f"the connection has ended: {error!r}") from None
+
+
 def connect(wire):
     """Connects, and sees whether commands are let in."""
     try:
@@ -231,7 +240,7 @@ class Client:
                 if time.monotonic() >= self.rest:
                     self.connect()
                     self._send_posted()
-                while self.sent and self.wire.can_read(0):
+                while self.sent and can_read(self.wire):
                     self._posted_answer()
             except redis.RedisError:
                 self._lost()

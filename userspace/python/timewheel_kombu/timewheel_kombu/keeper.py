@@ -10,7 +10,7 @@ from collections import deque
 import redis
 from kombu.log import get_logger
 
-from .client import ENDS, PAUSE, answer_of, connect
+from .client import ENDS, PAUSE, answer_of, can_read, connect
 from .errors import Refused
 
 logger = get_logger("kombu.transport.timewheel")
@@ -115,6 +115,10 @@ class Keeper(threading.Thread):
                 self._lost(error)
             except Refused as refused:
                 self._refused(refused)
+            except Exception as error:
+                # Nobody would take tasks and keep their leases any more.
+                logger.exception("the thread that takes tasks goes on")
+                self._lost(error)
         self.wire.disconnect()
 
     def _turn(self):
@@ -124,7 +128,7 @@ class Keeper(threading.Thread):
                       self._pause())
         self.bell.silence()
         self._keep()
-        if self.asked and self.wire.can_read(0):
+        if self.asked and can_read(self.wire):
             self._take()
         if self.asked and (self.ends or self.wish and self.wish[0] != self.asked):
             self.client.attempt("CLIENT", "UNBLOCK", self.number)
