@@ -439,7 +439,7 @@ class Leases(Case):
             keeper = connection.default_channel.keeper
             keeper.wire._parser.can_read = reset
             with self.assertLogs("kombu.transport.timewheel", "WARNING") as logs:
-                self.take(connection, 1, seconds=0.5)
+                self.take(connection, 0, until=lambda: logs.output)
                 del keeper.wire._parser.can_read
                 self.put(connection)
                 self.assertEqual(len(self.take(connection, 1, lambda m: m.ack())), 1)
