@@ -370,6 +370,20 @@ class Answers(Case):
         self.assertEqual(self.held(), 0)
         self.assertEqual({job[3] for job in daemon("TW.TAKE", self.queue, "COUNT", 10)}, {1})
 
+    def test_what_had_begun_counts_as_a_try(self):
+        from celery.worker import state
+
+        class Request:
+            pass
+        connection = self.connect()
+        self.put(connection)
+        request = Request()
+        request.message, = self.take(connection, 1)
+        state.active_requests.add(request)
+        connection.close()
+        self.assertIn(b"the worker stopped while it ran", daemon.jobs(self.queue)[0]["reason"])
+        self.assertEqual(daemon("TW.TAKE", self.queue)[0][3], 2)
+
     def test_prefetch_is_kept(self):
         with self.connect() as connection:
             for _ in range(5):
@@ -544,6 +558,13 @@ class Refusals(Case):
         self.assertNotIn("a%3Ab", connection.as_uri())
         other.stop()
 
+    def test_too_many_connections(self):
+        port = free_port()
+        other = Daemon(f"listen = 127.0.0.1:{port}", "password = x", "max-connections = 1")
+        with self.refused(OperationalError, "FULL", "raise max-connections"):
+            self.connect(f"timewheel://:x@127.0.0.1:{port}").ensure_connection(**ONCE)
+        other.stop()
+
     def test_full(self):
         app = self.app(max_jobs=1)
         app.add.delay(1, 2)
@@ -586,7 +607,7 @@ class Refusals(Case):
             other("TW.CREATE", self.queue)
             connection = self.connect(f"timewheel://:putter@127.0.0.1:{port}")
             self.put(connection)
-            with self.refused(ChannelError, "NOPERM", "allow in twjobd.conf(5)"):
+            with self.refused(ChannelError, "NOPERM", "ask the administrator"):
                 self.take(connection, 1)
             connection.close()
             other.stop()

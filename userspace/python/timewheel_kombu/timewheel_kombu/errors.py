@@ -18,7 +18,7 @@ ADVICE = {
     "TOOBIG": "put the data elsewhere and pass a reference to the task, or raise max-body "
               "in twjobd.conf(5)",
     "DRAINING": "an administrator drains this queue; twjob resume QUEUE ends that",
-    "NOPERM": "the administrator has to allow this, see allow in twjobd.conf(5)",
+    "NOPERM": "ask the administrator of twjobd to allow it",
     "NOQUEUE": "it has been dropped meanwhile; twjob create QUEUE makes it again",
     "HELD": "a worker has the task",
 }
@@ -57,7 +57,8 @@ def unreachable(where, error):
         what = ("twjobd wants another password; give the one of its configuration in the URL: "
                 "timewheel://:PASSWORD@HOST:PORT")
     elif isinstance(error, Refused):
-        what = f"twjobd refuses the connection: {error}"
+        what = (f"twjobd refuses the connection: {error}; if there are too many, close some, or "
+                "raise max-connections in twjobd.conf(5)")
     else:
         what = (f"twjobd cannot be reached: {str(error).strip()}; start it by "
                 "systemctl start twjobd, or correct the URL of the broker")

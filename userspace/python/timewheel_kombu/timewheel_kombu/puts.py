@@ -2,7 +2,7 @@
 """Messages on their way to twjobd, one by one or many by one commit."""
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .client import MOST_COMMANDS
 from .errors import Refused, told
@@ -25,7 +25,6 @@ class Put:
     due: int | None
     key: str
     tag: str
-    answer: str = field(default="")
 
     def words(self):
         time = ("AT", self.due) if self.due else ()
@@ -68,19 +67,16 @@ def commit_one(put):
 
 
 def _groups(puts):
-    """Cuts them into what a transaction may have, which is one job of a key at most."""
-    group, size, keys = [], 0, set()
+    """Cuts them into what a transaction may have."""
+    group, size = [], 0
     for put in puts:
         more = len(put.body) + OVERHEAD
-        key = put.channel.client, put.name, put.key
         other = group and put.channel.client is not group[0].channel.client
-        if group and (other or len(group) == MOST_COMMANDS or size + more > MOST_BYTES or
-                      key in keys):
+        if group and (other or len(group) == MOST_COMMANDS or size + more > MOST_BYTES):
             yield group
-            group, size, keys = [], 0, set()
+            group, size = [], 0
         group.append(put)
         size += more
-        keys.add(key)
     if group:
         yield group
 
