@@ -60,9 +60,12 @@
  *
  * Threads: any number of threads may use one wheel at once, for any calls, until
  * one of them closes it. One thread at a time may use a buffer of events, a batch,
- * a cursor, or other memory that is passed. The library starts no thread,
+ * a cursor, or other memory that is passed. Each operation is a whole, also on a token
+ * that others operate on; a call for many operations is not. The library starts no thread,
  * and installs no signal handler. It has no state of its own but for the wheels that
  * the process keeps.
+ *
+ * Blocking: a function does not block, nor sleep, unless its description says so.
  *
  * Processes: a child by fork(2) shares its parent's wheels and touch words.
  * Wheels are closed on execve(2). A process may send an fd to another, which makes
@@ -238,8 +241,9 @@ struct tw_words {
  * @errnum: an errno that a function of this library has set
  *
  * Tells of the errors that have a meaning of their own in this library; of others
- * what strerror(3) says. The text does not depend on the locale. Any number of
- * threads may call it at once. Does not block.
+ * what strerror(3) says. Many of these errors mean something else there: ESHUTDOWN,
+ * for one, is told here as "the wheel is draining: it takes no new tokens". The text
+ * does not depend on the locale. Any number of threads may call it at once.
  *
  * Return: a string that is always there. Cannot fail.
  */
@@ -405,8 +409,14 @@ int tw_wheel_fd(const struct tw_wheel *wheel);
  *
  * On return the node /dev/timewheels/NAME exists, owned by the caller's effective
  * user and group, with mode 0600 until chmod(1) and chown(1) change that. The
- * wheel turns until tw_wheel_destroy(), whether it is open or not. Needs
- * permission to open /dev/timewheel for reading and writing. May sleep.
+ * wheel turns until tw_wheel_destroy(), whether it is open or not. Names belong to
+ * the whole machine. Needs permission to open /dev/timewheel for reading and writing.
+ * May sleep.
+ *
+ * Without %TIMEWHEEL_CREATE_EXCLUSIVE the call, and so tw_wheel_open_or_create(),
+ * accepts a wheel that another user has created. Where users do not trust each other,
+ * a program has to find out the owner by fstat(2) of tw_wheel_fd(), or create the
+ * wheel exclusively.
  *
  * Errors: those of tw_wheel_open(); %EEXIST a wheel of this name exists, and the
  * call is exclusive or the setup differs; %EINVAL also if @name is empty or has
@@ -457,7 +467,8 @@ int tw_wheel_info(const struct tw_wheel *wheel, struct timewheel_info *info);
  * @tick: the tick to which the hand goes, forward or back, 0 to
  *	%TIMEWHEEL_MAX_TICK
  *
- * What is due by then can be read at once. Does not block.
+ * What is due by then can be read at once. So a program's timeouts can be tested
+ * without waiting for them. Does not block.
  *
  * Errors: %EINVAL the wheel's clock is not MANUAL; %ERANGE @tick is beyond
  * %TIMEWHEEL_MAX_TICK or 2^63 ns; those common to all.
@@ -502,7 +513,8 @@ int tw_wheel_resume(struct tw_wheel *wheel);
  * token fails with %ESHUTDOWN. All else goes on. In time the wheel becomes empty,
  * except for tokens that are periodic, or acked with a delay: these have to be
  * cancelled, or acked without a delay. @pending, @taken and @held of tw_wheel_info()
- * tell how many are left. Does not block.
+ * tell how many are left, and @state whether the wheel is paused or draining. Does not
+ * block.
  *
  * Errors: those common to all.
  *
@@ -536,6 +548,7 @@ int tw_wheel_undrain(struct tw_wheel *wheel);
  *
  * The functions tw_op_*() prepare. They fill in all of @op, check nothing and
  * cannot fail. Other fields may be set afterwards: @timeout for REGISTER and MOVE.
+ * A token that is past its deadline is still there until a reader has taken it.
  * Arguments with the same name have the same meaning in all of them:
  *
  * ===========  ===============================================================
@@ -744,7 +757,8 @@ static inline void tw_op_cancel(struct timewheel_op *op, uint64_t key,
  * often a token has been delivered: a reader that gives up after so many acks the token.
  *
  * An open file holds a token, not a thread or a process. Each file of the wheel that is
- * open for writing may answer.
+ * open for writing may answer. Of several answers to one delivery one counts; the others
+ * get %ENOENT or %ESTALE.
  *
  * @max_held in struct timewheel_setup tells how many tokens may be held at once. What is
  * due beyond that waits until one is answered or comes back: a prefetch has its bound
@@ -844,7 +858,10 @@ static inline void tw_op_delete(struct timewheel_op *op, uint64_t key,
  * is too small (not prepared?); %E2BIG; %EFAULT @op is no such address; those
  * common to all.
  *
- * Return: bits of enum timewheel_result, 0 for nothing special, or -1 and errno.
+ * Return: bits of enum timewheel_result, 0 for nothing special, or -1 and errno. With
+ * %TIMEWHEEL_RES_WAS_DUE the token was past its deadline, but no reader had taken it: the
+ * operation won. With %TIMEWHEEL_RES_REGISTERED a touch or registration found no token,
+ * and registered one.
  */
 int tw_wheel_run(struct tw_wheel *wheel, struct timewheel_op *op);
 
@@ -891,7 +908,8 @@ int tw_wheel_touch_many(struct tw_wheel *wheel, const uint64_t *keys,
  * @flags: %TIMEWHEEL_OPF_BY_HANDLE
  * @token: filled in
  *
- * Changes nothing. Does not block.
+ * Changes nothing. Of a pending token @deadline is its deadline, @left the ns until then,
+ * or 0 if it has passed, and @cycle and @slot its place on the ring. Does not block.
  *
  * Errors: %ENOENT no token has this id; %ESTALE no token has this handle; %EINVAL
  * an undefined flag, or an id on a wheel without ids; %EFAULT @token is no such
@@ -1179,7 +1197,8 @@ int tw_cursor_next(struct tw_cursor *cursor,
  *
  * Tokens of a wheel with %TIMEWHEEL_SETUP_TOUCH_WORDS can be touched by a store to
  * memory. That takes a few instructions and no system call, but has to name the
- * tick, and does not tell of a touch that comes too late.
+ * tick, and does not tell of a touch that comes too late. timewheel(7) tells what it
+ * costs.
  *
  *	uint32_t tick = tw_tick(words);		// once per turn of a loop
  *
@@ -1313,6 +1332,7 @@ static inline bool tw_touch_checked(struct tw_words *words, uint64_t handle,
  *		tw_op_register(&op, fd, timeout - idle, 0, 0);
  *
  * So each connection is asked once in a timeout, however much data it carries.
+ * timewheel(7) tells when that is right, and when a program has to touch.
  *
  * TCP counts this time in jiffies of at most 10 ms, from when data came in order. A
  * keep-alive probe, an acknowledgment, and data that was there before do not count.
