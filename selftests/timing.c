@@ -472,6 +472,25 @@ TEST(too_far_is_erange)
 	expect_at(_metadata, fd, 3, last);
 }
 
+/* The longest delay that there is, where it is whole ticks and the clock stands at 0. */
+TEST(longest_delay)
+{
+	const __u64 tick = INT64_MAX / (337ULL * 92737 * 649657);
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+
+	ASSERT_EQ(0, INT64_MAX % tick);
+	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MANUAL, 60, tick, 10, 0, 0));
+	EXPECT_EQ(0, tw_register(fd, 1, INT64_MAX, 0, NULL));
+	EXPECT_EQ(-1, tw_register(fd, 2, (__u64)INT64_MAX + 1, 0, NULL));
+	EXPECT_EQ(ERANGE, errno);
+	ASSERT_EQ(0, tw_advance(fd, INT64_MAX / tick - 1));
+	expect_nothing(_metadata, fd);
+	ASSERT_EQ(0, tw_advance(fd, INT64_MAX / tick));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_EQ(INT64_MAX, event.deadline);
+}
+
 /* The last of all ticks can be reached, none beyond it. */
 TEST(last_tick)
 {

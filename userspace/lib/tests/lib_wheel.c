@@ -259,6 +259,13 @@ TEST(close_takes_null_and_leaves_errno)
 	tw_wheel_close(NULL);
 	tw_wheel_close(wheel);
 	EXPECT_EQ(E2BIG, errno);
+
+	/* Also if there is nothing left to close. */
+	wheel = open_wheel(&manual);
+	close(tw_wheel_fd(wheel));
+	errno = E2BIG;
+	tw_wheel_close(wheel);
+	EXPECT_EQ(E2BIG, errno);
 }
 
 /* An fd of a wheel is that wheel, and lives on by itself. */
