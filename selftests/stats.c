@@ -627,6 +627,30 @@ TEST(timer_for_nothing)
 	close(fd);
 }
 
+/* So is a read that finds the token of an alarm touched. */
+TEST(read_for_nothing)
+{
+	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
+	struct timewheel_event event;
+	struct timewheel_info info;
+
+	ASSERT_EQ(0, tw_setup_manual(fd, 31, 100, 0));
+	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 5));
+	ASSERT_EQ(0, tw_touch(fd, 0, 1));
+	ASSERT_EQ(0, tw_advance(fd, 10));
+	for (int reads = 0; reads < 2; reads++) {
+		EXPECT_EQ(-EAGAIN, tw_ret(tw_read(fd, &event, 1)));
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(1, info.quiet);
+	}
+	ASSERT_EQ(0, tw_advance(fd, 15));
+	EXPECT_EQ(1, tw_read(fd, &event, 1));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1, info.quiet);
+	close(fd);
+}
+
 /* Threads that register, touch, cancel and read as fast as they can. */
 struct crowd {
 	_Atomic bool stop;

@@ -64,6 +64,8 @@ static const struct {
 	{ "9223372036854775807ns", WRONG },		/* too many digits */
 	{ "292y", S(292 * 31557600ULL) },
 	{ "293y", WRONG },
+	{ "292y 1y", WRONG },
+	{ "100000000000000000ns", 100000000000000000 },	/* 18 digits */
 	{ "999999999999999999y", WRONG },
 	{ "", WRONG },
 	{ " ", WRONG },
@@ -226,9 +228,12 @@ static const struct {
 	{ "UTC", NOW, "at 2026-12-01x08:00", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 Europe/Nowhere", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 ../etc/passwd", WRONG },
+	{ "UTC", NOW, "at 2026-12-01 08:00 Europe/../Europe/Berlin", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 /etc/localtime", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 XYZ", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 +25:00", WRONG },
+	{ "UTC", NOW, "at 2026-12-01 08:00 +01:60", WRONG },
+	{ "UTC", NOW, "at 2026-12-01 08:00 +01:59", S(1796112000) - S(3600 + 59 * 60) },
 	{ "UTC", NOW, "at 2026-12-01 08:00 +1:00", WRONG },
 	{ "UTC", NOW, "at 2026-12-01 08:00 UTC UTC", WRONG },
 	{ "UTC", NOW, "at tuesday today", WRONG },
