@@ -606,6 +606,15 @@ TEST_F(jobs, blocked)
 	redisFree(other);
 }
 
+/* A span is never shorter than it was asked for: a part of a millisecond is a whole one. */
+TEST_F(jobs, parts_of_a_millisecond)
+{
+	SAYS("OK", self->client, "TW.CREATE q LEASE 1.0001");
+	EXPECT_EQ(1001, figure(self->client, "q", "lease_ms"));
+	SAYS("OK", self->client, "TW.CREATE q LEASE 0.0010000");
+	EXPECT_EQ(1, figure(self->client, "q", "lease_ms"));
+}
+
 TEST_F(jobs, queues)
 {
 	struct taken taken;
