@@ -21,16 +21,16 @@ const struct column put_columns[] = {
 
 enum {
 	ID, STATE, DUE, LEFT, ATTEMPTS, KEY, FAILED, REASON, LEASE, TRIES, BACKOFF,
-	BACKOFF_MOST, LEASE_LEFT, SIZE, BODY, RULE, ZONE,
+	BACKOFF_MOST, LEASE_LEFT, HOLDER, GROUP, SIZE, BODY, RULE, ZONE,
 };
 
 #define JOB_COLUMNS \
 	[ID] = { "ID", COL_NUMBER, "its id" }, \
 	[STATE] = { "STATE", 0, \
-		"delayed, ready (due, and no worker has it), held, buried or done" }, \
+		"delayed, ready (due, and no worker has it), held, waiting, buried or done" }, \
 	[DUE] = { "DUE", 0, "when it is due, in local time" }, \
 	[LEFT] = { "LEFT", COL_NUMBER, \
-		"time until then; nothing if it is held or buried" }, \
+		"time until then; nothing if it is held, waiting or buried" }, \
 	[ATTEMPTS] = { "ATTEMPTS", COL_NUMBER, \
 		"tries so far; the first is counted when it has failed" }, \
 	[KEY] = { "KEY", 0, "its key; nothing if it has none" }, \
@@ -45,7 +45,10 @@ enum {
 	[BACKOFF_MOST] = { "BACKOFF-MOST", COL_NUMBER | COL_HIDDEN, \
 		"the most it becomes, doubled with each try" }, \
 	[LEASE_LEFT] = { "LEASE-LEFT", COL_NUMBER | COL_HIDDEN, \
-		"how long its worker still has it; nothing if it is not held" }
+		"how long its worker still has it; nothing if it is not held" }, \
+	[HOLDER] = { "HOLDER", COL_HIDDEN, \
+		"the worker's connection to twjobd, if it is held" }, \
+	[GROUP] = { "GROUP", COL_HIDDEN, "its group; nothing if it has none" }
 
 const struct column job_columns[] = { JOB_COLUMNS, { } };
 
@@ -325,6 +328,8 @@ static void put_more(struct out *out, const redisReply *job)
 	put_ms(out, BACKOFF, field(job, "backoff_ms"));
 	put_ms(out, BACKOFF_MOST, field(job, "backoff_most_ms"));
 	put_ms(out, LEASE_LEFT, field(job, "lease_left_ms"));
+	put_text(out, HOLDER, field(job, "holder"));
+	put_text(out, GROUP, field(job, "group"));
 }
 
 /* @with_body: as of TW.GET. */
@@ -337,7 +342,8 @@ static void put_job(struct out *out, const redisReply *job, bool with_body)
 	out_number(out, ID, number_field(job, "id"));
 	put_text(out, STATE, state);
 	out_real(out, DUE, due);
-	if (state && strcmp(state->str, "held") && strcmp(state->str, "buried"))
+	if (state && strcmp(state->str, "held") && strcmp(state->str, "waiting") &&
+	    strcmp(state->str, "buried"))
 		out_span(out, LEFT, due - real_now());
 	out_number(out, ATTEMPTS, number_field(job, "attempts"));
 	put_text(out, KEY, field(job, "key"));
@@ -362,7 +368,7 @@ static void check_state(const char *state)
 	at = strstr(words, state);
 	if (length < 4 || !at || (at != words && at[-1] != ' ') ||
 	    (at[length] && at[length] != ' '))
-		die_usage("--state", state, "delayed, ready, held, buried or done");
+		die_usage("--state", state, "delayed, ready, held, waiting, buried or done");
 }
 
 /* Adds what limits the list, as the options say. */

@@ -6,7 +6,8 @@
 
 enum {
 	NAME, JOBS, BYTES, HELD, BURIED, STATE, LEASE, TRIES, MAX_JOBS, MAX_BYTES,
-	BACKOFF, BACKOFF_MOST, KEEP_BURIED, KEEP_DONE,
+	BACKOFF, BACKOFF_MOST, KEEP_BURIED, KEEP_DONE, WAITING, LIMIT, RATE, RATE_SPAN,
+	GROUP_LIMIT, GROUP_RATE, GROUP_RATE_SPAN,
 };
 
 const struct column queue_columns[] = {
@@ -32,6 +33,18 @@ const struct column queue_columns[] = {
 			  "how long a buried job is kept, 0 for ever" },
 	[KEEP_DONE] = { "KEEP-DONE", COL_NUMBER | COL_HIDDEN,
 			"how long done jobs are listed, 0 for not at all" },
+	[WAITING] = { "WAITING", COL_NUMBER | COL_HIDDEN, "jobs that wait for their groups" },
+	[LIMIT] = { "LIMIT", COL_NUMBER | COL_HIDDEN,
+		    "jobs that workers may have at once, 0 for no limit" },
+	[RATE] = { "RATE", COL_NUMBER | COL_HIDDEN,
+		   "jobs that are handed out in its RATE-SPAN, 0 for no limit" },
+	[RATE_SPAN] = { "RATE-SPAN", COL_NUMBER | COL_HIDDEN, "the time for RATE" },
+	[GROUP_LIMIT] = { "GROUP-LIMIT", COL_NUMBER | COL_HIDDEN,
+			  "as LIMIT, for the jobs of each group" },
+	[GROUP_RATE] = { "GROUP-RATE", COL_NUMBER | COL_HIDDEN,
+			 "as RATE, for the jobs of each group" },
+	[GROUP_RATE_SPAN] = { "GROUP-RATE-SPAN", COL_NUMBER | COL_HIDDEN,
+			      "the time for GROUP-RATE" },
 	{ }
 };
 
@@ -63,6 +76,13 @@ static void put_queue(struct out *out, const char *name, const redisReply *stats
 	out_span(out, BACKOFF_MOST, number_field(stats, "backoff_most_ms") * NSEC_PER_MSEC);
 	out_span(out, KEEP_BURIED, number_field(stats, "keep_buried_ms") * NSEC_PER_MSEC);
 	out_span(out, KEEP_DONE, number_field(stats, "keep_done_ms") * NSEC_PER_MSEC);
+	out_number(out, WAITING, number_field(stats, "waiting"));
+	out_number(out, LIMIT, number_field(stats, "limit"));
+	out_number(out, RATE, number_field(stats, "rate"));
+	out_span(out, RATE_SPAN, number_field(stats, "rate_ms") * NSEC_PER_MSEC);
+	out_number(out, GROUP_LIMIT, number_field(stats, "group_limit"));
+	out_number(out, GROUP_RATE, number_field(stats, "group_rate"));
+	out_span(out, GROUP_RATE_SPAN, number_field(stats, "group_rate_ms") * NSEC_PER_MSEC);
 }
 
 enum status verb_queues(const struct args *args)
@@ -113,6 +133,11 @@ enum status verb_create(const struct args *args)
 	} numbers[] = {
 		{ OPT_MAX_JOBS, "MAXJOBS" },
 		{ OPT_MAX_BYTES, "MAXBYTES" },
+		{ OPT_LIMIT, "LIMIT" },
+		{ OPT_GROUP_LIMIT, "GROUPLIMIT" },
+	}, rates[] = {
+		{ OPT_RATE, "RATE" },
+		{ OPT_GROUP_RATE, "GROUPRATE" },
 	}, spans[] = {
 		{ OPT_KEEP_BURIED, "KEEPBURIED" },
 		{ OPT_KEEP_DONE, "KEEPDONE" },
@@ -127,6 +152,12 @@ enum status verb_create(const struct args *args)
 			continue;
 		request_add(&request, "%s", spans[i].word);
 		request_add_span(&request, option_span(args, spans[i].option, 0));
+	}
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		if (!args->option[rates[i].option])
+			continue;
+		request_add(&request, "%s", rates[i].word);
+		request_add_rate(&request, args, rates[i].option);
 	}
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		if (!args->option[numbers[i].option])

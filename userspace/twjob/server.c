@@ -85,14 +85,39 @@ void request_add_when(struct request *request, const struct when *when)
 }
 
 /* Two spans with a colon between them. */
-static void add_backoff(struct request *request, const char *text)
+/* Returns the text before the colon, to be freed. @second: the text behind, or NULL. */
+static char *split(const char *text, char **second)
 {
 	char *first = strdup(text), *colon = first ? strchr(first, ':') : NULL;
-	uint64_t ns[2];
 
 	if (colon)
 		*colon = '\0';
-	if (!colon || !span_parse(first, &ns[0]) || !span_parse(colon + 1, &ns[1]))
+	*second = colon ? colon + 1 : NULL;
+	return first;
+}
+
+/* A number and a span. */
+void request_add_rate(struct request *request, const struct args *args, int option)
+{
+	const char *text = args->option[option];
+	char *span, *number = split(text, &span);
+	uint64_t ns;
+
+	if (!span || !number[0] || number[strspn(number, "0123456789")] ||
+	    !span_parse(span, &ns))
+		die_usage(option == OPT_RATE ? "--rate" : "--group-rate", text,
+			  "a number of jobs and a span, such as 100:1m");
+	request_add(request, "%s", number);
+	request_add_span(request, ns);
+	free(number);
+}
+
+static void add_backoff(struct request *request, const char *text)
+{
+	char *most, *first = split(text, &most);
+	uint64_t ns[2];
+
+	if (!most || !span_parse(first, &ns[0]) || !span_parse(most, &ns[1]))
 		die_usage("--backoff", text, "two spans, such as 1s:1h");
 	request_add(request, "BACKOFF");
 	request_add_span(request, ns[0]);
@@ -114,6 +139,10 @@ void request_add_settings(struct request *request, const struct args *args)
 	}
 	if (args->option[OPT_BACKOFF])
 		add_backoff(request, args->option[OPT_BACKOFF]);
+	if (args->option[OPT_GROUP]) {
+		request_add(request, "GROUP");
+		request_add(request, "%s", args->option[OPT_GROUP]);
+	}
 }
 
 /* HOST:PORT, with an IPv6 address in []. */

@@ -36,6 +36,11 @@ enum {
 	OPT_KEEP_DONE,
 	OPT_LISTEN,
 	OPT_READ_ONLY,
+	OPT_LIMIT,
+	OPT_RATE,
+	OPT_GROUP_LIMIT,
+	OPT_GROUP_RATE,
+	OPT_GROUP,
 };
 
 /* The texts of the options that 'twjob web' hands on to its program. */
@@ -53,7 +58,7 @@ enum {
 #define WEB_HELP	"show queues and jobs to a browser, and change them by it"
 
 /* The states of jobs, in the order of a job's life. */
-#define JOB_STATES	"delayed ready held buried done"
+#define JOB_STATES	"delayed ready held waiting buried done"
 
 /* What messages say about accepted times. */
 #define POINT_FORM	"a span such as 30s or 'in 1h30m', 'at 15:22:35', " \
@@ -108,6 +113,7 @@ void request_add(struct request *request, const char *format, ...);
 void request_add_bytes(struct request *request, const char *bytes, size_t length);
 void request_add_span(struct request *request, uint64_t ns);
 void request_add_when(struct request *request, const struct when *when);
+void request_add_rate(struct request *request, const struct args *args, int option);
 void request_add_settings(struct request *request, const struct args *args);
 
 void server_settings(const struct args *args);

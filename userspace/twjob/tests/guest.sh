@@ -88,6 +88,14 @@ queues()
 		'[30000000000,1000000000,3600000000000,604800000000000,86400000000000]' queues -J
 	gives 0 create sms --backoff 0s:0s --keep-buried 0s --keep-done 0s
 	json '.queues[] | [.backoff, ."keep-buried", ."keep-done"]' '[0,0,0]' queues -J
+	gives 0 create sms --limit 3 --rate 100:1m --group-limit 2 --group-rate 5:1s
+	json '.queues[] | [.limit, .rate, ."rate-span", ."group-limit", ."group-rate",
+		."group-rate-span", .waiting]' '[3,100,60000000000,2,5,1000000000,0]' queues -J
+	gives 0 create sms --limit 0 --rate 0:0s --group-limit 0 --group-rate 0:0s
+	json '.queues[] | [.limit, .rate, ."group-limit", ."group-rate"]' '[0,0,0,0]' queues -J
+	refuses 2 "--rate '5': not a number of jobs and a span" create sms --rate 5
+	refuses 2 "--group-rate 'x:1s': not a number of jobs" create sms --group-rate x:1s
+	refuses 2 'a rate is 1 to 1000000 jobs' create sms --rate 0:1s
 	refuses 2 "--backoff '1s': not two spans" create sms --backoff 1s
 	refuses 2 'BACKOFF is more' create sms --backoff 2s:1s
 	refuses 2 "--lease 'x': not a span" create sms --lease x
@@ -130,6 +138,9 @@ putting()
 	json '.jobs[] | [.body, .size]' '[null,4]' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 get sms "$(tr -d ' ' <$tmp/id)" --raw
 	is 'any bytes' "$(od -An -tx1 $tmp/out)" ' 61 00 62 ff'
+	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
+	twjob put sms in 1h --body x --group customer-17 -o id --no-headings >$tmp/id
+	json '.jobs[].group' '"customer-17"' get sms "$(tr -d ' ' <$tmp/id)" -J
 	gives 0 delete sms "$(tr -d ' ' <$tmp/id)"
 	twjob put sms in 1h --body x --lease 2m --tries 0 --backoff 1s:2s -o id \
 		--no-headings >$tmp/id
@@ -332,8 +343,8 @@ leases()
 	put slow m --lease 1s
 	for queue in l m; do
 		soon has_line "^slow $queue"
-		json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9]' \
-			'["held",true,true]' list $queue -J
+		json '.jobs[] | [.state, ."lease-left" > 0, ."lease-left" <= 1e9, .holder[:3]]' \
+			'["held",true,true,"id="]' list $queue -J
 	done
 	# An extension is as long, too.
 	usleep 1500000
