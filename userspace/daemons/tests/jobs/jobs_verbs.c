@@ -88,6 +88,7 @@ TEST_F(jobs, protocol)
 	/* A command that comes byte by byte, and one that is none. */
 	EXPECT_TRUE(raw("*1\r\n$4\r\nPING\r\n*x", "+PONG\r\n-ERR Protocol error"));
 	EXPECT_TRUE(raw("*1\r\n$600000000\r\n", "-ERR Protocol error"));
+	EXPECT_TRUE(raw("*\r\n", "-ERR Protocol error"));
 	EXPECT_TRUE(raw("*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n", "+OK\r\n"));
 }
 
@@ -607,12 +608,14 @@ TEST_F(jobs, blocked)
 }
 
 /* A span is never shorter than it was asked for: a part of a millisecond is a whole one. */
-TEST_F(jobs, parts_of_a_millisecond)
+TEST_F(jobs, spans)
 {
 	SAYS("OK", self->client, "TW.CREATE q LEASE 1.0001");
 	EXPECT_EQ(1001, figure(self->client, "q", "lease_ms"));
 	SAYS("OK", self->client, "TW.CREATE q LEASE 0.0010000");
 	EXPECT_EQ(1, figure(self->client, "q", "lease_ms"));
+	/* The first of both may be as long as the last. */
+	SAYS("OK", self->client, "TW.CREATE q BACKOFF 5 5");
 }
 
 TEST_F(jobs, queues)
