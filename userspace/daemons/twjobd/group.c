@@ -18,7 +18,7 @@
 #define BUCKETS		4096
 /* Groups that are not needed any more are looked for so often, ns. */
 #define SWEEP		NSEC_PER_SEC
-/* So many waiting jobs are looked at at once. */
+/* So many waiting jobs are looked at in one go. */
 #define SLICE		100
 
 /* @full: see limit_bucket(). @freed: of @places, and no waiting job has been told yet. */

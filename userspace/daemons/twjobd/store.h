@@ -65,8 +65,8 @@ struct queue_row {
 /*
  * A job, without its body. @attempts counts deliveries, but stays 0 during a first one.
  * @done: a worker has done it, and it is buried without its body until @due, so that its key
- * stays known. @waiting: it was due, and waits for its group. @rule: it comes again by a rule. @options, @failure: the store has these of the
- * job. @unique: an option says so.
+ * stays known. @waiting: it was due, and waits for its group. @rule: it comes again by a rule.
+ * @options, @failure: the store has these of the job. @unique: an option says so.
  *
  * The last three are those of a shared store, which counts a first delivery as well: the
  * version is that of receipts; a worker has the job until @held_until; @foreign: another

@@ -73,7 +73,10 @@
 #define MAX_ID		(INT64_MAX / 16)
 /* The latest due time, in the year 2255. The wheel's clock ends in 2262. */
 #define MAX_DUE		9000000000000ULL
-/* When the token of a buried or waiting job is due: never. What is later than MAX_DUE is no job's time. */
+/*
+ * When the token of a buried or waiting job is due: never. What is later than MAX_DUE is no
+ * job's time.
+ */
 #define PARKED		(MAX_DUE + 7200 * MSEC_PER_SEC)
 
 /* What the configuration says if TCP is to be open to everybody. */
