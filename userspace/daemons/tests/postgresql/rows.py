@@ -41,6 +41,14 @@ for what, row in (("is due later", "due = due + 1500"),
         same(a("TW.ACK", "q", got[1]), 1)
 
 
+@test("a limit needs a store on one machine")
+def _():
+    for settings in (("LIMIT", 1), ("RATE", 1, 1), ("GROUPLIMIT", 1), ("GROUPRATE", 1, 1)):
+        same(a("TW.CREATE", "limited", *settings), "-ERR a limit needs a store on one machine")
+    same(a("TW.PUT", "q", "x", "GROUP", "g"), "-ERR a limit needs a store on one machine")
+    same(a("TW.CREATE", "q", "LIMIT", 0, "RATE", 0, 0, "LEASE", 30), "+OK")
+
+
 @test("a receipt of a delivery before ends nothing")
 def _():
     job = put(0)
@@ -630,12 +638,4 @@ def _():
 
 for node in (a, b):
     node.stop()
-@test("a limit needs a store on one machine")
-def _():
-    for settings in (("LIMIT", 1), ("RATE", 1, 1), ("GROUPLIMIT", 1), ("GROUPRATE", 1, 1)):
-        same(a("TW.CREATE", "limited", *settings), "-ERR a limit needs a store on one machine")
-    same(a("TW.PUT", "q", "x", "GROUP", "g"), "-ERR a limit needs a store on one machine")
-    same(a("TW.CREATE", "q", "LIMIT", 0, "RATE", 0, 0, "LEASE", 30), "+OK")
-
-
 end()
