@@ -184,10 +184,10 @@ def figure(node, queue, name):
     return stats[stats.index(name) + 1]
 
 
-def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres"):
+def init_database(where=f"postgresql:///postgres?host={folder}&user=postgres", more=""):
     return subprocess.run(
         [program, "-c", "/dev/stdin", "--init-database"], text=True, capture_output=True,
-        input=f"store = {where}\n")
+        input=f"store = {where}\n{more}\n")
 
 
 def end():

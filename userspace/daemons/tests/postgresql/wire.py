@@ -68,7 +68,7 @@ class Wire:
         target.sendall(data)
 
 
-init_database().check_returncode()
+init_database(more="max-body = 4000000").check_returncode()
 wire = Wire()
 a, b = Node("a", where=wire.where), Node("b")
 sql = Sql()
