@@ -87,6 +87,10 @@ static int wait_until(int fd, uint64_t end)
 	}
 	if (ppoll(&pollfd, 1, end == TIMEWHEEL_NEVER ? NULL : &left, NULL) < 0)
 		return -1;
+	if (pollfd.revents & POLLNVAL) {
+		errno = EBADF;
+		return -1;
+	}
 	return pollfd.revents;
 }
 

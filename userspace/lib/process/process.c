@@ -342,7 +342,6 @@ ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bo
 	struct kiocb iocb = { &file->file, IOCB_NOWAIT };
 	struct iov_iter iter = { to, min_t(size_t, bytes, S32_MAX) };
 	ssize_t ret;
-	int flags;
 
 	if (unlikely(!is_mine(file->of)))
 		return -ENODEV;
@@ -355,12 +354,8 @@ ssize_t tw_process_read(struct tw_process_file *file, void *to, size_t bytes, bo
 	/* A clock that was set back must not leave it readable for nothing. */
 	if (file->opened.wheel->clock == TIMEWHEEL_CLOCK_REALTIME && wait_for(timer, 0) > 0)
 		tw_timer_catch_up(timer, true);
-	if (nowait)
-		return ret;
-	flags = fcntl(file->fd, F_GETFL);
-	if (flags < 0)
-		return -errno;
-	if (flags & O_NONBLOCK)
+	/* O_NONBLOCK is that of all duplicates. */
+	if (nowait || fcntl(timer->fd, F_GETFL) & O_NONBLOCK)
 		return ret;
 	iocb.ki_flags = 0;
 

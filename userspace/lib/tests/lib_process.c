@@ -328,6 +328,19 @@ TEST_F(process, a_closed_fd_is_left_alone)
 	close(stranger);
 }
 
+/* A read is of the wheel, and needs no fd; a wait for so long is a wait by it. */
+TEST_F(process, a_closed_fd_is_no_endless_wait)
+{
+	struct tw_events *events = tw_events_new(1);
+	struct timewheel_event event;
+
+	close(tw_wheel_fd(self->wheel));
+	EXPECT_EQ(0, RUN(self->wheel, register, 1, 5 * MS, 0, 0));
+	EXPECT_EQ(1, tw_wheel_read(self->wheel, &event, 1, 0));
+	EXPECT_ERR(EBADF, tw_events_read(events, self->wheel, TW_DAY(1)));
+	tw_events_free(events);
+}
+
 /* All that a child might try with its parent's wheel. */
 static int all_say_nodev(void *arg)
 {
