@@ -24,7 +24,7 @@
 #define INT8_OID	20
 #define BINARY		1
 
-#define NO_TABLES	"it has no jobs: run twjobd-postgresql --init-database, or wait for a restore"
+#define NO_TABLES	"it has no jobs: run twjobd-postgresql --init-database, or restore it"
 #define NO_VERSION	"its tables do not tell their version: wait for a restore"
 
 static struct {
