@@ -1000,8 +1000,8 @@ int tw_wheel_read(struct tw_wheel *wheel, struct timewheel_event *events, size_t
  *
  * Errors: %EINTR a signal came while nothing was due (with SA_RESTART the signal's
  * handler does not end a wait without limit on a blocking fd); %EBADF the wheel was
- * opened for writing only, or its fd has been closed; %ENODEV the named wheel has been destroyed, perhaps
- * while the call waited.
+ * opened for writing only, or its fd has been closed; %ENODEV the named wheel has been
+ * destroyed, perhaps while the call waited.
  *
  * Return: how many events there are, 0 if nothing was due in time, or -1 and
  * errno.

@@ -28,7 +28,7 @@ enum state {
 /* A page for each producer, whose jobs have the keys NUMBER-INDEX. */
 static struct ledger {
 	int resets;		/* so far; in the first page */
-	_Atomic int next;
+	int next;		/* of its thread, read by the first one */
 	unsigned char states[PAGE - 2 * sizeof(int)];
 } __attribute__((__aligned__(PAGE))) ledger[PRODUCERS];
 
@@ -96,7 +96,8 @@ static void *produce(void *argument)
 static void wait_for_jobs(void)
 {
 	for (int i = 0; i < PRODUCERS; i++)
-		while (ledger[i].next < ledger->resets * LEAST)
+		while (__atomic_load_n(&ledger[i].next, __ATOMIC_RELAXED) <
+		       ledger->resets * LEAST)
 			sleep_ms(10);
 }
 

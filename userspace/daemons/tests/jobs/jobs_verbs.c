@@ -453,10 +453,11 @@ TEST_F(jobs, list_get)
 		 now_ms(CLOCK_REALTIME) + 500000);
 	EXPECT_EQ(6, list(self->client, options, &commands));
 	reply = say(self->client, "TW.GET q %lld", taken.id);
-	ASSERT_EQ(14, reply->elements);
+	ASSERT_EQ(16, reply->elements);
 	EXPECT_STREQ("held", reply->element[3]->str);
 	EXPECT_STREQ("body", reply->element[11]->str);
 	EXPECT_STREQ("lease_left_ms", reply->element[12]->str);
+	EXPECT_STREQ("holder", reply->element[14]->str);
 	freeReplyObject(reply);
 }
 

@@ -24,13 +24,13 @@ static void run(PGconn *db, const char *sql, int count, const char * const *valu
 
 int main(int argc, char **argv)
 {
+	const char *order = argc > 1 ? argv[1] : "1";
 	PGconn *db = PQconnectdb("");
-	const char *values[] = { argc > 1 ? argv[1] : "1" };
 
 	run(db, "begin", 0, NULL);
-	run(db, "insert into orders (id) values ($1)", 1, values);
+	run(db, "insert into orders (id) values ($1)", 1, &order);
 	run(db, "select timewheel.put_text('ratings', $1, now() + interval '48 hours',\n"
-	    " key => 'order-' || $1)", 1, values);
+	    " key => 'order-' || $1)", 1, &order);
 	run(db, "commit", 0, NULL);
 	PQfinish(db);
 	return 0;
