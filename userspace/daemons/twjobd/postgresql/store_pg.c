@@ -318,22 +318,25 @@ void pg_read_job(const PGresult *rows, int i, struct job *job)
 	struct bytes key = pg_blob(rows, i, 6);
 	int64_t more = pg_int(rows, i, PG_JOB_MORE);
 
-	job->id = pg_int(rows, i, 0);
-	job->queue = pg_int(rows, i, 1);
-	job->due = pg_int(rows, i, 2);
-	job->attempts = pg_int(rows, i, 3);
-	job->size = pg_int(rows, i, 4);
-	job->buried = pg_int(rows, i, 5);
-	job->key_length = key.length < MAX_KEY ? key.length : MAX_KEY;
+	/* A field that this store does not have is 0. */
+	*job = (struct job) {
+		.id = pg_int(rows, i, 0),
+		.queue = pg_int(rows, i, 1),
+		.due = pg_int(rows, i, 2),
+		.attempts = pg_int(rows, i, 3),
+		.size = pg_int(rows, i, 4),
+		.buried = pg_int(rows, i, 5),
+		.key_length = key.length < MAX_KEY ? key.length : MAX_KEY,
+		.version = pg_int(rows, i, 7),
+		.held_until = pg_int(rows, i, 8),
+		.foreign = pg_int(rows, i, 9) != member_id(),
+		.rule = more & PG_MORE_RULE,
+		.options = more & PG_MORE_OPTIONS,
+		.failure = more & PG_MORE_FAILURE,
+		.done = more & PG_MORE_DONE,
+		.unique = more & PG_MORE_UNIQUE,
+	};
 	memcpy(job->key, key.data, job->key_length);
-	job->version = pg_int(rows, i, 7);
-	job->held_until = pg_int(rows, i, 8);
-	job->foreign = pg_int(rows, i, 9) != member_id();
-	job->rule = more & PG_MORE_RULE;
-	job->options = more & PG_MORE_OPTIONS;
-	job->failure = more & PG_MORE_FAILURE;
-	job->done = more & PG_MORE_DONE;
-	job->unique = more & PG_MORE_UNIQUE;
 }
 
 static int save_options(int64_t job, const struct options *options)
