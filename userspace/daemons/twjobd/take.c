@@ -19,7 +19,7 @@
 #define MAX_ANSWER	(1 << 20)
 /* A job whose row cannot be read now comes again after so many ms. */
 #define LATER		1000
-/* A take that has put off so many jobs ends as if no further one were due. */
+/* A take that has put off so many jobs of groups ends as if no further one were due. */
 #define MAX_PUT_OFF	500
 
 /* The jobs of one answer, which is put together before their number is known. */
@@ -28,7 +28,7 @@ struct taken {
 	struct reply jobs;
 	struct buffer buffer;
 	uint64_t count;
-	uint64_t read;		/* deliveries, those that are put off among them */
+	uint64_t put_off;	/* jobs of groups that are at their limits */
 	bool in_turn;		/* the answer has to wait for the turn's commit */
 };
 
@@ -158,11 +158,12 @@ static void take_event(struct taken *taken, struct queue *queue,
 {
 	const struct timewheel_token token = token_of(event);
 	size_t length = taken->buffer.length;
-	struct options settings;
+	struct options settings = { };
 	uint64_t attempt;
 	struct job job;
 	int result = check_job(queue, &job, &settings, event);
 
+	taken->put_off += result == -EAGAIN && settings.group_length;
 	if (result)
 		return;
 	attempt = next_attempt(&job, event);
@@ -317,7 +318,7 @@ void take_release(struct queue *queue, const struct delivery *delivery)
 static bool is_enough(const struct taken *taken)
 {
 	return taken->count == taken->waiter->count ||
-	       taken->read >= taken->count + MAX_PUT_OFF ||
+	       taken->put_off >= MAX_PUT_OFF ||
 	       taken->buffer.length > MAX_ANSWER;
 }
 
@@ -352,7 +353,6 @@ static void take_from(struct taken *taken, struct queue *queue)
 		if (want > READ_AT_ONCE)
 			want = READ_AT_ONCE;
 		n = read_due(queue, taken->waiter->bound, events, want);
-		taken->read += n > 0 ? n : 0;
 		/* After an error of the store the next claim would fail as well. */
 		if (n > 0 && store->shared && claim_all(taken, queue, events, n))
 			break;
