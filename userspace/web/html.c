@@ -125,7 +125,7 @@ void page_end(struct exchange *exchange)
 	html(exchange, "</main>\n</body>\n</html>\n");
 }
 
-/* Who has no token gets no address with it. */
+/* A browser without the token gets no address that has the token. */
 static void begin_bare(struct exchange *exchange, unsigned int status)
 {
 	exchange->status = status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who holds a job: see holder.h.
+ * The connections that hold jobs: see holder.h.
  */
 #include <errno.h>
 #include <stdio.h>

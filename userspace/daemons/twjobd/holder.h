@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who holds a job: the connection to which its delivery that is out was sent. It is known of
- * what this process has handed out, also when the connection has ended.
+ * A job is held by the connection to which its delivery that is out was sent. This process
+ * knows the connections to which it has handed out jobs, also when they have ended.
  */
 #ifndef TWJOBD_HOLDER_H
 #define TWJOBD_HOLDER_H
@@ -15,7 +15,7 @@ void holder_note(struct client *client, const struct queue *queue,
 void holder_end(struct client *client);
 
 #define HOLDER_TEXT	256
-/* Who has the held token of the job, as the begin of a line of CLIENT LIST. False: not known. */
+/* The holder is written as the beginning of a line of CLIENT LIST. False: it is not known. */
 bool holder_of(const struct job *job, const struct timewheel_token *token,
 	       char text[HOLDER_TEXT]);
 

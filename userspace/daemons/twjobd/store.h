@@ -302,9 +302,9 @@ struct store {
 	 * them. Returns their number.
 	 */
 	int (*next)(int64_t after, int64_t buried, struct job *jobs, int count);
-	/* The same for jobs that have a rule, of all queues. */
+	/* Reads the jobs of all queues that have a rule. */
 	int (*next_rules)(int64_t after, struct job *jobs, int count);
-	/* The same for jobs that this daemon owns. NULL: it owns all. */
+	/* Reads the jobs that this daemon owns. NULL: it owns all. */
 	int (*next_own)(int64_t after, struct job *jobs, int count);
 	/* A shared store only: which of these jobs there are that this daemon owns. */
 	int (*find_own)(const int64_t *ids, int count, bool *own);

@@ -21,7 +21,7 @@
  * job.c		one job, in the store and in its wheel; see job.h
  * keep.c		loads wheels, and compares them with the store
  * held.c		what workers have, over a planned restart; see held.h
- * holder.c		who has a job; see holder.h
+ * holder.c		the connections that hold jobs; see holder.h
  * rule.c		rules by which jobs come again; see rule.h
  * group.c		groups of jobs, and their limits; see group.h
  * limit.c		limits of a queue; see limit.h

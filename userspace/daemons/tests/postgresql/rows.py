@@ -298,7 +298,7 @@ def _():
         same(sql("select convert_from(reason, 'UTF8'), attempts from timewheel.job"
                  f" where id = {job}"), "its body could not be read|0")
     assert f"job {jobs[1]} of the queue \"q\" is buried" in a.said()
-    # It is known by now.
+    # Both nodes know the jobs by now.
     same(b("TW.KICK", "q", jobs[1]), 1)
     same(a("TW.MOVE", "q", jobs[1], "IN", 0), 1)
     same(take(a, seconds=1), None)
@@ -575,7 +575,7 @@ def _():
     assert "its tables do not tell their version" in a.said()
     sql("drop table timewheel.schema; alter table timewheel.away rename to schema")
     assert eventually(lambda: not refused(a) and not refused(b), 5)
-    # Of each kind once.
+    # The node says it once for each kind.
     same([n.said().count("it has no jobs") for n in (a, b)], [2, 1])
 
 

@@ -13,7 +13,7 @@
 --	key_lock	by programs; nodes only look
 --	job		by nodes with skip locked: they wait for no program. A node waits 10 ms
 --			for a key that somebody is adding
---	rule, done	by who has locked the job, or with skip locked
+--	rule, done	by the transaction that has locked the job, or with skip locked
 --	delta		with skip locked
 --	node_queue, node_turn, node_lease	the node's own rows
 -- A program locks jobs in the order in which it names them, and should name them in one order,
