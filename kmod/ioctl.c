@@ -275,6 +275,15 @@ static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 	return min(op->result, 0);
 }
 
+/*
+ * Tells how much of a call about many was done, also when it has ended with an error:
+ * that is where the error is. Returns the call's result.
+ */
+static int tw_describe_done(int err, const u32 *done, u32 __user *to)
+{
+	return put_user(*done, to) ? -EFAULT : err;
+}
+
 /* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
 static int tw_op_copy_in(struct timewheel_op *op, void __user *from, u32 op_size)
 {
@@ -344,16 +353,11 @@ static bool tw_stride_ok(u32 size, u32 least)
 	return size >= least && size <= PAGE_SIZE && !(size % sizeof(u64));
 }
 
-static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
+static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
 {
-	struct timewheel_batch *batch = arg;
 	struct timewheel_op ops[TW_MAX_OPS];
 	void __user *at = u64_to_user_ptr(batch->ops);
 	struct tw_caller caller;
-
-	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
-	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
-		return -EINVAL;
 
 	tw_caller_init(&caller, file);
 	batch->done = 0;
@@ -376,6 +380,19 @@ static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
+static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_batch __user *ubatch = uarg;
+	struct timewheel_batch *batch = arg;
+
+	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
+	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
+		return -EINVAL;
+
+	return tw_describe_done(tw_batch_run(file, batch), &batch->done,
+			    &ubatch->done);
+}
+
 /* Copies up to @n elements of an array in, as tw_ops_copy_in() does. */
 static unsigned int tw_array_copy_in(void *to, const void __user *from,
 				     unsigned int n, size_t size)
@@ -392,14 +409,11 @@ static unsigned int tw_array_copy_in(void *to, const void __user *from,
 	return i;
 }
 
-static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
+static int tw_touch_many_run(struct file *file,
+			     struct timewheel_touch_many *many)
 {
-	struct timewheel_touch_many *many = arg;
 	u64 __user *at = u64_to_user_ptr(many->keys);
 	u64 keys[TW_MAX_KEYS];
-
-	if (many->count > TIMEWHEEL_MAX_BATCH)
-		return -EINVAL;
 
 	many->done = 0;
 	while (many->done < many->count) {
@@ -425,15 +439,24 @@ static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
-static int tw_ioctl_register_many(struct file *file, void *arg, void __user *uarg)
+static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_register_many *many = arg;
-	struct timewheel_entry __user *at = u64_to_user_ptr(many->entries);
-	struct timewheel_entry entries[TW_MAX_ENTRIES];
-	struct tw_caller caller;
+	struct timewheel_touch_many __user *umany = uarg;
+	struct timewheel_touch_many *many = arg;
 
 	if (many->count > TIMEWHEEL_MAX_BATCH)
 		return -EINVAL;
+
+	return tw_describe_done(tw_touch_many_run(file, many), &many->done,
+			    &umany->done);
+}
+
+static int tw_register_many_run(struct file *file,
+				struct timewheel_register_many *many)
+{
+	struct timewheel_entry __user *at = u64_to_user_ptr(many->entries);
+	struct timewheel_entry entries[TW_MAX_ENTRIES];
+	struct tw_caller caller;
 
 	tw_caller_init(&caller, file);
 	many->done = 0;
@@ -459,16 +482,26 @@ static int tw_ioctl_register_many(struct file *file, void *arg, void __user *uar
 	return 0;
 }
 
-static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
+static int tw_ioctl_register_many(struct file *file, void *arg,
+				  void __user *uarg)
 {
-	struct timewheel_cancel_many *many = arg;
+	struct timewheel_register_many __user *umany = uarg;
+	struct timewheel_register_many *many = arg;
+
+	if (many->count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+
+	return tw_describe_done(tw_register_many_run(file, many), &many->done,
+			    &umany->done);
+}
+
+static int tw_cancel_many_run(struct file *file,
+			      struct timewheel_cancel_many *many)
+{
 	const u64 __user *from = u64_to_user_ptr(many->keys);
 	s32 __user *to = u64_to_user_ptr(many->results);
 	s32 results[TW_MAX_CANCELS];
 	u64 keys[TW_MAX_CANCELS];
-
-	if (many->count > TIMEWHEEL_MAX_BATCH)
-		return -EINVAL;
 
 	many->done = 0;
 	while (many->done < many->count) {
@@ -492,6 +525,18 @@ static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
 	}
 
 	return 0;
+}
+
+static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
+{
+	struct timewheel_cancel_many __user *umany = uarg;
+	struct timewheel_cancel_many *many = arg;
+
+	if (many->count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+
+	return tw_describe_done(tw_cancel_many_run(file, many), &many->done,
+			    &umany->done);
 }
 
 /* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
@@ -615,8 +660,7 @@ enum tw_ioctl_needs {
 	TW_NEEDS_WRITE	= BIT(2),
 	TW_NEEDS_DEVICE	= BIT(3),	/* a file of /dev/timewheel */
 	TW_ANSWERS	= BIT(4),	/* the argument is copied back */
-	TW_TELLS	= BIT(5),	/* also if the call fails: @done says where */
-	TW_COPIES	= BIT(6),	/* it copies its argument itself */
+	TW_COPIES	= BIT(5),	/* it copies its argument itself */
 };
 
 /**
@@ -651,7 +695,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 		 TIMEWHEEL_OPF_BY_HANDLE | TIMEWHEEL_OPF_ABSOLUTE,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_ANSWERS),
 	TW_IOCTL(TIMEWHEEL_IOC_BATCH, tw_ioctl_batch, timewheel_batch, 32, 0,
-		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_TELLS),
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_TOUCH, tw_ioctl_touch, timewheel_touch, 16,
 		 TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_ADVANCE, tw_ioctl_advance, timewheel_advance, 16,
@@ -666,7 +710,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 		 TW_NEEDS_WHEEL),
 	TW_IOCTL(TIMEWHEEL_IOC_TOUCH_MANY, tw_ioctl_touch_many,
 		 timewheel_touch_many, 24, TIMEWHEEL_OPF_BY_HANDLE,
-		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_TELLS),
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_CONTROL, tw_ioctl_control, timewheel_control, 16,
 		 0, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_GET, tw_ioctl_get, timewheel_get, 40,
@@ -674,10 +718,10 @@ static const struct tw_ioctl tw_ioctls[] = {
 		 TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS),
 	TW_IOCTL(TIMEWHEEL_IOC_REGISTER_MANY, tw_ioctl_register_many,
 		 timewheel_register_many, 32, TIMEWHEEL_OPF_ABSOLUTE,
-		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_TELLS),
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_CANCEL_MANY, tw_ioctl_cancel_many,
 		 timewheel_cancel_many, 32, TIMEWHEEL_OPF_BY_HANDLE,
-		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE | TW_TELLS),
+		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 };
 
 static int tw_ioctl_may(const struct file *file, const struct tw_ioctl *ioctl)
@@ -708,7 +752,7 @@ static noinline_for_stack long tw_ioctl_run(struct file *file,
 	if (ret)
 		return ret;
 	ret = ioctl->run(file, &arg, uarg);
-	if (ioctl->needs & (ret < 0 ? TW_TELLS : TW_TELLS | TW_ANSWERS) &&
+	if (ret >= 0 && ioctl->needs & TW_ANSWERS &&
 	    copy_to_user(uarg, &arg, min(arg.caps.size, ioctl->size)))
 		ret = -EFAULT;
 
