@@ -139,7 +139,7 @@ static long memory_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	file = fopen(path, "r");
 	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "VmRSS: %ld", &memory);
+		sscanf(line, "RssAnon: %ld", &memory);
 	if (file)
 		fclose(file);
 	return memory;
