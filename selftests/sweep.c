@@ -1315,7 +1315,7 @@ static unsigned int count_faults(const FIXTURE_DATA(module) *self)
 TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
 {
 	bool is_short = tw_scaled(10) < 10;
-	unsigned int stride = is_short ? 32 : 1;
+	unsigned int stride = is_short ? 32 : 1, own_stride = is_short ? 3 : 1;
 	unsigned int n = 0, refused = 0, total;
 	bool failed = true;
 
@@ -1328,7 +1328,7 @@ TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
 
 		ASSERT_EQ(0, unload());
 		do {
-			n += n + stride + OWN < total ? stride : is_short ? 3 : 1;
+			n += n + stride + OWN < total ? stride : own_stride;
 			inject(&self->inject, NTH, n);
 			ret = load(self);
 			failed = injected(&self->inject, NTH);

@@ -60,7 +60,7 @@ function whereOf(options) {
 function connect(server, own) {
 	const options = server instanceof Redis ? server.options :
 		typeof server === 'string' ? { path: server } : server;
-	const redis = new Redis({ ...options, lazyConnect: false, ...own });
+	const redis = new Redis({ ...options, ...own });
 
 	// Each command tells its own error.
 	redis.on('error', () => {});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may ask. A socket of the file system is for whom its mode lets in. An address is for
- * whoever knows its token. The name by which a browser calls this server is one of its own
- * machine, or a page from elsewhere has made its own name lead here. Changes come from pages of
- * this server only.
+ * The door decides who may ask. The mode of a socket of the file system says who may
+ * connect. An address asks each browser for the token in its path. A browser has to call this
+ * server by a name of this machine: otherwise a page from elsewhere has made its own name lead
+ * here. A change has to come from a page of this server.
  */
 #include "web.h"
 

@@ -283,7 +283,7 @@ static bool put_rules(struct exchange *exchange, const struct part *queue)
 	return true;
 }
 
-/* Of all queues, or of the one that the question names. */
+/* The rules are those of all queues, or of the one queue that the question names. */
 void page_rules(struct exchange *exchange)
 {
 	const struct part *only = field_of(exchange, "queue");

@@ -197,7 +197,7 @@ static void put_choices(struct exchange *exchange, const char *chosen)
 	html(exchange, "</p>\n");
 }
 
-/* As the question says, or by what it looks like. */
+/* The question may say how a body is shown. Else the body's looks decide. */
 static const char *kind_of(const struct exchange *exchange, const redisReply *body)
 {
 	const struct part *as = field_of(exchange, "as");

@@ -9,7 +9,7 @@ int main(void)
 	struct timewheel_setup setup = { .size = sizeof(setup) };
 	struct tw_wheel *wheel = tw_wheel_open(&setup);
 
-	/* It has no slots. */
+	/* This setup has no slots. */
 	if (!wheel)
 		printf("no wheel: %s\n", tw_strerror(errno));
 	tw_wheel_close(wheel);

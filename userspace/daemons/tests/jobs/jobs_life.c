@@ -462,8 +462,8 @@ TEST_F_TIMEOUT(life, J5_the_store_stays_small, 120)
 	after = bytes_of(STORE);
 	TH_LOG("%d jobs: %lld bytes, after all have been moved 10 times %lld",
 	       many, before, after);
-	/* A page of a tree may be half empty. */
-	EXPECT_LE(after, 2 * before);
+	/* Pages of a tree that changes in no order are 69 % full: one in order takes 1/1.45. */
+	EXPECT_LE(after, before + before / 2);
 	/* Room is given back, also by a daemon with nothing to do. */
 	EXPECT_EQ(many, cancel_all(self->client, first, many));
 	for (int tries = 0; tries < 200 && after > before / 2; tries++) {

@@ -124,7 +124,7 @@ check('what is added comes to the handler, and is done then', async (t) => {
 check('options are those of TW.PUT', async (t) => {
 	const queue = await made(t);
 	const { id } = await queue.add('x', { delay: 3_600_000, key: 'a', lease: 5000, tries: 3,
-		backoff: [1000, 60_000] });
+		backoff: [1000, 60_000], group: 'customer-17' });
 	const job = await told(queue, id);
 
 	assert.equal(job.state, 'delayed');
@@ -132,6 +132,7 @@ check('options are those of TW.PUT', async (t) => {
 	assert.equal(job.tries, 3);
 	assert.equal(job.backoff_ms, 1000);
 	assert.equal(job.backoff_most_ms, 60_000);
+	assert.equal(job.group, 'customer-17');
 	assert.equal((await queue.add('y', { key: 'a' })).outcome, 'EXISTS');
 	assert.equal((await queue.add('y', { key: 'a', replace: true, delay: 1e6 })).outcome,
 		'REPLACED');

@@ -95,7 +95,7 @@ class Proxy:
     def __init__(self, daemon):
         self.daemon, self.seen = daemon, []
         self.refusals, self.cut = {}, []
-        # Of its own, since kombu pools connections by their URL.
+        # Each stub has a URL of its own, since kombu pools connections by URL.
         self.path = daemon.folder / f"proxy-{id(self)}"
         self.url = f"timewheel://{self.path}"
         self.listener = socket.socket(socket.AF_UNIX)

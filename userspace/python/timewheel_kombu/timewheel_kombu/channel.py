@@ -349,7 +349,7 @@ class Channel(virtual.Channel):
         info["attempt"] = attempt
         headers = payload.get("headers") or {}
         if headers.get("eta") and cls._due(payload):
-            # It is due by twjobd's clock, also if it has been moved there.
+            # The task is due by twjobd's clock, also if it has been moved there.
             due = min(due / 1000, time.time())
             headers["eta"] = datetime.fromtimestamp(due, timezone.utc).isoformat()
         return payload
