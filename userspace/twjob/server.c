@@ -84,7 +84,6 @@ void request_add_when(struct request *request, const struct when *when)
 	}
 }
 
-/* Two spans with a colon between them. */
 /* Returns the text before the colon, to be freed. @second: the text behind, or NULL. */
 static char *split(const char *text, char **second)
 {
@@ -112,6 +111,7 @@ void request_add_rate(struct request *request, const struct args *args, int opti
 	free(number);
 }
 
+/* Two spans. */
 static void add_backoff(struct request *request, const char *text)
 {
 	char *most, *first = split(text, &most);
