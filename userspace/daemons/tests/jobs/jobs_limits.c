@@ -457,7 +457,7 @@ TEST_F_TIMEOUT(limits, J5_tokens_of_all, 60)
  */
 TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
 {
-	enum { JOBS = 100, ROUNDS = 80 };
+	enum { JOBS = 100, ROUNDS = 240 };
 	long early = 0, memory, taken = 0;
 
 	SAYS("OK", self->client, "TW.CREATE q LEASE 0.001 TRIES 0");
@@ -475,7 +475,8 @@ TEST_F_TIMEOUT(limits, bound_deliveries_are_forgotten, 120)
 	memory = memory_of(self->daemon);
 	TH_LOG("%ld deliveries, memory %ld kB, then %ld kB", taken, early, memory);
 	EXPECT_GT(taken, JOBS * ROUNDS / 2);
-	EXPECT_LT(memory, early + 150);
+	/* What is remembered would be 1400 kB. A first look at all jobs takes 250. */
+	EXPECT_LT(memory, early + 500);
 }
 
 /* How often the daemon lists tokens at once before it answers TW.STATS, since it has read that. */
