@@ -366,10 +366,13 @@ static bool is_refused(const struct system *system)
 	return !*system->root && tw_device_caps(&caps) < 0 && errno == EPERM;
 }
 
-/* Groups of the host have no name in a container, or the one of all that are not mapped. */
+/* A user namespace shows each group that it does not map as this one. */
+#define UNMAPPED_GROUP	65534
+
+/* Groups of the host have no name in a container. */
 static bool names_group(gid_t gid)
 {
-	return gid != 0 && gid != 65534 && getgrgid(gid);
+	return gid != 0 && gid != UNMAPPED_GROUP && getgrgid(gid);
 }
 
 static bool check_permission(struct system *system)
@@ -390,12 +393,14 @@ static bool check_permission(struct system *system)
 	}
 	if (stat(path, &stat_of) < 0)
 		return false;
-	if (in_container(system) && !names_group(stat_of.st_gid))
-		bad(system, "permission", DEVICE " is not open to you in this container",
-		    "start the container with: --group-add %u (rootless podman: --group-add keep-groups)",
-		    stat_of.st_gid);
-	else
+	if (!in_container(system) || names_group(stat_of.st_gid))
 		no_permission(system, &stat_of);
+	else if (stat_of.st_gid == UNMAPPED_GROUP)
+		bad(system, "permission", DEVICE " is not open to you in this container",
+		    "a user without root starts it by podman with: --group-add keep-groups");
+	else
+		bad(system, "permission", DEVICE " is not open to you in this container",
+		    "start the container with: --group-add %u", stat_of.st_gid);
 	return false;
 }
 

@@ -1532,7 +1532,12 @@ doctor()
 	chmod 660 $tmp/root/dev/timewheel
 	as_nobody $twctl doctor --root $tmp/root
 	prints 'is not open to you in this container'
-	prints '--group-add 12345 '
+	prints '--group-add 12345$'
+	# The group of "nobody" himself is that of all that are not mapped.
+	chgrp 65534 $tmp/root/dev/timewheel
+	chmod 600 $tmp/root/dev/timewheel
+	as_nobody $twctl doctor --root $tmp/root
+	prints '--group-add keep-groups$'
 
 	as_nobody $twctl doctor
 	is 'doctor for nobody' $? 1
