@@ -1,0 +1,27 @@
+<?php
+// SPDX-License-Identifier: LGPL-2.1-or-later
+namespace Timewheel\Messenger;
+
+use Symfony\Component\Messenger\Stamp\NonSendableStampInterface;
+
+/** The job that a message was received as. Who found it in a list has no receipt. */
+final class ReceivedStamp implements NonSendableStampInterface
+{
+    /** What the worker has answered already, as by a retry, which ends the job itself. */
+    public bool $answered = false;
+
+    public function __construct(
+        public readonly string $where,
+        public readonly string $queue,
+        public readonly string $id,
+        public readonly ?string $receipt = null,
+    ) {
+    }
+
+    /** The words that end the job. */
+    public function end(): array
+    {
+        return $this->receipt === null ? ['TW.DELETE', $this->queue, $this->id]
+            : ['TW.ACK', $this->queue, $this->receipt];
+    }
+}
