@@ -8,13 +8,13 @@
 [, $path, $socket, $what, $verb, $error] = $argv + [5 => ''];
 $server = stream_socket_server("unix://$path");
 while (true) {
-    $client = stream_socket_accept($server, -1);
+    $client = stream_socket_accept($server, 86400);
     $daemon = stream_socket_client("unix://$socket");
     while (true) {
         $sources = [$client, $daemon];
         $none = [];
         stream_select($sources, $none, $none, null);
-        $source = $sources[0];
+        $source = reset($sources);
         $text = fread($source, 1 << 22);
         if ($text === '' || $text === false) {
             break;

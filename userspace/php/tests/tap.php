@@ -58,8 +58,19 @@ function eventually(Closure $check, float $seconds = 30): mixed
     return $found;
 }
 
+/** Its text, and where it was thrown. */
+function debug_trace(Throwable $error): array
+{
+    $lines = [get_class($error).': '.$error->getMessage(), $error->getFile().':'.$error->getLine()];
+    foreach ($error->getTrace() as $frame) {
+        $lines[] = ($frame['file'] ?? '').':'.($frame['line'] ?? '').' '.$frame['function'];
+    }
+
+    return $lines;
+}
+
 /** Functions by the sentences that they hold. Returns the exit status. */
-function tap(array $tests): int
+function results(array $tests): int
 {
     $number = $failed = 0;
     foreach ($tests as $name => $test) {
@@ -69,7 +80,10 @@ function tap(array $tests): int
             echo "ok $number - $name\n";
         } catch (Throwable $error) {
             $failed = 1;
-            echo preg_replace('/^/m', '# ', trim($error)), "\nnot ok $number - $name\n";
+            foreach (debug_trace($error) as $line) {
+                echo '# ', strtr($line, "\n", ' '), "\n";
+            }
+            echo "not ok $number - $name\n";
         }
     }
     echo "1..$number\n";
@@ -181,7 +195,7 @@ final class Daemon
     {
         $path = "$this->folder/proxy-".bin2hex(random_bytes(4));
         new Process([\PHP_BINARY, __DIR__.'/proxy.php', $path, "$this->folder/socket", $what, $verb, $text]);
-        eventually(fn () => file_exists($path));
+        eventually(fn () => @stream_socket_client("unix://$path"));
 
         return "timewheel://$path";
     }

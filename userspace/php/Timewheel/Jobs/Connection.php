@@ -21,6 +21,8 @@ class Connection
 
     public readonly string $where;
     private ?\Redis $redis = null;
+    /** Whether twjobd has ever answered: before, nobody waits for it. */
+    private bool $met = false;
 
     private function __construct(
         private readonly string $host,
@@ -117,8 +119,6 @@ class Connection
     private function patiently(string $queue, ?string $key, \Closure $send, bool $ends = false): mixed
     {
         $end = microtime(true) + self::PATIENCE;
-        // Where nothing was to be had yet, nobody waits.
-        $fresh = $this->redis === null;
         $lost = $made = false;
         while (true) {
             try {
@@ -139,7 +139,7 @@ class Connection
                     $made = true;
                     continue;
                 }
-                $passing = \in_array($word, self::AGAIN) || $word === 'UNREACHABLE' && !$fresh;
+                $passing = \in_array($word, self::AGAIN) || $word === 'UNREACHABLE' && $this->met;
                 if (!$passing || microtime(true) > $end) {
                     throw $refused;
                 }
@@ -212,5 +212,6 @@ class Connection
             $redis->auth($this->password);
         }
         $this->redis = $redis;
+        $this->met = true;
     }
 }
