@@ -72,7 +72,7 @@ final class App
         $this->bus = new MessageBus([new SendMessageMiddleware(new SendersLocator([Order::class => ['async']], $all)),
             new HandleMessageMiddleware(new HandlersLocator($handlers))]);
         $this->events = new EventDispatcher();
-        $strategy = new MultiplierRetryStrategy($retries, $delay, 1, 0, ...(\PHP_VERSION_ID >= 80400 ? [0.0] : []));
+        $strategy = new MultiplierRetryStrategy($retries, $delay, 1);
         $this->events->addSubscriber(new AddErrorDetailsStampListener());
         $this->events->addSubscriber(new SendFailedMessageForRetryListener($all,
             new Services(['async' => $strategy, 'failed' => $strategy])));
