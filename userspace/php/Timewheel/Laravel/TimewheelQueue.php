@@ -87,8 +87,6 @@ class TimewheelQueue extends Queue implements QueueContract
 
     public function creationTimeOfOldestPendingJob($queue = null)
     {
-        $age = $this->figure($queue, 'oldest_ms');
-
-        return $age ? time() - intdiv($age, 1000) : null;
+        return $this->figure($queue, 'due') ? time() - intdiv($this->figure($queue, 'oldest_ms'), 1000) : null;
     }
 }
