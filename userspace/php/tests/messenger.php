@@ -118,6 +118,8 @@ exit(results($tests + [
         $app->work();
         [$job] = $daemon->jobs($queue);
         same([1, true], [$daemon->stats($queue)['jobs'], $job['id'] > $first]);
+        $job = Timewheel\Jobs\Connection::map($daemon('TW.GET', $queue, (string) $job['id']));
+        same(false, str_contains($job['body'], 'Timewheel'), 'the body tells of the job before');
         $app->work(2);
         same(1, $daemon->stats($queue)['jobs']);
     },
@@ -184,7 +186,7 @@ exit(results($tests + [
         $id = "$queue:".$daemon->jobs($queue)[0]['id'];
         $app->command('retry', ['id' => [$id], '--force' => true]);
         same([1, 0], [$daemon->stats($queue)['pending'], $app->failed->getMessageCount()]);
-        same(null, $app->failed->find($id));
+        same([null, null], array_map([$app->failed, 'find'], [$id, "$queue:".$daemon->jobs($queue)[0]['id']]));
         $app->work();
         same([1, 1], [$daemon->stats($queue)['jobs'], $app->failed->getMessageCount()]);
     },
@@ -273,7 +275,9 @@ exit(results($tests + [
         same(120, \count(iterator_to_array($transport->all(), false)));
         same(3, \count(iterator_to_array($transport->all(3), false)));
         same('m119', $transport->find($id)->getMessage()->name);
-        same([null, null, null], array_map([$transport, 'find'], ["$queue:999999", 'other:1', 'x']));
+        transport($daemon->url, ['queue' => $other = queue()])->send(order());
+        $others = "$other:".$daemon->jobs($other)[0]['id'];
+        same([null, null, null], array_map([$transport, 'find'], ["$queue:999999", $others, 'x']));
     },
     'a message that is worked on stays the worker\'s by keepalive' => function () use ($daemon) {
         $transport = transport($daemon->url, ['queue' => $queue = queue(), 'lease' => 1]);
@@ -318,7 +322,8 @@ exit(results($tests + [
         same(9000, $daemon->stats($queue)['lease_ms']);
     },
     'a put of which the answer was lost is one message' => function () use ($daemon) {
-        $transport = transport($daemon->behind('cut', 'TW.PUT'), ['queue' => $queue = queue()]);
+        $daemon('TW.CREATE', $queue = queue());
+        $transport = transport($daemon->behind('cut', 'TW.PUT'), ['queue' => $queue]);
         $transport->send(order('x'));
         $transport->send(order('y'));
         same(2, $daemon->stats($queue)['jobs']);
@@ -358,6 +363,12 @@ exit(results($tests + [
                 'does not answer', 'systemctl start twjobd');
             refused(TransportException::class, fn () => one(transport($url)->get()), 'does not answer');
         }
+    },
+    'nobody waits for a twjobd that was never there' => function () {
+        $daemon = new Daemon();
+        $daemon->stop();
+        new Process(['sh', '-c', "sleep 2; exec \$TWJOBD -c $daemon->folder/conf"]);
+        refused(TransportException::class, fn () => transport($daemon->url)->send(order()), 'does not answer');
     },
     'a wrong password, and none, are said so' => function () use ($daemon) {
         foreach (["timewheel://:no@127.0.0.1:$daemon->port", "timewheel://127.0.0.1:$daemon->port"] as $url) {
