@@ -41,21 +41,37 @@ enum {
 	OPT_GROUP_LIMIT,
 	OPT_GROUP_RATE,
 	OPT_GROUP,
+	OPT_URL,
+	OPT_SECRET_FILE,
 };
 
-/* The texts of the options that 'twjob web' hands on to its program. */
-#define WEB_OPTION_TEXTS						\
+/* The texts of the options that 'twjob web' and 'twjob work' hand on to their programs. */
+#define SERVER_OPTION_TEXTS						\
 	[OPT_SERVER] = { 's', "server", "ADDRESS",			\
 		"twjobd's socket, or HOST:PORT (/run/twjobd/socket)" },	\
 	[OPT_PASSWORD_FILE] = { 0, "password-file", "FILE",		\
-		"the password for HOST:PORT is its first line" },	\
+		"the password for HOST:PORT is its first line" }
+#define SERVER_OPTIONS	(1ULL << OPT_HELP | 1ULL << OPT_SERVER |	\
+			 1ULL << OPT_PASSWORD_FILE)
+
+#define WEB_OPTION_TEXTS						\
 	[OPT_LISTEN] = { 0, "listen", "ADDRESS",			\
 		"a socket's path, or 127.0.0.1:PORT" },			\
 	[OPT_READ_ONLY] = { 0, "read-only", NULL, "change nothing" }
-#define WEB_OPTIONS	(1ULL << OPT_HELP | 1ULL << OPT_SERVER |	\
-			 1ULL << OPT_PASSWORD_FILE | 1ULL << OPT_LISTEN | \
-			 1ULL << OPT_READ_ONLY)
+#define WEB_OPTIONS	(SERVER_OPTIONS | 1ULL << OPT_LISTEN | 1ULL << OPT_READ_ONLY)
 #define WEB_HELP	"show queues and jobs to a browser, and change them by it"
+
+#define WORK_OPTION_TEXTS						\
+	[OPT_JOBS] = { 'j', "jobs", "N", "commands or posts that run at a time (1)" }, \
+	[OPT_TIMEOUT] = { 't', "timeout", "SPAN",			\
+		"end one that runs so long; its job is tried again" },	\
+	[OPT_URL] = { 'u', "url", "URL",				\
+		"post the body to this address, instead of a command" }, \
+	[OPT_SECRET_FILE] = { 0, "secret-file", "FILE",			\
+		"sign posts by the secret in its first line" }
+#define WORK_OPTIONS	(SERVER_OPTIONS | 1ULL << OPT_JOBS | 1ULL << OPT_TIMEOUT | \
+			 1ULL << OPT_URL | 1ULL << OPT_SECRET_FILE)
+#define WORK_HELP	"run a command for each job that is due, with the body as its input"
 
 /* The states of jobs, in the order of a job's life. */
 #define JOB_STATES	"delayed ready held waiting buried done"
@@ -126,6 +142,11 @@ redisReply *ask(struct request *request);
 bool refused(const redisReply *reply, const char *queue, enum status *status);
 const redisReply *field(const redisReply *map, const char *name);
 long long number_field(const redisReply *map, const char *name);
+
+/* Programs that are packages of their own (program.c) */
+
+__noreturn void program_run(const char *program, const char *package,
+			    const struct args *args);
 
 /* Text in UTF-8 (text.c) */
 

@@ -674,8 +674,13 @@ enum status verb_work(const struct args *args)
 	};
 	int i;
 
-	if (!command || !args->behind)
-		die(STATUS_USAGE, "usage: twjob work [OPTION]... QUEUE... -- CMD...");
+	if (!command || !args->behind == !args->option[OPT_URL])
+		die(STATUS_USAGE,
+		    "usage: twjob work [OPTION]... QUEUE... -- CMD..., or --url URL QUEUE...");
+	if (args->option[OPT_URL])
+		program_run("twjob-http", "timewheel-http", args);
+	if (args->option[OPT_SECRET_FILE])
+		die(STATUS_USAGE, "--secret-file needs --url, which tells where to post");
 	if (!pool.timeout)
 		die_usage("--timeout", args->option[OPT_TIMEOUT], "longer than 0");
 	command_check(pool.command[0]);

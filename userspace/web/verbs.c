@@ -11,6 +11,7 @@ const struct tool tool = {
 
 const struct option_text option_texts[MOST_OPTIONS] = {
 	COMMON_OPTION_TEXTS,
+	SERVER_OPTION_TEXTS,
 	WEB_OPTION_TEXTS,
 };
 
