@@ -49,7 +49,9 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *of, void *known)
 {
 	struct epoll_event event = { .data.fd = fd };
 
-	(void)easy, (void)of, (void)known;
+	(void)easy;
+	(void)of;
+	(void)known;
 	if (what == CURL_POLL_REMOVE) {
 		epoll_ctl(sockets, EPOLL_CTL_DEL, fd, NULL);
 		return 0;
@@ -65,7 +67,8 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *of, void *known)
 
 static int set_next(CURLM *of, long ms, void *known)
 {
-	(void)of, (void)known;
+	(void)of;
+	(void)known;
 	next = ms < 0 ? NEVER : end_after(ms * NSEC_PER_MSEC);
 	return 0;
 }
@@ -132,7 +135,9 @@ struct post *post_new(void *job)
 {
 	struct post *post = calloc(1, sizeof(*post));
 
-	if (!post || !(post->easy = curl_easy_init()))
+	if (post)
+		post->easy = curl_easy_init();
+	if (!post || !post->easy)
 		die(STATUS_FAILED, "no memory for a post");
 	post->job = job;
 	set_options(post);
