@@ -356,6 +356,15 @@ class NoAnswer(Case):
         self.assertRegex(self.given_back_by("http://nothing.invalid/"),
                          r"^no answer: Could not resolve host")
 
+    def test_a_name_that_is_not_found_for_long_delays_nothing(self):
+        source, slow = self.folder / "slow.c", self.folder / "slow.so"
+        source.write_text("#include <unistd.h>\n"
+                          "int getaddrinfo(void) { sleep(40); return -3; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", slow, source], check=True)
+        reason = self.given_back_by("http://somewhere.invalid/", "--timeout", "200ms",
+                                    env={**os.environ, "LD_PRELOAD": str(slow)})
+        self.assertRegex(reason, r"^no answer: Resolving timed out")
+
     def test_a_server_that_hangs_ends_before_the_lease(self):
         held = []
         self.daemon("TW.CREATE", "hooks", "LEASE", 3, "TRIES", 2)
