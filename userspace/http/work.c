@@ -320,7 +320,7 @@ static void ask_about(struct job *job)
 /* A rule's job keeps its number, but each of its occurrences is a message of its own. */
 static void set_id(struct message *message, bool occurrence)
 {
-	const char *name = occurrence && message->key ? strrchr(message->key, '@') : NULL;
+	const char *name = occurrence ? memrchr(message->key, '@', message->key_length) : NULL;
 
 	snprintf(message->id, sizeof(message->id), "%s-%lld%s%s", message->queue, message->job,
 		 name ? "-" : "", name ? name + 1 : "");

@@ -125,14 +125,14 @@ class Posts(Case):
         self.assertEqual(len({post.headers["webhook-id"] for post in self.server.posts}), 1)
 
     def test_occurrences_of_a_rule_have_ids_of_their_own(self):
-        self.daemon("TW.EVERY", "hooks", "clock", "FREQ=SECONDLY", "x")
+        self.daemon("TW.EVERY", "hooks", b"\0any@key", "FREQ=SECONDLY", "x")
         self.worker()
         eventually(lambda: len(self.server.posts) >= 3)
         posts = self.server.posts[:3]
         self.assertEqual(len({post.headers["TW-Job"] for post in posts}), 1)
         self.assertEqual(len({post.headers["webhook-id"] for post in posts}), 3)
         for post in posts:
-            name = urllib.parse.unquote(post.headers["TW-Key"]).split("@")[1]
+            name = urllib.parse.unquote(post.headers["TW-Key"]).split("@")[2]
             self.assertEqual(post.headers["webhook-id"],
                              f"hooks-{post.headers['TW-Job']}-{name}")
 
