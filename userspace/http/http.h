@@ -66,7 +66,7 @@ struct post;
 void secret_read(const char *path);
 char *secret_sign(const char *id, const char *timestamp, const void *body, size_t length);
 
-void posts_begin(const char *url);
+void posts_begin(const char *url, long most);
 int posts_fd(void);
 uint64_t posts_next(void);
 void posts_run(void (*ended)(void *job, const struct answer *answer));

@@ -73,7 +73,8 @@ static int set_next(CURLM *of, long ms, void *known)
 	return 0;
 }
 
-void posts_begin(const char *url)
+/* @most: posts at a time, whose connections are all kept for those behind them. */
+void posts_begin(const char *url, long most)
 {
 	check_url(url);
 	post_url = url;
@@ -81,6 +82,7 @@ void posts_begin(const char *url)
 	multi = curl_global_init(CURL_GLOBAL_DEFAULT) ? NULL : curl_multi_init();
 	if (sockets < 0 || !multi)
 		die(STATUS_FAILED, "no memory for libcurl");
+	curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, most);
 	curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch);
 	curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_next);
 }

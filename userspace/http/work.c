@@ -584,7 +584,7 @@ enum status verb_post(const struct args *args)
 		die_usage("--timeout", args->option[OPT_TIMEOUT], "a millisecond or longer");
 	if (secret)
 		secret_read(secret);
-	posts_begin(args->option[OPT_URL]);
+	posts_begin(args->option[OPT_URL], pool.nr_jobs);
 	pool.jobs = calloc(pool.nr_jobs, sizeof(*pool.jobs));
 	if (!pool.jobs)
 		die(STATUS_FAILED, "no memory for jobs");

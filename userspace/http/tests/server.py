@@ -13,14 +13,18 @@ from daemon import eventually
 Post = namedtuple("Post", "path headers body client")
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1000
+
+
 class Server:
     """Each path is answered by a function of the post that returns (status, headers, body); 200
     if there is none."""
 
     def __init__(self, answers=None, port=0):
         self.posts, self.answers = [], answers or {}
-        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self.httpd.daemon_threads = True
+        self.httpd = Listener(("127.0.0.1", port), self._handler())
         threading.Thread(target=self.httpd.serve_forever, daemon=True).start()
 
     def url(self, path="/hook"):

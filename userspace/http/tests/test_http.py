@@ -149,6 +149,16 @@ class Posts(Case):
         self.worker("-j", "20")
         eventually(lambda: self.done() == 20)
         self.assertEqual(len(self.daemon("CLIENT", "LIST").splitlines()), before + 2)
+        # What comes later needs no further connection to the server.
+        self.server.answers.clear()
+        for number in range(5):
+            self.put()
+            eventually(lambda: self.done() == 21 + number)
+        self.server.answers["/hook"] = answer
+        for _ in range(20):
+            self.put()
+        eventually(lambda: self.done() == 45)
+        self.assertEqual(len({post.client for post in self.server.posts}), 20)
 
     def test_no_more_than_j_at_a_time(self):
         now, most = set(), [0]
