@@ -4,7 +4,7 @@ namespace Timewheel\Messenger;
 
 use Symfony\Component\Messenger\Stamp\NonSendableStampInterface;
 
-/** The job that a message was received as. Who found it in a list has no receipt. */
+/** The job that a message was received as. A job that was found in a list has no receipt. */
 final class ReceivedStamp implements NonSendableStampInterface
 {
     /** What the worker has answered already, as by a retry, which ends the job itself. */
