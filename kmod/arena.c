@@ -21,27 +21,18 @@ static u32 tw_block_shift(u32 size, u32 max)
 	return shift;
 }
 
-/**
- * tw_arena_init() - make an empty arena
- * @arena: to be set up
- * @size: bytes per object, at most TW_BLOCK_MAX
- * @link: offset in an object of a u32 that is the arena's while it is free
- * @max: most objects ever in use at once
- *
- * Nothing is left of it when its blocks have gone.
- *
- * Return: 0 or -ENOMEM.
+/*
+ * Makes an empty arena, for at most @max objects of @size bytes, at most TW_BLOCK_MAX. Nothing
+ * is left of it when its blocks have gone. Returns 0 or -ENOMEM.
  */
-int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max)
+int tw_arena_init(struct tw_arena *arena, u32 size, u32 max)
 {
 	u32 shift = tw_block_shift(size, max);
 
 	*arena = (struct tw_arena) {
 		.size	= size,
-		.link	= link,
 		.shift	= shift,
 		.mask	= (1U << shift) - 1,
-		.free	= TW_NIL,
 	};
 
 	return tw_blocks_init(&arena->blocks, ((max - 1) >> shift) + 1,

@@ -4,11 +4,10 @@
  *
  * An object may be looked at without a lock as long as the arena exists: what it
  * says must then be checked against its generation. The arena knows nothing of
- * the objects but where each keeps a u32 for the list of free ones.
+ * the objects. Which of them are free is for its owner to know.
  *
  * Allocation and use are apart: tw_blocks_grow() sleeps for memory with no lock
- * held, tw_arena_get() takes an object under the owner's lock and cannot fail
- * while there is capacity.
+ * held; an object is taken under the owner's lock, while there is capacity.
  */
 #ifndef TW_ARENA_H
 #define TW_ARENA_H
@@ -29,25 +28,21 @@
  *
  * @blocks: where they are
  * @size: bytes per object; constant
- * @link: offset in an object of the u32 that links free ones; constant
  * @shift: log2 of the objects per block; constant
  * @mask: objects per block, less one; constant
  * @fresh: objects below this index have been in use; owner's lock
- * @used: objects in use; owner's lock
- * @free: first of the free objects below @fresh, or TW_NIL; owner's lock
+ * @used: objects in use, as far as the owner counts them; owner's lock
  */
 struct tw_arena {
 	struct tw_blocks	blocks;
 	u32			size;
-	u32			link;
 	u32			shift;
 	u32			mask;
 	u32			fresh ____cacheline_aligned_in_smp;
 	u32			used;
-	u32			free;
 };
 
-int tw_arena_init(struct tw_arena *arena, u32 size, u32 link, u32 max);
+int tw_arena_init(struct tw_arena *arena, u32 size, u32 max);
 
 /* How many objects there is memory for. Under the owner's lock. */
 static inline u32 tw_arena_capacity(const struct tw_arena *arena)
@@ -96,31 +91,6 @@ static inline void tw_arena_prefetch(const struct tw_arena *arena, u32 index)
 	tw_arena_fetch(arena,
 		       (unsigned long)READ_ONCE(arena->blocks.block[block]) +
 		       (size_t)in_block * arena->size);
-}
-
-/* Takes an object; there is capacity. Its fields are as they were put. */
-static inline void *tw_arena_get(struct tw_arena *arena, u32 *index)
-{
-	void *object;
-
-	arena->used++;
-	if (arena->free == TW_NIL) {
-		*index = arena->fresh++;
-		return tw_arena_at(arena, *index);
-	}
-	*index = arena->free;
-	object = tw_arena_at(arena, *index);
-	arena->free = *(u32 *)(object + arena->link);
-
-	return object;
-}
-
-/* Gives back an object, which is at @index. */
-static inline void tw_arena_put(struct tw_arena *arena, u32 index, void *object)
-{
-	*(u32 *)(object + arena->link) = arena->free;
-	arena->free = index;
-	arena->used--;
 }
 
 #endif /* TW_ARENA_H */

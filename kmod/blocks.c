@@ -62,13 +62,9 @@ static void tw_block_free(void *block, u32 bytes)
 		kmem_cache_free(tw_block_caches[bytes / TW_BLOCK_UNIT], block);
 }
 
-/**
- * tw_blocks_init() - make an empty directory
- * @blocks: to be set up
- * @nr: how many blocks there may be
- * @bytes: size of each, whole pages; or a multiple of TW_BLOCK_UNIT, at most TW_BLOCK_MAX
- *
- * Return: 0 or -ENOMEM.
+/*
+ * Makes an empty directory of @nr blocks. @bytes: size of each, whole pages; or a multiple of
+ * TW_BLOCK_UNIT, at most TW_BLOCK_MAX. Returns 0 or -ENOMEM.
  */
 int tw_blocks_init(struct tw_blocks *blocks, u32 nr, u32 bytes)
 {
@@ -96,14 +92,9 @@ void tw_blocks_destroy(struct tw_blocks *blocks)
 	kvfree(blocks->block);
 }
 
-/**
- * tw_blocks_grow() - add a block, unless another thread was faster
- * @blocks: the blocks
- * @lock: their owner's lock, not held by the caller
- *
- * May sleep.
- *
- * Return: 0 when there was room to use or a block to add, else -ENOMEM.
+/*
+ * Adds a block, unless another thread was faster. @lock: the owner's, not held by the caller.
+ * May sleep. Returns 0 when there was room to use or a block to add, else -ENOMEM.
  */
 int tw_blocks_grow(struct tw_blocks *blocks, spinlock_t *lock)
 {

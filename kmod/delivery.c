@@ -2,12 +2,6 @@
 /*
  * Delivery: a token's life after it has been read, on a ring with leases or
  * periods. Everything here is under the ring's lock.
- *
- *	ARMED --take--> TAKEN --delivered--> HELD --ack--> FREE, or ARMED anew
- *	  ^                                   |
- *	  +------ nack, lease over, return ---+
- *
- * Without leases a periodic token goes from TAKEN to ARMED, any other to FREE.
  */
 #include <linux/bug.h>
 #include <linux/limits.h>
@@ -34,7 +28,6 @@ static void tw_delivery_arm(struct tw_ring *ring, struct tw_token *token,
 {
 	u64 word = READ_ONCE(token->word);
 
-	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, tw_stamp_none(tw_generation(token, word)));
 	/* Pairs with the acquire in tw_found_armed(). */
 	smp_store_release(&token->word, tw_word(due, TW_ARMED, word));
@@ -47,7 +40,6 @@ static u32 tw_delivery_let_go(struct tw_ring *ring, const struct tw_token *token
 	struct tw_held *held = &ring->delivery.held;
 	u32 index = held->place[token->place].token;
 
-	lockdep_assert_held(&ring->lock);
 	tw_held_end(held, token->place);
 
 	return index;
@@ -69,7 +61,6 @@ static void tw_delivery_next(struct tw_ring *ring, struct tw_token *token,
 	struct tw_repeat *repeat = tw_repeat_at(ring, token);
 	u64 due;
 
-	lockdep_assert_held(&ring->lock);
 	tw_repeat_start_over(repeat, min_t(u64, repeat->base + repeat->period,
 					   S64_MAX));
 	tw_delivery_of(ring, token)->attempts = 0;
@@ -95,14 +86,9 @@ static void tw_delivery_end(struct tw_ring *ring, struct tw_token *token,
  * For look.c.
  */
 
-/**
- * tw_delivery_end_leases() - make tokens pending whose leases are over
- * @ring: the ring, locked, with leases
- * @now: the tick that the hand is on
- * @work: how many at most; counted down
- *
- * Each is due on the tick on which its lease has ended, and filed so that it comes
- * in this order.
+/*
+ * Makes tokens pending whose leases are over, at most @work, which is counted down. Each is
+ * due on the tick on which its lease has ended, and filed so that it comes in this order.
  */
 void tw_delivery_end_leases(struct tw_ring *ring, u64 now, unsigned int *work)
 {
@@ -131,7 +117,6 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 {
 	u64 periods;
 
-	lockdep_assert_held(&ring->lock);
 	if (now < repeat->base)
 		return;
 	periods = (now - repeat->base) / repeat->period;
@@ -140,13 +125,7 @@ static void tw_delivery_count_missed(struct tw_ring *ring,
 	ring->delivery.missed += periods;
 }
 
-/**
- * tw_delivery_begin() - a token has been taken, to be delivered
- * @ring: the ring, locked; one with leases has room for the delivery
- * @token: the token, TAKEN
- * @index: its index
- * @now: the tick that the hand is on
- */
+/* A token has been taken, to be delivered. A ring with leases has room for the delivery. */
 void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
 		       u64 now)
 {
@@ -179,14 +158,7 @@ void tw_delivery_undo(struct tw_ring *ring, struct tw_token *token)
 	delivery->number--;
 }
 
-/**
- * tw_delivery_done() - a token has been delivered
- * @ring: the ring, locked
- * @token: the token, TAKEN
- * @index: its index
- * @now: the time
- * @holder: the open file that has got it
- */
+/* A TAKEN token has been delivered to @holder. */
 void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_holder *holder)
 {
@@ -212,25 +184,22 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
  * For the operations.
  */
 
-/* Makes a token periodic that has just been registered. */
-void tw_delivery_repeat(struct tw_ring *ring, u32 index,
-			const struct tw_period *period)
+/*
+ * Makes a token periodic that has just been registered. @first: its first deadline in ns.
+ * Both are at most S64_MAX.
+ */
+void tw_delivery_repeat(struct tw_ring *ring, u32 index, u64 first, u64 period)
 {
 	struct tw_repeat *repeat = tw_repeat_at(ring, tw_ring_token(ring, index));
 
 	lockdep_assert_held(&ring->lock);
-	tw_repeat_start_over(repeat, period->first);
-	repeat->period = period->length;
+	tw_repeat_start_over(repeat, first);
+	repeat->period = period;
 }
 
-/**
- * tw_delivery_find() - find a token that is pending or held
- * @ring: the ring, locked
- * @key: which
- * @found: the token
- *
- * Return: 0; -ENOENT no token has this id; -ESTALE none has this handle, or it
- * is being copied; -EINVAL the ring has no ids.
+/*
+ * Finds a token that is pending or held. Returns 0; -ENOENT no token has this id; -ESTALE none
+ * has this handle, or it is being copied; -EINVAL the ring has no ids.
  */
 int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 		     struct tw_found *found)
@@ -338,14 +307,9 @@ u64 tw_delivery_delete(struct tw_ring *ring, struct tw_found *found)
 	return due;
 }
 
-/**
- * tw_delivery_return() - one step of taking back what an open file holds
- * @ring: the ring, locked
- * @holder: of the file, which is being released
- * @work: how many tokens to take back at most
- * @now: the time
- *
- * Return: whether there are more.
+/*
+ * One step, of at most @work tokens, of taking back what an open file holds that is being
+ * released. Returns whether there are more.
  */
 bool tw_delivery_return(struct tw_ring *ring, struct tw_holder *holder,
 			unsigned int work, const struct tw_now *now)

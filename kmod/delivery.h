@@ -13,16 +13,6 @@
 
 #include "ring.h"
 
-/**
- * struct tw_period - when a token is due, again and again
- * @first: its first deadline in ns, at most S64_MAX
- * @length: ns, at most S64_MAX
- */
-struct tw_period {
-	u64	first;
-	u64	length;
-};
-
 /* For look.c. */
 void tw_delivery_end_leases(struct tw_ring *ring, u64 now, unsigned int *work);
 void tw_delivery_begin(struct tw_ring *ring, struct tw_token *token, u32 index,
@@ -32,8 +22,7 @@ void tw_delivery_done(struct tw_ring *ring, struct tw_token *token, u32 index,
 		      const struct tw_now *now, struct tw_holder *holder);
 
 /* For others. */
-void tw_delivery_repeat(struct tw_ring *ring, u32 index,
-			const struct tw_period *period);
+void tw_delivery_repeat(struct tw_ring *ring, u32 index, u64 first, u64 period);
 int tw_delivery_find(struct tw_ring *ring, struct tw_key key,
 		     struct tw_found *found);
 int tw_delivery_check(struct tw_ring *ring, const struct tw_found *found, u32 number);

@@ -12,11 +12,9 @@
 /* Most tokens told of in one hold of the lock. */
 #define TW_MAX_TOLD	8
 
-void tw_describe_keys(struct tw_wheel *wheel, const struct tw_caller *caller,
-		      bool by_handle, const u64 *keys,
+void tw_describe_keys(struct tw_call *call, bool by_handle, const u64 *keys,
 		      struct timewheel_token *tokens, unsigned int n);
-unsigned int tw_describe_next(struct tw_wheel *wheel, const struct tw_caller *caller,
-			      struct timewheel_list *list,
+unsigned int tw_describe_next(struct tw_call *call, struct timewheel_list *list,
 			      struct timewheel_token *tokens, unsigned int max);
 
 #endif /* TW_DESCRIBE_H */

@@ -12,10 +12,7 @@
 
 #include "blocks.h"
 #include "clock.h"
-#include "events.h"
 #include "file.h"
-#include "ioctl.h"
-#include "map.h"
 #include "named.h"
 #include "stats.h"
 #include "wheel.h"

@@ -15,7 +15,6 @@
 #include <linux/uio.h>
 
 #include "clock.h"
-#include "events.h"
 #include "file.h"
 
 /* Tokens taken at a time. */
@@ -45,7 +44,7 @@ static void tw_event_fill(struct timewheel_event *event,
 	event->id = tw_token_id(ring, token);
 	event->handle = tw_token_handle(token, index);
 	event->cookie = tw_token_cookie(ring, token);
-	event->deadline = tw_clock_to_user(due * tw_ring_tick(ring), offset);
+	event->deadline = tw_clock_to_user(due * ring->tick, offset);
 	event->taken = taken;
 	event->delivery = 0;
 	event->attempts = 0;
@@ -67,7 +66,7 @@ static void tw_event_fill_delivery(struct timewheel_event *event,
 		return;
 	event->missed = repeat->missed;
 	event->deadline =
-		tw_clock_to_user(min(roundup(repeat->base, tw_ring_tick(ring)), hand),
+		tw_clock_to_user(min(roundup(repeat->base, ring->tick), hand),
 				 offset);
 }
 
@@ -95,7 +94,7 @@ static void tw_events_fill(struct timewheel_event *events,
 		tw_event_fill(&events[i], ring, batch[i], taken, offset);
 	if (tw_ring_has_deliveries(ring))
 		tw_events_fill_deliveries(events, ring, batch, n,
-					  now->tick * tw_ring_tick(ring), offset);
+					  now->tick * ring->tick, offset);
 }
 
 /* Copies events out, all of them or none: then the iterator is where it was. */

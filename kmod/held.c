@@ -9,14 +9,9 @@
 #include "arena.h"
 #include "held.h"
 
-/**
- * tw_held_init() - make room for deliveries
- * @held: to be set up
- * @max: how many can be out at once, 1 and more
- *
- * May sleep.
- *
- * Return: 0, or -ENOMEM with nothing left behind.
+/*
+ * Makes room for @max deliveries, 1 and more. May sleep. Returns 0, or -ENOMEM with nothing
+ * left behind.
  */
 int tw_held_init(struct tw_held *held, u32 max)
 {
@@ -120,13 +115,9 @@ void tw_held_undo(struct tw_held *held, u32 nr)
 	tw_held_swap(held, held->place[nr].at, --held->used);
 }
 
-/**
- * tw_held_hold() - a delivery has been copied, and is held
- * @held: the deliveries
- * @nr: its place
- * @holder: the open file that has it. What it holds is linked, so that the release of
- *	the file comes to all of that
- * @end: the tick on which its lease ends
+/*
+ * A delivery has been copied, and is held until tick @end. What @holder holds is linked, so
+ * that the release of the file comes to all of that.
  */
 void tw_held_hold(struct tw_held *held, u32 nr, struct tw_holder *holder, u64 end)
 {

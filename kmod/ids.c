@@ -46,13 +46,7 @@ void tw_ids_destroy(struct rhashtable *ids)
 	rhashtable_destroy(ids);
 }
 
-/**
- * tw_ids_insert() - enter a token's id
- * @ids: the table
- * @token: the token, its id set
- *
- * Return: 0; -EEXIST; -ENOMEM.
- */
+/* Enters a token, whose id is set. Returns 0; -EEXIST; -ENOMEM. */
 int tw_ids_insert(struct rhashtable *ids, struct tw_id_token *token)
 {
 	int err = rhashtable_lookup_insert_fast(ids, &token->node,

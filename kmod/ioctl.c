@@ -14,7 +14,6 @@
 #include "blocks.h"
 #include "clock.h"
 #include "file.h"
-#include "ioctl.h"
 #include "limits.h"
 #include "named.h"
 #include "ops.h"
@@ -39,15 +38,10 @@ static_assert(sizeof(struct timewheel_event) == 56);
 static_assert(TIMEWHEEL_MAX_TICK == TW_MAX_TICK);
 static_assert(TIMEWHEEL_NEVER == TW_NEVER);
 
-/**
- * tw_copy_in() - copy a structure in and check what all of them have in common
- * @to: room for @known_size bytes; what the caller does not know of it is zeroed
- * @known_size: bytes that the module knows
- * @first_size: bytes that it had in its first release
- * @known_flags: flags that it may have
- * @from: where the caller has it
- *
- * Return: 0; -EFAULT; -EINVAL; -E2BIG.
+/*
+ * Copies a structure in and checks what all of them have in common. The module knows
+ * @known_size bytes of it, of which what the caller does not know is zeroed; in the first
+ * release it had @first_size. Returns 0; -EFAULT; -EINVAL; -E2BIG.
  */
 static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 		      u32 known_flags, void __user *from)
@@ -72,11 +66,12 @@ static int tw_copy_in(void *to, u32 known_size, u32 first_size,
 	return err;
 }
 
-static void tw_caller_init(struct tw_caller *caller, const struct file *file)
+/* A call of a process, still without the time. */
+static struct tw_call tw_call(const struct file *file)
 {
-	const struct tw_wheel *wheel = tw_file_wheel(file);
+	struct tw_wheel *wheel = tw_file_wheel(file);
 
-	caller->offset = tw_clock_offset(wheel->clock);
+	return (struct tw_call) { wheel, tw_clock_offset(wheel->clock) };
 }
 
 static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
@@ -102,38 +97,23 @@ static int tw_ioctl_caps(struct file *file, void *arg, void __user *uarg)
 	return 0;
 }
 
-/* What a lease asks for. */
-static int tw_setup_check_delivery(const struct timewheel_setup *setup)
+static int tw_setup_check(const struct timewheel_setup *setup)
 {
+	bool manual = setup->clock == TIMEWHEEL_CLOCK_MANUAL;
+
+	if (setup->clock > TIMEWHEEL_CLOCK_MANUAL ||
+	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
+	    setup->tick < 1 || setup->tick > TW_MAX_TICK_NS ||
+	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
+	    setup->slack > S64_MAX || setup->reserved ||
+	    (manual ? setup->slack : setup->start))
+		return -EINVAL;
 	if (!setup->lease)
 		return setup->max_held ? -EINVAL : 0;
 
 	return setup->lease < setup->tick || setup->lease > S64_MAX ||
 	       !setup->max_held || setup->max_held > setup->max_tokens ?
 	       -EINVAL : 0;
-}
-
-/* When tokens are due. */
-static int tw_setup_check_time(const struct timewheel_setup *setup)
-{
-	if (setup->slack > S64_MAX ||
-	    (setup->slack && setup->clock == TIMEWHEEL_CLOCK_MANUAL) ||
-	    (setup->start && setup->clock != TIMEWHEEL_CLOCK_MANUAL))
-		return -EINVAL;
-
-	return 0;
-}
-
-static int tw_setup_check(const struct timewheel_setup *setup)
-{
-	if (setup->clock > TIMEWHEEL_CLOCK_MANUAL ||
-	    setup->slots < 1 || setup->slots > TW_MAX_SLOTS ||
-	    setup->tick < 1 || setup->tick > TW_MAX_TICK_NS ||
-	    setup->max_tokens < 1 || setup->max_tokens > U32_MAX ||
-	    setup->reserved)
-		return -EINVAL;
-
-	return tw_setup_check_time(setup) ?: tw_setup_check_delivery(setup);
 }
 
 static int tw_ioctl_setup(struct file *file, void *arg, void __user *uarg)
@@ -189,21 +169,17 @@ static int tw_ioctl_destroy(struct file *file, void *arg, void __user *uarg)
 	return tw_name_check(destroy->name) ?: tw_named_destroy(destroy->name);
 }
 
-/**
- * tw_info_fill() - a wheel's state, as the calling process sees it
- * @file: of the wheel, ready
- * @info: all but its size and flags are filled in
- */
+/* Fills all of a wheel's state in but size and flags, as the calling process sees it. */
 void tw_info_fill(const struct file *file, struct timewheel_info *info)
 {
-	struct tw_caller caller;
+	const struct tw_wheel *wheel = tw_file_wheel(file);
+	s64 offset = tw_clock_offset(wheel->clock);
 
-	tw_caller_init(&caller, file);
 	tw_wheel_info(tw_file_wheel(file), info);
-	info->offset = caller.offset;
-	info->now = tw_clock_to_user(info->now, caller.offset);
+	info->offset = offset;
+	info->now = tw_clock_to_user(info->now, offset);
 	if (info->next != TIMEWHEEL_NEVER)
-		info->next = tw_clock_to_user(info->next, caller.offset);
+		info->next = tw_clock_to_user(info->next, offset);
 }
 
 static int tw_ioctl_info(struct file *file, void *arg, void __user *uarg)
@@ -265,23 +241,60 @@ static int tw_ioctl_touch(struct file *file, void *arg, void __user *uarg)
 
 static int tw_ioctl_op(struct file *file, void *arg, void __user *uarg)
 {
+	struct tw_call call = tw_call(file);
 	struct timewheel_op *op = arg;
-	struct tw_caller caller;
 
 	op->result = 0;
-	tw_caller_init(&caller, file);
-	tw_ops_run(tw_file_wheel(file), &caller, op, 1);
+	tw_ops_run(&call, op, 1);
 
 	return min(op->result, 0);
 }
 
 /*
- * Tells how much of a call about many was done, also when it has ended with an error:
- * that is where the error is. Returns the call's result.
+ * What is copied of a call's elements at a time. It is on the stack once, for there are
+ * kernels that zero all of the stack that a function uses.
  */
-static int tw_describe_done(int err, const u32 *done, u32 __user *to)
+union tw_some {
+	struct timewheel_op	ops[TW_MAX_OPS];
+	struct timewheel_entry	entries[TW_MAX_ENTRIES];
+	u64			touched[TW_MAX_KEYS];
+	struct {
+		u64	keys[TW_MAX_CANCELS];
+		s32	results[TW_MAX_CANCELS];
+	} cancel;
+	struct {
+		u64			keys[TW_MAX_TOLD];
+		struct timewheel_token	tokens[TW_MAX_TOLD];
+	} get;
+};
+
+typedef int tw_some_fn(struct tw_call *call, void *many, union tw_some *some,
+		       unsigned int n);
+
+/*
+ * Calls about many elements: @run deals with @n of them from element *@done on, at most
+ * @most, and counts them there. How many were done is told also when the call ends with an
+ * error: that is where the error is.
+ */
+static int tw_each(struct file *file, void *many, u32 count, u32 *done, u32 most,
+		   tw_some_fn *run, void __user *umany)
 {
-	return put_user(*done, to) ? -EFAULT : err;
+	u32 __user *udone = umany + ((void *)done - many);
+	struct tw_call call = tw_call(file);
+	union tw_some some;
+	int err = 0;
+
+	if (count > TIMEWHEEL_MAX_BATCH)
+		return -EINVAL;
+	*done = 0;
+	while (*done < count) {
+		err = run(&call, many, &some, min(count - *done, most));
+		if (err || task_sigpending(current))
+			break;
+		cond_resched();
+	}
+
+	return put_user(*done, udone) ? -EFAULT : err;
 }
 
 /* Copies an operation in. Returns 0, -EFAULT, or what is wrong with its size. */
@@ -353,44 +366,31 @@ static bool tw_stride_ok(u32 size, u32 least)
 	return size >= least && size <= PAGE_SIZE && !(size % sizeof(u64));
 }
 
-static int tw_batch_run(struct file *file, struct timewheel_batch *batch)
+static int tw_batch_some(struct tw_call *call, void *arg, union tw_some *some,
+			unsigned int n)
 {
-	struct timewheel_op ops[TW_MAX_OPS];
-	void __user *at = u64_to_user_ptr(batch->ops);
-	struct tw_caller caller;
+	struct timewheel_batch *batch = arg;
+	void __user *at = u64_to_user_ptr(batch->ops) +
+			  (size_t)batch->done * batch->op_size;
+	unsigned int got = tw_ops_copy_in(some->ops, n, at, batch->op_size);
 
-	tw_caller_init(&caller, file);
-	batch->done = 0;
-	while (batch->done < batch->count) {
-		unsigned int want = min_t(u32, batch->count - batch->done,
-					  TW_MAX_OPS);
-		unsigned int n = tw_ops_copy_in(ops, want, at, batch->op_size);
+	if (got)
+		tw_ops_run(call, some->ops, got);
+	batch->done += got;
 
-		if (n)
-			tw_ops_run(tw_file_wheel(file), &caller, ops, n);
-		batch->done += n;
-		if (tw_ops_copy_out(ops, n, at, batch->op_size) || n < want)
-			return -EFAULT;
-		if (task_sigpending(current))
-			break;
-		at += (size_t)n * batch->op_size;
-		cond_resched();
-	}
-
-	return 0;
+	return tw_ops_copy_out(some->ops, got, at, batch->op_size) || got < n ?
+	       -EFAULT : 0;
 }
 
 static int tw_ioctl_batch(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_batch __user *ubatch = uarg;
 	struct timewheel_batch *batch = arg;
 
-	if (batch->reserved || batch->count > TIMEWHEEL_MAX_BATCH ||
-	    !tw_stride_ok(batch->op_size, TW_FIRST_OP))
+	if (batch->reserved || !tw_stride_ok(batch->op_size, TW_FIRST_OP))
 		return -EINVAL;
 
-	return tw_describe_done(tw_batch_run(file, batch), &batch->done,
-			    &ubatch->done);
+	return tw_each(file, batch, batch->count, &batch->done, TW_MAX_OPS,
+		       tw_batch_some, uarg);
 }
 
 /* Copies up to @n elements of an array in, as tw_ops_copy_in() does. */
@@ -409,134 +409,79 @@ static unsigned int tw_array_copy_in(void *to, const void __user *from,
 	return i;
 }
 
-static int tw_touch_many_run(struct file *file,
-			     struct timewheel_touch_many *many)
+static int tw_touch_some(struct tw_call *call, void *arg, union tw_some *some,
+			unsigned int n)
 {
-	u64 __user *at = u64_to_user_ptr(many->keys);
-	u64 keys[TW_MAX_KEYS];
+	struct timewheel_touch_many *many = arg;
+	u64 __user *from = u64_to_user_ptr(many->keys);
+	unsigned int got = tw_array_copy_in(some->touched, from + many->done,
+					    n, sizeof(*from));
+	unsigned int done;
+	int err = tw_touch_keys(call->wheel, many->flags & TIMEWHEEL_OPF_BY_HANDLE,
+				some->touched, got, &done);
 
-	many->done = 0;
-	while (many->done < many->count) {
-		unsigned int want = min_t(u32, many->count - many->done,
-					  TW_MAX_KEYS);
-		unsigned int n = tw_array_copy_in(keys, at + many->done,
-						  want, sizeof(*keys));
-		unsigned int done;
-		int err = tw_touch_keys(tw_file_wheel(file),
-					many->flags & TIMEWHEEL_OPF_BY_HANDLE,
-					keys, n, &done);
+	many->done += done;
 
-		many->done += done;
-		if (err)
-			return err;
-		if (n < want)
-			return -EFAULT;
-		if (task_sigpending(current))
-			break;
-		cond_resched();
-	}
-
-	return 0;
+	return !err && got < n ? -EFAULT : err;
 }
 
 static int tw_ioctl_touch_many(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_touch_many __user *umany = uarg;
 	struct timewheel_touch_many *many = arg;
 
-	if (many->count > TIMEWHEEL_MAX_BATCH)
-		return -EINVAL;
-
-	return tw_describe_done(tw_touch_many_run(file, many), &many->done,
-			    &umany->done);
+	return tw_each(file, many, many->count, &many->done, TW_MAX_KEYS,
+		       tw_touch_some, uarg);
 }
 
-static int tw_register_many_run(struct file *file,
-				struct timewheel_register_many *many)
+static int tw_register_some(struct tw_call *call, void *arg, union tw_some *some,
+			    unsigned int n)
 {
+	struct timewheel_register_many *many = arg;
 	struct timewheel_entry __user *at = u64_to_user_ptr(many->entries);
-	struct timewheel_entry entries[TW_MAX_ENTRIES];
-	struct tw_caller caller;
+	unsigned int got = tw_array_copy_in(some->entries, at + many->done, n,
+					    sizeof(*at));
+	bool fault;
 
-	tw_caller_init(&caller, file);
-	many->done = 0;
-	while (many->done < many->count) {
-		unsigned int want = min_t(u32, many->count - many->done,
-					  TW_MAX_ENTRIES);
-		unsigned int n = tw_array_copy_in(entries, at + many->done,
-						  want, sizeof(*entries));
+	tw_register_many(call, many, some->entries, got);
+	fault = copy_to_user(at + many->done, some->entries, got * sizeof(*at));
+	many->done += got;
 
-		bool fault = n < want;
-
-		tw_register_many(tw_file_wheel(file), &caller, many, entries, n);
-		fault |= !!copy_to_user(at + many->done, entries,
-					n * sizeof(*entries));
-		many->done += n;
-		if (fault)
-			return -EFAULT;
-		if (task_sigpending(current))
-			break;
-		cond_resched();
-	}
-
-	return 0;
+	return fault || got < n ? -EFAULT : 0;
 }
 
 static int tw_ioctl_register_many(struct file *file, void *arg,
 				  void __user *uarg)
 {
-	struct timewheel_register_many __user *umany = uarg;
 	struct timewheel_register_many *many = arg;
 
-	if (many->count > TIMEWHEEL_MAX_BATCH)
-		return -EINVAL;
-
-	return tw_describe_done(tw_register_many_run(file, many), &many->done,
-			    &umany->done);
+	return tw_each(file, many, many->count, &many->done, TW_MAX_ENTRIES,
+		       tw_register_some, uarg);
 }
 
-static int tw_cancel_many_run(struct file *file,
-			      struct timewheel_cancel_many *many)
+static int tw_cancel_some(struct tw_call *call, void *arg, union tw_some *some,
+			  unsigned int n)
 {
+	struct timewheel_cancel_many *many = arg;
 	const u64 __user *from = u64_to_user_ptr(many->keys);
 	s32 __user *to = u64_to_user_ptr(many->results);
-	s32 results[TW_MAX_CANCELS];
-	u64 keys[TW_MAX_CANCELS];
+	unsigned int got = tw_array_copy_in(some->cancel.keys, from + many->done,
+					    n, sizeof(*from));
+	bool fault;
 
-	many->done = 0;
-	while (many->done < many->count) {
-		unsigned int want = min_t(u32, many->count - many->done,
-					  TW_MAX_CANCELS);
-		unsigned int n = tw_array_copy_in(keys, from + many->done, want,
-						  sizeof(*keys));
-		bool fault = n < want;
+	tw_cancel_many(call, many->flags & TIMEWHEEL_OPF_BY_HANDLE,
+		       some->cancel.keys, some->cancel.results, got);
+	fault = copy_to_user(to + many->done, some->cancel.results, got * sizeof(*to));
+	many->done += got;
 
-		tw_cancel_many(tw_file_wheel(file),
-			       many->flags & TIMEWHEEL_OPF_BY_HANDLE, keys,
-			       results, n);
-		fault |= !!copy_to_user(to + many->done, results,
-					n * sizeof(*results));
-		many->done += n;
-		if (fault)
-			return -EFAULT;
-		if (task_sigpending(current))
-			break;
-		cond_resched();
-	}
-
-	return 0;
+	return fault || got < n ? -EFAULT : 0;
 }
 
 static int tw_ioctl_cancel_many(struct file *file, void *arg, void __user *uarg)
 {
-	struct timewheel_cancel_many __user *umany = uarg;
 	struct timewheel_cancel_many *many = arg;
 
-	if (many->count > TIMEWHEEL_MAX_BATCH)
-		return -EINVAL;
-
-	return tw_describe_done(tw_cancel_many_run(file, many), &many->done,
-			    &umany->done);
+	return tw_each(file, many, many->count, &many->done, TW_MAX_CANCELS,
+		       tw_cancel_some, uarg);
 }
 
 /* Copies listed tokens out; what a larger one has beyond ours is zeroed. */
@@ -554,36 +499,23 @@ static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 	return 0;
 }
 
-static int tw_get_run(struct file *file, struct timewheel_get *get)
+static int tw_get_some(struct tw_call *call, void *arg, union tw_some *some,
+			unsigned int n)
 {
-	struct timewheel_token tokens[TW_MAX_TOLD];
+	struct timewheel_get *get = arg;
 	const u64 __user *from = u64_to_user_ptr(get->keys);
-	void __user *to = u64_to_user_ptr(get->tokens);
-	struct tw_caller caller;
-	u64 keys[TW_MAX_TOLD];
+	void __user *to = u64_to_user_ptr(get->tokens) +
+			  (size_t)get->done * get->token_size;
+	unsigned int got = tw_array_copy_in(some->get.keys, from + get->done, n,
+					    sizeof(*from));
 
-	tw_caller_init(&caller, file);
-	get->done = 0;
-	while (get->done < get->count) {
-		unsigned int want = min_t(u32, get->count - get->done,
-					  TW_MAX_TOLD);
-		unsigned int n = tw_array_copy_in(keys, from + get->done,
-						  want, sizeof(*keys));
+	tw_describe_keys(call, get->flags & TIMEWHEEL_OPF_BY_HANDLE,
+			 some->get.keys, some->get.tokens, got);
+	if (tw_tokens_copy_out(some->get.tokens, got, to, get->token_size))
+		return -EFAULT;
+	get->done += got;
 
-		tw_describe_keys(tw_file_wheel(file), &caller,
-				 get->flags & TIMEWHEEL_OPF_BY_HANDLE, keys, tokens,
-				 n);
-		if (tw_tokens_copy_out(tokens, n, to, get->token_size) ||
-		    n < want)
-			return -EFAULT;
-		get->done += n;
-		to += (size_t)n * get->token_size;
-		if (task_sigpending(current))
-			break;
-		cond_resched();
-	}
-
-	return 0;
+	return got < n ? -EFAULT : 0;
 }
 
 static int tw_ioctl_get(struct file *file, void *arg, void __user *uarg)
@@ -591,34 +523,32 @@ static int tw_ioctl_get(struct file *file, void *arg, void __user *uarg)
 	const struct tw_wheel *wheel = tw_file_wheel(file);
 	struct timewheel_get *get = arg;
 
-	if (get->reserved || get->count > TIMEWHEEL_MAX_BATCH ||
-	    !tw_stride_ok(get->token_size, TW_FIRST_TOKEN) ||
+	if (get->reserved || !tw_stride_ok(get->token_size, TW_FIRST_TOKEN) ||
 	    (!(get->flags & TIMEWHEEL_OPF_BY_HANDLE) &&
 	     wheel->flags & TIMEWHEEL_SETUP_NO_IDS))
 		return -EINVAL;
 
-	return tw_get_run(file, get);
+	return tw_each(file, get, get->count, &get->done, TW_MAX_TOLD,
+		       tw_get_some, uarg);
 }
 
 static int tw_ioctl_list(struct file *file, void *arg, void __user *uarg)
 {
 	struct timewheel_token tokens[TW_MAX_TOLD];
+	struct tw_call call = tw_call(file);
 	struct timewheel_list *list = arg;
 	void __user *to = u64_to_user_ptr(list->tokens);
-	struct tw_caller caller;
 
 	if (list->reserved || !list->count ||
 	    !tw_stride_ok(list->token_size, TW_FIRST_TOKEN) ||
 	    (list->cursor > U32_MAX && list->cursor != TIMEWHEEL_NEVER))
 		return -EINVAL;
 
-	tw_caller_init(&caller, file);
 	list->listed = 0;
 	while (list->listed < list->count && list->cursor != TIMEWHEEL_NEVER) {
 		unsigned int want = min_t(u32, list->count - list->listed,
 					  ARRAY_SIZE(tokens));
-		unsigned int n = tw_describe_next(tw_file_wheel(file), &caller, list,
-					      tokens, want);
+		unsigned int n = tw_describe_next(&call, list, tokens, want);
 
 		if (tw_tokens_copy_out(tokens, n, to, list->token_size))
 			return -EFAULT;
@@ -714,8 +644,7 @@ static const struct tw_ioctl tw_ioctls[] = {
 	TW_IOCTL(TIMEWHEEL_IOC_CONTROL, tw_ioctl_control, timewheel_control, 16,
 		 0, TW_NEEDS_WHEEL | TW_NEEDS_WRITE),
 	TW_IOCTL(TIMEWHEEL_IOC_GET, tw_ioctl_get, timewheel_get, 40,
-		 TIMEWHEEL_OPF_BY_HANDLE,
-		 TW_NEEDS_WHEEL | TW_NEEDS_READ | TW_ANSWERS),
+		 TIMEWHEEL_OPF_BY_HANDLE, TW_NEEDS_WHEEL | TW_NEEDS_READ),
 	TW_IOCTL(TIMEWHEEL_IOC_REGISTER_MANY, tw_ioctl_register_many,
 		 timewheel_register_many, 32, TIMEWHEEL_OPF_ABSOLUTE,
 		 TW_NEEDS_WHEEL | TW_NEEDS_WRITE),

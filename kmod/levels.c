@@ -163,15 +163,9 @@ void tw_levels_file_far(struct tw_levels *levels, u32 index,
 	tw_level_file(levels, nr, block, index, token);
 }
 
-/**
- * tw_levels_file_back() - put a token on the list of a tick that has passed
- * @levels: the levels
- * @index: the token, on no list
- * @token: where it is
- * @due: the tick
- * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
- *
- * The tick may be long ago, before all ticks that tokens are filed for: see above.
+/*
+ * Puts a token on the list of a tick that has passed, perhaps long ago, before all ticks that
+ * tokens are filed for: see above. @origin: from where it is filed, at most @due.
  */
 void tw_levels_file_back(struct tw_levels *levels, u32 index,
 			 struct tw_token *token, u64 due, u64 origin)
@@ -204,17 +198,11 @@ void tw_levels_emptied(struct tw_levels *levels, u32 list)
 		tw_levels_find_next(levels);
 }
 
-/**
- * tw_levels_earliest() - find the list that is to be looked at first
- * @levels: the levels
- * @now: the tick that the hand is on
- * @earliest: the answer
- *
- * A token on a list of a finest level is due if its list's tick is its due tick:
- * only when nothing earlier is left. On a coarser level none is due yet: all are
- * filed again, further in.
- *
- * Return: whether there is a list to look at by now.
+/*
+ * Finds the list that is to be looked at first. A token on a list of a finest level is due if
+ * its list's tick is its due tick: only when nothing earlier is left. On a coarser level none
+ * is due yet: all are filed again, further in. Returns whether there is a list to look at by
+ * now.
  */
 bool tw_levels_earliest(const struct tw_levels *levels, u64 now,
 			struct tw_earliest *earliest)
@@ -274,16 +262,9 @@ static int tw_levels_init_slots(struct tw_levels *levels, u32 ring)
 	return 0;
 }
 
-/**
- * tw_levels_init() - make empty levels
- * @levels: to be set up, zeroed
- * @tokens: what is filed
- * @slots: slots of the user's ring, 1 and more
- * @max_tokens: most tokens ever filed at once
- *
- * May sleep.
- *
- * Return: 0, or -ENOMEM with nothing left behind.
+/*
+ * Makes zeroed levels empty ones, for a user's ring of so many slots, and at most
+ * @max_tokens. May sleep. Returns 0, or -ENOMEM with nothing left behind.
  */
 int tw_levels_init(struct tw_levels *levels, struct tw_arena *tokens, u32 slots,
 		   u32 max_tokens)

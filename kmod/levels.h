@@ -105,16 +105,10 @@ static inline u64 tw_levels_origin(const struct tw_levels *levels, u64 now)
 	return min(now, levels->next);
 }
 
-/**
- * tw_levels_file() - put a token on the list of its due tick
- * @levels: the levels
- * @index: the token, on no list
- * @token: where it is
- * @due: the tick
- * @origin: from where it is filed, tw_levels_origin() or earlier; at most @due
- *
- * On the user's ring, and no earlier than what comes first there, the slot is found
- * without a division.
+/*
+ * Puts a token, which is on no list, on the list of its due tick. @origin: from where it is
+ * filed, tw_levels_origin() or earlier; at most @due. On the user's ring, and no earlier than
+ * what comes first there, the slot is found without a division.
  */
 static inline void tw_levels_file(struct tw_levels *levels, u32 index,
 				  struct tw_token *token, u64 due, u64 origin)

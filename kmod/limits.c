@@ -37,53 +37,32 @@ static unsigned int tw_max_user_tokens = BIT(20);
 static unsigned int tw_max_all_wheels = BIT(16);
 static unsigned int tw_max_all_tokens = BIT(28);
 
-static int tw_set_min_tick(const char *val, const struct kernel_param *kp)
-{
-	return param_set_uint_minmax(val, kp, TW_LEAST_TICK_NS, NSEC_PER_SEC);
-}
+/* A parameter that may be changed at any time, from @least to @most. */
+#define TW_PARAM(name, least, most, text)				\
+static int tw_set_##name(const char *val, const struct kernel_param *kp) \
+{									\
+	return param_set_uint_minmax(val, kp, least, most);		\
+}									\
+									\
+static const struct kernel_param_ops tw_##name##_ops = {		\
+	.set = tw_set_##name,						\
+	.get = param_get_uint,						\
+};									\
+									\
+module_param_cb(name, &tw_##name##_ops, &tw_##name, 0644);		\
+MODULE_PARM_DESC(name, text)
 
-static int tw_set_max_tokens(const char *val, const struct kernel_param *kp)
-{
-	return param_set_uint_minmax(val, kp, 1, TW_MOST_TOKENS);
-}
-
-static int tw_set_count(const char *val, const struct kernel_param *kp)
-{
-	return param_set_uint_minmax(val, kp, 1, UINT_MAX);
-}
-
-static const struct kernel_param_ops tw_min_tick_ops = {
-	.set = tw_set_min_tick,
-	.get = param_get_uint,
-};
-
-static const struct kernel_param_ops tw_max_tokens_ops = {
-	.set = tw_set_max_tokens,
-	.get = param_get_uint,
-};
-
-static const struct kernel_param_ops tw_count_ops = {
-	.set = tw_set_count,
-	.get = param_get_uint,
-};
-
-module_param_cb(min_tick_ns, &tw_min_tick_ops, &tw_min_tick_ns, 0644);
-MODULE_PARM_DESC(min_tick_ns,
-		 "shortest tick of a new wheel, in ns (1000..1000000000)");
-module_param_cb(max_tokens, &tw_max_tokens_ops, &tw_max_tokens, 0644);
-MODULE_PARM_DESC(max_tokens,
-		 "most tokens that a new wheel may have (1..268435456)");
-module_param_cb(max_user_wheels, &tw_count_ops, &tw_max_user_wheels, 0644);
-MODULE_PARM_DESC(max_user_wheels,
-		 "most wheels of a user without CAP_SYS_RESOURCE");
-module_param_cb(max_user_tokens, &tw_count_ops, &tw_max_user_tokens, 0644);
-MODULE_PARM_DESC(max_user_tokens,
-		 "most tokens that the wheels of a user without CAP_SYS_RESOURCE may have");
-module_param_cb(max_all_wheels, &tw_count_ops, &tw_max_all_wheels, 0644);
-MODULE_PARM_DESC(max_all_wheels, "most wheels of all users");
-module_param_cb(max_all_tokens, &tw_count_ops, &tw_max_all_tokens, 0644);
-MODULE_PARM_DESC(max_all_tokens,
-		 "most tokens that the wheels of all users may have");
+TW_PARAM(min_tick_ns, TW_LEAST_TICK_NS, NSEC_PER_SEC,
+	 "shortest tick of a new wheel, in ns (1000..1000000000)");
+TW_PARAM(max_tokens, 1, TW_MOST_TOKENS,
+	 "most tokens that a new wheel may have (1..268435456)");
+TW_PARAM(max_user_wheels, 1, UINT_MAX,
+	 "most wheels of a user without CAP_SYS_RESOURCE");
+TW_PARAM(max_user_tokens, 1, UINT_MAX,
+	 "most tokens that the wheels of a user without CAP_SYS_RESOURCE may have");
+TW_PARAM(max_all_wheels, 1, UINT_MAX, "most wheels of all users");
+TW_PARAM(max_all_tokens, 1, UINT_MAX,
+	 "most tokens that the wheels of all users may have");
 
 /**
  * struct tw_count - wheels, and the tokens that they may have
@@ -262,14 +241,9 @@ static int tw_limits_enter(struct tw_charge *charge, u32 tokens,
 	return err;
 }
 
-/**
- * tw_limits_charge() - count a new wheel
- * @charge: what is charged, for tw_limits_uncharge()
- * @tokens: how many it may have
- *
- * May sleep.
- *
- * Return: 0; -EDQUOT; -ENOSPC; -ENOMEM.
+/*
+ * Counts a new wheel of so many tokens, and tells what is charged for it. May sleep. Returns
+ * 0; -EDQUOT; -ENOSPC; -ENOMEM.
  */
 int tw_limits_charge(struct tw_charge *charge, u32 tokens)
 {
@@ -308,34 +282,22 @@ kuid_t tw_charge_uid(const struct tw_charge *charge)
 	return charge->user->uid;
 }
 
-/* A line for each user. */
-void tw_limits_show_users(struct seq_file *m)
+/*
+ * debugfs: a line for each user, or for each namespace, which is named by the number that its
+ * file in /proc has.
+ */
+void tw_limits_show(struct seq_file *m, bool namespaces)
 {
 	struct tw_account *account;
 	int i;
 
-	seq_puts(m, "uid wheels tokens\n");
+	seq_printf(m, "%s wheels tokens\n", namespaces ? "user_ns" : "uid");
 	mutex_lock(&tw_limits_lock);
 	hash_for_each(tw_accounts, i, account, node)
-		if (!account->ns)
+		if (!account->ns == !namespaces)
 			seq_printf(m, "%u %llu %llu\n",
-				   from_kuid_munged(seq_user_ns(m),
-						    account->uid),
-				   account->has.wheels, account->has.tokens);
-	mutex_unlock(&tw_limits_lock);
-}
-
-/* A line for each namespace, named by the number that its file in /proc has. */
-void tw_limits_show_namespaces(struct seq_file *m)
-{
-	struct tw_account *account;
-	int i;
-
-	seq_puts(m, "user_ns wheels tokens\n");
-	mutex_lock(&tw_limits_lock);
-	hash_for_each(tw_accounts, i, account, node)
-		if (account->ns)
-			seq_printf(m, "%u %llu %llu\n", account->ns->ns.inum,
+				   namespaces ? account->ns->ns.inum :
+				   from_kuid_munged(seq_user_ns(m), account->uid),
 				   account->has.wheels, account->has.tokens);
 	mutex_unlock(&tw_limits_lock);
 }

@@ -32,7 +32,6 @@ extern unsigned int tw_max_tokens;
 int tw_limits_charge(struct tw_charge *charge, u32 tokens);
 void tw_limits_uncharge(const struct tw_charge *charge);
 kuid_t tw_charge_uid(const struct tw_charge *charge);
-void tw_limits_show_users(struct seq_file *m);
-void tw_limits_show_namespaces(struct seq_file *m);
+void tw_limits_show(struct seq_file *m, bool namespaces);
 
 #endif /* TW_LIMITS_H */

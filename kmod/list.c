@@ -10,12 +10,7 @@
 
 #include "list.h"
 
-/**
- * tw_lists_room() - for how many tokens there are chunks, however they are spread
- * @lists: the lists
- *
- * Return: how many: tw_lists_chunks() of so many is not more than there is.
- */
+/* For how many tokens there are chunks, however they are spread: see tw_lists_chunks(). */
 u32 tw_lists_room(const struct tw_lists *lists)
 {
 	u32 chunks = tw_arena_capacity(&lists->chunks);
@@ -40,8 +35,8 @@ int tw_lists_init(struct tw_lists *lists, struct tw_arena *tokens, u32 nr,
 	if (!lists->list)
 		return -ENOMEM;
 
+	lists->free = TW_NIL;
 	err = tw_arena_init(&lists->chunks, sizeof(struct tw_chunk),
-			    offsetof(struct tw_chunk, next),
 			    tw_lists_chunks(lists, max_tokens));
 	if (err)
 		kvfree(lists->list);
@@ -55,14 +50,10 @@ void tw_lists_destroy(struct tw_lists *lists)
 	kvfree(lists->list);
 }
 
-/**
- * tw_list_ahead() - which tokens of a list come after the TW_AHEAD last ones
- * @lists: the lists
- * @list: a list whose head chunk is full or half full
- *
- * Fetches the next chunk before its entries are needed.
- *
- * Return: TW_AHEAD entries, or NULL when there are none.
+/*
+ * The TW_AHEAD entries of a list, whose head chunk is full or half full, that come after the
+ * TW_AHEAD last ones; NULL when there are none. Fetches the next chunk before its entries are
+ * needed.
  */
 const u32 *tw_list_ahead(const struct tw_lists *lists,
 			 const struct tw_list *list)
@@ -86,7 +77,8 @@ void tw_list_drop_head(struct tw_lists *lists, struct tw_list *list)
 	struct tw_chunk *head = tw_chunk(lists, list->head);
 	u32 next = head->next;
 
-	tw_arena_put(&lists->chunks, list->head, head);
+	head->next = lists->free;
+	lists->free = list->head;
 	if (next != TW_NIL) {
 		list->head = next;
 		list->fill = TW_CHUNK_ENTRIES;

@@ -48,12 +48,14 @@ struct tw_list {
  * struct tw_lists - the lists of a ring and what they are made of
  * @tokens: what the entries name; the ring's
  * @chunks: memory
+ * @free: first of the free chunks, or TW_NIL
  * @list: @nr lists
  * @nr: how many; constant
  */
 struct tw_lists {
 	struct tw_arena		*tokens;
 	struct tw_arena		chunks;
+	u32			free;
 	struct tw_list		*list;
 	u32			nr;
 };
@@ -96,15 +98,10 @@ static inline bool tw_lists_pop(struct tw_lists *lists, u32 list)
 	return !from->fill;
 }
 
-/**
- * tw_lists_chunks() - chunks that any spread of tokens over the lists fits into
- * @lists: the lists
- * @tokens: how many tokens
- *
- * Chunks are most when as many lists as can be hold one token more than full
- * chunks. A registration sees to that many, so that filing never allocates.
- *
- * Return: how many chunks.
+/*
+ * How many chunks any spread of so many tokens over the lists fits into. Chunks are most when
+ * as many lists as can be hold one token more than full chunks. A registration sees to that
+ * many, so that filing never allocates.
  */
 static inline u32 tw_lists_chunks(const struct tw_lists *lists,
 				  u32 tokens)
@@ -125,8 +122,14 @@ static inline struct tw_chunk *tw_lists_new_head(struct tw_lists *lists,
 						 u32 list)
 {
 	struct tw_list *to = &lists->list[list];
-	u32 chunk;
-	struct tw_chunk *head = tw_arena_get(&lists->chunks, &chunk);
+	u32 chunk = lists->free;
+	struct tw_chunk *head;
+
+	if (chunk == TW_NIL)
+		chunk = lists->chunks.fresh++;
+	head = tw_chunk(lists, chunk);
+	if (chunk == lists->free)
+		lists->free = head->next;
 
 	head->next = to->fill ? to->head : TW_NIL;
 	head->list = list;
@@ -176,14 +179,9 @@ static inline bool tw_lists_add(struct tw_lists *lists, u32 list, u32 index,
 	return false;
 }
 
-/**
- * tw_lists_remove() - take a token out of its list
- * @lists: the lists
- * @token: the token, on a list
- * @index: its index
- * @empty: whether the list is empty then
- *
- * Return: the list.
+/*
+ * Takes a token out of its list. Tells its index, and whether the list is empty then. Returns
+ * the list.
  */
 static inline u32 tw_lists_remove(struct tw_lists *lists,
 				  const struct tw_token *token, u32 *index,

@@ -33,7 +33,6 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 	u64 seen = read, said = read;
 	u64 timeout, due;
 
-	lockdep_assert_held(&ring->lock);
 	if (read == tw_stamp_none(generation))
 		return read;
 	timeout = (token->timeout - 1) / ring->tick + 1;
@@ -49,12 +48,7 @@ static u64 tw_look_apply_word(struct tw_ring *ring, struct tw_token *token,
 	       said : read;
 }
 
-/**
- * tw_look_apply_stamp() - raise a token to where its touch word says
- * @ring: the ring, locked
- * @found: the token, in any state; its word is read again
- * @now: the tick that the hand is on
- */
+/* Raises a token, in any state, to where its touch word says, and reads its word again. */
 void tw_look_apply_stamp(struct tw_ring *ring, struct tw_found *found, u64 now)
 {
 	u64 *touch_word;
@@ -100,13 +94,10 @@ static void tw_look_refile(struct tw_ring *ring,
 	ring->refiled++;
 }
 
-/**
- * tw_look_find_due() - find the earliest expired token and leave it there
- * @ring: the ring, locked
- * @now: the tick that the hand is on
- * @work: how many tokens may still be filed again on the way; counted down
- *
- * Return: its index, or TW_NIL: then none can be taken, unless @work has run out.
+/*
+ * Finds the earliest expired token and leaves it there. @work: how many tokens may still be
+ * filed again on the way; counted down. Returns its index, or TW_NIL: then none can be taken,
+ * unless @work has run out.
  */
 u32 tw_look_find_due(struct tw_ring *ring, u64 now, unsigned int *work)
 {
@@ -152,7 +143,6 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 	unsigned int n = 0, left = *work;
 	u32 at = TW_NIL;
 
-	lockdep_assert_held(&ring->lock);
 	for (; from->fill && n < max && left; left--) {
 		struct tw_token *token;
 		u64 *touch_word;
@@ -201,19 +191,13 @@ tw_look_take_list(struct tw_ring *ring, const struct tw_earliest *earliest,
 	return n;
 }
 
-/**
- * tw_look_take() - take expired tokens, in the order of their due ticks
- * @ring: the ring, locked
- * @now: the tick that the hand is on
- * @work: how many tokens may still be looked at; counted down
- * @batch: where their indices go
- * @max: how many at most
+/*
+ * Takes at most @max expired tokens, in the order of their due ticks. Their indices go to
+ * @batch. @work: how many tokens may still be looked at; counted down. Taken tokens are the
+ * caller's alone, until it has given each to tw_look_delivered() or tw_look_put_back().
  *
- * Taken tokens are the caller's alone, until it has given each to
- * tw_look_delivered() or tw_look_put_back().
- *
- * Return: how many. If fewer than @max, and there is @work left, no more are due, or
- * no more can be out.
+ * Returns how many. If fewer than @max, and there is @work left, no more are due, or no
+ * more can be out.
  */
 unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 			  u32 *batch, unsigned int max)
@@ -235,15 +219,10 @@ unsigned int tw_look_take(struct tw_ring *ring, u64 now, unsigned int *work,
 	return n;
 }
 
-/**
- * tw_look_put_back() - tokens that could not be delivered are pending again
- * @ring: the ring, locked
- * @batch: tokens that the caller took
- * @n: how many
- *
- * Each is filed by its due tick, which has passed, so that it comes in order. One
- * whose id has been registered anew meanwhile goes on without it, as does one for
- * whose id the table has no memory.
+/*
+ * Tokens that could not be delivered are pending again. Each is filed by its due tick, which
+ * has passed, so that it comes in order. One whose id has been registered anew meanwhile goes
+ * on without it, as does one for whose id the table has no memory.
  */
 void tw_look_put_back(struct tw_ring *ring, const u32 *batch, unsigned int n)
 {
@@ -277,7 +256,6 @@ tw_look_go_on(struct tw_ring *ring, const u32 *batch, unsigned int n, u64 due,
 {
 	unsigned int i;
 
-	lockdep_assert_held(&ring->lock);
 	for (i = 0; i < n && tw_ring_due_tick(ring, batch[i]) == due; i++)
 		tw_delivery_done(ring, tw_ring_token(ring, batch[i]), batch[i],
 				 now, holder);
@@ -285,19 +263,10 @@ tw_look_go_on(struct tw_ring *ring, const u32 *batch, unsigned int n, u64 due,
 	return i;
 }
 
-/**
- * tw_look_delivered() - tokens have been delivered: their life is over, or goes on
- * @ring: the ring, locked
- * @batch: tokens that the caller took
- * @n: how many, 1 and more
- * @due: on which tick the first was due
- * @now: the time
- * @holder: the open file that has got them
- *
- * Deals with tokens that were due on the first one's tick, up to one that was not. On a
- * ring with leases or periods tw_delivery_done() does.
- *
- * Return: how many.
+/*
+ * Tokens that the caller took have been delivered to @holder: their life is over, or goes on,
+ * as tw_delivery_done() says. Deals with tokens that were due on the first one's tick, which
+ * is told by @due, up to one that was not. Returns how many; of @n there is at least one.
  */
 unsigned int tw_look_delivered(struct tw_ring *ring, const u32 *batch,
 			       unsigned int n, u64 *due,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
 /*
- * Look: going through what is due, in the order of ticks. It finds expired tokens
- * and takes them, and files again on the way what was touched or lay on a coarser
- * level. It is the top of the core: it is told the time, and knows no reader.
+ * Look: going through what is due, in the order of ticks. It is the top of the core: it is
+ * told the time, and knows no reader.
  */
 #ifndef TW_LOOK_H
 #define TW_LOOK_H

@@ -9,7 +9,6 @@
 #include <linux/mm.h>
 
 #include "file.h"
-#include "map.h"
 
 /* Where there has been no token yet there is no page. */
 static vm_fault_t tw_map_fault(struct vm_fault *vmf)

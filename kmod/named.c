@@ -260,15 +260,11 @@ static int tw_named_enter(struct tw_named_wheel *named, const char *name,
 	return IS_ERR(named) ? PTR_ERR(named) : tw_named_publish(named);
 }
 
-/**
- * tw_named_create() - make a named wheel, or find that it is there
- * @name: its name, checked
- * @setup: how it is to be, ranges checked
- * @exclusive: only a new one will do
+/*
+ * Makes a named wheel, or finds that it is there. @name and @setup have been checked.
+ * @exclusive: only a new one will do. May sleep.
  *
- * May sleep.
- *
- * Return: 0; TIMEWHEEL_RES_EXISTED; -EINTR when the caller is killed; -EEXIST; -EINVAL;
+ * Returns 0; TIMEWHEEL_RES_EXISTED; -EINTR when the caller is killed; -EEXIST; -EINVAL;
  * -ENOMEM; -ENOSPC; -EDQUOT; -ERANGE.
  */
 int tw_named_create(const char *name, const struct timewheel_setup *setup,
@@ -300,14 +296,7 @@ static bool tw_named_may_destroy(const struct tw_named_wheel *named)
 	return uid_eq(named->uid, current_euid()) || capable(CAP_SYS_ADMIN);
 }
 
-/**
- * tw_named_destroy() - end a named wheel
- * @name: its name
- *
- * May sleep.
- *
- * Return: 0; -EINTR when the caller is killed; -ENOENT; -EPERM.
- */
+/* Ends a named wheel. May sleep. Returns 0; -EINTR the caller is killed; -ENOENT; -EPERM. */
 int tw_named_destroy(const char *name)
 {
 	struct tw_named_wheel *named;
@@ -344,12 +333,7 @@ struct tw_wheel *tw_named_of(const struct inode *inode)
 	return container_of(inode->i_cdev, struct tw_named_wheel, cdev)->wheel;
 }
 
-/**
- * tw_named_init() - before the first named wheel
- * @fops: what can be done with their files
- *
- * Return: 0 or an error.
- */
+/* Before the first named wheel. @fops: what can be done with their files. */
 int __init tw_named_init(const struct file_operations *fops)
 {
 	int err = alloc_chrdev_region(&tw_named_first, 0, MINORMASK + 1,

@@ -52,8 +52,16 @@ static bool tw_op_registers(const struct timewheel_op *op)
 /* Whether it has a flag that does not go with it. */
 static bool tw_op_bad_flags(const struct timewheel_op *op)
 {
-	return op->flags & ~tw_op_flags[array_index_nospec(op->code,
-						ARRAY_SIZE(tw_op_flags))];
+	u32 code = array_index_nospec(op->code, ARRAY_SIZE(tw_op_flags));
+
+	return op->flags & ~tw_op_flags[code];
+}
+
+/* Whether a token to be registered has what tokens of this wheel have not. */
+static inline bool tw_bad_names(const struct tw_wheel *wheel, u64 id, u64 cookie)
+{
+	return (id && wheel->flags & TIMEWHEEL_SETUP_NO_IDS) ||
+	       (cookie && wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
 }
 
 /* What is wrong with one that only wheels with leases know. */
@@ -64,7 +72,7 @@ static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 	    op->reserved || (op->delivery && !tw_op_answers(op)))
 		return -EINVAL;
 
-	return tw_ring_lease(&wheel->ring) ? 0 : -EINVAL;
+	return wheel->ring.delivery.lease ? 0 : -EINVAL;
 }
 
 /*
@@ -77,17 +85,13 @@ static noinline int tw_op_check_delivery(const struct tw_wheel *wheel,
 static __always_inline int tw_op_check(const struct tw_wheel *wheel,
 				       const struct timewheel_op *op)
 {
-	bool ids = !(wheel->flags & TIMEWHEEL_SETUP_NO_IDS);
-	bool cookies = !(wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES);
-
 	if (op->result)
 		return op->result;
 	if (op->code > TIMEWHEEL_OP_CANCEL)
 		return tw_op_check_delivery(wheel, op);
 	if (op->delivery | op->reserved || tw_op_bad_flags(op))
 		return -EINVAL;
-	if (tw_op_registers(op) &&
-	    ((op->id && !ids) || (op->cookie && !cookies)))
+	if (tw_op_registers(op) && tw_bad_names(wheel, op->id, op->cookie))
 		return -EINVAL;
 
 	return 0;
@@ -102,26 +106,26 @@ static __always_inline struct tw_key tw_op_key(const struct timewheel_op *op)
 }
 
 /* Finds a token that is pending. Called with the lock. */
-static int tw_find(struct tw_wheel *wheel, struct tw_key key,
-		   const struct tw_now *now, struct tw_found *found)
+static int tw_find(const struct tw_call *call, struct tw_key key,
+		   struct tw_found *found)
 {
-	int err = tw_ring_find(&wheel->ring, key, found);
+	struct tw_ring *ring = &call->wheel->ring;
+	int err = tw_ring_find(ring, key, found);
 
-	if (!err && tw_ring_has_words(&wheel->ring))
-		tw_look_apply_stamp(&wheel->ring, found, now->tick);
+	if (!err && tw_ring_has_words(ring))
+		tw_look_apply_stamp(ring, found, call->now.tick);
 
 	return err;
 }
 
 /* The point of host time that a caller means. */
-static __always_inline int tw_time_meant(const struct tw_caller *caller,
-					 u32 flags, u64 given,
-					 const struct tw_now *now, u64 *time)
+static __always_inline int tw_time_meant(const struct tw_call *call, u32 flags,
+					 u64 given, u64 *time)
 {
 	if (flags & TIMEWHEEL_OPF_ABSOLUTE)
-		*time = tw_clock_from_user(given, caller->offset);
+		*time = tw_clock_from_user(given, call->offset);
 	else if (given <= S64_MAX)
-		*time = now->ns + given;
+		*time = call->now.ns + given;
 	else
 		return -ERANGE;
 
@@ -134,48 +138,31 @@ static inline u64 tw_timeout_meant(u32 flags, u64 timeout, u64 time)
 	return timeout || flags & TIMEWHEEL_OPF_ABSOLUTE ? timeout : time;
 }
 
-/**
- * tw_deadline() - when a token is to be due
- * @wheel: the wheel
- * @now: the time
- * @time: the deadline, in host time
- * @timeout: what a touch is to add to now, 0 for as before
- * @before: what a touch added before
- * @deadline: the answer
- *
- * On a wheel with touch words a token that can be touched is looked at before
- * its stamp is so old that it looks like one of the future: see words.h.
- *
- * Return: 0 or -ERANGE.
+/*
+ * When a token is to be due, as the caller says by @flags and @time. @timeout: what a touch
+ * is to add to now, 0 for as @before. Returns 0 or -ERANGE. On a wheel with touch words a
+ * token that can be touched is looked at before its stamp is so old that it looks like one
+ * of the future: see words.h.
  */
 static __always_inline int
-tw_deadline(const struct tw_wheel *wheel, const struct tw_now *now, u64 time,
-	    u64 timeout, u64 before, struct tw_deadline *deadline)
+tw_deadline(const struct tw_call *call, u32 flags, u64 time, u64 timeout,
+	    u64 before, struct tw_deadline *deadline)
 {
-	int err = tw_ring_due(&wheel->ring, now, time, &deadline->due);
+	const struct tw_wheel *wheel = call->wheel;
+	int err = tw_time_meant(call, flags, time, &deadline->time);
 
-	deadline->time = time;
+	if (!err)
+		err = tw_ring_due(&wheel->ring, &call->now, deadline->time,
+				  &deadline->due);
 	if (err)
 		return err;
 	deadline->timeout = timeout;
 	if (timeout > wheel->max_timeout ||
 	    (tw_ring_has_words(&wheel->ring) && (timeout || before) &&
-	     deadline->due - now->tick >= TW_MAX_STAMPED))
+	     deadline->due - call->now.tick >= TW_MAX_STAMPED))
 		return -ERANGE;
 
 	return 0;
-}
-
-/* tw_deadline() of the time that an operation says. */
-static __always_inline int
-tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
-	       const struct timewheel_op *op, const struct tw_now *now,
-	       u64 timeout, u64 before, struct tw_deadline *deadline)
-{
-	u64 time;
-	int err = tw_time_meant(caller, op->flags, op->time, now, &time);
-
-	return err ?: tw_deadline(wheel, now, time, timeout, before, deadline);
 }
 
 /*
@@ -184,151 +171,138 @@ tw_op_deadline(const struct tw_wheel *wheel, const struct tw_caller *caller,
  */
 
 /* @locked: with the lock; must be so on a wheel with touch words. */
-static __always_inline int tw_op_touch(struct tw_wheel *wheel,
-				       const struct tw_caller *caller,
-				       struct timewheel_op *op,
-				       const struct tw_now *now, bool locked)
+static __always_inline int tw_op_touch(const struct tw_call *call,
+				       struct timewheel_op *op, bool locked)
 {
 	u64 due;
-	int ret = tw_touch(wheel, tw_op_key(op), now, locked, &due);
+	int ret = tw_touch(call->wheel, tw_op_key(op), &call->now, locked, &due);
 
 	if (ret >= 0)
-		op->deadline = tw_tick_shown(wheel, caller, due);
+		op->deadline = tw_tick_shown(call, due);
 
 	return ret;
 }
 
-/* A token has been registered. */
-static inline void tw_op_registered(const struct tw_wheel *wheel,
-				    const struct tw_caller *caller,
-				    struct timewheel_op *op, u64 due)
+/* Registers a token. Its operation has been checked. */
+static inline int tw_op_enter(const struct tw_call *call, struct timewheel_op *op,
+			      const struct tw_deadline *deadline)
 {
-	op->deadline = tw_tick_shown(wheel, caller, due);
-	trace_register(wheel->number, op->id, op->handle, due);
-}
+	struct tw_wheel *wheel = call->wheel;
+	int err = tw_ring_register(&wheel->ring, &call->now, op->id, op->cookie,
+				   deadline, &op->handle);
 
-static noinline_for_stack int
-tw_op_register_periodic(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now)
-{
-	struct tw_period period = { .length = op->period };
-	struct tw_deadline deadline = { };
-	int err;
-
-	if (!(wheel->flags & TIMEWHEEL_SETUP_PERIODS) || op->timeout ||
-	    op->period < tw_ring_tick(&wheel->ring))
-		return -EINVAL;
-	if (op->period > S64_MAX)
-		return -ERANGE;
-	err = tw_time_meant(caller, op->flags, op->time, now, &period.first);
-	if (!err)
-		err = tw_ring_due(&wheel->ring, now, period.first,
-				  &deadline.due);
-	if (!err)
-		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
-				       &deadline, &op->handle);
 	if (err)
 		return err;
-	tw_delivery_repeat(&wheel->ring, (u32)op->handle, &period);
-
-	tw_op_registered(wheel, caller, op, deadline.due);
+	op->deadline = tw_tick_shown(call, deadline->due);
+	trace_register(wheel->number, op->id, op->handle, deadline->due);
 
 	return 0;
 }
 
-/* @timeout: what a touch is to add to now, 0 for none. */
-static int tw_op_register_once(struct tw_wheel *wheel,
-			       const struct tw_caller *caller,
-			       struct timewheel_op *op,
-			       const struct tw_now *now, u64 timeout)
+static noinline_for_stack int tw_op_register_periodic(const struct tw_call *call,
+						      struct timewheel_op *op)
 {
-	struct tw_deadline deadline;
-	int err = tw_op_deadline(wheel, caller, op, now, timeout, 0, &deadline);
+	struct tw_wheel *wheel = call->wheel;
+	struct tw_deadline deadline = { };
+	int err;
 
+	if (!(wheel->flags & TIMEWHEEL_SETUP_PERIODS) || op->timeout ||
+	    op->period < wheel->ring.tick)
+		return -EINVAL;
+	if (op->period > S64_MAX)
+		return -ERANGE;
+	err = tw_time_meant(call, op->flags, op->time, &deadline.time);
 	if (!err)
-		err = tw_ring_register(&wheel->ring, now, op->id, op->cookie,
-				       &deadline, &op->handle);
+		err = tw_ring_due(&wheel->ring, &call->now, deadline.time,
+				  &deadline.due);
 	if (!err)
-		tw_op_registered(wheel, caller, op, deadline.due);
+		err = tw_op_enter(call, op, &deadline);
+	if (!err)
+		tw_delivery_repeat(&wheel->ring, (u32)op->handle, deadline.time,
+				   op->period);
 
 	return err;
 }
 
-static int tw_op_register(struct tw_wheel *wheel,
-			  const struct tw_caller *caller,
-			  struct timewheel_op *op, const struct tw_now *now)
+/* @timeout: what a touch is to add to now, 0 for none. */
+static int tw_op_register_once(const struct tw_call *call,
+			       struct timewheel_op *op, u64 timeout)
+{
+	struct tw_deadline deadline;
+	int err = tw_deadline(call, op->flags, op->time, timeout, 0, &deadline);
+
+	return err ?: tw_op_enter(call, op, &deadline);
+}
+
+static int tw_op_register(const struct tw_call *call, struct timewheel_op *op)
 {
 	if (op->period)
-		return tw_op_register_periodic(wheel, caller, op, now);
+		return tw_op_register_periodic(call, op);
 
-	return tw_op_register_once(wheel, caller, op, now,
+	return tw_op_register_once(call, op,
 				   tw_timeout_meant(op->flags, op->timeout,
 						    op->time));
 }
 
-static int tw_op_touch_or_register(struct tw_wheel *wheel,
-				   const struct tw_caller *caller,
-				   struct timewheel_op *op,
-				   const struct tw_now *now)
+static int tw_op_touch_or_register(const struct tw_call *call,
+				   struct timewheel_op *op)
 {
-	int ret = tw_op_touch(wheel, caller, op, now, true);
+	int ret = tw_op_touch(call, op, true);
 
 	if (ret != -ENOENT)
 		return ret;
-	ret = tw_op_register_once(wheel, caller, op, now, op->time);
 
-	return ret ?: TIMEWHEEL_RES_REGISTERED;
+	return tw_op_register_once(call, op, op->time) ?:
+	       TIMEWHEEL_RES_REGISTERED;
 }
 
-static int tw_op_move(struct tw_wheel *wheel, const struct tw_caller *caller,
-		      struct timewheel_op *op, const struct tw_now *now)
+static int tw_op_move(const struct tw_call *call, struct timewheel_op *op)
 {
-	const struct tw_key key = tw_op_key(op);
 	u64 timeout = tw_timeout_meant(op->flags, op->timeout, op->time);
+	const struct tw_key key = tw_op_key(op);
+	struct tw_wheel *wheel = call->wheel;
 	struct tw_deadline deadline;
 	struct tw_found found;
-	int err = tw_find(wheel, key, now, &found);
+	int err = tw_find(call, key, &found);
 
 	if (!err && tw_repeat_of(&wheel->ring, found.token)) {
 		err = op->timeout ? -EINVAL : 0;
 		timeout = 0;
 	}
 	if (!err)
-		err = tw_op_deadline(wheel, caller, op, now, timeout,
-				     found.token->timeout, &deadline);
+		err = tw_deadline(call, op->flags, op->time, timeout,
+				  found.token->timeout, &deadline);
 	if (err)
 		return err;
-	tw_ring_move(&wheel->ring, &found, now, &deadline);
-	op->deadline = tw_tick_shown(wheel, caller, deadline.due);
+	tw_ring_move(&wheel->ring, &found, &call->now, &deadline);
+	op->deadline = tw_tick_shown(call, deadline.due);
 	trace_move(wheel->number, key.by_handle, key.value, deadline.due);
 
-	return tw_was_due(&found, now);
+	return tw_was_due(&found, &call->now);
 }
 
 /* @due: on which tick the token was due. */
-static inline int tw_cancel(struct tw_wheel *wheel, struct tw_key key,
-			    const struct tw_now *now, u64 *due)
+static inline int tw_cancel(const struct tw_call *call, struct tw_key key, u64 *due)
 {
 	struct tw_found found;
-	int err = tw_find(wheel, key, now, &found);
+	int err = tw_find(call, key, &found);
 
 	if (err)
 		return err;
-	tw_ring_cancel(&wheel->ring, &found);
+	tw_ring_cancel(&call->wheel->ring, &found);
 	*due = tw_word_due(found.word);
-	trace_cancel(wheel->number, key.by_handle, key.value, *due);
+	trace_cancel(call->wheel->number, key.by_handle, key.value, *due);
 
-	return tw_was_due(&found, now);
+	return tw_was_due(&found, &call->now);
 }
 
-static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now)
+static int tw_op_cancel(const struct tw_call *call, struct timewheel_op *op)
 {
 	u64 due;
-	int ret = tw_cancel(wheel, tw_op_key(op), now, &due);
+	int ret = tw_cancel(call, tw_op_key(op), &due);
 
 	if (ret >= 0)
-		op->deadline = tw_tick_shown(wheel, caller, due);
+		op->deadline = tw_tick_shown(call, due);
 
 	return ret;
 }
@@ -338,102 +312,98 @@ static int tw_op_cancel(struct tw_wheel *wheel, const struct tw_caller *caller,
  * delivery, found.
  */
 
-static int tw_op_nack(struct tw_wheel *wheel, const struct tw_caller *caller,
-		      struct timewheel_op *op, const struct tw_now *now,
+static int tw_op_nack(const struct tw_call *call, struct timewheel_op *op,
 		      struct tw_found *found)
 {
 	struct tw_deadline deadline;
-	int err = tw_op_deadline(wheel, caller, op, now, 0,
-				 found->token->timeout, &deadline);
+	int err = tw_deadline(call, op->flags, op->time, 0,
+			      found->token->timeout, &deadline);
 
 	if (err)
 		return err;
-	tw_delivery_nack(&wheel->ring, found, now, deadline.due);
-	op->deadline = tw_tick_shown(wheel, caller, deadline.due);
+	tw_delivery_nack(&call->wheel->ring, found, &call->now, deadline.due);
+	op->deadline = tw_tick_shown(call, deadline.due);
 
 	return 0;
 }
 
-static int tw_op_extend(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now,
+static int tw_op_extend(const struct tw_call *call, struct timewheel_op *op,
 			struct tw_found *found)
 {
 	bool absolute = op->flags & TIMEWHEEL_OPF_ABSOLUTE;
-	u64 lease = op->time || absolute ? op->time : tw_ring_lease(&wheel->ring);
+	struct tw_ring *ring = &call->wheel->ring;
+	u64 lease = op->time || absolute ? op->time : ring->delivery.lease;
 	u64 time, end;
-	int err = tw_time_meant(caller, op->flags, lease, now, &time);
+	int err = tw_time_meant(call, op->flags, lease, &time);
 
 	if (!err)
-		err = tw_ring_due(&wheel->ring, now, time, &end);
+		err = tw_ring_due(ring, &call->now, time, &end);
 	if (err)
 		return err;
 	if (!absolute)
-		end = max(end, tw_delivery_due(&wheel->ring, found));
-	tw_delivery_extend(&wheel->ring, found, end);
-	op->deadline = tw_tick_shown(wheel, caller, end);
+		end = max(end, tw_delivery_due(ring, found));
+	tw_delivery_extend(ring, found, end);
+	op->deadline = tw_tick_shown(call, end);
 
 	return 0;
 }
 
-static int tw_op_delete(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now,
+static int tw_op_delete(const struct tw_call *call, struct timewheel_op *op,
 			struct tw_found *found)
 {
 	bool armed = tw_word_state(found->word) == TW_ARMED;
-	u64 due = tw_delivery_delete(&wheel->ring, found);
+	u64 due = tw_delivery_delete(&call->wheel->ring, found);
 
-	op->deadline = tw_tick_shown(wheel, caller, due);
+	op->deadline = tw_tick_shown(call, due);
 
-	return armed ? tw_was_due(found, now) : 0;
+	return armed ? tw_was_due(found, &call->now) : 0;
 }
 
-static noinline_for_stack int tw_op_delivery(struct tw_wheel *wheel,
-					     const struct tw_caller *caller,
-					     struct timewheel_op *op,
-					     const struct tw_now *now)
+static noinline_for_stack int tw_op_delivery(const struct tw_call *call,
+					     struct timewheel_op *op)
 {
+	struct tw_ring *ring = &call->wheel->ring;
 	const struct tw_key key = tw_op_key(op);
 	struct tw_found found;
-	int err = tw_delivery_find(&wheel->ring, key, &found);
+	int err = tw_delivery_find(ring, key, &found);
 
-	if (!err && tw_ring_has_words(&wheel->ring))
-		tw_look_apply_stamp(&wheel->ring, &found, now->tick);
+	if (!err && tw_ring_has_words(ring))
+		tw_look_apply_stamp(ring, &found, call->now.tick);
 	if (!err && tw_op_answers(op))
-		err = tw_delivery_check(&wheel->ring, &found, op->delivery);
+		err = tw_delivery_check(ring, &found, op->delivery);
 	if (err)
 		return err;
-	trace_answer(wheel->number, op->code, key.by_handle, key.value,
+	trace_answer(call->wheel->number, op->code, key.by_handle, key.value,
 		     op->delivery);
 
 	switch (op->code) {
 	case TIMEWHEEL_OP_ACK:
-		tw_delivery_ack(&wheel->ring, &found, now);
+		tw_delivery_ack(ring, &found, &call->now);
 		return 0;
 	case TIMEWHEEL_OP_NACK:
-		return tw_op_nack(wheel, caller, op, now, &found);
+		return tw_op_nack(call, op, &found);
 	case TIMEWHEEL_OP_EXTEND:
-		return tw_op_extend(wheel, caller, op, now, &found);
+		return tw_op_extend(call, op, &found);
 	default:
-		return tw_op_delete(wheel, caller, op, now, &found);
+		return tw_op_delete(call, op, &found);
 	}
 }
 
-static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
-			struct timewheel_op *op, const struct tw_now *now)
+static int tw_op_locked(const struct tw_call *call, struct timewheel_op *op)
 {
 	switch (op->code) {
 	case TIMEWHEEL_OP_REGISTER:
-		return tw_op_register(wheel, caller, op, now);
+		return tw_op_register(call, op);
 	case TIMEWHEEL_OP_TOUCH:
-		return tw_op_touch(wheel, caller, op, now, true);
+		return tw_op_touch(call, op, true);
 	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
-		return tw_op_touch_or_register(wheel, caller, op, now);
+		return tw_op_touch_or_register(call, op);
 	case TIMEWHEEL_OP_MOVE:
-		return tw_op_move(wheel, caller, op, now);
+		return tw_op_move(call, op);
 	case TIMEWHEEL_OP_CANCEL:
-		return tw_op_cancel(wheel, caller, op, now);
+		return tw_op_cancel(call, op);
 	default:
-		return tw_op_delivery(wheel, caller, op, now);
+		return tw_op_delivery(call, op);
 	}
 }
 
@@ -441,60 +411,57 @@ static int tw_op_locked(struct tw_wheel *wheel, const struct tw_caller *caller,
  * Fetches the tokens of operations that are carried out together, so that one
  * waits for memory while the others' comes in, too.
  */
-static void tw_ops_prefetch(struct tw_wheel *wheel,
-			    const struct timewheel_op *ops, unsigned int n)
+static void tw_ops_prefetch(struct tw_ring *ring, const struct timewheel_op *ops,
+			    unsigned int n)
 {
 	u64 ids[TW_MAX_OPS];
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < n; i++)
 		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
-			tw_ring_prefetch_handle(&wheel->ring, ops[i].handle);
+			tw_ring_prefetch_handle(ring, ops[i].handle);
 		else
 			ids[nr++] = ops[i].id;
 	if (nr)
-		tw_ring_prefetch_ids(&wheel->ring, ids, nr);
+		tw_ring_prefetch_ids(ring, ids, nr);
 }
 
-/* Fetches the places where tokens of handles are filed. Called with the lock. */
-static void tw_ops_prefetch_places(struct tw_wheel *wheel,
-				   const struct timewheel_op *ops,
-				   unsigned int n)
+/* Lets go of the lock to take memory for a registration that met -EAGAIN. */
+static int tw_grow(struct tw_call *call)
 {
-	unsigned int i;
+	int err;
 
-	for (i = 0; i < n; i++)
-		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
-			tw_ring_prefetch_place(&wheel->ring, ops[i].handle);
+	tw_wheel_unlock(call->wheel, &call->now);
+	err = tw_ring_grow(&call->wheel->ring);
+	call->now = tw_wheel_lock(call->wheel);
+
+	return err;
 }
 
 /* Operations from the first that cannot do without the lock. */
-static void tw_ops_run_locked(struct tw_wheel *wheel,
-			      const struct tw_caller *caller,
-			      struct timewheel_op *ops, unsigned int n)
+static void tw_ops_run_locked(struct tw_call *call, struct timewheel_op *ops,
+			      unsigned int n)
 {
-	struct tw_now now = tw_wheel_lock(wheel);
-	unsigned int i = 0;
+	struct tw_wheel *wheel = call->wheel;
+	unsigned int i;
 
-	if (n > 1)
-		tw_ops_prefetch_places(wheel, ops, n);
-	while (i < n) {
-		struct timewheel_op *op = &ops[i];
-		int ret = tw_op_check(wheel, op);
+	call->now = tw_wheel_lock(wheel);
+	for (i = 0; n > 1 && i < n; i++)
+		if (ops[i].flags & TIMEWHEEL_OPF_BY_HANDLE)
+			tw_ring_prefetch_place(&wheel->ring, ops[i].handle);
+	for (i = 0; i < n; ) {
+		int ret = tw_op_check(wheel, &ops[i]);
 
 		if (!ret)
-			ret = tw_op_locked(wheel, caller, op, &now);
-		if (ret == -EAGAIN) {
-			tw_wheel_unlock(wheel, &now);
-			ret = tw_ring_grow(&wheel->ring);
-			now = tw_wheel_lock(wheel);
+			ret = tw_op_locked(call, &ops[i]);
+		if (unlikely(ret == -EAGAIN)) {
+			ret = tw_grow(call);
 			if (!ret)
 				continue;
 		}
-		op->result = ret;
-		i++;
+		ops[i++].result = ret;
 	}
-	tw_wheel_unlock(wheel, &now);
+	tw_wheel_unlock(wheel, &call->now);
 }
 
 /*
@@ -502,52 +469,41 @@ static void tw_ops_run_locked(struct tw_wheel *wheel,
  * touch words does not allow. Returns how many there were. One that did not find
  * its token is left for the lock: see tw_touch().
  */
-static unsigned int tw_ops_run_unlocked(struct tw_wheel *wheel,
-					const struct tw_caller *caller,
-					struct timewheel_op *ops,
-					unsigned int n)
+static unsigned int tw_ops_run_unlocked(struct tw_call *call,
+					struct timewheel_op *ops, unsigned int n)
 {
-	struct tw_now now;
 	unsigned int i;
 
-	if (tw_ring_has_words(&wheel->ring) || !tw_op_touches(&ops[0]))
+	if (tw_ring_has_words(&call->wheel->ring) || !tw_op_touches(&ops[0]))
 		return 0;
 
-	now = tw_wheel_now(wheel);
+	call->now = tw_wheel_now(call->wheel);
 	for (i = 0; i < n && tw_op_touches(&ops[i]); i++) {
-		struct timewheel_op *op = &ops[i];
-		int ret = tw_op_check(wheel, op);
+		int ret = tw_op_check(call->wheel, &ops[i]);
 
 		if (!ret)
-			ret = tw_op_touch(wheel, caller, op, &now, false);
+			ret = tw_op_touch(call, &ops[i], false);
 		if (ret == -ENOENT)
 			break;
-		op->result = ret;
+		ops[i].result = ret;
 	}
 
 	return i;
 }
 
-/**
- * tw_ops_run() - carry operations out, in order
- * @wheel: the wheel, set up
- * @caller: the process that asks
- * @ops: the operations; one whose result is negative is passed over, the
- *	results of the others are 0 and will be set
- * @n: how many, at most TW_MAX_OPS
- *
- * May sleep for memory.
+/*
+ * Carries at most TW_MAX_OPS operations out, in order. One whose result is negative is
+ * passed over; the results of the others are 0 and will be set. May sleep for memory.
  */
-void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
-		struct timewheel_op *ops, unsigned int n)
+void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n)
 {
 	unsigned int i;
 
 	if (n > 1)
-		tw_ops_prefetch(wheel, ops, n);
-	i = tw_ops_run_unlocked(wheel, caller, ops, n);
+		tw_ops_prefetch(&call->wheel->ring, ops, n);
+	i = tw_ops_run_unlocked(call, ops, n);
 	if (i < n)
-		tw_ops_run_locked(wheel, caller, ops + i, n - i);
+		tw_ops_run_locked(call, ops + i, n - i);
 }
 
 /*
@@ -555,27 +511,20 @@ void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
  */
 
 /* Registers one of many. Called with the lock. */
-static int tw_entry_register(struct tw_wheel *wheel,
-			     const struct tw_caller *caller,
+static int tw_entry_register(const struct tw_call *call,
 			     const struct timewheel_register_many *many,
-			     struct timewheel_entry *entry,
-			     const struct tw_now *now)
+			     struct timewheel_entry *entry)
 {
+	u64 timeout = tw_timeout_meant(many->flags, many->timeout, entry->time);
+	struct tw_wheel *wheel = call->wheel;
 	struct tw_deadline deadline;
-	u64 time;
 	int err;
 
-	if (entry->reserved ||
-	    (entry->id && wheel->flags & TIMEWHEEL_SETUP_NO_IDS) ||
-	    (entry->cookie && wheel->flags & TIMEWHEEL_SETUP_NO_COOKIES))
+	if (entry->reserved || tw_bad_names(wheel, entry->id, entry->cookie))
 		return -EINVAL;
-	err = tw_time_meant(caller, many->flags, entry->time, now, &time);
+	err = tw_deadline(call, many->flags, entry->time, timeout, 0, &deadline);
 	if (!err)
-		err = tw_deadline(wheel, now, time,
-				  tw_timeout_meant(many->flags, many->timeout,
-						   entry->time), 0, &deadline);
-	if (!err)
-		err = tw_ring_register(&wheel->ring, now, entry->id,
+		err = tw_ring_register(&wheel->ring, &call->now, entry->id,
 				       entry->cookie, &deadline, &entry->handle);
 	if (!err)
 		trace_register(wheel->number, entry->id, entry->handle,
@@ -584,73 +533,49 @@ static int tw_entry_register(struct tw_wheel *wheel,
 	return err;
 }
 
-/**
- * tw_register_many() - register tokens, in order
- * @wheel: the wheel, set up
- * @caller: the process that asks
- * @many: what is common to all
- * @entries: each gets its result
- * @n: how many, at most TW_MAX_ENTRIES
- *
- * May sleep for memory.
+/*
+ * Registers at most TW_MAX_ENTRIES tokens, in order: each gets its result. May sleep for
+ * memory.
  */
-void tw_register_many(struct tw_wheel *wheel, const struct tw_caller *caller,
-		      const struct timewheel_register_many *many,
+void tw_register_many(struct tw_call *call, const struct timewheel_register_many *many,
 		      struct timewheel_entry *entries, unsigned int n)
 {
 	u64 ids[TW_MAX_ENTRIES];
-	struct tw_now now;
 	unsigned int i;
 
-	if (!(wheel->flags & TIMEWHEEL_SETUP_NO_IDS)) {
-		for (i = 0; i < n; i++)
-			ids[i] = entries[i].id;
-		tw_ring_prefetch_ids(&wheel->ring, ids, n);
-	}
-	now = tw_wheel_lock(wheel);
-	for (i = 0; i < n; i++) {
-		int err = tw_entry_register(wheel, caller, many, &entries[i],
-					    &now);
+	for (i = 0; i < n; i++)
+		ids[i] = entries[i].id;
+	tw_ring_prefetch_ids(&call->wheel->ring, ids, n);
+	call->now = tw_wheel_lock(call->wheel);
+	for (i = 0; i < n; ) {
+		int err = tw_entry_register(call, many, &entries[i]);
 
-		while (err == -EAGAIN) {
-			tw_wheel_unlock(wheel, &now);
-			err = tw_ring_grow(&wheel->ring);
-			now = tw_wheel_lock(wheel);
+		if (unlikely(err == -EAGAIN)) {
+			err = tw_grow(call);
 			if (!err)
-				err = tw_entry_register(wheel, caller, many,
-							&entries[i], &now);
+				continue;
 		}
-		entries[i].result = err;
+		entries[i++].result = err;
 	}
-	tw_wheel_unlock(wheel, &now);
+	tw_wheel_unlock(call->wheel, &call->now);
 }
 
-/**
- * tw_cancel_many() - cancel tokens, in order
- * @wheel: the wheel, set up
- * @by_handle: @keys are handles, else ids
- * @keys: which tokens
- * @results: what became of each
- * @n: how many, at most TW_MAX_CANCELS
- */
-void tw_cancel_many(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+/* Cancels the tokens of at most TW_MAX_CANCELS keys, in order: each has a result. */
+void tw_cancel_many(struct tw_call *call, bool by_handle, const u64 *keys,
 		    s32 *results, unsigned int n)
 {
-	struct tw_now now;
+	struct tw_ring *ring = &call->wheel->ring;
 	unsigned int i;
 	u64 due;
 
+	tw_ring_prefetch_keys(ring, by_handle, keys, n);
+	call->now = tw_wheel_lock(call->wheel);
 	for (i = 0; by_handle && i < n; i++)
-		tw_ring_prefetch_handle(&wheel->ring, keys[i]);
-	if (!by_handle)
-		tw_ring_prefetch_ids(&wheel->ring, keys, n);
-	now = tw_wheel_lock(wheel);
-	for (i = 0; by_handle && i < n; i++)
-		tw_ring_prefetch_place(&wheel->ring, keys[i]);
+		tw_ring_prefetch_place(ring, keys[i]);
 	for (i = 0; i < n; i++) {
 		const struct tw_key key = { by_handle, keys[i] };
 
-		results[i] = tw_cancel(wheel, key, &now, &due);
+		results[i] = tw_cancel(call, key, &due);
 	}
-	tw_wheel_unlock(wheel, &now);
+	tw_wheel_unlock(call->wheel, &call->now);
 }

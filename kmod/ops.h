@@ -19,26 +19,27 @@
 #define TW_MAX_CANCELS	64
 
 /**
- * struct tw_caller - the process that asks
- * @offset: ns to add to host time for this process, see clock.h
+ * struct tw_call - what a call is carried out with
+ * @wheel: the wheel, set up
+ * @offset: ns to add to host time for the process that asks, see clock.h
+ * @now: the time, read with the lock if the call holds it
  */
-struct tw_caller {
-	s64	offset;
+struct tw_call {
+	struct tw_wheel	*wheel;
+	s64		offset;
+	struct tw_now	now;
 };
 
-void tw_ops_run(struct tw_wheel *wheel, const struct tw_caller *caller,
-		struct timewheel_op *ops, unsigned int n);
-void tw_register_many(struct tw_wheel *wheel, const struct tw_caller *caller,
-		      const struct timewheel_register_many *many,
+void tw_ops_run(struct tw_call *call, struct timewheel_op *ops, unsigned int n);
+void tw_register_many(struct tw_call *call, const struct timewheel_register_many *many,
 		      struct timewheel_entry *entries, unsigned int n);
-void tw_cancel_many(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
+void tw_cancel_many(struct tw_call *call, bool by_handle, const u64 *keys,
 		    s32 *results, unsigned int n);
 
 /* A tick as a point of time of the caller's. */
-static inline u64 tw_tick_shown(const struct tw_wheel *wheel,
-				const struct tw_caller *caller, u64 tick)
+static inline u64 tw_tick_shown(const struct tw_call *call, u64 tick)
 {
-	return tw_clock_to_user(tick * tw_ring_tick(&wheel->ring), caller->offset);
+	return tw_clock_to_user(tick * call->wheel->ring.tick, call->offset);
 }
 
 #endif /* TW_OPS_H */

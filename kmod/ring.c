@@ -42,19 +42,12 @@ static int tw_ring_init_tokens(struct tw_ring *ring,
 		size += sizeof(struct tw_repeat);
 	}
 
-	return tw_arena_init(&ring->tokens, size,
-			     offsetof(struct tw_token, place),
-			     setup->max_tokens);
+	return tw_arena_init(&ring->tokens, size, setup->max_tokens);
 }
 
-/**
- * tw_ring_init() - make an empty ring
- * @ring: memory for it
- * @setup: how it is to be; the caller has checked the ranges
- *
- * May sleep.
- *
- * Return: 0, or -ENOMEM with nothing left behind.
+/*
+ * Makes an empty ring; the caller has checked the ranges. May sleep. Returns 0, or -ENOMEM
+ * with nothing left behind.
  */
 int tw_ring_init(struct tw_ring *ring, const struct tw_ring_setup *setup)
 {
@@ -121,14 +114,9 @@ static bool tw_ring_has_words_for(const struct tw_ring *ring, u32 tokens)
 	       tokens <= tw_words_capacity(&ring->words);
 }
 
-/**
- * tw_ring_grow() - take memory for the registration that met -EAGAIN
- * @ring: the ring, its lock not held
- *
- * Others may use it up first: register again until it does not say -EAGAIN.
- * May sleep.
- *
- * Return: 0 or -ENOMEM.
+/*
+ * Takes memory, with no lock held, for the registration that met -EAGAIN. Others may use it up
+ * first: register again until it does not say -EAGAIN. May sleep. Returns 0 or -ENOMEM.
  */
 int tw_ring_grow(struct tw_ring *ring)
 {
@@ -201,17 +189,13 @@ int tw_ring_by_id(struct tw_ring *ring, u64 id, struct tw_found *found)
 	return 0;
 }
 
-/**
- * tw_ring_scan() - find the next token by its place in memory
- * @ring: the ring, locked
- * @next: index to begin with; moved beyond what was looked at
- * @work: how many places may still be looked at; counted down
- * @word: the token's word
+/*
+ * Finds the next token by its place in memory, from index *@next on, which is moved beyond
+ * what was looked at. @work: how many places may still be looked at; counted down. A token
+ * keeps its index as long as it lives. A caller that goes through all tokens meets each
+ * exactly once, however often it lets go of the lock.
  *
- * A token keeps its index as long as it lives. A caller that goes through all tokens
- * meets each exactly once, however often it lets go of the lock.
- *
- * Return: the index of a token that is not FREE, or TW_NIL: then there is none
+ * Returns the index of a token that is not FREE, and its word; or TW_NIL: then there is none
  * any more, unless @work has run out.
  */
 u32 tw_ring_scan(const struct tw_ring *ring, u32 *next, unsigned int *work,
@@ -281,7 +265,6 @@ static inline struct tw_token *tw_ring_get(struct tw_ring *ring, u32 *index)
 	const struct tw_list *free = &lists->list[ring->levels.free];
 	struct tw_token *token;
 
-	lockdep_assert_held(&ring->lock);
 	ring->tokens.used++;
 	if (likely(free->fill)) {
 		*index = tw_ring_last(ring, free);
@@ -304,7 +287,6 @@ static inline void tw_ring_put(struct tw_ring *ring, u32 index)
 {
 	struct tw_lists *lists = &ring->levels.lists;
 
-	lockdep_assert_held(&ring->lock);
 	tw_list_push(&lists->list[ring->levels.free],
 		     tw_lists_open(lists, ring->levels.free), index);
 	ring->tokens.used--;
@@ -341,7 +323,6 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
 	const struct tw_arena tokens = ring->tokens;
 	unsigned int i;
 
-	lockdep_assert_held(&ring->lock);
 	for (i = 0; i < n; i++) {
 		u32 index = batch[i];
 		struct tw_token *token = tw_arena_at(&tokens, index);
@@ -355,16 +336,9 @@ static inline unsigned int tw_ring_end_lives(const struct tw_ring *ring,
 	return i;
 }
 
-/**
- * tw_ring_free_due() - tw_ring_free() of many
- * @ring: the ring, locked
- * @batch: tokens
- * @n: how many
- * @due: ends tokens that are due on this tick, up to one that is not
- *
- * Many are cheap: the chunk that they are entered in is found once.
- *
- * Return: how many.
+/*
+ * Ends the lives of the first of @n tokens that are due on tick @due, as tw_ring_free() does.
+ * Many are cheap: the chunk that they are entered in is found once. Returns how many.
  */
 unsigned int tw_ring_free_due(struct tw_ring *ring, const u32 *batch,
 			      unsigned int n, u64 due)
@@ -417,7 +391,6 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 {
 	const struct tw_deliveries *delivery = &ring->delivery;
 
-	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (delivery->at)
 		*tw_delivery_of(ring, token) = (struct tw_delivery) {
@@ -427,17 +400,12 @@ static void tw_ring_begin_extras(struct tw_ring *ring, struct tw_token *token,
 		tw_repeat_at(ring, token)->period = 0;
 }
 
-/**
- * tw_ring_register() - a new token
- * @ring: the ring, locked
- * @now: the time
- * @id: its id, if the ring has ids
- * @cookie: its cookie, if the ring has cookies
- * @deadline: when it is due, no earlier than @now
- * @handle: its handle
+/*
+ * Registers a new token, with @id and @cookie as far as the ring has such, and tells its
+ * handle. @deadline: when it is due, no earlier than @now.
  *
- * Return: 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST;
- * -ENOSPC; -ENOMEM; -ESHUTDOWN the ring is draining.
+ * Returns 0; -EAGAIN: let go of the lock, tw_ring_grow(), and again; -EEXIST; -ENOSPC;
+ * -ENOMEM; -ESHUTDOWN the ring is draining.
  */
 int tw_ring_register(struct tw_ring *ring, const struct tw_now *now, u64 id,
 		     u64 cookie, const struct tw_deadline *deadline,
@@ -489,7 +457,6 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 	u32 generation = tw_generation(found->token, found->word);
 	struct tw_repeat *repeat = tw_repeat_of(ring, found->token);
 
-	lockdep_assert_held(&ring->lock);
 	tw_stamp_set(ring, index, tw_stamp_none(generation));
 	if (!repeat)
 		return;
@@ -497,13 +464,10 @@ static void tw_ring_moved(struct tw_ring *ring, const struct tw_found *found,
 	tw_delivery_of(ring, found->token)->attempts = 0;
 }
 
-/**
- * tw_ring_move() - due at another time, earlier or later
- * @ring: the ring, locked
- * @found: the token; afterwards with the word that it had before
- * @now: the time
- * @deadline: when it is due, no earlier than @now; the token's timeout stays
- *	when this has none, as it must if the token is periodic
+/*
+ * Makes a token due at another time, earlier or later, but no earlier than @now. The token's
+ * timeout stays when @deadline has none, as it must if the token is periodic. @found has
+ * afterwards the word that the token had before.
  */
 void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 		  const struct tw_now *now, const struct tw_deadline *deadline)
@@ -522,11 +486,7 @@ void tw_ring_move(struct tw_ring *ring, struct tw_found *found,
 	ring->moved++;
 }
 
-/**
- * tw_ring_cancel() - end a token without an event
- * @ring: the ring, locked
- * @found: the token; afterwards with the word that it had before
- */
+/* Ends a token without an event. @found has afterwards the word that it had before. */
 void tw_ring_cancel(struct tw_ring *ring, struct tw_found *found)
 {
 	struct tw_token *token = found->token;

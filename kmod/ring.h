@@ -36,11 +36,16 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-#include "delivery_types.h"
+#include "held.h"
 #include "ids.h"
 #include "levels.h"
 #include "token.h"
 #include "words.h"
+
+/* The first delivery's number. Tests begin near the end, to see it wrap. */
+#ifndef TW_FIRST_DELIVERY
+#define TW_FIRST_DELIVERY	1U
+#endif
 
 struct timewheel_info;
 
@@ -52,6 +57,34 @@ struct timewheel_info;
 struct tw_now {
 	u64	ns;
 	u64	tick;
+};
+
+/**
+ * struct tw_deliveries - what a ring knows of deliveries
+ * @at: offset of a token's struct tw_delivery, 0 on a ring with neither leases nor
+ *	periods; constant
+ * @repeat_at: offset of a token's struct tw_repeat, 0 on a ring without periods;
+ *	constant
+ * @lease: ns, 0 for none; constant
+ * @held: on a ring with leases: the deliveries that are out; ring's lock
+ * @acked: count; ring's lock
+ * @nacked: count; ring's lock
+ * @lapsed: count; ring's lock
+ * @returned: count; ring's lock
+ * @deleted: count; ring's lock
+ * @missed: count; ring's lock
+ */
+struct tw_deliveries {
+	u32		at;
+	u32		repeat_at;
+	u64		lease;
+	struct tw_held	held;
+	u64		acked;
+	u64		nacked;
+	u64		lapsed;
+	u64		returned;
+	u64		deleted;
+	u64		missed;
 };
 
 /**
@@ -200,42 +233,6 @@ static inline struct tw_token *tw_ring_token(const struct tw_ring *ring,
 					     u32 index)
 {
 	return tw_arena_at(&ring->tokens, index);
-}
-
-/* ns per tick. */
-static inline u64 tw_ring_tick(const struct tw_ring *ring)
-{
-	return ring->tick;
-}
-
-/* The last tick that a deadline may have. */
-static inline u64 tw_ring_max_due(const struct tw_ring *ring)
-{
-	return ring->max_due;
-}
-
-/* ARMED tokens. Under the lock, or when no thread uses the ring any more. */
-static inline u32 tw_ring_pending(const struct tw_ring *ring)
-{
-	return ring->pending;
-}
-
-/* Slots of the user's ring. */
-static inline u32 tw_ring_slots(const struct tw_ring *ring)
-{
-	return ring->slots;
-}
-
-/* ns for which a delivery is held, 0 when a read ends tokens. */
-static inline u64 tw_ring_lease(const struct tw_ring *ring)
-{
-	return ring->delivery.lease;
-}
-
-/* Whether no token can be registered. Under the lock. */
-static inline bool tw_ring_is_draining(const struct tw_ring *ring)
-{
-	return !ring->room;
 }
 
 /* Lets tokens be registered, or not. Under the lock. */
@@ -394,15 +391,7 @@ static inline u64 tw_token_cookie(const struct tw_ring *ring,
  * gcc 12).
  */
 
-/**
- * tw_ring_due() - the tick on which a deadline is due
- * @ring: the ring
- * @now: the time
- * @deadline: in ns
- * @due: the tick
- *
- * Return: 0, or -ERANGE when it is beyond the last tick.
- */
+/* The tick on which a deadline, in ns, is due. Returns 0, or -ERANGE beyond the last tick. */
 static inline int tw_ring_due(const struct tw_ring *ring,
 			      const struct tw_now *now, u64 deadline,
 			      u64 *due)
@@ -447,6 +436,13 @@ static __always_inline int tw_ring_find(struct tw_ring *ring,
 			       tw_ring_by_id(ring, key.value, found);
 }
 
+/* Fetches the token of a handle, which is about to be looked up. */
+static inline void tw_ring_prefetch_handle(const struct tw_ring *ring,
+					   u64 handle)
+{
+	tw_arena_prefetch(&ring->tokens, (u32)handle);
+}
+
 /* Fetches the tokens of ids that are about to be looked up. */
 static inline void tw_ring_prefetch_ids(struct tw_ring *ring, const u64 *ids,
 					unsigned int n)
@@ -455,11 +451,16 @@ static inline void tw_ring_prefetch_ids(struct tw_ring *ring, const u64 *ids,
 		tw_ids_prefetch(&ring->ids, ids, n);
 }
 
-/* Fetches the token of a handle, which is about to be looked up. */
-static inline void tw_ring_prefetch_handle(const struct tw_ring *ring,
-					   u64 handle)
+/* Fetches the tokens of keys that are about to be looked up. */
+static inline void tw_ring_prefetch_keys(struct tw_ring *ring, bool by_handle,
+					 const u64 *keys, unsigned int n)
 {
-	tw_arena_prefetch(&ring->tokens, (u32)handle);
+	unsigned int i;
+
+	if (!by_handle)
+		tw_ring_prefetch_ids(ring, keys, n);
+	for (i = 0; by_handle && i < n; i++)
+		tw_ring_prefetch_handle(ring, keys[i]);
 }
 
 /*
@@ -486,17 +487,12 @@ static inline int tw_touch_due(const struct tw_ring *ring,
 			 -EINVAL;
 }
 
-/**
- * tw_ring_touch() - due a whole timeout from now, if that is later
- * @ring: the ring, its lock not needed
- * @found: the token; on success with the word that it had before
- * @now: the time
- * @due: on which tick it is due then
+/*
+ * Makes a token due a whole timeout from now, on tick *@due, if that is later. Needs no lock.
+ * @found has on success the word that the token had before. The token stays where it is
+ * filed: the thread that looks there files it again.
  *
- * The token stays where it is filed: the thread that looks there files it again.
- *
- * Return: 0; -ESTALE when it is no longer pending; -EINVAL when it has no
- * timeout; -ERANGE.
+ * Returns 0; -ESTALE when it is no longer pending; -EINVAL when it has no timeout; -ERANGE.
  */
 static __always_inline int tw_ring_touch(struct tw_ring *ring,
 					 struct tw_found *found,

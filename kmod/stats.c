@@ -80,15 +80,7 @@ static void tw_sums_add(struct tw_sums *sums, const struct timewheel_info *info,
 	tw_histogram_add(&sums->lateness, lateness);
 }
 
-/**
- * tw_stats_setup() - set a new wheel up, and number it
- * @wheel: the wheel
- * @setup: how; the caller has checked the ranges
- *
- * May sleep.
- *
- * Return: as tw_wheel_setup().
- */
+/* Sets a new wheel up, as tw_wheel_setup() does, and numbers it. May sleep. */
 int tw_stats_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup)
 {
 	u32 number;
@@ -206,23 +198,15 @@ static const struct seq_operations tw_wheels_sops = {
 
 DEFINE_SEQ_ATTRIBUTE(tw_wheels);
 
-static int tw_users_show(struct seq_file *m, void *v)
+/* A file's private data says whether it is that of namespaces, or of users. */
+static int tw_accounts_show(struct seq_file *m, void *v)
 {
-	tw_limits_show_users(m);
+	tw_limits_show(m, m->private);
 
 	return 0;
 }
 
-DEFINE_SHOW_ATTRIBUTE(tw_users);
-
-static int tw_namespaces_show(struct seq_file *m, void *v)
-{
-	tw_limits_show_namespaces(m);
-
-	return 0;
-}
-
-DEFINE_SHOW_ATTRIBUTE(tw_namespaces);
+DEFINE_SHOW_ATTRIBUTE(tw_accounts);
 
 static void tw_histogram_show(struct seq_file *m,
 			      const struct tw_histogram *histogram)
@@ -297,9 +281,9 @@ void __init tw_stats_init(void)
 {
 	tw_debugfs = debugfs_create_dir("timewheel", NULL);
 	debugfs_create_file("wheels", 0400, tw_debugfs, NULL, &tw_wheels_fops);
-	debugfs_create_file("users", 0400, tw_debugfs, NULL, &tw_users_fops);
-	debugfs_create_file("namespaces", 0400, tw_debugfs, NULL,
-			    &tw_namespaces_fops);
+	debugfs_create_file("users", 0400, tw_debugfs, NULL, &tw_accounts_fops);
+	debugfs_create_file("namespaces", 0400, tw_debugfs, &tw_debugfs,
+			    &tw_accounts_fops);
 	debugfs_create_file("stats", 0400, tw_debugfs, NULL, &tw_stats_fops);
 }
 

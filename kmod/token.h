@@ -7,14 +7,7 @@
  *	|  due tick    | state |  generation  |
  *	+--------------+-------+--------------+
  *
- *	FREE --register--> ARMED --take--> TAKEN --delivered--> FREE
- *	                   ^ | ^             |
- *	        touch, move| | |             | put back, after a fault
- *	                   +-+ +-------------+
- *	                     |
- *	                     +--cancel--> FREE
- *
- * On a ring with leases a token that was delivered becomes HELD: see delivery.h.
+ * LOCKING lists the states, and the calls that lead from one to another.
  *
  * A caller that has a handle may raise the due tick of an ARMED token with a
  * compare-and-swap and no lock: that is a touch. Every other change of the word
@@ -90,6 +83,32 @@ struct tw_id_token {
 	struct rhash_head	node;
 };
 
+/**
+ * struct tw_delivery - what a token knows of its deliveries
+ * @number: of the last delivery, 0 for none and on a ring without leases
+ * @attempts: deliveries since the token was registered, or since its period began
+ *
+ * Both are under the ring's lock, or the token is TAKEN and its reader's.
+ */
+struct tw_delivery {
+	u32	number;
+	u32	attempts;
+};
+
+/**
+ * struct tw_repeat - what makes a token periodic
+ * @base: the deadline in ns that comes next, or that the delivery under way is of
+ * @period: ns, 0 when the token is not periodic: then the rest means nothing
+ * @missed: periods since the last event that had none
+ *
+ * All of it is under the ring's lock, or the token is TAKEN and its reader's.
+ */
+struct tw_repeat {
+	u64	base;
+	u64	period;
+	u32	missed;
+};
+
 static inline u64 tw_word(u64 due, enum tw_state state, u16 generation)
 {
 	return due << TW_DUE_SHIFT | (u64)state << TW_STATE_SHIFT | generation;
@@ -114,6 +133,13 @@ static inline u64 tw_word_with_due(u64 word, u64 due)
 static inline u32 tw_generation(const struct tw_token *token, u64 word)
 {
 	return (u32)READ_ONCE(token->generation_hi) << 16 | (u16)word;
+}
+
+/* Nothing has come so far of a periodic token whose first deadline this is. */
+static inline void tw_repeat_start_over(struct tw_repeat *repeat, u64 base)
+{
+	repeat->base = base;
+	repeat->missed = 0;
 }
 
 #endif /* TW_TOKEN_H */

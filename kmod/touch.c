@@ -73,16 +73,9 @@ static noinline long tw_touch_word_key(struct tw_wheel *wheel, bool by_handle,
 	return tw_touch_locked(wheel, by_handle, &value, 1, &done);
 }
 
-/**
- * tw_touch_key() - touch one token and tell no more than that it was done
- * @wheel: the wheel, set up
- * @by_handle: @value is its handle, else its id
- * @value: handle or id
- *
- * Never sleeps.
- *
- * Return: as tw_touch(). It is of ioctl(2)'s type, so that the caller can leave
- * the return to it.
+/*
+ * Touches one token and tells no more than that it was done: returns as tw_touch() does, but
+ * in ioctl(2)'s type, so that the caller can leave the return to it. Never sleeps.
  */
 long tw_touch_key(struct tw_wheel *wheel, u32 by_handle, u64 value)
 {
@@ -93,32 +86,19 @@ long tw_touch_key(struct tw_wheel *wheel, u32 by_handle, u64 value)
 			   tw_touch_id(wheel, value);
 }
 
-/**
- * tw_touch_keys() - touch tokens in order, up to the first that fails
- * @wheel: the wheel, set up
- * @by_handle: the keys are handles, else ids
- * @keys: the keys
- * @n: how many, at most TW_MAX_KEYS
- * @done: how many were touched
- *
- * Never sleeps.
- *
- * Return: 0, or why the token of key @done could not be touched.
+/*
+ * Touches the tokens of at most TW_MAX_KEYS keys in order, up to the first that fails: @done
+ * says how many. Never sleeps. Returns 0, or why the token of key *@done could not be
+ * touched.
  */
 int tw_touch_keys(struct tw_wheel *wheel, bool by_handle, const u64 *keys,
 		  unsigned int n, unsigned int *done)
 {
 	struct tw_now now = tw_wheel_now(wheel);
 	int ret = -ENOENT;
-	unsigned int i;
 
 	*done = 0;
-	if (by_handle)
-		for (i = 0; i < n; i++)
-			tw_ring_prefetch_handle(&wheel->ring, keys[i]);
-	else
-		tw_ring_prefetch_ids(&wheel->ring, keys, n);
-
+	tw_ring_prefetch_keys(&wheel->ring, by_handle, keys, n);
 	if (!tw_ring_has_words(&wheel->ring))
 		/* Two calls, so that by handle all is in registers. */
 		ret = by_handle ?

@@ -27,19 +27,15 @@ static inline int tw_was_due(const struct tw_found *found,
 		TIMEWHEEL_RES_WAS_DUE : 0;
 }
 
-/**
- * tw_touch() - touch a token
- * @wheel: the wheel, set up
- * @key: which
- * @now: the time
- * @locked: the caller holds the lock, which a wheel with touch words needs
- * @due: on which tick the token is due then
+/*
+ * Touches a token of a wheel that is set up. @locked: the caller holds the lock, which a
+ * wheel with touch words needs. @due: on which tick the token is due then.
  *
  * Without the lock -ENOENT may be wrong. A registration that is about to fail with
  * -EEXIST writes the id into a free token. A look-up that just passes there finds
  * that token, not the one that is pending. With the lock -ENOENT is exact.
  *
- * Return: 0 or TIMEWHEEL_RES_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
+ * Returns 0 or TIMEWHEEL_RES_WAS_DUE; -EINVAL; -ENOENT; -ESTALE; -ERANGE.
  */
 static __always_inline int tw_touch(struct tw_wheel *wheel, struct tw_key key,
 				    const struct tw_now *now, bool locked,

@@ -63,11 +63,7 @@ static enum hrtimer_restart tw_wheel_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/**
- * tw_wheel_new() - a wheel that is still to be set up
- *
- * Return: the wheel or NULL.
- */
+/* A wheel that is still to be set up, or NULL. */
 struct tw_wheel *tw_wheel_new(void)
 {
 	struct tw_wheel *wheel = kzalloc(sizeof(*wheel), TW_GFP);
@@ -149,15 +145,10 @@ static int tw_wheel_acquire(struct tw_wheel *wheel,
 	return err;
 }
 
-/**
- * tw_wheel_setup() - set a new wheel up
- * @wheel: the wheel
- * @setup: how; the caller has checked the ranges
- * @number: its number
- *
- * Charges it to the calling user. May sleep.
- *
- * Return: 0; -EBUSY when it has been set up; -ERANGE; -EDQUOT; -ENOSPC; -ENOMEM.
+/*
+ * Sets a new wheel up, as the caller has checked it, and charges it to the calling user. May
+ * sleep. Returns 0; -EBUSY when it has been set up; -EINVAL; -ERANGE; -EDQUOT; -ENOSPC;
+ * -ENOMEM.
  */
 int tw_wheel_setup(struct tw_wheel *wheel, const struct timewheel_setup *setup,
 		   u32 number)
@@ -191,7 +182,7 @@ void tw_wheel_free(struct tw_wheel *wheel)
 {
 	if (wheel->stage != TW_NEW) {
 		hrtimer_cancel(&wheel->timer);
-		trace_destroy(wheel->number, tw_ring_pending(&wheel->ring));
+		trace_destroy(wheel->number, wheel->ring.pending);
 		tw_limits_uncharge(&wheel->charge);
 		tw_ring_destroy(&wheel->ring);
 		tw_wheel_free_counters(wheel);
@@ -211,7 +202,7 @@ static void tw_wheel_arm(struct tw_wheel *wheel, u64 tick)
 		hrtimer_try_to_cancel(&wheel->timer);
 	else
 		hrtimer_start_range_ns(&wheel->timer,
-				       ns_to_ktime(tick * tw_ring_tick(&wheel->ring)),
+				       ns_to_ktime(tick * wheel->ring.tick),
 				       wheel->slack, HRTIMER_MODE_ABS);
 }
 
@@ -258,11 +249,9 @@ void tw_wheel_unlock(struct tw_wheel *wheel, const struct tw_now *now)
 		tw_wheel_wake(wheel);
 }
 
-/**
- * tw_wheel_end() - end a wheel that others may be using
- * @wheel: the wheel, ready
- *
- * Their calls get -ENODEV from now on; sleeping readers and pollers are woken.
+/*
+ * Ends a wheel that others may be using. Their calls get -ENODEV from now on; sleeping readers
+ * and pollers are woken.
  */
 void tw_wheel_end(struct tw_wheel *wheel)
 {
@@ -275,20 +264,14 @@ void tw_wheel_end(struct tw_wheel *wheel)
 	wake_up_all(&wheel->pollers);
 }
 
-/**
- * tw_wheel_advance() - put the hand of a MANUAL wheel
- * @wheel: the wheel
- * @tick: on which tick
- *
- * Return: 0; -EINVAL when it is not MANUAL; -ERANGE.
- */
+/* Puts the hand of a MANUAL wheel. Returns 0; -EINVAL when it is not MANUAL; -ERANGE. */
 int tw_wheel_advance(struct tw_wheel *wheel, u64 tick)
 {
 	struct tw_now now;
 
 	if (wheel->clock != TIMEWHEEL_CLOCK_MANUAL)
 		return -EINVAL;
-	if (tick > tw_ring_max_due(&wheel->ring))
+	if (tick > wheel->ring.max_due)
 		return -ERANGE;
 
 	tw_wheel_lock(wheel);
@@ -328,14 +311,7 @@ static void tw_wheel_set_stage(struct tw_wheel *wheel, enum tw_stage stage)
 	tw_wheel_arm(wheel, TW_NEVER);
 }
 
-/**
- * tw_wheel_control() - pause, resume, drain
- * @wheel: the wheel
- * @state: TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_DRAINING
- * @mask: which of them count
- *
- * Return: 0, or -ENODEV when it has ended.
- */
+/* Pauses, resumes, drains, by the states that are in @mask. Returns 0 or -ENODEV. */
 int tw_wheel_control(struct tw_wheel *wheel, u32 state, u32 mask)
 {
 	struct tw_now now = tw_wheel_lock(wheel);
@@ -366,9 +342,9 @@ void tw_wheel_info(struct tw_wheel *wheel, struct timewheel_info *info)
 	info->number = wheel->number;
 	info->now = now.ns;
 	info->hand = now.tick;
-	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * tw_ring_tick(ring);
+	info->next = next == TW_NEVER ? TIMEWHEEL_NEVER : next * ring->tick;
 	info->state = wheel->stage == TW_PAUSED ? TIMEWHEEL_CONTROL_PAUSED : 0;
-	if (tw_ring_is_draining(ring))
+	if (!ring->room)
 		info->state |= TIMEWHEEL_CONTROL_DRAINING;
 	info->slack = wheel->slack;
 	info->bytes = sizeof(*wheel) - sizeof(*ring) + tw_ring_bytes(ring) +
@@ -411,17 +387,10 @@ static void tw_wheel_end_alarm(struct tw_wheel *wheel, bool quiet)
 	wheel->quiet += quiet;
 }
 
-/**
- * tw_wheel_take() - take expired tokens, in the order of their due ticks
- * @wheel: the wheel
- * @now: when they were taken
- * @batch: where their indices go
- * @max: how many at most
- * @more: whether there is more to take
- *
- * Taken tokens are the caller's until tw_wheel_finish() has been told of them.
- *
- * Return: how many.
+/*
+ * Takes at most @max expired tokens, in the order of their due ticks, and tells when they
+ * were taken, and whether there is more to take. Taken tokens are the caller's until
+ * tw_wheel_finish() has been told of them. Returns how many.
  */
 unsigned int tw_wheel_take(struct tw_wheel *wheel, struct tw_now *now,
 			   u32 *batch, unsigned int max, bool *more)
@@ -484,21 +453,15 @@ static void tw_wheel_delivered(struct tw_wheel *wheel, u64 then,
 		unsigned int some = tw_look_delivered(ring, batch, n, &due, now,
 						      holder);
 
-		bucket[tw_bucket(then - due * tw_ring_tick(&wheel->ring))] += some;
+		bucket[tw_bucket(then - due * wheel->ring.tick)] += some;
 		batch += some;
 		n -= some;
 	}
 }
 
-/**
- * tw_wheel_finish() - end or put back tokens that were taken
- * @wheel: the wheel
- * @then: when they were taken
- * @batch: the tokens
- * @n: how many
- * @delivered: how many of them, from the first on, were delivered; the others
- *	are put back
- * @holder: the open file that has got them
+/*
+ * Ends tokens that were taken @then. The first @delivered of them were delivered to @holder;
+ * the others are put back.
  */
 void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 		     const u32 *batch, unsigned int n, unsigned int delivered,
@@ -513,13 +476,7 @@ void tw_wheel_finish(struct tw_wheel *wheel, const struct tw_now *then,
 	tw_wheel_unlock(wheel, &now);
 }
 
-/**
- * tw_wheel_return() - a file is released: what it holds is due again
- * @wheel: the wheel
- * @holder: of the file, which no call uses any more
- *
- * May sleep.
- */
+/* A file, which no call uses any more, is released: what it holds is due again. May sleep. */
 void tw_wheel_return(struct tw_wheel *wheel, struct tw_holder *holder)
 {
 	bool more;
@@ -549,13 +506,9 @@ static bool tw_wheel_step(struct tw_wheel *wheel, bool *due)
 	return *due || work;
 }
 
-/**
- * tw_wheel_is_due() - whether a token has expired
- * @wheel: the wheel
- *
- * The caller is queued on @wheel->pollers.
- *
- * Return: whether one has, or true when it would take long to find out.
+/*
+ * Whether a token has expired; true also when it would take long to find out. The caller is
+ * queued on @wheel->pollers.
  */
 bool tw_wheel_is_due(struct tw_wheel *wheel)
 {
@@ -590,11 +543,9 @@ static bool tw_wheel_must_wake(const struct tw_wheel *wheel)
 	}
 }
 
-/**
- * tw_wheel_wait() - sleep until there is something to look at, or it has ended
- * @wheel: the wheel
- *
- * Return: 0, or -ERESTARTSYS when a signal came.
+/*
+ * Sleeps until there is something to look at, or the wheel has ended. Returns 0, or
+ * -ERESTARTSYS when a signal came.
  */
 int tw_wheel_wait(struct tw_wheel *wheel)
 {

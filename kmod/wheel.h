@@ -113,10 +113,10 @@ static inline struct tw_now tw_wheel_now(const struct tw_wheel *wheel)
 
 	if (unlikely(wheel->clock == TIMEWHEEL_CLOCK_MANUAL)) {
 		now.tick = READ_ONCE(wheel->manual);
-		now.ns = now.tick * tw_ring_tick(&wheel->ring);
+		now.ns = now.tick * wheel->ring.tick;
 	} else {
 		now.ns = tw_clock_ns(wheel->clock);
-		now.tick = now.ns / tw_ring_tick(&wheel->ring);
+		now.tick = now.ns / wheel->ring.tick;
 	}
 
 	return now;

@@ -45,8 +45,12 @@
 
 #define TW_WORDS_PER_PAGE	((u32)(PAGE_SIZE / sizeof(u64)))
 
-int tw_words_init(struct tw_blocks *words, u32 max);
-u64 tw_stamp_due(u64 word, u64 now, u64 timeout);
+/* Makes a directory of pages for so many tokens. Return: 0 or -ENOMEM. */
+static inline int tw_words_init(struct tw_blocks *words, u32 max)
+{
+	return tw_blocks_init(words, (max - 1) / TW_WORDS_PER_PAGE + 1,
+			      PAGE_SIZE);
+}
 
 /* How many tokens there are words for. Under the owner's lock. */
 static inline u32 tw_words_capacity(const struct tw_blocks *words)
@@ -104,6 +108,19 @@ static inline bool tw_stamp_sane(u64 word, u32 generation, u64 now,
 
 	return word >> 32 == generation &&
 	       (!(u32)word || age < BIT(31) || -age <= max_ahead);
+}
+
+/* To which tick a word that makes sense raises a token, 0 if it was not touched. */
+static inline u64 tw_stamp_due(u64 word, u64 now, u64 timeout)
+{
+	u32 age = (u32)now - (u32)word;
+
+	if (!(u32)word)
+		return 0;
+	if (age > S32_MAX)
+		age = 0;
+
+	return now + 1 + timeout > age ? now + 1 + timeout - age : 0;
 }
 
 #endif /* TW_WORDS_H */

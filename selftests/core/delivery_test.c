@@ -556,9 +556,14 @@ static void check_all(void)
  * Operations.
  */
 
+/* When a token is due, again and again, in ns. */
+struct period {
+	u64 first, length;
+};
+
 static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 			    const struct tw_deadline *deadline, u64 *handle,
-			    const struct tw_period *period)
+			    const struct period *period)
 {
 	int err, rounds = 0;
 
@@ -567,7 +572,8 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 		err = tw_ring_register(&m.ring, now, id_of(key), cookie,
 				       deadline, handle);
 		if (!err && period)
-			tw_delivery_repeat(&m.ring, (u32)*handle, period);
+			tw_delivery_repeat(&m.ring, (u32)*handle, period->first,
+					   period->length);
 		unlock();
 		if (err != -EAGAIN)
 			return err;
@@ -577,10 +583,10 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 }
 
 /* A first time may have passed; a period is a tick and more. */
-static struct tw_period pick_period(const struct tw_now *now)
+static struct period pick_period(const struct tw_now *now)
 {
 	__uint128_t length = (__uint128_t)m.ring.tick * (1 + below(12));
-	struct tw_period period = {
+	struct period period = {
 		.first = once(8) ? now->ns - min(now->ns, pick_ns()) :
 			 capped((__uint128_t)now->ns + pick_ns()),
 		.length = once(8) ? S64_MAX - below(9) :
@@ -603,7 +609,7 @@ static int register_error(u32 key)
 
 static void register_one(const struct tw_now *now, u32 key,
 			 const struct tw_deadline *deadline,
-			 const struct tw_period *period)
+			 const struct period *period)
 {
 	u64 handle, cookie = spread(64);
 	struct tw_delivery *delivery;
@@ -639,7 +645,7 @@ static void op_register(void)
 {
 	struct tw_now now = some_now();
 	bool periodic = m.setup.periods && once(2);
-	struct tw_period period = pick_period(&now);
+	struct period period = pick_period(&now);
 	struct tw_deadline deadline = {
 		.timeout = periodic || once(4) ? 0 : pick_ns(),
 	};
@@ -1358,7 +1364,7 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 
 static void register_periodic(u64 first, u64 length)
 {
-	struct tw_period period = { .first = first, .length = length };
+	struct period period = { .first = first, .length = length };
 	struct tw_deadline deadline = { 0 };
 	u64 handle;
 
@@ -1428,7 +1434,7 @@ static void test_beyond_the_last_tick(void)
 /* Of a token that nobody looks at before its life is over. */
 static u64 begin_life(bool periodic)
 {
-	const struct tw_period period = { .length = 77 };
+	const struct period period = { .length = 77 };
 	const struct tw_deadline deadline = { .due = 1 };
 	u64 handle;
 

@@ -1423,7 +1423,7 @@ static void test_spread(void)
 		m.moved++;
 	}
 	check_all();
-	CHECK_EQ(m.ring.levels.lists.chunks.used, 2 * 122);
+	CHECK_EQ(chunks_in_use(&m.ring.levels.lists), 2 * 122);
 	CHECK_EQ(shim_bytes(), bytes);
 	run_dry();
 	end();

@@ -5,6 +5,9 @@
 
 #include "ring.h"
 
+/* Of which lists are made; the others are free. */
+u32 chunks_in_use(const struct tw_lists *lists);
+
 void walk(struct tw_ring *ring);
 u32 list_level(const struct tw_ring *ring, u32 list);
 

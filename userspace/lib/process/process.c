@@ -12,9 +12,7 @@
 #include <linux/timewheel.h>
 
 #include "blocks.h"
-#include "events.h"
 #include "file.h"
-#include "ioctl.h"
 #include "named.h"
 #include "process.h"
 #include "stats.h"

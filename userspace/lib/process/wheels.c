@@ -16,7 +16,6 @@
 #include "arena.c"
 #include "list.c"
 #include "levels.c"
-#include "words.c"
 #include "ids.c"
 #include "held.c"
 #include "ring.c"
