@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "tw_named.h"
 #include "tw_process.h"
 #include "tw_test.h"
 
@@ -356,6 +357,76 @@ TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 	/* A CPU has 64 pages in stock: enough for a set-up, where pages are large. */
 	EXPECT_TRUE(failed || sysconf(_SC_PAGESIZE) > 4096);
 	EXPECT_GT(64, failed);
+}
+
+/* A wheel whose memory is some MB, of which the group may have none. */
+static const struct timewheel_setup slow_setup = {
+	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+	.max_tokens = LIMIT / 2 / 36, .lease = TW_SEC, .max_held = LIMIT / 2 / 36,
+};
+
+/* A process that the kernel puts to sleep for each bit of memory that it is charged for. */
+static void create_slowly(int *returned)
+{
+	int fd = open(TW_DEVICE, O_RDWR);
+
+	if (!tw_group_enter_locked() || !tw_group_set("memory.high", 0))
+		_exit(1);
+	tw_create_named(fd, "memory-slow", slow_setup);
+	__atomic_store_n(returned, 1, __ATOMIC_RELEASE);
+	_exit(0);
+}
+
+/* Waits until a process sleeps so that only its end can wake it. */
+static bool sleeps_for_memory(pid_t pid)
+{
+	char path[32], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (int i = 0; i < 2000 && state != 'D'; i++) {
+		FILE *file = fopen(path, "re");
+
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		if (file)
+			fclose(file);
+		tw_sleep_ms(5);
+	}
+	return state == 'D';
+}
+
+/*
+ * P9: a group that has more than it should has memory reclaimed within SETUP, or sleeps there.
+ * Users of other groups make private and named wheels meanwhile, and end them.
+ */
+TEST_F_TIMEOUT(memory, reclaiming_stalls_nobody, LONG)
+{
+	const struct timewheel_setup small = {
+		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
+		.max_tokens = 100,
+	};
+	int *returned = tw_shared_memory(sizeof(*returned));
+	int fd = TW_OPEN(O_RDWR);
+	pid_t child;
+
+	ASSERT_NE(MAP_FAILED, (void *)returned);
+	child = tw_fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		create_slowly(returned);
+	ASSERT_TRUE(sleeps_for_memory(child));
+
+	EXPECT_EQ(0, tw_setup_manual(fd, 60, 100, 0));
+	close(fd);
+	EXPECT_EQ(0, tw_create_named(self->fd, "memory-other", small));
+	EXPECT_EQ(0, tw_destroy_named(self->fd, "memory-other"));
+	EXPECT_EQ(0, __atomic_load_n(returned, __ATOMIC_ACQUIRE)) {
+		TH_LOG("the slow one was faster");
+	}
+
+	EXPECT_TRUE(tw_kill(child));
+	tw_destroy_named(self->fd, "memory-slow");
+	munmap(returned, sizeof(*returned));
 }
 
 TEST_HARNESS_MAIN

@@ -2,37 +2,32 @@
 /*
  * timewheel: millions of timeouts behind one file descriptor.
  *
- * A wheel is a ring of slots turned by one timer. A token is one pending timeout,
- * named by a u64 id of the user's choice, or by a handle. timewheel(7) explains
- * the concepts.
+ * A wheel is a ring of slots turned by one timer. A token is one pending timeout, named by a
+ * u64 id of the user's choice, or by a handle. timewheel(7) explains the concepts.
  *
- * Any number of threads may make these calls at once. Times are u64 nanoseconds.
- * A point of time is one of the wheel's clock as the calling process sees it: in
- * a time namespace, with its offsets. Deadlines are rounded up to whole ticks.
+ * Threads may make these calls at once. Times are u64 nanoseconds. A point of
+ * time is one of the wheel's clock as the calling process sees it, in its time namespace.
+ * Deadlines are rounded up to whole ticks.
  *
- * Structures have one layout for 32 and 64 bit callers. @size is sizeof() the
- * structure as the caller knows it; @op_size and @token_size are that of an
- * array's elements.
+ * Structures have one layout for 32 and 64 bit callers. @size is that of the structure as the
+ * caller knows it; @op_size and @token_size are those of an array's elements.
  *
- * A call that fails changes nothing, unless its description says otherwise. A
- * call with a field @done takes its elements in order, and tells there how many it
- * has done, also if it fails. A signal ends it early, with 0. A call blocks only for
- * memory of the caller that is paged out, unless its description says that it may
- * sleep. Every ioctl may fail with:
+ * A call that fails changes nothing, unless its description says otherwise. A call with a
+ * field @done takes its elements in order, and tells there how many are done, also if it
+ * fails. A signal ends it early, with 0. A call blocks only for memory of the caller that is
+ * paged out, unless it may sleep. Every ioctl may fail with:
  *
  * ===========  ===============================================================
- * %EBADF       the file is not open for writing, or for GET and LIST not for
- *              reading; CAPS, INFO and STATS need neither
- * %EBADFD      the file has not been set up; CAPS, CREATE and DESTROY need no
- *              wheel
+ * %EBADF       the file is not open for writing, or for GET and LIST not for reading; CAPS,
+ *              INFO and STATS need neither
+ * %EBADFD      the file is not set up; CAPS, CREATE and DESTROY need no wheel
  * %ENODEV      the wheel has been destroyed
  * %EFAULT      an address cannot be read or written
- * %EINVAL      a size is smaller than in the first release, @op_size or
- *              @token_size is more than a page or no multiple of 8, @count is out
- *              of range, a flag is not defined, or a reserved field is not 0
- * %E2BIG       @size is larger than a page, or than the kernel knows and the rest
- *              is not zero
- * %ENOTTY      there is no such command
+ * %EINVAL      a size is smaller than in the first release, @op_size or @token_size is more
+ *              than a page or no multiple of 8, @count is out of range, a flag is not
+ *              defined, or a reserved field is not 0
+ * %E2BIG       @size is larger than a page, or than the kernel knows and the rest not zero
+ * %ENOTTY      no such command
  * ===========  ===============================================================
  */
 #ifndef _UAPI_LINUX_TIMEWHEEL_H
@@ -104,11 +99,11 @@ enum timewheel_clock {
  * @min_tick: shortest tick
  * @max_tick: longest tick
  * @max_tokens: most tokens of a wheel
- * @max_word_ticks: on a wheel with touch words a timeout, and the deadline of a
- *	token that has one, is less than this many ticks ahead
+ * @max_word_ticks: with touch words a timeout, and the deadline of a token that has one, is
+ *	less than this many ticks ahead
  * @max_batch: TIMEWHEEL_MAX_BATCH
- * @op_size: the module's sizeof(struct timewheel_op)
- * @token_size: the module's sizeof(struct timewheel_token)
+ * @op_size: sizeof(struct timewheel_op)
+ * @token_size: sizeof(struct timewheel_token)
  * @event_size: sizeof(struct timewheel_event), which never changes
  *
  * All fields but @size and @flags are out.
@@ -134,15 +129,14 @@ struct timewheel_caps {
  * enum timewheel_setup_flags - flags of struct timewheel_setup
  * @TIMEWHEEL_SETUP_NO_IDS: tokens have no id, only a handle
  * @TIMEWHEEL_SETUP_NO_COOKIES: tokens carry no cookie
- * @TIMEWHEEL_SETUP_TOUCH_WORDS: tokens have touch words, which programs may map
- *	and touch by a store
+ * @TIMEWHEEL_SETUP_TOUCH_WORDS: tokens have touch words, to be mapped and touched by a store
  * @TIMEWHEEL_SETUP_PERIODS: tokens may be periodic
  */
 enum timewheel_setup_flags {
-	TIMEWHEEL_SETUP_NO_IDS		= 1 << 0,
-	TIMEWHEEL_SETUP_NO_COOKIES	= 1 << 1,
-	TIMEWHEEL_SETUP_TOUCH_WORDS	= 1 << 2,
-	TIMEWHEEL_SETUP_PERIODS		= 1 << 3,
+	TIMEWHEEL_SETUP_NO_IDS		= 0x1,
+	TIMEWHEEL_SETUP_NO_COOKIES	= 0x2,
+	TIMEWHEEL_SETUP_TOUCH_WORDS	= 0x4,
+	TIMEWHEEL_SETUP_PERIODS		= 0x8,
 };
 
 /**
@@ -150,25 +144,24 @@ enum timewheel_setup_flags {
  * @size: sizeof(struct timewheel_setup)
  * @flags: of enum timewheel_setup_flags
  * @clock: of enum timewheel_clock
- * @slots: of the ring: any number from 1 to 65536
+ * @slots: of the ring: 1 to 65536
  * @tick: from caps' min_tick to its max_tick (100 us to a day)
- * @max_tokens: most tokens at any one time, 1 to caps' max_tokens
+ * @max_tokens: most tokens at once, 1 to caps' max_tokens
  * @start: first tick of a MANUAL clock; else 0
  * @lease: how long, at least a tick, a reader holds a token until it answers; 0
  *	if a read ends tokens
- * @slack: by how much the timer may be late, to save interrupts; 0 with a MANUAL
- *	clock
- * @max_held: with a lease: how many deliveries may be out at once, 1 to @max_tokens;
- *	what is due beyond that waits. Else 0
+ * @slack: by how much the timer may be late, to save interrupts; 0 if MANUAL
+ * @max_held: with a lease: how many deliveries may be out at once, 1 to @max_tokens; what is
+ *	due beyond that waits. Else 0
  * @reserved: 0
  *
- * The memory for @max_held deliveries, 36 bytes each, is taken now. The wheel counts
- * towards the limits in timewheel(7). May sleep for memory.
+ * The memory for @max_held deliveries, 36 bytes each, is taken now. The wheel counts towards
+ * the limits in timewheel(7). May sleep.
  *
- * Errors: %EBUSY this file has been set up; %EDQUOT the user would have too many
- * wheels or tokens; %EINVAL a value is out of range, or does not go with another;
- * %ENOMEM; %ENOSPC the machine, or the caller's user namespace, would have too
- * many; %ERANGE the clock, or @start, is beyond the last tick.
+ * Errors: %EBUSY the file is set up; %EDQUOT the user would have too many wheels or
+ * tokens; %EINVAL a value is out of range, or does not go with another; %ENOMEM; %ENOSPC the
+ * machine, or the caller's user namespace, would have too many; %ERANGE the clock, or @start,
+ * is beyond the last tick.
  */
 struct timewheel_setup {
 	__u32		size;
@@ -189,24 +182,23 @@ struct timewheel_setup {
  * @TIMEWHEEL_CREATE_EXCLUSIVE: fail if a wheel of this name exists
  */
 enum timewheel_create_flags {
-	TIMEWHEEL_CREATE_EXCLUSIVE	= 1 << 0,
+	TIMEWHEEL_CREATE_EXCLUSIVE	= 0x1,
 };
 
 /**
  * struct timewheel_create - TIMEWHEEL_IOC_CREATE: make a named wheel
  * @size: sizeof(struct timewheel_create)
  * @flags: of enum timewheel_create_flags
- * @setup: address of a struct timewheel_setup
+ * @setup: address of struct timewheel_setup
  * @name: 1 to 63 ASCII letters, digits, "-" and "_", then zeros
  *
- * The wheel is /dev/timewheels/NAME, owned by the caller's effective user and
- * group, with mode 0600. May sleep. Returns 0, or TIMEWHEEL_RES_EXISTED
- * if a wheel of this name with the same setup existed, perhaps another user's.
+ * The wheel is /dev/timewheels/NAME, owned by the caller's effective user and group, with
+ * mode 0600. May sleep. Returns 0, or TIMEWHEEL_RES_EXISTED if a wheel of this name with the
+ * same setup existed, perhaps another user's.
  *
- * Errors: those of TIMEWHEEL_IOC_SETUP without %EBUSY; %EEXIST the wheel exists,
- * and the call is exclusive or the setup differs; %EINVAL also if @name is not as
- * described; %ENAMETOOLONG @name has no zero; %ENOTTY the file is not one of
- * /dev/timewheel.
+ * Errors: those of TIMEWHEEL_IOC_SETUP but %EBUSY; %EEXIST the wheel exists, and the call is
+ * exclusive or the setup differs; %EINVAL also for another @name; %ENAMETOOLONG @name has no
+ * zero; %ENOTTY the file is not one of /dev/timewheel.
  */
 struct timewheel_create {
 	__u32		size;
@@ -221,10 +213,10 @@ struct timewheel_create {
  * @flags: 0
  * @name: as in struct timewheel_create
  *
- * Files that have the wheel open get EPOLLHUP, EPOLLERR and %ENODEV; sleeping
- * readers wake up. May sleep. Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as for
- * TIMEWHEEL_IOC_CREATE; %ENOENT no wheel has this name; %EPERM another effective
- * user created the wheel, and the caller has no CAP_SYS_ADMIN.
+ * Files that have the wheel open get EPOLLHUP, EPOLLERR and %ENODEV; sleeping readers wake up.
+ * May sleep. Errors: %EINVAL, %ENAMETOOLONG, %ENOTTY as for TIMEWHEEL_IOC_CREATE; %ENOENT no
+ * wheel has this name; %EPERM another effective user created the wheel, and the caller has no
+ * CAP_SYS_ADMIN.
  */
 struct timewheel_destroy {
 	__u32	size;
@@ -234,40 +226,37 @@ struct timewheel_destroy {
 
 /**
  * enum timewheel_code - operations on a token
- * @TIMEWHEEL_OP_REGISTER: make a token that is due at @time. With a @period it is
- *	periodic and cannot be touched. Errors: %EEXIST a token has this id;
- *	%EINVAL a cookie on a wheel without cookies, or a @period shorter than a
- *	tick, with a @timeout, or on a wheel without periods; %ENOMEM; %ENOSPC the
- *	wheel has max_tokens tokens; %ERANGE; %ESHUTDOWN the wheel is draining.
- * @TIMEWHEEL_OP_TOUCH: make the token due its whole timeout from now, unless it
- *	is due even later. Errors: %EINVAL the token has no timeout; %ENOENT,
+ * @TIMEWHEEL_OP_REGISTER: make a token that is due at @time. With a @period it is periodic
+ *	and cannot be touched. Errors: %EEXIST a token has this id; %EINVAL a cookie on a
+ *	wheel without cookies, or a @period shorter than a tick, with a @timeout, or on a
+ *	wheel without periods; %ENOMEM; %ENOSPC the wheel has max_tokens tokens; %ERANGE;
+ *	%ESHUTDOWN the wheel is draining.
+ * @TIMEWHEEL_OP_TOUCH: make the token due its whole timeout from now, unless it is due even
+ *	later. Errors: %EINVAL the token has no timeout; %ENOENT, %ERANGE, %ESTALE.
+ * @TIMEWHEEL_OP_TOUCH_OR_REGISTER: touch the token of this id, whose timeout and cookie stay;
+ *	if there is none, register one for a delay of @time with that timeout. Errors: those
+ *	of the other two but %ENOENT and %ESTALE; %EEXIST the token is held.
+ * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later. A periodic token begins
+ *	anew, without attempts. Errors: %EINVAL a @timeout for a periodic token; %ENOENT,
  *	%ERANGE, %ESTALE.
- * @TIMEWHEEL_OP_TOUCH_OR_REGISTER: touch the token of this id, whose timeout and
- *	cookie stay; if there is none, register one for a delay of @time with that
- *	timeout. Errors: those of the other two without %ENOENT and %ESTALE;
- *	%EEXIST the token is held.
- * @TIMEWHEEL_OP_MOVE: make the token due at @time, earlier or later than before. A
- *	periodic token begins anew, without attempts. Errors: %EINVAL a @timeout
- *	for a periodic token; %ENOENT, %ERANGE, %ESTALE.
  * @TIMEWHEEL_OP_CANCEL: end the token without an event. Errors: %ENOENT, %ESTALE.
- * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or
- *	is pending again for its next period.
- * @TIMEWHEEL_OP_NACK: the reader has not dealt with it: the token is due again at
- *	@time. Errors: also %ERANGE.
- * @TIMEWHEEL_OP_EXTEND: the lease ends @time from now, if that is later than before; a
- *	@time of 0 stands for the wheel's lease. With a point of time it ends then, also
- *	earlier than before, as after the clock was set. Errors: also %ERANGE.
+ * @TIMEWHEEL_OP_ACK: the reader has dealt with the delivery: its token ends, or is pending
+ *	again for its next period.
+ * @TIMEWHEEL_OP_NACK: the reader has not: the token is due again at @time. Errors: also
+ *	%ERANGE.
+ * @TIMEWHEEL_OP_EXTEND: the lease ends @time from now, if that is later than before; a @time
+ *	of 0 stands for the wheel's lease. With a point of time it ends then, also earlier, as
+ *	after the clock was set. Errors: also %ERANGE.
  * @TIMEWHEEL_OP_DELETE: end a pending or held token.
  *
- * %EINVAL: an id on a wheel without ids. %ENOENT: no token with this id is
- * pending. %ESTALE: none of this wheel with this handle is. %ERANGE: a point of
- * time is beyond the last tick, a duration is 2^63 ns or more, or caps'
- * max_word_ticks forbids it.
+ * %EINVAL: an id on a wheel without ids. %ENOENT: no token with this id is pending. %ESTALE:
+ * none of this wheel with this handle is. %ERANGE: a point of time is beyond the last tick, a
+ * duration is 2^63 ns or more, or caps' max_word_ticks forbids it.
  *
- * ACK, NACK, EXTEND and DELETE need a wheel with leases, else %EINVAL, and also find
- * tokens that are held; %ESTALE also if a reader is still copying the token. ACK, NACK
- * and EXTEND answer a delivery, by any file of the wheel that is open for writing:
- * %ESTALE also if it is no longer out.
+ * ACK, NACK, EXTEND and DELETE need a wheel with leases, else %EINVAL, and also find held
+ * tokens; %ESTALE also if a reader is still copying the token. ACK, NACK and EXTEND answer a
+ * delivery, by any file of the wheel that is open for writing: %ESTALE also if it is no longer
+ * out.
  */
 enum timewheel_code {
 	TIMEWHEEL_OP_REGISTER		= 0,
@@ -282,33 +271,32 @@ enum timewheel_code {
 };
 
 /**
- * enum timewheel_op_flags - flags of operations, of touches and of GET
+ * enum timewheel_op_flags - flags of operations, touches and GET
  * @TIMEWHEEL_OPF_BY_HANDLE: tokens are named by handle, not by id (not with
  *	REGISTER and TOUCH_OR_REGISTER)
  * @TIMEWHEEL_OPF_ABSOLUTE: @time is a point of time, not a delay (REGISTER, MOVE,
  *	NACK and EXTEND only)
  */
 enum timewheel_op_flags {
-	TIMEWHEEL_OPF_BY_HANDLE		= 1 << 0,
-	TIMEWHEEL_OPF_ABSOLUTE		= 1 << 1,
+	TIMEWHEEL_OPF_BY_HANDLE		= 0x1,
+	TIMEWHEEL_OPF_ABSOLUTE		= 0x2,
 };
 
 /**
  * enum timewheel_result - bits of a result that is not negative
- * @TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but no reader had
- *	taken it
+ * @TIMEWHEEL_RES_WAS_DUE: the token was past its deadline, but not taken
  * @TIMEWHEEL_RES_REGISTERED: TOUCH_OR_REGISTER has registered a token
  * @TIMEWHEEL_RES_EXISTED: TIMEWHEEL_IOC_CREATE found the wheel
  */
 enum timewheel_result {
-	TIMEWHEEL_RES_WAS_DUE		= 1 << 0,
-	TIMEWHEEL_RES_REGISTERED	= 1 << 1,
-	TIMEWHEEL_RES_EXISTED		= 1 << 2,
+	TIMEWHEEL_RES_WAS_DUE		= 0x1,
+	TIMEWHEEL_RES_REGISTERED	= 0x2,
+	TIMEWHEEL_RES_EXISTED		= 0x4,
 };
 
 /**
  * struct timewheel_op - TIMEWHEEL_IOC_OP: one operation; also a batch's element
- * @size: sizeof(struct timewheel_op); in a batch its op_size
+ * @size: sizeof(struct timewheel_op)
  * @flags: of enum timewheel_op_flags
  * @code: of enum timewheel_code
  * @result: out: bits of enum timewheel_result; in a batch also a negative errno
@@ -316,25 +304,25 @@ enum timewheel_result {
  * @handle: in with TIMEWHEEL_OPF_BY_HANDLE; out if the operation registered a
  *	token: never 0
  * @cookie: travels with a registered token
- * @time: a delay from now, or with TIMEWHEEL_OPF_ABSOLUTE a point of time; if it
- *	has passed, the token is due at once
- * @timeout: REGISTER, MOVE: from a touch to the deadline; 0 stands for the delay.
- *	If that is 0, or @time a point of time, REGISTER makes a token that cannot
- *	be touched, and MOVE keeps the timeout
- * @period: REGISTER: between deadlines, 0 for a single one; counted to the ns
- *	from the @time of REGISTER or MOVE
- * @deadline: out, but not from ACK: the deadline after the operation, a whole tick;
- *	from CANCEL and DELETE the one before; from EXTEND, and from DELETE of a held
- *	token, the lease's end
+ * @time: a delay from now, or with TIMEWHEEL_OPF_ABSOLUTE a point of time; if it has passed,
+ *	the token is due at once
+ * @timeout: REGISTER, MOVE: from a touch to the deadline; 0 stands for the delay. If that is
+ *	0, or @time a point of time, REGISTER makes a token that cannot be touched, and MOVE
+ *	keeps the timeout
+ * @period: REGISTER: between deadlines, 0 for a single one; counted to the ns from the @time
+ *	of REGISTER or MOVE
+ * @deadline: out, but not from ACK: the deadline after the operation, a whole tick; from
+ *	CANCEL and DELETE the one before; from EXTEND, and from DELETE of a held token, the
+ *	lease's end
  * @delivery: ACK, NACK, EXTEND: the number in the event; else 0
  * @reserved: 0
  *
- * Fields that an operation does not read are ignored; fields that it does not
- * write stay. Registrations may sleep for memory.
+ * Fields that an operation does not read are ignored; those that it does not write stay.
+ * Registrations may sleep.
  *
- * Errors: those of the operation; %EINVAL no such @code, a flag or @delivery does
- * not go with it, or @reserved is not 0; %EFAULT also if @result cannot be written:
- * the operation has then been carried out.
+ * Errors: those of the operation; %EINVAL no such @code, a flag or @delivery does not go with
+ * it, or @reserved is not 0; %EFAULT also if @result cannot be written: the operation has then
+ * been carried out.
  */
 struct timewheel_op {
 	__u32		size;
@@ -362,9 +350,9 @@ struct timewheel_op {
  * @done: out: operations carried out
  * @reserved: 0
  *
- * An operation that fails does not end the batch. May sleep for memory. Errors:
- * %EFAULT an element cannot be read, or a result or @done not be written: @done were
- * carried out, but the last results may be missing.
+ * An operation that fails does not end the batch. May sleep. Errors: %EFAULT an element cannot
+ * be read, or a result or @done not be written: @done were carried out, but the last results
+ * may be missing.
  */
 struct timewheel_batch {
 	__u32		size;
@@ -380,7 +368,7 @@ struct timewheel_batch {
  * struct timewheel_touch - TIMEWHEEL_IOC_TOUCH: touch in the fewest instructions
  * @size: sizeof(struct timewheel_touch)
  * @flags: TIMEWHEEL_OPF_BY_HANDLE
- * @key: the token's id, or with TIMEWHEEL_OPF_BY_HANDLE its handle
+ * @key: its id, or with TIMEWHEEL_OPF_BY_HANDLE its handle
  *
  * Returns 0, or TIMEWHEEL_RES_WAS_DUE. Errors: those of TIMEWHEEL_OP_TOUCH.
  */
@@ -398,9 +386,9 @@ struct timewheel_touch {
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: tokens touched
  *
- * The first key that fails, key @done, ends the call with its error: the tokens
- * before it have been touched. Errors: those of TIMEWHEEL_OP_TOUCH; %EFAULT also if
- * key @done cannot be read, or @done itself cannot be written.
+ * The first key that fails, key @done, ends the call with its error: those before it have been
+ * touched. Errors: those of TIMEWHEEL_OP_TOUCH; %EFAULT also if key @done cannot be read, or
+ * @done written.
  */
 struct timewheel_touch_many {
 	__u32		size;
@@ -435,12 +423,12 @@ struct timewheel_entry {
  * @size: sizeof(struct timewheel_register_many)
  * @flags: TIMEWHEEL_OPF_ABSOLUTE, for all entries
  * @entries: address of @count struct timewheel_entry
- * @timeout: of all tokens, as of TIMEWHEEL_OP_REGISTER
+ * @timeout: of all, as of TIMEWHEEL_OP_REGISTER
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: entries carried out
  *
- * An entry that fails does not end the call. May sleep for memory. Errors: %EFAULT as
- * from TIMEWHEEL_IOC_BATCH.
+ * An entry that fails does not end the call. May sleep. Errors: %EFAULT as from
+ * TIMEWHEEL_IOC_BATCH.
  */
 struct timewheel_register_many {
 	__u32		size;
@@ -456,13 +444,12 @@ struct timewheel_register_many {
  * @size: sizeof(struct timewheel_cancel_many)
  * @flags: TIMEWHEEL_OPF_BY_HANDLE
  * @keys: address of @count u64, ids or handles
- * @results: address of @count s32: each becomes what TIMEWHEEL_OP_CANCEL says of its
- *	key: 0, TIMEWHEEL_RES_WAS_DUE, or a negative errno
+ * @results: address of @count s32, out: what TIMEWHEEL_OP_CANCEL says of each key: 0,
+ *	TIMEWHEEL_RES_WAS_DUE, or a negative errno
  * @count: 0..TIMEWHEEL_MAX_BATCH
  * @done: out: keys carried out
  *
- * A key that fails does not end the call. Errors: %EFAULT as from
- * TIMEWHEEL_IOC_BATCH.
+ * A key that fails does not end the call. Errors: %EFAULT as from TIMEWHEEL_IOC_BATCH.
  */
 struct timewheel_cancel_many {
 	__u32		size;
@@ -479,8 +466,7 @@ struct timewheel_cancel_many {
  * @flags: 0
  * @tick: where the hand goes, forward or back
  *
- * Errors: %EINVAL also if the wheel's clock is not MANUAL; %ERANGE @tick is
- * beyond the last tick.
+ * Errors: %EINVAL also if the clock is not MANUAL; %ERANGE @tick is beyond the last tick.
  */
 struct timewheel_advance {
 	__u32		size;
@@ -490,14 +476,12 @@ struct timewheel_advance {
 
 /**
  * enum timewheel_control_state - what a wheel may be told to be
- * @TIMEWHEEL_CONTROL_PAUSED: no event is delivered, while time passes and
- *	operations go on
- * @TIMEWHEEL_CONTROL_DRAINING: no token can be registered: %ESHUTDOWN. Periodic
- *	tokens go on
+ * @TIMEWHEEL_CONTROL_PAUSED: no event is delivered, while time passes and operations go on
+ * @TIMEWHEEL_CONTROL_DRAINING: no token can be registered: %ESHUTDOWN. Periodic tokens go on
  */
 enum timewheel_control_state {
-	TIMEWHEEL_CONTROL_PAUSED	= 1 << 0,
-	TIMEWHEEL_CONTROL_DRAINING	= 1 << 1,
+	TIMEWHEEL_CONTROL_PAUSED	= 0x1,
+	TIMEWHEEL_CONTROL_DRAINING	= 0x2,
 };
 
 /**
@@ -507,8 +491,7 @@ enum timewheel_control_state {
  * @state: of enum timewheel_control_state
  * @mask: which bits of @state count; the others stay
  *
- * Errors: %EINVAL also if @mask has an undefined bit, or @state a bit that is not
- * in @mask.
+ * Errors: %EINVAL also if @mask has an undefined bit, or @state one that @mask has not.
  */
 struct timewheel_control {
 	__u32	size;
@@ -521,16 +504,15 @@ struct timewheel_control {
  * struct timewheel_info - TIMEWHEEL_IOC_INFO: a wheel's state and counters
  * @size: sizeof(struct timewheel_info)
  * @flags: 0
- * @clock: as set up
- * @slots: as set up
- * @tick: as set up
- * @max_tokens: as set up
- * @setup_flags: as set up
+ * @clock: from SETUP
+ * @slots: from SETUP
+ * @tick: from SETUP
+ * @max_tokens: from SETUP
+ * @setup_flags: from SETUP
  * @number: names it in traces, fdinfo and debugfs
  * @now: the wheel's clock
  * @hand: its tick: (@now - @offset) / @tick
- * @next: when the wheel next looks for expired tokens, at or before the earliest
- *	deadline; or TIMEWHEEL_NEVER
+ * @next: when the wheel next looks, at or before the earliest deadline; or TIMEWHEEL_NEVER
  * @pending: tokens in TIMEWHEEL_STATE_PENDING
  * @taken: tokens in TIMEWHEEL_STATE_TAKEN
  * @bytes: memory that the wheel holds
@@ -538,16 +520,16 @@ struct timewheel_control {
  * @cancelled: cancellations
  * @moved: moves
  * @delivered: events read
- * @put_back: tokens put back, as a read could not copy them
+ * @put_back: tokens that a read could not copy
  * @refiled: tokens filed again, after a touch or from a coarser ring
  * @callbacks: times that the timer went off
  * @quiet: callbacks after which no token was due
  * @touched: touches by ioctl(2), without those under way on other CPUs
- * @offset: ns that the caller's time namespace is ahead of the host's clock
- * @lease: as set up
- * @slack: as set up
+ * @offset: ns that the caller's time namespace is ahead of the host
+ * @lease: from SETUP
+ * @slack: from SETUP
  * @state: of enum timewheel_control_state
- * @max_held: as set up
+ * @max_held: from SETUP
  * @held: tokens in TIMEWHEEL_STATE_HELD
  * @acked: ACKs
  * @nacked: NACKs
@@ -556,8 +538,7 @@ struct timewheel_control {
  * @deleted: DELETEs
  * @missed: periods that had no event
  *
- * All fields but @size and @flags are out, as of one moment. Counters begin with
- * the wheel.
+ * All fields but @size and @flags are out, as of one moment. Counters begin with the wheel.
  */
 struct timewheel_info {
 	__u32		size;
@@ -601,11 +582,11 @@ struct timewheel_info {
  * struct timewheel_stats - TIMEWHEEL_IOC_STATS: how late a wheel's events were
  * @size: sizeof(struct timewheel_stats)
  * @flags: 0
- * @lateness: address of TIMEWHEEL_BUCKETS u64: of the events read, ns from the deadline
- *	until a reader took the token
+ * @lateness: address of TIMEWHEEL_BUCKETS u64: of the events read, ns from the deadline until a
+ *	reader took it
  *
- * Bucket b counts values from low(b) to low(b + 1) - 1, where low(b) is b for b <
- * 4, else (4 + b % 4) << (b / 4 - 1). May sleep for memory. Errors: %ENOMEM.
+ * Bucket b counts values from low(b) up to low(b+1), where low(b) is b for b < 4, else
+ * (4 + b%4) << (b/4 - 1). May sleep. Errors: %ENOMEM.
  */
 struct timewheel_stats {
 	__u32		size;
@@ -617,8 +598,7 @@ struct timewheel_stats {
  * enum timewheel_state - what a token is doing
  * @TIMEWHEEL_STATE_NONE: from GET: the wheel has no such token
  * @TIMEWHEEL_STATE_PENDING: it waits for its deadline, or for a reader
- * @TIMEWHEEL_STATE_TAKEN: from LIST, for a moment: a reader is copying it; GET
- *	finds none
+ * @TIMEWHEEL_STATE_TAKEN: from LIST, for a moment: a reader is copying it; GET finds none
  * @TIMEWHEEL_STATE_HELD: a delivery of it is out
  */
 enum timewheel_state {
@@ -638,14 +618,13 @@ enum timewheel_state {
  * @left: from now until @deadline or @lease_end, 0 if that has passed
  * @timeout: from a touch to the deadline, 0 if the token cannot be touched
  * @period: between deadlines, 0 if it is not periodic
- * @base: of a periodic token: the deadline, to the ns, of its next event, or of the
- *	delivery that is out; else 0
- * @cycle: Cycle-Num: (d - 1) / slots with d >= 1 ticks to go, 0 when due
+ * @base: of a periodic token: the deadline, to the ns, of its next event, or of the delivery
+ *	that is out; else 0
+ * @cycle: Cycle-Num: (d-1) / slots with d >= 1 ticks to go, 0 when due
  * @slot: due tick % slots
  * @state: of enum timewheel_state
  * @delivery: number of its last delivery, 0 for none
- * @attempts: deliveries since it was registered, or since the ACK or MOVE of a periodic
- *	token
+ * @attempts: deliveries since it was registered, or since a periodic token's ACK or MOVE
  */
 struct timewheel_token {
 	__aligned_u64	id;
@@ -671,13 +650,12 @@ struct timewheel_token {
  * @keys: address of @count u64, ids or handles
  * @tokens: address of @count struct timewheel_token
  * @count: 0..TIMEWHEEL_MAX_BATCH
- * @token_size: sizeof(struct timewheel_token); what the kernel does not know of a
- *	larger one is zeroed
+ * @token_size: sizeof(struct timewheel_token); what the kernel does not know is zeroed
  * @done: out: tokens written
  * @reserved: 0
  *
- * For a key that names no token all fields are 0, so that the state is
- * TIMEWHEEL_STATE_NONE. Errors: %EINVAL also for ids on a wheel without ids.
+ * For a key that names no token all fields are 0: TIMEWHEEL_STATE_NONE.
+ * Errors: %EINVAL also for ids on a wheel without ids.
  */
 struct timewheel_get {
 	__u32		size;
@@ -694,8 +672,7 @@ struct timewheel_get {
  * struct timewheel_list - TIMEWHEEL_IOC_LIST: a wheel's tokens, in no order of time
  * @size: sizeof(struct timewheel_list)
  * @flags: 0
- * @cursor: in: 0 to begin, else as it came out; out: where to go on, or
- *	TIMEWHEEL_NEVER at the end
+ * @cursor: in: 0 to begin, else as it came out; out: where to go on, or TIMEWHEEL_NEVER
  * @from: earliest deadline or lease's end to list
  * @to: the latest one to list; TIMEWHEEL_NEVER for all
  * @tokens: address of @count struct timewheel_token
@@ -704,10 +681,9 @@ struct timewheel_get {
  * @listed: out: tokens written
  * @reserved: 0
  *
- * A caller that repeats the call until @cursor is TIMEWHEEL_NEVER gets each token
- * that was there throughout exactly once, one that came or went meanwhile at most
- * once. A call may end with fewer than @count or none. Errors: %EINVAL also if
- * @cursor cannot be one that came out.
+ * A caller that repeats the call until @cursor is TIMEWHEEL_NEVER gets each token that was there
+ * throughout exactly once, one that came or went meanwhile at most once. A call may end with
+ * fewer than @count or none. Errors: %EINVAL also if @cursor cannot have come out.
  */
 struct timewheel_list {
 	__u32		size;
@@ -730,29 +706,27 @@ struct timewheel_list {
  * @deadline: a whole tick; of a periodic token that of the event's period
  * @taken: when a reader took the token
  * @delivery: number of this delivery, 0 on a wheel without leases
- * @attempts: deliveries of the token so far, with this one, 0 on a wheel without leases;
- *	of a periodic token those for this period
+ * @attempts: deliveries of the token so far, with this one, 0 on a wheel without leases; of a
+ *	periodic token those for this period
  * @missed: of a periodic token: how many periods before had no event
  * @reserved: 0
  *
- * read(2) returns whole events, as many as are due and fit, in the order of their
- * due ticks. It blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is
- * given. Each event goes to one reader only, and ends its token unless the wheel
- * has leases or the token is periodic.
+ * read(2) returns whole events, as many as are due and fit, in the order of their due ticks. It
+ * blocks until there is one, unless O_NONBLOCK or RWF_NOWAIT is given. Each event goes to one
+ * reader only, and ends its token unless the wheel has leases or the token is periodic.
  *
- * While max_held deliveries are out, a wheel is as if nothing were due: until one has
- * been answered, its lease has ended, or the file that read it is released.
+ * While max_held deliveries are out, a wheel is as if nothing were due: until one has been
+ * answered, its lease has ended, or the file that read it is released.
  *
- * Every call waits for memory of the buffer that is paged out, with no token taken.
- * Only a signal that kills ends this wait.
+ * Every call waits for memory of the buffer that is paged out, with no token taken. Only a
+ * signal that kills ends that.
  *
- * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there,
- * perhaps also when nothing is due: callers that must not block set O_NONBLOCK.
+ * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there, perhaps also when
+ * nothing is due: callers that must not block set O_NONBLOCK.
  *
- * Errors: %EAGAIN the call may not block, and there is no event; %EBADF, %EBADFD,
- * %ENODEV as for TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what was not
- * copied will be read again; %EINTR a signal came before the first event; %EINVAL the
- * buffer is smaller than one event.
+ * Errors: %EAGAIN the call may not block, and there is no event; %EBADF, %EBADFD, %ENODEV as for
+ * TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what was not copied will be read
+ * again; %EINTR a signal came before the first event; %EINVAL it is smaller than one event.
  */
 __extension__
 struct timewheel_event {
