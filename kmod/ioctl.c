@@ -367,7 +367,7 @@ static bool tw_stride_ok(u32 size, u32 least)
 }
 
 static int tw_batch_some(struct tw_call *call, void *arg, union tw_some *some,
-			unsigned int n)
+			 unsigned int n)
 {
 	struct timewheel_batch *batch = arg;
 	void __user *at = u64_to_user_ptr(batch->ops) +
@@ -410,7 +410,7 @@ static unsigned int tw_array_copy_in(void *to, const void __user *from,
 }
 
 static int tw_touch_some(struct tw_call *call, void *arg, union tw_some *some,
-			unsigned int n)
+			 unsigned int n)
 {
 	struct timewheel_touch_many *many = arg;
 	u64 __user *from = u64_to_user_ptr(many->keys);
@@ -500,7 +500,7 @@ static int tw_tokens_copy_out(const struct timewheel_token *tokens,
 }
 
 static int tw_get_some(struct tw_call *call, void *arg, union tw_some *some,
-			unsigned int n)
+		       unsigned int n)
 {
 	struct timewheel_get *get = arg;
 	const u64 __user *from = u64_to_user_ptr(get->keys);

@@ -37,32 +37,38 @@ static unsigned int tw_max_user_tokens = BIT(20);
 static unsigned int tw_max_all_wheels = BIT(16);
 static unsigned int tw_max_all_tokens = BIT(28);
 
-/* A parameter that may be changed at any time, from @least to @most. */
-#define TW_PARAM(name, least, most, text)				\
-static int tw_set_##name(const char *val, const struct kernel_param *kp) \
-{									\
-	return param_set_uint_minmax(val, kp, least, most);		\
-}									\
-									\
-static const struct kernel_param_ops tw_##name##_ops = {		\
-	.set = tw_set_##name,						\
-	.get = param_get_uint,						\
-};									\
-									\
-module_param_cb(name, &tw_##name##_ops, &tw_##name, 0644);		\
-MODULE_PARM_DESC(name, text)
+static int tw_set_param(const char *val, const struct kernel_param *kp)
+{
+	if (kp->arg == &tw_min_tick_ns)
+		return param_set_uint_minmax(val, kp, TW_LEAST_TICK_NS,
+					     NSEC_PER_SEC);
 
-TW_PARAM(min_tick_ns, TW_LEAST_TICK_NS, NSEC_PER_SEC,
-	 "shortest tick of a new wheel, in ns (1000..1000000000)");
-TW_PARAM(max_tokens, 1, TW_MOST_TOKENS,
-	 "most tokens that a new wheel may have (1..268435456)");
-TW_PARAM(max_user_wheels, 1, UINT_MAX,
-	 "most wheels of a user without CAP_SYS_RESOURCE");
-TW_PARAM(max_user_tokens, 1, UINT_MAX,
-	 "most tokens that the wheels of a user without CAP_SYS_RESOURCE may have");
-TW_PARAM(max_all_wheels, 1, UINT_MAX, "most wheels of all users");
-TW_PARAM(max_all_tokens, 1, UINT_MAX,
-	 "most tokens that the wheels of all users may have");
+	return param_set_uint_minmax(val, kp, 1, kp->arg == &tw_max_tokens ?
+						 TW_MOST_TOKENS : UINT_MAX);
+}
+
+static const struct kernel_param_ops tw_param_ops = {
+	.set = tw_set_param,
+	.get = param_get_uint,
+};
+
+module_param_cb(min_tick_ns, &tw_param_ops, &tw_min_tick_ns, 0644);
+MODULE_PARM_DESC(min_tick_ns,
+		 "shortest tick of a new wheel, in ns (1000..1000000000)");
+module_param_cb(max_tokens, &tw_param_ops, &tw_max_tokens, 0644);
+MODULE_PARM_DESC(max_tokens,
+		 "most tokens that a new wheel may have (1..268435456)");
+module_param_cb(max_user_wheels, &tw_param_ops, &tw_max_user_wheels, 0644);
+MODULE_PARM_DESC(max_user_wheels,
+		 "most wheels of a user without CAP_SYS_RESOURCE");
+module_param_cb(max_user_tokens, &tw_param_ops, &tw_max_user_tokens, 0644);
+MODULE_PARM_DESC(max_user_tokens,
+		 "most tokens that the wheels of a user without CAP_SYS_RESOURCE may have");
+module_param_cb(max_all_wheels, &tw_param_ops, &tw_max_all_wheels, 0644);
+MODULE_PARM_DESC(max_all_wheels, "most wheels of all users");
+module_param_cb(max_all_tokens, &tw_param_ops, &tw_max_all_tokens, 0644);
+MODULE_PARM_DESC(max_all_tokens,
+		 "most tokens that the wheels of all users may have");
 
 /**
  * struct tw_count - wheels, and the tokens that they may have
