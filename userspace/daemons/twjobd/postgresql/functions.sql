@@ -367,11 +367,8 @@ end
 $$;
 
 -- The number of the job; with a key, of the one that has it already.
-create or replace function timewheel.put(queue text, body bytea,
-	due timestamptz default null, key text default null,
-	replace boolean default false) returns bigint
-	security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-	language plpgsql as $$
+create or replace function timewheel.put_job(queue text, body bytea, due timestamptz, key text,
+	replace boolean) returns bigint language plpgsql as $$
 declare
 	k bytea := convert_to(key, 'UTF8');
 	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
@@ -397,7 +394,7 @@ begin
 		perform timewheel.check_room(queue, new_size);
 		insert into timewheel.job (id, queue, due, size, key, body)
 			values (nextval('timewheel.job_id'), q, new_due, new_size, k,
-				put.body)
+				put_job.body)
 			on conflict do nothing returning id into found_id;
 		if found_id is not null then
 			perform timewheel.note(q, 1, new_size);
@@ -405,15 +402,6 @@ begin
 		end if;
 	end loop;
 end
-$$;
-
--- The same for a body that is a text, whose backslashes stay as they are: a text given to
--- put() is read as the input of a bytea.
-create or replace function timewheel.put_text(queue text, body text,
-	due timestamptz default null, key text default null,
-	replace boolean default false) returns bigint
-	security definer set search_path = pg_catalog, pg_temp language sql as $$
-	select timewheel.put(queue, convert_to(body, 'UTF8'), due, key, replace)
 $$;
 
 -- The row of a job that is to be changed, by its number or its key.
@@ -459,25 +447,152 @@ begin
 end
 $$;
 
--- True if it is done, false if there is no such job.
-create or replace function timewheel.cancel(queue text, id bigint) returns boolean
-	security definer set search_path = pg_catalog, pg_temp language sql as $$
-	select timewheel.remove(timewheel.locked(queue, id, null))
-$$;
-create or replace function timewheel.cancel(queue text, key text) returns boolean
-	security definer set search_path = pg_catalog, pg_temp language sql as $$
-	select timewheel.remove(timewheel.locked(queue, null, key))
-$$;
-create or replace function timewheel.move(queue text, id bigint, due timestamptz) returns boolean
-	security definer set search_path = pg_catalog, pg_temp language sql as $$
-	select timewheel.set_due(timewheel.locked(queue, id, null), due)
-$$;
-create or replace function timewheel.move(queue text, key text, due timestamptz) returns boolean
-	security definer set search_path = pg_catalog, pg_temp language sql as $$
-	select timewheel.set_due(timewheel.locked(queue, null, key), due)
+-- Whether a role may use a queue: it has been given it, as it has the rights of a role that has,
+-- or may use all queues, as the owner of the tables may.
+create or replace function timewheel.may_use(caller name, queue text) returns boolean
+	stable language sql as $$
+	select pg_has_role(caller, 'timewheel_producer', 'usage') or
+		pg_has_role(caller, current_user, 'usage') or
+		exists (select from timewheel.allowed a where a.queue = may_use.queue and
+			pg_has_role(caller, a.role::oid, 'usage'))
 $$;
 
--- The programs' role may call these functions and nothing else.
+-- What programs ask for. It has no rows, and whoever inserts one gets it back with the answer.
+-- A function that runs with its owner's rights could not tell who has called it. This view can:
+-- nobody has the right to insert the caller, which so is the role whose rights count.
+create or replace view timewheel.request as
+	select null::text as verb, null::text as queue, null::bigint as id, null::bytea as body,
+		null::timestamptz as due, null::text as key, null::boolean as replace,
+		null::boolean as done, null::name as caller where false;
+alter view timewheel.request alter caller set default current_user;
+
+create or replace function timewheel.serve() returns trigger
+	security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+	language plpgsql as $$
+begin
+	if not timewheel.may_use(new.caller, new.queue) then
+		raise exception 'NOPERM the role % may not use the queue %', new.caller, new.queue
+			using errcode = 'insufficient_privilege';
+	end if;
+	case new.verb
+	when 'put' then
+		new.id := timewheel.put_job(new.queue, new.body, new.due, new.key, new.replace);
+	when 'cancel' then
+		new.done := timewheel.remove(timewheel.locked(new.queue, new.id, new.key));
+	when 'move' then
+		new.done := timewheel.set_due(
+			timewheel.locked(new.queue, new.id, new.key), new.due);
+	end case;
+	return new;
+end
+$$;
+create or replace trigger serve instead of insert on timewheel.request for each row
+	execute function timewheel.serve();
+
+-- These run with the rights of their callers.
+
+create or replace function timewheel.put(queue text, body bytea,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint language plpgsql as $$
+declare
+	result bigint;
+begin
+	insert into timewheel.request as r (verb, queue, body, due, key, replace)
+		values ('put', put.queue, put.body, put.due, put.key, put.replace)
+		returning r.id into result;
+	return result;
+end
+$$;
+
+-- The same for a body that is a text, whose backslashes stay as they are: a text given to
+-- put() is read as the input of a bytea.
+create or replace function timewheel.put_text(queue text, body text,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint language plpgsql as $$
+begin
+	return timewheel.put(queue, pg_catalog.convert_to(body, 'UTF8'), due, key, replace);
+end
+$$;
+
+-- True if it is done, false if there is no such job.
+create or replace function timewheel.cancel(queue text, id bigint) returns boolean
+	language plpgsql as $$
+declare
+	result boolean;
+begin
+	insert into timewheel.request as r (verb, queue, id)
+		values ('cancel', cancel.queue, cancel.id) returning r.done into result;
+	return result;
+end
+$$;
+create or replace function timewheel.cancel(queue text, key text) returns boolean
+	language plpgsql as $$
+declare
+	result boolean;
+begin
+	insert into timewheel.request as r (verb, queue, key)
+		values ('cancel', cancel.queue, cancel.key) returning r.done into result;
+	return result;
+end
+$$;
+create or replace function timewheel.move(queue text, id bigint, due timestamptz) returns boolean
+	language plpgsql as $$
+declare
+	result boolean;
+begin
+	insert into timewheel.request as r (verb, queue, id, due)
+		values ('move', move.queue, move.id, move.due) returning r.done into result;
+	return result;
+end
+$$;
+create or replace function timewheel.move(queue text, key text, due timestamptz) returns boolean
+	language plpgsql as $$
+declare
+	result boolean;
+begin
+	insert into timewheel.request as r (verb, queue, key, due)
+		values ('move', move.queue, move.key, move.due) returning r.done into result;
+	return result;
+end
+$$;
+
+-- Lets a role call these functions and nothing else.
+create or replace function timewheel.let_call(role name) returns void language plpgsql as $$
+begin
+	execute format('grant usage on schema timewheel to %1$I;
+		grant insert (verb, queue, id, body, due, key, replace), select (id, done)
+			on timewheel.request to %1$I;
+		grant execute on function
+			timewheel.put(text, bytea, timestamptz, text, boolean),
+			timewheel.put_text(text, text, timestamptz, text, boolean),
+			timewheel.cancel(text, bigint), timewheel.cancel(text, text),
+			timewheel.move(text, bigint, timestamptz),
+			timewheel.move(text, text, timestamptz) to %1$I', role);
+end
+$$;
+
+-- Gives a queue to a role. For the owner of the tables, as is the next one.
+create or replace function timewheel.allow(role name, queue text) returns void
+	language plpgsql as $$
+begin
+	delete from timewheel.allowed a
+		where not exists (select from pg_catalog.pg_roles r where r.oid = a.role);
+	insert into timewheel.allowed
+		values (allow.queue, pg_catalog.quote_ident(allow.role)::pg_catalog.regrole)
+		on conflict do nothing;
+	perform timewheel.let_call(allow.role);
+end
+$$;
+
+-- Takes it away again.
+create or replace function timewheel.disallow(role name, queue text) returns void
+	language plpgsql as $$
+begin
+	delete from timewheel.allowed a where a.queue = disallow.queue and
+		a.role = pg_catalog.quote_ident(disallow.role)::pg_catalog.regrole;
+end
+$$;
+
 do $$
 begin
 	if not exists (select from pg_roles where rolname = 'timewheel_producer') then
@@ -486,11 +601,6 @@ begin
 end
 $$;
 revoke all on all functions in schema timewheel from public;
-grant usage on schema timewheel to timewheel_producer;
-grant execute on function
-	timewheel.put(text, bytea, timestamptz, text, boolean),
-	timewheel.put_text(text, text, timestamptz, text, boolean),
-	timewheel.cancel(text, bigint), timewheel.cancel(text, text),
-	timewheel.move(text, bigint, timestamptz),
-	timewheel.move(text, text, timestamptz)
-	to timewheel_producer;
+-- The role of programs that use all queues, and the others.
+select timewheel.let_call(r.rolname) from pg_roles r where r.rolname = 'timewheel_producer' or
+	r.oid in (select a.role from timewheel.allowed a);

@@ -1,0 +1,495 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--
+-- The functions of version 3, as they were.
+
+-- Nodes of another version are fenced by this, and refused when they join again.
+update timewheel.node set epoch = epoch + 1;
+
+-- The clock. A ms has begun when it is told, so that nothing is early by a part of one.
+create or replace function timewheel.now() returns bigint language sql volatile as $$
+	select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
+$$;
+
+-- A rule ends with its job, by which statement this ever is deleted.
+create or replace function timewheel.end_rule() returns trigger language plpgsql as $$
+begin
+	delete from timewheel.rule r where r.job = old.id;
+	return null;
+end
+$$;
+create or replace trigger end_rule after delete on timewheel.job for each row when (old.rule)
+	execute function timewheel.end_rule();
+
+-- The longest body of a job: max-body of the configuration with which --init-database was run.
+create or replace function timewheel.max_body() returns int immutable language sql as $$
+	select 1048576
+$$;
+
+-- A limit that has been lowered keeps no node from changing longer jobs that are there.
+create or replace function timewheel.refuse_body() returns trigger language plpgsql as $$
+begin
+	raise exception 'TOOBIG a body has at most % bytes', timewheel.max_body()
+		using errcode = 'TWT01';
+end
+$$;
+create or replace trigger limit_body before insert or update of body on timewheel.job
+	for each row when (octet_length(new.body) > timewheel.max_body())
+	execute function timewheel.refuse_body();
+
+-- Begins a turn: refused unless the node has its epoch and commits wait for as many
+-- machines as they have to. Returns the clock.
+create or replace function timewheel.begin_turn(node int, epoch bigint, machines int)
+	returns bigint language plpgsql as $$
+begin
+	perform from timewheel.node n
+		where n.id = begin_turn.node and n.epoch = begin_turn.epoch
+		for key share;
+	if not found then
+		raise exception 'another node has taken the jobs over'
+			using errcode = 'TWF01';
+	end if;
+	if not timewheel.has_quorum(machines) then
+		raise exception 'commits do not wait for the disks of % machines: see synchronous_standby_names and synchronous_commit', machines
+			using errcode = 'TWQ01';
+	end if;
+	return timewheel.now();
+end
+$$;
+
+-- For how many standbys a commit waits by this value of synchronous_standby_names: "FIRST
+-- number (names)", "ANY number (names)", "number (names)", or names alone, which means one.
+-- 0 with "*": any program that reads the log counts then, a subscriber or a backup too.
+create or replace function timewheel.standbys(list text) returns int immutable language sql as $$
+	select case when list = '' or strpos(list, '*') > 0 then 0
+		else coalesce(substring(list from
+			'(?i)^\s*(?:(?:first|any)\s+)?(\d+)\s*\(')::int, 1) end
+$$;
+
+-- Whether a commit waits for the disks of as many machines, this one among them. It does
+-- not with "local" or "off"; with "remote_write" what others have could be in their memory
+-- only.
+create or replace function timewheel.has_quorum(machines int) returns boolean
+	language sql volatile as $$
+	select not pg_is_in_recovery() and (machines = 1 or
+		timewheel.standbys(current_setting('synchronous_standby_names'))
+			>= machines - 1 and
+		current_setting('synchronous_commit') in ('on', 'remote_apply')) and
+		current_setting('fsync') = 'on'
+$$;
+
+-- Ends the session of a node where it waits for that node, which is dead, frozen or cut off.
+-- A session that waits for standbys is left alone, as its commit would be seen before others
+-- have it. Returns whether it has ended. All nodes have to use one role for this.
+create or replace function timewheel.end_session(node int) returns boolean
+	language sql volatile as $$
+	select coalesce(bool_or(pg_terminate_backend(a.pid, 1000)), false)
+		from timewheel.node n join pg_stat_activity a
+		on a.pid = n.session and a.backend_start = n.session_start
+		where n.id = node and a.pid <> pg_backend_pid() and
+		a.wait_event_type = 'Client' and
+		a.wait_event in ('ClientRead', 'ClientWrite')
+$$;
+
+-- A node goes on in this session.
+create or replace function timewheel.begin_session(node int) returns void
+	language plpgsql as $$
+begin
+	perform timewheel.end_session(node);
+	update timewheel.node n set session = pg_backend_pid(), session_start =
+		(select backend_start from pg_stat_get_activity(pg_backend_pid()))
+		where n.id = node;
+end
+$$;
+
+-- A node begins, or begins again: it gets the next epoch, which ends what it did before.
+create or replace function timewheel.join_node(name text, lease bigint, version int,
+	out node int, out epoch bigint) language plpgsql as $$
+declare
+	newest int := (select max(s.version) from timewheel.schema s);
+begin
+	if newest <> version then
+		raise exception 'its tables have version %, this program %', newest, version
+			using errcode = 'TWV01';
+	end if;
+	insert into timewheel.node as n (name, epoch) values (join_node.name, 1)
+		on conflict on constraint node_name_key do nothing;
+	select n.id into join_node.node from timewheel.node n
+		where n.name = join_node.name;
+	perform timewheel.begin_session(join_node.node);
+	-- This waits for a turn that is under way.
+	perform from timewheel.node n where n.id = join_node.node for update;
+	update timewheel.node n set epoch = n.epoch + 1
+		where n.id = join_node.node returning n.epoch into join_node.epoch;
+	insert into timewheel.node_lease as l values
+		(join_node.node, timewheel.now() + lease)
+		on conflict on constraint node_lease_pkey
+		do update set until = excluded.until;
+	insert into timewheel.node_turn values (join_node.node, '')
+		on conflict do nothing;
+end
+$$;
+
+-- Ends another node whose lease was over before that moment, if there is one with jobs: it
+-- returns the node. The first row by the index is enough to see that. What the dead node was
+-- about to do is ended if the server waits for the rest of it. A node is passed over while a
+-- transaction has locked its row, which may last for hours: it returns the number of that
+-- transaction, and which process has it.
+create or replace function timewheel.fence_node(taker int, moment bigint, out dead int,
+	out locker bigint, out holder text) language plpgsql as $$
+begin
+	for dead in select l.node from timewheel.node_lease l
+		where l.node <> taker and l.until < moment and
+		(select j.id from timewheel.job j where j.node between l.node and l.node
+			order by j.node, j.id limit 1) is not null
+		order by l.until
+	loop
+		perform from timewheel.node n where n.id = dead for update skip locked;
+		if not found and timewheel.end_session(dead) then
+			perform from timewheel.node n
+				where n.id = dead for update skip locked;
+		end if;
+		if not found then
+			select n.xmax::text::bigint, coalesce(
+				(select format('process %s, "%s",', pid, a.application_name)
+				from pg_locks l join pg_stat_activity a using (pid)
+				where l.locktype = 'transactionid' and l.granted and
+				l.transactionid = n.xmax limit 1),
+				'a transaction, see pg_locks,')
+				into locker, holder
+				from timewheel.node n where n.id = dead;
+			continue;
+		end if;
+		-- It may have begun again meanwhile.
+		perform from timewheel.node_lease l
+			where l.node = dead and l.until < moment;
+		if found then
+			update timewheel.node n set epoch = n.epoch + 1 where n.id = dead;
+			return;
+		end if;
+	end loop;
+	dead := null;
+end
+$$;
+
+-- Whether a program has put a job with a key in a transaction that has not ended. The error ends
+-- the lock at once.
+create or replace function timewheel.has_keys() returns boolean language plpgsql as $$
+begin
+	lock table timewheel.key_lock in share mode nowait;
+	raise exception using errcode = 'TWK01';
+exception
+	when lock_not_available then return true;
+	when sqlstate 'TWK01' then return false;
+end
+$$;
+
+-- Adds a node's new job with a key, and returns 1. It returns 0 if another job has the key, and
+-- -1 if another transaction is adding such a job. The unique index makes an insert wait for the
+-- end of that transaction. The turn of a node ends soon, but a program's transaction may last
+-- for hours. So the wait is short while there may be one. That takes a savepoint, which costs the
+-- number of a transaction, and so it is not done at other times.
+create or replace function timewheel.add_with_key(id bigint, queue bigint, node int, due bigint,
+	size bigint, key bytea, body bytea, attempts bigint, buried boolean, rule boolean)
+	returns bigint language plpgsql as $$
+declare
+	new timewheel.job;
+	patience text := current_setting('lock_timeout');
+	added bigint;
+begin
+	new.id := id;
+	new.queue := queue;
+	new.node := node;
+	new.version := 0;
+	new.due := due;
+	new.held_until := 0;
+	new.attempts := attempts;
+	new.size := size;
+	new.buried := buried;
+	new.rule := rule;
+	new.key := key;
+	new.body := body;
+	if not timewheel.has_keys() then
+		insert into timewheel.job values (new.*) on conflict do nothing;
+		return found::int;
+	end if;
+	perform set_config('lock_timeout', '10ms', true);
+	begin
+		insert into timewheel.job values (new.*) on conflict do nothing;
+		added := found::int;
+	exception when lock_not_available then
+		added := -1;
+	end;
+	perform set_config('lock_timeout', patience, true);
+	return added;
+end
+$$;
+
+-- For programs: jobs put, cancelled and moved in a transaction of theirs. The nodes hear
+-- of it within a second of its commit.
+
+create or replace function timewheel.queue_of(queue text, out id bigint, out draining boolean,
+	out max_jobs bigint, out max_bytes bigint) stable language plpgsql as $$
+begin
+	select q.id, q.draining, q.max_jobs, q.max_bytes
+		into queue_of.id, queue_of.draining, queue_of.max_jobs,
+			queue_of.max_bytes
+		from timewheel.queue q where q.name = queue and not q.dropped;
+	if not found then
+		raise exception 'NOQUEUE there is no such queue: %', queue
+			using errcode = 'TWN01';
+	end if;
+end
+$$;
+
+-- Times as a wheel can have them.
+create or replace function timewheel.check_due(due bigint) returns bigint language plpgsql as $$
+begin
+	if due > 9000000000000 then
+		raise exception 'ERR a job is due before the year 2255';
+	end if;
+	return due;
+end
+$$;
+
+-- What a queue has, as this transaction knows. A first look counts what nodes have counted, and
+-- the changes that they have not counted yet, of which each one is a row. nth is 0 then. A
+-- further look reads one row by the index, also where statistics of a table that was almost
+-- empty say that sorting all rows of the transaction costs as little.
+create or replace function timewheel.sizes(q bigint, out jobs bigint, out bytes bigint,
+	out nth bigint, out uncounted bigint) stable language plpgsql set enable_sort = off as $$
+begin
+	select d.all_jobs, d.all_bytes, d.nth, 0
+		into sizes.jobs, sizes.bytes, sizes.nth, sizes.uncounted
+		from timewheel.delta d
+		where d.queue = q and d.txn = pg_current_xact_id_if_assigned() and d.nth > 0
+		order by d.nth desc limit 1;
+	if not found then
+		select coalesce(sum(s.jobs), 0), coalesce(sum(s.bytes), 0), 0, sum(s.n)
+			into sizes.jobs, sizes.bytes, sizes.nth, sizes.uncounted from (
+			select n.jobs, n.bytes, 0 as n from timewheel.node_queue n
+				where n.queue = q
+			union all
+			select d.jobs, d.bytes, 1 from timewheel.delta d
+				where d.queue = q) s;
+	end if;
+end
+$$;
+
+-- What a transaction changes of a queue.
+create or replace function timewheel.note(q bigint, jobs bigint, bytes bigint,
+	buried int default 0, done int default 0) returns void language plpgsql as $$
+declare
+	has record := timewheel.sizes(q);
+begin
+	insert into timewheel.delta (queue, jobs, bytes, buried, done, nth, all_jobs, all_bytes)
+		values (q, note.jobs, note.bytes, note.buried, note.done, has.nth + 1,
+			has.jobs + note.jobs, has.bytes + note.bytes);
+end
+$$;
+
+-- Makes all changes of a queue that no node has counted yet one row.
+create or replace function timewheel.fold(q bigint) returns void language sql as $$
+	with gone as (delete from timewheel.delta where ctid = any(array(
+		select d.ctid from timewheel.delta d where d.queue = q
+			for update skip locked)) returning *)
+	insert into timewheel.delta (queue, jobs, bytes, buried, done)
+		select q, sum(g.jobs), sum(g.bytes), sum(g.buried), sum(g.done)
+		from gone g having count(*) > 0
+$$;
+
+-- For a new job, or for one that has been of the size old. A first look should find few rows,
+-- also while there is no node. But nobody removes a row where it is an error that another
+-- transaction has done so.
+create or replace function timewheel.check_room(queue text, size bigint, old bigint default 0)
+	returns void language plpgsql as $$
+declare
+	q record := timewheel.queue_of(queue);
+	has record := timewheel.sizes(q.id);
+begin
+	if q.draining then
+		raise exception 'DRAINING the queue takes no new jobs'
+			using errcode = 'TWD01';
+	end if;
+	if old = 0 and has.jobs >= q.max_jobs or has.bytes - old + size > q.max_bytes then
+		raise exception 'FULL the queue has its jobs or bytes'
+			using errcode = 'TWL01';
+	end if;
+	if has.uncounted > 100 and
+		current_setting('transaction_isolation') = 'read committed'
+	then
+		perform timewheel.fold(q.id);
+	end if;
+end
+$$;
+
+create or replace function timewheel.ms(due timestamptz) returns bigint language sql as $$
+	select coalesce(ceil(greatest(extract(epoch from due), 0) * 1000)::bigint,
+		timewheel.now())
+$$;
+
+create or replace function timewheel.refuse_held(held_until bigint) returns void
+	language plpgsql as $$
+begin
+	if held_until > timewheel.now() then
+		raise exception 'HELD the job is being worked on' using errcode = 'TWH01';
+	end if;
+end
+$$;
+
+-- The job of a key that is there, or null. One that has been done for long enough ends.
+create or replace function timewheel.put_again(queue text, k bytea, new_body bytea,
+	new_due bigint, new_size bigint, replace boolean) returns bigint language plpgsql as $$
+declare
+	q bigint := (timewheel.queue_of(queue)).id;
+	j timewheel.job;
+begin
+	select * into j from timewheel.job r where r.queue = q and r.key = k for update;
+	if j.done and j.due <= timewheel.now() then
+		perform timewheel.remove(j);
+		return null;
+	end if;
+	if found and replace and j.done is null then
+		if j.rule then
+			raise exception 'ERR the key is that of a rule, see TW.EVERY';
+		end if;
+		perform timewheel.refuse_held(j.held_until);
+		perform timewheel.check_room(queue, new_size, j.size);
+		update timewheel.job set body = new_body, due = new_due, size = new_size,
+			attempts = 0, buried = false, held_until = 0, node = null,
+			lease = null, tries = null, backoff = null, backoff_most = null,
+			uniq = null
+			where id = j.id;
+		perform timewheel.note(q, 0, new_size - j.size, -j.buried::int);
+	end if;
+	return j.id;
+end
+$$;
+
+-- The number of the job; with a key, of the one that has it already.
+create or replace function timewheel.put(queue text, body bytea,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint
+	security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+	language plpgsql as $$
+declare
+	k bytea := convert_to(key, 'UTF8');
+	new_size bigint := length(body) + coalesce(length(k), 0) + 64;
+	q bigint := (timewheel.queue_of(queue)).id;
+	new_due bigint := timewheel.check_due(timewheel.ms(due));
+	found_id bigint;
+begin
+	if length(k) not between 1 and 255 then
+		raise exception 'ERR a key has 1 to 255 bytes';
+	end if;
+	if k is not null then
+		-- No other role may do so.
+		lock table timewheel.key_lock in row exclusive mode;
+	end if;
+	loop
+		if k is not null then
+			found_id := timewheel.put_again(queue, k, body, new_due, new_size,
+				replace);
+			if found_id is not null then
+				return found_id;
+			end if;
+		end if;
+		perform timewheel.check_room(queue, new_size);
+		insert into timewheel.job (id, queue, due, size, key, body)
+			values (nextval('timewheel.job_id'), q, new_due, new_size, k,
+				put.body)
+			on conflict do nothing returning id into found_id;
+		if found_id is not null then
+			perform timewheel.note(q, 1, new_size);
+			return found_id;
+		end if;
+	end loop;
+end
+$$;
+
+-- The same for a body that is a text, whose backslashes stay as they are: a text given to
+-- put() is read as the input of a bytea.
+create or replace function timewheel.put_text(queue text, body text,
+	due timestamptz default null, key text default null,
+	replace boolean default false) returns bigint
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.put(queue, convert_to(body, 'UTF8'), due, key, replace)
+$$;
+
+-- The row of a job that is to be changed, by its number or its key.
+create or replace function timewheel.locked(queue text, id bigint, key text)
+	returns timewheel.job language plpgsql as $$
+declare
+	q bigint := (timewheel.queue_of(queue)).id;
+	j timewheel.job;
+begin
+	if locked.id is null then
+		select * into j from timewheel.job r where r.queue = q and
+			r.key = convert_to(locked.key, 'UTF8') and r.done is null for update;
+	else
+		select * into j from timewheel.job r where r.queue = q and
+			r.id = locked.id and r.done is null for update;
+	end if;
+	perform timewheel.refuse_held(j.held_until);
+	return j;
+end
+$$;
+
+create or replace function timewheel.remove(j timewheel.job) returns boolean language plpgsql as $$
+begin
+	delete from timewheel.job r where r.id = j.id;
+	if not found then
+		return false;
+	end if;
+	perform timewheel.note(j.queue, -1, -j.size, -(j.buried and j.done is null)::int,
+		-(j.done is not null)::int);
+	return true;
+end
+$$;
+
+create or replace function timewheel.set_due(j timewheel.job, new_due timestamptz) returns boolean
+	language plpgsql as $$
+begin
+	if j.buried then
+		raise exception 'BURIED the job is buried' using errcode = 'TWB01';
+	end if;
+	update timewheel.job r set due = timewheel.check_due(timewheel.ms(new_due)),
+		held_until = 0, node = null where r.id = j.id;
+	return found;
+end
+$$;
+
+-- True if it is done, false if there is no such job.
+create or replace function timewheel.cancel(queue text, id bigint) returns boolean
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.remove(timewheel.locked(queue, id, null))
+$$;
+create or replace function timewheel.cancel(queue text, key text) returns boolean
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.remove(timewheel.locked(queue, null, key))
+$$;
+create or replace function timewheel.move(queue text, id bigint, due timestamptz) returns boolean
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.set_due(timewheel.locked(queue, id, null), due)
+$$;
+create or replace function timewheel.move(queue text, key text, due timestamptz) returns boolean
+	security definer set search_path = pg_catalog, pg_temp language sql as $$
+	select timewheel.set_due(timewheel.locked(queue, null, key), due)
+$$;
+
+-- The programs' role may call these functions and nothing else.
+do $$
+begin
+	if not exists (select from pg_roles where rolname = 'timewheel_producer') then
+		create role timewheel_producer nologin;
+	end if;
+end
+$$;
+revoke all on all functions in schema timewheel from public;
+grant usage on schema timewheel to timewheel_producer;
+grant execute on function
+	timewheel.put(text, bytea, timestamptz, text, boolean),
+	timewheel.put_text(text, text, timestamptz, text, boolean),
+	timewheel.cancel(text, bigint), timewheel.cancel(text, text),
+	timewheel.move(text, bigint, timestamptz),
+	timewheel.move(text, text, timestamptz)
+	to timewheel_producer;
