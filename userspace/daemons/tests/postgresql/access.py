@@ -1,9 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# access.py OUTPUT: which roles may use which queues by SQL. The database is that of PGHOST (see
-# "server"). Prints TAP.
-from common import Node, Sql, end, init_database, same, test
+# access.py OUTPUT: which roles may use which queues by SQL, and how a node may connect. A real
+# pgbouncer, which is found by PATH, runs between a node and the database. The database is that
+# of PGHOST (see "server"). Prints TAP.
+import atexit
+import os
+import socket
+import subprocess
+
+from common import Node, Sql, end, eventually, folder, init_database, same, test
 
 init_database().check_returncode()
 a = Node("a")
@@ -132,6 +138,47 @@ def _():
     same(sql("select role, queue from timewheel.allowed order by 2"),
          "shop|later\nshop|rates")
     assert "does not exist" in sql("select timewheel.allow('short', 'mails')")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def pooler(mode):
+    """A pgbouncer, and where it is."""
+    place, port = folder / mode, free_port()
+    place.mkdir()
+    (place / "ini").write_text(
+        f"[databases]\npostgres = user=postgres host={folder}\n[pgbouncer]\n"
+        f"unix_socket_dir = {place}\nlisten_port = {port}\nauth_type = any\n"
+        f"pool_mode = {mode}\n")
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    for file in place, place / "ini":
+        os.chown(file, folder.stat().st_uid, folder.stat().st_gid)
+    process = subprocess.Popen([*(user if os.getuid() == 0 else ()), "pgbouncer", place / "ini"],
+                               stderr=open(place / "log", "w"))
+    atexit.register(process.kill)
+    assert eventually(lambda: (place / f".s.PGSQL.{port}").exists(), 10)
+    return f"postgresql:///postgres?host={place}&port={port}&user=postgres"
+
+
+for mode in "transaction", "session":
+    @test(f"a pool of connections is refused by name, and its sessions stay as they are: {mode}")
+    def _():
+        where = pooler(mode)
+        psql = ["psql", "-qtAX", where, "-c"]
+        same(subprocess.run([*psql, "select 1"], capture_output=True, text=True).stdout, "1\n")
+        path = [*psql, "show search_path"]
+        before = subprocess.run(path, capture_output=True, text=True).stdout
+        node = Node(mode, where=where, wait=False)
+        same(node.process.wait(20), 1)
+        sentence = "is a pool of connections, such as pgbouncer"
+        assert sentence in node.said(), node.said()
+        done = init_database(where)
+        same(done.returncode, 1)
+        assert sentence in done.stderr, done.stderr
+        same(subprocess.run(path, capture_output=True, text=True).stdout, before)
 
 
 a.stop()

@@ -38,7 +38,9 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. The server ends it when
+ * What each session is to be like; and a commit that writes something. Nothing of that is done in
+ * the session of another process than the one that the server has named: a pool of connections
+ * is in between then, which may give others this session. The server ends it when
  * this process is gone, as the other end does when the server is. The search path has no
  * schema in which other users may create operators, as a statement would call these. A plan of
  * a table that was small would read all of it when it is large; to plan each time costs more
@@ -60,7 +62,8 @@ static const char first[] =
 	" set_config('enable_bitmapscan', 'off', false),\n"
 	" set_config('jit', 'off', false),\n"
 	" set_config('lock_timeout', '250ms', false),\n"
-	" pg_logical_emit_message(true, 'twjobd', '')";
+	" pg_logical_emit_message(true, 'twjobd', '')\n"
+	" where pg_backend_pid() = %d";
 
 uint64_t pg_ticks(void)
 {
@@ -171,6 +174,15 @@ static struct pollfd poll_of(const struct host *host)
 	};
 }
 
+static bool ask_to_commit(struct host *host)
+{
+	char text[sizeof(first) + 16];
+
+	snprintf(text, sizeof(text), first, PQbackendPID(host->conn));
+	host->asked = PQsendQuery(host->conn, text);
+	return host->asked || refused(host, PQerrorMessage(host->conn));
+}
+
 static bool go_on_connecting(struct host *host)
 {
 	struct pollfd poll_fd = poll_of(host);
@@ -181,12 +193,7 @@ static bool go_on_connecting(struct host *host)
 	host->wants = PQconnectPoll(host->conn);
 	if (host->wants == PGRES_POLLING_FAILED)
 		return refused(host, PQerrorMessage(host->conn));
-	if (host->wants == PGRES_POLLING_OK) {
-		if (!PQsendQuery(host->conn, first))
-			return refused(host, PQerrorMessage(host->conn));
-		host->asked = true;
-	}
-	return true;
+	return host->wants != PGRES_POLLING_OK || ask_to_commit(host);
 }
 
 /* Whether the host has committed. */
@@ -201,6 +208,10 @@ static bool has_committed(struct host *host)
 		return false;
 	result = PQgetResult(host->conn);
 	good = PQresultStatus(result) == PGRES_TUPLES_OK;
+	if (good && !PQntuples(result))
+		die(0, "store: port %s of %s is a pool of connections, such as pgbouncer: %s",
+		    PQport(host->conn), PQhost(host->conn),
+		    "a node needs a session of its own, at the server itself");
 	if (!good)
 		refused(host, PQresultErrorMessage(result));
 	PQclear(result);
