@@ -17,11 +17,11 @@
 
 /* What can be seen of the one job of a life. */
 enum state {
-	NONE, DELAYED, READY, HELD, BURIED,
+	NONE, DELAYED, READY, HELD, BURIED, DONE, STATES
 };
 
 static const char * const names[] = {
-	"none", "delayed", "ready", "held", "buried",
+	"none", "delayed", "ready", "held", "buried", "done",
 };
 
 /* A life of a job: commands, and the state after each. */
@@ -52,10 +52,21 @@ static const struct step {
 	{ "TW.PUT q body KEY key", READY },
 	{ "TW.PUT q body KEY key REPLACE IN 100", DELAYED },
 	{ "TW.CANCELKEY q key", NONE },
-	{ "TW.PUT q body", READY },
+	{ "TW.PUT q body GROUP g", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.NACK q %s IN 100", DELAYED },
+	{ "TW.MOVE q %lld IN 0", READY },
 	{ "TW.TAKE q", HELD },
 	{ "TW.DELETE q %lld", NONE },
+	{ "TW.PUT q body KEY key UNIQUE 100 GROUP g", READY },
+	{ "TW.TAKE q", HELD },
+	{ "TW.ACK q %s", DONE },
+	{ "TW.PUT q body KEY key", DONE },
+	{ "TW.DELETE q %lld", NONE },
 };
+
+/* A crash leaves room for the next job, and what is kept is what has been done. */
+#define SETTINGS	"TRIES 0 LIMIT 1 GROUPLIMIT 1 KEEPDONE 1000"
 
 #define STEPS	((int)(sizeof(steps) / sizeof(*steps)))
 
@@ -120,7 +131,7 @@ static enum state state_of(redisContext *client, long long id)
 	enum state state = NONE;
 
 	if (reply && reply->type == REDIS_REPLY_ARRAY)
-		for (state = BURIED; state != NONE; state--)
+		for (state = STATES - 1; state != NONE; state--)
 			if (!strcmp(names[state], reply->element[3]->str))
 				break;
 	if (reply)
@@ -179,6 +190,7 @@ static int live(redisContext *client, long long *id)
 
 FIXTURE(crash) {
 	pid_t daemon;
+	int done;
 };
 
 FIXTURE_SETUP(crash)
@@ -187,7 +199,7 @@ FIXTURE_SETUP(crash)
 
 	if (!has_wheels())
 		SKIP(return, "no device: is the module loaded?");
-	self->daemon = start_fresh("", "TRIES 0");
+	self->daemon = start_fresh("", SETTINGS);
 	client = must_connect();
 	SAYS("OK", client, "TW.CREATE other");
 	redisFree(client);
@@ -210,6 +222,26 @@ static long long only_job(redisContext *client)
 	if (reply)
 		freeReplyObject(reply);
 	return id;
+}
+
+static int acks_before(int step)
+{
+	int acks = 0;
+
+	for (int i = 0; i < step; i++)
+		acks += !strncmp(steps[i].command, "TW.ACK", 6);
+	return acks;
+}
+
+/* Of how many jobs the daemon tells that they are done. */
+static int done(redisContext *client)
+{
+	redisReply *reply = say(client, "TW.DONE q COUNT 1000");
+	int count = reply ? reply->element[1]->elements : -1;
+
+	if (reply)
+		freeReplyObject(reply);
+	return count;
 }
 
 /* Goes through a life, and ends the daemon at call @at of a kind, or at the end. */
@@ -261,6 +293,11 @@ static bool crash_at(struct __test_metadata *_metadata, FIXTURE_DATA(crash) *sel
 	EXPECT_TRUE(found == before || found == then) {
 		TH_LOG("call %d, in \"%s\": %s, not %s or %s", at, command,
 		       names[found], names[before], names[then]);
+	}
+	/* What is done is told of if, and only if, its ACK has been carried out. */
+	self->done += acks_before(found == before ? step : MIN(step + 1, STEPS));
+	EXPECT_EQ(self->done, done(client)) {
+		TH_LOG("call %d, in \"%s\": %s", at, command, names[found]);
 	}
 	/* The wheel has it so, too. */
 	EXPECT_EQ(found == READY, take(client, &taken, "TW.TAKE q")) {

@@ -9,7 +9,7 @@
  * J3	no job is handed out more often than its queue tells
  * J4	kill -9 at any moment; what workers hold stays theirs if the service manager has
  *	the wheel's file
- * J6	answers, store and wheel agree
+ * J6	answers, store and wheel agree; and no queue's workers have more jobs than its LIMIT
  *
  * A command whose connection ended before the answer is in doubt: either is right.
  * TW_SCALE scales the number of kills, and that of threads up to 64.
@@ -88,9 +88,43 @@ static void drain(struct __test_metadata *_metadata, struct client *client)
 		jobs = 0;
 		for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
 			bring_back(_metadata, client, &queues[i]);
-			jobs += figure(client->connection, queues[i].name, "jobs");
+			jobs += figure(client->connection, queues[i].name, "jobs") -
+				figure(client->connection, queues[i].name, "done");
 		}
 	} while (jobs && now_ms(CLOCK_MONOTONIC) < until);
+}
+
+/* The keys of jobs that are done are known, and end. */
+static void end_keys(struct client *client)
+{
+	for (struct entry *entry = entries; entry < entries + next_entry; entry++) {
+		struct call call = { .verb = change_called("GET"), .entry = entry };
+
+		if (!entry->unique)
+			continue;
+		carry_out(client, &call);
+		if (!(entry->known.states & GONE))
+			insist(client, "1", "TW.DELETE %s %lld", entry->queue->name, entry->id);
+	}
+}
+
+/* Enters of which jobs the daemon tells that workers have done them. */
+static void read_done(struct client *client, const struct queue *queue)
+{
+	long long cursor = 0;
+
+	do {
+		redisReply *reply = tell(client, "TW.DONE %s COUNT 1000 CURSOR %lld",
+					 queue->name, cursor);
+
+		wrong[LIES] += !reply || reply->type != REDIS_REPLY_ARRAY;
+		if (wrong[LIES])
+			return;
+		cursor = reply->element[0]->integer;
+		for (size_t i = 0; i < reply->element[1]->elements; i++)
+			note_told(reply->element[1]->element[i]->element[1]->integer);
+		freeReplyObject(reply);
+	} while (cursor);
 }
 
 static long long number(sqlite3 *db, const char *sql)
@@ -263,10 +297,12 @@ static void create_queues(struct __test_metadata *_metadata, double seconds)
 
 	lease = seconds * 1000000;
 	for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
-		char line[64];
+		char line[128];
 
-		snprintf(line, sizeof(line), "TW.CREATE %s LEASE %.1f TRIES %d",
-			 queues[i].name, seconds, queues[i].tries);
+		snprintf(line, sizeof(line),
+			 "TW.CREATE %s LEASE %.1f TRIES %d LIMIT %d KEEPDONE %s",
+			 queues[i].name, seconds, queues[i].tries, queues[i].limit,
+			 queues[i].keep_done ?: "0");
 		SAYS("OK", client, line);
 	}
 	redisFree(client);
@@ -303,6 +339,9 @@ static void check_ledger(struct __test_metadata *_metadata)
 	ASSERT_TRUE(revive(&client));
 	compare_lists(_metadata, &client);
 	drain(_metadata, &client);
+	end_keys(&client);
+	for (size_t i = 0; i < ARRAY_SIZE(queues); i++)
+		read_done(&client, &queues[i]);
 	sum_up();
 	TH_LOG("mended %lld", mended());
 	EXPECT_TRUE(comes_to(client.connection, NULL, "rules", 0));

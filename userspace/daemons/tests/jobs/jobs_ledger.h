@@ -24,6 +24,10 @@
 #define FOREVER		LLONG_MAX
 /* What the rounding of times to milliseconds may make of a lease, us. */
 #define ROUNDING	20000
+/* Workers have so many jobs of a queue with a LIMIT at once. */
+#define MAX_LIMIT	4
+/* For so long are jobs kept that are done, s: longer than a test lasts. */
+#define KEPT		"604800"
 /* By how much TW.EXTEND makes a lease longer than the queue's, us. */
 #define EXTENSION	1000000
 
@@ -31,7 +35,8 @@
 #define GONE		1U
 #define LIVE		2U	/* waits for its time, or for its worker's answer */
 #define BURIED		4U
-#define ANY		7U
+#define DONE		8U	/* by a worker, and its key is still known */
+#define ANY		15U
 
 /* Of verbs. */
 #define MAKES		1U	/* a job */
@@ -53,13 +58,20 @@ struct verb {
 	const char *more;	/* of the command */
 };
 
-/* Two queues, so that a take has a choice. In the second one jobs get buried. */
+struct entry;
+
+/*
+ * Two queues, so that a take has a choice. In the second one jobs get buried, workers have few
+ * at once, of which all are in @held that surely are, and what they have done is kept.
+ */
 static struct queue {
 	const char *name;
-	int tries;
+	int tries, limit;
+	const char *keep_done;
+	const struct entry *held[MAX_LIMIT];
 	/* Since when it has been certain, and until when it was possible. */
 	long long paused, drained, was_drained;
-} queues[] = { { "q" }, { "u", 3 } };
+} queues[] = { { "q" }, { "u", 3, MAX_LIMIT, KEPT } };
 
 struct known {
 	unsigned int states;
@@ -71,6 +83,7 @@ static struct entry {
 	struct queue *queue;
 	bool keyed, awaited;		/* it was listed as ready, and not delivered since */
 	bool options;			/* it is put with some */
+	bool unique;			/* its key stays known when a worker has done it */
 	bool failed;			/* it has told why, and has not ended since */
 	long long id;			/* 0: not known */
 	int versions;
@@ -82,6 +95,8 @@ static struct entry {
 	long long listed, delivered;
 	/* Jobs that are certain, and those of commands whose answer was lost. */
 	int made, maybe_made, ended, maybe_ended;
+	/* ACKs among those; and of how many TW.DONE has told. */
+	int acked, maybe_acked, told;
 	/* The worker with this receipt is sure of it until then, if no kill comes before. */
 	char receipt[128];
 	long long held_until;
@@ -103,7 +118,7 @@ struct call {
 enum wrong {
 	LOST, TWICE, NOT_THERE, OTHER_BODY, OTHER_TIME, EARLY, STUCK, SHARED, ROBBED, CHANGED,
 	TRIED, MISCOUNTED, FORGOTTEN,
-	PAUSED, DRAINED, LIES, STRANGE, WRONGS
+	PAUSED, DRAINED, CROWDED, KEPT_WRONGLY, LIES, STRANGE, WRONGS
 };
 
 static const char * const wrongs[] = {
@@ -112,7 +127,9 @@ static const char * const wrongs[] = {
 	"handed out while another has it",
 	"lease ended too soon", "changed while a worker has it", "tried too often",
 	"attempts miscounted", "its reason or options forgotten, or another's",
-	"handed out while paused", "put while drained", "answers that contradict others",
+	"handed out while paused", "put while drained",
+	"handed out while workers have as many as they may",
+	"told of as done though it is not, or not told of", "answers that contradict others",
 	"strange"
 };
 
@@ -156,6 +173,7 @@ static inline struct entry *new_entry(unsigned int queue, bool keyed)
 		entry->queue = &queues[queue];
 		entry->keyed = keyed;
 		entry->options = next_entry % 3 == 0;
+		entry->unique = keyed && next_entry % 5 == 0;
 		entry->known = (struct known) { GONE, FOREVER, 0, INT_MAX, 0 };
 	}
 	pthread_mutex_unlock(&ledger);
@@ -219,12 +237,23 @@ static inline void add_due(struct known *known, long long due)
 	known->latest = FOREVER;
 }
 
+static inline bool is_ack(const struct verb *verb)
+{
+	return verb->by == BY_RECEIPT && verb->flags & ENDS;
+}
+
+/* The state that the command gives the job. */
+static inline unsigned int state_after(const struct call *call)
+{
+	return is_ack(call->verb) && call->entry->unique ? DONE : call->verb->to;
+}
+
 /* The job may be as the command makes it, from now on; and as a kick then makes it. */
 static inline void add_to_known(struct call *call, struct known *known)
 {
 	unsigned int flags = call->verb->flags;
 
-	known->states |= and_later(call->entry, call->verb->to);
+	known->states |= and_later(call->entry, state_after(call));
 	if (flags & MOVES)
 		add_due(known, call->sent_ms + call->ms);
 	if (kicks_under_way)
@@ -247,6 +276,9 @@ static inline bool begin(struct call *call)
 	pthread_mutex_lock(&ledger);
 	can = call->verb->by == BY_ID ? entry->id :
 	      call->verb->by == BY_KEY ? entry->keyed : true;
+	/* It would end a key that stays known, and no job. */
+	if (entry->unique && !strcmp(call->verb->name, "DELETE"))
+		can = false;
 	call->own = call->receipt && !strcmp(call->receipt, entry->receipt);
 	call->id = entry->id;
 	call->before = entry->known;
@@ -300,7 +332,9 @@ static inline unsigned int states_of(const char *word)
 		unsigned int states;
 		const char *words;
 	} table[] = {
-		{ GONE, "0 nil" },
+		{ GONE | DONE, "0" },
+		{ GONE, "nil" },
+		{ DONE, "DONE done" },
 		{ LIVE, "HELD EXISTS held ready delayed" },
 		{ BURIED, "BURIED buried" },
 		{ ANY, "STALE DRAINING" },
@@ -318,6 +352,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 	unsigned int flags = call->verb->flags;
 
 	entry->ended += !!(flags & ENDS);
+	entry->acked += is_ack(call->verb);
 	entry->made += flags & MAKES && from == GONE;
 	if (flags & ENDS || (flags & MAKES && from == GONE))
 		entry->failed = false;
@@ -325,7 +360,7 @@ static inline void note_done(struct call *call, bool quiet, unsigned int from)
 		return;
 	if (!call->own && (call->receipt || !(flags & FREES)) && is_held(call))
 		is_wrong(CHANGED, entry, call->verb->name, "done");
-	settle(entry, call->verb->to);
+	settle(entry, state_after(call));
 	if (flags & MOVES) {
 		entry->known.earliest = call->sent_ms + call->ms;
 		/* A part of a ms has begun. */
@@ -439,7 +474,7 @@ static inline void note_answer(struct call *call, const redisReply *reply, bool 
 		note_number(call, reply);
 	if (!is && possible == GONE && queue->drained && queue->drained < call->sent)
 		is_wrong(DRAINED, entry, call->verb->name, word);
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 12 && quiet)
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 12 && quiet && is != DONE)
 		note_map(entry, &call->before, reply);
 	if (call->verb->flags & FAILS && quiet && strcmp(word, "STALE"))
 		entry->failed = true;
@@ -462,6 +497,7 @@ static inline bool end(struct call *call, const redisReply *reply)
 	} else {
 		in_doubt++;
 		entry->maybe_ended += !!(call->verb->flags & ENDS);
+		entry->maybe_acked += is_ack(call->verb);
 		if (call->verb->flags & MAKES) {
 			entry->maybe_made++;
 			entry->id = 0;
@@ -544,6 +580,31 @@ static inline void compare(const struct entry *entry, const struct taken *taken,
 	note_due(entry, known, "TAKE", taken->due);
 }
 
+static inline bool is_surely_held(const struct entry *entry)
+{
+	return entry && entry->held_until > mono() && entry->kills == kills;
+}
+
+/* Of a queue with a LIMIT. A job that is surely held has been so at each moment since then. */
+static inline void count_held(const struct entry *entry, const struct taken *taken)
+{
+	struct queue *queue = entry->queue;
+	const struct entry **place = NULL;
+
+	if (!queue->limit || !is_surely_held(entry))
+		return;
+	for (const struct entry **held = queue->held; held < queue->held + queue->limit; held++) {
+		if (*held == entry)
+			return;
+		if (!is_surely_held(*held))
+			place = held;
+	}
+	if (place)
+		*place = entry;
+	else
+		is_wrong(CROWDED, entry, "TAKE", taken->body);
+}
+
 static inline void hold(struct entry *entry, const struct taken *taken,
 			const struct asked *asked)
 {
@@ -559,6 +620,7 @@ static inline void hold(struct entry *entry, const struct taken *taken,
 	entry->held_until = asked->bound || !is_quiet(entry, asked->sent, 0) ? 0 : until;
 	entry->kills = asked->kills;
 	snprintf(entry->receipt, sizeof(entry->receipt), "%s", taken->receipt);
+	count_held(entry, taken);
 }
 
 /*
@@ -613,6 +675,15 @@ static inline struct entry *note_delivery(const struct taken *taken,
 	return entry;
 }
 
+/* TW.DONE tells of a job with this number. */
+static inline void note_told(long long id)
+{
+	if (id > 0 && id < IDS && entry_of_id[id])
+		entries[entry_of_id[id] - 1].told++;
+	else
+		wrong[STRANGE]++;
+}
+
 /* When no job is left. Prints what is in the ledger. */
 static inline void sum_up(void)
 {
@@ -625,6 +696,9 @@ static inline void sum_up(void)
 			is_wrong(LOST, entry, "", "");
 		if (entry->ended > entry->made + entry->maybe_made)
 			is_wrong(TWICE, entry, "", "");
+		if (entry->queue->keep_done && (entry->told < entry->acked ||
+			entry->told > entry->acked + entry->maybe_acked))
+			is_wrong(KEPT_WRONGLY, entry, "DONE", "");
 	}
 	printf("# jobs made %d, ended %d, deliveries %d, stale %d, in doubt %d\n", made,
 	       ended, deliveries, stale, in_doubt);

@@ -22,19 +22,19 @@
 /* What producers send, and what workers answer to a delivery. */
 static const struct verb put_verb = {
 	"PUT", BY_BODY, 0, GONE, LIVE, MAKES | MOVES | TIMED | ANEW,
-		"NEW EXISTS BURIED HELD DRAINING", ""
+		"NEW EXISTS BURIED DONE HELD DRAINING", ""
 }, changes[] = {
 	{ "PUT", BY_KEY, 8, GONE, LIVE, MAKES | MOVES | TIMED | ANEW,
-		"NEW EXISTS BURIED HELD DRAINING", "" },
+		"NEW EXISTS BURIED DONE HELD DRAINING", "" },
 	{ "PUT", BY_KEY, 15, ANY, LIVE, MAKES | MOVES | TIMED | ANEW,
-		"NEW REPLACED HELD DRAINING", " REPLACE" },
+		"NEW REPLACED DONE HELD DRAINING", " REPLACE" },
 	{ "CANCEL", BY_ID, 10, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
 	{ "CANCELKEY", BY_KEY, 8, LIVE | BURIED, GONE, ENDS, "1 0 HELD", "" },
 	{ "DELETE", BY_ID, 8, LIVE | BURIED, GONE, ENDS | FREES, "1 0", "" },
 	{ "MOVE", BY_ID, 14, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
 	{ "MOVEKEY", BY_KEY, 10, LIVE, LIVE, MOVES | TIMED, "1 0 HELD BURIED", "" },
 	{ "KICK", BY_ID, 10, LIVE | BURIED, LIVE, MOVES | ANEW, "1 0 HELD", "" },
-	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held buried nil", "" },
+	{ "GET", BY_ID, 10, 0, 0, 0, "delayed ready held buried done nil", "" },
 	{ "LIST", BY_QUEUE, 4 },
 	{ "KICK", BY_QUEUE, 3 },
 }, ends[] = {
@@ -104,8 +104,8 @@ static inline void write_object(const struct call *call, char *text, size_t size
 		snprintf(options, sizeof(options), " LEASE %.3f TRIES %d BACKOFF 1 2",
 			 (lease + EXTENSION) / 1000000.0, entry->queue->tries);
 	if (verb->flags & MAKES && entry->keyed)
-		snprintf(text, size, "%d.%d KEY k%d%s%s", index, call->version, index,
-			 verb->more, options);
+		snprintf(text, size, "%d.%d KEY k%d%s%s%s", index, call->version, index,
+			 verb->more, entry->unique ? " UNIQUE " KEPT : "", options);
 	else if (verb->flags & MAKES)
 		snprintf(text, size, "%d.%d%s", index, call->version, options);
 	else if (verb->flags & FAILS)
@@ -184,7 +184,7 @@ static inline void note_listed(redisReply **map, long long sent)
 		return;
 	if (!(entry->known.states & states_of(state)))
 		is_wrong(LIES, entry, "LIST", state);
-	if (strcmp(state, "buried"))
+	if (strcmp(state, "buried") && strcmp(state, "done"))
 		note_due(entry, &entry->known, "LIST", map[5]->integer);
 }
 
