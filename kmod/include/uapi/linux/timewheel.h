@@ -520,7 +520,7 @@ struct timewheel_control {
  * @cancelled: cancellations
  * @moved: moves
  * @delivered: events read
- * @put_back: tokens that a read could not copy
+ * @put_back: tokens put back, as a read could not copy them
  * @refiled: tokens filed again, after a touch or from a coarser ring
  * @callbacks: times that the timer went off
  * @quiet: callbacks after which no token was due
@@ -579,13 +579,13 @@ struct timewheel_info {
 };
 
 /**
- * struct timewheel_stats - TIMEWHEEL_IOC_STATS: how late a wheel's events were
+ * struct timewheel_stats - TIMEWHEEL_IOC_STATS: how late events were
  * @size: sizeof(struct timewheel_stats)
  * @flags: 0
  * @lateness: address of TIMEWHEEL_BUCKETS u64: of the events read, ns from the deadline until a
- *	reader took it
+ *	reader took the token
  *
- * Bucket b counts values from low(b) up to low(b+1), where low(b) is b for b < 4, else
+ * Bucket b counts values from low(b) to below low(b+1), where low(b) is b for b < 4, else
  * (4 + b%4) << (b/4 - 1). May sleep. Errors: %ENOMEM.
  */
 struct timewheel_stats {
@@ -609,7 +609,7 @@ enum timewheel_state {
 };
 
 /**
- * struct timewheel_token - a token, as GET and LIST tell of it
+ * struct timewheel_token - a token, as GET and LIST tell
  * @id: 0 on a wheel without ids
  * @handle: never 0
  * @cookie: 0 on a wheel without cookies
@@ -719,14 +719,14 @@ struct timewheel_list {
  * answered, its lease has ended, or the file that read it is released.
  *
  * Every call waits for memory of the buffer that is paged out, with no token taken. Only a
- * signal that kills ends that.
+ * signal that kills ends this wait.
  *
  * poll(2), epoll(7) and io_uring say EPOLLIN while an expired token is there, perhaps also when
  * nothing is due: callers that must not block set O_NONBLOCK.
  *
  * Errors: %EAGAIN the call may not block, and there is no event; %EBADF, %EBADFD, %ENODEV as for
  * TIMEWHEEL_IOC_LIST; %EFAULT the buffer cannot be written: what was not copied will be read
- * again; %EINTR a signal came before the first event; %EINVAL it is smaller than one event.
+ * again; %EINTR a signal came first; %EINVAL the buffer is smaller than one event.
  */
 __extension__
 struct timewheel_event {
