@@ -65,7 +65,7 @@ enum {
 	[OPT_JOBS] = { 'j', "jobs", "N", "commands or posts that run at a time (1)" }, \
 	[OPT_TIMEOUT] = { 't', "timeout", "SPAN",			\
 		"end one that runs so long; its job is tried again" },	\
-	[OPT_URL] = { 'u', "url", "URL",				\
+	[OPT_URL] = { 0, "url", "URL",				\
 		"post the body to this address, instead of a command" }, \
 	[OPT_SECRET_FILE] = { 0, "secret-file", "FILE",			\
 		"sign posts by the secret in its first line" }

@@ -65,10 +65,10 @@ class Server:
 class Worker:
     """twjob work --url. What it says goes to a file, which is never full."""
 
-    def __init__(self, daemon, url, *words, queues=("hooks",), **variables):
+    def __init__(self, daemon, url, *words, queues=("hooks",), before=(), **variables):
         self.said = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            ["twjob", "work", "--server", daemon.path, "--url", url, *words, *queues],
+            [*before, "twjob", "work", "--server", daemon.path, "--url", url, *words, *queues],
             stderr=self.said, **variables)
         atexit.register(self.process.kill)
 

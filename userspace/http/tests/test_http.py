@@ -442,7 +442,8 @@ class NoAnswer(Case):
         eventually(lambda: self.done() == 1)
         self.assertEqual(len(self.server.posts), 1)
 
-    def test_a_certificate_that_nobody_knows(self):
+    def serve_tls(self):
+        """Returns the server's address and its certificate."""
         cert = self.folder / "cert"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
@@ -451,9 +452,25 @@ class NoAnswer(Case):
         context.load_cert_chain(cert)
         self.server.httpd.socket = context.wrap_socket(self.server.httpd.socket,
                                                        server_side=True)
-        url = f"https://localhost:{self.server.httpd.server_port}/hook"
+        return f"https://localhost:{self.server.httpd.server_port}/hook", cert
+
+    def test_a_certificate_that_nobody_knows(self):
+        url, _ = self.serve_tls()
         self.assertRegex(self.given_back_by(url), r"^no answer: .*certificate")
         self.assertEqual(self.server.posts, [])
+
+    def test_a_certificate_that_the_system_knows(self):
+        url, cert = self.serve_tls()
+        # The system's certificates are others for this process only.
+        command = ["unshare", "-rm", "sh", "-ec", """
+            mount -t tmpfs none /etc/ssl/certs
+            cp "$1" /etc/ssl/certs/ca-certificates.crt
+            shift
+            exec "$@" """, "sh", cert]
+        self.put()
+        self.worker(url=url, before=command)
+        eventually(lambda: self.done() == 1)
+        self.assertEqual(len(self.server.posts), 1)
 
 
 class Ends(Case):
