@@ -538,6 +538,8 @@ static bool is_busy(void)
 		if (pool.jobs[i].step != FREE)
 			lose_job(&pool.jobs[i], "there is no answer");
 	}
+	if (pool.taker.server)
+		complain("there is no answer: jobs that came last may be worked on again");
 	return false;
 }
 

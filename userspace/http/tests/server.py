@@ -2,6 +2,7 @@
 """An HTTP server of the tests, which keeps what it was sent, and a worker that posts to it."""
 import atexit
 import http.server
+import os
 import signal
 import subprocess
 import tempfile
@@ -66,19 +67,22 @@ class Worker:
     """twjob work --url. What it says goes to a file, which is never full."""
 
     def __init__(self, daemon, url, *words, queues=("hooks",), before=(), **variables):
-        self.said = tempfile.TemporaryFile("w+")
+        self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [*before, "twjob", "work", "--server", daemon.path, "--url", url, *words, *queues],
             stderr=self.said, **variables)
         atexit.register(self.process.kill)
 
+    def told(self):
+        """What it has said so far."""
+        return os.pread(self.said.fileno(), 1_000_000, 0).decode()
+
     def stop(self, number=signal.SIGTERM):
         """Returns how it ends and what it said."""
         self.process.send_signal(number)
         self.process.wait(50)
-        self.said.seek(0)
         with self.said:
-            return self.process.returncode, self.said.read()
+            return self.process.returncode, self.told()
 
 
 def only_job(daemon, state, queue="hooks"):

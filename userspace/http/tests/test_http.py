@@ -18,7 +18,7 @@ import time
 import unittest
 import urllib.parse
 
-from daemon import Daemon, eventually
+from daemon import Daemon, Proxy, eventually
 from server import Server, Worker, only_job
 
 DAY = 86400
@@ -462,7 +462,7 @@ class NoAnswer(Case):
     def test_a_certificate_that_the_system_knows(self):
         url, cert = self.serve_tls()
         # The system's certificates are others for this process only.
-        command = ["unshare", "-rm", "sh", "-ec", """
+        command = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-ec", """
             mount -t tmpfs none /etc/ssl/certs
             cp "$1" /etc/ssl/certs/ca-certificates.crt
             shift
@@ -562,6 +562,72 @@ class Manual(Case):
         self.put()
         eventually(lambda: self.done() == 1)
         self.assertRegex(self.server.posts[0].headers["webhook-signature"], "^v1,.{44}$")
+
+
+class Daemons(Case):
+    """What lies between the worker and twjobd loses or refuses an answer."""
+
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy(self.daemon)
+        self.addCleanup(self.proxy.listener.close)
+
+    def through(self):
+        worker = Worker(self.proxy, self.server.url())
+        self.addCleanup(self.end, worker)
+        self.put()
+        return worker
+
+    def done_once(self, number, word):
+        """The job of the only post is done, and this has been said so often."""
+        eventually(lambda: self.done() == 1 and self.proxy.verbs().count(word) == number)
+        self.assertEqual([post.headers["TW-Try"] for post in self.server.posts], ["1"])
+
+    def test_an_answer_about_the_job_is_lost(self):
+        self.proxy.cut = ["TW.GET"]
+        self.through()
+        self.done_once(2, "TW.GET")
+
+    def test_an_answer_to_an_ack_is_lost(self):
+        self.proxy.cut = ["TW.ACK"]
+        worker = self.through()
+        self.done_once(2, "TW.ACK")
+        eventually(lambda: "it was taken, or may be worked on again" in worker.told())
+
+    def given_back_though_lost(self, verb):
+        """One job, once, and told once, though the first answer to this verb is lost."""
+        self.proxy.cut = [verb]
+        self.server.answers["/hook"] = answers(500)
+        worker = self.through()
+        job = only_job(self.daemon, "delayed")
+        self.assertEqual((job["reason"], job["attempts"]), (b"HTTP 500", 1))
+        self.assertTrue(900 < job["due"] / 1000 - time.time() < 1101)
+        eventually(lambda: self.proxy.verbs().count(verb) == 2)
+        self.assertEqual(worker.told().count("HTTP 500, try 1, again after"), 1)
+
+    def test_an_answer_about_the_queue_is_lost(self):
+        self.given_back_though_lost("TW.STATS")
+
+    def test_an_answer_to_a_nack_is_lost(self):
+        self.given_back_though_lost("TW.NACK")
+
+    def test_answers_that_are_refused_are_given_again(self):
+        self.proxy.refusals["TW.ACK"] = ["UNAVAILABLE the disk", "BUSY", "LOADING"]
+        worker = self.through()
+        self.done_once(4, "TW.ACK")
+        self.assertIn("the disk; see 'journalctl -u twjobd'", worker.told())
+
+    def test_a_job_that_cannot_be_asked_about_is_not_posted_and_counts_no_try(self):
+        self.proxy.refusals["TW.GET"] = ["LOADING the jobs"]
+        self.through()
+        self.done_once(1, "TW.NACK")
+
+    def test_a_take_that_is_lost(self):
+        self.proxy.cut = ["TW.TAKE"]
+        self.daemon("TW.CREATE", "hooks", "LEASE", 1)
+        self.through()
+        eventually(lambda: self.done() == 1)
+        self.assertEqual([post.headers["TW-Try"] for post in self.server.posts], ["2"])
 
 
 class Refused(Case):
