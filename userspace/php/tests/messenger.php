@@ -335,6 +335,16 @@ exit(results($tests + [
         [$job] = $daemon->jobs($queue);
         same([1, "$queue:$job[id]"], [$daemon->stats($queue)['jobs'], $id]);
     },
+    'a commit of which the connection ends in between is one' => function () use ($daemon) {
+        foreach (['MULTI', 'TW.DELETE', 'TW.PUT'] as $verb) {
+            $app = failing($queue = queue(), 0);
+            $app->bus->dispatch(new Order('a'));
+            $app->work();
+            $failed = transport($daemon->behind('after', $verb), ['buried' => $queue]);
+            $failed->send($failed->find("$queue:".$daemon->jobs($queue)[0]['id']));
+            same([1, 1], [$daemon->stats($queue)['jobs'], $daemon->stats($queue)['pending']], $verb);
+        }
+    },
     'an acknowledgement of which the answer was lost is one' => function () use ($daemon) {
         $transport = transport($daemon->behind('cut', 'TW.ACK'), ['queue' => $queue = queue()]);
         $transport->send(order('x'));

@@ -1,9 +1,9 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// proxy.php PATH SOCKET cut|once|always VERB [ERROR]: stands between a client and twjobd. "cut" ends the
-// connection instead of passing the first answer to VERB on; "once" and "always" answer VERB with ERROR,
-// the first time or each time, and twjobd does not hear of it.
+// proxy.php PATH SOCKET cut|after|once|always VERB [ERROR]: stands between a client and twjobd. "cut" ends
+// the connection instead of passing the first answer to VERB on, "after" when it has done that; "once" and
+// "always" answer VERB with ERROR, the first time or each time, and twjobd does not hear of it.
 
 [, $path, $socket, $what, $verb, $error] = $argv + [5 => ''];
 $server = stream_socket_server("unix://$path");
@@ -23,9 +23,10 @@ while (true) {
             fwrite($client, $text);
         } elseif ($verb === '' || !str_contains($text, "\r\n$verb\r\n")) {
             fwrite($daemon, $text);
-        } elseif ($what === 'cut') {
+        } elseif ($what === 'cut' || $what === 'after') {
             fwrite($daemon, $text);
-            fread($daemon, 1 << 16);
+            $answer = fread($daemon, 1 << 16);
+            fwrite($client, $what === 'after' ? $answer : '');
             $verb = '';
             break;
         } else {

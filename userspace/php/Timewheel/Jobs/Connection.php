@@ -208,6 +208,8 @@ class Connection
             throw new \RedisException('no connection');
         }
         $redis->setOption(\Redis::OPT_REPLY_LITERAL, true);
+        // It would connect again by itself within a transaction, and so outside of it.
+        $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
         if ($this->password !== null) {
             $redis->auth($this->password);
         }
