@@ -210,6 +210,9 @@ class Connection
         $redis->setOption(\Redis::OPT_REPLY_LITERAL, true);
         // It would connect again by itself within a transaction, and so outside of it.
         $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
+        if ($this->port) {
+            $redis->setOption(\Redis::OPT_TCP_KEEPALIVE, true);
+        }
         if ($this->password !== null) {
             $redis->auth($this->password);
         }

@@ -47,7 +47,7 @@ class Refused extends \RuntimeException
         $word = preg_match('/^[A-Z]+(?= |$)/', $text, $found) ? $found[0] : 'ERR';
         $advice = self::ADVICE[$word] ?? 'See twjob-protocol(7).';
 
-        return new self($word, "$what: twjobd refuses it: $text. $advice");
+        return new self($word, "$what: twjobd refuses it: ".rtrim($text, '.').". $advice");
     }
 
     public static function unreachable(string $where, \Throwable $error): self

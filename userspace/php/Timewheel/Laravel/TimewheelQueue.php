@@ -33,7 +33,16 @@ class TimewheelQueue extends Queue implements QueueContract
     public function pushRaw($payload, $queue = null, array $options = [])
     {
         return $this->twjobd->put($this->getQueue($queue), $payload,
-            1000 * $this->secondsUntil($options['delay'] ?? 0));
+            $this->milliseconds($options['delay'] ?? 0));
+    }
+
+    /** Until a point of time, exactly, so that a job is never early; Laravel cuts off to seconds. */
+    private function milliseconds($delay): int
+    {
+        $delay = $this->parseDateInterval($delay);
+
+        return $delay instanceof \DateTimeInterface
+            ? (int) ceil(1000 * ((float) $delay->format('U.u') - microtime(true))) : 1000 * (int) $delay;
     }
 
     public function pop($queue = null)
