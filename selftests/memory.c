@@ -365,15 +365,18 @@ static const struct timewheel_setup slow_setup = {
 	.max_tokens = LIMIT / 2 / 36, .lease = TW_SEC, .max_held = LIMIT / 2 / 36,
 };
 
+enum { BEFORE, CALLING, RETURNED };
+
 /* A process that the kernel puts to sleep for each bit of memory that it is charged for. */
-static void create_slowly(int *returned)
+static void create_slowly(int *where)
 {
 	int fd = open(TW_DEVICE, O_RDWR);
 
-	if (!tw_group_enter_locked() || !tw_group_set("memory.high", 0))
-		_exit(1);
-	tw_create_named(fd, "memory-slow", slow_setup);
-	__atomic_store_n(returned, 1, __ATOMIC_RELEASE);
+	if (tw_group_enter_locked() && tw_group_set("memory.high", 0)) {
+		__atomic_store_n(where, CALLING, __ATOMIC_RELEASE);
+		tw_create_named(fd, "memory-slow", slow_setup);
+	}
+	__atomic_store_n(where, RETURNED, __ATOMIC_RELEASE);
 	_exit(0);
 }
 
@@ -405,28 +408,30 @@ TEST_F_TIMEOUT(memory, reclaiming_stalls_nobody, LONG)
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
 		.max_tokens = 100,
 	};
-	int *returned = tw_shared_memory(sizeof(*returned));
+	int *where = tw_shared_memory(sizeof(*where));
 	int fd = TW_OPEN(O_RDWR);
 	pid_t child;
 
-	ASSERT_NE(MAP_FAILED, (void *)returned);
+	ASSERT_NE(MAP_FAILED, (void *)where);
 	child = tw_fork();
 	ASSERT_LE(0, child);
 	if (!child)
-		create_slowly(returned);
+		create_slowly(where);
+	while (__atomic_load_n(where, __ATOMIC_ACQUIRE) == BEFORE)
+		tw_sleep_ms(1);
 	ASSERT_TRUE(sleeps_for_memory(child));
 
 	EXPECT_EQ(0, tw_setup_manual(fd, 60, 100, 0));
 	close(fd);
 	EXPECT_EQ(0, tw_create_named(self->fd, "memory-other", small));
 	EXPECT_EQ(0, tw_destroy_named(self->fd, "memory-other"));
-	EXPECT_EQ(0, __atomic_load_n(returned, __ATOMIC_ACQUIRE)) {
-		TH_LOG("the slow one was faster");
+	EXPECT_EQ(CALLING, __atomic_load_n(where, __ATOMIC_ACQUIRE)) {
+		TH_LOG("they waited for the slow one");
 	}
 
 	EXPECT_TRUE(tw_kill(child));
 	tw_destroy_named(self->fd, "memory-slow");
-	munmap(returned, sizeof(*returned));
+	munmap(where, sizeof(*where));
 }
 
 TEST_HARNESS_MAIN
