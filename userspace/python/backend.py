@@ -66,11 +66,15 @@ class Package:
 
     def _metadata(self) -> str:
         project = self.project
+        extras = project.get("optional-dependencies", {})
         lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version()}",
                  f"Summary: {project['description']}",
                  f"License: {project['license']['text']}",
                  f"Requires-Python: {project['requires-python']}",
                  *(f"Requires-Dist: {name}" for name in project.get("dependencies", ())),
+                 *(f"Provides-Extra: {extra}" for extra in extras),
+                 *(f'Requires-Dist: {name}; extra == "{extra}"'
+                   for extra, names in extras.items() for name in names),
                  *(f"Classifier: {name}" for name in project["classifiers"]),
                  "Description-Content-Type: text/markdown", ""]
         return "\n".join([*lines, self._contents(project["readme"]).decode()])

@@ -90,11 +90,12 @@ class Daemon:
 
 class Proxy:
     """Stands before a daemon. Commands of which a verb is in `refusals` get these answers, one
-    each, instead of the daemon's; `cut` are verbs whose answer is lost with the connection."""
+    each, instead of the daemon's; `cut` are verbs whose answer is lost with the connection;
+    answers to verbs in `gates` wait for these events."""
 
     def __init__(self, daemon):
         self.daemon, self.seen = daemon, []
-        self.refusals, self.cut = {}, []
+        self.refusals, self.cut, self.gates = {}, [], {}
         # Each stub has a URL of its own, since kombu pools connections by URL.
         self.path = daemon.folder / f"proxy-{id(self)}"
         self.url = f"timewheel://{self.path}"
@@ -126,6 +127,8 @@ class Proxy:
                     continue
                 server.sendall(text)
                 answer = self._answer(answers)
+                if verb in self.gates:
+                    self.gates[verb].wait()
                 if verb in self.cut:
                     self.cut.remove(verb)
                     break
