@@ -226,7 +226,9 @@ func TestAHandlerIsToldThatItsJobIsLost(t *testing.T) {
 	worker := Worker{Queue: queue.name, Server: d.socket,
 		Told: func(err error) { told <- err },
 		Handler: func(ctx context.Context, job *Job) error {
-			equal(t, ctx.Value(key{}), "value")
+			if ctx.Value(key{}) != "value" {
+				t.Error("a value of the context is lost")
+			}
 			d.ask("TW.DELETE", queue.name, job.ID)
 			<-ctx.Done()
 			return nil
@@ -330,6 +332,19 @@ func TestAWorkerGoesOnWhenTwjobdIsKilledAndComesAgain(t *testing.T) {
 	}
 	d.empty(queue)
 	equal(t, count(), 50)
+}
+
+func TestAWorkerCanBeStoppedWhileTwjobdIsAway(t *testing.T) {
+	d := newDaemon(t)
+	queue := d.queue()
+	told := make(chan error, 9)
+	stop := d.works(&Worker{Queue: queue.name, Told: func(err error) { told <- err }})
+	until(func() bool { return strings.Contains(text(d.ask("CLIENT", "LIST")), "cmd=TW.TAKE") })
+	d.stop(syscall.SIGKILL)
+	if err := <-told; !strings.Contains(err.Error(), "is it running?") {
+		t.Error(err)
+	}
+	stop()
 }
 
 func TestAWorkerMayBeginBeforeItsQueueIsMade(t *testing.T) {

@@ -55,6 +55,7 @@ func newJob(answer any) *Job {
 
 type bury struct{ error }
 
+// Unwrap returns the handler's error.
 func (b bury) Unwrap() error { return b.error }
 
 // Bury makes an error by which a handler has its job buried, whatever tries are left.
@@ -239,12 +240,14 @@ func (r *run) endTake(ctx context.Context, conn *resp.Conn, number int64, done c
 	}
 }
 
-// values are those of a context, which goes on when that one ends.
-type values struct{ context.Context }
+// values is a context that never ends, with the values of another one.
+type values struct {
+	context.Context
+	of context.Context
+}
 
-func (values) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (values) Done() <-chan struct{}       { return nil }
-func (values) Err() error                  { return nil }
+// Value returns that of the other one.
+func (v values) Value(key any) any { return v.of.Value(key) }
 
 func (r *run) work(ctx context.Context, job *Job) {
 	defer r.jobs.Done()
@@ -254,7 +257,7 @@ func (r *run) work(ctx context.Context, job *Job) {
 		r.answer(job, "TW.NACK", "UNTRIED")
 		return
 	}
-	of, lose := context.WithCancel(values{ctx})
+	of, lose := context.WithCancel(values{context.Background(), ctx})
 	defer lose()
 	ended := make(chan struct{})
 	defer close(ended)

@@ -133,10 +133,10 @@ class Keeper(threading.Thread):
         self.done: Future[None] = Future()
         self.client = Client(server, ANSWER)
         # Its put() is for signal handlers, too.
-        self.inbox: SimpleQueue[tuple[Job | None, tuple[str, ...]]] = SimpleQueue()
+        self.inbox: SimpleQueue[tuple[Job | None, tuple[Any, ...]]] = SimpleQueue()
         self.taker = Taker(queue, concurrency, server, lambda job: self.inbox.put((job, ())))
         self.held: dict[str, Held] = {}
-        self.answers: dict[str, tuple[Job, tuple[str, ...]]] = {}
+        self.answers: dict[str, tuple[Job, tuple[Any, ...]]] = {}
         self.rest = 0.0           # no earlier are answers sent
         self.gone = False         # twjobd cannot be told that the take is to end
 
@@ -145,8 +145,8 @@ class Keeper(threading.Thread):
         self.taker.stopping = True
         self.inbox.put((None, ()))
 
-    def end(self, job: Job, verb: str, *words: str) -> None:
-        self.inbox.put((job, (verb, *words)))
+    def end(self, job: Job, *words: str | bytes) -> None:
+        self.inbox.put((job, words))
 
     def run(self) -> None:
         try:
@@ -188,7 +188,7 @@ class Keeper(threading.Thread):
         except Empty:
             pass
 
-    def _heard(self, job: Job | None, words: tuple[str, ...]) -> None:
+    def _heard(self, job: Job | None, words: tuple[Any, ...]) -> None:
         if job is None:
             return
         if not words:
@@ -197,7 +197,7 @@ class Keeper(threading.Thread):
         if words:
             self.answers[job.receipt] = (job, words)
 
-    def _begun(self, job: Job) -> tuple[str, ...]:
+    def _begun(self, job: Job) -> tuple[Any, ...]:
         """The answer, if it is one already: twjobd handed out the job before it was told
         that no more are wanted, or there is nobody left who runs handlers."""
         if not self.taker.stopping:

@@ -23,6 +23,7 @@ option. What twjobd refuses is a JobError, which says what to do. The module nee
 
 import asyncio
 import json
+import traceback
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -34,6 +35,8 @@ from ._jobs_client import DEFAULT_SERVER, Client, JobError
 from ._jobs_keeper import Job, Keeper, logger
 
 __all__ = ["Added", "AsyncQueue", "AsyncWorker", "Bury", "Job", "JobError", "Queue", "Worker"]
+
+LONGEST_REASON = 1024
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -156,10 +159,10 @@ class _Working:
 
     def _failed(self, job: Job, error: BaseException) -> None:
         logger.warning("job %d of %s has failed", job.id, job.queue, exc_info=error)
-        if isinstance(error, Bury):
-            self._keeper.end(job, "TW.BURY", "REASON", str(error))
-        else:
-            self._keeper.end(job, "TW.NACK", "REASON", f"{type(error).__name__}: {error}")
+        reason = traceback.format_exception_only(type(error), error)[-1].strip()
+        self._keeper.end(job, "TW.BURY" if isinstance(error, Bury) else "TW.NACK", "REASON",
+                         reason.removeprefix(f"{__name__}.Bury: ")
+                         .encode(errors="replace")[:LONGEST_REASON])
 
 
 class Worker(_Working):

@@ -199,12 +199,13 @@ class Workers(Case):
             bad = queue.add("bad").id
 
             def fail(job: Job) -> None:
-                raise Bury("no such order") if job.id == bad else ValueError("no paper")
+                raise Bury("no such order") if job.id == bad else \
+                    ValueError("no paper" + "\udcff" * (1 << 20))
             self.work(kind, queue, fail)
             eventually(lambda: self.told(queue, bad)["state"] == b"buried")
             eventually(lambda: self.told(queue, one)["state"] == b"delayed")
             self.assertEqual(self.told(queue, bad)["reason"], b"no such order")
-            self.assertEqual(self.told(queue, one)["reason"], b"ValueError: no paper")
+            self.assertRegex(self.told(queue, one)["reason"], rb"^ValueError: no paper\?")
             self.assertEqual(self.told(queue, one)["attempts"], 1)
         self.each(test)
 
@@ -346,6 +347,19 @@ class Workers(Case):
             self.assertEqual(seen, ids)
         self.each(test)
 
+    def test_a_worker_can_be_stopped_while_twjobd_is_away(self) -> None:
+        def test(kind: Any) -> None:
+            queue = self.queue()
+            with self.assertLogs("timewheel.jobs") as logs:
+                end = self.work(kind, queue, print)
+                eventually(lambda: b"cmd=TW.TAKE" in daemon("CLIENT", "LIST"))
+                daemon.stop(9)
+                eventually(lambda: logs.output)
+                end()
+            daemon.start()
+            self.assertRegex(logs.output[0], "is it running?")
+        self.each(test)
+
     def test_a_worker_may_begin_before_its_queue_is_made(self) -> None:
         def test(kind: Any) -> None:
             queue, got = self.queue(), list[Job]()
@@ -379,4 +393,4 @@ class Workers(Case):
         asyncio.run(main())
         for number in numbers:
             self.assertEqual(self.told(queue, number)["state"], b"delayed")
-            self.assertEqual(self.told(queue, number)["reason"], b"CancelledError: ")
+            self.assertEqual(self.told(queue, number)["reason"], b"asyncio.exceptions.CancelledError")
