@@ -200,13 +200,14 @@ func TestNoMoreAreWorkedOnAtATimeThanWasSaid(t *testing.T) {
 
 func TestAHandlerThatComputesForLongLosesNoLease(t *testing.T) {
 	d := newDaemon(t)
-	for _, lease := range []time.Duration{0, 600 * time.Millisecond} {
-		queue := d.queue("LEASE", 0.6)
+	for _, lease := range []time.Duration{0, 1500 * time.Millisecond} {
+		queue := d.queue("LEASE", 1.5)
 		var tries atomic.Int32
-		stop := d.works(&Worker{Queue: queue.name, Lease: lease,
+		// It has room for the job once more if the lease ends.
+		stop := d.works(&Worker{Queue: queue.name, Lease: lease, Concurrency: 2,
 			Handler: func(context.Context, *Job) error {
 				tries.Add(1)
-				for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+				for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
 				}
 				return nil
 			}})
@@ -332,6 +333,26 @@ func TestAWorkerGoesOnWhenTwjobdIsKilledAndComesAgain(t *testing.T) {
 	}
 	d.empty(queue)
 	equal(t, count(), 50)
+}
+
+func TestACallAfterARestartOfTwjobdNeedsNoPatience(t *testing.T) {
+	d := newDaemon(t)
+	queue := d.queue()
+	queue.Patience = 0
+	var adding sync.WaitGroup
+	for i := 0; i < 10; i++ {
+		adding.Add(1)
+		go func() {
+			defer adding.Done()
+			if _, err := queue.Add(background, nil, Options{}); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	adding.Wait()
+	d.stop(syscall.SIGTERM)
+	d.start()
+	add(t, queue, "x", Options{})
 }
 
 func TestAWorkerCanBeStoppedWhileTwjobdIsAway(t *testing.T) {

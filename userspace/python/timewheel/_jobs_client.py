@@ -27,9 +27,8 @@ ERRORS = (redis.RedisError, *LOST)
 PASSING = ("BUSY", "UNAVAILABLE", "LOADING")
 """Codes of errors after which a command that is sent again may be carried out."""
 
-# redis-py cuts off these codes, and ERR.
-CODES = ((exceptions.BusyLoadingError, "LOADING"), (exceptions.NoPermissionError, "NOPERM"),
-         (exceptions.AuthenticationError, "NOAUTH"))
+# redis-py cuts off these codes, ERR, and those of passwords.
+CODES = ((exceptions.BusyLoadingError, "LOADING"), (exceptions.NoPermissionError, "NOPERM"))
 
 ADVICE = {
     "NOQUEUE": 'make it with "twjob create"',
@@ -76,6 +75,8 @@ def pool(server: str, timeout: float) -> Any:
 def explained(error: BaseException, server: str) -> JobError:
     text = str(error).strip()
     cut = next((code for kind, code in CODES if isinstance(error, kind)), "ERR")
+    if isinstance(error, exceptions.AuthenticationError):
+        cut = "WRONGPASS" if urlsplit(url_of(server)).password else "NOAUTH"
     if text.split(" ", 1)[0] not in WORDS:
         if cut == "ERR" and isinstance(error, LOST):
             return JobError(f"UNAVAILABLE twjobd does not answer at {where(server)}: is it "

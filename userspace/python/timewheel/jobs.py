@@ -212,7 +212,7 @@ class AsyncWorker(_Working):
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        self._keeper.begin = partial(loop.call_soon_threadsafe, self._start)
+        self._keeper.begin = lambda job: loop.call_soon_threadsafe(self._start, job)
         self._keeper.start()
         ended = asyncio.wrap_future(self._keeper.done)
         try:
