@@ -206,12 +206,12 @@ check('no more are worked on at a time than was said', async (t) => {
 
 // The thread that extends leases has no part in what blocks the loop.
 check('a handler that computes for long loses no lease', async (t) => {
-	const queue = await made(t, 'LEASE', '0.6');
+	const queue = await made(t, 'LEASE', '1.5');
 	const attempts = [];
 	// It has room for the job once more if the lease ends.
 	const worker = working(t, queue, (job) => {
 		attempts.push(job.attempt);
-		execFileSync('sleep', ['3']);
+		execFileSync('sleep', ['4']);
 	}, { concurrency: 2 });
 
 	await queue.add('x');
