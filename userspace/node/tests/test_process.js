@@ -81,13 +81,6 @@ test('an fd of a wheel of the process makes no other', (t) => {
 	assert.equal(wheel.info().registered, 0);
 });
 
-test('setups that a wheel of the process refuses', (t) => {
-	environment(t, undefined);
-	fails('EINVAL', 'open', () => Wheel.open({ ...MANUAL, slots: 0 }, { process: true }));
-	fails('ERANGE', 'open', () => Wheel.open({ ...MANUAL, start: 2n ** 46n },
-		{ process: true }));
-});
-
 test('what does not go with the process', (t) => {
 	environment(t, undefined);
 	for (const bad of ['yes', 1, null])

@@ -221,18 +221,6 @@ test('durations', (t) => {
 	assert.equal(opened(t, { slots: 1, tick: 1.001, maxTokens: 1 }).info().tick, 1.001);
 });
 
-test('points of time', (t) => {
-	const wheel = opened(t);
-
-	wheel.register(1, { at: 130n * SEC });
-	wheel.register(2, { at: 7n });
-	assert.equal(wheel.get(1).deadlineNs, 130n * SEC);
-	assert.equal(wheel.get(1).timeout, 0);
-	assert.deepEqual(ids(wheel.read()), [2]);
-	fails('ERANGE', 'register', () => wheel.register(3, { at: 2n ** 63n }));
-	fails('EINVAL', 'touchOrRegister', () => wheel.touchOrRegister(3, { at: 1n }));
-});
-
 test('dates', (t) => {
 	const wheel = opened(t, { ...MONOTONIC, tick: 1000, clock: 'realtime' });
 	const at = new Date('2100-01-01T00:00:00Z');
@@ -275,26 +263,6 @@ test('touch, touchOrRegister, move, cancel', (t) => {
 	const info = wheel.info();
 	assert.deepEqual([info.registered, info.touched, info.moved, info.cancelled],
 		[1, 2, 2, 1]);
-});
-
-test('a full wheel', (t) => {
-	const wheel = opened(t, { ...MANUAL, maxTokens: 1 });
-
-	wheel.register(1, 1);
-	fails('ENOSPC', 'register', () => wheel.register(2, 1));
-});
-
-test('wheels without ids and cookies', (t) => {
-	const wheel = opened(t, { ...MANUAL, ids: false, cookies: false });
-	const handle = wheel.register(0, 1000);
-
-	fails('EINVAL', 'register', () => wheel.register(1, 1));
-	fails('EINVAL', 'register', () => wheel.register(0, 1, { cookie: 1 }));
-	fails('EINVAL', 'touch', () => wheel.touch(0));
-	fails('EINVAL', 'getMany', () => wheel.getMany([0]));
-	assert.equal(wheel.touch({ handle }), 0);
-	wheel.advance(200);
-	assert.deepEqual(wheel.read().map((event) => event.handle), [handle]);
 });
 
 test('getMany', (t) => {
@@ -361,11 +329,6 @@ test('tokens', (t) => {
 	wheel.close();
 	assert.equal([...walk].length, 999);
 	assert.throws(() => wheel.tokens(), { code: 'ERR_WHEEL_CLOSED' });
-});
-
-test('advance is for manual wheels', (t) => {
-	fails('EINVAL', 'advance', () => opened(t, MONOTONIC).advance(1));
-	fails('ERANGE', 'advance', () => opened(t).advance(2n ** 46n));
 });
 
 test('pause and drain', (t) => {
@@ -537,29 +500,6 @@ test('names', () => {
 	}
 	for (const name of ['a\0b', 7, undefined])
 		assert.throws(() => timewheel.create(name, MANUAL), TypeError);
-});
-
-test('users that may not', needsKernel('limits and rights of users'), (t) => {
-	const { name } = named(t);
-
-	process.seteuid(65534);
-	try {
-		fails('EACCES', 'open', () => Wheel.open(MANUAL));
-		fails('EACCES', 'open', () => Wheel.openNamed(name));
-		fails('EACCES', 'caps', () => timewheel.caps());
-		fails('EACCES', 'create', () => timewheel.create('other', MANUAL));
-	} finally {
-		process.seteuid(0);
-	}
-	fs.chmodSync('/dev/timewheel', 0o666);
-	process.seteuid(65534);
-	try {
-		fails('EPERM', 'destroy', () => timewheel.destroy(name));
-		fails('EDQUOT', 'open', () => Wheel.open({ ...MANUAL, maxTokens: 2 ** 21 }));
-	} finally {
-		process.seteuid(0);
-		fs.chmodSync('/dev/timewheel', 0o600);
-	}
 });
 
 test('too many files', async () => {
