@@ -169,17 +169,3 @@ func waitFor(t *testing.T, what string, so func() bool) {
 		}
 	}
 }
-
-// parameter sets a parameter of the module until the test ends.
-func parameter(t *testing.T, name string, value string) {
-	t.Helper()
-	path := "/sys/module/timewheel/parameters/" + name
-	before, err := os.ReadFile(path)
-	ok(t, err)
-	ok(t, os.WriteFile(path, []byte(value), 0))
-	t.Cleanup(func() {
-		if err := os.WriteFile(path, before, 0); err != nil {
-			t.Error(err)
-		}
-	})
-}

@@ -48,22 +48,6 @@ func TestAck(t *testing.T) {
 	same(t, []uint64{told.Delivered, told.Acked, told.Held}, []uint64{1, 1, 0})
 }
 
-// An ack ends the token; a new one of its id may follow in the same call.
-func TestAgainAfterItsWork(t *testing.T) {
-	wheel, event := delivered(t)
-	var batch timewheel.Batch
-	batch.Ack(event.Receipt())
-	batch.Register(timewheel.Registration{ID: 7, Due: after(5)})
-	failed, err := batch.Run(wheel)
-	ok(t, err)
-	same(t, failed, 0)
-	ok(t, wheel.Advance(105))
-	same(t, len(due(t, wheel)), 0)
-	again := dueOn(t, wheel, 106)
-	same(t, again.Handle != event.Handle, true)
-	same(t, again.Attempts, 1)
-}
-
 func TestNack(t *testing.T) {
 	wheel, event := delivered(t)
 	_, err := wheel.Nack(event.Receipt(), timewheel.When{})
@@ -131,50 +115,15 @@ func TestLeaseOver(t *testing.T) {
 	same(t, info(t, wheel).Lapsed, 1)
 }
 
-// Any open file answers, if it is open for writing. One gives back what it holds when it is
-// closed.
-func TestWhose(t *testing.T) {
+// A wheel gives back what it holds when it is closed.
+func TestGivenBack(t *testing.T) {
 	name, wheel := named(t, leased)
 	register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
-	event := dueOn(t, wheel, 101)
-	receipt := event.Receipt()
-	_, err := openedNamed(t, name, os.O_RDONLY).Ack(receipt)
-	fails(t, err, syscall.EBADF)
-	other := openedNamed(t, name, os.O_RDWR)
-	_, err = other.Extend(receipt, 0)
-	ok(t, err)
-	_, err = other.Nack(receipt, timewheel.When{})
-	ok(t, err)
 	dueOn(t, wheel, 101)
+	other := openedNamed(t, name, os.O_RDWR)
 	ok(t, wheel.Close())
-	event = dueOn(t, other, 101)
-	same(t, event.Delivery, 3)
+	same(t, dueOn(t, other, 101).Delivery, 2)
 	same(t, info(t, other).Returned, 1)
-	_, err = other.Ack(event.Receipt())
-	ok(t, err)
-}
-
-// What is beyond MaxHeld waits until an answer, or the end of a lease, makes room.
-func TestMaxHeld(t *testing.T) {
-	setup := leased
-	setup.MaxHeld = 2
-	wheel := opened(t, setup)
-	fill(t, wheel, 4)
-	ok(t, wheel.Advance(104))
-	held := due(t, wheel)
-	same(t, ids(held), []uint64{1, 2})
-	same(t, len(due(t, wheel)), 0)
-	_, err := wheel.Ack(held[0].Receipt())
-	ok(t, err)
-	same(t, ids(due(t, wheel)), []uint64{3})
-	told := info(t, wheel)
-	same(t, []uint64{told.Held, told.Pending}, []uint64{2, 1})
-	_, err = wheel.Extend(held[1].Receipt(), time.Minute)
-	ok(t, err)
-	ok(t, wheel.Advance(113))
-	same(t, len(due(t, wheel)), 0)
-	dueOn(t, wheel, 114)
-	same(t, len(due(t, wheel)), 0)
 }
 
 // MaxHeld is MaxTokens unless it is given, but at most 65536; without leases it is 0.
@@ -193,26 +142,6 @@ func TestMaxHeldUnlessGiven(t *testing.T) {
 			s.Lease, s.MaxTokens, s.MaxHeld = c.lease, c.tokens, c.maxHeld
 		}))
 		same(t, info(t, wheel).Setup.MaxHeld, c.expect)
-	}
-}
-
-// A wheel without leases has no deliveries.
-func TestNoLeases(t *testing.T) {
-	wheel := opened(t, manual)
-	register(t, wheel, timewheel.Registration{ID: 7})
-	event := dueOn(t, wheel, 100)
-	same(t, event.Delivery, 0)
-	same(t, event.Attempts, 0)
-	register(t, wheel, timewheel.Registration{ID: 7})
-	receipt, key := event.Receipt(), timewheel.ByID(7)
-	for _, call := range []func() (timewheel.Outcome, error){
-		func() (timewheel.Outcome, error) { return wheel.Ack(receipt) },
-		func() (timewheel.Outcome, error) { return wheel.Nack(receipt, after(1)) },
-		func() (timewheel.Outcome, error) { return wheel.Extend(receipt, 0) },
-		func() (timewheel.Outcome, error) { return wheel.Delete(key) },
-	} {
-		_, err := call()
-		fails(t, err, syscall.EINVAL)
 	}
 }
 
@@ -280,46 +209,6 @@ func TestPeriods(t *testing.T) {
 	fails(t, err, syscall.EINVAL)
 	_, err = opened(t, manual).Register(timewheel.Registration{Period: time.Second})
 	fails(t, err, syscall.EINVAL)
-}
-
-// Attempts are counted anew for each period.
-func TestAttemptsOfAPeriod(t *testing.T) {
-	setup := leased
-	setup.Periods = true
-	wheel := opened(t, setup)
-	register(t, wheel, timewheel.Registration{ID: 7, Period: 3 * time.Second})
-	event := dueOn(t, wheel, 103)
-	_, err := wheel.Nack(event.Receipt(), timewheel.When{})
-	ok(t, err)
-	event = dueOn(t, wheel, 103)
-	same(t, event.Attempts, 2)
-	_, err = wheel.Ack(event.Receipt())
-	ok(t, err)
-	event = dueOn(t, wheel, 106)
-	same(t, event.Delivery, 3)
-	same(t, event.Attempts, 1)
-}
-
-// A job that comes again and again, each time after its ack, by a real clock.
-func TestPeriodsWithLeases(t *testing.T) {
-	setup := monotonic
-	setup.Lease, setup.Periods = time.Minute, true
-	wheel := opened(t, setup)
-	register(t, wheel, timewheel.Registration{ID: 7, Period: 2 * time.Millisecond})
-	for number := uint32(1); number <= 20; number++ {
-		event, err := wheel.Next(background)
-		ok(t, err)
-		same(t, event.Delivery, number)
-		if event.Taken < event.Deadline {
-			t.Fatalf("%+v", event)
-		}
-		_, err = wheel.Ack(event.Receipt())
-		ok(t, err)
-	}
-	_, err := wheel.Delete(timewheel.ByID(7))
-	ok(t, err)
-	told := info(t, wheel)
-	same(t, []uint64{told.Delivered, told.Acked, told.Pending}, []uint64{20, 20, 0})
 }
 
 func TestPause(t *testing.T) {

@@ -46,26 +46,6 @@ func TestOrderAndRoom(t *testing.T) {
 	fails(t, err, syscall.EINVAL)
 }
 
-// Never early.
-func TestRealClock(t *testing.T) {
-	wheel := opened(t, monotonic)
-	start := info(t, wheel).Now
-	for id := uint64(1); id <= 50; id++ {
-		register(t, wheel, timewheel.Registration{ID: id,
-			Due: timewheel.After(time.Duration(id) * time.Millisecond)})
-	}
-	found := map[uint64]bool{}
-	for len(found) < 50 {
-		event, err := wheel.Next(background)
-		ok(t, err)
-		found[event.ID] = true
-		asked := start.Add(time.Duration(event.ID) * time.Millisecond)
-		if event.Deadline < asked || event.Taken < event.Deadline {
-			t.Fatalf("%+v, asked for %d", event, asked)
-		}
-	}
-}
-
 func TestContextIsOver(t *testing.T) {
 	wheel := opened(t, manual)
 	register(t, wheel, timewheel.Registration{ID: 7})
@@ -160,19 +140,6 @@ func TestDestroyedMeanwhile(t *testing.T) {
 	fails(t, <-two, syscall.ENODEV)
 }
 
-// A wait ends by an event on a wheel that was paused, when it goes on.
-func TestResumedMeanwhile(t *testing.T) {
-	wheel := opened(t, manual)
-	register(t, wheel, timewheel.Registration{ID: 7, Due: after(1)})
-	ok(t, wheel.Pause())
-	one := reading(wheel, background)
-	ok(t, wheel.Advance(101))
-	time.Sleep(10 * time.Millisecond)
-	same(t, info(t, wheel).Delivered, 0)
-	ok(t, wheel.Resume())
-	ok(t, <-one)
-}
-
 func threads(t *testing.T) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -199,19 +166,6 @@ func TestWaitWithoutThread(t *testing.T) {
 		ok(t, wheel.Advance(101))
 		ok(t, <-waiting[i])
 	}
-}
-
-// Of several processes that wait for one wheel each gets some: two files stand for them.
-func TestTwoFiles(t *testing.T) {
-	name, wheel := named(t, manual)
-	other := openedNamed(t, name, os.O_RDWR)
-	fill(t, wheel, 2)
-	one, two := reading(wheel, background), reading(other, background)
-	time.Sleep(10 * time.Millisecond)
-	ok(t, wheel.Advance(110))
-	ok(t, <-one)
-	ok(t, <-two)
-	same(t, info(t, wheel).Delivered, 2)
 }
 
 // A wheel that is no longer referred to is closed.

@@ -276,17 +276,6 @@ func TestNames(t *testing.T) {
 	ok(t, timewheel.Destroy(long))
 }
 
-// A node that is not one of a wheel.
-func TestNodeOfSomethingElse(t *testing.T) {
-	_, wheel := named(t, manual)
-	_ = wheel
-	path := "/dev/timewheels/go-other"
-	ok(t, os.Symlink("/dev/null", path))
-	defer os.Remove(path)
-	_, err := timewheel.OpenNamed("go-other", os.O_RDWR)
-	fails(t, err, syscall.ENOTTY)
-}
-
 // The words are those of tw_strerror(3), where it has some.
 func TestErrorTexts(t *testing.T) {
 	_, err := timewheel.OpenNamed("go-none", os.O_RDWR)
@@ -351,59 +340,6 @@ func TestWithoutDevice(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// asNobody runs a function in a thread that is another user's, one who may have no
-// more than a user may. Only this thread changes its user.
-func asNobody(t *testing.T, run func()) {
-	t.Helper()
-	inThread(func() {
-		const nobody = 65534
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody,
-			nobody); errno != 0 {
-			t.Error(errno)
-			return
-		}
-		run()
-	})
-}
-
-func TestPermissions(t *testing.T) {
-	name, _ := named(t, manual)
-	asNobody(t, func() {
-		if _, err := timewheel.Open(manual); !errors.Is(err, fs.ErrPermission) {
-			t.Error(err)
-		}
-		if _, err := timewheel.OpenNamed(name, os.O_RDONLY); !errors.Is(err, syscall.EACCES) {
-			t.Error(err)
-		}
-	})
-	ok(t, os.Chmod("/dev/timewheel", 0666))
-	defer os.Chmod("/dev/timewheel", 0660)
-	asNobody(t, func() {
-		if err := timewheel.Destroy(name); !errors.Is(err, syscall.EPERM) {
-			t.Error(err)
-		}
-	})
-	parameter(t, "max_user_wheels", "1")
-	asNobody(t, func() {
-		first, err := timewheel.Open(manual)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer first.Close()
-		if _, err := timewheel.Open(manual); !errors.Is(err, syscall.EDQUOT) {
-			t.Error(err)
-		}
-	})
-}
-
-func TestMachineFull(t *testing.T) {
-	opened(t, manual)
-	parameter(t, "max_all_wheels", "1")
-	_, err := timewheel.Open(manual)
-	fails(t, err, syscall.ENOSPC)
 }
 
 func TestTooManyFiles(t *testing.T) {

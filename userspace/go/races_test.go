@@ -160,68 +160,6 @@ func TestEachTokenEndsOnce(t *testing.T) {
 		[]uint64{count.registered.Load(), count.cancelled.Load(), count.events.Load(), 0})
 }
 
-// Workers that ack, nack and let the lease end: each token is acked exactly once.
-func TestEachDeliveryIsAnsweredOnce(t *testing.T) {
-	const workers, tokens = 20, 1000
-	setup := monotonic
-	setup.Lease = 20 * time.Millisecond
-	wheel := opened(t, setup)
-	var acked, late atomic.Int64
-	var wait sync.WaitGroup
-	ctx, over := context.WithCancel(background)
-	work := func(event timewheel.Event, random *rand.Rand) error {
-		var err error
-		switch receipt := event.Receipt(); random.Intn(4) {
-		case 0:
-			_, err = wheel.Nack(receipt, timewheel.After(time.Millisecond))
-		case 1:
-			// The lease ends.
-		default:
-			if _, err = wheel.Ack(receipt); err == nil {
-				acked.Add(1)
-			}
-		}
-		if errors.Is(err, syscall.ESTALE) {
-			late.Add(1)
-			err = nil
-		}
-		return err
-	}
-	for i := 0; i < workers; i++ {
-		wait.Add(1)
-		go func(seed int64) {
-			defer wait.Done()
-			random := rand.New(rand.NewSource(seed))
-			for {
-				event, err := wheel.Next(ctx)
-				if ctx.Err() != nil {
-					return
-				}
-				if err == nil {
-					err = work(event, random)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		}(int64(i))
-	}
-	for id := uint64(0); id < tokens; id++ {
-		register(t, wheel, timewheel.Registration{ID: id})
-	}
-	waitFor(t, "all tokens are acked", func() bool {
-		told := info(t, wheel)
-		return t.Failed() || told.Pending+told.Taken+told.Held == 0
-	})
-	over()
-	wait.Wait()
-	same(t, acked.Load(), tokens)
-	told := info(t, wheel)
-	same(t, told.Acked, tokens)
-	same(t, told.Delivered, told.Acked+told.Nacked+told.Lapsed)
-}
-
 // A wheel is closed in the middle of calls of all kinds: each goes well, or tells it.
 func TestClosedInTheMiddle(t *testing.T) {
 	for round := int64(0); round < 20; round++ {

@@ -223,46 +223,6 @@ func TestCancel(t *testing.T) {
 	same(t, len(due(t, wheel)), 0)
 }
 
-func TestHandleOfAnotherWheel(t *testing.T) {
-	handle := register(t, opened(t, manual), timewheel.Registration{ID: 7, Due: after(30)})
-	other := opened(t, manual)
-	register(t, other, timewheel.Registration{ID: 7, Due: after(30)})
-	_, err := other.Cancel(timewheel.ByHandle(handle))
-	fails(t, err, syscall.ESTALE)
-}
-
-func TestFull(t *testing.T) {
-	wheel := opened(t, manual)
-	fill(t, wheel, int(manual.MaxTokens))
-	_, err := wheel.Register(timewheel.Registration{})
-	fails(t, err, syscall.ENOSPC)
-	same(t, err.Error(), "timewheel: register: the wheel or batch is full, or the machine "+
-		"has too many wheels or tokens")
-}
-
-func TestWithoutIDsAndCookies(t *testing.T) {
-	wheel := opened(t, with(func(s *timewheel.Setup) { s.NoIDs, s.NoCookies = true, true }))
-	handles := []timewheel.Handle{
-		register(t, wheel, timewheel.Registration{Due: after(1)}),
-		register(t, wheel, timewheel.Registration{Due: after(2)}),
-	}
-	_, err := wheel.Register(timewheel.Registration{ID: 1})
-	fails(t, err, syscall.EINVAL)
-	_, err = wheel.Register(timewheel.Registration{Cookie: 1})
-	fails(t, err, syscall.EINVAL)
-	_, err = wheel.Touch(timewheel.ByID(0))
-	fails(t, err, syscall.EINVAL)
-	_, err = wheel.GetIDs([]uint64{1})
-	fails(t, err, syscall.EINVAL)
-	_, err = wheel.Get(timewheel.ByID(1))
-	fails(t, err, syscall.EINVAL)
-	ok(t, wheel.Advance(102))
-	for i, event := range due(t, wheel) {
-		same(t, event.ID, 0)
-		same(t, event.Handle, handles[i])
-	}
-}
-
 func TestGetMany(t *testing.T) {
 	wheel := opened(t, manual)
 	fill(t, wheel, 10)
@@ -419,19 +379,4 @@ func TestBatchGoesOnAndBeginsAnew(t *testing.T) {
 	ok(t, err)
 	same(t, failed, 0)
 	same(t, info(t, wheel).Pending, 1)
-}
-
-// More operations than one call takes.
-func TestLargeBatch(t *testing.T) {
-	wheel := opened(t, monotonic)
-	var batch timewheel.Batch
-	for id := uint64(0); id < 100_001; id++ {
-		batch.Register(timewheel.Registration{ID: id, Due: after(1000)})
-	}
-	failed, err := batch.Run(wheel)
-	ok(t, err)
-	same(t, failed, 1)
-	_, err = batch.Outcome(100_000)
-	fails(t, err, syscall.ENOSPC)
-	same(t, info(t, wheel).Pending, 100_000)
 }
