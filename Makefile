@@ -112,12 +112,9 @@ build-demo:
 	selftests/vm/deps demo
 	$(MAKE) -C userspace/demo OUTPUT=$(CURDIR)/.build/demo
 
-# A guest's output is no terminal, though it may end on one.
 demo: valid-kernel build-demo
-	TW_DEMO_TTY=$$(test -t 1 && echo 1 || echo 0) selftests/vm/run -k $(KERNEL) $(OPTIONS) \
-		-f .build/demo/load .build/demo/demo
-	selftests/vm/run -k $(KERNEL) $(OPTIONS) -D 64 -f .build/demo/twjobd \
-		-f "$$(command -v redis-cli)" -f userspace/demo/jobs.sh '/bin/bash ./jobs.sh'
+	$(MAKE) -C userspace/demo run OUTPUT=$(CURDIR)/.build/demo \
+		VM_OPTIONS="-k $(KERNEL) $(OPTIONS)"
 
 check: valid-kernel
 	selftests/check
