@@ -3,16 +3,14 @@
 
 import errno
 import os
-import select
 import signal
 import threading
 import time
 from types import FrameType
 from typing import Callable
 
-import timewheel
 from common import MONOTONIC, SEC, WheelTest, registered
-from timewheel import Batch, Event, Wheel
+from timewheel import Batch, Wheel
 
 
 def asleep(thread: threading.Thread) -> None:
@@ -78,33 +76,10 @@ class Reading(WheelTest):
         # The first look has two of them: the figures, and the end of the file.
         self.assertLessEqual(reads_so_far() - before, 1920 // 64 + 2)
 
-    def test_real_clock(self) -> None:
-        """Never early."""
-        wheel = self.opened(MONOTONIC)
-        start = time.monotonic_ns()
-        for id in range(1, 51):
-            wheel.register(id, id / 1000)
-        events: list[Event] = []
-        while len(events) < 50:
-            events += next(wheel)
-        self.assertEqual(set(range(1, 51)), {e.id for e in events})
-        for event in events:
-            self.assertLessEqual(start + event.id * 1_000_000, event.deadline_ns)
-            self.assertLessEqual(event.deadline_ns, event.taken_ns)
-            self.assertLessEqual(event.taken_ns, time.monotonic_ns())
-
     def test_timeout(self) -> None:
         start = time.monotonic_ns()
         self.assertEqual([], self.wheel.read(0.02))
         self.assertGreaterEqual(time.monotonic_ns() - start, 20_000_000)
-
-    def test_poll(self) -> None:
-        poll = select.poll()
-        poll.register(self.wheel, select.POLLIN)
-        self.wheel.register(7, 1)
-        self.assertEqual([], poll.poll(0))
-        self.wheel.advance(101)
-        self.assertEqual([(self.wheel.fileno(), select.POLLIN)], poll.poll(0))
 
 
 class Waiting(WheelTest):
@@ -143,40 +118,6 @@ class Waiting(WheelTest):
         self.assertEqual([7], self.told)
         with self.fails(errno.EBADF):
             os.fstat(fd)
-
-    def test_destroyed_meanwhile(self) -> None:
-        name, wheel = self.named()
-        thread = self.reader(wheel.read)
-        timewheel.destroy(name)
-        thread.join()
-        assert isinstance(self.told, OSError)
-        self.assertEqual(errno.ENODEV, self.told.errno)
-
-    def test_each_event_to_one_thread(self) -> None:
-        wheel = self.opened(MONOTONIC)
-        found: list[int] = []
-
-        def read() -> None:
-            # An id of 0 ends a thread, and comes by itself.
-            for events in wheel:
-                if not events[0].id:
-                    break
-                found.extend(e.id for e in events)
-
-        threads = [threading.Thread(target=read) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for id in range(1, 501):
-            wheel.register(id, id % 20 / 1000)
-        while len(found) < 500:
-            time.sleep(0.001)
-        for thread in threads:
-            wheel.register(0, 0)
-            while any(t.id == 0 for t in wheel.tokens()):
-                time.sleep(0.001)
-        for thread in threads:
-            thread.join()
-        self.assertEqual(list(range(1, 501)), sorted(found))
 
 
 class Signals(WheelTest):

@@ -32,20 +32,6 @@ class InProcess(WheelTest):
         with self.assertRaises(ValueError):
             self.wheel.in_process
 
-    def test_read_without_a_wait(self) -> None:
-        self.wheel.register(7, 30)
-        self.wheel.advance(129)
-        self.assertEqual([], self.wheel.read(0))
-        self.wheel.advance(130)
-        self.assertEqual([7], [e.id for e in self.wheel.read(0)])
-
-    def test_read_that_waits(self) -> None:
-        wheel = self.opened(MONOTONIC)
-        wheel.register(7, 0.02)
-        [event] = wheel.read()
-        self.assertEqual(7, event.id)
-        self.assertLessEqual(event.deadline_ns, event.taken_ns)
-
     def test_tasks(self) -> None:
         """The loop's poller sees the fd, and what it was told too early does no harm."""
         wheel = self.opened(MONOTONIC)
@@ -83,13 +69,6 @@ class InProcess(WheelTest):
         with self.fails(errno.ENOTTY):
             Wheel.open_fd(fd)
 
-    def test_bad_setup(self) -> None:
-        with self.fails(errno.EINVAL):
-            Wheel.open(Setup(slots=0, tick=1, max_tokens=1), process=True)
-        with self.fails(errno.ERANGE):
-            Wheel.open(Setup(slots=1, tick=1, max_tokens=1, start=2**46,
-                             clock=timewheel.Clock.MANUAL), process=True)
-
     def test_has_no_name(self) -> None:
         """Only the environment gives names to wheels of the process."""
         with self.assertRaises(TypeError):
@@ -114,14 +93,6 @@ class Environment(WheelTest):
             wheel.register(7, 0)
             self.assertEqual([7], [e.id for e in other.read(0)])
         self.assertFalse(os.path.exists(f"/dev/timewheels/{name}"))
-
-    def test_names_without_an_open(self) -> None:
-        name = f"py-{os.getpid()}"
-        self.assertTrue(timewheel.create(name, MANUAL))
-        self.assertFalse(os.path.exists(f"/dev/timewheels/{name}"))
-        timewheel.destroy(name)
-        with self.fails(errno.ENOENT):
-            Wheel.open_named(name)
 
     def test_caps(self) -> None:
         """They are those of wheels of the process."""
