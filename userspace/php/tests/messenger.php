@@ -374,6 +374,10 @@ exit(results($tests + [
             refused(TransportException::class, fn () => one(transport($url)->get()), 'does not answer');
         }
     },
+    'an address may be one of IPv6' => function () {
+        $error = refused(TransportException::class, fn () => transport('timewheel://[::1]:1')->send(order()));
+        same(false, str_contains($error->getMessage(), 'parse'), $error->getMessage());
+    },
     'nobody waits for a twjobd that was never there' => function () {
         $daemon = new Daemon();
         $daemon->stop();

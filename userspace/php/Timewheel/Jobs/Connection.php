@@ -51,7 +51,7 @@ class Connection
         }
         $password = isset($parts['pass']) ? rawurldecode($parts['pass']) : null;
 
-        return new self($parts['host'], $parts['port'] ?? self::DEFAULT_PORT, $password, $create);
+        return new self(trim($parts['host'], '[]'), $parts['port'] ?? self::DEFAULT_PORT, $password, $create);
     }
 
     /** Another connection to the same daemon. */
