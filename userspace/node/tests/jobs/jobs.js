@@ -112,6 +112,7 @@ check('what is added comes to the handler, and is done then', async (t) => {
 	await queue.add(Buffer.from([0, 255]), { at: new Date() });
 	working(t, queue, (job) => { got.push(job); });
 	await until(async () => await figure(queue, 'jobs') === 0);
+	got.sort((a, b) => a.id - b.id);
 	assert.deepEqual(got.map((job) => job.attempt), [1, 1, 1]);
 	assert.equal(got[0].id, first.id);
 	assert.equal(got[0].key, 'order-7');

@@ -194,6 +194,7 @@ class Workers(Case):
             queue.add(b"\0\xff", at=datetime.now(timezone.utc))
             self.work(kind, queue, got.append)
             self.empty(queue)
+            got.sort(key=lambda job: job.id)
             self.assertEqual([job.attempt for job in got], [1, 1, 1])
             self.assertEqual((got[0].id, got[0].key), (first.id, "order-7"))
             self.assertEqual(got[0].json(), {"order": 7})
