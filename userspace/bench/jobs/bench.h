@@ -9,7 +9,7 @@
  * postgres.c	the same by libpq
  * server.c	servers: started, ended, and what they use
  * util.c	time, and errors
- * loads.c	a program of its own: loads for "databases", on the host
+ * loads.c	a program of its own: loads for "databases" and "durable", on the host
  */
 #ifndef JOBS_BENCH_H
 #define JOBS_BENCH_H
@@ -36,6 +36,7 @@ struct conn {
 	PGconn *pg;
 	enum command command;	/* was sent last */
 	bool got;		/* a take has got a job */
+	double sent;
 	char job[128];
 	char in[1024];
 	size_t length;
@@ -125,6 +126,8 @@ void crew_close(struct crew *crew);
 struct result {
 	uint64_t done;		/* jobs put, or taken and acked */
 	double seconds;
+	/* From a command to its answer, half of them and 99 of 100, ms. */
+	double median, p99;
 };
 
 /* Each connection puts job after job; or takes and acks job after job, if @work. */

@@ -10,6 +10,8 @@
 #include "bench.h"
 
 #define READY	256
+/* So many answers are timed: the first ones. */
+#define TIMED	(1 << 21)
 
 struct crew crew_connect(const struct kind *kind, int count)
 {
@@ -47,6 +49,8 @@ struct load {
 	bool work;
 	double until;
 	int waiting;		/* connections whose answer has not come */
+	float *times;
+	size_t timed;
 	struct result result;
 };
 
@@ -58,6 +62,7 @@ static void send_next(struct load *load, struct conn *conn)
 		command = conn->command == TAKE && conn->got ? ACK : TAKE;
 	conn->got = false;
 	load->waiting++;
+	conn->sent = now();
 	load->crew->kind->speaker->send(load->crew->kind, conn, command);
 	conn->command = command;
 }
@@ -65,18 +70,38 @@ static void send_next(struct load *load, struct conn *conn)
 static void take_answer(struct load *load, struct conn *conn, double at)
 {
 	load->waiting--;
+	if (load->timed < TIMED)
+		load->times[load->timed++] = (at - conn->sent) * 1000;
 	load->result.done += conn->command != TAKE;
 	/* What has been taken is acked, so that the next load finds it gone. */
 	if (conn->command == TAKE ? conn->got : at < load->until)
 		send_next(load, conn);
 }
 
+static int compare(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void sum_up(struct load *load)
+{
+	qsort(load->times, load->timed, sizeof(*load->times), compare);
+	load->result.median = load->times[load->timed / 2];
+	load->result.p99 = load->times[load->timed * 99 / 100];
+	free(load->times);
+}
+
 struct result crew_load(struct crew *crew, bool work, double seconds)
 {
-	struct load load = { .crew = crew, .work = work };
+	struct load load = {
+		.crew = crew, .work = work, .times = malloc(TIMED * sizeof(*load.times)),
+	};
 	struct epoll_event ready[READY];
 	double begin = now(), at = begin;
 
+	NEED(load.times);
 	load.until = begin + seconds;
 	for (int i = 0; i < crew->count; i++) {
 		crew->conns[i].command = PUT;
@@ -95,5 +120,6 @@ struct result crew_load(struct crew *crew, bool work, double seconds)
 	}
 	/* Many answers may come at once: the last ones count, too, with their time. */
 	load.result.seconds = at - begin;
+	sum_up(&load);
 	return load.result;
 }
