@@ -687,7 +687,7 @@ static inline void note_told(long long id)
 /* When no job is left. Prints what is in the ledger. */
 static inline void sum_up(void)
 {
-	int made = 0, ended = 0;
+	int made = 0, ended = 0, beyond;
 
 	for (struct entry *entry = entries; entry < entries + next_entry; entry++) {
 		made += entry->made;
@@ -696,8 +696,8 @@ static inline void sum_up(void)
 			is_wrong(LOST, entry, "", "");
 		if (entry->ended > entry->made + entry->maybe_made)
 			is_wrong(TWICE, entry, "", "");
-		if (entry->queue->keep_done && (entry->told < entry->acked ||
-			entry->told > entry->acked + entry->maybe_acked))
+		beyond = entry->told - entry->acked;
+		if (entry->queue->keep_done && (beyond < 0 || beyond > entry->maybe_acked))
 			is_wrong(KEPT_WRONGLY, entry, "DONE", "");
 	}
 	printf("# jobs made %d, ended %d, deliveries %d, stale %d, in doubt %d\n", made,
