@@ -32,6 +32,18 @@ fill()
 	$twctl advance "$1" "+$2"
 }
 
+# begin COUNT VERB ARGUMENT...: twctl in the background, $pool, which has printed so many lines
+# to $tmp/out; what waits for $tmp/go goes on when that file is there
+begin()
+{
+	lines=$1
+	shift
+	rm -f $tmp/go $tmp/out
+	$PWD/twctl "$@" >$tmp/out 2>$tmp/err &
+	pool=$!
+	settle $tmp/out "$lines"
+}
+
 as_nobody()
 {
 	su nobody -s /bin/sh -c "$*" >$tmp/out 2>$tmp/err
@@ -662,24 +674,14 @@ commands()
 	# A signal: what runs is let finish, what does not run yet is left alone.
 	fill work 5
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; echo end {id}'
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec work -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 2
+	begin 2 exec work -j 2 -- sh -c "$slow"
 	kill -TERM $pool
 	: >$tmp/go
 	wait $pool
 	is 'a signal is no failure' $? 0
 	is 'what ran has ended' "$(sort $tmp/out | xargs)" 'end 1 end 2 start 1 start 2'
 	is 'the others are still there' "$(pending work)" 3
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec work -n 1 --tries 6 -- sh -c "$slow; exit 1" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 1
+	begin 1 exec work -n 1 --tries 6 -- sh -c "$slow; exit 1"
 	kill -INT $pool 2>/dev/null
 	kill -HUP $pool
 	: >$tmp/go
@@ -688,12 +690,7 @@ commands()
 	is 'is not run again' "$(grep -c start $tmp/out)" 1
 
 	# The wheel goes: what runs is let finish.
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec work -j 4 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 2
+	begin 2 exec work -j 4 -- sh -c "$slow"
 	$twctl destroy work
 	: >$tmp/go
 	wait $pool
@@ -996,12 +993,7 @@ leased_commands()
 	# A signal: what runs is let finish and is answered, the rest was never taken.
 	fill jobs 5
 	slow='echo start {id}; until [ -e /tmp/twctl/go ]; do usleep 50000; done; [ {id} = 1 ]'
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 2
+	begin 2 exec jobs -j 2 -- sh -c "$slow"
 	kill -TERM $pool
 	: >$tmp/go
 	wait $pool
@@ -1010,12 +1002,7 @@ leased_commands()
 		"$($twctl list jobs -o id,state,attempts --no-headings | sort -n | xargs)" \
 		'2 pending 1 3 due 0 4 due 0 5 due 0'
 	# Killed, it answers nothing: what it had is back at once.
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec jobs -j 2 -- sh -c "$slow" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 2
+	begin 2 exec jobs -j 2 -- sh -c "$slow"
 	kill -KILL $pool
 	wait $pool 2>/dev/null
 	: >$tmp/go
@@ -1024,12 +1011,7 @@ leased_commands()
 	# The wheel goes: what runs is let finish.
 	gives 0 create gone --clock manual --lease 1h
 	fill gone 2
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec gone -j 2 -- sh -c "$slow; echo end" >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 2
+	begin 2 exec gone -j 2 -- sh -c "$slow; echo end"
 	$twctl destroy gone
 	: >$tmp/go
 	wait $pool
@@ -1053,12 +1035,7 @@ leased_commands()
 	# A lease that is much shorter than the job: nobody else gets it.
 	gives 0 create jobs --tick 100ms --lease 3s
 	$twctl add jobs 1 0 >/dev/null
-	rm -f $tmp/go
-	: >$tmp/out
-	rm -f $tmp/out
-	$PWD/twctl exec jobs -n 1 -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done' >$tmp/out 2>$tmp/err &
-	pool=$!
-	settle $tmp/out 1
+	begin 1 exec jobs -n 1 -- sh -c 'echo; until [ -e /tmp/twctl/go ]; do usleep 50000; done'
 	gives 9 watch jobs -i 8s
 	is 'it is still held' "$($twctl list jobs -o id,state,delivery --no-headings | xargs)" '1 held 1'
 	: >$tmp/go
