@@ -700,8 +700,8 @@ static inline void sum_up(void)
 		if (entry->queue->keep_done && (beyond < 0 || beyond > entry->maybe_acked))
 			is_wrong(KEPT_WRONGLY, entry, "DONE", "");
 	}
-	printf("# jobs made %d, ended %d, deliveries %d, stale %d, in doubt %d\n", made,
-	       ended, deliveries, stale, in_doubt);
+	printf("# jobs made %d, ended %d, deliveries %d, stale %d, in doubt %d\n",
+	       made, ended, deliveries, stale, in_doubt);
 }
 
 #endif /* JOBS_LEDGER_H */
