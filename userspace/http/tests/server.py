@@ -11,6 +11,9 @@ from collections import namedtuple
 
 from daemon import eventually
 
+# A shell that runs the tests in the background ignores SIGINT, and a worker would ignore it, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 Post = namedtuple("Post", "path headers body client")
 
 
