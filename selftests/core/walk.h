@@ -5,7 +5,7 @@
 
 #include "ring.h"
 
-/* Of which lists are made; the others are free. */
+/* The chunks of which lists are made; the other chunks are free. */
 u32 chunks_in_use(const struct tw_lists *lists);
 
 void walk(struct tw_ring *ring);

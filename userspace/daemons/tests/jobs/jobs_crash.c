@@ -233,7 +233,7 @@ static int acks_before(int step)
 	return acks;
 }
 
-/* Of how many jobs the daemon tells that they are done. */
+/* The number of jobs that the daemon says are done. */
 static int done(redisContext *client)
 {
 	redisReply *reply = say(client, "TW.DONE q COUNT 1000");

@@ -276,7 +276,7 @@ static inline bool begin(struct call *call)
 	pthread_mutex_lock(&ledger);
 	can = call->verb->by == BY_ID ? entry->id :
 	      call->verb->by == BY_KEY ? entry->keyed : true;
-	/* It would end a key that stays known, and no job. */
+	/* A DELETE would end a key that stays known, and no job. */
 	if (entry->unique && !strcmp(call->verb->name, "DELETE"))
 		can = false;
 	call->own = call->receipt && !strcmp(call->receipt, entry->receipt);
@@ -585,7 +585,7 @@ static inline bool is_surely_held(const struct entry *entry)
 	return entry && entry->held_until > mono() && entry->kills == kills;
 }
 
-/* Of a queue with a LIMIT. A job that is surely held has been so at each moment since then. */
+/* The queue has a LIMIT. A job that is surely held has been so at each moment since then. */
 static inline void count_held(const struct entry *entry, const struct taken *taken)
 {
 	struct queue *queue = entry->queue;

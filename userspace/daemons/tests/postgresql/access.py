@@ -65,7 +65,7 @@ def _():
     same([may("all_queues", q) for q in queues], [True, True])
     sql("select timewheel.allow('shop', 'mails')")
     same([may("shop", q) for q in queues], [True, False])
-    # As often as one likes, and a queue that is not there yet.
+    # A queue may be given again, and before it is there.
     sql("select timewheel.allow('shop', 'mails'); select timewheel.allow('shop', 'later')")
     same([may("shop", q) for q in queues], [True, False])
     assert "NOQUEUE" in put("shop", "later")
@@ -92,7 +92,7 @@ def _():
     same([may("clerk", q) for q in ("mails", "rates")], [False, True])
     same([may("aloof", q) for q in ("mails", "rates")], [False, False])
     same(say("aloof", "set role shop; select timewheel.put('rates', 'x') > 0"), "t")
-    # Of a session that has another role for now, that role counts.
+    # A session may take another role for a while: that role counts then.
     said = say("all_queues", "set role shop")
     assert "permission denied" in said, said
     said = say("postgres", "set role shop; select timewheel.put('mails', 'x')")

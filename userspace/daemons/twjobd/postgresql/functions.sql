@@ -457,9 +457,10 @@ create or replace function timewheel.may_use(caller name, queue text) returns bo
 			pg_has_role(caller, a.role::oid, 'usage'))
 $$;
 
--- What programs ask for. It has no rows, and whoever inserts one gets it back with the answer.
--- A function that runs with its owner's rights could not tell who has called it. This view can:
--- nobody has the right to insert the caller, which so is the role whose rights count.
+-- What programs ask for. The view has no rows; a program that inserts one gets the row back with
+-- the answer.
+-- A function that runs with the rights of its owner cannot tell who has called it. The view can:
+-- no role may insert the caller, and by default the caller is the role whose rights count.
 create or replace view timewheel.request as
 	select null::text as verb, null::text as queue, null::bigint as id, null::bytea as body,
 		null::timestamptz as due, null::text as key, null::boolean as replace,
