@@ -172,10 +172,10 @@ static int tw_ioctl_destroy(struct file *file, void *arg, void __user *uarg)
 /* Fills all of a wheel's state in but size and flags, as the calling process sees it. */
 void tw_info_fill(const struct file *file, struct timewheel_info *info)
 {
-	const struct tw_wheel *wheel = tw_file_wheel(file);
+	struct tw_wheel *wheel = tw_file_wheel(file);
 	s64 offset = tw_clock_offset(wheel->clock);
 
-	tw_wheel_info(tw_file_wheel(file), info);
+	tw_wheel_info(wheel, info);
 	info->offset = offset;
 	info->now = tw_clock_to_user(info->now, offset);
 	if (info->next != TIMEWHEEL_NEVER)

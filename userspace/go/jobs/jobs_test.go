@@ -206,7 +206,7 @@ func TestAHandlerThatComputesForLongLosesNoLease(t *testing.T) {
 	for _, lease := range []time.Duration{0, 1500 * time.Millisecond} {
 		queue := d.queue("LEASE", 1.5)
 		var tries atomic.Int32
-		// It has room for the job once more if the lease ends.
+		// The worker has room for the job once more if the lease ends.
 		stop := d.works(&Worker{Queue: queue.name, Lease: lease, Concurrency: 2,
 			Handler: func(context.Context, *Job) error {
 				tries.Add(1)

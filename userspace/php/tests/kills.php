@@ -54,7 +54,7 @@ for ($kills = $number = 0; $kills < $count; ++$kills) {
             $send($name);
             $sent[] = $name;
         } catch (TransportException | Refused) {
-            // It was not promised.
+            // The task is not promised.
         }
         $tend();
 

@@ -209,7 +209,7 @@ check('no more are worked on at a time than was said', async (t) => {
 check('a handler that computes for long loses no lease', async (t) => {
 	const queue = await made(t, 'LEASE', '1.5');
 	const attempts = [];
-	// It has room for the job once more if the lease ends.
+	// The worker has room for the job once more if the lease ends.
 	const worker = working(t, queue, (job) => {
 		attempts.push(job.attempt);
 		execFileSync('sleep', ['4']);

@@ -208,7 +208,7 @@ class Connection
             throw new \RedisException('no connection');
         }
         $redis->setOption(\Redis::OPT_REPLY_LITERAL, true);
-        // It would connect again by itself within a transaction, and so outside of it.
+        // phpredis would connect again by itself within a transaction, whose rest would be outside.
         $redis->setOption(\Redis::OPT_MAX_RETRIES, 0);
         if ($this->port) {
             $redis->setOption(\Redis::OPT_TCP_KEEPALIVE, true);

@@ -85,7 +85,7 @@ class Transport implements TransportInterface, ListableReceiverInterface, Messag
         if ($stamp->receipt === null || $stamp->answered) {
             return;
         }
-        // It may come by a signal, in the midst of what the other connection does.
+        // A signal may bring this call, in the midst of what the other connection does.
         $this->extender ??= clone $this->connection;
         $words = $seconds === null ? [] : [(string) $seconds];
         $this->ask(fn () => $this->extender->answer('TW.EXTEND', $stamp->queue, $stamp->receipt, ...$words));

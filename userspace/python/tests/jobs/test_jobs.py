@@ -266,7 +266,7 @@ class Workers(Case):
                     while time.monotonic() < end:
                         sum(range(1000))
                 queue.add("x")
-                # It has room for the job once more if the lease ends.
+                # The worker has room for the job once more if the lease ends.
                 end = self.work(kind, queue, compute, lease=own, concurrency=2)
                 self.empty(queue)
                 end()
