@@ -38,13 +38,13 @@ static struct host *used = hosts;
 static char why[256] = "it does not answer";
 
 /*
- * What each session is to be like; and a commit that writes something. Nothing of that is done in
- * the session of another process than the one that the server has named: a pool of connections
- * is in between then, which may give others this session. The server ends it when
- * this process is gone, as the other end does when the server is. The search path has no
- * schema in which other users may create operators, as a statement would call these. A plan of
- * a table that was small would read all of it when it is large; to plan each time costs more
- * than to carry out.
+ * What each session is to be like; and a commit that writes something. The statement does nothing
+ * in the session of another process than the server has named: a pool of connections is in
+ * between then, which may give others this session. The server ends the session when this
+ * process is gone, as this process does when the server is. The search path has no schema in
+ * which other users may create operators, as a statement would call these. A plan of a table
+ * that was small would read the whole table when it is large; to plan each time costs more than
+ * to carry out.
  */
 static const char first[] =
 	"select set_config('synchronous_commit', case\n"
