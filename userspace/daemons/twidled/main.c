@@ -53,7 +53,7 @@ static const struct config_key keys[] = {
 	  CONFIG_LIVE, 1, HOUR, { "30s" } },
 };
 
-void ids_in_use(void (*mark)(uint64_t id))
+static void ids_in_use(void (*mark)(uint64_t id))
 {
 	wheel_each(mark);
 	outbox_each(mark);
@@ -109,6 +109,7 @@ int main(int argc, char **argv)
 	};
 
 	service.event = daemon_start(&daemon, argc, argv);
+	service.ids_in_use = ids_in_use;
 	service.max_connections =
 		daemon_connections(service.config.max_users + SPARE, OTHER_FILES);
 	wheels_start(service.config.wheels);

@@ -94,7 +94,7 @@ static void collect(void)
 	names.in_use = calloc(names.count, sizeof(*names.in_use));
 	if (!names.in_use)
 		die(ENOMEM, "names");
-	ids_in_use(mark);
+	service.ids_in_use(mark);
 	for (place = 1; place < names.count; place++) {
 		char *text = names.at[place].text;
 

@@ -12,12 +12,12 @@
  * state.c        files that are mapped
  * wheel.c        the wheel
  * service.c      data that all parts share
- * ../common      what it has in common with other daemons: options and signals,
+ * ../common/     what it has in common with other daemons: options and signals,
  *                the configuration file, where the wheels are, sockets that listen,
  *                messages
  *
- * Each part uses only the parts below it, but for ids_in_use(). One thread runs all,
- * in one loop of sd-event.
+ * Each part uses only the parts below it, which userspace/layers holds. One thread runs
+ * all, in one loop of sd-event.
  */
 #ifndef TWIDLED_H
 #define TWIDLED_H
@@ -79,6 +79,8 @@ extern struct service {
 	uint64_t max_connections;
 	/* Grows with each reload, which may have changed the timeout: see users.c. */
 	uint32_t timeouts;
+	/* Calls @mark for each id that may still be named. */
+	void (*ids_in_use)(void (*mark)(uint64_t id));
 } service;
 
 /* The time in us, as the loop has it. */
@@ -114,8 +116,6 @@ void names_adopt(uint64_t id);
 bool names_id(const char *text, uint64_t *id);
 /* The name, or the id as a number, for which @number is the room. */
 const char *names_text(uint64_t id, char number[NAME_SIZE]);
-/* main.c: calls @mark for each id that may still be named. */
-void ids_in_use(void (*mark)(uint64_t id));
 
 /*
  * news.c: a line to print, as a struct timewheel_event. Its field cookie is the wall

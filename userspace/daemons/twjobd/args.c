@@ -16,23 +16,6 @@
 /* Longest text of a number or a time. */
 #define MAX_TEXT	40
 
-uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * MSEC_PER_SEC + now.tv_nsec / NSEC_PER_MSEC +
-	       store_ahead;
-}
-
 bool arg_is(struct bytes arg, const char *word)
 {
 	return arg.length == strlen(word) &&
@@ -247,6 +230,11 @@ bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *mo
 		return true;
 	reply_error(request->reply, "ERR the first value of BACKOFF is more than the last one");
 	return false;
+}
+
+void answer_no_limit(struct reply *reply)
+{
+	reply_error(reply, "ERR a limit needs a store on one machine");
 }
 
 static bool arg_group(struct request *request, struct bytes arg, struct options *options)

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 
 #include "allow.h"
+#include "client.h"
 #include "holder.h"
-#include "verbs.h"
 
 /* A connection may remember so many deliveries that are not out any more. */
 #define MANY	64
+
+struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
 
 void client_init(struct client *client, void (*resume)(struct client *client))
 {
@@ -30,7 +32,7 @@ void client_end(struct client *client)
 	LIST_REMOVE(client, all);
 }
 
-static void forget(struct client *client, struct delivery *delivery)
+void client_forget(struct client *client, struct delivery *delivery)
 {
 	TAILQ_REMOVE(&client->deliveries, delivery, next);
 	client->nr_deliveries--;
@@ -49,7 +51,7 @@ static void forget_ended(struct client *client)
 		next = TAILQ_NEXT(delivery, next);
 		if (!queue || queue->row.epoch != delivery->epoch ||
 		    !queue_holds(queue, delivery->handle, delivery->number, &token))
-			forget(client, delivery);
+			client_forget(client, delivery);
 	}
 	client->many = 2 * client->nr_deliveries + MANY;
 }
@@ -97,27 +99,6 @@ void client_sent(struct client *client, uint64_t end)
 		next = TAILQ_NEXT(delivery, next);
 		delivery->sent = true;
 		if (!delivery->bound)
-			forget(client, delivery);
-	}
-}
-
-void client_give_back(struct client *client, uint64_t end, bool undone)
-{
-	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
-
-	for (; delivery; delivery = next) {
-		struct queue *queue = queue_by_id(delivery->queue);
-
-		next = TAILQ_NEXT(delivery, next);
-		if (delivery->end <= end)
-			continue;
-		if (queue && queue->row.epoch == delivery->epoch) {
-			if (undone)
-				queue_take_back(queue, delivery->handle,
-						delivery->number, now_ms());
-			else
-				take_release(queue, delivery);
-		}
-		forget(client, delivery);
+			client_forget(client, delivery);
 	}
 }

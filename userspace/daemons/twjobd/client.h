@@ -67,7 +67,7 @@ struct client {
 };
 
 LIST_HEAD(clients, client);
-/* All of them (verbs_client.c). */
+/* All of them. */
 extern struct clients clients_all;
 
 void client_init(struct client *client, void (*resume)(struct client *client));
@@ -81,10 +81,6 @@ void client_delivered(struct client *client, struct queue *queue,
 void client_answered(struct client *client, uint64_t end);
 /* The stream has been sent up to @end: what is not bound need not be remembered. */
 void client_sent(struct client *client, uint64_t end);
-/*
- * The deliveries whose bytes end behind @end of the stream have not reached the client,
- * and are given back. @undone: their turn has not been committed.
- */
-void client_give_back(struct client *client, uint64_t end, bool undone);
+void client_forget(struct client *client, struct delivery *delivery);
 
 #endif /* TWJOBD_CLIENT_H */

@@ -25,6 +25,7 @@
 
 #include "conn.h"
 #include "door.h"
+#include "take.h"
 #include "verbs.h"
 
 /* Connections that are heard, and accepted, in a row. */
@@ -198,7 +199,7 @@ static void replace_answers(struct conn *conn, int error)
 		conn->dead |= conn->answers;
 		return;
 	}
-	client_give_back(&conn->client, conn->sent + conn->final, true);
+	take_give_back(&conn->client, conn->sent + conn->final, true);
 	while (conn->answers) {
 		reply_error(&conn->client.reply, error == -ENOSPC ?
 			    "FULL the disk is full: nothing was changed" :
@@ -228,7 +229,7 @@ static void destroy(struct conn *conn)
 		conn->client.step(&conn->client, true);
 	multi_forget(&conn->client);
 	take_forget(&conn->client);
-	client_give_back(&conn->client, 0, false);
+	take_give_back(&conn->client, 0, false);
 	client_end(&conn->client);
 	close(conn->fd);
 	buffer_free(&conn->in);

@@ -31,4 +31,7 @@ void group_forget(struct queue *queue);
 /* Looks whether some waiting jobs need not wait. Returns whether it can go on at once. */
 bool group_open_some(struct queue *queue);
 
+/* See @queue_changed. */
+void group_release(int64_t job);
+
 #endif /* TWJOBD_GROUP_H */

@@ -13,6 +13,8 @@ void holder_note(struct client *client, const struct queue *queue,
 		 const struct timewheel_event *event, uint64_t version);
 /* The client has gone. */
 void holder_end(struct client *client);
+/* See @queue_changed. */
+void holder_forget(int64_t job);
 
 #define HOLDER_TEXT	256
 /* The holder is written as the beginning of a line of CLIENT LIST. False: it is not known. */

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "job.h"
-#include "keep.h"
-#include "rule.h"
 #include "turn.h"
 
 /*
@@ -22,7 +20,7 @@ static int load_token(struct queue *queue, const struct job *job,
 	int result;
 
 	if (queue->loaded)
-		keep_count_mended();
+		queue_mended++;
 	result = queue_register(queue, job, &handle);
 	return result ?: queue_token_by_handle(queue, handle, token);
 }
@@ -279,22 +277,4 @@ int job_note_failure(struct job *job, struct bytes reason)
 	failure.at = now_ms();
 	job->failure = true;
 	return turn_begin() ?: turn_result(store->save_failure(job->id, &failure));
-}
-
-int job_end_delivery(struct queue *queue, struct job *job,
-		     const struct timewheel_token *token, uint32_t delivery,
-		     struct bytes reason)
-{
-	int result = job_note_failure(job, reason);
-
-	if (result)
-		return result;
-	result = -ENOENT;
-	job->held_until = 0;
-	if (job->rule && job->buried)
-		result = rule_end(queue, job, token, delivery);
-	if (result != -ENOENT)
-		return result;
-	queue->row.buried += job->buried;
-	return job_change(queue, job, token, delivery, CHANGE_TO_PENDING);
 }

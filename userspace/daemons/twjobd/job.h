@@ -41,15 +41,6 @@ int job_note_done(struct queue *queue, const struct job *job);
 uint64_t job_done_since(const struct queue *queue);
 
 /*
- * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence
- * of a rule is split off, and the job becomes the rule's next occurrence. @reason: see
- * job_note_failure().
- */
-int job_end_delivery(struct queue *queue, struct job *job,
-		     const struct timewheel_token *token, uint32_t delivery,
-		     struct bytes reason);
-
-/*
  * Saves what has failed. No data: nobody told. The reason before stays then, and a job that is
  * to be buried gets the time.
  */

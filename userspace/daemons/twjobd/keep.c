@@ -31,8 +31,6 @@
 
 static struct {
 	sd_event_source *timer;
-	void (*opened)(struct queue *queue);
-	uint64_t mended;
 	bool loading, removing;
 	bool left;		/* the removal has left a job that somebody else has locked */
 	int64_t clock, saved_clock;	/* ns, see look_at_clock() */
@@ -45,16 +43,6 @@ static struct {
 bool keep_is_loading(void)
 {
 	return keep.loading;
-}
-
-uint64_t keep_mended(void)
-{
-	return keep.mended;
-}
-
-void keep_count_mended(void)
-{
-	keep.mended++;
 }
 
 /* sd-event may delay a timer by 250 ms, but not one that is to run at once. */
@@ -101,7 +89,7 @@ static int use_wheel(struct queue *queue)
 		run_in(0);
 	}
 	queue->complained = false;
-	keep.opened(queue);
+	queue_opened(queue);
 	return 0;
 }
 
@@ -182,7 +170,7 @@ int keep_set(struct queue *queue, const struct queue_row *row)
 	queue->saved = *row;
 	queue->burials = (struct burials) { };
 	queue->trim_at = 0;
-	limit_forget(queue);
+	queue_forget_leases(queue);
 	if (!other_wheel)
 		return 0;
 	queue_destroy_wheel(queue);
@@ -357,7 +345,7 @@ static void mend(struct queue *queue, const struct job *job,
 {
 	const struct change change = queue_change(queue, job, token, 0, CHANGE_TO_NEW);
 
-	keep.mended++;
+	queue_mended++;
 	queue_apply(queue, &change);
 }
 
@@ -392,7 +380,7 @@ static void compare_job(struct queue *queue, struct job *job)
 	case 0:
 		break;
 	case -ENOENT:
-		keep.mended++;
+		queue_mended++;
 		queue_register(queue, job, &handle);
 		return;
 	case -ENODEV:
@@ -565,7 +553,7 @@ static void compare_tokens(struct queue *queue)
 		if (own[i] || queue_token_by_handle(queue, tokens[i].handle, &token))
 			continue;
 		/* Another daemon may have ended it, or own it. */
-		keep.mended += !store->shared;
+		queue_mended += !store->shared;
 		queue_unregister(queue, tokens[i].handle);
 	}
 	if (n == -ENODEV)
@@ -707,9 +695,8 @@ static void open_all(void)
 	held_go_on();
 }
 
-void keep_start(void (*opened)(struct queue *queue))
+void keep_start(void)
 {
-	keep.opened = opened;
 	if (store->clock && store->clock(&keep.saved_clock))
 		keep.clock = keep.saved_clock;
 	else

@@ -8,8 +8,8 @@
 
 #include "queue.h"
 
-/* Opens the wheels of all queues of the store. @opened is told of each opened wheel. */
-void keep_start(void (*opened)(struct queue *queue));
+/* Opens the wheels of all queues of the store. */
+void keep_start(void);
 /* Opens a queue's wheel, and begins to load it if that is needed. */
 int keep_open(struct queue *queue);
 /*
@@ -25,9 +25,5 @@ void keep_lost(struct queue *queue);
 void keep_remove_jobs(void);
 
 bool keep_is_loading(void);
-/* How many tokens were not as the store has their jobs. */
-uint64_t keep_mended(void);
-/* Counts a token that was not as the store has its job. */
-void keep_count_mended(void);
 
 #endif /* TWJOBD_KEEP_H */

@@ -16,48 +16,12 @@ struct out {
 	uint32_t delivery;
 };
 
-static void (*opened)(struct queue *queue);
-
-void limit_start(void (*call)(struct queue *queue))
-{
-	opened = call;
-}
-
-static int on_open(sd_event_source *source, uint64_t time, void *data)
-{
-	struct queue *queue = data;
-
-	queue->limits.closed = false;
-	opened(queue);
-	return 0;
-}
-
 uint64_t limit_now(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-/* The queue is closed until @at, ns; 0 for now. */
-static void open_at(struct queue *queue, uint64_t at)
-{
-	struct limits *limits = &queue->limits;
-	uint64_t us = at < UINT64_MAX ? at / 1000 + 1 : UINT64_MAX;
-
-	if (!limits->timer)
-		must(sd_event_add_time(event, &limits->timer, CLOCK_REALTIME, us, 1, on_open,
-				       queue));
-	must(sd_event_source_set_time(limits->timer, us));
-	must(sd_event_source_set_enabled(limits->timer, SD_EVENT_ONESHOT));
-	limits->closed = true;
-}
-
-void limit_open(struct queue *queue)
-{
-	if (queue->limits.closed)
-		open_at(queue, 0);
 }
 
 uint64_t limit_interval(const struct rate *rate)
@@ -150,7 +114,7 @@ int limit_room(struct queue *queue, int want)
 		room = most < room ? most : room;
 	}
 	if (room <= 0)
-		open_at(queue, next);
+		queue_shut(queue, next);
 	return room > 0 ? room : 0;
 }
 
@@ -169,11 +133,4 @@ void limit_count(struct queue *queue, const struct timewheel_event *event, uint6
 		limits->first = end;
 	if (limits->out.length / sizeof(out) >= limits->many)
 		look(queue, &next);
-}
-
-void limit_forget(struct queue *queue)
-{
-	queue->limits.knows = false;
-	buffer_free(&queue->limits.out);
-	limit_open(queue);
 }

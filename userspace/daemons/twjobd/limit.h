@@ -5,19 +5,16 @@
  *
  * A queue at its limit is not listened to, as its wheel may have jobs that are due and not to
  * be read: an answer, a lease that is over, or a time at which the rate permits another job
- * opens the queue again.
+ * reopens the queue.
  */
 #ifndef TWJOBD_LIMIT_H
 #define TWJOBD_LIMIT_H
 
 #include "queue.h"
 
-/* Sets what is called when a closed queue may have jobs to hand out again. */
-void limit_start(void (*opened)(struct queue *queue));
-
 /*
- * How many of @want jobs the limits permit to be read now. With 0 the queue is closed until it
- * is opened.
+ * How many of @want jobs the limits permit to be read now. With 0 the queue is shut, see
+ * queue_shut().
  */
 int limit_room(struct queue *queue, int want);
 /* This delivery, whose lease lasts for so many ms, goes to a worker. */

@@ -17,16 +17,11 @@
 #include "conn.h"
 #include "held.h"
 #include "keep.h"
-#include "limit.h"
-#include "verbs.h"
+#include "take.h"
 
 /* So many files are open besides connections and wheels. */
 #define OTHER_FILES	64
 #define QUEUE_FILES	(2 * MAX_QUEUES)
-
-sd_event *event;
-struct config config;
-uint64_t max_connections;
 
 #define AT(field)	offsetof(struct config, field)
 #define SIZE(field)	sizeof(config.field)
@@ -212,8 +207,9 @@ int main(int argc, char **argv)
 	wheels_start(config.wheels);
 	store_start();
 	conn_start();
-	limit_start(take_listen);
-	keep_start(take_listen);
+	queue_opened = take_listen;
+	queue_changed = take_ended;
+	keep_start();
 	if (store->start)
 		store->start();
 	listen_all();

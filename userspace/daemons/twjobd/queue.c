@@ -30,6 +30,8 @@
 #define BY_HANDLE	TIMEWHEEL_OPF_BY_HANDLE
 #define ABSOLUTE	TIMEWHEEL_OPF_ABSOLUTE
 
+uint64_t queue_mended;
+void (*queue_changed)(int64_t job);
 struct queues queues = LIST_HEAD_INITIALIZER(queues);
 
 struct queue *queue_find(struct bytes name)
@@ -70,7 +72,7 @@ void queue_close_wheel(struct queue *queue)
 {
 	queue->due = sd_event_source_disable_unref(queue->due);
 	queue_end_survey(queue);
-	limit_forget(queue);
+	queue_forget_leases(queue);
 	tw_cursor_close(queue->walk);
 	queue->walk = NULL;
 	tw_wheel_close(queue->bound);
@@ -113,11 +115,6 @@ static int run(struct queue *queue, struct timewheel_op *op)
 	tw_op_##prepare(&op_, __VA_ARGS__);				\
 	run(queue, &op_);						\
 })
-
-uint64_t queue_deadline(uint64_t due)
-{
-	return (due - store_ahead) * NSEC_PER_MSEC;
-}
 
 static int get_token(struct queue *queue, uint64_t key, unsigned int flags,
 		     struct timewheel_token *token)
@@ -475,7 +472,7 @@ int queue_register(struct queue *queue, const struct job *job, uint64_t *handle)
 void queue_unregister(struct queue *queue, uint64_t handle)
 {
 	RUN(queue, delete, handle, BY_HANDLE);
-	limit_open(queue);
+	queue_reopen(queue);
 }
 
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count)
@@ -579,7 +576,7 @@ void queue_set_back(struct queue *queue, uint64_t back)
 {
 	queue_each_token(queue, shorten, &back);
 	queue->limits.full = 0;
-	limit_forget(queue);
+	queue_forget_leases(queue);
 }
 
 int queue_hold(struct queue *queue, const struct job *job, uint64_t lease_end,
@@ -630,7 +627,7 @@ static void make_new(struct queue *queue, const struct change *change)
 	if (queue->plain)
 		tw_batch_run(batch, queue->plain);
 	tw_batch_free(batch);
-	limit_open(queue);
+	queue_reopen(queue);
 }
 
 int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
@@ -639,7 +636,7 @@ int queue_give_back(struct queue *queue, uint64_t handle, uint32_t delivery,
 	int result = RUN(queue, nack, handle, delivery, queue_deadline(due),
 			 BY_HANDLE | ABSOLUTE);
 
-	limit_open(queue);
+	queue_reopen(queue);
 	return result;
 }
 
@@ -704,12 +701,11 @@ static void make_as_row(struct queue *queue, const struct change *change)
 
 void queue_apply(struct queue *queue, const struct change *change)
 {
-	holder_forget(change->job);
+	queue_changed(change->job);
 	if (store->shared) {
 		make_as_row(queue, change);
 		return;
 	}
-	group_release(change->job);
 	switch ((enum change_to)change->to) {
 	case CHANGE_TO_GONE:
 		queue_unregister(queue, change->handle);

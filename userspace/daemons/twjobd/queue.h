@@ -56,7 +56,7 @@ struct groups {
 
 /* See limit.h. */
 struct limits {
-	bool closed;		/* the queue, until @timer opens it */
+	bool shut;		/* the queue, until @timer reopens it */
 	sd_event_source *timer;
 	uint64_t full;		/* when the bucket of the rate is full, ns */
 	/* Deliveries, at least those that are out, if this part @knows all. */
@@ -202,18 +202,25 @@ void queue_each_token(struct queue *queue,
 int queue_walk(struct queue *queue, struct timewheel_token *tokens, int count);
 
 /*
- * limit.c: a delivery has ended, or a setting has changed. A queue that is at its limit may have
- * jobs to hand out again.
+ * What parts above do, as main.c says. @queue_opened: the queue has a wheel now, or it was shut
+ * and may have jobs to hand out. @queue_changed: a committed change of the job ends the delivery
+ * that a worker has, if a worker has one.
  */
-void limit_open(struct queue *queue);
-/* Also there: leases do not end when they were to. */
-void limit_forget(struct queue *queue);
+extern void (*queue_opened)(struct queue *queue);
+extern void (*queue_changed)(int64_t job);
 
-/* group.c: a committed change of the job ends the delivery that a worker has, if it has one. */
-void group_release(int64_t job);
+/* How many tokens were not as the store has their jobs. */
+extern uint64_t queue_mended;
 
-/* holder.c: the same. */
-void holder_forget(int64_t job);
+/*
+ * queue_due.c: the queue is at its limit, and is shut until @at, ns of CLOCK_REALTIME, or until
+ * queue_reopen(). UINT64_MAX: no time is known.
+ */
+void queue_shut(struct queue *queue, uint64_t at);
+/* Also there: a delivery has ended, or a setting has changed. */
+void queue_reopen(struct queue *queue);
+/* Leases do not end when they were to: see limit.h. */
+void queue_forget_leases(struct queue *queue);
 
 /* What a committed change makes of a token. */
 enum change_to {
@@ -256,6 +263,9 @@ bool queue_counts(struct queue *queue, struct timewheel_info *info);
 void queue_end_survey(struct queue *queue);
 struct due queue_due(struct queue *queue, const struct timewheel_info *info);
 /* The deadline that the token of a job has which is due at @due ms: ns. */
-uint64_t queue_deadline(uint64_t due);
+static inline uint64_t queue_deadline(uint64_t due)
+{
+	return (due - store_ahead) * NSEC_PER_MSEC;
+}
 
 #endif /* TWJOBD_QUEUE_H */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a queue's wheel counts, and what is due in it: see queue.h. The wheel has no
- * count of the latter, so all tokens are looked at, in slices between which commands are
- * carried out.
+ * What a queue's wheel counts, what is due in it, and when a queue at its limit is looked at
+ * again: see queue.h. The wheel has no count of what is due, so all tokens are looked at, in
+ * slices between which commands are carried out.
  */
 #include "queue.h"
+
+void (*queue_opened)(struct queue *queue);
 
 void queue_end_survey(struct queue *queue)
 {
@@ -80,4 +82,39 @@ bool queue_counts(struct queue *queue, struct timewheel_info *info)
 {
 	*info = (struct timewheel_info) { .size = sizeof(*info) };
 	return queue->plain && !tw_wheel_info(queue->plain, info);
+}
+
+static int on_open(sd_event_source *source, uint64_t time, void *data)
+{
+	struct queue *queue = data;
+
+	queue->limits.shut = false;
+	queue_opened(queue);
+	return 0;
+}
+
+void queue_shut(struct queue *queue, uint64_t at)
+{
+	struct limits *limits = &queue->limits;
+	uint64_t us = at < UINT64_MAX ? at / 1000 + 1 : UINT64_MAX;
+
+	if (!limits->timer)
+		must(sd_event_add_time(event, &limits->timer, CLOCK_REALTIME, us, 1, on_open,
+				       queue));
+	must(sd_event_source_set_time(limits->timer, us));
+	must(sd_event_source_set_enabled(limits->timer, SD_EVENT_ONESHOT));
+	limits->shut = true;
+}
+
+void queue_reopen(struct queue *queue)
+{
+	if (queue->limits.shut)
+		queue_shut(queue, 0);
+}
+
+void queue_forget_leases(struct queue *queue)
+{
+	queue->limits.knows = false;
+	buffer_free(&queue->limits.out);
+	queue_reopen(queue);
 }

@@ -7,9 +7,6 @@
 #include "store.h"
 
 const struct store *store;
-unsigned char store_secret[16];
-int64_t store_ahead;
-uint64_t store_max_body = UINT64_MAX;
 
 /* A kind is named by what is before the first ":". The first kind has no name. */
 const struct store *store_find(const char *value)

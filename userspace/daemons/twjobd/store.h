@@ -325,16 +325,14 @@ struct store {
 	void (*figures)(struct figures *figures);
 };
 
+/* One claim has at most so many jobs. */
+#define MAX_CLAIM	64
+
 extern const struct store store_sqlite, store_memory;
 
 /* The store that is used (store.c). */
 extern const struct store *store;
-/* Random bytes, which stay the same as long as the store exists. */
-extern unsigned char store_secret[16];
-/* By how much the store's clock is ahead of this machine's, ms. */
-extern int64_t store_ahead;
-/* The longest body that the store takes, and the longest one that is accepted. */
-extern uint64_t store_max_body;
+/* The longest body that is accepted. */
 uint64_t store_longest_body(void);
 
 /* All kinds of stores (kinds.c). The first one is the kind that a path means. */

@@ -88,6 +88,24 @@ static uint64_t next_attempt(const struct job *job,
 	return job->attempts ? job->attempts + 1 : event->delivery > 1 ? 2 : 1;
 }
 
+int take_end_delivery(struct queue *queue, struct job *job,
+		      const struct timewheel_token *token, uint32_t delivery,
+		      struct bytes reason)
+{
+	int result = job_note_failure(job, reason);
+
+	if (result)
+		return result;
+	result = -ENOENT;
+	job->held_until = 0;
+	if (job->rule && job->buried)
+		result = rule_end(queue, job, token, delivery);
+	if (result != -ENOENT)
+		return result;
+	queue->row.buried += job->buried;
+	return job_change(queue, job, token, delivery, CHANGE_TO_PENDING);
+}
+
 static void bury_job(struct queue *queue, struct job *job,
 		     const struct timewheel_event *event)
 {
@@ -95,8 +113,8 @@ static void bury_job(struct queue *queue, struct job *job,
 	const struct timewheel_token token = token_of(event);
 
 	job->buried = true;
-	job_end_delivery(queue, job, &token, event->delivery,
-			 (struct bytes) { reason, strlen(reason) });
+	take_end_delivery(queue, job, &token, event->delivery,
+			  (struct bytes) { reason, strlen(reason) });
 }
 
 static bool was_last_try(const struct options *settings, uint64_t attempt)
@@ -118,7 +136,7 @@ static int check_job(struct queue *queue, struct job *job, struct options *setti
 	if (!result)
 		result = job_settings(queue, job, settings);
 	if (result == -ENOENT) {
-		keep_count_mended();
+		queue_mended++;
 		queue_unregister(queue, event->handle);
 	} else if (result) {
 		queue_take_back(queue, event->handle, event->delivery,
@@ -263,7 +281,7 @@ static void take_claimed(struct taken *taken, struct queue *queue,
 static int claim(struct queue *queue, const struct timewheel_event *events, int count,
 		 struct job *jobs, int *results)
 {
-	int64_t ids[TAKERS];
+	int64_t ids[MAX_CLAIM];
 
 	for (int i = 0; i < count; i++)
 		ids[i] = events[i].cookie;
@@ -295,7 +313,8 @@ static void release_row(struct queue *queue, const struct delivery *delivery)
 		turn_changed(queue, &job, &token, 0, CHANGE_TO_PENDING);
 }
 
-void take_release(struct queue *queue, const struct delivery *delivery)
+/* The worker's connection has ended. A delivery that it has not got counts no try. */
+static void release(struct queue *queue, const struct delivery *delivery)
 {
 	struct timewheel_token token;
 	struct job job;
@@ -311,6 +330,27 @@ void take_release(struct queue *queue, const struct delivery *delivery)
 	} else {
 		job.attempts--;
 		job_change(queue, &job, &token, delivery->number, CHANGE_TO_PENDING);
+	}
+}
+
+void take_give_back(struct client *client, uint64_t end, bool undone)
+{
+	struct delivery *delivery = TAILQ_FIRST(&client->deliveries), *next;
+
+	for (; delivery; delivery = next) {
+		struct queue *queue = queue_by_id(delivery->queue);
+
+		next = TAILQ_NEXT(delivery, next);
+		if (delivery->end <= end)
+			continue;
+		if (queue && queue->row.epoch == delivery->epoch) {
+			if (undone)
+				queue_take_back(queue, delivery->handle,
+						delivery->number, now_ms());
+			else
+				release(queue, delivery);
+		}
+		client_forget(client, delivery);
 	}
 }
 
@@ -402,9 +442,9 @@ bool take_for(struct waiter *waiter)
 
 int take_for_each(struct queue *queue, struct waiter **takers, int count)
 {
-	static struct job jobs[TAKERS];
-	struct timewheel_event events[TAKERS];
-	int results[TAKERS], served = 0, error, n;
+	static struct job jobs[MAX_CLAIM];
+	struct timewheel_event events[MAX_CLAIM];
+	int results[MAX_CLAIM], served = 0, error, n;
 
 	n = read_due(queue, false, events, count);
 	if (n <= 0)
@@ -419,4 +459,10 @@ int take_for_each(struct queue *queue, struct waiter **takers, int count)
 		served += end_answer(&taken);
 	}
 	return served;
+}
+
+void take_ended(int64_t job)
+{
+	holder_forget(job);
+	group_release(job);
 }

@@ -8,9 +8,6 @@
 
 #include "verbs.h"
 
-/* At most so many clients share a claim. */
-#define TAKERS		64
-
 TAILQ_HEAD(waiters, waiter);
 
 /* A client that takes. @queues are asked in this order. */
@@ -33,5 +30,22 @@ bool take_for(struct waiter *waiter);
  * and back. The first of them get one job each. Returns how many have got one.
  */
 int take_for_each(struct queue *queue, struct waiter **takers, int count);
+
+/*
+ * A delivery ends, and the job stays: it is pending again, or buried. A buried occurrence
+ * of a rule is split off, and the job becomes the rule's next occurrence. @reason: see
+ * job_note_failure().
+ */
+int take_end_delivery(struct queue *queue, struct job *job,
+		      const struct timewheel_token *token, uint32_t delivery,
+		      struct bytes reason);
+
+/*
+ * The deliveries whose bytes end behind @end of the client's stream have not reached the client,
+ * and are given back. @undone: their turn has not been committed.
+ */
+void take_give_back(struct client *client, uint64_t end, bool undone);
+/* See @queue_changed. */
+void take_ended(int64_t job);
 
 #endif /* TWJOBD_TAKE_H */

@@ -8,22 +8,26 @@
  * verbs.c		what clients can ask, by name; see verbs.h
  * verbs_client.c	of connections
  * verbs_multi.c	transactions
+ * postgresql/node.c	what the nodes of a shared store do for each other; see store.h
  * verbs_queue.c	of queues
- * verbs_job.c		of jobs that no worker has
  * verbs_rule.c		of rules by which jobs come again
+ * verbs_job.c		of jobs that no worker has
  * verbs_list.c		what there is
+ * verbs_done.c		what there was
  * verbs_stats.c	figures, also for Prometheus
  * verbs_take.c		clients that take a job, or wait for one
  * verbs_answer.c	answers to deliveries
  * take.c		deliveries; see take.h
+ * request.c		what verbs have in common
+ * client.c		the deliveries of a connection; see client.h
  * allow.c		who may do what; see allow.h
  * args.c		what the verbs' arguments mean
- * job.c		one job, in the store and in its wheel; see job.h
  * keep.c		loads wheels, and compares them with the store
  * held.c		what workers have, over a planned restart; see held.h
  * holder.c		the connections that hold jobs; see holder.h
- * rule.c		rules by which jobs come again; see rule.h
  * group.c		groups of jobs, and their limits; see group.h
+ * rule.c		rules by which jobs come again; see rule.h
+ * job.c		one job, in the store and in its wheel; see job.h
  * limit.c		limits of a queue; see limit.h
  * turn.c		changes that one commit makes durable; see turn.h
  * queue.c		a queue and its named wheel; see queue.h
@@ -37,10 +41,14 @@
  *			twjobd-postgresql
  * resp.c		the protocol's framing; see resp.h
  * histogram.c		how long something took
- * ../../calendar	what times a rule means
- * ../common		what it has in common with other daemons: options and
+ * twjobd.c		what this header has
+ * ../../calendar/	what times a rule means
+ * ../common/		what it has in common with other daemons: options and
  *			signals, the configuration file, where the wheels are,
  *			sockets that listen, messages
+ *
+ * A function of a part above is called where the part has set a pointer to it. userspace/layers
+ * compares this list with what the parts call.
  *
  * All is done by one thread in one loop of sd-event. One turn of it hears many
  * commands, changes the store and commits once. Then it tells the wheels and
@@ -97,7 +105,7 @@ struct allow {
 	char file[256], password[PASSWORD_SIZE];
 };
 
-/* The configuration (main.c). */
+/* The configuration. */
 extern struct config {
 	struct address listen[MAX_LISTENERS];
 	char store[1024];	/* a path, or a connection string */
@@ -112,7 +120,7 @@ extern struct config {
 	uint64_t max_connections;
 } config;
 
-/* config.max_connections, or fewer if the limit of open files permits no more (main.c). */
+/* config.max_connections, or fewer if the limit of open files permits no more. */
 extern uint64_t max_connections;
 
 /* The time by the clock of the machine where the store is: ms since 1970. */
@@ -120,7 +128,14 @@ uint64_t now_ms(void);
 /* CLOCK_MONOTONIC. */
 uint64_t monotonic_ns(void);
 
-/* The loop (main.c). */
+/* Random bytes, which stay the same as long as the store exists. */
+extern unsigned char store_secret[16];
+/* By how much the store's clock is ahead of this machine's, ms. */
+extern int64_t store_ahead;
+/* The longest body that the store takes. */
+extern uint64_t store_max_body;
+
+/* The loop. */
 extern sd_event *event;
 
 #endif /* TWJOBD_H */

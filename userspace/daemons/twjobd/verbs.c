@@ -15,52 +15,6 @@
 #define GATHER	16U	/* it can be in a transaction */
 #define CONTROL	32U	/* it is carried out at once also behind MULTI */
 
-void answer_failure(struct request *request, int error)
-{
-	switch (-error) {
-	case ENOSPC:
-		reply_error(request->reply, "FULL there is no room for a job");
-		break;
-	case ENOMEM:
-		reply_error(request->reply, "FULL the kernel has no memory for a job");
-		break;
-	case EAGAIN:
-		reply_error(request->reply, "LOADING the queue is being loaded: try again");
-		break;
-	case EBUSY:
-		reply_error(request->reply, "HELD the job is being worked on");
-		break;
-	case EALREADY:
-		reply_error(request->reply, "BUSY another program is changing it: try again");
-		break;
-	case ENODEV:
-		reply_error(request->reply, "UNAVAILABLE the queue has no wheel now: try again");
-		/* This error may be the first sign that the wheel has been destroyed. */
-		keep_lost(request->queue);
-		break;
-	default:
-		reply_error(request->reply, "UNAVAILABLE the store cannot tell: see the log");
-	}
-}
-
-void answer_no_queue(struct reply *reply)
-{
-	reply_error(reply, "NOQUEUE there is no such queue");
-}
-
-void answer_no_limit(struct reply *reply)
-{
-	reply_error(reply, "ERR a limit needs a store on one machine");
-}
-
-void reply_key(struct reply *reply, const struct job *job)
-{
-	if (job->key_length)
-		reply_bytes(reply, job_key(job));
-	else
-		reply_null(reply);
-}
-
 static const struct verb {
 	const char *name;
 	int least, most;	/* arguments, with the verb itself */
@@ -140,36 +94,9 @@ static const struct verb *find_verb(struct request *request)
 	return NULL;
 }
 
-struct queue *verbs_queue(struct bytes name)
-{
-	struct queue *queue = queue_find(name);
-
-	/* A transaction has looked for its queues before its mark. */
-	if (queue || !store->shared || turn_is_marked())
-		return queue;
-	store->refresh();
-	return queue_find(name);
-}
-
-bool verbs_may(struct request *request, unsigned int classes, const struct bytes *queue)
-{
-	unsigned int missing = classes & ~allow_classes(request->client, queue);
-
-	if (missing && queue)
-		reply_error(request->reply,
-			    "NOPERM \"%s\" is not allowed for the queue %.*s: see allow in twjobd.conf(5)",
-			    allow_word(missing), queue->length < NAME_SIZE ?
-			    (int)queue->length : NAME_SIZE, queue->data);
-	else if (missing)
-		reply_error(request->reply,
-			    "NOPERM \"%s\" is not allowed for any queue: see allow in twjobd.conf(5)",
-			    allow_word(missing));
-	return !missing;
-}
-
 static bool is_allowed(struct request *request, const struct verb *verb)
 {
-	return !verb->classes || verbs_may(request, verb->classes,
+	return !verb->classes || request_may(request, verb->classes,
 					   request->argc > 1 ? &request->argv[1] : NULL);
 }
 
@@ -180,7 +107,7 @@ static void run_verb(struct request *request, const struct verb *verb)
 	if (verb->flags & FRESH && store->shared)
 		store->refresh();
 	if (verb->flags & QUEUE) {
-		request->queue = verbs_queue(request->argv[1]);
+		request->queue = request_queue(request->argv[1]);
 		if (!request->queue) {
 			answer_no_queue(request->reply);
 			return;
@@ -190,6 +117,8 @@ static void run_verb(struct request *request, const struct verb *verb)
 	verb->run(request);
 }
 
+static void carry_out(struct client *client, struct command *command);
+
 static struct request request_of(struct client *client, struct command *command)
 {
 	return (struct request) {
@@ -197,10 +126,11 @@ static struct request request_of(struct client *client, struct command *command)
 		.reply = &client->reply,
 		.argc = command->argc,
 		.argv = command->argv,
+		.carry_out = carry_out,
 	};
 }
 
-void verbs_carry_out(struct client *client, struct command *command)
+static void carry_out(struct client *client, struct command *command)
 {
 	struct request request = request_of(client, command);
 

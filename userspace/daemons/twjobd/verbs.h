@@ -20,20 +20,12 @@ struct request {
 	bool by_key;		/* argument 2 is a job's key, else its number */
 	int argc;
 	struct bytes *argv;
+	/* For EXEC: carries out a command that MULTI has gathered. */
+	void (*carry_out)(struct client *client, struct command *command);
 };
 
 /* Carries out a command. There is no answer yet if the client then waits, or has steps. */
 void verbs_run(struct client *client, struct command *command);
-/* The same for one that MULTI has gathered. */
-void verbs_carry_out(struct client *client, struct command *command);
-
-/*
- * Whether the client may do what these classes have (allow.h) with the queue, or with NULL, with
- * at least one queue. If not, it has answered with an error.
- */
-bool verbs_may(struct request *request, unsigned int classes, const struct bytes *queue);
-/* The queue of this name; NULL if there is none. */
-struct queue *verbs_queue(struct bytes name);
 
 /* verbs_take.c: the client has gone, and waits no more. */
 void take_forget(struct client *client);
@@ -43,8 +35,6 @@ bool take_unblock(struct client *client);
 void take_serve(void);
 /* The queue has been dropped: refuses clients that wait for its jobs. */
 void take_end_queue(struct queue *queue);
-/* take.c: the worker's connection has ended. A delivery that it has not got counts no try. */
-void take_release(struct queue *queue, const struct delivery *delivery);
 /* The queue's wheel has been opened, or the queue has been paused or resumed. */
 void take_listen(struct queue *queue);
 /* Whether a client waits for a job of this queue, or has just asked for one. */
@@ -76,11 +66,19 @@ bool arg_backoff(struct request *request, int i, uint64_t *backoff, uint64_t *mo
  */
 int arg_option(struct request *request, int i, int end, struct options *options);
 
+/* The answer that the store is shared, and has no limits. */
+void answer_no_limit(struct reply *reply);
+
+/*
+ * request.c: whether the client may do what these classes have (allow.h) with the queue, or with
+ * NULL, with at least one queue. If not, it has answered with an error.
+ */
+bool request_may(struct request *request, unsigned int classes, const struct bytes *queue);
+/* The queue of this name; NULL if there is none. */
+struct queue *request_queue(struct bytes name);
 /* Answers with an error of the store or of a wheel. */
 void answer_failure(struct request *request, int error);
 void answer_no_queue(struct reply *reply);
-/* The store is shared, and has no limits. */
-void answer_no_limit(struct reply *reply);
 /* A job's key as a part of an answer. */
 void reply_key(struct reply *reply, const struct job *job);
 

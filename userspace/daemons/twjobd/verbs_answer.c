@@ -9,6 +9,7 @@
 #include "held.h"
 #include "job.h"
 #include "rule.h"
+#include "take.h"
 #include "verbs.h"
 
 /* Reads what add_receipt() of take.c has written. */
@@ -246,7 +247,7 @@ static int fail_try(struct queue *queue, struct job *job, const struct timewheel
 	job->due = nack->due + (nack->timed ? 0 : job_backoff(job, &settings));
 	*buried = settings.tries && job->attempts >= (uint64_t)settings.tries;
 	job->buried = *buried;
-	return job_end_delivery(queue, job, token, delivery, nack->reason);
+	return take_end_delivery(queue, job, token, delivery, nack->reason);
 }
 
 /*
@@ -293,8 +294,8 @@ void verb_bury(struct request *request)
 	if (!result) {
 		count_try(&job);
 		job.buried = true;
-		result = job_end_delivery(request->queue, &job, &token,
-					  receipt.delivery, reason);
+		result = take_end_delivery(request->queue, &job, &token,
+					   receipt.delivery, reason);
 	}
 	answer(request, result, "OK");
 }

@@ -11,8 +11,6 @@
 #include "allow.h"
 #include "verbs.h"
 
-struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
-
 /* A word that CLIENT LIST tells: it has no blanks and no bytes that terminals take amiss. */
 static bool set_word(struct request *request, struct bytes arg, char word[CLIENT_WORD])
 {
@@ -179,7 +177,7 @@ static void unblock(struct request *request)
 		if (client->number == number)
 			break;
 	if (client && !may_see(request->client, client))
-		verbs_may(request, MAY_ADMIN, &all_queues);
+		request_may(request, MAY_ADMIN, &all_queues);
 	else
 		reply_integer(request->reply, client && take_unblock(client));
 }

@@ -284,7 +284,7 @@ void verb_put(struct request *request)
 	if (!parse_put(request, &put))
 		return;
 	/* Who replaces a job cancels what it was. */
-	if (!put.replace || verbs_may(request, MAY_CANCEL, &request->argv[1]))
+	if (!put.replace || request_may(request, MAY_CANCEL, &request->argv[1]))
 		put_job(request, &put);
 }
 

@@ -127,9 +127,10 @@ void verb_unwatch(struct request *request)
 }
 
 /* Carries out all of them. Returns the number of the one that failed, from 1, or 0. */
-static unsigned int run_all(struct client *client, const struct multi *multi,
+static unsigned int run_all(struct request *request, const struct multi *multi,
 			    struct buffer *answers)
 {
+	struct client *client = request->client;
 	static struct command command;
 	struct buffer *out = client->reply.out;
 	const char *at = multi->commands.data;
@@ -140,7 +141,7 @@ static unsigned int run_all(struct client *client, const struct multi *multi,
 		size_t begin = answers->length;
 
 		at = read_command(at, &command);
-		verbs_carry_out(client, &command);
+		request->carry_out(client, &command);
 		if (turn_has_collided() || answers->data[begin] == '-') {
 			buffer_cut(answers, begin);
 			failed = i;
@@ -159,7 +160,7 @@ static void look_for_queues(const struct multi *multi)
 	for (unsigned int i = 0; store->shared && i < multi->count; i++) {
 		at = read_command(at, &command);
 		if (command.argc > 1)
-			verbs_queue(command.argv[1]);
+			request_queue(command.argv[1]);
 	}
 }
 
@@ -183,14 +184,14 @@ static void execute(struct request *request, const struct multi *multi)
 	unsigned int failed;
 
 	turn_mark();
-	failed = run_all(request->client, multi, &answers);
+	failed = run_all(request, multi, &answers);
 	/* In the same turn another client has changed one of the jobs. */
 	if (turn_has_collided() && turn_is_shared()) {
 		turn_back();
 		turn_end();
 		buffer_free(&answers);
 		turn_mark();
-		failed = run_all(request->client, multi, &answers);
+		failed = run_all(request, multi, &answers);
 	}
 	if (failed) {
 		refuse_all(request, &answers, failed);

@@ -22,7 +22,7 @@ static bool ends_in(const char *text, const char *end)
 static void daemon_figures(struct figures *figures)
 {
 	*figures = (struct figures) { NULL, 5, {
-		{ "mended", keep_mended(), "mended_total",
+		{ "mended", queue_mended, "mended_total",
 		  "Tokens that were not as the store has their jobs." },
 		{ "loading", keep_is_loading(), "loading",
 		  "Jobs are being loaded into the wheels." },

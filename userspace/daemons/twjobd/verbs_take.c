@@ -94,7 +94,7 @@ static int find_takers(const struct waiters *list, const struct queue *queue,
 	TAILQ_FOREACH(waiter, list, next) {
 		if (!waits_for(waiter, queue))
 			continue;
-		if (n == TAKERS || !can_share(waiter, queue))
+		if (n == MAX_CLAIM || !can_share(waiter, queue))
 			break;
 		takers[n++] = waiter;
 	}
@@ -104,7 +104,7 @@ static int find_takers(const struct waiters *list, const struct queue *queue,
 /* Returns whether one of them has got a job. */
 static bool serve_takers(const struct waiters *list, struct queue *queue)
 {
-	struct waiter *takers[TAKERS];
+	struct waiter *takers[MAX_CLAIM];
 	int n, served;
 
 	if (queue->unsettled)
@@ -144,7 +144,7 @@ static int on_due(sd_event_source *source, int fd, uint32_t events, void *data)
 
 void take_listen(struct queue *queue)
 {
-	bool on = queue->plain && !queue->row.paused && !queue->limits.closed &&
+	bool on = queue->plain && !queue->row.paused && !queue->limits.shut &&
 		  first_waiter(queue);
 
 	if (on && !queue->due)
@@ -301,9 +301,9 @@ static bool parse_queues(struct request *request, struct waiter *waiter)
 	int n = 0;
 
 	for (; n + 1 < request->argc && !is_option(request->argv[n + 1]); n++) {
-		if (!verbs_may(request, MAY_TAKE, &request->argv[n + 1]))
+		if (!request_may(request, MAY_TAKE, &request->argv[n + 1]))
 			return false;
-		waiter->queues[n] = verbs_queue(request->argv[n + 1]);
+		waiter->queues[n] = request_queue(request->argv[n + 1]);
 	}
 	waiter->nr_queues = n;
 	if (!n)

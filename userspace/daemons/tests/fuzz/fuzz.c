@@ -24,26 +24,20 @@
 
 #include "../../twjobd/holder.h"
 #include "../../twjobd/keep.h"
-#include "../../twjobd/limit.h"
-#include "../../twjobd/verbs.h"
+#include "../../twjobd/take.h"
 #include "both.h"
 
 #define WORDS		12
 #define LINES		16
 #define TURNS		2000
 
-sd_event *event;
-struct config config = {
-	.prefix = "fuzz-", .password = "secret", .max_body = 4096, .machines = 1,
-};
-
-uint64_t max_connections = 10;
-
 static struct client clients[2];
 static struct buffer answers[2];
 static char job[32], receipt[128];
 
-/* Of client.c: what was handed out is given back when a lease ends. */
+/* Of client.c. What was handed out is given back when a lease ends. */
+struct clients clients_all = LIST_HEAD_INITIALIZER(clients_all);
+
 void client_delivered(struct client *client, struct queue *queue,
 		      const struct timewheel_event *delivery, uint64_t version,
 		      bool bound)
@@ -53,6 +47,12 @@ void client_delivered(struct client *client, struct queue *queue,
 	(void)queue;
 	(void)delivery;
 	(void)bound;
+}
+
+void client_forget(struct client *client, struct delivery *delivery)
+{
+	(void)client;
+	(void)delivery;
 }
 
 static void turn_ended(int error)
@@ -89,6 +89,10 @@ static void begin(void)
 
 	if (event)
 		return;
+	config = (struct config) {
+		.prefix = "fuzz-", .password = "secret", .max_body = 4096, .machines = 1,
+	};
+	max_connections = 10;
 	must(sd_event_new(&event));
 	if (sodium_init() < 0)
 		abort();
@@ -100,8 +104,9 @@ static void begin(void)
 		open_files();
 	}
 	turn_at_end(turn_ended);
-	limit_start(take_listen);
-	keep_start(take_listen);
+	queue_opened = take_listen;
+	queue_changed = take_ended;
+	keep_start();
 }
 
 static void begin_clients(void)
@@ -354,7 +359,7 @@ static void check_queues(void)
 		if (tokens != queue->row.jobs + 1)
 			abort();
 	}
-	if (keep_mended())
+	if (queue_mended)
 		abort();
 }
 

@@ -15,7 +15,7 @@
 static struct {
 	int64_t id, epoch;
 	unsigned int session;
-	uint64_t since, fenced;
+	uint64_t since, fenced, takeover;
 	int64_t way;		/* of the answer that told the clock, ms */
 	int64_t forward;	/* how far the clock has been set so, ms */
 } member;
@@ -28,6 +28,16 @@ int64_t member_id(void)
 uint64_t member_fenced(void)
 {
 	return member.fenced;
+}
+
+void member_note_takeover(uint64_t ms)
+{
+	member.takeover = ms;
+}
+
+uint64_t member_takeover(void)
+{
+	return member.takeover;
 }
 
 uint64_t member_age(void)

@@ -26,6 +26,9 @@ uint64_t member_age(void);
 void member_set_clock(uint64_t now, uint64_t asked);
 /* How far it has been set forward since this was asked last, ms. */
 int64_t member_set_forward(void);
+/* How long the last takeover of another node's jobs took, ms; 0: there was none. */
+void member_note_takeover(uint64_t ms);
+uint64_t member_takeover(void);
 /* Begins a transaction, and ends the lease at once. */
 void member_leave(void);
 

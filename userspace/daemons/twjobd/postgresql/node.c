@@ -37,7 +37,6 @@ static struct {
 	bool again;		/* there is more to do */
 	uint64_t commits;	/* what those up to the end of the last turn took */
 	bool dead;		/* a lease is over */
-	uint64_t takeover;	/* how long the last one took, ms */
 	struct emptied {
 		int64_t node;	/* whose lease is over; 0: none */
 		int64_t after;	/* it has no job up to this number that is due soon */
@@ -204,18 +203,13 @@ static int run_turn(PGresult **rows)
 	return result ?: take_in(&ours, &theirs);
 }
 
-uint64_t node_takeover(void)
-{
-	return node.takeover;
-}
-
 /* The lease was to end at @until, or at 0 if the node has ended it itself. */
 static void tell_takeover(int64_t dead, int64_t count, int64_t until)
 {
 	say("the lease of node %lld is over: %lld of its jobs go to others",
 	    (long long)dead, (long long)count);
 	if (until)
-		node.takeover = now_ms() - until + MEMBER_LEASE;
+		member_note_takeover(now_ms() - until + MEMBER_LEASE);
 }
 
 /* Those that are due soon go first, in one pass over all. */

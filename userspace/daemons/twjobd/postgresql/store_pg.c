@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../figures.h"
-#include "../take.h"
 #include "member.h"
 #include "rows.h"
 #include "store_pg.h"
@@ -556,7 +555,7 @@ static int claimed(int64_t id, struct job *job)
 
 static void claim_args(const struct queue_row *queue, const int64_t *ids, int count)
 {
-	int64_t unread[TAKERS] = { };
+	int64_t unread[MAX_CLAIM] = { };
 	int n = 0;
 
 	for (int i = 0; i < count; i++)
@@ -614,7 +613,7 @@ static int claim_some(const struct queue_row *queue, const int64_t *ids, int cou
 static int claim(const struct queue_row *queue, const int64_t *numbers, int count,
 		 struct job *jobs, int *results)
 {
-	int64_t others[TAKERS] = { };
+	int64_t others[MAX_CLAIM] = { };
 	int n = 0, result;
 
 	for (int i = 0; i < count; i++)
@@ -729,7 +728,7 @@ static void add_figures(struct figures *figures)
 		   "Times that another node has taken this one's jobs over.");
 	add_figure(figures, "stale_claims", refused, "stale_claims_total",
 		   "Jobs that were due by the wheel, and not to be had by their rows.");
-	add_figure(figures, "takeover_ms", node_takeover(), "takeover_seconds",
+	add_figure(figures, "takeover_ms", member_takeover(), "takeover_seconds",
 		   "From the last sign of life of a node until this one had its jobs go to others.");
 	/* What only the database knows is not told while it does not answer. */
 	if (!member_attach() && !pg_ask(FIGURES, &rows)) {

@@ -33,7 +33,5 @@ void pg_init_database(const char *where);
 /* node.c */
 void node_start(void);
 void node_refresh(void);
-/* How long the last takeover took, ms; 0: there was none. */
-uint64_t node_takeover(void);
 
 #endif /* TWJOBD_STORE_PG_H */
