@@ -25,22 +25,6 @@
 
 #define ADDRESS_TEXT	64
 
-/* Registers a token that is due after @delay. Returns what the connection is then. */
-enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
-			    uint64_t delay)
-{
-	struct timewheel_op op;
-
-	tw_op_register(&op, conn_cookie(conn), delay, 0, 0);
-	if (tw_wheel_run(reap->wheel, &op) >= 0)
-		return CONN_EXPECTED;
-	if (errno != ENOSPC && errno != ENOMEM)
-		die(STATUS_FAILED, "cannot register a token: %s",
-		    tw_strerror(errno));
-	tell_full(reap);
-	return CONN_NEW;
-}
-
 /* One end of a connection, as sock_diag has it. */
 static void end_text(char *text, size_t size, int family, const uint32_t *address,
 		     uint16_t port)

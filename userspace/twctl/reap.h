@@ -93,13 +93,12 @@ struct reap {
 	bool			denied;
 };
 
-enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
-			    uint64_t delay);
-
 /* Processes and their connections (reap_find.c) */
 
 void reap_target(struct reap *reap, const struct args *args);
 bool reap_look(struct reap *reap);
+enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
+			    uint64_t delay);
 struct conn *conn_known(const struct reap *reap, uint64_t cookie);
 
 /* Messages (reap_fail.c) */

@@ -174,6 +174,22 @@ static void sort(struct conns *conns,
 		qsort(conns->conn, conns->count, sizeof(*conns->conn), by);
 }
 
+/* Registers a token that is due after @delay. Returns what the connection is then. */
+enum conn_state conn_expect(struct reap *reap, const struct conn *conn,
+			    uint64_t delay)
+{
+	struct timewheel_op op;
+
+	tw_op_register(&op, conn_cookie(conn), delay, 0, 0);
+	if (tw_wheel_run(reap->wheel, &op) >= 0)
+		return CONN_EXPECTED;
+	if (errno != ENOSPC && errno != ENOMEM)
+		die(STATUS_FAILED, "cannot register a token: %s",
+		    tw_strerror(errno));
+	tell_full(reap);
+	return CONN_NEW;
+}
+
 /* The connection with this cookie, or NULL. */
 struct conn *conn_known(const struct reap *reap, uint64_t cookie)
 {

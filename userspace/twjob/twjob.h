@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * twjob: declarations for all its files. verbs.c has the table of verbs and options.
- * What it shares with twctl is in ../twctl/tool.h.
+ * What it shares with twctl is in ../tool/tool.h.
  */
 #ifndef TWJOB_H
 #define TWJOB_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The table of all verbs and options, with the texts that help and completion
- * print; see ../twctl/tool.h.
+ * print; see ../tool/tool.h.
  */
 #include "twjob.h"
 

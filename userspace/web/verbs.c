@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one verb of this program, which is one of twjob for its users; see ../twctl/tool.h.
+ * The one verb of this program, which is one of twjob for its users; see ../tool/tool.h.
  */
 #include "web.h"
 

@@ -3,8 +3,8 @@
  * Reads times as people write them, and prints them for people. It knows nothing
  * of wheels.
  */
-#ifndef TWCTL_TIMES_H
-#define TWCTL_TIMES_H
+#ifndef TOOL_TIMES_H
+#define TOOL_TIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,4 +47,4 @@ void span_text(char *text, size_t size, int64_t ns);
 void span_text_like(char *text, size_t size, uint64_t ns, const char *like);
 void real_text(char *text, size_t size, uint64_t ns, bool iso);
 
-#endif /* TWCTL_TIMES_H */
+#endif /* TOOL_TIMES_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What twctl and twjob have in common. Each has a table of verbs and options
+ * What the command-line tools have in common. Each has a table of verbs and options
  * (its verbs.c), which parsing, help and completion use. This knows neither wheels
  * nor jobs.
  */
-#ifndef TWCTL_TOOL_H
-#define TWCTL_TOOL_H
+#ifndef TOOL_H
+#define TOOL_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -254,4 +254,4 @@ char *command_output(char **command);
 void command_end_text(char *text, size_t size, int status);
 uint64_t back_off(unsigned int attempts);
 
-#endif /* TWCTL_TOOL_H */
+#endif /* TOOL_H */

@@ -3,8 +3,8 @@
  * What reading spans and points of time have in common: numbers, words, and what
  * to tell when a text is wrong.
  */
-#ifndef TWCTL_SCAN_H
-#define TWCTL_SCAN_H
+#ifndef TOOL_SCAN_H
+#define TOOL_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,4 +22,4 @@ bool refuse(const char *format, ...);
 bool point_begins(const char *text);
 bool point_parse(const char *text, uint64_t real_now, uint64_t *ns);
 
-#endif /* TWCTL_SCAN_H */
+#endif /* TOOL_SCAN_H */
