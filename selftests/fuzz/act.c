@@ -121,6 +121,50 @@ __u64 act_put(__u64 where, const void *data, size_t size, size_t at)
  * What programs remember.
  */
 
+const char *act_path(__u64 which)
+{
+	static __thread char path[64];
+
+	if (!which)
+		return "/dev/timewheel";
+	if (which > ACT_NAMES)
+		return "/dev/timewheels";
+	sprintf(path, "/dev/timewheels/fuzz%u", (unsigned int)which - 1);
+	return path;
+}
+
+/* A part of a mapping: pages left out at its begin, and at its end. */
+struct act_map act_part(const __u64 *v)
+{
+	struct act_map part = act_map[v[0] % ACT_MAPS];
+	size_t skip = v[1] * ACT_PAGE, less = v[2] * ACT_PAGE;
+
+	if (skip + less >= part.size)
+		return part;
+	part.at += skip;
+	part.size -= skip + less;
+	return part;
+}
+
+static struct act_uring act_urings[ACT_FILES];
+
+struct act_uring *act_at_uring(__u64 ring)
+{
+	return &act_urings[ring % ACT_FILES];
+}
+
+/* Unmaps the ring of a file, if it is one. */
+void act_uring_end(__u64 file)
+{
+	struct act_uring *uring = act_at_uring(file);
+
+	if (!uring->rings)
+		return;
+	munmap(uring->rings, uring->size);
+	munmap(uring->sqes, uring->sqes_size);
+	*uring = (struct act_uring){ 0 };
+}
+
 struct act_file *act_at_file(__u64 file)
 {
 	return &act_file[file % ACT_FILES];

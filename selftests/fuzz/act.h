@@ -37,6 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/io_uring.h>
 #include <linux/timewheel.h>
 
 /* Most arguments of a call; ARGS() names those that are not 0 by their place. */
@@ -92,6 +93,26 @@ struct act_map {
 	size_t	size;
 };
 
+/**
+ * struct act_uring - what there is of a ring besides its file
+ * @rings: heads, tails and completions; NULL if there is no ring
+ * @size: bytes there
+ * @sqes: requests
+ * @sqes_size: bytes there
+ * @params: as it was set up
+ * @tail: requests so far
+ * @of: the last one's file
+ */
+struct act_uring {
+	char			*rings;
+	size_t			size;
+	char			*sqes;
+	size_t			sqes_size;
+	struct io_uring_params	params;
+	__u32			tail;
+	__u64			of;
+};
+
 /* Shared by threads without a lock: what comes of that is as random as the rest. */
 extern struct act_map act_map[ACT_MAPS];
 extern struct timewheel_setup act_named[ACT_NAMES];
@@ -118,6 +139,7 @@ void act_keep_file(__u64 file, int fd, const struct timewheel_setup *setup);
 void act_keep_handle(__u64 handle);
 const char *act_path(__u64 which);
 struct act_map act_part(const __u64 *v);
+struct act_uring *act_at_uring(__u64 ring);
 void act_uring_end(__u64 file);
 
 /* What arguments may be made of. */

@@ -2,18 +2,6 @@
 /* Acts: files, and what waits for them. */
 #include "act.h"
 
-const char *act_path(__u64 which)
-{
-	static __thread char path[64];
-
-	if (!which)
-		return "/dev/timewheel";
-	if (which > ACT_NAMES)
-		return "/dev/timewheels";
-	sprintf(path, "/dev/timewheels/fuzz%u", (unsigned int)which - 1);
-	return path;
-}
-
 long act_open(const __u64 *v)
 {
 	int fd = open(act_path(v[2]), v[1] | O_CLOEXEC);

@@ -23,19 +23,6 @@ long act_mmap(const __u64 *v)
 	return 0;
 }
 
-/* A part of a mapping: pages left out at its begin, and at its end. */
-struct act_map act_part(const __u64 *v)
-{
-	struct act_map part = act_map[v[0] % ACT_MAPS];
-	size_t skip = v[1] * ACT_PAGE, less = v[2] * ACT_PAGE;
-
-	if (skip + less >= part.size)
-		return part;
-	part.at += skip;
-	part.size -= skip + less;
-	return part;
-}
-
 long act_munmap(const __u64 *v)
 {
 	struct act_map part = act_part(v);

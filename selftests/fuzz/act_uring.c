@@ -5,51 +5,10 @@
  */
 #include "act.h"
 
-#include <linux/io_uring.h>
-
 /* How many are registered at most. */
 #define ACT_BUFFERS	2
 
-/**
- * struct act_uring - what there is of a ring besides its file
- * @rings: heads, tails and completions; NULL if there is no ring
- * @size: bytes there
- * @sqes: requests
- * @sqes_size: bytes there
- * @params: as it was set up
- * @tail: requests so far
- * @of: the last one's file
- */
-struct act_uring {
-	char			*rings;
-	size_t			size;
-	char			*sqes;
-	size_t			sqes_size;
-	struct io_uring_params	params;
-	__u32			tail;
-	__u64			of;
-};
-
 __thread int act_outcome;
-
-static struct act_uring act_urings[ACT_FILES];
-
-static struct act_uring *act_at_uring(__u64 ring)
-{
-	return &act_urings[ring % ACT_FILES];
-}
-
-/* Unmaps the ring of a file, if it is one. */
-void act_uring_end(__u64 file)
-{
-	struct act_uring *uring = act_at_uring(file);
-
-	if (!uring->rings)
-		return;
-	munmap(uring->rings, uring->size);
-	munmap(uring->sqes, uring->sqes_size);
-	*uring = (struct act_uring){ 0 };
-}
 
 static char *act_uring_map(int fd, size_t size, __u64 at)
 {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/io_uring.h>
 
 #include "act.h"
 #include "call.h"
