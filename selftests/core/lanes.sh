@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+#
+# Lanes of selftests/check: the core in user space.
+
+# Not in full length, which "make check-core" has.
+lane_core()
+{
+	planned make -s -C selftests/core check STEPS=4000000
+}

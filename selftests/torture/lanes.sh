@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+#
+# Lanes of selftests/check: torture.
+
+# Everything at once, while the world is at its worst.
+lane_torture()
+{
+	attempt "torture builds without a warning" \
+		make -s -C selftests/torture OUTPUT="$out/torture" CFLAGS="-O2 -g -Werror"
+	OUTPUT=$out/torture selftests/torture/run 60s
+}

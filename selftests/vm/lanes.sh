@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+#
+# Lanes of selftests/check: the source: it builds, and the tools of the kernel have nothing to say of it; and this harness.
+
+lane_build()
+{
+	for kernel in $KERNELS; do
+		attempt "builds for $kernel with W=1, no warning" "$vm/build" "$kernel"
+	done
+	attempt "builds for the smallest configuration with W=1, no warning" \
+		"$vm/build" 6.1-cloud "$out/build/smallest" -j2 \
+		KCFLAGS="-include $PWD/$vm/config/smallest.h"
+}
+
+# sparse_is_silent KERNEL DIR: and it has looked at all files. C=2 would leave sparse out
+# where Debian's headers lack a script that looks for it, so that script is not asked.
+sparse_is_silent()
+{
+	"$vm/build" "$1" "$2" KBUILD_CHECKSRC=2 CF=-D__CHECK_ENDIAN__ &&
+		[ "$(grep -c '^ *CHECK ' "$2/build.log")" = "$(find kmod -name '*.c' | wc -l)" ]
+}
+
+lane_sparse()
+{
+	for kernel in 6.1-cloud 6.12-cloud; do
+		attempt "sparse is silent for $kernel" sparse_is_silent "$kernel" \
+			"$out/sparse/$kernel"
+	done
+}
+
+# silent IGNORE FILE...: checkpatch is. Files of which it had nothing to say before have
+# marks beside it, by what is in them, and it is not asked again: that would take minutes.
+silent()
+{
+	local ignore=$1 file mark known=${scripts%/*}/silent files=() marks=()
+
+	shift
+	mkdir -p "$known"
+	find "$known" -type f -mtime +60 -delete
+	for file; do
+		mark=$known/$({ echo "$ignore $file" && cat "$file"; } | sha256sum | cut -d' ' -f1)
+		[ -e "$mark" ] || { files+=("$file") && marks+=("$mark"); }
+	done
+	[ ${#files[@]} = 0 ] || {
+		perl "$scripts/checkpatch.pl" --no-tree --strict --terse --no-summary \
+			--ignore "$ignore" -f "${files[@]}" && touch "${marks[@]}"
+	}
+}
+
+# checked KIND IGNORE FILE...: checkpatch has nothing to say of them
+checked()
+{
+	local kind=$1 ignore=$2
+
+	shift 2
+	[ $# = 0 ] || attempt "checkpatch --strict has nothing to say of $# files: $kind" \
+		silent "$ignore" "$@"
+}
+
+# checkpatch is made for code inside the kernel. Code for user space, and the
+# header for it, has no BIT(), u16, strscpy() and the like; _Static_assert is not
+# CamelCase to it; FIXTURE_DATA(x) *self is no multiplication; and the shim of
+# the core's user-space build defines what the kernel's code uses. Tracepoints
+# are laid out by fields, not as calls. An older kernel's names are CamelCase, and what
+# it lacks is a macro of nothing.
+lane_style()
+{
+	local scripts file
+	local user=BIT_MACRO,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,CAMELCASE
+	user+=,STRCPY,PREFER_FALLTHROUGH,ENOSYS
+	local tests=$user,SPACING,MACRO_WITH_FLOW_CONTROL,COMPLEX_MACRO,MACRO_ARG_REUSE
+	local shim=$tests,MACRO_ARG_PRECEDENCE,NEW_TYPEDEFS,MEMORY_BARRIER
+	shim+=,MACRO_ARG_UNUSED,UNCOMMENTED_DEFINITION,CONST_STRUCT
+	local kmod=() user_files=() test_files=() shim_files=()
+
+	scripts=$($vm/source)/scripts || return
+	for file in $(find kmod selftests userspace -name '*.[ch]'); do
+		case $file in
+		kmod/trace.h | kmod/compat.h) ;;
+		selftests/core/shim/* | */native/shim/* | userspace/lib/process/kernel.h | \
+		userspace/lib/process/linux/*) shim_files+=("$file") ;;
+		selftests/* | */tests/*)		test_files+=("$file") ;;
+		userspace/* | kmod/include/uapi/*)	user_files+=("$file") ;;
+		*)					kmod+=("$file") ;;
+		esac
+	done
+	checked "the module" NONE "${kmod[@]}"
+	checked "tracepoints" PARENTHESIS_ALIGNMENT,OPEN_ENDED_LINE kmod/trace.h
+	checked "what older kernels lack" CAMELCASE,MACRO_ARG_UNUSED kmod/compat.h
+	checked "user space" "$user" "${user_files[@]}"
+	checked "tests" "$tests" "${test_files[@]}"
+	checked "the kernel in user space" "$shim" "${shim_files[@]}"
+	# shellcheck disable=SC2046 # one word each
+	attempt "kernel-doc is complete" perl "$scripts/kernel-doc" -none -Wall -Werror \
+		$(find kmod -name '*.[ch]') userspace/lib/timewheel.h
+}
+
+# That guests and lanes are started, refused and interrupted as they should be.
+lane_harness()
+{
+	planned $vm/test
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+#
+# Lanes of selftests/check: the services, and the tools and pages for jobs.
+
+lane_daemons()
+{
+	local build=$out/daemons/build
+
+	daemons()
+	{
+		make -s -C userspace/daemons OUTPUT="$build" "$@"
+	}
+	attempt "the daemons build without a warning" \
+		daemons CFLAGS="-O2 -g -Werror" tests
+	daemons check
+}
+
+lane_jobs()
+{
+	local build=$out/jobs/build host
+
+	# The lane "long" kills, and cuts the power, twice as often, "make torture" more often.
+	export TW_SCALE=0.5
+	attempt "twjobd builds without a warning" \
+		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" jobs
+	planned make -s -C userspace/daemons OUTPUT="$build" check-fuzz
+	attempt "twjobd-postgresql builds without a warning" \
+		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" \
+		postgresql "$build"/fuzz-postgresql
+	attempt "the tests of a cluster build without a warning" \
+		make -s -C userspace/daemons OUTPUT="$build" CFLAGS="-O2 -g -Werror" cluster
+	http()
+	{
+		make -s -C userspace/http OUTPUT="$out/jobs/http" DAEMONS="$build" "$@"
+	}
+	attempt "twjob-http builds without a warning" http CFLAGS="-O2 -g -Werror"
+	# These sleep most of the time, on the host, beside a guest.
+	{
+		for host in postgresql takeover play sockets process; do
+			planned make -s -C userspace/daemons OUTPUT="$build" check-$host
+		done
+		planned make -s -C userspace/node check-jobs OUTPUT="$out/jobs/node" \
+			DAEMONS="$build"
+		planned http check
+	} >"$out/jobs/host" &
+	make -s -C userspace/daemons OUTPUT="$build" check-jobs
+	wait
+	cat "$out/jobs/host"
+	make -s -C userspace/daemons OUTPUT="$build" check-wheels
+	attempt "the benchmark can make a store" \
+		make -s -C userspace/bench/jobs OUTPUT="$build" check
+	twjob()
+	{
+		make -s -C userspace/twjob OUTPUT="$out/jobs/twjob" "$@"
+	}
+	attempt "twjob builds without a warning" twjob CFLAGS="-O2 -g -Werror"
+	planned twjob check
+	web()
+	{
+		make -s -C userspace/web OUTPUT="$out/jobs/web" "$@"
+	}
+	attempt "twjob-web builds without a warning" web CFLAGS="-O2 -g -Werror"
+	planned web check DAEMONS="$build" TWJOB="$out/jobs/twjob"
+	planned make -s -C userspace/calendar OUTPUT="$out/jobs" check
+	twjob guest-tests DAEMONS="$build" VM_OPTIONS="-t 570 -o $out/jobs/guest"
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+#
+# Lanes of selftests/check: the library.
+
+# shellcheck disable=SC2046 # one word each
+lane_lib()
+{
+	local build=$out/lib/build kernel
+
+	lib()
+	{
+		make -s -C userspace/lib OUTPUT="$build" "$@"
+	}
+	attempt "libtimewheel builds without a warning" \
+		lib CFLAGS="-O2 -g -Werror" all tests examples
+	planned lib check-abi
+	planned lib check-install
+	# Wheels of the process need no guest.
+	planned "$build/tests/lib_process-static"
+	# A daemon, which a test runs.
+	mv "$build/examples/fdstore" "$build"
+	# One test is for a kernel that has no tcp_diag, all others for one that has it.
+	for kernel in 6.1-cloud 6.12-cloud; do
+		$vm/run -o "$out/lib/$kernel" -k "$kernel" -f "$build/fdstore" -d tcp_diag \
+			$(find "$build/tests" -type f -perm /1 ! -name 'lib_tcp*' \
+				! -name 'lib_process*' | sort) \
+			"$build"/examples/* "$build/tests/lib_tcp -T no_tcp_diag" \
+			"$build/tests/lib_tcp-static -T no_tcp_diag" \
+			'rmmod tcp_diag && ./lib_tcp -t no_tcp_diag'
+	done
+}
+
+lane_native()
+{
+	planned make -s -C userspace/lib OUTPUT="$out/native" check-native
+}
