@@ -170,4 +170,5 @@ lane_suspend()
 lane_hostile()
 {
 	planned selftests/hostile_check
+	planned selftests/mutants/run --places
 }
