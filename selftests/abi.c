@@ -38,7 +38,7 @@ _Static_assert(TIMEWHEEL_OP_REGISTER == 0 && TIMEWHEEL_OP_TOUCH == 1 &&
 	       "operations are frozen");
 
 #define WITNESS		TW_ID_THERE	/* a token that only a touch may change */
-#define WITNESS_DUE	100	/* its tick; the hand stands on tick 1 */
+#define WITNESS_DUE	100	/* due tick of the witness; the hand stands on tick 1 */
 #define FRESH		TW_ID_NEW	/* the id that OP and BATCH register */
 #define POISON		0xcc
 
@@ -47,11 +47,11 @@ _Static_assert(TIMEWHEEL_OP_REGISTER == 0 && TIMEWHEEL_OP_TOUCH == 1 &&
 FIXTURE(abi) {
 	int fd;
 	size_t page_size;
-	char *page;	/* the last of two mapped pages, zero */
-	char *end;	/* of both; what follows is not mapped */
+	char *page;	/* last of the two mapped pages, zero */
+	char *end;	/* end of both; the page behind is not mapped */
 };
 
-/* Puts everything back to how a failed call has to leave it. */
+/* Puts everything back to the state in which a failed call has to leave it. */
 static void undo(int fd)
 {
 	struct timewheel_op move = {
@@ -65,7 +65,7 @@ static void undo(int fd)
 	tw_op(fd, &move);
 }
 
-/* The named wheel that CREATE makes and DESTROY ends. */
+/* Creates the named wheel that DESTROY ends. */
 static int create(int fd)
 {
 	struct timewheel_create create;
@@ -107,7 +107,9 @@ FIXTURE_TEARDOWN(abi)
 	close(self->fd);
 }
 
-/* All but SETUP: the wheel must be what it was when @expected is an error. */
+/*
+ * For all commands but SETUP: the wheel must stay as it was when @expected is an error.
+ */
 static void expect_on_wheel(struct __test_metadata *_metadata, int fd,
 			    const struct tw_command *c, void *arg, int expected,
 			    const char *what)
@@ -123,7 +125,7 @@ static void expect_on_wheel(struct __test_metadata *_metadata, int fd,
 	undo(fd);
 }
 
-/* SETUP: a file whose set-up failed is as good as new. */
+/* For SETUP: a file whose set-up failed is as good as new. */
 static void expect_on_new_file(struct __test_metadata *_metadata,
 			       const struct tw_command *c, void *arg, int expected,
 			       const char *what)
@@ -145,7 +147,7 @@ static void expect_on_new_file(struct __test_metadata *_metadata,
 	close(fd);
 }
 
-/* CREATE, DESTROY: what fails makes and ends nothing either. */
+/* For CREATE and DESTROY: a call that fails makes and ends no wheel. */
 static void expect_on_named(struct __test_metadata *_metadata, int fd,
 			    const struct tw_command *c, void *arg, int expected,
 			    const char *what)
@@ -177,7 +179,7 @@ static void expect_call(struct __test_metadata *_metadata, int fd,
 	}
 }
 
-/* A valid argument that ends @beyond bytes after the mapped pages do. */
+/* Returns a valid argument that ends @beyond bytes behind the mapped pages. */
 static void *fill_at_end(const FIXTURE_DATA(abi) *self,
 			 const struct tw_command *c, size_t beyond)
 {
@@ -206,7 +208,7 @@ TEST(numbers_are_frozen)
 	}
 }
 
-/* Without this the other tests would find errors for the wrong reason. */
+/* The other tests would find errors for the wrong reason if valid calls failed. */
 TEST_F(abi, valid_calls_succeed)
 {
 	const struct tw_command *c;
@@ -215,7 +217,7 @@ TEST_F(abi, valid_calls_succeed)
 		expect_call(_metadata, self->fd, c, fill(self, c), 0, "valid");
 		expect_call(_metadata, self->fd, c, fill_at_end(self, c, 0), 0,
 			    "at the end of the page");
-		/* Nothing says that a structure is aligned. */
+		/* A structure need not be aligned. */
 		memset(self->page, 0, self->page_size);
 		memmove(self->page + 1, fill_at_end(self, c, 0), c->size);
 		expect_call(_metadata, self->fd, c, self->page + 1, 0,
@@ -245,7 +247,7 @@ TEST_F(abi, too_small_a_size_is_einval)
 	}
 }
 
-/* Newer programs work as long as they use nothing that is not known here. */
+/* Newer programs work as long as they use nothing that the module does not know. */
 TEST_F(abi, larger_size_with_zero_tail_is_fine)
 {
 	const struct tw_command *c;
@@ -265,7 +267,7 @@ TEST_F(abi, larger_size_with_zero_tail_is_fine)
 	}
 }
 
-/* Whether the module is as old as this program: it knows nothing behind CAPS. */
+/* Whether the module is as old as this program, and so knows nothing behind CAPS. */
 static bool knows_no_more(int fd)
 {
 	char arg[sizeof(struct timewheel_caps) + 8] = {};
@@ -276,7 +278,7 @@ static bool knows_no_more(int fd)
 	return tw_ret(ioctl(fd, TIMEWHEEL_IOC_CAPS, arg)) == -E2BIG;
 }
 
-/* A newer module may know the beginning of a tail, but not one that is so long. */
+/* A newer module may know the beginning of a tail, but not all of so long a tail. */
 TEST_F(abi, larger_size_with_nonzero_tail_is_e2big)
 {
 	const bool same_age = knows_no_more(self->fd);
@@ -306,7 +308,7 @@ TEST_F(abi, larger_size_with_nonzero_tail_is_e2big)
 	}
 }
 
-/* Larger than a page is too big, even if all of it is zero. */
+/* A structure larger than a page is too big, even if all of its tail is zero. */
 TEST_F(abi, larger_than_a_page_is_e2big)
 {
 	const struct tw_command *c;
@@ -323,7 +325,7 @@ TEST_F(abi, larger_than_a_page_is_e2big)
 	munmap(pages, 2 * self->page_size);
 }
 
-/* A size that no memory of this program holds is refused, not believed. */
+/* The module refuses a size that no memory of this program holds. */
 TEST_F(abi, absurd_size_is_refused)
 {
 	const __u32 sizes[] = { 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff };
@@ -367,7 +369,7 @@ TEST_F(abi, each_undefined_flag_is_einval)
 			arg[1] = 1U << bit;
 			expect_call(_metadata, self->fd, c, arg, -EINVAL,
 				    "undefined flag");
-			/* Nor may it hide behind those that are defined. */
+			/* An undefined flag may not hide behind defined flags either. */
 			if (c->number == TIMEWHEEL_IOC_SETUP) {
 				arg[1] |= c->flags;
 				expect_call(_metadata, self->fd, c, arg,
@@ -406,7 +408,7 @@ TEST_F(abi, bad_address_is_efault)
 		(void *)0x7ffffffff000,		/* the last page of user space */
 		(void *)0x00007ffffffffff8,
 		(void *)0x0000800000000000,	/* not canonical */
-		(void *)0xffff888000000000,	/* the kernel's */
+		(void *)0xffff888000000000,	/* in the kernel */
 		(void *)0xffffffff81000000,
 #endif
 		(void *)-4096L, (void *)-8L, (void *)-1L,
@@ -438,7 +440,9 @@ TEST_F(abi, structure_over_the_last_page_is_efault)
 			expect_call(_metadata, self->fd, c,
 				    fill_at_end(self, c, beyond[i]), -EFAULT,
 				    "over the last page");
-		/* All is there but the tail that the size speaks of. */
+		/*
+		 * The whole structure is mapped, but not the tail that its size claims.
+		 */
 		arg = fill_at_end(self, c, 0);
 		*arg = c->size + 64;
 		expect_call(_metadata, self->fd, c, arg, -EFAULT,
@@ -462,7 +466,10 @@ TEST_F(abi, what_is_only_read_may_be_read_only)
 	}
 }
 
-/* Of those that change something, what cannot be told is done: see below. */
+/*
+ * Commands that change a wheel are left out: they are done although they cannot tell.
+ * The tests below are for them.
+ */
 TEST_F(abi, read_only_output_is_efault)
 {
 	const struct tw_command *c;
@@ -480,7 +487,7 @@ TEST_F(abi, read_only_output_is_efault)
 	}
 }
 
-/* Documented: the operation has been carried out; never an unnamed token. */
+/* The operation has been carried out, as documented: no token is left without a name. */
 TEST_F(abi, op_whose_result_cannot_be_written)
 {
 	struct timewheel_op *op = (void *)self->page;
@@ -506,7 +513,10 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	ASSERT_EQ(0, mprotect(self->page, self->page_size, PROT_READ));
 	EXPECT_EQ(-EFAULT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_BATCH, self->page)));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	/* Carried out or not, the wheel knows which. */
+	/*
+	 * The wheel's counters and tokens agree, whether the operation was carried out
+	 * or not.
+	 */
 	if (info.registered == before.registered) {
 		EXPECT_EQ(before.pending, info.pending);
 		EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, FRESH, &found)));
@@ -517,7 +527,7 @@ TEST_F(abi, batch_whose_count_done_cannot_be_written)
 	}
 }
 
-/* Documented: the token has been touched. */
+/* The token has been touched, as documented. */
 TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
 {
 	struct timewheel_token found;
@@ -531,7 +541,7 @@ TEST_F(abi, touch_many_whose_count_done_cannot_be_written)
 	EXPECT_EQ((WITNESS_DUE + 1) * TW_SEC, found.deadline);
 }
 
-/* The structure that CREATE points to is checked like any other. */
+/* The structure that CREATE points to is checked like any other structure. */
 TEST_F(abi, setup_of_a_creation)
 {
 	const struct tw_command *c = &tw_commands[_IOC_NR(TIMEWHEEL_IOC_CREATE)];
@@ -563,7 +573,7 @@ TEST_F(abi, setup_of_a_creation)
 	NEEDS_KERNEL("EFAULT");
 	ASSERT_EQ(TIMEWHEEL_IOC_CREATE, c->number);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* A newer module may know so short a tail. */
+		/* A newer module may know a tail as short as these. */
 		if (cases[i].nonzero < size + 63 && !same_age)
 			continue;
 		memset(self->page, 0, self->page_size);
@@ -597,7 +607,7 @@ TEST_F(abi, setup_of_a_creation)
 	expect_call(_metadata, self->fd, c, &arg, -EFAULT, "the kernel's");
 }
 
-/* Bytes of @outputs may differ, all others must not. */
+/* Bytes of @outputs may differ; all other bytes must not. */
 static void expect_only_outputs_changed(struct __test_metadata *_metadata,
 					const char *what, const void *before,
 					const void *after, size_t size,
@@ -617,7 +627,7 @@ static void expect_only_outputs_changed(struct __test_metadata *_metadata,
 	}
 }
 
-/* A field that came later than the first release is 0 unless its test uses it. */
+/* Fields that came after the first release are 0 unless their test uses them. */
 static void poison_op(struct timewheel_op *op)
 {
 	memset(op, 0, sizeof(*op));
@@ -625,8 +635,8 @@ static void poison_op(struct timewheel_op *op)
 }
 
 /*
- * What is not named an output stays as it was, and what is one is written in
- * whole: no byte of the kernel's memory gets out between the fields.
+ * An operation leaves all fields but its outputs as they were, and writes each output
+ * in whole: no byte of the kernel's memory gets out between the fields.
  */
 TEST_F(abi, ops_write_their_outputs_only)
 {
@@ -679,7 +689,10 @@ TEST_F(abi, ops_write_their_outputs_only)
 		else
 			op.id = FRESH;
 		op.time = 5 * TW_SEC;
-		/* Only these two read them. */
+		/*
+		 * Only REGISTER and MOVE read a timeout, and only REGISTER reads a
+		 * period.
+		 */
 		if (cases[i].code == TIMEWHEEL_OP_REGISTER ||
 		    cases[i].code == TIMEWHEEL_OP_MOVE)
 			op.timeout = 0;
@@ -701,7 +714,7 @@ TEST_F(abi, ops_write_their_outputs_only)
 		EXPECT_EQ((op.flags & TIMEWHEEL_OPF_ABSOLUTE ? 5 : 6) * TW_SEC,
 			  op.deadline);
 
-		/* The same call again, failing: the structure stays whole. */
+		/* The same call fails the second time, and leaves the structure whole. */
 		if (cases[i].code == TIMEWHEEL_OP_CANCEL) {
 			op = before;
 			EXPECT_EQ(-1, ioctl(self->fd, TIMEWHEEL_IOC_OP, &op));
@@ -713,7 +726,7 @@ TEST_F(abi, ops_write_their_outputs_only)
 	}
 }
 
-/* What is said of operations goes for the answers to a delivery as well. */
+/* Answers to a delivery write their outputs only, as other operations do. */
 TEST_F(abi, answers_write_their_outputs_only)
 {
 	const size_t outputs[][2] = {
@@ -778,7 +791,10 @@ TEST_F(abi, answers_write_their_outputs_only)
 					    &op, sizeof(op),
 					    periodic ? registers : outputs);
 
-		/* An answer given twice, a token that is not there: nothing is written. */
+		/*
+		 * An answer given twice, and an absent token, are errors that write
+		 * nothing.
+		 */
 		op = before;
 		if (!answer)
 			op.id = WITNESS;
@@ -797,7 +813,9 @@ TEST_F(abi, answers_write_their_outputs_only)
 	}
 }
 
-/* What is still poison is what the call did not write. LIST reads its cursor, too. */
+/*
+ * Bytes that are still poison were not written by the call. LIST also reads its cursor.
+ */
 TEST_F(abi, commands_write_their_outputs_only)
 {
 	const struct tw_command *c;
@@ -825,7 +843,7 @@ TEST_F(abi, commands_write_their_outputs_only)
 	}
 }
 
-/* Each of their fields. */
+/* Each field of CAPS and INFO has its right value. */
 TEST_F(abi, what_caps_and_info_tell)
 {
 	const bool same_age = knows_no_more(self->fd);
@@ -884,7 +902,7 @@ TEST_F(abi, what_caps_and_info_tell)
 	EXPECT_EQ(0ULL, info.returned);
 	EXPECT_EQ(0ULL, info.deleted);
 	EXPECT_EQ(0ULL, info.missed);
-	/* Still poison would be a field that the call did not write. */
+	/* A field that the call did not write would still be poison. */
 	EXPECT_NE(0xccccccccU, info.number);
 	EXPECT_NE(0U, info.number);
 	EXPECT_GT(1ULL << 40, info.bytes);
@@ -892,7 +910,7 @@ TEST_F(abi, what_caps_and_info_tell)
 	EXPECT_GT(1ULL << 40, info.quiet);
 }
 
-/* Tokens are written whole, and nothing behind the last one. */
+/* LIST and GET write whole tokens, and nothing behind the last token. */
 TEST_F(abi, list_and_get_write_whole_tokens)
 {
 	struct timewheel_token expected[2], found;
@@ -924,7 +942,7 @@ TEST_F(abi, list_and_get_write_whole_tokens)
 	EXPECT_EQ(1U, get.done);
 	EXPECT_EQ(0, memcmp(expected, tw_tokens, sizeof(expected)));
 
-	/* So is one that tells that there is none. */
+	/* A record which tells that there is no token is written whole, too. */
 	memset(tw_tokens, POISON, sizeof(tw_tokens));
 	memset(&expected[0], 0, sizeof(expected[0]));
 	tw_fill_get(&get);
@@ -945,7 +963,7 @@ TEST_F(abi, events_are_written_whole)
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
 
 	memset(buffer, POISON, sizeof(buffer));
-	/* Room for two and all but one byte of the third. */
+	/* The buffer has room for two events and all but one byte of the third. */
 	ASSERT_EQ((ssize_t)(2 * sizeof(*event)),
 		  read(self->fd, buffer, 3 * sizeof(*event) - 1));
 	for (size_t i = 2 * sizeof(*event); i < sizeof(buffer); i++)
@@ -964,7 +982,7 @@ TEST_F(abi, events_are_written_whole)
 	}
 }
 
-/* @c's argument, so that nothing but the number is wrong. */
+/* The argument is valid for @c, so that only the number is wrong. */
 static void expect_enotty(struct __test_metadata *_metadata, int fd,
 			  const struct tw_command *c, unsigned int number)
 {
@@ -1014,7 +1032,7 @@ TEST_F(abi, unknown_commands_are_enotty)
 			}
 		}
 		for (unsigned int type = 1; type < 256; type++) {
-			/* Some have commands that every file answers. */
+			/* Some types have commands that every file answers. */
 			if (type != TIMEWHEEL_IOC_TYPE &&
 			    !strchr("TfX\x12\x94", type))
 				expect_enotty(_metadata, self->fd, c,
@@ -1026,8 +1044,9 @@ TEST_F(abi, unknown_commands_are_enotty)
 
 #if defined(__x86_64__) && !defined(__ILP32__)
 /*
- * Programs with 32-bit pointers in 64-bit mode come by another number for ioctl(2):
- * most kernels know none of those; where they do it is as for all others.
+ * Programs with 32-bit pointers in 64-bit mode use another number for ioctl(2). Most
+ * kernels do not know this number; kernels that know it answer as for all other
+ * programs.
  */
 #define X32_IOCTL	(0x40000000L | 514)
 
@@ -1103,7 +1122,10 @@ TEST_F(abi, bad_calls_say_nothing)
 		said++;
 	}
 	EXPECT_EQ(EAGAIN, errno);
-	/* Others may have had something to say; limits of rates let 10 pass. */
+	/*
+	 * Other parts of the kernel may have written a few messages. A limit of rates
+	 * would let 10 messages of the module pass.
+	 */
 	EXPECT_GT(10, said);
 	close(log);
 }
@@ -1123,8 +1145,8 @@ TEST_F(abi, o_path_is_ebadf)
 }
 
 /*
- * What changes a wheel needs a file that is open for writing, what reads or lists
- * its tokens one that is open for reading.
+ * Calls that change a wheel need a file that is open for writing; calls that read or
+ * list its tokens need a file that is open for reading.
  */
 TEST_F(abi, read_only_file)
 {
@@ -1142,7 +1164,7 @@ TEST_F(abi, read_only_file)
 		case TW_WHEEL:
 			EXPECT_EQ(-EBADFD, ret);
 			break;
-		case TW_WHEEL | TW_WRITE: /* which is said first is open */
+		case TW_WHEEL | TW_WRITE: /* either error may come first */
 			EXPECT_TRUE(ret == -EBADF || ret == -EBADFD);
 			break;
 		default:
@@ -1155,7 +1177,7 @@ TEST_F(abi, read_only_file)
 	close(fd);
 }
 
-/* Such a file of a wheel changes nothing, and tells all about it. */
+/* A read-only file of a wheel changes nothing, and tells everything about the wheel. */
 TEST_F(abi, read_only_file_of_a_wheel)
 {
 	struct timewheel_event event;
@@ -1183,7 +1205,7 @@ TEST_F(abi, read_only_file_of_a_wheel)
 		tw_expect_state(reader, 0, WITNESS, &before, "%s", c->name);
 	}
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(reader, 0, FRESH, &token)));
-	/* An empty batch asks for no operation, and is refused all the same. */
+	/* An empty batch has no operation, but is refused all the same. */
 	EXPECT_EQ(-EBADF, tw_ret(tw_batch(reader, NULL, 0, NULL)));
 	ASSERT_EQ(0, tw_advance(writer, 1));
 	EXPECT_EQ(1, tw_read(reader, &event, 1));
@@ -1216,7 +1238,7 @@ TEST_F(abi, write_only_file)
 	close(fd);
 }
 
-/* The operations that the device lacks say so, and consume no event. */
+/* The device answers operations that it lacks by an error, and consumes no event. */
 TEST_F(abi, operations_that_do_not_exist)
 {
 	struct timewheel_event event = {};

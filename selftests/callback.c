@@ -26,8 +26,8 @@ static bool trace_expiries(bool on)
 }
 
 /*
- * Reads what was traced: the shortest run of the wheel's callback, in cycles,
- * and how often it ran. The exit's line names the timer only.
+ * Reads the trace: the shortest run of the wheel's callback, in cycles, and how often
+ * the callback ran. The line of an exit names the timer only.
  */
 static unsigned int parse_trace(__u64 *shortest)
 {
@@ -66,7 +66,7 @@ static unsigned int parse_trace(__u64 *shortest)
 	return runs;
 }
 
-/* A thread that waits for the wheel, so that the callback has one to wake. */
+/* A thread waits for the wheel, so that the callback has a thread to wake. */
 static void *wait_for_wheel(void *arg)
 {
 	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
@@ -82,7 +82,7 @@ FIXTURE(callback) {
 
 FIXTURE_SETUP(callback)
 {
-	/* A mark for a person who reads the trace of a failed test. */
+	/* The mark helps a person who reads the trace of a failed test. */
 	tw_write_file(TRACING "trace_marker", "timewheel callback test\n");
 }
 
@@ -90,7 +90,7 @@ FIXTURE_TEARDOWN(callback)
 {
 }
 
-/* An epoll instance that waits for the wheel until the test ends. */
+/* Makes an epoll instance that waits for the wheel until the test ends. */
 static int make_poller(int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -100,8 +100,9 @@ static int make_poller(int fd)
 }
 
 /*
- * Instructions of the callback with @n tokens due in one tick; 0: failed.
- * @waiters: how many wait: the first is a thread, the others are epoll instances
+ * Returns how many instructions the callback takes with @n tokens due in one tick, or 0
+ * if no callback was traced. The first of @waiters is a thread, the others are epoll
+ * instances.
  */
 static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 		     unsigned int waiters)
@@ -117,13 +118,13 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 			      n, 0, 0));
 	for (unsigned int i = 1; i < waiters; i++)
 		ASSERT_LT(0, make_poller(fd));
-	/* Soon, but after all the registrations are done. */
+	/* The deadline is soon, but after all registrations are done. */
 	due = tw_now(CLOCK_MONOTONIC) + 500 * TW_MS + n * 10000;
 	ASSERT_EQ(n, tw_register_many(fd, 0, n, TIMEWHEEL_OPF_ABSOLUTE, due));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC) + 300 * TW_MS, due);
 	if (waiters)
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_wheel, &fd));
-	/* Emptying the trace waits for a grace period or two. */
+	/* The test wakes 60 ms early: to empty the trace takes a grace period or two. */
 	at.tv_sec = (due - 60 * TW_MS) / TW_SEC;
 	at.tv_nsec = (due - 60 * TW_MS) % TW_SEC;
 	ASSERT_EQ(0, clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL));
@@ -132,8 +133,9 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	ASSERT_TRUE(tw_write_file(TRACING "tracing_on", "1"));
 	ASSERT_LT(tw_now(CLOCK_MONOTONIC), due);
 	/*
-	 * Busy, so that the tick goes on and is traced: the tracer takes a few
-	 * more instructions for what comes long after the event before it.
+	 * The loop keeps the CPU busy, so that the tick goes on and is traced: the
+	 * tracer takes a few more instructions for an event that comes long after the
+	 * event before it.
 	 */
 	while (tw_now(CLOCK_MONOTONIC) < due + 30 * TW_MS)
 		;
@@ -152,7 +154,7 @@ static __u64 measure(struct __test_metadata *_metadata, int fd, unsigned long n,
 	return runs ? cycles : 0;
 }
 
-/* Why instructions cannot be counted here, or NULL: then they are. */
+/* Returns why instructions cannot be counted here, or NULL and counting begins. */
 static const char *begin_to_count(void)
 {
 	if (!getenv("TW_ICOUNT"))
@@ -174,8 +176,8 @@ static void end_to_count(void)
 }
 
 /*
- * One token due or a million in the same tick: the callback raises its flag and
- * wakes, nothing else. The readers do the work.
+ * The callback raises its flag and wakes, nothing else, for one due token or a million
+ * in the same tick. The readers do the work.
  */
 TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 {
@@ -187,7 +189,10 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 		SKIP(return, "%s", reason);
 	for (int waiter = 0; waiter < 2; waiter++) {
 		for (int i = 0; i < 3; i++) {
-			/* Code that runs for the first time takes longer. */
+			/*
+			 * Code that runs for the first time takes longer, so the best
+			 * of three tries counts.
+			 */
 			counts[i] = ~0ULL;
 			for (int try = 0; try < 3; try++) {
 				int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -204,7 +209,10 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 		}
 		EXPECT_LT(0ULL, counts[0]);
 		for (int i = 1; i < 3; i++) {
-			/* Which task is woken is the scheduler's work, which varies. */
+			/*
+			 * The scheduler chooses the task that is woken, and its work
+			 * varies.
+			 */
 			__u64 slack = waiter ? counts[0] / 10 : 0;
 
 			EXPECT_GE(counts[0] + slack, counts[i]);
@@ -215,11 +223,15 @@ TEST_F_TIMEOUT(callback, the_same_count_for_any_number_due, 280)
 }
 
 /*
- * The callback wakes all that poll (P6): 100,000 of them cost no more each than 1,000 do.
+ * The callback wakes all pollers (P6): each of 100,000 costs no more than each of
+ * 1,000.
  */
 TEST_F_TIMEOUT(callback, the_same_count_for_each_poller, 280)
 {
-	/* The first time is only to have the code run: that takes longer. */
+	/*
+	 * The first measurement only makes the code run once, because first runs take
+	 * longer.
+	 */
 	const unsigned int pollers[] = { 0, 0, 1000, tw_scaled(100000) };
 	const char *reason = begin_to_count();
 	__u64 counts[4], each[4] = {};
@@ -257,12 +269,12 @@ TEST_F(callback, none_for_an_empty_wheel)
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	tw_sleep_ms(1000);
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_GE(1ULL, info.callbacks);	/* of the cancelled token */
+	EXPECT_GE(1ULL, info.callbacks);	/* for the cancelled token */
 	EXPECT_EQ((__u64)TIMEWHEEL_NEVER, info.next);
 	close(fd);
 }
 
-/* Active users for some seconds: no slot of theirs falls due. */
+/* Users are active for some seconds: none of their slots falls due. */
 TEST_F(callback, none_for_slots_that_are_not_due)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -312,9 +324,9 @@ static void *read_one(void *arg)
 }
 
 /*
- * A lone token goes down the levels while a reader waits: at most one callback
- * for each level. 60 slots of 1 ms: level 1 has slots of 30 ms and reaches
- * 1920 ms far, level 2 has slots of 960 ms.
+ * A lone token goes down the levels while a reader waits, with at most one callback for
+ * each level. A wheel with 60 slots of 1 ms has slots of 30 ms on level 1, which
+ * reaches 1920 ms far, and slots of 960 ms on level 2.
  */
 TEST_F(callback, one_for_each_level_of_a_lone_token)
 {
@@ -375,9 +387,9 @@ static __u64 callbacks_of(struct __test_metadata *_metadata, int fd,
 }
 
 /*
- * 40 tokens, one each half a millisecond, while the machine sleeps. Without slack
- * there is an interrupt for each. With a longer slack there are few: one for each time
- * that something else has woken the machine.
+ * 40 tokens come due, one each half a millisecond, while the machine sleeps. Without
+ * slack there is an interrupt for each token. A longer slack needs few interrupts: one
+ * for each time that something else has woken the machine.
  */
 TEST_F(callback, few_within_the_slack)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What operations cost, in instructions, beside the same work done by timerfd
- * and POSIX timers, and for how many closing keeps the CPU from others. For a
- * guest that runs one instruction per nanosecond (TW_ICOUNT=1), where clock
- * readings count instructions and repeat on any machine, however busy. All figures
- * are printed; the tests assert only ratios of one run, and that bound.
+ * The cost of operations is counted in instructions, beside the same work done by
+ * timerfd and POSIX timers, and closing a wheel keeps the CPU from others for a bounded
+ * number of instructions. The tests need a guest that runs one instruction per
+ * nanosecond (TW_ICOUNT=1), where clock readings count instructions and repeat on any
+ * machine, however busy. All figures are printed; the tests assert only ratios of one
+ * run, and the bound.
  */
 #define _GNU_SOURCE
 #include <linux/sockios.h>
@@ -18,7 +19,7 @@
 
 #include "tw_test.h"
 
-#define ROUNDS		1000	/* of single operations */
+#define ROUNDS		1000	/* number of single operations */
 #define BATCH		512
 #define FAR		(1000 * TW_SEC)
 #define TRIES		3
@@ -44,7 +45,7 @@ static __u64 clock_cost;
 	least_;								\
 })
 
-/* The same per round of a loop, in which @i is the round's number. */
+/* Runs @n rounds of @code and returns the count per round; @i is the round's number. */
 #define COUNT_EACH(n, code)						\
 	(COUNT(for (unsigned int i = 0; i < (n); i++) code;) /	\
 	 (double)(n))
@@ -89,7 +90,10 @@ static void fill(__u32 code, __u32 flags)
 	}
 }
 
-/* One batch; all of it has to succeed. Returns the count per operation. */
+/*
+ * Carries out one batch, which has to succeed in all operations. Returns the count per
+ * operation.
+ */
 static double count_batch(struct __test_metadata *_metadata, int fd, __u32 code,
 			  __u32 flags)
 {
@@ -109,7 +113,7 @@ static double count_batch(struct __test_metadata *_metadata, int fd, __u32 code,
 	return took / (double)BATCH;
 }
 
-/* The same for one call that gets as many tokens. */
+/* Gets BATCH tokens by one call. Returns the count per token. */
 static double count_get(struct __test_metadata *_metadata, int fd, __u32 flags)
 {
 	static struct timewheel_token tokens[BATCH];
@@ -138,7 +142,7 @@ struct batch_counts {
 	double add, touch, touch_or_register, move, get, cancel;
 };
 
-/* @flags name the tokens in all operations but registrations. */
+/* @flags say how all operations but registrations name their tokens. */
 static struct batch_counts count_batches(struct __test_metadata *_metadata,
 					 int fd, __u32 flags)
 {
@@ -161,7 +165,7 @@ static struct batch_counts count_batches(struct __test_metadata *_metadata,
 	return all;
 }
 
-/* On a wheel without ids, for programs that keep the handles. */
+/* Counts batches on a wheel without ids, for programs that keep the handles. */
 static struct batch_counts count_handle_batches(struct __test_metadata *_metadata)
 {
 	struct batch_counts all = { 1e9, 1e9, 1e9, 1e9, 1e9, 1e9 };
@@ -192,7 +196,10 @@ static struct batch_counts count_handle_batches(struct __test_metadata *_metadat
 	return all;
 }
 
-/* Reads @n events at a time from a wheel where many are due; per event. */
+/*
+ * Reads @n events at a time from a wheel where many are due. Returns the count per
+ * event.
+ */
 static double count_reads(struct __test_metadata *_metadata, int n, __u32 flags)
 {
 	static struct timewheel_event events[1024];
@@ -218,7 +225,7 @@ struct peers {
 	double create, arm, rearm, close, read, ioctl, epoll;
 };
 
-/* A timerfd for each timeout, as a program uses without this device. */
+/* Counts a timerfd for each timeout, as programs use it without this device. */
 static struct peers count_timerfd(struct __test_metadata *_metadata)
 {
 	const struct itimerspec later = { .it_value.tv_sec = 1000 };
@@ -254,7 +261,7 @@ static struct peers count_timerfd(struct __test_metadata *_metadata)
 
 	fds[0] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	p.rearm = COUNT_EACH(ROUNDS, timerfd_settime(fds[0], 0, &later, NULL));
-	/* A command that it does not know: the cost of the system call. */
+	/* The timerfd does not know this command: only the system call costs. */
 	p.ioctl = COUNT_EACH(ROUNDS, ioctl(fds[0], SIOCINQ, &expirations));
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event));
 	p.read = 1e9;
@@ -301,7 +308,7 @@ static void print_batch(const char *how, const char *what, double count)
 {
 	char line[80];
 
-	/* 1e9: not counted */
+	/* A count of 1e9 stands for an operation that was not counted. */
 	if (count >= 1e9)
 		return;
 	snprintf(line, sizeof(line), "batch of 512 %s: %s", how, what);
@@ -420,7 +427,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	      (timerfd.create + timerfd.arm + timerfd.close));
 	print("read in a full batch, per event, without ids (60)", read1024);
 
-	/* The reached figures, with some room for other kernels. */
+	/* The bounds are the reached figures, with some room for other kernels. */
 	EXPECT_GE(0.7 * timerfd.rearm, touch_handle);
 	EXPECT_GE(0.2 * timerfd.rearm, by_handle.touch);
 	EXPECT_GE(0.2 * (timerfd.create + timerfd.arm + timerfd.close),
@@ -428,7 +435,7 @@ TEST_F_TIMEOUT(counts, operations_beside_their_peers, 280)
 	free(handles);
 }
 
-/* A real-time thread that wakes often, and how late it was at worst. */
+/* A real-time thread wakes often, and notes how late it was at worst. */
 struct urgent {
 	pthread_t thread;
 	bool over;
@@ -496,9 +503,9 @@ static __u64 stalled_by_closing(struct __test_metadata *_metadata, __u32 flags,
 
 /*
  * Another thread on the same CPU gets its turns while a million tokens, or TW_SCALE of
- * them, are freed. The kernel keeps freed pages for their CPU, and may free all at once
- * with interrupts off. The test lets it keep few pages, which take it some 60,000
- * instructions.
+ * them, are freed. The kernel keeps freed pages for their CPU, and may free all of them
+ * at once with interrupts off. The test lets the kernel keep few pages, whose freeing
+ * takes some 60,000 instructions.
  */
 TEST_F_TIMEOUT(counts, closing_stalls_nobody, 280)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every documented errno of every operation, each provoked by one thing wrong
- * in otherwise perfect input, and that the wheel is as before (P9). The common
- * errors of arguments are in abi.c, those of bad memory in faults.c.
+ * Each documented errno of each operation is provoked by one error in otherwise perfect
+ * input, and leaves the wheel as it was (P9). The common errors of arguments are in
+ * abi.c, the errors of bad memory in faults.c.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -26,7 +26,7 @@
 #define ABSENT		3	/* never registered */
 #define CAPACITY	1000
 
-/* A manual wheel of 1 s ticks whose hand stands on 10. */
+/* The wheel is manual, with ticks of 1 s, and its hand stands on tick 10. */
 FIXTURE(errors) {
 	int fd;
 	__u64 handle;	/* of WITNESS */
@@ -52,12 +52,14 @@ FIXTURE_TEARDOWN(errors)
 	close(self->fd);
 }
 
-/* No call has changed the wheel, or the token WITNESS, since @before was taken. */
+/*
+ * Expects that no call has changed the wheel, or WITNESS, since self->before was taken.
+ */
 #define expect_unchanged()						\
 	tw_expect_state(self->fd, 0, WITNESS, &self->before,		\
 			"before line %d", __LINE__)
 
-/* One operation with one error, alone and as an element of a batch. */
+/* Expects an error of one operation, alone and as an element of a batch. */
 #define expect_op_error(expected, ...)					\
 	tw_expect_error(self->fd, WITNESS, expected, __VA_ARGS__)
 
@@ -67,7 +69,10 @@ TEST_F(errors, register_eexist)
 			.time = TW_SEC);
 	expect_op_error(-EEXIST, .code = TIMEWHEEL_OP_REGISTER, .id = WITNESS,
 			.flags = TIMEWHEEL_OPF_ABSOLUTE, .time = 11 * TW_SEC);
-	/* Also when it is past its deadline: only a reader ends it. */
+	/*
+	 * The id also exists when its token is past its deadline: only a reader ends
+	 * the token.
+	 */
 	ASSERT_EQ(0, tw_advance(self->fd, 150));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_register(self->fd, WITNESS, TW_SEC, 0,
 					      NULL)));
@@ -76,7 +81,7 @@ TEST_F(errors, register_eexist)
 /* A deadline that does not fit is refused, never taken for "at once". */
 TEST_F(errors, register_erange)
 {
-	/* Rounded up to a tick, the first beyond 2^63 ns. */
+	/* The time last + 1 is rounded up to the first tick beyond 2^63 ns. */
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
 	const __u64 times[] = {
 		last + 1, S64_LAST - 1, S64_LAST, S64_LAST + 1, S64_LAST + 2,
@@ -92,7 +97,7 @@ TEST_F(errors, register_erange)
 		expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 				.id = ABSENT, .time = times[i]);
 	}
-	/* As delays these fit, but not from the hand on. */
+	/* These values would fit as times, but not as delays from tick 10 on. */
 	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = last);
 	expect_op_error(-ERANGE, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
@@ -137,7 +142,10 @@ TEST_F(errors, register_enospc)
 			.time = TW_SEC);
 	expect_op_error(-ENOSPC, .code = TIMEWHEEL_OP_TOUCH_OR_REGISTER,
 			.id = ABSENT, .time = TW_SEC);
-	/* What is there can be touched in a full wheel, or goes before. */
+	/*
+	 * A token that exists can be touched in a full wheel, and EEXIST comes before
+	 * ENOSPC.
+	 */
 	expect_op_error(-EEXIST, .code = TIMEWHEEL_OP_REGISTER, .id = WITNESS,
 			.time = TW_SEC);
 	EXPECT_EQ(0, tw_touch_or_register(self->fd, WITNESS, TW_SEC, 0));
@@ -154,7 +162,10 @@ TEST_F(errors, no_such_token)
 	const __u32 codes[] = {
 		TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OP_CANCEL,
 	};
-	/* Handles that were never given out are as dead as those that were. */
+	/*
+	 * Handles that were never given out are as dead as handles of tokens that have
+	 * ended.
+	 */
 	const __u64 dead[] = {
 		self->stale, 0, 1, U64_LAST, self->handle ^ 1,
 		self->handle ^ 0x10000, self->handle ^ 1ULL << 31,
@@ -164,7 +175,7 @@ TEST_F(errors, no_such_token)
 	};
 	struct timewheel_token token;
 
-	/* No guess shall hit the other one. */
+	/* No guessed handle shall hit the token TIMELESS. */
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, TIMELESS));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, WITNESS, &self->before));
 
@@ -194,7 +205,7 @@ TEST_F(errors, no_such_token)
 	expect_unchanged();
 }
 
-/* A token whose event was read is gone by both names. */
+/* A token whose event was read is gone by its id and by its handle. */
 TEST_F(errors, no_such_token_after_its_event)
 {
 	struct timewheel_event event;
@@ -239,7 +250,7 @@ TEST_F(errors, flags_that_do_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_TOUCH, TIMEWHEEL_OPF_BY_HANDLE |
 					 TIMEWHEEL_OPF_ABSOLUTE },
 		{ TIMEWHEEL_OP_CANCEL, TIMEWHEEL_OPF_ABSOLUTE },
-		/* There are no leases. */
+		/* The wheel has no leases. */
 		{ TIMEWHEEL_OP_ACK, 0 },
 		{ TIMEWHEEL_OP_ACK, TIMEWHEEL_OPF_ABSOLUTE },
 		/* No operation knows this flag. */
@@ -290,7 +301,10 @@ TEST_F(errors, touch_without_a_timeout)
 	ASSERT_EQ(0, tw_get(self->fd, 0, TIMELESS, &token));
 	EXPECT_EQ(200 * TW_SEC, token.deadline);
 
-	/* A delay of 0 is none either; as a move it leaves the one there is. */
+	/*
+	 * A delay of 0 gives no timeout either; a move by 0 leaves the token's timeout
+	 * as it is.
+	 */
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_or_register(self->fd, ABSENT, TW_SEC,
@@ -299,7 +313,7 @@ TEST_F(errors, touch_without_a_timeout)
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(self->fd, 0, WITNESS));
 	ASSERT_EQ(0, tw_get(self->fd, 0, WITNESS, &token));
 	EXPECT_EQ(110 * TW_SEC, token.deadline);
-	/* One that had none gets it by a move. */
+	/* A token that had no timeout gets its timeout by a move. */
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, ABSENT, 5 * TW_SEC));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ABSENT));
 }
@@ -309,7 +323,7 @@ TEST_F(errors, touch_erange)
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
 	struct timewheel_token token;
 
-	/* It fitted on tick 10, and does no longer on 11. */
+	/* The timeout fitted on tick 10, and no longer fits on tick 11. */
 	ASSERT_EQ(0, tw_register(self->fd, ABSENT, last - 10 * TW_SEC, 0,
 				 NULL));
 	ASSERT_EQ(0, tw_advance(self->fd, 11));
@@ -323,9 +337,12 @@ TEST_F(errors, touch_erange)
 	EXPECT_EQ(last, token.deadline);
 }
 
-#define MANY	200		/* a few times what the module copies at once */
+#define MANY	200		/* more than the module copies at once */
 
-/* @bad among MANY good ones: those before it are touched, those behind are not. */
+/*
+ * @bad is a key among MANY good keys: the keys before it are touched, the keys behind
+ * it are not.
+ */
 static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
 				 const __u64 *good, __u32 flags, __u64 bad,
 				 int expected)
@@ -347,7 +364,10 @@ static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
 		EXPECT_EQ(places[i], done);
 		ASSERT_EQ(0, tw_info(fd, &after));
 		EXPECT_EQ(before.touched + places[i], after.touched);
-		/* Those before, and them alone, are due from this tick on. */
+		/*
+		 * Only the keys before @bad have a new timeout, which begins on this
+		 * tick.
+		 */
 		for (__u32 k = 0; k < MANY; k++) {
 			if (k == places[i])
 				continue;
@@ -361,7 +381,10 @@ static void expect_touched_up_to(struct __test_metadata *_metadata, int fd,
 	}
 }
 
-/* Which key it was, and what became of the others, is exact for each error. */
+/*
+ * @done tells the wrong key exactly, for each error: the keys before it are touched,
+ * and no others.
+ */
 TEST_F(errors, touch_many_stops_at_the_first_error)
 {
 	const __u64 far = S64_LAST / TW_SEC * TW_SEC;
@@ -412,12 +435,12 @@ TEST_F(errors, touch_many_counts)
 						&many)));
 		EXPECT_EQ(0xccccU, many.done);
 	}
-	/* No key needs no array. */
+	/* A call for no key needs no array. */
 	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, NULL, 0, &done));
 	EXPECT_EQ(0U, done);
 	expect_unchanged();
 
-	/* The same one as often as one likes. */
+	/* A call may touch the same token as often as it likes. */
 	EXPECT_EQ(0, tw_touch_keys(self->fd, 0, keys, TIMEWHEEL_MAX_BATCH,
 				   &done));
 	EXPECT_EQ((__u32)TIMEWHEEL_MAX_BATCH, done);
@@ -427,8 +450,8 @@ TEST_F(errors, touch_many_counts)
 }
 
 /*
- * One call says of each entry what an operation of its own would have said, wherever
- * in the array the entry is, and carries out all others.
+ * REGISTER_MANY gives each entry, wherever in the array the entry is, the result that a
+ * REGISTER of its own would have had, and carries out all other entries.
  */
 TEST_F(errors, register_many_has_a_result_for_each)
 {
@@ -448,7 +471,7 @@ TEST_F(errors, register_many_has_a_result_for_each)
 	entries[31].time = far + TW_SEC;
 	entries[32].time = S64_LAST + 1;
 	entries[64].reserved = 1;
-	entries[65].id = 1064;		/* which has failed, so that it is free */
+	entries[65].id = 1064;		/* free, because entry 64 has failed */
 	entries[66].id = 1065;
 	entries[MANY - 1].id = 1001;
 	ASSERT_EQ(0, tw_register_entries(self->fd, 0, 0, entries, MANY, &done));
@@ -471,7 +494,7 @@ TEST_F(errors, register_many_has_a_result_for_each)
 	EXPECT_EQ(self->before.info.registered + MANY - 5, info.registered);
 }
 
-/* Times of a clock, and one timeout for all. */
+/* The entries have times of the clock, and all have the same timeout. */
 TEST_F(errors, register_many_by_the_clock)
 {
 	struct timewheel_entry entries[3] = {
@@ -489,14 +512,17 @@ TEST_F(errors, register_many_by_the_clock)
 	ASSERT_EQ(0, tw_get(self->fd, 0, 1001, &token));
 	EXPECT_EQ(500 * TW_SEC, token.deadline);
 	EXPECT_EQ(40 * TW_SEC, token.timeout);
-	/* Without a timeout of their own they cannot be touched. */
+	/* Tokens that are registered without a timeout cannot be touched. */
 	entries[0].id = 1003;
 	ASSERT_EQ(0, tw_register_entries(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 0,
 					 entries, 1, &done));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, 1003)));
 }
 
-/* Full at an exact number; draining; and what a wheel without ids or cookies refuses. */
+/*
+ * A wheel is full at an exact number, refuses new tokens while it drains, and refuses
+ * ids or cookies if it was set up without them.
+ */
 TEST_F(errors, register_many_of_what_a_wheel_has_not)
 {
 	struct timewheel_entry entries[MANY] = {};
@@ -521,7 +547,7 @@ TEST_F(errors, register_many_of_what_a_wheel_has_not)
 		}
 		handles[i] = entries[i].handle;
 	}
-	/* There are no ids to cancel by. */
+	/* The wheel has no ids to cancel by. */
 	ASSERT_EQ(0, tw_cancel_keys(fd, 0, handles, results, 1, &done));
 	EXPECT_EQ(-EINVAL, results[0]);
 	ASSERT_EQ(0, tw_cancel_keys(fd, TIMEWHEEL_OPF_BY_HANDLE, handles,
@@ -566,7 +592,7 @@ TEST_F(errors, cancel_many_has_a_result_for_each)
 		EXPECT_EQ(i == 0 || i == 64 ? 0 : -ESTALE, results[i]);
 }
 
-/* Neither call does anything if the count is too large, nor needs an array for none. */
+/* Neither call does anything if the count is too large; a count of 0 needs no array. */
 TEST_F(errors, counts_of_many)
 {
 	const __u32 too_many[] = {
@@ -603,7 +629,10 @@ TEST_F(errors, counts_of_many)
 	expect_unchanged();
 }
 
-/* Entries that end where no memory follows: what is before it is done, and told. */
+/*
+ * The arrays end where no memory follows: the entries before the fault are done and
+ * counted.
+ */
 TEST_F(errors, many_that_meet_a_fault)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -619,7 +648,7 @@ TEST_F(errors, many_that_meet_a_fault)
 	NEEDS_KERNEL("EFAULT");
 	ASSERT_NE(MAP_FAILED, map);
 	ASSERT_EQ(0, munmap(map + page, page));
-	/* The last one is there in part. */
+	/* Only 8 bytes of the entry behind these are mapped. */
 	entries = (void *)(map + page - there * sizeof(*entries) - 8);
 	for (__u32 i = 0; i < there; i++)
 		entries[i] = (struct timewheel_entry) {
@@ -639,7 +668,7 @@ TEST_F(errors, many_that_meet_a_fault)
 	EXPECT_EQ(-EFAULT, tw_ret(tw_cancel_keys(self->fd, 0, keys, results,
 						 MANY, &done)));
 	EXPECT_EQ(10U, done);
-	/* Results that cannot be written: the keys have been carried out. */
+	/* The keys have been carried out although their results cannot be written. */
 	for (__u32 i = 0; i < 10; i++)
 		keys[i] = 1010 + i;
 	EXPECT_EQ(-EFAULT, tw_ret(tw_cancel_keys(self->fd, 0, keys,
@@ -692,7 +721,10 @@ TEST_F(errors, timeout_erange)
 				.time = 20 * TW_SEC,
 				.timeout = timeouts[i / 2]);
 	}
-	/* The longest can be had, and touched no more: it does not fit. */
+	/*
+	 * The longest timeout is accepted, but a touch fails: the new deadline does not
+	 * fit.
+	 */
 	EXPECT_EQ(0, tw_register_timeout(self->fd, 0, ABSENT, TW_SEC, S64_LAST));
 	ASSERT_EQ(0, tw_get(self->fd, 0, ABSENT, &token));
 	EXPECT_EQ(11 * TW_SEC, token.deadline);
@@ -700,7 +732,10 @@ TEST_F(errors, timeout_erange)
 	EXPECT_EQ(-ERANGE, tw_ret(tw_touch(self->fd, 0, ABSENT)));
 }
 
-/* None of these operations takes the number of a delivery, or what is reserved. */
+/*
+ * None of these operations takes the number of a delivery, or a reserved field that is
+ * set.
+ */
 TEST_F(errors, delivery_and_reserved)
 {
 	for (__u32 code = 0; code <= TIMEWHEEL_OP_CANCEL; code++) {
@@ -715,7 +750,7 @@ TEST_F(errors, delivery_and_reserved)
 					.reserved = 1U << bit);
 		}
 	}
-	/* Nor does a registration take a period, on a wheel without periods. */
+	/* A registration takes no period either on a wheel without periods. */
 	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
 			.time = TW_SEC, .period = TW_SEC);
 	expect_op_error(-EINVAL, .code = TIMEWHEEL_OP_REGISTER, .id = ABSENT,
@@ -724,7 +759,7 @@ TEST_F(errors, delivery_and_reserved)
 
 #define WHEELS	16
 
-/* Handle @handle, of another wheel, is ESTALE for every call. */
+/* No call takes @handle, which names a token of another wheel: the error is ESTALE. */
 static void expect_foreign(struct __test_metadata *_metadata, int fd,
 			   __u64 handle, __u64 own, bool leases)
 {
@@ -763,9 +798,9 @@ static void expect_foreign(struct __test_metadata *_metadata, int fd,
 }
 
 /*
- * Each wheel's first generation is random: a handle names no token of another
- * wheel. A module may be built for tests with one that is the same for all wheels:
- * TW_FIXED_GENERATION tells that this is one.
+ * Each wheel's first generation is random: a handle names no token of another wheel. A
+ * module that is built for tests may give all wheels the same first generation;
+ * TW_FIXED_GENERATION tells the test about such a module.
  */
 TEST_F(errors, handles_of_other_wheels)
 {
@@ -786,12 +821,15 @@ TEST_F(errors, handles_of_other_wheels)
 		ASSERT_EQ(0, tw_register(fds[i], WITNESS, 10 * TW_SEC, 0,
 					 &handles[i]));
 		different += handles[i] != handles[0];
-		/* It is the generation that differs, not the place. */
+		/* The generations differ; the places are the same. */
 		EXPECT_EQ((__u32)handles[0], (__u32)handles[i]);
 		EXPECT_NE(0ULL, handles[i] >> 32);
 	}
 	EXPECT_EQ(fixed, !different);
-	/* Pending; and on wheels with leases held, then. */
+	/*
+	 * The tokens are pending in the first round. In the second round each token of
+	 * a wheel with leases is held.
+	 */
 	for (int held = 0; held < 2; held++) {
 		for (int i = held; i < WHEELS; i += 1 + held) {
 			if (held) {
@@ -813,7 +851,10 @@ TEST_F(errors, handles_of_other_wheels)
 		close(fds[i]);
 }
 
-/* A NACK too far ahead, on a wheel with leases where a delivery of WITNESS is out. */
+/*
+ * A NACK too far ahead is refused; a delivery of WITNESS is out, on a wheel with
+ * leases.
+ */
 TEST_F(errors, nack_erange)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
@@ -875,13 +916,13 @@ TEST_F(errors, wheel_without_ids)
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch_keys(fd, 0, &handle, 1, NULL)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_get(fd, 0, 0, &token)));
 	EXPECT_EQ(-EINVAL, tw_ret(tw_get(fd, 0, handle, &token)));
-	/* Even if there is no key. */
+	/* A GET by id is refused even if it has no key. */
 	EXPECT_EQ(-EINVAL, tw_ret(tw_get_keys(fd, 0, NULL, 0, NULL, NULL)));
 	tw_expect_state(fd, TIMEWHEEL_OPF_BY_HANDLE, handle, &before, "by id");
 	EXPECT_EQ(0ULL, before.witness.id);
 	EXPECT_EQ(9ULL, before.witness.cookie);
 
-	/* Any number of tokens of no id. */
+	/* Any number of tokens may have no id. */
 	EXPECT_EQ(0, tw_register(fd, 0, TW_SEC, 9, NULL));
 	EXPECT_EQ(0, tw_advance(fd, 1));
 	EXPECT_EQ(1, tw_read(fd, &event, 1));
@@ -921,7 +962,10 @@ TEST_F(errors, advance)
 		TIMEWHEEL_CLOCK_REALTIME,
 	};
 
-	/* 2^63 ns are fewer ticks than the last one when they are long. */
+	/*
+	 * A tick of 1 s is so long that 2^63 ns are fewer ticks than
+	 * TIMEWHEEL_MAX_TICK.
+	 */
 	for (size_t i = 0; i < ARRAY_SIZE(beyond_last); i++)
 		EXPECT_EQ(-ERANGE, tw_ret(tw_advance(self->fd,
 						     beyond_last[i])));
@@ -958,7 +1002,7 @@ TEST_F(errors, read)
 	expect_unchanged();
 	EXPECT_EQ(1, tw_read(self->fd, events, 2));
 
-	/* RWF_NOWAIT where a plain read would block. */
+	/* A read with RWF_NOWAIT fails where a plain read would block. */
 	fd = self->fd;
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
 	EXPECT_EQ(-EAGAIN, tw_ret(preadv2(fd, &iov, 1, -1, RWF_NOWAIT)));
@@ -1037,10 +1081,10 @@ TEST_F(errors, not_set_up)
 	EXPECT_EQ(-EBADFD, tw_ret(tw_control(fd, TIMEWHEEL_CONTROL_PAUSED,
 					     TIMEWHEEL_CONTROL_PAUSED)));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_read(fd, &event, 1)));
-	/* Also if something is wrong with the buffer. */
+	/* EBADFD comes even if something is wrong with the buffer. */
 	EXPECT_EQ(-EBADFD, tw_ret(read(fd, &event, sizeof(event) - 1)));
 	EXPECT_FALSE(tw_readable(fd));
-	/* None of these set it up. */
+	/* None of these calls has set the file up. */
 	EXPECT_EQ(0, tw_setup_manual(fd, 60, 10, 0));
 	EXPECT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(0ULL, info.registered);
@@ -1055,7 +1099,10 @@ TEST_F(errors, setup_ebusy)
 	expect_unchanged();
 }
 
-/* A new file each time: one that failed must take a good set-up, not another. */
+/*
+ * Each set-up gets a new file. A file whose set-up failed must still take a good
+ * set-up.
+ */
 static void expect_setup(struct __test_metadata *_metadata, int expected,
 			 struct timewheel_setup setup, int line)
 {
@@ -1083,7 +1130,7 @@ static void expect_setup(struct __test_metadata *_metadata, int expected,
 	close(fd);
 }
 
-/* A valid set-up but for the fields given. */
+/* The set-up is valid but for the given fields. */
 #define expect_setup(expected, ...)					\
 	expect_setup(_metadata, expected, (struct timewheel_setup) {	\
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
@@ -1153,8 +1200,8 @@ TEST_F(errors, setup_ranges)
 }
 
 /*
- * The shortest tick is the administrator's choice while the module runs. Wheels
- * that are there keep theirs.
+ * The shortest tick is the administrator's choice while the module runs. Existing
+ * wheels keep their ticks.
  */
 TEST_F(errors, min_tick_parameter)
 {
@@ -1174,7 +1221,7 @@ TEST_F(errors, min_tick_parameter)
 	expect_setup(0, .tick = 10000);
 	expect_setup(-EINVAL, .tick = 9999);
 	expect_setup(0, .clock = TIMEWHEEL_CLOCK_MONOTONIC, .tick = 10000);
-	/* Today is beyond tick 2^46 of so short ones. */
+	/* With ticks as short as these, today is beyond tick 2^46. */
 	if (tw_now(CLOCK_REALTIME) / 10000 > TIMEWHEEL_MAX_TICK)
 		expect_setup(-ERANGE, .clock = TIMEWHEEL_CLOCK_REALTIME,
 			     .tick = 10000);
@@ -1191,7 +1238,10 @@ TEST_F(errors, min_tick_parameter)
 	EXPECT_TRUE(tw_readable(fd));
 	close(fd);
 
-	/* 0 would be a division by zero, and storms of interrupts next to it. */
+	/*
+	 * A minimum of 0 would be a division by zero, and values near 0 storms of
+	 * interrupts.
+	 */
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "0"));
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "-1"));
 	EXPECT_FALSE(tw_write_file(MIN_TICK_NS, "x"));
@@ -1200,7 +1250,10 @@ TEST_F(errors, min_tick_parameter)
 	EXPECT_TRUE(tw_write_file(MIN_TICK_NS, old));
 }
 
-/* So is the most tokens that a wheel may have, within what a token's index holds. */
+/*
+ * The administrator also chooses how many tokens a wheel may have, within the range of
+ * a token's index.
+ */
 TEST_F(errors, max_tokens_parameter)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -1244,7 +1297,7 @@ static void cancel_batch(int fd, __u32 n)
 		tw_cancel(fd, 0, 1000 + i);
 }
 
-/* An element that is wrong gets its own result, all others are carried out. */
+/* A wrong element gets its own result, and all other elements are carried out. */
 TEST_F(errors, bad_element_of_a_batch)
 {
 	const __u32 bad_one[] = { 0, 1, BATCH / 2, BATCH - 1 };
@@ -1312,7 +1365,7 @@ TEST_F(errors, batch_einval)
 {
 	const __u32 counts[] = {
 		TIMEWHEEL_MAX_BATCH + 1, 0x7fffffff, 0x80000000, 0xffffffff,
-		/* times 80 they wrap to little in 32 bits */
+		/* In 32 bits these counts times 80 wrap to little. */
 		0x100000000ULL / 80 + 1, 0x0ccccccd,
 	};
 	const __u32 sizes[] = { 0, 1, 8, 72, 79, 81, 82, 84, 87, 0xffffffff };
@@ -1355,7 +1408,7 @@ TEST_F(errors, batch_counts)
 	__u32 done = 7;
 
 	ASSERT_NE(NULL, ops);
-	/* No operation needs no array. */
+	/* A batch of no operation needs no array. */
 	EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &none));
 	EXPECT_EQ(0U, none.done);
 	expect_unchanged();
@@ -1373,7 +1426,10 @@ TEST_F(errors, batch_counts)
 	free(ops);
 }
 
-/* Elements of a newer program: larger, and zero in what the module does not know. */
+/*
+ * Elements of a newer program are larger, and zero in the fields that the module does
+ * not know.
+ */
 TEST_F(errors, batch_of_larger_elements)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -1398,7 +1454,7 @@ TEST_F(errors, batch_of_larger_elements)
 		}
 		/* One byte of one tail is not zero. */
 		array[BATCH / 2 * sizes[s] + sizes[s] - 1] = 1;
-		/* One element says that it is smaller than they are. */
+		/* The size in one element is smaller than the size of all elements. */
 		((struct timewheel_op *)array)->size = sizeof(struct timewheel_op);
 		EXPECT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_BATCH, &batch));
 		EXPECT_EQ((__u32)BATCH, batch.done);
@@ -1420,7 +1476,10 @@ TEST_F(errors, batch_of_larger_elements)
 	}
 }
 
-/* In order: an operation sees what those before it did. */
+/*
+ * A batch is carried out in order: an operation sees the effects of the operations
+ * before.
+ */
 TEST_F(errors, one_token_twice_in_a_batch)
 {
 	struct timewheel_op ops[10];
@@ -1465,8 +1524,8 @@ TEST_F(errors, one_token_twice_in_a_batch)
 }
 
 /*
- * A signal ends a batch early with the exact count; the caller goes on from
- * there, and at the end each operation has been carried out once (P3).
+ * A signal ends a batch early with the exact count. The caller goes on behind the
+ * counted operations, and at the end each operation has been carried out once (P3).
  */
 TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 {
@@ -1481,7 +1540,7 @@ TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 	ASSERT_NE(NULL, ops);
 	ASSERT_EQ(0, tw_setup_manual(fd, 60, n, 0));
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	/* Longer and longer before the signal, until one comes in the middle. */
+	/* The signal comes later and later, until it comes in the middle of a batch. */
 	for (int try = 0; try < 200 && !early; try++) {
 		struct itimerval soon = { .it_value.tv_usec = 100 + 50 * try };
 		__u32 at = 0;
@@ -1500,7 +1559,7 @@ TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 		}
 		for (__u32 i = 0; i < n; i++)
 			ASSERT_EQ(0, ops[i].result);
-		/* Each was registered, once: each can be cancelled, once. */
+		/* Each token was registered once, so each can be cancelled once. */
 		for (__u32 i = 0; i < n; i++)
 			ops[i].code = TIMEWHEEL_OP_CANCEL;
 		for (at = 0; at < n;) {
@@ -1520,8 +1579,8 @@ TEST_F_TIMEOUT(errors, signal_in_mid_batch, 120)
 }
 
 /*
- * In a process that is to die, and gets little of the CPU: registers them all and
- * cancels them all, for ever.
+ * Registers all tokens and cancels all tokens, for ever, in a process that will be
+ * killed. The process gets little of the CPU.
  */
 static void register_and_cancel(int fd, struct timewheel_op *ops, __u32 n)
 {
@@ -1538,8 +1597,8 @@ static void register_and_cancel(int fd, struct timewheel_op *ops, __u32 n)
 }
 
 /*
- * Killed in the middle of a batch: it ends there and then, each operation is done
- * or is not, in order, and the wheel's sums are right (P3).
+ * A process is killed in the middle of a batch: the batch ends at once, its operations
+ * are done in order up to some point, and the wheel's sums are right (P3).
  */
 TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 {
@@ -1563,7 +1622,10 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 		ASSERT_LE(0, child);
 		if (!child)
 			register_and_cancel(fd, ops, n);
-		/* Once it has begun: anywhere from there on. It needs the CPU. */
+		/*
+		 * The kill comes at some moment after the child has begun. The parent
+		 * sleeps meanwhile, because the child needs the CPU.
+		 */
 		for (registered = info.registered; registered == info.registered;) {
 			usleep(1000);
 			ASSERT_EQ(0, tw_info(fd, &info));
@@ -1574,7 +1636,10 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 		ASSERT_EQ(0, tw_info(fd, &info));
 		ASSERT_EQ(info.registered, info.cancelled + info.pending);
 		in_the_middle += info.pending && info.pending < n;
-		/* They are the first ones, or the last ones. */
+		/*
+		 * The remaining tokens are the first tokens or the last tokens of the
+		 * batch.
+		 */
 		fill_batch(ops, n);
 		for (__u32 k = 0; k < n; k++)
 			ops[k].code = TIMEWHEEL_OP_CANCEL;
@@ -1593,7 +1658,7 @@ TEST_F_TIMEOUT(errors, killed_in_mid_batch, 120)
 	free(ops);
 }
 
-/* So does one end touches early: those counted, and they alone, were touched. */
+/* A signal also ends TOUCH_MANY early: exactly the counted keys were touched. */
 TEST_F(errors, signal_amid_many_touches)
 {
 	struct sigaction action = { .sa_handler = ignore };
@@ -1630,7 +1695,7 @@ TEST_F(errors, signal_amid_many_touches)
 	free(keys);
 }
 
-/* A valid listing but for the fields given, which stays as it was. */
+/* The listing is valid but for the given fields, and its structure stays as it was. */
 #define expect_list_error(expected, ...) do {				\
 	struct timewheel_list list_ = {					\
 		.size = sizeof(list_), .to = TIMEWHEEL_NEVER,		\
@@ -1658,13 +1723,16 @@ TEST_F(errors, list_einval)
 		expect_list_error(-EINVAL, .token_size = sizes[i]);
 	expect_list_error(-EINVAL,
 			  .token_size = sysconf(_SC_PAGESIZE) + 8);
-	/* Cursors that no listing gave. */
+	/* No listing has given these cursors. */
 	expect_list_error(-EINVAL, .cursor = TIMEWHEEL_NEVER - 1);
 	expect_list_error(-EINVAL, .cursor = 1ULL << 63);
 	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
 }
 
-/* Where the second of two pages ends, and nothing follows. The first is read-only. */
+/*
+ * Returns the end of two pages, behind which nothing is mapped. The first page is
+ * read-only.
+ */
 static char *end_of_memory(void)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
@@ -1678,8 +1746,8 @@ static char *end_of_memory(void)
 }
 
 /*
- * No token is lost to an array that cannot be written: the same cursor lists
- * the same tokens.
+ * No token is lost to an array that cannot be written: the same cursor lists the same
+ * tokens again.
  */
 TEST_F(errors, list_efault)
 {
@@ -1699,7 +1767,7 @@ TEST_F(errors, list_efault)
 	end = end_of_memory();
 	ASSERT_NE(NULL, end);
 
-	/* From the middle on. */
+	/* The listings that fail begin in the middle of the wheel. */
 	ASSERT_EQ(0, ioctl(self->fd, TIMEWHEEL_IOC_LIST, &first));
 	ASSERT_EQ(100U, first.listed);
 	second = first;
@@ -1731,8 +1799,9 @@ TEST_F(errors, list_efault)
 }
 
 /*
- * A valid GET but for the fields given, which stays as it was; but one that ends at a fault
- * says in @done for how many keys, at most @most, it has told.
+ * The GET is valid but for the given fields, and its structure stays as it was. Only a
+ * GET that ends at a fault changes @done: it tells for how many keys, at most @most,
+ * tokens were written.
  */
 #define expect_get(expected, most, ...) do {				\
 	struct timewheel_get get_ = {					\
@@ -1761,7 +1830,7 @@ TEST_F(errors, get_einval)
 	const __u32 counts[] = {
 		TIMEWHEEL_MAX_BATCH + 1, 0x20000000, 0x7fffffff, 0x80000000,
 		0xffffffff,
-		/* times 96 they wrap to little in 32 bits */
+		/* In 32 bits these counts times 96 wrap to little. */
 		0x100000000ULL / 96 + 1, 0xaaaaaab,
 	};
 	const __u64 keys[] = { WITNESS, ABSENT };
@@ -1778,13 +1847,13 @@ TEST_F(errors, get_einval)
 	}
 	expect_get_error(-EINVAL, .token_size = sysconf(_SC_PAGESIZE) + 8);
 	EXPECT_EQ(0, memcmp(untouched, tokens, sizeof(tokens)));
-	/* No key needs no array. */
+	/* A GET of no key needs no array. */
 	EXPECT_EQ(0, tw_get_keys(self->fd, 0, NULL, 0, NULL, &done));
 	EXPECT_EQ(0U, done);
 	expect_unchanged();
 }
 
-/* Either array ends too early, or is nowhere; and tokens are not for reading. */
+/* Either array ends too early or is nowhere, or the array of tokens is read-only. */
 TEST_F(errors, get_efault)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
@@ -1826,7 +1895,7 @@ TEST_F(errors, get_efault)
 	expect_get_error(-EFAULT, .keys = 8);
 	expect_get_error(-EFAULT, .keys = 0xffff888000000000);
 	expect_get_error(-EFAULT, .keys = U64_LAST);
-	/* Keys are only read. */
+	/* Keys may lie in read-only memory. */
 	EXPECT_EQ(0, tw_get_keys(self->fd, 0, (void *)(end - 2 * page_size), 39,
 				 tokens, NULL));
 	expect_unchanged();

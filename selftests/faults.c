@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that cannot be read or written while the kernel copies: nothing is
- * lost or done twice. An event that could not be copied is read again (P5), a
- * batch tells exactly how far it came, and a copy that takes its time, in a
- * page fault of its own, stops nobody else.
+ * Memory cannot be read or written while the kernel copies: no token is lost and
+ * nothing is done twice. An event that could not be copied is read again (P5), a batch
+ * tells exactly how far it came, and a copy that takes its time, in a page fault of its
+ * own, stops nobody else.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
-#define N		140	/* tokens due, one on each tick from 1 on */
+#define N		140	/* number of due tokens, one on each tick from 1 on */
 #define PAGES		4
 #define EVENT		sizeof(struct timewheel_event)
 #define OP		sizeof(struct timewheel_op)
@@ -25,12 +25,12 @@
 FIXTURE(faults) {
 	int fd;
 	size_t page_size;
-	char *pages;	/* PAGES of them */
-	char *hole;	/* what follows them: as many without access */
+	char *pages;	/* PAGES pages */
+	char *hole;	/* as many pages behind them, without access */
 	__u64 handles[N + 1];
 };
 
-/* A new wheel with N tokens that are due, in place of the old one. */
+/* Makes a new wheel with N due tokens, in place of the old wheel. */
 static void refill(struct __test_metadata *_metadata, FIXTURE_DATA(faults) *self)
 {
 	close(self->fd);
@@ -61,7 +61,7 @@ FIXTURE_TEARDOWN(faults)
 	close(self->fd);
 }
 
-/* Events of ids @first, @first + 1, ... as they were registered. */
+/* Expects the events of the ids @first, @first + 1, ... as they were registered. */
 static void expect_events(struct __test_metadata *_metadata,
 			  const FIXTURE_DATA(faults) *self,
 			  const struct timewheel_event *events, int n,
@@ -77,7 +77,7 @@ static void expect_events(struct __test_metadata *_metadata,
 	}
 }
 
-/* All from @first on can be read, in order, and then nothing. */
+/* Expects to read all tokens from @first on, in order, and no token after them. */
 static void expect_rest(struct __test_metadata *_metadata,
 			const FIXTURE_DATA(faults) *self, __u64 first)
 {
@@ -91,7 +91,7 @@ static void expect_rest(struct __test_metadata *_metadata,
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, events, 1)));
 }
 
-/* After @delivered events were read and the others put back. */
+/* Expects that @delivered events were read and the other tokens were put back. */
 static void expect_put_back(struct __test_metadata *_metadata,
 			    const FIXTURE_DATA(faults) *self, __u64 delivered)
 {
@@ -149,7 +149,10 @@ TEST_F(faults, read_into_memory_without_access)
 	expect_rest(_metadata, self, 1);
 }
 
-/* Many times, so that what is put back is in turn taken from there. */
+/*
+ * The read fails many times, so that tokens which were put back are taken and put back
+ * again.
+ */
 TEST_F(faults, read_again_and_again)
 {
 	struct timewheel_event event;
@@ -164,7 +167,7 @@ TEST_F(faults, read_again_and_again)
 	ASSERT_EQ(-EAGAIN, tw_ret(read(self->fd, self->hole, N * EVENT)));
 }
 
-/* A length of a GiB is no promise that the memory is there, nor that it is not. */
+/* A length of a GiB tells nothing about the memory, which ends behind N events. */
 TEST_F(faults, read_of_a_huge_length)
 {
 	char *at = self->hole - N * EVENT;
@@ -174,7 +177,7 @@ TEST_F(faults, read_of_a_huge_length)
 	expect_rest(_metadata, self, N + 1);
 }
 
-/* An event may lie in several pieces of memory; one in the hole is read again. */
+/* An event may lie in several pieces of memory. An event in the hole is read again. */
 TEST_F(faults, readv)
 {
 	char *at = self->pages;
@@ -207,7 +210,7 @@ TEST_F(faults, readv)
 	expect_rest(_metadata, self, 7);
 }
 
-/* What was put back is a token like any other (P4). */
+/* A token that was put back is a token like any other (P4). */
 TEST_F(faults, what_was_put_back_can_be_changed)
 {
 	struct timewheel_event events[N];
@@ -233,7 +236,10 @@ TEST_F(faults, what_was_put_back_can_be_changed)
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch_or_register(self->fd, 8, TW_SEC,
 							      0));
 
-	/* Left are 7 and those from 9 on; 3, 4, 8 come back, then 5 and 6. */
+	/*
+	 * The tokens 7, 9 and later are still due; 3, 4 and 8 come due again, and then
+	 * 5 and 6.
+	 */
 	n = tw_read(self->fd, events, N);
 	ASSERT_EQ(N - 7, n);
 	expect_events(_metadata, self, events, 1, 7);
@@ -252,7 +258,7 @@ TEST_F(faults, what_was_put_back_can_be_changed)
 	EXPECT_EQ(6ULL, events[1].id);
 }
 
-/* The hand may go back from under what was put back. */
+/* The hand may go back from under the tokens that were put back. */
 TEST_F(faults, what_was_put_back_keeps_its_deadline)
 {
 	struct timewheel_event events[N];
@@ -265,7 +271,7 @@ TEST_F(faults, what_was_put_back_keeps_its_deadline)
 	expect_rest(_metadata, self, 11);
 }
 
-/* The tokens @first to @last are due on the ticks of their ids, and no other. */
+/* Makes a new wheel whose tokens @first to @last are due on the ticks of their ids. */
 static void refill_with(struct __test_metadata *_metadata,
 			FIXTURE_DATA(faults) *self, __u64 first, __u64 last)
 {
@@ -277,7 +283,7 @@ static void refill_with(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, tw_advance(self->fd, last));
 }
 
-/* A read that faults behind @n events. */
+/* Reads into memory that ends behind @n events. */
 static void read_and_fault(struct __test_metadata *_metadata,
 			   const FIXTURE_DATA(faults) *self, int n)
 {
@@ -287,7 +293,7 @@ static void read_and_fault(struct __test_metadata *_metadata,
 		  tw_ret(read(self->fd, at, 2 * N * EVENT)));
 }
 
-/* These ids can be read, in this order, and then nothing. */
+/* Expects to read these ids, in this order, and no token after them. */
 static void expect_ids(struct __test_metadata *_metadata,
 		       const FIXTURE_DATA(faults) *self, const __u64 *ids, int n)
 {
@@ -299,7 +305,7 @@ static void expect_ids(struct __test_metadata *_metadata,
 	ASSERT_EQ(-EAGAIN, tw_ret(tw_read(self->fd, events, 1)));
 }
 
-/* Cancelled tokens leave the others in the order of their due ticks. */
+/* A cancelled token leaves the other tokens in the order of their due ticks. */
 TEST_F(faults, order_of_what_was_put_back)
 {
 	const __u64 left[] = { 12, 13, 14, 16 };
@@ -310,7 +316,7 @@ TEST_F(faults, order_of_what_was_put_back)
 	expect_ids(_metadata, self, left, ARRAY_SIZE(left));
 }
 
-/* One that was put back, touched, and is due again comes among later tokens. */
+/* A token that was put back and touched comes among later tokens when it is due again. */
 TEST_F(faults, order_of_what_was_put_back_and_touched)
 {
 	const __u64 order[] = { 11, 13, 14, 15, 16, 20, 27, 12, 29, 40 };
@@ -324,7 +330,7 @@ TEST_F(faults, order_of_what_was_put_back_and_touched)
 		ASSERT_EQ(0, tw_register_at(self->fd, order[i],
 					    order[i] * TW_SEC, 0));
 	}
-	/* Nobody reads until long after 28, when it is due. */
+	/* Nobody reads until long after tick 28, when token 12 is due again. */
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
 	expect_ids(_metadata, self, order, ARRAY_SIZE(order));
 }
@@ -340,7 +346,7 @@ TEST_F(faults, order_after_several_faults)
 	expect_ids(_metadata, self, left, ARRAY_SIZE(left));
 }
 
-/* The later ones are more slots away than the finest level for such tokens has. */
+/* The later tokens are more slots away than the finest level for put-back tokens has. */
 TEST_F(faults, order_of_what_was_put_back_and_is_far_apart)
 {
 	const __u64 order[] = { 11, 12, 13, 200, 5000, 90000 };
@@ -354,7 +360,10 @@ TEST_F(faults, order_of_what_was_put_back_and_is_far_apart)
 	expect_ids(_metadata, self, order + 2, ARRAY_SIZE(order) - 2);
 }
 
-/* More than a reader takes at a time, of which some are cancelled in between. */
+/*
+ * More tokens are put back than a reader takes at a time, and some are cancelled
+ * meanwhile.
+ */
 TEST_F(faults, order_of_many_that_were_put_back)
 {
 	__u64 left[N];
@@ -363,7 +372,7 @@ TEST_F(faults, order_of_many_that_were_put_back)
 	read_and_fault(_metadata, self, 0);
 	for (__u64 id = 5; id <= N; id += 5)
 		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, id));
-	/* The events of the ids up to 87: 70, of which 64 are a batch. */
+	/* The read gets the ids up to 87: 70 events, of which 64 are a batch. */
 	read_and_fault(_metadata, self, 70);
 	for (__u64 id = 98; id <= N; id += 10)
 		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(self->fd, 0, id));
@@ -387,7 +396,7 @@ static void fill_ops(char *at, __u32 n, size_t last_bytes)
 	}
 }
 
-/* Ids from 1000 on: the first @n of @of are there, and no other. */
+/* Expects exactly the first @n of the @of ids from 1000 on. */
 static void expect_registered(struct __test_metadata *_metadata,
 			      const FIXTURE_DATA(faults) *self, __u32 n,
 			      __u32 of)
@@ -406,7 +415,7 @@ static void expect_registered(struct __test_metadata *_metadata,
 	}
 }
 
-/* The elements before the one that cannot be read are done, and @done says so. */
+/* The elements before the unreadable element are done, and @done counts them. */
 TEST_F(faults, batch_that_ends_too_early)
 {
 	const __u32 whole[] = { 0, 1, 15, 16, 17, 32, 60, 100 };
@@ -463,7 +472,7 @@ TEST_F(faults, batch_that_is_continued)
 	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
 }
 
-/* Results that cannot be written: what @done counts was done all the same. */
+/* The operations that @done counts are done although their results cannot be written. */
 TEST_F(faults, batch_in_read_only_memory)
 {
 	const __u32 whole[] = { 0, 1, 15, 16, 17, 40 };
@@ -495,7 +504,10 @@ TEST_F(faults, batch_in_read_only_memory)
 	ASSERT_EQ(0, mprotect(self->hole, PAGES * self->page_size, PROT_NONE));
 }
 
-/* The same of a newer program's operations, of which each is answered by itself. */
+/*
+ * The larger operations of a newer program are answered one by one, and are done
+ * although their results cannot be written.
+ */
 TEST_F(faults, batch_of_wider_operations_in_read_only_memory)
 {
 	const __u32 count = 3, size = OP + 8;
@@ -542,7 +554,7 @@ TEST_F(faults, batch_at_a_bad_address)
 	expect_rest(_metadata, self, 1);
 }
 
-/* The tokens of the keys that could be read are touched, and @done says so. */
+/* The keys before the unreadable key are touched, and @done counts them. */
 TEST_F(faults, keys_that_end_too_early)
 {
 	const __u32 whole[] = { 0, 1, 63, 64, 65, 128, 200 };
@@ -570,7 +582,10 @@ TEST_F(faults, keys_that_end_too_early)
 			EXPECT_EQ(touched, info.touched);
 		}
 	}
-	/* A key that was read and is wrong comes before one that cannot be. */
+	/*
+	 * The error of a wrong key comes before the fault of an unreadable key behind
+	 * it.
+	 */
 	keys = (void *)self->hole;
 	keys[-2] = key;
 	keys[-1] = key + 1;
@@ -580,7 +595,7 @@ TEST_F(faults, keys_that_end_too_early)
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, key));
 }
 
-/* GET changes nothing, and tells of how many keys it has told. */
+/* GET changes nothing, and counts the keys for which it has written tokens. */
 TEST_F(faults, get_at_the_end_of_memory)
 {
 	const size_t size = sizeof(struct timewheel_token);
@@ -597,7 +612,7 @@ TEST_F(faults, get_at_the_end_of_memory)
 		for (size_t extra = 0; extra < sizeof(__u64); extra++) {
 			char *at = self->hole - whole[i] * sizeof(__u64) - extra;
 
-			/* There are fewer keys than it says. */
+			/* There are fewer keys in memory than the count tells. */
 			memcpy(at, keys, whole[i] * sizeof(__u64));
 			EXPECT_EQ(-EFAULT, tw_ret(tw_get_keys(self->fd, 0,
 							      (void *)at, N,
@@ -605,7 +620,7 @@ TEST_F(faults, get_at_the_end_of_memory)
 				TH_LOG("%u keys", whole[i]);
 			}
 			EXPECT_EQ(whole[i], done);
-			/* There is less room than it says. */
+			/* There is less room for tokens than the count tells. */
 			at = self->hole - whole[i] * size - extra;
 			EXPECT_EQ(-EFAULT, tw_ret(tw_get_keys(self->fd, 0, keys,
 							      N, (void *)at,
@@ -646,7 +661,7 @@ TEST_F(faults, keys_at_a_bad_address)
 	expect_rest(_metadata, self, 1);
 }
 
-/* The array may lie over the header; what was read of that counts. */
+/* The array may lie over the header; the call uses the header that it has read. */
 TEST_F(faults, batch_over_its_own_header)
 {
 	struct timewheel_batch *batch = (void *)self->pages;
@@ -661,7 +676,10 @@ TEST_F(faults, batch_over_its_own_header)
 	expect_registered(_metadata, self, 0, 1);
 }
 
-/* So may keys: the first is what the size and flags of the header make of it. */
+/*
+ * Keys may lie over the header, too: the size and flags of the header are the first
+ * key.
+ */
 TEST_F(faults, keys_over_their_own_header)
 {
 	struct timewheel_touch_many *many = (void *)self->pages;
@@ -672,7 +690,10 @@ TEST_F(faults, keys_over_their_own_header)
 		.count = 2,
 	};
 	memcpy(&first, many, sizeof(first));
-	/* On a little-endian machine there is one: then this is EEXIST. */
+	/*
+	 * On a little-endian machine the first key is a token's id: then EEXIST comes
+	 * here.
+	 */
 	tw_register(self->fd, first, TW_SEC, 0, NULL);
 	EXPECT_EQ(-ENOENT, tw_ret(ioctl(self->fd, TIMEWHEEL_IOC_TOUCH_MANY, many)));
 	EXPECT_EQ(1U, many->done);
@@ -680,7 +701,7 @@ TEST_F(faults, keys_over_their_own_header)
 	EXPECT_EQ(0, tw_cancel(self->fd, 0, first));
 }
 
-/* What is told of the listing comes last, over the tokens that lay there. */
+/* LIST writes its header last, over the tokens that lay there. */
 TEST_F(faults, list_over_its_own_header)
 {
 	struct timewheel_list *list = (void *)self->pages;
@@ -721,8 +742,8 @@ TEST_F(faults, histogram_over_its_own_header)
 }
 
 /*
- * All that others do while a reader or a batch waits for its memory. Nothing is
- * taken meanwhile; here the tokens 1 and 2 are cancelled, and 3 is read.
+ * Does everything that others do while a reader or a batch waits for its memory. No
+ * token is taken meanwhile; the tokens 1 and 2 are cancelled here, and 3 is read.
  */
 static void expect_all_works(struct __test_metadata *_metadata,
 			     const FIXTURE_DATA(faults) *self)
@@ -776,7 +797,7 @@ TEST_F(faults, slow_reader_stops_nobody)
 	close(r.uffd);
 }
 
-/* Another reader gets all that is due, though the first one came before it. */
+/* Another reader gets all due tokens, although the slow reader came before it. */
 TEST_F(faults, slow_reader_keeps_nothing)
 {
 	struct timewheel_info info;
@@ -784,7 +805,7 @@ TEST_F(faults, slow_reader_keeps_nothing)
 
 	TW_START_SLOW_READER(&r, self->fd, self->pages, self->page_size);
 	expect_rest(_metadata, self, 1);
-	/* There is nothing left for it. */
+	/* No token is left for the slow reader. */
 	ASSERT_TRUE(tw_bring_pages(r.uffd, self->pages, r.size));
 	ASSERT_EQ(0, pthread_join(r.thread, NULL));
 	EXPECT_EQ(-EAGAIN, r.ret);
@@ -808,7 +829,7 @@ TEST_F(faults, slow_reader_fails)
 	close(r.uffd);
 }
 
-/* The buffer ends with memory that is lost. What was copied before that counts. */
+/* The end of the buffer is lost. The events that were copied before the end count. */
 TEST_F(faults, slow_reader_fails_in_the_end)
 {
 	char *last = self->pages + self->page_size, *at = last - 7 * EVENT - 5;
@@ -830,7 +851,10 @@ TEST_F(faults, slow_reader_fails_in_the_end)
 	close(r.uffd);
 }
 
-/* The reader whose memory comes first gets the earliest tokens, not the first to ask. */
+/*
+ * The reader whose memory comes first gets the earliest tokens, not the reader who
+ * asked first.
+ */
 TEST_F(faults, order_of_two_slow_readers)
 {
 	struct tw_slow_reader r[2];
@@ -875,7 +899,7 @@ TEST_F(faults, two_slow_readers_fail)
 	expect_rest(_metadata, self, 1);
 }
 
-/* The memory comes when nothing is delivered any more. */
+/* The memory comes when the wheel is paused and delivers no token any more. */
 TEST_F(faults, slow_reader_of_a_paused_wheel)
 {
 	struct tw_slow_reader r;
@@ -896,7 +920,10 @@ static void ignore(int signal)
 	(void)signal;
 }
 
-/* A signal comes meanwhile: the read ends as soon as the memory is there. */
+/*
+ * A signal comes while a reader waits for its memory: the read ends when the memory is
+ * there.
+ */
 TEST_F(faults, signal_for_a_slow_reader)
 {
 	struct sigaction action = { .sa_handler = ignore };
@@ -914,7 +941,7 @@ TEST_F(faults, signal_for_a_slow_reader)
 	close(r.uffd);
 }
 
-/* A process that reads into pages that never come. Returns its pid, or -1. */
+/* Forks a process that reads into pages which never come. Returns its pid, or -1. */
 static pid_t fork_slow_reader(int fd, void *pages, size_t size)
 {
 	pid_t child;
@@ -939,7 +966,10 @@ static pid_t fork_slow_reader(int fd, void *pages, size_t size)
 	return child;
 }
 
-/* Until a reader has put back what it had taken: then it waits for its memory. */
+/*
+ * Waits until a reader has put back its tokens: from then on the reader waits for its
+ * memory.
+ */
 static bool wait_for_put_back(int fd)
 {
 	struct timewheel_info info;
@@ -954,7 +984,7 @@ static bool wait_for_put_back(int fd)
 	return false;
 }
 
-/* A reader killed while it waits for its memory takes no event with it (P5). */
+/* A reader that is killed while it waits for its memory takes no event with it (P5). */
 TEST_F(faults, slow_reader_is_killed)
 {
 	pid_t child;
@@ -975,7 +1005,7 @@ static void read_into_slow_memory(struct tw_sleeper *sleeper)
 	sleeper->ret = tw_ret(read(sleeper->fd, slow_memory, EVENT));
 }
 
-/* The reader that was woken for a token wakes the next one, and then waits. */
+/* The reader that was woken for a token wakes the next reader, and then waits. */
 TEST_F(faults, slow_reader_wakes_the_next)
 {
 	struct timewheel_event events[N];
@@ -991,14 +1021,16 @@ TEST_F(faults, slow_reader_wakes_the_next)
 	ASSERT_TRUE(tw_put_to_sleep(&slow, self->fd, read_into_slow_memory));
 	ASSERT_TRUE(tw_put_to_sleep(&next, self->fd, tw_sleep_in_read));
 
-	/* One token, so that nothing is left for the next reader. */
+	/* There is only one token, which the next reader takes. */
 	ASSERT_EQ(0, tw_register(self->fd, 900, 0, 0, NULL));
 	ASSERT_TRUE(tw_wait_for_fault(uffd));
 	ASSERT_EQ(0, pthread_join(next.thread, NULL));
 	EXPECT_EQ(1, next.ret);
 	EXPECT_EQ(900ULL, next.event.id);
 
-	/* The slow one finds nothing then, and sleeps until there is another. */
+	/*
+	 * The slow reader then finds no token, and sleeps until there is another token.
+	 */
 	ASSERT_TRUE(tw_bring_pages(uffd, self->pages, self->page_size));
 	tw_wait_asleep(slow.tid);
 	ASSERT_EQ(0, tw_register(self->fd, 901, 0, 0, NULL));
@@ -1008,7 +1040,7 @@ TEST_F(faults, slow_reader_wakes_the_next)
 	close(uffd);
 }
 
-/* Nor does a batch stop others while its memory is fetched. */
+/* A batch does not stop others either while its memory is fetched. */
 struct slow_batch {
 	int fd;
 	void *ops;
@@ -1026,7 +1058,7 @@ static void *batch_slowly(void *arg)
 
 TEST_F(faults, slow_batch_stops_nobody)
 {
-	/* 20 whole elements are there, the next ones are not. */
+	/* 20 whole elements are there, the next elements are not. */
 	char *at = self->pages + self->page_size - 20 * OP;
 	struct slow_batch b = { .fd = self->fd, .ops = at };
 	pthread_t thread;
@@ -1041,7 +1073,7 @@ TEST_F(faults, slow_batch_stops_nobody)
 	ASSERT_TRUE(tw_wait_for_fault(uffd));
 	expect_all_works(_metadata, self);
 
-	/* Brought as zeroes: elements whose size is wrong. */
+	/* The pages come as zeroes: elements whose size is wrong. */
 	ASSERT_TRUE(tw_bring_pages(uffd, self->pages + self->page_size,
 				   self->page_size));
 	ASSERT_EQ(0, pthread_join(thread, NULL));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Timeouts of hours, for a guest that skips idle time: with TW_HOURS=48 the test
- * waits that long by the guest's real clock.
+ * Timeouts of hours end on time, in a guest that skips idle time: with TW_HOURS=48 the
+ * test waits 48 hours by the guest's real clock.
  */
 #define _GNU_SOURCE
 #include "tw_test.h"
@@ -23,8 +23,8 @@ FIXTURE_TEARDOWN(real_clock)
 }
 
 /*
- * P1, P2, P7: on a real clock hours are as exact as seconds, and cost a few
- * interrupts. In such a guest a reader is never late by a tick of one second.
+ * On a real clock hours are as exact as seconds, and cost a few interrupts (P1, P2,
+ * P7). In a guest that skips idle time a reader is never late by a tick of one second.
  */
 TEST_F_TIMEOUT(real_clock, hours, 100 * 86400)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Leases: a delivery is held for its reader until it has been answered, its lease is
- * over or its file is released. Each answer from each state, each error, and all
- * figures after each step; on a MANUAL wheel of 1 s ticks, whose leases are over when
- * the test says so. Then wheels of which no more may be out, and at the end processes
- * that die.
+ * over or its file is released. The tests try each answer from each state, each error,
+ * and all figures after each step, on a MANUAL wheel of 1 s ticks, whose leases are
+ * over when the test says so. Later tests have wheels of which no more deliveries may
+ * be out, and at the end processes die.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -24,12 +24,12 @@
 
 #define SLOTS		60
 #define LEASE		30	/* in ticks */
-#define TOKENS		1000	/* that a wheel takes */
+#define TOKENS		1000	/* number of tokens that a wheel takes */
 #define ID		7
 #define ABSENT		8
 #define S64_LAST	0x7fffffffffffffffULL
 
-/* A wheel that two files have open; its hand stands on tick 0. */
+/* Two files have the wheel open; its hand stands on tick 0. */
 FIXTURE(leases) {
 	int device;
 	int fd, other;
@@ -46,7 +46,7 @@ static void destroy(FIXTURE_DATA(leases) *self)
 	self->created = false;
 }
 
-/* A new wheel in the place of the one before. */
+/* Makes a new wheel in the place of the old one. */
 static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(leases) *self,
 		  struct timewheel_setup setup)
 {
@@ -77,7 +77,7 @@ FIXTURE_SETUP(leases)
 	make();
 }
 
-/* However the test has ended. */
+/* The parent destroys the wheel, however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(leases)
 {
 	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
@@ -97,7 +97,7 @@ static int delete(int fd, __u64 id)
 	return tw_ret(tw_answer(fd, TIMEWHEEL_OP_DELETE, 0, id, 0, 0));
 }
 
-/* The one event that is due: delivery @delivery of token @id, due on tick @due. */
+/* Expects only one due event: delivery @delivery of token @id, due on tick @due. */
 static struct timewheel_event
 _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 delivery,
 	      __u64 due, int line)
@@ -128,7 +128,10 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u32 deliver
 #define expect_event(fd, id, delivery, due)				\
 	_expect_event(_metadata, fd, id, delivery, due, __LINE__)
 
-/* Token ID, due and read on tick 5: its first delivery is out until 35. */
+/*
+ * Registers token ID, and reads its event on tick 5: the first delivery is out until
+ * 35.
+ */
 static struct timewheel_event _hold(struct __test_metadata *_metadata,
 				    FIXTURE_DATA(leases) *self)
 {
@@ -169,7 +172,7 @@ TEST_F(leases, life_of_a_token)
 	ASSERT_EQ(0, tw_get(self->fd, 0, ID, &token));
 	EXPECT_EQ(token.handle, event.handle);
 
-	/* Held for the lease, from when it was taken. */
+	/* The token is held for the lease, which begins when the token is taken. */
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 36,
 			.delivery = 1, .attempts = 1);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 1);
@@ -202,7 +205,7 @@ TEST_F(leases, life_of_a_token)
 	tw_expect_figures(self->fd, .registered = 2, .acked = 2, .delivered = 2);
 }
 
-/* Without an answer it comes again when the lease is over: one delivery more. */
+/* A token without an answer comes again when its lease is over, as the next delivery. */
 TEST_F(leases, lease_over)
 {
 	__u64 handle = hold().handle;
@@ -229,7 +232,7 @@ TEST_F(leases, lease_over)
 	tw_expect_balance(self->fd);
 }
 
-/* Until somebody has seen that the lease is over, an answer is in time. */
+/* An answer is in time until somebody has seen that the lease is over. */
 TEST_F(leases, late_answers)
 {
 	static const __u32 codes[] = {
@@ -257,7 +260,7 @@ TEST_F(leases, late_answers)
 				  .held = codes[i] == TIMEWHEEL_OP_EXTEND,
 				  .deleted = deletes);
 	}
-	/* After a look, which took it for another reader, it is too late. */
+	/* An answer is too late when a read of another reader has taken the token. */
 	make();
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 50));
@@ -274,7 +277,7 @@ TEST_F(leases, nack)
 	};
 	struct timewheel_event event;
 
-	/* After a delay, rounded up. */
+	/* A NACK takes a delay, which is rounded up to a tick. */
 	hold();
 	ASSERT_EQ(0, tw_advance(self->fd, 6));
 	op.time -= 1;
@@ -289,7 +292,7 @@ TEST_F(leases, nack)
 	ASSERT_EQ(0, tw_advance(self->fd, 20));
 	event = expect_event(self->fd, ID, 2, 16);
 
-	/* At once. */
+	/* A NACK with a delay of 0 makes the token due at once. */
 	ASSERT_EQ(0, tw_answer(self->fd, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_BY_HANDLE,
 			       event.handle, 2, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 20,
@@ -297,7 +300,7 @@ TEST_F(leases, nack)
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 3, 20);
 
-	/* At a time, to come or past. */
+	/* A NACK also takes a point of time, in the future or in the past. */
 	ASSERT_EQ(0, tw_answer(self->other, TIMEWHEEL_OP_NACK, TIMEWHEEL_OPF_ABSOLUTE,
 			       ID, 3, 25 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 25,
@@ -313,7 +316,10 @@ TEST_F(leases, nack)
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .nacked = 4,
 			  .delivered = 5);
 
-	/* What is pending again is like any: it can be moved and cancelled. */
+	/*
+	 * A token that is pending again is like any other: it can be moved and
+	 * cancelled.
+	 */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 5, 10 * TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING, .due = 35,
 			.delivery = 5, .attempts = 5);
@@ -368,21 +374,21 @@ TEST_F(leases, extend)
 	ASSERT_EQ(0, tw_advance(self->fd, 60));
 	tw_expect_nothing(self->fd);
 
-	/* 0 is the wheel's lease, from now. */
+	/* A time of 0 stands for the wheel's lease, from now on. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 1, 0));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 90,
 			.delivery = 1, .attempts = 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 90));
 	EXPECT_TRUE(tw_readable(self->other));
 	expect_event(self->other, ID, 2, 90);
-	/* Another delivery is as long as any. */
+	/* The lease of another delivery is as long as any other. */
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 120,
 			.delivery = 2, .attempts = 2);
 	tw_expect_figures(self->fd, .registered = 1, .held = 1, .delivered = 2,
 			  .lapsed = 1);
 }
 
-/* An EXTEND tells when the lease ends: no earlier than before. */
+/* An EXTEND tells when the lease ends, which is never earlier than before. */
 TEST_F(leases, extend_never_shortens)
 {
 	const __u64 times[] = { 1, TW_SEC, 24 * TW_SEC, 0, 25 * TW_SEC };
@@ -410,7 +416,10 @@ TEST_F(leases, extend_never_shortens)
 	expect_event(self->fd, ID, 2, 56);
 }
 
-/* A point of time is when the lease ends: earlier, later, or at once if it has passed. */
+/*
+ * An EXTEND to a point of time ends the lease then: earlier, later, or at once if the
+ * time has passed.
+ */
 TEST_F(leases, extend_to_a_point_of_time)
 {
 	const __u64 ends[] = { 50, 20, 11, 35, 90, 12 };
@@ -432,7 +441,7 @@ TEST_F(leases, extend_to_a_point_of_time)
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 12));
 	expect_event(self->fd, ID, 2, 12);
-	/* The time 0 is one that has passed, and no lease. */
+	/* The point of time 0 has passed; it does not stand for the wheel's lease. */
 	for (__u64 time = 0; time <= 12; time += 12) {
 		__u32 delivery = time ? 3 : 2;
 
@@ -449,7 +458,7 @@ TEST_F(leases, extend_to_a_point_of_time)
 			.time = S64_LAST / TW_SEC * TW_SEC + 1);
 }
 
-/* A lease goes as far as the clock, by any number of steps. */
+/* A lease can be extended as far as the clock goes, by any number of steps. */
 TEST_F(leases, extend_erange)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
@@ -488,25 +497,27 @@ TEST_F(leases, extend_beyond_the_last_tick)
 			.delivery = 1, .attempts = 1);
 }
 
-/* A token is deleted in each of its states; answers that come then are too late. */
+/*
+ * A token is deleted in each of its states; later answers to its delivery are too late.
+ */
 TEST_F(leases, delete)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_DELETE, .id = ID };
 	__u64 handle;
 
-	/* Pending. */
+	/* The token is pending. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 5 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_op(self->other, &op));
 	EXPECT_EQ(5 * TW_SEC, op.deadline);
 	tw_expect_figures(self->fd, .registered = 1, .deleted = 1);
 	EXPECT_EQ(-ENOENT, delete(self->fd, ID));
 
-	/* Due. */
+	/* The token is due. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, delete(self->fd, ID));
 	tw_expect_nothing(self->fd);
 
-	/* Held, by this file or by another one. */
+	/* The token is held, and deleted by the file that holds it or by another file. */
 	handle = hold().handle;
 	tw_expect_error(self->fd, ID, -ENOENT, .code = TIMEWHEEL_OP_DELETE,
 			.id = ABSENT);
@@ -528,7 +539,7 @@ TEST_F(leases, delete)
 					    TIMEWHEEL_OPF_BY_HANDLE, handle, 0,
 					    0)));
 
-	/* Pending after a NACK. */
+	/* The token is pending after a NACK. */
 	hold();
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 10 * TW_SEC));
 	ASSERT_EQ(0, delete(self->fd, ID));
@@ -536,7 +547,7 @@ TEST_F(leases, delete)
 			  .delivered = 3);
 	ASSERT_EQ(0, tw_advance(self->fd, 1000));
 	tw_expect_nothing(self->fd);
-	/* What they had is there for others. */
+	/* The room of the deleted tokens is there for other tokens. */
 	EXPECT_EQ((size_t)TOKENS, tw_register_many(self->fd, 0, TOKENS, 0,
 						   TW_SEC));
 }
@@ -545,7 +556,7 @@ static const __u32 answers[] = {
 	TIMEWHEEL_OP_ACK, TIMEWHEEL_OP_NACK, TIMEWHEEL_OP_EXTEND,
 };
 
-/* Each answer names the delivery that is out, or is none. */
+/* An answer has to name the delivery that is out. */
 TEST_F(leases, answers_to_what_is_not_out)
 {
 	static const __u32 wrong[] = { 0, 2, 3, 0x10001, 0x80000001, ~0U };
@@ -572,13 +583,13 @@ TEST_F(leases, answers_to_what_is_not_out)
 					.handle = event.handle, .delivery = wrong[j],
 					.time = TW_SEC);
 		}
-		/* Of one that is pending no delivery is out. */
+		/* No delivery of a pending token is out. */
 		for (__u32 delivery = 0; delivery < 3; delivery++)
 			tw_expect_error(self->fd, 1, -ESTALE, .code = answers[i],
 					.id = 1, .delivery = delivery, .time = TW_SEC);
 	}
 
-	/* Nor of this one, once it has been answered. */
+	/* No delivery of this token is out after its answer. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 1, 10 * TW_SEC));
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
 		tw_expect_error(self->fd, ID, -ESTALE, .code = answers[i],
@@ -597,7 +608,10 @@ TEST_F(leases, answers_to_what_is_not_out)
 				.handle = event.handle, .delivery = 2,
 				.time = TW_SEC);
 	}
-	/* A newer token of this id is another one, with the same numbers. */
+	/*
+	 * A newer token with this id is another token, with the same numbers of
+	 * deliveries.
+	 */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(self->fd, ID, 1, 15);
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
@@ -634,7 +648,10 @@ TEST_F(leases, answers_by_another_file)
 					  .held = answers[i] == TIMEWHEEL_OP_EXTEND);
 		}
 	}
-	/* The last was an EXTEND: the file that did it does not hold the delivery. */
+	/*
+	 * The last answer was an EXTEND: the file that answered does not hold the
+	 * delivery.
+	 */
 	close(self->other);
 	self->other = -1;
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 105,
@@ -643,7 +660,7 @@ TEST_F(leases, answers_by_another_file)
 	EXPECT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 1, 0));
 }
 
-/* Another process answers what this one has read. */
+/* Another process answers the deliveries that this process has read. */
 TEST_F(leases, answers_by_another_process)
 {
 	struct timewheel_event events[3];
@@ -672,7 +689,7 @@ TEST_F(leases, answers_by_another_process)
 			  .pending = 1, .held = 1, .delivered = 3);
 }
 
-/* Flags, the number of a delivery and a period where they do not belong. */
+/* Flags, numbers of deliveries and periods are refused where they do not belong. */
 TEST_F(leases, what_does_not_go_with_the_operation)
 {
 	const struct {
@@ -688,14 +705,14 @@ TEST_F(leases, what_does_not_go_with_the_operation)
 		{ TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 1 },
 		{ TIMEWHEEL_OP_MOVE, 0, 1 }, { TIMEWHEEL_OP_CANCEL, 0, 1 },
 		{ TIMEWHEEL_OP_DELETE, 0, 1 },
-		/* There are no periods. */
+		/* The wheel has no periods. */
 		{ TIMEWHEEL_OP_REGISTER, 0, 0, TW_SEC },
 	};
 
 	hold();
 	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* All is as it must be, but for one thing. */
+		/* Only the case's own field is wrong in the operation. */
 		bool answers = cases[i].code >= TIMEWHEEL_OP_ACK &&
 			       cases[i].code <= TIMEWHEEL_OP_EXTEND;
 		bool registers = cases[i].code == TIMEWHEEL_OP_REGISTER ||
@@ -738,13 +755,13 @@ TEST_F(leases, wheel_without_leases)
 					.delivery = delivery, .time = TW_SEC);
 		}
 	}
-	/* As ever: a read ends it. */
+	/* A read ends the token, as on any wheel without leases. */
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
 	expect_event(self->fd, ID, 0, 100);
 	tw_expect_figures(self->fd, .registered = 1, .delivered = 1);
 }
 
-/* Reading is enough to get a delivery; to answer it, write. */
+/* A file that is open for reading only gets deliveries, and cannot answer them. */
 TEST_F(leases, read_only_file)
 {
 	int reader = tw_open_named(self->name, O_RDONLY | O_NONBLOCK);
@@ -769,7 +786,7 @@ TEST_F(leases, read_only_file)
 	close(reader);
 }
 
-/* To answer, a file need not be open for reading. */
+/* A file that answers need not be open for reading. */
 TEST_F(leases, write_only_file)
 {
 	int writer = tw_open_named(self->name, O_WRONLY);
@@ -787,7 +804,7 @@ TEST_F(leases, write_only_file)
 	close(writer);
 }
 
-/* The id is the token's until it has ended. */
+/* The id belongs to the token until the token has ended. */
 TEST_F(leases, id_stays_taken)
 {
 	static const __u32 codes[] = {
@@ -819,14 +836,14 @@ TEST_F(leases, id_stays_taken)
 	ASSERT_EQ(0, delete(self->fd, ID));
 	EXPECT_EQ(0, tw_register(self->fd, ID, TW_SEC, 0, NULL));
 
-	/* On a periodic wheel too. */
+	/* The id also stays taken on a periodic wheel. */
 	make(.flags = TIMEWHEEL_SETUP_PERIODS);
 	hold();
 	tw_expect_error(self->fd, ID, -EEXIST, .code = TIMEWHEEL_OP_REGISTER,
 			.id = ID, .time = TW_SEC, .period = TW_SEC);
 }
 
-/* Held tokens are among those that the wheel has room for. */
+/* Held tokens count among the tokens for which the wheel has room. */
 TEST_F(leases, enospc)
 {
 	struct timewheel_event event;
@@ -843,7 +860,7 @@ TEST_F(leases, enospc)
 	EXPECT_EQ(0, tw_register(self->fd, ABSENT, 0, 0, NULL));
 }
 
-/* A lease ends on a tick, not before it has been given whole. */
+/* A lease ends on a tick, and never before its whole length has passed. */
 TEST_F(leases, lease_is_rounded_up)
 {
 	const struct {
@@ -867,7 +884,7 @@ TEST_F(leases, lease_is_rounded_up)
 	}
 }
 
-/* Lapsed ones and new ones come in the order of their due ticks. */
+/* Lapsed tokens and new tokens come in the order of their due ticks. */
 TEST_F(leases, order_of_delivery)
 {
 	struct timewheel_event events[8];
@@ -897,7 +914,7 @@ TEST_F(leases, order_of_delivery)
 		EXPECT_EQ(events[i].id < 10 ? 2U : 1U, events[i].delivery);
 }
 
-/* The hand put back: a lease is over when its end has come, not before. */
+/* A lease is over when its end has come, and not before, even if the hand is put back. */
 TEST_F(leases, hand_put_back)
 {
 	hold();
@@ -915,7 +932,10 @@ TEST_F(leases, hand_put_back)
 	expect_event(self->fd, ID, 2, 40);
 }
 
-/* What a read has not copied out was not delivered: it is no attempt and not held. */
+/*
+ * An event that a read has not copied was not delivered: its token is not held, and has
+ * no attempt.
+ */
 TEST_F(leases, faulting_reads_count_nothing)
 {
 	enum { N = 100 };
@@ -950,7 +970,9 @@ TEST_F(leases, faulting_reads_count_nothing)
 		ASSERT_EQ((__u32)TIMEWHEEL_STATE_PENDING, token->state);
 		ASSERT_EQ((1 + id) * TW_SEC, token->deadline);
 	}
-	/* Those that were copied are held, and those behind are not. */
+	/*
+	 * Tokens whose events were copied are held, and the tokens behind them are not.
+	 */
 	ASSERT_EQ((int)(7 * event), tw_ret(read(self->fd, end - 7 * event - 5,
 						N * event)));
 	for (__u64 id = 0; id < N; id++) {
@@ -976,7 +998,7 @@ TEST_F(leases, faulting_reads_count_nothing)
 	munmap(pages, 2 * page);
 }
 
-/* Lapsed ones are put back by a faulting read too, and come again. */
+/* A faulting read also puts back lapsed tokens, which come again. */
 TEST_F(leases, faulting_read_of_a_lapsed_one)
 {
 	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
@@ -997,7 +1019,7 @@ TEST_F(leases, faulting_read_of_a_lapsed_one)
 	tw_expect_balance(self->fd);
 }
 
-/* Of a reader that waits for its memory the others get all tokens at once. */
+/* Other readers get all tokens at once while a reader waits for its memory. */
 TEST_F(leases, slow_reader_keeps_nothing)
 {
 	enum { N = 100 };
@@ -1102,7 +1124,7 @@ TEST_F(leases, wheels_without_ids)
 			  .nacked = 1, .delivered = 2);
 }
 
-/* Touch words judge what is pending, and no lease. */
+/* Touch words count for pending tokens, and change no lease. */
 TEST_F(leases, wheels_with_touch_words)
 {
 	const size_t size = TOKENS * 8;
@@ -1122,7 +1144,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(handle, event.handle);
 	EXPECT_EQ(1U, event.delivery);
-	/* Touched while it is held: the lease is over when it is over. */
+	/* A held token is touched by its word, and its lease ends as before. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20));
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 20;
 	ASSERT_EQ(0, tw_advance(self->fd, 9 + LEASE - 1));
@@ -1132,7 +1154,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_touch(self->fd, 0, ID)));
-	/* Pending again it can be touched by either way. */
+	/* A token that is pending again can be touched by a call and by its word. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 2, 5 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 42));
 	EXPECT_EQ(0, tw_touch(self->fd, 0, ID));
@@ -1144,7 +1166,7 @@ TEST_F(leases, wheels_with_touch_words)
 	ASSERT_EQ(0, tw_advance(self->fd, 52));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(3U, event.delivery);
-	/* What was stored before a NACK is void. */
+	/* A stamp that was stored before a NACK is void. */
 	words[(__u32)handle] = (handle & 0xffffffff00000000) | 52;
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 3, 3 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 55));
@@ -1164,7 +1186,7 @@ TEST_F(leases, wheels_with_touch_words)
 	munmap(words, (size + 4095) & ~4095UL);
 }
 
-/* A batch of answers, each with its own result. */
+/* Each answer in a batch has its own result. */
 TEST_F(leases, batch_of_answers)
 {
 	enum { N = 210 };
@@ -1172,7 +1194,7 @@ TEST_F(leases, batch_of_answers)
 	struct timewheel_op ops[N];
 	__u32 done = 0;
 
-	/* All of it is there before the read, which then puts nothing back. */
+	/* All of @events is in memory before the read, which then puts nothing back. */
 	memset(events, 0, sizeof(events));
 	ASSERT_EQ((size_t)N, tw_register_many(self->fd, 0, N, 0, TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
@@ -1222,14 +1244,14 @@ TEST_F(leases, lease_ends_are_announced)
 		expect_event(n % 2 ? self->other : self->fd, ID, n + 1,
 			     5 + n * LEASE);
 	}
-	/* So is a NACK. */
+	/* A NACK is announced, too. */
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
 	ASSERT_EQ(0, answer(self->other, TIMEWHEEL_OP_NACK, ID, 10, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
 	close(epoll);
 }
 
-/* Each of these wakes a reader that sleeps; nothing else does. */
+/* The end of a lease, a NACK, and the release of a file wake a reader that sleeps. */
 TEST_F(leases, blocked_readers)
 {
 	struct tw_sleeper b;
@@ -1256,7 +1278,7 @@ TEST_F(leases, blocked_readers)
 	ASSERT_EQ(1, b.ret);
 	EXPECT_EQ(4U, b.event.delivery);
 
-	/* What another file held comes back. */
+	/* The delivery that another file held comes back. */
 	ASSERT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, ID, 4, 0));
 	expect_event(self->other, ID, 5, 40);
 	ASSERT_TRUE(tw_put_to_sleep(&b, fd, tw_sleep_in_read));
@@ -1268,7 +1290,10 @@ TEST_F(leases, blocked_readers)
 	close(fd);
 }
 
-/* On a clock that goes by itself: a lease ends, not early, and somebody wakes. */
+/*
+ * On a clock that goes by itself a lease does not end early, and its end wakes a
+ * reader.
+ */
 TEST_F(leases, real_clock)
 {
 	struct timewheel_event event, again;
@@ -1292,7 +1317,7 @@ TEST_F(leases, real_clock)
 	}
 }
 
-/* Attempts are counted over each way in which a delivery can be in vain. */
+/* Attempts count each way in which a delivery can be in vain. */
 TEST_F(leases, attempts)
 {
 	struct timewheel_event event = hold();
@@ -1308,20 +1333,23 @@ TEST_F(leases, attempts)
 	EXPECT_EQ(4U, expect_event(self->fd, ID, 4, 35).attempts);
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 65,
 			.delivery = 4, .attempts = 4);
-	/* An EXTEND is none, nor are a move and a touch of what is pending. */
+	/* An EXTEND is no attempt, nor is a move or a touch of a pending token. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_EXTEND, ID, 4, 0));
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, ID, 4, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_move(self->fd, 0, ID, 20 * TW_SEC));
 	ASSERT_EQ(0, tw_touch(self->fd, 0, ID));
 	ASSERT_EQ(0, tw_advance(self->fd, 55));
 	EXPECT_EQ(5U, expect_event(self->fd, ID, 5, 55).attempts);
-	/* Another token of this id begins anew. */
+	/* The attempts of another token with this id begin anew. */
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, ID, 5, 0));
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	EXPECT_EQ(1U, expect_event(self->fd, ID, 1, 55).attempts);
 }
 
-/* When each lease ends that is out, in ticks; 0 for none. */
+/*
+ * Returns the tick on which the first lease ends, or 0 if no delivery is out. @end has
+ * the tick for each delivery that is out, and 0 for all others.
+ */
 static __u64 first_end(const __u64 *end, __u32 n)
 {
 	__u64 first = 0;
@@ -1332,7 +1360,7 @@ static __u64 first_end(const __u64 *end, __u32 n)
 	return first;
 }
 
-/* Many are held, and extended, answered and deleted in any order. */
+/* Many deliveries are held, extended, answered and deleted in any order. */
 TEST_F_TIMEOUT(leases, leases_end_in_order, 120)
 {
 	struct timewheel_event events[64];
@@ -1398,11 +1426,9 @@ TEST_F_TIMEOUT(leases, leases_end_in_order, 120)
 	tw_expect_nothing(self->fd);
 }
 
-/*
- * Wheels of which no more may be out.
- */
+/* The wheels of these tests have a limit on the deliveries that may be out. */
 
-/* Each of @n events is of the id that comes next, and due on tick @id. */
+/* Expects @n events of the ids that follow *id, each due on the tick of its id. */
 static void expect_ids(struct __test_metadata *_metadata, int fd, __u64 *id, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -1428,7 +1454,7 @@ TEST_F_TIMEOUT(leases, as_many_as_may_be_out, 120)
 		for (__u64 n = TOKENS; n; n--)
 			ASSERT_EQ(0, tw_register(self->fd, n, n * TW_SEC, 0, NULL));
 		ASSERT_EQ(0, tw_advance(self->fd, TOKENS));
-		/* Also if a reader has room for more. */
+		/* A reader with room for more events gets no more. */
 		ASSERT_EQ(most[i], tw_read_all(self->fd));
 		ASSERT_EQ(0, tw_info(self->fd, &info));
 		EXPECT_EQ(most[i], info.max_held);
@@ -1440,7 +1466,7 @@ TEST_F_TIMEOUT(leases, as_many_as_may_be_out, 120)
 		ASSERT_EQ(0, tw_advance(self->fd, TOKENS + LEASE - 1));
 		tw_expect_nothing(self->fd);
 
-		/* Each answer makes room for one. */
+		/* Each answer makes room for one delivery. */
 		for (id = most[i]; id < TOKENS && id < 3 * most[i];) {
 			__u64 old = id - most[i] + 1;
 
@@ -1449,7 +1475,7 @@ TEST_F_TIMEOUT(leases, as_many_as_may_be_out, 120)
 			expect_ids(_metadata, self->other, &id, 1);
 			tw_expect_nothing(self->fd);
 		}
-		/* All that are held come back at once, and as many go out. */
+		/* All held tokens come back at once, and as many go out. */
 		close(self->fd);
 		close(self->other);
 		self->fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -1464,7 +1490,7 @@ TEST_F_TIMEOUT(leases, as_many_as_may_be_out, 120)
 
 enum end { ACKED, NACKED, DELETED, LAPSED, RELEASED, ENDS };
 
-/* Ends the delivery of ID, which file @fd holds, in one of the ways. */
+/* Ends the delivery of ID, which file @fd holds, in the way @way. */
 static void end_delivery(struct __test_metadata *_metadata, int wheel, int fd,
 			 enum end way)
 {
@@ -1486,7 +1512,9 @@ static void end_delivery(struct __test_metadata *_metadata, int wheel, int fd,
 	}
 }
 
-/* Each end of a delivery makes room, and wakes who waits for it in any way. */
+/*
+ * Each end of a delivery makes room, and wakes a reader that waits for room in any way.
+ */
 TEST_F(leases, each_end_makes_room)
 {
 	static void (*const sleeps[])(struct tw_sleeper *s) = {
@@ -1510,7 +1538,10 @@ TEST_F(leases, each_end_makes_room)
 			ASSERT_EQ(0, tw_advance(self->fd, 5));
 			EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 			expect_event(holder, ID, 1, 5);
-			/* Another is due, and a third one comes to be. */
+			/*
+			 * Token 1 is due already, and token 2 comes due on the next
+			 * tick.
+			 */
 			ASSERT_EQ(0, tw_register_at(self->fd, 1, 3 * TW_SEC, 0));
 			ASSERT_EQ(0, tw_register_at(self->fd, 2, 6 * TW_SEC, 0));
 			ASSERT_EQ(0, tw_advance(self->fd, 6));
@@ -1536,7 +1567,7 @@ TEST_F(leases, each_end_makes_room)
 	}
 }
 
-/* A reader that hangs keeps all for no longer than its lease. */
+/* A reader that hangs keeps all deliveries for no longer than its lease. */
 TEST_F(leases, hung_reader_holds_all)
 {
 	enum { MOST = 300, LAST = TOKENS };
@@ -1557,7 +1588,10 @@ TEST_F(leases, hung_reader_holds_all)
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, LAST + LEASE));
 
-	/* What was due before the ends of these leases comes before what they held. */
+	/*
+	 * Tokens that were due before these leases ended come before the tokens that
+	 * were held.
+	 */
 	got = 0;
 	while ((n = tw_read(self->fd, events, 64)) > 0) {
 		for (int i = 0; i < n; i++, got++) {
@@ -1579,7 +1613,10 @@ TEST_F(leases, hung_reader_holds_all)
 			  .delivered = TOKENS + MOST, .lapsed = MOST);
 }
 
-/* P7: while no more may be out nothing looks in vain: neither the timer nor a program. */
+/*
+ * P7: while no more deliveries may be out, neither the timer nor a program looks in
+ * vain.
+ */
 TEST_F(leases, no_callbacks_while_all_is_out)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC), fd;
@@ -1605,7 +1642,7 @@ TEST_F(leases, no_callbacks_while_all_is_out)
 	EXPECT_EQ(before.quiet, info.quiet);
 	EXPECT_LE(held.taken + 3600 * TW_SEC, info.next);
 
-	/* Then an answer is enough. */
+	/* After that an answer is enough to wake the reader. */
 	ASSERT_EQ(0, tw_ack(self->fd, &held));
 	ASSERT_EQ(0, pthread_join(s.thread, NULL));
 	ASSERT_EQ(1, s.ret);
@@ -1614,7 +1651,10 @@ TEST_F(leases, no_callbacks_while_all_is_out)
 	close(fd);
 }
 
-/* On a clock that goes by itself: the timer goes off with each lease, and not between. */
+/*
+ * On a clock that goes by itself the timer goes off once for each lease, and not in
+ * between.
+ */
 TEST_F(leases, leases_end_by_the_timer)
 {
 	const __u64 lease = 100 * TW_MS;
@@ -1647,7 +1687,7 @@ TEST_F(leases, leases_end_by_the_timer)
 	close(fd);
 }
 
-/* A read that fails with all but one out puts back what it has taken. */
+/* A read that fails while all but a few deliveries are out puts back its tokens. */
 TEST_F(leases, faulting_read_beside_held_ones)
 {
 	enum { MOST = 10, N = 30 };
@@ -1679,7 +1719,10 @@ TEST_F(leases, faulting_read_beside_held_ones)
 		EXPECT_EQ((__u64)N - out, info.pending);
 		EXPECT_EQ(0ULL, info.taken);
 		EXPECT_TRUE(tw_readable(self->other));
-		/* The read gets as many as there is memory for, and the others stay. */
+		/*
+		 * The read gets as many events as it has memory for, and the other
+		 * tokens stay.
+		 */
 		ASSERT_EQ(room == 1 ? -EFAULT : (int)((room - 1) * size),
 			  tw_ret(read(self->other, end - (room - 1) * size - 5,
 				      N * size)));
@@ -1698,7 +1741,10 @@ TEST_F(leases, faulting_read_beside_held_ones)
 	munmap(pages, page);
 }
 
-/* A reader that waits for its memory takes no place among those that may be out. */
+/*
+ * A reader that waits for its memory takes no place among the deliveries that may be
+ * out.
+ */
 TEST_F(leases, slow_reader_takes_no_room)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -1730,7 +1776,7 @@ TEST_F(leases, slow_reader_takes_no_room)
 	munmap(r.pages, r.size);
 }
 
-/* Readers of one wheel: they answer, fail, or go away with what they hold. */
+/* Readers of one wheel answer, fail, or go away with the deliveries that they hold. */
 static struct crew {
 	const char *name;
 	atomic_uint acked;
@@ -1788,7 +1834,10 @@ TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
 	pthread_t threads[ARRAY_SIZE(jobs)];
 
 	NEEDS_KERNEL("EFAULT");
-	/* One thread at a time fails or leaves: two would make up for each other. */
+	/*
+	 * Only one thread fails or leaves, because two threads would make up for each
+	 * other.
+	 */
 	for (size_t other = 2; other < ARRAY_SIZE(jobs); other++) {
 		const size_t used[] = { 0, 1, other };
 
@@ -1817,11 +1866,12 @@ TEST_F_TIMEOUT(leases, no_reader_is_forgotten, 240)
 	EXPECT_EQ(0, tw_failures);
 }
 
-/*
- * Death.
- */
+/* In these tests files are released, and processes die. */
 
-/* What is held by a file is due at once when that is released, for the others. */
+/*
+ * Deliveries that a file holds are due at once, for other readers, when the file is
+ * released.
+ */
 TEST_F(leases, last_close)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -1856,7 +1906,7 @@ TEST_F(leases, last_close)
 	tw_expect_balance(self->fd);
 }
 
-/* Only what the file still holds comes back, not what it held before. */
+/* Only deliveries that the file still holds come back, not its earlier deliveries. */
 TEST_F(leases, only_what_is_held)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -1871,12 +1921,12 @@ TEST_F(leases, only_what_is_held)
 	EXPECT_EQ(0, answer(self->other, TIMEWHEEL_OP_ACK, 2, 1, 0));
 	EXPECT_EQ(0, delete(fd, 3));
 	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, 4, 1, 200 * TW_SEC));
-	/* One goes over to another file, when its lease is over. */
+	/* Token 5 goes over to another file when its lease is over. */
 	for (__u64 id = 6; id < 8; id++)
 		EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_EXTEND, id, 1, 300 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
 	expect_event(self->other, 5, 2, 1 + LEASE);
-	/* And one is held here for the second time. */
+	/* Token 7 is held by this file for the second time. */
 	EXPECT_EQ(0, answer(fd, TIMEWHEEL_OP_NACK, 7, 1, 0));
 	expect_event(fd, 7, 2, 100);
 	close(fd);
@@ -1915,7 +1965,7 @@ TEST_F(leases, files_that_hold_nothing)
 	}
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_HELD, .due = 35,
 			.delivery = 1, .attempts = 1);
-	/* Nor does a file that only answers. */
+	/* A file that only answers takes nothing with it either. */
 	for (int i = 0; i < 50; i++) {
 		int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 
@@ -1928,7 +1978,7 @@ TEST_F(leases, files_that_hold_nothing)
 			  .delivered = 1);
 }
 
-/* More than are walked in one step, of many files, of which some are closed. */
+/* Many files hold more deliveries than are walked in one step; some files are closed. */
 TEST_F_TIMEOUT(leases, many_files_hold_many, 120)
 {
 	enum { FILES = 20, EACH = 1000 };
@@ -1944,7 +1994,7 @@ TEST_F_TIMEOUT(leases, many_files_hold_many, 120)
 		fds[i] = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
 		ASSERT_LE(0, fds[i]);
 	}
-	/* In turns, so that what each holds lies among the others'. */
+	/* The files read in turns, so that their deliveries are mixed in the wheel. */
 	for (int i = 0; i < FILES * EACH; i++) {
 		ASSERT_EQ(1, tw_read(fds[i % FILES], events, 1));
 		ASSERT_EQ(0, tw_move(self->fd, 0, events[0].id, 0) >= 0);
@@ -1975,7 +2025,10 @@ TEST_F_TIMEOUT(leases, many_files_hold_many, 120)
 			  .returned = FILES * EACH);
 }
 
-/* A child that opens the wheel by itself, reads @n events, and reads on or not. */
+/*
+ * Forks a child that opens the wheel by itself and reads @n events. If @on, the child
+ * reads on.
+ */
 static pid_t fork_reader(const char *name, int n, bool on)
 {
 	int ready[2];
@@ -1986,7 +2039,10 @@ static pid_t fork_reader(const char *name, int n, bool on)
 		return -1;
 	child = tw_fork();
 	if (!child) {
-		/* Written to: a read into a page that is still the parent's puts back. */
+		/*
+		 * The child writes to the event here, because a read into a page that
+		 * is still the parent's puts its tokens back.
+		 */
 		struct timewheel_event event = {};
 		int fd = tw_open_named(name, O_RDONLY);
 
@@ -2010,7 +2066,10 @@ static pid_t fork_reader(const char *name, int n, bool on)
 	return child;
 }
 
-/* Killed while it holds: the next one gets it at once, though no time passes. */
+/*
+ * A reader is killed while it holds deliveries: the next reader gets them at once,
+ * though no time passes.
+ */
 TEST_F(leases, killed_while_it_holds)
 {
 	struct timewheel_event events[8];
@@ -2024,7 +2083,7 @@ TEST_F(leases, killed_while_it_holds)
 	ASSERT_EQ(0, tw_advance(self->fd, 1));
 	child = fork_reader(self->name, 2, true);
 	ASSERT_LT(0, child);
-	/* The third one, and then it sleeps in a read of its own. */
+	/* The child reads the third event, and then sleeps in a read. */
 	tw_wait_asleep(child);
 	tw_expect_figures(self->fd, .registered = 3, .held = 3, .delivered = 3);
 	ASSERT_TRUE(tw_kill(child));
@@ -2041,7 +2100,10 @@ TEST_F(leases, killed_while_it_holds)
 				       TIMEWHEEL_OPF_BY_HANDLE, events[i].handle, 2,
 				       0));
 
-	/* Two hold one each; one of them dies, and who sleeps here is woken. */
+	/*
+	 * Two children hold one delivery each. The death of one child wakes the reader
+	 * here.
+	 */
 	child = fork_reader(self->name, 1, false);
 	second = fork_reader(self->name, 1, false);
 	ASSERT_LT(0, child);
@@ -2060,7 +2122,7 @@ TEST_F(leases, killed_while_it_holds)
 	tw_expect_balance(self->fd);
 }
 
-/* Killed in the read itself, while it waits for its memory: nothing is lost. */
+/* A process is killed in its read, while it waits for its memory: no token is lost. */
 TEST_F(leases, killed_while_it_reads)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -2092,7 +2154,7 @@ TEST_F(leases, killed_while_it_reads)
 	EXPECT_EQ(5ULL, info.put_back);
 	EXPECT_EQ(0ULL, info.taken);
 	ASSERT_TRUE(tw_kill(child));
-	/* What was put back was not delivered, and this was no attempt. */
+	/* Tokens that were put back were not delivered, and the read was no attempt. */
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(0ULL, info.delivered);
 	EXPECT_EQ(5ULL, info.pending);
@@ -2106,7 +2168,10 @@ TEST_F(leases, killed_while_it_reads)
 	munmap(pages, page);
 }
 
-/* A child that has the file by fork keeps what its parent read, and answers it. */
+/*
+ * A child that has the file by fork keeps the deliveries of its parent, and may answer
+ * them.
+ */
 TEST_F(leases, fork_keeps)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -2155,7 +2220,10 @@ TEST_F(leases, fork_keeps)
 	close(go[1]);
 }
 
-/* So does a socket that has it on its way to somebody. */
+/*
+ * A socket that has a file on its way to somebody keeps the deliveries of the file,
+ * too.
+ */
 TEST_F(leases, sent_file_keeps)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK), sockets[2];
@@ -2172,7 +2240,7 @@ TEST_F(leases, sent_file_keeps)
 	close(sockets[0]);
 	tw_expect_nothing(self->fd);
 	close(sockets[1]);
-	/* Files in a socket that is gone are released by and by. */
+	/* The kernel releases files in a socket that is gone by and by. */
 	for (int tries = 0; tries < 10000 && !tw_readable(self->fd); tries++)
 		tw_sleep_ms(1);
 	expect_event(self->fd, ID, 2, 0);
@@ -2200,7 +2268,7 @@ TEST_F(leases, mapping_keeps)
 	expect_event(self->fd, ID, 2, 0);
 }
 
-/* Closed while a read waits for its memory: what it then gets comes back. */
+/* A file is closed while a read waits for its memory: the later delivery comes back. */
 TEST_F(leases, closed_while_a_read_is_under_way)
 {
 	int fd = tw_open_named(self->name, O_RDWR | O_NONBLOCK);
@@ -2211,7 +2279,7 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	TW_START_SLOW_READER(&r, fd, tw_new_pages(page), page);
-	/* The read keeps the file: it is released when the read returns. */
+	/* The read keeps the file, which is released when the read returns. */
 	close(fd);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .put_back = 1);
 	ASSERT_TRUE(tw_bring_pages(r.uffd, r.pages, r.size));
@@ -2224,7 +2292,7 @@ TEST_F(leases, closed_while_a_read_is_under_way)
 	munmap(r.pages, r.size);
 }
 
-/* The wheel is destroyed while some of its tokens are held: all goes. */
+/* A wheel is destroyed while some of its tokens are held: all of its tokens are gone. */
 TEST_F(leases, destroyed_while_held)
 {
 	long before = tw_refcnt();
@@ -2251,8 +2319,9 @@ TEST_F(leases, destroyed_while_held)
 }
 
 /*
- * P9: what is known of deliveries costs a pending token 8 bytes. There are so many
- * tokens that the table of ids, which doubles now and then, is as full as it gets.
+ * P9: a pending token costs 8 bytes more where it can be delivered with a lease. There
+ * are so many tokens that the table of ids, which doubles now and then, is as full as
+ * it gets.
  */
 TEST_F(leases, bytes_of_a_pending_token)
 {
@@ -2270,7 +2339,7 @@ TEST_F(leases, bytes_of_a_pending_token)
 	}
 }
 
-/* A private wheel has leases as well; they end with it. */
+/* A private wheel has leases as well, which end with the wheel. */
 TEST_F(leases, private_wheel)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);

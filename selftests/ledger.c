@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ledger of a wheel with leases, id by id: what was registered was acked or
- * deleted, or is still there, also if processes died meanwhile. No token is
- * lost, and none comes again after its ACK. Hundreds of consumers are killed, daemons
- * are replaced under load, and many tokens are due after a long silence.
+ * The ledger of a wheel with leases, id by id: each registered token was acked or
+ * deleted, or is still there, even if processes died meanwhile. No token is lost, and
+ * no token comes again after its ACK. Hundreds of consumers are killed, daemons are
+ * replaced under load, and many tokens are due after a long silence.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,12 +17,12 @@
 #define CONSUMERS	4
 #define LONG		600	/* seconds; guests may be emulated */
 
-/* What processes know of one id, in memory that outlives them. */
+/* Processes note the life of one id here, in memory that outlives them. */
 struct entry {
 	_Atomic __u8 registered;
 	_Atomic __u8 delivered;
-	_Atomic __u8 answering;	/* an end is about to be asked for */
-	_Atomic __u8 acked;	/* and was granted */
+	_Atomic __u8 answering;	/* a process is about to ask for the end */
+	_Atomic __u8 acked;	/* the wheel has granted the ACK */
 	_Atomic __u8 deleted;
 };
 
@@ -85,7 +85,7 @@ static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(ledger) *self,
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
-/* Starts process @i, which exits with what @run returns. */
+/* Starts process @i, whose exit status is the result of @run. */
 static bool start(FIXTURE_DATA(ledger) *self, int i,
 		  int (*run)(FIXTURE_DATA(ledger) *self, int i))
 {
@@ -95,7 +95,7 @@ static bool start(FIXTURE_DATA(ledger) *self, int i,
 		srand(getpid());
 		_exit(run(self, i));
 	}
-	self->child[i] = child;	/* which children have in common */
+	self->child[i] = child;	/* in memory that all processes share */
 	return child > 0;
 }
 
@@ -167,7 +167,10 @@ static void deal_with(struct shared *shared, int fd,
 		ret = tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, event->id,
 				event->delivery, 0);
 		shared->faults += ret != 0;
-		/* Gives no answer: the token comes back when the process dies, or at the end. */
+		/*
+		 * The process gives no answer: the token comes back when the process
+		 * dies, or at the end.
+		 */
 		break;
 	}
 }
@@ -233,7 +236,10 @@ static void expect_ledger(struct __test_metadata *_metadata,
 	       info.delivered, info.nacked, info.returned);
 }
 
-/* Kills one consumer after the other until all tokens have come in. */
+/*
+ * Kills one consumer after the other, at least @kills in all, until all tokens are
+ * registered. Returns how many were killed.
+ */
 static __u32 kill_consumers(struct __test_metadata *_metadata,
 			    FIXTURE_DATA(ledger) *self, __u32 kills)
 {
@@ -243,7 +249,7 @@ static __u32 kill_consumers(struct __test_metadata *_metadata,
 		int i = rand() % CONSUMERS;
 		__u32 before = self->shared->reads[i];
 
-		/* Mostly this hits in the middle of some work. */
+		/* The kill mostly hits the consumer in the middle of some work. */
 		for (int spin = rand() % 50; spin > 0; spin--) {
 			sched_yield();
 			if (self->shared->reads[i] > before + spin)
@@ -266,7 +272,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 	struct timewheel_token token;
 	int n;
 
-	/* Mostly as much is out as may be. */
+	/* As many deliveries are out as may be, most of the time. */
 	make(tw_scaled(100000), .max_held = 100);
 	for (int i = 0; i < CONSUMERS; i++)
 		ASSERT_TRUE(start(self, i, consume));
@@ -292,7 +298,7 @@ TEST_F_TIMEOUT(ledger, consumers_are_killed, LONG)
 						 &token)));
 }
 
-/* A daemon that ends properly: it finishes its deliveries, and reads no more. */
+/* A daemon ends properly: it finishes its deliveries, and reads no more. */
 static _Atomic int leaving;
 
 static void leave(int signal)
@@ -313,7 +319,7 @@ static int serve(FIXTURE_DATA(ledger) *self, int i)
 		struct timewheel_event events[16];
 		int n = tw_read(p.fd, events, 16);
 
-		/* EINTR: it was told to end while it read. */
+		/* The read fails with EINTR if the daemon is told to end meanwhile. */
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return 1;
 		for (int k = 0; k < n; k++) {
@@ -321,14 +327,20 @@ static int serve(FIXTURE_DATA(ledger) *self, int i)
 				self->shared->entry[events[k].id].delivered;
 			deal_with(self->shared, p.fd, &events[k], true);
 		}
-		/* Told to end at another moment, it ends soon after. */
+		/*
+		 * The poll is short, because the daemon may be told to end just before
+		 * it.
+		 */
 		if (n < 0)
 			poll(&p, 1, 20);
 	}
 	return 0;
 }
 
-/* Replaced again and again: the new one is there before the old one leaves. */
+/*
+ * A daemon is replaced again and again: the new daemon is there before the old one
+ * leaves.
+ */
 TEST_F_TIMEOUT(ledger, daemon_is_replaced_under_load, LONG)
 {
 	const __u32 upgrades = tw_scaled(100);
@@ -362,13 +374,13 @@ TEST_F_TIMEOUT(ledger, daemon_is_replaced_under_load, LONG)
 	ASSERT_EQ(0, kill(self->child[now], SIGTERM));
 	ASSERT_EQ(0, tw_reap(self->child[now]));
 	self->child[now] = 0;
-	/* No token was affected: each came once, and each lease was answered. */
+	/* No token was affected: each token came once, and each delivery was answered. */
 	tw_expect_figures(self->fd, .registered = self->tokens,
 			  .acked = self->tokens, .delivered = self->tokens);
 	expect_ledger(_metadata, self);
 }
 
-/* An hour without a reader: all tokens are there, in order, each once. */
+/* After an hour without a reader all tokens come, in order, each of them once. */
 TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 {
 	enum { TICKS = 3600, BATCH = 512 };
@@ -387,7 +399,7 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 					   (1 + id % TICKS) * TW_SEC));
 	ASSERT_EQ(0, tw_advance(self->fd, TICKS));
 	EXPECT_TRUE(tw_readable(self->fd));
-	/* The pages of the buffer are there, so that nothing is put back. */
+	/* The pages of the buffer are in memory, so that nothing is put back. */
 	memset(events, 0xff, sizeof(events));
 	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
 		for (int i = 0; i < n; i++) {
@@ -402,7 +414,7 @@ TEST_F_TIMEOUT(ledger, after_an_hour_without_a_consumer, LONG)
 	tw_expect_figures(self->fd, .registered = tokens, .held = tokens,
 			  .delivered = tokens);
 
-	/* They come again, because no delivery was answered in time. */
+	/* The tokens come again, because no delivery was answered in time. */
 	ASSERT_EQ(0, tw_advance(self->fd, TICKS + 600));
 	while ((n = tw_read(self->fd, events, BATCH)) > 0) {
 		memset(acks, 0, sizeof(acks));

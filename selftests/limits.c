@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limits on wheels and tokens, for each user and for the whole machine: a user
- * can exhaust only its own budget (P9). How many wheels and tokens a user may have,
- * and how many there may be in all, who pays for a wheel and until when, and the
- * module's parameters. Needs root, and debugfs to read accounts. The users that
- * appear here have nothing but what the tests give them.
+ * The limits on wheels and tokens, for each user and for the whole machine: a user can
+ * exhaust only its own budget (P9). The tests ask how many wheels and tokens a user may
+ * have, how many there may be in all, and who pays for a wheel and until when, and try
+ * the module's parameters. They need root, and debugfs to read accounts. The users that
+ * appear here have only wheels of the tests.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
@@ -59,7 +59,7 @@ static bool set_limit(const char *parameter, unsigned long long value)
 	return set_text(parameter, text);
 }
 
-/* As the kernel shows it; empty when there is none. */
+/* Reads a parameter as the kernel shows it, or an empty text if there is none. */
 static void get_text(const char *parameter, char *text, size_t size)
 {
 	char path[128];
@@ -75,10 +75,13 @@ static void get_text(const char *parameter, char *text, size_t size)
 
 struct account {
 	unsigned long long wheels, tokens;
-	bool listed;	/* there is a line of it */
+	bool listed;	/* the file has a line for the account */
 };
 
-/* What the file @path tells of @whose, or with @whose -1 of all together. */
+/*
+ * Reads the account of @whose from the file @path, or the sum of all accounts if @whose
+ * is -1.
+ */
 static struct account read_account(const char *path, const char *header,
 				   unsigned int whose)
 {
@@ -103,14 +106,17 @@ static struct account read_account(const char *path, const char *header,
 	return sum;
 }
 
-/* What @uid has, or with @uid -1 what all have together. */
+/* Returns the account of user @uid, or the sum of all accounts if @uid is -1. */
 static struct account account_of(uid_t uid)
 {
 	return read_account(DEBUGFS "/timewheel/users", "uid wheels tokens\n",
 			    uid);
 }
 
-/* What the user namespace with this number has, or with -1 all together. */
+/*
+ * Returns the account of the user namespace @number, or the sum of all if @number is
+ * -1.
+ */
 static struct account namespace_account(unsigned int number)
 {
 	return read_account(DEBUGFS "/timewheel/namespaces",
@@ -136,7 +142,7 @@ static void _expect_account(struct __test_metadata *_metadata, uid_t uid,
 	EXPECT_EQ(wheels > 0, has.listed);
 }
 
-/* What the kernel is left to clean away is paid back in a while. */
+/* Waits for an empty account: the kernel cleans some wheels away a little later. */
 static bool account_becomes_empty(uid_t uid)
 {
 	for (int i = 0; i < 5000 && account_of(uid).listed; i++)
@@ -144,7 +150,10 @@ static bool account_becomes_empty(uid_t uid)
 	return !account_of(uid).listed;
 }
 
-/* The calling process, all its threads, acts as @uid; only root returns. */
+/*
+ * Makes the process, with all its threads, act as @uid. Only root can return from
+ * there.
+ */
 static void become(uid_t uid)
 {
 	if (seteuid(uid))
@@ -161,7 +170,7 @@ static int ioctl_as(uid_t uid, int fd, unsigned int command, void *arg)
 	return ret;
 }
 
-/* The smallest wheel that may have @tokens. */
+/* Returns the set-up of the smallest wheel that may have @tokens. */
 static struct timewheel_setup setup_of(__u64 tokens)
 {
 	return (struct timewheel_setup) {
@@ -178,7 +187,9 @@ static int setup_as(uid_t uid, int fd, __u64 tokens)
 	return ioctl_as(uid, fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
-/* A private wheel of @uid's, opened by root. Returns its file, or -errno. */
+/*
+ * Makes a private wheel of @uid on a file that root opens. Returns the file, or -errno.
+ */
 static int new_wheel(uid_t uid, __u64 tokens)
 {
 	int fd = open(TW_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -189,7 +200,7 @@ static int new_wheel(uid_t uid, __u64 tokens)
 	return ret < 0 ? ret : fd;
 }
 
-/* Takes CAP_SYS_RESOURCE out of, or puts it into, what the process may do. */
+/* Gives CAP_SYS_RESOURCE to the caller, or takes the capability away. */
 static bool may_exceed(bool may)
 {
 	struct __user_cap_header_struct header = {
@@ -205,7 +216,7 @@ static bool may_exceed(bool may)
 	return !syscall(SYS_capset, &header, data);
 }
 
-/* One of @uid's with the capability. */
+/* Makes a private wheel of @uid with the capability. Returns the file, or -errno. */
 static int new_capable_wheel(uid_t uid, __u64 tokens)
 {
 	struct timewheel_setup setup = setup_of(tokens);
@@ -285,7 +296,7 @@ FIXTURE_SETUP(limits)
 	self->root = account_of(ROOT);
 }
 
-/* By the parent, which is still root however the test has ended. */
+/* The parent cleans up, which is still root however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(limits)
 {
 	int control = open(TW_DEVICE, O_RDWR);
@@ -299,7 +310,7 @@ FIXTURE_TEARDOWN_PARENT(limits)
 	EXPECT_TRUE(account_becomes_empty(OTHER));
 }
 
-/* One wheel too many is EDQUOT, until one is gone; nobody else notices. */
+/* A wheel too many is EDQUOT until another wheel is gone. Other users do not notice. */
 TEST_F(limits, wheels_of_a_user)
 {
 	int fd[3], more = TW_OPEN(O_RDWR), other[3], root[5];
@@ -318,7 +329,7 @@ TEST_F(limits, wheels_of_a_user)
 	EXPECT_GT(0, open_named(0));
 	expect_account(USER, 3, 30);
 
-	/* Others have a budget of their own, root needs none. */
+	/* Other users have budgets of their own, and root needs no budget. */
 	for (int i = 0; i < 3; i++) {
 		other[i] = new_wheel(OTHER, 10);
 		EXPECT_LE(0, other[i]);
@@ -332,7 +343,7 @@ TEST_F(limits, wheels_of_a_user)
 	expect_account(ROOT, self->root.wheels + 5, self->root.tokens + 50);
 	expect_account(USER, 3, 30);
 
-	/* The file that was refused is as good as new. */
+	/* The file whose set-up was refused is as good as new. */
 	close(fd[1]);
 	expect_account(USER, 2, 20);
 	EXPECT_EQ(0, setup_as(USER, more, 7));
@@ -353,7 +364,7 @@ TEST_F(limits, wheels_of_a_user)
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
 }
 
-/* Tokens count as set up, whether they are there or not. */
+/* Tokens count as they are set up, whether they are registered or not. */
 TEST_F(limits, tokens_of_a_user)
 {
 	int first, second, other;
@@ -415,7 +426,10 @@ TEST_F(limits, private_and_named_together)
 	ASSERT_LE(0, named);
 	expect_account(USER, 3, 900);
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
-	/* Nor does asking for one that is there, at the limit or elsewhere. */
+	/*
+	 * A CREATE of an existing wheel costs nothing either, at the limit or
+	 * elsewhere.
+	 */
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 500, 0));
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(OTHER, self->control, 0, 500,
 						   0));
@@ -426,7 +440,7 @@ TEST_F(limits, private_and_named_together)
 	expect_account(USER, 2, 600);
 	ASSERT_EQ(0, create_as(USER, self->control, 2, 400, 0));
 	expect_account(USER, 3, 1000);
-	/* Not given back while somebody has it open, at once when nobody has. */
+	/* A destroyed wheel is paid back only when nobody has the wheel open any more. */
 	EXPECT_EQ(0, destroy_as(USER, self->control, 0));
 	expect_account(USER, 3, 1000);
 	EXPECT_EQ(-EDQUOT, new_wheel(USER, 1));
@@ -438,15 +452,15 @@ TEST_F(limits, private_and_named_together)
 }
 
 /*
- * A limit on all of which ordinary users may use up @ordinary: the last eighth is
- * for those with CAP_SYS_RESOURCE.
+ * Returns a limit for all users of which ordinary users may use up @ordinary: the last
+ * eighth is for users with CAP_SYS_RESOURCE.
  */
 static unsigned long long with_reserve(unsigned long long ordinary)
 {
 	return ordinary + (ordinary - 1) / 7;
 }
 
-/* What there may be in all binds everybody, root too, and is ENOSPC. */
+/* The limit for all users binds everybody, root too, and gives ENOSPC. */
 TEST_F(limits, wheels_of_all)
 {
 	int root, user, more = TW_OPEN(O_RDWR);
@@ -467,7 +481,7 @@ TEST_F(limits, wheels_of_all)
 	expect_account(ROOT, self->root.wheels + 1, self->root.tokens + 10);
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 1, 10);
-	/* A user that has used up its own share is told so. */
+	/* A user that has used up its own share gets EDQUOT. */
 	ASSERT_TRUE(set_limit("max_user_wheels", 1));
 	EXPECT_EQ(-EDQUOT, setup_as(USER, more, 1));
 	EXPECT_EQ(-ENOSPC, setup_as(ROOT, more, 1));
@@ -539,7 +553,7 @@ TEST_F(limits, reserve_for_the_capable)
 	root = new_wheel(ROOT, reserve - 1);
 	ASSERT_LE(0, root);
 	EXPECT_EQ(-ENOSPC, setup_as(ROOT, more, 2));
-	/* It is for the capability, whatever the user is. */
+	/* The reserve is for the capability, whatever the user is. */
 	user = new_capable_wheel(USER, 1);
 	ASSERT_LE(0, user);
 	EXPECT_EQ(-ENOSPC, new_wheel(ROOT, 1));
@@ -550,7 +564,7 @@ TEST_F(limits, reserve_for_the_capable)
 	expect_account(USER, 0, 0);
 }
 
-/* As the module comes: enough for anything sane, and no more. */
+/* The module's defaults are enough for anything sane, and for no more. */
 TEST_F(limits, defaults)
 {
 	enum { WHEELS = 1024, TOKENS = 1048576 };
@@ -583,7 +597,7 @@ TEST_F(limits, defaults)
 	expect_account(USER, 0, 0);
 }
 
-/* The largest limits, and wheels that together would just pass 32 bits. */
+/* The limits are as large as can be, and the wheels together would just pass 32 bits. */
 TEST_F(limits, sums_do_not_wrap)
 {
 	const __u64 most = 1 << 28, all = (1ULL << 32) - 1;
@@ -598,7 +612,7 @@ TEST_F(limits, sums_do_not_wrap)
 		fd[n] = new_wheel(USER, most);
 		ASSERT_LE(0, fd[n]);
 	}
-	/* What is left is for those with the capability. */
+	/* The remaining tokens are for users with the capability. */
 	EXPECT_EQ(-ENOSPC, new_wheel(USER, 1));
 	fd[14] = new_capable_wheel(USER, most);
 	ASSERT_LE(0, fd[14]);
@@ -617,7 +631,7 @@ TEST_F(limits, sums_do_not_wrap)
 	expect_account(USER, 0, 0);
 }
 
-/* It is the capability that makes the difference, not the number 0. */
+/* The capability makes the difference, not the user number 0. */
 TEST_F(limits, capability)
 {
 	struct timewheel_setup setup = setup_of(10);
@@ -633,7 +647,10 @@ TEST_F(limits, capability)
 	EXPECT_EQ(0, tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)));
 	expect_account(ROOT, self->root.wheels + 2, self->root.tokens + 20);
 
-	/* Another user with the capability may, and is charged all the same. */
+	/*
+	 * Another user with the capability may exceed the limit, and is charged all the
+	 * same.
+	 */
 	ASSERT_TRUE(set_limit("max_user_wheels", 1));
 	become(USER);
 	ASSERT_TRUE(may_exceed(true));
@@ -658,7 +675,10 @@ TEST_F(limits, caller_of_setup_pays)
 	struct timewheel_setup setup = setup_of(10);
 	struct stat device;
 
-	/* Opened by one, set up by another, used by a third. */
+	/*
+	 * One user opens the file, another user sets it up, and a third user registers
+	 * tokens.
+	 */
 	ASSERT_EQ(0, setup_as(USER, fd, 10));
 	EXPECT_EQ(-EBUSY, setup_as(OTHER, fd, 10));
 	become(OTHER);
@@ -669,7 +689,7 @@ TEST_F(limits, caller_of_setup_pays)
 	close(fd);
 	expect_account(USER, 0, 0);
 
-	/* Of the real, the effective and the saved one it is the second. */
+	/* The effective user pays, not the real user or the saved user. */
 	fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, setresuid(OTHER, USER, ROOT));
 	EXPECT_EQ(0, tw_ret(ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup)));
@@ -678,7 +698,7 @@ TEST_F(limits, caller_of_setup_pays)
 	expect_account(OTHER, 0, 0);
 	close(fd);
 
-	/* Opened by a user, set up by root. */
+	/* A user opens the file, and root sets it up. */
 	ASSERT_EQ(0, stat(TW_DEVICE, &device));
 	ASSERT_EQ(0, setegid(device.st_gid));
 	become(USER);
@@ -695,13 +715,13 @@ TEST_F(limits, caller_of_setup_pays)
 	expect_account(ROOT, self->root.wheels, self->root.tokens);
 }
 
-/* Becomes @uid for good, in a child. */
+/* Makes the calling child @uid for good. */
 static bool be_only(uid_t uid)
 {
 	return !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
 }
 
-/* In a child: sets @fd up and sends it over @socket. */
+/* Sets @fd up in a child, and sends the file over @socket. */
 static int make_and_send(int fd, int socket)
 {
 	struct timewheel_setup setup = setup_of(10);
@@ -711,7 +731,10 @@ static int make_and_send(int fd, int socket)
 	return tw_send_fd(socket, fd, 0) ? 2 : 0;
 }
 
-/* In another process: gets it, leaves it to a child of its own, and tells its pid. */
+/*
+ * Receives the file in another process, leaves it to a child, and tells the child's
+ * pid.
+ */
 static int receive_and_leave(int socket, int tell)
 {
 	int fd;
@@ -732,9 +755,9 @@ static int receive_and_leave(int socket, int tell)
 }
 
 /*
- * A wheel stays its maker's, wherever it goes: over a socket to another user, to
- * a child of that one, when its maker is long dead. Its last file's end pays
- * it back.
+ * A wheel stays charged to its maker, wherever its file goes: over a socket to another
+ * user, and to a child of that user, when the maker is long dead. The charge is paid
+ * back when the last file is gone.
  */
 TEST_F(limits, charge_stays_with_the_maker)
 {
@@ -750,7 +773,7 @@ TEST_F(limits, charge_stays_with_the_maker)
 		_exit(make_and_send(fd, sockets[0]));
 	ASSERT_EQ(0, tw_reap(child));
 	expect_account(USER, 1, 10);
-	/* Now it is in the socket only. */
+	/* The file is in the socket only. */
 	close(fd);
 	expect_account(USER, 1, 10);
 
@@ -766,7 +789,7 @@ TEST_F(limits, charge_stays_with_the_maker)
 	EXPECT_TRUE(account_becomes_empty(USER));
 }
 
-/* The creator pays for a named wheel, also when dead, and after a chown of the node. */
+/* The creator pays for a named wheel, even when dead, and after a chown of the node. */
 TEST_F(limits, charge_stays_with_the_creator)
 {
 	struct stat node;
@@ -795,11 +818,11 @@ TEST_F(limits, charge_stays_with_the_creator)
 	expect_account(USER, 1, 10);
 	expect_account(OTHER, 0, 0);
 
-	/* To own the node is not to own the wheel. */
+	/* The owner of the node does not own the wheel. */
 	EXPECT_EQ(-EPERM, destroy_as(OTHER, self->control, 0));
 	expect_account(USER, 1, 10);
 	EXPECT_EQ(0, destroy_as(USER, self->control, 0));
-	/* Its name may be had again before its money is back. */
+	/* The wheel's name is free before the charge of the wheel is paid back. */
 	EXPECT_EQ(-EDQUOT, create_as(USER, self->control, 0, 10, 0));
 	EXPECT_EQ(0, create_as(OTHER, self->control, 0, 20, 0));
 	expect_account(USER, 1, 10);
@@ -810,7 +833,7 @@ TEST_F(limits, charge_stays_with_the_creator)
 	expect_account(OTHER, 0, 0);
 }
 
-/* kill -9 of a user with all it may have; then there is room again. */
+/* A user with all the wheels that it may have is killed; then there is room again. */
 TEST_F(limits, killed_user_is_paid_back)
 {
 	struct timewheel_setup setup = setup_of(10);
@@ -853,7 +876,7 @@ TEST_F(limits, killed_user_is_paid_back)
 #define expect_refused(expected, command, arg)				\
 	_expect_refused(_metadata, self, expected, command, arg, __LINE__)
 
-/* What fails as USER, on a new file and on the control file, costs nobody. */
+/* A call that fails as USER, on a new file, costs nobody anything. */
 static void _expect_refused(struct __test_metadata *_metadata,
 			    const FIXTURE_DATA(limits) *self, int expected,
 			    unsigned int command, void *arg, int line)
@@ -874,7 +897,7 @@ static void _expect_refused(struct __test_metadata *_metadata,
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
-/* A valid set-up but for the fields given; private first, then named. */
+/* The set-up is valid but for the given fields, for a private wheel and a named wheel. */
 #define expect_setup_refused(expected, ...) do {			\
 	struct timewheel_setup setup_ = {				\
 		.size = sizeof(setup_), .clock = TIMEWHEEL_CLOCK_MANUAL, \
@@ -889,7 +912,7 @@ static void _expect_refused(struct __test_metadata *_metadata,
 	EXPECT_EQ(-ENOENT, destroy_as(ROOT, self->control, 7));		\
 } while (0)
 
-/* A valid creation but for the fields given. */
+/* The creation is valid but for the given fields. */
 #define expect_create_refused(expected, ...) do {			\
 	struct timewheel_setup setup_ = setup_of(10);			\
 	struct timewheel_create create_ = {				\
@@ -928,7 +951,7 @@ static void refuse_all(struct __test_metadata *_metadata,
 		"0123456789012345678901234567890123456789012345678901234567890123");
 }
 
-/* Nothing is charged for what is refused, whatever the reason. */
+/* A refused call is never charged, whatever the reason. */
 TEST_F(limits, what_fails_costs_nothing)
 {
 	const __u64 before = self->all.wheels;
@@ -938,7 +961,10 @@ TEST_F(limits, what_fails_costs_nothing)
 	refuse_all(_metadata, self);
 	expect_account(USER, 0, 0);
 
-	/* With one wheel more they may have, and with none: the same errors. */
+	/*
+	 * The errors are the same if the user may have one wheel more, and if the user
+	 * may not.
+	 */
 	fd = new_wheel(USER, 10);
 	ASSERT_LE(0, fd);
 	refuse_all(_metadata, self);
@@ -952,7 +978,10 @@ TEST_F(limits, what_fails_costs_nothing)
 	expect_setup_refused(-ENOSPC, .max_tokens = 1);
 	ASSERT_TRUE(set_limit("max_all_wheels", 65536));
 
-	/* Within the wheels and beyond the tokens: neither is kept. */
+	/*
+	 * A set-up within the limit of wheels and beyond the limit of tokens is charged
+	 * for neither.
+	 */
 	ASSERT_TRUE(set_limit("max_user_tokens", 15));
 	expect_setup_refused(-EDQUOT, .max_tokens = 6);
 	ASSERT_TRUE(set_limit("max_all_tokens", self->all.tokens + 14));
@@ -985,7 +1014,7 @@ TEST_F(limits, what_fails_costs_nothing)
 	expect_account(OTHER, 0, 0);
 }
 
-/* In a child that may have little memory: sets up large wheels until one fails. */
+/* Sets up large wheels until a set-up fails, in a child that may have little memory. */
 static int set_up_until_error(const int *fd, int n)
 {
 	struct timewheel_setup setup = setup_of(10);
@@ -1001,7 +1030,7 @@ static int set_up_until_error(const int *fd, int n)
 	return 2;
 }
 
-/* Nor is anything for what there was no memory for. */
+/* A set-up that fails for want of memory costs nothing either. */
 TEST_F(limits, no_memory_costs_nothing)
 {
 	enum { FILES = 200 };
@@ -1022,7 +1051,7 @@ TEST_F(limits, no_memory_costs_nothing)
 		good++;
 	EXPECT_LT(0U, good);
 	expect_account(USER, good, 10 * good);
-	/* With memory it is a file like any other. */
+	/* The file whose set-up failed is like any other file when there is memory. */
 	EXPECT_EQ(0, setup_as(USER, fd[good], 5));
 	expect_account(USER, good + 1, 10 * good + 5);
 	for (int i = 0; i < FILES; i++)
@@ -1042,7 +1071,7 @@ static bool write_map(const char *file, const char *text)
 	return ok;
 }
 
-/* Root of a user namespace, in a child, tries for more than @fd[0]. */
+/* A child, as root of a user namespace, tries to get more wheels than @fd[0]. */
 static int escape(const int *fd, int control, uid_t uid)
 {
 	struct timewheel_setup setup = setup_of(1);
@@ -1060,10 +1089,13 @@ static int escape(const int *fd, int control, uid_t uid)
 	    (uid ? -EDQUOT : 0))
 		return 3;
 	for (int depth = 0; depth < 2; depth++) {
-		/* To write its own map it needs its own /proc. */
+		/*
+		 * Only a dumpable process owns its own /proc, where it has to write its
+		 * map.
+		 */
 		if (prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER))
 			return depth ? 4 : 77;
-		/* Nobody that anybody knows. */
+		/* The process is an unknown user before it has a map. */
 		if (tw_ret(ioctl(fd[2], TIMEWHEEL_IOC_SETUP, &setup)) != -EDQUOT)
 			return 5;
 		snprintf(map, sizeof(map), "0 %u 1", depth ? 0 : uid);
@@ -1071,7 +1103,7 @@ static int escape(const int *fd, int control, uid_t uid)
 		    !write_map("/proc/self/gid_map", map) ||
 		    !write_map("/proc/self/uid_map", map) || geteuid())
 			return 6;
-		/* With all capabilities, in here. */
+		/* The process has all capabilities inside its namespace. */
 		if (!may_exceed(true))
 			return 7;
 		if (tw_ret(ioctl(fd[2], TIMEWHEEL_IOC_SETUP, &setup)) != -EDQUOT ||
@@ -1082,7 +1114,7 @@ static int escape(const int *fd, int control, uid_t uid)
 	return 0;
 }
 
-/* In a user namespace a user is charged as the same user outside, with no more rights. */
+/* A user in a user namespace is charged as the same user outside, with no more rights. */
 TEST_F(limits, user_namespace)
 {
 	const uid_t uids[] = { USER, ROOT };
@@ -1114,8 +1146,9 @@ TEST_F(limits, user_namespace)
 }
 
 /*
- * In a child of root: makes a namespace, waits for its maps, becomes @uid in it,
- * makes another one in that if it is to be @nested, and takes two wheels.
+ * Makes a namespace in a child of root, waits for its maps, becomes @uid in it, makes
+ * another namespace inside if @nested, and gets the first of two wheels: the limit is
+ * one.
  */
 static int take_inside(uid_t maker, uid_t uid, bool nested, const int *fd,
 		       int ready, int mapped)
@@ -1135,7 +1168,7 @@ static int take_inside(uid_t maker, uid_t uid, bool nested, const int *fd,
 	return tw_ret(ioctl(fd[1], TIMEWHEEL_IOC_SETUP, &setup)) == -EDQUOT ? 0 : 4;
 }
 
-/* As root gives @child, once it is ready, its maps: of users, and of its group. */
+/* Gives @child its maps of users and of its group, as root, when the child is ready. */
 static bool give_maps(pid_t child, const char *uids, gid_t gid, int ready,
 		      int mapped)
 {
@@ -1149,8 +1182,9 @@ static bool give_maps(pid_t child, const char *uids, gid_t gid, int ready,
 }
 
 /*
- * The user that made the namespace pays for all in it, whatever ids it was lent. In a
- * namespace that root has made each user is charged as the same user outside.
+ * The user that made a namespace pays for all wheels in it, whatever ids the namespace
+ * was lent. In a namespace that root has made each user is charged as the same user
+ * outside.
  */
 TEST_F(limits, user_namespace_is_charged_outside)
 {
@@ -1207,16 +1241,16 @@ TEST_F(limits, user_namespace_is_charged_outside)
 	}
 }
 
-/* A namespace that root makes, and the files of the wheels that it gets. */
+/* A space is a namespace that root makes, with the files of the wheels that it gets. */
 struct space {
 	unsigned int number;
 	int fd[MANY];
 };
 
 /*
- * In a child of root: makes a namespace, tells its number, and has wheels set up until
- * no more are to be had, each by another user. Or all by the user that has made
- * another namespace in that.
+ * Makes a namespace in a child of root, tells its number, and sets wheels up until a
+ * set-up fails. Each wheel is of another user. If @nested, all wheels are of the user
+ * that has made another namespace inside.
  */
 static int take_all(const struct space *space, __u64 tokens, bool nested,
 		    int ready, int mapped)
@@ -1243,7 +1277,10 @@ static int take_all(const struct space *space, __u64 tokens, bool nested,
 	return ret == -ENOSPC ? 0 : 2;
 }
 
-/* Returns what the child has: 0 when it got all that it could. */
+/*
+ * Fills a new namespace with wheels. Returns the status of the child: 0 when the child
+ * got all wheels that it could.
+ */
 static int fill_space(struct space *space, __u64 tokens, bool nested)
 {
 	int ready[2], mapped[2], status;
@@ -1274,9 +1311,9 @@ static void close_all(const int *fd, int n)
 }
 
 /*
- * A namespace that root has made gets no more than it leaves to others, be its users
- * ever so many; all of its wheels count until they are gone, also if it is gone
- * itself.
+ * A namespace that root has made gets no more than it leaves to others, however many
+ * users it has. All of its wheels count until they are gone, even if the namespace is
+ * gone.
  */
 TEST_F(limits, namespace_leaves_as_much)
 {
@@ -1304,13 +1341,13 @@ TEST_F(limits, namespace_leaves_as_much)
 			SKIP(return, "no user namespaces");
 		EXPECT_EQ(0, status);
 		EXPECT_EQ(30ULL, namespace_account(first.number).wheels);
-		/* Another one gets half of what is left. */
+		/* Another namespace gets half of the rest. */
 		EXPECT_EQ(0, fill_space(&second, tokens, cases[i].nested));
 		EXPECT_NE(first.number, second.number);
 		EXPECT_EQ(15ULL, namespace_account(second.number).wheels);
 		EXPECT_EQ(30ULL, namespace_account(first.number).wheels);
 		EXPECT_EQ(30ULL * tokens, namespace_account(first.number).tokens);
-		/* Users of the host may have the rest, all but the reserve. */
+		/* Users of the host may have all that is left, except the reserve. */
 		for (int n = 0; n < 15; n++) {
 			user[n] = new_wheel(USER, tokens);
 			EXPECT_LE(0, user[n]);
@@ -1332,7 +1369,7 @@ TEST_F(limits, namespace_leaves_as_much)
 	}
 }
 
-/* Bad values are refused and change nothing; only root may try. */
+/* Bad values are refused and change nothing; only root may write a value. */
 TEST_F(limits, parameters)
 {
 	static const char *const bad[] = {
@@ -1365,7 +1402,7 @@ TEST_F(limits, parameters)
 			size_t size = strlen(bad[j]) ?: 1;
 			int ret = tw_ret(write(fd, bad[j], size));
 
-			/* One that no integer holds is out of range, too. */
+			/* A value that no integer holds is out of range, too. */
 			EXPECT_TRUE(ret == -EINVAL ||
 				    (ret == -ERANGE && size > 10)) {
 				TH_LOG("%s = '%s': %d", parameters[i], bad[j],
@@ -1379,7 +1416,7 @@ TEST_F(limits, parameters)
 	}
 }
 
-/* More than a token's index holds is not to be had; less than 1 ns neither. */
+/* max_tokens ends where a token's index ends; min_tick_ns goes from 1000 ns to 1 s. */
 TEST_F(limits, parameters_out_of_range)
 {
 	static const struct {
@@ -1401,7 +1438,7 @@ TEST_F(limits, parameters_out_of_range)
 	}
 }
 
-/* Below what is in use: what is there stays, and nothing new until it fits. */
+/* A limit may be lowered below use: existing wheels stay, and new wheels have to fit. */
 TEST_F(limits, lowered_below_use)
 {
 	static const char *const lowered[] = {
@@ -1424,7 +1461,7 @@ TEST_F(limits, lowered_below_use)
 	EXPECT_EQ(-EINVAL, new_wheel(ROOT, 2));
 	/* CREATE of a wheel that exists succeeds. */
 	EXPECT_EQ(TIMEWHEEL_RES_EXISTED, create_as(USER, self->control, 0, 100, 0));
-	/* All that was promised to those who have wheels. */
+	/* Existing wheels keep all that they were promised. */
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(100UL, tw_register_many(fd[i], 1, 100, 0, TW_SEC));
 		EXPECT_EQ(0, tw_advance(fd[i], 1));
@@ -1453,8 +1490,8 @@ TEST_F(limits, lowered_below_use)
 }
 
 /*
- * Many at once. A user's threads act as that user each by itself, so the C
- * library, which would change all of them, is left out.
+ * Changes the user of the calling thread alone. The C library is left out, because it
+ * would change the user of all threads.
  */
 static bool thread_becomes(uid_t uid)
 {
@@ -1465,12 +1502,15 @@ static bool thread_becomes(uid_t uid)
 #endif
 }
 
-/* What a user's threads hold, never more than the kernel thinks they do. */
+/*
+ * A purse counts the wheels and tokens of a user's threads, never more than the kernel
+ * counts.
+ */
 struct purse {
 	_Atomic int wheels, tokens;
 	uid_t uid;
 	int most_wheels, most_tokens;
-	bool enough;	/* for all at once: none is ever refused */
+	bool enough;	/* for all threads at once: none is ever refused */
 };
 
 struct racer {
@@ -1478,12 +1518,14 @@ struct racer {
 	void *(*run)(void *racer);
 	struct purse *purse;
 	int control;
-	int name;	/* of its named wheel, -1: private ones */
-	unsigned long wheels;	/* that it still wants to have had */
+	int name;	/* number of its named wheel, or -1 for private wheels */
+	unsigned long wheels;	/* number of wheels that it still wants to have had */
 	const char *error;
 };
 
-/* One wheel, from set-up to end, if it may. Returns what went wrong, or NULL. */
+/*
+ * Has one wheel, from set-up to end, if the user may. Returns an error's text, or NULL.
+ */
 static const char *have_a_wheel(struct racer *r, int fd, int tokens)
 {
 	struct timewheel_setup setup = setup_of(tokens);
@@ -1547,7 +1589,7 @@ static void run_racers(struct __test_metadata *_metadata, struct racer *racers)
 	}
 }
 
-/* Never more than the limit at once, and in the end exactly nothing is owed. */
+/* A user never has more than the limit at once, and owes exactly nothing in the end. */
 TEST_F_TIMEOUT(limits, many_at_once, 120)
 {
 	struct purse purse = {
@@ -1599,7 +1641,7 @@ TEST_F_TIMEOUT(limits, many_users_at_once, 120)
 	EXPECT_EQ(self->all.wheels, account_of(-1).wheels);
 }
 
-/* Asks for what it may not have, all the time. */
+/* Asks all the time for more tokens than the user may have. */
 static void *be_refused(void *arg)
 {
 	struct racer *r = arg;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TIMEWHEEL_IOC_LIST: each token that was pending all the while exactly once, each
- * other at most once, all fields right, also if much goes on meanwhile; and no
- * other call waits for it. TIMEWHEEL_IOC_GET: the same records by key. What is
- * listed can be registered again as it was.
+ * TIMEWHEEL_IOC_LIST lists each token that was pending all the while exactly once, and
+ * each other token at most once, with all fields right, even if much goes on meanwhile.
+ * No other call waits for a listing. TIMEWHEEL_IOC_GET tells the same records by key. A
+ * listed token can be registered again as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,11 +14,11 @@
 #include "tw_test.h"
 
 #define MANY		10000
-#define ROOM		(2 * MANY)	/* never full: more than any wheel here */
+#define ROOM		(2 * MANY)	/* more tokens than any wheel here has */
 #define SLOTS		60
 #define S64_LAST	0x7fffffffffffffffULL
 
-/* One call, which goes on from *cursor. Returns how many, or -errno. */
+/* Lists tokens by one call, from *cursor on. Returns their number, or -errno. */
 static int list_some(int fd, __u64 *cursor, __u64 from, __u64 to,
 		     struct timewheel_token *tokens, __u32 count)
 {
@@ -35,8 +35,8 @@ static int list_some(int fd, __u64 *cursor, __u64 from, __u64 to,
 }
 
 /*
- * From *cursor to the end in calls for at most @count. Returns how many, or
- * -errno; -ENOSPC when they are @room and more.
+ * Lists tokens from *cursor to the end, in calls for at most @count tokens. Returns
+ * their number, or -errno; -ENOSPC if there are @room tokens or more.
  */
 static int list_rest(int fd, __u64 *cursor, __u64 from, __u64 to,
 		     struct timewheel_token *tokens, __u32 room, __u32 count)
@@ -63,10 +63,10 @@ static int list_all(int fd, __u64 from, __u64 to,
 	return list_rest(fd, &cursor, from, to, tokens, room, count);
 }
 
-/* A manual wheel of 1 s ticks. */
+/* The wheel is manual and has ticks of 1 s. */
 FIXTURE(listing) {
 	int fd;
-	struct timewheel_token *tokens;	/* ROOM of them */
+	struct timewheel_token *tokens;	/* room for ROOM tokens */
 };
 
 FIXTURE_SETUP(listing)
@@ -83,7 +83,7 @@ FIXTURE_TEARDOWN(listing)
 	free(self->tokens);
 }
 
-/* The tokens are those of the ids @first, @first + 1, ..., @last, each once. */
+/* Expects the tokens of the ids @first, @first + 1, ..., @last, each of them once. */
 static void expect_ids(struct __test_metadata *_metadata,
 		       const struct timewheel_token *tokens, int n,
 		       __u64 first, __u64 last)
@@ -104,7 +104,10 @@ static void expect_ids(struct __test_metadata *_metadata,
 	}
 }
 
-/* An empty wheel says at once that this was all, and so does the end. */
+/*
+ * The first listing of an empty wheel tells the end, and a listing from the end does,
+ * too.
+ */
 TEST_F(listing, empty)
 {
 	__u64 cursor = 0;
@@ -114,7 +117,7 @@ TEST_F(listing, empty)
 				       self->tokens, 10));
 		EXPECT_EQ((__u64)TIMEWHEEL_NEVER, cursor);
 	}
-	/* Emptied, it is as good as new. */
+	/* A wheel that has become empty is listed like a new wheel. */
 	ASSERT_EQ(0, tw_register(self->fd, 1, TW_SEC, 1, NULL));
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
 	cursor = 0;
@@ -124,7 +127,7 @@ TEST_F(listing, empty)
 		EXPECT_EQ(0ULL, self->tokens[i].handle);
 }
 
-/* Nothing is written behind what is listed, which is no more than @count. */
+/* Nothing is written behind the listed tokens, which are no more than @count. */
 TEST_F(listing, stays_within_the_array)
 {
 	__u64 cursor = 0;
@@ -141,7 +144,7 @@ TEST_F(listing, stays_within_the_array)
 	EXPECT_EQ(0ULL, self->tokens[20].handle);
 }
 
-/* Those that are due, those of the first lap and of later ones. */
+/* Some tokens are due, some are in the first lap, and some in later laps. */
 TEST_F(listing, fields)
 {
 	const __u64 hand = 1000, n = 3000;
@@ -169,14 +172,14 @@ TEST_F(listing, fields)
 
 		ASSERT_EQ(id <= hand ? 0 : (id - hand) * TW_SEC, token->left);
 		ASSERT_EQ(id * TW_SEC - id, token->timeout);
-		/* GET writes the same record. */
+		/* GET writes the same record as LIST. */
 		ASSERT_EQ(0, tw_get(self->fd, TIMEWHEEL_OPF_BY_HANDLE,
 				    token->handle, &got));
 		ASSERT_EQ(0, memcmp(&got, token, sizeof(got)));
 	}
 }
 
-/* The deadline is that of the last touch or move. */
+/* The listed deadline is the deadline since the last touch or move. */
 TEST_F(listing, deadline_of_today)
 {
 	ASSERT_EQ(0, tw_register(self->fd, 1, 100 * TW_SEC, 0, NULL));
@@ -212,7 +215,7 @@ TEST_F(listing, each_token_exactly_once)
 	}
 }
 
-/* A few of what were many, far apart. */
+/* Few of many tokens are left, far apart. */
 TEST_F(listing, few_that_are_left_of_many)
 {
 	const __u32 counts[] = { 1, 7, 1000 };
@@ -271,7 +274,10 @@ TEST_F(listing, two_at_once)
 #define expect_none_between(from, to)					\
 	EXPECT_EQ(0, list_all(self->fd, from, to, self->tokens, ROOM, 7))
 
-/* Id and deadline in seconds are the same: both ends count, to the ns. */
+/*
+ * The id of each token is its deadline in seconds. Both ends of a range count, to the
+ * ns.
+ */
 TEST_F(listing, from_and_to)
 {
 	const __u64 last = S64_LAST / TW_SEC * TW_SEC;
@@ -299,7 +305,7 @@ TEST_F(listing, from_and_to)
 	expect_none_between(TIMEWHEEL_NEVER, 0);
 	expect_none_between(50 * TW_SEC, 50 * TW_SEC - 1);
 
-	/* Where the deadlines end, also when the others are due. */
+	/* The last deadline of all can be listed, also when the other tokens are due. */
 	ASSERT_EQ(0, tw_advance(self->fd, 200));
 	ASSERT_EQ(0, tw_register_at(self->fd, 101, last, 0));
 	expect_between(last, last, 101, 101);
@@ -308,7 +314,7 @@ TEST_F(listing, from_and_to)
 	expect_none_between(last + 1, TIMEWHEEL_NEVER);
 }
 
-/* However far it is from one that fits to the next. */
+/* A listing finds the token that fits, however many other tokens lie between. */
 TEST_F(listing, one_of_many_fits)
 {
 	const __u64 rare[] = { 0, 1, MANY / 2, MANY - 1 };
@@ -323,7 +329,7 @@ TEST_F(listing, one_of_many_fits)
 	expect_none_between(60 * TW_SEC, 80 * TW_SEC);
 }
 
-/* Without ids or cookies these are 0, and all else is there. */
+/* Ids and cookies are 0 on a wheel without them, and all other fields are there. */
 TEST_F(listing, wheels_without_ids_and_cookies)
 {
 	for (__u32 flags = 0; flags < 4; flags++) {
@@ -359,7 +365,7 @@ TEST_F(listing, wheels_without_ids_and_cookies)
 	}
 }
 
-/* Newer programs know larger tokens: what is not known here is zero. */
+/* Newer programs know larger tokens: fields that the module does not know are zero. */
 TEST_F(listing, larger_tokens)
 {
 	const __u32 known = sizeof(struct timewheel_token);
@@ -396,12 +402,12 @@ static void ignore(int signal)
 	(void)signal;
 }
 
-/* The record of a key that names no token, byte by byte. */
+/* GET writes this record, byte by byte, for a key that names no token. */
 static const struct timewheel_token none;
 
 #define KEYS	1000
 
-/* One key in ten names no token: there was never one, or it has been cancelled. */
+/* One key in ten names no token: its token has been cancelled, or was never there. */
 TEST_F(listing, get_many_with_missing_ones)
 {
 	const __u32 counts[] = { 0, 1, 2, 7, 8, 9, 16, 63, 64, 65, KEYS };
@@ -413,7 +419,7 @@ TEST_F(listing, get_many_with_missing_ones)
 	memset(&untouched, 0xcc, sizeof(untouched));
 	ASSERT_EQ(0, tw_advance(self->fd, 5));
 	for (__u64 i = 0; i < KEYS; i++) {
-		/* In an order of their own. */
+		/* The keys have an order of their own. */
 		ids[i] = i * 389 % KEYS;
 		there[i] = i % 10;
 		if (i % 20 != 10)
@@ -452,7 +458,7 @@ TEST_F(listing, get_many_with_missing_ones)
 		ASSERT_EQ(0, memcmp(&untouched, &self->tokens[count],
 				    sizeof(untouched)));
 	}
-	/* The same one as often as one likes. */
+	/* A call may get the same token as often as it likes. */
 	for (__u64 i = 0; i < KEYS; i++)
 		ids[i] = 389;
 	ASSERT_EQ(0, tw_get_keys(self->fd, 0, ids, KEYS, self->tokens, &done));
@@ -460,7 +466,10 @@ TEST_F(listing, get_many_with_missing_ones)
 		ASSERT_EQ(handles[1], self->tokens[i].handle);
 }
 
-/* What is not known here of a larger token is zero, also if there is no token. */
+/*
+ * Fields of a larger token that the module does not know are zero, even if there is no
+ * token.
+ */
 TEST_F(listing, get_larger_tokens)
 {
 	const __u32 known = sizeof(struct timewheel_token);
@@ -545,7 +554,7 @@ TEST_F(listing, get_and_signals)
 	free(ids);
 }
 
-/* As the description of struct timewheel_token says. */
+/* Registers a token again, as the description of struct timewheel_token says. */
 static int register_again(int fd, const struct timewheel_token *token)
 {
 	struct timewheel_op op = {
@@ -572,8 +581,8 @@ static int make_wheel(struct timewheel_setup setup)
 }
 
 /*
- * All that is listed of @from, registered on @to, is there as it was. On clocks
- * that go by themselves what is left changes meanwhile.
+ * Expects that each token listed on @from, when it is registered on @to, is there as it
+ * was. On clocks that go by themselves the remaining time changes meanwhile.
  */
 static void expect_same_again(struct __test_metadata *_metadata, int from,
 			      int to, bool manual)
@@ -589,7 +598,7 @@ static void expect_same_again(struct __test_metadata *_metadata, int from,
 		ASSERT_EQ(0, tw_get(to, 0, old[i].id, &new));
 		EXPECT_NE(0ULL, new.handle);
 		new.handle = old[i].handle;
-		/* These do not survive. */
+		/* The delivery and the attempts do not survive. */
 		EXPECT_EQ(0U, new.delivery);
 		EXPECT_EQ(0U, new.attempts);
 		old[i].delivery = 0;
@@ -606,7 +615,7 @@ static void expect_same_again(struct __test_metadata *_metadata, int from,
 	}
 }
 
-/* The next @n events of token @id are the same on both wheels, field by field. */
+/* Expects the same next @n events of token @id on both wheels, field by field. */
 static void expect_same_events(struct __test_metadata *_metadata, int a, int b,
 			       __u64 id, int n)
 {
@@ -628,7 +637,10 @@ static void expect_same_events(struct __test_metadata *_metadata, int a, int b,
 	}
 }
 
-/* Periods to the ns, also after some; an idle one; one that is due; one without. */
+/*
+ * The tokens that are registered again are periodic (to the ns, also after some
+ * periods), idle, due, or without a timeout. Each is as it was.
+ */
 TEST_F(listing, registered_again_on_a_manual_wheel)
 {
 	const __u64 period = 7 * TW_SEC + 123456789;
@@ -646,9 +658,12 @@ TEST_F(listing, registered_again_on_a_manual_wheel)
 	int from = make_wheel(setup), to;
 
 	ASSERT_LE(0, from);
-	/* Touched on tick 1012, and idle since then. */
+	/* Token 1 is touched on tick 1012, and idle since then. */
 	ASSERT_EQ(0, tw_register(from, 1, 100 * TW_SEC, 71, NULL));
-	/* For a point of time, without and with a timeout, and one that is due. */
+	/*
+	 * Tokens 2 and 3 have a point of time, without and with a timeout. Token 5
+	 * comes due.
+	 */
 	ASSERT_EQ(0, tw_register_at(from, 2, 2000 * TW_SEC, 72));
 	ASSERT_EQ(0, tw_register_timeout(from, TIMEWHEEL_OPF_ABSOLUTE, 3,
 					 3000 * TW_SEC, 5 * TW_SEC + 1));
@@ -670,7 +685,7 @@ TEST_F(listing, registered_again_on_a_manual_wheel)
 	to = make_wheel(later);
 	ASSERT_LE(0, to);
 	expect_same_again(_metadata, from, to, true);
-	/* The idle one has its timeout as ever. */
+	/* The idle token still has its timeout. */
 	ASSERT_EQ(0, tw_touch(to, 0, 1));
 	ASSERT_EQ(0, tw_get(to, 0, 1, &token));
 	EXPECT_EQ(1116 * TW_SEC, token.deadline);
@@ -682,7 +697,10 @@ TEST_F(listing, registered_again_on_a_manual_wheel)
 	expect_same_events(_metadata, from, to, 4, 1000);
 	close(to);
 
-	/* Some periods late and not read: the same event, with as many missed. */
+	/*
+	 * A token that is some periods late gives the same event, with as many missed
+	 * periods.
+	 */
 	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
 	later.start = token.deadline / TW_SEC + 100;
 	ASSERT_EQ(0, tw_advance(from, later.start));
@@ -700,7 +718,9 @@ TEST_F(listing, registered_again_on_a_manual_wheel)
 	close(from);
 }
 
-/* What is held is due at once where it is registered again: its reader is gone. */
+/*
+ * A held token is due at once where it is registered again, because its reader is gone.
+ */
 TEST_F(listing, held_and_registered_again)
 {
 	const struct timewheel_setup setup = {
@@ -733,7 +753,7 @@ TEST_F(listing, held_and_registered_again)
 			EXPECT_EQ(1010 * TW_SEC, events[0].deadline);
 		EXPECT_EQ(0, tw_ack(to, &events[0]));
 	}
-	/* Its next period is that of before. */
+	/* The next period of token 2 is as it was before. */
 	ASSERT_EQ(0, tw_get(to, 0, 2, &token));
 	EXPECT_EQ(1030 * TW_SEC, token.base);
 	EXPECT_EQ(20 * TW_SEC + 1, token.period);
@@ -741,7 +761,10 @@ TEST_F(listing, held_and_registered_again)
 	close(from);
 }
 
-/* The same on the wall clock, whose points of time outlive the machine. */
+/*
+ * Tokens are registered again on the wall clock, whose points of time outlive the
+ * machine.
+ */
 TEST_F(listing, registered_again_on_the_wall_clock)
 {
 	const __u64 tick = 10 * TW_MS, period = 37 * TW_MS + 1;
@@ -761,7 +784,10 @@ TEST_F(listing, registered_again_on_the_wall_clock)
 					 5 * TW_SEC + 1));
 	ASSERT_EQ(0, tw_register_periodic(from, TIMEWHEEL_OPF_ABSOLUTE, 4, base,
 					  86400 * TW_SEC));
-	/* As an interval that a program has kept: its next base is not a tick. */
+	/*
+	 * Token 5 is like an interval that a program has kept: its next base is not on
+	 * a tick.
+	 */
 	ASSERT_EQ(0, tw_register_periodic(from, 0, 5, 3600 * TW_SEC, period));
 	ASSERT_EQ(0, tw_get(from, 0, 4, &token));
 	EXPECT_EQ(base, token.base);
@@ -770,7 +796,10 @@ TEST_F(listing, registered_again_on_the_wall_clock)
 	ASSERT_EQ(0, tw_touch(to, 0, 3));
 	close(from);
 
-	/* In step with a base that has passed, to the ns: each is rounded for itself. */
+	/*
+	 * A period stays in step with a base that has passed, to the ns: each deadline
+	 * is rounded for itself.
+	 */
 	token = (struct timewheel_token) {
 		.id = 6, .period = period,
 		.base = tw_now(CLOCK_REALTIME) - 3 * period,
@@ -781,7 +810,7 @@ TEST_F(listing, registered_again_on_the_wall_clock)
 		ASSERT_EQ(1, tw_read(to, &event, 1));
 		EXPECT_EQ(6ULL, event.id);
 		n += event.missed;
-		/* The first one is for the last period that has passed. */
+		/* The first event is for the last period that has passed. */
 		EXPECT_LE(i ? 0ULL : 2ULL, n);
 		EXPECT_EQ((token.base + n * period + tick - 1) / tick * tick,
 			  event.deadline);
@@ -790,7 +819,7 @@ TEST_F(listing, registered_again_on_the_wall_clock)
 	close(to);
 }
 
-/* Made-up cursors list some tokens or are refused: no more can come of them. */
+/* A made-up cursor lists some tokens or is refused, and has no other effect. */
 TEST_F(listing, made_up_cursors)
 {
 	const __u64 cursors[] = {
@@ -813,7 +842,7 @@ TEST_F(listing, made_up_cursors)
 	}
 }
 
-/* Due it is listed, read it is not. */
+/* A due token is listed, and a token that was read is not. */
 TEST_F(listing, until_it_is_read)
 {
 	struct timewheel_event event;
@@ -834,8 +863,9 @@ TEST_F(listing, until_it_is_read)
 }
 
 /*
- * Half is listed; then all slots change. What was listed is cancelled and its
- * ids and memory go to new tokens, what was not goes to where the others were.
+ * Half of the tokens are listed, and then all slots change: the listed tokens are
+ * cancelled, and their ids and memory go to new tokens; the other tokens move to where
+ * the listed tokens were.
  */
 TEST_F(listing, changes_between_two_calls)
 {
@@ -877,7 +907,7 @@ TEST_F(listing, changes_between_two_calls)
 		__u64 id = self->tokens[i].id;
 
 		if (self->tokens[i].cookie)
-			continue;	/* a new one: may be listed, or not */
+			continue;	/* a new token may be listed or not */
 		ASSERT_FALSE(listed[id]);
 		listed[id] = true;
 		others++;
@@ -885,7 +915,7 @@ TEST_F(listing, changes_between_two_calls)
 	EXPECT_EQ(half, others);
 }
 
-/* All go while it is half through: the listing ends. */
+/* All tokens are read when the listing is half through: the listing ends. */
 TEST_F(listing, nothing_is_left_to_list)
 {
 	__u64 cursor = 0;
@@ -918,7 +948,7 @@ static int signal_every_ms(void)
 	       setitimer(ITIMER_REAL, &often, NULL);
 }
 
-/* Signals may end a call early, and lose no token. */
+/* Signals may end a call early, and no token is lost. */
 TEST_F(listing, signals)
 {
 	int early = 0;
@@ -946,8 +976,8 @@ TEST_F(listing, signals)
 }
 
 /*
- * No lock is held for more than a few hundred tokens, also when none of them
- * fits: it is between two locks that a signal ends a call.
+ * LIST holds no lock for more than a few hundred tokens, even when none of them fits: a
+ * signal ends a call between two locks.
  */
 TEST_F_TIMEOUT(listing, none_fits_and_a_signal_comes, 120)
 {
@@ -974,8 +1004,8 @@ TEST_F_TIMEOUT(listing, none_fits_and_a_signal_comes, 120)
 }
 
 /*
- * A page that comes when its userfaultfd is closed, and not before: a call that
- * needs it waits in the kernel until then. Returns the userfaultfd, or -1.
+ * Makes a page that comes only when its userfaultfd is closed: a call that needs the
+ * page waits in the kernel until then. Returns the userfaultfd, or -1.
  */
 static int withhold_page(void **page)
 {
@@ -985,7 +1015,7 @@ static int withhold_page(void **page)
 	return tw_open_userfaultfd(*page, page_size);
 }
 
-/* A thread that reads or lists into such a page. */
+/* A slow thread reads or lists into a withheld page. */
 struct slow {
 	pthread_t thread;
 	int fd, ret;
@@ -1010,7 +1040,10 @@ static void *list_slowly(void *arg)
 	return NULL;
 }
 
-/* A reader that waits for its memory has taken nothing: all is listed as pending. */
+/*
+ * A reader that waits for its memory has taken nothing: all tokens are listed as
+ * pending.
+ */
 TEST_F(listing, slow_reader)
 {
 	struct slow slow = { .fd = self->fd };
@@ -1045,7 +1078,7 @@ TEST_F(listing, slow_reader)
 	expect_between(0, TIMEWHEEL_NEVER, 11, 20);
 }
 
-/* A listing that waits for its memory stops nobody, and goes on well. */
+/* A listing that waits for its memory stops nobody, and goes on well afterwards. */
 TEST_F(listing, slow_listing_stops_nobody)
 {
 	struct slow slow = { .fd = self->fd };
@@ -1085,8 +1118,8 @@ TEST_F(listing, slow_listing_stops_nobody)
 }
 
 /*
- * The storm: tokens that are there all the time are touched and moved, others
- * come and go by cancellation and by being read, while all is listed.
+ * The storm: stable tokens are touched and moved, other tokens come and go by
+ * cancellations and reads, and all tokens are listed meanwhile.
  */
 #define STABLE		20000
 #define FLEETING	2000	/* ids of each thread for tokens that come and go */
@@ -1102,7 +1135,7 @@ static struct {
 	unsigned long passes;
 } storm;
 
-/* Touches and moves what is there all the time; nothing of it falls due. */
+/* Touches and moves the stable tokens, of which none falls due. */
 static void *change(void *arg)
 {
 	for (unsigned long i = 0; !storm.stop; i++) {
@@ -1121,7 +1154,7 @@ static void *change(void *arg)
 	return NULL;
 }
 
-/* Registers tokens for a few ms, and cancels half of what is still there. */
+/* Registers tokens for a few ms, and cancels half of the tokens that are still there. */
 static void *come_and_go(void *arg)
 {
 	const __u64 first = STABLE + (uintptr_t)arg * FLEETING;
@@ -1157,7 +1190,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-/* What holds for each token, whenever it was listed. */
+/* Checks the fields of a listed token by rules that hold at any time of the storm. */
 static void check_token(const struct timewheel_token *token)
 {
 	const bool stable = token->id < STABLE;
@@ -1207,7 +1240,7 @@ static void *list_in_a_storm(void *arg)
 			if (tokens[i].handle == tokens[i - 1].handle)
 				tw_fail("%llu is listed twice", tokens[i].id);
 		}
-		/* None twice, so all of them once. */
+		/* No token is listed twice, so each stable token has been listed once. */
 		if (stable != STABLE)
 			tw_fail("pass %lu by %u: %d of %u", pass, count, stable,
 				STABLE);
@@ -1231,7 +1264,10 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 	storm.passes = tw_scaled(30);
 	ASSERT_EQ(0, tw_setup(storm.fd, TIMEWHEEL_CLOCK_MONOTONIC, SLOTS,
 			      STORM_TICK, 2 * STABLE, 0, 0));
-	/* With a gap between them for others, which are met on the way. */
+	/*
+	 * The stable tokens have a gap between them for other tokens, which a listing
+	 * meets on its way.
+	 */
 	ASSERT_EQ(STABLE / 2UL, tw_register_many(storm.fd, 0, STABLE / 2, 0,
 						 1000 * TW_SEC));
 	ASSERT_EQ((size_t)FLEETING, tw_register_many(storm.fd, STABLE, FLEETING,
@@ -1258,7 +1294,7 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 
 	EXPECT_EQ(0, tw_failures);
-	/* It was one. */
+	/* All kinds of changes have happened in the storm. */
 	EXPECT_LT(100UL, storm.changes);
 	EXPECT_LT(100UL, storm.comings);
 	EXPECT_LT(0UL, storm.goings);
@@ -1266,7 +1302,10 @@ TEST_F_TIMEOUT(listing, storm, LONG)
 	TH_LOG("%lu changes, %lu came, %lu cancelled, %lu read", storm.changes,
 	       storm.comings, storm.goings, storm.reads);
 
-	/* And in the calm after it, the listing is what the wheel counts. */
+	/*
+	 * The listing has as many tokens as the wheel counts, in the calm after the
+	 * storm.
+	 */
 	ASSERT_EQ(0, tw_info(storm.fd, &info));
 	free(self->tokens);
 	self->tokens = calloc(2 * STABLE, sizeof(*self->tokens));
@@ -1291,7 +1330,7 @@ static void *read_into(void *nowhere)
 	return NULL;
 }
 
-/* What readers take and put back is never missed, nor met twice. */
+/* A listing neither misses nor repeats tokens that readers take and put back. */
 TEST_F_TIMEOUT(listing, taken_and_put_back, LONG)
 {
 	struct timewheel_info info;

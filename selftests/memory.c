@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory of tokens is charged to the memory cgroup of the process that registers
- * them. A registration beyond this group's limit fails, and takes nothing from others (P9).
- * Needs root and a version 2 hierarchy with the memory controller.
+ * them. A registration beyond this group's limit fails, and takes nothing from others
+ * (P9). The tests need root and a version 2 hierarchy with the memory controller.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -41,8 +41,8 @@ FIXTURE_TEARDOWN(memory)
 }
 
 /*
- * A process of the group registers all it can. Returns the error that ended it,
- * or -1 if it came to another end.
+ * Registers as many tokens as it can in a process of the group. Returns the error that
+ * ended the process, or -1 if the process came to another end.
  */
 static int register_all(int fd)
 {
@@ -79,7 +79,10 @@ TEST_F_TIMEOUT(memory, shortage_is_enomem, LONG)
 	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_LT(100000ULL, info.registered);
-	/* All but the table of ids is charged to it, and outlives the child. */
+	/*
+	 * All memory but the table of ids is charged to the group, and outlives the
+	 * child.
+	 */
 	EXPECT_LT(LIMIT / 2, tw_group_charged());
 
 	other = TW_OPEN(O_RDWR);
@@ -97,13 +100,16 @@ TEST_F_TIMEOUT(memory, closing_gives_it_back, LONG)
 	ASSERT_EQ(ENOMEM, register_all(self->fd));
 	EXPECT_LT(LIMIT / 2, tw_group_charged());
 	close(self->fd);
-	/* The kernel may need some time for it, and keeps some charges cached. */
+	/*
+	 * The kernel may need some time to give charges back, and keeps some of them
+	 * cached.
+	 */
 	for (int i = 0; i < 200 && tw_group_charged() > LIMIT / 4; i++)
 		tw_sleep_ms(50);
 	EXPECT_GT(LIMIT / 4, tw_group_charged());
 }
 
-/* A child that may have @limit bytes more than what the group has. */
+/* Forks a child that may have @limit bytes more than the group has. */
 static pid_t fork_short(__u64 limit)
 {
 	pid_t child = fork();
@@ -114,20 +120,21 @@ static pid_t fork_short(__u64 limit)
 	return child;
 }
 
+/* These tests are about the memory of deliveries. */
+
+#define LEASED	4096	/* number of tokens */
+
 /*
- * Deliveries.
+ * The wheel of @fd has LEASED tokens, all of which may be out; @spare is there to spend
+ * memory.
  */
-
-#define LEASED	4096	/* tokens */
-
-/* A wheel of LEASED tokens, all of which may be out, and one to spend memory on. */
 static struct short_reader {
 	int fd, spare;
 	unsigned char times[LEASED];
 	struct timewheel_event events[LEASED];
 } reader;
 
-/* On one CPU, because each has some memory of the group in stock: takes all of it. */
+/* Takes all memory of the group, on one CPU, because each CPU has some of it in stock. */
 static bool spend_memory(void)
 {
 	cpu_set_t one;
@@ -172,7 +179,7 @@ static int deliver_without_memory(void)
 		return 2;
 	if (!answer_all(TIMEWHEEL_OP_NACK) || !read_all())
 		return 3;
-	/* Their leases end, and they come again. */
+	/* The leases end, and the tokens come again. */
 	if (tw_advance(reader.fd, 1000) || !read_all())
 		return 4;
 	if (!answer_all(TIMEWHEEL_OP_EXTEND) || !answer_all(TIMEWHEEL_OP_ACK))
@@ -180,7 +187,7 @@ static int deliver_without_memory(void)
 	return tw_register(reader.spare, 0, TW_SEC, 0, NULL) >= 0 ? 6 : 0;
 }
 
-/* P5: all memory of deliveries is there since SETUP: none of it is missing later. */
+/* P5: SETUP takes all memory of deliveries, and none of it is missing later. */
 TEST_F_TIMEOUT(memory, deliveries_need_none, LONG)
 {
 	struct timewheel_setup setup = {
@@ -219,7 +226,10 @@ TEST_F_TIMEOUT(memory, deliveries_need_none, LONG)
 	close(reader.spare);
 }
 
-/* In the group: sets up a wheel with so many deliveries, of 36 bytes each. */
+/*
+ * Sets up a wheel with @max_held deliveries, of 36 bytes each, in a process of the
+ * group.
+ */
 static int hold_in_group(int fd, __u32 max_held)
 {
 	struct timewheel_setup setup = {
@@ -236,7 +246,7 @@ static int hold_in_group(int fd, __u32 max_held)
 	return child < 0 ? -1 : tw_reap(child);
 }
 
-/* P9: the process that makes the wheel is charged for them, at once. */
+/* P9: the process that makes a wheel is charged for its deliveries at once. */
 TEST_F_TIMEOUT(memory, setup_is_charged_for_deliveries, LONG)
 {
 	const __u32 some = LIMIT / 2 / 36;
@@ -251,7 +261,10 @@ TEST_F_TIMEOUT(memory, setup_is_charged_for_deliveries, LONG)
 	EXPECT_GT(LIMIT / 4, tw_group_charged());
 }
 
-/* In the group: a wheel with tokens, and then ever more pages, until it is killed. */
+/*
+ * Makes a wheel with tokens in the group, and takes ever more pages, until the process
+ * is killed.
+ */
 static void ask_for_too_much(void)
 {
 	int fd = open(TW_DEVICE, O_RDWR);
@@ -269,7 +282,10 @@ static void ask_for_too_much(void)
 	_exit(2);
 }
 
-/* Waits until the wheel's references and memory are gone: the kernel frees some later. */
+/*
+ * Waits until the wheel's references and memory are gone, which the kernel may free
+ * later.
+ */
 static bool is_over(long refs)
 {
 	bool over = false;
@@ -324,8 +340,8 @@ static int setup_short(int fd, __u64 limit)
 }
 
 /*
- * P9: a set-up that fails for want of memory, wherever that is, leaves nothing
- * behind: the file can be set up in another way, and has no more than that.
+ * P9: a set-up that fails for want of memory, wherever it fails, leaves nothing behind:
+ * the file can be set up in another way, and has nothing of the first set-up.
  */
 TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 {
@@ -354,12 +370,15 @@ TEST_F_TIMEOUT(memory, failed_setup_leaves_nothing, LONG)
 		close(fd);
 		ASSERT_TRUE(tw_group_limit(LIMIT));
 	}
-	/* A CPU has 64 pages in stock: enough for a set-up, where pages are large. */
+	/*
+	 * A CPU has 64 pages in stock, which are enough for a set-up where pages are
+	 * large.
+	 */
 	EXPECT_TRUE(failed || sysconf(_SC_PAGESIZE) > 4096);
 	EXPECT_GT(64, failed);
 }
 
-/* A wheel whose memory is some MB, of which the group may have none. */
+/* The memory of the wheel is some MB, of which the group may have none. */
 static const struct timewheel_setup slow_setup = {
 	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60, .tick = TW_SEC,
 	.max_tokens = LIMIT / 2 / 36, .lease = TW_SEC, .max_held = LIMIT / 2 / 36,
@@ -367,7 +386,7 @@ static const struct timewheel_setup slow_setup = {
 
 enum { BEFORE, CALLING, RETURNED };
 
-/* A process that the kernel puts to sleep for each bit of memory that it is charged for. */
+/* Creates a wheel while the kernel puts the process to sleep for each bit of memory. */
 static void create_slowly(int *where)
 {
 	int fd = open(TW_DEVICE, O_RDWR);
@@ -380,7 +399,7 @@ static void create_slowly(int *where)
 	_exit(0);
 }
 
-/* Waits until a process sleeps so that only its end can wake it. */
+/* Waits until a process sleeps in such a way that no signal but a kill can wake it. */
 static bool sleeps_for_memory(pid_t pid)
 {
 	char path[32], state = 0;
@@ -399,8 +418,9 @@ static bool sleeps_for_memory(pid_t pid)
 }
 
 /*
- * P9: a group that has more than it should has memory reclaimed within SETUP, or sleeps there.
- * Users of other groups make private and named wheels meanwhile, and end them.
+ * P9: a group that has more memory than it should has to give memory back within a
+ * set-up, or sleeps there. Users of other groups make and end private and named wheels
+ * meanwhile.
  */
 TEST_F_TIMEOUT(memory, reclaiming_stalls_nobody, LONG)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The life of the module: it is loaded, refused, held by its users' files, and removed
- * while others try to open it (P10). TW_MODULE names the module's file; no other program
- * may use the module meanwhile. Needs root. The module is loaded at the end, with its
- * default parameters.
+ * while others try to open it (P10). TW_MODULE names the module's file; no other
+ * program may use the module meanwhile. The tests need root. They load the module at
+ * the end, with its default parameters.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,7 +39,10 @@ static bool is_loaded(void)
 	return !access("/sys/module/" MODULE, F_OK);
 }
 
-/* The kernel releases files a little after they are closed. */
+/*
+ * Removes the module, and waits meanwhile: the kernel releases closed files a little
+ * later.
+ */
 static int delete_soon(void)
 {
 	int ret = -EWOULDBLOCK;
@@ -54,8 +57,8 @@ static int delete_soon(void)
 
 FIXTURE(module) {
 	int image;
-	bool may_change;	/* it is there for the test */
-	gid_t gid;		/* the group that may use it, before the test */
+	bool may_change;	/* the test may remove and load the module */
+	gid_t gid;		/* the group that may use the device, before the test */
 };
 
 static int open_image(void)
@@ -81,14 +84,14 @@ FIXTURE_SETUP(module)
 	self->may_change = true;
 }
 
-/* The parent does this, however the test has ended. */
+/* The parent loads the module again, however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(module)
 {
 	int image = self->may_change ? open_image() : -1;
 
 	if (image < 0)
 		return;
-	/* Also if a test has left the module with other parameters. */
+	/* A test may have left the module loaded with other parameters. */
 	if (is_loaded())
 		EXPECT_EQ(0, delete_soon());
 	EXPECT_EQ(0, insert(image, ""));
@@ -123,7 +126,7 @@ static bool dir_mentions(const char *path, const char *word)
 	return found;
 }
 
-/* No list of the kernel mentions the module any more. */
+/* Expects that no list of the kernel mentions the module any more. */
 static void expect_gone(struct __test_metadata *_metadata)
 {
 	static const char *const dirs[] = {
@@ -163,7 +166,7 @@ TEST_F_TIMEOUT(module, removed_without_a_trace, LONG)
 	EXPECT_EQ(-ENOENT, tw_ret(open(TW_DEVICE, O_RDWR)));
 }
 
-/* Until udev has worked, the node belongs to root. */
+/* The node belongs to root until udev has worked. */
 TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 {
 	struct stat st;
@@ -177,7 +180,7 @@ TEST_F_TIMEOUT(module, node_is_not_for_all, LONG)
 	EXPECT_EQ((unsigned int)MISC_MAJOR, major(st.st_rdev));
 }
 
-/* A forced removal fails too: it would take the module from its users. */
+/* Ordinary users may not remove the module, not even by force. */
 TEST_F_TIMEOUT(module, users_may_not_remove_it, LONG)
 {
 	pid_t child = fork();
@@ -274,8 +277,8 @@ TEST_F_TIMEOUT(module, parameters_at_their_limits, LONG)
 }
 
 /*
- * Ways to hold the module besides an open file: each takes over the file @fd in some
- * other form, and gives it up.
+ * A case holds the module in its own way: it takes over the file @fd in some form, and
+ * gives the file up later.
  */
 struct held {
 	int fd;
@@ -316,7 +319,7 @@ static void release_mapping(struct held *held)
 	munmap(held->at, 4096);
 }
 
-/* A message that no process has received. */
+/* Puts the file into a message that no process receives. */
 static bool hold_message(struct held *held)
 {
 	bool ok = !socketpair(AF_UNIX, SOCK_STREAM, 0, held->sockets) &&
@@ -347,7 +350,7 @@ static void release_uring_file(struct held *held)
 	tw_uring_close(&held->ring);
 }
 
-/* A named wheel that no file has open. */
+/* Makes a named wheel that no file has open. */
 static bool hold_name(struct held *held)
 {
 	const struct timewheel_setup setup = {
@@ -411,7 +414,7 @@ TEST_F_TIMEOUT(module, stays_while_held, LONG)
 	}
 }
 
-/* Wheels at work: timers that go off, due tokens, and far tokens. */
+/* Starts wheels with timers that go off, due tokens, and far tokens. */
 static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
 {
 	for (size_t i = 0; i < wheels; i++) {
@@ -431,7 +434,7 @@ static bool start_wheels(int *fd, size_t wheels, unsigned long tokens)
 	return true;
 }
 
-/* Closes a wheel with its timer started: all due tokens have been read before. */
+/* Closes a wheel with its timer started, after all due tokens have been read. */
 static bool close_armed(int fd, unsigned long id, __u64 delay)
 {
 	struct timewheel_event events[64];
@@ -444,8 +447,8 @@ static bool close_armed(int fd, unsigned long id, __u64 delay)
 
 /*
  * The module is removed right after wheels were closed, whose timers are just going off
- * or would go off a little later. No callback comes afterwards, and nothing is left.
- * TW_SCALE shortens the work twice, by the rounds and by the tokens.
+ * or would go off a little later. No callback comes afterwards, and nothing is left of
+ * the module. TW_SCALE shortens the work twice, by the rounds and by the tokens.
  */
 TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 {
@@ -473,7 +476,10 @@ TEST_F_TIMEOUT(module, removed_as_soon_as_closed, 4 * LONG)
 	expect_gone(_metadata);
 }
 
-/* Some threads open it, one removes it and one loads it again. */
+/*
+ * Some threads open the device, one thread removes the module, one thread loads it
+ * again.
+ */
 struct storm {
 	_Atomic bool stop;
 	_Atomic unsigned long opened, missed, removed, inserted;
@@ -514,7 +520,7 @@ static void *open_and_use(void *arg)
 		if (storm->opened++ % 2)
 			use(storm, fd);
 		close(fd);
-		/* Now and then no thread has it open. */
+		/* The pause makes it likely that no thread has the device open. */
 		if (!(storm->opened % 4))
 			tw_sleep_ms(2);
 	}
@@ -553,7 +559,7 @@ static void *insert_again(void *arg)
 	return NULL;
 }
 
-/* P10: an open finds the module or does not; an opened file works. */
+/* P10: an open either finds the module or fails, and an opened file works. */
 TEST_F_TIMEOUT(module, opened_while_it_comes_and_goes, LONG)
 {
 	static void *(*const runs[])(void *arg) = {
@@ -582,7 +588,10 @@ TEST_F_TIMEOUT(module, opened_while_it_comes_and_goes, LONG)
 	expect_gone(_metadata);
 }
 
-/* Holds the module until it is killed, and tells by a byte that it does. */
+/*
+ * Holds the module until the process is killed, and writes a byte when it holds the
+ * module.
+ */
 static void hold_until_killed(int told, bool (*hold)(struct held *held))
 {
 	struct held held = { .fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC) };
@@ -599,9 +608,9 @@ static void hold_until_killed(int told, bool (*hold)(struct held *held))
 
 /*
  * P10: the module is removed right after all its users were killed, on busy CPUs. Not
- * all files are released when a process has ended: workers of the kernel release those
- * of its io_uring, and close a file a little later still. Until then the removal is
- * refused, and nothing else is wrong.
+ * all files are released when a process has ended: workers of the kernel release the
+ * files of its io_uring, and close a file a little later still. The removal is refused
+ * until all files are released, and nothing else is wrong.
  */
 TEST_F_TIMEOUT(module, removed_as_soon_as_users_are_killed, LONG)
 {

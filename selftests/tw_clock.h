@@ -14,7 +14,7 @@
 #define CLONE_NEWTIME	0x00000080
 #endif
 
-/* The wall clock as it was, to restore it. */
+/* A test notes here how the wall clock stood, to restore it. */
 struct tw_wall {
 	__s64 offset;	/* of CLOCK_REALTIME to CLOCK_MONOTONIC */
 	bool changed;

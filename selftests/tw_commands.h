@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every command: the layout of its structure, a valid argument, and what is
- * promised of it. The programs abi, sweep, named, named_sharing and named_lifetime
- * try all commands of the table at the end, so that a new command has its row here
- * and is tried by all of them.
+ * This file has every command: the layout of its structure, a valid argument, and the
+ * promises about the command. The programs abi, sweep, named, named_sharing and
+ * named_lifetime try all commands of the table at the end: a new command with a row in
+ * this table is tried by all of them.
  */
 #ifndef TW_COMMANDS_H
 #define TW_COMMANDS_H
@@ -18,7 +18,7 @@
 #define TW_SAME_SIZE(type, size)					\
 	_Static_assert(sizeof(struct type) == (size), #type)
 
-/* Programs that were built years ago depend on these, in 32 and 64 bit. */
+/* Programs that were built years ago depend on these layouts, in 32 and 64 bit. */
 TW_SAME_SIZE(timewheel_caps, 72);
 TW_SAME_LAYOUT(timewheel_caps, size, 0);
 TW_SAME_LAYOUT(timewheel_caps, flags, 4);
@@ -221,7 +221,7 @@ TW_SAME_LAYOUT(timewheel_event, attempts, 44);
 TW_SAME_LAYOUT(timewheel_event, missed, 48);
 TW_SAME_LAYOUT(timewheel_event, reserved, 52);
 
-/* What valid arguments are about. */
+/* Valid arguments use these ids and this name. */
 #define TW_ID_THERE	1	/* the id of a token that is there */
 #define TW_ID_NEW	2	/* an id that no token has */
 #define TW_COMMANDS_NAME	"timewheel-abi"	/* for CREATE and DESTROY */
@@ -370,28 +370,28 @@ static inline void tw_fill_control(void *arg)
 
 #define TW_NONE		((size_t)-1)
 
-/* What a command needs. */
+/* These bits are the needs of a command. */
 #define TW_WHEEL	1	/* a file that is set up */
-#define TW_READ		2	/* one that is open for reading */
-#define TW_WRITE	4	/* one that is open for writing */
-#define TW_ONLY_DEVICE	8	/* one of /dev/timewheel */
+#define TW_READ		2	/* a file that is open for reading */
+#define TW_WRITE	4	/* a file that is open for writing */
+#define TW_ONLY_DEVICE	8	/* a file of /dev/timewheel */
 
 #define TW_OUT(type, field)						\
 	{ offsetof(struct type, field), sizeof(((struct type *)0)->field) }
-/* All but size and flags. */
+/* The command writes all fields but size and flags. */
 #define TW_ALL_OUT(type)	{ 8, sizeof(struct type) - 8 }
 
 /**
  * struct tw_command - a command
- * @name: for messages
+ * @name: its name in messages
  * @number: the second argument of ioctl(2)
- * @size: of its structure
- * @first: the size that it had in the first release
+ * @size: size of its structure
+ * @first: size of its structure in the first release
  * @flags: flags that are defined
  * @reserved: offset of the u32 that has to be zero, or TW_NONE
- * @needs: what it needs
- * @fill: makes a valid argument
- * @outputs: offset and size of what it writes
+ * @needs: its needs: TW_WHEEL, TW_READ and so on
+ * @fill: fills in a valid argument
+ * @outputs: offset and size of each part that it writes
  */
 struct tw_command {
 	const char	*name;
@@ -413,7 +413,7 @@ struct tw_command {
 	}
 #define TW_RESERVED(type)	offsetof(struct timewheel_##type, reserved)
 
-/* In the order of their numbers, which are frozen. */
+/* The commands are in the order of their numbers, which are frozen. */
 static const struct tw_command tw_commands[] = {
 	TW_COMMAND(CAPS, caps, 72, 0, TW_NONE, 0, TW_ALL_OUT(timewheel_caps)),
 	TW_COMMAND(SETUP, setup, 64,

@@ -35,7 +35,7 @@ static inline void _tw_expect_figures(struct __test_metadata *_metadata, int fd,
 #undef TW_FIGURE
 }
 
-/* Expects these counters in INFO; the counters not named are 0. */
+/* Expects these counters in INFO; all other counters are 0. */
 #define tw_expect_figures(fd, ...)					\
 	_tw_expect_figures(_metadata, fd,				\
 			   (struct tw_figures) { __VA_ARGS__ }, __LINE__)
@@ -45,7 +45,7 @@ static inline void _tw_expect_nothing(struct __test_metadata *_metadata, int fd,
 {
 	struct timewheel_event event;
 
-	/* A wheel of the process may be readable until a read has found nothing. */
+	/* A wheel inside this process may be readable until a read has found nothing. */
 	EXPECT_FALSE(!tw_in_process() && tw_readable(fd)) {
 		TH_LOG("in line %d", line);
 	}
@@ -54,12 +54,13 @@ static inline void _tw_expect_nothing(struct __test_metadata *_metadata, int fd,
 	}
 }
 
-/* Nothing is due. */
+/* Expects that nothing is due. */
 #define tw_expect_nothing(fd)	_tw_expect_nothing(_metadata, fd, __LINE__)
 
 /*
- * Nothing is lost: of a wheel with leases, what was registered has ended or is
- * still there. No token of it is periodic: each ACK ends one.
+ * Expects that nothing is lost: each token that was registered on a wheel with leases
+ * has ended or is still there. No token of the wheel is periodic, so each ACK ends a
+ * token.
  */
 static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 				      int line)
@@ -77,10 +78,10 @@ static inline void _tw_expect_balance(struct __test_metadata *_metadata, int fd,
 
 #endif /* TW_NO_HARNESS */
 
-/* Room for all tokens of most tests. */
+/* Most tests have fewer tokens than this number. */
 #define TW_LISTED	4096
 
-/* All tokens of the wheel, into @tokens. Returns how many, or -1 and errno. */
+/* Lists all tokens of the wheel into @tokens. Returns their number, or -1 and errno. */
 static inline int tw_list(int fd, struct timewheel_token *tokens)
 {
 	struct timewheel_list list = {
@@ -103,7 +104,7 @@ static inline int tw_list(int fd, struct timewheel_token *tokens)
 	return n;
 }
 
-/* The listed token of this id; NULL if there is none, or more than one. */
+/* Returns the listed token of this id, or NULL if there are none or several. */
 static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 {
 	static struct timewheel_token tokens[TW_LISTED];
@@ -122,7 +123,10 @@ static inline const struct timewheel_token *tw_find(int fd, __u64 id)
 
 #ifndef TW_NO_HARNESS
 
-/* The expected state of a token. @due is the tick of the deadline or the lease's end. */
+/*
+ * A token is expected in this state. @due is the tick of its deadline or its lease's
+ * end.
+ */
 struct tw_token {
 	__u32 state;
 	__u64 due;
@@ -130,7 +134,10 @@ struct tw_token {
 	__u32 attempts;
 };
 
-/* GET by id and by handle, and LIST, say of a MANUAL wheel's token of 1 s ticks. */
+/*
+ * Expects that GET by id, GET by handle and LIST tell this state of a token. The wheel
+ * is MANUAL and has ticks of 1 s.
+ */
 static inline void _tw_expect_token(struct __test_metadata *_metadata, int fd,
 				    __u64 id, struct tw_token t, int line)
 {

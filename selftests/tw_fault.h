@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pages that are not there until somebody brings them, as from a network or a
- * file system that hangs: they belong to userfaultfd. And readers into such pages.
+ * Helpers for tests with pages that are not there until the test brings them, as on a
+ * network or a file system that hangs. The pages belong to a userfaultfd, and readers
+ * in threads of their own read into such pages.
  */
 #ifndef TW_FAULT_H
 #define TW_FAULT_H
@@ -12,14 +13,14 @@
 
 #include "tw_test.h"
 
-/* MAP_FAILED and errno when there are none. */
+/* Returns new pages, or MAP_FAILED and errno. */
 static inline void *tw_new_pages(size_t size)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Returns -1 where the kernel's own faults cannot be kept waiting. */
+/* Returns a userfaultfd, or -1 where the kernel's own faults cannot be kept waiting. */
 static inline int tw_open_userfaultfd(void *pages, size_t size)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -49,7 +50,7 @@ static inline bool tw_wait_for_fault(int uffd)
 	       msg.event == UFFD_EVENT_PAGEFAULT;
 }
 
-/* Lets the fault end well: the pages are there. */
+/* Ends the fault well: the pages are there afterwards. */
 static inline bool tw_bring_pages(int uffd, void *pages, size_t size)
 {
 	struct uffdio_zeropage zero = {
@@ -59,7 +60,7 @@ static inline bool tw_bring_pages(int uffd, void *pages, size_t size)
 	return !ioctl(uffd, UFFDIO_ZEROPAGE, &zero);
 }
 
-/* Lets it end badly: the pages are gone. */
+/* Ends the fault badly: the pages are gone afterwards. */
 static inline bool tw_lose_pages(int uffd, void *pages, size_t size)
 {
 	struct uffdio_range range = { .start = (uintptr_t)pages, .len = size };
@@ -67,13 +68,13 @@ static inline bool tw_lose_pages(int uffd, void *pages, size_t size)
 	return !munmap(pages, size) && !ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
-/* A reader in a thread of its own whose buffer may come late, if ever. */
+/* A slow reader is a thread whose buffer may come late or never. */
 struct tw_slow_reader {
 	pthread_t thread;
 	int fd, uffd;
 	void *pages;
 	size_t size;
-	int ret;	/* what read returned, or -errno */
+	int ret;	/* result of read(2), or -errno */
 };
 
 static inline void *tw_read_slowly(void *arg)
@@ -84,7 +85,7 @@ static inline void *tw_read_slowly(void *arg)
 	return NULL;
 }
 
-/* Returns false where there is no such buffer. */
+/* Returns false if there is no userfaultfd for the buffer, or no thread. */
 static inline bool tw_start_slow_reader(struct tw_slow_reader *reader, int fd,
 					void *pages, size_t size)
 {
@@ -96,7 +97,9 @@ static inline bool tw_start_slow_reader(struct tw_slow_reader *reader, int fd,
 	       !pthread_create(&reader->thread, NULL, tw_read_slowly, reader);
 }
 
-/* Afterwards it waits for its memory, and has put back what it had taken. */
+/*
+ * Afterwards the reader waits for its memory, and has put back the tokens it had taken.
+ */
 #define TW_START_SLOW_READER(reader, fd, pages, size) do {		\
 	if (!tw_start_slow_reader(reader, fd, pages, size))		\
 		SKIP(return, "no userfaultfd for faults of the kernel"); \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A memory cgroup for the test: its limit and its charge. TW_GROUP, which is defined
- * before this is included, is its folder. Needs root and a version 2 hierarchy with the
- * memory controller.
+ * Helpers for tests in a memory cgroup: they set its limit and read its charge. A
+ * program defines TW_GROUP, the folder of the group, before it includes this file. The
+ * helpers need root and a version 2 hierarchy with the memory controller.
  */
 #ifndef TW_GROUP_H
 #define TW_GROUP_H
@@ -20,13 +20,13 @@ static inline bool tw_group_set(const char *file, __u64 value)
 	return tw_write_file(path, text);
 }
 
-/* Sets the limit of its charge, in bytes. */
+/* Sets the limit of the group's charge, in bytes. */
 static inline bool tw_group_limit(__u64 bytes)
 {
 	return tw_group_set("memory.max", bytes);
 }
 
-/* Its charge in bytes, or 0 if there is no group. */
+/* Returns the group's charge in bytes, or 0 if there is no group. */
 static inline __u64 tw_group_charged(void)
 {
 	FILE *file = fopen(TW_GROUP "/memory.current", "re");
@@ -49,20 +49,23 @@ static inline bool tw_group_make(__u64 bytes)
 	return false;
 }
 
-/* Makes the group, or skips the test if it cannot. */
+/* Makes the group, or skips the test if there can be none. */
 #define TW_MAKE_GROUP(bytes) do {					\
 	if (!tw_group_make(bytes))					\
 		SKIP(return, "no cgroup with a memory controller: %s",	\
 		     strerror(errno));					\
 } while (0)
 
-/* The calling process is charged to it from now on. */
+/* The group is charged for the calling process from now on. */
 static inline bool tw_group_enter(void)
 {
 	return tw_group_set("cgroup.procs", 0);
 }
 
-/* The same, for one that will have no memory left: then it has its own pages. */
+/*
+ * Enters the group with all pages of the process locked in memory, for a process that
+ * will have no memory left.
+ */
 static inline bool tw_group_enter_locked(void)
 {
 	return !mlockall(MCL_CURRENT) && tw_group_enter();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Faults on demand: the kernel's allocations fail, and its copies from and to user
- * space. For root, and kernels with FAILSLAB, FAIL_PAGE_ALLOC and FAIL_USERCOPY.
+ * Helpers that make faults on demand: the kernel's allocations fail, and its copies
+ * from and to user space. They need root and a kernel with FAILSLAB, FAIL_PAGE_ALLOC
+ * and FAIL_USERCOPY.
  */
 #ifndef TW_INJECT_H
 #define TW_INJECT_H
@@ -18,7 +19,7 @@ static inline bool tw_inject_set(const char *who, const char *what,
 	return tw_write_file(path, value);
 }
 
-/* The percentage that fails, in tasks that have asked for it; 0: none. */
+/* Sets the percentage of faults in tasks that have asked for faults. */
 static inline bool tw_inject_percent(const char *who, const char *percent)
 {
 	return tw_inject_set(who, "times", "1000000000") &&
@@ -27,8 +28,9 @@ static inline bool tw_inject_percent(const char *who, const char *percent)
 }
 
 /*
- * Has everything counted that may fail, also allocations for which the kernel would
- * go to some length, and nothing fail by chance. Returns false where it cannot.
+ * Prepares all kinds of faults: no fault happens by chance, and each call that may fail
+ * is counted, also an allocation that may wait for memory. Returns false where the
+ * kernel cannot do so.
  */
 static inline bool tw_inject_init(void)
 {
@@ -56,8 +58,8 @@ static inline int tw_inject_open(const char *name)
 }
 
 /*
- * Turns a switch, though the write itself may be made to fail. Returns how often it
- * was.
+ * Writes a switch until no fault makes the write itself fail. Returns how many writes
+ * failed.
  */
 static inline unsigned int tw_inject_switch(int fd, const char *value)
 {

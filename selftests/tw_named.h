@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Wheels by name: what creates, opens and destroys them. @device is a file of the
- * device that is not set up.
+ * Helpers for named wheels: they create, open and destroy them. @device is a file of
+ * the device that is not set up.
  */
 #ifndef TW_NAMED_H
 #define TW_NAMED_H
@@ -10,7 +10,7 @@
 
 #define TW_NODES	"/dev/timewheels/"
 
-/* As CREATE returns: 0, TIMEWHEEL_RES_EXISTED or -1 and errno. */
+/* Returns the result of CREATE: 0, TIMEWHEEL_RES_EXISTED or -1 and errno. */
 static inline int tw_create(int device, const char *name, __u32 flags,
 			    const struct timewheel_setup *setup)
 {
@@ -23,7 +23,7 @@ static inline int tw_create(int device, const char *name, __u32 flags,
 	return ioctl(device, TIMEWHEEL_IOC_CREATE, &create);
 }
 
-/* A new wheel, or an error. */
+/* Creates a new wheel. A name that exists is an error. */
 static inline int tw_create_named(int device, const char *name,
 				  struct timewheel_setup setup)
 {

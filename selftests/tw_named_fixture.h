@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Helpers for the programs named, named_sharing and named_lifetime: the set-ups of
- * their wheels, ways to look at named wheels from outside, and the two halves of
- * their fixtures. The first half notes what is there before a test; the second
- * half checks that the test has left nothing behind.
+ * their wheels, ways to look at named wheels from outside, and the two halves of their
+ * fixtures. The first half notes what is there before a test; the second half checks
+ * that the test has left nothing behind.
  *
- * PREFIX is defined before this is included: the names of all wheels that the
- * program creates begin with it. The fixture destroys the wheels of these names
+ * A program defines PREFIX before it includes this file: the names of all wheels that
+ * the program creates begin with PREFIX. The fixture destroys the wheels of these names
  * and no others.
  */
 #ifndef TW_NAMED_FIXTURE_H
@@ -38,7 +38,7 @@ static const struct timewheel_setup manual = {
 	.tick = TW_SEC, .max_tokens = 100,
 };
 
-/* This one advances by itself. */
+/* This wheel advances by itself. */
 static const struct timewheel_setup monotonic = {
 	.size = sizeof(monotonic), .clock = TIMEWHEEL_CLOCK_MONOTONIC,
 	.slots = 31, .tick = TW_MS, .max_tokens = 1000,
@@ -61,7 +61,10 @@ static inline bool in_sysfs(const char *name)
 	return in_dir(CLASS, entry);
 }
 
-/* Whether a name of the process is known, which is all that there is of it. */
+/*
+ * Whether a wheel inside this process can be opened. It has no node and no entry in
+ * sysfs.
+ */
 static inline bool opens(const char *name)
 {
 	int fd = tw_open_named(name, O_RDONLY);
@@ -78,7 +81,7 @@ static inline bool is_here(const char *name)
 	return in_dir(NODES, name) && in_sysfs(name);
 }
 
-/* Whether the wheel has neither. */
+/* Whether the wheel has neither its node nor its entry in sysfs. */
 static inline bool is_gone(const char *name)
 {
 	if (tw_in_process())
@@ -98,7 +101,7 @@ static inline int count_entries(const char *path)
 	return n;
 }
 
-/* Reads the first line of a file of the kernel's, without the end of the line. */
+/* Reads the first line of a file of the kernel, without the end of the line. */
 static inline bool read_line(const char *path, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -111,7 +114,7 @@ static inline bool read_line(const char *path, char *line, size_t size)
 	return ok;
 }
 
-/* The device number of a wheel's node, as sysfs shows it. */
+/* Returns the device number of a wheel's node, as sysfs shows it. */
 static inline dev_t number_of(const char *name)
 {
 	char path[128], line[64] = "0:0", *colon;
@@ -123,7 +126,7 @@ static inline dev_t number_of(const char *name)
 	return makedev(number, strtoul(colon + 1, NULL, 10));
 }
 
-/* The number of wheels, private ones too; -1 if debugfs does not tell. */
+/* Returns the number of wheels, private ones too, or -1 if debugfs does not tell. */
 static inline int count_wheels(void)
 {
 	FILE *file = fopen(DEBUG "/wheels", "re");
@@ -143,7 +146,7 @@ static inline bool count_wheels_becomes(int count)
 	return count_wheels() == count;
 }
 
-/* Reads a user's charge. Returns false, and 0, if debugfs does not tell. */
+/* Reads a user's charge. Returns false, and two counts of 0, if debugfs does not tell. */
 static inline bool account(uid_t uid, unsigned long long *wheels,
 			   unsigned long long *tokens)
 {
@@ -190,7 +193,7 @@ static inline void clear_away(int dev)
 		closedir(dir);
 }
 
-/* A barrier in shared memory, for @n processes. */
+/* Initializes a barrier in shared memory for @n processes. */
 static inline void init_barrier(pthread_barrier_t *barrier, unsigned int n)
 {
 	pthread_barrierattr_t attr;
@@ -203,7 +206,7 @@ static inline void init_barrier(pthread_barrier_t *barrier, unsigned int n)
 /* Ends a child: if one of its assertions failed, its exit status tells the test. */
 #define END_CHILD()	_exit(_metadata->exit_code)
 
-/* What was there before a test, with the device open. */
+/* A fixture notes these numbers before a test, with the device open. */
 struct found {
 	long refs;	/* to the module */
 	int entries;	/* in sysfs */
@@ -218,7 +221,7 @@ static inline void note_what_is_there(int dev, struct found *found)
 	found->wheels = count_wheels();
 }
 
-/* Closes all files but @dev. Whatever the test was about, it leaves nothing behind. */
+/* Closes all files, and expects that the test has left nothing behind. */
 static inline void expect_as_found(struct __test_metadata *_metadata, int dev,
 				   const struct found *found)
 {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Zeroed memory that children share; MAP_FAILED and errno. */
+/* Returns zeroed memory that children share, or MAP_FAILED and errno. */
 static inline void *tw_shared_memory(size_t size)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -51,7 +51,7 @@ static inline int tw_reap(pid_t child)
 	return WEXITSTATUS(status);
 }
 
-/* Room for a file in a message. */
+/* A message has this room for a file that it passes. */
 union tw_passed {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(sizeof(int))];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A thread that sleeps until a wheel has something for it: in read, poll or epoll.
+ * Helpers for a thread that sleeps in read, poll or epoll until a wheel has something
+ * for it.
  */
 #ifndef TW_SLEEPER_H
 #define TW_SLEEPER_H
@@ -10,13 +11,13 @@
 
 #include "tw_test.h"
 
-/* The result of @sleep is there after the thread has been joined. */
+/* @ret, @events and @event are valid after the thread has been joined. */
 struct tw_sleeper {
 	pthread_t thread;
 	pid_t tid;
 	int fd;		/* of an epoll for tw_sleep_in_epoll() */
 	void (*sleep)(struct tw_sleeper *sleeper);
-	int ret;	/* what the call returned, or -errno */
+	int ret;	/* result of the call, or -errno */
 	__u32 events;	/* that poll or epoll told of */
 	struct timewheel_event event;
 };
@@ -60,7 +61,7 @@ static inline bool tw_start_sleeper(struct tw_sleeper *sleeper, int fd,
 					  _tw_run_sleeper, sleeper);
 }
 
-/* Starts it and waits until it sleeps. */
+/* Starts the thread and waits until it sleeps. */
 static inline bool tw_put_to_sleep(struct tw_sleeper *sleeper, int fd,
 				   void (*sleep)(struct tw_sleeper *sleeper))
 {
@@ -72,7 +73,7 @@ static inline bool tw_put_to_sleep(struct tw_sleeper *sleeper, int fd,
 	return true;
 }
 
-/* The events that epoll has at once, or 0. */
+/* Returns the events that epoll has at once, or 0. */
 static inline __u32 tw_epoll_now(int epoll)
 {
 	struct epoll_event event;

@@ -25,7 +25,7 @@
 
 #include <linux/timewheel.h>
 
-/* A program of several files leaves it out: it would be in each file. */
+/* A program of several files leaves the harness out: each file would have a copy. */
 #ifndef TW_NO_HARNESS
 #include "kselftest_harness.h"
 #endif
@@ -48,7 +48,7 @@
 		SKIP(return, "needs root");				\
 } while (0)
 
-/* Whether the wheels are kept by this process, as native/device.c has them. */
+/* Whether this process keeps the wheels itself, by native/device.c. */
 static inline bool tw_in_process(void)
 {
 	const char *kind = getenv("TIMEWHEEL");
@@ -56,7 +56,7 @@ static inline bool tw_in_process(void)
 	return kind && !strcmp(kind, "process");
 }
 
-/* For a test of what a wheel of the process does not have: timewheel(7) tells why. */
+/* Skips the test where wheels inside a process lack a feature: timewheel(7) tells why. */
 #define NEEDS_KERNEL(what) do {						\
 	if (tw_in_process())						\
 		SKIP(return, "needs a kernel: " what);			\
@@ -64,7 +64,7 @@ static inline bool tw_in_process(void)
 
 static atomic_int tw_failures;
 
-/* A thread's assertion: the first few are printed, all are counted. */
+/* Reports a failed assertion of a thread: the first few are printed, all are counted. */
 static inline void __attribute__((format(printf, 1, 2)))
 tw_fail(const char *format, ...)
 {
@@ -92,8 +92,8 @@ static inline int tw_setup(int fd, __u32 clock, __u32 slots, __u64 tick,
 }
 
 /*
- * The setup of a wheel: with a lease all of its tokens may be out at once, unless the
- * test says how many.
+ * Completes the set-up of a wheel: with a lease all of its tokens may be out at once,
+ * unless the test says how many.
  */
 static inline struct timewheel_setup tw_hold_all(struct timewheel_setup setup)
 {
@@ -102,7 +102,7 @@ static inline struct timewheel_setup tw_hold_all(struct timewheel_setup setup)
 	return setup;
 }
 
-/* A manual wheel of 1 s ticks, on which most rules of time are tested. */
+/* Sets up a manual wheel of 1 s ticks, on which most rules of time are tested. */
 static inline int tw_setup_manual(int fd, __u32 slots, __u64 max_tokens,
 				  __u64 start)
 {
@@ -136,7 +136,7 @@ static inline int tw_control(int fd, __u32 state, __u32 mask)
 	return ioctl(fd, TIMEWHEEL_IOC_CONTROL, &control);
 }
 
-/* One operation; *op is filled in. Returns its result bits, or -1 and errno. */
+/* Carries out one operation and fills in *op. Returns result bits, or -1 and errno. */
 static inline int tw_op(int fd, struct timewheel_op *op)
 {
 	op->size = sizeof(*op);
@@ -180,7 +180,7 @@ static inline int tw_touch_or_register(int fd, __u64 id, __u64 timeout,
 	return tw_op(fd, &op);
 }
 
-/* @flags: 0 with @key an id, or TIMEWHEEL_OPF_BY_HANDLE with @key a handle. */
+/* @key is an id if @flags is 0, and a handle if @flags is TIMEWHEEL_OPF_BY_HANDLE. */
 static inline int tw_key_op(int fd, __u32 code, __u32 flags, __u64 key,
 			    __u64 time)
 {
@@ -201,7 +201,7 @@ static inline int tw_touch(int fd, __u32 flags, __u64 key)
 	return ioctl(fd, TIMEWHEEL_IOC_TOUCH, &touch);
 }
 
-/* Returns 0 or -1 and errno; *done is how many were touched either way. */
+/* Returns 0, or -1 and errno. *done is how many keys were touched in either case. */
 static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
 				__u32 count, __u32 *done)
 {
@@ -216,7 +216,10 @@ static inline int tw_touch_keys(int fd, __u32 flags, const __u64 *keys,
 	return ret;
 }
 
-/* Returns 0 or -1 and errno; *done is how many were carried out either way. */
+/*
+ * Returns 0, or -1 and errno. *done is how many entries were carried out in either
+ * case.
+ */
 static inline int tw_register_entries(int fd, __u32 flags, __u64 timeout,
 				      struct timewheel_entry *entries,
 				      __u32 count, __u32 *done)
@@ -256,8 +259,8 @@ static inline int tw_cancel(int fd, __u32 flags, __u64 key)
 }
 
 /*
- * An answer to a delivery of the token of @key, as tw_key_op(); or with a @delivery of
- * 0 a DELETE.
+ * Answers a delivery of the token of @key, or deletes the token with a @delivery of 0.
+ * @flags and @key are as in tw_key_op().
  */
 static inline int tw_answer(int fd, __u32 code, __u32 flags, __u64 key,
 			    __u32 delivery, __u64 time)
@@ -276,7 +279,7 @@ static inline int tw_ack(int fd, const struct timewheel_event *event)
 			 event->handle, event->delivery, 0);
 }
 
-/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE. */
+/* @flags is 0 or TIMEWHEEL_OPF_ABSOLUTE. */
 static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
 				       __u64 time, __u64 period)
 {
@@ -288,7 +291,7 @@ static inline int tw_register_periodic(int fd, __u32 flags, __u64 id,
 	return tw_op(fd, &op);
 }
 
-/* @flags: 0, TIMEWHEEL_OPF_ABSOLUTE. A touch makes it due @timeout from then. */
+/* @flags is 0 or TIMEWHEEL_OPF_ABSOLUTE. A touch makes the token due @timeout later. */
 static inline int tw_register_timeout(int fd, __u32 flags, __u64 id,
 				      __u64 time, __u64 timeout)
 {
@@ -300,7 +303,7 @@ static inline int tw_register_timeout(int fd, __u32 flags, __u64 id,
 	return tw_op(fd, &op);
 }
 
-/* Returns 0 or -1 and errno; *done is how many @tokens were written. */
+/* Returns 0, or -1 and errno. *done is how many @tokens were written. */
 static inline int tw_get_keys(int fd, __u32 flags, const __u64 *keys,
 			      __u32 count, struct timewheel_token *tokens,
 			      __u32 *done)
@@ -319,8 +322,8 @@ static inline int tw_get_keys(int fd, __u32 flags, const __u64 *keys,
 }
 
 /*
- * Returns 0; or -1 and errno, which is ENOENT by id and ESTALE by handle if there
- * is no such token.
+ * Returns 0, or -1 and errno: ENOENT by id and ESTALE by handle if there is no such
+ * token.
  */
 static inline int tw_get(int fd, __u32 flags, __u64 key,
 			 struct timewheel_token *token)
@@ -333,7 +336,10 @@ static inline int tw_get(int fd, __u32 flags, __u64 key,
 	return -1;
 }
 
-/* Returns 0 or -1 and errno; *done is how many were carried out either way. */
+/*
+ * Returns 0, or -1 and errno. *done is how many operations were carried out in either
+ * case.
+ */
 static inline int tw_batch(int fd, struct timewheel_op *ops, __u32 count,
 			   __u32 *done)
 {
@@ -348,7 +354,7 @@ static inline int tw_batch(int fd, struct timewheel_op *ops, __u32 count,
 	return ret;
 }
 
-/* Reads up to @n events. Returns how many, or -1 and errno. */
+/* Reads up to @n events. Returns their number, or -1 and errno. */
 static inline int tw_read(int fd, struct timewheel_event *events, size_t n)
 {
 	ssize_t ret = read(fd, events, n * sizeof(*events));
@@ -356,7 +362,7 @@ static inline int tw_read(int fd, struct timewheel_event *events, size_t n)
 	return ret < 0 ? -1 : (int)(ret / (ssize_t)sizeof(*events));
 }
 
-/* Reads all that is due from a non-blocking fd. Returns how many that were. */
+/* Reads all due events from a non-blocking fd. Returns their number. */
 static inline int tw_read_all(int fd)
 {
 	struct timewheel_event events[256];
@@ -374,7 +380,7 @@ static inline bool tw_readable(int fd)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* Writes a file of the kernel. Returns true if the kernel took it. */
+/* Writes a file of the kernel. Returns true if the kernel accepted the text. */
 static inline bool tw_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -399,7 +405,7 @@ static inline int tw_map_ret(size_t length, int prot, int flags, int fd,
 
 /*
  * Reads the value of @key in a file's fdinfo. Returns false, and an empty @value, if
- * there is none.
+ * the file has no such key.
  */
 static inline bool tw_fdinfo(int fd, const char *key, char *value, size_t size)
 {
@@ -424,7 +430,7 @@ static inline bool tw_fdinfo(int fd, const char *key, char *value, size_t size)
 	return found;
 }
 
-/* Whether a line of the file has @word, within its first bytes. */
+/* Whether a line of the file has @word within its first 255 bytes. */
 static inline bool tw_file_mentions(const char *path, const char *word)
 {
 	FILE *file = fopen(path, "re");
@@ -438,7 +444,7 @@ static inline bool tw_file_mentions(const char *path, const char *word)
 	return found;
 }
 
-/* Scales the length of a long test by TW_SCALE, a fraction; at least 1. */
+/* Scales the length of a long test by the fraction TW_SCALE. Returns at least 1. */
 static inline unsigned long tw_scaled(unsigned long n)
 {
 	const char *scale = getenv("TW_SCALE");
@@ -447,7 +453,7 @@ static inline unsigned long tw_scaled(unsigned long n)
 	return scaled < 1 ? 1 : (unsigned long)scaled;
 }
 
-/* The time of @clock in ns. */
+/* Returns the time of @clock in ns. */
 static inline __u64 tw_now(clockid_t clock)
 {
 	struct timespec ts;
@@ -466,7 +472,7 @@ static inline void tw_sleep_ms(unsigned int ms)
 		;
 }
 
-/* A random number; splitmix64: every state is a good one. */
+/* Returns a random number by splitmix64, for which every state is a good one. */
 static inline __u64 tw_random(__u64 *state)
 {
 	__u64 z = (*state += 0x9e3779b97f4a7c15ULL);
@@ -477,8 +483,8 @@ static inline __u64 tw_random(__u64 *state)
 }
 
 /*
- * The same operation by id on @n tokens @first_id, @first_id + 1, ..., in
- * batches. Returns how many succeeded.
+ * Does the same operation by id on @n tokens @first_id, @first_id + 1, ..., in batches.
+ * Returns how many operations succeeded.
  */
 static inline size_t tw_op_many(int fd, __u32 code, __u64 first_id, size_t n,
 				__u32 flags, __u64 time)
@@ -517,7 +523,7 @@ static inline size_t tw_touch_each(int fd, __u64 first_id, size_t n)
 	return tw_op_many(fd, TIMEWHEEL_OP_TOUCH, first_id, n, 0, 0);
 }
 
-/* How many references the module has, -1 if it cannot be told. */
+/* Returns how many references the module has, or -1 if the kernel does not tell. */
 static inline long tw_refcnt(void)
 {
 	FILE *file = fopen("/sys/module/timewheel/refcnt", "r");
@@ -531,7 +537,10 @@ static inline long tw_refcnt(void)
 	return count;
 }
 
-/* Waits for the module to have @count references: the kernel drops some later. */
+/*
+ * Waits for the module to have @count references: the kernel drops some references
+ * later.
+ */
 static inline bool tw_refcnt_becomes(long count)
 {
 	for (int i = 0; i < 5000 && tw_refcnt() != count; i++)
@@ -540,9 +549,9 @@ static inline bool tw_refcnt_becomes(long count)
 }
 
 /*
- * Waits until the task @tid (of any process) sleeps. A task on its way to
- * sleep may still be met awake: a test must be right without it. The call only
- * makes the more interesting case likely.
+ * Waits until the task @tid (of any process) sleeps. The task may still be met awake on
+ * its way to sleep, so a test must be right without this call, which only makes the
+ * more interesting case likely.
  */
 static inline void tw_wait_asleep(pid_t tid)
 {
@@ -562,16 +571,16 @@ static inline void tw_wait_asleep(pid_t tid)
 	tw_sleep_ms(5);
 }
 
-/* What a system call returned, with the error in place of -1: -EINVAL, ... */
+/* Returns the result of a system call, with -errno in place of -1. */
 static inline int tw_ret(long ret)
 {
 	return ret < 0 ? -errno : (int)ret;
 }
 
 /*
- * The state of a wheel that a failed call must not change: settings, counters and one
+ * A failed call must not change this state of a wheel: settings, counters and one
  * token, the witness. The clock, spare memory and the timer's counters are left out,
- * because they change by themselves. Compare two with memcmp().
+ * because they change by themselves. Two states are compared by memcmp().
  */
 struct tw_state {
 	struct timewheel_info info;
@@ -602,7 +611,10 @@ static inline int tw_get_state(int fd, __u32 flags, __u64 key,
 
 #ifndef TW_NO_HARNESS
 
-/* Nothing has changed since @before; else the text behind it tells what changed it. */
+/*
+ * Expects no change since @before. The arguments behind @before name the call in
+ * messages.
+ */
 #define tw_expect_state(fd, flags, key, before, ...) do {		\
 	struct tw_state after_;						\
 									\
@@ -613,8 +625,9 @@ static inline int tw_get_state(int fd, __u32 flags, __u64 key,
 } while (0)
 
 /*
- * One operation that fails, alone and as an element of a batch, writes nothing and
- * leaves the wheel as it is, above all the token of the id @witness.
+ * Expects that one operation fails, alone and as an element of a batch, writes nothing
+ * but its result, and leaves the wheel as it is, above all the token of the id
+ * @witness.
  */
 static inline void _tw_expect_error(struct __test_metadata *_metadata, int fd,
 				    __u64 witness, int expected,

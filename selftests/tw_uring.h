@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few lines of io_uring that tests need: one request at a time, without its
- * library.
+ * Helpers for io_uring without its library: tests need only one request at a time.
  */
 #ifndef TW_URING_H
 #define TW_URING_H
@@ -26,7 +25,7 @@ static inline void *tw_uring_map(const struct tw_uring *ring, __u64 offset)
 		    offset);
 }
 
-/* Returns 0, or -1 and errno, as where there is no io_uring. */
+/* Returns 0; or -1 and errno, also where there is no io_uring. */
 static inline int tw_uring_open(struct tw_uring *ring)
 {
 	memset(ring, 0, sizeof(*ring));
@@ -61,7 +60,7 @@ static inline int tw_uring_submit(struct tw_uring *ring,
 	return syscall(SYS_io_uring_enter, ring->fd, 1, 0, 0, NULL, 0);
 }
 
-/* How poll32_events names @events: the kernel swaps its halves on big-endian machines. */
+/* Returns @events as poll32_events has them: a big-endian kernel swaps their halves. */
 static inline __u32 tw_uring_events(__u32 events)
 {
 	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
@@ -80,7 +79,9 @@ static inline int tw_uring_poll(struct tw_uring *ring, int fd, __u32 flags)
 	return tw_uring_submit(ring, &sqe);
 }
 
-/* Takes the next completion; waits for one if @wait, else may return false. */
+/*
+ * Takes the next completion, and waits for it if @wait. Returns false if there is none.
+ */
 static inline bool tw_uring_next(struct tw_uring *ring, bool wait,
 				 struct io_uring_cqe *cqe)
 {
@@ -90,7 +91,7 @@ static inline bool tw_uring_next(struct tw_uring *ring, bool wait,
 	struct io_uring_cqe *cqes;
 
 	cqes = (void *)(ring->cq + ring->params.cq_off.cqes);
-	/* Entering also runs what the kernel has put off until then. */
+	/* The system call also runs work that the kernel has put off until then. */
 	syscall(SYS_io_uring_enter, ring->fd, 0, wait, IORING_ENTER_GETEVENTS,
 		NULL, 0);
 	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
