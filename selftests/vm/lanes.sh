@@ -100,4 +100,5 @@ lane_style()
 lane_harness()
 {
 	planned $vm/test
+	planned selftests/mutants/run --places
 }
