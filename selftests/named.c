@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Named wheels: how they are created and destroyed, which names and set-ups are
- * valid, and what happens to their nodes. A name belongs to one wheel at a time. A
- * call that fails changes nothing (P9), and a node never leads to another wheel
- * than the one that it was made for.
+ * The program tests how named wheels are created and destroyed, which names and
+ * set-ups are valid, and what happens to their nodes. A name belongs to one wheel at
+ * a time. A call that fails changes nothing (P9), and a node never leads to another
+ * wheel than the one that it was made for.
  *
  * Each test ends with a check that it has left nothing behind.
  */
@@ -56,7 +56,7 @@ static void _expect_name(struct __test_metadata *_metadata,
 		TH_LOG("line %d: %.64s", line, name);
 	}
 	if (ret == -EEXIST)
-		return;	/* such a wheel was there before */
+		return;	/* a wheel of this name was there before */
 	EXPECT_EQ(entries + (!expected && !tw_in_process()), count_entries(CLASS));
 	if (!expected) {
 		EXPECT_TRUE(is_here(c.name));
@@ -194,7 +194,7 @@ static void _expect_create(struct __test_metadata *_metadata,
 }
 
 /*
- * The same with a structure that says @size and lies in the last @room bytes of
+ * Calls CREATE with a structure that says @size and lies in the last @room bytes of
  * mapped memory. If there is room behind the fields, @tail is the last byte.
  */
 static void _expect_create_at_end(struct __test_metadata *_metadata,
@@ -263,7 +263,10 @@ static void _expect_setup(struct __test_metadata *_metadata,
 		.size = sizeof(c), .setup = (uintptr_t)&setup, .name = NAME,
 	};
 
-	/* A field that the caller left at 0 is as in "manual"; ~0 stands for 0. */
+	/*
+	 * A field that the caller left at 0 gets its value from "manual". The value
+	 * ~0 stands for 0.
+	 */
 	setup.slots = setup.slots == ~0U ? 0 : setup.slots ?: manual.slots;
 	setup.tick = setup.tick == ~0ULL ? 0 : setup.tick ?: manual.tick;
 	setup.max_tokens = setup.max_tokens == ~0ULL ? 0 :
@@ -286,15 +289,15 @@ TEST_F(named, setup_values)
 			     .flags = 1U << bit);
 	expect_setup(0, .slots = 1);
 	expect_setup(0, .slots = caps.max_slots);
-	expect_setup(-EINVAL, .slots = ~0U);		/* none */
+	expect_setup(-EINVAL, .slots = ~0U);		/* 0 slots */
 	expect_setup(-EINVAL, .slots = caps.max_slots + 1);
 	expect_setup(0, .tick = caps.min_tick);
 	expect_setup(0, .tick = caps.max_tick);
-	expect_setup(-EINVAL, .tick = ~0ULL);		/* none */
+	expect_setup(-EINVAL, .tick = ~0ULL);		/* a tick of 0 */
 	expect_setup(-EINVAL, .tick = caps.min_tick - 1);
 	expect_setup(-EINVAL, .tick = caps.max_tick + 1);
 	expect_setup(0, .max_tokens = 1);
-	expect_setup(-EINVAL, .max_tokens = ~0ULL);	/* none */
+	expect_setup(-EINVAL, .max_tokens = ~0ULL);	/* 0 tokens */
 	expect_setup(-EINVAL, .max_tokens = caps.max_tokens + 1);
 	expect_setup(-EINVAL, .max_tokens = 1ULL << 32);
 	expect_setup(-EINVAL, .reserved = 1);
@@ -341,7 +344,10 @@ TEST_F(named, setup_address)
 		expect_create(-EFAULT, .setup = (uintptr_t)(hole - room));
 	}
 
-	/* The structure of a later release is larger; the rest has to be zero. */
+	/*
+	 * The structure of a later release is larger; the bytes behind the known
+	 * fields have to be 0.
+	 */
 	for (size_t more = 8; more <= page - sizeof(setup); more += 504) {
 		char *at = hole - sizeof(setup) - more;
 
@@ -364,7 +370,10 @@ TEST_F(named, setup_address)
 	munmap(pages, 2 * page);
 }
 
-/* Calls DESTROY for a wheel that is there; fields differ from a valid call's. */
+/*
+ * Calls DESTROY for a wheel that exists, with fields that differ from those of a
+ * valid call.
+ */
 #define expect_destroy(expected, ...)					\
 	_expect_destroy(_metadata, self, expected,			\
 			&(struct timewheel_destroy) {			\
@@ -403,7 +412,7 @@ TEST_F(named, destroy_arguments)
 	larger.tail[7] = 0;
 	_expect_destroy(_metadata, self, 0, &larger, __LINE__);
 
-	/* A wheel that is gone cannot be destroyed, nor one that never was. */
+	/* DESTROY fails for a wheel that is gone, and for a wheel that never was. */
 	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, NAME)));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_destroy_named(self->dev, OTHER)));
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
@@ -412,7 +421,10 @@ TEST_F(named, destroy_arguments)
 	expect_destroy(0);
 }
 
-/* CREATE and DESTROY need the device open for writing, and leave the file's wheel. */
+/*
+ * CREATE and DESTROY need the device open for writing. They do not change the file's
+ * wheel.
+ */
 TEST_F(named, device_files)
 {
 	int reading = TW_OPEN(O_RDONLY);
@@ -432,7 +444,7 @@ TEST_F(named, device_files)
 	EXPECT_TRUE(is_here(NAME));
 	EXPECT_EQ(0, tw_destroy_named(writing, NAME));
 
-	/* A file that is not set up stays so. */
+	/* CREATE and DESTROY do not set up the file through which they are called. */
 	EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	EXPECT_EQ(-EBADFD, tw_ret(tw_info(self->dev, &info)));
 	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
@@ -472,15 +484,15 @@ TEST_F(named, files_of_the_wheel)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(60U, info.slots);
 	EXPECT_EQ(100ULL, info.max_tokens);
-	/* So do the commands that do not exist. */
+	/* Commands that do not exist fail, too. */
 	for (unsigned int number = ARRAY_SIZE(tw_commands); number < 0x100; number++)
 		EXPECT_EQ(-ENOTTY, tw_ret(ioctl(fd, _IO(TIMEWHEEL_IOC_TYPE,
 							number), &caps)));
 }
 
 /*
- * CREATE of a wheel that exists with the same set-up is fine, but fails if the
- * wheel has to be new.
+ * CREATE of a wheel that exists with the same set-up succeeds. CREATE fails if its
+ * flag asks for a new wheel.
  */
 TEST_F(named, existing_wheel_of_the_same_setup)
 {
@@ -498,7 +510,7 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 		  tw_create(self->dev, NAME, 0, &larger.setup));
 	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
-	/* It is still the same wheel after it has been used. */
+	/* The wheel keeps its set-up after it has been used. */
 	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(fd, 1, 7 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5));
@@ -506,13 +518,13 @@ TEST_F(named, existing_wheel_of_the_same_setup)
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
 	EXPECT_EQ(7 * TW_SEC, token.deadline);
 
-	/* After it has been destroyed the name is free again. */
+	/* The name is free again after the wheel has been destroyed. */
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	EXPECT_EQ(0, tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE, &manual));
 }
 
 /*
- * CREATE of a wheel that exists with another set-up fails, whatever differs, and
+ * CREATE with a set-up that differs in any field from the existing wheel's fails, and
  * leaves the wheel as it is (P9).
  */
 TEST_F(named, existing_wheel_of_another_setup)
@@ -558,7 +570,7 @@ TEST_F(named, existing_wheel_of_another_setup)
 	close(fd);
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
-	/* The same with the two set-ups exchanged, and with all pairs of clocks. */
+	/* CREATE fails too if the two set-ups are exchanged, and for each pair of clocks. */
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &others[i]));
 		EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, 0, &base)));
@@ -604,7 +616,10 @@ TEST_F(named, existing_wheel_beyond_a_limit)
 	EXPECT_TRUE(is_gone(OTHER));
 }
 
-/* The fdinfo of a named wheel's file shows its name; a private wheel's has none. */
+/*
+ * The fdinfo of a named wheel's file shows its name. The fdinfo of a private wheel
+ * has no name.
+ */
 TEST_F(named, fdinfo_tells_the_name)
 {
 	char name[128];
@@ -655,7 +670,7 @@ static void expect_stale(struct __test_metadata *_metadata,
 	expect_enodev(_metadata, fd);
 	close(fd);
 	EXPECT_EQ(-ENXIO, tw_ret(open(path, O_RDWR)));
-	/* It does not lead to later wheels either. */
+	/* The node does not lead to later wheels either. */
 	for (int i = 0; i < 50; i++) {
 		ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 		EXPECT_EQ(-ENXIO, tw_ret(open(path, O_RDWR)));
@@ -677,7 +692,7 @@ TEST_F(named, renamed_node)
 	ASSERT_EQ(0, rename(NODE, path));
 	expect_same_wheel(_metadata, path, fd);
 	EXPECT_EQ(-ENOENT, tw_ret(open(NODE, O_RDWR)));
-	/* The name is taken as before. */
+	/* The name still belongs to the wheel whose node was renamed. */
 	EXPECT_EQ(-EEXIST, tw_ret(tw_create(self->dev, NAME, TIMEWHEEL_CREATE_EXCLUSIVE,
 					    &manual)));
 	expect_stale(_metadata, self, path, fd);
@@ -742,7 +757,7 @@ TEST_F(named, node_elsewhere)
 	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, st.st_rdev));
 	expect_same_wheel(_metadata, path, fd);
 	expect_stale(_metadata, self, path, fd);
-	/* Nor does a node with a number that no wheel has had yet. */
+	/* A node with a number that no wheel has had yet leads to no wheel. */
 	for (unsigned int n = 1000; n < 1U << 20; n *= 2) {
 		ASSERT_EQ(0, mknod(path, S_IFCHR | 0600,
 				   makedev(major(st.st_rdev), n)));
@@ -790,8 +805,8 @@ TEST_F(named, something_in_the_way)
 enum { RACERS = 8 };
 
 /*
- * In shared memory: how often each answer came, from all processes of a race, and
- * the max_tokens of the wheel that was made.
+ * The answers of all processes of a race are counted here, in shared memory, together
+ * with the max_tokens of the wheel that was made.
  */
 struct race {
 	_Atomic unsigned int made, existed, refused, destroyed, missing, odd;
@@ -822,12 +837,12 @@ static void race_once(struct race *race, int dev, int racer, enum contest how)
 	} else {
 		race->odd++;
 	}
-	/* The node is there when the call returns. */
+	/* The node exists when CREATE has returned. */
 	fd = ret >= 0 ? tw_open_named(NAME, O_RDWR) : -1;
 	race->opened += fd >= 0;
 	close(fd);
 	pthread_barrier_wait(&race->barrier);
-	/* The parent checks the results between these two. */
+	/* The parent checks the results between these two barriers. */
 	pthread_barrier_wait(&race->barrier);
 	ret = tw_ret(tw_destroy_named(dev, NAME));
 	if (!ret)
@@ -864,8 +879,9 @@ FIXTURE_TEARDOWN(named_race)
 }
 
 /*
- * Of many processes that create a wheel of one name at the same time, exactly one
- * creates it; of many that destroy it, exactly one destroys it.
+ * When many processes create a wheel of one name at the same time, exactly one
+ * process creates it. When many processes destroy it, exactly one process destroys
+ * it.
  */
 TEST_F_TIMEOUT(named_race, one_wins, LONG)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lifetime of a named wheel: it runs while no file is open, keeps the module
- * loaded (P10), and ends when it is destroyed, whatever uses it at that moment.
- * All sleepers wake then, and a wheel that has ended or could not be created
- * leaves nothing behind: no node, no entry in sysfs, no reference to the module,
- * no charged memory (P9).
+ * A named wheel runs while no file is open, keeps the module loaded (P10), and ends
+ * when it is destroyed, whatever uses it at that moment. All sleepers wake then. A
+ * wheel that has ended or could not be created leaves nothing behind: no node, no
+ * entry in sysfs, no reference to the module, no charged memory (P9).
  *
  * Each test ends with a check that it has left nothing behind.
  */
@@ -37,7 +36,10 @@ FIXTURE_TEARDOWN(named_lifetime)
 	expect_as_found(_metadata, self->dev, &self->found);
 }
 
-/* P5: tokens fall due and none is lost while no file is open and the creator is gone. */
+/*
+ * P5: tokens become due and none is lost while no file is open and the creator has
+ * exited.
+ */
 TEST_F(named_lifetime, turns_with_nobody)
 {
 	enum { TOKENS = 20, FAR = 99 };
@@ -106,7 +108,7 @@ TEST_F(named_lifetime, module_stays)
 	close(second);
 	EXPECT_TRUE(tw_refcnt_becomes(open_once));
 
-	/* The open file keeps a destroyed wheel, and so the module. */
+	/* The open file keeps a destroyed wheel, and the wheel keeps the module. */
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 	tw_sleep_ms(50);
 	EXPECT_LT(self->found.refs, tw_refcnt());
@@ -159,7 +161,7 @@ TEST_F(named_lifetime, destroying_wakes_all)
 	ASSERT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 	common = tw_open_named(NAME, O_RDWR);
 	ASSERT_EQ(0, tw_register(common, 1, TW_SEC, 0, NULL));
-	/* Each second reader has a file of its own; the others share one. */
+	/* Half of the readers have files of their own. The other readers share one file. */
 	for (int i = 0; i < 3; i++) {
 		ASSERT_TRUE(tw_put_to_sleep(&sleepers[n++],
 					    tw_open_named(NAME, O_RDONLY),
@@ -222,7 +224,10 @@ TEST_F(named_lifetime, destroying_wakes_many_readers)
 		for (int i = 0; i < READERS; i++)
 			ASSERT_TRUE(tw_start_sleeper(&sleepers[i], fd,
 						     tw_sleep_in_read));
-		/* By now some are asleep, and some are about to sleep. */
+		/*
+		 * At this moment some readers are asleep, and other readers are about
+		 * to sleep.
+		 */
 		tw_sleep_ms(round);
 		ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 		for (int i = 0; i < READERS; i++) {
@@ -233,7 +238,7 @@ TEST_F(named_lifetime, destroying_wakes_many_readers)
 	}
 }
 
-/* Poll on a destroyed wheel announces its end, and no events: none can be read. */
+/* Poll on a destroyed wheel announces the end of the wheel, and no events. */
 TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
 {
 	struct pollfd p;
@@ -245,7 +250,7 @@ TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
 	level = watch(fd, EPOLLIN);
 	edge = watch(fd, EPOLLIN | EPOLLET);
 	once = watch(fd, EPOLLIN | EPOLLONESHOT);
-	/* A token is due that no reader takes. */
+	/* A token is due, and no reader takes it. */
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLIN, p.revents);
@@ -274,7 +279,7 @@ TEST_F(named_lifetime, poll_of_a_destroyed_wheel)
 	EXPECT_EQ(DEAD, tw_epoll_now(watch(fd, 0)));
 }
 
-/* Requests of io_uring that wait for a wheel end when it is destroyed. */
+/* Requests of io_uring that wait for a wheel end when the wheel is destroyed. */
 TEST_F(named_lifetime, destroying_wakes_io_uring)
 {
 	struct timewheel_event events[4];
@@ -334,7 +339,7 @@ TEST_F(named_lifetime, calls_on_a_destroyed_wheel)
 	close(fd);
 	expect_enodev(_metadata, copy);
 
-	/* Its fdinfo can still be read. */
+	/* The fdinfo of the destroyed wheel's file can still be read. */
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", copy);
 	EXPECT_TRUE(read_line(path, line, sizeof(line)));
 	EXPECT_EQ(0, close(copy));
@@ -342,7 +347,7 @@ TEST_F(named_lifetime, calls_on_a_destroyed_wheel)
 	EXPECT_TRUE(tw_refcnt_becomes(self->found.refs));
 }
 
-/* The next wheel of the name is another one, and the old one stays destroyed. */
+/* The next wheel of the name is a new wheel, and the old wheel stays destroyed. */
 TEST_F(named_lifetime, next_wheel_of_the_name)
 {
 	struct timewheel_info first, second;
@@ -391,7 +396,10 @@ TEST_F(named_lifetime, destroyed_while_full_and_busy)
 	ASSERT_EQ(tokens / 2, tw_register_many(fd, 0, tokens / 2, 0,
 					       3600 * TW_SEC));
 	for (int i = 0; i < BUSY; i++) {
-		/* Opened here, for a child may run only when the wheel has gone. */
+		/*
+		 * The parent opens the file, because a child may run only after the
+		 * wheel is destroyed.
+		 */
 		const int own = tw_open_named(NAME, O_RDWR | O_NONBLOCK);
 
 		ASSERT_LE(0, own);
@@ -450,8 +458,8 @@ TEST_F(named_lifetime, destroyed_under_a_slow_reader)
 }
 
 /*
- * A process opens the node while another one creates and destroys the wheel. What it
- * opens is a complete wheel or a destroyed one, never an incomplete one.
+ * A process opens the node while another process creates and destroys the wheel. The
+ * opened wheel is complete or destroyed, never incomplete.
  */
 TEST_F_TIMEOUT(named_lifetime, open_against_create_and_destroy, LONG)
 {
@@ -496,10 +504,10 @@ TEST_F_TIMEOUT(named_lifetime, open_against_create_and_destroy, LONG)
 	TH_LOG("found %u alive, %u dead", alive, dead);
 }
 
-/* In shared memory: what the processes of a storm have done so far. */
+/* The processes of a storm count here, in shared memory, what they have done. */
 struct storm {
 	_Atomic bool stop;
-	_Atomic unsigned int made, opened, events, dead;	/* found destroyed */
+	_Atomic unsigned int made, opened, events, dead;	/* wheels found destroyed: dead */
 };
 
 static const char *random_name(__u64 *seed)
@@ -599,7 +607,7 @@ static void run_storm(struct __test_metadata *_metadata, struct storm *storm,
 	}
 }
 
-/* Reads until the wheel is destroyed, and then from another one. */
+/* Reads until the wheel is destroyed, and then opens and reads another wheel. */
 static void read_in_storm(struct __test_metadata *_metadata,
 			  struct storm *storm, __u64 seed)
 {
@@ -620,7 +628,7 @@ static void read_in_storm(struct __test_metadata *_metadata,
 	}
 }
 
-/* Has everything happened that the test wants to see? */
+/* Returns whether everything has happened that the test wants to see. */
 static bool storm_was_one(const struct storm *storm)
 {
 	return storm->made && storm->opened && storm->dead && storm->events;
@@ -633,7 +641,7 @@ static void look_around(void)
 
 	count_wheels();
 	account(0, &wheels, &tokens);
-	/* No line contains this: the files are read to their ends. */
+	/* The files contain no such line, and are therefore read to their ends. */
 	tw_file_mentions(DEBUG "/stats", "\n\n");
 	tw_file_mentions(ENTRY NAME "/uevent", "\n\n");
 	number_of(OTHER);
@@ -665,7 +673,10 @@ TEST_F_TIMEOUT(named_lifetime, storm, LONG)
 		END_CHILD();
 	}
 	while (tw_now(CLOCK_MONOTONIC) < end || !storm_was_one(storm)) {
-		/* One more process does the same until it is killed. */
+		/*
+		 * One more process works on the wheels like the workers until it is
+		 * killed.
+		 */
 		victim = tw_fork();
 		ASSERT_LE(0, victim);
 		if (!victim) {
@@ -679,7 +690,7 @@ TEST_F_TIMEOUT(named_lifetime, storm, LONG)
 	}
 	storm->stop = true;
 	for (int i = 0; i < WORKERS + READERS; i++) {
-		/* Readers sleep until their wheel is destroyed. */
+		/* Readers end only when their wheel is destroyed. */
 		while (!waitpid(child[i], &status, WNOHANG)) {
 			clear_away(self->dev);
 			tw_sleep_ms(1);
@@ -690,7 +701,7 @@ TEST_F_TIMEOUT(named_lifetime, storm, LONG)
 	       storm->opened, storm->dead, storm->events);
 }
 
-/* The same with a memory cgroup. The tests set its limit. */
+/* These tests run with a memory cgroup, and set its limit. */
 FIXTURE(named_lifetime_shortage) {
 	int dev;
 	struct found found;
@@ -724,10 +735,10 @@ static int create_in_group(int dev, const struct timewheel_setup *setup)
 	return tw_reap(child);
 }
 
-/* How many bytes the group is charged for, without what is kept for later. */
+/* Returns how many bytes the group is charged for, without the kernel's reserves. */
 static unsigned long charged(void)
 {
-	/* A limit below the charge makes the kernel return what it keeps for later. */
+	/* A limit below the charge makes the kernel return its reserves. */
 	tw_group_limit(0);
 	return tw_group_charged();
 }
@@ -740,8 +751,8 @@ static bool charged_becomes_less_than(unsigned long bytes)
 }
 
 /*
- * P9: a CREATE that fails for want of memory leaves nothing behind, wherever the
- * memory ended, and the name is free.
+ * P9: a CREATE that fails for want of memory leaves nothing behind, however much
+ * memory there was, and the name is free.
  */
 TEST_F_TIMEOUT(named_lifetime_shortage, leaves_nothing, LONG)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Named wheels that several files, processes and users share: which of them gets an
- * event, what each may do with the wheel and its node, which user is charged for the
- * wheel (P9), and how it looks from other namespaces.
+ * Several files, processes and users share named wheels: the program tests which of
+ * them gets an event, what each may do with the wheel and its node, which user is
+ * charged for the wheel (P9), and how the wheel looks from other namespaces.
  *
  * Each test ends with a check that it has left nothing behind.
  */
@@ -17,7 +17,7 @@
 #include "tw_named_fixture.h"
 #include "tw_process.h"
 
-/* Users that this machine does not have. */
+/* This machine does not have these users. */
 #define USER		12345
 #define USER_GROUP	23456
 #define STRANGER	12346
@@ -74,7 +74,7 @@ TEST_F(named_sharing, two_processes_share_it)
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(fd, 0, 7, &token)));
 }
 
-/* P3: of several open files exactly one gets each event. */
+/* P3: exactly one of several open files gets each event. */
 TEST_F(named_sharing, one_event_goes_to_one_open)
 {
 	enum { READERS = 4 };
@@ -129,7 +129,7 @@ TEST_F(named_sharing, one_event_goes_to_one_open)
 	EXPECT_EQ(tokens, info.delivered);
 }
 
-/* Whether a file of the kernel's contains this line. */
+/* Returns whether a file of the kernel's contains this line. */
 static bool has_line(const char *path, const char *wanted)
 {
 	FILE *file = fopen(path, "re");
@@ -147,7 +147,7 @@ static bool has_line(const char *path, const char *wanted)
 
 /*
  * Makes the process an ordinary user for good. The user is in the device's group.
- * Returns whether that worked.
+ * Returns whether the change of the user worked.
  */
 static bool become(uid_t uid, gid_t gid)
 {
@@ -158,7 +158,7 @@ static bool become(uid_t uid, gid_t gid)
 	       !prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Whether the device's group may open it, for reading and writing. */
+/* Returns whether the device's group may open the device for reading and writing. */
 static bool group_may_use_device(void)
 {
 	struct stat st;
@@ -175,7 +175,7 @@ static bool group_may_use_device(void)
 
 /*
  * The node belongs to the wheel's creator, and no other user may open it, whatever
- * the umask is. Sysfs tells the same.
+ * the umask is. Sysfs shows the same owner and mode.
  */
 static void expect_owned(struct __test_metadata *_metadata, uid_t uid,
 			 gid_t gid)
@@ -319,7 +319,7 @@ static int destroy_it(int dev)
 	return tw_destroy_named(dev, NAME);
 }
 
-/* Its creator and root may destroy a wheel; the owner of its node may not. */
+/* The creator of a wheel and root may destroy it. The owner of its node may not. */
 TEST_F(named_sharing, who_may_destroy)
 {
 	struct timewheel_info info;
@@ -345,14 +345,14 @@ TEST_F(named_sharing, who_may_destroy)
 	EXPECT_EQ(-EPERM, do_as(USER, self->dev, destroy_it));
 	EXPECT_EQ(0, tw_destroy_named(self->dev, NAME));
 
-	/* The creator may destroy it also if another user owns the node. */
+	/* The creator may destroy the wheel also if another user owns the node. */
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
 	ASSERT_EQ(0, chown(NODE, STRANGER, USER_GROUP));
 	EXPECT_EQ(-EACCES, open_as(USER, USER_GROUP, O_RDONLY));
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, destroy_it));
 	EXPECT_EQ(0, do_as(USER, self->dev, destroy_it));
 
-	/* Without a wheel the error is the same for all users. */
+	/* If there is no wheel, the error is the same for all users. */
 	EXPECT_EQ(-ENOENT, do_as(STRANGER, self->dev, destroy_it));
 }
 
@@ -391,7 +391,10 @@ TEST_F(named_sharing, user_namespaces)
 	EXPECT_TRUE(is_here(NAME));
 	ASSERT_EQ(0, tw_destroy_named(self->dev, NAME));
 
-	/* A process inside creates wheels as its user outside of the namespace. */
+	/*
+	 * A process in a user namespace creates wheels as its user outside of the
+	 * namespace.
+	 */
 	ASSERT_EQ(0, do_as(USER, self->dev, create_as_root_inside));
 	ASSERT_EQ(0, stat(NODE, &st));
 	EXPECT_EQ((uid_t)USER, st.st_uid);
@@ -399,7 +402,7 @@ TEST_F(named_sharing, user_namespaces)
 	EXPECT_EQ(0, do_as(USER, self->dev, destroy_as_root_inside));
 }
 
-/* The effective user counts, not the real one. */
+/* The effective user may destroy its wheel, whatever the real user is. */
 TEST_F(named_sharing, effective_user_destroys)
 {
 	pid_t child;
@@ -421,7 +424,10 @@ TEST_F(named_sharing, effective_user_destroys)
 	EXPECT_EQ(0, tw_reap(child));
 }
 
-/* A name that another user's wheel has is taken; the node decides who may open it. */
+/*
+ * CREATE finds a wheel of the name also if another user has created it. Only the mode
+ * and the owner of its node decide who may open the wheel.
+ */
 TEST_F(named_sharing, existing_wheel_of_another_user)
 {
 	struct stat before, after;
@@ -440,7 +446,7 @@ TEST_F(named_sharing, existing_wheel_of_another_user)
 	EXPECT_EQ(-EPERM, do_as(STRANGER, self->dev, destroy_it));
 }
 
-/* A file open for reading only shows everything, but changes nothing except by read. */
+/* A file open for reading only shows everything. Of all changes it allows only read. */
 TEST_F(named_sharing, open_for_reading)
 {
 	static const __u32 changing[] = {
@@ -470,7 +476,10 @@ TEST_F(named_sharing, open_for_reading)
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &before));
 
 	for (size_t i = 0; i < ARRAY_SIZE(changing); i++) {
-		/* Token 1 exists and token 2 does not: the error is the same. */
+		/*
+		 * Token 1 exists and token 2 does not. The error is the same for both
+		 * tokens.
+		 */
 		for (__u64 id = 1; id <= 2; id++) {
 			EXPECT_EQ(-EBADF, tw_ret(tw_key_op(ro, changing[i], 0,
 							   id, TW_SEC)));
@@ -480,7 +489,7 @@ TEST_F(named_sharing, open_for_reading)
 			.id = 1 + !i, .time = TW_SEC, .result = 77,
 		};
 	}
-	/* The batch itself fails, also an empty one, and carries nothing out. */
+	/* The batch itself fails, even an empty batch, and no operation is carried out. */
 	EXPECT_EQ(-EBADF, tw_ret(tw_batch(ro, ops, 0, NULL)));
 	EXPECT_EQ(-EBADF, tw_ret(tw_batch(ro, ops, ARRAY_SIZE(ops), &done)));
 	EXPECT_EQ(0U, done);
@@ -493,7 +502,7 @@ TEST_F(named_sharing, open_for_reading)
 	ASSERT_EQ(0, tw_get_state(fd, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 
-	/* The file shows the same state as the other one. */
+	/* The file for reading shows the same state as the file for reading and writing. */
 	ASSERT_EQ(0, tw_get_state(ro, 0, 1, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 	EXPECT_EQ(0, ioctl(ro, TIMEWHEEL_IOC_LIST, &list));
@@ -507,7 +516,10 @@ TEST_F(named_sharing, open_for_reading)
 	EXPECT_EQ(1ULL, event.id);
 }
 
-/* A file open for writing only runs operations; it neither lists tokens nor reads. */
+/*
+ * A file open for writing only runs operations. It can neither list tokens nor read
+ * events.
+ */
 TEST_F(named_sharing, open_for_writing)
 {
 	__u64 buckets[TIMEWHEEL_BUCKETS];
@@ -539,7 +551,7 @@ TEST_F(named_sharing, open_for_writing)
 	EXPECT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 }
 
-/* The mode and the owner of the node decide who may open it. */
+/* The mode and the owner of the node decide who may open the wheel. */
 TEST_F(named_sharing, node_is_shared_out)
 {
 	NEEDS_KERNEL("a node has an owner");
@@ -579,8 +591,9 @@ TEST_F(named_sharing, node_is_its_owners)
 }
 
 /*
- * Creates and destroys wheels of more than half of a user's tokens, so that no two
- * fit. Returns 0, the number of the step that failed, or 99 without a limit.
+ * Creates and destroys wheels of more than half of a user's tokens: a second wheel
+ * beside the first is over the limit. Returns 0, the number of the step that failed,
+ * or 99 without a limit.
  */
 static int open_and_destroy(int dev)
 {
@@ -637,7 +650,7 @@ TEST_F(named_sharing, account_of_the_creator)
 		SKIP(return, "no debugfs");
 	EXPECT_EQ(0ULL, wheels);
 	ASSERT_EQ(0, do_as(USER, self->dev, create_it));
-	/* The charge stays the same if another user owns its node and opens it. */
+	/* The charge stays the same if another user owns the wheel's node and opens it. */
 	ASSERT_EQ(0, chown(NODE, STRANGER, USER_GROUP));
 	fd = tw_open_named(NAME, O_RDWR);
 	ASSERT_TRUE(account(USER, &wheels, &tokens));
@@ -680,7 +693,7 @@ TEST_F(named_sharing, account_of_a_namespace)
 			_exit(99);
 		if (write(ready[1], "", 1) != 1 || read(go[0], &byte, 1) != 1)
 			_exit(98);
-		/* This user is one that root has mapped into the namespace. */
+		/* Root has mapped this user into the namespace. */
 		EXPECT_EQ(0, setresuid(7, 7, 7));
 		EXPECT_EQ(0, tw_create(self->dev, NAME, 0, &manual));
 		END_CHILD();
@@ -718,13 +731,13 @@ static void in_mount_namespace(struct __test_metadata *_metadata, int dev)
 	EXPECT_EQ(0, tw_create(dev, NAME, 0, &manual));
 	EXPECT_EQ(-ENOENT, tw_ret(tw_open_named(NAME, O_RDWR)));
 	EXPECT_FALSE(in_dir("/dev", "timewheels"));
-	/* A node that the caller makes there leads to the wheel. */
+	/* A node that the caller makes in its own /dev leads to the wheel. */
 	EXPECT_EQ(0, mknod("/dev/own", S_IFCHR | 0600, number_of(NAME)));
 	fd = open("/dev/own", O_RDWR);
 	EXPECT_LE(0, fd);
 	EXPECT_EQ(0, tw_register(fd, 1, TW_SEC, 77, NULL));
 	close(fd);
-	/* The kernel's node is wherever devtmpfs is mounted. */
+	/* The kernel's node is visible wherever devtmpfs is mounted. */
 	EXPECT_EQ(0, mkdir("/dev/again", 0755));
 	EXPECT_EQ(0, mount("none", "/dev/again", "devtmpfs", 0, NULL));
 	fd = open("/dev/again/timewheels/" NAME, O_RDWR);
@@ -758,7 +771,7 @@ TEST_F(named_sharing, mount_namespaces)
 	EXPECT_EQ(77ULL, token.cookie);
 }
 
-/* In shared memory: of the test and two processes, each in a time namespace. */
+/* The test and two processes share this memory. Each process has its own time namespace. */
 struct times {
 	pthread_barrier_t barrier;
 	__u32 clock;
@@ -779,7 +792,7 @@ static void expect_own_time(struct __test_metadata *_metadata, int fd,
 	EXPECT_GE(tw_now(id), info.now);
 }
 
-/* GET and LIST show @deadline, which is in the caller's time. */
+/* GET and LIST have to show @deadline, which is in the caller's time. */
 static void expect_token(struct __test_metadata *_metadata, int fd, __u64 id,
 			 __u64 deadline)
 {
@@ -810,7 +823,7 @@ static void expect_event(struct __test_metadata *_metadata, int fd, __u64 id,
 	EXPECT_GE(tw_now(clock), event.taken);
 }
 
-/* Registers @id for a time of the caller's. Returns its deadline in that time. */
+/* Registers @id for a time of the caller's. Returns its deadline in the caller's time. */
 static __u64 register_ahead(struct __test_metadata *_metadata, int fd, __u64 id,
 			    clockid_t clock)
 {
@@ -871,7 +884,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	}
 	fd = tw_open_named(NAME, O_RDWR);
 	pthread_barrier_wait(&times->barrier);
-	/* The token's slot comes from the time of the wheel. */
+	/* The token's slot is computed from the time of the wheel. */
 	EXPECT_EQ(0, tw_get(fd, 0, 1, &token));
 	EXPECT_EQ(times->first - seconds_ahead[0] * TW_SEC, token.deadline);
 	EXPECT_EQ(token.deadline / TW_MS % setup.slots, token.slot);
@@ -884,7 +897,7 @@ static void share_in_two_times(struct __test_metadata *_metadata, int dev,
 	ASSERT_EQ(0, tw_destroy_named(dev, NAME));
 }
 
-/* Two processes see the times of one wheel each in its own time namespace. */
+/* Two processes see the times of one wheel, and each process in its own time namespace. */
 TEST_F(named_sharing, time_namespaces)
 {
 	struct times *times = tw_shared_memory(sizeof(*times));

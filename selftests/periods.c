@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Periodic tokens: when each of their events is due, to the ns and without drift, how
- * missed periods are counted, and how periods go together with leases. All tests but
- * two use MANUAL wheels of 1 s ticks.
+ * The program tests when each event of a periodic token is due, to the ns and without
+ * drift, how missed periods are counted, and how periods go together with leases. All
+ * tests but two use MANUAL wheels of 1 s ticks.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -12,13 +12,13 @@
 #include "tw_named.h"
 
 #define ID		7
-#define P		10ULL		/* most periods, in ticks */
+#define P		10ULL		/* the period of most tokens, in ticks */
 #define LEASE		1000ULL		/* longer than most tests */
 #define S64_LAST	0x7fffffffffffffffULL
 
 FIXTURE(periods) {
 	int fd;
-	char name[TIMEWHEEL_NAME_SIZE];	/* of a wheel that has one */
+	char name[TIMEWHEEL_NAME_SIZE];	/* name of the named wheel, if there is one */
 };
 
 static void _make(struct __test_metadata *_metadata, FIXTURE_DATA(periods) *self,
@@ -45,7 +45,7 @@ FIXTURE_SETUP(periods)
 	make();
 }
 
-/* Runs however the test has ended. */
+/* The parent removes the named wheel, however the test has ended. */
 FIXTURE_TEARDOWN_PARENT(periods)
 {
 	int device = open(TW_DEVICE, O_RDWR | O_CLOEXEC);
@@ -60,7 +60,10 @@ static __u64 round_up(__u64 ns)
 	return (ns + TW_SEC - 1) / TW_SEC * TW_SEC;
 }
 
-/* One event is due: of ID, on tick @due, with this many missed. */
+/*
+ * Expects one event of token ID, which is due on tick @due and has @missed periods
+ * missed.
+ */
 static struct timewheel_event
 _expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
 	      __u32 missed, int line)
@@ -86,7 +89,7 @@ _expect_event(struct __test_metadata *_metadata, int fd, __u64 due,
 #define expect_event(due, missed)					\
 	_expect_event(_metadata, self->fd, due, missed, __LINE__)
 
-/* Its next deadline is on tick @due: nothing comes before. */
+/* Expects that token ID has its next deadline on tick @due and has no event before. */
 static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 			 int line)
 {
@@ -110,7 +113,7 @@ static void _expect_next(struct __test_metadata *_metadata, int fd, __u64 due,
 #define expect_next(due)						\
 	_expect_next(_metadata, self->fd, due, __LINE__)
 
-/* ID, first due on tick @first, then each P ticks. */
+/* Registers token ID, which is due on tick @first and then after each P ticks. */
 static void _start(struct __test_metadata *_metadata, int fd, __u64 first,
 		   __u32 flags)
 {
@@ -156,14 +159,14 @@ TEST_F(periods, again_and_again)
 	ASSERT_EQ(0, tw_advance(self->fd, 100000));
 	tw_expect_nothing(self->fd);
 	EXPECT_EQ(-ENOENT, tw_ret(tw_get(self->fd, 0, ID, &token)));
-	/* The id is free, for a token of either kind. */
+	/* The id is free, for a periodic token or a plain token. */
 	ASSERT_EQ(0, tw_register(self->fd, ID, 0, 0, NULL));
 	expect_event(100000, 0);
 	tw_expect_figures(self->fd, .registered = 2, .cancelled = 1,
 			  .delivered = 101);
 }
 
-/* On a wheel with periods a token without one ends as usual. */
+/* On a wheel with periods a token that has no period ends as usual. */
 TEST_F(periods, beside_plain_tokens)
 {
 	struct timewheel_event events[16];
@@ -183,8 +186,8 @@ TEST_F(periods, beside_plain_tokens)
 }
 
 /*
- * Each deadline is the first one and a multiple of the period, summed up in ns
- * and rounded up for itself: nothing adds up.
+ * Each deadline is the first deadline plus a multiple of the period, rounded up to a
+ * tick. The rounding errors of several periods do not add up.
  */
 TEST_F_TIMEOUT(periods, no_drift, 120)
 {
@@ -250,7 +253,7 @@ TEST_F(periods, no_drift_when_read_late)
 	}
 }
 
-/* Late by less than a period: the next one is not. */
+/* An event read late by less than a period does not make the next event late. */
 TEST_F(periods, fixed_rate_does_not_shift)
 {
 	start(5, 0);
@@ -274,7 +277,10 @@ TEST_F(periods, missed)
 	expect_next(11 * P);
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * P));
 	expect_event(11 * P, 0);
-	/* On the very tick of the next deadline, that one counts as missed too. */
+	/*
+	 * A deadline counts as missed also when the read is on the tick of the next
+	 * deadline.
+	 */
 	ASSERT_EQ(0, tw_advance(self->fd, 13 * P - 1));
 	expect_event(12 * P, 0);
 	ASSERT_EQ(0, tw_advance(self->fd, 14 * P));
@@ -315,7 +321,10 @@ TEST_F(periods, each_period_is_accounted_for)
 			ASSERT_EQ(0, tw_info(self->fd, &info));
 			EXPECT_EQ(delivered, info.delivered);
 		}
-		/* Let the next one come in time: what it tells is all. */
+		/*
+		 * The read of one event in time tells all periods that were missed
+		 * before it.
+		 */
 		ASSERT_EQ(0, tw_get(self->fd, 0, ID, &token));
 		ASSERT_EQ(0, tw_advance(self->fd, token.deadline / TW_SEC));
 		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -332,7 +341,7 @@ TEST_F(periods, each_period_is_accounted_for)
 	}
 }
 
-/* A very long time at once: the kernel makes no loop over the missed periods. */
+/* The kernel makes no loop over the missed periods, even if they are very many. */
 TEST_F(periods, missed_for_years)
 {
 	const __u64 years = 100 * 365 * 86400ULL;
@@ -343,7 +352,7 @@ TEST_F(periods, missed_for_years)
 	ASSERT_EQ(0, tw_advance(self->fd, years));
 	expect_event(years, years - 1);
 	expect_next(years + 1);
-	/* More than the field of the event holds; INFO has the whole number. */
+	/* The count exceeds the field of the event. INFO has the whole number. */
 	ASSERT_EQ(0, tw_advance(self->fd, years + (1ULL << 32) + 10));
 	expect_event(years + (1ULL << 32) + 10, ~0U);
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1,
@@ -358,7 +367,7 @@ TEST_F(periods, missed_for_years)
 	EXPECT_LE(years - 5, event.missed);
 }
 
-/* With a lease it is pending again after its ACK: one event is out at a time. */
+/* A token with a lease is pending again only after its ACK: one event is out at a time. */
 TEST_F(periods, one_event_is_out)
 {
 	make(.lease = LEASE * TW_SEC);
@@ -386,7 +395,7 @@ TEST_F(periods, one_event_is_out)
 			  .acked = 20, .delivered = 20);
 }
 
-/* Acked in the middle of the period after the tenth deadline. */
+/* The ACK comes in the middle of the period after the tenth deadline. */
 TEST_F(periods, late_ack)
 {
 	make(.lease = LEASE * TW_SEC);
@@ -397,7 +406,7 @@ TEST_F(periods, late_ack)
 	tw_expect_nothing(self->fd);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 1, 0));
 	ASSERT_TRUE(tw_readable(self->fd));
-	/* 2P to 10P: the last of these nine has the event. */
+	/* The nine deadlines 2P to 10P have passed. The last of them has the event. */
 	expect_event(10 * P, 8);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(11 * P);
@@ -405,7 +414,7 @@ TEST_F(periods, late_ack)
 			  .delivered = 2, .missed = 8);
 }
 
-/* Its lease over, it is the same event that comes again, and then it goes on. */
+/* An event whose lease is over comes again. After its ACK the next period has its event. */
 TEST_F(periods, lease_over)
 {
 	make(.lease = 4 * TW_SEC);
@@ -418,7 +427,10 @@ TEST_F(periods, lease_over)
 			.delivery = 2, .attempts = 2);
 	ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, 2, 0));
 	expect_next(2 * P);
-	/* Acked in the next period but one: the period between was missed. */
+	/*
+	 * The ACK comes in the period after the next one: one period has passed
+	 * without an event.
+	 */
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * P));
 	EXPECT_EQ(3U, expect_event(2 * P, 0).delivery);
 	for (__u32 n = 1; n <= 4; n++) {
@@ -434,7 +446,7 @@ TEST_F(periods, lease_over)
 			  .delivered = 8, .lapsed = 5);
 }
 
-/* Each period's event has attempts of its own. */
+/* The attempts of each period's event are counted from 1. */
 TEST_F(periods, attempts)
 {
 	make(.lease = LEASE * TW_SEC);
@@ -461,13 +473,13 @@ TEST_F(periods, attempts)
 	tw_expect_figures(self->fd, .registered = 1, .pending = 1, .acked = 3,
 			  .nacked = 6, .delivered = 9);
 
-	/* They are counted without a limit, however many periods pass meanwhile. */
+	/* The attempts are counted without a limit, however many periods pass meanwhile. */
 	for (__u32 n = 1; n <= 100; n++) {
 		ASSERT_EQ(0, tw_advance(self->fd, (3 + n) * P));
 		EXPECT_EQ(n, expect_event(4 * P, 0).attempts);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_NACK, 9 + n, 0));
 	}
-	/* A move begins them anew. */
+	/* A move begins the count of the attempts anew. */
 	ASSERT_LE(0, tw_move(self->fd, 0, ID, TW_SEC));
 	tw_expect_token(self->fd, ID, .state = TIMEWHEEL_STATE_PENDING,
 			.due = 103 * P + 1, .delivery = 109);
@@ -477,7 +489,7 @@ TEST_F(periods, attempts)
 	EXPECT_EQ(-ENOENT, answer(self->fd, TIMEWHEEL_OP_ACK, 110, 0));
 }
 
-/* Without leases each event is the only one of its period, and no attempt. */
+/* Without leases each period has one event, and its attempts are not counted. */
 TEST_F(periods, no_attempts_without_leases)
 {
 	start(P, 0);
@@ -491,7 +503,7 @@ TEST_F(periods, no_attempts_without_leases)
 	}
 }
 
-/* Moved, it is periodic from there on. */
+/* A token that was moved is periodic from its new deadline on. */
 TEST_F(periods, moved)
 {
 	for (int lease = 0; lease < 2; lease++) {
@@ -508,7 +520,7 @@ TEST_F(periods, moved)
 						    n + 1, 0));
 		}
 		expect_next(33 + 5 * P);
-		/* Nearer, by a delay. */
+		/* This move is to a nearer deadline, by a delay. */
 		ASSERT_EQ(0, tw_move(self->fd, 0, ID, 2 * TW_SEC));
 		expect_next(75);
 		ASSERT_EQ(0, tw_advance(self->fd, 75));
@@ -522,7 +534,7 @@ TEST_F(periods, moved)
 							 TW_SEC));
 		ASSERT_EQ(0, tw_advance(self->fd, 76 + 7 * P));
 		expect_event(76 + 7 * P, 0);
-		/* It has no timeout, and a move gives it none. */
+		/* The token has no timeout, and a move gives it none. */
 		EXPECT_GT(0, tw_touch(self->fd, 0, ID));
 	}
 }
@@ -535,7 +547,7 @@ static __u64 base_of(struct __test_metadata *_metadata, int fd)
 	return token.base;
 }
 
-/* A move begins new periods at its time, not at the tick of this time. */
+/* A move begins new periods at exactly its time, not at the tick of its time. */
 TEST_F(periods, moved_to_the_ns)
 {
 	const __u64 to = 33 * TW_SEC - 3 * TW_SEC / 4, period = 1300000000;
@@ -556,14 +568,14 @@ TEST_F(periods, moved_to_the_ns)
 		expect_event(due, 0);
 		ASSERT_EQ(0, answer(self->fd, TIMEWHEEL_OP_ACK, n + 2, 0));
 	}
-	/* Periods before the tick of a move into the past are not missed. */
+	/* Periods before the tick of a move into the past do not count as missed. */
 	ASSERT_EQ(0, tw_advance(self->fd, 100));
 	ASSERT_LE(0, tw_move(self->fd, TIMEWHEEL_OPF_ABSOLUTE, ID, to));
 	EXPECT_EQ(100 * TW_SEC, base_of(_metadata, self->fd));
 	expect_event(100, 0);
 }
 
-/* A move begins new periods: earlier events and misses count no more. */
+/* A move begins new periods: earlier events and missed periods no longer count. */
 TEST_F(periods, moved_after_a_nack)
 {
 	make(.lease = LEASE * TW_SEC);
@@ -582,7 +594,7 @@ TEST_F(periods, moved_after_a_nack)
 			  .delivered = 3, .nacked = 2, .missed = 6);
 }
 
-/* A poll before makes no difference to that. */
+/* A poll before the move does not make the missed periods count. */
 TEST_F(periods, moved_after_a_poll)
 {
 	start(P, 0);
@@ -593,7 +605,10 @@ TEST_F(periods, moved_after_a_poll)
 	expect_event(3 * P + 1, 0);
 }
 
-/* It cannot be touched, so a move takes no timeout, and may go as far as any. */
+/*
+ * A periodic token cannot be touched. A move of it takes no timeout, and max_word_ticks
+ * does not limit the move.
+ */
 TEST_F(periods, moved_without_a_timeout)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -617,7 +632,7 @@ TEST_F(periods, moved_without_a_timeout)
 	expect_next(caps.max_word_ticks + 1);
 }
 
-/* An end in each state. */
+/* The token ends in each of its states. */
 TEST_F(periods, ended)
 {
 	make(.lease = LEASE * TW_SEC);
@@ -643,7 +658,10 @@ TEST_F(periods, ended)
 	tw_expect_nothing(self->fd);
 }
 
-/* A registration that is valid apart from the given values. */
+/*
+ * Expects that a registration with the given values fails. Without them it would be
+ * valid.
+ */
 #define expect_error(expected, ...)					\
 	tw_expect_error(self->fd, ID, expected,				\
 			.code = TIMEWHEEL_OP_REGISTER, .id = 1,		\
@@ -664,7 +682,7 @@ TEST_F(periods, errors)
 	expect_error(-EINVAL, .flags = 8);
 	expect_error(-EINVAL, .delivery = 1);
 	expect_error(-EINVAL, .reserved = 1);
-	/* It cannot be touched. */
+	/* A periodic token cannot be touched, and therefore has no timeout. */
 	expect_error(-EINVAL, .timeout = 1);
 	expect_error(-EINVAL, .timeout = TW_SEC);
 	expect_error(-EINVAL, .timeout = ~0ULL);
@@ -674,7 +692,7 @@ TEST_F(periods, errors)
 	expect_error(-ERANGE, .time = last + 1);
 	expect_error(-ERANGE, .flags = TIMEWHEEL_OPF_ABSOLUTE, .time = last + 1);
 	expect_error(-ERANGE, .flags = TIMEWHEEL_OPF_ABSOLUTE, .time = ~0ULL);
-	/* A touch of one that has no timeout. */
+	/* A token that has no timeout cannot be touched. */
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, ID));
 	start(P, 0);
 	expect_error(-EINVAL, .code = TIMEWHEEL_OP_TOUCH, .id = ID,
@@ -684,7 +702,7 @@ TEST_F(periods, errors)
 	EXPECT_EQ(-EINVAL, tw_ret(tw_touch(self->fd, 0, ID)));
 	expect_next(P);
 
-	/* The best that can be had. */
+	/* The shortest and the longest period and the last deadline are valid. */
 	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 1, 0, TW_SEC));
 	EXPECT_EQ(0, tw_register_periodic(self->fd, 0, 2, 0, S64_LAST));
 	EXPECT_EQ(0, tw_register_periodic(self->fd, TIMEWHEEL_OPF_ABSOLUTE, 3, last,
@@ -704,7 +722,10 @@ TEST_F(periods, errors)
 	expect_error(-EINVAL, .cookie = 1);
 }
 
-/* Without ids, by handle; and neither ids nor cookies in its events. */
+/*
+ * On a wheel without ids a token is named by its handle. Its events have neither id
+ * nor cookie.
+ */
 TEST_F(periods, without_ids)
 {
 	struct timewheel_op op = {
@@ -730,7 +751,7 @@ TEST_F(periods, without_ids)
 			  .delivered = 20);
 }
 
-/* An event that a read could not copy comes again as it was, with its missed. */
+/* An event that a read could not copy comes again as it was, with its missed periods. */
 TEST_F(periods, faulting_reads)
 {
 	const struct iovec nowhere = { (void *)8, 10 * sizeof(struct timewheel_event) };
@@ -746,7 +767,7 @@ TEST_F(periods, faulting_reads)
 	expect_next(5 * P);
 }
 
-/* Many at once, of all periods: each keeps its own times. */
+/* Each of many tokens, with periods of all lengths, keeps its own times. */
 TEST_F(periods, many)
 {
 	enum { N = 200 };
@@ -778,7 +799,7 @@ TEST_F(periods, many)
 		EXPECT_EQ(2000 / id, delivered[id]);
 }
 
-/* After its holder's death the token comes at once, and its deadlines stay. */
+/* After its holder's death the token is delivered at once, and its deadlines stay. */
 TEST_F(periods, holder_dies)
 {
 	int device = TW_OPEN(O_RDWR), holder, fd;
@@ -809,7 +830,7 @@ TEST_F(periods, holder_dies)
 	close(device);
 }
 
-/* The next deadline is beyond the last tick: nothing comes early or at once. */
+/* A token whose next deadline is beyond the last tick does not come early or at once. */
 TEST_F(periods, end_of_time)
 {
 	const __u64 last = S64_LAST / TW_SEC;
@@ -830,8 +851,8 @@ TEST_F(periods, end_of_time)
 }
 
 /*
- * A time that has passed within the current tick is due at once, and the periods are
- * counted from it: none of them comes early.
+ * A token whose time has passed within the current tick is due at once. Its periods
+ * are counted from that time, and none of them comes early.
  */
 TEST_F(periods, first_in_the_current_tick)
 {
@@ -840,7 +861,7 @@ TEST_F(periods, first_in_the_current_tick)
 		struct timewheel_info info;
 		__u64 begin, first;
 
-		/* Again, if a tick ends before the token is read. */
+		/* The loop begins again if a tick ends before the token is read. */
 		do {
 			make(.clock = clock);
 			ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -864,7 +885,10 @@ TEST_F(periods, first_in_the_current_tick)
 	}
 }
 
-/* On clocks that go by themselves: never early, and never out of step. */
+/*
+ * On clocks that run by themselves no event is early, and each has the deadline of
+ * its period.
+ */
 TEST_F(periods, real_clock)
 {
 	for (__u32 clock = 0; clock < TIMEWHEEL_CLOCK_MANUAL; clock++) {
@@ -882,7 +906,10 @@ TEST_F(periods, real_clock)
 		for (int i = 0; i < 30; i++) {
 			ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 			EXPECT_LE(event.deadline, event.taken);
-			/* Each deadline is rounded up for itself. */
+			/*
+			 * Each deadline is rounded up to a tick, independently of the
+			 * deadlines before.
+			 */
 			n += event.missed;
 			EXPECT_LE(first + n * period, event.deadline + TW_MS);
 			EXPECT_GE(first + n * period + TW_MS, event.deadline);

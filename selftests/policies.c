@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Settings of a wheel: contradictions between them, and slack. And the states that a
- * program can set while the wheel runs: pause, resume and drain.
+ * The program tests the settings of a wheel, contradictions between them, slack, and
+ * the states that a program can set while the wheel runs: pause, resume and drain.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -27,13 +27,13 @@ static int setup(int fd, struct timewheel_setup setup)
 	return ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup);
 }
 
-/* A manual wheel of 1 s ticks, apart from the given fields. */
+/* The set-up of a manual wheel of 1 s ticks. The given fields replace its fields. */
 #define MANUAL(...)							\
 	((struct timewheel_setup) {					\
 		.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 60,		\
 		.tick = TW_SEC, .max_tokens = 1000, __VA_ARGS__ })
 
-/* One with leases, one of whose deliveries may be out. */
+/* A manual wheel with leases, of which one delivery may be out. */
 #define LEASED(...)	MANUAL(.lease = TW_SEC, .max_held = 1, __VA_ARGS__)
 
 #define TW_WHEEL(...) ({						\
@@ -53,7 +53,7 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 		TH_LOG("in line %d", line);
 	}
 	if (expected < 0) {
-		/* That was the only error: the file can be set up now. */
+		/* The file has no wheel, and can be set up now. */
 		EXPECT_EQ(-EBADFD, tw_ret(tw_info(fd, &info)));
 		EXPECT_EQ(0, setup(fd, MANUAL()));
 	} else {
@@ -66,7 +66,7 @@ static void _expect_setup(struct __test_metadata *_metadata, int expected,
 		EXPECT_EQ(s.slack, info.slack);
 		EXPECT_EQ(0U, info.state);
 	}
-	/* By name it is the same. */
+	/* CREATE of a named wheel has the same result as SETUP. */
 	snprintf(name, sizeof(name), "policies-%d", getpid());
 	EXPECT_EQ(expected, tw_ret(tw_create_named(fd, name, s))) {
 		TH_LOG("by name, in line %d", line);
@@ -101,7 +101,7 @@ TEST(lease_setup)
 		      TIMEWHEEL_SETUP_PERIODS);
 }
 
-/* At least one delivery of a wheel with leases may be out, at most one of each token. */
+/* A wheel with leases needs a max_held of at least 1 and at most max_tokens. */
 TEST(max_held_setup)
 {
 	expect_leased(-EINVAL, .max_held = 0);
@@ -113,14 +113,14 @@ TEST(max_held_setup)
 	expect_leased(0, .max_tokens = 1);
 	expect_leased(-EINVAL, .max_tokens = 1, .max_held = 2);
 
-	/* Without leases none is out. */
+	/* Without leases max_held has to be 0. */
 	expect_setup(-EINVAL, .max_held = 1);
 	expect_setup(-EINVAL, .max_held = 1000);
 	expect_setup(-EINVAL, .max_held = ~0U);
 	expect_setup(-EINVAL, .max_held = 1, .flags = TIMEWHEEL_SETUP_PERIODS);
 }
 
-/* P9: the memory for deliveries is there, and INFO tells it, from the beginning on. */
+/* P9: the memory for deliveries is allocated by the set-up, and INFO counts it. */
 TEST(bytes_of_max_held)
 {
 	static const __u32 max_held[] = { 0, 1, 100, 100000 };
@@ -152,7 +152,7 @@ TEST(slack_setup)
 	}
 }
 
-/* Named wheels. Their names are removed however the test has ended. */
+/* The teardown removes the named wheels, however the test has ended. */
 FIXTURE(named) {
 	char name[TIMEWHEEL_NAME_SIZE];
 };
@@ -170,7 +170,7 @@ FIXTURE_TEARDOWN_PARENT(named)
 	close(device);
 }
 
-/* A wheel of this name that is set up otherwise is another wheel. */
+/* CREATE does not take a wheel of the same name with other settings for the same wheel. */
 TEST_F(named, same_name_other_setup)
 {
 	const struct timewheel_setup base = {
@@ -203,8 +203,8 @@ TEST_F(named, same_name_other_setup)
 }
 
 /*
- * Slack: late on purpose, but never early; how many interrupts it saves is
- * counted where nothing else disturbs, in callback.c.
+ * Slack makes events late, but never early. The test callback.c counts how many
+ * interrupts slack saves.
  */
 TEST(slack_is_not_early)
 {
@@ -227,14 +227,13 @@ TEST(slack_is_not_early)
 	}
 }
 
-/* A token farther off than the slack of the one before gets the alarm too. */
+/* A look finds a due token, however late its slack allows the timer to be. */
 TEST(slack_of_an_earlier_token)
 {
 	int fd = TW_WHEEL(REAL, .tick = TW_MS, .slack = HOUR);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct timewheel_event event;
 
-	/* However late the timer may be, a look finds due tokens. */
 	ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
 	tw_sleep_ms(30);
@@ -243,9 +242,7 @@ TEST(slack_of_an_earlier_token)
 	close(fd);
 }
 
-/*
- * Pause, resume, drain.
- */
+/* The tests from here on pause, resume and drain a wheel. */
 
 static int control(int fd, __u32 state, __u32 mask)
 {
@@ -300,7 +297,7 @@ TEST_F(named, control_errors)
 	EXPECT_EQ(-EBADFD, control(fresh, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_EQ(-EBADFD, control(fresh, 0, 0));
 
-	/* It changes the wheel, so a file open for reading cannot do it. */
+	/* CONTROL changes the wheel, and therefore needs a file open for writing. */
 	ASSERT_EQ(0, tw_create_named(fresh, name, s));
 	reader = tw_open_named(name, O_RDONLY);
 	ASSERT_LE(0, reader);
@@ -332,7 +329,10 @@ static void _expect_quiet(struct __test_metadata *_metadata, int fd, int line)
 
 #define expect_quiet(fd)	_expect_quiet(_metadata, fd, __LINE__)
 
-/* Time passes and all operations go on; nothing is delivered. */
+/*
+ * While a wheel is paused, time passes and all operations work, but no event is
+ * delivered.
+ */
 TEST(paused)
 {
 	int fd = TW_WHEEL();
@@ -361,7 +361,7 @@ TEST(paused)
 	expect_quiet(fd);
 	tw_expect_figures(fd, .registered = 6, .pending = 5, .cancelled = 1,
 			  .moved = 1);
-	/* Twice is once. */
+	/* A second pause of a paused wheel changes nothing. */
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_DRAINING, TIMEWHEEL_CONTROL_DRAINING));
 	expect_quiet(fd);
@@ -383,7 +383,7 @@ TEST(paused)
 	close(fd);
 }
 
-/* The hand goes far ahead and back while it is paused. */
+/* The hand goes far ahead and back while the wheel is paused. */
 TEST(paused_while_the_hand_moves)
 {
 	int fd = TW_WHEEL();
@@ -410,7 +410,7 @@ TEST(paused_while_the_hand_moves)
 	close(fd);
 }
 
-/* Leases end, and are answered, while nothing is delivered. */
+/* Leases end, and leases are answered, while no event is delivered. */
 TEST(paused_with_leases)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
@@ -429,7 +429,10 @@ TEST(paused_with_leases)
 	expect_quiet(fd);
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 3, 1, 0));
 	expect_quiet(fd);
-	/* The lease is over, but no program has looked: an answer is in time. */
+	/*
+	 * The lease is over, but no program has looked. An answer is therefore still
+	 * in time.
+	 */
 	EXPECT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 4, 1, 20 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 75));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
@@ -444,7 +447,7 @@ TEST(paused_with_leases)
 	close(fd);
 }
 
-/* During a pause a look ends no lease, also when no more deliveries may be out. */
+/* During a pause a look ends no lease, even if max_held deliveries are out. */
 TEST(paused_over_the_last_lease)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .max_held = 1);
@@ -460,7 +463,7 @@ TEST(paused_over_the_last_lease)
 	close(fd);
 }
 
-/* Periods pass; missed ones are counted afterwards. */
+/* Periods pass during a pause. The event after the pause counts the missed periods. */
 TEST(paused_over_periods)
 {
 	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_PERIODS);
@@ -474,7 +477,7 @@ TEST(paused_over_periods)
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(4U, event.missed);
-	/* Those that are periodic go on while it drains. */
+	/* Periodic tokens have events also while the wheel drains. */
 	ASSERT_EQ(0, tw_advance(fd, 60));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(60 * TW_SEC, event.deadline);
@@ -489,7 +492,7 @@ static bool is_asleep(const struct tw_sleeper *s)
 	return pthread_tryjoin_np(s->thread, &result) == EBUSY;
 }
 
-/* Every waiter goes on waiting, and the resume wakes it. */
+/* Every waiter sleeps during the pause, and the resume wakes it. */
 TEST(resume_wakes)
 {
 	for (int before = 0; before < 2; before++) {
@@ -504,7 +507,7 @@ TEST(resume_wakes)
 		event.events = EPOLLIN | EPOLLET;
 		ASSERT_EQ(0, epoll_ctl(edge, EPOLL_CTL_ADD, fd, &event));
 		ASSERT_EQ(2UL, tw_register_many(fd, 1, 2, 0, 5 * TW_SEC));
-		/* Tokens due before the pause, or during it. */
+		/* The tokens become due before the pause, or during the pause. */
 		if (before)
 			ASSERT_EQ(0, tw_advance(fd, 5));
 		ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
@@ -522,7 +525,10 @@ TEST(resume_wakes)
 			}
 		}
 		ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
-		/* Three tokens are due: two are read, the last one is for the pollers. */
+		/*
+		 * Three tokens are due. The readers take two of them, and the pollers
+		 * see the last.
+		 */
 		for (int i = 0; i < 5; i++) {
 			ASSERT_EQ(0, pthread_join(s[i].thread, NULL));
 			EXPECT_EQ(1, s[i].ret);
@@ -536,7 +542,7 @@ TEST(resume_wakes)
 	}
 }
 
-/* A reader that slept before the pause does not get what falls due in it. */
+/* A reader that slept before the pause does not get tokens that become due in the pause. */
 TEST(pause_under_a_blocked_reader)
 {
 	int fd = TW_WHEEL();
@@ -548,7 +554,10 @@ TEST(pause_under_a_blocked_reader)
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(0, tw_advance(fd, 1));
 	EXPECT_TRUE(is_asleep(&s));
-	/* The token is cancelled in the pause: after the resume the reader sleeps on. */
+	/*
+	 * The token is cancelled in the pause. The reader therefore sleeps on after
+	 * the resume.
+	 */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	EXPECT_TRUE(is_asleep(&s));
@@ -559,7 +568,7 @@ TEST(pause_under_a_blocked_reader)
 	close(fd);
 }
 
-/* An edge-triggered waiter gets one edge for each resume that brings something. */
+/* An edge-triggered waiter gets one edge for each resume after which a token is due. */
 TEST(resume_is_an_edge)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -580,7 +589,7 @@ TEST(resume_is_an_edge)
 	close(edge);
 }
 
-/* Of a named wheel all files are paused, and any may resume it. */
+/* A pause of a named wheel holds for all its files, and each of them may resume it. */
 TEST_F(named, pause)
 {
 	int device = TW_OPEN(O_RDWR), fd;
@@ -602,7 +611,7 @@ TEST_F(named, pause)
 			_exit(1);
 		_exit(0);
 	}
-	/* The process that has paused it is gone; it is paused all the same. */
+	/* The wheel stays paused when the process that has paused it has exited. */
 	EXPECT_EQ(0, tw_reap(child));
 	EXPECT_EQ(BOTH, state_of(fd));
 	EXPECT_FALSE(tw_readable(fd));
@@ -620,7 +629,7 @@ TEST_F(named, pause)
 	EXPECT_EQ(1, s.ret);
 	EXPECT_EQ(0, tw_register(fd, 2, 0, 0, NULL));
 
-	/* Found again by its name, it is what it was. */
+	/* The wheel keeps its state while no file is open. */
 	ASSERT_EQ(0, control(fd, BOTH, BOTH));
 	close(fd);
 	fd = tw_open_named(name, O_RDWR);
@@ -631,7 +640,7 @@ TEST_F(named, pause)
 	close(device);
 }
 
-/* Destroyed while it is paused: all sleepers get the error. */
+/* All sleepers get the error when a paused wheel is destroyed. */
 TEST_F(named, destroyed_while_paused)
 {
 	int device = TW_OPEN(O_RDWR), fd, epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -668,7 +677,7 @@ TEST_F(named, destroyed_while_paused)
 	close(device);
 }
 
-/* A private wheel is closed while it is paused, with or without anything in it. */
+/* A private wheel is closed while it is paused, empty or with tokens. */
 TEST(closed_while_paused)
 {
 	long before = tw_refcnt();
@@ -683,7 +692,7 @@ TEST(closed_while_paused)
 	EXPECT_EQ(before, tw_refcnt());
 }
 
-/* P7: no program may read in a pause, so there is no interrupt. */
+/* P7: no program may read in a pause. There is therefore no interrupt. */
 TEST(no_callbacks_while_paused)
 {
 	int fd = TW_WHEEL(REAL, .tick = TW_MS);
@@ -704,20 +713,23 @@ TEST(no_callbacks_while_paused)
 	EXPECT_EQ(10ULL, info.pending);
 	EXPECT_LT(50 * TW_MS, info.now);
 
-	/* Time has passed meanwhile. */
+	/* The ten tokens have become due during the pause. */
 	ASSERT_EQ(0, tw_register(fd, 10, HOUR, 0, NULL));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_PAUSED));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(10, tw_read(fd, events, 16));
 	for (int i = 0; i < 10; i++)
 		EXPECT_EQ((__u64)i, events[i].id);
-	/* And it is armed again for the next token. */
+	/* The resume and the read have armed the timer again for the next token. */
 	ASSERT_EQ(0, tw_register(fd, 11, 20 * TW_MS, 0, NULL));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	EXPECT_EQ(1, tw_read(fd, events, 16));
 	EXPECT_EQ(11ULL, events[0].id);
 
-	/* The alarm is set before the pause for a time after it, and wakes a later waiter. */
+	/*
+	 * The alarm is set before the pause, for a time after the pause, and wakes a
+	 * later waiter.
+	 */
 	ASSERT_EQ(0, tw_register(fd, 12, 100 * TW_MS, 0, NULL));
 	EXPECT_FALSE(tw_readable(fd));
 	ASSERT_EQ(0, control(fd, TIMEWHEEL_CONTROL_PAUSED, TIMEWHEEL_CONTROL_PAUSED));
@@ -728,7 +740,10 @@ TEST(no_callbacks_while_paused)
 	close(fd);
 }
 
-/* Pauses and resumes all the time under readers: each token comes once. */
+/*
+ * Pauses and resumes the wheel again and again while a reader reads. Each token comes
+ * once.
+ */
 static void *pause_and_resume(void *arg)
 {
 	struct tw_sleeper *s = arg;
@@ -776,7 +791,7 @@ TEST(paused_and_resumed_all_the_time)
 	close(fd);
 }
 
-/* No new token comes in; the tokens that exist end as usual. */
+/* A draining wheel takes no new token. The tokens that exist end as usual. */
 TEST(draining)
 {
 	int fd = TW_WHEEL(.lease = 10 * TW_SEC, .flags = TIMEWHEEL_SETUP_PERIODS);
@@ -830,14 +845,14 @@ TEST(draining)
 	tw_expect_figures(fd, .registered = 5, .cancelled = 1, .moved = 1,
 			  .acked = 8, .nacked = 1, .delivered = 9,
 			  .deleted = 1);
-	/* Drained, and then open again. */
+	/* A drained wheel takes new tokens when it no longer drains. */
 	EXPECT_EQ(-ESHUTDOWN, tw_ret(tw_register(fd, 9, 0, 0, NULL)));
 	ASSERT_EQ(0, control(fd, 0, TIMEWHEEL_CONTROL_DRAINING));
 	EXPECT_EQ(0, tw_register(fd, 9, 0, 0, NULL));
 	close(fd);
 }
 
-/* Errors in the input come before the error of the drain. */
+/* Errors in the input are reported before the error of the drain. */
 TEST(draining_without_ids)
 {
 	int fd = TW_WHEEL(.flags = TIMEWHEEL_SETUP_NO_IDS);

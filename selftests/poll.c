@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How expired tokens are announced: poll, select, epoll in all its modes,
- * io_uring, and blocking readers. Mostly on MANUAL wheels, where the test says
- * when something falls due. No wake-up may be lost (the harness ends a test
- * that hangs), no event may reach two readers.
+ * The program tests how expired tokens are announced: by poll, select, epoll in all
+ * its modes, io_uring, and blocking readers. Most tests use MANUAL wheels, where the
+ * test decides when a token becomes due. No wake-up may be lost (the harness ends a
+ * test that hangs), and no event may reach two readers.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,7 +32,7 @@ static int watch(int epoll, int fd, __u32 events)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Tests with many of something take their time, on some kernels. */
+/* Tests with many wheels or tokens take longer than the default timeout on some kernels. */
 FIXTURE(many) {
 };
 
@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(many)
 {
 }
 
-/* Readable exactly while something is due, for poll and select alike. */
+/* A file is readable for poll and select exactly while a token is due. */
 TEST(readable_while_due)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -74,7 +74,10 @@ TEST(readable_while_due)
 	FD_SET(fd, &set);
 	EXPECT_EQ(0, select(fd + 1, NULL, &set, NULL, &zero));
 
-	/* Not after a cancel, not after the hand went back, not when drained. */
+	/*
+	 * The file is not readable after the hand went back, or when all tokens were
+	 * taken.
+	 */
 	ASSERT_EQ(0, tw_advance(fd, 4));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	ASSERT_EQ(0, tw_advance(fd, 5));
@@ -103,7 +106,7 @@ TEST(poll_before_set_up)
 	EXPECT_EQ(1, sleeper.ret);
 }
 
-/* Level triggered: told again as long as something is due. */
+/* A level-triggered epoll returns the wheel each time as long as a token is due. */
 TEST(epoll_level)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -124,7 +127,10 @@ TEST(epoll_level)
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
-/* Edge triggered: told once, and again after everything had been read. */
+/*
+ * An edge-triggered epoll returns the wheel once, and again after all tokens had been
+ * read.
+ */
 TEST(epoll_edge)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -142,7 +148,7 @@ TEST(epoll_edge)
 	}
 }
 
-/* The same on a real clock, where the timer has to be armed each time. */
+/* Edge-triggered epoll works also on a real clock, where the timer is armed each time. */
 TEST(epoll_edge_real_clock)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -155,7 +161,10 @@ TEST(epoll_edge_real_clock)
 	for (int round = 0; round < 30; round++) {
 		int n = 0;
 
-		/* Two ticks: both may be due by the time of the first look. */
+		/*
+		 * The tokens are due on two ticks. Both may be due by the time of the
+		 * first look.
+		 */
 		ASSERT_EQ(0, tw_register(fd, 1, 3 * TW_MS, 0, NULL));
 		ASSERT_EQ(0, tw_register(fd, 2, 20 * TW_MS, 0, NULL));
 		while (n < 2) {
@@ -166,7 +175,7 @@ TEST(epoll_edge_real_clock)
 	}
 }
 
-/* One shot: told once, until armed again. */
+/* A one-shot epoll returns the wheel once, until it is armed again. */
 TEST(epoll_oneshot)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -188,7 +197,7 @@ TEST(epoll_oneshot)
 	EXPECT_EQ((__u32)EPOLLIN, tw_epoll_now(epoll));
 }
 
-/* An epoll in an epoll, and two epolls on one wheel. */
+/* An epoll watches another epoll, and two epolls watch one wheel. */
 TEST(epoll_nested_and_two)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -217,7 +226,7 @@ TEST(epoll_nested_and_two)
 	EXPECT_EQ(0U, tw_epoll_now(other));
 }
 
-/* Many waiters, each with an epoll of its own that asks for one of them only. */
+/* Many waiters each have an epoll of their own, and use EPOLLEXCLUSIVE. */
 struct crowd {
 	_Atomic int delivered, returns, empty;
 	_Atomic bool bad;
@@ -274,7 +283,7 @@ TEST(epoll_exclusive)
 							  BATCH, 0, TW_SEC));
 		total += BATCH;
 		ASSERT_EQ(0, tw_advance(crowd.fd, hand));
-		/* The last stop is the harness's timeout. */
+		/* The loop has no limit but the harness's timeout. */
 		while (crowd.delivered < total && !crowd.bad)
 			tw_sleep_ms(1);
 		ASSERT_FALSE(crowd.bad);
@@ -290,7 +299,7 @@ TEST(epoll_exclusive)
 	EXPECT_FALSE(tw_readable(crowd.fd));
 }
 
-/* A closed wheel is gone from its epoll; a copy of it keeps it there. */
+/* A closed wheel leaves its epoll only when the copies of its descriptor are closed, too. */
 TEST(epoll_of_a_closed_wheel)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), copy = dup(fd);
@@ -305,7 +314,7 @@ TEST(epoll_of_a_closed_wheel)
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
-/* Many wheels in one epoll, all due on one tick: each is told of. */
+/* Many wheels are in one epoll and due on one tick. The epoll returns each of them. */
 TEST(many_wheels_in_one_epoll)
 {
 	enum { WHEELS = 400 };
@@ -329,7 +338,7 @@ TEST(many_wheels_in_one_epoll)
 	EXPECT_EQ(0U, tw_epoll_now(epoll));
 }
 
-/* Closed here it stays in the epoll as long as another process has it open. */
+/* A wheel that was closed here stays in the epoll while another process has it open. */
 TEST(epoll_of_a_wheel_of_two_processes)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK), ready[2], go[2];
@@ -365,7 +374,7 @@ TEST(epoll_of_a_wheel_of_two_processes)
 	close(epoll);
 }
 
-/* Room for as many more files; returns how many of them there may be. */
+/* Allows the process @most more files. Returns how many of them it may really have. */
 static unsigned long room_for_files(unsigned long most)
 {
 	struct rlimit limit = { most + 100, most + 100 };
@@ -377,8 +386,8 @@ static unsigned long room_for_files(unsigned long most)
 }
 
 /*
- * Very many wheels, each with a token that is due on its next tick: each has one
- * interrupt and then no more, and one poll tells of all of them.
+ * Each of very many wheels has a token that is due on its next tick. Each wheel has
+ * one interrupt, and one poll returns all wheels.
  */
 TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
 {
@@ -409,12 +418,15 @@ TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
 			ASSERT_EQ(i, event.cookie);
 			ASSERT_LE(event.deadline, event.taken);
 			ASSERT_EQ(0, tw_info(wheels[i].fd, &info));
-			/* None where it was due before it could be armed. */
+			/*
+			 * A token that was due before the timer was armed causes no
+			 * interrupt.
+			 */
 			ASSERT_GE((__u64)round, info.callbacks);
 		}
 		ASSERT_EQ(0, poll(wheels, n, 0));
 	}
-	/* A poll that sleeps, behind all of them, is told by the last. */
+	/* The last wheel wakes a poll that sleeps on all of them. */
 	ASSERT_EQ(0, tw_register(wheels[n - 1].fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(1, poll(wheels, n, -1));
 	ASSERT_EQ(POLLIN, wheels[n - 1].revents);
@@ -424,7 +436,7 @@ TEST_F_TIMEOUT(many, wheels_in_one_poll, 200)
 	free(wheels);
 }
 
-/* A number that no fd_set of the C library holds. */
+/* An fd_set of the C library is too small for this descriptor's number. */
 TEST(select_of_a_high_number)
 {
 	enum { HIGH = 3000, BITS = 8 * sizeof(long) };
@@ -447,7 +459,7 @@ TEST(select_of_a_high_number)
 	close(HIGH);
 }
 
-/* Blocking readers, as many as there are: each event reaches exactly one. */
+/* Blocking readers share a wheel. Each event reaches exactly one reader. */
 struct readers {
 	_Atomic int delivered;
 	_Atomic bool bad;
@@ -511,7 +523,7 @@ static void run_readers(struct __test_metadata *_metadata, int fd,
 		ASSERT_EQ(1, readers.seen[i]);
 }
 
-/* P3: several blocked readers, and no event lost or given twice. */
+/* P3: with several blocked readers no event is lost or delivered twice. */
 TEST(blocking_readers)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -525,7 +537,7 @@ TEST(blocking_readers)
 	run_readers(_metadata, fd, true);
 }
 
-/* A reader that leaves due tokens behind wakes the next: one wake-up serves all. */
+/* A reader that leaves due tokens behind wakes the next reader: one wake-up is enough. */
 TEST(readers_wake_each_other)
 {
 	enum { READERS = 6 };
@@ -547,7 +559,7 @@ TEST(readers_wake_each_other)
 	EXPECT_EQ((1U << READERS) - 1, seen);
 }
 
-/* All that can make a token due wakes those who sleep for one. */
+/* Each operation that makes a token due wakes a sleeping waiter. */
 TEST(whatever_is_due_wakes)
 {
 	static void (*const function[])(struct tw_sleeper *sleeper) = {
@@ -592,7 +604,7 @@ TEST(whatever_is_due_wakes)
 	}
 }
 
-/* A token due before all others arms the timer anew, by register or by move. */
+/* A token due before all other tokens arms the timer anew, by register or by move. */
 TEST(earlier_token_rearms)
 {
 	for (int how = 0; how < 2; how++) {
@@ -613,7 +625,7 @@ TEST(earlier_token_rearms)
 	}
 }
 
-/* The timer stays right when the token it was armed for is gone or touched. */
+/* The timer is armed for the right token after the first tokens are cancelled or moved. */
 TEST(rearmed_for_the_next_token)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -625,7 +637,7 @@ TEST(rearmed_for_the_next_token)
 	ASSERT_EQ(0, tw_register(fd, 2, 150 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 3, 200 * TW_MS, 0, NULL));
 	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
-	/* On a slow machine it may be late for that: then 1 comes first. */
+	/* On a slow machine token 1 may be due before the cancel, and is then read first. */
 	if (tw_cancel(fd, 0, 1) == 0 && tw_move(fd, 0, 2, TW_SEC) == 0) {
 		ASSERT_EQ(0, pthread_join(reader.thread, NULL));
 		EXPECT_EQ(3ULL, reader.event.id);
@@ -635,7 +647,7 @@ TEST(rearmed_for_the_next_token)
 	EXPECT_EQ(1, reader.ret);
 }
 
-/* O_NONBLOCK set while a reader sleeps: it still gets its event. */
+/* A reader that sleeps while O_NONBLOCK is set still gets its event. */
 TEST(nonblock_toggled)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -708,8 +720,8 @@ TEST(signal_consumes_nothing)
 }
 
 /*
- * A reader that is killed while it sleeps, at about the time when a token falls
- * due, either has read it or leaves it, and the wake-up, to the other reader.
+ * A reader is killed while it sleeps, at about the time when a token becomes due. The
+ * reader has read the token, or the other reader gets it.
  */
 TEST(killed_reader_eats_no_wake_up)
 {
@@ -732,13 +744,13 @@ TEST(killed_reader_eats_no_wake_up)
 		if (!child)
 			_exit(tw_read(fd, shared, 1));
 		tw_wait_asleep(child);
-		/* Behind the child in the queue of those who wait. */
+		/* This reader is behind the child in the wait queue. */
 		ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 		if (round % 2) {
 			ASSERT_EQ(0, kill(child, SIGKILL));
 			ASSERT_EQ(0, tw_advance(fd, round));
 		} else {
-			/* Now and then it gets as far as taking the token. */
+			/* In some rounds the child has time to take the token. */
 			ASSERT_EQ(0, tw_advance(fd, round));
 			usleep(round % 20 * 10);
 			ASSERT_EQ(0, kill(child, SIGKILL));
@@ -757,8 +769,8 @@ TEST(killed_reader_eats_no_wake_up)
 }
 
 /*
- * The same for one that is killed while it does no more than file touched tokens
- * again: it has taken none, and the other reader is to be told of them in time.
+ * A reader is killed while it only files touched tokens in their new slots. The
+ * killed reader has taken no token, and the other reader has to be woken in time.
  */
 TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 {
@@ -782,7 +794,7 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 		_exit(tw_read(fd, &event, 1));
 	}
 	tw_wait_asleep(child);
-	/* Behind the child in the queue of those who wait. */
+	/* This reader is behind the child in the wait queue. */
 	ASSERT_TRUE(tw_put_to_sleep(&reader, fd, tw_sleep_in_read));
 	ASSERT_EQ(0, tw_advance(fd, 10));
 	do {
@@ -797,8 +809,8 @@ TEST_F_TIMEOUT(many, killed_while_it_files_again, 200)
 }
 
 /*
- * A reader that finds both a token due and a signal leaves the token. On one CPU,
- * first in first out, it cannot run before it has both.
+ * A reader that finds a signal and a due token leaves the token. The reader cannot
+ * run before both are there, because all threads are SCHED_FIFO on one CPU.
  */
 TEST(signal_beside_the_wake_up)
 {
@@ -828,7 +840,7 @@ TEST(signal_beside_the_wake_up)
 	EXPECT_EQ(1ULL, event.id);
 }
 
-/* A signal ends a read early, with what it has by then, and nothing is lost. */
+/* A signal ends a read early, with the events that it has by then, and no event is lost. */
 TEST_F_TIMEOUT(many, signal_ends_a_long_read, 200)
 {
 	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -857,7 +869,10 @@ TEST_F_TIMEOUT(many, signal_ends_a_long_read, 200)
 	free(events);
 }
 
-/* Registers @n tokens that the first look has to file again, and 1 behind. */
+/*
+ * Registers @n tokens that the first look has to file in new slots, and 1 token
+ * behind them.
+ */
 static bool fill_with_touched(int fd, __u64 n)
 {
 	if (tw_setup_manual(fd, 60, n + 1, 0) ||
@@ -870,8 +885,8 @@ static bool fill_with_touched(int fd, __u64 n)
 }
 
 /*
- * A poll looks at a limited number of touched tokens, then has its caller come
- * and see: what is due behind them is not overlooked.
+ * A poll looks at a limited number of touched tokens, and then returns readable. The
+ * token that is due behind them is not overlooked.
  */
 TEST(poll_behind_touched_tokens)
 {
@@ -895,7 +910,7 @@ TEST(poll_behind_touched_tokens)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(n, info.refiled);
 
-	/* A look for nothing is told of. */
+	/* INFO counts an alarm after which a look finds no due token. */
 	ASSERT_EQ(0, tw_register(fd, 0, 2 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 12));
 	ASSERT_EQ(0, tw_touch(fd, 0, 0));
@@ -910,7 +925,7 @@ TEST(poll_behind_touched_tokens)
 	EXPECT_EQ(1ULL, info.quiet);
 }
 
-/* RWF_NOWAIT: what is due, or EAGAIN, on a blocking fd. */
+/* A read with RWF_NOWAIT returns due events or EAGAIN, also on a blocking file. */
 TEST(read_nowait)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -961,7 +976,7 @@ TEST_F(uring, poll_once)
 	EXPECT_EQ(7ULL, cqe.user_data);
 	EXPECT_EQ(POLLIN, cqe.res);
 
-	/* Due already when asked. */
+	/* A poll completes at once if a token is due when it is submitted. */
 	ASSERT_EQ(1, tw_uring_poll(&self->ring, self->fd, 0));
 	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 	EXPECT_EQ(POLLIN, cqe.res);
@@ -980,7 +995,7 @@ TEST_F(uring, poll_multishot)
 
 		ASSERT_EQ(0, tw_register(self->fd, hand, TW_SEC, 0, NULL));
 		ASSERT_EQ(0, tw_advance(self->fd, hand));
-		/* It may tell more often than there is something to read. */
+		/* The poll may complete more often than there is an event to read. */
 		do {
 			ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
 			if (cqe.res == -EINVAL && hand == 1)
@@ -1012,7 +1027,7 @@ TEST_F(uring, read)
 	EXPECT_EQ(TW_SEC, events[0].deadline);
 	EXPECT_EQ(3ULL, events[0].id + events[1].id);
 
-	/* Due already: completes at once. */
+	/* A read completes at once if a token is due when it is submitted. */
 	ASSERT_EQ(0, tw_register(self->fd, 9, 0, 0, NULL));
 	ASSERT_EQ(1, tw_uring_submit(&self->ring, &sqe));
 	ASSERT_TRUE(tw_uring_next(&self->ring, true, &cqe));
@@ -1020,7 +1035,7 @@ TEST_F(uring, read)
 	EXPECT_EQ(9ULL, events[0].id);
 }
 
-/* A request that ends in @ns; its completion has the user_data 8. */
+/* Submits a request that ends after @ns. Its completion has the user_data 8. */
 static int uring_timeout(struct tw_uring *ring,
 			 struct __kernel_timespec *time, __u64 ns)
 {
@@ -1034,8 +1049,9 @@ static int uring_timeout(struct tw_uring *ring,
 }
 
 /*
- * Other requests of the ring end while a read files touched tokens again: that is
- * no signal, and the read goes on to the token that is due behind them.
+ * Other requests of the ring end while a read files touched tokens in their new
+ * slots. A request's end is no signal, and the read goes on to the token that is due
+ * behind them.
  */
 TEST_F_TIMEOUT(uring, read_beside_other_requests, 200)
 {

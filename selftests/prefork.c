@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A server whose worker processes share a named wheel reports each silent user
- * exactly once, also if its processes are killed at any moment. First comes the
- * server, an example to copy, then the test of it.
+ * exactly once, also if its processes are killed at any moment. The file has the
+ * server first, as an example to copy, and then the test of the server.
  *
- * Users send packets over TCP; a user that is silent for a while must be reported.
+ * Users send packets over TCP. A user that is silent for a while has to be reported.
  * A master forks workers. Each worker serves connections of its own and touches the
- * tokens of its users; any worker that the wheel wakes reads expired tokens. The
- * wheel belongs to none of them: it outlives a killed worker, and a restart of the
- * whole server, through which the users' timeouts run on.
+ * tokens of its users. Any worker that the wheel wakes reads expired tokens. The
+ * wheel belongs to no worker: it outlives a killed worker and a restart of the whole
+ * server, and the users' timeouts run on.
  *
  * The promise is that each registration of a user is reported exactly once, with the
  * deadline that the user's last packet gave it.
  *
- * A plain read would break that. What read(2) has delivered is in
- * the memory of the reader, and dies with it. So the workers read straight into
- * the report: a file that they have mapped. An event is in the file as soon as
- * the kernel has copied it; until then, or if it was not copied to its last byte,
- * it is on the wheel. There is no moment in between that a SIGKILL could hit.
- * Both last as long as the machine runs.
+ * A plain read would break the promise: an event that read(2) has delivered is in the
+ * memory of the reader, and is lost with the reader. The workers therefore read
+ * straight into the report, which is a file that they have mapped. An event is in the
+ * file as soon as the kernel has copied it. Until then, or if its last byte could not
+ * be copied, the token is on the wheel. A SIGKILL finds no moment between the two
+ * states. The file and the wheel last as long as the machine runs.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -44,18 +44,18 @@
 
 #define WORKERS		4
 
-/* Events of a report that are mapped at a time: 48 pages. */
+/* A window is the mapped part of a report: this many events, which fill 48 pages. */
 #define WINDOW		4096
 #define WINDOW_BYTES	(WINDOW * sizeof(struct timewheel_event))
 
 /**
  * struct server - a server
- * @name: of the wheel
+ * @name: name of the wheel
  * @reports: directory of the reports, one file for each worker
  * @timeout: ns of silence after which a user is reported
- * @start: which start of the server this is: the cookie of new tokens
+ * @start: number of this start of the server, which is the cookie of new tokens
  * @listener: socket to which users connect
- * @worker: the workers' process ids
+ * @worker: process ids of the workers
  */
 struct server {
 	char		name[TIMEWHEEL_NAME_SIZE];
@@ -67,11 +67,11 @@ struct server {
 };
 
 /**
- * struct report - where a worker reads to
- * @fd: the file: one event behind the other, then room
- * @start: offset in the file of what is mapped
- * @window: what is mapped
- * @used: how many events are in it
+ * struct report - the report into which a worker reads
+ * @fd: file, which has the events and then free room
+ * @start: offset of the window in the file
+ * @window: mapped part of the file
+ * @used: number of events in the window
  */
 struct report {
 	int			fd;
@@ -80,14 +80,14 @@ struct report {
 	size_t			used;
 };
 
-/* A connection, and the begin of a line that is not all there. */
+/* A connection, with the begin of a line whose end has not come yet. */
 struct connection {
 	int	fd;
 	size_t	used;
 	char	line[64];
 };
 
-/* One worker; its epoll tells of the wheel by @report, of the listener by NULL. */
+/* A worker. In its epoll the data of the wheel is @report, and the listener's is NULL. */
 struct worker {
 	const struct server	*server;
 	int			wheel;
@@ -95,7 +95,7 @@ struct worker {
 	struct report		report;
 };
 
-/* For errors that another try cannot mend: the server then ends as well. */
+/* Ends the worker, and with it the server, after an error that another try cannot mend. */
 static void give_up(const char *what)
 {
 	fprintf(stderr, "# server: %s: %s\n", what, strerror(errno));
@@ -103,9 +103,9 @@ static void give_up(const char *what)
 }
 
 /*
- * The kernel writes events front to back. An event that was not written to its end
- * is put back on the wheel and does not count. So free room is marked at the end of
- * each event.
+ * Returns whether this part of the report is free. The kernel writes events front to
+ * back. An event that was not written to its end is put back on the wheel and does
+ * not count. Free room is therefore marked at the end of each event.
  */
 static bool is_room(const struct timewheel_event *event)
 {
@@ -133,8 +133,8 @@ static void report_map(struct report *report, off_t start)
 }
 
 /*
- * Continues the report of the worker that this one replaces, after its last event.
- * Waits until that worker is gone, in the kernel too.
+ * Continues the report of the worker that this worker replaces, after its last event.
+ * Waits for the lock until the kernel has ended the old worker.
  */
 static void report_open(struct report *report, const char *directory, int slot)
 {
@@ -149,7 +149,7 @@ static void report_open(struct report *report, const char *directory, int slot)
 	report_map(report, size ? (size - 1) / WINDOW_BYTES * WINDOW_BYTES : 0);
 }
 
-/* Reads from the wheel into the report, which reports the users. */
+/* Reads events from the wheel into the report, which is all that reports the users. */
 static void report_silent(struct worker *worker)
 {
 	struct report *report = &worker->report;
@@ -167,7 +167,7 @@ static void report_silent(struct worker *worker)
 
 /*
  * A packet is a line "USER". The answer is "USER new DEADLINE" or "USER touched
- * DEADLINE". Returns whether the connection is any good.
+ * DEADLINE". Returns false if the connection has to be closed.
  */
 static bool serve_packet(const struct worker *worker, int fd, const char *line)
 {
@@ -191,7 +191,10 @@ static bool serve_packet(const struct worker *worker, int fd, const char *line)
 	return send(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
 }
 
-/* Serves the whole lines that have come. Returns whether to go on. */
+/*
+ * Serves all complete lines that have come. Returns false if the connection has to be
+ * closed.
+ */
 static bool serve(const struct worker *worker, struct connection *user)
 {
 	ssize_t bytes = recv(user->fd, user->line + user->used,
@@ -216,9 +219,10 @@ static bool serve(const struct worker *worker, struct connection *user)
 }
 
 /*
- * With EPOLLEXCLUSIVE one worker is woken, not all. If that worker is killed before it
- * acts, its replacement finds the events when it begins to watch. (If it is stopped
- * instead, as by a debugger, all workers wait for it. Where that matters, wake all.)
+ * With EPOLLEXCLUSIVE the kernel wakes one worker, not all. If this worker is killed
+ * before it acts, its replacement finds the events when it begins to watch. If the
+ * worker is stopped, for example by a debugger, all workers wait for it. A server for
+ * which such a stop matters has to wake all workers.
  */
 static void watch(const struct worker *worker, int fd, __u32 events, void *what)
 {
@@ -287,7 +291,10 @@ static void start_worker(struct server *server, int slot)
 	if (pid < 0)
 		give_up("fork");
 	if (!pid) {
-		/* No worker outlives its master, which may have died just now. */
+		/*
+		 * No worker outlives its master, even if the master has died before
+		 * the prctl.
+		 */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != master)
 			_exit(1);
@@ -296,7 +303,7 @@ static void start_worker(struct server *server, int slot)
 	server->worker[slot] = pid;
 }
 
-/* Opens or creates the wheel of this name. */
+/* Opens the server's wheel, or creates it. */
 static void create_wheel(const struct server *server)
 {
 	struct timewheel_setup setup = {
@@ -314,7 +321,7 @@ static void create_wheel(const struct server *server)
 	close(device);
 }
 
-/* A socket on a port that is free. */
+/* Returns a socket that listens on a free port. */
 static int listen_for_users(struct sockaddr_in *address)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -332,8 +339,8 @@ static int listen_for_users(struct sockaddr_in *address)
 }
 
 /*
- * The master replaces killed workers until one of them gives up. It writes to @ready,
- * once, the address to which users may connect.
+ * Replaces killed workers until a worker gives up. Writes the address to which users
+ * may connect to @ready, once.
  */
 static void server_run(struct server *server, int ready)
 {
@@ -360,8 +367,8 @@ static void server_run(struct server *server, int ready)
 }
 
 /*
- * Here the example ends. What follows plays its users, kills its processes, and
- * compares what was reported with what the users had been told.
+ * The example ends here. The rest of the file plays its users, kills its processes,
+ * and compares the reports with the answers that the users had.
  */
 #include "tw_test.h"
 
@@ -369,13 +376,13 @@ static void server_run(struct server *server, int ready)
 #define CONNECTIONS	12
 #define LONG		90	/* seconds that a test may take */
 
-/* Registrations of one user that a test may see. */
+/* A user has at most so many registrations in a test. */
 #define LIVES		128
 
 /*
- * A user and what the user knows: its deadline, 0 before its first packet, and the
- * deadlines of its registrations that have ended. A user is unsure if a packet was not
- * answered: there may be one more registration, with another deadline.
+ * A user, with its deadline, which is 0 before its first packet, and the deadlines of
+ * its registrations that have ended. A user is unsure if a packet was not answered:
+ * there may be one more registration, with another deadline.
  */
 struct user {
 	__u64 deadline;
@@ -395,7 +402,7 @@ FIXTURE(prefork) {
 	size_t reported;
 };
 
-/* In a process group of its own, so that all of it can be killed at once. */
+/* Starts the server in a process group of its own, which can be killed as a whole. */
 static bool start_server(FIXTURE_DATA(prefork) *self)
 {
 	int ready[2];
@@ -419,7 +426,7 @@ static bool start_server(FIXTURE_DATA(prefork) *self)
 	return ok;
 }
 
-/* Returns the master's status, as of waitpid. */
+/* Kills @target. Returns the master's status, as of waitpid. */
 static int end_server(FIXTURE_DATA(prefork) *self, pid_t target)
 {
 	int status = -1;
@@ -447,7 +454,10 @@ FIXTURE_SETUP(prefork)
 	int device = TW_OPEN(O_RDWR);
 
 	close(device);
-	/* Makes sure that the workers of a killed master are gone as well. */
+	/*
+	 * The test becomes the parent of a killed master's workers, and can wait for
+	 * them.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = 0; i < CONNECTIONS; i++)
 		self->connection[i] = -1;
@@ -498,7 +508,7 @@ static void book_answer(struct user *user, bool new, __u64 deadline)
 	user->deadline = deadline;
 }
 
-/* Is the other end still there, as far as one can know? */
+/* Returns whether the connection still exists, as far as this end can know. */
 static bool connected(int fd)
 {
 	char byte;
@@ -507,7 +517,7 @@ static bool connected(int fd)
 	       errno == EAGAIN;
 }
 
-/* One packet and its answer. Returns false when the connection broke. */
+/* Sends a packet and reads its answer. Returns false when the connection broke. */
 static bool exchange(FIXTURE_DATA(prefork) *self, int fd, unsigned int id)
 {
 	char line[80], what[16];
@@ -532,7 +542,7 @@ static bool exchange(FIXTURE_DATA(prefork) *self, int fd, unsigned int id)
 	return true;
 }
 
-/* A packet of a user, sent until it has been answered. */
+/* Sends a packet of a user until it has been answered. */
 static bool say(FIXTURE_DATA(prefork) *self, unsigned int id)
 {
 	int *connection = &self->connection[id % CONNECTIONS];
@@ -550,7 +560,7 @@ static bool say(FIXTURE_DATA(prefork) *self, unsigned int id)
 	return false;
 }
 
-/* Every @step-th user, from @first on. */
+/* Sends a packet of every @step-th user, from @first on. */
 static bool say_all(FIXTURE_DATA(prefork) *self, unsigned int first,
 		    unsigned int step)
 {
@@ -570,7 +580,7 @@ static void hang_up(FIXTURE_DATA(prefork) *self)
 	}
 }
 
-/* Opens the server's wheel for a look, and closes it at once. */
+/* Reads the state of the server's wheel, which is open only meanwhile. */
 static bool wheel_info(const FIXTURE_DATA(prefork) *self,
 		       struct timewheel_info *info)
 {
@@ -582,7 +592,7 @@ static bool wheel_info(const FIXTURE_DATA(prefork) *self,
 	return ok;
 }
 
-/* Waits until all users have fallen silent and been reported. */
+/* Waits until all users have been silent for their timeouts and have been reported. */
 static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
 				struct timewheel_info *info)
 {
@@ -596,7 +606,7 @@ static bool wait_until_reported(const FIXTURE_DATA(prefork) *self,
 	return false;
 }
 
-/* Reads the reports, as any program may. */
+/* Reads the reports from their files, as any program may. */
 static bool read_reports(FIXTURE_DATA(prefork) *self)
 {
 	const size_t most = USERS * LIVES + self->others;
@@ -641,9 +651,9 @@ static int by_user(const void *a, const void *b)
 }
 
 /*
- * The reports of one user: the deadline of each registration that it knows of, in
- * order. Of an unsure user there may be others, but the last report must fit: the user
- * had the answer to that packet.
+ * Returns whether the reports of a user have the deadlines that it knows of, in
+ * order. An unsure user may have further reports, but the last one has to fit,
+ * because the user had the answer to its last packet.
  */
 static bool reports_fit(const struct user *user,
 			const struct timewheel_event *report, size_t n)
@@ -661,9 +671,10 @@ static bool reports_fit(const struct user *user,
 }
 
 /*
- * All users have fallen silent. Each handle belongs to one registration: if there are
- * as many reports as registrations, and no handle twice, each has one report. The
- * reports have the deadlines that the users were told last.
+ * Expects one report of each registration when all users have become silent. A handle
+ * belongs to one registration. Each registration therefore has one report if there
+ * are as many reports as registrations and no handle comes twice. The deadlines are
+ * compared, too.
  */
 static void expect_each_reported_once(struct __test_metadata *_metadata,
 				      FIXTURE_DATA(prefork) *self)
@@ -703,7 +714,7 @@ static void expect_each_reported_once(struct __test_metadata *_metadata,
 	       unsure);
 }
 
-/* A user that goes on talking is not reported; one that stops is reported once. */
+/* A user that keeps sending is not reported. A user that stops is reported once. */
 TEST_F_TIMEOUT(prefork, silent_users_are_reported, LONG)
 {
 	self->server->timeout = TW_SEC;
@@ -713,18 +724,18 @@ TEST_F_TIMEOUT(prefork, silent_users_are_reported, LONG)
 		tw_sleep_ms(100);
 	}
 	expect_each_reported_once(_metadata, self);
-	/* After its report the user is registered anew. */
+	/* A user that sends again after its report is registered anew. */
 	ASSERT_TRUE(say_all(self, 0, 5));
 	expect_each_reported_once(_metadata, self);
 }
 
-/* The server is in memory that the test shares with the master. */
+/* The master writes the process ids, in memory that it shares with the test. */
 static pid_t worker_of(const struct server *server, unsigned long slot)
 {
 	return __atomic_load_n(&server->worker[slot], __ATOMIC_RELAXED);
 }
 
-/* Kills one worker after the other, each after the last one was replaced. */
+/* Kills one worker at a time, and waits until it is replaced. */
 static int kill_workers(const struct server *server)
 {
 	const unsigned long kills = tw_scaled(100);
@@ -742,8 +753,8 @@ static int kill_workers(const struct server *server)
 }
 
 /*
- * Workers are killed and replaced all the time, while they touch and while they report.
- * Their users connect again; some users fall silent at any time.
+ * Workers are killed and replaced while they touch and report. Their users connect
+ * again, and some users become silent at any time.
  */
 TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
 {
@@ -766,10 +777,11 @@ TEST_F_TIMEOUT(prefork, killed_workers_lose_nothing, LONG)
 }
 
 /*
- * The whole server is killed, and no process has the wheel open for a second. Then it
- * starts again on the same wheel. A third of the users fell due meanwhile. A third
- * comes back in time, and their tokens are still those of the first start. A third
- * does not come back, and their deadlines are still those of the first start.
+ * The whole server is killed, and no process has the wheel open for a second. Then
+ * the server starts again on the same wheel. A third of the users become due before
+ * the start. A third come back in time, and their tokens are still the tokens of the
+ * first start. A third do not come back, and their deadlines are still the deadlines
+ * of the first start.
  */
 TEST_F_TIMEOUT(prefork, timeouts_run_on_without_a_server, LONG)
 {
@@ -811,7 +823,7 @@ TEST_F_TIMEOUT(prefork, timeouts_run_on_without_a_server, LONG)
 	TH_LOG("%u of %u came back in time", in_time, USERS / KINDS);
 }
 
-/* Registers many more users at once, directly; their ids are all different. */
+/* Registers many more users with ids of their own, without the server. */
 static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline)
 {
 	int fd = open_wheel(self->server);
@@ -824,10 +836,11 @@ static bool hear_of_others(FIXTURE_DATA(prefork) *self, size_t n, __u64 deadline
 }
 
 /*
- * The server starts and ends while users go on sending. The whole server is killed, or
- * the master alone, after which its workers must end. The next server starts while they
- * may still be ending, and waits for them where it matters. The kill comes while so many
- * users are reported that a read of them takes some time.
+ * The server is killed and started again while users go on sending. The test kills
+ * the whole server, or the master alone, after which its workers have to end. The
+ * next server may start before the old workers have ended, and waits for them in
+ * report_open(). The kill comes while many users are due, because a read of many
+ * events takes some time.
  */
 TEST_F_TIMEOUT(prefork, killed_servers_lose_nothing, LONG)
 {
@@ -849,7 +862,7 @@ TEST_F_TIMEOUT(prefork, killed_servers_lose_nothing, LONG)
 	expect_each_reported_once(_metadata, self);
 }
 
-/* Without its wheel a server ends with a message. */
+/* A server whose wheel is destroyed ends with a message. */
 TEST_F(prefork, ends_with_its_wheel)
 {
 	int status;

@@ -26,11 +26,11 @@
 #define BATCH		64	/* tokens that a reader takes at a time */
 #define LONG		60	/* seconds that a test may take */
 
-/* Ends readers that block: a process that reads this cookie leaves. */
+/* A process that reads this cookie ends. The cookie ends readers that block. */
 #define STOP		(~0ULL)
 #define STOP_ID		(1ULL << 40)
 
-/* One registration; its number is the token's cookie. */
+/* A registration. Its index in the ledger is the token's cookie. */
 struct entry {
 	_Atomic __aligned_u64 handle;
 	_Atomic __u32 id;
@@ -75,7 +75,7 @@ static int reap(FIXTURE_DATA(processes) *self, int i)
 	return tw_reap(child);
 }
 
-/* Has child @i ended? */
+/* Returns whether child @i has ended. */
 static bool has_ended(const FIXTURE_DATA(processes) *self, int i)
 {
 	siginfo_t info = {};
@@ -90,7 +90,7 @@ static int end(FIXTURE_DATA(processes) *self, int i)
 	return reap(self, i);
 }
 
-/* No process and no wheel is left behind, however the test ended. */
+/* The teardown ends all processes and destroys the wheel, however the test ended. */
 FIXTURE_TEARDOWN(processes)
 {
 	for (int i = 0; i < PROCESSES; i++) {
@@ -118,7 +118,7 @@ static int create_wheel(FIXTURE_DATA(processes) *self, __u32 clock, __u64 tick)
 	return tw_create_named(self->device, self->name, setup);
 }
 
-/* Starts child @i; what @run returns is its exit status. */
+/* Starts child @i, whose exit status is the result of @run. */
 static bool start(FIXTURE_DATA(processes) *self, int i,
 		  int (*run)(FIXTURE_DATA(processes) *self, int i))
 {
@@ -128,9 +128,7 @@ static bool start(FIXTURE_DATA(processes) *self, int i,
 	_exit(run(self, i));
 }
 
-/*
- * Waits until the readers have taken all tokens of the wheel. Reads none itself.
- */
+/* Waits until the readers have taken all tokens of the wheel. The caller reads none. */
 static bool wait_for_readers(int fd)
 {
 	struct timewheel_info info;
@@ -152,9 +150,7 @@ static bool wait_for_count(_Atomic __u32 *count, __u32 value)
 	return *count >= value;
 }
 
-/*
- * The ledger.
- */
+/* The ledger notes each registration and its end. */
 
 static void book_registration(struct shared *shared, __u32 number, __u32 id,
 			      __u64 handle)
@@ -164,7 +160,7 @@ static void book_registration(struct shared *shared, __u32 number, __u32 id,
 	shared->entry[number].handle = handle;
 }
 
-/* Reads up to @max events into the ledger. Returns how many, or -errno. */
+/* Reads up to @max events into the ledger. Returns their number, or -errno. */
 static int read_and_book(struct shared *shared, int i, int fd, size_t max,
 			 bool *stop)
 {
@@ -249,8 +245,9 @@ static int try_anything(struct shared *shared, int fd)
 }
 
 /*
- * Does all operations at once. Odd processes block in their reads, and a token tells
- * them to stop; even ones never block, so that all tokens get read.
+ * Does all operations in random order. Odd processes block in their reads, and a
+ * token tells them to stop. Even processes never block, and read the tokens that
+ * remain.
  */
 static int do_everything(FIXTURE_DATA(processes) *self, int i)
 {
@@ -282,7 +279,7 @@ static int do_everything(FIXTURE_DATA(processes) *self, int i)
 	return 0;
 }
 
-/* Sends tokens that stop the readers that block, until all of them have left. */
+/* Registers tokens with the cookie STOP until all readers that block have ended. */
 static bool stop_readers(FIXTURE_DATA(processes) *self, int fd, __u32 *sent)
 {
 	for (int i = 1; i < PROCESSES; i += 2) {
@@ -299,10 +296,10 @@ static bool stop_readers(FIXTURE_DATA(processes) *self, int fd, __u32 *sent)
 }
 
 /*
- * P3: eight processes register, touch, move, cancel and read at the same time.
- * Each registration ends exactly once, told to the token: an event at one of
- * them, or a cancellation by one of them. A cancellation by id tells only the id, so
- * tokens without another end are counted by id.
+ * P3: eight processes register, touch, move, cancel and read at the same time. Each
+ * registration ends exactly once, by an event or by a cancellation. A cancellation by
+ * id tells only the id. The test therefore compares the cancellations by id with the
+ * tokens that have no other end, for each id.
  */
 TEST_F_TIMEOUT(processes, ledger_of_eight_processes, LONG)
 {
@@ -354,11 +351,9 @@ TEST_F_TIMEOUT(processes, ledger_of_eight_processes, LONG)
 	       shared->cancelled, reading);
 }
 
-/*
- * Which process is woken.
- */
+/* The tests from here on count which processes are woken. */
 
-/* How often child @i has gone to sleep, or -1. */
+/* Returns how often child @i has gone to sleep, or -1. */
 static long sleeps(const FIXTURE_DATA(processes) *self, int i)
 {
 	char path[64], line[128];
@@ -399,7 +394,7 @@ static int block_in_read(FIXTURE_DATA(processes) *self, int i)
 	return 1;
 }
 
-/* Waits with EPOLLEXCLUSIVE, and sleeps only there. */
+/* Waits in epoll with EPOLLEXCLUSIVE, and sleeps nowhere else. */
 static int block_in_epoll(FIXTURE_DATA(processes) *self, int i)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
@@ -418,7 +413,7 @@ static int block_in_epoll(FIXTURE_DATA(processes) *self, int i)
 	return 3;
 }
 
-/* Tokens @number and the @n - 1 next ones, all due at @deadline. */
+/* Registers @n tokens from @number on, all due at @deadline. */
 static bool register_at(struct shared *shared, int fd, __u32 number, __u32 n,
 			__u64 deadline)
 {
@@ -453,9 +448,9 @@ static bool each_ended_once(const struct shared *shared, __u32 n)
 }
 
 /*
- * No herd: of eight processes that sleep for a few tokens of one tick, about one
- * wakes and has them all. Counted is how often they went to sleep again. The
- * margin is for a sleeper that the scheduler had stopped on its way to sleep.
+ * Eight processes sleep for a few tokens of one tick. About one process wakes, and
+ * takes all tokens. The test counts how often the processes went to sleep again. The
+ * margin is for a process that the scheduler had stopped on its way to sleep.
  */
 static void expect_no_herd(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(processes) *self, __u32 clock,
@@ -490,7 +485,7 @@ static void expect_no_herd(struct __test_metadata *_metadata,
 			ASSERT_EQ(0, tw_advance(fd, counted + 1));
 		ASSERT_TRUE(wait_for_count(&shared->delivered, number));
 		wait_all_asleep(self);
-		/* These tokens were due one by one: they do not count. */
+		/* Tokens registered too late were due one by one, and do not count. */
 		if (late) {
 			delay *= 2;
 			continue;
@@ -528,7 +523,7 @@ TEST_F_TIMEOUT(processes, one_wakes_in_epoll_by_the_timer, LONG)
 		       block_in_epoll);
 }
 
-/* Reads once and then no more. */
+/* Reads once, and then sleeps until it is killed. */
 static int read_once(FIXTURE_DATA(processes) *self, int i)
 {
 	int fd = open_wheel(self, O_RDONLY);
@@ -541,8 +536,8 @@ static int read_once(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * A burst wakes as many processes as it needs, one after the other: each takes a
- * batch, wakes the next one and leaves the rest to it.
+ * Many due tokens wake as many processes as they need, one after the other. Each
+ * process takes a batch, wakes the next process and leaves the rest to it.
  */
 TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 {
@@ -577,14 +572,12 @@ TEST_F_TIMEOUT(processes, burst_wakes_the_next_in_turn, LONG)
 	}
 }
 
-/*
- * Processes that are killed.
- */
+/* The tests from here on kill or stop processes. */
 
-#define TOKENS		150	/* of a round: more than two batches */
+#define TOKENS		150	/* in a round: more than two batches */
 #define VICTIMS		(PROCESSES - 2)
 
-/* Shared memory into which readers that are killed or stopped have read. */
+/* Readers that are killed or stopped have read into this shared memory. */
 static struct timewheel_event (*left_behind)[TOKENS];
 
 /* Reads straight into memory that outlives the reader. */
@@ -603,8 +596,9 @@ static int read_until_killed(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * Counts the events that the dead reader @i has left. An event that was not written
- * to its end, which is 0, does not count: its token was put back.
+ * Counts the events that the dead reader @i has left. If an event was not written to
+ * its end, it does not count, because its token was put back. The test fills the
+ * memory with 0xff, and the end of a written event is 0.
  */
 static __u32 book_what_is_left(struct shared *shared, int i)
 {
@@ -616,12 +610,12 @@ static __u32 book_what_is_left(struct shared *shared, int i)
 }
 
 /*
- * Six readers get a signal while they sleep, are woken or read; two that do not
- * share the wheel with them. What is asserted is exact: a token is in the memory
- * of one reader, whole, or comes to another one. There is no third place: a read
- * that had taken tokens when the signal came has copied them all or put back
- * what it had not (P3, P5), and a wake-up goes on to the next. What a reader has
- * in its memory when it dies is its own loss; here the memory is shared.
+ * Six readers get a signal while they sleep, are woken or read. Two other readers
+ * share the wheel with them and get no signal. Each token is either complete in the
+ * memory of one reader or is delivered to another reader. A read that had taken
+ * tokens when the signal came has copied them or put them back (P3, P5), and passes
+ * its wake-up on to the next reader. Events in the memory of a reader that dies would
+ * be lost, but here the memory is shared.
  */
 static void expect_nothing_lost(struct __test_metadata *_metadata,
 				FIXTURE_DATA(processes) *self,
@@ -651,7 +645,10 @@ static void expect_nothing_lost(struct __test_metadata *_metadata,
 		}
 		for (int i = 0; i < VICTIMS; i++)
 			tw_wait_asleep(self->child[i]);
-		/* One third of the tokens is due at once, one on many ticks, one on one tick. */
+		/*
+		 * One third of the tokens are due at once, one third on many ticks,
+		 * and one third on one tick.
+		 */
 		for (__u32 n = 0; n < TOKENS; n++) {
 			__u64 delay = n < TOKENS / 3 ? 0 :
 				      n < TOKENS / 3 * 2 ? n * TW_MS / 20 :
@@ -699,8 +696,8 @@ TEST_F_TIMEOUT(processes, stopped_readers_lose_nothing, LONG)
 }
 
 /*
- * Each process is in its own group, which is then frozen. To move it into a frozen
- * group would take longer than the tokens do.
+ * Each process is in a group of its own, which is then frozen. A move of the process
+ * into a frozen group would take longer than the delays of the tokens.
  */
 #define FREEZER	"/sys/fs/cgroup/timewheel-freezer-"
 
@@ -751,7 +748,10 @@ TEST_F_TIMEOUT(processes, frozen_readers_lose_nothing, LONG)
 		EXPECT_TRUE(remove_freezer(i));
 }
 
-/* A page that never comes: no program serves its userfaultfd. */
+/*
+ * Returns a page on which the kernel waits forever, for no program serves its
+ * userfaultfd.
+ */
 static void *page_that_never_comes(size_t size)
 {
 	void *page = tw_new_pages(size);
@@ -771,8 +771,8 @@ static int read_into_nothing(FIXTURE_DATA(processes) *self, int i)
 }
 
 /*
- * P5: a reader that waits for its memory takes nothing from other processes. A sleeping
- * process is woken and gets all tokens at once; the waiting one is killed without any.
+ * P5: a reader that waits for its memory takes nothing from other processes. Another
+ * process gets all tokens at once. The waiting process is killed and has got none.
  */
 TEST_F(processes, killed_while_it_waits_for_memory)
 {
@@ -811,11 +811,12 @@ TEST_F(processes, killed_while_it_waits_for_memory)
 	EXPECT_EQ((__u64)DUE + 1, info.delivered);
 }
 
-/*
- * Given away.
- */
+/* The tests from here on give an open wheel to another process. */
 
-/* Opens the wheel and leaves it to the message. */
+/*
+ * Sends the open wheel to @socket. After the end of this process only the message
+ * holds it.
+ */
 static int open_and_send(const FIXTURE_DATA(processes) *self, int socket,
 			 int flags)
 {
@@ -824,10 +825,10 @@ static int open_and_send(const FIXTURE_DATA(processes) *self, int socket,
 	return fd < 0 || tw_send_fd(socket, fd, 0);
 }
 
-/* Makes a process unable to open the node: open then fails with @error. */
+/* Takes from the process the right to open the node. */
 static int become_nobody(void)
 {
-	/* Dumpable, so that its /proc/self is its own. */
+	/* PR_SET_DUMPABLE lets the process use its own files in /proc/self. */
 	return setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
 	       setresuid(65534, 65534, 65534) || prctl(PR_SET_DUMPABLE, 1);
 }
@@ -839,13 +840,13 @@ static int lose_the_node(void)
 	       mount("none", "/dev", "tmpfs", 0, NULL);
 }
 
-/* Uses a wheel that was given for reading and writing: all of it. */
+/* Uses a file that was given for reading and writing. All operations have to work. */
 static int use(int fd)
 {
 	struct timewheel_event events[4];
 	struct timewheel_token token;
 
-	/* 1 and 2 are due; 3 is not. */
+	/* Tokens 1 and 2 are due. Token 3 is not. */
 	if (!tw_readable(fd) || tw_cancel(fd, 0, 1) != TIMEWHEEL_RES_WAS_DUE ||
 	    tw_read(fd, events, 4) != 1 || events[0].id != 2)
 		return 10;
@@ -857,7 +858,7 @@ static int use(int fd)
 	return 0;
 }
 
-/* Uses a file that was given for reading only: it can do no more than read. */
+/* Uses a file that was given for reading only. Changes have to fail. */
 static int use_for_reading(int fd)
 {
 	struct timewheel_event event;
@@ -871,7 +872,7 @@ static int use_for_reading(int fd)
 	if (tw_get(fd, 0, 3, &token) || tw_read(fd, &event, 1) >= 0 ||
 	    errno != EAGAIN)
 		return 21;
-	/* It cannot reopen the file with more rights. */
+	/* The process cannot reopen the file with more rights. */
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	if (!geteuid())
 		return 0;
@@ -879,8 +880,8 @@ static int use_for_reading(int fd)
 }
 
 /*
- * A wheel in a message goes on when its sender is dead, and serves a process that
- * could not have opened it; for processes that open it later it is the same wheel.
+ * A wheel in a message survives its sender, and serves a process that could not have
+ * opened it. A process that opens the node later gets the same wheel.
  */
 static void give_away(struct __test_metadata *_metadata,
 		      FIXTURE_DATA(processes) *self, int (*become)(void),
@@ -925,7 +926,7 @@ static void give_away(struct __test_metadata *_metadata,
 	close(sockets[0]);
 	close(sockets[1]);
 
-	/* No process had it open for a moment. 3 was touched on tick 1. */
+	/* The wheel was without an open file for a moment. Token 3 was touched on tick 1. */
 	fd = open_wheel(self, O_RDWR | O_NONBLOCK);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_advance(fd, 6));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The promises P1 to P10, with one test or a few for each. The other programs test
- * their details. On real clocks only order
- * and "not early" are asserted, so that a slow machine fails nothing.
+ * The program has one test or a few for each of the promises P1 to P10. The other
+ * programs test their details. On real clocks the tests assert only the order of
+ * events and that no event is early. A slow machine therefore fails no test.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include "tw_test.h"
 
-/* P1: never early, on any clock: not before the deadline or the requested time. */
+/* P1: no token comes before its deadline or the requested time, on any clock. */
 TEST(p1_never_early)
 {
 	static const struct {
@@ -44,7 +44,7 @@ TEST(p1_never_early)
 			ASSERT_LT(event.id, (__u64)TOKENS);
 			EXPECT_LE(event.deadline, event.taken);
 			EXPECT_LE(event.taken, now);
-			/* Delay 0 is due on the tick of the hand. */
+			/* A token with delay 0 is due on the tick of the hand. */
 			EXPECT_LE(wish[event.id] - wish[event.id] % TW_MS,
 				  event.deadline);
 			if (event.deadline < wish[event.id])
@@ -55,7 +55,10 @@ TEST(p1_never_early)
 	}
 }
 
-/* P2: late by less than a tick at every distance; here exactly on the tick. */
+/*
+ * P2: a token is late by less than a tick, whatever its delay. On a manual clock it
+ * comes exactly on its tick.
+ */
 TEST(p2_exact_at_every_distance)
 {
 	static const __u64 delays[] = {
@@ -78,7 +81,7 @@ TEST(p2_exact_at_every_distance)
 	}
 }
 
-/* P2: on a real clock too a deadline is rounded by less than one tick. */
+/* P2: on a real clock, too, a deadline is rounded by less than one tick. */
 TEST(p2_rounded_by_less_than_a_tick)
 {
 	static const __u64 delays[] = {
@@ -112,16 +115,16 @@ TEST(p3_one_end)
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(3UL, tw_register_many(fd, 1, 3, 0, 10 * TW_SEC));
 
-	/* Cancelled: no event follows, and a second cancel fails. */
+	/* No event follows a cancel, and a second cancel fails. */
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 1));
 	EXPECT_EQ(ENOENT, errno);
 
-	/* Cancelled when due already: the same. */
+	/* No event follows the cancel of a token that was due, either. */
 	ASSERT_EQ(0, tw_advance(fd, 10));
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 2));
 
-	/* Delivered once; then a cancel fails. */
+	/* A token is delivered once, and then a cancel fails. */
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(3ULL, event.id);
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 3));
@@ -143,10 +146,10 @@ struct race {
 	int fd;
 	__u32 tokens;
 	__u64 timeout;
-	__u8 *delivered;	/* how often, by id */
+	__u8 *delivered;	/* number of events, by id */
 	__u8 *cancelled;
-	__u64 *touched;		/* when the last good touch began, by id */
-	__u64 *deadline;	/* of the event, by id */
+	__u64 *touched;		/* when the last successful touch began, by id */
+	__u64 *deadline;	/* deadline of the event, by id */
 	bool stop;
 };
 
@@ -160,7 +163,7 @@ static bool race_alloc(struct race *race)
 	       race->deadline;
 }
 
-/* Reads, polling in between, until told to stop and nothing is left. */
+/* Reads and polls in turn until the test sets @stop and no token is due any more. */
 static void *race_reader(void *arg)
 {
 	struct race *race = arg;
@@ -203,7 +206,7 @@ static void *race_canceller(void *arg)
 	return NULL;
 }
 
-/* P3: readers and cancellers race; each token goes to exactly one of them. */
+/* P3: readers and cancellers race. Each token is either read or cancelled. */
 TEST(p3_cancel_or_event_never_both)
 {
 	unsigned long tokens = tw_scaled(20000);
@@ -220,7 +223,7 @@ TEST(p3_cancel_or_event_never_both)
 	for (int i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&reader[i], NULL, race_reader,
 					    &race));
-	/* Due one after the other while the cancellers run. */
+	/* The tokens become due one after the other while the cancellers run. */
 	for (__u32 id = 0; id < race.tokens; id++) {
 		ASSERT_EQ(0, tw_register(race.fd, id,
 					 (1 + id * 104729ULL % 100) * TW_MS, 0,
@@ -255,7 +258,7 @@ TEST(p3_cancel_or_event_never_both)
 	TH_LOG("%u of %u cancelled", cancelled, race.tokens);
 }
 
-/* P4: until a reader takes it, touch, move and cancel win, and say "was due". */
+/* P4: touch, move and cancel win until a reader takes the token, and return WAS_DUE. */
 TEST(p4_delivery_decides)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -302,8 +305,8 @@ static void *race_toucher(void *arg)
 }
 
 /*
- * P4: touches race with deadlines and a reader. A token that was touched with
- * success is not delivered before its whole timeout from then is over.
+ * P4: touches race with deadlines and a reader. A token is not delivered before its
+ * whole timeout since its last successful touch has passed.
  */
 TEST(p4_touch_keeps_for_the_whole_timeout)
 {
@@ -334,10 +337,10 @@ TEST(p4_touch_keeps_for_the_whole_timeout)
 	}
 }
 
-/* Two threads that meet before each round, and their results. */
+/* Two threads meet before each round. The structure has their results. */
 struct duel {
 	_Atomic __u32 arrived;
-	_Atomic int got;	/* by the reader */
+	_Atomic int got;	/* result of the reader */
 	__u32 rounds;
 	int fd;
 };
@@ -362,7 +365,10 @@ static void *duel_reader(void *arg)
 	return NULL;
 }
 
-/* Two threads that meet 40,000 times take long on CPUs that others use as well. */
+/*
+ * The duel has its own timeout: 40,000 meetings of two threads take long on a busy
+ * machine.
+ */
 FIXTURE(duel) {
 	struct duel duel;
 };
@@ -378,8 +384,8 @@ FIXTURE_TEARDOWN(duel)
 }
 
 /*
- * P3, P4: one token that is due, one reader, and at the same moment one touch,
- * move or cancel: exactly one of the two gets it, in each of many rounds.
+ * P3, P4: a reader and a touch, move or cancel meet at a token that is due. In each
+ * of many rounds exactly one of the two gets the token.
  */
 TEST_F_TIMEOUT(duel, p4_one_winner, 280)
 {
@@ -397,7 +403,7 @@ TEST_F_TIMEOUT(duel, p4_one_winner, 280)
 		ASSERT_TRUE(!ret || errno == EEXIST);
 		ASSERT_EQ(0, tw_advance(duel->fd, round));
 		duel_meet(duel, 4 * round - 2);
-		/* Neither side shall always be the faster one. */
+		/* The delay varies, because neither side shall always be the faster. */
 		for (__u32 spin = 0; spin < round * 7 % 512; spin++)
 			__asm__ volatile("" ::: "memory");
 		switch (round % 4) {
@@ -424,7 +430,7 @@ TEST_F_TIMEOUT(duel, p4_one_winner, 280)
 	TH_LOG("the reader won %u of %u", duel->rounds - won, duel->rounds);
 }
 
-/* P5: however many tokens fall due unread, none is dropped. */
+/* P5: no token is dropped, however many tokens become due and are not read. */
 TEST(p5_no_queue_overflow)
 {
 	unsigned long tokens = tw_scaled(100000), n;
@@ -447,7 +453,7 @@ TEST(p5_no_queue_overflow)
 	ASSERT_EQ(0, tw_advance(fd, 5000));
 	ASSERT_TRUE(tw_readable(fd));
 	ASSERT_EQ(0, tw_info(fd, &after));
-	/* A token is its own event: expiring took no memory. */
+	/* A token is its own event: its expiration took no memory. */
 	EXPECT_LE(after.bytes, before.bytes);
 	EXPECT_EQ(tokens, after.pending);
 
@@ -498,7 +504,10 @@ TEST(p5_faults_lose_nothing)
 	EXPECT_EQ(0ULL, info.taken);
 	EXPECT_EQ(0ULL, info.delivered);
 
-	/* The first few events fit, the next one only in part or not at all. */
+	/*
+	 * The buffer has room for a few events. The next event fits only in part or
+	 * not at all.
+	 */
 	for (size_t room = 0; room <= 10 * event_size; room += 8) {
 		events = (void *)(map + page - room);
 		got = read(fd, events, 20 * event_size);
@@ -509,7 +518,7 @@ TEST(p5_faults_lose_nothing)
 		ASSERT_EQ(0UL, got % event_size);
 		ASSERT_LE((size_t)got, room);
 		for (int i = 0; i < got / (int)event_size; i++, n++) {
-			/* Still in order, so that nothing is overtaken. */
+			/* The events are still in order, and none overtakes another. */
 			EXPECT_EQ((__u64)n, events[i].id);
 			seen[events[i].id]++;
 		}
@@ -521,7 +530,7 @@ TEST(p5_faults_lose_nothing)
 	EXPECT_EQ((__u64)n, info.delivered);
 	TH_LOG("%d read in part, %llu put back", n, info.put_back);
 
-	/* What was put back can still be cancelled and touched. */
+	/* A token that was put back can still be cancelled and touched. */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, n));
 	seen[n]++;
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, n + 1));
@@ -538,8 +547,8 @@ TEST(p5_faults_lose_nothing)
 }
 
 /*
- * P6: the timer's callback touches no token: it goes off once for 100,000
- * tokens of one tick, and not again while they are being read.
+ * P6: the timer's callback touches no token. It runs once for 100,000 tokens of one
+ * tick, and not again while they are being read.
  */
 TEST(p6_one_callback_for_all)
 {
@@ -565,7 +574,7 @@ TEST(p6_one_callback_for_all)
 	EXPECT_EQ(1ULL, info.callbacks);
 }
 
-/* P7: no interrupt for an empty wheel, or for one that became empty. */
+/* P7: an empty wheel, or a wheel that became empty, has no interrupt. */
 TEST(p7_empty_wheel_is_silent)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -583,7 +592,7 @@ TEST(p7_empty_wheel_is_silent)
 	ASSERT_EQ(1000UL, tw_register_many(fd, 0, 1000, 0, TW_SEC));
 	for (int i = 0; i < 1000; i++)
 		ASSERT_EQ(0, tw_cancel(fd, 0, i));
-	/* There was one already if cancelling took more than a second. */
+	/* One interrupt has happened already if the cancels took more than a second. */
 	ASSERT_EQ(0, tw_info(fd, &info));
 	callbacks = info.callbacks;
 	EXPECT_FALSE(tw_readable(fd));
@@ -594,7 +603,7 @@ TEST(p7_empty_wheel_is_silent)
 	EXPECT_EQ(callbacks, info.callbacks);
 }
 
-/* P7: no interrupt for touched tokens in slots that are not due. */
+/* P7: touched tokens in slots that are not due cause no interrupt. */
 TEST(p7_touches_are_silent)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -615,8 +624,8 @@ TEST(p7_touches_are_silent)
 }
 
 /*
- * P7: a lone token, four levels of a ring of two slots away, costs at most one
- * interrupt per level while someone waits for it.
+ * P7: a lone token four levels away, in a ring of two slots, costs at most one
+ * interrupt for each level while a reader waits for it.
  */
 TEST(p7_one_interrupt_per_level)
 {
@@ -626,7 +635,7 @@ TEST(p7_one_interrupt_per_level)
 
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 2, 100000, 10, 0,
 			      0));
-	/* 8000 ticks: levels are 2, 64, 2048 and 65536 ticks long. */
+	/* The token is 8000 ticks away. The levels are 2, 64, 2048 and 65536 ticks long. */
 	ASSERT_EQ(0, tw_register(fd, 7, 800 * TW_MS, 0, NULL));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_LE(event.deadline, event.taken);
@@ -636,7 +645,7 @@ TEST(p7_one_interrupt_per_level)
 	EXPECT_LE(info.refiled, 3ULL);
 }
 
-/* P7: while an alarm is pending and nobody looks there is no other. */
+/* P7: while an alarm is pending and no program looks there is no other interrupt. */
 TEST(p7_silent_while_nobody_looks)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -654,8 +663,8 @@ TEST(p7_silent_while_nobody_looks)
 }
 
 /*
- * P7: operations without a look cause no interrupt either: not if the due token is
- * cancelled and another is next, not if more tokens are registered.
+ * P7: operations cause no interrupt as long as no program looks, even if the due
+ * token is cancelled and another token is next, or more tokens are registered.
  */
 TEST(p7_silent_until_somebody_looks)
 {
@@ -666,13 +675,13 @@ TEST(p7_silent_until_somebody_looks)
 	NEEDS_KERNEL("a timer goes off though nobody looks");
 	ASSERT_EQ(0, tw_setup(fd, TIMEWHEEL_CLOCK_MONOTONIC, 31, TW_MS, 200, 0,
 			      0));
-	/* The alarm is set without the timer, which has to stop. */
+	/* Token 1 is due at once and sets the alarm. The timer of token 0 has to stop. */
 	ASSERT_EQ(0, tw_register(fd, 0, 1500 * TW_MS, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 1, 0, 0, NULL));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	/* Else this machine is too slow to tell. */
+	/* The test cannot tell anything if the machine was too slow. */
 	ASSERT_GT(1400 * TW_MS, tw_now(CLOCK_MONOTONIC) - start);
-	/* Token 1 is cancelled, the next one falls due later, and no program looks. */
+	/* Token 1 is cancelled, the next token becomes due later, and no program looks. */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 	for (int i = 2; i < 52; i++) {
 		ASSERT_EQ(0, tw_register(fd, i, 5 * TW_MS, 0, NULL));
@@ -693,7 +702,7 @@ TEST(p7_silent_until_somebody_looks)
 	EXPECT_EQ(1, tw_read_all(fd));
 }
 
-/* P8: a missed tick shifts nothing: due tokens come, later deadlines stay exact. */
+/* P8: a missed tick shifts nothing. Due tokens come, and later deadlines stay exact. */
 TEST(p8_stall_shifts_nothing)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -717,7 +726,10 @@ TEST(p8_stall_shifts_nothing)
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(5000ULL, event.id);
 
-	/* A step back: due tokens are due again when the hand is back. */
+	/*
+	 * When the hand goes back, due tokens are no longer due until the hand has
+	 * returned.
+	 */
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5010));
 	ASSERT_TRUE(tw_readable(fd));
@@ -728,7 +740,10 @@ TEST(p8_stall_shifts_nothing)
 	EXPECT_EQ(1, tw_read_all(fd));
 }
 
-/* P8: the same on a real clock: a reader that slept through it all. */
+/*
+ * P8: on a real clock, too, a reader that slept past the deadlines gets all tokens in
+ * order.
+ */
 TEST(p8_late_reader_gets_all_in_order)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -749,7 +764,7 @@ TEST(p8_late_reader_gets_all_in_order)
 	EXPECT_EQ(0, tw_read_all(fd));
 }
 
-/* P9: a wheel takes max_tokens tokens and says so; room comes back. */
+/* P9: a wheel takes max_tokens tokens, and then fails with ENOSPC until a token ends. */
 TEST(p9_full_is_enospc)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -763,7 +778,7 @@ TEST(p9_full_is_enospc)
 		EXPECT_EQ(-1, tw_touch_or_register(fd, 1000, TW_SEC, 0));
 		EXPECT_EQ(ENOSPC, errno);
 	}
-	/* A pending token needs no room. */
+	/* The touch of a pending token needs no room. */
 	EXPECT_EQ(0, tw_touch_or_register(fd, 50, TW_SEC, 0));
 	EXPECT_EQ(-1, tw_cancel(fd, 0, 1000));
 	EXPECT_EQ(ENOENT, errno);
@@ -779,7 +794,7 @@ TEST(p9_full_is_enospc)
 	EXPECT_EQ(100ULL, info.pending);
 }
 
-/* P9: a set-up with a value out of range fails, and then a valid one works. */
+/* P9: a set-up with a value out of range fails, and a valid set-up works afterwards. */
 TEST(p9_limits_of_set_up)
 {
 	struct timewheel_caps caps = { .size = sizeof(caps) };
@@ -819,7 +834,7 @@ TEST(p9_limits_of_set_up)
 			      0));
 }
 
-/* P9: memory is for pending tokens: a turnover of tokens adds none. */
+/* P9: the memory of ended tokens is used again, and a turnover of tokens adds none. */
 TEST(p9_memory_is_reused)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -831,7 +846,10 @@ TEST(p9_memory_is_reused)
 		ASSERT_EQ(1000UL, tw_register_many(fd, round * 1000, 1000, 0,
 						   round % 7 * TW_SEC));
 		ASSERT_EQ(0, tw_info(fd, &info));
-		/* Not exact: the table of ids grows and shrinks by halves. */
+		/*
+		 * The limit is twice the bytes, because the table of ids grows and
+		 * shrinks by halves.
+		 */
 		if (round == 5)
 			bytes = info.bytes;
 		if (round > 5)
@@ -843,7 +861,7 @@ TEST(p9_memory_is_reused)
 	}
 }
 
-/* P10: each open file holds the module, and nothing else does. */
+/* P10: each open file holds the module, and nothing else holds it. */
 TEST(p10_open_files_hold_the_module)
 {
 	long before = tw_refcnt();

@@ -2,9 +2,9 @@
 /*
  * Eight threads carry out all operations on one wheel at once, and still each
  * registration has exactly one end: its event or its cancellation (P3). Of two calls
- * that want the same token the first one gets it (P4), and nothing comes early (P1).
- * At the end of each run all that is left is read; then the sums are right to the
- * token.
+ * that want the same token the first call gets it (P4), and no token comes early
+ * (P1). At the end of each run the test reads all tokens that are left, and the
+ * counts have to be exact.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,14 +14,14 @@
 #include "tw_test.h"
 
 #define THREADS		8
-#define FAULT_ROUNDS	5000	/* of each thread, at least */
+#define FAULT_ROUNDS	5000	/* rounds of each thread, at least */
 #define LONG		280	/* seconds; guests may be emulated */
 
 /*
- * The ledger: one entry for each try to register, whose number is the token's
- * cookie. @deadline is what the last successful operation promised, kept for
- * tokens that only one thread changes; @exact tells that it is known to the
- * tick.
+ * An entry of the ledger, for a try to register. Its index is the token's cookie.
+ * @deadline is the deadline that the last successful operation promised, if only one
+ * thread changes the token. @exact tells whether @deadline is the exact deadline or
+ * only a lower bound.
  */
 struct entry {
 	__u64 id, deadline;
@@ -31,11 +31,11 @@ struct entry {
 	__u64 event_id, event_handle, event_deadline;
 };
 
-#define SHARED_IDS	512	/* ids that all threads fight for */
+#define SHARED_IDS	512	/* ids that all threads use */
 #define OWN_IDS		16	/* ids of each thread alone */
 #define IDS		(SHARED_IDS + THREADS * OWN_IDS)
-#define MOST_OPS	32	/* in one batch */
-#define MOST_EVENTS	64	/* of one read */
+#define MOST_OPS	32	/* operations in one batch */
+#define MOST_EVENTS	64	/* events of one read */
 
 static struct {
 	int fd;
@@ -54,14 +54,14 @@ struct worker {
 	int number;
 	__u64 seed;
 	__u64 hand;
-	unsigned long current[OWN_IDS];	/* entry number + 1 */
-	char *hole;			/* a page without access, after one with */
+	unsigned long current[OWN_IDS];	/* index of the entry, plus 1 */
+	char *hole;			/* a page without access, behind a page with access */
 };
 
-/* What an operation was meant for, to book its result. */
+/* The token that an operation was meant for. The result is noted in its entry. */
 struct intent {
 	unsigned long entry;
-	int own;	/* -1: a shared id */
+	int own;	/* -1 for a shared id */
 };
 
 #define NO_ENTRY	(~0UL)
@@ -109,17 +109,20 @@ static void plan_operation(struct worker *w, struct timewheel_op *op,
 		op->cookie = intent->entry;
 	} else if (tw_random(&w->seed) % 2 ||
 		   (mix.faults && intent->own >= 0)) {
-		/* By a handle, often a stale one. */
+		/* The operation names its token by a handle, which is often stale. */
 		if (intent->own >= 0)
 			intent->entry = w->current[intent->own] - 1;
 		else if (newest)
 			intent->entry = newest - 1 - tw_random(&w->seed) %
 				(newest < 2000 ? newest : 2000);
-		/* The handle comes after all that is told of its entry. */
+		/* The handle of an entry is written after all its other fields. */
 		if (intent->entry >= newest ||
 		    !mix.entries[intent->entry].handle ||
 		    (intent->own < 0 && mix.entries[intent->entry].owned)) {
-			/* None is known: any of the shared ones. */
+			/*
+			 * No handle is known, and the operation takes any of the
+			 * shared ids.
+			 */
 			intent->entry = NO_ENTRY;
 			intent->own = -1;
 			op->id = tw_random(&w->seed) % SHARED_IDS;
@@ -172,8 +175,8 @@ static void book_operation(struct worker *w, const struct timewheel_op *op,
 	if (intent->own >= 0) {
 		n = by_handle ? intent->entry + 1 : w->current[intent->own];
 		/*
-		 * A token that was taken, while its id was registered anew, and
-		 * put back goes on beside the new one.
+		 * A token may be taken and put back while its id is registered anew.
+		 * It then stays pending beside the new token.
 		 */
 		if (!n || (n != w->current[intent->own] && !mix.faults)) {
 			tw_fail("operation %u changed a token that had ended",
@@ -228,7 +231,10 @@ static void run_operations(struct worker *w, unsigned int n)
 		book_operation(w, &ops[i], &intents[i]);
 }
 
-/* The short way to touch; tells no deadline, which is then only a lower bound. */
+/*
+ * Touches by the short call, which does not return the deadline. The known deadline
+ * is then only a lower bound.
+ */
 static void run_touch(struct worker *w)
 {
 	int own = tw_random(&w->seed) % OWN_IDS;
@@ -252,7 +258,7 @@ static void run_touch(struct worker *w)
 	e->exact = false;
 }
 
-/* GET of a token that nobody else changes: it has the deadline that it was given. */
+/* GET of a token that no other thread changes has to return the promised deadline. */
 static void run_get(struct worker *w)
 {
 	unsigned long n = w->current[tw_random(&w->seed) % OWN_IDS];
@@ -263,7 +269,7 @@ static void run_get(struct worker *w)
 	if (!n)
 		return;
 	e = &mix.entries[n - 1];
-	/* By id it might be an older token of this id, which was put back. */
+	/* With faults the id might mean an older token, which was put back. */
 	by_handle = mix.faults || tw_random(&w->seed) % 2;
 	if (tw_get(mix.fd, by_handle ? TIMEWHEEL_OPF_BY_HANDLE : 0,
 		   by_handle ? e->handle : e->id, &token) < 0) {
@@ -279,7 +285,7 @@ static void run_get(struct worker *w)
 		tw_fail("a deadline changed by itself");
 }
 
-/* Memory for fewer than @most events, and what comes after cannot be written. */
+/* Returns memory for fewer than @most events. The memory behind it cannot be written. */
 static struct timewheel_event *too_little_memory(struct worker *w, int most)
 {
 	return (void *)(w->hole - tw_random(&w->seed) %
@@ -292,7 +298,10 @@ static int run_read(struct worker *w, int most)
 	__u64 now;
 	int n;
 
-	/* So that it is there: only reads that are to fault put something back. */
+	/*
+	 * The write makes the pages exist: only reads that are meant to fail put
+	 * tokens back.
+	 */
 	memset(events, 0, sizeof(events));
 	if (mix.faults && w && tw_random(&w->seed) % 2)
 		buffer = too_little_memory(w, most);
@@ -382,7 +391,7 @@ static void *run_mix(void *arg)
 	return NULL;
 }
 
-/* Reads all that is left, of which the last is due within 2^20 ticks. */
+/* Reads all tokens that are left. The last of them is due within 2^20 ticks. */
 static void drain(struct __test_metadata *_metadata, __u64 hand)
 {
 	struct timewheel_info info;
@@ -414,7 +423,7 @@ static int compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One end for each registration. */
+/* Checks that each registration has one end. */
 static void audit(struct __test_metadata *_metadata)
 {
 	unsigned long n = mix.next, good = 0, by_id[IDS] = {};
@@ -448,7 +457,10 @@ static void audit(struct __test_metadata *_metadata)
 			tw_fail("registration %lu: promised %llu, event of %llu",
 				i, e->deadline, e->event_deadline);
 	}
-	/* Those cancelled by id cannot be told apart, but they can be counted. */
+	/*
+	 * The test cannot tell which token a cancellation by id has ended, but it can
+	 * count them.
+	 */
 	for (int id = 0; id < IDS; id++)
 		if (by_id[id] != mix.cancels_by_id[id])
 			tw_fail("id %d: %lu without an end, %lu cancelled", id,
@@ -458,7 +470,7 @@ static void audit(struct __test_metadata *_metadata)
 		if (handles[i] == handles[i - 1])
 			tw_fail("handle %#llx twice", handles[i]);
 	EXPECT_EQ(good, mix.registered);
-	/* Without these the run would have shown nothing. */
+	/* A run without deliveries, cancellations and moves would prove nothing. */
 	EXPECT_LT(0UL, mix.delivered);
 	EXPECT_LT(0UL, mix.cancelled);
 	EXPECT_LT(0UL, mix.moved);
@@ -475,7 +487,7 @@ FIXTURE_VARIANT(mix) {
 	__u32 clock, slots;
 	__u64 tick;
 	bool backwards, faults;
-	unsigned long operations;	/* of all threads */
+	unsigned long operations;	/* operations of all threads */
 };
 
 FIXTURE_VARIANT_ADD(mix, manual) {
@@ -483,15 +495,16 @@ FIXTURE_VARIANT_ADD(mix, manual) {
 	.operations = 300000,
 };
 
-/* The hand goes back at times; no slot of one tick is ever whole laps away. */
+/* The hand goes back at times, on a wheel with one slot. */
 FIXTURE_VARIANT_ADD(mix, manual_backwards) {
 	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 1, .tick = TW_SEC,
 	.backwards = true, .operations = 200000,
 };
 
 /*
- * Half of the reads fail in the middle, and what they had taken comes back while
- * its id may be another token's: by id one cannot tell then which it was.
+ * Half of the reads fail in the middle. The tokens that they had taken come back
+ * while their ids may belong to other tokens. An id then does not tell which of them
+ * it means.
  */
 FIXTURE_VARIANT_ADD(mix, manual_faults) {
 	.clock = TIMEWHEEL_CLOCK_MANUAL, .slots = 31, .tick = TW_SEC,
@@ -514,13 +527,13 @@ FIXTURE_SETUP(mix)
 	mix.backwards = variant->backwards;
 	mix.faults = variant->faults;
 	mix.rounds = tw_scaled(variant->operations) / THREADS + 1;
-	/* Few of them meet a fault at a moment when there is something to lose. */
+	/* Few rounds meet a fault at a moment when tokens could be lost. */
 	if (mix.faults && mix.rounds < FAULT_ROUNDS)
 		mix.rounds = FAULT_ROUNDS;
 	mix.capacity = (mix.rounds + MOST_OPS) * THREADS;
 	mix.entries = calloc(mix.capacity, sizeof(*mix.entries));
 	ASSERT_NE(NULL, mix.entries);
-	/* A token that was taken has a place beside the next one of its id. */
+	/* A token that is taken needs room beside the next token of its id. */
 	ASSERT_EQ(0, tw_setup(mix.fd, variant->clock, variant->slots, variant->tick,
 			      IDS + THREADS * MOST_EVENTS, 0, manual ? 100000 : 0));
 }
@@ -558,8 +571,8 @@ TEST_F_TIMEOUT(mix, one_end_for_each_registration, LONG)
 }
 
 /*
- * Contests: all threads go over the same tokens at the same time, many tokens
- * for each start, since a start of all threads costs more than what they do.
+ * In a contest all threads go over the same tokens at the same time. Each start has
+ * many tokens, because a start of all threads costs more than their operations.
  */
 #define TOKENS	500
 
@@ -596,7 +609,7 @@ static void *compete(void *arg)
 	return NULL;
 }
 
-/* @prepare and @check run in this thread before and after each round. */
+/* Runs a contest. This thread calls @prepare before and @check after each round. */
 static void run_contest(struct __test_metadata *_metadata, struct contest *c,
 			unsigned long rounds,
 			void (*prepare)(struct contest *c),
@@ -671,7 +684,7 @@ static void read_events(struct contest *c, int most)
 	book_events(c, events, n);
 }
 
-/* Reads what is left; afterwards the wheel is empty. */
+/* Reads all tokens that are left, and expects that the wheel is empty then. */
 static void read_all(struct contest *c)
 {
 	struct timewheel_event events[64];
@@ -692,7 +705,7 @@ static void prepare_nothing(struct contest *c)
 	(void)c;
 }
 
-/* All with the same timeout, due on ticks 1 to 20 from here. */
+/* Registers all tokens, due on ticks 1 to 20 from the hand. */
 static void prepare_tokens(struct contest *c)
 {
 	for (int i = 0; i < TOKENS; i++)
@@ -701,7 +714,7 @@ static void prepare_tokens(struct contest *c)
 			tw_fail("cannot register: %d", errno);
 }
 
-/* Odd rounds name tokens by id. */
+/* Changes a token, which odd rounds name by id and even rounds by handle. */
 static int change(struct contest *c, __u32 code, int i, __u64 time)
 {
 	int ret = c->round % 2 ? tw_key_op(c->fd, code, 0, i, time) :
@@ -787,7 +800,7 @@ TEST_F_TIMEOUT(contest, touch_or_register_against_itself, LONG)
 		    touch_or_register_all, check_one_win_one_event);
 }
 
-/* Thread 0 moves the hand over the due ticks, the next three read. */
+/* Thread 0 moves the hand over the due ticks, and threads 1 to 3 read. */
 static bool turn_or_read(struct contest *c, int thread)
 {
 	if (thread > 3)
@@ -856,7 +869,10 @@ static void touch_against_read(struct contest *c, int thread)
 			touch_all(c);
 }
 
-/* A touch that said yes is kept to the tick: no event before, none without. */
+/*
+ * Each token has exactly one event, with the deadline that the last successful touch
+ * promised.
+ */
 static void check_promises(struct contest *c)
 {
 	c->hand += 40;
@@ -880,7 +896,7 @@ static void move_against_read(struct contest *c, int thread)
 {
 	if (turn_or_read(c, thread))
 		return;
-	/* One mover for each token, so that it knows what was promised. */
+	/* Each token has one mover, which therefore knows the promised deadline. */
 	for (int i = thread - 4; i < TOKENS; i += 4) {
 		for (int j = 0; j < 3; j++) {
 			struct timewheel_op op = {
@@ -941,10 +957,10 @@ TEST_F_TIMEOUT(contest, touch_against_move, LONG)
 }
 
 /*
- * The closest race there is: a few tokens, touched without a pause by handle
- * while they are taken and their places used again at once, with another
- * timeout. A touch that said yes is kept, for the whole timeout that the token
- * of that handle was registered with, or it was never said.
+ * The closest race: threads touch a few tokens by handle without a pause, while the
+ * tokens are taken and their places are used again at once, with another timeout. A
+ * touch that returned success has to keep its token for the whole timeout of the
+ * handle's registration.
  */
 #define HOT		8
 
@@ -957,9 +973,9 @@ struct life {
 static struct {
 	int fd;
 	unsigned long most;
-	struct life *lives;		/* by cookie */
+	struct life *lives;		/* lives by cookie */
 	atomic_ulong current[HOT];	/* cookie of each token */
-	atomic_ullong hand;		/* it is there, or further */
+	atomic_ullong hand;		/* the wheel's hand is here, or further */
 	atomic_bool stop;
 	atomic_ulong kept;
 } hot;
@@ -1001,7 +1017,7 @@ static void *touch_hot(void *arg)
 	return arg;
 }
 
-/* The token at place @id begins its next life. */
+/* Begins the next life of the token at place @id. */
 static void begin_life(__u64 id, unsigned long cookie)
 {
 	struct life *life = &hot.lives[cookie];
@@ -1009,7 +1025,7 @@ static void begin_life(__u64 id, unsigned long cookie)
 		.code = TIMEWHEEL_OP_REGISTER, .id = id, .cookie = cookie,
 	};
 
-	/* Long and short by turns: each finds traces of the other. */
+	/* Long and short timeouts take turns, so that a mix-up of two lives shows. */
 	life->timeout = cookie % 2 ? 60 : 2;
 	op.time = life->timeout * TW_SEC;
 	if (tw_op(hot.fd, &op) < 0)
@@ -1084,8 +1100,8 @@ TEST_F_TIMEOUT(contest, touch_against_take_and_reuse, LONG)
 }
 
 /*
- * A handle that has ended never means the token that has its place now: places
- * and ids are used again at once, handles are not.
+ * A handle that has ended never means the token that has its place now. Places and
+ * ids are used again at once, but handles are not.
  */
 static struct {
 	int fd;
@@ -1140,7 +1156,10 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 		ASSERT_EQ(0, pthread_create(&attackers[i], NULL, attack,
 					    (void *)(intptr_t)i));
 	for (unsigned long i = 0; i < rounds && !tw_failures; i++) {
-		/* Another delay each time: one that a stale touch would show. */
+		/*
+		 * The delay changes each time, so that a touch through a stale handle
+		 * shows.
+		 */
 		__u64 delay = (1 + i % 100) * TW_SEC;
 
 		ASSERT_EQ(0, tw_register(fd, 1, delay, i, &handle));
@@ -1164,7 +1183,10 @@ TEST_F_TIMEOUT(contest, stale_handles_are_stale, LONG)
 	EXPECT_LT(0UL, aba.attacks);
 }
 
-/* Of many set-ups of one file one succeeds; what uses it sees none or all. */
+/*
+ * One of many set-ups of a file succeeds. A user of the file sees no wheel or a
+ * complete one.
+ */
 static struct {
 	_Atomic int fd;
 	pthread_barrier_t barrier;
@@ -1228,7 +1250,7 @@ TEST_F_TIMEOUT(contest, one_setup_wins, LONG)
 	EXPECT_EQ(0, tw_failures);
 }
 
-/* What /proc tells of a file that may be going. */
+/* Reads the fdinfo of a file that may be closed at the same time. */
 static void look_at(int fd)
 {
 	char text[512];
@@ -1239,15 +1261,16 @@ static void look_at(int fd)
 	if (fdinfo < 0)
 		return;
 	/*
-	 * It has gone since, or it is told of: from the start, for this number may
-	 * be the one that others read by now.
+	 * The read fails if the file was closed in between. It reads from position 0,
+	 * because another thread may have closed this number and read the file that
+	 * has it now.
 	 */
 	if (pread(fdinfo, text, sizeof(text), 0) <= 0 && errno != ENOENT)
 		tw_fail("fdinfo: %d", errno);
 	close(fdinfo);
 }
 
-/* Files are closed under the feet of calls; numbers come back as other wheels. */
+/* Uses files that are closed during calls, and whose numbers come back for other wheels. */
 static void *run_on_closing(void *arg)
 {
 	__u64 seed = 77777 + (intptr_t)arg * 101;
@@ -1285,7 +1308,7 @@ static void *run_on_closing(void *arg)
 		case 8:
 			look_at(fd);
 		}
-		/* ENOTTY: the number is that of somebody's fdinfo by now. */
+		/* ENOTTY means that the number belongs to another thread's fdinfo by now. */
 		if (ret < 0 && errno != EBADF && errno != EBADFD &&
 		    errno != EEXIST && errno != ENOENT && errno != EAGAIN &&
 		    errno != ENOSPC && errno != ENOTTY)
@@ -1334,10 +1357,11 @@ TEST_F_TIMEOUT(contest, close_while_in_use, LONG)
 }
 
 /*
- * Touches without end keep no event back. The wheel has one slot with more tokens than
- * one step looks at. All threads touch one of the tokens, and each thread touches
- * others in turn. Each token that nobody touches has to come once, when it was due; so
- * has each of the others when it is touched no more.
+ * Touches without end keep no event back. The wheel has one slot with more tokens
+ * than one step looks at. Half of the threads touch one and the same token, and the
+ * other half touch many tokens in turn. Each token that no thread touches has to come
+ * once, when it is due. Each of the other tokens has to come when it is no longer
+ * touched.
  */
 #define TOUCHED	600
 #define VICTIM	1000	/* ids from here on are not touched */
@@ -1366,7 +1390,7 @@ static void *keep_touching(void *arg)
 		__u32 done = 0;
 
 		if (thread % 2) {
-			/* All the same one, by all ways. */
+			/* Odd threads touch one token, by two different calls. */
 			touch_or_register(0);
 			tw_touch(heat.fd, 0, 0);
 			heat.touches += 2;
@@ -1374,7 +1398,7 @@ static void *keep_touching(void *arg)
 		}
 		for (int i = 0; i < TOUCHED; i++)
 			keys[i] = (n + i + thread) % TOUCHED;
-		/* Up to one that has expired, which comes back. */
+		/* The call stops at an expired token, which is then registered again. */
 		tw_touch_keys(heat.fd, 0, keys, TOUCHED, &done);
 		heat.touches += done;
 		if (done < TOUCHED)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One wheel with millions of tokens, which are all due at once after a stall: each
- * is delivered exactly once (P3), and in the order of their due ticks (P8). None is
- * dropped (P5), the counters are exact, and the memory comes back when the wheel is
- * closed (P9).
+ * One wheel has millions of tokens, which are all due at once after a stall: each
+ * token is delivered exactly once (P3), and in the order of the due ticks (P8). No
+ * token is dropped (P5), the counters are exact, and the memory is free again when
+ * the wheel is closed (P9).
  *
- * TW_SCALE=64 is the full size: 2^26 tokens without ids, and 10 million with ids
- * and cookies. It wants 6 GB of memory, and minutes:
+ * TW_SCALE=64 is the full size: 2^26 tokens without ids, and 10 million tokens with
+ * ids and cookies. It needs 6 GB of memory, and minutes:
  *
  *	TW_SCALE=64 make guest TESTS=scale OPTIONS="-m 6144 -t 3600"
  *
- * Where there is less memory there are fewer tokens. How many is printed.
+ * With less memory the test takes fewer tokens, and prints their number.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -29,7 +29,7 @@
 #define CANCELLED	16	/* one token in this many is cancelled, and replaced */
 #define SLACK		(2LL << 20)	/* bytes that a CPU keeps charged for later */
 
-/* Bytes of free memory. */
+/* Returns the bytes of free memory. */
 static __u64 available(void)
 {
 	unsigned long long kib = 0;
@@ -44,7 +44,8 @@ static __u64 available(void)
 }
 
 /*
- * Tokens by their index: generation and due tick while the token is pending, else 0.
+ * @known has an entry for each index of a token: its generation and due tick while
+ * the token is pending, else 0.
  */
 struct crowd {
 	int fd;
@@ -70,7 +71,7 @@ static __u16 knowledge(__u64 handle, __u64 tick)
 	return (handle >> 32 & 255) << 8 | tick;
 }
 
-/* Carries out @n of the operations. Failures are counted. */
+/* Carries out @n of the operations, and counts failures in @wrong. */
 static void run_batch(struct crowd *crowd, struct timewheel_op *ops, __u32 n)
 {
 	__u32 done = 0;
@@ -156,7 +157,7 @@ static unsigned long read_crowd(struct crowd *crowd)
 	unsigned long total = 0;
 	int n;
 
-	/* So that it is there, and the reads put nothing back. */
+	/* The write makes the pages exist, and the reads put no token back. */
 	memset(events, 0, sizeof(events));
 	while ((n = tw_read(crowd->fd, events, ARRAY_SIZE(events))) > 0) {
 		for (int i = 0; i < n; i++)
@@ -166,7 +167,7 @@ static unsigned long read_crowd(struct crowd *crowd)
 	return n < 0 && errno == EAGAIN ? total : 0;
 }
 
-/* The requested number of tokens, or as many as half of the memory can hold. */
+/* Returns @n, or as many tokens as half of the memory can hold. */
 static unsigned long fitting(unsigned long n, unsigned int bytes)
 {
 	while (n > 1 && n * bytes > available() / 2)
@@ -187,7 +188,7 @@ static void expect_info(struct __test_metadata *_metadata, struct crowd *crowd,
 	EXPECT_EQ(crowd->n - delivered, info->pending);
 	EXPECT_EQ(0ULL, info->taken);
 	EXPECT_EQ(0ULL, info->put_back);
-	/* Once for each level on its way, of which here there is one. */
+	/* A token is filed again once for each level on its way, and here is one level. */
 	EXPECT_GE(crowd->n + again, info->refiled);
 }
 
@@ -197,7 +198,7 @@ FIXTURE(scale) {
 
 FIXTURE_VARIANT(scale) {
 	unsigned long tokens;
-	unsigned int bytes;	/* that each may take at most, and its own note */
+	unsigned int bytes;	/* of the wheel that a token takes at most */
 	__u32 flags;
 };
 
@@ -220,7 +221,7 @@ FIXTURE_SETUP(scale)
 	self->crowd.n = fitting(self->crowd.n, variant->bytes + 2);
 	self->crowd.known = calloc(self->crowd.n, sizeof(*self->crowd.known));
 	ASSERT_NE(NULL, self->crowd.known);
-	/* Its pages must exist before free memory is measured. */
+	/* The pages of @known must exist before free memory is measured. */
 	memset(self->crowd.known, 1, self->crowd.n * sizeof(__u16));
 	memset(self->crowd.known, 0, self->crowd.n * sizeof(__u16));
 	mkdir(TW_GROUP, 0755);
@@ -253,7 +254,7 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	expect_info(_metadata, crowd, 0, &info);
 	EXPECT_FALSE(tw_readable(crowd->fd));
 
-	/* The charge is not more than it reports; the table of ids is not charged. */
+	/* The charge is at most the reported bytes. The table of ids is not charged. */
 	after = tw_group_charged() - before;
 	EXPECT_GE((__s64)info.bytes + SLACK, after);
 	EXPECT_LE((__s64)info.bytes / 4 * (before ? 3 : 0), after + SLACK);
@@ -268,7 +269,7 @@ TEST_F_TIMEOUT(scale, each_once_in_order_and_memory_back, 3000)
 	EXPECT_FALSE(tw_readable(crowd->fd));
 	expect_info(_metadata, crowd, crowd->n, &info);
 
-	/* Freeing takes some time. */
+	/* The kernel frees the memory some time after the close. */
 	close(crowd->fd);
 	for (int i = 0; i < 200 && tw_group_charged() > before + SLACK; i++)
 		tw_sleep_ms(50);

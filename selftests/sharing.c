@@ -19,7 +19,10 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
-/* What is seen of wheels: references and, where debugfs can be read, accounts. */
+/*
+ * The visible traces of wheels: references to the module and, if debugfs can be read,
+ * accounts.
+ */
 struct seen {
 	long references;
 	char users[256];
@@ -36,7 +39,7 @@ static struct seen see(void)
 	return seen;
 }
 
-/* All that is given up to the kernel to clean away is gone in a while. */
+/* Waits until the kernel has removed all that closed files and dead processes have left. */
 static bool is_again(struct seen before)
 {
 	struct seen now = see();
@@ -48,7 +51,7 @@ static bool is_again(struct seen before)
 	return !memcmp(&now, &before, sizeof(now));
 }
 
-/* Two descriptors of one open file are one wheel; two opens are two. */
+/* Two descriptors of one open file share a wheel. Two opens have two wheels. */
 TEST(dup_shares_open_does_not)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -77,7 +80,7 @@ TEST(dup_shares_open_does_not)
 	EXPECT_EQ(11ULL, event.cookie);
 }
 
-/* Parent and child share the wheel; either goes on when the other is gone. */
+/* Parent and child share the wheel, and each can use it when the other has exited. */
 TEST(fork_shares)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -90,7 +93,10 @@ TEST(fork_shares)
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		/* The parent's token, one of our own, and the common hand. */
+		/*
+		 * The child uses the parent's token, a token of its own, and the
+		 * common hand.
+		 */
 		if (tw_touch(fd, 0, 1))
 			_exit(1);
 		if (tw_register(fd, 2, 3 * TW_SEC, 0, NULL))
@@ -114,7 +120,7 @@ TEST(fork_shares)
 	EXPECT_EQ(0, tw_register(fd, 4, TW_SEC, 0, NULL));
 }
 
-/* A child that blocks in read gets what its parent makes due. */
+/* A child that blocks in read gets a token that its parent makes due. */
 TEST(child_waits_for_parent)
 {
 	struct timewheel_event *shared = tw_shared_memory(4096);
@@ -136,8 +142,8 @@ TEST(child_waits_for_parent)
 }
 
 /*
- * A wheel sent over a socket outlives its sender. While it is in the socket
- * only, it goes on as well, and holds the module.
+ * A wheel sent over a socket outlives its sender. While only the socket holds the
+ * wheel, its time goes on, and it holds the module.
  */
 TEST(sent_wheel_outlives_sender)
 {
@@ -177,7 +183,7 @@ TEST(sent_wheel_outlives_sender)
 	close(fd);
 	EXPECT_TRUE(is_again(before));
 
-	/* Sent and never received: gone with the socket. */
+	/* A wheel that was sent and never received ends with the socket. */
 	fd = TW_OPEN(O_RDWR);
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 10, 0));
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
@@ -190,7 +196,7 @@ TEST(sent_wheel_outlives_sender)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* Any process that was given a wheel's file may use it: only opening is guarded. */
+/* Any process that was given a wheel's file may use it, because only open checks rights. */
 TEST(given_to_another_user)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -220,7 +226,7 @@ TEST(given_to_another_user)
 	EXPECT_EQ(2ULL, event.id);
 }
 
-/* P3: processes read and cancel from one wheel; the ledger adds up exactly. */
+/* P3: processes read and cancel tokens of one wheel, and each token ends exactly once. */
 TEST(ledger_of_many_processes)
 {
 	enum { READERS = 4 };
@@ -266,7 +272,7 @@ TEST(ledger_of_many_processes)
 	ASSERT_LE(0, canceller);
 	if (!canceller) {
 		while (ledger->ended < tokens) {
-			/* One of the youngest: it may be anywhere in its life. */
+			/* A young token may be in any state. */
 			__u32 id = ledger->registered - 1 - ledger->ended % 64;
 
 			if (tw_cancel(fd, 0, id) >= 0) {
@@ -308,7 +314,7 @@ static int run_shell(const char *command)
 	return tw_reap(child);
 }
 
-/* The next program gets the wheel, unless O_CLOEXEC keeps it from it. */
+/* A program that is started gets the wheel, unless the file has O_CLOEXEC. */
 TEST(next_program)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -332,7 +338,7 @@ TEST(next_program)
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 }
 
-/* Closed by one thread while another reads: the reader finishes first. */
+/* A reader gets its event also if another thread closes the file meanwhile. */
 TEST(close_while_reading)
 {
 	struct seen before = see();
@@ -350,7 +356,7 @@ TEST(close_while_reading)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* Its number is made another wheel's while it is read: the read is the old one's. */
+/* A reader keeps its wheel when dup2 gives its descriptor to another wheel. */
 TEST(dup2_while_reading)
 {
 	struct seen before = see();
@@ -378,7 +384,7 @@ TEST(dup2_while_reading)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* A thread that has left its files to the others keeps the wheel by its own. */
+/* A thread that has left the common table of files keeps the wheel by its own table. */
 static struct {
 	pthread_barrier_t barrier;
 	int fd;
@@ -392,7 +398,10 @@ static void *leave(void *arg)
 	if (unshare(CLONE_FILES))
 		leaver.wrong = "unshare";
 	pthread_barrier_wait(&leaver.barrier);
-	/* Closed by the others meanwhile, and not in this table. */
+	/*
+	 * The parent has closed its file meanwhile. The file in this thread's table
+	 * stays open.
+	 */
 	pthread_barrier_wait(&leaver.barrier);
 	if (tw_register(leaver.fd, 1, TW_SEC, 0, NULL) ||
 	    tw_advance(leaver.fd, 1) ||
@@ -422,7 +431,7 @@ TEST(thread_with_files_of_its_own)
 	EXPECT_TRUE(is_again(before));
 }
 
-/* Many closed at once, in the middle of their lives, also out of a copied table. */
+/* Many wheels with tokens are closed by one call, also out of a copied table of files. */
 TEST(close_range_ends_them)
 {
 	enum { FIRST = 500, WHEELS = 20, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
@@ -450,7 +459,7 @@ TEST(close_range_ends_them)
 	}
 }
 
-/* Taken out of a process by somebody else, it outlives that process. */
+/* A wheel that another process takes out of a process by pidfd outlives that process. */
 TEST(taken_by_pidfd)
 {
 	struct seen before = see();
@@ -489,8 +498,8 @@ TEST(taken_by_pidfd)
 }
 
 /*
- * A process under seccomp's strict mode may read from the file that it was given, and
- * no more than that: an ioctl kills it.
+ * A process under seccomp's strict mode may only read from the file that it was
+ * given. An ioctl kills it.
  */
 static void read_confined(int fd, struct timewheel_event *event)
 {
@@ -538,7 +547,7 @@ TEST(confined)
 	EXPECT_EQ(0, tw_cancel(fd, 0, 2));
 }
 
-/* Reads the decimal value of a line of fdinfo; false if there is none. */
+/* Reads the decimal value of a line of fdinfo. Returns false if there is no such line. */
 static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
 {
 	char text[64];
@@ -547,14 +556,14 @@ static bool fdinfo_line(int fd, const char *name, unsigned long long *value)
 	       sscanf(text, "%llu", value) == 1;
 }
 
-/* What /proc tells about a wheel to a user that may look at the process. */
+/* A user that may look at a process finds its wheel's figures in /proc. */
 TEST(fdinfo_tells)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
 	unsigned long long value;
 
 	NEEDS_KERNEL("fdinfo");
-	/* Not set up: nothing to tell, and no harm. */
+	/* The fdinfo of a file without a wheel has no figures. */
 	EXPECT_TRUE(fdinfo_line(fd, "flags", &value));
 	EXPECT_FALSE(fdinfo_line(fd, "slots", &value));
 
@@ -576,7 +585,7 @@ TEST(fdinfo_tells)
 	EXPECT_GE(45 * TW_SEC, value);
 }
 
-/* kill -9 of a process with many tokens leaves nothing behind. */
+/* A process with many tokens that is killed by SIGKILL leaves nothing behind. */
 TEST(killed_process_leaves_nothing)
 {
 	int probe = TW_OPEN(O_RDWR);
@@ -629,7 +638,7 @@ FIXTURE_TEARDOWN(sharing)
 {
 }
 
-/* Threads in all calls at once, of which some sleep; none of them ever ends. */
+/* Threads are in all calls at once, and some of them sleep. None of them ends by itself. */
 static struct {
 	_Atomic unsigned long calls;
 	unsigned long tokens;
@@ -653,7 +662,7 @@ static void *call_for_ever(void *arg)
 
 		last.calls++;
 		switch (how) {
-		case 0:		/* nothing is ever due for this one */
+		case 0:
 			while (poll(&p, 1, -1) == 1)
 				tw_read(last.fd, events, 64);
 			break;
@@ -676,7 +685,10 @@ static void *call_for_ever(void *arg)
 	return NULL;
 }
 
-/* What is to die: a wheel with all its tokens, a tenth of them due, and threads. */
+/*
+ * Runs the process that is to die, with a full wheel, of which a tenth is due, and
+ * threads.
+ */
 static void live(int ready, bool exits)
 {
 	enum { THREADS = 6 };
@@ -705,7 +717,10 @@ static void live(int ready, bool exits)
 	_exit(0);
 }
 
-/* Killed, or gone by itself, with threads in all calls: nothing is left. */
+/*
+ * A process that is killed or exits while its threads are in all calls leaves nothing
+ * behind.
+ */
 TEST_F_TIMEOUT(sharing, in_all_calls, 200)
 {
 	NEEDS_KERNEL("a killed process leaves nothing");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Threads use a wheel while the kernel's allocations and copies fail at random: each
- * token whose registration succeeded ends once, and one whose registration failed
- * never appears. Where the answer of a call was lost, either may be the case. One in
- * a hundred allocations fails, and one in ten copies, because most copies that fail
- * are tried again piece by piece. Needs root, and a kernel that injects faults.
+ * token whose registration succeeded ends once, and a token whose registration failed
+ * never appears. If the answer of a call was lost, both are possible. One in a
+ * hundred allocations fails, and one in ten copies, because most copies that fail are
+ * tried again piece by piece. The test needs root, and a kernel that injects faults.
  */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
@@ -20,17 +20,17 @@
 #define LONG		1200	/* seconds; guests may be emulated */
 #define THREADS		4
 #define NAME		"shortage"
-#define OWN		64	/* latest ids that a thread goes on with */
-#define AT_ONCE		20	/* in a batch, and a read */
+#define OWN		64	/* number of latest ids that a thread uses again */
+#define AT_ONCE		20	/* operations in a batch, and events in a read */
 #define MOST		4096	/* tokens */
-#define LOST		(-9999)	/* in the place of a result */
+#define LOST		(-9999)	/* stands for a result that was lost */
 #define FAR		(1ULL << 24)
 #define LEASE		(1ULL << 31)
 
-/* One attempt to register; its number is the id. */
+/* An attempt to register. Its index is the id. */
 struct entry {
-	atomic_bool	sure;		/* it was registered */
-	atomic_bool	unsure;		/* or nobody has said so */
+	atomic_bool	sure;		/* the answer was success */
+	atomic_bool	unsure;		/* the answer was lost */
 	atomic_bool	unsure_end;	/* a cancellation may have been carried out */
 	bool		periodic;
 	atomic_uint	events;
@@ -54,7 +54,7 @@ struct worker {
 	unsigned long kept;
 };
 
-/* Errors. They are printed at the end, because printing may be made to fail. */
+/* Notes an error. The errors are printed at the end, because a print may be made to fail. */
 static void __attribute__((format(printf, 1, 2))) fault(const char *format, ...)
 {
 	int n = atomic_fetch_add(&all.faults, 1);
@@ -72,7 +72,7 @@ static __u32 dice(struct worker *w, __u32 sides)
 	return tw_random(&w->seed) % sides;
 }
 
-/* Expects success, a lost answer, no memory, @or1 or @or2. Returns @ret. */
+/* Expects success, a lost answer, a lack of memory, @or1 or @or2. Returns @ret. */
 static int may(const char *what, int ret, int or1, int or2)
 {
 	if (ret < 0 && ret != -EFAULT && ret != -ENOMEM && ret != or1 &&
@@ -81,7 +81,7 @@ static int may(const char *what, int ret, int or1, int or2)
 	return ret;
 }
 
-/* Repeats GET until it succeeds. */
+/* Repeats GET until its answer is not lost. Returns whether the token exists. */
 static bool is_there(struct worker *w, __u64 id)
 {
 	struct timewheel_token token;
@@ -94,9 +94,7 @@ static bool is_there(struct worker *w, __u64 id)
 	return ret >= 0;
 }
 
-/*
- * Registrations.
- */
+/* The following functions register tokens. */
 
 static bool plan(struct worker *w, struct timewheel_op *op)
 {
@@ -157,11 +155,9 @@ static void run_batch(struct worker *w)
 		book(w, ops[i].id, ops[i].result);
 }
 
-/*
- * Ends.
- */
+/* The following functions end tokens. */
 
-/* Ends a token by id. If answers were lost, an earlier attempt may have done it. */
+/* Ends a token by id. If answers were lost, an earlier attempt may have ended it. */
 static void finish(struct worker *w, __u32 code, __u64 id)
 {
 	struct entry *entry = &all.entries[id];
@@ -180,9 +176,10 @@ static void finish(struct worker *w, __u32 code, __u64 id)
 }
 
 /*
- * No other thread can answer: if an answer was lost, the next one fails because it is
- * done. This thread deletes a periodic token while it holds it. Otherwise another
- * thread might have the next delivery, which would end under it.
+ * Answers a delivery, which no other thread can answer. If the answer to an ACK was
+ * lost, the next ACK fails because the first one was carried out. A periodic token
+ * may be deleted only while this thread holds it, because otherwise another thread's
+ * delivery of the token would end.
  */
 static void acknowledge(struct worker *w, const struct timewheel_event *event)
 {
@@ -226,7 +223,7 @@ static void deal_with(struct worker *w, const struct timewheel_event *event)
 		may("NACK", tw_ret(tw_answer(w->fd, TIMEWHEEL_OP_NACK,
 					     TIMEWHEEL_OPF_BY_HANDLE, event->handle,
 					     event->delivery, TW_SEC)), 0, 0);
-	/* Else the token comes again when the file is closed. */
+	/* A token without an answer comes again when the file is closed. */
 }
 
 static int run_read(struct worker *w)
@@ -247,11 +244,12 @@ static void run_poll(struct worker *w)
 	may("poll", tw_ret(poll(&p, 1, 0)), 0, 0);
 }
 
-/*
- * All else.
- */
+/* The following functions carry out all other operations. */
 
-/* The tokens may be gone, and periodic ones have no timeout. */
+/*
+ * Changes tokens, which may have ended. Periodic tokens have no timeout, and cannot
+ * be touched.
+ */
 static void run_change(struct worker *w)
 {
 	__u64 id = w->own[dice(w, w->kept < OWN ? w->kept : OWN)];
@@ -285,7 +283,7 @@ static void run_change(struct worker *w)
 	}
 }
 
-/* All is seen, or why it is not. */
+/* Lists tokens, reads figures, or pauses and resumes the wheel. */
 static void run_look(struct worker *w)
 {
 	struct timewheel_token tokens[50];
@@ -318,7 +316,7 @@ static void run_look(struct worker *w)
 	}
 }
 
-/* Opens another file: the tokens that this one holds come back. */
+/* Opens another file. The tokens that the old file holds come back. */
 static void run_reopen(struct worker *w)
 {
 	close(w->fd);
@@ -328,7 +326,7 @@ static void run_reopen(struct worker *w)
 	} while (w->fd < 0);
 }
 
-/* The name of the wheels that a worker creates. */
+/* Returns the name of the wheels that a worker creates. */
 static const char *name_of(const struct worker *w)
 {
 	static const char *const names[THREADS] = {
@@ -372,7 +370,7 @@ static void run_map(struct worker *w)
 		may("mmap", -errno, 0, 0);
 		return;
 	}
-	/* A random value, which counts as a touch of now. */
+	/* The random value counts as a touch at the present tick. */
 	if (w->kept)
 		__atomic_store_n((__u64 *)at, dice(w, 1000), __ATOMIC_RELAXED);
 	while (munmap(at, size))
@@ -415,7 +413,7 @@ static void *run(void *arg)
 }
 
 FIXTURE(shortage) {
-	long references;	/* to the module, before the test */
+	long references;	/* references to the module, before the test */
 	int device;
 	struct worker worker[THREADS];
 };
@@ -460,7 +458,7 @@ FIXTURE_TEARDOWN(shortage)
 	tw_inject_init();
 	for (int i = 0; i < THREADS; i++) {
 		close(self->worker[i].fd);
-		/* The last DESTROY of a worker may have failed. */
+		/* The last DESTROY of a worker may have failed and left its wheel. */
 		if (tw_destroy_named(self->device, name_of(&self->worker[i])))
 			EXPECT_EQ(ENOENT, errno);
 	}
@@ -482,7 +480,7 @@ static void start(struct __test_metadata *_metadata, struct worker *w, int i,
 	ASSERT_LE(0, w->fd);
 }
 
-/* Which attempts have registered a token, and how each token has ended. */
+/* Checks which attempts have registered a token, and how each token has ended. */
 static void audit(struct __test_metadata *_metadata,
 		  const struct timewheel_info *info)
 {
@@ -506,7 +504,7 @@ static void audit(struct __test_metadata *_metadata,
 			fault("%lu is lost", id);
 		cancelled += !entry->ends;
 	}
-	/* Some copies of events have failed twice. */
+	/* Tokens were put back, because some copies of events have failed twice. */
 	EXPECT_LT(0ULL, info->put_back);
 	EXPECT_EQ(registered, info->registered);
 	EXPECT_EQ(registered, ends + cancelled);
@@ -556,7 +554,7 @@ TEST_F_TIMEOUT(shortage, each_registration_ends_once, LONG)
 		ASSERT_TRUE(tw_inject_percent(who[i], "0"));
 	}
 
-	/* Now nothing fails, and all remaining tokens come. */
+	/* The test injects no more faults, and all remaining tokens come. */
 	for (int i = 0; i < THREADS; i++)
 		run_reopen(&self->worker[i]);
 	ASSERT_EQ(0, tw_advance(w->fd, FAR));

@@ -33,7 +33,7 @@ struct histogram {
 	__u64 count[BUCKETS];
 };
 
-/* Where a bucket begins, by the documented formula; the last one ends at 2^64. */
+/* Returns where a bucket begins, by the documented formula. The last bucket ends at 2^64. */
 static __u64 low(unsigned int bucket)
 {
 	if (bucket < 4)
@@ -64,7 +64,7 @@ static __u64 sum(const struct histogram *h)
 	return sum;
 }
 
-/* Returns 0 or -errno. */
+/* Calls STATS with a histogram at address @lateness. Returns 0 or -errno. */
 static int stats_to(int fd, __u64 lateness)
 {
 	struct timewheel_stats stats = { .size = sizeof(stats), .lateness = lateness };
@@ -92,7 +92,7 @@ static void _expect_same(struct __test_metadata *_metadata,
 	}
 }
 
-/* Counters of one moment say where every token has gone (P3). */
+/* P3: the counters of one moment account for each token. */
 #define expect_ledger(fd)	_expect_ledger(_metadata, fd, __LINE__)
 
 static struct timewheel_info _expect_ledger(struct __test_metadata *_metadata,
@@ -110,7 +110,7 @@ static struct timewheel_info _expect_ledger(struct __test_metadata *_metadata,
 	return info;
 }
 
-/* The documented formula has neither gaps nor overlaps, and ends at 2^64. */
+/* The buckets of the documented formula have no gaps and no overlaps, and end at 2^64. */
 TEST(buckets)
 {
 	EXPECT_EQ(0ULL, low(0));
@@ -124,10 +124,10 @@ TEST(buckets)
 	EXPECT_EQ(35U, bucket_of(1023));
 }
 
-/* A manual wheel on the hand's tick 0, of 1 s ticks. */
+/* The fixture has a manual wheel of 1 s ticks, with its hand on tick 0. */
 FIXTURE(stats) {
 	int fd;
-	char min_tick[32];	/* the old value; empty if it may not be changed */
+	char min_tick[32];	/* old value, empty if the test cannot change it */
 };
 
 FIXTURE_SETUP(stats)
@@ -153,7 +153,7 @@ FIXTURE_TEARDOWN_PARENT(stats)
 	close(control);
 }
 
-/* Each successful touch of any kind counts once, and a failed one does not. */
+/* Each successful touch of any kind counts once, and a failed touch does not count. */
 TEST_F(stats, touches_are_counted)
 {
 	__u64 touched = 0, handle, stale;
@@ -235,7 +235,7 @@ TEST_F(stats, touches_are_counted)
 	EXPECT_EQ(-ESTALE, ops[1].result);
 	EXPECT_EQ(TIMEWHEEL_RES_REGISTERED, ops[3].result);
 	expect_touched(2);
-	/* Moves and other kinds have counters of their own. */
+	/* Moves, cancellations and registrations have counters of their own. */
 	EXPECT_EQ(1ULL, info.moved);
 	EXPECT_EQ(1ULL, info.cancelled);
 	EXPECT_EQ(6ULL, info.registered);
@@ -254,7 +254,7 @@ struct toucher {
 	unsigned int tokens, step;
 };
 
-/* All ways to touch, in turn; a touch of a missing token fails. */
+/* Touches tokens in all ways in turn. A touch of a missing token fails. */
 static void *touch_all(void *arg)
 {
 	struct toucher *t = arg;
@@ -306,13 +306,13 @@ TEST_F(stats, touches_of_many_threads_are_counted)
 		touchers[i] = (struct toucher) {
 			.fd = self->fd, .rounds = tw_scaled(20000),
 			.handles = handles, .tokens = TOKENS,
-			/* Two threads at a time do the same. */
+			/* Two threads each touch the same tokens in the same order. */
 			.step = 1 + i / 2 * 2,
 		};
 		ASSERT_EQ(0, pthread_create(&touchers[i].thread, NULL,
 					    touch_all, &touchers[i]));
 	}
-	/* Meanwhile tokens expire, until a few are left. */
+	/* Tokens expire meanwhile, until a few are left. */
 	for (int tick = 1; tick < 100; tick++) {
 		ASSERT_EQ(0, tw_advance(self->fd, tick % 3 ? tick : tick + 8));
 		info = expect_ledger(self->fd);
@@ -335,7 +335,7 @@ TEST_F(stats, touches_of_many_threads_are_counted)
 	EXPECT_LT(0ULL, good);
 }
 
-/* One event exactly @ticks late. Returns whether it was. */
+/* Reads one event, which has to be exactly @ticks late. Returns whether it was. */
 static bool late_by(int fd, __u64 ticks, __u64 tick)
 {
 	struct timewheel_event event;
@@ -345,7 +345,10 @@ static bool late_by(int fd, __u64 ticks, __u64 tick)
 	       event.taken - event.deadline == ticks * tick;
 }
 
-/* An event @value ns late, or less as far as whole ticks allow. */
+/*
+ * Expects an event to count as @value ns late, rounded down to whole ticks. Returns
+ * its lateness.
+ */
 static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 			 __u64 tick)
 {
@@ -366,9 +369,9 @@ static __u64 expect_late(struct __test_metadata *_metadata, __u64 value,
 }
 
 /*
- * Tests each boundary with one ns less, the value itself, and one ns more. If no tick is
- * so short, or the hand does not reach so far, it uses the nearest possible value. Each
- * value is one tick of that length, and also many short ticks.
+ * Tests the lateness at each boundary, 1 ns below and 1 ns above it. If no tick is so
+ * short, or the hand does not reach so far, the test takes the nearest possible
+ * value. Each value is tested as one tick of that length, and as many short ticks.
  */
 TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
 {
@@ -387,19 +390,22 @@ TEST_F_TIMEOUT(stats, lateness_around_every_boundary, 120)
 							     value));
 				seen[bucket_of(value)] = true;
 			}
-			/* The shortest tick that gets there. */
+			/*
+			 * The tick is the shortest one with which the hand reaches
+			 * the value.
+			 */
 			while (value / tick > TIMEWHEEL_MAX_TICK)
 				tick *= 2;
 			value = expect_late(_metadata, value, tick);
 			seen[bucket_of(value)] = true;
 		}
 	}
-	/* No boundary from 1 us to 2^63 ns was left out. */
+	/* The test has seen each bucket from 1 us to 2^63 ns. */
 	for (int b = 35; low(b) <= S64_LAST; b++)
 		EXPECT_TRUE(seen[b]);
 }
 
-/* A token that is read on its tick is not late, however long it waited. */
+/* A token that is read on its tick is not late, however long its delay was. */
 TEST_F(stats, nothing_is_late)
 {
 	struct histogram expected = {}, lateness;
@@ -414,7 +420,7 @@ TEST_F(stats, nothing_is_late)
 	ASSERT_EQ(0, get_stats(self->fd, &lateness));
 	expect_same(&expected, &lateness);
 	ASSERT_EQ(10, tw_read(self->fd, events, 10));
-	/* Without a delay it is due at once. */
+	/* A token without a delay is due at once. */
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, NULL));
 	ASSERT_EQ(1, tw_read(self->fd, events, 10));
 	expected.count[0] = 11;
@@ -430,7 +436,7 @@ static void book(struct histogram *h, const struct timewheel_event *events,
 		h->count[bucket_of(events[i].taken - events[i].deadline)]++;
 }
 
-/* Random lives of tokens: the histogram matches the events exactly. */
+/* The histogram matches the events of tokens with random operations exactly. */
 TEST_F(stats, lateness_is_of_the_events)
 {
 	struct histogram expected = {}, lateness;
@@ -463,7 +469,7 @@ TEST_F(stats, lateness_is_of_the_events)
 				tw_touch_or_register(self->fd, id, time, 0);
 			}
 		}
-		/* Now and then back, or far ahead. */
+		/* The hand goes back at times, or far ahead. */
 		hand += rand_r(&seed) % 40;
 		if (rand_r(&seed) % 10 == 0)
 			hand = rand_r(&seed) % 1000;
@@ -482,7 +488,7 @@ TEST_F(stats, lateness_is_of_the_events)
 	EXPECT_LT(0ULL, read);
 }
 
-/* A token taken twice because of a fault counts once, when it is delivered. */
+/* A token that is taken twice because of a fault counts once, when it is delivered. */
 TEST_F(stats, put_back_counts_once)
 {
 	enum { N = 100 };
@@ -511,7 +517,7 @@ TEST_F(stats, put_back_counts_once)
 	EXPECT_LE(3ULL, info.put_back);
 	EXPECT_EQ(0ULL, info.delivered);
 
-	/* Some of them, and with the rest it gets later. */
+	/* The read delivers the first seven tokens. The rest come later, and are later. */
 	ASSERT_EQ((ssize_t)(7 * size), read(self->fd, end - 7 * size - 5,
 					    N * size));
 	memcpy(events, end - 7 * size - 5, 7 * size);
@@ -547,7 +553,7 @@ TEST_F(stats, only_events_are_late)
 	expect_ledger(self->fd);
 }
 
-/* On a real clock too the figures match the events. */
+/* On a real clock, too, the figures match the events. */
 TEST(lateness_on_a_real_clock)
 {
 	const __u32 clocks[] = {
@@ -579,9 +585,9 @@ TEST(lateness_on_a_real_clock)
 }
 
 /*
- * Registers a token and sleeps until its wheel's timer has gone off. A call on that
- * very tick may be faster than the timer, which then need not go off. So the test
- * asks only afterwards, and if that was too soon all the same, it begins again.
+ * Registers a token and sleeps until the wheel's timer has gone off. A call on the
+ * due tick may be faster than the timer, which then need not go off. The test
+ * therefore asks after the tick, and begins again if the timer was later still.
  */
 static bool let_timer_go_off(int fd, __u64 delay)
 {
@@ -597,7 +603,10 @@ static bool let_timer_go_off(int fd, __u64 delay)
 			return false;
 		if (info.callbacks == before.callbacks + 1)
 			return true;
-		/* An earlier wake-up must not be mistaken for the next one. */
+		/*
+		 * A late timer of this round must not be taken for the next round's
+		 * timer.
+		 */
 		tw_sleep_ms(20);
 		if (tw_read(fd, &event, 1) != 1)
 			return false;
@@ -605,7 +614,7 @@ static bool let_timer_go_off(int fd, __u64 delay)
 	return false;
 }
 
-/* A timer that went off for nothing is one quiet look: the token had been moved. */
+/* INFO counts a timer as quiet that went off for a token that had been moved. */
 TEST(timer_for_nothing)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -627,7 +636,7 @@ TEST(timer_for_nothing)
 	close(fd);
 }
 
-/* So is a read that finds the token of an alarm touched. */
+/* INFO counts a timer as quiet if a read finds that the timer's token was touched. */
 TEST(read_for_nothing)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -691,9 +700,9 @@ static void *be_busy(void *arg)
 }
 
 /*
- * While the threads run no figure goes back, the counters of each moment add up, and
+ * While the threads run, no figure decreases, the counters of each moment add up, and
  * the histogram has as many events as were read by then. At the end all figures match
- * what the threads have counted.
+ * the threads' own counts.
  */
 TEST_F(stats, figures_of_a_busy_wheel)
 {
@@ -741,7 +750,7 @@ TEST_F(stats, figures_of_a_busy_wheel)
 	close(fd);
 }
 
-/* The histogram is written whole, and nothing besides; it need not be aligned. */
+/* STATS writes the whole histogram and nothing else, at any alignment. */
 TEST_F(stats, written_whole)
 {
 	struct {
@@ -767,7 +776,7 @@ TEST_F(stats, written_whole)
 	expect_same(&expected, &area.h);
 }
 
-/* Memory that cannot be written is EFAULT, and the next call gives everything. */
+/* STATS fails with EFAULT if it cannot write, and the next call returns all figures. */
 TEST_F(stats, bad_addresses)
 {
 	const size_t page_size = sysconf(_SC_PAGESIZE);
@@ -785,7 +794,10 @@ TEST_F(stats, bad_addresses)
 	book(&expected, &event, 1);
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &before));
 
-	/* One page to read only, two to write, and nothing. */
+	/*
+	 * The first page can only be read, the next two can be written, and the last
+	 * is missing.
+	 */
 	pages = mmap(NULL, 4 * page_size, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, pages);
@@ -807,13 +819,13 @@ TEST_F(stats, bad_addresses)
 	}
 	ASSERT_EQ(0, get_stats(self->fd, &h));
 	expect_same(&expected, &h);
-	/* The histogram just fits. */
+	/* The histogram fits exactly into the end of the last page. */
 	EXPECT_EQ(0, stats_to(self->fd, end - sizeof(h)));
 	ASSERT_EQ(0, tw_get_state(self->fd, 0, 2, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 }
 
-/* Creates the named wheel "stats", by a file of the device. Returns 0 or -errno. */
+/* Creates the named wheel "stats" through a file of the device. Returns 0 or -errno. */
 static int create_named(int control)
 {
 	static const struct timewheel_setup setup = {
@@ -824,7 +836,7 @@ static int create_named(int control)
 	return tw_ret(tw_create_named(control, NAME, setup));
 }
 
-/* A file with the right to read events may read their lateness. */
+/* A file that was opened for reading or for writing only can read the lateness. */
 TEST_F(stats, read_only_file)
 {
 	struct histogram expected = {}, h;
@@ -849,7 +861,7 @@ TEST_F(stats, read_only_file)
 	EXPECT_EQ(0, get_stats(fd, &h));
 	expect_same(&expected, &h);
 
-	/* The figures belong to the wheel, and so outlive all files. */
+	/* The figures belong to the wheel, and therefore outlive all files. */
 	close(fd);
 	close(reader);
 	close(writer);
@@ -862,7 +874,7 @@ TEST_F(stats, read_only_file)
 	close(reader);
 }
 
-/* In a child that may have little memory: takes all, and asks with none left. */
+/* Takes all memory of a child's group, and calls STATS without any left. */
 static int ask_without_memory(int fd)
 {
 	const size_t at_once = 512;
@@ -899,7 +911,7 @@ static int ask_without_memory(int fd)
 	return 0;
 }
 
-/* A caller without memory may get an error, but the call does not kill it (P9). */
+/* A caller without memory may get an error, but is not killed (P9). */
 TEST_F_TIMEOUT(stats, without_memory, 600)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -918,8 +930,8 @@ TEST_F_TIMEOUT(stats, without_memory, 600)
 }
 
 /*
- * A wheel with leases and periodic tokens. Deliveries end in all ways: 3 are acked, 3
- * nacked, and 1 ends in each other way.
+ * Makes a wheel with leases and periodic tokens. Deliveries end in all ways: 3 are
+ * acked, 3 are nacked, and 1 ends in each other way.
  */
 static void use_deliveries(struct __test_metadata *_metadata, int fd)
 {
@@ -943,7 +955,10 @@ static void use_deliveries(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_NACK, 0, 6, 1, 0));
 	ASSERT_EQ(1, tw_read(fd, events, 8));
 	ASSERT_EQ(0, tw_answer(fd, TIMEWHEEL_OP_EXTEND, 0, 6, 2, 100 * TW_SEC));
-	/* One has lapsed, and one has missed 5 periods. */
+	/*
+	 * The read ends one lease that is over, and one periodic token has missed 5
+	 * periods.
+	 */
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 10, 10 * TW_SEC, TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 15));
 	ASSERT_EQ(2, tw_read(fd, events, 8));
@@ -1028,7 +1043,7 @@ TEST_F(stats, fdinfo_agrees_with_info)
 		"registered touched moved cancelled delivered put_back refiled " \
 		"callbacks quiet acked nacked lapsed returned deleted missed\n"
 
-/* Figures of a wheel, as debugfs lists them. */
+/* The figures of a wheel, in the order of the list in debugfs. */
 enum {
 	SLOTS, TICK, MAX_TOKENS, PENDING, BYTES, REGISTERED, TOUCHED, MOVED,
 	CANCELLED, DELIVERED, PUT_BACK, REFILED, CALLBACKS, QUIET, ACKED, NACKED,
@@ -1049,14 +1064,14 @@ static void figures_of(const struct timewheel_info *info, __u64 *figures)
 	memcpy(figures, f, sizeof(f));
 }
 
-/* A line of the list of wheels. */
+/* A line of the list of wheels in debugfs. */
 struct line {
 	unsigned long number, uid;
 	char name[TIMEWHEEL_NAME_SIZE], clock[16];
 	__u64 figures[FIGURES];
 };
 
-/* The list of wheels after its header; NULL if it cannot be read. */
+/* Opens the list of wheels and reads its header. Returns NULL if it cannot be read. */
 static FILE *open_wheels(void)
 {
 	FILE *file = fopen(DEBUGFS "/timewheel/wheels", "re");
@@ -1081,7 +1096,7 @@ static bool number(const char *text, __u64 *value)
 	return !*end;
 }
 
-/* Returns 1; 0 at the end; -1 if a line is malformed. */
+/* Reads a line. Returns 1, 0 at the end of the file, or -1 if the line is malformed. */
 static int next_wheel(FILE *file, struct line *l)
 {
 	char text[512], *column[4 + FIGURES + 1], *at = text;
@@ -1107,7 +1122,7 @@ static int next_wheel(FILE *file, struct line *l)
 	return 1;
 }
 
-/* Looks for a wheel. Returns how many lines are of it, or -1. */
+/* Looks for a wheel. Returns the number of its lines, or -1. */
 static int find_wheel(unsigned long number, struct line *found)
 {
 	FILE *file = open_wheels();
@@ -1216,7 +1231,7 @@ TEST_F(stats, debugfs_wheels)
 	close(real);
 }
 
-/* Sums over all wheels. Only the first three figures may decrease. */
+/* The names of the sums over all wheels. Only the first three sums may decrease. */
 static const char *const total_names[] = {
 	"wheels", "pending", "bytes", "registered", "touched", "moved",
 	"cancelled", "delivered", "put_back", "refiled", "callbacks", "quiet",
@@ -1238,7 +1253,7 @@ static bool read_bucket(const char *text, struct histogram *h)
 	if (sscanf(text, "%llu %llu %llu", &from, &to, &count) != 3)
 		return false;
 	bucket = bucket_of(from);
-	/* Each bucket once, whole, and only with something in it. */
+	/* Each bucket has at most one line, with both bounds and a count above 0. */
 	if (from != low(bucket) || to != high(bucket) || !count ||
 	    h->count[bucket])
 		return false;
@@ -1260,7 +1275,7 @@ static bool read_total(const char *name, const char *text, struct totals *t,
 	return false;
 }
 
-/* Returns whether it has each expected line once, and nothing else. */
+/* Returns whether the file has each expected line once, and nothing else. */
 static bool read_totals(struct totals *t)
 {
 	FILE *file = fopen(DEBUGFS "/timewheel/stats", "re");
@@ -1282,7 +1297,7 @@ static bool read_totals(struct totals *t)
 	return ok && seen == (1U << TOTALS) - 1;
 }
 
-/* What the wheel @fd adds to all figures, its memory aside. */
+/* Adds the figures of the wheel @fd to the expected sums. */
 static void add_wheel(struct __test_metadata *_metadata, struct totals *t,
 		      int fd)
 {
@@ -1317,13 +1332,13 @@ static void _expect_totals(struct __test_metadata *_metadata,
 	_expect_same(_metadata, &expected->lateness, &t.lateness, line);
 }
 
-/* Subtracts the figures that count only living wheels. */
+/* Resets the figures that count only living wheels to their values before the test. */
 static void forget_living(struct totals *t, const struct totals *before)
 {
 	memcpy(t->value, before->value, 3 * sizeof(t->value[0]));
 }
 
-/* The module's figures are the sums over all wheels, the ended ones too. */
+/* The module's figures are the sums over all living and ended wheels. */
 TEST_F(stats, debugfs_stats)
 {
 	struct totals before, expected;
@@ -1332,7 +1347,7 @@ TEST_F(stats, debugfs_stats)
 
 	NEEDS_KERNEL("debugfs");
 	NEED_DEBUGFS();
-	/* The fixture's wheel is in them from the start, and stays unused. */
+	/* The figures include the fixture's wheel, which stays unused. */
 	ASSERT_TRUE(read_totals(&before));
 	real = TW_OPEN(O_RDWR);
 	expect_totals(&before);
@@ -1354,7 +1369,7 @@ TEST_F(stats, debugfs_stats)
 	add_wheel(_metadata, &expected, fd);
 	expect_totals(&expected);
 
-	/* With a token in it. Such an end of a token is not counted. */
+	/* The wheel is closed with a token, whose end is not counted. */
 	close(real);
 	EXPECT_EQ(0, tw_destroy_named(self->fd, NAME));
 	close(fd);
@@ -1383,7 +1398,7 @@ TEST_F(stats, debugfs_is_roots)
 	}
 }
 
-/* Could a word of the file at @path be an address of the kernel? */
+/* Returns whether a word of the file at @path may be an address of the kernel. */
 static bool tells_an_address(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -1423,7 +1438,7 @@ TEST_F(stats, no_addresses)
 	}
 }
 
-/* Threads that make wheels, use them a little, and end them. */
+/* Threads that make wheels, use them a little, and close or destroy them. */
 struct makers {
 	_Atomic bool stop;
 	_Atomic unsigned long made;
@@ -1432,7 +1447,7 @@ struct makers {
 	int control;
 };
 
-#define USED	5	/* tokens of each, of which one is read, one touched */
+#define USED	5	/* tokens of each wheel: one is read, and one is touched */
 
 static bool make_and_end(bool named)
 {
@@ -1465,7 +1480,7 @@ static void *make_wheels(void *arg)
 	return NULL;
 }
 
-/* Wheels that have counted a lot when they end. */
+/* Makes wheels that have large counts when they end. */
 static void *make_large_wheels(void *arg)
 {
 	struct makers *m = arg;
@@ -1484,8 +1499,8 @@ static void *make_large_wheels(void *arg)
 }
 
 /*
- * A wheel that ends is always counted either as living or as ended, so sums do not go
- * back.
+ * A wheel is always counted either as living or as ended. The sums therefore never
+ * decrease while wheels end.
  */
 TEST_F(stats, debugfs_stats_while_wheels_end)
 {
@@ -1519,7 +1534,7 @@ TEST_F(stats, debugfs_stats_while_wheels_end)
 
 #define LIVING	500
 
-/* Each living wheel has one line, which is complete. */
+/* Expects one complete line of each living wheel. */
 static void expect_all_listed(struct __test_metadata *_metadata,
 			      const __u32 *living)
 {
@@ -1543,8 +1558,9 @@ static void expect_all_listed(struct __test_metadata *_metadata,
 }
 
 /*
- * The files may be read while wheels come and go. A wheel that stays is neither missed
- * nor listed twice, and at the end the sums include all wheels that ever existed.
+ * The files can be read while wheels are made and ended. A wheel that stays is
+ * neither missed nor listed twice, and at the end the sums include all wheels that
+ * ever existed.
  */
 TEST_F_TIMEOUT(stats, debugfs_while_wheels_come_and_go, 120)
 {

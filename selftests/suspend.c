@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Wheels on a machine that is suspended to RAM: MONOTONIC wheels stand still while it
- * sleeps, BOOTTIME and REALTIME wheels go on. The RTC wakes the machine. What fell due
- * is there on resume, nothing is early or lost, and no wheel has woken the machine
- * (P1, P3, P8). Needs root, and a machine that may be sent to sleep. On an emulated
- * machine run it once: that does not sleep reliably a second time.
+ * A machine with wheels is suspended to RAM: MONOTONIC wheels stand still while it
+ * sleeps, BOOTTIME and REALTIME wheels go on. The RTC wakes the machine. Tokens that
+ * became due can be read on resume, no token is early or lost, and no wheel has woken
+ * the machine (P1, P3, P8). The test needs root, and a machine that may be sent to
+ * sleep. An emulated machine does not sleep reliably a second time.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "tw_sleeper.h"
 #include "tw_test.h"
 
-#define ASLEEP	"5"	/* seconds; the RTC has no finer ones */
+#define ASLEEP	"5"	/* seconds, because the RTC counts whole seconds */
 #define WAKE	"/sys/class/rtc/rtc0/wakealarm"
 #define STATE	"/sys/power/state"
 #define PRETEND	"/sys/power/pm_test"
@@ -28,14 +28,14 @@ static const struct {
 };
 
 #define CLOCKS	ARRAY_SIZE(clocks)
-#define TOKENS	100	/* due in the 4 s from before the sleep on */
-#define FAR	TOKENS	/* one that is due in an hour */
+#define TOKENS	100	/* due within 4 s from the registration on */
+#define FAR	TOKENS	/* id of a token that is due in an hour */
 
-/* Two wheels: a reader sleeps in a read of @blocked, and nobody reads @fd meanwhile. */
+/* Two wheels of a clock. A reader sleeps in a read of @blocked, and no thread reads @fd. */
 struct wheels {
 	struct tw_sleeper reader;
 	int blocked, fd;
-	struct timewheel_token far;	/* as it was before the sleep */
+	struct timewheel_token far;	/* state before the sleep */
 	__u64 before;
 };
 
@@ -57,7 +57,7 @@ static void prepare(struct __test_metadata *_metadata, struct wheels *w,
 	ASSERT_TRUE(tw_start_sleeper(&w->reader, w->blocked, tw_sleep_in_read));
 }
 
-/* The reader that slept gets its event after the machine's sleep, and no error. */
+/* The sleeping reader gets its event after the machine's sleep, and no error. */
 static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
 			size_t i)
 {
@@ -68,11 +68,11 @@ static void expect_read(struct __test_metadata *_metadata, struct wheels *w,
 	EXPECT_EQ(7ULL, event->cookie);
 	EXPECT_LE(event->deadline, event->taken);
 	EXPECT_LE(event->taken, tw_now(clocks[i].id));
-	/* By its own clock, whatever other wheels did meanwhile. */
+	/* The deadline is in the time of the wheel's own clock. */
 	EXPECT_GE(w->before + 1501 * TW_MS, event->deadline);
 }
 
-/* Tokens due before, in and after the sleep come once, in order, not early. */
+/* Tokens due before, in and after the sleep come once, in order, and not early. */
 static void expect_all(struct __test_metadata *_metadata, struct wheels *w)
 {
 	struct timewheel_event event;
@@ -91,7 +91,7 @@ static void expect_all(struct __test_metadata *_metadata, struct wheels *w)
 	EXPECT_EQ(1ULL, info.pending);
 }
 
-/* A far deadline is where it was; on MONOTONIC the sleep does not count. */
+/* A far deadline has not changed. On MONOTONIC wheels the sleep does not count. */
 static void expect_far(struct __test_metadata *_metadata, struct wheels *w,
 		       size_t i, __u64 slept)
 {
@@ -116,7 +116,7 @@ static __u64 time_asleep(void)
 	return tw_now(CLOCK_BOOTTIME) - monotonic;
 }
 
-/* A kernel without an RTC that wakes it may pretend to sleep, for a few seconds. */
+/* A kernel without an RTC that can wake it only pretends to sleep, for a few seconds. */
 static bool sleep_until_woken(void)
 {
 	bool pretends = access(WAKE, W_OK);
@@ -143,7 +143,7 @@ TEST(suspend_to_ram)
 	ASSERT_TRUE(sleep_until_woken());
 	slept = time_asleep() - slept;
 	TH_LOG("slept for %llu ms", slept / TW_MS);
-	/* No wheel has woken it: they had tokens due every 40 ms. */
+	/* No wheel has woken the machine, though tokens were due every 40 ms. */
 	EXPECT_LE(TW_SEC, slept);
 	for (size_t i = 0; i < CLOCKS; i++) {
 		expect_read(_metadata, &wheels[i], i);

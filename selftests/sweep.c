@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each call, with each of its allocations and copies failing in turn, and each two
- * copies in a row: it tells what was done, all the rest is as it was, and a second
- * call does that; each token ends once. The module's loading as well. Needs root,
- * and a kernel that injects faults.
+ * The program makes each call with each of its allocations and copies failing in
+ * turn, and each two copies in a row: the call tells which part of its work was done,
+ * nothing else has changed, and a second call does the rest. Each token ends once.
+ * The module is loaded and unloaded with faults as well. The test needs root, and a
+ * kernel that injects faults.
  */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
@@ -23,37 +24,37 @@
 #define LONG		1200	/* seconds; guests may be emulated */
 #define NAME		"sweep"
 #define NODE		"/dev/timewheels/" NAME
-#define NEW		5000	/* an id that nobody has */
+#define NEW		5000	/* an id that no token has */
 #define MOST_UNITS	700
-#define FAR		100000	/* a tick when all is due */
+#define FAR		100000	/* a tick on which all tokens are due */
 
-/* What is there when a call comes. */
+/* The wheel or file on which a call is made. */
 enum scene {
 	WHEEL,		/* a private wheel */
-	NAMED,		/* a named one, by two files */
-	FRESH,		/* a file that is not set up */
+	NAMED,		/* a named wheel with two open files */
+	FRESH,		/* a file without a wheel */
 };
 
 struct wheel;
 
 /**
  * struct sweep - a call whose allocations and copies are to fail
- * @name: how it is called
+ * @name: name of the call
  * @scene: enum scene
- * @setup: how the wheel is, or is to be, set up
- * @tokens: how many it has, with ids from 1 on, due on ticks from 1 on
- * @hand: on which tick its hand is
- * @held: of the wheel with leases, token 1 is held
- * @call: the call for units @from to @to, of which wheel->done tells how far it
- *	came. Returns what the system call does, or -errno
- * @units: how many things it does, one after the other; 0 for 1
- * @op: operation, if it is one
+ * @setup: set-up of the wheel, or the set-up that the call uses
+ * @tokens: number of tokens, with ids from 1 on, due on ticks from 1 on
+ * @hand: tick of the hand
+ * @held: token 1 is held, on a wheel with leases
+ * @call: makes the call for units @from to @to, stores the number of units that were done
+ *	in wheel->done, and returns the result of the system call, or -errno
+ * @units: number of things that the call does, one after the other; 0 stands for 1
+ * @op: operation, if the call has one
  * @arg: a size, a tick, a number or flags
- * @path: of a file that it reads
- * @nomem: ENOMEM is one of its errors
- * @unsure: when it fails, all may have been done
- * @immune: nothing in it can fail
- * @still: it changes nothing that can be seen
+ * @path: path of a file that the call reads
+ * @nomem: ENOMEM is one of the call's errors
+ * @unsure: a call that fails may have done its work
+ * @immune: nothing in the call can fail
+ * @still: the call changes nothing that can be seen
  */
 struct sweep {
 	const char		*name;
@@ -74,18 +75,18 @@ struct sweep {
 };
 
 /**
- * struct wheel - what a call is made on
+ * struct wheel - the wheel or file on which a call is made
  * @sweep: the call
  * @device: a file of the device
- * @fd: the file that is used by the call
- * @view: a file that its outcome is seen by
- * @other: what the call has opened
- * @map: what is mapped
- * @map_size: how much
- * @generation: that of its tokens' first lives, as they tell; 0 before one has
+ * @fd: the file that the call uses
+ * @view: a file through which the test sees the outcome
+ * @other: the file that the call has opened
+ * @map: the mapping
+ * @map_size: size of the mapping
+ * @generation: generation of the tokens' first lives, 0 before the test has seen a handle
  * @done: units that were done
- * @skip: units that were not, in the midst of others
- * @out: what the call tells, compared after it was successful
+ * @skip: units in the middle that were not done
+ * @out: results of the call, which are compared if it was successful
  */
 struct wheel {
 	const struct sweep	*sweep;
@@ -114,9 +115,7 @@ static __u32 units(const struct sweep *s)
 	return s->units ?: 1;
 }
 
-/*
- * The calls.
- */
+/* The following functions make the calls. They carry out units @from to @to. */
 
 static int finish(struct wheel *w, long ret)
 {
@@ -131,7 +130,10 @@ static int call_op(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, tw_op(w->fd, &w->out.ops[0]));
 }
 
-/* The operation, and registrations behind it. Those to be skipped are left out. */
+/*
+ * Makes a batch of the operation and registrations behind it, without the units to be
+ * skipped.
+ */
 static int call_batch(struct wheel *w, __u32 from, __u32 to)
 {
 	bool ids = !(w->sweep->setup.flags & TIMEWHEEL_SETUP_NO_IDS);
@@ -163,7 +165,10 @@ static int call_read(struct wheel *w, __u32 from, __u32 to)
 	return ret;
 }
 
-/* The short way has no copy that could be made to fail; a larger one has. */
+/*
+ * The short form of TOUCH has no copy that can be made to fail. A larger structure
+ * has one.
+ */
 static int call_touch(struct wheel *w, __u32 from, __u32 to)
 {
 	struct {
@@ -189,7 +194,7 @@ static int call_touch_many(struct wheel *w, __u32 from, __u32 to)
 	return ret;
 }
 
-/* Any command, by its place in the table of all. */
+/* Makes any call, which is named by its index in the table of all commands. */
 static int call_command(struct wheel *w, __u32 from, __u32 to)
 {
 	const struct tw_command *c = &tw_commands[w->sweep->arg];
@@ -287,7 +292,7 @@ static int call_close(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, close(fd));
 }
 
-/* A file that tells of wheels; the descriptor's is made of w->fd. */
+/* Reads a file that shows wheels. A path of fdinfo gets the number of w->fd. */
 static int call_file(struct wheel *w, __u32 from, __u32 to)
 {
 	char path[64], text[4096];
@@ -310,7 +315,7 @@ static int call_poll(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, poll(&p, 1, 0));
 }
 
-/* Waiters are told by another file, which is there already. */
+/* The epoll is open before the call, which only adds the wheel to it. */
 static int call_epoll(struct wheel *w, __u32 from, __u32 to)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -318,7 +323,7 @@ static int call_epoll(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, epoll_ctl(w->other, EPOLL_CTL_ADD, w->fd, &event));
 }
 
-/* Where no page table is: a mapping and its first use need one. */
+/* Returns an address without a page table, which a mapping and its first use then need. */
 static void *nowhere(void)
 {
 	const size_t span = 4 << 20;
@@ -346,7 +351,7 @@ static int call_mmap(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, map(w));
 }
 
-/* The first use of a page: a touch of token 4, by its word. */
+/* Uses a page of touch words for the first time, by a touch of token 4. */
 static int call_use(struct wheel *w, __u32 from, __u32 to)
 {
 	__u64 *word = w->map;
@@ -356,18 +361,16 @@ static int call_use(struct wheel *w, __u32 from, __u32 to)
 	return finish(w, 0);
 }
 
-/*
- * The outcome.
- */
+/* The following functions look at the outcome of a call. */
 
-/* All that there is to see. Nothing of it changes by itself. */
+/* The visible state of the wheel and the module. No part of it changes by itself. */
 struct state {
 	bool			node;
 	long			references;
 	char			users[256];
-	struct timewheel_info	info;	/* its size is 0: there is no wheel */
+	struct timewheel_info	info;	/* the size in it is 0 if there is no wheel */
 	long			n;
-	long			found;	/* of them by their ids */
+	long			found;	/* number of tokens that GET finds by id */
 	struct timewheel_token	tokens[TW_LISTED];
 };
 
@@ -391,7 +394,7 @@ static void see_wheel(struct __test_metadata *_metadata, const struct wheel *w,
 	for (int i = 0; i < st->n; i++)
 		st->found += !tw_get(fd, 0, st->tokens[i].id, &token) &&
 			     token.handle == st->tokens[i].handle;
-	/* A read that was in vain may count as a delivery here, and here only. */
+	/* Only a read that failed may count as a delivery. */
 	for (int i = 0; i < st->n && w->sweep->call == call_read; i++)
 		st->tokens[i].delivery = 0;
 }
@@ -415,9 +418,10 @@ static void see(struct __test_metadata *_metadata, const struct wheel *w,
 }
 
 /*
- * The first generation of a wheel is random: here handles become what they were if
- * it was 0, so that those of two wheels can be compared. A wheel without tokens
- * tells it by the first handle that is seen.
+ * The first generation of a wheel is random. This function changes a handle to the
+ * handle that it would be if the first generation was 0, so that two wheels can be
+ * compared. If the wheel was empty, the first handle that is seen tells its first
+ * generation.
  */
 static void make_plain(struct wheel *w, __u64 *handle)
 {
@@ -436,7 +440,7 @@ static void see_plain(struct __test_metadata *_metadata, struct wheel *w,
 		make_plain(w, &st->tokens[i].handle);
 }
 
-/* The same for what the call has told. */
+/* Changes the handles in the results of a call in this way. */
 static void make_out_plain(struct wheel *w)
 {
 	int (*call)(struct wheel *w, __u32 from, __u32 to) = w->sweep->call;
@@ -467,11 +471,9 @@ static void print_state(struct __test_metadata *_metadata, const char *what,
 #undef PRINT
 }
 
-/*
- * The stage.
- */
+/* The following functions make and end the wheel of a call. */
 
-/* Its tokens, and what has become of them. */
+/* Registers the wheel's tokens, moves the hand, and takes the token that is to be held. */
 static void fill(struct __test_metadata *_metadata, struct wheel *w)
 {
 	const struct sweep *s = w->sweep;
@@ -547,7 +549,10 @@ static void unmake(struct __test_metadata *_metadata, struct wheel *w)
 	ASSERT_EQ(0, tw_refcnt());
 }
 
-/* What is there if units were done up to @done, but for those to be skipped. */
+/*
+ * Shows the state after a call without faults for units up to @done, without the
+ * skipped ones.
+ */
 static void see_after(struct __test_metadata *_metadata, const struct sweep *s,
 		      __u32 done, const bool *skip, struct wheel *w,
 		      struct state *st)
@@ -562,11 +567,12 @@ static void see_after(struct __test_metadata *_metadata, const struct sweep *s,
 	unmake(_metadata, w);
 }
 
-/*
- * The ledger.
- */
+/* The following functions check that each token ends once. */
 
-/* An event of a listed token: it ends, by whatever it takes. */
+/*
+ * Notes the event of a listed token, and ends the token by an ACK or a cancel if
+ * necessary.
+ */
 static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
 		      const struct state *st, unsigned char *ends,
 		      const struct timewheel_event *event)
@@ -586,7 +592,7 @@ static void end_token(struct __test_metadata *_metadata, const struct wheel *w,
 				       event->handle));
 }
 
-/* All tokens that are there come, each once, and then there are none. */
+/* Expects one event of each token that the wheel has, and then an empty wheel. */
 static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 {
 	static struct timewheel_event events[64];
@@ -619,9 +625,7 @@ static void drain(struct __test_metadata *_metadata, const struct wheel *w)
 		EXPECT_EQ(info.registered, info.cancelled + info.delivered);
 }
 
-/*
- * Turns.
- */
+/* The following functions inject faults and judge the outcome. */
 
 enum fault {
 	NTH,	/* the n-th allocation or copy */
@@ -665,7 +669,10 @@ static void inject(const FIXTURE_DATA(sweep) *self, enum fault fault,
 	tw_inject_switch(self->make, "1");
 }
 
-/* How many have failed since. What looks is counted, too, and may fail itself. */
+/*
+ * Returns how many faults were injected. The calls of this function are counted, too,
+ * and may fail.
+ */
 static int injected(const FIXTURE_DATA(sweep) *self, enum fault fault)
 {
 	char left = 0;
@@ -685,13 +692,13 @@ static int injected(const FIXTURE_DATA(sweep) *self, enum fault fault)
 	return failed;
 }
 
-/* What the sweep of a call goes by: nothing done, and all. */
+/* The states before and after a call without faults, with which the outcome is compared. */
 static struct {
 	struct wheel wheel;
 	struct state before, after;
 } should;
 
-/* What a batch says of operations in its midst that could not be done. */
+/* Notes the operations of a batch that could not be carried out, by their results. */
 static void see_results(struct __test_metadata *_metadata, struct wheel *w)
 {
 	for (__u32 i = 0; w->sweep->call == call_batch && i < w->done; i++) {
@@ -707,7 +714,10 @@ static bool skips(const struct wheel *w)
 	return memchr(w->skip, true, sizeof(w->skip));
 }
 
-/* What the call has said: an error that it may give, or the same as ever. */
+/*
+ * A call has to return an error that it may give, or the results of a call without
+ * faults.
+ */
 static void judge_return(struct __test_metadata *_metadata, struct wheel *w,
 			 int ret)
 {
@@ -726,7 +736,7 @@ static void judge_return(struct __test_metadata *_metadata, struct wheel *w,
 	}
 }
 
-/* What the call has not done, once more, and there it is. */
+/* Calls again for the units that were not done, and expects the state after all units. */
 static void mend(struct __test_metadata *_metadata, struct wheel *w)
 {
 	const struct sweep *s = w->sweep;
@@ -743,12 +753,12 @@ static void mend(struct __test_metadata *_metadata, struct wheel *w)
 		EXPECT_LE(0, s->call(w, done, units(s)));
 	see_plain(_metadata, w, &st);
 	EXPECT_EQ(0, memcmp(&st, &should.after, offsetof(struct state, tokens)));
-	/* Tokens that came later than others have other handles. */
+	/* A token that was registered by the second call has another handle. */
 	if (!any)
 		EXPECT_TRUE(same(&st, &should.after));
 }
 
-/* The call with its fault @n. Returns how many there were. */
+/* Makes the call with fault @n. Returns how many faults were injected. */
 static int turn(struct __test_metadata *_metadata,
 		const FIXTURE_DATA(sweep) *self, const struct sweep *s,
 		enum fault fault, unsigned int n)
@@ -821,7 +831,7 @@ static void sweep(struct __test_metadata *_metadata,
 		sweep(_metadata, self, &(sweeps)[i_]);			\
 } while (0)
 
-/* A wheel, or how it is to be. */
+/* The set-up of a wheel. */
 #define SETUP(...)							\
 	.setup = {							\
 		.size = sizeof(struct timewheel_setup),			\
@@ -900,7 +910,10 @@ static const struct sweep operations[] = {
 	},
 };
 
-/* Carried out or not, and if its answer is lost, it is seen which. */
+/*
+ * An operation is carried out or not. The wheel's state tells which, if the answer is
+ * lost.
+ */
 TEST_F_TIMEOUT(sweep, an_operation_is_done_or_not, LONG)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
@@ -912,7 +925,7 @@ TEST_F_TIMEOUT(sweep, an_operation_is_done_or_not, LONG)
 	}
 }
 
-/* As many as it says, and those among them that it says could not be. */
+/* A batch tells how many operations it has carried out, and which of them failed. */
 TEST_F_TIMEOUT(sweep, a_batch_tells_what_was_done, LONG)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
@@ -926,9 +939,10 @@ TEST_F_TIMEOUT(sweep, a_batch_tells_what_was_done, LONG)
 }
 
 /*
- * The arena, its lists and the table of ids grow meanwhile: the latter in the midst
- * of a registration, because the worker that should have done it has no CPU. One
- * fault does not keep an id out of it: for what comes then see core/model_test.c.
+ * The arena, its lists and the table of ids grow during the batch. The table grows
+ * within a registration, because the worker that usually lets it grow gets no CPU.
+ * One fault does not keep an id out of the table. For further faults see
+ * core/model_test.c.
  */
 TEST_F_TIMEOUT(sweep, a_batch_grows_the_wheel, LONG)
 {
@@ -990,8 +1004,9 @@ TEST_F_TIMEOUT(sweep, a_command_is_done_or_not, LONG)
 }
 
 /*
- * Also a command that has no sweep of its own above. The token of id 1 is the one
- * that arguments in the table are about. Only the short way of TOUCH cannot fail.
+ * Each command is tested with the arguments of the table, which name the token of id
+ * 1, also if it has no sweep of its own above. Only the short form of TOUCH cannot
+ * fail.
  */
 TEST_F_TIMEOUT(sweep, each_command_of_a_wheel_is_done_or_not, LONG)
 {
@@ -1011,7 +1026,7 @@ TEST_F_TIMEOUT(sweep, each_command_of_a_wheel_is_done_or_not, LONG)
 	}
 }
 
-/* What was not copied out comes again, also to a file that reads for the first time. */
+/* An event that was not copied comes again, also to a file that reads for the first time. */
 TEST_F_TIMEOUT(sweep, a_read_loses_nothing, LONG)
 {
 	const struct sweep sweeps[] = {
@@ -1113,7 +1128,7 @@ TEST_F_TIMEOUT(sweep, what_tells_of_wheels_changes_nothing, LONG)
 	SWEEP(sweeps);
 }
 
-/* Neither the file nor its user's account has anything of what failed. */
+/* A set-up that failed leaves nothing behind, in the file or in its user's account. */
 TEST_F_TIMEOUT(sweep, a_wheel_is_set_up_or_not, LONG)
 {
 	const struct sweep sweeps[] = {
@@ -1192,8 +1207,8 @@ TEST_F_TIMEOUT(sweep, a_file_is_open_or_not, LONG)
 }
 
 /*
- * Memory that can be fetched, and then cannot be written all the same: after some
- * tries the read gives up.
+ * A read gives up after some tries if its memory can be fetched but each copy to it
+ * fails.
  */
 TEST_F(sweep, a_read_whose_copies_all_fail)
 {
@@ -1205,7 +1220,7 @@ TEST_F(sweep, a_read_whose_copies_all_fail)
 	ASSERT_EQ(0, tw_register(fd, 1, TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_register(fd, 2, 2 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 2));
-	/* More often than any reader tries, but not for ever. */
+	/* The copies fail more often than a reader tries, but the number has a limit. */
 	ASSERT_TRUE(tw_inject_percent("fail_usercopy", "100"));
 	ASSERT_TRUE(tw_inject_set("fail_usercopy", "times", "10000"));
 	tw_inject_switch(self->make, "1");
@@ -1224,19 +1239,20 @@ TEST_F(sweep, a_read_whose_copies_all_fail)
 	close(fd);
 }
 
-/*
- * The module.
- */
+/* The following tests load and unload the module. */
 
 FIXTURE(module) {
 	FIXTURE_DATA(sweep) inject;
 	struct stat device;
 	int file;
 	size_t size;
-	void *image;	/* without its trace events */
+	void *image;	/* the module without its trace events */
 };
 
-/* A kernel that has no memory for trace events warns, which is not the module's. */
+/*
+ * The module is loaded without its trace events, because the kernel itself warns if
+ * it has no memory for them.
+ */
 FIXTURE_SETUP(module)
 {
 	static const char events[] = "_ftrace_events";
@@ -1267,7 +1283,7 @@ static int load(const FIXTURE_DATA(module) *self)
 	return tw_ret(syscall(SYS_init_module, self->image, self->size, ""));
 }
 
-/* With all that is in it, as it was. */
+/* The original module is loaded again, with its trace events. */
 FIXTURE_TEARDOWN(module)
 {
 	tw_inject_init();
@@ -1292,10 +1308,10 @@ static bool module_works(void)
 	return works;
 }
 
-#define NEVER	1000000	/* more than can fail in a load */
-#define OWN	200	/* so many of them, and no more, are the module's: the last ones */
+#define NEVER	1000000	/* more than the faults of a load */
+#define OWN	200	/* upper limit of the module's own faults, which come last */
 
-/* How much can fail in a load. */
+/* Returns the number of allocations and copies of a load that can fail. */
 static unsigned int count_faults(const FIXTURE_DATA(module) *self)
 {
 	char left[16] = "";
@@ -1308,9 +1324,9 @@ static unsigned int count_faults(const FIXTURE_DATA(module) *self)
 }
 
 /*
- * Whatever failed: it is there and works, or is not. A load takes long in a kernel that
- * watches: a short run has some of the faults, and more of the module's own, which come
- * last, than of the kernel's.
+ * A load with a fault ends with a module that works, or with none. A load takes long
+ * in a kernel with debugging options. A short run therefore has only some of the
+ * kernel's faults, and more of the module's own faults, which come last.
  */
 TEST_F_TIMEOUT(module, is_loaded_or_not, LONG)
 {
@@ -1367,7 +1383,7 @@ TEST_F_TIMEOUT(module, is_unloaded_or_not, LONG)
 	TH_LOG("%u faults", n - 1);
 }
 
-/* Sets a wheel up while there are only so many bytes for objects. Returns 0, or -errno. */
+/* Sets a wheel up when only @bytes can be allocated for objects. Returns 0, or -errno. */
 static int set_up_within(struct __test_metadata *_metadata, const FIXTURE_DATA(module) *self,
 			 unsigned int bytes)
 {
@@ -1387,8 +1403,9 @@ static int set_up_within(struct __test_metadata *_metadata, const FIXTURE_DATA(m
 }
 
 /*
- * A wheel that gets no number for want of memory leaves nothing behind in the tree of numbers,
- * which outlives wheels. A kernel that watches memory tells of it when the module has gone.
+ * A wheel that gets no number for want of memory leaves nothing behind in the tree of
+ * numbers, which outlives wheels. A kernel that looks for leaks reports one when the
+ * module is unloaded.
  */
 TEST_F_TIMEOUT(module, a_number_that_is_not_given_leaves_nothing, LONG)
 {
@@ -1398,7 +1415,10 @@ TEST_F_TIMEOUT(module, a_number_that_is_not_given_leaves_nothing, LONG)
 	do {
 		ASSERT_EQ(0, unload());
 		ASSERT_EQ(0, load(self));
-		/* For the next number the tree takes two nodes, each of more than 512 bytes. */
+		/*
+		 * After 63 wheels the tree needs two nodes for the next number, each
+		 * of more than 512 bytes.
+		 */
 		for (int i = 1; i < 64; i++)
 			ASSERT_TRUE(module_works());
 		ret = set_up_within(_metadata, self, bytes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Changes around a wheel: the wall clock is set, processes have time namespaces, the
- * machine stands still, a million tokens are due at once, the module is to be removed.
- * Needs root, else it skips. It restores what it changes, but run it in a guest all the
- * same.
+ * The program changes the world around a wheel: the wall clock is set, processes have
+ * time namespaces, the machine stands still, a million tokens are due at once, and
+ * the module is to be removed. The test needs root, and skips without. It restores
+ * everything that it changes, but it should run in a guest.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +22,10 @@ FIXTURE(wall_clock) {
 	struct tw_wall wall;
 };
 
-/* @tick: how many us a hundredth of a second takes; the default is 10000. */
+/*
+ * Sets the speed of the clock: @tick is the number of us in a hundredth of a second,
+ * usually 10000.
+ */
 static int slew_clock(long tick)
 {
 	struct timex timex = { .modes = ADJ_TICK, .tick = tick };
@@ -43,7 +46,10 @@ FIXTURE_TEARDOWN(wall_clock)
 	tw_restore_wall(&self->wall);
 }
 
-/* P8: a REALTIME token is due when the clock shows it, set forward or not. */
+/*
+ * P8: a REALTIME token is due when the clock shows its deadline, also if the clock
+ * was set forward.
+ */
 TEST_F(wall_clock, forward)
 {
 	int fd = TW_OPEN(O_RDWR);
@@ -62,7 +68,7 @@ TEST_F(wall_clock, forward)
 	EXPECT_FALSE(tw_readable(fd));
 }
 
-/* P1, P8: the clock is set back, forth and back: no token is early or lost. */
+/* P1, P8: no token is early or lost when the clock is set back, forward and back. */
 TEST_F(wall_clock, back_and_forth)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -77,14 +83,14 @@ TEST_F(wall_clock, back_and_forth)
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
 	deadline = token.deadline;
 
-	/* An hour back: a token that would be due is not. */
+	/* The clock is set back by an hour, and the token is not due yet. */
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
 	EXPECT_EQ(0, poll(&p, 1, 300));
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 	ASSERT_EQ(0, tw_get(fd, 0, 1, &token));
 	EXPECT_EQ(deadline, token.deadline);
 
-	/* Registered at the earlier time: due by that clock. */
+	/* A token registered at the earlier time is due by the earlier time. */
 	ASSERT_EQ(0, tw_register(fd, 2, 50 * TW_MS, 0, NULL));
 	ASSERT_EQ(1, poll(&p, 1, -1));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
@@ -92,7 +98,7 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_LE(event.deadline, event.taken);
 	EXPECT_LT(event.taken, deadline);
 
-	/* An hour ahead and, unread, back again. */
+	/* The clock goes ahead by an hour and back again, without a read in between. */
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
 	EXPECT_EQ(1, poll(&p, 1, 1000));
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, -(__s64)HOUR));
@@ -100,7 +106,10 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_EQ(-1, tw_read(fd, &event, 1));
 	EXPECT_EQ(0, poll(&p, 1, 100));
 
-	/* Shortly before its time again: the timer has to be armed for it. */
+	/*
+	 * The clock is set to shortly before the deadline, for which the timer has to
+	 * be armed.
+	 */
 	ASSERT_EQ(0, tw_shift_wall(&self->wall, deadline - 200 * TW_MS -
 				   self->wall.offset -
 				   tw_now(CLOCK_MONOTONIC)));
@@ -111,7 +120,7 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_LE(deadline, event.taken);
 }
 
-/* P8: the clock is set back after an unseen alarm: the alarm is set again. */
+/* P8: if the clock is set back after an unseen alarm, the alarm is set again. */
 TEST_F(wall_clock, back_over_an_alarm)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -132,7 +141,10 @@ TEST_F(wall_clock, back_over_an_alarm)
 	}
 }
 
-/* Hundreds of steps with tokens spread over an hour: a ledger, and none is early. */
+/*
+ * P3, P1: the clock is set hundreds of times, tokens are spread over an hour, and
+ * each comes once and not early.
+ */
 TEST_F(wall_clock, many_steps)
 {
 	enum { TOKENS = 1000 };
@@ -146,7 +158,10 @@ TEST_F(wall_clock, many_steps)
 		ASSERT_EQ(0, tw_register(fd, i, i * 7919ULL % 3600 * TW_SEC, 0,
 					 NULL));
 	for (int step = 0; step < 600; step++) {
-		/* Ever further, but back as often as forth. */
+		/*
+		 * The time grows on the whole, but the clock goes back as often as
+		 * forward.
+		 */
 		__s64 to = step * 10LL + (step % 2 ? -600 : 600);
 
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, to * (__s64)TW_SEC));
@@ -162,7 +177,7 @@ TEST_F(wall_clock, many_steps)
 		EXPECT_EQ(1, seen[i]);
 }
 
-/* P1, P8: a clock runs slower or faster by a tenth, as with NTP. */
+/* P1, P8: no token is early on a clock that is slower or faster by a tenth, as with NTP. */
 TEST_F(wall_clock, slewed)
 {
 	static const struct {
@@ -199,7 +214,7 @@ TEST_F(wall_clock, slewed)
 	}
 }
 
-/* MONOTONIC and BOOTTIME wheels do not care about the wall clock. */
+/* Changes of the wall clock do not affect MONOTONIC and BOOTTIME wheels. */
 TEST_F(wall_clock, others_unaffected)
 {
 	static const __u32 clocks[] = {
@@ -226,7 +241,10 @@ TEST_F(wall_clock, others_unaffected)
 		EXPECT_EQ(2ULL, event.id);
 		EXPECT_EQ(deadline, event.deadline);
 		EXPECT_LE(deadline, event.taken);
-		/* One callback for each level, and none because of the wall clock. */
+		/*
+		 * The timer goes off once for each level, and never because of the
+		 * wall clock.
+		 */
 		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_GE(3ULL, info.callbacks);
 		ASSERT_EQ(0, tw_shift_wall(&self->wall, HOUR));
@@ -235,7 +253,7 @@ TEST_F(wall_clock, others_unaffected)
 	}
 }
 
-/* BOOTTIME keeps durations: leases and periods do not notice the wall clock. */
+/* On BOOTTIME the wall clock does not affect leases and periods. */
 TEST_F(wall_clock, leases_and_periods)
 {
 	struct timewheel_setup setup = {
@@ -261,7 +279,7 @@ TEST_F(wall_clock, leases_and_periods)
 	EXPECT_EQ(2U, event.delivery);
 	EXPECT_EQ(0, tw_ack(fd, &event));
 
-	/* No period is missed although the wall clock has leapt ahead by hours. */
+	/* No period is missed although the wall clock has been set ahead by hours. */
 	ASSERT_EQ(0, tw_register_periodic(fd, 0, 2, 0, 600 * TW_SEC));
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	ASSERT_EQ(0, tw_ack(fd, &event));
@@ -270,7 +288,7 @@ TEST_F(wall_clock, leases_and_periods)
 	close(fd);
 }
 
-/* The result of a child in a time namespace, as an exit status. */
+/* Returns the result of a child in a time namespace, as an exit status. */
 static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 			__u64 outside_deadline, __u64 offset)
 {
@@ -279,7 +297,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	struct timewheel_token token;
 	__u64 before, after, wish;
 
-	/* Its own wheel: time as the clock shows it here. */
+	/* The child's own wheel has the time that the clock shows in the namespace. */
 	if (tw_setup(fd, clock, 31, TW_MS, 10, 0, 0))
 		return 1;
 	before = tw_now(id);
@@ -304,7 +322,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	    tw_now(id) < wish)
 		return 8;
 
-	/* A wheel shared with the outside: the same moment in our time. */
+	/* On a wheel from outside, the child sees the same moment in its own time. */
 	if (tw_get(shared, 0, 1, &token) < 0)
 		return 9;
 	if (token.deadline != outside_deadline + offset)
@@ -313,11 +331,11 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	    event.deadline != outside_deadline + offset ||
 	    event.taken > tw_now(id) || event.taken < event.deadline)
 		return 11;
-	/* A token for the outside, at a time of this namespace. */
+	/* The child registers a token for the parent, at a time of the namespace. */
 	wish = tw_now(id) + 20 * TW_MS;
 	if (tw_register_at(shared, 2, wish, wish))
 		return 12;
-	/* Zero of this clock is long past. */
+	/* Time 0 of the child's clock has passed long ago. */
 	if (tw_register_at(fd, 8, 0, 0) || tw_read(fd, &event, 1) != 1)
 		return 13;
 	if (tw_register_at(fd, 9, UINT64_MAX, 0) != -1 || errno != ERANGE)
@@ -325,7 +343,7 @@ static int in_namespace(int fd, int shared, clockid_t id, __u32 clock,
 	return 0;
 }
 
-/* Absolute times of a caller in a time namespace are those that it sees. */
+/* A caller in a time namespace gives and gets absolute times of its namespace. */
 FIXTURE(time_namespace) {
 	int unused;
 };
@@ -333,7 +351,7 @@ FIXTURE(time_namespace) {
 FIXTURE_VARIANT(time_namespace) {
 	__u32 clock;
 	clockid_t id;
-	__s64 offset;	/* in seconds; -1: back almost to zero */
+	__s64 offset;	/* in seconds; -1 sets the clock back almost to zero */
 };
 
 FIXTURE_VARIANT_ADD(time_namespace, monotonic_ahead) {
@@ -396,14 +414,14 @@ TEST_F(time_namespace, times_are_the_callers)
 
 	ASSERT_EQ(1, tw_read(shared, &event, 1));
 	EXPECT_EQ(2ULL, event.id);
-	/* Its cookie is the time that the child asked for, in its own time. */
+	/* The token's cookie is the requested time, in the time of the child. */
 	EXPECT_GE(event.deadline, event.cookie - seconds * TW_SEC);
 	EXPECT_LT(event.deadline, event.cookie - seconds * TW_SEC + TW_MS);
 	EXPECT_LE(event.deadline, event.taken);
 	EXPECT_LE(event.taken, tw_now(variant->id));
 }
 
-/* P8: the whole machine stands still: all that fell due comes, in order. */
+/* P8: when the whole machine has stood still, all due tokens come, in order. */
 TEST(machine_stands_still)
 {
 	const char *stop = getenv("TW_VM_STOP");
@@ -436,8 +454,8 @@ TEST(machine_stands_still)
 }
 
 /*
- * Other threads occupy all CPUs for a while. Tokens that fall due meanwhile are late,
- * and come all the same, in order (P8).
+ * Other threads occupy all CPUs for a while. Tokens that become due meanwhile are
+ * late, but they come, and in order (P8).
  */
 static _Atomic __u64 hogged_until;
 
@@ -498,7 +516,7 @@ TEST(hogged_cpus)
 	TH_LOG("%ld CPUs, the latest was %llu ms late", cpus, latest / TW_MS);
 }
 
-/* Tests with a million tokens. */
+/* The tests of this fixture have a million tokens. */
 FIXTURE(million) {
 	unsigned long tokens;
 	long refcnt;
@@ -517,14 +535,14 @@ FIXTURE_TEARDOWN(million)
 	close(self->fd);
 }
 
-/* P5, P6: all in one tick: one callback, no event lost. */
+/* P5, P6: all tokens are due on one tick, with one callback and without a lost event. */
 TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 {
 	struct pollfd p = { .fd = self->fd, .events = POLLIN };
 	struct timewheel_info info;
 	__u64 due = 0;
 
-	/* Tries until the registrations take less time than the delay. */
+	/* The loop doubles the delay until the registrations take less time. */
 	for (__u64 ahead = 10 * TW_SEC; ; ahead *= 2) {
 		ASSERT_EQ(0, tw_setup(self->fd, TIMEWHEEL_CLOCK_MONOTONIC, 3600,
 				      100 * TW_MS, self->tokens, 0, 0));
@@ -547,7 +565,7 @@ TEST_F_TIMEOUT(million, due_in_one_tick, 200)
 	EXPECT_EQ(0ULL, info.pending);
 }
 
-/* A wheel closed with all of them pending lets go of the module. */
+/* A wheel that is closed with a million pending tokens no longer holds the module. */
 TEST_F_TIMEOUT(million, close, 200)
 {
 	__u64 start;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests on which tick tokens expire. The hand of MANUAL wheels moves only on command, so
- * a year takes no time and every result is exact.
+ * The program tests on which tick tokens expire. The hand of MANUAL wheels moves only
+ * on command. A year therefore takes no time, and every result is exact.
  */
 #define _GNU_SOURCE
 #include "tw_test.h"
@@ -15,7 +15,7 @@ static __u64 rnd(void)
 	return tw_random(&seed);
 }
 
-/* Returns a number below 2^bits; each length in bits is as likely as the others. */
+/* Returns a number below 2^bits. Each length in bits is equally likely. */
 static __u64 rnd_size(unsigned int bits)
 {
 	return rnd() & ((1ULL << rnd() % (bits + 1)) - 1);
@@ -32,7 +32,7 @@ static void expect_nothing(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(EAGAIN, errno);
 }
 
-/* Exactly one token is readable, @id with its deadline at tick @due. */
+/* Expects that exactly one token is readable: @id, with its deadline at tick @due. */
 static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
 		       __u64 due)
 {
@@ -44,7 +44,7 @@ static void expect_one(struct __test_metadata *_metadata, int fd, __u64 id,
 	expect_nothing(_metadata, fd);
 }
 
-/* Advances to the tick before @due, then to @due: token @id alone expires there. */
+/* Advances to the tick before @due, and then to @due, where token @id alone expires. */
 static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id,
 		      __u64 due)
 {
@@ -62,9 +62,9 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Tokens 0..@n-1 are pending and token i is due at tick @due[i]. Advances from
- * @hand to the tick before each deadline and to the deadline itself. Nothing
- * may come before it, and at it exactly the tokens of that tick.
+ * Tokens 0..@n-1 are pending, and token i is due at tick @due[i]. Advances from @hand
+ * to the tick before each deadline and to the deadline itself. No token may come
+ * before its deadline, and each has to come at its deadline.
  */
 static void expect_all(struct __test_metadata *_metadata, int fd, __u64 hand,
 		       const __u64 *due, size_t n)
@@ -108,8 +108,8 @@ static void expect_all(struct __test_metadata *_metadata, int fd, __u64 hand,
 }
 
 /*
- * Registers a token for each of the delays (in ticks) at @hand, checks slot and
- * Cycle-Num of each, then that each expires at its own tick.
+ * Registers a token for each of the delays (in ticks) at @hand, checks the slot and
+ * Cycle-Num of each token, and then that each expires at its own tick.
  */
 static void check_delays(struct __test_metadata *_metadata, int fd,
 			 __u32 slots, __u64 hand, const __u64 *delays, size_t n)
@@ -135,7 +135,10 @@ static void check_delays(struct __test_metadata *_metadata, int fd,
 	free(due);
 }
 
-/* Appends those of @center - 3 .. @center + 3 that are not negative to the delays. */
+/*
+ * Appends the numbers from @center - 3 to @center + 3 that are not negative to the
+ * delays.
+ */
 static void add_near(__u64 *delays, size_t *n, __u64 center)
 {
 	for (int off = -3; off <= 3; off++)
@@ -143,7 +146,7 @@ static void add_near(__u64 *delays, size_t *n, __u64 center)
 			delays[(*n)++] = center + off;
 }
 
-/* The published examples of slot and Cycle-Num, and that they expire in time. */
+/* The published examples have their slots and Cycle-Nums, and expire in time. */
 TEST(published_examples)
 {
 	static const struct {
@@ -174,8 +177,8 @@ TEST(published_examples)
 }
 
 /*
- * Cycle-Num while the hand goes round: it falls by one each time the hand enters the
- * tick after the token's slot, and is 0 throughout the last lap.
+ * The Cycle-Num falls by one each time the hand enters the tick after the token's
+ * slot, and is 0 throughout the last lap.
  */
 TEST(cycle_counts_down)
 {
@@ -196,7 +199,7 @@ TEST(cycle_counts_down)
 	ASSERT_EQ(0ULL, token.left);
 }
 
-/* A token for the last of all ticks, registered at @hand, has the Cycle-Num it should. */
+/* Checks the Cycle-Num of a token for the last of all ticks, registered at @hand. */
 static void check_last_tick(struct __test_metadata *_metadata, __u32 slots,
 			    __u64 hand)
 {
@@ -240,7 +243,7 @@ TEST(largest_cycle_numbers)
 	}
 }
 
-/* P1, P2: all delays within 3 ticks of whole laps, from all over the ring. */
+/* P1, P2: delays within 3 ticks of whole laps are exact, from everywhere in the ring. */
 TEST(near_whole_laps)
 {
 	static const __u32 rings[] = { 1, 2, 31, 60, 3600, 65536 };
@@ -267,8 +270,8 @@ TEST(near_whole_laps)
 }
 
 /*
- * P1, P2: all delays within 3 ticks of multiples of slots / 2 * 32^k, where a
- * wheel of several levels would change from one to the next.
+ * P1, P2: delays within 3 ticks of multiples of slots / 2 * 32^k are exact. Near
+ * these multiples a wheel of several levels changes from one level to the next.
  */
 TEST(near_level_edges)
 {
@@ -296,7 +299,7 @@ TEST(near_level_edges)
 	}
 }
 
-/* P1, P2: one token for every tick, the hand visiting each. */
+/* P1, P2: each tick has one token, and the hand stops on each tick. */
 TEST(every_tick)
 {
 	static const __u32 rings[] = { 1, 2, 31, 60 };
@@ -382,7 +385,7 @@ TEST(whole_lap_is_not_refiled)
 	}
 }
 
-/* GET counts what is left of a delay from now, not from the last tick. */
+/* GET counts the rest of a delay from the present time, not from the last tick. */
 TEST(time_left_is_exact)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -422,7 +425,7 @@ TEST(past_is_due_at_once)
 	expect_one(_metadata, fd, 51, 100);
 }
 
-/* P9: a deadline beyond the last tick is ERANGE, never "at once"; nothing changes. */
+/* P9: a deadline beyond the last tick fails with ERANGE and changes nothing. */
 TEST(too_far_is_erange)
 {
 	static const __u64 far[] = {
@@ -459,7 +462,7 @@ TEST(too_far_is_erange)
 	ASSERT_EQ(0, tw_info(fd, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
 
-	/* The last time that fits, and a touch that would go beyond it. */
+	/* Token 3 has the last deadline that fits. A touch of token 1 would go beyond it. */
 	ASSERT_EQ(0, tw_register_at(fd, 3, last * TW_SEC, 0));
 	EXPECT_EQ(-1, tw_advance(fd, last + 1));
 	EXPECT_EQ(ERANGE, errno);
@@ -472,7 +475,7 @@ TEST(too_far_is_erange)
 	expect_at(_metadata, fd, 3, last);
 }
 
-/* The longest delay that there is, where it is whole ticks and the clock stands at 0. */
+/* The longest delay is exact. It is a whole number of ticks, from time 0 on. */
 TEST(longest_delay)
 {
 	const __u64 tick = INT64_MAX / (337ULL * 92737 * 649657);
@@ -491,7 +494,7 @@ TEST(longest_delay)
 	EXPECT_EQ(INT64_MAX, event.deadline);
 }
 
-/* The last of all ticks can be reached, none beyond it. */
+/* The hand can reach the last of all ticks, and no token can be due beyond it. */
 TEST(last_tick)
 {
 	const __u64 tick = 100000, last = TIMEWHEEL_MAX_TICK;
@@ -516,7 +519,7 @@ TEST(last_tick)
 	ASSERT_EQ(1, tw_read(fd, &event, 1));
 	EXPECT_EQ(last * tick, event.deadline);
 
-	/* Back at the beginning of time, the whole range is ahead. */
+	/* With the hand back on tick 0 the whole range of deadlines is valid again. */
 	ASSERT_EQ(0, tw_advance(fd, 0));
 	ASSERT_EQ(0, tw_register(fd, 2, last * tick, 0, NULL));
 	EXPECT_EQ(-1, tw_register(fd, 3, last * tick + 1, 0, NULL));
@@ -528,7 +531,10 @@ TEST(last_tick)
 	EXPECT_EQ(2ULL, event.id);
 }
 
-/* The idle timeout: a token touched at 5, 10, ... 25 s expires at 55 s, not before. */
+/*
+ * An idle timeout of 30 s: a token touched at 5, 10, ... 25 s expires at 55 s, and
+ * not before.
+ */
 TEST(touched_until_25_expires_at_55)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -547,7 +553,7 @@ TEST(touched_until_25_expires_at_55)
 	}
 }
 
-/* Each kind of touch, on each slot: slot 0 and the end of a lap are not special. */
+/* Each kind of touch works on each slot. Slot 0 and the end of a lap are not special. */
 TEST(touched_anywhere_expires_after_timeout)
 {
 	for (__u64 at = 1; at <= 4 * 31; at++) {
@@ -581,7 +587,10 @@ TEST(touched_anywhere_expires_after_timeout)
 	}
 }
 
-/* P4: a tick before, at and after the deadline a touch wins, and says which. */
+/*
+ * P4: a touch before, at and after the deadline wins, and tells whether the token was
+ * due.
+ */
 TEST(touch_around_deadline)
 {
 	NEEDS_KERNEL("an fd is readable only while a token is due");
@@ -597,7 +606,7 @@ TEST(touch_around_deadline)
 			ASSERT_EQ(0, tw_advance(fd, start));
 			ASSERT_EQ(0, tw_register(fd, id, 30 * TW_SEC, 0, NULL));
 			ASSERT_EQ(0, tw_advance(fd, start + at));
-			/* A look by poll takes nothing. */
+			/* The poll takes no token. */
 			if (looked)
 				ASSERT_EQ(was_due != 0, tw_readable(fd));
 			ASSERT_EQ(was_due, tw_touch(fd, 0, id));
@@ -610,7 +619,7 @@ TEST(touch_around_deadline)
 	}
 }
 
-/* P4: the same for moves and cancels; GET only tells. */
+/* P4: moves and cancels win after the deadline, too. GET changes nothing. */
 TEST(move_and_cancel_after_deadline)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -635,7 +644,7 @@ TEST(move_and_cancel_after_deadline)
 	expect_at(_metadata, fd, 1, 45);
 }
 
-/* P3, P4: once a reader has taken a token, nothing wins over it any more. */
+/* P3, P4: when a reader has taken a token, no operation wins over the delivery. */
 TEST(taken_is_over)
 {
 	static const __u32 codes[] = {
@@ -663,7 +672,7 @@ TEST(taken_is_over)
 	EXPECT_EQ(-ESTALE, tw_ret(tw_get(fd, TIMEWHEEL_OPF_BY_HANDLE, handle,
 					 &token)));
 
-	/* The id is free again; the old handle does not reach the new token. */
+	/* The id is free again, and the old handle does not reach the new token. */
 	ASSERT_EQ(0, tw_register(fd, 1, 30 * TW_SEC, 0, &newer));
 	EXPECT_NE(handle, newer);
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
@@ -696,8 +705,8 @@ static int put(int fd, __u32 code, __u32 flags, __u64 time, __u64 timeout)
 } while (0)
 
 /*
- * A deadline and a timeout that are independent of each other, on each kind of wheel:
- * a registration and a move keep both, and a touch goes by the timeout.
+ * Deadline and timeout of a token are independent, on each kind of wheel. A
+ * registration and a move set both, and a touch adds the timeout.
  */
 TEST(deadline_and_timeout)
 {
@@ -724,7 +733,7 @@ TEST(deadline_and_timeout)
 
 		ASSERT_EQ(0, ioctl(fd, TIMEWHEEL_IOC_SETUP, &setup));
 
-		/* A point of time, which is after the timeout. */
+		/* The deadline is a time farther away than the timeout. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
 				 TIMEWHEEL_OPF_ABSOLUTE, 100, 30));
 		expect_deadline(fd, 100, 30);
@@ -736,7 +745,7 @@ TEST(deadline_and_timeout)
 		expect_deadline(fd, 110, 30);
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 
-		/* A first delay that is shorter. */
+		/* The first delay is shorter than the timeout. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 10, 40));
 		expect_deadline(fd, 90, 40);
 		ASSERT_EQ(0, tw_touch_or_register(fd, 1, TW_SEC, 0));
@@ -744,7 +753,7 @@ TEST(deadline_and_timeout)
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 		expect_nothing(_metadata, fd);
 
-		/* Due at once, and for so long only. */
+		/* The token is due at once, until a touch adds its timeout. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER, 0, 0, 20));
 		expect_deadline(fd, 80, 20);
 		EXPECT_TRUE(tw_readable(fd));
@@ -752,7 +761,7 @@ TEST(deadline_and_timeout)
 		expect_deadline(fd, 100, 20);
 		EXPECT_FALSE(tw_readable(fd));
 
-		/* Moves that give one. */
+		/* These moves set a timeout. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 10, 50));
 		expect_deadline(fd, 90, 50);
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
@@ -762,7 +771,10 @@ TEST(deadline_and_timeout)
 		expect_deadline(fd, 80, 7);
 		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_touch(fd, 0, 1));
 		expect_deadline(fd, 87, 7);
-		/* Moves that do not: the delay is one, all else leaves it. */
+		/*
+		 * These moves set no timeout. A delay becomes the timeout, and a time
+		 * or a delay of 0 leaves it.
+		 */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, 0, 25, 0));
 		expect_deadline(fd, 105, 25);
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_MOVE, TIMEWHEEL_OPF_ABSOLUTE,
@@ -772,7 +784,7 @@ TEST(deadline_and_timeout)
 		expect_deadline(fd, 80, 25);
 		ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_cancel(fd, 0, 1));
 
-		/* Without one, a move gives it the first. */
+		/* The token has no timeout until a move sets the first. */
 		ASSERT_EQ(0, put(fd, TIMEWHEEL_OP_REGISTER,
 				 TIMEWHEEL_OPF_ABSOLUTE, 200, 0));
 		expect_deadline(fd, 200, 0);
@@ -783,7 +795,7 @@ TEST(deadline_and_timeout)
 		expect_deadline(fd, 210, 130);
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 
-		/* This operation has only a delay: it does not read the other. */
+		/* TOUCH_OR_REGISTER has only a delay, and does not read the timeout. */
 		ASSERT_EQ(TIMEWHEEL_RES_REGISTERED,
 			  put(fd, TIMEWHEEL_OP_TOUCH_OR_REGISTER, 0, 15, 99));
 		expect_deadline(fd, 95, 15);
@@ -845,19 +857,19 @@ TEST(moves)
 
 	ASSERT_EQ(0, tw_setup_manual(fd, 31, 4, 0));
 
-	/* Earlier by a delay: it is the timeout from then on. */
+	/* The move by a delay is to an earlier time, and sets the timeout. */
 	ASSERT_EQ(0, tw_register(fd, 1, 1000 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_move(fd, 0, 1, 10 * TW_SEC));
 	ASSERT_EQ(0, tw_advance(fd, 5));
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
 	expect_at(_metadata, fd, 1, 15);
 
-	/* Later by a delay. */
+	/* The move by a delay is to a later time. */
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_move(fd, 0, 1, 5000 * TW_SEC));
 	expect_at(_metadata, fd, 1, 5015);
 
-	/* Later, then earlier to a time: the timeout stays 10 s. */
+	/* The moves are to a later and then to an earlier time. The timeout stays 10 s. */
 	ASSERT_EQ(0, tw_register(fd, 1, 10 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, 9000 * TW_SEC));
 	ASSERT_EQ(0, tw_move(fd, TIMEWHEEL_OPF_ABSOLUTE, 1, 5020 * TW_SEC));
@@ -866,14 +878,17 @@ TEST(moves)
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
 	expect_at(_metadata, fd, 1, 5029);
 
-	/* Touched ahead, then moved to before where it had been filed. */
+	/*
+	 * The token is touched, and then moved to a time before the slot in which it
+	 * was filed.
+	 */
 	ASSERT_EQ(0, tw_register(fd, 1, 100 * TW_SEC, 0, NULL));
 	ASSERT_EQ(0, tw_advance(fd, 5100));
 	ASSERT_EQ(0, tw_touch(fd, 0, 1));
 	ASSERT_EQ(0, tw_move(fd, 0, 1, 3 * TW_SEC));
 	expect_at(_metadata, fd, 1, 5103);
 
-	/* One registered for a time has no timeout until a move gives it one. */
+	/* A token registered for a time has no timeout until a move sets it. */
 	ASSERT_EQ(0, tw_register_at(fd, 1, 6000 * TW_SEC, 0));
 	EXPECT_EQ(-1, tw_touch(fd, 0, 1));
 	EXPECT_EQ(EINVAL, errno);
@@ -885,7 +900,7 @@ TEST(moves)
 	expect_at(_metadata, fd, 1, 5113);
 }
 
-/* P8: the hand goes by many laps at once; later deadlines stay exact. */
+/* P8: the hand goes on by many laps at once, and later deadlines stay exact. */
 TEST(many_laps_at_once)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -939,7 +954,7 @@ TEST(back_and_forth)
 		for (int step = 0; step < 1500; step++) {
 			int ready = 0, ask = rnd() % 16;
 
-			/* Mostly small steps, and a leap now and then. */
+			/* Most steps are small, and some are large. */
 			hand = rnd() % 8 ? hand + rnd() % 21 - 10 :
 					   rnd() % (2 * SPAN);
 			if (hand > 2 * SPAN)
@@ -962,7 +977,7 @@ TEST(back_and_forth)
 				ASSERT_LT(id, (__u64)TOKENS);
 				ASSERT_EQ(due[id] * TW_SEC, events[i].deadline);
 				ASSERT_LE(due[id], hand);
-				/* It starts again somewhere, as a new token. */
+				/* The token is registered again, for another time. */
 				due[id] = hand + rnd_size(12);
 				ASSERT_EQ(0, tw_register_at(fd, id,
 							    due[id] * TW_SEC,
@@ -989,7 +1004,7 @@ TEST(back_and_forth)
 
 /*
  * P8: after a stall all tokens come in the order of their deadlines, from all levels,
- * also those that were touched or moved.
+ * also tokens that were touched or moved.
  */
 TEST(fifo_after_stall)
 {
@@ -1023,7 +1038,10 @@ TEST(fifo_after_stall)
 						     timeout[i] * TW_SEC));
 			}
 		}
-		/* In two leaps: the first into the midst of them. */
+		/*
+		 * The hand advances in two steps, the first to the middle of the
+		 * deadlines.
+		 */
 		ASSERT_EQ(0, tw_advance(fd, 3000));
 		for (int n = 0; n < TOKENS;) {
 			int got = tw_read(fd, events, 7);
@@ -1050,7 +1068,7 @@ TEST(fifo_after_stall)
 	}
 }
 
-/* Lazy touch: a token is filed again at most once per timeout. */
+/* A touched token is filed again at most once in each timeout. */
 TEST(refiled_once_per_timeout)
 {
 	enum { USERS = 200, TIMEOUT = 30, ROUNDS = 10 };

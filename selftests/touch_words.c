@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Touch words: tokens touched by a store into memory that is shared with the
- * kernel. Whatever is stored there, no token is early (P1) and none is lost (P5);
- * a checked touch that succeeded keeps its token for its whole timeout (P4); a token
- * without touches is on time (P2); other wheels do not notice.
+ * A touch word touches its token by a store into memory that is shared with the
+ * kernel. Whatever a program stores, no token is early (P1) and none is lost (P5). A
+ * checked touch that succeeded keeps its token for its whole timeout (P4). A token
+ * without touches is on time (P2). Other wheels are not affected.
  */
 #define _FILE_OFFSET_BITS 64
 #define _GNU_SOURCE
@@ -37,10 +37,13 @@
 #define TIMEOUT		10
 #define FAR		(1ULL << 32)
 
-/* A read into this memory faults. Not static, or the compiler would see through it. */
+/*
+ * A read into this memory faults. The pointer is not static, because the compiler
+ * would then know its value.
+ */
 void *nowhere = (void *)8;
 
-/* What a touch of this handle's token on this tick stores. */
+/* Returns the word that a touch of this handle's token on this tick stores. */
 static __u64 stamped(__u64 handle, __u64 tick)
 {
 	return (handle & 0xffffffff00000000ULL) |
@@ -63,8 +66,8 @@ static void touch(__u64 *words, __u64 handle, __u64 tick)
 }
 
 /*
- * Returns whether the token was still pending. A later tick that another thread has
- * stored must stay.
+ * Touches a token if it is pending, and returns whether it was. A later tick that
+ * another thread has stored stays.
  */
 static bool touch_checked(__u64 *words, __u64 handle, __u64 tick)
 {
@@ -83,13 +86,13 @@ static bool touch_checked(__u64 *words, __u64 handle, __u64 tick)
 	return false;
 }
 
-/* Bytes of the words of @n tokens: whole pages. */
+/* Returns the bytes of the words of @n tokens, rounded up to pages. */
 static size_t words_size(__u64 n)
 {
 	return (n * 8 + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Maps all words of a wheel that @fd has open; MAP_FAILED and errno if it cannot. */
+/* Maps all words of the wheel of @fd. Returns MAP_FAILED and sets errno on failure. */
 static __u64 *map_words(int fd, int prot)
 {
 	struct timewheel_info info;
@@ -105,7 +108,7 @@ FIXTURE(touch_words) {
 	__u64 *words;
 };
 
-/* A manual wheel with words, in place of the one before. */
+/* Replaces the fixture's wheel by a new manual wheel with words. */
 static void new_wheel(struct __test_metadata *_metadata,
 		      FIXTURE_DATA(touch_words) *self, __u64 tick, __u64 start)
 {
@@ -143,7 +146,7 @@ static __u64 must_register(struct __test_metadata *_metadata, int fd, __u64 id,
 	return handle;
 }
 
-/* On which tick of @tick ns GET says that the token is due. */
+/* Returns on which tick of @tick ns the token is due, as GET tells. */
 static __u64 due_in_ticks(struct __test_metadata *_metadata, int fd, __u64 handle,
 			  __u64 tick)
 {
@@ -158,7 +161,7 @@ static __u64 due_of(struct __test_metadata *_metadata, int fd, __u64 handle)
 	return due_in_ticks(_metadata, fd, handle, TW_SEC);
 }
 
-/* The token expires on this tick of @tick ns, and not on the one before. */
+/* Expects that the token expires on tick @due, of @tick ns, and not on the tick before. */
 static void expect_expiry_in_ticks(struct __test_metadata *_metadata, int fd,
 				   __u64 handle, __u64 due, __u64 tick)
 {
@@ -188,8 +191,8 @@ static __u64 later(__u64 a, __u64 b)
 }
 
 /*
- * P4: a touch on a tick makes the token due a whole timeout after the end of that tick,
- * unless its deadline is later than that.
+ * P4: a touch on a tick makes the token due a whole timeout after the end of that
+ * tick, unless its deadline is later.
  */
 TEST_F(touch_words, stamps_of_past_present_and_future)
 {
@@ -212,7 +215,10 @@ TEST_F(touch_words, stamps_of_past_present_and_future)
 	}
 }
 
-/* The same, seen by a read of the event: no call asks for the token before. */
+/*
+ * A touched token comes on its new tick, also if no call looks at the token before
+ * the read.
+ */
 TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 {
 	__u64 start = 100, handle;
@@ -225,7 +231,7 @@ TEST_F(touch_words, a_touched_token_comes_on_its_tick)
 			      start + at + 1 + TIMEOUT);
 		start += at + 1 + TIMEOUT;
 	}
-	/* Again and again: alive as long as it is touched, then on time. */
+	/* A token stays pending as long as it is touched, and is then on time. */
 	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	for (int i = 0; i < 100; i++) {
 		start += 1 + i % TIMEOUT;
@@ -251,8 +257,8 @@ TEST_F(touch_words, untouched_tokens)
 }
 
 /*
- * A deadline with a fraction of a tick is rounded up, and so is the timeout that
- * a touch adds.
+ * A deadline with a fraction of a tick is rounded up. The timeout that a touch adds
+ * is rounded up, too.
  */
 TEST_F(touch_words, timeouts_of_no_whole_tick)
 {
@@ -273,7 +279,10 @@ TEST_F(touch_words, timeouts_of_no_whole_tick)
 	}
 }
 
-/* A stamp has the low 32 bits of a tick, which has 46: ticks beyond 2^32 work, too. */
+/*
+ * A stamp has the low 32 bits of a tick, and a tick has 46 bits. Ticks beyond 2^32
+ * work, too.
+ */
 TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 {
 	const __u64 starts[] = {
@@ -290,7 +299,10 @@ TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 			handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 			ASSERT_EQ(0, tw_advance(self->fd, now));
 			touch(self->words, handle, now);
-			/* The one tick that has no stamp: see below. */
+			/*
+			 * One tick has no stamp of its own: see
+			 * tick_whose_low_bits_are_0.
+			 */
 			if ((__u32)now == 0)
 				continue;
 			expect_expiry(_metadata, self->fd, handle,
@@ -300,8 +312,9 @@ TEST_F(touch_words, ticks_near_and_beyond_what_a_stamp_holds)
 }
 
 /*
- * P4 also holds on the tick whose low bits would say "not touched". The token may be
- * late by one tick, but it is not early, also when a call looks at it meanwhile.
+ * P4 also holds on a tick whose low 32 bits are 0, which would mean "not touched".
+ * The token may be late by one tick, but it is not early, also if a call looks at it
+ * meanwhile.
  */
 TEST_F(touch_words, tick_whose_low_bits_are_0)
 {
@@ -331,7 +344,10 @@ TEST_F(touch_words, tick_whose_low_bits_are_0)
 	}
 }
 
-/* A token of a new wheel, registered on tick 100, with a stamp that is stored on 104. */
+/*
+ * Returns a token of a new wheel, registered on tick 100, whose stamp is stored on
+ * tick 104.
+ */
 static __u64 stamp_of_the_future(struct __test_metadata *_metadata,
 				 FIXTURE_DATA(touch_words) *self, __u64 tick,
 				 __u64 stamp)
@@ -346,9 +362,10 @@ static __u64 stamp_of_the_future(struct __test_metadata *_metadata,
 }
 
 /*
- * P4: a stamp that lies more than a second in the future counts as a touch of now, once,
- * when a call or a reader looks at it. A stamp that lies nearer, or on the next tick, may
- * well be true, and the clock was read before: it counts again when its tick comes.
+ * P4: a stamp that lies more than a second in the future counts once, as a touch of
+ * the present tick, when a call or a reader looks at it. A nearer stamp, or a stamp
+ * of the next tick, may be true, because the kernel may have read the clock earlier.
+ * It counts again when its tick comes.
  */
 TEST_F(touch_words, future_is_now)
 {
@@ -383,7 +400,7 @@ TEST_F(touch_words, future_is_now)
 		expect_expiry_in_ticks(_metadata, self->fd, handle,
 				       105 + TIMEOUT + (near ? ahead : 0), tick);
 
-		/* A reader looks on the tick of its deadline, 100 + TIMEOUT. */
+		/* A reader looks at the token on its deadline, tick 100 + TIMEOUT. */
 		handle = stamp_of_the_future(_metadata, self, tick,
 					     100 + TIMEOUT + ahead);
 		ASSERT_EQ(0, tw_advance(self->fd, 100 + TIMEOUT));
@@ -394,7 +411,7 @@ TEST_F(touch_words, future_is_now)
 	}
 }
 
-/* A stamp so old that it seems to be of the future makes its token late once. */
+/* A stamp so old that it seems to lie in the future makes its token late once. */
 TEST_F(touch_words, past_that_looks_like_future)
 {
 	for (__u64 late = (1ULL << 31) - 20; late < (1ULL << 31) + 20; late++) {
@@ -415,7 +432,7 @@ TEST_F(touch_words, past_that_looks_like_future)
 	}
 }
 
-/* P2: the longest timeouts that a wheel with words takes are as exact as others. */
+/* P2: the longest timeouts that a wheel with words accepts are exact. */
 TEST_F(touch_words, longest_timeouts)
 {
 	const __u64 half = 1ULL << 30;
@@ -460,7 +477,10 @@ TEST_F(touch_words, longest_timeouts)
 			EXPECT_EQ(-ERANGE, tw_ret(tw_move(self->fd, 0, 1,
 							  delay)));
 		}
-		/* A time needs no timeout, and may be as far as on any wheel. */
+		/*
+		 * A token with a time needs no timeout, and its time may be as far as
+		 * on any wheel.
+		 */
 		EXPECT_EQ(0, tw_register_at(self->fd, 2, 3 * half * tick, 0));
 		ASSERT_EQ(0, tw_get(self->fd, 0, 1, &token));
 		EXPECT_EQ(8 * tick, token.deadline);
@@ -472,9 +492,9 @@ TEST_F(touch_words, longest_timeouts)
 #define MAX_AHEAD	(1ULL << 30)
 
 /*
- * P2: a token is touched right after its deadline was moved far ahead. It is not
- * late by its timeout, whether readers look at it on the way (@step ticks apart), or
- * the first one comes long after the deadline.
+ * P2: a token is touched right after its deadline was moved far ahead. The touch does
+ * not make it late, whether readers look at it on the way (@step ticks apart) or the
+ * first reader comes long after the deadline.
  */
 static void expect_far_deadline(struct __test_metadata *_metadata,
 				FIXTURE_DATA(touch_words) *self, __u64 ahead,
@@ -522,7 +542,10 @@ TEST_F_TIMEOUT(touch_words, touch_of_a_far_deadline, 120)
 	}
 }
 
-/* Makes a delivery of token @id, with this @timeout (0 for none), that is out. */
+/*
+ * Registers and reads token @id, with this @timeout (0 for none). Returns its held
+ * delivery.
+ */
 static struct timewheel_event hold(struct __test_metadata *_metadata, int fd,
 				   __u64 id, __u64 timeout)
 {
@@ -539,9 +562,9 @@ static struct timewheel_event hold(struct __test_metadata *_metadata, int fd,
 }
 
 /*
- * Every operation that gives a token a deadline @ahead ticks after tick 100. Token 1
- * has a timeout: its operations return @expected. Tokens 2 and 3 have none: theirs
- * succeed.
+ * Carries out every operation that gives a token a deadline @ahead ticks after tick
+ * 100. Token 1 has a timeout, and its operations return @expected. Tokens 2 and 3
+ * have no timeout, and their operations succeed.
  */
 static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
 			 __u64 ahead, int expected)
@@ -567,7 +590,10 @@ static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
 	if (!expected)
 		ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 
-	/* MOVE of a token that has a timeout, of one that gets it, and of others. */
+	/*
+	 * The moves are of a token with a timeout, of a token that gets one, and of
+	 * others.
+	 */
 	must_register(_metadata, fd, 1, TIMEOUT);
 	EXPECT_EQ(expected, tw_ret(tw_move(fd, absolute, 1, time)));
 	op.code = TIMEWHEEL_OP_MOVE;
@@ -580,7 +606,7 @@ static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
 	ASSERT_EQ(0, tw_cancel(fd, 0, 1));
 	ASSERT_EQ(0, tw_cancel(fd, 0, 2));
 
-	/* The delay of a NACK is no timeout. */
+	/* The delay of a NACK does not become a timeout. */
 	for (int by_delay = 0; by_delay < 2; by_delay++) {
 		__u64 when = by_delay ? ahead * TW_SEC : time;
 		__u32 how = by_delay ? 0 : absolute;
@@ -602,7 +628,7 @@ static void expect_ahead(struct __test_metadata *_metadata, __u32 flags,
 	close(fd);
 }
 
-/* The deadline of a token with a timeout is not farther ahead than stamps can tell. */
+/* A token with a timeout cannot have a deadline farther ahead than stamps can tell. */
 TEST_F(touch_words, deadlines_too_far_ahead)
 {
 	const __u64 far[] = {
@@ -620,7 +646,7 @@ TEST_F(touch_words, deadlines_too_far_ahead)
 	}
 }
 
-/* A stamp that adds nothing is cleared when a call sees it, and the token stays. */
+/* A stamp that does not change the deadline is cleared when a call sees it. */
 TEST_F(touch_words, stamp_that_adds_nothing)
 {
 	enum { BY_ID, BY_HANDLE, BY_LIST, BY_READ, BY_POLL, BY_TOUCH, WAYS };
@@ -668,7 +694,7 @@ TEST_F(touch_words, stamp_that_adds_nothing)
 
 /*
  * P4: a stamp that is ahead of the hand, because its clock was read later, still
- * counts when the hand gets there, however often it was seen before.
+ * counts when the hand reaches its tick, however often a call saw it before.
  */
 TEST_F(touch_words, stamp_ahead_is_seen_twice)
 {
@@ -692,7 +718,7 @@ TEST_F(touch_words, stamp_ahead_is_seen_twice)
 	}
 }
 
-/* P4: a touch moves a deadline to the last of all ticks at most. */
+/* P4: a touch moves a deadline at most to the last of all ticks. */
 TEST_F(touch_words, touch_near_the_last_tick)
 {
 	const __u64 last = INT64_MAX / TW_SEC;
@@ -713,8 +739,9 @@ TEST_F(touch_words, touch_near_the_last_tick)
 }
 
 /*
- * A word of another generation, be it an older handle's or nonsense, makes its token
- * late once, by a timeout at most. No such word makes it early.
+ * A word with another generation makes its token late once, by a timeout at most. The
+ * word may come from an older handle or be nonsense. No such word makes the token
+ * early.
  */
 TEST_F(touch_words, foreign_generation)
 {
@@ -741,7 +768,7 @@ TEST_F(touch_words, foreign_generation)
 
 			store(self->words, handle, words[i]);
 			if (look) {
-				/* A look on tick 103 makes it a touch of 103. */
+				/* A look on tick 103 makes the word a touch of tick 103. */
 				ASSERT_EQ(0, tw_advance(self->fd, 103));
 				due = 104 + TIMEOUT;
 				EXPECT_EQ(due, due_of(_metadata, self->fd,
@@ -778,7 +805,7 @@ TEST_F(touch_words, checked_touch_tells)
 	ASSERT_EQ(0, tw_cancel(self->fd, 0, 1));
 	EXPECT_FALSE(touch_checked(self->words, next, 111));
 
-	/* Due, but not yet taken: the touch wins. */
+	/* A touch of a token that is due but not taken wins. */
 	next = must_register(_metadata, self->fd, 1, TIMEOUT);
 	ASSERT_EQ(0, tw_advance(self->fd, 130));
 	EXPECT_TRUE(tw_readable(self->fd));
@@ -788,7 +815,7 @@ TEST_F(touch_words, checked_touch_tells)
 	EXPECT_FALSE(touch_checked(self->words, next, 141));
 }
 
-/* A token that was moved, also by its id or to a time, is still the same token. */
+/* A token keeps its handle when it is moved, also by its id or to a time. */
 TEST_F(touch_words, checked_touch_of_a_moved_token)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -831,7 +858,7 @@ TEST_F(touch_words, store_after_the_end)
 	}
 }
 
-/* A token without timeout cannot be touched, whatever its word says. */
+/* A token without a timeout cannot be touched, whatever is stored in its word. */
 TEST_F(touch_words, tokens_without_timeout)
 {
 	struct timewheel_op op = {
@@ -855,7 +882,7 @@ TEST_F(touch_words, tokens_without_timeout)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(110 * TW_SEC, event.deadline);
 
-	/* Checked touches of them tell the truth as well. */
+	/* A checked touch of such a token still returns whether it is pending. */
 	ASSERT_EQ(0, tw_register(self->fd, 3, 0, 0, &zero));
 	EXPECT_TRUE(touch_checked(self->words, zero, 110));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -865,20 +892,20 @@ TEST_F(touch_words, tokens_without_timeout)
 	EXPECT_FALSE(touch_checked(self->words, zero, 110));
 }
 
-/* A move by a delay also sets the timeout; a move to a time leaves the timeout. */
+/* A move by a delay also sets the timeout. A move to a time leaves the timeout. */
 TEST_F(touch_words, moves_and_timeouts)
 {
 	__u64 handle;
 
 	ASSERT_EQ(0, tw_register(self->fd, 1, 0, 0, &handle));
 	touch(self->words, handle, 100);
-	/* What was stored before a move is gone with it. */
+	/* A move clears the stamp that was stored before it. */
 	ASSERT_EQ(TIMEWHEEL_RES_WAS_DUE, tw_move(self->fd, 0, 1, 20 * TW_SEC));
 	EXPECT_EQ(120ULL, due_of(_metadata, self->fd, handle));
 	ASSERT_EQ(0, tw_advance(self->fd, 105));
 	touch(self->words, handle, 105);
 	EXPECT_EQ(126ULL, due_of(_metadata, self->fd, handle));
-	/* Nearer, and the touch before does not bring it back. */
+	/* After a move to a nearer time an earlier touch does not count any more. */
 	ASSERT_EQ(0, tw_key_op(self->fd, TIMEWHEEL_OP_MOVE, 0, 1, 2 * TW_SEC));
 	EXPECT_EQ(107ULL, due_of(_metadata, self->fd, handle));
 	touch(self->words, handle, 105);
@@ -891,7 +918,7 @@ TEST_F(touch_words, moves_and_timeouts)
 	expect_expiry(_metadata, self->fd, handle, 108);
 }
 
-/* A token is touched by its word and by calls: the later deadline counts. */
+/* If a token is touched by its word and by calls, the later deadline counts. */
 TEST_F(touch_words, touches_by_call)
 {
 	struct timewheel_op op = { .code = TIMEWHEEL_OP_TOUCH, .id = 1 };
@@ -930,7 +957,7 @@ TEST_F(touch_words, touches_by_call)
 	EXPECT_EQ(0U, done);
 }
 
-/* Every operation that returns a token's deadline looks at its word first. */
+/* Every operation that returns a token's deadline reads the token's word first. */
 TEST_F(touch_words, operations_tell_what_the_word_says)
 {
 	const __u32 codes[] = {
@@ -1000,8 +1027,8 @@ TEST_F(touch_words, list_tells_what_the_word_says)
 }
 
 /*
- * P5: a read that cannot copy a token puts it back: it is pending again, with the
- * deadline that it had. A store while it was taken does not count.
+ * P5: a read that cannot copy a token puts it back. The token is then pending again,
+ * with its deadline from before.
  */
 TEST_F(touch_words, put_back)
 {
@@ -1025,7 +1052,7 @@ TEST_F(touch_words, put_back)
 	EXPECT_EQ(166 * TW_SEC, event.deadline);
 }
 
-/* A reader that waits for its memory has taken nothing, so that touches win (P4). */
+/* A reader that waits for its memory has taken no token, and touches win (P4). */
 TEST_F(touch_words, touched_while_a_reader_waits_for_its_memory)
 {
 	struct tw_slow_reader r;
@@ -1052,12 +1079,12 @@ TEST_F(touch_words, touched_while_a_reader_waits_for_its_memory)
 #define STEPS		60000
 
 /*
- * A thread stores nonsense in every word, all the time. Other threads use the wheel
- * meanwhile: no token is early, none is lost, and another wheel does not notice.
+ * A thread keeps storing nonsense in every word. Other threads use the wheel
+ * meanwhile: no token is early or lost, and another wheel is not affected.
  */
 struct scribbler {
 	__u64 *words;
-	__u64 *handles;	/* as many as TOKENS; read while they change */
+	__u64 *handles;	/* TOKENS handles, which are read while they change */
 	__u64 state;
 	bool stop;
 };
@@ -1094,7 +1121,7 @@ static void *scribble(void *data)
 	return NULL;
 }
 
-/* Reads, counts the events and checks that none is early. */
+/* Reads and counts the events, and checks that none is early. */
 static __u64 read_some(struct __test_metadata *_metadata, int fd, __u64 *handles,
 		       const __u64 *earliest, __u64 now)
 {
@@ -1141,7 +1168,7 @@ TEST_F_TIMEOUT(touch_words, nonsense_in_all_words, 120)
 	witness = must_register(_metadata, other, 1, TIMEOUT);
 	touch(other_words, witness, 95);
 
-	/* So that all words that are stored to are there. */
+	/* The registrations make all words exist to which the thread stores. */
 	for (__u64 id = 0; id < TOKENS; id++) {
 		handles[id] = must_register(_metadata, self->fd, id, 50);
 		earliest[id] = 150;
@@ -1213,7 +1240,10 @@ TEST_F_TIMEOUT(touch_words, nonsense_in_all_words, 120)
 	__atomic_store_n(&scribbler.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 
-	/* All come in the end, each once: no timeout and no delay is as long as 100. */
+	/*
+	 * All tokens come, each once, because all timeouts and delays are shorter
+	 * than 100 ticks.
+	 */
 	for (int i = 0; i < 2; i++) {
 		now += 100;
 		ASSERT_EQ(0, tw_advance(self->fd, now));
@@ -1233,21 +1263,21 @@ TEST_F_TIMEOUT(touch_words, nonsense_in_all_words, 120)
 }
 
 /*
- * Checked touches by threads or processes against a reader, with a life for each
- * registration of each place: P4 to the letter.
+ * Threads or processes make checked touches while a reader reads. Each registration
+ * of each place has a record, and P4 has to hold exactly.
  */
 #define PLACES		48
 #define LIVES		3000
 #define TOUCHERS	3
 
 struct life {
-	__u64 touched;	/* last tick of a touch that succeeded, and 1 */
-	__u64 due;	/* when it ended, 0 if it has not, 1 if cancelled */
+	__u64 touched;	/* last tick of a successful touch, plus 1 */
+	__u64 due;	/* tick of its end, 0 while pending, 1 if cancelled */
 	__u64 timeout;
 };
 
 struct arena {
-	__u64 now;	/* not later than the hand */
+	__u64 now;	/* the tick of the hand, or an earlier one */
 	__u64 handles[PLACES];
 	struct life lives[PLACES][LIVES];
 	__u32 first;	/* generation of each place's first life */
@@ -1307,7 +1337,7 @@ static void *touch_until_stopped(void *data)
 	return NULL;
 }
 
-/* Whether a place has had about as many lives as are kept. */
+/* Returns whether a place has had about as many lives as the arena has records. */
 static bool arena_full(struct arena *arena, __u64 handle)
 {
 	__u32 generation = handle >> 32;
@@ -1317,7 +1347,7 @@ static bool arena_full(struct arena *arena, __u64 handle)
 	return generation - arena->first >= LIVES - 2;
 }
 
-/* Turns the wheel for @rounds, and until each outcome has been seen. */
+/* Runs the wheel for @rounds, and until touches have succeeded and failed. */
 static void run_arena(struct __test_metadata *_metadata, int fd,
 		      struct arena *arena, __u64 start, unsigned long rounds)
 {
@@ -1344,7 +1374,7 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 		now += 1 + tw_random(&state) % 3;
 		ASSERT_EQ(0, tw_advance(fd, now));
 		__atomic_store_n(&arena->now, now, __ATOMIC_RELEASE);
-		/* All rounds without system calls can be over before a toucher runs. */
+		/* Without system calls all rounds could be over before a toucher runs. */
 		if (tw_random(&state) & 1 || tw_in_process())
 			sched_yield();
 		while ((n = tw_read(fd, events, 1 + tw_random(&state) % 8)) > 0)
@@ -1369,7 +1399,10 @@ static void run_arena(struct __test_metadata *_metadata, int fd,
 	__atomic_store_n(&arena->stop, true, __ATOMIC_RELAXED);
 }
 
-/* After the last touch: each life ended as its touches say, and all are counted. */
+/*
+ * Checks, after the last touch, that each life ended as its touches say, and that the
+ * counts are right.
+ */
 static void check_arena(struct __test_metadata *_metadata, int fd,
 			const struct arena *arena)
 {
@@ -1424,7 +1457,7 @@ TEST_F_TIMEOUT(touch_words, checked_touches_by_threads, 120)
 	munmap(arena, sizeof(*arena));
 }
 
-/* The same with the mapping that a child has inherited. */
+/* Children make checked touches through the mapping that they have inherited. */
 TEST_F_TIMEOUT(touch_words, checked_touches_by_processes, 120)
 {
 	struct arena *arena = tw_shared_memory(sizeof(*arena));
@@ -1450,9 +1483,7 @@ TEST_F_TIMEOUT(touch_words, checked_touches_by_processes, 120)
 	munmap(arena, sizeof(*arena));
 }
 
-/*
- * Mapping.
- */
+/* The following tests are about the mapping. */
 
 TEST_F(touch_words, mmap_errors)
 {
@@ -1466,7 +1497,7 @@ TEST_F(touch_words, mmap_errors)
 	EXPECT_EQ(0, tw_map_ret(len, PROT_NONE, MAP_SHARED, fd, 0));
 	EXPECT_EQ(0, tw_map_ret(len, PROT_WRITE, MAP_SHARED, fd, 0));
 	EXPECT_EQ(0, tw_map_ret(len, rw, MAP_SHARED | MAP_POPULATE, fd, 0));
-	/* A length is rounded up to pages by the kernel, as everywhere. */
+	/* The kernel rounds each length up to pages. */
 	EXPECT_EQ(0, tw_map_ret(len - page + 1, rw, MAP_SHARED, fd, 0));
 
 	EXPECT_EQ(-EINVAL, tw_map_ret(page, rw, MAP_SHARED, fd, 0));
@@ -1482,7 +1513,10 @@ TEST_F(touch_words, mmap_errors)
 		EXPECT_EQ(-EINVAL, tw_map_ret(page, PROT_READ, MAP_SHARED, fd,
 					      n * FAR));
 	}
-	/* Ends where offsets do, or beyond: so it may be refused for that. */
+	/*
+	 * These mappings end at the largest offset or beyond, and the kernel may
+	 * refuse them with other errors.
+	 */
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, FAR << 31));
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -len));
 	EXPECT_GT(0, tw_map_ret(len, rw, MAP_SHARED, fd, -page));
@@ -1493,11 +1527,11 @@ TEST_F(touch_words, mmap_errors)
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, rw | PROT_EXEC, MAP_SHARED, fd, 0));
 	EXPECT_EQ(-EINVAL, tw_map_ret(len, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
 				      0));
-	/* Flags that only files of another kind know. */
+	/* Files of the device do not know this flag. */
 	EXPECT_EQ(-EOPNOTSUPP, tw_map_ret(len, rw,
 					  MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0));
 
-	/* Not yet set up; set up without words. */
+	/* The first file is not set up, and then it has a wheel without words. */
 	other = TW_OPEN(O_RDWR);
 	EXPECT_EQ(-EBADFD, tw_map_ret(len, rw, MAP_SHARED, other, 0));
 	EXPECT_EQ(-EBADFD, tw_map_ret(page, rw, MAP_SHARED, other, page));
@@ -1507,7 +1541,7 @@ TEST_F(touch_words, mmap_errors)
 	close(other);
 }
 
-/* A mapping has the length of all words: one page, or many. */
+/* A mapping has the length of all words, which may be one page or many. */
 TEST_F(touch_words, lengths)
 {
 	const __u64 fit = PAGE / 8;
@@ -1530,7 +1564,7 @@ TEST_F(touch_words, lengths)
 	}
 }
 
-/* Every token has its word, up to the last. */
+/* Every token has its word, up to the last token. */
 TEST_F(touch_words, words_of_all_tokens)
 {
 	const __u64 n = 3000;
@@ -1559,7 +1593,10 @@ TEST_F(touch_words, words_of_all_tokens)
 	free(handles);
 }
 
-/* A file open for reading may see the words, one also open for writing may store. */
+/*
+ * A file open for reading can map the words to read them. A store needs a file that
+ * is also open for writing.
+ */
 struct named {
 	char name[32];
 	int control;
@@ -1605,7 +1642,10 @@ TEST_F(touch_words, access_modes)
 	EXPECT_EQ(-EACCES, tw_map_ret(WORDS_SIZE, PROT_READ | PROT_WRITE,
 				      MAP_SHARED, writer, 0));
 
-	/* What one stores the other sees, and cannot change in any way. */
+	/*
+	 * A file open for reading sees each store of the other file, and cannot
+	 * change the words.
+	 */
 	words = map_words(both, PROT_READ | PROT_WRITE);
 	ASSERT_NE(MAP_FAILED, (void *)words);
 	handle = must_register(_metadata, both, 1, TIMEOUT);
@@ -1626,7 +1666,7 @@ TEST_F(touch_words, access_modes)
 		EXPECT_GT(0, pwrite(mem, &handle, 8,
 				    (uintptr_t)&seen[(__u32)handle]));
 		EXPECT_EQ(-EFAULT, tw_ret(read(zero, remote.iov_base, 8)));
-		/* The wheel does not write its events there either. */
+		/* The wheel does not write its events there, either. */
 		ASSERT_EQ(0, tw_register(both, 2, 0, 0, NULL));
 		EXPECT_EQ(-EFAULT, tw_ret(read(reader, seen, sizeof(event))));
 		EXPECT_EQ(stamped(handle, 77), load(words, handle));
@@ -1643,7 +1683,7 @@ TEST_F(touch_words, access_modes)
 	close(named.control);
 }
 
-/* Before 5.11 a kernel changes a mapping's rights without asking the module. */
+/* A kernel before 5.11 changes a mapping's rights without asking the module. */
 static bool kernel_asks_for_rights(void)
 {
 	unsigned int major, minor;
@@ -1667,7 +1707,7 @@ TEST_F(touch_words, mapping_stays_as_it_is)
 	EXPECT_EQ(-EINVAL, tw_ret(munmap(words, PAGE)));
 	EXPECT_EQ(-EINVAL, tw_ret(munmap(words + PAGE, PAGE)));
 
-	/* To grow, to shrink, to move, to have it twice. */
+	/* The mapping cannot grow, shrink, move or be doubled. */
 	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 2 * WORDS_SIZE, 0));
 	EXPECT_EQ(MAP_FAILED, mremap(words, WORDS_SIZE, 2 * WORDS_SIZE,
 				     MREMAP_MAYMOVE));
@@ -1692,18 +1732,18 @@ TEST_F(touch_words, mapping_stays_as_it_is)
 	}
 	EXPECT_NE(0, syscall(SYS_remap_file_pages, words, PAGE, 0, 1, 0));
 
-	/* It is still there, and still the same. */
+	/* The mapping is still there, and still has the words. */
 	touch(self->words, handle, 100);
 	EXPECT_EQ(101 + TIMEOUT, due_of(_metadata, self->fd, handle));
 	expect_expiry(_metadata, self->fd, handle, 101 + TIMEOUT);
-	/* Something else in its place ends it, as a munmap of all would. */
+	/* Another mapping at its address ends it, as a munmap of the whole mapping does. */
 	ASSERT_NE(MAP_FAILED, mmap(words, WORDS_SIZE, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 				   0));
 	munmap(room, 4 * WORDS_SIZE);
 }
 
-/* Whether the flags of the mapping at @at, as smaps has them, have this one. */
+/* Returns whether the mapping at @at has this flag in smaps. */
 static bool mapping_has(const void *at, const char *flag)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
@@ -1723,7 +1763,7 @@ static bool mapping_has(const void *at, const char *flag)
 	return has;
 }
 
-/* A mapping is not in a core dump, and is not made longer. */
+/* A mapping is left out of core dumps and cannot be extended. */
 TEST_F(touch_words, mapping_flags)
 {
 	NEEDS_KERNEL("a mapping of a device");
@@ -1756,7 +1796,7 @@ static void on_fault(int sig)
 	siglongjmp(after_fault, sig);
 }
 
-/* The signal that a load, or a store, meets; 0 if none. */
+/* Returns the signal that a load or a store causes, or 0. */
 static int fault_at(__u64 *word, bool store_there)
 {
 	struct sigaction action = { .sa_handler = on_fault }, bus, segv;
@@ -1776,7 +1816,10 @@ static int fault_at(__u64 *word, bool store_there)
 	return sig;
 }
 
-/* Where there has been no token yet, an access is a SIGBUS: no other memory is there. */
+/*
+ * An access to a word that no token has had yet causes SIGBUS, because there is no
+ * memory.
+ */
 TEST_F(touch_words, no_word_without_token)
 {
 	struct iovec local = { (char[8]){ }, 8 };
@@ -1800,7 +1843,10 @@ TEST_F(touch_words, no_word_without_token)
 	ASSERT_NE(MAP_FAILED, (void *)words);
 	EXPECT_EQ(SIGBUS, fault_at(&words[0], false));
 
-	/* That has taken no memory; a registration does, and brings words. */
+	/*
+	 * The accesses have allocated no memory. A registration allocates a page of
+	 * words.
+	 */
 	ASSERT_EQ(0, tw_info(self->fd, &before));
 	handle = must_register(_metadata, self->fd, 1, TIMEOUT);
 	ASSERT_EQ(0, tw_info(self->fd, &after));
@@ -1811,7 +1857,7 @@ TEST_F(touch_words, no_word_without_token)
 	munmap(words, WORDS_SIZE);
 }
 
-/* Each madvise(2), mlock(2), mremap(2) and the like of the mapping does no harm. */
+/* No call such as madvise(2), mlock(2) or mremap(2) does harm to the mapping. */
 TEST_F(touch_words, advice)
 {
 	const int all[] = {
@@ -1839,14 +1885,14 @@ TEST_F(touch_words, advice)
 		int to = 0, status;
 
 		touch(self->words, handle, 90 + mode);
-		/* MPOL_MF_MOVE, and with MPOL_MF_STRICT */
+		/* The flags are MPOL_MF_MOVE, without and with MPOL_MF_STRICT. */
 		syscall(SYS_mbind, words, WORDS_SIZE, mode, &node, 8, 2);
 		syscall(SYS_mbind, words, WORDS_SIZE, mode, &node, 8, 3);
 		syscall(SYS_move_pages, 0, 1, &page, &to, &status, 2);
 		syscall(SYS_migrate_pages, 0, 8, &node, &node);
 		EXPECT_EQ(stamped(handle, 90 + mode), load(self->words, handle));
 	}
-	/* Not dumped with a core, although a program wants it to be. */
+	/* A program cannot have the words in its core dumps. */
 	EXPECT_NE(0, madvise(words, WORDS_SIZE, MADV_DODUMP));
 	mlock(words, WORDS_SIZE);
 	munlock(words, WORDS_SIZE);
@@ -1886,7 +1932,7 @@ TEST_F(touch_words, stores_of_other_kinds)
 	close(pipes[1]);
 }
 
-/* A debugger sees the words of its child, and touches there. */
+/* A debugger sees the words of its child, and can touch tokens there. */
 TEST_F(touch_words, traced)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -1911,19 +1957,19 @@ TEST_F(touch_words, traced)
 	EXPECT_EQ(0, errno);
 	EXPECT_EQ((long)stamped(handle, 100), got);
 	ASSERT_EQ(0, tw_advance(self->fd, 103));
-	/* The lower half, where a long has 32 bits. */
+	/* Where a long has 32 bits, the call writes the lower half of the word. */
 	EXPECT_EQ(0, ptrace(PTRACE_POKEDATA, child, word,
 			    (void *)(long)stamped(handle, 103)));
 	EXPECT_EQ(stamped(handle, 103), load(self->words, handle));
 	EXPECT_EQ(104 + TIMEOUT, due_of(_metadata, self->fd, handle));
-	/* There is no page yet. */
+	/* The last word has no page yet. */
 	EXPECT_EQ(-1, ptrace(PTRACE_PEEKDATA, child,
 			     &self->words[WORDS_SIZE / 8 - 1], NULL));
 	EXPECT_EQ(0, ptrace(PTRACE_CONT, child, NULL, NULL));
 	EXPECT_EQ(0, tw_reap(child));
 }
 
-/* Whether the file has these bytes anywhere; a file of nothing has none. */
+/* Returns whether the file contains these bytes. An empty file contains none. */
 static bool file_has(const char *path, const void *bytes, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -1942,7 +1988,7 @@ static bool file_has(const char *path, const void *bytes, size_t size)
 
 #define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
 
-/* A core has the memory of its process, but not that of wheels. */
+/* A core has the memory of its process, but not the memory of wheels. */
 TEST_F(touch_words, core_dump)
 {
 	const __u64 other[2] = { 0x5ca1ab1e5ca1ab1e, 0xdeba5edeba5edeba };
@@ -1968,7 +2014,7 @@ TEST_F(touch_words, core_dump)
 		here[i] = stamped(handles[i], 77 + i);
 	}
 	ASSERT_EQ((__u32)handles[0] + 1, (__u32)handles[1]);
-	/* Nowhere else are these two side by side. */
+	/* The two words have to be side by side only in the wheel's memory. */
 	memset(handles, 0, sizeof(handles));
 	ASSERT_TRUE(tw_write_file(CORE_PATTERN, path));
 	child = fork();
@@ -1977,7 +2023,7 @@ TEST_F(touch_words, core_dump)
 			__atomic_store_n(&ours[i], other[i], __ATOMIC_SEQ_CST);
 			__atomic_store_n(&here[i], 0, __ATOMIC_SEQ_CST);
 		}
-		/* All there is, also what is shared and of files. */
+		/* The core has all memory, also shared memory and memory of files. */
 		tw_write_file("/proc/self/coredump_filter", "0xff");
 		setrlimit(RLIMIT_CORE, &limit);
 		abort();
@@ -1991,8 +2037,8 @@ TEST_F(touch_words, core_dump)
 }
 
 /*
- * An io_uring to which words are given as a fixed buffer keeps the pages, longer than
- * the wheel lives, or refuses them.
+ * An io_uring whose fixed buffer is in the words keeps the pages even after the
+ * wheel's end, or refuses them.
  */
 TEST_F(touch_words, buffer_of_an_io_uring)
 {
@@ -2050,7 +2096,7 @@ TEST_F(touch_words, page_outlives_the_wheel)
 	close(pipes[1]);
 }
 
-/* A mapping holds the wheel, and the module, as an open file does. */
+/* A mapping holds the wheel and the module, as an open file does. */
 TEST_F(touch_words, close_and_keep_the_mapping)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -2061,7 +2107,7 @@ TEST_F(touch_words, close_and_keep_the_mapping)
 	close(self->fd);
 	EXPECT_EQ(refs, tw_refcnt());
 	EXPECT_EQ(stamped(handle, 102), load(self->words, handle));
-	/* Also when the pages have to be found anew. */
+	/* The words are there also after the page table entries are gone. */
 	madvise(self->words, WORDS_SIZE, MADV_DONTNEED);
 	EXPECT_EQ(stamped(handle, 102), load(self->words, handle));
 	EXPECT_TRUE(touch_checked(self->words, handle, 103));
@@ -2085,7 +2131,7 @@ TEST_F(touch_words, close_and_keep_the_mapping)
 	self->fd = -1;
 }
 
-/* A child has a mapping of its own, which it can unmap; exec(2) unmaps it. */
+/* A child has a mapping of its own, which it can unmap. An exec(2) unmaps it. */
 TEST_F(touch_words, fork_and_exec)
 {
 	__u64 handle = must_register(_metadata, self->fd, 1, TIMEOUT);
@@ -2114,7 +2160,7 @@ TEST_F(touch_words, fork_and_exec)
 	EXPECT_EQ(refs, tw_refcnt());
 	EXPECT_TRUE(touch_checked(self->words, handle, 100));
 
-	/* Parents go first, and the child still touches. */
+	/* The child's parent exits first, and the child still touches. */
 	ASSERT_EQ(0, pipe(ready));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -2135,7 +2181,7 @@ TEST_F(touch_words, fork_and_exec)
 	close(ready[1]);
 }
 
-/* Two processes that have opened a wheel by its name; one of them is killed. */
+/* Two processes have opened a wheel by its name, and one of them is killed. */
 TEST_F(touch_words, named_wheel_of_two_processes)
 {
 	struct timewheel_event event;
@@ -2172,7 +2218,7 @@ TEST_F(touch_words, named_wheel_of_two_processes)
 	EXPECT_TRUE(touch_checked(words, handle, 100));
 	expect_expiry(_metadata, fd, handle, 101 + TIMEOUT);
 
-	/* Its memory stays as long as the mapping, also if it is destroyed. */
+	/* A destroyed wheel's memory stays as long as the mapping. */
 	handle = must_register(_metadata, fd, 1, TIMEOUT);
 	ASSERT_EQ(0, tw_destroy_named(named.control, named.name));
 	EXPECT_EQ(-ENODEV, tw_map_ret(WORDS_SIZE, PROT_READ, MAP_SHARED, fd, 0));
@@ -2190,15 +2236,16 @@ TEST_F(touch_words, named_wheel_of_two_processes)
 }
 
 /*
- * P9: the words are charged to the process that registers, and credited with the last
- * mapping. Needs root and a version 2 hierarchy with the memory controller.
+ * P9: the words are charged to the process that registers, and credited when the last
+ * mapping is gone. The test needs root and a version 2 hierarchy with the memory
+ * controller.
  */
 #define MANY		200000ULL
 
 /*
- * Compares what the group is charged for after a process of it has registered MANY
- * tokens, when only its mapping is left, and when that has gone, too. Returns whether
- * all three are right.
+ * Registers MANY tokens in the group. Stores the group's charge in @full, and in
+ * @mapped the charge after all words were used. Returns 0, or the number of the step
+ * that failed.
  */
 static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 {
@@ -2233,7 +2280,10 @@ static int charge_in_group(bool with_words, __u64 *full, __u64 *mapped)
 TEST_F_TIMEOUT(touch_words, charged_to_the_cgroup, 120)
 {
 	__u64 *figures = tw_shared_memory(PAGE);
-	/* A CPU charges 64 pages at a time: little, where pages are small. */
+	/*
+	 * A CPU may be charged 64 pages in advance, which matters only if pages are
+	 * large.
+	 */
 	const __u64 slack = 64 * (PAGE - 4096);
 	__u64 left = 0;
 
@@ -2249,7 +2299,10 @@ TEST_F_TIMEOUT(touch_words, charged_to_the_cgroup, 120)
 					      &figures[2 * with + 1]));
 		ASSERT_EQ(0, tw_reap(child));
 	}
-	/* With words 8 bytes more for each, mapped or not; charges come in lots. */
+	/*
+	 * The words are 8 bytes more for each token, mapped or not. The limits leave
+	 * room, because the kernel charges many pages at a time.
+	 */
 	EXPECT_LE(figures[0] + MANY * 4, figures[2] + slack);
 	EXPECT_GE(figures[2] + MANY * 3 + slack, figures[3]);
 	for (int tries = 0; tries < 300; tries++) {

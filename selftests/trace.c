@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The tracepoints show the operations on a wheel, by the wheel's number and the keys
- * that callers use. Needs root and tracefs.
+ * that callers use. The test needs root and tracefs.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #define TRACING		"/sys/kernel/tracing/"
 
-/* The number by which the traces name the wheel, 0 if fdinfo does not say. */
+/* Returns the number by which the traces name the wheel, or 0 if fdinfo has none. */
 static unsigned int wheel_number(int fd)
 {
 	char number[32];
@@ -19,7 +19,7 @@ static unsigned int wheel_number(int fd)
 								0;
 }
 
-/* How many traced events read "@name: wheel=@number @rest". */
+/* Returns how many traced events read "@name: wheel=@number @rest". */
 static int traced(const char *name, unsigned int number, const char *rest)
 {
 	char line[512], want[256];
@@ -62,7 +62,7 @@ FIXTURE_TEARDOWN(trace)
 	close(self->fd);
 }
 
-/* Each operation that succeeded is one event, and no other is any. */
+/* Each operation that succeeds is one traced event, and no other operation is traced. */
 TEST_F(trace, operations)
 {
 	const __u64 id = 10;
@@ -89,7 +89,7 @@ TEST_F(trace, operations)
 	EXPECT_EQ(1, traced("cancel", self->number, "id=10 handle=0x0 due=6"));
 }
 
-/* Each successful answer is traced with its delivery; a DELETE has 0. */
+/* Each successful answer is traced with its delivery, which is 0 for a DELETE. */
 TEST_F(trace, answers)
 {
 	const struct timewheel_setup setup = {
@@ -133,7 +133,7 @@ TEST_F(trace, answers)
 	close(fd);
 }
 
-/* Tokens filed again, taken and put back are traced with their count. */
+/* Tokens that are filed again, taken or put back are traced with their count. */
 TEST_F(trace, expiry)
 {
 	struct timewheel_event events[8];
@@ -157,7 +157,7 @@ TEST_F(trace, expiry)
 	munmap(nowhere, 4096);
 }
 
-/* Each token that a reader has got is traced; a token put back is not. */
+/* Each token that a reader has got is traced. A token that was put back is not. */
 TEST_F(trace, deliveries)
 {
 	enum { READ = 3, ALL = 5 };
@@ -193,7 +193,7 @@ TEST_F(trace, deliveries)
 	munmap(pages, 2 * page);
 }
 
-/* A wheel's timer and its end are traced, the end with its pending tokens. */
+/* A wheel's timer is traced, and the wheel's end with the number of its pending tokens. */
 TEST_F(trace, alarm_and_end)
 {
 	int fd = TW_OPEN(O_RDWR | O_NONBLOCK);
@@ -205,7 +205,7 @@ TEST_F(trace, alarm_and_end)
 	number = wheel_number(fd);
 	EXPECT_NE(self->number, number);
 	ASSERT_EQ(0, tw_register(fd, 2, 1000 * TW_SEC, 0, NULL));
-	/* On a slow machine it may be due before the timer has been started. */
+	/* On a slow machine token 1 may be due before the timer is armed. */
 	for (;;) {
 		ASSERT_EQ(0, tw_register(fd, 1, 20 * TW_MS, 0, NULL));
 		tw_sleep_ms(50);

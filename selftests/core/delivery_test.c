@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random operations on rings with leases and periods, each checked against a
- * simple model: an array of tokens, searched from end to end. What plain rings do
- * is the matter of model_test. Held here of the promises: P1 never early, P2 on
- * its very tick, and so is the end of a lease, P3 exactly one end, P5 nothing is
- * lost: not by an answer, a lapse, a return nor a fault; P8 what is missed is
- * counted, whatever the clock does; P9 no more deliveries are out than may be.
+ * The test runs random operations on rings with leases and periods, each checked
+ * against a simple model, which is an array of tokens, searched from end to end.
+ * Plain rings are tested by model_test. This test checks these promises: P1 no token
+ * is early. P2 a token comes on its very tick, and a lease ends on its very tick. P3
+ * each registration has exactly one end. P5 nothing is lost by an answer, a lapse, a
+ * return or a fault. P8 missed periods are counted, whatever the clock does. P9 at
+ * most max_held deliveries are out.
  *
  *	delivery_test [--seed=N] [--steps=N] [--only=TEST]
  *
- * A failure prints the seed, test and step; the same arguments come to it again.
+ * A failure prints the seed, the test and the step. The same arguments lead to it
+ * again.
  */
 #include <string.h>
 
@@ -34,10 +36,10 @@
 enum state { NONE, PENDING, TAKEN, HELD };
 
 /*
- * What should be true of a token. @due: of one HELD when its lease is over. @word_due:
- * what its touch word says and nobody has seen yet. @stored: somebody has written that
- * word since the token was taken. @holder: of one HELD, the open file. @base: see
- * struct tw_repeat.
+ * The expected state of a token. @due: when it is due, or when its lease is over if
+ * it is HELD. @word_due: when its touch word makes it due, while no call has looked
+ * at the word. @stored: the word was written since the token was taken. @holder: the
+ * open file, if it is HELD. @base: see struct tw_repeat.
  */
 struct life {
 	enum state	state;
@@ -56,7 +58,7 @@ struct life {
 	bool		stored;
 };
 
-/* @who: number of the holder that it was taken for. */
+/* A batch of taken tokens. @who: number of the holder for which they were taken. */
 struct batch {
 	u32		index[BATCH];
 	unsigned int	n;
@@ -64,10 +66,10 @@ struct batch {
 };
 
 /*
- * @backs: the clock may be stepped back. @bits: how far, log2, deadlines and time
- * go. @delivery, @attempts: number of the delivery before a token's first, and how
- * many there were. @leaving: number of a holder that is being returned, HOLDERS for
- * none. @ended: tokens that came to their end by a read or an ACK.
+ * @backs: the clock may be stepped back. @bits: deadlines and time are below 2^bits.
+ * @delivery: number of the delivery before a token's first. @attempts: number of
+ * attempts before a token's first. @leaving: number of the holder that is being
+ * returned, HOLDERS for none. @ended: tokens that a read or an ACK has ended.
  */
 static struct model {
 	struct tw_ring		ring;
@@ -90,7 +92,7 @@ static struct model {
 	struct tw_deliveries	count;
 } m;
 
-/* What a test came to, over all its rings. */
+/* The sums over all rings of a test. */
 static struct {
 	u64	delivered;
 	u64	answered;
@@ -121,9 +123,7 @@ static void unlock(void)
 	spin_unlock(&m.ring.lock);
 }
 
-/*
- * Time.
- */
+/* The following functions are about time. */
 
 static u64 capped(__uint128_t ns)
 {
@@ -136,7 +136,10 @@ static void set_now(u64 tick, u64 into)
 	m.now.tick = m.now.ns / m.ring.tick;
 }
 
-/* A reading of the clock, which where it may step back is not always the newest. */
+/*
+ * Returns a reading of the clock. If the clock may step back, the reading may be an
+ * old one.
+ */
 static struct tw_now some_now(void)
 {
 	struct tw_now now = m.now;
@@ -176,7 +179,7 @@ static u64 pick_ns(void)
 	return capped(ns + below(m.ring.tick));
 }
 
-/* The tick of a time that is reached at last, if only on the last tick. */
+/* Returns the tick on which a time is reached, which is at most the last tick. */
 static u64 tick_of(const struct tw_now *now, u64 time)
 {
 	u64 tick = now->tick;
@@ -188,7 +191,7 @@ static u64 tick_of(const struct tw_now *now, u64 time)
 	return min(tick, m.ring.max_due);
 }
 
-/* The tick of a period's deadline: P1, not in the middle of one, also if it passed. */
+/* P1: returns the tick after a period's deadline, and at least the tick of @now. */
 static u64 period_tick_of(const struct tw_now *now, u64 base)
 {
 	u64 tick = ((__uint128_t)base + m.ring.tick - 1) / m.ring.tick;
@@ -196,7 +199,7 @@ static u64 period_tick_of(const struct tw_now *now, u64 base)
 	return min(max(tick, now->tick), m.ring.max_due);
 }
 
-/* Asks for the tick of a deadline; returns whether there is one. */
+/* Asks for the tick of a deadline, and returns whether there is one. */
 static bool due_on(const struct tw_now *now, u64 time, u64 *due)
 {
 	int err = tw_ring_due(&m.ring, now, time, due);
@@ -246,11 +249,9 @@ static void step_time(void)
 		set_now(tick, below(m.ring.tick));
 }
 
-/*
- * The model.
- */
+/* The following functions keep the model and compare it with the ring. */
 
-/* Pairs of ids differ in one bit. */
+/* Returns an id. The ids of a pair of keys differ in one bit. */
 static u64 id_of(u32 key)
 {
 	u64 state = key / 2;
@@ -263,7 +264,7 @@ static struct tw_token *token_at(u32 index)
 	return tw_arena_at(&m.ring.tokens, index);
 }
 
-/* Who has an id, or TW_NIL. */
+/* Returns the token that has an id, or TW_NIL. */
 static u32 by_key(u32 key)
 {
 	u32 i;
@@ -285,14 +286,17 @@ static u32 count_of(enum state state)
 	return n;
 }
 
-/* Whether no more deliveries may be out. */
+/* Returns whether max_held deliveries are out. */
 static bool is_full(void)
 {
 	return m.setup.lease &&
 	       count_of(HELD) + count_of(TAKEN) >= m.setup.max_held;
 }
 
-/* The first tick on which something is to be done: when it is full, a lease ends. */
+/*
+ * Returns the first tick with work. If max_held deliveries are out, only the end of a
+ * lease is work.
+ */
 static u64 earliest(void)
 {
 	bool full = is_full();
@@ -322,7 +326,7 @@ static void life_armed(struct life *life, u64 due)
 	life->holder = NULL;
 }
 
-/* The token is due at another time; a periodic one begins anew there. */
+/* The token is now due at another time. A periodic token begins new periods there. */
 static void life_moved(struct life *life, const struct tw_now *now,
 		       const struct tw_deadline *deadline)
 {
@@ -334,7 +338,7 @@ static void life_moved(struct life *life, const struct tw_now *now,
 	life->missed = 0;
 }
 
-/* A periodic token has been dealt with. */
+/* The event of a periodic token is dealt with, and its next period begins. */
 static void life_goes_on(struct life *life, const struct tw_now *now)
 {
 	life->base = capped((__uint128_t)life->base + life->period);
@@ -343,7 +347,7 @@ static void life_goes_on(struct life *life, const struct tw_now *now)
 	life_armed(life, period_tick_of(now, life->base));
 }
 
-/* A token is taken: the periods that it has missed by now are all but the last one. */
+/* A token is taken. All periods that have passed but the last one count as missed. */
 static void life_misses(struct life *life, u64 now)
 {
 	u64 ns = now * m.ring.tick, periods;
@@ -356,14 +360,14 @@ static void life_misses(struct life *life, u64 now)
 	m.count.missed += periods;
 }
 
-/* A touch word has been seen. */
+/* A call has looked at the touch word. */
 static void life_stamp_applied(struct life *life)
 {
 	life->due = max(life->due, life->word_due);
 	life->word_due = 0;
 }
 
-/* A lease is over. */
+/* The lease of a token is over. */
 static void life_lapses(struct life *life)
 {
 	life_armed(life, life->due);
@@ -391,7 +395,7 @@ static struct tw_place *place_of(u32 index)
 	return &m.ring.delivery.held.place[token_at(index)->place];
 }
 
-/* The tick on which a token is due, or its lease ends. */
+/* Returns the tick on which a token is due, or on which its lease ends. */
 static u64 due_of(u32 index)
 {
 	return state_of(index) == HELD ? place_of(index)->end :
@@ -432,9 +436,9 @@ static void check_life(u32 index)
 }
 
 /*
- * Somebody has looked at some tokens on tick @now, and if it was @whole left nothing
- * undone: of leases that are over those that ended first have lapsed, and touch words
- * may have been seen. Nothing else changes.
+ * Learns what a look on tick @now has changed. Leases that are over may have lapsed,
+ * in the order of their ends, and touch words may have been seen. Nothing else may
+ * have changed. If the look was @whole, no work is left.
  */
 static void learn(u64 now, bool whole)
 {
@@ -466,8 +470,8 @@ static void learn(u64 now, bool whole)
 }
 
 /*
- * P9: no more are out than may be. P5: a wheel is looked at when there is something to
- * be done, and one that is full exactly when a lease ends.
+ * P9: at most max_held deliveries are out. P5: a wheel is looked at before its first
+ * work, and exactly on that tick if max_held deliveries are out.
  */
 static void check_room(void)
 {
@@ -500,19 +504,19 @@ static void check_counts(void)
 	CHECK_EQ(have->returned, m.count.returned);
 	CHECK_EQ(have->deleted, m.count.deleted);
 	CHECK_EQ(have->missed, m.count.missed);
-	/* The ledger, as INFO promises it. */
+	/* The ledger of INFO has to be balanced. */
 	CHECK_EQ(m.registered, m.ended + m.cancelled + m.count.deleted +
 		 m.ring.tokens.used);
 }
 
-/* The touch word of what is no token says nothing. */
+/* The touch word of a free place has to be 0. */
 static void check_word_of_none(u32 index)
 {
 	if (m.setup.words && m.life[index].handle)
 		CHECK_EQ(*tw_words_at(&m.ring.words, index), 0);
 }
 
-/* What a holder has can be found from it, and is all that it has. */
+/* A holder's list contains all tokens that it holds, and no others. */
 static void check_holder(const struct tw_holder *holder)
 {
 	const struct tw_place *place = m.ring.delivery.held.place;
@@ -552,11 +556,9 @@ static void check_all(void)
 	CHECK_EQ(tw_ring_bytes(&m.ring), shim_bytes() + sizeof(m.ring));
 }
 
-/*
- * Operations.
- */
+/* The following functions are the operations. */
 
-/* When a token is due, again and again, in ns. */
+/* The first deadline of a token and the length of its period, in ns. */
 struct period {
 	u64 first, length;
 };
@@ -582,7 +584,7 @@ static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 	}
 }
 
-/* A first time may have passed; a period is a tick and more. */
+/* The first deadline may have passed. A period is at least one tick. */
 static struct period pick_period(const struct tw_now *now)
 {
 	__uint128_t length = (__uint128_t)m.ring.tick * (1 + below(12));
@@ -596,7 +598,7 @@ static struct period pick_period(const struct tw_now *now)
 	return period;
 }
 
-/* P9: an id that is there, in whatever state, first; then whether there is room. */
+/* P9: an id that exists, in whatever state, is reported before a lack of room. */
 static int register_error(u32 key)
 {
 	if (m.setup.ids && by_key(key) != TW_NIL)
@@ -640,7 +642,7 @@ static void register_one(const struct tw_now *now, u32 key,
 	m.registered++;
 }
 
-/* One, or many at once that are alike. */
+/* Registers one token, or many equal tokens at once. */
 static void op_register(void)
 {
 	struct tw_now now = some_now();
@@ -659,7 +661,10 @@ static void op_register(void)
 			     periodic ? &period : NULL);
 }
 
-/* A token, or TW_NIL; if there is one in such a state, that; NONE: any. */
+/*
+ * Returns a token in state @liked, or another token if there is none in this state,
+ * or TW_NIL. With NONE each token will do.
+ */
 static u32 any_token(enum state liked)
 {
 	u32 i, at = below(m.setup.max_tokens), any = TW_NIL;
@@ -678,7 +683,7 @@ static u32 any_token(enum state liked)
 	return any;
 }
 
-/* Looks a token up by whatever way there is to one that is pending. */
+/* Looks up a token by id or handle. Only a pending token may be found. */
 static bool find_pending(struct tw_found *found, u32 *index)
 {
 	const struct life *life;
@@ -701,7 +706,7 @@ static bool find_pending(struct tw_found *found, u32 *index)
 	return pending;
 }
 
-/* With touch words these come after somebody has looked. */
+/* With touch words the caller of an operation looks at the word first. */
 static void apply_stamp(struct tw_found *found, u32 index, u64 now)
 {
 	if (!m.setup.words)
@@ -739,7 +744,7 @@ static void op_touch(void)
 	unlock();
 }
 
-/* A store to any token's touch word: of one that is not pending it does nothing. */
+/* Stores to a token's touch word. If the token is not pending, the store has no effect. */
 static void op_store(void)
 {
 	u32 index = any_token(once(2) ? NONE : PENDING);
@@ -804,9 +809,7 @@ static void op_drain(void)
 	unlock();
 }
 
-/*
- * What is done with a token whose delivery may be out.
- */
+/* The following functions are about tokens whose deliveries may be out. */
 
 static int find(bool by_handle, u64 value, struct tw_found *found)
 {
@@ -815,7 +818,10 @@ static int find(bool by_handle, u64 value, struct tw_found *found)
 	return tw_delivery_find(&m.ring, key, found);
 }
 
-/* P9: what is not there is not found, and each in its own way. */
+/*
+ * P9: a token that does not exist is not found, and each way to look it up has its
+ * own error.
+ */
 static void op_find_nothing(void)
 {
 	u32 index = below(m.setup.max_tokens), key = 1 + below(KEYS);
@@ -835,7 +841,7 @@ static void op_find_nothing(void)
 	unlock();
 }
 
-/* Finds a token that is pending or held. With the lock. */
+/* Finds a token that is pending or held. The caller has the lock. */
 static bool find_any(struct tw_found *found, u32 *index, enum state liked)
 {
 	bool by_handle = !m.setup.ids || once(2);
@@ -858,7 +864,7 @@ static bool find_any(struct tw_found *found, u32 *index, enum state liked)
 	return true;
 }
 
-/* P3: only to the last delivery, while it is out. */
+/* P3: an answer is only accepted for the last delivery, while it is out. */
 static bool may_answer(const struct tw_found *found, const struct life *life)
 {
 	u32 number = once(6) ? life->delivery - 1 + 2 * below(2) :
@@ -896,7 +902,7 @@ static void answer_nack(struct tw_found *found, struct life *life,
 	life_armed(life, due);
 }
 
-/* The lease ends later than before, or earlier. */
+/* An extended lease ends later or earlier than before. */
 static void answer_extend(struct tw_found *found, struct life *life,
 			  const struct tw_now *now)
 {
@@ -944,7 +950,7 @@ static void delete(struct tw_found *found, u32 index)
 	m.count.deleted++;
 }
 
-/* Whether it is out or not. */
+/* Deletes a token, whether its delivery is out or not. */
 static void op_delete(void)
 {
 	struct tw_found found;
@@ -956,9 +962,7 @@ static void op_delete(void)
 	unlock();
 }
 
-/*
- * Reading.
- */
+/* The following functions read. */
 
 static unsigned int pick_work(void)
 {
@@ -984,9 +988,9 @@ static void op_find_due(void)
 }
 
 /*
- * What was taken was due by then, and is counted as one more delivery. These are
- * numbered from 1, which is also after the last number: 0 is none. Those in vain are
- * never so many that it seems to be the first.
+ * A token that was taken was due by @now, and has one more delivery. Deliveries are
+ * numbered from 1, and after the last number follows 1, because 0 means none. The
+ * number of attempts stops at its maximum, and does not begin again at 1.
  */
 static void check_taken(u32 index, u64 now, u64 *last)
 {
@@ -1008,7 +1012,7 @@ static void check_taken(u32 index, u64 now, u64 *last)
 	*last = life->due;
 }
 
-/* What is taken comes in the order of due ticks, also after a put-back. */
+/* Takes tokens. They come in the order of their due ticks, also after a put-back. */
 static void take(struct batch *batch, u64 now, unsigned int work,
 		 unsigned int most)
 {
@@ -1072,7 +1076,7 @@ static void deliver(const struct batch *batch, unsigned int n,
 	}
 }
 
-/* P5: what could not be copied was not delivered, and the next one has its number. */
+/* P5: an event that could not be copied was not delivered, and its number is used again. */
 static void put_back(const struct batch *batch, unsigned int from)
 {
 	unsigned int n = batch->n - from, i;
@@ -1103,7 +1107,7 @@ static void finish(struct batch *batch)
 	batch->n = 0;
 }
 
-/* Readers take and are slow to finish. One who leaves reads no more. */
+/* Takes tokens or finishes an earlier take. A holder that is leaving takes no more. */
 static void op_take(void)
 {
 	static const unsigned int most[] = { 1, 3, BATCH };
@@ -1129,7 +1133,7 @@ static bool is_reading(u32 who)
 	return false;
 }
 
-/* Learns what a holder does not have any more. Returns how many tokens. */
+/* Learns which tokens a holder has returned. Returns their number. */
 static u32 learn_returned(const struct tw_holder *holder,
 			  const struct tw_now *now)
 {
@@ -1148,9 +1152,9 @@ static u32 learn_returned(const struct tw_holder *holder,
 }
 
 /*
- * P5: a file is released, step by step, while others go on. Each step takes back as many
- * tokens as it may, however many others there are. After the last step nothing may look
- * at its holder again: the memory is gone.
+ * P5: a file is released step by step, while others use the ring. Each step takes
+ * back up to @work tokens, however many the ring has. After the last step nothing may
+ * look at the holder, whose memory is freed.
  */
 static void op_return(void)
 {
@@ -1180,9 +1184,7 @@ static void op_return(void)
 	m.leaving = HOLDERS;
 }
 
-/*
- * Episodes: the life of one ring.
- */
+/* The following functions run an episode, which is the life of one ring. */
 
 static void begin(const struct tw_ring_setup *setup)
 {
@@ -1218,8 +1220,8 @@ static void end(void)
 }
 
 /*
- * Woken as the ring says and not otherwise: whatever is then due is found, and
- * after a look the ring wants to be looked at later. Then all come to an end.
+ * Looks at the ring only when it asks for a look. Each look finds all due tokens, and
+ * the ring then asks for a later one. At the end all tokens are deleted.
  */
 static void run_dry(void)
 {
@@ -1247,7 +1249,7 @@ static void run_dry(void)
 	      tw_ring_next(&m.ring));
 }
 
-/* Of a hundred steps, @registering register and @passing let time pass. */
+/* Of a hundred steps, @registering steps register and @passing steps let time pass. */
 static void one_step(unsigned int registering, unsigned int passing)
 {
 	static void (*const with_lease[])(void) = {
@@ -1290,8 +1292,8 @@ static struct tw_ring_setup pick_setup(u32 slots, u64 nr)
 }
 
 /*
- * The tick on which time begins: anywhere, but now and then before a wrap. Words tell
- * ticks apart that are not too far from each other.
+ * Returns the tick on which time begins. Any tick is possible, but ticks before a
+ * wrap are frequent. With touch words the start is near a wrap of the stamps.
  */
 static u64 pick_start(void)
 {
@@ -1358,9 +1360,7 @@ static void run_random(u32 slots, bool backs, u64 nr_steps)
 	      "something never happened");
 }
 
-/*
- * Tests of one thing.
- */
+/* The following tests each test one case. */
 
 static void register_periodic(u64 first, u64 length)
 {
@@ -1378,7 +1378,7 @@ static void register_periodic(u64 first, u64 length)
 	m.registered++;
 }
 
-/* P8: a period that ends beyond the end of time is due on the last tick. */
+/* P8: a period whose deadline is after the last tick is due on the last tick. */
 static void test_last_period(void)
 {
 	struct tw_ring_setup setup = {
@@ -1402,7 +1402,10 @@ static void test_last_period(void)
 	       test);
 }
 
-/* P8: a clock that has run beyond the last tick does no harm to what was put back. */
+/*
+ * P8: a clock that has run beyond the last tick does no harm to a token that was put
+ * back.
+ */
 static void test_beyond_the_last_tick(void)
 {
 	struct tw_ring_setup setup = {
@@ -1427,11 +1430,9 @@ static void test_beyond_the_last_tick(void)
 	printf("ok %llu - P8 put back, and then beyond the last tick\n", test);
 }
 
-/*
- * All of them.
- */
+/* The following functions begin and end lives of tokens, and run all tests. */
 
-/* Of a token that nobody looks at before its life is over. */
+/* Begins the life of a token at which no reader looks before its end. */
 static u64 begin_life(bool periodic)
 {
 	const struct period period = { .length = 77 };
@@ -1456,7 +1457,7 @@ static void end_life(u64 handle)
 	m.cancelled++;
 }
 
-/* P3: when generations are through, a life has nothing of the first one. */
+/* P3: after the last generation a new life has no property of the first life. */
 static void test_generations(void)
 {
 	struct tw_ring_setup setup = {
@@ -1477,7 +1478,7 @@ static void test_generations(void)
 	printf("ok %llu - P3 a life has nothing of an earlier one\n", test);
 }
 
-/* Blocks of tokens are full of tokens but for an eighth, however large pages are. */
+/* P9: at most an eighth of a block of tokens is unused, however large pages are. */
 static void test_blocks(void)
 {
 	unsigned int i;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Dice: what a test of random operations decides by, a generator or bytes.
+ * The dice by which a test of random operations decides: a generator, or the bytes of
+ * a fuzzer.
  */
 #include "dice.h"
 
 static struct {
-	bool		end;	/* by bytes, not by a generator */
+	bool		end;	/* the numbers come from bytes, which end */
 	u64		state;
 	const u8	*bytes;
 	size_t		left;
@@ -24,13 +25,13 @@ void dice_bytes(const u8 *bytes, size_t size)
 	dice.left = size;
 }
 
-/* Whether more may come than 0. */
+/* Returns whether numbers other than 0 may still come. */
 bool dice_left(void)
 {
 	return !dice.end || dice.left;
 }
 
-/* As many bytes as numbers up to @most have. */
+/* Takes as many bytes as a number up to @most needs. */
 static u64 next_bytes(u64 most)
 {
 	u64 value = 0;

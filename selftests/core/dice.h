@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Dice: what a test of random operations decides by. */
+/* The dice by which a test of random operations decides. */
 #ifndef DICE_H
 #define DICE_H
 
 #include "tap.h"
 
-/* They fall by a generator, the same for the same seed, and for ever. */
+/*
+ * The numbers come from a generator, without an end. The same seed gives the same
+ * numbers.
+ */
 void dice_seed(u64 seed);
 
-/* They fall as a fuzzer has it: each takes its bytes, and is 0 after the last. */
+/* The numbers come from a fuzzer's bytes. Each takes some bytes, and is 0 after the last. */
 void dice_bytes(const u8 *bytes, size_t size);
 bool dice_left(void);
 
-/* A number less than @n; any at all if that is 0. */
+/* Returns a number less than @n, or any number if @n is 0. */
 u64 roll(u64 n);
 
 static inline u64 rnd(void)
@@ -25,13 +28,13 @@ static inline u64 below(u64 n)
 	return roll(n);
 }
 
-/* Once in @n times. */
+/* Returns true once in @n times, on average. */
 static inline bool once(u64 n)
 {
 	return !below(n);
 }
 
-/* Small numbers are as frequent as large ones; less than 2^bits. */
+/* Returns a number below 2^bits. Small numbers are as frequent as large ones. */
 static inline u64 spread(unsigned int bits)
 {
 	unsigned int n = below(bits + 1);

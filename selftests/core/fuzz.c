@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In place of main.c, and of libFuzzer's main(): its bytes are the dice of a test
- * of random operations. What it finds, that test does again: model_test FILE.
+ * Used instead of main.c, with libFuzzer's main(): the fuzzer's bytes are the dice of
+ * a test of random operations. The test itself does a finding again: model_test FILE.
  */
 #include "dice.h"
 #include "main.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Generations of tokens: tests begin close to their end, and know the next one. */
+/*
+ * Generations of tokens: tests begin near the wrap of a generation, and know the next
+ * one.
+ */
 #ifndef GENERATIONS_H
 #define GENERATIONS_H
 
@@ -8,7 +11,7 @@
 #include "dice.h"
 #include "ring.h"
 
-/* A ring's first generation: 0, or soon to have a new bit, or to wrap. */
+/* Returns a ring's first generation, which is 0 or shortly before a new bit or a wrap. */
 static inline u32 pick_generation(void)
 {
 	if (once(2))
@@ -18,8 +21,8 @@ static inline u32 pick_generation(void)
 }
 
 /*
- * P3: each life has the next generation, and none has 0. @handle: of the token's
- * life before, 0 if it had none.
+ * P3: each life has the next generation, and none has generation 0. @handle: the
+ * handle of the life before, or 0 if there was none.
  */
 static inline u32 next_generation(const struct tw_ring *ring, u64 handle)
 {

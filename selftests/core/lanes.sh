@@ -3,7 +3,7 @@
 #
 # Lanes of selftests/check: the core in user space.
 
-# Not in full length, which "make check-core" has.
+# The lane is shorter than "make check-core".
 lane_core()
 {
 	planned make -s -C selftests/core check STEPS=4000000

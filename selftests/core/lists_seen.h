@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included before all else, this has the core call lists_add() of a test instead of
+ * This header is included first. The core then calls lists_add() of a test instead of
  * tw_lists_add(), which is inline. The test itself calls (tw_lists_add)().
  */
 #ifndef LISTS_SEEN_H

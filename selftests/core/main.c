@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the tests of random operations begin with: their arguments, the same dice
- * for the same seed, and where to go on when one has failed. With files, which a
- * fuzzer has written, the dice fall as these say.
+ * The main program of the tests of random operations. It reads the arguments, seeds
+ * the dice, and prints how to repeat a test that has failed. With files, which a
+ * fuzzer has written, the bytes of the files are the dice.
  *
  *	model_test [--seed=N] [--steps=N] [--only=TEST]
  *	model_test FILE...
@@ -15,7 +15,7 @@
 #include "dice.h"
 #include "main.h"
 
-/* Of the sanitizer, when built with one. */
+/* The function is the sanitizer's, and is missing without a sanitizer. */
 extern void __sanitizer_set_death_callback(void (*callback)(void))
 	__attribute__((weak));
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random operations on rings, each checked against a simple model: an array of
- * tokens with their due ticks, searched from end to end. Held here of the
- * promises: P1 never early, P2 and P8 on its very tick however long the delay
- * and the stall, P3 exactly one end, P4 touch wins until the take, P5 memory is
- * only taken at registration, P7 no look in vain, P9 precise errors that change
- * nothing.
+ * The test runs random operations on rings, each checked against a simple model,
+ * which is an array of tokens with their due ticks, searched from end to end. This
+ * test checks these promises: P1 no token is early. P2 and P8 a token comes on its
+ * very tick, however long its delay is and however long a stall was. P3 each
+ * registration has exactly one end. P4 a touch wins until the token is taken. P5 only
+ * a registration allocates memory. P7 no look is in vain. P9 errors are precise and
+ * change nothing.
  *
  *	model_test [--seed=N] [--steps=N] [--only=TEST]
  *
- * A failure prints the seed, test and step; the same arguments come to it again.
+ * A failure prints the seed, the test and the step. The same arguments lead to it
+ * again.
  */
 #include <string.h>
 
@@ -34,13 +36,14 @@
 enum state { NONE, LIVE, TAKEN };
 
 /*
- * What should be true of a token. @key stands for its id. @list is where it was
- * filed last, @backs after how many steps back of the clock that was, @put_backs
- * after how many tokens had been put back, @touched whether its due tick was raised
- * since. @due is what the ring knows; its touch word raises that to @word_due at least
- * and to @word_most at most, once somebody looks; and again, as time goes by, if its
- * stamp may be @ahead. A word that has been cleared raises nothing any more. @word_backs
- * is how often the clock had been stepped back when the word was stored.
+ * The expected state of a token. @key stands for its id. @list is the list in which
+ * it was filed last. Of that moment, @backs is the number of steps back of the clock,
+ * and @put_backs the number of tokens that had been put back. @touched tells whether
+ * its due tick was raised since then. @due is the due tick in the ring. A look at the
+ * touch word raises it at least to @word_due and at most to @word_most. If the stamp
+ * may be @ahead, further looks may raise it again as time passes. A word that was
+ * cleared raises nothing. @word_backs is the number of steps back of the clock when
+ * the word was stored.
  */
 struct life {
 	u64		handle;
@@ -67,7 +70,7 @@ struct batch {
 	unsigned int	n;
 };
 
-/* A token that somebody has found and not yet touched. */
+/* A token that was found and is touched some steps later. */
 struct stash {
 	struct tw_found	found;
 	struct tw_now	now;
@@ -77,9 +80,9 @@ struct stash {
 };
 
 /*
- * @back: the clock may be stepped back; @backs: how often it was. @bits: how far,
- * log2, deadlines and time go. @live, @due: indices and due ticks of the LIVE ones,
- * in no order. @by_key: which token has the id.
+ * @back: the clock may be stepped back. @backs: number of steps back. @bits:
+ * deadlines and time are below 2^bits. @live, @due: indices and due ticks of the LIVE
+ * tokens, in no order. @by_key: the token that has the id of a key.
  */
 static struct model {
 	struct tw_ring	ring;
@@ -110,7 +113,7 @@ static struct model {
 	bool		expiring;
 } m;
 
-/* What a test came to, over all its rings. */
+/* The sums over all rings of a test. */
 static struct {
 	u64	registered;
 	u64	delivered;
@@ -127,9 +130,7 @@ void print_state(void)
 	       tw_ring_next(&m.ring), m.nr_live, m.nr_taken);
 }
 
-/*
- * Time.
- */
+/* The following functions are about time. */
 
 static u64 now_ns(u64 tick, u64 into)
 {
@@ -144,7 +145,7 @@ static void set_now(u64 ns)
 	m.now.tick = ns / m.ring.tick;
 }
 
-/* A reading of the clock that is of a while ago. */
+/* Returns an old reading of the clock. */
 static struct tw_now lagging(void)
 {
 	struct tw_now now = m.now;
@@ -155,7 +156,10 @@ static struct tw_now lagging(void)
 	return now;
 }
 
-/* What changes things in a mode without steps back has the newest reading. */
+/*
+ * Returns a reading for an operation that changes the ring. Unless the clock may be
+ * stepped back, it is the newest reading.
+ */
 static struct tw_now changing_now(void)
 {
 	if (!m.back || !once(4))
@@ -165,7 +169,10 @@ static struct tw_now changing_now(void)
 	return lagging();
 }
 
-/* Ticks from now to a deadline, most often where something may go wrong. */
+/*
+ * Returns the ticks to a deadline, most often near a slot or a level where an error
+ * is likely.
+ */
 static u64 pick_ticks(void)
 {
 	const struct tw_level *level =
@@ -190,7 +197,7 @@ static u64 pick_ticks(void)
 	}
 }
 
-/* ns to a deadline; now and then one that nothing reaches. */
+/* Returns the ns to a deadline, which is sometimes too far. */
 static u64 pick_delay(void)
 {
 	u64 ticks;
@@ -202,7 +209,7 @@ static u64 pick_delay(void)
 	return now_ns(ticks, below(m.ring.tick));
 }
 
-/* With touch words there are longest timeouts. */
+/* Returns a timeout. With touch words timeouts have an upper limit. */
 static u64 pick_timeout(void)
 {
 	u64 timeout = pick_delay();
@@ -220,15 +227,16 @@ static u64 expected_due(const struct tw_now *now, u64 deadline)
 }
 
 /*
- * With touch words a token with a timeout is not due as far ahead as its stamp would
- * have to be old by then to seem to be of the future.
+ * With touch words the deadline of a token with a timeout has an upper limit. A
+ * touch's stamp would otherwise be so old at the deadline that it seems to lie in the
+ * future.
  */
 static bool too_far(const struct tw_now *now, u64 due, u64 timeout)
 {
 	return m.words && timeout && due - now->tick >= TW_MAX_STAMPED;
 }
 
-/* Asks for the tick of a deadline; returns whether there is one. */
+/* Asks for the tick of a deadline, and returns whether there is one. */
 static bool due_on(const struct tw_now *now, u64 deadline, u64 *due)
 {
 	u64 expected = expected_due(now, deadline);
@@ -287,11 +295,9 @@ static void step_time(void)
 		set_now(now_ns(tick, below(m.ring.tick)));
 }
 
-/*
- * The model.
- */
+/* The following functions keep the model and compare it with the ring. */
 
-/* Pairs of ids differ in one bit. */
+/* Returns an id. The ids of a pair of keys differ in one bit. */
 static u64 id_of(u32 key)
 {
 	u64 state = key / 2;
@@ -320,13 +326,19 @@ static u64 *word_of(u32 index)
 	return tw_words_at(&m.ring.words, index);
 }
 
-/* Whether a stamp is one of a later tick, which counts as now until that comes. */
+/*
+ * Returns whether a stamp is of a later tick. Before that tick it counts as a touch
+ * of now.
+ */
 static bool stamp_is_ahead(u64 word)
 {
 	return (u32)word && (s32)((u32)word - (u32)m.now.tick) > 0;
 }
 
-/* The word is as good as new. One that was ahead may have raised the token again. */
+/*
+ * The word has no effect any more. If its stamp was ahead, it may have raised the
+ * token twice.
+ */
 static void life_word_reset(struct life *life)
 {
 	life->touched |= life->ahead;
@@ -336,15 +348,16 @@ static void life_word_reset(struct life *life)
 }
 
 /*
- * To what its word raises a token at least. Since the clock was stepped back the stamp may
- * be one of the future, which counts as a touch of when somebody looks.
+ * Returns the tick to which the word raises its token at least. If the clock was
+ * stepped back since the store, the stamp may lie in the future, and counts as a
+ * touch at the time of a look.
  */
 static u64 word_due_at_least(const struct life *life)
 {
 	return life->word_backs == m.backs ? life->word_due : 0;
 }
 
-/* P4: a stamp is only cleared when all that it says has been done. */
+/* P4: a stamp is cleared only after it has had its whole effect. */
 static void learn_word(u32 index)
 {
 	struct life *life = &m.life[index];
@@ -358,8 +371,8 @@ static void learn_word(u32 index)
 }
 
 /*
- * P1, P4: what the ring has found out from touch words since then is what they
- * said: not less than was known, nor more than was ever stored.
+ * P1, P4: the ring may have raised due ticks by touch words since the last check, at
+ * least to the known tick and at most to a tick that was stored.
  */
 static void learn_due(u32 index)
 {
@@ -443,7 +456,7 @@ static void check_token(u32 index)
 		 m.cookies ? life->cookie : 0);
 }
 
-/* Whatever the ring holds, and nothing else, is allocated. */
+/* All memory that is allocated belongs to the ring. */
 static void check_all(void)
 {
 	u32 i;
@@ -468,16 +481,20 @@ static void check_all(void)
 }
 
 /*
- * Between the ring and its lists. P7: whoever looks files a token further in, or
- * since it was filed it has been touched, or the clock stepped back: so once per
- * level, per timeout and per step. Tokens that were put back also once per put-back.
+ * The core calls this function to file a token in a list. P7: a look files a token on
+ * a finer level than before, unless the token was touched or the clock stepped back
+ * since the token was filed. A token is therefore filed once for each level, timeout
+ * and step back, and a token that was put back also once for each put-back.
  */
 bool lists_add(struct tw_lists *lists, u32 list, u32 index,
 	       struct tw_token *token)
 {
 	struct life *life = &m.life[index];
 
-	/* To who has stepped back, a stamp is ahead: more than once. */
+	/*
+	 * After a step back a stamp may be ahead, and the token may be filed more
+	 * than once.
+	 */
 	if (m.expiring && !life->touched && !life->ahead &&
 	    life->backs == m.backs && !(m.words && m.backs) &&
 	    (life->put_backs == m.put_back ||
@@ -495,9 +512,7 @@ bool lists_add(struct tw_lists *lists, u32 list, u32 index,
 	return (tw_lists_add)(lists, list, index, token);
 }
 
-/*
- * Operations.
- */
+/* The following functions are the operations. */
 
 static void lock(void)
 {
@@ -509,7 +524,7 @@ static void unlock(void)
 	spin_unlock(&m.ring.lock);
 }
 
-/* P5, P9: growing may fail, then nothing has changed. */
+/* P5, P9: if a registration cannot let the ring grow, it changes nothing. */
 static int register_growing(const struct tw_now *now, u32 key, u64 cookie,
 			    const struct tw_deadline *deadline, u64 *handle)
 {
@@ -581,7 +596,7 @@ static void register_one(const struct tw_now *now, u32 key,
 	      deadline->due);
 }
 
-/* One, or many at once that are alike. */
+/* Registers one token, or many equal tokens at once. */
 static void op_register(void)
 {
 	struct tw_now now = changing_now();
@@ -598,7 +613,7 @@ static void op_register(void)
 		register_one(&now, 1 + key % (m.nr_keys - 1), &deadline);
 }
 
-/* Finds a LIVE token in one way or another. */
+/* Finds a LIVE token, by id or by handle. */
 static bool find(struct tw_found *found, u32 *index)
 {
 	const struct life *life;
@@ -662,8 +677,8 @@ static void op_stash(void)
 }
 
 /*
- * P4: a touch that says it succeeded keeps its token for its whole timeout, also
- * when the token has ended, and another begun in its place, while it was at it.
+ * P4: a touch that returns success keeps its token for its whole timeout. The token
+ * may end, and another may begin in its place, between the look-up and the touch.
  */
 static void op_touch_stashed(void)
 {
@@ -692,10 +707,10 @@ static void op_touch_stashed(void)
 }
 
 /*
- * What a word will come to that is stored now. A touch of now, or before, is what it
- * says, and so is one of up to a second ahead by the time that its token is taken. Nonsense
- * becomes a touch of when somebody looks, and one of long ago may seem to be
- * nonsense. On a tick that has no stamp it becomes one of the next.
+ * Notes the effect of a word that is stored now. A stamp of the present tick or
+ * before, or of at most a second ahead, counts as it is. Any other word counts as a
+ * touch at the time of a look, and so may a very old stamp. On a tick that has no
+ * stamp, the stamp is of the next tick.
  */
 static void life_stored(struct life *life, u64 word)
 {
@@ -724,7 +739,10 @@ static void life_stored(struct life *life, u64 word)
 	life->touched = true;
 }
 
-/* A store to a touch word, as any user may do: sense most often, or nonsense. */
+/*
+ * Stores to a touch word, as any user may do. The word is most often a stamp, and
+ * sometimes nonsense.
+ */
 static void op_store(void)
 {
 	u32 index;
@@ -744,8 +762,9 @@ static void op_store(void)
 }
 
 /*
- * GET and LIST look at touch words, and what they say then holds. A stamp that adds
- * nothing is cleared, but not one that is ahead, which may yet add something.
+ * GET and LIST look at touch words and carry out their touches. A stamp that does not
+ * change the deadline is cleared, unless it is ahead and may still change the
+ * deadline later.
  */
 static void op_apply_stamp(void)
 {
@@ -823,7 +842,7 @@ static void op_cancel(void)
 	unlock();
 }
 
-/* What is fetched ahead need not be there: nothing comes of it. */
+/* A prefetch of tokens that may not exist has no effect. */
 static void fetch_ahead(u64 handle)
 {
 	u64 ids[TW_IDS_AHEAD];
@@ -837,7 +856,10 @@ static void fetch_ahead(u64 handle)
 	tw_ring_prefetch_place(&m.ring, handle);
 }
 
-/* P9: what is not there is not found, and each in its own way. */
+/*
+ * P9: a token that does not exist is not found, and each way to look it up has its
+ * own error.
+ */
 static void op_find_nothing(void)
 {
 	u32 index = below(m.max), key = below(m.nr_keys);
@@ -854,7 +876,7 @@ static void op_find_nothing(void)
 	index = min((u32)handle, m.max - 1);
 	if (m.life[index].handle != handle)
 		CHECK_EQ(tw_ring_by_handle(&m.ring, handle, &found), -ESTALE);
-	/* Beyond all memory, but else the handle of a token that is there. */
+	/* These handles have a token's generation and a place that is too large. */
 	fetch_ahead(handle);
 	handle = m.life[below(m.max)].handle;
 	handle |= 1U << (14 + below(18));
@@ -867,9 +889,7 @@ static void op_find_nothing(void)
 		CHECK_EQ(tw_ring_by_id(&m.ring, id_of(key), &found), -ENOENT);
 }
 
-/*
- * Expiring.
- */
+/* The following functions take expired tokens. */
 
 static unsigned int pick_work(void)
 {
@@ -911,8 +931,9 @@ static void op_find_due(void)
 }
 
 /*
- * P1: not early. FIFO: none that is left is due earlier than one that was taken,
- * also after a put-back. P3: each is taken once.
+ * P1: no token is early. The tokens come in the order of their due ticks, and no
+ * token that is left is due earlier, also after a put-back. P3: each token is taken
+ * once.
  */
 static void check_taken(const struct batch *batch, u64 now)
 {
@@ -989,8 +1010,8 @@ static void deliver(const struct batch *batch, unsigned int n)
 }
 
 /*
- * P5: what could not be copied is pending again and comes first. When the id
- * table has no memory the first one that is entered goes without its id.
+ * P5: a token that could not be copied is pending again, and comes first. If the id
+ * table has no memory, the first of these tokens stays without its id.
  */
 static void put_back(struct batch *batch, unsigned int from)
 {
@@ -1008,7 +1029,10 @@ static void put_back(struct batch *batch, unsigned int from)
 		life_word_reset(life);
 		life_lives(batch->index[i],
 			   m.ids && !(no_memory && i == from));
-		/* Not due any more after a step back: filed as if touched. */
+		/*
+		 * After a step back the token may not be due any more, and may be
+		 * filed as if it was touched.
+		 */
 		life->touched = life->due > m.now.tick;
 	}
 	m.nr_taken -= n;
@@ -1032,7 +1056,7 @@ static void finish(struct batch *batch)
 	batch->n = 0;
 }
 
-/* Readers take and are slow to finish. */
+/* Takes tokens, or finishes an earlier take, as slow readers do. */
 static void op_take(void)
 {
 	static const unsigned int most[] = { 1, 3, 64, BATCH };
@@ -1046,14 +1070,15 @@ static void op_take(void)
 		take(batch, now.tick, work, most[below(4)]);
 }
 
-/*
- * Episodes: the life of one ring.
- */
+/* The following functions run an episode, which is the life of one ring. */
 
-/* Words tell ticks apart that are not too far from each other. */
+/* With touch words the ticks of an episode are at most so far from each other. */
 #define WORDS_REACH	(1ULL << 28)
 
-/* The tick on which time begins: anywhere, but now and then before a wrap. */
+/*
+ * Returns the tick on which time begins. Any tick is possible, but ticks before a
+ * wrap are frequent.
+ */
 static u64 pick_start(void)
 {
 	u64 stamps = below(4) << 31;
@@ -1100,7 +1125,7 @@ static void end(void)
 	free(m.by_key);
 }
 
-/* Takes and delivers what is due now, however much. */
+/* Takes and delivers all tokens that are due now. */
 static void take_all(void)
 {
 	struct batch batch;
@@ -1111,7 +1136,7 @@ static void take_all(void)
 	} while (batch.n == BATCH);
 }
 
-/* Looks at all touch words, a last time. */
+/* Looks at all touch words for the last time. */
 static void apply_stamps(void)
 {
 	struct tw_found found;
@@ -1131,7 +1156,10 @@ static void apply_stamps(void)
 	unlock();
 }
 
-/* P2, P7: woken as the ring says, every token comes on its very tick. */
+/*
+ * P2, P7: if the caller looks only when the ring asks for it, every token comes on
+ * its very tick.
+ */
 static void run_dry(void)
 {
 	unsigned int i;
@@ -1154,7 +1182,7 @@ static void run_dry(void)
 	      tw_ring_next(&m.ring));
 }
 
-/* Of a hundred steps, @registering register and @passing let time pass. */
+/* Of a hundred steps, @registering steps register and @passing steps let time pass. */
 static void one_step(unsigned int registering, unsigned int passing)
 {
 	u64 choice = below(100);
@@ -1258,9 +1286,7 @@ static void run_random(u32 slots, bool back, u64 nr_steps)
 	       total.pending / step);
 }
 
-/*
- * Tests of one thing.
- */
+/* The following tests each test one case. */
 
 static u64 register_at(u64 due, u64 timeout)
 {
@@ -1281,7 +1307,10 @@ static u64 register_at(u64 due, u64 timeout)
 	return handle;
 }
 
-/* The level that a token starts on; a whole lap ahead is still on the first. */
+/*
+ * Returns the level on which a token starts. A token a whole lap ahead starts on the
+ * first.
+ */
 static u32 level_of(u32 slots, u64 now, u64 due)
 {
 	u64 width = max(slots / 2, 1U);
@@ -1297,7 +1326,10 @@ static u32 level_of(u32 slots, u64 now, u64 due)
 	return nr;
 }
 
-/* P2, P7: at most one look per level on the way, and then on its very tick. */
+/*
+ * P2, P7: a far token takes at most one look for each level on its way, and comes on
+ * its very tick.
+ */
 static void lone_token(u32 slots, u64 now, u64 delay)
 {
 	struct tw_ring_setup setup = {
@@ -1337,7 +1369,10 @@ static void test_lone_tokens(void)
 	printf("ok %llu - P2 P7 a far token: one look per level\n", test);
 }
 
-/* P3: no handle names two tokens, also when 16 and 32 bits are through. */
+/*
+ * P3: no handle names two tokens, also after 16 and 32 bits of the generation have
+ * wrapped.
+ */
 static void test_generations(void)
 {
 	struct tw_ring_setup setup = { .tick = 1, .slots = 3, .max_tokens = 1 };
@@ -1350,7 +1385,7 @@ static void test_generations(void)
 		u64 handle = register_at(5, 1);
 
 		if (i == 70000) {
-			/* Close to the end of all generations. */
+			/* The token gets a generation shortly before the wrap. */
 			lock();
 			token_at(0)->generation_hi = U16_MAX;
 			unlock();
@@ -1369,7 +1404,7 @@ static void test_generations(void)
 	printf("ok %llu - P3 handles of 140000 lives\n", test);
 }
 
-/* P9: whichever allocation fails, nothing is left behind. */
+/* P9: a set-up leaves nothing behind, whichever of its allocations fails. */
 static void test_no_memory(void)
 {
 	struct tw_ring_setup setup = {
@@ -1394,7 +1429,7 @@ static void test_no_memory(void)
 	printf("ok %llu - P9 no memory for a ring\n", test);
 }
 
-/* P5: registered side by side, tokens may all move apart without memory. */
+/* P5: tokens that were registered side by side may all move apart without more memory. */
 static void test_spread(void)
 {
 	struct tw_ring_setup setup = {
@@ -1412,7 +1447,7 @@ static void test_spread(void)
 	for (i = 0; i < setup.max_tokens; i++) {
 		u32 to = i / 31;
 
-		/* Ticks of level 0, then blocks 2 to 63 of level 1. */
+		/* The deadlines are ticks of level 0, and then blocks 2 to 63 of level 1. */
 		deadline.due = to < 60 ? to : 30 * (to - 60 + 2) + 1;
 		CHECK_EQ(tw_ring_by_handle(&m.ring, m.life[i].handle, &found),
 			 0);
@@ -1431,8 +1466,8 @@ static void test_spread(void)
 }
 
 /*
- * P5, P8: tokens that are put back laps after they were due come first again, in
- * order, and the many that are due within the next lap stay where they are filed.
+ * P5, P8: tokens that are put back laps after their deadlines come first again, in
+ * order. The many tokens that are due within the next lap are not filed again.
  */
 static void test_put_back_late(void)
 {
@@ -1466,8 +1501,8 @@ static void test_put_back_late(void)
 }
 
 /*
- * P4: between finding a token and touching it, it ends, and another begins in
- * its place whose timeout is shorter. That touch kept nothing.
+ * P4: a token ends between its look-up and its touch, and another token begins in its
+ * place. The touch fails.
  */
 static void test_touch_after_end(void)
 {
@@ -1494,11 +1529,9 @@ static void test_touch_after_end(void)
 	printf("ok %llu - P4 touch of a token that has just ended\n", test);
 }
 
-/*
- * All of them.
- */
+/* The following functions test the last ticks and touch words, and run all tests. */
 
-/* To a tick beyond the last one nothing is raised. */
+/* A touch raises no token beyond the last tick. */
 static void touch_at_the_end(u64 handle, int expected)
 {
 	struct tw_found found;
@@ -1510,7 +1543,10 @@ static void touch_at_the_end(u64 handle, int expected)
 		CHECK_EQ(due, m.ring.max_due);
 }
 
-/* P2, P9: up to the last tick, each token on its own; none is beyond it. */
+/*
+ * P2, P9: each token up to the last tick comes on its own tick, and no token can be
+ * later.
+ */
 static void last_ticks(u32 slots, u64 before)
 {
 	struct tw_ring_setup setup = {
@@ -1547,7 +1583,10 @@ static void test_last_ticks(void)
 	printf("ok %llu - P2 P9 the last ticks of all\n", test);
 }
 
-/* What a touch word that is stored on tick @now makes of a token, on tick @look. */
+/*
+ * Stores a touch word on tick @now. Returns when a look on tick @look makes the token
+ * due.
+ */
 static u64 stamped(u64 now, u64 look, u64 timeout)
 {
 	struct tw_found found;
@@ -1569,7 +1608,7 @@ static u64 stamped(u64 now, u64 look, u64 timeout)
 	return due;
 }
 
-/* A tick whose bits are all 0 is stamped as the next, and that is ahead on it. */
+/* A tick whose low bits are all 0 has the stamp of the next tick, which is ahead. */
 static void stamps_of(u64 now, u64 timeout)
 {
 	static const u64 looks[] = { 0, 1, 2, 100, 1 << 30, BIT(31) - 1 };
@@ -1579,12 +1618,12 @@ static void stamps_of(u64 now, u64 timeout)
 	for (i = 0; i < 6; i++)
 		CHECK_EQ(stamped(now, now + looks[i], timeout),
 			 due + (!(u32)now && looks[i]));
-	/* So old that it is nonsense. */
+	/* The stamp is so old that it counts as nonsense. */
 	if ((u32)now)
 		CHECK_EQ(stamped(now, now + BIT(31), timeout), due + BIT(31));
 }
 
-/* P1, P4: stamps of the ticks on which they have a new bit, or wrap. */
+/* P1, P4: stamps are right on the ticks on which they get a new bit, or wrap. */
 static void test_stamps(void)
 {
 	struct tw_ring_setup setup = {

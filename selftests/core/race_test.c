@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Touches without a lock against everything that is done under it, for the
- * thread sanitizer and for a ledger of every life of every token. Held here: P3
- * each life has exactly one end, P4 a touch that returned success kept its token
- * for its whole timeout. The same with touch words: by checked touches, which keep
- * it, also if one comes just while the word is cleared, and by stores of nonsense,
- * which make none early (P1). And with leases: each delivery goes to one reader, and
- * a touch by handle fails only if the token was away.
+ * Touches without a lock race with all operations that have the lock. The test runs
+ * with the thread sanitizer, and has a ledger of every life of every token. It checks
+ * these promises: P3 each life has exactly one end. P4 a touch that returned success
+ * kept its token for its whole timeout. There are also runs with touch words: a
+ * checked touch keeps its token, also if it comes just while the word is cleared, and
+ * nonsense in words makes no token early (P1). In runs with leases each delivery goes
+ * to one reader, and a touch by handle fails only if the token was away.
  *
  *	race_test [--seed=N] [--steps=N]
  */
@@ -28,14 +28,14 @@
 #define TOUCHERS	2
 #define CHANGERS	2
 #define BATCH		16
-#define ROUND		50000	/* steps of each changer, about */
-#define OPS		2	/* of them with the lock at a time, about */
+#define ROUND		50000	/* steps of each changer, approximately */
+#define OPS		2	/* steps for each time with the lock, approximately */
 
 /*
- * One life of a token, found by its handle. @due: when it was registered to be due.
- * @end_due: when it was due at its end. @touched: the latest time at which a touch
- * was called that succeeded, plus 1; @touched_id: the id that it named. @refused: a
- * touch by its handle failed; @away: it was not pending for a while.
+ * One life of a token, found by its handle. @due: its deadline at registration.
+ * @end_due: its deadline at its end. @touched: the latest time at which a successful
+ * touch was called, plus 1. @touched_id: the id that the touch named. @refused: a
+ * touch by its handle failed. @away: it was not pending for a while.
  */
 struct life {
 	u64	id;
@@ -81,7 +81,7 @@ static struct life *life_of(u64 handle)
 	return &lives[(u32)handle][handle >> 32];
 }
 
-/* Finds a token that is pending or held. With the lock. */
+/* Finds a token that is pending or held. The caller has the lock. */
 static int find_delivery(u64 handle, struct tw_found *found)
 {
 	const struct tw_key key = { .by_handle = true, .value = handle };
@@ -97,7 +97,7 @@ static void raise(u64 *to, u64 value)
 		;
 }
 
-/* The scheduler may come between at any time; here it is asked to. */
+/* Gives up the CPU at some calls, so that other threads run at critical points. */
 void shim_race(void)
 {
 	static __thread unsigned int calls;
@@ -106,11 +106,9 @@ void shim_race(void)
 		sched_yield();
 }
 
-/*
- * Those who touch.
- */
+/* The following functions are run by the threads that touch. */
 
-/* The handle of a token that was found without the lock, from where it is. */
+/* Returns the handle of a token that was found without the lock, from its address. */
 static u64 found_handle(const struct tw_found *found)
 {
 	const struct tw_arena *tokens = &ring.tokens;
@@ -128,7 +126,7 @@ static u64 found_handle(const struct tw_found *found)
 	       (nr << tokens->shift | at / tokens->size);
 }
 
-/* The word of a token, by its handle; NULL where no token has been. */
+/* Returns the word of a handle's token, or NULL if its place had no token yet. */
 static u64 *word_of(u64 handle)
 {
 	const u32 in_page = PAGE_SIZE / sizeof(u64);
@@ -138,7 +136,7 @@ static u64 *word_of(u64 handle)
 		(u64 *)page + (u32)handle % in_page : NULL;
 }
 
-/* As <linux/timewheel.h> has it. */
+/* The function is the same as in <linux/timewheel.h>. */
 static bool touch_word(u64 *word, u64 handle, u64 tick)
 {
 	u64 seen = READ_ONCE(*word), own = tw_stamp(handle >> 32, tick);
@@ -163,7 +161,10 @@ static void touch_by_word(u64 *random)
 
 	if (!handle || !word)
 		return;
-	/* Half of the lives are touched once: no later touch hides that it is lost. */
+	/*
+	 * Half of the lives are touched once, and no later touch can hide that the
+	 * touch is lost.
+	 */
 	if (how == CHECKED && handle >> 32 & 1 &&
 	    READ_ONCE(life_of(handle)->touched))
 		return;
@@ -172,7 +173,7 @@ static void touch_by_word(u64 *random)
 			   tw_stamp(handle >> 32, at.tick - (choice >> 4 & 15)));
 		__atomic_fetch_add(&touches, 1, __ATOMIC_RELAXED);
 	} else if (touch_word(word, handle, at.tick)) {
-		/* Due after the end of the tick. */
+		/* The token is due a whole timeout after the end of the tick. */
 		raise(&life_of(handle)->touched, at.tick + 2);
 		__atomic_fetch_add(&touches, 1, __ATOMIC_RELAXED);
 	}
@@ -219,13 +220,11 @@ static void *toucher(void *state)
 	return NULL;
 }
 
-/*
- * Those who change.
- */
+/* The following functions are run by the threads that change tokens. */
 
 /*
- * @at: the reading of the clock for all that it does while it has the lock. The clock
- * goes on meanwhile, and so do touches.
+ * @at: the reading of the clock for all operations while the thread has the lock. The
+ * clock runs on meanwhile, and touches go on.
  */
 struct changer {
 	u64		random;
@@ -280,7 +279,7 @@ static void change_register(struct changer *me)
 	WRITE_ONCE(handles[(u32)handle], handle);
 }
 
-/* Finds a token under the lock; what is found is then really there. */
+/* Finds a token under the lock. The token is then really there. */
 static bool find_any(struct changer *me, struct tw_found *found, u64 *handle)
 {
 	u64 id = 1 + below(me, IDS);
@@ -317,12 +316,12 @@ static void change_cancel(struct changer *me)
 		return;
 	tw_ring_cancel(&ring, &found);
 	end_life(handle, found.word);
-	/* A touch in between came before it. */
+	/* A touch in between came before the cancel. */
 	if (how == CHECKED)
 		life_of(handle)->moved = true;
 }
 
-/* As a GET does that names a token twice. */
+/* Looks at a word twice, as a GET does that names a token twice. */
 static void change_look(struct changer *me)
 {
 	struct tw_found found;
@@ -332,7 +331,7 @@ static void change_look(struct changer *me)
 		tw_look_apply_stamp(&ring, &found, me->at.tick);
 }
 
-/* Some tokens are never moved, so that touches alone decide on them. */
+/* Moves tokens, but not all: only touches decide on the deadlines of the others. */
 static void change_move(struct changer *me)
 {
 	struct tw_deadline deadline = { .due = me->at.tick + below(me, 60) };
@@ -365,8 +364,8 @@ static void change_take(struct changer *me)
 }
 
 /*
- * With leases: each delivery has its number, which one that is put back leaves to
- * the next.
+ * Delivers taken tokens with leases, or puts them back. Each delivery has the next
+ * number, and a token that was put back leaves its number to the next delivery.
  */
 static void hold(struct changer *me, unsigned int n)
 {
@@ -383,7 +382,7 @@ static void hold(struct changer *me, unsigned int n)
 		CHECK_EQ(tw_delivery_of(&ring, token)->number,
 			 life->deliveries + 1);
 		life->deliveries += i < n;
-		/* Touched again, when it was due again. */
+		/* The token became due again, and its touches do not decide any more. */
 		life->moved |= life->deliveries > 1;
 		life->end_due = tw_word_due(READ_ONCE(token->word));
 	}
@@ -452,7 +451,7 @@ static void change_finish(struct changer *me)
 	me->n = 0;
 }
 
-/* P4: whoever takes a token away says so before it lets go of the lock. */
+/* P4: an operation that takes a token away notes it before it releases the lock. */
 static void check_refused(u64 handle)
 {
 	const struct life *life = life_of(handle);
@@ -481,7 +480,7 @@ static void change_one(struct changer *me)
 		change_look(me);
 }
 
-/* Time passes just when the clock has been read. */
+/* Lets time pass just after the clock has been read. */
 static void begin_change(struct changer *me)
 {
 	spin_lock(&ring.lock);
@@ -492,7 +491,7 @@ static void begin_change(struct changer *me)
 	sched_yield();
 }
 
-/* What is done with the lock, by one reading of the clock. */
+/* Runs some operations with the lock, by one reading of the clock. */
 static void change(struct changer *me)
 {
 	unsigned int n = 1 + below(me, 2 * OPS - 1);
@@ -519,9 +518,7 @@ static void *changer(void *data)
 	return NULL;
 }
 
-/*
- * The ledger, when all is over.
- */
+/* The following functions check the ledger at the end. */
 
 static void check_life(u64 handle, u64 *began, u64 *ended)
 {
@@ -607,9 +604,7 @@ static void run_round(u32 slots, u64 round)
 	tw_ring_destroy(&ring);
 }
 
-/*
- * P5: all take memory at the same time.
- */
+/* P5: all threads allocate memory at the same time. */
 
 #define MANY	20000
 

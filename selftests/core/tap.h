@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of the core share: checks that print where they failed, TAP
- * lines, and random numbers that come again with the same seed.
+ * The common parts of the core's tests: checks that print where they failed, and
+ * random numbers that are the same for the same seed.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -12,10 +12,10 @@
 
 #include <linux/types.h>
 
-/* Prints what is needed to come to the same place again; each test has one. */
+/* Prints how to come to the same place again. Each test has this function. */
 void print_context(void);
 
-/* Nothing can be trusted after a failed check: the program ends. */
+/* The program ends after a failed check, because no later result can be trusted. */
 #define CHECK(condition, ...) do {					\
 	if (!(condition)) {						\
 		printf("# %s:%d: not so: %s\n# ", __FILE__, __LINE__,	\
@@ -33,7 +33,7 @@ void print_context(void);
 	CHECK(a_ == b_, "%s is %lld, %s is %lld", #a, a_, #b, b_);	\
 } while (0)
 
-/* splitmix64: every state is a good one. */
+/* The generator is splitmix64, for which every state is good. */
 static inline u64 random_next(u64 *state)
 {
 	u64 z = (*state += 0x9e3779b97f4a7c15ULL);

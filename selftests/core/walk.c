@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Walk through a whole ring, and check that all its parts agree: every token is
- * where it believes to be, bits and counts are those of the lists, and no list
- * is looked at later than one of its tokens is due. It knows nothing of what the
- * caller did with the ring, and everything of how the ring is built.
+ * Walks through a whole ring, and checks that all its parts agree: every token has
+ * its true place, bits and counts match the lists, and no list is looked at after a
+ * deadline of its tokens. The walk knows nothing of the caller's operations on the
+ * ring, and everything about the ring's structure.
  */
 #include <linux/bitmap.h>
 #include <linux/minmax.h>
@@ -12,7 +12,10 @@
 #include "tap.h"
 #include "walk.h"
 
-/* Free tokens count as level 0: a list of these has nowhere further in to go. */
+/*
+ * Returns the level of a list. Free tokens count as level 0, because there is no
+ * finer level.
+ */
 u32 list_level(const struct tw_ring *ring, u32 list)
 {
 	u32 nr;
@@ -24,7 +27,7 @@ u32 list_level(const struct tw_ring *ring, u32 list)
 	return 0;
 }
 
-/* The tick on which a list is looked at next. */
+/* Returns the tick on which a list is looked at next. */
 static u64 look_tick(const struct tw_ring *ring, u32 list)
 {
 	u32 nr = list_level(ring, list);
@@ -41,7 +44,7 @@ static u64 look_tick(const struct tw_ring *ring, u32 list)
 	return (block - level->early) * level->width;
 }
 
-/* What a ring has on its lists. */
+/* The counts of the tokens and chunks that a walk has seen on the ring's lists. */
 struct walked {
 	u32	chunks;
 	u32	pending;
@@ -57,7 +60,7 @@ static void walk_token(struct tw_ring *ring, u32 list, u32 place, u64 look,
 	CHECK(index < ring->tokens.fresh, "list %u has token %u of %u", list,
 	      index, ring->tokens.fresh);
 	token = tw_arena_at(&ring->tokens, index);
-	/* A token that has had its life knows no place. */
+	/* A free token does not know its place. */
 	if (list == ring->levels.free) {
 		CHECK_EQ(tw_word_state(token->word), TW_FREE);
 		walked->free++;
@@ -145,7 +148,7 @@ u32 chunks_in_use(const struct tw_lists *lists)
 	return fresh - unused;
 }
 
-/* The chunks that there are suffice for so many tokens, and for not one more. */
+/* The chunks have room for exactly @room tokens, and not for one more. */
 static void walk_room(const struct tw_lists *lists)
 {
 	u32 room = tw_lists_room(lists);
@@ -156,9 +159,10 @@ static void walk_room(const struct tw_lists *lists)
 }
 
 /*
- * The places of deliveries: each is once in their order, the held ones are a heap by
- * the end of the lease, and each that is in use has a token of its own. So all tokens
- * of the ring that are not pending are out, and no two in one place.
+ * The places of deliveries: each place is once in their order, the held places are a
+ * heap by the end of the lease, and each place in use has a token of its own. All
+ * tokens of the ring that are not pending are therefore out, and no two of them have
+ * one place.
  */
 static void walk_held(const struct tw_ring *ring)
 {
@@ -186,7 +190,7 @@ static void walk_held(const struct tw_ring *ring)
 	}
 }
 
-/* With the lock, or when nobody else uses the ring. */
+/* Walks through the ring. The caller has the lock, or is the only user of the ring. */
 void walk(struct tw_ring *ring)
 {
 	struct walked walked = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Probe: a module that does wrong when it is told to, one fault at a time, by
- * its parameter "fault". "negative" has each of them found and reported.
+ * Probe: a module that makes an error when it is told to, one fault at a time, by its
+ * parameter "fault". The script "negative" has each fault found and reported.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -22,18 +22,18 @@
 #define TW_PROBE_SIZE	40
 #define TW_PROBE_PERIOD	(200 * NSEC_PER_USEC)
 
-static DEFINE_MUTEX(tw_probe_a);	/* one of two to be taken in turn */
-static DEFINE_MUTEX(tw_probe_b);	/* the other */
+static DEFINE_MUTEX(tw_probe_a);	/* taken before and after tw_probe_b */
+static DEFINE_MUTEX(tw_probe_b);	/* taken after and before tw_probe_a */
 static DEFINE_SPINLOCK(tw_probe_lock);
 static DEFINE_RAW_SPINLOCK(tw_probe_raw);
 
-/* Objects of their own, not mixed with those of the kernel. */
+/* Returns a cache of the probe's own, whose objects are not mixed with the kernel's. */
 static struct kmem_cache *tw_probe_cache(void)
 {
 	return kmem_cache_create("tw_probe", TW_PROBE_SIZE, 0, 0, NULL);
 }
 
-/* So that the compiler does not see what is wrong. */
+/* Writes a byte. The compiler does not see the object, and cannot see the error. */
 static noinline void tw_probe_write(u8 *object, unsigned int at)
 {
 	OPTIMIZER_HIDE_VAR(object);
@@ -65,7 +65,7 @@ static void tw_probe_out_of_bounds(void)
 	kmem_cache_destroy(cache);
 }
 
-/* Several: one may have left its address in a register or on a stack. */
+/* Leaks several objects, because the address of one may stay in a register or on a stack. */
 static void tw_probe_leak(void)
 {
 	unsigned int i;
@@ -116,7 +116,10 @@ static void tw_probe_tick(struct timer_list *timer)
 	spin_unlock(&tw_probe_lock);
 }
 
-/* The timer could interrupt who has the lock, and wait for it. */
+/*
+ * Takes a lock that a timer also takes. The timer could interrupt the owner, and wait
+ * for it.
+ */
 static void tw_probe_lock_in_timer(void)
 {
 	static DEFINE_TIMER(timer, tw_probe_tick);
@@ -128,7 +131,7 @@ static void tw_probe_lock_in_timer(void)
 	del_timer_sync(&timer);
 }
 
-/* A lock that sleeps on PREEMPT_RT, inside of one that does not. */
+/* Takes a lock that sleeps on PREEMPT_RT inside of a lock that does not sleep. */
 static void tw_probe_lock_in_raw(void)
 {
 	raw_spin_lock(&tw_probe_raw);
@@ -183,15 +186,15 @@ static void tw_probe_warn(void)
 	WARN_ON(1);
 }
 
-/* What two threads share. */
+/* Two threads share these variables. */
 static struct {
 	unsigned long	number;
 	unsigned long	ready;
 } tw_probe_shared;
 
 /*
- * Runs a function in two threads, as 0 and 1. On a busy machine it takes KCSAN
- * seconds to see both at once.
+ * Runs a function in two threads, numbered 0 and 1. On a busy machine KCSAN needs
+ * seconds to see both threads at the same time.
  */
 static void tw_probe_twice(int (*function)(void *which))
 {
@@ -220,7 +223,7 @@ static void tw_probe_race(void)
 	tw_probe_twice(tw_probe_count);
 }
 
-/* Hands the number from one to the other and back: each needs a release. */
+/* Hands the number from one thread to the other and back. Each time needs a release. */
 static int tw_probe_hand_over(void *which)
 {
 	while (!kthread_should_stop()) {
@@ -247,7 +250,7 @@ static enum hrtimer_restart tw_probe_count_again(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* With what interrupts it on the same CPU. */
+/* Races with a timer that interrupts this thread on the same CPU. */
 static void tw_probe_race_with_timer(void)
 {
 	unsigned long end = jiffies + HZ;
@@ -266,13 +269,13 @@ static void tw_probe_race_with_timer(void)
 	destroy_hrtimer_on_stack(&timer);
 }
 
-/* The compiler leaves a hole before the number. */
+/* The compiler leaves a hole before the number, which is not initialised. */
 struct tw_probe_answer {
 	u8	code;
 	u64	number;
 };
 
-/* Gives bytes to user space, in a page of its own. */
+/* Copies bytes to user space, to a page of its own. */
 static void tw_probe_give(const void *bytes, size_t size)
 {
 	unsigned long page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,

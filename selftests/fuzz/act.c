@@ -13,9 +13,7 @@ static pthread_t act_second;
 static bool act_has_second;
 static bool act_over;
 
-/*
- * Memory that may not be there.
- */
+/* The following functions use memory that may not exist. */
 
 static __thread sigjmp_buf act_jump;
 static __thread bool act_guarded;
@@ -38,8 +36,8 @@ static void act_guard(bool on)
 }
 
 /*
- * Copies whole words, and the half of one, as far as there is memory. Returns whether
- * there was.
+ * Copies whole words, and a half word at the end, as far as there is memory. Returns
+ * whether there was.
  */
 bool act_copy(void *to, const void *from, size_t size)
 {
@@ -67,8 +65,8 @@ bool act_copy(void *to, const void *from, size_t size)
 }
 
 /*
- * An address for @size bytes; @at: at which place, if it is a good one. In a
- * structure it has 64 bits for all callers.
+ * Returns an address for @size bytes. @at: the place in the memory, if the address is
+ * a good one. An address in a structure has 64 bits for all callers.
  */
 __u64 act_address(__u64 where, size_t size, size_t at)
 {
@@ -117,9 +115,7 @@ __u64 act_put(__u64 where, const void *data, size_t size, size_t at)
 	return act_address(where, size, at);
 }
 
-/*
- * What programs remember.
- */
+/* The following functions keep the files, mappings and handles of a program. */
 
 const char *act_path(__u64 which)
 {
@@ -133,7 +129,7 @@ const char *act_path(__u64 which)
 	return path;
 }
 
-/* A part of a mapping: pages left out at its begin, and at its end. */
+/* Returns a part of a mapping, without some pages at its begin and at its end. */
 struct act_map act_part(const __u64 *v)
 {
 	struct act_map part = act_map[v[0] % ACT_MAPS];
@@ -153,7 +149,7 @@ struct act_uring *act_at_uring(__u64 ring)
 	return &act_urings[ring % ACT_FILES];
 }
 
-/* Unmaps the ring of a file, if it is one. */
+/* Unmaps the io_uring of a file, if it has one. */
 void act_uring_end(__u64 file)
 {
 	struct act_uring *uring = act_at_uring(file);
@@ -190,19 +186,19 @@ void act_keep_handle(__u64 handle)
 		act_handles[act_nr_handles++ % ACT_HANDLES] = handle;
 }
 
-/* The n-th handle that a call has returned, 0 if there is none. */
+/* Returns the n-th handle that a call has returned, or 0 if there is none. */
 __u64 act_handle(__u64 n)
 {
 	return act_handles[n % ACT_HANDLES];
 }
 
-/* That many ticks, in ns. */
+/* Returns a number of ticks in ns. */
 __u64 act_ticks(__u64 file, __u64 ticks)
 {
 	return ticks * act_at_file(file)->setup.tick;
 }
 
-/* That many laps of the ring, and @ticks. */
+/* Returns laps of the ring and @ticks in ns. */
 __u64 act_laps(__u64 file, __u64 laps, __u64 ticks)
 {
 	return act_ticks(file, laps * act_at_file(file)->setup.slots + ticks);
@@ -216,19 +212,19 @@ static struct timewheel_info act_info_of(__u64 file)
 	return info;
 }
 
-/* So many ticks from now, as a time. */
+/* Returns the time that is @ticks from now, in ns. */
 __u64 act_time(__u64 file, __u64 ticks)
 {
 	return act_info_of(file).now + act_ticks(file, ticks);
 }
 
-/* So many ticks from now, as a tick. */
+/* Returns the tick that is @ticks from now. */
 __u64 act_tick(__u64 file, __u64 ticks)
 {
 	return act_info_of(file).hand + ticks;
 }
 
-/* What a touch of this handle stores, that many ticks from now. */
+/* Returns the word that a touch of this handle stores @ticks from now. */
 __u64 act_stamp(__u64 file, __u64 n, __u64 ticks)
 {
 	__u32 stamp = act_tick(file, ticks);
@@ -236,7 +232,7 @@ __u64 act_stamp(__u64 file, __u64 n, __u64 ticks)
 	return (act_handle(n) & 0xffffffff00000000) | (stamp ? stamp : 1);
 }
 
-/* Wakes all that sleeps, again and again. */
+/* Wakes all sleeping calls, again and again. */
 static void act_wake(void)
 {
 	const struct itimerval timer = {
@@ -263,7 +259,7 @@ static void *act_run_second(void *arg)
 	return NULL;
 }
 
-/* Only one; what follows goes on beside it. */
+/* Starts the only second thread. The calls behind its part go on beside it. */
 void act_thread(void (*run)(const void *part), const void *part,
 		unsigned int times)
 {
@@ -316,11 +312,11 @@ void act_end(void)
 	sigset_t alarm;
 
 	__atomic_store_n(&act_over, true, __ATOMIC_RELAXED);
-	/* From here on it is the other thread that is interrupted. */
+	/* From now on the signal interrupts only the second thread. */
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
-	/* To wait takes a futex, of which a kernel may be without that of 32 bits. */
+	/* A join that waits needs a futex, and some kernels have none for 32 bits. */
 	while (act_has_second && pthread_tryjoin_np(act_second, NULL) == EBUSY)
 		poll(NULL, 0, 1);
 	for (unsigned int i = 0; i < act_nr_children; i++)

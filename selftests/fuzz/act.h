@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Acts, of which programs of the fuzzer are made: calls on tables of open files,
- * mappings and handles, each with numbers for arguments. They know libc and the UAPI
- * header only: a program is printed as this file, act.c, the others act_*.c, and a
- * main() that makes its calls.
+ * mappings and handles, with numbers for arguments. Acts use only libc and the UAPI
+ * header. A program is printed as this file, act.c, the other act_*.c, and a main()
+ * that makes its calls.
  */
 #ifndef ACT_H
 #define ACT_H
@@ -11,7 +11,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-/* For 32 bits: times and offsets have 64. */
+/* Times and offsets have 64 bits also for callers of 32 bits. */
 #define _TIME_BITS		64
 #define _FILE_OFFSET_BITS	64
 #include <errno.h>
@@ -40,7 +40,10 @@
 #include <linux/io_uring.h>
 #include <linux/timewheel.h>
 
-/* Most arguments of a call; ARGS() names those that are not 0 by their place. */
+/*
+ * A call has at most so many arguments. ARGS() names the arguments that are not 0 by
+ * their index.
+ */
 #define ACT_ARGS	32
 #define ARGS(...)	((const __u64[ACT_ARGS]){ __VA_ARGS__ })
 
@@ -50,20 +53,20 @@
 #define ACT_HANDLES	16
 #define ACT_CHILDREN	4
 
-/* Where calls have their arguments: at fixed addresses, with holes around. */
+/* The arguments of calls are at fixed addresses, with holes around them. */
 #define ACT_PAGE	4096UL
 #define ACT_MEMORY	((char *)0x20000000)
 #define ACT_MEMORY_SIZE	(1UL << 20)
-#define ACT_ARRAY	(64 * 1024)	/* behind the structures */
+#define ACT_ARRAY	(64 * 1024)	/* an array behind the structures */
 #define ACT_VECTOR	(32 * 1024)	/* vectors of arrays */
 #define ACT_OTHER	(512 * 1024)	/* a second array */
 #define ACT_FORBIDDEN	(ACT_MEMORY + ACT_MEMORY_SIZE + 4 * ACT_PAGE)
 #define ACT_CONSTANT	(ACT_FORBIDDEN + 2 * ACT_PAGE)
 
-/* Most elements of an array that are filled in. */
+/* At most so many elements of an array are filled in. */
 #define ACT_FILLED	2048
 
-/* What a program says of an operation, in the order of its arguments. */
+/* The fields of an operation, in the order of its arguments. */
 #define ACT_OP(FIELD)							\
 	FIELD(code, CODE)						\
 	FIELD(id, ID)							\
@@ -75,13 +78,13 @@
 	FIELD(timeout, SPAN)						\
 	FIELD(reserved, NUMBER)
 
-/* How often a call that sleeps is interrupted, in us. */
+/* A call that sleeps is interrupted after so many us. */
 #define ACT_ALARM	5000
 
 /**
  * struct act_file - an open file
  * @fd: its descriptor, -1 if there is none
- * @setup: how its wheel was set up, as far as is known
+ * @setup: the set-up of its wheel, as far as it is known
  */
 struct act_file {
 	int			fd;
@@ -94,14 +97,14 @@ struct act_map {
 };
 
 /**
- * struct act_uring - what there is of a ring besides its file
- * @rings: heads, tails and completions; NULL if there is no ring
- * @size: bytes there
+ * struct act_uring - the state of an io_uring besides its file
+ * @rings: heads, tails and completions; NULL if there is no io_uring
+ * @size: bytes of @rings
  * @sqes: requests
- * @sqes_size: bytes there
- * @params: as it was set up
- * @tail: requests so far
- * @of: the last one's file
+ * @sqes_size: bytes of @sqes
+ * @params: parameters of its set-up
+ * @tail: number of requests so far
+ * @of: file of the last request
  */
 struct act_uring {
 	char			*rings;
@@ -113,11 +116,11 @@ struct act_uring {
 	__u64			of;
 };
 
-/* Shared by threads without a lock: what comes of that is as random as the rest. */
+/* Threads share the tables without a lock. A race makes calls only more random. */
 extern struct act_map act_map[ACT_MAPS];
 extern struct timewheel_setup act_named[ACT_NAMES];
 
-/* What has come of a call where the code that it has run does not show that, or 0. */
+/* The outcome of a call whose code does not show it, or 0. */
 extern __thread int act_outcome;
 
 void act_begin(void);
@@ -126,13 +129,13 @@ void act_thread(void (*run)(const void *part), const void *part,
 		unsigned int times);
 void act_fork(void (*run)(const void *part), const void *part);
 
-/* Memory that may not be there. */
+/* These functions use memory that may not exist. */
 bool act_copy(void *to, const void *from, size_t size);
 __u64 act_address(__u64 where, size_t size, size_t at);
 void *act_where(__u64 where, size_t size, size_t at);
 __u64 act_put(__u64 where, const void *data, size_t size, size_t at);
 
-/* What programs remember. */
+/* These functions keep the files, mappings and handles of a program. */
 struct act_file *act_at_file(__u64 file);
 int act_fd(__u64 file);
 void act_keep_file(__u64 file, int fd, const struct timewheel_setup *setup);
@@ -142,7 +145,7 @@ struct act_map act_part(const __u64 *v);
 struct act_uring *act_at_uring(__u64 ring);
 void act_uring_end(__u64 file);
 
-/* What arguments may be made of. */
+/* These functions make values of arguments. */
 __u64 act_handle(__u64 n);
 __u64 act_ticks(__u64 file, __u64 ticks);
 __u64 act_laps(__u64 file, __u64 laps, __u64 ticks);
@@ -150,7 +153,7 @@ __u64 act_time(__u64 file, __u64 ticks);
 __u64 act_tick(__u64 file, __u64 ticks);
 __u64 act_stamp(__u64 file, __u64 n, __u64 ticks);
 
-/* The acts. */
+/* These functions are the acts. */
 long act_caps(const __u64 *v);
 long act_setup(const __u64 *v);
 long act_create(const __u64 *v);

@@ -3,9 +3,9 @@
 #include "act.h"
 
 /*
- * A command with a structure, of which the first word is its size: more than
- * @known is zeros, or, if the upper half of @v[2] says so, is not. @v: file,
- * where, size, ... What comes back is in *arg.
+ * Makes a command with a structure whose first word is its size. The bytes behind
+ * @known are 0, or not 0 if the upper half of @v[2] is set. @v: file, where, size,
+ * ... The structure that comes back is in *arg.
  */
 static long act_command(const __u64 *v, unsigned long command, void *arg,
 			size_t known)
@@ -35,7 +35,10 @@ long act_caps(const __u64 *v)
 	return act_command(v, TIMEWHEEL_IOC_CAPS, &caps, sizeof(caps));
 }
 
-/* With a lease the most ordinary max_held is 1, which 0 stands for, and 1 for 0. */
+/*
+ * With a lease the most ordinary max_held is 1: an argument of 0 stands for 1, and 1
+ * for 0.
+ */
 static struct timewheel_setup act_setup_of(const __u64 *v)
 {
 	return (struct timewheel_setup){
@@ -57,7 +60,7 @@ long act_setup(const __u64 *v)
 	return ret;
 }
 
-/* The names are few, and some of them wrong. */
+/* There are few names, and some of them are invalid. */
 static void act_name(char *name, __u64 which)
 {
 	memset(name, 0, TIMEWHEEL_NAME_SIZE);
@@ -138,7 +141,7 @@ long act_op(const __u64 *v)
 	return ret;
 }
 
-/* Of two kinds in turn, on ids that follow each other. */
+/* Writes operations of two kinds in turn, on consecutive ids. */
 static void act_put_ops(char *at, const __u64 *v)
 {
 	__u32 op_size = v[5];
@@ -189,7 +192,7 @@ long act_touch(const __u64 *v)
 	return act_command(v, TIMEWHEEL_IOC_TOUCH, &touch, sizeof(touch));
 }
 
-/* Ids that follow each other, or handles. Returns their address. */
+/* Writes consecutive ids, or handles. Returns their address. */
 static __u64 act_put_keys(const __u64 *v)
 {
 	const size_t size = v[4] * sizeof(__u64);
@@ -270,8 +273,8 @@ long act_control(const __u64 *v)
 }
 
 /*
- * Any number: also of a command that has no act of its own. Its argument is made of
- * words, or, if these have no size, is what is left of other calls.
+ * Makes a command by any number, which may have no act of its own. Its argument is a
+ * structure of words. If it has no size, the memory keeps the bytes of earlier calls.
  */
 long act_ioctl(const __u64 *v)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Acts: files, and what waits for them. */
+/*
+ * Acts: files, and calls that wait for them.
+ */
 #include "act.h"
 
 long act_open(const __u64 *v)
@@ -44,7 +46,7 @@ long act_readv(const __u64 *v)
 	return preadv2(act_fd(v[0]), iov, (v[5] + 2) % 3, (long)v[6] - 1, v[7]);
 }
 
-/* What a wheel cannot do. */
+/* Makes a call that a wheel refuses. */
 long act_refused(const __u64 *v)
 {
 	int fd = act_fd(v[0]), other = act_fd(v[2]);
@@ -110,7 +112,7 @@ long act_epoll_wait(const __u64 *v)
 	return epoll_wait(act_fd(v[0]), events, 4, v[1] % 8);
 }
 
-/* Reads a file about files. */
+/* Reads a file that shows wheels or files. */
 long act_proc(const __u64 *v)
 {
 	static const char * const paths[] = {

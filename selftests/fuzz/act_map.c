@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Acts: mappings, and what others make of them. */
+/*
+ * Acts: mappings, and other users of their pages.
+ */
 #include "act.h"
 
-/* The size of a wheel's touch words; a page if nothing is known of the wheel. */
+/* Returns the size of a wheel's touch words, or a page if the wheel is unknown. */
 static size_t act_map_size(const struct timewheel_setup *setup)
 {
 	size_t size = setup->max_tokens * sizeof(__u64);
@@ -10,7 +12,7 @@ static size_t act_map_size(const struct timewheel_setup *setup)
 	return size ? (size + ACT_PAGE - 1) & -ACT_PAGE : ACT_PAGE;
 }
 
-/* @v[3]: pages more than there are. */
+/* @v[3]: number of pages beyond the words. */
 long act_mmap(const __u64 *v)
 {
 	size_t size = act_map_size(&act_at_file(v[0])->setup) +
@@ -60,7 +62,7 @@ long act_madvise(const __u64 *v)
 	return madvise(part.at, part.size, v[3]);
 }
 
-/* Others who reach for its pages. */
+/* Lets other parts of the kernel use the pages of a mapping. */
 long act_reach(const __u64 *v)
 {
 	struct act_map part = act_part(v);
@@ -103,7 +105,7 @@ long act_load(const __u64 *v)
 	return act_copy(&word, words + v[2], sizeof(word)) ? 0 : -1;
 }
 
-/* Nonsense for all words of a page. */
+/* Stores nonsense to all words of a page. */
 long act_scribble(const __u64 *v)
 {
 	__u64 *words = (__u64 *)act_map[v[0] % ACT_MAPS].at;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Acts: io_uring, by its bare system calls. A ring is a file like others; it goes on
- * when that is closed, if its memory stays.
+ * Acts: io_uring, by its bare system calls. An io_uring is a file like others. It
+ * lives on after the close of the file, if its memory stays mapped.
  */
 #include "act.h"
 
-/* How many are registered at most. */
+/* At most so many buffers are registered. */
 #define ACT_BUFFERS	2
 
 __thread int act_outcome;
@@ -16,7 +16,7 @@ static char *act_uring_map(int fd, size_t size, __u64 at)
 		    MAP_SHARED | MAP_POPULATE, fd, at);
 }
 
-/* Maps a ring, and has its requests sent in the order in which they are. */
+/* Maps an io_uring, and lets its requests be sent in their order. */
 static void act_uring_begin(struct act_uring *uring, int fd)
 {
 	const struct io_uring_params *params = &uring->params;
@@ -54,9 +54,7 @@ long act_uring(const __u64 *v)
 	return 0;
 }
 
-/*
- * What can be registered.
- */
+/* The following functions register files, buffers and others. */
 
 static long act_register(__u64 ring, unsigned int what, const void *arg,
 			 unsigned int n)
@@ -64,7 +62,7 @@ static long act_register(__u64 ring, unsigned int what, const void *arg,
 	return syscall(SYS_io_uring_register, act_fd(ring), what, arg, n);
 }
 
-/* All files, at their places in the table; or one of them, or none, at place @v[2]. */
+/* Registers all files, at their indices in the table, or one file or none at place @v[2]. */
 long act_uring_files(const __u64 *v)
 {
 	int fds[ACT_FILES];
@@ -74,7 +72,7 @@ long act_uring_files(const __u64 *v)
 
 	switch (v[1] % 4) {
 	case 0:
-		/* Rings cannot be. */
+		/* An io_uring cannot be registered. */
 		for (int i = 0; i < ACT_FILES; i++)
 			fds[i] = act_at_uring(i)->rings ? -1 : act_fd(i);
 		return act_register(v[0], IORING_REGISTER_FILES, fds, ACT_FILES);
@@ -142,11 +140,9 @@ long act_uring_register(const __u64 *v)
 	}
 }
 
-/*
- * Requests.
- */
+/* The following functions send requests. */
 
-/* Sends all that wait for it, and waits for completions for some ms. */
+/* Sends all waiting requests, and waits for completions for some ms. */
 static long act_enter(__u64 ring, __u32 flags, __u32 completions, __u64 ms)
 {
 	const struct __kernel_timespec ts = { .tv_nsec = ms % 8 * 1000000 };
@@ -157,7 +153,10 @@ static long act_enter(__u64 ring, __u32 flags, __u32 completions, __u64 ms)
 		       &arg, sizeof(arg));
 }
 
-/* Takes all completions. What the last one says, of a wheel, is the call's outcome. */
+/*
+ * Takes all completions. The result of the last one is the call's outcome, if the
+ * request was for a wheel.
+ */
 static long act_take(__u64 ring)
 {
 	const struct act_uring *uring = act_at_uring(ring);
@@ -195,9 +194,9 @@ static void act_queue(__u64 ring, const struct io_uring_sqe *sqe)
 }
 
 /*
- * Sends a request, or has it wait for the next one. @v: ring, file, or its place
- * among those registered, flags, a number to cancel it by, whether it is to wait,
- * ms for which it may take, if not 0, ...
+ * Sends a request, or lets it wait for the next one. @v: ring, file or index of a
+ * registered file, flags, a number for cancellation, whether the request waits, ms of
+ * its time limit if not 0, ...
  */
 static long act_request(const __u64 *v, struct io_uring_sqe sqe)
 {
@@ -252,7 +251,7 @@ long act_uring_poll(const __u64 *v)
 	});
 }
 
-/* By number, file or kind; or changes a poll. */
+/* Cancels requests by number, file or kind, or changes a poll. */
 long act_uring_cancel(const __u64 *v)
 {
 	static const __u8 op[] = {
@@ -271,7 +270,7 @@ long act_uring_cancel(const __u64 *v)
 	return act_request(v, sqe);
 }
 
-/* All else that may be done to a file, and some that may be done beside. */
+/* Sends a request of another kind, about a file or about something else. */
 long act_uring_do(const __u64 *v)
 {
 	static __thread struct __kernel_timespec ts;
@@ -303,7 +302,7 @@ long act_uring_do(const __u64 *v)
 		sqe.fadvise_advice = v[9];
 		break;
 	case IORING_OP_PROVIDE_BUFFERS:
-		/* So many of 64 bytes. */
+		/* The buffers have 64 bytes, and v[9] is their number. */
 		sqe.flags = v[2];
 		sqe.user_data = v[3];
 		sqe.fd = v[9];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Acts: the rest of the world. */
+/*
+ * Acts on the rest of the machine.
+ */
 #include "act.h"
 
 long act_sleep(const __u64 *v)
@@ -9,7 +11,7 @@ long act_sleep(const __u64 *v)
 	return nanosleep(&ts, NULL);
 }
 
-/* Sets the wall's clock so many seconds ahead, or back. */
+/* Sets the wall clock a number of seconds ahead or back. */
 long act_set_clock(const __u64 *v)
 {
 	struct timespec ts;
@@ -28,7 +30,7 @@ static long act_write_file(const char *path, const char *text)
 	return ret;
 }
 
-/* Has the n-th thing fail that can fail, where the kernel was built for that. */
+/* Makes the n-th operation fail that can fail, if the kernel can inject faults. */
 long act_fail(const __u64 *v)
 {
 	char text[32];
@@ -42,7 +44,7 @@ long act_user(const __u64 *v)
 	return syscall(SYS_setresuid, -1, (uid_t)v[0], -1);
 }
 
-/* A time namespace in which it is later; a thread cannot go there alone. */
+/* Enters a time namespace in which it is later. A thread cannot enter one alone. */
 long act_time_namespace(const __u64 *v)
 {
 	char text[64];

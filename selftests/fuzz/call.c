@@ -5,16 +5,16 @@
 
 #define S64_MAX		((__u64)INT64_MAX)
 #define MAX_TICK	TIMEWHEEL_MAX_TICK
-#define DIRTY		(1ULL << 32)	/* what is behind a structure is not 0 */
+#define DIRTY		(1ULL << 32)	/* the bytes behind a structure are not 0 */
 
 /*
- * What the bytes of an argument stand for: most for one of a table, of which the
- * first is the most ordinary. TIME, SPAN, TICK and WORD take two bytes.
+ * The meaning of the bytes of an argument. Most kinds have a table, of which the
+ * first value is the most ordinary. TIME, SPAN, TICK and WORD take two bytes.
  */
 enum kind {
 	NONE, NUMBER, SLOT, RING, FLAGS, SIZE, ID, HANDLE, TIME, SPAN, TICK,
 	WORD,
-	/* From here on those with a table. */
+	/* The following kinds have a table. */
 	CODE, CLOCK, SLOTS, TICK_NS, TOKENS, START, NS, COUNT, BYTES,
 	UNTIL, CURSOR, COMMAND, OPEN, PATH, STATUS, POLL, OFFSET, PROT, MAP, LESS,
 	MREMAP, ADVICE, INDEX, SECONDS, UID, ENTRIES, RING_FLAGS, REQUEST_FLAGS,
@@ -120,9 +120,7 @@ static const struct {
 	KIND(POLL_HOW, poll_hows), KIND(REQUESTS, requests),
 };
 
-/*
- * Types.
- */
+/* The following tables are the types of calls. */
 
 struct arg {
 	const char	*name;
@@ -131,11 +129,11 @@ struct arg {
 };
 
 /**
- * struct type - what can be called
- * @name: in text
- * @run: what it does; NULL of those that run other calls
- * @weight: how often it is made
- * @arg: its arguments, in the order of their bytes
+ * struct type - a type of calls
+ * @name: name in texts
+ * @run: the function of the act; NULL for types that run other calls
+ * @weight: how often a call of the type is made
+ * @arg: arguments, in the order of their bytes
  */
 struct type {
 	const char	*name;
@@ -267,7 +265,7 @@ const char *call_name(unsigned int type)
 	return types[type % TYPES].name;
 }
 
-/* How often it is made. */
+/* Returns how often a call of the type is made. */
 unsigned int call_weight(unsigned int type)
 {
 	return types[type % TYPES].weight;
@@ -278,15 +276,13 @@ bool call_runs_others(const struct call *call)
 	return !type_of(call)->run;
 }
 
-/*
- * Values: numbers, some of which are only known when a program runs.
- */
+/* Values are numbers, and some of them are known only when a program runs. */
 
 enum how {
 	CONSTANT, A_HANDLE, SOME_TICKS, SOME_LAPS, A_TIME, A_TICK, A_STAMP,
 };
 
-/* @x, @y, @z: arguments of what finds it out. A handle is changed by @y. */
+/* @x, @y, @z: arguments of the function that finds the value. A handle is changed by @y. */
 struct value {
 	enum how	how;
 	__u64		x, y, z;
@@ -312,7 +308,7 @@ static __u64 value_of(const struct value *value)
 	}
 }
 
-/* Small ones in decimal, also negative. */
+/* Prints a number, in decimal if it is small or slightly negative. */
 static const char *number(char *text, __u64 n)
 {
 	sprintf(text, n + 9999 < 19999 ? "%lld" : "0x%llx", n);
@@ -366,7 +362,7 @@ static struct value time_value(uint8_t kind, uint8_t n, __u64 file)
 	}
 }
 
-/* A time, but no time at all is the most ordinary one. */
+/* Returns a time. The most ordinary one is 0. */
 static struct value span_value(uint8_t kind, uint8_t n, __u64 file)
 {
 	return kind ? time_value(kind - 1, n, file) : constant(0);
@@ -410,7 +406,7 @@ static struct value word_value(uint8_t kind, uint8_t n, __u64 file)
 	}
 }
 
-/* Sizes of a structure of @known bytes. */
+/* Returns a size for a structure of @known bytes. */
 static __u64 size_value(uint8_t byte, __u32 known)
 {
 	const __u64 sizes[] = {
@@ -421,7 +417,7 @@ static __u64 size_value(uint8_t byte, __u32 known)
 	return sizes[byte % (sizeof(sizes) / sizeof(*sizes))];
 }
 
-/* The value of the bytes at *@at, which goes behind them. */
+/* Returns the value of the bytes at *@at, and moves *@at behind them. */
 static struct value value_at(const struct arg *arg, const uint8_t **at,
 			     __u64 file)
 {
@@ -433,7 +429,7 @@ static struct value value_at(const struct arg *arg, const uint8_t **at,
 	case SLOT:
 		return constant(byte % ACT_FILES);
 	case RING:
-		/* Not where the first file is. */
+		/* The most ordinary ring is not in the place of the first file. */
 		return constant((byte + ACT_FILES - 1) % ACT_FILES);
 	case FLAGS:
 		return constant(byte < 128 ? byte : 1U << byte % 32);
@@ -460,7 +456,7 @@ static struct value value_at(const struct arg *arg, const uint8_t **at,
 	}
 }
 
-/* All values of a call. Returns how many. */
+/* Finds all values of a call. Returns their number. */
 static unsigned int call_values(const struct call *call,
 				struct value *values)
 {
@@ -473,11 +469,9 @@ static unsigned int call_values(const struct call *call,
 	return n;
 }
 
-/*
- * Calls.
- */
+/* The following functions run and print calls. */
 
-/* Returns its outcome. */
+/* Runs a call. Returns its outcome. */
 int call_run(const struct call *call)
 {
 	struct value values[ACT_ARGS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Call: one call of a program, as bytes, of which any make a call. A 0 stands for
- * the most ordinary argument.
+ * One call of a program, as bytes. Any bytes make a call, and a 0 stands for the most
+ * ordinary argument.
  */
 #ifndef CALL_H
 #define CALL_H
@@ -10,14 +10,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CALL_BYTES	32	/* of arguments */
+#define CALL_BYTES	32	/* bytes of all arguments */
 
 struct call {
 	uint8_t	type;
 	uint8_t	byte[CALL_BYTES];
 };
 
-/* Types are numbers; that of a name that there is not is call_types(). */
+/* Types are numbers. A name without a type has the number call_types(). */
 unsigned int call_types(void);
 unsigned int call_type(const char *name);
 const char *call_name(unsigned int type);

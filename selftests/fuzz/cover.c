@@ -9,13 +9,13 @@
 
 #include "cover.h"
 
-#define WORDS	(16 * 1024)	/* that the kernel writes in one call */
-#define PLACES	16384		/* a hash table's size */
+#define WORDS	(16 * 1024)	/* words that the kernel writes in one call */
+#define PLACES	16384		/* size of a hash table */
 
-/* As the kernel knows it: its words have 64 bits for all callers. */
+/* The kernel's number has 64 bits for all callers. */
 #define INIT_TRACE	_IOR('c', 1, uint64_t)
 
-/* Shared by all processes. A place that is lost in a race comes again. */
+/* All processes share these tables. A place that is lost in a race comes again. */
 static struct {
 	uint8_t		hit[COVER_EDGES];
 	uint32_t	hits[COVER_EDGES];
@@ -25,7 +25,7 @@ static struct {
 	uint64_t	calls[COVER_TYPES];
 } *shared;
 
-/* One for those who run beside the first thread, one at a time. */
+/* The second element is for the thread or process that runs beside the first thread. */
 static struct {
 	int		fd;
 	uint64_t	*words;
@@ -33,7 +33,7 @@ static struct {
 
 static __thread uint64_t *my_words;
 
-/* Whether there is KCOV. */
+/* Returns whether the kernel has KCOV. */
 bool cover_open(void)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -75,7 +75,7 @@ static void add_place(uint64_t place)
 	}
 }
 
-/* Returns whether it was not there. */
+/* Notes an edge. Returns whether it is new. */
 static bool add_edge(uint64_t from, uint64_t to)
 {
 	uint32_t edge = ((from * 31 ^ to) * 0x9e3779b97f4a7c15) >> 48;
@@ -87,7 +87,7 @@ static bool add_edge(uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Takes what the call that was made has run. */
+/* Notes the code that the last call has run. */
 void cover_called(unsigned int type, int outcome)
 {
 	uint64_t n, last = 0;
@@ -106,7 +106,7 @@ void cover_called(unsigned int type, int outcome)
 	my_words[0] = 0;
 }
 
-/* Before a program is run. */
+/* Forgets the last program, before the next program is run. */
 void cover_clear(void)
 {
 	for (uint32_t i = 0; i < shared->nr_hits; i++)
@@ -114,7 +114,7 @@ void cover_clear(void)
 	shared->nr_hits = 0;
 }
 
-/* The edges of the program that was run. */
+/* Returns the edges of the program that was run. */
 unsigned int cover_hits(const uint32_t **edges)
 {
 	*edges = shared->hits;
@@ -136,9 +136,7 @@ uint64_t cover_calls(unsigned int type)
 	return shared->calls[type];
 }
 
-/*
- * Where it was: names.
- */
+/* The following functions find the names of places. */
 
 struct symbol {
 	uint64_t	at;
@@ -152,7 +150,7 @@ static int symbol_compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The module's. Returns how many. */
+/* Reads the symbols of the module. Returns their number. */
 static size_t symbols_read(struct symbol *symbols, size_t most)
 {
 	FILE *file = fopen("/proc/kallsyms", "r");
@@ -170,7 +168,7 @@ static size_t symbols_read(struct symbol *symbols, size_t most)
 	return n;
 }
 
-/* A line for each place that was ever come to. */
+/* Prints a line for each place that any call has reached. */
 void cover_print(FILE *file)
 {
 	struct symbol *symbols = calloc(4096, sizeof(*symbols));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cover: which code of the module a program has run, as the kernel's KCOV tells of
- * each thread: edges from one place to the next. An outcome that is not 0 counts as
- * an edge. Without KCOV there are no others.
+ * The code of the module that a program has run, as the kernel's KCOV tells for each
+ * thread. An edge leads from one place to the next. An outcome that is not 0 counts
+ * as an edge, too. Without KCOV there are no other edges.
  */
 #ifndef COVER_H
 #define COVER_H
@@ -11,16 +11,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define COVER_EDGES	65536	/* they are hashed */
-#define COVER_TYPES	64	/* of calls that are counted */
+#define COVER_EDGES	65536	/* edges are hashed to this range */
+#define COVER_TYPES	64	/* types of calls that are counted */
 
 bool cover_open(void);
 
-/* In the process that runs the program: it is watched from here on. */
+/* The process that runs the program calls these functions. They watch it from then on. */
 void cover_begin(bool second);
 void cover_called(unsigned int type, int outcome);
 
-/* In the one that began it. */
+/* The process that began the program calls these functions. */
 void cover_clear(void);
 unsigned int cover_hits(const uint32_t **edges);
 bool cover_has(uint32_t edge);

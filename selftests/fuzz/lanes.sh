@@ -3,7 +3,7 @@
 #
 # Lanes of selftests/check: the fuzzer.
 
-# The corpus, and what chance makes of it in 90 seconds.
+# This lane runs the corpus, and random changes of it, for 60 seconds.
 lane_fuzz()
 {
 	selftests/fuzz/run -o "$out/fuzz" 60

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzzer: makes random calls of /dev/timewheel, in a guest whose kernel tells when
- * that went wrong; fuzzer32 makes them as a caller of 32 bits. Each program runs in a
- * process of its own; which one it is goes to $TW_VM_DATA before it runs, to be there
- * also if the kernel is not.
+ * The program fuzzer makes random calls of /dev/timewheel, in a guest whose kernel
+ * reports errors, and fuzzer32 makes them as a caller of 32 bits. Each program runs
+ * in a process of its own. Before it runs, it is written to $TW_VM_DATA, which is
+ * there also if the kernel crashes.
  *
- *	fuzzer fuzz FILE	runs the programs in FILE, then changed ones and new
- *				ones for --seconds=N
- *	fuzzer replay FILE	each program in FILE --times=N times, up to the first
- *				that finds something
- *	fuzzer reduce FILE	says by "keep" which programs of FILE come to all that
- *				they come to together: the shortest
- *	fuzzer print PROGRAM	as the rest of a C program that begins with act.h
- *	fuzzer simpler PROGRAM	all programs that are a step simpler
+ *	fuzzer fuzz FILE	runs the programs in FILE, then changed programs
+ *				and new programs for --seconds=N
+ *	fuzzer replay FILE	runs each program in FILE --times=N times, up to
+ *				the first finding
+ *	fuzzer reduce FILE	prints "keep" and a program for the shortest
+ *				programs of FILE that have all edges together
+ *	fuzzer print PROGRAM	prints it as the rest of a C program that begins
+ *				with act.h
+ *	fuzzer simpler PROGRAM	prints all programs that are a step simpler
  *
- * The same --seed=N makes the same choices. Besides what the kernel's log tells, it
- * is a finding if a program cannot be killed, or leaves a wheel behind.
+ * The same --seed=N makes the same choices. A finding is an error in the kernel's
+ * log, a program that cannot be killed, or a wheel that a program leaves behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,10 +39,10 @@
 #include "cover.h"
 #include "program.h"
 
-#define CORPUS		8192	/* most programs that are kept */
-#define RUN_MS		10000	/* how long a program may take */
-#define DEATH_MS	60000	/* and how long to be killed */
-#define LATE_MS		10000	/* and until what it had is gone */
+#define CORPUS		8192	/* at most so many programs are kept */
+#define RUN_MS		10000	/* time for a program */
+#define DEATH_MS	60000	/* time until a killed program has ended */
+#define LATE_MS		10000	/* time until its wheels are gone */
 
 static const unsigned int bits = 8 * sizeof(long);
 static uint64_t seed = 1;
@@ -57,7 +58,7 @@ static struct {
 } corpus[CORPUS];
 static unsigned int nr_corpus;
 
-/* Edges that programs in the corpus have. */
+/* The edges that programs in the corpus have. */
 static bool seen[COVER_EDGES];
 static unsigned int nr_seen;
 
@@ -80,7 +81,7 @@ static void sleep_ms(unsigned int ms)
 	poll(NULL, 0, ms);
 }
 
-/* Has the host know what was told: the serial port's driver has nothing left. */
+/* Waits until the serial port's driver has sent everything to the host. */
 static void tell_now(void)
 {
 	int left = 1;
@@ -99,11 +100,9 @@ static void tell(const char *what, const struct program *program)
 	tell_now();
 }
 
-/*
- * Findings.
- */
+/* The following functions look for findings. */
 
-/* What the kernel has said since it was asked last, if it is bad. */
+/* Looks for an error in the kernel's log since the last call. */
 static bool kernel_complained(char *what, size_t size)
 {
 	static const char * const bad[] = {
@@ -140,7 +139,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* Where memory can fail, so may that which may be waited for. */
+/* With failing allocations, allocations that may wait can fail, too. */
 static void prepare_failures(void)
 {
 	static const char * const setting[][2] = {
@@ -179,7 +178,7 @@ static void destroy_named(void)
 	close(fd);
 }
 
-/* One line is the table's head. */
+/* Returns whether a table has lines below its header. */
 static bool has_lines(const char *path)
 {
 	char text[4096];
@@ -199,7 +198,7 @@ static bool something_left(void)
 	       has_lines("/sys/kernel/debug/timewheel/users");
 }
 
-/* io_uring lets go of files after those who had its rings have gone. */
+/* io_uring closes files some time after the last user of the ring has exited. */
 static bool leaked(void)
 {
 	uint64_t end = now_ms() + LATE_MS;
@@ -224,15 +223,13 @@ static void report(const struct program *program, const char *what)
 	exit(1);
 }
 
-/*
- * Running.
- */
+/* The following functions run a program. */
 
-static sigset_t child_signal;	/* blocked, and waited for */
+static sigset_t child_signal;	/* is blocked, and waited for */
 
 static const struct program_hooks hooks = { cover_begin, cover_called };
 
-/* Waits for a child, any with -1, and all others that there are. */
+/* Waits for child @pid, or for all children if it is -1. Reaps other children, too. */
 static bool reap(pid_t pid, unsigned int ms)
 {
 	uint64_t end = now_ms() + ms;
@@ -266,7 +263,7 @@ static pid_t begin(const struct program *program)
 	return pid;
 }
 
-/* Runs a program and looks what has become of the kernel. */
+/* Runs a program and looks for findings. */
 static void run(const struct program *program)
 {
 	char what[256];
@@ -289,11 +286,9 @@ static void run(const struct program *program)
 	total.calls += program->calls;
 }
 
-/*
- * Programs that are worth keeping.
- */
+/* The following functions keep programs with new edges. */
 
-/* The edges of the last run, or only the new ones; to be freed. */
+/* Returns the edges of the last run, or only the new edges. The caller frees them. */
 static uint32_t *edges_copy(unsigned int *n, bool only_new)
 {
 	const uint32_t *hits;
@@ -307,7 +302,7 @@ static uint32_t *edges_copy(unsigned int *n, bool only_new)
 	return edges;
 }
 
-/* Whether it comes to all of these. */
+/* Returns whether the program has all these edges. */
 static bool comes_to(const struct program *program, const uint32_t *edges,
 		     unsigned int n)
 {
@@ -318,7 +313,7 @@ static bool comes_to(const struct program *program, const uint32_t *edges,
 	return true;
 }
 
-/* Leaves out calls that it does not need for these edges. */
+/* Drops calls that the program does not need for these edges. */
 static void shorten(struct program *program, const uint32_t *edges,
 		    unsigned int n)
 {
@@ -345,7 +340,7 @@ static void keep(const struct program *program)
 		corpus[nr_corpus++].program = *program;
 }
 
-/* Runs a program and keeps it, shorter, if it has come to something new. */
+/* Runs a program, and keeps a shorter form of it if it has new edges. */
 static void attempt(const struct program *program)
 {
 	struct program shorter = *program;
@@ -364,9 +359,7 @@ static void attempt(const struct program *program)
 	free(edges);
 }
 
-/*
- * What it can be told to do.
- */
+/* The following functions are the modes that the user can choose. */
 
 static void load(const char *path)
 {
@@ -406,7 +399,7 @@ static void print_figures(uint64_t ms)
 	tell_now();
 }
 
-/* One that is there, changed, or one that is not. */
+/* Tries a changed program of the corpus, or a new program. */
 static void fuzz_once(void)
 {
 	struct program program;
@@ -438,7 +431,10 @@ static void fuzz(void)
 	}
 	printf("# %u programs given: %u edges, %" PRIu64 " s\n", given,
 	       nr_seen, (now_ms() - start) / 1000);
-	/* Half of the time is for others, also where those given take long. */
+	/*
+	 * New programs get at least half of the time, also if the given programs take
+	 * long.
+	 */
 	if (end < now_ms() + seconds * 500ULL)
 		end = now_ms() + seconds * 500ULL;
 	while (now_ms() < end)
@@ -446,7 +442,7 @@ static void fuzz(void)
 	print_figures(now_ms() - start);
 }
 
-/* What comes late is to come before the next program. */
+/* Runs the given programs. A pause lets a late finding come before the next program. */
 static void replay(void)
 {
 	uint64_t start = now_ms();
@@ -467,7 +463,7 @@ static unsigned int weight(const struct program *program)
 	return strlen(text);
 }
 
-/* Of those who come to an edge, the shortest. */
+/* Tells the shortest program for each edge. */
 static void reduce(void)
 {
 	static unsigned int best[COVER_EDGES], weights[CORPUS];

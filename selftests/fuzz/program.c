@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Program: how calls are run, how they change, and how they are written, for
- * machines and for people.
+ * Programs: how they run, how they change, and how they are written as text and as C.
  */
 #include <string.h>
 
 #include "act.h"
 #include "program.h"
 
-/*
- * Running.
- */
+/* The following functions run a program. */
 
-/* Calls that a second thread or another process makes. */
+/* The calls that a second thread or another process makes. */
 struct part {
 	const struct program		*program;
 	const struct program_hooks	*hooks;
@@ -35,7 +32,7 @@ static void run_beside(const struct part *part, unsigned int i)
 	static struct part parts[PROGRAM_CALLS];
 	const struct call *call = &part->program->call[i];
 
-	/* Those who run beside others do not begin others. */
+	/* A part that runs beside others does not begin other parts. */
 	if (part->second)
 		return;
 	parts[i] = (struct part){ part->program, part->hooks, i + 1,
@@ -77,9 +74,7 @@ void program_run(const struct program *program,
 	hooks->called(call_types(), 0);
 }
 
-/*
- * As a program in C, behind act.h.
- */
+/* The following functions print a program in C, to stand behind act.h. */
 
 static void part_print(const struct program *program, unsigned int from,
 		       unsigned int to, bool second, FILE *file)
@@ -118,7 +113,8 @@ void program_print(const struct program *program, FILE *file)
 }
 
 /*
- * As text: calls by their names, each with its bytes up to the last that is not 0.
+ * The following functions write and read a program as text: each call by its name,
+ * with its bytes up to the last that is not 0.
  */
 
 static unsigned int call_length(const struct call *call)
@@ -193,7 +189,7 @@ static void print_text(const struct program *program, FILE *file)
 		fprintf(file, "%s\n", text);
 }
 
-/* Those without some of its calls: a run of @n. */
+/* Prints the program without some of its calls, @n in a row. */
 static void print_shorter(const struct program *program, unsigned int n,
 			  FILE *file)
 {
@@ -206,7 +202,7 @@ static void print_shorter(const struct program *program, unsigned int n,
 	}
 }
 
-/* Those with 0 for some of its bytes: @n in a row, that are not 0 already. */
+/* Prints the program with 0 for some of its bytes, @n in a row, that are not 0 already. */
 static void print_plainer(const struct program *program, unsigned int n,
 			  FILE *file)
 {
@@ -221,7 +217,7 @@ static void print_plainer(const struct program *program, unsigned int n,
 	}
 }
 
-/* All that are a step simpler, a line each, large steps first. */
+/* Prints all programs that are a step simpler, a line each, large steps first. */
 void program_print_simpler(const struct program *program, FILE *file)
 {
 	for (unsigned int n = program->calls / 2; n; n /= 2)
@@ -230,9 +226,7 @@ void program_print_simpler(const struct program *program, FILE *file)
 		print_plainer(program, n, file);
 }
 
-/*
- * By chance.
- */
+/* The following functions make random programs and changes. */
 
 uint64_t random_state;
 
@@ -273,7 +267,7 @@ static uint8_t random_type(void)
 	}
 }
 
-/* Most by one file and one mapping, and with good addresses. */
+/* Most calls use one file and one mapping, and good addresses. */
 static struct call random_call(uint8_t type)
 {
 	struct call call = { type };
@@ -299,7 +293,7 @@ void program_drop(struct program *program, unsigned int call)
 		(--program->calls - call) * sizeof(*program->call));
 }
 
-/* Something is open, as a rule. */
+/* Makes a random program, which opens a file and usually makes a wheel. */
 void program_random(struct program *program)
 {
 	const struct call open = { call_type("open") };
@@ -320,7 +314,7 @@ void program_random(struct program *program)
 		insert(program, program->calls, random_call(random_type()));
 }
 
-/* Its beginning, and another's end. */
+/* Replaces the end of a program by the end of another program. */
 static void cross(struct program *program, const struct program *other)
 {
 	unsigned int at = 1 + random_below(program->calls);

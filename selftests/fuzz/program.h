@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Program: a short sequence of calls. What is shorter, and has more zeros in its
- * calls, is simpler.
+ * A program is a short sequence of calls. A program is simpler if it is shorter, or
+ * if its calls have more zeros.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -12,8 +12,8 @@
 
 #include "call.h"
 
-#define PROGRAM_CALLS	20	/* most in one program */
-#define PROGRAM_TEXT	2048	/* longest as text, with a zero */
+#define PROGRAM_CALLS	20	/* most calls in a program */
+#define PROGRAM_TEXT	2048	/* longest program as text, with the final 0 */
 
 struct program {
 	struct call	call[PROGRAM_CALLS];
@@ -21,9 +21,9 @@ struct program {
 };
 
 /**
- * struct program_hooks - who watches programs that run
- * @begin: a thread is to make its first call; @second: it is not the first thread
- * @called: it has made a call, with that outcome
+ * struct program_hooks - functions that watch programs that run
+ * @begin: a thread is about to make its first call; @second: it is not the first thread
+ * @called: the thread has made a call, with this outcome
  */
 struct program_hooks {
 	void (*begin)(bool second);
@@ -42,7 +42,7 @@ void program_random(struct program *program);
 void program_mutate(struct program *program, const struct program *other);
 void program_drop(struct program *program, unsigned int call);
 
-/* Dice: the same for the same seed. */
+/* The dice are the same for the same seed. */
 extern uint64_t random_state;
 
 uint64_t random_below(uint64_t n);

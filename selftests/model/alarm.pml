@@ -7,52 +7,55 @@
  *              section under the wheel's lock.
  *   callback   tw_wheel_alarm() in kmod/wheel.c, the timer's callback, which takes no lock
  *   look()     tw_wheel_take() and tw_wheel_step() in kmod/wheel.c, with tw_look_take() and
- *              tw_look_find_due() in kmod/look.c: they read the clock, file again what was touched, and
- *              find what is due. A reader takes it; a poller leaves it there.
+ *              tw_look_find_due() in kmod/look.c: they read the clock, file touched tokens again,
+ *              and find a due token. A reader takes the token, and a poller leaves it there.
  *   put_back() tw_wheel_finish() in kmod/wheel.c after a fault while copying: tw_look_put_back() in
  *              kmod/look.c files the token by its due tick
- *   reader     tw_wheel_wait() in kmod/wheel.c and its caller, a blocking read. The program may stay
- *              away after a delivery, and a signal may interrupt it.
- *   poller     tw_wheel_is_due() in kmod/wheel.c for an epoll instance, and the program that uses this:
- *              it reads without blocking until nothing is due
- *   hold()     on a wheel with leases, tw_wheel_finish() after the event was copied: tw_delivery_done() in
- *              kmod/delivery.c begins the lease. A look ends leases that are over, by
- *              tw_delivery_end_leases(), and takes nothing while as many are out as may be.
+ *   reader     tw_wheel_wait() in kmod/wheel.c and its caller, a blocking read. The program may
+ *              stay away after a delivery, and a signal may interrupt it.
+ *   poller     tw_wheel_is_due() in kmod/wheel.c for an epoll instance, and the program that uses
+ *              the instance: it reads without blocking until nothing is due
+ *   hold()     on a wheel with leases, tw_wheel_finish() after the event was copied:
+ *              tw_delivery_done() in kmod/delivery.c begins the lease. A look ends leases that are
+ *              over, by tw_delivery_end_leases(), and takes nothing while HELD deliveries are out.
  *   answerer   tw_delivery_ack(), tw_delivery_nack() and tw_delivery_extend() in kmod/delivery.c
  *   writer     another process that registers, moves and cancels
- *   toucher    tw_ring_touch() in kmod/ring.h: it raises a due tick without the lock; the token stays
- *              on its list
- *   pauser     tw_wheel_control() and tw_wheel_set_stage() in kmod/wheel.c: the wheel is paused, and then
- *              resumed or left paused
+ *   toucher    tw_ring_touch() in kmod/ring.h: it raises a due tick without the lock; the token
+ *              stays on its list
+ *   pauser     tw_wheel_control() and tw_wheel_set_stage() in kmod/wheel.c: the wheel is paused,
+ *              and then resumed or left paused
  *
  * Every read or write of the clock, the flag, the timer and the wait queues that another party may
- * see is a step of its own. What only the lock's holder sees is one step together. Memory is
- * sequentially consistent here: the code needs a full barrier between queueing and the look at the
- * flag, and between setting the flag and a look for sleepers; wait queue calls bring both.
+ * see is a step of its own. Accesses that only the lock's holder sees are one step together. Memory
+ * is sequentially consistent here. The code needs a full barrier between queueing and the look at
+ * the flag, and between setting the flag and a look for sleepers. The wait queue calls contain
+ * both.
  *
- * Bounds: 2 tokens, ticks 1..3, batches of one token, up to 2 readers and 2 pollers, a few operations
- * of the writer; the clock runs and stops anywhere, and with BACK steps back once. With leases HELD may be
- * out at once, for a tick. Scenarios choose -D values, see check.sh.
+ * Bounds: 2 tokens, ticks 1..3, batches of one token, up to 2 readers and 2 pollers, a few
+ * operations of the writer. The clock runs and stops anywhere, and with BACK steps back once. With
+ * leases HELD deliveries may be out at once, for a tick. Scenarios choose -D values, see check.sh.
  *
- * The rule that makes it work: a thread or callback that sets the flag from 0 to 1 then wakes one reader
- * and all pollers. A look by a poller therefore leaves it to arm_next() to set the flag.
+ * One rule makes the wake-ups work: a thread or callback that sets the flag from 0 to 1 then wakes
+ * one reader and all pollers. A look by a poller therefore leaves it to arm_next() to set the flag.
  *
  * Properties, for every interleaving:
- *   quiet     When nothing can move any more and somebody sleeps, then nothing is due, no alarm is
- *             pending and the timer is armed for exactly the next list, or for nothing if the wheel
- *             is empty. So no wake-up is ever lost, and none comes too late or for nothing. When as
- *             many are out as may be, nothing is due, and the next thing is the end of a lease.
- *   round     A look that finds nothing leaves nothing that is due: nobody goes round and round.
- *   P9        No more are out than may be.
- *   P7        While an alarm is pending and nobody looks, at most two callbacks start: one if the timer
- *             was armed already, one more if arm_next() looked at the flag just before it was set
- *             and then armed the timer. Nobody arms it again before a look.
+ *   quiet     When nothing can move any more and a reader or poller sleeps, then nothing is due, no
+ *             alarm is pending and the timer is armed for exactly the next list, or for nothing if
+ *             the wheel is empty. No wake-up is therefore ever lost, late or for nothing. When HELD
+ *             deliveries are out, nothing is due, and the next tick is the end of a lease.
+ *   round     A look that finds nothing leaves nothing that is due: no thread looks again and
+ *             again.
+ *   P9        At most HELD deliveries are out.
+ *   P7        While an alarm is pending and nobody looks, at most two callbacks start: one if the
+ *             timer was armed already, and one more if arm_next() looked at the flag just before it
+ *             was set and then armed the timer. The timer is not armed again before a look.
  *   P5        A token that is put back is found again (part of "quiet").
- *   paused    When nothing can move any more and the wheel is paused, no timer is started. While it is, a
- *             reader gets up at most once, having looked before it was: it does not go round and round.
- *             Once resumed, all that "quiet" says holds again, also when a callback was late.
+ *   paused    When nothing can move any more and the wheel is paused, no timer is started. During a
+ *             pause a reader gets up at most once, if it has looked before the pause, and does not
+ *             look again and again. After the resume "quiet" holds again, also if a callback was
+ *             late.
  *
- * Seeded bugs, each must be found: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
+ * The search has to find each seeded bug: BUG_CHECK_FIRST, BUG_KEEP_ARMED, BUG_WAKE_NOBODY,
  * BUG_NO_HAND_ON, BUG_POLL_TELLS_NOBODY, BUG_PUT_BACK_QUIET, BUG_POLL_LATE, BUG_PAUSE_KEEPS_TIMER,
  * BUG_ARM_PAUSED, BUG_SLEEP_BY_ALARM, BUG_RESUME_KEEPS_ALARM, BUG_RESUME_LATE, BUG_RESUME_QUIET,
  * BUG_FULL_LOOKS, BUG_FULL_TAKES, BUG_LEASE_FORGOTTEN, BUG_HOLD_QUIET, BUG_ANSWER_QUIET.
@@ -65,7 +68,7 @@
 #define POLLERS 0
 #endif
 #ifndef OPS
-#define OPS 3		/* of the writer */
+#define OPS 3		/* operations of the writer */
 #endif
 #ifndef SIGNALS
 #define SIGNALS 0
@@ -89,19 +92,22 @@
 #define NONE 7
 #define LAST 3
 
-/* The wheel, guarded by the lock. A slot of the arena is free when it is neither filed nor taken. */
+/*
+ * The lock guards the wheel. A slot of the arena is free when it is neither filed nor
+ * taken.
+ */
 bit locked;
 byte filed[2] = NONE;	/* tick of the list that the token is in */
 byte due[2] = NONE;
 bit taken[2];
 #ifdef HELD
-byte end[2] = NONE;	/* of the token's lease, if it is held */
+byte end[2] = NONE;	/* end of the token's lease, if it is held */
 #endif
-byte armed = NONE;	/* what the lock's holders believe the timer is armed for */
+byte armed = NONE;	/* the tick for which the timer is armed, as the lock's holders believe */
 
-/* Not guarded. */
+/* The lock does not guard these variables. */
 byte now = 1;
-byte timer = NONE;	/* the real timer: when it fires */
+byte timer = NONE;	/* the tick on which the real timer fires */
 bit alarm;
 bit queued[2];		/* a reader waits; a wake-up takes it off the queue */
 bit polled[2];		/* a poller is on the wait queue and stays there */
@@ -113,10 +119,10 @@ bit paused;		/* written under the lock */
 #define paused 0
 #endif
 
-/* Ghosts and budgets. */
+/* Ghosts and budgets exist only in the model. */
 bit dozing[2];		/* a poller sleeps */
 byte late;		/* callbacks that started with an alarm pending, since the last look */
-byte rounds[2];		/* how often a reader got up since the wheel was paused */
+byte rounds[2];		/* times that a reader got up since the wheel was paused */
 byte signals = SIGNALS;
 byte faults = FAULTS;
 
@@ -131,7 +137,7 @@ byte faults = FAULTS;
 #define FULL false
 #define WANTED FILED
 #endif
-/* What the code takes for the next tick to be looked at. */
+/* The code takes this tick for the next tick with something to look at. */
 #if defined(BUG_FULL_LOOKS)
 #define NEXT MIN(FILED, END)
 #elif defined(BUG_LEASE_FORGOTTEN)
@@ -182,9 +188,9 @@ inline arm_next()
 	:: paused
 #endif
 	:: d_step { RUNS && NEXT == NONE -> timer = NONE; armed = NONE }
-	:: RUNS && DUE && alarm		/* somebody was told already */
+	:: RUNS && DUE && alarm		/* a sleeper was told already */
 	:: RUNS && DUE && !alarm -> d_step { alarm = 1; tell = 1 }
-	:: RUNS && LATER && (alarm || NEXT == armed)	/* if alarm: somebody was told and will look */
+	:: RUNS && LATER && (alarm || NEXT == armed)	/* with alarm, a sleeper was told */
 	:: RUNS && LATER && !alarm && NEXT != armed -> d_step { armed = NEXT; timer = armed }
 	fi
 }
@@ -213,8 +219,9 @@ inline end_leases()
 #endif
 
 /*
- * Lock, read the clock and sort what is due: found is the first token that is really due, or NONE.
- * One step: taking the lock later or earlier than the rest is the same to everybody else.
+ * Takes the lock, reads the clock and sorts the due tokens: found is the first token
+ * that is really due, or NONE. The look is one step, because nobody else can see
+ * whether the lock is taken earlier or later than the rest.
  */
 inline look(take)
 {
@@ -291,7 +298,10 @@ inline hold()
 }
 #endif
 
-/* Copy to user space, which may fault, and free or hold. */
+/*
+ * The event is copied to user space. The copy may fault. Otherwise the token is freed
+ * or held.
+ */
 inline deliver()
 {
 	if
@@ -527,7 +537,7 @@ proctype pauser()
 		arm_next();
 		unlock_and_tell();
 		if
-		:: break		/* it stays so */
+		:: break		/* the wheel stays paused */
 		:: true
 		fi;
 #ifdef BUG_RESUME_LATE

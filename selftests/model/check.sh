@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Run every scenario below: check.sh [output directory]
+# check.sh [output directory]: runs every scenario below.
 #
-# A line is: verdict, model, -D flags in brackets, and what it shows. "holds" wants a complete search
-# without an error. "finds" wants an error: a model that cannot see a bug shows nothing.
+# A line has a verdict, a model, -D flags in brackets, and the result to be shown. "holds" demands a
+# complete search without an error. "finds" demands an error, because a model that cannot see a bug
+# proves nothing.
 set -eu
 
 scenarios() {
@@ -133,14 +134,16 @@ for tool in spin "$CC"; do
 	command -v "$tool" >/dev/null || { echo "Bail out! $tool is not installed"; exit 1; }
 done
 
-# search <model> <optimization> <flags>: build and run the verifier here; its output goes to ./out
+# search <model> <optimization> <flags>: builds and runs the verifier here. Its output
+# goes to ./out.
 search() {
 	model=$1 opt=$2
 	shift 2
-	# spin looks for an included file and writes its trail by the model's name: give it a copy.
+	# spin looks for an included file, and writes its trail, by the name of the
+	# model. The model is therefore copied.
 	cp "$models/$model.pml" . &&
 	spin -a "$@" "$model.pml" &&
-	# COLLAPSE halves the memory; MEMLIM is in MB.
+	# COLLAPSE halves the memory, and MEMLIM is in MB.
 	"$CC" "$opt" -w -DSAFETY -DCOLLAPSE -DMEMLIM=1800 -o pan pan.c &&
 	./pan -m100000
 }
@@ -154,13 +157,14 @@ search_found() {
 	grep -Eq '^pan:1: (assertion violated|invalid end state)' out && grep -q 'errors: 1$' out
 }
 
-# there <function>: it has a definition in what the models are of
+# there <function>: whether the code that the models describe defines the function
 there() {
 	grep -qE "^[^/[:space:]].*\b$1\(|^$1\(" "$models"/../../kmod/*.[ch] \
 		"$models"/../../userspace/daemons/twjobd/*.[ch]
 }
 
-# Prints which functions the models' heads name that neither the models nor the code have.
+# gone: prints the functions that the models' head comments name and neither the
+# models nor the code have.
 gone() {
 	for model in "$models"/*.pml; do
 		for name in $(sed -n '2,/\*\//p' "$model" | grep -oE '\b[a-z_]+\(\)' | tr -d '()' | sort -u); do
@@ -192,13 +196,14 @@ while read -r verdict model rest; do
 	for flag in $flags; do
 		set -- "$@" "-D$flag"
 	done
-	# A search that stops at a bug is short: there the compiler would take longest. With
-	# -O2 the compiler takes twice as long, and the others are no faster.
+	# A search that stops at a bug is short, and an optimizing compiler would take
+	# longer than the search. With -O2 the compiler takes twice as long as with
+	# -O1, and complete searches are no faster.
 	case $verdict in
 	holds) opt=-O1 name="$model: $text" ;;
 	finds) opt=-O0 name="$model: bug found: $text" ;;
 	esac
-	# pan's exit status says less than its output.
+	# pan's output says more than its exit status.
 	search "$model" "$opt" "$@" >out 2>&1 || :
 	if { [ "$verdict" = holds ] && search_held; } || { [ "$verdict" = finds ] && search_found; }; then
 		echo "ok $number - $name"

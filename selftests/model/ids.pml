@@ -5,34 +5,35 @@
  * What is modelled, and where it is in the module:
  *   toucher    tw_ring_by_id() in kmod/ring.c looks the id up in the table, reads the token's word,
  *              and then the token's own id once more. tw_ring_touch() in kmod/ring.h then does a
- *              compare-and-swap of the word. When the due tick stays as it is, it reads the word again
- *              instead, because only that proves that the word and the id that were read belonged to
- *              one registration.
+ *              compare-and-swap of the word. When the due tick stays as it is, it reads the word
+ *              again instead, because only that proves that the word and the id that were read
+ *              belonged to one registration.
  *   canceller  tw_ring_cancel() in kmod/ring.c, by id, under the lock: the id leaves the table
- *   adder      tw_ring_register() in kmod/ring.c, under the lock: it registers an id unless the table
- *              has it
+ *   adder      tw_ring_register() in kmod/ring.c, under the lock: it registers an id unless the
+ *              table has it
  *   reader     tw_look_take() in kmod/look.c takes the token: the id leaves the table. Then
- *              tw_look_delivered() in kmod/look.c frees the token, or after a fault tw_look_put_back()
- *              there makes it pending again: the id enters the table again unless a newer registration
- *              has it by now.
+ *              tw_look_delivered() in kmod/look.c frees the token, or after a fault
+ *              tw_look_put_back() there makes it pending again: the id enters the table again
+ *              unless a newer registration has it by now.
  *
- * Lists and the clock are left to token.pml: here a reader may take an armed token at any time.
- * Memory is sequentially consistent: the code reads the word with acquire before the token's id, and
- * stores the id before the word with release.
+ * Lists and the clock are left to token.pml. In this model a reader may take an armed token at any
+ * time. Memory is sequentially consistent: the code reads the word with acquire before the token's
+ * id, and stores the id before the word with release.
  *
- * Bounds: 2 slots, ids 1 and 2 of which 1 is touched, due ticks 1..2. See check.sh for the scenarios.
+ * Bounds: 2 slots, ids 1 and 2 of which 1 is touched, due ticks 1..2. See check.sh for the
+ * scenarios.
  *
  * Properties, for every interleaving:
- *   right     a touch by id that succeeds met an armed registration of that id that was, or became,
- *             the table's during the call, and its due tick is then no less than asked
- *   missing   a touch by id that finds nothing did so when the table had no armed token of that id
- *             at some time during the call
- *   one       at each unlock the table names for an id an armed token of that id, and no armed token
- *             that is not put back is missing from it
+ *   right     a touch by id that succeeds has touched an armed registration of that id, which was
+ *             in the table at some time during the call, and its due tick is no less than requested
+ *   missing   if a touch by id finds nothing, the table had no armed token of that id at some time
+ *             during the call
+ *   one       at each unlock the token that the table has for an id is armed and has that id, and
+ *             only an armed token that was put back may be missing from the table
  *
- * Seeded bugs, each must be found: BUG_NO_RECHECK (no second read when the due tick stays), BUG_NO_ID_CHECK,
- * BUG_PUT_BACK_STEALS (put back takes the id from the newer registration), BUG_LATE_ID (register
- * stores the word before the id).
+ * The search has to find each seeded bug: BUG_NO_RECHECK (no second read when the due tick stays),
+ * BUG_NO_ID_CHECK, BUG_PUT_BACK_STEALS (put back takes the id from the newer registration),
+ * BUG_LATE_ID (register stores the word before the id).
  */
 
 #ifndef ADDS
@@ -54,19 +55,19 @@
 #define ARMED 1
 #define TAKEN 2
 
-/* The state words. */
+/* These variables are the state words. */
 byte due[2];
 byte state[2];
 byte gen[2];
 
-byte id[2];		/* each token's id, stored under the lock, read without */
-byte table[3] = NONE;	/* id to slot; written under the lock, read without */
+byte id[2];		/* each token's id, stored under the lock, read without the lock */
+byte table[3] = NONE;	/* slot of an id; written under the lock, read without the lock */
 bit locked;
 
-/* Ghosts. */
+/* Ghosts exist only in the model. */
 byte reg_id[2];		/* id of the registration that the slot holds or held */
-bit orphan[2];		/* put back while a newer registration had the id */
-bit absent;		/* since the touch began: id 1 had no armed token in the table */
+bit orphan[2];		/* the token was put back while a newer registration had its id */
+bit absent;		/* id 1 had no armed token in the table since the touch began */
 
 #define GONE(i) (table[i] == NONE || state[table[i]] != ARMED)
 #define NAMED_OK(i) (table[i] == NONE || (state[table[i]] == ARMED && id[table[i]] == i))
@@ -81,7 +82,7 @@ inline unlock()
 	}
 }
 
-/* A step that makes the id absent notes that. */
+/* A step that makes id 1 absent notes its absence. */
 #define NOTE absent = absent || GONE(1)
 
 proctype toucher()

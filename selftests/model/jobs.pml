@@ -1,45 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jobs.pml: the order of steps by which twjobd keeps its store and its wheel in step, with a crash at
- * each of them.
+ * jobs.pml: the order of operations by which twjobd keeps its store and its wheel in step, with a
+ * crash at each of them.
  *
  * What is modelled, and where it is in userspace/daemons/twjobd:
- *   put()      verb_put() and add_job() in verbs_job.c: the token is registered, then the row is added
- *   change()   verb_cancel(), verb_move(), and a put with REPLACE, in verbs_job.c: the row changes, and the
- *              wheel is told after the commit
- *   take()     take_event() in take.c: a delivery is read, and looked at beside its row
- *   answer()   find_delivery(), verb_ack(), verb_nack() and verb_bury() in verbs_answer.c, by a receipt that
- *              was sent, of the last delivery or of the one before
- *   end_turn() turn_end() in turn.c: the commit; then apply() of what it has changed, or undo()
+ *   put()      verb_put() and add_job() in verbs_job.c: the token is registered, then the row is
+ *              added
+ *   change()   verb_cancel(), verb_move(), and a put with REPLACE, in verbs_job.c: the row changes,
+ *              and the wheel is told after the commit
+ *   take()     take_event() in take.c: a delivery is read, and compared with its row
+ *   answer()   find_delivery(), verb_ack(), verb_nack() and verb_bury() in verbs_answer.c, by a
+ *              receipt that was sent, of the last delivery or of the delivery before
+ *   end_turn() turn_end() in turn.c: the commit, and then apply() of the changes, or undo()
  *   apply()    queue_apply() in queue.c
  *   take_back() queue_take_back() in queue.c: a delivery that no worker has got ends
  *   finish()   finish() in conn.c: the turn ends, and its answers are sent
- *   start()    keep_start() in keep.c: the wheel is opened, or made again, and is told the last turn's
- *              changes once more; a new wheel gets its stamp
+ *   start()    keep_start() in keep.c: the wheel is opened, or made again, and is told the last
+ *              turn's changes once more. A new wheel gets its stamp.
  *   load()     load_slice() and end_load() in keep.c
  *   sweep()    compare_tokens() in keep.c
  *   kernel     time passes; the lease of a delivery is over
- *   crasher    the daemon is killed, and the service manager has kept the wheel's file or has not;
+ *   crasher    the daemon is killed, and the service manager has kept the wheel's file or has not,
  *              or the machine is started again, and the wheel is gone
  *
  * The store's transaction and each operation of the wheel are one step.
  *
- * Bounds: one job, so that a put needs that its place in the wheel is free; one delivery that has not been
- * sent. A lease outlasts the turn in which its delivery is answered, as the answer has extended it.
+ * Bounds: one job, and one delivery that has not been sent. A put therefore needs a free place in
+ * the wheel. A lease outlasts the turn in which its delivery is answered, because the answer has
+ * extended it.
  *
  * Properties, for every interleaving:
- *   J1  a put that was answered is in the store until it is removed, and a job whose end was answered is
- *       not in the store
- *   J2  no job is handed out before it is due or while another worker has it; only the receipt of the
- *       delivery that is out is accepted, and once
- *   J3  a token is delivered again only after a delivery that a worker may have got, or whose lease was over
+ *   J1  a job whose put was answered is in the store until it is removed, and a job whose end was
+ *       answered is not in the store
+ *   J2  no job is handed out before it is due or while another worker has it, and only the receipt
+ *       of the delivery that is out is accepted, once
+ *   J3  a token is delivered again only after a delivery that a worker may have got, or whose lease
+ *       was over
  *   J4  after each turn, whatever crash came before, a job has its token, which is not late
- *   J6  there is no token without a job, but one that a crash has left between its registration and the
- *       commit
+ *   J6  there is no token without a job, except a token that a crash has left between its
+ *       registration and the commit
  *
- * Seeded bugs, each must be found: BUG_ANSWER_EARLY, BUG_ANSWERS_STAND, BUG_WHEEL_FIRST, BUG_REGISTER_LATE,
- * BUG_GIVE_BACK, BUG_NO_REPEAT, BUG_LIST_LATER, BUG_REPEAT_BY_ID, BUG_KEEP_REGISTERED, BUG_READ_UNSETTLED, BUG_NO_EXTEND,
- * BUG_USED_TWICE, BUG_NO_NUMBER, BUG_NO_HANDLE, BUG_NO_EPOCH, BUG_LOADED_EARLY, BUG_STAMP_LATE.
+ * The search has to find each seeded bug: BUG_ANSWER_EARLY, BUG_ANSWERS_STAND, BUG_WHEEL_FIRST,
+ * BUG_REGISTER_LATE, BUG_GIVE_BACK, BUG_NO_REPEAT, BUG_LIST_LATER, BUG_REPEAT_BY_ID,
+ * BUG_KEEP_REGISTERED, BUG_READ_UNSETTLED, BUG_NO_EXTEND, BUG_USED_TWICE, BUG_NO_NUMBER,
+ * BUG_NO_HANDLE, BUG_NO_EPOCH, BUG_LOADED_EARLY, BUG_STAMP_LATE.
  */
 
 #ifndef CHANGES
@@ -52,7 +56,7 @@
 #define ANSWERS 0
 #endif
 #ifndef FAILS
-#define FAILS 0		/* commits */
+#define FAILS 0		/* commits that may fail */
 #endif
 #ifndef KILLS
 #define KILLS 0
@@ -61,15 +65,15 @@
 #define REBOOTS 0
 #endif
 
-#define LAST 2		/* points of time */
-#define PARKED 3	/* never: when a buried job's token is due */
+#define LAST 2		/* last point of time */
+#define PARKED 3	/* never, the deadline of a buried job's token */
 
-/* Of the token. */
+/* These are the states of the token. */
 #define NONE 0
 #define PENDING 1
 #define HELD 2
 
-/* What a change makes of it. */
+/* A change makes one of these of the token. */
 #define NOTHING 0
 #define GONE 1
 #define MOVED 2
@@ -77,15 +81,19 @@
 
 byte now = 1;
 
-/* The store, as it is on the disk, with the list of the last turn's changes: one here. */
+/*
+ * The store as it is on the disk, with the list of the last turn's changes, of which
+ * there is one here.
+ */
 bit row;
 byte row_due;
 byte row_epoch;
 byte list_to, list_handle, list_due, list_number;
 
 /*
- * The wheel. Its stamp has the epoch of the row for which it was made, and says whether it has all jobs.
- * A number counts the deliveries of a token.
+ * These variables are the wheel. Its stamp is the epoch of the row for which it was
+ * made, and complete tells whether it has all jobs. A number counts the deliveries of
+ * a token.
  */
 byte stamp;
 bit complete;
@@ -95,32 +103,35 @@ byte handle;
 byte number;
 byte handles;
 
-/* The daemon's turn: rows as its transaction has them, and what the wheel is to be told. */
+/*
+ * The daemon's turn: the rows of its transaction, and the change that the wheel is to
+ * be told.
+ */
 bit begun;
 bit turn_row;
 byte turn_due;
 byte to, to_handle, to_due, to_number;
-byte registered;	/* the handle of a new job's token */
+byte registered;	/* handle of a new job's token */
 bit unsettled;		/* pending tokens are moved or ended */
 bit loaded;
 
-/* Answers, until the turn ends, and then until they are sent. */
+/* These are answers until the turn ends, and then final answers until they are sent. */
 bit says_put, says_end;
 bit final_put, final_end;
-byte unsent;		/* which delivery, of all there have been */
+byte unsent;		/* number of the delivery that is not sent, over all deliveries */
 byte unsent_handle, unsent_number;
 bit unsent_final;
 
-/* Two receipts that were sent, the last one first. */
+/* Two receipts were sent, and the last one is the first here. */
 byte got[2], got_epoch[2], got_handle[2], got_number[2];
 
-/* Ghosts. */
+/* Ghosts exist only in the model. */
 byte deliveries;
-byte out;		/* the delivery that is out, 0: none */
+byte out;		/* the delivery that is out, or 0 */
 byte used;		/* the delivery that was answered last */
-bit extended;		/* its lease lasts to the end of the turn */
+bit extended;		/* the lease lasts to the end of the turn */
 bit told_put, told_end;
-bit removed;		/* by a commit */
+bit removed;		/* a commit has removed the job */
 bit orphan;		/* a crash has left a token without a job */
 bit handed;		/* a worker may have got a delivery of this token */
 byte epochs;
@@ -130,7 +141,7 @@ byte changes = CHANGES, takes = TAKES, answers = ANSWERS, fails = FAILS;
 #define LATE (deadline > row_due && deadline > now)
 #define IS(h) (token != NONE && handle == h)
 
-/* Operations of the wheel. */
+/* The following operations are the wheel's. */
 inline register(when)
 {
 	if
@@ -141,7 +152,7 @@ inline register(when)
 	fi
 }
 
-/* Of a token that is held only if its job has ended. */
+/* A token that is held is deleted only if its job has ended. */
 inline delete(h)
 {
 	if
@@ -173,7 +184,7 @@ inline make_new(h, when)
 	}
 }
 
-/* Within a d_step. */
+/* The caller is within a d_step. */
 inline take_back(h, n, when)
 {
 #ifdef BUG_GIVE_BACK
@@ -211,7 +222,7 @@ inline begin()
 	begun = 1
 }
 
-/* What the store has after a commit. */
+/* A commit makes the turn's rows and changes the store's. */
 inline commit()
 {
 	d_step {
@@ -229,7 +240,7 @@ inline commit()
 #endif
 }
 
-/* The commit has failed: its answers become errors. */
+/* The commit has failed, and its answers become errors. */
 inline undo()
 {
 	d_step { turn_row = row; turn_due = row_due; extended = 0; used = 0 };
@@ -254,7 +265,7 @@ inline undo()
 #endif
 }
 
-/* A turn, perhaps an empty one. */
+/* A turn ends, even if it has done nothing. */
 inline end_turn()
 {
 	if
@@ -345,7 +356,7 @@ inline put()
 #endif
 }
 
-/* A token that the load has not come to is registered now. */
+/* If the load has not yet registered a job's token, it is registered now. */
 inline find()
 {
 	if
@@ -376,7 +387,7 @@ inline change()
 		   fi
 		fi;
 		d_step { to_handle = handle; unsettled = 1 }
-	:: else		/* unknown, or HELD */
+	:: else		/* the job is unknown, or its token is HELD */
 	fi
 }
 
@@ -401,7 +412,7 @@ inline take()
 	   :: turn_row ->
 		assert(turn_due <= now);
 		if
-		:: begin()	/* for the first delivery by a command about another job */
+		:: begin()	/* a command about another job began the turn */
 		:: number == 1
 		fi;
 		d_step { unsent = deliveries; unsent_handle = handle; unsent_number = number }
@@ -431,7 +442,7 @@ inline take()
 #define UNCHANGED (to == NOTHING)
 #endif
 
-/* By a receipt: the job is done, or comes again. */
+/* By its receipt a job is done, or comes again. */
 inline answer()
 {
 	if
@@ -457,12 +468,12 @@ inline answer()
 	      d_step { turn_due = when; to_due = when; when = 0; to = MOVED; unsettled = 1 }
 	   fi;
 	   d_step { to_handle = got_handle[which]; to_number = got_number[which] }
-	:: else		/* STALE */
+	:: else		/* the receipt is STALE */
 	fi;
 	which = 0
 }
 
-/* All that was in it is gone. */
+/* All tokens of the wheel are gone. */
 inline forget_wheel()
 {
 	token = NONE; orphan = 0; handles = 0; handle = 0; number = 0; deadline = 0; handed = 0;
@@ -552,7 +563,7 @@ end:	do
 	od
 }
 
-/* What the daemon had in its memory is lost, with the connections and their answers. */
+/* A crash loses the daemon's memory, and the connections with their answers. */
 inline crash()
 {
 	orphan = orphan || (registered && IS(registered));

@@ -1,49 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lease.pml: the life of a token on a wheel with leases: what a delivery is, and which operations end
- * it. How many may be out, and who is woken when one more may be, is in alarm.pml.
+ * lease.pml: the life of a token on a wheel with leases: what a delivery is, and which operations
+ * end it. The model alarm.pml shows how many deliveries may be out, and who is woken when there is
+ * room.
  *
  * What is modelled, and where it is in the module:
- *   look()     tw_look_take() in kmod/look.c: tw_delivery_end_leases() in kmod/delivery.c arms the token
- *              if its lease is over. If the token is armed and due, the reader takes it:
+ *   look()     tw_look_take() in kmod/look.c: tw_delivery_end_leases() in kmod/delivery.c arms the
+ *              token if its lease is over. If the token is armed and due, the reader takes it:
  *              tw_delivery_begin() in kmod/delivery.c numbers the delivery.
  *   copy()     tw_events_copy() in kmod/events.c: the event is copied without the lock
  *   done()     tw_delivery_done() in kmod/delivery.c: the token is held; or, after a fault,
  *              tw_look_put_back() in kmod/look.c: it is pending again, filed by its due tick
- *   answerer   tw_delivery_check(), then tw_delivery_ack(), tw_delivery_nack() or tw_delivery_extend() in
- *              kmod/delivery.c, by the handle and number of a delivery that a reader has told of
- *   release()  tw_named_release() in kmod/device.c and tw_delivery_return() in kmod/delivery.c: after the
- *              file's last read what the file holds is due again; then the holder's memory is freed
+ *   answerer   tw_delivery_check(), then tw_delivery_ack(), tw_delivery_nack() or
+ *              tw_delivery_extend() in kmod/delivery.c, by the handle and number of a delivery that
+ *              a reader knows
+ *   release()  tw_named_release() in kmod/device.c and tw_delivery_return() in kmod/delivery.c:
+ *              after the file's last read the tokens that the file holds are due again, and then
+ *              the holder's memory is freed
  *   toucher    tw_ring_touch() in kmod/ring.h: it raises the due tick without the lock, by
  *              compare-and-swap of the whole word
  *   deleter    tw_delivery_delete() in kmod/delivery.c
- *   adder      tw_ring_register() in kmod/ring.c: it registers another token with the same id in the
- *              same place
+ *   adder      tw_ring_register() in kmod/ring.c: it registers another token with the same id in
+ *              the same place
  *
- * The word is {due, state, gen}. Only touches change it without the lock, so that what others do in one
- * exchange under the lock is one step. Memory is sequentially consistent here.
+ * The word is {due, state, gen}. Only touches change it without the lock. An exchange of the word
+ * by another operation under the lock is therefore one step. Memory is sequentially consistent
+ * here.
  *
- * Bounds: one place, two registrations, ticks 1..LAST, leases of LEASE ticks, two readers with a file
- * each of which the second is released; a few operations of each kind. The clock only grows.
+ * Bounds: one place, two registrations, ticks 1..LAST, leases of LEASE ticks, two readers with a
+ * file each, of which the second file is released, and a few operations of each kind. The clock
+ * only grows.
  *
  * Properties, for every interleaving:
- *   P1  nobody takes the token before the tick last promised by register, touch or nack, and no lease
- *       ends before any tick that it was to last to
+ *   P1  no reader takes the token before the tick last promised by register, touch or nack, and no
+ *       lease ends before a tick that was promised as its end
  *   P3  each registration ends once: acked or deleted
  *   P4  a touch fails only if the token was not pending
- *   P5  when all else is over, the first reader comes to the end of every registration (if not, it
- *       stands still: an invalid end state)
- *   filed   at each unlock: an armed token is in a list no later than its due tick, and nobody holds it;
- *           a held one has a holder; any other is in no list, and nobody holds it
+ *   P5  when all other processes have ended, the first reader ends every registration (otherwise it
+ *       stands still, which is an invalid end state)
+ *   filed   at each unlock an armed token is in a list no later than its due tick, and nobody holds
+ *           it; a held token has a holder; any other token is in no list, and nobody holds it
  *   answer  an answer that is accepted is to the delivery that is out
- *   number  the deliveries of a registration that readers have told of are numbered 1, 2, 3, ...
+ *   number  the deliveries of a registration that readers know are numbered 1, 2, 3, ...
  *   holder  nobody looks at a holder whose file has been released
  *
- * With BY_ID answers name the id instead: an older life's answer can then meet a newer life's delivery
- * of the same number, which is why there are handles.
+ * With BY_ID answers name the id instead: an older life's answer can then meet a newer life's
+ * delivery of the same number, which is why there are handles.
  *
- * Seeded bugs, each must be found: BUG_NO_NUMBER, BUG_NUMBER_STAYS, BUG_LAPSE_HOLDS, BUG_RELEASE_EARLY,
- * BUG_RELEASE_FORGETS, BUG_EXTEND_SHORTENS, BUG_DELETE_TAKEN, BUG_TAKE_STORE.
+ * The search has to find each seeded bug: BUG_NO_NUMBER, BUG_NUMBER_STAYS, BUG_LAPSE_HOLDS,
+ * BUG_RELEASE_EARLY, BUG_RELEASE_FORGETS, BUG_EXTEND_SHORTENS, BUG_DELETE_TAKEN, BUG_TAKE_STORE.
  */
 
 #ifndef TOUCHES
@@ -62,7 +67,7 @@
 #define FAULTS 0
 #endif
 #ifndef LEAVES
-#define LEAVES 0	/* 1: there is a second reader, whose file is released */
+#define LEAVES 0	/* 1 if there is a second reader, whose file is released */
 #endif
 #ifndef LAST
 #define LAST 3
@@ -80,33 +85,33 @@
 #define TAKEN 2
 #define HELD 3
 
-/* The word. */
+/* These variables are the word. */
 byte due;
 byte state = FREE;
 byte gen = 1;
 
-/* The rest of the token, guarded by the lock. */
+/* The lock guards the rest of the token. */
 bit locked;
 byte filed = NONE;
 byte holder = NOBODY;
-byte end;		/* of the lease */
-byte number;		/* of the last delivery */
+byte end;		/* end of the lease */
+byte number;		/* number of the last delivery */
 
 byte now = 1;
 
-/* What readers have told of: the handle and number of their last delivery. */
+/* Readers know the handle and the number of their last delivery. */
 byte told_gen[2];
 byte told_number[2];
 
-/* Ghosts. */
+/* Ghosts exist only in the model. */
 bit alive;		/* the registration has not ended */
-bit pending;		/* it can be touched, whatever the word says in between */
+bit pending;		/* the token can be touched, whatever the word says in between */
 bit gone[2];		/* the holder's memory is freed */
-byte delivery;		/* which delivery is out, of all there have been; 0 when none is */
+byte delivery;		/* number of the delivery that is out, of all deliveries, or 0 */
 byte deliveries;
-byte copied;		/* deliveries of this registration that readers have told of */
+byte copied;		/* deliveries of this registration that readers know */
 byte told[2];
-byte promise;		/* not before this tick */
+byte promise;		/* the token must not come before this tick */
 byte users;		/* processes that may still change something */
 byte faults = FAULTS;
 
@@ -124,7 +129,7 @@ inline arm(when)
 	end = 0
 }
 
-/* Nobody holds it any more: the one that did is looked at for the last time. */
+/* Nobody holds the token any more. The holder is looked at for the last time. */
 inline let_go()
 {
 	assert(holder != NOBODY && !gone[holder]);
@@ -144,7 +149,7 @@ inline leave()
 	users--
 }
 
-/* User space: touch, by the last handle that was given out at some time. */
+/* A program touches the token by a handle that was the last one at some time. */
 proctype toucher()
 {
 	byte hg, wd, nd;
@@ -170,7 +175,10 @@ proctype toucher()
 	d_step { hg = 0; wd = 0; nd = 0 }
 }
 
-/* Ends the lease if it is over, files the token again if it was touched, and takes it if it is due. */
+/*
+ * A look ends the lease if it is over, files a touched token again, and takes a token
+ * that is due.
+ */
 inline look()
 {
 	d_step { !locked && (filed <= now || (state == HELD && end <= now)) ->
@@ -213,7 +221,10 @@ inline look()
 	d_step { assert(FILED_OK); n = 0; wd = 0 }
 }
 
-/* Copied, but for a fault: then the read does not tell of it. */
+/*
+ * The event is copied, unless there is a fault. After a fault the reader does not
+ * know the delivery.
+ */
 inline copy()
 {
 	if
@@ -251,7 +262,10 @@ inline read()
 	fi
 }
 
-/* Stays until all has come to an end, and answers in the end. */
+/*
+ * The first reader stays until all registrations have ended, and answers the last
+ * delivery.
+ */
 proctype reader()
 {
 	byte me = 0, n, wd, took;
@@ -264,7 +278,10 @@ proctype reader()
 	od
 }
 
-/* Takes back what the second reader holds; then it is forgotten. */
+/*
+ * A release takes back the token that the second reader holds. Then the holder's
+ * memory is freed.
+ */
 inline release()
 {
 	SECTION
@@ -278,7 +295,7 @@ inline release()
 	gone[1] = 1
 }
 
-/* The second reader: its file is released after its last read. */
+/* The file of the second reader is released after its last read. */
 proctype leaver()
 {
 	byte me = 1, n, wd, took;
@@ -313,7 +330,7 @@ proctype releaser()
 #define BY_NUMBER (number == hn)
 #endif
 
-/* Answers to what one of the readers was told, from any file. */
+/* An answer is to a delivery that a reader knows, and comes from any file. */
 proctype answerer()
 {
 	byte n, hg, hn, hd, tick, what;
@@ -383,7 +400,7 @@ proctype adder()
 	leave()
 }
 
-/* Goes on until the last deadline. */
+/* The clock goes on until the last deadline. */
 proctype clock()
 {
 end_of_time:

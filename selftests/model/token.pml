@@ -9,42 +9,44 @@
  *               lock and files the token again
  *   canceller   tw_ring_cancel() in kmod/ring.c: under the lock the token becomes FREE, with the
  *               next generation
- *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the arena,
- *               stores the word, and files the token
- *   take()      tw_look_take() in kmod/look.c: under the lock they look at the
- *               list that comes first. A token there whose word says that it is due is taken
- *               (ARMED -> TAKEN); any other is filed again.
+ *   adder       tw_ring_register() in kmod/ring.c: under the lock it takes a free slot of the
+ *               arena, stores the word, and files the token
+ *   take()      tw_look_take() in kmod/look.c: under the lock a reader looks at the list that comes
+ *               first. A token there whose word says that it is due is taken (ARMED -> TAKEN). Any
+ *               other token is filed again.
  *   give()      tw_events_copy() in kmod/events.c: it copies tokens to user space without the lock,
  *               in the order in which they were taken, up to the first fault
- *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_look_delivered() in kmod/look.c
- *               frees the tokens that were copied, and tw_look_put_back() there makes the others
- *               pending again: each is filed by its due tick
+ *   finish()    tw_wheel_finish() in kmod/wheel.c: under the lock tw_look_delivered() in
+ *               kmod/look.c frees the tokens that were copied, and tw_look_put_back() there makes
+ *               the others pending again: each is filed by its due tick
  *
- * Every read, store and compare-and-swap of a word is a step of its own. The lists are only seen under
- * the lock; a list is known by the tick on which it is looked at, which stands for what
- * kmod/levels.c does. A ghost, the number of its registration, is a token's true identity, which
- * the generation must stand for. Memory is sequentially consistent here.
+ * Every read, store and compare-and-swap of a word is a step of its own. The lists are only seen
+ * under the lock. A list is known by the tick on which it is looked at, which stands for the work
+ * of kmod/levels.c. A ghost, the number of its registration, is a token's true identity, which the
+ * generation has to stand for. Memory is sequentially consistent here.
  *
  * Bounds: 2 slots, ticks 1..3, batches of 2, one or two readers, a few operations of each kind with
- * handles that may be old; the clock only grows. How readers are woken is the subject of alarm.pml:
- * here a reader runs as soon as a list is due. See check.sh for the scenarios.
+ * handles that may be old. The clock only grows. The model alarm.pml shows how readers are woken.
+ * In this model a reader runs as soon as a list is due. See check.sh for the scenarios.
  *
  * Properties, for every interleaving:
  *   P1  no token is taken or delivered before the tick last promised by register, touch or move
  *   P3  each registration ends exactly once: delivered or cancelled
  *   P4  a touch that returned success holds: nobody delivers before its tick (P1's assertion), and
  *       a touch fails only if the registration was taken or had ended
- *   P5  nothing is lost: when all else is over, the readers come to the end of every registration
- *       (if not, they stand still: an invalid end state)
+ *   P5  nothing is lost: when all other processes have ended, the readers end every registration
+ *       (otherwise they stand still, which is an invalid end state)
  *   order: a reader takes the token with the earliest due tick of all that are pending, and copies
- *       its tokens in the order of their due ticks; both hold also after a put-back
- *   filed: at each unlock an armed token is in a list no later than its due tick, any other in none
- *   stale: an operation that succeeds met the registration that its handle was made for
+ *       its tokens in the order of their due ticks, also after a put-back
+ *   filed: at each unlock an armed token is in a list no later than its due tick, and any other
+ *       token is in no list
+ *   stale: an operation succeeds only on the registration that its handle was made for
  *
- * PLAIN_MOVE and PLAIN_CANCEL show that move and cancel could as well exchange the word: the lock
- * keeps all but touches away, and a touch overwritten by them came before them.
+ * PLAIN_MOVE and PLAIN_CANCEL show that move and cancel could also exchange the word without a
+ * comparison: the lock keeps all operations but touches away, and a touch that they overwrite came
+ * before them.
  *
- * Seeded bugs, each must be found: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
+ * The search has to find each seeded bug: BUG_TOUCH_STORE, BUG_TAKE_STORE, BUG_KEEP_GENERATION,
  * BUG_PUT_BACK_FORGETS, BUG_PUT_BACK_FRONT (put back into a list in front of all others),
  * BUG_MOVE_KEEPS_LIST, BUG_PUT_BACK_GENERATION.
  */
@@ -78,31 +80,31 @@
 #define ARMED 1
 #define TAKEN 2
 
-/* The state words. */
+/* These variables are the state words. */
 byte due[2];
 byte state[2];
 byte gen[2];
 
-/* The wheel, guarded by the lock. */
+/* The lock guards the wheel. */
 bit locked;
 byte filed[2] = NONE;
 
 byte now = 1;
 
-/* Handles as user space knows them: the last one published for each slot. */
-byte handle[2] = 255;	/* none was ever given out */
+/* User space knows the handle that was last published for each slot. */
+byte handle[2] = 255;	/* no handle was ever given out */
 byte handle_reg[2] = 255;
 
-/* Ghosts. */
+/* Ghosts exist only in the model. */
 byte reg[2];		/* the live registration of a slot, 0 if none */
 byte regs;		/* registrations so far */
-byte promise[2];	/* not before this tick */
+byte promise[2];	/* the token must not come before this tick */
 byte users;		/* processes that may still change something */
 byte faults = FAULTS;
 
 #define NEXT (filed[0] < filed[1] -> filed[0] : filed[1])
 
-/* Where token t is put back to, and up to which tick a token on the list of t is due. */
+/* Token t is put back to this list, and is due up to this tick while it is on its list. */
 #ifdef BUG_PUT_BACK_FRONT
 #define PUT_BACK_TO 0
 #define LIMIT (filed[t] == 0 -> n : filed[t])
@@ -119,7 +121,7 @@ inline unlock()
 	d_step { assert(FILED_OK(0) && FILED_OK(1)); locked = 0 }
 }
 
-/* A registration ends: delivered or cancelled. */
+/* A registration ends: its token was delivered or cancelled. */
 inline end(r)
 {
 	assert(r != 0 && reg[t] == r);
@@ -136,10 +138,16 @@ inline next_gen()
 #endif
 }
 
-/* A user's variables: its handle {t, hg} with the ghost hr, the word as read, the new due tick. */
+/*
+ * The variables of a user: its handle {t, hg} with the ghost hr, the word as read,
+ * the new due tick.
+ */
 #define USER_VARS byte t, hg, hr, wd, nd
 
-/* A process is over. Its variables are cleared to keep the number of states down. */
+/*
+ * A process has ended. Its variables are cleared, because this keeps the number of
+ * states small.
+ */
 inline leave()
 {
 	d_step { users--; t = 0; hg = 0; hr = 0; wd = 0; nd = 0 }
@@ -248,7 +256,10 @@ proctype canceller()
 	leave()
 }
 
-/* Under the lock, with a free slot t. A touch may come before the token is filed. */
+/*
+ * The caller has the lock, and slot t is free. A touch may come before the token is
+ * filed.
+ */
 inline add(tick)
 {
 	d_step {
@@ -291,7 +302,7 @@ inline take()
 		};
 		if
 		:: wd > LIMIT ->
-			filed[t] = wd	/* touched: filed again */
+			filed[t] = wd	/* a touched token is filed again */
 #ifdef BUG_TAKE_STORE
 		:: else -> d_step {
 			due[t] = wd;
@@ -311,7 +322,10 @@ inline take()
 	od
 }
 
-/* A fault may end the copying before any token; what was copied has been delivered. */
+/*
+ * A fault may end the copying before any token. The tokens that were copied have been
+ * delivered.
+ */
 inline give()
 {
 	copy(first);
@@ -336,7 +350,10 @@ inline deliver()
 	copied[t] = 1
 }
 
-/* Under the lock again: free what was copied, put back the rest. */
+/*
+ * Under the lock again, a token that was copied is freed, and any other token is put
+ * back.
+ */
 inline finish(i)
 {
 	t = i;
@@ -366,7 +383,7 @@ inline finish(i)
 proctype reader()
 {
 	byte n, t, wd;
-	byte mine[2];		/* the batch: the registrations in it */
+	byte mine[2];		/* the registrations in the batch */
 	bit copied[2], fault;
 	bit first;		/* the slot of the token that was taken first */
 

@@ -4,45 +4,49 @@
  *
  * What is modelled, and where it is in the module:
  *   word       a touch word, see kmod/words.h: generation and stamp, stored and swapped as one
- *   plain      a program's store of {generation of its handle, tick}, whatever is there
+ *   plain      a program's store of {generation of its handle, tick}, whatever the word is
  *   checked    a program's compare-and-swap while the generation is its handle's
- *   judge()    tw_look_apply_word() in kmod/look.c: a word of another generation, or with a stamp far
- *              ahead, is replaced by a touch of now. A stamp that adds nothing is cleared, unless it is
- *              ahead, and the due tick is raised. If the word has changed meanwhile, the module leaves that
- *              to the next look, and no take succeeds by what it has read: here all of it is done again.
- *   taker      tw_look_take() in kmod/look.c judges the word, files again a token that is not due, and
- *              takes one that is by swapping the word for 0. Then tw_look_delivered() in kmod/look.c ends
- *              the token, or tw_look_put_back() there, after a fault, makes it pending again. After the
- *              end tw_ring_register() in kmod/ring.c registers another token in the same place.
+ *   judge()    tw_look_apply_word() in kmod/look.c: a word of another generation, or with a stamp
+ *              far ahead, is replaced by a touch of now. A stamp that adds nothing is cleared,
+ *              unless it is ahead, and the due tick is raised. If the word has changed meanwhile,
+ *              the module leaves the change to the next look, and no take succeeds by the old word.
+ *              The model begins again instead.
+ *   taker      tw_look_take() in kmod/look.c judges the word, files a token again that is not due,
+ *              and takes a due token by swapping the word for 0. Then tw_look_delivered() in
+ *              kmod/look.c ends the token, or tw_look_put_back() there, after a fault, makes it
+ *              pending again. After the end tw_ring_register() in kmod/ring.c registers another
+ *              token in the same place.
  *   looker     GET of the same key twice, by one reading of the clock: tw_look_apply_stamp() in
  *              kmod/look.c judges the word twice, and the token stays where it is
  *   mover      tw_look_apply_stamp() in kmod/look.c, then tw_ring_move() in kmod/ring.c
  *   canceller  tw_look_apply_stamp() in kmod/look.c, then tw_ring_cancel() in kmod/ring.c
  *
- * All accesses are to one u64: what matters is which comes first, for which every machine has one order.
- * All but the programs that touch hold the wheel's lock. The lists are left to token.pml.
+ * All accesses are to one u64. Only their order matters, and every machine has one order of them.
+ * All processes but the programs that touch hold the wheel's lock. The lists are left to token.pml.
  *
- * Bounds: one place, up to 3 lives, a timeout of 1 tick, ticks 1..LAST; users take any handle that has
- * been given out, then a while to use it. See check.sh for the scenarios.
+ * Bounds: one place, up to 3 lives, a timeout of 1 tick, ticks 1..LAST. Users choose any handle
+ * that has been given out, and may use it later. See check.sh for the scenarios.
  *
  * Properties, for every interleaving:
- *   P1  not taken before the tick last promised by register, move, or a checked touch that succeeded:
- *       neither by it being overwritten by an older handle's store, which is a touch too, nor by its being
- *       cleared
- *   P4  a checked touch succeeds only on a token that is pending, and fails only if it is not, or an
- *       older handle or nonsense has overwritten the word
- *   late  a store that says nothing true makes its token late once: judged twice, it is raised once
- *   P5  the taker comes to the end of every life (if not, it stands still: an invalid end state)
+ *   P1  the token is not taken before the tick last promised by register, move, or a checked touch
+ *       that succeeded, even if an older handle's store, which is a touch too, overwrites the word,
+ *       or if the word is cleared
+ *   P4  a checked touch succeeds only on a token that is pending, and fails only if the token is
+ *       not pending, or if an older handle or nonsense has overwritten the word
+ *   late  a store that is not true makes its token late once: two judgements raise it once
+ *   P5  the taker ends every life (otherwise it stands still, which is an invalid end state)
  *
- * A plain touch of the same life may undo a later one that came before it: its promise replaces others.
- * So does one of an older handle, because the clock may go on between its being read and the word being
- * judged: with STILL it does not, and then the older handle's store is a touch of now, no less.
- * A stamp of the future is mostly one of a touch after the clock was read: it counts as now, and stays,
- * also if it adds nothing now. Only one that is further ahead is replaced.
+ * A plain touch of the same life may undo a touch of a later tick that was stored before it: its
+ * promise replaces other promises. A plain touch by an older handle may do the same, because the
+ * clock may go on between the reading of the clock and the judgement of the word. With STILL the
+ * clock does not go on, and the older handle's store counts in full as a touch of now. A stamp of
+ * the future is usually of a touch after the clock was read: it counts as now, and stays, also if
+ * it adds nothing now. Only a stamp that is further ahead is replaced.
  *
- * Seeded bugs, each must be found: BUG_TAKE_STORES, BUG_FOREIGN_IGNORED, BUG_FOREIGN_ONCE,
+ * The search has to find each seeded bug: BUG_TAKE_STORES, BUG_FOREIGN_IGNORED, BUG_FOREIGN_ONCE,
  * BUG_FOREIGN_STAYS, BUG_FUTURE_STAYS, BUG_CANCEL_KEEPS, BUG_REGISTER_KEEPS, BUG_PUT_BACK_KEEPS,
- * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED, BUG_CLEAR_STORES, BUG_CLEAR_ONCE, BUG_CLEAR_AHEAD. */
+ * BUG_CHECKED_OLDER, BUG_NEAR_SETTLED, BUG_CLEAR_STORES, BUG_CLEAR_ONCE, BUG_CLEAR_AHEAD.
+ */
 
 #ifndef PLAIN
 #define PLAIN 0
@@ -63,41 +67,41 @@
 #define FAULTS 0
 #endif
 #ifndef FUTURE
-#define FUTURE 0	/* plain touches are that many ticks ahead */
+#define FUTURE 0	/* plain touches are so many ticks ahead */
 #endif
 #ifndef LIVES
 #define LIVES 2
 #endif
 #ifndef LAST
-#define LAST 4		/* tick */
+#define LAST 4		/* last tick */
 #endif
 
 #define TIMEOUT 1
-#define STALE 3		/* ticks that pass, at most, while one judges */
+#define STALE 3		/* most ticks that pass between a reading of the clock and its use */
 #define NONE 0
 
 #define FREE 0
 #define ARMED 1
 #define TAKEN 2
 
-/* The token, guarded by the lock. */
+/* The lock guards the token. */
 bit locked;
 byte gen = 1;
 byte state = FREE;
 byte due;
 
-/* Its word, guarded by nothing. */
+/* The lock does not guard the token's word. */
 byte wgen;
 byte stamp;
 
 byte now = 1;
 
-/* Ghosts. */
+/* Ghosts exist only in the model. */
 byte given;		/* handles up to this generation are known to users */
 bit alive;		/* the word stands for a pending token */
-bit spoiled;		/* it was overwritten by what is not of this life */
-bit fresh;		/* it was stored to by a user since it was last judged */
-byte promise;		/* not before this tick */
+bit spoiled;		/* a store that was not for this life has overwritten the word */
+bit fresh;		/* a user has stored to the word since it was last judged */
+byte promise;		/* the token must not come before this tick */
 byte users = PLAIN + CHECKED;
 byte faults = FAULTS;
 
@@ -125,7 +129,7 @@ inline unlock()
 	d_step { locked = 0; n = 0; sg = 0; ss = 0; pg = 0; ps = 0; to = 0; had = 0 }
 }
 
-/* By the kernel, for the life that begins or goes on. */
+/* The kernel resets the word for a life that begins or goes on. */
 inline reset_word()
 {
 	wgen = gen; stamp = NONE; alive = 1; spoiled = 0; fresh = 0
@@ -197,7 +201,7 @@ proctype checked()
 #ifdef BUG_CLEAR_AHEAD
 #define MAY_ADD false
 #else
-#define MAY_ADD (pg == gen && ps > n)	/* when its tick has come */
+#define MAY_ADD (pg == gen && ps > n)	/* the word may raise the token when its tick has come */
 #endif
 
 #ifdef BUG_CLEAR_STORES
@@ -206,7 +210,10 @@ proctype checked()
 #define CLEARS false
 #endif
 
-/* What the word sg, ss is to be, as pg, ps, and to which tick it raises the token. */
+/*
+ * Finds out which word pg, ps replaces the word sg, ss, and to which tick it raises
+ * the token.
+ */
 inline weigh()
 {
 	pg = (SETTLES -> gen : sg);
@@ -226,7 +233,7 @@ inline weigh()
 	fi
 }
 
-/* Reads the word, leaves it as sg, ss, and raises the due tick to what it says. */
+/* Reads the word, keeps it as sg, ss, and raises the due tick as the word says. */
 inline judge()
 {
 	d_step { sg = wgen; ss = stamp; had = fresh; fresh = 0; weigh() };
@@ -256,13 +263,13 @@ inline judge()
 		:: to > due -> assert(had); due = to
 		:: else
 		fi;
-		/* What came after the clock was read counts in full at the next look. */
+		/* A touch after the reading of the clock counts in full at the next look. */
 		fresh = fresh || (AHEAD && !FAR_AHEAD);
 		pg = 0; ps = 0; to = 0; had = 0
 	}
 }
 
-/* Under the lock. The handle is known when the lock is let go of. */
+/* The caller has the lock. The handle is known to users when the lock is released. */
 inline register()
 {
 	assert(state == FREE);
@@ -330,7 +337,7 @@ again:
 		register();
 		unlock()
 	:: users == 0 && state == FREE && gen > LIVES -> break
-	/* Time has stood still before the last deadline: as far as this model goes. */
+	/* The clock stops before the last deadline, and the model ends here. */
 	:: users == 0 && now == LAST && state == ARMED && due > LAST -> break
 	od
 }
@@ -358,7 +365,7 @@ proctype mover()
 	:: state == ARMED ->
 		judge();
 		due = n;
-		/* A touch in between came before it. */
+		/* A touch in between came before the move. */
 		d_step { reset_word(); promise = n }
 	:: else
 	fi;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Device: /dev/timewheel inside a test, on wheels of the process, so that kselftests run
- * where no module is. The linker hands the system calls that a test makes on the device's
- * fds to this file (--wrap), because a sanitizer wants to be the first to be preloaded.
+ * The device /dev/timewheel inside a test, on wheels of the process. Kselftests then
+ * run on machines without the module. The linker hands the system calls that a test
+ * makes on the device's fds to this file (--wrap). A preloaded library would not do,
+ * because a sanitizer has to be preloaded first.
  *
- * An fd is that of a timerfd, which poll(2) and its like need no help with. Until a wheel is
- * set up it is one that never goes off. What a kernel does beside the wheel, as checking
- * addresses, is not done here: tests of that say NEEDS_KERNEL().
+ * An fd of the device is a timerfd, which poll(2) and similar calls understand.
+ * Before the set-up of a wheel, the timerfd never goes off. Other work of a kernel,
+ * for example the check of addresses, is missing here, and tests of it say
+ * NEEDS_KERNEL().
  *
- * The way from an fd to its file takes no lock and orders nothing, or the thread sanitizer
- * would not see what the wheel itself fails to order. So no file's memory is ever reused.
+ * The way from an fd to its file takes no lock and has no ordering. Otherwise the
+ * thread sanitizer would not see that the wheel itself fails to order something. The
+ * memory of a file is therefore never used again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,10 +39,10 @@
 
 /**
  * struct opened - an open file of the device
- * @refs: fds, mappings and calls; a file without is dead for good
+ * @refs: fds, mappings and calls; a file without any is dead for good
  * @access: O_RDONLY, O_WRONLY or O_RDWR; constant
  * @flags: O_NONBLOCK or nothing
- * @wheel: NULL until it is set up
+ * @wheel: NULL until the file is set up
  */
 struct opened {
 	atomic_uint			refs;
@@ -50,11 +53,11 @@ struct opened {
 
 /**
  * struct mapped - touch words that are mapped
- * @next: in the list of all; lock
- * @file: is kept open; constant
- * @words: where they are; constant
- * @length: in bytes; constant
- * @hold: keeps them; constant
+ * @next: next in the list of all mappings; lock
+ * @file: file, which the mapping keeps open; constant
+ * @words: address of the words; constant
+ * @length: length in bytes; constant
+ * @hold: reference that keeps the words; constant
  */
 struct mapped {
 	struct mapped	*next;
@@ -64,15 +67,15 @@ struct mapped {
 	void		*hold;
 };
 
-/* What a program of large files calls. */
+/* A program that uses large files calls functions of these names. */
 #define LARGE(name, wrapped)	typeof(wrapped) name __attribute__((__alias__(#wrapped)))
 
-/* For changes of what follows, but never for a call on a wheel. */
+/* The lock protects changes of these tables. No call on a wheel is made with it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opened *_Atomic fds[FDS];
 static struct mapped *maps;
 
-/* Turns what a wheel of the process says into what a system call does. */
+/* Turns the result of a wheel of the process into the result of a system call. */
 static long result(long ret)
 {
 	if (ret >= 0)
@@ -81,11 +84,9 @@ static long result(long ret)
 	return -1;
 }
 
-/*
- * Files and their fds.
- */
+/* The following functions are about files and their fds. */
 
-/* The file of an fd, with a reference, or NULL. */
+/* Returns the file of an fd, with a reference, or NULL. */
 static struct opened *get(int fd)
 {
 	struct opened *file = NULL;
@@ -113,7 +114,10 @@ static void put(struct opened *file)
 	errno = err;
 }
 
-/* An fd is the file's from now on, which takes its reference. It may have been another's. */
+/*
+ * Makes @fd a descriptor of @file, and takes over the caller's reference. The fd may
+ * have belonged to another file. The caller has the lock, which is released.
+ */
 static int give(int fd, struct opened *file)
 {
 	struct opened *old = NULL;
@@ -141,7 +145,7 @@ static int new_file(int fd, int flags, struct tw_process_file *wheel)
 	return give(fd, file);
 }
 
-/* Returns an fd, -1 and errno, or -2 if the path is none of the device's. */
+/* Returns an fd, -1 and errno, or -2 if the path is not of the device. */
 static int open_wheel(const char *path, int flags)
 {
 	const int kept = flags & O_CLOEXEC;
@@ -231,7 +235,7 @@ int __wrap_dup3(int fd, int to, int flags)
 	return give(__real_dup3(fd, to, flags), file);
 }
 
-/* The timerfd's own O_NONBLOCK is that of all that have the wheel open, and stays away. */
+/* All files of a wheel share the timerfd's O_NONBLOCK, which therefore stays off. */
 static long file_flags(struct opened *file, int fd, int cmd, long arg)
 {
 	long flags = __real_fcntl(fd, F_GETFL);
@@ -269,11 +273,9 @@ int __wrap_fcntl(int fd, int cmd, ...)
 
 LARGE(__wrap_fcntl64, __wrap_fcntl);
 
-/*
- * Commands.
- */
+/* The following functions carry out commands. */
 
-/* All fds of a file become those of its wheel. */
+/* Replaces all fds of a file by fds of its wheel. */
 static void show(struct opened *file, struct tw_process_file *wheel)
 {
 	pthread_mutex_lock(&lock);
@@ -300,7 +302,7 @@ static long set_up(struct opened *file, const struct timewheel_setup *setup)
 	if (file->wheel) {
 		ret = tw_process_ioctl(file->wheel, TIMEWHEEL_IOC_SETUP, (void *)setup);
 	} else {
-		/* Makes fds, for which it comes back to this file. */
+		/* The set-up opens fds, and calls this file again for them. */
 		ret = tw_process_open(setup, file->access, &wheel);
 		if (!ret)
 			show(file, wheel);
@@ -338,9 +340,7 @@ int __wrap_ioctl(int fd, unsigned long cmd, ...)
 	return result(ret);
 }
 
-/*
- * Reads, and writes, which a timerfd refuses as the device does.
- */
+/* The following functions read and write. A timerfd refuses writes, as the device does. */
 
 static ssize_t read_wheel(struct opened *file, void *to, size_t bytes, bool nowait)
 {
@@ -363,7 +363,7 @@ ssize_t __wrap_read(int fd, void *to, size_t bytes)
 	return result(ret);
 }
 
-/* An event may lie across the borders of buffers. */
+/* Reads into several buffers. An event may lie across their borders. */
 static ssize_t read_pieces(struct opened *file, const struct iovec *iov, int count, bool nowait)
 {
 	ssize_t ret, left;
@@ -424,11 +424,9 @@ ssize_t __wrap_write(int fd, const void *from, size_t bytes)
 	return refused ? result(-EBADF) : __real_write(fd, from, bytes);
 }
 
-/*
- * Touch words.
- */
+/* The following functions map touch words. */
 
-/* How long the mapping of a wheel's words is. */
+/* Returns the length of the mapping of a wheel's words. */
 static size_t length_of(struct tw_process_file *wheel)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -439,7 +437,7 @@ static size_t length_of(struct tw_process_file *wheel)
 	return (info.max_tokens * 8 + page - 1) / page * page;
 }
 
-/* Takes the reference of the file when there is no error. */
+/* Maps a wheel's words. Takes over the caller's reference to the file, unless it fails. */
 static int map_wheel(struct opened *file, struct mapped *map)
 {
 	struct tw_process_file *wheel = wheel_of(file);

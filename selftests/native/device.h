@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * System calls as they are, as the linker names them beside those of device.c (--wrap).
+ * The real system calls, by the names that the linker gives them beside the calls of
+ * device.c (--wrap).
  */
 #ifndef TW_NATIVE_DEVICE_H
 #define TW_NATIVE_DEVICE_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The reckoning, when nobody works any more: each registration that was granted
- * has exactly one end, or is still there, or went with its wheel; no event came
- * twice, none after the end. Then all that is there comes, each once.
+ * The audit, when all workers have ended: each registration that succeeded has
+ * exactly one end, or its token is still there, or has gone with its wheel. No event
+ * came twice, and none after the end. Then each token that is left comes once.
  *
- * What a killed one was about counts as what the wheel says it was: it has the
- * token, or has not. Of a registration that may or may not have been, and may or
- * may not have been ended, the wheel's own counters must agree.
+ * If a worker was killed during an operation, the wheel's state decides whether the
+ * operation was carried out. The wheel's own counters have to agree with
+ * registrations that may or may not have been carried out and ended.
  */
 #define _GNU_SOURCE
 #include <sys/uio.h>
@@ -16,21 +16,21 @@
 #define MOST_EVENTS	(SLOTS * EVENTS)
 
 static const struct timewheel_event *all[MOST_EVENTS];
-static __u32 nr_events;			/* in all of them */
-static __u64 registered, perhaps;	/* certainly; perhaps so many more */
-static __u32 events[ENTRIES];		/* of each registration */
+static __u32 nr_events;			/* events in all */
+static __u64 registered, perhaps;	/* registrations, and how many more there may be */
+static __u32 events[ENTRIES];		/* number of events of each registration */
 static __u8 listed[ENTRIES];
 static struct wheel wheels[KINDS];
 
-/* What the ledger says of one wheel, or of those that are gone. */
+/* The counts of the ledger for one wheel, or for the wheels that are gone. */
 struct account {
-	__u64 registered;	/* certainly */
-	__u64 maybe;		/* perhaps registered, and ended, or gone */
+	__u64 registered;	/* certainly registered */
+	__u64 maybe;		/* perhaps registered, and then ended or gone */
 	__u64 read;		/* ended by an event */
-	__u64 ended;		/* by who says so */
-	__u64 killed;		/* by one who was killed meanwhile */
-	__u64 listed;		/* are there */
-	__u64 gone;		/* with their wheel */
+	__u64 ended;		/* ended by a worker that noted the end */
+	__u64 killed;		/* ended by a worker that was killed before it noted the end */
+	__u64 listed;		/* still there */
+	__u64 gone;		/* gone with their wheel */
 	__u64 events;
 };
 
@@ -54,7 +54,10 @@ static int in_order(const void *x, const void *y)
 	return (a->deadline > b->deadline) - (a->deadline < b->deadline);
 }
 
-/* Deliveries differ by their number, periods by their deadline. */
+/*
+ * Returns whether two events are the same. Deliveries differ by their number, and
+ * periods by their deadline.
+ */
 static bool is_same(const struct timewheel_event *a,
 		    const struct timewheel_event *b)
 {
@@ -63,7 +66,7 @@ static bool is_same(const struct timewheel_event *a,
 		a->deadline == b->deadline);
 }
 
-/* Collects all events. Each has come once. */
+/* Collects all events, and checks that each came once. */
 bool audit_events(void)
 {
 	__u32 faults = shared->faults;
@@ -100,7 +103,7 @@ bool audit_events(void)
 	return shared->faults == faults;
 }
 
-/* Enters a registration into the account of its wheel, @living or not. */
+/* Enters a registration into the account of its wheel, which is @living or gone. */
 static void enter(struct account *a, __u32 number, bool living)
 {
 	const struct entry *entry = &shared->entry[number];
@@ -167,7 +170,7 @@ static void tell_difference(const struct wheel *wheel,
 	fail("read %llu, ended %llu (%llu)", a->read, a->ended, a->killed);
 }
 
-/* The wheel's own figures are those of the ledger. */
+/* Compares the wheel's own figures with the ledger. */
 static void compare(const struct wheel *wheel, const struct account *a)
 {
 	struct timewheel_info info;
@@ -191,7 +194,7 @@ static void compare(const struct wheel *wheel, const struct account *a)
 static struct timewheel_token left[KINDS][TW_LISTED];
 static int nr_left[KINDS];
 
-/* Each registration has one end, or is there. */
+/* Checks that each registration has one end, or that its token is there. */
 bool audit_wheels(void)
 {
 	__u32 faults = shared->faults;
@@ -231,7 +234,7 @@ bool audit_wheels(void)
 	return shared->faults == faults;
 }
 
-/* Has a token come now, or ends it. Returns whether it is to come. */
+/* Makes a token due now, or ends it. Returns whether its event has to come. */
 static bool call_token(const struct wheel *wheel,
 		       const struct timewheel_token *token)
 {
@@ -247,7 +250,7 @@ static bool call_token(const struct wheel *wheel,
 	return !entry->periodic;
 }
 
-/* Reads all that is due. Returns how many there were. */
+/* Reads all due tokens. Returns their number. */
 static __u32 read_left(const struct wheel *wheel)
 {
 	struct timewheel_event event;
@@ -284,7 +287,10 @@ static void empty(const struct wheel *wheel, const struct timewheel_token *token
 		     info.held);
 }
 
-/* What is there comes, each once. Then no handle of the past means anything. */
+/*
+ * Checks that each token that is left comes once, and that no old handle names a
+ * token then.
+ */
 bool audit_left(void)
 {
 	__u32 faults = shared->faults;
@@ -310,8 +316,9 @@ bool audit_left(void)
 }
 
 /*
- * On a wheel of one token, each life has a generation of its own: one more than the
- * one before, but not 0. So it is also where they wrap.
+ * Checks that each life on a wheel of one token has its own generation, which is the
+ * generation before plus 1, but not 0. The module is loaded near the wrap of
+ * generations.
  */
 bool audit_generations(void)
 {
@@ -336,7 +343,10 @@ bool audit_generations(void)
 	return ok;
 }
 
-/* Each delivery has a number, one more than the one before, but not 0, and is counted. */
+/*
+ * Checks that each delivery has its own number, which is the number before plus 1,
+ * but not 0.
+ */
 bool audit_deliveries(void)
 {
 	const struct timewheel_setup setup = {
@@ -381,13 +391,16 @@ static unsigned int lines(const char *path)
 	return n;
 }
 
-/* No user has a wheel, no wheel is there, and the sums of all are the ledger's. */
+/*
+ * Checks that no user has a wheel, that no wheel is left, and that the sums match the
+ * ledger.
+ */
 bool audit_limits(void)
 {
 	long long delivered;
 	__u64 maybe;
 
-	/* Files of those who were killed may take a moment. */
+	/* The kernel may take a moment to close the files of killed workers. */
 	for (int tries = 0; tries < 1000; tries++) {
 		if (lines(DEBUGFS "users") == 1 && lines(DEBUGFS "wheels") == 1)
 			break;

@@ -3,7 +3,8 @@
 #
 # Lanes of selftests/check: torture.
 
-# Everything at once, while the world is at its worst.
+# This lane does everything to wheels at once, while processes are killed and memory
+# is short.
 lane_torture()
 {
 	attempt "torture builds without a warning" \

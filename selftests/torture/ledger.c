@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ledger: who writes to it may be killed between any two lines.
+ * The ledger. A thread that writes to the ledger may be killed between any two lines.
  */
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 struct shared *shared;
 
-/* What must not be: all are counted, the first few are told in the end. */
+/* Notes a fault. All faults are counted, and the first few are printed at the end. */
 void fail(const char *format, ...)
 {
 	__u32 number = shared->faults++;
@@ -31,14 +31,17 @@ void tell_faults(void)
 		printf("# fault: %s\n", shared->fault[shared->told]);
 }
 
-/* Nothing in @n events, as far as whoever counts them can see. */
+/* Marks @n events as not read. */
 void slot_clear(struct slot *slot, __u32 from, __u32 n)
 {
 	for (__u32 i = from; i < from + n; i++)
 		slot->events[i].reserved = UNREAD;
 }
 
-/* Counts what a slot's last owner has read; some of it he may not have known. */
+/*
+ * Counts the events that a slot's last owner has read. It may have been killed before
+ * it counted some of them.
+ */
 __u32 slot_count(struct slot *slot)
 {
 	__u32 used = slot->used;
@@ -56,7 +59,10 @@ void ledger_open(void)
 		exit(1);
 }
 
-/* All pages are there then, and are not those of who is short of memory. */
+/*
+ * Clears the ledger. All its pages then exist, and no process that is short of memory
+ * is charged for them.
+ */
 void ledger_clear(void)
 {
 	memset(shared, 0, sizeof(*shared));
@@ -64,7 +70,10 @@ void ledger_clear(void)
 		slot_clear(&shared->slot[i], 0, EVENTS);
 }
 
-/* A registration is about to be tried. Returns its number, NONE if there is none. */
+/*
+ * Notes a registration that is about to be tried. Returns its number, or NONE if the
+ * ledger is full.
+ */
 __u32 book_try(const struct wheel *wheel, __u64 id, bool periodic)
 {
 	const struct timewheel_setup *setup = &wheel->kind->setup;
@@ -86,7 +95,7 @@ __u32 book_try(const struct wheel *wheel, __u64 id, bool periodic)
 	return number;
 }
 
-/* What came of it. */
+/* Notes the result of a registration. */
 void book_tried(__u32 number, const struct timewheel_op *op, bool registered)
 {
 	struct entry *entry = &shared->entry[number];
@@ -106,7 +115,10 @@ void book_ending(__u32 number)
 	shared->entry[number].ending++;
 }
 
-/* An ACK of what is periodic does not end it. */
+/*
+ * Notes the result of an operation that may end a token. An ACK does not end a
+ * periodic token.
+ */
 void book_ended(__u32 number, const struct timewheel_op *op)
 {
 	struct entry *entry = &shared->entry[number];
@@ -120,7 +132,7 @@ void book_ended(__u32 number, const struct timewheel_op *op)
 	entry->ending--;
 }
 
-/* A registration on this wheel, one of the latest, that may or may not be over. */
+/* Returns one of the latest registrations on this wheel, which may have ended, or NONE. */
 __u32 pick(struct worker *w, const struct wheel *wheel)
 {
 	__u32 next = shared->next, latest = next < 4096 ? next : 4096;
@@ -135,7 +147,7 @@ __u32 pick(struct worker *w, const struct wheel *wheel)
 	return NONE;
 }
 
-/* What an event says of its token. */
+/* Checks that an event matches its registration. */
 bool check_event(const struct timewheel_event *event)
 {
 	const struct entry *entry;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * torture SECONDS MODULE...: rounds, as many as fit, at least one with each of the
- * modules, and until all has been done, and suffered, that there is. In each the
- * module is loaded, tortured, brought to account and unloaded.
- * For guests only: it takes the whole machine, and the module that is loaded.
+ * torture SECONDS MODULE...: runs rounds for so many seconds, at least one with each
+ * of the modules, and until each action and each evil of world.c has happened. In
+ * each round the module is loaded, tortured, audited and unloaded. The program is for
+ * guests only, because it uses the whole machine, and unloads the module that is
+ * loaded.
  *
  * TW_SEED repeats the choice of actions of an earlier run.
  */
@@ -18,7 +19,7 @@
 #define ROUND	6	/* seconds of work */
 
 static unsigned int results, failed, rounds;
-static bool all_done;	/* and suffered, by now */
+static bool all_done;	/* every action and every evil has happened */
 
 static void result(bool ok, const char *what)
 {
@@ -29,7 +30,7 @@ static void result(bool ok, const char *what)
 	       what);
 }
 
-/* Returns 0 or -errno. */
+/* Unloads the module. Returns 0 or -errno. */
 int unload(void)
 {
 	return tw_ret(syscall(SYS_delete_module, "timewheel", O_NONBLOCK));
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
 		round_of(argv[2 + rounds % (argc - 2)], seed + rounds);
 	} while (!failed && (tw_now(CLOCK_MONOTONIC) < end || !all_done ||
 			     rounds < (unsigned int)argc - 2));
-	/* For whoever loaded it. */
+	/* The module was loaded before the program began. */
 	load(argv[2]);
 	printf("1..%u\n", results);
 	return failed != 0;

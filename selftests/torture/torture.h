@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Torture: processes of several threads do everything that can be done to wheels,
- * while the world about them is at its worst, and are killed in the middle of it.
- * Then each registration is accounted for.
+ * while they are killed, stopped, interrupted and short of memory. Then each
+ * registration is accounted for.
  *
  * The ledger is in memory that outlives its writers. A thread that is about to
- * register or to end a token writes so first, and writes afterwards what came of it.
- * If it was killed in between, the ledger cannot know: what the wheel has in the end
- * decides. Events are read straight into the ledger: an event that the kernel has
- * copied is there, also if its reader was killed.
+ * register or to end a token notes this first, and notes the result afterwards. If
+ * the thread was killed in between, the ledger cannot know the result, and the
+ * wheel's state at the end decides. Events are read straight into the ledger. An
+ * event that the kernel has copied is there, also if its reader was killed.
  *
- * ledger.c books; wheels.c has the wheels; work.c is what the threads do; world.c
- * what is done to them; audit.c the reckoning; torture.c the rounds.
+ * The files are ledger.c with the ledger, wheels.c with the wheels, work.c with the
+ * actions of the threads, world.c with the evils that happen to them, audit.c with
+ * the audit, and torture.c with the rounds.
  */
 #ifndef TORTURE_H
 #define TORTURE_H
@@ -23,18 +24,18 @@
 
 #define PROCESSES	4
 #define THREADS		3
-#define VICTIM		(PROCESSES * THREADS)	/* slot of who runs out of memory */
+#define VICTIM		(PROCESSES * THREADS)	/* slot of the process that runs out of memory */
 #define SLOTS		(VICTIM + 1)
 #define ENTRIES		(1U << 18)
-#define EVENTS		(1U << 15)	/* that a slot may read */
-#define TOKENS		4000		/* of a wheel; fewer than TW_LISTED */
+#define EVENTS		(1U << 15)	/* events that a slot may read */
+#define TOKENS		4000		/* tokens of a wheel, fewer than TW_LISTED */
 #define NONE		(~0U)
 #define CODES		(TIMEWHEEL_OP_DELETE + 1)
 #define MOST_ACTIONS	32
 #define MOST_FAULTS	20
-#define SHARED_IDS	256		/* for which all fight */
-#define OWN_ID		(1ULL << 32)	/* and more: each for one registration */
-#define USER		1000		/* first user of those who work */
+#define SHARED_IDS	256		/* ids that all threads use */
+#define OWN_ID		(1ULL << 32)	/* ids from here on have one registration */
+#define USER		1000		/* first user of the workers */
 
 #define ARRAY_SIZE(x)	(sizeof(x) / sizeof((x)[0]))
 #define EVENT_SIZE	sizeof(struct timewheel_event)
@@ -47,14 +48,14 @@ enum phase {
 };
 
 /**
- * struct entry - one try to register; its number is the token's cookie
+ * struct entry - an attempt to register; its index is the token's cookie
  * @handle: its handle; 0 unless REGISTERED
- * @id: its id, 0 on wheels without
+ * @id: its id, 0 on wheels without ids
  * @wheel: number of the wheel
  * @acked: number of the delivery whose ACK ended it, or 0
- * @phase: how far it came
- * @ends: how often somebody was told that he ended it
- * @ending: how many ask for its end
+ * @phase: progress of the attempt
+ * @ends: number of results that say that the token was ended
+ * @ending: number of operations that are about to end it
  * @periodic: it is pending again after each delivery
  * @leased: a read does not end it
  */
@@ -71,9 +72,9 @@ struct entry {
 };
 
 /**
- * struct slot - what one thread reads
+ * struct slot - the events that one thread has read
  * @tid: the thread
- * @used: events that it knows it has; behind those, what is not UNREAD as well
+ * @used: events that the thread has counted; further events that are not UNREAD were read
  * @events: the events
  */
 struct slot {
@@ -82,14 +83,14 @@ struct slot {
 	struct timewheel_event	events[EVENTS];
 };
 
-/* In an event's last bytes, until it has been read. */
+/* The last bytes of an event that has not been read. */
 #define UNREAD	(~0U)
 
 struct shared {
-	_Atomic __u32		faults;		/* what must not be */
-	__u32			told;		/* of them */
+	_Atomic __u32		faults;		/* number of faults */
+	__u32			told;		/* faults that were printed */
 	char			fault[MOST_FAULTS][320];
-	_Atomic __u32		next;		/* entry to use */
+	_Atomic __u32		next;		/* next entry to use */
 	_Atomic __u32		done[CODES], refused[CODES];
 	_Atomic __u32		periodic;	/* registrations with a period */
 	_Atomic __u32		acted[MOST_ACTIONS];
@@ -100,7 +101,7 @@ struct shared {
 
 extern struct shared *shared;
 
-/* Wheels, and what they are called. */
+/* The kinds of wheels. */
 enum {
 	PLAIN, LEASED, MAPPED, BOOT, WALL, PERIODIC, JOBS, MANUAL, LATE, HANDLES,
 	MORTAL, PRIVATE, KINDS
@@ -113,16 +114,16 @@ struct kind {
 
 extern const struct kind kinds[KINDS];
 
-/* A wheel as somebody has it open; @fd is -1 while there is none. */
+/* A wheel that a thread has open. @fd is -1 while there is none. */
 struct wheel {
 	const struct kind	*kind;
 	int			fd;
 	__u32			number;
-	__u32			tokens;		/* at most */
+	__u32			tokens;		/* most tokens */
 	__u64			*words;
 };
 
-/* A delivery that may be answered. */
+/* A delivery that a thread may answer. */
 struct delivery {
 	__u32	wheel;
 	__u32	entry;
@@ -149,7 +150,7 @@ static inline bool once(struct worker *w, __u32 n)
 	return !below(w, n);
 }
 
-/* ledger.c */
+/* These functions are in ledger.c. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tell_faults(void);
 void ledger_open(void);
@@ -163,7 +164,7 @@ bool check_event(const struct timewheel_event *event);
 __u32 slot_count(struct slot *slot);
 void slot_clear(struct slot *slot, __u32 from, __u32 n);
 
-/* wheels.c */
+/* These functions are in wheels.c. */
 extern int device, private;
 bool is_named(const struct kind *kind);
 bool create_wheel(const struct kind *kind);
@@ -173,13 +174,13 @@ bool destroy_wheel(const struct kind *kind);
 void open_wheel(struct wheel *wheel, const struct kind *kind, int fd);
 void close_wheel(struct wheel *wheel);
 
-/* work.c */
+/* These functions are in work.c. */
 extern int sockets[2];
 void work(int slot, __u64 seed) __attribute__((noreturn));
 void work_briefly(struct worker *w, int slot, __u64 seed, int actions);
 bool worked(void);
 
-/* world.c */
+/* These functions are in world.c. */
 bool world_start(__u64 seed);
 void world_turn(double seconds);
 bool world_end(void);
@@ -188,10 +189,10 @@ bool group_gives_back(void);
 bool become(int user, const char *group);
 long long value_of(const char *path, const char *key);
 
-/* torture.c */
+/* This function is in torture.c. */
 int unload(void);
 
-/* audit.c */
+/* These functions are in audit.c. */
 bool audit_events(void);
 bool audit_wheels(void);
 bool audit_left(void);

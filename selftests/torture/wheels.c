@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The wheels: one of each kind, all but one by name, made by several users. Some have
- * touch words, and one comes and goes. Of those with leases one may have all its tokens
- * held at once, the others fewer than a read asks for, or one. Ticks of 2^32 and the last
- * one are near the hands of those that are turned by hand.
+ * The wheels: one of each kind, made by several users, and all but one with a name.
+ * Some have touch words, and one is destroyed and made again. Of the wheels with
+ * leases one may have all its tokens held at once, and the others fewer than a read
+ * asks for, or one. On wheels with a manual clock the hand is near tick 2^32 or near
+ * the last tick.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -54,7 +55,7 @@ static const char *name_of(const struct kind *kind)
 	return name;
 }
 
-/* Makes it, for all to use. Returns whether it was this one who did. */
+/* Makes a wheel that all users may use. Returns whether this call has made it. */
 bool create_wheel(const struct kind *kind)
 {
 	struct timewheel_setup setup = kind->setup;
@@ -74,7 +75,7 @@ bool destroy_wheel(const struct kind *kind)
 	return !tw_destroy_named(device, name_of(kind));
 }
 
-/* Each by another user, who comes and goes: MORTAL by the first. */
+/* Makes each wheel as another user, in a process that exits. The first user makes MORTAL. */
 bool create_wheels(void)
 {
 	bool ok = true;
@@ -92,7 +93,7 @@ bool create_wheels(void)
 	return ok;
 }
 
-/* By root. MORTAL may not be there. */
+/* Destroys all wheels as root. MORTAL may be missing. */
 bool destroy_wheels(void)
 {
 	bool ok = true;
@@ -118,14 +119,14 @@ static void map_wheel(struct wheel *wheel)
 		return;
 	at = mmap(NULL, words_size(wheel), PROT_READ | PROT_WRITE, MAP_SHARED,
 		  wheel->fd, TIMEWHEEL_MAP_WORDS);
-	/* A process that is short of memory does without. */
+	/* A process that is short of memory does without the mapping. */
 	if (at != MAP_FAILED)
 		wheel->words = at;
 	else if (errno != ENOMEM && errno != ENODEV)
 		fail("mmap of touch words: %d", errno);
 }
 
-/* @fd is a file of the wheel, or -1 for a new one of what is there by name. */
+/* Opens a wheel. @fd is a file of the wheel, or -1 to open the wheel by name. */
 void open_wheel(struct wheel *wheel, const struct kind *kind, int fd)
 {
 	struct timewheel_info info;

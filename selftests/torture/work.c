@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Work: what threads do to wheels, one random thing after the other, until they
- * are killed. Each knows what the answer may be; what must not be is a fault.
+ * The work: threads do one random action after the other to wheels, until they are
+ * killed. Each action knows the possible answers. Any other answer is a fault.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,12 +14,12 @@
 
 #include "torture.h"
 
-#define MOST_OPS	16	/* in one batch */
+#define MOST_OPS	16	/* most operations in one batch */
 
-/* Through which files are passed from anybody to anybody. */
+/* The sockets pass files from any process to any other. */
 int sockets[2];
 
-/* One that is there, or NULL. */
+/* Returns a wheel that the thread has open, or NULL. */
 static struct wheel *any_wheel(struct worker *w)
 {
 	struct wheel *wheel = &w->wheel[below(w, KINDS)];
@@ -32,9 +32,7 @@ static bool has(const struct wheel *wheel, __u32 flag)
 	return wheel->kind->setup.flags & flag;
 }
 
-/*
- * Operations.
- */
+/* The following functions carry out operations. */
 
 static bool registers(__u32 code)
 {
@@ -62,7 +60,10 @@ static bool about_absent(int error)
 	return error == ENOENT || error == ESTALE;
 }
 
-/* Whether an operation may fail so; any may be, on a wheel that has come to an end. */
+/*
+ * Returns whether an operation may fail with this error. On MORTAL, which may be
+ * destroyed, each operation may fail.
+ */
 static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 {
 	int error = -op->result;
@@ -76,13 +77,13 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN;
 	case TIMEWHEEL_OP_TOUCH_OR_REGISTER:
-		/* Also: held; without timeout. */
+		/* The token of the id may be held, or may have no timeout. */
 		return error == EEXIST || error == ENOSPC || error == ENOMEM ||
 		       error == ESHUTDOWN || error == EINVAL;
 	case TIMEWHEEL_OP_TOUCH:
 		return about_absent(error) || error == EINVAL;
 	case TIMEWHEEL_OP_MOVE:
-		/* Another worker's token may have the id, and be periodic. */
+		/* The id may belong to another worker's token, which is periodic. */
 		return about_absent(error) ||
 		       (error == EINVAL && op->timeout &&
 			has(wheel, TIMEWHEEL_SETUP_PERIODS));
@@ -91,7 +92,7 @@ static bool may_fail(const struct wheel *wheel, const struct timewheel_op *op)
 	}
 }
 
-/* Mostly soon; a few are still there in the end. */
+/* Returns a delay. Most are short, and some outlast the round. */
 static __u64 delay(struct worker *w, const struct wheel *wheel)
 {
 	if (once(w, 64))
@@ -119,14 +120,17 @@ static void plan_registration(struct worker *w, const struct wheel *wheel,
 	}
 }
 
-/* Whether a registration is to be of a periodic token. */
+/* Returns whether a registration shall be of a periodic token. */
 static bool repeats(struct worker *w, const struct wheel *wheel, __u32 code)
 {
 	return code == TIMEWHEEL_OP_REGISTER &&
 	       has(wheel, TIMEWHEEL_SETUP_PERIODS) && once(w, 5);
 }
 
-/* About a delivery that this thread has got, now and then another one. */
+/*
+ * Plans the answer to a delivery that this thread has got, or sometimes to another
+ * number.
+ */
 static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
 			 struct timewheel_op *op)
 {
@@ -140,7 +144,10 @@ static __u32 plan_answer(struct worker *w, const struct wheel *wheel,
 	return delivery->entry;
 }
 
-/* By handle or id; an id that was many tokens' does not tell whose end it was. */
+/*
+ * Names a token by handle or id. An id that many tokens had does not tell which of
+ * them an operation has ended.
+ */
 static void plan_key(struct worker *w, const struct wheel *wheel,
 		     struct timewheel_op *op, __u32 number)
 {
@@ -154,7 +161,7 @@ static void plan_key(struct worker *w, const struct wheel *wheel,
 		op->flags |= TIMEWHEEL_OPF_BY_HANDLE;
 }
 
-/* Returns the registration that it is about; NONE when there is nothing to do. */
+/* Plans an operation. Returns its registration, or NONE if there is nothing to do. */
 static __u32 plan(struct worker *w, const struct wheel *wheel,
 		  struct timewheel_op *op)
 {
@@ -186,7 +193,10 @@ static __u32 plan(struct worker *w, const struct wheel *wheel,
 		entry = plan_answer(w, wheel, op);
 	else
 		entry = pick(w, wheel);
-	/* Where its period is counted from is what tells its events apart. */
+	/*
+	 * A move of a periodic token would change the deadlines by which its events
+	 * differ.
+	 */
 	if (entry == NONE || (op->code == TIMEWHEEL_OP_MOVE &&
 			      shared->entry[entry].periodic))
 		return NONE;
@@ -215,7 +225,7 @@ static void book(const struct wheel *wheel, const struct timewheel_op *op,
 	else
 		shared->refused[op->code]++;
 	shared->periodic += good && op->period;
-	/* -EINTR: in a batch, and not carried out. */
+	/* -EINTR stands for an operation of a batch that was not carried out. */
 	if (!good && op->result != -EINTR && !may_fail(wheel, op))
 		fail("operation %u, flags %u, on %s: %d", op->code, op->flags,
 		     wheel->kind->name, op->result);
@@ -263,9 +273,7 @@ static void act_batch(struct worker *w)
 	}
 }
 
-/*
- * Touches.
- */
+/* The following functions touch tokens. */
 
 static void check_touch(const struct wheel *wheel, long ret)
 {
@@ -309,7 +317,7 @@ static void act_touch_many(struct worker *w)
 						 keys, n, &done));
 }
 
-/* One store; or checked, which may be told that it was too late. */
+/* Touches a token by a plain store or by a checked touch, which may come too late. */
 static void act_touch_mapped(struct worker *w)
 {
 	struct wheel *wheel = any_wheel(w);
@@ -331,9 +339,7 @@ static void act_touch_mapped(struct worker *w)
 					    __ATOMIC_RELAXED);
 }
 
-/*
- * Reading.
- */
+/* The following functions read. */
 
 static void note_delivery(struct worker *w, const struct wheel *wheel,
 			  const struct timewheel_event *event)
@@ -364,7 +370,7 @@ static void check_read(const struct wheel *wheel, int error, bool bad)
 	fail("read from %s: %d", wheel->kind->name, error);
 }
 
-/* Into the ledger; now and then with room behind it that is none. */
+/* Reads into the ledger, sometimes with a second buffer that is no memory. */
 static void read_wheel(struct worker *w, struct wheel *wheel)
 {
 	struct slot *slot = &shared->slot[w->slot];
@@ -414,9 +420,7 @@ static void act_poll(struct worker *w)
 		fail("poll of %s says %x", wheel->kind->name, p.revents);
 }
 
-/*
- * Looking.
- */
+/* The following functions look at wheels. */
 
 static void check_token(const struct wheel *wheel,
 			const struct timewheel_token *token)
@@ -449,7 +453,7 @@ static void act_list(struct worker *w)
 			check_token(wheel, &tokens[i]);
 }
 
-/* What GET tells of a key is about its token, or says that there is none. */
+/* GET of a key has to return its token, or that there is none. */
 static void check_got(const struct wheel *wheel, bool by_handle, __u64 key,
 		      const struct timewheel_token *token)
 {
@@ -496,7 +500,7 @@ static void act_get(struct worker *w)
 		check_got(wheel, by_handle, keys[i], &tokens[i]);
 }
 
-/* At any time the figures go together. */
+/* The figures have to add up at any time. */
 static void act_info(struct worker *w)
 {
 	struct wheel *wheel = any_wheel(w);
@@ -528,9 +532,7 @@ static void act_stats(struct worker *w)
 		fail("stats of %s: %d", wheel->kind->name, errno);
 }
 
-/*
- * Ruling.
- */
+/* The following functions control, map, make and destroy wheels. */
 
 static void act_control(struct worker *w)
 {
@@ -542,7 +544,10 @@ static void act_control(struct worker *w)
 	if (once(w, 2))
 		tw_control(wheel->fd, once(w, 2) ? TIMEWHEEL_CONTROL_PAUSED :
 						   TIMEWHEEL_CONTROL_DRAINING, all);
-	/* Soon, by this one or, if he is killed now, by any other. */
+	/*
+	 * If this thread is killed before the next call, another thread resumes the
+	 * wheel.
+	 */
 	tw_control(wheel->fd, 0, all);
 }
 
@@ -572,7 +577,7 @@ static void act_reopen(struct worker *w)
 		fail("open of %s: %d", kinds[i].name, errno);
 }
 
-/* Mapped once more, and what cannot be done to a mapping. */
+/* Maps the words once more, and tries an unmap of a part, which has to fail. */
 static void act_map(struct worker *w)
 {
 	struct wheel again, *wheel = any_wheel(w);
@@ -589,7 +594,7 @@ static void act_map(struct worker *w)
 	close_wheel(&again);
 }
 
-/* The first user's alone to end, who makes it again. */
+/* Only the first user may destroy MORTAL, and makes it again. */
 static void act_destroy(struct worker *w)
 {
 	bool mine = w->slot < THREADS;
@@ -603,7 +608,7 @@ static void act_destroy(struct worker *w)
 		create_wheel(&kinds[MORTAL]);
 }
 
-/* A wheel for a moment: what is left on it goes with it. */
+/* Uses a private wheel for a moment. Its tokens go with it. */
 static void act_private(struct worker *w)
 {
 	const struct kind *kind = &kinds[below(w, KINDS)];
@@ -630,11 +635,9 @@ static void act_private(struct worker *w)
 	close_wheel(&wheel);
 }
 
-/*
- * Handing on.
- */
+/* The following functions hand wheels to other processes. */
 
-/* A child has all files and mappings, too; and dies with its parent. */
+/* The child has all files and mappings, too, and is killed when its parent exits. */
 static void act_fork(struct worker *w)
 {
 	pid_t parent = getpid(), child = fork();
@@ -651,7 +654,7 @@ static void act_fork(struct worker *w)
 	_exit(0);
 }
 
-/* Whoever receives it works with it, whatever has become of the sender. */
+/* A process that receives a wheel uses it, even if the sender has exited. */
 static void act_pass(struct worker *w)
 {
 	struct wheel *wheel = any_wheel(w), other;
@@ -677,9 +680,7 @@ static void act_pass(struct worker *w)
 	close(fd);
 }
 
-/*
- * The thread.
- */
+/* The following functions are about the thread. */
 
 static const struct {
 	const char *name;
@@ -727,7 +728,7 @@ static void wake_up(int signal)
 	(void)signal;
 }
 
-/* Begins: with what a killed one has read, and files of its own. */
+/* Begins a thread's life, with the events that the killed owner of its slot has read. */
 static void begin(struct worker *w, int slot, __u64 seed)
 {
 	struct sigaction action = { .sa_handler = wake_up };
@@ -737,14 +738,14 @@ static void begin(struct worker *w, int slot, __u64 seed)
 	w->random = seed;
 	slot_count(&shared->slot[slot]);
 	sigaction(SIGUSR1, &action, NULL);
-	/* From now on it can be interrupted. */
+	/* From now on signals can interrupt the thread. */
 	shared->slot[slot].tid = syscall(SYS_gettid);
 	for (int i = 0; i < KINDS; i++)
 		open_wheel(&w->wheel[i], &kinds[i],
 			   is_named(&kinds[i]) ? -1 : dup(private));
 }
 
-/* So many things, and then it has still all that it opened. */
+/* Carries out @times actions, and keeps open what they opened. */
 void work_briefly(struct worker *w, int slot, __u64 seed, int times)
 {
 	begin(w, slot, seed);
@@ -768,7 +769,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A whole process, of THREADS slots from @slot on. */
+/* Runs a process, which has THREADS slots from @slot on. */
 void work(int slot, __u64 seed)
 {
 	struct start start[THREADS];
@@ -784,7 +785,10 @@ void work(int slot, __u64 seed)
 	_exit(1);
 }
 
-/* Tells what was done in this round. Returns whether by now all has been. */
+/*
+ * Prints how often each action was done in this round. Returns whether each was done
+ * by now.
+ */
 bool worked(void)
 {
 	static const char *const names[CODES] = {

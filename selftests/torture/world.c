@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The world: what is done to those who work. They are killed, stopped, interrupted
- * and short of memory; a CPU comes and goes, the clock is set, and somebody always
- * tries to unload the module.
+ * The world around the workers. They are killed, stopped, interrupted and short of
+ * memory. A CPU is unplugged and plugged in, the clock is set, and an unload of the
+ * module is tried again and again.
  */
 #define _GNU_SOURCE
 #include <glob.h>
@@ -22,7 +22,7 @@
 #include "../tw_group.h"
 
 #define OTHER	"/sys/fs/cgroup/torture-other"
-#define TIGHT	(PROCESSES - 1)	/* the process whose group is made small */
+#define TIGHT	(PROCESSES - 1)	/* the process whose group gets a small limit */
 #define CPU	"/sys/devices/system/cpu/cpu1/online"
 
 static struct {
@@ -33,7 +33,10 @@ static struct {
 	struct tw_wall wall;
 } world;
 
-/* Becomes a user's process, in one of the groups, that ends with its parent. */
+/*
+ * Makes this process a user's process in one of the groups. It is killed when its
+ * parent exits.
+ */
 bool become(int user, const char *group)
 {
 	char path[128];
@@ -46,7 +49,7 @@ bool become(int user, const char *group)
 	return true;
 }
 
-/* The value behind @key in a file of the kernel's, or -1. */
+/* Returns the value behind @key in a file of the kernel's, or -1. */
 long long value_of(const char *path, const char *key)
 {
 	char name[64];
@@ -73,7 +76,7 @@ static void start(int i)
 	work(i * THREADS, seed);
 }
 
-/* One that the kernel has killed, for want of memory, is replaced as well. */
+/* Replaces processes that have died. The kernel may have killed one for want of memory. */
 static void replace_dead(void)
 {
 	int status;
@@ -87,9 +90,7 @@ static void replace_dead(void)
 	}
 }
 
-/*
- * What is done to them. Each returns whether it was.
- */
+/* The following functions are the evils. Each returns whether it has happened. */
 
 static bool kill_one(void)
 {
@@ -110,7 +111,7 @@ static bool stop_one(void)
 	return !kill(pid, SIGCONT) && stopped;
 }
 
-/* Whatever they are about, reads and batches among them. */
+/* Interrupts the threads in any call, in reads and batches too. */
 static bool interrupt_all(void)
 {
 	bool done = false;
@@ -134,7 +135,7 @@ static bool plug_cpu(void)
 	return tw_write_file(CPU, "1") && done;
 }
 
-/* Up to two hours off; often by less than tokens have to go. */
+/* Sets the clock up to two hours off, or by less than most tokens' delays. */
 static bool step_clock(void)
 {
 	__s64 most = once(&world.dice, 2) ? 7200 * TW_SEC : 200 * TW_MS;
@@ -143,7 +144,7 @@ static bool step_clock(void)
 			      (2 * most) - most);
 }
 
-/* So little that registrations fail, or that somebody has to be killed. */
+/* Lowers the limit so far that registrations fail, or that a process is killed. */
 static bool squeeze(void)
 {
 	bool done = tw_group_set("tight/memory.max",
@@ -153,7 +154,7 @@ static bool squeeze(void)
 	return tw_group_set("tight/memory.max", 64 << 20) && done;
 }
 
-/* Works, and then takes memory until it is killed, with all that it has open. */
+/* Works, and then allocates memory until it is killed, with all files that it has open. */
 static void be_victim(__u64 seed)
 {
 	struct worker *w = malloc(sizeof(*w));
@@ -174,7 +175,7 @@ static bool exhaust(void)
 		be_victim(world.seed + 1000 * (world.lives + 1));
 	world.lives++;
 	while (!waitpid(child, &status, WNOHANG)) {
-		/* Should it sleep in a read. */
+		/* The signal wakes the victim if it sleeps in a read. */
 		if (shared->slot[VICTIM].tid == child)
 			kill(child, SIGUSR1);
 		tw_sleep_ms(5);
@@ -182,7 +183,7 @@ static bool exhaust(void)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-/* P10: not while somebody has it. */
+/* P10: an unload fails while a process uses the module. */
 static bool unload_in_use(void)
 {
 	int ret = unload();
@@ -242,8 +243,9 @@ bool world_start(__u64 seed)
 }
 
 /*
- * All are killed at once, and what was on its way goes. Who has only just been
- * forked is not in the group yet: it is killed by itself, and then its children.
+ * Kills all workers at once, and closes the sockets with the files on their way. A
+ * process that was just forked is not in the group yet. It is killed by itself, and
+ * then its children are killed.
  */
 bool world_end(void)
 {
@@ -259,7 +261,7 @@ bool world_end(void)
 	return !tw_restore_wall(&world.wall) && ok;
 }
 
-/* Tells what was done. Returns whether all has been. */
+/* Prints how often each evil has happened. Returns whether each has. */
 bool world_was_bad(void)
 {
 	bool all = true;
@@ -274,8 +276,8 @@ bool world_was_bad(void)
 }
 
 /*
- * Whether nothing of what wheels are made of is charged to the group any more.
- * Of other objects in the kernel, and of what it keeps for later, a little may be.
+ * Returns whether the group is no longer charged for memory of wheels. It may still
+ * be charged a little for other objects of the kernel and for the kernel's reserves.
  */
 static bool group_is_empty(void)
 {
@@ -286,7 +288,10 @@ static bool group_is_empty(void)
 	       !value_of(TW_GROUP "/cgroup.stat", "nr_dying_descendants");
 }
 
-/* Has something of another group on each CPU, which remembers whom it charged last. */
+/*
+ * Uses memory of another group on each CPU, because a CPU remembers the group that it
+ * charged last.
+ */
 static void use_cpus(void)
 {
 	cpu_set_t one;
@@ -305,9 +310,8 @@ static void use_cpus(void)
 }
 
 /*
- * Has the kernel let go of what it keeps for later: of files that were looked at; of
- * what was freed, by which KASAN sees who uses it still; and of the groups that
- * CPUs charged last.
+ * Makes the kernel release its reserves: caches of files, freed memory that KASAN
+ * keeps to find later uses, and charges that CPUs remember for a group.
  */
 static void settle(void)
 {
@@ -330,8 +334,8 @@ static void settle(void)
 }
 
 /*
- * P9: what was charged is given back. Groups that are gone leave what they still
- * have to their parent.
+ * P9: all charges are given back. A group that was removed leaves its remaining
+ * charges to its parent.
  */
 bool group_gives_back(void)
 {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
 #
-# Lanes of selftests/check: the source: it builds, and the tools of the kernel have nothing to say of it; and this harness.
+# Lanes of selftests/check: the source builds, and the kernel's tools find nothing in
+# it. The scripts of this folder work.
 
 lane_build()
 {
@@ -13,8 +14,9 @@ lane_build()
 		KCFLAGS="-include $PWD/$vm/config/smallest.h"
 }
 
-# sparse_is_silent KERNEL DIR: and it has looked at all files. C=2 would leave sparse out
-# where Debian's headers lack a script that looks for it, so that script is not asked.
+# sparse_is_silent KERNEL DIR: whether sparse has nothing to say, and has looked at
+# all files. C=2 would not run sparse where Debian's headers lack a script that looks
+# for it, and is therefore not used.
 sparse_is_silent()
 {
 	"$vm/build" "$1" "$2" KBUILD_CHECKSRC=2 CF=-D__CHECK_ENDIAN__ &&
@@ -29,8 +31,9 @@ lane_sparse()
 	done
 }
 
-# silent IGNORE FILE...: checkpatch is. Files of which it had nothing to say before have
-# marks beside it, by what is in them, and it is not asked again: that would take minutes.
+# silent IGNORE FILE...: whether checkpatch has nothing to say. A file that was silent
+# before has a mark in the cache, which depends on its content, and is not checked
+# again, because the check of all files takes minutes.
 silent()
 {
 	local ignore=$1 file mark known=${scripts%/*}/silent files=() marks=()
@@ -48,7 +51,7 @@ silent()
 	}
 }
 
-# checked KIND IGNORE FILE...: checkpatch has nothing to say of them
+# checked KIND IGNORE FILE...: expects that checkpatch has nothing to say of the files
 checked()
 {
 	local kind=$1 ignore=$2
@@ -58,12 +61,12 @@ checked()
 		silent "$ignore" "$@"
 }
 
-# checkpatch is made for code inside the kernel. Code for user space, and the
-# header for it, has no BIT(), u16, strscpy() and the like; _Static_assert is not
-# CamelCase to it; FIXTURE_DATA(x) *self is no multiplication; and the shim of
-# the core's user-space build defines what the kernel's code uses. Tracepoints
-# are laid out by fields, not as calls. An older kernel's names are CamelCase, and what
-# it lacks is a macro of nothing.
+# checkpatch is made for code inside the kernel. Code for user space, and the header
+# for it, has no BIT(), u16, strscpy() and the like. _Static_assert is not CamelCase.
+# FIXTURE_DATA(x) *self is no multiplication. The shim of the core's user-space build
+# defines names that the kernel's code uses. Tracepoints are laid out by fields, not
+# as calls. An older kernel's names are CamelCase, and the macros for what it lacks
+# are empty.
 lane_style()
 {
 	local scripts file
@@ -91,12 +94,13 @@ lane_style()
 	checked "user space" "$user" "${user_files[@]}"
 	checked "tests" "$tests" "${test_files[@]}"
 	checked "the kernel in user space" "$shim" "${shim_files[@]}"
-	# shellcheck disable=SC2046 # one word each
+	# shellcheck disable=SC2046 # each file is a word
 	attempt "kernel-doc is complete" perl "$scripts/kernel-doc" -none -Wall -Werror \
 		$(find kmod -name '*.[ch]') userspace/lib/timewheel.h
 }
 
-# That guests and lanes are started, refused and interrupted as they should be.
+# This lane tests that guests and lanes are started, refused and interrupted as they
+# should be.
 lane_harness()
 {
 	planned $vm/test

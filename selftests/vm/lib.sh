@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 #
-# Shared by the scripts beside it: where the cache lies, and how a Debian
-# package gets there. Sourced, never run.
+# The common part of the scripts beside it: the place of the cache, and the way of a
+# Debian package into it. Scripts source this file.
 
 cache=${TIMEWHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME-}/.cache}/timewheel}
-# What tools print is read by scripts, which know one language.
+# Scripts read the output of tools, which has to be in one language.
 export LC_ALL=C
-# An ordinary user may run depmod and mke2fs, too.
+# An ordinary user needs depmod and mke2fs, too.
 PATH=$PATH:/usr/sbin:/sbin
 
 die()
@@ -16,8 +16,9 @@ die()
 	exit 1
 }
 
-# Only one script at a time fills the cache, or the PART of it that takes long:
-# lanes run in parallel. The script that has the lock may work in $tmp.
+# lock_cache [PART]: lanes run in parallel, but only one script at a time fills the
+# cache, or a PART of it that takes long. The script that has the lock may work in
+# $tmp.
 lock_cache()
 {
 	case $cache in
@@ -31,27 +32,28 @@ lock_cache()
 	tmp=$cache/tmp${1:+-$1}
 }
 
-# Makes $tmp, which goes when the script ends, also by a signal. The signal ends the
-# script after that: the caller is to see that it was interrupted.
+# make_tmp: makes $tmp, which is removed when the script ends, also by a signal. The
+# signal then ends the script, and its caller sees that it was interrupted.
 make_tmp()
 {
 	rm -rf "$tmp"
 	mkdir "$tmp"
 	trap 'rm -rf "$tmp"' EXIT
 	for signal in HUP INT TERM; do
-		# shellcheck disable=SC2064 # this signal, now
+		# shellcheck disable=SC2064 # the value of $signal at this time
 		trap "trap - EXIT $signal; rm -rf '$tmp'; kill -s $signal $$" $signal
 	done
 }
 
-# place NAME: the folder in the cache for what the script that asks unpacks: another
-# release of Debian, or another script, has another one.
+# place NAME: prints the folder in the cache for the packages that the calling script
+# unpacks. Another release of Debian, or another version of the script, has another
+# folder.
 place()
 {
 	echo "$cache/$1-$debian-$(cksum <"$0" | cut -d' ' -f1)"
 }
 
-# machine_of PACKAGE: the machine that a kernel is for, as Debian calls it
+# machine_of PACKAGE: prints the machine that a kernel is for, by Debian's name
 machine_of()
 {
 	case $1 in
@@ -62,8 +64,8 @@ machine_of()
 	esac
 }
 
-# The release of Debian that this system is, and the version of LLVM that it has for
-# kernels. "deps" refuses other systems.
+# debian is the release of Debian of this system, and llvm its version of LLVM for
+# kernels. The script "deps" refuses other systems.
 # shellcheck source=/dev/null
 debian=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-}") || :
 case $debian in
@@ -71,8 +73,8 @@ bookworm)	llvm=16 ;;
 *)		llvm=19 ;;
 esac
 
-# llvm_of NAME: tells make that LLVM builds the kernel NAME and its modules, if that is
-# so: KMSAN is part of clang.
+# llvm_of NAME: prints the option that makes LLVM build the kernel NAME and its
+# modules, if LLVM is needed, as for KMSAN.
 llvm_of()
 {
 	case $1 in
@@ -80,7 +82,7 @@ llvm_of()
 	esac
 }
 
-# compiler_of NAME: what compiles the kernel NAME
+# compiler_of NAME: prints the compiler of the kernel NAME
 compiler_of()
 {
 	case $1 in
@@ -89,16 +91,16 @@ compiler_of()
 	esac
 }
 
-# built_by COMPILER: what the name of a thing in the cache has that a COMPILER of this
-# system has built. Other releases use the cache, too.
+# built_by COMPILER: prints a part of the name of a thing in the cache that a COMPILER
+# of this system has built, because other releases use the cache, too.
 built_by()
 {
 	echo "$debian-$("$1" -dumpfullversion 2>/dev/null || "$1" -dumpversion)"
 }
 
-# know_packages MACHINE [RELEASE]: has apt know Debian's packages for that machine too, or
-# those of another release, by a configuration and package lists in the cache: this
-# machine's own stay as they are.
+# know_packages MACHINE [RELEASE]: lets apt know Debian's packages for this machine,
+# or for another machine or release. The configuration and the package lists are in
+# the cache, and the system's own lists stay as they are.
 know_packages()
 {
 	apt=$cache/apt-$1${2:+-$2}
@@ -113,8 +115,8 @@ know_packages()
 	Dir::Cache "$apt";
 	END
 	if [ "${2-}" ]; then
-		# The mirrors that this machine uses.
-		# shellcheck disable=SC2016 # apt's variables
+		# These are the mirrors that the system uses.
+		# shellcheck disable=SC2016 # the variables are apt's
 		apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
 			'Created-By: Packages' |
 			sed -En "s/ $debian(-security)? main$/ $2\1 main/p" \
@@ -127,7 +129,8 @@ know_packages()
 	export APT_CONFIG="$apt/conf"
 }
 
-# try COMMAND...: run it, and keep in $said what commands print until one succeeds
+# try COMMAND...: runs COMMAND, and keeps in $said the output of all commands since
+# the last that succeeded
 try()
 {
 	if printed=$("$@" 2>&1); then
@@ -139,7 +142,7 @@ try()
 	fi
 }
 
-# Why the commands that were tried have failed, in a sentence.
+# why: prints in a sentence why the commands that were tried have failed
 why()
 {
 	case ${said-} in
@@ -155,8 +158,9 @@ why()
 	esac
 }
 
-# Fails where the lists are not ours to bring up to date. What is said of a mirror
-# that does not answer may tell why a later command fails.
+# update_lists: fetches new package lists. It fails if they are the system's and the
+# user is not root. An error of a mirror is kept, because it may explain why a later
+# command fails.
 update_lists()
 {
 	[ "${apt-}" ] || [ "$(id -u)" = 0 ] || return
@@ -164,16 +168,17 @@ update_lists()
 	try apt-get -qq update --error-on=any || :
 }
 
-# needed PACKAGE PATTERN [OPTION]: the packages that it needs, of which the names fit
+# needed PACKAGE PATTERN [OPTION]: prints the packages that PACKAGE needs and whose
+# names match PATTERN
 needed()
 {
 	apt-cache depends --important ${3:+"$3"} "$1" | sed 's/^ *[A-Z][a-zA-Z]*: //' |
 		grep -xE "$2" | sort -u
 }
 
-# unpack_into DIR PACKAGE...: download packages and unpack them below DIR
-# without installing anything. Old package lists name files that the mirror
-# dropped long ago, so there is one try with fresh lists.
+# unpack_into DIR PACKAGE...: downloads packages and unpacks them below DIR, without
+# installing anything. Old package lists may name files that the mirror no longer has.
+# A second try therefore uses new lists.
 unpack_into()
 {
 	into=$1

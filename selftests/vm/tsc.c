@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Prints how many thousand ticks a second this machine's TSC has, which is that of the
- * guests that it emulates, too. It is measured here because a busy machine measures it
- * well here, but not in a guest. Prints nothing where there is no TSC.
+ * Prints how many thousand ticks a second this machine's TSC has. The guests that
+ * this machine emulates have the same TSC. A busy machine can measure it well here,
+ * but not in a guest. Prints nothing where there is no TSC.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct moment {
 	uint64_t ticks, ns;
 };
 
-/* Both at the same time, or nearly: the nearest of some. */
+/* Reads both clocks at nearly the same time: the closest of many pairs of readings. */
 static struct moment look(void)
 {
 	uint64_t least = UINT64_MAX;

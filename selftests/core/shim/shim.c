@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stand-ins for the kernel that are more than a line: memory, which is
- * counted and may be made to fail.
+ * The stand-ins for the kernel that are longer than a line: memory, which is counted,
+ * and whose allocation can be made to fail.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "row.h"
 #include "shim.h"
 
-/* In front of what kvcalloc() gives; keeps its alignment. */
+/* Stands in front of the memory of kvcalloc(), and keeps its alignment. */
 struct shim_size {
 	size_t	size;
 	size_t	pad;
@@ -32,9 +32,7 @@ void shim_bug(const char *what, const char *file, int line)
 	abort();
 }
 
-/*
- * Memory.
- */
+/* The following functions allocate and free memory. */
 
 size_t shim_bytes(void)
 {
@@ -102,9 +100,7 @@ void kvfree(const void *memory)
 	free(head);
 }
 
-/*
- * Rows, of which all is there from the start; what is not in use does not count.
- */
+/* All memory of a row exists from the start, but only the part in use is counted. */
 
 void *tw_row_new(size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in for the kernel's header, of which an insertion may fail. */
+/* User-space stand-in for the kernel's header, in which an insertion may fail. */
 #ifndef SHIM_LINUX_RHASHTABLE_H
 #define SHIM_LINUX_RHASHTABLE_H
 

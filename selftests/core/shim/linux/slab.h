@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in for the kernel's header: memory of any size. */
+/* User-space stand-in for the kernel's header, for memory of any size. */
 #ifndef SHIM_LINUX_SLAB_H
 #define SHIM_LINUX_SLAB_H
 
@@ -10,7 +10,7 @@ void free_pages_exact(void *pages, size_t size);
 void *kvcalloc(size_t n, size_t size, gfp_t gfp);
 void kvfree(const void *memory);
 
-/* A cache is no more than the size of its objects. */
+/* A cache only knows the size of its objects. */
 struct kmem_cache;
 
 #define SLAB_NO_MERGE	0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * User-space stand-in for the kernel's header. The lock knows its owner, and
- * the thread how many it holds: what may sleep must be called with none.
+ * User-space stand-in for the kernel's header. The lock knows its owner, and each
+ * thread counts its locks: a function that may sleep must be called without a lock.
  */
 #ifndef SHIM_LINUX_SPINLOCK_H
 #define SHIM_LINUX_SPINLOCK_H

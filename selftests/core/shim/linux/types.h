@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in for the kernel's header, with what a test may ask of it. */
+/* User-space stand-in for the kernel's header, with the functions for tests. */
 #ifndef SHIM_LINUX_TYPES_H
 #define SHIM_LINUX_TYPES_H
 
